@@ -1,0 +1,16 @@
+# OneDNN::OneDNN from header and library alone: Debian's own CMake package asks for OpenCL headers
+# that a CPU-only program has no use for. OneDNN_ROOT names another installation.
+find_path(OneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl.hpp)
+find_library(OneDNN_LIBRARY NAMES dnnl)
+if(OneDNN_INCLUDE_DIR)
+  file(STRINGS ${OneDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h lines REGEX "define DNNL_VERSION_(MAJOR|MINOR|PATCH) ")
+  string(REGEX REPLACE "[^0-9;]" "" digits "${lines}")
+  string(REPLACE ";" "." OneDNN_VERSION "${digits}")
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OneDNN REQUIRED_VARS OneDNN_LIBRARY OneDNN_INCLUDE_DIR VERSION_VAR OneDNN_VERSION)
+if(OneDNN_FOUND AND NOT TARGET OneDNN::OneDNN)
+  add_library(OneDNN::OneDNN UNKNOWN IMPORTED)
+  set_target_properties(OneDNN::OneDNN PROPERTIES IMPORTED_LOCATION ${OneDNN_LIBRARY})
+  target_include_directories(OneDNN::OneDNN SYSTEM INTERFACE ${OneDNN_INCLUDE_DIR})
+endif()

@@ -1,0 +1,52 @@
+// Counter-based random numbers: a value depends on (seed, stream, global element index) alone, so
+// that every layout of ranks and every device draws the same weights, tokens and dropout masks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace gptbench {
+
+// What a number is drawn for; part of the counter, so that streams never overlap. `instance` tells
+// the tensors, steps or layers of one kind apart.
+enum class RandomStream : uint32_t { weights = 1, tokens = 2, dropout = 3, verify = 4, test = 5 };
+
+// Philox4x32-10 (Salmon et al., SC11, section 3): four 32-bit words from a 128-bit counter and a
+// 64-bit key.
+inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t key) {
+  uint32_t k0 = static_cast<uint32_t>(key);
+  uint32_t k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = 0xD2511F53ull * counter[0];
+    const uint64_t p1 = 0xCD9E8D57ull * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ k0, static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ k1, static_cast<uint32_t>(p0)};
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+// Word `element` of stream (seed, stream, instance): word element % 4 of Philox block element / 4.
+// instance < 2^32, element < 2^62.
+inline uint32_t random_word(uint64_t seed, RandomStream stream, uint32_t instance,
+                            uint64_t element) {
+  const uint64_t block = element / 4;
+  return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), instance,
+                 static_cast<uint32_t>(stream)},
+                seed)[element % 4];
+}
+
+// Uniform on (0, 1): the mid-point of one of 2^24 equal intervals.
+inline float uniform_of(uint32_t word) {
+  return (static_cast<float>(word >> 8) + 0.5f) * 0x1p-24f;
+}
+
+// out[i] = std * n(first + i), i = 0 .. count - 1, where n(e) are standard normal: elements 2k and
+// 2k + 1 come from the words of the same numbers by Box and Muller (1958). Uses only IEEE additions,
+// multiplications, divisions and square roots of float without contraction, so that the bits are the
+// same on every machine. Assigns.
+void fill_normal(float* out, int64_t count, uint64_t seed, RandomStream stream, uint32_t instance,
+                 uint64_t first, float std);
+
+}  // namespace gptbench

@@ -1,0 +1,21 @@
+// Small helpers on text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gptbench {
+
+// ASCII only, independent of the locale.
+std::string lower(std::string_view text);
+std::string trim(std::string_view text);
+// "a, b,c" at ',' -> {"a", "b", "c"}: fields are trimmed, empty ones dropped.
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// Candidate with the least edit distance (Damerau-Levenshtein, adjacent swaps count one) to `word`;
+// "" when even the nearest differs in more than a third of its letters (at least 2).
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace gptbench

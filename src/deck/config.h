@@ -1,0 +1,106 @@
+// The deck after validation: one plain struct a group, one field a key. Fields carry the defaults.
+// Names, ranges and one-line documentation of every key stand in the key table (deck/keys.h), from
+// which parser, echo, --keys, doc/deck.md and the HDF5 attributes are generated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gptbench {
+
+struct RunConfig {
+  std::string name = "gptbench";
+  int64_t steps = 10;         // all steps, warm-up included
+  int64_t warmup_steps = 2;   // untimed, but kept in /steps
+  int64_t seed = 1;
+  std::string device = "auto";  // auto, host, cuda, ref
+  std::string comm = "auto";    // auto, mpi, nccl
+  double time_limit_s = 0.0;    // 0: none
+  bool deterministic = true;    // one order of summation for one layout
+  bool verify = true;           // compare with a reference rank on a reduced model
+  std::string find_largest = "none";  // none, micro_batch, global_batch
+};
+
+struct ModelConfig {
+  std::string preset;           // "": none
+  std::string family = "gpt";   // gpt, bert, mpt, llama
+  int64_t num_layers = 12;
+  int64_t hidden_size = 768;    // C
+  int64_t num_attention_heads = 12;  // H
+  int64_t num_kv_heads = 0;          // 0: num_attention_heads
+  int64_t ffn_hidden_size = 0;       // 0: 4 hidden_size
+  int64_t seq_length = 1024;         // T
+  int64_t vocab_size = 50257;        // V, before padding
+  int64_t vocab_multiple = 1;        // the embedding is padded to a multiple of this
+  double dropout = 0.0;
+  double init_std = 0.02;
+  double layernorm_epsilon = 1e-5;
+  int64_t num_params = 0;  // 0: not asserted
+};
+
+struct ParallelConfig {
+  int64_t data_parallel = 0;  // 0: what is left of the ranks
+  int64_t tensor_parallel = 1;
+  int64_t pipeline_parallel = 1;
+  int64_t context_parallel = 1;
+  bool sequence_parallel = false;
+  int64_t zero_stage = 0;
+  std::string pipeline_schedule = "1f1b";  // gpipe, 1f1b, interleaved, zero_bubble
+  int64_t virtual_stages = 1;
+  std::string offload = "none";         // none, or a comma-separated list of optimizer, parameters, activations
+  std::string offload_target = "host";  // host, file
+};
+
+struct BatchConfig {
+  int64_t micro_batch_size = 1;   // sequences a micro-batch and data-parallel rank
+  int64_t global_batch_size = 0;  // sequences a step over all ranks; 0: micro_batch_size x data_parallel
+};
+
+struct PrecisionConfig {
+  std::string compute = "fp32";          // fp32, bf16, fp16, fp8, fp64 (device ref only)
+  std::string parameters = "auto";       // auto: compute
+  std::string reduce = "fp32";           // gradients as accumulated and reduced
+  std::string optimizer_state = "fp32";  // Adam's moments
+  bool master_weights = true;            // an fp32 copy beside parameters of less than 4 bytes
+};
+
+struct MemoryConfig {
+  std::string activation_checkpointing = "none";  // none, selective, full
+  int64_t checkpoint_every = 1;                   // layers
+  double device_memory_gib = 0.0;                 // 0: what the device or node offers
+};
+
+struct OptimizerConfig {
+  double lr = 6e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  // on matrices and embeddings, not on biases and LayerNorm
+  double clip = 1.0;          // bound of the global gradient norm; 0: none
+};
+
+struct DataConfig {
+  std::string source = "synthetic";  // synthetic, text, tokens, megatron
+  std::string path;
+};
+
+struct OutputConfig {
+  std::string directory;       // "": output/<run name>
+  std::string dump = "none";   // none, gradients, weights
+  std::string flops_convention = "mpt";  // mpt, megatron, causal, exact
+  double peak_tflops = 0.0;    // a device, for MFU; 0: known peak or measured GEMM ceiling
+};
+
+struct Config {
+  RunConfig run;
+  ModelConfig model;
+  ParallelConfig parallel;
+  BatchConfig batch;
+  PrecisionConfig precision;
+  MemoryConfig memory;
+  OptimizerConfig optimizer;
+  DataConfig data;
+  OutputConfig output;
+};
+
+}  // namespace gptbench
