@@ -49,8 +49,8 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
-// Called once the rank and host are known (after MPI_Init), so that a failed CHECK can name them and
-// stop every rank. `abort_all` must not return; null keeps std::abort.
+// Called once the rank and host are known (after MPI_Init), so that a failed CHECK can name them
+// and stop every rank. `abort_all` must not return; null keeps std::abort.
 void set_check_context(int rank, const std::string& host, void (*abort_all)(int exit_status));
 
 // Prints "rank R on HOST: FILE:LINE: CHECK(expression) failed: message", then stops all ranks.
@@ -60,8 +60,8 @@ void set_check_context(int rank, const std::string& host, void (*abort_all)(int 
 }  // namespace gptbench
 
 // An invariant of the program itself (a bug when it fails), active in every build type.
-#define GPTBENCH_CHECK(expression, message)                                         \
-  do {                                                                              \
-    if (!(expression))                                                              \
+#define GPTBENCH_CHECK(expression, message)                                            \
+  do {                                                                                 \
+    if (!(expression))                                                                 \
       ::gptbench::check_failed(__FILE__, __LINE__, #expression, std::string(message)); \
   } while (false)

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-// Contraction of a * b + c into one rounding would make the bits depend on the compiler.
-#pragma STDC FP_CONTRACT OFF
+// Compiled with -ffp-contract=off (CMakeLists.txt): contraction of a * b + c into one rounding
+// would make the bits depend on the compiler.
 
 namespace gptbench {
 namespace {

@@ -43,9 +43,9 @@ inline float uniform_of(uint32_t word) {
 }
 
 // out[i] = std * n(first + i), i = 0 .. count - 1, where n(e) are standard normal: elements 2k and
-// 2k + 1 come from the words of the same numbers by Box and Muller (1958). Uses only IEEE additions,
-// multiplications, divisions and square roots of float without contraction, so that the bits are the
-// same on every machine. Assigns.
+// 2k + 1 come from the words of the same numbers by Box and Muller (1958). Uses only IEEE
+// additions, multiplications, divisions and square roots of float without contraction, so that the
+// bits are the same on every machine. Assigns.
 void fill_normal(float* out, int64_t count, uint64_t seed, RandomStream stream, uint32_t instance,
                  uint64_t first, float std);
 

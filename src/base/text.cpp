@@ -5,7 +5,9 @@
 namespace gptbench {
 namespace {
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
 
 size_t edit_distance(const std::string& a, const std::string& b) {
   const size_t width = b.size() + 1;

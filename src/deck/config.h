@@ -10,22 +10,22 @@ namespace gptbench {
 
 struct RunConfig {
   std::string name = "gptbench";
-  int64_t steps = 10;         // all steps, warm-up included
-  int64_t warmup_steps = 2;   // untimed, but kept in /steps
+  int64_t steps = 10;        // all steps, warm-up included
+  int64_t warmup_steps = 2;  // untimed, but kept in /steps
   int64_t seed = 1;
-  std::string device = "auto";  // auto, host, cuda, ref
-  std::string comm = "auto";    // auto, mpi, nccl
-  double time_limit_s = 0.0;    // 0: none
-  bool deterministic = true;    // one order of summation for one layout
-  bool verify = true;           // compare with a reference rank on a reduced model
+  std::string device = "auto";        // auto, host, cuda, ref
+  std::string comm = "auto";          // auto, mpi, nccl
+  double time_limit_s = 0.0;          // 0: none
+  bool deterministic = true;          // one order of summation for one layout
+  bool verify = true;                 // compare with a reference rank on a reduced model
   std::string find_largest = "none";  // none, micro_batch, global_batch
 };
 
 struct ModelConfig {
-  std::string preset;           // "": none
-  std::string family = "gpt";   // gpt, bert, mpt, llama
+  std::string preset;          // "": none
+  std::string family = "gpt";  // gpt, bert, mpt, llama
   int64_t num_layers = 12;
-  int64_t hidden_size = 768;    // C
+  int64_t hidden_size = 768;         // C
   int64_t num_attention_heads = 12;  // H
   int64_t num_kv_heads = 0;          // 0: num_attention_heads
   int64_t ffn_hidden_size = 0;       // 0: 4 hidden_size
@@ -47,13 +47,15 @@ struct ParallelConfig {
   int64_t zero_stage = 0;
   std::string pipeline_schedule = "1f1b";  // gpipe, 1f1b, interleaved, zero_bubble
   int64_t virtual_stages = 1;
-  std::string offload = "none";         // none, or a comma-separated list of optimizer, parameters, activations
+  std::string offload =
+      "none";  // none, or a comma-separated list of optimizer, parameters, activations
   std::string offload_target = "host";  // host, file
 };
 
 struct BatchConfig {
-  int64_t micro_batch_size = 1;   // sequences a micro-batch and data-parallel rank
-  int64_t global_batch_size = 0;  // sequences a step over all ranks; 0: micro_batch_size x data_parallel
+  int64_t micro_batch_size = 1;  // sequences a micro-batch and data-parallel rank
+  int64_t global_batch_size =
+      0;  // sequences a step over all ranks; 0: micro_batch_size x data_parallel
 };
 
 struct PrecisionConfig {
@@ -85,10 +87,10 @@ struct DataConfig {
 };
 
 struct OutputConfig {
-  std::string directory;       // "": output/<run name>
-  std::string dump = "none";   // none, gradients, weights
+  std::string directory;                 // "": output/<run name>
+  std::string dump = "none";             // none, gradients, weights
   std::string flops_convention = "mpt";  // mpt, megatron, causal, exact
-  double peak_tflops = 0.0;    // a device, for MFU; 0: known peak or measured GEMM ceiling
+  double peak_tflops = 0.0;  // a device, for MFU; 0: known peak or measured GEMM ceiling
 };
 
 struct Config {
