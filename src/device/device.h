@@ -1,0 +1,78 @@
+// What the engine knows of a device: memory pools, queues, events, copies and a table of kernels.
+// Implementations: host (src/device/host_device.cpp, also serving `ref`) and CUDA (cuda/). The
+// engine is written once against this interface.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "device/kernels.h"
+
+namespace gptbench {
+
+enum class DeviceKind { host, cuda, ref };
+const char* name_of(DeviceKind kind);
+
+// A point in the order of one queue. Reused from step to step: recording again moves it.
+class Event {
+ public:
+  virtual ~Event() = default;
+};
+
+// Work on one queue starts in the order of the calls. A CUDA queue is a stream. A compute queue of
+// the host executes at once, in the calling thread; a communication queue of the host holds
+// requests that complete in the background (HostQueue, host_queue.h). Order between queues comes
+// from events alone.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  // `event` completes when all work enqueued so far has completed.
+  virtual void record(Event& event) = 0;
+  // Work enqueued after this call starts once `event` (recorded on any queue) has completed. On the
+  // host this blocks the caller. An event that was never recorded has completed.
+  virtual void wait(const Event& event) = 0;
+  // Blocks the caller until everything enqueued has completed.
+  virtual void synchronize() = 0;
+  // Lets pending requests advance (MPI has no progress of its own); cheap, called between
+  // operations.
+  virtual void progress() {}
+};
+
+// What one rank sees of the memory that a pool is taken from.
+struct MemoryOffer {
+  int64_t total_bytes;      // of the device, or of the node (cgroup limit included)
+  int64_t available_bytes;  // now
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceKind kind() const = 0;
+  // One line for the report: "host, Kokkos Serial, 1 thread, oneDNN 2.6.3 (avx512_core_bf16)".
+  virtual std::string description() const = 0;
+  virtual int num_threads() const = 0;
+
+  virtual MemoryOffer memory_offer() const = 0;
+  // Memory of the device, zero-filled, aligned to 2 MiB or better; null when there is none (the
+  // caller agrees with all ranks on what to do). `bytes` may be 0.
+  virtual void* allocate(int64_t bytes) = 0;
+  virtual void release(void* memory, int64_t bytes) = 0;
+
+  virtual std::unique_ptr<Queue> make_queue(const std::string& name) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+
+  // Assigns `bytes` bytes. `device` pointers lie in memory from allocate(), `host` ones in ordinary
+  // host memory; when the call returns, `host` may be reused (upload) or read (download).
+  virtual void upload(Queue& queue, void* device, const void* host, int64_t bytes) = 0;
+  virtual void download(Queue& queue, void* host, const void* device, int64_t bytes) = 0;
+  virtual void fill_zero(Queue& queue, void* device, int64_t bytes) = 0;
+
+  // The kernels for one compute type; throws Error(Exit::usage) where the device lacks it.
+  virtual const KernelTable& kernels(ComputeType compute) const = 0;
+};
+
+// `reference` chooses the plain loops of `ref` as kernels. Initialises Kokkos on first use.
+std::unique_ptr<Device> make_host_device(DeviceKind kind);
+
+}  // namespace gptbench
