@@ -1,0 +1,29 @@
+// Where tokens come from. A source is a function of the global sequence number, so that every layout
+// of ranks trains on the same sequences in the same steps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "deck/config.h"
+
+namespace gptbench {
+
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+  // One line for the report: "text file corpus.txt, 1,115,394 bytes, 1,089 sequences of 1,024".
+  virtual std::string description() const = 0;
+  // tokens[0 .. T] of sequence `sequence` >= 0 (step x global batch + place in the batch): inputs
+  // are the first T, targets the last T. Files start again at their beginning when they end.
+  // Throws Error(Exit::io) when a file cannot be read or holds an id >= vocab_size.
+  virtual void read(int64_t sequence, int32_t* tokens) const = 0;
+};
+
+// T positions, ids below vocab_size (before padding). Throws Error(Exit::io) for files that are
+// missing, truncated or of another kind.
+std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
+                                               int64_t vocab_size);
+
+}  // namespace gptbench
