@@ -1,23 +1,114 @@
-# Registers a GoogleTest program with CTest; RANKS > 1 (or MPI) starts it through the MPI launcher.
+# Registration of tests with CTest. Every test runs in a folder of its own (so that tests may run at
+# the same time), is killed after TIMEOUT seconds (a hung rank must not hang the suite) and tells
+# CTest how many processors it uses. Compiled tests know GPTBENCH_SOURCE_DIR, the top of the tree.
+
+set(GPTBENCH_TEST_ENVIRONMENT ${GPTBENCH_LAUNCH_ENVIRONMENT})
+if(GPTBENCH_SANITIZE)
+  # MPI libraries keep memory until the process ends.
+  list(APPEND GPTBENCH_TEST_ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"
+    "UBSAN_OPTIONS=print_stacktrace=1")
+endif()
+
+function(gptbench_set_test_properties name processors timeout)
+  set(folder ${CMAKE_BINARY_DIR}/test_work/${name})
+  file(MAKE_DIRECTORY ${folder})
+  set(labels ${ARGN})
+  list(REMOVE_DUPLICATES labels)
+  if(NOT timeout)
+    set(timeout 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${GPTBENCH_TEST_ENVIRONMENT}"
+    WORKING_DIRECTORY ${folder} TIMEOUT ${timeout} PROCESSORS ${processors} SKIP_RETURN_CODE 77)
+endfunction()
+
+# A GoogleTest program; RANKS (or MPI) starts it through the MPI launcher with the main function of
+# test/mpi_main.cpp. Several rank counts (RANKS 1 2 4) register one test each, named <name>_n<ranks>.
+# ARGUMENTS follow the program. Labels: unit (or mpi) unless others are given, mpi always with ranks.
 #
-#   gptbench_test(deck_namelist SOURCES namelist_test.cpp LIBRARIES gptbench_deck [RANKS 4] [LABELS unit])
+#   gptbench_test(deck_namelist SOURCES namelist_test.cpp LIBRARIES gptbench_deck [RANKS 4]
+#                 [ARGUMENTS ...] [LABELS oracle] [TIMEOUT 600])
 function(gptbench_test name)
-  cmake_parse_arguments(ARG "MPI" "RANKS" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "MPI" "TIMEOUT" "RANKS;SOURCES;LIBRARIES;LABELS;ARGUMENTS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "gptbench_test(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(ARG_MPI AND NOT ARG_RANKS)
+    set(ARG_RANKS 1)
+  endif()
   add_executable(test_${name} ${ARG_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${ARG_LIBRARIES} gptbench_warnings GTest::gtest)
-  if(ARG_RANKS OR ARG_MPI)
-    if(NOT ARG_RANKS)
-      set(ARG_RANKS 1)
-    endif()
-    target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/test/mpi_main.cpp)
-    target_link_libraries(test_${name} PRIVATE MPI::MPI_CXX)
-    add_test(NAME ${name} COMMAND ${GPTBENCH_LAUNCH} ${ARG_RANKS} $<TARGET_FILE:test_${name}>)
-    list(APPEND ARG_LABELS mpi)
-  else()
+  target_compile_definitions(test_${name} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(NOT ARG_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
-    add_test(NAME ${name} COMMAND test_${name})
-    list(APPEND ARG_LABELS unit)
+    add_test(NAME ${name} COMMAND test_${name} ${ARG_ARGUMENTS})
+    if(NOT ARG_LABELS)
+      set(ARG_LABELS unit)
+    endif()
+    gptbench_set_test_properties(${name} 1 "${ARG_TIMEOUT}" ${ARG_LABELS})
+    return()
   endif()
-  list(REMOVE_DUPLICATES ARG_LABELS)
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" ENVIRONMENT "${GPTBENCH_LAUNCH_ENVIRONMENT}")
+  target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/test/mpi_main.cpp)
+  target_link_libraries(test_${name} PRIVATE MPI::MPI_CXX)
+  list(LENGTH ARG_RANKS variants)
+  foreach(ranks IN LISTS ARG_RANKS)
+    set(test ${name})
+    if(variants GREATER 1)
+      set(test ${name}_n${ranks})
+    endif()
+    add_test(NAME ${test} COMMAND ${GPTBENCH_LAUNCH} ${ranks} $<TARGET_FILE:test_${name}> ${ARG_ARGUMENTS})
+    gptbench_set_test_properties(${test} ${ranks} "${ARG_TIMEOUT}" ${ARG_LABELS} mpi)
+  endforeach()
+endfunction()
+
+# A command (a script, mostly) as a test; it fails with its exit status, 77 means skipped (the reason
+# printed). Its environment holds GPTBENCH and GPTPOST (the programs), GPTBENCH_LAUNCH (a command
+# that a number of ranks and a program follow), GPTBENCH_SOURCE_DIR and GPTBENCH_BINARY_DIR.
+# PROCESSORS is the largest number of ranks that it starts.
+#
+#   gptbench_command_test(system_usage COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/usage_test.sh
+#                         [PROCESSORS 4] [LABELS mpi] [TIMEOUT 600])
+function(gptbench_command_test name)
+  cmake_parse_arguments(ARG "" "PROCESSORS;TIMEOUT" "COMMAND;LABELS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "gptbench_command_test(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT ARG_PROCESSORS)
+    set(ARG_PROCESSORS 1)
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  string(REPLACE ";" " " launch "${GPTBENCH_LAUNCH}")
+  set(programs)
+  foreach(program gptbench gptpost)
+    if(TARGET ${program})
+      string(TOUPPER ${program} variable)
+      list(APPEND programs ${variable}=$<TARGET_FILE:${program}>)
+    endif()
+  endforeach()
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${programs} "GPTBENCH_LAUNCH=${launch}"
+    GPTBENCH_SOURCE_DIR=${PROJECT_SOURCE_DIR} GPTBENCH_BINARY_DIR=${CMAKE_BINARY_DIR} ${ARG_COMMAND})
+  gptbench_set_test_properties(${name} ${ARG_PROCESSORS} "${ARG_TIMEOUT}" ${ARG_LABELS})
+endfunction()
+
+# Sets `result` to a Python that imports the modules named, or to "" where there is none: a machine
+# can hold several interpreters, and Debian's packages belong to Debian's own.
+#
+#   gptbench_find_python(GPTBENCH_PYTHON_TORCH torch numpy)
+function(gptbench_find_python result)
+  if(${result})
+    return()
+  endif()
+  find_program(python_on_path NAMES python3 NO_CACHE)
+  string(REPLACE ";" ", " imports "${ARGN}")
+  foreach(python ${Python3_EXECUTABLE} /usr/bin/python3 ${python_on_path} /usr/local/bin/python3)
+    if(EXISTS ${python})
+      execute_process(COMMAND ${python} -c "import ${imports}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+      if(status EQUAL 0)
+        set(${result} ${python} CACHE FILEPATH "A Python that imports ${imports}" FORCE)
+        return()
+      endif()
+    endif()
+  endforeach()
+  set(${result} "" PARENT_SCOPE)
 endfunction()

@@ -1,4 +1,5 @@
 # gptbench_warnings: how our own code is compiled; linked privately by every target of ours.
+include(CheckCXXCompilerFlag)
 add_library(gptbench_warnings INTERFACE)
 target_compile_options(gptbench_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual)
@@ -6,7 +7,19 @@ if(GPTBENCH_WERROR)
   target_compile_options(gptbench_warnings INTERFACE -Werror)
 endif()
 if(GPTBENCH_NATIVE)
-  target_compile_options(gptbench_warnings INTERFACE -march=native)
+  foreach(flag march mcpu)
+    check_cxx_compiler_flag(-${flag}=native GPTBENCH_HAS_${flag}_NATIVE)
+    if(GPTBENCH_HAS_${flag}_NATIVE)
+      target_compile_options(gptbench_warnings INTERFACE -${flag}=native)
+      break()
+    endif()
+  endforeach()
 endif()
 # Loops say where they are meant to be vectorised (#pragma omp simd); no OpenMP runtime is needed.
 target_compile_options(gptbench_warnings INTERFACE -fopenmp-simd -fno-math-errno)
+
+# Sanitizers change every object, the test programs' and GoogleTest's users' included.
+if(GPTBENCH_SANITIZE)
+  add_compile_options(-fsanitize=${GPTBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${GPTBENCH_SANITIZE})
+endif()

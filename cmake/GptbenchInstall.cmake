@@ -1,0 +1,12 @@
+# bin/gptbench, bin/gptpost; decks, job scripts and documentation under share/gptbench.
+include(GNUInstallDirs)
+foreach(program gptbench gptpost)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+foreach(folder input jobscripts doc)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench USE_SOURCE_PERMISSIONS)
+  endif()
+endforeach()
