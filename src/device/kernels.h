@@ -302,4 +302,30 @@ struct KernelTable {
   void (*cast)(Queue&, const Cast&);
 };
 
+// In the order of KernelTable's fields.
+inline constexpr const char* kernel_names[] = {
+    "linear_forward",
+    "linear_backward_input",
+    "linear_backward_weight",
+    "layernorm_forward",
+    "layernorm_backward",
+    "attention_forward",
+    "attention_backward",
+    "gelu_forward",
+    "gelu_backward",
+    "residual_forward",
+    "dropout_backward",
+    "embedding_forward",
+    "embedding_backward",
+    "cross_entropy_statistics",
+    "cross_entropy_finish",
+    "squared_norm",
+    "clip_factor",
+    "adamw",
+    "cast",
+};
+static_assert(sizeof(KernelTable) / sizeof(void (*)()) ==
+                  sizeof(kernel_names) / sizeof(kernel_names[0]),
+              "one name a kernel");
+
 }  // namespace gptbench

@@ -1,0 +1,144 @@
+#include "device/host_device.h"
+
+#include <sys/mman.h>
+
+#include <Kokkos_Core.hpp>
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "device/gemm_onednn.h"
+#include "device/host_queue.h"
+#include "device/kernels_host.h"
+#include "device/kernels_ref.h"
+#include "device/memory_offer.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t huge_page = 2 * MiB;
+
+// Kokkos lives from the first host device to the end of the program.
+class KokkosRuntime {
+ public:
+  KokkosRuntime() {
+    owner_ = !Kokkos::is_initialized();
+    if (owner_) Kokkos::initialize();
+    set_gemm_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
+  }
+  ~KokkosRuntime() {
+    if (owner_) Kokkos::finalize();
+  }
+  KokkosRuntime(const KokkosRuntime&) = delete;
+  KokkosRuntime& operator=(const KokkosRuntime&) = delete;
+
+ private:
+  bool owner_;
+};
+
+int64_t mapped_bytes(int64_t bytes) {
+  return round_up(std::max<int64_t>(bytes, 1), huge_page);
+}
+
+}  // namespace
+
+const char* name_of(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::host:
+      return "host";
+    case DeviceKind::cuda:
+      return "cuda";
+    case DeviceKind::ref:
+      return "ref";
+  }
+  return "";
+}
+
+HostDevice::HostDevice(DeviceKind kind) : kind_(kind) {
+  GPTBENCH_CHECK(kind != DeviceKind::cuda, "a host device is of kind host or ref");
+  static KokkosRuntime runtime;
+}
+
+std::string HostDevice::description() const {
+  if (kind_ == DeviceKind::ref) return "ref, plain loops, 1 thread";
+  const int threads = num_threads();
+  return std::string("host, Kokkos ") + Kokkos::DefaultHostExecutionSpace::name() + ", " +
+         std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
+         gemm_library_description();
+}
+
+int HostDevice::num_threads() const {
+  return kind_ == DeviceKind::ref ? 1 : Kokkos::DefaultHostExecutionSpace().concurrency();
+}
+
+MemoryOffer HostDevice::memory_offer() const {
+  return read_memory_offer();
+}
+
+void* HostDevice::allocate(int64_t bytes) {
+  // Mapped with one huge page to spare, then trimmed to alignment.
+  const int64_t size = mapped_bytes(bytes);
+  const size_t reserved = static_cast<size_t>(size + huge_page);
+  void* mapping =
+      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  char* begin = static_cast<char*>(mapping);
+  const int64_t misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin) % huge_page);
+  const int64_t head = misaligned == 0 ? 0 : huge_page - misaligned;
+  if (head > 0) munmap(begin, static_cast<size_t>(head));
+  munmap(begin + head + size, static_cast<size_t>(huge_page - head));
+#ifdef MADV_HUGEPAGE
+  madvise(begin + head, static_cast<size_t>(size), MADV_HUGEPAGE);
+#endif
+  return begin + head;
+}
+
+void HostDevice::release(void* memory, int64_t bytes) {
+  if (memory != nullptr) munmap(memory, static_cast<size_t>(mapped_bytes(bytes)));
+}
+
+std::unique_ptr<Queue> HostDevice::make_queue(const std::string& /*name*/) {
+  return std::make_unique<HostQueue>();
+}
+
+std::unique_ptr<Event> HostDevice::make_event() {
+  return std::make_unique<HostEvent>();
+}
+
+void HostDevice::upload(Queue& queue, void* device, const void* host, int64_t bytes) {
+  queue.synchronize();
+  if (bytes > 0) std::memcpy(device, host, static_cast<size_t>(bytes));
+}
+
+void HostDevice::download(Queue& queue, void* host, const void* device, int64_t bytes) {
+  queue.synchronize();
+  if (bytes > 0) std::memcpy(host, device, static_cast<size_t>(bytes));
+}
+
+void HostDevice::fill_zero(Queue& queue, void* device, int64_t bytes) {
+  queue.synchronize();
+  char* const begin = static_cast<char*>(device);
+  const int64_t blocks = ceil_div(bytes, huge_page);
+  Kokkos::parallel_for(
+      "gptbench::fill_zero", Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace>(0, blocks),
+      [=](int64_t block) {
+        const int64_t first = block * huge_page;
+        std::memset(begin + first, 0, static_cast<size_t>(std::min(huge_page, bytes - first)));
+      });
+}
+
+const KernelTable& HostDevice::kernels(ComputeType compute) const {
+  if (kind_ == DeviceKind::ref) return ref_kernels(compute);
+  if (compute == ComputeType::fp64)
+    throw Error(Exit::usage,
+                "precision.compute='fp64' is not available on device='host' (fp32 and bf16 are); "
+                "use run.device='ref'");
+  return host_kernels(compute);
+}
+
+std::unique_ptr<Device> make_host_device(DeviceKind kind) {
+  return std::make_unique<HostDevice>(kind);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,38 @@
+// The host as a device (kinds `host` and `ref`), made by make_host_device() of device.h. Its queues
+// and events are HostQueue and HostEvent (host_queue.h); its kernels are those of kernels_host.h,
+// or of kernels_ref.h for `ref`.
+#pragma once
+
+#include "device/device.h"
+
+namespace gptbench {
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(DeviceKind kind);
+
+  DeviceKind kind() const override { return kind_; }
+  std::string description() const override;
+  // Threads of the kernels: those of Kokkos; 1 for `ref`.
+  int num_threads() const override;
+
+  MemoryOffer memory_offer() const override;
+  // Anonymous pages, huge where the system grants them; untouched pages take no memory.
+  void* allocate(int64_t bytes) override;
+  void release(void* memory, int64_t bytes) override;
+
+  std::unique_ptr<Queue> make_queue(const std::string& name) override;
+  std::unique_ptr<Event> make_event() override;
+
+  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override;
+  void download(Queue& queue, void* host, const void* device, int64_t bytes) override;
+  // Touches pages from the threads that kernels use.
+  void fill_zero(Queue& queue, void* device, int64_t bytes) override;
+
+  const KernelTable& kernels(ComputeType compute) const override;
+
+ private:
+  DeviceKind kind_;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,58 @@
+// Queues of the host. A compute queue executes in the calling thread, so it never holds anything; a
+// communication queue holds work that completes in the background (MPI requests), which the comm
+// layer adds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "device/device.h"
+
+namespace gptbench {
+
+// Work that was started and completes later. The owner keeps it alive until test() returned true or
+// wait() returned; the queue then forgets it, and the owner may reuse it.
+class PendingWork {
+ public:
+  virtual ~PendingWork() = default;
+  // Whether it has completed; drives it forward, does not block.
+  virtual bool test() = 0;
+  // Blocks until it has completed.
+  virtual void wait() = 0;
+};
+
+// Tickets number the work of a queue from 1 in the order of add(); ticket t counts as complete when
+// tickets 1 .. t have completed.
+class HostQueue final : public Queue {
+ public:
+  // Appends started work; blocks for the oldest when `capacity` pieces are pending.
+  void add(PendingWork& work);
+
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void synchronize() override { wait_until(added_); }
+  // Tests pending work, oldest first, up to the first that has not completed.
+  void progress() override;
+
+  bool completed(uint64_t ticket) const { return ticket <= completed_; }
+  void wait_until(uint64_t ticket);
+  int64_t pending() const { return static_cast<int64_t>(added_ - completed_); }
+
+  static constexpr int64_t capacity = 4096;
+
+ private:
+  PendingWork& oldest() { return *ring_[completed_ % capacity]; }
+
+  std::array<PendingWork*, capacity> ring_{};
+  uint64_t added_ = 0;
+  uint64_t completed_ = 0;
+};
+
+class HostEvent final : public Event {
+ private:
+  friend class HostQueue;
+  HostQueue* queue_ = nullptr;  // null: never recorded
+  uint64_t ticket_ = 0;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,79 @@
+// The frozen oracle: every kernel of the table as plain loops, a literal transcription of its
+// equation in kernels.h. One thread, sums in double, never optimised: the kernels of every device
+// are tested against it, and so is a run.
+#pragma once
+
+#include "device/kernels.h"
+
+namespace gptbench {
+
+const KernelTable& ref_kernels(ComputeType compute);
+
+// A: type of activations; S: type of statistics, gradients of parameters and master parameters.
+// (float, float), (bfloat16, float) and (double, double) exist.
+namespace ref {
+template <class A, class S>
+void linear_forward(Queue&, const LinearForward&);
+template <class A, class S>
+void linear_backward_input(Queue&, const LinearBackwardInput&);
+template <class A, class S>
+void linear_backward_weight(Queue&, const LinearBackwardWeight&);
+template <class A, class S>
+void layernorm_forward(Queue&, const LayerNormForward&);
+template <class A, class S>
+void layernorm_backward(Queue&, const LayerNormBackward&);
+template <class A, class S>
+void attention_forward(Queue&, const AttentionForward&);
+template <class A, class S>
+void attention_backward(Queue&, const AttentionBackward&);
+template <class A, class S>
+void gelu_forward(Queue&, const GeluForward&);
+template <class A, class S>
+void gelu_backward(Queue&, const GeluBackward&);
+template <class A, class S>
+void residual_forward(Queue&, const ResidualForward&);
+template <class A, class S>
+void dropout_backward(Queue&, const DropoutBackward&);
+template <class A, class S>
+void embedding_forward(Queue&, const EmbeddingForward&);
+template <class A, class S>
+void embedding_backward(Queue&, const EmbeddingBackward&);
+template <class A, class S>
+void cross_entropy_statistics(Queue&, const CrossEntropyStatistics&);
+template <class A, class S>
+void cross_entropy_finish(Queue&, const CrossEntropyFinish&);
+template <class A, class S>
+void squared_norm(Queue&, const SquaredNorm&);
+template <class A, class S>
+void clip_factor(Queue&, const ClipFactor&);
+template <class A, class S>
+void adamw(Queue&, const AdamW&);
+template <class A, class S>
+void cast(Queue&, const Cast&);
+
+// Element i as a double; a double rounded once to T.
+template <class T>
+double load(const void* p, int64_t i) {
+  return static_cast<double>(static_cast<const T*>(p)[i]);
+}
+template <>
+inline double load<bfloat16>(const void* p, int64_t i) {
+  return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(p)[i]));
+}
+template <class T>
+void store(void* p, int64_t i, double value) {
+  static_cast<T*>(p)[i] = static_cast<T>(value);
+}
+template <>
+inline void store<bfloat16>(void* p, int64_t i, double value) {
+  static_cast<bfloat16*>(p)[i] = bfloat16(static_cast<float>(value));
+}
+
+}  // namespace ref
+}  // namespace gptbench
+
+// Instantiates kernel `name` with arguments `Arguments` for all three compute types.
+#define GPTBENCH_REF_KERNEL(name, Arguments)                                              \
+  template void gptbench::ref::name<float, float>(Queue&, const Arguments&);              \
+  template void gptbench::ref::name<gptbench::bfloat16, float>(Queue&, const Arguments&); \
+  template void gptbench::ref::name<double, double>(Queue&, const Arguments&)

@@ -1,0 +1,42 @@
+#include "device/kernels_ref.h"
+
+namespace gptbench::ref {
+
+template <class A, class S>
+void embedding_forward(Queue&, const EmbeddingForward& a) {
+  for (int64_t r = 0; r < a.R; ++r) {
+    const int64_t row = a.tokens[r] - a.first_token;
+    const bool mine = row >= 0 && row < a.V_tp;
+    for (int64_t c = 0; c < a.C; ++c) {
+      double y = mine ? load<A>(a.token_table, row * a.C + c) : 0.0;
+      if (a.position_table != nullptr) y += load<A>(a.position_table, r % a.T * a.C + c);
+      store<A>(a.y, r * a.C + c, y);
+    }
+  }
+}
+
+template <class A, class S>
+void embedding_backward(Queue&, const EmbeddingBackward& a) {
+  for (int64_t r = 0; r < a.R; ++r) {
+    const int64_t row = a.tokens[r] - a.first_token;
+    const bool mine = row >= 0 && row < a.V_tp;
+    for (int64_t c = 0; c < a.C; ++c) {
+      const double dy = load<A>(a.dy, r * a.C + c);
+      if (mine) {
+        const int64_t e = row * a.C + c;
+        store<S>(a.dtoken_table, e, load<S>(a.dtoken_table, e) + dy);
+      }
+      if (a.dposition_table != nullptr) {
+        const int64_t e = r % a.T * a.C + c;
+        store<S>(a.dposition_table, e, load<S>(a.dposition_table, e) + dy);
+      }
+    }
+  }
+}
+
+}  // namespace gptbench::ref
+
+namespace gptbench {
+GPTBENCH_REF_KERNEL(embedding_forward, EmbeddingForward);
+GPTBENCH_REF_KERNEL(embedding_backward, EmbeddingBackward);
+}  // namespace gptbench

@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "device/kernels_ref.h"
+
+namespace gptbench::ref {
+
+template <class A, class S>
+void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
+  for (int64_t r = 0; r < a.R; ++r) {
+    double row_max = -std::numeric_limits<double>::infinity();
+    for (int64_t j = 0; j < a.V_valid; ++j)
+      row_max = std::max(row_max, load<A>(a.logits, r * a.V_tp + j));
+    double row_sum = 0.0;
+    for (int64_t j = 0; j < a.V_valid; ++j)
+      row_sum += std::exp(load<A>(a.logits, r * a.V_tp + j) - row_max);
+    const int64_t target = a.targets[r] - a.first_token;
+    const bool mine = target >= 0 && target < a.V_valid;
+    store<S>(a.row_max, r, row_max);
+    store<S>(a.row_sum, r, row_sum);
+    store<S>(a.target_logit, r, mine ? load<A>(a.logits, r * a.V_tp + target) : 0.0);
+  }
+}
+
+template <class A, class S>
+void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
+  for (int64_t r = 0; r < a.R; ++r) {
+    const double row_max = load<S>(a.row_max, r);
+    const double row_sum = load<S>(a.row_sum, r);
+    a.loss_sum[0] += std::log(row_sum) + row_max - load<S>(a.target_logit, r);
+    for (int64_t j = 0; j < a.V_tp; ++j) {
+      double dlogit = 0.0;
+      if (j < a.V_valid) {
+        const double p = std::exp(load<A>(a.logits, r * a.V_tp + j) - row_max) / row_sum;
+        dlogit = a.dscale * (p - (j == a.targets[r] - a.first_token ? 1.0 : 0.0));
+      }
+      store<A>(a.logits, r * a.V_tp + j, dlogit);
+    }
+  }
+}
+
+}  // namespace gptbench::ref
+
+namespace gptbench {
+GPTBENCH_REF_KERNEL(cross_entropy_statistics, CrossEntropyStatistics);
+GPTBENCH_REF_KERNEL(cross_entropy_finish, CrossEntropyFinish);
+}  // namespace gptbench

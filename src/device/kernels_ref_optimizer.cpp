@@ -1,0 +1,44 @@
+#include <cmath>
+
+#include "device/kernels_ref.h"
+
+namespace gptbench::ref {
+
+template <class A, class S>
+void squared_norm(Queue&, const SquaredNorm& a) {
+  for (int64_t i = 0; i < a.n; ++i) {
+    const double g = load<S>(a.g, i);
+    a.sum[0] += g * g;
+  }
+}
+
+template <class A, class S>
+void clip_factor(Queue&, const ClipFactor& a) {
+  const double norm = std::sqrt(a.norm2[0]);
+  a.factor[0] = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+}
+
+template <class A, class S>
+void adamw(Queue&, const AdamW& a) {
+  const double correction1 = 1.0 - std::pow(a.beta1, static_cast<double>(a.t));
+  const double correction2 = 1.0 - std::pow(a.beta2, static_cast<double>(a.t));
+  for (int64_t i = 0; i < a.n; ++i) {
+    const double g = a.factor[0] * load<S>(a.g, i);
+    const double m = a.beta1 * load<S>(a.m, i) + (1.0 - a.beta1) * g;
+    const double v = a.beta2 * load<S>(a.v, i) + (1.0 - a.beta2) * g * g;
+    const double p = load<S>(a.p, i);
+    const double step = m / correction1 / (std::sqrt(v / correction2) + a.epsilon);
+    store<S>(a.m, i, m);
+    store<S>(a.v, i, v);
+    store<S>(a.p, i, p - a.lr * (step + a.weight_decay * p));
+    if (a.working != nullptr) store<A>(a.working, i, load<S>(a.p, i));
+  }
+}
+
+}  // namespace gptbench::ref
+
+namespace gptbench {
+GPTBENCH_REF_KERNEL(squared_norm, SquaredNorm);
+GPTBENCH_REF_KERNEL(clip_factor, ClipFactor);
+GPTBENCH_REF_KERNEL(adamw, AdamW);
+}  // namespace gptbench

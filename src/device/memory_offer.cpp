@@ -1,0 +1,92 @@
+#include "device/memory_offer.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+// Value of the line "KEY VALUE" or "KEY: VALUE kB"; -1 where there is none.
+int64_t field_of(const std::string& file, const std::string& key) {
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line)) {
+    std::istringstream words(line);
+    std::string name;
+    int64_t value;
+    if (words >> name >> value && (name == key || name == key + ":")) return value;
+  }
+  return -1;
+}
+
+// A file that holds one number; `unlimited` for "max", a missing file or version 1's huge default.
+int64_t limit_of(const std::string& file) {
+  std::ifstream in(file);
+  int64_t value;
+  constexpr int64_t version1_none = int64_t{1} << 60;
+  return in >> value && value < version1_none ? value : unlimited;
+}
+
+struct GroupFiles {
+  const char* limit;
+  const char* usage;
+  const char* reclaimable;  // key of memory.stat
+};
+constexpr GroupFiles version1{"memory.limit_in_bytes", "memory.usage_in_bytes",
+                              "total_inactive_file"};
+constexpr GroupFiles version2{"memory.max", "memory.current", "inactive_file"};
+
+// Narrows `offer` by the group at mount + path and all groups above it. A container may see the
+// path of its host, of which only the mount's top exists: missing files limit nothing.
+void narrow(MemoryOffer& offer, const std::string& mount, std::string path,
+            const GroupFiles& files) {
+  for (;;) {
+    const std::string group = mount + path;
+    const int64_t limit = limit_of(group + "/" + files.limit);
+    if (limit != unlimited) {
+      const int64_t usage = limit_of(group + "/" + files.usage);
+      const int64_t reclaimable =
+          std::max<int64_t>(0, field_of(group + "/memory.stat", files.reclaimable));
+      const int64_t used = usage == unlimited ? 0 : std::max<int64_t>(0, usage - reclaimable);
+      offer.total_bytes = std::min(offer.total_bytes, limit);
+      offer.available_bytes = std::min(offer.available_bytes, std::max<int64_t>(0, limit - used));
+    }
+    if (path.empty()) return;
+    path.erase(path.find_last_of('/'));
+  }
+}
+
+}  // namespace
+
+MemoryOffer read_memory_offer(const std::string& root) {
+  constexpr int64_t kilobyte = 1024;
+  const std::string meminfo = root + "/proc/meminfo";
+  MemoryOffer offer{std::max<int64_t>(0, field_of(meminfo, "MemTotal")) * kilobyte,
+                    std::max<int64_t>(0, field_of(meminfo, "MemAvailable")) * kilobyte};
+
+  // Lines "ID:CONTROLLERS:PATH"; version 2 has ID 0 and no controllers.
+  std::ifstream groups(root + "/proc/self/cgroup");
+  std::string line;
+  while (std::getline(groups, line)) {
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    std::string path = line.substr(second + 1);
+    while (!path.empty() && path.back() == '/') path.pop_back();
+    if (!path.empty() && path.front() != '/') continue;
+    if (controllers.empty()) {
+      narrow(offer, root + "/sys/fs/cgroup", path, version2);
+      narrow(offer, root + "/sys/fs/cgroup/unified", path, version2);
+    } else if (("," + controllers + ",").find(",memory,") != std::string::npos) {
+      narrow(offer, root + "/sys/fs/cgroup/memory", path, version1);
+    }
+  }
+  return offer;
+}
+
+}  // namespace gptbench
