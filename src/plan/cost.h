@@ -1,0 +1,27 @@
+// FLOPs of a training step by the conventions of the field. A figure without its convention is
+// worthless: published ones for one and the same run differ by 8% and more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "deck/config.h"
+#include "plan/model.h"
+
+namespace gptbench {
+
+// FLOPs a step of B sequences over all ranks, N parameters:
+//   mpt       B T (6 N + 12 L C T)                      (MosaicML llm-foundry, throughput tables)
+//   megatron  24 k B T L C^2 (1 + T/(6C) + V/(16 L C)), k = 3, or 4 with full activation
+//             checkpointing (Narayanan et al., arXiv:2104.04473, section 5.1)
+//   causal    B T (72 L C^2 + 6 C V) + 6 L C B T^2      (half of the attention matrix)
+double flops_mpt(const ModelShape& s, int64_t num_params, int64_t B);
+double flops_megatron(const ModelShape& s, int64_t B, bool full_checkpointing);
+double flops_causal(const ModelShape& s, int64_t B);
+
+// Factor from model FLOPs to hardware FLOPs, recomputation of the forward pass included: 4/3 with
+// full activation checkpointing (of every layer), else 1.
+double hardware_factor(const MemoryConfig& memory);
+
+}  // namespace gptbench

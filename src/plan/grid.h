@@ -1,0 +1,42 @@
+// The process grid: how global ranks map to coordinates on the axes of the decomposition.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gptbench {
+
+// Axes in rank order, fastest first. `zero` is data x context, over which ZeRO partitions; `world`
+// is all ranks.
+enum class Axis { tensor, context, pipeline, data, zero, world };
+const char* name_of(Axis axis);
+constexpr int num_axes = 6;
+
+// Coordinates of one rank, each in [0, size of its axis).
+struct Coordinates {
+  int64_t tensor = 0, context = 0, pipeline = 0, data = 0;
+};
+
+// Sizes of the axes; global, the same on all ranks. Example, tensor = 2, pipeline = 2, data = 2:
+//   rank      0 1 2 3 4 5 6 7
+//   tensor    0 1 0 1 0 1 0 1
+//   pipeline  0 0 1 1 0 0 1 1
+//   data      0 0 0 0 1 1 1 1
+// Rank 5 is tensor 1 of stage 0 of replica 1; its tensor group is {4, 5}, its pipeline group {5,
+// 7}, its data group {1, 5}.
+struct Grid {
+  int64_t tensor = 1, context = 1, pipeline = 1, data = 1;
+
+  int64_t size() const { return tensor * context * pipeline * data; }
+  Coordinates coordinates_of(int64_t rank) const;
+  int64_t rank_of(const Coordinates& at) const;
+  int64_t size_of(Axis axis) const;
+  // Global ranks of the group of `rank` along `axis`, in order of the coordinate(s).
+  std::vector<int64_t> group_of(int64_t rank, Axis axis) const;
+};
+
+// "tensor 2 x context 1 x pipeline 2 x data 2 = 8 ranks (fastest first)".
+std::string describe(const Grid& grid);
+
+}  // namespace gptbench

@@ -1,0 +1,60 @@
+// Buffers of one rank and where they lie. Offsets are fixed here, before anything is allocated: one
+// allocation a memory class, nothing allocated inside a step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "plan/operation.h"
+
+namespace gptbench {
+
+enum class MemoryClass : uint8_t {
+  parameters,
+  gradients,
+  optimizer_state,
+  activations,
+  communication,
+  workspace
+};
+constexpr int num_memory_classes = 6;
+const char* name_of(MemoryClass memory_class);
+
+enum class Lifetime : uint8_t {
+  run,          // from set-up to the end
+  micro_batch,  // from forward to backward of a micro-batch; one slot a micro-batch in flight
+  program,      // within one program: shares memory with others whose operations do not overlap
+};
+
+struct Buffer {
+  std::string name;  // "activations::h.3.qkv"
+  MemoryClass memory_class = MemoryClass::activations;
+  Lifetime lifetime = Lifetime::run;
+  DType dtype = DType::f32;
+  int64_t elements = 0;  // of one slot
+  int64_t slots = 1;
+
+  // Set by assign_offsets:
+  int64_t offset = 0;                   // bytes from the start of the class
+  int64_t slot_bytes = 0;               // distance of slots
+  int32_t first_op = -1, last_op = -1;  // of Plan::ops that use it; lifetime `program` only
+  int64_t bytes() const { return slot_bytes * slots; }
+};
+
+constexpr int64_t buffer_alignment = 256;  // bytes; what GPU kernels and SIMD loads want, and more
+
+// Sizes of the allocations, one a class.
+using ClassBytes = std::array<int64_t, num_memory_classes>;
+
+// Gives every buffer its offset. Buffers of lifetime `program` are placed behind the others of
+// their class, first fit by descending size, so that two overlap in memory only when no operation
+// of one program lies within the use of both. Returns the bytes of each class.
+ClassBytes assign_offsets(std::vector<Buffer>& buffers, const std::vector<Program>& programs,
+                          const std::vector<Op>& ops);
+
+int64_t total(const ClassBytes& bytes);
+
+}  // namespace gptbench

@@ -1,0 +1,56 @@
+// The model as a table of logical tensors. A logical tensor says what a parameter is; where its
+// copies lie, in which type and which part of it, is said by representations
+// (plan/representation.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "deck/config.h"
+
+namespace gptbench {
+
+// Sizes of a model; global. The letters are those of the kernel headers.
+struct ModelShape {
+  int64_t L = 0;        // layers
+  int64_t C = 0;        // hidden size
+  int64_t H = 0;        // attention heads
+  int64_t H_kv = 0;     // key/value heads
+  int64_t D = 0;        // head size, C / H
+  int64_t F = 0;        // feed-forward size
+  int64_t T = 0;        // positions of a sequence
+  int64_t V_valid = 0;  // tokens of the vocabulary
+  int64_t V = 0;        // rows of the embedding, V_valid rounded up to vocab_multiple
+  int64_t qkv() const { return (H + 2 * H_kv) * D; }
+};
+ModelShape model_shape(const ModelConfig& model);
+
+enum class Init { zeros, ones, normal };
+
+struct LogicalTensor {
+  std::string name;  // as in dumps: "wte", "h.3.attn.qkv.weight"
+  int64_t rows = 0;  // global shape [rows, cols]; a vector is [rows, 1]
+  int64_t cols = 1;
+  int dimensions = 2;  // 1 or 2, as dumped
+  int64_t layer = -1;  // -1 embedding, 0 .. L-1, L final LayerNorm
+  bool decay = false;  // weight decay applies: matrices and embeddings
+  Init init = Init::zeros;
+  double init_std = 0.0;
+  // Dimension split over tensor-parallel ranks: -1 none (replicated), 0 rows, 1 columns;
+  // `tp_blocks` equal blocks of it are split each (3 for q, k and v stacked in one matrix).
+  int tp_axis = -1;
+  int tp_blocks = 1;
+
+  int64_t size() const { return rows * cols; }
+};
+
+// Tensors of the model in canonical order (embedding, layer by layer, final): the index in this
+// table is the tensor's random instance (base/random.h), so the weights depend on the seed alone.
+// Residual projections start with init_std / sqrt(2 L) (Radford et al. 2019, section 2.3).
+std::vector<LogicalTensor> tensor_table(const ModelConfig& model);
+
+// Parameters of a table, padding rows of the vocabulary included.
+int64_t count_params(const std::vector<LogicalTensor>& tensors);
+
+}  // namespace gptbench

@@ -1,0 +1,58 @@
+#include "plan/operation.h"
+
+namespace gptbench {
+namespace {
+
+// Region is the usual one; the head's linear layer is booked under head_loss by the program.
+constexpr OpInfo op_infos[num_op_kinds] = {
+    {OpKind::load_tokens, "load_tokens", Region::data},
+    {OpKind::load_control, "load_control", Region::data},
+    {OpKind::fill_zero, "fill_zero", Region::optimizer},
+    {OpKind::linear_forward, "linear_forward", Region::linear},
+    {OpKind::linear_backward_input, "linear_backward_input", Region::linear},
+    {OpKind::linear_backward_weight, "linear_backward_weight", Region::linear},
+    {OpKind::layernorm_forward, "layernorm_forward", Region::layernorm},
+    {OpKind::layernorm_backward, "layernorm_backward", Region::layernorm},
+    {OpKind::attention_forward, "attention_forward", Region::attention},
+    {OpKind::attention_backward, "attention_backward", Region::attention},
+    {OpKind::gelu_forward, "gelu_forward", Region::activation},
+    {OpKind::gelu_backward, "gelu_backward", Region::activation},
+    {OpKind::residual_forward, "residual_forward", Region::activation},
+    {OpKind::dropout_backward, "dropout_backward", Region::activation},
+    {OpKind::embedding_forward, "embedding_forward", Region::embedding},
+    {OpKind::embedding_backward, "embedding_backward", Region::embedding},
+    {OpKind::cross_entropy_statistics, "cross_entropy_statistics", Region::head_loss},
+    {OpKind::cross_entropy_finish, "cross_entropy_finish", Region::head_loss},
+    {OpKind::squared_norm, "squared_norm", Region::optimizer},
+    {OpKind::clip_factor, "clip_factor", Region::optimizer},
+    {OpKind::adamw, "adamw", Region::optimizer},
+    {OpKind::cast, "cast", Region::optimizer},
+    {OpKind::all_reduce, "all_reduce", Region::communication},
+};
+
+}  // namespace
+
+const OpInfo& info_of(OpKind kind) {
+  return op_infos[static_cast<int>(kind)];
+}
+
+const char* name_of(Region region) {
+  static const char* const names[num_regions] = {"data",      "embedding", "layernorm",
+                                                 "linear",    "attention", "activation",
+                                                 "head_loss", "optimizer", "communication"};
+  return names[static_cast<int>(region)];
+}
+
+const char* name_of(QueueId queue) {
+  static const char* const names[num_queues] = {"compute",  "tensor", "context",
+                                                "pipeline", "data",   "copy"};
+  return names[static_cast<int>(queue)];
+}
+
+const char* name_of(ProgramKind kind) {
+  static const char* const names[] = {"begin_step", "forward", "backward", "backward_last",
+                                      "end_step"};
+  return names[static_cast<int>(kind)];
+}
+
+}  // namespace gptbench
