@@ -112,3 +112,25 @@ function(gptbench_find_python result)
   endforeach()
   set(${result} "" PARENT_SCOPE)
 endfunction()
+
+# A benchmark: a program that prints what a part of gptbench reaches beside what the machine can do.
+# Built by the target `benchmarks`, run by `bench` (make bench) one after the other; never a test.
+# RANKS starts it through the MPI launcher (it then brings its own MPI_Init).
+#
+#   gptbench_benchmark(gemm SOURCES gemm_bench.cpp LIBRARIES gptbench_device [RANKS 2] [ARGUMENTS ...])
+add_custom_target(benchmarks)
+add_custom_target(bench)
+function(gptbench_benchmark name)
+  cmake_parse_arguments(ARG "" "RANKS" "SOURCES;LIBRARIES;ARGUMENTS" ${ARGN})
+  add_executable(bench_${name} ${ARG_SOURCES})
+  target_link_libraries(bench_${name} PRIVATE ${ARG_LIBRARIES} gptbench_warnings)
+  set(launch)
+  if(ARG_RANKS)
+    target_link_libraries(bench_${name} PRIVATE MPI::MPI_CXX)
+    set(launch ${CMAKE_BINARY_DIR}/launch ${ARG_RANKS})
+  endif()
+  add_custom_target(run_bench_${name} COMMAND ${launch} $<TARGET_FILE:bench_${name}> ${ARG_ARGUMENTS}
+    WORKING_DIRECTORY ${CMAKE_BINARY_DIR} USES_TERMINAL VERBATIM)
+  add_dependencies(benchmarks bench_${name})
+  add_dependencies(bench run_bench_${name})
+endfunction()

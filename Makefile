@@ -1,0 +1,62 @@
+# A thin wrapper over CMake: every target is a few commands that can be typed by hand.
+# `make help` lists the targets, CMakePresets.json the presets.
+
+PRESET ?= release
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+DECK ?= input/124m_short.in
+RANKS ?=
+DEPS ?= yes
+CMAKE_ARGS ?=
+CTEST_ARGS ?=
+
+BUILD := build/$(PRESET)
+GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
+
+.PHONY: build deps deps-test configure run test bench format lint install clean help
+.DEFAULT_GOAL := build
+
+build: configure  ## build gptbench and gptpost (the default)
+	@cmake --build $(BUILD) --parallel $(JOBS) --target programs
+
+# A build folder keeps the generator that it was made with.
+configure:
+	@cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G "$(GENERATOR)") $(CMAKE_ARGS)
+
+deps:  ## install the packages that building and running need (Debian, Ubuntu)
+	@if [ "$(DEPS)" != no ]; then sh cmake/deps.sh run; fi
+
+deps-test:
+	@if [ "$(DEPS)" != no ]; then sh cmake/deps.sh test; fi
+
+run: deps  ## deps, build, run DECK on as many ranks as fit (or RANKS), print its table
+	@$(MAKE) --no-print-directory build
+	@sh cmake/run.sh $(BUILD) $(DECK) $(RANKS)
+
+# CTest has the last word: nothing is printed after it.
+test: deps-test  ## deps for tests, build everything, run every test
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(JOBS) $(CTEST_ARGS)
+
+bench: configure  ## build and run the benchmarks (kernels beside what the machine can do)
+	@cmake --build $(BUILD) --parallel $(JOBS) --target programs benchmarks
+	@cmake --build $(BUILD) --target bench
+
+format:  ## format the sources in place
+	@sh cmake/format.sh
+
+lint: configure  ## formatting, includes, shell scripts, clang-tidy
+	@sh cmake/lint.sh $(BUILD)
+
+install: build  ## install programs, decks and documentation under PREFIX
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:  ## remove every build folder and the links to the programs
+	@rm -rf build gptbench gptpost
+
+help:  ## print this list
+	@echo "make TARGET [VARIABLE=value ...]"
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-10s %s\n", $$1, $$2}'
+	@echo "variables: PRESET=release|debug|asan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS"
+	@echo "           DEPS=no when the libraries come from modules or Spack, not from packages"

@@ -1,0 +1,105 @@
+#!/bin/sh
+# deps.sh run|test: installs what building and running (and testing) need from the packages of Debian
+# or Ubuntu. Does nothing when all is there. Without root and sudo it prints what is missing, the
+# equivalent for Spack and modules, and ends with status 1.
+set -eu
+
+purpose=${1:-run}
+case $purpose in
+  run | test) ;;
+  *)
+    echo "usage: deps.sh run|test" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  echo "deps: not a Debian or Ubuntu system; CMake will say what is missing"
+  exit 0
+fi
+
+missing=
+
+installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]
+}
+
+# need PACKAGE [ALTERNATIVE ...]: one of them is installed, or the first that apt knows is wanted.
+need() {
+  for package in "$@"; do
+    if installed "$package"; then return; fi
+  done
+  missing="$missing $(echo "$@" | tr ' ' '|')"
+}
+
+# need_command COMMAND PACKAGE [ALTERNATIVE ...]: a program, wherever it comes from.
+need_command() {
+  command=$1
+  shift
+  if ! command -v "$command" >/dev/null 2>&1; then need "$@"; fi
+}
+
+# Open MPI, unless MPICH is what this machine has.
+mpi="libopenmpi-dev openmpi-bin libhdf5-openmpi-dev"
+if installed libmpich-dev && ! installed libopenmpi-dev; then
+  mpi="libmpich-dev mpich libhdf5-mpich-dev"
+fi
+
+need_command c++ g++
+need_command cmake cmake
+need_command ninja ninja-build
+for package in $mpi; do need "$package"; done
+need libtrilinos-kokkos-dev libkokkos-dev
+need libdnnl-dev
+if [ "$purpose" = test ]; then
+  need libgtest-dev
+  need_command gfortran gfortran
+  need python3-torch
+  need python3-numpy
+  need python3-h5py
+  need_command h5dump hdf5-tools
+  need_command gnuplot gnuplot-nox gnuplot
+  need_command clang-format-14 clang-format-14
+  need_command shellcheck shellcheck
+  need_command git git
+fi
+
+if [ -z "$missing" ]; then exit 0; fi
+
+as_root=
+if [ "$(id -u)" != 0 ]; then
+  # With a terminal sudo may ask for a password, without one it must not need to.
+  if command -v sudo >/dev/null 2>&1 && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    as_root=sudo
+  else
+    first=$(for choice in $missing; do echo "${choice%%|*}"; done | tr '\n' ' ')
+    cat >&2 <<END
+deps: packages are missing, and installing them needs root or sudo. As root:
+    apt-get update && apt-get install --no-install-recommends $first
+With Spack:
+    spack install gcc cmake ninja openmpi hdf5 kokkos +openmp onednn googletest
+    spack load cmake ninja openmpi hdf5 kokkos onednn googletest
+With modules: load a C++17 compiler, CMake 3.22, MPI, HDF5, Kokkos and oneDNN, then: make DEPS=no ...
+    (Kokkos_ROOT, OneDNN_ROOT and HDF5_ROOT in the environment name installations)
+END
+    exit 1
+  fi
+fi
+
+echo "deps: installing$(echo "$missing" | sed 's/|[^ ]*//g')"
+$as_root apt-get update -qq
+packages=
+for choice in $missing; do
+  chosen=
+  for package in $(echo "$choice" | tr '|' ' '); do
+    if [ -z "$chosen" ] && apt-cache show "$package" >/dev/null 2>&1; then chosen=$package; fi
+  done
+  if [ -z "$chosen" ]; then
+    echo "deps: this distribution has no package $choice; see CONTRIBUTING.md for installations of one's own" >&2
+    exit 1
+  fi
+  packages="$packages $chosen"
+done
+# shellcheck disable=SC2086  # lists of words
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+  -o DPkg::Lock::Timeout=300 $packages

@@ -1,0 +1,62 @@
+#!/bin/sh
+# run.sh BUILD DECK [RANKS]: runs a deck on as many ranks as physical cores and memory allow (or on
+# RANKS) and prints its table. The result lands in output/<name of the deck>.
+set -eu
+
+build=$1
+deck=$2
+ranks=${3:-}
+name=$(basename "$deck" .in)
+
+# Physical cores among those that this process may use, within the CPU quota of its cgroup.
+cores() {
+  count=$(nproc)
+  physical=$(lscpu -p=CPU,CORE,SOCKET 2>/dev/null | grep -v '^#' | cut -d, -f2,3 | sort -u | wc -l)
+  if [ "$physical" -gt 0 ] && [ "$physical" -lt "$count" ]; then count=$physical; fi
+  if read -r quota period 2>/dev/null </sys/fs/cgroup/cpu.max && [ "$quota" != max ]; then
+    whole=$(((quota + period / 2) / period))
+    if [ "$whole" -lt 1 ]; then whole=1; fi
+    if [ "$whole" -lt "$count" ]; then count=$whole; fi
+  fi
+  echo "$count"
+}
+
+# Bytes of memory that Linux and the cgroup offer.
+available() {
+  bytes=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) * 1024))
+  if read -r limit 2>/dev/null </sys/fs/cgroup/memory.max && [ "$limit" != max ]; then
+    read -r used </sys/fs/cgroup/memory.current
+    if [ $((limit - used)) -lt "$bytes" ]; then bytes=$((limit - used)); fi
+  fi
+  echo "$bytes"
+}
+
+# Bytes a rank needs when the deck runs on $1 ranks; nothing where it cannot.
+need() {
+  "$build/bin/gptbench" --plan "$deck" --ranks "$1" 2>/dev/null |
+    sed -n 's/^.*memory a rank: *\([0-9][0-9]*\) bytes.*$/\1/p' | head -n 1
+}
+
+count=$(cores)
+if [ -z "$ranks" ]; then
+  offer=$(available)
+  ranks=$count
+  while [ "$ranks" -gt 1 ]; do
+    bytes=$(need "$ranks")
+    if [ -n "$bytes" ] && [ $((ranks * bytes)) -le "$offer" ]; then break; fi
+    ranks=$((ranks - 1))
+  done
+fi
+if [ -z "${OMP_NUM_THREADS:-}" ]; then
+  OMP_NUM_THREADS=$((count / ranks > 0 ? count / ranks : 1))
+  export OMP_NUM_THREADS
+fi
+
+echo "gptbench $deck: $ranks ranks, $OMP_NUM_THREADS threads a rank"
+status=0
+"$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" || status=$?
+if [ -f "output/$name/result.h5" ]; then
+  echo
+  "$build/bin/gptpost" table --style fugaku --format md "output/$name/result.h5"
+fi
+exit "$status"
