@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -27,25 +28,29 @@ struct ArenaEntry {
 };
 
 // A quantity sampled by every rank: values[i * ranks + r] for step i (or i = 0) and rank r. Beyond
-// 1,024 ranks the second index runs over the four reductions minimum, median, maximum and rank of the maximum.
+// 1,024 ranks the second index runs over the four reductions minimum, median, maximum and rank of
+// the maximum.
 struct RankSeries {
   std::string name;  // dataset name without unit: "forward"
   std::string unit, description;
   std::vector<double> values;
-  int64_t steps = 0, ranks = 0;
+  int64_t steps = 0, ranks = 0;  // ranks is the extent of the second index: 4 where reduced
+  bool reduced = false;          // the second index runs over the four reductions
 };
 
 struct MemoryEntry {
   std::string name;  // "parameters", ..., "peak"
   std::string description;
   std::vector<int64_t> bytes;  // [rank]
+  bool reduced = false;        // beyond 1,024 ranks: one value, the sum over ranks
 };
 
 // One operation of one axis of the decomposition, over all timed steps.
 struct CommEntry {
-  std::string axis, op;               // "data", "all_reduce"
-  std::vector<int64_t> bytes, count;  // [rank] payload bytes of the full array; calls
+  std::string axis, op;                   // "data", "all_reduce"
+  std::vector<int64_t> bytes, count;      // [rank] payload bytes of the full array; calls
   std::vector<double> time_s, exposed_s;  // [rank]
+  bool reduced = false;                   // beyond 1,024 ranks: one value each, the sum over ranks
 };
 
 struct VerifyEntry {
@@ -54,6 +59,13 @@ struct VerifyEntry {
   double value = 0.0;
   double threshold = 0.0;
   bool passed = false;
+};
+
+// One figure of the projection of this run by a machine profile, under the name that the measured
+// figure has: "sec_per_it", "timing/forward_s", "memory/peak_bytes".
+struct ProjectedFigure {
+  std::string name, unit, description;
+  double value = 0.0;
 };
 
 struct Summary {
@@ -68,17 +80,31 @@ struct Summary {
   std::map<std::string, double> flops_per_step;
   std::string flops_convention;
   double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;
-  double peak_tflops = 0.0;  // a device
-  std::string peak_source;   // "deck", "known device", "measured GEMM ceiling"
-  double mfu = 0.0, hfu = 0.0;  // fractions of peak
+  double peak_tflops = 0.0;          // a device
+  std::string peak_source;           // "deck", "known device", "measured GEMM ceiling"
+  double mfu = 0.0, hfu = 0.0;       // fractions of peak
   double gemm_ceiling_tflops = 0.0;  // a device, measured; 0: not measured
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
+  // Hardware FLOPs over model FLOPs where a convention has no figure of its own with recomputation:
+  // 4/3 with full activation checkpointing (plan/cost.h); 0: not known.
+  double hardware_factor = 0.0;
+
+  // The device as the machine states it; "" or 0 where unknown. clock_ghz is given where the clock
+  // is fixed or was read during the run.
+  std::string device_name;  // "h100_80gb", "a64fx"
+  double clock_ghz = 0.0;
+  double device_memory_bytes = 0.0;       // of one device (of one rank's share of a host)
+  double device_memory_used_bytes = 0.0;  // largest over ranks, as the device's own tool counts
+  // Means over the timed steps and devices; absent where the machine does not offer them, with the
+  // reason in sensors_note.
+  std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
+  std::string sensors_note;
 };
 
 struct Provenance {
   std::string deck_name, deck_raw, deck_resolved, argv;
-  std::vector<std::string> hostnames;  // [rank]
+  std::vector<std::string> hostnames;                            // [rank]
   std::string slurm, libraries, environment, chosen_algorithms;  // "name=value" lines
 };
 
@@ -96,6 +122,7 @@ struct Record {
   std::vector<double> loss, grad_norm, step_time_s;  // [step]; time of the slowest rank
   std::vector<int64_t> tokens;                       // [step]
   int64_t warmup_steps = 0;
+  int64_t failed_step = -1;  // step in which a run that is not OK ended; -1: before the first
 
   std::vector<RankSeries> timing;  // /timing/<name>_s
   std::vector<MemoryEntry> memory;
@@ -103,6 +130,7 @@ struct Record {
   std::vector<CommEntry> comm;
   std::vector<VerifyEntry> verify;
   std::vector<std::string> kernels_not_verified;
+  std::vector<ProjectedFigure> projection;
 };
 
 }  // namespace gptbench
