@@ -1,0 +1,55 @@
+#include "data/data_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace gptbench {
+
+DataFile::DataFile(const std::string& path) : path_(path) {
+  // Asked before opening: to open a FIFO would wait for its writer.
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) {
+    throw error(std::string("cannot be opened: ") + std::strerror(errno));
+  }
+  if (S_ISDIR(status.st_mode)) throw error("is a directory; give the path of a file");
+  if (!S_ISREG(status.st_mode)) throw error("is not a regular file");
+  size_bytes_ = status.st_size;
+  if (size_bytes_ == 0) throw error("is empty");
+  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) throw error(std::string("cannot be opened: ") + std::strerror(errno));
+}
+
+DataFile::~DataFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+DataFile::DataFile(DataFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_bytes_(other.size_bytes_) {}
+
+void DataFile::read(int64_t offset, int64_t bytes, unsigned char* out) const {
+  while (bytes > 0) {
+    const ssize_t got = pread(descriptor_, out, static_cast<size_t>(bytes), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw error("cannot be read at byte " + std::to_string(offset) + ": " + std::strerror(errno));
+    }
+    if (got == 0) throw error("ends at byte " + std::to_string(offset) + ", within its data");
+    offset += got;
+    out += got;
+    bytes -= got;
+  }
+}
+
+Error DataFile::error(const std::string& message) const {
+  return Error(Exit::io, "data file '" + path_ + "' " + message);
+}
+
+}  // namespace gptbench

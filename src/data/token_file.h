@@ -1,0 +1,44 @@
+// Tokens kept in a file as one array of little-endian integers, and the formats that hold one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "data/data_file.h"
+#include "data/token_source.h"
+
+namespace gptbench {
+
+enum class TokenType { u8, i8, i16, u16, i32, i64 };
+
+// Where the tokens lie: `count` integers of `type` from byte `offset` of `file`.
+struct TokenArray {
+  DataFile file;
+  std::string kind;  // for the report: "text file", "GPT-2 token file", ...
+  TokenType type = TokenType::u8;
+  int64_t offset = 0;
+  int64_t count = 0;
+};
+
+// Any file; a token is a byte.
+TokenArray open_text(const std::string& path);
+
+// GPT-2 token files as written by llm.c and others: 256 int32 (magic 20240520, version 1, number of
+// tokens, zeros), then uint16 tokens.
+TokenArray open_tokens(const std::string& path);
+
+// Indexed dataset of Megatron-LM, PATH.bin and PATH.idx; `path` with either suffix or none. The
+// documents follow one another in PATH.bin and are read as one stream, boundaries included as they
+// were tokenized. PATH.idx: "MMIDIDX\0\0", uint64 version 1, uint8 type code, uint64 number of
+// sequences S, uint64 number of document boundaries D, int32 lengths[S], int64 byte offsets[S],
+// int64 boundaries[D], and for multimodal datasets int8 modes[S]. Lengths, byte offsets and
+// boundaries are checked against PATH.bin.
+TokenArray open_megatron(const std::string& path);
+
+// Sequence s is positions (s mod n) T .. (s mod n) T + T of the array, n = (count - 1) / T: as in
+// other trainers, neighbouring sequences share one token, and the remainder of an epoch is dropped.
+// Ids are checked as they are read.
+std::unique_ptr<TokenSource> make_file_source(TokenArray array, int64_t T, int64_t vocab_size);
+
+}  // namespace gptbench

@@ -1,0 +1,59 @@
+#include "data/token_source.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "data/token_file.h"
+
+namespace gptbench {
+namespace {
+
+// One endless stream: position p holds floor(word(p) V / 2^32), word from RandomStream::tokens, and
+// sequence s reads positions s T .. s T + T, as a file of consecutive tokens would be read.
+class SyntheticTokenSource : public TokenSource {
+ public:
+  SyntheticTokenSource(uint64_t seed, int64_t T, int64_t vocab_size)
+      : seed_(seed), T_(T), vocab_size_(vocab_size) {}
+
+  std::string description() const override {
+    return "synthetic tokens, uniform over " + format_count(vocab_size_) + " ids, seed " +
+           std::to_string(seed_) + ", sequences of " + format_count(T_);
+  }
+
+  void read(int64_t sequence, int32_t* tokens) const override {
+    const uint64_t begin = static_cast<uint64_t>(sequence) * static_cast<uint64_t>(T_);
+    for (int64_t i = 0; i <= T_; ++i) {
+      const uint32_t word =
+          random_word(seed_, RandomStream::tokens, 0, begin + static_cast<uint64_t>(i));
+      tokens[i] = static_cast<int32_t>((word * static_cast<uint64_t>(vocab_size_)) >> 32);
+    }
+  }
+
+ private:
+  uint64_t seed_;
+  int64_t T_, vocab_size_;
+};
+
+}  // namespace
+
+std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
+                                               int64_t vocab_size) {
+  GPTBENCH_CHECK(T > 0 && vocab_size > 0 && vocab_size <= INT32_MAX, "T and V fit the token type");
+  if (data.source == "synthetic") {
+    return std::make_unique<SyntheticTokenSource>(seed, T, vocab_size);
+  }
+  TokenArray (*open)(const std::string&) = data.source == "text"       ? open_text
+                                           : data.source == "tokens"   ? open_tokens
+                                           : data.source == "megatron" ? open_megatron
+                                                                       : nullptr;
+  if (open == nullptr) {
+    throw Error(Exit::usage, "data.source = '" + data.source +
+                                 "' is not known; allowed: synthetic, text, tokens, megatron");
+  }
+  if (data.path.empty()) {
+    throw Error(Exit::usage, "data.source = '" + data.source + "' reads a file: give data.path");
+  }
+  return make_file_source(open(data.path), T, vocab_size);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,288 @@
+// Formats of token files: good ones are read, bad ones are refused by name in one line (exit 7).
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <vector>
+
+#include "base/error.h"
+#include "data/token_source.h"
+#include "scratch_file.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t T = 4;
+
+std::unique_ptr<TokenSource> open(const std::string& source, const std::string& path,
+                                  int64_t vocab_size = 50257) {
+  DataConfig data;
+  data.source = source;
+  data.path = path;
+  return make_token_source(data, 1, T, vocab_size);
+}
+
+std::vector<int32_t> read(const TokenSource& source, int64_t sequence) {
+  std::vector<int32_t> tokens(T + 1);
+  source.read(sequence, tokens.data());
+  return tokens;
+}
+
+// Opens and reads the first two sequences; the message must be one line that names the file and
+// holds `reason`.
+void expect_refused(const std::string& source, const std::string& path, const std::string& reason,
+                    int64_t vocab_size = 50257) {
+  try {
+    const auto opened = open(source, path, vocab_size);
+    read(*opened, 0);
+    read(*opened, 1);
+    FAIL() << "accepted: " << source << " " << path << ", expected: " << reason;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.code(), Exit::io) << message;
+    EXPECT_NE(message.find(path), std::string::npos) << message;
+    EXPECT_NE(message.find(reason), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+std::string token_file(const std::vector<uint16_t>& tokens, int32_t magic = 20240520,
+                       int32_t version = 1, int32_t extra_count = 0) {
+  std::string bytes;
+  append(bytes, magic);
+  append(bytes, version);
+  append(bytes, static_cast<int32_t>(tokens.size()) + extra_count);
+  bytes.resize(1024);
+  for (const uint16_t token : tokens) append(bytes, token);
+  return bytes;
+}
+
+const std::vector<uint16_t> nine_tokens = {50256, 1, 2, 3, 256, 5, 6, 7, 40000};
+
+TEST(TokenFiles, GptTwoFileIsRead) {
+  const ScratchDirectory scratch;
+  const auto source = open("tokens", scratch.write("a.bin", token_file(nine_tokens)));
+  EXPECT_EQ(read(*source, 0), (std::vector<int32_t>{50256, 1, 2, 3, 256}));
+  EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{256, 5, 6, 7, 40000}));
+  EXPECT_EQ(read(*source, 2), read(*source, 0));
+}
+
+TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {
+  const ScratchDirectory scratch;
+  const std::string fifo = scratch.path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string source : {"text", "tokens"}) {
+    expect_refused(source, scratch.path("missing"), "No such file");
+    expect_refused(source, scratch.path(""), "directory");
+    expect_refused(source, scratch.write("empty", ""), "is empty");
+    expect_refused(source, fifo, "not a regular file");
+  }
+  expect_refused("text", scratch.write("short", "abcd"), "holds 4 tokens; one sequence takes");
+  expect_refused("tokens", scratch.write("short", token_file({1, 2, 3, 4})), "holds 4 tokens");
+  expect_refused("tokens", scratch.write("none", token_file({})), "holds 0 tokens");
+}
+
+TEST(TokenFiles, ForeignAndTruncatedTokenFilesAreRefused) {
+  const ScratchDirectory scratch;
+  const std::string good = token_file(nine_tokens);
+  expect_refused("tokens", scratch.write("a", "hello, world"), "not a GPT-2 token file");
+  expect_refused("tokens", scratch.write("a", std::string(5000, '\0')), "not a GPT-2 token file");
+  expect_refused("tokens", scratch.write("a", good.substr(0, 3)), "not a GPT-2 token file");
+  expect_refused("tokens", scratch.write("a", good.substr(0, 500)), "truncated");
+  expect_refused("tokens", scratch.write("a", good.substr(0, good.size() - 1)), "truncated");
+  expect_refused("tokens", scratch.write("a", good + "x"), "damaged");
+  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 2)), "version 2");
+  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240801, 7)), "20240801");
+  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 1, 1)),
+                 "truncated");
+  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 1, -1)),
+                 "promises 8 tokens");
+  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 1, -100)),
+                 "promises -91 tokens");
+}
+
+TEST(TokenFiles, IdsBeyondTheVocabularyAreRefusedByPosition) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.write("a", token_file(nine_tokens));
+  expect_refused("tokens", path, "token 50256 at position 0; ids must be in 0 .. 50255", 50256);
+  expect_refused("text", scratch.write("t", "aaaaa\xffzzz"), "byte 255 at position 5", 128);
+  // Ids that a sequence does not hold are no error: seven-bit text fits vocab_size = 128.
+  EXPECT_EQ(read(*open("text", scratch.write("t", "abcde"), 128), 0)[4], 'e');
+}
+
+TEST(TokenFiles, AFileThatShrinksIsAnError) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.write("t", "abcdefghi");
+  const auto source = open("text", path);
+  scratch.write("t", "abcdef");
+  EXPECT_NO_THROW(read(*source, 0));
+  try {
+    read(*source, 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::io);
+    EXPECT_NE(std::string(error.what()).find("ends at byte 6"), std::string::npos) << error.what();
+  }
+}
+
+// A Megatron dataset in parts, so that each part can be made wrong.
+struct Megatron {
+  std::string magic = std::string("MMIDIDX\0\0", 9);
+  uint64_t version = 1;
+  uint8_t code = 8;
+  std::vector<int32_t> lengths = {4, 0, 5};
+  std::vector<int64_t> offsets = {0, 8, 8};
+  std::vector<int64_t> boundaries = {0, 1, 3};
+  int64_t extra_sequences = 0, extra_boundaries = 0;
+
+  std::string bytes() const {
+    std::string out = magic;
+    append(out, version);
+    append(out, code);
+    append(out, static_cast<int64_t>(lengths.size()) + extra_sequences);
+    append(out, static_cast<int64_t>(boundaries.size()) + extra_boundaries);
+    for (const auto x : lengths) append(out, x);
+    for (const auto x : offsets) append(out, x);
+    for (const auto x : boundaries) append(out, x);
+    return out;
+  }
+};
+
+template <class Integer>
+std::string array_of(const std::vector<Integer>& values) {
+  std::string bytes;
+  for (const Integer value : values) append(bytes, value);
+  return bytes;
+}
+
+TEST(MegatronFiles, AreReadByPrefixOrEitherSuffix) {
+  const ScratchDirectory scratch;
+  scratch.write("a.idx", Megatron().bytes());
+  scratch.write("a.bin", array_of(nine_tokens));
+  for (const std::string name : {"a", "a.bin", "a.idx"}) {
+    const auto source = open("megatron", scratch.path(name));
+    EXPECT_EQ(read(*source, 0), (std::vector<int32_t>{50256, 1, 2, 3, 256})) << name;
+    EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{256, 5, 6, 7, 40000})) << name;
+    EXPECT_EQ(source->description(),
+              "Megatron dataset " + scratch.path("a.bin") + ", 9 tokens, 2 sequences of 4");
+  }
+}
+
+template <class Integer>
+void expect_type_read(uint8_t code) {
+  const ScratchDirectory scratch;
+  Megatron index;
+  index.code = code;
+  index.lengths = {2, 3};
+  index.offsets = {0, 2 * static_cast<int64_t>(sizeof(Integer))};
+  index.boundaries = {0, 1, 2};
+  scratch.write("a.idx", index.bytes());
+  scratch.write("a.bin", array_of(std::vector<Integer>{0, 1, 127, 3, 4}));
+  EXPECT_EQ(read(*open("megatron", scratch.path("a")), 0), (std::vector<int32_t>{0, 1, 127, 3, 4}))
+      << static_cast<int>(code);
+}
+
+TEST(MegatronFiles, EveryIntegerTypeIsRead) {
+  expect_type_read<uint8_t>(1);
+  expect_type_read<int8_t>(2);
+  expect_type_read<int16_t>(3);
+  expect_type_read<int32_t>(4);
+  expect_type_read<int64_t>(5);
+  expect_type_read<uint16_t>(8);
+}
+
+TEST(MegatronFiles, ModesOfMultimodalDatasetsArePassedOver) {
+  const ScratchDirectory scratch;
+  scratch.write("a.idx", Megatron().bytes() + std::string(3, '\0'));
+  scratch.write("a.bin", array_of(nine_tokens));
+  EXPECT_EQ(read(*open("megatron", scratch.path("a")), 0)[0], 50256);
+}
+
+// More sequences than fit the index reader's buffer.
+TEST(MegatronFiles, LongIndexIsRead) {
+  const ScratchDirectory scratch;
+  Megatron index;
+  index.code = 4;
+  index.lengths.assign(40'000, 2);
+  index.offsets.clear();
+  std::vector<int32_t> tokens;
+  for (int32_t s = 0; s < 40'000; ++s) {
+    index.offsets.push_back(8 * s);
+    tokens.push_back(s);
+    tokens.push_back(s);
+  }
+  index.boundaries = {0, 40'000};
+  scratch.write("a.idx", index.bytes());
+  scratch.write("a.bin", array_of(tokens));
+  EXPECT_EQ(read(*open("megatron", scratch.path("a")), 19'998),
+            (std::vector<int32_t>{39996, 39996, 39997, 39997, 39998}));
+  index.offsets[30'000] += 8;
+  scratch.write("a.idx", index.bytes());
+  expect_refused("megatron", scratch.path("a"), "sequence 30000");
+}
+
+TEST(MegatronFiles, BadIndicesAreRefused) {
+  const ScratchDirectory scratch;
+  scratch.write("a.bin", array_of(nine_tokens));
+  const auto expect_index_refused = [&](const std::string& index, const std::string& reason) {
+    scratch.write("a.idx", index);
+    expect_refused("megatron", scratch.path("a"), reason);
+  };
+  expect_index_refused("", "is empty");
+  expect_index_refused("MMIDID", "does not start with MMIDIDX");
+  expect_index_refused(token_file(nine_tokens), "does not start with MMIDIDX");
+  expect_index_refused(Megatron().bytes().substr(0, 20), "truncated within its header");
+  expect_index_refused(Megatron().bytes().substr(0, 60), "truncated");
+  expect_index_refused(Megatron().bytes() + "x", "damaged");
+
+  Megatron index;
+  index.version = 2;
+  expect_index_refused(index.bytes(), "version 2");
+  for (const int code : {0, 6, 7, 9, 255}) {
+    index = Megatron();
+    index.code = static_cast<uint8_t>(code);
+    expect_index_refused(index.bytes(), "type code " + std::to_string(code));
+  }
+  index = Megatron();
+  index.extra_sequences = -10;
+  expect_index_refused(index.bytes(), "promises -7 sequences");
+  index = Megatron();
+  index.extra_sequences = INT64_MAX - 3;
+  expect_index_refused(index.bytes(), "truncated");
+  index = Megatron();
+  index.extra_boundaries = INT64_MAX / 8;
+  expect_index_refused(index.bytes(), "truncated");
+  index = Megatron();
+  index.lengths = {4, -1, 6};
+  expect_index_refused(index.bytes(), "sequence 1 has length -1");
+  index = Megatron();
+  index.offsets = {0, 8, 10};
+  expect_index_refused(index.bytes(), "sequence 2 has length 5 at byte 10");
+  index = Megatron();
+  index.boundaries = {0, 2, 1};
+  expect_index_refused(index.bytes(), "document boundary 2");
+  index = Megatron();
+  index.boundaries = {0, 1, 4};
+  expect_index_refused(index.bytes(), "document boundary 2 is sequence 4 of 3");
+}
+
+TEST(MegatronFiles, DataThatDoesNotMatchTheIndexIsRefused) {
+  const ScratchDirectory scratch;
+  expect_refused("megatron", scratch.path("a"), "No such file");
+  scratch.write("a.idx", Megatron().bytes());
+  expect_refused("megatron", scratch.path("a"), "a.bin' cannot be opened");
+  const std::string data = array_of(nine_tokens);
+  scratch.write("a.bin", data.substr(0, 17));
+  expect_refused("megatron", scratch.path("a"), "is truncated: 17 bytes");
+  scratch.write("a.bin", data + data);
+  expect_refused("megatron", scratch.path("a"), "is damaged: 36 bytes");
+  scratch.write("a.bin", array_of(std::vector<uint16_t>{1, 2, 3, 4, 5, 6, 50257, 8, 9}));
+  expect_refused("megatron", scratch.path("a"), "token 50257 at position 6");
+  Megatron index;
+  index.code = 3;
+  scratch.write("a.idx", index.bytes());
+  scratch.write("a.bin", array_of(std::vector<int16_t>{1, -2, 3, 4, 5, 6, 7, 8, 9}));
+  expect_refused("megatron", scratch.path("a"), "token -2 at position 1");
+}
+
+}  // namespace
+}  // namespace gptbench

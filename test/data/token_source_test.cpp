@@ -1,0 +1,130 @@
+// Sequences: which positions they cover, where files start again, and what synthetic tokens are.
+#include "data/token_source.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "scratch_file.h"
+
+namespace gptbench {
+namespace {
+
+std::vector<int32_t> read(const TokenSource& source, int64_t sequence, int64_t T) {
+  std::vector<int32_t> tokens(static_cast<size_t>(T + 1), -7);
+  source.read(sequence, tokens.data());
+  return tokens;
+}
+
+DataConfig data_config(const std::string& source, const std::string& path = "") {
+  DataConfig data;
+  data.source = source;
+  data.path = path;
+  return data;
+}
+
+TEST(SyntheticTokens, AreOneStreamOfTheGlobalPosition) {
+  const int64_t T = 33, V = 50257;
+  const auto source = make_token_source(data_config("synthetic"), 42, T, V);
+  const auto longer = make_token_source(data_config("synthetic"), 42, 3 * T, V);
+  const std::vector<int32_t> stream = read(*longer, 0, 3 * T);
+  for (int64_t s = 0; s < 3; ++s) {
+    const std::vector<int32_t> tokens = read(*source, s, T);
+    for (int64_t i = 0; i <= T; ++i) {
+      const auto p = static_cast<size_t>(s * T + i);
+      EXPECT_EQ(tokens[static_cast<size_t>(i)], stream[p]) << s << " " << i;
+      const uint64_t word = random_word(42, RandomStream::tokens, 0, p);
+      EXPECT_EQ(stream[p], static_cast<int32_t>(word * static_cast<uint64_t>(V) >> 32));
+    }
+  }
+}
+
+// Philox4x32-10 of counter (0, 0, 0, 2), key 7, times 1000 / 2^32; words from an independent
+// implementation (test/oracle/philox.py).
+TEST(SyntheticTokens, KnownAnswer) {
+  const auto source = make_token_source(data_config("synthetic"), 7, 7, 1000);
+  EXPECT_EQ(read(*source, 0, 7), (std::vector<int32_t>{212, 786, 76, 416, 35, 672, 572, 563}));
+}
+
+TEST(SyntheticTokens, DependOnTheSeedAndStayInTheVocabulary) {
+  const int64_t T = 1000;
+  for (const int64_t V : {1, 2, 7, 2147483647}) {
+    const auto source = make_token_source(data_config("synthetic"), 3, T, V);
+    for (const int32_t id : read(*source, 1'000'000'000'000, T)) {
+      EXPECT_GE(id, 0);
+      EXPECT_LT(id, V);
+    }
+  }
+  const auto a = make_token_source(data_config("synthetic"), 3, T, 50257);
+  const auto b = make_token_source(data_config("synthetic"), 4, T, 50257);
+  EXPECT_NE(read(*a, 0, T), read(*b, 0, T));
+}
+
+TEST(SyntheticTokens, AreUniform) {
+  const int64_t T = 65536, V = 64;
+  std::vector<int64_t> count(V, 0);
+  for (const int32_t id : read(*make_token_source(data_config("synthetic"), 1, T, V), 0, T)) {
+    ++count[static_cast<size_t>(id)];
+  }
+  // Binomial(65537, 1/64): mean 1024, standard deviation 31.8; six of them.
+  for (const int64_t c : count) EXPECT_NEAR(static_cast<double>(c), 1024.0, 191.0);
+}
+
+TEST(FileTokens, NeighbouringSequencesShareOneTokenAndTheFileStartsAgain) {
+  const ScratchDirectory scratch;
+  // 11 tokens, T = 3: sequences 0 1 2 3, 3 4 5 6, 6 7 8 9; position 10 is the dropped remainder.
+  std::string bytes(11, '\0');
+  std::iota(bytes.begin(), bytes.end(), '\0');
+  const auto source =
+      make_token_source(data_config("text", scratch.write("text", bytes)), 1, 3, 256);
+  EXPECT_EQ(read(*source, 0, 3), (std::vector<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(read(*source, 2, 3), (std::vector<int32_t>{6, 7, 8, 9}));
+  EXPECT_EQ(read(*source, 3, 3), read(*source, 0, 3));
+  EXPECT_EQ(read(*source, 3'000'000'001, 3), read(*source, 1, 3));
+}
+
+TEST(FileTokens, ExactlyOneSequenceFits) {
+  const ScratchDirectory scratch;
+  const auto source = make_token_source(data_config("text", scratch.write("t", "abcd")), 1, 3, 256);
+  EXPECT_EQ(read(*source, 5, 3), (std::vector<int32_t>{'a', 'b', 'c', 'd'}));
+}
+
+// Longer than the reader's buffer of 16 KiB, with every byte value.
+TEST(FileTokens, LongSequencesCrossTheReadBuffer) {
+  const ScratchDirectory scratch;
+  const int64_t T = 50'000;
+  std::string bytes(static_cast<size_t>(2 * T + 1), '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i % 256);
+  const auto source = make_token_source(data_config("text", scratch.write("t", bytes)), 1, T, 256);
+  const std::vector<int32_t> tokens = read(*source, 1, T);
+  for (int64_t i = 0; i <= T; ++i) {
+    const auto p = static_cast<uint64_t>(T + i);
+    ASSERT_EQ(tokens[static_cast<size_t>(i)], static_cast<int32_t>(p * p % 256)) << i;
+  }
+}
+
+TEST(FileTokens, DescriptionSaysWhatIsRead) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.write("corpus.txt", std::string(4098, 'x'));
+  EXPECT_EQ(make_token_source(data_config("text", path), 1, 1024, 256)->description(),
+            "text file " + path + ", 4,098 bytes, 4 sequences of 1,024");
+}
+
+TEST(TokenSource, RefusesUnknownSourceAndMissingPathAsUsage) {
+  for (const auto& data : {data_config("arrow", "x"), data_config("text"), data_config("tokens"),
+                           data_config("megatron")}) {
+    try {
+      make_token_source(data, 1, 8, 256);
+      FAIL() << data.source;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::usage) << data.source;
+      EXPECT_NE(std::string(error.what()).find(data.source), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
