@@ -1,0 +1,152 @@
+#include "measure/system_info.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <initializer_list>
+#include <memory>
+
+#include "base/text.h"
+
+extern char** environ;
+
+namespace gptbench {
+namespace {
+
+// Value of the first "name : value" or "name=value" line of a file, unquoted; "" when there is
+// none.
+std::string value_in_file(const char* path, const std::string& name, char separator) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const size_t at = line.find(separator);
+    if (at == std::string::npos || trim(line.substr(0, at)) != name) continue;
+    std::string value = trim(line.substr(at + 1));
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
+      value = value.substr(1, value.size() - 2);
+    }
+    return value;
+  }
+  return "";
+}
+
+std::string cpu_model(const std::string& architecture) {
+  // x86 and POWER name the model; Arm gives numbers only, and some kernels a device tree.
+  for (const char* name : {"model name", "cpu", "Model"}) {
+    const std::string value = value_in_file("/proc/cpuinfo", name, ':');
+    if (!value.empty()) return value;
+  }
+  const std::string implementer = value_in_file("/proc/cpuinfo", "CPU implementer", ':');
+  const std::string part = value_in_file("/proc/cpuinfo", "CPU part", ':');
+  if (implementer == "0x46" && part == "0x001") return "Fujitsu A64FX";
+  if (!part.empty()) {
+    return architecture + " (CPU implementer " + implementer + ", part " + part + ")";
+  }
+  return architecture;
+}
+
+double cpu_mhz() {
+  double khz = 0.0;
+  std::ifstream("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq") >> khz;
+  if (khz > 0.0) return khz / 1000.0;
+  return std::atof(value_in_file("/proc/cpuinfo", "cpu MHz", ':').c_str());
+}
+
+// Grows the mask until the kernel accepts it: nodes may have more than CPU_SETSIZE processors.
+std::vector<int> cores_of_this_process() {
+  for (int capacity = 1024; capacity <= (1 << 20); capacity *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
+        CPU_ALLOC(static_cast<size_t>(capacity)), [](cpu_set_t* set) { CPU_FREE(set); });
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
+    if (mask == nullptr || sched_getaffinity(0, bytes, mask.get()) != 0) continue;
+    std::vector<int> cores;
+    for (int core = 0; core < capacity; ++core) {
+      if (CPU_ISSET_S(static_cast<size_t>(core), bytes, mask.get())) cores.push_back(core);
+    }
+    return cores;
+  }
+  return {};
+}
+
+bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+std::string environment(std::initializer_list<const char*> prefixes) {
+  std::vector<std::string> lines;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string variable = *entry;
+    const std::string name = variable.substr(0, variable.find('='));
+    const bool wanted = std::any_of(prefixes.begin(), prefixes.end(),
+                                    [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
+    if (!wanted || contains_any(name, {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT"}))
+      continue;
+    std::string line;
+    for (const char c : variable) {
+      if (c == '\n') {
+        line += "\\n";
+      } else {
+        line += c;
+      }
+    }
+    lines.push_back(line);
+  }
+  std::sort(lines.begin(), lines.end());
+  return join(lines, "\n");
+}
+
+}  // namespace
+
+SystemInfo system_info() {
+  SystemInfo info;
+  utsname name{};
+  uname(&name);
+  info.hostname = name.nodename;
+  info.kernel = std::string(name.sysname) + " " + name.release + " " + name.machine;
+  info.distribution = value_in_file("/etc/os-release", "PRETTY_NAME", '=');
+  info.cpu_model = cpu_model(name.machine);
+  info.cpu_mhz = cpu_mhz();
+  info.online_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const std::vector<int> cores = cores_of_this_process();
+  info.available_cores = cores.empty() ? info.online_cores : static_cast<int>(cores.size());
+  info.binding = core_list(cores);
+  return info;
+}
+
+std::string core_list(const std::vector<int>& cores) {
+  std::string list;
+  for (size_t begin = 0, end = 0; begin < cores.size(); begin = end) {
+    end = begin + 1;
+    while (end < cores.size() && cores[end] == cores[end - 1] + 1) ++end;
+    if (!list.empty()) list += ',';
+    list += std::to_string(cores[begin]);
+    if (end - begin > 1) list += '-' + std::to_string(cores[end - 1]);
+  }
+  return list;
+}
+
+std::string slurm_environment() {
+  return environment({"SLURM_"});
+}
+
+std::string selected_environment() {
+  return environment({"OMP_", "GOMP_", "KMP_", "OMPI_", "PMI", "PRTE_", "MPICH_", "UCX_", "FI_",
+                      "SLURM_", "KOKKOS_", "DNNL_", "ONEDNN_", "MALLOC_", "GPTBENCH_", "CUDA_",
+                      "NCCL_"});
+}
+
+std::string date_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,38 @@
+// Provenance of a run: machine, operating system, batch system and environment, as plain text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gptbench {
+
+struct SystemInfo {
+  std::string hostname;
+  std::string kernel;        // "Linux 6.1.0-30-amd64 x86_64"
+  std::string distribution;  // "Debian GNU/Linux 12 (bookworm)"; "" where unknown
+  std::string cpu_model;     // "Intel(R) Xeon(R) ..."; the architecture where unnamed
+  double cpu_mhz = 0.0;      // highest frequency offered; 0 where unknown
+  int online_cores = 0;      // logical processors of the node
+  int available_cores = 0;   // those that this process may run on
+  std::string binding;       // them, as a list: "0-3,8"
+};
+
+SystemInfo system_info();
+
+// "0-3,8" of {0, 1, 2, 3, 8}; ascending input.
+std::string core_list(const std::vector<int>& cores);
+
+// Environment variables of the batch system (SLURM_*), sorted, one "NAME=value" a line; "" outside
+// of a job.
+std::string slurm_environment();
+
+// Environment variables that change how a run behaves (OMP_*, OMPI_*, PMI*, SLURM_*, KOKKOS_*,
+// ...), sorted, one "NAME=value" a line. Line breaks in a value are written as \n. Variables whose
+// name speaks of a secret (KEY, TOKEN, PASSWORD, SECRET, COOKIE, JWT) are left out: result files
+// are published.
+std::string selected_environment();
+
+// Now, in ISO 8601: "2024-05-20T14:03:59Z".
+std::string date_utc();
+
+}  // namespace gptbench

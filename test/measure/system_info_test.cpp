@@ -1,0 +1,65 @@
+#include "measure/system_info.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <regex>
+
+namespace gptbench {
+namespace {
+
+TEST(SystemInfo, NamesTheMachine) {
+  const SystemInfo info = system_info();
+  EXPECT_FALSE(info.hostname.empty());
+  EXPECT_EQ(info.kernel.rfind("Linux ", 0), 0u) << info.kernel;
+  EXPECT_FALSE(info.cpu_model.empty());
+  EXPECT_GE(info.cpu_mhz, 0.0);
+  EXPECT_GE(info.available_cores, 1);
+  EXPECT_FALSE(info.binding.empty());
+}
+
+TEST(SystemInfo, BindingFollowsAffinity) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const SystemInfo info = system_info();
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  EXPECT_EQ(info.binding, std::to_string(core));
+  EXPECT_EQ(info.available_cores, 1);
+}
+
+TEST(SystemInfo, CoreListJoinsRuns) {
+  EXPECT_EQ(core_list({}), "");
+  EXPECT_EQ(core_list({5}), "5");
+  EXPECT_EQ(core_list({0, 1}), "0-1");
+  EXPECT_EQ(core_list({0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
+}
+
+TEST(SystemInfo, EnvironmentIsSelectedSortedAndOneLineEach) {
+  setenv("SLURM_TEST_B", "two\nlines", 1);
+  setenv("SLURM_TEST_A", "a=b", 1);
+  setenv("OMP_TEST", "1", 1);
+  setenv("SLURM_TEST_TOKEN", "hidden", 1);
+  setenv("UNRELATED_TEST", "1", 1);
+  const std::string slurm = slurm_environment(), selected = selected_environment();
+  EXPECT_NE(slurm.find("SLURM_TEST_A=a=b\nSLURM_TEST_B=two\\nlines"), std::string::npos) << slurm;
+  EXPECT_EQ(slurm.find("OMP_TEST"), std::string::npos);
+  EXPECT_NE(selected.find("OMP_TEST=1"), std::string::npos);
+  EXPECT_NE(selected.find("SLURM_TEST_A=a=b"), std::string::npos);
+  EXPECT_EQ((slurm + selected).find("hidden"), std::string::npos);
+  EXPECT_EQ(selected.find("UNRELATED_TEST"), std::string::npos);
+}
+
+TEST(SystemInfo, DateIsIso8601) {
+  EXPECT_TRUE(
+      std::regex_match(date_utc(), std::regex(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ)")))
+      << date_utc();
+}
+
+}  // namespace
+}  // namespace gptbench
