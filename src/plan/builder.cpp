@@ -1,0 +1,80 @@
+#include "plan/builder.h"
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace gptbench {
+
+int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime,
+                            DType dtype, int64_t elements, int64_t slots) {
+  Buffer buffer;
+  buffer.name = std::string(name_of(memory_class)) + "::" + std::move(name);
+  buffer.memory_class = memory_class;
+  buffer.lifetime = lifetime;
+  buffer.dtype = dtype;
+  buffer.elements = elements;
+  buffer.slots = slots;
+  plan_.buffers.push_back(std::move(buffer));
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DType dtype,
+                                int64_t columns, int64_t slots) {
+  return add_buffer(name, MemoryClass::activations, lifetime, dtype,
+                    checked_product(plan_.micro_batch_rows, columns, name.c_str()), slots);
+}
+
+void PlanBuilder::begin_program(ProgramKind kind) {
+  const int32_t at = static_cast<int32_t>(plan_.ops.size());
+  plan_.programs.push_back({kind, at, at});
+}
+
+void PlanBuilder::end_program() {
+  plan_.programs.back().last = static_cast<int32_t>(plan_.ops.size());
+}
+
+int PlanBuilder::emit(Op op) {
+  if (op.region == Region::data) op.region = info_of(op.kind).region;
+  plan_.ops.push_back(std::move(op));
+  return static_cast<int>(plan_.ops.size()) - 1;
+}
+
+Operand PlanBuilder::weight(int index) const {
+  if (index < 0) return {};
+  return {plan_.representation(Role::working).buffer, plan_.space.placements[index].begin};
+}
+
+Operand PlanBuilder::gradient(int index) const {
+  if (index < 0) return {};
+  return {plan_.representation(Role::gradient).buffer, plan_.space.placements[index].begin};
+}
+
+int PlanBuilder::tensor(const std::string& name) const {
+  for (size_t i = 0; i < plan_.tensors.size(); ++i)
+    if (plan_.tensors[i].name == name) return static_cast<int>(i);
+  GPTBENCH_CHECK(false, "no tensor " + name);
+  return -1;
+}
+
+Op row_op(OpKind kind, int32_t layer, std::vector<Operand> reads, std::vector<Operand> writes) {
+  Op op;
+  op.kind = kind;
+  op.layer = layer;
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
+  op.row_count = std::numeric_limits<int64_t>::max();
+  return op;
+}
+
+Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vector<Operand> writes) {
+  Op op;
+  op.kind = kind;
+  op.elements = elements;
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
+  return op;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,106 @@
+#include <cstdio>
+
+#include "base/units.h"
+#include "plan/cost.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+namespace {
+
+template <class... Args>
+void line(std::string& text, const char* format, Args... args) {
+  char buffer[160];
+  std::snprintf(buffer, sizeof buffer, format, args...);
+  text += buffer;
+  text += '\n';
+}
+
+// "4 x 11 + 4" for micro-batches 11, 11, 11, 11, 4.
+std::string micro_batch_text(const Plan& plan, int64_t data_rank) {
+  const std::vector<SequenceRange> all =
+      micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, data_rank,
+                       plan.config.batch.micro_batch_size);
+  std::string text;
+  for (size_t i = 0; i < all.size();) {
+    size_t j = i;
+    while (j < all.size() && all[j].count == all[i].count) ++j;
+    if (!text.empty()) text += " + ";
+    text += (j - i > 1 ? std::to_string(j - i) + " x " : "") + std::to_string(all[i].count);
+    i = j;
+  }
+  return text;
+}
+
+void describe_model(std::string& text, const Plan& plan) {
+  const ModelShape& s = plan.shape;
+  line(text, "Model           %s: layers %lld, hidden %lld, heads %lld, ffn %lld",
+       plan.config.model.family.c_str(), static_cast<long long>(s.L), static_cast<long long>(s.C),
+       static_cast<long long>(s.H), static_cast<long long>(s.F));
+  line(text, "                sequence %lld, vocabulary %lld (rows of the embedding: %lld)",
+       static_cast<long long>(s.T), static_cast<long long>(s.V_valid), static_cast<long long>(s.V));
+  line(text, "Parameters      %s", format_count(plan.num_params).c_str());
+}
+
+void describe_batch(std::string& text, const Plan& plan) {
+  const BatchConfig& batch = plan.config.batch;
+  line(text, "Global batch    %s sequences, %s tokens a step",
+       format_count(batch.global_batch_size).c_str(),
+       format_count(batch.global_batch_size * plan.shape.T).c_str());
+  const std::string first = micro_batch_text(plan, 0);
+  const std::string last = micro_batch_text(plan, plan.grid.data - 1);
+  line(text, "Micro-batches   %s sequences%s", first.c_str(),
+       plan.grid.data > 1 ? " on replica 0" : "");
+  if (first != last)
+    line(text, "                %s on replica %lld", last.c_str(),
+         static_cast<long long>(plan.grid.data - 1));
+}
+
+void describe_memory(std::string& text, const Plan& plan) {
+  line(text, "Memory of rank %lld (%s)", static_cast<long long>(plan.rank),
+       "one allocation a class");
+  for (int c = 0; c < num_memory_classes; ++c)
+    line(text, "  %-16s %20s bytes  %12s", name_of(static_cast<MemoryClass>(c)),
+         format_count(plan.class_bytes[c]).c_str(), format_bytes(plan.class_bytes[c]).c_str());
+  line(text, "  %-16s %20s bytes  %12s", "total", format_count(total(plan.class_bytes)).c_str(),
+       format_bytes(total(plan.class_bytes)).c_str());
+  line(text, "memory a rank: %lld bytes", static_cast<long long>(total(plan.class_bytes)));
+}
+
+void describe_flops(std::string& text, const Plan& plan) {
+  static const char* const meaning[][2] = {{"mpt", "B T (6 N + 12 L C T)"},
+                                           {"megatron", "24 k B T L C^2 (1 + T/6C + V/16LC)"},
+                                           {"causal", "half of the attention matrix"},
+                                           {"exact", "operations of this plan"},
+                                           {"exact_recomputed", "recomputed, on top of exact"}};
+  const std::map<std::string, double> flops = flops_by_convention(plan);
+  line(text, "FLOPs a step, all ranks, by convention");
+  for (const auto& [name, formula] : meaning)
+    line(text, "  %-16s %22.6e  %12s  %s", name, flops.at(name),
+         format_si(flops.at(name), "FLOP").c_str(), formula);
+}
+
+void describe_messages(std::string& text, const Plan& plan) {
+  line(text, "Messages of rank %lld a step (payload of the full array)",
+       static_cast<long long>(plan.rank));
+  if (plan.comm.empty()) line(text, "  none");
+  for (const CommTotal& total : plan.comm)
+    line(text, "  %-10s %-12s %8s calls %20s bytes", name_of(total.axis), info_of(total.kind).name,
+         format_count(total.count).c_str(), format_count(total.bytes).c_str());
+}
+
+}  // namespace
+
+std::string describe(const Plan& plan, const PlanOptions& options) {
+  std::string text;
+  line(text, "Grid            %s", describe(plan.grid).c_str());
+  line(text, "                %lld thread%s a rank",
+       static_cast<long long>(options.threads_per_rank), options.threads_per_rank == 1 ? "" : "s");
+  describe_model(text, plan);
+  describe_batch(text, plan);
+  describe_memory(text, plan);
+  describe_flops(text, plan);
+  describe_messages(text, plan);
+  return text;
+}
+
+}  // namespace gptbench

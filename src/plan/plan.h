@@ -1,0 +1,84 @@
+// The plan of one rank: a pure value, computed without MPI in milliseconds for any number of ranks.
+// The engine executes it, the arena allocates it, reports print it; nothing is decided elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "deck/config.h"
+#include "plan/batch.h"
+#include "plan/grid.h"
+#include "plan/layout.h"
+#include "plan/model.h"
+#include "plan/operation.h"
+#include "plan/representation.h"
+
+namespace gptbench {
+
+// What a plan depends on beside deck, ranks and rank.
+struct PlanOptions {
+  int64_t threads_per_rank = 1;  // of the compute device; sizes its scratch memory
+};
+
+// Scalars that stay on the device: doubles in the buffer Plan::scalars.
+enum class Scalar : int64_t { loss_sum, stop_votes, grad_norm2, clip_factor };
+constexpr int64_t num_scalars = 4;
+
+// One kind of message, a step: calls and payload bytes of the full array.
+struct CommTotal {
+  Axis axis = Axis::data;
+  OpKind kind = OpKind::all_reduce;
+  int64_t count = 0, bytes = 0;
+};
+
+struct Plan {
+  Config config;  // resolved: no zeros that stand for "automatic"
+  Grid grid;
+  int64_t rank = 0;                    // global
+  Coordinates at;                      // of `rank`
+  ModelShape shape;                    // global
+  std::vector<LogicalTensor> tensors;  // global
+  int64_t num_params = 0;              // global
+
+  FlatSpace space;  // local
+  std::vector<Representation> representations;
+  std::vector<Buffer> buffers;
+  ClassBytes class_bytes{};
+  int scratch = -1, scalars = -1, tokens = -1, targets = -1;  // well-known buffers
+
+  std::vector<Op> ops;
+  std::vector<Program> programs;
+  std::vector<Task> tasks;       // of one step, in the order of issue
+  int64_t micro_batch_rows = 0;  // B T of the largest micro-batch
+
+  double model_flops = 0.0;      // a step of this rank, as executed (attention counted in full)
+  double recompute_flops = 0.0;  // forward passes repeated in backward, on top
+  std::vector<CommTotal> comm;   // a step of this rank
+
+  const Representation& representation(Role role) const;
+  bool has(Role role) const;
+};
+
+// `config` is resolved and checked for `world_size` ranks (deck layer). rank in [0, world_size).
+// Throws Error(Exit::usage) where sizes overflow.
+Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const PlanOptions& options);
+
+// Calls visit(task, op_index) for each operation of a step in the order of issue.
+template <class Visit>
+void for_each_operation(const Plan& plan, Visit visit) {
+  for (const Task& task : plan.tasks)
+    for (int32_t i = plan.programs[task.program].first; i < plan.programs[task.program].last; ++i)
+      visit(task, i);
+}
+
+// FLOPs a step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
+// counted in full, recomputation apart), plus "exact_recomputed", what is recomputed.
+std::map<std::string, double> flops_by_convention(const Plan& plan);
+
+// The plan as text of 80 columns: grid, model, memory by class, FLOPs, messages. `planning_s` < 0:
+// not printed.
+std::string describe(const Plan& plan, const PlanOptions& options);
+
+}  // namespace gptbench
