@@ -1,0 +1,61 @@
+// A deck: namelist text, preset and command-line overrides -> Config, with the origin of each key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "deck/config.h"
+#include "deck/keys.h"
+
+namespace gptbench {
+
+// Where the value of a key came from. Later ones win: the deck overrides a preset that it names; a
+// preset named on the command line overrides the deck, and keys beside it override that.
+struct Origin {
+  enum class Kind { default_value, preset, deck, command_line };
+  Kind kind = Kind::default_value;
+  std::string where;  // "deck.in:3:5", "command line: argument 2"; of the preset key for a preset
+};
+
+struct Deck {
+  Config config;
+  std::string path;                    // as given by the user
+  std::string raw_text;                // of the file, byte for byte
+  std::vector<std::string> overrides;  // as given, "group.key=value"
+  std::vector<Origin> origins;         // parallel to key_table()
+
+  const Origin& origin(const std::string& group, const std::string& key) const;
+  // Beginning of a message about keys that do not go together: place of the one among `keys`
+  // ("group.key") that the user set last (command line before deck before preset); the deck's path
+  // where all are defaults.
+  std::string where(const std::vector<std::string>& keys) const;
+  // Throws Error(Exit::usage, "<where(keys)>: <message>").
+  [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& message) const;
+};
+
+// Largest deck accepted. A deck is written by hand; more is a data file given by mistake.
+constexpr int64_t max_deck_bytes = 1024 * 1024;
+
+// Text of the file. Throws Error(Exit::usage) where it is missing, not readable, a directory, empty
+// or larger than max_deck_bytes; never reads more than that. Rank 0 calls it and broadcasts.
+std::string read_deck_text(const std::string& path);
+
+// Grammar, key table and overrides ("group.key=value", string quotes optional; argument i of
+// the command line is overrides[i - first_argument], the number being used in messages alone).
+// Deterministic, no input or output: every rank calls it with the same text. Cross-key checks are
+// validate()'s.
+Deck parse_deck(const std::string& path, const std::string& text,
+                const std::vector<std::string>& overrides, int first_argument = 2);
+
+// read_deck_text, parse_deck, validate and check_features (deck/validate.h).
+Deck read_deck(const std::string& path, const std::vector<std::string>& overrides);
+
+// The deck with every key, in namelist syntax of at most 80 columns between rules, each key that
+// the user did not set marked '! default' or '! preset'. It is a valid deck and gives the same
+// Config. The second form prints `resolved` (from resolve(), deck/validate.h) and marks what it
+// filled in '! resolved'.
+std::string echo(const Deck& deck);
+std::string echo(const Deck& deck, const Config& resolved);
+
+}  // namespace gptbench

@@ -1,0 +1,102 @@
+// What decks can ask for and the engine does not have yet: lift a limit by taking its row away.
+#include "deck/validate.h"
+
+namespace gptbench {
+
+const std::vector<UnbuiltFeature>& unbuilt_features() {
+  static const std::vector<UnbuiltFeature> features = {
+      {{"run.device"},
+       [](const Config& c) { return c.run.device == "cuda"; },
+       "device = 'cuda'",
+       "use 'auto', 'host' or 'ref'"},
+      {{"run.comm"},
+       [](const Config& c) { return c.run.comm == "nccl"; },
+       "comm = 'nccl'",
+       "use 'auto' or 'mpi'"},
+      {{"run.find_largest"},
+       [](const Config& c) { return c.run.find_largest != "none"; },
+       "find_largest other than 'none'",
+       "set the batch sizes in &batch"},
+      {{"model.family", "model.preset"},
+       [](const Config& c) { return c.model.family != "gpt"; },
+       "families 'bert', 'mpt' and 'llama'",
+       "use family = 'gpt'"},
+      {{"model.num_kv_heads", "model.num_attention_heads"},
+       [](const Config& c) {
+         return c.model.num_kv_heads != 0 && c.model.num_kv_heads != c.model.num_attention_heads;
+       },
+       "num_kv_heads other than num_attention_heads",
+       "use num_kv_heads = 0"},
+      {{"parallel.tensor_parallel"},
+       [](const Config& c) { return c.parallel.tensor_parallel > 1; },
+       "tensor_parallel > 1",
+       "use tensor_parallel = 1"},
+      {{"parallel.pipeline_parallel"},
+       [](const Config& c) { return c.parallel.pipeline_parallel > 1; },
+       "pipeline_parallel > 1",
+       "use pipeline_parallel = 1"},
+      {{"parallel.context_parallel"},
+       [](const Config& c) { return c.parallel.context_parallel > 1; },
+       "context_parallel > 1",
+       "use context_parallel = 1"},
+      {{"parallel.sequence_parallel"},
+       [](const Config& c) { return c.parallel.sequence_parallel; },
+       "sequence_parallel = .true.",
+       "use .false."},
+      {{"parallel.zero_stage"},
+       [](const Config& c) { return c.parallel.zero_stage > 0; },
+       "zero_stage > 0",
+       "use zero_stage = 0"},
+      {{"parallel.virtual_stages"},
+       [](const Config& c) { return c.parallel.virtual_stages > 1; },
+       "virtual_stages > 1",
+       "use virtual_stages = 1"},
+      {{"parallel.offload"},
+       [](const Config& c) { return c.parallel.offload != "none"; },
+       "offload other than 'none'",
+       "use offload = 'none'"},
+      {{"precision.compute"},
+       [](const Config& c) {
+         return c.precision.compute == "fp16" || c.precision.compute == "fp8";
+       },
+       "compute = 'fp16' and 'fp8'",
+       "use 'fp32', 'bf16', or 'fp64' with device = 'ref'"},
+      {{"precision.parameters", "precision.compute"},
+       [](const Config& c) {
+         return c.precision.parameters != "auto" && c.precision.parameters != c.precision.compute;
+       },
+       "parameters of another type than compute",
+       "use parameters = 'auto'"},
+      {{"precision.reduce"},
+       [](const Config& c) {
+         return c.precision.reduce != "fp32" && c.precision.compute != "fp64";
+       },
+       "reduce other than 'fp32'",
+       "use reduce = 'fp32'"},
+      {{"precision.optimizer_state"},
+       [](const Config& c) {
+         return c.precision.optimizer_state != "fp32" && c.precision.compute != "fp64";
+       },
+       "optimizer_state other than 'fp32'",
+       "use optimizer_state = 'fp32'"},
+      {{"precision.master_weights"},
+       [](const Config& c) { return !c.precision.master_weights; },
+       "master_weights = .false.",
+       "use .true."},
+      {{"memory.activation_checkpointing"},
+       [](const Config& c) { return c.memory.activation_checkpointing != "none"; },
+       "activation_checkpointing other than 'none'",
+       "use 'none'"},
+  };
+  return features;
+}
+
+void check_features(const Deck& deck) {
+  for (const UnbuiltFeature& feature : unbuilt_features()) {
+    if (feature.is_asked(deck.config)) {
+      deck.fail(feature.keys, "not built yet: " + feature.what + "; " + feature.advice);
+    }
+  }
+}
+
+}  // namespace gptbench

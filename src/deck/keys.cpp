@@ -1,0 +1,328 @@
+#include "deck/keys.h"
+
+#include <limits>
+
+#include "base/text.h"
+#include "deck/presets.h"
+#include "deck/values.h"
+
+namespace gptbench {
+namespace {
+
+// Sizes stay within 32 bits, which is what BLAS dimensions and most file formats hold; their
+// products are checked apart (deck/validate.cpp).
+constexpr double max_size = 2147483647.0;
+constexpr double max_int64 = 9223372036854775807.0;
+constexpr double max_real = std::numeric_limits<double>::max();
+
+// Collects the rows of one group: key(&RunConfig::steps, "steps", ...) reads and writes
+// config.run.steps.
+template <typename Group>
+class GroupRows {
+ public:
+  GroupRows(std::vector<Key>& table, const char* name, Group Config::*group)
+      : table_(table), name_(name), group_(group) {}
+
+  Key& integer(int64_t Group::*field, const char* name, double min, const char* unit,
+               const char* doc) {
+    Key& key = add(field, name, KeyType::integer, unit, doc);
+    key.min = min;
+    key.max = max_size;
+    return key;
+  }
+  Key& real(double Group::*field, const char* name, const char* unit, const char* doc) {
+    Key& key = add(field, name, KeyType::real, unit, doc);
+    key.max = max_real;
+    return key;
+  }
+  Key& logical(bool Group::*field, const char* name, const char* doc) {
+    return add(field, name, KeyType::logical, "", doc);
+  }
+  Key& string(std::string Group::*field, const char* name, std::vector<std::string> allowed,
+              const char* doc) {
+    Key& key = add(field, name, KeyType::string, "", doc);
+    key.allowed = std::move(allowed);
+    return key;
+  }
+  Key& list(std::string Group::*field, const char* name, std::vector<std::string> allowed,
+            const char* doc) {
+    Key& key = add(field, name, KeyType::list, "", doc);
+    key.elements = static_cast<int64_t>(allowed.size()) - 1;  // 'none' stands alone
+    key.allowed = std::move(allowed);
+    return key;
+  }
+
+ private:
+  template <typename T>
+  Key& add(T Group::*field, const char* name, KeyType type, const char* unit, const char* doc) {
+    Key key;
+    key.group = name_;
+    key.name = name;
+    key.type = type;
+    key.unit = unit;
+    key.doc = doc;
+    const auto group = group_;
+    key.get = [group, field](const Config& c) { return KeyValue(c.*group.*field); };
+    key.set = [group, field](Config& c, const KeyValue& value) {
+      c.*group.*field = std::get<T>(value);
+    };
+    table_.push_back(std::move(key));
+    return table_.back();
+  }
+
+  std::vector<Key>& table_;
+  const char* name_;
+  Group Config::*group_;
+};
+
+void add_run(std::vector<Key>& table) {
+  GroupRows<RunConfig> row(table, "run", &Config::run);
+  using C = RunConfig;
+  row.string(&C::name, "name", {}, "name of the run: letters, digits, '-', '_' and '.'");
+  row.integer(&C::steps, "steps", 1, "steps", "training steps, warm-up included");
+  row.integer(&C::warmup_steps, "warmup_steps", 0, "steps",
+              "first steps, kept in the record but not timed; less than steps");
+  row.integer(&C::seed, "seed", 0, "", "seed of weights, synthetic tokens and dropout").max =
+      max_int64;
+  row.string(&C::device, "device", {"auto", "host", "cuda", "ref"},
+             "back end; auto takes the fastest that this build and machine have");
+  row.string(&C::comm, "comm", {"auto", "mpi", "nccl"}, "communication library");
+  row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
+  row.logical(&C::deterministic, "deterministic",
+              "one order of summation, so that repeated runs are bit-identical");
+  row.logical(&C::verify, "verify",
+              "compare the decomposition with one reference rank on a reduced model");
+  row.string(&C::find_largest, "find_largest", {"none", "micro_batch", "global_batch"},
+             "search the largest batch that fits in memory");
+}
+
+void add_model(std::vector<Key>& table) {
+  GroupRows<ModelConfig> row(table, "model", &Config::model);
+  using C = ModelConfig;
+  std::vector<std::string> presets = {""};
+  for (const Preset& preset : embedded_presets()) presets.push_back(preset.name);
+  row.string(&C::preset, "preset", presets,
+             "named set of &model keys; keys given beside it override it");
+  row.string(&C::family, "family", {"gpt", "bert", "mpt", "llama"}, "architecture");
+  row.integer(&C::num_layers, "num_layers", 1, "", "transformer blocks").max = 100000;
+  row.integer(&C::hidden_size, "hidden_size", 1, "", "width C of the residual stream");
+  row.integer(&C::num_attention_heads, "num_attention_heads", 1, "",
+              "attention heads H; must divide hidden_size");
+  row.integer(&C::num_kv_heads, "num_kv_heads", 0, "",
+              "key and value heads; 0: num_attention_heads");
+  row.integer(&C::ffn_hidden_size, "ffn_hidden_size", 0, "",
+              "width of the feed-forward layer; 0: 4 hidden_size");
+  row.integer(&C::seq_length, "seq_length", 1, "tokens", "sequence length T");
+  row.integer(&C::vocab_size, "vocab_size", 2, "tokens", "vocabulary before padding");
+  row.integer(&C::vocab_multiple, "vocab_multiple", 1, "tokens",
+              "the embedding is padded to a multiple of this");
+  Key& dropout = row.real(&C::dropout, "dropout", "", "probability of dropping an activation");
+  dropout.max = 1.0;
+  dropout.max_open = true;
+  row.real(&C::init_std, "init_std", "", "standard deviation of the initial weights").min_open =
+      true;
+  row.real(&C::layernorm_epsilon, "layernorm_epsilon", "", "added to the variance in LayerNorm")
+      .min_open = true;
+  row.integer(&C::num_params, "num_params", 0, "",
+              "parameters that the model must have, asserted; 0: not asserted")
+      .max = max_int64;
+}
+
+void add_parallel(std::vector<Key>& table) {
+  GroupRows<ParallelConfig> row(table, "parallel", &Config::parallel);
+  using C = ParallelConfig;
+  row.integer(&C::data_parallel, "data_parallel", 0, "ranks",
+              "replicas of the model; 0: what the other axes leave of the ranks");
+  row.integer(&C::tensor_parallel, "tensor_parallel", 1, "ranks", "ranks that share each layer");
+  row.integer(&C::pipeline_parallel, "pipeline_parallel", 1, "ranks", "stages of the pipeline");
+  row.integer(&C::context_parallel, "context_parallel", 1, "ranks",
+              "ranks that share each sequence");
+  row.logical(&C::sequence_parallel, "sequence_parallel",
+              "divide LayerNorm and dropout over the tensor-parallel ranks");
+  row.integer(&C::zero_stage, "zero_stage", 0, "",
+              "ZeRO: 1 divides optimizer state, 2 gradients too, 3 parameters too")
+      .max = 3;
+  row.string(&C::pipeline_schedule, "pipeline_schedule",
+             {"gpipe", "1f1b", "interleaved", "zero_bubble"}, "order of the micro-batches");
+  row.integer(&C::virtual_stages, "virtual_stages", 1, "",
+              "chunks of layers a stage holds (interleaved schedule)");
+  row.list(&C::offload, "offload", {"none", "optimizer", "parameters", "activations"},
+           "what is kept off the device");
+  row.string(&C::offload_target, "offload_target", {"host", "file"}, "where it is kept");
+}
+
+void add_batch(std::vector<Key>& table) {
+  GroupRows<BatchConfig> row(table, "batch", &Config::batch);
+  using C = BatchConfig;
+  row.integer(&C::micro_batch_size, "micro_batch_size", 1, "sequences",
+              "sequences a rank processes at once");
+  row.integer(&C::global_batch_size, "global_batch_size", 0, "sequences",
+              "sequences a step over all ranks; 0: micro_batch_size x data_parallel");
+}
+
+void add_precision(std::vector<Key>& table) {
+  GroupRows<PrecisionConfig> row(table, "precision", &Config::precision);
+  using C = PrecisionConfig;
+  row.string(&C::compute, "compute", {"fp32", "bf16", "fp16", "fp8", "fp64"},
+             "type of activations and matrix products; fp64 needs device='ref'");
+  row.string(&C::parameters, "parameters", {"auto", "fp32", "bf16", "fp16", "fp64"},
+             "type of the parameters that a step reads; auto: compute");
+  row.string(&C::reduce, "reduce", {"fp32", "bf16", "fp16", "fp64"},
+             "type of gradients as summed and reduced; fp64 where compute='fp64'");
+  row.string(&C::optimizer_state, "optimizer_state", {"fp32", "bf16", "fp64"},
+             "type of Adam's moments; fp64 where compute='fp64'");
+  row.logical(&C::master_weights, "master_weights",
+              "keep an fp32 copy beside parameters of a shorter type");
+}
+
+void add_memory(std::vector<Key>& table) {
+  GroupRows<MemoryConfig> row(table, "memory", &Config::memory);
+  using C = MemoryConfig;
+  row.string(&C::activation_checkpointing, "activation_checkpointing",
+             {"none", "selective", "full"}, "recompute activations in the backward pass");
+  row.integer(&C::checkpoint_every, "checkpoint_every", 1, "layers",
+              "layers between kept activations (full)");
+  row.real(&C::device_memory_gib, "device_memory_gib", "GiB",
+           "memory a rank may use; 0: what device or node offers");
+}
+
+void add_optimizer(std::vector<Key>& table) {
+  GroupRows<OptimizerConfig> row(table, "optimizer", &Config::optimizer);
+  using C = OptimizerConfig;
+  row.real(&C::lr, "lr", "", "learning rate of AdamW, constant");
+  Key& beta1 = row.real(&C::beta1, "beta1", "", "decay of the first moment");
+  beta1.max = 1.0;
+  beta1.max_open = true;
+  Key& beta2 = row.real(&C::beta2, "beta2", "", "decay of the second moment");
+  beta2.max = 1.0;
+  beta2.max_open = true;
+  row.real(&C::epsilon, "epsilon", "", "added to the root of the second moment").min_open = true;
+  row.real(&C::weight_decay, "weight_decay", "",
+           "decay of matrices and embeddings; biases and LayerNorm have none");
+  row.real(&C::clip, "clip", "", "bound of the global gradient norm; 0: none");
+}
+
+void add_data(std::vector<Key>& table) {
+  GroupRows<DataConfig> row(table, "data", &Config::data);
+  using C = DataConfig;
+  row.string(&C::source, "source", {"synthetic", "text", "tokens", "megatron"},
+             "where tokens come from; all but synthetic need path");
+  row.string(&C::path, "path", {}, "file of text or tokens, relative to the working directory");
+}
+
+void add_output(std::vector<Key>& table) {
+  GroupRows<OutputConfig> row(table, "output", &Config::output);
+  using C = OutputConfig;
+  row.string(&C::directory, "directory", {}, "holds result.h5; '': output/<run name>");
+  row.string(&C::dump, "dump", {"none", "gradients", "weights"},
+             "also write tensors for comparison with other programs");
+  row.string(&C::flops_convention, "flops_convention", {"mpt", "megatron", "causal", "exact"},
+             "how FLOPs are counted in the report");
+  row.real(&C::peak_tflops, "peak_tflops", "TFLOP/s",
+           "peak of a device for MFU; 0: known peak or measured GEMM ceiling");
+}
+
+std::string format_bound(const Key& key, double bound) {
+  return key.type == KeyType::integer ? std::to_string(static_cast<int64_t>(bound))
+                                      : format_real(bound);
+}
+
+}  // namespace
+
+const std::vector<KeyGroup>& key_groups() {
+  static const std::vector<KeyGroup> groups = {
+      {"run", "the run as a whole"},
+      {"model", "the transformer"},
+      {"parallel", "how the model is laid out over the ranks"},
+      {"batch", "sequences a step"},
+      {"precision", "types of numbers"},
+      {"memory", "memory saved at the cost of recomputation"},
+      {"optimizer", "AdamW"},
+      {"data", "training tokens"},
+      {"output", "what is written"},
+  };
+  return groups;
+}
+
+const std::vector<Key>& key_table() {
+  static const std::vector<Key> table = [] {
+    std::vector<Key> rows;
+    add_run(rows);
+    add_model(rows);
+    add_parallel(rows);
+    add_batch(rows);
+    add_precision(rows);
+    add_memory(rows);
+    add_optimizer(rows);
+    add_data(rows);
+    add_output(rows);
+    return rows;
+  }();
+  return table;
+}
+
+const Key* find_key(const std::string& group, const std::string& name) {
+  for (const Key& key : key_table()) {
+    if (key.group == group && key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+size_t key_index(const Key& key) {
+  return static_cast<size_t>(&key - key_table().data());
+}
+
+std::string allowed_text(const Key& key) {
+  switch (key.type) {
+    case KeyType::logical:
+      return ".true. or .false.";
+    case KeyType::string:
+    case KeyType::list: {
+      if (key.allowed.empty()) return "any text";
+      std::vector<std::string> quoted;
+      for (const std::string& value : key.allowed) quoted.push_back(format_string(value));
+      return join(quoted, ", ");
+    }
+    case KeyType::integer:
+    case KeyType::real:
+      break;
+  }
+  const bool is_bounded = key.type == KeyType::integer ? key.max < max_int64 : key.max < max_real;
+  const std::string low = (key.min_open ? "more than "
+                           : is_bounded ? ""
+                                        : "at least ") +
+                          format_bound(key, key.min);
+  if (!is_bounded) return low;
+  return low + (key.max_open ? " to less than " : " to ") + format_bound(key, key.max);
+}
+
+KeyValue default_value(const Key& key) {
+  return key.get(Config{});
+}
+
+std::string format_value(const Key& key, const KeyValue& value) {
+  switch (key.type) {
+    case KeyType::integer:
+      return std::to_string(std::get<int64_t>(value));
+    case KeyType::real:
+      return format_real(std::get<double>(value));
+    case KeyType::logical:
+      return format_logical(std::get<bool>(value));
+    case KeyType::string:
+      return format_string(std::get<std::string>(value));
+    case KeyType::list:
+      break;
+  }
+  std::vector<std::string> quoted;
+  for (const std::string& element : split(std::get<std::string>(value), ',')) {
+    quoted.push_back(format_string(element));
+  }
+  return join(quoted, ", ");
+}
+
+void for_each_key(const Config& config,
+                  const std::function<void(const Key&, const KeyValue&)>& visit) {
+  for (const Key& key : key_table()) visit(key, key.get(config));
+}
+
+}  // namespace gptbench

@@ -1,0 +1,76 @@
+// The key table: every key of a deck with its type, range, unit and one-line documentation. Parser,
+// echo, --keys, doc/deck.md and the attributes of /config in a result file are generated from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "deck/config.h"
+
+namespace gptbench {
+
+enum class KeyType {
+  integer,
+  real,
+  logical,
+  string,
+  list,  // an array of strings, kept in Config as one string with commas: "optimizer,parameters"
+};
+
+// integer, real, logical, string or list.
+using KeyValue = std::variant<int64_t, double, bool, std::string>;
+
+struct Key {
+  std::string group;
+  std::string name;
+  KeyType type;
+  std::function<KeyValue(const Config&)> get;
+  std::function<void(Config&, const KeyValue&)> set;
+
+  // Numbers: min <= value <= max, each bound left out of the range where `open` says so.
+  double min = 0.0;
+  double max = 0.0;
+  bool min_open = false;
+  bool max_open = false;
+  // Strings and elements of lists; empty: any text.
+  std::vector<std::string> allowed;
+  int64_t elements = 1;  // of an array; 1 for all types but list
+
+  std::string unit;  // "" for names and pure numbers
+  std::string doc;   // one line, no final stop
+
+  std::string full_name() const { return group + "." + name; }
+};
+
+struct KeyGroup {
+  std::string name;
+  std::string doc;
+};
+
+// Groups and keys in the order of the echo; keys of one group stand together.
+const std::vector<KeyGroup>& key_groups();
+const std::vector<Key>& key_table();
+// Row of key_table(); null where there is none. Lower case.
+const Key* find_key(const std::string& group, const std::string& name);
+// Position in key_table(), for tables that run parallel to it.
+size_t key_index(const Key& key);
+
+// "1 to 100000", "0 <= value < 1", "'gpt', 'bert'", ".true. or .false.".
+std::string allowed_text(const Key& key);
+// Value of the Config{} that a deck starts from.
+KeyValue default_value(const Key& key);
+// In namelist syntax: 12, 0.0006, .true., 'gpt'; a list as 'optimizer', 'parameters'.
+std::string format_value(const Key& key, const KeyValue& value);
+
+// Calls visit(key, value) for every key in the order of the table; for the result file.
+void for_each_key(const Config& config,
+                  const std::function<void(const Key&, const KeyValue&)>& visit);
+
+// The reference as a text of 80 columns (--keys) and as Markdown (doc/deck.md).
+std::string keys_text();
+std::string keys_markdown();
+
+}  // namespace gptbench

@@ -1,0 +1,273 @@
+#include "deck/validate.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "deck/values.h"
+
+namespace gptbench {
+namespace {
+
+std::string text_of(int64_t value) {
+  return std::to_string(value);
+}
+
+// a b, or the greatest int64 where the product leaves its range; a, b >= 0.
+int64_t saturating_product(int64_t a, int64_t b) {
+  constexpr int64_t greatest = std::numeric_limits<int64_t>::max();
+  return b != 0 && a > greatest / b ? greatest : a * b;
+}
+
+int64_t saturating_sum(int64_t a, int64_t b) {
+  constexpr int64_t greatest = std::numeric_limits<int64_t>::max();
+  return a > greatest - b ? greatest : a + b;
+}
+
+void check_run(const Deck& deck) {
+  const RunConfig& run = deck.config.run;
+  if (run.warmup_steps >= run.steps) {
+    deck.fail(
+        {"run.warmup_steps", "run.steps"},
+        "run.warmup_steps = " + text_of(run.warmup_steps) +
+            " leaves no step to time; it must be less than run.steps = " + text_of(run.steps));
+  }
+  const auto is_safe = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  // The name becomes a directory: no separators, nothing hidden, nothing like an option.
+  constexpr size_t longest = 100;
+  const std::string& name = run.name;
+  if (name.empty() || name.size() > longest || name[0] == '.' || name[0] == '-' ||
+      !std::all_of(name.begin(), name.end(), is_safe)) {
+    deck.fail({"run.name"},
+              "run.name = " + format_string(name) + " cannot name a directory; allowed: 1 to " +
+                  std::to_string(longest) +
+                  " letters, digits, '-', '_' and '.', not beginning with '-' or '.'");
+  }
+}
+
+void check_model(const Deck& deck) {
+  const ModelConfig& model = deck.config.model;
+  const int64_t heads = model.num_attention_heads;
+  if (model.hidden_size % heads != 0) {
+    const int64_t below = model.hidden_size / heads * heads;
+    const std::string near = (below > 0 ? text_of(below) + " or " : "") + text_of(below + heads);
+    deck.fail({"model.hidden_size", "model.num_attention_heads"},
+              "model.hidden_size = " + text_of(model.hidden_size) +
+                  " is not divisible by num_attention_heads = " + text_of(heads) +
+                  "; nearest sizes: " + near);
+  }
+  if (model.num_kv_heads != 0 && heads % model.num_kv_heads != 0) {
+    deck.fail({"model.num_kv_heads", "model.num_attention_heads"},
+              "model.num_kv_heads = " + text_of(model.num_kv_heads) +
+                  " does not divide num_attention_heads = " + text_of(heads) +
+                  "; use a divisor, or 0 for as many");
+  }
+}
+
+void check_batch(const Deck& deck) {
+  const BatchConfig& batch = deck.config.batch;
+  const int64_t replicas = std::max<int64_t>(1, deck.config.parallel.data_parallel);
+  const int64_t least = saturating_product(batch.micro_batch_size, replicas);
+  if (batch.global_batch_size == 0 || least <= batch.global_batch_size) return;
+  const std::vector<std::string> keys = {"batch.micro_batch_size", "batch.global_batch_size",
+                                         "parallel.data_parallel"};
+  const int64_t micro = batch.global_batch_size / replicas;
+  deck.fail(keys, "micro_batch_size x data_parallel = " + text_of(batch.micro_batch_size) + " x " +
+                      text_of(replicas) +
+                      " is more than global_batch_size = " + text_of(batch.global_batch_size) +
+                      "; use global_batch_size >= " + text_of(least) +
+                      (micro > 0 ? " or micro_batch_size <= " + text_of(micro)
+                                 : " or data_parallel <= " + text_of(batch.global_batch_size)));
+}
+
+void check_precision(const Deck& deck) {
+  const PrecisionConfig& precision = deck.config.precision;
+  const std::string& device = deck.config.run.device;
+  const bool is_fp64 = precision.compute == "fp64";
+  if (is_fp64 && device != "ref") {
+    deck.fail({"precision.compute", "run.device"},
+              "precision.compute = 'fp64' needs run.device = 'ref', which is '" + device + "'");
+  }
+  if (device == "ref" && !is_fp64 && precision.compute != "fp32") {
+    deck.fail(
+        {"precision.compute", "run.device"},
+        "run.device = 'ref' computes in 'fp32' or 'fp64', not in '" + precision.compute + "'");
+  }
+  const auto only_with_fp64 = [&](const char* key, const std::string& value) {
+    if (value != "fp64" || is_fp64) return;
+    deck.fail({std::string("precision.") + key},
+              std::string("precision.") + key + " = 'fp64' needs precision.compute = 'fp64'");
+  };
+  only_with_fp64("parameters", precision.parameters);
+  only_with_fp64("reduce", precision.reduce);
+  only_with_fp64("optimizer_state", precision.optimizer_state);
+}
+
+void check_data(const Deck& deck) {
+  const DataConfig& data = deck.config.data;
+  if (data.source != "synthetic" && data.path.empty()) {
+    deck.fail({"data.source"}, "data.source = " + format_string(data.source) +
+                                   " needs the name of a file in data.path");
+  }
+  // A path without a source is a source forgotten; with source = 'synthetic' written it may stay.
+  const bool is_source_default = deck.origin("data", "source").kind == Origin::Kind::default_value;
+  if (!data.path.empty() && is_source_default) {
+    deck.fail(
+        {"data.path"},
+        "data.path is given without data.source; use source = 'text', 'tokens' or 'megatron'");
+  }
+}
+
+void check_memory(const Deck& deck) {
+  if (deck.config.memory.checkpoint_every > deck.config.model.num_layers) {
+    deck.fail({"memory.checkpoint_every", "model.num_layers"},
+              "memory.checkpoint_every = " + text_of(deck.config.memory.checkpoint_every) +
+                  " is more than model.num_layers = " + text_of(deck.config.model.num_layers));
+  }
+}
+
+// Every product that the layers to the right form in int64 is bounded by one of these.
+void check_products(const Deck& deck) {
+  const Config& c = deck.config;
+  const auto require = [&](int64_t product, const char* what,
+                           const std::vector<std::string>& keys) {
+    if (product < std::numeric_limits<int64_t>::max()) return;
+    deck.fail(keys, std::string(what) + " leaves the range of 64-bit integers; use smaller sizes");
+  };
+  const int64_t h = c.model.hidden_size;
+  const int64_t ffn =
+      c.model.ffn_hidden_size != 0 ? c.model.ffn_hidden_size : saturating_product(4, h);
+  const int64_t vocab = c.model.vocab_size + (c.model.vocab_multiple - 1);
+
+  // Parameters; 64 bytes each leave room above the 16 to 18 of mixed precision (formulas.md) for
+  // sums over all that a rank holds. 15 h: the 13 h of biases and LayerNorm a layer, and the last.
+  const int64_t matrices = saturating_sum(saturating_product(saturating_product(4, h), h),
+                                          saturating_product(saturating_product(3, h), ffn));
+  const int64_t layer = saturating_sum(matrices, saturating_sum(saturating_product(15, h), ffn));
+  const int64_t layers = saturating_product(c.model.num_layers, layer);
+  const int64_t tables =
+      saturating_product(saturating_sum(vocab, saturating_sum(c.model.seq_length, 2)), h);
+  const int64_t parameters = saturating_sum(layers, tables);
+  require(saturating_product(parameters, 64), "the number of parameters, in bytes,",
+          {"model.num_layers", "model.hidden_size", "model.ffn_hidden_size", "model.vocab_size",
+           "model.vocab_multiple", "model.seq_length"});
+
+  // Activations of a micro-batch: B T (34 C + 3 ffn) elements a layer and B T V of logits, at 64
+  // bytes for the same reason.
+  const int64_t tokens = saturating_product(c.batch.micro_batch_size, c.model.seq_length);
+  const int64_t width = saturating_sum(saturating_product(34, h), saturating_product(3, ffn));
+  const int64_t activations =
+      saturating_product(saturating_product(tokens, width), c.model.num_layers);
+  const int64_t logits = saturating_product(tokens, vocab);
+  require(saturating_product(saturating_sum(activations, logits), 64),
+          "the memory of activations, micro_batch_size x seq_length x hidden_size x num_layers,",
+          {"batch.micro_batch_size", "model.seq_length", "model.hidden_size", "model.num_layers",
+           "model.vocab_size", "model.ffn_hidden_size"});
+
+  // Tokens of a run: positions in the synthetic source and counters of the random numbers, 2^62.
+  const int64_t sequences = std::max(
+      c.batch.global_batch_size,
+      saturating_product(c.batch.micro_batch_size, std::max<int64_t>(1, c.parallel.data_parallel)));
+  const int64_t run_tokens =
+      saturating_product(saturating_product(sequences, c.model.seq_length), c.run.steps);
+  require(saturating_product(run_tokens, 2),
+          "the number of tokens, global_batch_size x seq_length x steps,",
+          {"batch.global_batch_size", "batch.micro_batch_size", "parallel.data_parallel",
+           "model.seq_length", "run.steps"});
+
+  require(saturating_product(
+              saturating_product(c.parallel.tensor_parallel, c.parallel.pipeline_parallel),
+              saturating_product(c.parallel.context_parallel,
+                                 std::max<int64_t>(1, c.parallel.data_parallel))),
+          "the number of ranks, tensor x pipeline x context x data_parallel,",
+          {"parallel.tensor_parallel", "parallel.pipeline_parallel", "parallel.context_parallel",
+           "parallel.data_parallel"});
+}
+
+int64_t model_ranks(const Config& config) {
+  return config.parallel.tensor_parallel * config.parallel.pipeline_parallel *
+         config.parallel.context_parallel;
+}
+
+const std::vector<std::string> axis_keys = {"parallel.tensor_parallel",
+                                            "parallel.pipeline_parallel",
+                                            "parallel.context_parallel", "parallel.data_parallel"};
+
+std::string ranks_text(int64_t ranks) {
+  return text_of(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
+}  // namespace
+
+void validate(const Deck& deck) {
+  check_run(deck);
+  check_model(deck);
+  check_products(deck);
+  check_batch(deck);
+  check_precision(deck);
+  check_data(deck);
+  check_memory(deck);
+}
+
+void check_ranks(const Deck& deck, int64_t ranks) {
+  const Config& c = deck.config;
+  const int64_t replica = model_ranks(c);
+  const std::string product =
+      "tensor x pipeline x context = " + text_of(c.parallel.tensor_parallel) + " x " +
+      text_of(c.parallel.pipeline_parallel) + " x " + text_of(c.parallel.context_parallel);
+  if (ranks % replica != 0) {
+    const int64_t below = ranks / replica * replica;
+    deck.fail(axis_keys, ranks_text(ranks) + " cannot hold replicas of " + product + " = " +
+                             ranks_text(replica) + "; start " +
+                             (below > 0 ? text_of(below) + " or " : "") +
+                             ranks_text(below + replica));
+  }
+  const int64_t replicas = ranks / replica;
+  const int64_t asked = c.parallel.data_parallel;
+  if (asked != 0 && asked != replicas) {
+    deck.fail({"parallel.data_parallel"},
+              "data_parallel = " + text_of(asked) + " does not fit " + ranks_text(ranks) + ": " +
+                  product + " leaves " + text_of(replicas) + "; start " +
+                  ranks_text(saturating_product(asked, replica)) +
+                  ", or use data_parallel = " + text_of(replicas) + " or 0");
+  }
+  const int64_t micro = c.batch.micro_batch_size;
+  const int64_t global = c.batch.global_batch_size;
+  const int64_t least = saturating_product(micro, replicas);
+  if (global != 0 && least > global) {
+    const int64_t micro_fits = global / replicas;
+    std::string advice = "use global_batch_size >= " + text_of(least);
+    if (micro_fits > 0) advice += ", micro_batch_size <= " + text_of(micro_fits);
+    if (global >= micro) {
+      advice += ", or at most " + ranks_text(saturating_product(global / micro, replica));
+    }
+    deck.fail({"batch.micro_batch_size", "batch.global_batch_size", "parallel.data_parallel"},
+              "micro_batch_size x data_parallel = " + text_of(micro) + " x " + text_of(replicas) +
+                  " is more than global_batch_size = " + text_of(global) + "; " + advice);
+  }
+}
+
+Config resolve(const Deck& deck, int64_t ranks) {
+  check_ranks(deck, ranks);
+  Config c = deck.config;
+  c.parallel.data_parallel = ranks / model_ranks(c);
+  if (c.batch.global_batch_size == 0) {
+    c.batch.global_batch_size =
+        checked_product(c.batch.micro_batch_size, c.parallel.data_parallel, "global_batch_size");
+  }
+  if (c.model.num_kv_heads == 0) c.model.num_kv_heads = c.model.num_attention_heads;
+  if (c.model.ffn_hidden_size == 0) c.model.ffn_hidden_size = 4 * c.model.hidden_size;
+  if (c.output.directory.empty()) c.output.directory = "output/" + c.run.name;
+  if (c.precision.parameters == "auto") c.precision.parameters = c.precision.compute;
+  if (c.precision.compute == "fp64") {
+    c.precision.reduce = "fp64";
+    c.precision.optimizer_state = "fp64";
+  }
+  return c;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,41 @@
+// Checks that need more than one key, and the features that this version has.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "deck/deck.h"
+
+namespace gptbench {
+
+// Keys that do not go together, and products that leave 64-bit integers. Throws Error(Exit::usage)
+// with the place of the key that the user set last.
+void validate(const Deck& deck);
+
+// A feature that decks can ask for and the engine does not have yet.
+struct UnbuiltFeature {
+  std::vector<std::string> keys;  // "group.key"
+  bool (*is_asked)(const Config&);
+  std::string what;    // "tensor_parallel > 1"
+  std::string advice;  // what to do instead
+};
+// The one table of such features; --keys and doc/deck.md list it.
+const std::vector<UnbuiltFeature>& unbuilt_features();
+
+// Throws Error(Exit::usage, "...: not built yet: ...") where the deck asks for one of them.
+void check_features(const Deck& deck);
+
+// The decomposition against the number of ranks. Throws Error(Exit::usage) that names rank counts
+// or values that work.
+//   data_parallel = 0 takes ranks / (tensor_parallel x pipeline_parallel x context_parallel).
+//   Worked example: tensor 2, pipeline 2, data 0 on 8 ranks gives data_parallel 2; on 6 ranks it
+//   is refused, and 4 and 8 ranks are named.
+void check_ranks(const Deck& deck, int64_t ranks);
+
+// check_ranks, then the Config with every "0" and "auto" that the deck layer defines filled in:
+// data_parallel, global_batch_size, num_kv_heads, ffn_hidden_size, output.directory, the types that
+// follow `compute`. Not run.device and run.comm, which depend on the machine.
+Config resolve(const Deck& deck, int64_t ranks);
+
+}  // namespace gptbench
