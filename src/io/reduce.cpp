@@ -1,0 +1,56 @@
+#include "io/reduce.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace gptbench {
+namespace {
+
+double median(std::vector<double> values) {
+  const size_t upper = values.size() / 2;
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
+}
+
+void reduce(RankSeries& series) {
+  if (series.reduced || series.ranks <= most_ranks_in_full) return;
+  std::vector<double> reduced;
+  for (int64_t step = 0; step < series.steps; ++step) {
+    const auto first = series.values.begin() + step * series.ranks;
+    const auto last = first + series.ranks;
+    const auto largest = std::max_element(first, last);
+    const double rank_of_largest = static_cast<double>(largest - first);
+    reduced.insert(reduced.end(), {*std::min_element(first, last), median({first, last}), *largest,
+                                   rank_of_largest});
+  }
+  series.values = std::move(reduced);
+  series.ranks = 4;
+  series.reduced = true;
+}
+
+template <class T>
+void sum(std::vector<T>& values) {
+  if (!values.empty()) values = {std::accumulate(values.begin(), values.end(), T{0})};
+}
+
+}  // namespace
+
+Record reduced_over_ranks(Record record) {
+  for (RankSeries& series : record.timing) reduce(series);
+  for (MemoryEntry& entry : record.memory) {
+    if (entry.reduced || static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
+    sum(entry.bytes);
+    entry.reduced = true;
+  }
+  for (CommEntry& entry : record.comm) {
+    if (entry.reduced || static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
+    sum(entry.bytes);
+    sum(entry.count);
+    sum(entry.time_s);
+    sum(entry.exposed_s);
+    entry.reduced = true;
+  }
+  return record;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,276 @@
+#include <cstring>
+#include <map>
+
+#include "base/text.h"
+#include "io/hdf5_handle.h"
+#include "io/hdf5_read.h"
+#include "io/result_fields.h"
+#include "io/result_file.h"
+#include "io/table_rows.h"
+
+namespace gptbench {
+namespace {
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Rows of a compound dataset; `use` gets each row while its text is allocated.
+template <class Row, class Use>
+void read_rows(hid_t parent, const std::string& name, const Use& use) {
+  if (!has_link(parent, name)) return;
+  const Hdf5Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "read " + name);
+  const DatasetShape shape = shape_of(dataset, name);
+  if (shape.extents.size() != 1) throw Error(Exit::io, "cannot read " + name + ": not a table");
+  std::vector<Row> rows(static_cast<size_t>(shape.size()), Row{});
+  const Hdf5Handle type = Row::type();
+  const Hdf5Handle space(H5Dget_space(dataset), "read " + name);
+  hdf5_check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), "read " + name);
+  for (const Row& row : rows) use(row);
+  if (!rows.empty()) H5Dvlen_reclaim(type, space, H5P_DEFAULT, rows.data());
+}
+
+std::string text_or_empty(const char* text) {
+  return text == nullptr ? "" : text;
+}
+
+int64_t version_of(const std::string& schema) {
+  const std::string prefix = "gptbench-";
+  if (schema.compare(0, prefix.size(), prefix) != 0) return -1;
+  const std::string digits = schema.substr(prefix.size());
+  if (digits.empty() || digits.size() > 9 ||
+      digits.find_first_not_of("0123456789") != std::string::npos)
+    return -1;
+  return std::stoll(digits);
+}
+
+void read_schema(hid_t file, Record& record) {
+  if (kind_of_attribute(file, "schema") != AttributeKind::text ||
+      !read_attribute(file, "schema", record.schema))
+    throw Error(Exit::io, "not a gptbench result: the file has no attribute 'schema'");
+  const int64_t version = version_of(record.schema);
+  if (version < 0) throw Error(Exit::io, "not a gptbench result: schema '" + record.schema + "'");
+  if (version > result_schema_version)
+    throw Error(Exit::io, "schema '" + record.schema + "' is newer than gptbench-" +
+                              std::to_string(result_schema_version) +
+                              ", which this program reads; use the gptpost of that version");
+}
+
+std::variant<int64_t, double, bool, std::string> read_value(hid_t group, const std::string& key) {
+  switch (kind_of_attribute(group, key)) {
+    case AttributeKind::integer: {
+      int64_t value = 0;
+      read_attribute(group, key, value);
+      return value;
+    }
+    case AttributeKind::real: {
+      double value = 0.0;
+      read_attribute(group, key, value);
+      return value;
+    }
+    case AttributeKind::logical: {
+      bool value = false;
+      read_attribute(group, key, value);
+      return value;
+    }
+    default: {
+      std::string value;
+      read_attribute(group, key, value);
+      return value;
+    }
+  }
+}
+
+void read_config(hid_t file, std::vector<ConfigEntry>& config) {
+  const Hdf5Handle parent = open_object(file, "config");
+  if (parent < 0) return;
+  std::map<std::string, std::pair<std::string, std::string>> documented;
+  read_rows<KeyRow>(parent, "keys", [&](const KeyRow& row) {
+    documented[text_or_empty(row.group) + "." + text_or_empty(row.key)] = {
+        text_or_empty(row.unit), text_or_empty(row.description)};
+  });
+  for (const std::string& name : names_of_links(parent)) {
+    if (name == "keys") continue;
+    const Hdf5Handle group = open_object(parent, name);
+    for (const std::string& key : names_of_attributes(group)) {
+      const auto& [unit, description] = documented[name + "." + key];
+      config.push_back({name, key, read_value(group, key), unit, description});
+    }
+  }
+}
+
+struct ReadText {
+  hid_t group;
+  void operator()(const char* name, const char*, std::string& value) const {
+    value = read_text(group, name);
+  }
+  void operator()(const char* name, const char*, std::vector<std::string>& value) const {
+    value = read_texts(group, name);
+  }
+};
+
+void read_summary(hid_t file, Summary& summary) {
+  const Hdf5Handle group = open_object(file, "summary");
+  if (group < 0) return;
+  visit_summary(summary,
+                [&](const char* name, auto& value) { read_attribute(group, name, value); });
+  const std::string prefix = flops_prefix;
+  for (const std::string& name : names_of_attributes(group))
+    if (name.compare(0, prefix.size(), prefix) == 0)
+      read_attribute(group, name, summary.flops_per_step[name.substr(prefix.size())]);
+}
+
+void read_steps(hid_t file, Record& record) {
+  const Hdf5Handle group = open_object(file, "steps");
+  if (group < 0) return;
+  read_attribute(group, "warmup_steps", record.warmup_steps);
+  read_attribute(group, "failed_step", record.failed_step);
+  record.loss = read_doubles(group, "loss");
+  record.grad_norm = read_doubles(group, "grad_norm");
+  record.step_time_s = read_doubles(group, "time_s");
+  record.tokens = read_integers(group, "tokens");
+}
+
+void read_timing(hid_t file, std::vector<RankSeries>& timing) {
+  const Hdf5Handle group = open_object(file, "timing");
+  if (group < 0) return;
+  for (const std::string& name : names_of_links(group)) {
+    RankSeries series;
+    DatasetShape shape;
+    series.values = read_doubles(group, name, &shape);
+    if (shape.extents.size() != 2)
+      throw Error(Exit::io, "cannot read timing/" + name + ": not [step, rank]");
+    series.steps = static_cast<int64_t>(shape.extents[0]);
+    series.ranks = static_cast<int64_t>(shape.extents[1]);
+    const Hdf5Handle dataset = open_object(group, name);
+    series.name = name;
+    read_attribute(dataset, "region", series.name);
+    read_attribute(dataset, "units", series.unit);
+    read_attribute(dataset, "description", series.description);
+    std::string reduction;
+    series.reduced = read_attribute(dataset, "reduction", reduction);
+    timing.push_back(std::move(series));
+  }
+}
+
+void read_memory(hid_t file, Record& record) {
+  const Hdf5Handle group = open_object(file, "memory");
+  if (group < 0) return;
+  for (const std::string& name : names_of_links(group)) {
+    if (!ends_with(name, "_bytes")) continue;
+    MemoryEntry entry;
+    entry.bytes = read_integers(group, name);
+    const Hdf5Handle dataset = open_object(group, name);
+    entry.name = name.substr(0, name.size() - std::strlen("_bytes"));
+    read_attribute(dataset, "description", entry.description);
+    std::string reduction;
+    entry.reduced = read_attribute(dataset, "reduction", reduction);
+    record.memory.push_back(std::move(entry));
+  }
+  read_rows<ArenaRow>(group, "arena", [&](const ArenaRow& row) {
+    record.arena.push_back({text_or_empty(row.name), text_or_empty(row.memory_class),
+                            text_or_empty(row.dtype), row.offset, row.bytes,
+                            text_or_empty(row.lifetime)});
+  });
+}
+
+void read_comm(hid_t file, std::vector<CommEntry>& comm) {
+  const Hdf5Handle group = open_object(file, "comm");
+  if (group < 0) return;
+  for (const std::string& name : names_of_links(group)) {
+    if (!ends_with(name, "_bytes")) continue;
+    const std::string stem = name.substr(0, name.size() - std::strlen("_bytes"));
+    CommEntry entry;
+    const Hdf5Handle dataset = open_object(group, name);
+    read_attribute(dataset, "axis", entry.axis);
+    read_attribute(dataset, "op", entry.op);
+    std::string reduction;
+    entry.reduced = read_attribute(dataset, "reduction", reduction);
+    entry.bytes = read_integers(group, name);
+    entry.count = read_integers(group, stem + "_count");
+    entry.time_s = read_doubles(group, stem + "_time_s");
+    entry.exposed_s = read_doubles(group, stem + "_exposed_s");
+    comm.push_back(std::move(entry));
+  }
+}
+
+void read_verify(hid_t file, Record& record) {
+  const Hdf5Handle group = open_object(file, "verify");
+  if (group < 0) return;
+  read_attribute(group, "kernels_not_verified", record.kernels_not_verified);
+  for (const std::string& name : names_of_links(group)) {
+    const Hdf5Handle check = open_object(group, name);
+    VerifyEntry entry;
+    entry.name = name;
+    read_attribute(check, "value", entry.value);
+    read_attribute(check, "threshold", entry.threshold);
+    read_attribute(check, "passed", entry.passed);
+    read_attribute(check, "formula", entry.formula);
+    record.verify.push_back(std::move(entry));
+  }
+}
+
+// Figures lie at the top of /projection and one group below it ("timing/forward_s").
+void read_projection(hid_t parent, const std::string& prefix, int levels_left,
+                     std::vector<ProjectedFigure>& projection) {
+  for (const std::string& name : names_of_links(parent)) {
+    const Hdf5Handle object = open_object(parent, name);
+    if (H5Iget_type(object) == H5I_GROUP) {
+      if (levels_left > 0)
+        read_projection(object, prefix + name + "/", levels_left - 1, projection);
+      continue;
+    }
+    const std::vector<double> value = read_doubles(parent, name);
+    if (value.size() != 1)
+      throw Error(Exit::io, "cannot read projection/" + prefix + name + ": not one number");
+    ProjectedFigure figure{prefix + name, "", "", value.front()};
+    read_attribute(object, "units", figure.unit);
+    read_attribute(object, "description", figure.description);
+    projection.push_back(std::move(figure));
+  }
+}
+
+Record read_all(hid_t file) {
+  Record record;
+  read_schema(file, record);
+  visit_root(record, [&](const char* name, auto& value) { read_attribute(file, name, value); });
+  read_config(file, record.config);
+  const Hdf5Handle provenance = open_object(file, "provenance");
+  if (provenance >= 0) visit_provenance(record.provenance, ReadText{provenance});
+  read_summary(file, record.summary);
+  read_steps(file, record);
+  read_timing(file, record.timing);
+  read_memory(file, record);
+  read_comm(file, record.comm);
+  read_verify(file, record);
+  const Hdf5Handle projection = open_object(file, "projection");
+  if (projection >= 0) read_projection(projection, "", 1, record.projection);
+  return record;
+}
+
+}  // namespace
+
+Record decode_result(const Bytes& bytes) {
+  static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  if (bytes.empty()) throw Error(Exit::io, "empty file");
+  if (bytes.size() < sizeof signature ||
+      std::memcmp(bytes.data(), signature, sizeof signature) != 0)
+    throw Error(Exit::io, "not an HDF5 file");
+  const Hdf5Quiet quiet;
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
+  hdf5_check(H5Pset_fapl_core(access, 1 << 20, false), "make a property list");
+  // HDF5 copies the bytes; its parameter is not const for the sake of user-defined callbacks only.
+  hdf5_check(H5Pset_file_image(access, const_cast<unsigned char*>(bytes.data()), bytes.size()),
+             "make a property list");
+  const hid_t opened = H5Fopen("result.h5", H5F_ACC_RDONLY, access);
+  if (opened < 0) throw Error(Exit::io, "damaged or half-written: HDF5 cannot open it");
+  const Hdf5Handle file(opened, "open");
+  try {
+    return read_all(file);
+  } catch (const Error& error) {
+    const std::string why = error.what();
+    throw Error(Exit::io, why.compare(0, 6, "cannot") == 0 ? "damaged: " + why : why);
+  }
+}
+
+}  // namespace gptbench

@@ -1,0 +1,196 @@
+#include <cstdio>
+#include <map>
+
+#include "io/hdf5_handle.h"
+#include "io/hdf5_write.h"
+#include "io/result_fields.h"
+#include "io/result_file.h"
+#include "io/table_rows.h"
+
+namespace gptbench {
+namespace {
+
+std::string text_of(const std::variant<int64_t, double, bool, std::string>& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* logical = std::get_if<bool>(&value)) return *logical ? "true" : "false";
+  if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  char printed[32];
+  std::snprintf(printed, sizeof printed, "%.17g", std::get<double>(value));
+  return printed;
+}
+
+hsize_t extent(size_t size) {
+  return static_cast<hsize_t>(size);
+}
+
+// /config/<group>: one attribute a key; /config/keys: the same as a table, with documentation.
+void write_config(hid_t file, const std::vector<ConfigEntry>& config) {
+  const Hdf5Handle parent = create_group(file, "config");
+  std::map<std::string, Hdf5Handle> groups;
+  std::vector<std::string> values;
+  for (const ConfigEntry& entry : config) {
+    if (groups.count(entry.group) == 0)
+      groups.emplace(entry.group, create_group(parent, entry.group));
+    const hid_t group = groups.at(entry.group);
+    std::visit([&](const auto& value) { write_attribute(group, entry.key, value); }, entry.value);
+    values.push_back(text_of(entry.value));
+  }
+  std::vector<KeyRow> rows;
+  for (size_t i = 0; i < config.size(); ++i)
+    rows.push_back({config[i].group.c_str(), config[i].key.c_str(), values[i].c_str(),
+                    config[i].unit.c_str(), config[i].description.c_str()});
+  write_dataset(parent,
+                {"keys", "table", "every deck key, resolved, in the order of the reference"},
+                {extent(rows.size())}, KeyRow::type(), rows.data());
+}
+
+void write_provenance(hid_t file, const Provenance& provenance) {
+  const Hdf5Handle group = create_group(file, "provenance");
+  visit_provenance(provenance, [&](const char* name, const char* description, const auto& value) {
+    write_text(group, {name, "text", description}, value);
+  });
+}
+
+struct WriteAttribute {
+  hid_t object;
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    write_attribute(object, name, value);
+  }
+  void operator()(const char* name, const std::optional<double>& value) const {
+    if (value) write_attribute(object, name, *value);
+  }
+};
+
+void write_summary(hid_t file, const Summary& summary) {
+  const Hdf5Handle group = create_group(file, "summary");
+  visit_summary(summary, WriteAttribute{group});
+  for (const auto& [convention, flops] : summary.flops_per_step)
+    write_attribute(group, flops_prefix + convention, flops);
+}
+
+void write_steps(hid_t file, const Record& record) {
+  const Hdf5Handle group = create_group(file, "steps");
+  write_attribute(group, "warmup_steps", record.warmup_steps);
+  write_attribute(group, "failed_step", record.failed_step);
+  write_dataset(group, {"loss", "nat", "mean cross-entropy a token over the global batch, [step]"},
+                {extent(record.loss.size())}, record.loss);
+  write_dataset(group, {"grad_norm", "1", "2-norm of the gradient before clipping, [step]"},
+                {extent(record.grad_norm.size())}, record.grad_norm);
+  write_dataset(group, {"time_s", "s", "time of the slowest rank, [step], warm-up first"},
+                {extent(record.step_time_s.size())}, record.step_time_s);
+  write_dataset(group, {"tokens", "1", "tokens trained over all ranks, [step]"},
+                {extent(record.tokens.size())}, record.tokens);
+}
+
+void write_timing(hid_t file, const std::vector<RankSeries>& timing) {
+  const Hdf5Handle group = create_group(file, "timing");
+  for (const RankSeries& series : timing) {
+    const Hdf5Handle dataset = write_dataset(
+        group, {series.name + "_" + series.unit, series.unit, series.description},
+        {static_cast<hsize_t>(series.steps), static_cast<hsize_t>(series.ranks)}, series.values);
+    write_attribute(dataset, "region", series.name);
+    if (series.reduced)
+      write_attribute(dataset, "reduction", "minimum, median, maximum, rank of maximum");
+  }
+}
+
+void write_arena(hid_t parent, const std::vector<ArenaEntry>& arena) {
+  std::vector<ArenaRow> rows;
+  for (const ArenaEntry& entry : arena)
+    rows.push_back({entry.name.c_str(), entry.memory_class.c_str(), entry.dtype.c_str(),
+                    entry.offset_bytes, entry.bytes, entry.lifetime.c_str()});
+  write_dataset(parent,
+                {"arena", "table; offset and bytes in bytes",
+                 "buffers of rank 0: one row each, offset within the memory class"},
+                {extent(rows.size())}, ArenaRow::type(), rows.data());
+}
+
+void write_memory(hid_t file, const Record& record) {
+  const Hdf5Handle group = create_group(file, "memory");
+  for (const MemoryEntry& entry : record.memory) {
+    const Hdf5Handle dataset =
+        write_dataset(group, {entry.name + "_bytes", "bytes", entry.description},
+                      {extent(entry.bytes.size())}, entry.bytes);
+    write_attribute(dataset, "class", entry.name);
+    if (entry.reduced) write_attribute(dataset, "reduction", "sum");
+  }
+  write_arena(group, record.arena);
+}
+
+void write_comm(hid_t file, const std::vector<CommEntry>& comm) {
+  const Hdf5Handle group = create_group(file, "comm");
+  for (const CommEntry& entry : comm) {
+    const std::string name = entry.axis + "_" + entry.op;
+    const std::string of =
+        " of " + entry.op + " along axis " + entry.axis + ", timed steps, [rank]";
+    const auto label = [&](const Hdf5Handle& dataset) {
+      write_attribute(dataset, "axis", entry.axis);
+      write_attribute(dataset, "op", entry.op);
+      if (entry.reduced) write_attribute(dataset, "reduction", "sum");
+    };
+    label(write_dataset(group, {name + "_bytes", "bytes", "payload of the full array" + of},
+                        {extent(entry.bytes.size())}, entry.bytes));
+    label(write_dataset(group, {name + "_count", "1", "calls" + of}, {extent(entry.count.size())},
+                        entry.count));
+    label(write_dataset(group, {name + "_time_s", "s", "time" + of}, {extent(entry.time_s.size())},
+                        entry.time_s));
+    label(write_dataset(group,
+                        {name + "_exposed_s", "s", "time not hidden behind computation" + of},
+                        {extent(entry.exposed_s.size())}, entry.exposed_s));
+  }
+}
+
+void write_verify(hid_t file, const Record& record) {
+  const Hdf5Handle group = create_group(file, "verify");
+  if (!record.kernels_not_verified.empty())
+    write_attribute(group, "kernels_not_verified", record.kernels_not_verified);
+  for (const VerifyEntry& entry : record.verify) {
+    const Hdf5Handle check = create_group(group, entry.name);
+    write_attribute(check, "value", entry.value);
+    write_attribute(check, "threshold", entry.threshold);
+    write_attribute(check, "passed", entry.passed);
+    write_attribute(check, "formula", entry.formula);
+  }
+}
+
+void write_projection(hid_t file, const std::vector<ProjectedFigure>& projection) {
+  const Hdf5Handle group = create_group(file, "projection");
+  for (const ProjectedFigure& figure : projection)
+    write_dataset(group, {figure.name, figure.unit, figure.description}, {},
+                  std::vector<double>{figure.value});
+}
+
+void write_all(hid_t file, const Record& record) {
+  write_attribute(file, "schema", record.schema);
+  visit_root(record, WriteAttribute{file});
+  write_config(file, record.config);
+  write_provenance(file, record.provenance);
+  write_summary(file, record.summary);
+  write_steps(file, record);
+  write_timing(file, record.timing);
+  write_memory(file, record);
+  write_comm(file, record.comm);
+  write_projection(file, record.projection);
+  write_verify(file, record);
+}
+
+}  // namespace
+
+Bytes encode_result(const Record& record) {
+  const Hdf5Quiet quiet;
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
+  hdf5_check(H5Pset_fapl_core(access, 1 << 20, false), "lay out a file in memory");
+  const Hdf5Handle file(H5Fcreate("result.h5", H5F_ACC_TRUNC, ordered_file_properties(), access),
+                        "lay out a file in memory");
+  write_all(file, record);
+  hdf5_check(H5Fflush(file, H5F_SCOPE_LOCAL), "lay out a file in memory");
+  const ssize_t size = H5Fget_file_image(file, nullptr, 0);
+  hdf5_check(size < 0 ? -1 : 0, "lay out a file in memory");
+  Bytes bytes(static_cast<size_t>(size));
+  if (H5Fget_file_image(file, bytes.data(), bytes.size()) != size)
+    throw Error(Exit::io, "cannot lay out a file in memory");
+  return bytes;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,55 @@
+#include "io/result_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/reduce.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t largest_result_bytes = GiB;
+
+std::string path_in(const std::string& directory, const std::string& name) {
+  if (directory.empty()) return name;
+  return directory.back() == '/' ? directory + name : directory + "/" + name;
+}
+
+}  // namespace
+
+void check_output_directory(const std::string& directory) {
+  std::vector<std::string> created;
+  const std::string probe = path_in(directory, "result.h5.probe");
+  try {
+    if (!directory.empty()) created = create_directories(directory);
+    write_bytes(probe, Bytes(1, 0), false);
+    ::unlink(probe.c_str());
+    struct stat info;
+    const std::string result = path_in(directory, "result.h5");
+    if (::stat(result.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+      throw Error(Exit::io, result + ": is a directory");
+  } catch (const Error& error) {
+    for (auto made = created.rbegin(); made != created.rend(); ++made) ::rmdir(made->c_str());
+    throw Error(Exit::io, std::string("output directory ") + error.what() +
+                              "; name a writable one in output.directory");
+  }
+  for (auto made = created.rbegin(); made != created.rend(); ++made) ::rmdir(made->c_str());
+}
+
+void write_result(const std::string& directory, const Record& record) {
+  if (!directory.empty()) create_directories(directory);
+  write_bytes(path_in(directory, "result.h5"), encode_result(reduced_over_ranks(record)), true);
+}
+
+Record read_result(const std::string& path) {
+  const Bytes bytes = read_bytes(path, largest_result_bytes);
+  try {
+    return decode_result(bytes);
+  } catch (const Error& error) {
+    throw Error(Exit::io, path + ": " + error.what());
+  }
+}
+
+}  // namespace gptbench

@@ -1,0 +1,47 @@
+"""h5py_test.py RESULT.h5: values, types and labels of the file that write_made_record writes."""
+import sys
+
+import h5py
+import numpy as np
+
+with h5py.File(sys.argv[1], "r") as f:
+    assert f.attrs["schema"] == "gptbench-1"
+    assert (f.attrs["verdict"], f.attrs["status"]) == ("VALID", "OK")
+    assert "\u00e9" in f.attrs["reason"]
+
+    run, model = f["/config/run"].attrs, f["/config/model"].attrs
+    assert run["name"] == "made" and run["steps"] == 4
+    assert run["steps"].dtype == np.int64
+    assert run["deterministic"].dtype == bool and run["deterministic"] and not run["verify"]
+    assert model["dropout"].dtype == np.float64 and model["dropout"] == 0.1
+    keys = f["/config/keys"]
+    assert keys.dtype.names == ("group", "key", "value", "unit", "description")
+    assert keys.shape == (sum(len(g.attrs) for n, g in f["/config"].items() if n != "keys"),)
+
+    assert f["/provenance/deck_raw"].asstr()[()].startswith("&run name='made' /\n")
+    assert list(f["/provenance/hostnames"].asstr()) == ["node0", "node1"]
+
+    s = f["/summary"].attrs
+    assert s["num_params"] == 124475904 and s["flops_convention"] == "mpt"
+    assert s["flops_per_step_mpt"] == 7.04e12 and s["mfu"] == 0.489
+
+    steps = len(f["/steps/loss"])
+    assert all(f["/steps"][n].shape == (steps,) for n in ("grad_norm", "time_s", "tokens"))
+    assert f["/timing/forward_s"].shape == (steps, 2)
+    assert f["/timing/forward_s"][1, 0] == 3.0
+    assert f["/memory/peak_bytes"][()].tolist() == [2500000000, 2400000000]
+    arena = f["/memory/arena"]
+    assert arena.dtype.names == ("name", "class", "dtype", "offset", "bytes", "lifetime")
+    assert arena[1]["name"].decode() == "h.0.attn.q" and arena[1]["offset"] == 4096
+    assert f["/comm/data_all_reduce_bytes"][()].tolist() == [100, 101]
+    assert f["/comm/data_all_reduce_exposed_s"].dtype == np.float64
+    check = f["/verify/replicas_identical"].attrs
+    assert (check["value"], check["threshold"], bool(check["passed"])) == (3.0, 0.0, False)
+    assert f["/projection/timing/forward_s"][()] == 10.0
+
+    unlabelled = []
+    f.visititems(lambda name, item: unlabelled.append(name)
+                 if isinstance(item, h5py.Dataset) and not {"units", "description"} <= set(item.attrs)
+                 else None)
+    assert not unlabelled, unlabelled
+print("h5py", h5py.__version__, "reads all of", sys.argv[1])

@@ -1,0 +1,153 @@
+#include "made_record.h"
+
+namespace gptbench {
+namespace {
+
+std::vector<ConfigEntry> made_config() {
+  return {
+      {"run", "name", std::string("made"), "1", "name of the run"},
+      {"run", "steps", int64_t{4}, "1", "all steps, warm-up included"},
+      {"run", "deterministic", true, "1", "one order of summation for one layout"},
+      {"run", "verify", false, "1", "compare with a reference rank"},
+      {"model", "preset", std::string("gpt2-124m"), "1", "named model"},
+      {"model", "family", std::string("gpt"), "1", "gpt, bert, mpt, llama"},
+      {"model", "num_layers", int64_t{12}, "1", "layers"},
+      {"model", "hidden_size", int64_t{768}, "1", "hidden size"},
+      {"model", "num_attention_heads", int64_t{12}, "1", "attention heads"},
+      {"model", "seq_length", int64_t{1024}, "tokens", "positions of a sequence"},
+      {"model", "dropout", 0.1, "1", "dropout probability"},
+      {"parallel", "data_parallel", int64_t{2}, "1", "replicas"},
+      {"parallel", "tensor_parallel", int64_t{1}, "1", "tensor-parallel ranks"},
+      {"parallel", "pipeline_parallel", int64_t{1}, "1", "pipeline stages"},
+      {"parallel", "context_parallel", int64_t{1}, "1", "context-parallel ranks"},
+      {"parallel", "zero_stage", int64_t{0}, "1", "ZeRO stage"},
+      {"parallel", "offload", std::string("none"), "1", "what is offloaded"},
+      {"batch", "micro_batch_size", int64_t{1}, "sequences", "a micro-batch and replica"},
+      {"batch", "global_batch_size", int64_t{8}, "sequences", "a step over all ranks"},
+      {"precision", "compute", std::string("fp32"), "1", "type of the GEMMs"},
+      {"precision", "parameters", std::string("fp32"), "1", "type of the parameters"},
+      {"precision", "reduce", std::string("fp32"), "1", "type of the reductions"},
+      {"precision", "master_weights", true, "1", "fp32 copy"},
+      {"memory", "activation_checkpointing", std::string("none"), "1", "what is recomputed"},
+      {"optimizer", "lr", 6e-4, "1", "learning rate"},
+      {"data", "source", std::string("synthetic"), "1", "where tokens come from"},
+  };
+}
+
+Summary made_summary() {
+  Summary s;
+  s.num_params = 124475904;
+  s.world_size = 2;
+  s.nodes = 1;
+  s.ranks_per_node = 2;
+  s.timed_steps = 3;
+  s.tokens_per_step = 8192;
+  s.sec_per_it = 32.0;
+  s.sec_per_it_min = 31.5;
+  s.sec_per_it_max = 33.0;
+  s.tokens_per_s = 256.0;
+  s.samples_per_s = 0.25;
+  s.flops_per_step = {
+      {"mpt", 7.04e12}, {"megatron", 6.9e12}, {"causal", 6.6e12}, {"exact", 6.5e12}};
+  s.flops_convention = "mpt";
+  s.model_tflops_per_device = 0.11;
+  s.hardware_tflops_per_device = 0.12;
+  s.peak_tflops = 0.225;
+  s.peak_source = "measured GEMM ceiling";
+  s.mfu = 0.489;
+  s.hfu = 0.533;
+  s.gemm_ceiling_tflops = 0.225;
+  s.peak_memory_bytes = 2.5e9;
+  s.final_loss = 9.75;
+  s.hardware_factor = 1.0;
+  s.device_name = "x86-64";
+  s.clock_ghz = 2.2;
+  s.device_memory_bytes = 12.0e9;
+  s.device_memory_used_bytes = 2.6e9;
+  s.power_w = 65.5;
+  s.power_limit_w = 120.0;
+  s.energy_j_per_token = 0.25;
+  s.utilisation = 0.97;
+  s.sensors_note = "powercap, package 0";
+  return s;
+}
+
+}  // namespace
+
+Record made_record() {
+  Record r;
+  r.verdict = "VALID";
+  r.status = "OK";
+  r.reason = "a note with \"quotes\" | bars and \xc3\xa9";
+  r.date_utc = "2024-03-09T10:11:12Z";
+  r.machine = "made machine";
+  r.git_commit = "0123456789ab";
+  r.software_version = "gptbench 0.1.0";
+  r.config = made_config();
+  r.provenance = {"input/made.in",
+                  "&run name='made' /\n! second line\n",
+                  "&run\n  name = 'made'\n/\n",
+                  "gptbench input/made.in",
+                  {"node0", "node1"},
+                  "SLURM_JOB_ID=17\n",
+                  "HDF5=1.10.8\noneDNN=2.6.3\n",
+                  "OMP_NUM_THREADS=1\n",
+                  "gemm=oneDNN\n"};
+  r.summary = made_summary();
+  r.loss = {10.98, 10.5, 10.1, 9.75};
+  r.grad_norm = {3.5, 2.5, 2.0, 1.75};
+  r.step_time_s = {40.0, 31.5, 32.0, 33.0};
+  r.tokens = {8192, 8192, 8192, 8192};
+  r.warmup_steps = 1;
+  r.failed_step = 2;
+  r.timing = {{"forward", "s", "forward pass", {1, 2, 3, 4, 5, 6, 7, 8}, 4, 2, false},
+              {"optimizer", "s", "AdamW", {.1, .2, .3, .4, .5, .6, .7, .8}, 4, 2, false}};
+  r.memory = {{"parameters", "parameters", {497903616, 497903616}, false},
+              {"activations", "activations", {900000000, 900000001}, false},
+              {"peak", "high-water mark of the operating system", {2500000000, 2400000000}, false}};
+  r.arena = {{"wte", "parameters", "f32", 0, 154533888, "run"},
+             {"h.0.attn.q", "activations", "bf16", 4096, 1572864, "forward..backward"}};
+  r.comm = {{"data", "all_reduce", {100, 101}, {3, 4}, {0.5, 0.25}, {0.125, 0.0625}, false},
+            {"world", "barrier", {0, 0}, {9, 9}, {1e-3, 2e-3}, {1e-3, 2e-3}, false}};
+  r.verify = {{"loss_against_reference", "|a - b| / |b|", 1e-7, 1e-5, true},
+              {"replicas_identical", "differing elements", 3.0, 0.0, false}};
+  r.kernels_not_verified = {"dropout", "cross_entropy"};
+  r.projection = {{"sec_per_it", "s", "projected", 30.0},
+                  {"timing/forward_s", "s", "projected", 10.0}};
+  return r;
+}
+
+void set_key(Record& record, const std::string& group, const std::string& key,
+             const std::variant<int64_t, double, bool, std::string>& value) {
+  for (ConfigEntry& entry : record.config)
+    if (entry.group == group && entry.key == key) {
+      entry.value = value;
+      return;
+    }
+  record.config.push_back({group, key, value, "1", ""});
+}
+
+Record fugaku_record(const FugakuRow& row) {
+  Record r = made_record();
+  r.date_utc = row.date_utc;
+  r.reason.clear();
+  r.failed_step = -1;
+  set_key(r, "parallel", "data_parallel", row.nodes);
+  set_key(r, "batch", "micro_batch_size", row.micro_batch);
+  set_key(r, "batch", "global_batch_size", int64_t{1024});
+  set_key(r, "model", "seq_length", row.seq_length);
+  set_key(r, "memory", "activation_checkpointing",
+          std::string(row.checkpointing ? "full" : "none"));
+  Summary& s = r.summary;
+  s.world_size = s.nodes = row.nodes;
+  s.ranks_per_node = 1;
+  s.clock_ghz = row.clock_ghz;
+  s.peak_memory_bytes = row.memory_mib * 1048576.0;
+  s.sec_per_it = row.sec_per_it;
+  const double k = row.checkpointing ? 4.0 : 3.0, T = static_cast<double>(row.seq_length);
+  s.flops_per_step["megatron"] = 24.0 * k * 1024.0 * T * 12.0 * 768.0 * 768.0 *
+                                 (1.0 + T / (6.0 * 768.0) + 50304.0 / (16.0 * 12.0 * 768.0));
+  return r;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,54 @@
+#include "io/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include "io/result_file.h"
+#include "made_record.h"
+
+namespace gptbench {
+namespace {
+
+Record record_of(int64_t ranks) {
+  Record record;
+  RankSeries series{"forward", "s", "", {}, 2, ranks, false};
+  for (int64_t step = 0; step < 2; ++step)
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      // Largest at rank 7 of step 0 and rank 0 of step 1.
+      series.values.push_back(step == 0 ? (rank == 7 ? 1e6 : static_cast<double>(rank))
+                                        : static_cast<double>(-rank));
+  record.timing = {series};
+  const std::vector<int64_t> ones(static_cast<size_t>(ranks), 1);
+  const std::vector<double> halves(static_cast<size_t>(ranks), 0.5);
+  record.memory = {{"peak", "", ones, false}};
+  record.comm = {{"data", "all_reduce", ones, ones, halves, halves, false}};
+  return record;
+}
+
+TEST(Reduce, UpTo1024RanksStayAsTheyAre) {
+  const Record record = reduced_over_ranks(record_of(1024));
+  EXPECT_EQ(record.timing[0].ranks, 1024);
+  EXPECT_FALSE(record.memory[0].reduced);
+  EXPECT_EQ(record.comm[0].bytes.size(), 1024u);
+}
+
+TEST(Reduce, BeyondThatMinimumMedianMaximumAndItsRank) {
+  const Record record = decode_result(encode_result(reduced_over_ranks(record_of(1025))));
+  const RankSeries& series = record.timing[0];
+  EXPECT_TRUE(series.reduced);
+  EXPECT_EQ(series.ranks, 4);
+  // Step 0: 0 .. 1024 with 7 replaced by 10^6; the median of 1025 values moves from 512 to 513.
+  EXPECT_EQ(series.values, (std::vector<double>{0, 513, 1e6, 7, -1024, -512, 0, 0}));
+  EXPECT_TRUE(record.memory[0].reduced);
+  EXPECT_EQ(record.memory[0].bytes, std::vector<int64_t>{1025});
+  EXPECT_EQ(record.comm[0].count, std::vector<int64_t>{1025});
+  EXPECT_EQ(record.comm[0].exposed_s, std::vector<double>{512.5});
+}
+
+TEST(Reduce, IsDoneOnce) {
+  Record record = record_of(2000);
+  const Bytes once = encode_result(reduced_over_ranks(record));
+  EXPECT_EQ(encode_result(reduced_over_ranks(reduced_over_ranks(record))), once);
+}
+
+}  // namespace
+}  // namespace gptbench

@@ -1,0 +1,207 @@
+#include "io/result_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "base/error.h"
+#include "io/hdf5_write.h"
+#include "made_record.h"
+
+namespace gptbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own, removed at the end.
+class ResultFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "result_file_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string in(const std::string& name) const { return folder_ + "/" + name; }
+  std::vector<std::string> names(const std::string& of) const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(of)) found.push_back(entry.path().filename());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  void put(const std::string& name, const Bytes& bytes) const {
+    std::ofstream(in(name), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+
+  std::string folder_;
+};
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::io);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+// What is decoded encodes to the same bytes: nothing that the writer knows is lost by the reader.
+TEST(ResultEncoding, RoundTripKeepsEveryByte) {
+  const Bytes first = encode_result(made_record());
+  EXPECT_EQ(encode_result(decode_result(first)), first);
+}
+
+TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
+  const Record r = decode_result(encode_result(made_record()));
+  const Record expected = made_record();
+  EXPECT_EQ(r.reason, expected.reason);
+  ASSERT_EQ(r.config.size(), expected.config.size());
+  for (size_t i = 0; i < r.config.size(); ++i) {
+    EXPECT_EQ(r.config[i].group + "." + r.config[i].key,
+              expected.config[i].group + "." + expected.config[i].key);
+    EXPECT_EQ(r.config[i].value, expected.config[i].value) << r.config[i].key;
+    EXPECT_EQ(r.config[i].description, expected.config[i].description);
+  }
+  EXPECT_EQ(r.provenance.deck_raw, expected.provenance.deck_raw);
+  EXPECT_EQ(r.provenance.hostnames, expected.provenance.hostnames);
+  EXPECT_EQ(r.summary.flops_per_step, expected.summary.flops_per_step);
+  EXPECT_EQ(r.summary.power_w, expected.summary.power_w);
+  EXPECT_EQ(r.loss, expected.loss);
+  EXPECT_EQ(r.tokens, expected.tokens);
+  ASSERT_EQ(r.timing.size(), 2u);
+  EXPECT_EQ(r.timing[0].values, expected.timing[0].values);
+  EXPECT_EQ(r.timing[0].ranks, 2);
+  ASSERT_EQ(r.arena.size(), 2u);
+  EXPECT_EQ(r.arena[1].name, "h.0.attn.q");
+  EXPECT_EQ(r.arena[1].bytes, 1572864);
+  ASSERT_EQ(r.comm.size(), 2u);
+  EXPECT_EQ(r.comm[0].op, "all_reduce");
+  ASSERT_EQ(r.verify.size(), 2u);
+  EXPECT_FALSE(r.verify[1].passed);
+  EXPECT_EQ(r.kernels_not_verified, expected.kernels_not_verified);
+  ASSERT_EQ(r.projection.size(), 2u);
+  EXPECT_EQ(r.projection[1].name, "timing/forward_s");
+}
+
+// A run that ended before its first step: everything empty is a file too.
+TEST(ResultEncoding, EmptyRecord) {
+  Record record;
+  record.status = "OOM";
+  const Record r = decode_result(encode_result(record));
+  EXPECT_EQ(r.status, "OOM");
+  EXPECT_TRUE(r.loss.empty());
+  EXPECT_FALSE(r.summary.power_w.has_value());
+}
+
+TEST_F(ResultFile, WritesReadsAndKeepsFormerOnesNumbered) {
+  const std::string directory = in("a/b/c");
+  Record record = made_record();
+  for (int run = 0; run < 4; ++run) {
+    record.summary.final_loss = run;
+    write_result(directory, record);
+  }
+  EXPECT_EQ(names(directory),
+            (std::vector<std::string>{"result.1.h5", "result.2.h5", "result.3.h5", "result.h5"}));
+  EXPECT_EQ(read_result(directory + "/result.1.h5").summary.final_loss, 0.0);
+  EXPECT_EQ(read_result(directory + "/result.3.h5").summary.final_loss, 2.0);
+  EXPECT_EQ(read_result(directory + "/result.h5").summary.final_loss, 3.0);
+}
+
+TEST_F(ResultFile, NumbersThatAreTakenAreSkipped) {
+  write_result(folder_, made_record());
+  put("result.1.h5", Bytes(3, 'x'));
+  write_result(folder_, made_record());
+  EXPECT_EQ(names(folder_), (std::vector<std::string>{"result.1.h5", "result.2.h5", "result.h5"}));
+  EXPECT_EQ(fs::file_size(in("result.1.h5")), 3u);
+}
+
+TEST_F(ResultFile, NothingIsLeftWhereItCannotBeWritten) {
+  put("file", Bytes(1, 'x'));
+  const std::string below_file = message_of([&] { write_result(in("file/out"), made_record()); });
+  EXPECT_NE(below_file.find("file/out"), std::string::npos) << below_file;
+  EXPECT_NE(below_file.find("Not a directory"), std::string::npos) << below_file;
+  fs::create_directories(in("out/result.h5"));
+  message_of([&] { write_result(in("out"), made_record()); });
+  EXPECT_EQ(names(in("out")), std::vector<std::string>{"result.h5"});
+}
+
+TEST_F(ResultFile, CheckOfTheDirectoryLeavesNothing) {
+  check_output_directory(in("new/deep/er"));
+  EXPECT_TRUE(names(folder_).empty());
+  fs::create_directories(in("old"));
+  check_output_directory(in("old"));
+  EXPECT_TRUE(names(in("old")).empty());
+
+  put("file", Bytes(1, 'x'));
+  for (const std::string& bad : {in("file/out"), std::string("/proc/none")}) {
+    const std::string message = message_of([&] { check_output_directory(bad); });
+    EXPECT_NE(message.find(bad), std::string::npos) << message;
+    EXPECT_NE(message.find("output.directory"), std::string::npos) << message;
+  }
+  fs::create_directories(in("taken/result.h5"));
+  EXPECT_NE(message_of([&] { check_output_directory(in("taken")); }).find("is a directory"),
+            std::string::npos);
+}
+
+TEST_F(ResultFile, FilesThatAreNotResultsAreNamed) {
+  const auto message = [&](const std::string& name) {
+    return message_of([&] { read_result(in(name)); });
+  };
+  EXPECT_NE(message("none.h5").find("No such file"), std::string::npos);
+  EXPECT_NE(message("").find("directory"), std::string::npos);
+  put("empty.h5", {});
+  EXPECT_EQ(message("empty.h5"), in("empty.h5") + ": empty file");
+  put("text.h5", Bytes(100, 'x'));
+  EXPECT_EQ(message("text.h5"), in("text.h5") + ": not an HDF5 file");
+  Bytes half = encode_result(made_record());
+  half.resize(half.size() / 2);
+  put("half.h5", half);
+  EXPECT_NE(message("half.h5").find("damaged or half-written"), std::string::npos);
+
+  Record newer = made_record();
+  newer.schema = "gptbench-2";
+  put("newer.h5", encode_result(newer));
+  EXPECT_NE(message("newer.h5").find("newer than gptbench-1"), std::string::npos);
+  newer.schema = "weather-1";
+  put("other.h5", encode_result(newer));
+  EXPECT_NE(message("other.h5").find("not a gptbench result"), std::string::npos);
+  {
+    const Hdf5Handle file(
+        H5Fcreate(in("foreign.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), "create");
+    write_attribute(file, "title", "something else");
+  }
+  EXPECT_NE(message("foreign.h5").find("not a gptbench result"), std::string::npos);
+}
+
+// Every optional part may be missing; what is there must be of the right kind.
+TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
+  const auto with = [&](const std::function<void(hid_t)>& fill) {
+    const Hdf5Handle file(H5Fcreate(in("made.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                          "create");
+    write_attribute(file, "schema", "gptbench-1");
+    fill(file);
+  };
+  with([](hid_t) {});
+  EXPECT_TRUE(read_result(in("made.h5")).config.empty());
+  with([](hid_t file) { write_attribute(create_group(file, "summary"), "num_params", "many"); });
+  EXPECT_NE(message_of([&] { read_result(in("made.h5")); }).find("num_params"), std::string::npos);
+  with([](hid_t file) {
+    write_dataset(create_group(file, "steps"), {"loss", "1", ""}, {2}, H5T_NATIVE_DOUBLE,
+                  std::vector<double>{1, 2}.data());
+    write_text(create_group(file, "timing"), {"forward_s", "s", ""}, std::string("soon"));
+  });
+  EXPECT_NE(message_of([&] { read_result(in("made.h5")); }).find("forward_s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gptbench
