@@ -1,0 +1,105 @@
+// Executes a plan: the training step of one rank, written once for all devices.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/token_source.h"
+#include "device/device.h"
+#include "measure/timer.h"
+#include "memory/arena.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+struct StepResult {
+  double loss = 0.0;       // mean over the tokens of the global batch; global
+  double grad_norm = 0.0;  // of the whole gradient before clipping; global
+  bool stop = false;       // some rank voted to stop; the same on all ranks
+  double time_s = 0.0;     // local
+};
+
+// Where the time of a step went, by region and by program; local.
+struct StepTimes {
+  std::array<double, num_regions> region_s{};
+  double forward_s = 0.0, backward_s = 0.0,
+         optimizer_s = 0.0;                  // programs, communication within included
+  std::array<double, num_axes> exposed_s{};  // waiting for and driving messages, by axis
+};
+
+class Engine {
+ public:
+  // The arguments must outlive the engine. Communicators are those of the plan's grid; an axis
+  // without messages may be null.
+  Engine(const Plan& plan, Device& device, const CommunicatorTable& communicators,
+         const TokenSource& tokens);
+
+  // Takes the arena's memory; local. False where there is too little.
+  bool allocate() { return arena_.allocate(); }
+  // Draws the weights, a function of (seed, tensor, global element) alone.
+  void initialise_weights();
+
+  // One training step, `step` from 0: forward, backward, reduction, clipping, AdamW.
+  StepResult step(int64_t step, bool vote_to_stop);
+  const StepTimes& times() const { return times_; }
+
+  // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double.
+  // Gradients are those of the last step, summed over micro-batches and replicas, before clipping.
+  std::vector<double> read(Role role, int tensor, int64_t first, int64_t count);
+  // A hash of all bits of the working parameters: equal where replicas are identical.
+  uint64_t checksum();
+
+  const Arena& arena() const { return arena_; }
+
+ private:
+  void execute(const Op& op, const Task& task);
+  void wait_for(const Op& op);
+  void drive_messages();
+  void compute(const Op& op, const Task& task);
+  void communicate(const Op& op);
+  void load_tokens(const Op& op, const Task& task);
+  std::array<double, num_scalars> read_scalars();
+
+  void* read_at(const Op& op, int i) const {
+    return arena_.address(op.reads[static_cast<size_t>(i)], slot_);
+  }
+  void* write_at(const Op& op, int i) const {
+    return arena_.address(op.writes[static_cast<size_t>(i)], slot_);
+  }
+  Dropout dropout_of(const Op& op, double rate) const;
+  Workspace workspace() const;
+  Queue& queue(QueueId id) { return *queues_[static_cast<size_t>(id)]; }
+
+  void run_linear(const Op& op, int64_t rows);
+  void run_layernorm(const Op& op, int64_t rows);
+  void run_attention(const Op& op, const Task& task);
+  void run_elementwise(const Op& op, const Task& task, int64_t rows);
+  void run_embedding(const Op& op, int64_t rows);
+  void run_cross_entropy(const Op& op, int64_t rows);
+  void run_optimizer(const Op& op);
+
+  const Plan& plan_;
+  Device& device_;
+  const KernelTable& kernels_;
+  CommunicatorTable communicators_;
+  const TokenSource& source_;
+  Arena arena_;
+  std::array<std::unique_ptr<Queue>, num_queues> queues_;
+  std::vector<std::unique_ptr<Event>> events_;  // [op]; null where nobody waits for it
+  std::vector<int32_t> sequence_;               // staging: one sequence and its successor
+  std::vector<int32_t> inputs_, targets_;       // staging: one micro-batch
+
+  int64_t step_ = 0;
+  int32_t slot_ = 0;
+  double vote_to_stop_ = 0.0;
+  StepTimes times_;
+};
+
+// The compute type of a resolved deck.
+ComputeType compute_type(const Config& config);
+
+}  // namespace gptbench

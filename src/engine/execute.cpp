@@ -1,0 +1,226 @@
+// From an operation of the plan to the arguments of its kernel. Positions of reads and writes are
+// those in which plan/layer_programs.cpp and plan/plan.cpp list them.
+#include <cmath>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "plan/workspace.h"
+
+namespace gptbench {
+
+void Engine::compute(const Op& op, const Task& task) {
+  const int64_t rows = rows_of(op, task.sequences.count * plan_.shape.T);
+  switch (op.kind) {
+    case OpKind::load_tokens:
+      load_tokens(op, task);
+      break;
+    case OpKind::load_control:
+      device_.upload(queue(op.queue), write_at(op, 0), &vote_to_stop_, sizeof vote_to_stop_);
+      break;
+    case OpKind::fill_zero: {
+      const DType type = plan_.buffers[static_cast<size_t>(op.writes[0].buffer)].dtype;
+      const int64_t elements = op.row_count > 0 ? rows * op.N : op.elements;
+      device_.fill_zero(queue(op.queue), write_at(op, 0), elements * size_of(type));
+      break;
+    }
+    case OpKind::linear_forward:
+    case OpKind::linear_backward_input:
+    case OpKind::linear_backward_weight:
+      run_linear(op, rows);
+      break;
+    case OpKind::layernorm_forward:
+    case OpKind::layernorm_backward:
+      run_layernorm(op, rows);
+      break;
+    case OpKind::attention_forward:
+    case OpKind::attention_backward:
+      run_attention(op, task);
+      break;
+    case OpKind::gelu_forward:
+    case OpKind::gelu_backward:
+    case OpKind::residual_forward:
+    case OpKind::dropout_backward:
+      run_elementwise(op, task, rows);
+      break;
+    case OpKind::embedding_forward:
+    case OpKind::embedding_backward:
+      run_embedding(op, rows);
+      break;
+    case OpKind::cross_entropy_statistics:
+    case OpKind::cross_entropy_finish:
+      run_cross_entropy(op, rows);
+      break;
+    case OpKind::squared_norm:
+    case OpKind::clip_factor:
+    case OpKind::adamw:
+    case OpKind::cast:
+      run_optimizer(op);
+      break;
+    case OpKind::all_reduce:
+      GPTBENCH_CHECK(false, "a collective on the compute queue");
+      break;
+  }
+}
+
+Workspace Engine::workspace() const {
+  if (plan_.scratch < 0) return {};
+  return {arena_.address({plan_.scratch}, 0),
+          plan_.buffers[static_cast<size_t>(plan_.scratch)].elements};
+}
+
+Dropout Engine::dropout_of(const Op& op, double rate) const {
+  const int64_t instance = step_ * 65536 + (op.layer + 1) * 8 + op.site;
+  return {rate, static_cast<uint64_t>(plan_.config.run.seed), static_cast<uint32_t>(instance)};
+}
+
+void Engine::run_linear(const Op& op, int64_t rows) {
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::linear_forward)
+    kernels_.linear_forward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), read_at(op, 2),
+                                rows, op.K, op.N, workspace()});
+  else if (op.kind == OpKind::linear_backward_input)
+    kernels_.linear_backward_input(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.K,
+                                       op.N, op.accumulate, workspace()});
+  else
+    kernels_.linear_backward_weight(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
+                                        read_at(op, 1), rows, op.K, op.N, workspace()});
+}
+
+void Engine::run_layernorm(const Op& op, int64_t rows) {
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::layernorm_forward)
+    kernels_.layernorm_forward(
+        q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), read_at(op, 1),
+            read_at(op, 2), rows, op.N, plan_.config.model.layernorm_epsilon});
+  else
+    kernels_.layernorm_backward(
+        q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), read_at(op, 1),
+            read_at(op, 2), read_at(op, 3), read_at(op, 4), rows, op.N});
+}
+
+// qkv holds q, k and v side by side in each row.
+void Engine::run_attention(const Op& op, const Task& task) {
+  const ModelShape& s = plan_.shape;
+  const int64_t element = size_of(activation_type(compute_type(plan_.config)));
+  const int64_t k_offset = s.H * s.D * element;
+  const int64_t v_offset = (s.H + s.H_kv) * s.D * element;
+  const int64_t qkv_row = s.qkv(), out_row = s.H * s.D;
+  const int64_t B = task.sequences.count;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(s.D));
+  const Dropout dropout = dropout_of(op, plan_.config.model.dropout);
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::attention_forward) {
+    const char* qkv = static_cast<const char*>(read_at(op, 0));
+    kernels_.attention_forward(q, {write_at(op, 0),
+                                   write_at(op, 1),
+                                   qkv,
+                                   qkv + k_offset,
+                                   qkv + v_offset,
+                                   B,
+                                   s.T,
+                                   s.H,
+                                   s.H_kv,
+                                   s.D,
+                                   qkv_row,
+                                   qkv_row,
+                                   out_row,
+                                   scale,
+                                   true,
+                                   dropout,
+                                   task.sequences.first,
+                                   0,
+                                   s.H,
+                                   workspace()});
+  } else {
+    char* dqkv = static_cast<char*>(write_at(op, 0));
+    const char* qkv = static_cast<const char*>(read_at(op, 1));
+    kernels_.attention_backward(q, {dqkv,
+                                    dqkv + k_offset,
+                                    dqkv + v_offset,
+                                    read_at(op, 0),
+                                    qkv,
+                                    qkv + k_offset,
+                                    qkv + v_offset,
+                                    read_at(op, 2),
+                                    read_at(op, 3),
+                                    B,
+                                    s.T,
+                                    s.H,
+                                    s.H_kv,
+                                    s.D,
+                                    qkv_row,
+                                    qkv_row,
+                                    out_row,
+                                    qkv_row,
+                                    qkv_row,
+                                    scale,
+                                    true,
+                                    dropout,
+                                    task.sequences.first,
+                                    0,
+                                    s.H,
+                                    workspace()});
+  }
+}
+
+void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
+  const int64_t n = rows * op.N;
+  const int64_t first_element = task.sequences.first * plan_.shape.T * op.N;
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::gelu_forward)
+    kernels_.gelu_forward(q, {write_at(op, 0), read_at(op, 0), n});
+  else if (op.kind == OpKind::gelu_backward)
+    kernels_.gelu_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n});
+  else if (op.kind == OpKind::residual_forward)
+    kernels_.residual_forward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n,
+                                  dropout_of(op, plan_.config.model.dropout), first_element});
+  else
+    kernels_.dropout_backward(q, {write_at(op, 0), read_at(op, 0), n,
+                                  dropout_of(op, plan_.config.model.dropout), first_element});
+}
+
+void Engine::run_embedding(const Op& op, int64_t rows) {
+  const ModelShape& s = plan_.shape;
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::embedding_forward)
+    kernels_.embedding_forward(q, {write_at(op, 0), static_cast<const int32_t*>(read_at(op, 0)),
+                                   read_at(op, 1), read_at(op, 2), rows, s.T, s.C, 0, s.V});
+  else
+    kernels_.embedding_backward(
+        q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
+            static_cast<const int32_t*>(read_at(op, 1)), rows, s.T, s.C, 0, s.V});
+}
+
+void Engine::run_cross_entropy(const Op& op, int64_t rows) {
+  const ModelShape& s = plan_.shape;
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::cross_entropy_statistics) {
+    kernels_.cross_entropy_statistics(
+        q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0),
+            static_cast<const int32_t*>(read_at(op, 1)), rows, s.V, s.V_valid, 0});
+  } else {
+    const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * s.T);
+    kernels_.cross_entropy_finish(
+        q, {static_cast<double*>(write_at(op, 0)), write_at(op, 1), read_at(op, 0), read_at(op, 1),
+            read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, s.V, s.V_valid, 0,
+            1.0 / tokens});
+  }
+}
+
+void Engine::run_optimizer(const Op& op) {
+  const OptimizerConfig& o = plan_.config.optimizer;
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::squared_norm)
+    kernels_.squared_norm(q, {static_cast<double*>(write_at(op, 0)), read_at(op, 0), op.elements});
+  else if (op.kind == OpKind::clip_factor)
+    kernels_.clip_factor(q, {static_cast<double*>(write_at(op, 0)),
+                             static_cast<const double*>(read_at(op, 0)), o.clip});
+  else if (op.kind == OpKind::adamw)
+    kernels_.adamw(q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0),
+                       write_at(op, 3), static_cast<const double*>(read_at(op, 1)), op.elements,
+                       step_ + 1, o.lr, o.beta1, o.beta2, o.epsilon, op.weight_decay});
+  else
+    kernels_.cast(q, {write_at(op, 0), read_at(op, 0), op.elements});
+}
+
+}  // namespace gptbench
