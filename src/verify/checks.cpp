@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cmath>
+
+#include "comm/message_totals.h"
+#include "verify/verify.h"
+
+namespace gptbench {
+namespace {
+
+VerifyEntry exact(const char* name, const char* formula, double value) {
+  return {name, formula, value, 0.0, value == 0.0};
+}
+
+}  // namespace
+
+VerifyEntry check_initial_loss(const Plan& plan, double loss) {
+  const double std = plan.config.model.init_std;
+  const double variance = static_cast<double>(plan.shape.C) * std * std;
+  const double expected = std::log(static_cast<double>(plan.shape.V_valid)) + variance / 2.0;
+  // The target's logit has this variance and averages over the tokens of the batch (four standard
+  // deviations); beyond, the tied head favours a token's own embedding a little: 2% of the loss.
+  const double tokens = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
+  const double threshold = 4.0 * std::sqrt(variance / tokens) + 0.02 * expected;
+  const double value = std::abs(loss - expected);
+  return {"initial_loss", "|loss of step 0 - (ln V + C std^2 / 2)|", value, threshold,
+          value <= threshold};
+}
+
+VerifyEntry check_replicas(MpiWorld& world, Engine& engine) {
+  const uint64_t hash = engine.checksum();
+
+  int64_t first = static_cast<int64_t>(hash);
+  world.broadcast(first);
+  const int64_t different = world.sum(static_cast<uint64_t>(first) == hash ? 0 : 1);
+  return exact("replicas_identical", "ranks whose parameters differ from rank 0's",
+               static_cast<double>(different));
+}
+
+VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps) {
+  int64_t difference = 0;
+  for (int axis = 0; axis < num_axes; ++axis) {
+    for (int kind = 0; kind < num_op_kinds; ++kind) {
+      MessageTotal planned;
+      for (const CommTotal& total : plan.comm)
+        if (static_cast<int>(total.axis) == axis && static_cast<int>(total.kind) == kind)
+          planned = {total.messages * steps, total.bytes * steps};
+      const MessageTotal counted =
+          messages_counted(static_cast<Axis>(axis), static_cast<OpKind>(kind));
+      difference = std::max({difference, std::abs(counted.messages - planned.messages),
+                             std::abs(counted.bytes - planned.bytes)});
+    }
+  }
+  return exact("messages_as_planned",
+               "max |counted - planned| of messages and bytes by axis and operation",
+               static_cast<double>(world.max(difference)));
+}
+
+VerifyEntry check_parameter_count(const Plan& plan) {
+  const ModelShape& s = plan.shape;
+  // V C + T C + L (4 C^2 + 2 C F + 9 C + F) + 2 C; with F = 4 C the familiar L (12 C^2 + 13 C).
+  const int64_t layer = 4 * s.C * s.C + 2 * s.C * s.F + 9 * s.C + s.F;
+  const int64_t formula = s.V * s.C + s.T * s.C + s.L * layer + 2 * s.C;
+  return exact("parameter_count",
+               "|tensor table - (V C + T C + L (4 C^2 + 2 C F + 9 C + F) + 2 C)|",
+               static_cast<double>(std::abs(plan.num_params - formula)));
+}
+
+VerifyEntry check_memory(MpiWorld& world, const Engine& engine, const Plan& plan) {
+  int64_t difference = 0;
+  for (int c = 0; c < num_memory_classes; ++c)
+    difference =
+        std::max(difference, std::abs(engine.arena().allocated_bytes(static_cast<MemoryClass>(c)) -
+                                      plan.class_bytes[static_cast<size_t>(c)]));
+  return exact("memory_as_planned", "max |allocated - planned| bytes of a memory class",
+               static_cast<double>(world.max(difference)));
+}
+
+}  // namespace gptbench

@@ -1,0 +1,62 @@
+#include "verify/reduced.h"
+
+#include <algorithm>
+
+namespace gptbench {
+namespace {
+
+// Tokens of the reduced global batch: bounds the time of the reference rank to a few seconds.
+constexpr int64_t token_budget = 1024;
+constexpr int64_t largest_sequence = 192;  // more than one tile of 128 query rows
+constexpr int64_t smallest_sequence = 16;
+constexpr int64_t largest_vocabulary = 509;  // prime: leaves padding wherever the deck pads
+
+}  // namespace
+
+Config reduced_config(const Config& full) {
+  Config reduced = full;
+  ModelConfig& model = reduced.model;
+  const int64_t head_size = model.hidden_size / model.num_attention_heads;
+  const int64_t heads_per_kv_head = model.num_attention_heads / model.num_kv_heads;
+  const int64_t stages = full.parallel.pipeline_parallel * full.parallel.virtual_stages;
+  model.preset.clear();
+  model.num_layers = std::min(model.num_layers, std::max<int64_t>(2, stages));
+  const int64_t kv_heads = std::min(model.num_kv_heads, 2 * full.parallel.tensor_parallel);
+  model.num_kv_heads = kv_heads;
+  model.num_attention_heads = std::min(model.num_attention_heads, kv_heads * heads_per_kv_head);
+  model.hidden_size = model.num_attention_heads * head_size;
+  const int64_t ffn_factor =
+      std::max<int64_t>(1, full.model.ffn_hidden_size / full.model.hidden_size);
+  model.ffn_hidden_size = ffn_factor * model.hidden_size;
+  model.vocab_size = std::min(model.vocab_size, largest_vocabulary);
+  model.num_params = 0;
+
+  BatchConfig& batch = reduced.batch;
+  const int64_t replicas = full.parallel.data_parallel;
+  batch.micro_batch_size = std::min<int64_t>(batch.micro_batch_size, 2);
+  // Two micro-batches a replica, and one sequence more so that shares differ as they may in the
+  // run.
+  batch.global_batch_size =
+      std::min(full.batch.global_batch_size, 2 * batch.micro_batch_size * replicas + 1);
+  model.seq_length = std::min(model.seq_length, std::clamp(token_budget / batch.global_batch_size,
+                                                           smallest_sequence, largest_sequence));
+
+  reduced.data.source = "synthetic";
+  reduced.data.path.clear();
+  reduced.memory.device_memory_gib = 0.0;
+  return reduced;
+}
+
+Config reference_config(const Config& reduced) {
+  Config reference = reduced;
+  reference.run.device = "ref";
+  reference.parallel = {};
+  reference.parallel.data_parallel = 1;
+  reference.precision = {};
+  reference.precision.compute = "fp64";
+  reference.precision.parameters = "fp64";
+  reference.memory = {};
+  return reference;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,48 @@
+// In-run verification: each check yields a value, its formula and a threshold
+// (doc/verification.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/mpi_world.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "measure/record.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+struct ReferenceCheck {
+  std::vector<VerifyEntry> entries;  // on rank 0
+  std::vector<std::string>
+      kernels_not_verified;  // operations of the full plan that did not run here
+};
+
+// Collective. Trains the reduced model (verify/reduced.h) for two steps on all ranks with the
+// kernels, communicators and precision of the run, and on rank 0 with plain loops in fp64; compares
+// losses and, tensor by tensor, the gradients of the first step.
+ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
+                                       const CommunicatorTable& communicators, const Plan& full,
+                                       const PlanOptions& options);
+
+// Loss of step 0 against ln V + C std^2 / 2, what a fresh model with tied head must give: logits of
+// a LayerNorm's output on independent weights are normal with variance C std^2.
+VerifyEntry check_initial_loss(const Plan& plan, double loss);
+
+// Collective: whether all replicas hold the same parameters, bit by bit. Value: replicas that
+// differ.
+VerifyEntry check_replicas(MpiWorld& world, Engine& engine);
+
+// Collective: messages and bytes seen at MPI's profiling interface since the last reset, against
+// `steps` times the plan's. Value: the largest difference in bytes or messages on any rank.
+VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps);
+
+// Parameters of the tensor table against the closed formula of the family.
+VerifyEntry check_parameter_count(const Plan& plan);
+
+// Collective: bytes that the arena took, by class, against the plan's. Value: the largest
+// difference.
+VerifyEntry check_memory(MpiWorld& world, const Engine& engine, const Plan& plan);
+
+}  // namespace gptbench
