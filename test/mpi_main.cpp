@@ -48,19 +48,23 @@ class FailurePrinter : public testing::EmptyTestEventListener {
  public:
   explicit FailurePrinter(const World& world) : world_(world) {}
 
+  void OnTestStart(const testing::TestInfo& test) override {
+    test_ = std::string(test.test_suite_name()) + "." + test.name();
+  }
+
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed() && !result.skipped()) return;
-    const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "rank %d: %s.%s: %s:%d: %s\n", world_.rank,
-                 test != nullptr ? test->test_suite_name() : "(no suite)",
-                 test != nullptr ? test->name() : "(outside a test)",
+    std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world_.rank, test_.c_str(),
                  result.file_name() != nullptr ? result.file_name() : "unknown file",
                  result.line_number(), result.message());
     std::fflush(stderr);
   }
 
+  void OnTestEnd(const testing::TestInfo&) override { test_ = "(outside a test)"; }
+
  private:
   World world_;
+  std::string test_ = "(outside a test)";  // gtest holds its lock while a result is reported
 };
 
 // Ends every test together on all ranks, so that a failure is counted where it belongs.
