@@ -37,9 +37,10 @@ inline uint32_t random_word(uint64_t seed, RandomStream stream, uint32_t instanc
                 seed)[element % 4];
 }
 
-// Uniform on (0, 1): the mid-point of one of 2^24 equal intervals.
+// Uniform on (0, 1): the mid-point of one of 2^23 equal intervals. With 2^24 the mid-points of the
+// upper half would not be floats, and the last would round to 1.
 inline float uniform_of(uint32_t word) {
-  return (static_cast<float>(word >> 8) + 0.5f) * 0x1p-24f;
+  return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f;
 }
 
 // out[i] = std * n(first + i), i = 0 .. count - 1, where n(e) are standard normal: elements 2k and
