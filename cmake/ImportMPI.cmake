@@ -38,7 +38,7 @@ if(launcher MATCHES "OpenRTE|Open MPI|PRRTE|prte")
   set(GPTBENCH_LAUNCH ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none -n)
   list(APPEND GPTBENCH_LAUNCH_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none)
-elseif(launcher MATCHES "slurm")
+elseif(launcher MATCHES "^slurm")
   set(launcher_flavour "Slurm")
   set(GPTBENCH_LAUNCH ${MPIEXEC_EXECUTABLE} --overcommit --overlap -n)
 else()
