@@ -119,10 +119,18 @@ void Engine::load_tokens(const Op& op, const Task& task) {
   const int64_t T = plan_.shape.T;
   const int64_t B = task.sequences.count;
   const int64_t first = step_ * plan_.config.batch.global_batch_size + task.sequences.first;
-  for (int64_t b = 0; b < B; ++b) {
-    source_.read(first + b, sequence_.data());
-    std::copy_n(sequence_.begin(), T, inputs_.begin() + b * T);
-    std::copy_n(sequence_.begin() + 1, T, targets_.begin() + b * T);
+  try {
+    for (int64_t b = 0; b < B; ++b) {
+      source_.read(first + b, sequence_.data());
+      std::copy_n(sequence_.begin(), T, inputs_.begin() + b * T);
+      std::copy_n(sequence_.begin() + 1, T, targets_.begin() + b * T);
+    }
+  } catch (const Error& error) {
+    failure_ = error.what();
+    vote_to_stop_ = 1.0;
+    device_.upload(queue(op.queue),
+                   arena_.address({plan_.scalars, static_cast<int64_t>(Scalar::stop_votes)}, 0),
+                   &vote_to_stop_, sizeof vote_to_stop_);
   }
   const int64_t bytes = B * T * size_of(DType::i32);
   device_.upload(queue(op.queue), write_at(op, 0), inputs_.data(), bytes);

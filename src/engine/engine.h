@@ -46,6 +46,9 @@ class Engine {
   // One training step, `step` from 0: forward, backward, reduction, clipping, AdamW.
   StepResult step(int64_t step, bool vote_to_stop);
   const StepTimes& times() const { return times_; }
+  // Why this rank could not load tokens in the last step; "" where it could. Such a rank finishes
+  // the step on stale tokens, so that no other waits for it, and has voted to stop.
+  const std::string& failure() const { return failure_; }
 
   // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double.
   // Gradients are those of the last step, summed over micro-batches and replicas, before clipping.
@@ -96,6 +99,7 @@ class Engine {
   int64_t step_ = 0;
   int32_t slot_ = 0;
   double vote_to_stop_ = 0.0;
+  std::string failure_;
   StepTimes times_;
 };
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "plan/cost.h"
+#include "plan/messages.h"
 #include "plan/programs.h"
 #include "plan/workspace.h"
 
@@ -194,8 +195,9 @@ void sum_costs(Plan& plan) {
     };
     auto total = std::find_if(plan.comm.begin(), plan.comm.end(), same);
     if (total == plan.comm.end())
-      total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0});
+      total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
     total->count += 1;
+    total->messages += messages_of(op.bytes);
     total->bytes += op.bytes;
   });
 }

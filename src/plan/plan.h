@@ -26,11 +26,12 @@ struct PlanOptions {
 enum class Scalar : int64_t { loss_sum, stop_votes, grad_norm2, clip_factor };
 constexpr int64_t num_scalars = 4;
 
-// One kind of message, a step: calls and payload bytes of the full array.
+// One kind of communication, a step: operations, the messages they are cut into (plan/messages.h),
+// and payload bytes of the full array.
 struct CommTotal {
   Axis axis = Axis::data;
   OpKind kind = OpKind::all_reduce;
-  int64_t count = 0, bytes = 0;
+  int64_t count = 0, messages = 0, bytes = 0;
 };
 
 struct Plan {

@@ -1,0 +1,67 @@
+#include "comm/message_counter.h"
+
+#include <vector>
+
+#include "comm/message_totals.h"
+
+namespace gptbench {
+namespace {
+
+struct Watched {
+  MPI_Comm comm;
+  Axis axis;
+};
+
+struct Counter {
+  std::vector<Watched> watched;
+  MessageTotal totals[num_axes][num_op_kinds] = {};
+};
+
+Counter& counter() {
+  static Counter instance;
+  return instance;
+}
+
+void count(MPI_Comm comm, OpKind kind, int elements, MPI_Datatype type) {
+  for (const Watched& watched : counter().watched) {
+    if (watched.comm != comm) continue;
+    int type_bytes = 0;
+    PMPI_Type_size(type, &type_bytes);
+    MessageTotal& total = counter().totals[static_cast<int>(watched.axis)][static_cast<int>(kind)];
+    total.messages += 1;
+    total.bytes += static_cast<int64_t>(elements) * type_bytes;
+    return;
+  }
+}
+
+}  // namespace
+
+void count_messages_of(MPI_Comm comm, Axis axis) {
+  counter().watched.push_back({comm, axis});
+}
+
+void forget_messages_of(MPI_Comm comm) {
+  std::vector<Watched>& watched = counter().watched;
+  for (size_t i = 0; i < watched.size(); ++i) {
+    if (watched[i].comm != comm) continue;
+    watched.erase(watched.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+}
+
+MessageTotal messages_counted(Axis axis, OpKind kind) {
+  return counter().totals[static_cast<int>(axis)][static_cast<int>(kind)];
+}
+
+void reset_message_counts() {
+  for (auto& axis : counter().totals)
+    for (MessageTotal& total : axis) total = {};
+}
+
+}  // namespace gptbench
+
+extern "C" int MPI_Iallreduce(const void* send, void* receive, int elements, MPI_Datatype type,
+                              MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+  gptbench::count(comm, gptbench::OpKind::all_reduce, elements, type);
+  return PMPI_Iallreduce(send, receive, elements, type, op, comm, request);
+}

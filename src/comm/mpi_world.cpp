@@ -1,0 +1,179 @@
+#include "comm/mpi_world.h"
+
+#include <mpi.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/mpi_communicator.h"
+
+namespace gptbench {
+
+struct MpiWorld::Communicators {
+  MPI_Comm world = MPI_COMM_NULL;  // a copy of our own: errors return, and our messages are apart
+  MPI_Comm node = MPI_COMM_NULL;
+};
+
+MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicators>()) {
+  int provided = 0;
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms_->world);
+  MPI_Comm_set_errhandler(comms_->world, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(comms_->world, &rank_);
+  MPI_Comm_size(comms_->world, &size_);
+
+  MPI_Comm_split_type(comms_->world, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &comms_->node);
+  MPI_Comm_rank(comms_->node, &node_rank_);
+  MPI_Comm_size(comms_->node, &node_size_);
+  const int leads = node_rank_ == 0 ? 1 : 0;
+  MPI_Allreduce(&leads, &num_nodes_, 1, MPI_INT, MPI_SUM, comms_->world);
+  int leads_until_here = 0;
+  MPI_Scan(&leads, &leads_until_here, 1, MPI_INT, MPI_SUM, comms_->world);
+  node_ = leads_until_here - 1;
+  MPI_Bcast(&node_, 1, MPI_INT, 0, comms_->node);
+}
+
+MpiWorld::~MpiWorld() {
+  MPI_Comm_free(&comms_->node);
+  MPI_Comm_free(&comms_->world);
+  MPI_Finalize();
+}
+
+std::string MpiWorld::library() const {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string version(text, static_cast<size_t>(length));
+  for (char& c : version)
+    if (c == '\n' || c == '\t' || c == '\0') c = ' ';
+  // Open MPI: "Open MPI v4.1.4, package: ..."; MPICH: "MPICH Version:      4.0.2 MPICH Release ..."
+  if (version.rfind("Open MPI", 0) == 0) return version.substr(0, version.find(','));
+  if (version.rfind("MPICH", 0) == 0) {
+    const std::vector<std::string> words = split(version, ' ');
+    if (words.size() > 2) return "MPICH " + words[2];
+  }
+  return trim(version);
+}
+
+void MpiWorld::broadcast(std::string& text) {
+  int64_t length = static_cast<int64_t>(text.size());
+  broadcast(length);
+  text.resize(static_cast<size_t>(length));
+  check_mpi(MPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, 0, comms_->world),
+            "MPI_Bcast");
+}
+
+void MpiWorld::broadcast(int64_t& value) {
+  check_mpi(MPI_Bcast(&value, 1, MPI_INT64_T, 0, comms_->world), "MPI_Bcast");
+}
+
+bool MpiWorld::all(bool condition) {
+  return min(condition ? int64_t{1} : int64_t{0}) == 1;
+}
+
+double MpiWorld::max(double value) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comms_->world),
+            "MPI_Allreduce");
+  return value;
+}
+
+int64_t MpiWorld::max(int64_t value) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, comms_->world),
+            "MPI_Allreduce");
+  return value;
+}
+
+int64_t MpiWorld::min(int64_t value) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, comms_->world),
+            "MPI_Allreduce");
+  return value;
+}
+
+int64_t MpiWorld::sum(int64_t value) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comms_->world),
+            "MPI_Allreduce");
+  return value;
+}
+
+int64_t MpiWorld::node_sum(int64_t value) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comms_->node),
+            "MPI_Allreduce");
+  return value;
+}
+
+std::vector<double> MpiWorld::gather(const std::vector<double>& values) {
+  const int count = static_cast<int>(values.size());
+  std::vector<double> all(rank_ == 0 ? values.size() * static_cast<size_t>(size_) : 0);
+  check_mpi(
+      MPI_Gather(values.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, 0, comms_->world),
+      "MPI_Gather");
+  return all;
+}
+
+std::vector<std::string> MpiWorld::gather(const std::string& text) {
+  const int length = static_cast<int>(text.size());
+  std::vector<int> lengths(rank_ == 0 ? static_cast<size_t>(size_) : 0), offsets(lengths.size());
+  check_mpi(MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comms_->world),
+            "MPI_Gather");
+  int total = 0;
+  for (size_t r = 0; r < lengths.size(); ++r) {
+    offsets[r] = total;
+    total += lengths[r];
+  }
+  std::string joined(static_cast<size_t>(total), '\0');
+  check_mpi(MPI_Gatherv(text.data(), length, MPI_CHAR, joined.data(), lengths.data(),
+                        offsets.data(), MPI_CHAR, 0, comms_->world),
+            "MPI_Gatherv");
+  std::vector<std::string> texts;
+  for (size_t r = 0; r < lengths.size(); ++r)
+    texts.push_back(
+        joined.substr(static_cast<size_t>(offsets[r]), static_cast<size_t>(lengths[r])));
+  return texts;
+}
+
+void MpiWorld::barrier() {
+  check_mpi(MPI_Barrier(comms_->world), "MPI_Barrier");
+}
+
+std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis) {
+  GPTBENCH_CHECK(grid.size() == size_, "the grid covers all ranks");
+  // Members of a group share the smallest of their ranks, which serves as the group's colour.
+  Coordinates at = grid.coordinates_of(rank_);
+  int64_t place = 0;
+  switch (axis) {
+    case Axis::tensor:
+      place = std::exchange(at.tensor, 0);
+      break;
+    case Axis::context:
+      place = std::exchange(at.context, 0);
+      break;
+    case Axis::pipeline:
+      place = std::exchange(at.pipeline, 0);
+      break;
+    case Axis::data:
+      place = std::exchange(at.data, 0);
+      break;
+    case Axis::zero:
+      place = at.data * grid.context + at.context;
+      at.data = at.context = 0;
+      break;
+    case Axis::world:
+      place = rank_;
+      at = {};
+      break;
+  }
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split(comms_->world, static_cast<int>(grid.rank_of(at)),
+                           static_cast<int>(place), &comm),
+            "MPI_Comm_split");
+  return std::make_unique<MpiCommunicator>(comm, axis);
+}
+
+void MpiWorld::abort(int exit_status) {
+  MPI_Abort(MPI_COMM_WORLD, exit_status);
+  std::abort();
+}
+
+}  // namespace gptbench

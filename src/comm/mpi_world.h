@@ -1,0 +1,61 @@
+// MPI set-up and the control plane: small blocking exchanges outside of the timed step. The only
+// header of the project through which others reach MPI; mpi.h itself stays inside src/comm.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace gptbench {
+
+// Initialises MPI on construction and finalises it on destruction. One instance a process. All
+// members of this class but the accessors are collective over all ranks.
+class MpiWorld {
+ public:
+  MpiWorld(int* argc, char*** argv);
+  ~MpiWorld();
+  MpiWorld(const MpiWorld&) = delete;
+  MpiWorld& operator=(const MpiWorld&) = delete;
+
+  int64_t rank() const { return rank_; }  // global
+  int64_t size() const { return size_; }
+  int64_t node() const { return node_; }  // which node, in the order of their first ranks
+  int64_t num_nodes() const { return num_nodes_; }
+  int64_t node_rank() const { return node_rank_; }  // place on the node
+  int64_t node_size() const { return node_size_; }  // ranks on this node
+  // "Open MPI 4.1.4" or "MPICH 4.0.2", and the standard's version.
+  std::string library() const;
+
+  // `text` of rank 0 on all ranks.
+  void broadcast(std::string& text);
+  void broadcast(int64_t& value);
+  bool all(bool condition);  // true on all ranks where it is true on all
+  double max(double value);
+  int64_t max(int64_t value);
+  int64_t min(int64_t value);
+  int64_t sum(int64_t value);
+  int64_t node_sum(int64_t value);  // over the ranks of this node
+  // Rank 0 receives values of rank r at [r * values.size()]; the others an empty vector. All ranks
+  // pass the same number of values.
+  std::vector<double> gather(const std::vector<double>& values);
+  // Rank 0 receives one text a rank; the others an empty vector.
+  std::vector<std::string> gather(const std::string& text);
+  void barrier();
+
+  // Group of `rank` along `axis` of `grid`, which covers all ranks; the host as device.
+  std::unique_ptr<Communicator> make_communicator(const Grid& grid, Axis axis);
+
+  // Ends all ranks at once; does not return. For CHECK failures (base/error.h).
+  [[noreturn]] static void abort(int exit_status);
+
+ private:
+  int rank_ = 0, size_ = 1;
+  int node_ = 0, num_nodes_ = 1, node_rank_ = 0, node_size_ = 1;
+  struct Communicators;
+  std::unique_ptr<Communicators> comms_;
+};
+
+}  // namespace gptbench

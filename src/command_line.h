@@ -1,0 +1,26 @@
+// The command line of gptbench.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gptbench {
+
+enum class Mode { run, plan, check, keys, keys_markdown, version, help };
+
+struct CommandLine {
+  Mode mode = Mode::run;
+  std::string deck;
+  std::vector<std::string> overrides;  // "group.key=value"
+  int first_override = 2;              // number of the argument overrides[0], for messages
+  int64_t ranks = 0;                   // --ranks; 0: not given
+};
+
+// Throws Error(Exit::usage).
+CommandLine parse_command_line(const std::vector<std::string>& arguments);
+
+std::string help_text();
+std::string version_text();
+
+}  // namespace gptbench

@@ -1,0 +1,87 @@
+// gptbench: one SPMD program, from a deck to a verdict. Everything that needs no MPI launcher ends
+// before MPI is touched; a run is the phases of run.h in their order.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "command_line.h"
+#include "deck/deck.h"
+#include "deck/keys.h"
+#include "deck/validate.h"
+#include "measure/system_info.h"
+#include "plan/plan.h"
+#include "run.h"
+
+namespace gptbench {
+namespace {
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+
+// The plan of `ranks` ranks as seen by rank 0, without MPI.
+void print_plan(const CommandLine& line) {
+  const Deck deck = read_deck(line.deck, line.overrides);
+  const ParallelConfig& p = deck.config.parallel;
+  const int64_t one_replica = p.tensor_parallel * p.pipeline_parallel * p.context_parallel;
+  const int64_t ranks =
+      line.ranks > 0 ? line.ranks : one_replica * std::max<int64_t>(1, p.data_parallel);
+  Config config = resolve(deck, ranks);
+  resolve_device(config);
+  const PlanOptions options;
+  print(describe(make_plan(config, ranks, 0, options), options));
+}
+
+int run(int argc, char** argv, const CommandLine& line) {
+  MpiWorld world(&argc, &argv);
+  set_check_context(static_cast<int>(world.rank()), system_info().hostname, &MpiWorld::abort);
+  try {
+    return static_cast<int>(run_deck(world, line, join({argv, argv + argc}, " ")));
+  } catch (const AgreedError& error) {
+    if (world.rank() == 0) std::fprintf(stderr, "gptbench: %s\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {  // of this rank alone: the others wait for it
+    std::fprintf(stderr, "gptbench: rank %d: %s\n", static_cast<int>(world.rank()), error.what());
+    const auto* known = dynamic_cast<const Error*>(&error);
+    MpiWorld::abort(static_cast<int>(known != nullptr ? known->code() : Exit::peer));
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
+
+int main(int argc, char** argv) {
+  using namespace gptbench;
+  try {
+    const CommandLine line = parse_command_line({argv + 1, argv + argc});
+    switch (line.mode) {
+      case Mode::help:
+        print(help_text());
+        break;
+      case Mode::version:
+        print(version_text());
+        break;
+      case Mode::keys:
+        print(keys_text());
+        break;
+      case Mode::keys_markdown:
+        print(keys_markdown());
+        break;
+      case Mode::check:
+        print(echo(read_deck(line.deck, line.overrides)));
+        break;
+      case Mode::plan:
+        print_plan(line);
+        break;
+      case Mode::run:
+        return run(argc, argv, line);
+    }
+    return static_cast<int>(Exit::ok);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "gptbench: %s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+}

@@ -1,0 +1,264 @@
+#include "run.h"
+
+#include <cstdio>
+
+#include "agree.h"
+#include "base/build_info.h"
+#include "base/units.h"
+#include "data/token_source.h"
+#include "deck/deck.h"
+#include "deck/validate.h"
+#include "device/gemm_ceiling.h"
+#include "dump.h"
+#include "engine/engine.h"
+#include "io/result_file.h"
+#include "measure/host_memory.h"
+#include "measure/report.h"
+#include "measure/system_info.h"
+#include "measure/timer.h"
+#include "memory/budget.h"
+#include "plan/cost.h"
+#include "training.h"
+#include "verify/verify.h"
+
+namespace gptbench {
+namespace {
+
+// Time that the measurement of the GEMM ceiling may take, outside of the timed steps.
+constexpr double ceiling_budget_s = 2.0;
+
+void say(const MpiWorld& world, const std::string& text) {
+  if (world.rank() != 0) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+Deck read_deck_once(MpiWorld& world, const CommandLine& line) {
+  std::string text;
+  agreed(world, [&] {
+    if (world.rank() == 0) text = read_deck_text(line.deck);
+  });
+  world.broadcast(text);
+  Deck deck;
+  agreed(world, [&] {
+    deck = parse_deck(line.deck, text, line.overrides, line.first_override);
+    validate(deck);
+    check_features(deck);
+  });
+  return deck;
+}
+
+// What is known before the first step.
+Record new_record(MpiWorld& world, const Deck& deck, const Plan& plan, const Device& device,
+                  const TokenSource& tokens, const std::string& argv) {
+  const SystemInfo system = system_info();
+  Record record;
+  record.provenance.hostnames = world.gather(system.hostname);
+  const std::vector<std::string> bindings = world.gather(system.binding);
+  if (world.rank() != 0) return record;
+
+  record.date_utc = date_utc();
+  record.machine = system.cpu_model;
+  record.git_commit = build_git_commit();
+  record.software_version = build_version();
+  for_each_key(plan.config, [&](const Key& key, const KeyValue& value) {
+    record.config.push_back(
+        {key.group, key.name, value, key.unit.empty() ? "1" : key.unit, key.doc});
+  });
+  Provenance& p = record.provenance;
+  p.deck_name = deck.path;
+  p.deck_raw = deck.raw_text;
+  p.deck_resolved = echo(deck, plan.config);
+  p.argv = argv;
+  p.slurm = slurm_environment();
+  p.environment = selected_environment();
+  p.libraries = "mpi=" + world.library() + "\nbuild=" + build_libraries() +
+                "\ncompiler=" + build_compiler() + "\nflags=" + build_flags() + "\n";
+  p.chosen_algorithms = "device=" + device.description() + "\ndata=" + tokens.description() + "\n";
+  for (size_t r = 0; r < bindings.size(); ++r)
+    p.chosen_algorithms += "cores_of_rank_" + std::to_string(r) + "=" + bindings[r] + "\n";
+
+  Summary& s = record.summary;
+  s.num_params = plan.num_params;
+  s.world_size = world.size();
+  s.nodes = world.num_nodes();
+  s.ranks_per_node = world.node_size();
+  s.tokens_per_step = plan.config.batch.global_batch_size * plan.shape.T;
+  s.flops_per_step = flops_by_convention(plan);
+  s.flops_convention = plan.config.output.flops_convention;
+  s.hardware_factor = hardware_factor(plan.config.memory);
+  s.device_memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
+  record.warmup_steps = plan.config.run.warmup_steps;
+
+  for (const Buffer& buffer : plan.buffers) {
+    std::string lifetime = "run";
+    if (buffer.lifetime == Lifetime::micro_batch) lifetime = "forward to backward of a micro-batch";
+    if (buffer.lifetime == Lifetime::program)
+      lifetime =
+          "operations " + std::to_string(buffer.first_op) + " to " + std::to_string(buffer.last_op);
+    record.arena.push_back({buffer.name, name_of(buffer.memory_class), name_of(buffer.dtype),
+                            buffer.offset, buffer.bytes(), lifetime});
+  }
+  return record;
+}
+
+// Collective.
+void record_memory(MpiWorld& world, const Engine& engine, Record& record) {
+  const auto add = [&](const std::string& name, const std::string& description, int64_t bytes) {
+    MemoryEntry entry{name, description, {}};
+    for (const double each : world.gather(std::vector<double>{static_cast<double>(bytes)}))
+      entry.bytes.push_back(static_cast<int64_t>(each));
+    if (world.rank() == 0) record.memory.push_back(std::move(entry));
+  };
+  int64_t sum = 0;
+  for (int c = 0; c < num_memory_classes; ++c) {
+    const int64_t bytes = engine.arena().allocated_bytes(static_cast<MemoryClass>(c));
+    sum += bytes;
+    add(name_of(static_cast<MemoryClass>(c)), "allocated for this class", bytes);
+  }
+  add("arena", "sum over the classes", sum);
+  const int64_t peak = host_memory().peak_resident_bytes;
+  add("peak", "high-water mark of the process, from the operating system", peak);
+  record.summary.peak_memory_bytes = world.max(static_cast<double>(peak));
+  record.summary.device_memory_used_bytes = record.summary.peak_memory_bytes;
+}
+
+// Collective. A device whose peak is not known is held against its own GEMMs.
+void record_peak(MpiWorld& world, Device& device, const Plan& plan, Record& record) {
+  Summary& s = record.summary;
+  s.peak_tflops = plan.config.output.peak_tflops;
+  s.peak_source = "deck";
+  if (s.peak_tflops > 0.0 || device.kind() == DeviceKind::ref) return;
+  world.barrier();
+  const double flops = measure_gemm_ceiling(device, compute_type(plan.config), ceiling_budget_s);
+  double sum = 0.0;
+  for (const double each : world.gather(std::vector<double>{flops})) sum += each;
+  s.gemm_ceiling_tflops = sum / static_cast<double>(world.size()) / 1e12;
+  s.peak_tflops = s.gemm_ceiling_tflops;
+  s.peak_source = "measured GEMM ceiling";
+}
+
+void set_outcome(Record& record, Exit outcome, const std::string& reason) {
+  record.status = exit_code(outcome).status;
+  record.verdict = outcome == Exit::ok ? "VALID" : "INVALID";
+  record.reason = reason;
+}
+
+// Writes the result and prints the end of the report, on rank 0; collective.
+Exit finish(MpiWorld& world, const Plan& plan, const Record& record, Exit outcome) {
+  const std::string& directory = plan.config.output.directory;
+  agreed(world, [&] {
+    if (world.rank() == 0) write_result(directory, record);
+  });
+  say(world, heading("Verification") + verification_report(record));
+  say(world, "Result file: " + directory + "/result.h5\n" + rule('='));
+  say(world, last_line(record, directory + "/result.h5"));
+  return outcome;
+}
+
+}  // namespace
+
+void resolve_device(Config& config) {
+  if (config.run.device == "auto") config.run.device = "host";
+  if (config.run.comm == "auto") config.run.comm = "mpi";
+}
+
+Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv) {
+  const double start_s = now_s();
+  watch_signals();
+
+  // Deck to plan: everything that can be refused is refused here.
+  const Deck deck = read_deck_once(world, line);
+  Config config;
+  agreed(world, [&] { config = resolve(deck, world.size()); });
+  resolve_device(config);
+  agreed(world, [&] {
+    if (world.rank() == 0) check_output_directory(config.output.directory);
+  });
+  std::unique_ptr<TokenSource> tokens;
+  agreed(world, [&] {
+    tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),
+                               config.model.seq_length, config.model.vocab_size);
+  });
+  const std::unique_ptr<Device> device =
+      make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
+  const PlanOptions options{device->num_threads()};
+  Plan plan;
+  agreed(world, [&] { plan = make_plan(config, world.size(), world.rank(), options); });
+
+  Record record = new_record(world, deck, plan, *device, *tokens, argv);
+  say(world, banner(record) + device->description() + "; " + world.library() + "\n" +
+                 tokens->description() + "\n");
+  say(world, heading("Deck, resolved") + echo(deck, config));
+  say(world, heading("Plan") + describe(plan, options));
+
+  const MemoryBudget budget = agree_on_memory(world, *device, plan);
+  if (!budget.fits) {
+    set_outcome(record, Exit::out_of_memory, "out of memory, predicted: " + budget.reason);
+    return finish(world, plan, record, Exit::out_of_memory);
+  }
+
+  // Communicators of the axes along which the plan sends messages.
+  std::array<std::unique_ptr<Communicator>, num_axes> owned;
+  CommunicatorTable communicators;
+  for (const CommTotal& total : plan.comm) {
+    const size_t axis = static_cast<size_t>(total.axis);
+    if (owned[axis] == nullptr) owned[axis] = world.make_communicator(plan.grid, total.axis);
+    communicators.by_axis[axis] = owned[axis].get();
+  }
+
+  if (config.run.verify) {
+    const double verify_start_s = now_s();
+    ReferenceCheck check = check_against_reference(world, *device, communicators, plan, options);
+    record.verify = std::move(check.entries);
+    record.kernels_not_verified = std::move(check.kernels_not_verified);
+    say(world, "Reduced model verified in " + format_seconds(now_s() - verify_start_s) + "\n");
+  }
+
+  // Set-up of the model proper.
+  const double setup_start_s = now_s();
+  reset_host_memory_peak();
+  Engine engine(plan, *device, communicators, *tokens);
+  if (!world.all(engine.allocate())) {
+    set_outcome(record, Exit::out_of_memory, "out of memory, met when the arena was allocated");
+    return finish(world, plan, record, Exit::out_of_memory);
+  }
+  engine.initialise_weights();
+  say(world, "Arena and weights set up in " + format_seconds(now_s() - setup_start_s) + "\n" +
+                 heading("Training"));
+
+  Dump dump(world, plan);
+  dump.weights(engine, "weights_initial");
+  const Training training =
+      train(world, engine, plan, communicators, start_s, [&] { dump.gradients(engine); });
+  dump.weights(engine, "weights_final");
+  dump.close();
+
+  // Witnesses, after the timed steps.
+  const int64_t steps = static_cast<int64_t>(training.samples.size());
+  record_memory(world, engine, record);
+  const std::vector<VerifyEntry> checks = {
+      check_initial_loss(plan, training.samples.front().result.loss), check_replicas(world, engine),
+      check_messages(world, plan, steps), check_parameter_count(plan),
+      check_memory(world, engine, plan)};
+  record_peak(world, *device, plan, record);
+  record_training(world, training, plan, communicators, record);
+
+  bool passed = true;
+  if (world.rank() == 0) {
+    record.verify.insert(record.verify.end(), checks.begin(), checks.end());
+    for (const VerifyEntry& entry : record.verify) passed = passed && entry.passed;
+  }
+  Exit outcome = training.outcome;
+  std::string reason = training.reason;
+  if (outcome == Exit::ok && !world.all(passed)) {
+    outcome = Exit::invalid;
+    reason = "a check of the verification failed";
+  }
+  set_outcome(record, outcome, reason);
+  if (outcome != Exit::ok) record.failed_step = steps - 1;
+  say(world, heading("Performance") + performance_report(record));
+  return finish(world, plan, record, outcome);
+}
+
+}  // namespace gptbench

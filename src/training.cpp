@@ -1,0 +1,95 @@
+#include "training.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+
+#include "comm/message_totals.h"
+#include "measure/report.h"
+#include "measure/timer.h"
+
+namespace gptbench {
+namespace {
+
+volatile std::sig_atomic_t signal_received = 0;
+
+void note_signal(int number) {
+  signal_received = number;
+}
+
+std::string stop_reason(double time_limit_s) {
+  if (signal_received != 0)
+    return "stopped by signal " + std::to_string(static_cast<int>(signal_received)) +
+           " after the step in hand";
+  return "stopped: another step would pass time_limit_s = " + std::to_string(time_limit_s);
+}
+
+}  // namespace
+
+void watch_signals() {
+  std::signal(SIGTERM, note_signal);
+  std::signal(SIGUSR1, note_signal);
+}
+
+Training train(MpiWorld& world, Engine& engine, const Plan& plan,
+               const CommunicatorTable& communicators, double start_s,
+               const std::function<void()>& after_first_step) {
+  const RunConfig& run = plan.config.run;
+  const double tokens = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
+  Training training;
+  training.samples.reserve(static_cast<size_t>(run.steps));
+  if (world.rank() == 0) std::fputs(progress_heading().c_str(), stdout);
+  reset_message_counts();
+  world.barrier();
+  double last_step_s = 0.0;
+  for (int64_t step = 0; step < run.steps; ++step) {
+    if (step == run.warmup_steps)
+      for (Communicator* communicator : communicators.by_axis)
+        if (communicator != nullptr) communicator->reset_statistics();
+    // The vote is cast before the step whose end it decides about.
+    const double end_of_next_s = now_s() - start_s + 2.0 * last_step_s;
+    const bool last = step + 1 == run.steps;
+    const bool late = !last && run.time_limit_s > 0.0 && end_of_next_s > run.time_limit_s;
+    const StepResult result = engine.step(step, signal_received != 0 || late);
+    training.samples.push_back({result, engine.times()});
+    last_step_s = result.time_s;
+    if (world.rank() == 0) {
+      const double left_s = result.time_s * static_cast<double>(run.steps - step - 1);
+      std::fputs(progress_line(step, run.steps, step < run.warmup_steps, result.loss,
+                               result.grad_norm, result.time_s, tokens / result.time_s, left_s)
+                     .c_str(),
+                 stdout);
+      std::fflush(stdout);
+    }
+    if (step == 0) after_first_step();
+
+    if (result.stop) {
+      // A rank that could not read tokens votes, too: it has a reason of its own.
+      std::string reason;
+      for (const std::string& failure : world.gather(engine.failure()))
+        if (reason.empty()) reason = failure;
+      int64_t failed = reason.empty() ? 0 : 1;
+      world.broadcast(failed);
+      if (failed != 0) {
+        training.outcome = Exit::io;
+        training.reason = reason;
+        break;
+      }
+    }
+    if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
+      training.outcome = Exit::non_finite;
+      training.reason = "loss " + std::to_string(result.loss) + ", gradient norm " +
+                        std::to_string(result.grad_norm) + " in step " + std::to_string(step + 1) +
+                        "; lower optimizer.lr or look at the data";
+      break;
+    }
+    if (result.stop && !last) {
+      training.outcome = Exit::timeout;
+      training.reason = stop_reason(run.time_limit_s);
+      break;
+    }
+  }
+  return training;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,44 @@
+// The timed loop over steps, and what it leaves for the record.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/mpi_world.h"
+#include "engine/engine.h"
+#include "measure/record.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// Local samples of one step.
+struct StepSample {
+  StepResult result;
+  StepTimes times;
+};
+
+struct Training {
+  std::vector<StepSample> samples;  // [step]
+  Exit outcome = Exit::ok;          // ok, non_finite, io or timeout; the same on all ranks
+  std::string reason;               // on rank 0
+};
+
+// Runs the plan's steps with rank 0 printing one line each; calls after_first_step on all ranks
+// before step 1 changes what step 0 left. Ends early, after the step in hand, when
+// loss or gradient norm is not finite, when tokens cannot be read, when a rank has had SIGTERM or
+// SIGUSR1, or when the time limit (run.time_limit_s since `start_s`) would be passed by another
+// step. Communicator statistics cover the timed steps, the message counter all of them.
+Training train(MpiWorld& world, Engine& engine, const Plan& plan,
+               const CommunicatorTable& communicators, double start_s,
+               const std::function<void()>& after_first_step);
+
+// Installs handlers for SIGTERM and SIGUSR1 that ask the loop to stop.
+void watch_signals();
+
+// Collective. Fills steps, timing, communication and throughput of the record on rank 0.
+void record_training(MpiWorld& world, const Training& training, const Plan& plan,
+                     const CommunicatorTable& communicators, Record& record);
+
+}  // namespace gptbench
