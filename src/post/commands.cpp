@@ -1,0 +1,92 @@
+#include "post/commands.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+#include "io/file_bytes.h"
+#include "post/field.h"
+#include "post/load.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+void print(const std::string& text, const std::string& output) {
+  if (!output.empty()) {
+    write_bytes(output, Bytes(text.begin(), text.end()), false);
+    return;
+  }
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw Error(Exit::io, "cannot write to standard output");
+}
+
+bool selected(const Record& record, const Options& options) {
+  return std::all_of(options.where.begin(), options.where.end(), [&](const auto& condition) {
+    const std::optional<Field> field = field_of(record, condition.first);
+    return field && field_equals(*field, condition.second);
+  });
+}
+
+// A misspelt name would otherwise select nothing, or sort nothing, without a word.
+void check_names(const std::vector<LoadedRun>& runs, const Options& options) {
+  if (runs.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& condition : options.where) names.push_back(condition.first);
+  if (!options.sort.empty()) names.push_back(options.sort);
+  for (const std::string& name : names)
+    if (std::none_of(runs.begin(), runs.end(),
+                     [&](const LoadedRun& run) { return field_of(run.record, name).has_value(); }))
+      throw Error(Exit::usage, "no file has a figure '" + name +
+                                   "': deck keys are group.key, others stand in /summary");
+}
+
+std::string table_text(std::vector<LoadedRun>& runs, const Options& options) {
+  check_names(runs, options);
+  runs.erase(std::remove_if(runs.begin(), runs.end(),
+                            [&](const LoadedRun& run) { return !selected(run.record, options); }),
+             runs.end());
+  if (!options.sort.empty())
+    std::stable_sort(runs.begin(), runs.end(), [&](const LoadedRun& a, const LoadedRun& b) {
+      const std::optional<Field> of_a = field_of(a.record, options.sort);
+      const std::optional<Field> of_b = field_of(b.record, options.sort);
+      if (!of_a || !of_b) return of_a && !of_b;  // runs without the figure come last
+      return options.descending ? field_less(*of_b, *of_a) : field_less(*of_a, *of_b);
+    });
+  Runs views;
+  for (const LoadedRun& run : runs) views.emplace_back(run.record, options.restatement);
+  if (views.empty()) return "";
+  std::vector<Table> tables;
+  for (const Style& style : styles)
+    if (options.style == style.name) tables = style.tables(views);
+  if (options.format == "csv") return format_csv(tables);
+  return options.format == "latex" ? format_latex(tables) : format_markdown(tables);
+}
+
+std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
+  if (options.command == "table") return table_text(runs, options);
+  if (options.command == "compare")
+    return runs.size() < 2
+               ? ""
+               : compare_page(runs[0].path, runs[0].record, runs[1].path, runs[1].record);
+  std::string text;
+  for (const LoadedRun& run : runs)
+    text += (text.empty() ? "" : "\n") + show_page(run.path, run.record);
+  return text;
+}
+
+}  // namespace
+
+int run_command(const Options& options) {
+  if (options.command == "plot")
+    throw Error(Exit::usage, "plot is not built yet; table and show print the same figures");
+  std::vector<std::string> problems;
+  std::vector<LoadedRun> runs = load_results(options.files, problems);
+  const std::string text = text_of(runs, options);
+  if (!text.empty()) print(text, options.output);
+  for (const std::string& problem : problems)
+    std::fprintf(stderr, "gptpost: %s; passed over\n", problem.c_str());
+  return static_cast<int>(problems.empty() ? Exit::ok : Exit::io);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,23 @@
+// What gptpost does for each command.
+#pragma once
+
+#include <string>
+
+#include "post/options.h"
+
+namespace gptbench {
+
+// Reads the files of `options`, prints (or writes) what its command says; files that are passed
+// over are named on standard error. Returns the exit status. Throws Error(Exit::io) where the
+// output cannot be written.
+int run_command(const Options& options);
+
+// The page of `show`: 80 columns.
+std::string show_page(const std::string& path, const Record& record);
+
+// The page of `compare`: figures of both runs, their ratio, and whether the difference of times
+// lies beyond the spread over the timed steps.
+std::string compare_page(const std::string& path_a, const Record& a, const std::string& path_b,
+                         const Record& b);
+
+}  // namespace gptbench

@@ -1,0 +1,152 @@
+#include "post/options.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+const std::vector<std::string> commands = {"table", "show", "compare", "plot"};
+const std::vector<std::string> formats = {"md", "csv", "latex"};
+const std::vector<std::string> conventions = {"mpt", "megatron", "causal", "exact"};
+const std::vector<std::string> table_options = {
+    "--style", "--format", "--convention", "--peak", "--sort", "--where", "-o"};
+
+std::vector<std::string> style_names() {
+  std::vector<std::string> names;
+  for (const Style& style : styles) names.push_back(style.name);
+  return names;
+}
+
+[[noreturn]] void usage(const std::string& message) {
+  throw Error(Exit::usage, message + "; try gptpost --help");
+}
+
+std::string one_of(const std::string& what, const std::string& value,
+                   const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return value;
+  const std::string close = nearest(value, allowed);
+  usage(what + " '" + value + "' is none of " + join(allowed, ", ") +
+        (close.empty() ? "" : " (did you mean " + close + "?)"));
+}
+
+double positive_number(const std::string& option, const std::string& value) {
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (end == value.c_str() || *end != '\0' || !(number > 0.0 && number < 1e300))
+    usage(option + " '" + value + "': a positive number is expected");
+  return number;
+}
+
+void set_option(Options& options, const std::string& name, const std::string& value) {
+  if (name == "--style") {
+    options.style = one_of("style", value, style_names());
+  } else if (name == "--format") {
+    options.format = one_of("format", value, formats);
+  } else if (name == "--convention") {
+    options.restatement.convention = one_of("convention", value, conventions);
+  } else if (name == "--peak") {
+    options.restatement.peak_tflops = positive_number(name, value);
+  } else if (name == "--sort") {
+    options.descending = !value.empty() && value.front() == '-';
+    options.sort = value.substr(options.descending ? 1 : 0);
+    if (options.sort.empty()) usage("--sort: the name of a figure is expected");
+  } else if (name == "--where") {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos || equals == 0)
+      usage("--where '" + value + "': name=value is expected, as in batch.micro_batch_size=1");
+    options.where.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+  } else {
+    if (value.empty()) usage("-o: a file name is expected");
+    options.output = value;
+  }
+}
+
+void check_files(const Options& options) {
+  const size_t files = options.files.size();
+  if (options.command == "compare" && files != 2)
+    usage("compare takes two result files, " + std::to_string(files) + " given");
+  if (files == 0) usage(options.command + ": no result file given");
+}
+
+// Options of `table` and `plot` take a value each, as the next argument or after '='.
+void parse_rest(Options& options, const std::vector<std::string>& arguments) {
+  bool options_end = false;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (options_end || argument.size() < 2 || argument.front() != '-') {
+      options.files.push_back(argument);
+      continue;
+    }
+    if (argument == "--") {
+      options_end = true;
+      continue;
+    }
+    const size_t equals =
+        argument.compare(0, 2, "--") == 0 ? argument.find('=') : std::string::npos;
+    const std::string name = argument.substr(0, equals);
+    if (options.command != "table" ||
+        std::find(table_options.begin(), table_options.end(), name) == table_options.end()) {
+      const std::string close =
+          options.command == "table" ? nearest(name, table_options) : std::string();
+      usage("unknown option '" + name + "' of " + options.command +
+            (close.empty() ? "" : " (did you mean " + close + "?)"));
+    }
+    if (equals == std::string::npos && i + 1 >= arguments.size()) usage(name + ": no value given");
+    set_option(options, name,
+               equals == std::string::npos ? arguments[++i] : argument.substr(equals + 1));
+  }
+}
+
+}  // namespace
+
+Options parse_options(const std::vector<std::string>& arguments) {
+  Options options;
+  if (arguments.empty()) usage("no command given: " + join(commands, ", "));
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (argument == "--help" || argument == "-h") options.command = "help";
+    if (argument == "--version") options.command = "version";
+    if (!options.command.empty()) return options;
+  }
+  options.command = one_of("command", arguments.front(), commands);
+  parse_rest(options, arguments);
+  check_files(options);
+  return options;
+}
+
+std::string help_text() {
+  std::string text =
+      "gptpost: tables, plots and comparisons from result files of gptbench\n"
+      "\n"
+      "  gptpost table [options] RESULT.h5 ...   one row a run\n"
+      "  gptpost show RESULT.h5 ...              one run on a page\n"
+      "  gptpost compare A.h5 B.h5               two runs side by side\n"
+      "  gptpost --help | --version\n"
+      "\n"
+      "Options of table:\n"
+      "  --style STYLE         one of\n";
+  for (const Style& style : styles) {
+    const std::string name = style.name;
+    text += "      " + name + std::string(10 - name.size(), ' ') + style.doc + "\n";
+  }
+  text +=
+      "  --format FORMAT       md, csv, latex\n"
+      "  -o FILE               write to FILE instead of standard output\n"
+      "  --convention NAME     restate FLOPs: mpt, megatron, causal, exact\n"
+      "  --peak TFLOPS         restate MFU and HFU against this peak of a device\n"
+      "  --where NAME=VALUE    only runs with this figure; may be repeated\n"
+      "  --sort [-]NAME        ascending, with '-' descending\n"
+      "NAME is a deck key (batch.micro_batch_size), an attribute of /summary\n"
+      "(tokens_per_s) or of the file (status).\n"
+      "\n"
+      "Files that cannot be read are named on standard error and passed over.\n"
+      "Exit status: 0 all files read; 2 usage; 7 a file could not be read or written.\n";
+  return text;
+}
+
+}  // namespace gptbench

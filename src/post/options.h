@@ -1,0 +1,30 @@
+// Command line of gptpost.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "post/run_view.h"
+
+namespace gptbench {
+
+struct Options {
+  std::string command;  // table, show, compare, plot; help, version
+  std::string style = "fugaku";
+  std::string format = "md";
+  std::string output;  // "": standard output
+  Restatement restatement;
+  std::string sort;  // name of a figure (post/field.h); "": order of the files
+  bool descending = false;
+  std::vector<std::pair<std::string, std::string>> where;  // figure = value, all of them
+  std::vector<std::string> files;
+};
+
+// `arguments` without the program's name. Throws Error(Exit::usage), one line.
+Options parse_options(const std::vector<std::string>& arguments);
+
+// Text of --help: 80 columns.
+std::string help_text();
+
+}  // namespace gptbench

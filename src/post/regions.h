@@ -1,0 +1,31 @@
+// Times by region, out of [step, rank] series.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "measure/record.h"
+
+namespace gptbench {
+
+struct RegionTime {
+  std::string name;
+  double time_s = 0.0;  // median over the timed steps
+};
+
+struct Breakdown {
+  int64_t rank = -1;  // the slowest; -1: the file holds reductions, times are maxima over ranks
+  std::vector<RegionTime> regions;
+};
+
+// Steps after the warm-up of one rank's (or one reduction's) column; all steps where there are no
+// others.
+std::vector<double> timed_steps(const RankSeries& series, int64_t column, int64_t warmup_steps);
+
+double median_of(std::vector<double> values);  // 0 for none
+
+// The rank whose regions take the longest together, medians over the timed steps.
+Breakdown slowest_rank(const Record& record);
+
+}  // namespace gptbench

@@ -1,0 +1,121 @@
+#include "post/run_view.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/units.h"
+#include "post/cells.h"
+
+namespace gptbench {
+namespace {
+
+const ConfigEntry* find(const Record& record, const std::string& group, const std::string& key) {
+  for (const ConfigEntry& entry : record.config)
+    if (entry.group == group && entry.key == key) return &entry;
+  return nullptr;
+}
+
+// The value where it has the type asked for.
+template <class T>
+T value_or(const ConfigEntry* entry, const T& fallback) {
+  if (entry == nullptr) return fallback;
+  const T* value = std::get_if<T>(&entry->value);
+  return value == nullptr ? fallback : *value;
+}
+
+std::string capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+}  // namespace
+
+int64_t RunView::integer(const std::string& group, const std::string& key, int64_t fallback) const {
+  return value_or<int64_t>(find(*record_, group, key), fallback);
+}
+
+std::string RunView::text(const std::string& group, const std::string& key,
+                          const std::string& fallback) const {
+  return value_or<std::string>(find(*record_, group, key), fallback);
+}
+
+bool RunView::logical(const std::string& group, const std::string& key, bool fallback) const {
+  return value_or<bool>(find(*record_, group, key), fallback);
+}
+
+std::string RunView::outcome() const {
+  if (!record_->status.empty() && record_->status != "OK") return record_->status;
+  return record_->verdict == "INVALID" ? "INVALID" : "";
+}
+
+std::string RunView::notes() const {
+  std::string notes = month_and_day(record_->date_utc);
+  std::string ending = outcome();
+  if (!ending.empty() && record_->failed_step >= 0)
+    ending += " at step " + std::to_string(record_->failed_step);
+  if (!record_->reason.empty()) ending += (ending.empty() ? "" : ": ") + record_->reason;
+  if (!ending.empty()) notes += (notes.empty() ? "" : "; ") + ending;
+  return notes;
+}
+
+int64_t RunView::data_parallel() const {
+  const int64_t stated = integer("parallel", "data_parallel", 0);
+  if (stated > 0) return stated;
+  const int64_t others = tensor_parallel() * pipeline_parallel() * context_parallel();
+  return others > 0 ? std::max<int64_t>(1, summary().world_size / others) : 1;
+}
+
+int64_t RunView::global_batch() const {
+  const int64_t stated = integer("batch", "global_batch_size", 0);
+  return stated > 0 ? stated : micro_batch() * data_parallel();
+}
+
+int64_t RunView::gradient_accumulation() const {
+  const int64_t at_once = micro_batch() * data_parallel();
+  return at_once > 0 ? ceil_div(global_batch(), at_once) : 0;
+}
+
+std::string RunView::checkpointing() const {
+  return text("memory", "activation_checkpointing", "none");
+}
+
+std::string RunView::checkpointing_cell() const {
+  if (checkpointing() == "none") return "False";
+  return full_checkpointing() ? "True" : checkpointing();
+}
+
+std::string RunView::model_name() const {
+  if (!preset().empty()) return capitals(preset());
+  return capitals(text("model", "family", "gpt")) + "-" + model_size(summary().num_params);
+}
+
+std::string RunView::device_name() const {
+  return summary().device_name.empty() ? record_->machine : summary().device_name;
+}
+
+double RunView::tflops(const std::string& convention, bool hardware) const {
+  const Summary& s = summary();
+  const std::string& name = restatement_.convention.empty() ? convention : restatement_.convention;
+  const auto model = s.flops_per_step.find(name);
+  if (model == s.flops_per_step.end() || s.sec_per_it <= 0.0 || s.world_size <= 0) return 0.0;
+  double flops = model->second;
+  if (hardware) {
+    const auto counted = s.flops_per_step.find(name + "_recomputed");
+    if (counted != s.flops_per_step.end())
+      flops = counted->second;
+    else if (name != "megatron" && s.hardware_factor > 0.0)  // megatron holds it already, as k = 4
+      flops *= s.hardware_factor;
+  }
+  return flops / (s.sec_per_it * static_cast<double>(s.world_size)) / 1e12;
+}
+
+double RunView::peak_tflops() const {
+  return restatement_.peak_tflops > 0.0 ? restatement_.peak_tflops : summary().peak_tflops;
+}
+
+double RunView::utilisation(const std::string& convention, bool hardware) const {
+  return peak_tflops() > 0.0 ? 100.0 * tflops(convention, hardware) / peak_tflops() : 0.0;
+}
+
+}  // namespace gptbench

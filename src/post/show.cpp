@@ -1,0 +1,179 @@
+#include <algorithm>
+
+#include "base/units.h"
+#include "post/cells.h"
+#include "post/commands.h"
+#include "post/regions.h"
+#include "post/run_view.h"
+#include "post/table.h"
+
+namespace gptbench {
+namespace {
+
+constexpr size_t page_width = 80;
+
+std::string heading(const std::string& title) {
+  const std::string line = "-- " + title + " ";
+  return line + std::string(page_width - std::min(page_width, line.size()), '-') + "\n";
+}
+
+// "  name    value": a long value is continued on lines of its own.
+std::string entry(const std::string& name, const std::string& value) {
+  constexpr size_t column = 24;
+  if (value.empty()) return "";
+  std::string text = "  " + name + std::string(column - 2 - std::min(column - 3, name.size()), ' ');
+  for (size_t at = 0; at < value.size(); at += page_width - column)
+    text +=
+        (at == 0 ? "" : std::string(column, ' ')) + value.substr(at, page_width - column) + "\n";
+  return text;
+}
+
+std::string about(const std::string& path, const Record& r) {
+  const RunView run(r);
+  std::string text = entry("file", path);
+  text += entry("status", r.status + (r.verdict.empty() ? "" : ", " + r.verdict));
+  text += entry("reason", r.reason);
+  if (r.failed_step >= 0 && !run.counts())
+    text += entry("ended at step", std::to_string(r.failed_step));
+  text += entry("run", run.text("run", "name"));
+  text += entry("date (UTC)", r.date_utc);
+  text += entry("machine", r.machine);
+  text += entry("software", r.software_version + ", commit " + r.git_commit);
+  return text;
+}
+
+std::string model(const RunView& run) {
+  const auto number = [&](const char* key) { return std::to_string(run.integer("model", key, 0)); };
+  std::string text = entry(
+      "model", run.model_name() + ", " + format_count(run.summary().num_params) + " parameters");
+  text += entry("shape", number("num_layers") + " layers, hidden size " + number("hidden_size") +
+                             ", " + number("num_attention_heads") + " heads, sequence " +
+                             number("seq_length"));
+  text += entry("precision", run.text("precision", "compute") + ", parameters " +
+                                 run.text("precision", "parameters") + ", reduced in " +
+                                 run.text("precision", "reduce"));
+  text += entry("recomputation", run.checkpointing());
+  const Summary& s = run.summary();
+  text += entry("ranks", std::to_string(s.world_size) + " on " + std::to_string(s.nodes) +
+                             (s.nodes == 1 ? " node" : " nodes"));
+  text += entry("decomposition", "data " + std::to_string(run.data_parallel()) + ", tensor " +
+                                     std::to_string(run.tensor_parallel()) + ", pipeline " +
+                                     std::to_string(run.pipeline_parallel()) + ", context " +
+                                     std::to_string(run.context_parallel()) + ", ZeRO " +
+                                     std::to_string(run.zero_stage()));
+  text += entry("batch", std::to_string(run.global_batch()) + " sequences: " +
+                             std::to_string(run.gradient_accumulation()) + " micro-batches of " +
+                             std::to_string(run.micro_batch()) + " a replica");
+  return text;
+}
+
+std::string throughput(const RunView& run) {
+  const Summary& s = run.summary();
+  if (s.sec_per_it <= 0.0) return entry("throughput", "no step was timed");
+  std::string text =
+      entry("time a step", fixed(s.sec_per_it, 3) + " s (median of " +
+                               std::to_string(s.timed_steps) + "; " + fixed(s.sec_per_it_min, 3) +
+                               " to " + fixed(s.sec_per_it_max, 3) + " s)");
+  text += entry("throughput", fixed(s.tokens_per_s, 1) + " tokens/s, " +
+                                  fixed(s.samples_per_s, 2, 3) + " sequences/s");
+  text += entry("model TFLOP/s", fixed(s.model_tflops_per_device, 3) + " a device (" +
+                                     s.flops_convention + "), with recomputation " +
+                                     fixed(s.hardware_tflops_per_device, 3));
+  if (s.peak_tflops > 0.0)
+    text += entry("utilisation", "MFU " + fixed(100.0 * s.mfu, 2) + " %, HFU " +
+                                     fixed(100.0 * s.hfu, 2) + " % of " + fixed(s.peak_tflops, 3) +
+                                     " TFLOP/s (" + s.peak_source + ")");
+  std::string others;
+  for (const auto& convention : s.flops_per_step)
+    if (convention.first != s.flops_convention)
+      others += (others.empty() ? "" : ", ") + convention.first + " " +
+                fixed(run.tflops(convention.first), 3);
+  text += entry("other conventions", others);
+  if (s.power_w) text += entry("power a device", fixed(*s.power_w, 1) + " W");
+  if (s.energy_j_per_token) text += entry("energy a token", fixed(*s.energy_j_per_token, 3) + " J");
+  if (!run.record().loss.empty())
+    text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 0, " +
+                              fixed(run.record().loss.back(), 4) + " at the last");
+  return text;
+}
+
+std::string memory(const Record& r) {
+  Table table{
+      "",
+      {{"", false}, {"class", false}, {"least", true}, {"largest", true}, {"of rank", true}},
+      {}};
+  for (const MemoryEntry& m : r.memory) {
+    if (m.bytes.empty()) continue;
+    const auto largest = std::max_element(m.bytes.begin(), m.bytes.end());
+    table.rows.push_back(
+        {"", m.name + (m.reduced ? " (sum over ranks)" : ""),
+         m.reduced ? "" : format_bytes(*std::min_element(m.bytes.begin(), m.bytes.end())),
+         format_bytes(*largest), m.reduced ? "" : std::to_string(largest - m.bytes.begin())});
+  }
+  return table.rows.empty() ? "" : heading("memory a rank") + format_plain(table);
+}
+
+std::string breakdown(const Record& r) {
+  const Breakdown slowest = slowest_rank(r);
+  if (slowest.regions.empty()) return "";
+  Table table{"", {{"", false}, {"region", false}, {"s a step", true}, {"share", true}}, {}};
+  for (const RegionTime& region : slowest.regions)
+    table.rows.push_back({"", region.name, fixed(region.time_s, 4, 3),
+                          r.summary.sec_per_it > 0.0
+                              ? fixed(100.0 * region.time_s / r.summary.sec_per_it, 1) + " %"
+                              : "-"});
+  return heading(slowest.rank >= 0 ? "time of the slowest rank, " + std::to_string(slowest.rank)
+                                   : std::string("time, maximum over ranks")) +
+         format_plain(table);
+}
+
+std::string communication(const Record& r) {
+  Table table{"",
+              {{"", false},
+               {"axis", false},
+               {"operation", false},
+               {"calls", true},
+               {"payload", true},
+               {"time (s)", true},
+               {"exposed (s)", true}},
+              {}};
+  for (const CommEntry& c : r.comm) {
+    const auto largest = [](const auto& values) {
+      return values.empty() ? 0.0
+                            : static_cast<double>(*std::max_element(values.begin(), values.end()));
+    };
+    table.rows.push_back({"", c.axis, c.op, format_count(static_cast<int64_t>(largest(c.count))),
+                          format_bytes(static_cast<int64_t>(largest(c.bytes))),
+                          fixed(largest(c.time_s), 3), fixed(largest(c.exposed_s), 3)});
+  }
+  if (table.rows.empty()) return "";
+  const bool summed = r.comm.front().reduced;
+  return heading(std::string("communication of the timed steps, ") +
+                 (summed ? "sum over ranks" : "largest over ranks")) +
+         format_plain(table);
+}
+
+std::string verification(const Record& r) {
+  Table table{
+      "", {{"", false}, {"check", false}, {"value", true}, {"threshold", true}, {"", false}}, {}};
+  for (const VerifyEntry& v : r.verify)
+    table.rows.push_back(
+        {"", v.name, scientific(v.value), scientific(v.threshold), v.passed ? "PASSED" : "FAILED"});
+  if (table.rows.empty()) return "";
+  std::string text = heading("verification") + format_plain(table);
+  std::string kernels;
+  for (const std::string& kernel : r.kernels_not_verified)
+    kernels += (kernels.empty() ? "" : ", ") + kernel;
+  return text + entry("kernels not covered", kernels);
+}
+
+}  // namespace
+
+std::string show_page(const std::string& path, const Record& record) {
+  const RunView run(record);
+  return heading("gptbench result") + about(path, record) + heading("run") + model(run) +
+         throughput(run) + memory(record) + breakdown(record) + communication(record) +
+         verification(record);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,40 @@
+#include "post/style.h"
+
+#include <algorithm>
+
+namespace gptbench {
+
+Table table_of(const std::string& caption, const std::vector<StyleColumn>& columns,
+               const Runs& runs) {
+  Table table{caption, {}, {}};
+  for (const StyleColumn& column : columns) table.columns.push_back({column.heading, column.right});
+  for (const RunView& run : runs) {
+    std::vector<std::string> row;
+    for (const StyleColumn& column : columns) row.push_back(column.cell(run));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(const RunView&)>& key) {
+  std::vector<std::string> keys;
+  std::vector<Runs> groups;
+  for (const RunView& run : runs) {
+    const auto known = std::find(keys.begin(), keys.end(), key(run));
+    if (known != keys.end()) {
+      groups[static_cast<size_t>(known - keys.begin())].push_back(run);
+      continue;
+    }
+    keys.push_back(key(run));
+    groups.push_back({run});
+  }
+  return groups;
+}
+
+std::string figure(const RunView& run, double value,
+                   const std::function<std::string(double)>& format) {
+  if (!run.counts()) return run.outcome();
+  return value > 0.0 ? format(value) : "-";
+}
+
+}  // namespace gptbench

@@ -1,0 +1,55 @@
+// Table styles: each is a list of columns (heading, cell) and a rule by which runs form tables.
+// Headings and their order are those of the published tables; doc/performance_definitions.md
+// derives every column.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "post/run_view.h"
+#include "post/table.h"
+
+namespace gptbench {
+
+using Runs = std::vector<RunView>;
+
+struct StyleColumn {
+  std::string heading;
+  std::function<std::string(const RunView&)> cell;
+  bool right = true;
+};
+
+struct Style {
+  const char* name;
+  const char* doc;  // one line, for --help
+  std::vector<Table> (*tables)(const Runs&);
+};
+
+std::vector<Table> fugaku_tables(const Runs& runs);
+std::vector<Table> mpt_tables(const Runs& runs);
+std::vector<Table> zero_tables(const Runs& runs);
+std::vector<Table> megatron_tables(const Runs& runs);
+std::vector<Table> scaling_tables(const Runs& runs);
+
+inline constexpr Style styles[] = {
+    {"fugaku", "nodes, decomposition, memory, time, TFLOPs, aggregate PetaFLOPs", fugaku_tables},
+    {"mpt", "20 columns with MFU, HFU and throughput by sequence, token and device", mpt_tables},
+    {"zero", "largest batch, time and memory of each device by ZeRO stage", zero_tables},
+    {"megatron", "a matrix of models over nodes * devices", megatron_tables},
+    {"scaling", "speed-up and efficiency over ranks", scaling_tables},
+};
+
+// One row a run.
+Table table_of(const std::string& caption, const std::vector<StyleColumn>& columns,
+               const Runs& runs);
+
+// Runs with equal keys, in the order in which the keys come up first.
+std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(const RunView&)>& key);
+
+// The figure of a run that counts, else its outcome: OOM, INVALID, TIMEOUT or FAILED. "-" where the
+// figure is 0, that is not known.
+std::string figure(const RunView& run, double value,
+                   const std::function<std::string(double)>& format);
+
+}  // namespace gptbench

@@ -1,0 +1,75 @@
+#include "post/cells.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+// "512", or "512 (2.2Hz)" where the clock is known: the published spelling.
+std::string nodes_cell(const RunView& run) {
+  const std::string nodes = std::to_string(run.summary().nodes);
+  const double clock = run.summary().clock_ghz;
+  return clock > 0.0 ? nodes + " (" + fixed(clock, 1) + "Hz)" : nodes;
+}
+
+// Memory is known for many runs that have no other figure.
+std::string memory_cell(const RunView& run) {
+  const double bytes = run.summary().peak_memory_bytes;
+  if (bytes > 0.0) return mebibytes(bytes);
+  return run.counts() ? "-" : run.outcome();
+}
+
+// TFLOP/s a process times nodes / 1024, one process a node, as published. A node of several
+// processes counts them all.
+double aggregate_petaflops(const RunView& run) {
+  return run.tflops("megatron") * static_cast<double>(run.summary().world_size) / 1024.0;
+}
+
+std::vector<StyleColumn> columns_of(bool full_checkpointing) {
+  // The published tables print two significant digits, with recomputation three, and not more than
+  // four decimals.
+  const int digits = full_checkpointing ? 3 : 2;
+  const auto count = [](int64_t value) { return std::to_string(value); };
+  return {
+      {"Nodes", nodes_cell},
+      {"Size", [](const RunView& run) { return model_size(run.summary().num_params); }},
+      {"DP", [=](const RunView& run) { return count(run.data_parallel()); }},
+      {"TP", [=](const RunView& run) { return count(run.tensor_parallel()); }},
+      {"PP", [=](const RunView& run) { return count(run.pipeline_parallel()); }},
+      {"MBS", [=](const RunView& run) { return count(run.micro_batch()); }},
+      {"GBS", [=](const RunView& run) { return count(run.global_batch()); }},
+      {"Mem", memory_cell},
+      {"Sec/it",
+       [](const RunView& run) {
+         return figure(run, run.summary().sec_per_it, [](double s) { return fixed(s, 1); });
+       }},
+      {full_checkpointing ? "TFLOPs*" : "TFLOPs",
+       [](const RunView& run) {
+         return figure(run, run.tflops("megatron"), [](double t) { return fixed(t, 2); });
+       }},
+      {"Est. Aggr. PetaFLOPs",
+       [=](const RunView& run) {
+         return figure(run, aggregate_petaflops(run),
+                       [=](double p) { return significant(p, digits, 4); });
+       }},
+      {"Notes", [](const RunView& run) { return run.notes(); }, false},
+  };
+}
+
+std::string setting(const RunView& run) {
+  return "Sequence length " + std::to_string(run.seq_length()) + ", activation checkpointing " +
+         run.checkpointing_cell();
+}
+
+}  // namespace
+
+std::vector<Table> fugaku_tables(const Runs& runs) {
+  std::vector<Table> tables;
+  for (const Runs& group : grouped(runs, setting)) {
+    const bool full = group.front().full_checkpointing();
+    const std::string star = full ? " (* recomputation counted)" : "";
+    tables.push_back(table_of(setting(group.front()) + star, columns_of(full), group));
+  }
+  return tables;
+}
+
+}  // namespace gptbench

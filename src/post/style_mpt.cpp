@@ -1,0 +1,96 @@
+#include "base/text.h"
+#include "post/cells.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+// Published names leave the family out: "7b".
+std::string model_cell(const RunView& run) {
+  const std::string preset = run.preset();
+  if (preset.empty()) return lower(model_size(run.summary().num_params));
+  return preset.compare(0, 4, "mpt-") == 0 ? preset.substr(4) : preset;
+}
+
+// PURE: parameters, gradients and reductions in the type of the GEMMs, without an fp32 copy.
+bool is_pure(const RunView& run) {
+  const std::string compute = run.text("precision", "compute", "fp32");
+  const std::string parameters = run.text("precision", "parameters", "auto");
+  const bool master = run.logical("precision", "master_weights", true);
+  return compute != "fp32" && compute != "fp64" && !master &&
+         (parameters == "auto" || parameters == compute) &&
+         run.text("precision", "reduce", "fp32") == compute;
+}
+
+std::string precision_cell(const RunView& run) {
+  const std::string compute = run.text("precision", "compute", "fp32");
+  const bool full_width = compute == "fp32" || compute == "fp64";
+  return full_width || is_pure(run) ? compute : "amp_" + compute;
+}
+
+// The names of PyTorch's fully sharded data parallelism; it has none for ZeRO 1.
+std::string sharding_cell(const RunView& run) {
+  static const char* const names[] = {"NO_SHARD", "ZeRO-1", "SHARD_GRAD_OP", "FULL_SHARD"};
+  const int64_t stage = run.zero_stage();
+  return stage >= 0 && stage <= 3 ? names[stage] : "-";
+}
+
+bool offloads_activations(const RunView& run) {
+  const std::vector<std::string> parts = split(run.text("parallel", "offload", "none"), ',');
+  for (const std::string& part : parts)
+    if (part == "activations") return true;
+  return false;
+}
+
+std::string percent(const RunView& run, bool hardware) {
+  return figure(run, run.utilisation("mpt", hardware), [](double p) { return fixed(p, 2); });
+}
+
+double tokens_per_device(const RunView& run) {
+  const int64_t ranks = run.summary().world_size;
+  return ranks > 0 ? run.summary().tokens_per_s / static_cast<double>(ranks) : 0.0;
+}
+
+}  // namespace
+
+std::vector<Table> mpt_tables(const Runs& runs) {
+  const auto count = [](int64_t value) { return std::to_string(value); };
+  const auto whole = [](double value) {
+    return value < 1.0 ? truncated(value) : fixed(value, 0, 1);
+  };
+  const std::vector<StyleColumn> columns = {
+      {"Model", model_cell, false},
+      {"SeqLen (T)", [=](const RunView& run) { return count(run.seq_length()); }},
+      {"# GPUs", [=](const RunView& run) { return count(run.summary().world_size); }},
+      {"GPU", [](const RunView& run) { return run.device_name(); }, false},
+      {"MFU", [](const RunView& run) { return percent(run, false); }},
+      {"HFU", [](const RunView& run) { return percent(run, true); }},
+      // In units of 1e14 FLOP/s a device, as published.
+      {"Model TFLOP",
+       [](const RunView& run) {
+         return figure(run, run.tflops("mpt") / 100.0, [](double t) { return fixed(t, 6); });
+       }},
+      {"MicroBatchSize", [=](const RunView& run) { return count(run.micro_batch()); }},
+      {"GradAccum", [=](const RunView& run) { return count(run.gradient_accumulation()); }},
+      {"GlobalBatchSize", [=](const RunView& run) { return count(run.global_batch()); }},
+      {"Throughput (S/s)",
+       [](const RunView& run) { return figure(run, run.summary().samples_per_s, truncated); }},
+      {"Throughput (T/s)",
+       [=](const RunView& run) { return figure(run, run.summary().tokens_per_s, whole); }},
+      {"Throughput (T/s/GPU)",
+       [=](const RunView& run) { return figure(run, tokens_per_device(run), whole); }},
+      {"GlobalBatchSize (T)",
+       [=](const RunView& run) { return count(run.global_batch() * run.seq_length()); }},
+      {"Precision", precision_cell, false},
+      {"MP Mode", [](const RunView& run) { return is_pure(run) ? "PURE" : "DEFAULT"; }, false},
+      {"Sharding Strategy", sharding_cell, false},
+      {"Activation Checkpointing", [](const RunView& run) { return run.checkpointing_cell(); },
+       false},
+      {"Activation CPUOffload",
+       [](const RunView& run) { return offloads_activations(run) ? "True" : "False"; }, false},
+      {"NumParams", [=](const RunView& run) { return count(run.summary().num_params); }},
+  };
+  return {table_of("Training throughput", columns, runs)};
+}
+
+}  // namespace gptbench

@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "post/cells.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+// Runs of one table differ in ranks and batch only.
+std::string setting(const RunView& run) {
+  return run.model_name() + ", sequence length " + std::to_string(run.seq_length()) + ", " +
+         run.text("precision", "compute", "fp32") + ", activation checkpointing " +
+         run.checkpointing_cell() + ", ZeRO " + std::to_string(run.zero_stage()) + ", on " +
+         run.device_name();
+}
+
+double ranks_of(const RunView& run) {
+  return static_cast<double>(run.summary().world_size);
+}
+
+// The fewest ranks with figures; null where no run has any.
+const RunView* base_of(const Runs& runs) {
+  const RunView* base = nullptr;
+  for (const RunView& run : runs)
+    if (run.counts() && run.summary().tokens_per_s > 0.0 && run.summary().world_size > 0 &&
+        (base == nullptr || run.summary().world_size < base->summary().world_size))
+      base = &run;
+  return base;
+}
+
+std::vector<StyleColumn> columns_for(const RunView* base) {
+  const auto count = [](int64_t value) { return std::to_string(value); };
+  const auto speedup = [=](const RunView& run) {
+    return base == nullptr ? 0.0 : run.summary().tokens_per_s / base->summary().tokens_per_s;
+  };
+  return {
+      {"Ranks", [=](const RunView& run) { return count(run.summary().world_size); }},
+      {"Nodes", [=](const RunView& run) { return count(run.summary().nodes); }},
+      {"DP", [=](const RunView& run) { return count(run.data_parallel()); }},
+      {"TP", [=](const RunView& run) { return count(run.tensor_parallel()); }},
+      {"PP", [=](const RunView& run) { return count(run.pipeline_parallel()); }},
+      {"CP", [=](const RunView& run) { return count(run.context_parallel()); }},
+      {"MBS", [=](const RunView& run) { return count(run.micro_batch()); }},
+      {"GBS", [=](const RunView& run) { return count(run.global_batch()); }},
+      {"Sec/it",
+       [](const RunView& run) {
+         return figure(run, run.summary().sec_per_it, [](double s) { return fixed(s, 2, 3); });
+       }},
+      {"Tokens/s",
+       [](const RunView& run) {
+         return figure(run, run.summary().tokens_per_s, [](double t) { return fixed(t, 0, 3); });
+       }},
+      {"Tokens/s/rank",
+       [](const RunView& run) {
+         return figure(run, run.summary().tokens_per_s / std::max(1.0, ranks_of(run)),
+                       [](double t) { return fixed(t, 0, 3); });
+       }},
+      {"Speed-up",
+       [=](const RunView& run) {
+         return figure(run, speedup(run), [](double s) { return fixed(s, 2); });
+       }},
+      {"Efficiency",
+       [=](const RunView& run) {
+         const double ratio = base == nullptr ? 1.0 : ranks_of(run) / ranks_of(*base);
+         return figure(run, 100.0 * speedup(run) / ratio,
+                       [](double e) { return fixed(e, 1) + " %"; });
+       }},
+      {"Notes", [](const RunView& run) { return run.notes(); }, false},
+  };
+}
+
+}  // namespace
+
+std::vector<Table> scaling_tables(const Runs& runs) {
+  std::vector<Table> tables;
+  for (Runs group : grouped(runs, setting)) {
+    std::stable_sort(group.begin(), group.end(), [](const RunView& a, const RunView& b) {
+      return a.summary().world_size < b.summary().world_size;
+    });
+    tables.push_back(table_of(setting(group.front()), columns_for(base_of(group)), group));
+  }
+  return tables;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,71 @@
+#include <algorithm>
+
+#include "post/cells.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t most_devices = 8;  // the published table is of one node of 8
+
+const MemoryEntry* peak_memory(const RunView& run) {
+  for (const MemoryEntry& entry : run.record().memory)
+    if (entry.name == "peak" && !entry.reduced) return &entry;
+  return nullptr;
+}
+
+// "30760MiB / 40537MiB"; the total where the record knows it.
+std::string memory_cell(const RunView& run, int64_t device) {
+  const MemoryEntry* peak = peak_memory(run);
+  if (peak == nullptr || device >= static_cast<int64_t>(peak->bytes.size())) return "-";
+  const double used = static_cast<double>(peak->bytes[static_cast<size_t>(device)]);
+  const double total = run.summary().device_memory_bytes;
+  return whole_mebibytes(used) + (total > 0.0 ? " / " + whole_mebibytes(total) : "");
+}
+
+std::string batch_cell(const RunView& run) {
+  const bool never_trained = run.outcome() == "OOM" && run.record().loss.empty();
+  return never_trained ? "Cannot even initialize model" : std::to_string(run.global_batch());
+}
+
+int64_t devices_shown(const Runs& runs) {
+  int64_t devices = 1;
+  for (const RunView& run : runs) devices = std::max(devices, run.summary().world_size);
+  return std::min(devices, most_devices);
+}
+
+}  // namespace
+
+std::vector<Table> zero_tables(const Runs& runs) {
+  const auto key = [](const char* name) {
+    return [=](const RunView& run) { return std::to_string(run.integer("model", name, 0)); };
+  };
+  const auto count = [](int64_t value) { return std::to_string(value); };
+  std::vector<StyleColumn> columns = {
+      {"Model", [](const RunView& run) { return run.model_name(); }, false},
+      {"num_layers", key("num_layers")},
+      {"hidden_size", key("hidden_size")},
+      {"num_heads", key("num_attention_heads")},
+      {"# gpus", [=](const RunView& run) { return count(run.summary().world_size); }},
+      {"data parallel", [=](const RunView& run) { return count(run.data_parallel()); }},
+      {"model parallel", [=](const RunView& run) { return count(run.tensor_parallel()); }},
+      {"ZeRO Stage", [=](const RunView& run) { return count(run.zero_stage()); }},
+      {"CPU Offload", [](const RunView& run) { return run.offloads() ? "Yes" : "No"; }, false},
+      {"Max Global BSZ", batch_cell},
+      {"time/it (ms)",
+       [](const RunView& run) {
+         return figure(run, 1e3 * run.summary().sec_per_it, [](double t) { return fixed(t, 1); });
+       }},
+      {"Throughput (samples/sec)",
+       [](const RunView& run) {
+         return figure(run, run.summary().samples_per_s, [](double s) { return fixed(s, 2, 3); });
+       }},
+  };
+  for (int64_t device = 0; device < devices_shown(runs); ++device)
+    columns.push_back({"GPU" + std::to_string(device) + " Memory Usage",
+                       [=](const RunView& run) { return memory_cell(run, device); }});
+  columns.push_back({"Notes", [](const RunView& run) { return run.notes(); }, false});
+  return {table_of("Largest batch by ZeRO stage", columns, runs)};
+}
+
+}  // namespace gptbench
