@@ -2,13 +2,6 @@
 # the same time), is killed after TIMEOUT seconds (a hung rank must not hang the suite) and tells
 # CTest how many processors it uses. Compiled tests know GPTBENCH_SOURCE_DIR, the top of the tree.
 
-set(GPTBENCH_TEST_ENVIRONMENT ${GPTBENCH_LAUNCH_ENVIRONMENT})
-if(GPTBENCH_SANITIZE)
-  # MPI libraries keep memory until the process ends.
-  list(APPEND GPTBENCH_TEST_ENVIRONMENT "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"
-    "UBSAN_OPTIONS=print_stacktrace=1")
-endif()
-
 function(gptbench_set_test_properties name processors timeout)
   set(folder ${CMAKE_BINARY_DIR}/test_work/${name})
   file(MAKE_DIRECTORY ${folder})
@@ -17,7 +10,16 @@ function(gptbench_set_test_properties name processors timeout)
   if(NOT timeout)
     set(timeout 300)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${GPTBENCH_TEST_ENVIRONMENT}"
+  set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT})
+  if(GPTBENCH_SANITIZE)
+    list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1)
+    # MPI libraries keep memory until the process ends, in modules that are gone by then.
+    get_test_property(${name} GPTBENCH_STARTS_MPI starts_mpi)
+    if(starts_mpi)
+      list(APPEND environment ASAN_OPTIONS=detect_leaks=0)
+    endif()
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
     WORKING_DIRECTORY ${folder} TIMEOUT ${timeout} PROCESSORS ${processors} SKIP_RETURN_CODE 77)
 endfunction()
 
@@ -56,6 +58,7 @@ function(gptbench_test name)
       set(test ${name}_n${ranks})
     endif()
     add_test(NAME ${test} COMMAND ${GPTBENCH_LAUNCH} ${ranks} $<TARGET_FILE:test_${name}> ${ARG_ARGUMENTS})
+    set_tests_properties(${test} PROPERTIES GPTBENCH_STARTS_MPI ON)
     gptbench_set_test_properties(${test} ${ranks} "${ARG_TIMEOUT}" ${ARG_LABELS} mpi)
   endforeach()
 endfunction()
@@ -88,6 +91,7 @@ function(gptbench_command_test name)
   endforeach()
   add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${programs} "GPTBENCH_LAUNCH=${launch}"
     GPTBENCH_SOURCE_DIR=${PROJECT_SOURCE_DIR} GPTBENCH_BINARY_DIR=${CMAKE_BINARY_DIR} ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES GPTBENCH_STARTS_MPI ON)
   gptbench_set_test_properties(${name} ${ARG_PROCESSORS} "${ARG_TIMEOUT}" ${ARG_LABELS})
 endfunction()
 
