@@ -39,9 +39,10 @@ test: deps-test  ## deps for tests, build everything, run every test
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(JOBS) $(CTEST_ARGS)
 
-bench: configure  ## build and run the benchmarks (kernels beside what the machine can do)
+bench: deps configure  ## kernels, then DECK, beside what the machine can do
 	@cmake --build $(BUILD) --parallel $(JOBS) --target programs benchmarks
 	@cmake --build $(BUILD) --target bench
+	@sh cmake/run.sh $(BUILD) $(DECK) $(RANKS)
 
 format:  ## format the sources in place
 	@sh cmake/format.sh
