@@ -77,7 +77,7 @@ def _sincos_turn(u):
 def normal(count, seed, stream, instance, std):
     """fill_normal from element 0: `count` float32 normal numbers of standard deviation `std`."""
     words = random_words(seed, stream, instance, 0, (count + 1) // 2 * 2)
-    uniform = ((words >> np.uint64(8)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-24)
+    uniform = ((words >> np.uint64(9)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-23)
     u = uniform.reshape(-1, 2)
     radius = np.float32(std) * np.sqrt(np.float32(-2) * _log(np.ascontiguousarray(u[:, 0])))
     sine, cosine = _sincos_turn(np.ascontiguousarray(u[:, 1]))

@@ -1,0 +1,115 @@
+"""What the oracle must know of a deck, from its text alone: sizes, tokens and initial weights. It
+reads plain decks only (one `key = value` a line, values that are numbers or quoted strings), which
+is how those of test/oracle/decks are written."""
+
+import os
+
+import numpy as np
+
+import philox
+
+# Defaults that the decks here rely on (src/deck/config.h).
+DEFAULTS = {
+    "run": {"seed": 1, "steps": 10},
+    "model": {"ffn_hidden_size": 0, "vocab_multiple": 1, "init_std": 0.02,
+              "layernorm_epsilon": 1e-5},
+    "batch": {"micro_batch_size": 1, "global_batch_size": 0},
+    "optimizer": {"lr": 6e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1,
+                  "clip": 1.0},
+    "data": {"source": "synthetic", "path": ""},
+}
+
+
+def _value(text):
+    text = text.strip().rstrip(",").strip()
+    if text[0] in "'\"":
+        return text[1:-1]
+    if text.lower() in (".true.", ".false."):
+        return text.lower() == ".true."
+    try:
+        return int(text)
+    except ValueError:
+        return float(text.lower().replace("d", "e"))
+
+
+class Deck:
+    """Groups as dictionaries (deck.model["hidden_size"]) and the sizes L, C, H, F, T, V."""
+
+    def __init__(self, path):
+        self.path = path
+        self.name = os.path.splitext(os.path.basename(path))[0]
+        groups = {group: dict(keys) for group, keys in DEFAULTS.items()}
+        group = None
+        with open(path) as file:
+            lines = file.readlines()
+        for line in lines:
+            line = line.split("!")[0].strip()
+            if line.startswith("&"):
+                group = groups.setdefault(line[1:].lower(), {})
+            elif "=" in line:
+                key, value = line.split("=", 1)
+                group[key.strip().lower()] = _value(value)
+        self.__dict__.update(groups)
+        model = self.model
+        self.L, self.C, self.H = (
+            model[k] for k in ("num_layers", "hidden_size", "num_attention_heads"))
+        self.F = model["ffn_hidden_size"] or 4 * self.C
+        self.T, self.V_valid = model["seq_length"], model["vocab_size"]
+        self.V = -(-self.V_valid // model["vocab_multiple"]) * model["vocab_multiple"]
+        self.B = self.batch["global_batch_size"]
+        self.directory = os.path.dirname(os.path.abspath(path))
+
+    def sequence(self, s):
+        """The T + 1 tokens of global sequence s (src/data)."""
+        if self.data["source"] == "synthetic":
+            return philox.synthetic_tokens(self.run["seed"], s * self.T, self.T + 1, self.V_valid)
+        stream = self._file_tokens()
+        begin = s % ((len(stream) - 1) // self.T) * self.T
+        return stream[begin:begin + self.T + 1]
+
+    def data_path(self):
+        """The data file; relative names lie beside the deck."""
+        return os.path.join(self.directory, self.data["path"])
+
+    def _file_tokens(self):
+        path = self.data_path()
+        if self.data["source"] == "text":
+            return np.fromfile(path, dtype=np.uint8).astype(np.int64)
+        if self.data["source"] == "tokens":
+            header = np.fromfile(path, dtype="<i4", count=256)
+            assert header[0] == 20240520 and header[1] == 1, path
+            return np.fromfile(path, dtype="<u2", offset=1024).astype(np.int64)
+        raise ValueError("the oracle does not read data.source = " + self.data["source"])
+
+    def tensor_table(self):
+        """[(name, shape, kind, std)] in canonical order (src/plan/model.cpp); kind is normal, ones
+        or zeros. The place in the list is the tensor's random instance."""
+        C, F, std = self.C, self.F, self.model["init_std"]
+        residual = std / np.sqrt(2.0 * self.L)
+        table = [("wte", (self.V, C), "normal", std), ("wpe", (self.T, C), "normal", std)]
+        for layer in range(self.L):
+            h = "h.%d." % layer
+            table += [
+                (h + "ln_1.weight", (C,), "ones", 0), (h + "ln_1.bias", (C,), "zeros", 0),
+                (h + "attn.qkv.weight", (3 * C, C), "normal", std),
+                (h + "attn.qkv.bias", (3 * C,), "zeros", 0),
+                (h + "attn.proj.weight", (C, C), "normal", residual),
+                (h + "attn.proj.bias", (C,), "zeros", 0),
+                (h + "ln_2.weight", (C,), "ones", 0), (h + "ln_2.bias", (C,), "zeros", 0),
+                (h + "mlp.fc.weight", (F, C), "normal", std), (h + "mlp.fc.bias", (F,), "zeros", 0),
+                (h + "mlp.proj.weight", (C, F), "normal", residual),
+                (h + "mlp.proj.bias", (C,), "zeros", 0),
+            ]
+        return table + [("ln_f.weight", (C,), "ones", 0), ("ln_f.bias", (C,), "zeros", 0)]
+
+    def initial_weights(self):
+        """{name: float32 array}: the bits that the engine starts from."""
+        weights = {}
+        for instance, (name, shape, kind, std) in enumerate(self.tensor_table()):
+            count = int(np.prod(shape))
+            if kind == "normal":
+                values = philox.normal(count, self.run["seed"], philox.STREAM_WEIGHTS, instance, std)
+            else:
+                values = np.full(count, 1 if kind == "ones" else 0, dtype=np.float32)
+            weights[name] = values.reshape(shape)
+        return weights
