@@ -128,6 +128,7 @@ bool at_key(Cursor in) {
   if (!is_letter(in.peek())) return false;
   in.read_name();
   if (in.peek() == '(' || in.peek() == '%') return true;
+  if (in.peek() == '!') return false;
   in.skip_blanks();
   return in.peek() == '=';
 }
@@ -217,7 +218,8 @@ void skip_spaces(Cursor& in) {
   while (in.peek() == ' ' || in.peek() == '\t') in.next();
 }
 
-// "(i)", "(i:j)", "(i:j:k)" with either bound left out; the cursor stands on '('.
+// "(i)", "(i:j)", "(i:j:k)" with either bound left out; the cursor stands on '('. Blanks may stand
+// around a single index only, as gfortran has it.
 Subscript read_subscript(Cursor& in) {
   Subscript subscript;
   subscript.place = in.place();
@@ -225,20 +227,20 @@ Subscript read_subscript(Cursor& in) {
   in.next();
   skip_spaces(in);
   if (in.peek() != ':') subscript.first = subscript.last = read_index(in);
-  skip_spaces(in);
   if (in.peek() == ':') {
     subscript.form = Subscript::Form::section;
     subscript.last = -1;
     in.next();
-    skip_spaces(in);
-    if (in.peek() != ':' && in.peek() != ')') subscript.last = read_index(in);
-    skip_spaces(in);
+    if (in.peek() != ')') subscript.last = read_index(in);
     if (in.peek() == ':') {
       in.next();
-      skip_spaces(in);
       subscript.stride = read_index(in);
-      skip_spaces(in);
     }
+  } else {
+    skip_spaces(in);
+  }
+  if (subscript.last != -1 && subscript.last < subscript.first) {
+    in.fail(subscript.place, "the section holds no element");
   }
   if (in.peek() == ',') in.fail(in.place(), "arrays of a deck have one subscript");
   if (in.peek() != ')') {
@@ -327,6 +329,7 @@ std::vector<Group> parse_namelist(const Source& source, std::string_view text) {
     const int sign = in.next();
     group.name = in.read_name();
     if (group.name.empty() && sign == '$') continue;  // a price in free text, not a group
+    if (group.name == "end") continue;                // of a group that '/' has ended
     if (group.name.empty() || !is_letter(group.name[0])) {
       in.fail(group.place, "expected the name of a group directly after '&', as in &run");
     }

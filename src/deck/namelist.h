@@ -4,7 +4,8 @@
 //
 //   text outside groups is ignored, as is everything from '!' to the end of its line
 //   &name [item ...] /                  '&end' ends a group as well, '$' serves for '&'
-//   item:   key = value-list,  key(i) = ...,  key(i:j) = ...,  key(i:j:k) = ...
+//   item:   key = value-list,  key(i) = ...,  key(i:j) = ...,  key(i:j:k) = ...,  i or j may be
+//           left out before and after the ':'
 //   value:  'string' | "string" | word | nothing (null), each with an optional repeat count "3*"
 //   values are separated by blanks, line ends, comments and at most one ',' or ';'; two of these
 //   with nothing between enclose a null value, which leaves what was there

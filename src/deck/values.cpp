@@ -106,8 +106,7 @@ bool to_logical(const Source& source, const Token& token, const std::string& exp
 }
 
 std::string to_string(const Source& source, const Token& token, const std::string& expected) {
-  const bool is_word = token.kind == Token::Kind::word;
-  if (is_word && !is_digit(token.text[0])) {
+  if (token.kind != Token::Kind::string) {
     fail_type(source, token, ("a string: write " + format_string(token.text)).c_str(), expected);
   }
   return token.text.substr(0, token.text.find_last_not_of(' ') + 1);

@@ -19,8 +19,7 @@ int64_t to_integer(const Source& source, const Token& token, const std::string& 
 double to_real(const Source& source, const Token& token, const std::string& expected);
 // .true., .false., T, F: as in Fortran an optional '.', then t or f in either case, then anything.
 bool to_logical(const Source& source, const Token& token, const std::string& expected);
-// A quoted string, or a word that begins with a digit (gfortran reads it as a string). Trailing
-// blanks do not count, as in Fortran.
+// A quoted string: the standard has no other in a namelist. Trailing blanks do not count.
 std::string to_string(const Source& source, const Token& token, const std::string& expected);
 
 // An element of an array (1-based; a scalar has the element 1) and the token that it is given.
