@@ -45,6 +45,7 @@ struct ParallelConfig {
   int64_t context_parallel = 1;
   bool sequence_parallel = false;
   int64_t zero_stage = 0;
+  int64_t zero_group = 0;  // ranks that a ZeRO partition is spread over; 0: all of data x context
   std::string pipeline_schedule = "1f1b";  // gpipe, 1f1b, interleaved, zero_bubble
   int64_t virtual_stages = 1;
   std::string offload =

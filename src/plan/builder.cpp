@@ -7,8 +7,8 @@
 
 namespace gptbench {
 
-int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime,
-                            DType dtype, int64_t elements, int64_t slots) {
+int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime, DType dtype,
+                            int64_t elements, int64_t slots) {
   Buffer buffer;
   buffer.name = std::string(name_of(memory_class)) + "::" + std::move(name);
   buffer.memory_class = memory_class;
@@ -20,35 +20,23 @@ int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
-int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DType dtype,
-                                int64_t columns, int64_t slots) {
+int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DType dtype, int64_t columns,
+                                int64_t row_div, int64_t slots) {
   return add_buffer(name, MemoryClass::activations, lifetime, dtype,
-                    checked_product(plan_.micro_batch_rows, columns, name.c_str()), slots);
+                    checked_product(plan_.micro_batch_rows / row_div, columns, name.c_str()), slots);
 }
 
-void PlanBuilder::begin_program(ProgramKind kind) {
+void PlanBuilder::begin_program(ProgramKind kind, int32_t chunk) {
   const int32_t at = static_cast<int32_t>(plan_.ops.size());
-  plan_.programs.push_back({kind, at, at});
+  plan_.programs.push_back({kind, chunk, at, at});
 }
 
-void PlanBuilder::end_program() {
-  plan_.programs.back().last = static_cast<int32_t>(plan_.ops.size());
-}
+void PlanBuilder::end_program() { plan_.programs.back().last = static_cast<int32_t>(plan_.ops.size()); }
 
 int PlanBuilder::emit(Op op) {
-  if (op.region == Region::data) op.region = info_of(op.kind).region;
+  if (op.region == Region::automatic) op.region = info_of(op.kind).region;
   plan_.ops.push_back(std::move(op));
   return static_cast<int>(plan_.ops.size()) - 1;
-}
-
-Operand PlanBuilder::weight(int index) const {
-  if (index < 0) return {};
-  return {plan_.representation(Role::working).buffer, plan_.space.placements[index].begin};
-}
-
-Operand PlanBuilder::gradient(int index) const {
-  if (index < 0) return {};
-  return {plan_.representation(Role::gradient).buffer, plan_.space.placements[index].begin};
 }
 
 int PlanBuilder::tensor(const std::string& name) const {
@@ -58,13 +46,16 @@ int PlanBuilder::tensor(const std::string& name) const {
   return -1;
 }
 
-Op row_op(OpKind kind, int32_t layer, std::vector<Operand> reads, std::vector<Operand> writes) {
+Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads, std::vector<Operand> writes,
+          int64_t row_div) {
   Op op;
   op.kind = kind;
-  op.layer = layer;
+  op.layer = static_cast<int32_t>(layer);
+  op.N = columns;
   op.reads = std::move(reads);
   op.writes = std::move(writes);
   op.row_count = std::numeric_limits<int64_t>::max();
+  op.row_div = row_div;
   return op;
 }
 
@@ -74,6 +65,24 @@ Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vecto
   op.elements = elements;
   op.reads = std::move(reads);
   op.writes = std::move(writes);
+  return op;
+}
+
+Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes, Operand read,
+                Operand write) {
+  Op op = flat_op(kind, elements, {read}, {write});
+  op.queue = queue;
+  op.axis = axis;
+  op.bytes = elements * element_bytes;
+  return op;
+}
+
+Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns, int64_t element_bytes,
+               Operand read, Operand write, int64_t row_div) {
+  Op op = row_op(kind, layer, columns, {read}, {write}, row_div);
+  op.queue = queue;
+  op.axis = axis;
+  op.bytes_a_row = columns * element_bytes;
   return op;
 }
 

@@ -19,19 +19,19 @@ class PlanBuilder {
 
   int add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime, DType dtype,
                  int64_t elements, int64_t slots = 1);
-  // An activation of the micro-batch in hand: `columns` elements for each of its B T rows.
+  // An activation of the micro-batch in hand: `columns` elements for each of its rows / row_div.
   int add_activation(const std::string& name, Lifetime lifetime, DType dtype, int64_t columns,
-                     int64_t slots = 1);
+                     int64_t row_div = 1, int64_t slots = 1);
 
-  void begin_program(ProgramKind kind);
+  void begin_program(ProgramKind kind, int32_t chunk = 0);
   void end_program();
-  // Appends to the program in hand; returns the operation's index. Sets its usual region.
+  // Appends to the program in hand; returns the operation's index.
   int emit(Op op);
 
-  // The working copy and the gradient of tensor `index`; absent where index < 0.
-  Operand weight(int index) const;
-  Operand gradient(int index) const;
-  // Index of a tensor by name.
+  // Adds a representation to the plan.
+  void add(const Representation& copy) { plan_.representations.push_back(copy); }
+
+  // Index of a tensor by name; of all tensors of the model.
   int tensor(const std::string& name) const;
 
  private:
@@ -39,9 +39,16 @@ class PlanBuilder {
   DType activation_, accumulation_;
 };
 
-// An operation over all rows of the micro-batch.
-Op row_op(OpKind kind, int32_t layer, std::vector<Operand> reads, std::vector<Operand> writes);
+// An operation over all rows of the micro-batch, `columns` elements each.
+Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads, std::vector<Operand> writes,
+          int64_t row_div = 1);
 // An operation over a fixed number of elements.
 Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vector<Operand> writes);
+// A message of a fixed number of elements of `element_bytes`; its payload is `elements`.
+Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes, Operand read,
+                Operand write);
+// A message about all rows (the full number, whatever part a rank holds) of `columns` elements.
+Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns, int64_t element_bytes,
+               Operand read, Operand write, int64_t row_div = 1);
 
 }  // namespace gptbench

@@ -7,11 +7,18 @@
 
 namespace gptbench {
 
-// Axes in rank order, fastest first. `zero` is data x context, over which ZeRO partitions; `world`
-// is all ranks.
-enum class Axis { tensor, context, pipeline, data, zero, world };
+// The four axes of the grid in rank order, fastest first, and groups made of them:
+//   zero       data x context, the ranks that hold the same part of the model; gradients are summed
+//              over it and ZeRO partitions over it
+//   shard      consecutive ranks of `zero` that one partition is spread over (all of it, unless
+//              parallel.zero_group says less)
+//   replica    ranks of `zero` with the same place in their partition
+//   model      tensor x pipeline, the ranks that hold one replica of the model
+//   embedding  first and last pipeline stage, which share the token embedding
+//   world      all ranks
+enum class Axis { tensor, context, pipeline, data, zero, shard, replica, model, embedding, world };
 const char* name_of(Axis axis);
-constexpr int num_axes = 6;
+constexpr int num_axes = 10;
 
 // Coordinates of one rank, each in [0, size of its axis).
 struct Coordinates {
@@ -27,11 +34,15 @@ struct Coordinates {
 // 7}, its data group {1, 5}.
 struct Grid {
   int64_t tensor = 1, context = 1, pipeline = 1, data = 1;
+  int64_t zero_group = 0;  // ranks that one ZeRO partition is spread over; 0: all of `zero`
 
   int64_t size() const { return tensor * context * pipeline * data; }
   Coordinates coordinates_of(int64_t rank) const;
   int64_t rank_of(const Coordinates& at) const;
   int64_t size_of(Axis axis) const;
+  int64_t shard_size() const { return zero_group > 0 ? zero_group : data * context; }
+  // Place of `rank` in its group.
+  int64_t place_of(int64_t rank, Axis axis) const;
   // Global ranks of the group of `rank` along `axis`, in order of the coordinate(s).
   std::vector<int64_t> group_of(int64_t rank, Axis axis) const;
 };

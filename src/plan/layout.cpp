@@ -9,31 +9,30 @@
 namespace gptbench {
 namespace {
 
-// Records for each buffer of lifetime `program` the range of operations that use it, and checks
-// that no other program touches it.
+// Records for each buffer of lifetime `program` the ranges of operations that use it. A message on the
+// way keeps its buffers until the operation that waits for it, which touches them.
 void find_uses(std::vector<Buffer>& buffers, const std::vector<Program>& programs,
                const std::vector<Op>& ops) {
-  std::vector<int> program_of(buffers.size(), -1);
-  for (int p = 0; p < static_cast<int>(programs.size()); ++p) {
-    for (int32_t i = programs[p].first; i < programs[p].last; ++i) {
+  for (const Program& program : programs) {
+    for (int32_t i = program.first; i < program.last; ++i) {
       const auto use = [&](const Operand& operand) {
         if (operand.buffer < 0) return;
-        Buffer& buffer = buffers[operand.buffer];
+        Buffer& buffer = buffers[static_cast<size_t>(operand.buffer)];
         if (buffer.lifetime != Lifetime::program) return;
-        GPTBENCH_CHECK(program_of[operand.buffer] < 0 || program_of[operand.buffer] == p,
-                       buffer.name + " is used by two programs");
-        program_of[operand.buffer] = p;
-        if (buffer.first_op < 0) buffer.first_op = i;
-        buffer.last_op = i;
+        if (buffer.uses.empty() || buffer.uses.back().first_op < program.first) buffer.uses.push_back({i, i});
+        buffer.uses.back().last_op = i;
       };
-      for (const Operand& operand : ops[i].reads) use(operand);
-      for (const Operand& operand : ops[i].writes) use(operand);
+      for (const Operand& operand : ops[static_cast<size_t>(i)].reads) use(operand);
+      for (const Operand& operand : ops[static_cast<size_t>(i)].writes) use(operand);
     }
   }
 }
 
 bool overlap_in_time(const Buffer& a, const Buffer& b) {
-  return a.first_op <= b.last_op && b.first_op <= a.last_op;
+  for (const Buffer::Use& x : a.uses)
+    for (const Buffer::Use& y : b.uses)
+      if (x.first_op <= y.last_op && y.first_op <= x.last_op) return true;
+  return false;
 }
 
 }  // namespace
@@ -55,7 +54,7 @@ ClassBytes assign_offsets(std::vector<Buffer>& buffers, const std::vector<Progra
         round_up(checked_product(buffer.elements, size_of(buffer.dtype), buffer.name.c_str()),
                  buffer_alignment);
     if (buffer.lifetime == Lifetime::program) {
-      if (buffer.first_op >= 0) temporaries.push_back(i);
+      if (!buffer.uses.empty()) temporaries.push_back(i);
       continue;
     }
     int64_t& end = bytes[static_cast<int>(buffer.memory_class)];

@@ -26,7 +26,8 @@ const char* name_of(MemoryClass memory_class);
 enum class Lifetime : uint8_t {
   run,          // from set-up to the end
   micro_batch,  // from forward to backward of a micro-batch; one slot a micro-batch in flight
-  program,      // within one program: shares memory with others whose operations do not overlap
+  program,      // within a program (or each of several): shares memory with others that are not in
+                // use at the same time
 };
 
 struct Buffer {
@@ -40,7 +41,11 @@ struct Buffer {
   // Set by assign_offsets:
   int64_t offset = 0;                   // bytes from the start of the class
   int64_t slot_bytes = 0;               // distance of slots
-  int32_t first_op = -1, last_op = -1;  // of Plan::ops that use it; lifetime `program` only
+  // First and last operation of each program that uses it; lifetime `program` only.
+  struct Use {
+    int32_t first_op = -1, last_op = -1;
+  };
+  std::vector<Use> uses;
   int64_t bytes() const { return slot_bytes * slots; }
 };
 

@@ -4,15 +4,16 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "plan/operation.h"
 
 namespace gptbench {
 
-// Non-blocking collectives of MPI libraries take temporary memory of the size of the message;
-// pieces bound it, and keep counts below 2^31 elements.
+// Non-blocking all-reduces of MPI libraries take temporary memory of the size of the message; pieces
+// bound it. Other operations are one message each.
 constexpr int64_t max_message_bytes = 16 * MiB;
 
-constexpr int64_t messages_of(int64_t bytes) {
-  return ceil_div(bytes, max_message_bytes);
+constexpr int64_t messages_of(OpKind kind, int64_t bytes) {
+  return kind == OpKind::all_reduce ? ceil_div(bytes, max_message_bytes) : 1;
 }
 
 }  // namespace gptbench

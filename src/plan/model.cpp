@@ -1,6 +1,7 @@
 #include "plan/model.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "base/units.h"
 
@@ -8,7 +9,7 @@ namespace gptbench {
 namespace {
 
 LogicalTensor matrix(std::string name, int64_t layer, int64_t rows, int64_t cols, double std,
-                     int tp_axis, int tp_blocks = 1) {
+                     int tp_axis, std::vector<int64_t> tp_blocks = {}) {
   LogicalTensor tensor;
   tensor.name = std::move(name);
   tensor.rows = rows;
@@ -18,12 +19,12 @@ LogicalTensor matrix(std::string name, int64_t layer, int64_t rows, int64_t cols
   tensor.init = Init::normal;
   tensor.init_std = std;
   tensor.tp_axis = tp_axis;
-  tensor.tp_blocks = tp_blocks;
+  tensor.tp_blocks = std::move(tp_blocks);
   return tensor;
 }
 
 LogicalTensor vector_of(std::string name, int64_t layer, int64_t size, Init init, int tp_axis = -1,
-                        int tp_blocks = 1) {
+                        std::vector<int64_t> tp_blocks = {}) {
   LogicalTensor tensor;
   tensor.name = std::move(name);
   tensor.rows = size;
@@ -31,13 +32,13 @@ LogicalTensor vector_of(std::string name, int64_t layer, int64_t size, Init init
   tensor.layer = layer;
   tensor.init = init;
   tensor.tp_axis = tp_axis;
-  tensor.tp_blocks = tp_blocks;
+  tensor.tp_blocks = std::move(tp_blocks);
   return tensor;
 }
 
 }  // namespace
 
-ModelShape model_shape(const ModelConfig& model) {
+ModelShape model_shape(const ModelConfig& model, int64_t tensor_parallel) {
   ModelShape shape;
   shape.L = model.num_layers;
   shape.C = model.hidden_size;
@@ -47,12 +48,21 @@ ModelShape model_shape(const ModelConfig& model) {
   shape.F = model.ffn_hidden_size > 0 ? model.ffn_hidden_size : 4 * shape.C;
   shape.T = model.seq_length;
   shape.V_valid = model.vocab_size;
-  shape.V = round_up(model.vocab_size, model.vocab_multiple);
+  shape.V = round_up(model.vocab_size, std::lcm(model.vocab_multiple, tensor_parallel));
   return shape;
 }
 
-std::vector<LogicalTensor> tensor_table(const ModelConfig& model) {
-  const ModelShape s = model_shape(model);
+ModelShape local_shape(ModelShape shape, int64_t tensor_parallel) {
+  shape.H /= tensor_parallel;
+  shape.H_kv /= tensor_parallel;
+  shape.F /= tensor_parallel;
+  shape.V /= tensor_parallel;
+  return shape;
+}
+
+std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor_parallel) {
+  const ModelShape s = model_shape(model, tensor_parallel);
+  const std::vector<int64_t> qkv_blocks = {s.H * s.D, s.H_kv * s.D, s.H_kv * s.D};
   const double std = model.init_std;
   const double residual_std = std / std::sqrt(2.0 * static_cast<double>(s.L));
 
@@ -63,8 +73,8 @@ std::vector<LogicalTensor> tensor_table(const ModelConfig& model) {
     const std::string h = "h." + std::to_string(l) + ".";
     table.push_back(vector_of(h + "ln_1.weight", l, s.C, Init::ones));
     table.push_back(vector_of(h + "ln_1.bias", l, s.C, Init::zeros));
-    table.push_back(matrix(h + "attn.qkv.weight", l, s.qkv(), s.C, std, 0, 3));
-    table.push_back(vector_of(h + "attn.qkv.bias", l, s.qkv(), Init::zeros, 0, 3));
+    table.push_back(matrix(h + "attn.qkv.weight", l, s.qkv(), s.C, std, 0, qkv_blocks));
+    table.push_back(vector_of(h + "attn.qkv.bias", l, s.qkv(), Init::zeros, 0, qkv_blocks));
     table.push_back(matrix(h + "attn.proj.weight", l, s.C, s.C, residual_std, 1));
     table.push_back(vector_of(h + "attn.proj.bias", l, s.C, Init::zeros));
     table.push_back(vector_of(h + "ln_2.weight", l, s.C, Init::ones));

@@ -21,10 +21,14 @@ struct ModelShape {
   int64_t F = 0;        // feed-forward size
   int64_t T = 0;        // positions of a sequence
   int64_t V_valid = 0;  // tokens of the vocabulary
-  int64_t V = 0;        // rows of the embedding, V_valid rounded up to vocab_multiple
+  int64_t V = 0;        // rows of the embedding: V_valid rounded up to what pads it
   int64_t qkv() const { return (H + 2 * H_kv) * D; }
 };
-ModelShape model_shape(const ModelConfig& model);
+// Global sizes. The embedding is padded to a multiple of vocab_multiple and of `tensor_parallel`, over
+// which its rows are split; padding rows never win probability.
+ModelShape model_shape(const ModelConfig& model, int64_t tensor_parallel = 1);
+// The share of one tensor-parallel rank: H, H_kv, F and V divided.
+ModelShape local_shape(ModelShape shape, int64_t tensor_parallel);
 
 enum class Init { zeros, ones, normal };
 
@@ -37,10 +41,10 @@ struct LogicalTensor {
   bool decay = false;  // weight decay applies: matrices and embeddings
   Init init = Init::zeros;
   double init_std = 0.0;
-  // Dimension split over tensor-parallel ranks: -1 none (replicated), 0 rows, 1 columns;
-  // `tp_blocks` equal blocks of it are split each (3 for q, k and v stacked in one matrix).
+  // Dimension split over tensor-parallel ranks: -1 none (replicated), 0 rows, 1 columns. Rows may
+  // consist of blocks that are split each: q, k and v stacked in one matrix.
   int tp_axis = -1;
-  int tp_blocks = 1;
+  std::vector<int64_t> tp_blocks;  // rows of the blocks; empty: one
 
   int64_t size() const { return rows * cols; }
 };
@@ -48,7 +52,7 @@ struct LogicalTensor {
 // Tensors of the model in canonical order (embedding, layer by layer, final): the index in this
 // table is the tensor's random instance (base/random.h), so the weights depend on the seed alone.
 // Residual projections start with init_std / sqrt(2 L) (Radford et al. 2019, section 2.3).
-std::vector<LogicalTensor> tensor_table(const ModelConfig& model);
+std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor_parallel = 1);
 
 // Parameters of a table, padding rows of the vocabulary included.
 int64_t count_params(const std::vector<LogicalTensor>& tensors);

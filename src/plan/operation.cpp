@@ -3,14 +3,17 @@
 namespace gptbench {
 namespace {
 
-// Region is the usual one; the head's linear layer is booked under head_loss by the program.
+// Region is the usual one; the head's linear layer is booked under head_loss by its program.
 constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::load_tokens, "load_tokens", Region::data},
     {OpKind::load_control, "load_control", Region::data},
     {OpKind::fill_zero, "fill_zero", Region::optimizer},
+    {OpKind::join, "join", Region::communication},
+    {OpKind::copy, "copy", Region::activation},
     {OpKind::linear_forward, "linear_forward", Region::linear},
     {OpKind::linear_backward_input, "linear_backward_input", Region::linear},
     {OpKind::linear_backward_weight, "linear_backward_weight", Region::linear},
+    {OpKind::bias_backward, "bias_backward", Region::linear},
     {OpKind::layernorm_forward, "layernorm_forward", Region::layernorm},
     {OpKind::layernorm_backward, "layernorm_backward", Region::layernorm},
     {OpKind::attention_forward, "attention_forward", Region::attention},
@@ -22,12 +25,19 @@ constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::embedding_forward, "embedding_forward", Region::embedding},
     {OpKind::embedding_backward, "embedding_backward", Region::embedding},
     {OpKind::cross_entropy_statistics, "cross_entropy_statistics", Region::head_loss},
+    {OpKind::cross_entropy_combine, "cross_entropy_combine", Region::head_loss},
     {OpKind::cross_entropy_finish, "cross_entropy_finish", Region::head_loss},
+    {OpKind::accumulate, "accumulate", Region::optimizer},
     {OpKind::squared_norm, "squared_norm", Region::optimizer},
+    {OpKind::sum_scalars, "sum_scalars", Region::optimizer},
     {OpKind::clip_factor, "clip_factor", Region::optimizer},
     {OpKind::adamw, "adamw", Region::optimizer},
     {OpKind::cast, "cast", Region::optimizer},
     {OpKind::all_reduce, "all_reduce", Region::communication},
+    {OpKind::reduce_scatter, "reduce_scatter", Region::communication},
+    {OpKind::all_gather, "all_gather", Region::communication},
+    {OpKind::send, "send", Region::communication},
+    {OpKind::receive, "receive", Region::communication},
 };
 
 }  // namespace
@@ -37,21 +47,20 @@ const OpInfo& info_of(OpKind kind) {
 }
 
 const char* name_of(Region region) {
-  static const char* const names[num_regions] = {"data",      "embedding", "layernorm",
-                                                 "linear",    "attention", "activation",
-                                                 "head_loss", "optimizer", "communication"};
+  static const char* const names[num_regions] = {"automatic", "data",       "embedding", "layernorm", "linear",
+                                                 "attention", "activation", "head_loss", "optimizer", "communication"};
   return names[static_cast<int>(region)];
 }
 
 const char* name_of(QueueId queue) {
-  static const char* const names[num_queues] = {"compute",  "tensor", "context",
-                                                "pipeline", "data",   "copy"};
+  static const char* const names[num_queues] = {"compute",         "tensor",        "context",          "data", "send_forward",
+                                                "receive_forward", "send_backward", "receive_backward", "copy"};
   return names[static_cast<int>(queue)];
 }
 
 const char* name_of(ProgramKind kind) {
-  static const char* const names[] = {"begin_step", "forward", "backward", "backward_last",
-                                      "end_step"};
+  static const char* const names[] = {"begin_step", "receive_forward", "receive_backward", "forward", "backward",
+                                      "backward_last", "weight", "weight_last", "end_step"};
   return names[static_cast<int>(kind)];
 }
 

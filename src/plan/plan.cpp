@@ -4,9 +4,12 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "plan/chunk_programs.h"
 #include "plan/cost.h"
 #include "plan/messages.h"
-#include "plan/programs.h"
+#include "plan/parameter_store.h"
+#include "plan/schedule.h"
+#include "plan/waits.h"
 #include "plan/workspace.h"
 
 namespace gptbench {
@@ -21,188 +24,140 @@ DType accumulation_dtype(const Config& config) {
   return config.precision.compute == "fp64" ? DType::f64 : DType::f32;
 }
 
-// The copies of the parameters: where working and master type agree, one buffer serves as both.
-void add_representations(Plan& plan, PlanBuilder& builder) {
-  const int64_t n = plan.space.elements;
-  const auto add = [&](Role role, const char* name, MemoryClass memory_class, DType dtype) {
-    const int buffer = builder.add_buffer(name, memory_class, Lifetime::run, dtype, n);
-    plan.representations.push_back({role, dtype, Residency::device, buffer, 0, n});
-  };
-  add(Role::working, "working", MemoryClass::parameters, builder.A());
-  add(Role::gradient, "gradient", MemoryClass::gradients, builder.S());
-  if (builder.A() == builder.S()) {
-    Representation master = plan.representation(Role::working);
-    master.role = Role::master;
-    plan.representations.push_back(master);
-  } else {
-    add(Role::master, "master", MemoryClass::optimizer_state, builder.S());
-  }
-  add(Role::moment1, "moment1", MemoryClass::optimizer_state, builder.S());
-  add(Role::moment2, "moment2", MemoryClass::optimizer_state, builder.S());
+std::vector<LocalTensor> shards_of(const Plan& plan, int64_t layer, const std::string& only = "") {
+  std::vector<LocalTensor> members;
+  for (size_t i = 0; i < plan.tensors.size(); ++i)
+    if (plan.tensors[i].layer == layer && (only.empty() || plan.tensors[i].name == only))
+      members.push_back(shard_of(plan.tensors, static_cast<int>(i), plan.grid.tensor, plan.at.tensor));
+  return members;
 }
 
-void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options) {
-  plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1);
-  plan.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1);
+// Flat space of this rank's virtual stages.
+void pack_parameters(Plan& plan) {
+  const bool partitioned = plan.config.parallel.zero_stage > 0 || plan.config.run.deterministic;
+  plan.space.num_shards = partitioned ? plan.grid.shard_size() : 1;
+  const auto add = [&](UnitKind kind, int64_t layer, const std::vector<LocalTensor>& members) {
+    add_unit(plan.space, kind, layer, members, plan.tensors);
+  };
+  if (plan.chunks.front().has_embedding) {
+    add(UnitKind::token_embedding, -1, shards_of(plan, -1, "wte"));
+    add(UnitKind::position_embedding, -1, shards_of(plan, -1, "wpe"));
+  }
+  for (const Chunk& chunk : plan.chunks)
+    for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) add(UnitKind::layer, l, shards_of(plan, l));
+  if (!plan.chunks.back().has_head) return;
+  add(UnitKind::final_norm, plan.shape.L, shards_of(plan, plan.shape.L));
+  if (plan.chunks.front().has_embedding) return;
+  std::vector<LocalTensor> tied = shards_of(plan, -1, "wte");
+  for (LocalTensor& copy : tied) copy.counted = false;
+  add(UnitKind::token_embedding, -1, tied);
+}
+
+void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options, int64_t slots) {
+  plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+  plan.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+  const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
   plan.scalars =
-      builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64, num_scalars);
+      builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64, num_scalars + norms);
   // The reference kernels are plain loops and need no scratch memory.
   if (plan.config.run.device == "ref") return;
-  const int64_t attention =
-      options.threads_per_rank *
-      attention_workspace_bytes_a_thread(plan.shape.T, plan.shape.D, size_of(builder.S()));
+  const int64_t attention = options.threads_per_rank *
+                            attention_workspace_bytes_a_thread(plan.shape.T, plan.shape.D, size_of(builder.S()));
   plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
                                     std::max(gemm_workspace_bytes, attention));
 }
 
-void emit_begin_step(const Plan& plan, PlanBuilder& builder) {
-  builder.begin_program(ProgramKind::begin_step);
-  const int gradient = plan.representation(Role::gradient).buffer;
-  builder.emit(flat_op(OpKind::fill_zero, plan.space.elements, {}, {{gradient}}));
-  builder.emit(flat_op(OpKind::fill_zero, num_scalars, {}, {{plan.scalars}}));
-  builder.emit(flat_op(OpKind::load_control, 1, {},
-                       {{plan.scalars, static_cast<int64_t>(Scalar::stop_votes)}}));
-  builder.end_program();
-}
-
-// One all-reduce a bucket, started as soon as the last micro-batch has completed its gradients; it
-// runs beside the rest of the backward pass.
-int emit_gradient_reduction(const Plan& plan, PlanBuilder& builder, int bucket, int completed_by) {
-  const Bucket& range = plan.space.buckets[bucket];
-  const Representation& gradient = plan.representation(Role::gradient);
-  const Operand data{gradient.buffer, range.begin};
-  Op op = flat_op(OpKind::all_reduce, range.end - range.begin, {data}, {data});
-  op.queue = QueueId::data;
-  op.axis = Axis::data;
-  op.bytes = op.elements * size_of(gradient.dtype);
-  op.waits_for = {completed_by};
-  return builder.emit(op);
-}
-
-// reductions[bucket]: the operation that reduces a bucket; empty with one replica.
-void emit_end_step(const Plan& plan, PlanBuilder& builder, const std::vector<int32_t>& reductions) {
-  builder.begin_program(ProgramKind::end_step);
-  const auto scalar = [&](Scalar which) {
-    return Operand{plan.scalars, static_cast<int64_t>(which)};
-  };
-
-  // Loss and votes to stop are adjacent scalars: one message.
-  std::vector<int32_t> loss_reduction;
-  if (plan.grid.size() > 1) {
-    Op op = flat_op(OpKind::all_reduce, 2, {scalar(Scalar::loss_sum)}, {scalar(Scalar::loss_sum)});
-    op.queue = QueueId::data;
-    op.axis = Axis::world;
-    op.bytes = op.elements * size_of(DType::f64);
-    loss_reduction = {builder.emit(op)};
-  }
-
-  const int gradient = plan.representation(Role::gradient).buffer;
-  const std::vector<Bucket>& buckets = plan.space.buckets;
-  // In the order in which backward completes them, so that early ones are summed while late ones
-  // are still on the wire.
-  for (int b = static_cast<int>(buckets.size()) - 1; b >= 0; --b) {
-    Op op = flat_op(OpKind::squared_norm, buckets[b].end - buckets[b].begin,
-                    {{gradient, buckets[b].begin}}, {scalar(Scalar::grad_norm2)});
-    if (!reductions.empty()) op.waits_for = {reductions[b]};
-    builder.emit(op);
-  }
-  Op clip =
-      flat_op(OpKind::clip_factor, 1, {scalar(Scalar::grad_norm2)}, {scalar(Scalar::clip_factor)});
-  clip.waits_for = loss_reduction;  // the last thing that the host reads back
-  builder.emit(clip);
-
-  const bool one_copy =
-      plan.representation(Role::working).buffer == plan.representation(Role::master).buffer;
-  const auto adamw = [&](int64_t begin, int64_t end, double weight_decay) {
-    if (begin == end) return;
-    const auto at = [&](Role role) { return Operand{plan.representation(role).buffer, begin}; };
-    Op op = flat_op(OpKind::adamw, end - begin, {at(Role::gradient), scalar(Scalar::clip_factor)},
-                    {at(Role::master), at(Role::moment1), at(Role::moment2),
-                     one_copy ? Operand{} : at(Role::working)});
-    op.weight_decay = weight_decay;
-    builder.emit(op);
-  };
-  for (const Bucket& bucket : buckets) {
-    adamw(bucket.begin, bucket.decay_end, plan.config.optimizer.weight_decay);
-    adamw(bucket.decay_end, bucket.end, 0.0);
-  }
-  builder.end_program();
-}
-
-void emit_programs(Plan& plan, PlanBuilder& builder) {
-  const bool replicas = plan.grid.data > 1;
-  LayerPrograms layers(builder, 1);
-  emit_begin_step(plan, builder);
-
-  builder.begin_program(ProgramKind::forward);
-  layers.emit_forward();
-  builder.end_program();
-
-  builder.begin_program(ProgramKind::backward);
-  layers.emit_backward("backward", [](int, int) {});
-  builder.end_program();
-
-  std::vector<int32_t> reductions;
-  if (replicas) {
-    reductions.resize(plan.space.buckets.size());
-    builder.begin_program(ProgramKind::backward_last);
-    layers.emit_backward("backward_last", [&](int bucket, int completed_by) {
-      reductions[bucket] = emit_gradient_reduction(plan, builder, bucket, completed_by);
-    });
-    builder.end_program();
-  }
-  emit_end_step(plan, builder, reductions);
-}
-
-int32_t program_of(const Plan& plan, ProgramKind kind) {
+int32_t program_of(const Plan& plan, ProgramKind kind, int32_t chunk) {
   for (size_t i = 0; i < plan.programs.size(); ++i)
-    if (plan.programs[i].kind == kind) return static_cast<int32_t>(i);
+    if (plan.programs[i].kind == kind && plan.programs[i].chunk == chunk) return static_cast<int32_t>(i);
   return -1;
 }
 
-// One stage: every micro-batch goes forward and straight backward, so one is in flight.
-void make_schedule(Plan& plan) {
+// Tasks of a step. A stage asks for the input of a pass while the pass before it runs.
+void make_tasks(Plan& plan, const std::vector<StagePass>& passes, const std::vector<SequenceRange>& micro_batches,
+                int64_t slots, bool split) {
+  const auto add = [&](ProgramKind kind, const StagePass& pass) {
+    const int32_t program = program_of(plan, kind, pass.chunk);
+    if (program >= 0)
+      plan.tasks.push_back({program, pass.micro_batch, static_cast<int32_t>(pass.micro_batch % slots),
+                            micro_batches[static_cast<size_t>(pass.micro_batch)]});
+    return program >= 0;
+  };
+  const auto receive = [&](size_t i) {
+    if (i >= passes.size() || passes[i].kind == PassKind::weight) return;
+    add(passes[i].kind == PassKind::forward ? ProgramKind::receive_forward : ProgramKind::receive_backward, passes[i]);
+  };
+  plan.tasks.push_back({program_of(plan, ProgramKind::begin_step, 0), -1, 0, {}});
+  receive(0);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    receive(i + 1);
+    const StagePass& pass = passes[i];
+    const bool last = pass.micro_batch + 1 == static_cast<int32_t>(micro_batches.size());
+    if (pass.kind == PassKind::forward)
+      add(ProgramKind::forward, pass);
+    else if (pass.kind == PassKind::weight) {
+      if (!last || !add(ProgramKind::weight_last, pass)) add(ProgramKind::weight, pass);
+    } else if (!last || split || !add(ProgramKind::backward_last, pass)) {
+      add(ProgramKind::backward, pass);
+    }
+  }
+  plan.tasks.push_back({program_of(plan, ProgramKind::end_step, 0), -1, 0, {}});
+}
+
+void make_programs_and_tasks(Plan& plan, PlanBuilder& builder, const PlanOptions& options) {
+  const ParallelConfig& parallel = plan.config.parallel;
+  const PipelineSchedule schedule = pipeline_schedule(parallel.pipeline_schedule);
+  const bool staged = plan.grid.pipeline > 1;
+  const bool split = staged && schedule == PipelineSchedule::zero_bubble;
   const std::vector<SequenceRange> micro_batches =
       micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, plan.at.data,
                        plan.config.batch.micro_batch_size);
-  const int32_t last_backward = program_of(plan, ProgramKind::backward_last);
-  plan.tasks.push_back({program_of(plan, ProgramKind::begin_step), -1, 0, {}});
-  for (size_t m = 0; m < micro_batches.size(); ++m) {
-    const int32_t id = static_cast<int32_t>(m);
-    const bool last = m + 1 == micro_batches.size();
-    plan.tasks.push_back({program_of(plan, ProgramKind::forward), id, 0, micro_batches[m]});
-    plan.tasks.push_back(
-        {last && last_backward >= 0 ? last_backward : program_of(plan, ProgramKind::backward), id,
-         0, micro_batches[m]});
-  }
-  plan.tasks.push_back({program_of(plan, ProgramKind::end_step), -1, 0, {}});
+  const std::vector<StagePass> passes =
+      stage_passes(schedule, plan.grid.pipeline, static_cast<int64_t>(plan.chunks.size()),
+                   static_cast<int64_t>(micro_batches.size()), plan.at.pipeline);
+  const int64_t slots = slots_needed(passes, staged ? 1 : 0);
+
+  add_shared_buffers(plan, builder, options, slots);
+  ParameterStore store(builder);
+  builder.begin_program(ProgramKind::begin_step);
+  store.emit_begin_step();
+  builder.end_program();
+  for (size_t c = 0; c < plan.chunks.size(); ++c)
+    ChunkPrograms(builder, store, plan.chunks[c], static_cast<int32_t>(c), slots).make_programs(split);
+  builder.begin_program(ProgramKind::end_step);
+  store.emit_end_step();
+  builder.end_program();
+  make_tasks(plan, passes, micro_batches, slots, split);
 }
 
-void mark_signals(Plan& plan) {
-  for (const Op& op : plan.ops)
-    for (const int32_t other : op.waits_for) plan.ops[other].signals = true;
+int64_t rows_of_task(const Plan& plan, const Task& task) {
+  return task.sequences.count * plan.shape.T / plan.grid.context;
 }
 
 void sum_costs(Plan& plan) {
   for_each_operation(plan, [&](const Task& task, int32_t i) {
-    const Op& op = plan.ops[i];
-    const double flops =
-        op.flops_a_row * static_cast<double>(rows_of(op, task.sequences.count * plan.shape.T));
+    const Op& op = plan.ops[static_cast<size_t>(i)];
+    const int64_t rows = rows_of_task(plan, task);
+    const double flops = op.flops_a_row * static_cast<double>(rows_of(op, rows));
     (op.recompute ? plan.recompute_flops : plan.model_flops) += flops;
-    if (op.bytes == 0) return;
-    const auto same = [&](const CommTotal& total) {
-      return total.axis == op.axis && total.kind == op.kind;
-    };
+    // A receive is the other end of a send, which counts.
+    if (!is_message(op.kind) || op.kind == OpKind::receive) return;
+    const auto same = [&](const CommTotal& total) { return total.axis == op.axis && total.kind == op.kind; };
     auto total = std::find_if(plan.comm.begin(), plan.comm.end(), same);
-    if (total == plan.comm.end())
-      total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
+    if (total == plan.comm.end()) total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
+    const int64_t bytes = payload_bytes(op, rows);
     total->count += 1;
-    total->messages += messages_of(op.bytes);
-    total->bytes += op.bytes;
+    total->messages += messages_of(op.kind, bytes);
+    total->bytes += bytes;
   });
 }
 
 }  // namespace
+
+int64_t payload_bytes(const Op& op, int64_t rows) {
+  if (op.row_count == 0) return op.bytes;
+  return op.bytes_a_row * (op.kind == OpKind::send || op.kind == OpKind::receive ? rows_of(op, rows) : rows);
+}
 
 const Representation& Plan::representation(Role role) const {
   for (const Representation& candidate : representations)
@@ -216,28 +171,37 @@ bool Plan::has(Role role) const {
                      [&](const Representation& r) { return r.role == role; });
 }
 
+int32_t Plan::stage_peer(int direction) const {
+  Coordinates peer = at;
+  peer.pipeline = (at.pipeline + grid.pipeline + direction) % grid.pipeline;
+  return static_cast<int32_t>(grid.rank_of(peer));
+}
+
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const PlanOptions& options) {
   Plan plan;
+  const ParallelConfig& parallel = config.parallel;
   plan.config = config;
-  plan.grid = {config.parallel.tensor_parallel, config.parallel.context_parallel,
-               config.parallel.pipeline_parallel, config.parallel.data_parallel};
+  plan.grid = {parallel.tensor_parallel, parallel.context_parallel, parallel.pipeline_parallel,
+               parallel.data_parallel, parallel.zero_group};
   GPTBENCH_CHECK(plan.grid.size() == world_size, "the grid does not cover the ranks");
   plan.rank = rank;
   plan.at = plan.grid.coordinates_of(rank);
-  plan.shape = model_shape(config.model);
-  plan.tensors = tensor_table(config.model);
+  plan.shape = model_shape(config.model, plan.grid.tensor);
+  plan.local = local_shape(plan.shape, plan.grid.tensor);
+  plan.tensors = tensor_table(config.model, plan.grid.tensor);
   plan.num_params = count_params(plan.tensors);
-  plan.space = pack(plan.tensors, plan.shape.L);
+  const std::vector<Chunk> all_chunks =
+      make_chunks(plan.shape, parallel.pipeline_parallel * parallel.virtual_stages, {});
+  for (const Chunk& chunk : all_chunks)
+    if (chunk.virtual_stage % parallel.pipeline_parallel == plan.at.pipeline) plan.chunks.push_back(chunk);
+  pack_parameters(plan);
   const int64_t largest_share = ceil_div(config.batch.global_batch_size, plan.grid.data);
   plan.micro_batch_rows = checked_product(std::min(config.batch.micro_batch_size, largest_share),
-                                          plan.shape.T, "micro_batch_size x seq_length");
+                                          plan.shape.T / plan.grid.context, "micro_batch_size x seq_length");
 
   PlanBuilder builder(plan, activation_dtype(config), accumulation_dtype(config));
-  add_representations(plan, builder);
-  add_shared_buffers(plan, builder, options);
-  emit_programs(plan, builder);
-  make_schedule(plan);
-  mark_signals(plan);
+  make_programs_and_tasks(plan, builder, options);
+  resolve_waits(plan);
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
   sum_costs(plan);
   return plan;
@@ -246,14 +210,25 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
 std::map<std::string, double> flops_by_convention(const Plan& plan) {
   const int64_t B = plan.config.batch.global_batch_size;
   const bool full = plan.config.memory.activation_checkpointing == "full";
-  // Work is proportional to sequences, so one rank's share stands for the job.
+  // Work is proportional to sequences, so one replica's share stands for the job; its stages differ.
   const int64_t mine = sequences_of(B, plan.grid.data, plan.at.data).count;
-  const double whole = static_cast<double>(B) / static_cast<double>(mine);
+  double model = 0.0, recomputed = 0.0;
+  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
+    Coordinates at = plan.at;
+    at.pipeline = stage;
+    const Plan& other = plan.grid.pipeline == 1
+                            ? plan
+                            : make_plan(plan.config, plan.grid.size(), plan.grid.rank_of(at), PlanOptions{});
+    model += other.model_flops;
+    recomputed += other.recompute_flops;
+  }
+  const double whole = static_cast<double>(B) / static_cast<double>(mine) *
+                       static_cast<double>(plan.grid.tensor * plan.grid.context);
   return {{"mpt", flops_mpt(plan.shape, plan.num_params, B)},
           {"megatron", flops_megatron(plan.shape, B, full)},
           {"causal", flops_causal(plan.shape, B)},
-          {"exact", plan.model_flops * whole},
-          {"exact_recomputed", plan.recompute_flops * whole}};
+          {"exact", model * whole},
+          {"exact_recomputed", recomputed * whole}};
 }
 
 }  // namespace gptbench

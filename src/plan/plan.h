@@ -14,6 +14,7 @@
 #include "plan/model.h"
 #include "plan/operation.h"
 #include "plan/representation.h"
+#include "plan/stages.h"
 
 namespace gptbench {
 
@@ -22,9 +23,10 @@ struct PlanOptions {
   int64_t threads_per_rank = 1;  // of the compute device; sizes its scratch memory
 };
 
-// Scalars that stay on the device: doubles in the buffer Plan::scalars.
-enum class Scalar : int64_t { loss_sum, stop_votes, grad_norm2, clip_factor };
-constexpr int64_t num_scalars = 4;
+// Scalars that stay on the device: doubles in the buffer Plan::scalars, before the partial sums of the
+// gradient's norm. `unused` takes what nobody reads.
+enum class Scalar : int64_t { loss_sum, stop_votes, grad_norm2, clip_factor, unused };
+constexpr int64_t num_scalars = 5;
 
 // One kind of communication, a step: operations, the messages they are cut into (plan/messages.h),
 // and payload bytes of the full array.
@@ -40,8 +42,10 @@ struct Plan {
   int64_t rank = 0;                    // global
   Coordinates at;                      // of `rank`
   ModelShape shape;                    // global
+  ModelShape local;                    // the share of a tensor-parallel rank
   std::vector<LogicalTensor> tensors;  // global
   int64_t num_params = 0;              // global
+  std::vector<Chunk> chunks;           // virtual stages of this rank, ascending
 
   FlatSpace space;  // local
   std::vector<Representation> representations;
@@ -52,7 +56,7 @@ struct Plan {
   std::vector<Op> ops;
   std::vector<Program> programs;
   std::vector<Task> tasks;       // of one step, in the order of issue
-  int64_t micro_batch_rows = 0;  // B T of the largest micro-batch
+  int64_t micro_batch_rows = 0;  // B T of the largest micro-batch, the positions that this rank holds
 
   double model_flops = 0.0;      // a step of this rank, as executed (attention counted in full)
   double recompute_flops = 0.0;  // forward passes repeated in backward, on top
@@ -60,11 +64,16 @@ struct Plan {
 
   const Representation& representation(Role role) const;
   bool has(Role role) const;
+  // Global rank of the next (+1) or previous (-1) pipeline stage, around the ends.
+  int32_t stage_peer(int direction) const;
 };
 
 // `config` is resolved and checked for `world_size` ranks (deck layer). rank in [0, world_size).
 // Throws Error(Exit::usage) where sizes overflow.
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const PlanOptions& options);
+
+// Payload of one message about a micro-batch of which this rank holds `rows` rows.
+int64_t payload_bytes(const Op& op, int64_t rows);
 
 // Calls visit(task, op_index) for each operation of a step in the order of issue.
 template <class Visit>

@@ -1,32 +1,71 @@
 #include "plan/representation.h"
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/units.h"
 
 namespace gptbench {
 
-FlatSpace pack(const std::vector<LogicalTensor>& tensors, int64_t num_layers) {
-  FlatSpace space;
-  space.placements.resize(tensors.size());
-  for (int64_t layer = -1; layer < num_layers; ++layer) {
-    // The final LayerNorm's 2 C elements are not worth a message of their own.
-    const int64_t last_layer = layer == num_layers - 1 ? num_layers : layer;
-    Bucket bucket;
-    bucket.first_layer = layer;
-    bucket.last_layer = last_layer;
-    bucket.begin = space.elements;
-    for (const bool decay : {true, false}) {
-      for (size_t i = 0; i < tensors.size(); ++i) {
-        const LogicalTensor& tensor = tensors[i];
-        if (tensor.decay != decay || tensor.layer < layer || tensor.layer > last_layer) continue;
-        space.placements[i] = {space.elements, tensor.size()};
-        space.elements = round_up(space.elements + tensor.size(), tensor_alignment);
+int FlatSpace::unit_at(int64_t flat) const {
+  for (size_t u = 0; u < units.size(); ++u)
+    if (flat >= units[u].begin && flat < units[u].end) return static_cast<int>(u);
+  return -1;
+}
+
+int FlatSpace::unit_at_shard(int64_t packed) const {
+  for (size_t u = 0; u < units.size(); ++u)
+    if (packed >= units[u].shard_begin && packed < units[u].shard_begin + units[u].shard)
+      return static_cast<int>(u);
+  return -1;
+}
+
+int FlatSpace::find(int tensor) const {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].tensor == tensor) return static_cast<int>(i);
+  return -1;
+}
+
+int FlatSpace::find_unit(UnitKind kind, int64_t layer) const {
+  for (size_t u = 0; u < units.size(); ++u)
+    if (units[u].kind == kind && (kind != UnitKind::layer || units[u].layer == layer))
+      return static_cast<int>(u);
+  return -1;
+}
+
+void add_unit(FlatSpace& space, UnitKind kind, int64_t layer, const std::vector<LocalTensor>& members,
+              const std::vector<LogicalTensor>& tensors) {
+  Unit unit;
+  unit.kind = kind;
+  unit.layer = layer;
+  unit.begin = space.elements;
+  unit.replicated_begin = unit.replicated_end = -1;
+  for (const bool decay : {true, false}) {
+    for (const bool replicated : {false, true}) {
+      for (const LocalTensor& member : members) {
+        if (tensors[static_cast<size_t>(member.tensor)].decay != decay || member.replicated != replicated) continue;
+        if (replicated) {
+          if (unit.replicated_begin < 0) unit.replicated_begin = space.elements;
+          GPTBENCH_CHECK(unit.replicated_end < 0 || unit.replicated_end == space.elements,
+                         "replicated tensors of a unit stand together");
+        }
+        space.tensors.push_back(member);
+        space.placements.push_back({space.elements, member.size()});
+        space.unit_of.push_back(static_cast<int>(space.units.size()));
+        space.elements = round_up(space.elements + member.size(), tensor_alignment);
+        if (replicated) unit.replicated_end = space.elements;
+        unit.counted = unit.counted && (member.counted || member.replicated);
       }
-      if (decay) bucket.decay_end = space.elements;
     }
-    bucket.end = space.elements;
-    space.buckets.push_back(bucket);
+    if (decay) unit.decay_end = space.elements;
   }
-  return space;
+  if (unit.replicated_begin < 0) unit.replicated_begin = unit.replicated_end = space.elements;
+  unit.shard = round_up(ceil_div(space.elements - unit.begin, space.num_shards), tensor_alignment);
+  unit.end = unit.begin + unit.shard * space.num_shards;
+  unit.shard_begin = space.shard_elements;
+  space.elements = unit.end;
+  space.shard_elements += unit.shard;
+  space.units.push_back(unit);
 }
 
 }  // namespace gptbench

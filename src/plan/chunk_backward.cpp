@@ -1,0 +1,155 @@
+// Backward programs of a virtual stage. Without split weight gradients a layer's two kinds of
+// gradients alternate, so that messages of the one overlap with the other.
+#include <algorithm>
+
+#include "plan/chunk_programs.h"
+
+namespace gptbench {
+
+void ChunkPrograms::emit_backward(Pass pass) {
+  const Plan& plan = builder_.plan();
+  if (chunk_.has_head) emit_head_backward(pass);
+  const int64_t first = chunk_.first_layer, end = chunk_.end_layer;
+  const auto gather = [&](int64_t l) {
+    if (pass.inputs && l >= first) store_.gather(unit_of(l));  // gradients of activations read weights
+  };
+  for (int64_t l = end - 1; l >= first; --l) {
+    const bool segment_ends = l == end - 1 || segment_start(l) != segment_start(l + 1);
+    if (pass.inputs && full_recompute_ && segment_ends) emit_recompute(segment_start(l), l + 1);
+    gather(l);
+    // One layer ahead: the next in this direction, or the first of the segment to be repeated next.
+    gather(full_recompute_ && l == segment_start(l) && l > first ? segment_start(l - 1) : l - 1);
+    const LayerActivations a = backward_set(l);
+    if (selective_) emit_selective_recompute(l, a);
+    if (pass.weights) store_.open_gradient(unit_of(l));
+    if (pass.inputs)
+      emit_layer_input_gradients(l, a, pass);
+    else
+      emit_layer_weight_gradients(l, a);
+    if (pass.weights) store_.close_gradient(unit_of(l), pass.last);
+  }
+  if (chunk_.has_embedding) {
+    emit_embedding_backward(pass);
+  } else if (pass.inputs) {
+    Op op = row_message(OpKind::send, QueueId::send_backward, Axis::pipeline, first, s_.C, size_of(builder_.A()),
+                        {dx_}, {}, sp_);
+    op.peer = plan.stage_peer(-1);
+    op.tag = static_cast<int32_t>(2 * (chunk_.virtual_stage - 1) + 1);
+    builder_.emit(op);
+  }
+}
+
+// Repeats the forward pass of a checkpointed segment into the working set of each of its layers; what
+// only the next layer's input would need is left out for the last.
+void ChunkPrograms::emit_recompute(int64_t first, int64_t end) {
+  for (int64_t l = first; l < end; ++l) {
+    store_.gather(unit_of(l));
+    if (l + 1 < end) store_.gather(unit_of(l + 1));
+    const LayerActivations a = backward_set(l);
+    const Operand next = l + 1 < end ? Operand{backward_set(l + 1).x} : Operand{};
+    emit_layer_forward(l, a, {a.x}, next, true);
+  }
+}
+
+void ChunkPrograms::emit_selective_recompute(int64_t l, const LayerActivations& a) {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  const auto emit = [&](Op op) {
+    op.recompute = true;
+    builder_.emit(op);
+  };
+  emit(row_op(OpKind::layernorm_forward, l, s_.C,
+              {{a.x}, store_.weight(t.ln_1_weight), store_.weight(t.ln_1_bias)},
+              {{a.ln_1}, {a.ln_1_mean}, {a.ln_1_rstd}}, sp_));
+  emit(row_op(OpKind::layernorm_forward, l, s_.C,
+              {{a.x_mid}, store_.weight(t.ln_2_weight), store_.weight(t.ln_2_bias)},
+              {{a.ln_2}, {a.ln_2_mean}, {a.ln_2_rstd}}, sp_));
+  emit(row_op(OpKind::gelu_forward, l, s_.F, {{a.fc}}, {{a.gelu}}));
+}
+
+Operand ChunkPrograms::emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer) {
+  if (builder_.plan().config.model.dropout <= 0.0) return dy;
+  Op op = row_op(OpKind::dropout_backward, l, s_.C, {dy}, {{buffer}}, sp_);
+  op.site = site;
+  builder_.emit(op);
+  return {buffer};
+}
+
+// dx holds the gradient with respect to the layer's output and is turned, in place, into that with
+// respect to its input: the residual path adds, the branches accumulate through their LayerNorms.
+void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations& a, Pass pass) {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  const LayerGradients& d = gradients_[split_ ? static_cast<size_t>(l - chunk_.first_layer) : 0];
+  const auto w = [&](int tensor) { return store_.weight(tensor); };
+  const Operand dx{dx_}, dfc{d.dfc}, dqkv{d.dqkv}, dbranch{dbranch_};
+  // Gradient at a branch's output, kept where the weight gradients are formed later.
+  const auto at_branch = [&](int32_t site, int kept) {
+    const Operand dropped = emit_dropout_backward(l, site, dx, split_ ? kept : ddropped_);
+    if (!split_ || dropped.buffer == kept) return dropped;
+    builder_.emit(row_op(OpKind::copy, l, s_.C, {dx}, {{kept}}, sp_));
+    return Operand{kept};
+  };
+
+  const Operand dmlp = at_branch(mlp_site, d.dmlp);
+  const Operand dmlp_full = to_full(l, dmlp, dfull_);
+  emit_linear(OpKind::linear_backward_input, l, {dmlp_full, w(t.mlp_proj_weight)}, {dfc}, s_.F, s_.C);
+  builder_.emit(row_op(OpKind::gelu_backward, l, s_.F, {dfc, {a.fc}}, {dfc}));
+  emit_linear(OpKind::linear_backward_input, l, {dfc, w(t.fc_weight)}, {dbranch}, s_.C, s_.F);
+  const Operand dln_2 = reduce(l, dbranch, dbranch_s_);
+  if (pass.weights) emit_mlp_weights(l, a, dmlp, dmlp_full, dfc);
+  emit_layernorm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean, a.ln_2_rstd);
+
+  const Operand dproj = at_branch(proj_site, d.dproj);
+  const Operand dproj_full = to_full(l, dproj, dfull_);
+  emit_linear(OpKind::linear_backward_input, l, {dproj_full, w(t.attn_proj_weight)}, {{dattention_}}, s_.H * s_.D, s_.C);
+  Op attention = row_op(OpKind::attention_backward, l, 0, {{dattention_}, {a.qkv}, {a.attention}, {a.lse}}, {dqkv});
+  attention.site = attention_site;
+  attention.flops_a_row = 8.0 * static_cast<double>(s_.T) * static_cast<double>(s_.H * s_.D);
+  builder_.emit(attention);
+  emit_linear(OpKind::linear_backward_input, l, {dqkv, w(t.qkv_weight)}, {dbranch}, s_.C, s_.qkv());
+  const Operand dln_1 = reduce(l, dbranch, dbranch_s_);
+  if (pass.weights) emit_attention_weights(l, a, dproj, dproj_full, dqkv);
+  emit_layernorm_backward(l, dln_1, {a.x}, t.ln_1_weight, t.ln_1_bias, a.ln_1_mean, a.ln_1_rstd);
+}
+
+void ChunkPrograms::emit_layer_weight_gradients(int64_t l, const LayerActivations& a) {
+  const LayerGradients& d = gradients_[static_cast<size_t>(l - chunk_.first_layer)];
+  emit_mlp_weights(l, a, {d.dmlp}, to_full(l, {d.dmlp}, dfull_), {d.dfc});
+  emit_attention_weights(l, a, {d.dproj}, to_full(l, {d.dproj}, dfull_), {d.dqkv});
+}
+
+// LayerNorm's parameters have their gradients formed with those of its input: they cost nothing beside.
+void ChunkPrograms::emit_layernorm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
+                                            int rstd) {
+  builder_.emit(row_op(OpKind::layernorm_backward, l, s_.C, {dy, x, store_.weight(weight), {mean}, {rstd}},
+                       {{dx_}, store_.gradient(weight), store_.gradient(bias)}, sp_));
+}
+
+// dy of a row-parallel layer: `part` the rows of this rank, `whole` all rows. Where they differ the
+// bias gradient is formed from the part, as those of the LayerNorms are, and summed over ranks later.
+void ChunkPrograms::emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x, int weight, int bias,
+                                              int64_t K) {
+  const bool parts = sp_ > 1;
+  emit_linear(OpKind::linear_backward_weight, l, {whole, x},
+              {store_.gradient(weight), parts ? Operand{} : store_.gradient(bias)}, K, s_.C);
+  if (parts) builder_.emit(row_op(OpKind::bias_backward, l, s_.C, {part}, {store_.gradient(bias)}, sp_));
+}
+
+void ChunkPrograms::emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp, Operand dmlp_full,
+                                     Operand dfc) {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  emit_row_parallel_weights(l, dmlp, dmlp_full, {a.gelu}, t.mlp_proj_weight, t.mlp_proj_bias, s_.F);
+  const Operand ln_2 = to_full(l, {a.ln_2}, full_);
+  emit_linear(OpKind::linear_backward_weight, l, {dfc, ln_2}, {store_.gradient(t.fc_weight), store_.gradient(t.fc_bias)},
+              s_.C, s_.F);
+}
+
+void ChunkPrograms::emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj, Operand dproj_full,
+                                           Operand dqkv) {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  emit_row_parallel_weights(l, dproj, dproj_full, {a.attention}, t.attn_proj_weight, t.attn_proj_bias, s_.H * s_.D);
+  const Operand ln_1 = to_full(l, {a.ln_1}, full_);
+  emit_linear(OpKind::linear_backward_weight, l, {dqkv, ln_1}, {store_.gradient(t.qkv_weight), store_.gradient(t.qkv_bias)},
+              s_.C, s_.qkv());
+}
+
+}  // namespace gptbench

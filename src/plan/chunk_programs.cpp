@@ -1,0 +1,258 @@
+#include "plan/chunk_programs.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace gptbench {
+
+ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk, int32_t index,
+                             int64_t slots)
+    : builder_(builder), store_(store), chunk_(chunk), index_(index), slots_(slots) {
+  const Plan& plan = builder.plan();
+  const Config& config = plan.config;
+  tp_ = plan.grid.tensor;
+  sp_ = config.parallel.sequence_parallel ? tp_ : 1;
+  s_ = local_shape(plan.shape, tp_);
+  full_recompute_ = config.memory.activation_checkpointing == "full";
+  selective_ = config.memory.activation_checkpointing == "selective";
+  every_ = full_recompute_ ? config.memory.checkpoint_every : 1;
+  prefix_ = plan.chunks.size() > 1 ? "v" + std::to_string(chunk.virtual_stage) + "." : "";
+  for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) {
+    const std::string h = "h." + std::to_string(l) + ".";
+    const auto t = [&](const char* name) { return builder.tensor(h + name); };
+    tensors_.push_back({t("ln_1.weight"), t("ln_1.bias"), t("attn.qkv.weight"), t("attn.qkv.bias"),
+                        t("attn.proj.weight"), t("attn.proj.bias"), t("ln_2.weight"), t("ln_2.bias"),
+                        t("mlp.fc.weight"), t("mlp.fc.bias"), t("mlp.proj.weight"), t("mlp.proj.bias")});
+  }
+}
+
+ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string& name, Lifetime lifetime,
+                                                               bool keep_recomputed) {
+  const DType A = builder_.A();
+  const DType S = builder_.S();
+  const auto add = [&](const char* what, DType dtype, int64_t columns, int64_t row_div) {
+    return builder_.add_activation(name + what, lifetime, dtype, columns, row_div,
+                                   lifetime == Lifetime::micro_batch ? slots_ : 1);
+  };
+  // Outputs of LayerNorm and GELU are cheap to form again: selective recomputation keeps one set of
+  // them for all layers.
+  const auto cheap = [&](const char* what, int64_t columns, int64_t row_div) {
+    return keep_recomputed ? add(what, A, columns, row_div) : -1;
+  };
+  LayerActivations a;
+  a.x = add("x", A, s_.C, sp_);
+  a.ln_1 = cheap("ln_1", s_.C, sp_);
+  a.ln_1_mean = add("ln_1_mean", S, 1, sp_);
+  a.ln_1_rstd = add("ln_1_rstd", S, 1, sp_);
+  a.qkv = add("qkv", A, s_.qkv(), 1);
+  a.attention = add("attention", A, s_.H * s_.D, 1);
+  a.lse = add("lse", S, s_.H, 1);
+  a.x_mid = add("x_mid", A, s_.C, sp_);
+  a.ln_2 = cheap("ln_2", s_.C, sp_);
+  a.ln_2_mean = add("ln_2_mean", S, 1, sp_);
+  a.ln_2_rstd = add("ln_2_rstd", S, 1, sp_);
+  a.fc = add("fc", A, s_.F, 1);
+  a.gelu = cheap("gelu", s_.F, 1);
+  return a;
+}
+
+void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
+  split_ = split_weight_gradients;
+  const DType A = builder_.A();
+  const auto temporary = [&](const std::string& what, int64_t columns, int64_t row_div) {
+    return builder_.add_activation(prefix_ + what, Lifetime::program, A, columns, row_div);
+  };
+  const auto kept = [&](const std::string& what, int64_t columns, int64_t row_div) {
+    return builder_.add_activation(prefix_ + what, Lifetime::micro_batch, A, columns, row_div, slots_);
+  };
+  LayerActivations cheap{};
+  if (selective_) {
+    cheap.ln_1 = temporary("ln_1", s_.C, sp_);
+    cheap.ln_2 = temporary("ln_2", s_.C, sp_);
+    cheap.gelu = temporary("gelu", s_.F, 1);
+  }
+  for (int64_t l = chunk_.first_layer; l < chunk_.end_layer; ++l) {
+    const std::string h = prefix_ + "h." + std::to_string(l) + ".";
+    if (full_recompute_) {
+      LayerActivations a{};
+      a.x = l == segment_start(l) ? kept("h." + std::to_string(l) + ".x", s_.C, sp_) : -1;
+      kept_.push_back(a);
+    } else {
+      LayerActivations a = add_activations(h, Lifetime::micro_batch, !selective_);
+      if (selective_) {
+        a.ln_1 = cheap.ln_1;
+        a.ln_2 = cheap.ln_2;
+        a.gelu = cheap.gelu;
+      }
+      kept_.push_back(a);
+    }
+    if (split_) gradients_.push_back({kept("h." + std::to_string(l) + ".dmlp", s_.C, sp_),
+                                      kept("h." + std::to_string(l) + ".dproj", s_.C, sp_),
+                                      kept("h." + std::to_string(l) + ".dfc", s_.F, 1),
+                                      kept("h." + std::to_string(l) + ".dqkv", s_.qkv(), 1)});
+  }
+  if (full_recompute_) {
+    for (int64_t i = 0; i < std::min(every_, chunk_.end_layer - chunk_.first_layer); ++i)
+      work_.push_back(add_activations(prefix_ + "recomputed." + std::to_string(i) + ".", Lifetime::program, true));
+    for (int i = 0; i < 2; ++i) forward_x_[i] = temporary("x." + std::to_string(i), s_.C, sp_);
+  }
+  if (!split_)
+    gradients_.push_back({-1, -1, temporary("dfc", s_.F, 1), temporary("dqkv", s_.qkv(), 1)});
+  branch_ = temporary("branch", s_.C, 1);
+  const bool staged = builder_.plan().grid.pipeline > 1;
+  dx_ = staged ? kept("dx", s_.C, sp_) : temporary("dx", s_.C, 1 * sp_);
+  dbranch_ = temporary("dbranch", s_.C, 1);
+  dattention_ = temporary("dattention", s_.H * s_.D, 1);
+  if (builder_.plan().config.model.dropout > 0.0) ddropped_ = temporary("ddropped", s_.C, sp_);
+  if (sp_ > 1) {
+    branch_s_ = temporary("branch_part", s_.C, sp_);
+    full_ = temporary("full", s_.C, 1);
+    dbranch_s_ = temporary("dbranch_part", s_.C, sp_);
+    dfull_ = temporary("dfull", s_.C, 1);
+  }
+  x_end_ = kept("x_end", s_.C, sp_);
+}
+
+int64_t ChunkPrograms::segment_start(int64_t l) const {
+  return chunk_.first_layer + (l - chunk_.first_layer) / every_ * every_;
+}
+
+Operand ChunkPrograms::input_of(int64_t l) const {
+  if (l == chunk_.end_layer) return {x_end_};
+  const int kept = kept_[static_cast<size_t>(l - chunk_.first_layer)].x;
+  return {kept >= 0 ? kept : forward_x_[(l - chunk_.first_layer) % 2]};
+}
+
+// With full recomputation one set of temporaries serves all layers of the forward pass.
+ChunkPrograms::LayerActivations ChunkPrograms::forward_set(int64_t l) const {
+  return full_recompute_ ? work_.front() : kept_[static_cast<size_t>(l - chunk_.first_layer)];
+}
+
+ChunkPrograms::LayerActivations ChunkPrograms::backward_set(int64_t l) const {
+  if (!full_recompute_) return kept_[static_cast<size_t>(l - chunk_.first_layer)];
+  LayerActivations a = work_[static_cast<size_t>(l - segment_start(l))];
+  const int kept = kept_[static_cast<size_t>(l - chunk_.first_layer)].x;
+  if (kept >= 0) a.x = kept;
+  return a;
+}
+
+int ChunkPrograms::unit_of(int64_t l) const { return builder_.plan().space.find_unit(UnitKind::layer, l); }
+
+void ChunkPrograms::make_programs(bool split_weight_gradients) {
+  add_layer_buffers(split_weight_gradients);
+  if (chunk_.has_head) add_head_buffers();
+  const auto program = [&](ProgramKind kind, const auto& emit) {
+    builder_.begin_program(kind, index_);
+    store_.begin_program();
+    emit();
+    store_.flush_gradients();
+    builder_.end_program();
+  };
+  if (!chunk_.has_embedding) program(ProgramKind::receive_forward, [&] { emit_receive(true); });
+  if (!chunk_.has_head) program(ProgramKind::receive_backward, [&] { emit_receive(false); });
+  program(ProgramKind::forward, [&] { emit_forward(); });
+  const bool share = builder_.plan().grid.size_of(Axis::zero) > 1 || sp_ > 1;
+  program(ProgramKind::backward, [&] { emit_backward({false, true, !split_}); });
+  if (split_) {
+    program(ProgramKind::weight, [&] { emit_backward({false, false, true}); });
+    if (share) program(ProgramKind::weight_last, [&] { emit_backward({true, false, true}); });
+  } else if (share) {
+    program(ProgramKind::backward_last, [&] { emit_backward({true, true, true}); });
+  }
+}
+
+void ChunkPrograms::emit_receive(bool forward) {
+  const Plan& plan = builder_.plan();
+  const Operand target = forward ? input_of(chunk_.first_layer) : Operand{dx_};
+  Op op = row_message(OpKind::receive, forward ? QueueId::receive_forward : QueueId::receive_backward, Axis::pipeline,
+                      forward ? chunk_.first_layer : chunk_.end_layer, s_.C, size_of(builder_.A()), {}, target, sp_);
+  op.peer = plan.stage_peer(forward ? -1 : +1);
+  op.tag = static_cast<int32_t>(2 * chunk_.virtual_stage + (forward ? 0 : 1));
+  builder_.emit(op);
+}
+
+void ChunkPrograms::emit_forward() {
+  const Plan& plan = builder_.plan();
+  if (chunk_.has_embedding) emit_embedding_forward();
+  if (chunk_.first_layer < chunk_.end_layer) store_.gather(unit_of(chunk_.first_layer));
+  for (int64_t l = chunk_.first_layer; l < chunk_.end_layer; ++l) {
+    if (l + 1 < chunk_.end_layer) store_.gather(unit_of(l + 1));
+    LayerActivations a = forward_set(l);
+    emit_layer_forward(l, a, input_of(l), input_of(l + 1), false);
+  }
+  if (chunk_.has_head) {
+    emit_head_forward();
+    return;
+  }
+  Op op = row_message(OpKind::send, QueueId::send_forward, Axis::pipeline, chunk_.end_layer, s_.C,
+                      size_of(builder_.A()), {x_end_}, {}, sp_);
+  op.peer = plan.stage_peer(+1);
+  op.tag = static_cast<int32_t>(2 * (chunk_.virtual_stage + 1));
+  builder_.emit(op);
+}
+
+void ChunkPrograms::emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
+                                int64_t K, int64_t N, bool recompute) {
+  Op op = row_op(kind, l, N, std::move(reads), std::move(writes));
+  op.K = K;
+  op.flops_a_row = 2.0 * static_cast<double>(K) * static_cast<double>(N);
+  op.recompute = recompute;
+  builder_.emit(op);
+}
+
+Operand ChunkPrograms::to_full(int64_t l, Operand part, int full) {
+  if (sp_ == 1) return part;
+  builder_.emit(row_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, l, s_.C, size_of(builder_.A()), part,
+                            {full}));
+  return {full};
+}
+
+Operand ChunkPrograms::reduce(int64_t l, Operand partial, int part) {
+  if (tp_ == 1) return partial;
+  const Operand target = sp_ > 1 ? Operand{part} : partial;
+  builder_.emit(row_message(sp_ > 1 ? OpKind::reduce_scatter : OpKind::all_reduce, QueueId::tensor, Axis::tensor, l,
+                            s_.C, size_of(builder_.A()), partial, target));
+  return target;
+}
+
+// Partial results of all tensor-parallel ranks are summed: one of them adds the bias.
+Operand ChunkPrograms::bias_of_row_parallel(int tensor) const {
+  return builder_.plan().at.tensor == 0 ? store_.weight(tensor) : Operand{};
+}
+
+void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Operand x, Operand x_next,
+                                       bool recompute) {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  const auto w = [&](int tensor) { return store_.weight(tensor); };
+  const auto emit = [&](Op op, int32_t site = 0) {
+    op.recompute = recompute;
+    op.site = site;
+    builder_.emit(op);
+  };
+  emit(row_op(OpKind::layernorm_forward, l, s_.C, {x, w(t.ln_1_weight), w(t.ln_1_bias)},
+              {{a.ln_1}, {a.ln_1_mean}, {a.ln_1_rstd}}, sp_));
+  const Operand ln_1 = to_full(l, {a.ln_1}, full_);
+  emit_linear(OpKind::linear_forward, l, {ln_1, w(t.qkv_weight), w(t.qkv_bias)}, {{a.qkv}}, s_.C, s_.qkv(), recompute);
+  Op attention = row_op(OpKind::attention_forward, l, 0, {{a.qkv}}, {{a.attention}, {a.lse}});
+  attention.flops_a_row = 4.0 * static_cast<double>(s_.T) * static_cast<double>(s_.H * s_.D);
+  emit(attention, attention_site);
+  emit_linear(OpKind::linear_forward, l, {{a.attention}, w(t.attn_proj_weight), bias_of_row_parallel(t.attn_proj_bias)},
+              {{branch_}}, s_.H * s_.D, s_.C, recompute);
+  const Operand attended = reduce(l, {branch_}, branch_s_);
+  emit(row_op(OpKind::residual_forward, l, s_.C, {x, attended}, {{a.x_mid}}, sp_), proj_site);
+
+  emit(row_op(OpKind::layernorm_forward, l, s_.C, {{a.x_mid}, w(t.ln_2_weight), w(t.ln_2_bias)},
+              {{a.ln_2}, {a.ln_2_mean}, {a.ln_2_rstd}}, sp_));
+  const Operand ln_2 = to_full(l, {a.ln_2}, full_);
+  emit_linear(OpKind::linear_forward, l, {ln_2, w(t.fc_weight), w(t.fc_bias)}, {{a.fc}}, s_.C, s_.F, recompute);
+  emit(row_op(OpKind::gelu_forward, l, s_.F, {{a.fc}}, {{a.gelu}}));
+  if (x_next.buffer < 0) return;  // recomputation: nobody reads the layer's output
+  emit_linear(OpKind::linear_forward, l, {{a.gelu}, w(t.mlp_proj_weight), bias_of_row_parallel(t.mlp_proj_bias)},
+              {{branch_}}, s_.F, s_.C, recompute);
+  const Operand mlp = reduce(l, {branch_}, branch_s_);
+  emit(row_op(OpKind::residual_forward, l, s_.C, {{a.x_mid}, mlp}, {x_next}, sp_), mlp_site);
+}
+
+}  // namespace gptbench

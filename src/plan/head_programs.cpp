@@ -1,0 +1,150 @@
+// The ends of the model: embedding and output head, which share one table.
+#include <algorithm>
+
+#include "base/units.h"
+#include "plan/chunk_programs.h"
+
+namespace gptbench {
+
+void ChunkPrograms::add_head_buffers() {
+  const Plan& plan = builder_.plan();
+  const DType A = builder_.A();
+  const DType S = builder_.S();
+  const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
+  const auto kept = [&](const char* what, DType dtype, int64_t columns) {
+    return builder_.add_activation(prefix_ + what, Lifetime::micro_batch, dtype, columns, sp_, slots_);
+  };
+  const auto temporary = [&](const char* what, DType dtype, int64_t elements) {
+    return builder_.add_buffer(prefix_ + what, MemoryClass::activations, Lifetime::program, dtype, elements);
+  };
+  ln_f_mean_ = kept("ln_f_mean", S, 1);
+  ln_f_rstd_ = kept("ln_f_rstd", S, 1);
+  dln_f_ = kept("dln_f", A, s_.C);
+  ln_f_ = builder_.add_activation(prefix_ + "ln_f", Lifetime::program, A, s_.C, sp_);
+  if (sp_ > 1) {
+    ln_f_full_ = builder_.add_activation(prefix_ + "ln_f_full", Lifetime::program, A, s_.C);
+    dln_f_full_ = builder_.add_activation(prefix_ + "dln_f_full", Lifetime::program, A, s_.C);
+  }
+  logits_ = temporary("logits", A, checked_product(rows, s_.V, "logits"));
+  statistics_ = temporary("loss_statistics", S, 3 * rows);
+  if (tp_ > 1) all_statistics_ = temporary("all_loss_statistics", S, 3 * rows * tp_);
+  ln_f_weight_ = builder_.tensor("ln_f.weight");
+  ln_f_bias_ = builder_.tensor("ln_f.bias");
+  wte_ = builder_.tensor("wte");
+}
+
+void ChunkPrograms::emit_embedding_forward() {
+  const Plan& plan = builder_.plan();
+  wte_ = builder_.tensor("wte");
+  wpe_ = builder_.tensor("wpe");
+  store_.gather(plan.space.find_unit(UnitKind::token_embedding));
+  store_.gather(plan.space.find_unit(UnitKind::position_embedding));
+  builder_.emit(row_op(OpKind::load_tokens, -1, 1, {}, {{plan.tokens}, {plan.targets}}));
+  const Operand x0 = input_of(chunk_.first_layer);
+  // Each rank looks up the tokens of its part of the vocabulary; one adds the positions.
+  const Operand partial = sp_ > 1 ? Operand{branch_} : x0;
+  builder_.emit(row_op(OpKind::embedding_forward, -1, s_.C,
+                       {{plan.tokens}, store_.weight(wte_), plan.at.tensor == 0 ? store_.weight(wpe_) : Operand{}},
+                       {partial}));
+  reduce(-1, partial, x0.buffer);
+  if (plan.config.model.dropout <= 0.0) return;
+  Op op = row_op(OpKind::residual_forward, -1, s_.C, {{}, x0}, {x0}, sp_);
+  op.site = embedding_site;
+  builder_.emit(op);
+}
+
+void ChunkPrograms::emit_embedding_backward(Pass pass) {
+  const Plan& plan = builder_.plan();
+  const int tokens = plan.space.find_unit(UnitKind::token_embedding);
+  const int positions = plan.space.find_unit(UnitKind::position_embedding);
+  if (!pass.weights) return;
+  if (!chunk_.has_head) store_.open_gradient(tokens);  // else the head has opened it
+  store_.open_gradient(positions);
+  const Operand dx = to_full(-1, emit_dropout_backward(-1, embedding_site, {dx_}, ddropped_), dfull_);
+  builder_.emit(row_op(OpKind::embedding_backward, -1, s_.C, {dx, {plan.tokens}},
+                       {store_.gradient(wte_), store_.gradient(wpe_)}));
+  store_.close_gradient(positions, pass.last);
+  store_.close_gradient(tokens, pass.last);
+}
+
+// The head's loss and its gradient with respect to the final LayerNorm's output, some rows at a time.
+void ChunkPrograms::emit_head_forward() {
+  const Plan& plan = builder_.plan();
+  const int64_t L = plan.shape.L;
+  if (!chunk_.has_embedding) builder_.emit(row_op(OpKind::load_tokens, L, 1, {}, {{plan.tokens}, {plan.targets}}));
+  store_.gather(plan.space.find_unit(UnitKind::final_norm));
+  store_.gather(plan.space.find_unit(UnitKind::token_embedding));
+  store_.open_gradient(plan.space.find_unit(UnitKind::token_embedding));
+  builder_.emit(row_op(OpKind::layernorm_forward, L, s_.C,
+                       {{x_end_}, store_.weight(ln_f_weight_), store_.weight(ln_f_bias_)},
+                       {{ln_f_}, {ln_f_mean_}, {ln_f_rstd_}}, sp_));
+  const Operand ln_f = to_full(L, {ln_f_}, ln_f_full_);
+  const Operand dln_f{sp_ > 1 ? dln_f_full_ : dln_f_};
+  const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
+  for (int64_t first = 0; first < plan.micro_batch_rows; first += rows) emit_head_rows(first, ln_f, dln_f);
+  reduce(L, dln_f, dln_f_);
+  if (!chunk_.has_embedding && store_.reduces_each_micro_batch())
+    store_.close_gradient(plan.space.find_unit(UnitKind::token_embedding), false);
+}
+
+void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
+  const Plan& plan = builder_.plan();
+  const int64_t L = plan.shape.L;
+  const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
+  const auto emit = [&](Op op) {
+    op.region = Region::head_loss;
+    if (op.row_count > 0) {
+      op.row_begin = first;
+      op.row_count = rows;
+    }
+    builder_.emit(std::move(op));
+  };
+  const auto linear = [&](OpKind kind, std::vector<Operand> reads, std::vector<Operand> writes) {
+    Op op = row_op(kind, L, s_.V, std::move(reads), std::move(writes));
+    op.K = s_.C;
+    op.flops_a_row = 2.0 * static_cast<double>(s_.C) * static_cast<double>(s_.V);
+    emit(op);
+  };
+  ln_f.offset += first * s_.C;
+  dln_f.offset += first * s_.C;
+  const Operand logits{logits_};
+  const Operand row_max{statistics_, 0}, row_sum{statistics_, rows}, target_logit{statistics_, 2 * rows};
+  const Operand targets{plan.targets, first};
+  // All tensor-parallel ranks know the loss; one adds it up.
+  const Scalar sum = plan.at.tensor == 0 ? Scalar::loss_sum : Scalar::unused;
+
+  linear(OpKind::linear_forward, {ln_f, store_.weight(wte_), {}}, {logits});
+  emit(row_op(OpKind::cross_entropy_statistics, L, s_.V, {logits, targets}, {row_max, row_sum, target_logit}));
+  if (tp_ > 1) {
+    builder_.emit(flat_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, 3 * rows * tp_, size_of(builder_.S()),
+                               {statistics_}, {all_statistics_}));
+    Op combine = row_op(OpKind::cross_entropy_combine, L, s_.V, {{all_statistics_}}, {row_max, row_sum, target_logit});
+    combine.elements = 3 * rows;  // from one rank's statistics to the next
+    combine.K = rows;             // from maximum to sum to target
+    emit(combine);
+  }
+  emit(row_op(OpKind::cross_entropy_finish, L, s_.V, {row_max, row_sum, target_logit, targets},
+              {{plan.scalars, static_cast<int64_t>(sum)}, logits}));
+  linear(OpKind::linear_backward_input, {logits, store_.weight(wte_)}, {dln_f});
+  linear(OpKind::linear_backward_weight, {logits, ln_f}, {store_.gradient(wte_), {}});
+}
+
+void ChunkPrograms::emit_head_backward(Pass pass) {
+  const Plan& plan = builder_.plan();
+  const int64_t L = plan.shape.L;
+  const int norm = plan.space.find_unit(UnitKind::final_norm);
+  if (pass.inputs) {
+    store_.gather(norm);
+    if (pass.weights) store_.open_gradient(norm);
+    Op zero = row_op(OpKind::fill_zero, L, s_.C, {}, {{dx_}}, sp_);
+    zero.region = Region::layernorm;
+    builder_.emit(zero);
+    emit_layernorm_backward(L, {dln_f_}, {x_end_}, ln_f_weight_, ln_f_bias_, ln_f_mean_, ln_f_rstd_);
+  }
+  if (!pass.weights) return;
+  store_.close_gradient(norm, pass.last);
+  if (!chunk_.has_embedding && !store_.reduces_each_micro_batch())
+    store_.close_gradient(plan.space.find_unit(UnitKind::token_embedding), pass.last);
+}
+
+}  // namespace gptbench

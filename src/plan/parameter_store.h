@@ -1,0 +1,77 @@
+// Parameters and gradients as the layer programs see them, whatever ZeRO stage keeps them where
+// (Rajbhandari et al., arXiv:1910.02054). Internal to the plan layer.
+//
+//   stage   working      gradient                        master, moments
+//   0       flat         flat, summed over `zero`        flat
+//   1       flat         flat; own shards reduced        own shards
+//   2       flat         two windows; own shards         own shards
+//   3       own shards,  two windows; own shards         own shards
+//           two windows
+//
+// A window holds one layer in full; embeddings and the final LayerNorm have windows of their own.
+// In stages 2 and 3, and in all stages where run.deterministic asks for it, gradients are reduced
+// micro-batch by micro-batch and accumulate in shards; otherwise they accumulate in flat space and
+// are reduced once, as the last micro-batch completes them.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "plan/builder.h"
+
+namespace gptbench {
+
+class ParameterStore {
+ public:
+  // Adds the representations and windows to the plan.
+  explicit ParameterStore(PlanBuilder& builder);
+
+  bool reduces_each_micro_batch() const { return reduce_each_; }
+
+  // Called where a program begins: nothing is gathered yet.
+  void begin_program() { held_.clear(); }
+  // Makes the parameters of a unit available to what follows; starts a gather in stage 3 unless its
+  // window holds them. Layers share two windows in turn: gather at most one layer ahead.
+  void gather(int unit);
+  Operand weight(int tensor) const;
+
+  // The gradient of a unit is about to be accumulated to by this micro-batch.
+  void open_gradient(int unit);
+  Operand gradient(int tensor) const;
+  // This micro-batch has accumulated the whole gradient of a unit; `last`: it is the last one.
+  void close_gradient(int unit, bool last);
+  // Emits what is left over from close_gradient: accumulation into shards lags behind one unit, so
+  // that messages overlap with computing.
+  void flush_gradients();
+
+  // Operations of begin_step and end_step.
+  void emit_begin_step();
+  void emit_end_step();
+
+ private:
+  void add_representation(Role role, const char* name, MemoryClass memory_class, DType dtype, Extent extent);
+  std::vector<int> add_windows(const char* name, MemoryClass memory_class, DType dtype);
+  Operand shard_operand(Role role, int unit) const;
+  int64_t dtype_bytes(Role role) const;
+  Operand whole_gradient(int unit) const;
+  void reduce_replicated(int unit);
+  void emit_reduction(int unit);
+  void accumulate_oldest();
+  void emit_tied_embedding();
+  void emit_norms();
+  void emit_updates();
+
+  PlanBuilder& builder_;
+  int zero_stage_ = 0;       // effective: 0 where there is nobody to share with
+  int64_t shards_ = 1;       // ranks that a partition is spread over
+  int64_t shard_rank_ = 0;
+  bool reduce_each_ = false;
+  Axis sum_axis_ = Axis::data;  // over which gradients are summed
+  std::vector<int> weight_windows_, gradient_windows_;  // [unit] buffer; empty: flat
+  std::vector<int> reduced_;  // buffers that receive reduced shards, used in turn
+  std::map<int, int> held_;  // window buffer -> unit
+  std::vector<int> to_accumulate_;  // units whose reduced shard is not yet added
+  int next_reduced_ = 0;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,37 @@
+// Pipeline schedules: the order in which one stage runs the passes of its virtual stages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gptbench {
+
+enum class PassKind : uint8_t { forward, backward, weight };
+
+struct StagePass {
+  PassKind kind;
+  int32_t chunk;        // of this stage
+  int32_t micro_batch;
+};
+
+enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zero_bubble };
+PipelineSchedule pipeline_schedule(const std::string& name);
+
+// Passes of stage `stage` of p, v virtual stages each, m micro-batches:
+//   gpipe        all forward passes, then all backward ones (Huang et al., arXiv:1811.06965)
+//   one_f_one_b  p - stage - 1 forward passes, then one forward, one backward in turn
+//                (Narayanan et al., arXiv:2006.09503)
+//   interleaved  the same over groups of p micro-batches through the virtual stages in turn
+//                (Narayanan et al., arXiv:2104.04473, section 2.2)
+//   zero_bubble  one_f_one_b with weight gradients apart, `stage` passes behind, which fill what
+//                would be waiting (ZB-H1 of Qi et al., arXiv:2401.10241)
+// With one stage each micro-batch goes forward and straight backward. Every list holds each pass
+// of each micro-batch once, backward after forward, weight after backward.
+std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m, int64_t stage);
+
+// Smallest number of slots such that micro-batch k of every chunk can use slot k mod slots: from
+// `ahead` passes before its forward pass (where its input may arrive early) to its last pass.
+int64_t slots_needed(const std::vector<StagePass>& passes, int64_t ahead);
+
+}  // namespace gptbench
