@@ -75,7 +75,7 @@ void describe_flops(std::string& text, const Plan& plan) {
   const std::map<std::string, double> flops = flops_by_convention(plan);
   line(text, "FLOPs a step, all ranks, by convention");
   for (const auto& [name, formula] : meaning)
-    line(text, "  %-16s %22.6e  %12s  %s", name, flops.at(name),
+    line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name),
          format_si(flops.at(name), "FLOP").c_str(), formula);
 }
 
@@ -93,7 +93,7 @@ void describe_messages(std::string& text, const Plan& plan) {
 std::string describe(const Plan& plan, const PlanOptions& options) {
   std::string text;
   line(text, "Grid            %s", describe(plan.grid).c_str());
-  line(text, "                %lld thread%s a rank",
+  line(text, "                fastest axis first; %lld thread%s a rank",
        static_cast<long long>(options.threads_per_rank), options.threads_per_rank == 1 ? "" : "s");
   describe_model(text, plan);
   describe_batch(text, plan);
