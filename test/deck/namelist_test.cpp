@@ -1,5 +1,5 @@
 // Grammar: shapes of the result and places of every token. Values against gfortran:
-// oracle_test.cpp.
+// oracle_random_test.cpp.
 #include "deck/namelist.h"
 
 #include <gtest/gtest.h>

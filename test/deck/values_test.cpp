@@ -1,5 +1,5 @@
 // Numbers in Fortran's forms, distribution over arrays, and the way back to text. Reading is
-// compared with gfortran in oracle_test.cpp; here are the messages and the round trip.
+// compared with gfortran in oracle_random_test.cpp; here are the messages and the round trip.
 #include "deck/values.h"
 
 #include <gtest/gtest.h>
