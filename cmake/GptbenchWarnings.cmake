@@ -2,7 +2,8 @@
 include(CheckCXXCompilerFlag)
 add_library(gptbench_warnings INTERFACE)
 target_compile_options(gptbench_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual)
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wformat-security)
 if(GPTBENCH_WERROR)
   target_compile_options(gptbench_warnings INTERFACE -Werror)
 endif()

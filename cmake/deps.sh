@@ -19,6 +19,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
 fi
 
 missing=
+wanted=
 
 installed() {
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]
@@ -30,6 +31,16 @@ need() {
     if installed "$package"; then return; fi
   done
   missing="$missing $(echo "$@" | tr ' ' '|')"
+}
+
+known() {
+  apt-cache show "$1" >/dev/null 2>&1
+}
+
+# want PACKAGE: where the distribution has it (Ubuntu 24.04 has no PyTorch); tests say when they miss it.
+want() {
+  wanted="$wanted $1"
+  if known "$1"; then need "$1"; fi
 }
 
 # need_command COMMAND PACKAGE [ALTERNATIVE ...]: a program, wherever it comes from.
@@ -54,7 +65,7 @@ need libdnnl-dev
 if [ "$purpose" = test ]; then
   need libgtest-dev
   need_command gfortran gfortran
-  need python3-torch
+  want python3-torch
   need python3-numpy
   need python3-h5py
   need_command h5dump hdf5-tools
@@ -92,13 +103,20 @@ packages=
 for choice in $missing; do
   chosen=
   for package in $(echo "$choice" | tr '|' ' '); do
-    if [ -z "$chosen" ] && apt-cache show "$package" >/dev/null 2>&1; then chosen=$package; fi
+    if [ -z "$chosen" ] && known "$package"; then chosen=$package; fi
   done
   if [ -z "$chosen" ]; then
     echo "deps: this distribution has no package $choice; see CONTRIBUTING.md for installations of one's own" >&2
     exit 1
   fi
   packages="$packages $chosen"
+done
+for package in $wanted; do
+  if known "$package"; then
+    packages="$packages $package"
+  else
+    echo "deps: this distribution has no $package; the tests that need it will say so"
+  fi
 done
 # shellcheck disable=SC2086  # lists of words
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \

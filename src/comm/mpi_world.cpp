@@ -17,8 +17,11 @@ struct MpiWorld::Communicators {
 };
 
 MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicators>()) {
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  owns_mpi_ = initialised == 0;
   int provided = 0;
-  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+  if (owns_mpi_) MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms_->world);
   MPI_Comm_set_errhandler(comms_->world, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comms_->world, &rank_);
@@ -38,7 +41,7 @@ MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicat
 MpiWorld::~MpiWorld() {
   MPI_Comm_free(&comms_->node);
   MPI_Comm_free(&comms_->world);
-  MPI_Finalize();
+  if (owns_mpi_) MPI_Finalize();
 }
 
 std::string MpiWorld::library() const {

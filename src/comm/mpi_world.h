@@ -11,8 +11,9 @@
 
 namespace gptbench {
 
-// Initialises MPI on construction and finalises it on destruction. One instance a process. All
-// members of this class but the accessors are collective over all ranks.
+// Initialises MPI on construction and finalises it on destruction, unless whoever makes the
+// instance (a test program) has initialised MPI already. All members of this class but the
+// accessors are collective over all ranks.
 class MpiWorld {
  public:
   MpiWorld(int* argc, char*** argv);
@@ -52,6 +53,7 @@ class MpiWorld {
   [[noreturn]] static void abort(int exit_status);
 
  private:
+  bool owns_mpi_ = true;
   int rank_ = 0, size_ = 1;
   int node_ = 0, num_nodes_ = 1, node_rank_ = 0, node_size_ = 1;
   struct Communicators;

@@ -221,6 +221,9 @@ Override parse_override(const std::string& text, int argument) {
   out.source = {"command line: argument " + std::to_string(argument), false};
   const Source& source = out.source;
   check_characters(source, text);
+  if (text.find_first_of("\r\n") != std::string::npos) {
+    source.fail({}, "a line end has no place in an override");
+  }
   const size_t equals = text.find('=');
   const size_t dot = text.find('.');
   if (equals == std::string::npos || dot == std::string::npos || dot > equals) {

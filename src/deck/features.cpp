@@ -16,7 +16,7 @@ const std::vector<UnbuiltFeature>& unbuilt_features() {
       {{"run.find_largest"},
        [](const Config& c) { return c.run.find_largest != "none"; },
        "find_largest other than 'none'",
-       "set the batch sizes in &batch"},
+       "use 'none' and set the sizes in &batch"},
       {{"model.family", "model.preset"},
        [](const Config& c) { return c.model.family != "gpt"; },
        "families 'bert', 'mpt' and 'llama'",

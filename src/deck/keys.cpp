@@ -213,7 +213,8 @@ void add_data(std::vector<Key>& table) {
 void add_output(std::vector<Key>& table) {
   GroupRows<OutputConfig> row(table, "output", &Config::output);
   using C = OutputConfig;
-  row.string(&C::directory, "directory", {}, "holds result.h5; '': output/<run name>");
+  row.string(&C::directory, "directory", {},
+             "holds result.h5; '': output/ and the name of the run");
   row.string(&C::dump, "dump", {"none", "gradients", "weights"},
              "also write tensors for comparison with other programs");
   row.string(&C::flops_convention, "flops_convention", {"mpt", "megatron", "causal", "exact"},

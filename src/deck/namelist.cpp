@@ -328,11 +328,11 @@ std::vector<Group> parse_namelist(const Source& source, std::string_view text) {
     group.place = in.place();
     const int sign = in.next();
     group.name = in.read_name();
-    if (group.name.empty() && sign == '$') continue;  // a price in free text, not a group
-    if (group.name == "end") continue;                // of a group that '/' has ended
     if (group.name.empty() || !is_letter(group.name[0])) {
+      if (sign == '$') continue;  // a price in free text, not a group
       in.fail(group.place, "expected the name of a group directly after '&', as in &run");
     }
+    if (group.name == "end") continue;  // of a group that '/' has ended
     if (!is_separator(in.peek())) {
       in.fail(in.place(),
               "expected a blank after &" + group.name + ", found " + describe(in.peek()));

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "deck/deck.h"
 #include "deck/keys.h"
+#include "deck/presets.h"
 #include "deck/validate.h"
 
 namespace gptbench {
@@ -49,6 +51,26 @@ std::string wrapped(const std::string& text, size_t indent) {
   return out + std::string(indent, ' ') + line + "\n";
 }
 
+// The presets and what they set.
+std::string presets_table() {
+  const std::vector<std::string> columns = {
+      "family",     "num_layers", "hidden_size",   "num_attention_heads",
+      "seq_length", "vocab_size", "vocab_multiple"};
+  std::string out = "\n## Presets\n\n| preset | " + join(columns, " | ") + " |\n|---";
+  for (size_t i = 0; i < columns.size(); ++i) out += "|---";
+  out += "|\n";
+  for (const Preset& preset : embedded_presets()) {
+    const Config config = parse_deck(preset.name, preset.text, {}).config;
+    out += "| `" + preset.name + "`";
+    for (const std::string& column : columns) {
+      const Key& key = *find_key("model", column);
+      out += " | " + format_value(key, key.get(config));
+    }
+    out += " |\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string keys_text() {
@@ -90,8 +112,9 @@ std::string keys_markdown() {
       "    &model preset = 'gpt2-124m' /\n"
       "    &batch micro_batch_size = 2, global_batch_size = 16 /\n"
       "\n"
-      "The grammar is Fortran's: names in any case; values separated by blanks, commas or line\n"
-      "ends; either quote, doubled inside a string of its kind; a string goes on over a line end,\n"
+      "The grammar is Fortran's: names in any case; values separated by blanks, line ends or a\n"
+      "comma (`;` counts as one); either quote, doubled inside a string of its kind; a string goes "
+      "on over a line end,\n"
       "which does not count; `.true.`, `T`; `1.d-3`; repeat counts `2*'x'`; `a(2) = ...`; nothing\n"
       "between two commas leaves the default; text outside groups is ignored. It is stricter in "
       "two\n"
@@ -105,16 +128,15 @@ std::string keys_markdown() {
       "  before a comma that begins a line. Here, as in the standard, one comma separates two\n"
       "  values wherever blanks, line ends and comments stand.\n"
       "- It drops a value in silence where text follows it directly (`5j=3`, `5&end`) or no digit\n"
-      "  follows a sign (`x = -`); it skips commas and line ends inside names. Here these are "
-      "errors.\n"
-      "- It asks for a line end after the last `/` and refuses `true` directly before one. Here "
-      "both\n"
-      "  are accepted.\n"
+      "  follows a sign (`x = -`); it skips commas and line ends inside names and reads a word "
+      "that\n"
+      "  begins with a digit as a string. Here these are errors.\n"
+      "- It asks for a line end after the last `/`, refuses `true` directly before one, and more\n"
+      "  nulls than a variable has elements where blanks part them. Here these are accepted.\n"
       "- Substrings (`s(2:3)`), derived types, complex numbers, negative strides and the query "
       "`?`\n"
-      "  have no use in a deck and are errors; so are NUL and other control characters, bytes "
-      "that\n"
-      "  are not UTF-8, and decks of more than 1 MiB.\n";
+      "  have no use in a deck and are errors; so are numbers that are not finite, NUL and other\n"
+      "  control characters, bytes that are not UTF-8, and decks of more than 1 MiB.\n";
   for (const KeyGroup& group : key_groups()) {
     out += "\n## &" + group.name + ": " + group.doc + "\n\n";
     out += "| key | type | default | allowed | unit | meaning |\n|---|---|---|---|---|---|\n";
@@ -126,7 +148,7 @@ std::string keys_markdown() {
              " | " + key.doc + (unbuilt.empty() ? "" : ". Not built yet: " + unbuilt) + " |\n";
     }
   }
-  return out;
+  return out + presets_table();
 }
 
 }  // namespace gptbench

@@ -2,10 +2,19 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "device/simd_math.h"
 
 namespace gptbench {
 namespace {
+
+using dnnl::memory;
 
 const char* isa_name(dnnl::cpu_isa isa) {
   switch (isa) {
@@ -34,7 +43,279 @@ const char* isa_name(dnnl::cpu_isa isa) {
   }
 }
 
+// What a plan depends on, and nothing else.
+struct Key {
+  int64_t m, n, k, lda, ldb, ldc;
+  int64_t flags;  // types, transpositions, bias, accumulate, threads
+
+  bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof other) == 0; }
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = 0;
+    for (const int64_t part : {key.m, key.n, key.k, key.lda, key.ldb, key.ldc, key.flags})
+      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9E3779B97F4A7C15ull + (hash >> 29);
+    return static_cast<size_t>(hash);
+  }
+};
+
+// How a product is computed.
+enum class Route {
+  matmul,  // a primitive of the library
+  sgemm,   // the library's BLAS interface: f32, its packed copies are its own
+  convert  // bf16 without support of the library: f32 products of converted blocks
+};
+
+struct Plan {
+  Route route = Route::matmul;
+  dnnl::primitive primitive;
+  memory a, b, c, bias, scratchpad;
+  int64_t scratchpad_bytes = 0;
+  std::string implementation;
+};
+
+memory::data_type data_type_of(DType type) {
+  return type == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
+memory::desc factor_desc(int64_t rows, int64_t columns, DType type, const GemmFactor& factor) {
+  const memory::dims strides =
+      factor.transposed ? memory::dims{1, factor.ld} : memory::dims{factor.ld, 1};
+  return memory::desc({rows, columns}, data_type_of(type), strides);
+}
+
+dnnl::engine& cpu_engine() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// Whether dnnl_sgemm is a packed, vectorised product on this processor.
+constexpr bool has_fast_sgemm =
+#if defined(__x86_64__)
+    true;
+#else
+    false;
+#endif
+
+bool try_matmul(Plan& plan, const Gemm& gemm) {
+  const dnnl::engine& engine = cpu_engine();
+  const memory::desc a = factor_desc(gemm.m, gemm.k, gemm.in, gemm.a);
+  const memory::desc b = factor_desc(gemm.k, gemm.n, gemm.in, gemm.b);
+  const memory::desc c({gemm.m, gemm.n}, data_type_of(gemm.out), memory::dims{gemm.ldc, 1});
+  const memory::desc bias = gemm.bias == nullptr ? memory::desc()
+                                                 : memory::desc({1, gemm.n}, data_type_of(gemm.in),
+                                                                memory::dims{gemm.n, 1});
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (gemm.accumulate) {
+    dnnl::post_ops post;
+    post.append_sum(1.0f);
+    attributes.set_post_ops(post);
+  }
+  try {
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl::matmul::primitive_desc description(engine, a, b, bias, c, attributes);
+#else
+    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, bias, c), attributes,
+                                                   engine);
+#endif
+    plan.implementation = description.impl_info_str();
+    if (plan.implementation.find("ref") != std::string::npos) return false;
+    plan.primitive = dnnl::matmul(description);
+    plan.scratchpad_bytes = static_cast<int64_t>(description.scratchpad_desc().get_size());
+    plan.scratchpad = memory(description.scratchpad_desc(), engine, DNNL_MEMORY_NONE);
+  } catch (const dnnl::error&) {
+    return false;  // not implemented for these types on this processor
+  }
+  plan.a = memory(a, engine, DNNL_MEMORY_NONE);
+  plan.b = memory(b, engine, DNNL_MEMORY_NONE);
+  plan.c = memory(c, engine, DNNL_MEMORY_NONE);
+  if (gemm.bias != nullptr) plan.bias = memory(bias, engine, DNNL_MEMORY_NONE);
+  return true;
+}
+
+// Large f32 products go through sgemm where that is fast: it packs both factors, so that no leading
+// dimension is bad (matmul leaves B in place, and loses half of its rate where rows lie a multiple
+// of 4096 bytes apart). matmul adds the bias in passing and is quicker to start on small ones.
+bool prefers_sgemm(const Gemm& gemm) {
+  constexpr int64_t large = int64_t{1} << 26;
+  return has_fast_sgemm && gemm.in == DType::f32 && gemm.bias == nullptr &&
+         gemm.m * gemm.n * gemm.k >= large;
+}
+
+class Plans {
+ public:
+  Plans() : stream_(cpu_engine()) {}
+
+  Plan& find(const Gemm& gemm, int threads) {
+    const Key key{gemm.m,
+                  gemm.n,
+                  gemm.k,
+                  gemm.a.ld,
+                  gemm.b.ld,
+                  gemm.ldc,
+                  (gemm.in == DType::bf16 ? 1 : 0) | (gemm.out == DType::bf16 ? 2 : 0) |
+                      (gemm.a.transposed ? 4 : 0) | (gemm.b.transposed ? 8 : 0) |
+                      (gemm.bias != nullptr ? 16 : 0) | (gemm.accumulate ? 32 : 0) |
+                      (static_cast<int64_t>(threads) << 8)};
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) return found->second;
+    Plan& plan = plans_[key];
+    if (prefers_sgemm(gemm) || !try_matmul(plan, gemm)) {
+      plan.route = gemm.in == DType::f32 ? Route::sgemm : Route::convert;
+      plan.implementation = gemm.in == DType::f32 ? "sgemm" : "sgemm of converted blocks";
+    }
+    return plan;
+  }
+
+  dnnl_stream_t stream() const { return stream_.get(); }
+
+ private:
+  dnnl::stream stream_;
+  std::unordered_map<Key, Plan, KeyHash> plans_;
+};
+
+// A plan holds the addresses of its last call, so that threads cannot share plans; the library
+// shares the generated code between them.
+Plans& plans() {
+  static thread_local Plans instance;
+  return instance;
+}
+
+thread_local int gemm_threads = 1;
+
+void run_matmul(Plan& plan, const Gemm& gemm, const Workspace& workspace) {
+  GPTBENCH_CHECK(plan.scratchpad_bytes <= workspace.bytes,
+                 "the GEMM library needs " + std::to_string(plan.scratchpad_bytes) +
+                     " bytes of workspace, there are " + std::to_string(workspace.bytes));
+  plan.a.set_data_handle(const_cast<void*>(gemm.a.data));
+  plan.b.set_data_handle(const_cast<void*>(gemm.b.data));
+  plan.c.set_data_handle(gemm.c);
+  plan.scratchpad.set_data_handle(workspace.data);
+  dnnl_exec_arg_t arguments[5] = {{DNNL_ARG_SRC, plan.a.get()},
+                                  {DNNL_ARG_WEIGHTS, plan.b.get()},
+                                  {DNNL_ARG_DST, plan.c.get()},
+                                  {DNNL_ARG_SCRATCHPAD, plan.scratchpad.get()},
+                                  {}};
+  int count = 4;
+  if (gemm.bias != nullptr) {
+    plan.bias.set_data_handle(const_cast<void*>(gemm.bias));
+    arguments[count++] = {DNNL_ARG_BIAS, plan.bias.get()};
+  }
+  // The C interface: the one of C++ copies the arguments into a map of its own.
+  const dnnl_status_t status =
+      dnnl_primitive_execute(plan.primitive.get(), plans().stream(), count, arguments);
+  GPTBENCH_CHECK(status == dnnl_success, "oneDNN matmul");
+}
+
+void run_sgemm(const Gemm& gemm) {
+  float* const c = static_cast<float*>(gemm.c);
+  float beta = gemm.accumulate ? 1.0f : 0.0f;
+  if (gemm.bias != nullptr) {
+    const float* const bias = static_cast<const float*>(gemm.bias);
+    for (int64_t i = 0; i < gemm.m; ++i) std::copy(bias, bias + gemm.n, c + i * gemm.ldc);
+    beta = 1.0f;
+  }
+  const dnnl_status_t status =
+      dnnl_sgemm(gemm.a.transposed ? 'T' : 'N', gemm.b.transposed ? 'T' : 'N', gemm.m, gemm.n,
+                 gemm.k, 1.0f, static_cast<const float*>(gemm.a.data), gemm.a.ld,
+                 static_cast<const float*>(gemm.b.data), gemm.b.ld, beta, c, gemm.ldc);
+  GPTBENCH_CHECK(status == dnnl_success, "oneDNN sgemm");
+}
+
+// Rows [row, row + rows) and columns [column, column + columns) of the stored array as f32, packed.
+void convert_block(float* out, const GemmFactor& factor, int64_t row, int64_t rows, int64_t column,
+                   int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const bfloat16* const in =
+        static_cast<const bfloat16*>(factor.data) + (row + i) * factor.ld + column;
+    float* const out_row = out + i * columns;
+#pragma omp simd
+    for (int64_t j = 0; j < columns; ++j) out_row[j] = simd::load(in[j]);
+  }
+}
+
+// bf16 where the library has none: blocks of the factors are converted and multiplied in f32.
+void run_converted(const Gemm& gemm, const Workspace& workspace) {
+  constexpr int64_t block_mn = 512;
+  constexpr int64_t block_k = 1024;
+  const int64_t a_size = block_mn * block_k;
+  const int64_t c_size = block_mn * block_mn;
+  const int64_t needed = (2 * a_size + c_size) * static_cast<int64_t>(sizeof(float));
+  GPTBENCH_CHECK(needed <= workspace.bytes,
+                 "converting bf16 factors needs " + std::to_string(needed) +
+                     " bytes of workspace, there are " + std::to_string(workspace.bytes));
+  float* const a = static_cast<float*>(workspace.data);
+  float* const b = a + a_size;
+  float* const block = b + a_size;
+  const Workspace rest{block + c_size, workspace.bytes - needed};
+
+  for (int64_t m0 = 0; m0 < gemm.m; m0 += block_mn)
+    for (int64_t n0 = 0; n0 < gemm.n; n0 += block_mn) {
+      const int64_t m = std::min(block_mn, gemm.m - m0);
+      const int64_t n = std::min(block_mn, gemm.n - n0);
+      const int64_t c0 = m0 * gemm.ldc + n0;
+      const bool direct = gemm.out == DType::f32;
+      float* const c = direct ? static_cast<float*>(gemm.c) + c0 : block;
+      const int64_t ldc = direct ? gemm.ldc : n;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          if (gemm.bias != nullptr)
+            c[i * ldc + j] = simd::load(static_cast<const bfloat16*>(gemm.bias)[n0 + j]);
+          else if (!gemm.accumulate)
+            c[i * ldc + j] = 0.0f;
+          else if (!direct)
+            c[i * ldc + j] = simd::load(static_cast<bfloat16*>(gemm.c)[c0 + i * gemm.ldc + j]);
+        }
+      for (int64_t k0 = 0; k0 < gemm.k; k0 += block_k) {
+        const int64_t k = std::min(block_k, gemm.k - k0);
+        if (gemm.a.transposed)
+          convert_block(a, gemm.a, k0, k, m0, m);
+        else
+          convert_block(a, gemm.a, m0, m, k0, k);
+        if (gemm.b.transposed)
+          convert_block(b, gemm.b, n0, n, k0, k);
+        else
+          convert_block(b, gemm.b, k0, k, n0, n);
+        run_gemm({DType::f32,
+                  DType::f32,
+                  m,
+                  n,
+                  k,
+                  {a, gemm.a.transposed ? m : k, gemm.a.transposed},
+                  {b, gemm.b.transposed ? k : n, gemm.b.transposed},
+                  c,
+                  ldc,
+                  nullptr,
+                  true},
+                 rest);
+      }
+      if (direct) continue;
+      for (int64_t i = 0; i < m; ++i) {
+        bfloat16* const out = static_cast<bfloat16*>(gemm.c) + c0 + i * gemm.ldc;
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) simd::store(out[j], c[i * ldc + j]);
+      }
+    }
+}
+
 }  // namespace
+
+void run_gemm(const Gemm& gemm, const Workspace& workspace) {
+  if (gemm.m == 0 || gemm.n == 0) return;
+  Plan& plan = plans().find(gemm, gemm_threads);
+  switch (plan.route) {
+    case Route::matmul:
+      run_matmul(plan, gemm, workspace);
+      break;
+    case Route::sgemm:
+      run_sgemm(gemm);
+      break;
+    case Route::convert:
+      run_converted(gemm, workspace);
+      break;
+  }
+}
 
 void set_gemm_threads(int threads) {
   // oneDNN brings its own OpenMP runtime (libgomp, libomp or none); only that one may be asked.
@@ -42,12 +323,25 @@ void set_gemm_threads(int threads) {
   static const auto set_threads =
       reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set_threads != nullptr) set_threads(threads);
+  gemm_threads = threads;
+}
+
+SingleThreadedGemms::SingleThreadedGemms() : before_(gemm_threads) {
+  set_gemm_threads(1);
+}
+
+SingleThreadedGemms::~SingleThreadedGemms() {
+  set_gemm_threads(before_);
 }
 
 std::string gemm_library_description() {
   const dnnl_version_t* version = dnnl_version();
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
          std::to_string(version->patch) + isa_name(dnnl::get_effective_cpu_isa());
+}
+
+std::string gemm_implementation(const Gemm& gemm) {
+  return plans().find(gemm, gemm_threads).implementation;
 }
 
 }  // namespace gptbench

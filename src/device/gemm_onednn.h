@@ -1,15 +1,60 @@
-// Matrix products of the host through oneDNN (arXiv:2301.01333; 2.6 to 3.x), planned once and
-// reused.
+// Matrix products of the host through oneDNN (2.6 to 3.x), planned once a thread and reused: a
+// product costs one hash look-up, no lock and no string.
 #pragma once
 
+#include <cstdint>
 #include <string>
+
+#include "base/dtype.h"
+#include "device/kernels.h"
 
 namespace gptbench {
 
-// Threads that oneDNN uses from this thread: follows Kokkos, so that a Serial Kokkos means one.
+// A factor of a product: `ld` elements between consecutive rows of the array that is stored, which
+// is the factor's transpose where `transposed`.
+struct GemmFactor {
+  const void* data;
+  int64_t ld;
+  bool transposed;
+};
+
+// C[m,n] = A[m,k] B[k,n] + bias[n], or C += A B where `accumulate`. A, B and bias are `in`, C (rows
+// ldc apart) is `out`: f32 from f32, f32 or bf16 from bf16; sums run in f32. bias may be null, and
+// is null where `accumulate`.
+struct Gemm {
+  DType in, out;
+  int64_t m, n, k;
+  GemmFactor a, b;
+  void* c;
+  int64_t ldc;
+  const void* bias;
+  bool accumulate;
+};
+
+// Runs `gemm` on the threads of set_gemm_threads(). `workspace` serves the library as scratch
+// memory and, where it lacks bf16 on this processor, holds converted blocks of the factors; a
+// workspace of gemm_workspace_bytes suffices (plan/workspace.h). FLOPs 2 m n k.
+void run_gemm(const Gemm& gemm, const Workspace& workspace);
+
+// Threads of run_gemm() when called from this thread: follows Kokkos, so that a Serial Kokkos means
+// one.
 void set_gemm_threads(int threads);
+
+// One thread a product while it lives: for calls from inside a parallel loop.
+class SingleThreadedGemms {
+ public:
+  SingleThreadedGemms();
+  ~SingleThreadedGemms();
+  SingleThreadedGemms(const SingleThreadedGemms&) = delete;
+  SingleThreadedGemms& operator=(const SingleThreadedGemms&) = delete;
+
+ private:
+  int before_;
+};
 
 // "oneDNN 2.6.3 (avx512_core_bf16)".
 std::string gemm_library_description();
+// What computes `gemm`: the library's name of the implementation.
+std::string gemm_implementation(const Gemm& gemm);
 
 }  // namespace gptbench

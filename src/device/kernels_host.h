@@ -1,4 +1,5 @@
-// The host's kernels: Kokkos for everything but matrix products, oneDNN for those.
+// The host's kernels: Kokkos for everything but matrix products, oneDNN for those. Same bits from
+// run to run and, matrix products apart, for any number of threads.
 #pragma once
 
 #include "device/kernels.h"
@@ -8,4 +9,48 @@ namespace gptbench {
 // fp32 and bf16.
 const KernelTable& host_kernels(ComputeType compute);
 
+// A: float or bfloat16. S is float.
+namespace host {
+template <class A>
+void linear_forward(Queue&, const LinearForward&);
+template <class A>
+void linear_backward_input(Queue&, const LinearBackwardInput&);
+template <class A>
+void linear_backward_weight(Queue&, const LinearBackwardWeight&);
+template <class A>
+void layernorm_forward(Queue&, const LayerNormForward&);
+template <class A>
+void layernorm_backward(Queue&, const LayerNormBackward&);
+template <class A>
+void attention_forward(Queue&, const AttentionForward&);
+template <class A>
+void attention_backward(Queue&, const AttentionBackward&);
+template <class A>
+void gelu_forward(Queue&, const GeluForward&);
+template <class A>
+void gelu_backward(Queue&, const GeluBackward&);
+template <class A>
+void residual_forward(Queue&, const ResidualForward&);
+template <class A>
+void dropout_backward(Queue&, const DropoutBackward&);
+template <class A>
+void embedding_forward(Queue&, const EmbeddingForward&);
+template <class A>
+void embedding_backward(Queue&, const EmbeddingBackward&);
+template <class A>
+void cross_entropy_statistics(Queue&, const CrossEntropyStatistics&);
+template <class A>
+void cross_entropy_finish(Queue&, const CrossEntropyFinish&);
+void squared_norm(Queue&, const SquaredNorm&);
+void clip_factor(Queue&, const ClipFactor&);
+template <class A>
+void adamw(Queue&, const AdamW&);
+template <class A>
+void cast(Queue&, const Cast&);
+}  // namespace host
 }  // namespace gptbench
+
+// Instantiates kernel `name` with arguments `Arguments` for both types of activations.
+#define GPTBENCH_HOST_KERNEL(name, Arguments)                          \
+  template void gptbench::host::name<float>(Queue&, const Arguments&); \
+  template void gptbench::host::name<gptbench::bfloat16>(Queue&, const Arguments&)

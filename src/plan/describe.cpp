@@ -73,16 +73,16 @@ void describe_flops(std::string& text, const Plan& plan) {
                                            {"exact", "operations of this plan"},
                                            {"exact_recomputed", "recomputed, on top of exact"}};
   const std::map<std::string, double> flops = flops_by_convention(plan);
-  line(text, "FLOPs a step, all ranks, by convention");
+  line(text, "%s", "FLOPs a step, all ranks, by convention");
   for (const auto& [name, formula] : meaning)
-    line(text, "  %-16s %22.6e  %12s  %s", name, flops.at(name),
+    line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name),
          format_si(flops.at(name), "FLOP").c_str(), formula);
 }
 
 void describe_messages(std::string& text, const Plan& plan) {
   line(text, "Messages of rank %lld a step (payload of the full array)",
        static_cast<long long>(plan.rank));
-  if (plan.comm.empty()) line(text, "  none");
+  if (plan.comm.empty()) line(text, "%s", "  none");
   for (const CommTotal& total : plan.comm)
     line(text, "  %-10s %-12s %8s calls %20s bytes", name_of(total.axis), info_of(total.kind).name,
          format_count(total.count).c_str(), format_count(total.bytes).c_str());
@@ -93,7 +93,7 @@ void describe_messages(std::string& text, const Plan& plan) {
 std::string describe(const Plan& plan, const PlanOptions& options) {
   std::string text;
   line(text, "Grid            %s", describe(plan.grid).c_str());
-  line(text, "                %lld thread%s a rank",
+  line(text, "                fastest axis first; %lld thread%s a rank",
        static_cast<long long>(options.threads_per_rank), options.threads_per_rank == 1 ? "" : "s");
   describe_model(text, plan);
   describe_batch(text, plan);

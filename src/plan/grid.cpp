@@ -80,8 +80,7 @@ int64_t Grid::place_of(int64_t rank, Axis axis) const {
 std::string describe(const Grid& grid) {
   return "tensor " + std::to_string(grid.tensor) + " x context " + std::to_string(grid.context) +
          " x pipeline " + std::to_string(grid.pipeline) + " x data " + std::to_string(grid.data) +
-         " = " + std::to_string(grid.size()) +
-         (grid.size() == 1 ? " rank" : " ranks (fastest first)");
+         " = " + std::to_string(grid.size()) + (grid.size() == 1 ? " rank" : " ranks");
 }
 
 }  // namespace gptbench

@@ -47,7 +47,7 @@ struct Grid {
   std::vector<int64_t> group_of(int64_t rank, Axis axis) const;
 };
 
-// "tensor 2 x context 1 x pipeline 2 x data 2 = 8 ranks (fastest first)".
+// "tensor 2 x context 1 x pipeline 2 x data 2 = 8 ranks", the fastest axis first.
 std::string describe(const Grid& grid);
 
 }  // namespace gptbench

@@ -107,7 +107,8 @@ std::string differences(const Record& a, const Record& b) {
   add("world_size", std::to_string(a.summary.world_size), std::to_string(b.summary.world_size));
   add("nodes", std::to_string(a.summary.nodes), std::to_string(b.summary.nodes));
   for (const ConfigEntry& entry : a.config)
-    add(entry.group + "." + entry.key, value_text(&entry), value_text(find(b, entry)));
+    if (entry.group + "." + entry.key != "output.directory")  // differs between any two runs
+      add(entry.group + "." + entry.key, value_text(&entry), value_text(find(b, entry)));
   for (const ConfigEntry& entry : b.config)
     if (find(a, entry) == nullptr) add(entry.group + "." + entry.key, "-", value_text(&entry));
   return table.rows.empty() ? "Decks, machine and program are the same.\n" : format_plain(table);

@@ -18,10 +18,6 @@
 namespace gptbench {
 namespace {
 
-// Bounds of one child. A file of ours takes milliseconds and little more memory than its size.
-constexpr unsigned longest_read_s = 120;
-constexpr rlim_t most_memory_bytes = rlim_t{8} << 30;
-
 // First byte of what the child sends: a file image or a message follows.
 constexpr char image_follows = 'I', message_follows = 'M';
 
@@ -42,25 +38,37 @@ void send(int fd, char kind, const void* data, size_t size) {
 }
 
 // Sanitizers reserve terabytes of address space for themselves.
-void limit_resources() {
+void apply(const ReadLimits& limits) {
   const rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+  const rlimit processor = {limits.processor_s, limits.processor_s + 1};
+  ::setrlimit(RLIMIT_CPU, &processor);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  const rlimit memory = {most_memory_bytes, most_memory_bytes};
+  const rlimit memory = {limits.memory_bytes, limits.memory_bytes};
   ::setrlimit(RLIMIT_AS, &memory);
 #endif
   ::signal(SIGALRM, SIG_DFL);
-  ::alarm(longest_read_s);
+  ::signal(SIGXCPU, SIG_DFL);
+  ::alarm(limits.wall_s);
 }
 
-[[noreturn]] void read_in_child(const std::string& path, int to_parent) {
+// A damaged file may hold names that no file can be given again.
+Bytes image_of(const Record& record, const std::string& path) {
+  try {
+    return encode_result(record);
+  } catch (const Error&) {
+    throw Error(Exit::io, path + ": damaged: the record read from it is not a valid one");
+  }
+}
+
+[[noreturn]] void read_in_child(const std::string& path, int to_parent, const ReadLimits& limits) {
   // The C library and HDF5 complain on standard error before they abort; our line says enough.
   const int nowhere = ::open("/dev/null", O_WRONLY);
   if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
-  limit_resources();
+  apply(limits);
   std::string message;
   try {
-    const Bytes image = encode_result(read_result(path));
+    const Bytes image = image_of(read_result(path), path);
     send(to_parent, image_follows, image.data(), image.size());
     ::_exit(0);
   } catch (const Error& error) {
@@ -85,15 +93,18 @@ Bytes receive_all(int fd) {
   }
 }
 
-std::string reason_of_end(int status) {
+std::string reason_of_end(int status, const ReadLimits& limits) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-    return "damaged: not read within " + std::to_string(longest_read_s) + " s";
+    return "not read within " + std::to_string(limits.wall_s) + " s";
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+    return "damaged: not decoded within " + std::to_string(limits.processor_s) +
+           " s of processor time";
   if (WIFSIGNALED(status))
     return "damaged: HDF5 crashed on it (signal " + std::to_string(WTERMSIG(status)) + ")";
   return "damaged: its reader ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
-Record load_result(const std::string& path) {
+Record load_result(const std::string& path, const ReadLimits& limits) {
   int ends[2];
   if (::pipe(ends) != 0)
     throw Error(Exit::io, path + ": cannot make a pipe: " + std::strerror(errno));
@@ -102,7 +113,7 @@ Record load_result(const std::string& path) {
   if (child < 0) throw Error(Exit::io, path + ": cannot fork: " + std::strerror(errno));
   if (child == 0) {
     ::close(ends[0]);
-    read_in_child(path, ends[1]);
+    read_in_child(path, ends[1], limits);
   }
   ::close(ends[1]);
   Bytes answer = receive_all(ends[0]);
@@ -111,7 +122,7 @@ Record load_result(const std::string& path) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty())
-    throw Error(Exit::io, path + ": " + reason_of_end(status));
+    throw Error(Exit::io, path + ": " + reason_of_end(status, limits));
   const Bytes content(answer.begin() + 1, answer.end());
   if (answer.front() == message_follows)
     throw Error(Exit::io, std::string(content.begin(), content.end()));
@@ -121,11 +132,11 @@ Record load_result(const std::string& path) {
 }  // namespace
 
 std::vector<LoadedRun> load_results(const std::vector<std::string>& paths,
-                                    std::vector<std::string>& problems) {
+                                    std::vector<std::string>& problems, const ReadLimits& limits) {
   std::vector<LoadedRun> runs;
   for (const std::string& path : paths) {
     try {
-      runs.push_back({path, load_result(path)});
+      runs.push_back({path, load_result(path, limits)});
     } catch (const Error& error) {
       problems.push_back(error.what());
     }

@@ -19,6 +19,14 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
 }
 
+namespace {
+
+bool is_whole_step(const RankSeries& series) {
+  return series.name == "step";
+}
+
+}  // namespace
+
 Breakdown slowest_rank(const Record& record) {
   Breakdown breakdown;
   if (record.timing.empty()) return breakdown;
@@ -31,10 +39,12 @@ Breakdown slowest_rank(const Record& record) {
   };
   int64_t column = 2;  // the maximum, of the four reductions
   if (!reduced) {
+    const bool has_steps = std::any_of(record.timing.begin(), record.timing.end(), is_whole_step);
     double longest = -1.0;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       double total = 0.0;
-      for (const RankSeries& series : record.timing) total += time_of(series, rank);
+      for (const RankSeries& series : record.timing)
+        if (!has_steps || is_whole_step(series)) total += time_of(series, rank);
       if (total > longest) {
         longest = total;
         column = breakdown.rank = rank;

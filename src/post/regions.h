@@ -25,7 +25,8 @@ std::vector<double> timed_steps(const RankSeries& series, int64_t column, int64_
 
 double median_of(std::vector<double> values);  // 0 for none
 
-// The rank whose regions take the longest together, medians over the timed steps.
+// The rank whose steps take the longest (region "step"; without one, all regions together), medians
+// over the timed steps.
 Breakdown slowest_rank(const Record& record);
 
 }  // namespace gptbench

@@ -103,7 +103,7 @@ double RunView::tflops(const std::string& convention, bool hardware) const {
   if (hardware) {
     const auto counted = s.flops_per_step.find(name + "_recomputed");
     if (counted != s.flops_per_step.end())
-      flops = counted->second;
+      flops += counted->second;
     else if (name != "megatron" && s.hardware_factor > 0.0)  // megatron holds it already, as k = 4
       flops *= s.hardware_factor;
   }

@@ -17,14 +17,21 @@ std::string heading(const std::string& title) {
   return line + std::string(page_width - std::min(page_width, line.size()), '-') + "\n";
 }
 
-// "  name    value": a long value is continued on lines of its own.
+// "  name    value": a long value is continued on lines of its own, broken at blanks where it can
+// be.
 std::string entry(const std::string& name, const std::string& value) {
   constexpr size_t column = 24;
   if (value.empty()) return "";
   std::string text = "  " + name + std::string(column - 2 - std::min(column - 3, name.size()), ' ');
-  for (size_t at = 0; at < value.size(); at += page_width - column)
-    text +=
-        (at == 0 ? "" : std::string(column, ' ')) + value.substr(at, page_width - column) + "\n";
+  for (size_t at = 0; at < value.size();) {
+    size_t length = std::min(page_width - column, value.size() - at);
+    if (at + length < value.size()) {
+      const size_t blank = value.rfind(' ', at + length);
+      if (blank != std::string::npos && blank > at) length = blank - at;
+    }
+    text += (at == 0 ? "" : std::string(column, ' ')) + value.substr(at, length) + "\n";
+    at = value.find_first_not_of(' ', at + length);
+  }
   return text;
 }
 
@@ -61,9 +68,11 @@ std::string model(const RunView& run) {
                                      std::to_string(run.pipeline_parallel()) + ", context " +
                                      std::to_string(run.context_parallel()) + ", ZeRO " +
                                      std::to_string(run.zero_stage()));
-  text += entry("batch", std::to_string(run.global_batch()) + " sequences: " +
-                             std::to_string(run.gradient_accumulation()) + " micro-batches of " +
-                             std::to_string(run.micro_batch()) + " a replica");
+  text +=
+      entry("batch", std::to_string(run.global_batch()) +
+                         " sequences: " + std::to_string(run.gradient_accumulation()) +
+                         (run.gradient_accumulation() == 1 ? " micro-batch" : " micro-batches") +
+                         " of " + std::to_string(run.micro_batch()) + " a replica");
   return text;
 }
 
@@ -85,7 +94,7 @@ std::string throughput(const RunView& run) {
                                      " TFLOP/s (" + s.peak_source + ")");
   std::string others;
   for (const auto& convention : s.flops_per_step)
-    if (convention.first != s.flops_convention)
+    if (convention.first != s.flops_convention && convention.first != "exact_recomputed")
       others += (others.empty() ? "" : ", ") + convention.first + " " +
                 fixed(run.tflops(convention.first), 3);
   text += entry("other conventions", others);
@@ -116,9 +125,9 @@ std::string memory(const Record& r) {
 std::string breakdown(const Record& r) {
   const Breakdown slowest = slowest_rank(r);
   if (slowest.regions.empty()) return "";
-  Table table{"", {{"", false}, {"region", false}, {"s a step", true}, {"share", true}}, {}};
+  Table table{"", {{"", false}, {"region", false}, {"a step", true}, {"share", true}}, {}};
   for (const RegionTime& region : slowest.regions)
-    table.rows.push_back({"", region.name, fixed(region.time_s, 4, 3),
+    table.rows.push_back({"", region.name, format_seconds(region.time_s),
                           r.summary.sec_per_it > 0.0
                               ? fixed(100.0 * region.time_s / r.summary.sec_per_it, 1) + " %"
                               : "-"});

@@ -34,7 +34,7 @@ std::vector<Table> scaling_tables(const Runs& runs);
 
 inline constexpr Style styles[] = {
     {"fugaku", "nodes, decomposition, memory, time, TFLOPs, aggregate PetaFLOPs", fugaku_tables},
-    {"mpt", "20 columns with MFU, HFU and throughput by sequence, token and device", mpt_tables},
+    {"mpt", "MFU, HFU, throughput by sequence, token and device", mpt_tables},
     {"zero", "largest batch, time and memory of each device by ZeRO stage", zero_tables},
     {"megatron", "a matrix of models over nodes * devices", megatron_tables},
     {"scaling", "speed-up and efficiency over ranks", scaling_tables},

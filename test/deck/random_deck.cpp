@@ -13,8 +13,10 @@ namespace {
 // Between two values. Left out are the two places where gfortran 12 reads a null value that the
 // standard does not know (doc/deck.md): a comment after a comma, a comma that begins a line.
 std::string gap(Dice& dice) {
-  return dice.pick<std::string>({" ", ",", ", ", " ,", " , ", "\n", ",\n", " ! note, 1 = /\n  ",
-                                 "\t", ";", "\n\n  ", "  ,   ", "\r\n", ",\r\n", "! x\n"});
+  const std::string separator =
+      dice.pick<std::string>({" ", ",", ", ", " ,", " , ", "\n", ",\n", " ! note, 1 = /\n  ", "\t",
+                              ";", "\n\n  ", "  ,   ", "\r\n", ",\r\n", "! x\n"});
+  return separator == ";" && !dice.with_semicolons ? "," : separator;
 }
 
 // Adds a separator, but behind a comma or '*' no comment (see gap) and no comma: gfortran passes
@@ -29,7 +31,7 @@ void append(std::string& out, const std::string& separator) {
 
 // Between an assignment and the next.
 std::string break_between(Dice& dice) {
-  return dice.one_in(6) ? dice.pick<std::string>({", ,", ",,", ";", " ! 'it\n"}) : gap(dice);
+  return dice.one_in(6) ? dice.pick<std::string>({", ,", ",,", " , ", " ! 'it\n"}) : gap(dice);
 }
 
 std::string any_case(Dice& dice, std::string name) {

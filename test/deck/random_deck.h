@@ -11,6 +11,8 @@ namespace gptbench {
 class Dice {
  public:
   explicit Dice(uint64_t seed) : engine_(seed) {}
+  // Whether decks made with these dice may separate values by ';'.
+  bool with_semicolons = true;
   // 0 .. n - 1.
   size_t below(size_t n) { return static_cast<size_t>(engine_() % n); }
   bool one_in(size_t n) { return below(n) == 0; }

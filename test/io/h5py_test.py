@@ -1,4 +1,6 @@
-"""h5py_test.py RESULT.h5: values, types and labels of the file that write_made_record writes."""
+"""h5py_test.py RESULT.h5 SCHEMA.md: values, types and labels of the file that write_made_record
+writes, and that the page names all of it."""
+import re
 import sys
 
 import h5py
@@ -44,4 +46,10 @@ with h5py.File(sys.argv[1], "r") as f:
                  if isinstance(item, h5py.Dataset) and not {"units", "description"} <= set(item.attrs)
                  else None)
     assert not unlabelled, unlabelled
+    documented = set(re.findall(r"`([^`]+)`", open(sys.argv[2]).read()))
+    names = set(f.attrs) | set(f["/provenance"]) | set(f["/steps"]) | set(f["/steps"].attrs)
+    names |= {n for n in f["/summary"].attrs if not n.startswith("flops_per_step_")}
+    names |= {"/" + group for group in f} | set(check) | set(f["/verify"].attrs)
+    names |= set(arena.dtype.names) | set(keys.dtype.names)
+    assert names <= documented, names - documented
 print("h5py", h5py.__version__, "reads all of", sys.argv[1])

@@ -18,5 +18,5 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$1" "$folder"
 cd "$folder"
-"$python" "$here/h5py_test.py" result.h5
+"$python" "$here/h5py_test.py" result.h5 "$here/../../doc/result_schema.md"
 "$python" "$here/doc_examples.py" "$here/../../doc/result_schema.md"

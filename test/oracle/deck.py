@@ -11,7 +11,7 @@ import philox
 # Defaults that the decks here rely on (src/deck/config.h).
 DEFAULTS = {
     "run": {"seed": 1, "steps": 10},
-    "model": {"ffn_hidden_size": 0, "vocab_multiple": 1, "init_std": 0.02,
+    "model": {"ffn_hidden_size": 0, "vocab_multiple": 1, "dropout": 0.0, "init_std": 0.02,
               "layernorm_epsilon": 1e-5},
     "batch": {"micro_batch_size": 1, "global_batch_size": 0},
     "optimizer": {"lr": 6e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1,

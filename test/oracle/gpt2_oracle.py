@@ -9,6 +9,9 @@ with the engine but the paper (Radford et al. 2019) and this text.
 Linear weights are [out, in]; the rows of attn.qkv are q, k, v, heads contiguous inside each. The
 optimizer is AdamW (decoupled weight decay, on matrices and embedding tables only) after clipping the
 global gradient norm by the factor clip / norm where norm > clip.
+
+Dropout acts on the sum of the embeddings, on the attention probabilities and on what each of the two
+residual branches adds; whether an element is kept depends on its place in the global batch alone.
 """
 
 import math
@@ -16,14 +19,31 @@ import math
 import torch
 import torch.nn.functional as F
 
+import philox
 
-def forward_loss(deck, w, tokens, targets):
-    """Sum (not mean) of the cross-entropy over tokens [B, T]; w: {name: tensor}."""
+EMBEDDING, ATTENTION, PROJ, MLP = range(4)  # sites of dropout (src/plan/programs.h)
+
+
+def dropout(deck, x, step, layer, site, first_element):
+    """x with elements dropped; first_element is the global index of x[0, ..., 0]. layer -1: before
+    the first."""
+    rate = deck.model["dropout"]
+    if rate == 0:
+        return x
+    instance = step * 2**16 + (layer + 1) * 2**3 + site
+    factors = philox.dropout_factors(rate, deck.run["seed"], instance, first_element, x.numel())
+    return x * torch.from_numpy(factors).to(x.dtype).view(x.shape)
+
+
+def forward_loss(deck, w, tokens, targets, step=0, first=0):
+    """Sum (not mean) of the cross-entropy over tokens [B, T]; w: {name: tensor}. `first` is the
+    place of the first sequence in the global batch of `step`."""
     B, T = tokens.shape
     C, H = deck.C, deck.H
     D = C // H
     epsilon = deck.model["layernorm_epsilon"]
-    x = w["wte"][tokens] + w["wpe"][:T]
+    drop = lambda x, layer, site: dropout(deck, x, step, layer, site, first * x[0].numel())
+    x = drop(w["wte"][tokens] + w["wpe"][:T], -1, EMBEDDING)
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
     for layer in range(deck.L):
         p = lambda name: w["h.%d.%s" % (layer, name)]
@@ -31,13 +51,15 @@ def forward_loss(deck, w, tokens, targets):
         q, k, v = F.linear(n, p("attn.qkv.weight"), p("attn.qkv.bias")).split(C, dim=2)
         q, k, v = (t.view(B, T, H, D).transpose(1, 2) for t in (q, k, v))
         scores = q @ k.transpose(2, 3) / math.sqrt(D)
-        attention = scores.masked_fill(future, float("-inf")).softmax(dim=3) @ v
+        probabilities = scores.masked_fill(future, float("-inf")).softmax(dim=3)
+        attention = drop(probabilities, layer, ATTENTION) @ v
         attention = attention.transpose(1, 2).reshape(B, T, C)
-        x = x + F.linear(attention, p("attn.proj.weight"), p("attn.proj.bias"))
+        branch = F.linear(attention, p("attn.proj.weight"), p("attn.proj.bias"))
+        x = x + drop(branch, layer, PROJ)
         n = F.layer_norm(x, (C,), p("ln_2.weight"), p("ln_2.bias"), epsilon)
         f = F.linear(n, p("mlp.fc.weight"), p("mlp.fc.bias"))
         g = 0.5 * f * (1 + torch.tanh(math.sqrt(2 / math.pi) * (f + 0.044715 * f**3)))
-        x = x + F.linear(g, p("mlp.proj.weight"), p("mlp.proj.bias"))
+        x = x + drop(F.linear(g, p("mlp.proj.weight"), p("mlp.proj.bias")), layer, MLP)
     x = F.layer_norm(x, (C,), w["ln_f.weight"], w["ln_f.bias"], epsilon)
     logits = F.linear(x, w["wte"])[..., :deck.V_valid]
     return F.cross_entropy(logits.reshape(B * T, -1), targets.reshape(-1), reduction="sum")
@@ -77,7 +99,7 @@ def loss_and_gradients(deck, w, step):
     micro = deck.batch["micro_batch_size"]
     loss = 0.0
     for b in range(0, deck.B, micro):
-        part = forward_loss(deck, parameters, tokens[b:b + micro], targets[b:b + micro])
+        part = forward_loss(deck, parameters, tokens[b:b + micro], targets[b:b + micro], step, b)
         part = part / tokens.numel()
         part.backward()
         loss += float(part.detach())

@@ -15,7 +15,7 @@ import gpt2_oracle
 from deck import Deck
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DECKS = ("plain", "accumulate", "text")
+DECKS = ("plain", "accumulate", "dropout", "text")
 
 
 def projection(g):

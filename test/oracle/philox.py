@@ -5,6 +5,7 @@ import numpy as np
 
 STREAM_WEIGHTS = 1
 STREAM_TOKENS = 2
+STREAM_DROPOUT = 3
 
 
 def philox(counter, key):
@@ -37,6 +38,17 @@ def synthetic_tokens(seed, first, count, vocab_size):
     """Tokens at global positions first .. first + count - 1 (src/data/token_source.cpp)."""
     words = random_words(seed, STREAM_TOKENS, 0, first, count)
     return ((words * np.uint64(vocab_size)) >> np.uint64(32)).astype(np.int64)
+
+
+def uniform(words):
+    """uniform_of: float32 in (0, 1)."""
+    return ((words >> np.uint64(9)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-23)
+
+
+def dropout_factors(rate, seed, instance, first, count):
+    """1 / (1 - rate) where an element is kept, 0 where it is dropped (src/device/dropout.h)."""
+    kept = uniform(random_words(seed, STREAM_DROPOUT, instance, first, count)).astype(float) >= rate
+    return np.where(kept, 1 / (1 - rate), 0.0)
 
 
 def _log(u):
@@ -77,8 +89,7 @@ def _sincos_turn(u):
 def normal(count, seed, stream, instance, std):
     """fill_normal from element 0: `count` float32 normal numbers of standard deviation `std`."""
     words = random_words(seed, stream, instance, 0, (count + 1) // 2 * 2)
-    uniform = ((words >> np.uint64(9)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-23)
-    u = uniform.reshape(-1, 2)
+    u = uniform(words).reshape(-1, 2)
     radius = np.float32(std) * np.sqrt(np.float32(-2) * _log(np.ascontiguousarray(u[:, 0])))
     sine, cosine = _sincos_turn(np.ascontiguousarray(u[:, 1]))
     return np.stack([radius * cosine, radius * sine], axis=1).reshape(-1)[:count]

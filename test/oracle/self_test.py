@@ -4,6 +4,7 @@ own optimizer, and that a mistake of the usual kinds would be seen."""
 import copy
 import math
 import os
+import types
 import unittest
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 import gpt2_oracle
 import philox
+import tolerance
 from deck import Deck
 
 DECKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "decks")
@@ -120,6 +122,57 @@ class Model(unittest.TestCase):
         losses, norms, _, _ = gpt2_oracle.train(self.deck, self.weights)
         self.assertEqual(len(losses), 10)
         self.assertGreater(min(norms), self.deck.optimizer["clip"], "clips in every step")
+
+
+def with_mistake(right, wrong):
+    """The oracle with one piece of its text replaced."""
+    with open(gpt2_oracle.__file__) as file:
+        source = file.read()
+    assert source.count(right) >= 1, right
+    module = types.ModuleType("mistaken_oracle")
+    exec(source.replace(right, wrong), module.__dict__)
+    return module
+
+
+class Mistakes(unittest.TestCase):
+    """Usual mistakes move the compared values by more than the tolerance of fp32."""
+
+    def setUp(self):
+        self.deck = Deck(os.path.join(DECKS, "accumulate.in"))
+        self.weights = self.deck.initial_weights()
+        self.loss, self.norm, self.gradients, _ = gpt2_oracle.train(self.deck, self.weights)
+
+    def test_in_the_model(self):
+        allowed = tolerance.gradients(self.deck, "fp32")
+        for right, wrong in (
+                ("torch.tanh(math.sqrt(2 / math.pi) * (f + 0.044715 * f**3))",
+                 "torch.erf(f / math.sqrt(2))"),
+                ("/ math.sqrt(D)", "/ math.sqrt(C)"),
+                ("triu(1)", "triu(2)"),
+                ("q, k, v = F.linear", "k, q, v = F.linear"),
+                ('deck.model["layernorm_epsilon"]', "1e-5"),
+                ("view(B, T, H, D).transpose(1, 2)", "view(B, T, D, H).permute(0, 3, 1, 2)"),
+                ("part / tokens.numel()", "part / (tokens.numel() - 1)")):
+            oracle = with_mistake(right, wrong)
+            _, gradients = oracle.loss_and_gradients(
+                self.deck, {name: torch.tensor(a, dtype=torch.float64)
+                            for name, a in self.weights.items()}, 0)
+            worst = max(float((gradients[name] - g).norm() / g.norm())
+                        for name, g in self.gradients.items())
+            self.assertGreater(worst, 3 * allowed, wrong)
+
+    def test_in_the_optimizer(self):
+        for right, wrong in (
+                ("p.dim() == 2", "False"),
+                ("p.dim() == 2", "True"),
+                ("(1 - o[\"beta1\"]**self.t)", "1"),
+                ("norm > clip", "norm > clip * 1e9"),
+                ("self.t += 1", "self.t = 1"),
+                ("(1 - o[\"beta2\"]) * g * g", "(1 - o[\"beta2\"]) * g.abs()")):
+            loss, _, _, _ = with_mistake(right, wrong).train(self.deck, self.weights)
+            worst = max(abs(a - b) / b / tolerance.loss(self.deck, "fp32", step)
+                        for step, (a, b) in enumerate(zip(loss, self.loss)))
+            self.assertGreater(worst, 3, wrong)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,16 @@ echo libtrilinos-kokkos-dev >unknown
 run run
 if ! grep -q " libkokkos-dev" log; then fail "the alternative is not taken where apt does not know the first"; fi
 
+# PyTorch is taken where there is one, and its absence asks for nothing a second time.
+fresh
+echo python3-torch >unknown
+run test
+if [ "$status" != 0 ] || ! grep -q "install.* libgtest-dev" log || grep -q python3-torch log; then fail "no PyTorch to be had"; fi
+sed -n 's/^apt-get install.*Timeout=300 \(.*\) \[.*/\1/p' log | tr ' ' '\n' >installed
+: >log
+run test
+if [ "$status" != 0 ] || [ -s log ]; then fail "no PyTorch to be had: apt-get was called again"; fi
+
 fresh
 printf 'libtrilinos-kokkos-dev\nlibkokkos-dev\n' >unknown
 run run

@@ -1,0 +1,127 @@
+#include <cmath>
+#include <limits>
+
+#include "device/kernels_host_attention.h"
+
+namespace gptbench::host {
+namespace {
+
+// One tile of scores S (rows `width` apart) becomes exponentials in P (A; the same memory as S for
+// float), hidden columns zero; running maximum, sum and accumulator of the rows follow (online
+// softmax, Milakov and Gimelshein, arXiv:1805.02867).
+struct SoftmaxTile {
+  int64_t i0, rows;   // queries
+  int64_t j0, width;  // keys
+  int64_t D;
+  float scale;
+  bool causal;
+};
+
+template <class A>
+void softmax_tile(const SoftmaxTile& t, const float* scores, A* probabilities, float* row_max,
+                  float* row_sum, float* accumulator) {
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const float* const s = scores + i * t.width;
+    A* const p = probabilities + i * t.width;
+    const int64_t visible = t.causal ? std::min(t.width, t.i0 + i + 1 - t.j0) : t.width;
+    float largest = -std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(max : largest)
+    for (int64_t j = 0; j < visible; ++j) largest = s[j] > largest ? s[j] : largest;
+    const float m = std::max(row_max[i], t.scale * largest);
+    float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < visible; ++j) {
+      const float e = simd::exp(t.scale * s[j] - m);
+      sum += e;
+      simd::store(p[j], e);
+    }
+#pragma omp simd
+    for (int64_t j = visible; j < t.width; ++j) simd::store(p[j], 0.0f);
+    const float shrink = simd::exp(row_max[i] - m);
+    row_sum[i] = row_sum[i] * shrink + sum;
+    if (t.j0 > 0 && m != row_max[i]) {
+      float* const o = accumulator + i * t.D;
+#pragma omp simd
+      for (int64_t d = 0; d < t.D; ++d) o[d] *= shrink;
+    }
+    row_max[i] = m;
+  }
+}
+
+// Drops probabilities after their sum was taken: element (i, j) has index first + i T + j.
+template <class A>
+void drop_tile(const DropoutFactors& factors, int64_t first, int64_t T, int64_t rows, int64_t width,
+               A* probabilities) {
+  float factor[dropout_chunk];
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j0 = 0; j0 < width; j0 += dropout_chunk) {
+      const int64_t count = std::min(dropout_chunk, width - j0);
+      factors.fill(factor, first + i * T + j0, count);
+      A* const p = probabilities + i * width + j0;
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) simd::store(p[j], simd::load(p[j]) * factor[j]);
+    }
+}
+
+template <class A>
+void forward_head(const AttentionForward& a, int64_t item, Scratch scratch) {
+  const int64_t b = item / a.H, h = item % a.H, h_kv = h / (a.H / a.H_kv);
+  const int64_t T = a.T, D = a.D;
+  const Workspace gemm_workspace = scratch.take_gemm_workspace();
+  A* const k = scratch.take<A>(T * D);
+  A* const v = scratch.take<A>(T * D);
+  A* const q = scratch.take<A>(attention_tile_rows * D);
+  float* const scores = scratch.take<float>(attention_tile_rows * attention_tile_columns);
+  A* const probabilities = sizeof(A) == sizeof(float)
+                               ? reinterpret_cast<A*>(scores)
+                               : scratch.take<A>(attention_tile_rows * attention_tile_columns);
+  float* const accumulator = scratch.take<float>(attention_tile_rows * D);
+  float* const row_max = scratch.take<float>(attention_tile_rows);
+  float* const row_sum = scratch.take<float>(attention_tile_rows);
+  pack_rows(k, static_cast<const A*>(a.k) + b * T * a.kv_row + h_kv * D, a.kv_row, T, D);
+  pack_rows(v, static_cast<const A*>(a.v) + b * T * a.kv_row + h_kv * D, a.kv_row, T, D);
+  float* const lse = static_cast<float*>(a.lse) + (b * a.H + h) * T;
+  const int64_t head = (a.first_sequence + b) * a.H_global + a.first_head + h;
+  const DropoutFactors factors(a.dropout);
+
+  for (int64_t i0 = 0; i0 < T; i0 += attention_tile_rows) {
+    const int64_t rows = std::min(attention_tile_rows, T - i0);
+    const int64_t keys = a.causal ? i0 + rows : T;
+    pack_rows(q, static_cast<const A*>(a.q) + (b * T + i0) * a.q_row + h * D, a.q_row, rows, D);
+    std::fill(row_max, row_max + rows, -std::numeric_limits<float>::infinity());
+    std::fill(row_sum, row_sum + rows, 0.0f);
+    for (int64_t j0 = 0; j0 < keys; j0 += attention_tile_columns) {
+      const int64_t width = std::min(attention_tile_columns, keys - j0);
+      tile_gemm(scores, rows, width, D, q, false, k + j0 * D, true, false, gemm_workspace);
+      softmax_tile({i0, rows, j0, width, D, static_cast<float>(a.scale), a.causal}, scores,
+                   probabilities, row_max, row_sum, accumulator);
+      if (a.dropout.rate > 0.0)
+        drop_tile(factors, (head * T + i0) * T + j0, T, rows, width, probabilities);
+      tile_gemm(accumulator, rows, D, width, probabilities, false, v + j0 * D, false, j0 > 0,
+                gemm_workspace);
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      A* const out = static_cast<A*>(a.out) + (b * T + i0 + i) * a.out_row + h * D;
+      const float* const o = accumulator + i * D;
+      const float inverse = 1.0f / row_sum[i];
+#pragma omp simd
+      for (int64_t d = 0; d < D; ++d) simd::store(out[d], o[d] * inverse);
+      lse[i0 + i] = row_max[i] + std::log(row_sum[i]);
+    }
+  }
+}
+
+}  // namespace
+
+template <class A>
+void attention_forward(Queue&, const AttentionForward& a) {
+  if (a.B == 0 || a.T == 0) return;
+  parallel_heads("gptbench::attention_forward", a.B * a.H, a.T, a.D, a.workspace,
+                 [=](int64_t item, const Scratch& scratch) { forward_head<A>(a, item, scratch); });
+}
+
+}  // namespace gptbench::host
+
+namespace gptbench {
+GPTBENCH_HOST_KERNEL(attention_forward, AttentionForward);
+}  // namespace gptbench

@@ -1,0 +1,126 @@
+#include <cmath>
+
+#include "device/host_parallel.h"
+#include "device/kernels_host.h"
+#include "device/simd_math.h"
+
+namespace gptbench::host {
+
+template <class A>
+void layernorm_forward(Queue&, const LayerNormForward& a) {
+  A* const y = static_cast<A*>(a.y);
+  float* const mean = static_cast<float*>(a.mean);
+  float* const rstd = static_cast<float*>(a.rstd);
+  const A* const x = static_cast<const A*>(a.x);
+  const A* const gamma = static_cast<const A*>(a.gamma);
+  const A* const beta = static_cast<const A*>(a.beta);
+  const int64_t C = a.C;
+  const double epsilon = a.epsilon;
+  parallel("gptbench::layernorm_forward", a.R, [=](int64_t r) {
+    // Two passes over a row that stays in cache: the variance of deviations does not cancel.
+    const A* const x_row = x + r * C;
+    A* const y_row = y + r * C;
+    float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < C; ++c) sum += simd::load(x_row[c]);
+    const float m = sum / static_cast<float>(C);
+    float squares = 0.0f;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t c = 0; c < C; ++c) {
+      const float deviation = simd::load(x_row[c]) - m;
+      squares += deviation * deviation;
+    }
+    const float s = static_cast<float>(
+        1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c)
+      simd::store(y_row[c],
+                  (simd::load(x_row[c]) - m) * s * simd::load(gamma[c]) + simd::load(beta[c]));
+    mean[r] = m;
+    rstd[r] = s;
+  });
+}
+
+template <class A>
+void layernorm_backward(Queue&, const LayerNormBackward& a) {
+  A* const dx = static_cast<A*>(a.dx);
+  float* const dgamma = static_cast<float*>(a.dgamma);
+  float* const dbeta = static_cast<float*>(a.dbeta);
+  const A* const dy = static_cast<const A*>(a.dy);
+  const A* const x = static_cast<const A*>(a.x);
+  const A* const gamma = static_cast<const A*>(a.gamma);
+  const float* const mean = static_cast<const float*>(a.mean);
+  const float* const rstd = static_cast<const float*>(a.rstd);
+  const int64_t C = a.C;
+
+  const auto input_gradient = [=](int64_t r) {
+    const A* const dy_row = dy + r * C;
+    const A* const x_row = x + r * C;
+    A* const dx_row = dx + r * C;
+    const float m = mean[r];
+    const float s = rstd[r];
+    float sum_g = 0.0f;
+    float sum_gn = 0.0f;
+#pragma omp simd reduction(+ : sum_g, sum_gn)
+    for (int64_t c = 0; c < C; ++c) {
+      const float g = simd::load(dy_row[c]) * simd::load(gamma[c]);
+      sum_g += g;
+      sum_gn += g * ((simd::load(x_row[c]) - m) * s);
+    }
+    const float mean_g = sum_g / static_cast<float>(C);
+    const float mean_gn = sum_gn / static_cast<float>(C);
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c) {
+      const float g = simd::load(dy_row[c]) * simd::load(gamma[c]);
+      const float n = (simd::load(x_row[c]) - m) * s;
+      simd::store(dx_row[c], simd::load(dx_row[c]) + s * (g - mean_g - n * mean_gn));
+    }
+  };
+
+  // A batch of row blocks at a time, one a thread: first the rows, then, while they are in cache,
+  // the columns.
+  const int64_t batch = row_block * num_threads();
+  for (int64_t first = 0; first < a.R; first += batch) {
+    const int64_t last = std::min(a.R, first + batch);
+    parallel("gptbench::layernorm_backward_input", ceil_div(last - first, row_block),
+             [=](int64_t block) {
+               const int64_t begin = first + block * row_block;
+               const int64_t end = std::min(last, begin + row_block);
+               for (int64_t r = begin; r < end; ++r) input_gradient(r);
+             });
+    parallel("gptbench::layernorm_backward_parameters", ceil_div(C, column_block),
+             [=](int64_t block) {
+               const int64_t c0 = block * column_block;
+               const int64_t width = std::min(column_block, C - c0);
+               for (int64_t begin = first; begin < last; begin += row_block) {
+                 const int64_t end = std::min(last, begin + row_block);
+                 float gamma_sum[column_block] = {};
+                 float beta_sum[column_block] = {};
+                 for (int64_t r = begin; r < end; ++r) {
+                   const A* const dy_row = dy + r * C + c0;
+                   const A* const x_row = x + r * C + c0;
+                   const float m = mean[r];
+                   const float s = rstd[r];
+#pragma omp simd
+                   for (int64_t c = 0; c < width; ++c) {
+                     const float d = simd::load(dy_row[c]);
+                     gamma_sum[c] += d * ((simd::load(x_row[c]) - m) * s);
+                     beta_sum[c] += d;
+                   }
+                 }
+#pragma omp simd
+                 for (int64_t c = 0; c < width; ++c) {
+                   dgamma[c0 + c] += gamma_sum[c];
+                   dbeta[c0 + c] += beta_sum[c];
+                 }
+               }
+             });
+  }
+}
+
+}  // namespace gptbench::host
+
+namespace gptbench {
+GPTBENCH_HOST_KERNEL(layernorm_forward, LayerNormForward);
+GPTBENCH_HOST_KERNEL(layernorm_backward, LayerNormBackward);
+}  // namespace gptbench

@@ -1,0 +1,84 @@
+#include <cmath>
+#include <limits>
+
+#include "device/host_parallel.h"
+#include "device/kernels_host.h"
+#include "device/simd_math.h"
+
+namespace gptbench::host {
+namespace {
+
+// Columns summed in float before the sum goes on in double.
+constexpr int64_t sum_chunk = 1024;
+
+}  // namespace
+
+template <class A>
+void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
+  float* const row_max = static_cast<float*>(a.row_max);
+  float* const row_sum = static_cast<float*>(a.row_sum);
+  float* const target_logit = static_cast<float*>(a.target_logit);
+  const A* const logits = static_cast<const A*>(a.logits);
+  const int32_t* const targets = a.targets;
+  const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
+  parallel("gptbench::cross_entropy_statistics", a.R, [=](int64_t r) {
+    // The second pass finds the row in cache.
+    const A* const row = logits + r * V_tp;
+    float largest = -std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(max : largest)
+    for (int64_t j = 0; j < V_valid; ++j) {
+      const float logit = simd::load(row[j]);
+      largest = logit > largest ? logit : largest;
+    }
+    double sum = 0.0;
+    for (int64_t first = 0; first < V_valid; first += sum_chunk) {
+      const int64_t last = std::min(V_valid, first + sum_chunk);
+      float part = 0.0f;
+#pragma omp simd reduction(+ : part)
+      for (int64_t j = first; j < last; ++j) part += simd::exp(simd::load(row[j]) - largest);
+      sum += static_cast<double>(part);
+    }
+    const int64_t target = targets[r] - first_token;
+    const bool mine = target >= 0 && target < V_valid;
+    row_max[r] = largest;
+    row_sum[r] = static_cast<float>(sum);
+    target_logit[r] = mine ? simd::load(row[target]) : 0.0f;
+  });
+}
+
+template <class A>
+void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
+  A* const logits = static_cast<A*>(a.logits);
+  const float* const row_max = static_cast<const float*>(a.row_max);
+  const float* const row_sum = static_cast<const float*>(a.row_sum);
+  const float* const target_logit = static_cast<const float*>(a.target_logit);
+  const int32_t* const targets = a.targets;
+  const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
+  const double dscale = a.dscale;
+  for (int64_t r = 0; r < a.R; ++r)
+    a.loss_sum[0] += std::log(static_cast<double>(row_sum[r])) + static_cast<double>(row_max[r]) -
+                     static_cast<double>(target_logit[r]);
+  parallel("gptbench::cross_entropy_finish", a.R, [=](int64_t r) {
+    A* const row = logits + r * V_tp;
+    const float largest = row_max[r];
+    const float factor = static_cast<float>(dscale / static_cast<double>(row_sum[r]));
+    const int64_t target = targets[r] - first_token;
+    const bool mine = target >= 0 && target < V_valid;
+    const float at_target =
+        mine ? simd::exp(simd::load(row[target]) - largest) * factor - static_cast<float>(dscale)
+             : 0.0f;
+#pragma omp simd
+    for (int64_t j = 0; j < V_valid; ++j)
+      simd::store(row[j], simd::exp(simd::load(row[j]) - largest) * factor);
+#pragma omp simd
+    for (int64_t j = V_valid; j < V_tp; ++j) simd::store(row[j], 0.0f);
+    if (mine) simd::store(row[target], at_target);
+  });
+}
+
+}  // namespace gptbench::host
+
+namespace gptbench {
+GPTBENCH_HOST_KERNEL(cross_entropy_statistics, CrossEntropyStatistics);
+GPTBENCH_HOST_KERNEL(cross_entropy_finish, CrossEntropyFinish);
+}  // namespace gptbench

@@ -1,0 +1,78 @@
+#include <cmath>
+
+#include "device/host_parallel.h"
+#include "device/kernels_host.h"
+#include "device/simd_math.h"
+
+namespace gptbench::host {
+
+void squared_norm(Queue&, const SquaredNorm& a) {
+  // Partial sums of blocks go through the stack: as many blocks at a time as fit there.
+  constexpr int64_t max_blocks = 1024;
+  double partial[max_blocks];
+  double* const partials = partial;
+  const float* const g = static_cast<const float*>(a.g);
+  const int64_t blocks = ceil_div(a.n, block_elements);
+  const int64_t n = a.n;
+  for (int64_t first = 0; first < blocks; first += max_blocks) {
+    const int64_t count = std::min(max_blocks, blocks - first);
+    parallel("gptbench::squared_norm", count, [=](int64_t block) {
+      const int64_t begin = (first + block) * block_elements;
+      const int64_t end = std::min(n, begin + block_elements);
+      double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t i = begin; i < end; ++i) {
+        const double value = static_cast<double>(g[i]);
+        sum += value * value;
+      }
+      partials[block] = sum;
+    });
+    for (int64_t block = 0; block < count; ++block) a.sum[0] += partial[block];
+  }
+}
+
+void clip_factor(Queue&, const ClipFactor& a) {
+  const double norm = std::sqrt(a.norm2[0]);
+  a.factor[0] = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+}
+
+template <class A>
+void adamw(Queue&, const AdamW& a) {
+  float* const p = static_cast<float*>(a.p);
+  float* const m = static_cast<float*>(a.m);
+  float* const v = static_cast<float*>(a.v);
+  const float* const g = static_cast<const float*>(a.g);
+  A* const working = static_cast<A*>(a.working);
+  const double correction1 = 1.0 - std::pow(a.beta1, static_cast<double>(a.t));
+  const double correction2 = 1.0 - std::pow(a.beta2, static_cast<double>(a.t));
+  const float factor = static_cast<float>(a.factor[0]);
+  const float beta1 = static_cast<float>(a.beta1);
+  const float beta2 = static_cast<float>(a.beta2);
+  const float one_minus_beta1 = static_cast<float>(1.0 - a.beta1);
+  const float one_minus_beta2 = static_cast<float>(1.0 - a.beta2);
+  const float step_size = static_cast<float>(a.lr / correction1);
+  const float v_scale = static_cast<float>(1.0 / correction2);
+  const float epsilon = static_cast<float>(a.epsilon);
+  const float decay = static_cast<float>(a.lr * a.weight_decay);
+  parallel_blocks("gptbench::adamw", a.n, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) {
+      const float gradient = factor * g[i];
+      const float first = beta1 * m[i] + one_minus_beta1 * gradient;
+      const float second = beta2 * v[i] + one_minus_beta2 * gradient * gradient;
+      m[i] = first;
+      v[i] = second;
+      const float step = step_size * first / (std::sqrt(v_scale * second) + epsilon);
+      p[i] -= step + decay * p[i];
+    }
+    if (working == nullptr) return;
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) simd::store(working[i], p[i]);
+  });
+}
+
+}  // namespace gptbench::host
+
+namespace gptbench {
+GPTBENCH_HOST_KERNEL(adamw, AdamW);
+}  // namespace gptbench

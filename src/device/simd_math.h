@@ -1,0 +1,72 @@
+// Elementary functions that compilers vectorise inside `#pragma omp simd` loops on any vector unit:
+// no table, no branch, no library call, no option that relaxes IEEE arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/dtype.h"
+
+namespace gptbench::simd {
+
+inline float bits_to_float(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline uint32_t float_to_bits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// exp(x) within 2 ulp for x in [-87.3, 88.3]; 0 below, exp(88.3) above; NaN is not kept.
+// exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln(2) / 2, with ln 2 in two parts so that n ln 2
+// is exact (Cody and Waite, 1980), and the Taylor polynomial of degree 7, whose rest is below 1e-8.
+inline float exp(float x) {
+  constexpr float lowest = -87.3f;
+  constexpr float highest = 88.3f;
+  constexpr float log2_e = 1.44269504089f;
+  constexpr float ln2_high = 0.693359375f;
+  constexpr float ln2_low = -2.12194440e-4f;
+  // Adding 1.5 2^23 leaves the rounded integer in the low bits of the sum.
+  constexpr float rounding = 12582912.0f;
+
+  float clamped = x < highest ? x : highest;
+  clamped = clamped > lowest ? clamped : lowest;
+  const float shifted = clamped * log2_e + rounding;
+  const float n = shifted - rounding;
+  const float r = (clamped - n * ln2_high) - n * ln2_low;
+  float p = 1.0f / 5040.0f;
+  p = p * r + 1.0f / 720.0f;
+  p = p * r + 1.0f / 120.0f;
+  p = p * r + 1.0f / 24.0f;
+  p = p * r + 1.0f / 6.0f;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const float power = bits_to_float((float_to_bits(shifted) << 23) + 0x3f800000u);
+  return x < lowest ? 0.0f : p * power;
+}
+
+// DType of a storage type.
+template <class A>
+constexpr DType type_of() {
+  return sizeof(A) == sizeof(bfloat16) ? DType::bf16 : DType::f32;
+}
+
+// Element as float; float rounded once to the storage type.
+inline float load(float value) {
+  return value;
+}
+inline float load(bfloat16 value) {
+  return bits_to_float(static_cast<uint32_t>(value.bits) << 16);
+}
+inline void store(float& out, float value) {
+  out = value;
+}
+inline void store(bfloat16& out, float value) {
+  out = bfloat16(value);
+}
+
+}  // namespace gptbench::simd

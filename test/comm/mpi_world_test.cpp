@@ -1,0 +1,90 @@
+#include "comm/mpi_world.h"
+
+#include <gtest/gtest.h>
+
+namespace gptbench {
+namespace {
+
+TEST(MpiWorld, RanksAndNodes) {
+  MpiWorld world(nullptr, nullptr);
+  EXPECT_EQ(world.sum(int64_t{1}), world.size());
+  EXPECT_EQ(world.sum(world.rank()), world.size() * (world.size() - 1) / 2);
+  EXPECT_GE(world.node(), 0);
+  EXPECT_LT(world.node(), world.num_nodes());
+  EXPECT_EQ(world.node_sum(1), world.node_size());
+  EXPECT_LT(world.node_rank(), world.node_size());
+  EXPECT_EQ(world.sum(world.node_rank() == 0 ? int64_t{1} : int64_t{0}), world.num_nodes());
+  const std::string library = world.library();
+  EXPECT_FALSE(library.empty());
+  EXPECT_EQ(library.find('\n'), std::string::npos);
+}
+
+TEST(MpiWorld, BroadcastsWhatRankZeroHas) {
+  MpiWorld world(nullptr, nullptr);
+  const std::string texts[] = {"", "one line", std::string("with\0NUL", 8),
+                               std::string(300000, 'x')};
+  for (const std::string& expected : texts) {
+    std::string text = world.rank() == 0 ? expected : "what the others had";
+    world.broadcast(text);
+    EXPECT_EQ(text, expected);
+  }
+  int64_t value = world.rank() == 0 ? int64_t{-5000000000} : 7;
+  world.broadcast(value);
+  EXPECT_EQ(value, -5000000000);
+}
+
+TEST(MpiWorld, Reductions) {
+  MpiWorld world(nullptr, nullptr);
+  const int64_t last = world.size() - 1;
+  EXPECT_EQ(world.min(10 - world.rank()), 10 - last);
+  EXPECT_EQ(world.max(10 + world.rank()), 10 + last);
+  EXPECT_EQ(world.max(0.5 * static_cast<double>(world.rank())), 0.5 * static_cast<double>(last));
+  EXPECT_TRUE(world.all(true));
+  EXPECT_FALSE(world.all(false));
+  EXPECT_FALSE(world.all(world.rank() != last));
+}
+
+TEST(MpiWorld, GathersOnRankZero) {
+  MpiWorld world(nullptr, nullptr);
+  const double rank = static_cast<double>(world.rank());
+  const std::vector<double> values = world.gather(std::vector<double>{rank, -rank});
+  // Texts of different lengths, rank 0's empty.
+  const std::vector<std::string> texts =
+      world.gather(std::string(static_cast<size_t>(3 * world.rank()), 'r'));
+  if (world.rank() != 0) {
+    EXPECT_TRUE(values.empty());
+    EXPECT_TRUE(texts.empty());
+    return;
+  }
+  ASSERT_EQ(static_cast<int64_t>(values.size()), 2 * world.size());
+  ASSERT_EQ(static_cast<int64_t>(texts.size()), world.size());
+  for (size_t r = 0; r < texts.size(); ++r) {
+    EXPECT_EQ(values[2 * r], static_cast<double>(r));
+    EXPECT_EQ(values[2 * r + 1], -static_cast<double>(r));
+    EXPECT_EQ(texts[r], std::string(3 * r, 'r'));
+  }
+}
+
+TEST(MpiWorld, CommunicatorsFollowTheGrid) {
+  MpiWorld world(nullptr, nullptr);
+  std::vector<Grid> grids = {{1, 1, 1, world.size()},
+                             {world.size(), 1, 1, 1},
+                             {1, world.size(), 1, 1},
+                             {1, 1, world.size(), 1}};
+  if (world.size() == 4) {
+    grids.push_back({2, 1, 2, 1});
+    grids.push_back({1, 2, 1, 2});
+  }
+  for (const Grid& grid : grids) {
+    for (const Axis axis :
+         {Axis::tensor, Axis::context, Axis::pipeline, Axis::data, Axis::zero, Axis::world}) {
+      const auto comm = world.make_communicator(grid, axis);
+      const std::vector<int64_t> group = grid.group_of(world.rank(), axis);
+      ASSERT_EQ(comm->size(), static_cast<int64_t>(group.size())) << describe(grid);
+      EXPECT_EQ(group[static_cast<size_t>(comm->rank())], world.rank()) << describe(grid);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gptbench

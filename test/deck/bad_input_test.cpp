@@ -1,0 +1,279 @@
+// Everything a user can get wrong, one by one: one line that says where, what, and what is allowed.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "deck/deck.h"
+#include "deck/validate.h"
+
+namespace gptbench {
+namespace {
+
+// All checks of a run on `ranks` ranks; "accepted" where none fails.
+std::string message_of(const std::string& text, const std::vector<std::string>& overrides = {},
+                       int64_t ranks = 1) {
+  try {
+    const Deck deck = parse_deck("a.in", text, overrides);
+    validate(deck);
+    check_features(deck);
+    check_ranks(deck, ranks);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "one line: " << message;
+    return message;
+  }
+  return "accepted";
+}
+
+void expect_parts(const std::string& message, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(message.find(part), std::string::npos) << "'" << part << "' in: " << message;
+  }
+  EXPECT_EQ(message.rfind(parts.at(0), 0), 0u) << "place first: " << message;
+}
+
+TEST(BadDeck, NamesKeysAndGroups) {
+  expect_parts(message_of("&run\n  step = 5\n/"),
+               {"a.in:2:3: ", "unknown key 'step' in &run", "did you mean 'steps'"});
+  expect_parts(message_of("&run hidden_size = 5 /"),
+               {"a.in:1:6: ", "unknown key 'hidden_size' in &run", "belongs to &model"});
+  expect_parts(message_of("&run qwertz = 5 /"), {"a.in:1:6: ", "unknown key", "keys: name, steps"});
+  expect_parts(message_of("&modle num_layers=2 /"),
+               {"a.in:1:1: ", "unknown group 'modle'", "did you mean 'model'", "&optimizer"});
+  expect_parts(message_of("&run steps=5, STEPS=6 /"),
+               {"a.in:1:15: ", "run.steps is given twice", "first at a.in:1:6"});
+  expect_parts(message_of("&run steps= , steps=6 /"), {"a.in:1:15: ", "given twice"});
+  expect_parts(message_of("&parallel offload(2)='optimizer' offload='none','parameters' /"),
+               {"a.in:1:34: ", "parallel.offload is given twice", "first at a.in:1:11"});
+  expect_parts(message_of("&run / &run /"), {"a.in:1:8: ", "group &run is given twice"});
+  expect_parts(message_of("steps = 5"), {"a.in:1:1: ", "no namelist group", "&run, &model"});
+}
+
+TEST(BadDeck, Types) {
+  expect_parts(message_of("&run steps = 5.5 /"),
+               {"a.in:1:14: ", "'5.5' is not an integer", "run.steps takes 1 to 2147483647"});
+  expect_parts(message_of("&run steps = 'x' /"), {"a.in:1:14: ", "'x' is not an integer"});
+  expect_parts(message_of("&run verify = 1 /"),
+               {"a.in:1:15: ", "'1' is not a logical value", ".true. or .false."});
+  expect_parts(message_of("&optimizer lr = small /"),
+               {"a.in:1:17: ", "'small' is not a real number", "at least 0.0"});
+  expect_parts(message_of("&run device = host /"),
+               {"a.in:1:15: ", "write 'host'", "'auto', 'host', 'cuda', 'ref'"});
+  expect_parts(message_of("&run steps = 5, 6 /"), {"a.in:1:17: ", "'steps' takes one value"});
+  expect_parts(message_of("&run steps = 2*5 /"), {"a.in:1:14: ", "takes one value"});
+  expect_parts(message_of("&run steps(1) = 5 /"), {"a.in:1:11: ", "no subscript"});
+  expect_parts(message_of("&run seed = 99999999999999999999 /"),
+               {"a.in:1:13: ", "beyond the range of a 64-bit integer"});
+}
+
+TEST(BadDeck, Ranges) {
+  expect_parts(message_of("&run steps = 0 /"),
+               {"a.in:1:14: ", "run.steps = 0 is not allowed", "allowed: 1 to 2147483647"});
+  expect_parts(message_of("&parallel zero_stage = 4 /"), {"a.in:1:24: ", "allowed: 0 to 3"});
+  expect_parts(message_of("&model dropout = 1. /"),
+               {"a.in:1:18: ", "model.dropout = 1.0 is not allowed", "0.0 to less than 1.0"});
+  expect_parts(message_of("&model dropout = -0.1 /"), {"a.in:1:18: ", "allowed: "});
+  expect_parts(message_of("&model init_std = 0 /"), {"a.in:1:19: ", "more than 0.0"});
+  for (const char* value : {"nan", "inf", "1e999"}) {
+    expect_parts(message_of(std::string("&optimizer lr = ") + value + " /"),
+                 {"a.in:1:17: ", "is not allowed", "at least 0.0"});
+  }
+  expect_parts(message_of("&run device = 'hots' /"),
+               {"a.in:1:15: ", "run.device = 'hots' is not allowed", "did you mean 'host'",
+                "allowed: 'auto', 'host', 'cuda', 'ref'"});
+  expect_parts(message_of("&model preset = 'gpt2-124' /"),
+               {"a.in:1:17: ", "did you mean 'gpt2-124m'", "allowed: '', "});
+  expect_parts(message_of("&parallel offload = 'optimiser' /"),
+               {"a.in:1:21: ", "did you mean 'optimizer'", "allowed: 'none', "});
+  expect_parts(message_of("&parallel offload = 'none', 'optimizer' /"),
+               {"a.in:1:21: ", "'none' stands alone"});
+  expect_parts(message_of("&parallel offload = 'optimizer', 'optimizer' /"),
+               {"a.in:1:21: ", "given twice"});
+}
+
+TEST(BadDeck, KeysThatDoNotGoTogether) {
+  expect_parts(message_of("&run steps = 2 /"),
+               {"a.in:1:6: ", "run.warmup_steps = 2", "less than run.steps = 2"});
+  expect_parts(message_of("&model\n hidden_size = 100\n num_attention_heads = 12 /"),
+               {"a.in:", "model.hidden_size = 100 is not divisible by num_attention_heads = 12",
+                "nearest sizes: 96 or 108"});
+  expect_parts(message_of("&model hidden_size=4 num_attention_heads=8 /"),
+               {"a.in:1:8: ", "nearest sizes: 8"});
+  expect_parts(message_of("&model num_kv_heads = 5 /"),
+               {"a.in:1:8: ", "does not divide num_attention_heads = 12"});
+  expect_parts(message_of("&batch micro_batch_size=4 global_batch_size=3 /"),
+               {"a.in:1:8: ", "4 x 1 is more than global_batch_size = 3", "global_batch_size >= 4",
+                "micro_batch_size <= 3"});
+  expect_parts(message_of("&batch global_batch_size=3 / &parallel data_parallel=4 /"),
+               {"a.in:1:8: ", "1 x 4 is more than", "data_parallel <= 3"});
+  expect_parts(message_of("&data source='text' /"), {"a.in:1:7: ", "data.path"});
+  expect_parts(message_of("&data path='x' /"),
+               {"a.in:1:7: ", "without data.source", "'text', 'tokens' or 'megatron'"});
+  expect_parts(message_of("&precision compute='fp64' /"), {"a.in:1:12: ", "run.device = 'ref'"});
+  expect_parts(message_of("&run device='ref' / &precision compute='bf16' /"),
+               {"a.in:1:", "'fp32' or 'fp64'"});
+  expect_parts(message_of("&precision reduce='fp64' /"),
+               {"a.in:1:12: ", "needs precision.compute = 'fp64'"});
+  expect_parts(message_of("&memory checkpoint_every=13 /"),
+               {"a.in:1:9: ", "more than model.num_layers = 12"});
+  for (const char* name : {"", "a/b", "..", ".x", "-x", "a b", "caf\u00e9"}) {
+    expect_parts(message_of(std::string("&run name='") + name + "' /"),
+                 {"a.in:1:6: ", "cannot name a directory", "letters, digits"});
+  }
+  EXPECT_EQ(message_of("&run name='A-1_b.c' /"), "accepted");
+}
+
+TEST(BadDeck, OverflowOfProducts) {
+  expect_parts(message_of("&model hidden_size=2147483640 /"),
+               {"a.in:1:8: ", "the number of parameters", "64-bit"});
+  expect_parts(message_of("&model num_layers=100000 hidden_size=12000000 /"),
+               {"a.in:1:8: ", "the number of parameters"});
+  expect_parts(message_of("&batch micro_batch_size=2147483647 / &model seq_length=2000000000 /"),
+               {"a.in:1:8: ", "the memory of activations"});
+  expect_parts(message_of("&batch global_batch_size=2147483647 / &run steps=2147483647 /"),
+               {"a.in:1:8: ", "the number of tokens"});
+  expect_parts(message_of("&parallel data_parallel=2147483647 tensor_parallel=2147483647 "
+                          "pipeline_parallel=2147483647 /"),
+               {"a.in:1:", "the number of ranks"});
+}
+
+TEST(BadDeck, FeaturesNotBuiltYet) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"&run device='cuda' /", "device = 'cuda'"},
+      {"&run comm='nccl' /", "comm = 'nccl'"},
+      {"&run find_largest='micro_batch' /", "find_largest"},
+      {"&model family='llama' /", "families"},
+      {"&model num_kv_heads=4 /", "num_kv_heads"},
+      {"&parallel tensor_parallel=2 /", "tensor_parallel > 1"},
+      {"&parallel pipeline_parallel=2 /", "pipeline_parallel > 1"},
+      {"&parallel context_parallel=2 /", "context_parallel > 1"},
+      {"&parallel sequence_parallel=T /", "sequence_parallel"},
+      {"&parallel zero_stage=1 /", "zero_stage > 0"},
+      {"&parallel virtual_stages=2 /", "virtual_stages > 1"},
+      {"&parallel offload='optimizer' /", "offload"},
+      {"&precision compute='fp16' /", "'fp16'"},
+      {"&precision compute='fp8' /", "'fp8'"},
+      {"&precision parameters='bf16' /", "parameters"},
+      {"&precision reduce='bf16' /", "reduce"},
+      {"&precision optimizer_state='bf16' /", "optimizer_state"},
+      {"&precision master_weights=F /", "master_weights"},
+      {"&memory activation_checkpointing='full' /", "activation_checkpointing"},
+  };
+  EXPECT_EQ(cases.size(), unbuilt_features().size() + 1);  // compute has two values
+  for (const auto& [text, part] : cases) {
+    const std::string place = "a.in:1:" + std::to_string(text.find(' ') + 2) + ": ";
+    expect_parts(message_of(text), {place, "not built yet: ", part, "use "});
+  }
+  expect_parts(message_of("&model preset='mpt-7b' /"), {"a.in:1:8: ", "not built yet: ", "'mpt'"});
+  EXPECT_EQ(message_of("&precision compute='bf16' parameters='bf16' /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='fp64' / &run device='ref' /"), "accepted");
+  EXPECT_EQ(message_of("&parallel pipeline_schedule='gpipe' /"), "accepted");
+}
+
+TEST(BadDeck, RanksThatDoNotFit) {
+  expect_parts(message_of("&parallel data_parallel=3 /", {}, 4),
+               {"a.in:1:11: ", "data_parallel = 3 does not fit 4 ranks", "start 3 ranks",
+                "data_parallel = 4 or 0"});
+  expect_parts(message_of("&batch global_batch_size=6 micro_batch_size=2 /", {}, 4),
+               {"a.in:1:28: ", "2 x 4 is more than global_batch_size = 6", "global_batch_size >= 8",
+                "micro_batch_size <= 1", "at most 3 ranks"});
+  // The axes that come next, without the check of what is built.
+  const Deck deck = parse_deck("a.in", "&parallel tensor_parallel=2 pipeline_parallel=2 /", {});
+  EXPECT_NO_THROW(check_ranks(deck, 8));
+  EXPECT_EQ(resolve(deck, 8).parallel.data_parallel, 2);
+  try {
+    check_ranks(deck, 6);
+    FAIL();
+  } catch (const Error& error) {
+    expect_parts(error.what(), {"a.in:1:11: ", "6 ranks cannot hold replicas",
+                                "2 x 2 x 1 = 4 ranks", "start 4 or 8 ranks"});
+  }
+}
+
+TEST(BadCommandLine, NamesTheArgument) {
+  const auto message = [](const std::string& override_text) {
+    return message_of("&run /", {"run.seed=3", override_text});
+  };
+  const std::string place = "command line: argument 3: ";
+  expect_parts(message("run.steps"), {place, "group.key=value"});
+  expect_parts(message("steps=5"), {place, "group.key=value"});
+  expect_parts(message("--steps=5"), {place, "group.key=value"});
+  expect_parts(message("run.step=5"), {place, "did you mean 'steps'"});
+  expect_parts(message("rnu.steps=5"), {place, "unknown group 'rnu'", "did you mean 'run'"});
+  expect_parts(message("run.steps=five"), {place, "'five' is not an integer"});
+  expect_parts(message("run.steps="), {place, "has no value", "1 to 2147483647"});
+  expect_parts(message("run.steps=5 6"), {place, "takes one value"});
+  expect_parts(message("run.steps=5 /"), {place, "unexpected '/'"});
+  expect_parts(message("run.seed=4"), {place, "run.seed is given twice", "argument 2"});
+  expect_parts(message("run.device=gpu"), {place, "allowed: 'auto'"});
+  expect_parts(message("run.warmup_steps=10"), {place, "run.steps = 10"});
+  expect_parts(message("parallel.zero_stage=2"), {place, "not built yet"});
+  expect_parts(message(std::string("data.path=a\nb")), {place, "line end"});
+  expect_parts(message(std::string("data.path=a\0b", 13)), {place, "NUL"});
+  expect_parts(message("data.path='a"), {place, "not closed"});
+}
+
+class BadFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("gptbench_bad_file_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string message(const std::string& file) const {
+    try {
+      read_deck_text(file);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::usage);
+      return error.what();
+    }
+    return "accepted";
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(BadFile, MissingDirectoryEmptyLarge) {
+  const std::string missing = path("missing.in");
+  expect_parts(message(missing), {missing + ": ", "no such file"});
+  expect_parts(message(path("")), {path("") + ": ", "is a directory"});
+
+  std::ofstream(path("empty.in"));
+  expect_parts(message(path("empty.in")), {path("empty.in") + ": ", "is empty", "&run"});
+  std::ofstream(path("blank.in")) << " \n\n";
+  expect_parts(message(path("blank.in")), {path("blank.in") + ": ", "is empty"});
+
+  // 100 MB with no blocks behind them: refused by its size before anything is read.
+  std::ofstream(path("large.in")) << "&run /\n";
+  std::filesystem::resize_file(path("large.in"), 100 * 1000 * 1000);
+  expect_parts(message(path("large.in")),
+               {path("large.in") + ": ", "too large", "at most 1.0 MiB"});
+  expect_parts(message("/dev/zero"), {"/dev/zero: ", "too large"});
+}
+
+TEST_F(BadFile, LargestAllowed) {
+  const std::string file = path("just.in");
+  std::ofstream(file) << "&run /" << std::string(max_deck_bytes - 6, '\n');
+  EXPECT_EQ(message(file), "accepted");
+  std::ofstream(file, std::ios::app) << "\n";
+  expect_parts(message(file), {file + ": ", "too large"});
+}
+
+TEST_F(BadFile, ReadDeckDoesEveryCheck) {
+  const std::string file = path("a.in");
+  std::ofstream(file) << "&run\n  steps = 20\n/\n";
+  EXPECT_EQ(read_deck(file, {"run.seed=5"}).config.run.seed, 5);
+  EXPECT_THROW(read_deck(file, {"run.warmup_steps=20"}), Error);
+  EXPECT_THROW(read_deck(file, {"run.comm=nccl"}), Error);
+}
+
+}  // namespace
+}  // namespace gptbench

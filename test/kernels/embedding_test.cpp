@@ -1,0 +1,39 @@
+#include "kernel_test.h"
+
+namespace gptbench::test {
+
+TYPED_TEST(HostKernel, EmbeddingEqualsReference) {
+  using A = TypeParam;
+  const int64_t V = 50, T = 9;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  for (const int64_t C : {1, 33, 768})
+    for (const int64_t R : {0, 1, 45})
+      for (const bool with_positions : {false, true}) {
+        // This rank holds tokens 10 .. 29.
+        const int64_t first_token = 10, V_tp = 20;
+        const auto tokens = random_tokens(R, 1, V);
+        const auto table = random_array<A>(V_tp * C, 2), positions = random_array<A>(T * C, 3);
+        std::vector<A> y(static_cast<size_t>(R * C)), y_ref(y);
+        const A* p = with_positions ? positions.data() : nullptr;
+        host.embedding_forward(
+            *this->queue, {y.data(), tokens.data(), table.data(), p, R, T, C, first_token, V_tp});
+        ref.embedding_forward(*this->queue, {y_ref.data(), tokens.data(), table.data(), p, R, T, C,
+                                             first_token, V_tp});
+        expect_same_bits(y, y_ref, "y");  // one addition, rounded alike
+
+        const auto dy = random_array<A>(R * C, 4);
+        auto dtable = random_array<float>(V_tp * C, 5), dpositions = random_array<float>(T * C, 6);
+        auto dtable_ref = dtable, dpositions_ref = dpositions;
+        host.embedding_backward(
+            *this->queue, {dtable.data(), with_positions ? dpositions.data() : nullptr, dy.data(),
+                           tokens.data(), R, T, C, first_token, V_tp});
+        ref.embedding_backward(*this->queue,
+                               {dtable_ref.data(), with_positions ? dpositions_ref.data() : nullptr,
+                                dy.data(), tokens.data(), R, T, C, first_token, V_tp});
+        expect_same_bits(dtable, dtable_ref, "dtoken_table");  // the order of the sum is stated
+        expect_same_bits(dpositions, dpositions_ref, "dposition_table");
+      }
+}
+
+}  // namespace gptbench::test

@@ -1,0 +1,130 @@
+// What the kernel tests share: random arrays of each storage type, comparison under a stated bound,
+// and the two devices.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/random.h"
+#include "device/device.h"
+#include "plan/workspace.h"
+
+namespace gptbench::test {
+
+inline double value_of(float x) {
+  return static_cast<double>(x);
+}
+inline double value_of(double x) {
+  return x;
+}
+inline double value_of(bfloat16 x) {
+  return static_cast<double>(static_cast<float>(x));
+}
+inline void assign(float& out, double x) {
+  out = static_cast<float>(x);
+}
+inline void assign(double& out, double x) {
+  out = x;
+}
+inline void assign(bfloat16& out, double x) {
+  out = bfloat16(static_cast<float>(x));
+}
+
+// Standard normal numbers; `instance` tells arrays apart.
+template <class T>
+std::vector<T> random_array(int64_t n, uint32_t instance, double scale = 1.0) {
+  std::vector<float> normal(static_cast<size_t>(n));
+  fill_normal(normal.data(), n, 7, RandomStream::test, instance, 0, 1.0f);
+  std::vector<T> out(static_cast<size_t>(n));
+  for (size_t i = 0; i < out.size(); ++i) assign(out[i], scale * static_cast<double>(normal[i]));
+  return out;
+}
+
+inline std::vector<int32_t> random_tokens(int64_t n, uint32_t instance, int64_t vocab) {
+  std::vector<int32_t> out(static_cast<size_t>(n));
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] =
+        static_cast<int32_t>(random_word(7, RandomStream::test, instance, i) % uint64_t(vocab));
+  return out;
+}
+
+template <class T>
+double max_abs(const std::vector<T>& x) {
+  double largest = 0.0;
+  for (const T& v : x) largest = std::max(largest, std::abs(value_of(v)));
+  return largest;
+}
+
+// Unit roundoff: of float sums, and one unit in the last place of storage type A (host and
+// reference each round once to A, so that results equal before rounding differ by at most that).
+constexpr double eps32 = 0x1p-24;
+template <class A>
+constexpr double ulp_of() {
+  return sizeof(A) == 2 ? 0x1p-7 : sizeof(A) == 4 ? 0x1p-23 : 0x1p-52;
+}
+template <class A>
+constexpr ComputeType compute_of() {
+  return sizeof(A) == 2   ? ComputeType::bf16
+         : sizeof(A) == 4 ? ComputeType::fp32
+                          : ComputeType::fp64;
+}
+
+// |x[i] - reference[i]| <= absolute + relative |reference[i]|, NaN never.
+template <class T>
+void expect_close(const std::vector<T>& x, const std::vector<T>& reference, double absolute,
+                  double relative, const char* what) {
+  ASSERT_EQ(x.size(), reference.size());
+  int64_t failures = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double expected = value_of(reference[i]);
+    const double error = std::abs(value_of(x[i]) - expected);
+    if (error <= absolute + relative * std::abs(expected)) continue;
+    if (++failures <= 3)
+      ADD_FAILURE() << what << "[" << i << "] = " << value_of(x[i]) << ", reference " << expected
+                    << ", error " << error << ", bound "
+                    << absolute + relative * std::abs(expected);
+  }
+  EXPECT_EQ(failures, 0) << what;
+}
+
+template <class T>
+void expect_same_bits(const std::vector<T>& x, const std::vector<T>& y, const char* what) {
+  ASSERT_EQ(x.size(), y.size());
+  EXPECT_TRUE(x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0) << what;
+}
+
+struct Devices {
+  std::unique_ptr<Device> host_device = make_host_device(DeviceKind::host);
+  std::unique_ptr<Device> ref_device = make_host_device(DeviceKind::ref);
+  std::unique_ptr<Queue> queue = host_device->make_queue("test");
+  std::vector<char> memory;
+
+  template <class A>
+  const KernelTable& host_kernels() const {
+    return host_device->kernels(compute_of<A>());
+  }
+  template <class A>
+  const KernelTable& ref_kernels() const {
+    return ref_device->kernels(compute_of<A>());
+  }
+  // Filled with NaN, which shows where a kernel reads scratch memory before writing it.
+  Workspace workspace(int64_t bytes) {
+    memory.assign(static_cast<size_t>(bytes), static_cast<char>(0xff));
+    return {memory.data(), bytes};
+  }
+  Workspace gemm_workspace() { return workspace(gemm_workspace_bytes); }
+};
+
+// Tests over both storage types of the host.
+template <class A>
+class HostKernel : public ::testing::Test, public Devices {};
+using StorageTypes = ::testing::Types<float, bfloat16>;
+TYPED_TEST_SUITE(HostKernel, StorageTypes, );
+
+}  // namespace gptbench::test

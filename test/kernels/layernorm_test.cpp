@@ -1,0 +1,78 @@
+#include "kernel_test.h"
+
+namespace gptbench::test {
+namespace {
+
+struct Shape {
+  int64_t R, C;
+};
+constexpr Shape shapes[] = {{0, 16}, {1, 1}, {1, 19}, {3, 128}, {67, 77}, {130, 768}};
+
+}  // namespace
+
+TYPED_TEST(HostKernel, LayerNormEqualsReference) {
+  using A = TypeParam;
+  for (const Shape& s : shapes) {
+    SCOPED_TRACE(testing::Message() << s.R << " x " << s.C);
+    auto x = random_array<A>(s.R * s.C, 1, 3.0);
+    const auto gamma = random_array<A>(s.C, 2), beta = random_array<A>(s.C, 3);
+    const auto dy = random_array<A>(s.R * s.C, 4);
+    const KernelTable &host = this->template host_kernels<A>(),
+                      &ref = this->template ref_kernels<A>();
+    const double epsilon = 1e-5;
+
+    std::vector<A> y(x.size()), y_ref(y);
+    std::vector<float> mean(static_cast<size_t>(s.R)), rstd(mean), mean_ref(mean), rstd_ref(mean);
+    host.layernorm_forward(*this->queue, {y.data(), mean.data(), rstd.data(), x.data(),
+                                          gamma.data(), beta.data(), s.R, s.C, epsilon});
+    ref.layernorm_forward(*this->queue, {y_ref.data(), mean_ref.data(), rstd_ref.data(), x.data(),
+                                         gamma.data(), beta.data(), s.R, s.C, epsilon});
+    // Sums of C terms in float: relative error C eps32 at most; the mean's adds to the normalised
+    // value as C eps32 max|x| rstd.
+    const double sum_error = static_cast<double>(s.C + 8) * eps32;
+    const double largest = max_abs(x);
+    expect_close(mean, mean_ref, sum_error * largest, 0.0, "mean");
+    expect_close(rstd, rstd_ref, 0.0, 2.0 * sum_error * (1.0 + largest), "rstd");
+    const double normal_error =
+        4.0 * sum_error * (1.0 + largest) * (1.0 + max_abs(rstd_ref) * largest);
+    expect_close(y, y_ref, normal_error * (1.0 + max_abs(gamma)), ulp_of<A>(), "y");
+
+    auto dx = random_array<A>(s.R * s.C, 5);
+    auto dx_ref = dx;
+    auto dgamma = random_array<float>(s.C, 6), dbeta = random_array<float>(s.C, 7);
+    auto dgamma_ref = dgamma, dbeta_ref = dbeta;
+    host.layernorm_backward(
+        *this->queue, {dx.data(), dgamma.data(), dbeta.data(), dy.data(), x.data(), gamma.data(),
+                       mean_ref.data(), rstd_ref.data(), s.R, s.C});
+    ref.layernorm_backward(*this->queue,
+                           {dx_ref.data(), dgamma_ref.data(), dbeta_ref.data(), dy.data(), x.data(),
+                            gamma.data(), mean_ref.data(), rstd_ref.data(), s.R, s.C});
+    const double g = max_abs(dy) * max_abs(gamma);
+    const double n = 2.0 * max_abs(rstd_ref) * largest;
+    expect_close(dx, dx_ref, 4.0 * sum_error * max_abs(rstd_ref) * g * (1.0 + n * n) + ulp_of<A>(),
+                 ulp_of<A>(), "dx");
+    // Sums of R terms.
+    const double rows_error = static_cast<double>(s.R + 8) * eps32 * static_cast<double>(s.R + 1);
+    expect_close(dgamma, dgamma_ref, rows_error * (1.0 + max_abs(dy) * n), eps32, "dgamma");
+    expect_close(dbeta, dbeta_ref, rows_error * (1.0 + max_abs(dy)), eps32, "dbeta");
+  }
+}
+
+// A large offset must not cancel away the variance.
+TYPED_TEST(HostKernel, LayerNormKeepsTheVarianceOfShiftedRows) {
+  using A = TypeParam;
+  const int64_t C = 768;
+  std::vector<A> x(static_cast<size_t>(C)), y(x), gamma(x), beta(x);
+  for (int64_t c = 0; c < C; ++c) {
+    assign(x[static_cast<size_t>(c)], 256.0 + (c % 2 == 0 ? 2.0 : -2.0));  // exact in bf16
+    assign(gamma[static_cast<size_t>(c)], 1.0);
+    assign(beta[static_cast<size_t>(c)], 0.0);
+  }
+  float mean = 0.0f, rstd = 0.0f;
+  this->template host_kernels<A>().layernorm_forward(
+      *this->queue, {y.data(), &mean, &rstd, x.data(), gamma.data(), beta.data(), 1, C, 0.0});
+  EXPECT_EQ(mean, 256.0f);
+  EXPECT_EQ(rstd, 0.5f);
+}
+
+}  // namespace gptbench::test

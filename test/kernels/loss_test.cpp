@@ -1,0 +1,85 @@
+#include "kernel_test.h"
+
+namespace gptbench::test {
+namespace {
+
+struct Shape {
+  int64_t R, V_tp, V_valid;
+};
+constexpr Shape shapes[] = {{0, 8, 8}, {1, 1, 1}, {3, 50, 47}, {5, 1037, 1025}, {2, 50304, 50257}};
+
+}  // namespace
+
+TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
+  using A = TypeParam;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  for (const Shape& s : shapes) {
+    SCOPED_TRACE(testing::Message() << s.R << " " << s.V_tp << " " << s.V_valid);
+    const auto targets = random_tokens(s.R, 1, s.V_valid);
+    auto logits = random_array<A>(s.R * s.V_tp, 2, 4.0);
+    auto logits_ref = logits;
+    std::vector<float> max(static_cast<size_t>(s.R)), sum(max), target(max), max_ref(max),
+        sum_ref(max), target_ref(max);
+    host.cross_entropy_statistics(
+        *this->queue, {max.data(), sum.data(), target.data(), logits.data(), targets.data(), s.R,
+                       s.V_tp, s.V_valid, 0});
+    ref.cross_entropy_statistics(*this->queue,
+                                 {max_ref.data(), sum_ref.data(), target_ref.data(), logits.data(),
+                                  targets.data(), s.R, s.V_tp, s.V_valid, 0});
+    expect_same_bits(max, max_ref, "row_max");
+    expect_same_bits(target, target_ref, "target_logit");
+    // 1024 positive terms in float, each with the exponential's 2 ulp and the rounding of its
+    // argument, below 64 in magnitude.
+    const double error = (1024 + 64 + 8) * eps32;
+    expect_close(sum, sum_ref, 0.0, error, "row_sum");
+
+    double loss = 1.0, loss_ref = 1.0;  // accumulates
+    const double dscale = 1.0 / 37.0;
+    host.cross_entropy_finish(
+        *this->queue, {&loss, logits.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
+                       targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
+    ref.cross_entropy_finish(
+        *this->queue, {&loss_ref, logits_ref.data(), max_ref.data(), sum_ref.data(),
+                       target_ref.data(), targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
+    EXPECT_NEAR(loss, loss_ref, 1e-12 * loss_ref);
+    expect_close(logits, logits_ref, 4 * eps32 * dscale, 80 * eps32 + ulp_of<A>(), "dlogits");
+    for (int64_t r = 0; r < s.R; ++r)
+      for (int64_t j = s.V_valid; j < s.V_tp; ++j)
+        ASSERT_EQ(value_of(logits[static_cast<size_t>(r * s.V_tp + j)]), 0.0);
+  }
+}
+
+// Two ranks, each with half of the vocabulary, combine to the whole:
+//   max = max of both, sum = sum of sum_k exp(max_k - max), target = sum.
+TYPED_TEST(HostKernel, CrossEntropyStatisticsOfTwoHalvesCombine) {
+  using A = TypeParam;
+  const int64_t R = 6, V = 600, half = V / 2;
+  const KernelTable& host = this->template host_kernels<A>();
+  const auto targets = random_tokens(R, 1, V);
+  const auto logits = random_array<A>(R * V, 2, 4.0);
+  std::vector<float> max(static_cast<size_t>(R)), sum(max), target(max);
+  host.cross_entropy_statistics(*this->queue, {max.data(), sum.data(), target.data(), logits.data(),
+                                               targets.data(), R, V, V, 0});
+  std::vector<float> part_max[2], part_sum[2], part_target[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    std::vector<A> share(static_cast<size_t>(R * half));
+    for (int64_t r = 0; r < R; ++r)
+      std::copy_n(logits.begin() + r * V + rank * half, half, share.begin() + r * half);
+    for (auto* v : {&part_max[rank], &part_sum[rank], &part_target[rank]})
+      v->resize(static_cast<size_t>(R));
+    host.cross_entropy_statistics(
+        *this->queue, {part_max[rank].data(), part_sum[rank].data(), part_target[rank].data(),
+                       share.data(), targets.data(), R, half, half, rank * half});
+  }
+  for (size_t r = 0; r < static_cast<size_t>(R); ++r) {
+    const double m = std::max(part_max[0][r], part_max[1][r]);
+    const double s = part_sum[0][r] * std::exp(part_max[0][r] - m) +
+                     part_sum[1][r] * std::exp(part_max[1][r] - m);
+    EXPECT_EQ(m, value_of(max[r]));
+    EXPECT_NEAR(s, value_of(sum[r]), 2 * (600 + 64) * eps32 * s);
+    EXPECT_EQ(part_target[0][r] + part_target[1][r], target[r]);
+  }
+}
+
+}  // namespace gptbench::test

@@ -1,0 +1,67 @@
+#include "kernel_test.h"
+
+namespace gptbench::test {
+
+TYPED_TEST(HostKernel, AdamWEqualsReference) {
+  using A = TypeParam;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  for (const int64_t n : {0, 1, 17, 9001})
+    for (const int64_t t : {1, 1000})
+      for (const bool with_working : {false, true}) {
+        const auto g = random_array<float>(n, 1, 0.01);
+        auto p = random_array<float>(n, 2), m = random_array<float>(n, 3, 0.01),
+             v = random_array<float>(n, 4, 0.01);
+        for (float& x : v) x *= x;
+        auto p_ref = p, m_ref = m, v_ref = v;
+        std::vector<A> working(p.size()), working_ref(working);
+        const double factor = 0.37;
+        host.adamw(*this->queue,
+                   {p.data(), m.data(), v.data(), g.data(), with_working ? working.data() : nullptr,
+                    &factor, n, t, 6e-4, 0.9, 0.95, 1e-8, 0.1});
+        ref.adamw(*this->queue, {p_ref.data(), m_ref.data(), v_ref.data(), g.data(),
+                                 with_working ? working_ref.data() : nullptr, &factor, n, t, 6e-4,
+                                 0.9, 0.95, 1e-8, 0.1});
+        // Each result is a sum of two terms of a few roundings; m cancels where they oppose.
+        expect_close(m, m_ref, 8 * eps32 * (max_abs(m_ref) + 0.1 * max_abs(g)), 0.0, "m");
+        expect_close(v, v_ref, 0.0, 8 * eps32, "v");
+        // lr times a step of at most 1 / (1 - b1) / sqrt(1 - b2) < 50, 16 roundings; p's own.
+        expect_close(p, p_ref, 6e-4 * 50 * 16 * eps32, 2 * eps32, "p");
+        expect_close(working, working_ref, 6e-4 * 50 * 16 * eps32, 2 * eps32 + ulp_of<A>(),
+                     "working");
+      }
+}
+
+TYPED_TEST(HostKernel, SquaredNormEqualsReferenceAndAccumulates) {
+  using A = TypeParam;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  // The last has more blocks than one round of partial sums holds.
+  for (const int64_t n : {0, 1, 4095, 4097, 1024 * 4096 + 5}) {
+    const auto g = random_array<float>(n, 1);
+    double sum = 2.0, sum_ref = 2.0, again = 2.0;
+    host.squared_norm(*this->queue, {&sum, g.data(), n});
+    host.squared_norm(*this->queue, {&again, g.data(), n});
+    ref.squared_norm(*this->queue, {&sum_ref, g.data(), n});
+    EXPECT_NEAR(sum, sum_ref, static_cast<double>(n + 1) * 0x1p-53 * sum_ref);  // doubles
+    EXPECT_EQ(sum, again);
+  }
+}
+
+TYPED_TEST(HostKernel, ClipFactor) {
+  using A = TypeParam;
+  for (const KernelTable* kernels :
+       {&this->template host_kernels<A>(), &this->template ref_kernels<A>()}) {
+    const auto factor_of = [&](double norm2, double clip) {
+      double factor = -1.0;
+      kernels->clip_factor(*this->queue, {&factor, &norm2, clip});
+      return factor;
+    };
+    EXPECT_EQ(factor_of(16.0, 0.0), 1.0);
+    EXPECT_EQ(factor_of(16.0, 4.0), 1.0);
+    EXPECT_EQ(factor_of(16.0, 1.0), 0.25);
+    EXPECT_EQ(factor_of(0.0, 1.0), 1.0);
+  }
+}
+
+}  // namespace gptbench::test

@@ -1,0 +1,76 @@
+#include "memory/budget.h"
+
+#include <gtest/gtest.h>
+
+#include "configs.h"
+#include "wrapped_device.h"
+
+namespace gptbench {
+namespace {
+
+// A node that offers as much as the test says.
+class OfferingDevice final : public WrappedDevice {
+ public:
+  explicit OfferingDevice(int64_t available)
+      : WrappedDevice(make_host_device(DeviceKind::ref)), available_(available) {}
+  MemoryOffer memory_offer() const override { return {2 * available_, available_}; }
+
+ private:
+  int64_t available_;
+};
+
+Plan plan_of(const MpiWorld& world, double device_memory_gib) {
+  SmallModel m;
+  m.data_parallel = world.size();
+  m.global_batch = 2 * world.size() + 1;
+  Config config = resolved_config(m);
+  config.memory.device_memory_gib = device_memory_gib;
+  return make_plan(config, world.size(), world.rank(), {});
+}
+
+TEST(Budget, NeedOfANodeIsThatOfItsRanks) {
+  MpiWorld world(nullptr, nullptr);
+  const Plan plan = plan_of(world, 0.0);
+  const MemoryBudget budget = agree_on_memory(world, OfferingDevice(64 * GiB), plan);
+  EXPECT_TRUE(budget.fits);
+  EXPECT_EQ(budget.reason, "");
+  EXPECT_EQ(budget.offer_bytes, 64 * GiB);
+  EXPECT_EQ(budget.need_bytes, world.node_sum(total(plan.class_bytes) + runtime_bytes_a_rank));
+}
+
+// One byte decides.
+TEST(Budget, RefusesWhatTheNodeDoesNotOffer) {
+  MpiWorld world(nullptr, nullptr);
+  const Plan plan = plan_of(world, 0.0);
+  const int64_t need = world.node_sum(total(plan.class_bytes) + runtime_bytes_a_rank);
+  EXPECT_TRUE(agree_on_memory(world, OfferingDevice(need), plan).fits);
+  const MemoryBudget budget = agree_on_memory(world, OfferingDevice(need - 1), plan);
+  EXPECT_FALSE(budget.fits);
+  EXPECT_NE(budget.reason.find("the node offers"), std::string::npos) << budget.reason;
+}
+
+// One rank that cannot stops all, and all know why.
+TEST(Budget, OneNodeDecidesForAll) {
+  MpiWorld world(nullptr, nullptr);
+  const Plan plan = plan_of(world, 0.0);
+  const bool poor = world.rank() == world.size() - 1;
+  const MemoryBudget budget = agree_on_memory(world, OfferingDevice(poor ? 1 : 64 * GiB), plan);
+  EXPECT_FALSE(budget.fits);
+  EXPECT_NE(budget.reason.find("rank " + std::to_string(world.size() - 1)), std::string::npos)
+      << budget.reason;
+}
+
+TEST(Budget, DeviceMemoryGibIsABoundOfTheArena) {
+  MpiWorld world(nullptr, nullptr);
+  int64_t largest = world.max(total(plan_of(world, 0.0).class_bytes));
+  // One part in a million more or less than the need: GiB are given as a real number.
+  const double gib = static_cast<double>(largest) / static_cast<double>(GiB);
+  const OfferingDevice device(64 * GiB);
+  EXPECT_TRUE(agree_on_memory(world, device, plan_of(world, gib * 1.000001)).fits);
+  const MemoryBudget budget = agree_on_memory(world, device, plan_of(world, gib * 0.999999));
+  EXPECT_FALSE(budget.fits);
+  EXPECT_NE(budget.reason.find("device_memory_gib"), std::string::npos) << budget.reason;
+}
+
+}  // namespace
+}  // namespace gptbench

@@ -1,0 +1,42 @@
+// A device that passes everything on to another, for tests that change one answer of it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/device.h"
+
+namespace gptbench {
+
+class WrappedDevice : public Device {
+ public:
+  explicit WrappedDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+
+  DeviceKind kind() const override { return inner_->kind(); }
+  std::string description() const override { return inner_->description(); }
+  int num_threads() const override { return inner_->num_threads(); }
+  MemoryOffer memory_offer() const override { return inner_->memory_offer(); }
+  void* allocate(int64_t bytes) override { return inner_->allocate(bytes); }
+  void release(void* memory, int64_t bytes) override { inner_->release(memory, bytes); }
+  std::unique_ptr<Queue> make_queue(const std::string& name) override {
+    return inner_->make_queue(name);
+  }
+  std::unique_ptr<Event> make_event() override { return inner_->make_event(); }
+  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {
+    inner_->upload(queue, device, host, bytes);
+  }
+  void download(Queue& queue, void* host, const void* device, int64_t bytes) override {
+    inner_->download(queue, host, device, bytes);
+  }
+  void fill_zero(Queue& queue, void* device, int64_t bytes) override {
+    inner_->fill_zero(queue, device, bytes);
+  }
+  const KernelTable& kernels(ComputeType compute) const override {
+    return inner_->kernels(compute);
+  }
+
+ private:
+  std::unique_ptr<Device> inner_;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,158 @@
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "configs.h"
+#include "plan/messages.h"
+#include "plan/workspace.h"
+
+namespace gptbench {
+namespace {
+
+Config gpt2_124m(int64_t micro_batch, int64_t global_batch, int64_t data_parallel) {
+  SmallModel m;
+  m.layers = 12;
+  m.hidden = 768;
+  m.heads = 12;
+  m.seq = 1024;
+  m.vocab = 50257;
+  m.vocab_multiple = 128;
+  m.micro_batch = micro_batch;
+  m.global_batch = global_batch;
+  m.data_parallel = data_parallel;
+  m.device = "host";
+  return resolved_config(m);
+}
+
+bool same(const Operand& a, const Operand& b) {
+  return a.buffer == b.buffer && a.offset == b.offset;
+}
+
+bool same(const std::vector<Operand>& a, const std::vector<Operand>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!same(a[i], b[i])) return false;
+  return true;
+}
+
+// A plan is a value: the same input gives the same one, operation by operation.
+TEST(Plan, IsAFunctionOfItsInput) {
+  const Config config = gpt2_124m(2, 11, 4);
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const Plan a = make_plan(config, 4, rank, {2});
+    const Plan b = make_plan(config, 4, rank, {2});
+    EXPECT_EQ(describe(a, {2}), describe(b, {2}));
+    EXPECT_EQ(a.class_bytes, b.class_bytes);
+    ASSERT_EQ(a.ops.size(), b.ops.size());
+    for (size_t i = 0; i < a.ops.size(); ++i) {
+      ASSERT_EQ(a.ops[i].kind, b.ops[i].kind);
+      ASSERT_EQ(a.ops[i].waits_for, b.ops[i].waits_for);
+      ASSERT_TRUE(same(a.ops[i].reads, b.ops[i].reads));
+      ASSERT_TRUE(same(a.ops[i].writes, b.ops[i].writes));
+    }
+    ASSERT_EQ(a.buffers.size(), b.buffers.size());
+    for (size_t i = 0; i < a.buffers.size(); ++i)
+      ASSERT_EQ(a.buffers[i].offset, b.buffers[i].offset);
+  }
+}
+
+// The plan of a large job is as small as that of a small one: its size depends on the model and on
+// the micro-batches of a rank, not on the number of ranks.
+TEST(Plan, SizeDoesNotGrowWithTheRanks) {
+  const Plan one = make_plan(gpt2_124m(1, 1, 1), 1, 0, {});
+  for (const int64_t ranks : {2, 512, 12288}) {
+    const Plan plan = make_plan(gpt2_124m(1, ranks, ranks), ranks, ranks - 1, {});
+    // A second backward program, and a reduction a bucket.
+    EXPECT_LT(plan.ops.size(), 2 * one.ops.size());
+    EXPECT_EQ(plan.class_bytes[static_cast<size_t>(MemoryClass::parameters)],
+              one.class_bytes[static_cast<size_t>(MemoryClass::parameters)]);
+    EXPECT_EQ(plan.tasks.size(), 4u);
+    EXPECT_EQ(plan.at.data, ranks - 1);
+  }
+  // Micro-batches repeat programs, they add no operations.
+  const Plan many = make_plan(gpt2_124m(1, 1024, 1), 1, 0, {});
+  EXPECT_EQ(many.ops.size(), one.ops.size());
+  EXPECT_EQ(many.tasks.size(), 2u + 2u * 1024u);
+}
+
+TEST(Plan, MessagesOf124mAreCut) {
+  const Plan plan = make_plan(gpt2_124m(1, 2, 2), 2, 0, {});
+  int64_t bytes = 0, messages = 0;
+  for (const Bucket& bucket : plan.space.buckets) {
+    bytes += (bucket.end - bucket.begin) * 4;
+    messages += ceil_div((bucket.end - bucket.begin) * 4, max_message_bytes);
+  }
+  ASSERT_EQ(plan.comm.size(), 2u);
+  EXPECT_EQ(plan.comm[0].bytes, bytes);
+  EXPECT_EQ(plan.comm[0].bytes, 4 * plan.space.elements);
+  EXPECT_EQ(plan.comm[0].messages, messages);
+  // (50,304 + 1,024) x 768 of the embedding are 150.4 MiB: 10 messages; each layer's 27 MiB are 2.
+  EXPECT_EQ(messages, 10 + 12 * 2);
+}
+
+// Memory by class in closed form: P flat elements, all types of four bytes.
+TEST(Plan, MemoryClassesFollowTheFormula) {
+  const Plan plan = make_plan(gpt2_124m(2, 2, 1), 1, 0, {});
+  const auto bytes = [&](MemoryClass c) { return plan.class_bytes[static_cast<size_t>(c)]; };
+  const int64_t P = round_up(4 * plan.space.elements, buffer_alignment);
+  EXPECT_EQ(bytes(MemoryClass::parameters), P);
+  EXPECT_EQ(bytes(MemoryClass::gradients), P);
+  EXPECT_EQ(bytes(MemoryClass::optimizer_state), 2 * P);
+  EXPECT_EQ(bytes(MemoryClass::communication), 0);
+  EXPECT_GE(bytes(MemoryClass::workspace), gemm_workspace_bytes);
+  // Padding between tensors: at most a cache line each.
+  EXPECT_GE(plan.space.elements, plan.num_params);
+  EXPECT_LT(plan.space.elements - plan.num_params,
+            tensor_alignment * static_cast<int64_t>(plan.tensors.size()));
+
+  // bf16: two bytes of working parameters, and a master copy of four beside the moments.
+  Config mixed = gpt2_124m(2, 2, 1);
+  mixed.precision.compute = mixed.precision.parameters = "bf16";
+  const Plan half = make_plan(mixed, 1, 0, {});
+  EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::parameters)], P / 2);
+  EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::gradients)], P);
+  EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::optimizer_state)], 3 * P);
+}
+
+// A layer keeps from forward to backward, in elements a row: x, ln_1, x_mid, ln_2 and attention
+// (5 C), qkv (3 C), fc and gelu (2 F), of statistics 4 and one a head.
+TEST(Plan, ActivationsOfALayerFollowTheFormula) {
+  const auto activations = [](int64_t layers) {
+    Config config = gpt2_124m(2, 2, 1);
+    config.model.num_layers = layers;
+    return make_plan(config, 1, 0, {}).class_bytes[static_cast<size_t>(MemoryClass::activations)];
+  };
+  const int64_t rows = 2 * 1024, C = 768, F = 4 * C, H = 12;
+  const int64_t layer = rows * 4 * (8 * C + 2 * F + 4 + H);  // all multiples of 256 bytes
+  EXPECT_EQ(activations(7) - activations(4), 3 * layer);
+}
+
+// No array of T x T is kept: eight times the sequence takes at most eight times the memory.
+TEST(Plan, ActivationsAreLinearInSequenceLength) {
+  const auto activations = [](int64_t T) {
+    Config config = gpt2_124m(1, 1, 1);
+    config.model.seq_length = T;
+    const Plan plan = make_plan(config, 1, 0, {});
+    return plan.class_bytes[static_cast<size_t>(MemoryClass::activations)];
+  };
+  EXPECT_LE(activations(8192), 8 * activations(1024));
+}
+
+TEST(Plan, DescriptionFitsEightyColumns) {
+  for (const int64_t ranks : {1, 12288}) {
+    const Plan plan = make_plan(gpt2_124m(1, ranks, ranks), ranks, 0, {});
+    const std::string text = describe(plan, {});
+    size_t begin = 0;
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+      EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);
+      begin = end + 1;
+    }
+    EXPECT_NE(text.find("memory a rank: " + std::to_string(total(plan.class_bytes)) + " bytes"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace gptbench

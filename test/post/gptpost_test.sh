@@ -1,0 +1,78 @@
+#!/bin/bash
+# gptpost_test.sh WRITE_MADE_RECORD: exit statuses and streams of the program itself.
+set -u
+if [ -z "${GPTPOST:-}" ] || [ ! -x "$GPTPOST" ]; then
+  echo "skipped: gptpost was not built"
+  exit 77
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$1" "$folder/a" && "$1" "$folder/b" || exit 1
+good=$folder/a/result.h5
+failures=0
+
+# expect STATUS ARGUMENT ...: also checks that an error is one line on standard error.
+expect() {
+  local status=$1
+  shift
+  "$GPTPOST" "$@" > "$folder/out" 2> "$folder/err"
+  local got=$?
+  if [ "$got" != "$status" ]; then
+    echo "gptpost $*: exit status $got, not $status"
+    cat "$folder/err"
+    failures=$((failures + 1))
+  fi
+}
+says() {
+  if ! grep -qF -- "$2" "$folder/$1"; then
+    echo "$1 lacks '$2':"
+    cat "$folder/$1"
+    failures=$((failures + 1))
+  fi
+}
+lines() {
+  if [ "$(wc -l < "$folder/$1")" != "$2" ]; then
+    echo "$1 does not have $2 lines:"
+    cat "$folder/$1"
+    failures=$((failures + 1))
+  fi
+}
+
+expect 0 --help;    says out "gptpost table"
+expect 0 --version; says out "gptpost"
+for format in md csv latex; do
+  for style in fugaku mpt zero megatron scaling; do
+    expect 0 table --style $style --format $format "$good" "$folder/b/result.h5"
+    lines err 0
+  done
+done
+expect 0 table --format csv -o "$folder/table.csv" "$good"; lines out 0
+grep -q '^Nodes,Size,DP' "$folder/table.csv" || failures=$((failures + 1))
+expect 0 show "$good";                       says out "OK, VALID"
+expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
+expect 0 table --where status=OOM "$good";   lines out 0
+expect 0 table --sort -tokens_per_s "$good"
+
+for arguments in "" "tables $good" "table" "table --style x $good" "compare $good" \
+  "table --where batch.size=1 $good"; do
+  # shellcheck disable=SC2086
+  expect 2 $arguments
+  lines out 0
+  lines err 1
+done
+
+head -c 5000 "$good" > "$folder/half.h5"
+: > "$folder/empty.h5"
+expect 7 table "$folder/half.h5" "$good" "$folder/empty.h5" "$folder/none.h5"
+lines err 3
+says err "$folder/half.h5: damaged"
+says err "$folder/empty.h5: empty file"
+says err "$folder/none.h5: cannot open"
+says out "124M"
+expect 7 compare "$good" "$folder/half.h5"; lines out 0
+expect 7 table -o "$folder/none/table.md" "$good"; lines err 1
+if [ -w /dev/full ]; then
+  "$GPTPOST" table "$good" > /dev/full 2> "$folder/err"
+  [ $? = 7 ] || { echo "a full disk went unnoticed"; failures=$((failures + 1)); }
+fi
+exit $((failures > 0))

@@ -1,0 +1,80 @@
+#include "post/options.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace gptbench {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+std::string message_of(const Arguments& arguments) {
+  try {
+    parse_options(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Options, AllOfTable) {
+  const Options o =
+      parse_options({"table", "--style=mpt", "a.h5", "--format", "csv", "-o", "out.csv",
+                     "--convention", "causal", "--peak", "1979", "--where", "model.preset=mpt-7b",
+                     "--where=status=OK", "--sort", "-tokens_per_s", "--", "-b.h5"});
+  EXPECT_EQ(o.style, "mpt");
+  EXPECT_EQ(o.format, "csv");
+  EXPECT_EQ(o.output, "out.csv");
+  EXPECT_EQ(o.restatement.convention, "causal");
+  EXPECT_EQ(o.restatement.peak_tflops, 1979.0);
+  ASSERT_EQ(o.where.size(), 2u);
+  EXPECT_EQ(o.where[1], (std::pair<std::string, std::string>("status", "OK")));
+  EXPECT_EQ(o.sort, "tokens_per_s");
+  EXPECT_TRUE(o.descending);
+  EXPECT_EQ(o.files, (Arguments{"a.h5", "-b.h5"}));
+}
+
+TEST(Options, HelpAndVersionGoFirst) {
+  EXPECT_EQ(parse_options({"table", "--help"}).command, "help");
+  EXPECT_EQ(parse_options({"--version"}).command, "version");
+}
+
+TEST(Options, EachMistakeIsNamed) {
+  struct Case {
+    Arguments arguments;
+    const char* contains;
+  };
+  for (const Case& c : std::vector<Case>{
+           {{}, "no command"},
+           {{"tabel", "a"}, "did you mean table?"},
+           {{"table"}, "no result file"},
+           {{"table", "--style", "fugaki", "a"}, "did you mean fugaku?"},
+           {{"table", "--format", "pdf", "a"}, "md, csv, latex"},
+           {{"table", "--fromat", "md", "a"}, "did you mean --format?"},
+           {{"table", "a", "--sort"}, "no value"},
+           {{"table", "a", "--sort", "-"}, "name of a figure"},
+           {{"table", "a", "--where", "x"}, "name=value"},
+           {{"table", "a", "--peak", "12q"}, "positive number"},
+           {{"table", "a", "--peak", "-3"}, "positive number"},
+           {{"table", "a", "-o", ""}, "file name"},
+           {{"show", "--style", "mpt", "a"}, "unknown option '--style' of show"},
+           {{"compare", "a"}, "two result files, 1 given"},
+       })
+    EXPECT_NE(message_of(c.arguments).find(c.contains), std::string::npos)
+        << message_of(c.arguments);
+}
+
+TEST(Options, HelpFitsATerminal) {
+  const std::string help = help_text();
+  size_t first = 0;
+  for (size_t end = help.find('\n'); end != std::string::npos; end = help.find('\n', first)) {
+    EXPECT_LE(end - first, 80u) << help.substr(first, end - first);
+    first = end + 1;
+  }
+}
+
+}  // namespace
+}  // namespace gptbench

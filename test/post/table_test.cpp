@@ -1,0 +1,42 @@
+#include "post/table.h"
+
+#include <gtest/gtest.h>
+
+namespace gptbench {
+namespace {
+
+const Table small = {
+    "A caption_", {{"name", false}, {"x", true}}, {{"a|b", "1"}, {"\xc3\xa9\nf", "22,5"}}};
+
+TEST(Tables, Markdown) {
+  EXPECT_EQ(format_markdown({small}),
+            "A caption_\n\n"
+            "| name   |    x |\n"
+            "|--------|-----:|\n"
+            "| a\\|b   |    1 |\n"
+            "| \xc3\xa9<br>f | 22,5 |\n");
+}
+
+TEST(Tables, Csv) {
+  EXPECT_EQ(format_csv({small}), "name,x\na|b,1\n\"\xc3\xa9\nf\",\"22,5\"\n");
+  EXPECT_EQ(format_csv({{"one", {{"h", false}}, {{"say \"hi\""}}}, {"two", {{"h", false}}, {}}}),
+            "# one\nh\n\"say \"\"hi\"\"\"\n\n# two\nh\n");
+}
+
+TEST(Tables, Latex) {
+  EXPECT_EQ(format_latex({{"50 % \\ of_{x}", {{"# gpus", true}}, {{"1^2 & ~"}}}}),
+            "\\begin{table}\n"
+            "\\caption{50 \\% \\textbackslash{} of\\_\\{x\\}}\n"
+            "\\begin{tabular}{r}\n\\hline\n"
+            "\\# gpus \\\\\n\\hline\n"
+            "1\\textasciicircum{}2 \\& \\textasciitilde{} \\\\\n"
+            "\\hline\n\\end{tabular}\n\\end{table}\n");
+}
+
+TEST(Tables, PlainWithoutTrailingBlanks) {
+  EXPECT_EQ(format_plain({"", {{"name", false}, {"", false}}, {{"a", ""}, {"long one", "x"}}}),
+            "name\na\nlong one  x\n");
+}
+
+}  // namespace
+}  // namespace gptbench
