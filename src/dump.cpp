@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agree.h"
+#include "engine/gather.h"
 #include "io/file_bytes.h"
 
 namespace gptbench {
@@ -32,22 +33,23 @@ void Dump::gradients(Engine& engine) {
 
 void Dump::write(Engine& engine, Role role, const std::string& group,
                  const std::string& description) {
-  agreed(world_, [&] {
-    if (file_ == nullptr) return;
-    for (size_t i = 0; i < plan_.tensors.size(); ++i) {
-      const LogicalTensor& tensor = plan_.tensors[i];
-      std::vector<int64_t> shape = {tensor.rows};
-      if (tensor.dimensions == 2) shape.push_back(tensor.cols);
-      file_->begin(group + "/" + tensor.name, shape, DType::f64, description);
-      const int64_t rows_at_once = std::max<int64_t>(1, staging_elements / tensor.cols);
-      for (int64_t row = 0; row < tensor.rows; row += rows_at_once) {
-        const int64_t rows = std::min(rows_at_once, tensor.rows - row);
-        const std::vector<double> values =
-            engine.read(role, static_cast<int>(i), row * tensor.cols, rows * tensor.cols);
-        file_->write_rows(row, rows, values.data());
-      }
+  for (size_t i = 0; i < plan_.tensors.size(); ++i) {
+    const LogicalTensor& tensor = plan_.tensors[i];
+    std::vector<int64_t> shape = {tensor.rows};
+    if (tensor.dimensions == 2) shape.push_back(tensor.cols);
+    agreed(world_, [&] {
+      if (file_ != nullptr) file_->begin(group + "/" + tensor.name, shape, DType::f64, description);
+    });
+    const int64_t rows_at_once = std::max<int64_t>(1, staging_elements / tensor.cols);
+    for (int64_t row = 0; row < tensor.rows; row += rows_at_once) {
+      const int64_t rows = std::min(rows_at_once, tensor.rows - row);
+      const std::vector<double> values =
+          gather(world_, engine, role, static_cast<int>(i), row * tensor.cols, rows * tensor.cols);
+      agreed(world_, [&] {
+        if (file_ != nullptr) file_->write_rows(row, rows, values.data());
+      });
     }
-  });
+  }
 }
 
 void Dump::close() {

@@ -93,9 +93,11 @@ Record new_record(MpiWorld& world, const Deck& deck, const Plan& plan, const Dev
   for (const Buffer& buffer : plan.buffers) {
     std::string lifetime = "run";
     if (buffer.lifetime == Lifetime::micro_batch) lifetime = "forward to backward of a micro-batch";
-    if (buffer.lifetime == Lifetime::program)
-      lifetime =
-          "operations " + std::to_string(buffer.first_op) + " to " + std::to_string(buffer.last_op);
+    if (buffer.lifetime == Lifetime::program) {
+      lifetime = "operations";
+      for (const Buffer::Use& use : buffer.uses)
+        lifetime += " " + std::to_string(use.first_op) + "-" + std::to_string(use.last_op);
+    }
     record.arena.push_back({buffer.name, name_of(buffer.memory_class), name_of(buffer.dtype),
                             buffer.offset, buffer.bytes(), lifetime});
   }
@@ -201,10 +203,12 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   // Communicators of the axes along which the plan sends messages.
   std::array<std::unique_ptr<Communicator>, num_axes> owned;
   CommunicatorTable communicators;
-  for (const CommTotal& total : plan.comm) {
-    const size_t axis = static_cast<size_t>(total.axis);
-    if (owned[axis] == nullptr) owned[axis] = world.make_communicator(plan.grid, total.axis);
-    communicators.by_axis[axis] = owned[axis].get();
+  for (int axis = 0; axis < num_axes; ++axis) {
+    bool used = false;
+    for (const Op& op : plan.ops) used = used || (is_message(op.kind) && static_cast<int>(op.axis) == axis);
+    if (world.all(!used)) continue;
+    owned[static_cast<size_t>(axis)] = world.make_communicator(plan.grid, static_cast<Axis>(axis));
+    communicators.by_axis[static_cast<size_t>(axis)] = owned[static_cast<size_t>(axis)].get();
   }
 
   if (config.run.verify) {
@@ -238,7 +242,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const int64_t steps = static_cast<int64_t>(training.samples.size());
   record_memory(world, engine, record);
   const std::vector<VerifyEntry> checks = {
-      check_initial_loss(plan, training.samples.front().result.loss), check_replicas(world, engine),
+      check_initial_loss(plan, training.samples.front().result.loss), check_replicas(world, engine, plan),
       check_messages(world, plan, steps), check_parameter_count(plan),
       check_memory(world, engine, plan)};
   record_peak(world, *device, plan, record);

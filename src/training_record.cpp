@@ -82,7 +82,7 @@ void record_times(MpiWorld& world, const Training& training, Record& record) {
 void record_communication(MpiWorld& world, const Training& training, const Plan& plan,
                           const CommunicatorTable& communicators, Record& record) {
   for (const CommTotal& total : plan.comm) {
-    const CommStatistics statistics = communicators[total.axis].all_reduce_statistics();
+    const CommStatistics statistics = communicators[total.axis].statistics(total.kind);
     double exposed_s = 0.0;
     for (size_t step = static_cast<size_t>(record.warmup_steps); step < training.samples.size();
          ++step)

@@ -22,14 +22,20 @@ Counter& counter() {
   return instance;
 }
 
-void count(MPI_Comm comm, OpKind kind, int elements, MPI_Datatype type) {
+int ranks_of(MPI_Comm comm) {
+  int ranks = 1;
+  PMPI_Comm_size(comm, &ranks);
+  return ranks;
+}
+
+void count(MPI_Comm comm, OpKind kind, int elements, MPI_Datatype type, int ranks = 1) {
   for (const Watched& watched : counter().watched) {
     if (watched.comm != comm) continue;
     int type_bytes = 0;
     PMPI_Type_size(type, &type_bytes);
     MessageTotal& total = counter().totals[static_cast<int>(watched.axis)][static_cast<int>(kind)];
     total.messages += 1;
-    total.bytes += static_cast<int64_t>(elements) * type_bytes;
+    total.bytes += static_cast<int64_t>(elements) * type_bytes * ranks;
     return;
   }
 }
@@ -60,8 +66,31 @@ void reset_message_counts() {
 
 }  // namespace gptbench
 
-extern "C" int MPI_Iallreduce(const void* send, void* receive, int elements, MPI_Datatype type,
-                              MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+// Payload is that of the full array: what all ranks of a group gather or scatter together.
+extern "C" {
+
+int MPI_Iallreduce(const void* send, void* receive, int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
   gptbench::count(comm, gptbench::OpKind::all_reduce, elements, type);
   return PMPI_Iallreduce(send, receive, elements, type, op, comm, request);
 }
+
+int MPI_Ireduce_scatter_block(const void* send, void* receive, int elements, MPI_Datatype type, MPI_Op op,
+                              MPI_Comm comm, MPI_Request* request) {
+  gptbench::count(comm, gptbench::OpKind::reduce_scatter, elements, type, gptbench::ranks_of(comm));
+  return PMPI_Ireduce_scatter_block(send, receive, elements, type, op, comm, request);
+}
+
+int MPI_Iallgather(const void* send, int send_elements, MPI_Datatype send_type, void* receive, int elements,
+                   MPI_Datatype type, MPI_Comm comm, MPI_Request* request) {
+  gptbench::count(comm, gptbench::OpKind::all_gather, elements, type, gptbench::ranks_of(comm));
+  return PMPI_Iallgather(send, send_elements, send_type, receive, elements, type, comm, request);
+}
+
+int MPI_Isend(const void* data, int elements, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  gptbench::count(comm, gptbench::OpKind::send, elements, type);
+  return PMPI_Isend(data, elements, type, peer, tag, comm, request);
+}
+
+}  // extern "C"

@@ -1,6 +1,7 @@
 #include "comm/mpi_communicator.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -10,9 +11,34 @@
 namespace gptbench {
 namespace {
 
+// MPI has no bfloat16: it travels as 16-bit words and is added in float.
+void add_bfloat16(void* in, void* inout, int* length, MPI_Datatype*) {
+  const auto* x = static_cast<const bfloat16*>(in);
+  auto* y = static_cast<bfloat16*>(inout);
+  for (int i = 0; i < *length; ++i) y[i] = bfloat16(static_cast<float>(x[i]) + static_cast<float>(y[i]));
+}
+
 MPI_Datatype mpi_type(DType type) {
-  GPTBENCH_CHECK(type == DType::f32 || type == DType::f64, "sums over ranks are of f32 or f64");
-  return type == DType::f32 ? MPI_FLOAT : MPI_DOUBLE;
+  switch (type) {
+    case DType::f32: return MPI_FLOAT;
+    case DType::f64: return MPI_DOUBLE;
+    case DType::bf16: return MPI_UINT16_T;
+    default: break;
+  }
+  GPTBENCH_CHECK(false, std::string("no message of type ") + name_of(type));
+  return MPI_BYTE;
+}
+
+MPI_Op sum_of(DType type) {
+  static MPI_Op bfloat16_sum = MPI_OP_NULL;
+  if (type != DType::bf16) return MPI_SUM;
+  if (bfloat16_sum == MPI_OP_NULL) MPI_Op_create(add_bfloat16, 1, &bfloat16_sum);
+  return bfloat16_sum;
+}
+
+int as_int(int64_t count) {
+  GPTBENCH_CHECK(count <= std::numeric_limits<int>::max(), "a message of fewer than 2^31 elements");
+  return static_cast<int>(count);
 }
 
 }  // namespace
@@ -22,8 +48,7 @@ void check_mpi(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw Error(Exit::peer,
-              std::string(call) + ": " + std::string(text, static_cast<size_t>(length)));
+  throw Error(Exit::peer, std::string(call) + ": " + std::string(text, static_cast<size_t>(length)));
 }
 
 MpiCommunicator::MpiCommunicator(MPI_Comm comm, Axis axis) : comm_(comm), pool_(max_pending) {
@@ -38,65 +63,107 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 void MpiCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
-  auto& host_queue = static_cast<HostQueue&>(queue);
-  AllReduce& work = pool_[static_cast<size_t>(next_)];
-  next_ = (next_ + 1) % max_pending;
-  if (work.busy()) host_queue.synchronize();
-  work.set(*this, data, count, type);
-  host_queue.add(work);
-  host_queue.progress();
-  all_reduce_.count += 1;
-  all_reduce_.bytes += count * size_of(type);
+  enqueue(queue, {OpKind::all_reduce, data, data, count, type, 0, 0}, count);
 }
 
-void MpiCommunicator::AllReduce::set(MpiCommunicator& owner, void* data, int64_t count,
-                                     DType type) {
+void MpiCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) {
+  enqueue(queue, {OpKind::reduce_scatter, in, out, count, type, 0, 0}, count * size_);
+}
+
+void MpiCommunicator::all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) {
+  enqueue(queue, {OpKind::all_gather, in, out, count, type, 0, 0}, count * size_);
+}
+
+void MpiCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) {
+  enqueue(queue, {OpKind::send, data, nullptr, count, type, peer, tag}, count);
+}
+
+void MpiCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) {
+  enqueue(queue, {OpKind::receive, nullptr, data, count, type, peer, tag}, count);
+}
+
+void MpiCommunicator::enqueue(Queue& queue, const Arguments& arguments, int64_t payload_elements) {
+  auto& host_queue = static_cast<HostQueue&>(queue);
+  Work& work = pool_[static_cast<size_t>(next_)];
+  next_ = (next_ + 1) % max_pending;
+  if (work.busy()) host_queue.synchronize();
+  work.set(*this, arguments);
+  host_queue.add(work);
+  host_queue.progress();
+  CommStatistics& statistics = statistics_[static_cast<size_t>(arguments.kind)];
+  statistics.count += 1;
+  statistics.bytes += payload_elements * size_of(arguments.type);
+}
+
+void MpiCommunicator::Work::set(MpiCommunicator& owner, const Arguments& arguments) {
   owner_ = &owner;
-  data_ = static_cast<char*>(data);
-  count_ = count;
-  type_ = type;
+  arguments_ = arguments;
   started_ = 0;
   start_s_ = -1.0;
   busy_ = true;
 }
 
-void MpiCommunicator::AllReduce::start_pieces() {
-  if (start_s_ < 0.0) start_s_ = MPI_Wtime();
-  const int64_t piece = max_message_bytes / size_of(type_);
+void MpiCommunicator::Work::start() {
+  const Arguments& a = arguments_;
+  const MPI_Comm comm = owner_->comm_;
+  MPI_Request* request = &requests_[0];
+  const int count = as_int(a.count);
+  const MPI_Datatype type = mpi_type(a.type);
+  started_ = a.count;
+  switch (a.kind) {
+    case OpKind::reduce_scatter:
+      check_mpi(MPI_Ireduce_scatter_block(a.in, a.out, count, type, sum_of(a.type), comm, request),
+                "MPI_Ireduce_scatter_block");
+      break;
+    case OpKind::all_gather: {
+      const char* own = static_cast<const char*>(a.out) + owner_->rank_ * a.count * size_of(a.type);
+      check_mpi(MPI_Iallgather(own == a.in ? MPI_IN_PLACE : a.in, count, type, a.out, count, type, comm, request),
+                "MPI_Iallgather");
+      break;
+    }
+    case OpKind::send:
+      check_mpi(MPI_Isend(a.in, count, type, a.peer, a.tag, comm, request), "MPI_Isend");
+      break;
+    case OpKind::receive:
+      check_mpi(MPI_Irecv(a.out, count, type, a.peer, a.tag, comm, request), "MPI_Irecv");
+      break;
+    default: GPTBENCH_CHECK(false, "a message of a known kind"); break;
+  }
+}
+
+void MpiCommunicator::Work::start_pieces() {
+  const int64_t piece = max_message_bytes / size_of(arguments_.type);
   for (MPI_Request& request : requests_) {
-    if (request != MPI_REQUEST_NULL || started_ == count_) continue;
-    const int64_t elements = std::min(piece, count_ - started_);
-    check_mpi(
-        MPI_Iallreduce(MPI_IN_PLACE, data_ + started_ * size_of(type_), static_cast<int>(elements),
-                       mpi_type(type_), MPI_SUM, owner_->comm_, &request),
-        "MPI_Iallreduce");
+    if (request != MPI_REQUEST_NULL || started_ == arguments_.count) continue;
+    const int64_t elements = std::min(piece, arguments_.count - started_);
+    char* data = static_cast<char*>(arguments_.out) + started_ * size_of(arguments_.type);
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(elements), mpi_type(arguments_.type),
+                             sum_of(arguments_.type), owner_->comm_, &request),
+              "MPI_Iallreduce");
     started_ += elements;
   }
 }
 
-bool MpiCommunicator::AllReduce::finished() const {
-  return started_ == count_ && requests_[0] == MPI_REQUEST_NULL && requests_[1] == MPI_REQUEST_NULL;
+bool MpiCommunicator::Work::finished() const {
+  return started_ == arguments_.count && requests_[0] == MPI_REQUEST_NULL && requests_[1] == MPI_REQUEST_NULL;
 }
 
-bool MpiCommunicator::AllReduce::test() {
-  start_pieces();
+bool MpiCommunicator::Work::test() {
+  const bool in_pieces = arguments_.kind == OpKind::all_reduce;
+  if (start_s_ < 0.0) {
+    start_s_ = MPI_Wtime();
+    if (!in_pieces && arguments_.count > 0) start();
+  }
+  if (in_pieces) start_pieces();
   for (MPI_Request& request : requests_) {
     int done = 0;
-    if (request != MPI_REQUEST_NULL)
-      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (request != MPI_REQUEST_NULL) check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   }
-  start_pieces();
+  if (in_pieces) start_pieces();
   if (!finished()) return false;
-  owner_->all_reduce_.time_s += MPI_Wtime() - start_s_;
+  owner_->statistics_[static_cast<size_t>(arguments_.kind)].time_s += MPI_Wtime() - start_s_;
   busy_ = false;
   return true;
-}
-
-void MpiCommunicator::AllReduce::wait() {
-  while (!test()) {
-    int index = 0;
-    check_mpi(MPI_Waitany(2, requests_, &index, MPI_STATUS_IGNORE), "MPI_Waitany");
-  }
 }
 
 }  // namespace gptbench

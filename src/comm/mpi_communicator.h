@@ -1,8 +1,9 @@
-// Collectives of one axis over MPI, for buffers in host memory.
+// Messages of one axis over MPI, for buffers in host memory.
 #pragma once
 
 #include <mpi.h>
 
+#include <array>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -21,40 +22,54 @@ class MpiCommunicator final : public Communicator {
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
   void all_reduce(Queue& queue, void* data, int64_t count, DType type) override;
-  CommStatistics all_reduce_statistics() const override { return all_reduce_; }
-  void reset_statistics() override { all_reduce_ = {}; }
+  void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
+  void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
+  void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;
+  void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) override;
+  CommStatistics statistics(OpKind kind) const override { return statistics_[static_cast<size_t>(kind)]; }
+  void reset_statistics() override { statistics_ = {}; }
 
  private:
-  // One operation in progress, in pieces of max_message_bytes of which two are on the way at a
-  // time. It starts when the queue first tests it, which is when all earlier operations of the
-  // queue have completed: so all ranks start the pieces of all operations in the same order.
-  class AllReduce final : public PendingWork {
+  struct Arguments {
+    OpKind kind;
+    const void* in;
+    void* out;
+    int64_t count;
+    DType type;
+    int peer, tag;
+  };
+
+  // One operation in progress. It starts when the queue first tests it, which is when all earlier
+  // operations of the queue have completed: so all ranks start collectives in the same order. An
+  // all-reduce goes in pieces of max_message_bytes, of which two are on the way at a time.
+  class Work final : public PendingWork {
    public:
-    void set(MpiCommunicator& owner, void* data, int64_t count, DType type);
+    void set(MpiCommunicator& owner, const Arguments& arguments);
     bool test() override;
-    void wait() override;
     bool busy() const { return busy_; }
 
    private:
+    void start();
     void start_pieces();
     bool finished() const;
 
     MpiCommunicator* owner_ = nullptr;
-    char* data_ = nullptr;
-    int64_t count_ = 0, started_ = 0;  // elements
-    DType type_ = DType::f32;
+    Arguments arguments_{};
+    int64_t started_ = 0;  // elements
     MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     double start_s_ = -1.0;
     bool busy_ = false;
   };
 
+  void enqueue(Queue& queue, const Arguments& arguments, int64_t payload_elements);
+
   static constexpr int max_pending = 256;
 
   MPI_Comm comm_;
   int size_ = 1, rank_ = 0;
-  std::vector<AllReduce> pool_;
+  std::vector<Work> pool_;
   int next_ = 0;
-  CommStatistics all_reduce_;
+  std::array<CommStatistics, num_op_kinds> statistics_{};
 };
 
 // Throws Error(Exit::peer) with MPI's own words when `code` is not MPI_SUCCESS.

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -136,41 +137,30 @@ std::vector<std::string> MpiWorld::gather(const std::string& text) {
   return texts;
 }
 
+void MpiWorld::sum_on_first(std::vector<double>& values) {
+  const int count = static_cast<int>(values.size());
+  check_mpi(MPI_Reduce(rank_ == 0 ? MPI_IN_PLACE : values.data(), values.data(), count, MPI_DOUBLE, MPI_SUM, 0,
+                       comms_->world),
+            "MPI_Reduce");
+  if (rank_ != 0) std::fill(values.begin(), values.end(), 0.0);
+}
+
 void MpiWorld::barrier() {
   check_mpi(MPI_Barrier(comms_->world), "MPI_Barrier");
 }
 
 std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis) {
   GPTBENCH_CHECK(grid.size() == size_, "the grid covers all ranks");
-  // Members of a group share the smallest of their ranks, which serves as the group's colour.
-  Coordinates at = grid.coordinates_of(rank_);
-  int64_t place = 0;
-  switch (axis) {
-    case Axis::tensor:
-      place = std::exchange(at.tensor, 0);
-      break;
-    case Axis::context:
-      place = std::exchange(at.context, 0);
-      break;
-    case Axis::pipeline:
-      place = std::exchange(at.pipeline, 0);
-      break;
-    case Axis::data:
-      place = std::exchange(at.data, 0);
-      break;
-    case Axis::zero:
-      place = at.data * grid.context + at.context;
-      at.data = at.context = 0;
-      break;
-    case Axis::world:
-      place = rank_;
-      at = {};
-      break;
-  }
+  // The members of a group share the smallest of their ranks, which serves as the group's colour. Ranks
+  // between first and last stage are in no group of the embedding.
+  const std::vector<int64_t> group = grid.group_of(rank_, axis);
+  const auto mine = std::find(group.begin(), group.end(), static_cast<int64_t>(rank_));
+  const int place = static_cast<int>(mine - group.begin());
+  const int colour = mine == group.end() ? MPI_UNDEFINED
+                                         : static_cast<int>(*std::min_element(group.begin(), group.end()));
   MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split(comms_->world, static_cast<int>(grid.rank_of(at)),
-                           static_cast<int>(place), &comm),
-            "MPI_Comm_split");
+  check_mpi(MPI_Comm_split(comms_->world, colour, place, &comm), "MPI_Comm_split");
+  if (comm == MPI_COMM_NULL) return nullptr;
   return std::make_unique<MpiCommunicator>(comm, axis);
 }
 

@@ -44,6 +44,8 @@ class MpiWorld {
   std::vector<double> gather(const std::vector<double>& values);
   // Rank 0 receives one text a rank; the others an empty vector.
   std::vector<std::string> gather(const std::string& text);
+  // values[i] = sum over all ranks, on rank 0; zeros on the others.
+  void sum_on_first(std::vector<double>& values);
   void barrier();
 
   // Group of `rank` along `axis` of `grid`, which covers all ranks; the host as device.

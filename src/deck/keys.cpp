@@ -142,6 +142,8 @@ void add_parallel(std::vector<Key>& table) {
   row.integer(&C::zero_stage, "zero_stage", 0, "",
               "ZeRO: 1 divides optimizer state, 2 gradients too, 3 parameters too")
       .max = 3;
+  row.integer(&C::zero_group, "zero_group", 0, "ranks",
+              "ranks that ZeRO divides over, replicated beyond; 0: data x context");
   row.string(&C::pipeline_schedule, "pipeline_schedule",
              {"gpipe", "1f1b", "interleaved", "zero_bubble"}, "order of the micro-batches");
   row.integer(&C::virtual_stages, "virtual_stages", 1, "",

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "deck/validate_parallel.h"
 #include "deck/values.h"
 
 namespace gptbench {
@@ -211,6 +212,7 @@ void validate(const Deck& deck) {
   check_precision(deck);
   check_data(deck);
   check_memory(deck);
+  check_decomposition(deck);
 }
 
 void check_ranks(const Deck& deck, int64_t ranks) {
@@ -227,6 +229,7 @@ void check_ranks(const Deck& deck, int64_t ranks) {
                              ranks_text(below + replica));
   }
   const int64_t replicas = ranks / replica;
+  check_zero_group(deck, replicas);
   const int64_t asked = c.parallel.data_parallel;
   if (asked != 0 && asked != replicas) {
     deck.fail({"parallel.data_parallel"},

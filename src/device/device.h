@@ -67,6 +67,8 @@ class Device {
   virtual void upload(Queue& queue, void* device, const void* host, int64_t bytes) = 0;
   virtual void download(Queue& queue, void* host, const void* device, int64_t bytes) = 0;
   virtual void fill_zero(Queue& queue, void* device, int64_t bytes) = 0;
+  // From device memory to device memory, not overlapping.
+  virtual void copy(Queue& queue, void* to, const void* from, int64_t bytes) = 0;
 
   // The kernels for one compute type; throws Error(Exit::usage) where the device lacks it.
   virtual const KernelTable& kernels(ComputeType compute) const = 0;

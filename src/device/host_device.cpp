@@ -99,7 +99,7 @@ void HostDevice::release(void* memory, int64_t bytes) {
 }
 
 std::unique_ptr<Queue> HostDevice::make_queue(const std::string& /*name*/) {
-  return std::make_unique<HostQueue>();
+  return std::make_unique<HostQueue>(queues_);
 }
 
 std::unique_ptr<Event> HostDevice::make_event() {
@@ -126,6 +126,11 @@ void HostDevice::fill_zero(Queue& queue, void* device, int64_t bytes) {
         const int64_t first = block * huge_page;
         std::memset(begin + first, 0, static_cast<size_t>(std::min(huge_page, bytes - first)));
       });
+}
+
+void HostDevice::copy(Queue& queue, void* to, const void* from, int64_t bytes) {
+  queue.synchronize();
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
 const KernelTable& HostDevice::kernels(ComputeType compute) const {

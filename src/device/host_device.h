@@ -3,7 +3,10 @@
 // or of kernels_ref.h for `ref`.
 #pragma once
 
+#include <vector>
+
 #include "device/device.h"
+#include "device/host_queue.h"
 
 namespace gptbench {
 
@@ -29,9 +32,12 @@ class HostDevice final : public Device {
   // Touches pages from the threads that kernels use.
   void fill_zero(Queue& queue, void* device, int64_t bytes) override;
 
+  void copy(Queue& queue, void* to, const void* from, int64_t bytes) override;
+
   const KernelTable& kernels(ComputeType compute) const override;
 
  private:
+  std::vector<HostQueue*> queues_;  // driven together
   DeviceKind kind_;
 };
 

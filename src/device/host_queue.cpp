@@ -1,5 +1,9 @@
 #include "device/host_queue.h"
 
+#include <sched.h>
+
+#include <algorithm>
+
 namespace gptbench {
 
 void HostQueue::add(PendingWork& work) {
@@ -23,10 +27,23 @@ void HostQueue::progress() {
   while (completed_ < added_ && oldest().test()) ++completed_;
 }
 
+HostQueue::~HostQueue() {
+  if (group_ != nullptr) group_->erase(std::find(group_->begin(), group_->end(), this));
+}
+
+void HostQueue::drive() {
+  if (group_ == nullptr) {
+    progress();
+    return;
+  }
+  for (HostQueue* each : *group_) each->progress();
+}
+
 void HostQueue::wait_until(uint64_t ticket) {
   while (completed_ < ticket) {
-    oldest().wait();
-    ++completed_;
+    const uint64_t before = completed_;
+    drive();
+    if (completed_ == before) sched_yield();  // several ranks may share a core
   }
 }
 

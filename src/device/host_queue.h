@@ -5,27 +5,34 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "device/device.h"
 
 namespace gptbench {
 
-// Work that was started and completes later. The owner keeps it alive until test() returned true or
-// wait() returned; the queue then forgets it, and the owner may reuse it.
+// Work that completes in the background. The owner keeps it alive until test() returned true; the
+// queue then forgets it, and the owner may reuse it.
 class PendingWork {
  public:
   virtual ~PendingWork() = default;
-  // Whether it has completed; drives it forward, does not block.
+  // Whether it has completed; drives it forward (starts it, the first time), does not block.
   virtual bool test() = 0;
-  // Blocks until it has completed.
-  virtual void wait() = 0;
 };
 
 // Tickets number the work of a queue from 1 in the order of add(); ticket t counts as complete when
 // tickets 1 .. t have completed.
 class HostQueue final : public Queue {
  public:
-  // Appends started work; blocks for the oldest when `capacity` pieces are pending.
+  HostQueue() = default;
+  // Queues that are driven together: whoever waits for one drives them all, since a rank that waits
+  // may be what the peers of its other messages wait for. The group outlives its queues.
+  explicit HostQueue(std::vector<HostQueue*>& group) : group_(&group) { group.push_back(this); }
+  ~HostQueue() override;
+  HostQueue(const HostQueue&) = delete;
+  HostQueue& operator=(const HostQueue&) = delete;
+
+  // Appends work; blocks for the oldest when `capacity` pieces are pending.
   void add(PendingWork& work);
 
   void record(Event& event) override;
@@ -41,11 +48,13 @@ class HostQueue final : public Queue {
   static constexpr int64_t capacity = 4096;
 
  private:
+  void drive();
   PendingWork& oldest() { return *ring_[completed_ % capacity]; }
 
   std::array<PendingWork*, capacity> ring_{};
   uint64_t added_ = 0;
   uint64_t completed_ = 0;
+  std::vector<HostQueue*>* group_ = nullptr;  // null: alone
 };
 
 class HostEvent final : public Event {

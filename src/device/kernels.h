@@ -92,6 +92,14 @@ struct LayerNormForward {
   double epsilon;
 };
 
+// dbias[N] += sum over rows of dy[R,N].  Accumulates (S). The part of LinearBackwardWeight that runs on
+// this rank's rows alone where sequence parallelism splits them.
+struct BiasBackward {
+  void* dbias;
+  const void* dy;
+  int64_t R, N;
+};
+
 // With n = (x - mean) rstd and g = dy gamma:
 //   dx += rstd (g - mean_C(g) - n mean_C(g n)),  dgamma += sum_R dy n,  dbeta += sum_R dy.
 // Accumulates dx (A), dgamma[C], dbeta[C] (S).
@@ -226,6 +234,19 @@ struct CrossEntropyStatistics {
   int64_t R, V_tp, V_valid, first_token;
 };
 
+// Statistics of the whole vocabulary from those of the tensor-parallel ranks that hold its parts. For
+// each row, p over the parts:
+//   row_max = max_p max_p,  row_sum = sum_p sum_p exp(max_p - row_max),  target_logit = sum_p target_p.
+// `parts` holds, for each part, maxima, sums and target logits, `array` elements from one array to the
+// next and `part` elements from one part to the next (S).  Assigns [R] (S).
+struct CrossEntropyCombine {
+  void* row_max;
+  void* row_sum;
+  void* target_logit;
+  const void* parts;
+  int64_t R, num_parts, array, part;
+};
+
 // Second pass, with the statistics of the whole vocabulary:
 //   loss_sum[0] += sum_r (ln row_sum + row_max - target_logit)     (double; accumulates)
 //   logits[r,j] <- dscale (exp(logits[r,j] - row_max) / row_sum - [j = target])   in place (A);
@@ -239,6 +260,20 @@ struct CrossEntropyFinish {
   const int32_t* targets;
   int64_t R, V_tp, V_valid, first_token;
   double dscale;
+};
+
+// y += x, n elements. Accumulates (S).
+struct Accumulate {
+  void* y;
+  const void* x;
+  int64_t n;
+};
+
+// out[0] = x[0] + ... + x[n-1] in this order. Assigns (double).
+struct SumScalars {
+  double* out;
+  const double* x;
+  int64_t n;
 };
 
 // sum[0] += sum of g[i]^2, i = 0 .. n-1 (double). Accumulates; partial sums over fixed blocks of
@@ -284,6 +319,7 @@ struct KernelTable {
   void (*linear_forward)(Queue&, const LinearForward&);
   void (*linear_backward_input)(Queue&, const LinearBackwardInput&);
   void (*linear_backward_weight)(Queue&, const LinearBackwardWeight&);
+  void (*bias_backward)(Queue&, const BiasBackward&);
   void (*layernorm_forward)(Queue&, const LayerNormForward&);
   void (*layernorm_backward)(Queue&, const LayerNormBackward&);
   void (*attention_forward)(Queue&, const AttentionForward&);
@@ -295,8 +331,11 @@ struct KernelTable {
   void (*embedding_forward)(Queue&, const EmbeddingForward&);
   void (*embedding_backward)(Queue&, const EmbeddingBackward&);
   void (*cross_entropy_statistics)(Queue&, const CrossEntropyStatistics&);
+  void (*cross_entropy_combine)(Queue&, const CrossEntropyCombine&);
   void (*cross_entropy_finish)(Queue&, const CrossEntropyFinish&);
+  void (*accumulate)(Queue&, const Accumulate&);
   void (*squared_norm)(Queue&, const SquaredNorm&);
+  void (*sum_scalars)(Queue&, const SumScalars&);
   void (*clip_factor)(Queue&, const ClipFactor&);
   void (*adamw)(Queue&, const AdamW&);
   void (*cast)(Queue&, const Cast&);
@@ -307,6 +346,7 @@ inline constexpr const char* kernel_names[] = {
     "linear_forward",
     "linear_backward_input",
     "linear_backward_weight",
+    "bias_backward",
     "layernorm_forward",
     "layernorm_backward",
     "attention_forward",
@@ -318,8 +358,11 @@ inline constexpr const char* kernel_names[] = {
     "embedding_forward",
     "embedding_backward",
     "cross_entropy_statistics",
+    "cross_entropy_combine",
     "cross_entropy_finish",
+    "accumulate",
     "squared_norm",
+    "sum_scalars",
     "clip_factor",
     "adamw",
     "cast",

@@ -18,6 +18,8 @@ void linear_backward_input(Queue&, const LinearBackwardInput&);
 template <class A>
 void linear_backward_weight(Queue&, const LinearBackwardWeight&);
 template <class A>
+void bias_backward(Queue&, const BiasBackward&);
+template <class A>
 void layernorm_forward(Queue&, const LayerNormForward&);
 template <class A>
 void layernorm_backward(Queue&, const LayerNormBackward&);
@@ -39,9 +41,12 @@ template <class A>
 void embedding_backward(Queue&, const EmbeddingBackward&);
 template <class A>
 void cross_entropy_statistics(Queue&, const CrossEntropyStatistics&);
+void cross_entropy_combine(Queue&, const CrossEntropyCombine&);
 template <class A>
 void cross_entropy_finish(Queue&, const CrossEntropyFinish&);
+void accumulate(Queue&, const Accumulate&);
 void squared_norm(Queue&, const SquaredNorm&);
+void sum_scalars(Queue&, const SumScalars&);
 void clip_factor(Queue&, const ClipFactor&);
 template <class A>
 void adamw(Queue&, const AdamW&);

@@ -81,10 +81,16 @@ void linear_backward_weight(Queue&, const LinearBackwardWeight& a) {
     add_column_sums(static_cast<float*>(a.dbias), static_cast<const A*>(a.dy), a.R, a.N);
 }
 
+template <class A>
+void bias_backward(Queue&, const BiasBackward& a) {
+  add_column_sums(static_cast<float*>(a.dbias), static_cast<const A*>(a.dy), a.R, a.N);
+}
+
 }  // namespace gptbench::host
 
 namespace gptbench {
 GPTBENCH_HOST_KERNEL(linear_forward, LinearForward);
 GPTBENCH_HOST_KERNEL(linear_backward_input, LinearBackwardInput);
 GPTBENCH_HOST_KERNEL(linear_backward_weight, LinearBackwardWeight);
+GPTBENCH_HOST_KERNEL(bias_backward, BiasBackward);
 }  // namespace gptbench

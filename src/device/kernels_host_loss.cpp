@@ -46,6 +46,29 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
   });
 }
 
+void cross_entropy_combine(Queue&, const CrossEntropyCombine& a) {
+  float* const row_max = static_cast<float*>(a.row_max);
+  float* const row_sum = static_cast<float*>(a.row_sum);
+  float* const target_logit = static_cast<float*>(a.target_logit);
+  const float* const parts = static_cast<const float*>(a.parts);
+  const int64_t num_parts = a.num_parts, array = a.array, part = a.part;
+  parallel("gptbench::cross_entropy_combine", a.R, [=](int64_t r) {
+    float largest = -std::numeric_limits<float>::infinity();
+    for (int64_t p = 0; p < num_parts; ++p) largest = std::max(largest, parts[p * part + r]);
+    double sum = 0.0;
+    float target = 0.0f;
+    for (int64_t p = 0; p < num_parts; ++p) {
+      const float* const from = parts + p * part;
+      sum += static_cast<double>(from[array + r]) *
+             std::exp(static_cast<double>(from[r]) - static_cast<double>(largest));
+      target += from[2 * array + r];
+    }
+    row_max[r] = largest;
+    row_sum[r] = static_cast<float>(sum);
+    target_logit[r] = target;
+  });
+}
+
 template <class A>
 void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
   A* const logits = static_cast<A*>(a.logits);

@@ -31,6 +31,21 @@ void squared_norm(Queue&, const SquaredNorm& a) {
   }
 }
 
+void accumulate(Queue&, const Accumulate& a) {
+  float* const y = static_cast<float*>(a.y);
+  const float* const x = static_cast<const float*>(a.x);
+  parallel_blocks("gptbench::accumulate", a.n, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) y[i] += x[i];
+  });
+}
+
+void sum_scalars(Queue&, const SumScalars& a) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < a.n; ++i) sum += a.x[i];
+  a.out[0] = sum;
+}
+
 void clip_factor(Queue&, const ClipFactor& a) {
   const double norm = std::sqrt(a.norm2[0]);
   a.factor[0] = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;

@@ -19,6 +19,8 @@ void linear_backward_input(Queue&, const LinearBackwardInput&);
 template <class A, class S>
 void linear_backward_weight(Queue&, const LinearBackwardWeight&);
 template <class A, class S>
+void bias_backward(Queue&, const BiasBackward&);
+template <class A, class S>
 void layernorm_forward(Queue&, const LayerNormForward&);
 template <class A, class S>
 void layernorm_backward(Queue&, const LayerNormBackward&);
@@ -41,9 +43,15 @@ void embedding_backward(Queue&, const EmbeddingBackward&);
 template <class A, class S>
 void cross_entropy_statistics(Queue&, const CrossEntropyStatistics&);
 template <class A, class S>
+void cross_entropy_combine(Queue&, const CrossEntropyCombine&);
+template <class A, class S>
 void cross_entropy_finish(Queue&, const CrossEntropyFinish&);
 template <class A, class S>
+void accumulate(Queue&, const Accumulate&);
+template <class A, class S>
 void squared_norm(Queue&, const SquaredNorm&);
+template <class A, class S>
+void sum_scalars(Queue&, const SumScalars&);
 template <class A, class S>
 void clip_factor(Queue&, const ClipFactor&);
 template <class A, class S>

@@ -41,10 +41,20 @@ void linear_backward_weight(Queue&, const LinearBackwardWeight& a) {
   }
 }
 
+template <class A, class S>
+void bias_backward(Queue&, const BiasBackward& a) {
+  for (int64_t n = 0; n < a.N; ++n) {
+    double sum = load<S>(a.dbias, n);
+    for (int64_t r = 0; r < a.R; ++r) sum += load<A>(a.dy, r * a.N + n);
+    store<S>(a.dbias, n, sum);
+  }
+}
+
 }  // namespace gptbench::ref
 
 namespace gptbench {
 GPTBENCH_REF_KERNEL(linear_forward, LinearForward);
 GPTBENCH_REF_KERNEL(linear_backward_input, LinearBackwardInput);
 GPTBENCH_REF_KERNEL(linear_backward_weight, LinearBackwardWeight);
+GPTBENCH_REF_KERNEL(bias_backward, BiasBackward);
 }  // namespace gptbench

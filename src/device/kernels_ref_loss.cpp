@@ -24,6 +24,25 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
 }
 
 template <class A, class S>
+void cross_entropy_combine(Queue&, const CrossEntropyCombine& a) {
+  const auto at = [&](int64_t p, int64_t array, int64_t r) {
+    return load<S>(a.parts, p * a.part + array * a.array + r);
+  };
+  for (int64_t r = 0; r < a.R; ++r) {
+    double row_max = -std::numeric_limits<double>::infinity();
+    for (int64_t p = 0; p < a.num_parts; ++p) row_max = std::max(row_max, at(p, 0, r));
+    double row_sum = 0.0, target_logit = 0.0;
+    for (int64_t p = 0; p < a.num_parts; ++p) {
+      row_sum += at(p, 1, r) * std::exp(at(p, 0, r) - row_max);
+      target_logit += at(p, 2, r);
+    }
+    store<S>(a.row_max, r, row_max);
+    store<S>(a.row_sum, r, row_sum);
+    store<S>(a.target_logit, r, target_logit);
+  }
+}
+
+template <class A, class S>
 void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
   for (int64_t r = 0; r < a.R; ++r) {
     const double row_max = load<S>(a.row_max, r);
@@ -44,5 +63,6 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
 
 namespace gptbench {
 GPTBENCH_REF_KERNEL(cross_entropy_statistics, CrossEntropyStatistics);
+GPTBENCH_REF_KERNEL(cross_entropy_combine, CrossEntropyCombine);
 GPTBENCH_REF_KERNEL(cross_entropy_finish, CrossEntropyFinish);
 }  // namespace gptbench

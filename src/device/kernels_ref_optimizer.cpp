@@ -35,10 +35,24 @@ void adamw(Queue&, const AdamW& a) {
   }
 }
 
+template <class A, class S>
+void accumulate(Queue&, const Accumulate& a) {
+  for (int64_t i = 0; i < a.n; ++i) store<S>(a.y, i, load<S>(a.y, i) + load<S>(a.x, i));
+}
+
+template <class A, class S>
+void sum_scalars(Queue&, const SumScalars& a) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < a.n; ++i) sum += a.x[i];
+  a.out[0] = sum;
+}
+
 }  // namespace gptbench::ref
 
 namespace gptbench {
 GPTBENCH_REF_KERNEL(squared_norm, SquaredNorm);
+GPTBENCH_REF_KERNEL(accumulate, Accumulate);
+GPTBENCH_REF_KERNEL(sum_scalars, SumScalars);
 GPTBENCH_REF_KERNEL(clip_factor, ClipFactor);
 GPTBENCH_REF_KERNEL(adamw, AdamW);
 }  // namespace gptbench

@@ -21,13 +21,17 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
       source_(tokens),
       arena_(device, plan),
       events_(plan.ops.size()),
+      latest_slot_(plan.ops.size()),
       sequence_(static_cast<size_t>(plan.shape.T + 1)),
       inputs_(static_cast<size_t>(plan.micro_batch_rows)),
       targets_(static_cast<size_t>(plan.micro_batch_rows)) {
   for (int q = 0; q < num_queues; ++q)
     queues_[static_cast<size_t>(q)] = device.make_queue(name_of(static_cast<QueueId>(q)));
+  int32_t slots = 1;
+  for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    if (plan.ops[i].signals) events_[i] = device.make_event();
+    for (int32_t slot = 0; plan.ops[i].signals && slot < slots; ++slot)
+      events_[i].push_back(device.make_event());
 }
 
 StepResult Engine::step(int64_t step, bool vote_to_stop) {
@@ -49,8 +53,13 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
       case ProgramKind::forward:
         times_.forward_s += program_s;
         break;
+      case ProgramKind::receive_forward:
+      case ProgramKind::receive_backward:
+        break;
       case ProgramKind::backward:
       case ProgramKind::backward_last:
+      case ProgramKind::weight:
+      case ProgramKind::weight_last:
         times_.backward_s += program_s;
         break;
       case ProgramKind::begin_step:
@@ -74,25 +83,29 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
 void Engine::execute(const Op& op, const Task& task) {
   wait_for(op);
   const double start_s = now_s();
-  if (op.queue == QueueId::compute)
-    compute(op, task);
+  if (is_message(op.kind))
+    communicate(op, task);
   else
-    communicate(op);
+    compute(op, task);
   const double spent_s = now_s() - start_s;
   times_.region_s[static_cast<size_t>(op.region)] += spent_s;
-  if (op.region == Region::communication) times_.exposed_s[static_cast<size_t>(op.axis)] += spent_s;
-  if (op.signals) queue(op.queue).record(*events_[static_cast<size_t>(&op - plan_.ops.data())]);
+  if (is_message(op.kind)) times_.exposed_s[static_cast<size_t>(op.axis)] += spent_s;
+  if (!op.signals) return;
+  const size_t index = static_cast<size_t>(&op - plan_.ops.data());
+  queue(op.queue).record(*events_[index][static_cast<size_t>(task.slot)]);
+  latest_slot_[index] = task.slot;
 }
 
-// Order within the compute queue is given; all else is waited for. What the host spends here on a
-// message is time that computing did not hide.
+// What the host spends here on a message is time that computing did not hide. That work of other
+// queues starts after the compute operations issued before it needs no waiting on the host, whose
+// compute queue has finished what it was given.
 void Engine::wait_for(const Op& op) {
-  for (const int32_t other : op.waits_for) {
-    const Op& earlier = plan_.ops[static_cast<size_t>(other)];
-    if (earlier.queue == QueueId::compute && op.queue == QueueId::compute) continue;
+  for (const Wait& wait : op.waits_for) {
+    const size_t other = static_cast<size_t>(wait.op);
+    const Op& earlier = plan_.ops[other];
+    const int32_t slot = wait.same_slot ? slot_ : latest_slot_[other];
     const double start_s = now_s();
-    queue(op.queue).wait(*events_[static_cast<size_t>(other)]);
-    if (earlier.region != Region::communication) continue;
+    queue(op.queue).wait(*events_[other][static_cast<size_t>(slot)]);
     const double spent_s = now_s() - start_s;
     times_.region_s[static_cast<size_t>(Region::communication)] += spent_s;
     times_.exposed_s[static_cast<size_t>(earlier.axis)] += spent_s;
@@ -109,10 +122,31 @@ void Engine::drive_messages() {
   times_.exposed_s[static_cast<size_t>(plan_.comm.front().axis)] += spent_s;
 }
 
-void Engine::communicate(const Op& op) {
-  GPTBENCH_CHECK(op.kind == OpKind::all_reduce, "a message of a kind that the engine knows");
-  const Buffer& buffer = plan_.buffers[static_cast<size_t>(op.writes[0].buffer)];
-  communicators_[op.axis].all_reduce(queue(op.queue), write_at(op, 0), op.elements, buffer.dtype);
+void Engine::communicate(const Op& op, const Task& task) {
+  const int64_t all_rows = task.sequences.count * plan_.shape.T / plan_.grid.context;
+  const bool writes = op.writes[0].buffer >= 0;
+  const Operand& array = writes ? op.writes[0] : op.reads[0];
+  const DType type = plan_.buffers[static_cast<size_t>(array.buffer)].dtype;
+  // Elements of the full array; of this rank's part for messages between stages.
+  const int64_t elements = op.row_count == 0 ? op.elements : all_rows * op.N;
+  Communicator& group = communicators_[op.axis];
+  Queue& q = queue(op.queue);
+  switch (op.kind) {
+    case OpKind::all_reduce: group.all_reduce(q, write_at(op, 0), elements, type); break;
+    case OpKind::reduce_scatter:
+      group.reduce_scatter(q, write_at(op, 0), read_at(op, 0), elements / group.size(), type);
+      break;
+    case OpKind::all_gather:
+      group.all_gather(q, write_at(op, 0), read_at(op, 0), elements / group.size(), type);
+      break;
+    case OpKind::send:
+      group.send(q, read_at(op, 0), rows_of(op, all_rows) * op.N, type, op.peer, op.tag);
+      break;
+    case OpKind::receive:
+      group.receive(q, write_at(op, 0), rows_of(op, all_rows) * op.N, type, op.peer, op.tag);
+      break;
+    default: GPTBENCH_CHECK(false, "a message of a kind that the engine knows"); break;
+  }
 }
 
 void Engine::load_tokens(const Op& op, const Task& task) {

@@ -50,10 +50,12 @@ class Engine {
   // the step on stale tokens, so that no other waits for it, and has voted to stop.
   const std::string& failure() const { return failure_; }
 
-  // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double.
-  // Gradients are those of the last step, summed over micro-batches and replicas, before clipping.
+  // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double, as
+  // far as this rank is the one that counts them; 0 elsewhere, so that the sum over all ranks is the
+  // tensor (gather() in engine/gather.h). Gradients are those of the last step, summed over
+  // micro-batches and replicas, before clipping.
   std::vector<double> read(Role role, int tensor, int64_t first, int64_t count);
-  // A hash of all bits of the working parameters: equal where replicas are identical.
+  // A hash of all bits of this rank's working parameters.
   uint64_t checksum();
 
   const Arena& arena() const { return arena_; }
@@ -63,7 +65,9 @@ class Engine {
   void wait_for(const Op& op);
   void drive_messages();
   void compute(const Op& op, const Task& task);
-  void communicate(const Op& op);
+  void communicate(const Op& op, const Task& task);
+  void read_run(Role role, int64_t flat, int64_t count, double* values);
+  Event& event_of(int32_t op, int32_t slot);
   void load_tokens(const Op& op, const Task& task);
   std::array<double, num_scalars> read_scalars();
 
@@ -80,7 +84,7 @@ class Engine {
   void run_linear(const Op& op, int64_t rows);
   void run_layernorm(const Op& op, int64_t rows);
   void run_attention(const Op& op, const Task& task);
-  void run_elementwise(const Op& op, const Task& task, int64_t rows);
+  void run_elementwise(const Op& op, int64_t rows, int64_t first_row);
   void run_embedding(const Op& op, int64_t rows);
   void run_cross_entropy(const Op& op, int64_t rows);
   void run_optimizer(const Op& op);
@@ -92,7 +96,9 @@ class Engine {
   const TokenSource& source_;
   Arena arena_;
   std::array<std::unique_ptr<Queue>, num_queues> queues_;
-  std::vector<std::unique_ptr<Event>> events_;  // [op]; null where nobody waits for it
+  // [op][slot]; empty where nobody waits for the operation.
+  std::vector<std::vector<std::unique_ptr<Event>>> events_;
+  std::vector<int32_t> latest_slot_;            // [op] of its latest instance
   std::vector<int32_t> sequence_;               // staging: one sequence and its successor
   std::vector<int32_t> inputs_, targets_;       // staging: one micro-batch
 

@@ -1,5 +1,6 @@
-// From an operation of the plan to the arguments of its kernel. Positions of reads and writes are
-// those in which plan/layer_programs.cpp and plan/plan.cpp list them.
+// From an operation of the plan to the arguments of its kernel: which position of reads and writes is
+// which argument is stated here.
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -9,7 +10,8 @@
 namespace gptbench {
 
 void Engine::compute(const Op& op, const Task& task) {
-  const int64_t rows = rows_of(op, task.sequences.count * plan_.shape.T);
+  const int64_t all_rows = task.sequences.count * plan_.shape.T / plan_.grid.context;
+  const int64_t rows = rows_of(op, all_rows);
   switch (op.kind) {
     case OpKind::load_tokens:
       load_tokens(op, task);
@@ -26,6 +28,7 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::linear_forward:
     case OpKind::linear_backward_input:
     case OpKind::linear_backward_weight:
+    case OpKind::bias_backward:
       run_linear(op, rows);
       break;
     case OpKind::layernorm_forward:
@@ -40,24 +43,35 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::gelu_backward:
     case OpKind::residual_forward:
     case OpKind::dropout_backward:
-      run_elementwise(op, task, rows);
+      run_elementwise(op, rows, task.sequences.first * plan_.shape.T + (op.row_div > 1 ? plan_.at.tensor * rows : 0));
       break;
     case OpKind::embedding_forward:
     case OpKind::embedding_backward:
       run_embedding(op, rows);
       break;
     case OpKind::cross_entropy_statistics:
+    case OpKind::cross_entropy_combine:
     case OpKind::cross_entropy_finish:
       run_cross_entropy(op, rows);
       break;
+    case OpKind::join:
+      break;
+    case OpKind::copy: {
+      const DType type = plan_.buffers[static_cast<size_t>(op.writes[0].buffer)].dtype;
+      const int64_t elements = op.row_count > 0 ? rows * op.N : op.elements;
+      device_.copy(queue(op.queue), write_at(op, 0), read_at(op, 0), elements * size_of(type));
+      break;
+    }
+    case OpKind::accumulate:
     case OpKind::squared_norm:
+    case OpKind::sum_scalars:
     case OpKind::clip_factor:
     case OpKind::adamw:
     case OpKind::cast:
       run_optimizer(op);
       break;
-    case OpKind::all_reduce:
-      GPTBENCH_CHECK(false, "a collective on the compute queue");
+    default:
+      GPTBENCH_CHECK(false, std::string(info_of(op.kind).name) + " on the compute queue");
       break;
   }
 }
@@ -75,6 +89,10 @@ Dropout Engine::dropout_of(const Op& op, double rate) const {
 
 void Engine::run_linear(const Op& op, int64_t rows) {
   Queue& q = queue(op.queue);
+  if (op.kind == OpKind::bias_backward) {
+    kernels_.bias_backward(q, {write_at(op, 0), read_at(op, 0), rows, op.N});
+    return;
+  }
   if (op.kind == OpKind::linear_forward)
     kernels_.linear_forward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), read_at(op, 2),
                                 rows, op.K, op.N, workspace()});
@@ -100,7 +118,7 @@ void Engine::run_layernorm(const Op& op, int64_t rows) {
 
 // qkv holds q, k and v side by side in each row.
 void Engine::run_attention(const Op& op, const Task& task) {
-  const ModelShape& s = plan_.shape;
+  const ModelShape& s = plan_.local;
   const int64_t element = size_of(activation_type(compute_type(plan_.config)));
   const int64_t k_offset = s.H * s.D * element;
   const int64_t v_offset = (s.H + s.H_kv) * s.D * element;
@@ -128,8 +146,8 @@ void Engine::run_attention(const Op& op, const Task& task) {
                                    true,
                                    dropout,
                                    task.sequences.first,
-                                   0,
-                                   s.H,
+                                   plan_.at.tensor * s.H,
+                                   plan_.shape.H,
                                    workspace()});
   } else {
     char* dqkv = static_cast<char*>(write_at(op, 0));
@@ -157,15 +175,16 @@ void Engine::run_attention(const Op& op, const Task& task) {
                                     true,
                                     dropout,
                                     task.sequences.first,
-                                    0,
-                                    s.H,
+                                    plan_.at.tensor * s.H,
+                                    plan_.shape.H,
                                     workspace()});
   }
 }
 
-void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
+// `first_row`: of the rows of the global batch, for dropout masks.
+void Engine::run_elementwise(const Op& op, int64_t rows, int64_t first_row) {
   const int64_t n = rows * op.N;
-  const int64_t first_element = task.sequences.first * plan_.shape.T * op.N;
+  const int64_t first_element = first_row * op.N;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::gelu_forward)
     kernels_.gelu_forward(q, {write_at(op, 0), read_at(op, 0), n});
@@ -180,29 +199,34 @@ void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
 }
 
 void Engine::run_embedding(const Op& op, int64_t rows) {
-  const ModelShape& s = plan_.shape;
+  const ModelShape& s = plan_.local;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::embedding_forward)
     kernels_.embedding_forward(q, {write_at(op, 0), static_cast<const int32_t*>(read_at(op, 0)),
-                                   read_at(op, 1), read_at(op, 2), rows, s.T, s.C, 0, s.V});
+                                   read_at(op, 1), read_at(op, 2), rows, s.T, s.C, plan_.at.tensor * s.V, s.V});
   else
     kernels_.embedding_backward(
         q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
-            static_cast<const int32_t*>(read_at(op, 1)), rows, s.T, s.C, 0, s.V});
+            static_cast<const int32_t*>(read_at(op, 1)), rows, s.T, s.C, plan_.at.tensor * s.V, s.V});
 }
 
 void Engine::run_cross_entropy(const Op& op, int64_t rows) {
-  const ModelShape& s = plan_.shape;
+  const ModelShape& s = plan_.local;
+  const int64_t first_token = plan_.at.tensor * s.V;
+  const int64_t valid = std::clamp<int64_t>(s.V_valid - first_token, 0, s.V);
   Queue& q = queue(op.queue);
-  if (op.kind == OpKind::cross_entropy_statistics) {
+  if (op.kind == OpKind::cross_entropy_combine) {
+    kernels_.cross_entropy_combine(q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), rows,
+                                       plan_.grid.tensor, op.K, op.elements});
+  } else if (op.kind == OpKind::cross_entropy_statistics) {
     kernels_.cross_entropy_statistics(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0),
-            static_cast<const int32_t*>(read_at(op, 1)), rows, s.V, s.V_valid, 0});
+            static_cast<const int32_t*>(read_at(op, 1)), rows, s.V, valid, first_token});
   } else {
     const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * s.T);
     kernels_.cross_entropy_finish(
         q, {static_cast<double*>(write_at(op, 0)), write_at(op, 1), read_at(op, 0), read_at(op, 1),
-            read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, s.V, s.V_valid, 0,
+            read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, s.V, valid, first_token,
             1.0 / tokens});
   }
 }
@@ -212,6 +236,11 @@ void Engine::run_optimizer(const Op& op) {
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::squared_norm)
     kernels_.squared_norm(q, {static_cast<double*>(write_at(op, 0)), read_at(op, 0), op.elements});
+  else if (op.kind == OpKind::accumulate)
+    kernels_.accumulate(q, {write_at(op, 0), read_at(op, 0), op.elements});
+  else if (op.kind == OpKind::sum_scalars)
+    kernels_.sum_scalars(q, {static_cast<double*>(write_at(op, 0)), static_cast<const double*>(read_at(op, 0)),
+                             op.elements});
   else if (op.kind == OpKind::clip_factor)
     kernels_.clip_factor(q, {static_cast<double*>(write_at(op, 0)),
                              static_cast<const double*>(read_at(op, 0)), o.clip});

@@ -33,50 +33,122 @@ std::vector<double> widened(const std::vector<char>& bytes, DType type, int64_t 
   return values;
 }
 
+// Calls visit(global element, flat element, count) for the runs of consecutive elements that are so in
+// the global tensor and in flat space.
+template <class Visit>
+void for_each_run(const LocalTensor& local, const Placement& placement, int64_t global_cols, Visit visit) {
+  for (const RowSegment& segment : local.segments) {
+    const bool whole_rows = local.cols == global_cols;
+    const int64_t runs = whole_rows ? 1 : segment.rows;
+    const int64_t length = whole_rows ? segment.rows * local.cols : local.cols;
+    for (int64_t i = 0; i < runs; ++i)
+      visit((segment.global_row + i) * global_cols + local.global_col,
+            placement.begin + (segment.local_row + i) * local.cols, length);
+  }
+}
+
+// Part of flat elements [flat, flat + count) that a copy holds.
+struct Run {
+  int64_t skip = 0;    // elements before
+  int64_t offset = 0;  // of the copy's buffer
+  int64_t count = 0;
+};
+
+Run held_part(const Plan& plan, const Representation& copy, int unit, int64_t flat, int64_t count) {
+  if (copy.extent == Extent::flat) return {0, flat, count};
+  const Unit& u = plan.space.units[static_cast<size_t>(unit)];
+  const int64_t begin = u.begin + plan.grid.place_of(plan.rank, Axis::shard) * u.shard;
+  const int64_t from = std::max(flat, begin);
+  const int64_t to = std::min(flat + count, begin + u.shard);
+  if (from >= to) return {};
+  return {from - flat, copy.extent == Extent::own_part ? from : u.shard_begin + from - begin, to - from};
+}
+
 }  // namespace
 
+// Each rank draws what it holds: the numbers depend on the global element alone.
 void Engine::initialise_weights() {
   const Representation& master = plan_.representation(Role::master);
+  const Representation& working = plan_.representation(Role::working);
   const uint64_t seed = static_cast<uint64_t>(plan_.config.run.seed);
   Queue& q = queue(QueueId::compute);
   std::vector<float> staging(static_cast<size_t>(staging_elements));
   std::vector<double> wide(master.dtype == DType::f64 ? staging.size() : 0);
-  for (size_t i = 0; i < plan_.tensors.size(); ++i) {
-    const LogicalTensor& tensor = plan_.tensors[i];
-    if (tensor.init == Init::zeros) continue;  // as allocated
-    for (int64_t first = 0; first < tensor.size(); first += staging_elements) {
-      const int64_t count = std::min(staging_elements, tensor.size() - first);
-      if (tensor.init == Init::normal)
-        fill_normal(staging.data(), count, seed, RandomStream::weights, static_cast<uint32_t>(i),
-                    static_cast<uint64_t>(first), static_cast<float>(tensor.init_std));
-      else
-        std::fill_n(staging.begin(), count, 1.0f);
-      void* target = arena_.address({master.buffer, plan_.space.placements[i].begin + first}, 0);
-      if (!wide.empty()) std::copy_n(staging.begin(), count, wide.begin());
-      const void* source = wide.empty() ? static_cast<const void*>(staging.data()) : wide.data();
-      device_.upload(q, target, source, count * size_of(master.dtype));
+  std::vector<bfloat16> narrow(working.dtype == DType::bf16 ? staging.size() : 0);
+  // Elements [first, first + count) of staging to `copy`, as far as it holds flat elements `flat` on.
+  const auto store = [&](const Representation& copy, int unit, int64_t flat, int64_t count) {
+    const Run run = held_part(plan_, copy, unit, flat, count);
+    if (run.count == 0) return;
+    const void* source = staging.data() + run.skip;
+    if (copy.dtype == DType::f64) {
+      std::copy_n(staging.begin() + run.skip, run.count, wide.begin());
+      source = wide.data();
+    } else if (copy.dtype == DType::bf16) {
+      std::transform(staging.begin() + run.skip, staging.begin() + run.skip + run.count, narrow.begin(),
+                     [](float value) { return bfloat16(value); });
+      source = narrow.data();
     }
+    device_.upload(q, arena_.address({copy.buffer, run.offset}, 0), source, run.count * size_of(copy.dtype));
+  };
+  // Working copies may be flat where masters are shards: both are written.
+  std::vector<Representation> copies = {working};
+  if (master.buffer != working.buffer) copies.push_back(master);
+
+  for (size_t i = 0; i < plan_.space.tensors.size(); ++i) {
+    const LocalTensor& local = plan_.space.tensors[i];
+    const LogicalTensor& tensor = plan_.tensors[static_cast<size_t>(local.tensor)];
+    if (tensor.init == Init::zeros) continue;  // as allocated
+    const auto fill = [&](int64_t global, int64_t flat, int64_t length) {
+      for (int64_t done = 0; done < length; done += staging_elements) {
+        const int64_t count = std::min(staging_elements, length - done);
+        if (tensor.init == Init::normal)
+          fill_normal(staging.data(), count, seed, RandomStream::weights, static_cast<uint32_t>(local.tensor),
+                      static_cast<uint64_t>(global + done), static_cast<float>(tensor.init_std));
+        else
+          std::fill_n(staging.begin(), count, 1.0f);
+        for (const Representation& copy : copies) store(copy, plan_.space.unit_of[i], flat + done, count);
+      }
+    };
+    for_each_run(local, plan_.space.placements[i], tensor.cols, fill);
   }
-  const Representation& working = plan_.representation(Role::working);
-  if (working.buffer != master.buffer)
-    kernels_.cast(q, {arena_.address({working.buffer}, 0), arena_.address({master.buffer}, 0),
-                      plan_.space.elements});
   q.synchronize();
 }
 
 std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t count) {
+  std::vector<double> values(static_cast<size_t>(count));
+  if (role == Role::gradient && plan_.config.parallel.zero_stage > 0 && plan_.has(Role::gradient_shard))
+    role = Role::gradient_shard;
   const Representation& copy = plan_.representation(role);
-  const Operand at{copy.buffer, plan_.space.placements[static_cast<size_t>(tensor)].begin + first};
-  std::vector<char> bytes(static_cast<size_t>(count * size_of(copy.dtype)));
-  device_.download(queue(QueueId::compute), bytes.data(), arena_.address(at, 0),
-                   static_cast<int64_t>(bytes.size()));
-  return widened(bytes, copy.dtype, count);
+  // One of the ranks that hold the same elements counts them.
+  const Axis same = copy.extent == Extent::flat ? Axis::zero : Axis::replica;
+  const int index = plan_.space.find(tensor);
+  if (index < 0 || !plan_.space.tensors[static_cast<size_t>(index)].counted ||
+      plan_.grid.place_of(plan_.rank, same) != 0)
+    return values;
+  const LocalTensor& local = plan_.space.tensors[static_cast<size_t>(index)];
+  std::vector<char> bytes;
+  const auto fetch = [&](int64_t global, int64_t flat, int64_t length) {
+    const int64_t begin = std::max(global, first), end = std::min(global + length, first + count);
+    if (begin >= end) return;
+    const Run run = held_part(plan_, copy, plan_.space.unit_of[static_cast<size_t>(index)], flat + begin - global,
+                              end - begin);
+    if (run.count == 0) return;
+    bytes.resize(static_cast<size_t>(run.count * size_of(copy.dtype)));
+    device_.download(queue(QueueId::compute), bytes.data(), arena_.address({copy.buffer, run.offset}, 0),
+                     static_cast<int64_t>(bytes.size()));
+    const std::vector<double> part = widened(bytes, copy.dtype, run.count);
+    std::copy(part.begin(), part.end(), values.begin() + (begin - first) + run.skip);
+  };
+  for_each_run(local, plan_.space.placements[static_cast<size_t>(index)],
+               plan_.tensors[static_cast<size_t>(tensor)].cols, fetch);
+  return values;
 }
 
 // FNV-1a over 64-bit words.
 uint64_t Engine::checksum() {
   const Representation& working = plan_.representation(Role::working);
-  const int64_t bytes = plan_.space.elements * size_of(working.dtype);
+  const int64_t elements = working.extent == Extent::shards ? plan_.space.shard_elements : plan_.space.elements;
+  const int64_t bytes = elements * size_of(working.dtype);
   const char* memory = static_cast<const char*>(arena_.address({working.buffer}, 0));
   std::vector<char> staging(static_cast<size_t>(std::min<int64_t>(bytes, 8 * staging_elements)));
   uint64_t hash = 0xcbf29ce484222325ull;

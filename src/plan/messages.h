@@ -13,7 +13,8 @@ namespace gptbench {
 constexpr int64_t max_message_bytes = 16 * MiB;
 
 constexpr int64_t messages_of(OpKind kind, int64_t bytes) {
-  return kind == OpKind::all_reduce ? ceil_div(bytes, max_message_bytes) : 1;
+  if (kind != OpKind::all_reduce) return bytes > 0 ? 1 : 0;
+  return ceil_div(bytes, max_message_bytes);
 }
 
 }  // namespace gptbench

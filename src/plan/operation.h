@@ -114,7 +114,7 @@ struct Op {
   bool accumulate = false;  // linear_backward_input
   bool recompute = false;   // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw
-  int32_t peer = -1;          // send, receive: global rank
+  int32_t peer = -1;          // send, receive: place in the group of `axis`
   int32_t tag = 0;            // send, receive: virtual stage x 2 + way
 
   double flops_a_row = 0.0;  // linear and attention; other kernels count as 0

@@ -172,9 +172,7 @@ bool Plan::has(Role role) const {
 }
 
 int32_t Plan::stage_peer(int direction) const {
-  Coordinates peer = at;
-  peer.pipeline = (at.pipeline + grid.pipeline + direction) % grid.pipeline;
-  return static_cast<int32_t>(grid.rank_of(peer));
+  return static_cast<int32_t>((at.pipeline + grid.pipeline + direction) % grid.pipeline);
 }
 
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const PlanOptions& options) {

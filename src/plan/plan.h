@@ -64,7 +64,8 @@ struct Plan {
 
   const Representation& representation(Role role) const;
   bool has(Role role) const;
-  // Global rank of the next (+1) or previous (-1) pipeline stage, around the ends.
+  // Stage of the next (+1) or previous (-1) virtual stage, around the ends: its place in the group of
+  // the pipeline axis.
   int32_t stage_peer(int direction) const;
 };
 

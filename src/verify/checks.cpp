@@ -26,13 +26,22 @@ VerifyEntry check_initial_loss(const Plan& plan, double loss) {
           value <= threshold};
 }
 
-VerifyEntry check_replicas(MpiWorld& world, Engine& engine) {
+VerifyEntry check_replicas(MpiWorld& world, Engine& engine, const Plan& plan) {
+  // Ranks that hold the same parameters: all of `zero` where working copies are whole, else those
+  // with the same place in their partitions.
+  const Axis same =
+      plan.representation(Role::working).extent == Extent::flat ? Axis::zero : Axis::replica;
+  const int64_t first = plan.grid.group_of(plan.rank, same).front();
   const uint64_t hash = engine.checksum();
-
-  int64_t first = static_cast<int64_t>(hash);
-  world.broadcast(first);
-  const int64_t different = world.sum(static_cast<uint64_t>(first) == hash ? 0 : 1);
-  return exact("replicas_identical", "ranks whose parameters differ from rank 0's",
+  const std::vector<double> all =
+      world.gather(std::vector<double>{static_cast<double>(first), static_cast<double>(hash >> 32),
+                                       static_cast<double>(hash & 0xffffffffu)});
+  int64_t different = 0;
+  for (size_t r = 0; r < all.size(); r += 3) {
+    const size_t leader = 3 * static_cast<size_t>(all[r]);
+    if (all[leader + 1] != all[r + 1] || all[leader + 2] != all[r + 2]) ++different;
+  }
+  return exact("replicas_identical", "ranks whose parameters differ from the first rank that holds the same",
                static_cast<double>(different));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "engine/gather.h"
 
 #include "verify/reduced.h"
 #include "verify/verify.h"
@@ -18,10 +19,8 @@ struct Training {
   std::vector<std::vector<double>> gradients;  // [tensor], of step 0
 };
 
-// Trains for num_steps; gradients are kept where `keep`. Local failures of memory cannot be
-// survived here: the model is small.
-Training train(const Plan& plan, Device& device, const CommunicatorTable& communicators,
-               bool keep) {
+// Trains for num_steps. Collective over `world` where given; gradients are then complete on rank 0.
+Training train(const Plan& plan, Device& device, const CommunicatorTable& communicators, MpiWorld* world) {
   const std::unique_ptr<TokenSource> tokens =
       make_token_source(plan.config.data, static_cast<uint64_t>(plan.config.run.seed), plan.shape.T,
                         plan.shape.V_valid);
@@ -33,10 +32,11 @@ Training train(const Plan& plan, Device& device, const CommunicatorTable& commun
   Training training;
   for (int step = 0; step < num_steps; ++step) {
     training.losses.push_back(engine.step(step, false).loss);
-    if (step > 0 || !keep) continue;
+    if (step > 0) continue;
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       training.gradients.push_back(
-          engine.read(Role::gradient, static_cast<int>(i), 0, plan.tensors[i].size()));
+          world == nullptr ? engine.read(Role::gradient, static_cast<int>(i), 0, plan.tensors[i].size())
+                           : gather(*world, engine, Role::gradient, static_cast<int>(i), 0, plan.tensors[i].size()));
   }
   return training;
 }
@@ -90,13 +90,13 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
                                        const PlanOptions& options) {
   const Config config = reduced_config(full.config);
   const Plan plan = make_plan(config, world.size(), world.rank(), options);
-  const Training run = train(plan, device, communicators, world.rank() == 0);
+  const Training run = train(plan, device, communicators, &world);
 
   ReferenceCheck check;
   if (world.rank() == 0) {
     const std::unique_ptr<Device> ref = make_host_device(DeviceKind::ref);
     const Plan ref_plan = make_plan(reference_config(config), 1, 0, {});
-    const Training truth = train(ref_plan, *ref, {}, true);
+    const Training truth = train(ref_plan, *ref, {}, nullptr);
 
     const ComputeType compute = compute_type(config);
     const double scale = unit_roundoff(compute) * std::sqrt(chain_length(plan.shape, compute));

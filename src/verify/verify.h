@@ -32,7 +32,7 @@ VerifyEntry check_initial_loss(const Plan& plan, double loss);
 
 // Collective: whether all replicas hold the same parameters, bit by bit. Value: replicas that
 // differ.
-VerifyEntry check_replicas(MpiWorld& world, Engine& engine);
+VerifyEntry check_replicas(MpiWorld& world, Engine& engine, const Plan& plan);
 
 // Collective: messages and bytes seen at MPI's profiling interface since the last reset, against
 // `steps` times the plan's. Value: the largest difference in bytes or messages on any rank.
