@@ -1,5 +1,5 @@
-// Where tokens come from. A source is a function of the global sequence number, so that every layout
-// of ranks trains on the same sequences in the same steps.
+// Where tokens come from. A source is a function of the global sequence number, so that every
+// layout of ranks trains on the same sequences in the same steps.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include "io/file_bytes.h"
 #include "post/field.h"
 #include "post/load.h"
+#include "post/plot.h"
 #include "post/style.h"
 
 namespace gptbench {
@@ -41,7 +42,8 @@ void check_names(const std::vector<LoadedRun>& runs, const Options& options) {
                                    "': deck keys are group.key, others stand in /summary");
 }
 
-std::string table_text(std::vector<LoadedRun>& runs, const Options& options) {
+// The runs that --where keeps, in the order of --sort.
+Runs chosen(std::vector<LoadedRun>& runs, const Options& options) {
   check_names(runs, options);
   runs.erase(std::remove_if(runs.begin(), runs.end(),
                             [&](const LoadedRun& run) { return !selected(run.record, options); }),
@@ -55,16 +57,25 @@ std::string table_text(std::vector<LoadedRun>& runs, const Options& options) {
     });
   Runs views;
   for (const LoadedRun& run : runs) views.emplace_back(run.record, options.restatement);
-  if (views.empty()) return "";
+  return views;
+}
+
+std::string table_text(const Runs& runs, const Options& options) {
+  if (runs.empty()) return "";
   std::vector<Table> tables;
   for (const Style& style : styles)
-    if (options.style == style.name) tables = style.tables(views);
+    if (options.style == style.name) tables = style.tables(runs);
   if (options.format == "csv") return format_csv(tables);
   return options.format == "latex" ? format_latex(tables) : format_markdown(tables);
 }
 
 std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
-  if (options.command == "table") return table_text(runs, options);
+  if (options.command == "table") return table_text(chosen(runs, options), options);
+  if (options.command == "plot") {
+    const Runs views = chosen(runs, options);
+    const std::string directory = options.output.empty() ? "plots" : options.output;
+    return views.empty() ? "" : draw_plots(views, options.kind, directory);
+  }
   if (options.command == "compare")
     return runs.size() < 2
                ? ""
@@ -78,12 +89,10 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
 }  // namespace
 
 int run_command(const Options& options) {
-  if (options.command == "plot")
-    throw Error(Exit::usage, "plot is not built yet; table and show print the same figures");
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
   const std::string text = text_of(runs, options);
-  if (!text.empty()) print(text, options.output);
+  if (!text.empty()) print(text, options.command == "table" ? options.output : "");
   for (const std::string& problem : problems)
     std::fprintf(stderr, "gptpost: %s; passed over\n", problem.c_str());
   return static_cast<int>(problems.empty() ? Exit::ok : Exit::io);

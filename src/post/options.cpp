@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "post/plot.h"
 #include "post/style.h"
 
 namespace gptbench {
@@ -13,12 +14,24 @@ namespace {
 const std::vector<std::string> commands = {"table", "show", "compare", "plot"};
 const std::vector<std::string> formats = {"md", "csv", "latex"};
 const std::vector<std::string> conventions = {"mpt", "megatron", "causal", "exact"};
-const std::vector<std::string> table_options = {
-    "--style", "--format", "--convention", "--peak", "--sort", "--where", "-o"};
+
+// Each takes a value, as the next argument or after '='.
+std::vector<std::string> options_of(const std::string& command) {
+  if (command == "table")
+    return {"--style", "--format", "--convention", "--peak", "--sort", "--where", "-o"};
+  if (command == "plot") return {"--kind", "--convention", "--peak", "--sort", "--where", "-o"};
+  return {};
+}
 
 std::vector<std::string> style_names() {
   std::vector<std::string> names;
   for (const Style& style : styles) names.push_back(style.name);
+  return names;
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names = {"all"};
+  for (const PlotKind& kind : plot_kinds) names.push_back(kind.name);
   return names;
 }
 
@@ -45,6 +58,8 @@ double positive_number(const std::string& option, const std::string& value) {
 void set_option(Options& options, const std::string& name, const std::string& value) {
   if (name == "--style") {
     options.style = one_of("style", value, style_names());
+  } else if (name == "--kind") {
+    options.kind = one_of("kind", value, kind_names());
   } else if (name == "--format") {
     options.format = one_of("format", value, formats);
   } else if (name == "--convention") {
@@ -61,7 +76,7 @@ void set_option(Options& options, const std::string& name, const std::string& va
       usage("--where '" + value + "': name=value is expected, as in batch.micro_batch_size=1");
     options.where.emplace_back(value.substr(0, equals), value.substr(equals + 1));
   } else {
-    if (value.empty()) usage("-o: a file name is expected");
+    if (value.empty()) usage("-o: a name is expected");
     options.output = value;
   }
 }
@@ -73,8 +88,8 @@ void check_files(const Options& options) {
   if (files == 0) usage(options.command + ": no result file given");
 }
 
-// Options of `table` and `plot` take a value each, as the next argument or after '='.
 void parse_rest(Options& options, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> allowed = options_of(options.command);
   bool options_end = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -89,10 +104,8 @@ void parse_rest(Options& options, const std::vector<std::string>& arguments) {
     const size_t equals =
         argument.compare(0, 2, "--") == 0 ? argument.find('=') : std::string::npos;
     const std::string name = argument.substr(0, equals);
-    if (options.command != "table" ||
-        std::find(table_options.begin(), table_options.end(), name) == table_options.end()) {
-      const std::string close =
-          options.command == "table" ? nearest(name, table_options) : std::string();
+    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
+      const std::string close = nearest(name, allowed);
       usage("unknown option '" + name + "' of " + options.command +
             (close.empty() ? "" : " (did you mean " + close + "?)"));
     }
@@ -126,17 +139,25 @@ std::string help_text() {
       "  gptpost table [options] RESULT.h5 ...   one row a run\n"
       "  gptpost show RESULT.h5 ...              one run on a page\n"
       "  gptpost compare A.h5 B.h5               two runs side by side\n"
+      "  gptpost plot [options] RESULT.h5 ...    pictures (gnuplot), with data\n"
       "  gptpost --help | --version\n"
       "\n"
-      "Options of table:\n"
-      "  --style STYLE         one of\n";
+      "Options of table and plot:\n"
+      "  --style STYLE         of a table, one of\n";
   for (const Style& style : styles) {
     const std::string name = style.name;
     text += "      " + name + std::string(10 - name.size(), ' ') + style.doc + "\n";
   }
   text +=
-      "  --format FORMAT       md, csv, latex\n"
-      "  -o FILE               write to FILE instead of standard output\n"
+      "  --format FORMAT       of a table: md, csv, latex\n"
+      "  --kind KIND           of a plot, all or one of\n";
+  for (const PlotKind& kind : plot_kinds) {
+    const std::string name = kind.name;
+    text += "      " + name + std::string(13 - name.size(), ' ') + kind.doc + "\n";
+  }
+  text +=
+      "  -o NAME               file of the table instead of standard output;\n"
+      "                        directory of the plots instead of plots\n"
       "  --convention NAME     restate FLOPs: mpt, megatron, causal, exact\n"
       "  --peak TFLOPS         restate MFU and HFU against this peak of a device\n"
       "  --where NAME=VALUE    only runs with this figure; may be repeated\n"

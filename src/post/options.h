@@ -13,7 +13,8 @@ struct Options {
   std::string command;  // table, show, compare, plot; help, version
   std::string style = "fugaku";
   std::string format = "md";
-  std::string output;  // "": standard output
+  std::string output;        // "": standard output; of plot, a directory: "plots"
+  std::string kind = "all";  // of plot
   Restatement restatement;
   std::string sort;  // name of a figure (post/field.h); "": order of the files
   bool descending = false;

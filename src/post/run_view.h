@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "measure/record.h"
 
@@ -67,5 +68,7 @@ class RunView {
   const Record* record_;
   Restatement restatement_;
 };
+
+using Runs = std::vector<RunView>;
 
 }  // namespace gptbench

@@ -12,8 +12,6 @@
 
 namespace gptbench {
 
-using Runs = std::vector<RunView>;
-
 struct StyleColumn {
   std::string heading;
   std::function<std::string(const RunView&)> cell;

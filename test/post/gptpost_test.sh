@@ -53,8 +53,27 @@ expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
 expect 0 table --where status=OOM "$good";   lines out 0
 expect 0 table --sort -tokens_per_s "$good"
 
+if command -v gnuplot > /dev/null; then
+  "$1" "$folder/odd'name \$(touch x)" || exit 1
+  expect 0 plot -o "$folder/p/q" "$folder/odd'name \$(touch x)/result.h5" "$good"
+  lines err 0
+  says out "scaling: no run has the figures"
+  for kind in throughput utilisation memory breakdown loss; do
+    for suffix in dat gp; do
+      [ -s "$folder/p/q/$kind.$suffix" ] || { echo "no $kind.$suffix"; failures=$((failures + 1)); }
+    done
+    head -c 4 "$folder/p/q/$kind.png" | grep -q PNG || { echo "no $kind.png"; failures=$((failures + 1)); }
+    grep -q '</svg>' "$folder/p/q/$kind.svg" || { echo "no $kind.svg"; failures=$((failures + 1)); }
+  done
+  expect 2 plot --kind scaling -o "$folder/p" "$good"; lines err 1
+  expect 7 plot -o "$folder/a/result.h5/p" "$good";    lines err 1
+else
+  echo "plots are not tested: gnuplot is not installed (Debian: gnuplot-nox)"
+fi
+PATH=/nonexistent expect 7 plot --kind loss -o "$folder/without" "$good"; lines err 1; says err "gnuplot was not found"
+
 for arguments in "" "tables $good" "table" "table --style x $good" "compare $good" \
-  "table --where batch.size=1 $good"; do
+  "table --where batch.size=1 $good" "plot --style mpt $good" "plot --kind los $good"; do
   # shellcheck disable=SC2086
   expect 2 $arguments
   lines out 0

@@ -59,8 +59,10 @@ TEST(Options, EachMistakeIsNamed) {
            {{"table", "a", "--where", "x"}, "name=value"},
            {{"table", "a", "--peak", "12q"}, "positive number"},
            {{"table", "a", "--peak", "-3"}, "positive number"},
-           {{"table", "a", "-o", ""}, "file name"},
+           {{"table", "a", "-o", ""}, "name is expected"},
            {{"show", "--style", "mpt", "a"}, "unknown option '--style' of show"},
+           {{"plot", "--kind", "los", "a"}, "did you mean loss?"},
+           {{"plot", "--format", "md", "a"}, "unknown option '--format' of plot"},
            {{"compare", "a"}, "two result files, 1 given"},
        })
     EXPECT_NE(message_of(c.arguments).find(c.contains), std::string::npos)

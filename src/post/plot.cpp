@@ -1,0 +1,107 @@
+#include "post/plot.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "io/file_bytes.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int no_gnuplot = 127;  // as a shell says it
+
+std::string script_of(const Plot& plot) {
+  return "# Drawn by gptpost; again with: gnuplot " + plot.name +
+         ".gp\n"
+         "data = '" +
+         plot.name +
+         ".dat'\n"
+         "set terminal svg size 960,600 noenhanced font 'sans,14' background 'white'\n"
+         "set output '" +
+         plot.name +
+         ".svg'\n"
+         "set grid ytics lt 1 lw 1 lc rgb '#dddddd'\n"
+         "set border 3\n"
+         "set tics nomirror\n"
+         "set key outside top left horizontal\n"
+         "set linetype 1 lc rgb '#0072b2' lw 2 pt 7\n"
+         "set linetype 2 lc rgb '#d55e00' lw 2 pt 5\n"
+         "set linetype 3 lc rgb '#009e73' lw 2 pt 9\n"
+         "set linetype 4 lc rgb '#cc79a7' lw 2 pt 11\n"
+         "set linetype 5 lc rgb '#e69f00' lw 2 pt 13\n"
+         "set linetype 6 lc rgb '#56b4e9' lw 2 pt 6\n"
+         "set linetype 7 lc rgb '#7f7f7f' lw 2 pt 4\n"
+         "set linetype 8 lc rgb '#f0e442' lw 2 pt 8\n"
+         "set linetype 9 lc rgb '#882255' lw 2 pt 10\n"
+         "set linetype 10 lc rgb '#44aa99' lw 2 pt 12\n"
+         "set linetype 11 lc rgb '#332288' lw 2 pt 14\n"
+         "set linetype 12 lc rgb '#bbbbbb' lw 2 pt 15\n"
+         "set linetype cycle 12\n" +
+         plot.commands +
+         "set terminal pngcairo size 960,600 noenhanced font 'sans,11'\n"
+         "set output '" +
+         plot.name +
+         ".png'\n"
+         "replot\n";
+}
+
+// Runs `gnuplot NAME.gp` in the directory; by argument vector, never through a shell.
+int run_gnuplot(const std::string& directory, const std::string& script) {
+  const pid_t child = ::fork();
+  if (child < 0) throw Error(Exit::io, std::string("cannot fork: ") + std::strerror(errno));
+  if (child == 0) {
+    const int nowhere = ::open("/dev/null", O_RDWR);
+    if (nowhere >= 0) ::dup2(nowhere, STDIN_FILENO);
+    if (::chdir(directory.c_str()) != 0) ::_exit(1);
+    const char* const arguments[] = {"gnuplot", script.c_str(), nullptr};
+    ::execvp(arguments[0], const_cast<char* const*>(arguments));
+    ::_exit(no_gnuplot);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+void write_text_file(const std::string& path, const std::string& text) {
+  write_bytes(path, Bytes(text.begin(), text.end()), false);
+}
+
+void draw(const Plot& plot, const std::string& directory) {
+  const std::string base = directory + "/" + plot.name;
+  write_text_file(base + ".dat", plot.data);
+  write_text_file(base + ".gp", script_of(plot));
+  const int status = run_gnuplot(directory, plot.name + ".gp");
+  if (status == no_gnuplot)
+    throw Error(Exit::io, "gnuplot was not found (Debian: gnuplot-nox); " + base +
+                              ".dat and .gp hold data and script");
+  if (status != 0)
+    throw Error(Exit::io, base + ".gp: gnuplot ended with status " + std::to_string(status));
+}
+
+}  // namespace
+
+std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory) {
+  std::string report;
+  for (const PlotKind& each : plot_kinds) {
+    if (kind != "all" && kind != each.name) continue;
+    const Plot plot = each.make(runs);
+    if (plot.data.empty()) {
+      if (kind != "all")
+        throw Error(Exit::usage, "plot " + kind + ": no run has the figures for it");
+      report += plot.name + ": no run has the figures for it\n";
+      continue;
+    }
+    create_directories(directory);
+    draw(plot, directory);
+    report += directory + "/" + plot.name + ".svg, .png, .dat, .gp\n";
+  }
+  return report;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,90 @@
+// What one rank meets in a step ends the run on all, and no rank waits for another.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "train.h"
+
+namespace gptbench {
+namespace {
+
+// Synthetic tokens but for one sequence that cannot be read.
+class BrokenSource final : public TokenSource {
+ public:
+  BrokenSource(const Plan& plan, int64_t broken)
+      : inner_(make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid)),
+        broken_(broken) {}
+  std::string description() const override { return "broken"; }
+  void read(int64_t sequence, int32_t* tokens) const override {
+    if (sequence == broken_) throw Error(Exit::io, "sequence cannot be read");
+    inner_->read(sequence, tokens);
+  }
+
+ private:
+  std::unique_ptr<TokenSource> inner_;
+  int64_t broken_;
+};
+
+struct Replicas {
+  explicit Replicas(MpiWorld& world)
+      : config([&] {
+          SmallModel model = model_of("ref", "fp32", 1, 2 * world.size() + 1);
+          model.data_parallel = world.size();
+          return resolved_config(model);
+        }()),
+        plan(make_plan(config, world.size(), world.rank(), {})),
+        device(make_host_device(DeviceKind::ref)),
+        connections(connect(world, plan)) {}
+
+  Config config;
+  Plan plan;
+  std::unique_ptr<Device> device;
+  Connections connections;
+};
+
+TEST(Stopping, OneVoteStopsAll) {
+  MpiWorld world(nullptr, nullptr);
+  Replicas replicas(world);
+  const BrokenSource tokens(replicas.plan, -1);
+  Engine engine(replicas.plan, *replicas.device, replicas.connections.table, tokens);
+  ASSERT_TRUE(engine.allocate());
+  engine.initialise_weights();
+  EXPECT_FALSE(engine.step(0, false).stop);
+  EXPECT_TRUE(engine.step(1, world.rank() == world.size() - 1).stop);
+  EXPECT_FALSE(engine.step(2, false).stop);  // votes are cast anew in every step
+  EXPECT_EQ(engine.failure(), "");
+}
+
+// Sequence `global batch + k` is read in step 1, by one rank, in its first or a later micro-batch.
+TEST(Stopping, UnreadableTokensStopAll) {
+  MpiWorld world(nullptr, nullptr);
+  Replicas replicas(world);
+  const int64_t global = replicas.config.batch.global_batch_size;
+  for (const int64_t k : {int64_t{0}, global / 2, global - 1}) {
+    const BrokenSource tokens(replicas.plan, global + k);
+    Engine engine(replicas.plan, *replicas.device, replicas.connections.table, tokens);
+    ASSERT_TRUE(engine.allocate());
+    engine.initialise_weights();
+    EXPECT_FALSE(engine.step(0, false).stop);
+    EXPECT_EQ(engine.failure(), "");
+    EXPECT_TRUE(engine.step(1, false).stop) << "sequence " << k;
+    EXPECT_EQ(world.sum(engine.failure().empty() ? int64_t{0} : int64_t{1}), 1);
+  }
+}
+
+// A NaN on one rank reaches loss and gradient norm of all: none goes on alone.
+TEST(Stopping, NonFiniteValuesReachAllRanks) {
+  MpiWorld world(nullptr, nullptr);
+  Replicas replicas(world);
+  replicas.plan.config.optimizer.lr = 1e30;
+  const BrokenSource tokens(replicas.plan, -1);
+  Engine engine(replicas.plan, *replicas.device, replicas.connections.table, tokens);
+  ASSERT_TRUE(engine.allocate());
+  engine.initialise_weights();
+  EXPECT_TRUE(std::isfinite(engine.step(0, false).loss));
+  StepResult result;
+  for (int step = 1; step < 4; ++step) result = engine.step(step, false);
+  EXPECT_FALSE(std::isfinite(result.loss) && std::isfinite(result.grad_norm));
+}
+
+}  // namespace
+}  // namespace gptbench
