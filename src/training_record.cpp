@@ -81,25 +81,34 @@ void record_times(MpiWorld& world, const Training& training, Record& record) {
 
 void record_communication(MpiWorld& world, const Training& training, const Plan& plan,
                           const CommunicatorTable& communicators, Record& record) {
-  for (const CommTotal& total : plan.comm) {
-    const CommStatistics statistics = communicators[total.axis].statistics(total.kind);
-    double exposed_s = 0.0;
-    for (size_t step = static_cast<size_t>(record.warmup_steps); step < training.samples.size();
-         ++step)
-      exposed_s += training.samples[step].times.exposed_s[static_cast<size_t>(total.axis)];
-    const std::vector<double> all = world.gather(
-        std::vector<double>{static_cast<double>(statistics.bytes),
-                            static_cast<double>(statistics.count), statistics.time_s, exposed_s});
-    CommEntry entry;
-    entry.axis = name_of(total.axis);
-    entry.op = info_of(total.kind).name;
-    for (size_t r = 0; r < all.size(); r += 4) {
-      entry.bytes.push_back(static_cast<int64_t>(all[r]));
-      entry.count.push_back(static_cast<int64_t>(all[r + 1]));
-      entry.time_s.push_back(all[r + 2]);
-      entry.exposed_s.push_back(all[r + 3]);
+  // Stages send different kinds of messages: all ranks go through all kinds alike.
+  for (int axis = 0; axis < num_axes; ++axis) {
+    for (int k = 0; k < num_op_kinds; ++k) {
+      const OpKind kind = static_cast<OpKind>(k);
+      const auto is_it = [&](const CommTotal& total) {
+        return static_cast<int>(total.axis) == axis && total.kind == kind;
+      };
+      const bool mine = std::any_of(plan.comm.begin(), plan.comm.end(), is_it);
+      if (world.all(!mine)) continue;
+      CommStatistics statistics;
+      double exposed_s = 0.0;
+      if (mine) statistics = communicators[static_cast<Axis>(axis)].statistics(kind);
+      for (size_t step = static_cast<size_t>(record.warmup_steps); step < training.samples.size(); ++step)
+        exposed_s += training.samples[step].times.exposed_s[static_cast<size_t>(axis)][static_cast<size_t>(k)];
+      const std::vector<double> all = world.gather(
+          std::vector<double>{static_cast<double>(statistics.bytes), static_cast<double>(statistics.count),
+                              statistics.time_s, exposed_s});
+      CommEntry entry;
+      entry.axis = name_of(static_cast<Axis>(axis));
+      entry.op = info_of(kind).name;
+      for (size_t r = 0; r < all.size(); r += 4) {
+        entry.bytes.push_back(static_cast<int64_t>(all[r]));
+        entry.count.push_back(static_cast<int64_t>(all[r + 1]));
+        entry.time_s.push_back(all[r + 2]);
+        entry.exposed_s.push_back(all[r + 3]);
+      }
+      if (world.rank() == 0) record.comm.push_back(std::move(entry));
     }
-    if (world.rank() == 0) record.comm.push_back(std::move(entry));
   }
 }
 

@@ -89,7 +89,7 @@ void add_run(std::vector<Key>& table) {
   row.string(&C::comm, "comm", {"auto", "mpi", "nccl"}, "communication library");
   row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
   row.logical(&C::deterministic, "deterministic",
-              "one order of summation, so that repeated runs are bit-identical");
+              "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");
   row.logical(&C::verify, "verify",
               "compare the decomposition with one reference rank on a reduced model");
   row.string(&C::find_largest, "find_largest", {"none", "micro_batch", "global_batch"},

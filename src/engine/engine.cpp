@@ -88,8 +88,10 @@ void Engine::execute(const Op& op, const Task& task) {
   else
     compute(op, task);
   const double spent_s = now_s() - start_s;
-  times_.region_s[static_cast<size_t>(op.region)] += spent_s;
-  if (is_message(op.kind)) times_.exposed_s[static_cast<size_t>(op.axis)] += spent_s;
+  if (is_message(op.kind))
+    book_exposed(op, spent_s);
+  else
+    times_.region_s[static_cast<size_t>(op.region)] += spent_s;
   if (!op.signals) return;
   const size_t index = static_cast<size_t>(&op - plan_.ops.data());
   queue(op.queue).record(*events_[index][static_cast<size_t>(task.slot)]);
@@ -106,20 +108,23 @@ void Engine::wait_for(const Op& op) {
     const int32_t slot = wait.same_slot ? slot_ : latest_slot_[other];
     const double start_s = now_s();
     queue(op.queue).wait(*events_[other][static_cast<size_t>(slot)]);
-    const double spent_s = now_s() - start_s;
-    times_.region_s[static_cast<size_t>(Region::communication)] += spent_s;
-    times_.exposed_s[static_cast<size_t>(earlier.axis)] += spent_s;
+    book_exposed(earlier, now_s() - start_s);
   }
 }
 
 // MPI moves no data while ranks compute: pending messages are driven between operations.
 void Engine::drive_messages() {
-  if (plan_.comm.empty()) return;
+  if (latest_message_ == nullptr) return;
   const double start_s = now_s();
   for (int q = 1; q < num_queues; ++q) queues_[static_cast<size_t>(q)]->progress();
-  const double spent_s = now_s() - start_s;
-  times_.region_s[static_cast<size_t>(Region::communication)] += spent_s;
-  times_.exposed_s[static_cast<size_t>(plan_.comm.front().axis)] += spent_s;
+  book_exposed(*latest_message_, now_s() - start_s);
+}
+
+void Engine::book_exposed(const Op& message, double seconds) {
+  const OpKind kind = message.kind == OpKind::receive ? OpKind::send : message.kind;
+  times_.region_s[static_cast<size_t>(Region::communication)] += seconds;
+  times_.exposed_s[static_cast<size_t>(message.axis)][static_cast<size_t>(kind)] += seconds;
+  latest_message_ = &message;
 }
 
 void Engine::communicate(const Op& op, const Task& task) {

@@ -28,7 +28,8 @@ struct StepTimes {
   std::array<double, num_regions> region_s{};
   double forward_s = 0.0, backward_s = 0.0,
          optimizer_s = 0.0;                  // programs, communication within included
-  std::array<double, num_axes> exposed_s{};  // waiting for and driving messages, by axis
+  // Waiting for and driving messages, by axis and kind; of waits for a receive under `send`.
+  std::array<std::array<double, num_op_kinds>, num_axes> exposed_s{};
 };
 
 class Engine {
@@ -64,10 +65,9 @@ class Engine {
   void execute(const Op& op, const Task& task);
   void wait_for(const Op& op);
   void drive_messages();
+  void book_exposed(const Op& message, double seconds);
   void compute(const Op& op, const Task& task);
   void communicate(const Op& op, const Task& task);
-  void read_run(Role role, int64_t flat, int64_t count, double* values);
-  Event& event_of(int32_t op, int32_t slot);
   void load_tokens(const Op& op, const Task& task);
   std::array<double, num_scalars> read_scalars();
 
@@ -105,6 +105,7 @@ class Engine {
   int64_t step_ = 0;
   int32_t slot_ = 0;
   double vote_to_stop_ = 0.0;
+  const Op* latest_message_ = nullptr;
   std::string failure_;
   StepTimes times_;
 };

@@ -18,7 +18,9 @@ void ChunkPrograms::emit_backward(Pass pass) {
     if (pass.inputs && full_recompute_ && segment_ends) emit_recompute(segment_start(l), l + 1);
     gather(l);
     // One layer ahead: the next in this direction, or the first of the segment to be repeated next.
-    gather(full_recompute_ && l == segment_start(l) && l > first ? segment_start(l - 1) : l - 1);
+    const bool segment_begins = full_recompute_ && l == segment_start(l) && l > first;
+    const int64_t ahead = segment_begins ? segment_start(l - 1) : l - 1;
+    if ((l - ahead) % 2 == 1) gather(ahead);  // layers of one parity share a window
     const LayerActivations a = backward_set(l);
     if (selective_) emit_selective_recompute(l, a);
     if (pass.weights) store_.open_gradient(unit_of(l));

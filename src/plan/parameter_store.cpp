@@ -179,7 +179,7 @@ void ParameterStore::emit_reduction(int unit) {
   if (plan.grid.size_of(Axis::replica) > 1)
     builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::replica, u.shard, bytes, target, target));
   // Two shards may be on the way; the earlier one is added while the later one travels.
-  if (to_accumulate_.size() == reduced_.size()) accumulate_oldest();
+  if (reduce_each_ && to_accumulate_.size() == reduced_.size()) accumulate_oldest();
 }
 
 void ParameterStore::accumulate_oldest() {
