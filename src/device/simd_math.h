@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "base/dtype.h"
 
@@ -49,6 +50,51 @@ inline float exp(float x) {
   return x < lowest ? 0.0f : p * power;
 }
 
+// Sum and maximum of f(i), i = 0 .. n - 1, in `lanes` independent chains, so that they are bound by
+// the throughput of additions and not by their latency. The order depends on n alone. Inlined by
+// force: a call inside keeps compilers from vectorising.
+constexpr int64_t lanes = 64;
+
+template <class Function>
+[[gnu::always_inline]] inline float sum_of(int64_t n, const Function& f) {
+  const int64_t whole = n / lanes * lanes;
+  float part[lanes] = {};
+  for (int64_t i = 0; i < whole; i += lanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < lanes; ++lane) part[lane] += f(i + lane);
+  }
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t lane = 0; lane < lanes; ++lane) sum += part[lane];
+  float rest = 0.0f;
+#pragma omp simd reduction(+ : rest)
+  for (int64_t i = whole; i < n; ++i) rest += f(i);
+  return sum + rest;
+}
+
+inline float larger(float a, float b) {
+  return a > b ? a : b;
+}
+
+template <class Function>
+[[gnu::always_inline]] inline float max_of(int64_t n, const Function& f) {
+  constexpr float none = -std::numeric_limits<float>::infinity();
+  const int64_t whole = n / lanes * lanes;
+  float part[lanes];
+#pragma omp simd
+  for (int64_t lane = 0; lane < lanes; ++lane) part[lane] = none;
+  for (int64_t i = 0; i < whole; i += lanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < lanes; ++lane) part[lane] = larger(f(i + lane), part[lane]);
+  }
+  float largest = none;
+#pragma omp simd reduction(max : largest)
+  for (int64_t lane = 0; lane < lanes; ++lane) largest = larger(part[lane], largest);
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = whole; i < n; ++i) largest = larger(f(i), largest);
+  return largest;
+}
+
 // DType of a storage type.
 template <class A>
 constexpr DType type_of() {
@@ -65,8 +111,11 @@ inline float load(bfloat16 value) {
 inline void store(float& out, float value) {
   out = value;
 }
+// As bfloat16's constructor, but for NaNs with a payload that arithmetic never makes: those of
+// processors, and those that come from bf16 operands, stay NaN without a test.
 inline void store(bfloat16& out, float value) {
-  out = bfloat16(value);
+  const uint32_t u = float_to_bits(value);
+  out.bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
 }  // namespace gptbench::simd
