@@ -21,7 +21,7 @@ inline uint32_t float_to_bits(float value) {
   return bits;
 }
 
-// exp(x) within 2 ulp for x in [-87.3, 88.3]; 0 below, exp(88.3) above; NaN is not kept.
+// exp(x) within 2 ulp for x in [-87.3, 88.3]; 0 below, exp(88.3) above; NaN gives NaN.
 // exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln(2) / 2, with ln 2 in two parts so that n ln 2
 // is exact (Cody and Waite, 1980), and the Taylor polynomial of degree 7, whose rest is below 1e-8.
 inline float exp(float x) {
@@ -33,8 +33,8 @@ inline float exp(float x) {
   // Adding 1.5 2^23 leaves the rounded integer in the low bits of the sum.
   constexpr float rounding = 12582912.0f;
 
-  float clamped = x < highest ? x : highest;
-  clamped = clamped > lowest ? clamped : lowest;
+  float clamped = x > highest ? highest : x;  // comparisons that NaN passes through
+  clamped = clamped < lowest ? lowest : clamped;
   const float shifted = clamped * log2_e + rounding;
   const float n = shifted - rounding;
   const float r = (clamped - n * ln2_high) - n * ln2_low;
