@@ -1,5 +1,6 @@
 #include "training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +11,9 @@
 
 namespace gptbench {
 namespace {
+
+// Room made for samples before the first step; a run that a time limit ends may ask for any number.
+constexpr int64_t steps_reserved = 4096;
 
 volatile std::sig_atomic_t signal_received = 0;
 
@@ -37,7 +41,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   const RunConfig& run = plan.config.run;
   const double tokens = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
   Training training;
-  training.samples.reserve(static_cast<size_t>(run.steps));
+  training.samples.reserve(static_cast<size_t>(std::min(run.steps, steps_reserved)));
   if (world.rank() == 0) std::fputs(progress_heading().c_str(), stdout);
   reset_message_counts();
   world.barrier();

@@ -25,13 +25,18 @@ struct Tile {
 
 template <class A>
 void softmax_backward_tile(const Tile<A>& t) {
+  // Copies, since stores through float pointers might change what `t` holds.
+  const int64_t width = t.width;
+  const float scale = t.scale;
+  const float* const lse = t.lse;
+  const float* const delta = t.delta;
   for (int64_t j = 0; j < t.rows; ++j) {
-    const float* const s = t.scores + j * t.width;
-    const float* const dp = t.dprobs + j * t.width;
-    A* const p = t.probabilities + j * t.width;
-    A* const ds = t.dscores + j * t.width;
+    const float* const s = t.scores + j * width;
+    const float* const dp = t.dprobs + j * width;
+    A* const p = t.probabilities + j * width;
+    A* const ds = t.dscores + j * width;
     // Queries before the key are hidden.
-    const int64_t hidden = t.causal ? std::min(t.width, std::max<int64_t>(0, t.j0 + j - t.i0)) : 0;
+    const int64_t hidden = t.causal ? std::min(width, std::max<int64_t>(0, t.j0 + j - t.i0)) : 0;
 #pragma omp simd
     for (int64_t i = 0; i < hidden; ++i) {
       simd::store(p[i], 0.0f);
@@ -39,18 +44,18 @@ void softmax_backward_tile(const Tile<A>& t) {
     }
     if (t.factors == nullptr) {
 #pragma omp simd
-      for (int64_t i = hidden; i < t.width; ++i) {
-        const float e = simd::exp(t.scale * s[i] - t.lse[i]);
-        const float d = t.scale * e * (dp[i] - t.delta[i]);
+      for (int64_t i = hidden; i < width; ++i) {
+        const float e = simd::exp(scale * s[i] - lse[i]);
+        const float d = scale * e * (dp[i] - delta[i]);
         simd::store(p[i], e);
         simd::store(ds[i], d);
       }
     } else {
-      const float* const z = t.factors + j * t.width;
+      const float* const z = t.factors + j * width;
 #pragma omp simd
-      for (int64_t i = hidden; i < t.width; ++i) {
-        const float e = simd::exp(t.scale * s[i] - t.lse[i]);
-        const float d = t.scale * e * (z[i] * dp[i] - t.delta[i]);
+      for (int64_t i = hidden; i < width; ++i) {
+        const float e = simd::exp(scale * s[i] - lse[i]);
+        const float d = scale * e * (z[i] * dp[i] - delta[i]);
         simd::store(p[i], e * z[i]);
         simd::store(ds[i], d);
       }

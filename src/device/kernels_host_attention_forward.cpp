@@ -20,31 +20,34 @@ struct SoftmaxTile {
 template <class A>
 void softmax_tile(const SoftmaxTile& t, const float* scores, A* probabilities, float* row_max,
                   float* row_sum, float* accumulator) {
+  // Copies, since stores through float pointers might change what `t` holds.
+  const int64_t width = t.width, D = t.D;
+  const float scale = t.scale;
   for (int64_t i = 0; i < t.rows; ++i) {
-    const float* const s = scores + i * t.width;
-    A* const p = probabilities + i * t.width;
-    const int64_t visible = t.causal ? std::min(t.width, t.i0 + i + 1 - t.j0) : t.width;
-    float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-    for (int64_t j = 0; j < visible; ++j) largest = s[j] > largest ? s[j] : largest;
-    const float m = std::max(row_max[i], t.scale * largest);
-    float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < visible; ++j) {
-      const float e = simd::exp(t.scale * s[j] - m);
-      sum += e;
+    const float* const s = scores + i * width;
+    A* const p = probabilities + i * width;
+    const int64_t visible = t.causal ? std::min(width, t.i0 + i + 1 - t.j0) : width;
+    const float largest = simd::max_of(visible, [=](int64_t j) { return s[j]; });
+    const float before = row_max[i];
+    const float m = simd::larger(before, scale * largest);
+    // Whole vectors beyond the last visible key: short of a branch, the rest of a row costs as much
+    // as all of it.
+    const int64_t padded = std::min(width, round_up(visible, 64));
+    const float sum = simd::sum_of(padded, [=](int64_t j) {
+      const float e = j < visible ? simd::exp(scale * s[j] - m) : 0.0f;
       simd::store(p[j], e);
-    }
+      return e;
+    });
 #pragma omp simd
-    for (int64_t j = visible; j < t.width; ++j) simd::store(p[j], 0.0f);
-    const float shrink = simd::exp(row_max[i] - m);
+    for (int64_t j = padded; j < width; ++j) simd::store(p[j], 0.0f);
+    const float shrink = simd::exp(before - m);
     row_sum[i] = row_sum[i] * shrink + sum;
-    if (t.j0 > 0 && m != row_max[i]) {
-      float* const o = accumulator + i * t.D;
-#pragma omp simd
-      for (int64_t d = 0; d < t.D; ++d) o[d] *= shrink;
-    }
     row_max[i] = m;
+    if (t.j0 > 0 && m != before) {
+      float* const o = accumulator + i * D;
+#pragma omp simd
+      for (int64_t d = 0; d < D; ++d) o[d] *= shrink;
+    }
   }
 }
 

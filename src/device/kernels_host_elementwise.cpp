@@ -40,8 +40,8 @@ void gelu_backward(Queue&, const GeluBackward& a) {
     for (int64_t i = begin; i < end; ++i) {
       // Beyond |x| = 12 the derivative is 0 or 1 in float; the bound keeps x^2 finite.
       float v = simd::load(x[i]);
-      v = v < 12.0f ? v : 12.0f;
-      v = v > -12.0f ? v : -12.0f;
+      v = v > 12.0f ? 12.0f : v;  // comparisons that NaN passes through
+      v = v < -12.0f ? -12.0f : v;
       const float s = gelu_sigmoid(v);
       const float slope = twice_sqrt_2_over_pi * (1.0f + 3.0f * cubic * v * v);
       simd::store(dx[i], simd::load(dy[i]) * (s + v * s * (1.0f - s) * slope));

@@ -20,16 +20,12 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
     // Two passes over a row that stays in cache: the variance of deviations does not cancel.
     const A* const x_row = x + r * C;
     A* const y_row = y + r * C;
-    float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t c = 0; c < C; ++c) sum += simd::load(x_row[c]);
+    const float sum = simd::sum_of(C, [=](int64_t c) { return simd::load(x_row[c]); });
     const float m = sum / static_cast<float>(C);
-    float squares = 0.0f;
-#pragma omp simd reduction(+ : squares)
-    for (int64_t c = 0; c < C; ++c) {
+    const float squares = simd::sum_of(C, [=](int64_t c) {
       const float deviation = simd::load(x_row[c]) - m;
-      squares += deviation * deviation;
-    }
+      return deviation * deviation;
+    });
     const float s = static_cast<float>(
         1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
 #pragma omp simd
@@ -59,14 +55,11 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
     A* const dx_row = dx + r * C;
     const float m = mean[r];
     const float s = rstd[r];
-    float sum_g = 0.0f;
-    float sum_gn = 0.0f;
-#pragma omp simd reduction(+ : sum_g, sum_gn)
-    for (int64_t c = 0; c < C; ++c) {
-      const float g = simd::load(dy_row[c]) * simd::load(gamma[c]);
-      sum_g += g;
-      sum_gn += g * ((simd::load(x_row[c]) - m) * s);
-    }
+    const float sum_g =
+        simd::sum_of(C, [=](int64_t c) { return simd::load(dy_row[c]) * simd::load(gamma[c]); });
+    const float sum_gn = simd::sum_of(C, [=](int64_t c) {
+      return simd::load(dy_row[c]) * simd::load(gamma[c]) * ((simd::load(x_row[c]) - m) * s);
+    });
     const float mean_g = sum_g / static_cast<float>(C);
     const float mean_gn = sum_gn / static_cast<float>(C);
 #pragma omp simd

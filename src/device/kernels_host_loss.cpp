@@ -22,21 +22,20 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
   const int32_t* const targets = a.targets;
   const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
   parallel("gptbench::cross_entropy_statistics", a.R, [=](int64_t r) {
-    // The second pass finds the row in cache.
+    // A chunk's exponentials find it in cache; the sum follows when the maximum rises.
     const A* const row = logits + r * V_tp;
     float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-    for (int64_t j = 0; j < V_valid; ++j) {
-      const float logit = simd::load(row[j]);
-      largest = logit > largest ? logit : largest;
-    }
     double sum = 0.0;
     for (int64_t first = 0; first < V_valid; first += sum_chunk) {
-      const int64_t last = std::min(V_valid, first + sum_chunk);
-      float part = 0.0f;
-#pragma omp simd reduction(+ : part)
-      for (int64_t j = first; j < last; ++j) part += simd::exp(simd::load(row[j]) - largest);
+      const A* const chunk = row + first;
+      const int64_t count = std::min(sum_chunk, V_valid - first);
+      const float m = simd::larger(
+          simd::max_of(count, [=](int64_t j) { return simd::load(chunk[j]); }), largest);
+      const float part =
+          simd::sum_of(count, [=](int64_t j) { return simd::exp(simd::load(chunk[j]) - m); });
+      if (m > largest) sum *= std::exp(static_cast<double>(largest) - static_cast<double>(m));
       sum += static_cast<double>(part);
+      largest = m;
     }
     const int64_t target = targets[r] - first_token;
     const bool mine = target >= 0 && target < V_valid;

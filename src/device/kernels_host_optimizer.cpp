@@ -5,6 +5,13 @@
 #include "device/simd_math.h"
 
 namespace gptbench::host {
+namespace {
+
+inline double square(float x) {
+  return static_cast<double>(x) * static_cast<double>(x);
+}
+
+}  // namespace
 
 void squared_norm(Queue&, const SquaredNorm& a) {
   // Partial sums of blocks go through the stack: as many blocks at a time as fit there.
@@ -19,13 +26,19 @@ void squared_norm(Queue&, const SquaredNorm& a) {
     parallel("gptbench::squared_norm", count, [=](int64_t block) {
       const int64_t begin = (first + block) * block_elements;
       const int64_t end = std::min(n, begin + block_elements);
-      double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t i = begin; i < end; ++i) {
-        const double value = static_cast<double>(g[i]);
-        sum += value * value;
+      // Four chains of additions: one would be bound by their latency.
+      const int64_t quarter = (end - begin) / 4;
+      const float* const g0 = g + begin;
+      double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+      for (int64_t i = 0; i < quarter; ++i) {
+        s0 += square(g0[i]);
+        s1 += square(g0[i + quarter]);
+        s2 += square(g0[i + 2 * quarter]);
+        s3 += square(g0[i + 3 * quarter]);
       }
-      partials[block] = sum;
+      for (int64_t i = begin + 4 * quarter; i < end; ++i) s0 += square(g[i]);
+      partials[block] = (s0 + s1) + (s2 + s3);
     });
     for (int64_t block = 0; block < count; ++block) a.sum[0] += partial[block];
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "base/dtype.h"
 
@@ -20,7 +21,7 @@ inline uint32_t float_to_bits(float value) {
   return bits;
 }
 
-// exp(x) within 2 ulp for x in [-87.3, 88.3]; 0 below, exp(88.3) above; NaN is not kept.
+// exp(x) within 2 ulp for x in [-87.3, 88.3]; 0 below, exp(88.3) above; NaN gives NaN.
 // exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln(2) / 2, with ln 2 in two parts so that n ln 2
 // is exact (Cody and Waite, 1980), and the Taylor polynomial of degree 7, whose rest is below 1e-8.
 inline float exp(float x) {
@@ -32,8 +33,8 @@ inline float exp(float x) {
   // Adding 1.5 2^23 leaves the rounded integer in the low bits of the sum.
   constexpr float rounding = 12582912.0f;
 
-  float clamped = x < highest ? x : highest;
-  clamped = clamped > lowest ? clamped : lowest;
+  float clamped = x > highest ? highest : x;  // comparisons that NaN passes through
+  clamped = clamped < lowest ? lowest : clamped;
   const float shifted = clamped * log2_e + rounding;
   const float n = shifted - rounding;
   const float r = (clamped - n * ln2_high) - n * ln2_low;
@@ -47,6 +48,51 @@ inline float exp(float x) {
   p = p * r + 1.0f;
   const float power = bits_to_float((float_to_bits(shifted) << 23) + 0x3f800000u);
   return x < lowest ? 0.0f : p * power;
+}
+
+// Sum and maximum of f(i), i = 0 .. n - 1, in `lanes` independent chains, so that they are bound by
+// the throughput of additions and not by their latency. The order depends on n alone. Inlined by
+// force: a call inside keeps compilers from vectorising.
+constexpr int64_t lanes = 64;
+
+template <class Function>
+[[gnu::always_inline]] inline float sum_of(int64_t n, const Function& f) {
+  const int64_t whole = n / lanes * lanes;
+  float part[lanes] = {};
+  for (int64_t i = 0; i < whole; i += lanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < lanes; ++lane) part[lane] += f(i + lane);
+  }
+  float sum = 0.0f;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t lane = 0; lane < lanes; ++lane) sum += part[lane];
+  float rest = 0.0f;
+#pragma omp simd reduction(+ : rest)
+  for (int64_t i = whole; i < n; ++i) rest += f(i);
+  return sum + rest;
+}
+
+inline float larger(float a, float b) {
+  return a > b ? a : b;
+}
+
+template <class Function>
+[[gnu::always_inline]] inline float max_of(int64_t n, const Function& f) {
+  constexpr float none = -std::numeric_limits<float>::infinity();
+  const int64_t whole = n / lanes * lanes;
+  float part[lanes];
+#pragma omp simd
+  for (int64_t lane = 0; lane < lanes; ++lane) part[lane] = none;
+  for (int64_t i = 0; i < whole; i += lanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < lanes; ++lane) part[lane] = larger(f(i + lane), part[lane]);
+  }
+  float largest = none;
+#pragma omp simd reduction(max : largest)
+  for (int64_t lane = 0; lane < lanes; ++lane) largest = larger(part[lane], largest);
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = whole; i < n; ++i) largest = larger(f(i), largest);
+  return largest;
 }
 
 // DType of a storage type.
@@ -65,8 +111,11 @@ inline float load(bfloat16 value) {
 inline void store(float& out, float value) {
   out = value;
 }
+// As bfloat16's constructor, but for NaNs with a payload that arithmetic never makes: those of
+// processors, and those that come from bf16 operands, stay NaN without a test.
 inline void store(bfloat16& out, float value) {
-  out = bfloat16(value);
+  const uint32_t u = float_to_bits(value);
+  out.bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
 }  // namespace gptbench::simd

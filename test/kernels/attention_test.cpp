@@ -159,6 +159,18 @@ TYPED_TEST(HostKernel, AttentionOfLargeScores) {
   for (const A& x : data.dqkv) ASSERT_TRUE(std::isfinite(value_of(x)));
 }
 
+TYPED_TEST(HostKernel, AttentionKeepsNan) {
+  using A = TypeParam;
+  const Case c{1, 200, 1, 1, 16, true, 0.0};
+  const Workspace ws = this->workspace(this->host_device->num_threads() *
+                                       attention_workspace_bytes_a_thread(c.T, c.D, sizeof(float)));
+  Data<A> data(c);
+  assign(data.qkv[static_cast<size_t>(150 * data.row)], std::nan(""));  // q of token 150
+  data.forward(this->template host_kernels<A>(), *this->queue, ws);
+  EXPECT_TRUE(std::isnan(value_of(data.out[static_cast<size_t>(150 * data.out_row)])));
+  EXPECT_FALSE(std::isnan(value_of(data.out[static_cast<size_t>(149 * data.out_row)])));
+}
+
 // Memory for one sequence is linear in its length.
 TEST(AttentionWorkspace, IsLinearInSequenceLength) {
   const int64_t a = attention_workspace_bytes_a_thread(1 << 15, 64, 4);

@@ -44,6 +44,21 @@ TYPED_TEST(HostKernel, GeluOfLargeArguments) {
   }
 }
 
+// A run that has diverged must be seen: no kernel turns NaN into a number.
+TYPED_TEST(HostKernel, GeluKeepsNan) {
+  using A = TypeParam;
+  std::vector<A> x(33), y(33), dy(33), dx(33);
+  for (size_t i = 0; i < x.size(); ++i) {
+    assign(x[i], i == 20 ? std::nan("") : 1.0);
+    assign(dy[i], 1.0);
+  }
+  this->template host_kernels<A>().gelu_forward(*this->queue, {y.data(), x.data(), 33});
+  this->template host_kernels<A>().gelu_backward(*this->queue,
+                                                 {dx.data(), dy.data(), x.data(), 33});
+  EXPECT_TRUE(std::isnan(value_of(y[20])) && std::isnan(value_of(dx[20])));
+  EXPECT_FALSE(std::isnan(value_of(y[19])) || std::isnan(value_of(dx[19])));
+}
+
 TYPED_TEST(HostKernel, ResidualAndDropoutEqualReference) {
   using A = TypeParam;
   const KernelTable &host = this->template host_kernels<A>(),

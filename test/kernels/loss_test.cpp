@@ -50,6 +50,25 @@ TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
   }
 }
 
+// A logit that is not a number makes the loss not a number, whichever it is.
+TYPED_TEST(HostKernel, CrossEntropyKeepsNan) {
+  using A = TypeParam;
+  const int64_t V = 200;
+  const int32_t targets[] = {7};
+  for (const size_t at : {size_t{0}, size_t{100}, size_t{199}}) {
+    auto logits = random_array<A>(V, 1);
+    assign(logits[at], std::nan(""));
+    float max = 0.0f, sum = 0.0f, target = 0.0f;
+    double loss = 0.0;
+    const KernelTable& host = this->template host_kernels<A>();
+    host.cross_entropy_statistics(*this->queue,
+                                  {&max, &sum, &target, logits.data(), targets, 1, V, V, 0});
+    host.cross_entropy_finish(
+        *this->queue, {&loss, logits.data(), &max, &sum, &target, targets, 1, V, V, 0, 1.0});
+    EXPECT_TRUE(std::isnan(loss)) << at;
+  }
+}
+
 // Two ranks, each with half of the vocabulary, combine to the whole:
 //   max = max of both, sum = sum of sum_k exp(max_k - max), target = sum.
 TYPED_TEST(HostKernel, CrossEntropyStatisticsOfTwoHalvesCombine) {

@@ -1,0 +1,424 @@
+// bench_kernels: how fast the kernels of the host are, and what bounds them.
+//
+//   bench_kernels [--markdown] [--compute fp32|bf16] [--seconds S] [--best]
+//
+// GEMMs: each product of GPT-2 124M at 1024 rows through the kernel table, in turn with the
+// library's own best form of it (oneDNN matmul, layout of the weights chosen by the library): the
+// ceiling. Other kernels: bytes moved in arrays larger than caches against a triad a = b + s c
+// (STREAM counts: 12 bytes an element), attention against the mean of the GEMM ceilings. Times are
+// medians, or with --best minima, which a machine shared with others disturbs less; S seconds are
+// spent on each figure (default 0.3).
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "device/device.h"
+#include "device/host_parallel.h"
+#include "device/kernels.h"
+#include "plan/workspace.h"
+
+namespace gptbench {
+namespace {
+
+struct Options {
+  bool markdown = false;
+  bool fp32 = true, bf16 = true;
+  bool best = false;
+  double seconds = 0.3;
+};
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Times of functions called in turn (A B A B ...), so that disturbances hit all alike.
+std::vector<double> times_s(const std::vector<std::function<void()>>& functions,
+                            const Options& options) {
+  std::vector<std::vector<double>> samples(functions.size());
+  for (const auto& f : functions) f();
+  const double end_s = now_s() + options.seconds * static_cast<double>(functions.size());
+  do {
+    for (size_t i = 0; i < functions.size(); ++i) {
+      const double start_s = now_s();
+      functions[i]();
+      samples[i].push_back(now_s() - start_s);
+    }
+  } while (now_s() < end_s || samples[0].size() < 3);
+  std::vector<double> result;
+  for (auto& s : samples) {
+    std::sort(s.begin(), s.end());
+    result.push_back(options.best ? s[0] : s[s.size() / 2]);
+  }
+  return result;
+}
+
+// Memory of the device for one array, random numbers of type A in it.
+class Array {
+ public:
+  Array(Device& device, int64_t elements, DType type, double scale)
+      : device_(device), bytes_(elements * size_of(type)), data_(device.allocate(bytes_)) {
+    if (data_ == nullptr)
+      throw Error(Exit::out_of_memory, "bench_kernels: no memory for its arrays");
+    constexpr int64_t period = 1 << 16;
+    std::vector<float> normal(static_cast<size_t>(std::min(elements, period)));
+    fill_normal(normal.data(), static_cast<int64_t>(normal.size()), 1, RandomStream::test, 0, 0,
+                static_cast<float>(scale));
+    for (int64_t i = 0; i < elements; ++i) {
+      const float value = normal[static_cast<size_t>(i % period)];
+      if (type == DType::bf16)
+        static_cast<bfloat16*>(data_)[i] = bfloat16(value);
+      else
+        static_cast<float*>(data_)[i] = value;
+    }
+  }
+  ~Array() { device_.release(data_, bytes_); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  Device& device_;
+  int64_t bytes_;
+  void* data_;
+};
+
+class Table {
+ public:
+  explicit Table(bool markdown) : markdown_(markdown) {}
+  void title(const std::string& text) const {
+    std::printf(markdown_ ? "\n### %s\n\n" : "\n%s\n", text.c_str());
+  }
+  void head(const std::vector<const char*>& cells) const {
+    row({cells.begin(), cells.end()});
+    if (!markdown_) return;
+    for (size_t i = 0; i < cells.size(); ++i) std::printf(i == 0 ? "|---|" : "---:|");
+    std::printf("\n");
+  }
+  void row(const std::vector<std::string>& cells) const {
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (markdown_)
+        std::printf(i == 0 ? "| %s |" : " %s |", cells[i].c_str());
+      else
+        std::printf(i == 0 ? "%-30s" : "%12s", cells[i].c_str());
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  bool markdown_;
+};
+
+std::string number(double x, int digits = 1) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, x);
+  return text;
+}
+
+// The library's best form of C[m,n] = A[m,k] B[k,n]: it chooses the layout of B.
+class LibraryGemm {
+ public:
+  LibraryGemm(DType in, DType out, int64_t m, int64_t k, int64_t n)
+      : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    using dnnl::memory;
+    const auto type = [](DType t) {
+      return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+    };
+    const memory::desc a({m, k}, type(in), memory::format_tag::ab);
+    const memory::desc b({k, n}, type(in), memory::format_tag::any);
+    const memory::desc c({m, n}, type(out), memory::format_tag::ab);
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl::matmul::primitive_desc description(engine_, a, b, c);
+#else
+    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), engine_);
+#endif
+    gemm_ = dnnl::matmul(description);
+    for (const auto& [argument, desc] :
+         {std::pair<int, memory::desc>{DNNL_ARG_SRC, description.src_desc()},
+          {DNNL_ARG_WEIGHTS, description.weights_desc()},
+          {DNNL_ARG_DST, description.dst_desc()}}) {
+      const memory array(desc, engine_);
+      // 0x3c3c is a normal number in both types.
+      std::memset(array.get_data_handle(), 0x3c, desc.get_size());
+      arguments_.emplace(argument, array);
+    }
+  }
+  void run() {
+    gemm_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+
+ private:
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  dnnl::matmul gemm_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+struct Bench {
+  const Options& options;
+  const Table& table;
+  Device& device;
+  Queue& queue;
+  const KernelTable& kernels;
+  ComputeType compute;
+  DType A;
+
+  // Returns the mean ceiling over all products, FLOP/s, weighted by their work.
+  double gemms() const {
+    constexpr int64_t R = 1024;
+    constexpr struct {
+      const char* name;
+      int64_t K, N;
+    } layers[] = {{"qkv 768 x 2304", 768, 2304},
+                  {"projection 768 x 768", 768, 768},
+                  {"ffn up 768 x 3072", 768, 3072},
+                  {"ffn down 3072 x 768", 3072, 768},
+                  {"head 768 x 50304", 768, 50304}};
+    const Array workspace_memory(device, gemm_workspace_bytes / 4, DType::f32, 0.0);
+    const Workspace ws{workspace_memory.data(), gemm_workspace_bytes};
+    double flops_done = 0.0, ceiling_s = 0.0, kernel_s = 0.0;
+    table.head({"product, 1024 rows", "ms", "GFLOP/s", "ceiling", "share %"});
+    for (const auto& layer : layers) {
+      const int64_t K = layer.K, N = layer.N;
+      const bool head = N > 10000;
+      const Array x(device, R * K, A, 1.0), y(device, R * N, A, 1.0), w(device, N * K, A, 0.02),
+          bias(device, N, A, 1.0), dx(device, R * K, A, 1.0), dw(device, N * K, DType::f32, 0.0),
+          db(device, N, DType::f32, 0.0);
+      const double flops =
+          2.0 * static_cast<double>(R) * static_cast<double>(K) * static_cast<double>(N);
+      const auto compare = [&](const char* direction, const std::function<void()>& kernel,
+                               LibraryGemm library) {
+        const std::vector<double> s = times_s({kernel, [&] { library.run(); }}, options);
+        table.row({std::string(layer.name) + direction, number(1e3 * s[0], 2),
+                   number(flops / s[0] / 1e9), number(flops / s[1] / 1e9),
+                   number(100.0 * s[1] / s[0])});
+        flops_done += flops;
+        kernel_s += s[0];
+        ceiling_s += s[1];
+      };
+      compare(
+          ", y",
+          [&] {
+            kernels.linear_forward(
+                queue, {y.data(), x.data(), w.data(), head ? nullptr : bias.data(), R, K, N, ws});
+          },
+          LibraryGemm(A, A, R, K, N));
+      compare(
+          ", dx",
+          [&] {
+            kernels.linear_backward_input(queue,
+                                          {dx.data(), y.data(), w.data(), R, K, N, false, ws});
+          },
+          LibraryGemm(A, A, R, N, K));
+      compare(
+          ", dW",
+          [&] {
+            kernels.linear_backward_weight(
+                queue, {dw.data(), head ? nullptr : db.data(), y.data(), x.data(), R, K, N, ws});
+          },
+          LibraryGemm(A, DType::f32, N, R, K));
+    }
+    table.row({"all", number(1e3 * kernel_s, 2), number(flops_done / kernel_s / 1e9),
+               number(flops_done / ceiling_s / 1e9), number(100.0 * ceiling_s / kernel_s)});
+    return flops_done / ceiling_s;
+  }
+
+  void memory_row(const char* name, double bytes, double triad, const std::function<void()>& f,
+                  const std::function<void()>& again) const {
+    const std::vector<double> s = times_s({f, again}, options);
+    const double triad_rate = triad / s[1];
+    table.row({name, number(1e3 * s[0], 2), number(bytes / s[0] / 1e9), number(triad_rate / 1e9),
+               number(100.0 * bytes / s[0] / triad_rate)});
+  }
+
+  // Every kernel in turn with a triad.
+  void memory_kernels() const {
+    constexpr int64_t C = 768, R = 24576, n = R * C, V = 50304, rows = 256, T = 1024;
+    const Array a(device, n, A, 1.0), b(device, n, A, 1.0), c(device, n, A, 1.0),
+        row(device, C, A, 1.0), mean(device, R, DType::f32, 0.0), rstd(device, R, DType::f32, 1.0),
+        dgamma(device, C, DType::f32, 0.0), dbeta(device, C, DType::f32, 0.0),
+        p(device, n, DType::f32, 0.02), m(device, n, DType::f32, 0.0),
+        v(device, n, DType::f32, 0.0), g(device, n, DType::f32, 0.01),
+        table_of_tokens(device, V * C, A, 0.02);
+    const Array dtable(device, V * C, DType::f32, 0.0);
+    std::vector<int32_t> tokens(static_cast<size_t>(R));
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = static_cast<int32_t>(random_word(1, RandomStream::test, 0, i) % uint32_t{50257});
+    std::vector<float> row_max(rows), row_sum(rows, 1e30f), target(rows);
+    double sum = 0.0, factor = 1.0;
+    const double e = static_cast<double>(size_of(A)), N = static_cast<double>(n);
+
+    constexpr int64_t triad_n = int64_t{1} << 24;
+    const Array ta(device, triad_n, DType::f32, 1.0), tb(device, triad_n, DType::f32, 1.0),
+        tc(device, triad_n, DType::f32, 1.0);
+    float* const out = static_cast<float*>(ta.data());
+    const float* const in1 = static_cast<const float*>(tb.data());
+    const float* const in2 = static_cast<const float*>(tc.data());
+    const auto triad = [&] {
+      host::parallel_blocks("bench::triad", triad_n, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) out[i] = in1[i] + 3.0f * in2[i];
+      });
+    };
+    const double triad_bytes = 12.0 * static_cast<double>(triad_n);
+    const auto measure = [&](const char* name, double bytes, const std::function<void()>& f) {
+      memory_row(name, bytes, triad_bytes, f, triad);
+    };
+
+    table.head({"kernel", "ms", "GB/s", "triad", "share %"});
+    measure("layernorm_forward", 2 * N * e, [&] {
+      kernels.layernorm_forward(queue, {b.data(), mean.data(), rstd.data(), a.data(), row.data(),
+                                        row.data(), R, C, 1e-5});
+    });
+    measure("layernorm_backward", 4 * N * e, [&] {
+      kernels.layernorm_backward(queue, {c.data(), dgamma.data(), dbeta.data(), b.data(), a.data(),
+                                         row.data(), mean.data(), rstd.data(), R, C});
+    });
+    measure("gelu_forward", 2 * N * e, [&] {
+      kernels.gelu_forward(queue, {b.data(), a.data(), n});
+    });
+    measure("gelu_backward", 3 * N * e, [&] {
+      kernels.gelu_backward(queue, {c.data(), b.data(), a.data(), n});
+    });
+    measure("residual_forward", 3 * N * e, [&] {
+      kernels.residual_forward(queue, {c.data(), b.data(), a.data(), n, Dropout{}, 0});
+    });
+    measure("residual_forward, dropout", 3 * N * e, [&] {
+      kernels.residual_forward(queue, {c.data(), b.data(), a.data(), n, Dropout{0.1, 1, 1}, 0});
+    });
+    measure("embedding_forward", 2 * N * e, [&] {
+      kernels.embedding_forward(
+          queue, {b.data(), tokens.data(), table_of_tokens.data(), a.data(), R, T, C, 0, V});
+    });
+    measure("embedding_backward", N * (e + 8), [&] {
+      kernels.embedding_backward(queue,
+                                 {dtable.data(), p.data(), b.data(), tokens.data(), R, T, C, 0, V});
+    });
+    const double L = static_cast<double>(rows * V);
+    measure("cross_entropy_statistics", L * e, [&] {
+      kernels.cross_entropy_statistics(queue, {row_max.data(), row_sum.data(), target.data(),
+                                               a.data(), tokens.data(), rows, V, 50257, 0});
+    });
+    measure("cross_entropy_finish", 2 * L * e, [&] {
+      kernels.cross_entropy_finish(queue, {&sum, a.data(), row_max.data(), row_sum.data(),
+                                           target.data(), tokens.data(), rows, V, 50257, 0, 1e-3});
+    });
+    measure("squared_norm", 4 * N, [&] { kernels.squared_norm(queue, {&sum, g.data(), n}); });
+    const bool copy = A == DType::bf16;
+    measure("adamw", N * (copy ? 30.0 : 28.0), [&] {
+      kernels.adamw(queue, {p.data(), m.data(), v.data(), g.data(), copy ? a.data() : nullptr,
+                            &factor, n, 10, 0.0, 0.9, 0.95, 1e-8, 0.0});
+    });
+    measure("cast", N * (4 + e), [&] { kernels.cast(queue, {a.data(), g.data(), n}); });
+  }
+
+  void attention(double gemm_rate) const {
+    constexpr int64_t H = 12, D = 64;
+    table.head({"attention, causal", "ms", "GFLOP/s", "ceiling", "share %"});
+    for (const int64_t T : {1024, 4096}) {
+      const int64_t B = T == 1024 ? 2 : 1, row = 3 * H * D, out_row = H * D;
+      const Array qkv(device, B * T * row, A, 1.0), dqkv(device, B * T * row, A, 0.0),
+          out(device, B * T * out_row, A, 0.0), dout(device, B * T * out_row, A, 1.0),
+          lse(device, B * H * T, DType::f32, 0.0);
+      const int64_t bytes =
+          device.num_threads() * attention_workspace_bytes_a_thread(T, D, sizeof(float));
+      const Array workspace_memory(device, bytes / 4, DType::f32, 0.0);
+      const Workspace ws{workspace_memory.data(), bytes};
+      const auto at = [&](const Array& array, int64_t part) {
+        return static_cast<void*>(static_cast<char*>(array.data()) + part * H * D * size_of(A));
+      };
+      const double flops = 2.0 * static_cast<double>(B * H * D) * static_cast<double>(T * T);
+      const auto report = [&](const char* direction, double work, const std::function<void()>& f) {
+        const double s = times_s({f}, options)[0];
+        table.row({std::string(direction) + std::to_string(T), number(1e3 * s, 2),
+                   number(work / s / 1e9), number(gemm_rate / 1e9),
+                   number(100.0 * work / s / gemm_rate)});
+      };
+      report("forward, T = ", flops, [&] {
+        kernels.attention_forward(
+            queue, {out.data(), lse.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2), B, T, H, H, D, row,
+                    row,        out_row,    0.125,      true,       Dropout{},  0, 0, H, ws});
+      });
+      report("backward, T = ", 2.0 * flops, [&] {
+        kernels.attention_backward(
+            queue,
+            {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2),
+             out.data(),  lse.data(),  B,           T,           H,          H,          D,
+             row,         row,         out_row,     row,         row,        0.125,      true,
+             Dropout{},   0,           0,           H,           ws});
+      });
+    }
+  }
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    if (word == "--markdown") {
+      options.markdown = true;
+    } else if (word == "--best") {
+      options.best = true;
+    } else if (word == "--compute" && (value == "fp32" || value == "bf16")) {
+      options.fp32 = value == "fp32";
+      options.bf16 = value == "bf16";
+      ++i;
+    } else if (word == "--seconds" && std::atof(value.c_str()) > 0.0) {
+      options.seconds = std::atof(value.c_str());
+      ++i;
+    } else {
+      throw Error(Exit::usage, "bench_kernels: '" + word +
+                                   "' is not understood; allowed are --markdown, --best, --compute "
+                                   "fp32|bf16 and --seconds S with S > 0");
+    }
+  }
+  return options;
+}
+
+void run(const Options& options) {
+  const Table table(options.markdown);
+  const std::unique_ptr<Device> device = make_host_device(DeviceKind::host);
+  const std::unique_ptr<Queue> queue = device->make_queue("bench");
+  table.title(device->description());
+  for (const ComputeType compute : {ComputeType::fp32, ComputeType::bf16}) {
+    const bool bf16 = compute == ComputeType::bf16;
+    if (bf16 ? !options.bf16 : !options.fp32) continue;
+    const Bench bench{options,
+                      table,
+                      *device,
+                      *queue,
+                      device->kernels(compute),
+                      compute,
+                      activation_type(compute)};
+    const std::string name = bf16 ? "bf16" : "fp32";
+    table.title(name + ": matrix products");
+    const double gemm_rate = bench.gemms();
+    table.title(name + ": attention, 12 heads of 64, half of the work of a full matrix counted");
+    bench.attention(gemm_rate);
+    table.title(name + ": kernels bound by memory");
+    bench.memory_kernels();
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
+
+int main(int argc, char** argv) {
+  try {
+    gptbench::run(gptbench::parse(argc, argv));
+  } catch (const gptbench::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "device/device.h"
+
+namespace gptbench {
+
+TEST(HostDevice, MemoryIsAlignedAndZero) {
+  const auto device = make_host_device(DeviceKind::host);
+  for (const int64_t bytes : {int64_t{0}, int64_t{1}, 2 * MiB, 5 * MiB + 3}) {
+    char* const memory = static_cast<char*>(device->allocate(bytes));
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % uintptr_t{2 * MiB}, 0u);
+    for (int64_t i = 0; i < bytes; i += 4096) ASSERT_EQ(memory[i], 0);
+    device->release(memory, bytes);
+  }
+}
+
+TEST(HostDevice, MoreMemoryThanThereIsGivesNull) {
+  EXPECT_EQ(make_host_device(DeviceKind::host)->allocate(int64_t{1} << 60), nullptr);
+}
+
+TEST(HostDevice, CopiesAndZeroes) {
+  const auto device = make_host_device(DeviceKind::host);
+  const auto queue = device->make_queue("compute");
+  const int64_t bytes = 4 * MiB + 5;
+  std::vector<char> there(static_cast<size_t>(bytes), 'x'), back(there.size());
+  char* const memory = static_cast<char*>(device->allocate(bytes));
+  device->upload(*queue, memory, there.data(), bytes);
+  device->download(*queue, back.data(), memory, bytes);
+  EXPECT_EQ(there, back);
+  device->fill_zero(*queue, memory + 1, bytes - 1);
+  EXPECT_EQ(memory[0], 'x');
+  for (int64_t i = 1; i < bytes; ++i) ASSERT_EQ(memory[i], 0);
+  device->fill_zero(*queue, memory, 0);
+  EXPECT_EQ(memory[0], 'x');
+  device->release(memory, bytes);
+}
+
+TEST(HostDevice, Fp64NeedsTheReference) {
+  const auto host = make_host_device(DeviceKind::host);
+  const auto ref = make_host_device(DeviceKind::ref);
+  EXPECT_NO_THROW(ref->kernels(ComputeType::fp64));
+  try {
+    host->kernels(ComputeType::fp64);
+    FAIL() << "fp64 was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_NE(std::strstr(error.what(), "device='ref'"), nullptr) << error.what();
+  }
+}
+
+TEST(HostDevice, EveryKernelOfEveryTableExists) {
+  const auto host = make_host_device(DeviceKind::host);
+  const auto ref = make_host_device(DeviceKind::ref);
+  for (const KernelTable* table :
+       {&host->kernels(ComputeType::fp32), &host->kernels(ComputeType::bf16),
+        &ref->kernels(ComputeType::fp32), &ref->kernels(ComputeType::bf16),
+        &ref->kernels(ComputeType::fp64)}) {
+    void* entries[sizeof(KernelTable) / sizeof(void*)];
+    std::memcpy(entries, table, sizeof entries);
+    for (size_t i = 0; i < std::size(entries); ++i)
+      EXPECT_NE(entries[i], nullptr) << kernel_names[i];
+  }
+}
+
+TEST(HostDevice, Descriptions) {
+  EXPECT_NE(make_host_device(DeviceKind::host)->description().find("oneDNN"), std::string::npos);
+  EXPECT_EQ(make_host_device(DeviceKind::ref)->num_threads(), 1);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,76 @@
+#include "device/simd_math.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace gptbench {
+namespace {
+
+// Distance in units of the last place of the exact value's float.
+double ulps(float value, double exact) {
+  const float rounded = static_cast<float>(exact);
+  const double ulp = static_cast<double>(std::nextafter(rounded, 2.0f * rounded)) - rounded;
+  return std::abs((static_cast<double>(value) - exact) / ulp);
+}
+
+}  // namespace
+
+TEST(SimdMath, ExpIsGoodToTwoUlp) {
+  constexpr int points = 1 << 20;
+  std::vector<float> x(points), y(points);
+  for (int i = 0; i < points; ++i)
+    x[static_cast<size_t>(i)] =
+        -87.3f + 175.6f * static_cast<float>(i) / static_cast<float>(points - 1);
+#pragma omp simd
+  for (int i = 0; i < points; ++i) y[i] = simd::exp(x[i]);
+  double worst = 0.0;
+  for (int i = 0; i < points; ++i)
+    worst = std::max(worst, ulps(y[static_cast<size_t>(i)],
+                                 std::exp(static_cast<double>(x[static_cast<size_t>(i)]))));
+  EXPECT_LE(worst, 2.0);
+}
+
+TEST(SimdMath, ExpAtTheEnds) {
+  EXPECT_EQ(simd::exp(0.0f), 1.0f);
+  EXPECT_EQ(simd::exp(-87.4f), 0.0f);
+  EXPECT_EQ(simd::exp(-std::numeric_limits<float>::infinity()), 0.0f);
+  EXPECT_TRUE(std::isnan(simd::exp(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_EQ(simd::exp(1000.0f), simd::exp(88.3f));
+  EXPECT_TRUE(std::isfinite(simd::exp(std::numeric_limits<float>::infinity())));
+}
+
+TEST(SimdMath, StoreRoundsLikeBfloat16) {
+  for (uint32_t u = 0; u < 0xffffff00u; u += 65521u) {  // a prime: all kinds of low bits
+    const float value = simd::bits_to_float(u);
+    if (std::isnan(value)) continue;
+    bfloat16 stored;
+    simd::store(stored, value);
+    ASSERT_EQ(stored.bits, bfloat16(value).bits) << u;
+  }
+  for (const uint32_t nan : {0x7fc00000u, 0xffc00000u, 0x7f810000u, 0xff810000u}) {
+    bfloat16 stored;
+    simd::store(stored, simd::bits_to_float(nan));
+    EXPECT_TRUE(std::isnan(static_cast<float>(stored))) << nan;
+  }
+}
+
+TEST(SimdMath, SumsAndMaximaOfAnyLength) {
+  for (const int64_t n : {0, 1, 15, 63, 64, 65, 640, 1000}) {
+    std::vector<float> x(static_cast<size_t>(n));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 37) % 101) - 50.0f;
+    const float* const p = x.data();
+    // Integers: exact in any order.
+    EXPECT_EQ(simd::sum_of(n, [=](int64_t i) { return p[i]; }),
+              std::accumulate(x.begin(), x.end(), 0.0f));
+    EXPECT_EQ(simd::max_of(n, [=](int64_t i) { return p[i]; }),
+              x.empty() ? -std::numeric_limits<float>::infinity()
+                        : *std::max_element(x.begin(), x.end()));
+  }
+}
+
+}  // namespace gptbench
