@@ -1,6 +1,7 @@
 #include "verify/reduced.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace gptbench {
 namespace {
@@ -50,6 +51,9 @@ Config reduced_config(const Config& full) {
 Config reference_config(const Config& reduced) {
   Config reference = reduced;
   reference.run.device = "ref";
+  // The embedding is padded for tensor parallelism; the reference has the same padding rows.
+  reference.model.vocab_multiple =
+      std::lcm(reduced.model.vocab_multiple, reduced.parallel.tensor_parallel);
   reference.parallel = {};
   reference.parallel.data_parallel = 1;
   reference.precision = {};

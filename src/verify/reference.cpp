@@ -48,6 +48,7 @@ double norm(const std::vector<double>& x) {
 }
 
 double distance(const std::vector<double>& x, const std::vector<double>& y) {
+  GPTBENCH_CHECK(x.size() == y.size(), "run and reference have tensors of the same sizes");
   double sum = 0.0;
   for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
   return std::sqrt(sum);
