@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "device/simd_math.h"
 
 namespace gptbench {
@@ -184,10 +185,24 @@ Plans& plans() {
 
 thread_local int gemm_threads = 1;
 
+// C += A B in pieces of k. With many threads the library shares out a long k, too, and then wants a
+// copy of C for each share: GiBs for the gradient of the head.
+constexpr int64_t split_k = 1024;
+
+void run_split(const Gemm& gemm, const Workspace& workspace) {
+  const int64_t element = size_of(gemm.in);
+  for (int64_t k0 = 0; k0 < gemm.k; k0 += split_k) {
+    Gemm piece = gemm;
+    piece.k = std::min(split_k, gemm.k - k0);
+    piece.a.data =
+        static_cast<const char*>(gemm.a.data) + element * (gemm.a.transposed ? k0 * gemm.a.ld : k0);
+    piece.b.data =
+        static_cast<const char*>(gemm.b.data) + element * (gemm.b.transposed ? k0 : k0 * gemm.b.ld);
+    run_gemm(piece, workspace);
+  }
+}
+
 void run_matmul(Plan& plan, const Gemm& gemm, const Workspace& workspace) {
-  GPTBENCH_CHECK(plan.scratchpad_bytes <= workspace.bytes,
-                 "the GEMM library needs " + std::to_string(plan.scratchpad_bytes) +
-                     " bytes of workspace, there are " + std::to_string(workspace.bytes));
   plan.a.set_data_handle(const_cast<void*>(gemm.a.data));
   plan.b.set_data_handle(const_cast<void*>(gemm.b.data));
   plan.c.set_data_handle(gemm.c);
@@ -237,8 +252,10 @@ void convert_block(float* out, const GemmFactor& factor, int64_t row, int64_t ro
 
 // bf16 where the library has none: blocks of the factors are converted and multiplied in f32.
 void run_converted(const Gemm& gemm, const Workspace& workspace) {
-  constexpr int64_t block_mn = 512;
-  constexpr int64_t block_k = 1024;
+  // The attention's tiles have less workspace; they are smaller, too.
+  const bool roomy = workspace.bytes >= 8 * MiB;
+  const int64_t block_mn = roomy ? 512 : 256;
+  const int64_t block_k = roomy ? 1024 : 512;
   const int64_t a_size = block_mn * block_k;
   const int64_t c_size = block_mn * block_mn;
   const int64_t needed = (2 * a_size + c_size) * static_cast<int64_t>(sizeof(float));
@@ -306,7 +323,14 @@ void run_gemm(const Gemm& gemm, const Workspace& workspace) {
   Plan& plan = plans().find(gemm, gemm_threads);
   switch (plan.route) {
     case Route::matmul:
-      run_matmul(plan, gemm, workspace);
+      if (plan.scratchpad_bytes <= workspace.bytes)
+        run_matmul(plan, gemm, workspace);
+      else if (gemm.accumulate && gemm.k > split_k)
+        run_split(gemm, workspace);
+      else if (gemm.in == DType::f32)
+        run_sgemm(gemm);
+      else
+        run_converted(gemm, workspace);
       break;
     case Route::sgemm:
       run_sgemm(gemm);

@@ -32,8 +32,8 @@ struct Gemm {
 };
 
 // Runs `gemm` on the threads of set_gemm_threads(). `workspace` serves the library as scratch
-// memory and, where it lacks bf16 on this processor, holds converted blocks of the factors; a
-// workspace of gemm_workspace_bytes suffices (plan/workspace.h). FLOPs 2 m n k.
+// memory and, where it lacks bf16 on this processor, holds converted blocks of the factors (8 MiB
+// do, 2 MiB at less speed); gemm_workspace_bytes of plan/workspace.h suffice. FLOPs 2 m n k.
 void run_gemm(const Gemm& gemm, const Workspace& workspace);
 
 // Threads of run_gemm() when called from this thread: follows Kokkos, so that a Serial Kokkos means

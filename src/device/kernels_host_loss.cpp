@@ -21,6 +21,7 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
   const A* const logits = static_cast<const A*>(a.logits);
   const int32_t* const targets = a.targets;
   const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A));
   parallel("gptbench::cross_entropy_statistics", a.R, [=](int64_t r) {
     // A chunk's exponentials find it in cache; the sum follows when the maximum rises.
     const A* const row = logits + r * V_tp;
@@ -29,6 +30,9 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
     for (int64_t first = 0; first < V_valid; first += sum_chunk) {
       const A* const chunk = row + first;
       const int64_t count = std::min(sum_chunk, V_valid - first);
+      // The exponentials leave memory idle; let the next chunk come in meanwhile.
+      for (int64_t j = sum_chunk; j < std::min(2 * sum_chunk, V_valid - first); j += line)
+        __builtin_prefetch(chunk + j);
       const float m = simd::larger(
           simd::max_of(count, [=](int64_t j) { return simd::load(chunk[j]); }), largest);
       const float part =

@@ -27,17 +27,16 @@ inline uint32_t float_to_bits(float value) {
 inline float exp(float x) {
   constexpr float lowest = -87.3f;
   constexpr float highest = 88.3f;
+  constexpr float largest = 2.2295e38f;  // exp(88.3)
   constexpr float log2_e = 1.44269504089f;
   constexpr float ln2_high = 0.693359375f;
   constexpr float ln2_low = -2.12194440e-4f;
   // Adding 1.5 2^23 leaves the rounded integer in the low bits of the sum.
   constexpr float rounding = 12582912.0f;
 
-  float clamped = x > highest ? highest : x;  // comparisons that NaN passes through
-  clamped = clamped < lowest ? lowest : clamped;
-  const float shifted = clamped * log2_e + rounding;
+  const float shifted = x * log2_e + rounding;
   const float n = shifted - rounding;
-  const float r = (clamped - n * ln2_high) - n * ln2_low;
+  const float r = (x - n * ln2_high) - n * ln2_low;
   float p = 1.0f / 5040.0f;
   p = p * r + 1.0f / 720.0f;
   p = p * r + 1.0f / 120.0f;
@@ -47,7 +46,9 @@ inline float exp(float x) {
   p = p * r + 1.0f;
   p = p * r + 1.0f;
   const float power = bits_to_float((float_to_bits(shifted) << 23) + 0x3f800000u);
-  return x < lowest ? 0.0f : p * power;
+  // Beyond the ends the bits above mean nothing; NaN fails both comparisons and stays.
+  const float value = x > highest ? largest : p * power;
+  return x < lowest ? 0.0f : value;
 }
 
 // Sum and maximum of f(i), i = 0 .. n - 1, in `lanes` independent chains, so that they are bound by

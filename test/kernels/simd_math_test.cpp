@@ -40,7 +40,7 @@ TEST(SimdMath, ExpAtTheEnds) {
   EXPECT_EQ(simd::exp(-87.4f), 0.0f);
   EXPECT_EQ(simd::exp(-std::numeric_limits<float>::infinity()), 0.0f);
   EXPECT_TRUE(std::isnan(simd::exp(std::numeric_limits<float>::quiet_NaN())));
-  EXPECT_EQ(simd::exp(1000.0f), simd::exp(88.3f));
+  EXPECT_NEAR(simd::exp(1000.0f), simd::exp(88.3f), 1e-4f * simd::exp(88.3f));
   EXPECT_TRUE(std::isfinite(simd::exp(std::numeric_limits<float>::infinity())));
 }
 

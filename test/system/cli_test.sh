@@ -1,0 +1,52 @@
+#!/bin/bash
+# The command line: what is printed without a run, and overrides.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+deck=$decks/tiny.in
+
+says() {  # says PATTERN ARGUMENTS...: without MPI, status 0, nothing on standard error or disk
+  local pattern=$1
+  shift
+  run 0 "$@"
+  [ "$status" -eq 0 ] || fail "status $status"
+  [ ! -s err ] || fail "said something on standard error"
+  grep -Eq -- "$pattern" out || fail "no '$pattern' in the output"
+  [ -z "$(find "$work" -mindepth 1)" ] || fail "wrote something"
+}
+says '^  8  stopped by time limit or signal' --help
+says '^gptbench [0-9]+\.[0-9]+\.[0-9]+ \(commit ' --version
+says 'num_attention_heads' --keys
+for group in run model parallel batch precision memory optimizer data output; do says "&$group" --keys; done
+says 'micro_batch_size' --keys --markdown
+says "^ *name = 'tiny'" --check "$deck"
+says 'default' --check "$deck"
+says "^ *steps = 9 *$|^ *steps = 9 *!" --check "$deck" run.steps=9
+
+# What --check prints is a deck, and gives itself.
+run 0 --check "$deck"
+cp out "$decks/echo.in"
+run 0 --check "$decks/echo.in"
+grep -v '^!' "$decks/echo.in" | sed 's/ *!.*//' >echo.1
+grep -v '^!' out | sed 's/ *!.*//' >echo.2
+case="--check of what --check printed"
+cmp -s echo.1 echo.2 || fail "$(diff echo.1 echo.2 | head -3)"
+
+# The plan of any number of ranks, without MPI.
+says 'data 12288 = 12288 ranks' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 12288 batch.global_batch_size=12288
+says '^Parameters +124,475,904' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 512
+says '^Parameters +64,862,437,376' --plan "$deck" model.num_layers=80 model.hidden_size=8192 model.num_attention_heads=64 model.seq_length=2048 model.vocab_size=50368
+says '^memory a rank: [0-9]+ bytes' --plan "$deck" --ranks 3
+
+# Overrides: strings with or without quotes, names in any case, the last word over the deck.
+ends 0 OK 0 "$deck" Run.STEPS=3
+grep -qx 'steps 3' values || fail "$(grep '^steps' values)"
+ends 0 OK 0 "$deck" model.hidden_size=32 "precision.compute='bf16'"
+# V h + s h + 12 h^2 + 13 h + 2 h with V 32, s 8, h 32
+grep -qx "num_params $((32 * 32 + 8 * 32 + 12 * 32 * 32 + 13 * 32 + 2 * 32))" values || fail "$(grep num_params values)"
+run 0 "$deck" run.name=other
+check_result "$work/output/other/result.h5" OK
+run 0 "$deck" output.directory=a/b/c
+check_result "$work/a/b/c/result.h5" OK
+tail -1 out | grep -Eq '^GPTBENCH status=OK verdict=VALID params=[0-9]+ ranks=1 steps=3 .*loss=[0-9.]+ file=a/b/c/result.h5$' || fail "last line"
+finish

@@ -1,0 +1,95 @@
+# Sourced by the tests that run the program as users do: what it ends with, says and writes.
+# Needs GPTBENCH and GPTBENCH_LAUNCH; counts in `failures`.
+# shellcheck shell=bash
+
+failures=0
+work=$PWD/work
+decks=$PWD/decks
+
+fresh_folders() {
+  rm -rf "$work" "$decks"
+  mkdir -p "$work" "$decks"
+  cat >"$decks/tiny.in" <<'END'
+! A model small enough that a step takes microseconds.
+&run
+  name = 'tiny'
+  steps = 4
+  warmup_steps = 1
+  verify = .false.
+/
+&model
+  num_layers = 1
+  hidden_size = 16
+  num_attention_heads = 2
+  seq_length = 8
+  vocab_size = 32
+/
+&output
+  peak_tflops = 1.0
+/
+END
+}
+
+fail() {
+  echo "FAILED: $case: $*"
+  sed 's/^/    out: /' "$PWD/out" | tail -5
+  sed 's/^/    err: /' "$PWD/err" | tail -5
+  failures=$((failures + 1))
+}
+
+# run RANKS ARGUMENTS...: in the empty folder $work, 0 ranks meaning without a launcher. A hang ends
+# after a minute with status 124. Leaves status, out and err.
+run() {
+  local ranks=$1
+  shift
+  case="$ranks ranks: $*"
+  rm -rf "$work"
+  mkdir -p "$work"
+  local launch=()
+  if [ "$ranks" -gt 0 ]; then read -r -a launch <<<"$GPTBENCH_LAUNCH $ranks"; fi
+  status=0
+  (cd "$work" && exec timeout 60 "${launch[@]}" "$GPTBENCH" "$@") >out 2>err || status=$?
+}
+
+# refused STATUS PATTERN RANKS ARGUMENTS...: ends with STATUS, says one line that matches PATTERN on
+# standard error (launchers add lines of their own) and writes nothing.
+refused() {
+  local expected=$1 pattern=$2
+  shift 2
+  run "$@"
+  [ "$status" -eq "$expected" ] || fail "status $status instead of $expected"
+  [ "$(grep -c '^gptbench: ' err)" -eq 1 ] || fail "not one line on standard error"
+  if [ "$1" -eq 0 ] && [ "$(wc -l <err)" -ne 1 ]; then fail "more than the message on standard error"; fi
+  grep '^gptbench: ' err | grep -Eq -- "$pattern" || fail "no '$pattern' in the message"
+  [ -z "$(find "$work" -mindepth 1)" ] || fail "wrote $(find "$work" -mindepth 1 | head -1)"
+}
+
+# ends STATUS WORD RANKS ARGUMENTS...: a run with a result file of status WORD and a last line.
+ends() {
+  local expected=$1 word=$2
+  shift 2
+  run "$@"
+  [ "$status" -eq "$expected" ] || fail "status $status instead of $expected"
+  check_result "$work/output/tiny/result.h5" "$word"
+  tail -1 out | grep -q "^GPTBENCH status=$word " || fail "the last line is not GPTBENCH status=$word"
+}
+
+# check_result FILE WORD: a result file of status WORD; verdict VALID with OK alone.
+check_result() {
+  local verdict=INVALID
+  [ "$2" != OK ] || verdict=VALID
+  if ! "$RESULT_VALUES" "$1" >values 2>&1; then
+    fail "$(cat values)"
+    return
+  fi
+  grep -qx "status $2" values || fail "the file says $(grep '^status' values)"
+  grep -qx "verdict $verdict" values || fail "the file says $(grep '^verdict' values)"
+}
+
+finish() {
+  if [ "$failures" -ne 0 ]; then
+    echo "$failures failures"
+    exit 1
+  fi
+  echo "all as expected"
+}

@@ -1,0 +1,81 @@
+#!/bin/bash
+# Bad input: one line that says what is wrong and what to do, the right exit status, nothing written.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+deck=$decks/tiny.in
+
+# The file itself.
+refused 2 'no such file' 0 "$decks/missing.in"
+refused 2 'is a directory' 0 "$decks"
+: >"$decks/empty.in"
+refused 2 'empty' 0 "$decks/empty.in"
+truncate -s 100M "$decks/large.in"
+refused 2 'large.in: .*(large|more than|at most)' 0 "$decks/large.in"
+printf '&run\n  name = "a\0b"\n/\n' >"$decks/nul.in"
+refused 2 'nul.in:2:[0-9]+: ' 0 "$decks/nul.in"
+printf '\0\0\0\0' >"$decks/binary.in"
+refused 2 'binary.in:1:1: ' 0 "$decks/binary.in"
+
+# Its grammar: place by line and column.
+bad() {  # bad NAME PATTERN TEXT
+  printf '%b' "$3" >"$decks/$1.in"
+  refused 2 "$1.in:[0-9]+:[0-9]+: .*$2" 0 "$decks/$1.in"
+}
+bad group_open 'group|/' '&run\n  steps = 3\n'
+bad string_open 'string|quote' "&run\n  name = 'abc\n/\n"
+bad key_unknown "did you mean 'num_layers'" '&model\n  num_layer = 3\n/\n'
+bad group_unknown "did you mean.*&model" '&modle\n  num_layers = 3\n/\n'
+bad key_twice 'twice|again|already' '&run\n  steps = 3\n  steps = 4\n/\n'
+bad group_twice 'twice|again|already' '&run\n/\n&run\n/\n'
+bad integer_type 'integer' "&run\n  steps = 'many'\n/\n"
+bad real_for_integer 'integer' '&run\n  steps = 1.5\n/\n'
+bad logical_type 'true' '&run\n  verify = 3\n/\n'
+bad string_type '.' '&run\n  name = 3\n/\n'
+bad range '1 to' '&run\n  steps = 0\n/\n'
+bad integer_overflow '.' '&run\n  steps = 99999999999999999999\n/\n'
+bad choice "'fp32'" "&precision\n  compute = 'fp31'\n/\n"
+bad too_many '.' '&run\n  steps = 3, 4\n/\n'
+bad outside '.' 'steps = 3\n'
+
+# Keys that do not go together, from deck and command line alike.
+refused 2 'not divisible by num_attention_heads = 2.*16 or 18' 0 "$deck" model.hidden_size=17
+refused 2 'range of 64-bit integers' 0 "$deck" model.hidden_size=2000000000
+refused 2 'range of 64-bit integers' 0 "$deck" batch.micro_batch_size=2147483647 model.seq_length=2147483647
+refused 2 'leaves no step to time' 0 "$deck" run.steps=1
+refused 2 'more than global_batch_size = 3.*global_batch_size >= 4' 0 "$deck" batch.micro_batch_size=4 batch.global_batch_size=3
+refused 2 "needs run.device = 'ref'" 0 "$deck" precision.compute=fp64
+refused 2 'not built yet' 0 "$deck" parallel.tensor_parallel=2
+refused 2 'unknown key' 0 "$deck" run.step=3
+refused 2 "argument 2" 0 "$deck" run.steps=x
+refused 2 '.' 0 "$deck" steps=3
+refused 2 '.' 0 "$deck" run.steps
+
+# The command line.
+refused 2 'no deck' 0
+refused 2 'unknown option --plam, did you mean --plan' 0 --plam "$deck"
+refused 2 '--ranks' 0 --plan "$deck" --ranks
+refused 2 '--ranks' 0 --plan "$deck" --ranks 0
+refused 2 '--ranks' 0 --plan "$deck" --ranks 3x
+refused 2 'only one of' 0 --plan --check "$deck"
+refused 2 'not built yet' 0 --sweep "$deck"
+refused 2 'does not fit 4 ranks' 0 --plan "$deck" --ranks 4 parallel.data_parallel=3
+
+# Data and output: before anything is computed.
+refused 7 'output directory' 0 "$deck" output.directory="$deck/sub"
+refused 7 'missing.txt' 0 "$deck" data.source=text data.path="$decks/missing.txt"
+refused 7 '.' 0 "$deck" data.source=text data.path="$decks"
+refused 7 'empty.in' 0 "$deck" data.source=text data.path="$decks/empty.in"
+refused 7 'tiny.in' 0 "$deck" data.source=tokens data.path="$deck"
+refused 7 'missing' 0 "$deck" data.source=megatron data.path="$decks/missing"
+refused 2 'data.path' 0 "$deck" data.source=tokens
+
+# Where it could hang: the same on two ranks, of which one speaks.
+refused 2 'no such file' 2 "$decks/missing.in"
+sed 's/^&model/\&batch\n  micro_batch_size = 2\n  global_batch_size = 3\n\/\n&/' "$deck" >"$decks/batch.in"
+refused 2 'batch.in:[0-9]+:[0-9]+: micro_batch_size x data_parallel = 2 x 2 is more than' 2 "$decks/batch.in"
+refused 2 'data_parallel = 3 does not fit 2 ranks' 2 "$deck" parallel.data_parallel=3
+refused 2 'unknown key' 2 "$deck" run.step=3
+refused 7 'output directory' 2 "$deck" output.directory="$deck/sub"
+refused 7 'missing.txt' 2 "$deck" data.source=text data.path="$decks/missing.txt"
+finish
