@@ -83,6 +83,8 @@ void ChunkPrograms::emit_head_forward() {
   const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
   for (int64_t first = 0; first < plan.micro_batch_rows; first += rows) emit_head_rows(first, ln_f, dln_f);
   reduce(L, dln_f, dln_f_);
+  // Backward is the first to read the sum, but the memory of what is summed is used again before.
+  if (sp_ > 1) builder_.emit(flat_op(OpKind::join, 0, {{dln_f_}, dln_f}, {}));
   if (!chunk_.has_embedding && store_.reduces_each_micro_batch())
     store_.close_gradient(plan.space.find_unit(UnitKind::token_embedding), false);
 }
