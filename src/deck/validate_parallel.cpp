@@ -70,6 +70,11 @@ void check_pipeline(const Deck& deck) {
     deck.fail({"parallel.pipeline_schedule", "parallel.zero_stage", "run.deterministic"},
               "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, while ZeRO 2 and 3 and "
               "run.deterministic reduce them with each backward pass; use zero_stage <= 1, or '1f1b'");
+  if (parallel.pipeline_schedule == "zero_bubble" && stages > 1 &&
+      deck.config.memory.activation_checkpointing == "full")
+    deck.fail({"parallel.pipeline_schedule", "memory.activation_checkpointing"},
+              "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, from activations that "
+              "memory.activation_checkpointing = 'full' does not keep; use 'selective' or 'none', or '1f1b'");
 }
 
 }  // namespace
