@@ -52,11 +52,11 @@ void sums_are_exact(DType type) {
     queue.synchronize();
     EXPECT_EQ(wrong_elements(data, world.size()), 0) << count << " elements";
     const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
-    EXPECT_EQ(comm->all_reduce_statistics().count, 1);
-    EXPECT_EQ(comm->all_reduce_statistics().bytes, bytes);
-    EXPECT_GE(comm->all_reduce_statistics().time_s, 0.0);
+    EXPECT_EQ(comm->statistics(OpKind::all_reduce).count, 1);
+    EXPECT_EQ(comm->statistics(OpKind::all_reduce).bytes, bytes);
+    EXPECT_GE(comm->statistics(OpKind::all_reduce).time_s, 0.0);
     EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).bytes, bytes);
-    EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).messages, messages_of(bytes));
+    EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).messages, messages_of(OpKind::all_reduce, bytes));
   }
 }
 
@@ -87,7 +87,7 @@ TEST(AllReduce, ManyPendingAtOnce) {
   }
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).messages, messages);
-  EXPECT_EQ(comm->all_reduce_statistics().count, operations);
+  EXPECT_EQ(comm->statistics(OpKind::all_reduce).count, operations);
 }
 
 // An event completes when the work before it has, whatever is still on the way behind it.

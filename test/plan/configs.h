@@ -11,6 +11,15 @@ struct SmallModel {
   double dropout = 0.0;
   const char* device = "ref";
   const char* compute = "fp32";
+  int64_t tensor_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
+  bool sequence_parallel = false;
+  const char* schedule = "1f1b";
+  int64_t zero_stage = 0, zero_group = 0;
+  bool deterministic = false;
+  const char* recompute = "none";
+  int64_t checkpoint_every = 1;
+
+  int64_t ranks() const { return tensor_parallel * pipeline_parallel * data_parallel; }
 };
 
 // What resolve() (deck/validate.h) would give for a deck of these sizes.
@@ -29,6 +38,16 @@ inline Config resolved_config(const SmallModel& m) {
   c.model.vocab_multiple = m.vocab_multiple;
   c.model.dropout = m.dropout;
   c.parallel.data_parallel = m.data_parallel;
+  c.parallel.tensor_parallel = m.tensor_parallel;
+  c.parallel.pipeline_parallel = m.pipeline_parallel;
+  c.parallel.virtual_stages = m.virtual_stages;
+  c.parallel.sequence_parallel = m.sequence_parallel;
+  c.parallel.pipeline_schedule = m.schedule;
+  c.parallel.zero_stage = m.zero_stage;
+  c.parallel.zero_group = m.zero_group;
+  c.run.deterministic = m.deterministic;
+  c.memory.activation_checkpointing = m.recompute;
+  c.memory.checkpoint_every = m.checkpoint_every;
   c.batch.micro_batch_size = m.micro_batch;
   c.batch.global_batch_size = m.global_batch;
   c.precision.compute = m.compute;

@@ -14,6 +14,21 @@ class TouchList {
   void reads(std::vector<int64_t> elements) { add(op_.reads, elements, Access::read); }
   void assigns(std::vector<int64_t> elements) { add(op_.writes, elements, Access::assign); }
   void accumulates(std::vector<int64_t> elements) { add(op_.writes, elements, Access::accumulate); }
+  // One read at a distance from its operand.
+  void read(size_t position, int64_t distance, int64_t elements) {
+    Operand operand = op_.reads.at(position);
+    operand.offset += distance;
+    list_.push_back({operand, elements, Access::read});
+  }
+  // The parts of `ranks` ranks, of which the one read is this rank's.
+  void gather(int64_t part, int64_t ranks) {
+    list_.push_back({op_.reads.at(0), part, Access::transmit});
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      Operand target = op_.writes.at(0);
+      target.offset += rank * part;
+      list_.push_back({target, part, Access::arrive});
+    }
+  }
   // One write with an access of its own.
   void write(size_t position, int64_t elements, Access access) {
     list_.push_back({op_.writes.at(position), elements, access});
@@ -33,19 +48,22 @@ class TouchList {
 }  // namespace
 
 std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) {
-  const ModelShape& s = plan.shape;
-  const int64_t R = rows_of(op, task.sequences.count * s.T);
+  const ModelShape s = local_shape(plan.shape, plan.grid.tensor);
+  const int64_t all_rows = task.sequences.count * s.T;
+  const int64_t R = rows_of(op, all_rows);
   const int64_t K = op.K, N = op.N, n = op.elements;
+  // Of messages: elements of the full array, and of the part of one rank.
+  const int64_t whole = op.row_count > 0 ? all_rows * N : n;
+  const int64_t part = is_message(op.kind) ? whole / plan.grid.size_of(op.axis) : 0;
   std::vector<Touch> list;
   TouchList touch(op, list);
   switch (op.kind) {
-    case OpKind::load_tokens:
-      touch.assigns({R, R});
-      break;
-    case OpKind::load_control:
-      touch.assigns({1});
-      break;
-    case OpKind::fill_zero:
+    case OpKind::load_tokens: touch.assigns({R, R}); break;
+    case OpKind::load_control: touch.assigns({1}); break;
+    case OpKind::fill_zero: touch.assigns({op.row_count > 0 ? R * N : n}); break;
+    case OpKind::join: break;
+    case OpKind::copy:
+      touch.reads({op.row_count > 0 ? R * N : n});
       touch.assigns({op.row_count > 0 ? R * N : n});
       break;
     case OpKind::linear_forward:
@@ -59,6 +77,10 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
     case OpKind::linear_backward_weight:
       touch.reads({R * N, R * K});
       touch.accumulates({N * K, N});
+      break;
+    case OpKind::bias_backward:
+      touch.reads({R * N});
+      touch.accumulates({N});
       break;
     case OpKind::layernorm_forward:
       touch.reads({R * N, N, N});
@@ -98,13 +120,27 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({R * N, R});
       touch.assigns({R, R, R});
       break;
+    case OpKind::cross_entropy_combine:
+      for (int64_t rank = 0; rank < plan.grid.tensor; ++rank)
+        for (int64_t array = 0; array < 3; ++array)
+          touch.read(0, rank * n + array * K, R);
+      touch.assigns({R, R, R});
+      break;
     case OpKind::cross_entropy_finish:
       touch.reads({R, R, R, R});
       touch.accumulates({1, R * N});
       break;
+    case OpKind::accumulate:
+      touch.reads({n});
+      touch.accumulates({n});
+      break;
     case OpKind::squared_norm:
       touch.reads({n});
       touch.accumulates({1});
+      break;
+    case OpKind::sum_scalars:
+      touch.reads({n});
+      touch.assigns({1});
       break;
     case OpKind::clip_factor:
       touch.reads({1});
@@ -119,57 +155,90 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({n});
       touch.assigns({n});
       break;
-    case OpKind::all_reduce:
-      touch.accumulates({n});
+    case OpKind::all_reduce: touch.accumulates({whole}); break;
+    case OpKind::reduce_scatter:
+      touch.reads({whole});
+      touch.assigns({part});
       break;
+    case OpKind::all_gather:
+      // All ranks do the same: what this one knows nothing of in its own part (rows beyond those of
+      // the micro-batch), the others know nothing of in theirs.
+      touch.gather(part, plan.grid.size_of(op.axis));
+      break;
+    case OpKind::send: touch.reads({R * N}); break;
+    case OpKind::receive: touch.assigns({R * N}); break;
   }
   return list;
 }
 
-MemoryModel::MemoryModel(const Plan& plan) : plan_(plan), finished_(plan.ops.size()) {
-  for (size_t c = 0; c < bytes_.size(); ++c)
-    bytes_[c].resize(static_cast<size_t>(plan.class_bytes[c]));
+MemoryModel::MemoryModel(const Plan& plan)
+    : plan_(plan), finished_(plan.ops.size()), latest_slot_(plan.ops.size()) {
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.dtype == DType::bf16) cell_bytes_ = 2;
+  for (size_t c = 0; c < cells_.size(); ++c)
+    cells_[c].resize(static_cast<size_t>(plan.class_bytes[c] / cell_bytes_));
+  int32_t slots = 1;
+  for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
+  for (std::vector<Clock>& each : finished_) each.resize(static_cast<size_t>(slots));
   // Set up before the first step: parameters are drawn, moments are zero as allocated.
   for (const Role role : {Role::working, Role::master, Role::moment1, Role::moment2}) {
-    const Buffer& buffer = plan.buffers.at(static_cast<size_t>(plan.representation(role).buffer));
-    std::vector<Byte>& memory = bytes_[static_cast<size_t>(buffer.memory_class)];
-    for (int64_t at = buffer.offset; at < buffer.offset + buffer.bytes(); ++at)
-      memory.at(static_cast<size_t>(at)).buffer = plan.representation(role).buffer;
+    const int id = plan.representation(role).buffer;
+    const Buffer& buffer = plan.buffers.at(static_cast<size_t>(id));
+    std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];
+    for (int64_t at = buffer.offset; at < buffer.offset + buffer.bytes(); at += cell_bytes_)
+      memory.at(static_cast<size_t>(at / cell_bytes_)).buffer = id;
   }
 }
 
 std::vector<std::string> MemoryModel::replay_step() {
   complaints_.clear();
   for (size_t t = 0; t < plan_.tasks.size(); ++t) {
-    const Task& task = plan_.tasks[t];
-    const Program& program = plan_.programs.at(static_cast<size_t>(task.program));
-    for (int32_t i = program.first; i < program.last; ++i) {
-      const Op& op = plan_.ops.at(static_cast<size_t>(i));
-      Clock& clock = now_[static_cast<size_t>(op.queue)];
-      for (const int32_t other : op.waits_for) {
-        const Clock& before = finished_.at(static_cast<size_t>(other));
-        for (size_t q = 0; q < clock.size(); ++q) clock[q] = std::max(clock[q], before[q]);
-      }
-      clock[static_cast<size_t>(op.queue)] += 1;
-      for (const Touch& each : touches_of(plan_, op, task))
-        if (each.operand.buffer >= 0) touch(op, i, static_cast<int32_t>(t), each);
-      finished_[static_cast<size_t>(i)] = clock;
-    }
+    const Program& program = plan_.programs.at(static_cast<size_t>(plan_.tasks[t].program));
+    for (int32_t i = program.first; i < program.last; ++i) execute(i, static_cast<int32_t>(t));
   }
   // The host waits for all queues at the end of a step, which orders it against the next.
   Clock all{};
-  for (const Clock& clock : now_)
-    for (size_t q = 0; q < all.size(); ++q) all[q] = std::max(all[q], clock[q]);
+  for (const Clock& clock : now_) join(all, clock);
   now_.fill(all);
-  for (std::vector<Byte>& memory : bytes_)
-    for (Byte& byte : memory) byte.task = -1;
+  for (std::vector<Cell>& memory : cells_)
+    for (Cell& cell : memory) cell.task = -1;
   return complaints_;
 }
 
+void MemoryModel::join(Clock& clock, const Clock& other) {
+  for (size_t q = 0; q < clock.size(); ++q) clock[q] = std::max(clock[q], other[q]);
+}
+
+void MemoryModel::execute(int32_t op_index, int32_t task_index) {
+  const Op& op = plan_.ops.at(static_cast<size_t>(op_index));
+  const Task& task = plan_.tasks.at(static_cast<size_t>(task_index));
+  const size_t index = static_cast<size_t>(op_index);
+  Clock& clock = now_[static_cast<size_t>(op.queue)];
+  if (op.queue != QueueId::compute) join(clock, now_[static_cast<size_t>(QueueId::compute)]);
+  for (const Wait& wait : op.waits_for) {
+    const size_t other = static_cast<size_t>(wait.op);
+    join(clock, finished_.at(other).at(static_cast<size_t>(wait.same_slot ? task.slot : latest_slot_[other])));
+  }
+  clock[static_cast<size_t>(op.queue)] += 1;
+  unit_read_ = -1;
+  for (const Touch& each : touches_of(plan_, op, task))
+    if (each.operand.buffer >= 0) touch(op, op_index, task_index, each);
+  finished_[index][static_cast<size_t>(task.slot)] = clock;
+  latest_slot_[index] = task.slot;
+}
+
+// Unit of an operand in a copy of flat space; -1 elsewhere.
+int MemoryModel::unit_at(const Operand& operand) const {
+  for (const Representation& copy : plan_.representations) {
+    if (copy.buffer != operand.buffer || copy.extent == Extent::own_part) continue;
+    return copy.extent == Extent::shards ? plan_.space.unit_at_shard(operand.offset)
+                                         : plan_.space.unit_at(operand.offset);
+  }
+  return -1;
+}
+
 void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, const Touch& touch) {
-  const auto wrong = [&](const std::string& what) {
-    complain(op, op_index, task_index, touch.operand, what);
-  };
+  const auto wrong = [&](const std::string& what) { complain(op, op_index, task_index, touch.operand, what); };
   const Buffer& buffer = plan_.buffers.at(static_cast<size_t>(touch.operand.buffer));
   const Task& task = plan_.tasks[static_cast<size_t>(task_index)];
   if (touch.operand.offset < 0 || touch.operand.offset + touch.elements > buffer.elements)
@@ -180,37 +249,71 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
 
   const size_t queue = static_cast<size_t>(op.queue);
   const Clock& clock = now_[queue];
-  const int64_t begin =
-      buffer.offset + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
-  const int64_t end = begin + touch.elements * size_of(buffer.dtype);
-  std::vector<Byte>& memory = bytes_[static_cast<size_t>(buffer.memory_class)];
-  for (int64_t at = begin; at < end; ++at) {
-    Byte& byte = memory.at(static_cast<size_t>(at));
-    if (byte.write_ticket > clock[static_cast<size_t>(byte.write_queue)])
+  const bool reads = touch.access != Access::assign && touch.access != Access::arrive;
+  const bool writes = touch.access != Access::read && touch.access != Access::transmit;
+  const int flat_unit = unit_at(touch.operand);
+  const bool source = touch.access == Access::read || touch.access == Access::transmit;
+  if (source) unit_read_ = std::max(unit_read_, flat_unit);
+  if (op.kind == OpKind::accumulate && writes && unit_read_ != flat_unit)
+    return wrong("receives the gradient of another unit");
+  if (touch.access == Access::transmit) transmitted_.clear();
+
+  const int64_t begin = buffer.offset + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
+  const int64_t cells = touch.elements * size_of(buffer.dtype) / cell_bytes_;
+  std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];
+  for (int64_t k = 0; k < cells; ++k) {
+    Cell& cell = memory.at(static_cast<size_t>(begin / cell_bytes_ + k));
+    if (cell.write_ticket > clock[static_cast<size_t>(cell.write_queue)])
       return wrong("not ordered behind the last write");
-    if (touch.access != Access::assign) {
-      if (byte.buffer != touch.operand.buffer || byte.slot != slot)
-        return wrong(byte.buffer < 0 ? "read before it is written"
-                                     : "read after it was overwritten through " +
-                                           plan_.buffers[static_cast<size_t>(byte.buffer)].name);
-      if (buffer.lifetime == Lifetime::program && byte.task != task_index)
-        return wrong("holds what another task wrote");
-      if (buffer.lifetime == Lifetime::micro_batch && byte.micro_batch != task.micro_batch)
-        return wrong("holds what another micro-batch wrote");
+    std::string unknown;
+    if (reads) {
+      if (cell.buffer != touch.operand.buffer || cell.slot != slot)
+        unknown = cell.buffer < 0 ? "read before it is written"
+                                  : "read after it was overwritten through " +
+                                        plan_.buffers[static_cast<size_t>(cell.buffer)].name;
+      else if (buffer.lifetime == Lifetime::program && cell.task != task_index)
+        unknown = "holds what another task wrote";
+      else if (buffer.lifetime == Lifetime::micro_batch && cell.micro_batch != task.micro_batch)
+        unknown = "holds what another micro-batch wrote";
+      if (touch.access == Access::transmit)
+        transmitted_.push_back(unknown.empty());
+      else if (!unknown.empty())
+        return wrong(unknown);
+      if (cell.unit >= 0) {
+        const Unit& unit = plan_.space.units[static_cast<size_t>(cell.unit)];
+        if (!is_message(op.kind) && op.layer >= 0 && unit.kind == UnitKind::layer && unit.layer != op.layer)
+          return wrong("holds parameters or gradients of layer " + std::to_string(unit.layer));
+        if (source) unit_read_ = std::max<int>(unit_read_, cell.unit);
+      }
+      cell.read_tickets[queue] = clock[queue];
     }
-    if (touch.access == Access::read) {
-      byte.read_tickets[queue] = clock[queue];
-      continue;
-    }
+    if (!writes) continue;
     for (size_t q = 0; q < clock.size(); ++q)
-      if (byte.read_tickets[q] > clock[q]) return wrong("not ordered behind the last read");
-    byte.buffer = touch.operand.buffer;
-    byte.slot = slot;
-    byte.task = task_index;
-    byte.micro_batch = task.micro_batch;
-    byte.write_queue = static_cast<int32_t>(queue);
-    byte.write_ticket = clock[queue];
+      if (cell.read_tickets[q] > clock[q]) return wrong("not ordered behind the last read");
+    const bool known = touch.access != Access::arrive || transmitted_.at(static_cast<size_t>(k));
+    cell.buffer = known ? touch.operand.buffer : -1;
+    cell.slot = slot;
+    cell.task = task_index;
+    cell.micro_batch = task.micro_batch;
+    cell.write_queue = static_cast<int32_t>(queue);
+    cell.write_ticket = clock[queue];
+    cell.unit = written_unit(op, touch, cell.unit);
   }
+}
+
+// Which unit's parameters or gradients a written element is of, where it lies in a window.
+int32_t MemoryModel::written_unit(const Op& op, const Touch& touch, int32_t before) const {
+  const std::string& name = plan_.buffers[static_cast<size_t>(touch.operand.buffer)].name;
+  const auto in = [&](const char* prefix) { return name.compare(0, std::string(prefix).size(), prefix) == 0; };
+  if (in("gradients::gradient_window.")) {
+    if (is_message(op.kind)) return before;
+    if (name.find("wte") != std::string::npos) return plan_.space.find_unit(UnitKind::token_embedding);
+    if (name.find("wpe") != std::string::npos) return plan_.space.find_unit(UnitKind::position_embedding);
+    if (name.find("ln_f") != std::string::npos) return plan_.space.find_unit(UnitKind::final_norm);
+    return op.kind == OpKind::fill_zero ? -1 : plan_.space.find_unit(UnitKind::layer, op.layer);
+  }
+  if (!in("parameters::gathered.") && !in("communication::reduced.")) return -1;
+  return touch.access == Access::accumulate ? before : unit_read_;
 }
 
 void MemoryModel::complain(const Op& op, int32_t op_index, int32_t task_index,

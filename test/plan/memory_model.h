@@ -1,8 +1,10 @@
 // A model of memory and queues on which tests replay the operations of a plan. It knows the shapes
-// of kernels.h by itself and checks each access byte by byte: within its buffer, of memory that
-// this very buffer was written to before (so that overlapping temporaries are found), by the same
-// task or micro-batch where the buffer's lifetime asks for it, and ordered by queues and waits
-// against the accesses that it depends on.
+// of kernels.h by itself and checks each access element by element: within its buffer, of memory
+// that this very buffer was written to before (so that overlapping temporaries are found), in the
+// slot of the micro-batch and by the same task or micro-batch where the buffer's lifetime asks for
+// it, of the right layer in windows of gathered parameters and gradients, and ordered by queues and
+// waits against the accesses that it depends on (so that nobody touches what a message in flight
+// reads or writes).
 #pragma once
 
 #include <array>
@@ -13,7 +15,8 @@
 
 namespace gptbench {
 
-enum class Access : uint8_t { read, assign, accumulate };
+// transmit, arrive: the two ends of a gather.
+enum class Access : uint8_t { read, assign, accumulate, transmit, arrive };
 
 // `elements` elements of an operand.
 struct Touch {
@@ -22,7 +25,8 @@ struct Touch {
   Access access = Access::read;
 };
 
-// What an operation does to memory in a task, by the argument structs of device/kernels.h.
+// What an operation does to memory in a task, by the argument structs of device/kernels.h and the
+// communicator's (comm/communicator.h).
 std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task);
 
 class MemoryModel {
@@ -34,26 +38,35 @@ class MemoryModel {
 
  private:
   // How many operations of each queue have completed for certain.
-  using Clock = std::array<int64_t, num_queues>;
+  using Clock = std::array<int32_t, num_queues>;
 
-  struct Byte {
-    int32_t buffer = -1;  // last written through
+  struct Cell {  // cell_bytes_ bytes of memory
+    int32_t buffer = -1;  // last written through; -1: nobody knows what it holds
     int32_t slot = 0;
     int32_t task = -1;  // of the last write; -1: before the step
     int32_t micro_batch = -1;
+    int32_t unit = -1;  // in a window: whose parameters or gradients
     int32_t write_queue = 0;
-    int64_t write_ticket = 0;  // on its queue, from 1; 0: before the step
+    int32_t write_ticket = 0;  // on its queue, from 1; 0: before the step
     Clock read_tickets{};      // last read by queue
   };
 
+  static void join(Clock& clock, const Clock& other);
+  void execute(int32_t op_index, int32_t task_index);
   void touch(const Op& op, int32_t op_index, int32_t task_index, const Touch& touch);
+  int unit_at(const Operand& operand) const;
+  int32_t written_unit(const Op& op, const Touch& touch, int32_t before) const;
   void complain(const Op& op, int32_t op_index, int32_t task_index, const Operand& operand,
                 const std::string& what);
 
   const Plan& plan_;
-  std::array<std::vector<Byte>, num_memory_classes> bytes_;
-  std::array<Clock, num_queues> now_{};  // of each queue's last operation
-  std::vector<Clock> finished_;          // [op], its latest instance
+  int64_t cell_bytes_ = 4;  // the smallest type
+  std::array<std::vector<Cell>, num_memory_classes> cells_;
+  std::array<Clock, num_queues> now_{};       // of each queue's last operation
+  std::vector<std::vector<Clock>> finished_;  // [op][slot]
+  std::vector<int32_t> latest_slot_;          // [op]
+  std::vector<bool> transmitted_;             // elements of this rank's part that were known
+  int unit_read_ = -1;                        // by the operation in hand
   std::vector<std::string> complaints_;
 };
 

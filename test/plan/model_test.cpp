@@ -90,37 +90,112 @@ TEST(Model, TensorTable) {
   EXPECT_EQ(table.back().name, "ln_f.bias");
 }
 
-// Placements are aligned, disjoint and inside their bucket; those with decay come first.
-TEST(Model, FlatSpaceHoldsEveryTensorOnce) {
-  for (const int64_t layers : {1, 3}) {
-    const std::vector<LogicalTensor> tensors = tensor_table(gpt(layers, 6, 2, 13, 5));
-    const FlatSpace space = pack(tensors, layers);
-    ASSERT_EQ(static_cast<int64_t>(space.buckets.size()), layers + 1);
-    std::vector<int> owner(static_cast<size_t>(space.elements), -1);
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const Placement& at = space.placements[i];
-      EXPECT_EQ(at.size, tensors[i].size());
-      EXPECT_EQ(at.begin % tensor_alignment, 0);
-      for (int64_t e = at.begin; e < at.begin + at.size; ++e) {
-        ASSERT_EQ(owner.at(static_cast<size_t>(e)), -1) << tensors[i].name;
-        owner[static_cast<size_t>(e)] = static_cast<int>(i);
-      }
-      int homes = 0;
-      for (const Bucket& bucket : space.buckets) {
-        if (tensors[i].layer < bucket.first_layer || tensors[i].layer > bucket.last_layer) continue;
-        ++homes;
-        EXPECT_GE(at.begin, tensors[i].decay ? bucket.begin : bucket.decay_end);
-        EXPECT_LE(at.begin + at.size, tensors[i].decay ? bucket.decay_end : bucket.end);
-      }
-      EXPECT_EQ(homes, 1) << tensors[i].name;
-    }
-    int64_t end = 0;
-    for (const Bucket& bucket : space.buckets) {
-      EXPECT_EQ(bucket.begin, end);
-      end = bucket.end;
-    }
-    EXPECT_EQ(end, space.elements);
+// All tensors of a model, cut for one tensor-parallel rank and packed a layer a unit.
+FlatSpace packed(const std::vector<LogicalTensor>& tensors, int64_t layers, int64_t tp_size, int64_t tp_rank,
+                 int64_t shards) {
+  FlatSpace space;
+  space.num_shards = shards;
+  for (int64_t layer = -1; layer <= layers; ++layer) {
+    std::vector<LocalTensor> members;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].layer == layer) members.push_back(shard_of(tensors, static_cast<int>(i), tp_size, tp_rank));
+    const UnitKind kind = layer < 0         ? UnitKind::token_embedding
+                          : layer == layers ? UnitKind::final_norm
+                                            : UnitKind::layer;
+    add_unit(space, kind, layer, members, tensors);
   }
+  return space;
+}
+
+// Placements are aligned, disjoint and inside their unit; those with decay come first, those that all
+// tensor-parallel ranks hold stand together; units follow one another and cut into equal shards.
+TEST(Model, FlatSpaceHoldsEveryTensorOnce) {
+  struct Cut {
+    int64_t tp_size, shards;
+  };
+  for (const int64_t layers : {1, 3})
+    for (const Cut& cut : {Cut{1, 1}, Cut{2, 1}, Cut{1, 3}, Cut{2, 5}})
+      for (int64_t tp_rank = 0; tp_rank < cut.tp_size; ++tp_rank) {
+        const std::vector<LogicalTensor> tensors = tensor_table(gpt(layers, 6, 2, 14, 5), cut.tp_size);
+        const FlatSpace space = packed(tensors, layers, cut.tp_size, tp_rank, cut.shards);
+        ASSERT_EQ(static_cast<int64_t>(space.units.size()), layers + 2);
+        ASSERT_EQ(space.tensors.size(), tensors.size());
+        std::vector<int> owner(static_cast<size_t>(space.elements), -1);
+        for (size_t i = 0; i < space.tensors.size(); ++i) {
+          const LocalTensor& local = space.tensors[i];
+          const LogicalTensor& tensor = tensors[static_cast<size_t>(local.tensor)];
+          const Placement& at = space.placements[i];
+          EXPECT_EQ(at.size, local.size());
+          EXPECT_EQ(at.size, tensor.size() / (tensor.tp_axis < 0 ? 1 : cut.tp_size)) << tensor.name;
+          EXPECT_EQ(at.begin % tensor_alignment, 0);
+          for (int64_t e = at.begin; e < at.begin + at.size; ++e) {
+            ASSERT_EQ(owner.at(static_cast<size_t>(e)), -1) << tensor.name;
+            owner[static_cast<size_t>(e)] = local.tensor;
+          }
+          const Unit& unit = space.units[static_cast<size_t>(space.unit_of[i])];
+          EXPECT_EQ(unit.layer, tensor.layer);
+          EXPECT_GE(at.begin, tensor.decay ? unit.begin : unit.decay_end) << tensor.name;
+          EXPECT_LE(at.begin + at.size, tensor.decay ? unit.decay_end : unit.end) << tensor.name;
+          EXPECT_EQ(local.replicated, cut.tp_size > 1 && tensor.tp_axis < 0) << tensor.name;
+          EXPECT_EQ(local.replicated, at.begin >= unit.replicated_begin && at.begin < unit.replicated_end)
+              << tensor.name;
+        }
+        int64_t end = 0, shard_end = 0;
+        for (const Unit& unit : space.units) {
+          EXPECT_EQ(unit.begin, end);
+          EXPECT_EQ(unit.shard_begin, shard_end);
+          EXPECT_EQ(unit.size(), unit.shard * cut.shards);
+          EXPECT_EQ(unit.shard % tensor_alignment, 0);
+          end = unit.end;
+          shard_end += unit.shard;
+        }
+        EXPECT_EQ(end, space.elements);
+        EXPECT_EQ(shard_end, space.shard_elements);
+      }
+}
+
+// Each element of a tensor is held by one tensor-parallel rank, or by all where it is replicated.
+TEST(Model, ShardsCoverEveryElement) {
+  for (const int64_t tp : {1, 2, 4}) {
+    const std::vector<LogicalTensor> tensors = tensor_table(gpt(1, 8, 4, 13, 5), tp);
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      std::vector<int> holders(static_cast<size_t>(tensors[t].size()));
+      int counted = 0;
+      for (int64_t rank = 0; rank < tp; ++rank) {
+        const LocalTensor local = shard_of(tensors, static_cast<int>(t), tp, rank);
+        counted += local.counted ? 1 : 0;
+        int64_t local_row = 0;
+        for (const RowSegment& segment : local.segments) {
+          EXPECT_EQ(segment.local_row, local_row);
+          local_row += segment.rows;
+          for (int64_t row = segment.global_row; row < segment.global_row + segment.rows; ++row)
+            for (int64_t col = local.global_col; col < local.global_col + local.cols; ++col)
+              ++holders.at(static_cast<size_t>(row * tensors[t].cols + col));
+        }
+        EXPECT_EQ(local_row, local.rows);
+      }
+      const int64_t expected = tensors[t].tp_axis < 0 ? tp : 1;
+      for (const int holder : holders) ASSERT_EQ(holder, expected) << tensors[t].name;
+      EXPECT_EQ(counted, tensors[t].tp_axis < 0 ? 1 : tp) << tensors[t].name;
+    }
+  }
+}
+
+// The example in plan/shard.h.
+TEST(Model, ExampleOfTheShardHeader) {
+  const std::vector<LogicalTensor> tensors = tensor_table(gpt(1, 8, 4, 13, 5), 2);
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].name != "h.0.attn.qkv.weight") continue;
+    const LocalTensor local = shard_of(tensors, static_cast<int>(t), 2, 1);
+    ASSERT_EQ(local.segments.size(), 3u);
+    for (int block = 0; block < 3; ++block) {
+      EXPECT_EQ(local.segments[static_cast<size_t>(block)].local_row, 4 * block);
+      EXPECT_EQ(local.segments[static_cast<size_t>(block)].global_row, 8 * block + 4);
+      EXPECT_EQ(local.segments[static_cast<size_t>(block)].rows, 4);
+    }
+    return;
+  }
+  FAIL() << "no tensor h.0.attn.qkv.weight";
 }
 
 }  // namespace

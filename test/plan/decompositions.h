@@ -1,0 +1,87 @@
+// Decompositions of small models, for tests of plans.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "configs.h"
+
+namespace gptbench {
+
+inline std::string name_of(const SmallModel& m) {
+  std::string name = "tp " + std::to_string(m.tensor_parallel) + (m.sequence_parallel ? " sp" : "") + ", pp " +
+                     std::to_string(m.pipeline_parallel) + " x " + std::to_string(m.virtual_stages) + " " + m.schedule +
+                     ", dp " + std::to_string(m.data_parallel) + ", zero " + std::to_string(m.zero_stage);
+  if (m.zero_group > 0) name += " in groups of " + std::to_string(m.zero_group);
+  if (m.deterministic) name += " deterministic";
+  if (std::string(m.recompute) != "none")
+    name += std::string(", ") + m.recompute + " every " + std::to_string(m.checkpoint_every);
+  return name + ", L " + std::to_string(m.layers) + ", " + std::to_string(m.global_batch) + " by " +
+         std::to_string(m.micro_batch) + ", " + m.compute + (m.dropout > 0.0 ? ", dropout" : "");
+}
+
+// What the deck layer refuses (deck/validate_parallel.cpp).
+inline bool is_possible(const SmallModel& m) {
+  const bool interleaved = std::string(m.schedule) == "interleaved";
+  if (m.sequence_parallel && (m.tensor_parallel == 1 || m.seq % m.tensor_parallel != 0)) return false;
+  if (m.heads % m.tensor_parallel != 0) return false;
+  if (m.pipeline_parallel * m.virtual_stages > m.layers) return false;
+  if (interleaved != (m.virtual_stages > 1) || (interleaved && m.pipeline_parallel == 1)) return false;
+  const bool late = std::string(m.schedule) == "zero_bubble" && m.pipeline_parallel > 1;
+  if (late && (m.zero_stage >= 2 || m.deterministic || std::string(m.recompute) == "full")) return false;
+  if (m.zero_group > 0 && m.data_parallel % m.zero_group != 0) return false;
+  return m.micro_batch * m.data_parallel <= m.global_batch;
+}
+
+// All possible combinations of a choice on each axis: some thousand.
+inline std::vector<SmallModel> all_decompositions() {
+  struct Tensor {
+    int64_t size;
+    bool sequence;
+  };
+  struct Pipeline {
+    int64_t stages, virtual_stages;
+    const char* schedule;
+  };
+  struct Zero {
+    int64_t replicas, stage, group;
+    bool deterministic;
+  };
+  struct Recompute {
+    const char* what;
+    int64_t every;
+  };
+  std::vector<SmallModel> all;
+  SmallModel m;
+  m.layers = 5;
+  m.hidden = 4;
+  m.seq = 4;
+  m.micro_batch = 1;
+  for (const Tensor& tensor : {Tensor{1, false}, Tensor{2, false}, Tensor{2, true}})
+    for (const Pipeline& pipeline :
+         {Pipeline{1, 1, "1f1b"}, Pipeline{2, 1, "gpipe"}, Pipeline{3, 1, "1f1b"}, Pipeline{2, 2, "interleaved"},
+          Pipeline{4, 1, "zero_bubble"}, Pipeline{5, 1, "1f1b"}})
+      for (const Zero& zero :
+           {Zero{1, 0, 0, false}, Zero{2, 0, 0, false}, Zero{2, 0, 0, true}, Zero{2, 1, 0, false}, Zero{2, 1, 0, true},
+            Zero{3, 2, 0, false}, Zero{4, 2, 2, false}, Zero{2, 3, 0, false}, Zero{4, 3, 2, true}})
+        for (const Recompute& recompute :
+             {Recompute{"none", 1}, Recompute{"selective", 1}, Recompute{"full", 1}, Recompute{"full", 2}}) {
+          m.tensor_parallel = tensor.size;
+          m.sequence_parallel = tensor.sequence;
+          m.pipeline_parallel = pipeline.stages;
+          m.virtual_stages = pipeline.virtual_stages;
+          m.schedule = pipeline.schedule;
+          m.data_parallel = zero.replicas;
+          m.zero_stage = zero.stage;
+          m.zero_group = zero.group;
+          m.deterministic = zero.deterministic;
+          m.recompute = recompute.what;
+          m.checkpoint_every = recompute.every;
+          // Five micro-batches, the last one of some replicas empty.
+          m.global_batch = m.data_parallel > 1 ? 4 * m.data_parallel + 1 : 5;
+          if (is_possible(m)) all.push_back(m);
+        }
+  return all;
+}
+
+}  // namespace gptbench
