@@ -191,7 +191,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   Record record = new_record(world, deck, plan, *device, *tokens, argv);
   say(world, banner(record) + device->description() + "; " + world.library() + "\n" +
                  tokens->description() + "\n");
-  say(world, heading("Deck, resolved") + echo(deck, config));
+  say(world, echo(deck, config));
   say(world, heading("Plan") + describe(plan, options));
 
   const MemoryBudget budget = agree_on_memory(world, *device, plan);
@@ -205,7 +205,8 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   CommunicatorTable communicators;
   for (int axis = 0; axis < num_axes; ++axis) {
     bool used = false;
-    for (const Op& op : plan.ops) used = used || (is_message(op.kind) && static_cast<int>(op.axis) == axis);
+    for (const Op& op : plan.ops)
+      used = used || (is_message(op.kind) && static_cast<int>(op.axis) == axis);
     if (world.all(!used)) continue;
     owned[static_cast<size_t>(axis)] = world.make_communicator(plan.grid, static_cast<Axis>(axis));
     communicators.by_axis[static_cast<size_t>(axis)] = owned[static_cast<size_t>(axis)].get();
@@ -242,9 +243,9 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const int64_t steps = static_cast<int64_t>(training.samples.size());
   record_memory(world, engine, record);
   const std::vector<VerifyEntry> checks = {
-      check_initial_loss(plan, training.samples.front().result.loss), check_replicas(world, engine, plan),
-      check_messages(world, plan, steps), check_parameter_count(plan),
-      check_memory(world, engine, plan)};
+      check_initial_loss(plan, *tokens, training.samples.front().result.loss),
+      check_replicas(world, engine, plan), check_messages(world, plan, steps),
+      check_parameter_count(plan), check_memory(world, engine, plan)};
   record_peak(world, *device, plan, record);
   record_training(world, training, plan, communicators, record);
 

@@ -93,11 +93,13 @@ void record_communication(MpiWorld& world, const Training& training, const Plan&
       CommStatistics statistics;
       double exposed_s = 0.0;
       if (mine) statistics = communicators[static_cast<Axis>(axis)].statistics(kind);
-      for (size_t step = static_cast<size_t>(record.warmup_steps); step < training.samples.size(); ++step)
-        exposed_s += training.samples[step].times.exposed_s[static_cast<size_t>(axis)][static_cast<size_t>(k)];
+      for (size_t step = static_cast<size_t>(record.warmup_steps); step < training.samples.size();
+           ++step)
+        exposed_s += training.samples[step]
+                         .times.exposed_s[static_cast<size_t>(axis)][static_cast<size_t>(k)];
       const std::vector<double> all = world.gather(
-          std::vector<double>{static_cast<double>(statistics.bytes), static_cast<double>(statistics.count),
-                              statistics.time_s, exposed_s});
+          std::vector<double>{static_cast<double>(statistics.bytes),
+                              static_cast<double>(statistics.count), statistics.time_s, exposed_s});
       CommEntry entry;
       entry.axis = name_of(static_cast<Axis>(axis));
       entry.op = info_of(kind).name;

@@ -26,23 +26,26 @@ class Communicator {
   virtual int64_t size() const = 0;  // ranks in the group
   virtual int64_t rank() const = 0;  // this rank's place in the group
 
-  // All operations enqueue and return; their arrays must not be touched until the queue has passed an
-  // event recorded behind. Types are f32, f64 and bf16 (summed in f32, rounded once an addition).
+  // All operations enqueue and return; their arrays must not be touched until the queue has passed
+  // an event recorded behind. Types are f32, f64 and bf16 (summed in f32, rounded once an
+  // addition).
 
   // data[i] = sum over the group's ranks of data[i], i = 0 .. count-1, in place. Global result, the
   // same bits on all ranks. Example, size = 2: {1, 2} on rank 0 and {10, 20} on rank 1 become
   // {11, 22} on both.
   virtual void all_reduce(Queue& queue, void* data, int64_t count, DType type) = 0;
-  // out[i] = sum over ranks of in[rank count + i]: `in` holds size() shards of `count` elements, this
-  // rank receives the sum of its own. Example, size = 2, count = 1: {1, 2} on rank 0 and {10, 20} on
-  // rank 1 give 11 on rank 0 and 22 on rank 1. out does not overlap in.
-  virtual void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) = 0;
-  // out[r count + i] = in[i] of rank r. `in` may be this rank's own part of `out`. Example, size = 2,
-  // count = 1: 5 on rank 0 and 7 on rank 1 give {5, 7} on both.
+  // out[i] = sum over ranks of in[rank count + i]: `in` holds size() shards of `count` elements,
+  // this rank receives the sum of its own. Example, size = 2, count = 1: {1, 2} on rank 0 and {10,
+  // 20} on rank 1 give 11 on rank 0 and 22 on rank 1. out does not overlap in.
+  virtual void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
+                              DType type) = 0;
+  // out[r count + i] = in[i] of rank r. `in` may be this rank's own part of `out`. Example, size =
+  // 2, count = 1: 5 on rank 0 and 7 on rank 1 give {5, 7} on both.
   virtual void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) = 0;
-  // To and from rank `peer` of the group; messages of one tag arrive in the order in which they were
-  // sent.
-  virtual void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) = 0;
+  // To and from rank `peer` of the group; messages of one tag arrive in the order in which they
+  // were sent.
+  virtual void send(Queue& queue, const void* data, int64_t count, DType type, int peer,
+                    int tag) = 0;
   virtual void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) = 0;
 
   // Of messages of one kind; receives are booked apart from sends.

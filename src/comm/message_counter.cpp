@@ -69,20 +69,20 @@ void reset_message_counts() {
 // Payload is that of the full array: what all ranks of a group gather or scatter together.
 extern "C" {
 
-int MPI_Iallreduce(const void* send, void* receive, int elements, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-                   MPI_Request* request) {
+int MPI_Iallreduce(const void* send, void* receive, int elements, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm, MPI_Request* request) {
   gptbench::count(comm, gptbench::OpKind::all_reduce, elements, type);
   return PMPI_Iallreduce(send, receive, elements, type, op, comm, request);
 }
 
-int MPI_Ireduce_scatter_block(const void* send, void* receive, int elements, MPI_Datatype type, MPI_Op op,
-                              MPI_Comm comm, MPI_Request* request) {
+int MPI_Ireduce_scatter_block(const void* send, void* receive, int elements, MPI_Datatype type,
+                              MPI_Op op, MPI_Comm comm, MPI_Request* request) {
   gptbench::count(comm, gptbench::OpKind::reduce_scatter, elements, type, gptbench::ranks_of(comm));
   return PMPI_Ireduce_scatter_block(send, receive, elements, type, op, comm, request);
 }
 
-int MPI_Iallgather(const void* send, int send_elements, MPI_Datatype send_type, void* receive, int elements,
-                   MPI_Datatype type, MPI_Comm comm, MPI_Request* request) {
+int MPI_Iallgather(const void* send, int send_elements, MPI_Datatype send_type, void* receive,
+                   int elements, MPI_Datatype type, MPI_Comm comm, MPI_Request* request) {
   gptbench::count(comm, gptbench::OpKind::all_gather, elements, type, gptbench::ranks_of(comm));
   return PMPI_Iallgather(send, send_elements, send_type, receive, elements, type, comm, request);
 }

@@ -15,15 +15,20 @@ namespace {
 void add_bfloat16(void* in, void* inout, int* length, MPI_Datatype*) {
   const auto* x = static_cast<const bfloat16*>(in);
   auto* y = static_cast<bfloat16*>(inout);
-  for (int i = 0; i < *length; ++i) y[i] = bfloat16(static_cast<float>(x[i]) + static_cast<float>(y[i]));
+  for (int i = 0; i < *length; ++i)
+    y[i] = bfloat16(static_cast<float>(x[i]) + static_cast<float>(y[i]));
 }
 
 MPI_Datatype mpi_type(DType type) {
   switch (type) {
-    case DType::f32: return MPI_FLOAT;
-    case DType::f64: return MPI_DOUBLE;
-    case DType::bf16: return MPI_UINT16_T;
-    default: break;
+    case DType::f32:
+      return MPI_FLOAT;
+    case DType::f64:
+      return MPI_DOUBLE;
+    case DType::bf16:
+      return MPI_UINT16_T;
+    default:
+      break;
   }
   GPTBENCH_CHECK(false, std::string("no message of type ") + name_of(type));
   return MPI_BYTE;
@@ -48,7 +53,8 @@ void check_mpi(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw Error(Exit::peer, std::string(call) + ": " + std::string(text, static_cast<size_t>(length)));
+  throw Error(Exit::peer,
+              std::string(call) + ": " + std::string(text, static_cast<size_t>(length)));
 }
 
 MpiCommunicator::MpiCommunicator(MPI_Comm comm, Axis axis) : comm_(comm), pool_(max_pending) {
@@ -66,19 +72,23 @@ void MpiCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType 
   enqueue(queue, {OpKind::all_reduce, data, data, count, type, 0, 0}, count);
 }
 
-void MpiCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) {
+void MpiCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
+                                     DType type) {
   enqueue(queue, {OpKind::reduce_scatter, in, out, count, type, 0, 0}, count * size_);
 }
 
-void MpiCommunicator::all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) {
+void MpiCommunicator::all_gather(Queue& queue, void* out, const void* in, int64_t count,
+                                 DType type) {
   enqueue(queue, {OpKind::all_gather, in, out, count, type, 0, 0}, count * size_);
 }
 
-void MpiCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) {
+void MpiCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer,
+                           int tag) {
   enqueue(queue, {OpKind::send, data, nullptr, count, type, peer, tag}, count);
 }
 
-void MpiCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) {
+void MpiCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer,
+                              int tag) {
   enqueue(queue, {OpKind::receive, nullptr, data, count, type, peer, tag}, count);
 }
 
@@ -117,7 +127,8 @@ void MpiCommunicator::Work::start() {
       break;
     case OpKind::all_gather: {
       const char* own = static_cast<const char*>(a.out) + owner_->rank_ * a.count * size_of(a.type);
-      check_mpi(MPI_Iallgather(own == a.in ? MPI_IN_PLACE : a.in, count, type, a.out, count, type, comm, request),
+      check_mpi(MPI_Iallgather(own == a.in ? MPI_IN_PLACE : a.in, count, type, a.out, count, type,
+                               comm, request),
                 "MPI_Iallgather");
       break;
     }
@@ -127,7 +138,9 @@ void MpiCommunicator::Work::start() {
     case OpKind::receive:
       check_mpi(MPI_Irecv(a.out, count, type, a.peer, a.tag, comm, request), "MPI_Irecv");
       break;
-    default: GPTBENCH_CHECK(false, "a message of a known kind"); break;
+    default:
+      GPTBENCH_CHECK(false, "a message of a known kind");
+      break;
   }
 }
 
@@ -137,15 +150,17 @@ void MpiCommunicator::Work::start_pieces() {
     if (request != MPI_REQUEST_NULL || started_ == arguments_.count) continue;
     const int64_t elements = std::min(piece, arguments_.count - started_);
     char* data = static_cast<char*>(arguments_.out) + started_ * size_of(arguments_.type);
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(elements), mpi_type(arguments_.type),
-                             sum_of(arguments_.type), owner_->comm_, &request),
-              "MPI_Iallreduce");
+    check_mpi(
+        MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(elements), mpi_type(arguments_.type),
+                       sum_of(arguments_.type), owner_->comm_, &request),
+        "MPI_Iallreduce");
     started_ += elements;
   }
 }
 
 bool MpiCommunicator::Work::finished() const {
-  return started_ == arguments_.count && requests_[0] == MPI_REQUEST_NULL && requests_[1] == MPI_REQUEST_NULL;
+  return started_ == arguments_.count && requests_[0] == MPI_REQUEST_NULL &&
+         requests_[1] == MPI_REQUEST_NULL;
 }
 
 bool MpiCommunicator::Work::test() {
@@ -157,7 +172,8 @@ bool MpiCommunicator::Work::test() {
   if (in_pieces) start_pieces();
   for (MPI_Request& request : requests_) {
     int done = 0;
-    if (request != MPI_REQUEST_NULL) check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (request != MPI_REQUEST_NULL)
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   }
   if (in_pieces) start_pieces();
   if (!finished()) return false;

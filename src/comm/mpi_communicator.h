@@ -26,7 +26,9 @@ class MpiCommunicator final : public Communicator {
   void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
   void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;
   void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) override;
-  CommStatistics statistics(OpKind kind) const override { return statistics_[static_cast<size_t>(kind)]; }
+  CommStatistics statistics(OpKind kind) const override {
+    return statistics_[static_cast<size_t>(kind)];
+  }
   void reset_statistics() override { statistics_ = {}; }
 
  private:

@@ -139,8 +139,8 @@ std::vector<std::string> MpiWorld::gather(const std::string& text) {
 
 void MpiWorld::sum_on_first(std::vector<double>& values) {
   const int count = static_cast<int>(values.size());
-  check_mpi(MPI_Reduce(rank_ == 0 ? MPI_IN_PLACE : values.data(), values.data(), count, MPI_DOUBLE, MPI_SUM, 0,
-                       comms_->world),
+  check_mpi(MPI_Reduce(rank_ == 0 ? MPI_IN_PLACE : values.data(), values.data(), count, MPI_DOUBLE,
+                       MPI_SUM, 0, comms_->world),
             "MPI_Reduce");
   if (rank_ != 0) std::fill(values.begin(), values.end(), 0.0);
 }
@@ -151,13 +151,14 @@ void MpiWorld::barrier() {
 
 std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis) {
   GPTBENCH_CHECK(grid.size() == size_, "the grid covers all ranks");
-  // The members of a group share the smallest of their ranks, which serves as the group's colour. Ranks
-  // between first and last stage are in no group of the embedding.
+  // The members of a group share the smallest of their ranks, which serves as the group's colour.
+  // Ranks between first and last stage are in no group of the embedding.
   const std::vector<int64_t> group = grid.group_of(rank_, axis);
   const auto mine = std::find(group.begin(), group.end(), static_cast<int64_t>(rank_));
   const int place = static_cast<int>(mine - group.begin());
-  const int colour = mine == group.end() ? MPI_UNDEFINED
-                                         : static_cast<int>(*std::min_element(group.begin(), group.end()));
+  const int colour = mine == group.end()
+                         ? MPI_UNDEFINED
+                         : static_cast<int>(*std::min_element(group.begin(), group.end()));
   MPI_Comm comm = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(comms_->world, colour, place, &comm), "MPI_Comm_split");
   if (comm == MPI_COMM_NULL) return nullptr;

@@ -21,11 +21,12 @@ std::string nearest_divisors(int64_t value, int64_t near) {
   return below == above ? text_of(below) : text_of(below) + " or " + text_of(above);
 }
 
-void require_divisor(const Deck& deck, const char* key, int64_t divisor, const char* what, int64_t value) {
+void require_divisor(const Deck& deck, const char* key, int64_t divisor, const char* what,
+                     int64_t value) {
   if (value % divisor == 0) return;
   deck.fail({std::string("parallel.") + key, std::string("model.") + what},
-            std::string("parallel.") + key + " = " + text_of(divisor) + " does not divide model." + what + " = " +
-                text_of(value) + "; use " + nearest_divisors(value, divisor));
+            std::string("parallel.") + key + " = " + text_of(divisor) + " does not divide model." +
+                what + " = " + text_of(value) + "; use " + nearest_divisors(value, divisor));
 }
 
 void check_tensor(const Deck& deck) {
@@ -33,13 +34,15 @@ void check_tensor(const Deck& deck) {
   const ParallelConfig& parallel = deck.config.parallel;
   const int64_t tp = parallel.tensor_parallel;
   require_divisor(deck, "tensor_parallel", tp, "num_attention_heads", model.num_attention_heads);
-  if (model.num_kv_heads != 0) require_divisor(deck, "tensor_parallel", tp, "num_kv_heads", model.num_kv_heads);
+  if (model.num_kv_heads != 0)
+    require_divisor(deck, "tensor_parallel", tp, "num_kv_heads", model.num_kv_heads);
   if (model.ffn_hidden_size != 0)
     require_divisor(deck, "tensor_parallel", tp, "ffn_hidden_size", model.ffn_hidden_size);
   if (!parallel.sequence_parallel) return;
   if (tp == 1)
     deck.fail({"parallel.sequence_parallel", "parallel.tensor_parallel"},
-              "parallel.sequence_parallel divides work over tensor-parallel ranks, of which there is one; use "
+              "parallel.sequence_parallel divides work over tensor-parallel ranks, of which there "
+              "is one; use "
               "tensor_parallel >= 2 or sequence_parallel = .false.");
   require_divisor(deck, "tensor_parallel", tp, "seq_length", model.seq_length);
 }
@@ -51,30 +54,38 @@ void check_pipeline(const Deck& deck) {
   const bool interleaved = parallel.pipeline_schedule == "interleaved";
   if (stages > layers)
     deck.fail({"parallel.pipeline_parallel", "model.num_layers"},
-              "parallel.pipeline_parallel = " + text_of(stages) + " is more than model.num_layers = " +
-                  text_of(layers) + "; use at most " + text_of(layers));
+              "parallel.pipeline_parallel = " + text_of(stages) +
+                  " is more than model.num_layers = " + text_of(layers) + "; use at most " +
+                  text_of(layers));
   if (parallel.virtual_stages > 1 && (!interleaved || stages == 1))
     deck.fail({"parallel.virtual_stages", "parallel.pipeline_schedule"},
               "parallel.virtual_stages = " + text_of(parallel.virtual_stages) +
-                  " needs pipeline_schedule = 'interleaved' and pipeline_parallel >= 2; use virtual_stages = 1");
+                  " needs pipeline_schedule = 'interleaved' and pipeline_parallel >= 2; use "
+                  "virtual_stages = 1");
   if (interleaved && stages > 1 && parallel.virtual_stages == 1)
     deck.fail({"parallel.pipeline_schedule", "parallel.virtual_stages"},
-              "parallel.pipeline_schedule = 'interleaved' needs virtual_stages >= 2; use that, or '1f1b'");
+              "parallel.pipeline_schedule = 'interleaved' needs virtual_stages >= 2; use that, or "
+              "'1f1b'");
   if (stages * parallel.virtual_stages > layers)
     deck.fail({"parallel.virtual_stages", "parallel.pipeline_parallel", "model.num_layers"},
               "pipeline_parallel x virtual_stages = " + text_of(stages) + " x " +
-                  text_of(parallel.virtual_stages) + " is more than model.num_layers = " + text_of(layers) +
+                  text_of(parallel.virtual_stages) +
+                  " is more than model.num_layers = " + text_of(layers) +
                   "; use virtual_stages <= " + text_of(std::max<int64_t>(1, layers / stages)));
   const bool each = parallel.zero_stage >= 2 || deck.config.run.deterministic;
   if (parallel.pipeline_schedule == "zero_bubble" && stages > 1 && each)
-    deck.fail({"parallel.pipeline_schedule", "parallel.zero_stage", "run.deterministic"},
-              "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, while ZeRO 2 and 3 and "
-              "run.deterministic reduce them with each backward pass; use zero_stage <= 1, or '1f1b'");
+    deck.fail(
+        {"parallel.pipeline_schedule", "parallel.zero_stage", "run.deterministic"},
+        "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, while ZeRO 2 and "
+        "3 and "
+        "run.deterministic reduce them with each backward pass; use zero_stage <= 1, or '1f1b'");
   if (parallel.pipeline_schedule == "zero_bubble" && stages > 1 &&
       deck.config.memory.activation_checkpointing == "full")
     deck.fail({"parallel.pipeline_schedule", "memory.activation_checkpointing"},
-              "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, from activations that "
-              "memory.activation_checkpointing = 'full' does not keep; use 'selective' or 'none', or '1f1b'");
+              "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, from "
+              "activations that "
+              "memory.activation_checkpointing = 'full' does not keep; use 'selective' or 'none', "
+              "or '1f1b'");
 }
 
 }  // namespace
@@ -88,8 +99,9 @@ void check_zero_group(const Deck& deck, int64_t replicas) {
   const int64_t group = deck.config.parallel.zero_group;
   const int64_t ranks = replicas * deck.config.parallel.context_parallel;
   if (group == 0 || (group <= ranks && ranks % group == 0)) return;
-  deck.fail({"parallel.zero_group"}, "parallel.zero_group = " + text_of(group) + " does not divide data x context = " +
-                                         text_of(ranks) + "; use " + nearest_divisors(ranks, group) + ", or 0");
+  deck.fail({"parallel.zero_group"}, "parallel.zero_group = " + text_of(group) +
+                                         " does not divide data x context = " + text_of(ranks) +
+                                         "; use " + nearest_divisors(ranks, group) + ", or 0");
 }
 
 }  // namespace gptbench

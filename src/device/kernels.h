@@ -92,8 +92,8 @@ struct LayerNormForward {
   double epsilon;
 };
 
-// dbias[N] += sum over rows of dy[R,N].  Accumulates (S). The part of LinearBackwardWeight that runs on
-// this rank's rows alone where sequence parallelism splits them.
+// dbias[N] += sum over rows of dy[R,N].  Accumulates (S). The part of LinearBackwardWeight that
+// runs on this rank's rows alone where sequence parallelism splits them.
 struct BiasBackward {
   void* dbias;
   const void* dy;
@@ -234,11 +234,12 @@ struct CrossEntropyStatistics {
   int64_t R, V_tp, V_valid, first_token;
 };
 
-// Statistics of the whole vocabulary from those of the tensor-parallel ranks that hold its parts. For
-// each row, p over the parts:
-//   row_max = max_p max_p,  row_sum = sum_p sum_p exp(max_p - row_max),  target_logit = sum_p target_p.
-// `parts` holds, for each part, maxima, sums and target logits, `array` elements from one array to the
-// next and `part` elements from one part to the next (S).  Assigns [R] (S).
+// Statistics of the whole vocabulary from those of the tensor-parallel ranks that hold its parts.
+// For each row, p over the parts:
+//   row_max = max_p max_p,  row_sum = sum_p sum_p exp(max_p - row_max),  target_logit = sum_p
+//   target_p.
+// `parts` holds, for each part, maxima, sums and target logits, `array` elements from one array to
+// the next and `part` elements from one part to the next (S).  Assigns [R] (S).
 struct CrossEntropyCombine {
   void* row_max;
   void* row_sum;

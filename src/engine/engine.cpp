@@ -137,7 +137,9 @@ void Engine::communicate(const Op& op, const Task& task) {
   Communicator& group = communicators_[op.axis];
   Queue& q = queue(op.queue);
   switch (op.kind) {
-    case OpKind::all_reduce: group.all_reduce(q, write_at(op, 0), elements, type); break;
+    case OpKind::all_reduce:
+      group.all_reduce(q, write_at(op, 0), elements, type);
+      break;
     case OpKind::reduce_scatter:
       group.reduce_scatter(q, write_at(op, 0), read_at(op, 0), elements / group.size(), type);
       break;
@@ -150,7 +152,9 @@ void Engine::communicate(const Op& op, const Task& task) {
     case OpKind::receive:
       group.receive(q, write_at(op, 0), rows_of(op, all_rows) * op.N, type, op.peer, op.tag);
       break;
-    default: GPTBENCH_CHECK(false, "a message of a kind that the engine knows"); break;
+    default:
+      GPTBENCH_CHECK(false, "a message of a kind that the engine knows");
+      break;
   }
 }
 

@@ -27,7 +27,7 @@ struct StepResult {
 struct StepTimes {
   std::array<double, num_regions> region_s{};
   double forward_s = 0.0, backward_s = 0.0,
-         optimizer_s = 0.0;                  // programs, communication within included
+         optimizer_s = 0.0;  // programs, communication within included
   // Waiting for and driving messages, by axis and kind; of waits for a receive under `send`.
   std::array<std::array<double, num_op_kinds>, num_axes> exposed_s{};
 };
@@ -51,9 +51,9 @@ class Engine {
   // the step on stale tokens, so that no other waits for it, and has voted to stop.
   const std::string& failure() const { return failure_; }
 
-  // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double, as
-  // far as this rank is the one that counts them; 0 elsewhere, so that the sum over all ranks is the
-  // tensor (gather() in engine/gather.h). Gradients are those of the last step, summed over
+  // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double,
+  // as far as this rank is the one that counts them; 0 elsewhere, so that the sum over all ranks is
+  // the tensor (gather() in engine/gather.h). Gradients are those of the last step, summed over
   // micro-batches and replicas, before clipping.
   std::vector<double> read(Role role, int tensor, int64_t first, int64_t count);
   // A hash of all bits of this rank's working parameters.
@@ -98,9 +98,9 @@ class Engine {
   std::array<std::unique_ptr<Queue>, num_queues> queues_;
   // [op][slot]; empty where nobody waits for the operation.
   std::vector<std::vector<std::unique_ptr<Event>>> events_;
-  std::vector<int32_t> latest_slot_;            // [op] of its latest instance
-  std::vector<int32_t> sequence_;               // staging: one sequence and its successor
-  std::vector<int32_t> inputs_, targets_;       // staging: one micro-batch
+  std::vector<int32_t> latest_slot_;       // [op] of its latest instance
+  std::vector<int32_t> sequence_;          // staging: one sequence and its successor
+  std::vector<int32_t> inputs_, targets_;  // staging: one micro-batch
 
   int64_t step_ = 0;
   int32_t slot_ = 0;

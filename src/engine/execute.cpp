@@ -1,5 +1,5 @@
-// From an operation of the plan to the arguments of its kernel: which position of reads and writes is
-// which argument is stated here.
+// From an operation of the plan to the arguments of its kernel: which position of reads and writes
+// is which argument is stated here.
 #include <algorithm>
 #include <cmath>
 
@@ -43,7 +43,9 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::gelu_backward:
     case OpKind::residual_forward:
     case OpKind::dropout_backward:
-      run_elementwise(op, rows, task.sequences.first * plan_.shape.T + (op.row_div > 1 ? plan_.at.tensor * rows : 0));
+      run_elementwise(
+          op, rows,
+          task.sequences.first * plan_.shape.T + (op.row_div > 1 ? plan_.at.tensor * rows : 0));
       break;
     case OpKind::embedding_forward:
     case OpKind::embedding_backward:
@@ -202,12 +204,13 @@ void Engine::run_embedding(const Op& op, int64_t rows) {
   const ModelShape& s = plan_.local;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::embedding_forward)
-    kernels_.embedding_forward(q, {write_at(op, 0), static_cast<const int32_t*>(read_at(op, 0)),
-                                   read_at(op, 1), read_at(op, 2), rows, s.T, s.C, plan_.at.tensor * s.V, s.V});
+    kernels_.embedding_forward(
+        q, {write_at(op, 0), static_cast<const int32_t*>(read_at(op, 0)), read_at(op, 1),
+            read_at(op, 2), rows, s.T, s.C, plan_.at.tensor * s.V, s.V});
   else
-    kernels_.embedding_backward(
-        q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
-            static_cast<const int32_t*>(read_at(op, 1)), rows, s.T, s.C, plan_.at.tensor * s.V, s.V});
+    kernels_.embedding_backward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
+                                    static_cast<const int32_t*>(read_at(op, 1)), rows, s.T, s.C,
+                                    plan_.at.tensor * s.V, s.V});
 }
 
 void Engine::run_cross_entropy(const Op& op, int64_t rows) {
@@ -216,8 +219,8 @@ void Engine::run_cross_entropy(const Op& op, int64_t rows) {
   const int64_t valid = std::clamp<int64_t>(s.V_valid - first_token, 0, s.V);
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::cross_entropy_combine) {
-    kernels_.cross_entropy_combine(q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), rows,
-                                       plan_.grid.tensor, op.K, op.elements});
+    kernels_.cross_entropy_combine(q, {write_at(op, 0), write_at(op, 1), write_at(op, 2),
+                                       read_at(op, 0), rows, plan_.grid.tensor, op.K, op.elements});
   } else if (op.kind == OpKind::cross_entropy_statistics) {
     kernels_.cross_entropy_statistics(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0),
@@ -226,8 +229,8 @@ void Engine::run_cross_entropy(const Op& op, int64_t rows) {
     const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * s.T);
     kernels_.cross_entropy_finish(
         q, {static_cast<double*>(write_at(op, 0)), write_at(op, 1), read_at(op, 0), read_at(op, 1),
-            read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, s.V, valid, first_token,
-            1.0 / tokens});
+            read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, s.V, valid,
+            first_token, 1.0 / tokens});
   }
 }
 
@@ -239,8 +242,8 @@ void Engine::run_optimizer(const Op& op) {
   else if (op.kind == OpKind::accumulate)
     kernels_.accumulate(q, {write_at(op, 0), read_at(op, 0), op.elements});
   else if (op.kind == OpKind::sum_scalars)
-    kernels_.sum_scalars(q, {static_cast<double*>(write_at(op, 0)), static_cast<const double*>(read_at(op, 0)),
-                             op.elements});
+    kernels_.sum_scalars(q, {static_cast<double*>(write_at(op, 0)),
+                             static_cast<const double*>(read_at(op, 0)), op.elements});
   else if (op.kind == OpKind::clip_factor)
     kernels_.clip_factor(q, {static_cast<double*>(write_at(op, 0)),
                              static_cast<const double*>(read_at(op, 0)), o.clip});

@@ -33,10 +33,11 @@ std::vector<double> widened(const std::vector<char>& bytes, DType type, int64_t 
   return values;
 }
 
-// Calls visit(global element, flat element, count) for the runs of consecutive elements that are so in
-// the global tensor and in flat space.
+// Calls visit(global element, flat element, count) for the runs of consecutive elements that are so
+// in the global tensor and in flat space.
 template <class Visit>
-void for_each_run(const LocalTensor& local, const Placement& placement, int64_t global_cols, Visit visit) {
+void for_each_run(const LocalTensor& local, const Placement& placement, int64_t global_cols,
+                  Visit visit) {
   for (const RowSegment& segment : local.segments) {
     const bool whole_rows = local.cols == global_cols;
     const int64_t runs = whole_rows ? 1 : segment.rows;
@@ -61,7 +62,8 @@ Run held_part(const Plan& plan, const Representation& copy, int unit, int64_t fl
   const int64_t from = std::max(flat, begin);
   const int64_t to = std::min(flat + count, begin + u.shard);
   if (from >= to) return {};
-  return {from - flat, copy.extent == Extent::own_part ? from : u.shard_begin + from - begin, to - from};
+  return {from - flat, copy.extent == Extent::own_part ? from : u.shard_begin + from - begin,
+          to - from};
 }
 
 }  // namespace
@@ -75,7 +77,8 @@ void Engine::initialise_weights() {
   std::vector<float> staging(static_cast<size_t>(staging_elements));
   std::vector<double> wide(master.dtype == DType::f64 ? staging.size() : 0);
   std::vector<bfloat16> narrow(working.dtype == DType::bf16 ? staging.size() : 0);
-  // Elements [first, first + count) of staging to `copy`, as far as it holds flat elements `flat` on.
+  // Elements [first, first + count) of staging to `copy`, as far as it holds flat elements `flat`
+  // on.
   const auto store = [&](const Representation& copy, int unit, int64_t flat, int64_t count) {
     const Run run = held_part(plan_, copy, unit, flat, count);
     if (run.count == 0) return;
@@ -84,11 +87,12 @@ void Engine::initialise_weights() {
       std::copy_n(staging.begin() + run.skip, run.count, wide.begin());
       source = wide.data();
     } else if (copy.dtype == DType::bf16) {
-      std::transform(staging.begin() + run.skip, staging.begin() + run.skip + run.count, narrow.begin(),
-                     [](float value) { return bfloat16(value); });
+      std::transform(staging.begin() + run.skip, staging.begin() + run.skip + run.count,
+                     narrow.begin(), [](float value) { return bfloat16(value); });
       source = narrow.data();
     }
-    device_.upload(q, arena_.address({copy.buffer, run.offset}, 0), source, run.count * size_of(copy.dtype));
+    device_.upload(q, arena_.address({copy.buffer, run.offset}, 0), source,
+                   run.count * size_of(copy.dtype));
   };
   // Working copies may be flat where masters are shards: both are written.
   std::vector<Representation> copies = {working};
@@ -102,11 +106,13 @@ void Engine::initialise_weights() {
       for (int64_t done = 0; done < length; done += staging_elements) {
         const int64_t count = std::min(staging_elements, length - done);
         if (tensor.init == Init::normal)
-          fill_normal(staging.data(), count, seed, RandomStream::weights, static_cast<uint32_t>(local.tensor),
-                      static_cast<uint64_t>(global + done), static_cast<float>(tensor.init_std));
+          fill_normal(staging.data(), count, seed, RandomStream::weights,
+                      static_cast<uint32_t>(local.tensor), static_cast<uint64_t>(global + done),
+                      static_cast<float>(tensor.init_std));
         else
           std::fill_n(staging.begin(), count, 1.0f);
-        for (const Representation& copy : copies) store(copy, plan_.space.unit_of[i], flat + done, count);
+        for (const Representation& copy : copies)
+          store(copy, plan_.space.unit_of[i], flat + done, count);
       }
     };
     for_each_run(local, plan_.space.placements[i], tensor.cols, fill);
@@ -116,7 +122,8 @@ void Engine::initialise_weights() {
 
 std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t count) {
   std::vector<double> values(static_cast<size_t>(count));
-  if (role == Role::gradient && plan_.config.parallel.zero_stage > 0 && plan_.has(Role::gradient_shard))
+  if (role == Role::gradient && plan_.config.parallel.zero_stage > 0 &&
+      plan_.has(Role::gradient_shard))
     role = Role::gradient_shard;
   const Representation& copy = plan_.representation(role);
   // One of the ranks that hold the same elements counts them.
@@ -130,11 +137,12 @@ std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t c
   const auto fetch = [&](int64_t global, int64_t flat, int64_t length) {
     const int64_t begin = std::max(global, first), end = std::min(global + length, first + count);
     if (begin >= end) return;
-    const Run run = held_part(plan_, copy, plan_.space.unit_of[static_cast<size_t>(index)], flat + begin - global,
-                              end - begin);
+    const Run run = held_part(plan_, copy, plan_.space.unit_of[static_cast<size_t>(index)],
+                              flat + begin - global, end - begin);
     if (run.count == 0) return;
     bytes.resize(static_cast<size_t>(run.count * size_of(copy.dtype)));
-    device_.download(queue(QueueId::compute), bytes.data(), arena_.address({copy.buffer, run.offset}, 0),
+    device_.download(queue(QueueId::compute), bytes.data(),
+                     arena_.address({copy.buffer, run.offset}, 0),
                      static_cast<int64_t>(bytes.size()));
     const std::vector<double> part = widened(bytes, copy.dtype, run.count);
     std::copy(part.begin(), part.end(), values.begin() + (begin - first) + run.skip);
@@ -147,7 +155,8 @@ std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t c
 // FNV-1a over 64-bit words.
 uint64_t Engine::checksum() {
   const Representation& working = plan_.representation(Role::working);
-  const int64_t elements = working.extent == Extent::shards ? plan_.space.shard_elements : plan_.space.elements;
+  const int64_t elements =
+      working.extent == Extent::shards ? plan_.space.shard_elements : plan_.space.elements;
   const int64_t bytes = elements * size_of(working.dtype);
   const char* memory = static_cast<const char*>(arena_.address({working.buffer}, 0));
   std::vector<char> staging(static_cast<size_t>(std::min<int64_t>(bytes, 8 * staging_elements)));

@@ -68,6 +68,7 @@ std::string throughput(const Record& record) {
                  flops / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
                  convention == s.flops_convention ? "  (the deck's convention)" : "");
   }
+  if (s.peak_tflops <= 0.0) return text;
   text += line("%-30s %12.4f TFLOP/s a rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());
   text += line("%-30s %11.1f %%", "Utilisation of it, model (MFU)", 100.0 * s.mfu);
   if (s.hfu != s.mfu) text += line("%-30s %11.1f %%", "Hardware (HFU)", 100.0 * s.hfu);

@@ -7,8 +7,8 @@
 
 namespace gptbench {
 
-int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime, DType dtype,
-                            int64_t elements, int64_t slots) {
+int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime lifetime,
+                            DType dtype, int64_t elements, int64_t slots) {
   Buffer buffer;
   buffer.name = std::string(name_of(memory_class)) + "::" + std::move(name);
   buffer.memory_class = memory_class;
@@ -20,10 +20,11 @@ int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
 
-int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DType dtype, int64_t columns,
-                                int64_t row_div, int64_t slots) {
+int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DType dtype,
+                                int64_t columns, int64_t row_div, int64_t slots) {
   return add_buffer(name, MemoryClass::activations, lifetime, dtype,
-                    checked_product(plan_.micro_batch_rows / row_div, columns, name.c_str()), slots);
+                    checked_product(plan_.micro_batch_rows / row_div, columns, name.c_str()),
+                    slots);
 }
 
 void PlanBuilder::begin_program(ProgramKind kind, int32_t chunk) {
@@ -31,7 +32,9 @@ void PlanBuilder::begin_program(ProgramKind kind, int32_t chunk) {
   plan_.programs.push_back({kind, chunk, at, at});
 }
 
-void PlanBuilder::end_program() { plan_.programs.back().last = static_cast<int32_t>(plan_.ops.size()); }
+void PlanBuilder::end_program() {
+  plan_.programs.back().last = static_cast<int32_t>(plan_.ops.size());
+}
 
 int PlanBuilder::emit(Op op) {
   if (op.region == Region::automatic) op.region = info_of(op.kind).region;
@@ -46,8 +49,8 @@ int PlanBuilder::tensor(const std::string& name) const {
   return -1;
 }
 
-Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads, std::vector<Operand> writes,
-          int64_t row_div) {
+Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads,
+          std::vector<Operand> writes, int64_t row_div) {
   Op op;
   op.kind = kind;
   op.layer = static_cast<int32_t>(layer);
@@ -68,8 +71,8 @@ Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vecto
   return op;
 }
 
-Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes, Operand read,
-                Operand write) {
+Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes,
+                Operand read, Operand write) {
   Op op = flat_op(kind, elements, {read}, {write});
   op.queue = queue;
   op.axis = axis;
@@ -77,8 +80,8 @@ Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t
   return op;
 }
 
-Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns, int64_t element_bytes,
-               Operand read, Operand write, int64_t row_div) {
+Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns,
+               int64_t element_bytes, Operand read, Operand write, int64_t row_div) {
   Op op = row_op(kind, layer, columns, {read}, {write}, row_div);
   op.queue = queue;
   op.axis = axis;

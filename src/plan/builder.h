@@ -40,15 +40,15 @@ class PlanBuilder {
 };
 
 // An operation over all rows of the micro-batch, `columns` elements each.
-Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads, std::vector<Operand> writes,
-          int64_t row_div = 1);
+Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads,
+          std::vector<Operand> writes, int64_t row_div = 1);
 // An operation over a fixed number of elements.
 Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vector<Operand> writes);
 // A message of a fixed number of elements of `element_bytes`; its payload is `elements`.
-Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes, Operand read,
-                Operand write);
+Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes,
+                Operand read, Operand write);
 // A message about all rows (the full number, whatever part a rank holds) of `columns` elements.
-Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns, int64_t element_bytes,
-               Operand read, Operand write, int64_t row_div = 1);
+Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns,
+               int64_t element_bytes, Operand read, Operand write, int64_t row_div = 1);
 
 }  // namespace gptbench

@@ -11,7 +11,8 @@ void ChunkPrograms::emit_backward(Pass pass) {
   if (chunk_.has_head) emit_head_backward(pass);
   const int64_t first = chunk_.first_layer, end = chunk_.end_layer;
   const auto gather = [&](int64_t l) {
-    if (pass.inputs && l >= first) store_.gather(unit_of(l));  // gradients of activations read weights
+    if (pass.inputs && l >= first)
+      store_.gather(unit_of(l));  // gradients of activations read weights
   };
   for (int64_t l = end - 1; l >= first; --l) {
     const bool segment_ends = l == end - 1 || segment_start(l) != segment_start(l + 1);
@@ -33,16 +34,16 @@ void ChunkPrograms::emit_backward(Pass pass) {
   if (chunk_.has_embedding) {
     emit_embedding_backward(pass);
   } else if (pass.inputs) {
-    Op op = row_message(OpKind::send, QueueId::send_backward, Axis::pipeline, first, s_.C, size_of(builder_.A()),
-                        {dx_}, {}, sp_);
+    Op op = row_message(OpKind::send, QueueId::send_backward, Axis::pipeline, first, s_.C,
+                        size_of(builder_.A()), {dx_}, {}, sp_);
     op.peer = plan.stage_peer(-1);
     op.tag = static_cast<int32_t>(2 * (chunk_.virtual_stage - 1) + 1);
     builder_.emit(op);
   }
 }
 
-// Repeats the forward pass of a checkpointed segment into the working set of each of its layers; what
-// only the next layer's input would need is left out for the last.
+// Repeats the forward pass of a checkpointed segment into the working set of each of its layers;
+// what only the next layer's input would need is left out for the last.
 void ChunkPrograms::emit_recompute(int64_t first, int64_t end) {
   for (int64_t l = first; l < end; ++l) {
     store_.gather(unit_of(l));
@@ -93,17 +94,21 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
 
   const Operand dmlp = at_branch(mlp_site, d.dmlp);
   const Operand dmlp_full = to_full(l, dmlp, dfull_);
-  emit_linear(OpKind::linear_backward_input, l, {dmlp_full, w(t.mlp_proj_weight)}, {dfc}, s_.F, s_.C);
+  emit_linear(OpKind::linear_backward_input, l, {dmlp_full, w(t.mlp_proj_weight)}, {dfc}, s_.F,
+              s_.C);
   builder_.emit(row_op(OpKind::gelu_backward, l, s_.F, {dfc, {a.fc}}, {dfc}));
   emit_linear(OpKind::linear_backward_input, l, {dfc, w(t.fc_weight)}, {dbranch}, s_.C, s_.F);
   const Operand dln_2 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_mlp_weights(l, a, dmlp, dmlp_full, dfc);
-  emit_layernorm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean, a.ln_2_rstd);
+  emit_layernorm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean,
+                          a.ln_2_rstd);
 
   const Operand dproj = at_branch(proj_site, d.dproj);
   const Operand dproj_full = to_full(l, dproj, dfull_);
-  emit_linear(OpKind::linear_backward_input, l, {dproj_full, w(t.attn_proj_weight)}, {{dattention_}}, s_.H * s_.D, s_.C);
-  Op attention = row_op(OpKind::attention_backward, l, 0, {{dattention_}, {a.qkv}, {a.attention}, {a.lse}}, {dqkv});
+  emit_linear(OpKind::linear_backward_input, l, {dproj_full, w(t.attn_proj_weight)},
+              {{dattention_}}, s_.H * s_.D, s_.C);
+  Op attention = row_op(OpKind::attention_backward, l, 0,
+                        {{dattention_}, {a.qkv}, {a.attention}, {a.lse}}, {dqkv});
   attention.site = attention_site;
   attention.flops_a_row = 8.0 * static_cast<double>(s_.T) * static_cast<double>(s_.H * s_.D);
   builder_.emit(attention);
@@ -119,39 +124,44 @@ void ChunkPrograms::emit_layer_weight_gradients(int64_t l, const LayerActivation
   emit_attention_weights(l, a, {d.dproj}, to_full(l, {d.dproj}, dfull_), {d.dqkv});
 }
 
-// LayerNorm's parameters have their gradients formed with those of its input: they cost nothing beside.
-void ChunkPrograms::emit_layernorm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
-                                            int rstd) {
-  builder_.emit(row_op(OpKind::layernorm_backward, l, s_.C, {dy, x, store_.weight(weight), {mean}, {rstd}},
+// LayerNorm's parameters have their gradients formed with those of its input: they cost nothing
+// beside.
+void ChunkPrograms::emit_layernorm_backward(int64_t l, Operand dy, Operand x, int weight, int bias,
+                                            int mean, int rstd) {
+  builder_.emit(row_op(OpKind::layernorm_backward, l, s_.C,
+                       {dy, x, store_.weight(weight), {mean}, {rstd}},
                        {{dx_}, store_.gradient(weight), store_.gradient(bias)}, sp_));
 }
 
 // dy of a row-parallel layer: `part` the rows of this rank, `whole` all rows. Where they differ the
-// bias gradient is formed from the part, as those of the LayerNorms are, and summed over ranks later.
-void ChunkPrograms::emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x, int weight, int bias,
-                                              int64_t K) {
+// bias gradient is formed from the part, as those of the LayerNorms are, and summed over ranks
+// later.
+void ChunkPrograms::emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x,
+                                              int weight, int bias, int64_t K) {
   const bool parts = sp_ > 1;
   emit_linear(OpKind::linear_backward_weight, l, {whole, x},
               {store_.gradient(weight), parts ? Operand{} : store_.gradient(bias)}, K, s_.C);
-  if (parts) builder_.emit(row_op(OpKind::bias_backward, l, s_.C, {part}, {store_.gradient(bias)}, sp_));
+  if (parts)
+    builder_.emit(row_op(OpKind::bias_backward, l, s_.C, {part}, {store_.gradient(bias)}, sp_));
 }
 
-void ChunkPrograms::emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp, Operand dmlp_full,
-                                     Operand dfc) {
+void ChunkPrograms::emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp,
+                                     Operand dmlp_full, Operand dfc) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
   emit_row_parallel_weights(l, dmlp, dmlp_full, {a.gelu}, t.mlp_proj_weight, t.mlp_proj_bias, s_.F);
   const Operand ln_2 = to_full(l, {a.ln_2}, full_);
-  emit_linear(OpKind::linear_backward_weight, l, {dfc, ln_2}, {store_.gradient(t.fc_weight), store_.gradient(t.fc_bias)},
-              s_.C, s_.F);
+  emit_linear(OpKind::linear_backward_weight, l, {dfc, ln_2},
+              {store_.gradient(t.fc_weight), store_.gradient(t.fc_bias)}, s_.C, s_.F);
 }
 
-void ChunkPrograms::emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj, Operand dproj_full,
-                                           Operand dqkv) {
+void ChunkPrograms::emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj,
+                                           Operand dproj_full, Operand dqkv) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
-  emit_row_parallel_weights(l, dproj, dproj_full, {a.attention}, t.attn_proj_weight, t.attn_proj_bias, s_.H * s_.D);
+  emit_row_parallel_weights(l, dproj, dproj_full, {a.attention}, t.attn_proj_weight,
+                            t.attn_proj_bias, s_.H * s_.D);
   const Operand ln_1 = to_full(l, {a.ln_1}, full_);
-  emit_linear(OpKind::linear_backward_weight, l, {dqkv, ln_1}, {store_.gradient(t.qkv_weight), store_.gradient(t.qkv_bias)},
-              s_.C, s_.qkv());
+  emit_linear(OpKind::linear_backward_weight, l, {dqkv, ln_1},
+              {store_.gradient(t.qkv_weight), store_.gradient(t.qkv_bias)}, s_.C, s_.qkv());
 }
 
 }  // namespace gptbench

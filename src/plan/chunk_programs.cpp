@@ -7,8 +7,8 @@
 
 namespace gptbench {
 
-ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk, int32_t index,
-                             int64_t slots)
+ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk,
+                             int32_t index, int64_t slots)
     : builder_(builder), store_(store), chunk_(chunk), index_(index), slots_(slots) {
   const Plan& plan = builder.plan();
   const Config& config = plan.config;
@@ -23,12 +23,14 @@ ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const 
     const std::string h = "h." + std::to_string(l) + ".";
     const auto t = [&](const char* name) { return builder.tensor(h + name); };
     tensors_.push_back({t("ln_1.weight"), t("ln_1.bias"), t("attn.qkv.weight"), t("attn.qkv.bias"),
-                        t("attn.proj.weight"), t("attn.proj.bias"), t("ln_2.weight"), t("ln_2.bias"),
-                        t("mlp.fc.weight"), t("mlp.fc.bias"), t("mlp.proj.weight"), t("mlp.proj.bias")});
+                        t("attn.proj.weight"), t("attn.proj.bias"), t("ln_2.weight"),
+                        t("ln_2.bias"), t("mlp.fc.weight"), t("mlp.fc.bias"), t("mlp.proj.weight"),
+                        t("mlp.proj.bias")});
   }
 }
 
-ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string& name, Lifetime lifetime,
+ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string& name,
+                                                               Lifetime lifetime,
                                                                bool keep_recomputed) {
   const DType A = builder_.A();
   const DType S = builder_.S();
@@ -65,7 +67,8 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
     return builder_.add_activation(prefix_ + what, Lifetime::program, A, columns, row_div);
   };
   const auto kept = [&](const std::string& what, int64_t columns, int64_t row_div) {
-    return builder_.add_activation(prefix_ + what, Lifetime::micro_batch, A, columns, row_div, slots_);
+    return builder_.add_activation(prefix_ + what, Lifetime::micro_batch, A, columns, row_div,
+                                   slots_);
   };
   LayerActivations cheap{};
   if (selective_) {
@@ -88,14 +91,16 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
       }
       kept_.push_back(a);
     }
-    if (split_) gradients_.push_back({kept("h." + std::to_string(l) + ".dmlp", s_.C, sp_),
-                                      kept("h." + std::to_string(l) + ".dproj", s_.C, sp_),
-                                      kept("h." + std::to_string(l) + ".dfc", s_.F, 1),
-                                      kept("h." + std::to_string(l) + ".dqkv", s_.qkv(), 1)});
+    if (split_)
+      gradients_.push_back({kept("h." + std::to_string(l) + ".dmlp", s_.C, sp_),
+                            kept("h." + std::to_string(l) + ".dproj", s_.C, sp_),
+                            kept("h." + std::to_string(l) + ".dfc", s_.F, 1),
+                            kept("h." + std::to_string(l) + ".dqkv", s_.qkv(), 1)});
   }
   if (full_recompute_) {
     for (int64_t i = 0; i < std::min(every_, chunk_.end_layer - chunk_.first_layer); ++i)
-      work_.push_back(add_activations(prefix_ + "recomputed." + std::to_string(i) + ".", Lifetime::program, true));
+      work_.push_back(add_activations(prefix_ + "recomputed." + std::to_string(i) + ".",
+                                      Lifetime::program, true));
     for (int i = 0; i < 2; ++i) forward_x_[i] = temporary("x." + std::to_string(i), s_.C, sp_);
   }
   if (!split_)
@@ -138,7 +143,9 @@ ChunkPrograms::LayerActivations ChunkPrograms::backward_set(int64_t l) const {
   return a;
 }
 
-int ChunkPrograms::unit_of(int64_t l) const { return builder_.plan().space.find_unit(UnitKind::layer, l); }
+int ChunkPrograms::unit_of(int64_t l) const {
+  return builder_.plan().space.find_unit(UnitKind::layer, l);
+}
 
 void ChunkPrograms::make_programs(bool split_weight_gradients) {
   add_layer_buffers(split_weight_gradients);
@@ -166,8 +173,10 @@ void ChunkPrograms::make_programs(bool split_weight_gradients) {
 void ChunkPrograms::emit_receive(bool forward) {
   const Plan& plan = builder_.plan();
   const Operand target = forward ? input_of(chunk_.first_layer) : Operand{dx_};
-  Op op = row_message(OpKind::receive, forward ? QueueId::receive_forward : QueueId::receive_backward, Axis::pipeline,
-                      forward ? chunk_.first_layer : chunk_.end_layer, s_.C, size_of(builder_.A()), {}, target, sp_);
+  Op op =
+      row_message(OpKind::receive, forward ? QueueId::receive_forward : QueueId::receive_backward,
+                  Axis::pipeline, forward ? chunk_.first_layer : chunk_.end_layer, s_.C,
+                  size_of(builder_.A()), {}, target, sp_);
   op.peer = plan.stage_peer(forward ? -1 : +1);
   op.tag = static_cast<int32_t>(2 * chunk_.virtual_stage + (forward ? 0 : 1));
   builder_.emit(op);
@@ -193,8 +202,8 @@ void ChunkPrograms::emit_forward() {
   builder_.emit(op);
 }
 
-void ChunkPrograms::emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
-                                int64_t K, int64_t N, bool recompute) {
+void ChunkPrograms::emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads,
+                                std::vector<Operand> writes, int64_t K, int64_t N, bool recompute) {
   Op op = row_op(kind, l, N, std::move(reads), std::move(writes));
   op.K = K;
   op.flops_a_row = 2.0 * static_cast<double>(K) * static_cast<double>(N);
@@ -204,16 +213,16 @@ void ChunkPrograms::emit_linear(OpKind kind, int64_t l, std::vector<Operand> rea
 
 Operand ChunkPrograms::to_full(int64_t l, Operand part, int full) {
   if (sp_ == 1) return part;
-  builder_.emit(row_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, l, s_.C, size_of(builder_.A()), part,
-                            {full}));
+  builder_.emit(row_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, l, s_.C,
+                            size_of(builder_.A()), part, {full}));
   return {full};
 }
 
 Operand ChunkPrograms::reduce(int64_t l, Operand partial, int part) {
   if (tp_ == 1) return partial;
   const Operand target = sp_ > 1 ? Operand{part} : partial;
-  builder_.emit(row_message(sp_ > 1 ? OpKind::reduce_scatter : OpKind::all_reduce, QueueId::tensor, Axis::tensor, l,
-                            s_.C, size_of(builder_.A()), partial, target));
+  builder_.emit(row_message(sp_ > 1 ? OpKind::reduce_scatter : OpKind::all_reduce, QueueId::tensor,
+                            Axis::tensor, l, s_.C, size_of(builder_.A()), partial, target));
   return target;
 }
 
@@ -222,8 +231,8 @@ Operand ChunkPrograms::bias_of_row_parallel(int tensor) const {
   return builder_.plan().at.tensor == 0 ? store_.weight(tensor) : Operand{};
 }
 
-void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Operand x, Operand x_next,
-                                       bool recompute) {
+void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Operand x,
+                                       Operand x_next, bool recompute) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
   const auto w = [&](int tensor) { return store_.weight(tensor); };
   const auto emit = [&](Op op, int32_t site = 0) {
@@ -234,11 +243,13 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
   emit(row_op(OpKind::layernorm_forward, l, s_.C, {x, w(t.ln_1_weight), w(t.ln_1_bias)},
               {{a.ln_1}, {a.ln_1_mean}, {a.ln_1_rstd}}, sp_));
   const Operand ln_1 = to_full(l, {a.ln_1}, full_);
-  emit_linear(OpKind::linear_forward, l, {ln_1, w(t.qkv_weight), w(t.qkv_bias)}, {{a.qkv}}, s_.C, s_.qkv(), recompute);
+  emit_linear(OpKind::linear_forward, l, {ln_1, w(t.qkv_weight), w(t.qkv_bias)}, {{a.qkv}}, s_.C,
+              s_.qkv(), recompute);
   Op attention = row_op(OpKind::attention_forward, l, 0, {{a.qkv}}, {{a.attention}, {a.lse}});
   attention.flops_a_row = 4.0 * static_cast<double>(s_.T) * static_cast<double>(s_.H * s_.D);
   emit(attention, attention_site);
-  emit_linear(OpKind::linear_forward, l, {{a.attention}, w(t.attn_proj_weight), bias_of_row_parallel(t.attn_proj_bias)},
+  emit_linear(OpKind::linear_forward, l,
+              {{a.attention}, w(t.attn_proj_weight), bias_of_row_parallel(t.attn_proj_bias)},
               {{branch_}}, s_.H * s_.D, s_.C, recompute);
   const Operand attended = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {x, attended}, {{a.x_mid}}, sp_), proj_site);
@@ -246,11 +257,13 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
   emit(row_op(OpKind::layernorm_forward, l, s_.C, {{a.x_mid}, w(t.ln_2_weight), w(t.ln_2_bias)},
               {{a.ln_2}, {a.ln_2_mean}, {a.ln_2_rstd}}, sp_));
   const Operand ln_2 = to_full(l, {a.ln_2}, full_);
-  emit_linear(OpKind::linear_forward, l, {ln_2, w(t.fc_weight), w(t.fc_bias)}, {{a.fc}}, s_.C, s_.F, recompute);
+  emit_linear(OpKind::linear_forward, l, {ln_2, w(t.fc_weight), w(t.fc_bias)}, {{a.fc}}, s_.C, s_.F,
+              recompute);
   emit(row_op(OpKind::gelu_forward, l, s_.F, {{a.fc}}, {{a.gelu}}));
   if (x_next.buffer < 0) return;  // recomputation: nobody reads the layer's output
-  emit_linear(OpKind::linear_forward, l, {{a.gelu}, w(t.mlp_proj_weight), bias_of_row_parallel(t.mlp_proj_bias)},
-              {{branch_}}, s_.F, s_.C, recompute);
+  emit_linear(OpKind::linear_forward, l,
+              {{a.gelu}, w(t.mlp_proj_weight), bias_of_row_parallel(t.mlp_proj_bias)}, {{branch_}},
+              s_.F, s_.C, recompute);
   const Operand mlp = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {{a.x_mid}, mlp}, {x_next}, sp_), mlp_site);
 }

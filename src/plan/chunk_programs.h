@@ -13,8 +13,8 @@
 
 namespace gptbench {
 
-// Rows of the head that are turned into logits at a time: the logits of a whole micro-batch would be
-// the largest activation by far. The loss gradient of a chunk of rows is formed at once, in the
+// Rows of the head that are turned into logits at a time: the logits of a whole micro-batch would
+// be the largest activation by far. The loss gradient of a chunk of rows is formed at once, in the
 // forward program, and its memory is used again by the next.
 constexpr int64_t head_chunk_rows = 1024;
 
@@ -24,7 +24,8 @@ enum DropoutSite : int32_t { embedding_site = 0, attention_site = 1, proj_site =
 class ChunkPrograms {
  public:
   // `index`: of the chunk among those of this rank; `slots`: micro-batches in flight.
-  ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk, int32_t index, int64_t slots);
+  ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk, int32_t index,
+                int64_t slots);
 
   // Whole programs, for the kinds receive_forward to weight_last.
   void make_programs(bool split_weight_gradients);
@@ -48,25 +49,27 @@ class ChunkPrograms {
     int dfc, dqkv;
   };
   struct Pass {
-    bool last = false;     // last micro-batch
-    bool inputs = true;    // forms gradients of activations
-    bool weights = true;   // forms gradients of parameters
+    bool last = false;    // last micro-batch
+    bool inputs = true;   // forms gradients of activations
+    bool weights = true;  // forms gradients of parameters
   };
 
-  LayerActivations add_activations(const std::string& prefix, Lifetime lifetime, bool keep_recomputed);
+  LayerActivations add_activations(const std::string& prefix, Lifetime lifetime,
+                                   bool keep_recomputed);
   void add_layer_buffers(bool split_weight_gradients);
   void add_head_buffers();
 
   int64_t segment_start(int64_t l) const;
   LayerActivations forward_set(int64_t l) const;
   LayerActivations backward_set(int64_t l) const;
-  Operand input_of(int64_t l) const;   // x of layer l, or of what follows the last layer, forward
+  Operand input_of(int64_t l) const;  // x of layer l, or of what follows the last layer, forward
 
   void emit_receive(bool forward);
   void emit_forward();
   void emit_backward(Pass pass);
   void emit_embedding_forward();
-  void emit_layer_forward(int64_t l, const LayerActivations& a, Operand x, Operand x_next, bool recompute);
+  void emit_layer_forward(int64_t l, const LayerActivations& a, Operand x, Operand x_next,
+                          bool recompute);
   void emit_head_forward();
   void emit_head_rows(int64_t first, Operand ln_f, Operand dln_f);
   void emit_head_backward(Pass pass);
@@ -74,41 +77,45 @@ class ChunkPrograms {
   void emit_selective_recompute(int64_t l, const LayerActivations& a);
   void emit_layer_input_gradients(int64_t l, const LayerActivations& a, Pass pass);
   void emit_layer_weight_gradients(int64_t l, const LayerActivations& a);
-  void emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp, Operand dmlp_full, Operand dfc);
-  void emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj, Operand dproj_full,
-                              Operand dqkv);
-  void emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x, int weight, int bias, int64_t K);
-  void emit_layernorm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean, int rstd);
+  void emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp, Operand dmlp_full,
+                        Operand dfc);
+  void emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj,
+                              Operand dproj_full, Operand dqkv);
+  void emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x, int weight,
+                                 int bias, int64_t K);
+  void emit_layernorm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
+                               int rstd);
   void emit_embedding_backward(Pass pass);
 
-  // Tensor axis. to_full: all rows of an array of which ranks hold parts, in `full`; the array itself
-  // without sequence parallelism. reduce: sums partial results of all ranks, whole or by parts.
+  // Tensor axis. to_full: all rows of an array of which ranks hold parts, in `full`; the array
+  // itself without sequence parallelism. reduce: sums partial results of all ranks, whole or by
+  // parts.
   Operand to_full(int64_t l, Operand part, int full);
   Operand reduce(int64_t l, Operand partial, int part);
   Operand emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer);
   Operand bias_of_row_parallel(int tensor) const;
   int unit_of(int64_t l) const;
-  void emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes, int64_t K,
-                   int64_t N, bool recompute = false);
+  void emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
+                   int64_t K, int64_t N, bool recompute = false);
 
   PlanBuilder& builder_;
   ParameterStore& store_;
   Chunk chunk_;
   int32_t index_;
   int64_t slots_;
-  ModelShape s_;        // local
-  int64_t tp_ = 1;      // tensor-parallel ranks
-  int64_t sp_ = 1;      // row_div: tp_ under sequence parallelism
+  ModelShape s_;    // local
+  int64_t tp_ = 1;  // tensor-parallel ranks
+  int64_t sp_ = 1;  // row_div: tp_ under sequence parallelism
   bool full_recompute_ = false, selective_ = false, split_ = false;
-  int64_t every_ = 1;   // layers a checkpointed segment
+  int64_t every_ = 1;  // layers a checkpointed segment
   std::string prefix_;
 
-  std::vector<LayerTensors> tensors_;       // [layer - first]
-  std::vector<LayerActivations> kept_;      // [layer - first]
-  std::vector<LayerActivations> work_;      // [layer within its segment], full recomputation
-  std::vector<LayerGradients> gradients_;   // [layer - first]; one entry where not split
-  int forward_x_[2] = {-1, -1};             // inputs of layers that are not kept, in turn
-  int x_end_ = -1;                          // output of the last layer: kept for the head, or sent
+  std::vector<LayerTensors> tensors_;      // [layer - first]
+  std::vector<LayerActivations> kept_;     // [layer - first]
+  std::vector<LayerActivations> work_;     // [layer within its segment], full recomputation
+  std::vector<LayerGradients> gradients_;  // [layer - first]; one entry where not split
+  int forward_x_[2] = {-1, -1};            // inputs of layers that are not kept, in turn
+  int x_end_ = -1;                         // output of the last layer: kept for the head, or sent
   int branch_ = -1, branch_s_ = -1, full_ = -1;
   int dx_ = -1, ddropped_ = -1, dbranch_ = -1, dbranch_s_ = -1, dattention_ = -1, dfull_ = -1;
   int ln_f_ = -1, ln_f_mean_ = -1, ln_f_rstd_ = -1, dln_f_ = -1, ln_f_full_ = -1, dln_f_full_ = -1;

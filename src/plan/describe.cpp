@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "plan/cost.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 
 namespace gptbench {
 namespace {
@@ -48,7 +49,7 @@ void describe_batch(std::string& text, const Plan& plan) {
        format_count(batch.global_batch_size * plan.shape.T).c_str());
   const std::string first = micro_batch_text(plan, 0);
   const std::string last = micro_batch_text(plan, plan.grid.data - 1);
-  line(text, "Micro-batches   %s sequences%s", first.c_str(),
+  line(text, "Micro-batches   %s sequence%s%s", first.c_str(), first == "1" ? "" : "s",
        plan.grid.data > 1 ? " on replica 0" : "");
   if (first != last)
     line(text, "                %s on replica %lld", last.c_str(),
@@ -88,6 +89,39 @@ void describe_messages(std::string& text, const Plan& plan) {
          format_count(total.count).c_str(), format_count(total.bytes).c_str());
 }
 
+void describe_pipeline(std::string& text, const Plan& plan) {
+  const Grid& grid = plan.grid;
+  if (grid.pipeline == 1) return;
+  const int64_t v = plan.config.parallel.virtual_stages;
+  const std::vector<Chunk> chunks = make_chunks(plan.shape, grid.pipeline * v, {});
+  std::string layers;
+  for (const Chunk& chunk : chunks)
+    layers += (layers.empty() ? "" : ", ") + std::to_string(chunk.end_layer - chunk.first_layer);
+  line(text, "Pipeline        %s, layers of the virtual stages: %s + head",
+       plan.config.parallel.pipeline_schedule.c_str(), layers.c_str());
+  const int64_t m =
+      static_cast<int64_t>(micro_batches_of(plan.config.batch.global_batch_size, grid.data, 0,
+                                            plan.config.batch.micro_batch_size)
+                               .size());
+  text += draw_schedule(pipeline_schedule(plan.config.parallel.pipeline_schedule), grid.pipeline, v,
+                        m, 68);
+}
+
+void describe_decomposition(std::string& text, const Plan& plan) {
+  const ParallelConfig& p = plan.config.parallel;
+  if (p.zero_stage > 0)
+    line(text, "ZeRO            stage %lld over %lld ranks", static_cast<long long>(p.zero_stage),
+         static_cast<long long>(plan.grid.shard_size()));
+  if (p.sequence_parallel)
+    line(text, "%s", "Sequence        LayerNorm and dropout split over tensor-parallel ranks");
+  const MemoryConfig& memory = plan.config.memory;
+  if (memory.activation_checkpointing == "full")
+    line(text, "Recomputation   full, every %lld layers kept",
+         static_cast<long long>(memory.checkpoint_every));
+  else if (memory.activation_checkpointing == "selective")
+    line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");
+}
+
 }  // namespace
 
 std::string describe(const Plan& plan, const PlanOptions& options) {
@@ -97,6 +131,8 @@ std::string describe(const Plan& plan, const PlanOptions& options) {
        static_cast<long long>(options.threads_per_rank), options.threads_per_rank == 1 ? "" : "s");
   describe_model(text, plan);
   describe_batch(text, plan);
+  describe_decomposition(text, plan);
+  describe_pipeline(text, plan);
   describe_memory(text, plan);
   describe_flops(text, plan);
   describe_messages(text, plan);

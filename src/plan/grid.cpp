@@ -5,8 +5,9 @@
 namespace gptbench {
 
 const char* name_of(Axis axis) {
-  static const char* const names[num_axes] = {"tensor", "context", "pipeline", "data",      "zero",
-                                              "shard",  "replica", "model",    "embedding", "world"};
+  static const char* const names[num_axes] = {"tensor",    "context", "pipeline", "data",
+                                              "zero",      "shard",   "replica",  "model",
+                                              "embedding", "world"};
   return names[static_cast<int>(axis)];
 }
 
@@ -27,16 +28,26 @@ int64_t Grid::rank_of(const Coordinates& at) const {
 
 int64_t Grid::size_of(Axis axis) const {
   switch (axis) {
-    case Axis::tensor: return tensor;
-    case Axis::context: return context;
-    case Axis::pipeline: return pipeline;
-    case Axis::data: return data;
-    case Axis::zero: return data * context;
-    case Axis::shard: return shard_size();
-    case Axis::replica: return data * context / shard_size();
-    case Axis::model: return tensor * pipeline;
-    case Axis::embedding: return pipeline > 1 ? 2 : 1;
-    case Axis::world: return size();
+    case Axis::tensor:
+      return tensor;
+    case Axis::context:
+      return context;
+    case Axis::pipeline:
+      return pipeline;
+    case Axis::data:
+      return data;
+    case Axis::zero:
+      return data * context;
+    case Axis::shard:
+      return shard_size();
+    case Axis::replica:
+      return data * context / shard_size();
+    case Axis::model:
+      return tensor * pipeline;
+    case Axis::embedding:
+      return pipeline > 1 ? 2 : 1;
+    case Axis::world:
+      return size();
   }
   return 1;
 }
@@ -49,19 +60,37 @@ std::vector<int64_t> Grid::group_of(int64_t rank, Axis axis) const {
     Coordinates member = at;
     int64_t zero_member = zero_rank;
     switch (axis) {
-      case Axis::tensor: member.tensor = i; break;
-      case Axis::context: member.context = i; break;
-      case Axis::pipeline: member.pipeline = i; break;
-      case Axis::data: member.data = i; break;
-      case Axis::zero: zero_member = i; break;
-      case Axis::shard: zero_member = zero_rank / shard_size() * shard_size() + i; break;
-      case Axis::replica: zero_member = zero_rank % shard_size() + i * shard_size(); break;
+      case Axis::tensor:
+        member.tensor = i;
+        break;
+      case Axis::context:
+        member.context = i;
+        break;
+      case Axis::pipeline:
+        member.pipeline = i;
+        break;
+      case Axis::data:
+        member.data = i;
+        break;
+      case Axis::zero:
+        zero_member = i;
+        break;
+      case Axis::shard:
+        zero_member = zero_rank / shard_size() * shard_size() + i;
+        break;
+      case Axis::replica:
+        zero_member = zero_rank % shard_size() + i * shard_size();
+        break;
       case Axis::model:
         member.tensor = i % tensor;
         member.pipeline = i / tensor;
         break;
-      case Axis::embedding: member.pipeline = i == 0 ? 0 : pipeline - 1; break;
-      case Axis::world: member = coordinates_of(i); break;
+      case Axis::embedding:
+        member.pipeline = i == 0 ? 0 : pipeline - 1;
+        break;
+      case Axis::world:
+        member = coordinates_of(i);
+        break;
     }
     if (axis == Axis::zero || axis == Axis::shard || axis == Axis::replica) {
       member.data = zero_member / context;

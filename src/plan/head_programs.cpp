@@ -12,10 +12,12 @@ void ChunkPrograms::add_head_buffers() {
   const DType S = builder_.S();
   const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
   const auto kept = [&](const char* what, DType dtype, int64_t columns) {
-    return builder_.add_activation(prefix_ + what, Lifetime::micro_batch, dtype, columns, sp_, slots_);
+    return builder_.add_activation(prefix_ + what, Lifetime::micro_batch, dtype, columns, sp_,
+                                   slots_);
   };
   const auto temporary = [&](const char* what, DType dtype, int64_t elements) {
-    return builder_.add_buffer(prefix_ + what, MemoryClass::activations, Lifetime::program, dtype, elements);
+    return builder_.add_buffer(prefix_ + what, MemoryClass::activations, Lifetime::program, dtype,
+                               elements);
   };
   ln_f_mean_ = kept("ln_f_mean", S, 1);
   ln_f_rstd_ = kept("ln_f_rstd", S, 1);
@@ -43,9 +45,10 @@ void ChunkPrograms::emit_embedding_forward() {
   const Operand x0 = input_of(chunk_.first_layer);
   // Each rank looks up the tokens of its part of the vocabulary; one adds the positions.
   const Operand partial = sp_ > 1 ? Operand{branch_} : x0;
-  builder_.emit(row_op(OpKind::embedding_forward, -1, s_.C,
-                       {{plan.tokens}, store_.weight(wte_), plan.at.tensor == 0 ? store_.weight(wpe_) : Operand{}},
-                       {partial}));
+  builder_.emit(row_op(
+      OpKind::embedding_forward, -1, s_.C,
+      {{plan.tokens}, store_.weight(wte_), plan.at.tensor == 0 ? store_.weight(wpe_) : Operand{}},
+      {partial}));
   reduce(-1, partial, x0.buffer);
   if (plan.config.model.dropout <= 0.0) return;
   Op op = row_op(OpKind::residual_forward, -1, s_.C, {{}, x0}, {x0}, sp_);
@@ -60,18 +63,21 @@ void ChunkPrograms::emit_embedding_backward(Pass pass) {
   if (!pass.weights) return;
   if (!chunk_.has_head) store_.open_gradient(tokens);  // else the head has opened it
   store_.open_gradient(positions);
-  const Operand dx = to_full(-1, emit_dropout_backward(-1, embedding_site, {dx_}, ddropped_), dfull_);
+  const Operand dx =
+      to_full(-1, emit_dropout_backward(-1, embedding_site, {dx_}, ddropped_), dfull_);
   builder_.emit(row_op(OpKind::embedding_backward, -1, s_.C, {dx, {plan.tokens}},
                        {store_.gradient(wte_), store_.gradient(wpe_)}));
   store_.close_gradient(positions, pass.last);
   store_.close_gradient(tokens, pass.last);
 }
 
-// The head's loss and its gradient with respect to the final LayerNorm's output, some rows at a time.
+// The head's loss and its gradient with respect to the final LayerNorm's output, some rows at a
+// time.
 void ChunkPrograms::emit_head_forward() {
   const Plan& plan = builder_.plan();
   const int64_t L = plan.shape.L;
-  if (!chunk_.has_embedding) builder_.emit(row_op(OpKind::load_tokens, L, 1, {}, {{plan.tokens}, {plan.targets}}));
+  if (!chunk_.has_embedding)
+    builder_.emit(row_op(OpKind::load_tokens, L, 1, {}, {{plan.tokens}, {plan.targets}}));
   store_.gather(plan.space.find_unit(UnitKind::final_norm));
   store_.gather(plan.space.find_unit(UnitKind::token_embedding));
   store_.open_gradient(plan.space.find_unit(UnitKind::token_embedding));
@@ -81,7 +87,8 @@ void ChunkPrograms::emit_head_forward() {
   const Operand ln_f = to_full(L, {ln_f_}, ln_f_full_);
   const Operand dln_f{sp_ > 1 ? dln_f_full_ : dln_f_};
   const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
-  for (int64_t first = 0; first < plan.micro_batch_rows; first += rows) emit_head_rows(first, ln_f, dln_f);
+  for (int64_t first = 0; first < plan.micro_batch_rows; first += rows)
+    emit_head_rows(first, ln_f, dln_f);
   reduce(L, dln_f, dln_f_);
   // Backward is the first to read the sum, but the memory of what is summed is used again before.
   if (sp_ > 1) builder_.emit(flat_op(OpKind::join, 0, {{dln_f_}, dln_f}, {}));
@@ -110,17 +117,20 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
   ln_f.offset += first * s_.C;
   dln_f.offset += first * s_.C;
   const Operand logits{logits_};
-  const Operand row_max{statistics_, 0}, row_sum{statistics_, rows}, target_logit{statistics_, 2 * rows};
+  const Operand row_max{statistics_, 0}, row_sum{statistics_, rows},
+      target_logit{statistics_, 2 * rows};
   const Operand targets{plan.targets, first};
   // All tensor-parallel ranks know the loss; one adds it up.
   const Scalar sum = plan.at.tensor == 0 ? Scalar::loss_sum : Scalar::unused;
 
   linear(OpKind::linear_forward, {ln_f, store_.weight(wte_), {}}, {logits});
-  emit(row_op(OpKind::cross_entropy_statistics, L, s_.V, {logits, targets}, {row_max, row_sum, target_logit}));
+  emit(row_op(OpKind::cross_entropy_statistics, L, s_.V, {logits, targets},
+              {row_max, row_sum, target_logit}));
   if (tp_ > 1) {
-    builder_.emit(flat_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, 3 * rows * tp_, size_of(builder_.S()),
-                               {statistics_}, {all_statistics_}));
-    Op combine = row_op(OpKind::cross_entropy_combine, L, s_.V, {{all_statistics_}}, {row_max, row_sum, target_logit});
+    builder_.emit(flat_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, 3 * rows * tp_,
+                               size_of(builder_.S()), {statistics_}, {all_statistics_}));
+    Op combine = row_op(OpKind::cross_entropy_combine, L, s_.V, {{all_statistics_}},
+                        {row_max, row_sum, target_logit});
     combine.elements = 3 * rows;  // from one rank's statistics to the next
     combine.K = rows;             // from maximum to sum to target
     emit(combine);
@@ -141,7 +151,8 @@ void ChunkPrograms::emit_head_backward(Pass pass) {
     Op zero = row_op(OpKind::fill_zero, L, s_.C, {}, {{dx_}}, sp_);
     zero.region = Region::layernorm;
     builder_.emit(zero);
-    emit_layernorm_backward(L, {dln_f_}, {x_end_}, ln_f_weight_, ln_f_bias_, ln_f_mean_, ln_f_rstd_);
+    emit_layernorm_backward(L, {dln_f_}, {x_end_}, ln_f_weight_, ln_f_bias_, ln_f_mean_,
+                            ln_f_rstd_);
   }
   if (!pass.weights) return;
   store_.close_gradient(norm, pass.last);

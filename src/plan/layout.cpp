@@ -9,8 +9,8 @@
 namespace gptbench {
 namespace {
 
-// Records for each buffer of lifetime `program` the ranges of operations that use it. A message on the
-// way keeps its buffers until the operation that waits for it, which touches them.
+// Records for each buffer of lifetime `program` the ranges of operations that use it. A message on
+// the way keeps its buffers until the operation that waits for it, which touches them.
 void find_uses(std::vector<Buffer>& buffers, const std::vector<Program>& programs,
                const std::vector<Op>& ops) {
   for (const Program& program : programs) {
@@ -19,7 +19,8 @@ void find_uses(std::vector<Buffer>& buffers, const std::vector<Program>& program
         if (operand.buffer < 0) return;
         Buffer& buffer = buffers[static_cast<size_t>(operand.buffer)];
         if (buffer.lifetime != Lifetime::program) return;
-        if (buffer.uses.empty() || buffer.uses.back().first_op < program.first) buffer.uses.push_back({i, i});
+        if (buffer.uses.empty() || buffer.uses.back().first_op < program.first)
+          buffer.uses.push_back({i, i});
         buffer.uses.back().last_op = i;
       };
       for (const Operand& operand : ops[static_cast<size_t>(i)].reads) use(operand);

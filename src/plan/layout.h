@@ -39,8 +39,8 @@ struct Buffer {
   int64_t slots = 1;
 
   // Set by assign_offsets:
-  int64_t offset = 0;                   // bytes from the start of the class
-  int64_t slot_bytes = 0;               // distance of slots
+  int64_t offset = 0;      // bytes from the start of the class
+  int64_t slot_bytes = 0;  // distance of slots
   // First and last operation of each program that uses it; lifetime `program` only.
   struct Use {
     int32_t first_op = -1, last_op = -1;

@@ -8,8 +8,8 @@
 
 namespace gptbench {
 
-// Non-blocking all-reduces of MPI libraries take temporary memory of the size of the message; pieces
-// bound it. Other operations are one message each.
+// Non-blocking all-reduces of MPI libraries take temporary memory of the size of the message;
+// pieces bound it. Other operations are one message each.
 constexpr int64_t max_message_bytes = 16 * MiB;
 
 constexpr int64_t messages_of(OpKind kind, int64_t bytes) {

@@ -24,8 +24,8 @@ struct ModelShape {
   int64_t V = 0;        // rows of the embedding: V_valid rounded up to what pads it
   int64_t qkv() const { return (H + 2 * H_kv) * D; }
 };
-// Global sizes. The embedding is padded to a multiple of vocab_multiple and of `tensor_parallel`, over
-// which its rows are split; padding rows never win probability.
+// Global sizes. The embedding is padded to a multiple of vocab_multiple and of `tensor_parallel`,
+// over which its rows are split; padding rows never win probability.
 ModelShape model_shape(const ModelConfig& model, int64_t tensor_parallel = 1);
 // The share of one tensor-parallel rank: H, H_kv, F and V divided.
 ModelShape local_shape(ModelShape shape, int64_t tensor_parallel);

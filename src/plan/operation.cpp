@@ -47,20 +47,23 @@ const OpInfo& info_of(OpKind kind) {
 }
 
 const char* name_of(Region region) {
-  static const char* const names[num_regions] = {"automatic", "data",       "embedding", "layernorm", "linear",
-                                                 "attention", "activation", "head_loss", "optimizer", "communication"};
+  static const char* const names[num_regions] = {
+      "automatic", "data",       "embedding", "layernorm", "linear",
+      "attention", "activation", "head_loss", "optimizer", "communication"};
   return names[static_cast<int>(region)];
 }
 
 const char* name_of(QueueId queue) {
-  static const char* const names[num_queues] = {"compute",         "tensor",        "context",          "data", "send_forward",
-                                                "receive_forward", "send_backward", "receive_backward", "copy"};
+  static const char* const names[num_queues] = {
+      "compute",         "tensor",        "context",          "data", "send_forward",
+      "receive_forward", "send_backward", "receive_backward", "copy"};
   return names[static_cast<int>(queue)];
 }
 
 const char* name_of(ProgramKind kind) {
-  static const char* const names[] = {"begin_step", "receive_forward", "receive_backward", "forward", "backward",
-                                      "backward_last", "weight", "weight_last", "end_step"};
+  static const char* const names[] = {"begin_step", "receive_forward", "receive_backward",
+                                      "forward",    "backward",        "backward_last",
+                                      "weight",     "weight_last",     "end_step"};
   return names[static_cast<int>(kind)];
 }
 

@@ -1,7 +1,7 @@
-// The schedule as data. A rank's step is a list of tasks; a task runs one program (the operations of
-// a forward pass, a backward pass, the optimizer, ...) for one micro-batch; an operation names what
-// it reads and writes, the queue it runs on and the operations it waits for. The engine executes the
-// list, the projector walks the same list with clocks.
+// The schedule as data. A rank's step is a list of tasks; a task runs one program (the operations
+// of a forward pass, a backward pass, the optimizer, ...) for one micro-batch; an operation names
+// what it reads and writes, the queue it runs on and the operations it waits for. The engine
+// executes the list, the projector walks the same list with clocks.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,15 @@ namespace gptbench {
 //   - within a queue, work starts in the order of issue.
 // Pipeline messages have a queue for each direction and way, so that none waits for another's peer.
 enum class QueueId : uint8_t {
-  compute, tensor, context, data, send_forward, receive_forward, send_backward, receive_backward, copy
+  compute,
+  tensor,
+  context,
+  data,
+  send_forward,
+  receive_forward,
+  send_backward,
+  receive_backward,
+  copy
 };
 constexpr int num_queues = 9;
 const char* name_of(QueueId queue);
@@ -29,7 +37,7 @@ enum class OpKind : uint8_t {
   load_tokens,   // host to device: inputs and targets of the micro-batch
   load_control,  // host to device: this rank's vote to stop
   fill_zero,
-  join,          // computes nothing; waits for other queues
+  join,  // computes nothing; waits for other queues
   copy,
   linear_forward,
   linear_backward_input,
@@ -61,12 +69,22 @@ enum class OpKind : uint8_t {
   receive,
 };
 constexpr int num_op_kinds = static_cast<int>(OpKind::receive) + 1;
-inline bool is_message(OpKind kind) { return kind >= OpKind::all_reduce; }
+inline bool is_message(OpKind kind) {
+  return kind >= OpKind::all_reduce;
+}
 
 // What the time of an operation is booked under; the classes partition the step.
 enum class Region : uint8_t {
   automatic,  // the usual one of the kind (info_of)
-  data, embedding, layernorm, linear, attention, activation, head_loss, optimizer, communication
+  data,
+  embedding,
+  layernorm,
+  linear,
+  attention,
+  activation,
+  head_loss,
+  optimizer,
+  communication
 };
 constexpr int num_regions = 10;
 
@@ -85,8 +103,8 @@ struct Operand {
   int64_t offset = 0;
 };
 
-// An operation to wait for: its latest instance, or with `same_slot` the latest one of a micro-batch
-// in the same slot. One that was never issued has completed.
+// An operation to wait for: its latest instance, or with `same_slot` the latest one of a
+// micro-batch in the same slot. One that was never issued has completed.
 struct Wait {
   int32_t op = -1;
   bool same_slot = false;
@@ -98,21 +116,22 @@ struct Op {
   OpKind kind = OpKind::join;
   Region region = Region::automatic;
   QueueId queue = QueueId::compute;
-  Axis axis = Axis::world;  // of a message
-  int32_t layer = -1;       // -1 embedding, L head
-  int32_t site = 0;         // of a dropout mask within the layer
+  Axis axis = Axis::world;      // of a message
+  int32_t layer = -1;           // -1 embedding, L head
+  int32_t site = 0;             // of a dropout mask within the layer
   std::vector<Wait> waits_for;  // made by resolve_waits (plan/waits.h) from reads and writes
   std::vector<Operand> reads, writes;
 
-  // Rows of the micro-batch that the operation works on: of the rows / row_div that this rank holds,
-  // [row_begin, row_begin + row_count), cut at their number. row_count = 0: the operation does not
-  // scale with the micro-batch. row_div: tensor_parallel where sequence parallelism splits the rows.
+  // Rows of the micro-batch that the operation works on: of the rows / row_div that this rank
+  // holds, [row_begin, row_begin + row_count), cut at their number. row_count = 0: the operation
+  // does not scale with the micro-batch. row_div: tensor_parallel where sequence parallelism splits
+  // the rows.
   int64_t row_begin = 0, row_count = 0;
   int64_t row_div = 1;
-  int64_t K = 0, N = 0;     // inner and outer size of a linear layer; N elements a row elsewhere
-  int64_t elements = 0;     // of operations that do not scale with the micro-batch
-  bool accumulate = false;  // linear_backward_input
-  bool recompute = false;   // FLOPs are hardware FLOPs only
+  int64_t K = 0, N = 0;       // inner and outer size of a linear layer; N elements a row elsewhere
+  int64_t elements = 0;       // of operations that do not scale with the micro-batch
+  bool accumulate = false;    // linear_backward_input
+  bool recompute = false;     // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw
   int32_t peer = -1;          // send, receive: place in the group of `axis`
   int32_t tag = 0;            // send, receive: virtual stage x 2 + way
@@ -120,17 +139,24 @@ struct Op {
   double flops_a_row = 0.0;  // linear and attention; other kernels count as 0
   // Payload of a message: the full array, of all ranks where gathered or scattered.
   int64_t bytes = 0, bytes_a_row = 0;
-  bool signals = false;      // some operation waits for this one
+  bool signals = false;  // some operation waits for this one
 };
 
 enum class ProgramKind : uint8_t {
-  begin_step, receive_forward, receive_backward, forward, backward, backward_last,
-  weight, weight_last, end_step
+  begin_step,
+  receive_forward,
+  receive_backward,
+  forward,
+  backward,
+  backward_last,
+  weight,
+  weight_last,
+  end_step
 };
 const char* name_of(ProgramKind kind);
 
-// Operations [first, last) of Plan::ops, in the order of issue. `chunk` counts the virtual stages of
-// this rank.
+// Operations [first, last) of Plan::ops, in the order of issue. `chunk` counts the virtual stages
+// of this rank.
 struct Program {
   ProgramKind kind;
   int32_t chunk = 0;

@@ -24,7 +24,8 @@ ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
   if (zero_stage_ < 2)
     add_representation(Role::gradient, "gradient", MemoryClass::gradients, S, Extent::flat);
   if (sharded || reduce_each_)
-    add_representation(Role::gradient_shard, "gradient_shard", MemoryClass::gradients, S, Extent::shards);
+    add_representation(Role::gradient_shard, "gradient_shard", MemoryClass::gradients, S,
+                       Extent::shards);
   const Extent state = sharded ? Extent::shards : Extent::flat;
   if (A == S) {
     // One copy serves as working and master; where it is flat, this rank updates its part of it.
@@ -37,40 +38,46 @@ ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
   add_representation(Role::moment2, "moment2", MemoryClass::optimizer_state, S, state);
 
   if (zero_stage_ == 3) weight_windows_ = add_windows("gathered", MemoryClass::parameters, A);
-  if (zero_stage_ >= 2) gradient_windows_ = add_windows("gradient_window", MemoryClass::gradients, S);
+  if (zero_stage_ >= 2)
+    gradient_windows_ = add_windows("gradient_window", MemoryClass::gradients, S);
   if (reduce_each_) {
     int64_t largest = 0;
     for (const Unit& unit : plan.space.units) largest = std::max(largest, unit.shard);
     for (const char* name : {"reduced.0", "reduced.1"})
-      reduced_.push_back(builder.add_buffer(name, MemoryClass::communication, Lifetime::run, S, largest));
+      reduced_.push_back(
+          builder.add_buffer(name, MemoryClass::communication, Lifetime::run, S, largest));
   }
 }
 
-void ParameterStore::add_representation(Role role, const char* name, MemoryClass memory_class, DType dtype,
-                                        Extent extent) {
+void ParameterStore::add_representation(Role role, const char* name, MemoryClass memory_class,
+                                        DType dtype, Extent extent) {
   const Plan& plan = builder_.plan();
   Representation copy{role, dtype, Residency::device, extent, -1};
   if (name[0] == '\0')
     copy.buffer = plan.representation(Role::working).buffer;
   else
-    copy.buffer = builder_.add_buffer(name, memory_class, Lifetime::run, dtype,
-                                      extent == Extent::flat ? plan.space.elements : plan.space.shard_elements);
+    copy.buffer = builder_.add_buffer(
+        name, memory_class, Lifetime::run, dtype,
+        extent == Extent::flat ? plan.space.elements : plan.space.shard_elements);
   builder_.add(copy);
 }
 
 // Layers take turns with two windows, the others have one each; [unit].
-std::vector<int> ParameterStore::add_windows(const char* name, MemoryClass memory_class, DType dtype) {
+std::vector<int> ParameterStore::add_windows(const char* name, MemoryClass memory_class,
+                                             DType dtype) {
   const std::vector<Unit>& units = builder_.plan().space.units;
   int64_t largest_layer = 0;
   for (const Unit& unit : units)
     if (unit.kind == UnitKind::layer) largest_layer = std::max(largest_layer, unit.size());
   const auto add = [&](const std::string& which, int64_t elements) {
-    return builder_.add_buffer(std::string(name) + "." + which, memory_class, Lifetime::run, dtype, elements);
+    return builder_.add_buffer(std::string(name) + "." + which, memory_class, Lifetime::run, dtype,
+                               elements);
   };
   std::vector<int> turns, windows;
   for (const Unit& unit : units) {
     if (unit.kind == UnitKind::layer) {
-      if (turns.size() < 2) turns.push_back(add("layer_" + std::to_string(turns.size()), largest_layer));
+      if (turns.size() < 2)
+        turns.push_back(add("layer_" + std::to_string(turns.size()), largest_layer));
       windows.push_back(-1);
     } else {
       windows.push_back(add(unit.kind == UnitKind::token_embedding      ? "wte"
@@ -93,18 +100,21 @@ void ParameterStore::gather(int unit) {
   if (held != held_.end() && held->second == unit) return;
   held_[window] = unit;
   const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
-  builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, u.size(), dtype_bytes(Role::working),
-                             shard_operand(Role::working, unit), {window}));
+  builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, u.size(),
+                             dtype_bytes(Role::working), shard_operand(Role::working, unit),
+                             {window}));
 }
 
 Operand ParameterStore::weight(int tensor) const {
   const FlatSpace& space = builder_.plan().space;
   const int local = space.find(tensor);
-  GPTBENCH_CHECK(local >= 0, builder_.plan().tensors[static_cast<size_t>(tensor)].name + " is held by this rank");
+  GPTBENCH_CHECK(local >= 0, builder_.plan().tensors[static_cast<size_t>(tensor)].name +
+                                 " is held by this rank");
   const int64_t begin = space.placements[static_cast<size_t>(local)].begin;
   const int unit = space.unit_of[static_cast<size_t>(local)];
   if (weight_windows_.empty()) return {builder_.plan().representation(Role::working).buffer, begin};
-  return {weight_windows_[static_cast<size_t>(unit)], begin - space.units[static_cast<size_t>(unit)].begin};
+  return {weight_windows_[static_cast<size_t>(unit)],
+          begin - space.units[static_cast<size_t>(unit)].begin};
 }
 
 Operand ParameterStore::gradient(int tensor) const {
@@ -112,15 +122,18 @@ Operand ParameterStore::gradient(int tensor) const {
   const int local = space.find(tensor);
   const int64_t begin = space.placements[static_cast<size_t>(local)].begin;
   const int unit = space.unit_of[static_cast<size_t>(local)];
-  if (gradient_windows_.empty()) return {builder_.plan().representation(Role::gradient).buffer, begin};
-  return {gradient_windows_[static_cast<size_t>(unit)], begin - space.units[static_cast<size_t>(unit)].begin};
+  if (gradient_windows_.empty())
+    return {builder_.plan().representation(Role::gradient).buffer, begin};
+  return {gradient_windows_[static_cast<size_t>(unit)],
+          begin - space.units[static_cast<size_t>(unit)].begin};
 }
 
 Operand ParameterStore::shard_operand(Role role, int unit) const {
   const Plan& plan = builder_.plan();
   const Unit& u = plan.space.units[static_cast<size_t>(unit)];
   const Representation& copy = plan.representation(role);
-  return {copy.buffer, copy.extent == Extent::shards ? u.shard_begin : u.begin + shard_rank_ * u.shard};
+  return {copy.buffer,
+          copy.extent == Extent::shards ? u.shard_begin : u.begin + shard_rank_ * u.shard};
 }
 
 int64_t ParameterStore::dtype_bytes(Role role) const {
@@ -136,7 +149,8 @@ void ParameterStore::open_gradient(int unit) {
 Operand ParameterStore::whole_gradient(int unit) const {
   const Plan& plan = builder_.plan();
   if (!gradient_windows_.empty()) return {gradient_windows_[static_cast<size_t>(unit)]};
-  return {plan.representation(Role::gradient).buffer, plan.space.units[static_cast<size_t>(unit)].begin};
+  return {plan.representation(Role::gradient).buffer,
+          plan.space.units[static_cast<size_t>(unit)].begin};
 }
 
 void ParameterStore::close_gradient(int unit, bool last) {
@@ -145,8 +159,8 @@ void ParameterStore::close_gradient(int unit, bool last) {
   emit_reduction(unit);
 }
 
-// Under sequence parallelism each tensor-parallel rank has seen its own rows alone, so that gradients
-// of replicated tensors are partial sums.
+// Under sequence parallelism each tensor-parallel rank has seen its own rows alone, so that
+// gradients of replicated tensors are partial sums.
 void ParameterStore::reduce_replicated(int unit) {
   const Plan& plan = builder_.plan();
   const Operand whole = whole_gradient(unit);
@@ -166,7 +180,8 @@ void ParameterStore::emit_reduction(int unit) {
   const int64_t bytes = size_of(builder_.S());
   if (plan.grid.size_of(Axis::zero) == 1) return;
   if (!reduce_each_ && zero_stage_ == 0) {
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, sum_axis_, u.size(), bytes, whole, whole));
+    builder_.emit(
+        flat_message(OpKind::all_reduce, QueueId::data, sum_axis_, u.size(), bytes, whole, whole));
     return;
   }
   Operand target = shard_operand(Role::gradient_shard, unit);
@@ -175,9 +190,11 @@ void ParameterStore::emit_reduction(int unit) {
     next_reduced_ = (next_reduced_ + 1) % static_cast<int>(reduced_.size());
     to_accumulate_.push_back(unit);
   }
-  builder_.emit(flat_message(OpKind::reduce_scatter, QueueId::data, Axis::shard, u.size(), bytes, whole, target));
+  builder_.emit(flat_message(OpKind::reduce_scatter, QueueId::data, Axis::shard, u.size(), bytes,
+                             whole, target));
   if (plan.grid.size_of(Axis::replica) > 1)
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::replica, u.shard, bytes, target, target));
+    builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::replica, u.shard, bytes,
+                               target, target));
   // Two shards may be on the way; the earlier one is added while the later one travels.
   if (reduce_each_ && to_accumulate_.size() == reduced_.size()) accumulate_oldest();
 }
@@ -186,8 +203,10 @@ void ParameterStore::accumulate_oldest() {
   const size_t on_the_way = to_accumulate_.size();
   const int unit = to_accumulate_.front();
   to_accumulate_.erase(to_accumulate_.begin());
-  const size_t buffer = (static_cast<size_t>(next_reduced_) + reduced_.size() - on_the_way) % reduced_.size();
-  builder_.emit(flat_op(OpKind::accumulate, builder_.plan().space.units[static_cast<size_t>(unit)].shard,
+  const size_t buffer =
+      (static_cast<size_t>(next_reduced_) + reduced_.size() - on_the_way) % reduced_.size();
+  builder_.emit(flat_op(OpKind::accumulate,
+                        builder_.plan().space.units[static_cast<size_t>(unit)].shard,
                         {{reduced_[buffer]}}, {shard_operand(Role::gradient_shard, unit)}));
 }
 

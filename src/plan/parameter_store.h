@@ -49,7 +49,8 @@ class ParameterStore {
   void emit_end_step();
 
  private:
-  void add_representation(Role role, const char* name, MemoryClass memory_class, DType dtype, Extent extent);
+  void add_representation(Role role, const char* name, MemoryClass memory_class, DType dtype,
+                          Extent extent);
   std::vector<int> add_windows(const char* name, MemoryClass memory_class, DType dtype);
   Operand shard_operand(Role role, int unit) const;
   int64_t dtype_bytes(Role role) const;
@@ -62,14 +63,14 @@ class ParameterStore {
   void emit_updates();
 
   PlanBuilder& builder_;
-  int zero_stage_ = 0;       // effective: 0 where there is nobody to share with
-  int64_t shards_ = 1;       // ranks that a partition is spread over
+  int zero_stage_ = 0;  // effective: 0 where there is nobody to share with
+  int64_t shards_ = 1;  // ranks that a partition is spread over
   int64_t shard_rank_ = 0;
   bool reduce_each_ = false;
-  Axis sum_axis_ = Axis::data;  // over which gradients are summed
+  Axis sum_axis_ = Axis::data;                          // over which gradients are summed
   std::vector<int> weight_windows_, gradient_windows_;  // [unit] buffer; empty: flat
-  std::vector<int> reduced_;  // buffers that receive reduced shards, used in turn
-  std::map<int, int> held_;  // window buffer -> unit
+  std::vector<int> reduced_;        // buffers that receive reduced shards, used in turn
+  std::map<int, int> held_;         // window buffer -> unit
   std::vector<int> to_accumulate_;  // units whose reduced shard is not yet added
   int next_reduced_ = 0;
 };

@@ -28,7 +28,8 @@ std::vector<LocalTensor> shards_of(const Plan& plan, int64_t layer, const std::s
   std::vector<LocalTensor> members;
   for (size_t i = 0; i < plan.tensors.size(); ++i)
     if (plan.tensors[i].layer == layer && (only.empty() || plan.tensors[i].name == only))
-      members.push_back(shard_of(plan.tensors, static_cast<int>(i), plan.grid.tensor, plan.at.tensor));
+      members.push_back(
+          shard_of(plan.tensors, static_cast<int>(i), plan.grid.tensor, plan.at.tensor));
   return members;
 }
 
@@ -44,7 +45,8 @@ void pack_parameters(Plan& plan) {
     add(UnitKind::position_embedding, -1, shards_of(plan, -1, "wpe"));
   }
   for (const Chunk& chunk : plan.chunks)
-    for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) add(UnitKind::layer, l, shards_of(plan, l));
+    for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l)
+      add(UnitKind::layer, l, shards_of(plan, l));
   if (!plan.chunks.back().has_head) return;
   add(UnitKind::final_norm, plan.shape.L, shards_of(plan, plan.shape.L));
   if (plan.chunks.front().has_embedding) return;
@@ -53,39 +55,45 @@ void pack_parameters(Plan& plan) {
   add(UnitKind::token_embedding, -1, tied);
 }
 
-void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options, int64_t slots) {
+void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options,
+                        int64_t slots) {
   plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   plan.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
-  plan.scalars =
-      builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64, num_scalars + norms);
+  plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
+                                    num_scalars + norms);
   // The reference kernels are plain loops and need no scratch memory.
   if (plan.config.run.device == "ref") return;
-  const int64_t attention = options.threads_per_rank *
-                            attention_workspace_bytes_a_thread(plan.shape.T, plan.shape.D, size_of(builder.S()));
+  const int64_t attention =
+      options.threads_per_rank *
+      attention_workspace_bytes_a_thread(plan.shape.T, plan.shape.D, size_of(builder.S()));
   plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
                                     std::max(gemm_workspace_bytes, attention));
 }
 
 int32_t program_of(const Plan& plan, ProgramKind kind, int32_t chunk) {
   for (size_t i = 0; i < plan.programs.size(); ++i)
-    if (plan.programs[i].kind == kind && plan.programs[i].chunk == chunk) return static_cast<int32_t>(i);
+    if (plan.programs[i].kind == kind && plan.programs[i].chunk == chunk)
+      return static_cast<int32_t>(i);
   return -1;
 }
 
 // Tasks of a step. A stage asks for the input of a pass while the pass before it runs.
-void make_tasks(Plan& plan, const std::vector<StagePass>& passes, const std::vector<SequenceRange>& micro_batches,
-                int64_t slots, bool split) {
+void make_tasks(Plan& plan, const std::vector<StagePass>& passes,
+                const std::vector<SequenceRange>& micro_batches, int64_t slots, bool split) {
   const auto add = [&](ProgramKind kind, const StagePass& pass) {
     const int32_t program = program_of(plan, kind, pass.chunk);
     if (program >= 0)
-      plan.tasks.push_back({program, pass.micro_batch, static_cast<int32_t>(pass.micro_batch % slots),
+      plan.tasks.push_back({program, pass.micro_batch,
+                            static_cast<int32_t>(pass.micro_batch % slots),
                             micro_batches[static_cast<size_t>(pass.micro_batch)]});
     return program >= 0;
   };
   const auto receive = [&](size_t i) {
     if (i >= passes.size() || passes[i].kind == PassKind::weight) return;
-    add(passes[i].kind == PassKind::forward ? ProgramKind::receive_forward : ProgramKind::receive_backward, passes[i]);
+    add(passes[i].kind == PassKind::forward ? ProgramKind::receive_forward
+                                            : ProgramKind::receive_backward,
+        passes[i]);
   };
   plan.tasks.push_back({program_of(plan, ProgramKind::begin_step, 0), -1, 0, {}});
   receive(0);
@@ -123,7 +131,8 @@ void make_programs_and_tasks(Plan& plan, PlanBuilder& builder, const PlanOptions
   store.emit_begin_step();
   builder.end_program();
   for (size_t c = 0; c < plan.chunks.size(); ++c)
-    ChunkPrograms(builder, store, plan.chunks[c], static_cast<int32_t>(c), slots).make_programs(split);
+    ChunkPrograms(builder, store, plan.chunks[c], static_cast<int32_t>(c), slots)
+        .make_programs(split);
   builder.begin_program(ProgramKind::end_step);
   store.emit_end_step();
   builder.end_program();
@@ -142,9 +151,12 @@ void sum_costs(Plan& plan) {
     (op.recompute ? plan.recompute_flops : plan.model_flops) += flops;
     // A receive is the other end of a send, which counts.
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
-    const auto same = [&](const CommTotal& total) { return total.axis == op.axis && total.kind == op.kind; };
+    const auto same = [&](const CommTotal& total) {
+      return total.axis == op.axis && total.kind == op.kind;
+    };
     auto total = std::find_if(plan.comm.begin(), plan.comm.end(), same);
-    if (total == plan.comm.end()) total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
+    if (total == plan.comm.end())
+      total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
     const int64_t bytes = payload_bytes(op, rows);
     total->count += 1;
     total->messages += messages_of(op.kind, bytes);
@@ -156,7 +168,8 @@ void sum_costs(Plan& plan) {
 
 int64_t payload_bytes(const Op& op, int64_t rows) {
   if (op.row_count == 0) return op.bytes;
-  return op.bytes_a_row * (op.kind == OpKind::send || op.kind == OpKind::receive ? rows_of(op, rows) : rows);
+  return op.bytes_a_row *
+         (op.kind == OpKind::send || op.kind == OpKind::receive ? rows_of(op, rows) : rows);
 }
 
 const Representation& Plan::representation(Role role) const {
@@ -188,14 +201,21 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
   plan.local = local_shape(plan.shape, plan.grid.tensor);
   plan.tensors = tensor_table(config.model, plan.grid.tensor);
   plan.num_params = count_params(plan.tensors);
+  if (config.model.num_params != 0 && config.model.num_params != plan.num_params)
+    throw Error(Exit::usage,
+                "model.num_params = " + std::to_string(config.model.num_params) +
+                    " is asserted, the model has " + std::to_string(plan.num_params) +
+                    " parameters; correct one of the keys of &model, or assert 0 (none)");
   const std::vector<Chunk> all_chunks =
       make_chunks(plan.shape, parallel.pipeline_parallel * parallel.virtual_stages, {});
   for (const Chunk& chunk : all_chunks)
-    if (chunk.virtual_stage % parallel.pipeline_parallel == plan.at.pipeline) plan.chunks.push_back(chunk);
+    if (chunk.virtual_stage % parallel.pipeline_parallel == plan.at.pipeline)
+      plan.chunks.push_back(chunk);
   pack_parameters(plan);
   const int64_t largest_share = ceil_div(config.batch.global_batch_size, plan.grid.data);
-  plan.micro_batch_rows = checked_product(std::min(config.batch.micro_batch_size, largest_share),
-                                          plan.shape.T / plan.grid.context, "micro_batch_size x seq_length");
+  plan.micro_batch_rows =
+      checked_product(std::min(config.batch.micro_batch_size, largest_share),
+                      plan.shape.T / plan.grid.context, "micro_batch_size x seq_length");
 
   PlanBuilder builder(plan, activation_dtype(config), accumulation_dtype(config));
   make_programs_and_tasks(plan, builder, options);
@@ -208,15 +228,16 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
 std::map<std::string, double> flops_by_convention(const Plan& plan) {
   const int64_t B = plan.config.batch.global_batch_size;
   const bool full = plan.config.memory.activation_checkpointing == "full";
-  // Work is proportional to sequences, so one replica's share stands for the job; its stages differ.
+  // Work is proportional to sequences, so one replica's share stands for the job; its stages
+  // differ.
   const int64_t mine = sequences_of(B, plan.grid.data, plan.at.data).count;
   double model = 0.0, recomputed = 0.0;
   for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
     Coordinates at = plan.at;
     at.pipeline = stage;
-    const Plan& other = plan.grid.pipeline == 1
-                            ? plan
-                            : make_plan(plan.config, plan.grid.size(), plan.grid.rank_of(at), PlanOptions{});
+    const Plan& other = plan.grid.pipeline == 1 ? plan
+                                                : make_plan(plan.config, plan.grid.size(),
+                                                            plan.grid.rank_of(at), PlanOptions{});
     model += other.model_flops;
     recomputed += other.recompute_flops;
   }

@@ -23,8 +23,8 @@ struct PlanOptions {
   int64_t threads_per_rank = 1;  // of the compute device; sizes its scratch memory
 };
 
-// Scalars that stay on the device: doubles in the buffer Plan::scalars, before the partial sums of the
-// gradient's norm. `unused` takes what nobody reads.
+// Scalars that stay on the device: doubles in the buffer Plan::scalars, before the partial sums of
+// the gradient's norm. `unused` takes what nobody reads.
 enum class Scalar : int64_t { loss_sum, stop_votes, grad_norm2, clip_factor, unused };
 constexpr int64_t num_scalars = 5;
 
@@ -55,8 +55,9 @@ struct Plan {
 
   std::vector<Op> ops;
   std::vector<Program> programs;
-  std::vector<Task> tasks;       // of one step, in the order of issue
-  int64_t micro_batch_rows = 0;  // B T of the largest micro-batch, the positions that this rank holds
+  std::vector<Task> tasks;  // of one step, in the order of issue
+  int64_t micro_batch_rows =
+      0;  // B T of the largest micro-batch, the positions that this rank holds
 
   double model_flops = 0.0;      // a step of this rank, as executed (attention counted in full)
   double recompute_flops = 0.0;  // forward passes repeated in backward, on top
@@ -64,8 +65,8 @@ struct Plan {
 
   const Representation& representation(Role role) const;
   bool has(Role role) const;
-  // Stage of the next (+1) or previous (-1) virtual stage, around the ends: its place in the group of
-  // the pipeline axis.
+  // Stage of the next (+1) or previous (-1) virtual stage, around the ends: its place in the group
+  // of the pipeline axis.
   int32_t stage_peer(int direction) const;
 };
 

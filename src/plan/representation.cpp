@@ -33,8 +33,8 @@ int FlatSpace::find_unit(UnitKind kind, int64_t layer) const {
   return -1;
 }
 
-void add_unit(FlatSpace& space, UnitKind kind, int64_t layer, const std::vector<LocalTensor>& members,
-              const std::vector<LogicalTensor>& tensors) {
+void add_unit(FlatSpace& space, UnitKind kind, int64_t layer,
+              const std::vector<LocalTensor>& members, const std::vector<LogicalTensor>& tensors) {
   Unit unit;
   unit.kind = kind;
   unit.layer = layer;
@@ -43,7 +43,9 @@ void add_unit(FlatSpace& space, UnitKind kind, int64_t layer, const std::vector<
   for (const bool decay : {true, false}) {
     for (const bool replicated : {false, true}) {
       for (const LocalTensor& member : members) {
-        if (tensors[static_cast<size_t>(member.tensor)].decay != decay || member.replicated != replicated) continue;
+        if (tensors[static_cast<size_t>(member.tensor)].decay != decay ||
+            member.replicated != replicated)
+          continue;
         if (replicated) {
           if (unit.replicated_begin < 0) unit.replicated_begin = space.elements;
           GPTBENCH_CHECK(unit.replicated_end < 0 || unit.replicated_end == space.elements,

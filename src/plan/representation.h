@@ -19,8 +19,8 @@ enum class Residency : uint8_t { device, host, file };
 
 // How a copy is laid out:
 //   flat      all of flat space
-//   own_part  the shards of this rank inside a flat copy, at their flat places (no memory of its own)
-//   shards    the shards of this rank, packed
+//   own_part  the shards of this rank inside a flat copy, at their flat places (no memory of its
+//   own) shards    the shards of this rank, packed
 enum class Extent : uint8_t { flat, own_part, shards };
 
 struct Representation {
@@ -45,26 +45,26 @@ struct Unit {
   UnitKind kind = UnitKind::layer;
   int64_t layer = -1;
   int64_t begin = 0, end = 0;
-  int64_t decay_end = 0;      // weight decay applies to [begin, decay_end)
+  int64_t decay_end = 0;                             // weight decay applies to [begin, decay_end)
   int64_t replicated_begin = 0, replicated_end = 0;  // the same on all tensor-parallel ranks
-  bool counted = true;        // false: a tied copy whose norm another stage counts
-  int64_t shard = 0;          // elements of one shard; shard r is [begin + r shard, begin + (r + 1) shard)
-  int64_t shard_begin = 0;    // of this unit in a packed copy of shards
+  bool counted = true;  // false: a tied copy whose norm another stage counts
+  int64_t shard = 0;  // elements of one shard; shard r is [begin + r shard, begin + (r + 1) shard)
+  int64_t shard_begin = 0;  // of this unit in a packed copy of shards
   int64_t size() const { return end - begin; }
 };
 
 struct FlatSpace {
-  std::vector<LocalTensor> tensors;    // held by this rank
-  std::vector<Placement> placements;   // [local tensor]
-  std::vector<int> unit_of;            // [local tensor]
-  std::vector<Unit> units;             // ascending
-  int64_t elements = 0;                // padding included
-  int64_t shard_elements = 0;          // of all shards of this rank
-  int64_t num_shards = 1;              // ranks that a unit is partitioned over
+  std::vector<LocalTensor> tensors;   // held by this rank
+  std::vector<Placement> placements;  // [local tensor]
+  std::vector<int> unit_of;           // [local tensor]
+  std::vector<Unit> units;            // ascending
+  int64_t elements = 0;               // padding included
+  int64_t shard_elements = 0;         // of all shards of this rank
+  int64_t num_shards = 1;             // ranks that a unit is partitioned over
 
-  int unit_at(int64_t flat) const;     // that holds element `flat`
+  int unit_at(int64_t flat) const;  // that holds element `flat`
   int unit_at_shard(int64_t packed) const;
-  int find(int tensor) const;          // local tensor of logical tensor `tensor`, -1: not here
+  int find(int tensor) const;  // local tensor of logical tensor `tensor`, -1: not here
   int find_unit(UnitKind kind, int64_t layer = -1) const;  // -1: not here
 };
 
@@ -72,7 +72,7 @@ struct FlatSpace {
 constexpr int64_t tensor_alignment = 16;
 
 // Appends a unit of the given local tensors, padded to `num_shards` equal shards.
-void add_unit(FlatSpace& space, UnitKind kind, int64_t layer, const std::vector<LocalTensor>& members,
-              const std::vector<LogicalTensor>& tensors);
+void add_unit(FlatSpace& space, UnitKind kind, int64_t layer,
+              const std::vector<LocalTensor>& members, const std::vector<LogicalTensor>& tensors);
 
 }  // namespace gptbench

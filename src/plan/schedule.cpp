@@ -9,7 +9,8 @@
 namespace gptbench {
 namespace {
 
-// Order of forward passes: groups of p micro-batches, each through all chunks before the next group.
+// Order of forward passes: groups of p micro-batches, each through all chunks before the next
+// group.
 std::vector<StagePass> forward_order(int64_t p, int64_t v, int64_t m, bool backward) {
   std::vector<StagePass> order;
   const int64_t group = v > 1 ? p : m;
@@ -48,7 +49,8 @@ PipelineSchedule pipeline_schedule(const std::string& name) {
   return name == "zero_bubble" ? PipelineSchedule::zero_bubble : PipelineSchedule::one_f_one_b;
 }
 
-std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m, int64_t stage) {
+std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m,
+                                    int64_t stage) {
   if (schedule == PipelineSchedule::zero_bubble && p > 1) return zero_bubble(p, m, stage);
   const std::vector<StagePass> forward = forward_order(p, v, m, false);
   const std::vector<StagePass> backward = forward_order(p, v, m, true);

@@ -11,7 +11,7 @@ enum class PassKind : uint8_t { forward, backward, weight };
 
 struct StagePass {
   PassKind kind;
-  int32_t chunk;        // of this stage
+  int32_t chunk;  // of this stage
   int32_t micro_batch;
 };
 
@@ -28,10 +28,18 @@ PipelineSchedule pipeline_schedule(const std::string& name);
 //                would be waiting (ZB-H1 of Qi et al., arXiv:2401.10241)
 // With one stage each micro-batch goes forward and straight backward. Every list holds each pass
 // of each micro-batch once, backward after forward, weight after backward.
-std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m, int64_t stage);
+std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m,
+                                    int64_t stage);
 
 // Smallest number of slots such that micro-batch k of every chunk can use slot k mod slots: from
 // `ahead` passes before its forward pass (where its input may arrive early) to its last pass.
 int64_t slots_needed(const std::vector<StagePass>& passes, int64_t ahead);
+
+// The schedule with forward passes of one unit of time and backward ones of two (one and one where
+// weight gradients are apart), a line a stage: "F3" forward of micro-batch 3, "B" backward, "W"
+// weight gradients, small letters the virtual stages after the first, "." idle. "" where it would
+// be wider than `columns`.
+std::string draw_schedule(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m,
+                          int64_t columns);
 
 }  // namespace gptbench

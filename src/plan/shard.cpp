@@ -4,7 +4,8 @@
 
 namespace gptbench {
 
-LocalTensor shard_of(const std::vector<LogicalTensor>& tensors, int tensor, int64_t tp_size, int64_t tp_rank) {
+LocalTensor shard_of(const std::vector<LogicalTensor>& tensors, int tensor, int64_t tp_size,
+                     int64_t tp_rank) {
   const LogicalTensor& global = tensors[static_cast<size_t>(tensor)];
   LocalTensor local;
   local.tensor = tensor;

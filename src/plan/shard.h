@@ -14,9 +14,9 @@ struct RowSegment {
   int64_t local_row = 0, global_row = 0, rows = 0;
 };
 
-// Shard of one tensor: `rows` x `cols`, row-major, local; columns start at `global_col` of the global
-// tensor. Example: attn.qkv.weight of C = 8, H = 4, D = 2 on tensor rank 1 of 2 holds rows 4-7 (q),
-// 12-15 (k) and 20-23 (v) as its rows 0-3, 4-7 and 8-11.
+// Shard of one tensor: `rows` x `cols`, row-major, local; columns start at `global_col` of the
+// global tensor. Example: attn.qkv.weight of C = 8, H = 4, D = 2 on tensor rank 1 of 2 holds rows
+// 4-7 (q), 12-15 (k) and 20-23 (v) as its rows 0-3, 4-7 and 8-11.
 struct LocalTensor {
   int tensor = -1;  // of Plan::tensors
   int64_t rows = 0, cols = 1;
@@ -30,6 +30,7 @@ struct LocalTensor {
   int64_t size() const { return rows * cols; }
 };
 
-LocalTensor shard_of(const std::vector<LogicalTensor>& tensors, int tensor, int64_t tp_size, int64_t tp_rank);
+LocalTensor shard_of(const std::vector<LogicalTensor>& tensors, int tensor, int64_t tp_size,
+                     int64_t tp_rank);
 
 }  // namespace gptbench

@@ -13,7 +13,8 @@ namespace {
 std::vector<int64_t> balanced(int64_t layers, int64_t chunks, double head_cost) {
   const auto layers_under = [&](double bound) {
     const int64_t plain = static_cast<int64_t>(bound + 1e-9);
-    const int64_t last = bound + 1e-9 < head_cost ? -1 : static_cast<int64_t>(bound - head_cost + 1e-9);
+    const int64_t last =
+        bound + 1e-9 < head_cost ? -1 : static_cast<int64_t>(bound - head_cost + 1e-9);
     return last < 0 ? int64_t{-1} : plain * (chunks - 1) + last;
   };
   // Candidates for the maximum: whole layers, or whole layers and the head.
@@ -44,11 +45,12 @@ std::vector<int64_t> balanced(int64_t layers, int64_t chunks, double head_cost) 
 
 std::vector<Chunk> make_chunks(const ModelShape& shape, int64_t num_chunks,
                                const std::vector<int64_t>& stage_layers) {
-  const double head = static_cast<double>(shape.V) /
-                      static_cast<double>(4 * shape.C + 2 * shape.F + 2 * shape.T);
+  const double head =
+      static_cast<double>(shape.V) / static_cast<double>(4 * shape.C + 2 * shape.F + 2 * shape.T);
   std::vector<int64_t> counts = stage_layers;
   if (counts.empty()) counts = balanced(shape.L, num_chunks, head);
-  GPTBENCH_CHECK(static_cast<int64_t>(counts.size()) == num_chunks, "layers are given for every virtual stage");
+  GPTBENCH_CHECK(static_cast<int64_t>(counts.size()) == num_chunks,
+                 "layers are given for every virtual stage");
   std::vector<Chunk> chunks;
   int64_t layer = 0;
   for (int64_t k = 0; k < num_chunks; ++k) {

@@ -9,8 +9,8 @@
 
 namespace gptbench {
 
-// Consecutive layers [first_layer, end_layer), run by one rank as one virtual stage. Virtual stage 0
-// holds the embedding as well, the last one the head.
+// Consecutive layers [first_layer, end_layer), run by one rank as one virtual stage. Virtual stage
+// 0 holds the embedding as well, the last one the head.
 struct Chunk {
   int64_t virtual_stage = 0;
   int64_t first_layer = 0, end_layer = 0;
@@ -20,7 +20,8 @@ struct Chunk {
 // Cuts the layers into pipeline_parallel x virtual_stages chunks such that the most expensive is as
 // cheap as can be, the head counted as V / (12 C + 2 T) layers (their FLOPs a token), unless
 // parallel.stage_layers gives the layers of each. Virtual stage k runs on pipeline rank k mod
-// pipeline_parallel. Example: 12 layers and a head worth 4.5 over 4 stages are 4, 4, 4 and 0 + head.
+// pipeline_parallel. Example: 12 layers and a head worth 4.5 over 4 stages are 4, 4, 4 and 0 +
+// head.
 std::vector<Chunk> make_chunks(const ModelShape& shape, int64_t num_chunks,
                                const std::vector<int64_t>& stage_layers);
 

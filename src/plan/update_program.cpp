@@ -8,12 +8,15 @@ namespace gptbench {
 void ParameterStore::emit_begin_step() {
   const Plan& plan = builder_.plan();
   if (plan.has(Role::gradient) && !reduce_each_)
-    builder_.emit(flat_op(OpKind::fill_zero, plan.space.elements, {}, {{plan.representation(Role::gradient).buffer}}));
+    builder_.emit(flat_op(OpKind::fill_zero, plan.space.elements, {},
+                          {{plan.representation(Role::gradient).buffer}}));
   if (reduce_each_)
     builder_.emit(flat_op(OpKind::fill_zero, plan.space.shard_elements, {},
                           {{plan.representation(Role::gradient_shard).buffer}}));
-  builder_.emit(flat_op(OpKind::fill_zero, plan.buffers[static_cast<size_t>(plan.scalars)].elements, {}, {{plan.scalars}}));
-  builder_.emit(flat_op(OpKind::load_control, 1, {}, {{plan.scalars, static_cast<int64_t>(Scalar::stop_votes)}}));
+  builder_.emit(flat_op(OpKind::fill_zero, plan.buffers[static_cast<size_t>(plan.scalars)].elements,
+                        {}, {{plan.scalars}}));
+  builder_.emit(flat_op(OpKind::load_control, 1, {},
+                        {{plan.scalars, static_cast<int64_t>(Scalar::stop_votes)}}));
 }
 
 void ParameterStore::emit_end_step() {
@@ -21,9 +24,10 @@ void ParameterStore::emit_end_step() {
   emit_tied_embedding();
   if (reduce_each_ && zero_stage_ == 0)
     for (size_t u = 0; u < plan.space.units.size(); ++u)
-      builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, plan.space.units[u].size(),
-                                 size_of(builder_.S()), shard_operand(Role::gradient_shard, static_cast<int>(u)),
-                                 {plan.representation(Role::gradient).buffer, plan.space.units[u].begin}));
+      builder_.emit(flat_message(
+          OpKind::all_gather, QueueId::data, Axis::shard, plan.space.units[u].size(),
+          size_of(builder_.S()), shard_operand(Role::gradient_shard, static_cast<int>(u)),
+          {plan.representation(Role::gradient).buffer, plan.space.units[u].begin}));
   emit_norms();
   emit_updates();
 }
@@ -35,13 +39,15 @@ void ParameterStore::emit_tied_embedding() {
   if (plan.grid.pipeline == 1 || unit < 0) return;
   const Unit& u = plan.space.units[static_cast<size_t>(unit)];
   const bool shards = plan.has(Role::gradient_shard);
-  const Operand gradient = shards ? shard_operand(Role::gradient_shard, unit) : whole_gradient(unit);
-  builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::embedding, shards ? u.shard : u.size(),
-                             size_of(builder_.S()), gradient, gradient));
+  const Operand gradient =
+      shards ? shard_operand(Role::gradient_shard, unit) : whole_gradient(unit);
+  builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::embedding,
+                             shards ? u.shard : u.size(), size_of(builder_.S()), gradient,
+                             gradient));
 }
 
-// norm^2 = sum over units, shards, then the ranks of a replica. Each unit (with run.deterministic each
-// shard of it) has a partial sum of its own in f64, added up in one order whoever formed it.
+// norm^2 = sum over units, shards, then the ranks of a replica. Each unit (with run.deterministic
+// each shard of it) has a partial sum of its own in f64, added up in one order whoever formed it.
 void ParameterStore::emit_norms() {
   const Plan& plan = builder_.plan();
   const bool sharded = zero_stage_ >= 1;
@@ -50,7 +56,8 @@ void ParameterStore::emit_norms() {
   const int buffer = plan.representation(role).buffer;
   const int64_t entries_a_unit = by_shard ? shards_ : 1;
   const auto entry = [&](size_t unit, int64_t shard) {
-    return Operand{plan.scalars, num_scalars + static_cast<int64_t>(unit) * entries_a_unit + (by_shard ? shard : 0)};
+    return Operand{plan.scalars, num_scalars + static_cast<int64_t>(unit) * entries_a_unit +
+                                     (by_shard ? shard : 0)};
   };
   // [begin, end) of flat space, cut to shard `s` of unit `u` where shards count apart.
   const auto add = [&](size_t u, int64_t s, int64_t begin, int64_t end) {
@@ -81,20 +88,24 @@ void ParameterStore::emit_norms() {
   // Loss and votes to stop are adjacent scalars: one message.
   if (plan.grid.size() > 1) {
     const Operand loss{plan.scalars, static_cast<int64_t>(Scalar::loss_sum)};
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, Axis::world, 2, size_of(DType::f64), loss, loss));
+    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, Axis::world, 2,
+                               size_of(DType::f64), loss, loss));
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * entries_a_unit;
   const Operand all{plan.scalars, num_scalars};
   const Operand norm2{plan.scalars, static_cast<int64_t>(Scalar::grad_norm2)};
   const auto sum_over = [&](Axis axis, int64_t elements, Operand data) {
     if (plan.grid.size_of(axis) == 1) return;
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, axis, elements, size_of(DType::f64), data, data));
+    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, axis, elements,
+                               size_of(DType::f64), data, data));
   };
-  if (sharded && by_shard) sum_over(Axis::shard, entries, all);  // every entry has one summand that is not 0
+  if (sharded && by_shard)
+    sum_over(Axis::shard, entries, all);  // every entry has one summand that is not 0
   builder_.emit(flat_op(OpKind::sum_scalars, entries, {all}, {norm2}));
   if (sharded && !by_shard) sum_over(Axis::shard, 1, norm2);
   sum_over(Axis::model, 1, norm2);
-  builder_.emit(flat_op(OpKind::clip_factor, 1, {norm2, {plan.scalars, static_cast<int64_t>(Scalar::loss_sum)}},
+  builder_.emit(flat_op(OpKind::clip_factor, 1,
+                        {norm2, {plan.scalars, static_cast<int64_t>(Scalar::loss_sum)}},
                         {{plan.scalars, static_cast<int64_t>(Scalar::clip_factor)}}));
 }
 
@@ -102,7 +113,8 @@ void ParameterStore::emit_updates() {
   const Plan& plan = builder_.plan();
   const bool sharded = zero_stage_ >= 1;
   const Operand factor{plan.scalars, static_cast<int64_t>(Scalar::clip_factor)};
-  const bool one_copy = plan.representation(Role::working).buffer == plan.representation(Role::master).buffer;
+  const bool one_copy =
+      plan.representation(Role::working).buffer == plan.representation(Role::master).buffer;
   for (size_t u = 0; u < plan.space.units.size(); ++u) {
     const Unit& unit = plan.space.units[u];
     const int64_t begin = sharded ? unit.begin + shard_rank_ * unit.shard : unit.begin;
@@ -110,13 +122,15 @@ void ParameterStore::emit_updates() {
     // Place of flat element `flat` of this unit in the copy of `role`.
     const auto at = [&](Role role, int64_t flat) {
       const Representation& copy = plan.representation(role);
-      return Operand{copy.buffer, copy.extent == Extent::shards ? unit.shard_begin + flat - begin : flat};
+      return Operand{copy.buffer,
+                     copy.extent == Extent::shards ? unit.shard_begin + flat - begin : flat};
     };
     const auto update = [&](int64_t from, int64_t to, double weight_decay) {
       from = std::max(from, begin);
       to = std::min(to, end);
       if (from >= to) return;
-      Op op = flat_op(OpKind::adamw, to - from, {at(sharded ? Role::gradient_shard : Role::gradient, from), factor},
+      Op op = flat_op(OpKind::adamw, to - from,
+                      {at(sharded ? Role::gradient_shard : Role::gradient, from), factor},
                       {at(Role::master, from), at(Role::moment1, from), at(Role::moment2, from),
                        one_copy ? Operand{} : at(Role::working, from)});
       op.weight_decay = weight_decay;

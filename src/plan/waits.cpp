@@ -37,19 +37,21 @@ class Waits {
   Place place_of(const Operand& operand) const {
     const auto extent = extent_.find(operand.buffer);
     if (extent == extent_.end()) return {operand.buffer, -1};
-    return {operand.buffer, extent->second == Extent::shards ? plan_.space.unit_at_shard(operand.offset)
-                                                             : plan_.space.unit_at(operand.offset)};
+    return {operand.buffer, extent->second == Extent::shards
+                                ? plan_.space.unit_at_shard(operand.offset)
+                                : plan_.space.unit_at(operand.offset)};
   }
 
   void note(const Operand& operand, Touch touch) {
     if (operand.buffer >= 0) touches_[place_of(operand)].push_back(touch);
   }
 
-  // Operations after `from` and before `to` that conflict with message `i` through one of its places;
-  // the first compute one, and messages of other queues before that.
+  // Operations after `from` and before `to` that conflict with message `i` through one of its
+  // places; the first compute one, and messages of other queues before that.
   bool wait_between(int32_t i, const Place& place, bool writes, int32_t from, int32_t to) {
     const std::vector<Touch>& all = touches_[place];
-    auto touch = std::lower_bound(all.begin(), all.end(), from, [](const Touch& t, int32_t op) { return t.op < op; });
+    auto touch = std::lower_bound(all.begin(), all.end(), from,
+                                  [](const Touch& t, int32_t op) { return t.op < op; });
     for (; touch != all.end() && touch->op < to; ++touch) {
       if (touch->op == i || (!touch->writes && !writes)) continue;
       Op& later = plan_.ops[static_cast<size_t>(touch->op)];
@@ -79,7 +81,8 @@ class Waits {
       if (operand.buffer >= 0) places[place_of(operand)] = true;
     for (const auto& [place, writes] : places) {
       if (wait_between(i, place, writes, i + 1, plan_.programs[program].last)) continue;
-      for (const Program& other : plan_.programs) wait_between(i, place, writes, other.first, other.last);
+      for (const Program& other : plan_.programs)
+        wait_between(i, place, writes, other.first, other.last);
     }
   }
 
@@ -90,6 +93,8 @@ class Waits {
 
 }  // namespace
 
-void resolve_waits(Plan& plan) { Waits(plan).resolve(); }
+void resolve_waits(Plan& plan) {
+  Waits(plan).resolve();
+}
 
 }  // namespace gptbench

@@ -11,16 +11,33 @@ VerifyEntry exact(const char* name, const char* formula, double value) {
   return {name, formula, value, 0.0, value == 0.0};
 }
 
+// Share of the targets of step 0 that equal their input, over at most 64 sequences.
+double repeated_share(const Plan& plan, const TokenSource& tokens) {
+  const int64_t sequences = std::min<int64_t>(64, plan.config.batch.global_batch_size);
+  std::vector<int32_t> sequence(static_cast<size_t>(plan.shape.T + 1));
+  int64_t repeated = 0;
+  for (int64_t s = 0; s < sequences; ++s) {
+    tokens.read(s, sequence.data());
+    for (size_t t = 0; t + 1 < sequence.size(); ++t)
+      repeated += sequence[t] == sequence[t + 1] ? 1 : 0;
+  }
+  return static_cast<double>(repeated) / static_cast<double>(sequences * plan.shape.T);
+}
+
 }  // namespace
 
-VerifyEntry check_initial_loss(const Plan& plan, double loss) {
+VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss) {
   const double std = plan.config.model.init_std;
   const double variance = static_cast<double>(plan.shape.C) * std * std;
   const double expected = std::log(static_cast<double>(plan.shape.V_valid)) + variance / 2.0;
   // The target's logit has this variance and averages over the tokens of the batch (four standard
   // deviations); beyond, the tied head favours a token's own embedding a little: 2% of the loss.
-  const double tokens = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
-  const double threshold = 4.0 * std::sqrt(variance / tokens) + 0.02 * expected;
+  // A target that equals its input gains at most C std / sqrt(2): its embedding's share of the
+  // final LayerNorm's input, which positions halve at least.
+  const double count = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
+  const double own_logit = static_cast<double>(plan.shape.C) * std / std::sqrt(2.0);
+  const double threshold = 4.0 * std::sqrt(variance / count) + 0.02 * expected +
+                           own_logit * repeated_share(plan, tokens);
   const double value = std::abs(loss - expected);
   return {"initial_loss", "|loss of step 0 - (ln V + C std^2 / 2)|", value, threshold,
           value <= threshold};
@@ -41,7 +58,8 @@ VerifyEntry check_replicas(MpiWorld& world, Engine& engine, const Plan& plan) {
     const size_t leader = 3 * static_cast<size_t>(all[r]);
     if (all[leader + 1] != all[r + 1] || all[leader + 2] != all[r + 2]) ++different;
   }
-  return exact("replicas_identical", "ranks whose parameters differ from the first rank that holds the same",
+  return exact("replicas_identical",
+               "ranks whose parameters differ from the first rank that holds the same",
                static_cast<double>(different));
 }
 

@@ -20,7 +20,8 @@ struct Training {
 };
 
 // Trains for num_steps. Collective over `world` where given; gradients are then complete on rank 0.
-Training train(const Plan& plan, Device& device, const CommunicatorTable& communicators, MpiWorld* world) {
+Training train(const Plan& plan, Device& device, const CommunicatorTable& communicators,
+               MpiWorld* world) {
   const std::unique_ptr<TokenSource> tokens =
       make_token_source(plan.config.data, static_cast<uint64_t>(plan.config.run.seed), plan.shape.T,
                         plan.shape.V_valid);
@@ -35,8 +36,10 @@ Training train(const Plan& plan, Device& device, const CommunicatorTable& commun
     if (step > 0) continue;
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       training.gradients.push_back(
-          world == nullptr ? engine.read(Role::gradient, static_cast<int>(i), 0, plan.tensors[i].size())
-                           : gather(*world, engine, Role::gradient, static_cast<int>(i), 0, plan.tensors[i].size()));
+          world == nullptr
+              ? engine.read(Role::gradient, static_cast<int>(i), 0, plan.tensors[i].size())
+              : gather(*world, engine, Role::gradient, static_cast<int>(i), 0,
+                       plan.tensors[i].size()));
   }
   return training;
 }
