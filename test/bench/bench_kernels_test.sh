@@ -1,0 +1,23 @@
+#!/bin/sh
+# bench_kernels_test.sh PROGRAM: prints a table for each part in the precision asked for, and refuses
+# what it does not understand.
+set -eu
+program=$1
+failures=0
+
+fail() {
+  echo "FAILED: $*"
+  cat output
+  failures=$((failures + 1))
+}
+
+"$program" --seconds 1e-6 --compute fp32 --markdown >output 2>&1 || fail "status $?"
+for part in "matrix products" attention "kernels bound by memory"; do
+  if ! grep -q "fp32: $part" output; then fail "no table \"fp32: $part\""; fi
+done
+if grep -q "bf16: " output; then fail "bf16 was not asked for"; fi
+
+status=0
+"$program" --fast >output 2>&1 || status=$?
+if [ "$status" != 2 ] || ! grep -q -e "--fast" output; then fail "an unknown option: status $status"; fi
+exit $((failures > 0))
