@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/error.h"
+#include "base/units.h"
 
 namespace gptbench {
 namespace {
@@ -16,7 +16,7 @@ std::vector<StagePass> forward_order(int64_t p, int64_t v, int64_t m, bool backw
   const int64_t group = v > 1 ? p : m;
   for (int64_t first = 0; first < m; first += group)
     for (int64_t c = 0; c < v; ++c)
-      for (int64_t k = first; k < std::min(m, first + group); ++k)
+      for (int64_t k = first; k < first + group; ++k)
         order.push_back({backward ? PassKind::backward : PassKind::forward,
                          static_cast<int32_t>(backward ? v - 1 - c : c), static_cast<int32_t>(k)});
   return order;
@@ -49,12 +49,14 @@ PipelineSchedule pipeline_schedule(const std::string& name) {
   return name == "zero_bubble" ? PipelineSchedule::zero_bubble : PipelineSchedule::one_f_one_b;
 }
 
-std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m,
-                                    int64_t stage) {
+std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m, int64_t stage) {
   if (schedule == PipelineSchedule::zero_bubble && p > 1) return zero_bubble(p, m, stage);
-  const std::vector<StagePass> forward = forward_order(p, v, m, false);
-  const std::vector<StagePass> backward = forward_order(p, v, m, true);
-  const int64_t passes = v * m;
+  // Interleaving needs whole groups, else stages wait for one another in a circle: a last group that is
+  // not full is scheduled as if it were, and what is not there is left out.
+  const int64_t planned = v > 1 ? round_up(m, p) : m;
+  const std::vector<StagePass> forward = forward_order(p, v, planned, false);
+  const std::vector<StagePass> backward = forward_order(p, v, planned, true);
+  const int64_t passes = v * planned;
   int64_t warmup = p - stage - 1;
   if (schedule == PipelineSchedule::gpipe && p > 1) warmup = passes;
   if (v > 1) warmup = 2 * (p - stage - 1) + (v - 1) * p;
@@ -64,6 +66,8 @@ std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_
     if (warmup + b < passes) order.push_back(forward[static_cast<size_t>(warmup + b)]);
     order.push_back(backward[static_cast<size_t>(b)]);
   }
+  const auto absent = [&](const StagePass& pass) { return pass.micro_batch >= m; };
+  order.erase(std::remove_if(order.begin(), order.end(), absent), order.end());
   return order;
 }
 
