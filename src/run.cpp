@@ -114,9 +114,13 @@ void record_memory(MpiWorld& world, const Engine& engine, Record& record) {
   };
   int64_t sum = 0;
   for (int c = 0; c < num_memory_classes; ++c) {
-    const int64_t bytes = engine.arena().allocated_bytes(static_cast<MemoryClass>(c));
+    const MemoryClass memory_class = static_cast<MemoryClass>(c);
+    if (memory_class == MemoryClass::file) continue;  // no memory
+    const int64_t bytes = engine.arena().allocated_bytes(memory_class);
     sum += bytes;
-    add(name_of(static_cast<MemoryClass>(c)), "allocated for this class", bytes);
+    add(name_of(memory_class),
+        is_on_device(memory_class) ? "allocated for this class" : "offloaded to host memory",
+        bytes);
   }
   add("arena", "sum over the classes", sum);
   const int64_t peak = host_memory().peak_resident_bytes;

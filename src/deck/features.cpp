@@ -32,9 +32,9 @@ const std::vector<UnbuiltFeature>& unbuilt_features() {
        "context_parallel > 1",
        "use context_parallel = 1"},
       {{"parallel.offload"},
-       [](const Config& c) { return c.parallel.offload != "none"; },
-       "offload other than 'none'",
-       "use offload = 'none'"},
+       [](const Config& c) { return c.parallel.offload.find("activations") != std::string::npos; },
+       "offload of activations",
+       "offload 'optimizer', 'parameters' or both"},
       {{"precision.compute"},
        [](const Config& c) {
          return c.precision.compute == "fp16" || c.precision.compute == "fp8";

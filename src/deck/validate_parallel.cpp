@@ -88,11 +88,22 @@ void check_pipeline(const Deck& deck) {
               "or '1f1b'");
 }
 
+void check_offload(const Deck& deck) {
+  const ParallelConfig& parallel = deck.config.parallel;
+  const bool parameters = parallel.offload.find("parameters") != std::string::npos;
+  if (parameters && (parallel.zero_stage == 1 || parallel.zero_stage == 2))
+    deck.fail({"parallel.offload", "parallel.zero_stage"},
+              "parallel.offload = 'parameters' keeps them off the device, where ZeRO 1 and 2 "
+              "gather them; use "
+              "zero_stage = 3 or 0");
+}
+
 }  // namespace
 
 void check_decomposition(const Deck& deck) {
   check_tensor(deck);
   check_pipeline(deck);
+  check_offload(deck);
 }
 
 void check_zero_group(const Deck& deck, int64_t replicas) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -32,6 +33,13 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
   for (size_t i = 0; i < plan.ops.size(); ++i)
     for (int32_t slot = 0; plan.ops[i].signals && slot < slots; ++slot)
       events_[i].push_back(device.make_event());
+}
+
+bool Engine::allocate() {
+  const int64_t file_bytes = plan_.class_bytes[static_cast<size_t>(MemoryClass::file)];
+  if (file_bytes > 0)
+    offload_file_ = std::make_unique<OffloadFile>(plan_.config.output.directory, file_bytes);
+  return arena_.allocate();
 }
 
 StepResult Engine::step(int64_t step, bool vote_to_stop) {
@@ -85,10 +93,12 @@ void Engine::execute(const Op& op, const Task& task) {
   const double start_s = now_s();
   if (is_message(op.kind))
     communicate(op, task);
+  else if (is_transfer(op.kind))
+    transfer(op);
   else
     compute(op, task);
   const double spent_s = now_s() - start_s;
-  if (is_message(op.kind))
+  if (is_message(op.kind) || is_transfer(op.kind))
     book_exposed(op, spent_s);
   else
     times_.region_s[static_cast<size_t>(op.region)] += spent_s;
@@ -121,6 +131,11 @@ void Engine::drive_messages() {
 }
 
 void Engine::book_exposed(const Op& message, double seconds) {
+  if (is_transfer(message.kind)) {
+    times_.region_s[static_cast<size_t>(Region::offload)] += seconds;
+    latest_message_ = &message;
+    return;
+  }
   const OpKind kind = message.kind == OpKind::receive ? OpKind::send : message.kind;
   times_.region_s[static_cast<size_t>(Region::communication)] += seconds;
   times_.exposed_s[static_cast<size_t>(message.axis)][static_cast<size_t>(kind)] += seconds;
@@ -156,6 +171,42 @@ void Engine::communicate(const Op& op, const Task& task) {
       GPTBENCH_CHECK(false, "a message of a kind that the engine knows");
       break;
   }
+}
+
+MemoryClass Engine::class_of(const Operand& operand) const {
+  return plan_.buffers[static_cast<size_t>(operand.buffer)].memory_class;
+}
+
+void Engine::transfer(const Op& op) {
+  const Operand& away = op.kind == OpKind::load ? op.reads[0] : op.writes[0];
+  const int64_t bytes =
+      op.elements * size_of(plan_.buffers[static_cast<size_t>(away.buffer)].dtype);
+  Queue& q = queue(op.queue);
+  if (class_of(away) == MemoryClass::host)
+    device_.copy(q, write_at(op, 0), read_at(op, 0), bytes);
+  else if (op.kind == OpKind::load)
+    offload_file_->read(q, write_at(op, 0), arena_.file_offset(away, slot_), bytes);
+  else
+    offload_file_->write(q, read_at(op, 0), arena_.file_offset(away, slot_), bytes);
+}
+
+// Elements of a run-long buffer, wherever it resides; not within a step.
+void Engine::put(const Operand& at, const void* source, int64_t bytes) {
+  if (class_of(at) == MemoryClass::file)
+    offload_file_->write_now(source, arena_.file_offset(at, 0), bytes);
+  else if (class_of(at) == MemoryClass::host)
+    std::memcpy(arena_.address(at, 0), source, static_cast<size_t>(bytes));
+  else
+    device_.upload(queue(QueueId::compute), arena_.address(at, 0), source, bytes);
+}
+
+void Engine::fetch(const Operand& at, void* target, int64_t bytes) {
+  if (class_of(at) == MemoryClass::file)
+    offload_file_->read_now(target, arena_.file_offset(at, 0), bytes);
+  else if (class_of(at) == MemoryClass::host)
+    std::memcpy(target, arena_.address(at, 0), static_cast<size_t>(bytes));
+  else
+    device_.download(queue(QueueId::compute), target, arena_.address(at, 0), bytes);
 }
 
 void Engine::load_tokens(const Op& op, const Task& task) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "data/offload_file.h"
 #include "data/token_source.h"
 #include "device/device.h"
 #include "measure/timer.h"
@@ -39,8 +40,9 @@ class Engine {
   Engine(const Plan& plan, Device& device, const CommunicatorTable& communicators,
          const TokenSource& tokens);
 
-  // Takes the arena's memory; local. False where there is too little.
-  bool allocate() { return arena_.allocate(); }
+  // Takes the arena's memory, and the file where data is offloaded to one; local. False where there
+  // is too little memory; throws Error(Exit::io) where the file cannot be had.
+  bool allocate();
   // Draws the weights, a function of (seed, tensor, global element) alone.
   void initialise_weights();
 
@@ -68,6 +70,10 @@ class Engine {
   void book_exposed(const Op& message, double seconds);
   void compute(const Op& op, const Task& task);
   void communicate(const Op& op, const Task& task);
+  void transfer(const Op& op);
+  void put(const Operand& at, const void* source, int64_t bytes);
+  void fetch(const Operand& at, void* target, int64_t bytes);
+  MemoryClass class_of(const Operand& operand) const;
   void load_tokens(const Op& op, const Task& task);
   std::array<double, num_scalars> read_scalars();
 
@@ -95,6 +101,7 @@ class Engine {
   CommunicatorTable communicators_;
   const TokenSource& source_;
   Arena arena_;
+  std::unique_ptr<OffloadFile> offload_file_;
   std::array<std::unique_ptr<Queue>, num_queues> queues_;
   // [op][slot]; empty where nobody waits for the operation.
   std::vector<std::vector<std::unique_ptr<Event>>> events_;

@@ -91,8 +91,7 @@ void Engine::initialise_weights() {
                      narrow.begin(), [](float value) { return bfloat16(value); });
       source = narrow.data();
     }
-    device_.upload(q, arena_.address({copy.buffer, run.offset}, 0), source,
-                   run.count * size_of(copy.dtype));
+    put({copy.buffer, run.offset}, source, run.count * size_of(copy.dtype));
   };
   // Working copies may be flat where masters are shards: both are written.
   std::vector<Representation> copies = {working};
@@ -141,9 +140,7 @@ std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t c
                               flat + begin - global, end - begin);
     if (run.count == 0) return;
     bytes.resize(static_cast<size_t>(run.count * size_of(copy.dtype)));
-    device_.download(queue(QueueId::compute), bytes.data(),
-                     arena_.address({copy.buffer, run.offset}, 0),
-                     static_cast<int64_t>(bytes.size()));
+    fetch({copy.buffer, run.offset}, bytes.data(), static_cast<int64_t>(bytes.size()));
     const std::vector<double> part = widened(bytes, copy.dtype, run.count);
     std::copy(part.begin(), part.end(), values.begin() + (begin - first) + run.skip);
   };
@@ -158,12 +155,11 @@ uint64_t Engine::checksum() {
   const int64_t elements =
       working.extent == Extent::shards ? plan_.space.shard_elements : plan_.space.elements;
   const int64_t bytes = elements * size_of(working.dtype);
-  const char* memory = static_cast<const char*>(arena_.address({working.buffer}, 0));
   std::vector<char> staging(static_cast<size_t>(std::min<int64_t>(bytes, 8 * staging_elements)));
   uint64_t hash = 0xcbf29ce484222325ull;
   for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(staging.size())) {
     const int64_t count = std::min(static_cast<int64_t>(staging.size()), bytes - at);
-    device_.download(queue(QueueId::compute), staging.data(), memory + at, count);
+    fetch({working.buffer, at / size_of(working.dtype)}, staging.data(), count);
     for (int64_t i = 0; i + 8 <= count; i += 8) {  // tensors are padded to whole cache lines
       uint64_t word;
       std::memcpy(&word, staging.data() + i, sizeof word);

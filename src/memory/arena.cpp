@@ -8,6 +8,7 @@ Arena::~Arena() {
 
 bool Arena::allocate() {
   for (int c = 0; c < num_memory_classes; ++c) {
+    if (static_cast<MemoryClass>(c) == MemoryClass::file) continue;
     memory_[c] = static_cast<char*>(device_.allocate(plan_.class_bytes[c]));
     if (memory_[c] == nullptr && plan_.class_bytes[c] > 0) {
       release();

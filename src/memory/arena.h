@@ -18,8 +18,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Takes the memory of every class, zero-filled. False, and nothing is held, where the device has
-  // too little; local, so the caller agrees with the other ranks before it goes on.
+  // Takes the memory of every class but `file`, zero-filled. False, and nothing is held, where the
+  // device has too little; local, so the caller agrees with the other ranks before it goes on.
   bool allocate();
 
   // Address of an operand in the copy for micro-batch slot `slot`; null where absent.
@@ -29,6 +29,13 @@ class Arena {
     const int64_t in_slot =
         (buffer.slots > 1 ? slot * buffer.slot_bytes : 0) + operand.offset * size_of(buffer.dtype);
     return memory_[static_cast<int>(buffer.memory_class)] + buffer.offset + in_slot;
+  }
+
+  // Place in the file of offloaded data, of an operand in class `file`.
+  int64_t file_offset(const Operand& operand, int32_t slot) const {
+    const Buffer& buffer = plan_.buffers[static_cast<size_t>(operand.buffer)];
+    return buffer.offset + (buffer.slots > 1 ? slot * buffer.slot_bytes : 0) +
+           operand.offset * size_of(buffer.dtype);
   }
 
   // What was asked of the device, counted here and not taken from the plan.

@@ -35,8 +35,9 @@ MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& 
              format_bytes(budget.offer_bytes);
 
   const double cap = plan.config.memory.device_memory_gib * static_cast<double>(GiB);
-  if (cap > 0.0 && static_cast<double>(arena) > cap)
-    reason = who + " needs " + format_bytes(arena) + ", device_memory_gib allows " +
+  const int64_t pool = device_total(plan.class_bytes);
+  if (cap > 0.0 && static_cast<double>(pool) > cap)
+    reason = who + " needs " + format_bytes(pool) + ", device_memory_gib allows " +
              format_bytes(static_cast<int64_t>(cap));
 
   budget.fits = world.all(reason.empty());

@@ -80,6 +80,12 @@ Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t
   return op;
 }
 
+Op flat_transfer(OpKind kind, int64_t elements, Operand read, Operand write) {
+  Op op = flat_op(kind, elements, {read}, {write});
+  op.queue = QueueId::copy;
+  return op;
+}
+
 Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns,
                int64_t element_bytes, Operand read, Operand write, int64_t row_div) {
   Op op = row_op(kind, layer, columns, {read}, {write}, row_div);

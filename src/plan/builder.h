@@ -47,6 +47,8 @@ Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vecto
 // A message of a fixed number of elements of `element_bytes`; its payload is `elements`.
 Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes,
                 Operand read, Operand write);
+// A transfer of a fixed number of elements between the device and where data is offloaded.
+Op flat_transfer(OpKind kind, int64_t elements, Operand read, Operand write);
 // A message about all rows (the full number, whatever part a rank holds) of `columns` elements.
 Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns,
                int64_t element_bytes, Operand read, Operand write, int64_t row_div = 1);

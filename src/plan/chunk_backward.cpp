@@ -8,12 +8,16 @@ namespace gptbench {
 
 void ChunkPrograms::emit_backward(Pass pass) {
   const Plan& plan = builder_.plan();
-  if (chunk_.has_head) emit_head_backward(pass);
   const int64_t first = chunk_.first_layer, end = chunk_.end_layer;
   const auto gather = [&](int64_t l) {
     if (pass.inputs && l >= first)
       store_.gather(unit_of(l));  // gradients of activations read weights
   };
+  if (chunk_.has_head) {
+    if (pass.inputs) store_.gather(plan.space.find_unit(UnitKind::final_norm));
+    if (first < end) gather(full_recompute_ ? segment_start(end - 1) : end - 1);
+    emit_head_backward(pass);
+  }
   for (int64_t l = end - 1; l >= first; --l) {
     const bool segment_ends = l == end - 1 || segment_start(l) != segment_start(l + 1);
     if (pass.inputs && full_recompute_ && segment_ends) emit_recompute(segment_start(l), l + 1);

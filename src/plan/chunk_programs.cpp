@@ -182,12 +182,27 @@ void ChunkPrograms::emit_receive(bool forward) {
   builder_.emit(op);
 }
 
+void ChunkPrograms::gather_embedding() {
+  store_.gather(builder_.plan().space.find_unit(UnitKind::token_embedding));
+  store_.gather(builder_.plan().space.find_unit(UnitKind::position_embedding));
+}
+
+void ChunkPrograms::gather_head() {
+  store_.gather(builder_.plan().space.find_unit(UnitKind::final_norm));
+  store_.gather(builder_.plan().space.find_unit(UnitKind::token_embedding));
+}
+
 void ChunkPrograms::emit_forward() {
   const Plan& plan = builder_.plan();
-  if (chunk_.has_embedding) emit_embedding_forward();
+  // Parameters are asked for one unit before they are needed.
+  if (chunk_.has_embedding) gather_embedding();
   if (chunk_.first_layer < chunk_.end_layer) store_.gather(unit_of(chunk_.first_layer));
+  if (chunk_.has_embedding) emit_embedding_forward();
   for (int64_t l = chunk_.first_layer; l < chunk_.end_layer; ++l) {
-    if (l + 1 < chunk_.end_layer) store_.gather(unit_of(l + 1));
+    if (l + 1 < chunk_.end_layer)
+      store_.gather(unit_of(l + 1));
+    else if (chunk_.has_head)
+      gather_head();
     LayerActivations a = forward_set(l);
     emit_layer_forward(l, a, input_of(l), input_of(l + 1), false);
   }

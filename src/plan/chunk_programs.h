@@ -64,6 +64,8 @@ class ChunkPrograms {
   LayerActivations backward_set(int64_t l) const;
   Operand input_of(int64_t l) const;  // x of layer l, or of what follows the last layer, forward
 
+  void gather_embedding();
+  void gather_head();
   void emit_receive(bool forward);
   void emit_forward();
   void emit_backward(Pass pass);

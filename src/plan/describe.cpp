@@ -59,9 +59,11 @@ void describe_batch(std::string& text, const Plan& plan) {
 void describe_memory(std::string& text, const Plan& plan) {
   line(text, "Memory of rank %lld (%s)", static_cast<long long>(plan.rank),
        "one allocation a class");
-  for (int c = 0; c < num_memory_classes; ++c)
+  for (int c = 0; c < num_memory_classes; ++c) {
+    if (!is_on_device(static_cast<MemoryClass>(c)) && plan.class_bytes[c] == 0) continue;
     line(text, "  %-16s %20s bytes  %12s", name_of(static_cast<MemoryClass>(c)),
          format_count(plan.class_bytes[c]).c_str(), format_bytes(plan.class_bytes[c]).c_str());
+  }
   line(text, "  %-16s %20s bytes  %12s", "total", format_count(total(plan.class_bytes)).c_str(),
        format_bytes(total(plan.class_bytes)).c_str());
   line(text, "memory a rank: %lld bytes", static_cast<long long>(total(plan.class_bytes)));

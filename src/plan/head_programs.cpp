@@ -39,8 +39,6 @@ void ChunkPrograms::emit_embedding_forward() {
   const Plan& plan = builder_.plan();
   wte_ = builder_.tensor("wte");
   wpe_ = builder_.tensor("wpe");
-  store_.gather(plan.space.find_unit(UnitKind::token_embedding));
-  store_.gather(plan.space.find_unit(UnitKind::position_embedding));
   builder_.emit(row_op(OpKind::load_tokens, -1, 1, {}, {{plan.tokens}, {plan.targets}}));
   const Operand x0 = input_of(chunk_.first_layer);
   // Each rank looks up the tokens of its part of the vocabulary; one adds the positions.
@@ -78,8 +76,7 @@ void ChunkPrograms::emit_head_forward() {
   const int64_t L = plan.shape.L;
   if (!chunk_.has_embedding)
     builder_.emit(row_op(OpKind::load_tokens, L, 1, {}, {{plan.tokens}, {plan.targets}}));
-  store_.gather(plan.space.find_unit(UnitKind::final_norm));
-  store_.gather(plan.space.find_unit(UnitKind::token_embedding));
+  gather_head();
   store_.open_gradient(plan.space.find_unit(UnitKind::token_embedding));
   builder_.emit(row_op(OpKind::layernorm_forward, L, s_.C,
                        {{x_end_}, store_.weight(ln_f_weight_), store_.weight(ln_f_bias_)},
@@ -92,8 +89,6 @@ void ChunkPrograms::emit_head_forward() {
   reduce(L, dln_f, dln_f_);
   // Backward is the first to read the sum, but the memory of what is summed is used again before.
   if (sp_ > 1) builder_.emit(flat_op(OpKind::join, 0, {{dln_f_}, dln_f}, {}));
-  if (!chunk_.has_embedding && store_.reduces_each_micro_batch())
-    store_.close_gradient(plan.space.find_unit(UnitKind::token_embedding), false);
 }
 
 void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
@@ -137,8 +132,12 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
   }
   emit(row_op(OpKind::cross_entropy_finish, L, s_.V, {row_max, row_sum, target_logit, targets},
               {{plan.scalars, static_cast<int64_t>(sum)}, logits}));
-  linear(OpKind::linear_backward_input, {logits, store_.weight(wte_)}, {dln_f});
   linear(OpKind::linear_backward_weight, {logits, ln_f}, {store_.gradient(wte_), {}});
+  // Its reduction travels while the gradient of the input is formed.
+  const bool complete = first + rows >= plan.micro_batch_rows;
+  if (complete && !chunk_.has_embedding && store_.reduces_each_micro_batch())
+    store_.close_gradient(plan.space.find_unit(UnitKind::token_embedding), false);
+  linear(OpKind::linear_backward_input, {logits, store_.weight(wte_)}, {dln_f});
 }
 
 void ChunkPrograms::emit_head_backward(Pass pass) {
@@ -146,7 +145,6 @@ void ChunkPrograms::emit_head_backward(Pass pass) {
   const int64_t L = plan.shape.L;
   const int norm = plan.space.find_unit(UnitKind::final_norm);
   if (pass.inputs) {
-    store_.gather(norm);
     if (pass.weights) store_.open_gradient(norm);
     Op zero = row_op(OpKind::fill_zero, L, s_.C, {}, {{dx_}}, sp_);
     zero.region = Region::layernorm;

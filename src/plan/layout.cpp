@@ -1,7 +1,6 @@
 #include "plan/layout.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -40,7 +39,8 @@ bool overlap_in_time(const Buffer& a, const Buffer& b) {
 
 const char* name_of(MemoryClass memory_class) {
   static const char* const names[num_memory_classes] = {
-      "parameters", "gradients", "optimizer_state", "activations", "communication", "workspace"};
+      "parameters", "gradients", "optimizer_state", "activations", "communication", "workspace",
+      "host",       "file"};
   return names[static_cast<int>(memory_class)];
 }
 
@@ -88,8 +88,15 @@ ClassBytes assign_offsets(std::vector<Buffer>& buffers, const std::vector<Progra
   return bytes;
 }
 
+int64_t device_total(const ClassBytes& bytes) {
+  int64_t sum = 0;
+  for (int c = 0; c < num_memory_classes; ++c)
+    if (is_on_device(static_cast<MemoryClass>(c))) sum += bytes[static_cast<size_t>(c)];
+  return sum;
+}
+
 int64_t total(const ClassBytes& bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+  return device_total(bytes) + bytes[static_cast<size_t>(MemoryClass::host)];
 }
 
 }  // namespace gptbench

@@ -18,9 +18,15 @@ enum class MemoryClass : uint8_t {
   optimizer_state,
   activations,
   communication,
-  workspace
+  workspace,
+  host,  // offloaded: host memory, the second pool
+  file   // offloaded: places in a file, no memory
 };
-constexpr int num_memory_classes = 6;
+constexpr int num_memory_classes = 8;
+// Whether a class lies in the device's pool, which device_memory_gib bounds.
+constexpr bool is_on_device(MemoryClass c) {
+  return c != MemoryClass::host && c != MemoryClass::file;
+}
 const char* name_of(MemoryClass memory_class);
 
 enum class Lifetime : uint8_t {
@@ -60,6 +66,8 @@ using ClassBytes = std::array<int64_t, num_memory_classes>;
 ClassBytes assign_offsets(std::vector<Buffer>& buffers, const std::vector<Program>& programs,
                           const std::vector<Op>& ops);
 
+// Memory of a rank: of the device's pool alone, and with that of the host.
+int64_t device_total(const ClassBytes& bytes);
 int64_t total(const ClassBytes& bytes);
 
 }  // namespace gptbench

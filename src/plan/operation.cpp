@@ -33,6 +33,8 @@ constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::clip_factor, "clip_factor", Region::optimizer},
     {OpKind::adamw, "adamw", Region::optimizer},
     {OpKind::cast, "cast", Region::optimizer},
+    {OpKind::load, "load", Region::offload},
+    {OpKind::store, "store", Region::offload},
     {OpKind::all_reduce, "all_reduce", Region::communication},
     {OpKind::reduce_scatter, "reduce_scatter", Region::communication},
     {OpKind::all_gather, "all_gather", Region::communication},
@@ -48,8 +50,8 @@ const OpInfo& info_of(OpKind kind) {
 
 const char* name_of(Region region) {
   static const char* const names[num_regions] = {
-      "automatic", "data",       "embedding", "layernorm", "linear",
-      "attention", "activation", "head_loss", "optimizer", "communication"};
+      "automatic",  "data",      "embedding", "layernorm",     "linear", "attention",
+      "activation", "head_loss", "optimizer", "communication", "offload"};
   return names[static_cast<int>(region)];
 }
 

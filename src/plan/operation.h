@@ -62,6 +62,8 @@ enum class OpKind : uint8_t {
   clip_factor,
   adamw,
   cast,
+  load,   // from where data is offloaded to the device
+  store,  // from the device to there
   all_reduce,
   reduce_scatter,
   all_gather,
@@ -69,6 +71,9 @@ enum class OpKind : uint8_t {
   receive,
 };
 constexpr int num_op_kinds = static_cast<int>(OpKind::receive) + 1;
+inline bool is_transfer(OpKind kind) {
+  return kind == OpKind::load || kind == OpKind::store;
+}
 inline bool is_message(OpKind kind) {
   return kind >= OpKind::all_reduce;
 }
@@ -84,9 +89,10 @@ enum class Region : uint8_t {
   activation,
   head_loss,
   optimizer,
-  communication
+  communication,
+  offload
 };
-constexpr int num_regions = 10;
+constexpr int num_regions = 11;
 
 struct OpInfo {
   OpKind kind;

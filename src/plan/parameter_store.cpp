@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace gptbench {
 
@@ -37,9 +38,11 @@ ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
   add_representation(Role::moment1, "moment1", MemoryClass::optimizer_state, S, state);
   add_representation(Role::moment2, "moment2", MemoryClass::optimizer_state, S, state);
 
-  if (zero_stage_ == 3) weight_windows_ = add_windows("gathered", MemoryClass::parameters, A);
+  if (zero_stage_ == 3 || is_offloaded(Role::working))
+    weight_windows_ = add_windows("gathered", MemoryClass::parameters, A);
   if (zero_stage_ >= 2)
     gradient_windows_ = add_windows("gradient_window", MemoryClass::gradients, S);
+  add_transfer_windows();
   if (reduce_each_) {
     int64_t largest = 0;
     for (const Unit& unit : plan.space.units) largest = std::max(largest, unit.shard);
@@ -49,10 +52,34 @@ ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
   }
 }
 
+namespace {
+
+bool contains(const std::string& list, const char* word) {
+  const std::vector<std::string> words = split(list, ',');
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+Residency ParameterStore::residency_of(Role role) const {
+  const ParallelConfig& parallel = builder_.plan().config.parallel;
+  const Residency away = parallel.offload_target == "file" ? Residency::file : Residency::host;
+  const bool one_copy = builder_.A() == builder_.S();  // working copy and master are one
+  const bool is_parameter = role == Role::working || (role == Role::master && one_copy);
+  const bool is_state =
+      role == Role::moment1 || role == Role::moment2 || (role == Role::master && !one_copy);
+  if (is_parameter && contains(parallel.offload, "parameters")) return away;
+  if (is_state && contains(parallel.offload, "optimizer")) return away;
+  return Residency::device;
+}
+
 void ParameterStore::add_representation(Role role, const char* name, MemoryClass memory_class,
                                         DType dtype, Extent extent) {
   const Plan& plan = builder_.plan();
-  Representation copy{role, dtype, Residency::device, extent, -1};
+  const Residency residency = residency_of(role);
+  if (residency != Residency::device)
+    memory_class = residency == Residency::file ? MemoryClass::file : MemoryClass::host;
+  Representation copy{role, dtype, residency, extent, -1};
   if (name[0] == '\0')
     copy.buffer = plan.representation(Role::working).buffer;
   else
@@ -60,6 +87,10 @@ void ParameterStore::add_representation(Role role, const char* name, MemoryClass
         name, memory_class, Lifetime::run, dtype,
         extent == Extent::flat ? plan.space.elements : plan.space.shard_elements);
   builder_.add(copy);
+}
+
+bool ParameterStore::is_offloaded(Role role) const {
+  return builder_.plan().representation(role).residency != Residency::device;
 }
 
 // Layers take turns with two windows, the others have one each; [unit].
@@ -94,15 +125,25 @@ std::vector<int> ParameterStore::add_windows(const char* name, MemoryClass memor
 }
 
 void ParameterStore::gather(int unit) {
-  if (zero_stage_ < 3) return;
+  if (weight_windows_.empty()) return;
   const int window = weight_windows_[static_cast<size_t>(unit)];
   const auto held = held_.find(window);
   if (held != held_.end() && held->second == unit) return;
   held_[window] = unit;
-  const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
-  builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, u.size(),
-                             dtype_bytes(Role::working), shard_operand(Role::working, unit),
-                             {window}));
+  const Plan& plan = builder_.plan();
+  const Unit& u = plan.space.units[static_cast<size_t>(unit)];
+  Operand shard = zero_stage_ == 3 ? shard_operand(Role::working, unit)
+                                   : Operand{plan.representation(Role::working).buffer, u.begin};
+  if (is_offloaded(Role::working)) {
+    const Operand target =
+        zero_stage_ == 3 ? Operand{transfer_windows_.at(Role::working)[unit % 2]} : Operand{window};
+    builder_.emit(
+        flat_transfer(OpKind::load, zero_stage_ == 3 ? u.shard : u.size(), shard, target));
+    shard = target;
+  }
+  if (zero_stage_ == 3)
+    builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, u.size(),
+                               dtype_bytes(Role::working), shard, {window}));
 }
 
 Operand ParameterStore::weight(int tensor) const {

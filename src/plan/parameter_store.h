@@ -12,8 +12,12 @@
 // In stages 2 and 3, and in all stages where run.deterministic asks for it, gradients are reduced
 // micro-batch by micro-batch and accumulate in shards; otherwise they accumulate in flat space and
 // are reduced once, as the last micro-batch completes them.
+//
+// Offload (Rajbhandari et al., arXiv:2104.07857): representations that reside in host memory or in
+// a file pass through two windows on the device, one unit ahead of the one that is worked on.
 #pragma once
 
+#include <array>
 #include <map>
 #include <vector>
 
@@ -51,6 +55,11 @@ class ParameterStore {
  private:
   void add_representation(Role role, const char* name, MemoryClass memory_class, DType dtype,
                           Extent extent);
+  Residency residency_of(Role role) const;
+  bool is_offloaded(Role role) const;
+  void add_transfer_windows();
+  Operand state_operand(Role role, int unit, int64_t flat) const;
+  void emit_transfers(OpKind kind, int unit);
   std::vector<int> add_windows(const char* name, MemoryClass memory_class, DType dtype);
   Operand shard_operand(Role role, int unit) const;
   int64_t dtype_bytes(Role role) const;
@@ -67,8 +76,9 @@ class ParameterStore {
   int64_t shards_ = 1;  // ranks that a partition is spread over
   int64_t shard_rank_ = 0;
   bool reduce_each_ = false;
-  Axis sum_axis_ = Axis::data;                          // over which gradients are summed
-  std::vector<int> weight_windows_, gradient_windows_;  // [unit] buffer; empty: flat
+  Axis sum_axis_ = Axis::data;                           // over which gradients are summed
+  std::vector<int> weight_windows_, gradient_windows_;   // [unit] buffer; empty: flat
+  std::map<Role, std::array<int, 2>> transfer_windows_;  // of offloaded roles, in turn
   std::vector<int> reduced_;        // buffers that receive reduced shards, used in turn
   std::map<int, int> held_;         // window buffer -> unit
   std::vector<int> to_accumulate_;  // units whose reduced shard is not yet added

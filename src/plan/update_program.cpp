@@ -1,5 +1,7 @@
 // The programs around the micro-batches: zeroing, the gradient's norm, AdamW, and what ZeRO moves.
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "plan/parameter_store.h"
 
@@ -109,35 +111,89 @@ void ParameterStore::emit_norms() {
                         {{plan.scalars, static_cast<int64_t>(Scalar::clip_factor)}}));
 }
 
+// Two windows for each role that AdamW touches and that resides elsewhere.
+void ParameterStore::add_transfer_windows() {
+  const Plan& plan = builder_.plan();
+  int64_t largest = 0;
+  for (const Unit& unit : plan.space.units)
+    largest = std::max(largest, zero_stage_ >= 1 ? unit.shard : unit.size());
+  for (const auto& [role, name] :
+       {std::pair{Role::working, "working"}, std::pair{Role::master, "master"},
+        std::pair{Role::moment1, "moment1"}, std::pair{Role::moment2, "moment2"}}) {
+    if (!is_offloaded(role)) continue;
+    const bool same_as_working =
+        role == Role::master &&
+        plan.representation(role).buffer == plan.representation(Role::working).buffer;
+    if (same_as_working) {
+      transfer_windows_[role] = transfer_windows_.at(Role::working);
+      continue;
+    }
+    for (int i = 0; i < 2; ++i)
+      transfer_windows_[role][static_cast<size_t>(i)] = builder_.add_buffer(
+          "transfer." + std::string(name) + "." + std::to_string(i), MemoryClass::optimizer_state,
+          Lifetime::run, plan.representation(role).dtype, largest);
+  }
+}
+
+// Place of flat element `flat` of a unit for AdamW: in the copy itself, or in the window that holds
+// the unit.
+Operand ParameterStore::state_operand(Role role, int unit, int64_t flat) const {
+  const Plan& plan = builder_.plan();
+  const Unit& u = plan.space.units[static_cast<size_t>(unit)];
+  const Representation& copy = plan.representation(role);
+  const int64_t begin = zero_stage_ >= 1 ? u.begin + shard_rank_ * u.shard : u.begin;
+  const auto window = transfer_windows_.find(role);
+  if (window != transfer_windows_.end())
+    return {window->second[static_cast<size_t>(unit % 2)], flat - begin};
+  return {copy.buffer, copy.extent == Extent::shards ? u.shard_begin + flat - begin : flat};
+}
+
+// Brings the offloaded state of a unit to its windows, or takes it back.
+void ParameterStore::emit_transfers(OpKind kind, int unit) {
+  const Plan& plan = builder_.plan();
+  const Unit& u = plan.space.units[static_cast<size_t>(unit)];
+  const bool one_copy =
+      plan.representation(Role::working).buffer == plan.representation(Role::master).buffer;
+  for (const auto& [role, windows] : transfer_windows_) {
+    if (role == Role::working && one_copy) continue;              // moves as master
+    if (role == Role::working && kind == OpKind::load) continue;  // AdamW assigns it
+    const Representation& copy = plan.representation(role);
+    const Operand away{copy.buffer, copy.extent == Extent::shards ? u.shard_begin : u.begin};
+    const Operand window{windows[static_cast<size_t>(unit % 2)]};
+    const int64_t elements = zero_stage_ >= 1 ? u.shard : u.size();
+    builder_.emit(kind == OpKind::load ? flat_transfer(kind, elements, away, window)
+                                       : flat_transfer(kind, elements, window, away));
+  }
+}
+
 void ParameterStore::emit_updates() {
   const Plan& plan = builder_.plan();
   const bool sharded = zero_stage_ >= 1;
   const Operand factor{plan.scalars, static_cast<int64_t>(Scalar::clip_factor)};
   const bool one_copy =
       plan.representation(Role::working).buffer == plan.representation(Role::master).buffer;
-  for (size_t u = 0; u < plan.space.units.size(); ++u) {
-    const Unit& unit = plan.space.units[u];
+  const Role gradient_role = sharded ? Role::gradient_shard : Role::gradient;
+  const int units = static_cast<int>(plan.space.units.size());
+  emit_transfers(OpKind::load, 0);
+  for (int u = 0; u < units; ++u) {
+    if (u + 1 < units) emit_transfers(OpKind::load, u + 1);
+    const Unit& unit = plan.space.units[static_cast<size_t>(u)];
     const int64_t begin = sharded ? unit.begin + shard_rank_ * unit.shard : unit.begin;
     const int64_t end = sharded ? begin + unit.shard : unit.end;
-    // Place of flat element `flat` of this unit in the copy of `role`.
-    const auto at = [&](Role role, int64_t flat) {
-      const Representation& copy = plan.representation(role);
-      return Operand{copy.buffer,
-                     copy.extent == Extent::shards ? unit.shard_begin + flat - begin : flat};
-    };
     const auto update = [&](int64_t from, int64_t to, double weight_decay) {
       from = std::max(from, begin);
       to = std::min(to, end);
       if (from >= to) return;
-      Op op = flat_op(OpKind::adamw, to - from,
-                      {at(sharded ? Role::gradient_shard : Role::gradient, from), factor},
-                      {at(Role::master, from), at(Role::moment1, from), at(Role::moment2, from),
-                       one_copy ? Operand{} : at(Role::working, from)});
+      Op op = flat_op(OpKind::adamw, to - from, {state_operand(gradient_role, u, from), factor},
+                      {state_operand(Role::master, u, from), state_operand(Role::moment1, u, from),
+                       state_operand(Role::moment2, u, from),
+                       one_copy ? Operand{} : state_operand(Role::working, u, from)});
       op.weight_decay = weight_decay;
       builder_.emit(op);
     };
     update(unit.begin, unit.decay_end, plan.config.optimizer.weight_decay);
     update(unit.decay_end, unit.end, 0.0);
+    emit_transfers(OpKind::store, u);
     if (sharded && zero_stage_ < 3) {
       const Operand part{plan.representation(Role::working).buffer, begin};
       builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, unit.size(),
