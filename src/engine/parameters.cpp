@@ -133,7 +133,7 @@ std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t c
     return values;
   const LocalTensor& local = plan_.space.tensors[static_cast<size_t>(index)];
   std::vector<char> bytes;
-  const auto fetch = [&](int64_t global, int64_t flat, int64_t length) {
+  const auto collect = [&](int64_t global, int64_t flat, int64_t length) {
     const int64_t begin = std::max(global, first), end = std::min(global + length, first + count);
     if (begin >= end) return;
     const Run run = held_part(plan_, copy, plan_.space.unit_of[static_cast<size_t>(index)],
@@ -145,7 +145,7 @@ std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t c
     std::copy(part.begin(), part.end(), values.begin() + (begin - first) + run.skip);
   };
   for_each_run(local, plan_.space.placements[static_cast<size_t>(index)],
-               plan_.tensors[static_cast<size_t>(tensor)].cols, fetch);
+               plan_.tensors[static_cast<size_t>(tensor)].cols, collect);
   return values;
 }
 

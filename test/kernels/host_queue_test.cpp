@@ -7,13 +7,13 @@
 namespace gptbench {
 namespace {
 
-// Completes when told to, or after `tests_needed` tests.
+// Completes at its test number `tests_needed`.
 struct Work final : PendingWork {
-  int tests_needed = 1 << 30;
+  explicit Work(int needed = 3) : tests_needed(needed) {}
+  int tests_needed;
   int tests = 0;
-  int waits = 0;
   bool test() override { return ++tests >= tests_needed; }
-  void wait() override { ++waits; }
+  bool done() const { return tests >= tests_needed; }
 };
 
 }  // namespace
@@ -22,25 +22,25 @@ TEST(HostQueue, AnEventWaitsForTheWorkBeforeIt) {
   HostQueue compute, communication;
   HostEvent event;
   compute.wait(event);  // never recorded: complete
-  Work before, after;
+  Work before, after(1000);
   communication.add(before);
   communication.record(event);
   communication.add(after);
   compute.wait(event);
-  EXPECT_EQ(before.waits, 1);
-  EXPECT_EQ(after.waits, 0);
+  EXPECT_TRUE(before.done());
+  EXPECT_FALSE(after.done());
+  EXPECT_EQ(communication.pending(), 1);
+  const int tests = before.tests;
   compute.wait(event);  // complete already
-  EXPECT_EQ(before.waits, 1);
+  EXPECT_EQ(before.tests, tests);
   communication.synchronize();
-  EXPECT_EQ(after.waits, 1);
+  EXPECT_TRUE(after.done());
   EXPECT_EQ(communication.pending(), 0);
 }
 
 TEST(HostQueue, ProgressTestsInOrder) {
   HostQueue queue;
-  Work first, second;
-  first.tests_needed = 2;
-  second.tests_needed = 1;
+  Work first(2), second(1);
   queue.add(first);
   queue.add(second);
   queue.progress();
@@ -50,7 +50,20 @@ TEST(HostQueue, ProgressTestsInOrder) {
   EXPECT_EQ(queue.pending(), 0);
   queue.progress();
   EXPECT_EQ(first.tests, 2);
-  EXPECT_EQ(first.waits + second.waits, 0);
+  EXPECT_EQ(second.tests, 1);
+}
+
+TEST(HostQueue, WhoWaitsForOneQueueDrivesItsGroup) {
+  std::vector<HostQueue*> group;
+  HostQueue waited(group), other(group), alone;
+  Work mine(5), theirs(2), apart(2);
+  waited.add(mine);
+  other.add(theirs);
+  alone.add(apart);
+  waited.synchronize();
+  EXPECT_TRUE(theirs.done());
+  EXPECT_EQ(apart.tests, 0);
+  alone.synchronize();
 }
 
 TEST(HostQueue, AFullQueueWaitsForItsOldest) {
@@ -58,10 +71,10 @@ TEST(HostQueue, AFullQueueWaitsForItsOldest) {
   std::vector<Work> work(static_cast<size_t>(HostQueue::capacity) + 3);
   for (Work& w : work) queue.add(w);
   EXPECT_EQ(queue.pending(), HostQueue::capacity);
-  EXPECT_EQ(work[2].waits, 1);
-  EXPECT_EQ(work[3].waits, 0);
+  EXPECT_TRUE(work[2].done());
+  EXPECT_FALSE(work[3].done());
   queue.synchronize();
-  for (const Work& w : work) EXPECT_EQ(w.waits, 1);
+  for (const Work& w : work) EXPECT_EQ(w.tests, w.tests_needed);
 }
 
 TEST(HostQueue, AnEventRecordedAgainMoves) {
@@ -73,7 +86,7 @@ TEST(HostQueue, AnEventRecordedAgainMoves) {
   queue.add(second);
   queue.record(event);
   queue.wait(event);
-  EXPECT_EQ(second.waits, 1);
+  EXPECT_TRUE(second.done());
 }
 
 }  // namespace gptbench
