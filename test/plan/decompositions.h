@@ -20,6 +20,16 @@ inline std::string name_of(const SmallModel& m) {
          std::to_string(m.micro_batch) + ", " + m.compute + (m.dropout > 0.0 ? ", dropout" : "");
 }
 
+// Ranks whose plans differ: all of the first and of the last replica (which may have an empty
+// micro-batch, and holds other shards).
+inline std::vector<int64_t> ranks_that_differ(const SmallModel& m) {
+  std::vector<int64_t> ranks;
+  const int64_t replica = m.tensor_parallel * m.pipeline_parallel;
+  for (int64_t rank = 0; rank < m.ranks(); ++rank)
+    if (rank < replica || rank >= m.ranks() - replica) ranks.push_back(rank);
+  return ranks;
+}
+
 // What the deck layer refuses (deck/validate_parallel.cpp).
 inline bool is_possible(const SmallModel& m) {
   const bool interleaved = std::string(m.schedule) == "interleaved";

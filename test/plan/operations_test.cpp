@@ -51,11 +51,11 @@ std::vector<SmallModel> layouts() {
   return all;
 }
 
-// All ranks of all layouts; GoogleTest's trace names them.
+// GoogleTest's trace names layout and rank.
 void for_each_plan(const std::function<void(const Plan&)>& check) {
   for (const SmallModel& model : layouts()) {
     const Config config = resolved_config(model);
-    for (int64_t rank = 0; rank < model.ranks(); ++rank) {
+    for (const int64_t rank : ranks_that_differ(model)) {
       SCOPED_TRACE(name_of(model) + ", rank " + std::to_string(rank));
       check(make_plan(config, model.ranks(), rank, {}));
       if (testing::Test::HasFailure()) return;  // the others would say the same
@@ -66,7 +66,7 @@ void for_each_plan(const std::function<void(const Plan&)>& check) {
 TEST(Operations, DataFlowIsSoundInEveryStep) {
   for_each_plan([](const Plan& plan) {
     MemoryModel memory(plan);
-    for (int step = 0; step < 2; ++step) {
+    for (int step = 0; step < (plan.rank == 0 ? 2 : 1); ++step) {
       const std::vector<std::string> complaints = memory.replay_step();
       EXPECT_TRUE(complaints.empty()) << "step " << step << ":\n" << join(complaints, "\n");
     }
