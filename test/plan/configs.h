@@ -18,6 +18,8 @@ struct SmallModel {
   bool deterministic = false;
   const char* recompute = "none";
   int64_t checkpoint_every = 1;
+  const char* offload = "none";
+  const char* offload_target = "host";
 
   int64_t ranks() const { return tensor_parallel * pipeline_parallel * data_parallel; }
 };
@@ -45,6 +47,8 @@ inline Config resolved_config(const SmallModel& m) {
   c.parallel.pipeline_schedule = m.schedule;
   c.parallel.zero_stage = m.zero_stage;
   c.parallel.zero_group = m.zero_group;
+  c.parallel.offload = m.offload;
+  c.parallel.offload_target = m.offload_target;
   c.run.deterministic = m.deterministic;
   c.memory.activation_checkpointing = m.recompute;
   c.memory.checkpoint_every = m.checkpoint_every;

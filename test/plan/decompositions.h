@@ -9,13 +9,17 @@
 namespace gptbench {
 
 inline std::string name_of(const SmallModel& m) {
-  std::string name = "tp " + std::to_string(m.tensor_parallel) + (m.sequence_parallel ? " sp" : "") + ", pp " +
-                     std::to_string(m.pipeline_parallel) + " x " + std::to_string(m.virtual_stages) + " " + m.schedule +
-                     ", dp " + std::to_string(m.data_parallel) + ", zero " + std::to_string(m.zero_stage);
+  std::string name = "tp " + std::to_string(m.tensor_parallel) +
+                     (m.sequence_parallel ? " sp" : "") + ", pp " +
+                     std::to_string(m.pipeline_parallel) + " x " +
+                     std::to_string(m.virtual_stages) + " " + m.schedule + ", dp " +
+                     std::to_string(m.data_parallel) + ", zero " + std::to_string(m.zero_stage);
   if (m.zero_group > 0) name += " in groups of " + std::to_string(m.zero_group);
   if (m.deterministic) name += " deterministic";
   if (std::string(m.recompute) != "none")
     name += std::string(", ") + m.recompute + " every " + std::to_string(m.checkpoint_every);
+  if (std::string(m.offload) != "none")
+    name += std::string(", ") + m.offload + " in " + m.offload_target;
   return name + ", L " + std::to_string(m.layers) + ", " + std::to_string(m.global_batch) + " by " +
          std::to_string(m.micro_batch) + ", " + m.compute + (m.dropout > 0.0 ? ", dropout" : "");
 }
@@ -33,12 +37,17 @@ inline std::vector<int64_t> ranks_that_differ(const SmallModel& m) {
 // What the deck layer refuses (deck/validate_parallel.cpp).
 inline bool is_possible(const SmallModel& m) {
   const bool interleaved = std::string(m.schedule) == "interleaved";
-  if (m.sequence_parallel && (m.tensor_parallel == 1 || m.seq % m.tensor_parallel != 0)) return false;
+  if (m.sequence_parallel && (m.tensor_parallel == 1 || m.seq % m.tensor_parallel != 0))
+    return false;
   if (m.heads % m.tensor_parallel != 0) return false;
   if (m.pipeline_parallel * m.virtual_stages > m.layers) return false;
-  if (interleaved != (m.virtual_stages > 1) || (interleaved && m.pipeline_parallel == 1)) return false;
+  if (interleaved != (m.virtual_stages > 1) || (interleaved && m.pipeline_parallel == 1))
+    return false;
   const bool late = std::string(m.schedule) == "zero_bubble" && m.pipeline_parallel > 1;
-  if (late && (m.zero_stage >= 2 || m.deterministic || std::string(m.recompute) == "full")) return false;
+  if (late && (m.zero_stage >= 2 || m.deterministic || std::string(m.recompute) == "full"))
+    return false;
+  const bool parameters = std::string(m.offload).find("parameters") != std::string::npos;
+  if (parameters && (m.zero_stage == 1 || m.zero_stage == 2)) return false;
   if (m.zero_group > 0 && m.data_parallel % m.zero_group != 0) return false;
   return m.micro_batch * m.data_parallel <= m.global_batch;
 }
@@ -69,13 +78,13 @@ inline std::vector<SmallModel> all_decompositions() {
   m.micro_batch = 1;
   for (const Tensor& tensor : {Tensor{1, false}, Tensor{2, false}, Tensor{2, true}})
     for (const Pipeline& pipeline :
-         {Pipeline{1, 1, "1f1b"}, Pipeline{2, 1, "gpipe"}, Pipeline{3, 1, "1f1b"}, Pipeline{2, 2, "interleaved"},
-          Pipeline{4, 1, "zero_bubble"}, Pipeline{5, 1, "1f1b"}})
-      for (const Zero& zero :
-           {Zero{1, 0, 0, false}, Zero{2, 0, 0, false}, Zero{2, 0, 0, true}, Zero{2, 1, 0, false}, Zero{2, 1, 0, true},
-            Zero{3, 2, 0, false}, Zero{4, 2, 2, false}, Zero{2, 3, 0, false}, Zero{4, 3, 2, true}})
-        for (const Recompute& recompute :
-             {Recompute{"none", 1}, Recompute{"selective", 1}, Recompute{"full", 1}, Recompute{"full", 2}}) {
+         {Pipeline{1, 1, "1f1b"}, Pipeline{2, 1, "gpipe"}, Pipeline{3, 1, "1f1b"},
+          Pipeline{2, 2, "interleaved"}, Pipeline{4, 1, "zero_bubble"}, Pipeline{5, 1, "1f1b"}})
+      for (const Zero& zero : {Zero{1, 0, 0, false}, Zero{2, 0, 0, false}, Zero{2, 0, 0, true},
+                               Zero{2, 1, 0, false}, Zero{2, 1, 0, true}, Zero{3, 2, 0, false},
+                               Zero{4, 2, 2, false}, Zero{2, 3, 0, false}, Zero{4, 3, 2, true}})
+        for (const Recompute& recompute : {Recompute{"none", 1}, Recompute{"selective", 1},
+                                           Recompute{"full", 1}, Recompute{"full", 2}}) {
           m.tensor_parallel = tensor.size;
           m.sequence_parallel = tensor.sequence;
           m.pipeline_parallel = pipeline.stages;
@@ -89,7 +98,19 @@ inline std::vector<SmallModel> all_decompositions() {
           m.checkpoint_every = recompute.every;
           // Five micro-batches, the last one of some replicas empty.
           m.global_batch = m.data_parallel > 1 ? 4 * m.data_parallel + 1 : 5;
-          if (is_possible(m)) all.push_back(m);
+          // Offload beside what it works with: one choice each.
+          const bool plain = m.zero_stage == 0 || m.zero_stage == 3;
+          const bool odd = all.size() % 2 == 1;
+          m.offload = std::string(m.recompute) != "none" ? "none"
+                      : plain ? (odd ? "optimizer,parameters" : "parameters")
+                              : "optimizer";
+          m.offload_target = odd ? "file" : "host";
+          for (const bool offloaded : {false, true}) {
+            SmallModel each = m;
+            if (!offloaded) each.offload = "none";
+            if (is_possible(each) && (!offloaded || std::string(m.offload) != "none"))
+              all.push_back(each);
+          }
         }
   return all;
 }

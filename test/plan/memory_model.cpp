@@ -58,10 +58,17 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
   std::vector<Touch> list;
   TouchList touch(op, list);
   switch (op.kind) {
-    case OpKind::load_tokens: touch.assigns({R, R}); break;
-    case OpKind::load_control: touch.assigns({1}); break;
-    case OpKind::fill_zero: touch.assigns({op.row_count > 0 ? R * N : n}); break;
-    case OpKind::join: break;
+    case OpKind::load_tokens:
+      touch.assigns({R, R});
+      break;
+    case OpKind::load_control:
+      touch.assigns({1});
+      break;
+    case OpKind::fill_zero:
+      touch.assigns({op.row_count > 0 ? R * N : n});
+      break;
+    case OpKind::join:
+      break;
     case OpKind::copy:
       touch.reads({op.row_count > 0 ? R * N : n});
       touch.assigns({op.row_count > 0 ? R * N : n});
@@ -122,8 +129,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       break;
     case OpKind::cross_entropy_combine:
       for (int64_t rank = 0; rank < plan.grid.tensor; ++rank)
-        for (int64_t array = 0; array < 3; ++array)
-          touch.read(0, rank * n + array * K, R);
+        for (int64_t array = 0; array < 3; ++array) touch.read(0, rank * n + array * K, R);
       touch.assigns({R, R, R});
       break;
     case OpKind::cross_entropy_finish:
@@ -155,7 +161,9 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({n});
       touch.assigns({n});
       break;
-    case OpKind::all_reduce: touch.accumulates({whole}); break;
+    case OpKind::all_reduce:
+      touch.accumulates({whole});
+      break;
     case OpKind::reduce_scatter:
       touch.reads({whole});
       touch.assigns({part});
@@ -165,8 +173,17 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       // the micro-batch), the others know nothing of in theirs.
       touch.gather(part, plan.grid.size_of(op.axis));
       break;
-    case OpKind::send: touch.reads({R * N}); break;
-    case OpKind::receive: touch.assigns({R * N}); break;
+    case OpKind::load:
+    case OpKind::store:
+      touch.reads({n});
+      touch.assigns({n});
+      break;
+    case OpKind::send:
+      touch.reads({R * N});
+      break;
+    case OpKind::receive:
+      touch.assigns({R * N});
+      break;
   }
   return list;
 }
@@ -217,7 +234,8 @@ void MemoryModel::execute(int32_t op_index, int32_t task_index) {
   if (op.queue != QueueId::compute) join(clock, now_[static_cast<size_t>(QueueId::compute)]);
   for (const Wait& wait : op.waits_for) {
     const size_t other = static_cast<size_t>(wait.op);
-    join(clock, finished_.at(other).at(static_cast<size_t>(wait.same_slot ? task.slot : latest_slot_[other])));
+    join(clock, finished_.at(other).at(
+                    static_cast<size_t>(wait.same_slot ? task.slot : latest_slot_[other])));
   }
   clock[static_cast<size_t>(op.queue)] += 1;
   unit_read_ = -1;
@@ -238,7 +256,9 @@ int MemoryModel::unit_at(const Operand& operand) const {
 }
 
 void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, const Touch& touch) {
-  const auto wrong = [&](const std::string& what) { complain(op, op_index, task_index, touch.operand, what); };
+  const auto wrong = [&](const std::string& what) {
+    complain(op, op_index, task_index, touch.operand, what);
+  };
   const Buffer& buffer = plan_.buffers.at(static_cast<size_t>(touch.operand.buffer));
   const Task& task = plan_.tasks[static_cast<size_t>(task_index)];
   if (touch.operand.offset < 0 || touch.operand.offset + touch.elements > buffer.elements)
@@ -258,7 +278,8 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
     return wrong("receives the gradient of another unit");
   if (touch.access == Access::transmit) transmitted_.clear();
 
-  const int64_t begin = buffer.offset + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
+  const int64_t begin =
+      buffer.offset + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
   const int64_t cells = touch.elements * size_of(buffer.dtype) / cell_bytes_;
   std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];
   for (int64_t k = 0; k < cells; ++k) {
@@ -281,7 +302,8 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
         return wrong(unknown);
       if (cell.unit >= 0) {
         const Unit& unit = plan_.space.units[static_cast<size_t>(cell.unit)];
-        if (!is_message(op.kind) && op.layer >= 0 && unit.kind == UnitKind::layer && unit.layer != op.layer)
+        if (!is_message(op.kind) && op.layer >= 0 && unit.kind == UnitKind::layer &&
+            unit.layer != op.layer)
           return wrong("holds parameters or gradients of layer " + std::to_string(unit.layer));
         if (source) unit_read_ = std::max<int>(unit_read_, cell.unit);
       }
@@ -304,15 +326,21 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
 // Which unit's parameters or gradients a written element is of, where it lies in a window.
 int32_t MemoryModel::written_unit(const Op& op, const Touch& touch, int32_t before) const {
   const std::string& name = plan_.buffers[static_cast<size_t>(touch.operand.buffer)].name;
-  const auto in = [&](const char* prefix) { return name.compare(0, std::string(prefix).size(), prefix) == 0; };
+  const auto in = [&](const char* prefix) {
+    return name.compare(0, std::string(prefix).size(), prefix) == 0;
+  };
   if (in("gradients::gradient_window.")) {
     if (is_message(op.kind)) return before;
-    if (name.find("wte") != std::string::npos) return plan_.space.find_unit(UnitKind::token_embedding);
-    if (name.find("wpe") != std::string::npos) return plan_.space.find_unit(UnitKind::position_embedding);
+    if (name.find("wte") != std::string::npos)
+      return plan_.space.find_unit(UnitKind::token_embedding);
+    if (name.find("wpe") != std::string::npos)
+      return plan_.space.find_unit(UnitKind::position_embedding);
     if (name.find("ln_f") != std::string::npos) return plan_.space.find_unit(UnitKind::final_norm);
     return op.kind == OpKind::fill_zero ? -1 : plan_.space.find_unit(UnitKind::layer, op.layer);
   }
-  if (!in("parameters::gathered.") && !in("communication::reduced.")) return -1;
+  if (!in("parameters::gathered.") && !in("communication::reduced.") &&
+      !in("optimizer_state::transfer."))
+    return -1;
   return touch.access == Access::accumulate ? before : unit_read_;
 }
 

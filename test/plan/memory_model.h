@@ -40,7 +40,7 @@ class MemoryModel {
   // How many operations of each queue have completed for certain.
   using Clock = std::array<int32_t, num_queues>;
 
-  struct Cell {  // cell_bytes_ bytes of memory
+  struct Cell {           // cell_bytes_ bytes of memory
     int32_t buffer = -1;  // last written through; -1: nobody knows what it holds
     int32_t slot = 0;
     int32_t task = -1;  // of the last write; -1: before the step

@@ -46,7 +46,8 @@ int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t st
     if (issued[k].op == issued[start].op && issued[k].task != issued[start].task) return -1;
     for (const Wait& wait : op.waits_for)
       if (wait.op == issued[start].op &&
-          (!wait.same_slot || plan.tasks[issued[k].task].slot == plan.tasks[issued[start].task].slot))
+          (!wait.same_slot ||
+           plan.tasks[issued[k].task].slot == plan.tasks[issued[start].task].slot))
         return hiding;
     if (op.queue == QueueId::compute && op.kind != OpKind::join) ++hiding;
   }
@@ -54,8 +55,8 @@ int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t st
 }
 
 bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
-  return operand.buffer >= 0 &&
-         plan.buffers[static_cast<size_t>(operand.buffer)].name.compare(0, std::string(prefix).size(), prefix) == 0;
+  return operand.buffer >= 0 && plan.buffers[static_cast<size_t>(operand.buffer)].name.compare(
+                                    0, std::string(prefix).size(), prefix) == 0;
 }
 
 // At least one compute operation lies between the start of a message and the wait for it: of
@@ -63,25 +64,32 @@ bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
 // There is nothing to hide behind
 //   - for the only layer of a virtual stage, beside the head or not,
 //   - for the first parameters of a program that begins with a layer,
-//   - for the first layer of a segment of two that is repeated: it shares a window with the layer in hand,
+//   - for parameters that are offloaded as well: their shards pass through two windows before,
+//   - for the first layer of a segment of two that is repeated: it shares a window with the layer
+//   in hand,
 //   - for the first pass of a step, whose input all of the stage waits for.
 TEST(Messages, OverlapComputing) {
   std::map<std::string, int64_t> hidden;
   for_each_plan([&](const Plan& plan) {
     const std::vector<Issued> issued = issued_in_a_step(plan);
-    const bool pairs = plan.config.memory.activation_checkpointing == "full" && plan.config.memory.checkpoint_every > 1;
+    const bool pairs = plan.config.memory.activation_checkpointing == "full" &&
+                       plan.config.memory.checkpoint_every > 1;
+    const bool offloaded = plan.config.parallel.offload.find("parameters") != std::string::npos;
     bool gathered = false;   // in this program
     bool first_pass = true;  // no pass has run
     bool begun = false;      // this program has computed
     for (size_t k = 0; k < issued.size(); ++k) {
       const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
-      const Program& program = plan.programs[static_cast<size_t>(plan.tasks[issued[k].task].program)];
+      const Program& program =
+          plan.programs[static_cast<size_t>(plan.tasks[issued[k].task].program)];
       if (issued[k].op == program.first) gathered = begun = false;
-      if (program.kind == ProgramKind::forward || program.kind == ProgramKind::backward) first_pass = false;
+      if (program.kind == ProgramKind::forward || program.kind == ProgramKind::backward)
+        first_pass = false;
       if (op.queue == QueueId::compute) begun = true;
       const bool reduces = (op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_reduce) &&
                            op.queue == QueueId::data && op.axis != Axis::embedding;
-      const bool gathers = op.kind == OpKind::all_gather && is_in(plan, op.writes[0], "parameters::gathered");
+      const bool gathers =
+          op.kind == OpKind::all_gather && is_in(plan, op.writes[0], "parameters::gathered");
       const bool receives = op.kind == OpKind::receive;
       if (!reduces && !gathers && !receives) continue;
       const int hiding = hidden_behind(plan, issued, k);
@@ -89,16 +97,18 @@ TEST(Messages, OverlapComputing) {
       const int64_t layers = chunk.end_layer - chunk.first_layer;
       const bool one_unit = !chunk.has_embedding && layers <= 1;
       if (gathers) {
-        const bool begins_the_model = program.kind == ProgramKind::forward ? chunk.has_embedding : chunk.has_head;
+        const bool begins_the_model =
+            program.kind == ProgramKind::forward ? chunk.has_embedding : chunk.has_head;
         const bool first = !gathered && !begun && !begins_the_model;
         gathered = true;
-        if (first || pairs) continue;
+        if (first || pairs || offloaded) continue;
       }
       if ((reduces && one_unit) || (receives && first_pass)) continue;
       if (op.kind == OpKind::all_reduce && op.axis == Axis::replica && hiding < 0) continue;
       ++hidden[info_of(op.kind).name];
-      EXPECT_NE(hiding, 0) << info_of(op.kind).name << " in " << gptbench::name_of(program.kind) << " of micro-batch "
-                           << plan.tasks[issued[k].task].micro_batch << ", operation " << issued[k].op;
+      EXPECT_NE(hiding, 0) << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
+                           << " of micro-batch " << plan.tasks[issued[k].task].micro_batch
+                           << ", operation " << issued[k].op;
     }
   });
   for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "receive"})
@@ -116,8 +126,9 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   const std::string& recompute = plan.config.memory.activation_checkpointing;
   const int64_t e = plan.config.precision.compute == "bf16" ? 2 : 4, s = 4;
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
-  const std::vector<SequenceRange> micro_batches = micro_batches_of(
-      plan.config.batch.global_batch_size, plan.grid.data, plan.at.data, plan.config.batch.micro_batch_size);
+  const std::vector<SequenceRange> micro_batches =
+      micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, plan.at.data,
+                       plan.config.batch.micro_batch_size);
   const int64_t m = static_cast<int64_t>(micro_batches.size());
   int64_t R = 0, layers = 0, segments = 0, embeddings = 0, heads = 0;
   for (const SequenceRange& range : micro_batches) R += range.count * plan.shape.T;
@@ -129,22 +140,24 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
     heads += chunk.has_head ? 1 : 0;
   }
 
-  // Tensor axis: a layer sums twice forward and twice backward (Shoeybi et al., arXiv:1909.08053); what
-  // full recomputation repeats but for the last sum of a segment, whose result nobody reads.
-  const int64_t sums = 4 * layers + (recompute == "full" ? 2 * layers - segments : 0) + embeddings + heads;
+  // Tensor axis: a layer sums twice forward and twice backward (Shoeybi et al., arXiv:1909.08053);
+  // what full recomputation repeats but for the last sum of a segment, whose result nobody reads.
+  const int64_t sums =
+      4 * layers + (recompute == "full" ? 2 * layers - segments : 0) + embeddings + heads;
   const bool split = parallel.pipeline_schedule == "zero_bubble" && plan.grid.pipeline > 1;
   if (tp > 1) {
     if (!parallel.sequence_parallel) {
       add(Axis::tensor, OpKind::all_reduce, sums * R * C * e);
     } else {
       add(Axis::tensor, OpKind::reduce_scatter, sums * R * C * e);
-      // Inputs of column-parallel layers forward and again for their weight gradients, gradients at the
-      // outputs of row-parallel ones (again where weight gradients are formed later).
+      // Inputs of column-parallel layers forward and again for their weight gradients, gradients at
+      // the outputs of row-parallel ones (again where weight gradients are formed later).
       const int64_t gathers =
           (6 + (split ? 2 : 0) + (recompute == "full" ? 2 : 0)) * layers + embeddings + heads;
       add(Axis::tensor, OpKind::all_gather, gathers * R * C * e);
       // Replicated: two LayerNorms and two biases a layer, and the final LayerNorm.
-      const bool each = plan.grid.data > 1 && (parallel.zero_stage >= 2 || plan.config.run.deterministic);
+      const bool each =
+          plan.grid.data > 1 && (parallel.zero_stage >= 2 || plan.config.run.deterministic);
       int64_t replicated = 0;
       for (const Unit& unit : plan.space.units)
         if (unit.kind == UnitKind::layer || unit.kind == UnitKind::final_norm)
@@ -152,7 +165,8 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       EXPECT_GE(replicated, 6 * C * layers + 2 * C * heads);
       add(Axis::tensor, OpKind::all_reduce, (each ? m : 1) * replicated * s);
     }
-    add(Axis::tensor, OpKind::all_gather, heads * m * 3 * plan.micro_batch_rows * tp * s);  // statistics of the loss
+    add(Axis::tensor, OpKind::all_gather,
+        heads * m * 3 * plan.micro_batch_rows * tp * s);  // statistics of the loss
     add(Axis::model, OpKind::all_reduce, 8);
   } else if (plan.grid.pipeline > 1) {
     add(Axis::model, OpKind::all_reduce, 8);
@@ -162,7 +176,8 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   const int64_t chunks = static_cast<int64_t>(plan.chunks.size());
   add(Axis::pipeline, OpKind::send,
       (2 * chunks - heads - embeddings) * R * C * e / (parallel.sequence_parallel ? tp : 1));
-  const bool shards = plan.grid.data > 1 && (parallel.zero_stage > 0 || plan.config.run.deterministic);
+  const bool shards =
+      plan.grid.data > 1 && (parallel.zero_stage > 0 || plan.config.run.deterministic);
   const int unit = plan.space.find_unit(UnitKind::token_embedding);
   if (plan.grid.pipeline > 1 && unit >= 0) {
     const Unit& wte = plan.space.units[static_cast<size_t>(unit)];
@@ -180,17 +195,22 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   add(Axis::shard, OpKind::reduce_scatter, (each ? m : 1) * P * s);
   if (plan.grid.size_of(Axis::replica) > 1)
     add(Axis::replica, OpKind::all_reduce, (each ? m : 1) * plan.space.shard_elements * s);
-  if (parallel.zero_stage == 0) add(Axis::shard, OpKind::all_gather, P * s);  // of the summed gradient
-  if (parallel.zero_stage == 1 || parallel.zero_stage == 2) add(Axis::shard, OpKind::all_gather, P * e);
+  if (parallel.zero_stage == 0)
+    add(Axis::shard, OpKind::all_gather, P * s);  // of the summed gradient
+  if (parallel.zero_stage == 1 || parallel.zero_stage == 2)
+    add(Axis::shard, OpKind::all_gather, P * e);
   if (parallel.zero_stage == 3) {
-    // Forward all; backward what gradients of activations are formed with, which embeddings are not.
+    // Forward all; backward what gradients of activations are formed with, which embeddings are
+    // not.
     int64_t backward = 0;
     for (const Unit& each_unit : plan.space.units)
-      if (each_unit.kind == UnitKind::layer || each_unit.kind == UnitKind::final_norm) backward += each_unit.size();
+      if (each_unit.kind == UnitKind::layer || each_unit.kind == UnitKind::final_norm)
+        backward += each_unit.size();
     add(Axis::shard, OpKind::all_gather, m * (P + backward) * e);
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
-  if (parallel.zero_stage > 0) add(Axis::shard, OpKind::all_reduce, plan.config.run.deterministic ? entries * 8 : 8);
+  if (parallel.zero_stage > 0)
+    add(Axis::shard, OpKind::all_reduce, plan.config.run.deterministic ? entries * 8 : 8);
   return bytes;
 }
 
@@ -203,13 +223,13 @@ TEST(Messages, BytesFollowTheFormulas) {
       expected.erase({total.axis, total.kind});
     }
     for (const auto& [which, bytes] : expected)
-      ADD_FAILURE() << gptbench::name_of(which.first) << " " << info_of(which.second).name << ": " << bytes
-                    << " bytes are not planned";
+      ADD_FAILURE() << gptbench::name_of(which.first) << " " << info_of(which.second).name << ": "
+                    << bytes << " bytes are not planned";
   });
 }
 
-// In stage 3 a rank holds, of gathered parameters, two layers, the embeddings and the final LayerNorm
-// at most; the same of gradients from stage 2 on.
+// In stage 3, or with parameters offloaded, a rank holds, of gathered parameters, two layers, the
+// embeddings and the final LayerNorm at most; the same of gradients from stage 2 on.
 TEST(Messages, WindowsHoldTwoLayers) {
   int64_t seen = 0;
   for_each_plan([&](const Plan& plan) {
@@ -228,7 +248,8 @@ TEST(Messages, WindowsHoldTwoLayers) {
     }
     const int64_t stage = plan.grid.data > 1 ? plan.config.parallel.zero_stage : 0;
     seen += gathered;
-    EXPECT_LE(gathered, stage == 3 ? 2 * layer + others : 0);
+    const bool offloaded = plan.config.parallel.offload.find("parameters") != std::string::npos;
+    EXPECT_LE(gathered, stage == 3 || offloaded ? 2 * layer + others : 0);
     EXPECT_LE(gradients, stage >= 2 ? 2 * layer + others : 0);
   });
   EXPECT_GT(seen, 0);
@@ -243,12 +264,13 @@ Operand gradient_of(const Plan& plan, size_t local) {
   int turn = 0;
   for (const Unit& each : plan.space.units)
     if (each.kind == UnitKind::layer && each.begin < unit.begin) turn = 1 - turn;
-  const std::string name = unit.kind == UnitKind::layer                ? "layer_" + std::to_string(turn)
+  const std::string name = unit.kind == UnitKind::layer ? "layer_" + std::to_string(turn)
                            : unit.kind == UnitKind::token_embedding    ? "wte"
                            : unit.kind == UnitKind::position_embedding ? "wpe"
                                                                        : "ln_f";
   for (size_t b = 0; b < plan.buffers.size(); ++b)
-    if (plan.buffers[b].name == "gradients::gradient_window." + name) return {static_cast<int>(b), begin - unit.begin};
+    if (plan.buffers[b].name == "gradients::gradient_window." + name)
+      return {static_cast<int>(b), begin - unit.begin};
   return {};
 }
 
@@ -256,9 +278,11 @@ Operand gradient_of(const Plan& plan, size_t local) {
 // tied embedding is used at both ends (or once a chunk of the head's rows).
 TEST(Messages, EveryGradientIsFormedInEveryMicroBatch) {
   for_each_plan([](const Plan& plan) {
-    std::map<std::tuple<int, int64_t, int64_t, int64_t>, std::set<int32_t>> formed;  // buffer, offset, size, layer
+    std::map<std::tuple<int, int64_t, int64_t, int64_t>, std::set<int32_t>>
+        formed;  // buffer, offset, size, layer
     int32_t micro_batches = 0;
-    for (const Task& task : plan.tasks) micro_batches = std::max(micro_batches, task.micro_batch + 1);
+    for (const Task& task : plan.tasks)
+      micro_batches = std::max(micro_batches, task.micro_batch + 1);
     for_each_operation(plan, [&](const Task& task, int32_t i) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
       if (op.kind != OpKind::linear_backward_weight && op.kind != OpKind::bias_backward &&
@@ -266,14 +290,15 @@ TEST(Messages, EveryGradientIsFormedInEveryMicroBatch) {
         return;
       for (const Touch& touch : touches_of(plan, op, {task.program, 0, 0, {0, 1}}))
         if (touch.access == Access::accumulate)
-          formed[{touch.operand.buffer, touch.operand.offset, touch.elements, op.layer}].insert(task.micro_batch);
+          formed[{touch.operand.buffer, touch.operand.offset, touch.elements, op.layer}].insert(
+              task.micro_batch);
     });
     for (size_t t = 0; t < plan.space.tensors.size(); ++t) {
       const LogicalTensor& tensor = plan.tensors[static_cast<size_t>(plan.space.tensors[t].tensor)];
       const Operand at = gradient_of(plan, t);
       const bool head = tensor.layer < 0 && !plan.chunks.front().has_embedding;
-      const std::tuple<int, int64_t, int64_t, int64_t> key{at.buffer, at.offset, plan.space.placements[t].size,
-                                                           head ? plan.shape.L : tensor.layer};
+      const std::tuple<int, int64_t, int64_t, int64_t> key{
+          at.buffer, at.offset, plan.space.placements[t].size, head ? plan.shape.L : tensor.layer};
       EXPECT_EQ(static_cast<int32_t>(formed[key].size()), micro_batches) << tensor.name;
     }
   });

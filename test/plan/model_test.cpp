@@ -91,14 +91,15 @@ TEST(Model, TensorTable) {
 }
 
 // All tensors of a model, cut for one tensor-parallel rank and packed a layer a unit.
-FlatSpace packed(const std::vector<LogicalTensor>& tensors, int64_t layers, int64_t tp_size, int64_t tp_rank,
-                 int64_t shards) {
+FlatSpace packed(const std::vector<LogicalTensor>& tensors, int64_t layers, int64_t tp_size,
+                 int64_t tp_rank, int64_t shards) {
   FlatSpace space;
   space.num_shards = shards;
   for (int64_t layer = -1; layer <= layers; ++layer) {
     std::vector<LocalTensor> members;
     for (size_t i = 0; i < tensors.size(); ++i)
-      if (tensors[i].layer == layer) members.push_back(shard_of(tensors, static_cast<int>(i), tp_size, tp_rank));
+      if (tensors[i].layer == layer)
+        members.push_back(shard_of(tensors, static_cast<int>(i), tp_size, tp_rank));
     const UnitKind kind = layer < 0         ? UnitKind::token_embedding
                           : layer == layers ? UnitKind::final_norm
                                             : UnitKind::layer;
@@ -107,8 +108,9 @@ FlatSpace packed(const std::vector<LogicalTensor>& tensors, int64_t layers, int6
   return space;
 }
 
-// Placements are aligned, disjoint and inside their unit; those with decay come first, those that all
-// tensor-parallel ranks hold stand together; units follow one another and cut into equal shards.
+// Placements are aligned, disjoint and inside their unit; those with decay come first, those that
+// all tensor-parallel ranks hold stand together; units follow one another and cut into equal
+// shards.
 TEST(Model, FlatSpaceHoldsEveryTensorOnce) {
   struct Cut {
     int64_t tp_size, shards;
@@ -116,7 +118,8 @@ TEST(Model, FlatSpaceHoldsEveryTensorOnce) {
   for (const int64_t layers : {1, 3})
     for (const Cut& cut : {Cut{1, 1}, Cut{2, 1}, Cut{1, 3}, Cut{2, 5}})
       for (int64_t tp_rank = 0; tp_rank < cut.tp_size; ++tp_rank) {
-        const std::vector<LogicalTensor> tensors = tensor_table(gpt(layers, 6, 2, 14, 5), cut.tp_size);
+        const std::vector<LogicalTensor> tensors =
+            tensor_table(gpt(layers, 6, 2, 14, 5), cut.tp_size);
         const FlatSpace space = packed(tensors, layers, cut.tp_size, tp_rank, cut.shards);
         ASSERT_EQ(static_cast<int64_t>(space.units.size()), layers + 2);
         ASSERT_EQ(space.tensors.size(), tensors.size());
@@ -137,7 +140,8 @@ TEST(Model, FlatSpaceHoldsEveryTensorOnce) {
           EXPECT_GE(at.begin, tensor.decay ? unit.begin : unit.decay_end) << tensor.name;
           EXPECT_LE(at.begin + at.size, tensor.decay ? unit.decay_end : unit.end) << tensor.name;
           EXPECT_EQ(local.replicated, cut.tp_size > 1 && tensor.tp_axis < 0) << tensor.name;
-          EXPECT_EQ(local.replicated, at.begin >= unit.replicated_begin && at.begin < unit.replicated_end)
+          EXPECT_EQ(local.replicated,
+                    at.begin >= unit.replicated_begin && at.begin < unit.replicated_end)
               << tensor.name;
         }
         int64_t end = 0, shard_end = 0;

@@ -100,7 +100,8 @@ TEST(Operations, ReplayFindsBrokenPlans) {
   const auto named = [&](const char* name) -> Buffer& {
     const auto found = std::find_if(overlapping.buffers.begin(), overlapping.buffers.end(),
                                     [name](const Buffer& b) { return b.name == name; });
-    if (found == overlapping.buffers.end()) throw std::runtime_error(std::string("no buffer ") + name);
+    if (found == overlapping.buffers.end())
+      throw std::runtime_error(std::string("no buffer ") + name);
     return *found;
   };
   named("activations::dx").offset = named("activations::dfc").offset;

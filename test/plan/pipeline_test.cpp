@@ -21,8 +21,8 @@ struct Case {
 };
 
 std::string name_of(const Case& c) {
-  return std::string(c.schedule) + ", p " + std::to_string(c.p) + ", v " + std::to_string(c.v) + ", m " +
-         std::to_string(c.m);
+  return std::string(c.schedule) + ", p " + std::to_string(c.p) + ", v " + std::to_string(c.v) +
+         ", m " + std::to_string(c.m);
 }
 
 // Micro-batches below, at and above the number of stages, multiples of it and not.
@@ -30,7 +30,8 @@ std::vector<Case> cases(int64_t most_stages) {
   std::vector<Case> all;
   for (int64_t p = 1; p <= most_stages; ++p)
     for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16}) {
-      for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"}) all.push_back({schedule, p, 1, m});
+      for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"})
+        all.push_back({schedule, p, 1, m});
       for (int64_t v = 2; p > 1 && v <= 4; ++v) all.push_back({"interleaved", p, v, m});
     }
   return all;
@@ -40,13 +41,16 @@ TEST(Pipeline, EveryPassOnceAndInOrder) {
   for (const Case& c : cases(9)) {
     for (int64_t stage = 0; stage < c.p; ++stage) {
       SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
-      const std::vector<StagePass> passes = stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
+      const std::vector<StagePass> passes =
+          stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
       const bool split = std::string(c.schedule) == "zero_bubble" && c.p > 1;
       std::map<std::tuple<PassKind, int32_t, int32_t>, size_t> place;
       for (size_t i = 0; i < passes.size(); ++i) {
         const StagePass& pass = passes[i];
-        ASSERT_TRUE(pass.chunk >= 0 && pass.chunk < c.v && pass.micro_batch >= 0 && pass.micro_batch < c.m);
-        ASSERT_TRUE(place.insert({{pass.kind, pass.chunk, pass.micro_batch}, i}).second) << "pass " << i << " again";
+        ASSERT_TRUE(pass.chunk >= 0 && pass.chunk < c.v && pass.micro_batch >= 0 &&
+                    pass.micro_batch < c.m);
+        ASSERT_TRUE(place.insert({{pass.kind, pass.chunk, pass.micro_batch}, i}).second)
+            << "pass " << i << " again";
       }
       ASSERT_EQ(static_cast<int64_t>(passes.size()), (split ? 3 : 2) * c.v * c.m);
       for (int32_t chunk = 0; chunk < c.v; ++chunk)
@@ -62,21 +66,23 @@ TEST(Pipeline, EveryPassOnceAndInOrder) {
   }
 }
 
-// Micro-batch k uses slot k mod slots: from one pass before its first pass, where its input may arrive,
-// no other uses it until its last pass has run. 1F1B keeps at most p - stage micro-batches (and the
-// input that arrives early), GPipe all.
+// Micro-batch k uses slot k mod slots: from one pass before its first pass, where its input may
+// arrive, no other uses it until its last pass has run. 1F1B keeps at most p - stage micro-batches
+// (and the input that arrives early), GPipe all.
 TEST(Pipeline, SlotsAreNotUsedTwiceAtATime) {
   for (const Case& c : cases(9)) {
     for (int64_t stage = 0; stage < c.p; ++stage) {
       SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
       const int64_t ahead = c.p > 1 ? 1 : 0;
-      const std::vector<StagePass> passes = stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
+      const std::vector<StagePass> passes =
+          stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
       const int64_t slots = slots_needed(passes, ahead);
       std::map<std::pair<int32_t, int64_t>, int32_t> holder;  // (chunk, slot) -> micro-batch
-      std::map<std::pair<int32_t, int32_t>, int> left;        // passes of (chunk, micro-batch) to come
+      std::map<std::pair<int32_t, int32_t>, int> left;  // passes of (chunk, micro-batch) to come
       for (const StagePass& pass : passes) ++left[{pass.chunk, pass.micro_batch}];
       const auto use = [&](const StagePass& pass) {
-        int32_t& in_slot = holder.insert({{pass.chunk, pass.micro_batch % slots}, pass.micro_batch}).first->second;
+        int32_t& in_slot =
+            holder.insert({{pass.chunk, pass.micro_batch % slots}, pass.micro_batch}).first->second;
         if (in_slot != pass.micro_batch) {
           const int still = left[{pass.chunk, in_slot}];
           ASSERT_EQ(still, 0) << "micro-batch " << in_slot << " is still needed";
@@ -112,14 +118,16 @@ Config config_of(const Case& c) {
   return resolved_config(m);
 }
 
-// The stages of one pipeline. Each executes its operations in the order of issue and stops at one whose
-// waits are not over; messages of a queue go one after the other, and one travels when both ends have
-// come to it. Collectives of the end of a step complete by themselves: they are the same on all stages.
+// The stages of one pipeline. Each executes its operations in the order of issue and stops at one
+// whose waits are not over; messages of a queue go one after the other, and one travels when both
+// ends have come to it. Collectives of the end of a step complete by themselves: they are the same
+// on all stages.
 class Stages {
  public:
   explicit Stages(const Case& c) {
     const Config config = config_of(c);
-    for (int64_t stage = 0; stage < c.p; ++stage) stages_.push_back(Stage(make_plan(config, c.p, stage, {})));
+    for (int64_t stage = 0; stage < c.p; ++stage)
+      stages_.push_back(Stage(make_plan(config, c.p, stage, {})));
   }
 
   // "" where all stages come to the end of the step.
@@ -132,7 +140,8 @@ class Stages {
       if (!wrong_.empty()) return wrong_;
     }
     for (size_t s = 0; s < stages_.size(); ++s) {
-      if (!stages_[s].finished()) return "stage " + std::to_string(s) + " waits for ever: " + stages_[s].where();
+      if (!stages_[s].finished())
+        return "stage " + std::to_string(s) + " waits for ever: " + stages_[s].where();
       for (const std::deque<Message>& queue : stages_[s].queues)
         if (!queue.empty()) return "a message of stage " + std::to_string(s) + " is never taken";
     }
@@ -146,15 +155,17 @@ class Stages {
   };
 
   struct Stage {
-    explicit Stage(Plan p) : plan(std::move(p)), done(plan.ops.size()), latest_slot(plan.ops.size()) {
+    explicit Stage(Plan p)
+        : plan(std::move(p)), done(plan.ops.size()), latest_slot(plan.ops.size()) {
       if (!plan.tasks.empty()) at = plan.programs[static_cast<size_t>(plan.tasks[0].program)].first;
     }
 
     bool finished() const { return task == plan.tasks.size(); }
     std::string where() const {
       const Task& t = plan.tasks[task];
-      return std::string(gptbench::name_of(plan.programs[static_cast<size_t>(t.program)].kind)) + " of micro-batch " +
-             std::to_string(t.micro_batch) + ", " + info_of(plan.ops[static_cast<size_t>(at)].kind).name;
+      return std::string(gptbench::name_of(plan.programs[static_cast<size_t>(t.program)].kind)) +
+             " of micro-batch " + std::to_string(t.micro_batch) + ", " +
+             info_of(plan.ops[static_cast<size_t>(at)].kind).name;
     }
 
     // Executes operations up to one that has to wait; whether there was any.
@@ -164,7 +175,8 @@ class Stages {
         const Task& t = plan.tasks[task];
         const Program& program = plan.programs[static_cast<size_t>(t.program)];
         if (at == program.last) {
-          if (++task < plan.tasks.size()) at = plan.programs[static_cast<size_t>(plan.tasks[task].program)].first;
+          if (++task < plan.tasks.size())
+            at = plan.programs[static_cast<size_t>(plan.tasks[task].program)].first;
           moved = true;
           continue;
         }
@@ -176,7 +188,8 @@ class Stages {
         }
         if (op.kind == OpKind::send || op.kind == OpKind::receive) {
           queues[static_cast<size_t>(op.queue)].push_back(
-              {at, t.slot, t.micro_batch, op.peer, op.tag, rows_of(op, t.sequences.count * plan.shape.T)});
+              {at, t.slot, t.micro_batch, op.peer, op.tag,
+               rows_of(op, t.sequences.count * plan.shape.T)});
           done[static_cast<size_t>(at)][t.slot] = false;
           latest_slot[static_cast<size_t>(at)] = t.slot;
         }
@@ -190,9 +203,12 @@ class Stages {
       const Message message = queues[static_cast<size_t>(queue)].front();
       queues[static_cast<size_t>(queue)].pop_front();
       // Its event stands for the latest instance in the slot.
-      const auto same = [&](const Message& later) { return later.op == message.op && later.slot == message.slot; };
+      const auto same = [&](const Message& later) {
+        return later.op == message.op && later.slot == message.slot;
+      };
       const std::deque<Message>& rest = queues[static_cast<size_t>(queue)];
-      if (std::none_of(rest.begin(), rest.end(), same)) done[static_cast<size_t>(message.op)][message.slot] = true;
+      if (std::none_of(rest.begin(), rest.end(), same))
+        done[static_cast<size_t>(message.op)][message.slot] = true;
     }
 
     Plan plan;
@@ -214,7 +230,8 @@ class Stages {
       if (receives.empty() || receives.front().peer != static_cast<int32_t>(sender) ||
           receives.front().tag != sends.front().tag)
         continue;
-      if (receives.front().micro_batch != sends.front().micro_batch || receives.front().rows != sends.front().rows)
+      if (receives.front().micro_batch != sends.front().micro_batch ||
+          receives.front().rows != sends.front().rows)
         wrong_ = "micro-batch " + std::to_string(sends.front().micro_batch) + " arrives as " +
                  std::to_string(receives.front().micro_batch);
       stages_[sender].complete(out);
@@ -229,9 +246,9 @@ class Stages {
 };
 
 TEST(Pipeline, NoStageWaitsForEver) {
-  for (const Case& c : cases(5))
-    EXPECT_EQ(Stages(c).run(), "") << name_of(c);
-  for (const Case& c : {Case{"1f1b", 12, 1, 24}, Case{"interleaved", 8, 3, 20}, Case{"zero_bubble", 12, 1, 17}})
+  for (const Case& c : cases(5)) EXPECT_EQ(Stages(c).run(), "") << name_of(c);
+  for (const Case& c :
+       {Case{"1f1b", 12, 1, 24}, Case{"interleaved", 8, 3, 20}, Case{"zero_bubble", 12, 1, 17}})
     EXPECT_EQ(Stages(c).run(), "") << name_of(c);
 }
 
@@ -241,7 +258,9 @@ TEST(Pipeline, ReceivesAreAPassAhead) {
     for (int64_t stage = 0; stage < c.p; ++stage) {
       SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
       const Plan plan = make_plan(config_of(c), c.p, stage, {});
-      const auto program = [&](size_t i) { return plan.programs[static_cast<size_t>(plan.tasks[i].program)]; };
+      const auto program = [&](size_t i) {
+        return plan.programs[static_cast<size_t>(plan.tasks[i].program)];
+      };
       ASSERT_EQ(program(0).kind, ProgramKind::begin_step);
       ASSERT_EQ(program(plan.tasks.size() - 1).kind, ProgramKind::end_step);
       std::vector<StagePass> passes;
@@ -250,17 +269,29 @@ TEST(Pipeline, ReceivesAreAPassAhead) {
         const Program p = program(i);
         const int32_t m = plan.tasks[i].micro_batch;
         switch (p.kind) {
-          case ProgramKind::receive_forward: received[{true, p.chunk, m}] = passes.size(); break;
-          case ProgramKind::receive_backward: received[{false, p.chunk, m}] = passes.size(); break;
-          case ProgramKind::forward: passes.push_back({PassKind::forward, p.chunk, m}); break;
+          case ProgramKind::receive_forward:
+            received[{true, p.chunk, m}] = passes.size();
+            break;
+          case ProgramKind::receive_backward:
+            received[{false, p.chunk, m}] = passes.size();
+            break;
+          case ProgramKind::forward:
+            passes.push_back({PassKind::forward, p.chunk, m});
+            break;
           case ProgramKind::backward:
-          case ProgramKind::backward_last: passes.push_back({PassKind::backward, p.chunk, m}); break;
+          case ProgramKind::backward_last:
+            passes.push_back({PassKind::backward, p.chunk, m});
+            break;
           case ProgramKind::weight:
-          case ProgramKind::weight_last: passes.push_back({PassKind::weight, p.chunk, m}); break;
-          default: FAIL() << "a program of the step among the passes";
+          case ProgramKind::weight_last:
+            passes.push_back({PassKind::weight, p.chunk, m});
+            break;
+          default:
+            FAIL() << "a program of the step among the passes";
         }
       }
-      const std::vector<StagePass> expected = stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
+      const std::vector<StagePass> expected =
+          stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
       ASSERT_EQ(passes.size(), expected.size());
       for (size_t i = 0; i < passes.size(); ++i) {
         EXPECT_EQ(passes[i].kind, expected[i].kind);
@@ -271,7 +302,8 @@ TEST(Pipeline, ReceivesAreAPassAhead) {
         const Chunk& chunk = plan.chunks[static_cast<size_t>(passes[i].chunk)];
         if (forward ? chunk.has_embedding : chunk.has_head) continue;
         // Before the pass ahead of it began, so that computing lies between start and wait.
-        EXPECT_EQ((received.at({forward, passes[i].chunk, passes[i].micro_batch})), i == 0 ? 0 : i - 1);
+        EXPECT_EQ((received.at({forward, passes[i].chunk, passes[i].micro_batch})),
+                  i == 0 ? 0 : i - 1);
       }
     }
   }
