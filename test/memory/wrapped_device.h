@@ -31,6 +31,9 @@ class WrappedDevice : public Device {
   void fill_zero(Queue& queue, void* device, int64_t bytes) override {
     inner_->fill_zero(queue, device, bytes);
   }
+  void copy(Queue& queue, void* to, const void* from, int64_t bytes) override {
+    inner_->copy(queue, to, from, bytes);
+  }
   const KernelTable& kernels(ComputeType compute) const override {
     return inner_->kernels(compute);
   }
