@@ -7,18 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "comm/message_totals.h"
 #include "comm/mpi_world.h"
 #include "configs.h"
 #include "data/token_source.h"
 #include "engine/engine.h"
+#include "engine/gather.h"
 
 namespace gptbench {
 
 struct Trained {
   std::vector<double> losses, grad_norms;      // [step]
-  std::vector<std::vector<double>> gradients;  // [tensor], of step 0
-  uint64_t checksum = 0;                       // of the parameters after the last step
+  std::vector<std::vector<double>> gradients;  // [tensor], of step 0; on rank 0
+  uint64_t checksum = 0;                       // of this rank's parameters after the last step
   std::vector<std::string> tensors;            // names
+  // Where memory or messages of this rank were not what the plan says.
+  std::vector<std::string> unplanned;
 };
 
 // Two layers of 32 channels, 24 positions, 50 tokens padded to 56.
@@ -35,7 +39,7 @@ inline SmallModel model_of(const char* device, const char* compute, int64_t micr
   return m;
 }
 
-// The communicators that a plan wants.
+// The communicators that the plans of all ranks want.
 struct Connections {
   std::vector<std::unique_ptr<Communicator>> owned;
   CommunicatorTable table;
@@ -44,18 +48,58 @@ struct Connections {
 // Collective.
 inline Connections connect(MpiWorld& world, const Plan& plan) {
   Connections connections;
-  for (const CommTotal& total : plan.comm) {
-    connections.owned.push_back(world.make_communicator(plan.grid, total.axis));
-    connections.table.by_axis[static_cast<size_t>(total.axis)] = connections.owned.back().get();
+  for (int axis = 0; axis < num_axes; ++axis) {
+    if (plan.grid.size_of(static_cast<Axis>(axis)) == 1) continue;
+    connections.owned.push_back(world.make_communicator(plan.grid, static_cast<Axis>(axis)));
+    connections.table.by_axis[static_cast<size_t>(axis)] = connections.owned.back().get();
   }
   return connections;
 }
 
-// Collective where `world` is given, the model then being replicated on its ranks; else one rank.
-inline Trained train(SmallModel model, int steps, MpiWorld* world) {
+// Bytes and calls of every axis and kind, as an independent layer counted them since the last
+// reset.
+inline void compare_messages(const Plan& plan, std::vector<std::string>& unplanned) {
+  for (int axis = 0; axis < num_axes; ++axis)
+    for (int kind = 0; kind < num_op_kinds; ++kind) {
+      MessageTotal planned;
+      for (const CommTotal& total : plan.comm)
+        if (static_cast<int>(total.axis) == axis && static_cast<int>(total.kind) == kind)
+          planned = {total.messages, total.bytes};
+      const MessageTotal counted =
+          messages_counted(static_cast<Axis>(axis), static_cast<OpKind>(kind));
+      if (counted.bytes != planned.bytes || counted.messages != planned.messages)
+        unplanned.push_back(
+            std::string(name_of(static_cast<Axis>(axis))) + " " +
+            info_of(static_cast<OpKind>(kind)).name + ": " + std::to_string(counted.bytes) +
+            " bytes in " + std::to_string(counted.messages) + " messages, planned " +
+            std::to_string(planned.bytes) + " in " + std::to_string(planned.messages));
+    }
+}
+
+inline void compare_memory(const Plan& plan, const Arena& arena,
+                           std::vector<std::string>& unplanned) {
+  for (int c = 0; c < num_memory_classes; ++c) {
+    const MemoryClass memory_class = static_cast<MemoryClass>(c);
+    const int64_t planned =
+        memory_class == MemoryClass::file ? 0 : plan.class_bytes[static_cast<size_t>(c)];
+    if (arena.allocated_bytes(memory_class) != planned)
+      unplanned.push_back(std::string(name_of(memory_class)) + ": " +
+                          std::to_string(arena.allocated_bytes(memory_class)) + " bytes, planned " +
+                          std::to_string(planned));
+  }
+}
+
+// Collective where `world` is given, the model then being decomposed over its ranks; else one rank,
+// whatever decomposition `model` names.
+inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* world) {
+  Config config = resolved_config(model);
+  config.output.directory = ".";
+  if (world == nullptr) {
+    config.parallel = {};
+    config.parallel.data_parallel = 1;
+    config.memory.activation_checkpointing = "none";
+  }
   const int64_t ranks = world != nullptr ? world->size() : 1;
-  model.data_parallel = ranks;
-  const Config config = resolved_config(model);
   const auto device =
       make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
   const Plan plan =
@@ -66,19 +110,31 @@ inline Trained train(SmallModel model, int steps, MpiWorld* world) {
   if (!engine.allocate()) throw std::bad_alloc();
   engine.initialise_weights();
   Trained trained;
+  compare_memory(plan, engine.arena(), trained.unplanned);
   for (int step = 0; step < steps; ++step) {
+    reset_message_counts();
     const StepResult result = engine.step(step, false);
+    compare_messages(plan, trained.unplanned);
     trained.losses.push_back(result.loss);
     trained.grad_norms.push_back(result.grad_norm);
     if (step > 0) continue;
     for (size_t t = 0; t < plan.tensors.size(); ++t) {
-      trained.gradients.push_back(
-          engine.read(Role::gradient, static_cast<int>(t), 0, plan.tensors[t].size()));
+      const int tensor = static_cast<int>(t);
+      const int64_t size = plan.tensors[t].size();
+      trained.gradients.push_back(world != nullptr
+                                      ? gather(*world, engine, Role::gradient, tensor, 0, size)
+                                      : engine.read(Role::gradient, tensor, 0, size));
       trained.tensors.push_back(plan.tensors[t].name);
     }
   }
   trained.checksum = engine.checksum();
   return trained;
+}
+
+// The same with the model replicated on all ranks.
+inline Trained train(SmallModel model, int steps, MpiWorld* world) {
+  model.data_parallel = world != nullptr ? world->size() : 1;
+  return train_decomposed(model, steps, world);
 }
 
 inline double norm(const std::vector<double>& x) {

@@ -1,0 +1,267 @@
+// Any decomposition trains the model that one rank trains: an explicit table for each number of
+// ranks, and combinations drawn at random (GPTBENCH_TEST_SEED, which is printed).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "combination.h"
+#include "train.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int steps = 5;
+
+// Ranks of a combination are the product of tp, pp and dp.
+const char* const table[] = {
+    "",
+    "full",
+    "full every3 micro2 host",
+    "selective dropout",
+    "optimizer,parameters file",
+    // two ranks
+    "tp2",
+    "tp2 sp host",
+    "tp2 sp full dropout",
+    "tp2 sp selective micro3",
+    "pp2 gpipe batch5",
+    "pp2 1f1b host",
+    "pp2 zero_bubble selective",
+    "pp2 v2 batch5",
+    "pp2 v3 L8 batch1",
+    "dp2 batch7 micro2 dropout",
+    "dp2 zero1 host",
+    "dp2 zero2 full",
+    "dp2 zero3 full every2 batch9",
+    "dp2 zero3 optimizer,parameters host",
+    "dp2 zero1 optimizer file",
+    // three
+    "pp3 1f1b batch2",
+    "pp3 v2 L8 batch7 full",
+    "pp3 zero_bubble dropout",
+    "dp3 zero2 batch7 micro2",
+    "dp3 zero3 selective batch10",
+    // four
+    "tp4 sp",
+    "tp4 full host",
+    "pp4 1f1b batch3",
+    "pp4 v2 L8 batch6",
+    "pp4 gpipe full every2 L8",
+    "tp2 pp2 zero_bubble host",
+    "tp2 sp pp2 v2 selective dropout",
+    "tp2 dp2 zero1",
+    "tp2 sp dp2 zero2 batch9",
+    "tp2 sp dp2 zero3 full",
+    "pp2 dp2 zero2",
+    "pp2 v2 dp2 zero3 selective",
+    "pp2 zero_bubble dp2 zero1 micro2 batch9",
+    "dp4 zero1 group2",
+    "dp4 zero3 group2 host",
+    "dp4 zero2 det",
+    "pp2 dp2 zero3 optimizer,parameters",
+    // six
+    "tp2 pp3 L5 batch5",
+    "tp2 sp dp3 zero3 batch10",
+    "pp3 dp2 zero1 full",
+    "pp3 v2 dp2 zero2 L8 det batch9",
+    "pp6 L8 zero_bubble",
+    // eight
+    "tp2 sp pp2 dp2",
+    "tp2 sp pp2 dp2 zero1 dropout",
+    "tp2 pp2 dp2 zero2 selective host",
+    "tp2 sp pp2 v2 dp2 zero3 full",
+    "tp2 pp2 zero_bubble dp2 zero1",
+    "tp4 sp dp2 zero2 batch9",
+    "pp4 v2 L8 dp2 zero1 batch10",
+    "dp8 zero3 group4 batch17",
+    "tp4 sp pp2 gpipe full host",
+    // twelve
+    "tp2 sp pp3 dp2 zero3 L5",
+    "tp4 pp3 v2 L8 selective",
+    "tp2 dp6 zero2 group3 batch13",
+    // sixteen
+    "tp2 sp pp4 dp2 zero1",
+    "tp2 pp2 dp4 zero3 group2 full",
+    "tp4 sp pp2 v2 dp2 zero2",
+    "dp16 zero3 batch17",
+    "pp4 v2 L8 dp4 zero3 selective batch9",
+};
+
+// In other types.
+const char* const table_fp64[] = {
+    "tp2 sp fp64",
+    "pp2 v2 batch5 fp64 dropout",
+    "dp2 zero3 full fp64",
+    "tp2 sp pp2 v2 selective fp64 batch5",
+    "tp2 dp2 zero2 group2 fp64 dropout",
+    "pp4 zero_bubble fp64",
+    "tp2 sp pp2 dp2 zero3 full every2 fp64 batch9",
+    "tp2 pp2 zero_bubble dp2 zero1 fp64 dropout batch9",
+    "tp2 sp pp2 dp4 zero2 group2 fp64 batch9",
+};
+const char* const table_bf16[] = {
+    "tp2 sp bf16 host",
+    "pp2 v2 bf16 host batch5",
+    "dp2 zero3 bf16 host optimizer",
+    "dp2 zero1 bf16 host",
+    "tp4 pp2 full bf16 host",
+    "tp2 pp2 dp2 zero2 selective bf16 host",
+    "tp2 sp pp2 zero_bubble bf16 host",
+    "tp2 sp pp4 dp2 zero1 bf16 host",
+};
+
+// Decompositions without a ZeRO stage, which is added.
+const char* const table_of_stages[] = {
+    "dp2 det batch9",        "dp2 det full dropout",   "tp2 sp dp2 det batch9 host",
+    "pp2 dp2 det batch9",    "dp4 group2 det batch10", "tp2 pp2 dp2 det",
+    "tp2 sp pp2 v2 dp4 det",
+};
+
+template <size_t n>
+std::vector<SmallModel> combinations_of(const char* const (&texts)[n], int64_t ranks) {
+  std::vector<SmallModel> all;
+  for (const char* text : texts) {
+    const SmallModel m = combination(text);
+    if (m.ranks() == ranks) all.push_back(m);
+  }
+  return all;
+}
+
+// One rank trains the model of `m`; the same model is trained once.
+const Trained& one_rank(const SmallModel& m, const char* compute, const char* device,
+                        int number_of_steps) {
+  static std::map<std::string, Trained> known;
+  SmallModel single = m;
+  single.compute = compute;
+  single.device = device;
+  // In double precision micro-batches make no difference that counts.
+  if (std::string(compute) == "fp64") single.micro_batch = m.global_batch;
+  const std::string key = std::string(compute) + device + " " + std::to_string(number_of_steps) +
+                          " L" + std::to_string(m.layers) + " " +
+                          std::to_string(single.micro_batch) + " " +
+                          std::to_string(m.global_batch) + " " + std::to_string(m.dropout);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  return known.emplace(key, train_decomposed(single, number_of_steps, nullptr)).first->second;
+}
+
+// Distance from the gradient of a model whose vocabulary may be padded less: padding rows have
+// none.
+double distance_to(const std::vector<double>& gradient, const std::vector<double>& truth) {
+  double sum = 0.0;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    const double difference = gradient[i] - (i < truth.size() ? truth[i] : 0.0);
+    sum += difference * difference;
+  }
+  return gradient.size() < truth.size() ? INFINITY : std::sqrt(sum);
+}
+
+// What holds on every rank: memory and messages as planned, replicas with the same parameters.
+void check_ranks(MpiWorld& world, const SmallModel& m, const Trained& all) {
+  for (const std::string& line : all.unplanned)
+    ADD_FAILURE() << "rank " << world.rank() << ": " << line;
+  const std::vector<double> halves = world.gather(std::vector<double>{
+      static_cast<double>(all.checksum >> 32), static_cast<double>(all.checksum & 0xffffffffu)});
+  if (world.rank() != 0 || m.zero_stage == 3) return;  // in stage 3 each holds a part of its own
+  const size_t replica = static_cast<size_t>(m.tensor_parallel * m.pipeline_parallel);
+  for (size_t r = replica; 2 * r < halves.size(); ++r) {
+    EXPECT_EQ(halves[2 * r], halves[2 * (r % replica)]) << "rank " << r;
+    EXPECT_EQ(halves[2 * r + 1], halves[2 * (r % replica) + 1]) << "rank " << r;
+  }
+}
+
+// Losses to a relative 1e-5. Gradients against double precision: within three times the error of
+// one rank in single precision, and 1e-6 of the whole gradient's norm (16 units of 2^-24) where
+// that happens to be small.
+void check_single_precision(MpiWorld& world, const SmallModel& m) {
+  SCOPED_TRACE(name_of(m) + ", device " + m.device);
+  const Trained all = train_decomposed(m, steps, &world);
+  check_ranks(world, m, all);
+  if (world.rank() != 0) return;  // loss and gradients are global: one rank compares
+  const Trained& one = one_rank(m, "fp32", m.device, steps);
+  const Trained& exact = one_rank(m, "fp64", "ref", 1);
+  EXPECT_LT(largest_difference(all.losses, one.losses), 1e-5);
+  EXPECT_LT(largest_difference(all.grad_norms, one.grad_norms), 1e-4);
+  for (size_t t = 0; t < exact.gradients.size(); ++t)
+    EXPECT_LE(
+        distance_to(all.gradients[t], exact.gradients[t]),
+        3.0 * distance_to(one.gradients[t], exact.gradients[t]) + 1e-6 * norm(exact.gradients))
+        << exact.tensors[t];
+}
+
+TEST(Equivalence, OfTheTable) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& m : combinations_of(table, world.size())) check_single_precision(world, m);
+}
+
+TEST(Equivalence, OfRandomCombinations) {
+  MpiWorld world(nullptr, nullptr);
+  const char* given = std::getenv("GPTBENCH_TEST_SEED");
+  int64_t seed = given != nullptr ? std::atoll(given) : 20240611;
+  world.broadcast(seed);
+  if (world.rank() == 0) std::printf("GPTBENCH_TEST_SEED=%lld\n", static_cast<long long>(seed));
+  std::mt19937 random(static_cast<uint32_t>(seed + 1000 * world.size()));
+  for (int i = 0; i < 3; ++i)
+    check_single_precision(world, random_combination(world.size(), random));
+}
+
+// Orders of summation differ by a few units of 2^-53 a step; five steps of AdamW do not amplify
+// them to 1e-12.
+TEST(Equivalence, InDoublePrecision) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& m : combinations_of(table_fp64, world.size())) {
+    SCOPED_TRACE(name_of(m));
+    const Trained all = train_decomposed(m, steps, &world);
+    check_ranks(world, m, all);
+    if (world.rank() != 0) continue;
+    const Trained& one = one_rank(m, "fp64", "ref", steps);
+    EXPECT_LT(largest_difference(all.losses, one.losses), 1e-12);
+    EXPECT_LT(largest_difference(all.grad_norms, one.grad_norms), 1e-12);
+    for (size_t t = 0; t < one.gradients.size(); ++t)
+      EXPECT_LE(distance_to(all.gradients[t], one.gradients[t]), 1e-12 * norm(one.gradients))
+          << one.tensors[t];
+  }
+}
+
+// Stored activations round to 8 bits, u = 2^-8: 16 L + 6 times between a weight and its gradient on
+// one rank, and tp - 1 times more in each of the 4 L + 2 sums over tensor-parallel ranks.
+// Independent errors add to u sqrt(n) of the whole gradient; the same bound serves for the loss.
+TEST(Equivalence, InBf16) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& m : combinations_of(table_bf16, world.size())) {
+    SCOPED_TRACE(name_of(m));
+    const Trained all = train_decomposed(m, steps, &world);
+    check_ranks(world, m, all);
+    if (world.rank() != 0) continue;
+    const int64_t roundings = 16 * m.layers + 6 + (4 * m.layers + 2) * (m.tensor_parallel - 1);
+    const double bound = 0x1p-8 * std::sqrt(static_cast<double>(roundings));
+    const Trained& exact = one_rank(m, "fp64", "ref", steps);
+    EXPECT_LT(largest_difference(all.losses, exact.losses), bound);
+    for (size_t t = 0; t < exact.gradients.size(); ++t)
+      EXPECT_LE(distance_to(all.gradients[t], exact.gradients[t]), bound * norm(exact.gradients))
+          << exact.tensors[t];
+  }
+}
+
+// With the same reductions in all stages and norms summed over fixed blocks, bit for bit.
+TEST(Equivalence, ZeroStagesAreIdenticalWhereDeterministic) {
+  MpiWorld world(nullptr, nullptr);
+  for (SmallModel m : combinations_of(table_of_stages, world.size())) {
+    Trained first;
+    for (m.zero_stage = 0; m.zero_stage <= 3; ++m.zero_stage) {
+      SCOPED_TRACE(name_of(m));
+      const Trained stage = train_decomposed(m, steps, &world);
+      check_ranks(world, m, stage);
+      if (m.zero_stage == 0) first = stage;
+      EXPECT_EQ(stage.losses, first.losses);
+      EXPECT_EQ(stage.grad_norms, first.grad_norms);
+      EXPECT_EQ(stage.gradients, first.gradients);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
