@@ -30,6 +30,7 @@ cat >tools/mpirun <<END
 #!/bin/bash
 [ "\$1" = -n ] || { echo "mpirun: -n RANKS comes first"; exit 1; }
 shift
+PATH=\${PATH#*:}
 exec $GPTBENCH_LAUNCH "\$@"
 END
 chmod +x tree/gptbench tools/mpirun
@@ -62,7 +63,7 @@ for page in README.md doc/user_guide.md; do
     (cd tree && PATH=$PWD/../tools:$PATH SHRINK=$shrink timeout 120 bash -c "$line" </dev/null) >out 2>err || status=$?
     if [ "$status" != "$expected" ]; then
       echo "FAILED: $page: $line: exit status $status, not $expected"
-      tail -3 out err | sed 's/^/    /'
+      cat out err | tail -n 5 | sed 's/^/    /'
       failures=$((failures + 1))
     fi
   done 3<commands
