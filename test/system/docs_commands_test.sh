@@ -8,7 +8,7 @@ set -u
 top=$GPTBENCH_SOURCE_DIR
 rm -rf tree tools commands
 mkdir -p tree tools
-ln -s "$top/input" "$top/LICENSE" tree/
+ln -s "$top/input" "$top/jobscripts" "$top/LICENSE" tree/
 
 cat >tree/gptbench <<END
 #!/bin/bash
