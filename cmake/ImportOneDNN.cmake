@@ -1,8 +1,9 @@
 # OneDNN::OneDNN from header and library alone: Debian's own CMake package asks for OpenCL headers
-# that a CPU-only program has no use for. OneDNN_ROOT (or DNNL_ROOT) names another installation.
-find_path(OneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl.hpp HINTS ${DNNL_ROOT} ENV DNNL_ROOT ENV DNNLROOT
-  PATH_SUFFIXES include)
-find_library(OneDNN_LIBRARY NAMES dnnl HINTS ${DNNL_ROOT} ENV DNNL_ROOT ENV DNNLROOT PATH_SUFFIXES lib lib64)
+# that a CPU-only program has no use for. OneDNN_ROOT (or DNNL_ROOT) names another installation; CMake
+# heeds such variables by itself in find_package alone.
+set(onednn_roots ${OneDNN_ROOT} ENV OneDNN_ROOT ${DNNL_ROOT} ENV DNNL_ROOT ENV DNNLROOT)
+find_path(OneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl.hpp HINTS ${onednn_roots} PATH_SUFFIXES include)
+find_library(OneDNN_LIBRARY NAMES dnnl HINTS ${onednn_roots} PATH_SUFFIXES lib lib64)
 if(NOT OneDNN_INCLUDE_DIR OR NOT OneDNN_LIBRARY)
   message(FATAL_ERROR
     "oneDNN (oneapi/dnnl/dnnl.hpp and libdnnl) was not found. Debian, Ubuntu: apt-get install libdnnl-dev; "

@@ -73,6 +73,10 @@ if [ "$purpose" = test ]; then
   need_command clang-format-14 clang-format-14
   need_command shellcheck shellcheck
   need_command git git
+  # Job scripts are tested on a Slurm cluster of the test's own, with Open MPI and with MPICH.
+  need_command sbatch slurm-wlm
+  need_command munged munge
+  for package in libpmix-dev libmpich-dev mpich libhdf5-mpich-dev; do need "$package"; done
 fi
 
 if [ -z "$missing" ]; then exit 0; fi

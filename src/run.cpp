@@ -12,6 +12,7 @@
 #include "dump.h"
 #include "engine/engine.h"
 #include "io/result_file.h"
+#include "measure/binding.h"
 #include "measure/host_memory.h"
 #include "measure/report.h"
 #include "measure/system_info.h"
@@ -46,6 +47,15 @@ Deck read_deck_once(MpiWorld& world, const CommandLine& line) {
     check_features(deck);
   });
   return deck;
+}
+
+// Collective. Text on rank 0 alone.
+std::string gathered_binding_report(MpiWorld& world, const Device& device) {
+  std::vector<RankBinding> bindings;
+  for (const std::string& line :
+       world.gather(encode_binding(own_binding(world.node(), device.num_threads()))))
+    bindings.push_back(decode_binding(line));
+  return binding_report(bindings);
 }
 
 // What is known before the first step.
@@ -195,6 +205,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   Record record = new_record(world, deck, plan, *device, *tokens, argv);
   say(world, banner(record) + device->description() + "; " + world.library() + "\n" +
                  tokens->description() + "\n");
+  say(world, gathered_binding_report(world, *device));
   say(world, echo(deck, config));
   say(world, heading("Plan") + describe(plan, options));
 

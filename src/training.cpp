@@ -4,8 +4,10 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 
 #include "comm/message_totals.h"
+#include "measure/job_limit.h"
 #include "measure/report.h"
 #include "measure/timer.h"
 
@@ -21,11 +23,28 @@ void note_signal(int number) {
   signal_received = number;
 }
 
-std::string stop_reason(double time_limit_s) {
+struct Deadline {
+  double at_s;  // by now_s()
+  std::string reason;
+};
+
+// The earlier of the deck's limit and the end of the job.
+Deadline deadline_of(double time_limit_s, double start_s) {
+  Deadline deadline{std::numeric_limits<double>::infinity(), ""};
+  if (time_limit_s > 0.0)
+    deadline = {start_s + time_limit_s,
+                "stopped: another step would pass time_limit_s = " + std::to_string(time_limit_s)};
+  const double job_end_s = now_s() + seconds_until_job_end();
+  if (job_end_s < deadline.at_s)
+    deadline = {job_end_s, "stopped: the job's time limit leaves no room for another step"};
+  return deadline;
+}
+
+std::string stop_reason(const Deadline& deadline) {
   if (signal_received != 0)
     return "stopped by signal " + std::to_string(static_cast<int>(signal_received)) +
            " after the step in hand";
-  return "stopped: another step would pass time_limit_s = " + std::to_string(time_limit_s);
+  return deadline.reason.empty() ? "stopped by another rank" : deadline.reason;
 }
 
 }  // namespace
@@ -45,15 +64,16 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   if (world.rank() == 0) std::fputs(progress_heading().c_str(), stdout);
   reset_message_counts();
   world.barrier();
+  const Deadline deadline = deadline_of(run.time_limit_s, start_s);
   double last_step_s = 0.0;
   for (int64_t step = 0; step < run.steps; ++step) {
     if (step == run.warmup_steps)
       for (Communicator* communicator : communicators.by_axis)
         if (communicator != nullptr) communicator->reset_statistics();
     // The vote is cast before the step whose end it decides about.
-    const double end_of_next_s = now_s() - start_s + 2.0 * last_step_s;
+    const double end_of_next_s = now_s() + 2.0 * last_step_s;
     const bool last = step + 1 == run.steps;
-    const bool late = !last && run.time_limit_s > 0.0 && end_of_next_s > run.time_limit_s;
+    const bool late = !last && end_of_next_s > deadline.at_s;
     const StepResult result = engine.step(step, signal_received != 0 || late);
     training.samples.push_back({result, engine.times()});
     last_step_s = result.time_s;
@@ -89,7 +109,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     }
     if (result.stop && !last) {
       training.outcome = Exit::timeout;
-      training.reason = stop_reason(run.time_limit_s);
+      training.reason = stop_reason(deadline);
       break;
     }
   }

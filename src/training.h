@@ -28,8 +28,9 @@ struct Training {
 // Runs the plan's steps with rank 0 printing one line each; calls after_first_step on all ranks
 // before step 1 changes what step 0 left. Ends early, after the step in hand, when
 // loss or gradient norm is not finite, when tokens cannot be read, when a rank has had SIGTERM or
-// SIGUSR1, or when the time limit (run.time_limit_s since `start_s`) would be passed by another
-// step. Communicator statistics cover the timed steps, the message counter all of them.
+// SIGUSR1, or when another step would pass the time limit (run.time_limit_s since `start_s`) or
+// come too close to the end of the batch job (measure/job_limit.h). Communicator statistics cover
+// the timed steps, the message counter all of them.
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, double start_s,
                const std::function<void()>& after_first_step);

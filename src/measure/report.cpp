@@ -56,22 +56,22 @@ std::string breakdown(const Record& record) {
 std::string throughput(const Record& record) {
   const Summary& s = record.summary;
   std::string text;
-  text += line("%-30s %12s  (%s to %s over %lld timed steps)", "Time a step, median",
+  text += line("%-28s %12s  (%s to %s, %lld timed)", "Time a step, median",
                format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
                format_seconds(s.sec_per_it_max).c_str(), static_cast<long long>(s.timed_steps));
-  text += line("%-30s %12.1f tokens/s, %.4g sequences/s", "Throughput", s.tokens_per_s,
+  text += line("%-28s %12.1f tokens/s, %.4g sequences/s", "Throughput", s.tokens_per_s,
                s.samples_per_s);
   text += "Model TFLOP/s a rank, by FLOPs convention\n";
   for (const auto& [convention, flops] : s.flops_per_step) {
     if (convention == "exact_recomputed") continue;
-    text += line("  %-28s %12.4f%s", convention.c_str(),
+    text += line("  %-26s %12.4f%s", convention.c_str(),
                  flops / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
                  convention == s.flops_convention ? "  (the deck's convention)" : "");
   }
   if (s.peak_tflops <= 0.0) return text;
-  text += line("%-30s %12.4f TFLOP/s a rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());
-  text += line("%-30s %11.1f %%", "Utilisation of it, model (MFU)", 100.0 * s.mfu);
-  if (s.hfu != s.mfu) text += line("%-30s %11.1f %%", "Hardware (HFU)", 100.0 * s.hfu);
+  text += line("%-28s %12.4f TFLOP/s a rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());
+  text += line("%-28s %11.1f %%", "Utilisation, model (MFU)", 100.0 * s.mfu);
+  if (s.hfu != s.mfu) text += line("%-28s %11.1f %%", "Hardware (HFU)", 100.0 * s.hfu);
   return text;
 }
 

@@ -8,4 +8,4 @@ if ! command -v shellcheck >/dev/null 2>&1; then
 fi
 find . -path ./build -prune -o -path ./output -prune -o -path ./.git -prune -o \
   '(' -name '*.sh' -o -name '*.slurm' -o -path './.ci/run' -o -path './jobscripts/*' ')' -type f \
-  ! -name '*.md' -print0 | xargs -0 -r shellcheck
+  ! -name '*.md' -print0 | xargs -0 -r shellcheck --external-sources --source-path=SCRIPTDIR

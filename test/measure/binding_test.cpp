@@ -1,0 +1,107 @@
+#include "measure/binding.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+namespace gptbench {
+namespace {
+
+RankBinding bound(int64_t node, std::vector<int> cores, int64_t threads = 1) {
+  RankBinding b;
+  b.node = node;
+  b.threads = threads;
+  b.processors = cores;
+  b.cores = cores;
+  b.numa_nodes = {0};
+  return b;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Binding, ListsOfNumbers) {
+  EXPECT_EQ(numbers_of_list("0-2,8"), (std::vector<int>{0, 1, 2, 8}));
+  EXPECT_TRUE(numbers_of_list("").empty());
+  for (const char* broken : {"x", "3-1", "1;2", "-1", "1-", "0-99999999"})
+    EXPECT_TRUE(numbers_of_list(broken).empty()) << broken;
+}
+
+TEST(Binding, SurvivesTheWay) {
+  RankBinding b = bound(3, {4, 5}, 2);
+  b.processors = {4, 5, 68, 69};
+  b.gpus = "2,3";
+  const RankBinding back = decode_binding(encode_binding(b));
+  EXPECT_EQ(back.node, 3);
+  EXPECT_EQ(back.threads, 2);
+  EXPECT_EQ(back.processors, b.processors);
+  EXPECT_EQ(back.cores, b.cores);
+  EXPECT_EQ(back.numa_nodes, b.numa_nodes);
+  EXPECT_EQ(back.gpus, "2,3");
+}
+
+TEST(Binding, FollowsTheAffinityOfTheProcess) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  int processor = 0;
+  while (!CPU_ISSET(processor, &all)) ++processor;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const RankBinding own = own_binding(0, 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  EXPECT_EQ(own.processors, std::vector<int>{processor});
+  EXPECT_EQ(own.cores.size(), 1u);
+  EXPECT_LE(own.numa_nodes.size(), 1u);
+}
+
+TEST(Binding, OneRankACoreIsInOrder) {
+  const std::string report =
+      binding_report({bound(0, {0}), bound(0, {1}), bound(1, {0}), bound(1, {1})});
+  EXPECT_TRUE(has(report, "Binding, node 0   rank 0: processors 0, NUMA 0\n")) << report;
+  EXPECT_TRUE(has(report, "the other nodes alike")) << report;
+  EXPECT_FALSE(has(report, "Warning")) << report;
+}
+
+TEST(Binding, UnboundRanksFitWhileThereAreCores) {
+  EXPECT_FALSE(has(binding_report({bound(0, {0, 1}), bound(0, {0, 1})}), "Warning"));
+  const std::string report = binding_report({bound(0, {0, 1}), bound(0, {0, 1}), bound(0, {0, 1})});
+  EXPECT_TRUE(has(report, "Warning: node 0: 3 threads of ranks 0-2 on 2 cores (0-1)\n")) << report;
+}
+
+TEST(Binding, TwoRanksOnOneCoreAreFoundBesideIdleCores) {
+  const std::string report =
+      binding_report({bound(0, {0}), bound(0, {0}), bound(0, {2, 3}), bound(0, {1, 2, 3})});
+  EXPECT_TRUE(has(report, "Warning: node 0: 2 threads of ranks 0-1 on 1 core (0)\n")) << report;
+  EXPECT_FALSE(has(report, "on 2 cores")) << report;
+}
+
+// Two hardware threads of one core are one core.
+TEST(Binding, RanksOnTheThreadsOfOneCore) {
+  RankBinding a = bound(0, {0}), b = bound(0, {0});
+  a.processors = {0};
+  b.processors = {64};
+  EXPECT_TRUE(has(binding_report({a, b}), "2 threads of ranks 0-1 on 1 core (0)"));
+}
+
+TEST(Binding, MoreThreadsThanCores) {
+  const std::string report = binding_report({bound(0, {0, 1}, 4)});
+  EXPECT_TRUE(has(report, "Warning: node 0: 4 threads of rank 0 on 2 cores (0-1)\n")) << report;
+}
+
+TEST(Binding, NodesThatDifferAreCountedAndWarningsBounded) {
+  std::vector<RankBinding> ranks = {bound(0, {0})};
+  for (int node = 1; node < 9; ++node) ranks.push_back(bound(node, {1}, 2));
+  const std::string report = binding_report(ranks);
+  EXPECT_TRUE(has(report, "8 nodes differ")) << report;
+  EXPECT_TRUE(has(report, "Warning: node 4")) << report;
+  EXPECT_FALSE(has(report, "Warning: node 5")) << report;
+  EXPECT_TRUE(has(report, "Warning: likewise 4 times\n")) << report;
+}
+
+TEST(Binding, NoRanksNoReport) {
+  EXPECT_EQ(binding_report({}), "");
+}
+
+}  // namespace
+}  // namespace gptbench

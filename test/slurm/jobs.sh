@@ -1,0 +1,77 @@
+# Sourced: submitting jobs to the cluster of cluster.sh and judging their ends. Counts in `failures`.
+# shellcheck shell=bash
+
+failures=0
+
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# show FILE ...: what jobs said, for a reader of the test's output.
+show() {
+  local file
+  for file in "$@"; do
+    if [ -f "$file" ]; then sed 's/^/    | /' "$file" | tail -n 15; fi
+  done
+}
+
+# submit ARGUMENTS ...: prints the job id.
+submit() {
+  local id
+  id=$(sbatch --parsable "$@") || return 1
+  echo "${id%%;*}"
+}
+
+# field_of JOB NAME: a field of `scontrol show job`.
+field_of() {
+  scontrol show job --oneliner "$1" | tr ' ' '\n' | sed -n "s/^$2=//p" | head -n 1
+}
+
+# wait_for SECONDS JOB ...: until all have ended, or fails.
+wait_for() {
+  local limit=$1 job
+  shift
+  for _ in $(seq $((limit * 4))); do
+    for job in "$@"; do
+      case $(field_of "$job" JobState) in
+        PENDING | CONFIGURING | RUNNING | COMPLETING | SUSPENDED) sleep 0.25 && continue 2 ;;
+      esac
+    done
+    return 0
+  done
+  fail "jobs $* have not ended after $limit s: $(squeue -h -o '%i %T %r' | tr '\n' ';')"
+  return 1
+}
+
+# ended JOB STATUS: its script's exit status.
+ended() {
+  local code
+  code=$(field_of "$1" ExitCode)
+  [ "$code" = "$2:0" ] || fail "job $1 ($(field_of "$1" JobName)) ended with $code instead of $2:0"
+}
+
+# one_line FILE PATTERN: the output of a job is a single line that matches.
+one_line() {
+  if [ "$(wc -l <"$1")" -ne 1 ] || ! grep -Eq "$2" "$1"; then
+    fail "$1 is not one line that matches '$2'"
+    show "$1"
+  fi
+}
+
+# contains FILE PATTERN
+contains() {
+  if ! grep -Eq -- "$2" "$1"; then
+    fail "$1 does not say '$2'"
+    show "$1"
+  fi
+}
+
+finish() {
+  if [ "$failures" -gt 0 ]; then
+    echo "$failures failures"
+    tail -n 5 "${cluster_scratch:-.}"/slurmctld.log
+    exit 1
+  fi
+  echo "all as expected"
+}

@@ -1,0 +1,56 @@
+#!/bin/bash
+# MPICH under Slurm: gptbench built with MPICH, the shipped script on two nodes through PMI-2.
+#
+# Needs GPTBENCH_SOURCE_DIR, GPTPOST (of any build), BUILD (a folder for the second build, kept
+# between runs), CXX and JOBS.
+set -u
+here=$GPTBENCH_SOURCE_DIR/test/slurm
+# shellcheck source=/dev/null
+source "$here/cluster.sh"
+# shellcheck source=/dev/null
+source "$here/jobs.sh"
+cluster_skip_without_slurm
+wrapper=$(command -v mpicxx.mpich)
+launcher=$(command -v mpiexec.mpich)
+if [ -z "$wrapper" ] || [ -z "$launcher" ]; then
+  echo "skipped: mpicxx.mpich was not found (Debian, Ubuntu: apt-get install libmpich-dev mpich libhdf5-mpich-dev)"
+  exit 77
+fi
+
+# Kernels are tested elsewhere: light optimisation compiles in half the time.
+{
+  cmake -S "$GPTBENCH_SOURCE_DIR" -B "$BUILD" -G "$GENERATOR" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_CXX_COMPILER="$CXX" -DMPI_CXX_COMPILER="$wrapper" \
+    -DMPIEXEC_EXECUTABLE="$launcher" -DGPTBENCH_TOP_LINKS=OFF -DGPTBENCH_CUDA=OFF -DBUILD_TESTING=OFF \
+    && cmake --build "$BUILD" --target gptbench --parallel "$JOBS"
+} >build.log 2>&1 || {
+  echo "FAILED: the build with MPICH"
+  tail -n 30 build.log
+  exit 1
+}
+"$BUILD/bin/gptbench" --version
+
+cluster_start || exit 1
+if ! srun --mpi=list 2>&1 | grep -qw pmi2; then
+  echo "skipped: this Slurm has no MPI plugin pmi2"
+  exit 77
+fi
+scripts=$GPTBENCH_SOURCE_DIR/jobscripts
+export GPTBENCH=$BUILD/bin/gptbench GPTPOST SLURM_MPI_TYPE=pmi2
+rm -rf work
+mkdir -p work
+cd work || exit 1
+cat >small.in <<'DECK'
+&run name = 'small', steps = 4, warmup_steps = 1 /
+&model num_layers = 1, hidden_size = 64, num_attention_heads = 2, seq_length = 64, vocab_size = 256 /
+&batch micro_batch_size = 1, global_batch_size = 8 /
+&output peak_tflops = 0.1 /
+DECK
+# MPICH waits by spinning: no more ranks than this host may have cores.
+job=$(submit --time=4 --nodes=2 --output=job.out "$scripts/gptbench.slurm" small.in)
+wait_for 200 "$job"
+ended "$job" 0
+contains job.out '^2 ranks on 2 nodes:'
+contains job.out 'MPICH'
+contains job.out 'GPTBENCH status=OK verdict=VALID .* ranks=2 '
+finish
