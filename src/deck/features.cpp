@@ -34,7 +34,7 @@ const std::vector<UnbuiltFeature>& unbuilt_features() {
       {{"parallel.offload"},
        [](const Config& c) { return c.parallel.offload.find("activations") != std::string::npos; },
        "offload of activations",
-       "offload 'optimizer', 'parameters' or both"},
+       "use 'optimizer', 'parameters' or both"},
       {{"precision.compute"},
        [](const Config& c) {
          return c.precision.compute == "fp16" || c.precision.compute == "fp8";

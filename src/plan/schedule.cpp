@@ -49,10 +49,11 @@ PipelineSchedule pipeline_schedule(const std::string& name) {
   return name == "zero_bubble" ? PipelineSchedule::zero_bubble : PipelineSchedule::one_f_one_b;
 }
 
-std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m, int64_t stage) {
+std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m,
+                                    int64_t stage) {
   if (schedule == PipelineSchedule::zero_bubble && p > 1) return zero_bubble(p, m, stage);
-  // Interleaving needs whole groups, else stages wait for one another in a circle: a last group that is
-  // not full is scheduled as if it were, and what is not there is left out.
+  // Interleaving needs whole groups, else stages wait for one another in a circle: a last group
+  // that is not full is scheduled as if it were, and what is not there is left out.
   const int64_t planned = v > 1 ? round_up(m, p) : m;
   const std::vector<StagePass> forward = forward_order(p, v, planned, false);
   const std::vector<StagePass> backward = forward_order(p, v, planned, true);

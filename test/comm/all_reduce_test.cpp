@@ -56,7 +56,8 @@ void sums_are_exact(DType type) {
     EXPECT_EQ(comm->statistics(OpKind::all_reduce).bytes, bytes);
     EXPECT_GE(comm->statistics(OpKind::all_reduce).time_s, 0.0);
     EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).bytes, bytes);
-    EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).messages, messages_of(OpKind::all_reduce, bytes));
+    EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).messages,
+              messages_of(OpKind::all_reduce, bytes));
   }
 }
 

@@ -228,7 +228,7 @@ TEST(BadCommandLine, NamesTheArgument) {
   expect_parts(message("run.seed=4"), {place, "run.seed is given twice", "argument 2"});
   expect_parts(message("run.device=gpu"), {place, "allowed: 'auto'"});
   expect_parts(message("run.warmup_steps=10"), {place, "run.steps = 10"});
-  expect_parts(message("parallel.zero_stage=2"), {place, "not built yet"});
+  expect_parts(message("parallel.context_parallel=2"), {place, "not built yet"});
   expect_parts(message(std::string("data.path=a\nb")), {place, "line end"});
   expect_parts(message(std::string("data.path=a\0b", 13)), {place, "NUL"});
   expect_parts(message("data.path='a"), {place, "not closed"});

@@ -35,11 +35,12 @@ program oracle
     layernorm_epsilon, num_params
 
   integer(i8) :: data_parallel, tensor_parallel, pipeline_parallel, context_parallel
-  integer(i8) :: zero_stage, virtual_stages
+  integer(i8) :: zero_stage, zero_group, virtual_stages
   logical :: sequence_parallel
   character(width) :: pipeline_schedule, offload(3), offload_target
   namelist /parallel/ data_parallel, tensor_parallel, pipeline_parallel, context_parallel, &
-    sequence_parallel, zero_stage, pipeline_schedule, virtual_stages, offload, offload_target
+    sequence_parallel, zero_stage, zero_group, pipeline_schedule, virtual_stages, offload, &
+    offload_target
 
   integer(i8) :: micro_batch_size, global_batch_size
   namelist /batch/ micro_batch_size, global_batch_size
@@ -87,12 +88,12 @@ contains
     l = .false.; m = .true.; la = .false.; s = 'default'; u = 'default'; sa = 'default'
 
     name = 'gptbench'; steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
-    time_limit_s = 0; deterministic = .true.; verify = .true.; find_largest = 'none'
+    time_limit_s = 0; deterministic = .false.; verify = .true.; find_largest = 'none'
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
     vocab_multiple = 1; dropout = 0; init_std = 0.02d0; layernorm_epsilon = 1d-5; num_params = 0
     data_parallel = 0; tensor_parallel = 1; pipeline_parallel = 1; context_parallel = 1
-    sequence_parallel = .false.; zero_stage = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
+    sequence_parallel = .false.; zero_stage = 0; zero_group = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
     offload = ''; offload_target = 'host'
     micro_batch_size = 1; global_batch_size = 0
     compute = 'fp32'; parameters = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
@@ -154,7 +155,7 @@ contains
     call put_integer('pipeline_parallel', pipeline_parallel)
     call put_integer('context_parallel', context_parallel)
     call put_logical('sequence_parallel', sequence_parallel)
-    call put_integer('zero_stage', zero_stage)
+    call put_integer('zero_stage', zero_stage); call put_integer('zero_group', zero_group)
     call put_string('pipeline_schedule', pipeline_schedule)
     call put_integer('virtual_stages', virtual_stages)
     do n = 1, 3
