@@ -1,12 +1,38 @@
-# bin/gptbench, bin/gptpost; decks, job scripts and documentation under share/gptbench.
+# bin/gptbench, bin/gptpost; decks, job scripts and documentation under share/gptbench; man pages and
+# completion where shells look for them; and a CMake package, so that
+#
+#   find_package(gptbench REQUIRED)
+#   add_custom_target(measure COMMAND ... gptbench::gptbench deck.in)
+#
+# finds the programs: gptbench::gptbench, gptbench::gptpost, gptbench_DATA_DIR.
 include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(programs)
 foreach(program gptbench gptpost)
   if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    list(APPEND programs ${program})
   endif()
 endforeach()
+if(programs)
+  install(TARGETS ${programs} EXPORT gptbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gptbench)
+  install(EXPORT gptbench NAMESPACE gptbench:: FILE gptbenchTargets.cmake DESTINATION ${package})
+  set(gptbench_data ${CMAKE_INSTALL_DATADIR}/gptbench)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/gptbenchConfig.cmake.in
+    ${CMAKE_BINARY_DIR}/gptbenchConfig.cmake INSTALL_DESTINATION ${package} PATH_VARS gptbench_data)
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/gptbenchConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+  install(FILES ${CMAKE_BINARY_DIR}/gptbenchConfig.cmake ${CMAKE_BINARY_DIR}/gptbenchConfigVersion.cmake
+    DESTINATION ${package})
+endif()
 foreach(folder input jobscripts doc)
   if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench USE_SOURCE_PERMISSIONS)
   endif()
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/doc/man/gptbench.1 ${PROJECT_SOURCE_DIR}/doc/man/gptpost.1
+  DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+# bash-completion loads a file by the name of the command.
+foreach(program gptbench gptpost)
+  install(FILES ${PROJECT_SOURCE_DIR}/doc/completion/gptbench.bash RENAME ${program}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endforeach()

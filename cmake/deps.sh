@@ -73,6 +73,7 @@ if [ "$purpose" = test ]; then
   need_command clang-format-14 clang-format-14
   need_command shellcheck shellcheck
   need_command git git
+  need_command mandoc mandoc
   # Job scripts are tested on a Slurm cluster of the test's own, with Open MPI and with MPICH.
   need_command sbatch slurm-wlm
   need_command munged munge

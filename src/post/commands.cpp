@@ -74,7 +74,10 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
   if (options.command == "plot") {
     const Runs views = chosen(runs, options);
     const std::string directory = options.output.empty() ? "plots" : options.output;
-    return views.empty() ? "" : draw_plots(views, options.kind, directory);
+    if (views.empty()) return "";
+    const Published published =
+        options.published.empty() ? Published{} : read_published(options.published);
+    return draw_plots(views, options.kind, directory, published);
   }
   if (options.command == "compare")
     return runs.size() < 2

@@ -19,7 +19,8 @@ const std::vector<std::string> conventions = {"mpt", "megatron", "causal", "exac
 std::vector<std::string> options_of(const std::string& command) {
   if (command == "table")
     return {"--style", "--format", "--convention", "--peak", "--sort", "--where", "-o"};
-  if (command == "plot") return {"--kind", "--convention", "--peak", "--sort", "--where", "-o"};
+  if (command == "plot")
+    return {"--kind", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
   return {};
 }
 
@@ -60,6 +61,9 @@ void set_option(Options& options, const std::string& name, const std::string& va
     options.style = one_of("style", value, style_names());
   } else if (name == "--kind") {
     options.kind = one_of("kind", value, kind_names());
+  } else if (name == "--published") {
+    if (value.empty()) usage("--published: a file is expected");
+    options.published = value;
   } else if (name == "--format") {
     options.format = one_of("format", value, formats);
   } else if (name == "--convention") {
@@ -156,6 +160,8 @@ std::string help_text() {
     text += "      " + name + std::string(13 - name.size(), ' ') + kind.doc + "\n";
   }
   text +=
+      "  --published FILE      of a plot over ranks: points to draw beside the\n"
+      "                        measured ones; CSV with series,ranks,tokens_per_s\n"
       "  -o NAME               file of the table instead of standard output;\n"
       "                        directory of the plots instead of plots\n"
       "  --convention NAME     restate FLOPs: mpt, megatron, causal, exact\n"

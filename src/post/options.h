@@ -15,6 +15,7 @@ struct Options {
   std::string format = "md";
   std::string output;        // "": standard output; of plot, a directory: "plots"
   std::string kind = "all";  // of plot
+  std::string published;     // of plot: file of published points; "": none
   Restatement restatement;
   std::string sort;  // name of a figure (post/field.h); "": order of the files
   bool descending = false;

@@ -86,11 +86,12 @@ void draw(const Plot& plot, const std::string& directory) {
 
 }  // namespace
 
-std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory) {
+std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
+                       const Published& published) {
   std::string report;
   for (const PlotKind& each : plot_kinds) {
     if (kind != "all" && kind != each.name) continue;
-    const Plot plot = each.make(runs);
+    const Plot plot = each.make(runs, published);
     if (plot.data.empty()) {
       if (kind != "all")
         throw Error(Exit::usage, "plot " + kind + ": no run has the figures for it");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "post/load.h"
+#include "post/published.h"
 #include "post/run_view.h"
 
 namespace gptbench {
@@ -20,16 +21,17 @@ struct Plot {
 struct PlotKind {
   const char* name;
   const char* doc;  // one line, for --help
-  // A plot with empty data where no run has the figures that it shows.
-  Plot (*make)(const Runs& runs);
+  // A plot with empty data where no run has the figures that it shows. Published points are drawn
+  // by plots over ranks alone.
+  Plot (*make)(const Runs& runs, const Published& published);
 };
 
-Plot throughput_plot(const Runs& runs);
-Plot utilisation_plot(const Runs& runs);
-Plot scaling_plot(const Runs& runs);
-Plot memory_plot(const Runs& runs);
-Plot breakdown_plot(const Runs& runs);
-Plot loss_plot(const Runs& runs);
+Plot throughput_plot(const Runs& runs, const Published& published = {});
+Plot utilisation_plot(const Runs& runs, const Published& published = {});
+Plot scaling_plot(const Runs& runs, const Published& published = {});
+Plot memory_plot(const Runs& runs, const Published& published = {});
+Plot breakdown_plot(const Runs& runs, const Published& published = {});
+Plot loss_plot(const Runs& runs, const Published& published = {});
 
 inline constexpr PlotKind plot_kinds[] = {
     {"throughput", "tokens/s over ranks, or over the sequence length", throughput_plot},
@@ -44,6 +46,7 @@ inline constexpr PlotKind plot_kinds[] = {
 // that the runs have figures for; returns one line a plot that says what was written or why there
 // is none. Throws Error(Exit::io) where files cannot be written or gnuplot is missing or fails, and
 // Error(Exit::usage) where a kind that was asked for by name has nothing to show.
-std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory);
+std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
+                       const Published& published = {});
 
 }  // namespace gptbench

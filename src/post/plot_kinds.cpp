@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -40,6 +41,7 @@ std::string label(std::string text) {
 struct Curve {
   std::string title;
   std::vector<std::vector<double>> rows;  // x, y, ...
+  bool published = false;                 // drawn as points, without a line
 };
 
 // Curves as blocks that two empty lines separate: gnuplot's `index`.
@@ -61,8 +63,8 @@ std::string plot_command(const std::vector<Curve>& curves, const std::string& st
   std::string command = "plot";
   for (size_t c = 0; c < curves.size(); ++c)
     command += (c == 0 ? " data index " : ", \\\n  data index ") + std::to_string(c) +
-               " using 1:2 with " + style + " lt " + std::to_string(c + 1) + " title " +
-               quoted(curves[c].title);
+               " using 1:2 with " + (curves[c].published ? "points" : style) + " lt " +
+               std::to_string(c + 1) + " title " + quoted(curves[c].title);
   return command + "\n";
 }
 
@@ -96,8 +98,26 @@ std::string title_of(const RunView& run, bool over_length) {
          (run.checkpointing() == "none" ? "" : ", " + run.checkpointing() + " checkpointing");
 }
 
+// Words at the foot of a plot over ranks where a run did not come to figures.
+std::string failures_of(const Runs& runs) {
+  std::map<int64_t, std::set<std::string>> outcomes;
+  for (const RunView& run : runs)
+    if (!run.counts() && run.summary().world_size > 0)
+      outcomes[run.summary().world_size].insert(run.outcome());
+  std::string commands;
+  for (const auto& [ranks, words] : outcomes)
+    commands += "set label " + quoted(join({words.begin(), words.end()}, ", ")) + " at first " +
+                std::to_string(ranks) + ", graph 0.02 rotate by 90 tc rgb '#a00000'\n";
+  return commands;
+}
+
+std::string published_title(const PublishedSeries& series) {
+  return series.name == "published" ? series.name : "published: " + series.name;
+}
+
 Plot curve_plot(const std::string& name, const std::string& y_label, const Runs& runs,
-                bool proportional, const std::function<double(const RunView&)>& figure_of) {
+                bool proportional, const std::function<double(const RunView&)>& figure_of,
+                const Published& published = {}) {
   Runs counting;
   for (const RunView& run : runs)
     if (run.counts() && figure_of(run) > 0.0) counting.push_back(run);
@@ -115,15 +135,22 @@ Plot curve_plot(const std::string& name, const std::string& y_label, const Runs&
     std::sort(curve.rows.begin(), curve.rows.end());
     curves.push_back(std::move(curve));
   }
+  if (!over_length)
+    for (const PublishedSeries& series : published) {
+      Curve curve{published_title(series), {}, true};
+      for (const PublishedSeries::Point& point : series.points)
+        curve.rows.push_back({point.ranks, point.tokens_per_s});
+      curves.push_back(std::move(curve));
+    }
   // Over ranks, throughput spans decades and equal efficiency is a straight line.
   const std::string y_axis =
       proportional && !over_length
           ? "set logscale y 2\nset format y '%.9g'\n" + range_of(curves, 1, "y")
           : "set yrange [0:*]\nset offsets 0, 0, graph 0.1, 0\n";
   return {name, blocks_of(curves, x_label + "\t" + y_label),
-          "set logscale x 2\n" + range_of(curves, 0, "x") + y_axis + "set xlabel " +
-              quoted(x_label) + "\nset ylabel " + quoted(y_label) + "\n" +
-              plot_command(curves, "linespoints")};
+          "set logscale x 2\n" + range_of(curves, 0, "x") + y_axis +
+              (over_length ? "" : failures_of(runs)) + "set xlabel " + quoted(x_label) +
+              "\nset ylabel " + quoted(y_label) + "\n" + plot_command(curves, "linespoints")};
 }
 
 // One bar: named parts from below.
@@ -199,18 +226,19 @@ double largest_mib(const MemoryEntry& entry, const RunView& run) {
 
 }  // namespace
 
-Plot throughput_plot(const Runs& runs) {
-  return curve_plot("throughput", "Tokens/s", runs, true,
-                    [](const RunView& run) { return run.summary().tokens_per_s; });
+Plot throughput_plot(const Runs& runs, const Published& published) {
+  return curve_plot(
+      "throughput", "Tokens/s", runs, true,
+      [](const RunView& run) { return run.summary().tokens_per_s; }, published);
 }
 
-Plot utilisation_plot(const Runs& runs) {
+Plot utilisation_plot(const Runs& runs, const Published&) {
   return curve_plot("utilisation", "MFU (%)", runs, false, [](const RunView& run) {
     return run.utilisation(run.summary().flops_convention, false);
   });
 }
 
-Plot scaling_plot(const Runs& runs) {
+Plot scaling_plot(const Runs& runs, const Published& published) {
   Runs counting;
   for (const RunView& run : runs)
     if (run.counts() && run.summary().tokens_per_s > 0.0 && run.summary().world_size > 0)
@@ -233,26 +261,41 @@ Plot scaling_plot(const Runs& runs) {
     curves.push_back(std::move(curve));
   }
   if (curves.empty()) return {"scaling", "", ""};
+  const size_t measured = curves.size();
+  for (const PublishedSeries& series : published) {
+    Curve curve{published_title(series), {}, true};
+    const PublishedSeries::Point base = series.points.front();
+    for (const PublishedSeries::Point& point : series.points) {
+      const double ratio = point.ranks / base.ranks;
+      const double speedup = point.tokens_per_s / base.tokens_per_s;
+      curve.rows.push_back({point.ranks, speedup, 100.0 * speedup / ratio, ratio});
+    }
+    curves.push_back(std::move(curve));
+  }
   std::string commands =
       "set logscale x 2\nset logscale y 2\nset xlabel 'Ranks'\n"
       "set ylabel 'Speed-up over the fewest ranks'\nset y2label 'Efficiency (%)'\n"
       "set y2range [0:110]\nset y2tics 20\nset border 11\nset rmargin 9\n"
       "set key tmargin left\n" +
-      range_of(curves, 0, "x") +
+      range_of(curves, 0, "x") + failures_of(runs) +
       "plot NaN with lines lc rgb '#000000' dt 2 lw 1 title 'efficiency (right axis)'";
   for (size_t c = 0; c < curves.size(); ++c) {
     const std::string index = ", \\\n  data index " + std::to_string(c);
     const std::string colour = " lt " + std::to_string(c + 1);
+    if (curves[c].published) {
+      commands += index + " using 1:2 with points" + colour + " title " + quoted(curves[c].title);
+      continue;
+    }
     commands += index + " using 1:2 with linespoints" + colour + " title " +
                 quoted(curves[c].title) + index + " using 1:3 axes x1y2 with linespoints" + colour +
-                " dt 2 lw 1 notitle" + index + " using 1:4 with lines lc rgb '#999999' dt 3 lw 1 " +
-                (c + 1 == curves.size() ? "title 'ideal'" : "notitle");
+                " dt 2 lw 1 notitle" + index + " using 1:4 with lines lc rgb '#666666' dt 3 lw 2 " +
+                (c + 1 == measured ? "title 'ideal'" : "notitle");
   }
   return {"scaling", blocks_of(curves, "ranks\tspeed-up\tefficiency (%)\tideal speed-up"),
           commands + "\n"};
 }
 
-Plot memory_plot(const Runs& runs) {
+Plot memory_plot(const Runs& runs, const Published&) {
   return bar_plot("memory", "Memory of the fullest rank (MiB)", runs, [](const RunView& run) {
     Bar bar;
     for (const MemoryEntry& entry : run.record().memory)
@@ -263,7 +306,7 @@ Plot memory_plot(const Runs& runs) {
 }
 
 // Kinds of work where a record has them, else its programs; "step" is the whole of both.
-Plot breakdown_plot(const Runs& runs) {
+Plot breakdown_plot(const Runs& runs, const Published&) {
   return bar_plot("breakdown", "Time a step of the slowest rank (s)", runs, [](const RunView& run) {
     const std::string prefix = "region_";
     const auto is_kind = [&](const RegionTime& region) {
@@ -287,7 +330,7 @@ Plot breakdown_plot(const Runs& runs) {
   });
 }
 
-Plot loss_plot(const Runs& runs) {
+Plot loss_plot(const Runs& runs, const Published&) {
   std::vector<Curve> curves;
   const std::vector<std::string> labels = labels_of(runs);
   for (size_t i = 0; i < runs.size(); ++i) {

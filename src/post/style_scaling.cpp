@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "post/cells.h"
+#include "post/regions.h"
 #include "post/style.h"
 
 namespace gptbench {
@@ -26,6 +27,21 @@ const RunView* base_of(const Runs& runs) {
         (base == nullptr || run.summary().world_size < base->summary().world_size))
       base = &run;
   return base;
+}
+
+// TFLOP/s a rank, by the convention of the deck.
+double tflops_of(const RunView& run) {
+  return run.tflops(run.summary().flops_convention);
+}
+
+// Percent of a step that the slowest rank spends in communication; negative where it is not known.
+double communication_share(const RunView& run) {
+  double communication_s = -1.0, step_s = 0.0;
+  for (const RegionTime& region : slowest_rank(run.record()).regions) {
+    if (region.name == "communication") communication_s = region.time_s;
+    if (region.name == "step") step_s = region.time_s;
+  }
+  return step_s > 0.0 && communication_s >= 0.0 ? 100.0 * communication_s / step_s : -1.0;
 }
 
 std::vector<StyleColumn> columns_for(const RunView* base) {
@@ -55,6 +71,15 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
          return figure(run, run.summary().tokens_per_s / std::max(1.0, ranks_of(run)),
                        [](double t) { return fixed(t, 0, 3); });
        }},
+      {"TFLOPs/rank",
+       [](const RunView& run) {
+         return figure(run, tflops_of(run), [](double t) { return fixed(t, 2); });
+       }},
+      {"PetaFLOPs",
+       [](const RunView& run) {
+         return figure(run, tflops_of(run) * ranks_of(run) / 1000.0,
+                       [](double p) { return significant(p, 3, 4); });
+       }},
       {"Speed-up",
        [=](const RunView& run) {
          return figure(run, speedup(run), [](double s) { return fixed(s, 2); });
@@ -64,6 +89,12 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
          const double ratio = base == nullptr ? 1.0 : ranks_of(run) / ranks_of(*base);
          return figure(run, 100.0 * speedup(run) / ratio,
                        [](double e) { return fixed(e, 1) + " %"; });
+       }},
+      {"Comm",
+       [](const RunView& run) {
+         const double share = communication_share(run);
+         if (!run.counts() || share < 0.0) return run.counts() ? std::string("-") : run.outcome();
+         return fixed(share, 1, 0) + " %";
        }},
       {"Notes", [](const RunView& run) { return run.notes(); }, false},
   };

@@ -10,6 +10,9 @@ namespace {
 constexpr int64_t token_budget = 1024;
 constexpr int64_t largest_sequence = 192;  // more than one tile of 128 query rows
 constexpr int64_t smallest_sequence = 16;
+// AdamW of the reduced model: gradients of a few hundredths move weights by some thousandths.
+constexpr double learning_rate = 1e-2;
+constexpr double epsilon = 1e-2;
 constexpr int64_t largest_vocabulary = 509;  // prime: leaves padding wherever the deck pads
 
 }  // namespace
@@ -41,6 +44,13 @@ Config reduced_config(const Config& full) {
       std::min(full.batch.global_batch_size, 2 * batch.micro_batch_size * replicas + 1);
   model.seq_length = std::min(model.seq_length, std::clamp(token_budget / batch.global_batch_size,
                                                            smallest_sequence, largest_sequence));
+
+  // AdamW's first step is nearly the sign of the gradient: where that is close to zero, roundoff
+  // would decide the step and the loss of the next one. With an epsilon of the size of the gradient
+  // the step is a smooth function of it, whatever the deck asks for.
+  reduced.optimizer.lr = learning_rate;
+  reduced.optimizer.epsilon = epsilon;
+  reduced.optimizer.weight_decay = OptimizerConfig().weight_decay;
 
   reduced.data.source = "synthetic";
   reduced.data.path.clear();

@@ -21,7 +21,7 @@ struct ReferenceCheck {
 
 // Collective. Trains the reduced model (verify/reduced.h) for two steps on all ranks with the
 // kernels, communicators and precision of the run, and on rank 0 with plain loops in fp64; compares
-// losses and, tensor by tensor, the gradients of the first step.
+// losses and, tensor by tensor, the gradients of the first step and what it changed in the weights.
 ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
                                        const CommunicatorTable& communicators, const Plan& full,
                                        const PlanOptions& options);

@@ -62,6 +62,8 @@ TEST(Options, EachMistakeIsNamed) {
            {{"table", "a", "-o", ""}, "name is expected"},
            {{"show", "--style", "mpt", "a"}, "unknown option '--style' of show"},
            {{"plot", "--kind", "los", "a"}, "did you mean loss?"},
+           {{"plot", "a", "--published", ""}, "a file is expected"},
+           {{"table", "--published", "x", "a"}, "unknown option '--published' of table"},
            {{"plot", "--format", "md", "a"}, "unknown option '--format' of plot"},
            {{"compare", "a"}, "two result files, 1 given"},
        })

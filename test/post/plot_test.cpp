@@ -42,6 +42,27 @@ TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
   EXPECT_TRUE(has(plot.data, "\n1\t1\t100\t1\n4\t3.2\t80\t4\n")) << plot.data;
 }
 
+TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
+  const Record one = on(1, 250), four = on(4, 800);
+  const Published published = {{"2.0 GHz", {{2, 100}, {8, 300}}}};
+  const Plot scaling = scaling_plot({RunView(one), RunView(four)}, published);
+  EXPECT_TRUE(has(scaling.data, "# published: 2.0 GHz\n2\t1\t100\t1\n8\t3\t75\t4\n"))
+      << scaling.data;
+  EXPECT_TRUE(has(scaling.commands, "index 1 using 1:2 with points")) << scaling.commands;
+  const Plot throughput = throughput_plot({RunView(one)}, published);
+  EXPECT_TRUE(has(throughput.data, "# published: 2.0 GHz\n2\t100\n8\t300\n")) << throughput.data;
+}
+
+TEST(Plots, FailedPointsAreNamedWhereTheyWouldStand) {
+  const Record one = on(1, 250), four = on(4, 800);
+  Record oom = on(2, 0), late = on(2, 0);
+  oom.status = "OOM";
+  late.status = "TIMEOUT";
+  const Runs runs = {RunView(one), RunView(oom), RunView(four), RunView(late)};
+  for (const Plot& plot : {scaling_plot(runs), throughput_plot(runs)})
+    EXPECT_TRUE(has(plot.commands, "set label 'OOM, TIMEOUT' at first 2, graph")) << plot.commands;
+}
+
 TEST(Plots, BarsOfMemoryAndTime) {
   const Record r = made_record();
   const Plot memory = memory_plot({RunView(r), RunView(r)});
@@ -75,7 +96,7 @@ TEST(Plots, TitlesAreQuoted) {
 
 TEST(Plots, NothingToShow) {
   const Record empty;
-  for (const PlotKind& kind : plot_kinds) EXPECT_TRUE(kind.make({RunView(empty)}).data.empty());
+  for (const PlotKind& kind : plot_kinds) EXPECT_TRUE(kind.make({RunView(empty)}, {}).data.empty());
 }
 
 }  // namespace

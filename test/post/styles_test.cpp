@@ -260,6 +260,26 @@ TEST(Scaling, SpeedUpAndEfficiencyFromTheFewestRanks) {
   EXPECT_EQ(cell(table, 2, "Ranks"), "4");
   EXPECT_EQ(cell(table, 2, "Speed-up"), "1.80");
   EXPECT_EQ(cell(table, 2, "Efficiency"), "90.0 %");
+  EXPECT_EQ(cell(table, 0, "Comm"), "FAILED");
+}
+
+// 2 s of 8 s; four ranks of 250 TFLOP/s are a PetaFLOP/s.
+TEST(Scaling, CommunicationShareAndAggregate) {
+  Record four = made_record();
+  four.summary.world_size = 4;
+  four.summary.flops_convention = "exact";
+  four.summary.sec_per_it = 2.0;
+  four.summary.flops_per_step = {{"exact", 2e15}};
+  four.warmup_steps = 0;
+  four.timing = {{"step", "s", "", {8.0}, 1, 1, false},
+                 {"communication", "s", "", {2.0}, 1, 1, false}};
+  Table table = scaling_tables({RunView(four)}).at(0);
+  EXPECT_EQ(cell(table, 0, "TFLOPs/rank"), "250.00");
+  EXPECT_EQ(cell(table, 0, "PetaFLOPs"), "1.00");
+  EXPECT_EQ(cell(table, 0, "Comm"), "25.0 %");
+  four.timing.pop_back();
+  table = scaling_tables({RunView(four)}).at(0);
+  EXPECT_EQ(cell(table, 0, "Comm"), "-");
 }
 
 // A record of another program version may lack anything.

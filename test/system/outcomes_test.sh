@@ -9,7 +9,7 @@ deck=$decks/tiny.in
 ends 0 OK 0 "$deck" run.verify=true
 grep -q 'check gradients_against_reference passed' values || fail "no check against the reference"
 ends 0 OK 3 "$deck" run.verify=true batch.micro_batch_size=2 batch.global_batch_size=7
-for check in loss_against_reference gradients_against_reference initial_loss replicas_identical messages_as_planned parameter_count memory_as_planned; do
+for check in loss_against_reference gradients_against_reference update_against_reference initial_loss replicas_identical messages_as_planned parameter_count memory_as_planned; do
   grep -qx "check $check passed" values || fail "no check $check"
 done
 grep -qx 'steps 4' values || fail "$(grep steps values)"

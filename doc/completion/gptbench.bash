@@ -1,0 +1,97 @@
+# Completion of gptbench and gptpost in bash. `make install` puts it where bash-completion looks; by
+# hand: source doc/completion/gptbench.bash
+# shellcheck shell=bash
+
+# Deck keys as group.key=, or the values of one key, out of the program itself.
+#   _gptbench_keys PROGRAM             every group.key=
+#   _gptbench_keys PROGRAM group.key   its values, where they are words
+_gptbench_keys() {
+  "$1" --keys 2>/dev/null | awk -v wanted="${2:-}" '
+    /^&/ { group = substr($1, 2); next }
+    /^  [a-z]/ { key = group "." $1; if (wanted == "") print key "="; next }
+    key == wanted && /^      string: / {
+      sub(/^      string: /, "")
+      n = split($0, words, /, */)
+      for (i = 1; i <= n; ++i) { gsub(/\047/, "", words[i]); if (words[i] ~ /^[a-z0-9_.-]+$/) print words[i] }
+    }
+    key == wanted && /^      logical: / { print ".true."; print ".false." }'
+}
+
+# Files that end in $2 and begin with $1, and directories on the way to them.
+_gptbench_files() {
+  compgen -f -X "!*.$2" -- "$1"
+  compgen -d -S / -- "$1"
+}
+
+_gptbench() {
+  local program=$1 word=${COMP_WORDS[COMP_CWORD]} key='' index deck=''
+  COMPREPLY=()
+  # "=" stands alone among the words that bash has made.
+  if [ "$word" = "=" ]; then
+    key=${COMP_WORDS[COMP_CWORD - 1]}
+    word=
+  elif [ "$COMP_CWORD" -ge 2 ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
+    key=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  if [ -n "$key" ]; then
+    case $key in
+      data.path | output.directory) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+      *) mapfile -t COMPREPLY < <(compgen -W "$(_gptbench_keys "$program" "$key")" -- "$word") ;;
+    esac
+    return
+  fi
+  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --ranks ]; then return; fi
+  for ((index = 1; index < COMP_CWORD; ++index)); do
+    case ${COMP_WORDS[index]} in
+      --ranks) ((++index)) ;;
+      -*) ;;
+      *) deck=${COMP_WORDS[index]} && break ;;
+    esac
+  done
+  if [[ $word == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "--plan --check --keys --ranks --version --help" -- "$word")
+  elif [ -z "$deck" ]; then
+    mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
+    compopt -o nospace 2>/dev/null
+  else
+    mapfile -t COMPREPLY < <(compgen -W "$(_gptbench_keys "$program")" -- "$word")
+    compopt -o nospace 2>/dev/null
+  fi
+}
+
+_gptpost() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
+  COMPREPLY=()
+  case $previous in
+    --style) words="fugaku mpt zero megatron scaling" ;;
+    --format) words="md csv latex" ;;
+    --kind) words="all throughput utilisation scaling memory breakdown loss" ;;
+    --convention) words="mpt megatron causal exact" ;;
+    --published)
+      mapfile -t COMPREPLY < <(_gptbench_files "$word" csv)
+      return
+      ;;
+    -o)
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      return
+      ;;
+    --peak | --where | --sort) return ;;
+  esac
+  if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
+    words="table show compare plot --help --version"
+  elif [ -z "$words" ] && [[ $word == -* ]]; then
+    case ${COMP_WORDS[1]} in
+      table) words="--style --format --convention --peak --sort --where -o" ;;
+      plot) words="--kind --published --convention --peak --sort --where -o" ;;
+    esac
+  fi
+  if [ -n "$words" ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+  else
+    mapfile -t COMPREPLY < <(_gptbench_files "$word" h5)
+    compopt -o nospace 2>/dev/null
+  fi
+}
+
+complete -F _gptbench gptbench
+complete -F _gptpost gptpost

@@ -1,0 +1,39 @@
+# Spack package of gptbench. From a checkout:
+#
+#   spack repo add doc/ecosystem/spack
+#   spack dev-build gptbench@main      # or: spack install gptbench after `spack develop`
+#
+# Not exercised with Spack itself; the tests compile this file and compare it with the build (test/ecosystem).
+from spack.package import *
+
+
+class Gptbench(CMakePackage):
+    """Measures how fast a machine trains transformers: an MPI program that trains a model from a
+    Fortran-namelist deck, verifies the numbers and writes HDF5."""
+
+    license("Apache-2.0")
+
+    version("main")  # of a checkout: spack develop, spack dev-build
+
+    variant("cuda", default=False, description="CUDA back end beside the host's")
+    variant("native", default=False, description="-march=native on top of Spack's target flags")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.22:", type="build")
+    depends_on("mpi@3.1:")
+    depends_on("hdf5")
+    depends_on("kokkos@3.4:")
+    depends_on("onednn@2.6:")
+    depends_on("cuda@12:", when="+cuda")
+    depends_on("gnuplot", type="run")
+    depends_on("googletest", type="test")
+
+    def cmake_args(self):
+        return [
+            self.define_from_variant("GPTBENCH_CUDA", "cuda"),
+            self.define_from_variant("GPTBENCH_NATIVE", "native"),
+            self.define("GPTBENCH_TOP_LINKS", False),
+            self.define("GPTBENCH_WERROR", False),
+            self.define("BUILD_TESTING", self.run_tests),
+        ]

@@ -1,0 +1,157 @@
+#!/bin/bash
+# ecosystem_test.sh install|completion|man|python: what surrounds the programs, exercised with the tools
+# that are here; a part that is not says so.
+set -u
+failures=0
+top=$GPTBENCH_SOURCE_DIR
+
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# `make install` into a scratch prefix, and a CMake project that uses what lies there.
+test_install() {
+  rm -rf prefix consumer
+  mkdir consumer
+  cmake --install "$GPTBENCH_BINARY_DIR" --prefix "$PWD/prefix" >install.log 2>&1 || fail "cmake --install: $(tail -n 3 install.log)"
+  for file in bin/gptbench bin/gptpost share/man/man1/gptbench.1 share/man/man1/gptpost.1 \
+    share/bash-completion/completions/gptbench share/bash-completion/completions/gptpost \
+    share/gptbench/jobscripts/gptbench.slurm share/gptbench/input/124m_short.in share/gptbench/doc/deck.md; do
+    [ -s "prefix/$file" ] || fail "no $file"
+  done
+  [ -x prefix/share/gptbench/jobscripts/scaling_study.sh ] || fail "scaling_study.sh cannot be executed"
+  cat >consumer/CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.22)
+project(consumer NONE)
+find_package(gptbench 0.1 REQUIRED)
+add_custom_target(plan ALL COMMAND gptbench::gptbench --plan ${gptbench_DATA_DIR}/input/124m_short.in --ranks 2
+  COMMAND gptbench::gptpost --version)
+CMAKE
+  if ! { cmake -S consumer -B consumer/build -Dgptbench_ROOT="$PWD/prefix" && cmake --build consumer/build; } >consumer.log 2>&1; then
+    fail "find_package: $(tail -n 5 consumer.log)"
+  fi
+  grep -q 'memory a rank' consumer.log || fail "the consumer did not run gptbench"
+}
+
+# complete_words WORD ...: sets COMPREPLY as bash would with the cursor behind the last word.
+complete_words() {
+  COMP_WORDS=("$@")
+  COMP_CWORD=$(($# - 1))
+  COMPREPLY=()
+  local command=${1##*/}
+  "_$command" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+}
+
+# offers EXPECTED WORD ...: the completions, sorted, in one line.
+offers() {
+  local expected=$1 got
+  shift
+  complete_words "$@"
+  got=$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')
+  [ "$got" = "$expected " ] || fail "completion of '$*' is '$got', not '$expected'"
+}
+
+test_completion() {
+  bash -n "$top/doc/completion/gptbench.bash" || fail "syntax"
+  # shellcheck source=/dev/null
+  source "$top/doc/completion/gptbench.bash"
+  rm -rf complete
+  mkdir -p complete/more
+  cd complete || exit 1
+  touch a.in b.in b.txt r.h5
+  offers '--help' "$GPTBENCH" --h
+  offers 'a.in b.in more/' "$GPTBENCH" ''
+  offers 'b.in' "$GPTBENCH" --plan b
+  offers 'run.steps=' "$GPTBENCH" a.in run.ste
+  offers 'run.steps=' "$GPTBENCH" --ranks 4 --plan a.in run.ste
+  offers '.false. .true.' "$GPTBENCH" a.in run.verify = ''
+  offers '.false. .true.' "$GPTBENCH" a.in run.verify =
+  offers 'bf16' "$GPTBENCH" a.in precision.compute = b
+  offers '' "$GPTBENCH" a.in run.steps = ''
+  offers 'table' "$GPTPOST" ta
+  offers 'more/ r.h5' "$GPTPOST" table ''
+  offers '--style' "$GPTPOST" table --st
+  offers 'scaling' "$GPTPOST" plot --kind sc
+  # Every key of the program and every word of gptpost's help is offered.
+  complete_words "$GPTBENCH" a.in ''
+  [ "${#COMPREPLY[@]}" -eq "$("$GPTBENCH" --keys | grep -c '^  [a-z]')" ] || fail "${#COMPREPLY[@]} keys are offered"
+  local option
+  for option in table plot; do
+    complete_words "$GPTPOST" "$option" -
+    printf '%s\n' "${COMPREPLY[@]}"
+  done | sort -u >offered
+  "$GPTPOST" --help | sed -n 's/^  \(--*[a-z]*\) .*/\1/p' | sort -u >documented
+  cmp -s offered documented || fail "options of gptpost: $(diff offered documented)"
+  for option in style kind; do
+    complete_words "$GPTPOST" plot "--$option" ''
+    printf '%s\n' "${COMPREPLY[@]}" | grep -vx all | sort >offered
+    "$GPTPOST" --help | awk -v option="--$option" '/^  -/ { inside = $1 == option; next } inside { print $1 }' | sort >documented
+    cmp -s offered documented || fail "--$option of gptpost: $(diff offered documented)"
+  done
+  cd ..
+}
+
+# Options of the help texts stand in the man pages, and the other way round.
+test_man() {
+  local program page
+  for program in "$GPTBENCH" "$GPTPOST"; do
+    page=$top/doc/man/$(basename "$program").1
+    # --markdown is for the documentation of the project itself.
+    "$program" --help | grep -oE -- '--[a-z]+' | sort -u >documented
+    grep -oE 'Fl -[a-z]+' "$page" | sed 's/^Fl /-/' | grep -vx -- --markdown | sort -u >described
+    cmp -s documented described || fail "$page: $(diff documented described)"
+    if command -v mandoc >/dev/null; then
+      mandoc -Tlint -Wwarning "$page" >lint 2>&1 || fail "$page: $(cat lint)"
+      mandoc -Tutf8 "$page" >"$(basename "$page").txt" 2>&1
+      [ "$(wc -l <"$(basename "$page").txt")" -gt 40 ] || fail "$page renders to nothing"
+    else
+      echo "not exercised: mandoc was not found (Debian, Ubuntu: apt-get install mandoc)"
+    fi
+  done
+  for status in 0 2 3 4 5 6 7 8; do
+    grep -qx ".It $status" "$top/doc/man/gptbench.1" || fail "exit status $status is not in the man page"
+  done
+}
+
+# Files for other tools: they compile, name options that the build has, and run where the tool is.
+test_python() {
+  local file option
+  for file in doc/ecosystem/spack/packages/gptbench/package.py test/ecosystem/gptbench_check.py; do
+    python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$top/$file" || fail "$file"
+  done
+  while read -r option; do
+    grep -qE "(option|set)\($option " "$top/CMakeLists.txt" || fail "the build has no option $option"
+  done < <(grep -ohE 'GPTBENCH_[A-Z_]+' "$top/doc/ecosystem/spack/packages/gptbench/package.py" "$top/doc/ecosystem/gptbench.def" | sort -u)
+  echo "not exercised: Spack (doc/ecosystem/spack), Apptainer (doc/ecosystem/gptbench.def)"
+  if ! command -v reframe >/dev/null; then
+    echo "not exercised: ReFrame was not found (pip install reframe-hpc)"
+    return
+  fi
+  cat >settings.py <<'PYTHON'
+site_configuration = {
+    "systems": [{"name": "here", "hostnames": [".*"], "partitions": [
+        {"name": "local", "scheduler": "local", "launcher": "mpirun", "environs": ["builtin"]}]}],
+    "environments": [{"name": "builtin"}],
+}
+PYTHON
+  cat >tiny.in <<'DECK'
+&run name = 'tiny', steps = 3, warmup_steps = 1 /
+&model num_layers = 1, hidden_size = 32, num_attention_heads = 2, seq_length = 16, vocab_size = 64 /
+&output peak_tflops = 0.1 /
+DECK
+  mkdir -p installed
+  ln -sf "$GPTBENCH" installed/gptbench
+  reframe -C settings.py --prefix "$PWD/reframe" -c "$top/test/ecosystem/gptbench_check.py" -S top="$PWD/installed" \
+    -S deck="$PWD/tiny.in" -r >reframe.log 2>&1 || fail "ReFrame: $(tail -n 20 reframe.log)"
+  grep -q 'tokens/s' reframe.log || fail "ReFrame shows no throughput"
+}
+
+case ${1:-} in
+  install) test_install ;;
+  completion) test_completion ;;
+  man) test_man ;;
+  python) test_python ;;
+  *) fail "install, completion, man or python is wanted" ;;
+esac
+exit $((failures > 0))

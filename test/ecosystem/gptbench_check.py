@@ -1,0 +1,55 @@
+# ReFrame check of gptbench (ReFrame 4):
+#
+#   reframe -C <settings of the site> -c test/ecosystem/gptbench_check.py -r
+#
+# Runs a deck on each partition, wants the verdict VALID, and reports throughput, time a step and TFLOP/s
+# of its last line. Sites add their reference values under `reference`. The programs are those of the
+# checkout (make) or, with -S top=..., of an installation.
+import os
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import parameter, performance_function, run_after, sanity_function, variable
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+
+@rfm.simple_test
+class GptbenchCheck(rfm.RunOnlyRegressionTest):
+    top = variable(str, value=TOP, loggable=False)
+    deck = variable(str, value=os.path.join(TOP, "input", "124m_short.in"))
+    ranks = parameter([1, 2])
+    overrides = variable(str, value="")
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    time_limit = "30m"
+
+    @run_after("init")
+    def set_up(self):
+        self.descr = f"gptbench on {self.ranks} ranks"
+        program = os.path.join(self.top, "gptbench")
+        if not os.path.exists(program):
+            program = os.path.join(self.top, "bin", "gptbench")
+        self.executable = program
+        self.executable_opts = [self.deck, "output.directory=result", *self.overrides.split()]
+        self.num_tasks = self.ranks
+        self.tags = {"gptbench", "performance"}
+
+    @sanity_function
+    def is_valid(self):
+        return sn.assert_found(r"^GPTBENCH status=OK verdict=VALID .*ranks=%d " % self.ranks, self.stdout)
+
+    def figure(self, name):
+        return sn.extractsingle(r"^GPTBENCH .* %s=(\S+)" % name, self.stdout, 1, float)
+
+    @performance_function("tokens/s")
+    def throughput(self):
+        return self.figure("tokens_per_s")
+
+    @performance_function("s")
+    def step_time(self):
+        return self.figure("sec_per_it")
+
+    @performance_function("TFLOP/s")
+    def model_tflops(self):
+        return self.figure("tflops")

@@ -1,0 +1,31 @@
+// Kernels that are wrong in one respect each, by which the verification is verified.
+#pragma once
+
+#include <vector>
+
+#include "wrapped_device.h"
+
+namespace gptbench {
+
+// Breaks one entry of a table of type A; what it replaces is kept for it to call.
+struct BrokenKernel {
+  const char* name;  // "gelu_backward scaled by 1.01"
+  bool beyond_bf16;  // wrong by more than the roundoff of bf16
+  void (*install_f32)(KernelTable&);
+  void (*install_bf16)(KernelTable&);
+};
+const std::vector<BrokenKernel>& broken_kernels();
+
+// The host with one kernel broken; null: sound.
+class BrokenDevice final : public WrappedDevice {
+ public:
+  explicit BrokenDevice(const BrokenKernel* broken)
+      : WrappedDevice(make_host_device(DeviceKind::host)), broken_(broken) {}
+  const KernelTable& kernels(ComputeType compute) const override;
+
+ private:
+  const BrokenKernel* broken_;
+  mutable KernelTable table_{};
+};
+
+}  // namespace gptbench

@@ -1,0 +1,130 @@
+// The verification is verified: sound kernels leave a residual below the threshold, a kernel that
+// is wrong in one respect one above.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "base/random.h"
+#include "broken_kernels.h"
+#include "configs.h"
+#include "verify/verify.h"
+
+namespace gptbench {
+namespace {
+
+struct Residuals {
+  double loss = 0.0, gradients = 0.0, update = 0.0;
+  double largest() const { return std::max({loss, gradients, update}); }
+  bool passed = true;
+  double threshold = 0.0;
+};
+
+Config small_config(const MpiWorld& world, const char* compute) {
+  SmallModel m;
+  m.hidden = 32;
+  m.seq = 40;
+  m.vocab = 67;
+  m.global_batch = 4 * world.size() + 1;
+  m.data_parallel = world.size();
+  m.device = "host";
+  m.compute = compute;
+  return resolved_config(m);
+}
+
+Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel* broken) {
+  BrokenDevice device(broken);
+  const Plan full = make_plan(config, world.size(), world.rank(), {device.num_threads()});
+  std::vector<std::unique_ptr<Communicator>> owned;
+  CommunicatorTable communicators;
+  for (const CommTotal& total : full.comm) {
+    owned.push_back(world.make_communicator(full.grid, total.axis));
+    communicators.by_axis[static_cast<size_t>(total.axis)] = owned.back().get();
+  }
+  const ReferenceCheck check =
+      check_against_reference(world, device, communicators, full, {device.num_threads()});
+  EXPECT_TRUE(check.kernels_not_verified.empty());
+  Residuals residuals;
+  for (const VerifyEntry& entry : check.entries) {
+    residuals.passed = residuals.passed && entry.passed;
+    residuals.threshold = entry.threshold;
+    if (entry.name == "loss_against_reference") residuals.loss = entry.value;
+    if (entry.name == "gradients_against_reference") residuals.gradients = entry.value;
+    if (entry.name == "update_against_reference") residuals.update = entry.value;
+  }
+  if (world.rank() == 0) {
+    EXPECT_EQ(check.entries.size(), 3u);
+    std::printf("  %-40s loss %9.3g  gradients %9.3g  update %9.3g\n",
+                broken != nullptr ? broken->name : "sound kernels", residuals.loss,
+                residuals.gradients, residuals.update);
+  }
+  return residuals;
+}
+
+void check_broken_kernels(const char* compute, double least) {
+  MpiWorld world(nullptr, nullptr);
+  const bool is_bf16 = std::string(compute) == "bf16";
+  const Config config = small_config(world, compute);
+  const Residuals sound = residuals_of(world, config, nullptr);
+  EXPECT_TRUE(sound.passed);
+  for (const BrokenKernel& broken : broken_kernels()) {
+    const Residuals residuals = residuals_of(world, config, &broken);
+    if (world.rank() != 0 || (is_bf16 && !broken.beyond_bf16)) continue;
+    EXPECT_FALSE(residuals.passed) << broken.name;
+    // Not merely above the threshold; a NaN is above everything.
+    EXPECT_FALSE(residuals.largest() < least * residuals.threshold) << broken.name;
+  }
+}
+
+// In fp32 an error of one part in a hundred in one kernel stands out by an order of magnitude.
+TEST(Verification, FindsBrokenKernelsInFp32) {
+  check_broken_kernels("fp32", 10.0);
+}
+
+// In bf16 one part in a hundred is what rounding does; a term that is missing is found.
+TEST(Verification, FindsBrokenKernelsInBf16) {
+  check_broken_kernels("bf16", 1.0);
+}
+
+// Models of many shapes: roundoff stays below half the threshold.
+TEST(Verification, SoundKernelsPassInEveryShape) {
+  MpiWorld world(nullptr, nullptr);
+  uint64_t drawn = 0;
+  const auto draw = [&](int64_t low, int64_t high) {
+    const uint32_t word = random_word(20, RandomStream::test, 0, drawn++);
+    return low + static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
+  };
+  for (int shape = 0; shape < 8; ++shape) {
+    for (const char* compute : {"fp32", "bf16"}) {
+      Config config = small_config(world, compute);
+      config.model.num_attention_heads = config.model.num_kv_heads = draw(1, 3);
+      config.model.hidden_size = config.model.num_attention_heads * 8 * draw(1, 6);
+      config.model.ffn_hidden_size = 4 * config.model.hidden_size;
+      config.model.seq_length = draw(3, 100);
+      config.model.vocab_size = draw(20, 400);
+      config.model.num_layers = draw(1, 2);
+      config.model.dropout = draw(0, 2) == 0 ? 0.1 : 0.0;
+      config.batch.micro_batch_size = draw(1, 3);
+      config.batch.global_batch_size = world.size() * config.batch.micro_batch_size + draw(0, 3);
+      const Residuals residuals = residuals_of(world, config, nullptr);
+      EXPECT_LE(residuals.largest(), 0.5 * residuals.threshold) << compute << " shape " << shape;
+    }
+  }
+}
+
+// What a deck asks of the optimizer does not decide whether its kernels pass.
+TEST(Verification, OptimizerOfTheDeckDoesNotMatter) {
+  MpiWorld world(nullptr, nullptr);
+  Config config = small_config(world, "fp32");
+  for (const double lr : {0.0, 1e30}) {
+    for (const double clip : {0.0, 1e-3}) {
+      config.optimizer.lr = lr;
+      config.optimizer.clip = clip;
+      EXPECT_TRUE(residuals_of(world, config, nullptr).passed) << lr << ", " << clip;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
