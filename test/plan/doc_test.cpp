@@ -1,0 +1,130 @@
+// Figures and drawings of doc/parallelism.md are those of plans.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "base/units.h"
+#include "configs.h"
+#include "plan/plan.h"
+#include "plan/schedule.h"
+
+namespace gptbench {
+namespace {
+
+std::string document() {
+  std::ifstream file(GPTBENCH_SOURCE_DIR "/doc/parallelism.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Spaces at the end of a line do not count.
+void expect_in_document(std::string text) {
+  for (size_t end = text.find(" \n"); end != std::string::npos; end = text.find(" \n"))
+    text.erase(end, 1);
+  EXPECT_NE(document().find(text), std::string::npos) << "not in doc/parallelism.md:\n" << text;
+}
+
+SmallModel gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t seq, int64_t vocab) {
+  SmallModel m;
+  m.layers = layers;
+  m.hidden = hidden;
+  m.heads = heads;
+  m.seq = seq;
+  m.vocab = vocab;
+  m.vocab_multiple = 128;
+  m.micro_batch = 1;
+  return m;
+}
+
+// Bytes of parameters, gradients, optimizer state and what their messages are kept in.
+int64_t state_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const MemoryClass c : {MemoryClass::parameters, MemoryClass::gradients,
+                              MemoryClass::optimizer_state, MemoryClass::communication})
+    bytes += plan.class_bytes[static_cast<size_t>(c)];
+  return bytes;
+}
+
+Plan plan_of(SmallModel m, const char* compute, int64_t stage, int64_t replicas) {
+  m.compute = compute;
+  m.zero_stage = stage;
+  m.data_parallel = m.global_batch = replicas;
+  return make_plan(resolved_config(m), replicas, 0, {});
+}
+
+// P elements over d ranks, w bytes of a working parameter, o of optimizer state (with the master
+// copy where it is apart); gradients are of four. W elements of the windows (two layers,
+// embeddings, final LayerNorm), S of the largest shard.
+int64_t closed_form(const Plan& plan, int64_t w, int64_t o) {
+  const int64_t stage = plan.config.parallel.zero_stage, d = plan.grid.data;
+  const int64_t P = plan.space.elements, own = plan.space.shard_elements;
+  int64_t layer = 0, W = 0, S = 0;
+  for (const Unit& unit : plan.space.units) {
+    if (unit.kind == UnitKind::layer) layer = unit.size();
+    W += unit.kind == UnitKind::layer ? 0 : unit.size();
+    S = std::max(S, unit.shard);
+  }
+  W += 2 * layer;
+  if (d == 1 || stage == 0) return (w + 4 + o) * P;
+  if (stage == 1) return (w + 4) * P + (4 + o) * own;
+  if (stage == 2) return w * P + (4 + o) * own + 4 * W + 8 * S;
+  return (w + 4 + o) * own + (w + 4) * W + 8 * S;
+}
+
+std::string row_of(const SmallModel& m, const char* compute, int64_t stage,
+                   const std::vector<int64_t>& replicas) {
+  std::string row = "| " + std::to_string(stage) + " |";
+  for (const int64_t d : replicas) {
+    const Plan plan = plan_of(m, compute, stage, d);
+    const bool half = std::string(compute) == "bf16";
+    const int64_t expected = closed_form(plan, half ? 2 : 4, half ? 12 : 8);
+    // Buffers are aligned.
+    EXPECT_LE(std::abs(state_bytes(plan) - expected), buffer_alignment * 32)
+        << "stage " << stage << ", d " << d;
+    char cell[32];
+    std::snprintf(cell, sizeof cell, " %.0f |",
+                  static_cast<double>(state_bytes(plan)) / static_cast<double>(MiB));
+    row += cell;
+  }
+  return row;
+}
+
+TEST(Document, ZeroMemory) {
+  const SmallModel small = gpt(12, 768, 12, 1024, 50257), large = gpt(32, 4096, 32, 2048, 50257);
+  for (int64_t stage = 0; stage <= 3; ++stage) {
+    expect_in_document(row_of(small, "fp32", stage, {1, 2, 4, 8}));
+    expect_in_document(row_of(small, "bf16", stage, {1, 2, 4, 8}));
+    expect_in_document(row_of(large, "bf16", stage, {1, 8, 64, 512}));
+  }
+}
+
+TEST(Document, Schedules) {
+  expect_in_document(draw_schedule(PipelineSchedule::gpipe, 4, 1, 6, 100));
+  expect_in_document(draw_schedule(PipelineSchedule::one_f_one_b, 4, 1, 6, 100));
+  expect_in_document(draw_schedule(PipelineSchedule::interleaved, 4, 2, 4, 100));
+  expect_in_document(draw_schedule(PipelineSchedule::zero_bubble, 4, 1, 6, 100));
+}
+
+TEST(Document, WorkedExample) {
+  const Grid grid{2, 1, 2, 2};
+  std::string table;
+  for (int64_t rank = 0; rank < grid.size(); ++rank) {
+    const Coordinates at = grid.coordinates_of(rank);
+    const auto group = [&](Axis axis) {
+      std::string text;
+      for (const int64_t member : grid.group_of(rank, axis))
+        text += (text.empty() ? "" : ", ") + std::to_string(member);
+      return text;
+    };
+    expect_in_document("| " + std::to_string(rank) + " | " + std::to_string(at.tensor) + " | " +
+                       std::to_string(at.pipeline) + " | " + std::to_string(at.data) + " | " +
+                       group(Axis::tensor) + " | " + group(Axis::pipeline) + " | " +
+                       group(Axis::data) + " |\n");
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
