@@ -180,7 +180,7 @@ for series in $series_list; do
     jobs=$jobs:$job
     if [ -z "$dry_run" ]; then
       echo "$series $count $((count * ranks_per_node)) $job $directory" >>"$output/study.txt.new"
-      echo "$series scaling, $count nodes: job $job"
+      echo "$series scaling, $count $(if [ "$count" = 1 ]; then echo node; else echo nodes; fi): job $job"
     fi
   done
 done

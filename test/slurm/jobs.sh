@@ -70,7 +70,7 @@ contains() {
 finish() {
   if [ "$failures" -gt 0 ]; then
     echo "$failures failures"
-    tail -n 5 "${cluster_scratch:-.}"/slurmctld.log
+    if [ -n "${cluster_scratch:-}" ]; then tail -n 5 "$cluster_scratch"/slurmctld.log; fi
     exit 1
   fi
   echo "all as expected"

@@ -56,7 +56,7 @@ compare() { # compare RANKS OVERRIDES...
 
 compare 1
 compare 2
-compare 2 precision.compute=bf16
+compare 1 precision.compute=bf16
 # Small ones, in many shapes.
 small=(model.preset= model.vocab_size=100 model.vocab_multiple=1 model.hidden_size=32 model.num_attention_heads=4)
 compare 1 "${small[@]}" model.seq_length=2000 batch.micro_batch_size=3

@@ -1,0 +1,122 @@
+#!/bin/bash
+# shellcheck disable=SC2154,SC2317  # set and called by the files that are read here
+# Environment files of machines and the scripts around them, without Slurm: each file sets what
+# jobscripts/sites/README.md says, the study submits with it, the run is started with it. Launchers are
+# stand-ins that print their arguments.
+set -u
+here=$GPTBENCH_SOURCE_DIR/test/slurm
+# shellcheck source=/dev/null
+source "$here/jobs.sh"
+scripts=$GPTBENCH_SOURCE_DIR/jobscripts
+export GPTBENCH GPTPOST
+rm -rf work
+mkdir -p work/bin
+cd work || exit 1
+cat >small.in <<'DECK'
+&run name = 'small', steps = 2, warmup_steps = 0, verify = .false. /
+&model num_layers = 1, hidden_size = 16, num_attention_heads = 2, seq_length = 8, vocab_size = 32 /
+&batch micro_batch_size = 1, global_batch_size = 4096 /
+DECK
+for stand_in in srun mpiexec llio_transfer; do
+  printf '#!/bin/sh\necho "%s $*"\n' "$stand_in" >"bin/$stand_in"
+done
+chmod +x bin/*
+PATH=$PWD/bin:$PATH
+
+for site in "$scripts"/sites/*.env; do
+  name=$(basename "$site")
+  contains "$scripts/sites/README.md" "^\| \`$name\` "
+  contains "$site" '^# Sources:'
+  if [ "$name" != cpu_cluster.env ]; then contains "$site" '^# Not run there\.$'; fi
+  (
+    module() { echo "module $*" >>modules; }
+    # shellcheck source=/dev/null
+    source "$site"
+    site_setup || exit 1
+    declare -p site_sbatch site_post_sbatch site_srun >/dev/null || exit 1
+    [ "$site_ranks_per_node" -ge 1 ] || exit 1
+  ) >out 2>&1 || fail "$name: $(cat out)"
+
+  "$scripts/scaling_study.sh" --dry-run --site "$site" --nodes "1 2" --mode both small.in >study 2>&1 || fail "study of $name: $(cat study)"
+  [ "$(grep -c '^sbatch ' study)" -eq 5 ] || fail "study of $name submits $(grep -c '^sbatch ' study) jobs"
+  ranks=$(
+    # shellcheck source=/dev/null
+    source "$site"
+    echo "$site_ranks_per_node"
+  )
+  contains study "--nodes=2 --ntasks-per-node=$ranks "
+  contains study 'strong-2.out.* small.in batch.global_batch_size=4096'
+  contains study 'weak-2.out.* small.in batch.global_batch_size=8192'
+  [ ! -e output ] || fail "a dry run of $name wrote $(find output)"
+
+  # The options of srun reach it; modules are a stand-in too.
+  cat >with_modules.env <<SITE
+module() { echo "module \$*"; }
+source $site
+SITE
+  SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_JOB_END_TIME=1 GPTBENCH_SITE=$PWD/with_modules.env \
+    bash "$scripts/gptbench.slurm" small.in >run.out 2>&1 || fail "gptbench.slurm with $name: $(cat run.out)"
+  options=$(
+    # shellcheck source=/dev/null
+    source "$site"
+    echo "${site_srun[*]}"
+  )
+  grep -qF -- "srun $options $GPTBENCH small.in output.directory=output/small-7" run.out || fail "srun of $name: $(cat run.out)"
+done
+[ "$(find "$scripts/sites" -name '*.env' | wc -l)" -ge 6 ] || fail "sites are missing"
+
+# Fugaku: its own script.
+contains "$scripts/sites/fugaku.pjm" '^# Not run there\.$'
+DECK=small.in PJM_NODE=4 PJM_JOBID=9 RANKS_PER_NODE=4 OVERRIDES="run.steps=3 run.seed=5" \
+  bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 || fail "fugaku.pjm: $(cat pjm)"
+contains pjm "mpiexec -n 16 $GPTBENCH small.in output.directory=output/small-9 run.time_limit_s=1680 run.steps=3 run.seed=5"
+RANKS_PER_NODE=5 DECK=small.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "five ranks a node"
+one_line pjm 'RANKS_PER_NODE=5'
+DECK=none.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "no deck"
+one_line pjm 'no deck none.in'
+
+# The commands of doc/cluster.md, in a folder that looks like the top of the tree. The stand-in of
+# sbatch wants a script that exists and gives out job ids.
+mkdir tree
+ln -s "$GPTBENCH_SOURCE_DIR/input" "$scripts" "$GPTBENCH" "$GPTPOST" tree/
+cat >bin/sbatch <<'SBATCH'
+#!/bin/bash
+for word in "$@"; do
+  case $word in
+    *.slurm) [ -f "$word" ] && echo 1234 && exit 0 ;;
+  esac
+done
+echo "sbatch: no script among: $*"
+exit 1
+SBATCH
+chmod +x bin/sbatch
+awk '/^```/ { inside = $0 == "```sh"; next } inside && NF > 0' "$GPTBENCH_SOURCE_DIR/doc/cluster.md" >commands
+[ "$(wc -l <commands)" -ge 6 ] || fail "$(wc -l <commands) commands in doc/cluster.md"
+while IFS= read -r line <&3; do
+  (cd tree && bash -c "$line") >out 2>&1 || fail "doc/cluster.md: $line: $(cat out)"
+done 3<commands
+contains tree/output/124m-scaling/study.txt '^strong 4 192 1234 output/124m-scaling/strong-4$'
+
+# Bad use of each script, outside of any job.
+refused() {
+  local pattern=$1
+  shift
+  env -u SLURM_JOB_ID "$@" >out 2>&1
+  [ $? -eq 2 ] || fail "$*: another status than 2"
+  one_line out "$pattern"
+}
+refused 'no deck given' bash "$scripts/gptbench.slurm"
+refused 'not inside of a job' bash "$scripts/gptbench.slurm" small.in
+refused 'no program ./nothing' SLURM_JOB_ID=1 GPTBENCH=./nothing bash "$scripts/gptbench.slurm" small.in
+refused 'GPTBENCH_SITE=none.env' SLURM_JOB_ID=1 GPTBENCH_SITE=none.env bash "$scripts/gptbench.slurm" small.in
+refused 'one directory or list' bash "$scripts/array.slurm"
+refused 'not a task of an array' bash "$scripts/array.slurm" rows.txt
+refused 'no directory or file rows.txt' SLURM_ARRAY_TASK_ID=1 bash "$scripts/array.slurm" rows.txt
+refused "no directory 'nowhere'" bash "$scripts/post.slurm" nowhere
+refused 'neither study.txt nor a result' bash "$scripts/post.slurm" bin
+for arguments in "" "--mode sideways small.in" "--nodes 0 small.in" "--batch x small.in" "--nodes" "--quick small.in" \
+  "--site none.env small.in" "none.in" "small.in output.directory=x"; do
+  # shellcheck disable=SC2086
+  refused '^scaling_study: ' bash "$scripts/scaling_study.sh" --dry-run $arguments
+done
+finish
