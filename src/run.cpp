@@ -4,6 +4,7 @@
 
 #include "agree.h"
 #include "base/build_info.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "data/token_source.h"
 #include "deck/deck.h"
@@ -16,7 +17,6 @@
 #include "measure/host_memory.h"
 #include "measure/report.h"
 #include "measure/system_info.h"
-#include "measure/timer.h"
 #include "memory/budget.h"
 #include "plan/cost.h"
 #include "training.h"

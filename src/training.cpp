@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/clock.h"
 #include "comm/message_totals.h"
 #include "measure/job_limit.h"
 #include "measure/report.h"
-#include "measure/timer.h"
 
 namespace gptbench {
 namespace {

@@ -1,18 +1,11 @@
 #include "device/gemm_ceiling.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "plan/workspace.h"
 
 namespace gptbench {
-namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 double measure_gemm_ceiling(Device& device, ComputeType compute, double budget_s) {
   constexpr int64_t R = 1024, K = 768, N = 3072;

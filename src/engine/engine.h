@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "comm/communicator.h"
 #include "data/offload_file.h"
 #include "data/token_source.h"
 #include "device/device.h"
-#include "measure/timer.h"
 #include "memory/arena.h"
 #include "plan/plan.h"
 

@@ -9,7 +9,6 @@
 // medians, or with --best minima, which a machine shared with others disturbs less; S seconds are
 // spent on each figure (default 0.3).
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "device/device.h"
@@ -35,10 +35,6 @@ struct Options {
   bool best = false;
   double seconds = 0.3;
 };
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Times of functions called in turn (A B A B ...), so that disturbances hit all alike.
 std::vector<double> times_s(const std::vector<std::function<void()>>& functions,
