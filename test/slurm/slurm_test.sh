@@ -128,7 +128,7 @@ contains "$table" 'TIMEOUT at step'
 cat "$table"
 
 # --- what Slurm offered stands in the record ---------------------------------------------------
-wait_for 60 "$again" || show again.out
+wait_for 120 "$again" || show again.out
 ended "$again" 8
 "$GPTPOST" show "output/small-$again/result.h5" >show.out || fail "gptpost show"
 if command -v h5dump >/dev/null; then
