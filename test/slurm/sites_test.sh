@@ -119,4 +119,21 @@ for arguments in "" "--mode sideways small.in" "--nodes 0 small.in" "--batch x s
   # shellcheck disable=SC2086
   refused '^scaling_study: ' bash "$scripts/scaling_study.sh" --dry-run $arguments
 done
+
+# --- what the program makes of a job, without one ----------------------------------------------
+# It stops before the end of the job, and warns of two ranks on one core.
+tiny=(small.in batch.global_batch_size=4 run.steps=2000000000)
+SLURM_JOB_END_TIME=$(($(date +%s) + 10)) timeout 60 "$GPTBENCH" "${tiny[@]}" output.directory=end >end.out 2>&1
+[ $? -eq 8 ] || fail "the end of the job does not end the run"
+contains end.out "stopped: the job's time limit leaves no room for another step"
+contains end.out 'status=TIMEOUT'
+if command -v taskset >/dev/null; then
+  processor=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
+  read -r -a launch <<<"$GPTBENCH_LAUNCH 2"
+  PATH=${PATH#*:} "${launch[@]}" taskset -c "$processor" "$GPTBENCH" small.in batch.global_batch_size=4 output.directory=bound >bound.out 2>&1
+  contains bound.out "rank 1: processors $processor"
+  contains bound.out 'Warning: node 0: 2 threads of ranks 0-1 on 1 core \('
+else
+  echo "not checked: two ranks on one core (taskset was not found)"
+fi
 finish
