@@ -16,20 +16,26 @@ void line(std::string& text, const char* format, Args... args) {
   text += '\n';
 }
 
-// "4 x 11 + 4" for micro-batches 11, 11, 11, 11, 4.
-std::string micro_batch_text(const Plan& plan, int64_t data_rank) {
-  const std::vector<SequenceRange> all =
-      micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, data_rank,
-                       plan.config.batch.micro_batch_size);
+// "4 x 11 + 4" for 11, 11, 11, 11, 4.
+std::string run_lengths(const std::vector<int64_t>& values) {
   std::string text;
-  for (size_t i = 0; i < all.size();) {
+  for (size_t i = 0; i < values.size();) {
     size_t j = i;
-    while (j < all.size() && all[j].count == all[i].count) ++j;
+    while (j < values.size() && values[j] == values[i]) ++j;
     if (!text.empty()) text += " + ";
-    text += (j - i > 1 ? std::to_string(j - i) + " x " : "") + std::to_string(all[i].count);
+    text += (j - i > 1 ? std::to_string(j - i) + " x " : "") + std::to_string(values[i]);
     i = j;
   }
   return text;
+}
+
+std::string micro_batch_text(const Plan& plan, int64_t data_rank) {
+  std::vector<int64_t> counts;
+  for (const SequenceRange& range :
+       micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, data_rank,
+                        plan.config.batch.micro_batch_size))
+    counts.push_back(range.count);
+  return run_lengths(counts);
 }
 
 void describe_model(std::string& text, const Plan& plan) {
@@ -69,6 +75,27 @@ void describe_memory(std::string& text, const Plan& plan) {
   line(text, "memory a rank: %lld bytes", static_cast<long long>(total(plan.class_bytes)));
 }
 
+// Stages hold different layers, so their ranks need different memory; replicas and tensor-parallel
+// ranks of a stage need the same.
+void describe_stages(std::string& text, const Plan& plan, const PlanOptions& options) {
+  if (plan.grid.pipeline == 1) return;
+  line(text, "%s",
+       "Memory of a rank of each stage   parameters    gradients  activations        total");
+  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
+    Coordinates at = plan.at;
+    at.pipeline = stage;
+    const int64_t rank = plan.grid.rank_of(at);
+    const ClassBytes bytes = make_plan(plan.config, plan.grid.size(), rank, options).class_bytes;
+    const auto of = [&](MemoryClass memory_class) {
+      return format_bytes(bytes[static_cast<size_t>(memory_class)]);
+    };
+    line(text, "  stage %-3lld rank %-12lld %12s %12s %12s %12s", static_cast<long long>(stage),
+         static_cast<long long>(rank), of(MemoryClass::parameters).c_str(),
+         of(MemoryClass::gradients).c_str(), of(MemoryClass::activations).c_str(),
+         format_bytes(total(bytes)).c_str());
+  }
+}
+
 void describe_flops(std::string& text, const Plan& plan) {
   static const char* const meaning[][2] = {{"mpt", "B T (6 N + 12 L C T)"},
                                            {"megatron", "24 k B T L C^2 (1 + T/6C + V/16LC)"},
@@ -96,11 +123,10 @@ void describe_pipeline(std::string& text, const Plan& plan) {
   if (grid.pipeline == 1) return;
   const int64_t v = plan.config.parallel.virtual_stages;
   const std::vector<Chunk> chunks = make_chunks(plan.shape, grid.pipeline * v, {});
-  std::string layers;
-  for (const Chunk& chunk : chunks)
-    layers += (layers.empty() ? "" : ", ") + std::to_string(chunk.end_layer - chunk.first_layer);
-  line(text, "Pipeline        %s, layers of the virtual stages: %s + head",
-       plan.config.parallel.pipeline_schedule.c_str(), layers.c_str());
+  std::vector<int64_t> layers;
+  for (const Chunk& chunk : chunks) layers.push_back(chunk.end_layer - chunk.first_layer);
+  line(text, "Pipeline        %s, layers of the virtual stages: %s, and the head",
+       plan.config.parallel.pipeline_schedule.c_str(), run_lengths(layers).c_str());
   const int64_t m =
       static_cast<int64_t>(micro_batches_of(plan.config.batch.global_batch_size, grid.data, 0,
                                             plan.config.batch.micro_batch_size)
@@ -136,6 +162,7 @@ std::string describe(const Plan& plan, const PlanOptions& options) {
   describe_decomposition(text, plan);
   describe_pipeline(text, plan);
   describe_memory(text, plan);
+  describe_stages(text, plan, options);
   describe_flops(text, plan);
   describe_messages(text, plan);
   return text;
