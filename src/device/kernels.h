@@ -13,6 +13,7 @@
 // inputs only where stated. A call with no rows (B = 0 or R = 0) does nothing. No kernel allocates.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "base/dtype.h"
@@ -44,6 +45,32 @@ struct Dropout {
   uint64_t seed = 0;
   uint32_t instance = 0;
 };
+
+// Positions of consecutive rows in their sequence: row t stands at begin[0] + t where t < split, at
+// begin[1] + t - split elsewhere; ascending. Context parallelism gives a rank two ranges of each
+// sequence, one from either half, so that the causal mask leaves all ranks equal work; without it
+// the default says it all.
+struct Positions {
+  int64_t begin[2] = {0, 0};
+  int64_t split = INT64_MAX;
+};
+constexpr int64_t position_of(const Positions& p, int64_t t) {
+  return t < p.split ? p.begin[0] + t : p.begin[1] + t - p.split;
+}
+
+// Where rows of activations lie in the global batch: this rank holds T_local of the T positions of
+// a sequence; its row r is row first_row + r of those of the micro-batch, whose first sequence is
+// number first_sequence of the global batch.
+struct GlobalRows {
+  int64_t first_sequence = 0, first_row = 0;
+  int64_t T_local = 1, T = 1;
+  Positions positions;
+};
+// Row of row r in the global batch [sequence, position].
+constexpr int64_t global_row(const GlobalRows& g, int64_t r) {
+  const int64_t row = g.first_row + r;
+  return (g.first_sequence + row / g.T_local) * g.T + position_of(g.positions, row % g.T_local);
+}
 
 // y[R,N] = x[R,K] W[N,K]^T + bias[N].  Assigns y (A). bias (A) may be null.
 // FLOPs 2 R K N.
@@ -87,7 +114,7 @@ struct LayerNormForward {
   void* rstd;
   const void* x;
   const void* gamma;  // [C] A
-  const void* beta;   // [C] A
+  const void* beta;   // [C] A, or null: 0
   int64_t R, C;
   double epsilon;
 };
@@ -102,7 +129,7 @@ struct BiasBackward {
 
 // With n = (x - mean) rstd and g = dy gamma:
 //   dx += rstd (g - mean_C(g) - n mean_C(g n)),  dgamma += sum_R dy n,  dbeta += sum_R dy.
-// Accumulates dx (A), dgamma[C], dbeta[C] (S).
+// Accumulates dx (A), dgamma[C], dbeta[C] (S); dbeta may be null.
 struct LayerNormBackward {
   void* dx;
   void* dgamma;
@@ -115,49 +142,125 @@ struct LayerNormBackward {
   int64_t R, C;
 };
 
+// y = x rstd gamma over each row of C (Zhang and Sennrich, arXiv:1910.07467);
+// rstd = 1 / sqrt(mean_C(x^2) + epsilon).  Assigns y (A), rstd[R] (S). Moves 2 R C elements of A.
+struct RmsNormForward {
+  void* y;
+  void* rstd;
+  const void* x;
+  const void* gamma;  // [C] A
+  int64_t R, C;
+  double epsilon;
+};
+
+// With n = x rstd and g = dy gamma:  dx += rstd (g - n mean_C(g n)),  dgamma += sum_R dy n.
+// Accumulates dx (A), dgamma[C] (S).
+struct RmsNormBackward {
+  void* dx;
+  void* dgamma;
+  const void* dy;
+  const void* x;
+  const void* gamma;
+  const void* rstd;
+  int64_t R, C;
+};
+
+// Which keys a call of the attention sees. `all`: every key of the sequence. Ring attention (Liu et
+// al., arXiv:2310.01889) hands over one block of keys after another: `first` assigns, `further`
+// brings the results so far up to date.
+enum class KeyBlock { all, first, further };
+
+// What both directions of the attention share. Query i of a call stands at position q_positions(i),
+// key j at k_positions(j). Strides count elements: `_row` from one position to the next (heads are
+// D apart), `_step` from one sequence to the next, lse_step from one head of lse to the next.
+struct AttentionShape {
+  int64_t B = 0, T_q = 0, T_k = 0, H = 0, H_kv = 0, D = 0;
+  int64_t q_row = 0, kv_row = 0, out_row = 0;
+  int64_t q_step = 0, kv_step = 0, out_step = 0, lse_step = 0;
+  double scale = 1.0;
+  bool causal = true;                // keys at later positions than the query are hidden
+  bool alibi = false;                // adds -slope(head) |position of query - position of key|
+  const int32_t* lengths = nullptr;  // [B]: keys at positions lengths[b] and on are hidden; or null
+  Positions q_positions, k_positions;
+  KeyBlock keys = KeyBlock::all;
+  Dropout dropout;
+  int64_t first_sequence = 0, first_head = 0, H_global = 1;
+  int64_t T = 0;  // positions of a whole sequence
+};
+
+// Whole sequences whose positions follow one another in memory; scale 1 / sqrt(D), causal.
+inline AttentionShape whole_sequences(int64_t B, int64_t T, int64_t H, int64_t H_kv, int64_t D,
+                                      int64_t q_row, int64_t kv_row, int64_t out_row) {
+  AttentionShape s;
+  s.B = B;
+  s.T_q = s.T_k = s.T = s.lse_step = T;
+  s.H = s.H_global = H;
+  s.H_kv = H_kv;
+  s.D = D;
+  s.q_row = q_row;
+  s.kv_row = kv_row;
+  s.out_row = out_row;
+  s.q_step = T * q_row;
+  s.kv_step = T * kv_row;
+  s.out_step = T * out_row;
+  s.scale = 1.0 / std::sqrt(static_cast<double>(D));
+  return s;
+}
+
+// Slope of head h of H in the linear bias (Press et al., arXiv:2108.12409): 2^(-8 (h + 1) / n), n
+// the power of two at or above H; where H is not one, the odd-numbered slopes of that sequence
+// first, then the others, as MPT has it.
+double alibi_slope(int64_t h, int64_t H);
+
 // Exact attention in tiles (Dao et al., arXiv:2205.14135), memory linear in T:
-//   out[b,i,h,:] = sum_j dropout(P)[i,j] v[b,j,h',:],  P = softmax over j of (scale q_i . k_j),
-// j <= i where `causal`; query head h reads key/value head h' = h / (H / H_kv).
-// q is [B,T,H,D] with consecutive rows (b, t) `q_row` elements apart and heads D apart; k and v are
-// [B,T,H_kv,D] likewise with `kv_row`; out is [B,T,H,D] with `out_row`. Assigns out (A) and
-// lse[B,H,T] (S), the natural logarithm of the sum of exp(scale q_i . k_j).
-// Dropout's element index is ((first_sequence + b) H_global + first_head + h) T^2 + i T + j.
-// FLOPs counted: 4 B T^2 H D (half of it where causal, convention `causal`).
+//   out[b,i,h,:] = sum_j dropout(P)[i,j] v[b,j,h',:],
+//   P = softmax over the visible j of (scale q_i . k_j + bias),
+// query head h reads key/value head h' = h / (H / H_kv). Assigns out (A) and lse[B,H,T_q] (S), the
+// natural logarithm of the sum of exp of the scores. Keys `first`: out is of type S. `further`: out
+// (S) and lse are results over earlier keys, and become those over these keys as well.
+// A query that sees no key at all: out 0, lse -inf.
+// Dropout's element index is (((first_sequence + b) H_global + first_head + h) T + position of the
+// query) T + position of the key.
+// FLOPs counted: 4 B T_q T_k H D (half of it where causal, convention `causal`).
 struct AttentionForward {
   void* out;
   void* lse;
   const void* q;
   const void* k;
   const void* v;
-  int64_t B, T, H, H_kv, D;
-  int64_t q_row, kv_row, out_row;
-  double scale;
-  bool causal;
-  Dropout dropout;
-  int64_t first_sequence, first_head, H_global;
+  AttentionShape shape;
   Workspace workspace;
 };
 
-// Gradients of AttentionForward. Assigns dq (rows dq_row apart), dk and dv (dkv_row apart) (A),
-// whose layouts are those of q, k and v. `out`, `dout` have rows out_row apart. FLOPs counted: 8 B
-// T^2 H D (half where causal); the recomputed q k^T is not counted.
+// Gradients of AttentionForward; `out` (A) and lse are those over all keys. Assigns dq, dk and dv
+// (A). Keys `first` and `further`: dq, dk and dv are of type S and added to.
+// FLOPs counted: 8 B T_q T_k H D (half where causal); the recomputed q k^T is not counted.
 struct AttentionBackward {
   void* dq;
   void* dk;
   void* dv;
-  const void* dout;
+  const void* dout;  // laid out as out
   const void* q;
   const void* k;
   const void* v;
   const void* out;
   const void* lse;
-  int64_t B, T, H, H_kv, D;
-  int64_t q_row, kv_row, out_row, dq_row, dkv_row;
-  double scale;
-  bool causal;
-  Dropout dropout;
-  int64_t first_sequence, first_head, H_global;
+  AttentionShape shape;
+  int64_t dq_row = 0, dkv_row = 0, dq_step = 0, dkv_step = 0;
   Workspace workspace;
+};
+
+// Rotary position embedding (Su et al., arXiv:2104.09864), in place: elements d and d + D/2 of each
+// head of x turn by the angle position theta^(-2d/D), d < D/2 (the halves of Llama's published
+// weights); `inverse` turns back, which is the gradient. x is [R, heads, D] (A), rows `row`
+// elements apart; row r is position r mod T_local of its sequence.
+struct Rotary {
+  void* x;
+  int64_t R, heads, D, row;
+  double theta;
+  bool inverse;
+  int64_t T_local;
+  Positions positions;
 };
 
 // y = gelu(x), tanh form: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel,
@@ -176,15 +279,46 @@ struct GeluBackward {
   int64_t n;
 };
 
-// y = residual + dropout(x).  Assigns y (A), n elements; y may alias residual or x. residual may be
-// null (y = dropout(x)). Dropout's element index is first_element + i.
+// y[R,F] = silu(x[R,:F]) x[R,F:], silu(z) = z / (1 + exp(-z)): SwiGLU (Shazeer, arXiv:2002.05202).
+// Assigns y (A); rows of x hold gate and value side by side, 2F elements.
+struct SwigluForward {
+  void* y;
+  const void* x;
+  int64_t R, F;
+};
+
+// dx[R,2F] from dy[R,F] and x.  Assigns dx (A); dx may alias x.
+struct SwigluBackward {
+  void* dx;
+  const void* dy;
+  const void* x;
+  int64_t R, F;
+};
+
+// y = tanh(x).  Assigns y (A), n elements; y may alias x.
+struct TanhForward {
+  void* y;
+  const void* x;
+  int64_t n;
+};
+
+// dx = dy (1 - y^2).  Assigns dx (A); dx may alias dy.
+struct TanhBackward {
+  void* dx;
+  const void* dy;
+  const void* y;
+  int64_t n;
+};
+
+// y[R,C] = residual + dropout(x).  Assigns y (A); y may alias residual or x. residual may be null
+// (y = dropout(x)). Dropout's element index is global_row(rows, r) C + c.
 struct ResidualForward {
   void* y;
   const void* residual;
   const void* x;
-  int64_t n;
+  int64_t R, C;
   Dropout dropout;
-  int64_t first_element;
+  GlobalRows rows;
 };
 
 // dx = dropout mask and scale applied to dy.  Assigns dx (A); dx may alias dy. (The gradient with
@@ -192,39 +326,48 @@ struct ResidualForward {
 struct DropoutBackward {
   void* dx;
   const void* dy;
-  int64_t n;
+  int64_t R, C;
   Dropout dropout;
-  int64_t first_element;
+  GlobalRows rows;
 };
 
-// y[r,:] = token_table[tokens[r] - first_token,:] + position_table[r mod T,:], rows r = 0 .. R-1; a
-// token outside [first_token, first_token + V_tp) contributes nothing, and position_table may be
-// null, so that the results of tensor-parallel ranks add up.  Assigns y (A).
+// y[r,:] = token_table[tokens[r] - first_token,:] + position_table[p,:] + type_table[types[r],:],
+// p = position of row r mod T_local; a token outside [first_token, first_token + V_tp) contributes
+// nothing, and position_table and type_table may be null, so that the results of tensor-parallel
+// ranks add up.  Assigns y (A).
 struct EmbeddingForward {
   void* y;
   const int32_t* tokens;       // [R]
   const void* token_table;     // [V_tp, C] A
   const void* position_table;  // [T, C] A
-  int64_t R, T, C;
+  int64_t R, T_local, C;
   int64_t first_token, V_tp;
+  Positions positions = {};
+  const int32_t* types = nullptr;    // [R]
+  const void* type_table = nullptr;  // [types, C] A
 };
 
-// dtoken_table[tokens[r] - first_token,:] += dy[r,:],  dposition_table[r mod T,:] += dy[r,:].
+// dtoken_table[tokens[r] - first_token,:] += dy[r,:],  dposition_table[p,:] += dy[r,:],
+// dtype_table[types[r],:] += dy[r,:].
 // Accumulates (S), rows in ascending order of r whatever the number of threads.
 struct EmbeddingBackward {
   void* dtoken_table;
   void* dposition_table;  // may be null
   const void* dy;
   const int32_t* tokens;
-  int64_t R, T, C;
+  int64_t R, T_local, C;
   int64_t first_token, V_tp;
+  Positions positions = {};
+  const int32_t* types = nullptr;
+  void* dtype_table = nullptr;
 };
 
 // First pass of the loss over this rank's share of the vocabulary. For each row:
 //   row_max = max_j logits[r,j],  row_sum = sum_j exp(logits[r,j] - row_max),
 //   target_logit = logits[r, targets[r] - first_token] or 0 where another rank holds it,
-// j over the V_valid columns that stand for tokens; padding columns j >= V_valid never count.
-// Assigns row_max[R], row_sum[R], target_logit[R] (S).
+// j over the V_valid columns that stand for tokens; padding columns j >= V_valid never count. A row
+// whose target is negative has no part in the loss. Assigns row_max[R], row_sum[R], target_logit[R]
+// (S).
 struct CrossEntropyStatistics {
   void* row_max;
   void* row_sum;
@@ -251,7 +394,8 @@ struct CrossEntropyCombine {
 // Second pass, with the statistics of the whole vocabulary:
 //   loss_sum[0] += sum_r (ln row_sum + row_max - target_logit)     (double; accumulates)
 //   logits[r,j] <- dscale (exp(logits[r,j] - row_max) / row_sum - [j = target])   in place (A);
-// padding columns become 0. dscale is 1 / tokens of the global batch.
+// padding columns become 0, and so do rows with a negative target, which add no loss. dscale is the
+// weight of a row: 1 / (rows of the global batch that have a target).
 struct CrossEntropyFinish {
   double* loss_sum;
   void* logits;
@@ -281,8 +425,9 @@ struct SumScalars {
 // 4096 elements, so that the order does not depend on the number of threads.
 struct SquaredNorm {
   double* sum;
-  const void* g;  // S
+  const void* g;
   int64_t n;
+  DType type;  // of g: that of S or of A
 };
 
 // factor[0] = 1 where clip = 0 or sqrt(norm2) <= clip, else clip / sqrt(norm2). Assigns (double).
@@ -295,24 +440,30 @@ struct ClipFactor {
 // AdamW (Loshchilov and Hutter, arXiv:1711.05101) over n consecutive elements; g' = factor g:
 //   m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
 //   p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p),
-// p the master copy; `working` (A), where not null, is assigned p rounded.
+// p the master copy; `working` (A), where not null, is assigned p rounded. Types are that of S or
+// of A; arithmetic is done in S or wider and rounded once, to nearest even.
 struct AdamW {
-  void* p;        // S
-  void* m;        // S
-  void* v;        // S
-  const void* g;  // S
-  void* working;  // A, or null where A = S and p is what GEMMs read
+  void* p;
+  void* m;
+  void* v;
+  const void* g;
+  void* working;  // A, or null where p is what GEMMs read
   const double* factor;
   int64_t n;
   int64_t t;  // step, from 1
   double lr, beta1, beta2, epsilon, weight_decay;
+  DType p_type, moment_type, g_type;
 };
 
-// y (A) = x (S) rounded to nearest even, n elements. Assigns.
-struct Cast {
+// y[R,C] = x[R,C], or += where `accumulate`, rounded to nearest even; rows y_row and x_row elements
+// apart. Types are that of S or of A.
+struct Convert {
   void* y;
   const void* x;
-  int64_t n;
+  int64_t R, C;
+  int64_t y_row, x_row;
+  DType y_type, x_type;
+  bool accumulate;
 };
 
 // One table a device and compute type. Fields are named as in reports; kernel_names lists them all.
@@ -323,10 +474,17 @@ struct KernelTable {
   void (*bias_backward)(Queue&, const BiasBackward&);
   void (*layernorm_forward)(Queue&, const LayerNormForward&);
   void (*layernorm_backward)(Queue&, const LayerNormBackward&);
+  void (*rmsnorm_forward)(Queue&, const RmsNormForward&);
+  void (*rmsnorm_backward)(Queue&, const RmsNormBackward&);
   void (*attention_forward)(Queue&, const AttentionForward&);
   void (*attention_backward)(Queue&, const AttentionBackward&);
+  void (*rotary)(Queue&, const Rotary&);
   void (*gelu_forward)(Queue&, const GeluForward&);
   void (*gelu_backward)(Queue&, const GeluBackward&);
+  void (*swiglu_forward)(Queue&, const SwigluForward&);
+  void (*swiglu_backward)(Queue&, const SwigluBackward&);
+  void (*tanh_forward)(Queue&, const TanhForward&);
+  void (*tanh_backward)(Queue&, const TanhBackward&);
   void (*residual_forward)(Queue&, const ResidualForward&);
   void (*dropout_backward)(Queue&, const DropoutBackward&);
   void (*embedding_forward)(Queue&, const EmbeddingForward&);
@@ -339,7 +497,7 @@ struct KernelTable {
   void (*sum_scalars)(Queue&, const SumScalars&);
   void (*clip_factor)(Queue&, const ClipFactor&);
   void (*adamw)(Queue&, const AdamW&);
-  void (*cast)(Queue&, const Cast&);
+  void (*convert)(Queue&, const Convert&);
 };
 
 // In the order of KernelTable's fields.
@@ -350,10 +508,17 @@ inline constexpr const char* kernel_names[] = {
     "bias_backward",
     "layernorm_forward",
     "layernorm_backward",
+    "rmsnorm_forward",
+    "rmsnorm_backward",
     "attention_forward",
     "attention_backward",
+    "rotary",
     "gelu_forward",
     "gelu_backward",
+    "swiglu_forward",
+    "swiglu_backward",
+    "tanh_forward",
+    "tanh_backward",
     "residual_forward",
     "dropout_backward",
     "embedding_forward",
@@ -366,7 +531,7 @@ inline constexpr const char* kernel_names[] = {
     "sum_scalars",
     "clip_factor",
     "adamw",
-    "cast",
+    "convert",
 };
 static_assert(sizeof(KernelTable) / sizeof(void (*)()) ==
                   sizeof(kernel_names) / sizeof(kernel_names[0]),

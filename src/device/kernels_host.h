@@ -24,13 +24,27 @@ void layernorm_forward(Queue&, const LayerNormForward&);
 template <class A>
 void layernorm_backward(Queue&, const LayerNormBackward&);
 template <class A>
+void rmsnorm_forward(Queue&, const RmsNormForward&);
+template <class A>
+void rmsnorm_backward(Queue&, const RmsNormBackward&);
+template <class A>
 void attention_forward(Queue&, const AttentionForward&);
 template <class A>
 void attention_backward(Queue&, const AttentionBackward&);
 template <class A>
+void rotary(Queue&, const Rotary&);
+template <class A>
 void gelu_forward(Queue&, const GeluForward&);
 template <class A>
 void gelu_backward(Queue&, const GeluBackward&);
+template <class A>
+void swiglu_forward(Queue&, const SwigluForward&);
+template <class A>
+void swiglu_backward(Queue&, const SwigluBackward&);
+template <class A>
+void tanh_forward(Queue&, const TanhForward&);
+template <class A>
+void tanh_backward(Queue&, const TanhBackward&);
 template <class A>
 void residual_forward(Queue&, const ResidualForward&);
 template <class A>
@@ -45,13 +59,14 @@ void cross_entropy_combine(Queue&, const CrossEntropyCombine&);
 template <class A>
 void cross_entropy_finish(Queue&, const CrossEntropyFinish&);
 void accumulate(Queue&, const Accumulate&);
+template <class A>
 void squared_norm(Queue&, const SquaredNorm&);
 void sum_scalars(Queue&, const SumScalars&);
 void clip_factor(Queue&, const ClipFactor&);
 template <class A>
 void adamw(Queue&, const AdamW&);
 template <class A>
-void cast(Queue&, const Cast&);
+void convert(Queue&, const Convert&);
 }  // namespace host
 }  // namespace gptbench
 

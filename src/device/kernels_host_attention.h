@@ -7,10 +7,18 @@
 #include "device/host_dropout.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 #include "plan/workspace.h"
 
 namespace gptbench::host {
+
+// Whether queries and keys are the same positions of whole sequences, all visible but for
+// causality.
+inline bool is_plain(const AttentionShape& s) {
+  return s.T_q == s.T_k && s.T_q == s.T && s.keys == KeyBlock::all && !s.alibi &&
+         s.lengths == nullptr && position_of(s.q_positions, s.T - 1) == s.T - 1;
+}
 
 // Hands out arrays from one thread's part of the workspace.
 class Scratch {

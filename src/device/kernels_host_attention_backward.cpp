@@ -86,8 +86,9 @@ void unpack_rows(void* first, int64_t row, int64_t rows, int64_t D, const float*
 // One key/value head and the query heads that read it.
 template <class A>
 void backward_head(const AttentionBackward& a, int64_t item, Scratch scratch) {
-  const int64_t b = item / a.H_kv, h_kv = item % a.H_kv, group = a.H / a.H_kv;
-  const int64_t T = a.T, D = a.D;
+  const AttentionShape& g = a.shape;
+  const int64_t b = item / g.H_kv, h_kv = item % g.H_kv, group = g.H / g.H_kv;
+  const int64_t T = g.T_q, D = g.D;
   constexpr int64_t tile = attention_tile_rows * attention_tile_columns;
   constexpr bool in_place = sizeof(A) == sizeof(float);
   const Workspace gemm_workspace = scratch.take_gemm_workspace();
@@ -103,33 +104,33 @@ void backward_head(const AttentionBackward& a, int64_t item, Scratch scratch) {
   float* const dprobs = scratch.take<float>(tile);
   A* const probabilities = in_place ? reinterpret_cast<A*>(scores) : scratch.take<A>(tile);
   A* const dscores = in_place ? reinterpret_cast<A*>(dprobs) : scratch.take<A>(tile);
-  float* const factor_tile = a.dropout.rate > 0.0 ? scratch.take<float>(tile) : nullptr;
-  const DropoutFactors factors(a.dropout);
+  float* const factor_tile = g.dropout.rate > 0.0 ? scratch.take<float>(tile) : nullptr;
+  const DropoutFactors factors(g.dropout);
 
-  const int64_t kv_first = b * T * a.kv_row + h_kv * D;
-  pack_rows(k, static_cast<const A*>(a.k) + kv_first, a.kv_row, T, D);
-  pack_rows(v, static_cast<const A*>(a.v) + kv_first, a.kv_row, T, D);
+  const int64_t kv_first = b * g.kv_step + h_kv * D;
+  pack_rows(k, static_cast<const A*>(a.k) + kv_first, g.kv_row, T, D);
+  pack_rows(v, static_cast<const A*>(a.v) + kv_first, g.kv_row, T, D);
   std::fill(dk, dk + T * D, 0.0f);
   std::fill(dv, dv + T * D, 0.0f);
 
   for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
-    const int64_t out_first = b * T * a.out_row + h * D;
-    pack_rows(q, static_cast<const A*>(a.q) + b * T * a.q_row + h * D, a.q_row, T, D);
-    pack_rows(dout, static_cast<const A*>(a.dout) + out_first, a.out_row, T, D);
+    const int64_t out_first = b * g.out_step + h * D;
+    pack_rows(q, static_cast<const A*>(a.q) + b * g.q_step + h * D, g.q_row, T, D);
+    pack_rows(dout, static_cast<const A*>(a.dout) + out_first, g.out_row, T, D);
     for (int64_t i = 0; i < T; ++i) {
-      const A* const out = static_cast<const A*>(a.out) + out_first + i * a.out_row;
+      const A* const out = static_cast<const A*>(a.out) + out_first + i * g.out_row;
       float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
       for (int64_t d = 0; d < D; ++d) sum += simd::load(dout[i * D + d]) * simd::load(out[d]);
       delta[i] = sum;
     }
     std::fill(dq, dq + T * D, 0.0f);
-    const float* const lse = static_cast<const float*>(a.lse) + (b * a.H + h) * T;
-    const int64_t head = (a.first_sequence + b) * a.H_global + a.first_head + h;
+    const float* const lse = static_cast<const float*>(a.lse) + (b * g.H + h) * g.lse_step;
+    const int64_t head = (g.first_sequence + b) * g.H_global + g.first_head + h;
 
     for (int64_t j0 = 0; j0 < T; j0 += attention_tile_rows) {
       const int64_t rows = std::min(attention_tile_rows, T - j0);
-      for (int64_t i0 = a.causal ? j0 : 0; i0 < T; i0 += attention_tile_columns) {
+      for (int64_t i0 = g.causal ? j0 : 0; i0 < T; i0 += attention_tile_columns) {
         const int64_t width = std::min(attention_tile_columns, T - i0);
         tile_gemm(scores, rows, width, D, k + j0 * D, false, q + i0 * D, true, false,
                   gemm_workspace);
@@ -138,8 +139,8 @@ void backward_head(const AttentionBackward& a, int64_t item, Scratch scratch) {
         if (factor_tile != nullptr)
           transposed_factors(factors, (head * T + i0) * T + j0, T, rows, width, factor_tile);
         softmax_backward_tile<A>({scores, dprobs, factor_tile, probabilities, dscores, j0, rows, i0,
-                                  width, lse + i0, delta + i0, static_cast<float>(a.scale),
-                                  a.causal});
+                                  width, lse + i0, delta + i0, static_cast<float>(g.scale),
+                                  g.causal});
         tile_gemm(dv + j0 * D, rows, D, width, probabilities, false, dout + i0 * D, false, true,
                   gemm_workspace);
         tile_gemm(dk + j0 * D, rows, D, width, dscores, false, q + i0 * D, false, true,
@@ -148,9 +149,9 @@ void backward_head(const AttentionBackward& a, int64_t item, Scratch scratch) {
                   gemm_workspace);
       }
     }
-    unpack_rows<A>(static_cast<A*>(a.dq) + b * T * a.dq_row + h * D, a.dq_row, T, D, dq);
+    unpack_rows<A>(static_cast<A*>(a.dq) + b * a.dq_step + h * D, a.dq_row, T, D, dq);
   }
-  const int64_t dkv_first = b * T * a.dkv_row + h_kv * D;
+  const int64_t dkv_first = b * a.dkv_step + h_kv * D;
   unpack_rows<A>(static_cast<A*>(a.dk) + dkv_first, a.dkv_row, T, D, dk);
   unpack_rows<A>(static_cast<A*>(a.dv) + dkv_first, a.dkv_row, T, D, dv);
 }
@@ -158,9 +159,14 @@ void backward_head(const AttentionBackward& a, int64_t item, Scratch scratch) {
 }  // namespace
 
 template <class A>
-void attention_backward(Queue&, const AttentionBackward& a) {
-  if (a.B == 0 || a.T == 0) return;
-  parallel_heads("gptbench::attention_backward", a.B * a.H_kv, a.T, a.D, a.workspace,
+void attention_backward(Queue& queue, const AttentionBackward& a) {
+  if (a.shape.B == 0 || a.shape.T_q == 0) return;
+  if (!is_plain(a.shape)) {
+    ref::attention_backward<A, float>(queue, a);
+    return;
+  }
+  parallel_heads("gptbench::attention_backward", a.shape.B * a.shape.H_kv, a.shape.T_q, a.shape.D,
+                 a.workspace,
                  [=](int64_t item, const Scratch& scratch) { backward_head<A>(a, item, scratch); });
 }
 

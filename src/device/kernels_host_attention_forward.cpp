@@ -68,8 +68,9 @@ void drop_tile(const DropoutFactors& factors, int64_t first, int64_t T, int64_t 
 
 template <class A>
 void forward_head(const AttentionForward& a, int64_t item, Scratch scratch) {
-  const int64_t b = item / a.H, h = item % a.H, h_kv = h / (a.H / a.H_kv);
-  const int64_t T = a.T, D = a.D;
+  const AttentionShape& g = a.shape;
+  const int64_t b = item / g.H, h = item % g.H, h_kv = h / (g.H / g.H_kv);
+  const int64_t T = g.T_q, D = g.D;
   const Workspace gemm_workspace = scratch.take_gemm_workspace();
   A* const k = scratch.take<A>(T * D);
   A* const v = scratch.take<A>(T * D);
@@ -81,30 +82,31 @@ void forward_head(const AttentionForward& a, int64_t item, Scratch scratch) {
   float* const accumulator = scratch.take<float>(attention_tile_rows * D);
   float* const row_max = scratch.take<float>(attention_tile_rows);
   float* const row_sum = scratch.take<float>(attention_tile_rows);
-  pack_rows(k, static_cast<const A*>(a.k) + b * T * a.kv_row + h_kv * D, a.kv_row, T, D);
-  pack_rows(v, static_cast<const A*>(a.v) + b * T * a.kv_row + h_kv * D, a.kv_row, T, D);
-  float* const lse = static_cast<float*>(a.lse) + (b * a.H + h) * T;
-  const int64_t head = (a.first_sequence + b) * a.H_global + a.first_head + h;
-  const DropoutFactors factors(a.dropout);
+  pack_rows(k, static_cast<const A*>(a.k) + b * g.kv_step + h_kv * D, g.kv_row, T, D);
+  pack_rows(v, static_cast<const A*>(a.v) + b * g.kv_step + h_kv * D, g.kv_row, T, D);
+  float* const lse = static_cast<float*>(a.lse) + (b * g.H + h) * g.lse_step;
+  const int64_t head = (g.first_sequence + b) * g.H_global + g.first_head + h;
+  const DropoutFactors factors(g.dropout);
 
   for (int64_t i0 = 0; i0 < T; i0 += attention_tile_rows) {
     const int64_t rows = std::min(attention_tile_rows, T - i0);
-    const int64_t keys = a.causal ? i0 + rows : T;
-    pack_rows(q, static_cast<const A*>(a.q) + (b * T + i0) * a.q_row + h * D, a.q_row, rows, D);
+    const int64_t keys = g.causal ? i0 + rows : T;
+    pack_rows(q, static_cast<const A*>(a.q) + b * g.q_step + i0 * g.q_row + h * D, g.q_row, rows,
+              D);
     std::fill(row_max, row_max + rows, -std::numeric_limits<float>::infinity());
     std::fill(row_sum, row_sum + rows, 0.0f);
     for (int64_t j0 = 0; j0 < keys; j0 += attention_tile_columns) {
       const int64_t width = std::min(attention_tile_columns, keys - j0);
       tile_gemm(scores, rows, width, D, q, false, k + j0 * D, true, false, gemm_workspace);
-      softmax_tile({i0, rows, j0, width, D, static_cast<float>(a.scale), a.causal}, scores,
+      softmax_tile({i0, rows, j0, width, D, static_cast<float>(g.scale), g.causal}, scores,
                    probabilities, row_max, row_sum, accumulator);
-      if (a.dropout.rate > 0.0)
+      if (g.dropout.rate > 0.0)
         drop_tile(factors, (head * T + i0) * T + j0, T, rows, width, probabilities);
       tile_gemm(accumulator, rows, D, width, probabilities, false, v + j0 * D, false, j0 > 0,
                 gemm_workspace);
     }
     for (int64_t i = 0; i < rows; ++i) {
-      A* const out = static_cast<A*>(a.out) + (b * T + i0 + i) * a.out_row + h * D;
+      A* const out = static_cast<A*>(a.out) + b * g.out_step + (i0 + i) * g.out_row + h * D;
       const float* const o = accumulator + i * D;
       const float inverse = 1.0f / row_sum[i];
 #pragma omp simd
@@ -117,9 +119,14 @@ void forward_head(const AttentionForward& a, int64_t item, Scratch scratch) {
 }  // namespace
 
 template <class A>
-void attention_forward(Queue&, const AttentionForward& a) {
-  if (a.B == 0 || a.T == 0) return;
-  parallel_heads("gptbench::attention_forward", a.B * a.H, a.T, a.D, a.workspace,
+void attention_forward(Queue& queue, const AttentionForward& a) {
+  if (a.shape.B == 0 || a.shape.T_q == 0) return;
+  if (!is_plain(a.shape)) {
+    ref::attention_forward<A, float>(queue, a);
+    return;
+  }
+  parallel_heads("gptbench::attention_forward", a.shape.B * a.shape.H, a.shape.T_q, a.shape.D,
+                 a.workspace,
                  [=](int64_t item, const Scratch& scratch) { forward_head<A>(a, item, scratch); });
 }
 

@@ -1,6 +1,7 @@
 #include "device/host_dropout.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -55,7 +56,7 @@ void residual_forward(Queue&, const ResidualForward& a) {
   const A* const residual = static_cast<const A*>(a.residual);
   const A* const x = static_cast<const A*>(a.x);
   if (a.dropout.rate == 0.0) {
-    parallel_blocks("gptbench::residual_forward", a.n, [=](int64_t begin, int64_t end) {
+    parallel_blocks("gptbench::residual_forward", a.R * a.C, [=](int64_t begin, int64_t end) {
       if (residual != nullptr) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i)
@@ -68,12 +69,15 @@ void residual_forward(Queue&, const ResidualForward& a) {
     return;
   }
   const DropoutFactors factors(a.dropout);
-  const int64_t first_element = a.first_element;
-  parallel_blocks("gptbench::residual_forward_dropout", a.n, [=](int64_t begin, int64_t end) {
+  const GlobalRows rows = a.rows;
+  const int64_t C = a.C;
+  parallel("gptbench::residual_forward_dropout", a.R, [=](int64_t r) {
     float factor[dropout_chunk];
-    for (int64_t first = begin; first < end; first += dropout_chunk) {
-      const int64_t count = std::min(dropout_chunk, end - first);
-      factors.fill(factor, first_element + first, count);
+    const int64_t first_element = global_row(rows, r) * C;
+    for (int64_t c0 = 0; c0 < C; c0 += dropout_chunk) {
+      const int64_t count = std::min(dropout_chunk, C - c0);
+      const int64_t first = r * C + c0;
+      factors.fill(factor, first_element + c0, count);
       if (residual != nullptr) {
 #pragma omp simd
         for (int64_t i = 0; i < count; ++i)
@@ -90,17 +94,37 @@ void residual_forward(Queue&, const ResidualForward& a) {
 
 template <class A>
 void dropout_backward(Queue& queue, const DropoutBackward& a) {
-  residual_forward<A>(queue, ResidualForward{a.dx, nullptr, a.dy, a.n, a.dropout, a.first_element});
+  residual_forward<A>(queue, ResidualForward{a.dx, nullptr, a.dy, a.R, a.C, a.dropout, a.rows});
 }
 
 template <class A>
-void cast(Queue&, const Cast& a) {
-  A* const y = static_cast<A*>(a.y);
-  const float* const x = static_cast<const float*>(a.x);
-  parallel_blocks("gptbench::cast", a.n, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) simd::store(y[i], x[i]);
-  });
+void swiglu_forward(Queue& queue, const SwigluForward& a) {
+  ref::swiglu_forward<A, float>(queue, a);
+}
+
+template <class A>
+void swiglu_backward(Queue& queue, const SwigluBackward& a) {
+  ref::swiglu_backward<A, float>(queue, a);
+}
+
+template <class A>
+void tanh_forward(Queue& queue, const TanhForward& a) {
+  ref::tanh_forward<A, float>(queue, a);
+}
+
+template <class A>
+void tanh_backward(Queue& queue, const TanhBackward& a) {
+  ref::tanh_backward<A, float>(queue, a);
+}
+
+template <class A>
+void rotary(Queue& queue, const Rotary& a) {
+  ref::rotary<A, float>(queue, a);
+}
+
+template <class A>
+void convert(Queue& queue, const Convert& a) {
+  ref::convert<A, float>(queue, a);
 }
 
 }  // namespace gptbench::host
@@ -110,5 +134,10 @@ GPTBENCH_HOST_KERNEL(gelu_forward, GeluForward);
 GPTBENCH_HOST_KERNEL(gelu_backward, GeluBackward);
 GPTBENCH_HOST_KERNEL(residual_forward, ResidualForward);
 GPTBENCH_HOST_KERNEL(dropout_backward, DropoutBackward);
-GPTBENCH_HOST_KERNEL(cast, Cast);
+GPTBENCH_HOST_KERNEL(swiglu_forward, SwigluForward);
+GPTBENCH_HOST_KERNEL(swiglu_backward, SwigluBackward);
+GPTBENCH_HOST_KERNEL(tanh_forward, TanhForward);
+GPTBENCH_HOST_KERNEL(tanh_backward, TanhBackward);
+GPTBENCH_HOST_KERNEL(rotary, Rotary);
+GPTBENCH_HOST_KERNEL(convert, Convert);
 }  // namespace gptbench

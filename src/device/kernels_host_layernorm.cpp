@@ -2,6 +2,7 @@
 
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -30,8 +31,8 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
         1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
 #pragma omp simd
     for (int64_t c = 0; c < C; ++c)
-      simd::store(y_row[c],
-                  (simd::load(x_row[c]) - m) * s * simd::load(gamma[c]) + simd::load(beta[c]));
+      simd::store(y_row[c], (simd::load(x_row[c]) - m) * s * simd::load(gamma[c]) +
+                                (beta != nullptr ? simd::load(beta[c]) : 0.0f));
     mean[r] = m;
     rstd[r] = s;
   });
@@ -104,11 +105,21 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
 #pragma omp simd
                  for (int64_t c = 0; c < width; ++c) {
                    dgamma[c0 + c] += gamma_sum[c];
-                   dbeta[c0 + c] += beta_sum[c];
+                   if (dbeta != nullptr) dbeta[c0 + c] += beta_sum[c];
                  }
                }
              });
   }
+}
+
+template <class A>
+void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
+  ref::rmsnorm_forward<A, float>(queue, a);
+}
+
+template <class A>
+void rmsnorm_backward(Queue& queue, const RmsNormBackward& a) {
+  ref::rmsnorm_backward<A, float>(queue, a);
 }
 
 }  // namespace gptbench::host
@@ -116,4 +127,6 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
 namespace gptbench {
 GPTBENCH_HOST_KERNEL(layernorm_forward, LayerNormForward);
 GPTBENCH_HOST_KERNEL(layernorm_backward, LayerNormBackward);
+GPTBENCH_HOST_KERNEL(rmsnorm_forward, RmsNormForward);
+GPTBENCH_HOST_KERNEL(rmsnorm_backward, RmsNormBackward);
 }  // namespace gptbench

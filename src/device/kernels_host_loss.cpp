@@ -82,10 +82,16 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
   const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
   const double dscale = a.dscale;
   for (int64_t r = 0; r < a.R; ++r)
-    a.loss_sum[0] += std::log(static_cast<double>(row_sum[r])) + static_cast<double>(row_max[r]) -
-                     static_cast<double>(target_logit[r]);
+    if (targets[r] >= 0)
+      a.loss_sum[0] += std::log(static_cast<double>(row_sum[r])) + static_cast<double>(row_max[r]) -
+                       static_cast<double>(target_logit[r]);
   parallel("gptbench::cross_entropy_finish", a.R, [=](int64_t r) {
     A* const row = logits + r * V_tp;
+    if (targets[r] < 0) {
+#pragma omp simd
+      for (int64_t j = 0; j < V_tp; ++j) simd::store(row[j], 0.0f);
+      return;
+    }
     const float largest = row_max[r];
     const float factor = static_cast<float>(dscale / static_cast<double>(row_sum[r]));
     const int64_t target = targets[r] - first_token;

@@ -2,6 +2,7 @@
 
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -13,7 +14,12 @@ inline double square(float x) {
 
 }  // namespace
 
-void squared_norm(Queue&, const SquaredNorm& a) {
+template <class A>
+void squared_norm(Queue& queue, const SquaredNorm& a) {
+  if (a.type != DType::f32) {
+    ref::squared_norm<A, float>(queue, a);
+    return;
+  }
   // Partial sums of blocks go through the stack: as many blocks at a time as fit there.
   constexpr int64_t max_blocks = 1024;
   double partial[max_blocks];
@@ -65,7 +71,11 @@ void clip_factor(Queue&, const ClipFactor& a) {
 }
 
 template <class A>
-void adamw(Queue&, const AdamW& a) {
+void adamw(Queue& queue, const AdamW& a) {
+  if (a.p_type != DType::f32 || a.moment_type != DType::f32 || a.g_type != DType::f32) {
+    ref::adamw<A, float>(queue, a);
+    return;
+  }
   float* const p = static_cast<float*>(a.p);
   float* const m = static_cast<float*>(a.m);
   float* const v = static_cast<float*>(a.v);
@@ -102,5 +112,6 @@ void adamw(Queue&, const AdamW& a) {
 }  // namespace gptbench::host
 
 namespace gptbench {
+GPTBENCH_HOST_KERNEL(squared_norm, SquaredNorm);
 GPTBENCH_HOST_KERNEL(adamw, AdamW);
 }  // namespace gptbench

@@ -12,10 +12,17 @@ constexpr KernelTable table_of() {
       ref::bias_backward<A, S>,
       ref::layernorm_forward<A, S>,
       ref::layernorm_backward<A, S>,
+      ref::rmsnorm_forward<A, S>,
+      ref::rmsnorm_backward<A, S>,
       ref::attention_forward<A, S>,
       ref::attention_backward<A, S>,
+      ref::rotary<A, S>,
       ref::gelu_forward<A, S>,
       ref::gelu_backward<A, S>,
+      ref::swiglu_forward<A, S>,
+      ref::swiglu_backward<A, S>,
+      ref::tanh_forward<A, S>,
+      ref::tanh_backward<A, S>,
       ref::residual_forward<A, S>,
       ref::dropout_backward<A, S>,
       ref::embedding_forward<A, S>,
@@ -28,7 +35,7 @@ constexpr KernelTable table_of() {
       ref::sum_scalars<A, S>,
       ref::clip_factor<A, S>,
       ref::adamw<A, S>,
-      ref::cast<A, S>,
+      ref::convert<A, S>,
   };
 }
 

@@ -25,13 +25,27 @@ void layernorm_forward(Queue&, const LayerNormForward&);
 template <class A, class S>
 void layernorm_backward(Queue&, const LayerNormBackward&);
 template <class A, class S>
+void rmsnorm_forward(Queue&, const RmsNormForward&);
+template <class A, class S>
+void rmsnorm_backward(Queue&, const RmsNormBackward&);
+template <class A, class S>
 void attention_forward(Queue&, const AttentionForward&);
 template <class A, class S>
 void attention_backward(Queue&, const AttentionBackward&);
 template <class A, class S>
+void rotary(Queue&, const Rotary&);
+template <class A, class S>
 void gelu_forward(Queue&, const GeluForward&);
 template <class A, class S>
 void gelu_backward(Queue&, const GeluBackward&);
+template <class A, class S>
+void swiglu_forward(Queue&, const SwigluForward&);
+template <class A, class S>
+void swiglu_backward(Queue&, const SwigluBackward&);
+template <class A, class S>
+void tanh_forward(Queue&, const TanhForward&);
+template <class A, class S>
+void tanh_backward(Queue&, const TanhBackward&);
 template <class A, class S>
 void residual_forward(Queue&, const ResidualForward&);
 template <class A, class S>
@@ -57,7 +71,12 @@ void clip_factor(Queue&, const ClipFactor&);
 template <class A, class S>
 void adamw(Queue&, const AdamW&);
 template <class A, class S>
-void cast(Queue&, const Cast&);
+void convert(Queue&, const Convert&);
+
+template <class T>
+constexpr DType type_of() {
+  return sizeof(T) == 2 ? DType::bf16 : sizeof(T) == 4 ? DType::f32 : DType::f64;
+}
 
 // Element i as a double; a double rounded once to T.
 template <class T>
@@ -75,6 +94,19 @@ void store(void* p, int64_t i, double value) {
 template <>
 inline void store<bfloat16>(void* p, int64_t i, double value) {
   static_cast<bfloat16*>(p)[i] = bfloat16(static_cast<float>(value));
+}
+
+// The same for an array whose type is that of S or of A.
+template <class A, class S>
+double load_as(DType type, const void* p, int64_t i) {
+  return type == type_of<S>() ? load<S>(p, i) : load<A>(p, i);
+}
+template <class A, class S>
+void store_as(DType type, void* p, int64_t i, double value) {
+  if (type == type_of<S>())
+    store<S>(p, i, value);
+  else
+    store<A>(p, i, value);
 }
 
 }  // namespace ref

@@ -5,77 +5,132 @@
 #include "device/dropout.h"
 #include "device/kernels_ref.h"
 
-namespace gptbench::ref {
+namespace gptbench {
+
+double alibi_slope(int64_t h, int64_t H) {
+  int64_t n = 1;
+  while (n < H) n *= 2;
+  // Of the n slopes the odd-numbered come first where H is not a power of two.
+  const int64_t odd = n / 2;
+  const int64_t place = n == H ? h : h < odd ? 2 * h + 1 : 2 * (h - odd);
+  return std::exp2(-8.0 * static_cast<double>(place + 1) / static_cast<double>(n));
+}
+
+namespace ref {
 namespace {
 
 constexpr int64_t chunk = 128;  // elements of D summed at a time, so that nothing is allocated
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // One (b, h) of an attention call: where its elements lie. `Arguments` is either direction's.
-template <class A, class S, class Arguments>
+template <class A, class Arguments>
 struct Head {
   const Arguments& a;
   int64_t b, h;
 
-  int64_t h_kv() const { return h / (a.H / a.H_kv); }
-  int64_t q(int64_t i) const { return (b * a.T + i) * a.q_row + h * a.D; }
-  int64_t k(int64_t j) const { return (b * a.T + j) * a.kv_row + h_kv() * a.D; }
-  int64_t out(int64_t i) const { return (b * a.T + i) * a.out_row + h * a.D; }
-  int64_t lse(int64_t i) const { return (b * a.H + h) * a.T + i; }
-  int64_t columns(int64_t i) const { return a.causal ? i + 1 : a.T; }
+  const AttentionShape& s() const { return a.shape; }
+  int64_t h_kv() const { return h / (s().H / s().H_kv); }
+  int64_t q(int64_t i) const { return b * s().q_step + i * s().q_row + h * s().D; }
+  int64_t k(int64_t j) const { return b * s().kv_step + j * s().kv_row + h_kv() * s().D; }
+  int64_t out(int64_t i) const { return b * s().out_step + i * s().out_row + h * s().D; }
+  int64_t lse(int64_t i) const { return (b * s().H + h) * s().lse_step + i; }
 
+  bool visible(int64_t i, int64_t j) const {
+    const int64_t key = position_of(s().k_positions, j);
+    if (s().lengths != nullptr && key >= s().lengths[b]) return false;
+    return !s().causal || key <= position_of(s().q_positions, i);
+  }
   double score(int64_t i, int64_t j) const {
     double sum = 0.0;
-    for (int64_t d = 0; d < a.D; ++d) sum += load<A>(a.q, q(i) + d) * load<A>(a.k, k(j) + d);
-    return a.scale * sum;
+    for (int64_t d = 0; d < s().D; ++d) sum += load<A>(a.q, q(i) + d) * load<A>(a.k, k(j) + d);
+    double bias = 0.0;
+    if (s().alibi) {
+      const int64_t distance = position_of(s().q_positions, i) - position_of(s().k_positions, j);
+      bias =
+          -alibi_slope(s().first_head + h, s().H_global) * static_cast<double>(std::abs(distance));
+    }
+    return s().scale * sum + bias;
   }
   double dropped(int64_t i, int64_t j) const {
-    const int64_t head = (a.first_sequence + b) * a.H_global + a.first_head + h;
-    return dropout_factor(a.dropout, (head * a.T + i) * a.T + j);
+    const int64_t head = (s().first_sequence + b) * s().H_global + s().first_head + h;
+    const int64_t row = head * s().T + position_of(s().q_positions, i);
+    return dropout_factor(s().dropout, row * s().T + position_of(s().k_positions, j));
   }
 };
 
+// Of one query: the logarithm of the sum over the keys of this call, -inf where it sees none.
+template <class H>
+double log_sum(const H& head, int64_t i, int64_t T_k) {
+  double row_max = -infinity;
+  for (int64_t j = 0; j < T_k; ++j)
+    if (head.visible(i, j)) row_max = std::max(row_max, head.score(i, j));
+  double row_sum = 0.0;
+  for (int64_t j = 0; j < T_k; ++j)
+    if (head.visible(i, j)) row_sum += std::exp(head.score(i, j) - row_max);
+  return row_sum > 0.0 || std::isnan(row_sum) ? row_max + std::log(row_sum) : -infinity;
+}
+
 }  // namespace
 
-template <class A, class S>
-void attention_forward(Queue&, const AttentionForward& a) {
-  for (int64_t b = 0; b < a.B; ++b)
-    for (int64_t h = 0; h < a.H; ++h) {
-      const Head<A, S, AttentionForward> head{a, b, h};
-      for (int64_t i = 0; i < a.T; ++i) {
-        double row_max = -std::numeric_limits<double>::infinity();
-        for (int64_t j = 0; j < head.columns(i); ++j) row_max = std::max(row_max, head.score(i, j));
-        double row_sum = 0.0;
-        for (int64_t j = 0; j < head.columns(i); ++j)
-          row_sum += std::exp(head.score(i, j) - row_max);
-        const double lse = row_max + std::log(row_sum);
-        store<S>(a.lse, head.lse(i), lse);
-        for (int64_t d0 = 0; d0 < a.D; d0 += chunk) {
-          const int64_t width = std::min(chunk, a.D - d0);
+// Results of type Out: A, or S where keys come in blocks.
+template <class A, class S, class Out>
+void forward(const AttentionForward& a) {
+  const AttentionShape& s = a.shape;
+  for (int64_t b = 0; b < s.B; ++b)
+    for (int64_t h = 0; h < s.H; ++h) {
+      const Head<A, AttentionForward> head{a, b, h};
+      for (int64_t i = 0; i < s.T_q; ++i) {
+        const double before = s.keys == KeyBlock::further ? load<S>(a.lse, head.lse(i)) : -infinity;
+        const double here = log_sum(head, i, s.T_k);
+        const double top = std::max(before, here);
+        const double lse =
+            top == -infinity ? top : top + std::log(std::exp(before - top) + std::exp(here - top));
+        const double kept = before == -infinity ? 0.0 : std::exp(before - lse);
+        for (int64_t d0 = 0; d0 < s.D; d0 += chunk) {
+          const int64_t width = std::min(chunk, s.D - d0);
           double sum[chunk] = {};
-          for (int64_t j = 0; j < head.columns(i); ++j) {
+          if (kept != 0.0)
+            for (int64_t d = 0; d < width; ++d)
+              sum[d] = kept * load<Out>(a.out, head.out(i) + d0 + d);
+          for (int64_t j = 0; j < s.T_k; ++j) {
+            if (!head.visible(i, j)) continue;
             const double p = std::exp(head.score(i, j) - lse) * head.dropped(i, j);
             for (int64_t d = 0; d < width; ++d) sum[d] += p * load<A>(a.v, head.k(j) + d0 + d);
           }
-          for (int64_t d = 0; d < width; ++d) store<A>(a.out, head.out(i) + d0 + d, sum[d]);
+          for (int64_t d = 0; d < width; ++d) store<Out>(a.out, head.out(i) + d0 + d, sum[d]);
         }
+        store<S>(a.lse, head.lse(i), lse);
       }
     }
+}
+
+template <class A, class S>
+void attention_forward(Queue&, const AttentionForward& a) {
+  if (a.shape.keys == KeyBlock::all)
+    forward<A, S, A>(a);
+  else
+    forward<A, S, S>(a);
 }
 
 // With P the probabilities, Z their dropout factors and delta_i = dout_i . out_i:
 //   dv_j = sum_i P_ij Z_ij dout_i,   dS_ij = P_ij (Z_ij dout_i . v_j - delta_i),
 //   dq_i = scale sum_j dS_ij k_j,    dk_j = scale sum_i dS_ij q_i,
 // dk and dv summed over the query heads that share j's head.
-template <class A, class S>
-void attention_backward(Queue&, const AttentionBackward& a) {
-  using H = Head<A, S, AttentionBackward>;
+template <class A, class S, class Gradient>
+void backward(const AttentionBackward& a) {
+  using H = Head<A, AttentionBackward>;
+  const AttentionShape& s = a.shape;
+  const bool adds = s.keys != KeyBlock::all;
+  const auto put = [adds](void* at, int64_t e, double value) {
+    store<Gradient>(at, e, adds ? load<Gradient>(at, e) + value : value);
+  };
   const auto probability = [&a](const H& head, int64_t i, int64_t j) {
     return std::exp(head.score(i, j) - load<S>(a.lse, head.lse(i)));
   };
   const auto dscore = [&](const H& head, int64_t i, int64_t j) {
     double delta = 0.0;
     double dp = 0.0;
-    for (int64_t d = 0; d < a.D; ++d) {
+    for (int64_t d = 0; d < s.D; ++d) {
       const double dout = load<A>(a.dout, head.out(i) + d);
       delta += dout * load<A>(a.out, head.out(i) + d);
       dp += dout * load<A>(a.v, head.k(j) + d);
@@ -83,29 +138,31 @@ void attention_backward(Queue&, const AttentionBackward& a) {
     return probability(head, i, j) * (head.dropped(i, j) * dp - delta);
   };
 
-  const int64_t group = a.H / a.H_kv;
-  for (int64_t b = 0; b < a.B; ++b)
-    for (int64_t d0 = 0; d0 < a.D; d0 += chunk) {
-      const int64_t width = std::min(chunk, a.D - d0);
-      for (int64_t h = 0; h < a.H; ++h) {
+  const int64_t group = s.H / s.H_kv;
+  for (int64_t b = 0; b < s.B; ++b)
+    for (int64_t d0 = 0; d0 < s.D; d0 += chunk) {
+      const int64_t width = std::min(chunk, s.D - d0);
+      for (int64_t h = 0; h < s.H; ++h) {
         const H head{a, b, h};
-        for (int64_t i = 0; i < a.T; ++i) {
+        for (int64_t i = 0; i < s.T_q; ++i) {
           double dq[chunk] = {};
-          for (int64_t j = 0; j < head.columns(i); ++j) {
+          for (int64_t j = 0; j < s.T_k; ++j) {
+            if (!head.visible(i, j)) continue;
             const double ds = dscore(head, i, j);
             for (int64_t d = 0; d < width; ++d) dq[d] += ds * load<A>(a.k, head.k(j) + d0 + d);
           }
-          const int64_t row = (b * a.T + i) * a.dq_row + h * a.D + d0;
-          for (int64_t d = 0; d < width; ++d) store<A>(a.dq, row + d, a.scale * dq[d]);
+          const int64_t row = b * a.dq_step + i * a.dq_row + h * s.D + d0;
+          for (int64_t d = 0; d < width; ++d) put(a.dq, row + d, s.scale * dq[d]);
         }
       }
-      for (int64_t h_kv = 0; h_kv < a.H_kv; ++h_kv)
-        for (int64_t j = 0; j < a.T; ++j) {
+      for (int64_t h_kv = 0; h_kv < s.H_kv; ++h_kv)
+        for (int64_t j = 0; j < s.T_k; ++j) {
           double dk[chunk] = {};
           double dv[chunk] = {};
           for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
             const H head{a, b, h};
-            for (int64_t i = a.causal ? j : 0; i < a.T; ++i) {
+            for (int64_t i = 0; i < s.T_q; ++i) {
+              if (!head.visible(i, j)) continue;
               const double ds = dscore(head, i, j);
               const double p = probability(head, i, j) * head.dropped(i, j);
               for (int64_t d = 0; d < width; ++d) {
@@ -114,16 +171,25 @@ void attention_backward(Queue&, const AttentionBackward& a) {
               }
             }
           }
-          const int64_t row = (b * a.T + j) * a.dkv_row + h_kv * a.D + d0;
+          const int64_t row = b * a.dkv_step + j * a.dkv_row + h_kv * s.D + d0;
           for (int64_t d = 0; d < width; ++d) {
-            store<A>(a.dk, row + d, a.scale * dk[d]);
-            store<A>(a.dv, row + d, dv[d]);
+            put(a.dk, row + d, s.scale * dk[d]);
+            put(a.dv, row + d, dv[d]);
           }
         }
     }
 }
 
-}  // namespace gptbench::ref
+template <class A, class S>
+void attention_backward(Queue&, const AttentionBackward& a) {
+  if (a.shape.keys == KeyBlock::all)
+    backward<A, S, A>(a);
+  else
+    backward<A, S, S>(a);
+}
+
+}  // namespace ref
+}  // namespace gptbench
 
 namespace gptbench {
 GPTBENCH_REF_KERNEL(attention_forward, AttentionForward);

@@ -31,22 +31,76 @@ void gelu_backward(Queue&, const GeluBackward& a) {
 }
 
 template <class A, class S>
-void residual_forward(Queue&, const ResidualForward& a) {
+void swiglu_forward(Queue&, const SwigluForward& a) {
+  for (int64_t r = 0; r < a.R; ++r)
+    for (int64_t f = 0; f < a.F; ++f) {
+      const double gate = load<A>(a.x, 2 * r * a.F + f);
+      const double value = load<A>(a.x, (2 * r + 1) * a.F + f);
+      store<A>(a.y, r * a.F + f, gate / (1.0 + std::exp(-gate)) * value);
+    }
+}
+
+template <class A, class S>
+void swiglu_backward(Queue&, const SwigluBackward& a) {
+  for (int64_t r = 0; r < a.R; ++r)
+    for (int64_t f = 0; f < a.F; ++f) {
+      const double gate = load<A>(a.x, 2 * r * a.F + f);
+      const double value = load<A>(a.x, (2 * r + 1) * a.F + f);
+      const double dy = load<A>(a.dy, r * a.F + f);
+      const double sigmoid = 1.0 / (1.0 + std::exp(-gate));
+      store<A>(a.dx, 2 * r * a.F + f, dy * value * sigmoid * (1.0 + gate * (1.0 - sigmoid)));
+      store<A>(a.dx, (2 * r + 1) * a.F + f, dy * gate * sigmoid);
+    }
+}
+
+template <class A, class S>
+void tanh_forward(Queue&, const TanhForward& a) {
+  for (int64_t i = 0; i < a.n; ++i) store<A>(a.y, i, std::tanh(load<A>(a.x, i)));
+}
+
+template <class A, class S>
+void tanh_backward(Queue&, const TanhBackward& a) {
   for (int64_t i = 0; i < a.n; ++i) {
-    const double x = load<A>(a.x, i) * dropout_factor(a.dropout, a.first_element + i);
-    store<A>(a.y, i, a.residual != nullptr ? load<A>(a.residual, i) + x : x);
+    const double y = load<A>(a.y, i);
+    store<A>(a.dx, i, load<A>(a.dy, i) * (1.0 - y * y));
   }
 }
 
 template <class A, class S>
-void dropout_backward(Queue&, const DropoutBackward& a) {
-  for (int64_t i = 0; i < a.n; ++i)
-    store<A>(a.dx, i, load<A>(a.dy, i) * dropout_factor(a.dropout, a.first_element + i));
+void residual_forward(Queue&, const ResidualForward& a) {
+  for (int64_t r = 0; r < a.R; ++r)
+    for (int64_t c = 0; c < a.C; ++c) {
+      const int64_t i = r * a.C + c;
+      const double x = load<A>(a.x, i) * dropout_factor(a.dropout, global_row(a.rows, r) * a.C + c);
+      store<A>(a.y, i, a.residual != nullptr ? load<A>(a.residual, i) + x : x);
+    }
 }
 
 template <class A, class S>
-void cast(Queue&, const Cast& a) {
-  for (int64_t i = 0; i < a.n; ++i) store<A>(a.y, i, load<S>(a.x, i));
+void dropout_backward(Queue&, const DropoutBackward& a) {
+  for (int64_t r = 0; r < a.R; ++r)
+    for (int64_t c = 0; c < a.C; ++c) {
+      const int64_t i = r * a.C + c;
+      store<A>(a.dx, i,
+               load<A>(a.dy, i) * dropout_factor(a.dropout, global_row(a.rows, r) * a.C + c));
+    }
+}
+
+template <class A, class S>
+void rotary(Queue&, const Rotary& a) {
+  const int64_t half = a.D / 2;
+  for (int64_t r = 0; r < a.R; ++r) {
+    const double position = static_cast<double>(position_of(a.positions, r % a.T_local));
+    for (int64_t h = 0; h < a.heads; ++h)
+      for (int64_t d = 0; d < half; ++d) {
+        const double exponent = -2.0 * static_cast<double>(d) / static_cast<double>(a.D);
+        const double angle = (a.inverse ? -position : position) * std::pow(a.theta, exponent);
+        const int64_t first = r * a.row + h * a.D + d, second = first + half;
+        const double x0 = load<A>(a.x, first), x1 = load<A>(a.x, second);
+        store<A>(a.x, first, x0 * std::cos(angle) - x1 * std::sin(angle));
+        store<A>(a.x, second, x1 * std::cos(angle) + x0 * std::sin(angle));
+      }
+  }
 }
 
 }  // namespace gptbench::ref
@@ -56,5 +110,9 @@ GPTBENCH_REF_KERNEL(gelu_forward, GeluForward);
 GPTBENCH_REF_KERNEL(gelu_backward, GeluBackward);
 GPTBENCH_REF_KERNEL(residual_forward, ResidualForward);
 GPTBENCH_REF_KERNEL(dropout_backward, DropoutBackward);
-GPTBENCH_REF_KERNEL(cast, Cast);
+GPTBENCH_REF_KERNEL(swiglu_forward, SwigluForward);
+GPTBENCH_REF_KERNEL(swiglu_backward, SwigluBackward);
+GPTBENCH_REF_KERNEL(tanh_forward, TanhForward);
+GPTBENCH_REF_KERNEL(tanh_backward, TanhBackward);
+GPTBENCH_REF_KERNEL(rotary, Rotary);
 }  // namespace gptbench

@@ -20,7 +20,8 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
     const double rstd = 1.0 / std::sqrt(variance + a.epsilon);
     for (int64_t c = 0; c < a.C; ++c) {
       const double n = (load<A>(a.x, r * a.C + c) - mean) * rstd;
-      store<A>(a.y, r * a.C + c, n * load<A>(a.gamma, c) + load<A>(a.beta, c));
+      store<A>(a.y, r * a.C + c,
+               n * load<A>(a.gamma, c) + (a.beta != nullptr ? load<A>(a.beta, c) : 0.0));
     }
     store<S>(a.mean, r, mean);
     store<S>(a.rstd, r, rstd);
@@ -35,13 +36,13 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
   };
   for (int64_t c = 0; c < a.C; ++c) {
     double dgamma = load<S>(a.dgamma, c);
-    double dbeta = load<S>(a.dbeta, c);
+    double dbeta = a.dbeta != nullptr ? load<S>(a.dbeta, c) : 0.0;
     for (int64_t r = 0; r < a.R; ++r) {
       dgamma += load<A>(a.dy, r * a.C + c) * normal(r, c);
       dbeta += load<A>(a.dy, r * a.C + c);
     }
     store<S>(a.dgamma, c, dgamma);
-    store<S>(a.dbeta, c, dbeta);
+    if (a.dbeta != nullptr) store<S>(a.dbeta, c, dbeta);
   }
   for (int64_t r = 0; r < a.R; ++r) {
     double mean_g = 0.0;
@@ -61,9 +62,49 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
   }
 }
 
+template <class A, class S>
+void rmsnorm_forward(Queue&, const RmsNormForward& a) {
+  for (int64_t r = 0; r < a.R; ++r) {
+    double square = 0.0;
+    for (int64_t c = 0; c < a.C; ++c) {
+      const double x = load<A>(a.x, r * a.C + c);
+      square += x * x;
+    }
+    const double rstd = 1.0 / std::sqrt(square / static_cast<double>(a.C) + a.epsilon);
+    for (int64_t c = 0; c < a.C; ++c)
+      store<A>(a.y, r * a.C + c, load<A>(a.x, r * a.C + c) * rstd * load<A>(a.gamma, c));
+    store<S>(a.rstd, r, rstd);
+  }
+}
+
+template <class A, class S>
+void rmsnorm_backward(Queue&, const RmsNormBackward& a) {
+  const auto normal = [&a](int64_t r, int64_t c) {
+    return load<A>(a.x, r * a.C + c) * load<S>(a.rstd, r);
+  };
+  for (int64_t c = 0; c < a.C; ++c) {
+    double dgamma = load<S>(a.dgamma, c);
+    for (int64_t r = 0; r < a.R; ++r) dgamma += load<A>(a.dy, r * a.C + c) * normal(r, c);
+    store<S>(a.dgamma, c, dgamma);
+  }
+  for (int64_t r = 0; r < a.R; ++r) {
+    double mean_gn = 0.0;
+    for (int64_t c = 0; c < a.C; ++c)
+      mean_gn += load<A>(a.dy, r * a.C + c) * load<A>(a.gamma, c) * normal(r, c);
+    mean_gn /= static_cast<double>(a.C);
+    for (int64_t c = 0; c < a.C; ++c) {
+      const double g = load<A>(a.dy, r * a.C + c) * load<A>(a.gamma, c);
+      const double dx = load<S>(a.rstd, r) * (g - normal(r, c) * mean_gn);
+      store<A>(a.dx, r * a.C + c, load<A>(a.dx, r * a.C + c) + dx);
+    }
+  }
+}
+
 }  // namespace gptbench::ref
 
 namespace gptbench {
 GPTBENCH_REF_KERNEL(layernorm_forward, LayerNormForward);
 GPTBENCH_REF_KERNEL(layernorm_backward, LayerNormBackward);
+GPTBENCH_REF_KERNEL(rmsnorm_forward, RmsNormForward);
+GPTBENCH_REF_KERNEL(rmsnorm_backward, RmsNormBackward);
 }  // namespace gptbench

@@ -47,10 +47,11 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
   for (int64_t r = 0; r < a.R; ++r) {
     const double row_max = load<S>(a.row_max, r);
     const double row_sum = load<S>(a.row_sum, r);
-    a.loss_sum[0] += std::log(row_sum) + row_max - load<S>(a.target_logit, r);
+    const bool counts = a.targets[r] >= 0;
+    if (counts) a.loss_sum[0] += std::log(row_sum) + row_max - load<S>(a.target_logit, r);
     for (int64_t j = 0; j < a.V_tp; ++j) {
       double dlogit = 0.0;
-      if (j < a.V_valid) {
+      if (counts && j < a.V_valid) {
         const double p = std::exp(load<A>(a.logits, r * a.V_tp + j) - row_max) / row_sum;
         dlogit = a.dscale * (p - (j == a.targets[r] - a.first_token ? 1.0 : 0.0));
       }

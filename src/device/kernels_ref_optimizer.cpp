@@ -7,7 +7,7 @@ namespace gptbench::ref {
 template <class A, class S>
 void squared_norm(Queue&, const SquaredNorm& a) {
   for (int64_t i = 0; i < a.n; ++i) {
-    const double g = load<S>(a.g, i);
+    const double g = load_as<A, S>(a.type, a.g, i);
     a.sum[0] += g * g;
   }
 }
@@ -23,15 +23,15 @@ void adamw(Queue&, const AdamW& a) {
   const double correction1 = 1.0 - std::pow(a.beta1, static_cast<double>(a.t));
   const double correction2 = 1.0 - std::pow(a.beta2, static_cast<double>(a.t));
   for (int64_t i = 0; i < a.n; ++i) {
-    const double g = a.factor[0] * load<S>(a.g, i);
-    const double m = a.beta1 * load<S>(a.m, i) + (1.0 - a.beta1) * g;
-    const double v = a.beta2 * load<S>(a.v, i) + (1.0 - a.beta2) * g * g;
-    const double p = load<S>(a.p, i);
+    const double g = a.factor[0] * load_as<A, S>(a.g_type, a.g, i);
+    const double m = a.beta1 * load_as<A, S>(a.moment_type, a.m, i) + (1.0 - a.beta1) * g;
+    const double v = a.beta2 * load_as<A, S>(a.moment_type, a.v, i) + (1.0 - a.beta2) * g * g;
+    const double p = load_as<A, S>(a.p_type, a.p, i);
     const double step = m / correction1 / (std::sqrt(v / correction2) + a.epsilon);
-    store<S>(a.m, i, m);
-    store<S>(a.v, i, v);
-    store<S>(a.p, i, p - a.lr * (step + a.weight_decay * p));
-    if (a.working != nullptr) store<A>(a.working, i, load<S>(a.p, i));
+    store_as<A, S>(a.moment_type, a.m, i, m);
+    store_as<A, S>(a.moment_type, a.v, i, v);
+    store_as<A, S>(a.p_type, a.p, i, p - a.lr * (step + a.weight_decay * p));
+    if (a.working != nullptr) store<A>(a.working, i, load_as<A, S>(a.p_type, a.p, i));
   }
 }
 
@@ -47,6 +47,16 @@ void sum_scalars(Queue&, const SumScalars& a) {
   a.out[0] = sum;
 }
 
+template <class A, class S>
+void convert(Queue&, const Convert& a) {
+  for (int64_t r = 0; r < a.R; ++r)
+    for (int64_t c = 0; c < a.C; ++c) {
+      const int64_t at = r * a.y_row + c;
+      const double before = a.accumulate ? load_as<A, S>(a.y_type, a.y, at) : 0.0;
+      store_as<A, S>(a.y_type, a.y, at, before + load_as<A, S>(a.x_type, a.x, r * a.x_row + c));
+    }
+}
+
 }  // namespace gptbench::ref
 
 namespace gptbench {
@@ -55,4 +65,5 @@ GPTBENCH_REF_KERNEL(accumulate, Accumulate);
 GPTBENCH_REF_KERNEL(sum_scalars, SumScalars);
 GPTBENCH_REF_KERNEL(clip_factor, ClipFactor);
 GPTBENCH_REF_KERNEL(adamw, AdamW);
+GPTBENCH_REF_KERNEL(convert, Convert);
 }  // namespace gptbench

@@ -83,6 +83,9 @@ class Engine {
   void* write_at(const Op& op, int i) const {
     return arena_.address(op.writes[static_cast<size_t>(i)], slot_);
   }
+  DType type_of(const Operand& operand) const {
+    return plan_.buffers[static_cast<size_t>(operand.buffer)].dtype;
+  }
   Dropout dropout_of(const Op& op, double rate) const;
   Workspace workspace() const;
   Queue& queue(QueueId id) { return *queues_[static_cast<size_t>(id)]; }
@@ -90,7 +93,8 @@ class Engine {
   void run_linear(const Op& op, int64_t rows);
   void run_layernorm(const Op& op, int64_t rows);
   void run_attention(const Op& op, const Task& task);
-  void run_elementwise(const Op& op, int64_t rows, int64_t first_row);
+  GlobalRows global_rows(const Op& op, const Task& task, int64_t rows) const;
+  void run_elementwise(const Op& op, const Task& task, int64_t rows);
   void run_embedding(const Op& op, int64_t rows);
   void run_cross_entropy(const Op& op, int64_t rows);
   void run_optimizer(const Op& op);

@@ -20,7 +20,7 @@ void Engine::compute(const Op& op, const Task& task) {
       device_.upload(queue(op.queue), write_at(op, 0), &vote_to_stop_, sizeof vote_to_stop_);
       break;
     case OpKind::fill_zero: {
-      const DType type = plan_.buffers[static_cast<size_t>(op.writes[0].buffer)].dtype;
+      const DType type = type_of(op.writes[0]);
       const int64_t elements = op.row_count > 0 ? rows * op.N : op.elements;
       device_.fill_zero(queue(op.queue), write_at(op, 0), elements * size_of(type));
       break;
@@ -43,9 +43,7 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::gelu_backward:
     case OpKind::residual_forward:
     case OpKind::dropout_backward:
-      run_elementwise(
-          op, rows,
-          task.sequences.first * plan_.shape.T + (op.row_div > 1 ? plan_.at.tensor * rows : 0));
+      run_elementwise(op, task, rows);
       break;
     case OpKind::embedding_forward:
     case OpKind::embedding_backward:
@@ -59,7 +57,7 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::join:
       break;
     case OpKind::copy: {
-      const DType type = plan_.buffers[static_cast<size_t>(op.writes[0].buffer)].dtype;
+      const DType type = type_of(op.writes[0]);
       const int64_t elements = op.row_count > 0 ? rows * op.N : op.elements;
       device_.copy(queue(op.queue), write_at(op, 0), read_at(op, 0), elements * size_of(type));
       break;
@@ -69,7 +67,7 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::sum_scalars:
     case OpKind::clip_factor:
     case OpKind::adamw:
-    case OpKind::cast:
+    case OpKind::convert:
       run_optimizer(op);
       break;
     default:
@@ -124,80 +122,51 @@ void Engine::run_attention(const Op& op, const Task& task) {
   const int64_t element = size_of(activation_type(compute_type(plan_.config)));
   const int64_t k_offset = s.H * s.D * element;
   const int64_t v_offset = (s.H + s.H_kv) * s.D * element;
-  const int64_t qkv_row = s.qkv(), out_row = s.H * s.D;
-  const int64_t B = task.sequences.count;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(s.D));
-  const Dropout dropout = dropout_of(op, plan_.config.model.dropout);
+  AttentionShape shape =
+      whole_sequences(task.sequences.count, s.T, s.H, s.H_kv, s.D, s.qkv(), s.qkv(), s.H * s.D);
+  shape.dropout = dropout_of(op, plan_.config.model.dropout);
+  shape.first_sequence = task.sequences.first;
+  shape.first_head = plan_.at.tensor * s.H;
+  shape.H_global = plan_.shape.H;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::attention_forward) {
     const char* qkv = static_cast<const char*>(read_at(op, 0));
-    kernels_.attention_forward(q, {write_at(op, 0),
-                                   write_at(op, 1),
-                                   qkv,
-                                   qkv + k_offset,
-                                   qkv + v_offset,
-                                   B,
-                                   s.T,
-                                   s.H,
-                                   s.H_kv,
-                                   s.D,
-                                   qkv_row,
-                                   qkv_row,
-                                   out_row,
-                                   scale,
-                                   true,
-                                   dropout,
-                                   task.sequences.first,
-                                   plan_.at.tensor * s.H,
-                                   plan_.shape.H,
-                                   workspace()});
+    kernels_.attention_forward(q, {write_at(op, 0), write_at(op, 1), qkv, qkv + k_offset,
+                                   qkv + v_offset, shape, workspace()});
   } else {
     char* dqkv = static_cast<char*>(write_at(op, 0));
     const char* qkv = static_cast<const char*>(read_at(op, 1));
-    kernels_.attention_backward(q, {dqkv,
-                                    dqkv + k_offset,
-                                    dqkv + v_offset,
-                                    read_at(op, 0),
-                                    qkv,
-                                    qkv + k_offset,
-                                    qkv + v_offset,
-                                    read_at(op, 2),
-                                    read_at(op, 3),
-                                    B,
-                                    s.T,
-                                    s.H,
-                                    s.H_kv,
-                                    s.D,
-                                    qkv_row,
-                                    qkv_row,
-                                    out_row,
-                                    qkv_row,
-                                    qkv_row,
-                                    scale,
-                                    true,
-                                    dropout,
-                                    task.sequences.first,
-                                    plan_.at.tensor * s.H,
-                                    plan_.shape.H,
-                                    workspace()});
+    kernels_.attention_backward(
+        q, {dqkv, dqkv + k_offset, dqkv + v_offset, read_at(op, 0), qkv, qkv + k_offset,
+            qkv + v_offset, read_at(op, 2), read_at(op, 3), shape, shape.q_row, shape.kv_row,
+            shape.q_step, shape.kv_step, workspace()});
   }
 }
 
-// `first_row`: of the rows of the global batch, for dropout masks.
-void Engine::run_elementwise(const Op& op, int64_t rows, int64_t first_row) {
+// Where the rows of this rank's part of a micro-batch lie in the global batch.
+GlobalRows Engine::global_rows(const Op& op, const Task& task, int64_t rows) const {
+  return {task.sequences.first,
+          op.row_div > 1 ? plan_.at.tensor * rows : 0,
+          plan_.shape.T,
+          plan_.shape.T,
+          {}};
+}
+
+void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
   const int64_t n = rows * op.N;
-  const int64_t first_element = first_row * op.N;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::gelu_forward)
     kernels_.gelu_forward(q, {write_at(op, 0), read_at(op, 0), n});
   else if (op.kind == OpKind::gelu_backward)
     kernels_.gelu_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n});
   else if (op.kind == OpKind::residual_forward)
-    kernels_.residual_forward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n,
-                                  dropout_of(op, plan_.config.model.dropout), first_element});
+    kernels_.residual_forward(
+        q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.N,
+            dropout_of(op, plan_.config.model.dropout), global_rows(op, task, rows)});
   else
-    kernels_.dropout_backward(q, {write_at(op, 0), read_at(op, 0), n,
-                                  dropout_of(op, plan_.config.model.dropout), first_element});
+    kernels_.dropout_backward(
+        q, {write_at(op, 0), read_at(op, 0), rows, op.N, dropout_of(op, plan_.config.model.dropout),
+            global_rows(op, task, rows)});
 }
 
 void Engine::run_embedding(const Op& op, int64_t rows) {
@@ -238,7 +207,8 @@ void Engine::run_optimizer(const Op& op) {
   const OptimizerConfig& o = plan_.config.optimizer;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::squared_norm)
-    kernels_.squared_norm(q, {static_cast<double*>(write_at(op, 0)), read_at(op, 0), op.elements});
+    kernels_.squared_norm(q, {static_cast<double*>(write_at(op, 0)), read_at(op, 0), op.elements,
+                              type_of(op.reads[0])});
   else if (op.kind == OpKind::accumulate)
     kernels_.accumulate(q, {write_at(op, 0), read_at(op, 0), op.elements});
   else if (op.kind == OpKind::sum_scalars)
@@ -250,9 +220,11 @@ void Engine::run_optimizer(const Op& op) {
   else if (op.kind == OpKind::adamw)
     kernels_.adamw(q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0),
                        write_at(op, 3), static_cast<const double*>(read_at(op, 1)), op.elements,
-                       step_ + 1, o.lr, o.beta1, o.beta2, o.epsilon, op.weight_decay});
+                       step_ + 1, o.lr, o.beta1, o.beta2, o.epsilon, op.weight_decay,
+                       type_of(op.writes[0]), type_of(op.writes[1]), type_of(op.reads[0])});
   else
-    kernels_.cast(q, {write_at(op, 0), read_at(op, 0), op.elements});
+    kernels_.convert(q, {write_at(op, 0), read_at(op, 0), 1, op.elements, 0, 0,
+                         type_of(op.writes[0]), type_of(op.reads[0]), op.accumulate});
 }
 
 }  // namespace gptbench

@@ -32,7 +32,7 @@ constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::sum_scalars, "sum_scalars", Region::optimizer},
     {OpKind::clip_factor, "clip_factor", Region::optimizer},
     {OpKind::adamw, "adamw", Region::optimizer},
-    {OpKind::cast, "cast", Region::optimizer},
+    {OpKind::convert, "convert", Region::optimizer},
     {OpKind::load, "load", Region::offload},
     {OpKind::store, "store", Region::offload},
     {OpKind::all_reduce, "all_reduce", Region::communication},

@@ -61,7 +61,7 @@ enum class OpKind : uint8_t {
   sum_scalars,
   clip_factor,
   adamw,
-  cast,
+  convert,
   load,   // from where data is offloaded to the device
   store,  // from the device to there
   all_reduce,

@@ -286,10 +286,12 @@ struct Bench {
       kernels.gelu_backward(queue, {c.data(), b.data(), a.data(), n});
     });
     measure("residual_forward", 3 * N * e, [&] {
-      kernels.residual_forward(queue, {c.data(), b.data(), a.data(), n, Dropout{}, 0});
+      kernels.residual_forward(queue,
+                               {c.data(), b.data(), a.data(), R, C, Dropout{}, {0, 0, T, T, {}}});
     });
     measure("residual_forward, dropout", 3 * N * e, [&] {
-      kernels.residual_forward(queue, {c.data(), b.data(), a.data(), n, Dropout{0.1, 1, 1}, 0});
+      kernels.residual_forward(
+          queue, {c.data(), b.data(), a.data(), R, C, Dropout{0.1, 1, 1}, {0, 0, T, T, {}}});
     });
     measure("embedding_forward", 2 * N * e, [&] {
       kernels.embedding_forward(
@@ -308,13 +310,18 @@ struct Bench {
       kernels.cross_entropy_finish(queue, {&sum, a.data(), row_max.data(), row_sum.data(),
                                            target.data(), tokens.data(), rows, V, 50257, 0, 1e-3});
     });
-    measure("squared_norm", 4 * N, [&] { kernels.squared_norm(queue, {&sum, g.data(), n}); });
+    measure("squared_norm", 4 * N, [&] {
+      kernels.squared_norm(queue, {&sum, g.data(), n, DType::f32});
+    });
     const bool copy = A == DType::bf16;
     measure("adamw", N * (copy ? 30.0 : 28.0), [&] {
-      kernels.adamw(queue, {p.data(), m.data(), v.data(), g.data(), copy ? a.data() : nullptr,
-                            &factor, n, 10, 0.0, 0.9, 0.95, 1e-8, 0.0});
+      kernels.adamw(
+          queue, {p.data(), m.data(), v.data(), g.data(), copy ? a.data() : nullptr, &factor, n, 10,
+                  0.0, 0.9, 0.95, 1e-8, 0.0, DType::f32, DType::f32, DType::f32});
     });
-    measure("cast", N * (4 + e), [&] { kernels.cast(queue, {a.data(), g.data(), n}); });
+    measure("convert", N * (4 + e), [&] {
+      kernels.convert(queue, {a.data(), g.data(), R, C, C, C, A, DType::f32, false});
+    });
   }
 
   void attention(double gemm_rate) const {
@@ -339,18 +346,15 @@ struct Bench {
                    number(work / s / 1e9), number(gemm_rate / 1e9),
                    number(100.0 * work / s / gemm_rate)});
       };
+      const AttentionShape shape = whole_sequences(B, T, H, H, D, row, row, out_row);
       report("forward, T = ", flops, [&] {
         kernels.attention_forward(
-            queue, {out.data(), lse.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2), B, T, H, H, D, row,
-                    row,        out_row,    0.125,      true,       Dropout{},  0, 0, H, ws});
+            queue, {out.data(), lse.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2), shape, ws});
       });
       report("backward, T = ", 2.0 * flops, [&] {
         kernels.attention_backward(
-            queue,
-            {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2),
-             out.data(),  lse.data(),  B,           T,           H,          H,          D,
-             row,         row,         out_row,     row,         row,        0.125,      true,
-             Dropout{},   0,           0,           H,           ws});
+            queue, {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(), at(qkv, 0), at(qkv, 1),
+                    at(qkv, 2), out.data(), lse.data(), shape, row, row, T * row, T * row, ws});
       });
     }
   }

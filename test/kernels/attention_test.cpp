@@ -34,58 +34,28 @@ struct Data {
   }
   Dropout dropout() const { return {c.dropout, 11, 3}; }
 
+  AttentionShape shape() const {
+    AttentionShape s = whole_sequences(c.B, c.T, c.H, c.H_kv, c.D, row, row, out_row);
+    s.causal = c.causal;
+    s.dropout = dropout();
+    s.first_sequence = 5;
+    s.first_head = 1;
+    s.H_global = c.H + 2;
+    return s;
+  }
+
   void forward(const KernelTable& kernels, Queue& queue, const Workspace& workspace) {
     const A* q = qkv.data();
-    kernels.attention_forward(queue, {out.data(),
-                                      lse.data(),
-                                      q,
-                                      q + c.H * c.D,
-                                      q + (c.H + c.H_kv) * c.D,
-                                      c.B,
-                                      c.T,
-                                      c.H,
-                                      c.H_kv,
-                                      c.D,
-                                      row,
-                                      row,
-                                      out_row,
-                                      1.0 / std::sqrt(static_cast<double>(c.D)),
-                                      c.causal,
-                                      dropout(),
-                                      5,
-                                      1,
-                                      c.H + 2,
-                                      workspace});
+    kernels.attention_forward(queue, {out.data(), lse.data(), q, q + c.H * c.D,
+                                      q + (c.H + c.H_kv) * c.D, shape(), workspace});
   }
   void backward(const KernelTable& kernels, Queue& queue, const Workspace& workspace) {
     const A* q = qkv.data();
     A* dq = dqkv.data();
-    kernels.attention_backward(queue, {dq,
-                                       dq + c.H * c.D,
-                                       dq + (c.H + c.H_kv) * c.D,
-                                       dout.data(),
-                                       q,
-                                       q + c.H * c.D,
-                                       q + (c.H + c.H_kv) * c.D,
-                                       out.data(),
-                                       lse.data(),
-                                       c.B,
-                                       c.T,
-                                       c.H,
-                                       c.H_kv,
-                                       c.D,
-                                       row,
-                                       row,
-                                       out_row,
-                                       row,
-                                       row,
-                                       1.0 / std::sqrt(static_cast<double>(c.D)),
-                                       c.causal,
-                                       dropout(),
-                                       5,
-                                       1,
-                                       c.H + 2,
-                                       workspace});
+    kernels.attention_backward(
+        queue, {dq, dq + c.H * c.D, dq + (c.H + c.H_kv) * c.D, dout.data(), q, q + c.H * c.D,
+                q + (c.H + c.H_kv) * c.D, out.data(), lse.data(), shape(), row, row, c.T * row,
+                c.T * row, workspace});
   }
 
   Case c;

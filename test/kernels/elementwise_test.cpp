@@ -59,26 +59,50 @@ TYPED_TEST(HostKernel, GeluKeepsNan) {
   EXPECT_FALSE(std::isnan(value_of(y[19])) || std::isnan(value_of(dx[19])));
 }
 
+// Rows of whole sequences; the second half of a sequence, from the middle of a micro-batch on, of
+// which this rank holds two pieces.
 TYPED_TEST(HostKernel, ResidualAndDropoutEqualReference) {
   using A = TypeParam;
   const KernelTable &host = this->template host_kernels<A>(),
                     &ref = this->template ref_kernels<A>();
-  for (const int64_t n : sizes)
-    for (const Dropout& dropout : {Dropout{}, third})
-      for (const bool with_residual : {false, true}) {
-        const auto x = random_array<A>(n, 1), residual = random_array<A>(n, 2);
-        std::vector<A> y(residual), y_ref(x.size()), dx(x), dx_ref(x.size());
-        const int64_t first = 4 * 1237 + n % 4;  // an element that does not start a Philox block
-        host.residual_forward(*this->queue, {y.data(), with_residual ? y.data() : nullptr, x.data(),
-                                             n, dropout, first});
-        ref.residual_forward(*this->queue, {y_ref.data(), with_residual ? residual.data() : nullptr,
-                                            x.data(), n, dropout, first});
-        // A product rounded before a sum of magnitude up to 2 max.
-        expect_close(y, y_ref, 8 * eps32 * (max_abs(x) + max_abs(residual)), ulp_of<A>(), "y");
-        host.dropout_backward(*this->queue, {dx.data(), dx.data(), n, dropout, first});
-        ref.dropout_backward(*this->queue, {dx_ref.data(), x.data(), n, dropout, first});
-        expect_close(dx, dx_ref, 0.0, 2 * eps32 + ulp_of<A>(), "dx");
-      }
+  const GlobalRows whole{3, 0, 5, 5, {}}, pieces{1, 3, 4, 8, {{2, 6}, 2}};
+  for (const int64_t R : {0, 1, 7, 12})
+    for (const int64_t C : {1, 33, 1100})
+      for (const GlobalRows& rows : {whole, pieces})
+        for (const Dropout& dropout : {Dropout{}, third})
+          for (const bool with_residual : {false, true}) {
+            const auto x = random_array<A>(R * C, 1), residual = random_array<A>(R * C, 2);
+            std::vector<A> y(residual), y_ref(x.size()), dx(x), dx_ref(x.size());
+            host.residual_forward(*this->queue, {y.data(), with_residual ? y.data() : nullptr,
+                                                 x.data(), R, C, dropout, rows});
+            ref.residual_forward(
+                *this->queue, {y_ref.data(), with_residual ? residual.data() : nullptr, x.data(), R,
+                               C, dropout, rows});
+            // A product rounded before a sum of magnitude up to 2 max.
+            expect_close(y, y_ref, 8 * eps32 * (max_abs(x) + max_abs(residual)), ulp_of<A>(), "y");
+            host.dropout_backward(*this->queue, {dx.data(), dx.data(), R, C, dropout, rows});
+            ref.dropout_backward(*this->queue, {dx_ref.data(), x.data(), R, C, dropout, rows});
+            expect_close(dx, dx_ref, 0.0, 2 * eps32 + ulp_of<A>(), "dx");
+          }
+}
+
+// What a rank's pieces of two sequences drop is what one rank drops at those positions.
+TYPED_TEST(HostKernel, DropoutFollowsGlobalPositions) {
+  using A = TypeParam;
+  const int64_t C = 10, T = 8;
+  const KernelTable& host = this->template host_kernels<A>();
+  const std::vector<A> ones(static_cast<size_t>(2 * T * C), A(1.0f));
+  std::vector<A> whole(ones), pieces(ones);
+  host.residual_forward(*this->queue,
+                        {whole.data(), nullptr, ones.data(), 2 * T, C, third, {4, 0, T, T, {}}});
+  const GlobalRows rows{4, 0, 4, T, {{2, 4}, 2}};  // positions 2, 3, 4, 5 of either sequence
+  host.residual_forward(*this->queue, {pieces.data(), nullptr, ones.data(), 8, C, third, rows});
+  for (int64_t r = 0; r < 8; ++r)
+    for (int64_t c = 0; c < C; ++c) {
+      const int64_t at = (r / 4 * T + r % 4 + 2) * C + c;
+      EXPECT_EQ(value_of(pieces[static_cast<size_t>(r * C + c)]),
+                value_of(whole[static_cast<size_t>(at)]));
+    }
 }
 
 // The mask of backward is that of forward, and drops the share that was asked for: the count of n
@@ -86,10 +110,11 @@ TYPED_TEST(HostKernel, ResidualAndDropoutEqualReference) {
 TYPED_TEST(HostKernel, DropoutForwardAndBackwardShareTheMask) {
   using A = TypeParam;
   const int64_t n = 100000;
+  const GlobalRows rows{2, 0, 10, 10, {}};
   std::vector<A> ones(static_cast<size_t>(n), A(1.0f)), y(ones), dx(ones);
   const KernelTable& host = this->template host_kernels<A>();
-  host.residual_forward(*this->queue, {y.data(), nullptr, ones.data(), n, third, 17});
-  host.dropout_backward(*this->queue, {dx.data(), ones.data(), n, third, 17});
+  host.residual_forward(*this->queue, {y.data(), nullptr, ones.data(), n / 100, 100, third, rows});
+  host.dropout_backward(*this->queue, {dx.data(), ones.data(), n / 100, 100, third, rows});
   expect_same_bits(y, dx, "mask");
   double dropped = 0.0;
   for (const A& v : y) dropped += value_of(v) == 0.0 ? 1.0 : 0.0;
@@ -97,15 +122,32 @@ TYPED_TEST(HostKernel, DropoutForwardAndBackwardShareTheMask) {
   EXPECT_NEAR(dropped, 0.3 * count, 6.0 * std::sqrt(0.3 * 0.7 * count));
 }
 
-TYPED_TEST(HostKernel, CastRoundsToNearestEven) {
+// To A and back, whole and in rows that are part of wider ones, assigned and added.
+TYPED_TEST(HostKernel, ConvertEqualsReference) {
   using A = TypeParam;
-  for (const int64_t n : sizes) {
-    const auto x = random_array<float>(n, 1);
-    std::vector<A> y(x.size()), y_ref(y);
-    this->template host_kernels<A>().cast(*this->queue, {y.data(), x.data(), n});
-    this->template ref_kernels<A>().cast(*this->queue, {y_ref.data(), x.data(), n});
-    expect_same_bits(y, y_ref, "cast");
-  }
+  const DType type = activation_type(compute_of<A>());
+  for (const int64_t R : {0, 1, 5})
+    for (const int64_t C : {1, 17, 9001})
+      for (const bool accumulate : {false, true}) {
+        const int64_t x_row = C + 2, y_row = C + 3;
+        const auto x = random_array<float>(R * x_row, 1);
+        std::vector<A> y = random_array<A>(R * y_row, 2), y_ref(y);
+        std::vector<float> z = random_array<float>(R * x_row, 3), z_ref(z);
+        for (const bool host : {true, false}) {
+          const KernelTable& kernels =
+              host ? this->template host_kernels<A>() : this->template ref_kernels<A>();
+          std::vector<A>& to = host ? y : y_ref;
+          std::vector<float>& back = host ? z : z_ref;
+          kernels.convert(*this->queue,
+                          {to.data(), x.data(), R, C, y_row, x_row, type, DType::f32, accumulate});
+          kernels.convert(*this->queue, {back.data(), to.data(), R, C, x_row, y_row, DType::f32,
+                                         type, accumulate});
+        }
+        // A sum of two in float or double, rounded once to A: results differ by one rounding.
+        expect_close(y, y_ref, 0.0, accumulate ? ulp_of<A>() : 0.0, "to A");
+        expect_close(z, z_ref, accumulate ? 4 * ulp_of<A>() * (max_abs(y) + max_abs(z)) : 0.0, 0.0,
+                     "from A");
+      }
 }
 
 }  // namespace gptbench::test

@@ -18,10 +18,10 @@ TYPED_TEST(HostKernel, AdamWEqualsReference) {
         const double factor = 0.37;
         host.adamw(*this->queue,
                    {p.data(), m.data(), v.data(), g.data(), with_working ? working.data() : nullptr,
-                    &factor, n, t, 6e-4, 0.9, 0.95, 1e-8, 0.1});
+                    &factor, n, t, 6e-4, 0.9, 0.95, 1e-8, 0.1, DType::f32, DType::f32, DType::f32});
         ref.adamw(*this->queue, {p_ref.data(), m_ref.data(), v_ref.data(), g.data(),
                                  with_working ? working_ref.data() : nullptr, &factor, n, t, 6e-4,
-                                 0.9, 0.95, 1e-8, 0.1});
+                                 0.9, 0.95, 1e-8, 0.1, DType::f32, DType::f32, DType::f32});
         // Each result is a sum of two terms of a few roundings; m cancels where they oppose.
         expect_close(m, m_ref, 8 * eps32 * (max_abs(m_ref) + 0.1 * max_abs(g)), 0.0, "m");
         expect_close(v, v_ref, 0.0, 8 * eps32, "v");
@@ -40,9 +40,9 @@ TYPED_TEST(HostKernel, SquaredNormEqualsReferenceAndAccumulates) {
   for (const int64_t n : {0, 1, 4095, 4097, 1024 * 4096 + 5}) {
     const auto g = random_array<float>(n, 1);
     double sum = 2.0, sum_ref = 2.0, again = 2.0;
-    host.squared_norm(*this->queue, {&sum, g.data(), n});
-    host.squared_norm(*this->queue, {&again, g.data(), n});
-    ref.squared_norm(*this->queue, {&sum_ref, g.data(), n});
+    host.squared_norm(*this->queue, {&sum, g.data(), n, DType::f32});
+    host.squared_norm(*this->queue, {&again, g.data(), n, DType::f32});
+    ref.squared_norm(*this->queue, {&sum_ref, g.data(), n, DType::f32});
     EXPECT_NEAR(sum, sum_ref, static_cast<double>(n + 1) * 0x1p-53 * sum_ref);  // doubles
     EXPECT_EQ(sum, again);
   }

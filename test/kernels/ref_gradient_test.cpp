@@ -92,20 +92,35 @@ TEST_F(RefGradient, Attention) {
              v = random_array<double>(B * T * kv_row, 3);
       const Vector dout = random_array<double>(B * T * q_row, 4);
       Vector out(dout.size()), lse(static_cast<size_t>(B * H * T));
-      const Dropout dropout{rate, 5, 6};
+      AttentionShape shape = whole_sequences(B, T, H, H_kv, D, q_row, kv_row, q_row);
+      shape.scale = 0.7;
+      shape.causal = causal;
+      shape.dropout = {rate, 5, 6};
+      shape.first_sequence = 3;
+      shape.first_head = 1;
+      shape.H_global = 6;
       const auto loss = [&] {
         kernels.attention_forward(
-            *queue, {out.data(), lse.data(), q.data(), k.data(), v.data(), B, T, H, H_kv, D, q_row,
-                     kv_row,     q_row,      0.7,      causal,   dropout,  3, 1, 6, {}});
+            *queue, {out.data(), lse.data(), q.data(), k.data(), v.data(), shape, {}});
         return dot(out, dout);
       };
       loss();
       Vector dq(q.size()), dk(k.size()), dv(v.size());
-      kernels.attention_backward(
-          *queue, {dq.data(),  dk.data(),  dv.data(), dout.data(), q.data(), k.data(), v.data(),
-                   out.data(), lse.data(), B,         T,           H,        H_kv,     D,
-                   q_row,      kv_row,     q_row,     q_row,       kv_row,   0.7,      causal,
-                   dropout,    3,          1,         6,           {}});
+      kernels.attention_backward(*queue, {dq.data(),
+                                          dk.data(),
+                                          dv.data(),
+                                          dout.data(),
+                                          q.data(),
+                                          k.data(),
+                                          v.data(),
+                                          out.data(),
+                                          lse.data(),
+                                          shape,
+                                          q_row,
+                                          kv_row,
+                                          T * q_row,
+                                          T * kv_row,
+                                          {}});
       expect_gradient(q, dq, loss, "q");
       expect_gradient(k, dk, loss, "k");
       expect_gradient(v, dv, loss, "v");
@@ -119,19 +134,29 @@ TEST_F(RefGradient, AttentionOfWideHeads) {
          v = random_array<double>(T * D, 3);
   const Vector dout = random_array<double>(T * D, 4);
   Vector out(dout.size()), lse(static_cast<size_t>(T));
+  const AttentionShape shape = whole_sequences(1, T, 1, 1, D, D, D, D);
   const auto loss = [&] {
-    kernels.attention_forward(
-        *queue, {out.data(), lse.data(), q.data(), k.data(), v.data(), 1,  T, 1, 1, D,
-                 D,          D,          D,        0.08,     true,     {}, 0, 0, 1, {}});
+    kernels.attention_forward(*queue,
+                              {out.data(), lse.data(), q.data(), k.data(), v.data(), shape, {}});
     return dot(out, dout);
   };
   loss();
   Vector dq(q.size()), dk(k.size()), dv(v.size());
-  kernels.attention_backward(
-      *queue, {dq.data(),  dk.data(),  dv.data(), dout.data(), q.data(), k.data(), v.data(),
-               out.data(), lse.data(), 1,         T,           1,        1,        D,
-               D,          D,          D,         D,           D,        0.08,     true,
-               {},         0,          0,         1,           {}});
+  kernels.attention_backward(*queue, {dq.data(),
+                                      dk.data(),
+                                      dv.data(),
+                                      dout.data(),
+                                      q.data(),
+                                      k.data(),
+                                      v.data(),
+                                      out.data(),
+                                      lse.data(),
+                                      shape,
+                                      D,
+                                      D,
+                                      T * D,
+                                      T * D,
+                                      {}});
   expect_gradient(q, dq, loss, "q");
   expect_gradient(k, dk, loss, "k");
   expect_gradient(v, dv, loss, "v");
@@ -155,14 +180,15 @@ TEST_F(RefGradient, Gelu) {
 TEST_F(RefGradient, ResidualAndDropout) {
   const int64_t n = 40;
   const Dropout dropout{0.25, 8, 9};
+  const GlobalRows rows{3, 0, 5, 5, {}};
   Vector x = random_array<double>(n, 1), residual = random_array<double>(n, 2);
   const Vector dy = random_array<double>(n, 3);
   Vector y(x.size()), dx(x.size());
   const auto loss = [&] {
-    kernels.residual_forward(*queue, {y.data(), residual.data(), x.data(), n, dropout, 13});
+    kernels.residual_forward(*queue, {y.data(), residual.data(), x.data(), 10, 4, dropout, rows});
     return dot(y, dy);
   };
-  kernels.dropout_backward(*queue, {dx.data(), dy.data(), n, dropout, 13});
+  kernels.dropout_backward(*queue, {dx.data(), dy.data(), 10, 4, dropout, rows});
   expect_gradient(x, dx, loss, "x");
   expect_gradient(residual, dy, loss, "residual");
 }
@@ -211,7 +237,8 @@ TEST_F(RefGradient, CrossEntropy) {
 TEST_F(RefGradient, AdamWFirstStep) {
   const double g[] = {2.0, -3.0, 0.5}, factor = 0.5;
   double p[] = {1.0, 2.0, -4.0}, m[3] = {}, v[3] = {};
-  kernels.adamw(*queue, {p, m, v, g, nullptr, &factor, 3, 1, 0.1, 0.9, 0.95, 0.0, 0.25});
+  kernels.adamw(*queue, {p, m, v, g, nullptr, &factor, 3, 1, 0.1, 0.9, 0.95, 0.0, 0.25, DType::f64,
+                         DType::f64, DType::f64});
   EXPECT_NEAR(p[0], 1.0 - 0.1 * (1.0 + 0.25 * 1.0), 1e-14);
   EXPECT_NEAR(p[1], 2.0 - 0.1 * (-1.0 + 0.25 * 2.0), 1e-14);
   EXPECT_NEAR(p[2], -4.0 - 0.1 * (1.0 - 0.25 * 4.0), 1e-14);

@@ -157,7 +157,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.accumulates({n, n, n});
       touch.write(3, n, Access::assign);
       break;
-    case OpKind::cast:
+    case OpKind::convert:
       touch.reads({n});
       touch.assigns({n});
       break;

@@ -31,19 +31,19 @@ void gelu_forward_is_relu(Queue&, const GeluForward& k) {
 
 void attention_forward_scaled(Queue& q, const AttentionForward& k) {
   AttentionForward wrong = k;
-  wrong.scale *= 1.01;
+  wrong.shape.scale *= 1.01;
   sound.attention_forward(q, wrong);
 }
 
 void attention_backward_scaled(Queue& q, const AttentionBackward& k) {
   AttentionBackward wrong = k;
-  wrong.scale *= 1.01;
+  wrong.shape.scale *= 1.01;
   sound.attention_backward(q, wrong);
 }
 
 void attention_forward_not_causal(Queue& q, const AttentionForward& k) {
   AttentionForward wrong = k;
-  wrong.causal = false;
+  wrong.shape.causal = false;
   sound.attention_forward(q, wrong);
 }
 
@@ -115,7 +115,7 @@ void adamw_does_nothing(Queue&, const AdamW&) {}
 template <class A>
 void residual_forward_nan(Queue& q, const ResidualForward& k) {
   sound.residual_forward(q, k);
-  if (k.n > 0) static_cast<A*>(k.y)[0] = A{std::numeric_limits<float>::quiet_NaN()};
+  if (k.R > 0) static_cast<A*>(k.y)[0] = A{std::numeric_limits<float>::quiet_NaN()};
 }
 
 }  // namespace
