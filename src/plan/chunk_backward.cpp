@@ -111,11 +111,7 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   const Operand dproj_full = to_full(l, dproj, dfull_);
   emit_linear(OpKind::linear_backward_input, l, {dproj_full, w(t.attn_proj_weight)},
               {{dattention_}}, s_.H * s_.D, s_.C);
-  Op attention = row_op(OpKind::attention_backward, l, 0,
-                        {{dattention_}, {a.qkv}, {a.attention}, {a.lse}}, {dqkv});
-  attention.site = attention_site;
-  attention.flops_a_row = 8.0 * static_cast<double>(s_.T) * static_cast<double>(s_.H * s_.D);
-  builder_.emit(attention);
+  emit_attention_backward(l, a, dqkv);
   emit_linear(OpKind::linear_backward_input, l, {dqkv, w(t.qkv_weight)}, {dbranch}, s_.C, s_.qkv());
   const Operand dln_1 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_attention_weights(l, a, dproj, dproj_full, dqkv);

@@ -260,9 +260,7 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
   const Operand ln_1 = to_full(l, {a.ln_1}, full_);
   emit_linear(OpKind::linear_forward, l, {ln_1, w(t.qkv_weight), w(t.qkv_bias)}, {{a.qkv}}, s_.C,
               s_.qkv(), recompute);
-  Op attention = row_op(OpKind::attention_forward, l, 0, {{a.qkv}}, {{a.attention}, {a.lse}});
-  attention.flops_a_row = 4.0 * static_cast<double>(s_.T) * static_cast<double>(s_.H * s_.D);
-  emit(attention, attention_site);
+  emit_attention_forward(l, a, recompute);
   emit_linear(OpKind::linear_forward, l,
               {{a.attention}, w(t.attn_proj_weight), bias_of_row_parallel(t.attn_proj_bias)},
               {{branch_}}, s_.H * s_.D, s_.C, recompute);

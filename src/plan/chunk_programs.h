@@ -97,6 +97,9 @@ class ChunkPrograms {
   Operand emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer);
   Operand bias_of_row_parallel(int tensor) const;
   int unit_of(int64_t l) const;
+  // Attention over the queries, keys and values of a.qkv; the gradient of that in dqkv.
+  void emit_attention_forward(int64_t l, const LayerActivations& a, bool recompute);
+  void emit_attention_backward(int64_t l, const LayerActivations& a, Operand dqkv);
   void emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
                    int64_t K, int64_t N, bool recompute = false);
 
