@@ -82,9 +82,10 @@ void forward(const AttentionForward& a) {
       for (int64_t i = 0; i < s.T_q; ++i) {
         const double before = s.keys == KeyBlock::further ? load<S>(a.lse, head.lse(i)) : -infinity;
         const double here = log_sum(head, i, s.T_k);
-        const double top = std::max(before, here);
-        const double lse =
-            top == -infinity ? top : top + std::log(std::exp(before - top) + std::exp(here - top));
+        const double top = before > here ? before : here;  // NaN where `here` is
+        const double lse = before == -infinity && here == -infinity
+                               ? -infinity
+                               : top + std::log(std::exp(before - top) + std::exp(here - top));
         const double kept = before == -infinity ? 0.0 : std::exp(before - lse);
         for (int64_t d0 = 0; d0 < s.D; d0 += chunk) {
           const int64_t width = std::min(chunk, s.D - d0);
