@@ -1,14 +1,48 @@
-# CUDA is a second back end of the same binary: enabled where nvcc is found, chosen at run time.
+# CUDA is a second back end of the same binary: built wherever nvcc is found, chosen at run time.
+# GPTBENCH_CUDA_ENABLED says whether it is.
 set(GPTBENCH_CUDA_ENABLED OFF)
-if(GPTBENCH_CUDA AND EXISTS ${PROJECT_SOURCE_DIR}/cuda/CMakeLists.txt)
+if(GPTBENCH_CUDA)
+  # The usual place, beside the PATH; CUDACXX and CMAKE_CUDA_COMPILER name another.
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(GPTBENCH_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    mark_as_advanced(GPTBENCH_NVCC)
+    if(GPTBENCH_NVCC)
+      set(CMAKE_CUDA_COMPILER ${GPTBENCH_NVCC})
+    endif()
+  endif()
+  # Machine code for A100 and H100/H200 (with its own instructions), PTX for what follows.
+  if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 90-virtual)
+  endif()
+  if(NOT CMAKE_CUDA_STANDARD)
+    set(CMAKE_CUDA_STANDARD 17)
+  endif()
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
+    # A compiler that is there and does not work is an error, not a build without CUDA.
     enable_language(CUDA)
+    if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.0)
+      message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is too old: CUDA 12.0 or later is needed; "
+        "-DCMAKE_CUDA_COMPILER=<nvcc> names another, -DGPTBENCH_CUDA=OFF builds without")
+    endif()
     set(GPTBENCH_CUDA_ENABLED ON)
   elseif(NOT GPTBENCH_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "GPTBENCH_CUDA=${GPTBENCH_CUDA}, and no nvcc was found; -DCMAKE_CUDA_COMPILER=<nvcc> names one")
   endif()
-elseif(GPTBENCH_CUDA AND NOT GPTBENCH_CUDA STREQUAL "AUTO")
-  message(FATAL_ERROR "GPTBENCH_CUDA=${GPTBENCH_CUDA}: this version has no CUDA back end (no cuda/CMakeLists.txt)")
 endif()
+
+# gptbench_cuda_kernels_library(NAME SOURCES...): CUDA sources, compiled apart from the C++ ones, whose
+# flags nvcc does not take; warnings of either of its compilers are errors where ours are.
+function(gptbench_cuda_kernels_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PUBLIC gptbench_device)
+  target_include_directories(${name} PRIVATE ${CMAKE_BINARY_DIR}/include_roots/cuda)
+  target_compile_options(${name} PRIVATE -Xcompiler=-Wall,-Wextra,-Wshadow --expt-relaxed-constexpr)
+  if(GPTBENCH_WERROR)
+    target_compile_options(${name} PRIVATE -Werror=all-warnings -Xcompiler=-Werror)
+  endif()
+  # The programs' own code is linked into one executable; no device function is called across files.
+  set_target_properties(${name} PROPERTIES CUDA_SEPARABLE_COMPILATION OFF CUDA_RUNTIME_LIBRARY Static)
+endfunction()

@@ -22,6 +22,9 @@ target_compile_options(gptbench_warnings INTERFACE -fopenmp-simd -fno-math-errno
 # Sanitizers change every object of ours. GCC's flow analysis reports what they insert as uninitialised.
 if(GPTBENCH_SANITIZE)
   target_compile_options(gptbench_warnings INTERFACE -Wno-maybe-uninitialized)
-  add_compile_options(-fsanitize=${GPTBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # Not of nvcc, which does not know them.
+  foreach(flag -fsanitize=${GPTBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
+  endforeach()
   add_link_options(-fsanitize=${GPTBENCH_SANITIZE})
 endif()

@@ -41,6 +41,7 @@ class HostQueue final : public Queue {
   // Tests pending work, oldest first, up to the first that has not completed.
   void progress() override;
 
+  uint64_t added() const { return added_; }  // the latest ticket
   bool completed(uint64_t ticket) const { return ticket <= completed_; }
   void wait_until(uint64_t ticket);
   int64_t pending() const { return static_cast<int64_t>(added_ - completed_); }

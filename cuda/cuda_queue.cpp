@@ -1,0 +1,67 @@
+#include "cuda/cuda_queue.h"
+
+#include <sched.h>
+
+#include "cuda/cuda_error.h"
+
+namespace gptbench {
+
+CudaEvent::CudaEvent() {
+  GPTBENCH_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+}
+
+CudaEvent::~CudaEvent() {
+  cudaEventDestroy(event_);
+}
+
+void CudaEvent::set_stream_point(cudaStream_t stream) {
+  GPTBENCH_CUDA(cudaEventRecord(event_, stream));
+  recorded_ = Recorded::stream;
+}
+
+void CudaEvent::set_host_point(HostQueue& queue) {
+  host_queue_ = &queue;
+  host_ticket_ = queue.added();
+  recorded_ = Recorded::host;
+}
+
+void CudaEvent::make_wait(cudaStream_t stream) const {
+  if (recorded_ == Recorded::stream) GPTBENCH_CUDA(cudaStreamWaitEvent(stream, event_, 0));
+  if (recorded_ == Recorded::host) host_queue_->wait_until(host_ticket_);
+}
+
+bool CudaEvent::completed() const {
+  if (recorded_ == Recorded::never) return true;
+  if (recorded_ == Recorded::host) return host_queue_->completed(host_ticket_);
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) return false;
+  check_cuda(status, "cudaEventQuery");
+  return true;
+}
+
+void CudaEvent::wait_on_host() const {
+  if (recorded_ == Recorded::stream) GPTBENCH_CUDA(cudaEventSynchronize(event_));
+  if (recorded_ == Recorded::host) host_queue_->wait_until(host_ticket_);
+}
+
+CudaQueue::CudaQueue() {
+  GPTBENCH_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+}
+
+CudaQueue::~CudaQueue() {
+  cudaStreamDestroy(stream_);
+}
+
+void CudaQueue::record(Event& event) {
+  static_cast<CudaEvent&>(event).set_stream_point(stream_);
+}
+
+void CudaQueue::wait(const Event& event) {
+  static_cast<const CudaEvent&>(event).make_wait(stream_);
+}
+
+void CudaQueue::synchronize() {
+  GPTBENCH_CUDA(cudaStreamSynchronize(stream_));
+}
+
+}  // namespace gptbench

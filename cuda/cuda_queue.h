@@ -1,0 +1,62 @@
+// Queues and events of a GPU: streams and CUDA events. Messages over MPI have queues of another
+// kind (cuda/staged_queue.h); an event knows on which kind it was recorded.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "device/device.h"
+#include "device/host_queue.h"
+
+namespace gptbench {
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent();
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  // What it was last recorded on; an event of neither has completed.
+  void set_stream_point(cudaStream_t stream);
+  void set_host_point(HostQueue& queue);
+
+  // Later work of `stream` starts once the event has completed; blocks the caller where it was
+  // recorded on a queue that the host drives.
+  void make_wait(cudaStream_t stream) const;
+  // Whether it has completed; drives nothing.
+  bool completed() const;
+  // Blocks until it has.
+  void wait_on_host() const;
+
+ private:
+  enum class Recorded { never, stream, host };
+  Recorded recorded_ = Recorded::never;
+  cudaEvent_t event_ = nullptr;
+  HostQueue* host_queue_ = nullptr;
+  uint64_t host_ticket_ = 0;
+};
+
+class CudaQueue final : public Queue {
+ public:
+  CudaQueue();
+  ~CudaQueue() override;
+  CudaQueue(const CudaQueue&) = delete;
+  CudaQueue& operator=(const CudaQueue&) = delete;
+
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void synchronize() override;
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// The stream of a queue that kernels are given.
+inline cudaStream_t stream_of(Queue& queue) {
+  return static_cast<CudaQueue&>(queue).stream();
+}
+
+}  // namespace gptbench
