@@ -1,7 +1,6 @@
 #include "device/host_dropout.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
-#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -11,9 +10,12 @@ namespace {
 constexpr float twice_sqrt_2_over_pi = 1.59576912160573071176f;
 constexpr float cubic = 0.044715f;
 
+inline float sigmoid(float x) {
+  return 1.0f / (1.0f + simd::exp(-x));
+}
+
 inline float gelu_sigmoid(float x) {
-  const float two_u = twice_sqrt_2_over_pi * (x + cubic * x * x * x);
-  return 1.0f / (1.0f + simd::exp(-two_u));
+  return sigmoid(twice_sqrt_2_over_pi * (x + cubic * x * x * x));
 }
 
 }  // namespace
@@ -98,33 +100,68 @@ void dropout_backward(Queue& queue, const DropoutBackward& a) {
 }
 
 template <class A>
-void swiglu_forward(Queue& queue, const SwigluForward& a) {
-  ref::swiglu_forward<A, float>(queue, a);
+void swiglu_forward(Queue&, const SwigluForward& a) {
+  A* const y = static_cast<A*>(a.y);
+  const A* const x = static_cast<const A*>(a.x);
+  const int64_t F = a.F;
+  parallel("gptbench::swiglu_forward", a.R, [=](int64_t r) {
+    const A* const gate = x + 2 * r * F;
+    const A* const value = gate + F;
+    A* const y_row = y + r * F;
+#pragma omp simd
+    for (int64_t f = 0; f < F; ++f) {
+      const float z = simd::load(gate[f]);
+      simd::store(y_row[f], z * sigmoid(z) * simd::load(value[f]));
+    }
+  });
 }
 
 template <class A>
-void swiglu_backward(Queue& queue, const SwigluBackward& a) {
-  ref::swiglu_backward<A, float>(queue, a);
+void swiglu_backward(Queue&, const SwigluBackward& a) {
+  A* const dx = static_cast<A*>(a.dx);
+  const A* const dy = static_cast<const A*>(a.dy);
+  const A* const x = static_cast<const A*>(a.x);
+  const int64_t F = a.F;
+  parallel("gptbench::swiglu_backward", a.R, [=](int64_t r) {
+    const A* const gate = x + 2 * r * F;
+    const A* const value = gate + F;
+    const A* const dy_row = dy + r * F;
+    A* const dgate = dx + 2 * r * F;
+    A* const dvalue = dgate + F;
+#pragma omp simd
+    for (int64_t f = 0; f < F; ++f) {
+      const float z = simd::load(gate[f]);
+      const float v = simd::load(value[f]);
+      const float d = simd::load(dy_row[f]);
+      const float s = sigmoid(z);
+      simd::store(dgate[f], d * v * (s * (1.0f + z * (1.0f - s))));
+      simd::store(dvalue[f], d * (z * s));
+    }
+  });
 }
 
 template <class A>
-void tanh_forward(Queue& queue, const TanhForward& a) {
-  ref::tanh_forward<A, float>(queue, a);
+void tanh_forward(Queue&, const TanhForward& a) {
+  A* const y = static_cast<A*>(a.y);
+  const A* const x = static_cast<const A*>(a.x);
+  parallel_blocks("gptbench::tanh_forward", a.n, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) simd::store(y[i], simd::tanh(simd::load(x[i])));
+  });
 }
 
 template <class A>
-void tanh_backward(Queue& queue, const TanhBackward& a) {
-  ref::tanh_backward<A, float>(queue, a);
-}
-
-template <class A>
-void rotary(Queue& queue, const Rotary& a) {
-  ref::rotary<A, float>(queue, a);
-}
-
-template <class A>
-void convert(Queue& queue, const Convert& a) {
-  ref::convert<A, float>(queue, a);
+void tanh_backward(Queue&, const TanhBackward& a) {
+  A* const dx = static_cast<A*>(a.dx);
+  const A* const dy = static_cast<const A*>(a.dy);
+  const A* const y = static_cast<const A*>(a.y);
+  parallel_blocks("gptbench::tanh_backward", a.n, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) {
+      const float t = simd::load(y[i]);
+      simd::store(dx[i], simd::load(dy[i]) * (1.0f - t * t));
+    }
+  });
 }
 
 }  // namespace gptbench::host
@@ -138,6 +175,4 @@ GPTBENCH_HOST_KERNEL(swiglu_forward, SwigluForward);
 GPTBENCH_HOST_KERNEL(swiglu_backward, SwigluBackward);
 GPTBENCH_HOST_KERNEL(tanh_forward, TanhForward);
 GPTBENCH_HOST_KERNEL(tanh_backward, TanhBackward);
-GPTBENCH_HOST_KERNEL(rotary, Rotary);
-GPTBENCH_HOST_KERNEL(convert, Convert);
 }  // namespace gptbench

@@ -1,36 +1,42 @@
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
-#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
 
 template <class A>
-void embedding_forward(Queue& queue, const EmbeddingForward& a) {
-  if (a.type_table != nullptr) {
-    ref::embedding_forward<A, float>(queue, a);
-    return;
-  }
+void embedding_forward(Queue&, const EmbeddingForward& a) {
   A* const y = static_cast<A*>(a.y);
   const A* const token_table = static_cast<const A*>(a.token_table);
   const A* const position_table = static_cast<const A*>(a.position_table);
+  const A* const type_table = static_cast<const A*>(a.type_table);
   const int32_t* const tokens = a.tokens;
+  const int32_t* const types = a.types;
   const int64_t T = a.T_local, C = a.C, first_token = a.first_token, V_tp = a.V_tp;
   const Positions positions = a.positions;
   parallel("gptbench::embedding_forward", a.R, [=](int64_t r) {
-    const int64_t row = tokens[r] - first_token;
-    const bool mine = row >= 0 && row < V_tp;
+    // The rows that add up to this one.
+    const A* row[3] = {};
+    int count = 0;
+    const int64_t token = tokens[r] - first_token;
+    if (token >= 0 && token < V_tp) row[count++] = token_table + token * C;
+    if (position_table != nullptr)
+      row[count++] = position_table + position_of(positions, r % T) * C;
+    if (type_table != nullptr) row[count++] = type_table + types[r] * C;
     A* const y_row = y + r * C;
-    const A* const token_row = mine ? token_table + row * C : nullptr;
-    const A* const position_row =
-        position_table != nullptr ? position_table + position_of(positions, r % T) * C : nullptr;
-    if (token_row != nullptr && position_row != nullptr) {
+    const A* const first = row[0];
+    const A* const second = row[1];
+    const A* const third = row[2];
+    if (count == 3) {
 #pragma omp simd
       for (int64_t c = 0; c < C; ++c)
-        simd::store(y_row[c], simd::load(token_row[c]) + simd::load(position_row[c]));
-    } else if (token_row != nullptr || position_row != nullptr) {
-      const A* const only = token_row != nullptr ? token_row : position_row;
-      std::copy(only, only + C, y_row);
+        simd::store(y_row[c], simd::load(first[c]) + simd::load(second[c]) + simd::load(third[c]));
+    } else if (count == 2) {
+#pragma omp simd
+      for (int64_t c = 0; c < C; ++c)
+        simd::store(y_row[c], simd::load(first[c]) + simd::load(second[c]));
+    } else if (count == 1) {
+      std::copy(first, first + C, y_row);
     } else {
 #pragma omp simd
       for (int64_t c = 0; c < C; ++c) simd::store(y_row[c], 0.0f);
@@ -40,34 +46,31 @@ void embedding_forward(Queue& queue, const EmbeddingForward& a) {
 
 // A thread owns columns, so that each element is summed in the order of r.
 template <class A>
-void embedding_backward(Queue& queue, const EmbeddingBackward& a) {
-  if (a.dtype_table != nullptr) {
-    ref::embedding_backward<A, float>(queue, a);
-    return;
-  }
+void embedding_backward(Queue&, const EmbeddingBackward& a) {
   float* const dtoken_table = static_cast<float*>(a.dtoken_table);
   float* const dposition_table = static_cast<float*>(a.dposition_table);
+  float* const dtype_table = static_cast<float*>(a.dtype_table);
   const A* const dy = static_cast<const A*>(a.dy);
   const int32_t* const tokens = a.tokens;
+  const int32_t* const types = a.types;
   const int64_t R = a.R, T = a.T_local, C = a.C, first_token = a.first_token, V_tp = a.V_tp;
   const Positions positions = a.positions;
   const int64_t columns = round_up(ceil_div(C, num_threads()), 32);
   parallel("gptbench::embedding_backward", R == 0 ? 0 : ceil_div(C, columns), [=](int64_t block) {
     const int64_t c0 = block * columns;
     const int64_t width = std::min(columns, C - c0);
+    const auto add = [=](float* row, const A* dy_row) {
+      float* const out = row + c0;
+#pragma omp simd
+      for (int64_t c = 0; c < width; ++c) out[c] += simd::load(dy_row[c]);
+    };
     for (int64_t r = 0; r < R; ++r) {
       const A* const dy_row = dy + r * C + c0;
-      const int64_t row = tokens[r] - first_token;
-      if (row >= 0 && row < V_tp) {
-        float* const out = dtoken_table + row * C + c0;
-#pragma omp simd
-        for (int64_t c = 0; c < width; ++c) out[c] += simd::load(dy_row[c]);
-      }
-      if (dposition_table != nullptr) {
-        float* const out = dposition_table + position_of(positions, r % T) * C + c0;
-#pragma omp simd
-        for (int64_t c = 0; c < width; ++c) out[c] += simd::load(dy_row[c]);
-      }
+      const int64_t token = tokens[r] - first_token;
+      if (token >= 0 && token < V_tp) add(dtoken_table + token * C, dy_row);
+      if (dposition_table != nullptr)
+        add(dposition_table + position_of(positions, r % T) * C, dy_row);
+      if (dtype_table != nullptr) add(dtype_table + types[r] * C, dy_row);
     }
   });
 }

@@ -2,7 +2,6 @@
 
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
-#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -112,21 +111,9 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
   }
 }
 
-template <class A>
-void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
-  ref::rmsnorm_forward<A, float>(queue, a);
-}
-
-template <class A>
-void rmsnorm_backward(Queue& queue, const RmsNormBackward& a) {
-  ref::rmsnorm_backward<A, float>(queue, a);
-}
-
 }  // namespace gptbench::host
 
 namespace gptbench {
 GPTBENCH_HOST_KERNEL(layernorm_forward, LayerNormForward);
 GPTBENCH_HOST_KERNEL(layernorm_backward, LayerNormBackward);
-GPTBENCH_HOST_KERNEL(rmsnorm_forward, RmsNormForward);
-GPTBENCH_HOST_KERNEL(rmsnorm_backward, RmsNormBackward);
 }  // namespace gptbench

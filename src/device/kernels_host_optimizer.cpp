@@ -2,29 +2,23 @@
 
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
-#include "device/kernels_ref.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
 namespace {
 
-inline double square(float x) {
-  return static_cast<double>(x) * static_cast<double>(x);
+template <class G>
+inline double square(const G& g) {
+  const double x = static_cast<double>(simd::load(g));
+  return x * x;
 }
 
-}  // namespace
-
-template <class A>
-void squared_norm(Queue& queue, const SquaredNorm& a) {
-  if (a.type != DType::f32) {
-    ref::squared_norm<A, float>(queue, a);
-    return;
-  }
+template <class G>
+void squared_norm_of(const SquaredNorm& a, const G* g) {
   // Partial sums of blocks go through the stack: as many blocks at a time as fit there.
   constexpr int64_t max_blocks = 1024;
   double partial[max_blocks];
   double* const partials = partial;
-  const float* const g = static_cast<const float*>(a.g);
   const int64_t blocks = ceil_div(a.n, block_elements);
   const int64_t n = a.n;
   for (int64_t first = 0; first < blocks; first += max_blocks) {
@@ -34,7 +28,7 @@ void squared_norm(Queue& queue, const SquaredNorm& a) {
       const int64_t end = std::min(n, begin + block_elements);
       // Four chains of additions: one would be bound by their latency.
       const int64_t quarter = (end - begin) / 4;
-      const float* const g0 = g + begin;
+      const G* const g0 = g + begin;
       double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
 #pragma omp simd reduction(+ : s0, s1, s2, s3)
       for (int64_t i = 0; i < quarter; ++i) {
@@ -48,6 +42,50 @@ void squared_norm(Queue& queue, const SquaredNorm& a) {
     });
     for (int64_t block = 0; block < count; ++block) a.sum[0] += partial[block];
   }
+}
+
+template <class A, class P, class M, class G>
+void adamw_of(const AdamW& a) {
+  P* const p = static_cast<P*>(a.p);
+  M* const m = static_cast<M*>(a.m);
+  M* const v = static_cast<M*>(a.v);
+  const G* const g = static_cast<const G*>(a.g);
+  A* const working = static_cast<A*>(a.working);
+  const double correction1 = 1.0 - std::pow(a.beta1, static_cast<double>(a.t));
+  const double correction2 = 1.0 - std::pow(a.beta2, static_cast<double>(a.t));
+  const float factor = static_cast<float>(a.factor[0]);
+  const float beta1 = static_cast<float>(a.beta1);
+  const float beta2 = static_cast<float>(a.beta2);
+  const float one_minus_beta1 = static_cast<float>(1.0 - a.beta1);
+  const float one_minus_beta2 = static_cast<float>(1.0 - a.beta2);
+  const float step_size = static_cast<float>(a.lr / correction1);
+  const float v_scale = static_cast<float>(1.0 / correction2);
+  const float epsilon = static_cast<float>(a.epsilon);
+  const float decay = static_cast<float>(a.lr * a.weight_decay);
+  parallel_blocks("gptbench::adamw", a.n, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) {
+      const float gradient = factor * simd::load(g[i]);
+      const float first = beta1 * simd::load(m[i]) + one_minus_beta1 * gradient;
+      const float second = beta2 * simd::load(v[i]) + one_minus_beta2 * gradient * gradient;
+      const float before = simd::load(p[i]);
+      const float step = step_size * first / (std::sqrt(v_scale * second) + epsilon);
+      simd::store(m[i], first);
+      simd::store(v[i], second);
+      simd::store(p[i], before - (step + decay * before));
+    }
+    if (working == nullptr) return;
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) simd::store(working[i], simd::load(p[i]));
+  });
+}
+
+}  // namespace
+
+template <class A>
+void squared_norm(Queue&, const SquaredNorm& a) {
+  simd::with_type<A>(a.type,
+                     [&](auto g) { squared_norm_of(a, static_cast<const decltype(g)*>(a.g)); });
 }
 
 void accumulate(Queue&, const Accumulate& a) {
@@ -71,41 +109,12 @@ void clip_factor(Queue&, const ClipFactor& a) {
 }
 
 template <class A>
-void adamw(Queue& queue, const AdamW& a) {
-  if (a.p_type != DType::f32 || a.moment_type != DType::f32 || a.g_type != DType::f32) {
-    ref::adamw<A, float>(queue, a);
-    return;
-  }
-  float* const p = static_cast<float*>(a.p);
-  float* const m = static_cast<float*>(a.m);
-  float* const v = static_cast<float*>(a.v);
-  const float* const g = static_cast<const float*>(a.g);
-  A* const working = static_cast<A*>(a.working);
-  const double correction1 = 1.0 - std::pow(a.beta1, static_cast<double>(a.t));
-  const double correction2 = 1.0 - std::pow(a.beta2, static_cast<double>(a.t));
-  const float factor = static_cast<float>(a.factor[0]);
-  const float beta1 = static_cast<float>(a.beta1);
-  const float beta2 = static_cast<float>(a.beta2);
-  const float one_minus_beta1 = static_cast<float>(1.0 - a.beta1);
-  const float one_minus_beta2 = static_cast<float>(1.0 - a.beta2);
-  const float step_size = static_cast<float>(a.lr / correction1);
-  const float v_scale = static_cast<float>(1.0 / correction2);
-  const float epsilon = static_cast<float>(a.epsilon);
-  const float decay = static_cast<float>(a.lr * a.weight_decay);
-  parallel_blocks("gptbench::adamw", a.n, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
-      const float gradient = factor * g[i];
-      const float first = beta1 * m[i] + one_minus_beta1 * gradient;
-      const float second = beta2 * v[i] + one_minus_beta2 * gradient * gradient;
-      m[i] = first;
-      v[i] = second;
-      const float step = step_size * first / (std::sqrt(v_scale * second) + epsilon);
-      p[i] -= step + decay * p[i];
-    }
-    if (working == nullptr) return;
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) simd::store(working[i], p[i]);
+void adamw(Queue&, const AdamW& a) {
+  simd::with_type<A>(a.p_type, [&](auto p) {
+    simd::with_type<A>(a.moment_type, [&](auto m) {
+      simd::with_type<A>(a.g_type,
+                         [&](auto g) { adamw_of<A, decltype(p), decltype(m), decltype(g)>(a); });
+    });
   });
 }
 

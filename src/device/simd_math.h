@@ -51,6 +51,52 @@ inline float exp(float x) {
   return x < lowest ? 0.0f : value;
 }
 
+// tanh(x) within 4 ulp: below 0.625 in magnitude the polynomial of Cephes (Moshier, tanhf), above
+// it 1 - 2 / (exp(2x) + 1). NaN gives NaN.
+inline float tanh(float x) {
+  const float z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const float small = x + x * z * p;
+  const float large = 1.0f - 2.0f / (exp(2.0f * x) + 1.0f);
+  return z < 0.390625f ? small : large;
+}
+
+// Sine and cosine of `quarters` quarter turns, |quarters| < 2^31, within 1e-7: the whole quarters
+// are taken off in double, so that large angles lose nothing, the rest, at most pi/4, is left to
+// Taylor polynomials to x^9 and x^8 in float.
+struct SinCos {
+  float sin, cos;
+};
+inline SinCos sincos_quarters(double quarters) {
+  // Adding 1.5 2^52 leaves the rounded integer in the low bits of the sum.
+  constexpr double rounding = 6755399441055744.0;
+  const double shifted = quarters + rounding;
+  uint64_t bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  const float x = static_cast<float>(quarters - (shifted - rounding)) * 1.57079632679f;
+  const float x2 = x * x;
+  float s = 1.0f / 362880.0f;
+  s = s * x2 - 1.0f / 5040.0f;
+  s = s * x2 + 1.0f / 120.0f;
+  s = s * x2 - 1.0f / 6.0f;
+  s = s * x2 + 1.0f;
+  s = s * x;
+  float c = 1.0f / 40320.0f;
+  c = c * x2 - 1.0f / 720.0f;
+  c = c * x2 + 1.0f / 24.0f;
+  c = c * x2 - 0.5f;
+  c = c * x2 + 1.0f;
+  const uint32_t quadrant = static_cast<uint32_t>(bits);
+  const bool swap = (quadrant & 1u) != 0;
+  const float sine = swap ? c : s;
+  const float cosine = swap ? s : c;
+  return {(quadrant & 2u) != 0 ? -sine : sine, ((quadrant + 1u) & 2u) != 0 ? -cosine : cosine};
+}
+
 // Sum and maximum of f(i), i = 0 .. n - 1, in `lanes` independent chains, so that they are bound by
 // the throughput of additions and not by their latency. The order depends on n alone. Inlined by
 // force: a call inside keeps compilers from vectorising.
@@ -100,6 +146,15 @@ template <class Function>
 template <class A>
 constexpr DType type_of() {
   return sizeof(A) == sizeof(bfloat16) ? DType::bf16 : DType::f32;
+}
+
+// f(value of storage type `type`), `type` that of A or float's.
+template <class A, class Function>
+void with_type(DType type, const Function& f) {
+  if (type == type_of<A>())
+    f(A{});
+  else
+    f(float{});
 }
 
 // Element as float; float rounded once to the storage type.

@@ -59,6 +59,85 @@ TYPED_TEST(HostKernel, GeluKeepsNan) {
   EXPECT_FALSE(std::isnan(value_of(y[19])) || std::isnan(value_of(dx[19])));
 }
 
+// The exponential is good to 2 ulp, the sigmoid to 4, two products follow: 16 eps32. The derivative
+// s (1 + z (1 - s)) crosses zero; 1 - s keeps the error of s, which z multiplies.
+TYPED_TEST(HostKernel, SwigluEqualsReference) {
+  using A = TypeParam;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  for (const int64_t R : {0, 1, 7})
+    for (const int64_t F : {1, 33, 1100}) {
+      const auto x = random_array<A>(2 * R * F, 1, 3.0), dy = random_array<A>(R * F, 2);
+      std::vector<A> y(dy.size()), y_ref(y), dx(x), dx_ref(x.size());
+      host.swiglu_forward(*this->queue, {y.data(), x.data(), R, F});
+      ref.swiglu_forward(*this->queue, {y_ref.data(), x.data(), R, F});
+      expect_close(y, y_ref, 0.0, 16 * eps32 + ulp_of<A>(), "y");
+      host.swiglu_backward(*this->queue, {dx.data(), dy.data(), dx.data(), R, F});  // in place
+      ref.swiglu_backward(*this->queue, {dx_ref.data(), dy.data(), x.data(), R, F});
+      const double z = max_abs(x);
+      expect_close(dx, dx_ref, 16 * eps32 * (1.0 + z) * max_abs(dy) * z, ulp_of<A>(), "dx");
+    }
+}
+
+TYPED_TEST(HostKernel, SwigluOfLargeArguments) {
+  using A = TypeParam;
+  std::vector<A> x(8), y(4), dx(8), dy(4);
+  const double gates[] = {-1e30, -100.0, 100.0, std::nan("")};
+  for (size_t f = 0; f < 4; ++f) {
+    assign(x[f], gates[f]);
+    assign(x[4 + f], 1.0);
+    assign(dy[f], 1.0);
+  }
+  this->template host_kernels<A>().swiglu_forward(*this->queue, {y.data(), x.data(), 1, 4});
+  this->template host_kernels<A>().swiglu_backward(*this->queue,
+                                                   {dx.data(), dy.data(), x.data(), 1, 4});
+  const double silu[] = {0.0, 0.0, 100.0}, slope[] = {0.0, 0.0, 1.0};
+  for (size_t f = 0; f < 3; ++f) {
+    EXPECT_NEAR(value_of(y[f]), silu[f], 1e-6);
+    EXPECT_NEAR(value_of(dx[f]), slope[f], 1e-6);
+    EXPECT_NEAR(value_of(dx[4 + f]), silu[f], 1e-6);
+  }
+  EXPECT_TRUE(std::isnan(value_of(y[3])) && std::isnan(value_of(dx[3])) &&
+              std::isnan(value_of(dx[7])));
+}
+
+// tanh is good to 4 ulp; 1 - y^2 takes two roundings of numbers up to one.
+TYPED_TEST(HostKernel, TanhEqualsReference) {
+  using A = TypeParam;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  for (const int64_t n : sizes) {
+    const auto x = random_array<A>(n, 1), dy = random_array<A>(n, 2);
+    std::vector<A> y(x), y_ref(x.size()), dx(dy), dx_ref(x.size());
+    host.tanh_forward(*this->queue, {y.data(), y.data(), n});  // in place
+    ref.tanh_forward(*this->queue, {y_ref.data(), x.data(), n});
+    expect_close(y, y_ref, 0.0, 8 * eps32 + ulp_of<A>(), "tanh");
+    host.tanh_backward(*this->queue, {dx.data(), dx.data(), y_ref.data(), n});  // in place
+    ref.tanh_backward(*this->queue, {dx_ref.data(), dy.data(), y_ref.data(), n});
+    expect_close(dx, dx_ref, 4 * eps32 * max_abs(dy), ulp_of<A>(), "dtanh");
+  }
+}
+
+// Sine and cosine are good to 1e-7, less than 2 eps32, and two products add up, each rounded; a
+// place near the end of a sequence of 131,072, too.
+TYPED_TEST(HostKernel, RotaryEqualsReference) {
+  using A = TypeParam;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  const Positions whole, pieces{{3, 131069}, 4};
+  for (const int64_t R : {0, 1, 14})
+    for (const int64_t D : {2, 10, 128, 514})  // the last is longer than sines are kept at a time
+      for (const Positions& positions : {whole, pieces})
+        for (const bool inverse : {false, true}) {
+          const int64_t heads = 3, row = heads * D + 5;
+          auto x = random_array<A>(R * row, 1);
+          auto x_ref = x;
+          host.rotary(*this->queue, {x.data(), R, heads, D, row, 5e5, inverse, 7, positions});
+          ref.rotary(*this->queue, {x_ref.data(), R, heads, D, row, 5e5, inverse, 7, positions});
+          expect_close(x, x_ref, 2 * 4 * eps32 * max_abs(x_ref), ulp_of<A>(), "x");
+        }
+}
+
 // Rows of whole sequences; the second half of a sequence, from the middle of a micro-batch on, of
 // which this rank holds two pieces.
 TYPED_TEST(HostKernel, ResidualAndDropoutEqualReference) {
@@ -120,34 +199,6 @@ TYPED_TEST(HostKernel, DropoutForwardAndBackwardShareTheMask) {
   for (const A& v : y) dropped += value_of(v) == 0.0 ? 1.0 : 0.0;
   const double count = static_cast<double>(n);
   EXPECT_NEAR(dropped, 0.3 * count, 6.0 * std::sqrt(0.3 * 0.7 * count));
-}
-
-// To A and back, whole and in rows that are part of wider ones, assigned and added.
-TYPED_TEST(HostKernel, ConvertEqualsReference) {
-  using A = TypeParam;
-  const DType type = activation_type(compute_of<A>());
-  for (const int64_t R : {0, 1, 5})
-    for (const int64_t C : {1, 17, 9001})
-      for (const bool accumulate : {false, true}) {
-        const int64_t x_row = C + 2, y_row = C + 3;
-        const auto x = random_array<float>(R * x_row, 1);
-        std::vector<A> y = random_array<A>(R * y_row, 2), y_ref(y);
-        std::vector<float> z = random_array<float>(R * x_row, 3), z_ref(z);
-        for (const bool host : {true, false}) {
-          const KernelTable& kernels =
-              host ? this->template host_kernels<A>() : this->template ref_kernels<A>();
-          std::vector<A>& to = host ? y : y_ref;
-          std::vector<float>& back = host ? z : z_ref;
-          kernels.convert(*this->queue,
-                          {to.data(), x.data(), R, C, y_row, x_row, type, DType::f32, accumulate});
-          kernels.convert(*this->queue, {back.data(), to.data(), R, C, x_row, y_row, DType::f32,
-                                         type, accumulate});
-        }
-        // A sum of two in float or double, rounded once to A: results differ by one rounding.
-        expect_close(y, y_ref, 0.0, accumulate ? ulp_of<A>() : 0.0, "to A");
-        expect_close(z, z_ref, accumulate ? 4 * ulp_of<A>() * (max_abs(y) + max_abs(z)) : 0.0, 0.0,
-                     "from A");
-      }
 }
 
 }  // namespace gptbench::test

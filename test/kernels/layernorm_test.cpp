@@ -58,6 +58,42 @@ TYPED_TEST(HostKernel, LayerNormEqualsReference) {
   }
 }
 
+TYPED_TEST(HostKernel, RmsNormEqualsReference) {
+  using A = TypeParam;
+  for (const Shape& s : shapes) {
+    SCOPED_TRACE(testing::Message() << s.R << " x " << s.C);
+    const auto x = random_array<A>(s.R * s.C, 1, 3.0), gamma = random_array<A>(s.C, 2);
+    const auto dy = random_array<A>(s.R * s.C, 4);
+    const KernelTable &host = this->template host_kernels<A>(),
+                      &ref = this->template ref_kernels<A>();
+    std::vector<A> y(x.size()), y_ref(y);
+    std::vector<float> rstd(static_cast<size_t>(s.R)), rstd_ref(rstd);
+    host.rmsnorm_forward(*this->queue,
+                         {y.data(), rstd.data(), x.data(), gamma.data(), s.R, s.C, 1e-5});
+    ref.rmsnorm_forward(*this->queue,
+                        {y_ref.data(), rstd_ref.data(), x.data(), gamma.data(), s.R, s.C, 1e-5});
+    // A sum of C positive terms in float: relative error (C + 8) eps32 at most, half of it in rstd.
+    const double sum_error = static_cast<double>(s.C + 8) * eps32;
+    expect_close(rstd, rstd_ref, 0.0, sum_error, "rstd");
+    expect_close(y, y_ref, 0.0, sum_error + ulp_of<A>(), "y");
+
+    auto dx = random_array<A>(s.R * s.C, 5);
+    auto dx_ref = dx;
+    auto dgamma = random_array<float>(s.C, 6), dgamma_ref = dgamma;
+    host.rmsnorm_backward(*this->queue, {dx.data(), dgamma.data(), dy.data(), x.data(),
+                                         gamma.data(), rstd_ref.data(), s.R, s.C});
+    ref.rmsnorm_backward(*this->queue, {dx_ref.data(), dgamma_ref.data(), dy.data(), x.data(),
+                                        gamma.data(), rstd_ref.data(), s.R, s.C});
+    const double g = max_abs(dy) * max_abs(gamma);
+    const double n = max_abs(rstd_ref) * max_abs(x);
+    // The sum of g n over C terms; dx itself is a sum of numbers of magnitude up to 8.
+    expect_close(dx, dx_ref, sum_error * max_abs(rstd_ref) * g * (1.0 + n * n) + 8 * eps32,
+                 ulp_of<A>(), "dx");
+    const double rows_error = static_cast<double>(s.R + 8) * eps32 * static_cast<double>(s.R + 1);
+    expect_close(dgamma, dgamma_ref, rows_error * (1.0 + max_abs(dy) * n), eps32, "dgamma");
+  }
+}
+
 // A large offset must not cancel away the variance.
 TYPED_TEST(HostKernel, LayerNormKeepsTheVarianceOfShiftedRows) {
   using A = TypeParam;

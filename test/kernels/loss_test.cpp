@@ -50,6 +50,30 @@ TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
   }
 }
 
+TYPED_TEST(HostKernel, CrossEntropyOfIgnoredRowsEqualsReference) {
+  using A = TypeParam;
+  const int64_t R = 4, V = 150;
+  const int32_t targets[] = {-1, 20, -100, 149};
+  auto logits = random_array<A>(R * V, 2, 4.0);
+  auto logits_ref = logits;
+  std::vector<float> max(static_cast<size_t>(R)), sum(max), target(max);
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  host.cross_entropy_statistics(
+      *this->queue, {max.data(), sum.data(), target.data(), logits.data(), targets, R, V, V, 0});
+  EXPECT_EQ(target[0], 0.0f);
+  double loss = 0.0, loss_ref = 0.0;
+  const auto finish = [&](double& to, std::vector<A>& x) {
+    return CrossEntropyFinish{&to, x.data(), max.data(), sum.data(), target.data(), targets, R,
+                              V,   V,        0,          0.5};
+  };
+  host.cross_entropy_finish(*this->queue, finish(loss, logits));
+  ref.cross_entropy_finish(*this->queue, finish(loss_ref, logits_ref));
+  EXPECT_NEAR(loss, loss_ref, 1e-12 * loss_ref);
+  expect_close(logits, logits_ref, 4 * eps32, 80 * eps32 + ulp_of<A>(), "dlogits");
+  for (size_t j = 0; j < 150; ++j) EXPECT_EQ(value_of(logits[j]), 0.0);
+}
+
 // A logit that is not a number makes the loss not a number, whichever it is.
 TYPED_TEST(HostKernel, CrossEntropyKeepsNan) {
   using A = TypeParam;

@@ -44,6 +44,44 @@ TEST(SimdMath, ExpAtTheEnds) {
   EXPECT_TRUE(std::isfinite(simd::exp(std::numeric_limits<float>::infinity())));
 }
 
+TEST(SimdMath, TanhIsGoodToFourUlp) {
+  constexpr int points = 1 << 20;
+  std::vector<float> x(points), y(points);
+  for (int i = 0; i < points; ++i)
+    x[static_cast<size_t>(i)] =
+        -20.0f + 40.0f * static_cast<float>(i) / static_cast<float>(points - 1);
+#pragma omp simd
+  for (int i = 0; i < points; ++i) y[i] = simd::tanh(x[i]);
+  double worst = 0.0;
+  for (int i = 0; i < points; ++i)
+    worst = std::max(worst, ulps(y[static_cast<size_t>(i)],
+                                 std::tanh(static_cast<double>(x[static_cast<size_t>(i)]))));
+  EXPECT_LE(worst, 4.0);
+  EXPECT_EQ(simd::tanh(0.0f), 0.0f);
+  EXPECT_EQ(simd::tanh(1e-30f), 1e-30f);
+  EXPECT_EQ(simd::tanh(std::numeric_limits<float>::infinity()), 1.0f);
+  EXPECT_EQ(simd::tanh(-1e30f), -1.0f);
+  EXPECT_TRUE(std::isnan(simd::tanh(std::numeric_limits<float>::quiet_NaN())));
+}
+
+// Small angles, all quadrants, both signs, and those of position 131,071.
+TEST(SimdMath, SineAndCosineOfQuarterTurns) {
+  constexpr double half_pi = 1.57079632679489661923;
+  for (const double scale : {1e-6, 1.0, 131071.0 / half_pi}) {
+    double worst = 0.0;
+    for (int i = -4000; i <= 4000; ++i) {
+      const double quarters = scale * static_cast<double>(i) / 1000.0;
+      const simd::SinCos turn = simd::sincos_quarters(quarters);
+      // The double's own error grows with the angle.
+      const double angle = half_pi * std::remainder(quarters, 4.0);
+      worst = std::max({worst, std::abs(static_cast<double>(turn.sin) - std::sin(angle)),
+                        std::abs(static_cast<double>(turn.cos) - std::cos(angle))});
+    }
+    EXPECT_LE(worst, 1e-7);
+  }
+  EXPECT_EQ(simd::sincos_quarters(0.0).cos, 1.0f);
+}
+
 TEST(SimdMath, StoreRoundsLikeBfloat16) {
   for (uint32_t u = 0; u < 0xffffff00u; u += 65521u) {  // a prime: all kinds of low bits
     const float value = simd::bits_to_float(u);

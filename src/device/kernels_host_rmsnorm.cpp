@@ -1,0 +1,98 @@
+#include <cmath>
+
+#include "device/host_parallel.h"
+#include "device/kernels_host.h"
+#include "device/simd_math.h"
+
+namespace gptbench::host {
+
+template <class A>
+void rmsnorm_forward(Queue&, const RmsNormForward& a) {
+  A* const y = static_cast<A*>(a.y);
+  float* const rstd = static_cast<float*>(a.rstd);
+  const A* const x = static_cast<const A*>(a.x);
+  const A* const gamma = static_cast<const A*>(a.gamma);
+  const int64_t C = a.C;
+  const double epsilon = a.epsilon;
+  parallel("gptbench::rmsnorm_forward", a.R, [=](int64_t r) {
+    const A* const x_row = x + r * C;
+    A* const y_row = y + r * C;
+    const float squares = simd::sum_of(C, [=](int64_t c) {
+      const float value = simd::load(x_row[c]);
+      return value * value;
+    });
+    const float s = static_cast<float>(
+        1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c)
+      simd::store(y_row[c], simd::load(x_row[c]) * s * simd::load(gamma[c]));
+    rstd[r] = s;
+  });
+}
+
+template <class A>
+void rmsnorm_backward(Queue&, const RmsNormBackward& a) {
+  A* const dx = static_cast<A*>(a.dx);
+  float* const dgamma = static_cast<float*>(a.dgamma);
+  const A* const dy = static_cast<const A*>(a.dy);
+  const A* const x = static_cast<const A*>(a.x);
+  const A* const gamma = static_cast<const A*>(a.gamma);
+  const float* const rstd = static_cast<const float*>(a.rstd);
+  const int64_t C = a.C;
+
+  const auto input_gradient = [=](int64_t r) {
+    const A* const dy_row = dy + r * C;
+    const A* const x_row = x + r * C;
+    A* const dx_row = dx + r * C;
+    const float s = rstd[r];
+    const float sum_gn = simd::sum_of(C, [=](int64_t c) {
+      return simd::load(dy_row[c]) * simd::load(gamma[c]) * (simd::load(x_row[c]) * s);
+    });
+    const float mean_gn = sum_gn / static_cast<float>(C);
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c) {
+      const float g = simd::load(dy_row[c]) * simd::load(gamma[c]);
+      const float n = simd::load(x_row[c]) * s;
+      simd::store(dx_row[c], simd::load(dx_row[c]) + s * (g - n * mean_gn));
+    }
+  };
+
+  // A batch of row blocks at a time, one a thread: first the rows, then, while they are in cache,
+  // the columns.
+  const int64_t batch = row_block * num_threads();
+  for (int64_t first = 0; first < a.R; first += batch) {
+    const int64_t last = std::min(a.R, first + batch);
+    parallel("gptbench::rmsnorm_backward_input", ceil_div(last - first, row_block),
+             [=](int64_t block) {
+               const int64_t begin = first + block * row_block;
+               const int64_t end = std::min(last, begin + row_block);
+               for (int64_t r = begin; r < end; ++r) input_gradient(r);
+             });
+    parallel("gptbench::rmsnorm_backward_parameters", ceil_div(C, column_block),
+             [=](int64_t block) {
+               const int64_t c0 = block * column_block;
+               const int64_t width = std::min(column_block, C - c0);
+               for (int64_t begin = first; begin < last; begin += row_block) {
+                 const int64_t end = std::min(last, begin + row_block);
+                 float sum[column_block] = {};
+                 for (int64_t r = begin; r < end; ++r) {
+                   const A* const dy_row = dy + r * C + c0;
+                   const A* const x_row = x + r * C + c0;
+                   const float s = rstd[r];
+#pragma omp simd
+                   for (int64_t c = 0; c < width; ++c)
+                     sum[c] += simd::load(dy_row[c]) * (simd::load(x_row[c]) * s);
+                 }
+#pragma omp simd
+                 for (int64_t c = 0; c < width; ++c) dgamma[c0 + c] += sum[c];
+               }
+             });
+  }
+}
+
+}  // namespace gptbench::host
+
+namespace gptbench {
+GPTBENCH_HOST_KERNEL(rmsnorm_forward, RmsNormForward);
+GPTBENCH_HOST_KERNEL(rmsnorm_backward, RmsNormBackward);
+}  // namespace gptbench
