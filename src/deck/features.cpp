@@ -41,28 +41,6 @@ const std::vector<UnbuiltFeature>& unbuilt_features() {
        },
        "compute = 'fp16' and 'fp8'",
        "use 'fp32', 'bf16', or 'fp64' with device = 'ref'"},
-      {{"precision.parameters", "precision.compute"},
-       [](const Config& c) {
-         return c.precision.parameters != "auto" && c.precision.parameters != c.precision.compute;
-       },
-       "parameters of another type than compute",
-       "use parameters = 'auto'"},
-      {{"precision.reduce"},
-       [](const Config& c) {
-         return c.precision.reduce != "fp32" && c.precision.compute != "fp64";
-       },
-       "reduce other than 'fp32'",
-       "use reduce = 'fp32'"},
-      {{"precision.optimizer_state"},
-       [](const Config& c) {
-         return c.precision.optimizer_state != "fp32" && c.precision.compute != "fp64";
-       },
-       "optimizer_state other than 'fp32'",
-       "use optimizer_state = 'fp32'"},
-      {{"precision.master_weights"},
-       [](const Config& c) { return !c.precision.master_weights; },
-       "master_weights = .false.",
-       "use .true."},
   };
   return features;
 }

@@ -168,13 +168,13 @@ void add_precision(std::vector<Key>& table) {
   row.string(&C::compute, "compute", {"fp32", "bf16", "fp16", "fp8", "fp64"},
              "type of activations and matrix products; fp64 needs device='ref'");
   row.string(&C::parameters, "parameters", {"auto", "fp32", "bf16", "fp16", "fp64"},
-             "type of the parameters that a step reads; auto: compute");
+             "type that parameters are kept and gathered in; auto: compute");
   row.string(&C::reduce, "reduce", {"fp32", "bf16", "fp16", "fp64"},
-             "type of gradients as summed and reduced; fp64 where compute='fp64'");
+             "type that gradients are kept and reduced in; fp64 where compute='fp64'");
   row.string(&C::optimizer_state, "optimizer_state", {"fp32", "bf16", "fp64"},
              "type of Adam's moments; fp64 where compute='fp64'");
   row.logical(&C::master_weights, "master_weights",
-              "keep an fp32 copy beside parameters of a shorter type");
+              "update an fp32 copy of parameters of a shorter type, not themselves");
 }
 
 void add_memory(std::vector<Key>& table) {

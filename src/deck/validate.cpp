@@ -85,6 +85,26 @@ void check_batch(const Deck& deck) {
                                  : " or data_parallel <= " + text_of(batch.global_batch_size)));
 }
 
+// Kernels take numbers of the type of activations and of that in which sums are formed.
+void check_type(const Deck& deck, const std::string& key, const std::string& value,
+                std::vector<std::string> allowed) {
+  const std::string& compute = deck.config.precision.compute;
+  if (compute == "fp8") return;  // of kernels to come
+  const bool halves = compute == "bf16" || compute == "fp16";
+  if (halves && key == "parameters") allowed.push_back("fp32");
+  allowed.push_back(compute);
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+  std::vector<std::string> quoted;
+  for (const std::string& each : allowed) quoted.push_back("'" + each + "'");
+  const std::string what = "precision." + key + " = '" + value + "'";
+  deck.fail(
+      {"precision." + key, "precision.compute"},
+      what + " does not go with precision.compute = '" + compute +
+          "', whose kernels do not have that type; use " + join(quoted, " or ") +
+          (value == "bf16" || value == "fp16" || value == "fp64" ? ", or compute = '" + value + "'"
+                                                                 : ""));
+}
+
 void check_precision(const Deck& deck) {
   const PrecisionConfig& precision = deck.config.precision;
   const std::string& device = deck.config.run.device;
@@ -98,14 +118,10 @@ void check_precision(const Deck& deck) {
         {"precision.compute", "run.device"},
         "run.device = 'ref' computes in 'fp32' or 'fp64', not in '" + precision.compute + "'");
   }
-  const auto only_with_fp64 = [&](const char* key, const std::string& value) {
-    if (value != "fp64" || is_fp64) return;
-    deck.fail({std::string("precision.") + key},
-              std::string("precision.") + key + " = 'fp64' needs precision.compute = 'fp64'");
-  };
-  only_with_fp64("parameters", precision.parameters);
-  only_with_fp64("reduce", precision.reduce);
-  only_with_fp64("optimizer_state", precision.optimizer_state);
+  check_type(deck, "parameters", precision.parameters, {"auto"});
+  // fp32 as a default that follows fp64.
+  check_type(deck, "reduce", precision.reduce, {"fp32"});
+  check_type(deck, "optimizer_state", precision.optimizer_state, {"fp32"});
 }
 
 void check_data(const Deck& deck) {

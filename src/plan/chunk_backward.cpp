@@ -28,12 +28,13 @@ void ChunkPrograms::emit_backward(Pass pass) {
     if ((l - ahead) % 2 == 1) gather(ahead);  // layers of one parity share a window
     const LayerActivations a = backward_set(l);
     if (selective_) emit_selective_recompute(l, a);
-    if (pass.weights) store_.open_gradient(unit_of(l));
+    store_.open_gradient(unit_of(l));
     if (pass.inputs)
       emit_layer_input_gradients(l, a, pass);
     else
       emit_layer_weight_gradients(l, a);
-    if (pass.weights) store_.close_gradient(unit_of(l), pass.last);
+    store_.fold_gradient(unit_of(l));
+    if (pass.weights) store_.reduce_gradient(unit_of(l), pass.last);
   }
   if (chunk_.has_embedding) {
     emit_embedding_backward(pass);

@@ -135,8 +135,8 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
   linear(OpKind::linear_backward_weight, {logits, ln_f}, {store_.gradient(wte_), {}});
   // Its reduction travels while the gradient of the input is formed.
   const bool complete = first + rows >= plan.micro_batch_rows;
-  if (complete && !chunk_.has_embedding && store_.reduces_each_micro_batch())
-    store_.close_gradient(plan.space.find_unit(UnitKind::token_embedding), false);
+  if (complete && !chunk_.has_embedding)
+    store_.fold_gradient(plan.space.find_unit(UnitKind::token_embedding));
   linear(OpKind::linear_backward_input, {logits, store_.weight(wte_)}, {dln_f});
 }
 
@@ -145,17 +145,19 @@ void ChunkPrograms::emit_head_backward(Pass pass) {
   const int64_t L = plan.shape.L;
   const int norm = plan.space.find_unit(UnitKind::final_norm);
   if (pass.inputs) {
-    if (pass.weights) store_.open_gradient(norm);
+    store_.open_gradient(norm);
     Op zero = row_op(OpKind::fill_zero, L, s_.C, {}, {{dx_}}, sp_);
     zero.region = Region::layernorm;
     builder_.emit(zero);
     emit_layernorm_backward(L, {dln_f_}, {x_end_}, ln_f_weight_, ln_f_bias_, ln_f_mean_,
                             ln_f_rstd_);
+    store_.fold_gradient(norm);
   }
   if (!pass.weights) return;
-  store_.close_gradient(norm, pass.last);
-  if (!chunk_.has_embedding && !store_.reduces_each_micro_batch())
-    store_.close_gradient(plan.space.find_unit(UnitKind::token_embedding), pass.last);
+  store_.reduce_gradient(norm, pass.last);
+  // The forward program has folded the table's.
+  if (!chunk_.has_embedding)
+    store_.reduce_gradient(plan.space.find_unit(UnitKind::token_embedding), pass.last);
 }
 
 }  // namespace gptbench

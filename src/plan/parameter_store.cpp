@@ -7,6 +7,25 @@
 
 namespace gptbench {
 
+namespace {
+
+// Of a value of &precision, resolved: of the types of activations or of sums, which kernels know.
+DType type_of_value(const PlanBuilder& builder, const std::string& value) {
+  const DType type = value == "bf16"   ? DType::bf16
+                     : value == "fp16" ? DType::f16
+                     : value == "fp64" ? DType::f64
+                                       : DType::f32;
+  GPTBENCH_CHECK(type == builder.A() || type == builder.S(), "kernels for numbers of " + value);
+  return type;
+}
+
+bool contains(const std::string& list, const char* word) {
+  const std::vector<std::string> words = split(list, ',');
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
 ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
   const Plan& plan = builder.plan();
   const Grid& grid = plan.grid;
@@ -16,58 +35,56 @@ ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
   shards_ = plan.space.num_shards;
   shard_rank_ = grid.place_of(plan.rank, Axis::shard);
   reduce_each_ = !alone && (zero_stage_ >= 2 || plan.config.run.deterministic);
+  const PrecisionConfig& precision = plan.config.precision;
+  working_type_ = type_of_value(builder, precision.parameters);
+  gradient_type_ = type_of_value(builder, precision.reduce);
+  const DType moments = type_of_value(builder, precision.optimizer_state);
+  one_copy_ = working_type_ == builder.S() || !precision.master_weights;
 
-  const DType A = builder.A();
-  const DType S = builder.S();
   const bool sharded = zero_stage_ >= 1;
-  add_representation(Role::working, "working", MemoryClass::parameters, A,
+  add_representation(Role::working, "working", MemoryClass::parameters, working_type_,
                      zero_stage_ == 3 ? Extent::shards : Extent::flat);
   if (zero_stage_ < 2)
-    add_representation(Role::gradient, "gradient", MemoryClass::gradients, S, Extent::flat);
+    add_representation(Role::gradient, "gradient", MemoryClass::gradients, gradient_type_,
+                       Extent::flat);
   if (sharded || reduce_each_)
-    add_representation(Role::gradient_shard, "gradient_shard", MemoryClass::gradients, S,
-                       Extent::shards);
+    add_representation(Role::gradient_shard, "gradient_shard", MemoryClass::gradients,
+                       gradient_type_, Extent::shards);
   const Extent state = sharded ? Extent::shards : Extent::flat;
-  if (A == S) {
+  if (one_copy_) {
     // One copy serves as working and master; where it is flat, this rank updates its part of it.
-    add_representation(Role::master, "", MemoryClass::parameters, S,
+    add_representation(Role::master, "", MemoryClass::parameters, working_type_,
                        sharded && zero_stage_ < 3 ? Extent::own_part : state);
   } else {
-    add_representation(Role::master, "master", MemoryClass::optimizer_state, S, state);
+    add_representation(Role::master, "master", MemoryClass::optimizer_state, builder.S(), state);
   }
-  add_representation(Role::moment1, "moment1", MemoryClass::optimizer_state, S, state);
-  add_representation(Role::moment2, "moment2", MemoryClass::optimizer_state, S, state);
+  add_representation(Role::moment1, "moment1", MemoryClass::optimizer_state, moments, state);
+  add_representation(Role::moment2, "moment2", MemoryClass::optimizer_state, moments, state);
 
   if (zero_stage_ == 3 || is_offloaded(Role::working))
-    weight_windows_ = add_windows("gathered", MemoryClass::parameters, A);
+    weight_windows_ = add_windows("gathered", MemoryClass::parameters, working_type_, 2);
+  if (working_type_ != builder.A())
+    converted_windows_ = add_windows("converted", MemoryClass::parameters, builder.A(), 1);
   if (zero_stage_ >= 2)
-    gradient_windows_ = add_windows("gradient_window", MemoryClass::gradients, S);
+    gradient_windows_ = add_windows("gradient_window", MemoryClass::gradients, gradient_type_, 2);
+  if (gradient_type_ != builder.S())
+    sum_windows_ = add_windows("gradient_sum", MemoryClass::gradients, builder.S(), 1);
   add_transfer_windows();
   if (reduce_each_) {
     int64_t largest = 0;
     for (const Unit& unit : plan.space.units) largest = std::max(largest, unit.shard);
     for (const char* name : {"reduced.0", "reduced.1"})
-      reduced_.push_back(
-          builder.add_buffer(name, MemoryClass::communication, Lifetime::run, S, largest));
+      reduced_.push_back(builder.add_buffer(name, MemoryClass::communication, Lifetime::run,
+                                            gradient_type_, largest));
   }
 }
-
-namespace {
-
-bool contains(const std::string& list, const char* word) {
-  const std::vector<std::string> words = split(list, ',');
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-}  // namespace
 
 Residency ParameterStore::residency_of(Role role) const {
   const ParallelConfig& parallel = builder_.plan().config.parallel;
   const Residency away = parallel.offload_target == "file" ? Residency::file : Residency::host;
-  const bool one_copy = builder_.A() == builder_.S();  // working copy and master are one
-  const bool is_parameter = role == Role::working || (role == Role::master && one_copy);
+  const bool is_parameter = role == Role::working || (role == Role::master && one_copy_);
   const bool is_state =
-      role == Role::moment1 || role == Role::moment2 || (role == Role::master && !one_copy);
+      role == Role::moment1 || role == Role::moment2 || (role == Role::master && !one_copy_);
   if (is_parameter && contains(parallel.offload, "parameters")) return away;
   if (is_state && contains(parallel.offload, "optimizer")) return away;
   return Residency::device;
@@ -93,9 +110,9 @@ bool ParameterStore::is_offloaded(Role role) const {
   return builder_.plan().representation(role).residency != Residency::device;
 }
 
-// Layers take turns with two windows, the others have one each; [unit].
+// Layers take turns with `turns_of_layers` windows, the others have one each; [unit].
 std::vector<int> ParameterStore::add_windows(const char* name, MemoryClass memory_class,
-                                             DType dtype) {
+                                             DType dtype, size_t turns_of_layers) {
   const std::vector<Unit>& units = builder_.plan().space.units;
   int64_t largest_layer = 0;
   for (const Unit& unit : units)
@@ -107,7 +124,7 @@ std::vector<int> ParameterStore::add_windows(const char* name, MemoryClass memor
   std::vector<int> turns, windows;
   for (const Unit& unit : units) {
     if (unit.kind == UnitKind::layer) {
-      if (turns.size() < 2)
+      if (turns.size() < turns_of_layers)
         turns.push_back(add("layer_" + std::to_string(turns.size()), largest_layer));
       windows.push_back(-1);
     } else {
@@ -146,27 +163,38 @@ void ParameterStore::gather(int unit) {
                                dtype_bytes(Role::working), shard, {window}));
 }
 
-Operand ParameterStore::weight(int tensor) const {
+Operand ParameterStore::weight(int tensor) {
   const FlatSpace& space = builder_.plan().space;
   const int local = space.find(tensor);
   GPTBENCH_CHECK(local >= 0, builder_.plan().tensors[static_cast<size_t>(tensor)].name +
                                  " is held by this rank");
   const int64_t begin = space.placements[static_cast<size_t>(local)].begin;
   const int unit = space.unit_of[static_cast<size_t>(local)];
-  if (weight_windows_.empty()) return {builder_.plan().representation(Role::working).buffer, begin};
-  return {weight_windows_[static_cast<size_t>(unit)],
-          begin - space.units[static_cast<size_t>(unit)].begin};
+  Operand whole = whole_weight(unit);
+  if (!converted_windows_.empty()) whole = converted(unit, whole);
+  return {whole.buffer, whole.offset + begin - space.units[static_cast<size_t>(unit)].begin};
 }
 
-Operand ParameterStore::gradient(int tensor) const {
-  const FlatSpace& space = builder_.plan().space;
-  const int local = space.find(tensor);
-  const int64_t begin = space.placements[static_cast<size_t>(local)].begin;
-  const int unit = space.unit_of[static_cast<size_t>(local)];
-  if (gradient_windows_.empty())
-    return {builder_.plan().representation(Role::gradient).buffer, begin};
-  return {gradient_windows_[static_cast<size_t>(unit)],
-          begin - space.units[static_cast<size_t>(unit)].begin};
+Operand ParameterStore::whole_weight(int unit) const {
+  if (!weight_windows_.empty()) return {weight_windows_[static_cast<size_t>(unit)]};
+  const Plan& plan = builder_.plan();
+  return {plan.representation(Role::working).buffer,
+          plan.space.units[static_cast<size_t>(unit)].begin};
+}
+
+// Converted as late as can be, where they are read first: a gather that is under way hides behind
+// what comes before.
+Operand ParameterStore::converted(int unit, Operand whole) {
+  const int window = converted_windows_[static_cast<size_t>(unit)];
+  const auto held = held_.find(window);
+  if (held != held_.end() && held->second == unit) return {window};
+  held_[window] = unit;
+  const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
+  Op op = flat_op(OpKind::convert, u.size(), {whole}, {{window}});
+  op.region = Region::linear;
+  if (u.kind == UnitKind::layer) op.layer = static_cast<int32_t>(u.layer);
+  builder_.emit(op);
+  return {window};
 }
 
 Operand ParameterStore::shard_operand(Role role, int unit) const {
@@ -179,80 +207,6 @@ Operand ParameterStore::shard_operand(Role role, int unit) const {
 
 int64_t ParameterStore::dtype_bytes(Role role) const {
   return size_of(builder_.plan().representation(role).dtype);
-}
-
-void ParameterStore::open_gradient(int unit) {
-  if (!reduce_each_) return;  // accumulates over the step, zeroed where it begins
-  const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
-  builder_.emit(flat_op(OpKind::fill_zero, u.size(), {}, {whole_gradient(unit)}));
-}
-
-Operand ParameterStore::whole_gradient(int unit) const {
-  const Plan& plan = builder_.plan();
-  if (!gradient_windows_.empty()) return {gradient_windows_[static_cast<size_t>(unit)]};
-  return {plan.representation(Role::gradient).buffer,
-          plan.space.units[static_cast<size_t>(unit)].begin};
-}
-
-void ParameterStore::close_gradient(int unit, bool last) {
-  if (!reduce_each_ && !last) return;
-  reduce_replicated(unit);
-  emit_reduction(unit);
-}
-
-// Under sequence parallelism each tensor-parallel rank has seen its own rows alone, so that
-// gradients of replicated tensors are partial sums.
-void ParameterStore::reduce_replicated(int unit) {
-  const Plan& plan = builder_.plan();
-  const Operand whole = whole_gradient(unit);
-  const Unit& u = plan.space.units[static_cast<size_t>(unit)];
-  const bool partial = u.kind == UnitKind::layer || u.kind == UnitKind::final_norm;
-  const int64_t elements = u.replicated_end - u.replicated_begin;
-  if (!plan.config.parallel.sequence_parallel || !partial || elements == 0) return;
-  const Operand part{whole.buffer, whole.offset + u.replicated_begin - u.begin};
-  builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, Axis::tensor, elements,
-                             size_of(builder_.S()), part, part));
-}
-
-void ParameterStore::emit_reduction(int unit) {
-  const Plan& plan = builder_.plan();
-  const Operand whole = whole_gradient(unit);
-  const Unit& u = plan.space.units[static_cast<size_t>(unit)];
-  const int64_t bytes = size_of(builder_.S());
-  if (plan.grid.size_of(Axis::zero) == 1) return;
-  if (!reduce_each_ && zero_stage_ == 0) {
-    builder_.emit(
-        flat_message(OpKind::all_reduce, QueueId::data, sum_axis_, u.size(), bytes, whole, whole));
-    return;
-  }
-  Operand target = shard_operand(Role::gradient_shard, unit);
-  if (reduce_each_) {
-    target = {reduced_[static_cast<size_t>(next_reduced_)]};
-    next_reduced_ = (next_reduced_ + 1) % static_cast<int>(reduced_.size());
-    to_accumulate_.push_back(unit);
-  }
-  builder_.emit(flat_message(OpKind::reduce_scatter, QueueId::data, Axis::shard, u.size(), bytes,
-                             whole, target));
-  if (plan.grid.size_of(Axis::replica) > 1)
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::replica, u.shard, bytes,
-                               target, target));
-  // Two shards may be on the way; the earlier one is added while the later one travels.
-  if (reduce_each_ && to_accumulate_.size() == reduced_.size()) accumulate_oldest();
-}
-
-void ParameterStore::accumulate_oldest() {
-  const size_t on_the_way = to_accumulate_.size();
-  const int unit = to_accumulate_.front();
-  to_accumulate_.erase(to_accumulate_.begin());
-  const size_t buffer =
-      (static_cast<size_t>(next_reduced_) + reduced_.size() - on_the_way) % reduced_.size();
-  builder_.emit(flat_op(OpKind::accumulate,
-                        builder_.plan().space.units[static_cast<size_t>(unit)].shard,
-                        {{reduced_[buffer]}}, {shard_operand(Role::gradient_shard, unit)}));
-}
-
-void ParameterStore::flush_gradients() {
-  while (!to_accumulate_.empty()) accumulate_oldest();
 }
 
 }  // namespace gptbench

@@ -13,6 +13,12 @@
 // micro-batch by micro-batch and accumulate in shards; otherwise they accumulate in flat space and
 // are reduced once, as the last micro-batch completes them.
 //
+// Types: parameters are kept, gathered and updated in one type, gradients kept and reduced in one.
+// Where GEMMs read another (activations' A), a unit is converted to a window before it is read;
+// where kernels accumulate in another (S), a micro-batch's gradient of a unit is formed in a window
+// and then added to what is kept, or, reduced micro-batch by micro-batch, converted to what
+// travels. These windows hold one layer, and embeddings and final LayerNorm.
+//
 // Offload (Rajbhandari et al., arXiv:2104.07857): representations that reside in host memory or in
 // a file pass through two windows on the device, one unit ahead of the one that is worked on.
 #pragma once
@@ -30,21 +36,28 @@ class ParameterStore {
   // Adds the representations and windows to the plan.
   explicit ParameterStore(PlanBuilder& builder);
 
-  bool reduces_each_micro_batch() const { return reduce_each_; }
-
   // Called where a program begins: nothing is gathered yet.
   void begin_program() { held_.clear(); }
   // Makes the parameters of a unit available to what follows; starts a gather in stage 3 unless its
   // window holds them. Layers share two windows in turn: gather at most one layer ahead.
   void gather(int unit);
-  Operand weight(int tensor) const;
+  // Where operations that are emitted next read a tensor of a unit that is available, in the type
+  // of activations; emits the conversion where parameters are kept in another.
+  Operand weight(int tensor);
 
   // The gradient of a unit is about to be accumulated to by this micro-batch.
   void open_gradient(int unit);
   Operand gradient(int tensor) const;
-  // This micro-batch has accumulated the whole gradient of a unit; `last`: it is the last one.
-  void close_gradient(int unit, bool last);
-  // Emits what is left over from close_gradient: accumulation into shards lags behind one unit, so
+  // This micro-batch has accumulated to a unit all that it will until the next open_gradient().
+  void fold_gradient(int unit);
+  // `last`: the last micro-batch has been folded; its sum is reduced where that happens once.
+  void reduce_gradient(int unit, bool last);
+  // Both.
+  void close_gradient(int unit, bool last) {
+    fold_gradient(unit);
+    reduce_gradient(unit, last);
+  }
+  // Emits what is left over from fold_gradient: accumulation into shards lags behind one unit, so
   // that messages overlap with computing.
   void flush_gradients();
 
@@ -60,9 +73,13 @@ class ParameterStore {
   void add_transfer_windows();
   Operand state_operand(Role role, int unit, int64_t flat) const;
   void emit_transfers(OpKind kind, int unit);
-  std::vector<int> add_windows(const char* name, MemoryClass memory_class, DType dtype);
+  std::vector<int> add_windows(const char* name, MemoryClass memory_class, DType dtype,
+                               size_t turns_of_layers);
+  Operand whole_weight(int unit) const;
+  Operand converted(int unit, Operand whole);
   Operand shard_operand(Role role, int unit) const;
   int64_t dtype_bytes(Role role) const;
+  Operand gradient_target(int unit) const;
   Operand whole_gradient(int unit) const;
   void reduce_replicated(int unit);
   void emit_reduction(int unit);
@@ -76,8 +93,11 @@ class ParameterStore {
   int64_t shards_ = 1;  // ranks that a partition is spread over
   int64_t shard_rank_ = 0;
   bool reduce_each_ = false;
-  Axis sum_axis_ = Axis::data;                           // over which gradients are summed
+  DType working_type_ = DType::f32, gradient_type_ = DType::f32;
+  bool one_copy_ = true;        // what GEMMs read, or is converted for them, is what AdamW updates
+  Axis sum_axis_ = Axis::data;  // over which gradients are summed
   std::vector<int> weight_windows_, gradient_windows_;   // [unit] buffer; empty: flat
+  std::vector<int> converted_windows_, sum_windows_;     // [unit] buffer; empty: of one type
   std::map<Role, std::array<int, 2>> transfer_windows_;  // of offloaded roles, in turn
   std::vector<int> reduced_;        // buffers that receive reduced shards, used in turn
   std::map<int, int> held_;         // window buffer -> unit

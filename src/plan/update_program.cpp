@@ -28,7 +28,7 @@ void ParameterStore::emit_end_step() {
     for (size_t u = 0; u < plan.space.units.size(); ++u)
       builder_.emit(flat_message(
           OpKind::all_gather, QueueId::data, Axis::shard, plan.space.units[u].size(),
-          size_of(builder_.S()), shard_operand(Role::gradient_shard, static_cast<int>(u)),
+          size_of(gradient_type_), shard_operand(Role::gradient_shard, static_cast<int>(u)),
           {plan.representation(Role::gradient).buffer, plan.space.units[u].begin}));
   emit_norms();
   emit_updates();
@@ -44,7 +44,7 @@ void ParameterStore::emit_tied_embedding() {
   const Operand gradient =
       shards ? shard_operand(Role::gradient_shard, unit) : whole_gradient(unit);
   builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::embedding,
-                             shards ? u.shard : u.size(), size_of(builder_.S()), gradient,
+                             shards ? u.shard : u.size(), size_of(gradient_type_), gradient,
                              gradient));
 }
 
@@ -121,10 +121,7 @@ void ParameterStore::add_transfer_windows() {
        {std::pair{Role::working, "working"}, std::pair{Role::master, "master"},
         std::pair{Role::moment1, "moment1"}, std::pair{Role::moment2, "moment2"}}) {
     if (!is_offloaded(role)) continue;
-    const bool same_as_working =
-        role == Role::master &&
-        plan.representation(role).buffer == plan.representation(Role::working).buffer;
-    if (same_as_working) {
+    if (role == Role::master && one_copy_) {
       transfer_windows_[role] = transfer_windows_.at(Role::working);
       continue;
     }
@@ -152,10 +149,8 @@ Operand ParameterStore::state_operand(Role role, int unit, int64_t flat) const {
 void ParameterStore::emit_transfers(OpKind kind, int unit) {
   const Plan& plan = builder_.plan();
   const Unit& u = plan.space.units[static_cast<size_t>(unit)];
-  const bool one_copy =
-      plan.representation(Role::working).buffer == plan.representation(Role::master).buffer;
   for (const auto& [role, windows] : transfer_windows_) {
-    if (role == Role::working && one_copy) continue;              // moves as master
+    if (role == Role::working && one_copy_) continue;             // moves as master
     if (role == Role::working && kind == OpKind::load) continue;  // AdamW assigns it
     const Representation& copy = plan.representation(role);
     const Operand away{copy.buffer, copy.extent == Extent::shards ? u.shard_begin : u.begin};
@@ -170,8 +165,6 @@ void ParameterStore::emit_updates() {
   const Plan& plan = builder_.plan();
   const bool sharded = zero_stage_ >= 1;
   const Operand factor{plan.scalars, static_cast<int64_t>(Scalar::clip_factor)};
-  const bool one_copy =
-      plan.representation(Role::working).buffer == plan.representation(Role::master).buffer;
   const Role gradient_role = sharded ? Role::gradient_shard : Role::gradient;
   const int units = static_cast<int>(plan.space.units.size());
   emit_transfers(OpKind::load, 0);
@@ -187,7 +180,7 @@ void ParameterStore::emit_updates() {
       Op op = flat_op(OpKind::adamw, to - from, {state_operand(gradient_role, u, from), factor},
                       {state_operand(Role::master, u, from), state_operand(Role::moment1, u, from),
                        state_operand(Role::moment2, u, from),
-                       one_copy ? Operand{} : state_operand(Role::working, u, from)});
+                       one_copy_ ? Operand{} : state_operand(Role::working, u, from)});
       op.weight_decay = weight_decay;
       builder_.emit(op);
     };

@@ -66,9 +66,7 @@ Config reference_config(const Config& reduced) {
       std::lcm(reduced.model.vocab_multiple, reduced.parallel.tensor_parallel);
   reference.parallel = {};
   reference.parallel.data_parallel = 1;
-  reference.precision = {};
-  reference.precision.compute = "fp64";
-  reference.precision.parameters = "fp64";
+  reference.precision = {"fp64", "fp64", "fp64", "fp64", true};
   reference.memory = {};
   return reference;
 }

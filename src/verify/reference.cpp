@@ -105,6 +105,27 @@ double chain_length(const ModelShape& s, ComputeType compute) {
   return static_cast<double>(2 * s.L * layer + s.V + s.C + stored);
 }
 
+// Of the type that a copy of the parameters or their gradients is kept in.
+double unit_roundoff(DType type) {
+  return unit_roundoff(type == DType::bf16  ? ComputeType::bf16
+                       : type == DType::f64 ? ComputeType::fp64
+                                            : ComputeType::fp32);
+}
+
+// Roundings of a gradient that is kept in a type no wider than that of activations: one as each
+// micro-batch is added to the sum and, where micro-batches are reduced, one before; one as each
+// rank is added to the sum over replicas, and one for a tied table of two stages.
+double roundings_of_sums(const Plan& plan, ComputeType compute) {
+  if (unit_roundoff(
+          plan.representation(plan.has(Role::gradient) ? Role::gradient : Role::gradient_shard)
+              .dtype) < unit_roundoff(compute))
+    return 0.0;
+  const auto micro_batches = micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data,
+                                              plan.at.data, plan.config.batch.micro_batch_size);
+  return 2.0 * static_cast<double>(micro_batches.size()) +
+         static_cast<double>(plan.grid.size_of(Axis::zero)) + 1.0;
+}
+
 // Roundoff alone leaves residuals of 0.1 to 0.6 in fp32 and 0.2 to 0.8 in bf16, whatever the shape
 // of the model; in fp32 an error of one part in a hundred in one kernel leaves more than 40, in
 // bf16, where that is within the roundoff, a missing term more than 4.4 (test/verify).
@@ -134,15 +155,19 @@ double norm_of_all(const Tensors& tensors) {
 }
 
 // Of gradients, and of what step 0 changed in the weights; the largest of all tensors. `weights`
-// are rounded once, in the type of statistics, when they are changed; empty for gradients.
+// are rounded once, in the type of the master copy, when they are changed, and both moments once;
+// empty for gradients.
 double tensor_residual(const Plan& plan, ComputeType compute, const Tensors& values,
                        const Tensors& reference, const Tensors& weights) {
-  const double scale = unit_roundoff(compute) * std::sqrt(chain_length(plan.shape, compute));
+  double roundings = chain_length(plan.shape, compute) + roundings_of_sums(plan, compute);
+  if (!weights.empty()) roundings += 2.0;
+  const double scale = unit_roundoff(compute) * std::sqrt(roundings);
+  const double of_weights = unit_roundoff(plan.representation(Role::master).dtype);
   const double least = share_of_whole * norm_of_all(reference);
   double residual = 0.0;
   for (size_t i = 0; i < reference.size(); ++i) {
     double roundoff = scale * (norm(reference[i]) + least);
-    if (!weights.empty()) roundoff += roundoff_of_statistics(compute) * norm(weights[i]);
+    if (!weights.empty()) roundoff += of_weights * norm(weights[i]);
     residual = larger(residual, distance(values[i], reference[i]) / roundoff);
   }
   return residual;
@@ -185,7 +210,7 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
           "max over tensors of ||g - ref|| / (u sqrt(n) (||ref|| + ||ref of all|| / 100))",
           tensor_residual(plan, compute, run.gradients, truth.gradients, {}));
     entry("update_against_reference",
-          "the same of the weights' change d in step 0, u_S ||weights|| added below",
+          "the same of the weights' change d in step 0, u_W ||weights|| added below",
           tensor_residual(plan, compute, difference(run.after, run.before),
                           difference(truth.after, truth.before), truth.before));
   }

@@ -117,7 +117,19 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   expect_parts(message_of("&run device='ref' / &precision compute='bf16' /"),
                {"a.in:1:", "'fp32' or 'fp64'"});
   expect_parts(message_of("&precision reduce='fp64' /"),
-               {"a.in:1:12: ", "needs precision.compute = 'fp64'"});
+               {"a.in:1:12: ", "does not go with precision.compute = 'fp32'", "compute = 'fp64'"});
+  for (const char* key : {"parameters", "reduce", "optimizer_state"}) {
+    const std::string bf16 = std::string("&precision ") + key + "='bf16' ";
+    expect_parts(message_of(bf16 + "/"),
+                 {"a.in:1:12: ", "does not go with precision.compute = 'fp32'", "use "});
+    EXPECT_EQ(message_of(bf16 + "compute='bf16' /"), "accepted");
+  }
+  expect_parts(message_of("&precision compute='bf16' reduce='fp16' /"),
+               {"a.in:1:27: ", "'fp32' or 'bf16'"});
+  expect_parts(message_of("&precision compute='fp64' parameters='fp32' / &run device='ref' /"),
+               {"a.in:1:27: ", "'auto' or 'fp64'"});
+  EXPECT_EQ(message_of("&precision compute='bf16' parameters='fp32' /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='bf16' master_weights=F /"), "accepted");
   expect_parts(message_of("&memory checkpoint_every=13 /"),
                {"a.in:1:9: ", "more than model.num_layers = 12"});
   for (const char* name : {"", "a/b", "..", ".x", "-x", "a b", "caf\u00e9"}) {
@@ -152,10 +164,6 @@ TEST(BadDeck, FeaturesNotBuiltYet) {
       {"&parallel offload='activations' /", "offload"},
       {"&precision compute='fp16' /", "'fp16'"},
       {"&precision compute='fp8' /", "'fp8'"},
-      {"&precision parameters='bf16' /", "parameters"},
-      {"&precision reduce='bf16' /", "reduce"},
-      {"&precision optimizer_state='bf16' /", "optimizer_state"},
-      {"&precision master_weights=F /", "master_weights"},
   };
   EXPECT_EQ(cases.size(), unbuilt_features().size() + 1);  // compute has two values
   for (const auto& [text, part] : cases) {

@@ -28,7 +28,8 @@ inline SmallModel matrix_model() {
 }
 
 // "tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host": words in any
-// order; what is not said is as in matrix_model(). v2 and more means the interleaved schedule.
+// order, among them w32 (parameters in fp32), r16 and o16 (gradients, moments in bf16), nomaster;
+// what is not said is as in matrix_model(). v2 and more means the interleaved schedule.
 inline SmallModel combination(const std::string& text) {
   SmallModel m = matrix_model();
   std::istringstream words(text);
@@ -60,6 +61,14 @@ inline SmallModel combination(const std::string& text) {
       m.schedule = "interleaved";
     } else if (word == "sp") {
       m.sequence_parallel = true;
+    } else if (word == "w32") {
+      m.parameters = "fp32";
+    } else if (word == "r16") {
+      m.reduce = "bf16";
+    } else if (word == "o16") {
+      m.optimizer_state = "bf16";
+    } else if (word == "nomaster") {
+      m.master_weights = false;
     } else if (word == "det") {
       m.deterministic = true;
     } else if (word == "dropout") {

@@ -115,13 +115,37 @@ const char* const table_bf16[] = {
     "tp2 pp2 dp2 zero2 selective bf16 host",
     "tp2 sp pp2 zero_bubble bf16 host",
     "tp2 sp pp4 dp2 zero1 bf16 host",
+    // one rank, then ZeRO 0 to 3, of parameters kept in fp32 and of pure bf16
+    "bf16 host w32 r16",
+    "bf16 host r16 o16 nomaster",
+    "dp2 bf16 host w32 r16 optimizer,parameters file",
+    "dp2 zero1 bf16 host r16 o16",
+    "dp2 zero2 bf16 host w32 o16 full",
+    "dp2 zero3 bf16 host w32 r16 parameters",
+    "dp2 bf16 host r16 o16 nomaster selective",
+    "dp2 zero1 bf16 host r16 nomaster batch7",
+    "dp2 zero2 bf16 host r16 o16 nomaster optimizer",
+    "dp2 zero3 bf16 host r16 o16 nomaster optimizer,parameters",
+    "pp2 zero_bubble bf16 host r16 o16 nomaster",
+    "pp2 v2 bf16 host w32 r16 batch5",
+    "tp2 sp dp2 zero2 bf16 host r16 o16 nomaster",
+    "tp2 sp pp2 zero_bubble bf16 host w32 r16",
+    "dp4 zero3 group2 bf16 host w32 r16 o16",
+    "tp2 pp2 dp2 zero3 bf16 host r16 nomaster full",
 };
 
 // Decompositions without a ZeRO stage, which is added.
 const char* const table_of_stages[] = {
-    "dp2 det batch9",        "dp2 det full dropout",   "tp2 sp dp2 det batch9 host",
-    "pp2 dp2 det batch9",    "dp4 group2 det batch10", "tp2 pp2 dp2 det",
+    "dp2 det batch9",
+    "dp2 det full dropout",
+    "tp2 sp dp2 det batch9 host",
+    "pp2 dp2 det batch9",
+    "dp4 group2 det batch10",
+    "tp2 pp2 dp2 det",
     "tp2 sp pp2 v2 dp4 det",
+    "dp2 det bf16 host r16 o16 nomaster batch9",
+    "dp2 det bf16 host w32 r16 batch9",
+    "tp2 sp pp2 dp2 det bf16 host r16 full",
 };
 
 template <size_t n>
@@ -143,10 +167,13 @@ const Trained& one_rank(const SmallModel& m, const char* compute, const char* de
   single.device = device;
   // In double precision micro-batches make no difference that counts.
   if (std::string(compute) == "fp64") single.micro_batch = m.global_batch;
-  const std::string key = std::string(compute) + device + " " + std::to_string(number_of_steps) +
-                          " L" + std::to_string(m.layers) + " " +
-                          std::to_string(single.micro_batch) + " " +
-                          std::to_string(m.global_batch) + " " + std::to_string(m.dropout);
+  if (std::string(compute) != "bf16") {
+    single.parameters = single.reduce = single.optimizer_state = "";
+    single.master_weights = true;
+  }
+  const std::string key = types_of(single) + device + " " + std::to_string(number_of_steps) + " L" +
+                          std::to_string(m.layers) + " " + std::to_string(single.micro_batch) +
+                          " " + std::to_string(m.global_batch) + " " + std::to_string(m.dropout);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   return known.emplace(key, train_decomposed(single, number_of_steps, nullptr)).first->second;
@@ -232,8 +259,11 @@ TEST(Equivalence, InDoublePrecision) {
 }
 
 // Stored activations round to 8 bits, u = 2^-8: 16 L + 6 times between a weight and its gradient on
-// one rank, and tp - 1 times more in each of the 4 L + 2 sums over tensor-parallel ranks.
-// Independent errors add to u sqrt(n) of the whole gradient; the same bound serves for the loss.
+// one rank, and tp - 1 times more in each of the 4 L + 2 sums over tensor-parallel ranks. Gradients
+// kept in bf16 round once as each micro-batch is added, and where they are reduced once more as
+// each rank is. Independent errors add to u sqrt(n) of the whole gradient; the same bound serves
+// for the loss, with the roundings of weights and moments that are kept in bf16 in the steps
+// before. Against one rank with the same types both sides have such an error.
 TEST(Equivalence, InBf16) {
   MpiWorld world(nullptr, nullptr);
   for (const SmallModel& m : combinations_of(table_bf16, world.size())) {
@@ -241,13 +271,24 @@ TEST(Equivalence, InBf16) {
     const Trained all = train_decomposed(m, steps, &world);
     check_ranks(world, m, all);
     if (world.rank() != 0) continue;
-    const int64_t roundings = 16 * m.layers + 6 + (4 * m.layers + 2) * (m.tensor_parallel - 1);
+    int64_t roundings = 16 * m.layers + 6 + (4 * m.layers + 2) * (m.tensor_parallel - 1);
+    const int64_t micro_batches = (m.global_batch + m.micro_batch - 1) / m.micro_batch;
+    if (m.reduce[0] != '\0') roundings += 2 * micro_batches + m.data_parallel;
     const double bound = 0x1p-8 * std::sqrt(static_cast<double>(roundings));
+    int64_t of_state = m.master_weights ? 0 : steps;
+    if (m.optimizer_state[0] != '\0') of_state += 2 * steps;
+    const double bound_of_loss = 0x1p-8 * std::sqrt(static_cast<double>(roundings + of_state));
     const Trained& exact = one_rank(m, "fp64", "ref", steps);
-    EXPECT_LT(largest_difference(all.losses, exact.losses), bound);
-    for (size_t t = 0; t < exact.gradients.size(); ++t)
+    const Trained& one = one_rank(m, "bf16", m.device, steps);
+    EXPECT_LT(largest_difference(all.losses, exact.losses), bound_of_loss);
+    EXPECT_LT(largest_difference(all.losses, one.losses), 2.0 * bound_of_loss);
+    for (size_t t = 0; t < exact.gradients.size(); ++t) {
       EXPECT_LE(distance_to(all.gradients[t], exact.gradients[t]), bound * norm(exact.gradients))
           << exact.tensors[t];
+      EXPECT_LE(distance_to(all.gradients[t], one.gradients[t]),
+                2.0 * bound * norm(exact.gradients))
+          << exact.tensors[t];
+    }
   }
 }
 

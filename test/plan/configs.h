@@ -1,6 +1,8 @@
 // Resolved decks for the tests of plan, memory and engine, made without the deck layer's parser.
 #pragma once
 
+#include <string>
+
 #include "deck/config.h"
 
 namespace gptbench {
@@ -11,6 +13,11 @@ struct SmallModel {
   double dropout = 0.0;
   const char* device = "ref";
   const char* compute = "fp32";
+  // Other than compute's, fp32 and fp32, and with master weights.
+  const char* parameters = "";
+  const char* reduce = "";
+  const char* optimizer_state = "";
+  bool master_weights = true;
   int64_t tensor_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   const char* schedule = "1f1b";
@@ -60,6 +67,13 @@ inline Config resolved_config(const SmallModel& m) {
     c.precision.reduce = "fp64";
     c.precision.optimizer_state = "fp64";
   }
+  const auto set = [](std::string& key, const std::string& value) {
+    if (!value.empty()) key = value;
+  };
+  set(c.precision.parameters, m.parameters);
+  set(c.precision.reduce, m.reduce);
+  set(c.precision.optimizer_state, m.optimizer_state);
+  c.precision.master_weights = m.master_weights;
   return c;
 }
 

@@ -2,11 +2,21 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "configs.h"
 
 namespace gptbench {
+
+inline std::string types_of(const SmallModel& m) {
+  std::string text = m.compute;
+  for (const auto& [what, type] :
+       {std::pair{" parameters ", m.parameters}, std::pair{" reduce ", m.reduce},
+        std::pair{" moments ", m.optimizer_state}})
+    if (type[0] != '\0') text += std::string(what) + type;
+  return text + (m.master_weights ? "" : " without master");
+}
 
 inline std::string name_of(const SmallModel& m) {
   std::string name = "tp " + std::to_string(m.tensor_parallel) +
@@ -21,7 +31,7 @@ inline std::string name_of(const SmallModel& m) {
   if (std::string(m.offload) != "none")
     name += std::string(", ") + m.offload + " in " + m.offload_target;
   return name + ", L " + std::to_string(m.layers) + ", " + std::to_string(m.global_batch) + " by " +
-         std::to_string(m.micro_batch) + ", " + m.compute + (m.dropout > 0.0 ? ", dropout" : "");
+         std::to_string(m.micro_batch) + ", " + types_of(m) + (m.dropout > 0.0 ? ", dropout" : "");
 }
 
 // Ranks whose plans differ: all of the first and of the last replica (which may have an empty
@@ -98,6 +108,13 @@ inline std::vector<SmallModel> all_decompositions() {
           m.checkpoint_every = recompute.every;
           // Five micro-batches, the last one of some replicas empty.
           m.global_batch = m.data_parallel > 1 ? 4 * m.data_parallel + 1 : 5;
+          // Of the types that bf16 can be mixed with, each choice with each of the others in turn.
+          const size_t mix = all.size();
+          m.compute = mix % 3 == 0 ? "fp32" : "bf16";
+          m.parameters = mix % 3 == 1 ? "fp32" : "";
+          m.reduce = mix % 3 != 0 && mix / 3 % 2 == 0 ? "bf16" : "";
+          m.optimizer_state = mix % 3 != 0 && mix / 6 % 2 == 0 ? "bf16" : "";
+          m.master_weights = mix / 12 % 2 == 0;
           // Offload beside what it works with: one choice each.
           const bool plain = m.zero_stage == 0 || m.zero_stage == 3;
           const bool odd = all.size() % 2 == 1;

@@ -1,9 +1,11 @@
 // Figures and drawings of doc/parallelism.md are those of plans.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "base/units.h"
 #include "configs.h"
@@ -48,41 +50,64 @@ int64_t state_bytes(const Plan& plan) {
   return bytes;
 }
 
-Plan plan_of(SmallModel m, const char* compute, int64_t stage, int64_t replicas) {
-  m.compute = compute;
+// Of parameters, gradients and moments, as keys of &precision.
+struct Types {
+  const char *compute, *parameters, *reduce, *moments;
+  bool master;
+};
+constexpr Types fp32 = {"fp32", "fp32", "fp32", "fp32", true};
+constexpr Types bf16 = {"bf16", "bf16", "fp32", "fp32", true};
+constexpr Types bf16_sums = {"bf16", "bf16", "bf16", "fp32", true};
+constexpr Types fp32_parameters = {"bf16", "fp32", "fp32", "fp32", true};
+constexpr Types pure = {"bf16", "bf16", "bf16", "bf16", false};
+
+int64_t bytes_of(const char* type) {
+  return std::string(type) == "bf16" ? 2 : 4;
+}
+
+Plan plan_of(SmallModel m, const Types& types, int64_t stage, int64_t replicas) {
+  m.compute = types.compute;
+  m.parameters = types.parameters;
+  m.reduce = types.reduce;
+  m.optimizer_state = types.moments;
+  m.master_weights = types.master;
   m.zero_stage = stage;
   m.data_parallel = m.global_batch = replicas;
   return make_plan(resolved_config(m), replicas, 0, {});
 }
 
-// P elements over d ranks, w bytes of a working parameter, o of optimizer state (with the master
-// copy where it is apart); gradients are of four. W elements of the windows (two layers,
-// embeddings, final LayerNorm), S of the largest shard.
-int64_t closed_form(const Plan& plan, int64_t w, int64_t o) {
+// P elements over d ranks, w bytes of a working parameter, g of a gradient, o of optimizer state
+// (with the master copy where it is apart). W elements of the windows (two layers, embeddings,
+// final LayerNorm), W1 with one layer, S of the largest shard.
+int64_t closed_form(const Plan& plan, const Types& types) {
+  const int64_t w = bytes_of(types.parameters), g = bytes_of(types.reduce);
+  const bool apart = types.master && w == 2;
+  const int64_t o = 2 * bytes_of(types.moments) + (apart ? 4 : 0);
   const int64_t stage = plan.config.parallel.zero_stage, d = plan.grid.data;
   const int64_t P = plan.space.elements, own = plan.space.shard_elements;
-  int64_t layer = 0, W = 0, S = 0;
+  int64_t layer = 0, W1 = 0, S = 0;
   for (const Unit& unit : plan.space.units) {
     if (unit.kind == UnitKind::layer) layer = unit.size();
-    W += unit.kind == UnitKind::layer ? 0 : unit.size();
+    W1 += unit.kind == UnitKind::layer ? 0 : unit.size();
     S = std::max(S, unit.shard);
   }
-  W += 2 * layer;
-  if (d == 1 || stage == 0) return (w + 4 + o) * P;
-  if (stage == 1) return (w + 4) * P + (4 + o) * own;
-  if (stage == 2) return w * P + (4 + o) * own + 4 * W + 8 * S;
-  return (w + 4 + o) * own + (w + 4) * W + 8 * S;
+  W1 += layer;
+  const int64_t W = W1 + layer;
+  int64_t windows = g == 2 ? 4 * W1 : 0;                // of sums
+  if (w != bytes_of(types.compute)) windows += 2 * W1;  // of converted parameters
+  if (d == 1 || stage == 0) return (w + g + o) * P + windows;
+  if (stage == 1) return (w + g) * P + (g + o) * own + windows;
+  if (stage == 2) return w * P + (g + o) * own + g * W + 2 * g * S + windows;
+  return (w + g + o) * own + (w + g) * W + 2 * g * S + windows;
 }
 
-std::string row_of(const SmallModel& m, const char* compute, int64_t stage,
+std::string row_of(const SmallModel& m, const Types& types, int64_t stage,
                    const std::vector<int64_t>& replicas) {
   std::string row = "| " + std::to_string(stage) + " |";
   for (const int64_t d : replicas) {
-    const Plan plan = plan_of(m, compute, stage, d);
-    const bool half = std::string(compute) == "bf16";
-    const int64_t expected = closed_form(plan, half ? 2 : 4, half ? 12 : 8);
+    const Plan plan = plan_of(m, types, stage, d);
     // Buffers are aligned.
-    EXPECT_LE(std::abs(state_bytes(plan) - expected), buffer_alignment * 32)
+    EXPECT_LE(std::abs(state_bytes(plan) - closed_form(plan, types)), buffer_alignment * 32)
         << "stage " << stage << ", d " << d;
     char cell[32];
     std::snprintf(cell, sizeof cell, " %.0f |",
@@ -95,9 +120,28 @@ std::string row_of(const SmallModel& m, const char* compute, int64_t stage,
 TEST(Document, ZeroMemory) {
   const SmallModel small = gpt(12, 768, 12, 1024, 50257), large = gpt(32, 4096, 32, 2048, 50257);
   for (int64_t stage = 0; stage <= 3; ++stage) {
-    expect_in_document(row_of(small, "fp32", stage, {1, 2, 4, 8}));
-    expect_in_document(row_of(small, "bf16", stage, {1, 2, 4, 8}));
-    expect_in_document(row_of(large, "bf16", stage, {1, 8, 64, 512}));
+    expect_in_document(row_of(small, fp32, stage, {1, 2, 4, 8}));
+    expect_in_document(row_of(small, bf16, stage, {1, 2, 4, 8}));
+    for (const Types& types : {bf16, fp32_parameters, bf16_sums, pure})
+      expect_in_document(row_of(large, types, stage, {1, 8, 64, 512}));
+  }
+}
+
+// Bytes a parameter of one rank, without windows.
+TEST(Document, BytesAParameter) {
+  const SmallModel large = gpt(32, 4096, 32, 2048, 50257);
+  for (const auto& [bytes, types] : {std::pair{18, bf16}, std::pair{16, fp32_parameters},
+                                     std::pair{16, bf16_sums}, std::pair{8, pure}}) {
+    const Plan plan = plan_of(large, types, 0, 1);
+    int64_t of_representations = 0;
+    std::vector<int> seen;
+    for (const Representation& copy : plan.representations) {
+      if (std::find(seen.begin(), seen.end(), copy.buffer) != seen.end()) continue;
+      seen.push_back(copy.buffer);
+      of_representations += plan.space.elements * size_of(copy.dtype);
+    }
+    EXPECT_EQ(of_representations, bytes * plan.space.elements);
+    expect_in_document("| " + std::to_string(bytes) + " |");
   }
 }
 

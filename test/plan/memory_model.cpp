@@ -159,7 +159,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       break;
     case OpKind::convert:
       touch.reads({n});
-      touch.assigns({n});
+      touch.write(0, n, op.accumulate ? Access::accumulate : Access::assign);
       break;
     case OpKind::all_reduce:
       touch.accumulates({whole});
@@ -274,7 +274,8 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
   const int flat_unit = unit_at(touch.operand);
   const bool source = touch.access == Access::read || touch.access == Access::transmit;
   if (source) unit_read_ = std::max(unit_read_, flat_unit);
-  if (op.kind == OpKind::accumulate && writes && unit_read_ != flat_unit)
+  const bool adds = op.kind == OpKind::accumulate || (op.kind == OpKind::convert && op.accumulate);
+  if (adds && writes && unit_read_ != flat_unit)
     return wrong("receives the gradient of another unit");
   if (touch.access == Access::transmit) transmitted_.clear();
 
@@ -329,7 +330,7 @@ int32_t MemoryModel::written_unit(const Op& op, const Touch& touch, int32_t befo
   const auto in = [&](const char* prefix) {
     return name.compare(0, std::string(prefix).size(), prefix) == 0;
   };
-  if (in("gradients::gradient_window.")) {
+  if (in("gradients::gradient_window.") || in("gradients::gradient_sum.")) {
     if (is_message(op.kind)) return before;
     if (name.find("wte") != std::string::npos)
       return plan_.space.find_unit(UnitKind::token_embedding);
@@ -338,8 +339,8 @@ int32_t MemoryModel::written_unit(const Op& op, const Touch& touch, int32_t befo
     if (name.find("ln_f") != std::string::npos) return plan_.space.find_unit(UnitKind::final_norm);
     return op.kind == OpKind::fill_zero ? -1 : plan_.space.find_unit(UnitKind::layer, op.layer);
   }
-  if (!in("parameters::gathered.") && !in("communication::reduced.") &&
-      !in("optimizer_state::transfer."))
+  if (!in("parameters::gathered.") && !in("parameters::converted.") &&
+      !in("communication::reduced.") && !in("optimizer_state::transfer."))
     return -1;
   return touch.access == Access::accumulate ? before : unit_read_;
 }

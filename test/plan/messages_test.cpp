@@ -115,8 +115,8 @@ TEST(Messages, OverlapComputing) {
     EXPECT_GT(hidden[kind], 0) << kind;
 }
 
-// Payload of a step in closed form. R rows (B T) of a replica, e bytes of an activation, s of a
-// gradient; P elements of a stage, padding included.
+// Payload of a step in closed form. R rows (B T) of a replica, e bytes of an activation, w of a
+// parameter as kept, s of a gradient; P elements of a stage, padding included.
 std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   std::map<std::pair<Axis, OpKind>, int64_t> bytes;
   const auto add = [&](Axis axis, OpKind kind, int64_t amount) {
@@ -124,7 +124,10 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   };
   const ParallelConfig& parallel = plan.config.parallel;
   const std::string& recompute = plan.config.memory.activation_checkpointing;
-  const int64_t e = plan.config.precision.compute == "bf16" ? 2 : 4, s = 4;
+  const PrecisionConfig& precision = plan.config.precision;
+  const auto size_of_type = [](const std::string& type) { return type == "bf16" ? 2 : 4; };
+  const int64_t e = size_of_type(precision.compute), s = size_of_type(precision.reduce);
+  const int64_t w = size_of_type(precision.parameters);
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
   const std::vector<SequenceRange> micro_batches =
       micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, plan.at.data,
@@ -166,7 +169,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       add(Axis::tensor, OpKind::all_reduce, (each ? m : 1) * replicated * s);
     }
     add(Axis::tensor, OpKind::all_gather,
-        heads * m * 3 * plan.micro_batch_rows * tp * s);  // statistics of the loss
+        heads * m * 3 * plan.micro_batch_rows * tp * 4);  // statistics of the loss
     add(Axis::model, OpKind::all_reduce, 8);
   } else if (plan.grid.pipeline > 1) {
     add(Axis::model, OpKind::all_reduce, 8);
@@ -198,7 +201,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   if (parallel.zero_stage == 0)
     add(Axis::shard, OpKind::all_gather, P * s);  // of the summed gradient
   if (parallel.zero_stage == 1 || parallel.zero_stage == 2)
-    add(Axis::shard, OpKind::all_gather, P * e);
+    add(Axis::shard, OpKind::all_gather, P * w);
   if (parallel.zero_stage == 3) {
     // Forward all; backward what gradients of activations are formed with, which embeddings are
     // not.
@@ -206,7 +209,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
     for (const Unit& each_unit : plan.space.units)
       if (each_unit.kind == UnitKind::layer || each_unit.kind == UnitKind::final_norm)
         backward += each_unit.size();
-    add(Axis::shard, OpKind::all_gather, m * (P + backward) * e);
+    add(Axis::shard, OpKind::all_gather, m * (P + backward) * w);
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
   if (parallel.zero_stage > 0)
@@ -229,7 +232,8 @@ TEST(Messages, BytesFollowTheFormulas) {
 }
 
 // In stage 3, or with parameters offloaded, a rank holds, of gathered parameters, two layers, the
-// embeddings and the final LayerNorm at most; the same of gradients from stage 2 on.
+// embeddings and the final LayerNorm at most; the same of gradients from stage 2 on. Where types
+// differ, one layer in the type of kernels.
 TEST(Messages, WindowsHoldTwoLayers) {
   int64_t seen = 0;
   for_each_plan([&](const Plan& plan) {
@@ -241,9 +245,12 @@ TEST(Messages, WindowsHoldTwoLayers) {
         others += unit.size();
       shard = std::max(shard, unit.shard);
     }
-    int64_t gathered = 0, gradients = 0;
+    int64_t gathered = 0, gradients = 0, converted = 0;
     for (const Buffer& buffer : plan.buffers) {
       if (buffer.name.find("::gathered") != std::string::npos) gathered += buffer.elements;
+      if (buffer.name.find("::converted") != std::string::npos ||
+          buffer.name.find("::gradient_sum") != std::string::npos)
+        converted += buffer.elements;
       if (buffer.name.find("::gradient_window") != std::string::npos) gradients += buffer.elements;
     }
     const int64_t stage = plan.grid.data > 1 ? plan.config.parallel.zero_stage : 0;
@@ -251,6 +258,10 @@ TEST(Messages, WindowsHoldTwoLayers) {
     const bool offloaded = plan.config.parallel.offload.find("parameters") != std::string::npos;
     EXPECT_LE(gathered, stage == 3 || offloaded ? 2 * layer + others : 0);
     EXPECT_LE(gradients, stage >= 2 ? 2 * layer + others : 0);
+    const PrecisionConfig& types = plan.config.precision;
+    const int64_t windows =
+        (types.parameters != types.compute ? 1 : 0) + (types.reduce != "fp32" ? 1 : 0);
+    EXPECT_LE(converted, windows * (layer + others));
   });
   EXPECT_GT(seen, 0);
 }
@@ -259,17 +270,20 @@ TEST(Messages, WindowsHoldTwoLayers) {
 Operand gradient_of(const Plan& plan, size_t local) {
   const Unit& unit = plan.space.units[static_cast<size_t>(plan.space.unit_of[local])];
   const int64_t begin = plan.space.placements[local].begin;
-  if (plan.has(Role::gradient)) return {plan.representation(Role::gradient).buffer, begin};
+  // Formed in a window of one layer where gradients are kept in another type than kernels add up.
+  const bool sums = plan.config.precision.reduce == "bf16";
+  if (!sums && plan.has(Role::gradient)) return {plan.representation(Role::gradient).buffer, begin};
   // Layers take turns with two windows.
   int turn = 0;
   for (const Unit& each : plan.space.units)
-    if (each.kind == UnitKind::layer && each.begin < unit.begin) turn = 1 - turn;
+    if (each.kind == UnitKind::layer && each.begin < unit.begin && !sums) turn = 1 - turn;
   const std::string name = unit.kind == UnitKind::layer ? "layer_" + std::to_string(turn)
                            : unit.kind == UnitKind::token_embedding    ? "wte"
                            : unit.kind == UnitKind::position_embedding ? "wpe"
                                                                        : "ln_f";
   for (size_t b = 0; b < plan.buffers.size(); ++b)
-    if (plan.buffers[b].name == "gradients::gradient_window." + name)
+    if (plan.buffers[b].name ==
+        (sums ? "gradients::gradient_sum." : "gradients::gradient_window.") + name)
       return {static_cast<int>(b), begin - unit.begin};
   return {};
 }

@@ -107,6 +107,10 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
       config.model.dropout = draw(0, 2) == 0 ? 0.1 : 0.0;
       config.batch.micro_batch_size = draw(1, 3);
       config.batch.global_batch_size = world.size() * config.batch.micro_batch_size + draw(0, 3);
+      if (config.precision.compute == "bf16" && shape % 3 == 1)  // gradients, moments, weights
+        config.precision = {"bf16", "bf16", "bf16", "bf16", false};
+      if (config.precision.compute == "bf16" && shape % 3 == 2)
+        config.precision = {"bf16", "fp32", "bf16", "fp32", true};
       const Residuals residuals = residuals_of(world, config, nullptr);
       EXPECT_LE(residuals.largest(), 0.5 * residuals.threshold) << compute << " shape " << shape;
     }
