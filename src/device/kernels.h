@@ -38,8 +38,8 @@ struct Workspace {
 
 // Dropout: element e of a tensor is kept, and scaled by 1 / (1 - rate), when
 // uniform_of(random_word(seed, RandomStream::dropout, instance, e)) >= rate (base/random.h). e is
-// the element's index in the global tensor, so that masks do not depend on the layout. instance =
-// step * 2^16 + layer * 2^3 + site is made by the engine.
+// the element's index in the global tensor, so that masks do not depend on the layout. The engine
+// makes the seed from the run's and the step, and instance = (layer + 1) * 2^3 + site.
 struct Dropout {
   double rate = 0.0;  // 0: off
   uint64_t seed = 0;

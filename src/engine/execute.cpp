@@ -82,9 +82,11 @@ Workspace Engine::workspace() const {
           plan_.buffers[static_cast<size_t>(plan_.scratch)].elements};
 }
 
+// A seed of its own for each step: an odd multiple of the step never repeats in 2^64 steps.
 Dropout Engine::dropout_of(const Op& op, double rate) const {
-  const int64_t instance = step_ * 65536 + (op.layer + 1) * 8 + op.site;
-  return {rate, static_cast<uint64_t>(plan_.config.run.seed), static_cast<uint32_t>(instance)};
+  const uint64_t seed = static_cast<uint64_t>(plan_.config.run.seed) +
+                        static_cast<uint64_t>(step_) * 0x9E3779B97F4A7C15ull;
+  return {rate, seed, static_cast<uint32_t>((op.layer + 1) * 8 + op.site)};
 }
 
 void Engine::run_linear(const Op& op, int64_t rows) {

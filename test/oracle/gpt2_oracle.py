@@ -30,8 +30,9 @@ def dropout(deck, x, step, layer, site, first_element):
     rate = deck.model["dropout"]
     if rate == 0:
         return x
-    instance = step * 2**16 + (layer + 1) * 2**3 + site
-    factors = philox.dropout_factors(rate, deck.run["seed"], instance, first_element, x.numel())
+    seed = (deck.run["seed"] + step * 0x9E3779B97F4A7C15) % 2**64
+    instance = (layer + 1) * 2**3 + site
+    factors = philox.dropout_factors(rate, seed, instance, first_element, x.numel())
     return x * torch.from_numpy(factors).to(x.dtype).view(x.shape)
 
 
