@@ -8,8 +8,9 @@ namespace gptbench {
 namespace {
 
 const std::vector<std::string>& options() {
-  static const std::vector<std::string> names = {"--plan", "--check",   "--keys",  "--version",
-                                                 "--help", "--machine", "--ranks", "--sweep"};
+  static const std::vector<std::string> names = {"--plan", "--check",      "--keys",  "--version",
+                                                 "--help", "--machine",    "--ranks", "--sweep",
+                                                 "--list", "--write-decks"};
   return names;
 }
 
@@ -36,7 +37,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
   bool mode_given = false;
   const auto set_mode = [&](Mode mode) {
-    if (mode_given) usage("only one of --plan, --check, --keys, --version and --help can be given");
+    if (mode_given)
+      usage("only one of --plan, --sweep, --check, --keys, --version and --help can be given");
     line.mode = mode;
     mode_given = true;
   };
@@ -58,7 +60,15 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     } else if (argument == "--ranks") {
       if (i + 1 == arguments.size()) usage("--ranks wants a number of ranks");
       line.ranks = rank_count(arguments[++i]);
-    } else if (argument == "--machine" || argument == "--sweep") {
+    } else if (argument == "--sweep") {
+      set_mode(Mode::sweep);
+    } else if (argument == "--list") {
+      line.list = true;
+    } else if (argument == "--write-decks") {
+      if (i + 1 == arguments.size() || arguments[i + 1].empty())
+        usage("--write-decks wants a directory");
+      line.decks_directory = arguments[++i];
+    } else if (argument == "--machine") {
       usage(argument + ": not built yet in this version");
     } else if (argument.rfind("-", 0) == 0) {
       const std::string close = nearest(argument, options());
@@ -74,11 +84,16 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     if (line.mode != Mode::keys) usage("--markdown goes with --keys");
     line.mode = Mode::keys_markdown;
   }
-  const bool wants_deck =
-      line.mode == Mode::run || line.mode == Mode::plan || line.mode == Mode::check;
+  const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan ||
+                          line.mode == Mode::check || line.mode == Mode::sweep;
   if (wants_deck && line.deck.empty()) usage("no deck given");
   if (line.ranks > 0 && line.mode != Mode::plan)
     usage("--ranks goes with --plan; a run takes its ranks from the launcher");
+  if (line.mode != Mode::sweep && (line.list || !line.decks_directory.empty()))
+    usage((line.list ? std::string("--list") : std::string("--write-decks")) +
+          " goes with --sweep");
+  if (line.list && !line.decks_directory.empty())
+    usage("only one of --list and --write-decks can be given");
   return line;
 }
 
@@ -89,6 +104,9 @@ std::string help_text() {
       "  mpirun -n 2 ./gptbench DECK [group.key=value ...]     run (srun likewise)\n"
       "  ./gptbench --plan DECK [--ranks N] [group.key=value ...]\n"
       "                            grid, memory, FLOPs and messages of N ranks; no MPI\n"
+      "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value ...]\n"
+      "                            run the rows of &sweep one after the other, list them,\n"
+      "                            or write a deck for each; not started by mpirun\n"
       "  ./gptbench --check DECK   read and validate a deck, print it with defaults\n"
       "  ./gptbench --keys         every key of a deck, with range and default\n"
       "  ./gptbench --version      version, commit, compiler and libraries\n"

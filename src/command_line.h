@@ -7,7 +7,7 @@
 
 namespace gptbench {
 
-enum class Mode { run, plan, check, keys, keys_markdown, version, help };
+enum class Mode { run, plan, sweep, check, keys, keys_markdown, version, help };
 
 struct CommandLine {
   Mode mode = Mode::run;
@@ -15,6 +15,8 @@ struct CommandLine {
   std::vector<std::string> overrides;  // "group.key=value"
   int first_override = 2;              // number of the argument overrides[0], for messages
   int64_t ranks = 0;                   // --ranks; 0: not given
+  bool list = false;                   // --sweep --list
+  std::string decks_directory;         // --sweep --write-decks; "": not given
 };
 
 // Throws Error(Exit::usage).

@@ -14,6 +14,7 @@
 #include "measure/system_info.h"
 #include "plan/plan.h"
 #include "run.h"
+#include "sweep_driver.h"
 
 namespace gptbench {
 namespace {
@@ -76,6 +77,8 @@ int main(int argc, char** argv) {
       case Mode::plan:
         print_plan(line);
         break;
+      case Mode::sweep:
+        return static_cast<int>(run_sweep(line));
       case Mode::run:
         return run(argc, argv, line);
     }

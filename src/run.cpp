@@ -18,7 +18,7 @@
 #include "measure/report.h"
 #include "measure/system_info.h"
 #include "memory/budget.h"
-#include "plan/cost.h"
+#include "planned_record.h"
 #include "training.h"
 #include "verify/verify.h"
 
@@ -58,59 +58,23 @@ std::string gathered_binding_report(MpiWorld& world, const Device& device) {
   return binding_report(bindings);
 }
 
-// What is known before the first step.
+// What is known before the first step; collective, filled on rank 0.
 Record new_record(MpiWorld& world, const Deck& deck, const Plan& plan, const Device& device,
                   const TokenSource& tokens, const std::string& argv) {
   const SystemInfo system = system_info();
-  Record record;
-  record.provenance.hostnames = world.gather(system.hostname);
+  const std::vector<std::string> hostnames = world.gather(system.hostname);
   const std::vector<std::string> bindings = world.gather(system.binding);
-  if (world.rank() != 0) return record;
+  if (world.rank() != 0) return {};
 
-  record.date_utc = date_utc();
-  record.machine = system.cpu_model;
-  record.git_commit = build_git_commit();
-  record.software_version = build_version();
-  for_each_key(plan.config, [&](const Key& key, const KeyValue& value) {
-    record.config.push_back(
-        {key.group, key.name, value, key.unit.empty() ? "1" : key.unit, key.doc});
-  });
+  Record record = planned_record(deck, plan, world.num_nodes(), world.node_size(), argv);
+  record.summary.device_memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
   Provenance& p = record.provenance;
-  p.deck_name = deck.path;
-  p.deck_raw = deck.raw_text;
-  p.deck_resolved = echo(deck, plan.config);
-  p.argv = argv;
-  p.slurm = slurm_environment();
-  p.environment = selected_environment();
+  p.hostnames = hostnames;
   p.libraries = "mpi=" + world.library() + "\nbuild=" + build_libraries() +
                 "\ncompiler=" + build_compiler() + "\nflags=" + build_flags() + "\n";
   p.chosen_algorithms = "device=" + device.description() + "\ndata=" + tokens.description() + "\n";
   for (size_t r = 0; r < bindings.size(); ++r)
     p.chosen_algorithms += "cores_of_rank_" + std::to_string(r) + "=" + bindings[r] + "\n";
-
-  Summary& s = record.summary;
-  s.num_params = plan.num_params;
-  s.world_size = world.size();
-  s.nodes = world.num_nodes();
-  s.ranks_per_node = world.node_size();
-  s.tokens_per_step = plan.config.batch.global_batch_size * plan.shape.T;
-  s.flops_per_step = flops_by_convention(plan);
-  s.flops_convention = plan.config.output.flops_convention;
-  s.hardware_factor = hardware_factor(plan.config.memory);
-  s.device_memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
-  record.warmup_steps = plan.config.run.warmup_steps;
-
-  for (const Buffer& buffer : plan.buffers) {
-    std::string lifetime = "run";
-    if (buffer.lifetime == Lifetime::micro_batch) lifetime = "forward to backward of a micro-batch";
-    if (buffer.lifetime == Lifetime::program) {
-      lifetime = "operations";
-      for (const Buffer::Use& use : buffer.uses)
-        lifetime += " " + std::to_string(use.first_op) + "-" + std::to_string(use.last_op);
-    }
-    record.arena.push_back({buffer.name, name_of(buffer.memory_class), name_of(buffer.dtype),
-                            buffer.offset, buffer.bytes(), lifetime});
-  }
   return record;
 }
 
@@ -152,12 +116,6 @@ void record_peak(MpiWorld& world, Device& device, const Plan& plan, Record& reco
   s.gemm_ceiling_tflops = sum / static_cast<double>(world.size()) / 1e12;
   s.peak_tflops = s.gemm_ceiling_tflops;
   s.peak_source = "measured GEMM ceiling";
-}
-
-void set_outcome(Record& record, Exit outcome, const std::string& reason) {
-  record.status = exit_code(outcome).status;
-  record.verdict = outcome == Exit::ok ? "VALID" : "INVALID";
-  record.reason = reason;
 }
 
 // Writes the result and prints the end of the report, on rank 0; collective.

@@ -41,15 +41,19 @@ _gptbench() {
     return
   fi
   if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --ranks ]; then return; fi
+  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-decks ]; then
+    mapfile -t COMPREPLY < <(compgen -d -- "$word")
+    return
+  fi
   for ((index = 1; index < COMP_CWORD; ++index)); do
     case ${COMP_WORDS[index]} in
-      --ranks) ((++index)) ;;
+      --ranks | --write-decks) ((++index)) ;;
       -*) ;;
       *) deck=${COMP_WORDS[index]} && break ;;
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --check --keys --ranks --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --ranks --version --help" -- "$word")
   elif [ -z "$deck" ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     compopt -o nospace 2>/dev/null

@@ -17,6 +17,7 @@ std::string mark_of(Origin::Kind kind) {
     case Origin::Kind::command_line:
       return "! command line";
     case Origin::Kind::deck:
+    case Origin::Kind::sweep:  // its deck is written with the row's values
       break;
   }
   return "";

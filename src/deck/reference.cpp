@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "deck/binder.h"
 #include "deck/deck.h"
 #include "deck/keys.h"
 #include "deck/presets.h"
+#include "deck/sweep_config.h"
 #include "deck/validate.h"
 
 namespace gptbench {
@@ -21,7 +23,7 @@ const char* type_name(const Key& key) {
     case KeyType::logical:
       return "logical";
     case KeyType::string:
-      return "string";
+      return key.elements > 1 ? "strings" : "string";
     case KeyType::list:
       break;
   }
@@ -51,6 +53,33 @@ std::string wrapped(const std::string& text, size_t indent) {
   return out + std::string(indent, ' ') + line + "\n";
 }
 
+// One row of the key reference: a key of a run or of a sweep.
+struct ReferenceRow {
+  const Key* key;
+  std::string default_text;
+};
+
+struct ReferenceGroup {
+  std::string name, doc;
+  std::vector<ReferenceRow> rows;
+};
+
+std::vector<ReferenceGroup> reference_groups() {
+  std::vector<ReferenceGroup> groups;
+  for (const KeyGroup& group : key_groups()) {
+    groups.push_back({group.name, group.doc, {}});
+    for (const Key& key : key_table()) {
+      if (key.group == group.name)
+        groups.back().rows.push_back({&key, format_value(key, default_value(key))});
+    }
+  }
+  groups.push_back(
+      {sweep_group, "many runs from one deck, with gptbench --sweep (doc/sweeps.md)", {}});
+  for (const SweepKey& row : sweep_key_table())
+    groups.back().rows.push_back({&row.key, sweep_default(row)});
+  return groups;
+}
+
 // The presets and what they set.
 std::string presets_table() {
   const std::vector<std::string> columns = {
@@ -77,11 +106,11 @@ std::string keys_text() {
   std::string out =
       "Keys of a deck: default, type and range, meaning. On the command line they are\n"
       "written group.key=value, after the deck.\n";
-  for (const KeyGroup& group : key_groups()) {
+  for (const ReferenceGroup& group : reference_groups()) {
     out += "\n&" + group.name + "  " + group.doc + "\n";
-    for (const Key& key : key_table()) {
-      if (key.group != group.name) continue;
-      out += "  " + key.name + " = " + format_value(key, default_value(key)) + "\n";
+    for (const ReferenceRow& row : group.rows) {
+      const Key& key = *row.key;
+      out += "  " + key.name + " = " + row.default_text + "\n";
       const std::string unit = key.unit.empty() ? "" : " " + key.unit;
       out += wrapped(std::string(type_name(key)) + ": " + allowed_text(key) + unit, 6);
       out += wrapped(key.doc, 6);
@@ -137,15 +166,15 @@ std::string keys_markdown() {
       "`?`\n"
       "  have no use in a deck and are errors; so are numbers that are not finite, NUL and other\n"
       "  control characters, bytes that are not UTF-8, and decks of more than 1 MiB.\n";
-  for (const KeyGroup& group : key_groups()) {
+  for (const ReferenceGroup& group : reference_groups()) {
     out += "\n## &" + group.name + ": " + group.doc + "\n\n";
     out += "| key | type | default | allowed | unit | meaning |\n|---|---|---|---|---|---|\n";
-    for (const Key& key : key_table()) {
-      if (key.group != group.name) continue;
+    for (const ReferenceRow& row : group.rows) {
+      const Key& key = *row.key;
       const std::string unbuilt = unbuilt_text(key);
-      out += "| `" + key.name + "` | " + type_name(key) + " | `" +
-             format_value(key, default_value(key)) + "` | " + allowed_text(key) + " | " + key.unit +
-             " | " + key.doc + (unbuilt.empty() ? "" : ". Not built yet: " + unbuilt) + " |\n";
+      out += "| `" + key.name + "` | " + type_name(key) + " | `" + row.default_text + "` | " +
+             allowed_text(key) + " | " + key.unit + " | " + key.doc +
+             (unbuilt.empty() ? "" : ". Not built yet: " + unbuilt) + " |\n";
     }
   }
   return out + presets_table();

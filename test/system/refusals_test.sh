@@ -58,7 +58,12 @@ refused 2 '--ranks' 0 --plan "$deck" --ranks
 refused 2 '--ranks' 0 --plan "$deck" --ranks 0
 refused 2 '--ranks' 0 --plan "$deck" --ranks 3x
 refused 2 'only one of' 0 --plan --check "$deck"
-refused 2 'not built yet' 0 --sweep "$deck"
+refused 2 'no group &sweep' 0 --sweep "$deck"
+refused 2 'no deck given' 0 --sweep --list
+refused 2 'goes with --sweep' 0 --list "$deck"
+refused 2 'goes with --sweep' 0 --plan "$deck" --write-decks there
+refused 2 'only one of' 0 --sweep "$deck" --list --write-decks there
+refused 2 'wants a directory' 0 --sweep "$deck" --write-decks
 refused 2 'does not fit 4 ranks' 0 --plan "$deck" --ranks 4 parallel.data_parallel=3
 
 # Data and output: before anything is computed.

@@ -1,0 +1,69 @@
+// From assignments to a Deck: each key found in the key table, its value read as the table says and
+// put over what was there.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deck/deck.h"
+#include "deck/keys.h"
+#include "deck/namelist.h"
+
+namespace gptbench {
+
+// The group of a sweep (deck/sweep.h) is no part of a run: its keys stand in a table of their own.
+constexpr const char* sweep_group = "sweep";
+
+// "&run, &model, ...", for messages.
+std::string group_list();
+[[noreturn]] void fail_unknown_group(const Source& source, Place place, const std::string& name);
+[[noreturn]] void fail_unknown_key(const Source& source, Place place, const std::string& group,
+                                   const std::string& name);
+
+// The token as a value of the key. Throws Error(Exit::usage) where it is none, or not allowed.
+KeyValue read_scalar(const Source& source, const Key& key, const Token& token);
+
+// One layer of settings on top of the Config so far.
+class Binder {
+ public:
+  Binder(Deck& deck, Origin::Kind kind) : deck_(deck), kind_(kind) {}
+
+  // `where` replaces the place of each key in its Origin (presets); "" keeps it. Throws
+  // Error(Exit::usage) where a key is given twice in this layer or its value is not allowed.
+  void bind(const Source& source, const Key& key, const Assignment& assignment,
+            const std::string& where = "");
+  void bind(const Source& source, const std::vector<Group>& groups, const std::string& where = "");
+
+ private:
+  // A key, or an element of it, may be given once in a layer.
+  void claim(const Source& source, const Key& key, int64_t element, Place place);
+
+  Deck& deck_;
+  Origin::Kind kind_;
+  std::map<std::pair<std::string, int64_t>, std::string> given_;
+  std::map<std::string, std::vector<std::string>> lists_;
+};
+
+// "group.key=value", quotes of strings optional: from the command line or from a row of a sweep.
+struct Setting {
+  Source source;
+  const Key* key = nullptr;
+  Assignment assignment;
+};
+
+// Argument `number` of the command line.
+Source command_line_source(int number);
+// Throws Error(Exit::usage) that begins with the name of `source`, which has no places.
+Setting parse_setting(const Source& source, const std::string& text);
+// What stands after the '=' of a setting.
+std::vector<Token> parse_setting_value(const Source& source, const Key& key,
+                                       const std::string& text);
+
+// The deck of `groups` with a sweep's row between deck and command line: keys of `row` replace the
+// deck's own, a preset among them included.
+Deck bind_deck(const std::string& path, const std::string& text, const std::vector<Group>& groups,
+               const std::vector<Setting>& row, const std::vector<Setting>& overrides);
+
+}  // namespace gptbench
