@@ -15,6 +15,7 @@
 #include "io/result_file.h"
 #include "measure/binding.h"
 #include "measure/host_memory.h"
+#include "measure/known_devices.h"
 #include "measure/report.h"
 #include "measure/system_info.h"
 #include "memory/budget.h"
@@ -109,6 +110,16 @@ void record_peak(MpiWorld& world, Device& device, const Plan& plan, Record& reco
   s.peak_tflops = plan.config.output.peak_tflops;
   s.peak_source = "deck";
   if (s.peak_tflops > 0.0 || device.kind() == DeviceKind::ref) return;
+  // Rank 0 knows the device's name. A host's peak is shared by the ranks on it.
+  int64_t known = 0;
+  if (world.rank() == 0) {
+    s.peak_tflops = known_peak_tflops(s.device_name, plan.config.precision.compute, s.clock_ghz);
+    if (device.kind() == DeviceKind::host) s.peak_tflops /= static_cast<double>(s.ranks_per_node);
+    s.peak_source = "known device";
+    known = s.peak_tflops > 0.0 ? 1 : 0;
+  }
+  world.broadcast(known);
+  if (known != 0) return;
   world.barrier();
   const double flops = measure_gemm_ceiling(device, compute_type(plan.config), ceiling_budget_s);
   double sum = 0.0;
@@ -161,6 +172,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   agreed(world, [&] { plan = make_plan(config, world.size(), world.rank(), options); });
 
   Record record = new_record(world, deck, plan, *device, *tokens, argv);
+  Sensing sensing(world, *device, record);
   say(world, banner(record) + device->description() + "; " + world.library() + "\n" +
                  tokens->description() + "\n");
   say(world, gathered_binding_report(world, *device));
@@ -208,7 +220,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   Dump dump(world, plan);
   dump.weights(engine, "weights_initial");
   const Training training =
-      train(world, engine, plan, communicators, start_s, [&] { dump.gradients(engine); });
+      train(world, engine, plan, communicators, sensing, start_s, [&] { dump.gradients(engine); });
   dump.weights(engine, "weights_final");
   dump.close();
 
@@ -219,6 +231,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
       check_initial_loss(plan, *tokens, training.samples.front().result.loss),
       check_replicas(world, engine, plan), check_messages(world, plan, steps),
       check_parameter_count(plan), check_memory(world, engine, plan)};
+  sensing.record(world, steps - record.warmup_steps, record);
   record_peak(world, *device, plan, record);
   record_training(world, training, plan, communicators, record);
 

@@ -55,7 +55,7 @@ void watch_signals() {
 }
 
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
-               const CommunicatorTable& communicators, double start_s,
+               const CommunicatorTable& communicators, Sensing& sensing, double start_s,
                const std::function<void()>& after_first_step) {
   const RunConfig& run = plan.config.run;
   const double tokens = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
@@ -67,9 +67,12 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   const Deadline deadline = deadline_of(run.time_limit_s, start_s);
   double last_step_s = 0.0;
   for (int64_t step = 0; step < run.steps; ++step) {
-    if (step == run.warmup_steps)
+    if (step == run.warmup_steps) {
       for (Communicator* communicator : communicators.by_axis)
         if (communicator != nullptr) communicator->reset_statistics();
+      sensing.begin();
+      world.barrier();  // else the ranks that read sensors would be late in the first timed step
+    }
     // The vote is cast before the step whose end it decides about.
     const double end_of_next_s = now_s() + 2.0 * last_step_s;
     const bool last = step + 1 == run.steps;
@@ -113,6 +116,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
       break;
     }
   }
+  sensing.end();
   return training;
 }
 

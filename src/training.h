@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "measure/record.h"
 #include "plan/plan.h"
+#include "sensing.h"
 
 namespace gptbench {
 
@@ -29,10 +30,10 @@ struct Training {
 // before step 1 changes what step 0 left. Ends early, after the step in hand, when
 // loss or gradient norm is not finite, when tokens cannot be read, when a rank has had SIGTERM or
 // SIGUSR1, or when another step would pass the time limit (run.time_limit_s since `start_s`) or
-// come too close to the end of the batch job (measure/job_limit.h). Communicator statistics cover
-// the timed steps, the message counter all of them.
+// come too close to the end of the batch job (measure/job_limit.h). Communicator statistics and
+// sensors cover the timed steps, the message counter all of them.
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
-               const CommunicatorTable& communicators, double start_s,
+               const CommunicatorTable& communicators, Sensing& sensing, double start_s,
                const std::function<void()>& after_first_step);
 
 // Installs handlers for SIGTERM and SIGUSR1 that ask the loop to stop.

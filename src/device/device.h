@@ -52,6 +52,8 @@ class Device {
   // One line for the report: "host, Kokkos Serial, 1 thread, oneDNN 2.6.3 (avx512_core_bf16)".
   virtual std::string description() const = 0;
   virtual int num_threads() const = 0;
+  // Where a GPU's own sensors are found: "0000:19:00.0". "" for the host.
+  virtual std::string pci_bus_id() const { return ""; }
 
   virtual MemoryOffer memory_offer() const = 0;
   // Memory of the device, zero-filled, aligned to 2 MiB or better; null when there is none (the

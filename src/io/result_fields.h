@@ -50,6 +50,10 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("power_limit_w", summary.power_limit_w);
   visit("energy_j_per_token", summary.energy_j_per_token);
   visit("utilisation", summary.utilisation);
+  visit("cpu_clock_ghz", summary.cpu_clock_ghz);
+  visit("node_memory_bytes", summary.node_memory_bytes);
+  visit("node_memory_used_bytes", summary.node_memory_used_bytes);
+  visit("node_power_w", summary.node_power_w);
   visit("sensors_note", summary.sensors_note);
 }
 

@@ -96,10 +96,14 @@ struct Summary {
   double clock_ghz = 0.0;
   double device_memory_bytes = 0.0;       // of one device (of one rank's share of a host)
   double device_memory_used_bytes = 0.0;  // largest over ranks, as the device's own tool counts
-  // Means over the timed steps and devices; absent where the machine does not offer them, with the
-  // reason in sensors_note.
+  // Of a device, over the timed steps; absent where the machine does not offer them, with the
+  // reason in sensors_note. A host's power is shared evenly by the ranks on it.
   std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
-  std::string sensors_note;
+  // Of the hosts, whatever the device; 0 or absent where not offered.
+  double cpu_clock_ghz = 0.0;                                    // mean over nodes and time
+  double node_memory_bytes = 0.0, node_memory_used_bytes = 0.0;  // used: largest over nodes
+  std::optional<double> node_power_w;                            // mean over nodes
+  std::string sensors_note;  // how it was sampled; one line a quantity: source, or why absent
 };
 
 struct Provenance {

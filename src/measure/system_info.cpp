@@ -114,6 +114,7 @@ SystemInfo system_info() {
   info.online_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const std::vector<int> cores = cores_of_this_process();
   info.available_cores = cores.empty() ? info.online_cores : static_cast<int>(cores.size());
+  info.cores = cores;
   info.binding = core_list(cores);
   return info;
 }

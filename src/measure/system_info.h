@@ -14,6 +14,7 @@ struct SystemInfo {
   double cpu_mhz = 0.0;      // highest frequency offered; 0 where unknown
   int online_cores = 0;      // logical processors of the node
   int available_cores = 0;   // those that this process may run on
+  std::vector<int> cores;    // them; empty where the system does not tell
   std::string binding;       // them, as a list: "0-3,8"
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "post/cells.h"
 #include "post/commands.h"
@@ -98,12 +99,36 @@ std::string throughput(const RunView& run) {
       others += (others.empty() ? "" : ", ") + convention.first + " " +
                 fixed(run.tflops(convention.first), 3);
   text += entry("other conventions", others);
-  if (s.power_w) text += entry("power a device", fixed(*s.power_w, 1) + " W");
-  if (s.energy_j_per_token) text += entry("energy a token", fixed(*s.energy_j_per_token, 3) + " J");
   if (!run.record().loss.empty())
     text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 0, " +
                               fixed(run.record().loss.back(), 4) + " at the last");
   return text;
+}
+
+// Figures that the machine offers, then where they come from and why others are absent.
+std::string sensors(const Summary& s) {
+  std::string text;
+  if (s.power_w)
+    text += entry("power a device",
+                  fixed(*s.power_w, 1) + " W" +
+                      (s.power_limit_w ? " of " + fixed(*s.power_limit_w, 0) + " W" : ""));
+  if (s.node_power_w) text += entry("power a node", fixed(*s.node_power_w, 1) + " W");
+  if (s.energy_j_per_token)
+    text += entry("energy a token", fixed(*s.energy_j_per_token, 3, 3) + " J");
+  if (s.utilisation) text += entry("utilisation", fixed(100.0 * *s.utilisation, 1) + " %");
+  if (s.clock_ghz > 0.0) text += entry("clock", fixed(s.clock_ghz, 2) + " GHz");
+  if (s.cpu_clock_ghz > 0.0 && s.cpu_clock_ghz != s.clock_ghz)
+    text += entry("clock of the host", fixed(s.cpu_clock_ghz, 2) + " GHz");
+  if (s.node_memory_used_bytes > 0.0)
+    text += entry("memory of a node", format_bytes(static_cast<int64_t>(s.node_memory_used_bytes)) +
+                                          " used of " +
+                                          format_bytes(static_cast<int64_t>(s.node_memory_bytes)));
+  for (const std::string& line : split(s.sensors_note, '\n')) {
+    const size_t colon = line.find(": ");
+    const bool named = colon != std::string::npos && colon < 22;
+    text += entry(named ? "  " + line.substr(0, colon) : "", named ? line.substr(colon + 2) : line);
+  }
+  return text.empty() ? "" : heading("sensors") + text;
 }
 
 std::string memory(const Record& r) {
@@ -181,8 +206,8 @@ std::string verification(const Record& r) {
 std::string show_page(const std::string& path, const Record& record) {
   const RunView run(record);
   return heading("gptbench result") + about(path, record) + heading("run") + model(run) +
-         throughput(run) + memory(record) + breakdown(record) + communication(record) +
-         verification(record);
+         throughput(run) + sensors(record.summary) + memory(record) + breakdown(record) +
+         communication(record) + verification(record);
 }
 
 }  // namespace gptbench

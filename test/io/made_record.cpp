@@ -68,7 +68,11 @@ Summary made_summary() {
   s.power_limit_w = 120.0;
   s.energy_j_per_token = 0.25;
   s.utilisation = 0.97;
-  s.sensors_note = "powercap, package 0";
+  s.cpu_clock_ghz = 2.25;
+  s.node_memory_bytes = 24.0e9;
+  s.node_memory_used_bytes = 6.5e9;
+  s.node_power_w = 131.0;
+  s.sensors_note = "power and energy: powercap package-0";
   return s;
 }
 

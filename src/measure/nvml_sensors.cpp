@@ -1,0 +1,161 @@
+// NVML without its header: the few functions used are declared here from the NVML API reference
+// (their binary interface is stable, that is what the suffix _v2 is for) and looked up by name.
+#include <dlfcn.h>
+
+#include "measure/powercap.h"
+#include "measure/sensors.h"
+
+namespace gptbench {
+namespace {
+
+using NvmlDevice = struct NvmlDeviceOpaque*;
+constexpr int nvml_success = 0;
+constexpr int nvml_clock_sm = 1;
+
+struct NvmlUtilization {
+  unsigned int gpu, memory;  // percent
+};
+struct NvmlMemory {
+  unsigned long long total, free, used;  // bytes
+};
+
+struct Nvml {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  const char* (*error_string)(int) = nullptr;
+  int (*device_by_bus_id)(const char*, NvmlDevice*) = nullptr;
+  int (*name)(NvmlDevice, char*, unsigned int) = nullptr;
+  int (*power_usage)(NvmlDevice, unsigned int*) = nullptr;         // mW
+  int (*power_limit)(NvmlDevice, unsigned int*) = nullptr;         // mW
+  int (*total_energy)(NvmlDevice, unsigned long long*) = nullptr;  // mJ since the driver's start
+  int (*utilization)(NvmlDevice, NvmlUtilization*) = nullptr;
+  int (*clock)(NvmlDevice, int, unsigned int*) = nullptr;  // MHz
+  int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
+};
+
+class GpuSensors : public Sensors {
+ public:
+  GpuSensors(const std::string& pci_bus_id, const std::string& library) {
+    const std::string why_not = open(pci_bus_id, library);
+    if (!why_not.empty()) {
+      device_ = nullptr;
+      facts_.name = "gpu";
+      facts_.sources = {"power, energy, utilisation, clock and memory of the GPU: none, " +
+                        why_not};
+      return;
+    }
+    read_facts();
+  }
+
+  ~GpuSensors() override {
+    if (initialised_) nvml_.shutdown();
+    if (library_ != nullptr) ::dlclose(library_);
+  }
+  GpuSensors(const GpuSensors&) = delete;
+  GpuSensors& operator=(const GpuSensors&) = delete;
+
+  SensorReading read() override {
+    SensorReading reading;
+    if (device_ == nullptr) return reading;
+    unsigned long long energy_mj = 0;
+    if (has_energy_ && nvml_.total_energy(device_, &energy_mj) == nvml_success)
+      reading.energy_j = 1e-3 * static_cast<double>(counted_mj_.advance(energy_mj));
+    unsigned int value = 0;
+    if (nvml_.power_usage(device_, &value) == nvml_success) reading.power_w = 1e-3 * value;
+    NvmlUtilization busy{};
+    if (nvml_.utilization(device_, &busy) == nvml_success) reading.utilisation = 0.01 * busy.gpu;
+    if (nvml_.clock(device_, nvml_clock_sm, &value) == nvml_success)
+      reading.clock_ghz = 1e-3 * value;
+    NvmlMemory memory{};
+    if (nvml_.memory(device_, &memory) == nvml_success)
+      reading.memory_used_bytes = static_cast<double>(memory.used);
+    return reading;
+  }
+
+  const SensorFacts& facts() const override { return facts_; }
+
+ private:
+  template <class Function>
+  bool find(const char* symbol, Function& function) {
+    function = reinterpret_cast<Function>(::dlsym(library_, symbol));
+    if (function == nullptr) missing_ = symbol;
+    return function != nullptr;
+  }
+
+  bool find_all() {
+    return find("nvmlInit_v2", nvml_.init) && find("nvmlShutdown", nvml_.shutdown) &&
+           find("nvmlErrorString", nvml_.error_string) &&
+           find("nvmlDeviceGetHandleByPciBusId_v2", nvml_.device_by_bus_id) &&
+           find("nvmlDeviceGetName", nvml_.name) &&
+           find("nvmlDeviceGetPowerUsage", nvml_.power_usage) &&
+           find("nvmlDeviceGetEnforcedPowerLimit", nvml_.power_limit) &&
+           find("nvmlDeviceGetTotalEnergyConsumption", nvml_.total_energy) &&
+           find("nvmlDeviceGetUtilizationRates", nvml_.utilization) &&
+           find("nvmlDeviceGetClockInfo", nvml_.clock) &&
+           find("nvmlDeviceGetMemoryInfo", nvml_.memory);
+  }
+
+  // "" where the device was found, else why not.
+  std::string open(const std::string& pci_bus_id, const std::string& library) {
+    library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) return ::dlerror();
+    if (!find_all()) return library + " has no function " + missing_;
+    int status = nvml_.init();
+    if (status != nvml_success) return std::string("nvmlInit_v2: ") + nvml_.error_string(status);
+    initialised_ = true;
+    status = nvml_.device_by_bus_id(pci_bus_id.c_str(), &device_);
+    if (status != nvml_success)
+      return "GPU at PCI address '" + pci_bus_id + "': " + nvml_.error_string(status);
+    return "";
+  }
+
+  void read_facts() {
+    char name[96] = "";  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
+    if (nvml_.name(device_, name, sizeof name) == nvml_success) facts_.name = name;
+    unsigned int limit_mw = 0;
+    if (nvml_.power_limit(device_, &limit_mw) == nvml_success)
+      facts_.power_limit_w = 1e-3 * limit_mw;
+    NvmlMemory memory{};
+    if (nvml_.memory(device_, &memory) == nvml_success)
+      facts_.memory_total_bytes = static_cast<double>(memory.total);
+    unsigned long long energy_mj = 0;
+    const int counter = nvml_.total_energy(device_, &energy_mj);
+    has_energy_ = counter == nvml_success;
+    unsigned int power_mw = 0;
+    const int power = nvml_.power_usage(device_, &power_mw);
+    NvmlUtilization busy{};
+    const int utilisation = nvml_.utilization(device_, &busy);
+    unsigned int clock_mhz = 0;
+    const int clock = nvml_.clock(device_, nvml_clock_sm, &clock_mhz);
+    const auto source = [&](const char* quantity, const char* where, int status) {
+      facts_.sources.push_back(std::string(quantity) + ": " +
+                               (status == nvml_success
+                                    ? std::string("NVML, ") + where
+                                    : std::string("none, NVML: ") + nvml_.error_string(status)));
+    };
+    if (has_energy_)
+      source("power and energy", "energy counter", counter);
+    else
+      source("power and energy", "sampled power", power);
+    source("utilisation", "part of its sampling period with a kernel running", utilisation);
+    source("clock", "SM clock", clock);
+    source("memory", "all processes on the GPU", facts_.memory_total_bytes ? nvml_success : -1);
+  }
+
+  void* library_ = nullptr;
+  Nvml nvml_;
+  bool initialised_ = false, has_energy_ = false;
+  std::string missing_;
+  NvmlDevice device_ = nullptr;
+  WrappingCounter counted_mj_;
+  SensorFacts facts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sensors> make_gpu_sensors(const std::string& pci_bus_id,
+                                          const std::string& library) {
+  return std::make_unique<GpuSensors>(pci_bus_id, library);
+}
+
+}  // namespace gptbench

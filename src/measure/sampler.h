@@ -1,0 +1,69 @@
+// Sensors read beside a run.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "measure/sensors.h"
+
+namespace gptbench {
+
+// What the readings of one unit say about a stretch of time.
+struct SensorTotals {
+  double window_s = 0.0;           // length of the stretch; 0: none was sampled
+  int64_t readings = 0;            // its two ends included
+  double reading_s = 0.0;          // longest time that one took
+  std::optional<double> energy_j;  // difference of counters, else sampled power over time
+  std::optional<double> power_w;   // mean: energy over the stretch
+  std::optional<double> utilisation, clock_ghz;  // means over time
+  std::optional<double> memory_used_bytes;       // largest
+};
+
+// Reads sensors at both ends of a stretch of time and once a period in between. Energy needs the
+// two ends alone; a power that is only sampled, clocks and utilisation need those in between, and
+// so does a counter that wraps within minutes. Those are taken by a thread that sleeps otherwise,
+// may run on any core of the job rather than on those that its rank is bound to, and takes no
+// signals. One reading of a host takes well below a millisecond, of a GPU some milliseconds in the
+// driver: at one a second it costs a core less than 1% and a run on other cores nothing.
+class Sampler {
+ public:
+  // Null sensors: all totals stay empty (another rank speaks for the unit).
+  explicit Sampler(std::unique_ptr<Sensors> sensors, double period_s = 1.0);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  void begin();
+  // Of the stretch since begin(); empty where that was not called.
+  SensorTotals end();
+
+  const Sensors* sensors() const { return sensors_.get(); }
+
+ private:
+  void take();  // with mutex_ held, or without a thread
+  void sample_until_stopped();
+
+  std::unique_ptr<Sensors> sensors_;
+  double period_s_;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+
+  // Integrals over the stretch so far.
+  struct Mean {
+    double weighted = 0.0, seconds = 0.0;
+    std::optional<double> value() const;
+  };
+  double first_s_ = 0.0, last_s_ = 0.0;
+  std::optional<double> first_energy_j_, last_energy_j_, last_power_w_;
+  Mean power_, utilisation_, clock_;
+  SensorTotals totals_;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,51 @@
+// What a machine says about itself while a run goes on: energy, power, utilisation, clock and
+// memory of a node's host (sysfs and procfs) or of one GPU (NVML), read at run time where offered.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gptbench {
+
+// One reading. What the machine does not offer is absent.
+struct SensorReading {
+  std::optional<double> energy_j;     // counted from some moment in the past on; never steps back
+  std::optional<double> power_w;      // now, or as the device averages it
+  std::optional<double> utilisation;  // fraction of time busy, since the reading before
+  std::optional<double> clock_ghz;    // now
+  std::optional<double> memory_used_bytes;  // now
+};
+
+// What does not change during a run.
+struct SensorFacts {
+  std::string name;  // "host", or what NVML calls the GPU
+  std::optional<double> power_limit_w;
+  std::optional<double> memory_total_bytes;
+  // One line a quantity: where it comes from ("power: powercap package-0, dram"), or why it is
+  // absent ("power: none, /sys/class/powercap does not exist").
+  std::vector<std::string> sources;
+};
+
+// One unit that has sensors of its own: a node, or a GPU. Not for concurrent use.
+class Sensors {
+ public:
+  virtual ~Sensors() = default;
+  virtual SensorReading read() = 0;
+  virtual const SensorFacts& facts() const = 0;
+};
+
+// The node's host: energy from powercap (RAPL) zones or, on Cray systems, pm_counters; utilisation
+// of all its processors from /proc/stat; clock of the processors `cores` (all where empty) from
+// cpufreq, else /proc/cpuinfo; memory from /proc/meminfo. `root` is put before every path: tests
+// lay out a tree of their own.
+std::unique_ptr<Sensors> make_host_sensors(const std::vector<int>& cores,
+                                           const std::string& root = "");
+
+// The GPU at a PCI address ("0000:19:00.0") through `library`, which is loaded here and kept until
+// the sensors are gone. Where it cannot be, every reading is empty and facts() say why.
+std::unique_ptr<Sensors> make_gpu_sensors(const std::string& pci_bus_id,
+                                          const std::string& library = "libnvidia-ml.so.1");
+
+}  // namespace gptbench

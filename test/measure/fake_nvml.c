@@ -1,0 +1,69 @@
+/* A libnvidia-ml.so.1 with one GPU at 0000:19:00.0. Its energy counter gains 1 J at each look; with
+ * FAKE_NVML_OLD in the environment it has no such counter, as GPUs before Volta. */
+#include <stdlib.h>
+#include <string.h>
+
+enum { success = 0, not_supported = 3, not_found = 6, gone = 15 };
+struct utilization {
+  unsigned int gpu, memory;
+};
+struct memory {
+  unsigned long long total, free, used;
+};
+static int the_gpu;
+static unsigned long long energy_mj = 5000;
+
+int nvmlInit_v2(void) {
+  return getenv("FAKE_NVML_GONE") != NULL ? gone : success;
+}
+int nvmlShutdown(void) {
+  return success;
+}
+const char* nvmlErrorString(int status) {
+  return status == not_supported ? "Not Supported"
+         : status == not_found   ? "Not Found"
+                                 : "GPU is lost";
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
+  *device = &the_gpu;
+  return strcmp(id, "0000:19:00.0") == 0 ? success : not_found;
+}
+int nvmlDeviceGetName(void* device, char* name, unsigned int length) {
+  (void)device;
+  strncpy(name, "NVIDIA H100 80GB HBM3", length);
+  return success;
+}
+int nvmlDeviceGetPowerUsage(void* device, unsigned int* mw) {
+  (void)device;
+  *mw = 412500;
+  return success;
+}
+int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned int* mw) {
+  (void)device;
+  *mw = 700000;
+  return success;
+}
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* mj) {
+  (void)device;
+  if (getenv("FAKE_NVML_OLD") != NULL) return not_supported;
+  *mj = energy_mj += 1000;
+  return success;
+}
+int nvmlDeviceGetUtilizationRates(void* device, struct utilization* busy) {
+  (void)device;
+  busy->gpu = 97;
+  busy->memory = 41;
+  return success;
+}
+int nvmlDeviceGetClockInfo(void* device, int type, unsigned int* mhz) {
+  (void)device;
+  *mhz = type == 1 ? 1755 : 9; /* 1: SM */
+  return success;
+}
+int nvmlDeviceGetMemoryInfo(void* device, struct memory* memory) {
+  (void)device;
+  memory->total = 85520809984ull;
+  memory->used = 60000000000ull;
+  memory->free = memory->total - memory->used;
+  return success;
+}

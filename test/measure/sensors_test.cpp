@@ -1,0 +1,185 @@
+// Sensors over a made tree of sysfs and procfs and over a made libnvidia-ml.so.
+#include "measure/sensors.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "measure/powercap.h"
+
+namespace gptbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that stands for "/".
+class MadeRoot : public ::testing::Test {
+ protected:
+  MadeRoot() : root_(fs::absolute("made_root")) { fs::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  void zone(const std::string& name_of_folder, const std::string& name, const std::string& energy,
+            const std::string& range = "262143328850") {
+    const std::string folder = "sys/class/powercap/" + name_of_folder + "/";
+    put(folder + "name", name + "\n");
+    put(folder + "energy_uj", energy + "\n");
+    put(folder + "max_energy_range_uj", range + "\n");
+  }
+  std::string root() const { return root_.string(); }
+  std::string source(const SensorFacts& facts, const std::string& quantity) const {
+    for (const std::string& line : facts.sources)
+      if (line.compare(0, quantity.size(), quantity) == 0) return line;
+    return "";
+  }
+
+  fs::path root_;
+};
+
+TEST(WrappingCounter, CountsAcrossOneWrap) {
+  WrappingCounter counter(999);  // 0 to 999
+  EXPECT_EQ(counter.advance(990), 0u);
+  EXPECT_EQ(counter.advance(995), 5u);
+  EXPECT_EQ(counter.advance(4), 14u);  // 996 ... 999, 0 ... 4: nine more
+  EXPECT_EQ(counter.advance(4), 14u);
+}
+
+TEST(WrappingCounter, OneWithoutRangeNeverStepsBack) {
+  WrappingCounter counter;
+  counter.advance(500);
+  EXPECT_EQ(counter.advance(700), 200u);
+  EXPECT_EQ(counter.advance(10), 200u);
+  EXPECT_EQ(counter.advance(15), 205u);
+}
+
+TEST_F(MadeRoot, EnergyOfPackagesAndTheirMemoryCountsOnce) {
+  zone("intel-rapl:0", "package-0", "1000000");
+  zone("intel-rapl:0:0", "core", "700000");
+  zone("intel-rapl:0:1", "dram", "200000");
+  zone("intel-rapl:1", "package-1", "5000000");
+  zone("intel-rapl:2", "psys", "9000000");
+  zone("intel-rapl-mmio:0", "package-0", "1000000");
+  put("sys/class/powercap/intel-rapl:0/constraint_0_power_limit_uw", "250000000\n");
+  put("sys/class/powercap/intel-rapl:1/constraint_0_power_limit_uw", "250000000\n");
+  EnergyCounters counters(root());
+  EXPECT_EQ(counters.source(), "powercap package-0, dram, package-1");
+  EXPECT_DOUBLE_EQ(counters.power_limit_w().value(), 500.0);
+  EXPECT_DOUBLE_EQ(counters.energy_j().value(), 0.0);
+  zone("intel-rapl:0", "package-0", "4000000");       // + 3 J
+  zone("intel-rapl:0:0", "core", "3000000");          // in the package
+  zone("intel-rapl:0:1", "dram", "700000");           // + 0.5 J
+  zone("intel-rapl:1", "package-1", "6000000");       // + 1 J
+  zone("intel-rapl:2", "psys", "99000000");           // holds the packages
+  zone("intel-rapl-mmio:0", "package-0", "4000000");  // package 0 again
+  EXPECT_DOUBLE_EQ(counters.energy_j().value(), 4.5);
+}
+
+TEST_F(MadeRoot, EnergyGoesOnWhereACounterWraps) {
+  zone("intel-rapl:0", "package-0", "99000000", "99999999");  // wraps after 100 J
+  EnergyCounters counters(root());
+  counters.energy_j();
+  zone("intel-rapl:0", "package-0", "2000000", "99999999");
+  EXPECT_NEAR(counters.energy_j().value(), 3.0, 1e-9);  // one of the package, two after the wrap
+}
+
+TEST_F(MadeRoot, UnreadableCountersAreNamed) {
+  zone("intel-rapl:0", "package-0", "1");
+  const fs::path counter = root_ / "sys/class/powercap/intel-rapl:0/energy_uj";
+  fs::remove(counter);
+  fs::create_symlink("nowhere", counter);  // root may read a file without permissions
+  EnergyCounters counters(root());
+  EXPECT_FALSE(counters.energy_j().has_value());
+  EXPECT_EQ(counters.source(), "none, " + counter.string() + ": No such file or directory");
+}
+
+TEST_F(MadeRoot, CrayNodesCountInJoules) {
+  put("sys/cray/pm_counters/energy", "253164 J 1700000000 us\n");
+  put("sys/cray/pm_counters/power_cap", "0 W\n");
+  EnergyCounters counters(root());
+  counters.energy_j();
+  put("sys/cray/pm_counters/energy", "253214 J 1700000001 us\n");
+  EXPECT_DOUBLE_EQ(counters.energy_j().value(), 50.0);
+  EXPECT_FALSE(counters.power_limit_w().has_value());
+}
+
+TEST_F(MadeRoot, HostOffersWhatItsFilesHold) {
+  put("proc/stat", "cpu  100 0 100 700 100 0 0 0 50 0\ncpu0 1 2 3\n");
+  put("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 10 kB\nMemAvailable:    600 kB\n");
+  for (const char* core : {"0", "1", "5"})
+    put("sys/devices/system/cpu/cpu" + std::string(core) + "/cpufreq/scaling_cur_freq",
+        core == std::string("5") ? "900000\n" : "2200000\n");
+  const auto sensors = make_host_sensors({0, 1}, root());
+  EXPECT_FALSE(sensors->read().utilisation.has_value());  // no tick since
+  // 150 of 200 ticks since then were neither idle nor waiting; guest ticks are in user already.
+  put("proc/stat", "cpu  200 20 120 740 110 10 0 0 99 0\n");
+  const SensorReading reading = sensors->read();
+  EXPECT_DOUBLE_EQ(reading.utilisation.value(), 0.75);
+  EXPECT_DOUBLE_EQ(reading.clock_ghz.value(), 2.2);
+  EXPECT_DOUBLE_EQ(reading.memory_used_bytes.value(), 400.0 * 1024.0);
+  EXPECT_DOUBLE_EQ(sensors->facts().memory_total_bytes.value(), 1000.0 * 1024.0);
+  EXPECT_FALSE(reading.energy_j.has_value());
+  EXPECT_NE(source(sensors->facts(), "power").find("none, "), std::string::npos);
+}
+
+TEST_F(MadeRoot, ClockFromCpuinfoIsThatOfTheRunsCores) {
+  put("proc/cpuinfo",
+      "processor\t: 0\ncpu MHz\t\t: 1000.0\n\nprocessor\t: 1\ncpu MHz\t\t: 2000.0\n\n"
+      "processor\t: 2\ncpu MHz\t\t: 3000.0\n");
+  EXPECT_DOUBLE_EQ(make_host_sensors({1, 2}, root())->read().clock_ghz.value(), 2.5);
+  EXPECT_DOUBLE_EQ(make_host_sensors({}, root())->read().clock_ghz.value(), 2.0);
+}
+
+TEST_F(MadeRoot, AnEmptyMachineOffersNothingAndSaysSo) {
+  const auto sensors = make_host_sensors({0}, root());
+  const SensorReading reading = sensors->read();
+  EXPECT_FALSE(reading.energy_j || reading.utilisation || reading.clock_ghz ||
+               reading.memory_used_bytes);
+  for (const char* quantity : {"power", "utilisation", "clock", "memory"})
+    EXPECT_NE(source(sensors->facts(), quantity).find(": none, "), std::string::npos) << quantity;
+}
+
+TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
+  const auto sensors = make_gpu_sensors("0000:19:00.0", FAKE_NVML);
+  EXPECT_EQ(sensors->facts().name, "NVIDIA H100 80GB HBM3");
+  EXPECT_DOUBLE_EQ(sensors->facts().power_limit_w.value(), 700.0);
+  EXPECT_DOUBLE_EQ(sensors->facts().memory_total_bytes.value(), 85520809984.0);
+  const double before_j = sensors->read().energy_j.value();
+  const SensorReading reading = sensors->read();
+  EXPECT_DOUBLE_EQ(reading.energy_j.value() - before_j, 1.0);
+  EXPECT_DOUBLE_EQ(reading.power_w.value(), 412.5);
+  EXPECT_DOUBLE_EQ(reading.utilisation.value(), 0.97);
+  EXPECT_DOUBLE_EQ(reading.clock_ghz.value(), 1.755);
+  EXPECT_DOUBLE_EQ(reading.memory_used_bytes.value(), 6e10);
+}
+
+TEST(GpuSensors, WithoutEnergyCounterPowerIsSampled) {
+  ASSERT_EQ(::setenv("FAKE_NVML_OLD", "1", 1), 0);
+  const auto sensors = make_gpu_sensors("0000:19:00.0", FAKE_NVML);
+  const SensorReading reading = sensors->read();
+  ::unsetenv("FAKE_NVML_OLD");
+  EXPECT_FALSE(reading.energy_j.has_value());
+  EXPECT_TRUE(reading.power_w.has_value());
+  EXPECT_EQ(sensors->facts().sources.front(), "power and energy: NVML, sampled power");
+}
+
+TEST(GpuSensors, WhatFailsIsSaid) {
+  const auto reason = [](const std::string& bus_id, const std::string& library) {
+    const auto sensors = make_gpu_sensors(bus_id, library);
+    const SensorReading reading = sensors->read();
+    EXPECT_FALSE(reading.energy_j || reading.power_w || reading.utilisation || reading.clock_ghz);
+    return sensors->facts().sources.front();
+  };
+  EXPECT_NE(reason("0000:19:00.0", "libnvidia-ml-none.so.1").find("none, libnvidia-ml-none.so.1"),
+            std::string::npos);
+  EXPECT_NE(reason("0000:99:00.0", FAKE_NVML).find("'0000:99:00.0': Not Found"), std::string::npos);
+  EXPECT_NE(reason("0000:19:00.0", "libm.so.6").find("no function nvmlInit_v2"), std::string::npos);
+  ASSERT_EQ(::setenv("FAKE_NVML_GONE", "1", 1), 0);
+  EXPECT_NE(reason("0000:19:00.0", FAKE_NVML).find("nvmlInit_v2: GPU is lost"), std::string::npos);
+  ::unsetenv("FAKE_NVML_GONE");
+}
+
+}  // namespace
+}  // namespace gptbench
