@@ -8,6 +8,7 @@
 #include "post/field.h"
 #include "post/load.h"
 #include "post/plot.h"
+#include "post/published.h"
 #include "post/style.h"
 
 namespace gptbench {
@@ -56,7 +57,8 @@ Runs chosen(std::vector<LoadedRun>& runs, const Options& options) {
       return options.descending ? field_less(*of_b, *of_a) : field_less(*of_a, *of_b);
     });
   Runs views;
-  for (const LoadedRun& run : runs) views.emplace_back(run.record, options.restatement);
+  for (const LoadedRun& run : runs)
+    views.emplace_back(run.record, options.restatement, run.published ? &*run.published : nullptr);
   return views;
 }
 
@@ -74,10 +76,7 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
   if (options.command == "plot") {
     const Runs views = chosen(runs, options);
     const std::string directory = options.output.empty() ? "plots" : options.output;
-    if (views.empty()) return "";
-    const Published published =
-        options.published.empty() ? Published{} : read_published(options.published);
-    return draw_plots(views, options.kind, directory, published);
+    return views.empty() ? "" : draw_plots(views, options.kind, directory, {options.over});
   }
   if (options.command == "compare")
     return runs.size() < 2
@@ -94,6 +93,9 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
 int run_command(const Options& options) {
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
+  for (const std::string& path : options.published)
+    for (PublishedRun& row : read_published(path))
+      runs.push_back({path, std::move(row.record), std::move(row.cells)});
   const std::string text = text_of(runs, options);
   if (!text.empty()) print(text, options.command == "table" ? options.output : "");
   for (const std::string& problem : problems)

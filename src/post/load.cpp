@@ -136,7 +136,7 @@ std::vector<LoadedRun> load_results(const std::vector<std::string>& paths,
   std::vector<LoadedRun> runs;
   for (const std::string& path : paths) {
     try {
-      runs.push_back({path, load_result(path, limits)});
+      runs.push_back({path, load_result(path, limits), std::nullopt});
     } catch (const Error& error) {
       problems.push_back(error.what());
     }

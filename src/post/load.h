@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "measure/record.h"
+#include "post/run_view.h"
 
 namespace gptbench {
 
 struct LoadedRun {
   std::string path;
   Record record;
+  std::optional<PublishedCells> published;  // of a row that was read from a published table
 };
 
 // Bounds of one reader. A file of ours takes milliseconds of processor time and little more memory

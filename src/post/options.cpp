@@ -13,14 +13,16 @@ namespace {
 
 const std::vector<std::string> commands = {"table", "show", "compare", "plot"};
 const std::vector<std::string> formats = {"md", "csv", "latex"};
+const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
 const std::vector<std::string> conventions = {"mpt", "megatron", "causal", "exact"};
 
 // Each takes a value, as the next argument or after '='.
 std::vector<std::string> options_of(const std::string& command) {
   if (command == "table")
-    return {"--style", "--format", "--convention", "--peak", "--sort", "--where", "-o"};
+    return {"--style", "--format", "--published", "--convention",
+            "--peak",  "--sort",   "--where",     "-o"};
   if (command == "plot")
-    return {"--kind", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
+    return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
   return {};
 }
 
@@ -52,7 +54,8 @@ double positive_number(const std::string& option, const std::string& value) {
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
   if (end == value.c_str() || *end != '\0' || !(number > 0.0 && number < 1e300))
-    usage(option + " '" + value + "': a positive number is expected");
+    usage(option + " '" + value + "': a positive number is expected, or one of " +
+          join(peak_types, ", "));
   return number;
 }
 
@@ -63,13 +66,17 @@ void set_option(Options& options, const std::string& name, const std::string& va
     options.kind = one_of("kind", value, kind_names());
   } else if (name == "--published") {
     if (value.empty()) usage("--published: a file is expected");
-    options.published = value;
+    options.published.push_back(value);
+  } else if (name == "--over") {
+    options.over = one_of("axis", value, {"ranks", "length"});
   } else if (name == "--format") {
     options.format = one_of("format", value, formats);
   } else if (name == "--convention") {
     options.restatement.convention = one_of("convention", value, conventions);
   } else if (name == "--peak") {
-    options.restatement.peak_tflops = positive_number(name, value);
+    const bool is_type = std::find(peak_types.begin(), peak_types.end(), value) != peak_types.end();
+    options.restatement.peak_type = is_type ? value : "";
+    options.restatement.peak_tflops = is_type ? 0.0 : positive_number(name, value);
   } else if (name == "--sort") {
     options.descending = !value.empty() && value.front() == '-';
     options.sort = value.substr(options.descending ? 1 : 0);
@@ -89,7 +96,7 @@ void check_files(const Options& options) {
   const size_t files = options.files.size();
   if (options.command == "compare" && files != 2)
     usage("compare takes two result files, " + std::to_string(files) + " given");
-  if (files == 0) usage(options.command + ": no result file given");
+  if (files == 0 && options.published.empty()) usage(options.command + ": no result file given");
 }
 
 void parse_rest(Options& options, const std::vector<std::string>& arguments) {
@@ -160,12 +167,15 @@ std::string help_text() {
     text += "      " + name + std::string(13 - name.size(), ' ') + kind.doc + "\n";
   }
   text +=
-      "  --published FILE      of a plot over ranks: points to draw beside the\n"
-      "                        measured ones; CSV with series,ranks,tokens_per_s\n"
+      "  --over AXIS           of a plot: ranks, length (default: what varies more)\n"
+      "  --published FILE      rows of a published table beside the measured ones: CSV\n"
+      "                        with the columns of style mpt, fugaku or zero, or with\n"
+      "                        series,ranks,tokens_per_s; may be repeated\n"
       "  -o NAME               file of the table instead of standard output;\n"
       "                        directory of the plots instead of plots\n"
       "  --convention NAME     restate FLOPs: mpt, megatron, causal, exact\n"
-      "  --peak TFLOPS         restate MFU and HFU against this peak of a device\n"
+      "  --peak PEAK           restate MFU and HFU: TFLOP/s of a device, or bf16, fp8,\n"
+      "                        both (data sheets of A100, H100, H200)\n"
       "  --where NAME=VALUE    only runs with this figure; may be repeated\n"
       "  --sort [-]NAME        ascending, with '-' descending\n"
       "NAME is a deck key (batch.micro_batch_size), an attribute of /summary\n"

@@ -13,9 +13,10 @@ struct Options {
   std::string command;  // table, show, compare, plot; help, version
   std::string style = "fugaku";
   std::string format = "md";
-  std::string output;        // "": standard output; of plot, a directory: "plots"
-  std::string kind = "all";  // of plot
-  std::string published;     // of plot: file of published points; "": none
+  std::string output;                  // "": standard output; of plot, a directory: "plots"
+  std::string kind = "all";            // of plot
+  std::string over;                    // x axis of plots: ranks, length; "": what varies
+  std::vector<std::string> published;  // files of published rows, of table and plot
   Restatement restatement;
   std::string sort;  // name of a figure (post/field.h); "": order of the files
   bool descending = false;

@@ -15,20 +15,22 @@ namespace {
 
 constexpr int no_gnuplot = 127;  // as a shell says it
 
+// What a terminal needs to be told of the page.
+std::string page_of(const Plot& plot, const std::string& terminal, const std::string& suffix) {
+  return "set terminal " + terminal + " size " + std::to_string(plot.width) + "," +
+         std::to_string(plot.height) + " noenhanced\nset output '" + plot.name + "." + suffix +
+         "'\n";
+}
+
 std::string script_of(const Plot& plot) {
   return "# Drawn by gptpost; again with: gnuplot " + plot.name +
          ".gp\n"
          "data = '" +
          plot.name +
          ".dat'\n"
-         "set terminal svg size 960,600 noenhanced font 'sans,14' background 'white'\n"
-         "set output '" +
-         plot.name +
-         ".svg'\n"
          "set grid ytics lt 1 lw 1 lc rgb '#dddddd'\n"
          "set border 3\n"
          "set tics nomirror\n"
-         "set key outside top left horizontal\n"
          "set linetype 1 lc rgb '#0072b2' lw 2 pt 7\n"
          "set linetype 2 lc rgb '#d55e00' lw 2 pt 5\n"
          "set linetype 3 lc rgb '#009e73' lw 2 pt 9\n"
@@ -40,14 +42,9 @@ std::string script_of(const Plot& plot) {
          "set linetype 9 lc rgb '#882255' lw 2 pt 10\n"
          "set linetype 10 lc rgb '#44aa99' lw 2 pt 12\n"
          "set linetype 11 lc rgb '#332288' lw 2 pt 14\n"
-         "set linetype 12 lc rgb '#bbbbbb' lw 2 pt 15\n"
-         "set linetype cycle 12\n" +
-         plot.commands +
-         "set terminal pngcairo size 960,600 noenhanced font 'sans,11'\n"
-         "set output '" +
-         plot.name +
-         ".png'\n"
-         "replot\n";
+         "set linetype 12 lc rgb '#bbbbbb' lw 2 pt 15\n" +
+         page_of(plot, "svg font 'sans,14' background 'white'", "svg") + plot.commands +
+         "unset label\n" + page_of(plot, "pngcairo font 'sans,11'", "png") + plot.commands;
 }
 
 // Runs `gnuplot NAME.gp` in the directory; by argument vector, never through a shell.
@@ -87,11 +84,11 @@ void draw(const Plot& plot, const std::string& directory) {
 }  // namespace
 
 std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
-                       const Published& published) {
+                       const PlotOptions& options) {
   std::string report;
   for (const PlotKind& each : plot_kinds) {
     if (kind != "all" && kind != each.name) continue;
-    const Plot plot = each.make(runs, published);
+    const Plot plot = each.make(runs, options);
     if (plot.data.empty()) {
       if (kind != "all")
         throw Error(Exit::usage, "plot " + kind + ": no run has the figures for it");

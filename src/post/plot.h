@@ -4,34 +4,37 @@
 #include <string>
 #include <vector>
 
-#include "post/load.h"
-#include "post/published.h"
 #include "post/run_view.h"
 
 namespace gptbench {
 
 // One plot before it is drawn. `data` is what the script reads as <name>.dat: text that other
-// programs can read as well; `commands` ends with one `plot` command.
+// programs can read as well; `commands` draw it, and may be given twice, for each of two terminals.
 struct Plot {
   std::string name;
   std::string data;
   std::string commands;
+  int width = 960, height = 600;  // pixels
+};
+
+struct PlotOptions {
+  std::string over;  // "ranks", "length"; "": that of which the runs have more values
 };
 
 struct PlotKind {
   const char* name;
   const char* doc;  // one line, for --help
-  // A plot with empty data where no run has the figures that it shows. Published points are drawn
-  // by plots over ranks alone.
-  Plot (*make)(const Runs& runs, const Published& published);
+  // A plot with empty data where no run has the figures that it shows. Published rows are points
+  // without a line.
+  Plot (*make)(const Runs& runs, const PlotOptions& options);
 };
 
-Plot throughput_plot(const Runs& runs, const Published& published = {});
-Plot utilisation_plot(const Runs& runs, const Published& published = {});
-Plot scaling_plot(const Runs& runs, const Published& published = {});
-Plot memory_plot(const Runs& runs, const Published& published = {});
-Plot breakdown_plot(const Runs& runs, const Published& published = {});
-Plot loss_plot(const Runs& runs, const Published& published = {});
+Plot throughput_plot(const Runs& runs, const PlotOptions& options = {});
+Plot utilisation_plot(const Runs& runs, const PlotOptions& options = {});
+Plot scaling_plot(const Runs& runs, const PlotOptions& options = {});
+Plot memory_plot(const Runs& runs, const PlotOptions& options = {});
+Plot breakdown_plot(const Runs& runs, const PlotOptions& options = {});
+Plot loss_plot(const Runs& runs, const PlotOptions& options = {});
 
 inline constexpr PlotKind plot_kinds[] = {
     {"throughput", "tokens/s over ranks, or over the sequence length", throughput_plot},
@@ -47,6 +50,6 @@ inline constexpr PlotKind plot_kinds[] = {
 // is none. Throws Error(Exit::io) where files cannot be written or gnuplot is missing or fails, and
 // Error(Exit::usage) where a kind that was asked for by name has nothing to show.
 std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
-                       const Published& published = {});
+                       const PlotOptions& options = {});
 
 }  // namespace gptbench

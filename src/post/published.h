@@ -1,25 +1,33 @@
-// Published figures that are drawn beside measured ones.
+// Published figures as runs, so that tables and plots show them beside measured ones and can sort,
+// filter and restate them alike.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "post/run_view.h"
+
 namespace gptbench {
 
-struct PublishedSeries {
-  std::string name;
-  struct Point {
-    double ranks, tokens_per_s;
-  };
-  std::vector<Point> points;  // ascending in ranks
+struct PublishedRun {
+  PublishedCells cells;
+  // What follows from the row: the keys of its deck, ranks, throughput, time and FLOPs a step by
+  // convention, as far as the row says them. status is OOM where it says so. run.name is the model,
+  // or the series of a point.
+  Record record;
 };
 
-using Published = std::vector<PublishedSeries>;
-
-// Reads a CSV file whose first line names its columns: `ranks`, `tokens_per_s` and, where there are
-// several series, `series`; others are passed over, as are lines that are empty or begin with #.
-// Fields hold no commas. Throws Error: Exit::io where the file cannot be read, Exit::usage naming
-// the line where it is not of this form.
-Published read_published(const std::string& path);
+// Reads a CSV file whose first line names its columns, in one of four forms, told apart by these:
+//
+//   mpt      Model, SeqLen (T), # GPUs, ...            or model, seq_len, gpus, ...
+//   fugaku   Nodes, Size, DP, ..., Sec/it, TFLOPs      or nodes, size, dp, ..., sec_per_it, ...
+//   zero     Model, num_layers, ..., Max Global BSZ    or model, num_layers, ..., max_global_batch
+//   points   ranks, tokens_per_s and, where there are several series, series
+//
+// Columns may be in any order; others are passed over. Empty fields, - and what a spreadsheet
+// leaves in place of a figure (#VALUE!) are figures that are not known. Shapes of models come from
+// the presets (mpt-<model>, gpt2-<size>, the model's own name). Throws Error: Exit::io where the
+// file cannot be read, Exit::usage naming the line where it is not of these forms.
+std::vector<PublishedRun> read_published(const std::string& path);
 
 }  // namespace gptbench

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/units.h"
+#include "measure/known_devices.h"
 #include "post/cells.h"
 
 namespace gptbench {
@@ -110,12 +111,36 @@ double RunView::tflops(const std::string& convention, bool hardware) const {
   return flops / (s.sec_per_it * static_cast<double>(s.world_size)) / 1e12;
 }
 
+double RunView::known_peak(const std::string& type) const {
+  return known_peak_tflops(device_name(), type, summary().clock_ghz);
+}
+
 double RunView::peak_tflops() const {
-  return restatement_.peak_tflops > 0.0 ? restatement_.peak_tflops : summary().peak_tflops;
+  if (restatement_.peak_tflops > 0.0) return restatement_.peak_tflops;
+  const bool one_type = !restatement_.peak_type.empty() && restatement_.peak_type != "both";
+  return one_type ? known_peak(restatement_.peak_type) : summary().peak_tflops;
 }
 
 double RunView::utilisation(const std::string& convention, bool hardware) const {
   return peak_tflops() > 0.0 ? 100.0 * tflops(convention, hardware) / peak_tflops() : 0.0;
+}
+
+std::vector<std::pair<std::string, double>> RunView::utilisations(const std::string& convention,
+                                                                  bool hardware) const {
+  if (restatement_.peak_type == "both" && text("precision", "compute") == "fp8") {
+    std::vector<std::pair<std::string, double>> values;
+    for (const char* type : {"bf16", "fp8"})
+      if (known_peak(type) > 0.0)
+        values.emplace_back(type, 100.0 * tflops(convention, hardware) / known_peak(type));
+    if (!values.empty()) return values;
+  }
+  return {{"", utilisation(convention, hardware)}};
+}
+
+const std::string* RunView::printed(const std::string& style, const std::string& heading) const {
+  if (published_ == nullptr || published_->style != style) return nullptr;
+  const auto cell = published_->by_heading.find(heading);
+  return cell == published_->by_heading.end() ? nullptr : &cell->second;
 }
 
 }  // namespace gptbench

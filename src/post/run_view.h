@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,37 @@ namespace gptbench {
 struct Restatement {
   std::string convention;    // of FLOPs: mpt, megatron, causal, exact
   double peak_tflops = 0.0;  // of a device, for MFU and HFU
+  // Where MFU and HFU are against the data sheet's peak of known devices: bf16, fp8, or both, which
+  // shows runs with fp8 GEMMs against each of the two.
+  std::string peak_type;
+  bool any() const { return !convention.empty() || peak_tflops > 0.0 || !peak_type.empty(); }
 };
 
-// A view of one record, which must outlive it.
+// The cells of a published row as they were printed.
+struct PublishedCells {
+  std::string style;                              // the table that they stand in
+  std::map<std::string, std::string> by_heading;  // headings of that style
+};
+
+// A view of one record, which must outlive it, as must the cells of a published row.
 class RunView {
  public:
-  explicit RunView(const Record& record, const Restatement& restatement = {})
-      : record_(&record), restatement_(restatement) {}
+  explicit RunView(const Record& record, const Restatement& restatement = {},
+                   const PublishedCells* published = nullptr)
+      : record_(&record), restatement_(restatement), published_(published) {}
 
   const Record& record() const { return *record_; }
   const Summary& summary() const { return record_->summary; }
+
+  bool is_published() const { return published_ != nullptr; }
+  bool is_restated() const { return restatement_.any(); }
+  // What a caption adds where FLOPs are restated: ", FLOPs by convention mpt"; else "".
+  std::string restated_note() const {
+    return restatement_.convention.empty() ? ""
+                                           : ", FLOPs by convention " + restatement_.convention;
+  }
+  // The published cell of a style; null where this run was measured or the row has none.
+  const std::string* printed(const std::string& style, const std::string& heading) const;
 
   // Deck keys; the fallback where a record does not have the key.
   int64_t integer(const std::string& group, const std::string& key, int64_t fallback) const;
@@ -57,16 +79,27 @@ class RunView {
   std::string model_name() const;
   std::string device_name() const;
 
+  // The one asked for, else that of the deck.
+  std::string flops_convention() const {
+    return restatement_.convention.empty() ? summary().flops_convention : restatement_.convention;
+  }
   // TFLOP/s a device by `convention` (a restatement goes first); 0 where the record has no such
   // figure or nothing was timed. With recomputation where `hardware`.
   double tflops(const std::string& convention, bool hardware = false) const;
   double peak_tflops() const;
   // Percent of the peak; 0 where it is not known.
   double utilisation(const std::string& convention, bool hardware) const;
+  // The same against one denominator or, of a run with fp8 GEMMs where both are asked for, two:
+  // {"bf16", 46.6}, {"fp8", 23.3}. A single one has no name.
+  std::vector<std::pair<std::string, double>> utilisations(const std::string& convention,
+                                                           bool hardware) const;
 
  private:
+  double known_peak(const std::string& type) const;
+
   const Record* record_;
   Restatement restatement_;
+  const PublishedCells* published_;
 };
 
 using Runs = std::vector<RunView>;

@@ -4,13 +4,21 @@
 
 namespace gptbench {
 
-Table table_of(const std::string& caption, const std::vector<StyleColumn>& columns,
-               const Runs& runs) {
+Table table_of(const std::string& style, const std::string& caption,
+               const std::vector<StyleColumn>& columns, const Runs& runs) {
   Table table{caption, {}, {}};
+  const bool mixed =
+      std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return run.is_published(); });
+  if (mixed) table.columns.push_back({"Source", false});
   for (const StyleColumn& column : columns) table.columns.push_back({column.heading, column.right});
   for (const RunView& run : runs) {
     std::vector<std::string> row;
-    for (const StyleColumn& column : columns) row.push_back(column.cell(run));
+    if (mixed) row.push_back(run.is_published() ? "published" : "measured");
+    for (const StyleColumn& column : columns) {
+      const std::string* printed =
+          column.of_flops && run.is_restated() ? nullptr : run.printed(style, column.heading);
+      row.push_back(printed != nullptr ? *printed : column.cell(run));
+    }
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -16,6 +16,7 @@ struct StyleColumn {
   std::string heading;
   std::function<std::string(const RunView&)> cell;
   bool right = true;
+  bool of_flops = false;  // follows from a FLOPs convention or a peak, and can be restated
 };
 
 struct Style {
@@ -38,9 +39,10 @@ inline constexpr Style styles[] = {
     {"scaling", "speed-up and efficiency over ranks", scaling_tables},
 };
 
-// One row a run.
-Table table_of(const std::string& caption, const std::vector<StyleColumn>& columns,
-               const Runs& runs);
+// One row a run. A published row has its cells as they were printed in this style, unless figures
+// are restated; where there are published rows, a first column says of each which it is.
+Table table_of(const std::string& style, const std::string& caption,
+               const std::vector<StyleColumn>& columns, const Runs& runs);
 
 // Runs with equal keys, in the order in which the keys come up first.
 std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(const RunView&)>& key);

@@ -7,11 +7,13 @@ namespace gptbench {
 namespace {
 
 std::string row_of(const RunView& run) {
-  std::string row = run.model_name() + " (mp=" + std::to_string(run.tensor_parallel());
+  std::string row = run.is_published() ? "published: " : "";
+  row += run.model_name() + " (mp=" + std::to_string(run.tensor_parallel());
   if (run.pipeline_parallel() > 1) row += ", pp=" + std::to_string(run.pipeline_parallel());
-  row += ", grad accum=" + std::to_string(run.gradient_accumulation()) +
-         ", micro-batch=" + std::to_string(run.micro_batch()) + ", ZeRO " +
-         std::to_string(run.zero_stage());
+  if (run.integer("batch", "micro_batch_size", 0) > 0)  // a published row may not say it
+    row += ", grad accum=" + std::to_string(run.gradient_accumulation()) +
+           ", micro-batch=" + std::to_string(run.micro_batch());
+  row += ", ZeRO " + std::to_string(run.zero_stage());
   return row + (run.offloads() ? " + offload)" : ")");
 }
 
@@ -76,7 +78,10 @@ std::vector<Table> megatron_tables(const Runs& runs) {
   }
   std::sort(machines.begin(), machines.end());
 
-  Table table{"Models over nodes * devices a node", {{"model \\ num_node * num_gpus", false}}, {}};
+  const std::string restated = runs.empty() ? "" : runs.front().restated_note();
+  Table table{"Models over nodes * devices a node" + restated,
+              {{"model \\ num_node * num_gpus", false}},
+              {}};
   for (const Machine& machine : machines)
     table.columns.push_back(
         {std::to_string(machine.nodes) + "*" + std::to_string(machine.devices_per_node), false});

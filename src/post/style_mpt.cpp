@@ -43,7 +43,11 @@ bool offloads_activations(const RunView& run) {
 }
 
 std::string percent(const RunView& run, bool hardware) {
-  return figure(run, run.utilisation("mpt", hardware), [](double p) { return fixed(p, 2); });
+  std::string cell;
+  for (const auto& [type, value] : run.utilisations("mpt", hardware))
+    cell += (cell.empty() ? "" : ", ") + figure(run, value, [](double p) { return fixed(p, 2); }) +
+            (type.empty() ? "" : " " + type);
+  return run.counts() ? cell : run.outcome();
 }
 
 double tokens_per_device(const RunView& run) {
@@ -63,13 +67,14 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"SeqLen (T)", [=](const RunView& run) { return count(run.seq_length()); }},
       {"# GPUs", [=](const RunView& run) { return count(run.summary().world_size); }},
       {"GPU", [](const RunView& run) { return run.device_name(); }, false},
-      {"MFU", [](const RunView& run) { return percent(run, false); }},
-      {"HFU", [](const RunView& run) { return percent(run, true); }},
+      {"MFU", [](const RunView& run) { return percent(run, false); }, true, true},
+      {"HFU", [](const RunView& run) { return percent(run, true); }, true, true},
       // In units of 1e14 FLOP/s a device, as published.
       {"Model TFLOP",
        [](const RunView& run) {
          return figure(run, run.tflops("mpt") / 100.0, [](double t) { return fixed(t, 6); });
-       }},
+       },
+       true, true},
       {"MicroBatchSize", [=](const RunView& run) { return count(run.micro_batch()); }},
       {"GradAccum", [=](const RunView& run) { return count(run.gradient_accumulation()); }},
       {"GlobalBatchSize", [=](const RunView& run) { return count(run.global_batch()); }},
@@ -90,7 +95,8 @@ std::vector<Table> mpt_tables(const Runs& runs) {
        [](const RunView& run) { return offloads_activations(run) ? "True" : "False"; }, false},
       {"NumParams", [=](const RunView& run) { return count(run.summary().num_params); }},
   };
-  return {table_of("Training throughput", columns, runs)};
+  const std::string restated = runs.empty() ? "" : runs.front().restated_note();
+  return {table_of("mpt", "Training throughput" + restated, columns, runs)};
 }
 
 }  // namespace gptbench

@@ -9,6 +9,8 @@ namespace {
 
 // Runs of one table differ in ranks and batch only.
 std::string setting(const RunView& run) {
+  if (run.is_published() && run.integer("model", "seq_length", 0) == 0)
+    return "published: " + run.text("run", "name");
   return run.model_name() + ", sequence length " + std::to_string(run.seq_length()) + ", " +
          run.text("precision", "compute", "fp32") + ", activation checkpointing " +
          run.checkpointing_cell() + ", ZeRO " + std::to_string(run.zero_stage()) + ", on " +
@@ -31,7 +33,7 @@ const RunView* base_of(const Runs& runs) {
 
 // TFLOP/s a rank, by the convention of the deck.
 double tflops_of(const RunView& run) {
-  return run.tflops(run.summary().flops_convention);
+  return run.tflops(run.flops_convention());
 }
 
 // Percent of a step that the slowest rank spends in communication; negative where it is not known.
@@ -74,12 +76,14 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
       {"TFLOPs/rank",
        [](const RunView& run) {
          return figure(run, tflops_of(run), [](double t) { return fixed(t, 2); });
-       }},
+       },
+       true, true},
       {"PetaFLOPs",
        [](const RunView& run) {
          return figure(run, tflops_of(run) * ranks_of(run) / 1000.0,
                        [](double p) { return significant(p, 3, 4); });
-       }},
+       },
+       true, true},
       {"Speed-up",
        [=](const RunView& run) {
          return figure(run, speedup(run), [](double s) { return fixed(s, 2); });
@@ -108,7 +112,8 @@ std::vector<Table> scaling_tables(const Runs& runs) {
     std::stable_sort(group.begin(), group.end(), [](const RunView& a, const RunView& b) {
       return a.summary().world_size < b.summary().world_size;
     });
-    tables.push_back(table_of(setting(group.front()), columns_for(base_of(group)), group));
+    tables.push_back(table_of("scaling", setting(group.front()) + group.front().restated_note(),
+                              columns_for(base_of(group)), group));
   }
   return tables;
 }

@@ -65,7 +65,7 @@ std::vector<Table> zero_tables(const Runs& runs) {
     columns.push_back({"GPU" + std::to_string(device) + " Memory Usage",
                        [=](const RunView& run) { return memory_cell(run, device); }});
   columns.push_back({"Notes", [](const RunView& run) { return run.notes(); }, false});
-  return {table_of("Largest batch by ZeRO stage", columns, runs)};
+  return {table_of("zero", "Largest batch by ZeRO stage", columns, runs)};
 }
 
 }  // namespace gptbench

@@ -37,6 +37,16 @@ TEST(Options, AllOfTable) {
   EXPECT_EQ(o.files, (Arguments{"a.h5", "-b.h5"}));
 }
 
+TEST(Options, PublishedFilesAloneSuffice) {
+  const Options o =
+      parse_options({"table", "--published", "a.csv", "--published=b.csv", "--peak", "both"});
+  EXPECT_EQ(o.published, (Arguments{"a.csv", "b.csv"}));
+  EXPECT_TRUE(o.files.empty());
+  EXPECT_EQ(o.restatement.peak_type, "both");
+  EXPECT_EQ(o.restatement.peak_tflops, 0.0);
+  EXPECT_EQ(parse_options({"plot", "a", "--over", "length"}).over, "length");
+}
+
 TEST(Options, HelpAndVersionGoFirst) {
   EXPECT_EQ(parse_options({"table", "--help"}).command, "help");
   EXPECT_EQ(parse_options({"--version"}).command, "version");
@@ -63,7 +73,10 @@ TEST(Options, EachMistakeIsNamed) {
            {{"show", "--style", "mpt", "a"}, "unknown option '--style' of show"},
            {{"plot", "--kind", "los", "a"}, "did you mean loss?"},
            {{"plot", "a", "--published", ""}, "a file is expected"},
-           {{"table", "--published", "x", "a"}, "unknown option '--published' of table"},
+           {{"show", "--published", "x", "a"}, "unknown option '--published' of show"},
+           {{"plot", "--over", "size", "a"}, "ranks, length"},
+           {{"table", "--over", "ranks", "a"}, "unknown option '--over' of table"},
+           {{"table", "a", "--peak", "fp16"}, "bf16, fp8, both"},
            {{"plot", "--format", "md", "a"}, "unknown option '--format' of plot"},
            {{"compare", "a"}, "two result files, 1 given"},
        })

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "made_record.h"
+#include "post/plot_text.h"
 
 namespace gptbench {
 namespace {
@@ -35,6 +36,51 @@ TEST(Plots, ThroughputOverTheSequenceLengthWhereThatVaries) {
   EXPECT_TRUE(has(plot.data, "# GPT2-124M, 2 ranks, fp32\n512\t300\n2048\t200\n")) << plot.data;
 }
 
+TEST(Plots, TheAxisCanBeAskedFor) {
+  const Record a = on(2, 300, 512), b = on(4, 200, 512);
+  EXPECT_TRUE(has(throughput_plot({RunView(a), RunView(b)}, {"length"}).data, "Sequence length"));
+  const Record c = on(2, 300, 512), d = on(2, 200, 2048);
+  EXPECT_TRUE(has(throughput_plot({RunView(c), RunView(d)}, {"ranks"}).data, "# Ranks"));
+}
+
+// Of several runs of one point the best is drawn; ZeRO stages and devices are curves of their own.
+TEST(Plots, OneValueForEachPointOfACurve) {
+  const Record slow = on(2, 300), fast = on(2, 400);
+  Record sharded = on(2, 250), elsewhere = on(2, 500);
+  set_key(sharded, "parallel", "zero_stage", int64_t{3});
+  EXPECT_TRUE(has(throughput_plot({RunView(slow), RunView(fast), RunView(sharded)}).data,
+                  "fp32\n2\t400\n\n\n# GPT2-124M, sequence 1024, fp32, ZeRO 3\n2\t250\n"));
+  elsewhere.summary.device_name = "a64fx";
+  EXPECT_TRUE(has(throughput_plot({RunView(slow), RunView(elsewhere)}).data,
+                  "fp32, x86-64\n2\t300\n\n\n# GPT2-124M, sequence 1024, fp32, a64fx\n"));
+}
+
+// Rank counts that lie close together would write their labels over each other.
+TEST(Plots, TicsHaveRoomForTheirLabels) {
+  EXPECT_EQ(log_axis("x", {4, 1, 2}, true, 800),
+            "set logscale x 10\nset xrange [0.8:5]\nset xtics ('1' 1, '2' 2, '4' 4)\n");
+  const std::string close = log_axis("x", {512, 513, 1024, 1}, true, 800);
+  EXPECT_TRUE(has(close, "'512' 512, '1024' 1024")) << close;
+  EXPECT_FALSE(has(close, "513")) << close;
+  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "'10k' 10000"));
+  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "'1M' 1000000"));
+  const std::string one = log_axis("y", {32401.0}, false, 460);
+  EXPECT_TRUE(has(one, "'30k' 30000, '40k' 40000")) << one;
+}
+
+TEST(Plots, TwentySeriesAreToldApartAndFitTheLegend) {
+  std::vector<Record> records;
+  Runs runs;
+  for (int64_t i = 0; i < 20; ++i) {
+    records.push_back(on(2, 100.0 + static_cast<double>(i)));
+    set_key(records.back(), "model", "preset", "model-" + std::to_string(i));
+  }
+  for (const Record& record : records) runs.emplace_back(record);
+  const Plot plot = throughput_plot(runs), single = throughput_plot({runs.front()});
+  EXPECT_TRUE(has(plot.commands, "lt 1 pt 6 dt 2 title 'MODEL-12")) << plot.commands;
+  EXPECT_GE(plot.height, single.height + 6 * 20);  // seven rows of three against one
+}
+
 TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
   const Record one = on(1, 250), four = on(4, 800);
   EXPECT_TRUE(scaling_plot({RunView(one)}).data.empty());
@@ -44,12 +90,21 @@ TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
 
 TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
   const Record one = on(1, 250), four = on(4, 800);
-  const Published published = {{"2.0 GHz", {{2, 100}, {8, 300}}}};
-  const Plot scaling = scaling_plot({RunView(one), RunView(four)}, published);
+  const PublishedCells cells;
+  Record two, eight;
+  two.config = eight.config = {{"run", "name", std::string("2.0 GHz"), "1", ""}};
+  two.status = eight.status = "OK";
+  two.summary.world_size = 2;
+  two.summary.tokens_per_s = 100;
+  eight.summary.world_size = 8;
+  eight.summary.tokens_per_s = 300;
+  const RunView point_a(eight, {}, &cells), point_b(two, {}, &cells);
+  const Plot scaling = scaling_plot({RunView(one), RunView(four), point_a, point_b});
   EXPECT_TRUE(has(scaling.data, "# published: 2.0 GHz\n2\t1\t100\t1\n8\t3\t75\t4\n"))
       << scaling.data;
+  EXPECT_TRUE(has(scaling.commands, "index 0 using 1:2 with linespoints")) << scaling.commands;
   EXPECT_TRUE(has(scaling.commands, "index 1 using 1:2 with points")) << scaling.commands;
-  const Plot throughput = throughput_plot({RunView(one)}, published);
+  const Plot throughput = throughput_plot({RunView(one), point_a, point_b});
   EXPECT_TRUE(has(throughput.data, "# published: 2.0 GHz\n2\t100\n8\t300\n")) << throughput.data;
 }
 
@@ -66,7 +121,9 @@ TEST(Plots, FailedPointsAreNamedWhereTheyWouldStand) {
 TEST(Plots, BarsOfMemoryAndTime) {
   const Record r = made_record();
   const Plot memory = memory_plot({RunView(r), RunView(r)});
-  EXPECT_TRUE(has(memory.data, "run\tparameters\tactivations\n\"made, 2 ranks\"\t474.83"))
+  EXPECT_TRUE(has(memory.data,
+                  "# Memory of the fullest rank (GiB)\nrun\tparameters\tactivations\n\"made, 2 "
+                  "ranks\"\t0.463708878"))
       << memory.data;
   EXPECT_TRUE(has(memory.data, "\"made, 2 ranks (2)\""));
   Record timed = r;
@@ -75,7 +132,9 @@ TEST(Plots, BarsOfMemoryAndTime) {
                   {"region_linear", "s", "", {5, 6}, 2, 1, false},
                   {"communication", "s", "", {1, 1}, 2, 1, false}};
   const Plot breakdown = breakdown_plot({RunView(timed)});
-  EXPECT_EQ(breakdown.data, "run\tlinear\tcommunication\tother\n\"made, 2 ranks\"\t6\t1\t3\n");
+  EXPECT_EQ(breakdown.data,
+            "# Time a step of the slowest rank (s)\nrun\tlinear\tcommunication\tother\n\"made, 2 "
+            "ranks\"\t6\t1\t3\n");
 }
 
 TEST(Plots, LossOfEachRun) {

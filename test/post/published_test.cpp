@@ -1,3 +1,4 @@
+// Forms of published files, and what is none of them; test/post/reference_test.cpp has the rows.
 #include "post/published.h"
 
 #include <gtest/gtest.h>
@@ -6,14 +7,30 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "post/csv.h"
 
 namespace gptbench {
 namespace {
 
-class PublishedPoints : public ::testing::Test {
+using Fields = std::vector<std::string>;
+
+TEST(Csv, QuotesLineBreaksAndComments) {
+  const std::vector<CsvRow> rows =
+      parse_csv("x.csv", "# a comment\na, b ,c\r\n\n\"one, \"\"two\"\"\",\"line\nbreak\",\n,,3");
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].fields, (Fields{"a", "b", "c"}));
+  EXPECT_EQ(rows[1].fields, (Fields{"one, \"two\"", "line\nbreak", ""}));
+  EXPECT_EQ(rows[2].fields, (Fields{"", "", "3"}));
+  EXPECT_EQ(rows[0].line, 2u);
+  EXPECT_EQ(rows[1].line, 4u);
+  EXPECT_EQ(rows[2].line, 6u);
+  EXPECT_THROW(parse_csv("x.csv", "a\n\"b\n"), Error);
+}
+
+class PublishedRows : public ::testing::Test {
  protected:
   void TearDown() override { std::remove(path_); }
-  Published read(const std::string& text) {
+  std::vector<PublishedRun> read(const std::string& text) {
     std::ofstream(path_) << text;
     return read_published(path_);
   }
@@ -29,28 +46,45 @@ class PublishedPoints : public ::testing::Test {
   const char* path_ = "published_test.csv";
 };
 
-TEST_F(PublishedPoints, SeriesInOrderOfRanks) {
-  const Published p = read(
-      "# from a paper\nfreq, series ,ranks,tokens_per_s\r\n\n2.0,slow,512,100\n2.2,fast,1,7\n"
-      "2.0,slow,1,0.5\n");
-  ASSERT_EQ(p.size(), 2u);
-  EXPECT_EQ(p[0].name, "slow");
-  ASSERT_EQ(p[0].points.size(), 2u);
-  EXPECT_EQ(p[0].points[0].ranks, 1);
-  EXPECT_EQ(p[0].points[0].tokens_per_s, 0.5);
-  EXPECT_EQ(p[1].name, "fast");
+TEST_F(PublishedRows, PointsOfSeries) {
+  const auto rows = read("freq, series ,ranks,tokens_per_s\r\n2.0,slow,512,100\n2.2,fast,1,7\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(RunView(rows[0].record).text("run", "name"), "slow");
+  EXPECT_EQ(rows[0].record.summary.world_size, 512);
+  EXPECT_EQ(rows[0].record.summary.tokens_per_s, 100.0);
+  EXPECT_EQ(RunView(read("ranks,tokens_per_s\n1,2\n")[0].record).text("run", "name"), "published");
 }
 
-TEST_F(PublishedPoints, OneSeriesNeedsNoName) {
-  EXPECT_EQ(read("ranks,tokens_per_s\n1,2\n").at(0).name, "published");
+// The headings of the table do as well as the names of columns, in any order; what the row does
+// not say is not in the record.
+TEST_F(PublishedRows, HeadingsAsPublished) {
+  const auto rows = read(
+      "NumParams,Model,SeqLen (T),# GPUs,Throughput (T/s),Precision,MP Mode,GlobalBatchSize,MFU\n"
+      ",some-model,2048,16,1000,bf16,PURE,64,-\n");
+  ASSERT_EQ(rows.size(), 1u);
+  const RunView run(rows[0].record);
+  EXPECT_EQ(run.seq_length(), 2048);
+  EXPECT_DOUBLE_EQ(run.summary().tokens_per_s, 1000.0);
+  EXPECT_DOUBLE_EQ(run.summary().sec_per_it, 64.0 * 2048.0 / 1000.0);
+  EXPECT_EQ(run.text("precision", "reduce"), "bf16");
+  EXPECT_FALSE(run.logical("precision", "master_weights", true));
+  EXPECT_EQ(run.integer("batch", "micro_batch_size", -1), -1);
+  EXPECT_EQ(run.tflops("mpt"), 0.0);  // of no preset, so the shape is not known
+  EXPECT_EQ(rows[0].cells.by_heading.at("MFU"), "-");
 }
 
-TEST_F(PublishedPoints, WhatIsNoSuchFileIsRefusedByLine) {
-  EXPECT_NE(refusal("").find("no published points"), std::string::npos);
-  EXPECT_NE(refusal("nodes,tokens_per_s\n1,2\n").find(":1: no column 'ranks'"), std::string::npos);
+TEST_F(PublishedRows, WhatIsNoSuchFileIsRefusedByLine) {
+  EXPECT_NE(refusal("").find("no published rows"), std::string::npos);
+  EXPECT_NE(refusal("ranks,tokens_per_s\n").find("no published rows"), std::string::npos);
+  EXPECT_NE(refusal("nodes,tokens_per_s\n1,2\n").find(":1: the first line must name"),
+            std::string::npos);
   EXPECT_NE(refusal("ranks,tokens_per_s\n1\n").find(":2: 1 fields"), std::string::npos);
-  EXPECT_NE(refusal("ranks,tokens_per_s\n1,-\n").find(":2: '-'"), std::string::npos);
-  EXPECT_NE(refusal("ranks,tokens_per_s\n0,5\n").find(":2: '0'"), std::string::npos);
+  EXPECT_NE(refusal("ranks,tokens_per_s\n1,x\n").find(":2: tokens_per_s 'x'"), std::string::npos);
+  EXPECT_NE(refusal("ranks,tokens_per_s\n1,-\n").find("tokens_per_s '-' is no positive"),
+            std::string::npos);
+  EXPECT_NE(refusal("ranks,tokens_per_s\n0,5\n").find("ranks '0'"), std::string::npos);
+  EXPECT_NE(refusal("model,seq_len,gpus,tokens_per_s,precision\n7b,0.5,8,1,bf99\n").find(":2: "),
+            std::string::npos);
   EXPECT_THROW(read_published("/no/such/file.csv"), Error);
 }
 

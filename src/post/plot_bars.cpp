@@ -1,0 +1,143 @@
+// Plots of stacked bars: memory by class, time by region.
+#include <algorithm>
+#include <functional>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "post/plot.h"
+#include "post/plot_text.h"
+#include "post/regions.h"
+
+namespace gptbench {
+namespace {
+
+// A label in a data file stands in double quotes, which it must not hold.
+std::string label(std::string text) {
+  std::replace(text.begin(), text.end(), '"', '\'');
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\\', '/');
+  return "\"" + text + "\"";
+}
+
+// One bar: named parts from below.
+using Bar = std::vector<std::pair<std::string, double>>;
+
+struct Unit {
+  const char* name;
+  double size;  // in the unit of the bars
+};
+
+double height_of(const Bar& bar) {
+  double sum = 0.0;
+  for (const auto& part : bar) sum += part.second;
+  return sum;
+}
+
+// A table with one row a run and one column for each part that is not zero in all of them, drawn as
+// stacked bars in the largest of `units` (ascending) of which the highest bar holds one. Runs with
+// an empty bar are left out.
+Plot bar_plot(const std::string& name, const std::string& y_label, const std::vector<Unit>& units,
+              const Runs& runs, const std::function<Bar(const RunView&)>& bar_of) {
+  std::vector<Bar> bars;
+  std::vector<std::string> parts;
+  double highest = 0.0;
+  int count = 0;
+  for (const RunView& run : runs) {
+    bars.push_back(bar_of(run));
+    highest = std::max(highest, height_of(bars.back()));
+    count += bars.back().empty() ? 0 : 1;
+    for (const auto& [part, value] : bars.back())
+      if (value > 0.0 && std::find(parts.begin(), parts.end(), part) == parts.end())
+        parts.push_back(part);
+  }
+  if (parts.empty()) return {name, "", ""};
+  std::stable_partition(parts.begin(), parts.end(),
+                        [](const std::string& p) { return p != "other"; });
+  Unit unit = units.front();
+  for (const Unit& each : units)
+    if (highest >= each.size) unit = each;
+  const std::vector<std::string> labels = labels_of(runs);
+  const std::string y_title = y_label + " (" + unit.name + ")";
+  std::string data = "# " + y_title + "\nrun\t" + join(parts, "\t") + "\n";
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (bars[i].empty()) continue;
+    data += label(labels[i]);
+    for (const std::string& part : parts) {
+      double value = 0.0;
+      for (const auto& each : bars[i])
+        if (each.first == part) value = each.second;
+      data += "\t" + plot_number(value / unit.size);
+    }
+    data += "\n";
+  }
+  // Few bars would be drawn as wide as the page; many need a wider page, or labels overlap.
+  Plot plot{name, std::move(data), "", std::max(960, 280 + 34 * count), 600};
+  plot.commands =
+      "set key outside right top vertical Left reverse invert\nset style data histograms\nset "
+      "style histogram rowstacked\n"
+      "set style fill solid 0.9 border rgb '#ffffff'\nset boxwidth 0.7\nset yrange [0:*]\n"
+      "set xrange [-0.5:" +
+      plot_number(std::max(4.0, static_cast<double>(count)) - 0.5) +
+      "]\nset xtics rotate by 40 right noenhanced\nset ylabel " + quoted(y_title) + "\nplot";
+  for (size_t p = 0; p < parts.size(); ++p) {
+    std::string title = parts[p];
+    std::replace(title.begin(), title.end(), '_', ' ');
+    plot.commands += (p == 0 ? " data every ::1 using " : ", \\\n  data every ::1 using ") +
+                     std::to_string(p + 2) + (p == 0 ? ":xtic(1)" : "") + " lt " +
+                     std::to_string(p % num_linetypes + 1) + " lw 1 title " + quoted(title);
+  }
+  plot.commands += "\n";
+  return plot;
+}
+
+double largest_bytes(const MemoryEntry& entry, const RunView& run) {
+  if (entry.bytes.empty()) return 0.0;
+  const double bytes =
+      static_cast<double>(*std::max_element(entry.bytes.begin(), entry.bytes.end()));
+  // A sum: the mean stands for each rank.
+  const bool is_sum = entry.reduced && run.summary().world_size > 0;
+  return is_sum ? bytes / static_cast<double>(run.summary().world_size) : bytes;
+}
+
+}  // namespace
+
+Plot memory_plot(const Runs& runs, const PlotOptions&) {
+  const std::vector<Unit> units = {{"MiB", static_cast<double>(MiB)},
+                                   {"GiB", static_cast<double>(GiB)}};
+  return bar_plot("memory", "Memory of the fullest rank", units, runs, [](const RunView& run) {
+    Bar bar;
+    for (const MemoryEntry& entry : run.record().memory)
+      if (entry.name != "peak" && entry.name != "arena")  // the whole, not parts of it
+        bar.emplace_back(entry.name, largest_bytes(entry, run));
+    return bar;
+  });
+}
+
+// Kinds of work where a record has them, else its programs; "step" is the whole of both.
+Plot breakdown_plot(const Runs& runs, const PlotOptions&) {
+  const std::vector<Unit> units = {{"ms", 1e-3}, {"s", 1.0}};
+  return bar_plot(
+      "breakdown", "Time a step of the slowest rank", units, runs, [](const RunView& run) {
+        const std::string prefix = "region_";
+        const auto is_kind = [&](const RegionTime& region) {
+          return region.name.compare(0, prefix.size(), prefix) == 0;
+        };
+        const std::vector<RegionTime> regions = slowest_rank(run.record()).regions;
+        const bool by_kind = std::any_of(regions.begin(), regions.end(), is_kind);
+        Bar bar;
+        double rest_s = 0.0;
+        for (const RegionTime& region : regions) {
+          if (region.name == "step") {
+            rest_s += region.time_s;
+          } else if (is_kind(region) || !by_kind || region.name == "communication") {
+            bar.emplace_back(is_kind(region) ? region.name.substr(prefix.size()) : region.name,
+                             region.time_s);
+            rest_s -= region.time_s;
+          }
+        }
+        if (rest_s > 0.0) bar.emplace_back("other", rest_s);
+        return bar;
+      });
+}
+
+}  // namespace gptbench
