@@ -7,13 +7,13 @@
 namespace gptbench {
 namespace {
 
-constexpr double label_pixels = 45.0;  // room for one tic label
-constexpr int character_pixels = 8;    // of the legend's font, on the wide side
+constexpr double label_width_pixels = 45.0, label_height_pixels = 22.0;  // of one tic
+constexpr int character_pixels = 8;  // of the legend's font, on the wide side
 constexpr int legend_line_pixels = 20;
 constexpr int legend_sample_pixels = 70;  // line sample and gap
 
-std::vector<double> rounded_tics(double least, double largest) {
-  const bool powers_alone = largest / least > 2e4;
+std::vector<double> rounded_tics(double least, double largest, double decade_pixels, double room) {
+  const bool powers_alone = decade_pixels * std::log10(2.0) < room;
   const std::vector<double> digits = largest / least < 12.0
                                          ? std::vector<double>{1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0}
                                          : std::vector<double>{1.0, 2.0, 5.0};
@@ -75,17 +75,18 @@ std::string log_axis(const std::string& axis, std::vector<double> values, bool t
                      double pixels) {
   std::sort(values.begin(), values.end());
   const double least = values.front() / 1.25, largest = values.back() * 1.25;
+  const double room = axis == "x" ? label_width_pixels : label_height_pixels;
   std::vector<double> tics = values;
   if (!tics_at_values) {
-    tics = rounded_tics(least, largest);
+    tics = rounded_tics(least, largest, pixels / std::log10(largest / least), room);
     if (tics.size() < 2) tics = {values.front(), values.back()};
   }
   std::string list;
   double last = 0.0;
   for (const double tic : tics) {
-    const bool room =
-        last <= 0.0 || pixels * std::log(tic / last) / std::log(largest / least) >= label_pixels;
-    if (!room) continue;
+    const double gap =
+        last > 0.0 ? pixels * std::log(tic / last) / std::log(largest / least) : room;
+    if (gap < room) continue;
     list += (list.empty() ? "" : ", ") + quoted(tic_label(tic)) + " " + plot_number(tic);
     last = tic;
   }
