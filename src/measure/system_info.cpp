@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <memory>
+#include <set>
+#include <system_error>
 
 #include "base/text.h"
 
@@ -56,20 +59,30 @@ double cpu_mhz() {
   return std::atof(value_in_file("/proc/cpuinfo", "cpu MHz", ':').c_str());
 }
 
-// Grows the mask until the kernel accepts it: nodes may have more than CPU_SETSIZE processors.
-std::vector<int> cores_of_this_process() {
+// Adds the processors that a thread may run on. Grows the mask until the kernel accepts it: nodes
+// may have more than CPU_SETSIZE processors.
+void add_processors_of(pid_t thread, std::set<int>& processors) {
   for (int capacity = 1024; capacity <= (1 << 20); capacity *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
         CPU_ALLOC(static_cast<size_t>(capacity)), [](cpu_set_t* set) { CPU_FREE(set); });
     const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
-    if (mask == nullptr || sched_getaffinity(0, bytes, mask.get()) != 0) continue;
-    std::vector<int> cores;
-    for (int core = 0; core < capacity; ++core) {
-      if (CPU_ISSET_S(static_cast<size_t>(core), bytes, mask.get())) cores.push_back(core);
+    if (mask == nullptr || sched_getaffinity(thread, bytes, mask.get()) != 0) continue;
+    for (int processor = 0; processor < capacity; ++processor) {
+      if (CPU_ISSET_S(static_cast<size_t>(processor), bytes, mask.get()))
+        processors.insert(processor);
     }
-    return cores;
+    return;
   }
-  return {};
+}
+
+// Of all threads: with OMP_PROC_BIND each of them, the first included, has a place of its own.
+std::vector<int> processors_of_this_process() {
+  std::set<int> processors;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error))
+    add_processors_of(static_cast<pid_t>(std::atoi(entry.path().filename().c_str())), processors);
+  if (processors.empty()) add_processors_of(0, processors);
+  return {processors.begin(), processors.end()};
 }
 
 bool contains_any(const std::string& text, std::initializer_list<const char*> parts) {
@@ -112,7 +125,7 @@ SystemInfo system_info() {
   info.cpu_model = cpu_model(name.machine);
   info.cpu_mhz = cpu_mhz();
   info.online_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const std::vector<int> cores = cores_of_this_process();
+  const std::vector<int> cores = processors_of_this_process();
   info.available_cores = cores.empty() ? info.online_cores : static_cast<int>(cores.size());
   info.cores = cores;
   info.binding = core_list(cores);

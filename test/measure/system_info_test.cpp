@@ -4,7 +4,10 @@
 #include <sched.h>
 
 #include <cstdlib>
+#include <future>
 #include <regex>
+#include <thread>
+#include <vector>
 
 namespace gptbench {
 namespace {
@@ -31,6 +34,35 @@ TEST(SystemInfo, BindingFollowsAffinity) {
   ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
   EXPECT_EQ(info.binding, std::to_string(core));
   EXPECT_EQ(info.available_cores, 1);
+}
+
+// As OMP_PROC_BIND leaves it: one processor for each thread.
+TEST(SystemInfo, BindingIsThatOfAllThreads) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  std::vector<int> processors;
+  for (int p = 0; p < CPU_SETSIZE && processors.size() < 2; ++p)
+    if (CPU_ISSET(p, &all)) processors.push_back(p);
+  if (processors.size() < 2) GTEST_SKIP() << "one processor: nothing to tell apart";
+  const auto bind_to = [](int processor) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    return sched_setaffinity(0, sizeof one, &one);
+  };
+  std::promise<void> bound, done;
+  std::thread other([&] {
+    EXPECT_EQ(bind_to(processors[1]), 0);
+    bound.set_value();
+    done.get_future().wait();
+  });
+  bound.get_future().wait();
+  EXPECT_EQ(bind_to(processors[0]), 0);
+  const SystemInfo info = system_info();
+  EXPECT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  done.set_value();
+  other.join();
+  EXPECT_EQ(info.binding, core_list(processors));
 }
 
 TEST(SystemInfo, CoreListJoinsRuns) {
