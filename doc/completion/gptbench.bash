@@ -71,6 +71,8 @@ _gptpost() {
     --format) words="md csv latex" ;;
     --kind) words="all throughput utilisation scaling memory breakdown loss" ;;
     --convention) words="mpt megatron causal exact" ;;
+    --over) words="ranks length" ;;
+    --peak) words="bf16 fp8 both" ;;
     --published)
       mapfile -t COMPREPLY < <(_gptbench_files "$word" csv)
       return
@@ -79,14 +81,14 @@ _gptpost() {
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
       ;;
-    --peak | --where | --sort) return ;;
+    --where | --sort) return ;;
   esac
   if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
     words="table show compare plot --help --version"
   elif [ -z "$words" ] && [[ $word == -* ]]; then
     case ${COMP_WORDS[1]} in
-      table) words="--style --format --convention --peak --sort --where -o" ;;
-      plot) words="--kind --published --convention --peak --sort --where -o" ;;
+      table) words="--style --format --published --convention --peak --sort --where -o" ;;
+      plot) words="--kind --over --published --convention --peak --sort --where -o" ;;
     esac
   fi
   if [ -n "$words" ]; then

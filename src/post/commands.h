@@ -15,8 +15,8 @@ int run_command(const Options& options);
 // The page of `show`: 80 columns.
 std::string show_page(const std::string& path, const Record& record);
 
-// The page of `compare`: figures of both runs, their ratio, and whether the difference of times
-// lies beyond the spread over the timed steps.
+// The page of `compare`: figures of both runs, their ratio, its bounds from the spread of the timed
+// steps (post/noise.h), and whether a difference is beyond them.
 std::string compare_page(const std::string& path_a, const Record& a, const std::string& path_b,
                          const Record& b);
 

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "post/cells.h"
 #include "post/commands.h"
+#include "post/noise.h"
 #include "post/regions.h"
 #include "post/run_view.h"
 #include "post/table.h"
@@ -11,66 +12,98 @@
 namespace gptbench {
 namespace {
 
-struct Range {
-  double least = 0.0, largest = 0.0;
-  bool known = false;
-};
-
-// Times of the timed steps, warm-up left out.
-Range range_of_steps(const Record& r) {
-  const auto first = static_cast<size_t>(std::max<int64_t>(0, r.warmup_steps));
-  if (r.step_time_s.size() < first + 2) return {};
-  const auto [least, largest] = std::minmax_element(
-      r.step_time_s.begin() + static_cast<std::ptrdiff_t>(first), r.step_time_s.end());
-  return {*least, *largest, *least > 0.0};
-}
-
 std::string ratio_cell(double a, double b) {
   return a > 0.0 && b > 0.0 ? fixed(b / a, 3) : "-";
 }
 
 struct Comparison {
   Table table;
-  void add(const std::string& name, double a, double b, int decimals) {
+  void add(const std::string& name, double a, double b, int decimals,
+           const RatioBounds& bounds = {}) {
     if (a == 0.0 && b == 0.0) return;
-    table.rows.push_back({name, fixed(a, decimals, 3), fixed(b, decimals, 3), ratio_cell(a, b)});
+    std::string range, verdict;
+    if (bounds.known) {
+      range = fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3);
+      verdict = bounds.beyond_noise() ? "beyond" : "within";
+    }
+    table.rows.push_back(
+        {name, fixed(a, decimals, 3), fixed(b, decimals, 3), ratio_cell(a, b), range, verdict});
   }
 };
 
-double time_of_region(const Record& r, const std::string& name) {
-  for (const RegionTime& region : slowest_rank(r).regions)
-    if (region.name == name) return region.time_s;
-  return 0.0;
+// Times of the timed steps of a region on the slowest rank.
+std::vector<double> times_of_region(const Record& r, const std::string& name) {
+  const int64_t rank = slowest_rank(r).rank;
+  for (const RankSeries& series : r.timing) {
+    const int64_t column = rank >= 0 ? rank : 2;  // of reductions the maximum
+    if (series.name == name && column < series.ranks)
+      return timed_steps(series, column, r.warmup_steps);
+  }
+  return {};
+}
+
+RatioBounds inverse(const RatioBounds& bounds) {
+  if (!bounds.known) return bounds;
+  return {1.0 / bounds.largest, 1.0 / bounds.least, true};
 }
 
 std::string figures(const Record& a, const Record& b) {
-  Comparison c{{"", {{"figure", false}, {"A", true}, {"B", true}, {"B / A", true}}, {}}};
-  c.add("time a step (s)", a.summary.sec_per_it, b.summary.sec_per_it, 3);
-  c.add("tokens/s", a.summary.tokens_per_s, b.summary.tokens_per_s, 1);
-  c.add("sequences/s", a.summary.samples_per_s, b.summary.samples_per_s, 2);
-  const std::string convention = a.summary.flops_convention;
-  c.add("model TFLOP/s a device (" + convention + ")", RunView(a).tflops(convention),
-        RunView(b).tflops(convention), 3);
-  c.add("MFU (%)", 100.0 * a.summary.mfu, 100.0 * b.summary.mfu, 2);
-  c.add("peak memory (MiB)", a.summary.peak_memory_bytes / static_cast<double>(MiB),
-        b.summary.peak_memory_bytes / static_cast<double>(MiB), 1);
-  c.add("final loss", a.summary.final_loss, b.summary.final_loss, 4);
-  for (const RegionTime& region : slowest_rank(a).regions)
-    c.add("  " + region.name + " (s)", region.time_s, time_of_region(b, region.name), 4);
+  Comparison c{{"",
+                {{"figure", false},
+                 {"A", true},
+                 {"B", true},
+                 {"B / A", true},
+                 {"bounds", true},
+                 {"noise", false}},
+                {}}};
+  const RatioBounds of_time = ratio_bounds(timed_step_times(a), timed_step_times(b));
+  // A rate follows from the time where both runs do the same work a step.
+  const auto rate_bounds = [&](double work_a, double work_b) {
+    const RatioBounds bounds = inverse(of_time);
+    const double work = work_a > 0.0 ? work_b / work_a : 0.0;
+    return work > 0.0 ? RatioBounds{bounds.least * work, bounds.largest * work, bounds.known}
+                      : RatioBounds{};
+  };
+  const Summary &of_a = a.summary, &of_b = b.summary;
+  c.add("time a step (s)", of_a.sec_per_it, of_b.sec_per_it, 3, of_time);
+  c.add("tokens/s", of_a.tokens_per_s, of_b.tokens_per_s, 1,
+        rate_bounds(of_a.tokens_per_s * of_a.sec_per_it, of_b.tokens_per_s * of_b.sec_per_it));
+  c.add("sequences/s", of_a.samples_per_s, of_b.samples_per_s, 2,
+        rate_bounds(of_a.samples_per_s * of_a.sec_per_it, of_b.samples_per_s * of_b.sec_per_it));
+  const std::string convention = of_a.flops_convention;
+  const double tflops_a = RunView(a).tflops(convention), tflops_b = RunView(b).tflops(convention);
+  c.add("model TFLOP/s a device (" + convention + ")", tflops_a, tflops_b, 3,
+        rate_bounds(tflops_a * of_a.sec_per_it, tflops_b * of_b.sec_per_it));
+  c.add("MFU (%)", 100.0 * of_a.mfu, 100.0 * of_b.mfu, 2);
+  c.add("peak memory (MiB)", of_a.peak_memory_bytes / static_cast<double>(MiB),
+        of_b.peak_memory_bytes / static_cast<double>(MiB), 1);
+  c.add("power a device (W)", of_a.power_w.value_or(0.0), of_b.power_w.value_or(0.0), 1);
+  c.add("energy a token (J)", of_a.energy_j_per_token.value_or(0.0),
+        of_b.energy_j_per_token.value_or(0.0), 4);
+  c.add("final loss", of_a.final_loss, of_b.final_loss, 4);
+  for (const RegionTime& region : slowest_rank(a).regions) {
+    const std::vector<double> times_a = times_of_region(a, region.name),
+                              times_b = times_of_region(b, region.name);
+    c.add("  " + region.name + " (s)", median_of(times_a), median_of(times_b), 4,
+          ratio_bounds(times_a, times_b));
+  }
   return format_plain(c.table);
 }
 
-// Any step of one run over any step of the other lies within these bounds: a ratio of medians is
-// more than noise where the bounds do not hold 1.
+// What the bounds rest on.
 std::string noise(const Record& a, const Record& b) {
-  const Range of_a = range_of_steps(a), of_b = range_of_steps(b);
-  if (!of_a.known || !of_b.known)
-    return "Noise: not known, since a run has fewer than two timed steps.\n";
-  const double least = of_b.least / of_a.largest, largest = of_b.largest / of_a.least;
-  const bool beyond = least > 1.0 || largest < 1.0;
-  return "Noise: single steps give ratios of time from " + fixed(least, 3) + " to " +
-         fixed(largest, 3) + "; the difference is " + (beyond ? "beyond" : "within") +
-         " the spread over steps.\n";
+  const std::vector<double> times_a = timed_step_times(a), times_b = timed_step_times(b);
+  const RatioBounds bounds = ratio_bounds(times_a, times_b);
+  if (!bounds.known) return "Noise: not known, since a run has fewer than two timed steps.\n";
+  const auto percent = [](const std::vector<double>& times) {
+    return fixed(100.0 * median_bounds(times).coverage, 0) + "% of " +
+           std::to_string(times.size()) + " steps";
+  };
+  return std::string("The difference in time a step is ") +
+         (bounds.beyond_noise() ? "beyond" : "within") +
+         " noise. Bounds of the ratio of medians are from\nthe spread of the timed steps (" +
+         percent(times_a) + "; " + percent(times_b) +
+         "): runs at other\ntimes may differ by more, so repeat them in turn.\n";
 }
 
 std::string loss_difference(const Record& a, const Record& b) {

@@ -69,16 +69,20 @@ void write_text_file(const std::string& path, const std::string& text) {
   write_bytes(path, Bytes(text.begin(), text.end()), false);
 }
 
-void draw(const Plot& plot, const std::string& directory) {
+void write_inputs(const Plot& plot, const std::string& directory) {
   const std::string base = directory + "/" + plot.name;
   write_text_file(base + ".dat", plot.data);
   write_text_file(base + ".gp", script_of(plot));
+}
+
+void draw(const Plot& plot, const std::string& directory) {
   const int status = run_gnuplot(directory, plot.name + ".gp");
   if (status == no_gnuplot)
-    throw Error(Exit::io, "gnuplot was not found (Debian: gnuplot-nox); " + base +
-                              ".dat and .gp hold data and script");
+    throw Error(Exit::io, "gnuplot was not found (Debian: gnuplot-nox); data and scripts lie in " +
+                              directory + " (*.dat, *.gp)");
   if (status != 0)
-    throw Error(Exit::io, base + ".gp: gnuplot ended with status " + std::to_string(status));
+    throw Error(Exit::io, directory + "/" + plot.name + ".gp: gnuplot ended with status " +
+                              std::to_string(status));
 }
 
 }  // namespace
@@ -86,6 +90,7 @@ void draw(const Plot& plot, const std::string& directory) {
 std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
                        const PlotOptions& options) {
   std::string report;
+  std::vector<Plot> plots;
   for (const PlotKind& each : plot_kinds) {
     if (kind != "all" && kind != each.name) continue;
     const Plot plot = each.make(runs, options);
@@ -96,9 +101,12 @@ std::string draw_plots(const Runs& runs, const std::string& kind, const std::str
       continue;
     }
     create_directories(directory);
-    draw(plot, directory);
+    write_inputs(plot, directory);
     report += directory + "/" + plot.name + ".svg, .png, .dat, .gp\n";
+    plots.push_back(plot);
   }
+  // Without gnuplot the data of all plots are there.
+  for (const Plot& plot : plots) draw(plot, directory);
   return report;
 }
 

@@ -99,6 +99,22 @@ double largest_bytes(const MemoryEntry& entry, const RunView& run) {
   return is_sum ? bytes / static_cast<double>(run.summary().world_size) : bytes;
 }
 
+// Extent of each class of the arena.
+Bar planned_memory(const Record& record) {
+  Bar bar;
+  for (const ArenaEntry& buffer : record.arena) {
+    const double end = static_cast<double>(buffer.offset_bytes + buffer.bytes);
+    const auto known = std::find_if(bar.begin(), bar.end(), [&](const auto& part) {
+      return part.first == buffer.memory_class;
+    });
+    if (known == bar.end())
+      bar.emplace_back(buffer.memory_class, end);
+    else
+      known->second = std::max(known->second, end);
+  }
+  return bar;
+}
+
 }  // namespace
 
 Plot memory_plot(const Runs& runs, const PlotOptions&) {
@@ -109,7 +125,8 @@ Plot memory_plot(const Runs& runs, const PlotOptions&) {
     for (const MemoryEntry& entry : run.record().memory)
       if (entry.name != "peak" && entry.name != "arena")  // the whole, not parts of it
         bar.emplace_back(entry.name, largest_bytes(entry, run));
-    return bar;
+    // A run that memory did not suffice for has the plan of rank 0.
+    return bar.empty() ? planned_memory(run.record()) : bar;
   });
 }
 

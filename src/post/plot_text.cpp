@@ -111,7 +111,8 @@ std::vector<std::string> labels_of(const Runs& runs) {
   for (const RunView& run : runs) {
     const std::string name = run.text("run", "name", "run") + ", " +
                              std::to_string(run.summary().world_size) +
-                             (run.summary().world_size == 1 ? " rank" : " ranks");
+                             (run.summary().world_size == 1 ? " rank" : " ranks") +
+                             (run.counts() ? "" : ", " + run.outcome());
     std::string label = name;
     for (int n = 2; std::find(labels.begin(), labels.end(), label) != labels.end(); ++n)
       label = name + " (" + std::to_string(n) + ")";

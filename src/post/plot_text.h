@@ -36,7 +36,8 @@ std::string log_axis(const std::string& axis, std::vector<double> values, bool t
 // columns as fit; `height` grows by what it takes.
 std::string legend_below(const std::vector<std::string>& titles, int width, int& height);
 
-// Names of runs, told apart by a number where several have one name.
+// Names of runs with their ranks and, where they did not come to figures, their outcome; told apart
+// by a number where several have one name.
 std::vector<std::string> labels_of(const Runs& runs);
 
 }  // namespace gptbench

@@ -53,6 +53,14 @@ std::string latex_cell(const std::string& text) {
       escaped += "\\textasciitilde{}";
     else if (c == '^')
       escaped += "\\textasciicircum{}";
+    else if (c == '<')
+      escaped += "\\textless{}";
+    else if (c == '>')
+      escaped += "\\textgreater{}";
+    else if (c == '|')
+      escaped += "\\textbar{}";
+    else if (c == '[' || c == ']' || c == '*')  // an argument of \\ where a row begins with them
+      escaped += std::string("{") + c + "}";
     else if (c == '\n')
       escaped += ", ";
     else {

@@ -53,6 +53,19 @@ expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
 expect 0 table --where status=OOM "$good";   lines out 0
 expect 0 table --sort -tokens_per_s "$good"
 
+# Published tables beside a result, and alone.
+reference=$(dirname "$0")/../reference
+for style in fugaku mpt zero megatron scaling; do
+  expect 0 table --style $style --published "$reference/mpt_training.csv" \
+    --published "$reference/zero_8xa100_40gb.csv" --published "$reference/fugaku_124m.csv" "$good"
+  lines err 0
+  says out "published"
+done
+expect 0 table --style mpt --format csv --published "$reference/mpt_training.csv" --where precision.compute=fp8 --peak both
+says out " bf16, "
+expect 2 table --published "$good" "$good"; lines err 1
+expect 7 table --published "$folder/none.csv" "$good"; lines err 1
+
 if command -v gnuplot > /dev/null; then
   "$1" "$folder/odd'name \$(touch x)" || exit 1
   expect 0 plot -o "$folder/p/q" "$folder/odd'name \$(touch x)/result.h5" "$good"
@@ -70,7 +83,10 @@ if command -v gnuplot > /dev/null; then
 else
   echo "plots are not tested: gnuplot is not installed (Debian: gnuplot-nox)"
 fi
-PATH=/nonexistent expect 7 plot --kind loss -o "$folder/without" "$good"; lines err 1; says err "gnuplot was not found"
+PATH=/nonexistent expect 7 plot -o "$folder/without" "$good"; lines err 1; says err "gnuplot was not found"
+for kind in throughput utilisation memory breakdown loss; do
+  [ -s "$folder/without/$kind.dat" ] || { echo "no $kind.dat without gnuplot"; failures=$((failures + 1)); }
+done
 
 for arguments in "" "tables $good" "table" "table --style x $good" "compare $good" \
   "table --where batch.size=1 $good" "plot --style mpt $good" "plot --kind los $good"; do
@@ -79,6 +95,18 @@ for arguments in "" "tables $good" "table" "table --style x $good" "compare $goo
   lines out 0
   lines err 1
 done
+
+# Another program's HDF5 file, and one of a later version of ours: the attribute's letters, patched.
+h5=$(LC_ALL=C grep -obUa gptbench-1 "$good" | head -n 1 | cut -d: -f1)
+cp "$good" "$folder/newer.h5"
+printf 'gptbench-9' | dd of="$folder/newer.h5" bs=1 seek="$h5" conv=notrunc status=none
+cp "$good" "$folder/foreign.h5"
+printf 'elsewhere!' | dd of="$folder/foreign.h5" bs=1 seek="$h5" conv=notrunc status=none
+expect 7 table "$folder/newer.h5" "$folder/foreign.h5" "$good"
+lines err 2
+says err "$folder/newer.h5: schema 'gptbench-9' is newer than gptbench-1"
+says err "$folder/foreign.h5: not a gptbench result"
+says out "124M"
 
 head -c 5000 "$good" > "$folder/half.h5"
 : > "$folder/empty.h5"

@@ -137,6 +137,19 @@ TEST(Plots, BarsOfMemoryAndTime) {
             "ranks\"\t6\t1\t3\n");
 }
 
+// A run that was refused for its memory has a plan: the extent of each class of its arena.
+TEST(Plots, MemoryOfARunThatDidNotFitIsThePlans) {
+  Record r = made_record();
+  r.status = "OOM";
+  r.memory.clear();
+  r.arena = {{"wte", "parameters", "f32", 0, 2 << 20, "run"},
+             {"h.0", "activations", "f32", 0, 4 << 20, "step"},
+             {"h.1", "activations", "f32", 3 << 20, 3 << 20, "step"}};
+  EXPECT_EQ(memory_plot({RunView(r)}).data,
+            "# Memory of the fullest rank (MiB)\nrun\tparameters\tactivations\n"
+            "\"made, 2 ranks, OOM\"\t2\t6\n");
+}
+
 TEST(Plots, LossOfEachRun) {
   const Record r = made_record();
   EXPECT_EQ(loss_plot({RunView(r)}).data,

@@ -51,19 +51,20 @@ TEST(Regions, OfReducedSeriesTheMaximum) {
   EXPECT_EQ(slowest.regions.at(0).time_s, 3.0);
 }
 
-TEST(Compare, WithinAndBeyondTheSpread) {
+TEST(Compare, WithinAndBeyondNoise) {
   const Record a = made_record();
   Record b = made_record();
   b.step_time_s = {40.0, 32.0, 32.5, 33.0};  // overlaps 31.5 .. 33
   b.summary.sec_per_it = 32.5;
-  EXPECT_TRUE(has(compare_page("a", a, "b", b), "within the spread"));
+  EXPECT_TRUE(has(compare_page("a", a, "b", b), "a step is within noise"));
   b.step_time_s = {40.0, 16.0, 16.0, 17.0};
   b.summary.sec_per_it = 16.0;
   b.loss[3] += 0.5;
   set_key(b, "parallel", "zero_stage", int64_t{1});
   const std::string page = compare_page("a", a, "b", b);
-  EXPECT_TRUE(has(page, "beyond the spread")) << page;
-  EXPECT_TRUE(has(page, "0.500"));  // ratio of times
+  EXPECT_TRUE(has(page, "a step is beyond noise")) << page;
+  // 16 .. 17 over 31.5 .. 33, three steps each: the least and the largest.
+  EXPECT_TRUE(has(page, "0.500  0.485 to 0.540  beyond")) << page;
   EXPECT_TRUE(has(page, "largest difference over 4 common steps 0.5"));
   EXPECT_TRUE(has(page, "parallel.zero_stage  0  1"));
   b.step_time_s = {40.0, 16.0};

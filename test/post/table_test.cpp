@@ -33,6 +33,15 @@ TEST(Tables, Latex) {
             "\\hline\n\\end{tabular}\n\\end{table}\n");
 }
 
+// Characters that are others in LaTeX's default encoding, and a row that begins like an argument of
+// the line end before it.
+TEST(Tables, LatexCharactersOfNotes) {
+  const std::string text = format_latex({{"", {{"a", true}}, {{"[1] <b|c> *"}, {"*2"}}}});
+  EXPECT_NE(text.find("\n{[}1{]} \\textless{}b\\textbar{}c\\textgreater{} {*} \\\\\n{*}2 \\\\\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Tables, PlainWithoutTrailingBlanks) {
   EXPECT_EQ(format_plain({"", {{"name", false}, {"", false}}, {{"a", ""}, {"long one", "x"}}}),
             "name\na\nlong one  x\n");

@@ -1,0 +1,33 @@
+// How far a difference between two runs can be noise.
+#pragma once
+
+#include <vector>
+
+#include "measure/record.h"
+
+namespace gptbench {
+
+// Bounds of the median of what a sample stands for, without an assumption about its distribution:
+// the k-th smallest and the k-th largest value, k as large as makes them hold the median with a
+// probability (`coverage`) of at least 95%. Under six values none does: the bounds are the least
+// and the largest, and the coverage 1 - 2^(1-n). Values are taken as independent: a machine that
+// drifts while it runs makes them too narrow.
+struct MedianBounds {
+  double least = 0.0, largest = 0.0;
+  double coverage = 0.0;  // 0: fewer than two values, no bounds
+};
+MedianBounds median_bounds(std::vector<double> values);
+
+// Bounds of median(b) / median(a) from those of both, and whether they leave 1 out. Where both
+// samples come from one distribution, bounds of 95% that do not touch are rarer than 1 in 100.
+struct RatioBounds {
+  double least = 0.0, largest = 0.0;
+  bool known = false;
+  bool beyond_noise() const { return known && (least > 1.0 || largest < 1.0); }
+};
+RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>& b);
+
+// Times of the timed steps of the slowest rank.
+std::vector<double> timed_step_times(const Record& record);
+
+}  // namespace gptbench

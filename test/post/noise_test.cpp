@@ -1,0 +1,74 @@
+#include "post/noise.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "made_record.h"
+
+namespace gptbench {
+namespace {
+
+std::vector<double> one_to(int n) {
+  std::vector<double> values;
+  for (int i = n; i >= 1; --i) values.push_back(i);
+  return values;
+}
+
+// Coverage by hand: 1 - 2 (C(n,0) + ... + C(n,k)) / 2^n with k values left out on each side.
+TEST(MedianBounds, OrderStatisticsWithTheirCoverage) {
+  const MedianBounds of_five = median_bounds(one_to(5));
+  EXPECT_EQ(of_five.least, 1.0);
+  EXPECT_EQ(of_five.largest, 5.0);
+  EXPECT_NEAR(of_five.coverage, 1.0 - 2.0 / 32.0, 1e-12);
+  const MedianBounds of_ten = median_bounds(one_to(10));  // k = 1; k = 2 would cover 89%
+  EXPECT_EQ(of_ten.least, 2.0);
+  EXPECT_EQ(of_ten.largest, 9.0);
+  EXPECT_NEAR(of_ten.coverage, 1.0 - 2.0 * 11.0 / 1024.0, 1e-12);
+  const MedianBounds of_twenty = median_bounds(one_to(20));  // k = 5: the usual table's 6 and 15
+  EXPECT_EQ(of_twenty.least, 6.0);
+  EXPECT_EQ(of_twenty.largest, 15.0);
+  EXPECT_EQ(median_bounds({3.0}).coverage, 0.0);
+  const MedianBounds of_many = median_bounds(one_to(100000));
+  EXPECT_GT(of_many.coverage, 0.95);
+  EXPECT_GT(of_many.least, 49000.0);
+}
+
+// Two samples of one distribution: the chance of bounds of 95% that do not touch is under 1%; of
+// 2000 pairs 20 are expected at most, and more than 40 would be 4.5 standard deviations beyond.
+TEST(RatioBounds, SeldomBeyondNoiseWithoutADifference) {
+  std::mt19937 random(7);
+  std::lognormal_distribution<double> skewed(0.0, 0.5);
+  int beyond = 0;
+  for (int pair = 0; pair < 2000; ++pair) {
+    std::vector<double> a, b;
+    for (int i = 0; i < 12; ++i) {
+      a.push_back(skewed(random));
+      b.push_back(skewed(random));
+    }
+    beyond += ratio_bounds(a, b).beyond_noise();
+  }
+  EXPECT_LE(beyond, 40);
+}
+
+TEST(RatioBounds, OneDisturbedStepDoesNotHideADifference) {
+  std::vector<double> a(12, 1.0), b(12, 1.1);
+  a[3] = 7.0;
+  b[8] = 0.1;
+  const RatioBounds bounds = ratio_bounds(a, b);
+  EXPECT_TRUE(bounds.beyond_noise());
+  EXPECT_DOUBLE_EQ(bounds.least, 1.1);
+  EXPECT_DOUBLE_EQ(bounds.largest, 1.1);
+  EXPECT_FALSE(ratio_bounds({1.0}, b).known);
+  EXPECT_FALSE(ratio_bounds({0.0, 0.0}, b).known);  // no ratio
+}
+
+TEST(TimedSteps, WithoutTheWarmUp) {
+  Record r = made_record();  // warm-up 1
+  EXPECT_EQ(timed_step_times(r), (std::vector<double>{31.5, 32.0, 33.0}));
+  r.warmup_steps = 9;  // a run that ended before
+  EXPECT_TRUE(timed_step_times(r).empty());
+}
+
+}  // namespace
+}  // namespace gptbench
