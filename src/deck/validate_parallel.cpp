@@ -44,7 +44,30 @@ void check_tensor(const Deck& deck) {
               "parallel.sequence_parallel divides work over tensor-parallel ranks, of which there "
               "is one; use "
               "tensor_parallel >= 2 or sequence_parallel = .false.");
-  require_divisor(deck, "tensor_parallel", tp, "seq_length", model.seq_length);
+  const int64_t cp = parallel.context_parallel;
+  if (cp == 1) require_divisor(deck, "tensor_parallel", tp, "seq_length", model.seq_length);
+  const int64_t held = model.seq_length / cp;
+  if (held % tp != 0)
+    deck.fail({"parallel.tensor_parallel", "parallel.context_parallel", "model.seq_length"},
+              "parallel.tensor_parallel = " + text_of(tp) + " does not divide the " +
+                  text_of(held) + " positions that context_parallel = " + text_of(cp) +
+                  " leaves a rank of model.seq_length = " + text_of(model.seq_length) + "; use " +
+                  nearest_divisors(held, tp) + ", or sequence_parallel = .false.");
+}
+
+// A rank of the context axis holds two pieces of each sequence, one early and one late, so that the
+// causal mask leaves all ranks the same work.
+void check_context(const Deck& deck) {
+  const int64_t cp = deck.config.parallel.context_parallel;
+  const int64_t T = deck.config.model.seq_length;
+  if (cp == 1 || (T % 2 == 0 && (T / 2) % cp == 0)) return;
+  const int64_t below = T / (2 * cp) * (2 * cp);
+  const std::string ranks = T % 2 == 0 ? nearest_divisors(T / 2, cp) : "1";
+  deck.fail({"parallel.context_parallel", "model.seq_length"},
+            "parallel.context_parallel = " + text_of(cp) + " cuts each sequence into " +
+                text_of(2 * cp) + " pieces, two a rank, which does not divide model.seq_length = " +
+                text_of(T) + "; use context_parallel = " + ranks + ", or seq_length = " +
+                (below > 0 ? text_of(below) + " or " : "") + text_of(below + 2 * cp));
 }
 
 void check_pipeline(const Deck& deck) {
@@ -101,6 +124,7 @@ void check_offload(const Deck& deck) {
 }  // namespace
 
 void check_decomposition(const Deck& deck) {
+  check_context(deck);
   check_tensor(deck);
   check_pipeline(deck);
   check_offload(deck);

@@ -143,7 +143,7 @@ void Engine::book_exposed(const Op& message, double seconds) {
 }
 
 void Engine::communicate(const Op& op, const Task& task) {
-  const int64_t all_rows = task.sequences.count * plan_.shape.T / plan_.grid.context;
+  const int64_t all_rows = task.sequences.count * plan_.T_local();
   const bool writes = op.writes[0].buffer >= 0;
   const Operand& array = writes ? op.writes[0] : op.reads[0];
   const DType type = plan_.buffers[static_cast<size_t>(array.buffer)].dtype;
@@ -210,14 +210,19 @@ void Engine::fetch(const Operand& at, void* target, int64_t bytes) {
 }
 
 void Engine::load_tokens(const Op& op, const Task& task) {
-  const int64_t T = plan_.shape.T;
+  const int64_t T = plan_.T_local();
+  const Positions held = positions();
   const int64_t B = task.sequences.count;
   const int64_t first = step_ * plan_.config.batch.global_batch_size + task.sequences.first;
   try {
     for (int64_t b = 0; b < B; ++b) {
       source_.read(first + b, sequence_.data());
-      std::copy_n(sequence_.begin(), T, inputs_.begin() + b * T);
-      std::copy_n(sequence_.begin() + 1, T, targets_.begin() + b * T);
+      for (int64_t t = 0; t < T; ++t) {
+        const size_t at = static_cast<size_t>(position_of(held, t));
+        const size_t row = static_cast<size_t>(b * T + t);
+        inputs_[row] = sequence_[at];
+        targets_[row] = sequence_[at + 1];
+      }
     }
   } catch (const Error& error) {
     failure_ = error.what();

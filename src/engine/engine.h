@@ -93,11 +93,13 @@ class Engine {
   void run_linear(const Op& op, int64_t rows);
   void run_layernorm(const Op& op, int64_t rows);
   void run_attention(const Op& op, const Task& task);
+  Positions positions() const;  // of this rank's rows of each sequence
   GlobalRows global_rows(const Op& op, const Task& task, int64_t rows) const;
   void run_elementwise(const Op& op, const Task& task, int64_t rows);
   void run_embedding(const Op& op, int64_t rows);
   void run_cross_entropy(const Op& op, int64_t rows);
-  void run_optimizer(const Op& op);
+  void run_optimizer(const Op& op, int64_t rows);
+  void run_convert(const Op& op, int64_t rows);
 
   const Plan& plan_;
   Device& device_;

@@ -10,7 +10,7 @@
 namespace gptbench {
 
 void Engine::compute(const Op& op, const Task& task) {
-  const int64_t all_rows = task.sequences.count * plan_.shape.T / plan_.grid.context;
+  const int64_t all_rows = task.sequences.count * plan_.T_local();
   const int64_t rows = rows_of(op, all_rows);
   switch (op.kind) {
     case OpKind::load_tokens:
@@ -68,7 +68,7 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::clip_factor:
     case OpKind::adamw:
     case OpKind::convert:
-      run_optimizer(op);
+      run_optimizer(op, rows);
       break;
     default:
       GPTBENCH_CHECK(false, std::string(info_of(op.kind).name) + " on the compute queue");
@@ -118,15 +118,6 @@ void Engine::run_layernorm(const Op& op, int64_t rows) {
             read_at(op, 2), read_at(op, 3), read_at(op, 4), rows, op.N});
 }
 
-// Where the rows of this rank's part of a micro-batch lie in the global batch.
-GlobalRows Engine::global_rows(const Op& op, const Task& task, int64_t rows) const {
-  return {task.sequences.first,
-          op.row_div > 1 ? plan_.at.tensor * rows : 0,
-          plan_.shape.T,
-          plan_.shape.T,
-          {}};
-}
-
 void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
   const int64_t n = rows * op.N;
   Queue& q = queue(op.queue);
@@ -150,11 +141,11 @@ void Engine::run_embedding(const Op& op, int64_t rows) {
   if (op.kind == OpKind::embedding_forward)
     kernels_.embedding_forward(
         q, {write_at(op, 0), static_cast<const int32_t*>(read_at(op, 0)), read_at(op, 1),
-            read_at(op, 2), rows, s.T, s.C, plan_.at.tensor * s.V, s.V});
+            read_at(op, 2), rows, plan_.T_local(), s.C, plan_.at.tensor * s.V, s.V, positions()});
   else
     kernels_.embedding_backward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
-                                    static_cast<const int32_t*>(read_at(op, 1)), rows, s.T, s.C,
-                                    plan_.at.tensor * s.V, s.V});
+                                    static_cast<const int32_t*>(read_at(op, 1)), rows,
+                                    plan_.T_local(), s.C, plan_.at.tensor * s.V, s.V, positions()});
 }
 
 void Engine::run_cross_entropy(const Op& op, int64_t rows) {
@@ -178,14 +169,27 @@ void Engine::run_cross_entropy(const Op& op, int64_t rows) {
   }
 }
 
-void Engine::run_optimizer(const Op& op) {
+void Engine::run_convert(const Op& op, int64_t rows) {
+  Convert convert{write_at(op, 0),      read_at(op, 0), 1, op.elements, 0, 0, type_of(op.writes[0]),
+                  type_of(op.reads[0]), op.accumulate};
+  if (op.row_count > 0) {
+    convert.R = rows;
+    convert.C = op.N;
+    convert.y_row = op.write_stride > 0 ? op.write_stride : op.N;
+    convert.x_row = op.read_stride > 0 ? op.read_stride : op.N;
+  }
+  kernels_.convert(queue(op.queue), convert);
+}
+
+void Engine::run_optimizer(const Op& op, int64_t rows) {
   const OptimizerConfig& o = plan_.config.optimizer;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::squared_norm)
     kernels_.squared_norm(q, {static_cast<double*>(write_at(op, 0)), read_at(op, 0), op.elements,
                               type_of(op.reads[0])});
   else if (op.kind == OpKind::accumulate)
-    kernels_.accumulate(q, {write_at(op, 0), read_at(op, 0), op.elements});
+    kernels_.accumulate(
+        q, {write_at(op, 0), read_at(op, 0), op.row_count > 0 ? rows * op.N : op.elements});
   else if (op.kind == OpKind::sum_scalars)
     kernels_.sum_scalars(q, {static_cast<double*>(write_at(op, 0)),
                              static_cast<const double*>(read_at(op, 0)), op.elements});
@@ -198,8 +202,7 @@ void Engine::run_optimizer(const Op& op) {
                        step_ + 1, o.lr, o.beta1, o.beta2, o.epsilon, op.weight_decay,
                        type_of(op.writes[0]), type_of(op.writes[1]), type_of(op.reads[0])});
   else
-    kernels_.convert(q, {write_at(op, 0), read_at(op, 0), 1, op.elements, 0, 0,
-                         type_of(op.writes[0]), type_of(op.reads[0]), op.accumulate});
+    run_convert(op, rows);
 }
 
 }  // namespace gptbench

@@ -27,6 +27,14 @@ int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DTyp
                     slots);
 }
 
+int PlanBuilder::shared_buffer(const std::string& name, MemoryClass memory_class, DType dtype,
+                               int64_t elements) {
+  const std::string whole = std::string(name_of(memory_class)) + "::" + name;
+  for (size_t i = 0; i < plan_.buffers.size(); ++i)
+    if (plan_.buffers[i].name == whole) return static_cast<int>(i);
+  return add_buffer(name, memory_class, Lifetime::run, dtype, elements);
+}
+
 void PlanBuilder::begin_program(ProgramKind kind, int32_t chunk) {
   const int32_t at = static_cast<int32_t>(plan_.ops.size());
   plan_.programs.push_back({kind, chunk, at, at});
@@ -59,6 +67,14 @@ Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> read
   op.writes = std::move(writes);
   op.row_count = std::numeric_limits<int64_t>::max();
   op.row_div = row_div;
+  return op;
+}
+
+Op convert_rows(int64_t layer, int64_t columns, Operand read, int64_t read_stride, Operand write,
+                int64_t write_stride) {
+  Op op = row_op(OpKind::convert, layer, columns, {read}, {write});
+  op.read_stride = read_stride;
+  op.write_stride = write_stride;
   return op;
 }
 

@@ -23,6 +23,10 @@ class PlanBuilder {
   int add_activation(const std::string& name, Lifetime lifetime, DType dtype, int64_t columns,
                      int64_t row_div = 1, int64_t slots = 1);
 
+  // A buffer of the whole run that virtual stages share: added by the first that asks for it.
+  int shared_buffer(const std::string& name, MemoryClass memory_class, DType dtype,
+                    int64_t elements);
+
   void begin_program(ProgramKind kind, int32_t chunk = 0);
   void end_program();
   // Appends to the program in hand; returns the operation's index.
@@ -42,6 +46,10 @@ class PlanBuilder {
 // An operation over all rows of the micro-batch, `columns` elements each.
 Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads,
           std::vector<Operand> writes, int64_t row_div = 1);
+// `columns` elements of each row, `stride` elements from one row to the next, from one buffer to
+// another of any type.
+Op convert_rows(int64_t layer, int64_t columns, Operand read, int64_t read_stride, Operand write,
+                int64_t write_stride);
 // An operation over a fixed number of elements.
 Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vector<Operand> writes);
 // A message of a fixed number of elements of `element_bytes`; its payload is `elements`.

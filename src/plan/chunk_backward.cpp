@@ -108,6 +108,7 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   emit_layernorm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean,
                           a.ln_2_rstd);
 
+  begin_attention_backward(l, a);
   const Operand dproj = at_branch(proj_site, d.dproj);
   const Operand dproj_full = to_full(l, dproj, dfull_);
   emit_linear(OpKind::linear_backward_input, l, {dproj_full, w(t.attn_proj_weight)},

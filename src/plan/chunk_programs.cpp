@@ -118,6 +118,7 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
     dfull_ = temporary("dfull", s_.C, 1);
   }
   x_end_ = kept("x_end", s_.C, sp_);
+  add_ring_buffers();
 }
 
 int64_t ChunkPrograms::segment_start(int64_t l) const {

@@ -48,6 +48,14 @@ class ChunkPrograms {
     int dmlp, dproj;  // _s
     int dfc, dqkv;
   };
+  // Rows of this rank's positions; keys and values side by side, as their gradients.
+  struct RingBuffers {
+    int kv[2] = {-1, -1};   // the block in hand, the block on its way (A)
+    int dkv[2] = {-1, -1};  // the gradient of the block in hand, of the one before on its way (S)
+    int dkv_arriving = -1;  // (S)
+    int dq = -1;            // (S)
+    int out = -1;           // (S); where A is S the attention's own output
+  };
   struct Pass {
     bool last = false;    // last micro-batch
     bool inputs = true;   // forms gradients of activations
@@ -97,9 +105,18 @@ class ChunkPrograms {
   Operand emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer);
   Operand bias_of_row_parallel(int tensor) const;
   int unit_of(int64_t l) const;
-  // Attention over the queries, keys and values of a.qkv; the gradient of that in dqkv.
+  // Attention over the queries, keys and values of a.qkv (attention_programs.cpp). Backward begins
+  // early with what can travel while dattention is formed, and ends with all of dqkv.
+  void add_ring_buffers();
   void emit_attention_forward(int64_t l, const LayerActivations& a, bool recompute);
+  void begin_attention_backward(int64_t l, const LayerActivations& a);
   void emit_attention_backward(int64_t l, const LayerActivations& a, Operand dqkv);
+  void emit_attention_step(OpKind kind, int64_t l, int64_t keys_of, std::vector<Operand> reads,
+                           std::vector<Operand> writes, bool recompute);
+  void emit_of_attention(Op op);
+  void start_ring(int64_t l, const LayerActivations& a);
+  void pass_on(int64_t l, int tag, int from, int to);
+  int64_t ring_neighbour(int64_t distance) const;
   void emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
                    int64_t K, int64_t N, bool recompute = false);
 
@@ -119,6 +136,7 @@ class ChunkPrograms {
   std::vector<LayerActivations> kept_;     // [layer - first]
   std::vector<LayerActivations> work_;     // [layer within its segment], full recomputation
   std::vector<LayerGradients> gradients_;  // [layer - first]; one entry where not split
+  RingBuffers ring_;                       // where the context axis has ranks
   int forward_x_[2] = {-1, -1};            // inputs of layers that are not kept, in turn
   int x_end_ = -1;                         // output of the last layer: kept for the head, or sent
   int branch_ = -1, branch_s_ = -1, full_ = -1;

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "base/units.h"
+#include "plan/context.h"
 #include "plan/cost.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
@@ -142,6 +143,14 @@ void describe_decomposition(std::string& text, const Plan& plan) {
          static_cast<long long>(plan.grid.shard_size()));
   if (p.sequence_parallel)
     line(text, "%s", "Sequence        LayerNorm and dropout split over tensor-parallel ranks");
+  if (plan.grid.context > 1) {
+    const HeldPositions held = held_positions(plan.shape.T, plan.grid.context, plan.at.context);
+    line(text, "Context         positions %lld-%lld and %lld-%lld of each sequence on rank %lld",
+         static_cast<long long>(held.begin[0]),
+         static_cast<long long>(held.begin[0] + held.split - 1),
+         static_cast<long long>(held.begin[1]),
+         static_cast<long long>(held.begin[1] + held.split - 1), static_cast<long long>(plan.rank));
+  }
   const MemoryConfig& memory = plan.config.memory;
   if (memory.activation_checkpointing == "full")
     line(text, "Recomputation   full, every %lld layers kept",

@@ -57,8 +57,8 @@ const char* name_of(Region region) {
 
 const char* name_of(QueueId queue) {
   static const char* const names[num_queues] = {
-      "compute",         "tensor",        "context",          "data", "send_forward",
-      "receive_forward", "send_backward", "receive_backward", "copy"};
+      "compute",      "tensor",          "send_context",  "receive_context",  "data",
+      "send_forward", "receive_forward", "send_backward", "receive_backward", "copy"};
   return names[static_cast<int>(queue)];
 }
 

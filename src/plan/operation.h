@@ -18,11 +18,13 @@ namespace gptbench {
 //   - an operation of another queue starts after the compute operations issued before it;
 //   - a compute operation starts after the operations named in its waits_for;
 //   - within a queue, work starts in the order of issue.
-// Pipeline messages have a queue for each direction and way, so that none waits for another's peer.
+// Messages from rank to rank (pipeline, ring of the context axis) have a queue for each direction
+// and way, so that none waits for another's peer.
 enum class QueueId : uint8_t {
   compute,
   tensor,
-  context,
+  send_context,
+  receive_context,
   data,
   send_forward,
   receive_forward,
@@ -30,7 +32,7 @@ enum class QueueId : uint8_t {
   receive_backward,
   copy
 };
-constexpr int num_queues = 9;
+constexpr int num_queues = 10;
 const char* name_of(QueueId queue);
 
 enum class OpKind : uint8_t {
@@ -139,8 +141,12 @@ struct Op {
   bool accumulate = false;    // linear_backward_input
   bool recompute = false;     // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw
-  int32_t peer = -1;          // send, receive: place in the group of `axis`
-  int32_t tag = 0;            // send, receive: virtual stage x 2 + way
+  // send, receive: place in the group of `axis`. Attention: context rank whose keys these are; -1
+  // where each rank holds whole sequences.
+  int32_t peer = -1;
+  int32_t tag = 0;  // send, receive, on the pipeline axis: virtual stage x 2 + way
+  // convert of rows: elements from one row of N to the next; 0: N.
+  int64_t read_stride = 0, write_stride = 0;
 
   double flops_a_row = 0.0;  // linear and attention; other kernels count as 0
   // Payload of a message: the full array, of all ranks where gathered or scattered.

@@ -66,7 +66,7 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   if (plan.config.run.device == "ref") return;
   const int64_t attention =
       options.threads_per_rank *
-      attention_workspace_bytes_a_thread(plan.shape.T, plan.shape.D, size_of(builder.S()));
+      attention_workspace_bytes_a_thread(plan.T_local(), plan.shape.D, size_of(builder.S()));
   plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
                                     std::max(gemm_workspace_bytes, attention));
 }
@@ -140,7 +140,7 @@ void make_programs_and_tasks(Plan& plan, PlanBuilder& builder, const PlanOptions
 }
 
 int64_t rows_of_task(const Plan& plan, const Task& task) {
-  return task.sequences.count * plan.shape.T / plan.grid.context;
+  return task.sequences.count * plan.T_local();
 }
 
 void sum_costs(Plan& plan) {
@@ -213,9 +213,8 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
       plan.chunks.push_back(chunk);
   pack_parameters(plan);
   const int64_t largest_share = ceil_div(config.batch.global_batch_size, plan.grid.data);
-  plan.micro_batch_rows =
-      checked_product(std::min(config.batch.micro_batch_size, largest_share),
-                      plan.shape.T / plan.grid.context, "micro_batch_size x seq_length");
+  plan.micro_batch_rows = checked_product(std::min(config.batch.micro_batch_size, largest_share),
+                                          plan.T_local(), "micro_batch_size x seq_length");
 
   PlanBuilder builder(plan, activation_dtype(config), accumulation_dtype(config));
   make_programs_and_tasks(plan, builder, options);

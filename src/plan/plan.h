@@ -63,6 +63,8 @@ struct Plan {
   double recompute_flops = 0.0;  // forward passes repeated in backward, on top
   std::vector<CommTotal> comm;   // a step of this rank
 
+  // Positions of each sequence that this rank holds.
+  int64_t T_local() const { return shape.T / grid.context; }
   const Representation& representation(Role role) const;
   bool has(Role role) const;
   // Stage of the next (+1) or previous (-1) virtual stage, around the ends: its place in the group

@@ -42,8 +42,14 @@ Config reduced_config(const Config& full) {
   // run.
   batch.global_batch_size =
       std::min(full.batch.global_batch_size, 2 * batch.micro_batch_size * replicas + 1);
-  model.seq_length = std::min(model.seq_length, std::clamp(token_budget / batch.global_batch_size,
-                                                           smallest_sequence, largest_sequence));
+  // Divides over the ranks as the whole sequence does.
+  const int64_t context = full.parallel.context_parallel;
+  const int64_t pieces =
+      std::lcm(context > 1 ? 2 * context : 1,
+               full.parallel.sequence_parallel ? context * full.parallel.tensor_parallel : 1);
+  const int64_t wanted =
+      std::clamp(token_budget / batch.global_batch_size, smallest_sequence, largest_sequence);
+  model.seq_length = std::min(model.seq_length, std::max(pieces, wanted / pieces * pieces));
 
   // AdamW's first step is nearly the sign of the gradient: where that is close to zero, roundoff
   // would decide the step and the loss of the next one. With an epsilon of the size of the gradient

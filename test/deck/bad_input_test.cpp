@@ -160,7 +160,6 @@ TEST(BadDeck, FeaturesNotBuiltYet) {
       {"&run find_largest='micro_batch' /", "find_largest"},
       {"&model family='llama' /", "families"},
       {"&model num_kv_heads=4 /", "num_kv_heads"},
-      {"&parallel context_parallel=2 /", "context_parallel > 1"},
       {"&parallel offload='activations' /", "offload"},
       {"&precision compute='fp16' /", "'fp16'"},
       {"&precision compute='fp8' /", "'fp8'"},
@@ -186,6 +185,15 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
   refused("&parallel sequence_parallel=T /", 1, {"tensor_parallel >= 2"});
   refused("&model seq_length=6 / &parallel tensor_parallel=4 sequence_parallel=T /", 4,
           {"does not divide model.seq_length = 6"});
+  refused("&parallel context_parallel=3 /", 3,
+          {"6 pieces", "model.seq_length = 1024", "context_parallel = 2 or 4",
+           "seq_length = 1020 or 1026"});
+  refused("&model seq_length=5 / &parallel context_parallel=4 /", 4,
+          {"8 pieces", "context_parallel = 1, or seq_length = 8"});
+  refused(
+      "&model seq_length=12 / &parallel context_parallel=2 tensor_parallel=4 "
+      "sequence_parallel=T /",
+      8, {"the 6 positions", "use 3 or 6", ".false."});
   refused("&parallel pipeline_parallel=13 /", 13,
           {"more than model.num_layers = 12", "at most 12"});
   refused("&parallel virtual_stages=2 /", 1, {"needs pipeline_schedule = 'interleaved'"});
@@ -236,7 +244,7 @@ TEST(BadCommandLine, NamesTheArgument) {
   expect_parts(message("run.seed=4"), {place, "run.seed is given twice", "argument 2"});
   expect_parts(message("run.device=gpu"), {place, "allowed: 'auto'"});
   expect_parts(message("run.warmup_steps=10"), {place, "run.steps = 10"});
-  expect_parts(message("parallel.context_parallel=2"), {place, "not built yet"});
+  expect_parts(message("run.comm=nccl"), {place, "not built yet"});
   expect_parts(message(std::string("data.path=a\nb")), {place, "line end"});
   expect_parts(message(std::string("data.path=a\0b", 13)), {place, "NUL"});
   expect_parts(message("data.path='a"), {place, "not closed"});

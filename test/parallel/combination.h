@@ -47,9 +47,10 @@ inline SmallModel combination(const std::string& text) {
       return word == value;
     };
     if (number("tp", m.tensor_parallel) || number("pp", m.pipeline_parallel) ||
-        number("dp", m.data_parallel) || number("zero", m.zero_stage) ||
-        number("group", m.zero_group) || number("every", m.checkpoint_every) ||
-        number("micro", m.micro_batch) || number("batch", m.global_batch) || number("L", m.layers))
+        number("cp", m.context_parallel) || number("dp", m.data_parallel) ||
+        number("zero", m.zero_stage) || number("group", m.zero_group) ||
+        number("every", m.checkpoint_every) || number("micro", m.micro_batch) ||
+        number("batch", m.global_batch) || number("L", m.layers) || number("T", m.seq))
       continue;
     if (one_of({"full", "selective"}, m.recompute) ||
         one_of({"gpipe", "1f1b", "zero_bubble"}, m.schedule) ||
@@ -91,7 +92,8 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
     SmallModel m = matrix_model();
     m.tensor_parallel = pick(1, 2, 4);
     m.pipeline_parallel = pick(1, 2, 3, 4, 6);
-    const int64_t model = m.tensor_parallel * m.pipeline_parallel;
+    m.context_parallel = pick(1, 1, 2, 4);
+    const int64_t model = m.replica_ranks();
     if (ranks % model != 0) continue;
     m.data_parallel = ranks / model;
     m.layers = pick(4, 5, 8);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int steps = 5;
 
-// Ranks of a combination are the product of tp, pp and dp.
+// Ranks of a combination are the product of tp, cp, pp and dp.
 const char* const table[] = {
     "",
     "full",
@@ -92,6 +92,24 @@ const char* const table[] = {
     "tp4 sp pp4 dp4 zero1",
     "tp2 sp pp4 v2 L8 dp8 zero2 group4 selective batch17",
     "tp4 pp2 dp8 zero3 group4 full batch9",
+    // sequences spread over ranks: two to sixteen, and sixty-four
+    "cp2",
+    "cp2 zero2 micro3 host",
+    "cp2 zero3 full every2 dropout batch5",
+    "cp3 T24 selective",
+    "cp4 zero1 host dropout",
+    "cp2 dp2 zero3 group2 batch5",
+    "tp2 cp2 sp full",
+    "cp2 pp2 zero_bubble host batch5",
+    "cp2 pp2 v2 dropout",
+    "cp2 pp3 gpipe full batch2",
+    "cp8 micro2 zero2",
+    "tp2 sp cp2 pp2 zero1 selective dropout",
+    "tp2 cp4 T32 zero3 optimizer,parameters",
+    "cp3 pp2 dp2 T12 zero2 batch5",
+    "tp2 sp cp2 pp2 v2 dp2 zero3 full host batch5",
+    "cp4 pp2 zero_bubble dp2 zero1 dropout",
+    "tp4 sp cp4 T64 dp4 zero2 batch5",
 };
 
 // In other types.
@@ -105,6 +123,10 @@ const char* const table_fp64[] = {
     "tp2 sp pp2 dp2 zero3 full every2 fp64 batch9",
     "tp2 pp2 zero_bubble dp2 zero1 fp64 dropout batch9",
     "tp2 sp pp2 dp4 zero2 group2 fp64 batch9",
+    "cp2 micro3 fp64 dropout",
+    "cp4 fp64 full zero3",
+    "tp2 sp cp2 pp2 zero_bubble fp64 dropout",
+    "tp2 cp4 dp2 zero2 fp64",
 };
 const char* const table_bf16[] = {
     "tp2 sp bf16 host",
@@ -132,6 +154,10 @@ const char* const table_bf16[] = {
     "tp2 sp pp2 zero_bubble bf16 host w32 r16",
     "dp4 zero3 group2 bf16 host w32 r16 o16",
     "tp2 pp2 dp2 zero3 bf16 host r16 nomaster full",
+    "cp2 bf16 host",
+    "cp2 zero2 bf16 host r16 o16 nomaster",
+    "cp4 zero3 full bf16 host",
+    "tp2 sp cp2 pp2 selective bf16 host",
 };
 
 // Decompositions without a ZeRO stage, which is added.
@@ -146,6 +172,7 @@ const char* const table_of_stages[] = {
     "dp2 det bf16 host r16 o16 nomaster batch9",
     "dp2 det bf16 host w32 r16 batch9",
     "tp2 sp pp2 dp2 det bf16 host r16 full",
+    "cp2 dp2 det batch5",
 };
 
 template <size_t n>
@@ -173,7 +200,8 @@ const Trained& one_rank(const SmallModel& m, const char* compute, const char* de
   }
   const std::string key = types_of(single) + device + " " + std::to_string(number_of_steps) + " L" +
                           std::to_string(m.layers) + " " + std::to_string(single.micro_batch) +
-                          " " + std::to_string(m.global_batch) + " " + std::to_string(m.dropout);
+                          " " + std::to_string(m.global_batch) + " " + std::to_string(m.dropout) +
+                          " " + std::to_string(m.seq);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   return known.emplace(key, train_decomposed(single, number_of_steps, nullptr)).first->second;
@@ -197,10 +225,12 @@ void check_ranks(MpiWorld& world, const SmallModel& m, const Trained& all) {
   const std::vector<double> halves = world.gather(std::vector<double>{
       static_cast<double>(all.checksum >> 32), static_cast<double>(all.checksum & 0xffffffffu)});
   if (world.rank() != 0 || m.zero_stage == 3) return;  // in stage 3 each holds a part of its own
-  const size_t replica = static_cast<size_t>(m.tensor_parallel * m.pipeline_parallel);
-  for (size_t r = replica; 2 * r < halves.size(); ++r) {
-    EXPECT_EQ(halves[2 * r], halves[2 * (r % replica)]) << "rank " << r;
-    EXPECT_EQ(halves[2 * r + 1], halves[2 * (r % replica) + 1]) << "rank " << r;
+  const Grid grid{m.tensor_parallel, m.context_parallel, m.pipeline_parallel, m.data_parallel};
+  for (size_t r = 0; 2 * r < halves.size(); ++r) {
+    const size_t first =
+        static_cast<size_t>(grid.group_of(static_cast<int64_t>(r), Axis::zero).front());
+    EXPECT_EQ(halves[2 * r], halves[2 * first]) << "rank " << r;
+    EXPECT_EQ(halves[2 * r + 1], halves[2 * first + 1]) << "rank " << r;
   }
 }
 
@@ -259,7 +289,8 @@ TEST(Equivalence, InDoublePrecision) {
 }
 
 // Stored activations round to 8 bits, u = 2^-8: 16 L + 6 times between a weight and its gradient on
-// one rank, and tp - 1 times more in each of the 4 L + 2 sums over tensor-parallel ranks. Gradients
+// one rank, and tp - 1 times more in each of the 4 L + 2 sums over tensor-parallel ranks. Ring
+// attention sums in f32 and rounds once, as attention on one rank does. Gradients
 // kept in bf16 round once as each micro-batch is added, and where they are reduced once more as
 // each rank is. Independent errors add to u sqrt(n) of the whole gradient; the same bound serves
 // for the loss, with the roundings of weights and moments that are kept in bf16 in the steps
@@ -273,7 +304,7 @@ TEST(Equivalence, InBf16) {
     if (world.rank() != 0) continue;
     int64_t roundings = 16 * m.layers + 6 + (4 * m.layers + 2) * (m.tensor_parallel - 1);
     const int64_t micro_batches = (m.global_batch + m.micro_batch - 1) / m.micro_batch;
-    if (m.reduce[0] != '\0') roundings += 2 * micro_batches + m.data_parallel;
+    if (m.reduce[0] != '\0') roundings += 2 * micro_batches + m.data_parallel * m.context_parallel;
     const double bound = 0x1p-8 * std::sqrt(static_cast<double>(roundings));
     int64_t of_state = m.master_weights ? 0 : steps;
     if (m.optimizer_state[0] != '\0') of_state += 2 * steps;

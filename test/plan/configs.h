@@ -18,7 +18,7 @@ struct SmallModel {
   const char* reduce = "";
   const char* optimizer_state = "";
   bool master_weights = true;
-  int64_t tensor_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
+  int64_t tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   const char* schedule = "1f1b";
   int64_t zero_stage = 0, zero_group = 0;
@@ -28,7 +28,8 @@ struct SmallModel {
   const char* offload = "none";
   const char* offload_target = "host";
 
-  int64_t ranks() const { return tensor_parallel * pipeline_parallel * data_parallel; }
+  int64_t replica_ranks() const { return tensor_parallel * context_parallel * pipeline_parallel; }
+  int64_t ranks() const { return replica_ranks() * data_parallel; }
 };
 
 // What resolve() (deck/validate.h) would give for a deck of these sizes.
@@ -48,6 +49,7 @@ inline Config resolved_config(const SmallModel& m) {
   c.model.dropout = m.dropout;
   c.parallel.data_parallel = m.data_parallel;
   c.parallel.tensor_parallel = m.tensor_parallel;
+  c.parallel.context_parallel = m.context_parallel;
   c.parallel.pipeline_parallel = m.pipeline_parallel;
   c.parallel.virtual_stages = m.virtual_stages;
   c.parallel.sequence_parallel = m.sequence_parallel;

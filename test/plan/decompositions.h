@@ -19,11 +19,11 @@ inline std::string types_of(const SmallModel& m) {
 }
 
 inline std::string name_of(const SmallModel& m) {
-  std::string name = "tp " + std::to_string(m.tensor_parallel) +
-                     (m.sequence_parallel ? " sp" : "") + ", pp " +
-                     std::to_string(m.pipeline_parallel) + " x " +
-                     std::to_string(m.virtual_stages) + " " + m.schedule + ", dp " +
-                     std::to_string(m.data_parallel) + ", zero " + std::to_string(m.zero_stage);
+  std::string name =
+      "tp " + std::to_string(m.tensor_parallel) + (m.sequence_parallel ? " sp" : "") + ", cp " +
+      std::to_string(m.context_parallel) + ", pp " + std::to_string(m.pipeline_parallel) + " x " +
+      std::to_string(m.virtual_stages) + " " + m.schedule + ", dp " +
+      std::to_string(m.data_parallel) + ", zero " + std::to_string(m.zero_stage);
   if (m.zero_group > 0) name += " in groups of " + std::to_string(m.zero_group);
   if (m.deterministic) name += " deterministic";
   if (std::string(m.recompute) != "none")
@@ -38,7 +38,7 @@ inline std::string name_of(const SmallModel& m) {
 // micro-batch, and holds other shards).
 inline std::vector<int64_t> ranks_that_differ(const SmallModel& m) {
   std::vector<int64_t> ranks;
-  const int64_t replica = m.tensor_parallel * m.pipeline_parallel;
+  const int64_t replica = m.replica_ranks();
   for (int64_t rank = 0; rank < m.ranks(); ++rank)
     if (rank < replica || rank >= m.ranks() - replica) ranks.push_back(rank);
   return ranks;
@@ -47,7 +47,9 @@ inline std::vector<int64_t> ranks_that_differ(const SmallModel& m) {
 // What the deck layer refuses (deck/validate_parallel.cpp).
 inline bool is_possible(const SmallModel& m) {
   const bool interleaved = std::string(m.schedule) == "interleaved";
-  if (m.sequence_parallel && (m.tensor_parallel == 1 || m.seq % m.tensor_parallel != 0))
+  const int64_t held = m.seq / m.context_parallel;
+  if (m.context_parallel > 1 && m.seq % (2 * m.context_parallel) != 0) return false;
+  if (m.sequence_parallel && (m.tensor_parallel == 1 || held % m.tensor_parallel != 0))
     return false;
   if (m.heads % m.tensor_parallel != 0) return false;
   if (m.pipeline_parallel * m.virtual_stages > m.layers) return false;
@@ -58,7 +60,7 @@ inline bool is_possible(const SmallModel& m) {
     return false;
   const bool parameters = std::string(m.offload).find("parameters") != std::string::npos;
   if (parameters && (m.zero_stage == 1 || m.zero_stage == 2)) return false;
-  if (m.zero_group > 0 && m.data_parallel % m.zero_group != 0) return false;
+  if (m.zero_group > 0 && m.data_parallel * m.context_parallel % m.zero_group != 0) return false;
   return m.micro_batch * m.data_parallel <= m.global_batch;
 }
 
@@ -86,6 +88,7 @@ inline std::vector<SmallModel> all_decompositions() {
   m.hidden = 4;
   m.seq = 4;
   m.micro_batch = 1;
+  int64_t number = 0;
   for (const Tensor& tensor : {Tensor{1, false}, Tensor{2, false}, Tensor{2, true}})
     for (const Pipeline& pipeline :
          {Pipeline{1, 1, "1f1b"}, Pipeline{2, 1, "gpipe"}, Pipeline{3, 1, "1f1b"},
@@ -128,6 +131,14 @@ inline std::vector<SmallModel> all_decompositions() {
             if (is_possible(each) && (!offloaded || std::string(m.offload) != "none"))
               all.push_back(each);
           }
+          // Every few with sequences spread over ranks too.
+          if (++number % 11 != 0) continue;
+          SmallModel spread = m;
+          spread.context_parallel = m.data_parallel == 1 ? 2 + number % 3 : 2;
+          spread.seq = 4 * spread.context_parallel;
+          spread.hidden = 8;
+          spread.global_batch = m.data_parallel + 1;
+          if (is_possible(spread)) all.push_back(spread);
         }
   return all;
 }

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "configs.h"
+#include "plan/context.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -142,6 +143,39 @@ TEST(Document, BytesAParameter) {
     }
     EXPECT_EQ(of_representations, bytes * plan.space.elements);
     expect_in_document("| " + std::to_string(bytes) + " |");
+  }
+}
+
+// A sequence of 65,536 positions of GPT-2 124M in bf16: activations of one, and what travels round
+// the ring, in MiB a rank.
+TEST(Document, ContextMemory) {
+  SmallModel m = gpt(12, 768, 12, 65536, 50257);
+  m.compute = "bf16";
+  m.global_batch = 1;
+  for (const MemoryClass memory_class : {MemoryClass::activations, MemoryClass::communication}) {
+    std::string row = std::string("| ") + gptbench::name_of(memory_class) + " |";
+    for (const int64_t ranks : {1, 2, 4, 8, 16, 32}) {
+      m.context_parallel = ranks;
+      const Plan plan = make_plan(resolved_config(m), ranks, 0, {});
+      char cell[32];
+      std::snprintf(cell, sizeof cell, " %.0f |",
+                    static_cast<double>(plan.class_bytes[static_cast<size_t>(memory_class)]) /
+                        static_cast<double>(MiB));
+      row += cell;
+    }
+    expect_in_document(row);
+  }
+}
+
+// Four ranks share a sequence of 64 positions.
+TEST(Document, ContextPositions) {
+  const auto range = [](int64_t first, int64_t count) {
+    return std::to_string(first) + "-" + std::to_string(first + count - 1);
+  };
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const HeldPositions held = held_positions(64, 4, rank);
+    expect_in_document("| " + std::to_string(rank) + " | " + range(held.begin[0], held.split) +
+                       " | " + range(held.begin[1], held.split) + " |");
   }
 }
 

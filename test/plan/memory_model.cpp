@@ -29,6 +29,14 @@ class TouchList {
       list_.push_back({target, part, Access::arrive});
     }
   }
+  // `columns` elements of rows first .. first + count - 1 of each of B sequences of T rows,
+  // `stride` elements apart.
+  void rows(const Operand& operand, int64_t B, int64_t T, int64_t first, int64_t count,
+            int64_t stride, int64_t columns, Access access) {
+    for (int64_t b = 0; b < B; ++b)
+      for (int64_t row = b * T + first; row < b * T + first + count; ++row)
+        list_.push_back({{operand.buffer, operand.offset + row * stride}, columns, access});
+  }
   // One write with an access of its own.
   void write(size_t position, int64_t elements, Access access) {
     list_.push_back({op_.writes.at(position), elements, access});
@@ -45,11 +53,42 @@ class TouchList {
   std::vector<Touch>& list_;
 };
 
+// Causal attention of whole sequences (peer -1), or of the rows that a context rank holds (its
+// positions: chunks r and 2c - 1 - r of 2c) with the keys of rank `peer`.
+void attention_touches(TouchList& touch, const Plan& plan, const Op& op, int64_t B) {
+  const ModelShape s = local_shape(plan.shape, plan.grid.tensor);
+  const bool forward = op.kind == OpKind::attention_forward, alone = op.peer < 0;
+  const int64_t T = s.T / plan.grid.context, own = plan.at.context, queries = s.H * s.D;
+  const int64_t packed = 2 * s.H_kv * s.D;
+  const bool later = op.peer > own, earlier = !alone && op.peer < own;
+  const int64_t first_query = later ? T / 2 : 0, T_q = later ? T / 2 : T;
+  const int64_t T_k = earlier ? T / 2 : T;
+  const size_t q = forward ? 0 : 1;
+  const int64_t kv_row = later || earlier ? packed : s.qkv();
+  const auto lse = [&](const Operand& operand, Access access) {
+    touch.rows(operand, B * s.H, T, first_query, T_q, 1, 1, access);
+  };
+  touch.rows(op.reads.at(q), B, T, first_query, T_q, s.qkv(), queries, Access::read);
+  touch.rows(op.reads.at(q + 1), B, T, 0, T_k, kv_row, packed, Access::read);
+  if (forward) {
+    const Access access = later || earlier ? Access::accumulate : Access::assign;
+    touch.rows(op.writes.at(0), B, T, first_query, T_q, queries, queries, access);
+    lse(op.writes.at(1), access);
+    return;
+  }
+  const Access access = alone ? Access::assign : Access::accumulate;
+  touch.rows(op.reads.at(0), B, T, first_query, T_q, queries, queries, Access::read);
+  touch.rows(op.reads.at(3), B, T, first_query, T_q, queries, queries, Access::read);
+  lse(op.reads.at(4), Access::read);
+  touch.rows(op.writes.at(0), B, T, first_query, T_q, alone ? s.qkv() : queries, queries, access);
+  touch.rows(op.writes.at(1), B, T, 0, T_k, alone ? s.qkv() : packed, packed, access);
+}
+
 }  // namespace
 
 std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) {
   const ModelShape s = local_shape(plan.shape, plan.grid.tensor);
-  const int64_t all_rows = task.sequences.count * s.T;
+  const int64_t all_rows = task.sequences.count * (s.T / plan.grid.context);
   const int64_t R = rows_of(op, all_rows);
   const int64_t K = op.K, N = op.N, n = op.elements;
   // Of messages: elements of the full array, and of the part of one rank.
@@ -98,12 +137,8 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.accumulates({R * N, N, N});
       break;
     case OpKind::attention_forward:
-      touch.reads({R * s.qkv()});
-      touch.assigns({R * s.H * s.D, R * s.H});
-      break;
     case OpKind::attention_backward:
-      touch.reads({R * s.H * s.D, R * s.qkv(), R * s.H * s.D, R * s.H});
-      touch.assigns({R * s.qkv()});
+      attention_touches(touch, plan, op, task.sequences.count);
       break;
     case OpKind::gelu_forward:
     case OpKind::dropout_backward:
@@ -137,8 +172,8 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.accumulates({1, R * N});
       break;
     case OpKind::accumulate:
-      touch.reads({n});
-      touch.accumulates({n});
+      touch.reads({op.row_count > 0 ? R * N : n});
+      touch.accumulates({op.row_count > 0 ? R * N : n});
       break;
     case OpKind::squared_norm:
       touch.reads({n});
@@ -158,8 +193,15 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.write(3, n, Access::assign);
       break;
     case OpKind::convert:
-      touch.reads({n});
-      touch.write(0, n, op.accumulate ? Access::accumulate : Access::assign);
+      if (op.row_count == 0) {
+        touch.reads({n});
+        touch.write(0, n, op.accumulate ? Access::accumulate : Access::assign);
+        break;
+      }
+      touch.rows(op.reads.at(0), 1, R, 0, R, op.read_stride > 0 ? op.read_stride : N, N,
+                 Access::read);
+      touch.rows(op.writes.at(0), 1, R, 0, R, op.write_stride > 0 ? op.write_stride : N, N,
+                 op.accumulate ? Access::accumulate : Access::assign);
       break;
     case OpKind::all_reduce:
       touch.accumulates({whole});

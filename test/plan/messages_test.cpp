@@ -60,7 +60,8 @@ bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
 }
 
 // At least one compute operation lies between the start of a message and the wait for it: of
-// gradients that are reduced, of parameters that are gathered, of activations from other stages.
+// gradients that are reduced, of parameters that are gathered, of activations from other stages,
+// of keys, values and their gradients that go round the context axis.
 // There is nothing to hide behind
 //   - for the only layer of a virtual stage, beside the head or not,
 //   - for the first parameters of a program that begins with a layer,
@@ -103,15 +104,16 @@ TEST(Messages, OverlapComputing) {
         gathered = true;
         if (first || pairs || offloaded) continue;
       }
-      if ((reduces && one_unit) || (receives && first_pass)) continue;
+      const bool staged = receives && op.axis == Axis::pipeline;
+      if ((reduces && one_unit) || (staged && first_pass)) continue;
       if (op.kind == OpKind::all_reduce && op.axis == Axis::replica && hiding < 0) continue;
-      ++hidden[info_of(op.kind).name];
+      ++hidden[op.axis == Axis::context ? "ring" : info_of(op.kind).name];
       EXPECT_NE(hiding, 0) << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
                            << " of micro-batch " << plan.tasks[issued[k].task].micro_batch
                            << ", operation " << issued[k].op;
     }
   });
-  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "receive"})
+  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "receive", "ring"})
     EXPECT_GT(hidden[kind], 0) << kind;
 }
 
@@ -129,12 +131,14 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   const int64_t e = size_of_type(precision.compute), s = size_of_type(precision.reduce);
   const int64_t w = size_of_type(precision.parameters);
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
+  const int64_t sharing = plan.grid.data * plan.grid.context;
   const std::vector<SequenceRange> micro_batches =
       micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, plan.at.data,
                        plan.config.batch.micro_batch_size);
   const int64_t m = static_cast<int64_t>(micro_batches.size());
   int64_t R = 0, layers = 0, segments = 0, embeddings = 0, heads = 0;
-  for (const SequenceRange& range : micro_batches) R += range.count * plan.shape.T;
+  for (const SequenceRange& range : micro_batches)
+    R += range.count * (plan.shape.T / plan.grid.context);
   for (const Chunk& chunk : plan.chunks) {
     const int64_t n = chunk.end_layer - chunk.first_layer;
     layers += n;
@@ -159,8 +163,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
           (6 + (split ? 2 : 0) + (recompute == "full" ? 2 : 0)) * layers + embeddings + heads;
       add(Axis::tensor, OpKind::all_gather, gathers * R * C * e);
       // Replicated: two LayerNorms and two biases a layer, and the final LayerNorm.
-      const bool each =
-          plan.grid.data > 1 && (parallel.zero_stage >= 2 || plan.config.run.deterministic);
+      const bool each = sharing > 1 && (parallel.zero_stage >= 2 || plan.config.run.deterministic);
       int64_t replicated = 0;
       for (const Unit& unit : plan.space.units)
         if (unit.kind == UnitKind::layer || unit.kind == UnitKind::final_norm)
@@ -175,12 +178,18 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
     add(Axis::model, OpKind::all_reduce, 8);
   }
 
+  // Ring of the context axis: keys and values forward, and where that is repeated; backward again,
+  // with their gradients.
+  const int64_t kv = 2 * plan.shape.H_kv * plan.shape.D / tp;
+  add(Axis::context, OpKind::send,
+      (plan.grid.context - 1) * R * kv *
+          (((recompute == "full" ? 2 : 1) + 1) * layers * e + layers * 4));
+
   // Pipeline axis: one message each way a boundary and micro-batch.
   const int64_t chunks = static_cast<int64_t>(plan.chunks.size());
   add(Axis::pipeline, OpKind::send,
       (2 * chunks - heads - embeddings) * R * C * e / (parallel.sequence_parallel ? tp : 1));
-  const bool shards =
-      plan.grid.data > 1 && (parallel.zero_stage > 0 || plan.config.run.deterministic);
+  const bool shards = sharing > 1 && (parallel.zero_stage > 0 || plan.config.run.deterministic);
   const int unit = plan.space.find_unit(UnitKind::token_embedding);
   if (plan.grid.pipeline > 1 && unit >= 0) {
     const Unit& wte = plan.space.units[static_cast<size_t>(unit)];
@@ -188,10 +197,10 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   }
 
   if (plan.grid.size() > 1) add(Axis::world, OpKind::all_reduce, 16);
-  if (plan.grid.data == 1) return bytes;
+  if (sharing == 1) return bytes;
   const int64_t P = plan.space.elements;
   if (!shards) {
-    add(Axis::data, OpKind::all_reduce, P * s);
+    add(plan.grid.context > 1 ? Axis::zero : Axis::data, OpKind::all_reduce, P * s);
     return bytes;
   }
   const bool each = parallel.zero_stage >= 2 || plan.config.run.deterministic;
@@ -253,7 +262,8 @@ TEST(Messages, WindowsHoldTwoLayers) {
         converted += buffer.elements;
       if (buffer.name.find("::gradient_window") != std::string::npos) gradients += buffer.elements;
     }
-    const int64_t stage = plan.grid.data > 1 ? plan.config.parallel.zero_stage : 0;
+    const int64_t stage =
+        plan.grid.data * plan.grid.context > 1 ? plan.config.parallel.zero_stage : 0;
     seen += gathered;
     const bool offloaded = plan.config.parallel.offload.find("parameters") != std::string::npos;
     EXPECT_LE(gathered, stage == 3 || offloaded ? 2 * layer + others : 0);

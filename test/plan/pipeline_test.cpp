@@ -18,11 +18,12 @@ namespace {
 struct Case {
   const char* schedule;
   int64_t p, v, m;
+  int64_t c = 1;  // ranks of the context axis
 };
 
 std::string name_of(const Case& c) {
   return std::string(c.schedule) + ", p " + std::to_string(c.p) + ", v " + std::to_string(c.v) +
-         ", m " + std::to_string(c.m);
+         ", m " + std::to_string(c.m) + ", c " + std::to_string(c.c);
 }
 
 // Micro-batches below, at and above the number of stages, multiples of it and not.
@@ -109,7 +110,8 @@ Config config_of(const Case& c) {
   m.layers = c.p * c.v;
   m.hidden = 2;
   m.heads = 1;
-  m.seq = 2;
+  m.seq = 2 * c.c;
+  m.context_parallel = c.c;
   m.micro_batch = 1;
   m.global_batch = c.m;
   m.pipeline_parallel = c.p;
@@ -118,16 +120,16 @@ Config config_of(const Case& c) {
   return resolved_config(m);
 }
 
-// The stages of one pipeline. Each executes its operations in the order of issue and stops at one
-// whose waits are not over; messages of a queue go one after the other, and one travels when both
-// ends have come to it. Collectives of the end of a step complete by themselves: they are the same
-// on all stages.
+// The ranks of one pipeline, and those that share its sequences. Each executes its operations in
+// the order of issue and stops at one whose waits are not over; messages of a queue go one after
+// the other, and one travels when both ends have come to it. Collectives complete by themselves:
+// they are the same on all ranks.
 class Stages {
  public:
   explicit Stages(const Case& c) {
     const Config config = config_of(c);
-    for (int64_t stage = 0; stage < c.p; ++stage)
-      stages_.push_back(Stage(make_plan(config, c.p, stage, {})));
+    for (int64_t rank = 0; rank < c.p * c.c; ++rank)
+      stages_.push_back(Stage(make_plan(config, c.p * c.c, rank, {})));
   }
 
   // "" where all stages come to the end of the step.
@@ -189,7 +191,7 @@ class Stages {
         if (op.kind == OpKind::send || op.kind == OpKind::receive) {
           queues[static_cast<size_t>(op.queue)].push_back(
               {at, t.slot, t.micro_batch, op.peer, op.tag,
-               rows_of(op, t.sequences.count * plan.shape.T)});
+               rows_of(op, t.sequences.count * plan.T_local())});
           done[static_cast<size_t>(at)][t.slot] = false;
           latest_slot[static_cast<size_t>(at)] = t.slot;
         }
@@ -221,13 +223,17 @@ class Stages {
 
   bool deliver(size_t sender) {
     bool moved = false;
-    for (const auto& [out, in] : {std::pair{QueueId::send_forward, QueueId::receive_forward},
-                                  std::pair{QueueId::send_backward, QueueId::receive_backward}}) {
+    const Plan& plan = stages_[sender].plan;
+    for (const auto& [out, in, axis] :
+         {std::tuple{QueueId::send_forward, QueueId::receive_forward, Axis::pipeline},
+          std::tuple{QueueId::send_backward, QueueId::receive_backward, Axis::pipeline},
+          std::tuple{QueueId::send_context, QueueId::receive_context, Axis::context}}) {
       std::deque<Message>& sends = stages_[sender].queues[static_cast<size_t>(out)];
       if (sends.empty()) continue;
-      Stage& peer = stages_[static_cast<size_t>(sends.front().peer)];
+      const std::vector<int64_t> group = plan.grid.group_of(plan.rank, axis);
+      Stage& peer = stages_[static_cast<size_t>(group[static_cast<size_t>(sends.front().peer)])];
       const std::deque<Message>& receives = peer.queues[static_cast<size_t>(in)];
-      if (receives.empty() || receives.front().peer != static_cast<int32_t>(sender) ||
+      if (receives.empty() || receives.front().peer != plan.grid.place_of(plan.rank, axis) ||
           receives.front().tag != sends.front().tag)
         continue;
       if (receives.front().micro_batch != sends.front().micro_batch ||
@@ -247,6 +253,10 @@ class Stages {
 
 TEST(Pipeline, NoStageWaitsForEver) {
   for (const Case& c : cases(5)) EXPECT_EQ(Stages(c).run(), "") << name_of(c);
+  for (const Case& c :
+       {Case{"1f1b", 1, 1, 2, 2}, Case{"1f1b", 1, 1, 1, 5}, Case{"gpipe", 2, 1, 3, 3},
+        Case{"1f1b", 3, 1, 4, 4}, Case{"interleaved", 2, 2, 3, 2}, Case{"zero_bubble", 3, 1, 5, 2}})
+    EXPECT_EQ(Stages(c).run(), "") << name_of(c);
   for (const Case& c :
        {Case{"1f1b", 12, 1, 24}, Case{"interleaved", 8, 3, 20}, Case{"zero_bubble", 12, 1, 17}})
     EXPECT_EQ(Stages(c).run(), "") << name_of(c);
