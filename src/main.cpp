@@ -2,6 +2,7 @@
 // before MPI is touched; a run is the phases of run.h in their order.
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ int run(int argc, char** argv, const CommandLine& line) {
   } catch (const AgreedError& error) {
     if (world.rank() == 0) std::fprintf(stderr, "gptbench: %s\n", error.what());
     return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "gptbench: rank %d: out of memory\n", static_cast<int>(world.rank()));
+    MpiWorld::abort(static_cast<int>(Exit::out_of_memory));
   } catch (const std::exception& error) {  // of this rank alone: the others wait for it
     std::fprintf(stderr, "gptbench: rank %d: %s\n", static_cast<int>(world.rank()), error.what());
     const auto* known = dynamic_cast<const Error*>(&error);

@@ -1,6 +1,9 @@
 #include "run.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <memory>
 
 #include "agree.h"
 #include "base/build_info.h"
@@ -13,11 +16,13 @@
 #include "dump.h"
 #include "engine/engine.h"
 #include "io/result_file.h"
+#include "largest_batch.h"
 #include "measure/binding.h"
 #include "measure/host_memory.h"
 #include "measure/known_devices.h"
 #include "measure/report.h"
 #include "measure/system_info.h"
+#include "memory/arena.h"
 #include "memory/budget.h"
 #include "planned_record.h"
 #include "training.h"
@@ -148,6 +153,166 @@ void resolve_device(Config& config) {
   if (config.run.comm == "auto") config.run.comm = "mpi";
 }
 
+namespace {
+
+// What the attempts of a run share.
+struct Session {
+  MpiWorld& world;
+  const Deck& deck;
+  Device& device;
+  const TokenSource& tokens;
+  PlanOptions options;
+  std::string argv;
+  double start_s;
+};
+
+struct Attempt {
+  Plan plan;
+  Record record;  // on rank 0
+  Exit outcome = Exit::ok;
+  std::string reason;  // on rank 0
+};
+
+std::array<std::unique_ptr<Communicator>, num_axes> connect(MpiWorld& world, const Plan& plan,
+                                                            CommunicatorTable& table) {
+  std::array<std::unique_ptr<Communicator>, num_axes> owned;
+  for (int axis = 0; axis < num_axes; ++axis) {
+    bool used = false;
+    for (const Op& op : plan.ops)
+      used = used || (is_message(op.kind) && static_cast<int>(op.axis) == axis);
+    if (world.all(!used)) continue;
+    owned[static_cast<size_t>(axis)] = world.make_communicator(plan.grid, static_cast<Axis>(axis));
+    table.by_axis[static_cast<size_t>(axis)] = owned[static_cast<size_t>(axis)].get();
+  }
+  return owned;
+}
+
+// Collective. Trains the plan of `attempt` and fills in what came of it.
+void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
+  MpiWorld& world = session.world;
+  Device& device = session.device;
+  const Plan& plan = attempt.plan;
+  Record& record = attempt.record;
+  const auto out_of_memory = [&](const std::string& reason) {
+    attempt.outcome = Exit::out_of_memory;
+    attempt.reason = "out of memory, " + reason;
+  };
+  const MemoryBudget budget = agree_on_memory(world, device, plan);
+  if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
+
+  // Communicators of the axes along which the plan sends messages.
+  CommunicatorTable communicators;
+  const auto owned = connect(world, plan, communicators);
+
+  if (plan.config.run.verify) {
+    const double verify_start_s = now_s();
+    ReferenceCheck check =
+        check_against_reference(world, device, communicators, plan, session.options);
+    record.verify = std::move(check.entries);
+    record.kernels_not_verified = std::move(check.kernels_not_verified);
+    say(world, "Reduced model verified in " + format_seconds(now_s() - verify_start_s) + "\n");
+  }
+
+  // Set-up of the model proper.
+  const double setup_start_s = now_s();
+  reset_host_memory_peak();
+  Engine engine(plan, device, communicators, session.tokens);
+  if (!world.all(engine.allocate())) return out_of_memory("met when the arena was allocated");
+  engine.initialise_weights();
+  say(world, "Arena and weights set up in " + format_seconds(now_s() - setup_start_s) + "\n" +
+                 heading("Training"));
+
+  Dump dump(world, plan);
+  dump.weights(engine, "weights_initial");
+  const Training training = train(world, engine, plan, communicators, sensing, session.start_s,
+                                  [&] { dump.gradients(engine); });
+  dump.weights(engine, "weights_final");
+  dump.close();
+
+  // Witnesses, after the timed steps.
+  const int64_t steps = static_cast<int64_t>(training.samples.size());
+  record_memory(world, engine, record);
+  const std::vector<VerifyEntry> checks = {
+      check_initial_loss(plan, session.tokens, training.samples.front().result.loss),
+      check_replicas(world, engine, plan), check_messages(world, plan, steps),
+      check_parameter_count(plan), check_memory(world, engine, plan)};
+  sensing.record(world, steps - record.warmup_steps, record);
+  record_peak(world, device, plan, record);
+  record_training(world, training, plan, communicators, record);
+
+  bool passed = true;
+  if (world.rank() == 0) {
+    record.verify.insert(record.verify.end(), checks.begin(), checks.end());
+    for (const VerifyEntry& entry : record.verify) passed = passed && entry.passed;
+  }
+  attempt.outcome = training.outcome;
+  attempt.reason = training.reason;
+  if (attempt.outcome == Exit::ok && !world.all(passed)) {
+    attempt.outcome = Exit::invalid;
+    attempt.reason = "a check of the verification failed";
+  }
+  if (attempt.outcome != Exit::ok) record.failed_step = steps - 1;
+}
+
+// Collective. From a resolved Config to its outcome.
+Attempt make_attempt(const Session& session, const Config& config) {
+  MpiWorld& world = session.world;
+  Attempt attempt;
+  agreed(world,
+         [&] { attempt.plan = make_plan(config, world.size(), world.rank(), session.options); });
+  attempt.record =
+      new_record(world, session.deck, attempt.plan, session.device, session.tokens, session.argv);
+  Sensing sensing(world, session.device, attempt.record);
+  say(world, banner(attempt.record) + session.device.description() + "; " + world.library() + "\n" +
+                 session.tokens.description() + "\n");
+  say(world, gathered_binding_report(world, session.device));
+  say(world, echo(session.deck, config));
+  say(world, heading("Plan") + describe(attempt.plan, session.options));
+  train_attempt(session, sensing, attempt);
+  return attempt;
+}
+
+// Collective. The largest batch that fits (largest_batch.h): bracketed by plan and allocation, then
+// run; where memory runs out in the run, the next smaller one. Its record says why not a larger
+// one.
+Attempt find_largest(const Session& session, const BatchCandidates& candidates) {
+  MpiWorld& world = session.world;
+  std::string too_large;  // why the candidate above does not fit; on rank 0
+  int64_t b = largest_candidate(candidates, [&](int64_t candidate) {
+    Plan plan;
+    agreed(world, [&] {
+      plan = make_plan(candidates.at(candidate), world.size(), world.rank(), session.options);
+    });
+    const MemoryBudget budget = agree_on_memory(world, session.device, plan);
+    std::string reason = budget.reason;
+    bool fits = budget.fits;
+    if (fits) {
+      Arena arena(session.device, plan);
+      fits = world.all(arena.allocate());
+      reason = "its arena cannot be allocated";
+    }
+    if (!fits) too_large = candidates.name(candidate) + ": out of memory, predicted: " + reason;
+    say(world, "find_largest: " + candidates.name(candidate) +
+                   (fits ? " fits by plan\n" : " does not fit: " + reason + "\n"));
+    return fits;
+  });
+  if (!candidates.is_allowed(b + 1))
+    too_large = candidates.name(b + 1) + " is beyond what the deck allows";
+  for (;; --b) {
+    Attempt attempt = make_attempt(session, candidates.at(std::max<int64_t>(1, b)));
+    if (attempt.outcome == Exit::out_of_memory && b > 1) {
+      too_large = candidates.name(b) + ": " + attempt.reason;
+      say(world, "find_largest: " + too_large + "; going on with the next smaller\n");
+      continue;
+    }
+    if (attempt.outcome == Exit::ok)
+      attempt.reason = "largest " + candidates.name(b) + "; " + too_large;
+    return attempt;
+  }
+}
+
+}  // namespace
+
 Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv) {
   const double start_s = now_s();
   watch_signals();
@@ -167,89 +332,16 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   });
   const std::unique_ptr<Device> device =
       make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
-  const PlanOptions options{device->num_threads()};
-  Plan plan;
-  agreed(world, [&] { plan = make_plan(config, world.size(), world.rank(), options); });
 
-  Record record = new_record(world, deck, plan, *device, *tokens, argv);
-  Sensing sensing(world, *device, record);
-  say(world, banner(record) + device->description() + "; " + world.library() + "\n" +
-                 tokens->description() + "\n");
-  say(world, gathered_binding_report(world, *device));
-  say(world, echo(deck, config));
-  say(world, heading("Plan") + describe(plan, options));
-
-  const MemoryBudget budget = agree_on_memory(world, *device, plan);
-  if (!budget.fits) {
-    set_outcome(record, Exit::out_of_memory, "out of memory, predicted: " + budget.reason);
-    return finish(world, plan, record, Exit::out_of_memory);
-  }
-
-  // Communicators of the axes along which the plan sends messages.
-  std::array<std::unique_ptr<Communicator>, num_axes> owned;
-  CommunicatorTable communicators;
-  for (int axis = 0; axis < num_axes; ++axis) {
-    bool used = false;
-    for (const Op& op : plan.ops)
-      used = used || (is_message(op.kind) && static_cast<int>(op.axis) == axis);
-    if (world.all(!used)) continue;
-    owned[static_cast<size_t>(axis)] = world.make_communicator(plan.grid, static_cast<Axis>(axis));
-    communicators.by_axis[static_cast<size_t>(axis)] = owned[static_cast<size_t>(axis)].get();
-  }
-
-  if (config.run.verify) {
-    const double verify_start_s = now_s();
-    ReferenceCheck check = check_against_reference(world, *device, communicators, plan, options);
-    record.verify = std::move(check.entries);
-    record.kernels_not_verified = std::move(check.kernels_not_verified);
-    say(world, "Reduced model verified in " + format_seconds(now_s() - verify_start_s) + "\n");
-  }
-
-  // Set-up of the model proper.
-  const double setup_start_s = now_s();
-  reset_host_memory_peak();
-  Engine engine(plan, *device, communicators, *tokens);
-  if (!world.all(engine.allocate())) {
-    set_outcome(record, Exit::out_of_memory, "out of memory, met when the arena was allocated");
-    return finish(world, plan, record, Exit::out_of_memory);
-  }
-  engine.initialise_weights();
-  say(world, "Arena and weights set up in " + format_seconds(now_s() - setup_start_s) + "\n" +
-                 heading("Training"));
-
-  Dump dump(world, plan);
-  dump.weights(engine, "weights_initial");
-  const Training training =
-      train(world, engine, plan, communicators, sensing, start_s, [&] { dump.gradients(engine); });
-  dump.weights(engine, "weights_final");
-  dump.close();
-
-  // Witnesses, after the timed steps.
-  const int64_t steps = static_cast<int64_t>(training.samples.size());
-  record_memory(world, engine, record);
-  const std::vector<VerifyEntry> checks = {
-      check_initial_loss(plan, *tokens, training.samples.front().result.loss),
-      check_replicas(world, engine, plan), check_messages(world, plan, steps),
-      check_parameter_count(plan), check_memory(world, engine, plan)};
-  sensing.record(world, steps - record.warmup_steps, record);
-  record_peak(world, *device, plan, record);
-  record_training(world, training, plan, communicators, record);
-
-  bool passed = true;
-  if (world.rank() == 0) {
-    record.verify.insert(record.verify.end(), checks.begin(), checks.end());
-    for (const VerifyEntry& entry : record.verify) passed = passed && entry.passed;
-  }
-  Exit outcome = training.outcome;
-  std::string reason = training.reason;
-  if (outcome == Exit::ok && !world.all(passed)) {
-    outcome = Exit::invalid;
-    reason = "a check of the verification failed";
-  }
-  set_outcome(record, outcome, reason);
-  if (outcome != Exit::ok) record.failed_step = steps - 1;
-  say(world, heading("Performance") + performance_report(record));
-  return finish(world, plan, record, outcome);
+  // Plan to record.
+  const Session session = {world, deck, *device, *tokens, {device->num_threads()}, argv, start_s};
+  const BatchCandidates candidates(deck, config);
+  Attempt attempt =
+      candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);
+  set_outcome(attempt.record, attempt.outcome, attempt.reason);
+  if (!attempt.record.loss.empty())
+    say(world, heading("Performance") + performance_report(attempt.record));
+  return finish(world, attempt.plan, attempt.record, attempt.outcome);
 }
 
 }  // namespace gptbench

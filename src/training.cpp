@@ -47,6 +47,22 @@ std::string stop_reason(const Deadline& deadline) {
   return deadline.reason.empty() ? "stopped by another rank" : deadline.reason;
 }
 
+// Collective. What the lowest rank that has failed met, as the outcome; false where none has.
+bool note_failure(MpiWorld& world, const Engine& engine, Training& training) {
+  const bool failed = engine.failure_code() != Exit::ok;
+  const int64_t first = world.min(failed ? world.rank() : world.size());
+  if (first == world.size()) return false;
+  training.outcome = static_cast<Exit>(
+      world.max(world.rank() == first ? static_cast<int64_t>(engine.failure_code()) : int64_t{0}));
+  const std::vector<std::string> reasons = world.gather(engine.failure());
+  if (world.rank() != 0) return true;
+  training.reason = reasons[static_cast<size_t>(first)];
+  if (training.outcome == Exit::out_of_memory)
+    training.reason = "out of memory, met in step " + std::to_string(training.samples.size()) +
+                      " by rank " + std::to_string(first) + ": " + training.reason;
+  return true;
+}
+
 }  // namespace
 
 void watch_signals() {
@@ -90,19 +106,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     }
     if (step == 0) after_first_step();
 
-    if (result.stop) {
-      // A rank that could not read tokens votes, too: it has a reason of its own.
-      std::string reason;
-      for (const std::string& failure : world.gather(engine.failure()))
-        if (reason.empty()) reason = failure;
-      int64_t failed = reason.empty() ? 0 : 1;
-      world.broadcast(failed);
-      if (failed != 0) {
-        training.outcome = Exit::io;
-        training.reason = reason;
-        break;
-      }
-    }
+    if (result.stop && note_failure(world, engine, training)) break;
     if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
       training.outcome = Exit::non_finite;
       training.reason = "loss " + std::to_string(result.loss) + ", gradient norm " +
@@ -117,6 +121,8 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     }
   }
   sensing.end();
+  // A rank that failed behind the votes of the last step.
+  if (training.outcome == Exit::ok) note_failure(world, engine, training);
   return training;
 }
 

@@ -22,16 +22,17 @@ struct StepSample {
 
 struct Training {
   std::vector<StepSample> samples;  // [step]
-  Exit outcome = Exit::ok;          // ok, non_finite, io or timeout; the same on all ranks
+  Exit outcome = Exit::ok;          // ok, out_of_memory, non_finite, io or timeout; of all ranks
   std::string reason;               // on rank 0
 };
 
 // Runs the plan's steps with rank 0 printing one line each; calls after_first_step on all ranks
 // before step 1 changes what step 0 left. Ends early, after the step in hand, when
-// loss or gradient norm is not finite, when tokens cannot be read, when a rank has had SIGTERM or
-// SIGUSR1, or when another step would pass the time limit (run.time_limit_s since `start_s`) or
-// come too close to the end of the batch job (measure/job_limit.h). Communicator statistics and
-// sensors cover the timed steps, the message counter all of them.
+// loss or gradient norm is not finite, when tokens cannot be read or memory runs out, when a rank
+// has had SIGTERM or SIGUSR1, or when another step would pass the time limit (run.time_limit_s
+// since `start_s`) or come too close to the end of the batch job (measure/job_limit.h).
+// Communicator statistics and sensors cover the timed steps, the
+// message counter all of them.
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, double start_s,
                const std::function<void()>& after_first_step);

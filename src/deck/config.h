@@ -19,6 +19,7 @@ struct RunConfig {
   bool deterministic = false;         // the same bits whatever the ZeRO stage
   bool verify = true;                 // compare with a reference rank on a reduced model
   std::string find_largest = "none";  // none, micro_batch, global_batch
+  int64_t find_largest_steps = 30;    // that the largest must last
 };
 
 struct ModelConfig {

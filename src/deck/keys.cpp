@@ -94,6 +94,8 @@ void add_run(std::vector<Key>& table) {
               "compare the decomposition with one reference rank on a reduced model");
   row.string(&C::find_largest, "find_largest", {"none", "micro_batch", "global_batch"},
              "search the largest batch that fits in memory");
+  row.integer(&C::find_largest_steps, "find_largest_steps", 1, "steps",
+              "with find_largest: at least so many steps confirm it");
 }
 
 void add_model(std::vector<Key>& table) {

@@ -3,10 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace gptbench {
+namespace {
+
+// Below this a step is not begun: one page of each buffer more would end the process.
+constexpr int64_t least_available_bytes = 32 * MiB;
+
+}  // namespace
 
 ComputeType compute_type(const Config& config) {
   if (config.precision.compute == "bf16") return ComputeType::bf16;
@@ -43,9 +51,10 @@ bool Engine::allocate() {
 }
 
 StepResult Engine::step(int64_t step, bool vote_to_stop) {
+  watch_memory();
   const double start_s = now_s();
   step_ = step;
-  vote_to_stop_ = vote_to_stop ? 1.0 : 0.0;
+  vote_to_stop_ = vote_to_stop || failure_code_ != Exit::ok ? 1.0 : 0.0;
   times_ = {};
 
   for (const Task& task : plan_.tasks) {
@@ -96,7 +105,14 @@ void Engine::execute(const Op& op, const Task& task) {
   else if (is_transfer(op.kind))
     transfer(op);
   else
-    compute(op, task);
+    try {
+      compute(op, task);
+    } catch (const std::bad_alloc&) {
+      fail(Exit::out_of_memory, "no memory for " + std::string(info_of(op.kind).name));
+    } catch (const Error& error) {
+      if (error.code() != Exit::out_of_memory) throw;
+      fail(Exit::out_of_memory, error.what());
+    }
   const double spent_s = now_s() - start_s;
   if (is_message(op.kind) || is_transfer(op.kind))
     book_exposed(op, spent_s);
@@ -225,15 +241,31 @@ void Engine::load_tokens(const Op& op, const Task& task) {
       }
     }
   } catch (const Error& error) {
-    failure_ = error.what();
-    vote_to_stop_ = 1.0;
-    device_.upload(queue(op.queue),
-                   arena_.address({plan_.scalars, static_cast<int64_t>(Scalar::stop_votes)}, 0),
-                   &vote_to_stop_, sizeof vote_to_stop_);
+    fail(Exit::io, error.what());
   }
   const int64_t bytes = B * T * size_of(DType::i32);
   device_.upload(queue(op.queue), write_at(op, 0), inputs_.data(), bytes);
   device_.upload(queue(op.queue), write_at(op, 1), targets_.data(), bytes);
+}
+
+// The arena is resident after the first steps. Where the node runs out of memory all the same,
+// Linux would end the process without a word.
+void Engine::watch_memory() {
+  if (now_s() < memory_watched_s_ + 0.5) return;  // reading it takes some 0.1 ms
+  memory_watched_s_ = now_s();
+  const int64_t available = device_.memory_offer().available_bytes;
+  if (available < least_available_bytes)
+    fail(Exit::out_of_memory, "the node has " + format_bytes(available) + " left");
+}
+
+void Engine::fail(Exit code, const std::string& reason) {
+  if (failure_code_ != Exit::ok) return;
+  failure_ = reason;
+  failure_code_ = code;
+  vote_to_stop_ = 1.0;
+  device_.upload(queue(QueueId::compute),
+                 arena_.address({plan_.scalars, static_cast<int64_t>(Scalar::stop_votes)}, 0),
+                 &vote_to_stop_, sizeof vote_to_stop_);
 }
 
 std::array<double, num_scalars> Engine::read_scalars() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "comm/communicator.h"
 #include "data/offload_file.h"
 #include "data/token_source.h"
@@ -49,9 +50,12 @@ class Engine {
   // One training step, `step` from 0: forward, backward, reduction, clipping, AdamW.
   StepResult step(int64_t step, bool vote_to_stop);
   const StepTimes& times() const { return times_; }
-  // Why this rank could not load tokens in the last step; "" where it could. Such a rank finishes
-  // the step on stale tokens, so that no other waits for it, and has voted to stop.
+  // What this rank has met: tokens that cannot be read (io), memory that a kernel asked for in vain
+  // or that the node no longer has (out_of_memory); "" and ok where nothing. Such a rank finishes
+  // the step on stale values, so that no other waits for it, and votes to stop, in the next step
+  // where the votes of this one were counted already.
   const std::string& failure() const { return failure_; }
+  Exit failure_code() const { return failure_code_; }
 
   // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double,
   // as far as this rank is the one that counts them; 0 elsewhere, so that the sum over all ranks is
@@ -75,6 +79,8 @@ class Engine {
   void fetch(const Operand& at, void* target, int64_t bytes);
   MemoryClass class_of(const Operand& operand) const;
   void load_tokens(const Op& op, const Task& task);
+  void watch_memory();
+  void fail(Exit code, const std::string& reason);
   std::array<double, num_scalars> read_scalars();
 
   void* read_at(const Op& op, int i) const {
@@ -120,6 +126,8 @@ class Engine {
   double vote_to_stop_ = 0.0;
   const Op* latest_message_ = nullptr;
   std::string failure_;
+  Exit failure_code_ = Exit::ok;
+  double memory_watched_s_ = 0.0;
   StepTimes times_;
 };
 

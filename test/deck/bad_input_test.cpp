@@ -157,7 +157,6 @@ TEST(BadDeck, FeaturesNotBuiltYet) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"&run device='cuda' /", "device = 'cuda'"},
       {"&run comm='nccl' /", "comm = 'nccl'"},
-      {"&run find_largest='micro_batch' /", "find_largest"},
       {"&model family='llama' /", "families"},
       {"&model num_kv_heads=4 /", "num_kv_heads"},
       {"&parallel offload='activations' /", "offload"},

@@ -20,11 +20,11 @@ program oracle
   namelist /probe/ i, j, ia, x, y, xa, l, m, la, s, u, sa
 
   character(width) :: name, device, comm, find_largest
-  integer(i8) :: steps, warmup_steps, seed
+  integer(i8) :: steps, warmup_steps, seed, find_largest_steps
   real(r8) :: time_limit_s
   logical :: deterministic, verify
   namelist /run/ name, steps, warmup_steps, seed, device, comm, time_limit_s, deterministic, &
-    verify, find_largest
+    verify, find_largest, find_largest_steps
 
   character(width) :: preset, family
   integer(i8) :: num_layers, hidden_size, num_attention_heads, num_kv_heads, ffn_hidden_size
@@ -89,6 +89,7 @@ contains
 
     name = 'gptbench'; steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
     time_limit_s = 0; deterministic = .false.; verify = .true.; find_largest = 'none'
+    find_largest_steps = 30
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
     vocab_multiple = 1; dropout = 0; init_std = 0.02d0; layernorm_epsilon = 1d-5; num_params = 0
@@ -135,6 +136,7 @@ contains
     call put_string('device', device); call put_string('comm', comm)
     call put_real('time_limit_s', time_limit_s); call put_logical('deterministic', deterministic)
     call put_logical('verify', verify); call put_string('find_largest', find_largest)
+    call put_integer('find_largest_steps', find_largest_steps)
 
     read (deck, nml=model, iostat=status)
     call begin('model')

@@ -1,8 +1,12 @@
 // What one rank meets in a step ends the run on all, and no rank waits for another.
 #include <gtest/gtest.h>
 
+#include <new>
+
+#include "base/clock.h"
 #include "base/error.h"
 #include "train.h"
+#include "wrapped_device.h"
 
 namespace gptbench {
 namespace {
@@ -68,6 +72,47 @@ TEST(Stopping, UnreadableTokensStopAll) {
     EXPECT_EQ(engine.failure(), "");
     EXPECT_TRUE(engine.step(1, false).stop) << "sequence " << k;
     EXPECT_EQ(world.sum(engine.failure().empty() ? int64_t{0} : int64_t{1}), 1);
+  }
+}
+
+// Memory that a kernel or the node lacks on one rank, in whatever operation, ends the run on all.
+class ShortOfMemory final : public WrappedDevice {
+ public:
+  ShortOfMemory() : WrappedDevice(make_host_device(DeviceKind::ref)) {}
+  // Copying tokens to the device stands for any kernel that asks for memory.
+  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {
+    if (kernels_fail && bytes > 8) throw std::bad_alloc();
+    WrappedDevice::upload(queue, device, host, bytes);
+  }
+  MemoryOffer memory_offer() const override {
+    MemoryOffer offer = WrappedDevice::memory_offer();
+    if (node_is_full) offer.available_bytes = 1 << 20;
+    return offer;
+  }
+  bool kernels_fail = false, node_is_full = false;
+};
+
+TEST(Stopping, MemoryThatRunsOutStopsAll) {
+  MpiWorld world(nullptr, nullptr);
+  Replicas replicas(world);
+  const BrokenSource tokens(replicas.plan, -1);
+  for (const bool by_kernel : {true, false}) {
+    ShortOfMemory device;
+    Engine engine(replicas.plan, device, replicas.connections.table, tokens);
+    ASSERT_TRUE(engine.allocate());
+    engine.initialise_weights();
+    EXPECT_FALSE(engine.step(0, false).stop);
+    const bool mine = world.rank() == world.size() - 1;
+    device.kernels_fail = mine && by_kernel;
+    device.node_is_full = mine && !by_kernel;
+    // The node is asked every half second.
+    bool stopped = false;
+    const double until_s = now_s() + 20.0;
+    for (int64_t step = 1; !stopped && world.max(now_s() - until_s) < 0.0; ++step)
+      stopped = engine.step(step, false).stop;
+    EXPECT_TRUE(stopped);
+    EXPECT_EQ(engine.failure_code(), mine ? Exit::out_of_memory : Exit::ok);
+    EXPECT_EQ(engine.failure().empty(), !mine);
   }
 }
 

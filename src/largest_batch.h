@@ -1,0 +1,49 @@
+// The search for the largest batch that fits in memory (run.find_largest): which batches come into
+// question, the largest of them by the plan, and what to run next when memory runs out all the
+// same.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "deck/deck.h"
+
+namespace gptbench {
+
+// The candidates of a deck, numbered by their micro_batch_size b = 1, 2, ...
+//   find_largest = 'micro_batch'   micro_batch_size = b; global_batch_size as the deck has it,
+//   which
+//                                  bounds b, or b x data_parallel where the deck leaves it open
+//   find_largest = 'global_batch'  micro_batch_size = b and global_batch_size = b x data_parallel x
+//                                  the micro-batches a step that the deck asks for (1 where it
+//                                  leaves global_batch_size open)
+// Worked example: data_parallel 8, micro_batch_size 2, global_batch_size 64 is 4 micro-batches a
+// step. The 3rd candidate of 'micro_batch' is 3 and 64 (at most the 8th: 8 and 64), that of
+// 'global_batch' 3 and 96.
+class BatchCandidates {
+ public:
+  // `resolved` is the deck's for the ranks of the run. Pure.
+  BatchCandidates(const Deck& deck, const Config& resolved);
+
+  bool is_asked() const { return config_.run.find_largest != "none"; }
+  // Candidate b, with steps enough to see late failures. Resolved.
+  Config at(int64_t b) const;
+  // Whether a deck may have it: bounds of the global batch and of 64-bit sizes.
+  bool is_allowed(int64_t b) const;
+  // "micro_batch_size = 12", "global_batch_size = 96".
+  std::string name(int64_t b) const;
+
+ private:
+  Deck deck_;
+  Config config_;
+  int64_t micro_batches_ = 1;  // a step
+  bool global_is_fixed_ = false;
+};
+
+// Largest b that is allowed and fits, 0 where not even 1 does: by doubling, then bisection, so that
+// `fits` is asked some 2 log2(b) times. `fits` falls from true to false once.
+int64_t largest_candidate(const BatchCandidates& candidates,
+                          const std::function<bool(int64_t b)>& fits);
+
+}  // namespace gptbench
