@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <new>
+#include <optional>
 
 #include "agree.h"
 #include "base/build_info.h"
@@ -22,7 +24,6 @@
 #include "measure/known_devices.h"
 #include "measure/report.h"
 #include "measure/system_info.h"
-#include "memory/arena.h"
 #include "memory/budget.h"
 #include "planned_record.h"
 #include "training.h"
@@ -187,6 +188,19 @@ std::array<std::unique_ptr<Communicator>, num_axes> connect(MpiWorld& world, con
   return owned;
 }
 
+// Takes the arena and sees that the libraries, which do not bear a lack of memory, have room beside
+// it. Local.
+bool take_arena(Engine& engine, Device& device) {
+  try {
+    if (!engine.allocate()) return false;
+    void* room = device.allocate(runtime_bytes_a_rank);
+    device.release(room, runtime_bytes_a_rank);
+    return room != nullptr;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 // Collective. Trains the plan of `attempt` and fills in what came of it.
 void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   MpiWorld& world = session.world;
@@ -217,7 +231,8 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   const double setup_start_s = now_s();
   reset_host_memory_peak();
   Engine engine(plan, device, communicators, session.tokens);
-  if (!world.all(engine.allocate())) return out_of_memory("met when the arena was allocated");
+  if (!world.all(take_arena(engine, device)))
+    return out_of_memory("met when the arena was allocated");
   engine.initialise_weights();
   say(world, "Arena and weights set up in " + format_seconds(now_s() - setup_start_s) + "\n" +
                  heading("Training"));
@@ -272,43 +287,58 @@ Attempt make_attempt(const Session& session, const Config& config) {
   return attempt;
 }
 
-// Collective. The largest batch that fits (largest_batch.h): bracketed by plan and allocation, then
-// run; where memory runs out in the run, the next smaller one. Its record says why not a larger
-// one.
+// Collective. Whether candidate b fits by plan and allocation; `reason` of a misfit on rank 0.
+bool fits_before_running(const Session& session, const Config& config, std::string& reason) {
+  MpiWorld& world = session.world;
+  Plan plan;
+  agreed(world, [&] { plan = make_plan(config, world.size(), world.rank(), session.options); });
+  const MemoryBudget budget = agree_on_memory(world, session.device, plan);
+  reason = "out of memory, predicted: " + budget.reason;
+  if (!budget.fits) return false;
+  reason = "out of memory, met when the arena was allocated";
+  Engine engine(plan, session.device, {}, session.tokens);
+  return world.all(take_arena(engine, session.device));
+}
+
+// Collective. The largest batch that fits: the largest by plan and allocation is run; where memory
+// runs out all the same, the next smaller one, then ones further below until one lasts, and what
+// lies between. Its reason says why not a larger one.
 Attempt find_largest(const Session& session, const BatchCandidates& candidates) {
   MpiWorld& world = session.world;
-  std::string too_large;  // why the candidate above does not fit; on rank 0
-  int64_t b = largest_candidate(candidates, [&](int64_t candidate) {
-    Plan plan;
-    agreed(world, [&] {
-      plan = make_plan(candidates.at(candidate), world.size(), world.rank(), session.options);
-    });
-    const MemoryBudget budget = agree_on_memory(world, session.device, plan);
-    std::string reason = budget.reason;
-    bool fits = budget.fits;
-    if (fits) {
-      Arena arena(session.device, plan);
-      fits = world.all(arena.allocate());
-      reason = "its arena cannot be allocated";
-    }
-    if (!fits) too_large = candidates.name(candidate) + ": out of memory, predicted: " + reason;
-    say(world, "find_largest: " + candidates.name(candidate) +
-                   (fits ? " fits by plan\n" : " does not fit: " + reason + "\n"));
+  std::string too_large;  // why the smallest that failed so far did; on rank 0
+  const auto note = [&](int64_t b, const std::string& reason) {
+    too_large = candidates.name(b) + ": " + reason;
+    say(world, "find_largest: " + too_large + "\n");
+  };
+  const int64_t planned = largest_candidate(candidates, [&](int64_t b) {
+    std::string reason;
+    const bool fits = fits_before_running(session, candidates.at(b), reason);
+    if (!fits) note(b, reason);
     return fits;
   });
-  if (!candidates.is_allowed(b + 1))
-    too_large = candidates.name(b + 1) + " is beyond what the deck allows";
-  for (;; --b) {
-    Attempt attempt = make_attempt(session, candidates.at(std::max<int64_t>(1, b)));
-    if (attempt.outcome == Exit::out_of_memory && b > 1) {
-      too_large = candidates.name(b) + ": " + attempt.reason;
-      say(world, "find_largest: " + too_large + "; going on with the next smaller\n");
-      continue;
+  if (!candidates.is_allowed(planned + 1)) note(planned + 1, "beyond what the deck allows");
+
+  int64_t failing = planned + 1, next = std::max<int64_t>(1, planned), stride = 1;
+  std::optional<Attempt> best;
+  int64_t lasting = 0;  // micro_batch_size of `best`
+  for (;;) {
+    Attempt attempt = make_attempt(session, candidates.at(next));
+    if (attempt.outcome == Exit::out_of_memory) {
+      if (next == 1) return attempt;
+      failing = next;
+      note(next, attempt.reason);
+    } else if (attempt.outcome != Exit::ok) {
+      return attempt;
+    } else {
+      best = std::move(attempt);
+      lasting = next;
     }
-    if (attempt.outcome == Exit::ok)
-      attempt.reason = "largest " + candidates.name(b) + "; " + too_large;
-    return attempt;
+    if (failing - lasting == 1) break;
+    next = best ? lasting + (failing - lasting) / 2 : std::max<int64_t>(1, failing - stride);
+    stride *= 2;
   }
+  best->reason = "largest " + candidates.name(lasting) + "; " + too_large;
+  return std::move(*best);
 }
 
 }  // namespace
