@@ -258,8 +258,10 @@ std::string safe_name(const std::string& text) {
 
 std::string text_value(const Deck& deck, const Key& key) {
   const KeyValue value = key.get(deck.config);
-  const auto* text = std::get_if<std::string>(&value);
-  return text != nullptr ? *text : format_value(key, value);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  const std::string number = format_value(key, value);
+  const bool is_whole = number.size() > 2 && number.substr(number.size() - 2) == ".0";
+  return is_whole ? number.substr(0, number.size() - 2) : number;
 }
 
 // The pattern of sweep.name, filled in.
@@ -376,8 +378,8 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
                          quantity(values, "global_batch_tokens", sweep.config.global_batch_tokens));
       validate(row.deck);
       check_ranks(row.deck, row.ranks);
-      check_features(row.deck);
       fix_ranks(row);
+      check_features(row.deck);
     } catch (const Error& error) {
       row.refused = error.what();
     }

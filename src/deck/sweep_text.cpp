@@ -54,12 +54,21 @@ struct TableText {
   size_t width = 0;
 };
 
+// Whether all rows have the same value in column c; never where there is one row.
+bool is_the_same(const Sweep& sweep, size_t c) {
+  return sweep.rows.size() > 1 &&
+         std::all_of(sweep.rows.begin(), sweep.rows.end(), [&](const SweepRow& row) {
+           return row.values[c] == sweep.rows.front().values[c];
+         });
+}
+
 TableText table_text(const Sweep& sweep) {
   TableText table;
   table.headings = {"row", "ranks", "nodes"};
   std::vector<size_t> shown;
   for (size_t c = 0; c < sweep.columns.size(); ++c) {
     if (sweep.columns[c] == "ranks" || sweep.columns[c] == "nodes") continue;
+    if (is_the_same(sweep, c)) continue;
     shown.push_back(c);
     table.headings.push_back(sweep.columns[c]);
   }
@@ -96,9 +105,8 @@ std::string row_deck_text(const Sweep& sweep, const SweepRow& row) {
 
 std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left_out) {
   const auto reason = [&](size_t r) {
-    const SweepRow& row = sweep.rows[r];
-    if (sweep.is_pruned(row)) return row.refused;
-    return r < left_out.size() ? left_out[r] : std::string();
+    const std::string& refused = sweep.rows[r].refused;
+    return refused.empty() && r < left_out.size() ? left_out[r] : refused;
   };
   int64_t kept = 0;
   for (size_t r = 0; r < sweep.rows.size(); ++r) kept += reason(r).empty() ? 1 : 0;
@@ -106,7 +114,16 @@ std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left
   std::string out =
       hanging("", "Sweep " + sweep.name + ": " + count_of(all, "row") + ", " +
                       std::to_string(kept) + " to run" +
-                      (kept < all ? ", " + std::to_string(all - kept) + " left out" : "") + ".");
+                      (kept < all ? ", " + std::to_string(all - kept) +
+                                        (sweep.config.prune == "none" ? " refused" : " left out")
+                                  : "") +
+                      ".");
+
+  std::vector<std::string> the_same;
+  for (size_t c = 0; c < sweep.columns.size(); ++c)
+    if (is_the_same(sweep, c))
+      the_same.push_back(sweep.columns[c] + "=" + sweep.rows.front().values[c]);
+  if (!the_same.empty()) out += hanging("In all rows: ", join(the_same, ", "));
 
   const TableText table = table_text(sweep);
   const bool fits = table.width <= width;
@@ -128,7 +145,11 @@ std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left
       for (size_t c = 3; c < cells.size(); ++c) parts.push_back(table.headings[c] + "=" + cells[c]);
       out += hanging(padded(cells[0], table.widths[0], true) + "  ", join(parts, ", "));
     }
-    if (!reason(r).empty()) out += hanging(indent + "left out: ", reason(r));
+    if (!reason(r).empty())
+      out += hanging(
+          indent + (sweep.is_pruned(sweep.rows[r]) || sweep.rows[r].refused.empty() ? "left out: "
+                                                                                    : "refused: "),
+          reason(r));
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "deck/values.h"
 
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -154,10 +155,15 @@ std::vector<Element> distribute(const Source& source, const Assignment& assignme
 
 std::string format_real(double value) {
   char text[40];
-  for (int digits = 1; digits <= 17; ++digits) {
+  int digits = 1;
+  for (; digits <= 17; ++digits) {
     std::snprintf(text, sizeof text, "%.*g", digits, value);
     if (std::strtod(text, nullptr) == value) break;
   }
+  // 40, not 4e+01: whole numbers are written out.
+  constexpr double most = 1e9;
+  if (std::fabs(value) < most && value == std::floor(value))
+    std::snprintf(text, sizeof text, "%.0f", value);
   std::string out = text;
   const bool is_integer = out.find_first_not_of("+-0123456789") == std::string::npos;
   return is_integer ? out + ".0" : out;

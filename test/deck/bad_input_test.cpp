@@ -155,12 +155,9 @@ TEST(BadDeck, OverflowOfProducts) {
 
 TEST(BadDeck, FeaturesNotBuiltYet) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"&run device='cuda' /", "device = 'cuda'"},
-      {"&run comm='nccl' /", "comm = 'nccl'"},
-      {"&model family='llama' /", "families"},
-      {"&model num_kv_heads=4 /", "num_kv_heads"},
-      {"&parallel offload='activations' /", "offload"},
-      {"&precision compute='fp16' /", "'fp16'"},
+      {"&run device='cuda' /", "device = 'cuda'"},      {"&run comm='nccl' /", "comm = 'nccl'"},
+      {"&model family='llama' /", "families"},          {"&model num_kv_heads=4 /", "num_kv_heads"},
+      {"&parallel offload='activations' /", "offload"}, {"&precision compute='fp16' /", "'fp16'"},
       {"&precision compute='fp8' /", "'fp8'"},
   };
   EXPECT_EQ(cases.size(), unbuilt_features().size() + 1);  // compute has two values
