@@ -110,22 +110,25 @@ void record_memory(MpiWorld& world, const Engine& engine, Record& record) {
   record.summary.device_memory_used_bytes = record.summary.peak_memory_bytes;
 }
 
-// Collective. A device whose peak is not known is held against its own GEMMs.
-void record_peak(MpiWorld& world, Device& device, const Plan& plan, Record& record) {
+// The peak that the deck or the data sheet of the device gives; local, on rank 0.
+void record_known_peak(const Plan& plan, const Device& device, Record& record) {
   Summary& s = record.summary;
   s.peak_tflops = plan.config.output.peak_tflops;
   s.peak_source = "deck";
-  if (s.peak_tflops > 0.0 || device.kind() == DeviceKind::ref) return;
-  // Rank 0 knows the device's name. A host's peak is shared by the ranks on it.
-  int64_t known = 0;
-  if (world.rank() == 0) {
-    s.peak_tflops = known_peak_tflops(s.device_name, plan.config.precision.compute, s.clock_ghz);
-    if (device.kind() == DeviceKind::host) s.peak_tflops /= static_cast<double>(s.ranks_per_node);
-    s.peak_source = "known device";
-    known = s.peak_tflops > 0.0 ? 1 : 0;
-  }
-  world.broadcast(known);
-  if (known != 0) return;
+  if (s.peak_tflops > 0.0) return;
+  s.peak_tflops = known_peak_tflops(s.device_name, plan.config.precision.compute, s.clock_ghz);
+  s.peak_source = s.peak_tflops > 0.0 ? "known device" : "none: not measured";
+  // A host's peak is shared by the ranks on it.
+  if (device.kind() == DeviceKind::host) s.peak_tflops /= static_cast<double>(s.ranks_per_node);
+}
+
+// Collective. A device whose peak is not known is held against its own GEMMs.
+void record_peak(MpiWorld& world, Device& device, const Plan& plan, Record& record) {
+  Summary& s = record.summary;
+  if (world.rank() == 0) record_known_peak(plan, device, record);
+  int64_t is_known = s.peak_tflops > 0.0 ? 1 : 0;
+  world.broadcast(is_known);
+  if (is_known != 0 || device.kind() == DeviceKind::ref) return;
   world.barrier();
   const double flops = measure_gemm_ceiling(device, compute_type(plan.config), ceiling_budget_s);
   double sum = 0.0;
@@ -278,6 +281,7 @@ Attempt make_attempt(const Session& session, const Config& config) {
   attempt.record =
       new_record(world, session.deck, attempt.plan, session.device, session.tokens, session.argv);
   Sensing sensing(world, session.device, attempt.record);
+  if (world.rank() == 0) record_known_peak(attempt.plan, session.device, attempt.record);
   say(world, banner(attempt.record) + session.device.description() + "; " + world.library() + "\n" +
                  session.tokens.description() + "\n");
   say(world, gathered_binding_report(world, session.device));

@@ -1,7 +1,7 @@
 // From the samples of all ranks to the record.
 #include <algorithm>
 
-#include "plan/cost.h"
+#include "measure/flops.h"
 #include "training.h"
 
 namespace gptbench {
@@ -140,9 +140,9 @@ void record_training(MpiWorld& world, const Training& training, const Plan& plan
   s.tokens_per_s = static_cast<double>(s.tokens_per_step) / s.sec_per_it;
   s.samples_per_s = static_cast<double>(plan.config.batch.global_batch_size) / s.sec_per_it;
   const double devices = static_cast<double>(s.world_size);
-  s.model_tflops_per_device =
-      s.flops_per_step.at(s.flops_convention) / s.sec_per_it / devices / 1e12;
-  s.hardware_tflops_per_device = s.model_tflops_per_device * s.hardware_factor;
+  const double a_device = 1e-12 / (s.sec_per_it * devices);
+  s.model_tflops_per_device = model_flops(s, s.flops_convention) * a_device;
+  s.hardware_tflops_per_device = hardware_flops(s, s.flops_convention) * a_device;
   if (s.peak_tflops <= 0.0) return;
   s.mfu = s.model_tflops_per_device / s.peak_tflops;
   s.hfu = s.hardware_tflops_per_device / s.peak_tflops;

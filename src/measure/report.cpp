@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/units.h"
+#include "measure/flops.h"
 
 namespace gptbench {
 namespace {
@@ -62,11 +63,13 @@ std::string throughput(const Record& record) {
   text += line("%-28s %12.1f tokens/s, %.4g sequences/s", "Throughput", s.tokens_per_s,
                s.samples_per_s);
   text += "Model TFLOP/s a rank, by FLOPs convention\n";
-  for (const auto& [convention, flops] : s.flops_per_step) {
+  for (const auto& entry : s.flops_per_step) {
+    const std::string& convention = entry.first;
     if (convention == "exact_recomputed") continue;
-    text += line("  %-26s %12.4f%s", convention.c_str(),
-                 flops / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
-                 convention == s.flops_convention ? "  (the deck's convention)" : "");
+    text +=
+        line("  %-26s %12.4f%s", convention.c_str(),
+             model_flops(s, convention) / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
+             convention == s.flops_convention ? "  (the deck's convention)" : "");
   }
   if (s.peak_tflops <= 0.0) return text;
   text += line("%-28s %12.4f TFLOP/s a rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());

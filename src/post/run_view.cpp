@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/units.h"
+#include "measure/flops.h"
 #include "measure/known_devices.h"
 #include "post/cells.h"
 
@@ -54,7 +55,7 @@ std::string RunView::notes() const {
   std::string notes = month_and_day(record_->date_utc);
   std::string ending = outcome();
   if (!ending.empty() && record_->failed_step >= 0)
-    ending += " at step " + std::to_string(record_->failed_step);
+    ending += " at step " + std::to_string(record_->failed_step + 1);
   if (!record_->reason.empty()) ending += (ending.empty() ? "" : ": ") + record_->reason;
   if (!ending.empty()) notes += (notes.empty() ? "" : "; ") + ending;
   return notes;
@@ -98,16 +99,8 @@ std::string RunView::device_name() const {
 double RunView::tflops(const std::string& convention, bool hardware) const {
   const Summary& s = summary();
   const std::string& name = restatement_.convention.empty() ? convention : restatement_.convention;
-  const auto model = s.flops_per_step.find(name);
-  if (model == s.flops_per_step.end() || s.sec_per_it <= 0.0 || s.world_size <= 0) return 0.0;
-  double flops = model->second;
-  if (hardware) {
-    const auto counted = s.flops_per_step.find(name + "_recomputed");
-    if (counted != s.flops_per_step.end())
-      flops += counted->second;
-    else if (name != "megatron" && s.hardware_factor > 0.0)  // megatron holds it already, as k = 4
-      flops *= s.hardware_factor;
-  }
+  if (s.sec_per_it <= 0.0 || s.world_size <= 0) return 0.0;
+  const double flops = hardware ? hardware_flops(s, name) : model_flops(s, name);
   return flops / (s.sec_per_it * static_cast<double>(s.world_size)) / 1e12;
 }
 

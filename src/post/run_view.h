@@ -56,7 +56,8 @@ class RunView {
   // "" for a run whose figures count; else OOM, INVALID, TIMEOUT or FAILED.
   std::string outcome() const;
   bool counts() const { return outcome().empty(); }
-  // Date and, where the run is not OK, outcome with step and reason: "02-15; OOM at step 23: ...".
+  // Date and, where the run is not OK, outcome with step and reason: "02-15; OOM at step 23: ...",
+  // steps counted from 1 as the console does.
   std::string notes() const;
 
   int64_t seq_length() const { return integer("model", "seq_length", 0); }

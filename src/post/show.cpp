@@ -42,7 +42,7 @@ std::string about(const std::string& path, const Record& r) {
   text += entry("status", r.status + (r.verdict.empty() ? "" : ", " + r.verdict));
   text += entry("reason", r.reason);
   if (r.failed_step >= 0 && !run.counts())
-    text += entry("ended at step", std::to_string(r.failed_step));
+    text += entry("ended at step", std::to_string(r.failed_step + 1));
   text += entry("run", run.text("run", "name"));
   text += entry("date (UTC)", r.date_utc);
   text += entry("machine", r.machine);

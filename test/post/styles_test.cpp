@@ -72,7 +72,7 @@ TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
     EXPECT_EQ(cell(table, 2, heading), "-");
   }
   EXPECT_EQ(cell(table, 1, "Mem"), "INVALID");
-  EXPECT_EQ(cell(table, 0, "Notes"), "02-15; OOM at step 3: activations need 31 GiB");
+  EXPECT_EQ(cell(table, 0, "Notes"), "02-15; OOM at step 4: activations need 31 GiB");
 }
 
 // A row of the published table: 7b, 8 A100 80 GB, T = 2048, 37130 tokens/s. N = 6658859008.
