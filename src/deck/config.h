@@ -26,13 +26,16 @@ struct ModelConfig {
   std::string preset;          // "": none
   std::string family = "gpt";  // gpt, bert, mpt, llama
   int64_t num_layers = 12;
-  int64_t hidden_size = 768;         // C
-  int64_t num_attention_heads = 12;  // H
-  int64_t num_kv_heads = 0;          // 0: num_attention_heads
-  int64_t ffn_hidden_size = 0;       // 0: 4 hidden_size
-  int64_t seq_length = 1024;         // T
-  int64_t vocab_size = 50257;        // V, before padding
-  int64_t vocab_multiple = 1;        // the embedding is padded to a multiple of this
+  int64_t hidden_size = 768;                // C
+  int64_t num_attention_heads = 12;         // H
+  int64_t num_kv_heads = 0;                 // 0: num_attention_heads
+  int64_t ffn_hidden_size = 0;              // 0: that of the family (deck/family.h)
+  int64_t seq_length = 1024;                // T
+  int64_t vocab_size = 50257;               // V, before padding
+  int64_t vocab_multiple = 1;               // the embedding is padded to a multiple of this
+  std::string position_embedding = "auto";  // auto: that of the family; learned, alibi, rotary
+  double rotary_theta = 10000.0;
+  bool no_bias = false;  // mpt: neither linear layers nor LayerNorm have biases; llama: always
   double dropout = 0.0;
   double init_std = 0.02;
   double layernorm_epsilon = 1e-5;

@@ -14,15 +14,9 @@ const std::vector<UnbuiltFeature>& unbuilt_features() {
        "comm = 'nccl'",
        "use 'auto' or 'mpi'"},
       {{"model.family", "model.preset"},
-       [](const Config& c) { return c.model.family != "gpt"; },
-       "families 'bert', 'mpt' and 'llama'",
-       "use family = 'gpt'"},
-      {{"model.num_kv_heads", "model.num_attention_heads"},
-       [](const Config& c) {
-         return c.model.num_kv_heads != 0 && c.model.num_kv_heads != c.model.num_attention_heads;
-       },
-       "num_kv_heads other than num_attention_heads",
-       "use num_kv_heads = 0"},
+       [](const Config& c) { return c.model.family == "bert"; },
+       "family 'bert'",
+       "use family = 'gpt', 'mpt' or 'llama'"},
       {{"parallel.offload"},
        [](const Config& c) { return c.parallel.offload.find("activations") != std::string::npos; },
        "offload of activations",

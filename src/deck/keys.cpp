@@ -113,17 +113,22 @@ void add_model(std::vector<Key>& table) {
   row.integer(&C::num_kv_heads, "num_kv_heads", 0, "",
               "key and value heads; 0: num_attention_heads");
   row.integer(&C::ffn_hidden_size, "ffn_hidden_size", 0, "",
-              "width of the feed-forward layer; 0: 4 hidden_size");
+              "width of the feed-forward layer; 0: 4 hidden_size, of llama about 8/3");
   row.integer(&C::seq_length, "seq_length", 1, "tokens", "sequence length T");
   row.integer(&C::vocab_size, "vocab_size", 2, "tokens", "vocabulary before padding");
   row.integer(&C::vocab_multiple, "vocab_multiple", 1, "tokens",
               "the embedding is padded to a multiple of this");
+  row.string(&C::position_embedding, "position_embedding", {"auto", "learned", "alibi", "rotary"},
+             "how positions enter; auto: learned, of llama rotary");
+  row.real(&C::rotary_theta, "rotary_theta", "", "base of the rotary angles").min_open = true;
+  row.logical(&C::no_bias, "no_bias", "no biases, neither of linear layers nor of LayerNorm (mpt)");
   Key& dropout = row.real(&C::dropout, "dropout", "", "probability of dropping an activation");
   dropout.max = 1.0;
   dropout.max_open = true;
   row.real(&C::init_std, "init_std", "", "standard deviation of the initial weights").min_open =
       true;
-  row.real(&C::layernorm_epsilon, "layernorm_epsilon", "", "added to the variance in LayerNorm")
+  row.real(&C::layernorm_epsilon, "layernorm_epsilon", "",
+           "added to the variance in LayerNorm, to the mean square in RMSNorm")
       .min_open = true;
   row.integer(&C::num_params, "num_params", 0, "",
               "parameters that the model must have, asserted; 0: not asserted")

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "deck/family.h"
+#include "deck/validate_model.h"
 #include "deck/validate_parallel.h"
 #include "deck/values.h"
 
@@ -47,25 +49,6 @@ void check_run(const Deck& deck) {
               "run.name = " + format_string(name) + " cannot name a directory; allowed: 1 to " +
                   std::to_string(longest) +
                   " letters, digits, '-', '_' and '.', not beginning with '-' or '.'");
-  }
-}
-
-void check_model(const Deck& deck) {
-  const ModelConfig& model = deck.config.model;
-  const int64_t heads = model.num_attention_heads;
-  if (model.hidden_size % heads != 0) {
-    const int64_t below = model.hidden_size / heads * heads;
-    const std::string near = (below > 0 ? text_of(below) + " or " : "") + text_of(below + heads);
-    deck.fail({"model.hidden_size", "model.num_attention_heads"},
-              "model.hidden_size = " + text_of(model.hidden_size) +
-                  " is not divisible by num_attention_heads = " + text_of(heads) +
-                  "; nearest sizes: " + near);
-  }
-  if (model.num_kv_heads != 0 && heads % model.num_kv_heads != 0) {
-    deck.fail({"model.num_kv_heads", "model.num_attention_heads"},
-              "model.num_kv_heads = " + text_of(model.num_kv_heads) +
-                  " does not divide num_attention_heads = " + text_of(heads) +
-                  "; use a divisor, or 0 for as many");
   }
 }
 
@@ -156,8 +139,7 @@ void check_products(const Deck& deck) {
     deck.fail(keys, std::string(what) + " leaves the range of 64-bit integers; use smaller sizes");
   };
   const int64_t h = c.model.hidden_size;
-  const int64_t ffn =
-      c.model.ffn_hidden_size != 0 ? c.model.ffn_hidden_size : saturating_product(4, h);
+  const int64_t ffn = ffn_hidden_size_of(c.model);
   const int64_t vocab = c.model.vocab_size + (c.model.vocab_multiple - 1);
 
   // Parameters; 64 bytes each leave room above the 16 to 18 of mixed precision (formulas.md) for
@@ -166,8 +148,10 @@ void check_products(const Deck& deck) {
                                           saturating_product(saturating_product(3, h), ffn));
   const int64_t layer = saturating_sum(matrices, saturating_sum(saturating_product(15, h), ffn));
   const int64_t layers = saturating_product(c.model.num_layers, layer);
-  const int64_t tables =
-      saturating_product(saturating_sum(vocab, saturating_sum(c.model.seq_length, 2)), h);
+  // Tables at both ends; the masked-language head of bert has two square matrices of its own.
+  const int64_t tables = saturating_product(
+      saturating_sum(2 * vocab, saturating_sum(c.model.seq_length, saturating_product(2, h + 8))),
+      h);
   const int64_t parameters = saturating_sum(layers, tables);
   require(saturating_product(parameters, 64), "the number of parameters, in bytes,",
           {"model.num_layers", "model.hidden_size", "model.ffn_hidden_size", "model.vocab_size",
@@ -279,7 +263,9 @@ Config resolve(const Deck& deck, int64_t ranks) {
         checked_product(c.batch.micro_batch_size, c.parallel.data_parallel, "global_batch_size");
   }
   if (c.model.num_kv_heads == 0) c.model.num_kv_heads = c.model.num_attention_heads;
-  if (c.model.ffn_hidden_size == 0) c.model.ffn_hidden_size = 4 * c.model.hidden_size;
+  c.model.ffn_hidden_size = ffn_hidden_size_of(c.model);
+  c.model.position_embedding = position_embedding_of(c.model);
+  c.model.no_bias = !has_biases(c.model);
   if (c.output.directory.empty()) c.output.directory = "output/" + c.run.name;
   if (c.precision.parameters == "auto") c.precision.parameters = c.precision.compute;
   if (c.precision.compute == "fp64") {

@@ -34,8 +34,9 @@ void check_features(const Deck& deck);
 void check_ranks(const Deck& deck, int64_t ranks);
 
 // check_ranks, then the Config with every "0" and "auto" that the deck layer defines filled in:
-// data_parallel, global_batch_size, num_kv_heads, ffn_hidden_size, output.directory, the types that
-// follow `compute`. Not run.device and run.comm, which depend on the machine.
+// data_parallel, global_batch_size, num_kv_heads, ffn_hidden_size, position_embedding, no_bias,
+// output.directory, the types that follow `compute`. Not run.device and run.comm, which depend on
+// the machine.
 Config resolve(const Deck& deck, int64_t ranks);
 
 }  // namespace gptbench

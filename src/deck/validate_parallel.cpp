@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "deck/family.h"
 #include "deck/validate_parallel.h"
 
 namespace gptbench {
@@ -36,8 +37,7 @@ void check_tensor(const Deck& deck) {
   require_divisor(deck, "tensor_parallel", tp, "num_attention_heads", model.num_attention_heads);
   if (model.num_kv_heads != 0)
     require_divisor(deck, "tensor_parallel", tp, "num_kv_heads", model.num_kv_heads);
-  if (model.ffn_hidden_size != 0)
-    require_divisor(deck, "tensor_parallel", tp, "ffn_hidden_size", model.ffn_hidden_size);
+  require_divisor(deck, "tensor_parallel", tp, "ffn_hidden_size", ffn_hidden_size_of(model));
   if (!parallel.sequence_parallel) return;
   if (tp == 1)
     deck.fail({"parallel.sequence_parallel", "parallel.tensor_parallel"},

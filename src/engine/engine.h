@@ -97,7 +97,8 @@ class Engine {
   Queue& queue(QueueId id) { return *queues_[static_cast<size_t>(id)]; }
 
   void run_linear(const Op& op, int64_t rows);
-  void run_layernorm(const Op& op, int64_t rows);
+  void run_norm(const Op& op, int64_t rows);
+  void run_rotary(const Op& op, int64_t rows);
   void run_attention(const Op& op, const Task& task);
   Positions positions() const;  // of this rank's rows of each sequence
   GlobalRows global_rows(const Op& op, const Task& task, int64_t rows) const;

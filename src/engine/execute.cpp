@@ -33,7 +33,13 @@ void Engine::compute(const Op& op, const Task& task) {
       break;
     case OpKind::layernorm_forward:
     case OpKind::layernorm_backward:
-      run_layernorm(op, rows);
+    case OpKind::rmsnorm_forward:
+    case OpKind::rmsnorm_backward:
+      run_norm(op, rows);
+      break;
+    case OpKind::rotary_forward:
+    case OpKind::rotary_backward:
+      run_rotary(op, rows);
       break;
     case OpKind::attention_forward:
     case OpKind::attention_backward:
@@ -41,6 +47,8 @@ void Engine::compute(const Op& op, const Task& task) {
       break;
     case OpKind::gelu_forward:
     case OpKind::gelu_backward:
+    case OpKind::swiglu_forward:
+    case OpKind::swiglu_backward:
     case OpKind::residual_forward:
     case OpKind::dropout_backward:
       run_elementwise(op, task, rows);
@@ -106,12 +114,18 @@ void Engine::run_linear(const Op& op, int64_t rows) {
                                         read_at(op, 1), rows, op.K, op.N, workspace()});
 }
 
-void Engine::run_layernorm(const Op& op, int64_t rows) {
+void Engine::run_norm(const Op& op, int64_t rows) {
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::layernorm_forward)
     kernels_.layernorm_forward(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), read_at(op, 1),
             read_at(op, 2), rows, op.N, plan_.config.model.layernorm_epsilon});
+  else if (op.kind == OpKind::rmsnorm_forward)
+    kernels_.rmsnorm_forward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1),
+                                 rows, op.N, plan_.config.model.layernorm_epsilon});
+  else if (op.kind == OpKind::rmsnorm_backward)
+    kernels_.rmsnorm_backward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1),
+                                  read_at(op, 2), read_at(op, 3), rows, op.N});
   else
     kernels_.layernorm_backward(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), read_at(op, 1),
@@ -125,6 +139,10 @@ void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
     kernels_.gelu_forward(q, {write_at(op, 0), read_at(op, 0), n});
   else if (op.kind == OpKind::gelu_backward)
     kernels_.gelu_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n});
+  else if (op.kind == OpKind::swiglu_forward)
+    kernels_.swiglu_forward(q, {write_at(op, 0), read_at(op, 0), rows, op.N});
+  else if (op.kind == OpKind::swiglu_backward)
+    kernels_.swiglu_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.N});
   else if (op.kind == OpKind::residual_forward)
     kernels_.residual_forward(
         q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.N,

@@ -52,7 +52,7 @@ void Engine::run_attention(const Op& op, const Task& task) {
   AttentionShape shape = whole_sequences(task.sequences.count, plan_.T_local(), s.H, s.H_kv, s.D,
                                          s.qkv(), row_of(op.reads[kv_at], packed), s.H * s.D);
   const AttentionBlock block =
-      attention_block(plan_.shape.T, plan_.grid.context, own, keys_of, shape.causal);
+      attention_block(plan_.shape.T, plan_.grid.context, own, keys_of, s.family.causal);
   shape.T = plan_.shape.T;
   shape.T_q = block.queries;
   shape.T_k = block.keys;
@@ -61,6 +61,7 @@ void Engine::run_attention(const Op& op, const Task& task) {
   shape.k_positions = part_of(
       as_positions(held_positions(plan_.shape.T, plan_.grid.context, keys_of)), block.first_key);
   if (in_blocks) shape.keys = keys_of == own ? KeyBlock::first : KeyBlock::further;
+  shape.alibi = s.family.positions == PositionKind::alibi;
   shape.dropout = dropout_of(op, plan_.config.model.dropout);
   shape.first_sequence = task.sequences.first;
   shape.first_head = plan_.at.tensor * s.H;
@@ -91,6 +92,15 @@ void Engine::run_attention(const Op& op, const Task& task) {
        shifted(read_at(op, 0), out_offset, A), q, k, v, shifted(read_at(op, 3), out_offset, A),
        shifted(read_at(op, 4), block.first_query, S), shape, dq_row, dkv_row,
        plan_.T_local() * dq_row, plan_.T_local() * dkv_row, workspace()});
+}
+
+// Heads of q and of k follow one another in each row.
+void Engine::run_rotary(const Op& op, int64_t rows) {
+  const ModelShape& s = plan_.local;
+  const bool inverse = op.kind == OpKind::rotary_backward;
+  kernels_.rotary(queue(op.queue),
+                  {write_at(op, 0), rows, s.H + s.H_kv, s.D, op.N, plan_.config.model.rotary_theta,
+                   inverse, plan_.T_local(), positions()});
 }
 
 }  // namespace gptbench

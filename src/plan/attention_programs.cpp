@@ -81,7 +81,16 @@ void ChunkPrograms::start_ring(int64_t l, const LayerActivations& a) {
   pass_on(l, keys_and_values, ring_.kv[0], ring_.kv[1]);
 }
 
+// q and k stand side by side at the start of each row: their heads are turned in one go.
+void ChunkPrograms::emit_rotary(OpKind kind, int64_t l, Operand qkv, bool recompute) {
+  if (s_.family.positions != PositionKind::rotary) return;
+  Op op = row_op(kind, l, s_.qkv(), {}, {qkv});
+  op.recompute = recompute;
+  builder_.emit(op);
+}
+
 void ChunkPrograms::emit_attention_forward(int64_t l, const LayerActivations& a, bool recompute) {
+  emit_rotary(OpKind::rotary_forward, l, {a.qkv}, recompute);
   const int64_t ranks = builder_.plan().grid.context;
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D};
   const Operand out{ring_.out >= 0 ? ring_.out : a.attention};
@@ -105,10 +114,15 @@ void ChunkPrograms::begin_attention_backward(int64_t l, const LayerActivations& 
   if (builder_.plan().grid.context > 1) start_ring(l, a);
 }
 
+void ChunkPrograms::emit_attention_backward(int64_t l, const LayerActivations& a, Operand dqkv) {
+  emit_attention_gradients(l, a, dqkv);
+  emit_rotary(OpKind::rotary_backward, l, dqkv, false);
+}
+
 // The gradient of a block of keys sets out from the rank after its owner, each rank adds its share
 // to what arrives, and the owner adds its own last: while that is formed the sum of the others
 // comes home.
-void ChunkPrograms::emit_attention_backward(int64_t l, const LayerActivations& a, Operand dqkv) {
+void ChunkPrograms::emit_attention_gradients(int64_t l, const LayerActivations& a, Operand dqkv) {
   const int64_t ranks = builder_.plan().grid.context;
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D};
   const auto step = [&](int64_t keys_of, Operand keys, Operand dq, Operand dkv) {

@@ -51,9 +51,14 @@ int PlanBuilder::emit(Op op) {
 }
 
 int PlanBuilder::tensor(const std::string& name) const {
+  const int found = find_tensor(name);
+  GPTBENCH_CHECK(found >= 0, "no tensor " + name);
+  return found;
+}
+
+int PlanBuilder::find_tensor(const std::string& name) const {
   for (size_t i = 0; i < plan_.tensors.size(); ++i)
     if (plan_.tensors[i].name == name) return static_cast<int>(i);
-  GPTBENCH_CHECK(false, "no tensor " + name);
   return -1;
 }
 

@@ -35,8 +35,10 @@ class PlanBuilder {
   // Adds a representation to the plan.
   void add(const Representation& copy) { plan_.representations.push_back(copy); }
 
-  // Index of a tensor by name; of all tensors of the model.
+  // Index of a tensor by name, of all tensors of the model; of find_tensor -1 where the family has
+  // none of that name.
   int tensor(const std::string& name) const;
+  int find_tensor(const std::string& name) const;
 
  private:
   Plan& plan_;

@@ -61,17 +61,10 @@ void ChunkPrograms::emit_recompute(int64_t first, int64_t end) {
 
 void ChunkPrograms::emit_selective_recompute(int64_t l, const LayerActivations& a) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
-  const auto emit = [&](Op op) {
-    op.recompute = true;
-    builder_.emit(op);
-  };
-  emit(row_op(OpKind::layernorm_forward, l, s_.C,
-              {{a.x}, store_.weight(t.ln_1_weight), store_.weight(t.ln_1_bias)},
-              {{a.ln_1}, {a.ln_1_mean}, {a.ln_1_rstd}}, sp_));
-  emit(row_op(OpKind::layernorm_forward, l, s_.C,
-              {{a.x_mid}, store_.weight(t.ln_2_weight), store_.weight(t.ln_2_bias)},
-              {{a.ln_2}, {a.ln_2_mean}, {a.ln_2_rstd}}, sp_));
-  emit(row_op(OpKind::gelu_forward, l, s_.F, {{a.fc}}, {{a.gelu}}));
+  emit_norm_forward(l, {a.x}, t.ln_1_weight, t.ln_1_bias, {a.ln_1}, a.ln_1_mean, a.ln_1_rstd, true);
+  emit_norm_forward(l, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd,
+                    true);
+  emit_activation_forward(l, a, true);
 }
 
 Operand ChunkPrograms::emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer) {
@@ -99,14 +92,14 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
 
   const Operand dmlp = at_branch(mlp_site, d.dmlp);
   const Operand dmlp_full = to_full(l, dmlp, dfull_);
-  emit_linear(OpKind::linear_backward_input, l, {dmlp_full, w(t.mlp_proj_weight)}, {dfc}, s_.F,
-              s_.C);
-  builder_.emit(row_op(OpKind::gelu_backward, l, s_.F, {dfc, {a.fc}}, {dfc}));
-  emit_linear(OpKind::linear_backward_input, l, {dfc, w(t.fc_weight)}, {dbranch}, s_.C, s_.F);
+  const Operand dactivation = dactivation_ >= 0 ? Operand{dactivation_} : dfc;
+  emit_linear(OpKind::linear_backward_input, l, {dmlp_full, w(t.mlp_proj_weight)}, {dactivation},
+              s_.F, s_.C);
+  emit_activation_backward(l, a, dactivation, dfc);
+  emit_linear(OpKind::linear_backward_input, l, {dfc, w(t.fc_weight)}, {dbranch}, s_.C, s_.fc());
   const Operand dln_2 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_mlp_weights(l, a, dmlp, dmlp_full, dfc);
-  emit_layernorm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean,
-                          a.ln_2_rstd);
+  emit_norm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean, a.ln_2_rstd);
 
   begin_attention_backward(l, a);
   const Operand dproj = at_branch(proj_site, d.dproj);
@@ -117,7 +110,7 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   emit_linear(OpKind::linear_backward_input, l, {dqkv, w(t.qkv_weight)}, {dbranch}, s_.C, s_.qkv());
   const Operand dln_1 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_attention_weights(l, a, dproj, dproj_full, dqkv);
-  emit_layernorm_backward(l, dln_1, {a.x}, t.ln_1_weight, t.ln_1_bias, a.ln_1_mean, a.ln_1_rstd);
+  emit_norm_backward(l, dln_1, {a.x}, t.ln_1_weight, t.ln_1_bias, a.ln_1_mean, a.ln_1_rstd);
 }
 
 void ChunkPrograms::emit_layer_weight_gradients(int64_t l, const LayerActivations& a) {
@@ -126,13 +119,24 @@ void ChunkPrograms::emit_layer_weight_gradients(int64_t l, const LayerActivation
   emit_attention_weights(l, a, {d.dproj}, to_full(l, {d.dproj}, dfull_), {d.dqkv});
 }
 
-// LayerNorm's parameters have their gradients formed with those of its input: they cost nothing
+// A norm's parameters have their gradients formed with those of its input: they cost nothing
 // beside.
-void ChunkPrograms::emit_layernorm_backward(int64_t l, Operand dy, Operand x, int weight, int bias,
-                                            int mean, int rstd) {
-  builder_.emit(row_op(OpKind::layernorm_backward, l, s_.C,
-                       {dy, x, store_.weight(weight), {mean}, {rstd}},
-                       {{dx_}, store_.gradient(weight), store_.gradient(bias)}, sp_));
+void ChunkPrograms::emit_norm_backward(int64_t l, Operand dy, Operand x, int weight, int bias,
+                                       int mean, int rstd) {
+  if (family_.norm == NormKind::layernorm)
+    builder_.emit(row_op(OpKind::layernorm_backward, l, s_.C,
+                         {dy, x, store_.weight(weight), {mean}, {rstd}},
+                         {{dx_}, store_.gradient(weight), store_.gradient(bias)}, sp_));
+  else
+    builder_.emit(row_op(OpKind::rmsnorm_backward, l, s_.C, {dy, x, store_.weight(weight), {rstd}},
+                         {{dx_}, store_.gradient(weight)}, sp_));
+}
+
+void ChunkPrograms::emit_activation_backward(int64_t l, const LayerActivations& a,
+                                             Operand dactivation, Operand dfc) {
+  const bool gated = family_.activation == ActivationKind::swiglu;
+  builder_.emit(row_op(gated ? OpKind::swiglu_backward : OpKind::gelu_backward, l, s_.F,
+                       {dactivation, {a.fc}}, {dfc}));
 }
 
 // dy of a row-parallel layer: `part` the rows of this rank, `whole` all rows. Where they differ the
@@ -143,17 +147,18 @@ void ChunkPrograms::emit_row_parallel_weights(int64_t l, Operand part, Operand w
   const bool parts = sp_ > 1;
   emit_linear(OpKind::linear_backward_weight, l, {whole, x},
               {store_.gradient(weight), parts ? Operand{} : store_.gradient(bias)}, K, s_.C);
-  if (parts)
+  if (parts && bias >= 0)
     builder_.emit(row_op(OpKind::bias_backward, l, s_.C, {part}, {store_.gradient(bias)}, sp_));
 }
 
 void ChunkPrograms::emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp,
                                      Operand dmlp_full, Operand dfc) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
-  emit_row_parallel_weights(l, dmlp, dmlp_full, {a.gelu}, t.mlp_proj_weight, t.mlp_proj_bias, s_.F);
+  emit_row_parallel_weights(l, dmlp, dmlp_full, {a.activation}, t.mlp_proj_weight, t.mlp_proj_bias,
+                            s_.F);
   const Operand ln_2 = to_full(l, {a.ln_2}, full_);
   emit_linear(OpKind::linear_backward_weight, l, {dfc, ln_2},
-              {store_.gradient(t.fc_weight), store_.gradient(t.fc_bias)}, s_.C, s_.F);
+              {store_.gradient(t.fc_weight), store_.gradient(t.fc_bias)}, s_.C, s_.fc());
 }
 
 void ChunkPrograms::emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj,

@@ -15,13 +15,15 @@ ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const 
   tp_ = plan.grid.tensor;
   sp_ = config.parallel.sequence_parallel ? tp_ : 1;
   s_ = local_shape(plan.shape, tp_);
+  family_ = s_.family;
+  activation_name_ = family_.activation == ActivationKind::swiglu ? "swiglu" : "gelu";
   full_recompute_ = config.memory.activation_checkpointing == "full";
   selective_ = config.memory.activation_checkpointing == "selective";
   every_ = full_recompute_ ? config.memory.checkpoint_every : 1;
   prefix_ = plan.chunks.size() > 1 ? "v" + std::to_string(chunk.virtual_stage) + "." : "";
   for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) {
     const std::string h = "h." + std::to_string(l) + ".";
-    const auto t = [&](const char* name) { return builder.tensor(h + name); };
+    const auto t = [&](const char* name) { return builder.find_tensor(h + name); };
     tensors_.push_back({t("ln_1.weight"), t("ln_1.bias"), t("attn.qkv.weight"), t("attn.qkv.bias"),
                         t("attn.proj.weight"), t("attn.proj.bias"), t("ln_2.weight"),
                         t("ln_2.bias"), t("mlp.fc.weight"), t("mlp.fc.bias"), t("mlp.proj.weight"),
@@ -38,25 +40,28 @@ ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string
     return builder_.add_activation(name + what, lifetime, dtype, columns, row_div,
                                    lifetime == Lifetime::micro_batch ? slots_ : 1);
   };
-  // Outputs of LayerNorm and GELU are cheap to form again: selective recomputation keeps one set of
-  // them for all layers.
+  // Outputs of norm and activation are cheap to form again: selective recomputation keeps one set
+  // of them for all layers.
   const auto cheap = [&](const char* what, int64_t columns, int64_t row_div) {
     return keep_recomputed ? add(what, A, columns, row_div) : -1;
+  };
+  const auto mean = [&](const char* what) {
+    return family_.norm == NormKind::layernorm ? add(what, S, 1, sp_) : -1;
   };
   LayerActivations a;
   a.x = add("x", A, s_.C, sp_);
   a.ln_1 = cheap("ln_1", s_.C, sp_);
-  a.ln_1_mean = add("ln_1_mean", S, 1, sp_);
+  a.ln_1_mean = mean("ln_1_mean");
   a.ln_1_rstd = add("ln_1_rstd", S, 1, sp_);
   a.qkv = add("qkv", A, s_.qkv(), 1);
   a.attention = add("attention", A, s_.H * s_.D, 1);
   a.lse = add("lse", S, s_.H, 1);
   a.x_mid = add("x_mid", A, s_.C, sp_);
   a.ln_2 = cheap("ln_2", s_.C, sp_);
-  a.ln_2_mean = add("ln_2_mean", S, 1, sp_);
+  a.ln_2_mean = mean("ln_2_mean");
   a.ln_2_rstd = add("ln_2_rstd", S, 1, sp_);
-  a.fc = add("fc", A, s_.F, 1);
-  a.gelu = cheap("gelu", s_.F, 1);
+  a.fc = add("fc", A, s_.fc(), 1);
+  a.activation = cheap(activation_name_, s_.F, 1);
   return a;
 }
 
@@ -74,7 +79,7 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
   if (selective_) {
     cheap.ln_1 = temporary("ln_1", s_.C, sp_);
     cheap.ln_2 = temporary("ln_2", s_.C, sp_);
-    cheap.gelu = temporary("gelu", s_.F, 1);
+    cheap.activation = temporary(activation_name_, s_.F, 1);
   }
   for (int64_t l = chunk_.first_layer; l < chunk_.end_layer; ++l) {
     const std::string h = prefix_ + "h." + std::to_string(l) + ".";
@@ -87,14 +92,14 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
       if (selective_) {
         a.ln_1 = cheap.ln_1;
         a.ln_2 = cheap.ln_2;
-        a.gelu = cheap.gelu;
+        a.activation = cheap.activation;
       }
       kept_.push_back(a);
     }
     if (split_)
       gradients_.push_back({kept("h." + std::to_string(l) + ".dmlp", s_.C, sp_),
                             kept("h." + std::to_string(l) + ".dproj", s_.C, sp_),
-                            kept("h." + std::to_string(l) + ".dfc", s_.F, 1),
+                            kept("h." + std::to_string(l) + ".dfc", s_.fc(), 1),
                             kept("h." + std::to_string(l) + ".dqkv", s_.qkv(), 1)});
   }
   if (full_recompute_) {
@@ -104,12 +109,13 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
     for (int i = 0; i < 2; ++i) forward_x_[i] = temporary("x." + std::to_string(i), s_.C, sp_);
   }
   if (!split_)
-    gradients_.push_back({-1, -1, temporary("dfc", s_.F, 1), temporary("dqkv", s_.qkv(), 1)});
+    gradients_.push_back({-1, -1, temporary("dfc", s_.fc(), 1), temporary("dqkv", s_.qkv(), 1)});
   branch_ = temporary("branch", s_.C, 1);
   const bool staged = builder_.plan().grid.pipeline > 1;
   dx_ = staged ? kept("dx", s_.C, sp_) : temporary("dx", s_.C, 1 * sp_);
   dbranch_ = temporary("dbranch", s_.C, 1);
   dattention_ = temporary("dattention", s_.H * s_.D, 1);
+  if (s_.fc() != s_.F) dactivation_ = temporary("dactivation", s_.F, 1);
   if (builder_.plan().config.model.dropout > 0.0) ddropped_ = temporary("ddropped", s_.C, sp_);
   if (sp_ > 1) {
     branch_s_ = temporary("branch_part", s_.C, sp_);
@@ -190,7 +196,7 @@ void ChunkPrograms::gather_embedding() {
 
 void ChunkPrograms::gather_head() {
   store_.gather(builder_.plan().space.find_unit(UnitKind::final_norm));
-  store_.gather(builder_.plan().space.find_unit(UnitKind::token_embedding));
+  store_.gather(head_unit_);
 }
 
 void ChunkPrograms::emit_forward() {
@@ -247,6 +253,26 @@ Operand ChunkPrograms::bias_of_row_parallel(int tensor) const {
   return builder_.plan().at.tensor == 0 ? store_.weight(tensor) : Operand{};
 }
 
+void ChunkPrograms::emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y,
+                                      int mean, int rstd, bool recompute) {
+  const bool centred = family_.norm == NormKind::layernorm;
+  Op op =
+      centred
+          ? row_op(OpKind::layernorm_forward, l, s_.C,
+                   {x, store_.weight(weight), store_.weight(bias)}, {y, {mean}, {rstd}}, sp_)
+          : row_op(OpKind::rmsnorm_forward, l, s_.C, {x, store_.weight(weight)}, {y, {rstd}}, sp_);
+  op.recompute = recompute;
+  builder_.emit(op);
+}
+
+void ChunkPrograms::emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute) {
+  const bool gated = family_.activation == ActivationKind::swiglu;
+  Op op = row_op(gated ? OpKind::swiglu_forward : OpKind::gelu_forward, l, s_.F, {{a.fc}},
+                 {{a.activation}});
+  op.recompute = recompute;
+  builder_.emit(op);
+}
+
 void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Operand x,
                                        Operand x_next, bool recompute) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
@@ -256,8 +282,8 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
     op.site = site;
     builder_.emit(op);
   };
-  emit(row_op(OpKind::layernorm_forward, l, s_.C, {x, w(t.ln_1_weight), w(t.ln_1_bias)},
-              {{a.ln_1}, {a.ln_1_mean}, {a.ln_1_rstd}}, sp_));
+  emit_norm_forward(l, x, t.ln_1_weight, t.ln_1_bias, {a.ln_1}, a.ln_1_mean, a.ln_1_rstd,
+                    recompute);
   const Operand ln_1 = to_full(l, {a.ln_1}, full_);
   emit_linear(OpKind::linear_forward, l, {ln_1, w(t.qkv_weight), w(t.qkv_bias)}, {{a.qkv}}, s_.C,
               s_.qkv(), recompute);
@@ -268,16 +294,16 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
   const Operand attended = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {x, attended}, {{a.x_mid}}, sp_), proj_site);
 
-  emit(row_op(OpKind::layernorm_forward, l, s_.C, {{a.x_mid}, w(t.ln_2_weight), w(t.ln_2_bias)},
-              {{a.ln_2}, {a.ln_2_mean}, {a.ln_2_rstd}}, sp_));
+  emit_norm_forward(l, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd,
+                    recompute);
   const Operand ln_2 = to_full(l, {a.ln_2}, full_);
-  emit_linear(OpKind::linear_forward, l, {ln_2, w(t.fc_weight), w(t.fc_bias)}, {{a.fc}}, s_.C, s_.F,
-              recompute);
-  emit(row_op(OpKind::gelu_forward, l, s_.F, {{a.fc}}, {{a.gelu}}));
+  emit_linear(OpKind::linear_forward, l, {ln_2, w(t.fc_weight), w(t.fc_bias)}, {{a.fc}}, s_.C,
+              s_.fc(), recompute);
+  emit_activation_forward(l, a, recompute);
   if (x_next.buffer < 0) return;  // recomputation: nobody reads the layer's output
   emit_linear(OpKind::linear_forward, l,
-              {{a.gelu}, w(t.mlp_proj_weight), bias_of_row_parallel(t.mlp_proj_bias)}, {{branch_}},
-              s_.F, s_.C, recompute);
+              {{a.activation}, w(t.mlp_proj_weight), bias_of_row_parallel(t.mlp_proj_bias)},
+              {{branch_}}, s_.F, s_.C, recompute);
   const Operand mlp = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {{a.x_mid}, mlp}, {x_next}, sp_), mlp_site);
 }

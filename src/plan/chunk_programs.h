@@ -1,7 +1,7 @@
-// Makers of the programs of one virtual stage: embedding, transformer layers and head of the GPT-2
-// family (Radford et al. 2019; pre-LayerNorm), under tensor parallelism (Shoeybi et al.,
-// arXiv:1909.08053), sequence parallelism and recomputation (Korthikanti et al., arXiv:2205.05198).
-// Internal to the plan layer.
+// Makers of the programs of one virtual stage: embedding, transformer layers (norms before the
+// branches) and head of the model families (plan/family.h), under tensor parallelism (Shoeybi et
+// al., arXiv:1909.08053), sequence parallelism and recomputation (Korthikanti et al.,
+// arXiv:2205.05198). Internal to the plan layer.
 #pragma once
 
 #include <string>
@@ -31,17 +31,18 @@ class ChunkPrograms {
   void make_programs(bool split_weight_gradients);
 
  private:
+  // Tensors; -1: the family has none.
   struct LayerTensors {
     int ln_1_weight, ln_1_bias, qkv_weight, qkv_bias, attn_proj_weight, attn_proj_bias;
     int ln_2_weight, ln_2_bias, fc_weight, fc_bias, mlp_proj_weight, mlp_proj_bias;
   };
-  // Buffers; rows are those of the micro-batch, or this rank's part of them (`_s`) where sequence
-  // parallelism splits them.
+  // Buffers, -1 where the family has none; rows are those of the micro-batch, or this rank's part
+  // of them (`_s`) where sequence parallelism splits them.
   struct LayerActivations {
     int x, ln_1, ln_1_mean, ln_1_rstd;  // _s
     int qkv, attention, lse;
     int x_mid, ln_2, ln_2_mean, ln_2_rstd;  // _s
-    int fc, gelu;
+    int fc, activation;
   };
   // What the weight gradients of a layer are made of, kept where they are formed later.
   struct LayerGradients {
@@ -72,6 +73,9 @@ class ChunkPrograms {
   LayerActivations backward_set(int64_t l) const;
   Operand input_of(int64_t l) const;  // x of layer l, or of what follows the last layer, forward
 
+  // Whether embedding and head of this chunk add to the gradient of one table: the head opens it,
+  // the embedding closes it.
+  bool shares_table() const { return chunk_.has_embedding && chunk_.has_head && family_.tied_head; }
   void gather_embedding();
   void gather_head();
   void emit_receive(bool forward);
@@ -93,8 +97,14 @@ class ChunkPrograms {
                               Operand dproj_full, Operand dqkv);
   void emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x, int weight,
                                  int bias, int64_t K);
-  void emit_layernorm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
-                               int rstd);
+  // The norm of the family, with its statistics; backward accumulates in dx_.
+  void emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd,
+                         bool recompute = false);
+  void emit_norm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
+                          int rstd);
+  void emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute);
+  void emit_activation_backward(int64_t l, const LayerActivations& a, Operand dactivation,
+                                Operand dfc);
   void emit_embedding_backward(Pass pass);
 
   // Tensor axis. to_full: all rows of an array of which ranks hold parts, in `full`; the array
@@ -117,6 +127,8 @@ class ChunkPrograms {
   void start_ring(int64_t l, const LayerActivations& a);
   void pass_on(int64_t l, int tag, int from, int to);
   int64_t ring_neighbour(int64_t distance) const;
+  void emit_attention_gradients(int64_t l, const LayerActivations& a, Operand dqkv);
+  void emit_rotary(OpKind kind, int64_t l, Operand qkv, bool recompute);
   void emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
                    int64_t K, int64_t N, bool recompute = false);
 
@@ -125,9 +137,11 @@ class ChunkPrograms {
   Chunk chunk_;
   int32_t index_;
   int64_t slots_;
-  ModelShape s_;    // local
-  int64_t tp_ = 1;  // tensor-parallel ranks
-  int64_t sp_ = 1;  // row_div: tp_ under sequence parallelism
+  ModelShape s_;  // local
+  Family family_;
+  const char* activation_name_ = "";  // of its buffers
+  int64_t tp_ = 1;                    // tensor-parallel ranks
+  int64_t sp_ = 1;                    // row_div: tp_ under sequence parallelism
   bool full_recompute_ = false, selective_ = false, split_ = false;
   int64_t every_ = 1;  // layers a checkpointed segment
   std::string prefix_;
@@ -141,9 +155,11 @@ class ChunkPrograms {
   int x_end_ = -1;                         // output of the last layer: kept for the head, or sent
   int branch_ = -1, branch_s_ = -1, full_ = -1;
   int dx_ = -1, ddropped_ = -1, dbranch_ = -1, dbranch_s_ = -1, dattention_ = -1, dfull_ = -1;
+  int dactivation_ = -1;  // -1: formed in the place of dfc
   int ln_f_ = -1, ln_f_mean_ = -1, ln_f_rstd_ = -1, dln_f_ = -1, ln_f_full_ = -1, dln_f_full_ = -1;
   int logits_ = -1, statistics_ = -1, all_statistics_ = -1;
   int wte_ = -1, wpe_ = -1, ln_f_weight_ = -1, ln_f_bias_ = -1;
+  int head_table_ = -1, head_unit_ = -1;  // rows of the output head: wte where tied
 };
 
 }  // namespace gptbench

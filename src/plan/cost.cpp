@@ -12,16 +12,17 @@ double flops_mpt(const ModelShape& s, int64_t num_params, int64_t B) {
 double flops_megatron(const ModelShape& s, int64_t B, bool full_checkpointing) {
   const double k = full_checkpointing ? 4.0 : 3.0;
   const double T = static_cast<double>(s.T), C = static_cast<double>(s.C),
-               L = static_cast<double>(s.L);
-  return 24.0 * k * static_cast<double>(B) * T * L * C * C *
-         (1.0 + T / (6.0 * C) + static_cast<double>(s.V) / (16.0 * L * C));
+               L = static_cast<double>(s.L), W = static_cast<double>(s.layer_weights());
+  return k * static_cast<double>(B) * T *
+         (2.0 * L * W + 4.0 * L * C * T + 1.5 * C * static_cast<double>(s.V));
 }
 
 double flops_causal(const ModelShape& s, int64_t B) {
   const double T = static_cast<double>(s.T), C = static_cast<double>(s.C),
-               L = static_cast<double>(s.L);
+               L = static_cast<double>(s.L), W = static_cast<double>(s.layer_weights());
   const double b = static_cast<double>(B);
-  return b * T * (72.0 * L * C * C + 6.0 * C * static_cast<double>(s.V)) + 6.0 * L * C * b * T * T;
+  const double attention = s.family.causal ? 6.0 : 12.0;
+  return b * T * (6.0 * L * W + 6.0 * C * static_cast<double>(s.V)) + attention * L * C * b * T * T;
 }
 
 double hardware_factor(const MemoryConfig& memory) {

@@ -1,4 +1,4 @@
-// The ends of the model: embedding and output head, which share one table.
+// The ends of the model: embedding and output head, which share one table where it is tied.
 #include <algorithm>
 
 #include "base/units.h"
@@ -19,7 +19,7 @@ void ChunkPrograms::add_head_buffers() {
     return builder_.add_buffer(prefix_ + what, MemoryClass::activations, Lifetime::program, dtype,
                                elements);
   };
-  ln_f_mean_ = kept("ln_f_mean", S, 1);
+  if (family_.norm == NormKind::layernorm) ln_f_mean_ = kept("ln_f_mean", S, 1);
   ln_f_rstd_ = kept("ln_f_rstd", S, 1);
   dln_f_ = kept("dln_f", A, s_.C);
   ln_f_ = builder_.add_activation(prefix_ + "ln_f", Lifetime::program, A, s_.C, sp_);
@@ -31,14 +31,15 @@ void ChunkPrograms::add_head_buffers() {
   statistics_ = temporary("loss_statistics", S, 3 * rows);
   if (tp_ > 1) all_statistics_ = temporary("all_loss_statistics", S, 3 * rows * tp_);
   ln_f_weight_ = builder_.tensor("ln_f.weight");
-  ln_f_bias_ = builder_.tensor("ln_f.bias");
-  wte_ = builder_.tensor("wte");
+  ln_f_bias_ = builder_.find_tensor("ln_f.bias");
+  head_table_ = builder_.tensor(family_.tied_head ? "wte" : "lm_head.weight");
+  head_unit_ = plan.space.find_unit(family_.tied_head ? UnitKind::token_embedding : UnitKind::head);
 }
 
 void ChunkPrograms::emit_embedding_forward() {
   const Plan& plan = builder_.plan();
   wte_ = builder_.tensor("wte");
-  wpe_ = builder_.tensor("wpe");
+  wpe_ = builder_.find_tensor("wpe");
   builder_.emit(row_op(OpKind::load_tokens, -1, 1, {}, {{plan.tokens}, {plan.targets}}));
   const Operand x0 = input_of(chunk_.first_layer);
   // Each rank looks up the tokens of its part of the vocabulary; one adds the positions.
@@ -59,7 +60,7 @@ void ChunkPrograms::emit_embedding_backward(Pass pass) {
   const int tokens = plan.space.find_unit(UnitKind::token_embedding);
   const int positions = plan.space.find_unit(UnitKind::position_embedding);
   if (!pass.weights) return;
-  if (!chunk_.has_head) store_.open_gradient(tokens);  // else the head has opened it
+  if (!shares_table()) store_.open_gradient(tokens);  // else the head has opened it
   store_.open_gradient(positions);
   const Operand dx =
       to_full(-1, emit_dropout_backward(-1, embedding_site, {dx_}, ddropped_), dfull_);
@@ -77,10 +78,8 @@ void ChunkPrograms::emit_head_forward() {
   if (!chunk_.has_embedding)
     builder_.emit(row_op(OpKind::load_tokens, L, 1, {}, {{plan.tokens}, {plan.targets}}));
   gather_head();
-  store_.open_gradient(plan.space.find_unit(UnitKind::token_embedding));
-  builder_.emit(row_op(OpKind::layernorm_forward, L, s_.C,
-                       {{x_end_}, store_.weight(ln_f_weight_), store_.weight(ln_f_bias_)},
-                       {{ln_f_}, {ln_f_mean_}, {ln_f_rstd_}}, sp_));
+  store_.open_gradient(head_unit_);
+  emit_norm_forward(L, {x_end_}, ln_f_weight_, ln_f_bias_, {ln_f_}, ln_f_mean_, ln_f_rstd_);
   const Operand ln_f = to_full(L, {ln_f_}, ln_f_full_);
   const Operand dln_f{sp_ > 1 ? dln_f_full_ : dln_f_};
   const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
@@ -118,7 +117,7 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
   // All tensor-parallel ranks know the loss; one adds it up.
   const Scalar sum = plan.at.tensor == 0 ? Scalar::loss_sum : Scalar::unused;
 
-  linear(OpKind::linear_forward, {ln_f, store_.weight(wte_), {}}, {logits});
+  linear(OpKind::linear_forward, {ln_f, store_.weight(head_table_), {}}, {logits});
   emit(row_op(OpKind::cross_entropy_statistics, L, s_.V, {logits, targets},
               {row_max, row_sum, target_logit}));
   if (tp_ > 1) {
@@ -132,12 +131,11 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
   }
   emit(row_op(OpKind::cross_entropy_finish, L, s_.V, {row_max, row_sum, target_logit, targets},
               {{plan.scalars, static_cast<int64_t>(sum)}, logits}));
-  linear(OpKind::linear_backward_weight, {logits, ln_f}, {store_.gradient(wte_), {}});
+  linear(OpKind::linear_backward_weight, {logits, ln_f}, {store_.gradient(head_table_), {}});
   // Its reduction travels while the gradient of the input is formed.
   const bool complete = first + rows >= plan.micro_batch_rows;
-  if (complete && !chunk_.has_embedding)
-    store_.fold_gradient(plan.space.find_unit(UnitKind::token_embedding));
-  linear(OpKind::linear_backward_input, {logits, store_.weight(wte_)}, {dln_f});
+  if (complete && !shares_table()) store_.fold_gradient(head_unit_);
+  linear(OpKind::linear_backward_input, {logits, store_.weight(head_table_)}, {dln_f});
 }
 
 void ChunkPrograms::emit_head_backward(Pass pass) {
@@ -149,15 +147,13 @@ void ChunkPrograms::emit_head_backward(Pass pass) {
     Op zero = row_op(OpKind::fill_zero, L, s_.C, {}, {{dx_}}, sp_);
     zero.region = Region::layernorm;
     builder_.emit(zero);
-    emit_layernorm_backward(L, {dln_f_}, {x_end_}, ln_f_weight_, ln_f_bias_, ln_f_mean_,
-                            ln_f_rstd_);
+    emit_norm_backward(L, {dln_f_}, {x_end_}, ln_f_weight_, ln_f_bias_, ln_f_mean_, ln_f_rstd_);
     store_.fold_gradient(norm);
   }
   if (!pass.weights) return;
   store_.reduce_gradient(norm, pass.last);
   // The forward program has folded the table's.
-  if (!chunk_.has_embedding)
-    store_.reduce_gradient(plan.space.find_unit(UnitKind::token_embedding), pass.last);
+  if (!shares_table()) store_.reduce_gradient(head_unit_, pass.last);
 }
 
 }  // namespace gptbench

@@ -4,48 +4,67 @@
 #include <numeric>
 
 #include "base/units.h"
+#include "deck/family.h"
 
 namespace gptbench {
 namespace {
 
-LogicalTensor matrix(std::string name, int64_t layer, int64_t rows, int64_t cols, double std,
-                     int tp_axis, std::vector<int64_t> tp_blocks = {}) {
-  LogicalTensor tensor;
-  tensor.name = std::move(name);
-  tensor.rows = rows;
-  tensor.cols = cols;
-  tensor.layer = layer;
-  tensor.decay = true;
-  tensor.init = Init::normal;
-  tensor.init_std = std;
-  tensor.tp_axis = tp_axis;
-  tensor.tp_blocks = std::move(tp_blocks);
-  return tensor;
-}
+// Collects the table; tensors are added to the unit and layer in hand.
+class TableMaker {
+ public:
+  void begin(UnitKind unit, int64_t layer, std::string prefix) {
+    unit_ = unit;
+    layer_ = layer;
+    prefix_ = std::move(prefix);
+  }
+  void matrix(const char* name, int64_t rows, int64_t cols, double std, int tp_axis,
+              std::vector<int64_t> tp_blocks = {}) {
+    LogicalTensor tensor = named(name, tp_axis, std::move(tp_blocks));
+    tensor.rows = rows;
+    tensor.cols = cols;
+    tensor.decay = true;
+    tensor.init = Init::normal;
+    tensor.init_std = std;
+    table_.push_back(std::move(tensor));
+  }
+  void vector_of(const char* name, int64_t size, Init init, int tp_axis = -1,
+                 std::vector<int64_t> tp_blocks = {}) {
+    LogicalTensor tensor = named(name, tp_axis, std::move(tp_blocks));
+    tensor.rows = size;
+    tensor.dimensions = 1;
+    tensor.init = init;
+    table_.push_back(std::move(tensor));
+  }
+  std::vector<LogicalTensor> take() { return std::move(table_); }
 
-LogicalTensor vector_of(std::string name, int64_t layer, int64_t size, Init init, int tp_axis = -1,
-                        std::vector<int64_t> tp_blocks = {}) {
-  LogicalTensor tensor;
-  tensor.name = std::move(name);
-  tensor.rows = size;
-  tensor.dimensions = 1;
-  tensor.layer = layer;
-  tensor.init = init;
-  tensor.tp_axis = tp_axis;
-  tensor.tp_blocks = std::move(tp_blocks);
-  return tensor;
-}
+ private:
+  LogicalTensor named(const char* name, int tp_axis, std::vector<int64_t> tp_blocks) const {
+    LogicalTensor tensor;
+    tensor.name = prefix_ + name;
+    tensor.unit = unit_;
+    tensor.layer = layer_;
+    tensor.tp_axis = tp_axis;
+    tensor.tp_blocks = std::move(tp_blocks);
+    return tensor;
+  }
+
+  std::vector<LogicalTensor> table_;
+  UnitKind unit_ = UnitKind::layer;
+  int64_t layer_ = -1;
+  std::string prefix_;
+};
 
 }  // namespace
 
 ModelShape model_shape(const ModelConfig& model, int64_t tensor_parallel) {
   ModelShape shape;
+  shape.family = family_of(model);
   shape.L = model.num_layers;
   shape.C = model.hidden_size;
   shape.H = model.num_attention_heads;
   shape.H_kv = model.num_kv_heads > 0 ? model.num_kv_heads : shape.H;
   shape.D = shape.C / shape.H;
-  shape.F = model.ffn_hidden_size > 0 ? model.ffn_hidden_size : 4 * shape.C;
+  shape.F = ffn_hidden_size_of(model);
   shape.T = model.seq_length;
   shape.V_valid = model.vocab_size;
   shape.V = round_up(model.vocab_size, std::lcm(model.vocab_multiple, tensor_parallel));
@@ -62,31 +81,43 @@ ModelShape local_shape(ModelShape shape, int64_t tensor_parallel) {
 
 std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor_parallel) {
   const ModelShape s = model_shape(model, tensor_parallel);
+  const Family& family = s.family;
   const std::vector<int64_t> qkv_blocks = {s.H * s.D, s.H_kv * s.D, s.H_kv * s.D};
+  const std::vector<int64_t> fc_blocks =
+      s.fc() == s.F ? std::vector<int64_t>{} : std::vector<int64_t>{s.F, s.F};
   const double std = model.init_std;
   const double residual_std = std / std::sqrt(2.0 * static_cast<double>(s.L));
 
-  std::vector<LogicalTensor> table;
-  table.push_back(matrix("wte", -1, s.V, s.C, std, 0));
-  table.push_back(matrix("wpe", -1, s.T, s.C, std, -1));
+  TableMaker make;
+  const auto bias = [&](const char* name, int64_t size, int tp_axis = -1,
+                        const std::vector<int64_t>& tp_blocks = {}) {
+    if (family.biases) make.vector_of(name, size, Init::zeros, tp_axis, tp_blocks);
+  };
+  make.begin(UnitKind::token_embedding, -1, "");
+  make.matrix("wte", s.V, s.C, std, 0);
+  make.begin(UnitKind::position_embedding, -1, "");
+  if (family.positions == PositionKind::learned) make.matrix("wpe", s.T, s.C, std, -1);
   for (int64_t l = 0; l < s.L; ++l) {
-    const std::string h = "h." + std::to_string(l) + ".";
-    table.push_back(vector_of(h + "ln_1.weight", l, s.C, Init::ones));
-    table.push_back(vector_of(h + "ln_1.bias", l, s.C, Init::zeros));
-    table.push_back(matrix(h + "attn.qkv.weight", l, s.qkv(), s.C, std, 0, qkv_blocks));
-    table.push_back(vector_of(h + "attn.qkv.bias", l, s.qkv(), Init::zeros, 0, qkv_blocks));
-    table.push_back(matrix(h + "attn.proj.weight", l, s.C, s.C, residual_std, 1));
-    table.push_back(vector_of(h + "attn.proj.bias", l, s.C, Init::zeros));
-    table.push_back(vector_of(h + "ln_2.weight", l, s.C, Init::ones));
-    table.push_back(vector_of(h + "ln_2.bias", l, s.C, Init::zeros));
-    table.push_back(matrix(h + "mlp.fc.weight", l, s.F, s.C, std, 0));
-    table.push_back(vector_of(h + "mlp.fc.bias", l, s.F, Init::zeros, 0));
-    table.push_back(matrix(h + "mlp.proj.weight", l, s.C, s.F, residual_std, 1));
-    table.push_back(vector_of(h + "mlp.proj.bias", l, s.C, Init::zeros));
+    make.begin(UnitKind::layer, l, "h." + std::to_string(l) + ".");
+    make.vector_of("ln_1.weight", s.C, Init::ones);
+    bias("ln_1.bias", s.C);
+    make.matrix("attn.qkv.weight", s.qkv(), s.C, std, 0, qkv_blocks);
+    bias("attn.qkv.bias", s.qkv(), 0, qkv_blocks);
+    make.matrix("attn.proj.weight", s.C, s.H * s.D, residual_std, 1);
+    bias("attn.proj.bias", s.C);
+    make.vector_of("ln_2.weight", s.C, Init::ones);
+    bias("ln_2.bias", s.C);
+    make.matrix("mlp.fc.weight", s.fc(), s.C, std, 0, fc_blocks);
+    bias("mlp.fc.bias", s.fc(), 0, fc_blocks);
+    make.matrix("mlp.proj.weight", s.C, s.F, residual_std, 1);
+    bias("mlp.proj.bias", s.C);
   }
-  table.push_back(vector_of("ln_f.weight", s.L, s.C, Init::ones));
-  table.push_back(vector_of("ln_f.bias", s.L, s.C, Init::zeros));
-  return table;
+  make.begin(UnitKind::final_norm, s.L, "");
+  make.vector_of("ln_f.weight", s.C, Init::ones);
+  bias("ln_f.bias", s.C);
+  make.begin(UnitKind::head, s.L, "");
+  if (!family.tied_head) make.matrix("lm_head.weight", s.V, s.C, std, 0);
+  return make.take();
 }
 
 int64_t count_params(const std::vector<LogicalTensor>& tensors) {

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "deck/config.h"
+#include "plan/family.h"
 
 namespace gptbench {
 
 // Sizes of a model; global. The letters are those of the kernel headers.
 struct ModelShape {
+  Family family;
   int64_t L = 0;        // layers
   int64_t C = 0;        // hidden size
   int64_t H = 0;        // attention heads
@@ -23,6 +25,10 @@ struct ModelShape {
   int64_t V_valid = 0;  // tokens of the vocabulary
   int64_t V = 0;        // rows of the embedding: V_valid rounded up to what pads it
   int64_t qkv() const { return (H + 2 * H_kv) * D; }
+  // Columns of the first feed-forward matrix: F, or gate and value.
+  int64_t fc() const { return family.activation == ActivationKind::swiglu ? 2 * F : F; }
+  // Elements of the matrices of a layer: (4 C + 2 F) C of GPT.
+  int64_t layer_weights() const { return (qkv() + H * D + fc() + F) * C; }
 };
 // Global sizes. The embedding is padded to a multiple of vocab_multiple and of `tensor_parallel`,
 // over which its rows are split; padding rows never win probability.
@@ -32,12 +38,16 @@ ModelShape local_shape(ModelShape shape, int64_t tensor_parallel);
 
 enum class Init { zeros, ones, normal };
 
+// Tensors that are gathered, reduced and updated together (plan/representation.h).
+enum class UnitKind : uint8_t { token_embedding, position_embedding, layer, final_norm, head };
+
 struct LogicalTensor {
   std::string name;  // as in dumps: "wte", "h.3.attn.qkv.weight"
   int64_t rows = 0;  // global shape [rows, cols]; a vector is [rows, 1]
   int64_t cols = 1;
   int dimensions = 2;  // 1 or 2, as dumped
-  int64_t layer = -1;  // -1 embedding, 0 .. L-1, L final LayerNorm
+  UnitKind unit = UnitKind::layer;
+  int64_t layer = -1;  // -1 embedding, 0 .. L-1, L final norm and head
   bool decay = false;  // weight decay applies: matrices and embeddings
   Init init = Init::zeros;
   double init_std = 0.0;
@@ -51,7 +61,8 @@ struct LogicalTensor {
 
 // Tensors of the model in canonical order (embedding, layer by layer, final): the index in this
 // table is the tensor's random instance (base/random.h), so the weights depend on the seed alone.
-// Residual projections start with init_std / sqrt(2 L) (Radford et al. 2019, section 2.3).
+// Residual projections start with init_std / sqrt(2 L) (Radford et al. 2019, section 2.3). A family
+// without biases or learned positions has no such tensors (doc/models.md lists them all).
 std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor_parallel = 1);
 
 // Parameters of a table, padding rows of the vocabulary included.

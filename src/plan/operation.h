@@ -47,10 +47,16 @@ enum class OpKind : uint8_t {
   bias_backward,
   layernorm_forward,
   layernorm_backward,
+  rmsnorm_forward,
+  rmsnorm_backward,
+  rotary_forward,   // of q and k, in place
+  rotary_backward,  // of their gradients
   attention_forward,
   attention_backward,
   gelu_forward,
   gelu_backward,
+  swiglu_forward,
+  swiglu_backward,
   residual_forward,
   dropout_backward,
   embedding_forward,

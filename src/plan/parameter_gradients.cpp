@@ -4,6 +4,7 @@
 namespace gptbench {
 
 Operand ParameterStore::gradient(int tensor) const {
+  if (tensor < 0) return {};
   const FlatSpace& space = builder_.plan().space;
   const int local = space.find(tensor);
   const int64_t begin = space.placements[static_cast<size_t>(local)].begin;
@@ -28,12 +29,13 @@ Operand ParameterStore::whole_gradient(int unit) const {
 
 void ParameterStore::open_gradient(int unit) {
   // Else it accumulates over the step, zeroed where it begins.
-  if (!reduce_each_ && sum_windows_.empty()) return;
+  if (unit < 0 || (!reduce_each_ && sum_windows_.empty())) return;
   const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
   builder_.emit(flat_op(OpKind::fill_zero, u.size(), {}, {gradient_target(unit)}));
 }
 
 void ParameterStore::fold_gradient(int unit) {
+  if (unit < 0) return;
   if (!sum_windows_.empty()) {
     const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
     Op op = flat_op(OpKind::convert, u.size(), {gradient_target(unit)}, {whole_gradient(unit)});
@@ -47,7 +49,7 @@ void ParameterStore::fold_gradient(int unit) {
 }
 
 void ParameterStore::reduce_gradient(int unit, bool last) {
-  if (reduce_each_ || !last) return;
+  if (unit < 0 || reduce_each_ || !last) return;
   reduce_replicated(unit);
   emit_reduction(unit);
 }
@@ -58,7 +60,8 @@ void ParameterStore::reduce_replicated(int unit) {
   const Plan& plan = builder_.plan();
   const Operand whole = whole_gradient(unit);
   const Unit& u = plan.space.units[static_cast<size_t>(unit)];
-  const bool partial = u.kind == UnitKind::layer || u.kind == UnitKind::final_norm;
+  const bool partial =
+      u.kind == UnitKind::layer || u.kind == UnitKind::final_norm || u.kind == UnitKind::head;
   const int64_t elements = u.replicated_end - u.replicated_begin;
   if (!plan.config.parallel.sequence_parallel || !partial || elements == 0) return;
   const Operand part{whole.buffer, whole.offset + u.replicated_begin - u.begin};

@@ -130,6 +130,7 @@ std::vector<int> ParameterStore::add_windows(const char* name, MemoryClass memor
     } else {
       windows.push_back(add(unit.kind == UnitKind::token_embedding      ? "wte"
                             : unit.kind == UnitKind::position_embedding ? "wpe"
+                            : unit.kind == UnitKind::head               ? "head"
                                                                         : "ln_f",
                             unit.size()));
     }
@@ -142,7 +143,7 @@ std::vector<int> ParameterStore::add_windows(const char* name, MemoryClass memor
 }
 
 void ParameterStore::gather(int unit) {
-  if (weight_windows_.empty()) return;
+  if (weight_windows_.empty() || unit < 0) return;
   const int window = weight_windows_[static_cast<size_t>(unit)];
   const auto held = held_.find(window);
   if (held != held_.end() && held->second == unit) return;
@@ -164,6 +165,7 @@ void ParameterStore::gather(int unit) {
 }
 
 Operand ParameterStore::weight(int tensor) {
+  if (tensor < 0) return {};
   const FlatSpace& space = builder_.plan().space;
   const int local = space.find(tensor);
   GPTBENCH_CHECK(local >= 0, builder_.plan().tensors[static_cast<size_t>(tensor)].name +

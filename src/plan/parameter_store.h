@@ -40,6 +40,7 @@ class ParameterStore {
   void begin_program() { held_.clear(); }
   // Makes the parameters of a unit available to what follows; starts a gather in stage 3 unless its
   // window holds them. Layers share two windows in turn: gather at most one layer ahead.
+  // A unit or tensor below 0 does not exist: nothing is gathered, the operand is absent.
   void gather(int unit);
   // Where operations that are emitted next read a tensor of a unit that is available, in the type
   // of activations; emits the conversion where parameters are kept in another.

@@ -24,35 +24,36 @@ DType accumulation_dtype(const Config& config) {
   return config.precision.compute == "fp64" ? DType::f64 : DType::f32;
 }
 
-std::vector<LocalTensor> shards_of(const Plan& plan, int64_t layer, const std::string& only = "") {
+std::vector<LocalTensor> shards_of(const Plan& plan, UnitKind unit, int64_t layer) {
   std::vector<LocalTensor> members;
   for (size_t i = 0; i < plan.tensors.size(); ++i)
-    if (plan.tensors[i].layer == layer && (only.empty() || plan.tensors[i].name == only))
+    if (plan.tensors[i].unit == unit && plan.tensors[i].layer == layer)
       members.push_back(
           shard_of(plan.tensors, static_cast<int>(i), plan.grid.tensor, plan.at.tensor));
   return members;
 }
 
-// Flat space of this rank's virtual stages.
+// Flat space of this rank's virtual stages. A unit without tensors does not exist.
 void pack_parameters(Plan& plan) {
   const bool partitioned = plan.config.parallel.zero_stage > 0 || plan.config.run.deterministic;
   plan.space.num_shards = partitioned ? plan.grid.shard_size() : 1;
-  const auto add = [&](UnitKind kind, int64_t layer, const std::vector<LocalTensor>& members) {
-    add_unit(plan.space, kind, layer, members, plan.tensors);
+  const auto add = [&](UnitKind kind, int64_t layer, bool counted = true) {
+    std::vector<LocalTensor> members = shards_of(plan, kind, layer);
+    if (!counted)
+      for (LocalTensor& member : members) member.counted = false;
+    if (!members.empty()) add_unit(plan.space, kind, layer, members, plan.tensors);
   };
-  if (plan.chunks.front().has_embedding) {
-    add(UnitKind::token_embedding, -1, shards_of(plan, -1, "wte"));
-    add(UnitKind::position_embedding, -1, shards_of(plan, -1, "wpe"));
+  const bool has_embedding = plan.chunks.front().has_embedding;
+  if (has_embedding) {
+    add(UnitKind::token_embedding, -1);
+    add(UnitKind::position_embedding, -1);
   }
   for (const Chunk& chunk : plan.chunks)
-    for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l)
-      add(UnitKind::layer, l, shards_of(plan, l));
+    for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) add(UnitKind::layer, l);
   if (!plan.chunks.back().has_head) return;
-  add(UnitKind::final_norm, plan.shape.L, shards_of(plan, plan.shape.L));
-  if (plan.chunks.front().has_embedding) return;
-  std::vector<LocalTensor> tied = shards_of(plan, -1, "wte");
-  for (LocalTensor& copy : tied) copy.counted = false;
-  add(UnitKind::token_embedding, -1, tied);
+  add(UnitKind::final_norm, plan.shape.L);
+  add(UnitKind::head, plan.shape.L);
+  if (!has_embedding && plan.shape.family.tied_head) add(UnitKind::token_embedding, -1, false);
 }
 
 void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options,

@@ -40,8 +40,13 @@ void add_unit(FlatSpace& space, UnitKind kind, int64_t layer,
   unit.layer = layer;
   unit.begin = space.elements;
   unit.replicated_begin = unit.replicated_end = -1;
+  const bool matrices_replicated =
+      std::any_of(members.begin(), members.end(), [&](const LocalTensor& member) {
+        return member.replicated && tensors[static_cast<size_t>(member.tensor)].decay;
+      });
   for (const bool decay : {true, false}) {
-    for (const bool replicated : {false, true}) {
+    const bool replicated_first = !decay && matrices_replicated;
+    for (const bool replicated : {replicated_first, !replicated_first}) {
       for (const LocalTensor& member : members) {
         if (tensors[static_cast<size_t>(member.tensor)].decay != decay ||
             member.replicated != replicated)

@@ -36,11 +36,10 @@ struct Placement {
   int64_t begin = 0, size = 0;
 };
 
-enum class UnitKind : uint8_t { token_embedding, position_embedding, layer, final_norm };
-
 // Tensors that are gathered, reduced and updated together: [begin, end) of flat space. Its tensors
 // come in the order: split by tensor parallelism and decaying, the rest of the decaying, then those
-// without decay, split ones first; padded at the end so that it cuts into equal shards.
+// without decay, split ones last where a replicated one decays and first where none does, so that
+// replicated ones stand together; padded at the end so that it cuts into equal shards.
 struct Unit {
   UnitKind kind = UnitKind::layer;
   int64_t layer = -1;

@@ -45,8 +45,8 @@ std::vector<int64_t> balanced(int64_t layers, int64_t chunks, double head_cost) 
 
 std::vector<Chunk> make_chunks(const ModelShape& shape, int64_t num_chunks,
                                const std::vector<int64_t>& stage_layers) {
-  const double head =
-      static_cast<double>(shape.V) / static_cast<double>(4 * shape.C + 2 * shape.F + 2 * shape.T);
+  const double head = static_cast<double>(shape.V * shape.C) /
+                      static_cast<double>(shape.layer_weights() + 2 * shape.H * shape.D * shape.T);
   std::vector<int64_t> counts = stage_layers;
   if (counts.empty()) counts = balanced(shape.L, num_chunks, head);
   GPTBENCH_CHECK(static_cast<int64_t>(counts.size()) == num_chunks,

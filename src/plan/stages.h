@@ -18,7 +18,8 @@ struct Chunk {
 };
 
 // Cuts the layers into pipeline_parallel x virtual_stages chunks such that the most expensive is as
-// cheap as can be, the head counted as V / (12 C + 2 T) layers (their FLOPs a token), unless
+// cheap as can be, the head counted as V C / (W + 2 C T) layers (their FLOPs a token; W elements of
+// a layer's matrices, 12 C^2 of GPT), unless
 // parallel.stage_layers gives the layers of each. Virtual stage k runs on pipeline rank k mod
 // pipeline_parallel. Example: 12 layers and a head worth 4.5 over 4 stages are 4, 4, 4 and 0 +
 // head.

@@ -38,7 +38,7 @@ void ParameterStore::emit_end_step() {
 void ParameterStore::emit_tied_embedding() {
   const Plan& plan = builder_.plan();
   const int unit = plan.space.find_unit(UnitKind::token_embedding);
-  if (plan.grid.pipeline == 1 || unit < 0) return;
+  if (plan.grid.pipeline == 1 || unit < 0 || !plan.shape.family.tied_head) return;
   const Unit& u = plan.space.units[static_cast<size_t>(unit)];
   const bool shards = plan.has(Role::gradient_shard);
   const Operand gradient =

@@ -32,10 +32,12 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
   const double expected = std::log(static_cast<double>(plan.shape.V_valid)) + variance / 2.0;
   // The target's logit has this variance and averages over the tokens of the batch (four standard
   // deviations); beyond, the tied head favours a token's own embedding a little: 2% of the loss.
-  // A target that equals its input gains at most C std / sqrt(2): its embedding's share of the
-  // final LayerNorm's input, which positions halve at least.
+  // A target that equals its input gains at most C std: its embedding's share of the final norm's
+  // input, which learned positions halve at least.
   const double count = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
-  const double own_logit = static_cast<double>(plan.shape.C) * std / std::sqrt(2.0);
+  const Family& family = plan.shape.family;
+  const double share = family.positions == PositionKind::learned ? std::sqrt(0.5) : 1.0;
+  const double own_logit = family.tied_head ? static_cast<double>(plan.shape.C) * std * share : 0.0;
   const double threshold = 4.0 * std::sqrt(variance / count) + 0.02 * expected +
                            own_logit * repeated_share(plan, tokens);
   const double value = std::abs(loss - expected);
@@ -84,11 +86,30 @@ VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps) {
 
 VerifyEntry check_parameter_count(const Plan& plan) {
   const ModelShape& s = plan.shape;
-  // V C + T C + L (4 C^2 + 2 C F + 9 C + F) + 2 C; with F = 4 C the familiar L (12 C^2 + 13 C).
-  const int64_t layer = 4 * s.C * s.C + 2 * s.C * s.F + 9 * s.C + s.F;
-  const int64_t formula = s.V * s.C + s.T * s.C + s.L * layer + 2 * s.C;
-  return exact("parameter_count",
-               "|tensor table - (V C + T C + L (4 C^2 + 2 C F + 9 C + F) + 2 C)|",
+  const Family& family = s.family;
+  // With F = 4 C the familiar V C + T C + L (12 C^2 + 13 C) + 2 C.
+  std::string text = family.tied_head ? "V C" : "2 V C";
+  int64_t formula = (family.tied_head ? 1 : 2) * s.V * s.C;
+  if (family.positions == PositionKind::learned) {
+    text += " + T C";
+    formula += s.T * s.C;
+  }
+  const bool gated = family.activation == ActivationKind::swiglu;
+  const bool grouped = s.H_kv != s.H;
+  text += " + L (" + std::string(grouped ? "2 C^2 + 2 C H_kv D" : "4 C^2") +
+          (gated ? " + 3 C F" : " + 2 C F");
+  int64_t layer = 2 * s.C * s.C + 2 * s.C * s.H_kv * s.D + (gated ? 3 : 2) * s.C * s.F;
+  if (family.biases) {
+    text += grouped ? " + 7 C + 2 H_kv D + F) + 2 C" : " + 9 C + F) + 2 C";
+    layer += 7 * s.C + 2 * s.H_kv * s.D + s.F;
+    formula += 2 * s.C;
+  } else {
+    text += " + 2 C) + C";
+    layer += 2 * s.C;
+    formula += s.C;
+  }
+  formula += s.L * layer;
+  return exact("parameter_count", ("|tensor table - (" + text + ")|").c_str(),
                static_cast<double>(std::abs(plan.num_params - formula)));
 }
 

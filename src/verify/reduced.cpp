@@ -21,7 +21,9 @@ Config reduced_config(const Config& full) {
   Config reduced = full;
   ModelConfig& model = reduced.model;
   const int64_t head_size = model.hidden_size / model.num_attention_heads;
-  const int64_t heads_per_kv_head = model.num_attention_heads / model.num_kv_heads;
+  // Grouped heads stay grouped, by two: more would only be more of the same.
+  const int64_t heads_per_kv_head =
+      std::min<int64_t>(2, model.num_attention_heads / model.num_kv_heads);
   const int64_t stages = full.parallel.pipeline_parallel * full.parallel.virtual_stages;
   model.preset.clear();
   model.num_layers = std::min(model.num_layers, std::max<int64_t>(2, stages));

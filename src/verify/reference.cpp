@@ -101,7 +101,7 @@ double chain_length(const ModelShape& s, ComputeType compute) {
   const int64_t stored =
       16 * s.L + 6;  // arrays written a layer, forward and backward; head and embedding
   if (compute == ComputeType::bf16) return static_cast<double>(stored);
-  const int64_t layer = s.C + 2 * s.T + s.C + s.C + s.F;  // qkv, attention, proj, fc, proj
+  const int64_t layer = s.C + 2 * s.T + s.H * s.D + s.C + s.F;  // qkv, attention, proj, fc, proj
   return static_cast<double>(2 * s.L * layer + s.V + s.C + stored);
 }
 

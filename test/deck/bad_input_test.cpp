@@ -155,17 +155,17 @@ TEST(BadDeck, OverflowOfProducts) {
 
 TEST(BadDeck, FeaturesNotBuiltYet) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"&run device='cuda' /", "device = 'cuda'"},      {"&run comm='nccl' /", "comm = 'nccl'"},
-      {"&model family='llama' /", "families"},          {"&model num_kv_heads=4 /", "num_kv_heads"},
-      {"&parallel offload='activations' /", "offload"}, {"&precision compute='fp16' /", "'fp16'"},
-      {"&precision compute='fp8' /", "'fp8'"},
+      {"&run device='cuda' /", "device = 'cuda'"}, {"&run comm='nccl' /", "comm = 'nccl'"},
+      {"&model family='bert' /", "family 'bert'"}, {"&parallel offload='activations' /", "offload"},
+      {"&precision compute='fp16' /", "'fp16'"},   {"&precision compute='fp8' /", "'fp8'"},
   };
   EXPECT_EQ(cases.size(), unbuilt_features().size() + 1);  // compute has two values
   for (const auto& [text, part] : cases) {
     const std::string place = "a.in:1:" + std::to_string(text.find(' ') + 2) + ": ";
     expect_parts(message_of(text), {place, "not built yet: ", part, "use "});
   }
-  expect_parts(message_of("&model preset='mpt-7b' /"), {"a.in:1:8: ", "not built yet: ", "'mpt'"});
+  EXPECT_EQ(message_of("&model preset='mpt-7b' /"), "accepted");
+  EXPECT_EQ(message_of("&model family='llama' num_kv_heads=4 /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='bf16' parameters='bf16' /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='fp64' / &run device='ref' /"), "accepted");
   EXPECT_EQ(message_of("&parallel pipeline_schedule='gpipe' /"), "accepted");
@@ -202,6 +202,37 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
   refused("&parallel zero_stage=1 zero_group=3 / &batch global_batch_size=4 /", 4,
           {"zero_group = 3 does not divide data x context = 4", "use 2 or 4"});
   refused("&parallel offload='parameters' zero_stage=2 /", 2, {"zero_stage = 3 or 0"});
+}
+
+TEST(BadDeck, KeysThatAFamilyDoesNotHave) {
+  const auto refused = [](const std::string& keys, std::vector<std::string> parts) {
+    parts.insert(parts.begin(), "a.in:1:");
+    expect_parts(message_of("&model " + keys + " /"), parts);
+  };
+  refused("position_embedding='alibi'", {"'alibi' is not one of family = 'gpt'; use 'learned'"});
+  refused("family='mpt' position_embedding='rotary'", {"use 'learned' or 'alibi'"});
+  refused("family='llama' position_embedding='learned'", {"use 'rotary'"});
+  refused("no_bias=T", {"no_bias = .true. is not one of family = 'gpt'", "use family = 'mpt'"});
+  refused("rotary_theta=500", {"no meaning with position_embedding = 'learned'"});
+  refused("family='llama' rotary_theta=0", {"model.rotary_theta"});
+  refused("family='llama' hidden_size=12 num_attention_heads=4",
+          {"the head size", "= 3 must be even"});
+  EXPECT_EQ(message_of("&model preset='llama-8b' rotary_theta=1e6 /"), "accepted");
+  EXPECT_EQ(message_of("&model family='mpt' position_embedding='alibi' no_bias=T /"), "accepted");
+}
+
+// Tensor parallelism divides key/value heads; more ranks than heads are refused as well.
+TEST(BadDeck, GroupedHeadsAndTensorParallelism) {
+  const auto message = [](int64_t tp) {
+    return message_of(
+        "&model preset='llama-70b' / &parallel tensor_parallel=" + std::to_string(tp) + " /", {},
+        tp);
+  };
+  EXPECT_EQ(message(8), "accepted");
+  expect_parts(
+      message(16),
+      {"a.in:1:39: ", "tensor_parallel = 16 does not divide model.num_kv_heads = 8", "use 8"});
+  expect_parts(message(5), {"a.in:1:39: ", "does not divide"});
 }
 
 TEST(BadDeck, RanksThatDoNotFit) {

@@ -29,10 +29,12 @@ program oracle
   character(width) :: preset, family
   integer(i8) :: num_layers, hidden_size, num_attention_heads, num_kv_heads, ffn_hidden_size
   integer(i8) :: seq_length, vocab_size, vocab_multiple, num_params
-  real(r8) :: dropout, init_std, layernorm_epsilon
+  character(width) :: position_embedding
+  real(r8) :: rotary_theta, dropout, init_std, layernorm_epsilon
+  logical :: no_bias
   namelist /model/ preset, family, num_layers, hidden_size, num_attention_heads, num_kv_heads, &
-    ffn_hidden_size, seq_length, vocab_size, vocab_multiple, dropout, init_std, &
-    layernorm_epsilon, num_params
+    ffn_hidden_size, seq_length, vocab_size, vocab_multiple, position_embedding, rotary_theta, &
+    no_bias, dropout, init_std, layernorm_epsilon, num_params
 
   integer(i8) :: data_parallel, tensor_parallel, pipeline_parallel, context_parallel
   integer(i8) :: zero_stage, zero_group, virtual_stages
@@ -92,6 +94,7 @@ contains
     find_largest_steps = 30
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
+    position_embedding = 'auto'; rotary_theta = 10000; no_bias = .false.
     vocab_multiple = 1; dropout = 0; init_std = 0.02d0; layernorm_epsilon = 1d-5; num_params = 0
     data_parallel = 0; tensor_parallel = 1; pipeline_parallel = 1; context_parallel = 1
     sequence_parallel = .false.; zero_stage = 0; zero_group = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
@@ -146,7 +149,10 @@ contains
     call put_integer('num_kv_heads', num_kv_heads)
     call put_integer('ffn_hidden_size', ffn_hidden_size)
     call put_integer('seq_length', seq_length); call put_integer('vocab_size', vocab_size)
-    call put_integer('vocab_multiple', vocab_multiple); call put_real('dropout', dropout)
+    call put_integer('vocab_multiple', vocab_multiple)
+    call put_string('position_embedding', position_embedding)
+    call put_real('rotary_theta', rotary_theta); call put_logical('no_bias', no_bias)
+    call put_real('dropout', dropout)
     call put_real('init_std', init_std); call put_real('layernorm_epsilon', layernorm_epsilon)
     call put_integer('num_params', num_params)
 

@@ -27,9 +27,10 @@ inline SmallModel matrix_model() {
   return m;
 }
 
-// "tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host": words in any
-// order, among them w32 (parameters in fp32), r16 and o16 (gradients, moments in bf16), nomaster;
-// what is not said is as in matrix_model(). v2 and more means the interleaved schedule.
+// "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host":
+// words in any order, among them w32 (parameters in fp32), r16 and o16 (gradients, moments in
+// bf16), nomaster; what is not said is as in matrix_model(). v2 and more means the interleaved
+// schedule. "llama" has two key/value heads and a feed-forward width of 96.
 inline SmallModel combination(const std::string& text) {
   SmallModel m = matrix_model();
   std::istringstream words(text);
@@ -49,8 +50,9 @@ inline SmallModel combination(const std::string& text) {
     if (number("tp", m.tensor_parallel) || number("pp", m.pipeline_parallel) ||
         number("cp", m.context_parallel) || number("dp", m.data_parallel) ||
         number("zero", m.zero_stage) || number("group", m.zero_group) ||
-        number("every", m.checkpoint_every) || number("micro", m.micro_batch) ||
-        number("batch", m.global_batch) || number("L", m.layers) || number("T", m.seq))
+        number("every", m.checkpoint_every) || number("kv", m.kv_heads) ||
+        number("micro", m.micro_batch) || number("batch", m.global_batch) ||
+        number("L", m.layers) || number("T", m.seq))
       continue;
     if (one_of({"full", "selective"}, m.recompute) ||
         one_of({"gpipe", "1f1b", "zero_bubble"}, m.schedule) ||
@@ -58,6 +60,13 @@ inline SmallModel combination(const std::string& text) {
         one_of({"optimizer", "parameters", "optimizer,parameters"}, m.offload) ||
         one_of({"file"}, m.offload_target))
       continue;
+    if (one_of({"gpt", "mpt", "llama"}, m.family)) {
+      if (word == "llama") {
+        m.kv_heads = 2;
+        m.ffn = 96;
+      }
+      continue;
+    }
     if (number("v", m.virtual_stages)) {
       m.schedule = "interleaved";
     } else if (word == "sp") {
@@ -70,6 +79,10 @@ inline SmallModel combination(const std::string& text) {
       m.optimizer_state = "bf16";
     } else if (word == "nomaster") {
       m.master_weights = false;
+    } else if (word == "nobias") {
+      m.no_bias = true;
+    } else if (word == "alibi") {
+      m.positions = "alibi";
     } else if (word == "det") {
       m.deterministic = true;
     } else if (word == "dropout") {
@@ -111,6 +124,14 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
     m.global_batch = m.data_parallel * m.micro_batch * pick(1, 2, 3) + pick(0, 1);
     m.dropout = pick(0.0, 0.0, 0.1);
     m.device = pick("ref", "host");
+    m.family = pick("gpt", "mpt", "llama");
+    if (std::string(m.family) == "mpt") {
+      m.positions = pick("learned", "alibi");
+      m.no_bias = pick(false, true);
+    } else if (std::string(m.family) == "llama") {
+      m.kv_heads = pick(2, 4);
+      m.ffn = 96;
+    }
     if (is_possible(m)) return m;
   }
 }

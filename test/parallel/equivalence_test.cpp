@@ -160,6 +160,57 @@ const char* const table_bf16[] = {
     "tp2 sp cp2 pp2 selective bf16 host",
 };
 
+// The other families, in single precision.
+const char* const table_of_families[] = {
+    "mpt alibi full",
+    "mpt nobias selective dropout host",
+    "llama full every2",
+    "llama selective host",
+    "llama dropout optimizer,parameters host",
+    // two ranks
+    "mpt alibi nobias tp2 sp host",
+    "mpt nobias dp2 zero3 full",
+    "mpt alibi pp2 gpipe dropout",
+    "llama tp2",
+    "llama tp2 sp selective host",
+    "llama pp2 gpipe batch5",
+    "llama pp2 1f1b full host",
+    "llama pp2 zero_bubble selective",
+    "llama pp2 v2 batch5",
+    "llama dp2 batch7 micro2 dropout",
+    "llama dp2 zero1 host",
+    "llama dp2 zero2 full",
+    "llama dp2 zero3 optimizer,parameters host batch9",
+    // four
+    "mpt alibi nobias tp2 sp pp2 v2 selective",
+    "mpt alibi tp2 dp2 zero2 full batch9",
+    "mpt nobias pp2 zero_bubble dp2 zero1",
+    "llama kv4 tp4 sp",
+    "llama tp2 sp pp2 zero_bubble",
+    "llama tp2 sp dp2 zero3 full batch9",
+    "llama pp2 v2 dp2 zero3 selective",
+    "llama dp4 zero2 group2 det",
+    "llama tp2 pp2 v2 L5 full",
+    // eight
+    "mpt alibi nobias tp2 sp pp2 dp2 zero1",
+    "llama tp2 sp pp2 v2 dp2 zero3 full",
+    "llama tp2 pp2 zero_bubble dp2 zero1 dropout host",
+};
+const char* const table_of_families_fp64[] = {
+    "mpt alibi nobias tp2 sp pp2 selective fp64 batch5",
+    "mpt alibi dp2 zero3 full fp64",
+    "llama fp64 full",
+    "llama tp2 sp fp64",
+    "llama pp2 v2 batch5 fp64 dropout",
+    "llama tp2 sp pp2 dp2 zero3 full every2 fp64 batch9",
+    "llama tp2 pp2 zero_bubble fp64",
+};
+const char* const table_of_families_bf16[] = {
+    "mpt alibi nobias tp2 sp bf16 host",
+    "llama tp2 sp bf16 host",
+    "llama pp2 v2 dp2 zero3 bf16 host",
+};
+
 // Decompositions without a ZeRO stage, which is added.
 const char* const table_of_stages[] = {
     "dp2 det batch9",
@@ -198,10 +249,12 @@ const Trained& one_rank(const SmallModel& m, const char* compute, const char* de
     single.parameters = single.reduce = single.optimizer_state = "";
     single.master_weights = true;
   }
-  const std::string key = types_of(single) + device + " " + std::to_string(number_of_steps) + " L" +
-                          std::to_string(m.layers) + " " + std::to_string(single.micro_batch) +
-                          " " + std::to_string(m.global_batch) + " " + std::to_string(m.dropout) +
-                          " " + std::to_string(m.seq);
+  const std::string key = std::string(m.family) + m.positions + (m.no_bias ? " nobias" : "") +
+                          " kv" + std::to_string(m.kv_heads) + " " + types_of(single) + device +
+                          " " + std::to_string(number_of_steps) + " L" + std::to_string(m.layers) +
+                          " " + std::to_string(single.micro_batch) + " " +
+                          std::to_string(m.global_batch) + " " + std::to_string(m.dropout) + " " +
+                          std::to_string(m.seq);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   return known.emplace(key, train_decomposed(single, number_of_steps, nullptr)).first->second;
@@ -258,6 +311,12 @@ TEST(Equivalence, OfTheTable) {
   for (const SmallModel& m : combinations_of(table, world.size())) check_single_precision(world, m);
 }
 
+TEST(Equivalence, OfTheFamilies) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& m : combinations_of(table_of_families, world.size()))
+    check_single_precision(world, m);
+}
+
 TEST(Equivalence, OfRandomCombinations) {
   MpiWorld world(nullptr, nullptr);
   const char* given = std::getenv("GPTBENCH_TEST_SEED");
@@ -274,7 +333,10 @@ TEST(Equivalence, OfRandomCombinations) {
 // them to 1e-12.
 TEST(Equivalence, InDoublePrecision) {
   MpiWorld world(nullptr, nullptr);
-  for (const SmallModel& m : combinations_of(table_fp64, world.size())) {
+  std::vector<SmallModel> models = combinations_of(table_fp64, world.size());
+  for (const SmallModel& m : combinations_of(table_of_families_fp64, world.size()))
+    models.push_back(m);
+  for (const SmallModel& m : models) {
     SCOPED_TRACE(name_of(m));
     const Trained all = train_decomposed(m, steps, &world);
     check_ranks(world, m, all);
@@ -297,7 +359,10 @@ TEST(Equivalence, InDoublePrecision) {
 // before. Against one rank with the same types both sides have such an error.
 TEST(Equivalence, InBf16) {
   MpiWorld world(nullptr, nullptr);
-  for (const SmallModel& m : combinations_of(table_bf16, world.size())) {
+  std::vector<SmallModel> models = combinations_of(table_bf16, world.size());
+  for (const SmallModel& m : combinations_of(table_of_families_bf16, world.size()))
+    models.push_back(m);
+  for (const SmallModel& m : models) {
     SCOPED_TRACE(name_of(m));
     const Trained all = train_decomposed(m, steps, &world);
     check_ranks(world, m, all);

@@ -27,6 +27,10 @@ struct SmallModel {
   int64_t checkpoint_every = 1;
   const char* offload = "none";
   const char* offload_target = "host";
+  const char* family = "gpt";
+  const char* positions = "auto";
+  bool no_bias = false;
+  int64_t kv_heads = 0, ffn = 0;  // 0: as the family has them
 
   int64_t replica_ranks() const { return tensor_parallel * context_parallel * pipeline_parallel; }
   int64_t ranks() const { return replica_ranks() * data_parallel; }
@@ -38,11 +42,14 @@ inline Config resolved_config(const SmallModel& m) {
   c.run.name = "small";
   c.run.device = m.device;
   c.run.comm = "mpi";
+  c.model.family = m.family;
+  c.model.position_embedding = m.positions;
+  c.model.no_bias = m.no_bias;
   c.model.num_layers = m.layers;
   c.model.hidden_size = m.hidden;
   c.model.num_attention_heads = m.heads;
-  c.model.num_kv_heads = m.heads;
-  c.model.ffn_hidden_size = 4 * m.hidden;
+  c.model.num_kv_heads = m.kv_heads > 0 ? m.kv_heads : m.heads;
+  c.model.ffn_hidden_size = m.ffn > 0 ? m.ffn : 4 * m.hidden;
   c.model.seq_length = m.seq;
   c.model.vocab_size = m.vocab;
   c.model.vocab_multiple = m.vocab_multiple;

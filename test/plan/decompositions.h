@@ -19,11 +19,15 @@ inline std::string types_of(const SmallModel& m) {
 }
 
 inline std::string name_of(const SmallModel& m) {
-  std::string name =
-      "tp " + std::to_string(m.tensor_parallel) + (m.sequence_parallel ? " sp" : "") + ", cp " +
-      std::to_string(m.context_parallel) + ", pp " + std::to_string(m.pipeline_parallel) + " x " +
-      std::to_string(m.virtual_stages) + " " + m.schedule + ", dp " +
-      std::to_string(m.data_parallel) + ", zero " + std::to_string(m.zero_stage);
+  std::string name = m.family;
+  if (std::string(m.positions) != "auto") name += std::string(" ") + m.positions;
+  if (m.no_bias) name += " without biases";
+  if (m.kv_heads > 0) name += ", kv heads " + std::to_string(m.kv_heads);
+  name += ", tp " + std::to_string(m.tensor_parallel) + (m.sequence_parallel ? " sp" : "") +
+          ", cp " + std::to_string(m.context_parallel) + ", pp " +
+          std::to_string(m.pipeline_parallel) + " x " + std::to_string(m.virtual_stages) + " " +
+          m.schedule + ", dp " + std::to_string(m.data_parallel) + ", zero " +
+          std::to_string(m.zero_stage);
   if (m.zero_group > 0) name += " in groups of " + std::to_string(m.zero_group);
   if (m.deterministic) name += " deterministic";
   if (std::string(m.recompute) != "none")
@@ -51,7 +55,7 @@ inline bool is_possible(const SmallModel& m) {
   if (m.context_parallel > 1 && m.seq % (2 * m.context_parallel) != 0) return false;
   if (m.sequence_parallel && (m.tensor_parallel == 1 || held % m.tensor_parallel != 0))
     return false;
-  if (m.heads % m.tensor_parallel != 0) return false;
+  if (m.heads % m.tensor_parallel != 0 || m.kv_heads % m.tensor_parallel != 0) return false;
   if (m.pipeline_parallel * m.virtual_stages > m.layers) return false;
   if (interleaved != (m.virtual_stages > 1) || (interleaved && m.pipeline_parallel == 1))
     return false;
@@ -62,6 +66,15 @@ inline bool is_possible(const SmallModel& m) {
   if (parameters && (m.zero_stage == 1 || m.zero_stage == 2)) return false;
   if (m.zero_group > 0 && m.data_parallel * m.context_parallel % m.zero_group != 0) return false;
   return m.micro_batch * m.data_parallel <= m.global_batch;
+}
+
+// The other families take turns among models of GPT.
+inline void set_family(SmallModel& m, size_t turn) {
+  m.family = turn == 2 ? "mpt" : turn == 4 || turn == 5 ? "llama" : "gpt";
+  m.positions = turn == 2 ? "alibi" : "auto";
+  m.no_bias = turn == 2;
+  m.kv_heads = turn == 4 ? m.tensor_parallel : 0;
+  m.ffn = turn == 4 ? 6 : 0;
 }
 
 // All possible combinations of a choice on each axis: some thousand.
@@ -125,6 +138,7 @@ inline std::vector<SmallModel> all_decompositions() {
                       : plain ? (odd ? "optimizer,parameters" : "parameters")
                               : "optimizer";
           m.offload_target = odd ? "file" : "host";
+          set_family(m, all.size() % 7);
           for (const bool offloaded : {false, true}) {
             SmallModel each = m;
             if (!offloaded) each.offload = "none";

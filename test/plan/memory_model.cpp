@@ -136,6 +136,26 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({R * N, R * N, N, R, R});
       touch.accumulates({R * N, N, N});
       break;
+    case OpKind::rmsnorm_forward:
+      touch.reads({R * N, N});
+      touch.assigns({R * N, R});
+      break;
+    case OpKind::rmsnorm_backward:
+      touch.reads({R * N, R * N, N, R});
+      touch.accumulates({R * N, N});
+      break;
+    case OpKind::rotary_forward:
+    case OpKind::rotary_backward:
+      touch.accumulates({R * N});  // turned in place, v left as it is
+      break;
+    case OpKind::swiglu_forward:
+      touch.reads({R * 2 * N});
+      touch.assigns({R * N});
+      break;
+    case OpKind::swiglu_backward:
+      touch.reads({R * N, R * 2 * N});
+      touch.assigns({R * 2 * N});
+      break;
     case OpKind::attention_forward:
     case OpKind::attention_backward:
       attention_touches(touch, plan, op, task.sequences.count);
@@ -378,6 +398,7 @@ int32_t MemoryModel::written_unit(const Op& op, const Touch& touch, int32_t befo
       return plan_.space.find_unit(UnitKind::token_embedding);
     if (name.find("wpe") != std::string::npos)
       return plan_.space.find_unit(UnitKind::position_embedding);
+    if (name.find("head") != std::string::npos) return plan_.space.find_unit(UnitKind::head);
     if (name.find("ln_f") != std::string::npos) return plan_.space.find_unit(UnitKind::final_norm);
     return op.kind == OpKind::fill_zero ? -1 : plan_.space.find_unit(UnitKind::layer, op.layer);
   }

@@ -162,13 +162,15 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       const int64_t gathers =
           (6 + (split ? 2 : 0) + (recompute == "full" ? 2 : 0)) * layers + embeddings + heads;
       add(Axis::tensor, OpKind::all_gather, gathers * R * C * e);
-      // Replicated: two LayerNorms and two biases a layer, and the final LayerNorm.
+      // Replicated: two norms a layer and the final one; with biases their own and those of the two
+      // row-parallel matrices.
       const bool each = sharing > 1 && (parallel.zero_stage >= 2 || plan.config.run.deterministic);
       int64_t replicated = 0;
       for (const Unit& unit : plan.space.units)
         if (unit.kind == UnitKind::layer || unit.kind == UnitKind::final_norm)
           replicated += unit.replicated_end - unit.replicated_begin;
-      EXPECT_GE(replicated, 6 * C * layers + 2 * C * heads);
+      const bool biases = plan.shape.family.biases;
+      EXPECT_GE(replicated, (biases ? 6 : 2) * C * layers + (biases ? 2 : 1) * C * heads);
       add(Axis::tensor, OpKind::all_reduce, (each ? m : 1) * replicated * s);
     }
     add(Axis::tensor, OpKind::all_gather,
@@ -191,7 +193,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       (2 * chunks - heads - embeddings) * R * C * e / (parallel.sequence_parallel ? tp : 1));
   const bool shards = sharing > 1 && (parallel.zero_stage > 0 || plan.config.run.deterministic);
   const int unit = plan.space.find_unit(UnitKind::token_embedding);
-  if (plan.grid.pipeline > 1 && unit >= 0) {
+  if (plan.grid.pipeline > 1 && unit >= 0 && plan.shape.family.tied_head) {
     const Unit& wte = plan.space.units[static_cast<size_t>(unit)];
     add(Axis::embedding, OpKind::all_reduce, (shards ? wte.shard : wte.size()) * s);
   }
@@ -290,6 +292,7 @@ Operand gradient_of(const Plan& plan, size_t local) {
   const std::string name = unit.kind == UnitKind::layer ? "layer_" + std::to_string(turn)
                            : unit.kind == UnitKind::token_embedding    ? "wte"
                            : unit.kind == UnitKind::position_embedding ? "wpe"
+                           : unit.kind == UnitKind::head               ? "head"
                                                                        : "ln_f";
   for (size_t b = 0; b < plan.buffers.size(); ++b)
     if (plan.buffers[b].name ==
@@ -310,7 +313,8 @@ TEST(Messages, EveryGradientIsFormedInEveryMicroBatch) {
     for_each_operation(plan, [&](const Task& task, int32_t i) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
       if (op.kind != OpKind::linear_backward_weight && op.kind != OpKind::bias_backward &&
-          op.kind != OpKind::layernorm_backward && op.kind != OpKind::embedding_backward)
+          op.kind != OpKind::layernorm_backward && op.kind != OpKind::rmsnorm_backward &&
+          op.kind != OpKind::embedding_backward)
         return;
       for (const Touch& touch : touches_of(plan, op, {task.program, 0, 0, {0, 1}}))
         if (touch.access == Access::accumulate)

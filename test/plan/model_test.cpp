@@ -49,6 +49,42 @@ TEST(Model, ParametersOfThePublishedTables) {
   }
 }
 
+// Llama as released (Touvron et al. 2023; Meta 2024): embeddings apart, no biases, grouped heads.
+TEST(Model, ParametersOfLlama) {
+  struct Row {
+    int64_t layers, hidden, heads, kv_heads, ffn, vocab, num_params;
+  };
+  for (const Row& row : {Row{32, 4096, 32, 32, 11008, 32000, 6738415616},
+                         Row{32, 4096, 32, 8, 14336, 128256, 8030261248},
+                         Row{40, 5120, 40, 40, 13824, 32000, 13015864320},
+                         Row{80, 8192, 64, 8, 28672, 32000, 68976648192}}) {
+    ModelConfig model = gpt(row.layers, row.hidden, row.heads, row.vocab, 4096);
+    model.family = "llama";
+    model.num_kv_heads = row.kv_heads;
+    model.ffn_hidden_size = row.ffn;
+    EXPECT_EQ(count_params(tensor_table(model)), row.num_params);
+  }
+  // The width that the family has where the deck leaves it open.
+  ModelConfig model = gpt(2, 4096, 32, 100, 16);
+  model.family = "llama";
+  model.ffn_hidden_size = 0;
+  EXPECT_EQ(model_shape(model).F, 11008);
+}
+
+// MPT-7B as released has ALiBi and no biases, and 50432 rows in its embedding.
+TEST(Model, ParametersOfMptWithoutBiases) {
+  ModelConfig model = gpt(32, 4096, 32, 50432, 2048);
+  model.family = "mpt";
+  model.position_embedding = "alibi";
+  model.no_bias = true;
+  EXPECT_EQ(count_params(tensor_table(model)),
+            50432 * 4096 + 32 * (12ll * 4096 * 4096 + 2 * 4096) + 4096);
+  for (const LogicalTensor& tensor : tensor_table(model)) {
+    EXPECT_EQ(tensor.name.find("bias"), std::string::npos);
+    EXPECT_NE(tensor.name, "wpe");
+  }
+}
+
 TEST(Model, ParametersOfGpt2) {
   // 124,439,808 with 50,257 rows (Radford et al. 2019, as released), 124,475,904 with 50,304.
   EXPECT_EQ(count_params(tensor_table(gpt(12, 768, 12, 50257, 1024))), 124439808);

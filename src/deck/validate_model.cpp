@@ -1,0 +1,98 @@
+#include "deck/validate_model.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "deck/family.h"
+#include "deck/values.h"
+
+namespace gptbench {
+namespace {
+
+std::string text_of(int64_t value) {
+  return std::to_string(value);
+}
+
+void check_heads(const Deck& deck) {
+  const ModelConfig& model = deck.config.model;
+  const int64_t heads = model.num_attention_heads;
+  if (model.hidden_size % heads != 0) {
+    const int64_t below = model.hidden_size / heads * heads;
+    const std::string near = (below > 0 ? text_of(below) + " or " : "") + text_of(below + heads);
+    deck.fail({"model.hidden_size", "model.num_attention_heads"},
+              "model.hidden_size = " + text_of(model.hidden_size) +
+                  " is not divisible by num_attention_heads = " + text_of(heads) +
+                  "; nearest sizes: " + near);
+  }
+  if (model.num_kv_heads != 0 && heads % model.num_kv_heads != 0) {
+    deck.fail({"model.num_kv_heads", "model.num_attention_heads"},
+              "model.num_kv_heads = " + text_of(model.num_kv_heads) +
+                  " does not divide num_attention_heads = " + text_of(heads) +
+                  "; use a divisor, or 0 for as many");
+  }
+}
+
+// What families have: the first position embedding is the one that 'auto' stands for.
+struct FamilyRules {
+  const char* family;
+  std::vector<std::string> positions;
+  bool may_lack_biases;
+};
+const std::vector<FamilyRules>& family_rules() {
+  static const std::vector<FamilyRules> rules = {
+      {"gpt", {"learned"}, false},
+      {"bert", {"learned"}, false},
+      {"mpt", {"learned", "alibi"}, true},
+      {"llama", {"rotary"}, true},
+  };
+  return rules;
+}
+
+bool is_written(const Deck& deck, const char* key) {
+  const Origin::Kind kind = deck.origin("model", key).kind;
+  return kind == Origin::Kind::deck || kind == Origin::Kind::command_line;
+}
+
+void check_family(const Deck& deck) {
+  const ModelConfig& model = deck.config.model;
+  const auto rules =
+      std::find_if(family_rules().begin(), family_rules().end(),
+                   [&](const FamilyRules& each) { return model.family == each.family; });
+  const std::string family = "family = " + format_string(model.family);
+  const std::string positions = position_embedding_of(model);
+  if (std::find(rules->positions.begin(), rules->positions.end(), positions) ==
+      rules->positions.end()) {
+    std::vector<std::string> quoted;
+    for (const std::string& each : rules->positions) quoted.push_back(format_string(each));
+    deck.fail({"model.position_embedding", "model.family"},
+              "model.position_embedding = " + format_string(positions) + " is not one of " +
+                  family + "; use " + join(quoted, " or "));
+  }
+  if (model.no_bias && !rules->may_lack_biases) {
+    deck.fail({"model.no_bias", "model.family"}, "model.no_bias = .true. is not one of " + family +
+                                                     "; use family = 'mpt', or .false.");
+  }
+  const int64_t head_size = model.hidden_size / model.num_attention_heads;
+  if (positions == "rotary" && head_size % 2 != 0) {
+    deck.fail({"model.hidden_size", "model.num_attention_heads"},
+              "rotary positions turn pairs of channels: the head size hidden_size / "
+              "num_attention_heads = " +
+                  text_of(head_size) + " must be even; use other sizes");
+  }
+  if (positions != "rotary" && is_written(deck, "rotary_theta")) {
+    deck.fail({"model.rotary_theta"},
+              "model.rotary_theta has no meaning with position_embedding = " +
+                  format_string(positions) + "; take it out, or use family = 'llama'");
+  }
+}
+
+}  // namespace
+
+void check_model(const Deck& deck) {
+  check_heads(deck);
+  check_family(deck);
+}
+
+}  // namespace gptbench
