@@ -16,15 +16,16 @@ import h5py
 import numpy as np
 import torch
 
-import gpt2_oracle
+import make_golden
+import oracle
 import tolerance
 from deck import Deck
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CASES = ["%s:%s" % (deck, how) for deck in ("plain", "accumulate", "dropout", "text")
+CASES = ["%s:%s" % (deck, how) for deck in make_golden.DECKS
          for how in ("ref:fp64:1", "ref:fp32:1", "host:fp32:1", "host:bf16:1")]
 CASES += ["accumulate:ref:fp64:2", "accumulate:host:fp32:2", "dropout:host:fp32:2",
-          "text:host:bf16:2"]
+          "text:host:bf16:2", "llama:host:fp32:2", "mpt:ref:fp64:2"]
 
 
 def run_gptbench(deck, device, compute, ranks, directory):
@@ -96,7 +97,7 @@ def compare(case, show):
     report = Report(case, show)
     check_weights_initial(report, deck, dump["weights_initial"])
 
-    expected_loss, expected_norm, gradients, final = oracle(deck)
+    expected_loss, expected_norm, gradients, final = truth(deck)
     if len(loss) != len(expected_loss):
         sys.exit("%s: %d steps recorded, expected %d" % (case, len(loss), len(expected_loss)))
     for step, (a, b) in enumerate(zip(loss, expected_loss)):
@@ -118,9 +119,9 @@ def compare(case, show):
 _oracles = {}
 
 
-def oracle(deck):
+def truth(deck):
     if deck.name not in _oracles:
-        loss, norm, gradients, final = gpt2_oracle.train(deck, deck.initial_weights())
+        loss, norm, gradients, final = oracle.train(deck, deck.initial_weights())
         _oracles[deck.name] = (loss, norm, {name: g.numpy() for name, g in gradients.items()},
                                {name: w.numpy() for name, w in final.items()})
     return _oracles[deck.name]

@@ -11,8 +11,9 @@ import philox
 # Defaults that the decks here rely on (src/deck/config.h).
 DEFAULTS = {
     "run": {"seed": 1, "steps": 10},
-    "model": {"ffn_hidden_size": 0, "vocab_multiple": 1, "dropout": 0.0, "init_std": 0.02,
-              "layernorm_epsilon": 1e-5},
+    "model": {"family": "gpt", "num_kv_heads": 0, "ffn_hidden_size": 0, "vocab_multiple": 1,
+              "position_embedding": "auto", "rotary_theta": 10000.0, "no_bias": False,
+              "dropout": 0.0, "init_std": 0.02, "layernorm_epsilon": 1e-5},
     "batch": {"micro_batch_size": 1, "global_batch_size": 0},
     "optimizer": {"lr": 6e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1,
                   "clip": 1.0},
@@ -53,7 +54,16 @@ class Deck:
         model = self.model
         self.L, self.C, self.H = (
             model[k] for k in ("num_layers", "hidden_size", "num_attention_heads"))
-        self.F = model["ffn_hidden_size"] or 4 * self.C
+        self.H_kv = model["num_kv_heads"] or self.H
+        self.family = model["family"]
+        self.biases = self.family != "llama" and not model["no_bias"]
+        self.positions = model["position_embedding"]
+        if self.positions == "auto":
+            self.positions = "rotary" if self.family == "llama" else "learned"
+        self.F = model["ffn_hidden_size"]
+        if self.F == 0:
+            third = -(-8 * self.C // 3)
+            self.F = -(-third // 256) * 256 if self.family == "llama" else 4 * self.C
         self.T, self.V_valid = model["seq_length"], model["vocab_size"]
         self.V = -(-self.V_valid // model["vocab_multiple"]) * model["vocab_multiple"]
         self.B = self.batch["global_batch_size"]
@@ -84,23 +94,27 @@ class Deck:
     def tensor_table(self):
         """[(name, shape, kind, std)] in canonical order (src/plan/model.cpp); kind is normal, ones
         or zeros. The place in the list is the tensor's random instance."""
-        C, F, std = self.C, self.F, self.model["init_std"]
+        C, F, D, std = self.C, self.F, self.C // self.H, self.model["init_std"]
         residual = std / np.sqrt(2.0 * self.L)
-        table = [("wte", (self.V, C), "normal", std), ("wpe", (self.T, C), "normal", std)]
+        qkv, fc = (self.H + 2 * self.H_kv) * D, 2 * F if self.family == "llama" else F
+        matrix = lambda name, rows, columns, s=std: (name + ".weight", (rows, columns), "normal", s)
+        bias = lambda name, size: (name + ".bias", (size,), "zeros", 0)
+        norm = lambda name: [(name + ".weight", (C,), "ones", 0), bias(name, C)]
+        table = [("wte", (self.V, C), "normal", std)]
+        if self.positions == "learned":
+            table += [("wpe", (self.T, C), "normal", std)]
         for layer in range(self.L):
             h = "h.%d." % layer
-            table += [
-                (h + "ln_1.weight", (C,), "ones", 0), (h + "ln_1.bias", (C,), "zeros", 0),
-                (h + "attn.qkv.weight", (3 * C, C), "normal", std),
-                (h + "attn.qkv.bias", (3 * C,), "zeros", 0),
-                (h + "attn.proj.weight", (C, C), "normal", residual),
-                (h + "attn.proj.bias", (C,), "zeros", 0),
-                (h + "ln_2.weight", (C,), "ones", 0), (h + "ln_2.bias", (C,), "zeros", 0),
-                (h + "mlp.fc.weight", (F, C), "normal", std), (h + "mlp.fc.bias", (F,), "zeros", 0),
-                (h + "mlp.proj.weight", (C, F), "normal", residual),
-                (h + "mlp.proj.bias", (C,), "zeros", 0),
-            ]
-        return table + [("ln_f.weight", (C,), "ones", 0), ("ln_f.bias", (C,), "zeros", 0)]
+            table += norm(h + "ln_1")
+            table += [matrix(h + "attn.qkv", qkv, C), bias(h + "attn.qkv", qkv),
+                      matrix(h + "attn.proj", C, C, residual), bias(h + "attn.proj", C)]
+            table += norm(h + "ln_2")
+            table += [matrix(h + "mlp.fc", fc, C), bias(h + "mlp.fc", fc),
+                      matrix(h + "mlp.proj", C, F, residual), bias(h + "mlp.proj", C)]
+        table += norm("ln_f")
+        if self.family == "llama":
+            table += [matrix("lm_head", self.V, C)]
+        return [row for row in table if self.biases or not row[0].endswith(".bias")]
 
     def initial_weights(self):
         """{name: float32 array}: the bits that the engine starts from."""

@@ -11,11 +11,11 @@ import sys
 import numpy as np
 import torch
 
-import gpt2_oracle
+import oracle
 from deck import Deck
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DECKS = ("plain", "accumulate", "dropout", "text")
+DECKS = ("plain", "accumulate", "dropout", "text", "mpt", "mpt_alibi", "llama")
 
 
 def projection(g):
@@ -25,7 +25,7 @@ def projection(g):
 
 
 def golden_rows(deck):
-    losses, norms, gradients, _ = gpt2_oracle.train(deck, deck.initial_weights())
+    losses, norms, gradients, _ = oracle.train(deck, deck.initial_weights())
     rows = [("loss", str(step), value, 0.0) for step, value in enumerate(losses)]
     rows += [("grad_norm", str(step), value, 0.0) for step, value in enumerate(norms)]
     rows += [("gradient", name, float(g.norm()), projection(g.numpy()))

@@ -10,7 +10,7 @@ import unittest
 import numpy as np
 import torch
 
-import gpt2_oracle
+import oracle
 import philox
 import tolerance
 from deck import Deck
@@ -62,7 +62,7 @@ class Model(unittest.TestCase):
 
     def test_gradients_are_slopes(self):
         w = {name: torch.tensor(a, dtype=torch.float64) for name, a in self.weights.items()}
-        _, gradients = gpt2_oracle.loss_and_gradients(self.deck, w, 0)
+        _, gradients = oracle.loss_and_gradients(self.deck, w, 0)
         h = 1e-6
         for name, g in gradients.items():
             direction = torch.randn_like(g)
@@ -70,7 +70,7 @@ class Model(unittest.TestCase):
             for sign in (1, -1):
                 moved = dict(w)
                 moved[name] = w[name] + sign * h * direction
-                loss.append(gpt2_oracle.loss_and_gradients(self.deck, moved, 0)[0])
+                loss.append(oracle.loss_and_gradients(self.deck, moved, 0)[0])
             slope = (loss[0] - loss[1]) / (2 * h)
             # Rounding of the loss (4) / h: 1e-9; truncation h^2 times a third derivative below 1e3.
             self.assertAlmostEqual(slope, float((g * direction).sum()), delta=2e-8, msg=name)
@@ -79,8 +79,8 @@ class Model(unittest.TestCase):
         whole = copy.deepcopy(self.deck)
         whole.batch["micro_batch_size"] = 7
         w = {name: torch.tensor(a, dtype=torch.float64) for name, a in self.weights.items()}
-        loss, gradients = gpt2_oracle.loss_and_gradients(self.deck, w, 0)
-        loss_whole, gradients_whole = gpt2_oracle.loss_and_gradients(whole, w, 0)
+        loss, gradients = oracle.loss_and_gradients(self.deck, w, 0)
+        loss_whole, gradients_whole = oracle.loss_and_gradients(whole, w, 0)
         self.assertAlmostEqual(loss, loss_whole, delta=1e-14)
         for name, g in gradients.items():
             self.assertLess(float((g - gradients_whole[name]).norm() / g.norm()), 1e-13, name)
@@ -89,7 +89,7 @@ class Model(unittest.TestCase):
         deck = Deck(os.path.join(DECKS, "plain.in"))
         w = {name: torch.tensor(a, dtype=torch.float64)
              for name, a in deck.initial_weights().items()}
-        _, gradients = gpt2_oracle.loss_and_gradients(deck, w, 0)
+        _, gradients = oracle.loss_and_gradients(deck, w, 0)
         self.assertEqual(gradients["wte"].shape[0], 64)
         self.assertEqual(float(gradients["wte"][61:].abs().max()), 0.0)
 
@@ -102,7 +102,7 @@ class Model(unittest.TestCase):
             [{"params": [theirs["matrix"]], "weight_decay": o["weight_decay"]},
              {"params": [theirs["vector"]], "weight_decay": 0.0}],
             lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["epsilon"])
-        ours = gpt2_oracle.AdamW(o, w)
+        ours = oracle.AdamW(o, w)
         for _ in range(5):
             gradients = {name: torch.randn_like(p) for name, p in w.items()}
             for name, p in theirs.items():
@@ -118,15 +118,30 @@ class Model(unittest.TestCase):
         self.assertLess(
             float((g - torch.nn.functional.gelu(x, approximate="tanh")).abs().max()), 1e-14)
 
+    def test_rotary_turns_pairs_of_channels(self):
+        # R(p) q . R(p') k depends on p - p' alone, and position 0 is left as it is.
+        q, k = torch.randn(2, 1, 1, 9, 6, dtype=torch.float64)
+        q[..., :, :], k[..., :, :] = q[..., :1, :].clone(), k[..., :1, :].clone()
+        turned = oracle.rotate(q, 50.0) @ oracle.rotate(k, 50.0).transpose(2, 3)
+        for offset in range(-4, 5):
+            diagonal = turned[0, 0].diagonal(offset)
+            self.assertLess(float((diagonal - diagonal[0]).abs().max()), 1e-13)
+        self.assertEqual(float((oracle.rotate(q, 50.0)[..., 0, :] - q[..., 0, :]).abs().max()), 0.0)
+
+    def test_slopes_of_alibi(self):
+        # Press et al., section 3: 1/2, 1/4 ... 1/256 of 8 heads; of 16 the sequence starts at 2^-1/2.
+        self.assertEqual(oracle.alibi_slopes(8), [2.0**-i for i in range(1, 9)])
+        self.assertAlmostEqual(oracle.alibi_slopes(16)[0], 2.0**-0.5, delta=1e-16)
+
     def test_training_learns(self):
-        losses, norms, _, _ = gpt2_oracle.train(self.deck, self.weights)
+        losses, norms, _, _ = oracle.train(self.deck, self.weights)
         self.assertEqual(len(losses), 10)
         self.assertGreater(min(norms), self.deck.optimizer["clip"], "clips in every step")
 
 
 def with_mistake(right, wrong):
     """The oracle with one piece of its text replaced."""
-    with open(gpt2_oracle.__file__) as file:
+    with open(oracle.__file__) as file:
         source = file.read()
     assert source.count(right) >= 1, right
     module = types.ModuleType("mistaken_oracle")
@@ -140,26 +155,53 @@ class Mistakes(unittest.TestCase):
     def setUp(self):
         self.deck = Deck(os.path.join(DECKS, "accumulate.in"))
         self.weights = self.deck.initial_weights()
-        self.loss, self.norm, self.gradients, _ = gpt2_oracle.train(self.deck, self.weights)
+        self.loss, self.norm, self.gradients, _ = oracle.train(self.deck, self.weights)
 
     def test_in_the_model(self):
         allowed = tolerance.gradients(self.deck, "fp32")
         for right, wrong in (
                 ("torch.tanh(math.sqrt(2 / math.pi) * (f + 0.044715 * f**3))",
                  "torch.erf(f / math.sqrt(2))"),
-                ("/ math.sqrt(D)", "/ math.sqrt(C)"),
+                ("/ math.sqrt(D)", "/ math.sqrt(deck.C)"),
                 ("triu(1)", "triu(2)"),
-                ("q, k, v = F.linear", "k, q, v = F.linear"),
+                ("q, k, v = linear", "k, q, v = linear"),
                 ('deck.model["layernorm_epsilon"]', "1e-5"),
                 ("view(B, T, H, D).transpose(1, 2)", "view(B, T, D, H).permute(0, 3, 1, 2)"),
                 ("part / tokens.numel()", "part / (tokens.numel() - 1)")):
-            oracle = with_mistake(right, wrong)
-            _, gradients = oracle.loss_and_gradients(
+            mistaken = with_mistake(right, wrong)
+            _, gradients = mistaken.loss_and_gradients(
                 self.deck, {name: torch.tensor(a, dtype=torch.float64)
                             for name, a in self.weights.items()}, 0)
             worst = max(float((gradients[name] - g).norm() / g.norm())
                         for name, g in self.gradients.items())
             self.assertGreater(worst, 3 * allowed, wrong)
+
+    def test_in_the_families(self):
+        mistakes = {
+            "llama": (
+                ("theta**(-2.0", "theta**(-1.0"),
+                ("x[..., :D // 2], x[..., D // 2:]", "x[..., 0::2], x[..., 1::2]"),
+                ("* turn", "* turn.conj()"),
+                ("repeat_interleave(H // H_kv, dim=1)", "repeat(1, H // H_kv, 1, 1)"),
+                ("gate * torch.sigmoid(gate) * value", "value * torch.sigmoid(value) * gate"),
+                ('w.get("lm_head.weight", w["wte"])', 'w["wte"]'),
+                ("(x * x).mean(dim=-1, keepdim=True)", "x.var(dim=-1, keepdim=True)")),
+            "mpt_alibi": (
+                ("slopes[1::2] + slopes[::2]", "slopes[::2] + slopes[1::2]"),
+                ("scores - torch.tensor(alibi_slopes", "scores + torch.tensor(alibi_slopes"),
+                ("-8.0 * (h + 1) / n", "-8.0 * (h + 1) / H")),
+        }
+        for name, replacements in mistakes.items():
+            deck = Deck(os.path.join(DECKS, name + ".in"))
+            w = {key: torch.tensor(a, dtype=torch.float64)
+                 for key, a in deck.initial_weights().items()}
+            _, truth = oracle.loss_and_gradients(deck, w, 0)
+            allowed = tolerance.gradients(deck, "fp32")
+            for right, wrong in replacements:
+                _, gradients = with_mistake(right, wrong).loss_and_gradients(deck, w, 0)
+                worst = max(float((g - truth[key]).norm() / truth[key].norm())
+                            if g is not None else 1.0 for key, g in gradients.items())
+                self.assertGreater(worst, 3 * allowed, (name, wrong))
 
     def test_in_the_optimizer(self):
         for right, wrong in (
