@@ -1,5 +1,10 @@
-// What forward and backward of the host's tiled attention share: how heads are dealt to threads,
-// and where a thread's scratch memory lies.
+// What forward and backward of the host's tiled attention share: where a thread's scratch memory
+// lies, the forms of operands that matrix products are fastest with, biases and dropout of a tile.
+//
+// Tiles are held transposed, keys by queries. What belongs to a query (maximum, sum, lse, delta) is
+// then a vector along the row, and every product of either direction reads its factors as they lie
+// in memory:
+//   S^T = K Q^T, O^T += V^T P^T;   dP^T = V dO^T, dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
 #pragma once
 
 #include "base/error.h"
@@ -7,18 +12,11 @@
 #include "device/host_dropout.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
-#include "device/kernels_ref.h"
+#include "device/kernels_host_attention_work.h"
 #include "device/simd_math.h"
 #include "plan/workspace.h"
 
 namespace gptbench::host {
-
-// Whether queries and keys are the same positions of whole sequences, all visible but for
-// causality.
-inline bool is_plain(const AttentionShape& s) {
-  return s.T_q == s.T_k && s.T_q == s.T && s.keys == KeyBlock::all && !s.alibi &&
-         s.lengths == nullptr && position_of(s.q_positions, s.T - 1) == s.T - 1;
-}
 
 // Hands out arrays from one thread's part of the workspace.
 class Scratch {
@@ -46,10 +44,10 @@ class Scratch {
 // f(item, scratch) for items 0 .. items - 1, dealt to the threads in turn. Each runs on one thread,
 // its GEMMs too.
 template <class Function>
-void parallel_heads(const char* name, int64_t items, int64_t T, int64_t D,
+void parallel_items(const char* name, int64_t threads, int64_t items, const AttentionShape& s,
                     const Workspace& workspace, const Function& f) {
-  const int64_t bytes = attention_workspace_bytes_a_thread(T, D, sizeof(float));
-  const int64_t threads = std::min(num_threads(), items);
+  const int64_t bytes = attention_workspace_bytes_a_thread(s.T_k, s.D, sizeof(float));
+  threads = std::min(threads, items);
   GPTBENCH_CHECK(threads * bytes <= workspace.bytes,
                  "attention of " + std::to_string(threads) + " threads needs " +
                      std::to_string(threads * bytes) + " bytes of workspace, there are " +
@@ -61,29 +59,109 @@ void parallel_heads(const char* name, int64_t items, int64_t T, int64_t D,
   });
 }
 
-// out[T,D] = rows of one head, `row` elements apart, packed: the GEMMs of tiles run faster on them.
+// out[rows,D] = rows that lie `row` elements apart.
 template <class A>
-void pack_rows(A* out, const void* first, int64_t row, int64_t rows, int64_t D) {
-  const A* const in = static_cast<const A*>(first);
+void pack_rows(A* out, const A* in, int64_t row, int64_t rows, int64_t D) {
   for (int64_t t = 0; t < rows; ++t) std::copy(in + t * row, in + t * row + D, out + t * D);
 }
 
-// c[m,n] = a b, or += where `accumulate`; packed operands, f32 result.
+// out[D,ld] = the transpose of `rows` rows that lie `row` elements apart, in blocks that stay in
+// the innermost cache.
 template <class A>
-void tile_gemm(float* c, int64_t m, int64_t n, int64_t k, const A* a, bool a_transposed, const A* b,
-               bool b_transposed, bool accumulate, const Workspace& workspace) {
+void pack_transposed(A* out, int64_t ld, const A* in, int64_t row, int64_t rows, int64_t D) {
+  constexpr int64_t block = 16;
+  for (int64_t t0 = 0; t0 < rows; t0 += block) {
+    const int64_t count = std::min(block, rows - t0);
+    const A* const from = in + t0 * row;
+    for (int64_t d = 0; d < D; ++d) {
+      A* const to = out + d * ld + t0;
+#pragma omp simd
+      for (int64_t t = 0; t < count; ++t) to[t] = from[t * row + d];
+    }
+  }
+}
+
+// Where a factor of a tile's product lies: `ld` elements from row to row.
+template <class A>
+struct Rows {
+  const A* data;
+  int64_t ld;
+};
+
+// c[m,n] = a[m,k] b[k,n], or += where `accumulate`; rows of c lie n apart; f32 result.
+template <class A>
+void tile_gemm(float* c, int64_t m, int64_t n, int64_t k, Rows<A> a, Rows<A> b, bool accumulate,
+               const Workspace& workspace) {
   run_gemm({simd::type_of<A>(),
             DType::f32,
             m,
             n,
             k,
-            {a, a_transposed ? m : k, a_transposed},
-            {b, b_transposed ? k : n, b_transposed},
+            {a.data, a.ld, false},
+            {b.data, b.ld, false},
             c,
             n,
             nullptr,
             accumulate},
            workspace);
 }
+
+constexpr float log2_e = 1.44269504088896340736f;
+constexpr float ln_2 = 0.69314718055994530942f;
+
+// The linear bias of one tile's scores, in units of ln 2: -slope |position of query - of key|.
+// Positions up to 2^24 are exact.
+struct LinearBias {
+  float slope = 0.0f;
+  float position[attention_tile_queries];  // of the queries
+
+  void start(const AttentionShape& s, int64_t h, const Queries& queries) {
+    slope = static_cast<float>(alibi_slope(s.first_head + h, s.H_global)) * log2_e;
+    for (int64_t i = 0; i < queries.width; ++i)
+      position[i] = static_cast<float>(position_of(s.q_positions, queries.i0 + i));
+  }
+  // scores[i] = factor scores[i] + bias of key j, one row of a tile.
+  void add(float* scores, float factor, const AttentionShape& s, int64_t j, int64_t width) const {
+    const float key = static_cast<float>(position_of(s.k_positions, j));
+    const float a = slope;
+    const float* const at = position;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) scores[i] = factor * scores[i] - a * std::abs(at[i] - key);
+  }
+};
+
+// Dropout factors of one tile of head h of sequence b.
+class TileFactors {
+ public:
+  TileFactors(const AttentionShape& s, int64_t b, int64_t h)
+      : factors_(s.dropout), s_(s), head_((s.first_sequence + b) * s.H_global + s.first_head + h) {}
+
+  // out[rows keys, width queries]: element (head T + position of query) T + position of key.
+  void fill(float* out, const Queries& queries, int64_t j0, int64_t rows) const {
+    const int64_t width = queries.width;
+    int64_t row[attention_tile_queries], element[attention_tile_queries];
+    for (int64_t i = 0; i < width; ++i)
+      row[i] = (head_ * s_.T + position_of(s_.q_positions, queries.i0 + i)) * s_.T;
+    for (int64_t j = j0; j < j0 + rows;) {
+      const int64_t key = position_of(s_.k_positions, j);
+      // Four keys in a row share the words of one block of random numbers.
+      const bool four = s_.T % 4 == 0 && key % 4 == 0 && j + 4 <= j0 + rows &&
+                        position_of(s_.k_positions, j + 3) == key + 3;
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) element[i] = row[i] + key;
+      float* const at = out + (j - j0) * width;
+      if (four)
+        factors_.fill_fours(at, width, element, width);
+      else
+        factors_.fill_elements(at, element, width);
+      j += four ? 4 : 1;
+    }
+  }
+
+ private:
+  DropoutFactors factors_;
+  const AttentionShape& s_;
+  int64_t head_;
+};
 
 }  // namespace gptbench::host

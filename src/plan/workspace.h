@@ -13,25 +13,33 @@ namespace gptbench {
 // that would need more is split or computed another way, it does not allocate.
 constexpr int64_t gemm_workspace_bytes = 32 * MiB;
 
-// Tiles of the host's attention: rows of the one side (queries forward, keys backward) by columns
-// of the other.
-constexpr int64_t attention_tile_rows = 128;
-constexpr int64_t attention_tile_columns = 512;
+// Tiles of the host's attention: keys by queries. Long sequences are read from memory once for
+// every tile of queries, which are wider for them.
+struct AttentionTile {
+  int64_t keys, queries;
+};
+constexpr AttentionTile attention_tile(int64_t T_k) {
+  return T_k <= 4096 ? AttentionTile{512, 128} : AttentionTile{256, 256};
+}
+constexpr int64_t attention_tile_area = 65536;
+constexpr int64_t attention_tile_keys = 512;     // at most
+constexpr int64_t attention_tile_queries = 256;  // at most
 // Scratch of the GEMM library for one tile.
 constexpr int64_t attention_gemm_bytes = 2 * MiB;
 
-// A thread's scratch for one head of host attention, linear in T; D the head size,
-// `accumulation_bytes` bytes an element of S. Backward needs the most: packed copies of q, k, v and
-// dout, accumulators of dq, dk and dv, two rows (lse, delta), and five tiles (scores, their
-// gradients, both rounded to A, dropout factors).
-constexpr int64_t attention_workspace_bytes_a_thread(int64_t T, int64_t D,
+// A thread's scratch for one head of host attention, linear in the number of keys T_k; D the head
+// size, `accumulation_bytes` bytes an element of S. Backward needs the most: of each key packed
+// copies of k (as it is and transposed) and v, accumulators of dk and dv; five tiles (scores, their
+// gradients, both rounded to A, dropout factors); of a tile's queries q and dout (as they are and
+// transposed), the accumulator of dq, and a few numbers each.
+constexpr int64_t attention_workspace_bytes_a_thread(int64_t T_k, int64_t D,
                                                      int64_t accumulation_bytes) {
-  const int64_t sequence = 7 * T * D + 2 * T;
-  const int64_t tiles = 5 * attention_tile_rows * attention_tile_columns;
-  const int64_t rows = attention_tile_rows * (D + 2);  // forward: accumulator of out, max, sum
-  const int64_t alignment = 16 * 64;                   // each array starts a cache line
+  const int64_t sequence = 5 * round_up(T_k, attention_tile_keys) * D;
+  const int64_t tiles = 5 * attention_tile_area;
+  const int64_t queries = attention_tile_queries * (5 * D + 8);
+  const int64_t alignment = 24 * 64;  // each array starts a cache line
   return attention_gemm_bytes +
-         round_up(accumulation_bytes * (sequence + tiles + rows) + alignment, 4 * KiB);
+         round_up(accumulation_bytes * (sequence + tiles + queries) + alignment, 4 * KiB);
 }
 
 }  // namespace gptbench

@@ -1,67 +1,33 @@
-#include "kernel_test.h"
+#include "attention_data.h"
+#include "device/kernels_host_attention_work.h"
 
 namespace gptbench::test {
 namespace {
 
-struct Case {
-  int64_t B, T, H, H_kv, D;
-  bool causal;
-  double dropout;
+// No sequence; one token; less than a tile; a tile and two rows; grouped heads; more than one tile
+// both ways; each with hidden keys, linear biases, lengths or dropout, whose random numbers come in
+// fours where T is a multiple of four.
+const AttentionCase cases[] = {
+    {0, 4, 2, 2, 8},
+    {2, 1, 2, 2, 8},
+    {1, 5, 3, 3, 7},
+    {2, 130, 2, 2, 64},
+    {1, 130, 2, 1, 16, false},
+    {2, 77, 6, 2, 20, true, 0.2},
+    {1, 700, 2, 1, 16},
+    {1, 530, 1, 1, 32, false, 0.1},
+    {1, 640, 2, 2, 8, true, 0.1},
+    {1, 128, 1, 1, 128},
+    {2, 140, 3, 1, 16, true, 0.1, true},
+    {1, 600, 2, 2, 8, false, 0.0, true},
+    {3, 150, 2, 1, 8, false, 0.1, false, {150, 20, 0}},
+    {2, 550, 1, 1, 8, true, 0.0, true, {530, 100}},
 };
-// One token; less than a tile; a tile and two rows; grouped heads; more than one tile both ways;
-// and each with a hidden half, with dropout.
-constexpr Case cases[] = {
-    {0, 4, 2, 2, 8, true, 0.0},     {2, 1, 2, 2, 8, true, 0.0},     {1, 5, 3, 3, 7, true, 0.0},
-    {2, 130, 2, 2, 64, true, 0.0},  {1, 130, 2, 1, 16, false, 0.0}, {2, 77, 6, 2, 20, true, 0.2},
-    {1, 700, 2, 1, 16, true, 0.0},  {1, 530, 1, 1, 32, false, 0.1}, {1, 640, 2, 2, 8, true, 0.1},
-    {1, 128, 1, 1, 128, true, 0.0},
-};
 
-// q, k and v stand side by side in rows, as the engine has them.
-template <class A>
-struct Data {
-  explicit Data(const Case& c_)
-      : c(c_),
-        row((c.H + 2 * c.H_kv) * c.D + 3),
-        out_row(c.H * c.D + 5),
-        qkv(random_array<A>(c.B * c.T * row, 1)),
-        dout(random_array<A>(c.B * c.T * out_row, 2)),
-        out(dout.size()),
-        dqkv(qkv.size()),
-        lse(static_cast<size_t>(c.B * c.H * c.T)) {
-    for (A& x : out) assign(x, 0.0);
-    for (A& x : dqkv) assign(x, 0.0);
-  }
-  Dropout dropout() const { return {c.dropout, 11, 3}; }
-
-  AttentionShape shape() const {
-    AttentionShape s = whole_sequences(c.B, c.T, c.H, c.H_kv, c.D, row, row, out_row);
-    s.causal = c.causal;
-    s.dropout = dropout();
-    s.first_sequence = 5;
-    s.first_head = 1;
-    s.H_global = c.H + 2;
-    return s;
-  }
-
-  void forward(const KernelTable& kernels, Queue& queue, const Workspace& workspace) {
-    const A* q = qkv.data();
-    kernels.attention_forward(queue, {out.data(), lse.data(), q, q + c.H * c.D,
-                                      q + (c.H + c.H_kv) * c.D, shape(), workspace});
-  }
-  void backward(const KernelTable& kernels, Queue& queue, const Workspace& workspace) {
-    const A* q = qkv.data();
-    A* dq = dqkv.data();
-    kernels.attention_backward(
-        queue, {dq, dq + c.H * c.D, dq + (c.H + c.H_kv) * c.D, dout.data(), q, q + c.H * c.D,
-                q + (c.H + c.H_kv) * c.D, out.data(), lse.data(), shape(), row, row, c.T * row,
-                c.T * row, workspace});
-  }
-
-  Case c;
-  int64_t row, out_row;
-  std::vector<A> qkv, dout, out, dqkv;
-  std::vector<float> lse;
+const AttentionCase ring_cases[] = {
+    {1, 660, 2, 1, 16},
+    {2, 96, 2, 2, 8, true, 0.2, true},
+    {2, 60, 3, 1, 20, false, 0.1, true, {41, 60}},
 };
 
 // Errors relative to the largest element of a result. f32: scores are sums of D terms of size about
@@ -69,29 +35,47 @@ struct Data {
 // between. bf16: probabilities, their gradients and the stored output are rounded to A once each,
 // 2^-8, in sums that do not exceed the largest element times 2; inputs are the same.
 template <class A>
-double tolerance_of(const Case& c) {
+double tolerance_of(const AttentionCase& c) {
   const double sums = static_cast<double>(c.D + c.T * (c.H / c.H_kv) + 8) * eps32;
   return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * 0x1p-8;
 }
 
+// Equal where one is infinite.
+void expect_lse(const std::vector<float>& lse, const std::vector<float>& reference,
+                const AttentionCase& c) {
+  double largest = 0.0;
+  for (const float x : reference)
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(value_of(x)));
+  const double tolerance = static_cast<double>(c.D + c.T) * eps32 * (1.0 + largest);
+  for (size_t i = 0; i < lse.size(); ++i) {
+    if (lse[i] == reference[i]) continue;
+    ASSERT_NEAR(lse[i], reference[i], tolerance) << i;
+  }
+}
+
+template <class A>
+class HostAttention : public HostKernel<A> {
+ protected:
+  Workspace attention_workspace(const AttentionCase& c, int64_t threads = 1) {
+    return this->workspace(std::max<int64_t>(threads, this->host_device->num_threads()) *
+                           attention_workspace_bytes_a_thread(c.T, c.D, sizeof(float)));
+  }
+};
+TYPED_TEST_SUITE(HostAttention, StorageTypes, );
+
 }  // namespace
 
-TYPED_TEST(HostKernel, AttentionEqualsReference) {
+TYPED_TEST(HostAttention, EqualsReference) {
   using A = TypeParam;
-  for (const Case& c : cases) {
-    SCOPED_TRACE(testing::Message()
-                 << "B " << c.B << " T " << c.T << " H " << c.H << " / " << c.H_kv << " D " << c.D
-                 << " causal " << c.causal << " dropout " << c.dropout);
-    const Workspace ws =
-        this->workspace(this->host_device->num_threads() *
-                        attention_workspace_bytes_a_thread(c.T, c.D, sizeof(float)));
-    Data<A> host(c), ref(c);
+  for (const AttentionCase& c : cases) {
+    SCOPED_TRACE(testing::PrintToString(c));
+    const Workspace ws = this->attention_workspace(c);
+    AttentionData<A> host(c), ref(c);
     host.forward(this->template host_kernels<A>(), *this->queue, ws);
     ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
     const double tolerance = tolerance_of<A>(c);
     expect_close(host.out, ref.out, tolerance * max_abs(ref.out), ulp_of<A>(), "out");
-    const double s = static_cast<double>(c.D + c.T) * eps32;
-    expect_close(host.lse, ref.lse, s * (1.0 + max_abs(ref.lse)), 0.0, "lse");
+    expect_lse(host.lse, ref.lse, c);
 
     host.out = ref.out;
     host.lse = ref.lse;
@@ -101,27 +85,85 @@ TYPED_TEST(HostKernel, AttentionEqualsReference) {
   }
 }
 
-TYPED_TEST(HostKernel, AttentionIsTheSameFromRunToRun) {
+TYPED_TEST(HostAttention, BlocksOfKeysEqualReference) {
   using A = TypeParam;
-  const Case c{2, 300, 4, 2, 16, true, 0.1};
-  const Workspace ws = this->workspace(this->host_device->num_threads() *
-                                       attention_workspace_bytes_a_thread(c.T, c.D, sizeof(float)));
-  Data<A> first(c), second(c);
-  for (Data<A>* data : {&first, &second}) {
-    data->forward(this->template host_kernels<A>(), *this->queue, ws);
-    data->backward(this->template host_kernels<A>(), *this->queue, ws);
+  for (const AttentionCase& c : ring_cases)
+    for (const int64_t ranks : {2, 3})
+      for (const bool zigzag : {false, true}) {
+        SCOPED_TRACE(testing::Message() << testing::PrintToString(c) << ", " << ranks << " ranks"
+                                        << (zigzag ? ", zigzag" : ""));
+        const Workspace ws = this->attention_workspace(c);
+        AttentionData<A> whole(c);
+        whole.forward(this->template ref_kernels<A>(), *this->queue, ws);
+        RingAttention<A> host(whole, ranks, zigzag), ref(whole, ranks, zigzag);
+        host.forward(this->template host_kernels<A>(), *this->queue, ws);
+        ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
+        const double tolerance = tolerance_of<A>(c);
+        expect_close(host.out, ref.out, tolerance * max_abs(ref.out), 0.0, "out");
+        expect_lse(host.lse, ref.lse, c);
+        host.backward(this->template host_kernels<A>(), *this->queue, ws);
+        ref.backward(this->template ref_kernels<A>(), *this->queue, ws);
+        expect_close(host.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), 0.0, "dqkv");
+      }
+}
+
+// Few queries of a rank over the keys of long whole sequences, whose tiles are wider.
+TYPED_TEST(HostAttention, FewQueriesOverManyKeys) {
+  using A = TypeParam;
+  const AttentionCase c{1, 4300, 1, 1, 8};
+  const Workspace ws = this->attention_workspace(c);
+  AttentionData<A> host(c), ref(c);
+  for (AttentionData<A>* data : {&host, &ref}) {
+    const KernelTable& kernels =
+        data == &host ? this->template host_kernels<A>() : this->template ref_kernels<A>();
+    AttentionShape s = data->shape();
+    s.T_q = s.lse_step = 30;
+    s.q_positions = {{500, 4270}, 20};
+    const A* q = data->qkv.data();
+    A* dq = data->dqkv.data();
+    kernels.attention_forward(*this->queue, {data->out.data(), data->lse.data(), q,
+                                             q + data->k_at(), q + data->v_at(), s, ws});
+    kernels.attention_backward(
+        *this->queue, {dq, dq + data->k_at(), dq + data->v_at(), data->dout.data(), q,
+                       q + data->k_at(), q + data->v_at(), data->out.data(), data->lse.data(), s,
+                       data->row, data->row, c.T * data->row, c.T * data->row, ws});
   }
-  expect_same_bits(first.out, second.out, "out");
-  expect_same_bits(first.dqkv, second.dqkv, "dqkv");
+  const double tolerance = tolerance_of<A>(c);
+  expect_close(host.out, ref.out, tolerance * max_abs(ref.out), ulp_of<A>(), "out");
+  // Backward of either reads its own out and lse, which differ by their tolerance.
+  expect_close(host.dqkv, ref.dqkv, 2 * tolerance * max_abs(ref.dqkv), ulp_of<A>(), "dqkv");
+}
+
+// Whichever way the work is dealt, sums keep their order: all heads on one thread, heads and tiles
+// shared out, gradients of keys apart from those of queries.
+TYPED_TEST(HostAttention, IsTheSameForAnyNumberOfThreads) {
+  using A = TypeParam;
+  const AttentionCase c{2, 1100, 2, 1, 16, true, 0.1};
+  std::vector<AttentionData<A>> all;
+  for (const int64_t threads : {1, 1, 3, 4, 7, 16}) {
+    const Workspace ws = this->attention_workspace(c, threads);
+    all.emplace_back(c);
+    AttentionData<A>& data = all.back();
+    const A* q = data.qkv.data();
+    A* dq = data.dqkv.data();
+    host::attention_forward_on<A>(threads, {data.out.data(), data.lse.data(), q, q + data.k_at(),
+                                            q + data.v_at(), data.shape(), ws});
+    host::attention_backward_on<A>(
+        threads, {dq, dq + data.k_at(), dq + data.v_at(), data.dout.data(), q, q + data.k_at(),
+                  q + data.v_at(), data.out.data(), data.lse.data(), data.shape(), data.row,
+                  data.row, c.T * data.row, c.T * data.row, ws});
+    expect_same_bits(data.out, all.front().out, "out");
+    expect_same_bits(data.lse, all.front().lse, "lse");
+    expect_same_bits(data.dqkv, all.front().dqkv, "dqkv");
+  }
 }
 
 // Scores beyond the range of exp in float: the running maximum keeps them finite.
-TYPED_TEST(HostKernel, AttentionOfLargeScores) {
+TYPED_TEST(HostAttention, OfLargeScores) {
   using A = TypeParam;
-  const Case c{1, 200, 1, 1, 16, true, 0.0};
-  const Workspace ws = this->workspace(this->host_device->num_threads() *
-                                       attention_workspace_bytes_a_thread(c.T, c.D, sizeof(float)));
-  Data<A> data(c);
+  const AttentionCase c{1, 200, 1, 1, 16};
+  const Workspace ws = this->attention_workspace(c);
+  AttentionData<A> data(c);
   for (A& x : data.qkv) assign(x, 20.0 * value_of(x));
   data.forward(this->template host_kernels<A>(), *this->queue, ws);
   data.backward(this->template host_kernels<A>(), *this->queue, ws);
@@ -129,12 +171,11 @@ TYPED_TEST(HostKernel, AttentionOfLargeScores) {
   for (const A& x : data.dqkv) ASSERT_TRUE(std::isfinite(value_of(x)));
 }
 
-TYPED_TEST(HostKernel, AttentionKeepsNan) {
+TYPED_TEST(HostAttention, KeepsNan) {
   using A = TypeParam;
-  const Case c{1, 200, 1, 1, 16, true, 0.0};
-  const Workspace ws = this->workspace(this->host_device->num_threads() *
-                                       attention_workspace_bytes_a_thread(c.T, c.D, sizeof(float)));
-  Data<A> data(c);
+  const AttentionCase c{1, 200, 1, 1, 16};
+  const Workspace ws = this->attention_workspace(c);
+  AttentionData<A> data(c);
   assign(data.qkv[static_cast<size_t>(150 * data.row)], std::nan(""));  // q of token 150
   data.forward(this->template host_kernels<A>(), *this->queue, ws);
   EXPECT_TRUE(std::isnan(value_of(data.out[static_cast<size_t>(150 * data.out_row)])));
@@ -146,6 +187,15 @@ TEST(AttentionWorkspace, IsLinearInSequenceLength) {
   const int64_t a = attention_workspace_bytes_a_thread(1 << 15, 64, 4);
   const int64_t b = attention_workspace_bytes_a_thread(1 << 16, 64, 4);
   EXPECT_LE(b, 2 * a);
+}
+
+TEST(AttentionStrips, OccupyTheThreads) {
+  EXPECT_EQ(host::strips_of(12, 8, 1), 1);
+  EXPECT_EQ(host::strips_of(12, 8, 12), 1);
+  EXPECT_EQ(host::strips_of(12, 8, 24), 2);
+  EXPECT_EQ(host::strips_of(12, 8, 8), 2);     // three rounds of 8, not two, one of them half empty
+  EXPECT_EQ(host::strips_of(1, 8, 64), 8);     // no more than there are tiles
+  EXPECT_EQ(host::strips_of(1, 512, 64), 58);  // 58 of 64 busy
 }
 
 }  // namespace gptbench::test
