@@ -59,27 +59,35 @@ inline SinCos sincos_turn(float u) {
 }
 
 // Blocks are generated this many at a time so that each stage is a loop that vectorises.
-constexpr int64_t chunk_blocks = 256;
+constexpr int chunk_blocks = 64;
 
 }  // namespace
 
 void fill_normal(float* out, int64_t count, uint64_t seed, RandomStream stream, uint32_t instance,
                  uint64_t first, float std) {
+  uint32_t words[4][chunk_blocks];
   float normal[4 * chunk_blocks];
   const uint64_t end = first + static_cast<uint64_t>(count);
   for (uint64_t block0 = first / 4; 4 * block0 < end; block0 += chunk_blocks) {
 #pragma omp simd
-    for (int64_t i = 0; i < chunk_blocks; ++i) {
+    for (int i = 0; i < chunk_blocks; ++i) {
       const uint64_t block = block0 + static_cast<uint64_t>(i);
-      const std::array<uint32_t, 4> word =
-          philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), instance,
-                  static_cast<uint32_t>(stream)},
-                 seed);
-      for (int pair = 0; pair < 2; ++pair) {
-        const float radius = std * std::sqrt(-2.0f * log_of(uniform_of(word[2 * pair])));
-        const SinCos angle = sincos_turn(uniform_of(word[2 * pair + 1]));
-        normal[4 * i + 2 * pair] = radius * angle.cos;
-        normal[4 * i + 2 * pair + 1] = radius * angle.sin;
+      words[0][i] = static_cast<uint32_t>(block);
+      words[1][i] = static_cast<uint32_t>(block >> 32);
+      words[2][i] = instance;
+      words[3][i] = static_cast<uint32_t>(stream);
+    }
+    philox_lanes(words, seed);
+    for (int pair = 0; pair < 2; ++pair) {
+      const uint32_t* const radius_word = words[2 * pair];
+      const uint32_t* const angle_word = words[2 * pair + 1];
+      float* const to = normal + 2 * pair;
+#pragma omp simd
+      for (int i = 0; i < chunk_blocks; ++i) {
+        const float radius = std * std::sqrt(-2.0f * log_of(uniform_of(radius_word[i])));
+        const SinCos angle = sincos_turn(uniform_of(angle_word[i]));
+        to[4 * i] = radius * angle.cos;
+        to[4 * i + 1] = radius * angle.sin;
       }
     }
     const uint64_t begin = std::max(first, 4 * block0);

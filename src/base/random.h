@@ -27,6 +27,29 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t 
   return counter;
 }
 
+// Philox of `lanes` counters at once: on entry words[w][i] is word w of counter i, on return that
+// of its random numbers. Loops over lanes with nothing inside that keeps compilers from
+// vectorising.
+template <int lanes>
+inline void philox_lanes(uint32_t (&words)[4][lanes], uint64_t key) {
+  uint32_t k0 = static_cast<uint32_t>(key);
+  uint32_t k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+#pragma omp simd
+    for (int i = 0; i < lanes; ++i) {
+      const uint64_t p0 = 0xD2511F53ull * words[0][i];
+      const uint64_t p1 = 0xCD9E8D57ull * words[2][i];
+      const uint32_t w1 = words[1][i], w3 = words[3][i];
+      words[0][i] = static_cast<uint32_t>(p1 >> 32) ^ w1 ^ k0;
+      words[1][i] = static_cast<uint32_t>(p1);
+      words[2][i] = static_cast<uint32_t>(p0 >> 32) ^ w3 ^ k1;
+      words[3][i] = static_cast<uint32_t>(p0);
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
 // Word `element` of stream (seed, stream, instance): word element % 4 of Philox block element / 4.
 // instance < 2^32, element < 2^62.
 inline uint32_t random_word(uint64_t seed, RandomStream stream, uint32_t instance,

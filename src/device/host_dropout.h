@@ -1,84 +1,101 @@
-// Dropout factors of consecutive elements, vectorised (definition: kernels.h; one element:
-// dropout.h).
+// Dropout factors of many elements, vectorised (definition: kernels.h; one element: dropout.h).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "base/random.h"
+#include "base/units.h"
 #include "device/kernels.h"
 
 namespace gptbench::host {
 
-// Elements that one call may fill.
+// Elements that one call of DropoutFactors::fill may assign.
 constexpr int64_t dropout_chunk = 512;
 
 class DropoutFactors {
  public:
-  // dropout.rate > 0. A kept element's uniform number is >= rate; it is a float, so that rate may
-  // be rounded up to one.
   explicit DropoutFactors(const Dropout& dropout)
       : seed_(dropout.seed),
         instance_(dropout.instance),
-        threshold_(static_cast<float>(dropout.rate)),
         scale_(static_cast<float>(1.0 / (1.0 - dropout.rate))) {
-    if (static_cast<double>(threshold_) < dropout.rate)
-      threshold_ = std::nextafter(threshold_, 2.0f);
+    // The uniform number of a word rises with its upper 23 bits: the least that keep an element.
+    const auto kept = [&](uint32_t bits) {
+      return static_cast<double>(uniform_of(bits << 9)) >= dropout.rate;
+    };
+    kept_from_ = static_cast<uint32_t>(dropout.rate * 0x1p23);
+    while (kept_from_ > 0 && kept(kept_from_ - 1)) --kept_from_;
+    while (kept_from_ < (uint32_t{1} << 23) && !kept(kept_from_)) ++kept_from_;
   }
 
-  // out[i] = factor of element first + i, i = 0 .. count - 1, count <= dropout_chunk. `out` has
-  // room for dropout_chunk floats. Assigns.
+  // out[i] = factor of element first + i, i = 0 .. count - 1, count <= dropout_chunk. Assigns.
   void fill(float* out, int64_t first, int64_t count) const {
-    constexpr int64_t blocks = dropout_chunk / 4 + 1;
-    float factor[4 * blocks];
-    const int64_t block0 = first / 4;
-    const int64_t skip = first % 4;
-    const int64_t needed = (skip + count + 3) / 4;
+    float factor[dropout_chunk + 4 * lanes];
+    const int64_t block0 = first / 4, skip = first % 4;
+    for (int64_t b = 0; 4 * b < skip + count; b += lanes) {
+      Words words;
+      start(words, [=](int64_t i) { return block0 + b + i; });
+      float* const at = factor + 4 * b;
 #pragma omp simd
-    for (int64_t i = 0; i < needed; ++i) {
-      const std::array<uint32_t, 4> word = words_of(4 * (block0 + i));
-      for (int w = 0; w < 4; ++w) factor[4 * i + w] = factor_of(word[w]);
+      for (int i = 0; i < lanes; ++i)
+        for (int w = 0; w < 4; ++w) at[4 * i + w] = factor_of(words.word[w][i]);
     }
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) out[i] = factor[skip + i];
+    std::copy(factor + skip, factor + skip + count, out);
   }
 
   // out[w stride + i] = factor of element first[i] + w, w = 0 .. 3, i = 0 .. count - 1; first[i] is
   // a multiple of four. Assigns.
   void fill_fours(float* out, int64_t stride, const int64_t* first, int64_t count) const {
+    for (int64_t i0 = 0; i0 < count; i0 += lanes) {
+      const int64_t last = std::min<int64_t>(lanes, count - i0);
+      Words words;
+      start(words, [=](int64_t i) { return first[i0 + std::min(i, last - 1)] / 4; });
+      for (int w = 0; w < 4; ++w) {
+        float* const at = out + w * stride + i0;
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) {
-      const std::array<uint32_t, 4> word = words_of(first[i]);
-      for (int w = 0; w < 4; ++w) out[w * stride + i] = factor_of(word[w]);
+        for (int64_t i = 0; i < last; ++i) at[i] = factor_of(words.word[w][i]);
+      }
     }
   }
 
-  // out[i] = factor of element[i], i = 0 .. count - 1. Assigns.
+  // out[i] = factor of element[i], i = 0 .. count - 1: a block of four words for each. Assigns.
   void fill_elements(float* out, const int64_t* element, int64_t count) const {
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) {
-      const std::array<uint32_t, 4> word = words_of(element[i]);
-      const int64_t w = element[i] % 4;
-      const uint32_t low = w == 0 ? word[0] : word[1];
-      const uint32_t high = w == 2 ? word[2] : word[3];
-      out[i] = factor_of(w < 2 ? low : high);
+    for (int64_t i0 = 0; i0 < count; i0 += lanes) {
+      const int64_t last = std::min<int64_t>(lanes, count - i0);
+      Words words;
+      start(words, [=](int64_t i) { return element[i0 + std::min(i, last - 1)] / 4; });
+      for (int64_t i = 0; i < last; ++i)
+        out[i0 + i] = factor_of(words.word[element[i0 + i] % 4][i]);
     }
   }
 
  private:
-  std::array<uint32_t, 4> words_of(int64_t element) const {
-    const uint64_t block = static_cast<uint64_t>(element) / 4;
-    return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), instance_,
-                   static_cast<uint32_t>(RandomStream::dropout)},
-                  seed_);
+  static constexpr int lanes = 64;
+  struct Words {
+    uint32_t word[4][lanes];
+  };
+
+  // Words of the blocks block_of(0), block_of(1), ...
+  template <class Function>
+  [[gnu::always_inline]] void start(Words& words, const Function& block_of) const {
+#pragma omp simd
+    for (int i = 0; i < lanes; ++i) {
+      const uint64_t block = static_cast<uint64_t>(block_of(i));
+      words.word[0][i] = static_cast<uint32_t>(block);
+      words.word[1][i] = static_cast<uint32_t>(block >> 32);
+      words.word[2][i] = instance_;
+      words.word[3][i] = static_cast<uint32_t>(RandomStream::dropout);
+    }
+    philox_lanes(words.word, seed_);
   }
   float factor_of(uint32_t word) const {
-    return uniform_of(word) >= threshold_ ? scale_ : 0.0f;
+    return (word >> 9) >= kept_from_ ? scale_ : 0.0f;
   }
 
   uint64_t seed_;
   uint32_t instance_;
-  float threshold_;
+  uint32_t kept_from_;
   float scale_;
 };
 

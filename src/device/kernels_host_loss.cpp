@@ -10,6 +10,8 @@ namespace {
 
 // Columns summed in float before the sum goes on in double.
 constexpr int64_t sum_chunk = 1024;
+// exp(x - m) is taken as 2^(x log2 e - m log2 e): exponents are never positive.
+constexpr float log2_e = 1.44269504088896340736f;
 
 }  // namespace
 
@@ -35,8 +37,9 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
         __builtin_prefetch(chunk + j);
       const float m = simd::larger(
           simd::max_of(count, [=](int64_t j) { return simd::load(chunk[j]); }), largest);
-      const float part =
-          simd::sum_of(count, [=](int64_t j) { return simd::exp(simd::load(chunk[j]) - m); });
+      const float shift = m * log2_e;
+      const float part = simd::sum_of(
+          count, [=](int64_t j) { return simd::exp2(log2_e * simd::load(chunk[j]) - shift); });
       if (m > largest) sum *= std::exp(static_cast<double>(largest) - static_cast<double>(m));
       sum += static_cast<double>(part);
       largest = m;
@@ -92,16 +95,16 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
       for (int64_t j = 0; j < V_tp; ++j) simd::store(row[j], 0.0f);
       return;
     }
-    const float largest = row_max[r];
+    const float shift = row_max[r] * log2_e;
     const float factor = static_cast<float>(dscale / static_cast<double>(row_sum[r]));
     const int64_t target = targets[r] - first_token;
     const bool mine = target >= 0 && target < V_valid;
-    const float at_target =
-        mine ? simd::exp(simd::load(row[target]) - largest) * factor - static_cast<float>(dscale)
-             : 0.0f;
+    const float at_target = mine ? simd::exp2(log2_e * simd::load(row[target]) - shift) * factor -
+                                       static_cast<float>(dscale)
+                                 : 0.0f;
 #pragma omp simd
     for (int64_t j = 0; j < V_valid; ++j)
-      simd::store(row[j], simd::exp(simd::load(row[j]) - largest) * factor);
+      simd::store(row[j], simd::exp2(log2_e * simd::load(row[j]) - shift) * factor);
 #pragma omp simd
     for (int64_t j = V_valid; j < V_tp; ++j) simd::store(row[j], 0.0f);
     if (mine) simd::store(row[target], at_target);

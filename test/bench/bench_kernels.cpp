@@ -285,6 +285,23 @@ struct Bench {
     measure("gelu_backward", 3 * N * e, [&] {
       kernels.gelu_backward(queue, {c.data(), b.data(), a.data(), n});
     });
+    measure("rmsnorm_forward", 2 * N * e, [&] {
+      kernels.rmsnorm_forward(queue, {b.data(), rstd.data(), a.data(), row.data(), R, C, 1e-5});
+    });
+    measure("rmsnorm_backward", 4 * N * e, [&] {
+      kernels.rmsnorm_backward(
+          queue, {c.data(), dgamma.data(), b.data(), a.data(), row.data(), rstd.data(), R, C});
+    });
+    // Rows of gate and value, C / 2 of each.
+    measure("swiglu_forward", 1.5 * N * e, [&] {
+      kernels.swiglu_forward(queue, {b.data(), a.data(), R, C / 2});
+    });
+    measure("swiglu_backward", 2.5 * N * e, [&] {
+      kernels.swiglu_backward(queue, {c.data(), b.data(), a.data(), R, C / 2});
+    });
+    measure("rotary", 2 * N * e, [&] {
+      kernels.rotary(queue, {b.data(), R, C / 64, 64, C, 1e4, false, T, {}});
+    });
     measure("residual_forward", 3 * N * e, [&] {
       kernels.residual_forward(queue,
                                {c.data(), b.data(), a.data(), R, C, Dropout{}, {0, 0, T, T, {}}});
@@ -346,16 +363,26 @@ struct Bench {
                    number(work / s / 1e9), number(gemm_rate / 1e9),
                    number(100.0 * work / s / gemm_rate)});
       };
-      const AttentionShape shape = whole_sequences(B, T, H, H, D, row, row, out_row);
-      report("forward, T = ", flops, [&] {
+      AttentionShape shape = whole_sequences(B, T, H, H, D, row, row, out_row);
+      const auto forward = [&] {
         kernels.attention_forward(
             queue, {out.data(), lse.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2), shape, ws});
-      });
-      report("backward, T = ", 2.0 * flops, [&] {
+      };
+      const auto backward = [&] {
         kernels.attention_backward(
             queue, {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(), at(qkv, 0), at(qkv, 1),
                     at(qkv, 2), out.data(), lse.data(), shape, row, row, T * row, T * row, ws});
-      });
+      };
+      report("forward, T = ", flops, forward);
+      report("backward, T = ", 2.0 * flops, backward);
+      if (T > 1024) continue;
+      shape.alibi = true;
+      report("forward, alibi, T = ", flops, forward);
+      report("backward, alibi, T = ", 2.0 * flops, backward);
+      shape.alibi = false;
+      shape.dropout = {0.1, 1, 1};
+      report("forward, dropout, T = ", flops, forward);
+      report("backward, dropout, T = ", 2.0 * flops, backward);
     }
   }
 };
