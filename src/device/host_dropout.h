@@ -34,12 +34,12 @@ class DropoutFactors {
     float factor[dropout_chunk + 4 * lanes];
     const int64_t block0 = first / 4, skip = first % 4;
     for (int64_t b = 0; 4 * b < skip + count; b += lanes) {
-      Words words;
-      start(words, [=](int64_t i) { return block0 + b + i; });
+      Factors f;
+      draw(f, [=](int64_t i) { return block0 + b + i; });
       float* const at = factor + 4 * b;
 #pragma omp simd
       for (int i = 0; i < lanes; ++i)
-        for (int w = 0; w < 4; ++w) at[4 * i + w] = factor_of(words.word[w][i]);
+        for (int w = 0; w < 4; ++w) at[4 * i + w] = f.of_word[w][i];
     }
     std::copy(factor + skip, factor + skip + count, out);
   }
@@ -49,13 +49,10 @@ class DropoutFactors {
   void fill_fours(float* out, int64_t stride, const int64_t* first, int64_t count) const {
     for (int64_t i0 = 0; i0 < count; i0 += lanes) {
       const int64_t last = std::min<int64_t>(lanes, count - i0);
-      Words words;
-      start(words, [=](int64_t i) { return first[i0 + std::min(i, last - 1)] / 4; });
-      for (int w = 0; w < 4; ++w) {
-        float* const at = out + w * stride + i0;
-#pragma omp simd
-        for (int64_t i = 0; i < last; ++i) at[i] = factor_of(words.word[w][i]);
-      }
+      Factors f;
+      draw(f, [=](int64_t i) { return first[i0 + std::min(i, last - 1)] / 4; });
+      for (int w = 0; w < 4; ++w)
+        std::copy(f.of_word[w], f.of_word[w] + last, out + w * stride + i0);
     }
   }
 
@@ -63,34 +60,38 @@ class DropoutFactors {
   void fill_elements(float* out, const int64_t* element, int64_t count) const {
     for (int64_t i0 = 0; i0 < count; i0 += lanes) {
       const int64_t last = std::min<int64_t>(lanes, count - i0);
-      Words words;
-      start(words, [=](int64_t i) { return element[i0 + std::min(i, last - 1)] / 4; });
-      for (int64_t i = 0; i < last; ++i)
-        out[i0 + i] = factor_of(words.word[element[i0 + i] % 4][i]);
+      Factors f;
+      draw(f, [=](int64_t i) { return element[i0 + std::min(i, last - 1)] / 4; });
+      for (int64_t i = 0; i < last; ++i) out[i0 + i] = f.of_word[element[i0 + i] % 4][i];
     }
   }
 
  private:
   static constexpr int lanes = 64;
-  struct Words {
-    uint32_t word[4][lanes];
+  struct Factors {
+    float of_word[4][lanes];
   };
 
-  // Words of the blocks block_of(0), block_of(1), ...
+  // Factors of the words of blocks block_of(0), block_of(1), ...
   template <class Function>
-  [[gnu::always_inline]] void start(Words& words, const Function& block_of) const {
+  [[gnu::always_inline]] void draw(Factors& factors, const Function& block_of) const {
+    const uint32_t instance = instance_, kept_from = kept_from_;
+    const float scale = scale_;
+    uint32_t words[4][lanes];
 #pragma omp simd
     for (int i = 0; i < lanes; ++i) {
       const uint64_t block = static_cast<uint64_t>(block_of(i));
-      words.word[0][i] = static_cast<uint32_t>(block);
-      words.word[1][i] = static_cast<uint32_t>(block >> 32);
-      words.word[2][i] = instance_;
-      words.word[3][i] = static_cast<uint32_t>(RandomStream::dropout);
+      words[0][i] = static_cast<uint32_t>(block);
+      words[1][i] = static_cast<uint32_t>(block >> 32);
+      words[2][i] = instance;
+      words[3][i] = static_cast<uint32_t>(RandomStream::dropout);
     }
-    philox_lanes(words.word, seed_);
-  }
-  float factor_of(uint32_t word) const {
-    return (word >> 9) >= kept_from_ ? scale_ : 0.0f;
+    philox_lanes(words, seed_);
+    for (int w = 0; w < 4; ++w) {
+#pragma omp simd
+      for (int i = 0; i < lanes; ++i)
+        factors.of_word[w][i] = (words[w][i] >> 9) >= kept_from ? scale : 0.0f;
+    }
   }
 
   uint64_t seed_;
