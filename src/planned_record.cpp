@@ -46,6 +46,9 @@ Record planned_record(const Deck& deck, const Plan& plan, int64_t nodes, int64_t
   s.flops_per_step = flops_by_convention(plan);
   s.flops_convention = plan.config.output.flops_convention;
   s.hardware_factor = hardware_factor(plan.config.memory);
+  s.peak_tflops = plan.config.output.peak_tflops;
+  s.peak_source = s.peak_tflops > 0.0 ? "deck" : "none: not measured";
+  s.sensors_note = "not sampled: no step was timed";
   record.warmup_steps = plan.config.run.warmup_steps;
 
   for (const Buffer& buffer : plan.buffers)

@@ -136,7 +136,6 @@ Sensing::Sensing(MpiWorld& world, const Device& device, Record& record)
   if (!on_gpu_ && s.ranks_per_node > 0)
     s.device_memory_bytes /= static_cast<double>(s.ranks_per_node);
   s.node_memory_bytes = host_->sensors()->facts().memory_total_bytes.value_or(0.0);
-  s.sensors_note = "not sampled: no step was timed";
 }
 
 void Sensing::begin() {
@@ -152,6 +151,8 @@ void Sensing::end() {
 void Sensing::record(MpiWorld& world, int64_t timed_steps, Record& record) const {
   const Gathered hosts(world.gather(packed(*host_, host_totals_)));
   const Gathered gpus(world.gather(packed(*gpu_, gpu_totals_)));
+  const std::vector<double> used = world.gather(
+      std::vector<double>{on_gpu_ ? gpu_totals_.memory_used_bytes.value_or(0.0) : 0.0});
   if (world.rank() != 0 || hosts.largest(readings).value_or(0.0) == 0.0) return;
   Summary& s = record.summary;
   s.node_memory_used_bytes = hosts.largest(memory_used).value_or(0.0);
@@ -171,6 +172,9 @@ void Sensing::record(MpiWorld& world, int64_t timed_steps, Record& record) const
   if (on_gpu_) {
     s.device_memory_used_bytes = devices.largest(memory_used).value_or(s.device_memory_used_bytes);
     s.device_memory_bytes = devices.largest(memory_total).value_or(s.device_memory_bytes);
+    MemoryEntry entry{"device_used", "in use on the device by all processes, as NVML counts", {}};
+    for (const double bytes : used) entry.bytes.push_back(static_cast<int64_t>(bytes));
+    record.memory.push_back(std::move(entry));
   }
   const double tokens = static_cast<double>(s.tokens_per_step * timed_steps);
   const std::optional<double> joules = devices.sum(energy);

@@ -22,6 +22,11 @@ std::string label(std::string text) {
 // One bar: named parts from below.
 using Bar = std::vector<std::pair<std::string, double>>;
 
+// Of a label that is turned by 40 degrees: pixels that each character takes downwards, and widths
+// of a character to the left.
+constexpr int label_height = 6;
+constexpr double label_width = 0.72;
+
 struct Unit {
   const char* name;
   double size;  // in the unit of the bars
@@ -33,11 +38,18 @@ double height_of(const Bar& bar) {
   return sum;
 }
 
+// Place of a part in the stack: parts named in `order` come first, "other" last.
+size_t place_of(const std::string& part, const std::vector<std::string>& order) {
+  if (part == "other") return order.size() + 1;
+  return static_cast<size_t>(std::find(order.begin(), order.end(), part) - order.begin());
+}
+
 // A table with one row a run and one column for each part that is not zero in all of them, drawn as
 // stacked bars in the largest of `units` (ascending) of which the highest bar holds one. Runs with
 // an empty bar are left out.
 Plot bar_plot(const std::string& name, const std::string& y_label, const std::vector<Unit>& units,
-              const Runs& runs, const std::function<Bar(const RunView&)>& bar_of) {
+              const std::vector<std::string>& order, const Runs& runs,
+              const std::function<Bar(const RunView&)>& bar_of) {
   std::vector<Bar> bars;
   std::vector<std::string> parts;
   double highest = 0.0;
@@ -51,16 +63,20 @@ Plot bar_plot(const std::string& name, const std::string& y_label, const std::ve
         parts.push_back(part);
   }
   if (parts.empty()) return {name, "", ""};
-  std::stable_partition(parts.begin(), parts.end(),
-                        [](const std::string& p) { return p != "other"; });
+  std::stable_sort(parts.begin(), parts.end(), [&](const std::string& x, const std::string& y) {
+    return place_of(x, order) < place_of(y, order);
+  });
   Unit unit = units.front();
   for (const Unit& each : units)
     if (highest >= each.size) unit = each;
   const std::vector<std::string> labels = labels_of(runs);
   const std::string y_title = y_label + " (" + unit.name + ")";
   std::string data = "# " + y_title + "\nrun\t" + join(parts, "\t") + "\n";
+  size_t longest = 0, first = 0;  // labels, in characters
   for (size_t i = 0; i < runs.size(); ++i) {
     if (bars[i].empty()) continue;
+    if (first == 0) first = labels[i].size();
+    longest = std::max(longest, labels[i].size());
     data += label(labels[i]);
     for (const std::string& part : parts) {
       double value = 0.0;
@@ -71,20 +87,26 @@ Plot bar_plot(const std::string& name, const std::string& y_label, const std::ve
     data += "\n";
   }
   // Few bars would be drawn as wide as the page; many need a wider page, or labels overlap.
-  Plot plot{name, std::move(data), "", std::max(960, 280 + 34 * count), 600};
+  Plot plot{name, std::move(data), "", std::max(960, 280 + 34 * count),
+            460 + label_height * static_cast<int>(longest)};
   plot.commands =
       "set key outside right top vertical Left reverse invert\nset style data histograms\nset "
       "style histogram rowstacked\n"
       "set style fill solid 0.9 border rgb '#ffffff'\nset boxwidth 0.7\nset yrange [0:*]\n"
       "set xrange [-0.5:" +
       plot_number(std::max(4.0, static_cast<double>(count)) - 0.5) +
-      "]\nset xtics rotate by 40 right noenhanced\nset ylabel " + quoted(y_title) + "\nplot";
+      "]\nset xtics rotate by 40 right noenhanced\nset lmargin " +
+      plot_number(std::max(10.0, label_width * static_cast<double>(first))) + "\nset ylabel " +
+      quoted(y_title) + "\nplot";
+  size_t next_colour = order.size();  // a part named in `order` has the same one in every plot
   for (size_t p = 0; p < parts.size(); ++p) {
+    const size_t place = place_of(parts[p], order);
+    const size_t colour = place < order.size() ? place : next_colour++;
     std::string title = parts[p];
     std::replace(title.begin(), title.end(), '_', ' ');
     plot.commands += (p == 0 ? " data every ::1 using " : ", \\\n  data every ::1 using ") +
                      std::to_string(p + 2) + (p == 0 ? ":xtic(1)" : "") + " lt " +
-                     std::to_string(p % num_linetypes + 1) + " lw 1 title " + quoted(title);
+                     std::to_string(colour % num_linetypes + 1) + " lw 1 title " + quoted(title);
   }
   plot.commands += "\n";
   return plot;
@@ -120,21 +142,28 @@ Bar planned_memory(const Record& record) {
 Plot memory_plot(const Runs& runs, const PlotOptions&) {
   const std::vector<Unit> units = {{"MiB", static_cast<double>(MiB)},
                                    {"GiB", static_cast<double>(GiB)}};
-  return bar_plot("memory", "Memory of the fullest rank", units, runs, [](const RunView& run) {
-    Bar bar;
-    for (const MemoryEntry& entry : run.record().memory)
-      if (entry.name != "peak" && entry.name != "arena")  // the whole, not parts of it
-        bar.emplace_back(entry.name, largest_bytes(entry, run));
-    // A run that memory did not suffice for has the plan of rank 0.
-    return bar.empty() ? planned_memory(run.record()) : bar;
-  });
+  const std::vector<std::string> order = {"parameters",  "gradients",     "optimizer_state",
+                                          "activations", "communication", "workspace"};
+  return bar_plot("memory", "Memory of the fullest rank", units, order, runs,
+                  [](const RunView& run) {
+                    Bar bar;
+                    for (const MemoryEntry& entry : run.record().memory)
+                      if (entry.name != "peak" && entry.name != "arena" &&
+                          entry.name != "device_used")  // wholes
+                        bar.emplace_back(entry.name, largest_bytes(entry, run));
+                    // A run that memory did not suffice for has the plan of rank 0.
+                    return bar.empty() ? planned_memory(run.record()) : bar;
+                  });
 }
 
 // Kinds of work where a record has them, else its programs; "step" is the whole of both.
 Plot breakdown_plot(const Runs& runs, const PlotOptions&) {
   const std::vector<Unit> units = {{"ms", 1e-3}, {"s", 1.0}};
+  const std::vector<std::string> order = {"linear",    "attention",  "head_loss",
+                                          "layernorm", "activation", "embedding",
+                                          "data",      "optimizer",  "communication"};
   return bar_plot(
-      "breakdown", "Time a step of the slowest rank", units, runs, [](const RunView& run) {
+      "breakdown", "Time a step of the slowest rank", units, order, runs, [](const RunView& run) {
         const std::string prefix = "region_";
         const auto is_kind = [&](const RegionTime& region) {
           return region.name.compare(0, prefix.size(), prefix) == 0;

@@ -8,17 +8,19 @@ namespace {
 
 constexpr int64_t most_devices = 8;  // the published table is of one node of 8
 
-const MemoryEntry* peak_memory(const RunView& run) {
-  for (const MemoryEntry& entry : run.record().memory)
-    if (entry.name == "peak" && !entry.reduced) return &entry;
+// As the device's own tool counts where there is one, else the high-water mark of the process.
+const MemoryEntry* used_memory(const RunView& run) {
+  for (const char* name : {"device_used", "peak"})
+    for (const MemoryEntry& entry : run.record().memory)
+      if (entry.name == name && !entry.reduced) return &entry;
   return nullptr;
 }
 
 // "30760MiB / 40537MiB"; the total where the record knows it.
 std::string memory_cell(const RunView& run, int64_t device) {
-  const MemoryEntry* peak = peak_memory(run);
-  if (peak == nullptr || device >= static_cast<int64_t>(peak->bytes.size())) return "-";
-  const double used = static_cast<double>(peak->bytes[static_cast<size_t>(device)]);
+  const MemoryEntry* const memory = used_memory(run);
+  if (memory == nullptr || device >= static_cast<int64_t>(memory->bytes.size())) return "-";
+  const double used = static_cast<double>(memory->bytes[static_cast<size_t>(device)]);
   const double total = run.summary().device_memory_bytes;
   return whole_mebibytes(used) + (total > 0.0 ? " / " + whole_mebibytes(total) : "");
 }

@@ -186,6 +186,9 @@ TEST(Zero, MemoryOfEachDeviceAndRunsThatNeverStarted) {
             (std::vector<std::string>{"GPT-345M", "12", "768", "12", "2", "2", "1", "2", "Yes", "8",
                                       "1658.2", "154.38", "30760MiB / 40537MiB",
                                       "31192MiB / 40537MiB", "03-09"}));
+  // What the device itself counts goes before what the process occupies on the host.
+  r.memory.push_back({"device_used", "", {int64_t{35000} << 20, int64_t{35001} << 20}, false});
+  EXPECT_EQ(cell(zero_tables({RunView(r)}).at(0), 0, "GPU1 Memory Usage"), "35001MiB / 40537MiB");
   EXPECT_EQ(cell(table, 1, "Max Global BSZ"), "Cannot even initialize model");
   EXPECT_EQ(cell(table, 1, "time/it (ms)"), "OOM");
 }
