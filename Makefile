@@ -13,7 +13,7 @@ CTEST_ARGS ?=
 BUILD := build/$(PRESET)
 GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 
-.PHONY: build deps deps-test configure run test bench format lint install clean help
+.PHONY: build deps deps-test configure run sweep-demo test bench format lint install clean help
 .DEFAULT_GOAL := build
 
 build: configure  ## build gptbench and gptpost (the default)
@@ -32,6 +32,10 @@ deps-test:
 run: deps  ## deps, build, run DECK on as many ranks as fit (or RANKS), print its table
 	@$(MAKE) --no-print-directory build
 	@sh cmake/run.sh $(BUILD) $(DECK) $(RANKS)
+
+sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw plots (minutes)
+	@$(MAKE) --no-print-directory build
+	@sh cmake/sweep_demo.sh $(BUILD)
 
 # CTest has the last word: nothing is printed after it.
 test: deps-test  ## deps for tests, build everything, run every test
