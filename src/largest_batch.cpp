@@ -63,4 +63,24 @@ int64_t largest_candidate(const BatchCandidates& candidates,
   return fitting;
 }
 
+FullestRank fullest_rank(const Config& resolved, int64_t ranks, const PlanOptions& options) {
+  const Plan first = make_plan(resolved, ranks, 0, options);
+  FullestRank fullest{0, device_total(first.class_bytes)};
+  for (int64_t stage = 1; stage < first.grid.pipeline; ++stage) {
+    Coordinates at = first.at;
+    at.pipeline = stage;
+    const int64_t rank = first.grid.rank_of(at);
+    const int64_t bytes = device_total(make_plan(resolved, ranks, rank, options).class_bytes);
+    if (bytes > fullest.bytes) fullest = {rank, bytes};
+  }
+  return fullest;
+}
+
+int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
+                        const PlanOptions& options) {
+  return largest_candidate(candidates, [&](int64_t b) {
+    return fullest_rank(candidates.at(b), ranks, options).bytes <= cap_bytes;
+  });
+}
+
 }  // namespace gptbench

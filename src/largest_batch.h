@@ -8,6 +8,7 @@
 #include <string>
 
 #include "deck/deck.h"
+#include "plan/plan.h"
 
 namespace gptbench {
 
@@ -45,5 +46,14 @@ class BatchCandidates {
 // `fits` is asked some 2 log2(b) times. `fits` falls from true to false once.
 int64_t largest_candidate(const BatchCandidates& candidates,
                           const std::function<bool(int64_t b)>& fits);
+
+// By plans alone, without MPI: the rank that needs most device memory (ranks of a pipeline stage
+// need the same), and the largest candidate of which no rank needs more than `cap_bytes`.
+struct FullestRank {
+  int64_t rank = 0, bytes = 0;
+};
+FullestRank fullest_rank(const Config& resolved, int64_t ranks, const PlanOptions& options);
+int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
+                        const PlanOptions& options);
 
 }  // namespace gptbench

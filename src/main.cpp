@@ -8,10 +8,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "command_line.h"
 #include "deck/deck.h"
 #include "deck/keys.h"
 #include "deck/validate.h"
+#include "largest_batch.h"
 #include "measure/system_info.h"
 #include "plan/plan.h"
 #include "run.h"
@@ -35,6 +37,13 @@ void print_plan(const CommandLine& line) {
   resolve_device(config);
   const PlanOptions options;
   print(describe(make_plan(config, ranks, 0, options), options));
+
+  const BatchCandidates candidates(deck, config);
+  const double cap = config.memory.device_memory_gib * static_cast<double>(GiB);
+  if (!candidates.is_asked() || cap == 0.0) return;
+  const int64_t largest = largest_by_plan(candidates, ranks, static_cast<int64_t>(cap), options);
+  print("Largest batch   " + (largest > 0 ? candidates.name(largest) : "none") +
+        " by the plan, in device_memory_gib\n");
 }
 
 int run(int argc, char** argv, const CommandLine& line) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "base/clock.h"
@@ -66,7 +67,8 @@ std::pair<ino_t, int64_t> file_identity(const std::string& path) {
 // One row among those to run.
 struct Job {
   SweepRow* row = nullptr;
-  double cost = 0.0;   // FLOPs a device, for the time left
+  double cost = 0.0;  // FLOPs a device, for the time left
+  double limit_s = 0.0;
   std::string status;  // of its record; "" until it has one
   std::string reason;
   bool found = false;  // finished by an earlier sweep
@@ -89,6 +91,9 @@ class Driver {
       const Plan plan = row_plan(row);
       job.cost =
           (plan.model_flops + plan.recompute_flops) * static_cast<double>(plan.config.run.steps);
+      job.limit_s = std::numeric_limits<double>::infinity();
+      for (const double limit : {plan.config.run.time_limit_s, sweep.config.time_limit_s})
+        if (limit > 0.0) job.limit_s = std::min(job.limit_s, limit);
       jobs_.push_back(job);
     }
   }
@@ -173,8 +178,11 @@ class Driver {
     }
     job.status = record->status;
     job.reason = record->reason;
-    spent_s_ += end.wall_s;
-    spent_cost_ += job.cost;
+    // What a limit has ended, or memory has not let begin, says nothing about speed.
+    if (job.status == "OK") {
+      spent_s_ += end.wall_s;
+      spent_cost_ += job.cost;
+    }
     report(index, end.wall_s, *record);
   }
 
@@ -185,15 +193,16 @@ class Driver {
   }
 
   void report(size_t index, double wall_s, const Record& record) const {
-    double left = 0.0;
-    for (size_t j = index + 1; j < jobs_.size(); ++j)
-      if (!jobs_[j].found) left += jobs_[j].cost;
+    // No row takes longer than its limits.
+    double left_s = 0.0;
+    for (size_t j = index + 1; j < jobs_.size() && spent_cost_ > 0.0; ++j)
+      if (!jobs_[j].found)
+        left_s += std::min(jobs_[j].limit_s, spent_s_ / spent_cost_ * jobs_[j].cost);
     std::string line = position(index) + jobs_[index].row->name + "  " + record.status + "  " +
                        format_seconds(wall_s);
     if (record.status == "OK" && record.summary.tokens_per_s > 0.0)
       line += ", " + format_count(static_cast<int64_t>(record.summary.tokens_per_s)) + " tokens/s";
-    if (left > 0.0 && spent_cost_ > 0.0)
-      line += "; about " + format_seconds(spent_s_ / spent_cost_ * left) + " left";
+    if (left_s > 0.0) line += "; about " + format_seconds(left_s) + " left";
     print(line + "\n");
     if (record.status != "OK") print("    " + record.reason + "\n");
   }

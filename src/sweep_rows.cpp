@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "deck/sweep_values.h"
 #include "deck/validate.h"
+#include "largest_batch.h"
 #include "planned_record.h"
 #include "post/load.h"
 #include "run.h"
@@ -125,17 +126,11 @@ std::vector<std::string> too_large(const Sweep& sweep) {
       throw Error(Exit::usage, sweep.path +
                                    ": sweep.prune = 'memory' wants memory.device_memory_gib, "
                                    "the memory that a rank may use");
-    const Plan first = row_plan(row);
-    for (int64_t stage = 0; stage < first.grid.pipeline && reasons[r].empty(); ++stage) {
-      Coordinates at = first.at;
-      at.pipeline = stage;
-      const int64_t rank = first.grid.rank_of(at);
-      const int64_t need =
-          device_total(make_plan(first.config, row.ranks, rank, PlanOptions()).class_bytes);
-      if (static_cast<double>(need) > cap)
-        reasons[r] = "rank " + std::to_string(rank) + " needs " + format_bytes(need) +
-                     ", device_memory_gib allows " + format_bytes(static_cast<int64_t>(cap));
-    }
+    const FullestRank fullest = fullest_rank(row_config(row), row.ranks, PlanOptions());
+    if (static_cast<double>(fullest.bytes) > cap)
+      reasons[r] = "rank " + std::to_string(fullest.rank) + " needs " +
+                   format_bytes(fullest.bytes) + ", device_memory_gib allows " +
+                   format_bytes(static_cast<int64_t>(cap));
   }
   return reasons;
 }

@@ -30,6 +30,10 @@ grep -qx 'steps 4' values || fail "$(grep '^steps' values)"
 ends 0 OK 0 "$deck" run.find_largest=micro_batch run.find_largest_steps=6 memory.device_memory_gib=0.033
 grep -qx 'steps 6' values || fail "$(grep '^steps' values)"
 
+# The plan alone says the same, without running.
+run 0 --plan "$deck" "${search[@]}"
+grep -qx "Largest batch   micro_batch_size = $b by the plan, in device_memory_gib" out || fail "$(tail -1 out), found $b"
+
 # On ranks, and as a global batch: three micro-batches a step stay three.
 ends 0 OK 2 "$deck" run.find_largest=global_batch memory.device_memory_gib=0.06 run.find_largest_steps=3 batch.micro_batch_size=2 batch.global_batch_size=12
 g=$(found global_batch_size)
