@@ -42,11 +42,12 @@ std::string filled_in(const std::string& text, const std::map<std::string, std::
   return out;
 }
 
-// Keys that a run may settle otherwise than the deck's resolution here.
-bool is_settled_by_run(const Key& key, const SweepRow& row) {
+// Keys that do not tell results apart, or that a run may settle otherwise than is done here.
+bool is_left_open(const Key& key, const SweepRow& row) {
   const RunConfig& run = row.deck.config.run;
   if (key.group == "run" && key.name == "device") return run.device == "auto";
   if (key.group == "run" && key.name == "comm") return run.comm == "auto";
+  if (key.full_name() == "output.directory") return true;  // where it was found
   const bool is_sought = key.group == "batch" || key.full_name() == "run.steps";
   return run.find_largest != "none" && is_sought;
 }
@@ -55,7 +56,7 @@ bool is_result_of(const Record& record, const SweepRow& row) {
   if (record.summary.world_size != row.ranks) return false;
   bool same = true;
   for_each_key(row_config(row), [&](const Key& key, const KeyValue& value) {
-    if (is_settled_by_run(key, row)) return;
+    if (is_left_open(key, row)) return;
     const auto entry = std::find_if(
         record.config.begin(), record.config.end(),
         [&](const ConfigEntry& e) { return e.group == key.group && e.key == key.name; });
