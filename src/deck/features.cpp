@@ -17,10 +17,6 @@ const std::vector<UnbuiltFeature>& unbuilt_features() {
        [](const Config& c) { return c.model.family == "bert"; },
        "family 'bert'",
        "use family = 'gpt', 'mpt' or 'llama'"},
-      {{"parallel.offload"},
-       [](const Config& c) { return c.parallel.offload.find("activations") != std::string::npos; },
-       "offload of activations",
-       "use 'optimizer', 'parameters' or both"},
       {{"precision.compute"},
        [](const Config& c) {
          return c.precision.compute == "fp16" || c.precision.compute == "fp8";

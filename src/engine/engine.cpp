@@ -103,7 +103,7 @@ void Engine::execute(const Op& op, const Task& task) {
   if (is_message(op.kind))
     communicate(op, task);
   else if (is_transfer(op.kind))
-    transfer(op);
+    transfer(op, task);
   else
     try {
       compute(op, task);
@@ -193,10 +193,11 @@ MemoryClass Engine::class_of(const Operand& operand) const {
   return plan_.buffers[static_cast<size_t>(operand.buffer)].memory_class;
 }
 
-void Engine::transfer(const Op& op) {
+void Engine::transfer(const Op& op, const Task& task) {
   const Operand& away = op.kind == OpKind::load ? op.reads[0] : op.writes[0];
-  const int64_t bytes =
-      op.elements * size_of(plan_.buffers[static_cast<size_t>(away.buffer)].dtype);
+  const int64_t rows = rows_of(op, task.sequences.count * plan_.shape.T / plan_.grid.context);
+  const int64_t bytes = (op.row_count > 0 ? rows * op.N : op.elements) * size_of(type_of(away));
+  if (bytes == 0) return;
   Queue& q = queue(op.queue);
   if (class_of(away) == MemoryClass::host)
     device_.copy(q, write_at(op, 0), read_at(op, 0), bytes);

@@ -74,7 +74,7 @@ class Engine {
   void book_exposed(const Op& message, double seconds);
   void compute(const Op& op, const Task& task);
   void communicate(const Op& op, const Task& task);
-  void transfer(const Op& op);
+  void transfer(const Op& op, const Task& task);
   void put(const Operand& at, const void* source, int64_t bytes);
   void fetch(const Operand& at, void* target, int64_t bytes);
   MemoryClass class_of(const Operand& operand) const;

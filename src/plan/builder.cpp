@@ -50,6 +50,13 @@ int PlanBuilder::emit(Op op) {
   return static_cast<int>(plan_.ops.size()) - 1;
 }
 
+int PlanBuilder::find_buffer(MemoryClass memory_class, const std::string& name) const {
+  const std::string full = std::string(name_of(memory_class)) + "::" + name;
+  for (size_t i = 0; i < plan_.buffers.size(); ++i)
+    if (plan_.buffers[i].name == full) return static_cast<int>(i);
+  return -1;
+}
+
 int PlanBuilder::tensor(const std::string& name) const {
   const int found = find_tensor(name);
   GPTBENCH_CHECK(found >= 0, "no tensor " + name);

@@ -35,6 +35,8 @@ class PlanBuilder {
   // Adds a representation to the plan.
   void add(const Representation& copy) { plan_.representations.push_back(copy); }
 
+  // A buffer by class and name; -1: none.
+  int find_buffer(MemoryClass memory_class, const std::string& name) const;
   // Index of a tensor by name, of all tensors of the model; of find_tensor -1 where the family has
   // none of that name.
   int tensor(const std::string& name) const;

@@ -13,6 +13,12 @@ void ChunkPrograms::emit_backward(Pass pass) {
     if (pass.inputs && l >= first)
       store_.gather(unit_of(l));  // gradients of activations read weights
   };
+  const auto load = [&](int64_t group) {
+    if (group < 0) return;
+    offload_.load(ActivationOffload::forward, group);
+    if (!pass.inputs) offload_.load(ActivationOffload::backward, group);
+  };
+  if (first < end) load(group_of(end - 1));
   if (chunk_.has_head) {
     if (pass.inputs) store_.gather(plan.space.find_unit(UnitKind::final_norm));
     if (first < end) gather(full_recompute_ ? segment_start(end - 1) : end - 1);
@@ -20,6 +26,7 @@ void ChunkPrograms::emit_backward(Pass pass) {
   }
   for (int64_t l = end - 1; l >= first; --l) {
     const bool segment_ends = l == end - 1 || segment_start(l) != segment_start(l + 1);
+    if (segment_ends) load(group_of(l) - 1);
     if (pass.inputs && full_recompute_ && segment_ends) emit_recompute(segment_start(l), l + 1);
     gather(l);
     // One layer ahead: the next in this direction, or the first of the segment to be repeated next.
@@ -33,6 +40,7 @@ void ChunkPrograms::emit_backward(Pass pass) {
       emit_layer_input_gradients(l, a, pass);
     else
       emit_layer_weight_gradients(l, a);
+    if (split_ && pass.inputs) offload_.store(ActivationOffload::backward, group_of(l));
     store_.fold_gradient(unit_of(l));
     if (pass.weights) store_.reduce_gradient(unit_of(l), pass.last);
   }

@@ -6,10 +6,24 @@
 #include "base/units.h"
 
 namespace gptbench {
+namespace {
+
+int64_t layers_a_segment(const MemoryConfig& memory) {
+  return memory.activation_checkpointing == "full" ? memory.checkpoint_every : 1;
+}
+
+}  // namespace
 
 ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk,
                              int32_t index, int64_t slots)
-    : builder_(builder), store_(store), chunk_(chunk), index_(index), slots_(slots) {
+    : builder_(builder),
+      store_(store),
+      chunk_(chunk),
+      index_(index),
+      slots_(slots),
+      every_(layers_a_segment(builder.plan().config.memory)),
+      offload_(builder, ceil_div(chunk.end_layer - chunk.first_layer, every_), slots,
+               chunk.has_embedding && chunk.has_head) {
   const Plan& plan = builder.plan();
   const Config& config = plan.config;
   tp_ = plan.grid.tensor;
@@ -19,7 +33,6 @@ ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const 
   activation_name_ = family_.activation == ActivationKind::swiglu ? "swiglu" : "gelu";
   full_recompute_ = config.memory.activation_checkpointing == "full";
   selective_ = config.memory.activation_checkpointing == "selective";
-  every_ = full_recompute_ ? config.memory.checkpoint_every : 1;
   prefix_ = plan.chunks.size() > 1 ? "v" + std::to_string(chunk.virtual_stage) + "." : "";
   for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) {
     const std::string h = "h." + std::to_string(l) + ".";
@@ -32,13 +45,16 @@ ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const 
 }
 
 ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string& name,
-                                                               Lifetime lifetime,
+                                                               int64_t layer,
                                                                bool keep_recomputed) {
   const DType A = builder_.A();
   const DType S = builder_.S();
-  const auto add = [&](const char* what, DType dtype, int64_t columns, int64_t row_div) {
-    return builder_.add_activation(name + what, lifetime, dtype, columns, row_div,
-                                   lifetime == Lifetime::micro_batch ? slots_ : 1);
+  const auto add = [&](const char* what, DType dtype, int64_t columns, int64_t row_div,
+                       bool arrives = false) {
+    if (layer < 0)
+      return builder_.add_activation(name + what, Lifetime::program, dtype, columns, row_div);
+    return offload_.keep(ActivationOffload::forward, group_of(layer), name, what, dtype, columns,
+                         row_div, arrives);
   };
   // Outputs of norm and activation are cheap to form again: selective recomputation keeps one set
   // of them for all layers.
@@ -49,7 +65,7 @@ ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string
     return family_.norm == NormKind::layernorm ? add(what, S, 1, sp_) : -1;
   };
   LayerActivations a;
-  a.x = add("x", A, s_.C, sp_);
+  a.x = add("x", A, s_.C, sp_, layer == chunk_.first_layer && !chunk_.has_embedding);
   a.ln_1 = cheap("ln_1", s_.C, sp_);
   a.ln_1_mean = mean("ln_1_mean");
   a.ln_1_rstd = add("ln_1_rstd", S, 1, sp_);
@@ -85,10 +101,13 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
     const std::string h = prefix_ + "h." + std::to_string(l) + ".";
     if (full_recompute_) {
       LayerActivations a{};
-      a.x = l == segment_start(l) ? kept("h." + std::to_string(l) + ".x", s_.C, sp_) : -1;
+      const bool arrives = l == chunk_.first_layer && !chunk_.has_embedding;
+      a.x = l != segment_start(l) ? -1
+                                  : offload_.keep(ActivationOffload::forward, group_of(l), h, "x",
+                                                  A, s_.C, sp_, arrives);
       kept_.push_back(a);
     } else {
-      LayerActivations a = add_activations(h, Lifetime::micro_batch, !selective_);
+      LayerActivations a = add_activations(h, l, !selective_);
       if (selective_) {
         a.ln_1 = cheap.ln_1;
         a.ln_2 = cheap.ln_2;
@@ -96,16 +115,18 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
       }
       kept_.push_back(a);
     }
-    if (split_)
-      gradients_.push_back({kept("h." + std::to_string(l) + ".dmlp", s_.C, sp_),
-                            kept("h." + std::to_string(l) + ".dproj", s_.C, sp_),
-                            kept("h." + std::to_string(l) + ".dfc", s_.fc(), 1),
-                            kept("h." + std::to_string(l) + ".dqkv", s_.qkv(), 1)});
+    if (split_) {
+      const auto later = [&](const char* what, int64_t columns, int64_t row_div) {
+        return offload_.keep(ActivationOffload::backward, group_of(l), h, what, A, columns,
+                             row_div);
+      };
+      gradients_.push_back({later("dmlp", s_.C, sp_), later("dproj", s_.C, sp_),
+                            later("dfc", s_.fc(), 1), later("dqkv", s_.qkv(), 1)});
+    }
   }
   if (full_recompute_) {
     for (int64_t i = 0; i < std::min(every_, chunk_.end_layer - chunk_.first_layer); ++i)
-      work_.push_back(add_activations(prefix_ + "recomputed." + std::to_string(i) + ".",
-                                      Lifetime::program, true));
+      work_.push_back(add_activations(prefix_ + "recomputed." + std::to_string(i) + ".", -1, true));
     for (int i = 0; i < 2; ++i) forward_x_[i] = temporary("x." + std::to_string(i), s_.C, sp_);
   }
   if (!split_)
@@ -212,6 +233,7 @@ void ChunkPrograms::emit_forward() {
       gather_head();
     LayerActivations a = forward_set(l);
     emit_layer_forward(l, a, input_of(l), input_of(l + 1), false);
+    if (l == segment_start(l)) offload_.store(ActivationOffload::forward, group_of(l));
   }
   if (chunk_.has_head) {
     emit_head_forward();

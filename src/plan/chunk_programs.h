@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/activation_offload.h"
 #include "plan/builder.h"
 #include "plan/parameter_store.h"
 #include "plan/stages.h"
@@ -63,12 +64,13 @@ class ChunkPrograms {
     bool weights = true;  // forms gradients of parameters
   };
 
-  LayerActivations add_activations(const std::string& prefix, Lifetime lifetime,
-                                   bool keep_recomputed);
+  // layer < 0: a working set, whose memory others use as well.
+  LayerActivations add_activations(const std::string& prefix, int64_t layer, bool keep_recomputed);
   void add_layer_buffers(bool split_weight_gradients);
   void add_head_buffers();
 
   int64_t segment_start(int64_t l) const;
+  int64_t group_of(int64_t l) const { return (l - chunk_.first_layer) / every_; }
   LayerActivations forward_set(int64_t l) const;
   LayerActivations backward_set(int64_t l) const;
   Operand input_of(int64_t l) const;  // x of layer l, or of what follows the last layer, forward
@@ -143,8 +145,9 @@ class ChunkPrograms {
   int64_t tp_ = 1;                    // tensor-parallel ranks
   int64_t sp_ = 1;                    // row_div: tp_ under sequence parallelism
   bool full_recompute_ = false, selective_ = false, split_ = false;
-  int64_t every_ = 1;  // layers a checkpointed segment
+  int64_t every_;  // layers a checkpointed segment
   std::string prefix_;
+  ActivationOffload offload_;
 
   std::vector<LayerTensors> tensors_;      // [layer - first]
   std::vector<LayerActivations> kept_;     // [layer - first]

@@ -26,7 +26,11 @@ Config reduced_config(const Config& full) {
       std::min<int64_t>(2, model.num_attention_heads / model.num_kv_heads);
   const int64_t stages = full.parallel.pipeline_parallel * full.parallel.virtual_stages;
   model.preset.clear();
-  model.num_layers = std::min(model.num_layers, std::max<int64_t>(2, stages));
+  // The last two groups of layers stay on the device where backward follows forward at once.
+  const bool away = full.parallel.offload.find("activations") != std::string::npos;
+  const bool segments = full.memory.activation_checkpointing == "full";
+  const int64_t leaving = away ? 2 * (segments ? full.memory.checkpoint_every : 1) + 1 : 0;
+  model.num_layers = std::min(model.num_layers, std::max<int64_t>({2, stages, leaving}));
   const int64_t kv_heads = std::min(model.num_kv_heads, 2 * full.parallel.tensor_parallel);
   model.num_kv_heads = kv_heads;
   model.num_attention_heads = std::min(model.num_attention_heads, kv_heads * heads_per_kv_head);

@@ -57,7 +57,9 @@ inline SmallModel combination(const std::string& text) {
     if (one_of({"full", "selective"}, m.recompute) ||
         one_of({"gpipe", "1f1b", "zero_bubble"}, m.schedule) ||
         one_of({"fp32", "fp64", "bf16"}, m.compute) || one_of({"ref", "host"}, m.device) ||
-        one_of({"optimizer", "parameters", "optimizer,parameters"}, m.offload) ||
+        one_of({"optimizer", "parameters", "activations", "optimizer,parameters",
+                "optimizer,activations", "optimizer,parameters,activations"},
+               m.offload) ||
         one_of({"file"}, m.offload_target))
       continue;
     if (one_of({"gpt", "mpt", "llama"}, m.family)) {
@@ -118,7 +120,8 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
     m.deterministic = pick(false, false, true);
     m.recompute = pick("none", "selective", "full");
     m.checkpoint_every = std::string(m.recompute) == "full" ? pick(1, 2, 3) : 1;
-    m.offload = pick("none", "none", "optimizer", "optimizer,parameters");
+    m.offload = pick("none", "none", "optimizer", "optimizer,parameters", "activations",
+                     "optimizer,activations");
     m.offload_target = pick("host", "file");
     m.micro_batch = pick(1, 2, 3);
     m.global_batch = m.data_parallel * m.micro_batch * pick(1, 2, 3) + pick(0, 1);

@@ -22,6 +22,9 @@ const char* const table[] = {
     "full every3 micro2 host",
     "selective dropout",
     "optimizer,parameters file",
+    "activations L5 file",
+    "activations full every2 L8 dropout host",
+    "optimizer,parameters,activations selective L5 file",
     // two ranks
     "tp2",
     "tp2 sp host",
@@ -38,6 +41,10 @@ const char* const table[] = {
     "dp2 zero3 full every2 batch9",
     "dp2 zero3 optimizer,parameters host",
     "dp2 zero1 optimizer file",
+    "dp2 zero3 activations full L5 batch9",
+    "pp2 gpipe activations L8 batch5",
+    "pp2 zero_bubble activations L8 file",
+    "tp2 sp activations L5 micro3",
     // three
     "pp3 1f1b batch2",
     "pp3 v2 L8 batch7 full",
@@ -62,6 +69,9 @@ const char* const table[] = {
     "dp4 zero3 group2 host",
     "dp4 zero2 det",
     "pp2 dp2 zero3 optimizer,parameters",
+    "tp2 sp pp2 zero_bubble activations selective L8 dropout",
+    "pp2 v2 dp2 zero2 activations L8 batch9 host",
+    "pp4 1f1b activations full L8 file",
     // six
     "tp2 pp3 L5 batch5",
     "tp2 sp dp3 zero3 batch10",
@@ -78,6 +88,7 @@ const char* const table[] = {
     "pp4 v2 L8 dp2 zero1 batch10",
     "dp8 zero3 group4 batch17",
     "tp4 sp pp2 gpipe full host",
+    "tp2 sp pp2 v2 dp2 zero3 full every2 L8 optimizer,parameters,activations batch9",
     // twelve
     "tp2 sp pp3 dp2 zero3 L5",
     "tp4 pp3 v2 L8 selective",

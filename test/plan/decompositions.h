@@ -134,9 +134,9 @@ inline std::vector<SmallModel> all_decompositions() {
           // Offload beside what it works with: one choice each.
           const bool plain = m.zero_stage == 0 || m.zero_stage == 3;
           const bool odd = all.size() % 2 == 1;
-          m.offload = std::string(m.recompute) != "none" ? "none"
-                      : plain ? (odd ? "optimizer,parameters" : "parameters")
-                              : "optimizer";
+          m.offload = std::string(m.recompute) != "none" ? (odd ? "activations" : "none")
+                      : plain ? (odd ? "optimizer,parameters,activations" : "parameters")
+                              : (odd ? "optimizer" : "optimizer,activations");
           m.offload_target = odd ? "file" : "host";
           set_family(m, all.size() % 7);
           for (const bool offloaded : {false, true}) {

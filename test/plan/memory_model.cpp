@@ -237,8 +237,8 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       break;
     case OpKind::load:
     case OpKind::store:
-      touch.reads({n});
-      touch.assigns({n});
+      touch.reads({op.row_count > 0 ? R * N : n});
+      touch.assigns({op.row_count > 0 ? R * N : n});
       break;
     case OpKind::send:
       touch.reads({R * N});

@@ -117,6 +117,68 @@ TEST(Messages, OverlapComputing) {
     EXPECT_GT(hidden[kind], 0) << kind;
 }
 
+// The same of activations that leave the device and come back. There is nothing to hide behind for
+// the first that a program of a pipeline's stage brings back, and for the last that one sends out
+// where the next pass writes them at once.
+TEST(Messages, OffloadedActivationsOverlapComputing) {
+  std::map<std::string, int64_t> hidden;
+  for_each_plan([&](const Plan& plan) {
+    if (plan.config.parallel.offload.find("activations") == std::string::npos) return;
+    const std::vector<Issued> issued = issued_in_a_step(plan);
+    bool begun = false, last = false;  // this program has computed; nothing but transfers follows
+    for (size_t k = 0; k < issued.size(); ++k) {
+      const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
+      const Program& program =
+          plan.programs[static_cast<size_t>(plan.tasks[issued[k].task].program)];
+      if (issued[k].op == program.first) begun = false;
+      if (op.queue == QueueId::compute) begun = true;
+      if (!is_transfer(op.kind) || op.row_count == 0) continue;
+      last = true;
+      for (int32_t i = issued[k].op; i < program.last; ++i)
+        last = last && plan.ops[static_cast<size_t>(i)].queue != QueueId::compute;
+      if (plan.grid.pipeline > 1 && (op.kind == OpKind::load ? !begun : last)) continue;
+      ++hidden[info_of(op.kind).name];
+      EXPECT_NE(hidden_behind(plan, issued, k), 0)
+          << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
+          << " of micro-batch " << plan.tasks[issued[k].task].micro_batch << ", operation "
+          << issued[k].op;
+    }
+  });
+  EXPECT_GT(hidden["load"], 0);
+  EXPECT_GT(hidden["store"], 0);
+}
+
+// Offloaded, a rank keeps two groups of layers on the device where it kept all groups of all
+// micro-batches in flight; beside them stays what it kept before.
+TEST(Messages, OffloadOfActivationsLowersTheDevicesMemory) {
+  int64_t compared = 0;
+  for (const SmallModel& model : all_decompositions()) {
+    if (std::string(model.offload).find("activations") == std::string::npos) continue;
+    Config config = resolved_config(model);
+    const Plan plan = make_plan(config, model.ranks(), 0, {});
+    config.parallel.offload = "none";
+    const Plan without = make_plan(config, model.ranks(), 0, {});
+    SCOPED_TRACE(name_of(model));
+    int64_t away = 0, windows = 0;
+    for (const Buffer& buffer : plan.buffers) {
+      const bool stage = buffer.lifetime == Lifetime::micro_batch;
+      if (stage && !is_on_device(buffer.memory_class)) away += buffer.bytes();
+      if (buffer.name.find("::window.") != std::string::npos) windows += buffer.bytes();
+    }
+    const auto activations = [](const Plan& p) {
+      return p.class_bytes[static_cast<size_t>(MemoryClass::activations)];
+    };
+    // Without a pipeline the last two groups are the windows. Two groups that are never in flight
+    // at once, or fewer, need as much on the device as their windows.
+    const int64_t gone = plan.grid.pipeline > 1 ? away - windows : away;
+    EXPECT_EQ(activations(plan), activations(without) - gone);
+    if (plan.grid.pipeline > 1 && gone <= 0) continue;
+    ++compared;
+    EXPECT_LT(activations(plan), activations(without));
+  }
+  EXPECT_GT(compared, 0);
+}
+
 // Payload of a step in closed form. R rows (B T) of a replica, e bytes of an activation, w of a
 // parameter as kept, s of a gradient; P elements of a stage, padding included.
 std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {

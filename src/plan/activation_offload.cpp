@@ -1,0 +1,46 @@
+#include "plan/activation_offload.h"
+
+#include "base/text.h"
+
+namespace gptbench {
+
+ActivationOffload::ActivationOffload(PlanBuilder& builder, int64_t groups, int64_t slots,
+                                     bool returns_at_once)
+    : builder_(builder), groups_(groups), slots_(slots), returns_at_once_(returns_at_once) {
+  for (const std::string& word : split(builder.plan().config.parallel.offload, ','))
+    offloads_ = offloads_ || word == "activations";
+}
+
+int ActivationOffload::keep(Pass formed_by, int64_t group, const std::string& prefix,
+                            const std::string& what, DType dtype, int64_t columns, int64_t row_div,
+                            bool stays) {
+  if (!offloads_ || stays)
+    return builder_.add_activation(prefix + what, Lifetime::micro_batch, dtype, columns, row_div,
+                                   slots_);
+  // Virtual stages of a rank share the windows: their programs run one after the other.
+  const std::string name = "window." + std::to_string(group % 2) + "." + what;
+  int window = builder_.find_buffer(MemoryClass::activations, name);
+  if (window < 0)
+    window = builder_.add_activation(name, Lifetime::micro_batch, dtype, columns, row_div);
+  if (formed_by == forward && returns_at_once_ && group + 2 >= groups_) return window;
+  const bool file = builder_.plan().config.parallel.offload_target == "file";
+  const int away = builder_.add_buffer(
+      prefix + what, file ? MemoryClass::file : MemoryClass::host, Lifetime::micro_batch, dtype,
+      builder_.plan().micro_batch_rows / row_div * columns, slots_);
+  kept_.push_back({formed_by, group, window, away, columns, row_div});
+  return window;
+}
+
+void ActivationOffload::transfer(OpKind kind, Pass formed_by, int64_t group) {
+  for (const Kept& array : kept_) {
+    if (array.formed_by != formed_by || array.group != group) continue;
+    const Operand window{array.window}, away{array.away};
+    const bool loads = kind == OpKind::load;
+    Op op = row_op(kind, -1, array.columns, {loads ? away : window}, {loads ? window : away},
+                   array.row_div);
+    op.queue = QueueId::copy;
+    builder_.emit(op);
+  }
+}
+
+}  // namespace gptbench
