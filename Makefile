@@ -13,7 +13,7 @@ CTEST_ARGS ?=
 BUILD := build/$(PRESET)
 GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 
-.PHONY: build deps deps-test configure run sweep-demo test bench format lint install clean help
+.PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios format lint install clean help
 .DEFAULT_GOAL := build
 
 build: configure  ## build gptbench and gptpost (the default)
@@ -47,6 +47,10 @@ bench: deps configure  ## kernels, then DECK, beside what the machine can do
 	@cmake --build $(BUILD) --parallel $(JOBS) --target programs benchmarks
 	@cmake --build $(BUILD) --target bench
 	@sh cmake/run.sh $(BUILD) $(DECK) $(RANKS)
+
+bench-ratios: deps configure  ## two ranks beside two independent ones: dp, tp, pp (an hour)
+	@cmake --build $(BUILD) --parallel $(JOBS) --target programs
+	@sh test/bench/ratios.sh $(BUILD)
 
 format:  ## format the sources in place
 	@sh cmake/format.sh

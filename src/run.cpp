@@ -26,6 +26,7 @@
 #include "measure/system_info.h"
 #include "memory/budget.h"
 #include "planned_record.h"
+#include "trace_file.h"
 #include "training.h"
 #include "verify/verify.h"
 
@@ -237,6 +238,8 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   if (!world.all(take_arena(engine, device)))
     return out_of_memory("met when the arena was allocated");
   engine.initialise_weights();
+  const int64_t trace_step = plan.config.output.trace_step;
+  if (trace_step > 0) engine.trace_step(trace_step - 1);
   say(world, "Arena and weights set up in " + format_seconds(now_s() - setup_start_s) + "\n" +
                  heading("Training"));
 
@@ -246,6 +249,11 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
                                   [&] { dump.gradients(engine); });
   dump.weights(engine, "weights_final");
   dump.close();
+  if (trace_step > 0 && trace_step <= static_cast<int64_t>(training.samples.size())) {
+    write_trace(world, plan, *engine.trace());
+    say(world, "Trace of step " + std::to_string(trace_step) + ": " + plan.config.output.directory +
+                   "/trace.json\n");
+  }
 
   // Witnesses, after the timed steps.
   const int64_t steps = static_cast<int64_t>(training.samples.size());

@@ -89,6 +89,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
       sensing.begin();
       world.barrier();  // else the ranks that read sensors would be late in the first timed step
     }
+    if (step + 1 == plan.config.output.trace_step) world.barrier();  // one origin for all ranks
     // The vote is cast before the step whose end it decides about.
     const double end_of_next_s = now_s() + 2.0 * last_step_s;
     const bool last = step + 1 == run.steps;

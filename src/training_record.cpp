@@ -93,21 +93,22 @@ void record_communication(MpiWorld& world, const Training& training, const Plan&
       CommStatistics statistics;
       double exposed_s = 0.0;
       if (mine) statistics = communicators[static_cast<Axis>(axis)].statistics(kind);
-      for (size_t step = static_cast<size_t>(record.warmup_steps); step < training.samples.size();
-           ++step)
+      for (size_t step = static_cast<size_t>(plan.config.run.warmup_steps);
+           step < training.samples.size(); ++step)
         exposed_s += training.samples[step]
                          .times.exposed_s[static_cast<size_t>(axis)][static_cast<size_t>(k)];
-      const std::vector<double> all = world.gather(
-          std::vector<double>{static_cast<double>(statistics.bytes),
-                              static_cast<double>(statistics.count), statistics.time_s, exposed_s});
+      const std::vector<double> all = world.gather(std::vector<double>{
+          static_cast<double>(statistics.bytes), static_cast<double>(statistics.count),
+          statistics.least_s, statistics.time_s, exposed_s});
       CommEntry entry;
       entry.axis = name_of(static_cast<Axis>(axis));
       entry.op = info_of(kind).name;
-      for (size_t r = 0; r < all.size(); r += 4) {
+      for (size_t r = 0; r < all.size(); r += 5) {
         entry.bytes.push_back(static_cast<int64_t>(all[r]));
         entry.count.push_back(static_cast<int64_t>(all[r + 1]));
-        entry.time_s.push_back(all[r + 2]);
-        entry.exposed_s.push_back(all[r + 3]);
+        entry.least_s.push_back(all[r + 2]);
+        entry.time_s.push_back(all[r + 3]);
+        entry.exposed_s.push_back(all[r + 4]);
       }
       if (world.rank() == 0) record.comm.push_back(std::move(entry));
     }

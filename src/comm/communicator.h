@@ -15,8 +15,18 @@ namespace gptbench {
 struct CommStatistics {
   int64_t count = 0;  // operations
   int64_t bytes = 0;  // payload of the full array
-  double time_s =
-      0.0;  // from start to completion, summed; of overlapping operations more than wall time
+  // Summed over operations, so that of those that overlap it is more than wall time. A message is
+  // known to have completed when it is tested, which the host does between other operations: it
+  // took at least from its start to the last test that found it on its way, and at most to the
+  // first that did not. least_s and time_s are those bounds.
+  double least_s = 0.0, time_s = 0.0;
+};
+
+// Of one operation, by now_s(); -1: not known.
+struct MessageTimes {
+  double started_s = -1.0;    // handed to the library; before, it may have waited in its queue
+  double pending_s = -1.0;    // last seen on its way
+  double completed_s = -1.0;  // first seen completed
 };
 
 // A group of ranks along one axis. All members call the same operations in the same order (SPMD).
@@ -47,6 +57,10 @@ class Communicator {
   virtual void send(Queue& queue, const void* data, int64_t count, DType type, int peer,
                     int tag) = 0;
   virtual void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) = 0;
+
+  // The next operation writes its times to `times`, which must stay until it has completed. Where
+  // an implementation does not know them, nothing is written.
+  virtual void trace_next(MessageTimes* /*times*/) {}
 
   // Of messages of one kind; receives are booked apart from sends.
   virtual CommStatistics statistics(OpKind kind) const = 0;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "comm/message_counter.h"
 #include "plan/messages.h"
@@ -109,7 +111,8 @@ void MpiCommunicator::Work::set(MpiCommunicator& owner, const Arguments& argumen
   owner_ = &owner;
   arguments_ = arguments;
   started_ = 0;
-  start_s_ = -1.0;
+  start_s_ = pending_s_ = -1.0;
+  times_ = std::exchange(owner.trace_next_, nullptr);
   busy_ = true;
 }
 
@@ -166,7 +169,7 @@ bool MpiCommunicator::Work::finished() const {
 bool MpiCommunicator::Work::test() {
   const bool in_pieces = arguments_.kind == OpKind::all_reduce;
   if (start_s_ < 0.0) {
-    start_s_ = MPI_Wtime();
+    start_s_ = pending_s_ = now_s();
     if (!in_pieces && arguments_.count > 0) start();
   }
   if (in_pieces) start_pieces();
@@ -176,8 +179,15 @@ bool MpiCommunicator::Work::test() {
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   }
   if (in_pieces) start_pieces();
-  if (!finished()) return false;
-  owner_->statistics_[static_cast<size_t>(arguments_.kind)].time_s += MPI_Wtime() - start_s_;
+  const double tested_s = now_s();
+  if (!finished()) {
+    pending_s_ = tested_s;
+    return false;
+  }
+  CommStatistics& statistics = owner_->statistics_[static_cast<size_t>(arguments_.kind)];
+  statistics.least_s += pending_s_ - start_s_;
+  statistics.time_s += tested_s - start_s_;
+  if (times_ != nullptr) *times_ = {start_s_, pending_s_, tested_s};
   busy_ = false;
   return true;
 }

@@ -30,6 +30,7 @@ class MpiCommunicator final : public Communicator {
     return statistics_[static_cast<size_t>(kind)];
   }
   void reset_statistics() override { statistics_ = {}; }
+  void trace_next(MessageTimes* times) override { trace_next_ = times; }
 
  private:
   struct Arguments {
@@ -59,7 +60,8 @@ class MpiCommunicator final : public Communicator {
     Arguments arguments_{};
     int64_t started_ = 0;  // elements
     MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    double start_s_ = -1.0;
+    double start_s_ = -1.0, pending_s_ = -1.0;
+    MessageTimes* times_ = nullptr;
     bool busy_ = false;
   };
 
@@ -71,6 +73,7 @@ class MpiCommunicator final : public Communicator {
   int size_ = 1, rank_ = 0;
   std::vector<Work> pool_;
   int next_ = 0;
+  MessageTimes* trace_next_ = nullptr;
   std::array<CommStatistics, num_op_kinds> statistics_{};
 };
 

@@ -96,6 +96,7 @@ struct OutputConfig {
   std::string dump = "none";             // none, gradients, weights
   std::string flops_convention = "mpt";  // mpt, megatron, causal, exact
   double peak_tflops = 0.0;  // a device, for MFU; 0: known peak or measured GEMM ceiling
+  int64_t trace_step = 0;    // from 1; 0: none
 };
 
 struct Config {

@@ -230,6 +230,8 @@ void add_output(std::vector<Key>& table) {
              "how FLOPs are counted in the report");
   row.real(&C::peak_tflops, "peak_tflops", "TFLOP/s",
            "peak of a device for MFU; 0: known peak or measured GEMM ceiling");
+  row.integer(&C::trace_step, "trace_step", 0, "",
+              "step, from 1, whose operations are written to trace.json; 0: none");
 }
 
 std::string format_bound(const Key& key, double bound) {

@@ -36,6 +36,11 @@ void check_run(const Deck& deck) {
         "run.warmup_steps = " + text_of(run.warmup_steps) +
             " leaves no step to time; it must be less than run.steps = " + text_of(run.steps));
   }
+  if (deck.config.output.trace_step > run.steps) {
+    deck.fail({"output.trace_step", "run.steps"},
+              "output.trace_step = " + text_of(deck.config.output.trace_step) +
+                  " is none of the steps 1 to " + text_of(run.steps) + "; use one, or 0");
+  }
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';

@@ -50,12 +50,19 @@ bool Engine::allocate() {
   return arena_.allocate();
 }
 
+void Engine::trace_step(int64_t step) {
+  trace_ = std::make_unique<Trace>(plan_);
+  traced_step_ = step;
+}
+
 StepResult Engine::step(int64_t step, bool vote_to_stop) {
   watch_memory();
   const double start_s = now_s();
   step_ = step;
   vote_to_stop_ = vote_to_stop || failure_code_ != Exit::ok ? 1.0 : 0.0;
   times_ = {};
+  tracing_ = trace_ != nullptr && step == traced_step_;
+  if (tracing_) trace_->begin_step(start_s);
 
   for (const Task& task : plan_.tasks) {
     const Program& program = plan_.programs[static_cast<size_t>(task.program)];
@@ -97,9 +104,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   return result;
 }
 
-void Engine::execute(const Op& op, const Task& task) {
-  wait_for(op);
-  const double start_s = now_s();
+void Engine::run(const Op& op, const Task& task) {
   if (is_message(op.kind))
     communicate(op, task);
   else if (is_transfer(op.kind))
@@ -113,13 +118,31 @@ void Engine::execute(const Op& op, const Task& task) {
       if (error.code() != Exit::out_of_memory) throw;
       fail(Exit::out_of_memory, error.what());
     }
-  const double spent_s = now_s() - start_s;
-  if (is_message(op.kind) || is_transfer(op.kind))
-    book_exposed(op, spent_s);
-  else
-    times_.region_s[static_cast<size_t>(op.region)] += spent_s;
-  if (!op.signals) return;
+}
+
+void Engine::execute(const Op& op, const Task& task) {
   const size_t index = static_cast<size_t>(&op - plan_.ops.data());
+  wait_for(op);
+  TraceEvent* event = nullptr;
+  if (tracing_) {
+    event = &trace_->begin(static_cast<int32_t>(index),
+                           static_cast<int32_t>(&task - plan_.tasks.data()), task.slot);
+    if (is_message(op.kind)) communicators_[op.axis].trace_next(&event->message);
+  }
+  const double start_s = now_s();
+  run(op, task);
+  const double end_s = now_s();
+  if (event != nullptr) {
+    event->begin_s = start_s;
+    event->end_s = end_s;
+  }
+  if (is_message(op.kind) || is_transfer(op.kind)) {
+    latest_[static_cast<size_t>(op.queue)] = &op;
+    book_exposed(op, end_s - start_s);
+  } else {
+    times_.region_s[static_cast<size_t>(op.region)] += end_s - start_s;
+  }
+  if (!op.signals) return;
   queue(op.queue).record(*events_[index][static_cast<size_t>(task.slot)]);
   latest_slot_[index] = task.slot;
 }
@@ -134,28 +157,31 @@ void Engine::wait_for(const Op& op) {
     const int32_t slot = wait.same_slot ? slot_ : latest_slot_[other];
     const double start_s = now_s();
     queue(op.queue).wait(*events_[other][static_cast<size_t>(slot)]);
-    book_exposed(earlier, now_s() - start_s);
+    const double end_s = now_s();
+    book_exposed(earlier, end_s - start_s);
+    if (tracing_) trace_->waited(wait.op, slot, start_s, end_s);
   }
 }
 
-// MPI moves no data while ranks compute: pending messages are driven between operations.
+// MPI moves no data while ranks compute: pending messages are driven between operations. The time
+// goes to the latest message of each queue.
 void Engine::drive_messages() {
-  if (latest_message_ == nullptr) return;
-  const double start_s = now_s();
-  for (int q = 1; q < num_queues; ++q) queues_[static_cast<size_t>(q)]->progress();
-  book_exposed(*latest_message_, now_s() - start_s);
+  for (size_t q = 0; q < latest_.size(); ++q) {
+    if (latest_[q] == nullptr) continue;
+    const double start_s = now_s();
+    queues_[q]->progress();
+    book_exposed(*latest_[q], now_s() - start_s);
+  }
 }
 
 void Engine::book_exposed(const Op& message, double seconds) {
   if (is_transfer(message.kind)) {
     times_.region_s[static_cast<size_t>(Region::offload)] += seconds;
-    latest_message_ = &message;
     return;
   }
   const OpKind kind = message.kind == OpKind::receive ? OpKind::send : message.kind;
   times_.region_s[static_cast<size_t>(Region::communication)] += seconds;
   times_.exposed_s[static_cast<size_t>(message.axis)][static_cast<size_t>(kind)] += seconds;
-  latest_message_ = &message;
 }
 
 void Engine::communicate(const Op& op, const Task& task) {
@@ -270,7 +296,12 @@ void Engine::fail(Exit code, const std::string& reason) {
 }
 
 std::array<double, num_scalars> Engine::read_scalars() {
-  for (const std::unique_ptr<Queue>& each : queues_) each->synchronize();
+  // What nobody waited for, the last parameters gathered say, ends here.
+  for (size_t q = 0; q < queues_.size(); ++q) {
+    const double start_s = now_s();
+    queues_[q]->synchronize();
+    if (latest_[q] != nullptr) book_exposed(*latest_[q], now_s() - start_s);
+  }
   std::array<double, num_scalars> scalars;
   device_.download(queue(QueueId::compute), scalars.data(), arena_.address({plan_.scalars}, 0),
                    sizeof scalars);

@@ -13,6 +13,7 @@
 #include "data/offload_file.h"
 #include "data/token_source.h"
 #include "device/device.h"
+#include "engine/trace.h"
 #include "memory/arena.h"
 #include "plan/plan.h"
 
@@ -57,6 +58,11 @@ class Engine {
   const std::string& failure() const { return failure_; }
   Exit failure_code() const { return failure_code_; }
 
+  // Records `step`, from 0, as it runs; takes the memory now.
+  void trace_step(int64_t step);
+  // Of that step, once it has run; null where none was asked for.
+  const Trace* trace() const { return trace_.get(); }
+
   // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double,
   // as far as this rank is the one that counts them; 0 elsewhere, so that the sum over all ranks is
   // the tensor (gather() in engine/gather.h). Gradients are those of the last step, summed over
@@ -69,6 +75,7 @@ class Engine {
 
  private:
   void execute(const Op& op, const Task& task);
+  void run(const Op& op, const Task& task);
   void wait_for(const Op& op);
   void drive_messages();
   void book_exposed(const Op& message, double seconds);
@@ -125,7 +132,10 @@ class Engine {
   int64_t step_ = 0;
   int32_t slot_ = 0;
   double vote_to_stop_ = 0.0;
-  const Op* latest_message_ = nullptr;
+  std::array<const Op*, num_queues> latest_{};  // message or transfer of each queue
+  std::unique_ptr<Trace> trace_;
+  int64_t traced_step_ = -1;
+  bool tracing_ = false;  // the step in hand
   std::string failure_;
   Exit failure_code_ = Exit::ok;
   double memory_watched_s_ = 0.0;

@@ -46,6 +46,7 @@ Record reduced_over_ranks(Record record) {
     if (entry.reduced || static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
     sum(entry.bytes);
     sum(entry.count);
+    sum(entry.least_s);
     sum(entry.time_s);
     sum(entry.exposed_s);
     entry.reduced = true;

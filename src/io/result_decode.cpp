@@ -188,6 +188,7 @@ void read_comm(hid_t file, std::vector<CommEntry>& comm) {
     entry.reduced = read_attribute(dataset, "reduction", reduction);
     entry.bytes = read_integers(group, name);
     entry.count = read_integers(group, stem + "_count");
+    entry.least_s = read_doubles(group, stem + "_least_s");
     entry.time_s = read_doubles(group, stem + "_time_s");
     entry.exposed_s = read_doubles(group, stem + "_exposed_s");
     comm.push_back(std::move(entry));

@@ -47,10 +47,12 @@ struct MemoryEntry {
 
 // One operation of one axis of the decomposition, over all timed steps.
 struct CommEntry {
-  std::string axis, op;                   // "data", "all_reduce"
-  std::vector<int64_t> bytes, count;      // [rank] payload bytes of the full array; calls
-  std::vector<double> time_s, exposed_s;  // [rank]
-  bool reduced = false;                   // beyond 1,024 ranks: one value each, the sum over ranks
+  std::string axis, op;               // "data", "all_reduce"
+  std::vector<int64_t> bytes, count;  // [rank] payload bytes of the full array; calls
+  // Bounds of the time from start to completion, summed over calls: to the last test that found a
+  // message on its way, and to the first that did not; and what computing did not hide. [rank]
+  std::vector<double> least_s, time_s, exposed_s;
+  bool reduced = false;  // beyond 1,024 ranks: one value each, the sum over ranks
 };
 
 struct VerifyEntry {

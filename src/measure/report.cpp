@@ -1,6 +1,7 @@
 #include "measure/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/units.h"
@@ -157,13 +158,16 @@ std::string verification_report(const Record& record) {
 
 std::string last_line(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
+  // A loss that is not finite has no digits (and "-nan" would depend on the C library).
+  char loss[32] = "none";
+  if (std::isfinite(s.final_loss)) std::snprintf(loss, sizeof loss, "%.6f", s.final_loss);
   return line(
       "GPTBENCH status=%s verdict=%s params=%lld ranks=%lld steps=%lld sec_per_it=%.6g "
       "tokens_per_s=%.6g "
-      "tflops=%.6g convention=%s mfu=%.4f loss=%.6f file=%s",
+      "tflops=%.6g convention=%s mfu=%.4f loss=%s file=%s",
       record.status.c_str(), record.verdict.c_str(), static_cast<long long>(s.num_params),
       static_cast<long long>(s.world_size), static_cast<long long>(s.timed_steps), s.sec_per_it,
-      s.tokens_per_s, s.model_tflops_per_device, s.flops_convention.c_str(), s.mfu, s.final_loss,
+      s.tokens_per_s, s.model_tflops_per_device, s.flops_convention.c_str(), s.mfu, loss,
       result_file.c_str());
 }
 

@@ -10,6 +10,12 @@ namespace {
 constexpr int64_t token_budget = 1024;
 constexpr int64_t largest_sequence = 192;  // more than one tile of 128 query rows
 constexpr int64_t smallest_sequence = 16;
+// Where each replica's sequences of that length are more, they are cut to as many tokens, and to as
+// many as plain loops train on in about a minute: FLOPs of a step of the reference. Replicas may
+// then have none.
+constexpr int64_t most_tokens = 4096;
+constexpr int64_t fewest_tokens = 64;
+constexpr double most_flops = 4e10;
 // AdamW of the reduced model: gradients of a few hundredths move weights by some thousandths.
 constexpr double learning_rate = 1e-2;
 constexpr double epsilon = 1e-2;
@@ -56,6 +62,18 @@ Config reduced_config(const Config& full) {
   const int64_t wanted =
       std::clamp(token_budget / batch.global_batch_size, smallest_sequence, largest_sequence);
   model.seq_length = std::min(model.seq_length, std::max(pieces, wanted / pieces * pieces));
+
+  const double width = static_cast<double>(model.hidden_size);
+  const double flops_a_token = 6.0 * width *
+                               (12.0 * static_cast<double>(model.num_layers) * width +
+                                static_cast<double>(model.vocab_size));
+  const int64_t tokens =
+      std::clamp(static_cast<int64_t>(most_flops / flops_a_token), fewest_tokens, most_tokens);
+  const int64_t sequences = std::max<int64_t>(3, tokens / model.seq_length);
+  if (batch.global_batch_size > sequences) {
+    batch.global_batch_size = sequences;
+    batch.micro_batch_size = 1;  // two micro-batches where a replica has two sequences
+  }
 
   // AdamW's first step is nearly the sign of the gradient: where that is close to zero, roundoff
   // would decide the step and the loss of the next one. With an epsilon of the size of the gradient

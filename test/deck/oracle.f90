@@ -64,7 +64,8 @@ program oracle
 
   character(width) :: directory, dump, flops_convention
   real(r8) :: peak_tflops
-  namelist /output/ directory, dump, flops_convention, peak_tflops
+  integer(i8) :: trace_step
+  namelist /output/ directory, dump, flops_convention, peak_tflops, trace_step
 
   character(1000) :: list_path, out_path, deck_path
 
@@ -105,7 +106,7 @@ contains
     activation_checkpointing = 'none'; checkpoint_every = 1; device_memory_gib = 0
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''
-    directory = ''; dump = 'none'; flops_convention = 'mpt'; peak_tflops = 0
+    directory = ''; dump = 'none'; flops_convention = 'mpt'; peak_tflops = 0; trace_step = 0
   end subroutine
 
   subroutine begin(group)
@@ -203,6 +204,7 @@ contains
     call put_string('directory', directory); call put_string('dump', dump)
     call put_string('flops_convention', flops_convention)
     call put_real('peak_tflops', peak_tflops)
+    call put_integer('trace_step', trace_step)
   end subroutine
 
   function element(key) result(text)

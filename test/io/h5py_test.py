@@ -37,6 +37,7 @@ with h5py.File(sys.argv[1], "r") as f:
     assert arena[1]["name"].decode() == "h.0.attn.q" and arena[1]["offset"] == 4096
     assert f["/comm/data_all_reduce_bytes"][()].tolist() == [100, 101]
     assert f["/comm/data_all_reduce_exposed_s"].dtype == np.float64
+    assert f["/comm/data_all_reduce_least_s"][0] <= f["/comm/data_all_reduce_time_s"][0]
     check = f["/verify/replicas_identical"].attrs
     assert (check["value"], check["threshold"], bool(check["passed"])) == (3.0, 0.0, False)
     assert f["/projection/timing/forward_s"][()] == 10.0

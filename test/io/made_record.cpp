@@ -111,7 +111,14 @@ Record made_record() {
               {"peak", "high-water mark of the operating system", {2500000000, 2400000000}, false}};
   r.arena = {{"wte", "parameters", "f32", 0, 154533888, "run"},
              {"h.0.attn.q", "activations", "bf16", 4096, 1572864, "forward..backward"}};
-  r.comm = {{"data", "all_reduce", {100, 101}, {3, 4}, {0.5, 0.25}, {0.125, 0.0625}, false},
+  r.comm = {{"data",
+             "all_reduce",
+             {100, 101},
+             {3, 4},
+             {0.25, 0.125},
+             {0.5, 0.25},
+             {0.125, 0.0625},
+             false},
             {"world", "barrier", {0, 0}, {9, 9}, {1e-3, 2e-3}, {1e-3, 2e-3}, false}};
   r.verify = {{"loss_against_reference", "|a - b| / |b|", 1e-7, 1e-5, true},
               {"replicas_identical", "differing elements", 3.0, 0.0, false}};

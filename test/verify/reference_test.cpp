@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "broken_kernels.h"
 #include "configs.h"
+#include "verify/reduced.h"
 #include "verify/verify.h"
 
 namespace gptbench {
@@ -115,6 +116,19 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
       EXPECT_LE(residuals.largest(), 0.5 * residuals.threshold) << compute << " shape " << shape;
     }
   }
+}
+
+// The reference trains on no more tokens for thousands of replicas than for dozens.
+TEST(Verification, BatchOfTheReferenceIsBounded) {
+  SmallModel m;
+  m.data_parallel = 12288;
+  m.global_batch = 4 * m.data_parallel;
+  m.seq = 2048;
+  const Config reduced = reduced_config(resolved_config(m));
+  EXPECT_LE(reduced.batch.global_batch_size * reduced.model.seq_length, 4096);
+  EXPECT_EQ(reduced.batch.micro_batch_size, 1);
+  m.data_parallel = 2;
+  EXPECT_EQ(reduced_config(resolved_config(m)).batch.global_batch_size, 9);
 }
 
 // What a deck asks of the optimizer does not decide whether its kernels pass.

@@ -1,0 +1,44 @@
+#!/bin/bash
+# output.trace_step: trace.json holds what each rank computed, sent and waited for in one step.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+cat >"$decks/trace.in" <<'END'
+&run name = 'trace' steps = 2 warmup_steps = 1 verify = .false. /
+&model num_layers = 2 hidden_size = 16 num_attention_heads = 2 seq_length = 8 vocab_size = 50 /
+&parallel zero_stage = 3 /
+&output peak_tflops = 1.0 trace_step = 2 /
+END
+# shellcheck disable=SC2086  # words
+$GPTBENCH_LAUNCH 2 "$GPTBENCH" "$decks/trace.in" output.directory=traced >log 2>&1 || {
+  cat log
+  exit 1
+}
+failures=0
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+grep -q 'Trace of step 2: traced/trace.json' log || fail "the report does not name the file"
+for pid in 0 1; do
+  for name in linear_forward 'issue shard all_gather' 'shard all_gather' 'wait for shard all_gather' adamw; do
+    grep -q "\"ph\":\"X\",\"name\":\"$name\",.*\"pid\":$pid," traced/trace.json || fail "no $name of rank $pid"
+  done
+done
+python=
+for candidate in python3 /usr/bin/python3; do
+  "$candidate" -c 'import json' 2>/dev/null && python=$candidate
+done
+if [ -z "$python" ]; then
+  echo "skipped: no python3 to read the file as JSON"
+else
+  "$python" - <<'END' || fail "not a trace"
+import json
+events = json.load(open("traced/trace.json"))["traceEvents"]
+spans = [e for e in events if e["ph"] == "X"]
+assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in spans)
+messages = [e for e in spans if e["tid"] > 0]
+assert messages and all(e["ts"] <= e["args"]["pending_us"] <= e["ts"] + e["dur"] + 1e-2 for e in messages)
+END
+fi
+exit $((failures > 0))
