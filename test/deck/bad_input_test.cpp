@@ -119,7 +119,7 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   expect_parts(message_of("&precision reduce='fp64' /"),
                {"a.in:1:12: ", "does not go with precision.compute = 'fp32'", "compute = 'fp64'"});
   expect_parts(message_of("&run steps=3 / &output trace_step=4 /"),
-               {"a.in:1:23: ", "steps 1 to 3"});
+               {"a.in:1:24: ", "steps 1 to 3"});
   for (const char* key : {"parameters", "reduce", "optimizer_state"}) {
     const std::string bf16 = std::string("&precision ") + key + "='bf16' ";
     expect_parts(message_of(bf16 + "/"),
