@@ -158,8 +158,8 @@ TEST(BadDeck, OverflowOfProducts) {
 TEST(BadDeck, FeaturesNotBuiltYet) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"&run device='cuda' /", "device = 'cuda'"}, {"&run comm='nccl' /", "comm = 'nccl'"},
-      {"&model family='bert' /", "family 'bert'"},
-      {"&precision compute='fp16' /", "'fp16'"},   {"&precision compute='fp8' /", "'fp8'"},
+      {"&model family='bert' /", "family 'bert'"}, {"&precision compute='fp16' /", "'fp16'"},
+      {"&precision compute='fp8' /", "'fp8'"},
   };
   EXPECT_EQ(cases.size(), unbuilt_features().size() + 1);  // compute has two values
   for (const auto& [text, part] : cases) {

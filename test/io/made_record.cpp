@@ -119,7 +119,7 @@ Record made_record() {
              {0.5, 0.25},
              {0.125, 0.0625},
              false},
-            {"world", "barrier", {0, 0}, {9, 9}, {1e-3, 2e-3}, {1e-3, 2e-3}, false}};
+            {"world", "barrier", {0, 0}, {9, 9}, {0, 0}, {1e-3, 2e-3}, {1e-3, 2e-3}, false}};
   r.verify = {{"loss_against_reference", "|a - b| / |b|", 1e-7, 1e-5, true},
               {"replicas_identical", "differing elements", 3.0, 0.0, false}};
   r.kernels_not_verified = {"dropout", "cross_entropy"};
