@@ -51,7 +51,9 @@ inline float exp(float x) {
   return x < lowest ? 0.0f : value;
 }
 
-// 2^x within 3 ulp for x in [-125, 127]; 0 below, meaningless above; NaN gives NaN. 2^x = 2^n 2^r,
+// 2^x within 3 ulp for x in [-100, 127]; 0 below, so that what it is multiplied with does not fall
+// among the subnormal numbers, with which processors are slow; meaningless above; NaN gives NaN.
+// 2^x = 2^n 2^r,
 // n = round(x), |r| <= 1/2, 2^r a polynomial of degree 5 with p(0) = 1 whose relative
 // error, 9.2e-8, is the least possible; n is added to its exponent.
 inline float exp2(float x) {
@@ -65,7 +67,7 @@ inline float exp2(float x) {
   p = p * r + 6.9314700e-1f;
   p = p * r + 1.0f;
   const float value = bits_to_float(float_to_bits(p) + (float_to_bits(shifted) << 23));
-  return x < -125.0f ? 0.0f : value;
+  return x < -100.0f ? 0.0f : value;
 }
 
 // tanh(x) within 4 ulp: below 0.625 in magnitude the polynomial of Cephes (Moshier, tanhf), above

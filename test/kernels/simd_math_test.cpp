@@ -44,6 +44,25 @@ TEST(SimdMath, ExpAtTheEnds) {
   EXPECT_TRUE(std::isfinite(simd::exp(std::numeric_limits<float>::infinity())));
 }
 
+TEST(SimdMath, PowersOfTwoAreGoodToThreeUlp) {
+  constexpr int points = 1 << 20;
+  std::vector<float> x(points), y(points);
+  for (int i = 0; i < points; ++i)
+    x[static_cast<size_t>(i)] =
+        -100.0f + 227.0f * static_cast<float>(i) / static_cast<float>(points - 1);
+#pragma omp simd
+  for (int i = 0; i < points; ++i) y[i] = simd::exp2(x[i]);
+  double worst = 0.0;
+  for (int i = 0; i < points; ++i)
+    worst = std::max(worst, ulps(y[static_cast<size_t>(i)],
+                                 std::exp2(static_cast<double>(x[static_cast<size_t>(i)]))));
+  EXPECT_LE(worst, 3.0);
+  EXPECT_EQ(simd::exp2(0.0f), 1.0f);
+  EXPECT_EQ(simd::exp2(-101.0f), 0.0f);
+  EXPECT_EQ(simd::exp2(-std::numeric_limits<float>::infinity()), 0.0f);
+  EXPECT_TRUE(std::isnan(simd::exp2(std::numeric_limits<float>::quiet_NaN())));
+}
+
 TEST(SimdMath, TanhIsGoodToFourUlp) {
   constexpr int points = 1 << 20;
   std::vector<float> x(points), y(points);
