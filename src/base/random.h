@@ -9,7 +9,14 @@ namespace gptbench {
 
 // What a number is drawn for; part of the counter, so that streams never overlap. `instance` tells
 // the tensors, steps or layers of one kind apart.
-enum class RandomStream : uint32_t { weights = 1, tokens = 2, dropout = 3, verify = 4, test = 5 };
+enum class RandomStream : uint32_t {
+  weights = 1,
+  tokens = 2,
+  dropout = 3,
+  verify = 4,
+  test = 5,
+  masking = 6
+};
 
 // Philox4x32-10 (Salmon et al., SC11, section 3): four 32-bit words from a 128-bit counter and a
 // 64-bit key.

@@ -13,10 +13,6 @@ const std::vector<UnbuiltFeature>& unbuilt_features() {
        [](const Config& c) { return c.run.comm == "nccl"; },
        "comm = 'nccl'",
        "use 'auto' or 'mpi'"},
-      {{"model.family", "model.preset"},
-       [](const Config& c) { return c.model.family == "bert"; },
-       "family 'bert'",
-       "use family = 'gpt', 'mpt' or 'llama'"},
       {{"precision.compute"},
        [](const Config& c) {
          return c.precision.compute == "fp16" || c.precision.compute == "fp8";

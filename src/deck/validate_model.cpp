@@ -55,6 +55,23 @@ bool is_written(const Deck& deck, const char* key) {
   return kind == Origin::Kind::deck || kind == Origin::Kind::command_line;
 }
 
+void check_bert(const Deck& deck) {
+  const ModelConfig& model = deck.config.model;
+  constexpr int64_t least = 8;  // room for two segments and three special tokens
+  if (model.seq_length < least)
+    deck.fail({"model.seq_length", "model.family"},
+              "model.seq_length = " + text_of(model.seq_length) +
+                  " is too short for two segments of family = 'bert'; use at least 8");
+  if (model.vocab_size < least)
+    deck.fail({"model.vocab_size", "model.family"},
+              "model.vocab_size = " + text_of(model.vocab_size) +
+                  " leaves no room for tokens beside [CLS], [SEP] and [MASK]; use at least 8");
+  if (deck.config.parallel.context_parallel > 1)
+    deck.fail({"parallel.context_parallel", "model.family"},
+              "parallel.context_parallel > 1 is not for family = 'bert': its pooler and labels "
+              "belong to whole sequences; use tensor_parallel with sequence_parallel = .true.");
+}
+
 void check_family(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
   const auto rules =
@@ -74,6 +91,7 @@ void check_family(const Deck& deck) {
     deck.fail({"model.no_bias", "model.family"}, "model.no_bias = .true. is not one of " + family +
                                                      "; use family = 'mpt', or .false.");
   }
+  if (model.family == "bert") check_bert(deck);
   const int64_t head_size = model.hidden_size / model.num_attention_heads;
   if (positions == "rotary" && head_size % 2 != 0) {
     deck.fail({"model.hidden_size", "model.num_attention_heads"},

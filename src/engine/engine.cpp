@@ -34,6 +34,12 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
       sequence_(static_cast<size_t>(plan.shape.T + 1)),
       inputs_(static_cast<size_t>(plan.micro_batch_rows)),
       targets_(static_cast<size_t>(plan.micro_batch_rows)) {
+  if (plan.shape.family.head == HeadKind::masked) {
+    pairs_ = std::make_unique<SentencePairs>(tokens, static_cast<uint64_t>(plan.config.run.seed),
+                                             plan.shape.T, plan.shape.V_valid);
+    types_.resize(inputs_.size());
+    labels_.resize(inputs_.size() / static_cast<size_t>(plan.shape.T));
+  }
   for (int q = 0; q < num_queues; ++q)
     queues_[static_cast<size_t>(q)] = device.make_queue(name_of(static_cast<QueueId>(q)));
   int32_t slots = 1;
@@ -95,9 +101,11 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
 
   const std::array<double, num_scalars> scalars = read_scalars();
   const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
-  const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * plan_.shape.T);
+  const double sequences = static_cast<double>(plan_.config.batch.global_batch_size);
   StepResult result;
-  result.loss = scalar(Scalar::loss_sum) / tokens;
+  result.loss =
+      scalar(Scalar::loss_sum) / (sequences * static_cast<double>(plan_.shape.targets())) +
+      scalar(Scalar::sentence_loss_sum) / sequences;
   result.grad_norm = std::sqrt(scalar(Scalar::grad_norm2));
   result.stop = scalar(Scalar::stop_votes) > 0.0;
   result.time_s = now_s() - start_s;
@@ -259,13 +267,18 @@ void Engine::load_tokens(const Op& op, const Task& task) {
   const int64_t first = step_ * plan_.config.batch.global_batch_size + task.sequences.first;
   try {
     for (int64_t b = 0; b < B; ++b) {
-      source_.read(first + b, sequence_.data());
+      const SentencePair* pair = pairs_ != nullptr ? &pairs_->read(first + b) : nullptr;
+      if (pair == nullptr) source_.read(first + b, sequence_.data());
+      const int32_t* inputs = pair != nullptr ? pair->inputs.data() : sequence_.data();
+      const int32_t* targets = pair != nullptr ? pair->targets.data() : sequence_.data() + 1;
       for (int64_t t = 0; t < T; ++t) {
-        const size_t at = static_cast<size_t>(position_of(held, t));
+        const int64_t at = position_of(held, t);
         const size_t row = static_cast<size_t>(b * T + t);
-        inputs_[row] = sequence_[at];
-        targets_[row] = sequence_[at + 1];
+        inputs_[row] = inputs[at];
+        targets_[row] = targets[at];
+        if (pair != nullptr) types_[row] = pair->types[static_cast<size_t>(at)];
       }
+      if (pair != nullptr) labels_[static_cast<size_t>(b)] = pair->label;
     }
   } catch (const Error& error) {
     fail(Exit::io, error.what());
@@ -273,6 +286,15 @@ void Engine::load_tokens(const Op& op, const Task& task) {
   const int64_t bytes = B * T * size_of(DType::i32);
   device_.upload(queue(op.queue), write_at(op, 0), inputs_.data(), bytes);
   device_.upload(queue(op.queue), write_at(op, 1), targets_.data(), bytes);
+  if (pairs_ != nullptr) device_.upload(queue(op.queue), write_at(op, 2), types_.data(), bytes);
+}
+
+// Those of the micro-batch whose tokens were loaded last, as far as this rank works on them.
+void Engine::load_labels(const Op& op, const Task& task) {
+  const int64_t rows = task.sequences.count * plan_.T_local();
+  device_.upload(queue(op.queue), write_at(op, 0),
+                 labels_.data() + first_sequence_of(op, rows, op.part),
+                 rows_of(op, rows) * size_of(DType::i32));
 }
 
 // The arena is resident after the first steps. Where the node runs out of memory all the same,

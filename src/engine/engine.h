@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "comm/communicator.h"
 #include "data/offload_file.h"
+#include "data/sentence_pairs.h"
 #include "data/token_source.h"
 #include "device/device.h"
 #include "engine/trace.h"
@@ -20,7 +21,9 @@
 namespace gptbench {
 
 struct StepResult {
-  double loss = 0.0;       // mean over the tokens of the global batch; global
+  // Mean over the targets of the global batch, and over its sequences where the next sentence is
+  // predicted as well; global.
+  double loss = 0.0;
   double grad_norm = 0.0;  // of the whole gradient before clipping; global
   bool stop = false;       // some rank voted to stop; the same on all ranks
   double time_s = 0.0;     // local
@@ -86,6 +89,7 @@ class Engine {
   void fetch(const Operand& at, void* target, int64_t bytes);
   MemoryClass class_of(const Operand& operand) const;
   void load_tokens(const Op& op, const Task& task);
+  void load_labels(const Op& op, const Task& task);
   void watch_memory();
   void fail(Exit code, const std::string& reason);
   std::array<double, num_scalars> read_scalars();
@@ -109,6 +113,7 @@ class Engine {
   void run_attention(const Op& op, const Task& task);
   Positions positions() const;  // of this rank's rows of each sequence
   GlobalRows global_rows(const Op& op, const Task& task, int64_t rows) const;
+  void run_first_rows(const Op& op, const Task& task, int64_t rows);
   void run_elementwise(const Op& op, const Task& task, int64_t rows);
   void run_embedding(const Op& op, int64_t rows);
   void run_cross_entropy(const Op& op, int64_t rows);
@@ -127,7 +132,9 @@ class Engine {
   std::vector<std::vector<std::unique_ptr<Event>>> events_;
   std::vector<int32_t> latest_slot_;       // [op] of its latest instance
   std::vector<int32_t> sequence_;          // staging: one sequence and its successor
+  std::unique_ptr<SentencePairs> pairs_;   // what sequences become; null: next tokens
   std::vector<int32_t> inputs_, targets_;  // staging: one micro-batch
+  std::vector<int32_t> types_, labels_;    // where the family has them
 
   int64_t step_ = 0;
   int32_t slot_ = 0;

@@ -16,6 +16,9 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::load_tokens:
       load_tokens(op, task);
       break;
+    case OpKind::load_labels:
+      load_labels(op, task);
+      break;
     case OpKind::load_control:
       device_.upload(queue(op.queue), write_at(op, 0), &vote_to_stop_, sizeof vote_to_stop_);
       break;
@@ -49,9 +52,15 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::gelu_backward:
     case OpKind::swiglu_forward:
     case OpKind::swiglu_backward:
+    case OpKind::tanh_forward:
+    case OpKind::tanh_backward:
     case OpKind::residual_forward:
     case OpKind::dropout_backward:
       run_elementwise(op, task, rows);
+      break;
+    case OpKind::first_rows_forward:
+    case OpKind::first_rows_backward:
+      run_first_rows(op, task, rows);
       break;
     case OpKind::embedding_forward:
     case OpKind::embedding_backward:
@@ -143,6 +152,10 @@ void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
     kernels_.swiglu_forward(q, {write_at(op, 0), read_at(op, 0), rows, op.N});
   else if (op.kind == OpKind::swiglu_backward)
     kernels_.swiglu_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.N});
+  else if (op.kind == OpKind::tanh_forward)
+    kernels_.tanh_forward(q, {write_at(op, 0), read_at(op, 0), n});
+  else if (op.kind == OpKind::tanh_backward)
+    kernels_.tanh_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n});
   else if (op.kind == OpKind::residual_forward)
     kernels_.residual_forward(
         q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.N,
@@ -153,38 +166,54 @@ void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
             global_rows(op, task, rows)});
 }
 
+// Rows of sequences' first positions, T apart among the rows of this rank's part.
+void Engine::run_first_rows(const Op& op, const Task& task, int64_t rows) {
+  if (rows == 0) return;
+  const int64_t all_rows = task.sequences.count * plan_.T_local();
+  const int64_t first = first_sequence_of(op, all_rows, op.part) * op.sequence_rows -
+                        op.part * (all_rows / op.row_div);
+  Operand apart = op.kind == OpKind::first_rows_forward ? op.reads[0] : op.writes[0];
+  apart.offset += first * op.N;
+  void* const x = arena_.address(apart, slot_);
+  const DType type = type_of(apart);
+  const int64_t apart_row = op.sequence_rows * op.N;
+  if (op.kind == OpKind::first_rows_forward)
+    kernels_.convert(queue(op.queue),
+                     {write_at(op, 0), x, rows, op.N, op.N, apart_row, type, type, false});
+  else
+    kernels_.convert(queue(op.queue),
+                     {x, read_at(op, 0), rows, op.N, apart_row, op.N, type, type, true});
+}
+
 void Engine::run_embedding(const Op& op, int64_t rows) {
   const ModelShape& s = plan_.local;
   Queue& q = queue(op.queue);
+  const auto ids = [&](int i) { return static_cast<const int32_t*>(read_at(op, i)); };
   if (op.kind == OpKind::embedding_forward)
     kernels_.embedding_forward(
-        q, {write_at(op, 0), static_cast<const int32_t*>(read_at(op, 0)), read_at(op, 1),
-            read_at(op, 2), rows, plan_.T_local(), s.C, plan_.at.tensor * s.V, s.V, positions()});
+        q, {write_at(op, 0), ids(0), read_at(op, 1), read_at(op, 2), rows, plan_.T_local(), s.C,
+            plan_.at.tensor * s.V, s.V, positions(), ids(3), read_at(op, 4)});
   else
-    kernels_.embedding_backward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
-                                    static_cast<const int32_t*>(read_at(op, 1)), rows,
-                                    plan_.T_local(), s.C, plan_.at.tensor * s.V, s.V, positions()});
+    kernels_.embedding_backward(
+        q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), ids(1), rows, plan_.T_local(), s.C,
+            plan_.at.tensor * s.V, s.V, positions(), ids(2), write_at(op, 2)});
 }
 
+// Of statistics and gradient: N columns, of which `elements` stand for tokens K and on.
 void Engine::run_cross_entropy(const Op& op, int64_t rows) {
-  const ModelShape& s = plan_.local;
-  const int64_t first_token = plan_.at.tensor * s.V;
-  const int64_t valid = std::clamp<int64_t>(s.V_valid - first_token, 0, s.V);
   Queue& q = queue(op.queue);
-  if (op.kind == OpKind::cross_entropy_combine) {
+  if (op.kind == OpKind::cross_entropy_combine)
     kernels_.cross_entropy_combine(q, {write_at(op, 0), write_at(op, 1), write_at(op, 2),
                                        read_at(op, 0), rows, plan_.grid.tensor, op.K, op.elements});
-  } else if (op.kind == OpKind::cross_entropy_statistics) {
+  else if (op.kind == OpKind::cross_entropy_statistics)
     kernels_.cross_entropy_statistics(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0),
-            static_cast<const int32_t*>(read_at(op, 1)), rows, s.V, valid, first_token});
-  } else {
-    const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * s.T);
+            static_cast<const int32_t*>(read_at(op, 1)), rows, op.N, op.elements, op.K});
+  else
     kernels_.cross_entropy_finish(
         q, {static_cast<double*>(write_at(op, 0)), write_at(op, 1), read_at(op, 0), read_at(op, 1),
-            read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, s.V, valid,
-            first_token, 1.0 / tokens});
-  }
+            read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, op.N, op.elements,
+            op.K, op.row_weight});
 }
 
 void Engine::run_convert(const Op& op, int64_t rows) {

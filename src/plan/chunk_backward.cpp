@@ -131,13 +131,18 @@ void ChunkPrograms::emit_layer_weight_gradients(int64_t l, const LayerActivation
 // beside.
 void ChunkPrograms::emit_norm_backward(int64_t l, Operand dy, Operand x, int weight, int bias,
                                        int mean, int rstd) {
+  emit_norm_backward_to({dx_}, l, dy, x, weight, bias, mean, rstd);
+}
+
+void ChunkPrograms::emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Operand x, int weight,
+                                          int bias, int mean, int rstd) {
   if (family_.norm == NormKind::layernorm)
     builder_.emit(row_op(OpKind::layernorm_backward, l, s_.C,
                          {dy, x, store_.weight(weight), {mean}, {rstd}},
-                         {{dx_}, store_.gradient(weight), store_.gradient(bias)}, sp_));
+                         {dx, store_.gradient(weight), store_.gradient(bias)}, sp_));
   else
     builder_.emit(row_op(OpKind::rmsnorm_backward, l, s_.C, {dy, x, store_.weight(weight), {rstd}},
-                         {{dx_}, store_.gradient(weight)}, sp_));
+                         {dx, store_.gradient(weight)}, sp_));
 }
 
 void ChunkPrograms::emit_activation_backward(int64_t l, const LayerActivations& a,

@@ -218,6 +218,7 @@ void ChunkPrograms::gather_embedding() {
 void ChunkPrograms::gather_head() {
   store_.gather(builder_.plan().space.find_unit(UnitKind::final_norm));
   store_.gather(head_unit_);
+  store_.gather(masked_.unit);
 }
 
 void ChunkPrograms::emit_forward() {

@@ -77,17 +77,39 @@ class ChunkPrograms {
 
   // Whether embedding and head of this chunk add to the gradient of one table: the head opens it,
   // the embedding closes it.
-  bool shares_table() const { return chunk_.has_embedding && chunk_.has_head && family_.tied_head; }
+  bool shares_table() const {
+    return chunk_.has_embedding && chunk_.has_head && family_.shares_embedding();
+  }
   void gather_embedding();
   void gather_head();
   void emit_receive(bool forward);
   void emit_forward();
   void emit_backward(Pass pass);
+  void emit_load_tokens(int64_t layer);
   void emit_embedding_forward();
   void emit_layer_forward(int64_t l, const LayerActivations& a, Operand x, Operand x_next,
                           bool recompute);
   void emit_head_forward();
-  void emit_head_rows(int64_t first, Operand ln_f, Operand dln_f);
+  // Logits of some rows of x, their loss and its gradient dx.
+  void emit_head_rows(int64_t first, Operand x, Operand dx);
+  // The loss of rows of logits and, in their place, its gradient.
+  struct Loss {
+    Operand logits, targets, row_max, row_sum, target_logit;
+    Scalar sum = Scalar::loss_sum;
+    double row_weight = 0.0;
+  };
+  Op loss_statistics(const Loss& loss, int64_t columns, int64_t valid, int64_t first_token) const;
+  Op loss_finish(const Loss& loss, int64_t columns, int64_t valid, int64_t first_token) const;
+
+  // The masked-token head (masked_head_programs.cpp).
+  void add_masked_head_buffers();
+  void emit_masked_transform();
+  void emit_masked_transform_backward();
+  void emit_next_sentence();
+  void emit_head_op(Op op);
+  void emit_of_sequences(Op op);
+  Op head_linear(OpKind kind, std::vector<Operand> reads, std::vector<Operand> writes, int64_t K,
+                 int64_t N) const;
   void emit_head_backward(Pass pass);
   void emit_recompute(int64_t first, int64_t end);
   void emit_selective_recompute(int64_t l, const LayerActivations& a);
@@ -99,11 +121,13 @@ class ChunkPrograms {
                               Operand dproj_full, Operand dqkv);
   void emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x, int weight,
                                  int bias, int64_t K);
-  // The norm of the family, with its statistics; backward accumulates in dx_.
+  // The norm of the family, with its statistics; backward accumulates in dx_, or in dx.
   void emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd,
                          bool recompute = false);
   void emit_norm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
                           int rstd);
+  void emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Operand x, int weight, int bias,
+                             int mean, int rstd);
   void emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute);
   void emit_activation_backward(int64_t l, const LayerActivations& a, Operand dactivation,
                                 Operand dfc);
@@ -161,7 +185,18 @@ class ChunkPrograms {
   int dactivation_ = -1;  // -1: formed in the place of dfc
   int ln_f_ = -1, ln_f_mean_ = -1, ln_f_rstd_ = -1, dln_f_ = -1, ln_f_full_ = -1, dln_f_full_ = -1;
   int logits_ = -1, statistics_ = -1, all_statistics_ = -1;
-  int wte_ = -1, wpe_ = -1, ln_f_weight_ = -1, ln_f_bias_ = -1;
+  // Of the masked-token head: dense layer, activation and norm; pooler and next-sentence classes.
+  struct MaskedHead {
+    int unit = -1;
+    int dense_weight = -1, dense_bias = -1, ln_weight = -1, ln_bias = -1, logits_bias = -1;
+    int pooler_weight = -1, pooler_bias = -1, nsp_weight = -1, nsp_bias = -1;
+    // Buffers: a row a position of this rank's part, all rows (`_full`), a row a sequence.
+    int dense = -1, gelu = -1, ln = -1, mean = -1, rstd = -1, dln = -1, dgelu = -1;
+    int ln_full = -1, dln_full = -1;
+    int first = -1, pooled = -1, dpooled = -1, dfirst = -1, logits = -1, statistics = -1;
+  };
+  MaskedHead masked_;
+  int wtt_ = -1, wte_ = -1, wpe_ = -1, ln_f_weight_ = -1, ln_f_bias_ = -1;
   int head_table_ = -1, head_unit_ = -1;  // rows of the output head: wte where tied
 };
 

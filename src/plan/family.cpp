@@ -14,7 +14,12 @@ Family family_of(const ModelConfig& model) {
   if (model.family == "llama") {
     family.norm = NormKind::rmsnorm;
     family.activation = ActivationKind::swiglu;
-    family.tied_head = false;
+    family.head = HeadKind::untied;
+  }
+  if (model.family == "bert") {
+    family.causal = false;
+    family.head = HeadKind::masked;
+    family.token_types = 2;
   }
   return family;
 }

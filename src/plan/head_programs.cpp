@@ -32,22 +32,35 @@ void ChunkPrograms::add_head_buffers() {
   if (tp_ > 1) all_statistics_ = temporary("all_loss_statistics", S, 3 * rows * tp_);
   ln_f_weight_ = builder_.tensor("ln_f.weight");
   ln_f_bias_ = builder_.find_tensor("ln_f.bias");
-  head_table_ = builder_.tensor(family_.tied_head ? "wte" : "lm_head.weight");
-  head_unit_ = plan.space.find_unit(family_.tied_head ? UnitKind::token_embedding : UnitKind::head);
+  const bool shares = family_.shares_embedding();
+  head_table_ = builder_.tensor(shares ? "wte" : "lm_head.weight");
+  head_unit_ = plan.space.find_unit(shares ? UnitKind::token_embedding : UnitKind::head);
+  if (family_.head == HeadKind::masked) add_masked_head_buffers();
+}
+
+void ChunkPrograms::emit_load_tokens(int64_t layer) {
+  const Plan& plan = builder_.plan();
+  builder_.emit(row_op(OpKind::load_tokens, layer, 1, {},
+                       {{plan.tokens}, {plan.targets}, {plan.token_types}}));
 }
 
 void ChunkPrograms::emit_embedding_forward() {
   const Plan& plan = builder_.plan();
   wte_ = builder_.tensor("wte");
   wpe_ = builder_.find_tensor("wpe");
-  builder_.emit(row_op(OpKind::load_tokens, -1, 1, {}, {{plan.tokens}, {plan.targets}}));
+  wtt_ = builder_.find_tensor("wtt");
+  emit_load_tokens(-1);
   const Operand x0 = input_of(chunk_.first_layer);
-  // Each rank looks up the tokens of its part of the vocabulary; one adds the positions.
+  // Each rank looks up the tokens of its part of the vocabulary; one adds positions and types.
   const Operand partial = sp_ > 1 ? Operand{branch_} : x0;
-  builder_.emit(row_op(
-      OpKind::embedding_forward, -1, s_.C,
-      {{plan.tokens}, store_.weight(wte_), plan.at.tensor == 0 ? store_.weight(wpe_) : Operand{}},
-      {partial}));
+  const bool adds = plan.at.tensor == 0;
+  builder_.emit(row_op(OpKind::embedding_forward, -1, s_.C,
+                       {{plan.tokens},
+                        store_.weight(wte_),
+                        adds ? store_.weight(wpe_) : Operand{},
+                        adds ? Operand{plan.token_types} : Operand{},
+                        adds ? store_.weight(wtt_) : Operand{}},
+                       {partial}));
   reduce(-1, partial, x0.buffer);
   if (plan.config.model.dropout <= 0.0) return;
   Op op = row_op(OpKind::residual_forward, -1, s_.C, {{}, x0}, {x0}, sp_);
@@ -64,33 +77,60 @@ void ChunkPrograms::emit_embedding_backward(Pass pass) {
   store_.open_gradient(positions);
   const Operand dx =
       to_full(-1, emit_dropout_backward(-1, embedding_site, {dx_}, ddropped_), dfull_);
-  builder_.emit(row_op(OpKind::embedding_backward, -1, s_.C, {dx, {plan.tokens}},
-                       {store_.gradient(wte_), store_.gradient(wpe_)}));
+  builder_.emit(row_op(OpKind::embedding_backward, -1, s_.C,
+                       {dx, {plan.tokens}, {plan.token_types}},
+                       {store_.gradient(wte_), store_.gradient(wpe_), store_.gradient(wtt_)}));
   store_.close_gradient(positions, pass.last);
   store_.close_gradient(tokens, pass.last);
 }
 
-// The head's loss and its gradient with respect to the final LayerNorm's output, some rows at a
-// time.
+// The head's loss and its gradient with respect to the final norm's output, some rows at a time.
 void ChunkPrograms::emit_head_forward() {
   const Plan& plan = builder_.plan();
   const int64_t L = plan.shape.L;
-  if (!chunk_.has_embedding)
-    builder_.emit(row_op(OpKind::load_tokens, L, 1, {}, {{plan.tokens}, {plan.targets}}));
+  const bool masked = family_.head == HeadKind::masked;
+  if (!chunk_.has_embedding) emit_load_tokens(L);
   gather_head();
   store_.open_gradient(head_unit_);
+  store_.open_gradient(masked_.unit);
   emit_norm_forward(L, {x_end_}, ln_f_weight_, ln_f_bias_, {ln_f_}, ln_f_mean_, ln_f_rstd_);
-  const Operand ln_f = to_full(L, {ln_f_}, ln_f_full_);
-  const Operand dln_f{sp_ > 1 ? dln_f_full_ : dln_f_};
+  if (masked) emit_masked_transform();
+  // What the logits are formed of: this rank's rows and all rows, and their gradients.
+  const Operand part{masked ? masked_.ln : ln_f_}, dpart{masked ? masked_.dln : dln_f_};
+  const Operand x = to_full(L, part, masked ? masked_.ln_full : ln_f_full_);
+  const Operand dx = sp_ > 1 ? Operand{masked ? masked_.dln_full : dln_f_full_} : dpart;
   const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
   for (int64_t first = 0; first < plan.micro_batch_rows; first += rows)
-    emit_head_rows(first, ln_f, dln_f);
-  reduce(L, dln_f, dln_f_);
-  // Backward is the first to read the sum, but the memory of what is summed is used again before.
-  if (sp_ > 1) builder_.emit(flat_op(OpKind::join, 0, {{dln_f_}, dln_f}, {}));
+    emit_head_rows(first, x, dx);
+  reduce(L, dx, dpart.buffer);
+  if (masked) emit_next_sentence();
+  // What comes next does not touch what is summed, but may use its memory again.
+  if (sp_ > 1) builder_.emit(flat_op(OpKind::join, 0, {dpart, dx}, {}));
+  if (masked) emit_masked_transform_backward();
 }
 
-void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
+Op ChunkPrograms::loss_statistics(const Loss& loss, int64_t columns, int64_t valid,
+                                  int64_t first_token) const {
+  Op op = row_op(OpKind::cross_entropy_statistics, builder_.plan().shape.L, columns,
+                 {loss.logits, loss.targets}, {loss.row_max, loss.row_sum, loss.target_logit});
+  op.K = first_token;
+  op.elements = valid;
+  return op;
+}
+
+Op ChunkPrograms::loss_finish(const Loss& loss, int64_t columns, int64_t valid,
+                              int64_t first_token) const {
+  const Plan& plan = builder_.plan();
+  Op op = row_op(OpKind::cross_entropy_finish, plan.shape.L, columns,
+                 {loss.row_max, loss.row_sum, loss.target_logit, loss.targets},
+                 {{plan.scalars, static_cast<int64_t>(loss.sum)}, loss.logits});
+  op.K = first_token;
+  op.elements = valid;
+  op.row_weight = loss.row_weight;
+  return op;
+}
+
+void ChunkPrograms::emit_head_rows(int64_t first, Operand x, Operand dx) {
   const Plan& plan = builder_.plan();
   const int64_t L = plan.shape.L;
   const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
@@ -108,34 +148,41 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand ln_f, Operand dln_f) {
     op.flops_a_row = 2.0 * static_cast<double>(s_.C) * static_cast<double>(s_.V);
     emit(op);
   };
-  ln_f.offset += first * s_.C;
-  dln_f.offset += first * s_.C;
+  x.offset += first * s_.C;
+  dx.offset += first * s_.C;
   const Operand logits{logits_};
-  const Operand row_max{statistics_, 0}, row_sum{statistics_, rows},
-      target_logit{statistics_, 2 * rows};
-  const Operand targets{plan.targets, first};
+  Loss loss;
+  loss.logits = logits;
+  loss.targets = {plan.targets, first};
+  loss.row_max = {statistics_, 0};
+  loss.row_sum = {statistics_, rows};
+  loss.target_logit = {statistics_, 2 * rows};
   // All tensor-parallel ranks know the loss; one adds it up.
-  const Scalar sum = plan.at.tensor == 0 ? Scalar::loss_sum : Scalar::unused;
+  loss.sum = plan.at.tensor == 0 ? Scalar::loss_sum : Scalar::unused;
+  loss.row_weight =
+      1.0 / static_cast<double>(plan.config.batch.global_batch_size * plan.shape.targets());
+  const int64_t first_token = plan.at.tensor * s_.V;
+  const int64_t valid = std::clamp<int64_t>(s_.V_valid - first_token, 0, s_.V);
 
-  linear(OpKind::linear_forward, {ln_f, store_.weight(head_table_), {}}, {logits});
-  emit(row_op(OpKind::cross_entropy_statistics, L, s_.V, {logits, targets},
-              {row_max, row_sum, target_logit}));
+  linear(OpKind::linear_forward,
+         {x, store_.weight(head_table_), store_.weight(masked_.logits_bias)}, {logits});
+  emit(loss_statistics(loss, s_.V, valid, first_token));
   if (tp_ > 1) {
     builder_.emit(flat_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, 3 * rows * tp_,
                                size_of(builder_.S()), {statistics_}, {all_statistics_}));
     Op combine = row_op(OpKind::cross_entropy_combine, L, s_.V, {{all_statistics_}},
-                        {row_max, row_sum, target_logit});
+                        {loss.row_max, loss.row_sum, loss.target_logit});
     combine.elements = 3 * rows;  // from one rank's statistics to the next
     combine.K = rows;             // from maximum to sum to target
     emit(combine);
   }
-  emit(row_op(OpKind::cross_entropy_finish, L, s_.V, {row_max, row_sum, target_logit, targets},
-              {{plan.scalars, static_cast<int64_t>(sum)}, logits}));
-  linear(OpKind::linear_backward_weight, {logits, ln_f}, {store_.gradient(head_table_), {}});
+  emit(loss_finish(loss, s_.V, valid, first_token));
+  linear(OpKind::linear_backward_weight, {logits, x},
+         {store_.gradient(head_table_), store_.gradient(masked_.logits_bias)});
   // Its reduction travels while the gradient of the input is formed.
   const bool complete = first + rows >= plan.micro_batch_rows;
   if (complete && !shares_table()) store_.fold_gradient(head_unit_);
-  linear(OpKind::linear_backward_input, {logits, store_.weight(head_table_)}, {dln_f});
+  linear(OpKind::linear_backward_input, {logits, store_.weight(head_table_)}, {dx});
 }
 
 void ChunkPrograms::emit_head_backward(Pass pass) {
@@ -152,7 +199,8 @@ void ChunkPrograms::emit_head_backward(Pass pass) {
   }
   if (!pass.weights) return;
   store_.reduce_gradient(norm, pass.last);
-  // The forward program has folded the table's.
+  // The forward program has folded those of the head.
+  store_.reduce_gradient(masked_.unit, pass.last);
   if (!shares_table()) store_.reduce_gradient(head_unit_, pass.last);
 }
 

@@ -97,6 +97,7 @@ std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor
   make.matrix("wte", s.V, s.C, std, 0);
   make.begin(UnitKind::position_embedding, -1, "");
   if (family.positions == PositionKind::learned) make.matrix("wpe", s.T, s.C, std, -1);
+  if (family.token_types > 0) make.matrix("wtt", family.token_types, s.C, std, -1);
   for (int64_t l = 0; l < s.L; ++l) {
     make.begin(UnitKind::layer, l, "h." + std::to_string(l) + ".");
     make.vector_of("ln_1.weight", s.C, Init::ones);
@@ -116,7 +117,18 @@ std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor
   make.vector_of("ln_f.weight", s.C, Init::ones);
   bias("ln_f.bias", s.C);
   make.begin(UnitKind::head, s.L, "");
-  if (!family.tied_head) make.matrix("lm_head.weight", s.V, s.C, std, 0);
+  if (family.head == HeadKind::untied) make.matrix("lm_head.weight", s.V, s.C, std, 0);
+  if (family.head == HeadKind::masked) {
+    make.matrix("mlm.dense.weight", s.C, s.C, std, -1);
+    make.vector_of("mlm.dense.bias", s.C, Init::zeros);
+    make.vector_of("mlm.ln.weight", s.C, Init::ones);
+    make.vector_of("mlm.ln.bias", s.C, Init::zeros);
+    make.vector_of("mlm.bias", s.V, Init::zeros, 0);
+    make.matrix("pooler.weight", s.C, s.C, std, -1);
+    make.vector_of("pooler.bias", s.C, Init::zeros);
+    make.matrix("nsp.weight", 2, s.C, std, -1);
+    make.vector_of("nsp.bias", 2, Init::zeros);
+  }
   return make.take();
 }
 

@@ -6,6 +6,7 @@ namespace {
 // Region is the usual one; the head's linear layer is booked under head_loss by its program.
 constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::load_tokens, "load_tokens", Region::data},
+    {OpKind::load_labels, "load_labels", Region::data},
     {OpKind::load_control, "load_control", Region::data},
     {OpKind::fill_zero, "fill_zero", Region::optimizer},
     {OpKind::join, "join", Region::communication},
@@ -26,6 +27,10 @@ constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::gelu_backward, "gelu_backward", Region::activation},
     {OpKind::swiglu_forward, "swiglu_forward", Region::activation},
     {OpKind::swiglu_backward, "swiglu_backward", Region::activation},
+    {OpKind::tanh_forward, "tanh_forward", Region::activation},
+    {OpKind::tanh_backward, "tanh_backward", Region::activation},
+    {OpKind::first_rows_forward, "first_rows_forward", Region::activation},
+    {OpKind::first_rows_backward, "first_rows_backward", Region::activation},
     {OpKind::residual_forward, "residual_forward", Region::activation},
     {OpKind::dropout_backward, "dropout_backward", Region::activation},
     {OpKind::embedding_forward, "embedding_forward", Region::embedding},

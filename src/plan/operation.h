@@ -36,7 +36,8 @@ constexpr int num_queues = 10;
 const char* name_of(QueueId queue);
 
 enum class OpKind : uint8_t {
-  load_tokens,   // host to device: inputs and targets of the micro-batch
+  load_tokens,   // host to device: inputs, targets and token types of the micro-batch
+  load_labels,   // host to device: next-sentence labels of it
   load_control,  // host to device: this rank's vote to stop
   fill_zero,
   join,  // computes nothing; waits for other queues
@@ -57,6 +58,10 @@ enum class OpKind : uint8_t {
   gelu_backward,
   swiglu_forward,
   swiglu_backward,
+  tanh_forward,
+  tanh_backward,
+  first_rows_forward,   // copies the first position of each sequence
+  first_rows_backward,  // adds to it
   residual_forward,
   dropout_backward,
   embedding_forward,
@@ -142,11 +147,16 @@ struct Op {
   // the rows.
   int64_t row_begin = 0, row_count = 0;
   int64_t row_div = 1;
+  // Of operations with a row for each sequence: its positions T. The row is that of the sequence's
+  // first position, and the rank that holds this works on it: of row_div parts part `part`.
+  int64_t sequence_rows = 0;
+  int32_t part = 0;
   int64_t K = 0, N = 0;       // inner and outer size of a linear layer; N elements a row elsewhere
   int64_t elements = 0;       // of operations that do not scale with the micro-batch
   bool accumulate = false;    // linear_backward_input
   bool recompute = false;     // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw
+  double row_weight = 0.0;    // cross_entropy_finish: of a row in the loss
   // send, receive: place in the group of `axis`. Attention: context rank whose keys these are; -1
   // where each rank holds whole sequences.
   int32_t peer = -1;
@@ -190,8 +200,16 @@ struct Task {
   SequenceRange sequences;
 };
 
+// First sequence of an operation with a row for each sequence. Example: 3 sequences of 4 positions
+// over 2 parts are rows 0-5 and 6-11; part 0 holds the first positions of sequences 0 and 1 (rows 0
+// and 4), part 1 that of sequence 2 (row 8).
+inline int64_t first_sequence_of(const Op& op, int64_t rows, int64_t part) {
+  return (part * (rows / op.row_div) + op.sequence_rows - 1) / op.sequence_rows;
+}
 // Rows of `op` in a task whose micro-batch has `rows` rows on this rank.
 inline int64_t rows_of(const Op& op, int64_t rows) {
+  if (op.sequence_rows > 0)
+    return first_sequence_of(op, rows, op.part + 1) - first_sequence_of(op, rows, op.part);
   const int64_t rest = rows / op.row_div - op.row_begin;
   return rest < 0 ? 0 : rest < op.row_count ? rest : op.row_count;
 }

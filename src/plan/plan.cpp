@@ -53,13 +53,19 @@ void pack_parameters(Plan& plan) {
   if (!plan.chunks.back().has_head) return;
   add(UnitKind::final_norm, plan.shape.L);
   add(UnitKind::head, plan.shape.L);
-  if (!has_embedding && plan.shape.family.tied_head) add(UnitKind::token_embedding, -1, false);
+  if (!has_embedding && plan.shape.family.shares_embedding())
+    add(UnitKind::token_embedding, -1, false);
 }
 
 void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options,
                         int64_t slots) {
   plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   plan.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+  if (plan.shape.family.token_types > 0)
+    plan.token_types =
+        builder.add_activation("token_types", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+  if (plan.shape.family.head == HeadKind::masked)
+    plan.labels = builder.add_activation("labels", Lifetime::program, DType::i32, 1, plan.shape.T);
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
   plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
                                     num_scalars + norms);

@@ -25,8 +25,15 @@ struct PlanOptions {
 
 // Scalars that stay on the device: doubles in the buffer Plan::scalars, before the partial sums of
 // the gradient's norm. `unused` takes what nobody reads.
-enum class Scalar : int64_t { loss_sum, stop_votes, grad_norm2, clip_factor, unused };
-constexpr int64_t num_scalars = 5;
+enum class Scalar : int64_t {
+  sentence_loss_sum,  // of the next-sentence head
+  loss_sum,
+  stop_votes,
+  grad_norm2,
+  clip_factor,
+  unused
+};
+constexpr int64_t num_scalars = 6;
 
 // One kind of communication, a step: operations, the messages they are cut into (plan/messages.h),
 // and payload bytes of the full array.
@@ -51,7 +58,8 @@ struct Plan {
   std::vector<Representation> representations;
   std::vector<Buffer> buffers;
   ClassBytes class_bytes{};
-  int scratch = -1, scalars = -1, tokens = -1, targets = -1;  // well-known buffers
+  // Well-known buffers; token types and next-sentence labels where the family has them.
+  int scratch = -1, scalars = -1, tokens = -1, targets = -1, token_types = -1, labels = -1;
 
   std::vector<Op> ops;
   std::vector<Program> programs;

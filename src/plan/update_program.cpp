@@ -38,7 +38,7 @@ void ParameterStore::emit_end_step() {
 void ParameterStore::emit_tied_embedding() {
   const Plan& plan = builder_.plan();
   const int unit = plan.space.find_unit(UnitKind::token_embedding);
-  if (plan.grid.pipeline == 1 || unit < 0 || !plan.shape.family.tied_head) return;
+  if (plan.grid.pipeline == 1 || unit < 0 || !plan.shape.family.shares_embedding()) return;
   const Unit& u = plan.space.units[static_cast<size_t>(unit)];
   const bool shards = plan.has(Role::gradient_shard);
   const Operand gradient =
@@ -87,10 +87,12 @@ void ParameterStore::emit_norms() {
       }
     }
   }
-  // Loss and votes to stop are adjacent scalars: one message.
+  // Losses and votes to stop are adjacent scalars: one message.
   if (plan.grid.size() > 1) {
-    const Operand loss{plan.scalars, static_cast<int64_t>(Scalar::loss_sum)};
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, Axis::world, 2,
+    const bool masked = plan.shape.family.head == HeadKind::masked;
+    const Scalar first = masked ? Scalar::sentence_loss_sum : Scalar::loss_sum;
+    const Operand loss{plan.scalars, static_cast<int64_t>(first)};
+    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, Axis::world, masked ? 3 : 2,
                                size_of(DType::f64), loss, loss));
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * entries_a_unit;

@@ -29,20 +29,31 @@ double repeated_share(const Plan& plan, const TokenSource& tokens) {
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss) {
   const double std = plan.config.model.init_std;
   const double variance = static_cast<double>(plan.shape.C) * std * std;
-  const double expected = std::log(static_cast<double>(plan.shape.V_valid)) + variance / 2.0;
+  const bool masked = plan.shape.family.head == HeadKind::masked;
+  const double expected = std::log(static_cast<double>(plan.shape.V_valid)) + variance / 2.0 +
+                          (masked ? std::log(2.0) : 0.0);
   // The target's logit has this variance and averages over the tokens of the batch (four standard
   // deviations); beyond, the tied head favours a token's own embedding a little: 2% of the loss.
   // A target that equals its input gains at most C std: its embedding's share of the final norm's
   // input, which learned positions halve at least.
-  const double count = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
+  const double count =
+      static_cast<double>(plan.config.batch.global_batch_size * plan.shape.targets());
   const Family& family = plan.shape.family;
   const double share = family.positions == PositionKind::learned ? std::sqrt(0.5) : 1.0;
-  const double own_logit = family.tied_head ? static_cast<double>(plan.shape.C) * std * share : 0.0;
+  const double own_logit =
+      family.head == HeadKind::tied ? static_cast<double>(plan.shape.C) * std * share : 0.0;
+  // The two next-sentence logits of a sequence differ by at most sqrt(2 variance) in standard
+  // deviation, nearly the same for all sequences, whose labels are even up to 1 / sqrt(B).
+  const double sentences = static_cast<double>(plan.config.batch.global_batch_size);
+  const double next_sentence =
+      masked ? 4.0 * std::sqrt(variance / (2.0 * sentences)) + variance / 4.0 : 0.0;
   const double threshold = 4.0 * std::sqrt(variance / count) + 0.02 * expected +
-                           own_logit * repeated_share(plan, tokens);
+                           own_logit * repeated_share(plan, tokens) + next_sentence;
   const double value = std::abs(loss - expected);
-  return {"initial_loss", "|loss of step 0 - (ln V + C std^2 / 2)|", value, threshold,
-          value <= threshold};
+  return {"initial_loss",
+          masked ? "|loss of step 0 - (ln V + C std^2 / 2 + ln 2)|"
+                 : "|loss of step 0 - (ln V + C std^2 / 2)|",
+          value, threshold, value <= threshold};
 }
 
 VerifyEntry check_replicas(MpiWorld& world, Engine& engine, const Plan& plan) {
@@ -88,8 +99,8 @@ VerifyEntry check_parameter_count(const Plan& plan) {
   const ModelShape& s = plan.shape;
   const Family& family = s.family;
   // With F = 4 C the familiar V C + T C + L (12 C^2 + 13 C) + 2 C.
-  std::string text = family.tied_head ? "V C" : "2 V C";
-  int64_t formula = (family.tied_head ? 1 : 2) * s.V * s.C;
+  std::string text = family.shares_embedding() ? "V C" : "2 V C";
+  int64_t formula = (family.shares_embedding() ? 1 : 2) * s.V * s.C;
   if (family.positions == PositionKind::learned) {
     text += " + T C";
     formula += s.T * s.C;
@@ -109,6 +120,14 @@ VerifyEntry check_parameter_count(const Plan& plan) {
     formula += s.C;
   }
   formula += s.L * layer;
+  if (family.token_types > 0) {
+    text += " + 2 C";
+    formula += family.token_types * s.C;
+  }
+  if (family.head == HeadKind::masked) {
+    text += " + 2 C^2 + 6 C + V + 2";
+    formula += 2 * s.C * s.C + 6 * s.C + s.V + 2;
+  }
   return exact("parameter_count", ("|tensor table - (" + text + ")|").c_str(),
                static_cast<double>(std::abs(plan.num_params - formula)));
 }

@@ -141,7 +141,7 @@ constexpr double share_of_whole = 0.01;
 double loss_residual(const Plan& plan, ComputeType compute, double loss, double reference) {
   const ModelShape& s = plan.shape;
   const double logits = std::sqrt(static_cast<double>(s.C)) * plan.config.model.init_std;
-  const double tokens = static_cast<double>(plan.config.batch.global_batch_size * s.T);
+  const double tokens = static_cast<double>(plan.config.batch.global_batch_size * s.targets());
   const double roundoff =
       unit_roundoff(compute) * std::sqrt(chain_length(s, compute)) * logits / std::sqrt(tokens) +
       roundoff_of_statistics(compute) * reference;

@@ -26,9 +26,10 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
                                        const CommunicatorTable& communicators, const Plan& full,
                                        const PlanOptions& options);
 
-// Loss of step 0 against ln V + C std^2 / 2, what a fresh model with tied head must give: logits of
-// a LayerNorm's output on independent weights are normal with variance C std^2. `tokens` is the
-// source that step 0 read: where a target repeats its input, the tied head favours it.
+// Loss of step 0 against ln V + C std^2 / 2, what a fresh model must give: logits of a norm's
+// output on independent weights are normal with variance C std^2; ln 2 more of next-sentence
+// classes. `tokens` is the source that step 0 read: where a target repeats its input, the tied head
+// favours it.
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss);
 
 // Collective: whether all replicas hold the same parameters, bit by bit. Value: replicas that

@@ -157,8 +157,9 @@ TEST(BadDeck, OverflowOfProducts) {
 
 TEST(BadDeck, FeaturesNotBuiltYet) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"&run device='cuda' /", "device = 'cuda'"}, {"&run comm='nccl' /", "comm = 'nccl'"},
-      {"&model family='bert' /", "family 'bert'"}, {"&precision compute='fp16' /", "'fp16'"},
+      {"&run device='cuda' /", "device = 'cuda'"},
+      {"&run comm='nccl' /", "comm = 'nccl'"},
+      {"&precision compute='fp16' /", "'fp16'"},
       {"&precision compute='fp8' /", "'fp8'"},
   };
   EXPECT_EQ(cases.size(), unbuilt_features().size() + 1);  // compute has two values
@@ -167,6 +168,7 @@ TEST(BadDeck, FeaturesNotBuiltYet) {
     expect_parts(message_of(text), {place, "not built yet: ", part, "use "});
   }
   EXPECT_EQ(message_of("&model preset='mpt-7b' /"), "accepted");
+  EXPECT_EQ(message_of("&model preset='bert-345m' /"), "accepted");
   EXPECT_EQ(message_of("&model family='llama' num_kv_heads=4 /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='bf16' parameters='bf16' /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='fp64' / &run device='ref' /"), "accepted");
@@ -219,6 +221,11 @@ TEST(BadDeck, KeysThatAFamilyDoesNotHave) {
   refused("family='llama' rotary_theta=0", {"model.rotary_theta"});
   refused("family='llama' hidden_size=12 num_attention_heads=4",
           {"the head size", "= 3 must be even"});
+  refused("family='bert' seq_length=7", {"too short", "at least 8"});
+  refused("family='bert' vocab_size=5", {"no room", "at least 8"});
+  refused("family='bert' no_bias=T", {"not one of family = 'bert'"});
+  expect_parts(message_of("&model family='bert' / &parallel context_parallel=2 /", {}, 2),
+               {"a.in:1:", "context_parallel > 1 is not for family = 'bert'", "sequence_parallel"});
   EXPECT_EQ(message_of("&model preset='llama-8b' rotary_theta=1e6 /"), "accepted");
   EXPECT_EQ(message_of("&model family='mpt' position_embedding='alibi' no_bias=T /"), "accepted");
 }

@@ -121,10 +121,15 @@ TEST(Preset, OfTheCommandLineOverridesTheDeck) {
 
 // By closed forms of their own (formulas as published, V padded):
 //   gpt, mpt  V h + s h + l (12 h^2 + 13 h) + 2 h
+//   bert      (V + s + 2) h + l (12 h^2 + 13 h) + 2 h, then the transform of the masked tokens
+//             h^2 + 3 h + V, the pooler h^2 + h and the two classes 2 h + 2
 //   llama     2 V h + l (2 h^2 + 2 h h_kv + 3 h f + 2 h) + h
 int64_t closed_form(const ModelConfig& m) {
   const int64_t h = m.hidden_size, l = m.num_layers, f = m.ffn_hidden_size;
   const int64_t vocab = round_up(m.vocab_size, m.vocab_multiple);
+  if (m.family == "bert")
+    return (vocab + m.seq_length + 2) * h + l * (12 * h * h + 13 * h) + 2 * h +
+           (h * h + 3 * h + vocab) + (h * h + h) + (2 * h + 2);
   if (m.family != "llama") return vocab * h + m.seq_length * h + l * (12 * h * h + 13 * h) + 2 * h;
   const int64_t groups = m.num_kv_heads != 0 ? m.num_kv_heads : m.num_attention_heads;
   const int64_t h_kv = h / m.num_attention_heads * groups;
@@ -135,15 +140,16 @@ int64_t closed_form(const ModelConfig& m) {
 // with 50257 padded to 50304.
 TEST(Preset, ParameterCounts) {
   const std::vector<std::pair<std::string, int64_t>> counts = {
-      {"gpt-1.3b", 1315819520},   {"gpt-13b", 12853626880}, {"gpt-175b", 174615846912},
-      {"gpt-1t", 1008038758400},  {"gpt-2.5b", 2522320896}, {"gpt-30b", 29974755328},
-      {"gpt-345m", 354871296},    {"gpt-350m", 355919872},  {"gpt-5.8b", 5796111360},
-      {"gpt-530b", 529600819200}, {"gpt2-124m", 124475904}, {"gpt2-1558m", 1557686400},
-      {"gpt2-355m", 354871296},   {"gpt2-774m", 774090240}, {"llama-13b", 13015864320},
-      {"llama-70b", 68976648192}, {"llama-7b", 6738415616}, {"llama-8b", 8030261248},
-      {"mpt-125m", 125311488},    {"mpt-13b", 12853954560}, {"mpt-1b", 1315950592},
-      {"mpt-30b", 29975214080},   {"mpt-350m", 355985408},  {"mpt-3b", 2651837440},
-      {"mpt-70b", 64862437376},   {"mpt-760m", 760470528},  {"mpt-7b", 6658859008},
+      {"bert-175b", 174664734594}, {"bert-345m", 336297858},   {"gpt-1.3b", 1315819520},
+      {"gpt-13b", 12853626880},    {"gpt-175b", 174615846912}, {"gpt-1t", 1008038758400},
+      {"gpt-2.5b", 2522320896},    {"gpt-30b", 29974755328},   {"gpt-345m", 354871296},
+      {"gpt-350m", 355919872},     {"gpt-5.8b", 5796111360},   {"gpt-530b", 529600819200},
+      {"gpt2-124m", 124475904},    {"gpt2-1558m", 1557686400}, {"gpt2-355m", 354871296},
+      {"gpt2-774m", 774090240},    {"llama-13b", 13015864320}, {"llama-70b", 68976648192},
+      {"llama-7b", 6738415616},    {"llama-8b", 8030261248},   {"mpt-125m", 125311488},
+      {"mpt-13b", 12853954560},    {"mpt-1b", 1315950592},     {"mpt-30b", 29975214080},
+      {"mpt-350m", 355985408},     {"mpt-3b", 2651837440},     {"mpt-70b", 64862437376},
+      {"mpt-760m", 760470528},     {"mpt-7b", 6658859008},
   };
   ASSERT_EQ(embedded_presets().size(), counts.size());
   for (size_t n = 0; n < counts.size(); ++n) {

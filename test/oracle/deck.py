@@ -67,6 +67,7 @@ class Deck:
         self.T, self.V_valid = model["seq_length"], model["vocab_size"]
         self.V = -(-self.V_valid // model["vocab_multiple"]) * model["vocab_multiple"]
         self.B = self.batch["global_batch_size"]
+        self.targets = max(1, (3 * self.T + 10) // 20) if self.family == "bert" else self.T
         self.directory = os.path.dirname(os.path.abspath(path))
 
     def sequence(self, s):
@@ -76,6 +77,40 @@ class Deck:
         stream = self._file_tokens()
         begin = s % ((len(stream) - 1) // self.T) * self.T
         return stream[begin:begin + self.T + 1]
+
+    def sample(self, s):
+        """What sequence s trains on: tokens and targets [T]; of BERT segments [T] and a label too."""
+        if self.family == "bert":
+            return self._sentence_pair(s)
+        sequence = self.sequence(s)
+        return {"tokens": sequence[:-1], "targets": sequence[1:]}
+
+    def _sentence_pair(self, s):
+        """Two segments with masked tokens (src/data/sentence_pairs.h)."""
+        T = self.T
+        sep, cls, mask = self.V_valid - 3, self.V_valid - 2, self.V_valid - 1
+        words = philox.random_words(self.run["seed"], philox.STREAM_MASKING, 0, s * (3 + 3 * T),
+                                    3 + 3 * T)
+        below = lambda number, bound: int(words[number]) * bound >> 32
+        a = 1 + below(0, T - 4)
+        label = int(words[1]) >> 31
+        first = self.sequence(s)
+        second = self.sequence(s + 1 + below(2, 65536)) if label else first
+        tokens = np.concatenate([[cls], first[:a], [sep], second[a:T - 3], [sep]])
+        types = np.repeat([0, 1], [a + 2, T - a - 2])
+        targets = np.full(T, -1, dtype=np.int64)
+        places = [t for t in range(1, T - 1) if t != a + 1]
+        for i in range(self.targets):
+            drawn = i + below(3 + i, len(places) - i)
+            places[i], places[drawn] = places[drawn], places[i]
+            at = places[i]
+            targets[at] = tokens[at]
+            tenth = below(3 + T + i, 10)
+            if tenth < 8:
+                tokens[at] = mask
+            elif tenth == 8:
+                tokens[at] = below(3 + 2 * T + i, self.V_valid - 3)
+        return {"tokens": tokens, "targets": targets, "types": types, "labels": label}
 
     def data_path(self):
         """The data file; relative names lie beside the deck."""
@@ -103,6 +138,8 @@ class Deck:
         table = [("wte", (self.V, C), "normal", std)]
         if self.positions == "learned":
             table += [("wpe", (self.T, C), "normal", std)]
+        if self.family == "bert":
+            table += [("wtt", (2, C), "normal", std)]
         for layer in range(self.L):
             h = "h.%d." % layer
             table += norm(h + "ln_1")
@@ -114,6 +151,11 @@ class Deck:
         table += norm("ln_f")
         if self.family == "llama":
             table += [matrix("lm_head", self.V, C)]
+        if self.family == "bert":
+            table += [matrix("mlm.dense", C, C), bias("mlm.dense", C)]
+            table += norm("mlm.ln")
+            table += [("mlm.bias", (self.V,), "zeros", 0), matrix("pooler", C, C),
+                      bias("pooler", C), matrix("nsp", 2, C), bias("nsp", 2)]
         return [row for row in table if self.biases or not row[0].endswith(".bias")]
 
     def initial_weights(self):

@@ -11,6 +11,11 @@ shares nothing with the engine but the papers and this text.
   gpt       LayerNorm  learned            GELU        yes        tied      Radford et al. 2019
   mpt       LayerNorm  learned or ALiBi   GELU        yes or no  tied      MosaicML llm-foundry
   llama     RMSNorm    rotary             SwiGLU      no         untied    arXiv:2302.13971
+  bert      LayerNorm  learned            GELU        yes        masked    arXiv:1810.04805
+
+BERT is not causal, adds wtt[segment] to the embedding, and its loss is the sum of two means:
+  over the masked tokens, of the cross-entropy of logits LN(gelu(dense(norm_f(x)))) wte^T + mlm.bias
+  over the sequences, of that of nsp(tanh(pooler(norm_f(x)[0]))) with two classes
 
 Linear weights are [out, in]; the rows of attn.qkv are q, k, v, heads contiguous inside each; several
 query heads may read one key/value head. The rows of a gated mlp.fc are gate and value. The optimizer
@@ -95,8 +100,10 @@ def attention(deck, n, w, h, drop):
         position = torch.arange(T, dtype=torch.float64)
         distance = (position[:, None] - position[None, :]).abs()
         scores = scores - torch.tensor(alibi_slopes(H), dtype=torch.float64)[:, None, None] * distance
-    future = torch.ones(T, T, dtype=torch.bool).triu(1)
-    probabilities = scores.masked_fill(future, float("-inf")).softmax(dim=3)
+    if deck.family != "bert":
+        future = torch.ones(T, T, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, float("-inf"))
+    probabilities = scores.softmax(dim=3)
     return (drop(probabilities) @ v).transpose(1, 2).reshape(B, T, H * D)
 
 
@@ -113,17 +120,38 @@ def transformer(deck, x, w, drop):
     return norm(deck, x, w, "ln_f")
 
 
-def forward_loss(deck, w, tokens, targets, step=0, first=0):
-    """Sum (not mean) of the cross-entropy over tokens [B, T]; w: {name: tensor}. `first` is the
-    place of the first sequence in the global batch of `step`."""
-    B, T = tokens.shape
+def token_loss(deck, x, w, targets, bias=None):
+    """Mean of the cross-entropy over the targets of the global batch, the share of x [B, T, C]; rows
+    whose target is negative have no part."""
+    table = w.get("lm_head.weight", w["wte"])
+    logits = F.linear(x, table, bias)[..., :deck.V_valid].flatten(0, 1)
+    losses = F.cross_entropy(logits, targets.flatten(), ignore_index=-1, reduction="sum")
+    return losses / (deck.B * deck.targets)
+
+
+def sentence_loss(deck, x, w, labels):
+    """Mean over the sequences of the global batch, the share of x [B, T, C]."""
+    pooled = torch.tanh(linear(x[:, 0], w, "pooler"))
+    return F.cross_entropy(linear(pooled, w, "nsp"), labels, reduction="sum") / deck.B
+
+
+def forward_loss(deck, w, samples, step=0, first=0):
+    """The share of some samples in the loss of the global batch; w: {name: tensor}. `first` is the
+    place of the first of them in the batch of `step`."""
+    tokens = samples["tokens"]
     drop = lambda x, layer, site: dropout(deck, x, step, layer, site, first * x[0].numel())
     x = w["wte"][tokens]
     if deck.positions == "learned":
-        x = x + w["wpe"][:T]
+        x = x + w["wpe"][:tokens.shape[1]]
+    if deck.family == "bert":
+        x = x + w["wtt"][samples["types"]]
     x = transformer(deck, x, w, drop)
-    logits = F.linear(x, w.get("lm_head.weight", w["wte"]))[..., :deck.V_valid]
-    return F.cross_entropy(logits.reshape(B * T, -1), targets.reshape(-1), reduction="sum")
+    if deck.family != "bert":
+        return token_loss(deck, x, w, samples["targets"])
+    y = activation(deck, linear(x, w, "mlm.dense"))
+    y = norm(deck, y, w, "mlm.ln")
+    return (token_loss(deck, y, w, samples["targets"], w["mlm.bias"])
+            + sentence_loss(deck, x, w, samples["labels"]))
 
 
 class AdamW:
@@ -148,20 +176,21 @@ class AdamW:
 
 
 def batch(deck, step):
-    """tokens, targets [B, T] of a step."""
-    rows = torch.stack([torch.from_numpy(deck.sequence(step * deck.B + b)) for b in range(deck.B)])
-    return rows[:, :-1], rows[:, 1:]
+    """The samples of a step: {name: tensor [B, ...]}."""
+    samples = [deck.sample(step * deck.B + b) for b in range(deck.B)]
+    return {name: torch.stack([torch.as_tensor(sample[name]) for sample in samples])
+            for name in samples[0]}
 
 
 def loss_and_gradients(deck, w, step):
-    """Mean loss of the global batch and its gradients, a micro-batch at a time."""
+    """Loss of the global batch and its gradients, a micro-batch at a time."""
     parameters = {name: p.detach().requires_grad_(True) for name, p in w.items()}
-    tokens, targets = batch(deck, step)
+    samples = batch(deck, step)
     micro = deck.batch["micro_batch_size"]
     loss = 0.0
     for b in range(0, deck.B, micro):
-        part = forward_loss(deck, parameters, tokens[b:b + micro], targets[b:b + micro], step, b)
-        part = part / tokens.numel()
+        some = {name: values[b:b + micro] for name, values in samples.items()}
+        part = forward_loss(deck, parameters, some, step, b)
         part.backward()
         loss += float(part.detach())
     return loss, {name: p.grad for name, p in parameters.items()}

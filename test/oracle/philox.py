@@ -6,6 +6,7 @@ import numpy as np
 STREAM_WEIGHTS = 1
 STREAM_TOKENS = 2
 STREAM_DROPOUT = 3
+STREAM_MASKING = 6
 
 
 def philox(counter, key):

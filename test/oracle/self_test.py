@@ -167,7 +167,7 @@ class Mistakes(unittest.TestCase):
                 ("q, k, v = linear", "k, q, v = linear"),
                 ('deck.model["layernorm_epsilon"]', "1e-5"),
                 ("view(B, T, H, D).transpose(1, 2)", "view(B, T, D, H).permute(0, 3, 1, 2)"),
-                ("part / tokens.numel()", "part / (tokens.numel() - 1)")):
+                ("(deck.B * deck.targets)", "(deck.B * deck.targets - 1)")):
             mistaken = with_mistake(right, wrong)
             _, gradients = mistaken.loss_and_gradients(
                 self.deck, {name: torch.tensor(a, dtype=torch.float64)
@@ -186,6 +186,14 @@ class Mistakes(unittest.TestCase):
                 ("gate * torch.sigmoid(gate) * value", "value * torch.sigmoid(value) * gate"),
                 ('w.get("lm_head.weight", w["wte"])', 'w["wte"]'),
                 ("(x * x).mean(dim=-1, keepdim=True)", "x.var(dim=-1, keepdim=True)")),
+            "bert": (
+                ('deck.family != "bert":\n        future', 'True:\n        future'),
+                ('w["wtt"][samples["types"]]', 'w["wtt"][1 - samples["types"]]'),
+                ("x[:, 0]", "x[:, 1]"),
+                ("torch.tanh(linear(x", "(linear(x"),
+                ('reduction="sum") / deck.B', 'reduction="sum") / (deck.B - 1)'),
+                ('y = activation(deck, linear(x, w, "mlm.dense"))', 'y = linear(x, w, "mlm.dense")'),
+                ("table, bias)", "table)")),
             "mpt_alibi": (
                 ("slopes[1::2] + slopes[::2]", "slopes[::2] + slopes[1::2]"),
                 ("scores - torch.tensor(alibi_slopes", "scores + torch.tensor(alibi_slopes"),

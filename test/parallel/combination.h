@@ -62,7 +62,7 @@ inline SmallModel combination(const std::string& text) {
                m.offload) ||
         one_of({"file"}, m.offload_target))
       continue;
-    if (one_of({"gpt", "mpt", "llama"}, m.family)) {
+    if (one_of({"gpt", "mpt", "llama", "bert"}, m.family)) {
       if (word == "llama") {
         m.kv_heads = 2;
         m.ffn = 96;
@@ -127,7 +127,7 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
     m.global_batch = m.data_parallel * m.micro_batch * pick(1, 2, 3) + pick(0, 1);
     m.dropout = pick(0.0, 0.0, 0.1);
     m.device = pick("ref", "host");
-    m.family = pick("gpt", "mpt", "llama");
+    m.family = pick("gpt", "mpt", "llama", "bert");
     if (std::string(m.family) == "mpt") {
       m.positions = pick("learned", "alibi");
       m.no_bias = pick(false, true);

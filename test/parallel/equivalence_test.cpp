@@ -178,6 +178,8 @@ const char* const table_of_families[] = {
     "llama full every2",
     "llama selective host",
     "llama dropout optimizer,parameters host",
+    "bert full every2 dropout",
+    "bert selective micro3 host",
     // two ranks
     "mpt alibi nobias tp2 sp host",
     "mpt nobias dp2 zero3 full",
@@ -192,6 +194,17 @@ const char* const table_of_families[] = {
     "llama dp2 zero1 host",
     "llama dp2 zero2 full",
     "llama dp2 zero3 optimizer,parameters host batch9",
+    "bert tp2 dropout",
+    "bert tp2 sp host",
+    "bert tp2 sp selective micro3 batch7",
+    "bert pp2 gpipe batch5",
+    "bert pp2 1f1b full host",
+    "bert pp2 zero_bubble selective",
+    "bert pp2 v2 batch5",
+    "bert dp2 batch7 micro2 dropout",
+    "bert dp2 zero1 host",
+    "bert dp2 zero2 full",
+    "bert dp2 zero3 optimizer,parameters host batch9",
     // four
     "mpt alibi nobias tp2 sp pp2 v2 selective",
     "mpt alibi tp2 dp2 zero2 full batch9",
@@ -202,10 +215,17 @@ const char* const table_of_families[] = {
     "llama pp2 v2 dp2 zero3 selective",
     "llama dp4 zero2 group2 det",
     "llama tp2 pp2 v2 L5 full",
+    "bert tp4 sp micro3 batch7",
+    "bert tp2 sp pp2 zero_bubble host",
+    "bert tp2 sp dp2 zero3 full batch9",
+    "bert tp2 pp2 v2 selective dropout",
+    "bert dp4 zero2 group2 det",
     // eight
     "mpt alibi nobias tp2 sp pp2 dp2 zero1",
     "llama tp2 sp pp2 v2 dp2 zero3 full",
     "llama tp2 pp2 zero_bubble dp2 zero1 dropout host",
+    "bert tp2 sp pp2 v2 dp2 zero3 full",
+    "bert tp2 sp pp2 zero_bubble dp2 zero1",
 };
 const char* const table_of_families_fp64[] = {
     "mpt alibi nobias tp2 sp pp2 selective fp64 batch5",
@@ -215,11 +235,16 @@ const char* const table_of_families_fp64[] = {
     "llama pp2 v2 batch5 fp64 dropout",
     "llama tp2 sp pp2 dp2 zero3 full every2 fp64 batch9",
     "llama tp2 pp2 zero_bubble fp64",
+    "bert tp2 sp fp64 micro3",
+    "bert pp2 v2 batch5 fp64 dropout",
+    "bert tp2 sp pp2 dp2 zero3 full every2 fp64 batch9",
+    "bert tp4 sp zero1 fp64 micro2",
 };
 const char* const table_of_families_bf16[] = {
     "mpt alibi nobias tp2 sp bf16 host",
     "llama tp2 sp bf16 host",
     "llama pp2 v2 dp2 zero3 bf16 host",
+    "bert tp2 sp bf16 host",
 };
 
 // Decompositions without a ZeRO stage, which is added.

@@ -52,6 +52,7 @@ inline std::vector<int64_t> ranks_that_differ(const SmallModel& m) {
 inline bool is_possible(const SmallModel& m) {
   const bool interleaved = std::string(m.schedule) == "interleaved";
   const int64_t held = m.seq / m.context_parallel;
+  if (m.context_parallel > 1 && std::string(m.family) == "bert") return false;
   if (m.context_parallel > 1 && m.seq % (2 * m.context_parallel) != 0) return false;
   if (m.sequence_parallel && (m.tensor_parallel == 1 || held % m.tensor_parallel != 0))
     return false;
@@ -70,7 +71,7 @@ inline bool is_possible(const SmallModel& m) {
 
 // The other families take turns among models of GPT.
 inline void set_family(SmallModel& m, size_t turn) {
-  m.family = turn == 2 ? "mpt" : turn == 4 || turn == 5 ? "llama" : "gpt";
+  m.family = turn == 2 ? "mpt" : turn == 4 || turn == 5 ? "llama" : turn == 6 ? "bert" : "gpt";
   m.positions = turn == 2 ? "alibi" : "auto";
   m.no_bias = turn == 2;
   m.kv_heads = turn == 4 ? m.tensor_parallel : 0;

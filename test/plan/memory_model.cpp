@@ -37,6 +37,11 @@ class TouchList {
       for (int64_t row = b * T + first; row < b * T + first + count; ++row)
         list_.push_back({{operand.buffer, operand.offset + row * stride}, columns, access});
   }
+  void accumulate(size_t position, int64_t distance, int64_t elements) {
+    Operand operand = op_.writes.at(position);
+    operand.offset += distance;
+    list_.push_back({operand, elements, Access::accumulate});
+  }
   // One write with an access of its own.
   void write(size_t position, int64_t elements, Access access) {
     list_.push_back({op_.writes.at(position), elements, access});
@@ -94,11 +99,18 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
   // Of messages: elements of the full array, and of the part of one rank.
   const int64_t whole = op.row_count > 0 ? all_rows * N : n;
   const int64_t part = is_message(op.kind) ? whole / plan.grid.size_of(op.axis) : 0;
+  // Of a row a sequence: the rows of this rank's part, and the first of them that begins a
+  // sequence.
+  const int64_t part_rows = all_rows / op.row_div;
+  const int64_t first_position = (s.T - op.part * part_rows % s.T) % s.T;
   std::vector<Touch> list;
   TouchList touch(op, list);
   switch (op.kind) {
     case OpKind::load_tokens:
-      touch.assigns({R, R});
+      touch.assigns({R, R, R});
+      break;
+    case OpKind::load_labels:
+      touch.assigns({R});
       break;
     case OpKind::load_control:
       touch.assigns({1});
@@ -170,13 +182,30 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({R * N, R * N});
       touch.assigns({R * N});
       break;
+    case OpKind::tanh_forward:
+      touch.reads({R * N});
+      touch.assigns({R * N});
+      break;
+    case OpKind::tanh_backward:
+      touch.reads({R * N, R * N});
+      touch.assigns({R * N});
+      break;
+    case OpKind::first_rows_forward:
+      for (int64_t row = first_position; row < part_rows; row += s.T) touch.read(0, row * N, N);
+      touch.assigns({R * N});
+      break;
+    case OpKind::first_rows_backward:
+      touch.reads({R * N});
+      for (int64_t row = first_position; row < part_rows; row += s.T)
+        touch.accumulate(0, row * N, N);
+      break;
     case OpKind::embedding_forward:
-      touch.reads({R, s.V * N, s.T * N});
+      touch.reads({R, s.V * N, s.T * N, R, 2 * N});
       touch.assigns({R * N});
       break;
     case OpKind::embedding_backward:
-      touch.reads({R * N, R});
-      touch.accumulates({s.V * N, s.T * N});
+      touch.reads({R * N, R, R});
+      touch.accumulates({s.V * N, s.T * N, 2 * N});
       break;
     case OpKind::cross_entropy_statistics:
       touch.reads({R * N, R});

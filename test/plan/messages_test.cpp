@@ -229,7 +229,8 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       const bool each = sharing > 1 && (parallel.zero_stage >= 2 || plan.config.run.deterministic);
       int64_t replicated = 0;
       for (const Unit& unit : plan.space.units)
-        if (unit.kind == UnitKind::layer || unit.kind == UnitKind::final_norm)
+        if (unit.kind == UnitKind::layer || unit.kind == UnitKind::final_norm ||
+            unit.kind == UnitKind::head)
           replicated += unit.replicated_end - unit.replicated_begin;
       const bool biases = plan.shape.family.biases;
       EXPECT_GE(replicated, (biases ? 6 : 2) * C * layers + (biases ? 2 : 1) * C * heads);
@@ -255,12 +256,13 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       (2 * chunks - heads - embeddings) * R * C * e / (parallel.sequence_parallel ? tp : 1));
   const bool shards = sharing > 1 && (parallel.zero_stage > 0 || plan.config.run.deterministic);
   const int unit = plan.space.find_unit(UnitKind::token_embedding);
-  if (plan.grid.pipeline > 1 && unit >= 0 && plan.shape.family.tied_head) {
+  if (plan.grid.pipeline > 1 && unit >= 0 && plan.shape.family.shares_embedding()) {
     const Unit& wte = plan.space.units[static_cast<size_t>(unit)];
     add(Axis::embedding, OpKind::all_reduce, (shards ? wte.shard : wte.size()) * s);
   }
 
-  if (plan.grid.size() > 1) add(Axis::world, OpKind::all_reduce, 16);
+  if (plan.grid.size() > 1)
+    add(Axis::world, OpKind::all_reduce, plan.shape.family.head == HeadKind::masked ? 24 : 16);
   if (sharing == 1) return bytes;
   const int64_t P = plan.space.elements;
   if (!shards) {

@@ -71,6 +71,18 @@ TEST(Model, ParametersOfLlama) {
   EXPECT_EQ(model_shape(model).F, 11008);
 }
 
+// V h + s h + 2 h + l (12 h^2 + 13 h) + 2 h of the encoder, h^2 + 3 h + V of the masked tokens'
+// transform, h^2 + h of the pooler, 2 h + 2 of the next-sentence classes.
+TEST(Model, ParametersOfBert) {
+  ModelConfig model = gpt(24, 1024, 16, 30522, 512);
+  model.family = "bert";
+  model.vocab_multiple = 128;
+  const int64_t h = 1024, V = 30592;
+  EXPECT_EQ(count_params(tensor_table(model)), (V + 512 + 2) * h + 24 * (12 * h * h + 13 * h) +
+                                                   2 * h + (h * h + 3 * h + V) + (h * h + h) +
+                                                   (2 * h + 2));
+}
+
 // MPT-7B as released has ALiBi and no biases, and 50432 rows in its embedding.
 TEST(Model, ParametersOfMptWithoutBiases) {
   ModelConfig model = gpt(32, 4096, 32, 50432, 2048);
