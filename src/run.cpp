@@ -294,7 +294,8 @@ Attempt make_attempt(const Session& session, const Config& config) {
                  session.tokens.description() + "\n");
   say(world, gathered_binding_report(world, session.device));
   say(world, echo(session.deck, config));
-  say(world, heading("Plan") + describe(attempt.plan, session.options));
+  // It looks at the plans of other stages too, which nobody needs but the one who prints.
+  if (world.rank() == 0) say(world, heading("Plan") + describe(attempt.plan, session.options));
   train_attempt(session, sensing, attempt);
   return attempt;
 }

@@ -52,6 +52,12 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+std::vector<int64_t> integers_of(std::string_view list) {
+  std::vector<int64_t> values;
+  for (const std::string& word : split(list, ',')) values.push_back(std::stoll(word));
+  return values;
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string result;
   for (size_t i = 0; i < parts.size(); ++i) {

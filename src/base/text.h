@@ -1,6 +1,7 @@
 // Small helpers on text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@ std::string lower(std::string_view text);
 std::string trim(std::string_view text);
 // "a, b,c" at ',' -> {"a", "b", "c"}: fields are trimmed, empty ones dropped.
 std::vector<std::string> split(std::string_view text, char separator);
+// "4, 3" -> {4, 3}.
+std::vector<int64_t> integers_of(std::string_view list);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 // Candidate with the least edit distance (Damerau-Levenshtein, adjacent swaps count one) to `word`;

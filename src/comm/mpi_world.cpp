@@ -151,14 +151,10 @@ void MpiWorld::barrier() {
 
 std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis) {
   GPTBENCH_CHECK(grid.size() == size_, "the grid covers all ranks");
-  // The members of a group share the smallest of their ranks, which serves as the group's colour.
-  // Ranks between first and last stage are in no group of the embedding.
-  const std::vector<int64_t> group = grid.group_of(rank_, axis);
-  const auto mine = std::find(group.begin(), group.end(), static_cast<int64_t>(rank_));
-  const int place = static_cast<int>(mine - group.begin());
-  const int colour = mine == group.end()
-                         ? MPI_UNDEFINED
-                         : static_cast<int>(*std::min_element(group.begin(), group.end()));
+  // The members of a group share its first rank, which serves as the group's colour. Ranks between
+  // first and last stage are in no group of the embedding.
+  const int place = static_cast<int>(grid.place_of(rank_, axis));
+  const int colour = place < 0 ? MPI_UNDEFINED : static_cast<int>(grid.member_of(rank_, axis, 0));
   MPI_Comm comm = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split(comms_->world, colour, place, &comm), "MPI_Comm_split");
   if (comm == MPI_COMM_NULL) return nullptr;

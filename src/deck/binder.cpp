@@ -26,10 +26,11 @@ bool is_group(const std::string& name) {
 // Throws at `place` when `value` is outside what the table allows.
 void check_range(const Source& source, Place place, const Key& key, const KeyValue& value) {
   bool ok = true;
-  if (key.type == KeyType::integer || key.type == KeyType::real) {
-    const double number = key.type == KeyType::integer
-                              ? static_cast<double>(std::get<int64_t>(value))
-                              : std::get<double>(value);
+  if (const auto* integer = std::get_if<int64_t>(&value)) {
+    const double number = static_cast<double>(*integer);
+    ok = number >= key.min && number <= key.max;
+  } else if (key.type == KeyType::real) {
+    const double number = std::get<double>(value);
     ok = std::isfinite(number) && (key.min_open ? number > key.min : number >= key.min) &&
          (key.max_open ? number < key.max : number <= key.max);
   } else if (key.type == KeyType::string && !key.allowed.empty()) {
@@ -42,14 +43,17 @@ void check_range(const Source& source, Place place, const Key& key, const KeyVal
     const std::string near = nearest(lower(std::get<std::string>(value)), key.allowed);
     if (!near.empty()) hint = " (did you mean " + format_string(near) + "?)";
   }
-  source.fail(place, key.full_name() + " = " + format_value(key, value) + " is not allowed" + hint +
+  const std::string shown = std::holds_alternative<int64_t>(value)
+                                ? std::to_string(std::get<int64_t>(value))
+                                : format_value(key, value);
+  source.fail(place, key.full_name() + " = " + shown + " is not allowed" + hint +
                          "; allowed: " + allowed_text(key));
 }
 
 // Elements of a list key as they stand after all its assignments -> one string with commas. An
 // element may itself hold several names: 'optimizer, parameters'.
-std::string join_list(const Source& source, Place place, const Key& key,
-                      const std::vector<std::string>& elements) {
+std::string join_names(const Source& source, Place place, const Key& key,
+                       const std::vector<std::string>& elements) {
   std::vector<std::string> names;
   for (const std::string& element : elements) {
     for (const std::string& part : split(element, ',')) {
@@ -72,6 +76,14 @@ std::string join_list(const Source& source, Place place, const Key& key,
     source.fail(place, key.full_name() + ": 'none' stands alone");
   }
   return names.empty() ? "none" : join(names, ",");
+}
+
+// The same of integers: all up to the last that is given, -1 for those that are not.
+std::string join_integers(std::vector<std::string> elements) {
+  while (!elements.empty() && elements.back().empty()) elements.pop_back();
+  for (std::string& element : elements)
+    if (element.empty()) element = "-1";
+  return join(elements, ",");
 }
 
 }  // namespace
@@ -115,6 +127,7 @@ KeyValue read_scalar(const Source& source, const Key& key, const Token& token) {
   KeyValue value;
   switch (key.type) {
     case KeyType::integer:
+    case KeyType::integers:
       value = to_integer(source, token, expected);
       break;
     case KeyType::real:
@@ -138,7 +151,7 @@ KeyValue read_scalar(const Source& source, const Key& key, const Token& token) {
 
 void Binder::bind(const Source& source, const Key& key, const Assignment& assignment,
                   const std::string& where) {
-  const bool is_array = key.type == KeyType::list;
+  const bool is_array = key.is_array();
   const std::vector<Element> elements = distribute(source, assignment, key.elements, is_array);
   if (is_array) {
     for (const Element& element : elements) claim(source, key, element.index, assignment.place);
@@ -152,10 +165,14 @@ void Binder::bind(const Source& source, const Key& key, const Assignment& assign
     std::vector<std::string>& list = lists_[key.full_name()];
     list.resize(static_cast<size_t>(key.elements));
     for (const Element& element : elements) {
+      const KeyValue value = read_scalar(source, key, *element.token);
+      const auto* integer = std::get_if<int64_t>(&value);
       list[static_cast<size_t>(element.index - 1)] =
-          std::get<std::string>(read_scalar(source, key, *element.token));
+          integer != nullptr ? std::to_string(*integer) : std::get<std::string>(value);
     }
-    key.set(deck_.config, join_list(source, elements[0].token->place, key, list));
+    key.set(deck_.config, key.type == KeyType::integers
+                              ? join_integers(list)
+                              : join_names(source, elements[0].token->place, key, list));
   } else {
     key.set(deck_.config, read_scalar(source, key, *elements[0].token));
   }

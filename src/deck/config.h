@@ -52,6 +52,7 @@ struct ParallelConfig {
   int64_t zero_group = 0;  // ranks that a ZeRO partition is spread over; 0: all of data x context
   std::string pipeline_schedule = "1f1b";  // gpipe, 1f1b, interleaved, zero_bubble
   int64_t virtual_stages = 1;
+  std::string stage_layers;  // of each virtual stage, "4,4,4,0"; "": balanced by FLOPs
   std::string offload =
       "none";  // none, or a comma-separated list of optimizer, parameters, activations
   std::string offload_target = "host";  // host, file

@@ -46,8 +46,26 @@ std::string wrap_string(const std::string& line) {
   return out;
 }
 
-std::string with_mark(std::string line, const std::string& mark) {
-  if (line.size() > width) line = wrap_string(line);
+// Breaks a line of numbers that is too long after commas.
+std::string wrap_numbers(const std::string& line) {
+  std::string out;
+  size_t column = 0;
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t comma = line.find(", ", begin);
+    const size_t end = comma == std::string::npos ? line.size() : comma + 2;
+    if (column + end - begin > width) {
+      out += "\n    ";
+      column = 4;
+    }
+    out += line.substr(begin, end - begin);
+    column += end - begin;
+    begin = end;
+  }
+  return out;
+}
+
+std::string with_mark(std::string line, bool is_text, const std::string& mark) {
+  if (line.size() > width) line = is_text ? wrap_string(line) : wrap_numbers(line);
   const size_t last_line = line.size() - (line.rfind('\n') + 1);  // npos + 1 is 0
   if (mark.empty()) return line + "\n";
   if (last_line + 1 + mark.size() > width)
@@ -73,7 +91,8 @@ std::string echo(const Deck& deck, const Config& resolved) {
       const bool is_filled_in = value != key.get(deck.config);
       const std::string mark =
           is_filled_in ? "! resolved" : mark_of(deck.origins[key_index(key)].kind);
-      out += with_mark("  " + key.name + " = " + format_value(key, value), mark);
+      out += with_mark("  " + key.name + " = " + format_value(key, value),
+                       key.type != KeyType::integers, mark);
     }
     out += "/\n";
   }

@@ -13,6 +13,8 @@ namespace {
 // products are checked apart (deck/validate.cpp).
 constexpr double max_size = 2147483647.0;
 constexpr double max_int64 = 9223372036854775807.0;
+// Virtual stages whose layers can be given one by one.
+constexpr int64_t most_stage_layers = 256;
 constexpr double max_real = std::numeric_limits<double>::max();
 
 // Collects the rows of one group: key(&RunConfig::steps, "steps", ...) reads and writes
@@ -42,6 +44,13 @@ class GroupRows {
               const char* doc) {
     Key& key = add(field, name, KeyType::string, "", doc);
     key.allowed = std::move(allowed);
+    return key;
+  }
+  Key& integers(std::string Group::*field, const char* name, int64_t elements, const char* unit,
+                const char* doc) {
+    Key& key = add(field, name, KeyType::integers, unit, doc);
+    key.elements = elements;
+    key.max = max_size;
     return key;
   }
   Key& list(std::string Group::*field, const char* name, std::vector<std::string> allowed,
@@ -155,6 +164,8 @@ void add_parallel(std::vector<Key>& table) {
              {"gpipe", "1f1b", "interleaved", "zero_bubble"}, "order of the micro-batches");
   row.integer(&C::virtual_stages, "virtual_stages", 1, "",
               "chunks of layers a stage holds (interleaved schedule)");
+  row.integers(&C::stage_layers, "stage_layers", most_stage_layers, "layers",
+               "layers of each virtual stage in order; not given: balanced by FLOPs");
   row.list(&C::offload, "offload", {"none", "optimizer", "parameters", "activations"},
            "what is kept off the device");
   row.string(&C::offload_target, "offload_target", {"host", "file"}, "where it is kept");
@@ -235,8 +246,8 @@ void add_output(std::vector<Key>& table) {
 }
 
 std::string format_bound(const Key& key, double bound) {
-  return key.type == KeyType::integer ? std::to_string(static_cast<int64_t>(bound))
-                                      : format_real(bound);
+  return key.type == KeyType::real ? format_real(bound)
+                                   : std::to_string(static_cast<int64_t>(bound));
 }
 
 }  // namespace
@@ -295,6 +306,9 @@ std::string allowed_text(const Key& key) {
       for (const std::string& value : key.allowed) quoted.push_back(format_string(value));
       return join(quoted, ", ");
     }
+    case KeyType::integers:
+      return "up to " + std::to_string(key.elements) + " values, " + format_bound(key, key.min) +
+             " to " + format_bound(key, key.max);
     case KeyType::integer:
     case KeyType::real:
       break;
@@ -322,6 +336,8 @@ std::string format_value(const Key& key, const KeyValue& value) {
       return format_logical(std::get<bool>(value));
     case KeyType::string:
       return format_string(std::get<std::string>(value));
+    case KeyType::integers:
+      return join(split(std::get<std::string>(value), ','), ", ");
     case KeyType::list:
       break;
   }

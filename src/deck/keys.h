@@ -17,10 +17,12 @@ enum class KeyType {
   real,
   logical,
   string,
-  list,  // an array of strings, kept in Config as one string with commas: "optimizer,parameters"
+  list,      // an array of strings, kept in Config as one with commas: "optimizer,parameters"
+  integers,  // an array of integers, kept likewise: "4,4,4,0", -1 for what is not given before the
+             // last that is; "" where none is
 };
 
-// integer, real, logical, string or list.
+// Of integer, real and logical; a string of string, list and integers.
 using KeyValue = std::variant<int64_t, double, bool, std::string>;
 
 struct Key {
@@ -37,7 +39,9 @@ struct Key {
   bool max_open = false;
   // Strings and elements of lists; empty: any text.
   std::vector<std::string> allowed;
-  int64_t elements = 1;  // of an array; 1 for all types but list
+  int64_t elements = 1;  // of an array, at most; 1 for all types but list and integers
+
+  bool is_array() const { return type == KeyType::list || type == KeyType::integers; }
 
   std::string unit;  // "" for names and pure numbers
   std::string doc;   // one line, no final stop
@@ -62,7 +66,7 @@ size_t key_index(const Key& key);
 std::string allowed_text(const Key& key);
 // Value of the Config{} that a deck starts from.
 KeyValue default_value(const Key& key);
-// In namelist syntax: 12, 0.0006, .true., 'gpt'; a list as 'optimizer', 'parameters'.
+// In namelist syntax: 12, 0.0006, .true., 'gpt'; arrays as 'optimizer', 'parameters' or 4, 4.
 std::string format_value(const Key& key, const KeyValue& value);
 
 // Calls visit(key, value) for every key in the order of the table; for the result file.

@@ -24,6 +24,8 @@ const char* type_name(const Key& key) {
       return "logical";
     case KeyType::string:
       return key.elements > 1 ? "strings" : "string";
+    case KeyType::integers:
+      return "integers";
     case KeyType::list:
       break;
   }
@@ -172,7 +174,8 @@ std::string keys_markdown() {
     for (const ReferenceRow& row : group.rows) {
       const Key& key = *row.key;
       const std::string unbuilt = unbuilt_text(key);
-      out += "| `" + key.name + "` | " + type_name(key) + " | `" + row.default_text + "` | " +
+      const std::string shown = row.default_text.empty() ? "" : "`" + row.default_text + "`";
+      out += "| `" + key.name + "` | " + type_name(key) + " | " + shown + " | " +
              allowed_text(key) + " | " + key.unit + " | " + key.doc +
              (unbuilt.empty() ? "" : ". Not built yet: " + unbuilt) + " |\n";
     }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "deck/family.h"
 #include "deck/validate_parallel.h"
 
@@ -55,8 +56,8 @@ void check_tensor(const Deck& deck) {
                   nearest_divisors(held, tp) + ", or sequence_parallel = .false.");
 }
 
-// A rank of the context axis holds two pieces of each sequence, one early and one late, so that the
-// causal mask leaves all ranks the same work.
+// A rank of the context axis holds two pieces of each sequence, one early and one late, so that
+// the causal mask leaves all ranks the same work.
 void check_context(const Deck& deck) {
   const int64_t cp = deck.config.parallel.context_parallel;
   const int64_t T = deck.config.model.seq_length;
@@ -68,6 +69,44 @@ void check_context(const Deck& deck) {
                 text_of(2 * cp) + " pieces, two a rank, which does not divide model.seq_length = " +
                 text_of(T) + "; use context_parallel = " + ranks + ", or seq_length = " +
                 (below > 0 ? text_of(below) + " or " : "") + text_of(below + 2 * cp));
+}
+
+void check_stage_layers(const Deck& deck) {
+  const ParallelConfig& parallel = deck.config.parallel;
+  const std::vector<int64_t> given = integers_of(parallel.stage_layers);
+  if (given.empty()) return;
+  const int64_t stages = parallel.pipeline_parallel * parallel.virtual_stages;
+  const int64_t layers = deck.config.model.num_layers;
+  const auto text = [](const std::vector<int64_t>& values) {
+    std::vector<std::string> words;
+    for (const int64_t value : values) words.push_back(text_of(value));
+    return join(words, ", ");
+  };
+  std::vector<int64_t> even;
+  for (int64_t k = 0; k < stages; ++k)
+    even.push_back(layers * (k + 1) / stages - layers * k / stages);
+  const std::string advice = "; use " + (stages <= 16 ? text(even) + ", or " : "") +
+                             "none at all, which balances them by FLOPs";
+  const auto fail = [&](const std::string& what) {
+    deck.fail({"parallel.stage_layers", "parallel.pipeline_parallel", "parallel.virtual_stages",
+               "model.num_layers"},
+              "parallel.stage_layers" + what + advice);
+  };
+  if (static_cast<int64_t>(given.size()) != stages)
+    fail(" has " + text_of(static_cast<int64_t>(given.size())) +
+         " values for pipeline_parallel x virtual_stages = " + text_of(stages));
+  int64_t sum = 0;
+  for (size_t k = 0; k < given.size(); ++k) {
+    if (given[k] < 0)
+      fail("(" + text_of(static_cast<int64_t>(k) + 1) + ") is not given, while a later element is");
+    sum += given[k];
+  }
+  if (sum != layers)
+    fail(" adds up to " + text_of(sum) + " of model.num_layers = " + text_of(layers));
+  for (size_t k = 1; k + 1 < given.size(); ++k)
+    if (given[k] == 0)
+      fail(" leaves virtual stage " + text_of(static_cast<int64_t>(k)) +
+           " without layers, which only the first (embedding) and the last (head) can do without");
 }
 
 void check_pipeline(const Deck& deck) {
@@ -99,7 +138,8 @@ void check_pipeline(const Deck& deck) {
   if (parallel.pipeline_schedule == "zero_bubble" && stages > 1 && each)
     deck.fail(
         {"parallel.pipeline_schedule", "parallel.zero_stage", "run.deterministic"},
-        "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, while ZeRO 2 and "
+        "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, while ZeRO 2 "
+        "and "
         "3 and "
         "run.deterministic reduce them with each backward pass; use zero_stage <= 1, or '1f1b'");
   if (parallel.pipeline_schedule == "zero_bubble" && stages > 1 &&
@@ -127,6 +167,7 @@ void check_decomposition(const Deck& deck) {
   check_context(deck);
   check_tensor(deck);
   check_pipeline(deck);
+  check_stage_layers(deck);
   check_offload(deck);
 }
 

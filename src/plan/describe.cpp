@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "plan/context.h"
 #include "plan/cost.h"
@@ -123,7 +124,8 @@ void describe_pipeline(std::string& text, const Plan& plan) {
   const Grid& grid = plan.grid;
   if (grid.pipeline == 1) return;
   const int64_t v = plan.config.parallel.virtual_stages;
-  const std::vector<Chunk> chunks = make_chunks(plan.shape, grid.pipeline * v, {});
+  const std::vector<Chunk> chunks =
+      make_chunks(plan.shape, grid.pipeline * v, integers_of(plan.config.parallel.stage_layers));
   std::vector<int64_t> layers;
   for (const Chunk& chunk : chunks) layers.push_back(chunk.end_layer - chunk.first_layer);
   line(text, "Pipeline        %s, layers of the virtual stages: %s, and the head",

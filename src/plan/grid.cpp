@@ -1,7 +1,5 @@
 #include "plan/grid.h"
 
-#include <algorithm>
-
 namespace gptbench {
 
 const char* name_of(Axis axis) {
@@ -52,58 +50,81 @@ int64_t Grid::size_of(Axis axis) const {
   return 1;
 }
 
-std::vector<int64_t> Grid::group_of(int64_t rank, Axis axis) const {
-  const Coordinates at = coordinates_of(rank);
-  const int64_t zero_rank = at.data * context + at.context;
-  std::vector<int64_t> members;
-  for (int64_t i = 0; i < size_of(axis); ++i) {
-    Coordinates member = at;
-    int64_t zero_member = zero_rank;
-    switch (axis) {
-      case Axis::tensor:
-        member.tensor = i;
-        break;
-      case Axis::context:
-        member.context = i;
-        break;
-      case Axis::pipeline:
-        member.pipeline = i;
-        break;
-      case Axis::data:
-        member.data = i;
-        break;
-      case Axis::zero:
-        zero_member = i;
-        break;
-      case Axis::shard:
-        zero_member = zero_rank / shard_size() * shard_size() + i;
-        break;
-      case Axis::replica:
-        zero_member = zero_rank % shard_size() + i * shard_size();
-        break;
-      case Axis::model:
-        member.tensor = i % tensor;
-        member.pipeline = i / tensor;
-        break;
-      case Axis::embedding:
-        member.pipeline = i == 0 ? 0 : pipeline - 1;
-        break;
-      case Axis::world:
-        member = coordinates_of(i);
-        break;
-    }
-    if (axis == Axis::zero || axis == Axis::shard || axis == Axis::replica) {
-      member.data = zero_member / context;
-      member.context = zero_member % context;
-    }
-    members.push_back(rank_of(member));
+int64_t Grid::member_of(int64_t rank, Axis axis, int64_t place) const {
+  Coordinates member = coordinates_of(rank);
+  int64_t zero_rank = member.data * context + member.context;
+  switch (axis) {
+    case Axis::tensor:
+      member.tensor = place;
+      break;
+    case Axis::context:
+      member.context = place;
+      break;
+    case Axis::pipeline:
+      member.pipeline = place;
+      break;
+    case Axis::data:
+      member.data = place;
+      break;
+    case Axis::zero:
+      zero_rank = place;
+      break;
+    case Axis::shard:
+      zero_rank = zero_rank / shard_size() * shard_size() + place;
+      break;
+    case Axis::replica:
+      zero_rank = zero_rank % shard_size() + place * shard_size();
+      break;
+    case Axis::model:
+      member.tensor = place % tensor;
+      member.pipeline = place / tensor;
+      break;
+    case Axis::embedding:
+      member.pipeline = place == 0 ? 0 : pipeline - 1;
+      break;
+    case Axis::world:
+      return place;
   }
-  return members;
+  if (axis == Axis::zero || axis == Axis::shard || axis == Axis::replica) {
+    member.data = zero_rank / context;
+    member.context = zero_rank % context;
+  }
+  return rank_of(member);
 }
 
 int64_t Grid::place_of(int64_t rank, Axis axis) const {
-  const std::vector<int64_t> members = group_of(rank, axis);
-  return std::find(members.begin(), members.end(), rank) - members.begin();
+  const Coordinates at = coordinates_of(rank);
+  const int64_t zero_rank = at.data * context + at.context;
+  switch (axis) {
+    case Axis::tensor:
+      return at.tensor;
+    case Axis::context:
+      return at.context;
+    case Axis::pipeline:
+      return at.pipeline;
+    case Axis::data:
+      return at.data;
+    case Axis::zero:
+      return zero_rank;
+    case Axis::shard:
+      return zero_rank % shard_size();
+    case Axis::replica:
+      return zero_rank / shard_size();
+    case Axis::model:
+      return at.tensor + tensor * at.pipeline;
+    case Axis::embedding:
+      return at.pipeline == 0 ? 0 : at.pipeline == pipeline - 1 ? 1 : -1;
+    case Axis::world:
+      return rank;
+  }
+  return -1;
+}
+
+std::vector<int64_t> Grid::group_of(int64_t rank, Axis axis) const {
+  std::vector<int64_t> members;
+  for (int64_t place = 0; place < size_of(axis); ++place)
+    members.push_back(member_of(rank, axis, place));
+  return members;
 }
 
 std::string describe(const Grid& grid) {

@@ -41,8 +41,10 @@ struct Grid {
   int64_t rank_of(const Coordinates& at) const;
   int64_t size_of(Axis axis) const;
   int64_t shard_size() const { return zero_group > 0 ? zero_group : data * context; }
-  // Place of `rank` in its group.
+  // Place of `rank` in its group; -1 in that of the embedding for stages between first and last.
   int64_t place_of(int64_t rank, Axis axis) const;
+  // Global rank at a place of the group of `rank`. Both take the same time whatever the sizes.
+  int64_t member_of(int64_t rank, Axis axis, int64_t place) const;
   // Global ranks of the group of `rank` along `axis`, in order of the coordinate(s).
   std::vector<int64_t> group_of(int64_t rank, Axis axis) const;
 };

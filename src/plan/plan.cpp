@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "plan/chunk_programs.h"
 #include "plan/cost.h"
@@ -66,7 +67,9 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
         builder.add_activation("token_types", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   if (plan.shape.family.head == HeadKind::masked)
     plan.labels = builder.add_activation("labels", Lifetime::program, DType::i32, 1, plan.shape.T);
-  const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
+  // Partial sums of the gradient's norm: of each unit, or of each of its shards.
+  const int64_t shards = plan.config.run.deterministic ? plan.space.num_shards : 1;
+  const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * shards;
   plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
                                     num_scalars + norms);
   // The reference kernels are plain loops and need no scratch memory.
@@ -214,7 +217,8 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
                     " is asserted, the model has " + std::to_string(plan.num_params) +
                     " parameters; correct one of the keys of &model, or assert 0 (none)");
   const std::vector<Chunk> all_chunks =
-      make_chunks(plan.shape, parallel.pipeline_parallel * parallel.virtual_stages, {});
+      make_chunks(plan.shape, parallel.pipeline_parallel * parallel.virtual_stages,
+                  integers_of(parallel.stage_layers));
   for (const Chunk& chunk : all_chunks)
     if (chunk.virtual_stage % parallel.pipeline_parallel == plan.at.pipeline)
       plan.chunks.push_back(chunk);

@@ -61,7 +61,7 @@ VerifyEntry check_replicas(MpiWorld& world, Engine& engine, const Plan& plan) {
   // with the same place in their partitions.
   const Axis same =
       plan.representation(Role::working).extent == Extent::flat ? Axis::zero : Axis::replica;
-  const int64_t first = plan.grid.group_of(plan.rank, same).front();
+  const int64_t first = plan.grid.member_of(plan.rank, same, 0);
   const uint64_t hash = engine.checksum();
   const std::vector<double> all =
       world.gather(std::vector<double>{static_cast<double>(first), static_cast<double>(hash >> 32),

@@ -37,6 +37,7 @@ Config reduced_config(const Config& full) {
   const bool segments = full.memory.activation_checkpointing == "full";
   const int64_t leaving = away ? 2 * (segments ? full.memory.checkpoint_every : 1) + 1 : 0;
   model.num_layers = std::min(model.num_layers, std::max<int64_t>({2, stages, leaving}));
+  reduced.parallel.stage_layers.clear();
   const int64_t kv_heads = std::min(model.num_kv_heads, 2 * full.parallel.tensor_parallel);
   model.num_kv_heads = kv_heads;
   model.num_attention_heads = std::min(model.num_attention_heads, kv_heads * heads_per_kv_head);
@@ -49,9 +50,9 @@ Config reduced_config(const Config& full) {
 
   BatchConfig& batch = reduced.batch;
   const int64_t replicas = full.parallel.data_parallel;
-  batch.micro_batch_size = std::min<int64_t>(batch.micro_batch_size, 2);
   // Two micro-batches a replica, and one sequence more so that shares differ as they may in the
   // run.
+  batch.micro_batch_size = std::min<int64_t>(batch.micro_batch_size, 2);
   batch.global_batch_size =
       std::min(full.batch.global_batch_size, 2 * batch.micro_batch_size * replicas + 1);
   // Divides over the ranks as the whole sequence does.

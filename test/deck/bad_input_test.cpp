@@ -196,6 +196,18 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
       8, {"the 6 positions", "use 3 or 6", ".false."});
   refused("&parallel pipeline_parallel=13 /", 13,
           {"more than model.num_layers = 12", "at most 12"});
+  refused("&parallel pipeline_parallel=4 stage_layers=3,3,3 /", 4,
+          {"has 3 values for pipeline_parallel x virtual_stages = 4", "use 3, 3, 3, 3"});
+  refused("&parallel pipeline_parallel=4 stage_layers=3,3,3,2 /", 4,
+          {"adds up to 11 of model.num_layers = 12", "use 3, 3, 3, 3"});
+  refused("&parallel pipeline_parallel=4 stage_layers=6,0,6,0 /", 4,
+          {"leaves virtual stage 1 without layers", "use 3, 3, 3, 3"});
+  refused("&parallel stage_layers=6,6 /", 1, {"has 2 values", "use 12, or none"});
+  refused("&parallel pipeline_parallel=2 stage_layers(2)=12 /", 2,
+          {"stage_layers(1) is not given, while a later element is"});
+  refused("&parallel pipeline_parallel=2 stage_layers=13,-1 /", 2,
+          {"stage_layers = -1 is not allowed", "up to 256 values, 0 to"});
+  EXPECT_EQ(message_of("&parallel pipeline_parallel=4 stage_layers=0,6,6,0 /", {}, 4), "accepted");
   refused("&parallel virtual_stages=2 /", 1, {"needs pipeline_schedule = 'interleaved'"});
   refused("&parallel pipeline_parallel=2 pipeline_schedule='interleaved' /", 2,
           {"virtual_stages >= 2"});

@@ -60,6 +60,21 @@ TEST(Deck, DefaultsStayWhereNothingIsGiven) {
                      Config{}, "");
 }
 
+TEST(Deck, ArraysOfIntegers) {
+  const auto layers = [](const std::string& items, const std::vector<std::string>& overrides = {}) {
+    return parse_deck("a.in", "&parallel " + items + " /", overrides).config.parallel.stage_layers;
+  };
+  EXPECT_EQ(layers("stage_layers = 4, 4 4,0"), "4,4,4,0");
+  EXPECT_EQ(layers("stage_layers = 3*4, 0"), "4,4,4,0");
+  EXPECT_EQ(layers("stage_layers(2:3)=2*5 stage_layers(1)=7"), "7,5,5");
+  EXPECT_EQ(layers("stage_layers = "), "");
+  EXPECT_EQ(layers("stage_layers = 1, 2", {"parallel.stage_layers=3,0"}), "3,0");
+  // Many values go over several lines of the echo, which reads back as the same.
+  const Deck deck = parse_deck("a.in", "&parallel stage_layers = 100*12 /", {});
+  const Deck again = parse_deck("echo", echo(deck), {});
+  expect_same_config(again.config, deck.config, echo(deck));
+}
+
 TEST(Deck, OverridesFollowTheDeck) {
   const Deck deck =
       parse_deck("a.in", "&run steps=20 name='a' / &data path='x' /",

@@ -37,12 +37,12 @@ program oracle
     no_bias, dropout, init_std, layernorm_epsilon, num_params
 
   integer(i8) :: data_parallel, tensor_parallel, pipeline_parallel, context_parallel
-  integer(i8) :: zero_stage, zero_group, virtual_stages
+  integer(i8) :: zero_stage, zero_group, virtual_stages, stage_layers(256)
   logical :: sequence_parallel
   character(width) :: pipeline_schedule, offload(3), offload_target
   namelist /parallel/ data_parallel, tensor_parallel, pipeline_parallel, context_parallel, &
-    sequence_parallel, zero_stage, zero_group, pipeline_schedule, virtual_stages, offload, &
-    offload_target
+    sequence_parallel, zero_stage, zero_group, pipeline_schedule, virtual_stages, &
+    stage_layers, offload, offload_target
 
   integer(i8) :: micro_batch_size, global_batch_size
   namelist /batch/ micro_batch_size, global_batch_size
@@ -99,7 +99,7 @@ contains
     vocab_multiple = 1; dropout = 0; init_std = 0.02d0; layernorm_epsilon = 1d-5; num_params = 0
     data_parallel = 0; tensor_parallel = 1; pipeline_parallel = 1; context_parallel = 1
     sequence_parallel = .false.; zero_stage = 0; zero_group = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
-    offload = ''; offload_target = 'host'
+    stage_layers = -1; offload = ''; offload_target = 'host'
     micro_batch_size = 1; global_batch_size = 0
     compute = 'fp32'; parameters = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
     master_weights = .true.
@@ -167,6 +167,9 @@ contains
     call put_integer('zero_stage', zero_stage); call put_integer('zero_group', zero_group)
     call put_string('pipeline_schedule', pipeline_schedule)
     call put_integer('virtual_stages', virtual_stages)
+    do n = 1, size(stage_layers)
+      call put_integer(element('stage_layers'), stage_layers(n))
+    end do
     do n = 1, 3
       call put_string(element('offload'), offload(n))
     end do

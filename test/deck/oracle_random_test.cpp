@@ -97,16 +97,20 @@ std::string oracle_format(const KeyValue& value) {
 
 // What oracle.f90 printed for a key, in the form of oracle_format: elements of a list are joined.
 std::string oracle_value(const Key& key, const Values& values) {
-  if (key.type != KeyType::list) {
+  if (!key.is_array()) {
     const auto value = values.find(key.name);
     return value == values.end() ? "missing in oracle.f90" : value->second;
   }
   std::vector<std::string> names;
   for (int64_t n = 1; n <= key.elements; ++n) {
     const std::string element = values.at(key.name + "(" + std::to_string(n) + ")");
-    if (element != "[]") names.push_back(element.substr(1, element.size() - 2));
+    if (key.type == KeyType::integers) {
+      if (element != "-1") names.push_back(element);
+    } else if (element != "[]")
+      names.push_back(element.substr(1, element.size() - 2));
   }
-  return "[" + (names.empty() ? "none" : join(names, ",")) + "]";
+  const std::string nothing = key.type == KeyType::list ? "none" : "";
+  return "[" + (names.empty() ? nothing : join(names, ",")) + "]";
 }
 
 TEST(Oracle, RandomDecksHaveTheSameConfig) {

@@ -209,6 +209,11 @@ std::string random_key_value(Dice& dice, const Key& key) {
       return random_logical(dice);
     case KeyType::string:
       break;
+    case KeyType::integers: {
+      std::string out = std::to_string(dice.below(100));
+      for (size_t i = dice.below(8); i > 0; --i) out += gap(dice) + std::to_string(dice.below(100));
+      return out;
+    }
     case KeyType::list: {
       std::vector<std::string> names(key.allowed.begin() + 1, key.allowed.end());
       shuffle(dice, names);

@@ -69,7 +69,9 @@ inline SmallModel combination(const std::string& text) {
       }
       continue;
     }
-    if (number("v", m.virtual_stages)) {
+    if (word.compare(0, 5, "split") == 0) {
+      m.stage_layers = word.substr(5);
+    } else if (number("v", m.virtual_stages)) {
       m.schedule = "interleaved";
     } else if (word == "sp") {
       m.sequence_parallel = true;

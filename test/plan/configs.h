@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <string>
+
 #include "deck/config.h"
 
 namespace gptbench {
@@ -21,6 +23,7 @@ struct SmallModel {
   int64_t tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   const char* schedule = "1f1b";
+  std::string stage_layers;
   int64_t zero_stage = 0, zero_group = 0;
   bool deterministic = false;
   const char* recompute = "none";
@@ -61,6 +64,7 @@ inline Config resolved_config(const SmallModel& m) {
   c.parallel.virtual_stages = m.virtual_stages;
   c.parallel.sequence_parallel = m.sequence_parallel;
   c.parallel.pipeline_schedule = m.schedule;
+  c.parallel.stage_layers = m.stage_layers;
   c.parallel.zero_stage = m.zero_stage;
   c.parallel.zero_group = m.zero_group;
   c.parallel.offload = m.offload;

@@ -65,6 +65,7 @@ TEST(Grid, GroupsPartitionTheRanks) {
         const std::vector<int64_t> group = grid.group_of(rank, axis);
         ASSERT_EQ(static_cast<int64_t>(group.size()), grid.size_of(axis));
         ASSERT_EQ(std::count(group.begin(), group.end(), rank), 1);
+        ASSERT_EQ(group[static_cast<size_t>(grid.place_of(rank, axis))], rank);
         for (const int64_t member : group) ASSERT_EQ(grid.group_of(member, axis), group);
         if (rank == group.front()) covered.insert(covered.end(), group.begin(), group.end());
       }
@@ -95,6 +96,16 @@ TEST(Grid, GroupsVaryTheirOwnAxisAlone) {
       }
     }
   }
+}
+
+// Stages between first and last have no part in the embedding.
+TEST(Grid, EmbeddingIsSharedByBothEnds) {
+  const Grid grid{2, 1, 3, 2};
+  for (int64_t rank = 0; rank < grid.size(); ++rank) {
+    const int64_t stage = grid.coordinates_of(rank).pipeline;
+    EXPECT_EQ(grid.place_of(rank, Axis::embedding), stage == 0 ? 0 : stage == 2 ? 1 : -1);
+  }
+  EXPECT_EQ(grid.group_of(1, Axis::embedding), (std::vector<int64_t>{1, 5}));
 }
 
 }  // namespace

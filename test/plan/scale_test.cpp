@@ -1,0 +1,110 @@
+// What a rank makes to set itself up does not grow with the number of ranks: its plan allocates the
+// same, and describes the same number of operations and buffers, in any number of replicas.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "configs.h"
+#include "decompositions.h"
+#include "plan/plan.h"
+
+namespace {
+
+struct Allocations {
+  int64_t number = 0, bytes = 0;
+};
+Allocations counted;
+
+}  // namespace
+
+// Every allocation of this program.
+void* operator new(std::size_t bytes) {
+  counted.number += 1;
+  counted.bytes += static_cast<int64_t>(bytes);
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace gptbench {
+namespace {
+
+struct Cost {
+  Allocations allocations;
+  size_t ops = 0, buffers = 0, tasks = 0, scalars = 0;
+};
+
+// Of the last rank, each replica having two micro-batches of one sequence.
+Cost cost_of(SmallModel m, int64_t replicas) {
+  m.data_parallel = replicas;
+  m.micro_batch = 1;
+  m.global_batch = 2 * replicas;
+  const Config config = resolved_config(m);
+  const Allocations before = counted;
+  const Plan plan = make_plan(config, m.ranks(), m.ranks() - 1, {});
+  Cost cost;
+  cost.allocations = {counted.number - before.number, counted.bytes - before.bytes};
+  cost.ops = plan.ops.size();
+  cost.buffers = plan.buffers.size();
+  cost.tasks = plan.tasks.size();
+  cost.scalars = static_cast<size_t>(plan.buffers[static_cast<size_t>(plan.scalars)].elements);
+  return cost;
+}
+
+std::vector<SmallModel> cases() {
+  std::vector<SmallModel> all;
+  for (int64_t stage = 0; stage <= 3; ++stage) {
+    SmallModel m;
+    m.layers = 4;
+    m.hidden = 256;
+    m.heads = 4;
+    m.seq = 16;
+    m.zero_stage = stage;
+    all.push_back(m);
+    m.tensor_parallel = m.context_parallel = m.pipeline_parallel = 2;
+    m.sequence_parallel = true;
+    all.push_back(m);
+    m.zero_group = 8;
+    all.push_back(m);
+  }
+  return all;
+}
+
+TEST(Scale, PlansDoNotGrowWithTheNumberOfRanks) {
+  for (const SmallModel& m : cases()) {
+    SCOPED_TRACE(name_of(m));
+    const Cost few = cost_of(m, 16);
+    for (const int64_t replicas : {64, 1024, 16384}) {
+      const Cost many = cost_of(m, replicas);
+      // A shard may lie in fewer tensors the smaller it is: less to sum and to update, never more.
+      EXPECT_LE(many.ops, few.ops);
+      EXPECT_LE(many.allocations.number, few.allocations.number);
+      EXPECT_LE(many.allocations.bytes, few.allocations.bytes + few.allocations.bytes / 50);
+      EXPECT_EQ(many.buffers, few.buffers);
+      EXPECT_EQ(many.tasks, few.tasks);
+      EXPECT_EQ(many.scalars, few.scalars);
+    }
+  }
+}
+
+// Where norms are summed over fixed shards there is a partial sum for each: eight bytes a shard and
+// unit, which is what run.deterministic costs.
+TEST(Scale, DeterministicNormsKeepASumForEachShard) {
+  SmallModel m;
+  m.deterministic = true;
+  m.zero_stage = 1;
+  const Cost few = cost_of(m, 16), many = cost_of(m, 64);
+  EXPECT_EQ(many.buffers, few.buffers);
+  EXPECT_LE(many.ops, few.ops);
+  const size_t units = 5;  // two embeddings, two layers, the last LayerNorm
+  EXPECT_EQ(many.scalars - few.scalars, units * (64 - 16));
+}
+
+}  // namespace
+}  // namespace gptbench
