@@ -13,6 +13,7 @@
 #include "deck/deck.h"
 #include "deck/keys.h"
 #include "deck/validate.h"
+#include "device_setup.h"
 #include "largest_batch.h"
 #include "measure/system_info.h"
 #include "plan/plan.h"

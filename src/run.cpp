@@ -15,6 +15,7 @@
 #include "deck/deck.h"
 #include "deck/validate.h"
 #include "device/gemm_ceiling.h"
+#include "device_setup.h"
 #include "dump.h"
 #include "engine/engine.h"
 #include "io/result_file.h"
@@ -151,15 +152,6 @@ Exit finish(MpiWorld& world, const Plan& plan, const Record& record, Exit outcom
   return outcome;
 }
 
-}  // namespace
-
-void resolve_device(Config& config) {
-  if (config.run.device == "auto") config.run.device = "host";
-  if (config.run.comm == "auto") config.run.comm = "mpi";
-}
-
-namespace {
-
 // What the attempts of a run share.
 struct Session {
   MpiWorld& world;
@@ -186,7 +178,7 @@ std::array<std::unique_ptr<Communicator>, num_axes> connect(MpiWorld& world, con
     for (const Op& op : plan.ops)
       used = used || (is_message(op.kind) && static_cast<int>(op.axis) == axis);
     if (world.all(!used)) continue;
-    owned[static_cast<size_t>(axis)] = world.make_communicator(plan.grid, static_cast<Axis>(axis));
+    owned[static_cast<size_t>(axis)] = make_communicator(world, plan, static_cast<Axis>(axis));
     table.by_axis[static_cast<size_t>(axis)] = owned[static_cast<size_t>(axis)].get();
   }
   return owned;
@@ -217,6 +209,8 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   };
   const MemoryBudget budget = agree_on_memory(world, device, plan);
   if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
+
+  settle_choices(world, device, plan);
 
   // Communicators of the axes along which the plan sends messages.
   CommunicatorTable communicators;
@@ -263,6 +257,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
       check_replicas(world, engine, plan), check_messages(world, plan, steps),
       check_parameter_count(plan), check_memory(world, engine, plan)};
   sensing.record(world, steps - record.warmup_steps, record);
+  record.provenance.chosen_algorithms += device.choices();
   record_peak(world, device, plan, record);
   record_training(world, training, plan, communicators, record);
 
@@ -364,7 +359,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const Deck deck = read_deck_once(world, line);
   Config config;
   agreed(world, [&] { config = resolve(deck, world.size()); });
-  resolve_device(config);
+  const std::unique_ptr<Device> device = make_device(world, config);
   agreed(world, [&] {
     if (world.rank() == 0) check_output_directory(config.output.directory);
   });
@@ -373,8 +368,6 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
     tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),
                                config.model.seq_length, config.model.vocab_size);
   });
-  const std::unique_ptr<Device> device =
-      make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
 
   // Plan to record.
   const Session session = {world, deck, *device, *tokens, {device->num_threads()}, argv, start_s};

@@ -16,9 +16,6 @@ class AgreedError : public Error {
   using Error::Error;
 };
 
-// Settles run.device and run.comm, which depend on machine and build.
-void resolve_device(Config& config);
-
 // Collective. Runs the deck on all ranks of `world` and returns the exit status; rank 0 prints the
 // report and writes the result file. Throws AgreedError where the run is refused.
 Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv);

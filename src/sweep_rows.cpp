@@ -11,10 +11,10 @@
 #include "base/units.h"
 #include "deck/sweep_values.h"
 #include "deck/validate.h"
+#include "device_setup.h"
 #include "largest_batch.h"
 #include "planned_record.h"
 #include "post/load.h"
-#include "run.h"
 
 namespace gptbench {
 namespace {

@@ -33,9 +33,7 @@ void count(MPI_Comm comm, OpKind kind, int elements, MPI_Datatype type, int rank
     if (watched.comm != comm) continue;
     int type_bytes = 0;
     PMPI_Type_size(type, &type_bytes);
-    MessageTotal& total = counter().totals[static_cast<int>(watched.axis)][static_cast<int>(kind)];
-    total.messages += 1;
-    total.bytes += static_cast<int64_t>(elements) * type_bytes * ranks;
+    count_message(watched.axis, kind, static_cast<int64_t>(elements) * type_bytes * ranks);
     return;
   }
 }
@@ -57,6 +55,12 @@ void forget_messages_of(MPI_Comm comm) {
 
 MessageTotal messages_counted(Axis axis, OpKind kind) {
   return counter().totals[static_cast<int>(axis)][static_cast<int>(kind)];
+}
+
+void count_message(Axis axis, OpKind kind, int64_t bytes) {
+  MessageTotal& total = counter().totals[static_cast<int>(axis)][static_cast<int>(kind)];
+  total.messages += 1;
+  total.bytes += bytes;
 }
 
 void reset_message_counts() {

@@ -15,6 +15,7 @@ struct RunConfig {
   int64_t seed = 1;
   std::string device = "auto";        // auto, host, cuda, ref
   std::string comm = "auto";          // auto, mpi, nccl
+  std::string algorithms;             // "": a timed search
   double time_limit_s = 0.0;          // 0: none
   bool deterministic = false;         // the same bits whatever the ZeRO stage
   bool verify = true;                 // compare with a reference rank on a reduced model
@@ -69,6 +70,7 @@ struct PrecisionConfig {
   std::string parameters = "auto";       // auto: compute
   std::string reduce = "fp32";           // gradients as accumulated and reduced
   std::string optimizer_state = "fp32";  // Adam's moments
+  bool tf32 = false;                     // factors of fp32 products may be rounded
   bool master_weights = true;            // an fp32 copy beside parameters of less than 4 bytes
 };
 

@@ -5,14 +5,6 @@ namespace gptbench {
 
 const std::vector<UnbuiltFeature>& unbuilt_features() {
   static const std::vector<UnbuiltFeature> features = {
-      {{"run.device"},
-       [](const Config& c) { return c.run.device == "cuda"; },
-       "device = 'cuda'",
-       "use 'auto', 'host' or 'ref'"},
-      {{"run.comm"},
-       [](const Config& c) { return c.run.comm == "nccl"; },
-       "comm = 'nccl'",
-       "use 'auto' or 'mpi'"},
       {{"precision.compute"},
        [](const Config& c) {
          return c.precision.compute == "fp16" || c.precision.compute == "fp8";

@@ -96,6 +96,8 @@ void add_run(std::vector<Key>& table) {
   row.string(&C::device, "device", {"auto", "host", "cuda", "ref"},
              "back end; auto takes the fastest that this build and machine have");
   row.string(&C::comm, "comm", {"auto", "mpi", "nccl"}, "communication library");
+  row.string(&C::algorithms, "algorithms", {},
+             "result file whose choices of GEMM algorithms are taken (cuda); '': a timed search");
   row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");
@@ -191,6 +193,8 @@ void add_precision(std::vector<Key>& table) {
              "type that gradients are kept and reduced in; fp64 where compute='fp64'");
   row.string(&C::optimizer_state, "optimizer_state", {"fp32", "bf16", "fp64"},
              "type of Adam's moments; fp64 where compute='fp64'");
+  row.logical(&C::tf32, "tf32",
+              "factors of fp32 matrix products rounded to tf32 (device='cuda', compute='fp32')");
   row.logical(&C::master_weights, "master_weights",
               "update an fp32 copy of parameters of a shorter type, not themselves");
 }

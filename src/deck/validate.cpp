@@ -41,6 +41,11 @@ void check_run(const Deck& deck) {
               "output.trace_step = " + text_of(deck.config.output.trace_step) +
                   " is none of the steps 1 to " + text_of(run.steps) + "; use one, or 0");
   }
+  if (run.comm == "nccl" && (run.device == "host" || run.device == "ref")) {
+    deck.fail({"run.comm", "run.device"},
+              "run.comm = 'nccl' needs run.device = 'cuda', which is '" + run.device +
+                  "'; use comm = 'mpi'");
+  }
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
@@ -110,6 +115,11 @@ void check_precision(const Deck& deck) {
   // fp32 as a default that follows fp64.
   check_type(deck, "reduce", precision.reduce, {"fp32"});
   check_type(deck, "optimizer_state", precision.optimizer_state, {"fp32"});
+  if (precision.tf32 && precision.compute != "fp32") {
+    deck.fail({"precision.tf32", "precision.compute"},
+              "precision.tf32 is of compute = 'fp32', which is '" + precision.compute +
+                  "'; use tf32 = .false.");
+  }
 }
 
 void check_data(const Deck& deck) {

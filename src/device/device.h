@@ -11,6 +11,8 @@
 
 namespace gptbench {
 
+struct Plan;
+
 enum class DeviceKind { host, cuda, ref };
 const char* name_of(DeviceKind kind);
 
@@ -51,17 +53,32 @@ class Device {
   virtual DeviceKind kind() const = 0;
   // One line for the report: "host, Kokkos Serial, 1 thread, oneDNN 2.6.3 (avx512_core_bf16)".
   virtual std::string description() const = 0;
+  // What a table of peaks knows it by: "NVIDIA H200"; "" for the host.
+  virtual std::string model() const { return ""; }
   virtual int num_threads() const = 0;
   // Where a GPU's own sensors are found: "0000:19:00.0". "" for the host.
   virtual std::string pci_bus_id() const { return ""; }
+  // Ranks whose devices have the same identity share its memory; "" where that is the memory of the
+  // node.
+  virtual std::string identity() const { return ""; }
 
   virtual MemoryOffer memory_offer() const = 0;
-  // Memory of the device, zero-filled, aligned to 2 MiB or better; null when there is none (the
-  // caller agrees with all ranks on what to do). `bytes` may be 0.
+  // Memory of the device, zero-filled, aligned to buffer_alignment (plan/layout.h) or better, on
+  // the host to 2 MiB; null when there is none (the caller agrees with all ranks on what to do).
+  // `bytes` may be 0.
   virtual void* allocate(int64_t bytes) = 0;
   virtual void release(void* memory, int64_t bytes) = 0;
+  // The same of host memory that copy() reaches.
+  virtual void* allocate_host(int64_t bytes) { return allocate(bytes); }
+  virtual void release_host(void* memory, int64_t bytes) { release(memory, bytes); }
 
   virtual std::unique_ptr<Queue> make_queue(const std::string& name) = 0;
+  // A queue that communicators take. Where a device cannot hand its arrays to them, messages go by
+  // way of `staging_bytes` of host memory (plan/staging.h). May throw Error(Exit::out_of_memory).
+  virtual std::unique_ptr<Queue> make_message_queue(const std::string& name,
+                                                    int64_t /*staging_bytes*/) {
+    return make_queue(name);
+  }
   virtual std::unique_ptr<Event> make_event() = 0;
 
   // Assigns `bytes` bytes. `device` pointers lie in memory from allocate(), `host` ones in ordinary
@@ -69,14 +86,24 @@ class Device {
   virtual void upload(Queue& queue, void* device, const void* host, int64_t bytes) = 0;
   virtual void download(Queue& queue, void* host, const void* device, int64_t bytes) = 0;
   virtual void fill_zero(Queue& queue, void* device, int64_t bytes) = 0;
-  // From device memory to device memory, not overlapping.
+  // From device memory, or host memory of allocate_host(), to either; not overlapping.
   virtual void copy(Queue& queue, void* to, const void* from, int64_t bytes) = 0;
 
   // The kernels for one compute type; throws Error(Exit::usage) where the device lacks it.
   virtual const KernelTable& kernels(ComputeType compute) const = 0;
+
+  // Choices that the device makes by measuring (algorithms of matrix products), as lines of text
+  // for the result file. measure_choices() makes those that a step of `plan` needs and that were
+  // not made yet, before any memory is taken for it; use_choices() takes the place of all made
+  // before, so that all ranks, or a later run, compute the same bits. Throws Error(Exit::io) where
+  // `text` is not of this device.
+  virtual std::string measure_choices(const Plan& /*plan*/) { return ""; }
+  virtual void use_choices(const std::string& /*text*/) {}
+  virtual std::string choices() { return ""; }
 };
 
-// `reference` chooses the plain loops of `ref` as kernels. Initialises Kokkos on first use.
+// The host with its own kernels (DeviceKind::host) or with plain loops (DeviceKind::ref).
+// Initialises Kokkos on first use.
 std::unique_ptr<Device> make_host_device(DeviceKind kind);
 
 }  // namespace gptbench

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "plan/staging.h"
 
 namespace gptbench {
 namespace {
@@ -31,6 +32,7 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
       arena_(device, plan),
       events_(plan.ops.size()),
       latest_slot_(plan.ops.size()),
+      compute_point_(device.make_event()),
       sequence_(static_cast<size_t>(plan.shape.T + 1)),
       inputs_(static_cast<size_t>(plan.micro_batch_rows)),
       targets_(static_cast<size_t>(plan.micro_batch_rows)) {
@@ -40,8 +42,6 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
     types_.resize(inputs_.size());
     labels_.resize(inputs_.size() / static_cast<size_t>(plan.shape.T));
   }
-  for (int q = 0; q < num_queues; ++q)
-    queues_[static_cast<size_t>(q)] = device.make_queue(name_of(static_cast<QueueId>(q)));
   int32_t slots = 1;
   for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
   for (size_t i = 0; i < plan.ops.size(); ++i)
@@ -50,6 +50,13 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
 }
 
 bool Engine::allocate() {
+  for (int q = 0; q < num_queues; ++q) {
+    const QueueId id = static_cast<QueueId>(q);
+    queues_[static_cast<size_t>(q)] =
+        id == QueueId::compute || id == QueueId::copy
+            ? device_.make_queue(name_of(id))
+            : device_.make_message_queue(name_of(id), staging_bytes(plan_, id));
+  }
   const int64_t file_bytes = plan_.class_bytes[static_cast<size_t>(MemoryClass::file)];
   if (file_bytes > 0)
     offload_file_ = std::make_unique<OffloadFile>(plan_.config.output.directory, file_bytes);
@@ -155,10 +162,17 @@ void Engine::execute(const Op& op, const Task& task) {
   latest_slot_[index] = task.slot;
 }
 
-// What the host spends here on a message is time that computing did not hide. That work of other
-// queues starts after the compute operations issued before it needs no waiting on the host, whose
-// compute queue has finished what it was given.
+// What the host spends here on a message is time that computing did not hide. Work of other queues
+// starts after the compute operations issued before it (on the host these have ended when they were
+// issued).
 void Engine::wait_for(const Op& op) {
+  if (op.queue != QueueId::compute) {
+    if (compute_issued_) queue(QueueId::compute).record(*compute_point_);
+    compute_issued_ = false;
+    queue(op.queue).wait(*compute_point_);
+  } else {
+    compute_issued_ = true;
+  }
   for (const Wait& wait : op.waits_for) {
     const size_t other = static_cast<size_t>(wait.op);
     const Op& earlier = plan_.ops[other];
@@ -298,8 +312,9 @@ void Engine::load_labels(const Op& op, const Task& task) {
 }
 
 // The arena is resident after the first steps. Where the node runs out of memory all the same,
-// Linux would end the process without a word.
+// Linux would end the process without a word. A device with memory of its own hands out none twice.
 void Engine::watch_memory() {
+  if (!device_.identity().empty()) return;
   if (now_s() < memory_watched_s_ + 0.5) return;  // reading it takes some 0.1 ms
   memory_watched_s_ = now_s();
   const int64_t available = device_.memory_offer().available_bytes;

@@ -130,7 +130,10 @@ class Engine {
   std::array<std::unique_ptr<Queue>, num_queues> queues_;
   // [op][slot]; empty where nobody waits for the operation.
   std::vector<std::vector<std::unique_ptr<Event>>> events_;
-  std::vector<int32_t> latest_slot_;       // [op] of its latest instance
+  std::vector<int32_t> latest_slot_;  // [op] of its latest instance
+  // Behind the compute operations issued so far, once one of another queue has asked.
+  std::unique_ptr<Event> compute_point_;
+  bool compute_issued_ = false;            // since then
   std::vector<int32_t> sequence_;          // staging: one sequence and its successor
   std::unique_ptr<SentencePairs> pairs_;   // what sequences become; null: next tokens
   std::vector<int32_t> inputs_, targets_;  // staging: one micro-batch

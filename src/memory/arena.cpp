@@ -9,7 +9,9 @@ Arena::~Arena() {
 bool Arena::allocate() {
   for (int c = 0; c < num_memory_classes; ++c) {
     if (static_cast<MemoryClass>(c) == MemoryClass::file) continue;
-    memory_[c] = static_cast<char*>(device_.allocate(plan_.class_bytes[c]));
+    const bool on_device = is_on_device(static_cast<MemoryClass>(c));
+    memory_[c] = static_cast<char*>(on_device ? device_.allocate(plan_.class_bytes[c])
+                                              : device_.allocate_host(plan_.class_bytes[c]));
     if (memory_[c] == nullptr && plan_.class_bytes[c] > 0) {
       release();
       return false;
@@ -21,7 +23,10 @@ bool Arena::allocate() {
 
 void Arena::release() {
   for (int c = 0; c < num_memory_classes; ++c) {
-    if (memory_[c] != nullptr) device_.release(memory_[c], allocated_[c]);
+    if (memory_[c] != nullptr && is_on_device(static_cast<MemoryClass>(c)))
+      device_.release(memory_[c], allocated_[c]);
+    else if (memory_[c] != nullptr)
+      device_.release_host(memory_[c], allocated_[c]);
     memory_[c] = nullptr;
     allocated_[c] = 0;
   }

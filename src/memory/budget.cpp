@@ -1,8 +1,11 @@
 #include "memory/budget.h"
 
-#include <cmath>
+#include <map>
 
+#include "base/text.h"
 #include "base/units.h"
+#include "device/memory_offer.h"
+#include "plan/staging.h"
 
 namespace gptbench {
 namespace {
@@ -19,23 +22,57 @@ std::string first_reason(MpiWorld& world, const std::string& mine) {
   return reason;
 }
 
+// Sum of `bytes` over the ranks whose device is that of this rank. Collective.
+int64_t sum_over_device(MpiWorld& world, const std::string& identity, int64_t bytes) {
+  std::map<std::string, int64_t> sums;
+  for (const std::string& entry : world.gather(identity + " " + std::to_string(bytes))) {
+    const size_t space = entry.find(' ');
+    sums[entry.substr(0, space)] += std::stoll(entry.substr(space + 1));
+  }
+  std::string text;
+  for (const auto& [device, sum] : sums) text += device + " " + std::to_string(sum) + ",";
+  world.broadcast(text);
+  for (const std::string& entry : split(text, ','))
+    if (entry.rfind(identity + " ", 0) == 0) return std::stoll(entry.substr(identity.size() + 1));
+  return bytes;
+}
+
 }  // namespace
 
 MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& plan) {
   MemoryBudget budget;
-  const int64_t arena = total(plan.class_bytes);
   const std::string who = "rank " + std::to_string(world.rank());
+  const int64_t pool = device_total(plan.class_bytes);
+  const std::string identity = device.identity();
   std::string reason;
 
-  budget.need_bytes = world.node_sum(arena + runtime_bytes_a_rank);
-  budget.offer_bytes = device.memory_offer().available_bytes;
+  // Of the node: everything, or what does not lie on a device with memory of its own.
+  int64_t on_node = total(plan.class_bytes);
+  MemoryOffer node = device.memory_offer();
+  if (!identity.empty()) {
+    on_node += staging_bytes(plan) - pool;
+    node = read_memory_offer();
+  }
+  budget.need_bytes = world.node_sum(on_node + runtime_bytes_a_rank);
+  budget.offer_bytes = node.available_bytes;
   if (budget.need_bytes > budget.offer_bytes)
     reason = "the " + std::to_string(world.node_size()) + " ranks on the node of " + who +
              " need " + format_bytes(budget.need_bytes) + ", the node offers " +
              format_bytes(budget.offer_bytes);
 
+  if (!world.all(identity.empty())) {
+    const int64_t need = sum_over_device(world, identity, pool);
+    const int64_t offer = device.memory_offer().available_bytes;
+    if (reason.empty()) {
+      budget.need_bytes = need;
+      budget.offer_bytes = offer;
+    }
+    if (reason.empty() && need > offer)
+      reason = "the ranks on the device of " + who + " need " + format_bytes(need) +
+               ", it offers " + format_bytes(offer);
+  }
+
   const double cap = plan.config.memory.device_memory_gib * static_cast<double>(GiB);
-  const int64_t pool = device_total(plan.class_bytes);
   if (cap > 0.0 && static_cast<double>(pool) > cap)
     reason = who + " needs " + format_bytes(pool) + ", device_memory_gib allows " +
              format_bytes(static_cast<int64_t>(cap));

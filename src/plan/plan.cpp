@@ -169,7 +169,7 @@ void sum_costs(Plan& plan) {
       total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
     const int64_t bytes = payload_bytes(op, rows);
     total->count += 1;
-    total->messages += messages_of(op.kind, bytes);
+    total->messages += messages_of(op.kind, bytes, plan.config.run.comm == "nccl");
     total->bytes += bytes;
   });
 }

@@ -114,6 +114,10 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   expect_parts(message_of("&data path='x' /"),
                {"a.in:1:7: ", "without data.source", "'text', 'tokens' or 'megatron'"});
   expect_parts(message_of("&precision compute='fp64' /"), {"a.in:1:12: ", "run.device = 'ref'"});
+  expect_parts(message_of("&precision compute='bf16' tf32=T /"),
+               {"a.in:1:27: ", "precision.tf32 is of compute = 'fp32'", "tf32 = .false."});
+  expect_parts(message_of("&run comm='nccl' device='host' /"),
+               {"a.in:1:6: ", "run.comm = 'nccl' needs", "'host'"});
   expect_parts(message_of("&run device='ref' / &precision compute='bf16' /"),
                {"a.in:1:", "'fp32' or 'fp64'"});
   expect_parts(message_of("&precision reduce='fp64' /"),
@@ -157,8 +161,6 @@ TEST(BadDeck, OverflowOfProducts) {
 
 TEST(BadDeck, FeaturesNotBuiltYet) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"&run device='cuda' /", "device = 'cuda'"},
-      {"&run comm='nccl' /", "comm = 'nccl'"},
       {"&precision compute='fp16' /", "'fp16'"},
       {"&precision compute='fp8' /", "'fp8'"},
   };
@@ -292,7 +294,7 @@ TEST(BadCommandLine, NamesTheArgument) {
   expect_parts(message("run.seed=4"), {place, "run.seed is given twice", "argument 2"});
   expect_parts(message("run.device=gpu"), {place, "allowed: 'auto'"});
   expect_parts(message("run.warmup_steps=10"), {place, "run.steps = 10"});
-  expect_parts(message("run.comm=nccl"), {place, "not built yet"});
+  expect_parts(message("precision.compute=fp8"), {place, "not built yet"});
   expect_parts(message(std::string("data.path=a\nb")), {place, "line end"});
   expect_parts(message(std::string("data.path=a\0b", 13)), {place, "NUL"});
   expect_parts(message("data.path='a"), {place, "not closed"});
@@ -353,7 +355,7 @@ TEST_F(BadFile, ReadDeckDoesEveryCheck) {
   std::ofstream(file) << "&run\n  steps = 20\n/\n";
   EXPECT_EQ(read_deck(file, {"run.seed=5"}).config.run.seed, 5);
   EXPECT_THROW(read_deck(file, {"run.warmup_steps=20"}), Error);
-  EXPECT_THROW(read_deck(file, {"run.comm=nccl"}), Error);
+  EXPECT_THROW(read_deck(file, {"precision.compute=fp8"}), Error);
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ program oracle
   character(width) :: s, u, sa(3)
   namelist /probe/ i, j, ia, x, y, xa, l, m, la, s, u, sa
 
-  character(width) :: name, device, comm, find_largest
+  character(width) :: name, device, comm, algorithms, find_largest
   integer(i8) :: steps, warmup_steps, seed, find_largest_steps
   real(r8) :: time_limit_s
   logical :: deterministic, verify
-  namelist /run/ name, steps, warmup_steps, seed, device, comm, time_limit_s, deterministic, &
+  namelist /run/ name, steps, warmup_steps, seed, device, comm, algorithms, time_limit_s, deterministic, &
     verify, find_largest, find_largest_steps
 
   character(width) :: preset, family
@@ -48,8 +48,8 @@ program oracle
   namelist /batch/ micro_batch_size, global_batch_size
 
   character(width) :: compute, parameters, reduce, optimizer_state
-  logical :: master_weights
-  namelist /precision/ compute, parameters, reduce, optimizer_state, master_weights
+  logical :: tf32, master_weights
+  namelist /precision/ compute, parameters, reduce, optimizer_state, tf32, master_weights
 
   character(width) :: activation_checkpointing
   integer(i8) :: checkpoint_every
@@ -91,7 +91,7 @@ contains
     l = .false.; m = .true.; la = .false.; s = 'default'; u = 'default'; sa = 'default'
 
     name = 'gptbench'; steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
-    time_limit_s = 0; deterministic = .false.; verify = .true.; find_largest = 'none'
+    algorithms = ''; time_limit_s = 0; deterministic = .false.; verify = .true.; find_largest = 'none'
     find_largest_steps = 30
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
@@ -102,7 +102,7 @@ contains
     stage_layers = -1; offload = ''; offload_target = 'host'
     micro_batch_size = 1; global_batch_size = 0
     compute = 'fp32'; parameters = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
-    master_weights = .true.
+    tf32 = .false.; master_weights = .true.
     activation_checkpointing = 'none'; checkpoint_every = 1; device_memory_gib = 0
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''
@@ -138,6 +138,7 @@ contains
     call put_string('name', name); call put_integer('steps', steps)
     call put_integer('warmup_steps', warmup_steps); call put_integer('seed', seed)
     call put_string('device', device); call put_string('comm', comm)
+    call put_string('algorithms', algorithms)
     call put_real('time_limit_s', time_limit_s); call put_logical('deterministic', deterministic)
     call put_logical('verify', verify); call put_string('find_largest', find_largest)
     call put_integer('find_largest_steps', find_largest_steps)
@@ -184,6 +185,7 @@ contains
     call begin('precision')
     call put_string('compute', compute); call put_string('parameters', parameters)
     call put_string('reduce', reduce); call put_string('optimizer_state', optimizer_state)
+    call put_logical('tf32', tf32)
     call put_logical('master_weights', master_weights)
 
     read (deck, nml=memory, iostat=status)

@@ -38,5 +38,8 @@ try refused src/memory/a.cpp '#include <oneapi/dnnl/dnnl.hpp>'
 try clean src/device/a.cpp '#include <Kokkos_Core.hpp>'
 try refused src/device/a.cpp '#include <cuda_runtime.h>'
 try refused src/comm/a.cpp '#include <nccl.h>'
+try refused src/engine/a.cpp '#include "cuda/cuda_queue.h"'
+try refused src/engine/a.cpp '#include <cuda/std/array>'
+try clean src/setup.cpp '#include "cuda/backend.h"'
 try clean cuda/a.cu '#include <cuda_runtime.h>'
 exit $((failures > 0))

@@ -1,0 +1,40 @@
+// What the program knows of the CUDA back end. Includes nothing of CUDA; where the back end was not
+// built, the same functions refuse.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/mpi_world.h"
+#include "device/device.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// GPUs that this process sees (CUDA_VISIBLE_DEVICES heeded); `reason` says in one line why there
+// are none. Neither driver nor GPU is needed to ask.
+struct CudaCensus {
+  int devices = 0;
+  std::string reason;
+};
+CudaCensus cuda_census();
+
+struct CudaOptions {
+  int64_t node_rank = 0;         // place of the process on its node
+  bool messages_by_mpi = false;  // message queues are staged through host memory
+  bool tf32 = false;             // fp32 products may round their factors to tf32
+};
+// GPU node_rank mod devices of this process. Throws Error(Exit::usage) where there is none, where a
+// library or a kernel is missing, or where the GPU is older than what was compiled for.
+std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
+
+// Why the ranks of `world` cannot use NCCL, "" where they can: the library is missing, or two ranks
+// share a GPU. Collective; the same on all ranks, each of which sees a GPU.
+std::string nccl_obstacle(MpiWorld& world);
+// Collective. Group of this rank along `axis`, over NCCL. Null where this rank is in none.
+std::unique_ptr<Communicator> make_nccl_communicator(MpiWorld& world, const Plan& plan, Axis axis);
+// `host` (of MPI) for arrays on the GPU.
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host);
+
+}  // namespace gptbench

@@ -1,0 +1,37 @@
+#include "cuda/cublaslt.h"
+
+#include "base/error.h"
+
+namespace gptbench {
+
+CublasLt::CublasLt() : library("device = 'cuda'", {"libcublasLt.so.13", "libcublasLt.so.12"}) {
+  GPTBENCH_LOAD(library, *this, cublasLtCreate);
+  GPTBENCH_LOAD(library, *this, cublasLtDestroy);
+  GPTBENCH_LOAD(library, *this, cublasLtGetVersion);
+  GPTBENCH_LOAD(library, *this, cublasLtGetStatusString);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmul);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulAlgoCheck);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulAlgoGetHeuristic);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulDescCreate);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulDescDestroy);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulDescSetAttribute);
+  GPTBENCH_LOAD(library, *this, cublasLtMatrixLayoutCreate);
+  GPTBENCH_LOAD(library, *this, cublasLtMatrixLayoutDestroy);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulPreferenceCreate);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulPreferenceDestroy);
+  GPTBENCH_LOAD(library, *this, cublasLtMatmulPreferenceSetAttribute);
+}
+
+// 130100: 13.1.0; 120805: 12.8.5.
+std::string CublasLt::description() const {
+  const size_t version = cublasLtGetVersion();
+  return "cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) +
+         "." + std::to_string(version % 100);
+}
+
+void CublasLt::check(cublasStatus_t status, const char* call) const {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(Exit::peer, std::string(call) + ": " + cublasLtGetStatusString(status));
+}
+
+}  // namespace gptbench

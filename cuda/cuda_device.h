@@ -1,0 +1,66 @@
+// A GPU as a device (cuda/backend.h makes it). One a process.
+#pragma once
+
+#include <vector>
+
+#include "cuda/backend.h"
+#include "cuda/cuda_queue.h"
+#include "cuda/gemm_cublaslt.h"
+#include "cuda/pinned_staging.h"
+#include "device/device.h"
+
+namespace gptbench {
+
+// Unique among the GPUs of all nodes.
+std::string gpu_identity(int ordinal);
+
+class CudaDevice final : public Device {
+ public:
+  // Of GPU `ordinal`, which is made the current one.
+  CudaDevice(int ordinal, const CudaOptions& options);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  DeviceKind kind() const override { return DeviceKind::cuda; }
+  // "NVIDIA H200 (GPU 0, 132 SMs, compute capability 9.0), CUDA 13.0 (driver 13.0),
+  // cuBLASLt 13.1.0".
+  std::string description() const override;
+  std::string model() const override;
+  int num_threads() const override { return 1; }
+  std::string identity() const override { return identity_; }
+  std::string pci_bus_id() const override;
+
+  MemoryOffer memory_offer() const override;
+  void* allocate(int64_t bytes) override;
+  void release(void* memory, int64_t bytes) override;
+  // Page-locked.
+  void* allocate_host(int64_t bytes) override;
+  void release_host(void* memory, int64_t bytes) override;
+
+  std::unique_ptr<Queue> make_queue(const std::string& name) override;
+  std::unique_ptr<Queue> make_message_queue(const std::string& name,
+                                            int64_t staging_bytes) override;
+  std::unique_ptr<Event> make_event() override;
+
+  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override;
+  void download(Queue& queue, void* host, const void* device, int64_t bytes) override;
+  void fill_zero(Queue& queue, void* device, int64_t bytes) override;
+  void copy(Queue& queue, void* to, const void* from, int64_t bytes) override;
+
+  const KernelTable& kernels(ComputeType compute) const override;
+
+  std::string measure_choices(const Plan& plan) override;
+  void use_choices(const std::string& text) override;
+  std::string choices() override;
+
+ private:
+  CudaOptions options_;
+  int ordinal_;
+  std::string identity_;
+  CublasLtGemm gemms_;
+  PinnedStaging staging_;
+  std::vector<HostQueue*> staged_queues_;  // driven together
+};
+
+}  // namespace gptbench

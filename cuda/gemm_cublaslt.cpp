@@ -1,0 +1,216 @@
+#include "cuda/gemm_cublaslt.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_queue.h"
+#include "cuda/gemm_kernels.h"
+#include "cuda/gemm_planned.h"
+
+namespace gptbench {
+namespace {
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(GemmChoice::algorithm),
+              "an algorithm is 64 bytes");
+
+cublasLtMatmulAlgo_t algorithm_of(const GemmChoice& choice) {
+  cublasLtMatmulAlgo_t algorithm;
+  std::memcpy(&algorithm, choice.algorithm.data(), sizeof algorithm);
+  return algorithm;
+}
+
+cudaDataType_t data_type_of(DType type) {
+  return type == DType::bf16 ? CUDA_R_16BF : type == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+// What a fused gradient of the bias takes of the workspace.
+int64_t bias_bytes(int64_t N) {
+  return round_up(N * size_of(DType::f32), 256);
+}
+
+}  // namespace
+
+CublasLtGemm::CublasLtGemm(bool tf32) : tf32_(tf32) {
+  lt_.check(lt_.cublasLtCreate(&handle_), "cublasLtCreate");
+  cudaDeviceProp device;
+  int ordinal = 0;
+  GPTBENCH_CUDA(cudaGetDevice(&ordinal));
+  GPTBENCH_CUDA(cudaGetDeviceProperties(&device, ordinal));
+  choices_.library = lt_.description() + " on " + device.name + (tf32 ? ", tf32" : "");
+}
+
+CublasLtGemm::~CublasLtGemm() {
+  planned_.clear();
+  lt_.cublasLtDestroy(handle_);
+}
+
+void CublasLtGemm::forget_plans() {
+  planned_.clear();
+}
+
+std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key,
+                                                              bool fused_bias) const {
+  auto planned = std::make_unique<Planned>(lt_);
+  const GemmDescription gemm = describe_gemm(key, fused_bias);
+  planned->gemm = gemm;
+  // Rows of all arrays start at multiples of 16 bytes where K and N allow it.
+  const int64_t element = size_of(gemm.in);
+  if (key.K * element % 16 != 0 || key.N * element % 16 != 0)
+    planned->alignment = static_cast<uint32_t>(element);
+
+  const cublasComputeType_t compute =
+      gemm.in == DType::f32 && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  lt_.check(lt_.cublasLtMatmulDescCreate(&planned->operation, compute, CUDA_R_32F),
+            "cublasLtMatmulDescCreate");
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+    lt_.check(
+        lt_.cublasLtMatmulDescSetAttribute(planned->operation, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute");
+  };
+  const cublasOperation_t transpose_a = gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t transpose_b = gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  set(CUBLASLT_MATMUL_DESC_TRANSA, transpose_a);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, transpose_b);
+  if (gemm.epilogue != GemmEpilogue::none) {
+    const bool gradient = gemm.epilogue == GemmEpilogue::bias_gradient;
+    const cublasLtEpilogue_t epilogue =
+        gradient ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BIAS;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    const cudaDataType_t bias = data_type_of(gemm.out);
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias);
+  }
+
+  const auto layout = [&](cublasLtMatrixLayout_t& out, DType type, int64_t rows, int64_t columns,
+                          int64_t ld) {
+    lt_.check(lt_.cublasLtMatrixLayoutCreate(&out, data_type_of(type), static_cast<uint64_t>(rows),
+                                             static_cast<uint64_t>(columns), ld),
+              "cublasLtMatrixLayoutCreate");
+  };
+  layout(planned->a, gemm.in, gemm.transpose_a ? gemm.k : gemm.m,
+         gemm.transpose_a ? gemm.m : gemm.k, gemm.lda);
+  layout(planned->b, gemm.in, gemm.transpose_b ? gemm.n : gemm.k,
+         gemm.transpose_b ? gemm.k : gemm.n, gemm.ldb);
+  layout(planned->d, gemm.out, gemm.m, gemm.n, gemm.ldd);
+  return planned;
+}
+
+std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, bool fused_bias,
+                                                int64_t workspace_bytes, int most) const {
+  cublasLtMatmulPreference_t preference = nullptr;
+  lt_.check(lt_.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    lt_.check(lt_.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+              "cublasLtMatmulPreferenceSetAttribute");
+  };
+  int64_t usable = workspace_bytes;
+  if (planned.gemm.epilogue == GemmEpilogue::bias_gradient) usable -= bias_bytes(planned.gemm.n);
+  const uint64_t bytes = usable > 0 ? static_cast<uint64_t>(usable) : 0;
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes);
+  for (const cublasLtMatmulPreferenceAttributes_t attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(attribute, planned.alignment);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
+  int found = 0;
+  const cublasStatus_t status = lt_.cublasLtMatmulAlgoGetHeuristic(
+      handle_, planned.operation, planned.a, planned.b, planned.d, planned.d, preference, most,
+      results.data(), &found);
+  lt_.cublasLtMatmulPreferenceDestroy(preference);
+  std::vector<GemmChoice> choices;
+  if (status != CUBLAS_STATUS_SUCCESS)
+    return choices;  // not supported: the caller knows what to do
+  for (int i = 0; i < found; ++i) {
+    const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
+    if (result.state != CUBLAS_STATUS_SUCCESS) continue;
+    GemmChoice choice;
+    choice.fused_bias = fused_bias;
+    std::memcpy(choice.algorithm.data(), &result.algo, sizeof result.algo);
+    choices.push_back(choice);
+  }
+  return choices;
+}
+
+CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t workspace_bytes) {
+  const auto found = planned_.find(key);
+  if (found != planned_.end()) return *found->second;
+  const auto chosen = choices_.by_key.find(key);
+  std::unique_ptr<Planned> planned;
+  if (chosen != choices_.by_key.end()) {
+    planned = describe(key, chosen->second.fused_bias);
+    planned->choice = chosen->second;
+    const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned->choice);
+    cublasLtMatmulHeuristicResult_t result;
+    const cublasStatus_t status =
+        lt_.cublasLtMatmulAlgoCheck(handle_, planned->operation, planned->a, planned->b, planned->d,
+                                    planned->d, &algorithm, &result);
+    if (status != CUBLAS_STATUS_SUCCESS ||
+        static_cast<int64_t>(result.workspaceSize) > workspace_bytes)
+      throw Error(Exit::usage, "the library refuses the algorithm given for " + text_of(key) +
+                                   "; use run.algorithms = '' (a timed search)");
+  } else {
+    planned = describe(key, false);
+    const std::vector<GemmChoice> first = proposals(*planned, false, workspace_bytes, 1);
+    if (first.empty())
+      throw Error(Exit::usage, lt_.description() + " has no algorithm for " + text_of(key) +
+                                   " with " + format_bytes(workspace_bytes) + " of workspace");
+    planned->choice = first.front();
+    choices_.by_key.emplace(key, planned->choice);
+  }
+  return *planned_.emplace(key, std::move(planned)).first->second;
+}
+
+bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
+                       cudaStream_t stream) const {
+  if (arguments.bias != nullptr &&
+      lt_.cublasLtMatmulDescSetAttribute(planned.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                         &arguments.bias,
+                                         sizeof arguments.bias) != CUBLAS_STATUS_SUCCESS)
+    return false;
+  const float alpha = 1.0f;
+  const float beta = planned.gemm.accumulate ? 1.0f : 0.0f;
+  const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned.choice);
+  return lt_.cublasLtMatmul(handle_, planned.operation, &alpha, arguments.a, planned.a, arguments.b,
+                            planned.b, &beta, arguments.d, planned.d, arguments.d, planned.d,
+                            &algorithm, arguments.workspace.data,
+                            static_cast<size_t>(arguments.workspace.bytes),
+                            stream) == CUBLAS_STATUS_SUCCESS;
+}
+
+void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward& l) {
+  if (l.R == 0) return;
+  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, false, l.bias != nullptr};
+  const Planned& planned = plan_for(key, l.workspace.bytes);
+  GPTBENCH_CHECK(run(planned, {l.weight, l.x, l.y, l.bias, l.workspace}, stream), text_of(key));
+}
+
+void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearBackwardInput& l) {
+  if (l.R == 0) return;
+  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, l.accumulate, false};
+  const Planned& planned = plan_for(key, l.workspace.bytes);
+  GPTBENCH_CHECK(run(planned, {l.weight, l.dy, l.dx, nullptr, l.workspace}, stream), text_of(key));
+}
+
+// The library assigns gradients of biases: fused ones go by the workspace and are added from there.
+void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwardWeight& l,
+                                   void (*bias_backward)(Queue&, const BiasBackward&)) {
+  if (l.R == 0) return;
+  const cudaStream_t stream = stream_of(queue);
+  const GemmKey key{GemmOp::backward_weight, type, l.R, l.K, l.N, false, l.dbias != nullptr};
+  const Planned& planned = plan_for(key, l.workspace.bytes);
+  GemmArguments arguments{l.x, l.dy, l.dweight, nullptr, l.workspace};
+  if (planned.choice.fused_bias) {
+    const int64_t taken = bias_bytes(l.N);
+    GPTBENCH_CHECK(taken <= l.workspace.bytes, "workspace of the gradient of a bias");
+    arguments.bias = l.workspace.data;
+    arguments.workspace = {static_cast<char*>(l.workspace.data) + taken, l.workspace.bytes - taken};
+  }
+  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
+  if (planned.choice.fused_bias)
+    add_f32(stream, static_cast<float*>(l.dbias), static_cast<const float*>(arguments.bias), l.N);
+  else if (l.dbias != nullptr)
+    bias_backward(queue, {l.dbias, l.dy, l.R, l.N});
+}
+
+}  // namespace gptbench

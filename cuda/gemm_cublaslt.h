@@ -1,0 +1,73 @@
+// Matrix products of linear layers through cuBLASLt: the linear_* entries of the kernel table.
+// f32 (on request with factors rounded to tf32), bf16 and f16; sums in f32; gradients of weights
+// are added up in f32 in place. A product is planned once; a call costs one look-up, no allocation.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/cublaslt.h"
+#include "cuda/gemm_choices.h"
+#include "device/kernels.h"
+
+namespace gptbench {
+
+// Addresses of one call.
+struct GemmArguments {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* d = nullptr;
+  const void* bias = nullptr;  // read by the epilogue `bias`, assigned by `bias_gradient`
+  Workspace workspace;
+};
+
+class CublasLtGemm {
+ public:
+  // Of the current device. Throws Error(Exit::usage) where the library is missing.
+  explicit CublasLtGemm(bool tf32);
+  ~CublasLtGemm();
+  CublasLtGemm(const CublasLtGemm&) = delete;
+  CublasLtGemm& operator=(const CublasLtGemm&) = delete;
+
+  // Kernels of the table; `type` is that of activations, `bias_backward` forms gradients of biases
+  // where the library does not do so in passing.
+  void forward(cudaStream_t stream, DType type, const LinearForward& arguments);
+  void backward_input(cudaStream_t stream, DType type, const LinearBackwardInput& arguments);
+  void backward_weight(Queue& queue, DType type, const LinearBackwardWeight& arguments,
+                       void (*bias_backward)(Queue&, const BiasBackward&));
+
+  // Times what the library proposes for each product on arrays of random numbers, and keeps the
+  // fastest; products that have a choice already, or for whose arrays there is no memory, are
+  // passed over. `bias_backward` as above. Takes memory and gives it back; not within a step.
+  void search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
+              void (*bias_backward)(Queue&, const BiasBackward&));
+  GemmChoices& choices() { return choices_; }
+  // Drops what was planned, so that choices() count from the next call on.
+  void forget_plans();
+
+  std::string description() const { return lt_.description(); }
+  bool tf32() const { return tf32_; }
+
+ private:
+  struct Planned;
+  std::unique_ptr<Planned> describe(const GemmKey& key, bool fused_bias) const;
+  std::vector<GemmChoice> proposals(const Planned& planned, bool fused_bias,
+                                    int64_t workspace_bytes, int most) const;
+  Planned& plan_for(const GemmKey& key, int64_t workspace_bytes);
+  // False where the library refuses the algorithm.
+  bool run(const Planned& planned, const GemmArguments& arguments, cudaStream_t stream) const;
+  GemmChoice timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
+                          void (*bias_backward)(Queue&, const BiasBackward&)) const;
+
+  CublasLt lt_;
+  cublasLtHandle_t handle_ = nullptr;
+  bool tf32_;
+  GemmChoices choices_;
+  std::map<GemmKey, std::unique_ptr<Planned>> planned_;
+};
+
+}  // namespace gptbench

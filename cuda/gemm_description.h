@@ -1,0 +1,58 @@
+// The matrix products of linear layers as cuBLAS has them: column-major. Pure, without CUDA.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+enum class GemmOp { forward, backward_input, backward_weight };
+
+// A product of the kernel table (device/kernels.h: LinearForward and so on), up to its addresses.
+struct GemmKey {
+  GemmOp op = GemmOp::forward;
+  DType type = DType::f32;  // of activations and weights; sums, and gradients of weights, are f32
+  int64_t R = 0, K = 0, N = 0;
+  bool accumulate = false;  // backward_input: added to dx
+  bool bias = false;        // forward: bias added; backward_weight: its gradient wanted
+
+  bool operator==(const GemmKey& other) const;
+  bool operator<(const GemmKey& other) const;
+};
+
+// "linear_forward.R8192.K768.N3072.bf16.bias", and back; parse_gemm_key throws Error(Exit::io)
+// where `text` is none.
+std::string text_of(const GemmKey& key);
+GemmKey parse_gemm_key(const std::string& text);
+
+enum class GemmArray { x, weight, dy };
+enum class GemmEpilogue { none, bias, bias_gradient };
+
+// D[m,n] = op(A) op(B), or D += where `accumulate`; all column-major, columns ld elements apart.
+// op(A) is [m,k]: A as it lies in memory is that, or [k,m] where `transpose_a`; B likewise.
+//
+// A row-major array [R,N] is the column-major array [N,R], ld N. So y[R,N] = x W^T is,
+// column-major, y'[N,R] = W'^T x' with W'[K,N] and x'[K,R]; dx = dy W is dx'[K,R] = W' dy'; and dW
+// = dy^T x is dW'[K,N] = x' dy'^T. Biases run along the rows of D (`bias`: length m), gradients of
+// biases along its columns (`bias_gradient`: sums of op(B) over k, length n).
+struct GemmDescription {
+  GemmArray a = GemmArray::x, b = GemmArray::x;
+  bool transpose_a = false, transpose_b = false;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t lda = 0, ldb = 0, ldd = 0;
+  DType in = DType::f32, out = DType::f32;
+  bool accumulate = false;
+  GemmEpilogue epilogue = GemmEpilogue::none;
+};
+
+// `fused_bias`: backward_weight forms the gradient of the bias in the same call.
+GemmDescription describe_gemm(const GemmKey& key, bool fused_bias);
+
+// The products of a step of `plan`, each once.
+std::vector<GemmKey> gemms_of(const Plan& plan);
+
+}  // namespace gptbench

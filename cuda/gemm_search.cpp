@@ -1,0 +1,134 @@
+// The timed search for algorithms: what the library proposes is run on random numbers, and the
+// fastest is kept.
+#include <algorithm>
+
+#include "base/units.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_queue.h"
+#include "cuda/gemm_kernels.h"
+#include "cuda/gemm_planned.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int proposals_timed = 16;
+constexpr int runs_timed = 5;
+
+class DeviceArray {
+ public:
+  explicit DeviceArray(int64_t bytes) {
+    if (cudaMalloc(&data_, static_cast<size_t>(std::max<int64_t>(bytes, 1))) == cudaSuccess) return;
+    cudaGetLastError();  // too little memory is an answer
+    data_ = nullptr;
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  void* get() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class TimedEvent {
+ public:
+  TimedEvent() { GPTBENCH_CUDA(cudaEventCreate(&event_)); }
+  ~TimedEvent() { cudaEventDestroy(event_); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Median time of `call`, in microseconds, after one call that is not counted; negative where a call
+// returns false.
+template <class Call>
+double median_us(cudaStream_t stream, const Call& call) {
+  const TimedEvent begin, end;
+  std::vector<double> times;
+  for (int run = 0; run <= runs_timed; ++run) {
+    GPTBENCH_CUDA(cudaEventRecord(begin.get(), stream));
+    if (!call()) return -1.0;
+    GPTBENCH_CUDA(cudaEventRecord(end.get(), stream));
+    GPTBENCH_CUDA(cudaEventSynchronize(end.get()));
+    float ms = 0.0f;
+    GPTBENCH_CUDA(cudaEventElapsedTime(&ms, begin.get(), end.get()));
+    if (run > 0) times.push_back(1e3 * static_cast<double>(ms));
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace
+
+void CublasLtGemm::search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
+                          void (*bias_backward)(Queue&, const BiasBackward&)) {
+  for (const GemmKey& key : keys) {
+    if (choices_.by_key.count(key) != 0) continue;
+    const GemmChoice choice = timed_choice(key, workspace_bytes, queue, bias_backward);
+    if (choice.tried > 0) choices_.by_key.emplace(key, choice);
+  }
+  forget_plans();
+}
+
+GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
+                                      void (*bias_backward)(Queue&, const BiasBackward&)) const {
+  const cudaStream_t stream = stream_of(queue);
+  const GemmDescription gemm = describe_gemm(key, false);
+  const int64_t element = size_of(gemm.in);
+  const DeviceArray a(gemm.m * gemm.k * element), b(gemm.k * gemm.n * element);
+  const DeviceArray d(gemm.m * gemm.n * size_of(gemm.out));
+  const DeviceArray bias(std::max(key.K, key.N) * size_of(DType::f32));
+  const DeviceArray workspace(workspace_bytes);
+  GemmChoice best;
+  if (a.get() == nullptr || b.get() == nullptr || d.get() == nullptr || bias.get() == nullptr ||
+      workspace.get() == nullptr)
+    return best;
+  fill_random(stream, a.get(), gemm.m * gemm.k, gemm.in, 1.0f, 1);
+  fill_random(stream, b.get(), gemm.k * gemm.n, gemm.in, 0.02f, 2);
+  fill_random(stream, d.get(), gemm.m * gemm.n, gemm.out, 1.0f, 3);
+  fill_random(stream, bias.get(), std::max(key.K, key.N), gemm.out, 0.02f, 4);
+
+  const bool bias_gradient = key.op == GemmOp::backward_weight && key.bias;
+  for (const bool fused : {false, true}) {
+    if (fused && !bias_gradient) continue;
+    const std::unique_ptr<Planned> planned = describe(key, fused);
+    for (const GemmChoice& proposal :
+         proposals(*planned, fused, workspace_bytes, proposals_timed)) {
+      planned->choice = proposal;
+      GemmArguments arguments{
+          a.get(), b.get(), d.get(), nullptr, {workspace.get(), workspace_bytes}};
+      if (key.op == GemmOp::forward && key.bias) arguments.bias = bias.get();
+      if (fused) {
+        const int64_t taken = round_up(key.N * size_of(DType::f32), 256);
+        arguments.bias = workspace.get();
+        arguments.workspace = {static_cast<char*>(workspace.get()) + taken,
+                               workspace_bytes - taken};
+      }
+      const double us = median_us(stream, [&] {
+        if (!run(*planned, arguments, stream)) return false;
+        if (fused)
+          add_f32(stream, static_cast<float*>(bias.get()),
+                  static_cast<const float*>(workspace.get()), key.N);
+        else if (bias_gradient)
+          bias_backward(queue, {bias.get(), b.get(), key.R, key.N});
+        return true;
+      });
+      if (us < 0.0) {
+        cudaGetLastError();
+        continue;
+      }
+      const int tried = best.tried + 1;
+      if (best.tried == 0 || us < best.time_us) {
+        best = proposal;
+        best.time_us = us;
+      }
+      best.tried = tried;
+    }
+  }
+  return best;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,161 @@
+#include "cuda/nccl_communicator.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_queue.h"
+
+namespace gptbench {
+namespace {
+
+ncclDataType_t nccl_type(DType type) {
+  switch (type) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f64:
+      return ncclFloat64;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    default:
+      break;
+  }
+  GPTBENCH_CHECK(false, std::string("no message of type ") + name_of(type));
+  return ncclFloat32;
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan& plan, Axis axis,
+                                   const std::map<std::string, ncclUniqueId>& ids)
+    : nccl_(std::move(nccl)), timed_(max_timed) {
+  const std::vector<int64_t> group = plan.grid.group_of(plan.rank, axis);
+  size_ = static_cast<int64_t>(group.size());
+  rank_ = std::find(group.begin(), group.end(), plan.rank) - group.begin();
+  const auto id_of = [&](const std::string& name) {
+    const auto found = ids.find(name);
+    GPTBENCH_CHECK(found != ids.end(), "nobody made the unique id of " + name);
+    return found->second;
+  };
+  // All are joined at once: two ranks may meet in several, and wait for each other in each.
+  const NcclLinks links = links_of(plan, axis);
+  if (links.collective)
+    group_ = nccl_->start_joining(id_of(name_of_group(group)), static_cast<int>(size_),
+                                  static_cast<int>(rank_));
+  for (const NcclLinks::Edge& edge : links.edges) {
+    const std::string name = name_of_edge(group[static_cast<size_t>(edge.from)],
+                                          group[static_cast<size_t>(edge.to)], edge.way);
+    edges_[edge] = nccl_->start_joining(id_of(name), 2, edge.from == rank_ ? 0 : 1);
+  }
+  const auto joined = [&](ncclComm_t comm) {
+    nccl_->settle(comm, peer_timeout_s);
+    Nccl::count_messages_of(comm, axis);
+  };
+  if (group_ != nullptr) joined(group_);
+  for (const auto& [edge, comm] : edges_) joined(comm);
+  for (Timed& timed : timed_) {
+    GPTBENCH_CUDA(cudaEventCreate(&timed.begin));
+    GPTBENCH_CUDA(cudaEventCreate(&timed.end));
+  }
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  const auto leave = [&](ncclComm_t comm) {
+    Nccl::forget_messages_of(comm);
+    nccl_->destroy(comm);
+  };
+  if (group_ != nullptr) leave(group_);
+  for (const auto& [edge, comm] : edges_) leave(comm);
+  for (const Timed& timed : timed_) {
+    cudaEventDestroy(timed.begin);
+    cudaEventDestroy(timed.end);
+  }
+}
+
+void NcclCommunicator::check() const {
+  if (group_ != nullptr) nccl_->check(group_);
+  for (const auto& [edge, comm] : edges_) nccl_->check(comm);
+}
+
+ncclComm_t NcclCommunicator::edge(int64_t from, int64_t to, int tag) const {
+  const auto found = edges_.find({from, to, tag & 1});
+  GPTBENCH_CHECK(found != edges_.end(), "messages from " + std::to_string(from) + " to " +
+                                            std::to_string(to) + " are of the plan");
+  return found->second;
+}
+
+template <class Call>
+void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call) {
+  const cudaStream_t stream = stream_of(queue);
+  if (pending_ == max_timed) harvest(max_timed / 2);
+  Timed& timed = timed_[(first_ + pending_) % max_timed];
+  timed.kind = kind;
+  GPTBENCH_CUDA(cudaEventRecord(timed.begin, stream));
+  call(stream);
+  GPTBENCH_CUDA(cudaEventRecord(timed.end, stream));
+  ++pending_;
+  CommStatistics& statistics = statistics_[static_cast<size_t>(kind)];
+  statistics.count += 1;
+  statistics.bytes += payload_bytes;
+}
+
+// Adds up the times of the oldest operations until `keep` are left, waiting for them.
+void NcclCommunicator::harvest(size_t keep) const {
+  while (pending_ > keep) {
+    const Timed& timed = timed_[first_];
+    GPTBENCH_CUDA(cudaEventSynchronize(timed.end));
+    float ms = 0.0f;
+    GPTBENCH_CUDA(cudaEventElapsedTime(&ms, timed.begin, timed.end));
+    statistics_[static_cast<size_t>(timed.kind)].time_s += 1e-3 * static_cast<double>(ms);
+    first_ = (first_ + 1) % max_timed;
+    --pending_;
+  }
+}
+
+CommStatistics NcclCommunicator::statistics(OpKind kind) const {
+  harvest(0);
+  return statistics_[static_cast<size_t>(kind)];
+}
+
+void NcclCommunicator::reset_statistics() {
+  harvest(0);
+  statistics_ = {};
+}
+
+void NcclCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
+  enqueue(queue, OpKind::all_reduce, count * size_of(type), [&](cudaStream_t stream) {
+    nccl_->all_reduce(data, count, nccl_type(type), group_, stream);
+  });
+}
+
+void NcclCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
+                                      DType type) {
+  enqueue(queue, OpKind::reduce_scatter, count * size_ * size_of(type), [&](cudaStream_t stream) {
+    nccl_->reduce_scatter(out, in, count, nccl_type(type), group_, stream);
+  });
+}
+
+void NcclCommunicator::all_gather(Queue& queue, void* out, const void* in, int64_t count,
+                                  DType type) {
+  enqueue(queue, OpKind::all_gather, count * size_ * size_of(type), [&](cudaStream_t stream) {
+    nccl_->all_gather(out, in, count, nccl_type(type), group_, stream);
+  });
+}
+
+void NcclCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer,
+                            int tag) {
+  enqueue(queue, OpKind::send, count * size_of(type), [&](cudaStream_t stream) {
+    nccl_->send(data, count, nccl_type(type), 1, edge(rank_, peer, tag), stream);
+  });
+}
+
+void NcclCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer,
+                               int tag) {
+  enqueue(queue, OpKind::receive, count * size_of(type), [&](cudaStream_t stream) {
+    nccl_->receive(data, count, nccl_type(type), 0, edge(peer, rank_, tag), stream);
+  });
+}
+
+}  // namespace gptbench

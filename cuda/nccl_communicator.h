@@ -1,0 +1,89 @@
+// Messages of one axis over NCCL, for arrays on GPUs; queues are CudaQueues, whose streams the
+// operations go to.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "cuda/nccl_library.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// Communicators of NCCL that one rank takes part in along an axis. NCCL runs what is asked of one
+// communicator in one order, so that two queues on it would wait for each other: collectives have
+// one, and the messages from one rank to another have one for each way (forward, backward).
+//
+// Example, pipeline axis of 3 stages: stage 1 receives activations on (0, 1, forward), sends them
+// on (1, 2, forward), receives gradients on (2, 1, backward) and sends them on (1, 0, backward).
+struct NcclLinks {
+  struct Edge {
+    int64_t from, to;  // places in the group
+    int way;           // tag & 1
+    bool operator<(const Edge& other) const {
+      return std::tie(from, to, way) < std::tie(other.from, other.to, other.way);
+    }
+  };
+  bool collective = false;
+  std::vector<Edge> edges;  // that this rank is an end of, ascending
+};
+NcclLinks links_of(const Plan& plan, Axis axis);
+
+class NcclCommunicator final : public Communicator {
+ public:
+  // `ids` maps names to unique ids of NCCL (name_of_group, name_of_edge); joins what links_of()
+  // says and waits for the peers. Throws Error(Exit::peer).
+  NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan& plan, Axis axis,
+                   const std::map<std::string, ncclUniqueId>& ids);
+  ~NcclCommunicator() override;
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  int64_t size() const override { return size_; }
+  int64_t rank() const override { return rank_; }
+  void all_reduce(Queue& queue, void* data, int64_t count, DType type) override;
+  void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
+  void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
+  void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;
+  void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) override;
+  CommStatistics statistics(OpKind kind) const override;
+  void reset_statistics() override;
+
+  // Throws Error(Exit::peer) where one of its communicators has met an error.
+  void check() const;
+
+ private:
+  // Start and end of an operation on its stream, of which the time is taken later.
+  struct Timed {
+    cudaEvent_t begin = nullptr, end = nullptr;
+    OpKind kind = OpKind::all_reduce;
+  };
+  static constexpr size_t max_timed = 4096;
+
+  ncclComm_t edge(int64_t from, int64_t to, int tag) const;
+  template <class Call>
+  void enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call);
+  void harvest(size_t keep) const;
+
+  std::shared_ptr<const Nccl> nccl_;
+  int64_t size_ = 1, rank_ = 0;
+  ncclComm_t group_ = nullptr;
+  std::map<NcclLinks::Edge, ncclComm_t> edges_;
+  mutable std::array<CommStatistics, num_op_kinds> statistics_{};
+  mutable std::vector<Timed> timed_;  // a ring: [first_, first_ + pending_)
+  mutable size_t first_ = 0, pending_ = 0;
+};
+
+// Names under which ranks find each other's unique ids; ranks are global.
+std::string name_of_group(const std::vector<int64_t>& members);
+std::string name_of_edge(int64_t from, int64_t to, int way);
+// Names of the ids that this rank makes: of the group whose first member it is, of edges that it
+// sends on.
+std::vector<std::string> ids_made_here(const Plan& plan, Axis axis);
+
+}  // namespace gptbench

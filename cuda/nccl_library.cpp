@@ -1,0 +1,193 @@
+#include "cuda/nccl_library.h"
+
+#include <sched.h>
+
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "comm/message_totals.h"
+
+namespace gptbench {
+namespace {
+
+struct Watched {
+  ncclComm_t comm;
+  Axis axis;
+};
+std::vector<Watched>& watched() {
+  static std::vector<Watched> instance;
+  return instance;
+}
+
+int64_t bytes_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat64:
+      return 8;
+    case ncclFloat32:
+      return 4;
+    default:
+      return 2;
+  }
+}
+
+// Payload is that of the full array, as the plan counts it.
+void count(ncclComm_t comm, OpKind kind, int64_t elements, ncclDataType_t type) {
+  for (const Watched& each : watched())
+    if (each.comm == comm) count_message(each.axis, kind, elements * bytes_of(type));
+}
+
+}  // namespace
+
+Nccl::Nccl() : library_("comm = 'nccl'", {"libnccl.so.2"}) {
+  GPTBENCH_LOAD(library_, *this, ncclGetVersion);
+  GPTBENCH_LOAD(library_, *this, ncclGetErrorString);
+  GPTBENCH_LOAD(library_, *this, ncclGetLastError);
+  GPTBENCH_LOAD(library_, *this, ncclGetUniqueId);
+  GPTBENCH_LOAD(library_, *this, ncclCommInitRankConfig);
+  GPTBENCH_LOAD(library_, *this, ncclCommGetAsyncError);
+  GPTBENCH_LOAD(library_, *this, ncclCommAbort);
+  GPTBENCH_LOAD(library_, *this, ncclCommFinalize);
+  GPTBENCH_LOAD(library_, *this, ncclCommDestroy);
+  GPTBENCH_LOAD(library_, *this, ncclCommCount);
+  GPTBENCH_LOAD(library_, *this, ncclAllReduce);
+  GPTBENCH_LOAD(library_, *this, ncclReduceScatter);
+  GPTBENCH_LOAD(library_, *this, ncclAllGather);
+  GPTBENCH_LOAD(library_, *this, ncclSend);
+  GPTBENCH_LOAD(library_, *this, ncclRecv);
+}
+
+// 22809: 2.28.9.
+std::string Nccl::description() const {
+  int version = 0;
+  ncclGetVersion(&version);
+  return "NCCL " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) +
+         "." + std::to_string(version % 100);
+}
+
+ncclUniqueId Nccl::unique_id() const {
+  ncclUniqueId id;
+  check(ncclGetUniqueId(&id), nullptr, "ncclGetUniqueId");
+  return id;
+}
+
+ncclComm_t Nccl::start_joining(const ncclUniqueId& id, int size, int rank) const {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;  // a call that waits for a lost peer would never return
+  ncclComm_t comm = nullptr;
+  const ncclResult_t result = ncclCommInitRankConfig(&comm, size, id, rank, &config);
+  if (result != ncclInProgress) check(result, comm, "ncclCommInitRankConfig");
+  return comm;
+}
+
+void Nccl::settle(ncclComm_t comm, double timeout_s) const {
+  const double start_s = now_s();
+  for (;;) {
+    ncclResult_t state = ncclSuccess;
+    check(ncclCommGetAsyncError(comm, &state), comm, "ncclCommGetAsyncError");
+    if (state != ncclInProgress) {
+      check(state, comm, "a communicator of NCCL");
+      return;
+    }
+    if (now_s() - start_s > timeout_s)
+      throw Error(Exit::peer, "NCCL: a peer has not answered for " +
+                                  std::to_string(static_cast<int>(timeout_s)) + " s");
+    sched_yield();
+  }
+}
+
+void Nccl::check(ncclComm_t comm) const {
+  ncclResult_t state = ncclSuccess;
+  check(ncclCommGetAsyncError(comm, &state), comm, "ncclCommGetAsyncError");
+  if (state != ncclInProgress) check(state, comm, "a communicator of NCCL");
+}
+
+void Nccl::check(ncclResult_t result, ncclComm_t comm, const char* call) const {
+  if (result == ncclSuccess) return;
+  std::string message = std::string(call) + ": " + ncclGetErrorString(result);
+  const char* const last = ncclGetLastError(comm);
+  if (last != nullptr && last[0] != '\0') message += std::string(" (") + last + ")";
+  throw Error(Exit::peer, message);
+}
+
+void Nccl::abort(ncclComm_t comm) const {
+  ncclCommAbort(comm);
+}
+
+void Nccl::destroy(ncclComm_t comm) const {
+  // Finalising waits for the peers' last messages; one that is gone must not keep this rank.
+  constexpr double patience_s = 30.0;
+  try {
+    const ncclResult_t result = ncclCommFinalize(comm);
+    if (result != ncclInProgress) check(result, comm, "ncclCommFinalize");
+    settle(comm, patience_s);
+    ncclCommDestroy(comm);
+  } catch (const Error&) {
+    ncclCommAbort(comm);
+  }
+}
+
+void Nccl::count_messages_of(ncclComm_t comm, Axis axis) {
+  watched().push_back({comm, axis});
+}
+
+void Nccl::forget_messages_of(ncclComm_t comm) {
+  std::vector<Watched>& all = watched();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].comm != comm) continue;
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+}
+
+// A call that does not block has enqueued its work when the communicator has settled, and only
+// then.
+void Nccl::all_reduce(void* data, int64_t elements, ncclDataType_t type, ncclComm_t comm,
+                      cudaStream_t stream) const {
+  count(comm, OpKind::all_reduce, elements, type);
+  const ncclResult_t result =
+      ncclAllReduce(data, data, static_cast<size_t>(elements), type, ncclSum, comm, stream);
+  if (result != ncclInProgress) check(result, comm, "ncclAllReduce");
+  settle(comm, peer_timeout_s);
+}
+
+void Nccl::reduce_scatter(void* out, const void* in, int64_t elements, ncclDataType_t type,
+                          ncclComm_t comm, cudaStream_t stream) const {
+  int ranks = 1;
+  ncclCommCount(comm, &ranks);
+  count(comm, OpKind::reduce_scatter, elements * ranks, type);
+  const ncclResult_t result =
+      ncclReduceScatter(in, out, static_cast<size_t>(elements), type, ncclSum, comm, stream);
+  if (result != ncclInProgress) check(result, comm, "ncclReduceScatter");
+  settle(comm, peer_timeout_s);
+}
+
+void Nccl::all_gather(void* out, const void* in, int64_t elements, ncclDataType_t type,
+                      ncclComm_t comm, cudaStream_t stream) const {
+  int ranks = 1;
+  ncclCommCount(comm, &ranks);
+  count(comm, OpKind::all_gather, elements * ranks, type);
+  const ncclResult_t result =
+      ncclAllGather(in, out, static_cast<size_t>(elements), type, comm, stream);
+  if (result != ncclInProgress) check(result, comm, "ncclAllGather");
+  settle(comm, peer_timeout_s);
+}
+
+void Nccl::send(const void* data, int64_t elements, ncclDataType_t type, int peer, ncclComm_t comm,
+                cudaStream_t stream) const {
+  count(comm, OpKind::send, elements, type);
+  const ncclResult_t result =
+      ncclSend(data, static_cast<size_t>(elements), type, peer, comm, stream);
+  if (result != ncclInProgress) check(result, comm, "ncclSend");
+  settle(comm, peer_timeout_s);
+}
+
+void Nccl::receive(void* data, int64_t elements, ncclDataType_t type, int peer, ncclComm_t comm,
+                   cudaStream_t stream) const {
+  const ncclResult_t result =
+      ncclRecv(data, static_cast<size_t>(elements), type, peer, comm, stream);
+  if (result != ncclInProgress) check(result, comm, "ncclRecv");
+  settle(comm, peer_timeout_s);
+}
+
+}  // namespace gptbench

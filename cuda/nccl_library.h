@@ -1,0 +1,71 @@
+// The functions of NCCL that gptbench calls, from the library that is opened at run time. What is
+// handed to the library is counted here, below the communicators: the counterpart of the profiling
+// interface of MPI (comm/message_counter.h), and as independent of what communicators book.
+#pragma once
+
+#include <nccl.h>
+
+#include <string>
+
+#include "cuda/dynamic_library.h"
+#include "plan/grid.h"
+
+namespace gptbench {
+
+class Nccl {
+ public:
+  Nccl();  // throws Error(Exit::usage) where the library is missing
+
+  std::string description() const;  // "NCCL 2.28.9"
+  ncclUniqueId unique_id() const;
+  // Joins a communicator of `size` ranks; returns at once, settle() waits.
+  ncclComm_t start_joining(const ncclUniqueId& id, int size, int rank) const;
+  // Waits until what was last asked of `comm` is enqueued; throws Error(Exit::peer) where it fails
+  // or does not come to pass within timeout_s.
+  void settle(ncclComm_t comm, double timeout_s) const;
+  // Throws Error(Exit::peer) where the communicator has met an error since.
+  void check(ncclComm_t comm) const;
+  void abort(ncclComm_t comm) const;
+  void destroy(ncclComm_t comm) const;
+
+  // Messages on `comm` are counted under `axis` from now on.
+  static void count_messages_of(ncclComm_t comm, Axis axis);
+  static void forget_messages_of(ncclComm_t comm);
+
+  // The operations; each settles.
+  void all_reduce(void* data, int64_t count, ncclDataType_t type, ncclComm_t comm,
+                  cudaStream_t stream) const;
+  void reduce_scatter(void* out, const void* in, int64_t count, ncclDataType_t type,
+                      ncclComm_t comm, cudaStream_t stream) const;
+  void all_gather(void* out, const void* in, int64_t count, ncclDataType_t type, ncclComm_t comm,
+                  cudaStream_t stream) const;
+  void send(const void* data, int64_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+            cudaStream_t stream) const;
+  void receive(void* data, int64_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+               cudaStream_t stream) const;
+
+ private:
+  void check(ncclResult_t result, ncclComm_t comm, const char* call) const;
+
+  DynamicLibrary library_;
+  decltype(&::ncclGetVersion) ncclGetVersion;
+  decltype(&::ncclGetErrorString) ncclGetErrorString;
+  decltype(&::ncclGetLastError) ncclGetLastError;
+  decltype(&::ncclGetUniqueId) ncclGetUniqueId;
+  decltype(&::ncclCommInitRankConfig) ncclCommInitRankConfig;
+  decltype(&::ncclCommGetAsyncError) ncclCommGetAsyncError;
+  decltype(&::ncclCommAbort) ncclCommAbort;
+  decltype(&::ncclCommFinalize) ncclCommFinalize;
+  decltype(&::ncclCommDestroy) ncclCommDestroy;
+  decltype(&::ncclCommCount) ncclCommCount;
+  decltype(&::ncclAllReduce) ncclAllReduce;
+  decltype(&::ncclReduceScatter) ncclReduceScatter;
+  decltype(&::ncclAllGather) ncclAllGather;
+  decltype(&::ncclSend) ncclSend;
+  decltype(&::ncclRecv) ncclRecv;
+};
+
+// What a hung peer is given before the run ends.
+constexpr double peer_timeout_s = 600.0;
+
+}  // namespace gptbench

@@ -1,0 +1,62 @@
+// Messages of a GPU over MPI: arrays are copied to page-locked host memory, sent from there by the
+// host's own communicator, and results copied back. The queue is one of the host, driven by whoever
+// waits; its pieces of work are copies, which complete on a stream, and MPI requests.
+#pragma once
+
+#include <deque>
+
+#include "cuda/cuda_queue.h"
+
+namespace gptbench {
+
+class StagedQueue final : public Queue {
+ public:
+  // Queues of one `group` are driven together. `staging_bytes` hold the arrays of the largest
+  // message (staging_bytes() of plan/staging.h). Throws Error(Exit::out_of_memory).
+  StagedQueue(std::vector<HostQueue*>& group, int64_t staging_bytes);
+  ~StagedQueue() override;
+  StagedQueue(const StagedQueue&) = delete;
+  StagedQueue& operator=(const StagedQueue&) = delete;
+
+  void record(Event& event) override;
+  // Does not block: what is enqueued later waits.
+  void wait(const Event& event) override;
+  void synchronize() override { host_.synchronize(); }
+  void progress() override { host_.progress(); }
+
+  // Enqueues a copy between device memory and `staging()`.
+  void copy(void* to, const void* from, int64_t bytes);
+  HostQueue& host() { return host_; }
+  // Host memory of at least `bytes` bytes, which consecutive messages share: work is in order.
+  char* staging(int64_t bytes) const;
+
+ private:
+  // A wait for an event, or a copy; completes in its turn.
+  class Step final : public PendingWork {
+   public:
+    void set_wait(const CudaEvent& event);
+    void set_copy(CudaQueue& stream, void* to, const void* from, int64_t bytes);
+    bool test() override;
+    bool busy() const { return busy_; }
+
+   private:
+    const CudaEvent* awaited_ = nullptr;  // null: a copy
+    CudaQueue* stream_ = nullptr;
+    void* to_ = nullptr;
+    const void* from_ = nullptr;
+    int64_t bytes_ = 0;
+    CudaEvent copied_;
+    bool started_ = false, busy_ = false;
+  };
+  Step& next_step();
+
+  static constexpr int max_pending = 256;
+  HostQueue host_;
+  CudaQueue stream_;
+  std::deque<Step> steps_;  // reused in turn
+  size_t next_ = 0;
+  char* memory_ = nullptr;
+  int64_t memory_bytes_ = 0;
+};
+
+}  // namespace gptbench

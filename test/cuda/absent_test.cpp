@@ -1,0 +1,65 @@
+// What is said where driver, GPU or a library is missing.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+#include "cuda/backend.h"
+#include "cuda/dynamic_library.h"
+#include "cuda/kernel_table.h"
+
+namespace gptbench {
+namespace {
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+// On a machine with a GPU the census counts it, on any other it says why there is none.
+TEST(CudaAbsent, CensusCountsOrExplains) {
+  const CudaCensus census = cuda_census();
+  EXPECT_EQ(census.devices > 0, census.reason.empty()) << census.reason;
+  if (census.devices > 0) return;
+  const std::string text = refusal([] { make_cuda_device({}); });
+  EXPECT_EQ(text, "device = 'cuda': " + census.reason + "; use device = 'host'");
+}
+
+TEST(CudaAbsent, MissingLibraryIsNamed) {
+  const std::string text = refusal([] {
+    DynamicLibrary("comm = 'nccl'", {"libgptbench_none.so.1", "libnone.so.2"});
+  });
+  EXPECT_EQ(
+      text,
+      "comm = 'nccl': libgptbench_none.so.1 or libnone.so.2 not found; set LD_LIBRARY_PATH or "
+      "CUDA_HOME to where CUDA is installed");
+}
+
+TEST(CudaAbsent, LibraryWithoutAFunctionIsTooOld) {
+  const DynamicLibrary math("a test", {"libm.so.6"});
+  const auto cosine = reinterpret_cast<double (*)(double)>(math.symbol("cos"));
+  EXPECT_EQ(cosine(0.0), 1.0);
+  EXPECT_EQ(math.symbol_or_null("gptbench_none"), nullptr);
+  const std::string text = refusal([&] { math.symbol("gptbench_none"); });
+  EXPECT_NE(text.find("libm.so.6 has no gptbench_none"), std::string::npos) << text;
+}
+
+TEST(CudaAbsent, MissingKernelsAreNamed) {
+  KernelTable table = cuda_kernel_table(ComputeType::fp32);
+  for (const std::string& name : missing_kernels(table)) EXPECT_NE(name.find("linear"), 0u);
+  table.adamw = nullptr;
+  table.linear_forward = nullptr;
+  const std::vector<std::string> missing = missing_kernels(table);
+  EXPECT_NE(std::find(missing.begin(), missing.end(), "adamw"), missing.end());
+  EXPECT_NE(std::find(missing.begin(), missing.end(), "linear_forward"), missing.end());
+}
+
+}  // namespace gptbench

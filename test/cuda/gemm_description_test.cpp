@@ -1,0 +1,153 @@
+// What cuBLASLt is asked for, evaluated by plain loops over column-major arrays, against the
+// reference kernels.
+#include "cuda/gemm_description.h"
+
+#include "base/error.h"
+#include "configs.h"
+#include "kernel_test.h"
+
+namespace gptbench::test {
+namespace {
+
+// Element (row, column) of op(X), X column-major.
+double element(const std::vector<float>& x, int64_t ld, bool transpose, int64_t row,
+               int64_t column) {
+  const int64_t at = transpose ? column + row * ld : row + column * ld;
+  return static_cast<double>(x[static_cast<size_t>(at)]);
+}
+
+// As the library does it: D = op(A) op(B) + beta D, bias along rows added, or sums of op(B) over k
+// assigned to it.
+void evaluate(const GemmDescription& g, const std::vector<float>& a, const std::vector<float>& b,
+              std::vector<float>& d, std::vector<float>* bias) {
+  for (int64_t j = 0; j < g.n; ++j)
+    for (int64_t i = 0; i < g.m; ++i) {
+      double sum = 0.0;
+      for (int64_t l = 0; l < g.k; ++l)
+        sum += element(a, g.lda, g.transpose_a, i, l) * element(b, g.ldb, g.transpose_b, l, j);
+      float& out = d[static_cast<size_t>(i + j * g.ldd)];
+      if (g.accumulate) sum += static_cast<double>(out);
+      if (g.epilogue == GemmEpilogue::bias)
+        sum += static_cast<double>((*bias)[static_cast<size_t>(i)]);
+      out = static_cast<float>(sum);
+    }
+  if (g.epilogue != GemmEpilogue::bias_gradient) return;
+  for (int64_t j = 0; j < g.n; ++j) {
+    double sum = 0.0;
+    for (int64_t l = 0; l < g.k; ++l) sum += element(b, g.ldb, g.transpose_b, l, j);
+    (*bias)[static_cast<size_t>(j)] = static_cast<float>(sum);
+  }
+}
+
+struct Arrays {
+  int64_t R, K, N;
+  std::vector<float> x = random_array<float>(R * K, 1), weight = random_array<float>(N * K, 2),
+                     dy = random_array<float>(R * N, 3), bias = random_array<float>(N, 4);
+  const std::vector<float>& operator[](GemmArray which) const {
+    return which == GemmArray::x ? x : which == GemmArray::weight ? weight : dy;
+  }
+};
+
+constexpr int64_t shapes[][3] = {{1, 1, 1}, {5, 3, 7}, {4, 16, 2}, {17, 8, 24}};
+
+class GemmDescriptions : public ::testing::Test, public Devices {};
+
+}  // namespace
+
+// Both sum exact products of floats in double, in the same order but for the bias, and round once.
+TEST_F(GemmDescriptions, Forward) {
+  for (const auto& [R, K, N] : shapes)
+    for (const bool with_bias : {false, true}) {
+      Arrays arrays{R, K, N};
+      std::vector<float> y(static_cast<size_t>(R * N), 9.0f), reference(y);
+      const GemmDescription g =
+          describe_gemm({GemmOp::forward, DType::f32, R, K, N, false, with_bias}, false);
+      evaluate(g, arrays[g.a], arrays[g.b], y, &arrays.bias);
+      ref_kernels<float>().linear_forward(*queue, {reference.data(),
+                                                   arrays.x.data(),
+                                                   arrays.weight.data(),
+                                                   with_bias ? arrays.bias.data() : nullptr,
+                                                   R,
+                                                   K,
+                                                   N,
+                                                   {}});
+      expect_close(y, reference, 1e-6, ulp_of<float>(), "y");
+    }
+}
+
+TEST_F(GemmDescriptions, BackwardInput) {
+  for (const auto& [R, K, N] : shapes)
+    for (const bool accumulate : {false, true}) {
+      const Arrays arrays{R, K, N};
+      std::vector<float> dx = random_array<float>(R * K, 5), reference(dx);
+      const GemmDescription g =
+          describe_gemm({GemmOp::backward_input, DType::f32, R, K, N, accumulate, false}, false);
+      evaluate(g, arrays[g.a], arrays[g.b], dx, nullptr);
+      ref_kernels<float>().linear_backward_input(
+          *queue,
+          {reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, accumulate, {}});
+      expect_close(dx, reference, 1e-6, ulp_of<float>(), "dx");
+    }
+}
+
+// The library assigns the gradient of a bias where the kernel adds to it: started from zero, they
+// are the same.
+TEST_F(GemmDescriptions, BackwardWeight) {
+  for (const auto& [R, K, N] : shapes)
+    for (const bool fused : {false, true}) {
+      const Arrays arrays{R, K, N};
+      std::vector<float> dweight = random_array<float>(N * K, 6), reference(dweight);
+      std::vector<float> dbias(static_cast<size_t>(N), fused ? 9.0f : 0.0f);
+      std::vector<float> dbias_reference(static_cast<size_t>(N));
+      const GemmDescription g =
+          describe_gemm({GemmOp::backward_weight, DType::f32, R, K, N, false, true}, fused);
+      EXPECT_EQ(g.epilogue, fused ? GemmEpilogue::bias_gradient : GemmEpilogue::none);
+      evaluate(g, arrays[g.a], arrays[g.b], dweight, &dbias);
+      ref_kernels<float>().linear_backward_weight(*queue, {reference.data(),
+                                                           dbias_reference.data(),
+                                                           arrays.dy.data(),
+                                                           arrays.x.data(),
+                                                           R,
+                                                           K,
+                                                           N,
+                                                           {}});
+      expect_close(dweight, reference, 1e-6, ulp_of<float>(), "dweight");
+      if (fused) expect_close(dbias, dbias_reference, 1e-6, ulp_of<float>(), "dbias");
+    }
+}
+
+TEST_F(GemmDescriptions, GradientsOfWeightsAreF32) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    const GemmDescription g =
+        describe_gemm({GemmOp::backward_weight, type, 2, 3, 4, false, false}, false);
+    EXPECT_EQ(g.in, type);
+    EXPECT_EQ(g.out, DType::f32);
+    EXPECT_TRUE(g.accumulate);
+    EXPECT_EQ(describe_gemm({GemmOp::forward, type, 2, 3, 4, false, false}, false).out, type);
+  }
+}
+
+// A layer has four products forward, four for inputs and four for weights, the head three; the last
+// micro-batch may be smaller.
+TEST(GemmsOfPlan, AreThoseOfTheModel) {
+  SmallModel m;
+  m.compute = "bf16";
+  m.device = "host";
+  m.micro_batch = 2;
+  m.global_batch = 4;
+  const Plan plan = make_plan(resolved_config(m), 1, 0, {});
+  const std::vector<GemmKey> keys = gemms_of(plan);
+  const int64_t R = 8, C = 8;
+  const auto has = [&](const GemmKey& key) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
+  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, C, 3 * C, false, true}));
+  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, 4 * C, C, false, true}));
+  EXPECT_TRUE(has({GemmOp::backward_weight, DType::bf16, R, C, 4 * C, false, true}));
+  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, C, plan.shape.V, false, false}));
+  EXPECT_EQ(keys.size(), 15u);
+  m.global_batch = 5;
+  EXPECT_EQ(gemms_of(make_plan(resolved_config(m), 1, 0, {})).size(), 30u);
+}
+
+}  // namespace gptbench::test

@@ -1,0 +1,137 @@
+// Matrix products of the GPU against the reference.
+#include "base/units.h"
+#include "gpu_test.h"
+
+namespace gptbench::test {
+namespace {
+
+template <class A>
+class CudaGemm : public ::testing::Test, public Devices {
+ protected:
+  std::unique_ptr<Queue> gpu_queue = gpu().make_queue("test");
+  OnDevice<char> scratch{*gpu_queue,
+                         std::vector<char>(gemm_workspace_bytes, static_cast<char>(-1))};
+  Workspace gpu_workspace() { return {scratch.data(), gemm_workspace_bytes}; }
+};
+TYPED_TEST_SUITE(CudaGemm, StorageTypes, );
+
+struct Shape {
+  int64_t R, K, N;
+};
+// Multiples of 8 as in every model, and sizes whose rows do not start at multiples of 16 bytes.
+constexpr Shape shapes[] = {{0, 8, 8},        {8, 8, 8},        {1, 64, 256}, {100, 72, 40},
+                            {256, 768, 2304}, {512, 1024, 264}, {33, 17, 65}, {7, 768, 5}};
+
+template <class A>
+std::vector<A> absolute(std::vector<A> x) {
+  for (A& v : x) assign(v, std::abs(value_of(v)));
+  return x;
+}
+
+// A sum of `terms` products, in float in any order, is off by at most terms eps32 times the sum of
+// magnitudes (Higham, section 3.1), and is rounded once to the type of the result.
+template <class T>
+void expect_sums(const std::vector<T>& x, const std::vector<T>& reference,
+                 const std::vector<T>& magnitudes, int64_t terms, const char* what) {
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_LE(std::abs(value_of(x[i]) - value_of(reference[i])),
+              1.02 * static_cast<double>(terms + 2) * eps32 * value_of(magnitudes[i]) +
+                  ulp_of<T>() * std::abs(value_of(reference[i])))
+        << what << " element " << i;
+}
+
+}  // namespace
+
+TYPED_TEST(CudaGemm, Forward) {
+  using A = TypeParam;
+  const ComputeType compute = compute_of<A>();
+  for (const Shape& s : shapes)
+    for (const bool with_bias : {false, true}) {
+      SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << with_bias);
+      const auto x = random_array<A>(s.R * s.K, 1), w = random_array<A>(s.N * s.K, 2),
+                 bias = random_array<A>(s.N, 3);
+      const auto ax = absolute(x), aw = absolute(w), abias = absolute(bias);
+      std::vector<A> y_ref(static_cast<size_t>(s.R * s.N)), magnitude(y_ref);
+      const OnDevice<A> dx(*this->gpu_queue, x), dw(*this->gpu_queue, w),
+          dbias(*this->gpu_queue, bias), dy(*this->gpu_queue, y_ref);
+      gpu().kernels(compute).linear_forward(
+          *this->gpu_queue, {dy.data(), dx.data(), dw.data(), with_bias ? dbias.data() : nullptr,
+                             s.R, s.K, s.N, this->gpu_workspace()});
+      const KernelTable& ref = this->template ref_kernels<A>();
+      ref.linear_forward(
+          *this->queue,
+          {y_ref.data(), x.data(), w.data(), with_bias ? bias.data() : nullptr, s.R, s.K, s.N, {}});
+      ref.linear_forward(*this->queue, {magnitude.data(),
+                                        ax.data(),
+                                        aw.data(),
+                                        with_bias ? abias.data() : nullptr,
+                                        s.R,
+                                        s.K,
+                                        s.N,
+                                        {}});
+      expect_sums(dy.read(), y_ref, magnitude, s.K, "y");
+    }
+}
+
+TYPED_TEST(CudaGemm, BackwardInput) {
+  using A = TypeParam;
+  const ComputeType compute = compute_of<A>();
+  for (const Shape& s : shapes)
+    for (const bool accumulate : {false, true}) {
+      SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << accumulate);
+      const auto dy = random_array<A>(s.R * s.N, 1), w = random_array<A>(s.N * s.K, 2);
+      auto dx_ref = random_array<A>(s.R * s.K, 3);
+      const auto ady = absolute(dy), aw = absolute(w);
+      auto magnitude = absolute(dx_ref);
+      const OnDevice<A> on_dy(*this->gpu_queue, dy), on_w(*this->gpu_queue, w),
+          on_dx(*this->gpu_queue, dx_ref);
+      gpu().kernels(compute).linear_backward_input(
+          *this->gpu_queue, {on_dx.data(), on_dy.data(), on_w.data(), s.R, s.K, s.N, accumulate,
+                             this->gpu_workspace()});
+      const KernelTable& ref = this->template ref_kernels<A>();
+      ref.linear_backward_input(
+          *this->queue, {dx_ref.data(), dy.data(), w.data(), s.R, s.K, s.N, accumulate, {}});
+      ref.linear_backward_input(
+          *this->queue, {magnitude.data(), ady.data(), aw.data(), s.R, s.K, s.N, accumulate, {}});
+      expect_sums(on_dx.read(), dx_ref, magnitude, s.N, "dx");
+    }
+}
+
+TYPED_TEST(CudaGemm, BackwardWeightAccumulatesInF32) {
+  using A = TypeParam;
+  const ComputeType compute = compute_of<A>();
+  for (const Shape& s : shapes)
+    for (const bool with_bias : {false, true}) {
+      SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << with_bias);
+      const auto dy = random_array<A>(s.R * s.N, 1), x = random_array<A>(s.R * s.K, 2);
+      auto dw_ref = random_array<float>(s.N * s.K, 3), dbias_ref = random_array<float>(s.N, 4);
+      const auto ady = absolute(dy), ax = absolute(x);
+      auto magnitude = absolute(dw_ref), bias_magnitude = absolute(dbias_ref);
+      const OnDevice<A> on_dy(*this->gpu_queue, dy), on_x(*this->gpu_queue, x);
+      const OnDevice<float> on_dw(*this->gpu_queue, dw_ref), on_dbias(*this->gpu_queue, dbias_ref);
+      gpu().kernels(compute).linear_backward_weight(
+          *this->gpu_queue, {on_dw.data(), with_bias ? on_dbias.data() : nullptr, on_dy.data(),
+                             on_x.data(), s.R, s.K, s.N, this->gpu_workspace()});
+      const KernelTable& ref = this->template ref_kernels<A>();
+      ref.linear_backward_weight(*this->queue, {dw_ref.data(),
+                                                with_bias ? dbias_ref.data() : nullptr,
+                                                dy.data(),
+                                                x.data(),
+                                                s.R,
+                                                s.K,
+                                                s.N,
+                                                {}});
+      ref.linear_backward_weight(*this->queue, {magnitude.data(),
+                                                with_bias ? bias_magnitude.data() : nullptr,
+                                                ady.data(),
+                                                ax.data(),
+                                                s.R,
+                                                s.K,
+                                                s.N,
+                                                {}});
+      expect_sums(on_dw.read(), dw_ref, magnitude, s.R, "dweight");
+      expect_sums(on_dbias.read(), dbias_ref, bias_magnitude, s.R, "dbias");
+    }
+}
+
+}  // namespace gptbench::test
