@@ -13,7 +13,10 @@ CTEST_ARGS ?=
 BUILD := build/$(PRESET)
 GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 
-.PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios format lint install clean help
+# A folder to be copied to another machine; its programs must not want this machine's processor.
+BUNDLE ?= build/gptbench-bundle
+
+.PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios format lint bundle install clean help
 .DEFAULT_GOAL := build
 
 build: configure  ## build gptbench and gptpost (the default)
@@ -57,6 +60,13 @@ format:  ## format the sources in place
 
 lint: configure  ## formatting, includes, shell scripts, clang-tidy
 	@sh cmake/lint.sh $(BUILD)
+
+bundle:  ## programs with all libraries but CUDA's in BUNDLE, for a machine without them
+	@$(MAKE) --no-print-directory configure PRESET=portable
+	@cmake --build build/portable --parallel $(JOBS) --target programs
+	@if cmake --build build/portable --target help | grep -q test_gpu; then \
+	   cmake --build build/portable --parallel $(JOBS) --target test_gpu; fi
+	@sh cmake/bundle.sh build/portable $(BUNDLE)
 
 install: build  ## install programs, decks and documentation under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)

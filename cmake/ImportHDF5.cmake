@@ -19,6 +19,16 @@ foreach(flavour IN LISTS hdf5_flavours)
     set(HDF5_C_INCLUDE_DIRS ${GPTBENCH_HDF5_INCLUDE_${flavour}})
     set(HDF5_C_LIBRARIES ${GPTBENCH_HDF5_LIBRARY_${flavour}})
     set(GPTBENCH_HDF5_FLAVOUR ${flavour})
+    # The archive, where there is one: the shared library opens files on the web, too, and needs some
+    # thirty libraries for that, which each start would load and each bundle carry.
+    find_library(GPTBENCH_HDF5_ARCHIVE_${flavour} NAMES libhdf5_${flavour}.a)
+    find_library(GPTBENCH_SZIP_ARCHIVE NAMES libsz.a)
+    find_library(GPTBENCH_AEC_ARCHIVE NAMES libaec.a)
+    mark_as_advanced(GPTBENCH_HDF5_ARCHIVE_${flavour} GPTBENCH_SZIP_ARCHIVE GPTBENCH_AEC_ARCHIVE)
+    if(GPTBENCH_HDF5_ARCHIVE_${flavour} AND GPTBENCH_SZIP_ARCHIVE AND GPTBENCH_AEC_ARCHIVE)
+      set(HDF5_C_LIBRARIES ${GPTBENCH_HDF5_ARCHIVE_${flavour}} ${GPTBENCH_SZIP_ARCHIVE} ${GPTBENCH_AEC_ARCHIVE}
+        z m ${CMAKE_DL_LIBS})
+    endif()
     break()
   endif()
 endforeach()

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cuda/cuda_error.h"
+#include "cuda/cuda_stopwatch.h"
 #include "cuda/kernel_table.h"
 #include "cuda/staged_queue.h"
 #include "plan/workspace.h"
@@ -131,6 +132,10 @@ std::unique_ptr<Queue> CudaDevice::make_message_queue(const std::string& name,
 
 std::unique_ptr<Event> CudaDevice::make_event() {
   return std::make_unique<CudaEvent>();
+}
+
+std::unique_ptr<Stopwatch> CudaDevice::make_stopwatch() {
+  return std::make_unique<CudaStopwatch>();
 }
 
 void CudaDevice::upload(Queue& queue, void* device, const void* host, int64_t bytes) {

@@ -42,6 +42,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Queue> make_message_queue(const std::string& name,
                                             int64_t staging_bytes) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Stopwatch> make_stopwatch() override;
 
   void upload(Queue& queue, void* device, const void* host, int64_t bytes) override;
   void download(Queue& queue, void* host, const void* device, int64_t bytes) override;

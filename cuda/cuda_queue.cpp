@@ -2,9 +2,30 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "base/clock.h"
 #include "cuda/cuda_error.h"
 
 namespace gptbench {
+namespace {
+
+std::vector<const StreamWatch*>& stream_watches() {
+  static std::vector<const StreamWatch*> watches;
+  return watches;
+}
+
+}  // namespace
+
+StreamWatch::StreamWatch() {
+  stream_watches().push_back(this);
+}
+
+StreamWatch::~StreamWatch() {
+  std::vector<const StreamWatch*>& watches = stream_watches();
+  watches.erase(std::find(watches.begin(), watches.end(), this));
+}
 
 CudaEvent::CudaEvent() {
   GPTBENCH_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
@@ -61,7 +82,28 @@ void CudaQueue::wait(const Event& event) {
 }
 
 void CudaQueue::synchronize() {
-  GPTBENCH_CUDA(cudaStreamSynchronize(stream_));
+  GPTBENCH_CUDA(cudaGetLastError());  // of launches, which report nothing themselves
+  if (stream_watches().empty()) {
+    GPTBENCH_CUDA(cudaStreamSynchronize(stream_));
+    return;
+  }
+  // A message whose peer is lost never ends: the library is asked in between.
+  constexpr double interval_s = 0.2;
+  const double start_s = now_s();
+  double asked_s = start_s;
+  for (;;) {
+    const cudaError_t status = cudaStreamQuery(stream_);
+    if (status == cudaSuccess) return;
+    if (status != cudaErrorNotReady) check_cuda(status, "cudaStreamQuery");
+    if (now_s() - asked_s > interval_s) {
+      asked_s = now_s();
+      for (const StreamWatch* watch : stream_watches()) watch->check();
+      if (asked_s - start_s > peer_timeout_s)
+        throw Error(Exit::peer, "a stream with messages has not come to its end for " +
+                                    std::to_string(static_cast<int>(peer_timeout_s)) + " s");
+    }
+    sched_yield();
+  }
 }
 
 }  // namespace gptbench

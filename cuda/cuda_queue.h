@@ -38,6 +38,20 @@ class CudaEvent final : public Event {
   uint64_t host_ticket_ = 0;
 };
 
+// Asked several times a second while the host waits for a stream: check() throws Error(Exit::peer)
+// where waiting is in vain. Lives in the list from construction to destruction.
+class StreamWatch {
+ public:
+  StreamWatch();
+  virtual ~StreamWatch();
+  StreamWatch(const StreamWatch&) = delete;
+  StreamWatch& operator=(const StreamWatch&) = delete;
+  virtual void check() const = 0;
+};
+
+// What a peer that does not answer is given before the run ends.
+constexpr double peer_timeout_s = 600.0;
+
 class CudaQueue final : public Queue {
  public:
   CudaQueue();
@@ -47,6 +61,7 @@ class CudaQueue final : public Queue {
 
   void record(Event& event) override;
   void wait(const Event& event) override;
+  // Throws Error(Exit::peer) where a watch does, and after peer_timeout_s where there are watches.
   void synchronize() override;
   cudaStream_t stream() const { return stream_; }
 

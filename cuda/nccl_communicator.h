@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "cuda/cuda_queue.h"
 #include "cuda/nccl_library.h"
 #include "plan/plan.h"
 
@@ -34,7 +35,7 @@ struct NcclLinks {
 };
 NcclLinks links_of(const Plan& plan, Axis axis);
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public Communicator, private StreamWatch {
  public:
   // `ids` maps names to unique ids of NCCL (name_of_group, name_of_edge); joins what links_of()
   // says and waits for the peers. Throws Error(Exit::peer).
@@ -54,10 +55,10 @@ class NcclCommunicator final : public Communicator {
   CommStatistics statistics(OpKind kind) const override;
   void reset_statistics() override;
 
-  // Throws Error(Exit::peer) where one of its communicators has met an error.
-  void check() const;
-
  private:
+  // Throws Error(Exit::peer) where one of its communicators has met an error.
+  void check() const override;
+
   // Start and end of an operation on its stream, of which the time is taken later.
   struct Timed {
     cudaEvent_t begin = nullptr, end = nullptr;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/message_totals.h"
+#include "cuda/cuda_queue.h"
 
 namespace gptbench {
 namespace {

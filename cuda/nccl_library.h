@@ -65,7 +65,4 @@ class Nccl {
   decltype(&::ncclRecv) ncclRecv;
 };
 
-// What a hung peer is given before the run ends.
-constexpr double peer_timeout_s = 600.0;
-
 }  // namespace gptbench

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device/kernels.h"
 
@@ -39,6 +40,18 @@ class Queue {
   // Lets pending requests advance (MPI has no progress of its own); cheap, called between
   // operations.
   virtual void progress() {}
+};
+
+// Where the time of a queue goes, on a device that works behind the host's back.
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  // What the queue does from here to the next mark, waiting included, is booked under `label`, from
+  // 0; under none where it is negative. All marks between two collections are on one queue.
+  virtual void mark(Queue& queue, int label) = 0;
+  // seconds[label] += the spans between the marks since the last collection; the queue has been
+  // synchronised since the last mark.
+  virtual void collect(std::vector<double>& seconds) = 0;
 };
 
 // What one rank sees of the memory that a pool is taken from.
@@ -80,6 +93,9 @@ class Device {
     return make_queue(name);
   }
   virtual std::unique_ptr<Event> make_event() = 0;
+  // Null where work is done when the call that asks for it returns: the host's clock tells its
+  // time.
+  virtual std::unique_ptr<Stopwatch> make_stopwatch() { return nullptr; }
 
   // Assigns `bytes` bytes. `device` pointers lie in memory from allocate(), `host` ones in ordinary
   // host memory; when the call returns, `host` may be reused (upload) or read (download).

@@ -33,6 +33,7 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
       events_(plan.ops.size()),
       latest_slot_(plan.ops.size()),
       compute_point_(device.make_event()),
+      stopwatch_(device.make_stopwatch()),
       sequence_(static_cast<size_t>(plan.shape.T + 1)),
       inputs_(static_cast<size_t>(plan.micro_batch_rows)),
       targets_(static_cast<size_t>(plan.micro_batch_rows)) {
@@ -81,6 +82,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
     const Program& program = plan_.programs[static_cast<size_t>(task.program)];
     const double program_start_s = now_s();
     slot_ = task.slot;
+    program_ = program.kind;
     for (int32_t i = program.first; i < program.last; ++i) {
       execute(plan_.ops[static_cast<size_t>(i)], task);
       drive_messages();
@@ -107,6 +109,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   }
 
   const std::array<double, num_scalars> scalars = read_scalars();
+  if (stopwatch_ != nullptr) collect_marks();
   const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
   const double sequences = static_cast<double>(plan_.config.batch.global_batch_size);
   StepResult result;
@@ -144,6 +147,7 @@ void Engine::execute(const Op& op, const Task& task) {
                            static_cast<int32_t>(&task - plan_.tasks.data()), task.slot);
     if (is_message(op.kind)) communicators_[op.axis].trace_next(&event->message);
   }
+  if (op.queue == QueueId::compute) mark(op);
   const double start_s = now_s();
   run(op, task);
   const double end_s = now_s();
@@ -178,6 +182,7 @@ void Engine::wait_for(const Op& op) {
     const Op& earlier = plan_.ops[other];
     const int32_t slot = wait.same_slot ? slot_ : latest_slot_[other];
     const double start_s = now_s();
+    if (op.queue == QueueId::compute) mark_wait_for(earlier);
     queue(op.queue).wait(*events_[other][static_cast<size_t>(slot)]);
     const double end_s = now_s();
     book_exposed(earlier, end_s - start_s);
@@ -333,6 +338,7 @@ void Engine::fail(Exit code, const std::string& reason) {
 }
 
 std::array<double, num_scalars> Engine::read_scalars() {
+  if (stopwatch_ != nullptr) stopwatch_->mark(queue(QueueId::compute), -1);
   // What nobody waited for, the last parameters gathered say, ends here.
   for (size_t q = 0; q < queues_.size(); ++q) {
     const double start_s = now_s();

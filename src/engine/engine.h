@@ -81,6 +81,9 @@ class Engine {
   void run(const Op& op, const Task& task);
   void wait_for(const Op& op);
   void drive_messages();
+  void mark(const Op& op);
+  void mark_wait_for(const Op& message);
+  void collect_marks();
   void book_exposed(const Op& message, double seconds);
   void compute(const Op& op, const Task& task);
   void communicate(const Op& op, const Task& task);
@@ -133,6 +136,8 @@ class Engine {
   std::vector<int32_t> latest_slot_;  // [op] of its latest instance
   // Behind the compute operations issued so far, once one of another queue has asked.
   std::unique_ptr<Event> compute_point_;
+  std::unique_ptr<Stopwatch> stopwatch_;  // of the compute queue; null: the host's clock
+  ProgramKind program_ = ProgramKind::begin_step;
   bool compute_issued_ = false;            // since then
   std::vector<int32_t> sequence_;          // staging: one sequence and its successor
   std::unique_ptr<SentencePairs> pairs_;   // what sequences become; null: next tokens

@@ -1,0 +1,32 @@
+#include "cuda/cuda_stopwatch.h"
+
+#include "cuda/cuda_error.h"
+#include "cuda/cuda_queue.h"
+
+namespace gptbench {
+
+CudaStopwatch::~CudaStopwatch() {
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+}
+
+void CudaStopwatch::mark(Queue& queue, int label) {
+  if (!labels_.empty() && labels_.back() == label) return;
+  if (labels_.size() == events_.size()) {
+    events_.push_back(nullptr);
+    GPTBENCH_CUDA(cudaEventCreate(&events_.back()));
+  }
+  GPTBENCH_CUDA(cudaEventRecord(events_[labels_.size()], stream_of(queue)));
+  labels_.push_back(label);
+}
+
+void CudaStopwatch::collect(std::vector<double>& seconds) {
+  for (size_t i = 0; i + 1 < labels_.size(); ++i) {
+    if (labels_[i] < 0) continue;
+    float ms = 0.0f;
+    GPTBENCH_CUDA(cudaEventElapsedTime(&ms, events_[i], events_[i + 1]));
+    seconds[static_cast<size_t>(labels_[i])] += 1e-3 * static_cast<double>(ms);
+  }
+  labels_.clear();
+}
+
+}  // namespace gptbench
