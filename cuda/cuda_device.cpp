@@ -183,6 +183,10 @@ std::string CudaDevice::measure_choices(const Plan& plan) {
 }
 
 void CudaDevice::use_choices(const std::string& text) {
+  if (text.find("gemm_library=") == std::string::npos)
+    throw Error(Exit::io,
+                "no choices of GEMM algorithms in what was given; run.algorithms names a result of "
+                "device = 'cuda', or is '' for a timed search");
   GemmChoices chosen;
   chosen.library = gemms_.choices().library;
   chosen.add(text);

@@ -55,7 +55,10 @@ bool CudaEvent::completed() const {
   if (recorded_ == Recorded::never) return true;
   if (recorded_ == Recorded::host) return host_queue_->completed(host_ticket_);
   const cudaError_t status = cudaEventQuery(event_);
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // it counts as one
+    return false;
+  }
   check_cuda(status, "cudaEventQuery");
   return true;
 }
@@ -95,6 +98,7 @@ void CudaQueue::synchronize() {
     const cudaError_t status = cudaStreamQuery(stream_);
     if (status == cudaSuccess) return;
     if (status != cudaErrorNotReady) check_cuda(status, "cudaStreamQuery");
+    cudaGetLastError();  // not being ready counts as one
     if (now_s() - asked_s > interval_s) {
       asked_s = now_s();
       for (const StreamWatch* watch : stream_watches()) watch->check();

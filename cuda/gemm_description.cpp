@@ -129,7 +129,7 @@ std::vector<GemmKey> gemms_of(const Plan& plan) {
   for_each_operation(plan, [&](const Task& task, int32_t i) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     GemmKey key;
-    key.R = rows_of(op, task.sequences.count * plan.shape.T / plan.grid.context);
+    key.R = rows_of(op, task.sequences.count * plan.T_local());
     key.K = op.K;
     key.N = op.N;
     // Operands as the engine passes them on (engine/execute.cpp).

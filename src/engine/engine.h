@@ -136,9 +136,9 @@ class Engine {
   std::vector<int32_t> latest_slot_;  // [op] of its latest instance
   // Behind the compute operations issued so far, once one of another queue has asked.
   std::unique_ptr<Event> compute_point_;
+  bool compute_issued_ = false;           // since then
   std::unique_ptr<Stopwatch> stopwatch_;  // of the compute queue; null: the host's clock
   ProgramKind program_ = ProgramKind::begin_step;
-  bool compute_issued_ = false;            // since then
   std::vector<int32_t> sequence_;          // staging: one sequence and its successor
   std::unique_ptr<SentencePairs> pairs_;   // what sequences become; null: next tokens
   std::vector<int32_t> inputs_, targets_;  // staging: one micro-batch

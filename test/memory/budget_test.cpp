@@ -72,5 +72,38 @@ TEST(Budget, DeviceMemoryGibIsABoundOfTheArena) {
   EXPECT_NE(budget.reason.find("device_memory_gib"), std::string::npos) << budget.reason;
 }
 
+// A device with memory of its own, shared by pairs of ranks: what lies on it is held against its
+// offer, and no longer against the node's.
+class OwnMemoryDevice final : public WrappedDevice {
+ public:
+  OwnMemoryDevice(int64_t available, int64_t rank)
+      : WrappedDevice(make_host_device(DeviceKind::ref)),
+        available_(available),
+        identity_("gpu" + std::to_string(rank / 2)) {}
+  MemoryOffer memory_offer() const override { return {2 * available_, available_}; }
+  std::string identity() const override { return identity_; }
+
+ private:
+  int64_t available_;
+  std::string identity_;
+};
+
+TEST(Budget, RanksOnOneDeviceShareItsMemory) {
+  MpiWorld world(nullptr, nullptr);
+  const Plan plan = plan_of(world, 0.0);
+  const int64_t mine = device_total(plan.class_bytes);
+  // The ranks of a pair have plans of the same size.
+  const int64_t sharers = world.rank() / 2 == world.size() / 2 ? 1 : 2;
+  const MemoryBudget budget =
+      agree_on_memory(world, OwnMemoryDevice(sharers * mine, world.rank()), plan);
+  EXPECT_TRUE(budget.fits) << budget.reason;
+  EXPECT_EQ(budget.need_bytes, sharers * mine);
+  const MemoryBudget refused =
+      agree_on_memory(world, OwnMemoryDevice(sharers * mine - 1, world.rank()), plan);
+  EXPECT_FALSE(refused.fits);
+  EXPECT_NE(refused.reason.find("ranks on the device of rank 0"), std::string::npos)
+      << refused.reason;
+}
+
 }  // namespace
 }  // namespace gptbench
