@@ -34,6 +34,10 @@ std::string refusal_without_gpu(const Config& config) {
 std::string refusal_of_gpu(const Config& config) {
   if (config.parallel.offload != "none" && config.parallel.offload_target == "file")
     return "parallel.offload_target = 'file' is not available on device = 'cuda'; use 'host'";
+  if (config.output.trace_step != 0)
+    return "output.trace_step tells what the host does, which on device = 'cuda' is to hand out "
+           "work; "
+           "use trace_step = 0, and Nsight Systems for a trace of the GPU";
   return "";
 }
 
