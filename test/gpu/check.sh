@@ -136,7 +136,7 @@ part_bench() {
     gpu 1 "bench_$preset" 150 "model.preset=$preset" "model.seq_length=$sequence" "batch.micro_batch_size=$batch" \
       precision.compute=bf16 model.vocab_multiple=128 run.steps=12 run.warmup_steps=4 output.flops_convention=mpt ||
       continue
-    gptpost table --style mpt "$work/bench_$preset/result.h5" | tee -a "$summary"
+    grep '^GPTBENCH' "$OUT/bench_$preset.log" | tee -a "$summary"
     cp "$work/bench_$preset/result.h5" "$OUT/bench_$preset.h5"
   done
 }

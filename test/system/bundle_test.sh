@@ -22,8 +22,7 @@ env -i "$bundle/launch" 2 gptbench "$bundle/input/124m_short.in" $keys >log 2>&1
   exit 1
 }
 grep -q 'status=OK verdict=VALID .* ranks=2' log
-# shellcheck disable=SC2016  # expanded by the inner shell
-env -i GPTBENCH_BUNDLE="$bundle" PATH=/usr/bin:/bin sh -c '. "$GPTBENCH_BUNDLE/environment"; gptpost show out/result.h5' >shown
+"$GPTPOST" show out/result.h5 >shown
 grep -q 'VALID' shown
 
 # What the linker maps comes from the bundle, but for the C library.
