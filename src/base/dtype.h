@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/host_device.h"
+
 namespace gptbench {
 
 enum class DType { f32, bf16, f16, f64, fp8_e4m3, fp8_e5m2, i32, u16, u8, i64 };
@@ -20,14 +22,14 @@ struct bfloat16 {
 
   bfloat16() = default;
   // Round to nearest, ties to even; NaN stays NaN (quiet bit set, payload truncated).
-  explicit bfloat16(float value) {
+  GPTBENCH_HOST_DEVICE explicit bfloat16(float value) {
     uint32_t u;
     std::memcpy(&u, &value, sizeof u);
     const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
     const bool is_nan = (u & 0x7fffffffu) > 0x7f800000u;
     bits = static_cast<uint16_t>(is_nan ? (u >> 16) | 0x40u : rounded);
   }
-  explicit operator float() const {
+  GPTBENCH_HOST_DEVICE explicit operator float() const {
     const uint32_t u = static_cast<uint32_t>(bits) << 16;
     float value;
     std::memcpy(&value, &u, sizeof value);

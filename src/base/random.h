@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/host_device.h"
+
 namespace gptbench {
 
 // What a number is drawn for; part of the counter, so that streams never overlap. `instance` tells
@@ -18,9 +20,16 @@ enum class RandomStream : uint32_t {
   masking = 6
 };
 
+// Four words as a type that device code may index; the host's own is std::array.
+struct PhiloxWords {
+  uint32_t word[4];
+  GPTBENCH_HOST_DEVICE uint32_t operator[](uint64_t i) const { return word[i]; }
+};
+
 // Philox4x32-10 (Salmon et al., SC11, section 3): four 32-bit words from a 128-bit counter and a
 // 64-bit key.
-inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t key) {
+template <class Words = std::array<uint32_t, 4>>
+GPTBENCH_HOST_DEVICE Words philox(Words counter, uint64_t key) {
   uint32_t k0 = static_cast<uint32_t>(key);
   uint32_t k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -57,19 +66,24 @@ inline void philox_lanes(uint32_t (&words)[4][lanes], uint64_t key) {
   }
 }
 
+// Words 4 block .. 4 block + 3 of stream (seed, stream, instance).
+GPTBENCH_HOST_DEVICE inline PhiloxWords random_words(uint64_t seed, RandomStream stream,
+                                                     uint32_t instance, uint64_t block) {
+  return philox<PhiloxWords>({{static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                               instance, static_cast<uint32_t>(stream)}},
+                             seed);
+}
+
 // Word `element` of stream (seed, stream, instance): word element % 4 of Philox block element / 4.
 // instance < 2^32, element < 2^62.
-inline uint32_t random_word(uint64_t seed, RandomStream stream, uint32_t instance,
-                            uint64_t element) {
-  const uint64_t block = element / 4;
-  return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), instance,
-                 static_cast<uint32_t>(stream)},
-                seed)[element % 4];
+GPTBENCH_HOST_DEVICE inline uint32_t random_word(uint64_t seed, RandomStream stream,
+                                                 uint32_t instance, uint64_t element) {
+  return random_words(seed, stream, instance, element / 4)[element % 4];
 }
 
 // Uniform on (0, 1): the mid-point of one of 2^23 equal intervals. With 2^24 the mid-points of the
 // upper half would not be floats, and the last would round to 1.
-inline float uniform_of(uint32_t word) {
+GPTBENCH_HOST_DEVICE inline float uniform_of(uint32_t word) {
   return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f;
 }
 

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/host_device.h"
 
 namespace gptbench {
 
@@ -54,7 +55,7 @@ struct Positions {
   int64_t begin[2] = {0, 0};
   int64_t split = INT64_MAX;
 };
-constexpr int64_t position_of(const Positions& p, int64_t t) {
+GPTBENCH_HOST_DEVICE constexpr int64_t position_of(const Positions& p, int64_t t) {
   return t < p.split ? p.begin[0] + t : p.begin[1] + t - p.split;
 }
 
@@ -67,7 +68,7 @@ struct GlobalRows {
   Positions positions;
 };
 // Row of row r in the global batch [sequence, position].
-constexpr int64_t global_row(const GlobalRows& g, int64_t r) {
+GPTBENCH_HOST_DEVICE constexpr int64_t global_row(const GlobalRows& g, int64_t r) {
   const int64_t row = g.first_row + r;
   return (g.first_sequence + row / g.T_local) * g.T + position_of(g.positions, row % g.T_local);
 }
@@ -125,6 +126,7 @@ struct BiasBackward {
   void* dbias;
   const void* dy;
   int64_t R, N;
+  Workspace workspace = {};  // for partial sums; may be empty
 };
 
 // With n = (x - mean) rstd and g = dy gamma:
@@ -140,6 +142,7 @@ struct LayerNormBackward {
   const void* mean;
   const void* rstd;
   int64_t R, C;
+  Workspace workspace = {};  // for partial sums; may be empty
 };
 
 // y = x rstd gamma over each row of C (Zhang and Sennrich, arXiv:1910.07467);
@@ -163,6 +166,7 @@ struct RmsNormBackward {
   const void* gamma;
   const void* rstd;
   int64_t R, C;
+  Workspace workspace = {};  // for partial sums; may be empty
 };
 
 // Which keys a call of the attention sees. `all`: every key of the sequence. Ring attention (Liu et
@@ -427,7 +431,8 @@ struct SquaredNorm {
   double* sum;
   const void* g;
   int64_t n;
-  DType type;  // of g: that of S or of A
+  DType type;                // of g: that of S or of A
+  Workspace workspace = {};  // for partial sums; may be empty
 };
 
 // factor[0] = 1 where clip = 0 or sqrt(norm2) <= clip, else clip / sqrt(norm2). Assigns (double).

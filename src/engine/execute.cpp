@@ -109,7 +109,7 @@ Dropout Engine::dropout_of(const Op& op, double rate) const {
 void Engine::run_linear(const Op& op, int64_t rows) {
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::bias_backward) {
-    kernels_.bias_backward(q, {write_at(op, 0), read_at(op, 0), rows, op.N});
+    kernels_.bias_backward(q, {write_at(op, 0), read_at(op, 0), rows, op.N, workspace()});
     return;
   }
   if (op.kind == OpKind::linear_forward)
@@ -134,11 +134,11 @@ void Engine::run_norm(const Op& op, int64_t rows) {
                                  rows, op.N, plan_.config.model.layernorm_epsilon});
   else if (op.kind == OpKind::rmsnorm_backward)
     kernels_.rmsnorm_backward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1),
-                                  read_at(op, 2), read_at(op, 3), rows, op.N});
+                                  read_at(op, 2), read_at(op, 3), rows, op.N, workspace()});
   else
     kernels_.layernorm_backward(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), read_at(op, 1),
-            read_at(op, 2), read_at(op, 3), read_at(op, 4), rows, op.N});
+            read_at(op, 2), read_at(op, 3), read_at(op, 4), rows, op.N, workspace()});
 }
 
 void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
@@ -233,7 +233,7 @@ void Engine::run_optimizer(const Op& op, int64_t rows) {
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::squared_norm)
     kernels_.squared_norm(q, {static_cast<double*>(write_at(op, 0)), read_at(op, 0), op.elements,
-                              type_of(op.reads[0])});
+                              type_of(op.reads[0]), workspace()});
   else if (op.kind == OpKind::accumulate)
     kernels_.accumulate(
         q, {write_at(op, 0), read_at(op, 0), op.row_count > 0 ? rows * op.N : op.elements});

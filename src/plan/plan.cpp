@@ -75,8 +75,11 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   // The reference kernels are plain loops and need no scratch memory.
   if (plan.config.run.device == "ref") return;
   const int64_t attention =
-      options.threads_per_rank *
-      attention_workspace_bytes_a_thread(plan.T_local(), plan.shape.D, size_of(builder.S()));
+      plan.config.run.device == "cuda"
+          ? cuda_attention_workspace_bytes(plan.config.batch.micro_batch_size, plan.local.H,
+                                           plan.T_local())
+          : options.threads_per_rank * attention_workspace_bytes_a_thread(
+                                           plan.T_local(), plan.shape.D, size_of(builder.S()));
   plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
                                     std::max(gemm_workspace_bytes, attention));
 }

@@ -42,4 +42,9 @@ constexpr int64_t attention_workspace_bytes_a_thread(int64_t T_k, int64_t D,
          round_up(accumulation_bytes * (sequence + tiles + queries) + alignment, 4 * KiB);
 }
 
+// Scratch of the attention's gradient on a GPU, for B sequences: a float for each row of each head.
+constexpr int64_t cuda_attention_workspace_bytes(int64_t B, int64_t H, int64_t T) {
+  return 4 * B * H * T;
+}
+
 }  // namespace gptbench
