@@ -1,10 +1,12 @@
 #include "cuda/kernels.h"
+#include "cuda/kernels/kernels.cuh"
 
 namespace gptbench {
 
-const KernelTable& cuda_kernels(ComputeType /*compute*/) {
-  static const KernelTable table = {};
-  return table;
+const KernelTable& cuda_kernels(ComputeType compute) {
+  static constexpr KernelTable fp32 = cuda::table_of<float>();
+  static constexpr KernelTable bf16 = cuda::table_of<bfloat16>();
+  return compute == ComputeType::bf16 ? bf16 : fp32;
 }
 
 }  // namespace gptbench

@@ -26,15 +26,16 @@ inline void PrintTo(const AttentionCase& c, std::ostream* out) {
 template <class A>
 using StatisticsOf = std::conditional_t<sizeof(A) == 8, double, float>;
 
-// q, k and v stand side by side in rows, with room to spare.
+// q, k and v stand side by side in rows, with room to spare: an odd number of elements, so that
+// rows are not aligned, or as many as leave them so.
 template <class A>
 struct AttentionData {
   using S = StatisticsOf<A>;
 
-  explicit AttentionData(const AttentionCase& c_)
+  explicit AttentionData(const AttentionCase& c_, bool aligned = false)
       : c(c_),
-        row((c.H + 2 * c.H_kv) * c.D + 3),
-        out_row(c.H * c.D + 5),
+        row((c.H + 2 * c.H_kv) * c.D + (aligned ? 8 : 3)),
+        out_row(c.H * c.D + (aligned ? 16 : 5)),
         qkv(random_array<A>(c.B * c.T * row, 1)),
         dout(random_array<A>(c.B * c.T * out_row, 2)),
         out(dout.size(), A(0.0f)),

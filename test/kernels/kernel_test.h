@@ -99,6 +99,10 @@ void expect_same_bits(const std::vector<T>& x, const std::vector<T>& y, const ch
   EXPECT_TRUE(x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0) << what;
 }
 
+// What the tests below call host_kernels: defined once a program, so that the same cases test the
+// kernels of the host (host_kernels.cpp) and those of CUDA (test/emulation, test/gpu).
+const KernelTable& kernels_under_test(const Device& host, ComputeType compute);
+
 struct Devices {
   std::unique_ptr<Device> host_device = make_host_device(DeviceKind::host);
   std::unique_ptr<Device> ref_device = make_host_device(DeviceKind::ref);
@@ -107,7 +111,7 @@ struct Devices {
 
   template <class A>
   const KernelTable& host_kernels() const {
-    return host_device->kernels(compute_of<A>());
+    return kernels_under_test(*host_device, compute_of<A>());
   }
   template <class A>
   const KernelTable& ref_kernels() const {

@@ -1,0 +1,31 @@
+// Attention in tiles, the scores never in memory. Two implementations:
+//   simt_*     arithmetic in float, D <= 256, any alignment: for A = float, and where the other
+//   does
+//              not apply;
+//   tensor_*   products of bfloat16 on tensor cores (mma.sync, compute capability 8.0), sums in
+//              float, D <= 128 a multiple of 8 (padded to 64 or 128 in shared memory), rows at
+//              multiples of 16 bytes.
+// Both make the same bits from run to run: every output element is summed by one warp, in the order
+// of the tiles. Backward therefore computes the scores twice, once for dq and once for dk and dv.
+#pragma once
+
+#include "cuda/attention/scores.cuh"
+#include "device/kernels.h"
+
+namespace gptbench::cuda {
+
+// Largest D.
+constexpr int64_t simt_head_size = 256;
+
+template <class A>
+void simt_attention_forward(Queue&, const AttentionForward&);
+// delta[b,h,i] = sum over d of dout out, [B, H, T_q].
+template <class A>
+void simt_attention_backward(Queue&, const AttentionBackward&, const float* delta);
+
+bool tensor_attention_applies(const AttentionForward&);
+bool tensor_attention_applies(const AttentionBackward&);
+void tensor_attention_forward(Queue&, const AttentionForward&);
+void tensor_attention_backward(Queue&, const AttentionBackward&, const float* delta);
+
+}  // namespace gptbench::cuda

@@ -1,0 +1,84 @@
+// What all attention kernels share: which keys a query sees, what is added to a score, which
+// probabilities are dropped, and which tiles there is nothing to do for.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/kernels/dropout.cuh"
+#include "cuda/kernels/number.cuh"
+#include "device/kernels.h"
+
+namespace gptbench::cuda {
+
+constexpr float log2_e = 1.44269504088896340736f, ln_2 = 0.69314718055994530942f;
+
+struct Scores {
+  AttentionShape s;
+  DropoutMask mask;
+  float scale;
+  bool adds;      // keys come in blocks: results are of type S and brought up to date
+  int64_t group;  // query heads that share a key/value head
+
+  explicit Scores(const AttentionShape& shape)
+      : s(shape),
+        mask(shape.dropout),
+        scale(static_cast<float>(shape.scale)),
+        adds(shape.keys != KeyBlock::all),
+        group(shape.H_kv > 0 ? shape.H / shape.H_kv : 1) {}
+
+  // Where elements lie.
+  GPTBENCH_HOST_DEVICE int64_t q(int64_t b, int64_t h, int64_t i) const {
+    return b * s.q_step + i * s.q_row + h * s.D;
+  }
+  GPTBENCH_HOST_DEVICE int64_t kv(int64_t b, int64_t h_kv, int64_t j) const {
+    return b * s.kv_step + j * s.kv_row + h_kv * s.D;
+  }
+  GPTBENCH_HOST_DEVICE int64_t out(int64_t b, int64_t h, int64_t i) const {
+    return b * s.out_step + i * s.out_row + h * s.D;
+  }
+  GPTBENCH_HOST_DEVICE int64_t lse(int64_t b, int64_t h, int64_t i) const {
+    return (b * s.H + h) * s.lse_step + i;
+  }
+
+  // The first position that no query of sequence b may see.
+  GPTBENCH_HOST_DEVICE int64_t length(int64_t b) const {
+    return s.lengths != nullptr ? s.lengths[b] : INT64_MAX;
+  }
+  GPTBENCH_HOST_DEVICE bool visible(int64_t q_position, int64_t k_position, int64_t length) const {
+    return k_position < length && (!s.causal || k_position <= q_position);
+  }
+  // Of queries [i0, i1) and keys [j0, j1), both not empty: whether no pair is visible, whether all
+  // are. Positions ascend.
+  GPTBENCH_HOST_DEVICE bool none_visible(int64_t i1, int64_t j0, int64_t length) const {
+    return !visible(position_of(s.q_positions, i1 - 1), position_of(s.k_positions, j0), length);
+  }
+  GPTBENCH_HOST_DEVICE bool all_visible(int64_t i0, int64_t j1, int64_t length) const {
+    return visible(position_of(s.q_positions, i0), position_of(s.k_positions, j1 - 1), length);
+  }
+
+  // Slope of head h of this rank (device/kernels.h).
+  __device__ float slope(int64_t h) const {
+    if (!s.alibi) return 0.0f;
+    const int64_t head = s.first_head + h;
+    int64_t n = 1;
+    while (n < s.H_global) n *= 2;
+    const int64_t odd = n / 2;
+    const int64_t place = n == s.H_global ? head : head < odd ? 2 * head + 1 : 2 * (head - odd);
+    return static_cast<float>(exp2(-8.0 * static_cast<double>(place + 1) / static_cast<double>(n)));
+  }
+  __device__ static float bias(float slope, int64_t q_position, int64_t k_position) {
+    const int64_t distance = q_position - k_position;
+    return -slope * static_cast<float>(distance < 0 ? -distance : distance);
+  }
+  // Factor of the probability of (b, h, q_position, k_position). Not inlined: unrolled loops call
+  // it for every element of a tile.
+  __device__ __noinline__ float dropped(int64_t b, int64_t h, int64_t q_position,
+                                        int64_t k_position) const {
+    const int64_t head = (s.first_sequence + b) * s.H_global + s.first_head + h;
+    float factor[1];
+    mask.factors<1>(factor, (head * s.T + q_position) * s.T + k_position);
+    return factor[0];
+  }
+};
+
+}  // namespace gptbench::cuda

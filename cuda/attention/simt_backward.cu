@@ -1,0 +1,217 @@
+#include "base/units.h"
+#include "cuda/attention/attention.cuh"
+#include "cuda/attention/simt_tile.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+template <class A, class Gradient>
+struct Arrays {
+  Gradient* dq;
+  Gradient* dk;
+  Gradient* dv;
+  const A* dout;
+  const A* q;
+  const A* k;
+  const A* v;
+  const float* lse;
+  const float* delta;
+  int64_t dq_row, dkv_row, dq_step, dkv_step;
+};
+
+// From scores s and the gradients dp of the probabilities of a tile, both q k^T and dout v^T as
+// they are: p becomes the dropped probabilities, dp the gradients of the scores, P (Z dP - delta).
+template <class A, int D_max>
+__device__ inline void score_gradients(
+    float (&p)[SimtTile<D_max>::per_thread][SimtTile<D_max>::per_thread],
+    float (&dp)[SimtTile<D_max>::per_thread][SimtTile<D_max>::per_thread], const Scores& scores,
+    const float* lse, const float* delta, int64_t b, int64_t h, int64_t i0, int64_t j0,
+    int64_t length, float slope) {
+  constexpr int P = SimtTile<D_max>::per_thread;
+  const AttentionShape& s = scores.s;
+  const SimtThread thread;
+  GPTBENCH_UNROLL
+  for (int i = 0; i < P; ++i) {
+    const int64_t row = i0 + thread.ty * P + i;
+    const bool exists = row < s.T_q;
+    const int64_t q_position = position_of(s.q_positions, row);
+    const float row_lse = exists ? lse[scores.lse(b, h, row)] : 0.0f;
+    const float row_delta = exists ? delta[(b * s.H + h) * s.T_q + row] : 0.0f;
+    GPTBENCH_UNROLL
+    for (int j = 0; j < P; ++j) {
+      const int64_t key = j0 + thread.tx + 16 * j;
+      const int64_t k_position = position_of(s.k_positions, key);
+      if (!exists || key >= s.T_k || !scores.visible(q_position, k_position, length)) {
+        p[i][j] = dp[i][j] = 0.0f;
+        continue;
+      }
+      const float score = p[i][j] * scores.scale + Scores::bias(slope, q_position, k_position);
+      const float probability = exp_of<A>(score - row_lse);
+      const float factor = scores.mask.on ? scores.dropped(b, h, q_position, k_position) : 1.0f;
+      p[i][j] = probability * factor;
+      dp[i][j] = probability * (factor * dp[i][j] - row_delta);
+    }
+  }
+}
+
+template <class Gradient>
+__device__ inline void put(Gradient* at, float value, bool adds) {
+  *at = from_float<Gradient>(adds ? to_float(*at) + value : value);
+}
+
+// dq of a tile of queries of one head: a pass over the keys.
+template <class A, class Gradient, int D_max>
+__global__ void __launch_bounds__(simt_threads)
+    simt_attention_dq_kernel(Arrays<A, Gradient> a, Scores scores) {
+  using Tile = SimtTile<D_max>;
+  constexpr int P = Tile::per_thread;
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  float* const q_tile = shared;
+  float* const dout_tile = q_tile + Tile::floats;
+  float* const k_tile = dout_tile + Tile::floats;
+  float* const v_tile = k_tile + Tile::floats;
+  float* const ds_tile = v_tile + Tile::floats;
+  const AttentionShape& s = scores.s;
+  const SimtThread thread;
+  const int64_t i0 = static_cast<int64_t>(gridDim.x - 1 - blockIdx.x) * Tile::T;
+  const int64_t h = blockIdx.y, b = blockIdx.z;
+  const int64_t i1 = i0 + Tile::T < s.T_q ? i0 + Tile::T : s.T_q;
+  const int64_t length = scores.length(b);
+  const float slope = scores.slope(h);
+
+  float dq[P][Tile::columns] = {};
+  load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), s.q_row, i1 - i0, s.D);
+  load_tile<D_max>(dout_tile, a.dout + scores.out(b, h, i0), s.out_row, i1 - i0, s.D);
+  for (int64_t j0 = 0; j0 < s.T_k && !scores.none_visible(i1, j0, length); j0 += Tile::T) {
+    __syncthreads();
+    const int64_t at = scores.kv(b, h / scores.group, j0);
+    load_tile<D_max>(k_tile, a.k + at, s.kv_row, s.T_k - j0, s.D);
+    load_tile<D_max>(v_tile, a.v + at, s.kv_row, s.T_k - j0, s.D);
+    __syncthreads();
+    float p[P][P], ds[P][P];
+    multiply_rows<D_max>(p, q_tile, k_tile);
+    multiply_rows<D_max>(ds, dout_tile, v_tile);
+    score_gradients<A, D_max>(p, ds, scores, a.lse, a.delta, b, h, i0, j0, length, slope);
+    store_scores<D_max>(ds_tile, ds);
+    __syncwarp();  // a row is written and read by one warp
+    multiply_scores<D_max, false>(dq, ds_tile, k_tile);
+  }
+  GPTBENCH_UNROLL
+  for (int i = 0; i < P; ++i) {
+    const int64_t row = i0 + thread.ty * P + i;
+    if (row >= s.T_q) continue;
+    GPTBENCH_UNROLL
+    for (int c = 0; c < Tile::columns; ++c) {
+      const int d = thread.tx + 16 * c;
+      if (d < s.D)
+        put(a.dq + b * a.dq_step + row * a.dq_row + h * s.D + d, scores.scale * dq[i][c],
+            scores.adds);
+    }
+  }
+}
+
+// dk and dv of a tile of keys of one key/value head: a pass over the queries of the heads that
+// share it.
+template <class A, class Gradient, int D_max>
+__global__ void __launch_bounds__(simt_threads)
+    simt_attention_dkdv_kernel(Arrays<A, Gradient> a, Scores scores) {
+  using Tile = SimtTile<D_max>;
+  constexpr int P = Tile::per_thread;
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  float* const q_tile = shared;
+  float* const dout_tile = q_tile + Tile::floats;
+  float* const k_tile = dout_tile + Tile::floats;
+  float* const v_tile = k_tile + Tile::floats;
+  float* const score_tile = v_tile + Tile::floats;
+  const AttentionShape& s = scores.s;
+  const SimtThread thread;
+  const int64_t j0 = static_cast<int64_t>(blockIdx.x) * Tile::T;
+  const int64_t h_kv = blockIdx.y, b = blockIdx.z;
+  const int64_t length = scores.length(b);
+
+  float dk[P][Tile::columns] = {}, dv[P][Tile::columns] = {};
+  load_tile<D_max>(k_tile, a.k + scores.kv(b, h_kv, j0), s.kv_row, s.T_k - j0, s.D);
+  load_tile<D_max>(v_tile, a.v + scores.kv(b, h_kv, j0), s.kv_row, s.T_k - j0, s.D);
+  for (int64_t h = h_kv * scores.group; h < (h_kv + 1) * scores.group; ++h) {
+    const float slope = scores.slope(h);
+    for (int64_t i0 = 0; i0 < s.T_q; i0 += Tile::T) {
+      const int64_t i1 = i0 + Tile::T < s.T_q ? i0 + Tile::T : s.T_q;
+      if (scores.none_visible(i1, j0, length)) continue;
+      __syncthreads();
+      load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), s.q_row, i1 - i0, s.D);
+      load_tile<D_max>(dout_tile, a.dout + scores.out(b, h, i0), s.out_row, i1 - i0, s.D);
+      __syncthreads();
+      float p[P][P], ds[P][P];
+      multiply_rows<D_max>(p, q_tile, k_tile);
+      multiply_rows<D_max>(ds, dout_tile, v_tile);
+      score_gradients<A, D_max>(p, ds, scores, a.lse, a.delta, b, h, i0, j0, length, slope);
+      store_scores<D_max>(score_tile, p);
+      __syncthreads();
+      multiply_scores<D_max, true>(dv, score_tile, dout_tile);
+      __syncthreads();
+      store_scores<D_max>(score_tile, ds);
+      __syncthreads();
+      multiply_scores<D_max, true>(dk, score_tile, q_tile);
+    }
+  }
+  GPTBENCH_UNROLL
+  for (int i = 0; i < P; ++i) {
+    const int64_t key = j0 + thread.ty * P + i;
+    if (key >= s.T_k) continue;
+    GPTBENCH_UNROLL
+    for (int c = 0; c < Tile::columns; ++c) {
+      const int d = thread.tx + 16 * c;
+      if (d >= s.D) continue;
+      const int64_t at = b * a.dkv_step + key * a.dkv_row + h_kv * s.D + d;
+      put(a.dk + at, scores.scale * dk[i][c], scores.adds);
+      put(a.dv + at, dv[i][c], scores.adds);
+    }
+  }
+}
+
+template <class A, class Gradient>
+void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
+  const AttentionShape& s = a.shape;
+  const Arrays<A, Gradient> arrays{static_cast<Gradient*>(a.dq),
+                                   static_cast<Gradient*>(a.dk),
+                                   static_cast<Gradient*>(a.dv),
+                                   static_cast<const A*>(a.dout),
+                                   static_cast<const A*>(a.q),
+                                   static_cast<const A*>(a.k),
+                                   static_cast<const A*>(a.v),
+                                   static_cast<const float*>(a.lse),
+                                   delta,
+                                   a.dq_row,
+                                   a.dkv_row,
+                                   a.dq_step,
+                                   a.dkv_step};
+  with_head_size(s.D, [&](auto size) {
+    constexpr int D_max = decltype(size)::value;
+    using Tile = SimtTile<D_max>;
+    const size_t shared = sizeof(float) * (4 * Tile::floats + Tile::score_floats);
+    const unsigned sequences = static_cast<unsigned>(s.B);
+    launch(GPTBENCH_KERNEL(simt_attention_dq_kernel<A, Gradient, D_max>),
+           dim3{static_cast<unsigned>(ceil_div(s.T_q, Tile::T)), static_cast<unsigned>(s.H),
+                sequences},
+           simt_threads, shared, stream_of(queue), arrays, Scores(s));
+    launch(GPTBENCH_KERNEL(simt_attention_dkdv_kernel<A, Gradient, D_max>),
+           dim3{static_cast<unsigned>(ceil_div(s.T_k, Tile::T)), static_cast<unsigned>(s.H_kv),
+                sequences},
+           simt_threads, shared, stream_of(queue), arrays, Scores(s));
+  });
+}
+
+}  // namespace
+
+template <class A>
+void simt_attention_backward(Queue& queue, const AttentionBackward& a, const float* delta) {
+  if (a.shape.keys == KeyBlock::all)
+    backward<A, A>(queue, a, delta);
+  else
+    backward<A, float>(queue, a, delta);
+}
+
+template void simt_attention_backward<float>(Queue&, const AttentionBackward&, const float*);
+template void simt_attention_backward<bfloat16>(Queue&, const AttentionBackward&, const float*);
+
+}  // namespace gptbench::cuda

@@ -1,0 +1,145 @@
+#include "base/units.h"
+#include "cuda/attention/attention.cuh"
+#include "cuda/attention/simt_tile.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+template <class A, class Out>
+struct Arrays {
+  Out* out;
+  float* lse;
+  const A* q;
+  const A* k;
+  const A* v;
+};
+
+// A block computes a tile of queries of one head.
+template <class A, class Out, int D_max>
+__global__ void __launch_bounds__(simt_threads)
+    simt_attention_forward_kernel(Arrays<A, Out> a, Scores scores) {
+  using Tile = SimtTile<D_max>;
+  constexpr int P = Tile::per_thread;
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  float* const q_tile = shared;
+  float* const k_tile = q_tile + Tile::floats;
+  float* const v_tile = k_tile + Tile::floats;
+  float* const p_tile = v_tile + Tile::floats;
+  const AttentionShape& s = scores.s;
+  const SimtThread thread;
+  // The last tiles, which under a causal mask have most to do, start first.
+  const int64_t i0 = static_cast<int64_t>(gridDim.x - 1 - blockIdx.x) * Tile::T;
+  const int64_t h = blockIdx.y, b = blockIdx.z;
+  const int64_t i1 = i0 + Tile::T < s.T_q ? i0 + Tile::T : s.T_q;
+  const int64_t length = scores.length(b);
+  const float slope = scores.slope(h);
+
+  // Of this thread's rows: maximum and sum so far, and the unnormalised result.
+  float max[P], sum[P], acc[P][Tile::columns];
+  int64_t position[P];
+  GPTBENCH_UNROLL
+  for (int i = 0; i < P; ++i) {
+    const int64_t row = i0 + thread.ty * P + i;
+    max[i] = -HUGE_VALF;
+    sum[i] = 0.0f;
+    position[i] = position_of(s.q_positions, row);
+    const bool before = s.keys == KeyBlock::further && row < s.T_q;
+    if (before) max[i] = a.lse[scores.lse(b, h, row)];
+    const bool kept = before && max[i] != -HUGE_VALF;
+    if (kept) sum[i] = 1.0f;
+    GPTBENCH_UNROLL
+    for (int c = 0; c < Tile::columns; ++c) {
+      const int d = thread.tx + 16 * c;
+      acc[i][c] = kept && d < s.D ? to_float(a.out[scores.out(b, h, row) + d]) : 0.0f;
+    }
+  }
+
+  load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), s.q_row, i1 - i0, s.D);
+  for (int64_t j0 = 0; j0 < s.T_k && !scores.none_visible(i1, j0, length); j0 += Tile::T) {
+    __syncthreads();
+    const int64_t at = scores.kv(b, h / scores.group, j0);
+    load_tile<D_max>(k_tile, a.k + at, s.kv_row, s.T_k - j0, s.D);
+    load_tile<D_max>(v_tile, a.v + at, s.kv_row, s.T_k - j0, s.D);
+    __syncthreads();
+    float p[P][P];
+    multiply_rows<D_max>(p, q_tile, k_tile);
+    GPTBENCH_UNROLL
+    for (int i = 0; i < P; ++i) {
+      float top = max[i];
+      bool seen[P];
+      GPTBENCH_UNROLL
+      for (int j = 0; j < P; ++j) {
+        const int64_t key = j0 + thread.tx + 16 * j;
+        const int64_t k_position = position_of(s.k_positions, key);
+        seen[j] = key < s.T_k && scores.visible(position[i], k_position, length);
+        p[i][j] = p[i][j] * scores.scale + Scores::bias(slope, position[i], k_position);
+        if (seen[j] && p[i][j] > top) top = p[i][j];
+      }
+      top = row_max(top);
+      const float kept = max[i] == top ? 1.0f : exp_of<A>(max[i] - top);
+      float row = 0.0f;
+      GPTBENCH_UNROLL
+      for (int j = 0; j < P; ++j) {
+        p[i][j] = seen[j] ? exp_of<A>(p[i][j] - top) : 0.0f;
+        row += p[i][j];
+        if (scores.mask.on) {
+          const int64_t key = j0 + thread.tx + 16 * j;
+          p[i][j] *= scores.dropped(b, h, position[i], position_of(s.k_positions, key));
+        }
+      }
+      max[i] = top;
+      sum[i] = sum[i] * kept + row_sum(row);
+      GPTBENCH_UNROLL
+      for (int c = 0; c < Tile::columns; ++c) acc[i][c] *= kept;
+    }
+    store_scores<D_max>(p_tile, p);
+    __syncwarp();  // a row of probabilities is written and read by one warp
+    multiply_scores<D_max, false>(acc, p_tile, v_tile);
+  }
+
+  GPTBENCH_UNROLL
+  for (int i = 0; i < P; ++i) {
+    const int64_t row = i0 + thread.ty * P + i;
+    if (row >= s.T_q) continue;
+    const bool none = sum[i] == 0.0f;
+    const float inverse = none ? 0.0f : 1.0f / sum[i];
+    GPTBENCH_UNROLL
+    for (int c = 0; c < Tile::columns; ++c) {
+      const int d = thread.tx + 16 * c;
+      if (d < s.D) a.out[scores.out(b, h, row) + d] = from_float<Out>(acc[i][c] * inverse);
+    }
+    if (thread.tx == 0) a.lse[scores.lse(b, h, row)] = none ? -HUGE_VALF : max[i] + logf(sum[i]);
+  }
+}
+
+template <class A, class Out>
+void forward(Queue& queue, const AttentionForward& a) {
+  const AttentionShape& s = a.shape;
+  const Arrays<A, Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
+                              static_cast<const A*>(a.q), static_cast<const A*>(a.k),
+                              static_cast<const A*>(a.v)};
+  with_head_size(s.D, [&](auto size) {
+    constexpr int D_max = decltype(size)::value;
+    using Tile = SimtTile<D_max>;
+    const dim3 grid{static_cast<unsigned>(ceil_div(s.T_q, Tile::T)), static_cast<unsigned>(s.H),
+                    static_cast<unsigned>(s.B)};
+    const size_t shared = sizeof(float) * (3 * Tile::floats + Tile::score_floats);
+    launch(GPTBENCH_KERNEL(simt_attention_forward_kernel<A, Out, D_max>), grid, simt_threads,
+           shared, stream_of(queue), arrays, Scores(s));
+  });
+}
+
+}  // namespace
+
+template <class A>
+void simt_attention_forward(Queue& queue, const AttentionForward& a) {
+  if (a.shape.keys == KeyBlock::all)
+    forward<A, A>(queue, a);
+  else
+    forward<A, float>(queue, a);
+}
+
+template void simt_attention_forward<float>(Queue&, const AttentionForward&);
+template void simt_attention_forward<bfloat16>(Queue&, const AttentionForward&);
+
+}  // namespace gptbench::cuda

@@ -1,0 +1,231 @@
+#include "base/units.h"
+#include "cuda/attention/attention.cuh"
+#include "cuda/attention/tensor_tile.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+constexpr int warps = 4, threads = 32 * warps;
+constexpr int M = 2;                    // fragments of 16 queries a warp
+constexpr int q_rows = 16 * M * warps;  // queries of a block
+
+template <class Out>
+struct Arrays {
+  Out* out;
+  float* lse;
+  const bfloat16* q;
+  const bfloat16* k;
+  const bfloat16* v;
+};
+
+// Keys of a tile: as many as leave room for the accumulators, D M / 2 registers.
+template <int D>
+constexpr int keys_of = D == 64 ? 64 : 32;
+
+// Shared memory, in elements: queries, then keys and values, two tiles of each in turn.
+template <int D>
+struct Layout {
+  static constexpr int k_rows = keys_of<D>;
+  static constexpr int q = 0, k = q_rows * D, v = k + 2 * k_rows * D, end = v + 2 * k_rows * D;
+};
+
+// What is done to scores where a tile has hidden keys, or scores have a bias: s = scale s + bias
+// with `biased`, -inf where hidden.
+template <bool biased, int k_rows>
+__device__ inline void adjust(float (&c)[M][k_rows / 8][4], const Scores& scores, int64_t row0,
+                              int64_t j0, int64_t length, float slope) {
+  const AttentionShape& s = scores.s;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  GPTBENCH_UNROLL
+  for (int m = 0; m < M; ++m) {
+    GPTBENCH_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int64_t q_position = position_of(s.q_positions, row0 + 16 * m + lane / 4 + e / 2 * 8);
+      GPTBENCH_UNROLL
+      for (int n = 0; n < k_rows / 8; ++n) {
+        const int64_t key = j0 + 8 * n + 2 * (lane % 4) + e % 2;
+        const int64_t k_position = position_of(s.k_positions, key);
+        float& x = c[m][n][e];
+        if constexpr (biased) x = x * scores.scale + Scores::bias(slope, q_position, k_position);
+        if (key >= s.T_k || !scores.visible(q_position, k_position, length)) x = -HUGE_VALF;
+      }
+    }
+  }
+}
+
+template <int k_rows>
+__device__ inline void drop(float (&p)[M][k_rows / 8][4], const Scores& scores, int64_t b,
+                            int64_t h, int64_t row0, int64_t j0) {
+  const AttentionShape& s = scores.s;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  GPTBENCH_UNROLL
+  for (int m = 0; m < M; ++m) {
+    GPTBENCH_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int64_t q_position = position_of(s.q_positions, row0 + 16 * m + lane / 4 + e / 2 * 8);
+      GPTBENCH_UNROLL
+      for (int n = 0; n < k_rows / 8; ++n) {
+        const int64_t key = j0 + 8 * n + 2 * (lane % 4) + e % 2;
+        p[m][n][e] *= scores.dropped(b, h, q_position, position_of(s.k_positions, key));
+      }
+    }
+  }
+}
+
+// A block computes q_rows queries of one head. extra: with a bias or dropout.
+template <int D, class Out, bool extra>
+__global__ void __launch_bounds__(threads)
+    tensor_attention_forward_kernel(Arrays<Out> a, Scores scores) {
+  GPTBENCH_DYNAMIC_SHARED(bfloat16, shared);
+  using L = Layout<D>;
+  constexpr int k_rows = L::k_rows;
+  const AttentionShape& s = scores.s;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  // The last tiles, which under a causal mask have most to do, start first.
+  const int64_t i0 = static_cast<int64_t>(gridDim.x - 1 - blockIdx.x) * q_rows;
+  const int64_t h = blockIdx.y, b = blockIdx.z;
+  const int64_t i1 = i0 + q_rows < s.T_q ? i0 + q_rows : s.T_q;
+  const int64_t row0 = i0 + 16 * M * warp;  // of this warp
+  const int64_t length = scores.length(b);
+  const float slope = extra ? scores.slope(h) : 0.0f;
+  // A score times c is the exponent of 2.
+  const float c = extra ? log2_e : scores.scale * log2_e;
+
+  const int64_t kv = scores.kv(b, h / scores.group, 0);
+  const auto load_keys = [&](int64_t j0, int buffer) {
+    const int64_t at = kv + j0 * s.kv_row, rows = s.T_k - j0;
+    load_rows_async<D, k_rows, threads>(shared + L::k + buffer * k_rows * D, a.k + at, s.kv_row,
+                                        rows, s.D);
+    load_rows_async<D, k_rows, threads>(shared + L::v + buffer * k_rows * D, a.v + at, s.kv_row,
+                                        rows, s.D);
+    commit_copies();
+  };
+  const auto something_at = [&](int64_t j0) {
+    return j0 < s.T_k && !scores.none_visible(i1, j0, length);
+  };
+
+  float acc[M][D / 8][4] = {};
+  float max[M][2], sum[M][2];  // of rows lane / 4 and + 8; a sum over this lane's columns
+  GPTBENCH_UNROLL
+  for (int m = 0; m < M; ++m) {
+    GPTBENCH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      max[m][half] = -HUGE_VALF;
+      sum[m][half] = 0.0f;
+      const int64_t row = row0 + 16 * m + lane / 4 + 8 * half;
+      if (s.keys != KeyBlock::further || row >= s.T_q) continue;
+      const float before = a.lse[scores.lse(b, h, row)];
+      if (before == -HUGE_VALF) continue;
+      max[m][half] = before * (log2_e / c);
+      if (lane % 4 == 0) sum[m][half] = 1.0f;
+      GPTBENCH_UNROLL
+      for (int n = 0; n < D / 8; ++n) {
+        if (8 * n >= s.D) continue;
+        const Out* const out = a.out + scores.out(b, h, row) + 8 * n + 2 * (lane % 4);
+        acc[m][n][2 * half] = to_float(out[0]);
+        acc[m][n][2 * half + 1] = to_float(out[1]);
+      }
+    }
+  }
+
+  load_rows_async<D, q_rows, threads>(shared + L::q, a.q + scores.q(b, h, i0), s.q_row, i1 - i0,
+                                      s.D);
+  commit_copies();
+  if (something_at(0)) load_keys(0, 0);
+  int buffer = 0;
+  for (int64_t j0 = 0; something_at(j0); j0 += k_rows, buffer ^= 1) {
+    wait_for_copies<0>();
+    __syncthreads();
+    if (something_at(j0 + k_rows)) load_keys(j0 + k_rows, buffer ^ 1);
+
+    float p[M][k_rows / 8][4];
+    rows_times_rows<D, k_rows, M>(p, shared + L::q, 16 * M * warp,
+                                  shared + L::k + buffer * k_rows * D);
+    const bool hidden = j0 + k_rows > s.T_k || !scores.all_visible(row0, j0 + k_rows, length);
+    if (extra || hidden) adjust<extra, k_rows>(p, scores, row0, j0, length, slope);
+
+    GPTBENCH_UNROLL
+    for (int m = 0; m < M; ++m) {
+      GPTBENCH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float top = max[m][half];
+        GPTBENCH_UNROLL
+        for (int n = 0; n < k_rows / 8; ++n) {
+          GPTBENCH_UNROLL
+          for (int e = 2 * half; e < 2 * half + 2; ++e) top = p[m][n][e] > top ? p[m][n][e] : top;
+        }
+        top = quad_max(top);
+        const float shift = top == -HUGE_VALF ? 0.0f : top * c;
+        const float kept = exp2_fast(max[m][half] * c - shift);
+        float row = 0.0f;
+        GPTBENCH_UNROLL
+        for (int n = 0; n < k_rows / 8; ++n) {
+          GPTBENCH_UNROLL
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            p[m][n][e] = exp2_fast(p[m][n][e] * c - shift);
+            row += p[m][n][e];
+          }
+        }
+        max[m][half] = top;
+        sum[m][half] = sum[m][half] * kept + row;
+        GPTBENCH_UNROLL
+        for (int n = 0; n < D / 8; ++n) {
+          acc[m][n][2 * half] *= kept;
+          acc[m][n][2 * half + 1] *= kept;
+        }
+      }
+    }
+    if constexpr (extra)
+      if (scores.mask.on) drop<k_rows>(p, scores, b, h, row0, j0);
+    fragment_times_rows<D, k_rows, M>(acc, p, shared + L::v + buffer * k_rows * D);
+  }
+  wait_for_copies<0>();  // of the queries, where there was no tile
+
+  GPTBENCH_UNROLL
+  for (int m = 0; m < M; ++m) {
+    float inverse[2];
+    GPTBENCH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const float all = quad_sum(sum[m][half]);
+      const bool none = all == 0.0f;
+      inverse[half] = none ? 0.0f : 1.0f / all;
+      const int64_t row = row0 + 16 * m + lane / 4 + 8 * half;
+      if (lane % 4 == 0 && row < s.T_q)
+        a.lse[scores.lse(b, h, row)] = none ? -HUGE_VALF : max[m][half] * c * ln_2 + logf(all);
+    }
+    put_rows<D>(a.out + scores.out(b, h, 0), s.out_row, row0 + 16 * m, s.T_q, s.D, acc[m],
+                inverse[0], inverse[1], false);
+  }
+}
+
+template <int D, class Out, bool extra>
+void forward(Queue& queue, const AttentionForward& a) {
+  const AttentionShape& s = a.shape;
+  const Arrays<Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
+                           static_cast<const bfloat16*>(a.q), static_cast<const bfloat16*>(a.k),
+                           static_cast<const bfloat16*>(a.v)};
+  const dim3 grid{static_cast<unsigned>(ceil_div(s.T_q, q_rows)), static_cast<unsigned>(s.H),
+                  static_cast<unsigned>(s.B)};
+  launch(GPTBENCH_KERNEL(tensor_attention_forward_kernel<D, Out, extra>), grid, threads,
+         sizeof(bfloat16) * Layout<D>::end, stream_of(queue), arrays, Scores(s));
+}
+
+template <int D, class Out>
+void forward(Queue& queue, const AttentionForward& a) {
+  if (a.shape.alibi || a.shape.dropout.rate > 0.0)
+    forward<D, Out, true>(queue, a);
+  else
+    forward<D, Out, false>(queue, a);
+}
+
+}  // namespace
+
+void tensor_attention_forward(Queue& queue, const AttentionForward& a) {
+  const bool whole = a.shape.keys == KeyBlock::all;
+  if (a.shape.D <= 64)
+    whole ? forward<64, bfloat16>(queue, a) : forward<64, float>(queue, a);
+  else
+    whole ? forward<128, bfloat16>(queue, a) : forward<128, float>(queue, a);
+}
+
+}  // namespace gptbench::cuda

@@ -1,0 +1,131 @@
+// Tiles of bf16 rows in shared memory and the two products that attention is made of, each of them
+// by one warp.
+#pragma once
+
+#include "base/dtype.h"
+#include "cuda/attention/mma.cuh"
+#include "cuda/attention/scores.cuh"
+#include "cuda/attention/swizzle.h"
+#include "cuda/kernels/number.cuh"
+#include "cuda/kernels/reduce.cuh"
+
+namespace gptbench::cuda {
+
+// tile[r][d] = x[r row + d] for r < rows and d < size, zeros for what else there is up to R x D;
+// complete after commit and wait. size is a multiple of 8.
+template <int D, int R, int threads>
+__device__ inline void load_rows_async(bfloat16* tile, const bfloat16* x, int64_t row, int64_t rows,
+                                       int64_t size) {
+  constexpr int chunks = D / 8;
+  static_assert(R * chunks % threads == 0, "as many copies for every thread");
+  GPTBENCH_UNROLL
+  for (int n = 0; n < R * chunks / threads; ++n) {
+    const int e = n * threads + static_cast<int>(threadIdx.x);
+    const int r = e / chunks, chunk = e % chunks;
+    const bool exists = r < rows && chunk * 8 < size;
+    copy_16_async(tile + swizzled<D>(r, chunk), x + (exists ? r * row + chunk * 8 : 0), exists);
+  }
+}
+
+// c[m][n/8] = x y^T: rows x_row + 16 m .. + 15 of tile x by rows 0 .. N-1 of tile y, summed over D.
+template <int D, int N, int M>
+__device__ inline void rows_times_rows(float (&c)[M][N / 8][4], const bfloat16* x, int x_row,
+                                       const bfloat16* y) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  GPTBENCH_UNROLL
+  for (int m = 0; m < M; ++m) {
+    GPTBENCH_UNROLL
+    for (int n = 0; n < N / 8; ++n) c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0.0f;
+  }
+  GPTBENCH_UNROLL
+  for (int k = 0; k < D / 16; ++k) {
+    uint32_t a[M][4];
+    GPTBENCH_UNROLL
+    for (int m = 0; m < M; ++m)
+      ldmatrix_x4(a[m], x + swizzled<D>(x_row + 16 * m + lane % 16, 2 * k + lane / 16));
+    GPTBENCH_UNROLL
+    for (int n = 0; n < N / 16; ++n) {
+      uint32_t b[4];
+      ldmatrix_x4(b, y + swizzled<D>(16 * n + lane % 8 + lane / 16 * 8, 2 * k + lane / 8 % 2));
+      GPTBENCH_UNROLL
+      for (int m = 0; m < M; ++m) {
+        mma_bf16(c[m][2 * n], a[m], b[0], b[1]);
+        mma_bf16(c[m][2 * n + 1], a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// acc[m][d/8] += p y: 16 x N products in registers, as rows_times_rows leaves them, rounded to
+// bf16, by rows 0 .. N-1 of tile y.
+template <int D, int N, int M>
+__device__ inline void fragment_times_rows(float (&acc)[M][D / 8][4], const float (&p)[M][N / 8][4],
+                                           const bfloat16* y) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  GPTBENCH_UNROLL
+  for (int k = 0; k < N / 16; ++k) {
+    uint32_t a[M][4];
+    GPTBENCH_UNROLL
+    for (int m = 0; m < M; ++m) {
+      GPTBENCH_UNROLL
+      for (int i = 0; i < 4; ++i)
+        a[m][i] = pack_bfloat16(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
+    }
+    GPTBENCH_UNROLL
+    for (int d = 0; d < D / 16; ++d) {
+      uint32_t b[4];
+      ldmatrix_x4_transposed(b, y + swizzled<D>(16 * k + lane % 16, 2 * d + lane / 16));
+      GPTBENCH_UNROLL
+      for (int m = 0; m < M; ++m) {
+        mma_bf16(acc[m][2 * d], a[m], b[0], b[1]);
+        mma_bf16(acc[m][2 * d + 1], a[m], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// Two neighbouring elements of a result: assigned, or added to.
+__device__ inline void put_pair(bfloat16* at, float x, float y, bool) {
+  *reinterpret_cast<uint32_t*>(at) = pack_bfloat16(x, y);
+}
+__device__ inline void put_pair(float* at, float x, float y, bool adds) {
+  float2* const pair = reinterpret_cast<float2*>(at);
+  const float2 before = adds ? *pair : float2{0.0f, 0.0f};
+  *pair = float2{before.x + x, before.y + y};
+}
+
+// Rows [row0, row0 + 16) of a result whose fragments are acc, times a scale for either half of
+// them; `end` rows of `size` elements exist.
+template <int D, class Out>
+__device__ inline void put_rows(Out* out, int64_t row, int64_t row0, int64_t end, int64_t size,
+                                const float (&acc)[D / 8][4], float scale_low, float scale_high,
+                                bool adds) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t low = row0 + lane / 4, high = low + 8;
+  GPTBENCH_UNROLL
+  for (int n = 0; n < D / 8; ++n) {
+    const int d = 8 * n + 2 * (lane % 4);
+    if (d >= size) continue;
+    if (low < end)
+      put_pair(out + low * row + d, acc[n][0] * scale_low, acc[n][1] * scale_low, adds);
+    if (high < end)
+      put_pair(out + high * row + d, acc[n][2] * scale_high, acc[n][3] * scale_high, adds);
+  }
+}
+
+// Over the four lanes that share rows of a fragment. NaN does not enter the maximum.
+__device__ inline float quad_max(float v) {
+  GPTBENCH_UNROLL
+  for (int bits = 2; bits > 0; bits /= 2) {
+    const float other = __shfl_xor_sync(full_warp, v, bits);
+    v = other > v ? other : v;
+  }
+  return v;
+}
+__device__ inline float quad_sum(float v) {
+  GPTBENCH_UNROLL
+  for (int bits = 2; bits > 0; bits /= 2) v += __shfl_xor_sync(full_warp, v, bits);
+  return v;
+}
+
+}  // namespace gptbench::cuda

@@ -1,0 +1,195 @@
+// Embeddings. Forward: R C elements of A written, as many read for each table. Backward: rows are
+// added in ascending order whatever the device, without sorting them, without scratch memory and
+// without atomic additions.
+#include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/kernels.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+template <class A>
+struct EmbeddingRows {
+  A* y;
+  const int32_t* tokens;
+  const A* token_table;
+  const A* position_table;
+  const int32_t* types;
+  const A* type_table;
+  int64_t T_local, C, first_token, V_tp;
+  Positions positions;
+
+  struct Row {
+    A* y;
+    const A* token;  // null: contributes nothing
+    const A* position;
+    const A* type;
+  };
+  __device__ Row row(int64_t r) const {
+    const int64_t token = tokens[r] - first_token;
+    const bool mine = token >= 0 && token < V_tp;
+    return {y + r * C, mine ? token_table + token * C : nullptr,
+            position_table != nullptr ? position_table + position_of(positions, r % T_local) * C
+                                      : nullptr,
+            type_table != nullptr ? type_table + types[r] * C : nullptr};
+  }
+
+  template <int N>
+  __device__ void at(const Row& row, int64_t c) const {
+    float sum[N] = {};
+    add<N>(sum, row.token, c);
+    add<N>(sum, row.position, c);
+    add<N>(sum, row.type, c);
+    store<N>(row.y + c, sum);
+  }
+  template <int N>
+  __device__ static void add(float (&sum)[N], const A* table_row, int64_t c) {
+    if (table_row == nullptr) return;
+    float v[N];
+    load<N>(v, table_row + c);
+    GPTBENCH_UNROLL
+    for (int j = 0; j < N; ++j) sum[j] += v[j];
+  }
+};
+
+constexpr int backward_threads = 256;
+
+// dtable[indices[r] - first] += dy[r] for rows [begin, end) whose index lies in [first, first +
+// count). A block takes a row if none before it in this range has its index, and adds all rows that
+// have it, in order; a launch takes few enough rows that looking through their indices costs little
+// beside reading dy.
+template <class A, int N>
+__global__ void embedding_backward_kernel(float* dtable, const A* dy, const int32_t* indices,
+                                          int64_t begin, int64_t end, int64_t C, int64_t first,
+                                          int64_t count) {
+  constexpr int warps = backward_threads / 32;
+  GPTBENCH_DYNAMIC_SHARED(int, shared);
+  int* const counts = shared;         // [warps] rows found by each warp
+  int* const found = shared + warps;  // [backward_threads] rows found, ascending, from r0
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
+  const int64_t own = begin + blockIdx.x;
+  const int32_t index = indices[own];
+  if (index < first || index >= first + count) return;
+  bool earlier = false;
+  for (int64_t r = begin + thread; r < own; r += backward_threads)
+    if (indices[r] == index) earlier = true;
+  if (__syncthreads_or(earlier)) return;
+
+  float* const out = dtable + (index - first) * C;
+  for (int64_t r0 = own; r0 < end; r0 += backward_threads) {
+    const bool has = r0 + thread < end && indices[r0 + thread] == index;
+    const unsigned bits = __ballot_sync(0xffffffffu, has);
+    if (thread % 32 == 0) counts[warp] = __popc(bits);
+    const int total = __syncthreads_count(has);
+    if (total == 0) continue;
+    int place = __popc(bits & ((1u << (thread % 32)) - 1u));
+    for (int w = 0; w < warp; ++w) place += counts[w];
+    if (has) found[place] = thread;
+    __syncthreads();
+    for (int64_t c = static_cast<int64_t>(thread) * N; c < C; c += backward_threads * N) {
+      float sum[N];
+      load<N>(sum, out + c);
+      constexpr int ahead = 4;  // loads in flight
+      for (int i = 0; i < total; i += ahead) {
+        float v[ahead][N];
+        GPTBENCH_UNROLL
+        for (int k = 0; k < ahead; ++k)
+          if (i + k < total) load<N>(v[k], dy + (r0 + found[i + k]) * C + c);
+        GPTBENCH_UNROLL
+        for (int k = 0; k < ahead; ++k)
+          if (i + k < total) {
+            GPTBENCH_UNROLL
+            for (int j = 0; j < N; ++j) sum[j] += v[k][j];
+          }
+      }
+      store<N>(out + c, sum);
+    }
+    __syncthreads();
+  }
+}
+
+// dposition_table[p] += the rows at position p of their sequences, in order; a block a position.
+template <class A, int N>
+__global__ void position_backward_kernel(float* dtable, const A* dy, int64_t R, int64_t T_local,
+                                         int64_t C, Positions positions) {
+  for (int64_t t = blockIdx.x; t < T_local; t += gridDim.x) {
+    float* const out = dtable + position_of(positions, t) * C;
+    for (int64_t c = static_cast<int64_t>(threadIdx.x) * N; c < C;
+         c += static_cast<int64_t>(blockDim.x) * N) {
+      float sum[N];
+      load<N>(sum, out + c);
+      for (int64_t r = t; r < R; r += T_local) {
+        float v[N];
+        load<N>(v, dy + r * C + c);
+        GPTBENCH_UNROLL
+        for (int j = 0; j < N; ++j) sum[j] += v[j];
+      }
+      store<N>(out + c, sum);
+    }
+  }
+}
+
+template <class A, int N>
+void backward(Queue& queue, const EmbeddingBackward& a) {
+  const A* const dy = static_cast<const A*>(a.dy);
+  const auto by_index = [&](void* dtable, const int32_t* indices, int64_t first, int64_t count) {
+    constexpr int64_t rows_a_launch = 8192;
+    for (int64_t begin = 0; begin < a.R; begin += rows_a_launch) {
+      const int64_t end = std::min(a.R, begin + rows_a_launch);
+      launch(GPTBENCH_KERNEL(embedding_backward_kernel<A, N>),
+             dim3{static_cast<unsigned>(end - begin), 1, 1}, backward_threads,
+             sizeof(int) * (backward_threads + backward_threads / 32), stream_of(queue),
+             static_cast<float*>(dtable), dy, indices, begin, end, a.C, first, count);
+    }
+  };
+  by_index(a.dtoken_table, a.tokens, a.first_token, a.V_tp);
+  if (a.dtype_table != nullptr)
+    by_index(a.dtype_table, a.types, 0, std::numeric_limits<int32_t>::max());
+  if (a.dposition_table == nullptr) return;
+  const int64_t vectors = ceil_div(a.C, N);
+  const int threads = static_cast<int>(std::min<int64_t>(256, round_up(vectors, 32)));
+  launch(GPTBENCH_KERNEL(position_backward_kernel<A, N>),
+         dim3{blocks_for(std::min(a.T_local, a.R), 32), 1, 1}, threads, 0, stream_of(queue),
+         static_cast<float*>(a.dposition_table), dy, a.R, std::min(a.T_local, a.R), a.C,
+         a.positions);
+}
+
+}  // namespace
+
+template <class A>
+void embedding_forward(Queue& queue, const EmbeddingForward& a) {
+  const EmbeddingRows<A> f{static_cast<A*>(a.y),
+                           a.tokens,
+                           static_cast<const A*>(a.token_table),
+                           static_cast<const A*>(a.position_table),
+                           a.types,
+                           static_cast<const A*>(a.type_table),
+                           a.T_local,
+                           a.C,
+                           a.first_token,
+                           a.V_tp,
+                           a.positions};
+  over_rows(queue, f, a.R, a.C,
+            {{a.y, sizeof(A), a.C},
+             {a.token_table, sizeof(A), a.C},
+             {a.position_table, sizeof(A), a.C},
+             {a.type_table, sizeof(A), a.C}});
+}
+
+template <class A>
+void embedding_backward(Queue& queue, const EmbeddingBackward& a) {
+  if (a.R == 0) return;
+  if (rows_are_aligned(a.C, {{a.dy, sizeof(A), a.C},
+                             {a.dtoken_table, sizeof(float), a.C},
+                             {a.dposition_table, sizeof(float), a.C},
+                             {a.dtype_table, sizeof(float), a.C}}))
+    backward<A, vector_width>(queue, a);
+  else
+    backward<A, 1>(queue, a);
+}
+
+}  // namespace gptbench::cuda
+
+namespace gptbench {
+GPTBENCH_CUDA_KERNEL(embedding_forward, EmbeddingForward);
+GPTBENCH_CUDA_KERNEL(embedding_backward, EmbeddingBackward);
+}  // namespace gptbench

@@ -1,0 +1,152 @@
+// LayerNorm and RMSNorm: 2 R C elements of A.
+#include "cuda/kernels/kernels.cuh"
+#include "cuda/kernels/normalization.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+// RMSNorm has neither mean nor beta.
+template <class A>
+struct Rows {
+  A* y;
+  float* mean;
+  float* rstd;
+  const A* x;
+  const A* gamma;
+  const A* beta;
+  int64_t R, C;
+  float epsilon;
+};
+
+template <class A, bool centred, int V, int W>
+__global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
+    normalization_forward_kernel(Rows<A> a) {
+  using Layout = RowLayout<V, W>;
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  const int lane = static_cast<int>(threadIdx.x) % Layout::threads;
+  const int row_in_block = static_cast<int>(threadIdx.x) / Layout::threads;
+  const float count = static_cast<float>(a.C);
+  for (int64_t r = static_cast<int64_t>(blockIdx.x) * Layout::rows + row_in_block; r < a.R;
+       r += static_cast<int64_t>(gridDim.x) * Layout::rows) {
+    float x[V][vector_width] = {};
+    float mean[1] = {}, square[1] = {};
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c < a.C) load<vector_width>(x[v], a.x + r * a.C + c);
+    }
+    if constexpr (centred) {
+      GPTBENCH_UNROLL
+      for (int v = 0; v < V; ++v) {
+        GPTBENCH_UNROLL
+        for (int j = 0; j < vector_width; ++j) mean[0] += x[v][j];
+      }
+      group_sum<W>(mean, shared);
+      mean[0] /= count;
+    }
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      if ((v * Layout::threads + lane) * vector_width >= a.C) continue;
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j) {
+        const float deviation = x[v][j] - mean[0];
+        square[0] += deviation * deviation;
+      }
+    }
+    group_sum<W>(square, shared);
+    const float rstd = 1.0f / sqrtf(square[0] / count + a.epsilon);
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c >= a.C) continue;
+      float gamma[vector_width], beta[vector_width] = {};
+      load<vector_width>(gamma, a.gamma + c);
+      if (a.beta != nullptr) load<vector_width>(beta, a.beta + c);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j)
+        x[v][j] = (x[v][j] - mean[0]) * rstd * gamma[j] + beta[j];
+      store<vector_width>(a.y + r * a.C + c, x[v]);
+    }
+    if (lane == 0) {
+      if constexpr (centred) a.mean[r] = mean[0];
+      a.rstd[r] = rstd;
+    }
+  }
+}
+
+// Any C, any alignment; a block a row.
+template <class A, bool centred>
+__global__ void normalization_forward_wide_kernel(Rows<A> a) {
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  const float count = static_cast<float>(a.C);
+  for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
+    const A* const x = a.x + r * a.C;
+    float mean[1] = {}, square[1] = {};
+    if constexpr (centred) {
+      for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) mean[0] += to_float(x[c]);
+      group_sum<wide_warps>(mean, shared);
+      mean[0] /= count;
+    }
+    for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+      const float deviation = to_float(x[c]) - mean[0];
+      square[0] += deviation * deviation;
+    }
+    group_sum<wide_warps>(square, shared);
+    const float rstd = 1.0f / sqrtf(square[0] / count + a.epsilon);
+    for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+      const float beta = a.beta != nullptr ? to_float(a.beta[c]) : 0.0f;
+      const float n = (to_float(x[c]) - mean[0]) * rstd;
+      a.y[r * a.C + c] = from_float<A>(n * to_float(a.gamma[c]) + beta);
+    }
+    if (threadIdx.x == 0) {
+      if constexpr (centred) a.mean[r] = mean[0];
+      a.rstd[r] = rstd;
+    }
+  }
+}
+
+template <class A, bool centred>
+void forward(Queue& queue, const Rows<A>& a) {
+  if (a.R == 0) return;
+  const bool aligned = rows_are_aligned(a.C, {{a.y, sizeof(A), a.C},
+                                              {a.x, sizeof(A), a.C},
+                                              {a.gamma, sizeof(A), 0},
+                                              {a.beta, sizeof(A), 0}});
+  with_row_layout(
+      a.C, aligned,
+      [&](auto layout) {
+        using L = decltype(layout);
+        const dim3 grid{blocks_for(ceil_div(a.R, L::rows), 16), 1, 1};
+        launch(GPTBENCH_KERNEL(normalization_forward_kernel<A, centred, L::vectors, L::warps>),
+               grid, L::threads * L::rows, sizeof(float) * L::warps, stream_of(queue), a);
+      },
+      [&] {
+        launch(GPTBENCH_KERNEL(normalization_forward_wide_kernel<A, centred>),
+               dim3{blocks_for(a.R, 16), 1, 1}, wide_threads, sizeof(float) * wide_warps,
+               stream_of(queue), a);
+      });
+}
+
+}  // namespace
+
+template <class A>
+void layernorm_forward(Queue& queue, const LayerNormForward& a) {
+  forward<A, true>(queue,
+                   {static_cast<A*>(a.y), static_cast<float*>(a.mean), static_cast<float*>(a.rstd),
+                    static_cast<const A*>(a.x), static_cast<const A*>(a.gamma),
+                    static_cast<const A*>(a.beta), a.R, a.C, static_cast<float>(a.epsilon)});
+}
+
+template <class A>
+void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
+  forward<A, false>(queue, {static_cast<A*>(a.y), nullptr, static_cast<float*>(a.rstd),
+                            static_cast<const A*>(a.x), static_cast<const A*>(a.gamma), nullptr,
+                            a.R, a.C, static_cast<float>(a.epsilon)});
+}
+
+}  // namespace gptbench::cuda
+
+namespace gptbench {
+GPTBENCH_CUDA_KERNEL(layernorm_forward, LayerNormForward);
+GPTBENCH_CUDA_KERNEL(rmsnorm_forward, RmsNormForward);
+}  // namespace gptbench

@@ -1,0 +1,70 @@
+// Residual connections and dropout: 3 R C elements of A forward, 2 R C backward.
+#include "cuda/kernels/dropout.cuh"
+#include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/kernels.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+// y = residual (or 0) + dropout factor x.
+template <class A>
+struct ResidualRows {
+  A* y;
+  const A* residual;
+  const A* x;
+  int64_t C;
+  DropoutMask mask;
+  GlobalRows rows;
+
+  struct Row {
+    int64_t first, global_first;
+  };
+  __device__ Row row(int64_t r) const { return {r * C, mask.on ? global_row(rows, r) * C : 0}; }
+
+  template <int N>
+  __device__ void at(const Row& row, int64_t c) const {
+    float v[N];
+    load<N>(v, x + row.first + c);
+    if (mask.on) {
+      float factor[N];
+      mask.factors<N>(factor, row.global_first + c);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < N; ++j) v[j] *= factor[j];
+    }
+    if (residual != nullptr) {
+      float before[N];
+      load<N>(before, residual + row.first + c);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < N; ++j) v[j] += before[j];
+    }
+    store<N>(y + row.first + c, v);
+  }
+};
+
+template <class A>
+void residual(Queue& queue, void* y, const void* residual, const void* x, int64_t R, int64_t C,
+              const Dropout& dropout, const GlobalRows& rows) {
+  const ResidualRows<A> f{static_cast<A*>(y),       static_cast<const A*>(residual),
+                          static_cast<const A*>(x), C,
+                          DropoutMask(dropout),     rows};
+  over_rows(queue, f, R, C, {{y, sizeof(A), C}, {residual, sizeof(A), C}, {x, sizeof(A), C}});
+}
+
+}  // namespace
+
+template <class A>
+void residual_forward(Queue& queue, const ResidualForward& a) {
+  residual<A>(queue, a.y, a.residual, a.x, a.R, a.C, a.dropout, a.rows);
+}
+
+template <class A>
+void dropout_backward(Queue& queue, const DropoutBackward& a) {
+  residual<A>(queue, a.dx, nullptr, a.dy, a.R, a.C, a.dropout, a.rows);
+}
+
+}  // namespace gptbench::cuda
+
+namespace gptbench {
+GPTBENCH_CUDA_KERNEL(residual_forward, ResidualForward);
+GPTBENCH_CUDA_KERNEL(dropout_backward, DropoutBackward);
+}  // namespace gptbench

@@ -1,0 +1,180 @@
+// The attention of cuda/ against the reference, on tensor cores (bf16, aligned rows, D <= 128) and
+// without; whole sequences, and blocks of keys as context parallelism brings them.
+#include "attention_data.h"
+#include "cuda/attention/swizzle.h"
+
+namespace gptbench::test {
+namespace {
+
+const AttentionCase any_head_size[] = {
+    {0, 4, 2, 2, 8},
+    {2, 1, 2, 2, 8},
+    {1, 5, 3, 3, 7},
+    {2, 130, 2, 2, 64},
+    {1, 130, 2, 1, 16, false},
+    {2, 77, 6, 2, 20, true, 0.2},
+    {1, 200, 1, 1, 128},
+    {1, 70, 2, 1, 160, true, 0.1},
+    {2, 140, 3, 1, 16, true, 0.1, true},
+    {1, 150, 2, 2, 8, false, 0.0, true},
+    {3, 150, 2, 1, 8, false, 0.1, false, {150, 20, 0}},
+    {2, 150, 1, 1, 8, true, 0.0, true, {130, 100}},
+};
+
+// More than one tile both ways, and less than one; every combination that the kernels are compiled
+// for.
+const AttentionCase tensor_cases[] = {
+    {2, 1, 2, 2, 64},
+    {1, 5, 2, 1, 64},
+    {1, 300, 2, 2, 64},
+    {1, 257, 2, 1, 64, false},
+    {1, 128, 4, 2, 128},
+    {1, 200, 2, 1, 128, false},
+    {1, 190, 2, 1, 64, true, 0.2},
+    {1, 150, 1, 1, 128, false, 0.1},
+    {1, 200, 3, 3, 64, true, 0.0, true},
+    {3, 150, 2, 1, 64, false, 0.0, false, {150, 20, 0}},
+    {1, 100, 2, 1, 8},
+    {1, 100, 2, 2, 40, true, 0.1},
+    {1, 140, 1, 1, 80},
+    {2, 150, 2, 2, 128, true, 0.1, true, {130, 70}},
+};
+
+const AttentionCase ring_cases[] = {
+    {2, 96, 2, 2, 8, true, 0.2, true},
+    {2, 60, 3, 1, 20, false, 0.1, true, {41, 60}},
+    {1, 180, 2, 1, 64},
+    {2, 96, 2, 2, 64, true, 0.2, true},
+    {2, 60, 3, 1, 128, false, 0.0, false, {41, 60}},
+};
+
+// Relative to the largest element of a result, as for the host's kernels (attention_test.cpp). f32:
+// (D + T H / H_kv) eps32 of sums and 8 roundings. bf16: probabilities, their gradients and the
+// stored output are rounded once each, 2^-8, in sums that do not exceed the largest element
+// times 2.
+template <class A>
+double tolerance_of(const AttentionCase& c) {
+  const double sums = static_cast<double>(c.D + c.T * (c.H / c.H_kv) + 8) * eps32;
+  return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * 0x1p-8;
+}
+
+void expect_lse(const std::vector<float>& lse, const std::vector<float>& reference,
+                const AttentionCase& c) {
+  double largest = 0.0;
+  for (const float x : reference)
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(value_of(x)));
+  const double tolerance = static_cast<double>(c.D + c.T) * eps32 * (1.0 + largest);
+  for (size_t i = 0; i < lse.size(); ++i) {
+    if (lse[i] == reference[i]) continue;  // -inf, too
+    ASSERT_NEAR(lse[i], reference[i], tolerance) << i;
+  }
+}
+
+template <class A>
+class CudaAttention : public HostKernel<A> {
+ protected:
+  Workspace scratch(const AttentionCase& c) {
+    return this->workspace(cuda_attention_workspace_bytes(c.B, c.H, c.T));
+  }
+
+  void compare(const AttentionCase& c, bool aligned) {
+    SCOPED_TRACE(testing::PrintToString(c));
+    const Workspace ws = scratch(c);
+    AttentionData<A> tested(c, aligned), ref(c, aligned);
+    tested.forward(this->template host_kernels<A>(), *this->queue, ws);
+    ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
+    const double tolerance = tolerance_of<A>(c);
+    expect_close(tested.out, ref.out, tolerance * max_abs(ref.out), ulp_of<A>(), "out");
+    expect_lse(tested.lse, ref.lse, c);
+
+    tested.out = ref.out;
+    tested.lse = ref.lse;
+    tested.backward(this->template host_kernels<A>(), *this->queue, ws);
+    ref.backward(this->template ref_kernels<A>(), *this->queue, ws);
+    expect_close(tested.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), ulp_of<A>(), "dqkv");
+  }
+};
+TYPED_TEST_SUITE(CudaAttention, StorageTypes, );
+
+}  // namespace
+
+TYPED_TEST(CudaAttention, EqualsReference) {
+  for (const AttentionCase& c : any_head_size) this->compare(c, false);
+}
+
+TYPED_TEST(CudaAttention, OfAlignedRowsEqualsReference) {
+  for (const AttentionCase& c : tensor_cases) this->compare(c, true);
+}
+
+TYPED_TEST(CudaAttention, BlocksOfKeysEqualReference) {
+  using A = TypeParam;
+  for (const AttentionCase& c : ring_cases)
+    for (const int64_t ranks : {2, 3})
+      for (const bool zigzag : {false, true}) {
+        SCOPED_TRACE(testing::Message() << testing::PrintToString(c) << ", " << ranks << " ranks"
+                                        << (zigzag ? ", zigzag" : ""));
+        const Workspace ws = this->scratch(c);
+        AttentionData<A> whole(c, true);
+        whole.forward(this->template ref_kernels<A>(), *this->queue, ws);
+        RingAttention<A> tested(whole, ranks, zigzag), ref(whole, ranks, zigzag);
+        tested.forward(this->template host_kernels<A>(), *this->queue, ws);
+        ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
+        const double tolerance = tolerance_of<A>(c);
+        expect_close(tested.out, ref.out, tolerance * max_abs(ref.out), 0.0, "out");
+        expect_lse(tested.lse, ref.lse, c);
+        tested.backward(this->template host_kernels<A>(), *this->queue, ws);
+        ref.backward(this->template ref_kernels<A>(), *this->queue, ws);
+        expect_close(tested.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), 0.0, "dqkv");
+      }
+}
+
+// Scores beyond the range of exp in float: the running maximum keeps them finite.
+TYPED_TEST(CudaAttention, OfLargeScores) {
+  using A = TypeParam;
+  for (const int64_t D : {16, 64}) {
+    const AttentionCase c{1, 200, 1, 1, D};
+    const Workspace ws = this->scratch(c);
+    AttentionData<A> data(c, true);
+    for (A& x : data.qkv) assign(x, 20.0 * value_of(x));
+    data.forward(this->template host_kernels<A>(), *this->queue, ws);
+    data.backward(this->template host_kernels<A>(), *this->queue, ws);
+    for (const A& x : data.out) ASSERT_TRUE(std::isfinite(value_of(x)));
+    for (const A& x : data.dqkv) ASSERT_TRUE(std::isfinite(value_of(x)));
+  }
+}
+
+TYPED_TEST(CudaAttention, KeepsNan) {
+  using A = TypeParam;
+  for (const int64_t D : {16, 64}) {
+    const AttentionCase c{1, 200, 1, 1, D};
+    const Workspace ws = this->scratch(c);
+    AttentionData<A> data(c, true);
+    assign(data.qkv[static_cast<size_t>(150 * data.row)], std::nan(""));  // q of token 150
+    data.forward(this->template host_kernels<A>(), *this->queue, ws);
+    EXPECT_TRUE(std::isnan(value_of(data.out[static_cast<size_t>(150 * data.out_row)])));
+    EXPECT_FALSE(std::isnan(value_of(data.out[static_cast<size_t>(149 * data.out_row)])));
+  }
+}
+
+// ldmatrix reads 16 bytes of 8 rows at once: they must lie in different banks.
+TEST(TensorTile, EightRowsOfAChunkLieInAllBanks) {
+  const auto expect = [](auto swizzle, int D) {
+    std::vector<int> seen(static_cast<size_t>(16 * D), 0);
+    for (int row0 = 0; row0 < 16; row0 += 8)
+      for (int chunk = 0; chunk < D / 8; ++chunk) {
+        unsigned banks = 0;
+        for (int row = row0; row < row0 + 8; ++row) {
+          const int at = swizzle(row, chunk);
+          EXPECT_EQ(at % 8, 0);
+          ++seen[static_cast<size_t>(at)];
+          banks |= 1u << (at / 8 % 8);
+        }
+        EXPECT_EQ(banks, 0xffu) << row0 << " " << chunk;
+      }
+    for (size_t at = 0; at < seen.size(); at += 8) EXPECT_EQ(seen[at], 1) << at;  // one to one
+  };
+  expect([](int row, int chunk) { return cuda::swizzled<64>(row, chunk); }, 64);
+  expect([](int row, int chunk) { return cuda::swizzled<128>(row, chunk); }, 128);
+}
+
+}  // namespace gptbench::test

@@ -1,0 +1,164 @@
+// Cases of the CUDA kernels that the host's do not have: routes by size, alignment and scratch
+// memory, each against the reference.
+#include "kernel_test.h"
+
+namespace gptbench::test {
+namespace {
+
+// One size a layout of rows in registers (cuda/kernels/normalization.cuh), one between two, and one
+// beyond them all.
+constexpr int64_t widths[] = {64, 512, 768, 1000, 1600, 4096, 5120, 8200, 16392};
+
+}  // namespace
+
+// Also without scratch memory, where the sums over rows are made another way: then dx has the same
+// bits. Bounds as in layernorm_test.cpp.
+TYPED_TEST(HostKernel, NormalizationOfEveryWidth) {
+  using A = TypeParam;
+  const KernelTable &tested = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  for (const int64_t C : widths) {
+    const int64_t R = C <= 1000 ? 70 : 9;
+    SCOPED_TRACE(testing::Message() << R << " x " << C);
+    const auto x = random_array<A>(R * C, 1), dy = random_array<A>(R * C, 2),
+               before = random_array<A>(R * C, 3);
+    const auto gamma = random_array<A>(C, 4);
+    const auto dgamma = random_array<float>(C, 5), dbeta = random_array<float>(C, 6);
+    std::vector<float> mean(static_cast<size_t>(R)), rstd(mean), mean_ref(mean), rstd_ref(mean);
+    for (const bool rms : {false, true}) {
+      SCOPED_TRACE(rms ? "RMSNorm" : "LayerNorm");
+      std::vector<A> y(x.size()), y_ref(y);
+      if (rms) {
+        tested.rmsnorm_forward(*this->queue,
+                               {y.data(), rstd.data(), x.data(), gamma.data(), R, C, 1e-5});
+        ref.rmsnorm_forward(*this->queue,
+                            {y_ref.data(), rstd_ref.data(), x.data(), gamma.data(), R, C, 1e-5});
+      } else {
+        tested.layernorm_forward(*this->queue, {y.data(), mean.data(), rstd.data(), x.data(),
+                                                gamma.data(), nullptr, R, C, 1e-5});
+        ref.layernorm_forward(*this->queue, {y_ref.data(), mean_ref.data(), rstd_ref.data(),
+                                             x.data(), gamma.data(), nullptr, R, C, 1e-5});
+      }
+      const double sum_error = static_cast<double>(C + 8) * eps32;
+      const double largest = max_abs(x);
+      const double n = 2.0 * max_abs(rstd_ref) * largest;
+      expect_close(rstd, rstd_ref, 0.0, 2.0 * sum_error * (1.0 + largest), "rstd");
+      expect_close(y, y_ref, 4.0 * sum_error * (1.0 + largest) * (1.0 + n) * max_abs(gamma),
+                   ulp_of<A>(), "y");
+
+      auto dx_ref = before;
+      auto dgamma_ref = dgamma, dbeta_ref = dbeta;
+      const auto backward = [&](const KernelTable& kernels, std::vector<A>& dx,
+                                std::vector<float>& dg, std::vector<float>& db, Workspace ws) {
+        if (rms)
+          kernels.rmsnorm_backward(*this->queue, {dx.data(), dg.data(), dy.data(), x.data(),
+                                                  gamma.data(), rstd_ref.data(), R, C, ws});
+        else
+          kernels.layernorm_backward(
+              *this->queue, {dx.data(), dg.data(), db.data(), dy.data(), x.data(), gamma.data(),
+                             mean_ref.data(), rstd_ref.data(), R, C, ws});
+      };
+      backward(ref, dx_ref, dgamma_ref, dbeta_ref, {});
+      std::vector<A> dx_without;
+      for (const int64_t bytes : {int64_t{0}, 3 * 2 * C * 4, int64_t{4} << 20}) {
+        auto dx = before;
+        auto dg = dgamma, db = dbeta;
+        backward(tested, dx, dg, db, this->workspace(bytes));
+        const double g = max_abs(dy) * max_abs(gamma);
+        expect_close(dx, dx_ref,
+                     4.0 * sum_error * max_abs(rstd_ref) * g * (1.0 + n * n) + ulp_of<A>(),
+                     ulp_of<A>(), "dx");
+        const double rows_error = static_cast<double>(R + 8) * eps32 * static_cast<double>(R + 1);
+        expect_close(dg, dgamma_ref, rows_error * (1.0 + max_abs(dy) * n), eps32, "dgamma");
+        expect_close(db, dbeta_ref, rows_error * (1.0 + max_abs(dy)), eps32, "dbeta");
+        if (bytes == 0)
+          dx_without = dx;
+        else
+          expect_same_bits(dx, dx_without, "dx");
+      }
+    }
+  }
+}
+
+// Sums of R terms in float; chunks of rows where there is scratch memory, one sum where not.
+TYPED_TEST(HostKernel, BiasGradientWithAndWithoutWorkspace) {
+  using A = TypeParam;
+  for (const int64_t N : {1, 77, 264, 768})
+    for (const int64_t R : {0, 1, 130, 700})
+      for (const int64_t bytes : {int64_t{0}, 5 * N * 4, int64_t{1} << 20}) {
+        SCOPED_TRACE(testing::Message() << R << " x " << N << ", " << bytes << " bytes");
+        const auto dy = random_array<A>(R * N, 1);
+        auto dbias = random_array<float>(N, 2);
+        auto dbias_ref = dbias;
+        this->template host_kernels<A>().bias_backward(
+            *this->queue, {dbias.data(), dy.data(), R, N, this->workspace(bytes)});
+        this->template ref_kernels<A>().bias_backward(*this->queue,
+                                                      {dbias_ref.data(), dy.data(), R, N});
+        const double terms = static_cast<double>(R + 2);
+        expect_close(dbias, dbias_ref, terms * eps32 * terms * (1.0 + max_abs(dy)), eps32, "dbias");
+      }
+}
+
+// Scratch memory for two blocks at a time; the sum does not depend on how many fit beyond the order
+// of sums of doubles.
+TYPED_TEST(HostKernel, SquaredNormWithLittleWorkspace) {
+  using A = TypeParam;
+  const auto g = random_array<A>(5 * 4096 + 77, 1);
+  const int64_t n = static_cast<int64_t>(g.size());
+  double reference = 2.0;
+  const DType type = activation_type(compute_of<A>());
+  this->template ref_kernels<A>().squared_norm(*this->queue, {&reference, g.data(), n, type});
+  for (const int64_t bytes : {0, 16, 4096})
+    for (const int64_t skipped : {0, 1}) {  // an unaligned shard
+      double sum = 2.0;
+      if (skipped == 1) sum += value_of(g[0]) * value_of(g[0]);
+      this->template host_kernels<A>().squared_norm(
+          *this->queue, {&sum, g.data() + skipped, n - skipped, type, this->workspace(bytes)});
+      EXPECT_NEAR(sum, reference, static_cast<double>(n) * 0x1p-53 * reference) << bytes;
+    }
+}
+
+// Arrays that start anywhere, so that no access may be wider than an element; and ones that reach a
+// multiple of 16 bytes together, after a few elements.
+TYPED_TEST(HostKernel, UnalignedElementwise) {
+  using A = TypeParam;
+  const int64_t n = 1000;
+  const auto x = random_array<A>(n + 8, 1), dy = random_array<A>(n + 8, 2);
+  for (const int64_t at_x : {0, 1, 3})
+    for (const int64_t at_dy : {0, 3}) {
+      std::vector<A> dx(x.size()), dx_ref(x.size());
+      this->template host_kernels<A>().gelu_backward(
+          *this->queue, {dx.data() + at_x, dy.data() + at_dy, x.data() + at_x, n});
+      this->template ref_kernels<A>().gelu_backward(
+          *this->queue, {dx_ref.data() + at_x, dy.data() + at_dy, x.data() + at_x, n});
+      expect_close(dx, dx_ref, 128 * eps32 * 4 * (1.0 + max_abs(dy)), ulp_of<A>(), "dgelu");
+    }
+}
+
+// More rows than one launch of the token gradient takes, and one token in most of them: the sum of
+// each element has the order of the rows, hence the reference's bits.
+TYPED_TEST(HostKernel, EmbeddingGradientOfARepeatedToken) {
+  using A = TypeParam;
+  const int64_t R = 8200, C = 8, V = 40;
+  auto tokens = random_tokens(R, 1, V);
+  for (size_t r = 0; r < tokens.size(); ++r)
+    if (r % 3 != 0) tokens[r] = 7;
+  const auto dy = random_array<A>(R * C, 2);
+  auto dtable = random_array<float>(V * C, 3);
+  auto dtable_ref = dtable;
+  this->template host_kernels<A>().embedding_backward(
+      *this->queue, {dtable.data(), nullptr, dy.data(), tokens.data(), R, R, C, 0, V});
+  this->template ref_kernels<A>().embedding_backward(
+      *this->queue, {dtable_ref.data(), nullptr, dy.data(), tokens.data(), R, R, C, 0, V});
+  expect_same_bits(dtable, dtable_ref, "dtoken_table");
+}
+
+TYPED_TEST(HostKernel, ScalarsAreSummedInOrder) {
+  using A = TypeParam;
+  const double x[] = {1e16, 1.0, -1e16, 3.0};
+  double sum = 0.0;
+  this->template host_kernels<A>().sum_scalars(*this->queue, {&sum, x, 4});
+  EXPECT_EQ(sum, ((1e16 + 1.0) - 1e16) + 3.0);
+}
+
+}  // namespace gptbench::test

@@ -1,0 +1,19 @@
+// The kernels under test: those of cuda/, emulated; matrix products, which a library does there,
+// are the host's.
+#include "cuda/kernels/kernels.cuh"
+#include "kernel_test.h"
+
+namespace gptbench::test {
+
+const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
+  static KernelTable tables[2];
+  const bool bf16 = compute == ComputeType::bf16;
+  KernelTable& table = tables[bf16 ? 1 : 0];
+  table = bf16 ? cuda::table_of<bfloat16>() : cuda::table_of<float>();
+  table.linear_forward = host.kernels(compute).linear_forward;
+  table.linear_backward_input = host.kernels(compute).linear_backward_input;
+  table.linear_backward_weight = host.kernels(compute).linear_backward_weight;
+  return table;
+}
+
+}  // namespace gptbench::test

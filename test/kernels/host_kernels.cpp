@@ -1,0 +1,10 @@
+// The kernels under test: the host's.
+#include "kernel_test.h"
+
+namespace gptbench::test {
+
+const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
+  return host.kernels(compute);
+}
+
+}  // namespace gptbench::test
