@@ -1,5 +1,7 @@
 // Cases of the CUDA kernels that the host's do not have: routes by size, alignment and scratch
 // memory, each against the reference.
+#include <limits>
+
 #include "kernel_test.h"
 
 namespace gptbench::test {
@@ -151,6 +153,31 @@ TYPED_TEST(HostKernel, EmbeddingGradientOfARepeatedToken) {
   this->template ref_kernels<A>().embedding_backward(
       *this->queue, {dtable_ref.data(), nullptr, dy.data(), tokens.data(), R, R, C, 0, V});
   expect_same_bits(dtable, dtable_ref, "dtoken_table");
+}
+
+// Of three ranks, with room between their arrays; one holds no token of the vocabulary. Sums of
+// three terms, each with the exponential's 2 ulp and the rounding of an argument below 16.
+TYPED_TEST(HostKernel, CrossEntropyCombineEqualsReference) {
+  using A = TypeParam;
+  const int64_t R = 300, array = R + 4, part = 3 * array, parts = 3;
+  std::vector<float> of_ranks = random_array<float>(parts * part, 1, 3.0);
+  for (int64_t p = 0; p < parts; ++p)
+    for (int64_t r = 0; r < R; ++r) {
+      float* const at = of_ranks.data() + p * part + r;
+      at[array] = p == 1 ? 0.0f : 1.0f + std::abs(at[array]);
+      if (p == 1) at[0] = -std::numeric_limits<float>::infinity();
+    }
+  std::vector<float> max(static_cast<size_t>(R)), sum(max), target(max), max_ref(max), sum_ref(max),
+      target_ref(max);
+  this->template host_kernels<A>().cross_entropy_combine(
+      *this->queue,
+      {max.data(), sum.data(), target.data(), of_ranks.data(), R, parts, array, part});
+  this->template ref_kernels<A>().cross_entropy_combine(
+      *this->queue,
+      {max_ref.data(), sum_ref.data(), target_ref.data(), of_ranks.data(), R, parts, array, part});
+  expect_same_bits(max, max_ref, "row_max");
+  expect_close(sum, sum_ref, 0.0, (3 + 16 + 4) * eps32, "row_sum");
+  expect_close(target, target_ref, 3 * eps32 * 3 * 12.0, 0.0, "target_logit");
 }
 
 TYPED_TEST(HostKernel, ScalarsAreSummedInOrder) {
