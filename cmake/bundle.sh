@@ -1,8 +1,8 @@
 #!/bin/sh
 # bundle.sh BUILD FOLDER: gptbench of a build folder with all libraries that it needs, to be copied to a
 # machine of the same processor family that has none of them: FOLDER/bin, FOLDER/lib, FOLDER/input, and
-# FOLDER/launch, which starts a program on a number of ranks; test_gpu, where it was built, comes along
-# and does not count towards the limit of size. Not taken along: gptpost (results are read at home), the
+# FOLDER/launch, which starts a program on a number of ranks; tests of a GPU that were built come along
+# and do not count towards the limit of size. Not taken along: gptpost (results are read at home), the
 # C library (the machine's must not be older than this one's) and the libraries of CUDA (opened when a
 # run asks for them; set LD_LIBRARY_PATH or CUDA_HOME there). Of MPI libraries Open MPI is known.
 set -eu
@@ -21,7 +21,9 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/output"
 folder=$(cd "$folder" && pwd)
 
 programs=gptbench
-if [ -x "$build/bin/test_gpu" ]; then programs="$programs test_gpu"; fi
+for program in test_gpu test_gpu_kernels; do
+  if [ -x "$build/bin/$program" ]; then programs="$programs $program"; fi
+done
 for program in $programs; do
   cp "$build/bin/$program" "$folder/bin/"
   strip "$folder/bin/$program"
@@ -93,8 +95,8 @@ export OMPI_MCA_btl_vader_single_copy_mechanism
 END
 cat >"$folder/launch" <<'END'
 #!/bin/sh
-# launch RANKS PROGRAM [ARGUMENTS]: starts a program of this folder (gptbench, test_gpu), or another
-# one, on that many ranks of this machine.
+# launch RANKS PROGRAM [ARGUMENTS]: starts a program of this folder (gptbench, test_gpu, ...), or
+# another one, on that many ranks of this machine.
 set -eu
 GPTBENCH_BUNDLE=$(cd "$(dirname "$0")" && pwd)
 . "$GPTBENCH_BUNDLE/environment"
@@ -111,7 +113,9 @@ if [ -n "$missing" ]; then
   exit 1
 fi
 kib=$(du -sk "$folder" | cut -f1)
-if [ -e "$folder/bin/test_gpu" ]; then kib=$((kib - $(du -sk "$folder/bin/test_gpu" | cut -f1))); fi
+for program in "$folder"/bin/test_*; do
+  if [ -e "$program" ]; then kib=$((kib - $(du -sk "$program" | cut -f1))); fi
+done
 echo "bundle: $folder, $((kib / 1024)) MiB"
 if [ "$kib" -gt $((limit_mib * 1024)) ]; then
   echo "bundle: more than $limit_mib MiB" >&2

@@ -210,7 +210,7 @@ void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwar
   if (planned.choice.fused_bias)
     add_f32(stream, static_cast<float*>(l.dbias), static_cast<const float*>(arguments.bias), l.N);
   else if (l.dbias != nullptr)
-    bias_backward(queue, {l.dbias, l.dy, l.R, l.N});
+    bias_backward(queue, {l.dbias, l.dy, l.R, l.N, l.workspace});
 }
 
 }  // namespace gptbench

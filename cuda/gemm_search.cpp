@@ -113,7 +113,7 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
           add_f32(stream, static_cast<float*>(bias.get()),
                   static_cast<const float*>(workspace.get()), key.N);
         else if (bias_gradient)
-          bias_backward(queue, {bias.get(), b.get(), key.R, key.N});
+          bias_backward(queue, {bias.get(), b.get(), key.R, key.N, arguments.workspace});
         return true;
       });
       if (us < 0.0) {

@@ -75,8 +75,11 @@ part_info() {
 }
 
 part_tests() {
-  try tests 240 test_gpu
-  grep -E '^\[  (PASSED|FAILED|SKIPPED)' "$OUT/tests.log" | tee -a "$summary"
+  local program
+  for program in test_gpu test_gpu_kernels; do
+    try "$program" 240 "$program"
+    grep -E '^\[  (PASSED|FAILED|SKIPPED)' "$OUT/$program.log" | tee -a "$summary"
+  done
 }
 
 part_decks() {
