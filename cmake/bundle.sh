@@ -48,7 +48,9 @@ else
     "$folder/lib/openmpi"/mca_btl_openib.so "$folder/lib/openmpi"/mca_osc_*.so \
     "$folder/lib/openmpi"/mca_scoll_*.so "$folder/lib/openmpi"/mca_memheap_*.so "$folder/lib/openmpi"/mca_sshmem_*.so \
     "$folder/lib/openmpi"/mca_spml_*.so "$folder/lib/openmpi"/mca_atomic_*.so "$folder/lib/openmpi"/mca_io_*.so "$folder/lib/openmpi"/mca_f[bcs]*.so \
-    "$folder/lib/openmpi"/mca_sharedfp_*.so "$folder/lib/openmpi"/mca_*_flux.so \
+    "$folder/lib/openmpi"/mca_sharedfp_*.so "$folder/lib/openmpi"/mca_*_monitoring.so \
+    "$folder/lib/openmpi"/mca_topo_treematch.so "$folder/lib/openmpi"/mca_vprotocol_*.so \
+    "$folder/lib/openmpi"/mca_*_flux.so \
     "$folder/lib/openmpi"/mca_*_slurm.so "$folder/lib/openmpi"/mca_reachable_netlink.so
   cp "$(path_of Pkgdatadir)"/help-*.txt "$folder/share/openmpi/"
   # PMIx and its components, which Open MPI's own open by name.
