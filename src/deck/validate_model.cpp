@@ -50,11 +50,6 @@ const std::vector<FamilyRules>& family_rules() {
   return rules;
 }
 
-bool is_written(const Deck& deck, const char* key) {
-  const Origin::Kind kind = deck.origin("model", key).kind;
-  return kind == Origin::Kind::deck || kind == Origin::Kind::command_line;
-}
-
 void check_bert(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
   constexpr int64_t least = 8;  // room for two segments and three special tokens
@@ -99,7 +94,8 @@ void check_family(const Deck& deck) {
               "num_attention_heads = " +
                   text_of(head_size) + " must be even; use other sizes");
   }
-  if (positions != "rotary" && is_written(deck, "rotary_theta")) {
+  // The default may stand there: an echo writes every key, and is a deck.
+  if (positions != "rotary" && deck.config.model.rotary_theta != ModelConfig().rotary_theta) {
     deck.fail({"model.rotary_theta"},
               "model.rotary_theta has no meaning with position_embedding = " +
                   format_string(positions) + "; take it out, or use family = 'llama'");

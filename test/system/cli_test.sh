@@ -23,14 +23,16 @@ says "^ *name = 'tiny'" --check "$deck"
 says 'default' --check "$deck"
 says "^ *steps = 9 *$|^ *steps = 9 *!" --check "$deck" run.steps=9
 
-# What --check prints is a deck, and gives itself.
-run 0 --check "$deck"
-cp out "$decks/echo.in"
-run 0 --check "$decks/echo.in"
-grep -v '^!' "$decks/echo.in" | sed 's/ *!.*//' >echo.1
-grep -v '^!' out | sed 's/ *!.*//' >echo.2
-case="--check of what --check printed"
-cmp -s echo.1 echo.2 || fail "$(diff echo.1 echo.2 | head -3)"
+# What --check prints is a deck, and gives itself; of every family.
+for family in gpt bert mpt llama; do
+  run 0 --check "$deck" "model.family=$family"
+  cp out "$decks/echo.in"
+  run 0 --check "$decks/echo.in"
+  grep -v '^!' "$decks/echo.in" | sed 's/ *!.*//' >echo.1
+  grep -v '^!' out | sed 's/ *!.*//' >echo.2
+  case="--check of what --check printed, $family"
+  cmp -s echo.1 echo.2 || fail "$(diff echo.1 echo.2 | head -3)"
+done
 
 # The plan of any number of ranks, without MPI.
 says 'data 12288 = 12288 ranks' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 12288 batch.global_batch_size=12288
