@@ -9,6 +9,8 @@ top=$GPTBENCH_SOURCE_DIR
 rm -rf tree tools commands
 mkdir -p tree tools
 ln -s "$top/input" "$top/jobscripts" "$top/LICENSE" tree/
+mkdir tree/test
+ln -s "$top/test/reference" tree/test/
 
 cat >tree/gptbench <<END
 #!/bin/bash
