@@ -93,5 +93,65 @@ TEST(Bfloat16, NaNStaysNaN) {
   }
 }
 
+// The value of f16 bits from their meaning: sign, 5 bits of exponent, 10 of fraction.
+double value_of_half(uint32_t bits) {
+  const int exponent = static_cast<int>((bits >> 10) & 0x1fu);
+  const double fraction = static_cast<double>(bits & 0x3ffu);
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, -24)
+                           : exponent < 31
+                               ? std::ldexp(1024.0 + fraction, exponent - 25)
+                               : (fraction == 0.0 ? INFINITY : static_cast<double>(NAN));
+  return (bits & 0x8000u) != 0 ? -magnitude : magnitude;
+}
+
+TEST(Float16, EveryValueIsExactAndSurvives) {
+  for (uint32_t bits = 0; bits < 0x10000u; ++bits) {
+    float16 half;
+    half.bits = static_cast<uint16_t>(bits);
+    const double value = static_cast<double>(static_cast<float>(half));
+    const double meant = value_of_half(bits);
+    if (std::isnan(meant)) {
+      ASSERT_TRUE(std::isnan(value)) << std::hex << bits;
+      ASSERT_TRUE(std::isnan(static_cast<float>(float16(static_cast<float>(half)))));
+      continue;
+    }
+    ASSERT_EQ(value, meant) << std::hex << bits;
+    ASSERT_EQ(std::signbit(value), (bits & 0x8000u) != 0) << std::hex << bits;
+    ASSERT_EQ(float16(static_cast<float>(meant)).bits, bits) << std::hex << bits;
+  }
+}
+
+// Between two neighbours, of which the upper may be 2^16, that is infinity: below the middle, the
+// middle itself (to the even one), above it, and next to both ends.
+TEST(Float16, RoundsToNearestEven) {
+  for (uint32_t below = 0; below < 0x7c00u; ++below) {
+    const double low = value_of_half(below);
+    const double high = below == 0x7bffu ? 65536.0 : value_of_half(below + 1);
+    const float middle = static_cast<float>((low + high) / 2.0);  // 12 bits: exact
+    const float values[] = {std::nextafter(static_cast<float>(low), 1e6f),
+                            std::nextafter(middle, 0.0f), middle, std::nextafter(middle, 1e6f),
+                            std::nextafter(static_cast<float>(high), 0.0f)};
+    const uint32_t expected[] = {below, below, below % 2 == 0 ? below : below + 1, below + 1,
+                                 below + 1};
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_EQ(float16(values[i]).bits, expected[i]) << std::hex << below << " " << i;
+      ASSERT_EQ(float16(-values[i]).bits, expected[i] | 0x8000u) << std::hex << below << " " << i;
+    }
+  }
+}
+
+TEST(Float16, EndsOfTheRange) {
+  EXPECT_EQ(static_cast<float>(float16(65504.0f)), 65504.0f);  // the largest
+  EXPECT_EQ(float16(std::numeric_limits<float>::max()).bits, 0x7c00);
+  EXPECT_EQ(float16(-std::numeric_limits<float>::infinity()).bits, 0xfc00);
+  EXPECT_EQ(float16(0x1p-24f).bits, 1);  // the smallest
+  EXPECT_EQ(float16(std::numeric_limits<float>::denorm_min()).bits, 0);
+  for (uint32_t bits : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xff80ffffu, 0x7fffffffu}) {
+    const float16 rounded(float_of(bits));
+    EXPECT_TRUE(std::isnan(static_cast<float>(rounded))) << std::hex << bits;
+    EXPECT_EQ(rounded.bits & 0x8000u, (bits >> 16) & 0x8000u) << "the sign is kept";
+  }
+}
+
 }  // namespace
 }  // namespace gptbench
