@@ -9,6 +9,7 @@ RANKS ?=
 DEPS ?= yes
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
+STEPS_ARGS ?=
 
 BUILD := build/$(PRESET)
 GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
@@ -46,10 +47,11 @@ test: deps-test  ## deps for tests, build everything, run every test
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(JOBS) $(CTEST_ARGS)
 
-bench: deps configure  ## kernels, then DECK, beside what the machine can do
+# An hour and more; STEPS_ARGS='--only t1024-mb4-fp32' and others: see test/bench/steps.sh.
+bench: deps configure  ## kernels, steps and PyTorch beside what the machine can do; doc/performance.md
 	@cmake --build $(BUILD) --parallel $(JOBS) --target programs benchmarks
 	@cmake --build $(BUILD) --target bench
-	@sh cmake/run.sh $(BUILD) $(DECK) $(RANKS)
+	@sh test/bench/steps.sh $(BUILD) $(if $(RANKS),--ranks $(RANKS)) --doc doc/performance.md $(STEPS_ARGS)
 
 bench-ratios: deps configure  ## two ranks beside two independent ones: dp, tp, pp (an hour)
 	@cmake --build $(BUILD) --parallel $(JOBS) --target programs
@@ -77,5 +79,5 @@ clean:  ## remove every build folder and the links to the programs
 help:  ## print this list
 	@echo "make TARGET [VARIABLE=value ...]"
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-10s %s\n", $$1, $$2}'
-	@echo "variables: PRESET=release|debug|asan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS"
+	@echo "variables: PRESET=release|debug|asan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS STEPS_ARGS"
 	@echo "           DEPS=no when the libraries come from modules or Spack, not from packages"

@@ -24,9 +24,9 @@ std::string refusal_without_gpu(const Config& config) {
   if (config.precision.tf32)
     return "precision.tf32 needs device = 'cuda', this run has '" + config.run.device +
            "'; use tf32 = .false.";
-  if (!config.run.algorithms.empty())
-    return "run.algorithms needs device = 'cuda', this run has '" + config.run.device +
-           "'; use algorithms = ''";
+  if (!config.run.algorithms.empty() && config.run.device == "ref")
+    return "run.algorithms names choices of device = 'cuda' or 'host', this run has 'ref', which "
+           "makes none; use algorithms = ''";
   return "";
 }
 

@@ -97,7 +97,7 @@ void add_run(std::vector<Key>& table) {
              "back end; auto takes the fastest that this build and machine have");
   row.string(&C::comm, "comm", {"auto", "mpi", "nccl"}, "communication library");
   row.string(&C::algorithms, "algorithms", {},
-             "result file whose choices of GEMM algorithms are taken (cuda); '': a timed search");
+             "result file whose choices of GEMM algorithms are taken; '': a timed search");
   row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "deck/binder.h"
+#include "deck/sweep_batch.h"
 #include "deck/sweep_values.h"
 #include "deck/validate.h"
 #include "deck/values.h"
@@ -15,7 +16,7 @@
 namespace gptbench {
 namespace {
 
-// What a row sets: a key of a run, or one of the four quantities of &sweep.
+// What a row sets: a key of a run, or one of the quantities of &sweep.
 struct Column {
   std::string name;          // "zero_stage", as in headings
   const Key* key = nullptr;  // null for a quantity
@@ -29,7 +30,7 @@ struct SweepDimension {
 
 const std::vector<std::string>& quantities() {
   static const std::vector<std::string> names = {"ranks", "nodes", "ranks_per_node",
-                                                 "global_batch_tokens"};
+                                                 "global_batch_tokens", "gradient_accumulation"};
   return names;
 }
 
@@ -209,22 +210,6 @@ void lay_out(SweepRow& row, const RowValues& values, const SweepConfig& sweep) {
                                  " ranks a node");
 }
 
-void apply_token_budget(SweepRow& row, int64_t tokens) {
-  if (tokens == 0) return;
-  Deck& deck = row.deck;
-  if (deck.origin("batch", "global_batch_size").kind != Origin::Kind::default_value)
-    deck.fail(
-        {"batch.global_batch_size"},
-        "batch.global_batch_size and sweep.global_batch_tokens are both given; leave one out");
-  const int64_t length = deck.config.model.seq_length;
-  if (tokens < length)
-    deck.fail({"model.seq_length"},
-              "global_batch_tokens = " + std::to_string(tokens) +
-                  " hold no sequence of seq_length = " + std::to_string(length));
-  deck.config.batch.global_batch_size = tokens / length;
-  deck.origins[key_index(*find_key("batch", "global_batch_size"))].kind = Origin::Kind::sweep;
-}
-
 // The row's deck says how many ranks it is for.
 void fix_ranks(SweepRow& row) {
   const int64_t replicas = resolve(row.deck, row.ranks).parallel.data_parallel;
@@ -264,6 +249,15 @@ std::string text_value(const Deck& deck, const Key& key) {
   return is_whole ? number.substr(0, number.size() - 2) : number;
 }
 
+// Of a quantity that varies: what the row was given.
+std::string shown_value(const Sweep& sweep, const SweepRow& row, const std::string& name,
+                        const FailText& fail) {
+  for (size_t c = 0; c < sweep.columns.size(); ++c)
+    if (sweep.columns[c] == name) return row.values[c];
+  fail("{" + name + "} does not vary");
+  return "";
+}
+
 // The pattern of sweep.name, filled in.
 std::string name_by_pattern(const Sweep& sweep, const SweepRow& row) {
   const FailText fail = fail_at(sweep.path + ": sweep.name = " + format_string(sweep.config.name));
@@ -290,8 +284,8 @@ std::string name_by_pattern(const Sweep& sweep, const SweepRow& row) {
       out += sweep.name;
     } else {
       const Column column = find_column(what, fail);
-      if (column.key == nullptr) fail("{" + what + "} is not known for a name");
-      out += text_value(row.deck, *column.key);
+      out += column.key == nullptr ? shown_value(sweep, row, what, fail)
+                                   : text_value(row.deck, *column.key);
     }
   }
   return safe_name(out);
@@ -374,8 +368,9 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
     row.deck = bind_deck(path, "", groups, values.settings, settings);
     try {
       lay_out(row, values, sweep.config);
-      apply_token_budget(row,
-                         quantity(values, "global_batch_tokens", sweep.config.global_batch_tokens));
+      set_global_batch(
+          row, quantity(values, "global_batch_tokens", sweep.config.global_batch_tokens),
+          quantity(values, "gradient_accumulation", sweep.config.gradient_accumulation));
       validate(row.deck);
       check_ranks(row.deck, row.ranks);
       fix_ranks(row);

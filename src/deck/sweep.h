@@ -3,7 +3,8 @@
 //
 // The rows are all combinations of the dimensions: the table (columns, rows) varies slowest, then
 // vary(1), vary(2), ..., the last one fastest. Keys are written group.key, or as the key alone
-// where one group has it; ranks, nodes, ranks_per_node and global_batch_tokens vary like keys.
+// where one group has it; ranks, nodes, ranks_per_node,
+// global_batch_tokens and gradient_accumulation vary like keys.
 //
 // Worked example: vary(1) = 'zero_stage = 0:3', vary(2) = 'seq_length = 512, 1024' is 8 rows, from
 // (0, 512), (0, 1024), (1, 512) to (3, 1024).

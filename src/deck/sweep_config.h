@@ -24,12 +24,13 @@ struct SweepConfig {
   // Of a row, where it does not say otherwise; 0: what its decomposition asks for.
   int64_t ranks = 0, nodes = 0, ranks_per_node = 0;
   int64_t global_batch_tokens = 0;  // global_batch_size = this / seq_length; 0: as the deck has it
-  std::string name;                 // pattern of the rows' names
-  std::string prune = "refused";    // none, refused, memory
-  std::string launcher;             // "": srun in a Slurm job, else mpirun
-  double time_limit_s = 0.0;        // of a row; 0: none
-  double grace_s = 10.0;            // between SIGTERM and SIGKILL
-  std::vector<SweepText> rerun;     // outcomes that do not count as finished
+  int64_t gradient_accumulation = 0;  // micro-batches a step and replica; 0: as the deck has it
+  std::string name;                   // pattern of the rows' names
+  std::string prune = "refused";      // none, refused, memory
+  std::string launcher;               // "": srun in a Slurm job, else mpirun
+  double time_limit_s = 0.0;          // of a row; 0: none
+  double grace_s = 10.0;              // between SIGTERM and SIGKILL
+  std::vector<SweepText> rerun;       // outcomes that do not count as finished
 };
 
 // A row of the table of &sweep's keys; arrays hold strings.

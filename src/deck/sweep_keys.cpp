@@ -141,6 +141,9 @@ const std::vector<SweepKey>& sweep_key_table() {
               "ranks on a node; 0: as ranks and nodes ask"),
       integer(&C::global_batch_tokens, "global_batch_tokens", "tokens", 9223372036854775807.0,
               "global_batch_size of a row is this / seq_length, rounded down; 0: the deck's"),
+      integer(&C::gradient_accumulation, "gradient_accumulation", "micro-batches", most,
+              "global_batch_size of a row is this x micro_batch_size x data_parallel; 0: the "
+              "deck's"),
       string(&C::name, "name", {},
              "name of a row, as in '{run.name}-{zero_stage}'; '': run.name and what varies"),
       string(&C::prune, "prune", {"none", "refused", "memory"},

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -10,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "device/simd_math.h"
+#include "device/gemm_converted.h"
 
 namespace gptbench {
 namespace {
@@ -64,7 +65,7 @@ struct KeyHash {
 enum class Route {
   matmul,  // a primitive of the library
   sgemm,   // the library's BLAS interface: f32, its packed copies are its own
-  convert  // bf16 without support of the library: f32 products of converted blocks
+  convert  // bf16 where the library lacks it or is slow at it: f32 products of converted blocks
 };
 
 struct Plan {
@@ -138,10 +139,17 @@ bool try_matmul(Plan& plan, const Gemm& gemm) {
 // Large f32 products go through sgemm where that is fast: it packs both factors, so that no leading
 // dimension is bad (matmul leaves B in place, and loses half of its rate where rows lie a multiple
 // of 4096 bytes apart). matmul adds the bias in passing and is quicker to start on small ones.
+bool is_large(const Gemm& gemm) {
+  return gemm.m * gemm.n * gemm.k >= large_product;
+}
 bool prefers_sgemm(const Gemm& gemm) {
-  constexpr int64_t large = int64_t{1} << 26;
-  return has_fast_sgemm && gemm.in == DType::f32 && gemm.bias == nullptr &&
-         gemm.m * gemm.n * gemm.k >= large;
+  return has_fast_sgemm && gemm.in == DType::f32 && gemm.bias == nullptr && is_large(gemm);
+}
+
+std::atomic<Bf16Products> chosen_bf16_products{Bf16Products::library};
+bool prefers_conversion(const Gemm& gemm) {
+  return gemm.in == DType::bf16 && is_large(gemm) &&
+         chosen_bf16_products.load(std::memory_order_relaxed) == Bf16Products::converted;
 }
 
 class Plans {
@@ -158,11 +166,11 @@ class Plans {
                   (gemm.in == DType::bf16 ? 1 : 0) | (gemm.out == DType::bf16 ? 2 : 0) |
                       (gemm.a.transposed ? 4 : 0) | (gemm.b.transposed ? 8 : 0) |
                       (gemm.bias != nullptr ? 16 : 0) | (gemm.accumulate ? 32 : 0) |
-                      (static_cast<int64_t>(threads) << 8)};
+                      (prefers_conversion(gemm) ? 64 : 0) | (static_cast<int64_t>(threads) << 8)};
     const auto found = plans_.find(key);
     if (found != plans_.end()) return found->second;
     Plan& plan = plans_[key];
-    if (prefers_sgemm(gemm) || !try_matmul(plan, gemm)) {
+    if (prefers_sgemm(gemm) || prefers_conversion(gemm) || !try_matmul(plan, gemm)) {
       plan.route = gemm.in == DType::f32 ? Route::sgemm : Route::convert;
       plan.implementation = gemm.in == DType::f32 ? "sgemm" : "sgemm of converted blocks";
     }
@@ -238,84 +246,6 @@ void run_sgemm(const Gemm& gemm) {
   GPTBENCH_CHECK(status == dnnl_success, "oneDNN sgemm");
 }
 
-// Rows [row, row + rows) and columns [column, column + columns) of the stored array as f32, packed.
-void convert_block(float* out, const GemmFactor& factor, int64_t row, int64_t rows, int64_t column,
-                   int64_t columns) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const bfloat16* const in =
-        static_cast<const bfloat16*>(factor.data) + (row + i) * factor.ld + column;
-    float* const out_row = out + i * columns;
-#pragma omp simd
-    for (int64_t j = 0; j < columns; ++j) out_row[j] = simd::load(in[j]);
-  }
-}
-
-// bf16 where the library has none: blocks of the factors are converted and multiplied in f32.
-void run_converted(const Gemm& gemm, const Workspace& workspace) {
-  // The attention's tiles have less workspace; they are smaller, too.
-  const bool roomy = workspace.bytes >= 8 * MiB;
-  const int64_t block_mn = roomy ? 512 : 256;
-  const int64_t block_k = roomy ? 1024 : 512;
-  const int64_t a_size = block_mn * block_k;
-  const int64_t c_size = block_mn * block_mn;
-  const int64_t needed = (2 * a_size + c_size) * static_cast<int64_t>(sizeof(float));
-  GPTBENCH_CHECK(needed <= workspace.bytes,
-                 "converting bf16 factors needs " + std::to_string(needed) +
-                     " bytes of workspace, there are " + std::to_string(workspace.bytes));
-  float* const a = static_cast<float*>(workspace.data);
-  float* const b = a + a_size;
-  float* const block = b + a_size;
-  const Workspace rest{block + c_size, workspace.bytes - needed};
-
-  for (int64_t m0 = 0; m0 < gemm.m; m0 += block_mn)
-    for (int64_t n0 = 0; n0 < gemm.n; n0 += block_mn) {
-      const int64_t m = std::min(block_mn, gemm.m - m0);
-      const int64_t n = std::min(block_mn, gemm.n - n0);
-      const int64_t c0 = m0 * gemm.ldc + n0;
-      const bool direct = gemm.out == DType::f32;
-      float* const c = direct ? static_cast<float*>(gemm.c) + c0 : block;
-      const int64_t ldc = direct ? gemm.ldc : n;
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-          if (gemm.bias != nullptr)
-            c[i * ldc + j] = simd::load(static_cast<const bfloat16*>(gemm.bias)[n0 + j]);
-          else if (!gemm.accumulate)
-            c[i * ldc + j] = 0.0f;
-          else if (!direct)
-            c[i * ldc + j] = simd::load(static_cast<bfloat16*>(gemm.c)[c0 + i * gemm.ldc + j]);
-        }
-      for (int64_t k0 = 0; k0 < gemm.k; k0 += block_k) {
-        const int64_t k = std::min(block_k, gemm.k - k0);
-        if (gemm.a.transposed)
-          convert_block(a, gemm.a, k0, k, m0, m);
-        else
-          convert_block(a, gemm.a, m0, m, k0, k);
-        if (gemm.b.transposed)
-          convert_block(b, gemm.b, n0, n, k0, k);
-        else
-          convert_block(b, gemm.b, k0, k, n0, n);
-        run_gemm({DType::f32,
-                  DType::f32,
-                  m,
-                  n,
-                  k,
-                  {a, gemm.a.transposed ? m : k, gemm.a.transposed},
-                  {b, gemm.b.transposed ? k : n, gemm.b.transposed},
-                  c,
-                  ldc,
-                  nullptr,
-                  true},
-                 rest);
-      }
-      if (direct) continue;
-      for (int64_t i = 0; i < m; ++i) {
-        bfloat16* const out = static_cast<bfloat16*>(gemm.c) + c0 + i * gemm.ldc;
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) simd::store(out[j], c[i * ldc + j]);
-      }
-    }
-}
-
 }  // namespace
 
 void run_gemm(const Gemm& gemm, const Workspace& workspace) {
@@ -330,13 +260,13 @@ void run_gemm(const Gemm& gemm, const Workspace& workspace) {
       else if (gemm.in == DType::f32)
         run_sgemm(gemm);
       else
-        run_converted(gemm, workspace);
+        run_converted(gemm, workspace, gemm_threads);
       break;
     case Route::sgemm:
       run_sgemm(gemm);
       break;
     case Route::convert:
-      run_converted(gemm, workspace);
+      run_converted(gemm, workspace, gemm_threads);
       break;
   }
 }
@@ -356,6 +286,14 @@ SingleThreadedGemms::SingleThreadedGemms() : before_(gemm_threads) {
 
 SingleThreadedGemms::~SingleThreadedGemms() {
   set_gemm_threads(before_);
+}
+
+void set_bf16_products(Bf16Products products) {
+  chosen_bf16_products = products;
+}
+
+Bf16Products bf16_products() {
+  return chosen_bf16_products;
 }
 
 std::string gemm_library_description() {

@@ -36,6 +36,19 @@ struct Gemm {
 // do, 2 MiB at less speed); gemm_workspace_bytes of plan/workspace.h suffice. FLOPs 2 m n k.
 void run_gemm(const Gemm& gemm, const Workspace& workspace);
 
+// How large products of bf16 factors are computed: by the library, or as f32 products of converted
+// blocks. Processors exist on which the library's bf16 runs at half the rate of its f32
+// (AVX512-BF16 without AMX), or is emulated. Either way sums run in f32 and C is rounded once.
+enum class Bf16Products : int { library, converted };
+constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which the choice counts
+
+// The quicker of the two on this processor, from a product of 512 x 768 by 768 x 3072 each way in
+// turn (0.2 s); `converted` only where it saves a fifth, so that runs choose alike.
+Bf16Products measure_bf16_products();
+// Counts from the next product of each thread on.
+void set_bf16_products(Bf16Products products);
+Bf16Products bf16_products();
+
 // Threads of run_gemm() when called from this thread: follows Kokkos, so that a Serial Kokkos means
 // one.
 void set_gemm_threads(int threads);

@@ -7,12 +7,14 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "device/gemm_onednn.h"
 #include "device/host_queue.h"
 #include "device/kernels_host.h"
 #include "device/kernels_ref.h"
 #include "device/memory_offer.h"
+#include "plan/plan.h"
 
 namespace gptbench {
 namespace {
@@ -36,6 +38,23 @@ class KokkosRuntime {
  private:
   bool owner_;
 };
+
+constexpr const char* bf16_choice = "bf16_products=";
+
+const char* name_of(Bf16Products products) {
+  return products == Bf16Products::converted ? "converted" : "library";
+}
+
+// Whether a step has products of bf16 factors that are large enough for the choice to count.
+bool has_large_bf16_products(const Plan& plan) {
+  const std::string& compute = plan.config.precision.compute;
+  if (compute != "bf16" && compute != "fp8") return false;
+  const ModelShape& s = plan.local;
+  const int64_t width = std::max({s.qkv(), s.fc(), s.C, s.V});
+  return static_cast<double>(plan.micro_batch_rows) * static_cast<double>(s.C) *
+             static_cast<double>(width) >=
+         static_cast<double>(large_product);
+}
 
 int64_t mapped_bytes(int64_t bytes) {
   return round_up(std::max<int64_t>(bytes, 1), huge_page);
@@ -140,6 +159,30 @@ const KernelTable& HostDevice::kernels(ComputeType compute) const {
                 "precision.compute='fp64' is not available on device='host' (fp32 and bf16 are); "
                 "use run.device='ref'");
   return host_kernels(compute);
+}
+
+std::string HostDevice::measure_choices(const Plan& plan) {
+  if (kind_ == DeviceKind::host && !bf16_products_ && has_large_bf16_products(plan))
+    bf16_products_ = measure_bf16_products();
+  return choices();
+}
+
+void HostDevice::use_choices(const std::string& text) {
+  if (text.empty()) return;
+  for (const std::string& line : split(text, '\n'))
+    for (const Bf16Products products : {Bf16Products::library, Bf16Products::converted})
+      if (line == std::string(bf16_choice) + name_of(products)) {
+        bf16_products_ = products;
+        set_bf16_products(products);
+        return;
+      }
+  throw Error(Exit::io,
+              "no line bf16_products=library or bf16_products=converted in what run.algorithms "
+              "names; name the result of a bf16 run on a host, or use algorithms = ''");
+}
+
+std::string HostDevice::choices() {
+  return bf16_products_ ? std::string(bf16_choice) + name_of(*bf16_products_) + "\n" : "";
 }
 
 std::unique_ptr<Device> make_host_device(DeviceKind kind) {

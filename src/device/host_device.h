@@ -3,9 +3,12 @@
 // or of kernels_ref.h for `ref`.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
+#include "device/gemm_onednn.h"
 #include "device/host_queue.h"
 
 namespace gptbench {
@@ -36,9 +39,16 @@ class HostDevice final : public Device {
 
   const KernelTable& kernels(ComputeType compute) const override;
 
+  // One choice: how large products of bf16 factors are computed, "bf16_products=library" or
+  // "=converted" (gemm_onednn.h). Made where a plan has such products.
+  std::string measure_choices(const Plan& plan) override;
+  void use_choices(const std::string& text) override;
+  std::string choices() override;
+
  private:
   std::vector<HostQueue*> queues_;  // driven together
   DeviceKind kind_;
+  std::optional<Bf16Products> bf16_products_;  // not chosen yet: the library's
 };
 
 }  // namespace gptbench

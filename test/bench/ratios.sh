@@ -1,17 +1,18 @@
 #!/bin/sh
-# ratios.sh BUILD [--quick] [--repeats N] [--steps N] [KEY=VALUE ...]
+# ratios.sh BUILD [--quick] [--repeats N] [--steps N] [--only dp,tp,pp] [KEY=VALUE ...]
 # Throughput of two ranks beside that of two independent runs of one rank at the same time: the share
 # that each way of using two cores together keeps. GPT-2 124M, one sequence a micro-batch, one thread a
 # rank:
-#   dp=2  8 sequences a rank and step     tp=2  8 sequences a step     pp=2  16 micro-batches
-# Runs are interleaved (single, dp=2, single, tp=2, single, pp=2, and again) and medians compared, so
-# that a machine that drifts does so for all. A step is 7 TFLOP a rank: an hour or so on two cores.
+#   dp=2  8 sequences a rank and step     tp=2  2 sequences a step     pp=2  16 micro-batches
+# Each run of two ranks stands between two of independent ranks (S dp S dp S, S tp S ...), and is
+# compared with their mean, so that a machine that drifts does so for both; medians of these ratios
+# are given. A step is up to 7 TFLOP a rank: an hour or so on two cores.
 # --quick takes a tiny model, which says nothing about ratios and shows that the driver works. KEY=VALUE
 # are deck keys of all runs.
 set -eu
 
 usage() {
-  echo "usage: ratios.sh BUILD [--quick] [--repeats N] [--steps N] [KEY=VALUE ...]" >&2
+  echo "usage: ratios.sh BUILD [--quick] [--repeats N] [--steps N] [--only dp,tp,pp] [KEY=VALUE ...]" >&2
   exit 2
 }
 
@@ -22,6 +23,7 @@ repeats=3
 steps=3
 model="model.preset=gpt2-124m model.seq_length=1024"
 keys=
+only=dp,tp,pp
 while [ $# -gt 0 ]; do
   case $1 in
     --quick)
@@ -30,6 +32,7 @@ while [ $# -gt 0 ]; do
       ;;
     --repeats) shift; [ $# -gt 0 ] || usage; repeats=$1 ;;
     --steps) shift; [ $# -gt 0 ] || usage; steps=$1 ;;
+    --only) shift; [ $# -gt 0 ] || usage; only=$1 ;;
     *=*) keys="$keys $1" ;;
     *) usage ;;
   esac
@@ -47,60 +50,64 @@ printf '&run name = "ratios" /\n' >"$work/deck.in"
 # train RANKS NAME KEY=VALUE ...: tokens a second into $work/NAME.rate
 train() {
   ranks=$1
-  name=$2
+  run=$2
   shift 2
   # shellcheck disable=SC2086  # words
   if ! "$build/launch" "$ranks" "$build/bin/gptbench" "$work/deck.in" $model run.device=host \
     run.steps=$((steps + 1)) run.warmup_steps=1 run.verify=.false. batch.micro_batch_size=1 \
-    output.peak_tflops=1 "output.directory=$work/$name" $keys "$@" >"$work/$name.log" 2>&1; then
-    cat "$work/$name.log" >&2
+    output.peak_tflops=1 "output.directory=$work/$run" $keys "$@" >"$work/$run.log" 2>&1; then
+    cat "$work/$run.log" >&2
     return 1
   fi
-  sed -n 's/^GPTBENCH .* tokens_per_s=\([^ ]*\) .*$/\1/p' "$work/$name.log" >"$work/$name.rate"
+  sed -n 's/^GPTBENCH .* tokens_per_s=\([^ ]*\) .*$/\1/p' "$work/$run.log" >"$work/$run.rate"
 }
 
-# Two runs of one rank at the same time; the sum of their rates.
+# singles SEQUENCES: two runs of one rank at the same time, so many sequences a step; the sum of their
+# rates into $work/single.
 singles() {
-  train 1 first batch.global_batch_size=8 &
+  train 1 first "batch.global_batch_size=$1" &
   first=$!
-  train 1 second batch.global_batch_size=8
+  train 1 second "batch.global_batch_size=$1"
   wait "$first"
-  cat "$work/first.rate" "$work/second.rate" | awk '{ sum += $1 } END { print sum }' >>"$work/singles"
+  cat "$work/first.rate" "$work/second.rate" | awk '{ sum += $1 } END { print sum }' >"$work/single"
 }
-
-pair() {
-  name=$1
-  shift
-  train 2 "$name" "$@"
-  cat "$work/$name.rate" >>"$work/$name"_all
-}
-
-repeat=0
-while [ "$repeat" -lt "$repeats" ]; do
-  repeat=$((repeat + 1))
-  singles
-  pair dp parallel.data_parallel=2 batch.global_batch_size=16
-  singles
-  pair tp parallel.tensor_parallel=2 batch.global_batch_size=8
-  singles
-  pair pp parallel.pipeline_parallel=2 batch.global_batch_size=16
-done
 
 # median FILE: median, least and largest
 median() {
   sort -g "$1" | awk '{ x[NR] = $1 }
-    END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2, x[1], x[NR] }'
+    END { print (NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2), x[1], x[NR] }'
 }
 
-median "$work/singles" >"$work/base"
-read -r base least largest <"$work/base"
-echo "Tokens/s, median (least to largest) of $repeats runs of $steps timed steps each"
-printf '%-28s %10.2f (%.2f to %.2f)\n' "two independent ranks" "$base" "$least" "$largest"
-for each in "dp 97" "tp 85" "pp 88"; do
-  name=${each% *}
-  median "$work/${name}_all" >"$work/median"
-  read -r rate least largest <"$work/median"
-  awk -v name="$name=2" -v rate="$rate" -v least="$least" -v largest="$largest" -v base="$base" \
-    -v aim="${each#* }" 'BEGIN {
-      printf "%-28s %10.2f (%.2f to %.2f)  %5.1f%% of it, aim %d%%\n", name, rate, least, largest, 100 * rate / base, aim }'
-done
+# compare NAME AIM SEQUENCES KEY=VALUE ...: the run of two ranks with these keys, beside single ones of
+# so many sequences a step each.
+compare() {
+  name=$1
+  aim=$2
+  sequences=$3
+  shift 3
+  case ",$only," in *",$name,"*) ;; *) return 0 ;; esac
+  singles "$sequences"
+  repeat=0
+  while [ "$repeat" -lt "$repeats" ]; do
+    repeat=$((repeat + 1))
+    before=$(cat "$work/single")
+    train 2 pair "$@"
+    singles "$sequences"
+    echo "$before $(cat "$work/single")" | awk '{ print ($1 + $2) / 2 }' >>"$work/$name.single"
+    cat "$work/pair.rate" >>"$work/$name.rate"
+    echo "$(cat "$work/pair.rate") $before $(cat "$work/single")" |
+      awk '{ print 100 * $1 / (($2 + $3) / 2) }' >>"$work/$name.share"
+  done
+  base=$(median "$work/$name.single")
+  rate=$(median "$work/$name.rate")
+  median "$work/$name.share" >"$work/median"
+  read -r share least largest <"$work/median"
+  printf '%s=2 %12.2f %16.2f   %5.1f%% of it (%.1f to %.1f), aim %d%%\n' "$name" "${rate%% *}" \
+    "${base%% *}" "$share" "$least" "$largest" "$aim"
+}
+
+echo "Tokens/s, medians of $repeats runs of $steps timed steps each"
+echo "       two ranks  two independent"
+compare dp 97 8 parallel.data_parallel=2 batch.global_batch_size=16
+compare tp 85 2 parallel.tensor_parallel=2 batch.global_batch_size=2
+compare pp 88 8 parallel.pipeline_parallel=2 batch.global_batch_size=16

@@ -16,7 +16,8 @@ sh "$driver" "$build" --quick --steps 1 >output 2>&1 || fail "status $?"
 for name in dp tp pp; do
   grep -Eq "^$name=2 .*[0-9]% of it" output || fail "no ratio of $name"
 done
-grep -q "two independent ranks  *[0-9]" output || fail "nothing to compare with"
+sh "$driver" "$build" --quick --steps 1 --only tp >output 2>&1 || fail "--only: status $?"
+if grep -q "^[dp]p=2" output; then fail "--only tp runs others, too"; fi
 
 status=0
 sh "$driver" "$build" --fast >output 2>&1 || status=$?

@@ -145,6 +145,24 @@ TEST(Sweep, TokenBudget) {
   EXPECT_NE(both.rows[0].refused.find("both given"), std::string::npos);
 }
 
+TEST(Sweep, GradientAccumulation) {
+  const Sweep sweep = sweep_of(
+      "vary(1) = 'gradient_accumulation = 1, 3'\nvary(2) = 'micro_batch_size = 2, 5'\n"
+      "ranks = 4, name = 'x-{gradient_accumulation}-{micro_batch_size}'");
+  ASSERT_EQ(sweep.rows.size(), 4u);
+  EXPECT_EQ(sweep.rows[0].deck.config.batch.global_batch_size, 8);
+  EXPECT_EQ(sweep.rows[3].deck.config.batch.global_batch_size, 60);
+  EXPECT_EQ(sweep.rows[3].name, "x-3-5");
+  const auto refused = [](const std::string& keys) {
+    return sweep_of("vary(1) = 'run.seed = 1'\ngradient_accumulation = 2\n" + keys)
+        .rows.at(0)
+        .refused;
+  };
+  EXPECT_NE(refused("global_batch_tokens = 64").find("both given"), std::string::npos);
+  EXPECT_NE(refused("vary(2) = 'global_batch_size = 4'").find("both given"), std::string::npos);
+  EXPECT_NE(refused("vary(2) = 'tensor_parallel = 3', ranks = 4"), "");
+}
+
 TEST(Sweep, RefusedRowsSayWhy) {
   const Sweep sweep = sweep_of(
       "vary(1) = 'tensor_parallel = 1, 2, 3'\nvary(2) = 'ranks = 2, 3'\n"

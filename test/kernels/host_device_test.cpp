@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -52,6 +53,26 @@ TEST(HostDevice, Fp64NeedsTheReference) {
     EXPECT_EQ(error.code(), Exit::usage);
     EXPECT_NE(std::strstr(error.what(), "device='ref'"), nullptr) << error.what();
   }
+}
+
+// What a run chose by measuring, a later one takes from its result, among lines of other kinds.
+TEST(HostDevice, ChoicesComeFromAnEarlierResult) {
+  for (const std::string choice : {"bf16_products=library\n", "bf16_products=converted\n"}) {
+    const auto device = make_host_device(DeviceKind::host);
+    EXPECT_EQ(device->choices(), "");
+    device->use_choices("device=host, Kokkos Serial\n" + choice + "cores_of_rank_0=1\n");
+    EXPECT_EQ(device->choices(), choice);
+    device->use_choices("");  // nothing given
+    EXPECT_EQ(device->choices(), choice);
+    try {
+      device->use_choices("gemm_library=cuBLASLt 13.0\n");
+      FAIL() << "choices of another device were accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::io);
+      EXPECT_NE(std::strstr(error.what(), "bf16_products="), nullptr) << error.what();
+    }
+  }
+  make_host_device(DeviceKind::host)->use_choices("bf16_products=library\n");
 }
 
 TEST(HostDevice, EveryKernelOfEveryTableExists) {

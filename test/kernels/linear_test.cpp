@@ -7,10 +7,11 @@ namespace {
 struct Shape {
   int64_t R, K, N;
 };
-// Odd ones, none, one row, rows a multiple of 4096 bytes, one large enough for every route of the
-// GEMM library.
-constexpr Shape shapes[] = {{0, 8, 8},    {1, 1, 1},      {1, 33, 65},   {7, 768, 5},
-                            {65, 17, 33}, {130, 129, 70}, {3, 1024, 16}, {512, 1024, 264}};
+// Odd ones, none, one row, rows a multiple of 4096 bytes, two large enough for every route of the
+// GEMM library, of which one is cut into ragged blocks.
+constexpr Shape shapes[] = {{0, 8, 8},     {1, 1, 1},        {1, 33, 65},
+                            {7, 768, 5},   {65, 17, 33},     {130, 129, 70},
+                            {3, 1024, 16}, {512, 1024, 264}, {1030, 530, 130}};
 
 template <class A>
 std::vector<A> absolute(std::vector<A> x) {
