@@ -14,7 +14,7 @@ const char* build_compiler();
 // Build type, flags and language standard: "Release: -O3 -g1 -DNDEBUG -march=native, C++17".
 const char* build_flags();
 // The libraries found by the build, separated by "; ": "Open MPI 4.1.4; Kokkos 3.4.1 (SERIAL);
-// ...".
+// ...". The last is "CUDA 13.0.48", or "without CUDA".
 const char* build_libraries();
 
 }  // namespace gptbench
