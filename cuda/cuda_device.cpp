@@ -10,6 +10,7 @@
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_stopwatch.h"
 #include "cuda/kernel_table.h"
+#include "cuda/kernels.h"
 #include "cuda/staged_queue.h"
 #include "plan/workspace.h"
 
@@ -33,6 +34,10 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+int64_t scratch_bytes(const Plan& plan) {
+  return plan.scratch < 0 ? 0 : plan.buffers[static_cast<size_t>(plan.scratch)].elements;
+}
+
 ComputeType compute_of(const GemmKey& key) {
   return key.type == DType::bf16 ? ComputeType::bf16 : ComputeType::fp32;
 }
@@ -52,10 +57,17 @@ std::string gpu_identity(int ordinal) {
 CudaDevice::CudaDevice(int ordinal, const CudaOptions& options)
     : options_(options), ordinal_(made_current(ordinal)), gemms_(options.tf32) {
   identity_ = gpu_identity(ordinal);
+  if (options.attention != "native")
+    attention_ = make_cudnn_attention({options.attention == "cudnn", options.deterministic},
+                                      attention_obstacle_);
+  if (options.attention == "cudnn" && attention_ == nullptr)
+    throw Error(Exit::usage, attention_obstacle_);
   use_gemms(&gemms_);
+  use_attention(attention_.get());
 }
 
 CudaDevice::~CudaDevice() {
+  use_attention(nullptr);
   use_gemms(nullptr);
 }
 
@@ -79,6 +91,7 @@ std::string CudaDevice::description() const {
          std::to_string(properties.multiProcessorCount) + " SMs, compute capability " +
          std::to_string(properties.major) + "." + std::to_string(properties.minor) + "), CUDA " +
          version_text(runtime) + " (driver " + version_text(driver) + "), " + gemms_.description() +
+         (attention_ != nullptr ? ", " + attention_->description() : "") +
          (gemms_.tf32() ? ", fp32 products in tf32" : "");
 }
 
@@ -176,8 +189,10 @@ std::string CudaDevice::measure_choices(const Plan& plan) {
   const std::vector<GemmKey> keys = gemms_of(plan);
   if (keys.empty()) return choices();
   CudaQueue queue;
-  gemms_.search(keys, gemm_workspace_bytes, queue,
-                cuda_kernel_table(compute_of(keys.front())).bias_backward);
+  const ComputeType compute = compute_of(keys.front());
+  gemms_.search(keys, gemm_workspace_bytes, queue, cuda_kernel_table(compute).bias_backward);
+  if (attention_ != nullptr)
+    attention_->search(attentions_of(plan), scratch_bytes(plan), queue, cuda_kernels(compute));
   queue.synchronize();
   return choices();
 }
@@ -190,12 +205,22 @@ void CudaDevice::use_choices(const std::string& text) {
   GemmChoices chosen;
   chosen.library = gemms_.choices().library;
   chosen.add(text);
+  AttentionChoices attention;
+  if (attention_ != nullptr) {
+    attention.library = attention_->choices().library;
+    attention.add(text);
+    attention_->choices() = attention;
+    attention_->forget_plans();
+  }
   gemms_.choices() = chosen;
   gemms_.forget_plans();
 }
 
 std::string CudaDevice::choices() {
-  return gemms_.choices().text();
+  const std::string gemms = gemms_.choices().text();
+  if (attention_ != nullptr) return gemms + attention_->choices().text();
+  return attention_obstacle_.empty() ? gemms
+                                     : gemms + "attention=native, " + attention_obstacle_ + "\n";
 }
 
 }  // namespace gptbench

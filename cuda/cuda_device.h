@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cuda/attention_library.h"
 #include "cuda/backend.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/gemm_cublaslt.h"
@@ -60,6 +61,8 @@ class CudaDevice final : public Device {
   int ordinal_;
   std::string identity_;
   CublasLtGemm gemms_;
+  std::unique_ptr<AttentionLibrary> attention_;  // null: our own kernels alone
+  std::string attention_obstacle_;               // why, where that was not asked for
   PinnedStaging staging_;
   std::vector<HostQueue*> staged_queues_;  // driven together
 };

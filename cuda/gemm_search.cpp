@@ -3,63 +3,15 @@
 #include <algorithm>
 
 #include "base/units.h"
-#include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/gemm_kernels.h"
 #include "cuda/gemm_planned.h"
+#include "cuda/search_timing.h"
 
 namespace gptbench {
 namespace {
 
 constexpr int proposals_timed = 16;
-constexpr int runs_timed = 5;
-
-class DeviceArray {
- public:
-  explicit DeviceArray(int64_t bytes) {
-    if (cudaMalloc(&data_, static_cast<size_t>(std::max<int64_t>(bytes, 1))) == cudaSuccess) return;
-    cudaGetLastError();  // too little memory is an answer
-    data_ = nullptr;
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  void* get() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
-
-class TimedEvent {
- public:
-  TimedEvent() { GPTBENCH_CUDA(cudaEventCreate(&event_)); }
-  ~TimedEvent() { cudaEventDestroy(event_); }
-  TimedEvent(const TimedEvent&) = delete;
-  TimedEvent& operator=(const TimedEvent&) = delete;
-  cudaEvent_t get() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-// Median time of `call`, in microseconds, after one call that is not counted; negative where a call
-// returns false.
-template <class Call>
-double median_us(cudaStream_t stream, const Call& call) {
-  const TimedEvent begin, end;
-  std::vector<double> times;
-  for (int run = 0; run <= runs_timed; ++run) {
-    GPTBENCH_CUDA(cudaEventRecord(begin.get(), stream));
-    if (!call()) return -1.0;
-    GPTBENCH_CUDA(cudaEventRecord(end.get(), stream));
-    GPTBENCH_CUDA(cudaEventSynchronize(end.get()));
-    float ms = 0.0f;
-    GPTBENCH_CUDA(cudaEventElapsedTime(&ms, begin.get(), end.get()));
-    if (run > 0) times.push_back(1e3 * static_cast<double>(ms));
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 }  // namespace
 

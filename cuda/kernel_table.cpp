@@ -10,6 +10,7 @@ namespace gptbench {
 namespace {
 
 CublasLtGemm* active = nullptr;
+AttentionLibrary* attention = nullptr;
 
 template <ComputeType compute>
 void linear_forward(Queue& queue, const LinearForward& arguments) {
@@ -28,12 +29,26 @@ void linear_backward_weight(Queue& queue, const LinearBackwardWeight& arguments)
 }
 
 template <ComputeType compute>
+void attention_forward(Queue& queue, const AttentionForward& arguments) {
+  if (attention == nullptr || !attention->forward(queue, activation_type(compute), arguments))
+    cuda_kernels(compute).attention_forward(queue, arguments);
+}
+
+template <ComputeType compute>
+void attention_backward(Queue& queue, const AttentionBackward& arguments) {
+  if (attention == nullptr || !attention->backward(queue, activation_type(compute), arguments))
+    cuda_kernels(compute).attention_backward(queue, arguments);
+}
+
+template <ComputeType compute>
 const KernelTable& table_of() {
   static const KernelTable table = [] {
     KernelTable all = cuda_kernels(compute);
     all.linear_forward = linear_forward<compute>;
     all.linear_backward_input = linear_backward_input<compute>;
     all.linear_backward_weight = linear_backward_weight<compute>;
+    all.attention_forward = attention_forward<compute>;
+    all.attention_backward = attention_backward<compute>;
     return all;
   }();
   return table;
@@ -43,6 +58,10 @@ const KernelTable& table_of() {
 
 void use_gemms(CublasLtGemm* gemms) {
   active = gemms;
+}
+
+void use_attention(AttentionLibrary* library) {
+  attention = library;
 }
 
 const KernelTable& cuda_kernel_table(ComputeType compute) {

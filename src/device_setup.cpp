@@ -24,14 +24,41 @@ std::string refusal_without_gpu(const Config& config) {
   if (config.precision.tf32)
     return "precision.tf32 needs device = 'cuda', this run has '" + config.run.device +
            "'; use tf32 = .false.";
+  if (config.run.attention == "cudnn")
+    return "run.attention = 'cudnn' needs device = 'cuda', this run has '" + config.run.device +
+           "'; use attention = 'auto'";
   if (!config.run.algorithms.empty() && config.run.device == "ref")
     return "run.algorithms names choices of device = 'cuda' or 'host', this run has 'ref', which "
            "makes none; use algorithms = ''";
   return "";
 }
 
+// Why cuDNN's attention cannot be had whatever the machine, "" where it may.
+std::string refusal_of_cudnn(const Config& config) {
+  const ModelConfig& model = config.model;
+  const std::string instead = "; use run.attention = 'auto' or 'native'";
+  const std::string asked = "run.attention = 'cudnn' ";
+  if (config.precision.compute == "fp32")
+    return asked + "computes in 16 bits, precision.compute is '" + config.precision.compute + "'" +
+           instead;
+  if (model.dropout > 0.0)
+    return asked + "draws other dropout masks than gptbench's, model.dropout is not 0" + instead;
+  if (model.position_embedding == "alibi") return asked + "has no linear biases" + instead;
+  if (config.parallel.context_parallel > 1)
+    return asked + "takes whole sequences, parallel.context_parallel is not 1" + instead;
+  const int64_t D = model.hidden_size / model.num_attention_heads;
+  if (D % 8 != 0 || D > 128)
+    return asked + "takes head sizes that are multiples of 8 up to 128, this one is " +
+           std::to_string(D) + instead;
+  if (config.run.deterministic)
+    return asked + "does not repeat bit for bit, run.deterministic asks for that" + instead;
+  return "";
+}
+
 // What a GPU does not do.
 std::string refusal_of_gpu(const Config& config) {
+  if (config.run.attention == "cudnn" && !refusal_of_cudnn(config).empty())
+    return refusal_of_cudnn(config);
   if (config.parallel.offload != "none" && config.parallel.offload_target == "file")
     return "parallel.offload_target = 'file' is not available on device = 'cuda'; use 'host'";
   if (config.output.trace_step != 0)
@@ -91,7 +118,8 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
   });
   settle_comm(world, config);
   agreed(world, [&] {
-    device = make_cuda_device({world.node_rank(), config.run.comm == "mpi", config.precision.tf32});
+    device = make_cuda_device({world.node_rank(), config.run.comm == "mpi", config.precision.tf32,
+                               config.run.attention, config.run.deterministic});
   });
   return device;
 }

@@ -16,6 +16,7 @@ struct RunConfig {
   std::string device = "auto";        // auto, host, cuda, ref
   std::string comm = "auto";          // auto, mpi, nccl
   std::string algorithms;             // "": a timed search
+  std::string attention = "auto";     // auto, native, cudnn
   double time_limit_s = 0.0;          // 0: none
   bool deterministic = false;         // the same bits whatever the ZeRO stage
   bool verify = true;                 // compare with a reference rank on a reduced model

@@ -46,6 +46,11 @@ void check_run(const Deck& deck) {
               "run.comm = 'nccl' needs run.device = 'cuda', which is '" + run.device +
                   "'; use comm = 'mpi'");
   }
+  if (run.attention == "cudnn" && (run.device == "host" || run.device == "ref")) {
+    deck.fail({"run.attention", "run.device"},
+              "run.attention = 'cudnn' needs run.device = 'cuda', which is '" + run.device +
+                  "'; use attention = 'auto'");
+  }
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';

@@ -58,6 +58,17 @@ void pack_parameters(Plan& plan) {
     add(UnitKind::token_embedding, -1, false);
 }
 
+// What cuDNN does not take (device_setup.cpp says so where it is asked for) needs the less.
+int64_t cuda_attention_bytes(const Plan& plan, DType activations) {
+  const int64_t B = plan.config.batch.micro_batch_size, H = plan.local.H, T = plan.T_local();
+  const bool may_use_cudnn = plan.config.run.attention != "native" &&
+                             !plan.config.run.deterministic && size_of(activations) == 2 &&
+                             plan.config.model.dropout == 0.0 && plan.grid.context == 1 &&
+                             plan.shape.family.positions != PositionKind::alibi;
+  return may_use_cudnn ? cudnn_attention_workspace_bytes(B, H, T, plan.shape.D)
+                       : cuda_attention_workspace_bytes(B, H, T);
+}
+
 void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options,
                         int64_t slots) {
   plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
@@ -76,8 +87,7 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   if (plan.config.run.device == "ref") return;
   const int64_t attention =
       plan.config.run.device == "cuda"
-          ? cuda_attention_workspace_bytes(plan.config.batch.micro_batch_size, plan.local.H,
-                                           plan.T_local())
+          ? cuda_attention_bytes(plan, builder.A())
           : options.threads_per_rank * attention_workspace_bytes_a_thread(
                                            plan.T_local(), plan.shape.D, size_of(builder.S()));
   plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,

@@ -47,4 +47,11 @@ constexpr int64_t cuda_attention_workspace_bytes(int64_t B, int64_t H, int64_t T
   return 4 * B * H * T;
 }
 
+// Scratch of the attention by way of cuDNN: of its gradient the sums above, dq in float, and as
+// much again for the library's own use (what version 9.19 asks for, once more where heads are
+// shared).
+constexpr int64_t cudnn_attention_workspace_bytes(int64_t B, int64_t H, int64_t T, int64_t D) {
+  return 4 * B * H * T * (2 * D + 1) + MiB;
+}
+
 }  // namespace gptbench

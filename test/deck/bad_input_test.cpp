@@ -116,6 +116,8 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   expect_parts(message_of("&precision compute='fp64' /"), {"a.in:1:12: ", "run.device = 'ref'"});
   expect_parts(message_of("&precision compute='bf16' tf32=T /"),
                {"a.in:1:27: ", "precision.tf32 is of compute = 'fp32'", "tf32 = .false."});
+  expect_parts(message_of("&run attention='cudnn' device='ref' /"),
+               {"a.in:1:6: ", "run.attention = 'cudnn' needs", "'ref'"});
   expect_parts(message_of("&run comm='nccl' device='host' /"),
                {"a.in:1:6: ", "run.comm = 'nccl' needs", "'host'"});
   expect_parts(message_of("&run device='ref' / &precision compute='bf16' /"),

@@ -1,0 +1,139 @@
+#include "cuda/attention_key.h"
+
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace gptbench {
+namespace {
+
+constexpr const char* names[] = {"attention_forward", "attention_backward"};
+constexpr DType types[] = {DType::bf16, DType::f16};
+constexpr char letters[] = "BTHGDqko";
+
+auto tuple_of(const AttentionKey& k) {
+  return std::make_tuple(k.backward, static_cast<int>(k.type), k.B, k.T, k.H, k.H_kv, k.D, k.q_row,
+                         k.kv_row, k.out_row, k.causal);
+}
+
+// In the order of `letters`.
+std::vector<int64_t*> numbers_of(AttentionKey& k) {
+  return {&k.B, &k.T, &k.H, &k.H_kv, &k.D, &k.q_row, &k.kv_row, &k.out_row};
+}
+
+bool is_whole(const Positions& positions) {
+  return positions.begin[0] == 0 && positions.split == INT64_MAX;
+}
+
+// Of 16-bit types, what the library's fused kernels take.
+bool is_fit(DType type, int64_t H, int64_t H_kv, int64_t D) {
+  return (type == DType::bf16 || type == DType::f16) && D % 8 == 0 && D <= 128 && H % H_kv == 0;
+}
+
+}  // namespace
+
+bool AttentionKey::operator<(const AttentionKey& other) const {
+  return tuple_of(*this) < tuple_of(other);
+}
+
+bool AttentionKey::operator==(const AttentionKey& other) const {
+  return tuple_of(*this) == tuple_of(other);
+}
+
+std::string text_of(const AttentionKey& key) {
+  AttentionKey copy = key;
+  const std::vector<int64_t*> numbers = numbers_of(copy);
+  std::string text = names[key.backward ? 1 : 0];
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += std::string(".") + letters[i] + std::to_string(*numbers[i]);
+  text += std::string(".") + name_of(key.type);
+  return key.causal ? text + ".causal" : text;
+}
+
+AttentionKey parse_attention_key(const std::string& text) {
+  const std::vector<std::string> words = split(text, '.');
+  AttentionKey key;
+  const std::vector<int64_t*> numbers = numbers_of(key);
+  bool known = words.size() == numbers.size() + 2 || words.size() == numbers.size() + 3;
+  known = known && (words[0] == names[0] || words[0] == names[1]);
+  for (size_t i = 0; known && i < numbers.size(); ++i) {
+    const std::string& word = words[i + 1];
+    known = word.size() > 1 && word.size() < 12 && word[0] == letters[i] &&
+            word.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (known) *numbers[i] = std::stoll(word.substr(1));
+  }
+  bool typed = false;
+  for (const DType type : types)
+    if (known && words[numbers.size() + 1] == name_of(type)) {
+      key.type = type;
+      typed = true;
+    }
+  known = known && typed;
+  key.causal = known && words.size() == numbers.size() + 3;
+  if (!known || (key.causal && words.back() != "causal"))
+    throw Error(Exit::io, "'" + text + "' names no attention; expected is a name such as " +
+                              text_of(AttentionKey{false, DType::bf16, 32, 1024, 12, 12, 64, 2304,
+                                                   2304, 768, true}));
+  key.backward = words[0] == names[1];
+  return key;
+}
+
+std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
+  if (s.keys != KeyBlock::all || s.T_q != s.T_k || s.T_q != s.T || s.lse_step != s.T ||
+      s.q_step != s.T * s.q_row || s.kv_step != s.T * s.kv_row || s.out_step != s.T * s.out_row ||
+      !is_whole(s.q_positions) || !is_whole(s.k_positions) || s.dropout.rate > 0.0 || s.alibi ||
+      s.lengths != nullptr || s.B == 0 || !is_fit(type, s.H, s.H_kv, s.D))
+    return std::nullopt;
+  AttentionKey key;
+  key.type = type;
+  key.B = s.B;
+  key.T = s.T;
+  key.H = s.H;
+  key.H_kv = s.H_kv;
+  key.D = s.D;
+  key.q_row = s.q_row;
+  key.kv_row = s.kv_row;
+  key.out_row = s.out_row;
+  key.causal = s.causal;
+  return key;
+}
+
+std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call) {
+  const AttentionShape& s = call.shape;
+  if (call.dq_row != s.q_row || call.dkv_row != s.kv_row || call.dq_step != s.q_step ||
+      call.dkv_step != s.kv_step)
+    return std::nullopt;
+  std::optional<AttentionKey> key = key_of(type, s);
+  if (key) key->backward = true;
+  return key;
+}
+
+std::vector<AttentionKey> attentions_of(const Plan& plan) {
+  const ModelShape& s = plan.local;
+  std::set<AttentionKey> keys;
+  if (plan.config.model.dropout > 0.0 || s.family.positions == PositionKind::alibi ||
+      plan.grid.context > 1)
+    return {};
+  for_each_operation(plan, [&](const Task& task, int32_t i) {
+    const Op& op = plan.ops[static_cast<size_t>(i)];
+    if (op.kind != OpKind::attention_forward && op.kind != OpKind::attention_backward) return;
+    AttentionKey key;
+    key.backward = op.kind == OpKind::attention_backward;
+    const size_t q_at = key.backward ? 1 : 0;
+    key.type = plan.buffers[static_cast<size_t>(op.reads[q_at].buffer)].dtype;
+    key.B = task.sequences.count;
+    key.T = plan.shape.T;
+    key.H = s.H;
+    key.H_kv = s.H_kv;
+    key.D = s.D;
+    key.q_row = key.kv_row = s.qkv();
+    key.out_row = s.H * s.D;
+    key.causal = s.family.causal;
+    if (key.B > 0 && is_fit(key.type, key.H, key.H_kv, key.D)) keys.insert(key);
+  });
+  return {keys.begin(), keys.end()};
+}
+
+}  // namespace gptbench

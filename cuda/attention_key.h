@@ -1,0 +1,41 @@
+// Which calls of the attention cuDNN can be asked for, and what tells them apart. Pure, without
+// CUDA.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/kernels.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// A call of the attention over whole sequences, without dropout or linear bias, up to its
+// addresses. Rows of gradients are as far apart as those of what they are the gradients of.
+struct AttentionKey {
+  bool backward = false;
+  DType type = DType::bf16;
+  int64_t B = 0, T = 0, H = 0, H_kv = 0, D = 0;
+  int64_t q_row = 0, kv_row = 0, out_row = 0;
+  bool causal = true;
+
+  bool operator<(const AttentionKey& other) const;
+  bool operator==(const AttentionKey& other) const;
+};
+
+// "attention_forward.B32.T1024.H12.G12.D64.q2304.k2304.o768.bf16.causal", and back;
+// parse_attention_key throws Error(Exit::io) where `text` is none.
+std::string text_of(const AttentionKey& key);
+AttentionKey parse_attention_key(const std::string& text);
+
+// None where the call has what cuDNN's attention does not do as our kernels do: dropout (its masks
+// are others), linear biases, blocks of keys, lengths of sequences, head sizes above 128.
+std::optional<AttentionKey> key_of(DType type, const AttentionShape& shape);
+std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call);
+
+// Those of a step of `plan` that have a key, each once.
+std::vector<AttentionKey> attentions_of(const Plan& plan);
+
+}  // namespace gptbench

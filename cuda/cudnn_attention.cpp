@@ -1,0 +1,264 @@
+// cuDNN's attention: graphs planned once a call's shape, the timed search, and the calls.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cuda/attention_graph.h"
+#include "cuda/attention_library.h"
+#include "cuda/cuda_queue.h"
+#include "cuda/gemm_kernels.h"
+#include "cuda/search_timing.h"
+
+namespace gptbench {
+namespace {
+
+constexpr size_t proposals_timed = 4;
+// Up to 9.15 backward reads beyond sequences that are no multiple of its tiles.
+constexpr int64_t any_length_version = 91600, tile_rows = 128;
+
+// Addresses of a call, as AttentionGraph::tensors has them.
+struct AttentionArrays {
+  const void *q, *k, *v, *out, *dout, *lse;
+  void *dq, *dk, *dv;
+};
+
+class CudnnAttention final : public AttentionLibrary {
+ public:
+  explicit CudnnAttention(const AttentionPolicy& policy) : policy_(policy) {
+    const cudnnStatus_t status = cudnn_.cudnnCreate(&handle_);
+    if (status != CUDNN_STATUS_SUCCESS)
+      throw Error(Exit::usage,
+                  "run.attention = 'cudnn': cudnnCreate: " + cudnn_.last_error(status));
+    cudaDeviceProp device;
+    int ordinal = 0;
+    GPTBENCH_CUDA(cudaGetDevice(&ordinal));
+    GPTBENCH_CUDA(cudaGetDeviceProperties(&device, ordinal));
+    choices_.library = cudnn_.description() + " on " + device.name;
+  }
+  ~CudnnAttention() override {
+    planned_.clear();
+    cudnn_.cudnnDestroy(handle_);
+  }
+
+  bool forward(Queue& queue, DType type, const AttentionForward& a) override {
+    const std::optional<AttentionKey> key = key_of(type, a.shape);
+    if (!key) return false;
+    return run(queue, *key, {a.q, a.k, a.v, a.out, nullptr, a.lse, nullptr, nullptr, nullptr},
+               a.shape.scale, a.workspace);
+  }
+  bool backward(Queue& queue, DType type, const AttentionBackward& a) override {
+    const std::optional<AttentionKey> key = key_of(type, a);
+    if (!key) return false;
+    return run(queue, *key, {a.q, a.k, a.v, a.out, a.dout, a.lse, a.dq, a.dk, a.dv}, a.shape.scale,
+               a.workspace);
+  }
+
+  void search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes, Queue& queue,
+              const KernelTable& native) override;
+  AttentionChoices& choices() override { return choices_; }
+  void forget_plans() override { planned_.clear(); }
+  std::string description() const override { return cudnn_.description(); }
+
+ private:
+  // `plans` hold one that is run, or none where our own kernel is.
+  struct Planned {
+    std::unique_ptr<AttentionGraph> graph;
+    std::vector<CudnnPlan> plans;
+  };
+
+  bool run(Queue& queue, const AttentionKey& key, const AttentionArrays& arrays, double scale,
+           const Workspace& workspace);
+  bool call(cudaStream_t stream, const AttentionKey& key, const AttentionGraph& graph,
+            const CudnnPlan& plan, const AttentionArrays& arrays, double scale,
+            const Workspace& workspace);
+  bool is_left_to_us(const AttentionKey& key) const {
+    return key.backward && (policy_.native_backward ||
+                            (cudnn_.version() < any_length_version && key.T % tile_rows != 0));
+  }
+  Planned proposals(const AttentionKey& key, int64_t workspace_bytes, size_t most,
+                    std::string& reason);
+  const Planned& plan_for(const AttentionKey& key, int64_t workspace_bytes);
+  AttentionChoice timed_choice(const AttentionKey& key, int64_t workspace_bytes, Queue& queue,
+                               const KernelTable& native);
+
+  AttentionPolicy policy_;
+  Cudnn cudnn_;
+  cudnnHandle_t handle_ = nullptr;
+  cudaStream_t stream_ = nullptr;  // of the handle
+  AttentionChoices choices_;
+  std::map<AttentionKey, Planned> planned_;
+};
+
+// What a call takes of the workspace before the library's own part.
+int64_t arrays_bytes(const AttentionKey& key) {
+  return round_up(attention_sums_bytes(key), 256) + round_up(attention_accumulator_bytes(key), 256);
+}
+
+bool CudnnAttention::call(cudaStream_t stream, const AttentionKey& key, const AttentionGraph& graph,
+                          const CudnnPlan& plan, const AttentionArrays& a, double scale,
+                          const Workspace& workspace) {
+  if (stream != stream_ && cudnn_.cudnnSetStream(handle_, stream) != CUDNN_STATUS_SUCCESS)
+    return false;
+  stream_ = stream;
+  GPTBENCH_CHECK(arrays_bytes(key) + plan.workspace_bytes <= workspace.bytes,
+                 "workspace of " + text_of(key));
+  char* const sums = static_cast<char*>(workspace.data);
+  char* const accumulator = sums + round_up(attention_sums_bytes(key), 256);
+  float factor = static_cast<float>(scale), one = 1.0f, hidden = hidden_score();
+  const auto given = [](const void* p) { return const_cast<void*>(p); };
+  std::vector<void*> pointers = {given(a.q), given(a.k), given(a.v), given(a.out)};
+  if (key.backward)
+    pointers.insert(pointers.end(), {given(a.dout), given(a.lse), a.dq, a.dk, a.dv, &factor, &one,
+                                     sums, accumulator});
+  else
+    pointers.insert(pointers.end(), {given(a.lse), &factor});
+  if (key.causal) pointers.push_back(&hidden);
+  return execute(cudnn_, handle_, plan, graph.tensors, pointers, sums + arrays_bytes(key));
+}
+
+CudnnAttention::Planned CudnnAttention::proposals(const AttentionKey& key, int64_t workspace_bytes,
+                                                  size_t most, std::string& reason) {
+  Planned planned;
+  if (is_left_to_us(key)) return planned;
+  planned.graph = std::make_unique<AttentionGraph>(cudnn_, key);
+  planned.plans =
+      planned.graph->graph.plans({handle_, nullptr}, workspace_bytes - arrays_bytes(key), most);
+  reason = planned.graph->graph.error();
+  return planned;
+}
+
+const CudnnAttention::Planned& CudnnAttention::plan_for(const AttentionKey& key,
+                                                        int64_t workspace_bytes) {
+  const auto found = planned_.find(key);
+  if (found != planned_.end()) return found->second;
+  Planned planned;
+  const auto chosen = choices_.by_key.find(key);
+  const bool given = chosen != choices_.by_key.end();
+  const bool wanted =
+      given ? chosen->second.plan >= 0 : policy_.forced || choices_.prefers_library(key.backward);
+  if (wanted && !is_left_to_us(key)) {
+    const size_t wanted_plan = given ? static_cast<size_t>(chosen->second.plan) : 0;
+    std::string reason;
+    planned = proposals(key, workspace_bytes, wanted_plan + 1, reason);
+    if (planned.plans.size() > wanted_plan) {
+      planned.plans.erase(planned.plans.begin(),
+                          planned.plans.begin() + static_cast<std::ptrdiff_t>(wanted_plan));
+    } else {
+      if (given)
+        throw Error(Exit::usage, cudnn_.description() +
+                                     " does not offer the attention chosen for " + text_of(key) +
+                                     " (" + reason + "); use run.algorithms = '' (a timed search)");
+      planned.plans.clear();
+    }
+  }
+  return planned_.emplace(key, std::move(planned)).first->second;
+}
+
+bool CudnnAttention::run(Queue& queue, const AttentionKey& key, const AttentionArrays& arrays,
+                         double scale, const Workspace& workspace) {
+  const Planned& planned = plan_for(key, workspace.bytes);
+  if (planned.plans.empty()) return false;
+  GPTBENCH_CHECK(
+      call(stream_of(queue), key, *planned.graph, planned.plans.front(), arrays, scale, workspace),
+      text_of(key) + ": " + cudnn_.last_error(CUDNN_STATUS_EXECUTION_FAILED));
+  return true;
+}
+
+void CudnnAttention::search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes,
+                            Queue& queue, const KernelTable& native) {
+  for (const AttentionKey& key : keys)
+    if (choices_.by_key.count(key) == 0)
+      choices_.by_key.emplace(key, timed_choice(key, workspace_bytes, queue, native));
+  forget_plans();
+}
+
+AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t workspace_bytes,
+                                             Queue& queue, const KernelTable& native) {
+  AttentionChoice best;
+  std::string reason;
+  const Planned planned = proposals(key, workspace_bytes, proposals_timed, reason);
+  if (planned.plans.empty()) {
+    if (policy_.forced && !is_left_to_us(key))
+      throw Error(Exit::usage, "run.attention = 'cudnn': " + cudnn_.description() + " has no " +
+                                   text_of(key) + " (" + reason +
+                                   "); use run.attention = 'native'");
+    return best;
+  }
+  const cudaStream_t stream = stream_of(queue);
+  const int64_t element = size_of(key.type), rows = key.B * key.T;
+  const int64_t in_row = (key.H + 2 * key.H_kv) * key.D, out_row = key.H * key.D;
+  GPTBENCH_CHECK(key.q_row == in_row && key.kv_row == in_row && key.out_row == out_row,
+                 "queries, keys and values side by side");
+  const DeviceArray in(rows * in_row * element), out(rows * out_row * element);
+  const DeviceArray gradient(rows * in_row * element), lse(4 * rows * key.H);
+  const DeviceArray workspace(workspace_bytes);
+  if (policy_.forced) best.plan = 0;
+  for (const DeviceArray* array : {&in, &out, &gradient, &lse, &workspace})
+    if (array->get() == nullptr) return best;
+  fill_random(stream, in.get(), rows * in_row, key.type, 1.0f, 1);
+  fill_random(stream, out.get(), rows * out_row, key.type, 0.1f, 2);
+  // The logarithm of a sum of T exponentials of small numbers.
+  const std::vector<float> logarithms(static_cast<size_t>(rows * key.H),
+                                      std::log(static_cast<float>(key.T)));
+  GPTBENCH_CUDA(cudaMemcpyAsync(lse.get(), logarithms.data(), logarithms.size() * sizeof(float),
+                                cudaMemcpyHostToDevice, stream));
+  GPTBENCH_CUDA(cudaStreamSynchronize(stream));
+
+  const auto part = [&](const DeviceArray& array, int64_t heads) {
+    return static_cast<void*>(static_cast<char*>(array.get()) + heads * key.D * element);
+  };
+  const AttentionArrays arrays = {part(in, 0),
+                                  part(in, key.H),
+                                  part(in, key.H + key.H_kv),
+                                  out.get(),
+                                  out.get(),
+                                  lse.get(),
+                                  part(gradient, 0),
+                                  part(gradient, key.H),
+                                  part(gradient, key.H + key.H_kv)};
+  AttentionShape shape =
+      whole_sequences(key.B, key.T, key.H, key.H_kv, key.D, key.q_row, key.kv_row, key.out_row);
+  shape.causal = key.causal;
+  const Workspace scratch = {workspace.get(), workspace_bytes};
+  best.native_us = median_us(stream, [&] {
+    if (key.backward)
+      native.attention_backward(
+          queue,
+          {arrays.dq, arrays.dk, arrays.dv, arrays.dout, arrays.q, arrays.k, arrays.v, arrays.out,
+           arrays.lse, shape, key.q_row, key.kv_row, shape.q_step, shape.kv_step, scratch});
+    else
+      native.attention_forward(
+          queue, {out.get(), lse.get(), arrays.q, arrays.k, arrays.v, shape, scratch});
+    return true;
+  });
+  for (size_t i = 0; i < planned.plans.size(); ++i) {
+    const double us = median_us(stream, [&] {
+      return call(stream, key, *planned.graph, planned.plans[i], arrays, shape.scale, scratch);
+    });
+    if (us < 0.0) {
+      cudaGetLastError();
+      continue;
+    }
+    if (best.time_us == 0.0 || us < best.time_us) {
+      best.plan = static_cast<int>(i);
+      best.time_us = us;
+    }
+  }
+  if (!policy_.forced && (best.time_us == 0.0 || best.time_us >= best.native_us)) best.plan = -1;
+  return best;
+}
+
+}  // namespace
+
+std::unique_ptr<AttentionLibrary> make_cudnn_attention(const AttentionPolicy& policy,
+                                                       std::string& obstacle) {
+  try {
+    return std::make_unique<CudnnAttention>(policy);
+  } catch (const Error& error) {
+    obstacle = error.what();
+    return nullptr;
+  }
+}
+
+}  // namespace gptbench

@@ -1,0 +1,241 @@
+#include "cuda/cudnn_graph.h"
+
+#include "base/error.h"
+
+namespace gptbench {
+
+CudnnDescriptor::CudnnDescriptor(const Cudnn& cudnn, cudnnBackendDescriptorType_t type)
+    : cudnn_(cudnn) {
+  note(cudnn_.cudnnBackendCreateDescriptor(type, &descriptor_));
+}
+
+CudnnDescriptor::~CudnnDescriptor() {
+  if (descriptor_ != nullptr) cudnn_.cudnnBackendDestroyDescriptor(descriptor_);
+}
+
+void CudnnDescriptor::note(cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUCCESS && ok()) error_ = cudnn_.last_error(status);
+}
+
+void CudnnDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                          int64_t count, const void* values) {
+  if (ok()) note(cudnn_.cudnnBackendSetAttribute(descriptor_, name, type, count, values));
+}
+
+void CudnnDescriptor::set(cudnnBackendAttributeName_t name, const CudnnDescriptor& other) {
+  if (ok() && !other.ok()) error_ = other.error();
+  const cudnnBackendDescriptor_t value = other.get();
+  set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+void CudnnDescriptor::finalize() {
+  if (ok()) note(cudnn_.cudnnBackendFinalize(descriptor_));
+}
+
+CudnnGraph::Tensor CudnnGraph::add_tensor(cudnnDataType_t type, const Sizes& sizes,
+                                          const Sizes& strides, bool in_memory, bool by_value) {
+  tensors_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR));
+  const Tensor id = static_cast<Tensor>(tensors_.size());
+  CudnnDescriptor& t = *tensors_.back();
+  const bool is_virtual = !in_memory;
+  t.set_number(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
+  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
+  t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes.data());
+  t.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides.data());
+  t.set_number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, by_value ? 4 : 16);
+  t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+  t.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
+  finish(t);
+  return id;
+}
+
+CudnnGraph::Tensor CudnnGraph::array(cudnnDataType_t type, const Sizes& sizes,
+                                     const Sizes& strides) {
+  return add_tensor(type, sizes, strides, true, false);
+}
+
+CudnnGraph::Tensor CudnnGraph::between(cudnnDataType_t type, const Sizes& sizes,
+                                       const Sizes& strides) {
+  return add_tensor(type, sizes, strides, false, false);
+}
+
+CudnnGraph::Tensor CudnnGraph::between(cudnnDataType_t type, const Sizes& s) {
+  return between(type, s, {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1});
+}
+
+CudnnGraph::Tensor CudnnGraph::scalar() {
+  return add_tensor(CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, true, true);
+}
+
+void CudnnGraph::finish(CudnnDescriptor& descriptor) {
+  descriptor.finalize();
+  if (error_.empty()) error_ = descriptor.error();
+}
+
+CudnnDescriptor& CudnnGraph::make(cudnnBackendDescriptorType_t type) {
+  operations_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, type));
+  return *operations_.back();
+}
+
+CudnnDescriptor& CudnnGraph::pointwise_operation(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
+                                                 int64_t axis) {
+  helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR));
+  CudnnDescriptor& how = *helpers_.back();
+  how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  how.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  if (axis >= 0) how.set_number(CUDNN_ATTR_POINTWISE_AXIS, axis);
+  finish(how);
+  CudnnDescriptor& operation = make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+  return operation;
+}
+
+void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y) {
+  CudnnDescriptor& op = pointwise_operation(mode, CUDNN_DATA_FLOAT, -1);
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(x));
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
+  finish(op);
+}
+
+void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y,
+                           cudnnDataType_t compute) {
+  CudnnDescriptor& op = pointwise_operation(mode, compute, -1);
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(x));
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(b));
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
+  finish(op);
+}
+
+void CudnnGraph::index(Tensor like, int64_t axis, Tensor y) {
+  CudnnDescriptor& op = pointwise_operation(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, axis);
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(like));
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
+  finish(op);
+}
+
+void CudnnGraph::select(Tensor x, Tensor other, Tensor mask, Tensor y) {
+  CudnnDescriptor& op = pointwise_operation(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, -1);
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(x));
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(other));
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, tensor(mask));
+  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
+  finish(op);
+}
+
+void CudnnGraph::matmul(Tensor a, Tensor b, Tensor c) {
+  helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_MATMUL_DESCRIPTOR));
+  CudnnDescriptor& how = *helpers_.back();
+  const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+  how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  finish(how);
+  CudnnDescriptor& op = make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  op.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, tensor(a));
+  op.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, tensor(b));
+  op.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, tensor(c));
+  op.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
+  finish(op);
+}
+
+void CudnnGraph::reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y) {
+  helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_REDUCTION_DESCRIPTOR));
+  CudnnDescriptor& how = *helpers_.back();
+  const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+  how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &operation);
+  how.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+  finish(how);
+  CudnnDescriptor& op = make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  op.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, tensor(x));
+  op.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, tensor(y));
+  op.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
+  finish(op);
+}
+
+void CudnnGraph::reshape(Tensor x, Tensor y) {
+  CudnnDescriptor& op = make(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  op.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, tensor(x));
+  op.set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, tensor(y));
+  finish(op);
+}
+
+std::vector<CudnnPlan> CudnnGraph::plans(const CudnnTarget& target, int64_t workspace_bytes,
+                                         size_t most) {
+  std::vector<CudnnPlan> plans;
+  if (!error_.empty()) return plans;
+  CudnnDescriptor graph(cudnn_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  std::vector<cudnnBackendDescriptor_t> operations;
+  for (const auto& operation : operations_) operations.push_back(operation->get());
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            static_cast<int64_t>(operations.size()), operations.data());
+  if (target.handle != nullptr)
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
+  graph.finalize();
+
+  CudnnDescriptor heuristics(cudnn_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  if (target.properties != nullptr)
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties);
+  heuristics.finalize();
+  error_ = heuristics.error();
+  if (!heuristics.ok()) return plans;
+
+  int64_t found = 0;
+  cudnn_.cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                  CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &found, nullptr);
+  std::vector<std::unique_ptr<CudnnDescriptor>> engines;
+  std::vector<cudnnBackendDescriptor_t> results;
+  for (int64_t i = 0; i < found; ++i) {
+    engines.push_back(
+        std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+    results.push_back(engines.back()->get());
+  }
+  if (found > 0)
+    cudnn_.cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                    CUDNN_TYPE_BACKEND_DESCRIPTOR, found, &found, results.data());
+  for (int64_t i = 0; i < found && plans.size() < most; ++i) {
+    CudnnPlan plan;
+    plan.descriptor =
+        std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    CudnnDescriptor& d = *plan.descriptor;
+    if (target.handle != nullptr)
+      d.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
+    else
+      d.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
+    d.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *engines[static_cast<size_t>(i)]);
+    d.finalize();
+    int64_t count = 0;
+    if (d.ok())
+      cudnn_.cudnnBackendGetAttribute(d.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                      CUDNN_TYPE_INT64, 1, &count, &plan.workspace_bytes);
+    if (!d.ok())
+      error_ = d.error();
+    else if (plan.workspace_bytes > workspace_bytes)
+      error_ = "it needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace";
+    else
+      plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+cudnnDataType_t cudnn_type_of(DType type) {
+  return type == DType::bf16  ? CUDNN_DATA_BFLOAT16
+         : type == DType::f16 ? CUDNN_DATA_HALF
+                              : CUDNN_DATA_FLOAT;
+}
+
+bool execute(const Cudnn& cudnn, cudnnHandle_t handle, const CudnnPlan& plan,
+             const std::vector<CudnnGraph::Tensor>& tensors, const std::vector<void*>& pointers,
+             void* workspace) {
+  GPTBENCH_CHECK(tensors.size() == pointers.size(), "one address a tensor");
+  CudnnDescriptor pack(cudnn, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  const int64_t count = static_cast<int64_t>(tensors.size());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, tensors.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  pack.finalize();
+  return pack.ok() && cudnn.cudnnBackendExecute(handle, plan.descriptor->get(), pack.get()) ==
+                          CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,107 @@
+// Graphs of operations as cuDNN's back-end interface has them: tensors of four dimensions,
+// operations between them, and the plans by which the library would execute the whole.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "cuda/cudnn_library.h"
+
+namespace gptbench {
+
+// A descriptor of the library; null where it could not be made.
+class CudnnDescriptor {
+ public:
+  CudnnDescriptor(const Cudnn& cudnn, cudnnBackendDescriptorType_t type);
+  ~CudnnDescriptor();
+  CudnnDescriptor(const CudnnDescriptor&) = delete;
+  CudnnDescriptor& operator=(const CudnnDescriptor&) = delete;
+
+  // Attributes and finalisation. The first failure stays, and nothing is done after it.
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+           const void* values);
+  void set(cudnnBackendAttributeName_t name, const CudnnDescriptor& other);
+  void set_number(cudnnBackendAttributeName_t name, int64_t value) {
+    set(name, CUDNN_TYPE_INT64, 1, &value);
+  }
+  void finalize();
+  bool ok() const { return error_.empty(); }
+  const std::string& error() const { return error_; }
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+
+ private:
+  void note(cudnnStatus_t status);
+
+  const Cudnn& cudnn_;
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  std::string error_;
+};
+
+// A way to execute a graph.
+struct CudnnPlan {
+  std::unique_ptr<CudnnDescriptor> descriptor;
+  int64_t workspace_bytes = 0;  // of the library's own
+};
+
+// The GPU that plans are made for: a handle, or where there is no GPU the properties of one.
+struct CudnnTarget {
+  cudnnHandle_t handle = nullptr;
+  const CudnnDescriptor* properties = nullptr;
+};
+
+class CudnnGraph {
+ public:
+  using Sizes = std::array<int64_t, 4>;
+  using Tensor = int64_t;  // its unique id
+
+  explicit CudnnGraph(const Cudnn& cudnn) : cudnn_(cudnn) {}
+
+  // An array in memory; between operations alone; a float that the call brings along.
+  Tensor array(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
+  Tensor between(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
+  // Row-major strides.
+  Tensor between(cudnnDataType_t type, const Sizes& sizes);
+  Tensor scalar();
+
+  // y = mode(x), mode(x, b).
+  void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y);
+  void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y,
+                 cudnnDataType_t compute = CUDNN_DATA_FLOAT);
+  void index(Tensor like, int64_t axis, Tensor y);             // y = place along `axis`
+  void select(Tensor x, Tensor other, Tensor mask, Tensor y);  // y = mask ? x : other
+  void matmul(Tensor a, Tensor b, Tensor c);                   // of the last two dimensions
+  void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y);
+  void reshape(Tensor x, Tensor y);
+
+  // At most `most` plans of those that the library's heuristics propose, best first, that need no
+  // more than workspace_bytes. None where the library refuses the graph: error() says why.
+  std::vector<CudnnPlan> plans(const CudnnTarget& target, int64_t workspace_bytes, size_t most);
+  const std::string& error() const { return error_; }
+
+ private:
+  Tensor add_tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides, bool in_memory,
+                    bool by_value);
+  CudnnDescriptor& make(cudnnBackendDescriptorType_t type);
+  CudnnDescriptor& pointwise_operation(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
+                                       int64_t axis);
+  void finish(CudnnDescriptor& descriptor);
+  const CudnnDescriptor& tensor(Tensor t) const { return *tensors_[static_cast<size_t>(t - 1)]; }
+
+  const Cudnn& cudnn_;
+  std::vector<std::unique_ptr<CudnnDescriptor>> tensors_, helpers_, operations_;
+  std::string error_;
+};
+
+cudnnDataType_t cudnn_type_of(DType type);
+
+// Executes `plan` on the handle's stream: array i of `tensors` lies at pointers[i]. False where the
+// library refuses.
+bool execute(const Cudnn& cudnn, cudnnHandle_t handle, const CudnnPlan& plan,
+             const std::vector<CudnnGraph::Tensor>& tensors, const std::vector<void*>& pointers,
+             void* workspace);
+
+}  // namespace gptbench

@@ -1,0 +1,85 @@
+// cuDNN accepts the graphs of the attention and plans them for GPUs that are not here, within the
+// scratch memory that the plan reserves. What it would compute is tested on a GPU (test/gpu).
+#include "cuda/attention_graph.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "plan/workspace.h"
+
+namespace gptbench {
+namespace {
+
+// From 9.8 on the library plans for a GPU of which it knows the properties alone.
+constexpr int64_t oldest_planning_without_gpu = 90800;
+
+// A100 and H200, as the library itself writes them down.
+std::string properties_of(int version, int multiprocessors, int shared_bytes) {
+  return R"({"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],)"
+         R"("regsPerBlock":65536,"multiProcessorCount":)" +
+         std::to_string(multiprocessors) +
+         R"(,"smClockRateKHz":1410000,"memClockRateKHz":1512000,"l2CacheSize":41943040,)"
+         R"("warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":)" +
+         std::to_string(shared_bytes) +
+         R"(,"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"pciDeviceId":0,)"
+         R"("maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"isTccDriver":0,)"
+         R"("supportCoopLaunch":1,"totalGlobalMem":80000000000,"cudaDeviceId":0,"deviceVer":)" +
+         std::to_string(version) + R"(,"driverVer":13000,"deviceName":"a GPU"})";
+}
+
+AttentionKey call_of(bool backward, DType type, int64_t B, int64_t T, int64_t H, int64_t H_kv,
+                     int64_t D, bool causal) {
+  const int64_t row = (H + 2 * H_kv) * D;
+  return {backward, type, B, T, H, H_kv, D, row, row, H * D, causal};
+}
+
+}  // namespace
+
+TEST(AttentionGraph, IsPlannedForGpusThatAreNotHere) {
+  std::unique_ptr<Cudnn> cudnn;
+  try {
+    cudnn = std::make_unique<Cudnn>();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  if (cudnn->version() < oldest_planning_without_gpu)
+    GTEST_SKIP() << cudnn->description() << " plans on a GPU alone; 9.8 does without";
+  // Opened before the library asks for the driver by this name.
+  ASSERT_NE(dlopen(GPTBENCH_FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL), nullptr) << dlerror();
+
+  struct Case {
+    int64_t B, T, H, H_kv, D;
+    bool causal;
+  };
+  const Case cases[] = {{32, 1024, 12, 12, 64, true},
+                        {2, 2048, 32, 8, 128, true},
+                        {4, 512, 16, 16, 64, false},
+                        {2, 40, 4, 4, 16, true},
+                        {3, 200, 6, 2, 80, true}};
+  for (const std::string& gpu :
+       {properties_of(900, 132, 232448), properties_of(800, 108, 166912)}) {
+    CudnnDescriptor properties(*cudnn, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    properties.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                   static_cast<int64_t>(gpu.size()), gpu.data());
+    properties.finalize();
+    ASSERT_TRUE(properties.ok()) << properties.error();
+    for (const Case& c : cases)
+      for (const bool backward : {false, true}) {
+        const DType type = c.H == 16 ? DType::f16 : DType::bf16;
+        const AttentionKey key = call_of(backward, type, c.B, c.T, c.H, c.H_kv, c.D, c.causal);
+        SCOPED_TRACE(text_of(key));
+        AttentionGraph graph(*cudnn, key);
+        EXPECT_EQ(graph.tensors.size(), (backward ? 13u : 6u) + (c.causal ? 1u : 0u));
+        const int64_t arrays = round_up(attention_sums_bytes(key), 256) +
+                               round_up(attention_accumulator_bytes(key), 256);
+        const int64_t reserved =
+            cudnn_attention_workspace_bytes(key.B, key.H, key.T, key.D) - arrays;
+        EXPECT_FALSE(graph.graph.plans({nullptr, &properties}, reserved, 1).empty())
+            << graph.graph.error();
+      }
+  }
+}
+
+}  // namespace gptbench

@@ -1,0 +1,138 @@
+#include "cuda/attention_key.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "configs.h"
+#include "cuda/attention_choices.h"
+
+namespace gptbench {
+namespace {
+
+AttentionKey example() {
+  return {true, DType::bf16, 32, 1024, 12, 4, 64, 1280, 1280, 768, true};
+}
+
+AttentionShape whole() {
+  return whole_sequences(2, 128, 4, 2, 16, 128, 128, 64);
+}
+
+std::string failure(AttentionChoices choices, const std::string& text) {
+  try {
+    choices.add(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::io);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST(AttentionKeys, TextAndBack) {
+  EXPECT_EQ(text_of(example()),
+            "attention_backward.B32.T1024.H12.G4.D64.q1280.k1280.o768.bf16.causal");
+  for (const bool backward : {false, true})
+    for (const bool causal : {false, true}) {
+      AttentionKey key = example();
+      key.backward = backward;
+      key.causal = causal;
+      EXPECT_EQ(parse_attention_key(text_of(key)), key);
+    }
+  for (const char* text :
+       {"", "attention_forward", "attention_sideways.B1.T1.H1.G1.D8.q24.k24.o8.bf16",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.f32",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.random",
+        "attention_forward.B-1.T1.H1.G1.D8.q24.k24.o8.bf16"})
+    EXPECT_THROW(parse_attention_key(text), Error) << text;
+}
+
+// What the library computes in another way, or not at all, has no key.
+TEST(AttentionKeys, OnlyOfWhatTheLibraryDoes) {
+  EXPECT_TRUE(key_of(DType::bf16, whole()).has_value());
+  EXPECT_TRUE(key_of(DType::f16, whole()).has_value());
+  EXPECT_FALSE(key_of(DType::f32, whole()).has_value());
+  const auto refused = [](const auto& change) {
+    AttentionShape shape = whole();
+    change(shape);
+    return !key_of(DType::bf16, shape).has_value();
+  };
+  const int32_t lengths[2] = {100, 128};
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.dropout.rate = 0.1; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.alibi = true; }));
+  EXPECT_TRUE(refused([&](AttentionShape& s) { s.lengths = lengths; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.keys = KeyBlock::first; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.T_k = 64; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.T = 256; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.q_positions.begin[0] = 1; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.k_positions.split = 64; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.q_step += 8; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.D = 12; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.D = 256; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.B = 0; }));
+
+  AttentionBackward call{};
+  call.shape = whole();
+  call.dq_row = call.dkv_row = 128;
+  call.dq_step = call.dkv_step = 128 * 128;
+  EXPECT_TRUE(key_of(DType::bf16, call).has_value());
+  EXPECT_TRUE(key_of(DType::bf16, call)->backward);
+  call.dq_row = 64;
+  EXPECT_FALSE(key_of(DType::bf16, call).has_value());
+}
+
+// One forward and one backward of each size of micro-batch; none where the library does not serve.
+TEST(AttentionsOfPlan, AreThoseOfTheModel) {
+  SmallModel m;
+  m.compute = "bf16";
+  m.device = "host";
+  m.hidden = 32;
+  m.micro_batch = 2;
+  m.global_batch = 4;
+  const auto keys = [&] { return attentions_of(make_plan(resolved_config(m), m.ranks(), 0, {})); };
+  ASSERT_EQ(keys().size(), 2u);
+  const AttentionKey forward = keys()[0];
+  EXPECT_EQ(forward, (AttentionKey{false, DType::bf16, 2, 4, 2, 2, 16, 96, 96, 32, true}));
+  EXPECT_TRUE(keys()[1].backward);
+  m.global_batch = 5;
+  EXPECT_EQ(keys().size(), 4u);
+  m.dropout = 0.1;
+  EXPECT_TRUE(keys().empty());
+  m.dropout = 0.0;
+  m.compute = "fp32";
+  EXPECT_TRUE(keys().empty());
+  m.compute = "bf16";
+  m.family = "mpt";
+  m.positions = "alibi";
+  EXPECT_TRUE(keys().empty());
+}
+
+TEST(AttentionChoices, TextAndBack) {
+  AttentionChoices choices;
+  EXPECT_EQ(choices.text(), "");
+  choices.library = "cuDNN 9.19.0 on NVIDIA H200";
+  choices.by_key[example()] = {2, 250.5, 400.25};
+  AttentionKey forward = example();
+  forward.backward = false;
+  choices.by_key[forward] = {-1, 120.0, 100.0};
+  EXPECT_TRUE(choices.prefers_library(true));
+  EXPECT_FALSE(choices.prefers_library(false));
+
+  AttentionChoices read;
+  read.library = choices.library;
+  read.add("gemm_library=another\n" + choices.text());
+  EXPECT_EQ(read.text(), choices.text());
+  EXPECT_EQ(read.by_key.at(example()).plan, 2);
+  EXPECT_NE(failure({}, choices.text()).find("our own kernels alone"), std::string::npos);
+
+  const std::string line = "attention." + text_of(example()) + "=";
+  EXPECT_EQ(failure({}, line + "plan 0 us 1.0 native_us 2.0\n"), "accepted");
+  for (const char* value : {"", "plan x us 1.0 native_us 2.0", "plan -2 us 1.0 native_us 2.0",
+                            "plan 0 us 1.0 native_us 2.0 and", "plan 0 us 1.0"})
+    EXPECT_NE(failure({}, line + value).find("not the choice"), std::string::npos) << value;
+}
+
+}  // namespace gptbench
