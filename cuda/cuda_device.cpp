@@ -190,7 +190,7 @@ std::string CudaDevice::measure_choices(const Plan& plan) {
   if (keys.empty()) return choices();
   CudaQueue queue;
   const ComputeType compute = compute_of(keys.front());
-  gemms_.search(keys, gemm_workspace_bytes, queue, cuda_kernel_table(compute).bias_backward);
+  gemms_.search(keys, gemm_workspace_bytes, queue, cuda_kernels(compute));
   if (attention_ != nullptr)
     attention_->search(attentions_of(plan), scratch_bytes(plan), queue, cuda_kernels(compute));
   queue.synchronize();

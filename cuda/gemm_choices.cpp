@@ -13,8 +13,8 @@ const std::string line_prefix = "gemm.";
 
 std::string text_of(const GemmChoice& choice) {
   char head[96];
-  std::snprintf(head, sizeof head, "fused_bias %d us %.3f tried %d algorithm ",
-                choice.fused_bias ? 1 : 0, choice.time_us, choice.tried);
+  std::snprintf(head, sizeof head, "fused %d us %.3f tried %d algorithm ", choice.fused ? 1 : 0,
+                choice.time_us, choice.tried);
   std::string text = head;
   for (const uint64_t word : choice.algorithm) {
     char digits[17];
@@ -27,15 +27,15 @@ std::string text_of(const GemmChoice& choice) {
 // False where `text` is not what text_of() writes.
 bool parse_choice(const std::string& text, GemmChoice& choice) {
   std::istringstream words(text);
-  std::string fused, us, tried, algorithm, digits;
-  int fused_bias = 0;
-  if (!(words >> fused >> fused_bias >> us >> choice.time_us >> tried >> choice.tried >>
-        algorithm >> digits) ||
-      fused != "fused_bias" || us != "us" || tried != "tried" || algorithm != "algorithm" ||
+  std::string name, us, tried, algorithm, digits;
+  int fused = 0;
+  if (!(words >> name >> fused >> us >> choice.time_us >> tried >> choice.tried >> algorithm >>
+        digits) ||
+      name != "fused" || us != "us" || tried != "tried" || algorithm != "algorithm" ||
       digits.size() != 16 * choice.algorithm.size() ||
       digits.find_first_not_of("0123456789abcdef") != std::string::npos)
     return false;
-  choice.fused_bias = fused_bias != 0;
+  choice.fused = fused != 0;
   for (size_t i = 0; i < choice.algorithm.size(); ++i)
     choice.algorithm[i] = std::stoull(digits.substr(16 * i, 16), nullptr, 16);
   return true;

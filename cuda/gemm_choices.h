@@ -14,9 +14,9 @@ namespace gptbench {
 
 struct GemmChoice {
   std::array<uint64_t, 8> algorithm{};
-  bool fused_bias = false;  // of backward_weight
-  double time_us = 0.0;     // 0: not timed, the library's first proposal
-  int tried = 0;            // algorithms timed
+  bool fused = false;    // with the gradient of the bias, or with GELU (describe_gemm)
+  double time_us = 0.0;  // 0: not timed, the library's first proposal
+  int tried = 0;         // algorithms timed
 };
 
 struct GemmChoices {

@@ -25,6 +25,24 @@ cudaDataType_t data_type_of(DType type) {
   return type == DType::bf16 ? CUDA_R_16BF : type == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
+cublasLtEpilogue_t epilogue_of(GemmEpilogue epilogue) {
+  switch (epilogue) {
+    case GemmEpilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case GemmEpilogue::bias_gradient:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case GemmEpilogue::gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX;
+    case GemmEpilogue::gelu_bias:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case GemmEpilogue::gelu_gradient:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case GemmEpilogue::none:
+      break;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 // What a fused gradient of the bias takes of the workspace.
 int64_t bias_bytes(int64_t N) {
   return round_up(N * size_of(DType::f32), 256);
@@ -51,9 +69,9 @@ void CublasLtGemm::forget_plans() {
 }
 
 std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key,
-                                                              bool fused_bias) const {
+                                                              bool fused) const {
   auto planned = std::make_unique<Planned>(lt_);
-  const GemmDescription gemm = describe_gemm(key, fused_bias);
+  const GemmDescription gemm = describe_gemm(key, fused);
   planned->gemm = gemm;
   // Rows of all arrays start at multiples of 16 bytes where K and N allow it.
   const int64_t element = size_of(gemm.in);
@@ -74,12 +92,15 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   set(CUBLASLT_MATMUL_DESC_TRANSA, transpose_a);
   set(CUBLASLT_MATMUL_DESC_TRANSB, transpose_b);
   if (gemm.epilogue != GemmEpilogue::none) {
-    const bool gradient = gemm.epilogue == GemmEpilogue::bias_gradient;
-    const cublasLtEpilogue_t epilogue =
-        gradient ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BIAS;
+    const cublasLtEpilogue_t epilogue = epilogue_of(gemm.epilogue);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     const cudaDataType_t bias = data_type_of(gemm.out);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias);
+  }
+  if (has_aux(gemm.epilogue)) {
+    const cudaDataType_t aux = data_type_of(gemm.out);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, aux);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gemm.ldd);
   }
 
   const auto layout = [&](cublasLtMatrixLayout_t& out, DType type, int64_t rows, int64_t columns,
@@ -96,7 +117,7 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   return planned;
 }
 
-std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, bool fused_bias,
+std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, bool fused,
                                                 int64_t workspace_bytes, int most) const {
   cublasLtMatmulPreference_t preference = nullptr;
   lt_.check(lt_.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
@@ -125,7 +146,7 @@ std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, bool fus
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;
     GemmChoice choice;
-    choice.fused_bias = fused_bias;
+    choice.fused = fused;
     std::memcpy(choice.algorithm.data(), &result.algo, sizeof result.algo);
     choices.push_back(choice);
   }
@@ -138,7 +159,7 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
   const auto chosen = choices_.by_key.find(key);
   std::unique_ptr<Planned> planned;
   if (chosen != choices_.by_key.end()) {
-    planned = describe(key, chosen->second.fused_bias);
+    planned = describe(key, chosen->second.fused);
     planned->choice = chosen->second;
     const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned->choice);
     cublasLtMatmulHeuristicResult_t result;
@@ -150,8 +171,12 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
       throw Error(Exit::usage, "the library refuses the algorithm given for " + text_of(key) +
                                    "; use run.algorithms = '' (a timed search)");
   } else {
-    planned = describe(key, false);
-    const std::vector<GemmChoice> first = proposals(*planned, false, workspace_bytes, 1);
+    std::vector<GemmChoice> first;
+    for (const bool fused : {true, false}) {
+      if (!first.empty() || (fused && !prefers_fused(key))) continue;
+      planned = describe(key, fused);
+      first = proposals(*planned, fused, workspace_bytes, 1);
+    }
     if (first.empty())
       throw Error(Exit::usage, lt_.description() + " has no algorithm for " + text_of(key) +
                                    " with " + format_bytes(workspace_bytes) + " of workspace");
@@ -161,12 +186,24 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
   return *planned_.emplace(key, std::move(planned)).first->second;
 }
 
+bool CublasLtGemm::prefers_fused(const GemmKey& key) const {
+  if (!key.gelu) return false;
+  for (const auto& [other, choice] : choices_.by_key)
+    if (other.gelu && other.op == key.op && choice.fused) return true;
+  return false;
+}
+
 bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
                        cudaStream_t stream) const {
   if (arguments.bias != nullptr &&
       lt_.cublasLtMatmulDescSetAttribute(planned.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                          &arguments.bias,
                                          sizeof arguments.bias) != CUBLAS_STATUS_SUCCESS)
+    return false;
+  if (has_aux(planned.gemm.epilogue) &&
+      lt_.cublasLtMatmulDescSetAttribute(planned.operation,
+                                         CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &arguments.aux,
+                                         sizeof arguments.aux) != CUBLAS_STATUS_SUCCESS)
     return false;
   const float alpha = 1.0f;
   const float beta = planned.gemm.accumulate ? 1.0f : 0.0f;
@@ -182,35 +219,66 @@ void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward&
   if (l.R == 0) return;
   const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, false, l.bias != nullptr};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(run(planned, {l.weight, l.x, l.y, l.bias, l.workspace}, stream), text_of(key));
+  GPTBENCH_CHECK(run(planned, {l.weight, l.x, l.y, l.bias, nullptr, l.workspace}, stream),
+                 text_of(key));
 }
 
 void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearBackwardInput& l) {
   if (l.R == 0) return;
   const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, l.accumulate, false};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(run(planned, {l.weight, l.dy, l.dx, nullptr, l.workspace}, stream), text_of(key));
+  GPTBENCH_CHECK(run(planned, {l.weight, l.dy, l.dx, nullptr, nullptr, l.workspace}, stream),
+                 text_of(key));
 }
 
 // The library assigns gradients of biases: fused ones go by the workspace and are added from there.
 void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwardWeight& l,
-                                   void (*bias_backward)(Queue&, const BiasBackward&)) {
+                                   const KernelTable& kernels) {
   if (l.R == 0) return;
   const cudaStream_t stream = stream_of(queue);
   const GemmKey key{GemmOp::backward_weight, type, l.R, l.K, l.N, false, l.dbias != nullptr};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GemmArguments arguments{l.x, l.dy, l.dweight, nullptr, l.workspace};
-  if (planned.choice.fused_bias) {
+  GemmArguments arguments{l.x, l.dy, l.dweight, nullptr, nullptr, l.workspace};
+  if (planned.choice.fused) {
     const int64_t taken = bias_bytes(l.N);
     GPTBENCH_CHECK(taken <= l.workspace.bytes, "workspace of the gradient of a bias");
     arguments.bias = l.workspace.data;
     arguments.workspace = {static_cast<char*>(l.workspace.data) + taken, l.workspace.bytes - taken};
   }
   GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
-  if (planned.choice.fused_bias)
+  if (planned.choice.fused)
     add_f32(stream, static_cast<float*>(l.dbias), static_cast<const float*>(arguments.bias), l.N);
   else if (l.dbias != nullptr)
-    bias_backward(queue, {l.dbias, l.dy, l.R, l.N, l.workspace});
+    kernels.bias_backward(queue, {l.dbias, l.dy, l.R, l.N, l.workspace});
+}
+
+void CublasLtGemm::gelu_forward(Queue& queue, DType type, const LinearGeluForward& f,
+                                const KernelTable& kernels) {
+  const LinearForward& l = f.linear;
+  if (l.R == 0) return;
+  const cudaStream_t stream = stream_of(queue);
+  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, false, l.bias != nullptr, true};
+  const Planned& planned = plan_for(key, l.workspace.bytes);
+  if (planned.choice.fused) {
+    GPTBENCH_CHECK(run(planned, {l.weight, l.x, f.activation, l.bias, l.y, l.workspace}, stream),
+                   text_of(key));
+    return;
+  }
+  GPTBENCH_CHECK(run(planned, {l.weight, l.x, l.y, l.bias, nullptr, l.workspace}, stream),
+                 text_of(key));
+  kernels.gelu_forward(queue, {f.activation, l.y, l.R * l.N});
+}
+
+void CublasLtGemm::gelu_backward_input(Queue& queue, DType type, const LinearGeluBackwardInput& f,
+                                       const KernelTable& kernels) {
+  const LinearBackwardInput& l = f.linear;
+  if (l.R == 0) return;
+  const cudaStream_t stream = stream_of(queue);
+  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, false, false, true};
+  const Planned& planned = plan_for(key, l.workspace.bytes);
+  GPTBENCH_CHECK(run(planned, {l.weight, l.dy, l.dx, nullptr, f.pre, l.workspace}, stream),
+                 text_of(key));
+  if (!planned.choice.fused) kernels.gelu_backward(queue, {l.dx, l.dx, f.pre, l.R * l.K});
 }
 
 }  // namespace gptbench

@@ -22,6 +22,7 @@ struct GemmArguments {
   const void* b = nullptr;
   void* d = nullptr;
   const void* bias = nullptr;  // read by the epilogue `bias`, assigned by `bias_gradient`
+  const void* aux = nullptr;   // assigned by `gelu` and `gelu_bias`, read by `gelu_gradient`
   Workspace workspace;
 };
 
@@ -33,18 +34,22 @@ class CublasLtGemm {
   CublasLtGemm(const CublasLtGemm&) = delete;
   CublasLtGemm& operator=(const CublasLtGemm&) = delete;
 
-  // Kernels of the table; `type` is that of activations, `bias_backward` forms gradients of biases
-  // where the library does not do so in passing.
+  // Kernels of the table; `type` is that of activations, `kernels` form gradients of biases and
+  // GELU where the library does not do so in passing.
   void forward(cudaStream_t stream, DType type, const LinearForward& arguments);
   void backward_input(cudaStream_t stream, DType type, const LinearBackwardInput& arguments);
   void backward_weight(Queue& queue, DType type, const LinearBackwardWeight& arguments,
-                       void (*bias_backward)(Queue&, const BiasBackward&));
+                       const KernelTable& kernels);
+  void gelu_forward(Queue& queue, DType type, const LinearGeluForward& arguments,
+                    const KernelTable& kernels);
+  void gelu_backward_input(Queue& queue, DType type, const LinearGeluBackwardInput& arguments,
+                           const KernelTable& kernels);
 
   // Times what the library proposes for each product on arrays of random numbers, and keeps the
   // fastest; products that have a choice already, or for whose arrays there is no memory, are
-  // passed over. `bias_backward` as above. Takes memory and gives it back; not within a step.
+  // passed over. `kernels` as above. Takes memory and gives it back; not within a step.
   void search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
-              void (*bias_backward)(Queue&, const BiasBackward&));
+              const KernelTable& kernels);
   GemmChoices& choices() { return choices_; }
   // Drops what was planned, so that choices() count from the next call on.
   void forget_plans();
@@ -54,14 +59,16 @@ class CublasLtGemm {
 
  private:
   struct Planned;
-  std::unique_ptr<Planned> describe(const GemmKey& key, bool fused_bias) const;
-  std::vector<GemmChoice> proposals(const Planned& planned, bool fused_bias,
-                                    int64_t workspace_bytes, int most) const;
+  std::unique_ptr<Planned> describe(const GemmKey& key, bool fused) const;
+  std::vector<GemmChoice> proposals(const Planned& planned, bool fused, int64_t workspace_bytes,
+                                    int most) const;
+  // Whether products of that kind, with GELU, were found faster fused.
+  bool prefers_fused(const GemmKey& key) const;
   Planned& plan_for(const GemmKey& key, int64_t workspace_bytes);
   // False where the library refuses the algorithm.
   bool run(const Planned& planned, const GemmArguments& arguments, cudaStream_t stream) const;
   GemmChoice timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
-                          void (*bias_backward)(Queue&, const BiasBackward&)) const;
+                          const KernelTable& kernels) const;
 
   CublasLt lt_;
   cublasLtHandle_t handle_ = nullptr;

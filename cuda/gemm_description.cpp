@@ -16,7 +16,7 @@ constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
 
 auto tuple_of(const GemmKey& key) {
   return std::make_tuple(static_cast<int>(key.op), static_cast<int>(key.type), key.R, key.K, key.N,
-                         key.accumulate, key.bias);
+                         key.accumulate, key.bias, key.gelu);
 }
 
 // Number behind `letter`; -1 where `word` is none.
@@ -43,6 +43,7 @@ std::string text_of(const GemmKey& key) {
           std::to_string(key.N) + "." + name_of(key.type);
   if (key.accumulate) text += ".accumulate";
   if (key.bias) text += ".bias";
+  if (key.gelu) text += ".gelu";
   return text;
 }
 
@@ -71,7 +72,8 @@ GemmKey parse_gemm_key(const std::string& text) {
     for (size_t i = 5; i < words.size(); ++i) {
       key.accumulate = key.accumulate || words[i] == "accumulate";
       key.bias = key.bias || words[i] == "bias";
-      known = known && (words[i] == "accumulate" || words[i] == "bias");
+      key.gelu = key.gelu || words[i] == "gelu";
+      known = known && (words[i] == "accumulate" || words[i] == "bias" || words[i] == "gelu");
     }
   }
   if (!known)
@@ -81,7 +83,7 @@ GemmKey parse_gemm_key(const std::string& text) {
   return key;
 }
 
-GemmDescription describe_gemm(const GemmKey& key, bool fused_bias) {
+GemmDescription describe_gemm(const GemmKey& key, bool fused) {
   GemmDescription d;
   d.in = key.type;
   d.out = key.op == GemmOp::backward_weight ? DType::f32 : key.type;
@@ -95,7 +97,10 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused_bias) {
       d.m = key.N;
       d.n = key.R;
       d.k = key.K;
-      d.epilogue = key.bias ? GemmEpilogue::bias : GemmEpilogue::none;
+      if (key.gelu && fused)
+        d.epilogue = key.bias ? GemmEpilogue::gelu_bias : GemmEpilogue::gelu;
+      else
+        d.epilogue = key.bias ? GemmEpilogue::bias : GemmEpilogue::none;
       break;
     case GemmOp::backward_input:
       d.a = GemmArray::weight;
@@ -106,6 +111,7 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused_bias) {
       d.n = key.R;
       d.k = key.N;
       d.accumulate = key.accumulate;
+      if (key.gelu && fused) d.epilogue = GemmEpilogue::gelu_gradient;
       break;
     case GemmOp::backward_weight:
       d.a = GemmArray::x;
@@ -117,7 +123,7 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused_bias) {
       d.n = key.N;
       d.k = key.R;
       d.accumulate = true;
-      d.epilogue = key.bias && fused_bias ? GemmEpilogue::bias_gradient : GemmEpilogue::none;
+      d.epilogue = key.bias && fused ? GemmEpilogue::bias_gradient : GemmEpilogue::none;
       break;
   }
   d.ldd = d.m;
@@ -138,10 +144,14 @@ std::vector<GemmKey> gemms_of(const Plan& plan) {
     };
     switch (op.kind) {
       case OpKind::linear_forward:
+      case OpKind::linear_gelu_forward:
         key.op = GemmOp::forward;
         key.bias = present(op.reads, 2);
+        key.gelu = op.kind == OpKind::linear_gelu_forward;
         break;
       case OpKind::linear_backward_input:
+      case OpKind::linear_gelu_backward_input:
+        key.gelu = op.kind == OpKind::linear_gelu_backward_input;
         key.op = GemmOp::backward_input;
         key.accumulate = op.accumulate;
         break;

@@ -19,6 +19,7 @@ struct GemmKey {
   int64_t R = 0, K = 0, N = 0;
   bool accumulate = false;  // backward_input: added to dx
   bool bias = false;        // forward: bias added; backward_weight: its gradient wanted
+  bool gelu = false;        // forward: GELU as well; backward_input: its gradient as well
 
   bool operator==(const GemmKey& other) const;
   bool operator<(const GemmKey& other) const;
@@ -30,7 +31,14 @@ std::string text_of(const GemmKey& key);
 GemmKey parse_gemm_key(const std::string& text);
 
 enum class GemmArray { x, weight, dy };
-enum class GemmEpilogue { none, bias, bias_gradient };
+// What the library does to the product in passing. `gelu`: D = gelu(AB), the product itself goes to
+// an array apart (aux), and with `gelu_bias` has a bias added first; `gelu_gradient`: D = AB
+// gelu'(aux). aux is laid out as D.
+enum class GemmEpilogue { none, bias, bias_gradient, gelu, gelu_bias, gelu_gradient };
+inline bool has_aux(GemmEpilogue epilogue) {
+  return epilogue == GemmEpilogue::gelu || epilogue == GemmEpilogue::gelu_bias ||
+         epilogue == GemmEpilogue::gelu_gradient;
+}
 
 // D[m,n] = op(A) op(B), or D += where `accumulate`; all column-major, columns ld elements apart.
 // op(A) is [m,k]: A as it lies in memory is that, or [k,m] where `transpose_a`; B likewise.
@@ -49,8 +57,13 @@ struct GemmDescription {
   GemmEpilogue epilogue = GemmEpilogue::none;
 };
 
-// `fused_bias`: backward_weight forms the gradient of the bias in the same call.
-GemmDescription describe_gemm(const GemmKey& key, bool fused_bias);
+// `fused`: backward_weight forms the gradient of the bias in the same call, and products with GELU
+// that or its gradient.
+GemmDescription describe_gemm(const GemmKey& key, bool fused);
+// Whether there is anything that a product may form in the same call or apart.
+inline bool may_fuse(const GemmKey& key) {
+  return key.gelu || (key.op == GemmOp::backward_weight && key.bias);
+}
 
 // The products of a step of `plan`, each once.
 std::vector<GemmKey> gemms_of(const Plan& plan);

@@ -16,44 +16,58 @@ constexpr int proposals_timed = 16;
 }  // namespace
 
 void CublasLtGemm::search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
-                          void (*bias_backward)(Queue&, const BiasBackward&)) {
+                          const KernelTable& kernels) {
   for (const GemmKey& key : keys) {
     if (choices_.by_key.count(key) != 0) continue;
-    const GemmChoice choice = timed_choice(key, workspace_bytes, queue, bias_backward);
+    const GemmChoice choice = timed_choice(key, workspace_bytes, queue, kernels);
     if (choice.tried > 0) choices_.by_key.emplace(key, choice);
   }
   forget_plans();
 }
 
 GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
-                                      void (*bias_backward)(Queue&, const BiasBackward&)) const {
+                                      const KernelTable& kernels) const {
   const cudaStream_t stream = stream_of(queue);
   const GemmDescription gemm = describe_gemm(key, false);
   const int64_t element = size_of(gemm.in);
   const DeviceArray a(gemm.m * gemm.k * element), b(gemm.k * gemm.n * element);
   const DeviceArray d(gemm.m * gemm.n * size_of(gemm.out));
   const DeviceArray bias(std::max(key.K, key.N) * size_of(DType::f32));
+  const DeviceArray aux(key.gelu ? gemm.m * gemm.n * element : 0);
   const DeviceArray workspace(workspace_bytes);
   GemmChoice best;
-  if (a.get() == nullptr || b.get() == nullptr || d.get() == nullptr || bias.get() == nullptr ||
-      workspace.get() == nullptr)
-    return best;
+  for (const DeviceArray* array : {&a, &b, &d, &bias, &aux, &workspace})
+    if (array->get() == nullptr) return best;
   fill_random(stream, a.get(), gemm.m * gemm.k, gemm.in, 1.0f, 1);
   fill_random(stream, b.get(), gemm.k * gemm.n, gemm.in, 0.02f, 2);
   fill_random(stream, d.get(), gemm.m * gemm.n, gemm.out, 1.0f, 3);
   fill_random(stream, bias.get(), std::max(key.K, key.N), gemm.out, 0.02f, 4);
+  if (key.gelu) fill_random(stream, aux.get(), gemm.m * gemm.n, gemm.in, 1.0f, 5);
 
+  // What is done beside the product where it is not done in passing, or the part of it that is
+  // left.
   const bool bias_gradient = key.op == GemmOp::backward_weight && key.bias;
+  const auto do_the_rest = [&](bool fused, const Workspace& rest) {
+    if (bias_gradient && fused)
+      add_f32(stream, static_cast<float*>(bias.get()), static_cast<const float*>(workspace.get()),
+              key.N);
+    else if (bias_gradient)
+      kernels.bias_backward(queue, {bias.get(), b.get(), key.R, key.N, rest});
+    else if (key.gelu && !fused && key.op == GemmOp::forward)
+      kernels.gelu_forward(queue, {aux.get(), d.get(), gemm.m * gemm.n});
+    else if (key.gelu && !fused)
+      kernels.gelu_backward(queue, {d.get(), d.get(), aux.get(), gemm.m * gemm.n});
+  };
   for (const bool fused : {false, true}) {
-    if (fused && !bias_gradient) continue;
+    if (fused && !may_fuse(key)) continue;
     const std::unique_ptr<Planned> planned = describe(key, fused);
     for (const GemmChoice& proposal :
          proposals(*planned, fused, workspace_bytes, proposals_timed)) {
       planned->choice = proposal;
-      GemmArguments arguments{
-          a.get(), b.get(), d.get(), nullptr, {workspace.get(), workspace_bytes}};
+      GemmArguments arguments{a.get(), b.get(),   d.get(),
+                              nullptr, aux.get(), {workspace.get(), workspace_bytes}};
       if (key.op == GemmOp::forward && key.bias) arguments.bias = bias.get();
-      if (fused) {
+      if (fused && bias_gradient) {
         const int64_t taken = round_up(key.N * size_of(DType::f32), 256);
         arguments.bias = workspace.get();
         arguments.workspace = {static_cast<char*>(workspace.get()) + taken,
@@ -61,11 +75,7 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
       }
       const double us = median_us(stream, [&] {
         if (!run(*planned, arguments, stream)) return false;
-        if (fused)
-          add_f32(stream, static_cast<float*>(bias.get()),
-                  static_cast<const float*>(workspace.get()), key.N);
-        else if (bias_gradient)
-          bias_backward(queue, {bias.get(), b.get(), key.R, key.N, arguments.workspace});
+        do_the_rest(fused, arguments.workspace);
         return true;
       });
       if (us < 0.0) {

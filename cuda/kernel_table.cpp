@@ -24,8 +24,17 @@ void linear_backward_input(Queue& queue, const LinearBackwardInput& arguments) {
 
 template <ComputeType compute>
 void linear_backward_weight(Queue& queue, const LinearBackwardWeight& arguments) {
-  active->backward_weight(queue, activation_type(compute), arguments,
-                          cuda_kernels(compute).bias_backward);
+  active->backward_weight(queue, activation_type(compute), arguments, cuda_kernels(compute));
+}
+
+template <ComputeType compute>
+void linear_gelu_forward(Queue& queue, const LinearGeluForward& arguments) {
+  active->gelu_forward(queue, activation_type(compute), arguments, cuda_kernels(compute));
+}
+
+template <ComputeType compute>
+void linear_gelu_backward_input(Queue& queue, const LinearGeluBackwardInput& arguments) {
+  active->gelu_backward_input(queue, activation_type(compute), arguments, cuda_kernels(compute));
 }
 
 template <ComputeType compute>
@@ -47,6 +56,8 @@ const KernelTable& table_of() {
     all.linear_forward = linear_forward<compute>;
     all.linear_backward_input = linear_backward_input<compute>;
     all.linear_backward_weight = linear_backward_weight<compute>;
+    all.linear_gelu_forward = linear_gelu_forward<compute>;
+    all.linear_gelu_backward_input = linear_gelu_backward_input<compute>;
     all.attention_forward = attention_forward<compute>;
     all.attention_backward = attention_backward<compute>;
     return all;

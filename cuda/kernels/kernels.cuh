@@ -67,6 +67,8 @@ constexpr KernelTable table_of() {
       nullptr,
       nullptr,
       nullptr,
+      nullptr,
+      nullptr,
       bias_backward<A>,
       layernorm_forward<A>,
       layernorm_backward<A>,

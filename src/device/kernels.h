@@ -106,6 +106,20 @@ struct LinearBackwardWeight {
   Workspace workspace;
 };
 
+// LinearForward and GeluForward in one: linear.y = x W^T + bias, activation = gelu(linear.y).
+// Assigns both (A). A library may round linear.y after its gelu was formed from it.
+struct LinearGeluForward {
+  LinearForward linear;
+  void* activation;  // [R, N]
+};
+
+// LinearBackwardInput and GeluBackward in one: linear.dx = (dy W) gelu'(pre). Assigns linear.dx
+// (A); linear.accumulate is false.
+struct LinearGeluBackwardInput {
+  LinearBackwardInput linear;
+  const void* pre;  // [R, K] A: what gelu was formed from
+};
+
 // y = (x - mean) rstd gamma + beta over each row of C (Ba, Kiros and Hinton, arXiv:1607.06450);
 // rstd = 1 / sqrt(variance + epsilon), biased variance.  Assigns y (A), mean[R], rstd[R] (S).
 // Moves 2 R C elements of A.
@@ -476,6 +490,8 @@ struct KernelTable {
   void (*linear_forward)(Queue&, const LinearForward&);
   void (*linear_backward_input)(Queue&, const LinearBackwardInput&);
   void (*linear_backward_weight)(Queue&, const LinearBackwardWeight&);
+  void (*linear_gelu_forward)(Queue&, const LinearGeluForward&);
+  void (*linear_gelu_backward_input)(Queue&, const LinearGeluBackwardInput&);
   void (*bias_backward)(Queue&, const BiasBackward&);
   void (*layernorm_forward)(Queue&, const LayerNormForward&);
   void (*layernorm_backward)(Queue&, const LayerNormBackward&);
@@ -510,6 +526,8 @@ inline constexpr const char* kernel_names[] = {
     "linear_forward",
     "linear_backward_input",
     "linear_backward_weight",
+    "linear_gelu_forward",
+    "linear_gelu_backward_input",
     "bias_backward",
     "layernorm_forward",
     "layernorm_backward",

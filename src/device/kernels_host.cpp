@@ -1,5 +1,7 @@
 #include "device/kernels_host.h"
 
+#include "device/fused_linear.h"
+
 namespace gptbench {
 namespace {
 
@@ -9,6 +11,8 @@ constexpr KernelTable table_of() {
       host::linear_forward<A>,
       host::linear_backward_input<A>,
       host::linear_backward_weight<A>,
+      linear_then_gelu<host::linear_forward<A>, host::gelu_forward<A>>,
+      linear_then_gelu_backward<host::linear_backward_input<A>, host::gelu_backward<A>>,
       host::bias_backward<A>,
       host::layernorm_forward<A>,
       host::layernorm_backward<A>,

@@ -1,5 +1,7 @@
 #include "device/kernels_ref.h"
 
+#include "device/fused_linear.h"
+
 namespace gptbench {
 namespace {
 
@@ -9,6 +11,8 @@ constexpr KernelTable table_of() {
       ref::linear_forward<A, S>,
       ref::linear_backward_input<A, S>,
       ref::linear_backward_weight<A, S>,
+      linear_then_gelu<ref::linear_forward<A, S>, ref::gelu_forward<A, S>>,
+      linear_then_gelu_backward<ref::linear_backward_input<A, S>, ref::gelu_backward<A, S>>,
       ref::bias_backward<A, S>,
       ref::layernorm_forward<A, S>,
       ref::layernorm_backward<A, S>,

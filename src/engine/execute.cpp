@@ -31,6 +31,8 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::linear_forward:
     case OpKind::linear_backward_input:
     case OpKind::linear_backward_weight:
+    case OpKind::linear_gelu_forward:
+    case OpKind::linear_gelu_backward_input:
     case OpKind::bias_backward:
       run_linear(op, rows);
       break;
@@ -112,7 +114,15 @@ void Engine::run_linear(const Op& op, int64_t rows) {
     kernels_.bias_backward(q, {write_at(op, 0), read_at(op, 0), rows, op.N, workspace()});
     return;
   }
-  if (op.kind == OpKind::linear_forward)
+  if (op.kind == OpKind::linear_gelu_forward)
+    kernels_.linear_gelu_forward(q, {{write_at(op, 0), read_at(op, 0), read_at(op, 1),
+                                      read_at(op, 2), rows, op.K, op.N, workspace()},
+                                     write_at(op, 1)});
+  else if (op.kind == OpKind::linear_gelu_backward_input)
+    kernels_.linear_gelu_backward_input(
+        q, {{write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.K, op.N, false, workspace()},
+            read_at(op, 2)});
+  else if (op.kind == OpKind::linear_forward)
     kernels_.linear_forward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), read_at(op, 2),
                                 rows, op.K, op.N, workspace()});
   else if (op.kind == OpKind::linear_backward_input)

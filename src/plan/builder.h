@@ -11,7 +11,10 @@ namespace gptbench {
 class PlanBuilder {
  public:
   PlanBuilder(Plan& plan, DType activation, DType accumulation)
-      : plan_(plan), activation_(activation), accumulation_(accumulation) {}
+      : plan_(plan),
+        activation_(activation),
+        accumulation_(accumulation),
+        fuses_(plan.config.run.device == "cuda") {}
 
   DType A() const { return activation_; }    // of kernels.h
   DType S() const { return accumulation_; }  // of kernels.h
@@ -29,7 +32,8 @@ class PlanBuilder {
 
   void begin_program(ProgramKind kind, int32_t chunk = 0);
   void end_program();
-  // Appends to the program in hand; returns the operation's index.
+  // Appends to the program in hand, or to its last operation where the two are one on this device
+  // (plan/fuse.h); returns the operation's index.
   int emit(Op op);
 
   // Adds a representation to the plan.
@@ -45,6 +49,7 @@ class PlanBuilder {
  private:
   Plan& plan_;
   DType activation_, accumulation_;
+  bool fuses_;
 };
 
 // An operation over all rows of the micro-batch, `columns` elements each.

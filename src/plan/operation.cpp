@@ -14,6 +14,8 @@ constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::linear_forward, "linear_forward", Region::linear},
     {OpKind::linear_backward_input, "linear_backward_input", Region::linear},
     {OpKind::linear_backward_weight, "linear_backward_weight", Region::linear},
+    {OpKind::linear_gelu_forward, "linear_gelu_forward", Region::linear},
+    {OpKind::linear_gelu_backward_input, "linear_gelu_backward_input", Region::linear},
     {OpKind::bias_backward, "bias_backward", Region::linear},
     {OpKind::layernorm_forward, "layernorm_forward", Region::layernorm},
     {OpKind::layernorm_backward, "layernorm_backward", Region::layernorm},

@@ -45,6 +45,8 @@ enum class OpKind : uint8_t {
   linear_forward,
   linear_backward_input,
   linear_backward_weight,
+  linear_gelu_forward,         // linear_forward and gelu_forward (plan/fuse.h)
+  linear_gelu_backward_input,  // linear_backward_input and gelu_backward
   bias_backward,
   layernorm_forward,
   layernorm_backward,

@@ -16,7 +16,7 @@ GemmChoices two_choices() {
   first.tried = 16;
   choices.by_key[{GemmOp::forward, DType::bf16, 8192, 768, 3072, false, true}] = first;
   GemmChoice second;
-  second.fused_bias = true;
+  second.fused = true;
   choices.by_key[{GemmOp::backward_weight, DType::f32, 1, 2, 3, false, true}] = second;
   return choices;
 }

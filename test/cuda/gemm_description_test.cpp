@@ -16,10 +16,23 @@ double element(const std::vector<float>& x, int64_t ld, bool transpose, int64_t 
   return static_cast<double>(x[static_cast<size_t>(at)]);
 }
 
+// The tanh form, which is the library's own.
+double inner(double x) {
+  return std::sqrt(2.0 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+}
+double gelu(double x) {
+  return 0.5 * x * (1.0 + std::tanh(inner(x)));
+}
+double gelu_derivative(double x) {
+  const double t = std::tanh(inner(x));
+  const double slope = std::sqrt(2.0 / std::acos(-1.0)) * (1.0 + 3.0 * 0.044715 * x * x);
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope;
+}
+
 // As the library does it: D = op(A) op(B) + beta D, bias along rows added, or sums of op(B) over k
 // assigned to it.
 void evaluate(const GemmDescription& g, const std::vector<float>& a, const std::vector<float>& b,
-              std::vector<float>& d, std::vector<float>* bias) {
+              std::vector<float>& d, std::vector<float>* bias, std::vector<float>* aux = nullptr) {
   for (int64_t j = 0; j < g.n; ++j)
     for (int64_t i = 0; i < g.m; ++i) {
       double sum = 0.0;
@@ -27,8 +40,17 @@ void evaluate(const GemmDescription& g, const std::vector<float>& a, const std::
         sum += element(a, g.lda, g.transpose_a, i, l) * element(b, g.ldb, g.transpose_b, l, j);
       float& out = d[static_cast<size_t>(i + j * g.ldd)];
       if (g.accumulate) sum += static_cast<double>(out);
-      if (g.epilogue == GemmEpilogue::bias)
+      if (g.epilogue == GemmEpilogue::bias || g.epilogue == GemmEpilogue::gelu_bias)
         sum += static_cast<double>((*bias)[static_cast<size_t>(i)]);
+      if (has_aux(g.epilogue)) {
+        float& beside = (*aux)[static_cast<size_t>(i + j * g.ldd)];
+        if (g.epilogue == GemmEpilogue::gelu_gradient) {
+          sum *= gelu_derivative(static_cast<double>(beside));
+        } else {
+          beside = static_cast<float>(sum);
+          sum = gelu(sum);
+        }
+      }
       out = static_cast<float>(sum);
     }
   if (g.epilogue != GemmEpilogue::bias_gradient) return;
@@ -73,6 +95,47 @@ TEST_F(GemmDescriptions, Forward) {
                                                    {}});
       expect_close(y, reference, 1e-6, ulp_of<float>(), "y");
     }
+}
+
+// With GELU, fused and not: the product where the kernel keeps it, its GELU where that goes.
+TEST_F(GemmDescriptions, ForwardWithGelu) {
+  for (const auto& [R, K, N] : shapes)
+    for (const bool with_bias : {false, true})
+      for (const bool fused : {false, true}) {
+        Arrays arrays{R, K, N};
+        std::vector<float> d(static_cast<size_t>(R * N), 9.0f), aux(d), y(d), activation(d);
+        const GemmDescription g =
+            describe_gemm({GemmOp::forward, DType::f32, R, K, N, false, with_bias, true}, fused);
+        EXPECT_EQ(has_aux(g.epilogue), fused);
+        evaluate(g, arrays[g.a], arrays[g.b], d, &arrays.bias, &aux);
+        ref_kernels<float>().linear_gelu_forward(*queue, {{y.data(),
+                                                           arrays.x.data(),
+                                                           arrays.weight.data(),
+                                                           with_bias ? arrays.bias.data() : nullptr,
+                                                           R,
+                                                           K,
+                                                           N,
+                                                           {}},
+                                                          activation.data()});
+        expect_close(fused ? aux : d, y, 1e-6, ulp_of<float>(), "y");
+        if (fused) expect_close(d, activation, 1e-5, 4 * ulp_of<float>(), "gelu");
+      }
+}
+
+TEST_F(GemmDescriptions, BackwardInputWithGelu) {
+  for (const auto& [R, K, N] : shapes) {
+    const Arrays arrays{R, K, N};
+    std::vector<float> pre = random_array<float>(R * K, 5);
+    std::vector<float> dx(static_cast<size_t>(R * K), 9.0f), reference(dx);
+    const GemmDescription g =
+        describe_gemm({GemmOp::backward_input, DType::f32, R, K, N, false, false, true}, true);
+    EXPECT_EQ(g.epilogue, GemmEpilogue::gelu_gradient);
+    evaluate(g, arrays[g.a], arrays[g.b], dx, nullptr, &pre);
+    ref_kernels<float>().linear_gelu_backward_input(
+        *queue, {{reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, false, {}},
+                 pre.data()});
+    expect_close(dx, reference, 1e-5, 4 * ulp_of<float>(), "dx");
+  }
 }
 
 TEST_F(GemmDescriptions, BackwardInput) {
@@ -148,6 +211,16 @@ TEST(GemmsOfPlan, AreThoseOfTheModel) {
   EXPECT_EQ(keys.size(), 15u);
   m.global_batch = 5;
   EXPECT_EQ(gemms_of(make_plan(resolved_config(m), 1, 0, {})).size(), 30u);
+  m.global_batch = 4;
+  m.device = "cuda";
+  const std::vector<GemmKey> fused = gemms_of(make_plan(resolved_config(m), 1, 0, {}));
+  EXPECT_EQ(fused.size(), 15u);
+  int64_t with_gelu = 0;
+  for (const GemmKey& key : fused) {
+    with_gelu += key.gelu ? 1 : 0;
+    EXPECT_EQ(parse_gemm_key(text_of(key)), key);
+  }
+  EXPECT_EQ(with_gelu, 2);
 }
 
 }  // namespace gptbench::test

@@ -1,5 +1,7 @@
 // Matrix products of the GPU against the reference.
 #include "base/units.h"
+#include "cuda/gemm_cublaslt.h"
+#include "cuda/kernels.h"
 #include "gpu_test.h"
 
 namespace gptbench::test {
@@ -131,6 +133,73 @@ TYPED_TEST(CudaGemm, BackwardWeightAccumulatesInF32) {
                                                 {}});
       expect_sums(on_dw.read(), dw_ref, magnitude, s.R, "dweight");
       expect_sums(on_dbias.read(), dbias_ref, bias_magnitude, s.R, "dbias");
+    }
+}
+
+// With GELU, by way of the library's epilogue where it has one and of our kernel. Products as
+// above; GELU's derivative is below 1.13, and the library's hyperbolic tangent may be that of the
+// hardware, off by 2^-10.987 (PTX ISA, tanh.approx), which GELU takes times |x| / 2 and its
+// derivative, at |x| < 8, times less than 8.
+TYPED_TEST(CudaGemm, WithGeluFusedAndNot) {
+  using A = TypeParam;
+  const ComputeType compute = compute_of<A>();
+  const DType type = activation_type(compute);
+  const KernelTable& ref = this->template ref_kernels<A>();
+  constexpr double tanh_error = 0x1p-10;
+  for (const bool fused : {false, true})
+    for (const Shape& s : shapes) {
+      SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << fused);
+      CublasLtGemm gemms(false);
+      for (const GemmOp op : {GemmOp::forward, GemmOp::backward_input}) {
+        GemmChoice other;  // of another product: what the others follow
+        other.fused = fused;
+        gemms.choices().by_key[{op, type, 1, 1, 1, false, false, true}] = other;
+      }
+      const auto x = random_array<A>(s.R * s.K, 1), w = random_array<A>(s.N * s.K, 2, 0.1),
+                 bias = random_array<A>(s.N, 3), dy = random_array<A>(s.R * s.N, 4),
+                 pre = random_array<A>(s.R * s.K, 5);
+      std::vector<A> y(static_cast<size_t>(s.R * s.N)), activation(y), magnitude(y);
+      std::vector<A> dx(static_cast<size_t>(s.R * s.K)), dx_ref(dx), dx_magnitude(dx);
+      Queue& on_gpu = *this->gpu_queue;
+      const OnDevice<A> on_x(on_gpu, x), on_w(on_gpu, w), on_bias(on_gpu, bias), on_dy(on_gpu, dy),
+          on_pre(on_gpu, pre), on_y(on_gpu, y), on_activation(on_gpu, y), on_dx(on_gpu, dx);
+      gemms.gelu_forward(on_gpu, type,
+                         {{on_y.data(), on_x.data(), on_w.data(), on_bias.data(), s.R, s.K, s.N,
+                           this->gpu_workspace()},
+                          on_activation.data()},
+                         cuda_kernels(compute));
+      gemms.gelu_backward_input(
+          on_gpu, type,
+          {{on_dx.data(), on_dy.data(), on_w.data(), s.R, s.K, s.N, false, this->gpu_workspace()},
+           on_pre.data()},
+          cuda_kernels(compute));
+      ref.linear_gelu_forward(
+          *this->queue,
+          {{y.data(), x.data(), w.data(), bias.data(), s.R, s.K, s.N, {}}, activation.data()});
+      const auto ax = absolute(x), aw = absolute(w), abias = absolute(bias), ady = absolute(dy);
+      ref.linear_forward(*this->queue,
+                         {magnitude.data(), ax.data(), aw.data(), abias.data(), s.R, s.K, s.N, {}});
+      expect_sums(on_y.read(), y, magnitude, s.K, "y");
+      const auto seen = on_activation.read();
+      for (size_t i = 0; i < seen.size(); ++i)
+        ASSERT_LE(std::abs(value_of(seen[i]) - value_of(activation[i])),
+                  1.13 * (1.02 * static_cast<double>(s.K + 2) * eps32 * value_of(magnitude[i]) +
+                          ulp_of<A>() * std::abs(value_of(y[i]))) +
+                      tanh_error * std::abs(value_of(y[i])) +
+                      ulp_of<A>() * std::abs(value_of(activation[i])))
+            << "gelu " << i;
+      ref.linear_gelu_backward_input(
+          *this->queue,
+          {{dx_ref.data(), dy.data(), w.data(), s.R, s.K, s.N, false, {}}, pre.data()});
+      ref.linear_backward_input(
+          *this->queue, {dx_magnitude.data(), ady.data(), aw.data(), s.R, s.K, s.N, false, {}});
+      const auto seen_dx = on_dx.read();
+      for (size_t i = 0; i < seen_dx.size(); ++i)
+        ASSERT_LE(std::abs(value_of(seen_dx[i]) - value_of(dx_ref[i])),
+                  (1.02 * static_cast<double>(s.N + 2) * eps32 * 1.13 + 8.0 * tanh_error +
+                   2.0 * 1.13 * ulp_of<A>()) *
+                      value_of(dx_magnitude[i]))
+            << "dx " << i;
     }
 }
 

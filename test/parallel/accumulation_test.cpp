@@ -49,5 +49,21 @@ TEST(Accumulation, HeadInChunks) {
         << whole.tensors[t];
 }
 
+// The plan of a GPU has operations that a library fuses: run by the host's kernels, which take them
+// one after the other, it gives the bits of the host's own plan.
+TEST(FusedOperations, GiveTheBitsOfTheirParts) {
+  for (const char* family : {"gpt", "bert", "llama"})
+    for (const char* compute : {"fp32", "bf16"}) {
+      SCOPED_TRACE(testing::Message() << family << " " << compute);
+      SmallModel model = model_of("host", compute, 2, 5);
+      model.family = family;
+      const Trained apart = train(model, 3, nullptr);
+      model.device = "cuda";
+      const Trained fused = train(model, 3, nullptr);
+      EXPECT_EQ(apart.losses, fused.losses);
+      EXPECT_EQ(apart.checksum, fused.checksum);
+    }
+}
+
 }  // namespace
 }  // namespace gptbench

@@ -136,6 +136,14 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({R * N, R * K});
       touch.accumulates({N * K, N});
       break;
+    case OpKind::linear_gelu_forward:
+      touch.reads({R * K, N * K, N});
+      touch.assigns({R * N, R * N});
+      break;
+    case OpKind::linear_gelu_backward_input:
+      touch.reads({R * N, N * K, R * K});
+      touch.assigns({R * K});
+      break;
     case OpKind::bias_backward:
       touch.reads({R * N});
       touch.accumulates({N});

@@ -36,6 +36,24 @@ std::vector<SmallModel> layouts() {
       }
     }
   }
+  // Plans of a GPU have operations that are fused.
+  SmallModel gpu;
+  gpu.device = "cuda";
+  gpu.compute = "bf16";
+  gpu.recompute = "selective";
+  gpu.tensor_parallel = 2;
+  gpu.sequence_parallel = true;
+  gpu.global_batch = 3;
+  all.push_back(gpu);
+  gpu.recompute = "none";
+  gpu.tensor_parallel = 1;
+  gpu.sequence_parallel = false;
+  gpu.pipeline_parallel = 2;
+  gpu.schedule = "zero_bubble";
+  all.push_back(gpu);
+  gpu.schedule = "1f1b";
+  gpu.family = "bert";
+  all.push_back(gpu);
   // A micro-batch of more rows than the head takes at a time, the last chunk not full.
   SmallModel chunks;
   chunks.layers = 1;
@@ -71,6 +89,31 @@ TEST(Operations, DataFlowIsSoundInEveryStep) {
       EXPECT_TRUE(complaints.empty()) << "step " << step << ":\n" << join(complaints, "\n");
     }
   });
+}
+
+// GELU is formed with the linear layer before it, and what it costs stays the same.
+TEST(Operations, AGpuFusesGelu) {
+  SmallModel m;
+  m.compute = "bf16";
+  m.device = "host";
+  const auto count = [](const Plan& plan, OpKind kind) {
+    return std::count_if(plan.ops.begin(), plan.ops.end(),
+                         [kind](const Op& op) { return op.kind == kind; });
+  };
+  const Plan host = make_plan(resolved_config(m), 1, 0, {});
+  m.device = "cuda";
+  const Plan gpu = make_plan(resolved_config(m), 1, 0, {});
+  EXPECT_EQ(count(host, OpKind::linear_gelu_forward), 0);
+  EXPECT_EQ(count(gpu, OpKind::linear_gelu_forward), count(host, OpKind::gelu_forward));
+  EXPECT_EQ(count(gpu, OpKind::linear_gelu_backward_input), count(host, OpKind::gelu_backward));
+  EXPECT_EQ(count(gpu, OpKind::gelu_forward) + count(gpu, OpKind::gelu_backward), 0);
+  EXPECT_EQ(gpu.model_flops, host.model_flops);
+  m.recompute = "selective";  // forms the GELU again alone
+  const Plan selective = make_plan(resolved_config(m), 1, 0, {});
+  EXPECT_EQ(count(selective, OpKind::gelu_forward), m.layers);
+  m.family = "llama";
+  m.recompute = "none";
+  EXPECT_EQ(count(make_plan(resolved_config(m), 1, 0, {}), OpKind::linear_gelu_forward), 0);
 }
 
 // The model of memory finds what it is there to find.

@@ -1,0 +1,17 @@
+// Operations that follow one another and are one where the device's library forms both at once.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// Turns `linear`, after which `activation` would be issued, into both, where they are a linear
+// layer and the GELU of its output, or the gradient of a linear layer's input and the GELU's
+// gradient in its place; false, and nothing done, where they are not. Factors of other types than
+// activations (fp8) are left alone.
+//   linear_gelu_forward         reads x, W, bias     writes the layer's output, its GELU
+//   linear_gelu_backward_input  reads dy, W, what GELU was formed from     writes the gradient of
+//   that
+bool fuse_activation(const Plan& plan, Op& linear, const Op& activation);
+
+}  // namespace gptbench
