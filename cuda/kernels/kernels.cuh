@@ -59,6 +59,8 @@ template <class A>
 void adamw(Queue&, const AdamW&);
 template <class A>
 void convert(Queue&, const Convert&);
+template <class A>
+void draw_weights(Queue&, const DrawWeights&);
 
 // The table with all of them; linear_* are null.
 template <class A>
@@ -96,6 +98,7 @@ constexpr KernelTable table_of() {
       clip_factor,
       adamw<A>,
       convert<A>,
+      draw_weights<A>,
   };
 }
 

@@ -485,6 +485,20 @@ struct Convert {
   bool accumulate;
 };
 
+// y[i] = std n(first + i), rounded to nearest even: fill_normal (base/random.h) of the stream of
+// weights of tensor `tensor`, with the same bits on every device; or 1 where `ones`. Assigns n
+// elements, of the type of S or of A.
+struct DrawWeights {
+  void* y;
+  int64_t n;
+  uint64_t seed;
+  uint32_t tensor;
+  uint64_t first;
+  float std;
+  bool ones;
+  DType type;
+};
+
 // One table a device and compute type. Fields are named as in reports; kernel_names lists them all.
 struct KernelTable {
   void (*linear_forward)(Queue&, const LinearForward&);
@@ -519,6 +533,7 @@ struct KernelTable {
   void (*clip_factor)(Queue&, const ClipFactor&);
   void (*adamw)(Queue&, const AdamW&);
   void (*convert)(Queue&, const Convert&);
+  void (*draw_weights)(Queue&, const DrawWeights&);
 };
 
 // In the order of KernelTable's fields.
@@ -555,6 +570,7 @@ inline constexpr const char* kernel_names[] = {
     "clip_factor",
     "adamw",
     "convert",
+    "draw_weights",
 };
 static_assert(sizeof(KernelTable) / sizeof(void (*)()) ==
                   sizeof(kernel_names) / sizeof(kernel_names[0]),

@@ -40,6 +40,7 @@ constexpr KernelTable table_of() {
       host::clip_factor,
       host::adamw<A>,
       host::convert<A>,
+      host::draw_weights<A>,
   };
 }
 

@@ -67,6 +67,8 @@ template <class A>
 void adamw(Queue&, const AdamW&);
 template <class A>
 void convert(Queue&, const Convert&);
+template <class A>
+void draw_weights(Queue&, const DrawWeights&);
 }  // namespace host
 }  // namespace gptbench
 

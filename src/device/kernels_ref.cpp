@@ -40,6 +40,7 @@ constexpr KernelTable table_of() {
       ref::clip_factor<A, S>,
       ref::adamw<A, S>,
       ref::convert<A, S>,
+      ref::draw_weights<A, S>,
   };
 }
 

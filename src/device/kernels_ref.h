@@ -72,6 +72,8 @@ template <class A, class S>
 void adamw(Queue&, const AdamW&);
 template <class A, class S>
 void convert(Queue&, const Convert&);
+template <class A, class S>
+void draw_weights(Queue&, const DrawWeights&);
 
 template <class T>
 constexpr DType type_of() {

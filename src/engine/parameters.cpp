@@ -68,7 +68,8 @@ Run held_part(const Plan& plan, const Representation& copy, int unit, int64_t fl
 
 }  // namespace
 
-// Each rank draws what it holds: the numbers depend on the global element alone.
+// Each rank draws what it holds: the numbers depend on the global element alone. What lies on the
+// device is drawn there, the rest on the host, to the same bits.
 void Engine::initialise_weights() {
   const Representation& master = plan_.representation(Role::master);
   const Representation& working = plan_.representation(Role::working);
@@ -94,14 +95,26 @@ void Engine::initialise_weights() {
     put({copy.buffer, run.offset}, source, run.count * size_of(copy.dtype));
   };
   // Working copies may be flat where masters are shards: both are written.
-  std::vector<Representation> copies = {working};
-  if (master.buffer != working.buffer) copies.push_back(master);
+  std::vector<Representation> on_device, elsewhere;
+  for (const Representation& copy : {working, master}) {
+    if (copy.role == Role::master && master.buffer == working.buffer) continue;  // one and the same
+    (is_on_device(class_of({copy.buffer})) ? on_device : elsewhere).push_back(copy);
+  }
 
   for (size_t i = 0; i < plan_.space.tensors.size(); ++i) {
     const LocalTensor& local = plan_.space.tensors[i];
     const LogicalTensor& tensor = plan_.tensors[static_cast<size_t>(local.tensor)];
     if (tensor.init == Init::zeros) continue;  // as allocated
+    const int unit = plan_.space.unit_of[i];
     const auto fill = [&](int64_t global, int64_t flat, int64_t length) {
+      for (const Representation& copy : on_device) {
+        const Run run = held_part(plan_, copy, unit, flat, length);
+        kernels_.draw_weights(
+            q, {arena_.address({copy.buffer, run.offset}, 0), run.count, seed,
+                static_cast<uint32_t>(local.tensor), static_cast<uint64_t>(global + run.skip),
+                static_cast<float>(tensor.init_std), tensor.init == Init::ones, copy.dtype});
+      }
+      if (elsewhere.empty()) return;
       for (int64_t done = 0; done < length; done += staging_elements) {
         const int64_t count = std::min(staging_elements, length - done);
         if (tensor.init == Init::normal)
@@ -110,8 +123,7 @@ void Engine::initialise_weights() {
                       static_cast<float>(tensor.init_std));
         else
           std::fill_n(staging.begin(), count, 1.0f);
-        for (const Representation& copy : copies)
-          store(copy, plan_.space.unit_of[i], flat + done, count);
+        for (const Representation& copy : elsewhere) store(copy, unit, flat + done, count);
       }
     };
     for_each_run(local, plan_.space.placements[i], tensor.cols, fill);

@@ -50,6 +50,7 @@ KernelTable table_of(const KernelTable& host) {
   GPTBENCH_WAITED(clip_factor);
   GPTBENCH_WAITED(adamw);
   GPTBENCH_WAITED(convert);
+  GPTBENCH_WAITED(draw_weights);
 #undef GPTBENCH_WAITED
   return table;
 }
