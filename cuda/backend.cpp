@@ -127,9 +127,10 @@ std::unique_ptr<Communicator> make_nccl_communicator(MpiWorld& world, const Plan
   return std::make_unique<NcclCommunicator>(nccl(), plan, axis, ids);
 }
 
-std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host) {
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host,
+                                                       bool from_device) {
   if (host == nullptr) return nullptr;
-  return std::make_unique<StagedCommunicator>(std::move(host));
+  return std::make_unique<StagedCommunicator>(std::move(host), from_device);
 }
 
 }  // namespace gptbench

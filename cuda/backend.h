@@ -36,7 +36,10 @@ std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
 std::string nccl_obstacle(MpiWorld& world);
 // Collective. Group of this rank along `axis`, over NCCL. Null where this rank is in none.
 std::unique_ptr<Communicator> make_nccl_communicator(MpiWorld& world, const Plan& plan, Axis axis);
-// `host` (of MPI) for arrays on the GPU.
-std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host);
+// `host` (of MPI) for arrays on the GPU. `from_device`: what goes from rank to rank is handed to
+// the library where it lies; reductions and gathers go by way of host memory all the same, since
+// the non-blocking ones of common libraries read no other (and no library sums bfloat16 on a GPU).
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host,
+                                                       bool from_device);
 
 }  // namespace gptbench

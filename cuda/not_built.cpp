@@ -28,7 +28,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(MpiWorld& /*world*/, const 
   throw Error(Exit::usage, std::string("comm = 'nccl': ") + reason);
 }
 
-std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> /*host*/) {
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> /*host*/,
+                                                       bool /*from_device*/) {
   throw Error(Exit::usage, std::string("device = 'cuda': ") + reason);
 }
 

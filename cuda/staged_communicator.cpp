@@ -40,6 +40,8 @@ void StagedCommunicator::all_gather(Queue& queue, void* out, const void* in, int
 void StagedCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer,
                               int tag) {
   auto& staged = static_cast<StagedQueue&>(queue);
+  // The queue waits on the host until the array is complete before it hands it over.
+  if (from_device_) return host_->send(staged.host(), data, count, type, peer, tag);
   const int64_t bytes = count * size_of(type);
   char* const memory = staged.staging(bytes);
   staged.copy(memory, data, bytes);
@@ -49,6 +51,7 @@ void StagedCommunicator::send(Queue& queue, const void* data, int64_t count, DTy
 void StagedCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer,
                                  int tag) {
   auto& staged = static_cast<StagedQueue&>(queue);
+  if (from_device_) return host_->receive(staged.host(), data, count, type, peer, tag);
   const int64_t bytes = count * size_of(type);
   char* const memory = staged.staging(bytes);
   host_->receive(staged.host(), memory, count, type, peer, tag);

@@ -9,8 +9,10 @@ namespace gptbench {
 
 class StagedCommunicator final : public Communicator {
  public:
-  // `host` works on host memory and HostQueues. Queues are StagedQueues.
-  explicit StagedCommunicator(std::unique_ptr<Communicator> host) : host_(std::move(host)) {}
+  // `host` works on host memory and HostQueues; `from_device`: send and receive take arrays on the
+  // GPU too. Queues are StagedQueues.
+  StagedCommunicator(std::unique_ptr<Communicator> host, bool from_device)
+      : host_(std::move(host)), from_device_(from_device) {}
 
   int64_t size() const override { return host_->size(); }
   int64_t rank() const override { return host_->rank(); }
@@ -25,6 +27,7 @@ class StagedCommunicator final : public Communicator {
 
  private:
   std::unique_ptr<Communicator> host_;
+  bool from_device_;
 };
 
 }  // namespace gptbench

@@ -24,6 +24,9 @@ std::string refusal_without_gpu(const Config& config) {
   if (config.precision.tf32)
     return "precision.tf32 needs device = 'cuda', this run has '" + config.run.device +
            "'; use tf32 = .false.";
+  if (config.run.mpi_arrays == "device")
+    return "run.mpi_arrays = 'device' needs device = 'cuda', this run has '" + config.run.device +
+           "'; use mpi_arrays = 'auto'";
   if (config.run.attention == "cudnn")
     return "run.attention = 'cudnn' needs device = 'cuda', this run has '" + config.run.device +
            "'; use attention = 'auto'";
@@ -79,6 +82,22 @@ void settle_comm(MpiWorld& world, Config& config) {
   config.run.comm = obstacle.empty() ? "nccl" : "mpi";
 }
 
+// Settles run.mpi_arrays between GPUs. A library that cannot say what it takes is believed to take
+// what the deck says.
+void settle_mpi_arrays(MpiWorld& world, Config& config) {
+  std::string& arrays = config.run.mpi_arrays;
+  if (config.run.comm != "mpi") {
+    arrays = "host";
+    return;
+  }
+  const bool taken = world.all(world.gpu_arrays() == GpuArrays::taken);
+  if (arrays == "device" && !world.all(world.gpu_arrays() != GpuArrays::refused))
+    throw AgreedError(Exit::usage, "run.mpi_arrays = 'device': " + world.library() +
+                                       " is built without support for arrays on a GPU; use "
+                                       "mpi_arrays = 'host'");
+  if (arrays == "auto") arrays = taken ? "device" : "host";
+}
+
 // Choices in a result file, or in a file of their lines alone.
 std::string read_choices(const std::string& path) {
   constexpr const char* hdf5_suffix = ".h5";
@@ -97,6 +116,7 @@ std::string read_choices(const std::string& path) {
 
 void resolve_device(Config& config) {
   if (config.run.device == "auto") config.run.device = "host";
+  if (config.run.mpi_arrays == "auto") config.run.mpi_arrays = "host";
   if (config.run.comm == "auto") config.run.comm = config.run.device == "cuda" ? "nccl" : "mpi";
 }
 
@@ -117,6 +137,7 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
       throw Error(Exit::usage, "device = 'cuda': " + census.reason + "; use device = 'host'");
   });
   settle_comm(world, config);
+  settle_mpi_arrays(world, config);
   agreed(world, [&] {
     device = make_cuda_device({world.node_rank(), config.run.comm == "mpi", config.precision.tf32,
                                config.run.attention, config.run.deterministic});
@@ -128,7 +149,8 @@ std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& pla
   const RunConfig& run = plan.config.run;
   if (run.comm == "nccl") return make_nccl_communicator(world, plan, axis);
   std::unique_ptr<Communicator> host = world.make_communicator(plan.grid, axis);
-  return run.device == "cuda" ? make_staged_communicator(std::move(host)) : std::move(host);
+  if (run.device != "cuda") return host;
+  return make_staged_communicator(std::move(host), run.mpi_arrays == "device");
 }
 
 void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {

@@ -1,6 +1,9 @@
 #include "comm/mpi_world.h"
 
 #include <mpi.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -59,6 +62,19 @@ std::string MpiWorld::library() const {
     if (words.size() > 2) return "MPICH " + words[2];
   }
   return trim(version);
+}
+
+GpuArrays MpiWorld::gpu_arrays() const {
+#if defined(OMPI_HAVE_MPI_EXT_CUDA)
+  return MPIX_Query_cuda_support() != 0 ? GpuArrays::taken : GpuArrays::refused;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)  // MPICH
+  int supported = 0;
+  if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) != MPI_SUCCESS)
+    return GpuArrays::unknown;
+  return supported != 0 ? GpuArrays::taken : GpuArrays::refused;
+#else
+  return GpuArrays::unknown;
+#endif
 }
 
 void MpiWorld::broadcast(std::string& text) {

@@ -11,6 +11,10 @@
 
 namespace gptbench {
 
+// What the MPI library says of arrays in the memory of an NVIDIA GPU; `unknown` where it has no way
+// to say.
+enum class GpuArrays { refused, taken, unknown };
+
 // Initialises MPI on construction and finalises it on destruction, unless whoever makes the
 // instance (a test program) has initialised MPI already. All members of this class but the
 // accessors are collective over all ranks.
@@ -29,6 +33,8 @@ class MpiWorld {
   int64_t node_size() const { return node_size_; }  // ranks on this node
   // "Open MPI 4.1.4" or "MPICH 4.0.2", and the standard's version.
   std::string library() const;
+  // Whether messages from rank to rank may name arrays on a GPU. Local.
+  GpuArrays gpu_arrays() const;
 
   // `text` of rank 0 on all ranks.
   void broadcast(std::string& text);

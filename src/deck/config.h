@@ -15,6 +15,7 @@ struct RunConfig {
   int64_t seed = 1;
   std::string device = "auto";        // auto, host, cuda, ref
   std::string comm = "auto";          // auto, mpi, nccl
+  std::string mpi_arrays = "auto";    // auto, host, device
   std::string algorithms;             // "": a timed search
   std::string attention = "auto";     // auto, native, cudnn
   double time_limit_s = 0.0;          // 0: none

@@ -96,10 +96,14 @@ void add_run(std::vector<Key>& table) {
   row.string(&C::device, "device", {"auto", "host", "cuda", "ref"},
              "back end; auto takes the fastest that this build and machine have");
   row.string(&C::comm, "comm", {"auto", "mpi", "nccl"}, "communication library");
+  row.string(&C::mpi_arrays, "mpi_arrays", {"auto", "host", "device"},
+             "what MPI is given to send from GPU to GPU: copies in host memory, or the arrays "
+             "themselves; auto: as the library says that it can");
   row.string(&C::algorithms, "algorithms", {},
              "result file whose choices of GEMM algorithms are taken; '': a timed search");
-  row.string(&C::attention, "attention", {"auto", "native", "cudnn"},
-             "attention kernels (cuda); auto: the faster of our own and cuDNN's, by a timed search");
+  row.string(
+      &C::attention, "attention", {"auto", "native", "cudnn"},
+      "attention kernels (cuda); auto: the faster of our own and cuDNN's, by a timed search");
   row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");

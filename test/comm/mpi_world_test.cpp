@@ -17,6 +17,12 @@ TEST(MpiWorld, RanksAndNodes) {
   const std::string library = world.library();
   EXPECT_FALSE(library.empty());
   EXPECT_EQ(library.find('\n'), std::string::npos);
+  // All ranks run one library; those that this project is built with can say.
+  const int64_t answer = static_cast<int64_t>(world.gpu_arrays());
+  EXPECT_EQ(world.min(answer), world.max(answer));
+  if (library.find("Open MPI") != std::string::npos) {
+    EXPECT_NE(world.gpu_arrays(), GpuArrays::unknown) << library;
+  }
 }
 
 TEST(MpiWorld, BroadcastsWhatRankZeroHas) {
