@@ -67,7 +67,7 @@ bundle:  ## programs with all libraries but CUDA's in BUNDLE, for a machine with
 	@$(MAKE) --no-print-directory configure PRESET=portable
 	@cmake --build build/portable --parallel $(JOBS) --target programs
 	@if cmake --build build/portable --target help | grep -q test_gpu; then \
-	   cmake --build build/portable --parallel $(JOBS) --target test_gpu test_gpu_kernels; fi
+	   cmake --build build/portable --parallel $(JOBS) --target test_gpu test_gpu_kernels bench_cuda_kernels; fi
 	@sh cmake/bundle.sh build/portable $(BUNDLE)
 
 install: build  ## install programs, decks and documentation under PREFIX

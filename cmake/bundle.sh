@@ -1,10 +1,11 @@
 #!/bin/sh
 # bundle.sh BUILD FOLDER: gptbench of a build folder with all libraries that it needs, to be copied to a
 # machine of the same processor family that has none of them: FOLDER/bin, FOLDER/lib, FOLDER/input, and
-# FOLDER/launch, which starts a program on a number of ranks; tests of a GPU that were built come along
-# and do not count towards the limit of size. Not taken along: gptpost (results are read at home), the
-# C library (the machine's must not be older than this one's) and the libraries of CUDA (opened when a
-# run asks for them; set LD_LIBRARY_PATH or CUDA_HOME there). Of MPI libraries Open MPI is known.
+# FOLDER/launch, which starts a program on a number of ranks. Tests and benchmarks of a GPU that were
+# built come along and do not count towards the limit of size. Not taken along: gptpost (results are read
+# at home), the C library (the machine's must not be older than this one's) and the libraries of CUDA
+# (opened when a run asks for them; set LD_LIBRARY_PATH or CUDA_HOME there). Of MPI libraries Open MPI is
+# known.
 set -eu
 
 if [ $# -ne 2 ]; then
@@ -21,7 +22,7 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/output"
 folder=$(cd "$folder" && pwd)
 
 programs=gptbench
-for program in test_gpu test_gpu_kernels; do
+for program in test_gpu test_gpu_kernels bench_cuda_kernels; do
   if [ -x "$build/bin/$program" ]; then programs="$programs $program"; fi
 done
 for program in $programs; do
@@ -30,7 +31,7 @@ for program in $programs; do
 done
 cp -r "$source/input" "$folder/input"
 mkdir -p "$folder/test/gpu"
-cp "$source/test/gpu/check.sh" "$folder/test/gpu/"
+cp "$source/test/gpu/check.sh" "$source/test/gpu/torch_beside.py" "$folder/test/gpu/"
 
 # Open MPI: its launcher and the components that runs on one machine and over TCP use; those of fabrics
 # want libraries of their own and are left to the site's MPI.
@@ -115,7 +116,7 @@ if [ -n "$missing" ]; then
   exit 1
 fi
 kib=$(du -sk "$folder" | cut -f1)
-for program in "$folder"/bin/test_*; do
+for program in "$folder"/bin/test_* "$folder"/bin/bench_*; do
   if [ -e "$program" ]; then kib=$((kib - $(du -sk "$program" | cut -f1))); fi
 done
 echo "bundle: $folder, $((kib / 1024)) MiB"
