@@ -13,33 +13,34 @@
 namespace gptbench {
 namespace normal {
 
-#if defined(__CUDA_ARCH__)
-__device__ inline float add(float a, float b) {
-  return __fadd_rn(a, b);
-}
-__device__ inline float multiply(float a, float b) {
-  return __fmul_rn(a, b);
-}
-__device__ inline float divide(float a, float b) {
-  return __fdiv_rn(a, b);
-}
-__device__ inline float root(float a) {
-  return __fsqrt_rn(a);
-}
-#else
 GPTBENCH_HOST_DEVICE inline float add(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fadd_rn(a, b);
+#else
   return a + b;
+#endif
 }
 GPTBENCH_HOST_DEVICE inline float multiply(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(a, b);
+#else
   return a * b;
+#endif
 }
 GPTBENCH_HOST_DEVICE inline float divide(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fdiv_rn(a, b);
+#else
   return a / b;
+#endif
 }
 GPTBENCH_HOST_DEVICE inline float root(float a) {
+#if defined(__CUDA_ARCH__)
+  return __fsqrt_rn(a);
+#else
   return std::sqrt(a);
-}
 #endif
+}
 
 // a x + b, rounded twice.
 GPTBENCH_HOST_DEVICE inline float step(float a, float x, float b) {
