@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cuda/cuda_error.h"
+#include "cuda/cuda_recording.h"
 #include "cuda/cuda_stopwatch.h"
 #include "cuda/kernel_table.h"
 #include "cuda/kernels.h"
@@ -170,6 +171,14 @@ void CudaDevice::copy(Queue& queue, void* to, const void* from, int64_t bytes) {
   if (bytes > 0)
     GPTBENCH_CUDA(
         cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_of(queue)));
+}
+
+void CudaDevice::begin_recording(Queue& queue) {
+  begin_capture(stream_of(queue));
+}
+
+std::unique_ptr<Recording> CudaDevice::end_recording(Queue& queue) {
+  return std::make_unique<CudaRecording>(stream_of(queue));
 }
 
 const KernelTable& CudaDevice::kernels(ComputeType compute) const {

@@ -50,6 +50,10 @@ class CudaDevice final : public Device {
   void fill_zero(Queue& queue, void* device, int64_t bytes) override;
   void copy(Queue& queue, void* to, const void* from, int64_t bytes) override;
 
+  bool can_record() const override { return true; }
+  void begin_recording(Queue& queue) override;
+  std::unique_ptr<Recording> end_recording(Queue& queue) override;
+
   const KernelTable& kernels(ComputeType compute) const override;
 
   std::string measure_choices(const Plan& plan) override;

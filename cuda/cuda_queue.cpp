@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cuda/cuda_error.h"
+#include "cuda/cuda_recording.h"
 
 namespace gptbench {
 namespace {
@@ -38,6 +39,7 @@ CudaEvent::~CudaEvent() {
 void CudaEvent::set_stream_point(cudaStream_t stream) {
   GPTBENCH_CUDA(cudaEventRecord(event_, stream));
   recorded_ = Recorded::stream;
+  recording_ = current_recording();
 }
 
 void CudaEvent::set_host_point(HostQueue& queue) {
@@ -47,6 +49,9 @@ void CudaEvent::set_host_point(HostQueue& queue) {
 }
 
 void CudaEvent::make_wait(cudaStream_t stream) const {
+  // When a recording begins or ends all that was enqueued before has completed, and an event of the
+  // one side cannot be named on the other.
+  if (recorded_ == Recorded::stream && recording_ != current_recording()) return;
   if (recorded_ == Recorded::stream) GPTBENCH_CUDA(cudaStreamWaitEvent(stream, event_, 0));
   if (recorded_ == Recorded::host) host_queue_->wait_until(host_ticket_);
 }

@@ -34,6 +34,7 @@ class CudaEvent final : public Event {
   enum class Recorded { never, stream, host };
   Recorded recorded_ = Recorded::never;
   cudaEvent_t event_ = nullptr;
+  int recording_ = 0;  // that it was recorded in (cuda/cuda_recording.h)
   HostQueue* host_queue_ = nullptr;
   uint64_t host_ticket_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
+#include "cuda/cuda_recording.h"
 
 namespace gptbench {
 
@@ -15,7 +16,10 @@ void CudaStopwatch::mark(Queue& queue, int label) {
     events_.push_back(nullptr);
     GPTBENCH_CUDA(cudaEventCreate(&events_.back()));
   }
-  GPTBENCH_CUDA(cudaEventRecord(events_[labels_.size()], stream_of(queue)));
+  // Within a recording a plain event only orders; this one is recorded by every replay.
+  const unsigned flags =
+      current_recording() != 0 ? cudaEventRecordExternal : cudaEventRecordDefault;
+  GPTBENCH_CUDA(cudaEventRecordWithFlags(events_[labels_.size()], stream_of(queue), flags));
   labels_.push_back(label);
 }
 
@@ -26,6 +30,7 @@ void CudaStopwatch::collect(std::vector<double>& seconds) {
     GPTBENCH_CUDA(cudaEventElapsedTime(&ms, events_[i], events_[i + 1]));
     seconds[static_cast<size_t>(labels_[i])] += 1e-3 * static_cast<double>(ms);
   }
+  collected_.swap(labels_);
   labels_.clear();
 }
 

@@ -27,6 +27,9 @@ std::string refusal_without_gpu(const Config& config) {
   if (config.run.mpi_arrays == "device")
     return "run.mpi_arrays = 'device' needs device = 'cuda', this run has '" + config.run.device +
            "'; use mpi_arrays = 'auto'";
+  if (config.run.cuda_graph == "true")
+    return "run.cuda_graph = 'true' needs device = 'cuda', this run has '" + config.run.device +
+           "'; use cuda_graph = 'auto'";
   if (config.run.attention == "cudnn")
     return "run.attention = 'cudnn' needs device = 'cuda', this run has '" + config.run.device +
            "'; use attention = 'auto'";

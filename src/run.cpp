@@ -26,6 +26,7 @@
 #include "measure/report.h"
 #include "measure/system_info.h"
 #include "memory/budget.h"
+#include "plan/replay.h"
 #include "planned_record.h"
 #include "trace_file.h"
 #include "training.h"
@@ -197,6 +198,24 @@ bool take_arena(Engine& engine, Device& device) {
   }
 }
 
+// Collective. Has the engine replay its steps where deck and plan allow it.
+void allow_replays(MpiWorld& world, Engine& engine, const Plan& plan) {
+  if (plan.corrections < 0 || !replay_obstacle(plan).empty()) return;
+  const bool required = plan.config.run.cuda_graph == "true";
+  if (!world.all(engine.replay_steps(required)))
+    throw AgreedError(Exit::out_of_memory, "no page-locked memory for what each step is given");
+}
+
+// Of the record: whether steps were replays, and why not.
+std::string replay_note(const Engine& engine, const Plan& plan) {
+  if (plan.config.run.device != "cuda") return "";
+  std::string why = replay_obstacle(plan);
+  if (plan.config.run.cuda_graph == "false") why = "not asked for";
+  if (why.empty()) why = engine.replay_refusal();
+  if (why.empty() && !engine.replays()) why = "there were too few steps";
+  return "cuda_graph=" + (why.empty() ? "replayed from the third step on" : "none, " + why) + "\n";
+}
+
 // Collective. Trains the plan of `attempt` and fills in what came of it.
 void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   MpiWorld& world = session.world;
@@ -207,6 +226,10 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
     attempt.outcome = Exit::out_of_memory;
     attempt.reason = "out of memory, " + reason;
   };
+  const std::string obstacle = replay_obstacle(plan);
+  if (plan.config.run.cuda_graph == "true" && !obstacle.empty())
+    throw AgreedError(Exit::usage, "run.cuda_graph = 'true' cannot be had: " + obstacle +
+                                       "; use cuda_graph = 'auto'");
   const MemoryBudget budget = agree_on_memory(world, device, plan);
   if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
 
@@ -232,6 +255,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   if (!world.all(take_arena(engine, device)))
     return out_of_memory("met when the arena was allocated");
   engine.initialise_weights();
+  allow_replays(world, engine, plan);
   const int64_t trace_step = plan.config.output.trace_step;
   if (trace_step > 0) engine.trace_step(trace_step - 1);
   say(world, "Arena and weights set up in " + format_seconds(now_s() - setup_start_s) + "\n" +
@@ -257,7 +281,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
       check_replicas(world, engine, plan), check_messages(world, plan, steps),
       check_parameter_count(plan), check_memory(world, engine, plan)};
   sensing.record(world, steps - record.warmup_steps, record);
-  record.provenance.chosen_algorithms += device.choices();
+  record.provenance.chosen_algorithms += device.choices() + replay_note(engine, plan);
   record_peak(world, device, plan, record);
   record_training(world, training, plan, communicators, record);
 

@@ -18,13 +18,16 @@ struct AdamWElements {
   A* working;
   const double* factor;
   float beta1, beta2, one_minus_beta1, one_minus_beta2;
-  float step_size;        // lr / (1 - beta1^t)
-  float root_correction;  // 1 / sqrt(1 - beta2^t)
-  float epsilon, decay;   // lr weight_decay
+  float step_size;           // lr / (1 - beta1^t)
+  float root_correction;     // 1 / sqrt(1 - beta2^t)
+  float epsilon, decay;      // lr weight_decay
+  const float* corrections;  // in place of step_size and root_correction, or null
 
   template <int N>
   __device__ void at(int64_t i) const {
     const float scale = static_cast<float>(factor[0]);
+    const float size = corrections != nullptr ? corrections[0] : step_size;
+    const float root_factor = corrections != nullptr ? corrections[1] : root_correction;
     float gradient[N], m1[N], m2[N], x[N];
     load<N>(gradient, g + i);
     load<N>(m1, m + i);
@@ -35,8 +38,8 @@ struct AdamWElements {
       const float clipped = scale * gradient[j];
       m1[j] = beta1 * m1[j] + one_minus_beta1 * clipped;
       m2[j] = beta2 * m2[j] + one_minus_beta2 * clipped * clipped;
-      const float root = sqrtf(m2[j]) * root_correction + epsilon;
-      x[j] -= step_size * (m1[j] / root) + decay * x[j];
+      const float root = sqrtf(m2[j]) * root_factor + epsilon;
+      x[j] -= size * (m1[j] / root) + decay * x[j];
     }
     store<N>(m + i, m1);
     store<N>(v + i, m2);
@@ -66,7 +69,8 @@ void update(Queue& queue, const AdamW& a) {
                                     static_cast<float>(a.lr / correction1),
                                     static_cast<float>(1.0 / std::sqrt(correction2)),
                                     static_cast<float>(a.epsilon),
-                                    static_cast<float>(a.lr * a.weight_decay)};
+                                    static_cast<float>(a.lr * a.weight_decay),
+                                    a.corrections};
   elementwise(queue, f, a.n,
               {{a.p, sizeof(P)},
                {a.m, sizeof(M)},

@@ -18,6 +18,7 @@ struct RunConfig {
   std::string mpi_arrays = "auto";    // auto, host, device
   std::string algorithms;             // "": a timed search
   std::string attention = "auto";     // auto, native, cudnn
+  std::string cuda_graph = "auto";    // auto, true, false
   double time_limit_s = 0.0;          // 0: none
   bool deterministic = false;         // the same bits whatever the ZeRO stage
   bool verify = true;                 // compare with a reference rank on a reduced model

@@ -104,6 +104,8 @@ void add_run(std::vector<Key>& table) {
   row.string(
       &C::attention, "attention", {"auto", "native", "cudnn"},
       "attention kernels (cuda); auto: the faster of our own and cuDNN's, by a timed search");
+  row.string(&C::cuda_graph, "cuda_graph", {"auto", "true", "false"},
+             "a step is recorded and replayed as a CUDA graph; auto: where the plan allows it");
   row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");

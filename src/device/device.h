@@ -52,6 +52,19 @@ class Stopwatch {
   // seconds[label] += the spans between the marks since the last collection; the queue has been
   // synchronised since the last mark.
   virtual void collect(std::vector<double>& seconds) = 0;
+  // The marks since the last collection, made while their queue was recorded
+  // (Device::begin_recording), are those of every replay: they count again.
+  virtual void repeat() {}
+  // Drops the marks since the last collection.
+  virtual void forget() {}
+};
+
+// Work that queues were given, to be given again (Device::end_recording).
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // Enqueues all of it on `queue`.
+  virtual void replay(Queue& queue) = 0;
 };
 
 // What one rank sees of the memory that a pool is taken from.
@@ -104,6 +117,15 @@ class Device {
   virtual void fill_zero(Queue& queue, void* device, int64_t bytes) = 0;
   // From device memory, or host memory of allocate_host(), to either; not overlapping.
   virtual void copy(Queue& queue, void* to, const void* from, int64_t bytes) = 0;
+
+  // From begin_recording(queue) to end_recording(queue) nothing runs that `queue` is given, nor
+  // what queues are given that wait for it: it is recorded. Of what was enqueued before, everything
+  // has completed. By the end `queue` waits for all the others. upload() and download() are not
+  // recorded: copy() is. end_recording throws Error(Exit::peer) where the device refused, and ends
+  // the recording all the same.
+  virtual bool can_record() const { return false; }
+  virtual void begin_recording(Queue& /*queue*/) {}
+  virtual std::unique_ptr<Recording> end_recording(Queue& /*queue*/) { return nullptr; }
 
   // The kernels for one compute type; throws Error(Exit::usage) where the device lacks it.
   virtual const KernelTable& kernels(ComputeType compute) const = 0;

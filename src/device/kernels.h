@@ -472,6 +472,9 @@ struct AdamW {
   int64_t t;  // step, from 1
   double lr, beta1, beta2, epsilon, weight_decay;
   DType p_type, moment_type, g_type;
+  // On a GPU, where not null: lr / (1 - b1^t) and 1 / sqrt(1 - b2^t), whatever t is; so that steps
+  // are alike to the device.
+  const float* corrections = nullptr;
 };
 
 // y[R,C] = x[R,C], or += where `accumulate`, rounded to nearest even; rows y_row and x_row elements

@@ -78,6 +78,26 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   tracing_ = trace_ != nullptr && step == traced_step_;
   if (tracing_) trace_->begin_step(start_s);
 
+  if (replay_ == Replay::never)
+    issue_tasks();
+  else
+    issue_or_record_tasks();
+
+  const std::array<double, num_scalars> scalars = read_scalars();
+  if (stopwatch_ != nullptr) collect_marks();
+  const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
+  const double sequences = static_cast<double>(plan_.config.batch.global_batch_size);
+  StepResult result;
+  result.loss =
+      scalar(Scalar::loss_sum) / (sequences * static_cast<double>(plan_.shape.targets())) +
+      scalar(Scalar::sentence_loss_sum) / sequences;
+  result.grad_norm = std::sqrt(scalar(Scalar::grad_norm2));
+  result.stop = scalar(Scalar::stop_votes) > 0.0;
+  result.time_s = now_s() - start_s;
+  return result;
+}
+
+void Engine::issue_tasks() {
   for (const Task& task : plan_.tasks) {
     const Program& program = plan_.programs[static_cast<size_t>(task.program)];
     const double program_start_s = now_s();
@@ -107,19 +127,6 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
         break;
     }
   }
-
-  const std::array<double, num_scalars> scalars = read_scalars();
-  if (stopwatch_ != nullptr) collect_marks();
-  const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
-  const double sequences = static_cast<double>(plan_.config.batch.global_batch_size);
-  StepResult result;
-  result.loss =
-      scalar(Scalar::loss_sum) / (sequences * static_cast<double>(plan_.shape.targets())) +
-      scalar(Scalar::sentence_loss_sum) / sequences;
-  result.grad_norm = std::sqrt(scalar(Scalar::grad_norm2));
-  result.stop = scalar(Scalar::stop_votes) > 0.0;
-  result.time_s = now_s() - start_s;
-  return result;
 }
 
 void Engine::run(const Op& op, const Task& task) {
@@ -148,6 +155,7 @@ void Engine::execute(const Op& op, const Task& task) {
     if (is_message(op.kind)) communicators_[op.axis].trace_next(&event->message);
   }
   if (op.queue == QueueId::compute) mark(op);
+  recorded_queues_[static_cast<size_t>(op.queue)] = true;
   const double start_s = now_s();
   run(op, task);
   const double end_s = now_s();
@@ -303,17 +311,16 @@ void Engine::load_tokens(const Op& op, const Task& task) {
     fail(Exit::io, error.what());
   }
   const int64_t bytes = B * T * size_of(DType::i32);
-  device_.upload(queue(op.queue), write_at(op, 0), inputs_.data(), bytes);
-  device_.upload(queue(op.queue), write_at(op, 1), targets_.data(), bytes);
-  if (pairs_ != nullptr) device_.upload(queue(op.queue), write_at(op, 2), types_.data(), bytes);
+  give(queue(op.queue), write_at(op, 0), inputs_.data(), bytes);
+  give(queue(op.queue), write_at(op, 1), targets_.data(), bytes);
+  if (pairs_ != nullptr) give(queue(op.queue), write_at(op, 2), types_.data(), bytes);
 }
 
 // Those of the micro-batch whose tokens were loaded last, as far as this rank works on them.
 void Engine::load_labels(const Op& op, const Task& task) {
   const int64_t rows = task.sequences.count * plan_.T_local();
-  device_.upload(queue(op.queue), write_at(op, 0),
-                 labels_.data() + first_sequence_of(op, rows, op.part),
-                 rows_of(op, rows) * size_of(DType::i32));
+  give(queue(op.queue), write_at(op, 0), labels_.data() + first_sequence_of(op, rows, op.part),
+       rows_of(op, rows) * size_of(DType::i32));
 }
 
 // The arena is resident after the first steps. Where the node runs out of memory all the same,
@@ -332,13 +339,16 @@ void Engine::fail(Exit code, const std::string& reason) {
   failure_ = reason;
   failure_code_ = code;
   vote_to_stop_ = 1.0;
+  if (given_vote_ != nullptr) *given_vote_ = vote_to_stop_;  // read when the step is replayed
+  if (replay_ == Replay::recording || replay_ == Replay::replaying) return;
   device_.upload(queue(QueueId::compute),
                  arena_.address({plan_.scalars, static_cast<int64_t>(Scalar::stop_votes)}, 0),
                  &vote_to_stop_, sizeof vote_to_stop_);
 }
 
 std::array<double, num_scalars> Engine::read_scalars() {
-  if (stopwatch_ != nullptr) stopwatch_->mark(queue(QueueId::compute), -1);
+  const bool recorded = replay_ == Replay::recording || replay_ == Replay::replaying;
+  if (stopwatch_ != nullptr && !recorded) stopwatch_->mark(queue(QueueId::compute), -1);
   // What nobody waited for, the last parameters gathered say, ends here.
   for (size_t q = 0; q < queues_.size(); ++q) {
     const double start_s = now_s();

@@ -44,12 +44,23 @@ class Engine {
   // without messages may be null.
   Engine(const Plan& plan, Device& device, const CommunicatorTable& communicators,
          const TokenSource& tokens);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   // Takes the arena's memory, and the file where data is offloaded to one; local. False where there
   // is too little memory; throws Error(Exit::io) where the file cannot be had.
   bool allocate();
   // Draws the weights, a function of (seed, tensor, global element) alone.
   void initialise_weights();
+
+  // Records the second step from now and replays it from there on; the plan allows it
+  // (plan/replay.h). Takes page-locked memory for what each step is given; false where there is too
+  // little. Where the device refuses a step that is `required`, Error(Exit::peer) is thrown, else
+  // steps are issued as ever and replay_refusal() says why.
+  bool replay_steps(bool required);
+  bool replays() const { return recording_ != nullptr; }
+  const std::string& replay_refusal() const { return replay_refusal_; }
 
   // One training step, `step` from 0: forward, backward, reduction, clipping, AdamW.
   StepResult step(int64_t step, bool vote_to_stop);
@@ -77,6 +88,11 @@ class Engine {
   const Arena& arena() const { return arena_; }
 
  private:
+  void issue_tasks();
+  void begin_replayed_step();
+  void issue_or_record_tasks();
+  void end_recorded_step();
+  void give(Queue& queue, void* device, const void* host, int64_t bytes);
   void execute(const Op& op, const Task& task);
   void run(const Op& op, const Task& task);
   void wait_for(const Op& op);
@@ -108,6 +124,7 @@ class Engine {
   }
   Dropout dropout_of(const Op& op, double rate) const;
   Workspace workspace() const;
+  const float* corrections() const;  // of AdamW in the device's memory, or null
   Queue& queue(QueueId id) { return *queues_[static_cast<size_t>(id)]; }
 
   void run_linear(const Op& op, int64_t rows);
@@ -155,6 +172,17 @@ class Engine {
   Exit failure_code_ = Exit::ok;
   double memory_watched_s_ = 0.0;
   StepTimes times_;
+
+  // Steps that are replayed (replay.cpp).
+  enum class Replay { never, eager, recording, replaying };
+  Replay replay_ = Replay::never;
+  bool replay_required_ = false;
+  std::string replay_refusal_;
+  std::unique_ptr<Recording> recording_;
+  std::array<bool, num_queues> recorded_queues_{};
+  char* given_ = nullptr;  // what a step is given, one array behind the other
+  int64_t given_bytes_ = 0, given_at_ = 0;
+  double* given_vote_ = nullptr;
 };
 
 // The compute type of a resolved deck.

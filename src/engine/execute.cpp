@@ -20,7 +20,8 @@ void Engine::compute(const Op& op, const Task& task) {
       load_labels(op, task);
       break;
     case OpKind::load_control:
-      device_.upload(queue(op.queue), write_at(op, 0), &vote_to_stop_, sizeof vote_to_stop_);
+      if (replay_ != Replay::never) given_vote_ = reinterpret_cast<double*>(given_ + given_at_);
+      give(queue(op.queue), write_at(op, 0), &vote_to_stop_, sizeof vote_to_stop_);
       break;
     case OpKind::fill_zero: {
       const DType type = type_of(op.writes[0]);
@@ -254,10 +255,11 @@ void Engine::run_optimizer(const Op& op, int64_t rows) {
     kernels_.clip_factor(q, {static_cast<double*>(write_at(op, 0)),
                              static_cast<const double*>(read_at(op, 0)), o.clip});
   else if (op.kind == OpKind::adamw)
-    kernels_.adamw(q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0),
-                       write_at(op, 3), static_cast<const double*>(read_at(op, 1)), op.elements,
-                       step_ + 1, o.lr, o.beta1, o.beta2, o.epsilon, op.weight_decay,
-                       type_of(op.writes[0]), type_of(op.writes[1]), type_of(op.reads[0])});
+    kernels_.adamw(
+        q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), write_at(op, 3),
+            static_cast<const double*>(read_at(op, 1)), op.elements, step_ + 1, o.lr, o.beta1,
+            o.beta2, o.epsilon, op.weight_decay, type_of(op.writes[0]), type_of(op.writes[1]),
+            type_of(op.reads[0]), corrections()});
   else
     run_convert(op, rows);
 }

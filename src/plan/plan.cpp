@@ -83,6 +83,9 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * shards;
   plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
                                     num_scalars + norms);
+  if (plan.config.run.device == "cuda" && plan.config.run.cuda_graph != "false")
+    plan.corrections =
+        builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 2);
   // The reference kernels are plain loops and need no scratch memory.
   if (plan.config.run.device == "ref") return;
   const int64_t attention =

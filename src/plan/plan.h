@@ -60,6 +60,7 @@ struct Plan {
   ClassBytes class_bytes{};
   // Well-known buffers; token types and next-sentence labels where the family has them.
   int scratch = -1, scalars = -1, tokens = -1, targets = -1, token_types = -1, labels = -1;
+  int corrections = -1;  // of AdamW (device/kernels.h), where steps may be replayed (plan/replay.h)
 
   std::vector<Op> ops;
   std::vector<Program> programs;

@@ -19,11 +19,11 @@ program oracle
   character(width) :: s, u, sa(3)
   namelist /probe/ i, j, ia, x, y, xa, l, m, la, s, u, sa
 
-  character(width) :: name, device, comm, mpi_arrays, algorithms, attention, find_largest
+  character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest
   integer(i8) :: steps, warmup_steps, seed, find_largest_steps
   real(r8) :: time_limit_s
   logical :: deterministic, verify
-  namelist /run/ name, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, &
+  namelist /run/ name, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
     time_limit_s, deterministic, verify, find_largest, find_largest_steps
 
   character(width) :: preset, family
@@ -91,7 +91,7 @@ contains
     l = .false.; m = .true.; la = .false.; s = 'default'; u = 'default'; sa = 'default'
 
     name = 'gptbench'; steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
-    mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; time_limit_s = 0
+    mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'; time_limit_s = 0
     deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_steps = 30
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
@@ -139,7 +139,7 @@ contains
     call put_integer('warmup_steps', warmup_steps); call put_integer('seed', seed)
     call put_string('device', device); call put_string('comm', comm)
     call put_string('mpi_arrays', mpi_arrays); call put_string('algorithms', algorithms)
-    call put_string('attention', attention)
+    call put_string('attention', attention); call put_string('cuda_graph', cuda_graph)
     call put_real('time_limit_s', time_limit_s); call put_logical('deterministic', deterministic)
     call put_logical('verify', verify); call put_string('find_largest', find_largest)
     call put_integer('find_largest_steps', find_largest_steps)

@@ -1,5 +1,6 @@
 // Cases of the CUDA kernels that the host's do not have: routes by size, alignment and scratch
 // memory, each against the reference.
+#include <cmath>
 #include <limits>
 
 #include "kernel_test.h"
@@ -186,6 +187,34 @@ TYPED_TEST(HostKernel, ScalarsAreSummedInOrder) {
   double sum = 0.0;
   this->template host_kernels<A>().sum_scalars(*this->queue, {&sum, x, 4});
   EXPECT_EQ(sum, ((1e16 + 1.0) - 1e16) + 3.0);
+}
+
+// Corrections that lie in memory count in place of the step's.
+TYPED_TEST(HostKernel, AdamWTakesCorrectionsFromMemory) {
+  using A = TypeParam;
+  const int64_t n = 1001, t = 7;
+  const auto g = random_array<float>(n, 1);
+  const double factor = 0.5, lr = 1e-2, beta1 = 0.9, beta2 = 0.95;
+  const float corrections[] = {static_cast<float>(lr / (1.0 - std::pow(beta1, t))),
+                               static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, t)))};
+  std::vector<float> p[2], m[2], v[2];
+  for (int i = 0; i < 2; ++i) {
+    p[i] = random_array<float>(n, 2);
+    m[i] = random_array<float>(n, 3);
+    v[i] = random_array<float>(n, 4);
+    for (float& x : v[i]) x *= x;
+    AdamW a{p[i].data(), m[i].data(), v[i].data(), g.data(),  nullptr, &factor,
+            n,           t,           lr,          beta1,     beta2,   1e-8,
+            0.1,         DType::f32,  DType::f32,  DType::f32};
+    if (i == 1) {
+      a.t = 1;
+      a.corrections = corrections;
+    }
+    this->template host_kernels<A>().adamw(*this->queue, a);
+  }
+  expect_same_bits(p[1], p[0], "p");
+  expect_same_bits(m[1], m[0], "m");
+  expect_same_bits(v[1], v[0], "v");
 }
 
 }  // namespace gptbench::test

@@ -105,6 +105,8 @@ part_decks() {
   {
     gpu 1 small_fp32 45 $small
     gpu 1 small_bf16 45 $small precision.compute=bf16
+    gpu 1 small_issued 45 $small run.cuda_graph=false
+    gpu 1 small_graph 45 $small run.cuda_graph=true
     gpu 1 small_tf32 45 $small precision.tf32=T
     gpu 1 small_dropout 45 $small model.dropout=0.1
     gpu 1 small_llama 45 $small model.family=llama precision.compute=bf16

@@ -1,0 +1,16 @@
+// Whether the steps of a plan are all alike to the device, so that one may be recorded and the
+// others be replays of it (CUDA graphs).
+#pragma once
+
+#include <string>
+
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// Why not, in one line without a full stop; "" where they are. What differs from step to step and
+// is put into the device's memory beforehand does no harm: tokens, the vote to stop, the
+// corrections of AdamW.
+std::string replay_obstacle(const Plan& plan);
+
+}  // namespace gptbench
