@@ -30,8 +30,9 @@ for program in $programs; do
   strip "$folder/bin/$program"
 done
 cp -r "$source/input" "$folder/input"
-mkdir -p "$folder/test/gpu"
-cp "$source/test/gpu/check.sh" "$source/test/gpu/torch_beside.py" "$folder/test/gpu/"
+mkdir -p "$folder/test/gpu" "$folder/test/bench"
+cp "$source/test/gpu/check.sh" "$folder/test/gpu/"
+cp "$source/test/bench/pytorch_step.py" "$folder/test/bench/"
 
 # Open MPI: its launcher and the components that runs on one machine and over TCP use; those of fabrics
 # want libraries of their own and are left to the site's MPI.

@@ -156,8 +156,9 @@ part_torch() {
   for row in $rows; do
     IFS=: read -r preset layers hidden heads sequence batch <<<"$row"
     try "torch_$preset" 120 env "LD_LIBRARY_PATH=$system_libraries" "$torch" \
-      "$GPTBENCH_BUNDLE/test/gpu/torch_beside.py" "$layers" "$hidden" "$heads" "$sequence" "$batch" || continue
-    grep '^TORCH' "$OUT/torch_$preset.log" | tee -a "$summary"
+      "$GPTBENCH_BUNDLE/test/bench/pytorch_step.py" --layers "$layers" --hidden "$hidden" --heads "$heads" \
+      --vocab 50304 --length "$sequence" --batch "$batch" --compute bf16 --steps 8 --device cuda --compile || continue
+    grep '^pytorch' "$OUT/torch_$preset.log" | tee -a "$summary"
   done
 }
 
