@@ -61,6 +61,10 @@ template <class A>
 void convert(Queue&, const Convert&);
 template <class A>
 void draw_weights(Queue&, const DrawWeights&);
+template <class A>
+void fp8_quantize(Queue&, const Fp8Quantize&);
+void fp8_transpose(Queue&, const Fp8Transpose&);
+void fp8_update_scales(Queue&, const Fp8UpdateScales&);
 
 // The table with all of them; linear_* are null.
 template <class A>
@@ -99,6 +103,9 @@ constexpr KernelTable table_of() {
       adamw<A>,
       convert<A>,
       draw_weights<A>,
+      fp8_quantize<A>,
+      fp8_transpose,
+      fp8_update_scales,
   };
 }
 

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/fp8.h"
 #include "base/host_device.h"
 
 namespace gptbench {
@@ -73,6 +74,21 @@ GPTBENCH_HOST_DEVICE constexpr int64_t global_row(const GlobalRows& g, int64_t r
   return (g.first_sequence + row / g.T_local) * g.T + position_of(g.positions, row % g.T_local);
 }
 
+// What makes the factors of a linear layer fp8 (base/fp8.h): where `left` and `right` are not null,
+// both factors of the product are arrays of bytes q that stand for left[0] q and right[0] q, powers
+// of two: x and W in e4m3, dy in e5m2. Sums run in f32 or wider; what is not a factor keeps its
+// type.
+//   forward          left x,  right W
+//   backward_input   left dy, right W
+//   backward_weight  left dy, right x; dbias is null (BiasBackward)
+// `transposed`: factors that a product of rows by rows wants the other way round are handed over
+// so: W as [K,N], where N = padded_rows(N), dy as [N,R'] and x as [K,R'], R' = padded_rows(R),
+// columns R and on 0. GPUs of compute capability 9.0 multiply fp8 in no other way.
+struct Fp8Scales {
+  const float* left = nullptr;
+  const float* right = nullptr;
+  bool transposed = false;
+};
 // y[R,N] = x[R,K] W[N,K]^T + bias[N].  Assigns y (A). bias (A) may be null.
 // FLOPs 2 R K N.
 struct LinearForward {
@@ -82,6 +98,7 @@ struct LinearForward {
   const void* bias;
   int64_t R, K, N;
   Workspace workspace;
+  Fp8Scales fp8 = {};
 };
 
 // dx[R,K] = dy[R,N] W[N,K].  Assigns dx (A), or accumulates to it where `accumulate`.
@@ -93,6 +110,7 @@ struct LinearBackwardInput {
   int64_t R, K, N;
   bool accumulate;
   Workspace workspace;
+  Fp8Scales fp8 = {};
 };
 
 // dW[N,K] += dy[R,N]^T x[R,K],  dbias[N] += sum over rows of dy.  Accumulates (S). dbias may be
@@ -104,6 +122,7 @@ struct LinearBackwardWeight {
   const void* x;
   int64_t R, K, N;
   Workspace workspace;
+  Fp8Scales fp8 = {};
 };
 
 // LinearForward and GeluForward in one: linear.y = x W^T + bias, activation = gelu(linear.y).
@@ -502,6 +521,40 @@ struct DrawWeights {
   DType type;
 };
 
+// y[r,c] = fp8(scale x[r,c]), rounded to nearest even, saturated;  y_transposed[c,r] the same, rows
+// padded_rows(R) elements apart, the padding 0;  amax[0] = max(amax[0], max |x|), NaN passed over.
+// Assigns y and y_transposed (fp8, `type`), either of which may be null; x is A.
+struct Fp8Quantize {
+  void* y;
+  void* y_transposed;
+  float* amax;
+  const void* x;
+  const float* scale;
+  int64_t R, C;
+  DType type;
+};
+
+// y[c,r] = x[r,c], bytes; rows of y padded_rows(R) elements apart, the padding 0.  Assigns y.
+struct Fp8Transpose {
+  void* y;
+  const void* x;
+  int64_t R, C;
+};
+
+// Delayed scaling (as NVIDIA's Transformer Engine has it): for each of `count` tensors, the first
+// `e4m3` of them in e4m3, the others in e5m2,
+//   history[position][i] = amax[i],  scale[i] = fp8_scale(max over the `length` rows of
+//   history[..][i]),  inverse[i] = 1 / scale[i],  amax[i] = 0.
+// Rows that no step has written yet are 0. amax is infinite where the tensor was: the scale stays.
+struct Fp8UpdateScales {
+  float* scale;
+  float* inverse;
+  float* amax;
+  float* history;  // [length, count]
+  int64_t count, e4m3, length, position;
+  int margin;
+};
+
 // One table a device and compute type. Fields are named as in reports; kernel_names lists them all.
 struct KernelTable {
   void (*linear_forward)(Queue&, const LinearForward&);
@@ -537,6 +590,9 @@ struct KernelTable {
   void (*adamw)(Queue&, const AdamW&);
   void (*convert)(Queue&, const Convert&);
   void (*draw_weights)(Queue&, const DrawWeights&);
+  void (*fp8_quantize)(Queue&, const Fp8Quantize&);
+  void (*fp8_transpose)(Queue&, const Fp8Transpose&);
+  void (*fp8_update_scales)(Queue&, const Fp8UpdateScales&);
 };
 
 // In the order of KernelTable's fields.
@@ -574,6 +630,9 @@ inline constexpr const char* kernel_names[] = {
     "adamw",
     "convert",
     "draw_weights",
+    "fp8_quantize",
+    "fp8_transpose",
+    "fp8_update_scales",
 };
 static_assert(sizeof(KernelTable) / sizeof(void (*)()) ==
                   sizeof(kernel_names) / sizeof(kernel_names[0]),

@@ -41,6 +41,9 @@ constexpr KernelTable table_of() {
       host::adamw<A>,
       host::convert<A>,
       host::draw_weights<A>,
+      host::fp8_quantize<A>,
+      host::fp8_transpose,
+      host::fp8_update_scales,
   };
 }
 

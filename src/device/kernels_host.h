@@ -69,6 +69,10 @@ template <class A>
 void convert(Queue&, const Convert&);
 template <class A>
 void draw_weights(Queue&, const DrawWeights&);
+template <class A>
+void fp8_quantize(Queue&, const Fp8Quantize&);
+void fp8_transpose(Queue&, const Fp8Transpose&);
+void fp8_update_scales(Queue&, const Fp8UpdateScales&);
 }  // namespace host
 }  // namespace gptbench
 

@@ -1,3 +1,4 @@
+#include "device/gemm_fp8.h"
 #include "device/gemm_onednn.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
@@ -31,6 +32,20 @@ void add_column_sums(float* sum, const A* dy, int64_t R, int64_t N) {
 template <class A>
 void linear_forward(Queue&, const LinearForward& a) {
   if (a.R == 0) return;
+  if (a.fp8.left != nullptr) {
+    run_gemm_fp8({simd::type_of<A>(),
+                  a.R,
+                  a.N,
+                  a.K,
+                  {a.x, a.K, false, DType::fp8_e4m3, a.fp8.left},
+                  {a.weight, a.K, true, DType::fp8_e4m3, a.fp8.right},
+                  a.y,
+                  a.N,
+                  a.bias,
+                  false},
+                 a.workspace);
+    return;
+  }
   run_gemm({simd::type_of<A>(),
             simd::type_of<A>(),
             a.R,
@@ -48,6 +63,21 @@ void linear_forward(Queue&, const LinearForward& a) {
 template <class A>
 void linear_backward_input(Queue&, const LinearBackwardInput& a) {
   if (a.R == 0) return;
+  if (a.fp8.left != nullptr) {
+    const bool transposed = a.fp8.transposed;
+    run_gemm_fp8({simd::type_of<A>(),
+                  a.R,
+                  a.K,
+                  a.N,
+                  {a.dy, a.N, false, DType::fp8_e5m2, a.fp8.left},
+                  {a.weight, transposed ? a.N : a.K, transposed, DType::fp8_e4m3, a.fp8.right},
+                  a.dx,
+                  a.K,
+                  nullptr,
+                  a.accumulate},
+                 a.workspace);
+    return;
+  }
   run_gemm({simd::type_of<A>(),
             simd::type_of<A>(),
             a.R,
@@ -65,6 +95,22 @@ void linear_backward_input(Queue&, const LinearBackwardInput& a) {
 template <class A>
 void linear_backward_weight(Queue&, const LinearBackwardWeight& a) {
   if (a.R == 0) return;
+  if (a.fp8.left != nullptr) {
+    const bool transposed = a.fp8.transposed;
+    const int64_t rows = padded_rows(a.R);
+    run_gemm_fp8({DType::f32,
+                  a.N,
+                  a.K,
+                  a.R,
+                  {a.dy, transposed ? rows : a.N, !transposed, DType::fp8_e5m2, a.fp8.left},
+                  {a.x, transposed ? rows : a.K, transposed, DType::fp8_e4m3, a.fp8.right},
+                  a.dweight,
+                  a.K,
+                  nullptr,
+                  true},
+                 a.workspace);
+    return;
+  }
   run_gemm({simd::type_of<A>(),
             DType::f32,
             a.N,

@@ -41,6 +41,9 @@ constexpr KernelTable table_of() {
       ref::adamw<A, S>,
       ref::convert<A, S>,
       ref::draw_weights<A, S>,
+      ref::fp8_quantize<A, S>,
+      ref::fp8_transpose,
+      ref::fp8_update_scales,
   };
 }
 

@@ -3,6 +3,7 @@
 // are tested against it, and so is a run.
 #pragma once
 
+#include "base/fp8.h"
 #include "device/kernels.h"
 
 namespace gptbench {
@@ -74,6 +75,10 @@ template <class A, class S>
 void convert(Queue&, const Convert&);
 template <class A, class S>
 void draw_weights(Queue&, const DrawWeights&);
+template <class A, class S>
+void fp8_quantize(Queue&, const Fp8Quantize&);
+void fp8_transpose(Queue&, const Fp8Transpose&);
+void fp8_update_scales(Queue&, const Fp8UpdateScales&);
 
 template <class T>
 constexpr DType type_of() {
@@ -96,6 +101,12 @@ void store(void* p, int64_t i, double value) {
 template <>
 inline void store<bfloat16>(void* p, int64_t i, double value) {
   static_cast<bfloat16*>(p)[i] = bfloat16(static_cast<float>(value));
+}
+
+// Element i of an fp8 array, its scale taken off.
+inline double load_fp8(const void* p, DType type, const float* inverse, int64_t i) {
+  const uint8_t code = static_cast<const uint8_t*>(p)[i];
+  return static_cast<double>(fp8_decode(code, fp8_format(type))) * static_cast<double>(inverse[0]);
 }
 
 // The same for an array whose type is that of S or of A.

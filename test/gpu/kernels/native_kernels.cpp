@@ -51,6 +51,9 @@ KernelTable table_of(const KernelTable& host) {
   GPTBENCH_WAITED(adamw);
   GPTBENCH_WAITED(convert);
   GPTBENCH_WAITED(draw_weights);
+  GPTBENCH_WAITED(fp8_quantize);
+  GPTBENCH_WAITED(fp8_transpose);
+  GPTBENCH_WAITED(fp8_update_scales);
 #undef GPTBENCH_WAITED
   return table;
 }

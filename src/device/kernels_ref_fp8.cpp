@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <cmath>
+
+#include "device/kernels_ref.h"
+
+namespace gptbench::ref {
+
+template <class A, class S>
+void fp8_quantize(Queue&, const Fp8Quantize& a) {
+  const Fp8Format format = fp8_format(a.type);
+  uint8_t* const y = static_cast<uint8_t*>(a.y);
+  uint8_t* const y_transposed = static_cast<uint8_t*>(a.y_transposed);
+  const int64_t rows = padded_rows(a.R);
+  for (int64_t r = 0; r < a.R; ++r)
+    for (int64_t c = 0; c < a.C; ++c) {
+      const double x = load<A>(a.x, r * a.C + c);
+      if (std::abs(x) > static_cast<double>(a.amax[0])) a.amax[0] = static_cast<float>(std::abs(x));
+      const uint8_t code =
+          fp8_encode(static_cast<float>(x * static_cast<double>(a.scale[0])), format);
+      if (y != nullptr) y[r * a.C + c] = code;
+      if (y_transposed != nullptr) y_transposed[c * rows + r] = code;
+    }
+  if (y_transposed == nullptr) return;
+  for (int64_t c = 0; c < a.C; ++c)
+    for (int64_t r = a.R; r < rows; ++r) y_transposed[c * rows + r] = 0;
+}
+
+void fp8_transpose(Queue&, const Fp8Transpose& a) {
+  const uint8_t* const x = static_cast<const uint8_t*>(a.x);
+  uint8_t* const y = static_cast<uint8_t*>(a.y);
+  const int64_t rows = padded_rows(a.R);
+  for (int64_t c = 0; c < a.C; ++c)
+    for (int64_t r = 0; r < rows; ++r)
+      y[c * rows + r] = r < a.R ? x[r * a.C + c] : static_cast<uint8_t>(0);
+}
+
+void fp8_update_scales(Queue&, const Fp8UpdateScales& a) {
+  for (int64_t i = 0; i < a.count; ++i) {
+    a.history[a.position * a.count + i] = a.amax[i];
+    a.amax[i] = 0.0f;
+    float largest = 0.0f;
+    for (int64_t step = 0; step < a.length; ++step)
+      largest = std::max(largest, a.history[step * a.count + i]);
+    const DType type = i < a.e4m3 ? DType::fp8_e4m3 : DType::fp8_e5m2;
+    a.scale[i] = fp8_scale(largest, fp8_format(type), a.margin, a.scale[i]);
+    a.inverse[i] = 1.0f / a.scale[i];
+  }
+}
+
+}  // namespace gptbench::ref
+
+namespace gptbench {
+GPTBENCH_REF_KERNEL(fp8_quantize, Fp8Quantize);
+}  // namespace gptbench
