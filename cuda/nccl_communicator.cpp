@@ -19,6 +19,8 @@ ncclDataType_t nccl_type(DType type) {
       return ncclBfloat16;
     case DType::f16:
       return ncclFloat16;
+    case DType::fp8_e4m3:  // gathered, never added
+      return ncclUint8;
     default:
       break;
   }
@@ -127,6 +129,12 @@ void NcclCommunicator::reset_statistics() {
 void NcclCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
   enqueue(queue, OpKind::all_reduce, count * size_of(type), [&](cudaStream_t stream) {
     nccl_->all_reduce(data, count, nccl_type(type), group_, stream);
+  });
+}
+
+void NcclCommunicator::all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
+  enqueue(queue, OpKind::all_reduce, count * size_of(type), [&](cudaStream_t stream) {
+    nccl_->all_reduce(data, count, nccl_type(type), group_, stream, ncclMax);
   });
 }
 

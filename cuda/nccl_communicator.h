@@ -48,6 +48,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
   void all_reduce(Queue& queue, void* data, int64_t count, DType type) override;
+  void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) override;
   void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
   void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
   void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;

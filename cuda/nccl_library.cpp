@@ -144,10 +144,10 @@ void Nccl::forget_messages_of(ncclComm_t comm) {
 // A call that does not block has enqueued its work when the communicator has settled, and only
 // then.
 void Nccl::all_reduce(void* data, int64_t elements, ncclDataType_t type, ncclComm_t comm,
-                      cudaStream_t stream) const {
+                      cudaStream_t stream, ncclRedOp_t operation) const {
   count(comm, OpKind::all_reduce, elements, type);
   const ncclResult_t result =
-      ncclAllReduce(data, data, static_cast<size_t>(elements), type, ncclSum, comm, stream);
+      ncclAllReduce(data, data, static_cast<size_t>(elements), type, operation, comm, stream);
   if (result != ncclInProgress) check(result, comm, "ncclAllReduce");
   settle(comm, peer_timeout_s);
 }

@@ -34,7 +34,7 @@ class Nccl {
 
   // The operations; each settles.
   void all_reduce(void* data, int64_t count, ncclDataType_t type, ncclComm_t comm,
-                  cudaStream_t stream) const;
+                  cudaStream_t stream, ncclRedOp_t operation = ncclSum) const;
   void reduce_scatter(void* out, const void* in, int64_t count, ncclDataType_t type,
                       ncclComm_t comm, cudaStream_t stream) const;
   void all_gather(void* out, const void* in, int64_t count, ncclDataType_t type, ncclComm_t comm,

@@ -13,6 +13,15 @@ void StagedCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DTy
   staged.copy(data, memory, bytes);
 }
 
+void StagedCommunicator::all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
+  auto& staged = static_cast<StagedQueue&>(queue);
+  const int64_t bytes = count * size_of(type);
+  char* const memory = staged.staging(bytes);
+  staged.copy(memory, data, bytes);
+  host_->all_reduce_max(staged.host(), memory, count, type);
+  staged.copy(data, memory, bytes);
+}
+
 // The full array lies first in staging memory, this rank's part behind it.
 void StagedCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
                                         DType type) {

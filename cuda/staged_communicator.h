@@ -17,6 +17,7 @@ class StagedCommunicator final : public Communicator {
   int64_t size() const override { return host_->size(); }
   int64_t rank() const override { return host_->rank(); }
   void all_reduce(Queue& queue, void* data, int64_t count, DType type) override;
+  void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) override;
   void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
   void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
   void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;

@@ -38,12 +38,14 @@ class Communicator {
 
   // All operations enqueue and return; their arrays must not be touched until the queue has passed
   // an event recorded behind. Types are f32, f64 and bf16 (summed in f32, rounded once an
-  // addition).
+  // addition); fp8 is gathered alone.
 
   // data[i] = sum over the group's ranks of data[i], i = 0 .. count-1, in place. Global result, the
   // same bits on all ranks. Example, size = 2: {1, 2} on rank 0 and {10, 20} on rank 1 become
   // {11, 22} on both.
   virtual void all_reduce(Queue& queue, void* data, int64_t count, DType type) = 0;
+  // The same for the maximum, of f32. Counted as an all_reduce.
+  virtual void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) = 0;
   // out[i] = sum over ranks of in[rank count + i]: `in` holds size() shards of `count` elements,
   // this rank receives the sum of its own. Example, size = 2, count = 1: {1, 2} on rank 0 and {10,
   // 20} on rank 1 give 11 on rank 0 and 22 on rank 1. out does not overlap in.

@@ -29,6 +29,8 @@ MPI_Datatype mpi_type(DType type) {
       return MPI_DOUBLE;
     case DType::bf16:
       return MPI_UINT16_T;
+    case DType::fp8_e4m3:  // gathered, never added
+      return MPI_UINT8_T;
     default:
       break;
   }
@@ -72,6 +74,10 @@ MpiCommunicator::~MpiCommunicator() {
 
 void MpiCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
   enqueue(queue, {OpKind::all_reduce, data, data, count, type, 0, 0}, count);
+}
+
+void MpiCommunicator::all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
+  enqueue(queue, {OpKind::all_reduce, data, data, count, type, 0, 0, true}, count);
 }
 
 void MpiCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
@@ -153,10 +159,10 @@ void MpiCommunicator::Work::start_pieces() {
     if (request != MPI_REQUEST_NULL || started_ == arguments_.count) continue;
     const int64_t elements = std::min(piece, arguments_.count - started_);
     char* data = static_cast<char*>(arguments_.out) + started_ * size_of(arguments_.type);
-    check_mpi(
-        MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(elements), mpi_type(arguments_.type),
-                       sum_of(arguments_.type), owner_->comm_, &request),
-        "MPI_Iallreduce");
+    check_mpi(MPI_Iallreduce(
+                  MPI_IN_PLACE, data, static_cast<int>(elements), mpi_type(arguments_.type),
+                  arguments_.maximum ? MPI_MAX : sum_of(arguments_.type), owner_->comm_, &request),
+              "MPI_Iallreduce");
     started_ += elements;
   }
 }

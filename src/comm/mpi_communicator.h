@@ -22,6 +22,7 @@ class MpiCommunicator final : public Communicator {
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
   void all_reduce(Queue& queue, void* data, int64_t count, DType type) override;
+  void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) override;
   void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
   void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
   void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;
@@ -40,6 +41,7 @@ class MpiCommunicator final : public Communicator {
     int64_t count;
     DType type;
     int peer, tag;
+    bool maximum = false;  // all_reduce
   };
 
   // One operation in progress. It starts when the queue first tests it, which is when all earlier

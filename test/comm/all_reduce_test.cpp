@@ -69,6 +69,24 @@ TEST(AllReduce, F64SumsAreExact) {
   sums_are_exact<double>(DType::f64);
 }
 
+// Every rank is the largest at every n-th element, and counted are the bytes of an all-reduce.
+TEST(AllReduce, Maxima) {
+  MpiWorld world(nullptr, nullptr);
+  const auto comm = world.make_communicator(data_grid(world), Axis::data);
+  HostQueue queue;
+  constexpr int64_t count = 1000;
+  std::vector<float> data(count);
+  for (int64_t i = 0; i < count; ++i)
+    data[static_cast<size_t>(i)] =
+        static_cast<float>(i) + (i % world.size() == world.rank() ? 0.5f : 0.0f);
+  reset_message_counts();
+  comm->all_reduce_max(queue, data.data(), count, DType::f32);
+  queue.synchronize();
+  for (int64_t i = 0; i < count; ++i)
+    EXPECT_EQ(data[static_cast<size_t>(i)], static_cast<float>(i) + 0.5f);
+  EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).bytes, 4 * count);
+}
+
 // More operations than a communicator keeps in its pool (256), begun before any is waited for.
 TEST(AllReduce, ManyPendingAtOnce) {
   MpiWorld world(nullptr, nullptr);
