@@ -40,7 +40,7 @@ int64_t scratch_bytes(const Plan& plan) {
 }
 
 ComputeType compute_of(const GemmKey& key) {
-  return key.type == DType::bf16 ? ComputeType::bf16 : ComputeType::fp32;
+  return key.type == DType::f32 ? ComputeType::fp32 : ComputeType::bf16;  // fp8 beside bf16
 }
 
 }  // namespace

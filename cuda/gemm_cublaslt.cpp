@@ -1,6 +1,7 @@
 #include "cuda/gemm_cublaslt.h"
 
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -22,7 +23,18 @@ cublasLtMatmulAlgo_t algorithm_of(const GemmChoice& choice) {
 }
 
 cudaDataType_t data_type_of(DType type) {
-  return type == DType::bf16 ? CUDA_R_16BF : type == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
+  switch (type) {
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::fp8_e4m3:
+      return CUDA_R_8F_E4M3;
+    case DType::fp8_e5m2:
+      return CUDA_R_8F_E5M2;
+    default:
+      return CUDA_R_32F;
+  }
 }
 
 cublasLtEpilogue_t epilogue_of(GemmEpilogue epilogue) {
@@ -111,7 +123,7 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   };
   layout(planned->a, gemm.in, gemm.transpose_a ? gemm.k : gemm.m,
          gemm.transpose_a ? gemm.m : gemm.k, gemm.lda);
-  layout(planned->b, gemm.in, gemm.transpose_b ? gemm.n : gemm.k,
+  layout(planned->b, gemm.in_b, gemm.transpose_b ? gemm.n : gemm.k,
          gemm.transpose_b ? gemm.k : gemm.n, gemm.ldb);
   layout(planned->d, gemm.out, gemm.m, gemm.n, gemm.ldd);
   return planned;
@@ -205,6 +217,13 @@ bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
                                          CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &arguments.aux,
                                          sizeof arguments.aux) != CUBLAS_STATUS_SUCCESS)
     return false;
+  for (const auto& [attribute, scale] :
+       {std::pair{CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, arguments.a_scale},
+        std::pair{CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, arguments.b_scale}})
+    if (scale != nullptr &&
+        lt_.cublasLtMatmulDescSetAttribute(planned.operation, attribute, &scale, sizeof scale) !=
+            CUBLAS_STATUS_SUCCESS)
+      return false;
   const float alpha = 1.0f;
   const float beta = planned.gemm.accumulate ? 1.0f : 0.0f;
   const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned.choice);
@@ -217,18 +236,25 @@ bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
 
 void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward& l) {
   if (l.R == 0) return;
+  if (l.fp8.left != nullptr) type = DType::fp8_e4m3;
   const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, false, l.bias != nullptr};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(run(planned, {l.weight, l.x, l.y, l.bias, nullptr, l.workspace}, stream),
-                 text_of(key));
+  GPTBENCH_CHECK(
+      run(planned, {l.weight, l.x, l.y, l.bias, nullptr, l.workspace, l.fp8.right, l.fp8.left},
+          stream),
+      text_of(key));
 }
 
 void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearBackwardInput& l) {
   if (l.R == 0) return;
+  if (l.fp8.left != nullptr) type = DType::fp8_e5m2;
+  GPTBENCH_CHECK(l.fp8.left == nullptr || l.fp8.transposed, "W transposed for an fp8 product");
   const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, l.accumulate, false};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(run(planned, {l.weight, l.dy, l.dx, nullptr, nullptr, l.workspace}, stream),
-                 text_of(key));
+  GPTBENCH_CHECK(
+      run(planned, {l.weight, l.dy, l.dx, nullptr, nullptr, l.workspace, l.fp8.right, l.fp8.left},
+          stream),
+      text_of(key));
 }
 
 // The library assigns gradients of biases: fused ones go by the workspace and are added from there.
@@ -236,9 +262,13 @@ void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwar
                                    const KernelTable& kernels) {
   if (l.R == 0) return;
   const cudaStream_t stream = stream_of(queue);
+  if (l.fp8.left != nullptr) type = DType::fp8_e5m2;
+  GPTBENCH_CHECK(l.fp8.left == nullptr || l.fp8.transposed,
+                 "x and dy transposed for an fp8 product");
   const GemmKey key{GemmOp::backward_weight, type, l.R, l.K, l.N, false, l.dbias != nullptr};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GemmArguments arguments{l.x, l.dy, l.dweight, nullptr, nullptr, l.workspace};
+  GemmArguments arguments{l.x,     l.dy,        l.dweight,   nullptr,
+                          nullptr, l.workspace, l.fp8.right, l.fp8.left};
   if (planned.choice.fused) {
     const int64_t taken = bias_bytes(l.N);
     GPTBENCH_CHECK(taken <= l.workspace.bytes, "workspace of the gradient of a bias");

@@ -1,6 +1,7 @@
 // Matrix products of linear layers through cuBLASLt: the linear_* entries of the kernel table.
-// f32 (on request with factors rounded to tf32), bf16 and f16; sums in f32; gradients of weights
-// are added up in f32 in place. A product is planned once; a call costs one look-up, no allocation.
+// f32 (on request with factors rounded to tf32), bf16, f16 and fp8; sums in f32; gradients of
+// weights are added up in f32 in place. A product is planned once; a call costs one look-up, no
+// allocation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,6 +25,9 @@ struct GemmArguments {
   const void* bias = nullptr;  // read by the epilogue `bias`, assigned by `bias_gradient`
   const void* aux = nullptr;   // assigned by `gelu` and `gelu_bias`, read by `gelu_gradient`
   Workspace workspace;
+  // What fp8 factors are multiplied with, on the device; null: 1.
+  const float* a_scale = nullptr;
+  const float* b_scale = nullptr;
 };
 
 class CublasLtGemm {

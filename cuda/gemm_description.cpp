@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/fp8.h"
 #include "base/text.h"
 #include "device/kernels.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr const char* op_names[] = {"linear_forward", "linear_backward_input",
                                     "linear_backward_weight"};
-constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
+constexpr DType types[] = {DType::f32, DType::bf16, DType::f16, DType::fp8_e4m3, DType::fp8_e5m2};
 
 auto tuple_of(const GemmKey& key) {
   return std::make_tuple(static_cast<int>(key.op), static_cast<int>(key.type), key.R, key.K, key.N,
@@ -85,8 +86,10 @@ GemmKey parse_gemm_key(const std::string& text) {
 
 GemmDescription describe_gemm(const GemmKey& key, bool fused) {
   GemmDescription d;
-  d.in = key.type;
-  d.out = key.op == GemmOp::backward_weight ? DType::f32 : key.type;
+  const bool fp8 = is_fp8(key.type);
+  d.in = fp8 ? DType::fp8_e4m3 : key.type;
+  d.in_b = key.type;
+  d.out = key.op == GemmOp::backward_weight ? DType::f32 : fp8 ? DType::bf16 : key.type;
   switch (key.op) {
     case GemmOp::forward:
       d.a = GemmArray::weight;
@@ -104,7 +107,8 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused) {
       break;
     case GemmOp::backward_input:
       d.a = GemmArray::weight;
-      d.lda = key.K;
+      d.transpose_a = fp8;
+      d.lda = fp8 ? key.N : key.K;
       d.b = GemmArray::dy;
       d.ldb = key.N;
       d.m = key.K;
@@ -115,13 +119,14 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused) {
       break;
     case GemmOp::backward_weight:
       d.a = GemmArray::x;
-      d.lda = key.K;
+      d.transpose_a = fp8;
+      d.lda = fp8 ? padded_rows(key.R) : key.K;
       d.b = GemmArray::dy;
-      d.transpose_b = true;
-      d.ldb = key.N;
+      d.transpose_b = !fp8;
+      d.ldb = fp8 ? padded_rows(key.R) : key.N;
       d.m = key.K;
       d.n = key.N;
-      d.k = key.R;
+      d.k = fp8 ? padded_rows(key.R) : key.R;
       d.accumulate = true;
       d.epilogue = key.bias && fused ? GemmEpilogue::bias_gradient : GemmEpilogue::none;
       break;

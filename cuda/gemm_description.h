@@ -15,7 +15,9 @@ enum class GemmOp { forward, backward_input, backward_weight };
 // A product of the kernel table (device/kernels.h: LinearForward and so on), up to its addresses.
 struct GemmKey {
   GemmOp op = GemmOp::forward;
-  DType type = DType::f32;  // of activations and weights; sums, and gradients of weights, are f32
+  // Of activations and weights; sums, and gradients of weights, are f32. fp8: of x (e4m3) or dy
+  // (e5m2); W and, beside dy, x are e4m3, results bf16.
+  DType type = DType::f32;
   int64_t R = 0, K = 0, N = 0;
   bool accumulate = false;  // backward_input: added to dx
   bool bias = false;        // forward: bias added; backward_weight: its gradient wanted
@@ -47,12 +49,15 @@ inline bool has_aux(GemmEpilogue epilogue) {
 // column-major, y'[N,R] = W'^T x' with W'[K,N] and x'[K,R]; dx = dy W is dx'[K,R] = W' dy'; and dW
 // = dy^T x is dW'[K,N] = x' dy'^T. Biases run along the rows of D (`bias`: length m), gradients of
 // biases along its columns (`bias_gradient`: sums of op(B) over k, length n).
+//
+// fp8 factors are multiplied along consecutive elements of both alone (transpose_a, not
+// transpose_b): W for dx, and x and dy for dW, come transposed (device/kernels.h, Fp8Scales).
 struct GemmDescription {
   GemmArray a = GemmArray::x, b = GemmArray::x;
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldd = 0;
-  DType in = DType::f32, out = DType::f32;
+  DType in = DType::f32, in_b = DType::f32, out = DType::f32;  // of A, B and D
   bool accumulate = false;
   GemmEpilogue epilogue = GemmEpilogue::none;
 };

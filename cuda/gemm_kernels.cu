@@ -1,5 +1,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "cuda/gemm_kernels.h"
 
@@ -37,6 +38,13 @@ __device__ void store(__half* x, float value) {
   *x = __float2half(value);
 }
 
+__device__ void store(__nv_fp8_e4m3* x, float value) {
+  *x = __nv_fp8_e4m3(value);
+}
+__device__ void store(__nv_fp8_e5m2* x, float value) {
+  *x = __nv_fp8_e5m2(value);
+}
+
 // The sum of the four bytes of a random word is close to normal: mean 510, deviation 147.8.
 template <class T>
 __global__ void fill_random_kernel(T* x, int64_t n, float scale, uint32_t seed) {
@@ -63,6 +71,12 @@ void fill_random(cudaStream_t stream, void* x, int64_t n, DType type, float scal
                                                        seed);
   else if (type == DType::f16)
     fill_random_kernel<<<blocks, threads, 0, stream>>>(static_cast<__half*>(x), n, scale, seed);
+  else if (type == DType::fp8_e4m3)
+    fill_random_kernel<<<blocks, threads, 0, stream>>>(static_cast<__nv_fp8_e4m3*>(x), n, scale,
+                                                       seed);
+  else if (type == DType::fp8_e5m2)
+    fill_random_kernel<<<blocks, threads, 0, stream>>>(static_cast<__nv_fp8_e5m2*>(x), n, scale,
+                                                       seed);
   else
     fill_random_kernel<<<blocks, threads, 0, stream>>>(static_cast<float*>(x), n, scale, seed);
 }

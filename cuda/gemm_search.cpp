@@ -29,17 +29,16 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
                                       const KernelTable& kernels) const {
   const cudaStream_t stream = stream_of(queue);
   const GemmDescription gemm = describe_gemm(key, false);
-  const int64_t element = size_of(gemm.in);
-  const DeviceArray a(gemm.m * gemm.k * element), b(gemm.k * gemm.n * element);
+  const DeviceArray a(gemm.m * gemm.k * size_of(gemm.in)), b(gemm.k * gemm.n * size_of(gemm.in_b));
   const DeviceArray d(gemm.m * gemm.n * size_of(gemm.out));
   const DeviceArray bias(std::max(key.K, key.N) * size_of(DType::f32));
-  const DeviceArray aux(key.gelu ? gemm.m * gemm.n * element : 0);
+  const DeviceArray aux(key.gelu ? gemm.m * gemm.n * size_of(gemm.out) : 0);
   const DeviceArray workspace(workspace_bytes);
   GemmChoice best;
   for (const DeviceArray* array : {&a, &b, &d, &bias, &aux, &workspace})
     if (array->get() == nullptr) return best;
   fill_random(stream, a.get(), gemm.m * gemm.k, gemm.in, 1.0f, 1);
-  fill_random(stream, b.get(), gemm.k * gemm.n, gemm.in, 0.02f, 2);
+  fill_random(stream, b.get(), gemm.k * gemm.n, gemm.in_b, 0.02f, 2);
   fill_random(stream, d.get(), gemm.m * gemm.n, gemm.out, 1.0f, 3);
   fill_random(stream, bias.get(), std::max(key.K, key.N), gemm.out, 0.02f, 4);
   if (key.gelu) fill_random(stream, aux.get(), gemm.m * gemm.n, gemm.in, 1.0f, 5);
@@ -65,7 +64,8 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
          proposals(*planned, fused, workspace_bytes, proposals_timed)) {
       planned->choice = proposal;
       GemmArguments arguments{a.get(), b.get(),   d.get(),
-                              nullptr, aux.get(), {workspace.get(), workspace_bytes}};
+                              nullptr, aux.get(), {workspace.get(), workspace_bytes},
+                              nullptr, nullptr};
       if (key.op == GemmOp::forward && key.bias) arguments.bias = bias.get();
       if (fused && bias_gradient) {
         const int64_t taken = round_up(key.N * size_of(DType::f32), 256);

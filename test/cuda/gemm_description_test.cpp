@@ -2,7 +2,10 @@
 // reference kernels.
 #include "cuda/gemm_description.h"
 
+#include <array>
+
 #include "base/error.h"
+#include "base/fp8.h"
 #include "configs.h"
 #include "kernel_test.h"
 
@@ -177,6 +180,55 @@ TEST_F(GemmDescriptions, BackwardWeight) {
       expect_close(dweight, reference, 1e-6, ulp_of<float>(), "dweight");
       if (fused) expect_close(dbias, dbias_reference, 1e-6, ulp_of<float>(), "dbias");
     }
+}
+
+// Of fp8 factors, along consecutive elements of both: W^T for dx, x^T and dy^T, padded with zeros,
+// for dW. The types are those that the library multiplies.
+TEST_F(GemmDescriptions, Fp8FactorsLieAlongTheSum) {
+  const auto transposed = [](const std::vector<float>& x, int64_t rows, int64_t columns) {
+    const int64_t pitch = padded_rows(rows);
+    std::vector<float> y(static_cast<size_t>(pitch * columns));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        y[static_cast<size_t>(c * pitch + r)] = x[static_cast<size_t>(r * columns + c)];
+    return y;
+  };
+  constexpr DType e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
+  for (const auto& [R, K, N] : {std::array<int64_t, 3>{5, 16, 32}, {16, 48, 16}, {33, 16, 16}}) {
+    const Arrays arrays{R, K, N};
+    const GemmDescription y = describe_gemm({GemmOp::forward, e4m3, R, K, N, false, true}, false);
+    const GemmDescription dx =
+        describe_gemm({GemmOp::backward_input, e5m2, R, K, N, false, false}, false);
+    const GemmDescription dw =
+        describe_gemm({GemmOp::backward_weight, e5m2, R, K, N, false, false}, false);
+    for (const GemmDescription& g : {y, dx, dw}) {
+      EXPECT_TRUE(g.transpose_a);
+      EXPECT_FALSE(g.transpose_b);
+      EXPECT_EQ(g.in, e4m3);
+      EXPECT_EQ(g.k % 16, 0);
+      EXPECT_EQ(g.lda % 16, 0);
+      EXPECT_EQ(g.ldb % 16, 0);
+    }
+    EXPECT_EQ(y.in_b, e4m3);
+    EXPECT_EQ(dx.in_b, e5m2);
+    EXPECT_EQ(dw.in_b, e5m2);
+    EXPECT_EQ(y.out, DType::bf16);
+    EXPECT_EQ(dx.out, DType::bf16);
+    EXPECT_EQ(dw.out, DType::f32);
+
+    std::vector<float> result(static_cast<size_t>(R * K)), reference(result);
+    evaluate(dx, transposed(arrays.weight, N, K), arrays.dy, result, nullptr);
+    ref_kernels<float>().linear_backward_input(
+        *queue, {reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, false, {}});
+    expect_close(result, reference, 1e-6, ulp_of<float>(), "dx");
+
+    result.assign(static_cast<size_t>(N * K), 0.0f);
+    reference = result;
+    evaluate(dw, transposed(arrays.x, R, K), transposed(arrays.dy, R, N), result, nullptr);
+    ref_kernels<float>().linear_backward_weight(
+        *queue, {reference.data(), nullptr, arrays.dy.data(), arrays.x.data(), R, K, N, {}});
+    expect_close(result, reference, 1e-6, ulp_of<float>(), "dW");
+  }
 }
 
 TEST_F(GemmDescriptions, GradientsOfWeightsAreF32) {
