@@ -75,6 +75,8 @@ struct PrecisionConfig {
   std::string optimizer_state = "fp32";  // Adam's moments
   bool tf32 = false;                     // factors of fp32 products may be rounded
   bool master_weights = true;            // an fp32 copy beside parameters of less than 4 bytes
+  int64_t fp8_amax_history = 1024;       // steps whose largest magnitudes give the scales of fp8
+  int64_t fp8_margin = 0;                // powers of two that scales stay below what would fit
 };
 
 struct MemoryConfig {

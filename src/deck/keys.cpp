@@ -194,7 +194,8 @@ void add_precision(std::vector<Key>& table) {
   GroupRows<PrecisionConfig> row(table, "precision", &Config::precision);
   using C = PrecisionConfig;
   row.string(&C::compute, "compute", {"fp32", "bf16", "fp16", "fp8", "fp64"},
-             "type of activations and matrix products; fp64 needs device='ref'");
+             "type of activations and matrix products; fp8: bf16, linear layers of the blocks fp8; "
+             "fp64 needs device='ref'");
   row.string(&C::parameters, "parameters", {"auto", "fp32", "bf16", "fp16", "fp64"},
              "type that parameters are kept and gathered in; auto: compute");
   row.string(&C::reduce, "reduce", {"fp32", "bf16", "fp16", "fp64"},
@@ -205,6 +206,12 @@ void add_precision(std::vector<Key>& table) {
               "factors of fp32 matrix products rounded to tf32 (device='cuda', compute='fp32')");
   row.logical(&C::master_weights, "master_weights",
               "update an fp32 copy of parameters of a shorter type, not themselves");
+  row.integer(&C::fp8_amax_history, "fp8_amax_history", 1, "steps",
+              "of compute='fp8': steps whose largest magnitudes give the scales of the next")
+      .max = 65536;
+  row.integer(&C::fp8_margin, "fp8_margin", 0, "",
+              "of compute='fp8': powers of two that scales stay below what just fits")
+      .max = 16;
 }
 
 void add_memory(std::vector<Key>& table) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "deck/family.h"
+#include "deck/precision.h"
 #include "deck/validate_model.h"
 #include "deck/validate_parallel.h"
 #include "deck/values.h"
@@ -86,8 +87,7 @@ void check_batch(const Deck& deck) {
 // Kernels take numbers of the type of activations and of that in which sums are formed.
 void check_type(const Deck& deck, const std::string& key, const std::string& value,
                 std::vector<std::string> allowed) {
-  const std::string& compute = deck.config.precision.compute;
-  if (compute == "fp8") return;  // of kernels to come
+  const std::string compute = type_of_activations(deck.config);
   const bool halves = compute == "bf16" || compute == "fp16";
   if (halves && key == "parameters") allowed.push_back("fp32");
   allowed.push_back(compute);
@@ -111,10 +111,10 @@ void check_precision(const Deck& deck) {
     deck.fail({"precision.compute", "run.device"},
               "precision.compute = 'fp64' needs run.device = 'ref', which is '" + device + "'");
   }
-  if (device == "ref" && !is_fp64 && precision.compute != "fp32") {
-    deck.fail(
-        {"precision.compute", "run.device"},
-        "run.device = 'ref' computes in 'fp32' or 'fp64', not in '" + precision.compute + "'");
+  if (device == "ref" && !is_fp64 && precision.compute != "fp32" && precision.compute != "fp8") {
+    deck.fail({"precision.compute", "run.device"},
+              "run.device = 'ref' computes in 'fp32', 'fp64' or 'fp8', not in '" +
+                  precision.compute + "'");
   }
   check_type(deck, "parameters", precision.parameters, {"auto"});
   // fp32 as a default that follows fp64.
@@ -287,8 +287,9 @@ Config resolve(const Deck& deck, int64_t ranks) {
   c.model.position_embedding = position_embedding_of(c.model);
   c.model.no_bias = !has_biases(c.model);
   if (c.output.directory.empty()) c.output.directory = "output/" + c.run.name;
-  if (c.precision.parameters == "auto") c.precision.parameters = c.precision.compute;
-  if (c.precision.compute == "fp64") {
+  const std::string type = type_of_activations(c);
+  if (c.precision.parameters == "auto") c.precision.parameters = type;
+  if (type == "fp64") {
     c.precision.reduce = "fp64";
     c.precision.optimizer_state = "fp64";
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "deck/precision.h"
 #include "plan/staging.h"
 
 namespace gptbench {
@@ -18,8 +19,9 @@ constexpr int64_t least_available_bytes = 32 * MiB;
 }  // namespace
 
 ComputeType compute_type(const Config& config) {
-  if (config.precision.compute == "bf16") return ComputeType::bf16;
-  return config.precision.compute == "fp64" ? ComputeType::fp64 : ComputeType::fp32;
+  const std::string type = type_of_activations(config);
+  if (type == "bf16") return ComputeType::bf16;
+  return type == "fp64" ? ComputeType::fp64 : ComputeType::fp32;
 }
 
 Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& communicators,
@@ -230,7 +232,10 @@ void Engine::communicate(const Op& op, const Task& task) {
   Queue& q = queue(op.queue);
   switch (op.kind) {
     case OpKind::all_reduce:
-      group.all_reduce(q, write_at(op, 0), elements, type);
+      if (op.maximum)
+        group.all_reduce_max(q, write_at(op, 0), elements, type);
+      else
+        group.all_reduce(q, write_at(op, 0), elements, type);
       break;
     case OpKind::reduce_scatter:
       group.reduce_scatter(q, write_at(op, 0), read_at(op, 0), elements / group.size(), type);

@@ -51,7 +51,7 @@ class Engine {
   // Takes the arena's memory, and the file where data is offloaded to one; local. False where there
   // is too little memory; throws Error(Exit::io) where the file cannot be had.
   bool allocate();
-  // Draws the weights, a function of (seed, tensor, global element) alone.
+  // Draws the weights, a function of (seed, tensor, global element) alone; first scales in fp8.
   void initialise_weights();
 
   // Records the second step from now and replays it from there on; the plan allows it
@@ -127,7 +127,9 @@ class Engine {
   const float* corrections() const;  // of AdamW in the device's memory, or null
   Queue& queue(QueueId id) { return *queues_[static_cast<size_t>(id)]; }
 
+  void initialise_fp8_scales();
   void run_linear(const Op& op, int64_t rows);
+  void run_fp8(const Op& op, int64_t rows);
   void run_norm(const Op& op, int64_t rows);
   void run_rotary(const Op& op, int64_t rows);
   void run_attention(const Op& op, const Task& task);

@@ -37,6 +37,11 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::bias_backward:
       run_linear(op, rows);
       break;
+    case OpKind::fp8_quantize:
+    case OpKind::fp8_transpose:
+    case OpKind::fp8_update_scales:
+      run_fp8(op, rows);
+      break;
     case OpKind::layernorm_forward:
     case OpKind::layernorm_backward:
     case OpKind::rmsnorm_forward:
@@ -115,6 +120,13 @@ void Engine::run_linear(const Op& op, int64_t rows) {
     kernels_.bias_backward(q, {write_at(op, 0), read_at(op, 0), rows, op.N, workspace()});
     return;
   }
+  // What fp8 factors are multiplied with are the last two arrays read.
+  Fp8Scales fp8;
+  if (is_fp8(type_of(op.reads[0]))) {
+    const int first = static_cast<int>(op.reads.size()) - 2;
+    fp8 = {static_cast<const float*>(read_at(op, first)),
+           static_cast<const float*>(read_at(op, first + 1)), op.transposed};
+  }
   if (op.kind == OpKind::linear_gelu_forward)
     kernels_.linear_gelu_forward(q, {{write_at(op, 0), read_at(op, 0), read_at(op, 1),
                                       read_at(op, 2), rows, op.K, op.N, workspace()},
@@ -125,13 +137,36 @@ void Engine::run_linear(const Op& op, int64_t rows) {
             read_at(op, 2)});
   else if (op.kind == OpKind::linear_forward)
     kernels_.linear_forward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), read_at(op, 2),
-                                rows, op.K, op.N, workspace()});
+                                rows, op.K, op.N, workspace(), fp8});
   else if (op.kind == OpKind::linear_backward_input)
     kernels_.linear_backward_input(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.K,
-                                       op.N, op.accumulate, workspace()});
+                                       op.N, op.accumulate, workspace(), fp8});
   else
     kernels_.linear_backward_weight(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0),
-                                        read_at(op, 1), rows, op.K, op.N, workspace()});
+                                        read_at(op, 1), rows, op.K, op.N, workspace(), fp8});
+}
+
+// The history is a ring; a step writes the row that is the oldest.
+void Engine::run_fp8(const Op& op, int64_t rows) {
+  Queue& q = queue(op.queue);
+  if (op.kind == OpKind::fp8_quantize) {
+    const Operand& copy = op.writes[op.writes[0].buffer >= 0 ? 0 : 1];
+    kernels_.fp8_quantize(
+        q, {write_at(op, 0), write_at(op, 1), static_cast<float*>(write_at(op, 2)), read_at(op, 0),
+            static_cast<const float*>(read_at(op, 1)), op.row_count > 0 ? rows : op.elements / op.N,
+            op.N, type_of(copy)});
+    return;
+  }
+  if (op.kind == OpKind::fp8_transpose) {
+    kernels_.fp8_transpose(q, {write_at(op, 0), read_at(op, 0), rows, op.N});
+    return;
+  }
+  const PrecisionConfig& precision = plan_.config.precision;
+  kernels_.fp8_update_scales(
+      q, {static_cast<float*>(write_at(op, 0)), static_cast<float*>(write_at(op, 1)),
+          static_cast<float*>(write_at(op, 2)), static_cast<float*>(write_at(op, 3)), op.elements,
+          plan_.fp8.e4m3, precision.fp8_amax_history, step_ % precision.fp8_amax_history,
+          static_cast<int>(precision.fp8_margin)});
 }
 
 void Engine::run_norm(const Op& op, int64_t rows) {

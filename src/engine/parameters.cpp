@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fp8.h"
 #include "base/random.h"
 #include "engine/engine.h"
 
@@ -128,7 +129,20 @@ void Engine::initialise_weights() {
     };
     for_each_run(local, plan_.space.placements[i], tensor.cols, fill);
   }
+  initialise_fp8_scales();
   q.synchronize();
+}
+
+void Engine::initialise_fp8_scales() {
+  std::vector<float> scales;
+  for (const Fp8Tensor& tensor : plan_.fp8.tensors)
+    scales.push_back(fp8_scale(static_cast<float>(tensor.expected_amax), fp8_format(tensor.type),
+                               static_cast<int>(plan_.config.precision.fp8_margin), 1.0f));
+  if (scales.empty()) return;
+  const int64_t bytes = static_cast<int64_t>(scales.size() * sizeof(float));
+  put({plan_.fp8.scale}, scales.data(), bytes);
+  for (float& scale : scales) scale = 1.0f / scale;
+  put({plan_.fp8.inverse}, scales.data(), bytes);
 }
 
 std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t count) {

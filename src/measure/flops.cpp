@@ -15,6 +15,15 @@ double recorded(const Summary& summary, const std::string& name) {
 
 }  // namespace
 
+bool is_convention(const std::string& name) {
+  return name.rfind("exact_", 0) != 0;
+}
+
+double fp8_share(const Summary& summary) {
+  const double executed = recorded(summary, "exact") + recorded(summary, "exact_recomputed");
+  return executed > 0.0 ? recorded(summary, "exact_fp8") / executed : 0.0;
+}
+
 double model_flops(const Summary& summary, const std::string& convention) {
   const double flops = recorded(summary, convention);
   return convention == "megatron" ? flops / factor_of(summary) : flops;

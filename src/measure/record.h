@@ -77,8 +77,9 @@ struct Summary {
   // Median over the timed steps of the slowest rank's time; 0 where no step was timed.
   double sec_per_it = 0.0, sec_per_it_min = 0.0, sec_per_it_max = 0.0;
   double tokens_per_s = 0.0, samples_per_s = 0.0;
-  // FLOPs a step of the whole job by convention ("mpt", "megatron", "causal", "exact",
-  // "exact_recomputed"); formulas.md / doc/performance_definitions.md.
+  // FLOPs a step of the whole job by convention ("mpt", "megatron", "causal", "exact"); what is
+  // recomputed on top of "exact" ("exact_recomputed"), and what of both multiplies fp8 factors
+  // ("exact_fp8"); formulas.md / doc/performance_definitions.md.
   std::map<std::string, double> flops_per_step;
   std::string flops_convention;
   double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;

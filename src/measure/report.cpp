@@ -66,12 +66,14 @@ std::string throughput(const Record& record) {
   text += "Model TFLOP/s a rank, by FLOPs convention\n";
   for (const auto& entry : s.flops_per_step) {
     const std::string& convention = entry.first;
-    if (convention == "exact_recomputed") continue;
+    if (!is_convention(convention)) continue;
     text +=
         line("  %-26s %12.4f%s", convention.c_str(),
              model_flops(s, convention) / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
              convention == s.flops_convention ? "  (the deck's convention)" : "");
   }
+  if (fp8_share(s) > 0.0)
+    text += line("%-28s %11.1f %% of the FLOPs executed", "In fp8", 100.0 * fp8_share(s));
   if (s.peak_tflops <= 0.0) return text;
   text += line("%-28s %12.4f TFLOP/s a rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());
   text += line("%-28s %11.1f %%", "Utilisation, model (MFU)", 100.0 * s.mfu);

@@ -39,6 +39,8 @@ class PlanBuilder {
   // Adds a representation to the plan.
   void add(const Representation& copy) { plan_.representations.push_back(copy); }
 
+  void set_fp8(const Fp8Plan& fp8) { plan_.fp8 = fp8; }
+
   // A buffer by class and name; -1: none.
   int find_buffer(MemoryClass memory_class, const std::string& name) const;
   // Index of a tensor by name, of all tensors of the model; of find_tensor -1 where the family has

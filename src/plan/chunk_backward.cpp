@@ -73,6 +73,9 @@ void ChunkPrograms::emit_selective_recompute(int64_t l, const LayerActivations& 
   emit_norm_forward(l, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd,
                     true);
   emit_activation_forward(l, a, true);
+  if (fp8_ == nullptr) return;
+  for (const Linear linear : {Linear::qkv, Linear::fc, Linear::mlp_proj})
+    emit_x_copy(l, linear, a, true);
 }
 
 Operand ChunkPrograms::emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer) {
@@ -88,7 +91,6 @@ Operand ChunkPrograms::emit_dropout_backward(int64_t l, int32_t site, Operand dy
 void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations& a, Pass pass) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
   const LayerGradients& d = gradients_[split_ ? static_cast<size_t>(l - chunk_.first_layer) : 0];
-  const auto w = [&](int tensor) { return store_.weight(tensor); };
   const Operand dx{dx_}, dfc{d.dfc}, dqkv{d.dqkv}, dbranch{dbranch_};
   // Gradient at a branch's output, kept where the weight gradients are formed later.
   const auto at_branch = [&](int32_t site, int kept) {
@@ -101,10 +103,9 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   const Operand dmlp = at_branch(mlp_site, d.dmlp);
   const Operand dmlp_full = to_full(l, dmlp, dfull_);
   const Operand dactivation = dactivation_ >= 0 ? Operand{dactivation_} : dfc;
-  emit_linear(OpKind::linear_backward_input, l, {dmlp_full, w(t.mlp_proj_weight)}, {dactivation},
-              s_.F, s_.C);
+  emit_input_product(l, Linear::mlp_proj, dmlp_full, dactivation, pass);
   emit_activation_backward(l, a, dactivation, dfc);
-  emit_linear(OpKind::linear_backward_input, l, {dfc, w(t.fc_weight)}, {dbranch}, s_.C, s_.fc());
+  emit_input_product(l, Linear::fc, dfc, dbranch, pass);
   const Operand dln_2 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_mlp_weights(l, a, dmlp, dmlp_full, dfc);
   emit_norm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean, a.ln_2_rstd);
@@ -112,10 +113,9 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   begin_attention_backward(l, a);
   const Operand dproj = at_branch(proj_site, d.dproj);
   const Operand dproj_full = to_full(l, dproj, dfull_);
-  emit_linear(OpKind::linear_backward_input, l, {dproj_full, w(t.attn_proj_weight)},
-              {{dattention_}}, s_.H * s_.D, s_.C);
+  emit_input_product(l, Linear::attn_proj, dproj_full, {dattention_}, pass);
   emit_attention_backward(l, a, dqkv);
-  emit_linear(OpKind::linear_backward_input, l, {dqkv, w(t.qkv_weight)}, {dbranch}, s_.C, s_.qkv());
+  emit_input_product(l, Linear::qkv, dqkv, dbranch, pass);
   const Operand dln_1 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_attention_weights(l, a, dproj, dproj_full, dqkv);
   emit_norm_backward(l, dln_1, {a.x}, t.ln_1_weight, t.ln_1_bias, a.ln_1_mean, a.ln_1_rstd);
@@ -152,36 +152,16 @@ void ChunkPrograms::emit_activation_backward(int64_t l, const LayerActivations& 
                        {dactivation, {a.fc}}, {dfc}));
 }
 
-// dy of a row-parallel layer: `part` the rows of this rank, `whole` all rows. Where they differ the
-// bias gradient is formed from the part, as those of the LayerNorms are, and summed over ranks
-// later.
-void ChunkPrograms::emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x,
-                                              int weight, int bias, int64_t K) {
-  const bool parts = sp_ > 1;
-  emit_linear(OpKind::linear_backward_weight, l, {whole, x},
-              {store_.gradient(weight), parts ? Operand{} : store_.gradient(bias)}, K, s_.C);
-  if (parts && bias >= 0)
-    builder_.emit(row_op(OpKind::bias_backward, l, s_.C, {part}, {store_.gradient(bias)}, sp_));
-}
-
 void ChunkPrograms::emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp,
                                      Operand dmlp_full, Operand dfc) {
-  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
-  emit_row_parallel_weights(l, dmlp, dmlp_full, {a.activation}, t.mlp_proj_weight, t.mlp_proj_bias,
-                            s_.F);
-  const Operand ln_2 = to_full(l, {a.ln_2}, full_);
-  emit_linear(OpKind::linear_backward_weight, l, {dfc, ln_2},
-              {store_.gradient(t.fc_weight), store_.gradient(t.fc_bias)}, s_.C, s_.fc());
+  emit_weight_product(l, Linear::mlp_proj, a, dmlp, dmlp_full);
+  emit_weight_product(l, Linear::fc, a, dfc, dfc);
 }
 
 void ChunkPrograms::emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj,
                                            Operand dproj_full, Operand dqkv) {
-  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
-  emit_row_parallel_weights(l, dproj, dproj_full, {a.attention}, t.attn_proj_weight,
-                            t.attn_proj_bias, s_.H * s_.D);
-  const Operand ln_1 = to_full(l, {a.ln_1}, full_);
-  emit_linear(OpKind::linear_backward_weight, l, {dqkv, ln_1},
-              {store_.gradient(t.qkv_weight), store_.gradient(t.qkv_bias)}, s_.C, s_.qkv());
+  emit_weight_product(l, Linear::attn_proj, a, dproj, dproj_full);
+  emit_weight_product(l, Linear::qkv, a, dqkv, dqkv);
 }
 
 }  // namespace gptbench

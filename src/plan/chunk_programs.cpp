@@ -14,10 +14,11 @@ int64_t layers_a_segment(const MemoryConfig& memory) {
 
 }  // namespace
 
-ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk,
-                             int32_t index, int64_t slots)
+ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Fp8State* fp8,
+                             const Chunk& chunk, int32_t index, int64_t slots)
     : builder_(builder),
       store_(store),
+      fp8_(fp8),
       chunk_(chunk),
       index_(index),
       slots_(slots),
@@ -58,44 +59,66 @@ ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string
   };
   // Outputs of norm and activation are cheap to form again: selective recomputation keeps one set
   // of them for all layers.
-  const auto cheap = [&](const char* what, int64_t columns, int64_t row_div) {
-    return keep_recomputed ? add(what, A, columns, row_div) : -1;
+  const auto cheap = [&](const char* what, int64_t columns, int64_t row_div, int passing) {
+    return keep_recomputed && fp8_ == nullptr ? add(what, A, columns, row_div) : passing;
+  };
+  // Linear layers alone read them: in fp8 the copy is kept instead.
+  const auto copy = [&](const std::string& what, int64_t columns, int64_t row_div, int passing) {
+    return keep_recomputed && fp8_ != nullptr
+               ? add((what + ".fp8").c_str(), DType::fp8_e4m3, columns, row_div)
+               : passing;
   };
   const auto mean = [&](const char* what) {
     return family_.norm == NormKind::layernorm ? add(what, S, 1, sp_) : -1;
   };
   LayerActivations a;
   a.x = add("x", A, s_.C, sp_, layer == chunk_.first_layer && !chunk_.has_embedding);
-  a.ln_1 = cheap("ln_1", s_.C, sp_);
+  a.ln_1 = cheap("ln_1", s_.C, sp_, passing_.ln_1);
+  a.ln_1_fp8 = copy("ln_1", s_.C, sp_, passing_.ln_1_fp8);
   a.ln_1_mean = mean("ln_1_mean");
   a.ln_1_rstd = add("ln_1_rstd", S, 1, sp_);
   a.qkv = add("qkv", A, s_.qkv(), 1);
   a.attention = add("attention", A, s_.H * s_.D, 1);
   a.lse = add("lse", S, s_.H, 1);
   a.x_mid = add("x_mid", A, s_.C, sp_);
-  a.ln_2 = cheap("ln_2", s_.C, sp_);
+  a.ln_2 = cheap("ln_2", s_.C, sp_, passing_.ln_2);
+  a.ln_2_fp8 = copy("ln_2", s_.C, sp_, passing_.ln_2_fp8);
   a.ln_2_mean = mean("ln_2_mean");
   a.ln_2_rstd = add("ln_2_rstd", S, 1, sp_);
   a.fc = add("fc", A, s_.fc(), 1);
-  a.activation = cheap(activation_name_, s_.F, 1);
+  a.activation = cheap(activation_name_, s_.F, 1, passing_.activation);
+  a.activation_fp8 = copy(activation_name_, s_.F, 1, passing_.activation_fp8);
   return a;
 }
 
 void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
   split_ = split_weight_gradients;
   const DType A = builder_.A();
+  const auto temporary_of = [&](DType type, const std::string& what, int64_t columns,
+                                int64_t row_div) {
+    return builder_.add_activation(prefix_ + what, Lifetime::program, type, columns, row_div);
+  };
   const auto temporary = [&](const std::string& what, int64_t columns, int64_t row_div) {
-    return builder_.add_activation(prefix_ + what, Lifetime::program, A, columns, row_div);
+    return temporary_of(A, what, columns, row_div);
   };
   const auto kept = [&](const std::string& what, int64_t columns, int64_t row_div) {
     return builder_.add_activation(prefix_ + what, Lifetime::micro_batch, A, columns, row_div,
                                    slots_);
   };
-  LayerActivations cheap{};
-  if (selective_) {
-    cheap.ln_1 = temporary("ln_1", s_.C, sp_);
-    cheap.ln_2 = temporary("ln_2", s_.C, sp_);
-    cheap.activation = temporary(activation_name_, s_.F, 1);
+  passing_.ln_1 = passing_.ln_2 = passing_.activation = -1;
+  passing_.ln_1_fp8 = passing_.ln_2_fp8 = passing_.activation_fp8 = -1;
+  if (selective_ || fp8_ != nullptr) {
+    passing_.ln_1 = temporary("ln_1", s_.C, sp_);
+    passing_.ln_2 = temporary("ln_2", s_.C, sp_);
+    passing_.activation = temporary(activation_name_, s_.F, 1);
+  }
+  if (selective_ && fp8_ != nullptr) {
+    const auto copy = [&](const std::string& what, int64_t columns, int64_t row_div) {
+      return temporary_of(DType::fp8_e4m3, what + ".fp8", columns, row_div);
+    };
+    passing_.ln_1_fp8 = copy("ln_1", s_.C, sp_);
+    passing_.ln_2_fp8 = copy("ln_2", s_.C, sp_);
+    passing_.activation_fp8 = copy(activation_name_, s_.F, 1);
   }
   for (int64_t l = chunk_.first_layer; l < chunk_.end_layer; ++l) {
     const std::string h = prefix_ + "h." + std::to_string(l) + ".";
@@ -107,13 +130,7 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
                                                   A, s_.C, sp_, arrives);
       kept_.push_back(a);
     } else {
-      LayerActivations a = add_activations(h, l, !selective_);
-      if (selective_) {
-        a.ln_1 = cheap.ln_1;
-        a.ln_2 = cheap.ln_2;
-        a.activation = cheap.activation;
-      }
-      kept_.push_back(a);
+      kept_.push_back(add_activations(h, l, !selective_));
     }
     if (split_) {
       const auto later = [&](const char* what, int64_t columns, int64_t row_div) {
@@ -146,6 +163,7 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
   }
   x_end_ = kept("x_end", s_.C, sp_);
   add_ring_buffers();
+  if (fp8_ != nullptr) add_fp8_buffers();
 }
 
 int64_t ChunkPrograms::segment_start(int64_t l) const {
@@ -247,15 +265,6 @@ void ChunkPrograms::emit_forward() {
   builder_.emit(op);
 }
 
-void ChunkPrograms::emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads,
-                                std::vector<Operand> writes, int64_t K, int64_t N, bool recompute) {
-  Op op = row_op(kind, l, N, std::move(reads), std::move(writes));
-  op.K = K;
-  op.flops_a_row = 2.0 * static_cast<double>(K) * static_cast<double>(N);
-  op.recompute = recompute;
-  builder_.emit(op);
-}
-
 Operand ChunkPrograms::to_full(int64_t l, Operand part, int full) {
   if (sp_ == 1) return part;
   builder_.emit(row_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, l, s_.C,
@@ -269,11 +278,6 @@ Operand ChunkPrograms::reduce(int64_t l, Operand partial, int part) {
   builder_.emit(row_message(sp_ > 1 ? OpKind::reduce_scatter : OpKind::all_reduce, QueueId::tensor,
                             Axis::tensor, l, s_.C, size_of(builder_.A()), partial, target));
   return target;
-}
-
-// Partial results of all tensor-parallel ranks are summed: one of them adds the bias.
-Operand ChunkPrograms::bias_of_row_parallel(int tensor) const {
-  return builder_.plan().at.tensor == 0 ? store_.weight(tensor) : Operand{};
 }
 
 void ChunkPrograms::emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y,
@@ -299,7 +303,6 @@ void ChunkPrograms::emit_activation_forward(int64_t l, const LayerActivations& a
 void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Operand x,
                                        Operand x_next, bool recompute) {
   const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
-  const auto w = [&](int tensor) { return store_.weight(tensor); };
   const auto emit = [&](Op op, int32_t site = 0) {
     op.recompute = recompute;
     op.site = site;
@@ -307,26 +310,21 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
   };
   emit_norm_forward(l, x, t.ln_1_weight, t.ln_1_bias, {a.ln_1}, a.ln_1_mean, a.ln_1_rstd,
                     recompute);
-  const Operand ln_1 = to_full(l, {a.ln_1}, full_);
-  emit_linear(OpKind::linear_forward, l, {ln_1, w(t.qkv_weight), w(t.qkv_bias)}, {{a.qkv}}, s_.C,
-              s_.qkv(), recompute);
+  emit_forward_product(l, Linear::qkv, a, {a.qkv}, recompute);
   emit_attention_forward(l, a, recompute);
-  emit_linear(OpKind::linear_forward, l,
-              {{a.attention}, w(t.attn_proj_weight), bias_of_row_parallel(t.attn_proj_bias)},
-              {{branch_}}, s_.H * s_.D, s_.C, recompute);
+  emit_forward_product(l, Linear::attn_proj, a, {branch_}, recompute);
   const Operand attended = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {x, attended}, {{a.x_mid}}, sp_), proj_site);
 
   emit_norm_forward(l, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd,
                     recompute);
-  const Operand ln_2 = to_full(l, {a.ln_2}, full_);
-  emit_linear(OpKind::linear_forward, l, {ln_2, w(t.fc_weight), w(t.fc_bias)}, {{a.fc}}, s_.C,
-              s_.fc(), recompute);
+  emit_forward_product(l, Linear::fc, a, {a.fc}, recompute);
   emit_activation_forward(l, a, recompute);
-  if (x_next.buffer < 0) return;  // recomputation: nobody reads the layer's output
-  emit_linear(OpKind::linear_forward, l,
-              {{a.activation}, w(t.mlp_proj_weight), bias_of_row_parallel(t.mlp_proj_bias)},
-              {{branch_}}, s_.F, s_.C, recompute);
+  if (x_next.buffer < 0) {  // recomputation: nobody reads the layer's output
+    if (fp8_ != nullptr) emit_x_copy(l, Linear::mlp_proj, a, recompute);
+    return;
+  }
+  emit_forward_product(l, Linear::mlp_proj, a, {branch_}, recompute);
   const Operand mlp = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {{a.x_mid}, mlp}, {x_next}, sp_), mlp_site);
 }

@@ -24,9 +24,10 @@ enum DropoutSite : int32_t { embedding_site = 0, attention_site = 1, proj_site =
 
 class ChunkPrograms {
  public:
-  // `index`: of the chunk among those of this rank; `slots`: micro-batches in flight.
-  ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Chunk& chunk, int32_t index,
-                int64_t slots);
+  // `index`: of the chunk among those of this rank; `slots`: micro-batches in flight; fp8: null
+  // where no product is in fp8.
+  ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const Fp8State* fp8,
+                const Chunk& chunk, int32_t index, int64_t slots);
 
   // Whole programs, for the kinds receive_forward to weight_last.
   void make_programs(bool split_weight_gradients);
@@ -44,6 +45,8 @@ class ChunkPrograms {
     int qkv, attention, lse;
     int x_mid, ln_2, ln_2_mean, ln_2_rstd;  // _s
     int fc, activation;
+    // fp8 copies of what linear layers alone read; what they are made of is then not kept.
+    int ln_1_fp8, ln_2_fp8, activation_fp8;  // ln: _s
   };
   // What the weight gradients of a layer are made of, kept where they are formed later.
   struct LayerGradients {
@@ -119,8 +122,29 @@ class ChunkPrograms {
                         Operand dfc);
   void emit_attention_weights(int64_t l, const LayerActivations& a, Operand dproj,
                               Operand dproj_full, Operand dqkv);
-  void emit_row_parallel_weights(int64_t l, Operand part, Operand whole, Operand x, int weight,
-                                 int bias, int64_t K);
+
+  // Products of the linear layers (linear_programs.cpp).
+  struct LinearLayer {
+    int weight, bias;
+    int64_t K, N;
+    bool row_parallel;  // tensor-parallel ranks hold columns of W, and their results are summed
+  };
+  LinearLayer linear_layer(int64_t l, Linear linear) const;
+  // x of a linear layer: its buffer, and that of its fp8 copy.
+  struct LinearInput {
+    int x, fp8;
+  };
+  LinearInput linear_input(const LayerActivations& a, Linear linear) const;
+  void add_fp8_buffers();
+  void emit_forward_product(int64_t l, Linear linear, const LayerActivations& a, Operand y,
+                            bool recompute);
+  void emit_input_product(int64_t l, Linear linear, Operand dy, Operand dx, Pass pass);
+  // `part`: the rows of dy that this rank works on beside the product (sequence parallelism).
+  void emit_weight_product(int64_t l, Linear linear, const LayerActivations& a, Operand part,
+                           Operand dy);
+  void emit_x_copy(int64_t l, Linear linear, const LayerActivations& a, bool recompute);
+  void emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is, bool transposed);
+  Operand fp8_factor(int64_t l, Linear linear, const LayerActivations& a);
   // The norm of the family, with its statistics; backward accumulates in dx_, or in dx.
   void emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd,
                          bool recompute = false);
@@ -160,6 +184,7 @@ class ChunkPrograms {
 
   PlanBuilder& builder_;
   ParameterStore& store_;
+  const Fp8State* fp8_;
   Chunk chunk_;
   int32_t index_;
   int64_t slots_;
@@ -182,7 +207,10 @@ class ChunkPrograms {
   int x_end_ = -1;                         // output of the last layer: kept for the head, or sent
   int branch_ = -1, branch_s_ = -1, full_ = -1;
   int dx_ = -1, ddropped_ = -1, dbranch_ = -1, dbranch_s_ = -1, dattention_ = -1, dfull_ = -1;
-  int dactivation_ = -1;  // -1: formed in the place of dfc
+  // Temporary fp8 copies: x and dy of each linear layer as they are and transposed, x gathered.
+  int fp8_x_[num_linears][2] = {}, fp8_dy_[num_linears][2] = {}, fp8_full_ = -1;
+  LayerActivations passing_{};  // what norm and activation make where it is not kept
+  int dactivation_ = -1;        // -1: formed in the place of dfc
   int ln_f_ = -1, ln_f_mean_ = -1, ln_f_rstd_ = -1, dln_f_ = -1, ln_f_full_ = -1, dln_f_full_ = -1;
   int logits_ = -1, statistics_ = -1, all_statistics_ = -1;
   // Of the masked-token head: dense layer, activation and norm; pooler and next-sentence classes.

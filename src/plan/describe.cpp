@@ -103,12 +103,15 @@ void describe_flops(std::string& text, const Plan& plan) {
                                            {"megatron", "24 k B T L C^2 (1 + T/6C + V/16LC)"},
                                            {"causal", "half of the attention matrix"},
                                            {"exact", "operations of this plan"},
-                                           {"exact_recomputed", "recomputed, on top of exact"}};
+                                           {"exact_recomputed", "recomputed, on top of exact"},
+                                           {"exact_fp8", "of both, products of fp8 factors"}};
   const std::map<std::string, double> flops = flops_by_convention(plan);
   line(text, "%s", "FLOPs a step, all ranks, by convention");
-  for (const auto& [name, formula] : meaning)
+  for (const auto& [name, formula] : meaning) {
+    if (flops.count(name) == 0) continue;
     line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name),
          format_si(flops.at(name), "FLOP").c_str(), formula);
+  }
 }
 
 void describe_messages(std::string& text, const Plan& plan) {
@@ -136,6 +139,16 @@ void describe_pipeline(std::string& text, const Plan& plan) {
                                .size());
   text += draw_schedule(pipeline_schedule(plan.config.parallel.pipeline_schedule), grid.pipeline, v,
                         m, 68);
+}
+
+void describe_fp8(std::string& text, const Plan& plan) {
+  if (plan.fp8.tensors.empty()) return;
+  const PrecisionConfig& precision = plan.config.precision;
+  line(text, "Precision       fp8 products of the blocks' linear layers, %lld scales on rank %lld",
+       static_cast<long long>(plan.fp8.tensors.size()), static_cast<long long>(plan.rank));
+  line(text, "                from the amax of %lld steps, margin 2^%lld",
+       static_cast<long long>(precision.fp8_amax_history),
+       static_cast<long long>(precision.fp8_margin));
 }
 
 void describe_decomposition(std::string& text, const Plan& plan) {
@@ -171,6 +184,7 @@ std::string describe(const Plan& plan, const PlanOptions& options) {
   describe_model(text, plan);
   describe_batch(text, plan);
   describe_decomposition(text, plan);
+  describe_fp8(text, plan);
   describe_pipeline(text, plan);
   describe_memory(text, plan);
   describe_stages(text, plan, options);

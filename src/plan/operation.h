@@ -77,6 +77,9 @@ enum class OpKind : uint8_t {
   clip_factor,
   adamw,
   convert,
+  fp8_quantize,
+  fp8_transpose,
+  fp8_update_scales,
   load,   // from where data is offloaded to the device
   store,  // from the device to there
   all_reduce,
@@ -156,6 +159,8 @@ struct Op {
   int64_t K = 0, N = 0;       // inner and outer size of a linear layer; N elements a row elsewhere
   int64_t elements = 0;       // of operations that do not scale with the micro-batch
   bool accumulate = false;    // linear_backward_input
+  bool transposed = false;    // linear layers: fp8 factors are (device/kernels.h, Fp8Scales)
+  bool maximum = false;       // all_reduce: not the sum
   bool recompute = false;     // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw
   double row_weight = 0.0;    // cross_entropy_finish: of a row in the loss

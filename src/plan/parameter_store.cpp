@@ -26,7 +26,8 @@ bool contains(const std::string& list, const char* word) {
 
 }  // namespace
 
-ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
+ParameterStore::ParameterStore(PlanBuilder& builder, const Fp8State* fp8)
+    : builder_(builder), fp8_(fp8) {
   const Plan& plan = builder.plan();
   const Grid& grid = plan.grid;
   const bool alone = grid.size_of(Axis::zero) == 1;
@@ -69,6 +70,7 @@ ParameterStore::ParameterStore(PlanBuilder& builder) : builder_(builder) {
     gradient_windows_ = add_windows("gradient_window", MemoryClass::gradients, gradient_type_, 2);
   if (gradient_type_ != builder.S())
     sum_windows_ = add_windows("gradient_sum", MemoryClass::gradients, builder.S(), 1);
+  if (fp8_ != nullptr) add_fp8_copies();
   add_transfer_windows();
   if (reduce_each_) {
     int64_t largest = 0;

@@ -19,6 +19,10 @@
 // and then added to what is kept, or, reduced micro-batch by micro-batch, converted to what
 // travels. These windows hold one layer, and embeddings and final LayerNorm.
 //
+// Products in fp8 read matrices of the layers as fp8 copies (plan/fp8.h). Where parameters lie flat
+// on the device there is one copy of all, made once a step; where they pass through windows the
+// matrices of one layer have a window of copies, made as they are read first.
+//
 // Offload (Rajbhandari et al., arXiv:2104.07857): representations that reside in host memory or in
 // a file pass through two windows on the device, one unit ahead of the one that is worked on.
 #pragma once
@@ -28,16 +32,20 @@
 #include <vector>
 
 #include "plan/builder.h"
+#include "plan/fp8.h"
 
 namespace gptbench {
 
 class ParameterStore {
  public:
-  // Adds the representations and windows to the plan.
-  explicit ParameterStore(PlanBuilder& builder);
+  // Adds the representations and windows to the plan. fp8: null where no product is in fp8.
+  ParameterStore(PlanBuilder& builder, const Fp8State* fp8);
 
   // Called where a program begins: nothing is gathered yet.
-  void begin_program() { held_.clear(); }
+  void begin_program() {
+    held_.clear();
+    fp8_held_.clear();
+  }
   // Makes the parameters of a unit available to what follows; starts a gather in stage 3 unless its
   // window holds them. Layers share two windows in turn: gather at most one layer ahead.
   // A unit or tensor below 0 does not exist: nothing is gathered, the operand is absent.
@@ -45,6 +53,8 @@ class ParameterStore {
   // Where operations that are emitted next read a tensor of a unit that is available, in the type
   // of activations; emits the conversion where parameters are kept in another.
   Operand weight(int tensor);
+  // The same for its fp8 copy, [N,K], or [K,N] where `transposed`.
+  Operand fp8_weight(int64_t layer, Linear linear, int tensor, bool transposed);
 
   // The gradient of a unit is about to be accumulated to by this micro-batch.
   void open_gradient(int unit);
@@ -76,6 +86,10 @@ class ParameterStore {
   void emit_transfers(OpKind kind, int unit);
   std::vector<int> add_windows(const char* name, MemoryClass memory_class, DType dtype,
                                size_t turns_of_layers);
+  void add_fp8_copies();
+  void emit_fp8_copies();
+  Operand fp8_place(int tensor, bool transposed) const;
+  void emit_fp8_copy(int64_t layer, Linear linear, int tensor, Operand copy, Operand transposed);
   Operand whole_weight(int unit) const;
   Operand converted(int unit, Operand whole);
   Operand shard_operand(Role role, int unit) const;
@@ -90,6 +104,7 @@ class ParameterStore {
   void emit_updates();
 
   PlanBuilder& builder_;
+  const Fp8State* fp8_;
   int zero_stage_ = 0;  // effective: 0 where there is nobody to share with
   int64_t shards_ = 1;  // ranks that a partition is spread over
   int64_t shard_rank_ = 0;
@@ -100,6 +115,10 @@ class ParameterStore {
   std::vector<int> weight_windows_, gradient_windows_;   // [unit] buffer; empty: flat
   std::vector<int> converted_windows_, sum_windows_;     // [unit] buffer; empty: of one type
   std::map<Role, std::array<int, 2>> transfer_windows_;  // of offloaded roles, in turn
+  // fp8 copies of matrices and of their transposes: buffers, and where in them each begins.
+  int fp8_buffer_[2] = {-1, -1};
+  std::map<int, int64_t> fp8_begin_;                 // by tensor
+  std::map<std::pair<int, int64_t>, int> fp8_held_;  // buffer and place of a window -> tensor
   std::vector<int> reduced_;        // buffers that receive reduced shards, used in turn
   std::map<int, int> held_;         // window buffer -> unit
   std::vector<int> to_accumulate_;  // units whose reduced shard is not yet added

@@ -1,10 +1,13 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
+#include "base/fp8.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "deck/precision.h"
 #include "plan/chunk_programs.h"
 #include "plan/cost.h"
 #include "plan/messages.h"
@@ -17,12 +20,12 @@ namespace gptbench {
 namespace {
 
 DType activation_dtype(const Config& config) {
-  if (config.precision.compute == "bf16") return DType::bf16;
-  return config.precision.compute == "fp64" ? DType::f64 : DType::f32;
+  const std::string type = type_of_activations(config);
+  return type == "bf16" ? DType::bf16 : type == "fp64" ? DType::f64 : DType::f32;
 }
 
 DType accumulation_dtype(const Config& config) {
-  return config.precision.compute == "fp64" ? DType::f64 : DType::f32;
+  return type_of_activations(config) == "fp64" ? DType::f64 : DType::f32;
 }
 
 std::vector<LocalTensor> shards_of(const Plan& plan, UnitKind unit, int64_t layer) {
@@ -152,15 +155,19 @@ void make_programs_and_tasks(Plan& plan, PlanBuilder& builder, const PlanOptions
   const int64_t slots = slots_needed(passes, staged ? 1 : 0);
 
   add_shared_buffers(plan, builder, options, slots);
-  ParameterStore store(builder);
+  std::unique_ptr<Fp8State> fp8;
+  if (plan.config.precision.compute == "fp8") fp8 = std::make_unique<Fp8State>(builder);
+  ParameterStore store(builder, fp8.get());
   builder.begin_program(ProgramKind::begin_step);
   store.emit_begin_step();
   builder.end_program();
   for (size_t c = 0; c < plan.chunks.size(); ++c)
-    ChunkPrograms(builder, store, plan.chunks[c], static_cast<int32_t>(c), slots)
+    ChunkPrograms(builder, store, fp8.get(), plan.chunks[c], static_cast<int32_t>(c), slots)
         .make_programs(split);
   builder.begin_program(ProgramKind::end_step);
+  if (fp8 != nullptr) fp8->emit_reduction();
   store.emit_end_step();
+  if (fp8 != nullptr) fp8->emit_update();
   builder.end_program();
   make_tasks(plan, passes, micro_batches, slots, split);
 }
@@ -175,6 +182,8 @@ void sum_costs(Plan& plan) {
     const int64_t rows = rows_of_task(plan, task);
     const double flops = op.flops_a_row * static_cast<double>(rows_of(op, rows));
     (op.recompute ? plan.recompute_flops : plan.model_flops) += flops;
+    if (flops > 0.0 && is_fp8(plan.buffers[static_cast<size_t>(op.reads[0].buffer)].dtype))
+      plan.fp8_flops += flops;
     // A receive is the other end of a send, which counts.
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
     const auto same = [&](const CommTotal& total) {
@@ -257,7 +266,7 @@ std::map<std::string, double> flops_by_convention(const Plan& plan) {
   // Work is proportional to sequences, so one replica's share stands for the job; its stages
   // differ.
   const int64_t mine = sequences_of(B, plan.grid.data, plan.at.data).count;
-  double model = 0.0, recomputed = 0.0;
+  double model = 0.0, recomputed = 0.0, fp8 = 0.0;
   for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
     Coordinates at = plan.at;
     at.pipeline = stage;
@@ -266,14 +275,17 @@ std::map<std::string, double> flops_by_convention(const Plan& plan) {
                                                             plan.grid.rank_of(at), PlanOptions{});
     model += other.model_flops;
     recomputed += other.recompute_flops;
+    fp8 += other.fp8_flops;
   }
   const double whole = static_cast<double>(B) / static_cast<double>(mine) *
                        static_cast<double>(plan.grid.tensor * plan.grid.context);
-  return {{"mpt", flops_mpt(plan.shape, plan.num_params, B)},
-          {"megatron", flops_megatron(plan.shape, B, full)},
-          {"causal", flops_causal(plan.shape, B)},
-          {"exact", model * whole},
-          {"exact_recomputed", recomputed * whole}};
+  std::map<std::string, double> flops = {{"mpt", flops_mpt(plan.shape, plan.num_params, B)},
+                                         {"megatron", flops_megatron(plan.shape, B, full)},
+                                         {"causal", flops_causal(plan.shape, B)},
+                                         {"exact", model * whole},
+                                         {"exact_recomputed", recomputed * whole}};
+  if (fp8 > 0.0) flops["exact_fp8"] = fp8 * whole;
+  return flops;
 }
 
 }  // namespace gptbench

@@ -9,6 +9,7 @@
 
 #include "deck/config.h"
 #include "plan/batch.h"
+#include "plan/fp8.h"
 #include "plan/grid.h"
 #include "plan/layout.h"
 #include "plan/model.h"
@@ -58,6 +59,7 @@ struct Plan {
   std::vector<Representation> representations;
   std::vector<Buffer> buffers;
   ClassBytes class_bytes{};
+  Fp8Plan fp8;  // empty where no product is in fp8
   // Well-known buffers; token types and next-sentence labels where the family has them.
   int scratch = -1, scalars = -1, tokens = -1, targets = -1, token_types = -1, labels = -1;
   int corrections = -1;  // of AdamW (device/kernels.h), where steps may be replayed (plan/replay.h)
@@ -70,6 +72,7 @@ struct Plan {
 
   double model_flops = 0.0;      // a step of this rank, as executed (attention counted in full)
   double recompute_flops = 0.0;  // forward passes repeated in backward, on top
+  double fp8_flops = 0.0;        // of both, those of products of fp8 factors
   std::vector<CommTotal> comm;   // a step of this rank
 
   // Positions of each sequence that this rank holds.
@@ -97,7 +100,8 @@ void for_each_operation(const Plan& plan, Visit visit) {
 }
 
 // FLOPs a step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
-// counted in full, recomputation apart), plus "exact_recomputed", what is recomputed.
+// counted in full, recomputation apart), plus "exact_recomputed", what is recomputed, and where
+// there are any "exact_fp8", those of both that multiply fp8 factors.
 std::map<std::string, double> flops_by_convention(const Plan& plan);
 
 // The plan as text of 80 columns: grid, model, memory by class, FLOPs, messages. `planning_s` < 0:

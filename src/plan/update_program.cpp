@@ -19,6 +19,7 @@ void ParameterStore::emit_begin_step() {
                         {}, {{plan.scalars}}));
   builder_.emit(flat_op(OpKind::load_control, 1, {},
                         {{plan.scalars, static_cast<int64_t>(Scalar::stop_votes)}}));
+  emit_fp8_copies();
 }
 
 void ParameterStore::emit_end_step() {

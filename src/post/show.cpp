@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "measure/flops.h"
 #include "post/cells.h"
 #include "post/commands.h"
 #include "post/regions.h"
@@ -95,10 +96,12 @@ std::string throughput(const RunView& run) {
                                      " TFLOP/s (" + s.peak_source + ")");
   std::string others;
   for (const auto& convention : s.flops_per_step)
-    if (convention.first != s.flops_convention && convention.first != "exact_recomputed")
+    if (convention.first != s.flops_convention && is_convention(convention.first))
       others += (others.empty() ? "" : ", ") + convention.first + " " +
                 fixed(run.tflops(convention.first), 3);
   text += entry("other conventions", others);
+  if (fp8_share(s) > 0.0)
+    text += entry("in fp8", fixed(100.0 * fp8_share(s), 1) + " % of the FLOPs executed");
   if (!run.record().loss.empty())
     text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 0, " +
                               fixed(run.record().loss.back(), 4) + " at the last");

@@ -97,7 +97,14 @@ Config reference_config(const Config& reduced) {
       std::lcm(reduced.model.vocab_multiple, reduced.parallel.tensor_parallel);
   reference.parallel = {};
   reference.parallel.data_parallel = 1;
-  reference.precision = {"fp64", "fp64", "fp64", "fp64", true};
+  // In fp8 the reference makes the same copies, of numbers in double precision.
+  const bool fp8 = reduced.precision.compute == "fp8";
+  reference.precision.compute = fp8 ? "fp8" : "fp64";
+  reference.precision.parameters = "fp64";
+  reference.precision.reduce = "fp64";
+  reference.precision.optimizer_state = "fp64";
+  reference.precision.master_weights = true;
+  reference.precision.tf32 = false;
   reference.memory = {};
   return reference;
 }

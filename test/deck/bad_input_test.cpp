@@ -121,7 +121,13 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   expect_parts(message_of("&run comm='nccl' device='host' /"),
                {"a.in:1:6: ", "run.comm = 'nccl' needs", "'host'"});
   expect_parts(message_of("&run device='ref' / &precision compute='bf16' /"),
-               {"a.in:1:", "'fp32' or 'fp64'"});
+               {"a.in:1:", "'fp32', 'fp64' or 'fp8'"});
+  EXPECT_EQ(message_of("&run device='ref' / &precision compute='fp8' /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='fp8' parameters='fp32' reduce='bf16' /"), "accepted");
+  expect_parts(message_of("&precision compute='fp8' reduce='fp16' /"),
+               {"a.in:1:26: ", "'fp32' or 'bf16'"});
+  expect_parts(message_of("&precision fp8_amax_history=0 /"), {"a.in:1:", "1 to"});
+  expect_parts(message_of("&precision fp8_margin=17 /"), {"a.in:1:", "0 to 16"});
   expect_parts(message_of("&precision reduce='fp64' /"),
                {"a.in:1:12: ", "does not go with precision.compute = 'fp32'", "compute = 'fp64'"});
   expect_parts(message_of("&run steps=3 / &output trace_step=4 /"),
@@ -164,9 +170,8 @@ TEST(BadDeck, OverflowOfProducts) {
 TEST(BadDeck, FeaturesNotBuiltYet) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"&precision compute='fp16' /", "'fp16'"},
-      {"&precision compute='fp8' /", "'fp8'"},
   };
-  EXPECT_EQ(cases.size(), unbuilt_features().size() + 1);  // compute has two values
+  EXPECT_EQ(cases.size(), unbuilt_features().size());
   for (const auto& [text, part] : cases) {
     const std::string place = "a.in:1:" + std::to_string(text.find(' ') + 2) + ": ";
     expect_parts(message_of(text), {place, "not built yet: ", part, "use "});
@@ -296,7 +301,7 @@ TEST(BadCommandLine, NamesTheArgument) {
   expect_parts(message("run.seed=4"), {place, "run.seed is given twice", "argument 2"});
   expect_parts(message("run.device=gpu"), {place, "allowed: 'auto'"});
   expect_parts(message("run.warmup_steps=10"), {place, "run.steps = 10"});
-  expect_parts(message("precision.compute=fp8"), {place, "not built yet"});
+  expect_parts(message("precision.compute=fp16"), {place, "not built yet"});
   expect_parts(message(std::string("data.path=a\nb")), {place, "line end"});
   expect_parts(message(std::string("data.path=a\0b", 13)), {place, "NUL"});
   expect_parts(message("data.path='a"), {place, "not closed"});
@@ -357,7 +362,7 @@ TEST_F(BadFile, ReadDeckDoesEveryCheck) {
   std::ofstream(file) << "&run\n  steps = 20\n/\n";
   EXPECT_EQ(read_deck(file, {"run.seed=5"}).config.run.seed, 5);
   EXPECT_THROW(read_deck(file, {"run.warmup_steps=20"}), Error);
-  EXPECT_THROW(read_deck(file, {"precision.compute=fp8"}), Error);
+  EXPECT_THROW(read_deck(file, {"precision.compute=fp16"}), Error);
 }
 
 }  // namespace

@@ -49,7 +49,9 @@ program oracle
 
   character(width) :: compute, parameters, reduce, optimizer_state
   logical :: tf32, master_weights
-  namelist /precision/ compute, parameters, reduce, optimizer_state, tf32, master_weights
+  integer(i8) :: fp8_amax_history, fp8_margin
+  namelist /precision/ compute, parameters, reduce, optimizer_state, tf32, master_weights, &
+    fp8_amax_history, fp8_margin
 
   character(width) :: activation_checkpointing
   integer(i8) :: checkpoint_every
@@ -102,7 +104,7 @@ contains
     stage_layers = -1; offload = ''; offload_target = 'host'
     micro_batch_size = 1; global_batch_size = 0
     compute = 'fp32'; parameters = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
-    tf32 = .false.; master_weights = .true.
+    tf32 = .false.; master_weights = .true.; fp8_amax_history = 1024; fp8_margin = 0
     activation_checkpointing = 'none'; checkpoint_every = 1; device_memory_gib = 0
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''
@@ -188,6 +190,8 @@ contains
     call put_string('reduce', reduce); call put_string('optimizer_state', optimizer_state)
     call put_logical('tf32', tf32)
     call put_logical('master_weights', master_weights)
+    call put_integer('fp8_amax_history', fp8_amax_history)
+    call put_integer('fp8_margin', fp8_margin)
 
     read (deck, nml=memory, iostat=status)
     call begin('memory')

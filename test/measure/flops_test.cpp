@@ -25,5 +25,18 @@ TEST(Flops, RecomputationIsCountedOnce) {
   EXPECT_DOUBLE_EQ(hardware_flops(s, "mpt"), 300.0);
 }
 
+// Products of fp8 factors as a share of what was executed, recomputation included.
+TEST(Flops, ShareOfFp8) {
+  Summary s;
+  EXPECT_EQ(fp8_share(s), 0.0);
+  s.flops_per_step = {{"exact", 300.0}, {"exact_recomputed", 100.0}};
+  EXPECT_EQ(fp8_share(s), 0.0);
+  s.flops_per_step["exact_fp8"] = 240.0;
+  EXPECT_DOUBLE_EQ(fp8_share(s), 0.6);
+  EXPECT_TRUE(is_convention("exact"));
+  EXPECT_FALSE(is_convention("exact_fp8"));
+  EXPECT_FALSE(is_convention("exact_recomputed"));
+}
+
 }  // namespace
 }  // namespace gptbench

@@ -176,6 +176,43 @@ const char* const table_bf16[] = {
     "tp2 sp cp2 pp2 selective bf16 host",
 };
 
+// With fp8 copies of numbers in double precision, and of bf16.
+const char* const table_fp8_of_fp64[] = {
+    "fp8 full every2",
+    "fp8 optimizer,parameters file",
+    "tp2 sp fp8",
+    "tp2 fp8 dropout selective",
+    "pp2 v2 batch5 fp8 dropout",
+    "pp2 zero_bubble fp8",
+    "dp2 zero1 fp8 batch7",
+    "dp2 zero2 selective fp8",
+    "dp2 zero3 full fp8 batch9",
+    "cp2 fp8 dropout",
+    "cp2 zero2 llama fp8",
+    "llama tp2 sp fp8",
+    "bert tp2 sp fp8 micro3",
+    "mpt alibi nobias dp2 zero3 fp8",
+    "tp2 sp dp2 zero3 full fp8 batch9",
+    "tp2 cp2 fp8 zero1",
+    "pp4 split0,3,1,0 fp8",
+    "tp2 sp pp2 v2 dp2 zero1 fp8 batch9",
+};
+const char* const table_fp8_of_bf16[] = {
+    "fp8 host",
+    "fp8 host selective batch5",
+    "tp2 sp fp8 host",
+    "pp2 zero_bubble fp8 host",
+    "pp2 v2 full fp8 host",
+    "dp2 zero1 fp8 host batch9",
+    "dp2 zero2 fp8 host r16 optimizer",
+    "dp2 zero3 full fp8 host w32",
+    "dp2 zero3 fp8 host parameters",
+    "cp2 fp8 host",
+    "llama tp2 fp8 host",
+    "tp2 sp dp2 zero2 selective fp8 host",
+    "tp2 sp pp2 dp2 zero1 fp8 host",
+};
+
 // The other families, in single precision.
 const char* const table_of_families[] = {
     "mpt alibi full",
@@ -286,7 +323,7 @@ const Trained& one_rank(const SmallModel& m, const char* compute, const char* de
   single.device = device;
   // In double precision micro-batches make no difference that counts.
   if (std::string(compute) == "fp64") single.micro_batch = m.global_batch;
-  if (std::string(compute) != "bf16") {
+  if (std::string(compute) != "bf16" && std::string(device) != "host") {
     single.parameters = single.reduce = single.optimizer_state = "";
     single.master_weights = true;
   }
@@ -424,6 +461,67 @@ TEST(Equivalence, InBf16) {
           << exact.tensors[t];
       EXPECT_LE(distance_to(all.gradients[t], one.gradients[t]),
                 2.0 * bound * norm(exact.gradients))
+          << exact.tensors[t];
+    }
+  }
+}
+
+// Copies are functions of numbers that agree to the last bits of double precision, and of scales
+// that are powers of two: the same bytes in every decomposition, but for a number that lies within
+// 2^-50 of the middle between two fp8 numbers.
+TEST(Equivalence, InFp8OfDoublePrecision) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& m : combinations_of(table_fp8_of_fp64, world.size())) {
+    SCOPED_TRACE(name_of(m));
+    const Trained all = train_decomposed(m, steps, &world);
+    check_ranks(world, m, all);
+    if (world.rank() != 0) continue;
+    const Trained& one = one_rank(m, "fp8", "ref", steps);
+    EXPECT_LT(largest_difference(all.losses, one.losses), 1e-12);
+    EXPECT_LT(largest_difference(all.grad_norms, one.grad_norms), 1e-11);
+    for (size_t t = 0; t < one.gradients.size(); ++t)
+      EXPECT_LE(distance_to(all.gradients[t], one.gradients[t]), 1e-12 * norm(one.gradients))
+          << one.tensors[t];
+  }
+}
+
+// Relative error of a gradient in fp8, u sqrt(n) as in bf16: from a weight to its gradient there
+// are, a layer, 12 roundings to e4m3 (u = 2^-4; x and W of four products forward, W of four
+// backward) and 4 of dy to e5m2 (u = 2^-3), and one of each in the gradient's own product.
+double roundoff_of_fp8(int64_t layers) {
+  const double e4m3 = static_cast<double>(12 * layers + 1),
+               e5m2 = static_cast<double>(4 * layers + 1);
+  return std::sqrt(e4m3 * 0x1p-8 + e5m2 * 0x1p-6);
+}
+
+// Against copies of numbers in double precision, where the same casts are made: where a number
+// differs by bf16's rounding its copy may be the neighbouring one, so that the difference is at
+// most of fp8's own roundoff; the same bound serves for one rank against many. The loss of the
+// first step is off by the roundoff of the logits, sqrt(C) std in spread, averaged over the tokens
+// (four standard deviations); later ones by as large a share of what training has changed as the
+// gradients are.
+TEST(Equivalence, InFp8OfBf16) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& m : combinations_of(table_fp8_of_bf16, world.size())) {
+    SCOPED_TRACE(name_of(m));
+    const Trained all = train_decomposed(m, steps, &world);
+    check_ranks(world, m, all);
+    if (world.rank() != 0) continue;
+    const double bound = roundoff_of_fp8(m.layers);
+    const Trained& exact = one_rank(m, "fp8", "ref", steps);
+    const Trained& one = one_rank(m, "fp8", "host", steps);
+    const double logits = std::sqrt(static_cast<double>(m.hidden)) * ModelConfig().init_std /
+                          std::sqrt(static_cast<double>(m.global_batch * m.seq));
+    for (size_t step = 0; step < all.losses.size(); ++step) {
+      const double moved = std::abs(exact.losses[step] - exact.losses[0]);
+      const double of_loss = 4.0 * bound * logits + bound * moved;
+      EXPECT_NEAR(all.losses[step], exact.losses[step], of_loss) << "step " << step;
+      EXPECT_NEAR(all.losses[step], one.losses[step], of_loss) << "step " << step;
+    }
+    for (size_t t = 0; t < exact.gradients.size(); ++t) {
+      EXPECT_LE(distance_to(all.gradients[t], exact.gradients[t]), bound * norm(exact.gradients))
+          << exact.tensors[t];
+      EXPECT_LE(distance_to(all.gradients[t], one.gradients[t]), bound * norm(exact.gradients))
           << exact.tensors[t];
     }
   }

@@ -20,6 +20,7 @@ struct SmallModel {
   const char* reduce = "";
   const char* optimizer_state = "";
   bool master_weights = true;
+  int64_t fp8_amax_history = 1024;
   int64_t tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   const char* schedule = "1f1b";
@@ -75,8 +76,9 @@ inline Config resolved_config(const SmallModel& m) {
   c.batch.micro_batch_size = m.micro_batch;
   c.batch.global_batch_size = m.global_batch;
   c.precision.compute = m.compute;
-  c.precision.parameters = m.compute;
-  if (c.precision.compute == "fp64") {
+  const bool fp8 = c.precision.compute == "fp8", ref = c.run.device == "ref";
+  c.precision.parameters = !fp8 ? m.compute : ref ? "fp64" : "bf16";
+  if (c.precision.parameters == "fp64") {
     c.precision.reduce = "fp64";
     c.precision.optimizer_state = "fp64";
   }
@@ -87,6 +89,7 @@ inline Config resolved_config(const SmallModel& m) {
   set(c.precision.reduce, m.reduce);
   set(c.precision.optimizer_state, m.optimizer_state);
   c.precision.master_weights = m.master_weights;
+  c.precision.fp8_amax_history = m.fp8_amax_history;
   return c;
 }
 

@@ -60,6 +60,7 @@ constexpr Types fp32 = {"fp32", "fp32", "fp32", "fp32", true};
 constexpr Types bf16 = {"bf16", "bf16", "fp32", "fp32", true};
 constexpr Types bf16_sums = {"bf16", "bf16", "bf16", "fp32", true};
 constexpr Types fp32_parameters = {"bf16", "fp32", "fp32", "fp32", true};
+constexpr Types fp8 = {"fp8", "bf16", "fp32", "fp32", true};
 constexpr Types pure = {"bf16", "bf16", "bf16", "bf16", false};
 
 int64_t bytes_of(const char* type) {
@@ -68,6 +69,7 @@ int64_t bytes_of(const char* type) {
 
 Plan plan_of(SmallModel m, const Types& types, int64_t stage, int64_t replicas) {
   m.compute = types.compute;
+  m.device = "host";
   m.parameters = types.parameters;
   m.reduce = types.reduce;
   m.optimizer_state = types.moments;
@@ -94,8 +96,11 @@ int64_t closed_form(const Plan& plan, const Types& types) {
   }
   W1 += layer;
   const int64_t W = W1 + layer;
-  int64_t windows = g == 2 ? 4 * W1 : 0;                // of sums
-  if (w != bytes_of(types.compute)) windows += 2 * W1;  // of converted parameters
+  int64_t windows = g == 2 ? 4 * W1 : 0;  // of sums
+  const bool is_fp8 = std::string(types.compute) == "fp8";
+  if (!is_fp8 && w != bytes_of(types.compute)) windows += 2 * W1;  // of converted parameters
+  // fp8 copies of matrices: of all layers, or of the one in hand.
+  if (is_fp8) windows += plan.local.layer_weights() * (stage == 3 && d > 1 ? 1 : plan.shape.L);
   if (d == 1 || stage == 0) return (w + g + o) * P + windows;
   if (stage == 1) return (w + g) * P + (g + o) * own + windows;
   if (stage == 2) return w * P + (g + o) * own + g * W + 2 * g * S + windows;
@@ -123,7 +128,7 @@ TEST(Document, ZeroMemory) {
   for (int64_t stage = 0; stage <= 3; ++stage) {
     expect_in_document(row_of(small, fp32, stage, {1, 2, 4, 8}));
     expect_in_document(row_of(small, bf16, stage, {1, 2, 4, 8}));
-    for (const Types& types : {bf16, fp32_parameters, bf16_sums, pure})
+    for (const Types& types : {bf16, fp32_parameters, bf16_sums, pure, fp8})
       expect_in_document(row_of(large, types, stage, {1, 8, 64, 512}));
   }
 }

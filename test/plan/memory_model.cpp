@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/fp8.h"
+
 namespace gptbench {
 namespace {
 
@@ -14,6 +16,11 @@ class TouchList {
   void reads(std::vector<int64_t> elements) { add(op_.reads, elements, Access::read); }
   void assigns(std::vector<int64_t> elements) { add(op_.writes, elements, Access::assign); }
   void accumulates(std::vector<int64_t> elements) { add(op_.writes, elements, Access::accumulate); }
+  // Both scales of an fp8 product.
+  void scales(size_t first) {
+    for (const size_t position : {first, first + 1})
+      list_.push_back({op_.reads.at(position), 1, Access::read});
+  }
   // One read at a distance from its operand.
   void read(size_t position, int64_t distance, int64_t elements) {
     Operand operand = op_.reads.at(position);
@@ -103,6 +110,11 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
   // sequence.
   const int64_t part_rows = all_rows / op.row_div;
   const int64_t first_position = (s.T - op.part * part_rows % s.T) % s.T;
+  // Of fp8 factors: whether there are, and how many rows they have where they stand as columns.
+  const bool fp8 = !op.reads.empty() && op.reads[0].buffer >= 0 &&
+                   is_fp8(plan.buffers[static_cast<size_t>(op.reads[0].buffer)].dtype);
+  const auto columns_of = [&](int64_t rows) { return op.transposed ? padded_rows(rows) : rows; };
+  const int64_t rows_or_flat = op.row_count > 0 ? R : N > 0 ? n / N : 0;
   std::vector<Touch> list;
   TouchList touch(op, list);
   switch (op.kind) {
@@ -126,14 +138,17 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       break;
     case OpKind::linear_forward:
       touch.reads({R * K, N * K, N});
+      if (fp8) touch.scales(3);
       touch.assigns({R * N});
       break;
     case OpKind::linear_backward_input:
       touch.reads({R * N, N * K});
+      if (fp8) touch.scales(2);
       touch.write(0, R * K, op.accumulate ? Access::accumulate : Access::assign);
       break;
     case OpKind::linear_backward_weight:
-      touch.reads({R * N, R * K});
+      touch.reads({columns_of(R) * N, columns_of(R) * K});
+      if (fp8) touch.scales(2);
       touch.accumulates({N * K, N});
       break;
     case OpKind::linear_gelu_forward:
@@ -228,6 +243,19 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({R, R, R, R});
       touch.accumulates({1, R * N});
       break;
+    case OpKind::fp8_quantize:
+      touch.reads({rows_or_flat * N, 1});
+      touch.write(0, rows_or_flat * N, Access::assign);
+      touch.write(1, padded_rows(rows_or_flat) * N, Access::assign);
+      touch.write(2, 1, Access::accumulate);
+      break;
+    case OpKind::fp8_transpose:
+      touch.reads({R * N});
+      touch.assigns({padded_rows(R) * N});
+      break;
+    case OpKind::fp8_update_scales:
+      touch.accumulates({n, n, n, n * plan.config.precision.fp8_amax_history});
+      break;
     case OpKind::accumulate:
       touch.reads({op.row_count > 0 ? R * N : n});
       touch.accumulates({op.row_count > 0 ? R * N : n});
@@ -290,20 +318,40 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
 MemoryModel::MemoryModel(const Plan& plan)
     : plan_(plan), finished_(plan.ops.size()), latest_slot_(plan.ops.size()) {
   for (const Buffer& buffer : plan.buffers)
-    if (buffer.dtype == DType::bf16) cell_bytes_ = 2;
+    if (buffer.dtype != DType::u8) cell_bytes_ = std::min(cell_bytes_, size_of(buffer.dtype));
   for (size_t c = 0; c < cells_.size(); ++c)
-    cells_[c].resize(static_cast<size_t>(plan.class_bytes[c] / cell_bytes_));
+    cells_[c].resize(static_cast<size_t>((plan.class_bytes[c] - scratch_bytes(c)) / cell_bytes_));
   int32_t slots = 1;
   for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
   for (std::vector<Clock>& each : finished_) each.resize(static_cast<size_t>(slots));
-  // Set up before the first step: parameters are drawn, moments are zero as allocated.
-  for (const Role role : {Role::working, Role::master, Role::moment1, Role::moment2}) {
-    const int id = plan.representation(role).buffer;
+  // Set up before the first step: parameters are drawn, moments are zero as allocated, and so is
+  // the history of fp8 tensors, whose scales are set.
+  std::vector<int> known;
+  for (const Role role : {Role::working, Role::master, Role::moment1, Role::moment2})
+    known.push_back(plan.representation(role).buffer);
+  for (const int id : {plan.fp8.scale, plan.fp8.inverse, plan.fp8.amax, plan.fp8.history})
+    if (id >= 0) known.push_back(id);
+  for (const int id : known) {
     const Buffer& buffer = plan.buffers.at(static_cast<size_t>(id));
     std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];
-    for (int64_t at = buffer.offset; at < buffer.offset + buffer.bytes(); at += cell_bytes_)
+    const int64_t begin = place_of(buffer);
+    for (int64_t at = begin; at < begin + buffer.bytes(); at += cell_bytes_)
       memory.at(static_cast<size_t>(at / cell_bytes_)).buffer = id;
   }
+}
+
+// Scratch memory, which no operation names, has no cells: it is much larger than all the rest.
+int64_t MemoryModel::scratch_bytes(size_t memory_class) const {
+  if (plan_.scratch < 0) return 0;
+  const Buffer& scratch = plan_.buffers.at(static_cast<size_t>(plan_.scratch));
+  return static_cast<size_t>(scratch.memory_class) == memory_class ? scratch.bytes() : 0;
+}
+
+int64_t MemoryModel::place_of(const Buffer& buffer) const {
+  const int64_t bytes = scratch_bytes(static_cast<size_t>(buffer.memory_class));
+  const bool behind =
+      bytes > 0 && buffer.offset > plan_.buffers[static_cast<size_t>(plan_.scratch)].offset;
+  return behind ? buffer.offset - bytes : buffer.offset;
 }
 
 std::vector<std::string> MemoryModel::replay_step() {
@@ -379,7 +427,7 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
   if (touch.access == Access::transmit) transmitted_.clear();
 
   const int64_t begin =
-      buffer.offset + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
+      place_of(buffer) + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
   const int64_t cells = touch.elements * size_of(buffer.dtype) / cell_bytes_;
   std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];
   for (int64_t k = 0; k < cells; ++k) {

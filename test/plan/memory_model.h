@@ -54,6 +54,8 @@ class MemoryModel {
   static void join(Clock& clock, const Clock& other);
   void execute(int32_t op_index, int32_t task_index);
   void touch(const Op& op, int32_t op_index, int32_t task_index, const Touch& touch);
+  int64_t scratch_bytes(size_t memory_class) const;
+  int64_t place_of(const Buffer& buffer) const;  // in cells_, in bytes
   int unit_at(const Operand& operand) const;
   int32_t written_unit(const Op& op, const Touch& touch, int32_t before) const;
   void complain(const Op& op, int32_t op_index, int32_t task_index, const Operand& operand,

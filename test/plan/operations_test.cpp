@@ -54,6 +54,31 @@ std::vector<SmallModel> layouts() {
   gpu.schedule = "1f1b";
   gpu.family = "bert";
   all.push_back(gpu);
+  // Factors in fp8: copies of parameters that lie flat, pass through windows, are converted before;
+  // weight gradients formed later; transposed copies, which GPUs want.
+  for (const char* device : {"ref", "host", "cuda"}) {
+    for (int64_t zero = 0; zero <= 3; ++zero) {
+      for (const char* recompute : {"none", "selective", "full"}) {
+        SmallModel m;
+        m.device = device;
+        m.compute = "fp8";
+        m.layers = 3;
+        m.hidden = 32;
+        m.data_parallel = zero > 0 ? 2 : 1;
+        m.zero_stage = zero;
+        m.recompute = recompute;
+        m.tensor_parallel = zero % 2 + 1;
+        m.sequence_parallel = zero == 3;
+        m.family = zero == 2 ? "llama" : "gpt";
+        m.parameters = zero == 1 && device[0] != 'r' ? "fp32" : "";
+        m.pipeline_parallel = zero == 1 ? 2 : 1;
+        m.schedule = recompute[0] != 'f' && zero == 1 ? "zero_bubble" : "1f1b";
+        m.offload = zero == 0 && recompute[0] == 'n' ? "parameters" : "none";
+        m.global_batch = 4 * m.data_parallel + 1;
+        all.push_back(m);
+      }
+    }
+  }
   // A micro-batch of more rows than the head takes at a time, the last chunk not full.
   SmallModel chunks;
   chunks.layers = 1;

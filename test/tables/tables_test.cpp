@@ -7,9 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iostream>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 
@@ -68,10 +66,6 @@ const SweepRow* row_with(const Sweep& sweep,
   return nullptr;
 }
 
-bool is_unbuilt(const SweepRow& row) {
-  return row.refused.find("not built yet") != std::string::npos;
-}
-
 // The decks in input/<table> are what the sweep writes, and there are no others.
 void expect_decks_as_written(const std::string& table, const Sweep& sweep) {
   const fs::path folder = fs::path(GPTBENCH_SOURCE_DIR) / "input" / table;
@@ -89,12 +83,8 @@ void expect_decks_as_written(const std::string& table, const Sweep& sweep) {
   EXPECT_EQ(there, written);
 }
 
-// Plan of the row's deck as read from its file; nothing where its features are not built yet.
-std::optional<Plan> planned(const Sweep& sweep, const SweepRow& row) {
-  if (is_unbuilt(row)) {
-    std::cout << "not planned: " << row.name << ": " << row.refused << "\n";
-    return std::nullopt;
-  }
+// Plan of the row's deck as read from its file.
+Plan planned(const Sweep& sweep, const SweepRow& row) {
   EXPECT_EQ(row.refused, "") << row.name;
   const Deck deck = parse_deck(row.name, row_deck_text(sweep, row), {});
   validate(deck);
@@ -129,11 +119,10 @@ TEST(Tables, Fugaku) {
       refused.push_back(row->name);
       continue;
     }
-    const std::optional<Plan> plan = planned(sweep, *row);
-    ASSERT_TRUE(plan);
+    const Plan plan = planned(sweep, *row);
     // 124M with the vocabulary padded to 50304: V h + s h + l (12 h^2 + 13 h) + 2 h.
     const int64_t h = 768, s = number(csv, "seq_length");
-    EXPECT_EQ(plan->num_params, 50304 * h + s * h + 12 * (12 * h * h + 13 * h) + 2 * h);
+    EXPECT_EQ(plan.num_params, 50304 * h + s * h + 12 * (12 * h * h + 13 * h) + 2 * h);
   }
   EXPECT_EQ(refused.size(), 3u) << join(refused, ", ");
 }
@@ -162,6 +151,7 @@ TEST(Tables, Zero) {
 TEST(Tables, Mpt) {
   const Sweep sweep = sweep_of("mpt");
   expect_decks_as_written("mpt", sweep);
+  int rows_of_fp8 = 0;
   for (const CsvRow& csv : csv_of("mpt")) {
     const bool is_pure = csv.at("mp_mode") == "PURE", is_fp8 = csv.at("precision") == "amp_fp8";
     const bool is_h100 = csv.at("gpu").rfind("h100", 0) == 0;
@@ -185,12 +175,18 @@ TEST(Tables, Mpt) {
     EXPECT_EQ(c.parallel.zero_stage, csv.at("sharding") == "FULL_SHARD" ? 3 : 0);
     EXPECT_EQ(c.batch.global_batch_size * c.model.seq_length, number(csv, "global_batch_tokens"));
     EXPECT_EQ(c.precision.parameters, is_pure ? "bf16" : "auto");
-    const std::optional<Plan> plan = planned(sweep, *row);
-    if (!plan) continue;
-    EXPECT_EQ(plan->num_params, number(csv, "num_params")) << row->name;
+    EXPECT_EQ(c.precision.compute, is_fp8 ? "fp8" : "bf16");
+    const Plan plan = planned(sweep, *row);
+    EXPECT_EQ(plan.num_params, number(csv, "num_params")) << row->name;
+    // Of fp8 rows the products of the blocks' linear layers, never attention and head.
+    const double fp8_share = plan.fp8_flops / plan.model_flops;
+    EXPECT_EQ(fp8_share > 0.0, is_fp8);
+    EXPECT_LT(fp8_share, 1.0);
+    rows_of_fp8 += is_fp8 ? 1 : 0;
     EXPECT_EQ(row->ranks * c.batch.micro_batch_size * number(csv, "grad_accum"),
               c.batch.global_batch_size);
   }
+  EXPECT_EQ(rows_of_fp8, 3);
 }
 
 // Models over machines: the cells of the published matrix, empty where the model's ranks are more
@@ -209,16 +205,15 @@ TEST(Tables, Megatron) {
     machines.insert({row.nodes, row.ranks_per_node});
     models.insert({c.model.preset, mp});
     sharding.insert({c.parallel.zero_stage, c.parallel.offload != "none"});
-    const std::optional<Plan> plan = planned(sweep, row);
-    ASSERT_TRUE(plan);
+    const Plan plan = planned(sweep, row);
     // The encoder is GPT's with l (12 h^2 + 13 h) and a norm for the embeddings instead of the last
     // one; beside it two token types, the pooler, the transform of the head with its norm, a bias a
     // token, and two sentences.
     const int64_t h = c.model.hidden_size, s = c.model.seq_length, l = c.model.num_layers;
     EXPECT_EQ(c.model.preset, h == 1024 ? "bert-345m" : "bert-175b");
     const int64_t v = 30592;
-    EXPECT_EQ(plan->num_params, v * h + s * h + 2 * h + l * (12 * h * h + 13 * h) + 2 * h +
-                                    (h * h + h) + (h * h + h) + 2 * h + v + 2 * h + 2);
+    EXPECT_EQ(plan.num_params, v * h + s * h + 2 * h + l * (12 * h * h + 13 * h) + 2 * h +
+                                   (h * h + h) + (h * h + h) + 2 * h + v + 2 * h + 2);
   }
   const std::set<std::pair<int64_t, int64_t>> columns = {{1, 1}, {1, 8}, {4, 8}, {8, 8}, {16, 8}};
   EXPECT_EQ(machines, columns);
@@ -233,7 +228,7 @@ TEST(Tables, ShortTwins) {
     const std::string path = std::string("input/") + table + "/sweep_short.in";
     const Sweep sweep = expand_sweep(path, text_of(fs::path(GPTBENCH_SOURCE_DIR) / path), {});
     for (const SweepRow& row : sweep.rows) {
-      EXPECT_TRUE(row.refused.empty() || is_unbuilt(row)) << row.refused;
+      EXPECT_EQ(row.refused, "");
       EXPECT_LE(row.ranks, 2);
     }
   }

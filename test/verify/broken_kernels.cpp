@@ -1,6 +1,7 @@
 #include "broken_kernels.h"
 
 #include <limits>
+#include <string>
 
 namespace gptbench {
 namespace {
@@ -112,6 +113,21 @@ void adamw_step_doubled(Queue& q, const AdamW& k) {
 
 void adamw_does_nothing(Queue&, const AdamW&) {}
 
+void fp8_quantize_twice_as_large(Queue& q, const Fp8Quantize& k) {
+  const float scale = 2.0f * k.scale[0];
+  Fp8Quantize wrong = k;
+  wrong.scale = &scale;
+  sound.fp8_quantize(q, wrong);
+}
+
+// As without scales: gradients vanish.
+void fp8_quantize_unscaled(Queue& q, const Fp8Quantize& k) {
+  const float scale = 1.0f;
+  Fp8Quantize wrong = k;
+  wrong.scale = &scale;
+  sound.fp8_quantize(q, wrong);
+}
+
 template <class A>
 void residual_forward_nan(Queue& q, const ResidualForward& k) {
   sound.residual_forward(q, k);
@@ -165,8 +181,23 @@ const std::vector<BrokenKernel>& broken_kernels() {
       GPTBENCH_BREAK_TYPED("residual_forward makes a NaN", true, residual_forward,
                            residual_forward_nan),
   };
-#undef GPTBENCH_BREAK
 #undef GPTBENCH_BREAK_TYPED
+  return all;
+}
+
+std::vector<BrokenKernel> broken_kernels_in_fp8() {
+  std::vector<BrokenKernel> all = {
+      GPTBENCH_BREAK("fp8_quantize twice as large", true, fp8_quantize,
+                     fp8_quantize_twice_as_large),
+      GPTBENCH_BREAK("fp8_quantize without scale", true, fp8_quantize, fp8_quantize_unscaled),
+  };
+#undef GPTBENCH_BREAK
+  for (const BrokenKernel& each : broken_kernels())
+    for (const char* name :
+         {"attention_forward not causal", "layernorm_backward without dgamma",
+          "embedding_backward without positions", "cross_entropy_statistics counts padding",
+          "adamw steps twice as far", "adamw does nothing", "residual_forward makes a NaN"})
+      if (std::string(each.name) == name) all.push_back(each);
   return all;
 }
 

@@ -15,6 +15,8 @@ struct BrokenKernel {
   void (*install_bf16)(KernelTable&);
 };
 const std::vector<BrokenKernel>& broken_kernels();
+// Those that a run in fp8 finds, and some of fp8 alone.
+std::vector<BrokenKernel> broken_kernels_in_fp8();
 
 // The host with one kernel broken; null: sound.
 class BrokenDevice final : public WrappedDevice {

@@ -66,10 +66,11 @@ Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel
 void check_broken_kernels(const char* compute, double least) {
   MpiWorld world(nullptr, nullptr);
   const bool is_bf16 = std::string(compute) == "bf16";
+  const bool is_fp8 = std::string(compute) == "fp8";
   const Config config = small_config(world, compute);
   const Residuals sound = residuals_of(world, config, nullptr);
   EXPECT_TRUE(sound.passed);
-  for (const BrokenKernel& broken : broken_kernels()) {
+  for (const BrokenKernel& broken : is_fp8 ? broken_kernels_in_fp8() : broken_kernels()) {
     const Residuals residuals = residuals_of(world, config, &broken);
     if (world.rank() != 0 || (is_bf16 && !broken.beyond_bf16)) continue;
     EXPECT_FALSE(residuals.passed) << broken.name;
@@ -88,6 +89,11 @@ TEST(Verification, FindsBrokenKernelsInBf16) {
   check_broken_kernels("bf16", 1.0);
 }
 
+// In fp8 what is wrong by half of a gradient is found.
+TEST(Verification, FindsBrokenKernelsInFp8) {
+  check_broken_kernels("fp8", 1.0);
+}
+
 // Models of many shapes: roundoff stays below half the threshold.
 TEST(Verification, SoundKernelsPassInEveryShape) {
   MpiWorld world(nullptr, nullptr);
@@ -97,7 +103,7 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
     return low + static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
   };
   for (int shape = 0; shape < 8; ++shape) {
-    for (const char* compute : {"fp32", "bf16"}) {
+    for (const char* compute : {"fp32", "bf16", "fp8"}) {
       Config config = small_config(world, compute);
       config.model.num_attention_heads = config.model.num_kv_heads = draw(1, 3);
       config.model.hidden_size = config.model.num_attention_heads * 8 * draw(1, 6);

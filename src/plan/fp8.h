@@ -1,0 +1,71 @@
+// Linear layers of the transformer blocks in fp8: what is kept of each factor beside its bytes.
+// Internal to the plan layer but for Fp8Plan.
+//
+// The three products of a linear layer read fp8 copies of x, W (e4m3) and dy (e5m2), each with one
+// scale for the whole logical tensor (Micikevicius et al., arXiv:2209.05433). Scales are delayed:
+// those of a step follow from the largest magnitudes (amax) of the steps before, at most
+// `fp8_amax_history` of them. During a step each rank notes the amax of what it converts; at its
+// end they are reduced over the ranks that share the tensors (tensor axis, then data and context),
+// go into the history, and give the scales of the next step.
+//
+// The first step has no history. Its scales follow from what a fresh model must have, a function of
+// the deck alone and therefore the same for every decomposition (expected_amax).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/operation.h"
+
+namespace gptbench {
+
+class PlanBuilder;
+
+enum class Linear : uint8_t { qkv, attn_proj, fc, mlp_proj };
+constexpr int num_linears = 4;
+const char* name_of(Linear linear);
+enum class Fp8Role : uint8_t { x, weight, dy };
+
+// One factor of one linear layer of this rank.
+struct Fp8Tensor {
+  std::string name;  // "h.3.qkv.x"
+  DType type = DType::fp8_e4m3;
+  double expected_amax = 0.0;  // of a fresh model, an upper estimate
+};
+
+// Of the plan of one rank; buffers are of f32. The tensors in e4m3 come first.
+struct Fp8Plan {
+  std::vector<Fp8Tensor> tensors;
+  int64_t e4m3 = 0;                         // tensors
+  int scale = -1, inverse = -1, amax = -1;  // [tensor]
+  int history = -1;                         // [step, tensor]
+};
+
+class Fp8State {
+ public:
+  // Adds tensors and buffers to the plan.
+  explicit Fp8State(PlanBuilder& builder);
+
+  // Whether factors are also kept transposed (device/kernels.h, Fp8Scales): of GPUs.
+  bool transposes() const { return transposes_; }
+  Operand scale(int64_t layer, Linear linear, Fp8Role role) const;
+  Operand inverse(int64_t layer, Linear linear, Fp8Role role) const;  // of the scale
+  Operand amax(int64_t layer, Linear linear, Fp8Role role) const;
+  // Operations of end_step: the amax of all ranks, which travels while others work; then the
+  // history and the scales.
+  void emit_reduction() const;
+  void emit_update() const;
+
+ private:
+  int64_t index(int64_t layer, Linear linear, Fp8Role role) const;
+
+  PlanBuilder& builder_;
+  std::vector<int64_t> layers_;  // of this rank
+  bool transposes_ = false;
+};
+
+// fp8 copies of matrices start at multiples of this many bytes.
+constexpr int64_t fp8_matrix_alignment = 256;
+
+}  // namespace gptbench

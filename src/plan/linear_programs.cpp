@@ -1,0 +1,198 @@
+// The products of the linear layers of a transformer layer, in the type of activations or in fp8
+// (plan/fp8.h). In fp8 the outputs of norm and activation, which linear layers alone read, are
+// converted as they are made and kept as copies; that of attention is kept and converted before
+// each product, with the same scale and therefore to the same bytes. dy is converted once for both
+// gradients where they are formed together.
+#include <utility>
+
+#include "base/fp8.h"
+#include "base/units.h"
+#include "plan/chunk_programs.h"
+
+namespace gptbench {
+
+namespace {
+
+Op linear_op(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
+             int64_t K, int64_t N) {
+  Op op = row_op(kind, l, N, std::move(reads), std::move(writes));
+  op.K = K;
+  op.flops_a_row = 2.0 * static_cast<double>(K) * static_cast<double>(N);
+  return op;
+}
+
+}  // namespace
+
+void ChunkPrograms::emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads,
+                                std::vector<Operand> writes, int64_t K, int64_t N, bool recompute) {
+  Op op = linear_op(kind, l, std::move(reads), std::move(writes), K, N);
+  op.recompute = recompute;
+  builder_.emit(op);
+}
+
+// Partial results of all tensor-parallel ranks are summed: one of them adds the bias.
+Operand ChunkPrograms::bias_of_row_parallel(int tensor) const {
+  return builder_.plan().at.tensor == 0 ? store_.weight(tensor) : Operand{};
+}
+
+ChunkPrograms::LinearLayer ChunkPrograms::linear_layer(int64_t l, Linear linear) const {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  switch (linear) {
+    case Linear::qkv:
+      return {t.qkv_weight, t.qkv_bias, s_.C, s_.qkv(), false};
+    case Linear::attn_proj:
+      return {t.attn_proj_weight, t.attn_proj_bias, s_.H * s_.D, s_.C, true};
+    case Linear::fc:
+      return {t.fc_weight, t.fc_bias, s_.C, s_.fc(), false};
+    case Linear::mlp_proj:
+      break;
+  }
+  return {t.mlp_proj_weight, t.mlp_proj_bias, s_.F, s_.C, true};
+}
+
+ChunkPrograms::LinearInput ChunkPrograms::linear_input(const LayerActivations& a,
+                                                       Linear linear) const {
+  switch (linear) {
+    case Linear::qkv:
+      return {a.ln_1, a.ln_1_fp8};
+    case Linear::attn_proj:
+      return {a.attention, fp8_x_[static_cast<int>(linear)][0]};
+    case Linear::fc:
+      return {a.ln_2, a.ln_2_fp8};
+    case Linear::mlp_proj:
+      break;
+  }
+  return {a.activation, a.activation_fp8};
+}
+
+void ChunkPrograms::add_fp8_buffers() {
+  if (chunk_.first_layer == chunk_.end_layer) return;
+  const int64_t rows = builder_.plan().micro_batch_rows;
+  for (int i = 0; i < num_linears; ++i) {
+    const Linear linear = static_cast<Linear>(i);
+    const LinearLayer layer = linear_layer(chunk_.first_layer, linear);
+    const auto add = [&](const char* what, DType type, int64_t columns, bool transposed) {
+      return builder_.add_buffer(
+          prefix_ + "fp8." + name_of(linear) + what + (transposed ? ".transposed" : ""),
+          MemoryClass::activations, Lifetime::program, type,
+          checked_product(transposed ? padded_rows(rows) : rows, columns, what));
+    };
+    if (linear == Linear::attn_proj) fp8_x_[i][0] = add(".x", DType::fp8_e4m3, layer.K, false);
+    fp8_dy_[i][0] = add(".dy", DType::fp8_e5m2, layer.N, false);
+    if (!fp8_->transposes()) continue;
+    fp8_x_[i][1] = add(".x", DType::fp8_e4m3, layer.K, true);
+    fp8_dy_[i][1] = add(".dy", DType::fp8_e5m2, layer.N, true);
+  }
+  if (sp_ > 1)
+    fp8_full_ =
+        builder_.add_activation(prefix_ + "fp8.full", Lifetime::program, DType::fp8_e4m3, s_.C);
+}
+
+void ChunkPrograms::emit_x_copy(int64_t l, Linear linear, const LayerActivations& a,
+                                bool recompute) {
+  const LinearLayer layer = linear_layer(l, linear);
+  const LinearInput input = linear_input(a, linear);
+  Op op =
+      row_op(OpKind::fp8_quantize, l, layer.K, {{input.x}, fp8_->scale(l, linear, Fp8Role::x)},
+             {{input.fp8}, {}, fp8_->amax(l, linear, Fp8Role::x)}, layer.row_parallel ? 1 : sp_);
+  op.recompute = recompute;
+  builder_.emit(op);
+}
+
+void ChunkPrograms::emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is,
+                                 bool transposed) {
+  const int* const copies = fp8_dy_[static_cast<int>(linear)];
+  builder_.emit(row_op(
+      OpKind::fp8_quantize, l, linear_layer(l, linear).N, {dy, fp8_->scale(l, linear, Fp8Role::dy)},
+      {as_it_is ? Operand{copies[0]} : Operand{}, transposed ? Operand{copies[1]} : Operand{},
+       fp8_->amax(l, linear, Fp8Role::dy)}));
+}
+
+// The fp8 copy of x, of all rows: bytes travel where sequence parallelism splits them.
+Operand ChunkPrograms::fp8_factor(int64_t l, Linear linear, const LayerActivations& a) {
+  const LinearInput input = linear_input(a, linear);
+  if (sp_ == 1 || linear_layer(l, linear).row_parallel) return {input.fp8};
+  builder_.emit(row_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, l, s_.C,
+                            size_of(DType::fp8_e4m3), {input.fp8}, {fp8_full_}));
+  return {fp8_full_};
+}
+
+void ChunkPrograms::emit_forward_product(int64_t l, Linear linear, const LayerActivations& a,
+                                         Operand y, bool recompute) {
+  const LinearLayer layer = linear_layer(l, linear);
+  const auto bias = [&] {
+    return layer.row_parallel ? bias_of_row_parallel(layer.bias) : store_.weight(layer.bias);
+  };
+  if (fp8_ == nullptr) {
+    const Operand part{linear_input(a, linear).x};
+    const Operand x = layer.row_parallel ? part : to_full(l, part, full_);
+    emit_linear(OpKind::linear_forward, l, {x, store_.weight(layer.weight), bias()}, {y}, layer.K,
+                layer.N, recompute);
+    return;
+  }
+  emit_x_copy(l, linear, a, recompute);
+  const Operand x = fp8_factor(l, linear, a);
+  emit_linear(OpKind::linear_forward, l,
+              {x, store_.fp8_weight(l, linear, layer.weight, false), bias(),
+               fp8_->inverse(l, linear, Fp8Role::x), fp8_->inverse(l, linear, Fp8Role::weight)},
+              {y}, layer.K, layer.N, recompute);
+}
+
+void ChunkPrograms::emit_input_product(int64_t l, Linear linear, Operand dy, Operand dx,
+                                       Pass pass) {
+  const LinearLayer layer = linear_layer(l, linear);
+  if (fp8_ == nullptr) {
+    emit_linear(OpKind::linear_backward_input, l, {dy, store_.weight(layer.weight)}, {dx}, layer.K,
+                layer.N);
+    return;
+  }
+  const bool transposes = fp8_->transposes();
+  emit_dy_copy(l, linear, dy, true, transposes && pass.weights);
+  Op op = linear_op(OpKind::linear_backward_input, l,
+                    {{fp8_dy_[static_cast<int>(linear)][0]},
+                     store_.fp8_weight(l, linear, layer.weight, transposes),
+                     fp8_->inverse(l, linear, Fp8Role::dy),
+                     fp8_->inverse(l, linear, Fp8Role::weight)},
+                    {dx}, layer.K, layer.N);
+  op.transposed = transposes;
+  builder_.emit(op);
+}
+
+// Where `part` and `dy` differ the bias gradient of a row-parallel layer is formed from the part,
+// as those of the norms are, and summed over ranks later. In fp8 it is formed from dy as it was
+// before.
+void ChunkPrograms::emit_weight_product(int64_t l, Linear linear, const LayerActivations& a,
+                                        Operand part, Operand dy) {
+  const LinearLayer layer = linear_layer(l, linear);
+  const bool parts = layer.row_parallel && sp_ > 1;
+  if (fp8_ == nullptr) {
+    const Operand x_part{linear_input(a, linear).x};
+    const Operand x = layer.row_parallel ? x_part : to_full(l, x_part, full_);
+    emit_linear(OpKind::linear_backward_weight, l, {dy, x},
+                {store_.gradient(layer.weight), parts ? Operand{} : store_.gradient(layer.bias)},
+                layer.K, layer.N);
+  } else {
+    const bool transposes = fp8_->transposes();
+    const int i = static_cast<int>(linear);
+    if (split_) emit_dy_copy(l, linear, dy, !transposes, transposes);
+    if (linear == Linear::attn_proj) emit_x_copy(l, linear, a, false);
+    Operand x = fp8_factor(l, linear, a);
+    if (transposes) {
+      builder_.emit(row_op(OpKind::fp8_transpose, l, layer.K, {x}, {{fp8_x_[i][1]}}));
+      x = {fp8_x_[i][1]};
+    }
+    Op op = linear_op(OpKind::linear_backward_weight, l,
+                      {{fp8_dy_[i][transposes ? 1 : 0]},
+                       x,
+                       fp8_->inverse(l, linear, Fp8Role::dy),
+                       fp8_->inverse(l, linear, Fp8Role::x)},
+                      {store_.gradient(layer.weight), {}}, layer.K, layer.N);
+    op.transposed = transposes;
+    builder_.emit(op);
+  }
+  if (layer.bias >= 0 && (parts || fp8_ != nullptr))
+    builder_.emit(row_op(OpKind::bias_backward, l, layer.N, {part}, {store_.gradient(layer.bias)},
+                         parts ? sp_ : 1));
+}
+
+}  // namespace gptbench

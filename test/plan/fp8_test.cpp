@@ -1,0 +1,166 @@
+// What a plan in fp8 has beside that in bf16.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/fp8.h"
+#include "base/units.h"
+#include "configs.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+namespace {
+
+SmallModel small(const char* device) {
+  SmallModel m;
+  m.layers = 3;
+  m.hidden = 32;
+  m.heads = 4;
+  m.seq = 6;
+  m.compute = "fp8";
+  m.device = device;
+  m.micro_batch = 2;
+  m.global_batch = 6;
+  return m;
+}
+
+Plan plan_of(const SmallModel& m, int64_t rank = 0) {
+  return make_plan(resolved_config(m), m.ranks(), rank, {});
+}
+
+int64_t elements_of(const Plan& plan, const std::string& name) {
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.name == name) return buffer.elements;
+  return -1;
+}
+
+// Conversions of matrices (they have no rows of a micro-batch) in programs of a kind.
+int64_t conversions(const Plan& plan, ProgramKind kind, bool of_matrices) {
+  int64_t count = 0;
+  for (const Program& program : plan.programs)
+    for (int32_t i = program.first; i < program.last && program.kind == kind; ++i) {
+      const Op& op = plan.ops[static_cast<size_t>(i)];
+      count += op.kind == OpKind::fp8_quantize && (op.row_count == 0) == of_matrices ? 1 : 0;
+    }
+  return count;
+}
+
+TEST(Fp8Plan, CopiesWhereParametersLieFlat) {
+  SmallModel m = small("host");
+  const Plan plan = plan_of(m);
+  // 12 C^2 a layer, 256-byte aligned as they are.
+  EXPECT_EQ(elements_of(plan, "parameters::fp8"), 3 * 12 * 32 * 32);
+  EXPECT_EQ(elements_of(plan, "parameters::fp8.transposed"), -1);
+  EXPECT_EQ(conversions(plan, ProgramKind::begin_step, true), 4 * 3);
+  EXPECT_EQ(conversions(plan, ProgramKind::forward, true), 0);
+  EXPECT_EQ(conversions(plan, ProgramKind::forward, false), 4 * 3);   // x
+  EXPECT_EQ(conversions(plan, ProgramKind::backward, false), 5 * 3);  // dy, and x of attn_proj
+  // Norm and activation pass their output on; what is kept of it is the copy.
+  EXPECT_EQ(elements_of(plan, "activations::h.1.ln_1"), -1);
+  EXPECT_EQ(elements_of(plan, "activations::h.1.ln_1.fp8"), 12 * 32);
+  EXPECT_EQ(elements_of(plan, "activations::h.1.gelu.fp8"), 12 * 128);
+  EXPECT_EQ(elements_of(plan, "activations::h.1.attention"), 12 * 32);
+  m.device = "cuda";
+  const Plan on_gpu = plan_of(m);
+  EXPECT_EQ(elements_of(on_gpu, "parameters::fp8.transposed"), 3 * 12 * 32 * 32);
+  EXPECT_EQ(conversions(on_gpu, ProgramKind::begin_step, true), 4 * 3);
+  // Rows of a transposed copy are padded to 16: 12 rows of the micro-batch.
+  EXPECT_EQ(elements_of(on_gpu, "activations::fp8.attn_proj.x"), 12 * 32);
+  EXPECT_EQ(elements_of(on_gpu, "activations::fp8.fc.x.transposed"), 16 * 32);
+  EXPECT_EQ(elements_of(on_gpu, "activations::fp8.fc.dy.transposed"), 16 * 128);
+}
+
+TEST(Fp8Plan, CopiesWhereParametersPassThroughWindows) {
+  SmallModel m = small("host");
+  m.data_parallel = 2;
+  m.zero_stage = 3;
+  const Plan plan = plan_of(m);
+  EXPECT_EQ(elements_of(plan, "parameters::fp8.layer"), 12 * 32 * 32);
+  EXPECT_EQ(elements_of(plan, "parameters::fp8"), -1);
+  EXPECT_EQ(conversions(plan, ProgramKind::begin_step, true), 0);
+  EXPECT_EQ(conversions(plan, ProgramKind::forward, true), 4 * 3);
+  EXPECT_EQ(conversions(plan, ProgramKind::backward, true), 4 * 3);
+}
+
+// Products of the layers' matrices, three a pass; attention and head are not in fp8.
+TEST(Fp8Plan, FlopsOfFp8Products) {
+  for (const char* recompute : {"none", "full"}) {
+    SmallModel m = small("host");
+    m.recompute = recompute;
+    const Plan plan = plan_of(m);
+    const double rows = 6.0 * 6.0, product = 2.0 * rows * 12.0 * 32.0 * 32.0 * 3.0;
+    // Recomputation leaves out the last product of each segment, 4 of 12 parts.
+    const double again = recompute[0] == 'f' ? product * 8.0 / 12.0 : 0.0;
+    EXPECT_DOUBLE_EQ(plan.fp8_flops, 3.0 * product + again);
+    EXPECT_LT(plan.fp8_flops, plan.model_flops + plan.recompute_flops);
+    EXPECT_DOUBLE_EQ(flops_by_convention(plan).at("exact_fp8"), plan.fp8_flops);
+    m.compute = "bf16";
+    const Plan other = plan_of(m);
+    EXPECT_EQ(other.fp8_flops, 0.0);
+    EXPECT_EQ(flops_by_convention(other).count("exact_fp8"), 0u);
+    EXPECT_DOUBLE_EQ(other.model_flops, plan.model_flops);
+    EXPECT_DOUBLE_EQ(other.recompute_flops, plan.recompute_flops);
+  }
+}
+
+// One message along the tensor axis and one over data and context, of 12 amax a layer.
+TEST(Fp8Plan, AmaxIsReducedOnceAStep) {
+  SmallModel m = small("host");
+  m.tensor_parallel = 2;
+  m.context_parallel = 3;
+  m.data_parallel = 2;
+  m.pipeline_parallel = 3;
+  const Plan plan = plan_of(m);
+  std::map<Axis, int64_t> bytes;
+  for (const Op& op : plan.ops)
+    if (op.maximum) bytes[op.axis] += op.bytes;
+  EXPECT_EQ(bytes, (std::map<Axis, int64_t>{{Axis::tensor, 12 * 4}, {Axis::zero, 12 * 4}}));
+  m.context_parallel = 1;
+  m.pipeline_parallel = 1;
+  m.tensor_parallel = 1;
+  const Plan replicas = plan_of(m);
+  bytes.clear();
+  for (const Op& op : replicas.ops)
+    if (op.maximum) bytes[op.axis] += op.bytes;
+  EXPECT_EQ(bytes, (std::map<Axis, int64_t>{{Axis::data, 3 * 12 * 4}}));
+}
+
+// The first scales are those of the logical tensors, whatever the decomposition.
+TEST(Fp8Plan, FirstScalesDoNotDependOnTheLayout) {
+  const Plan one = plan_of(small("host"));
+  std::map<std::string, double> expected;
+  for (const Fp8Tensor& tensor : one.fp8.tensors) {
+    expected[tensor.name] = tensor.expected_amax;
+    EXPECT_EQ(tensor.type == DType::fp8_e5m2, tensor.name.find(".dy") != std::string::npos);
+  }
+  EXPECT_EQ(expected.size(), 36u);
+  SmallModel m = small("host");
+  m.tensor_parallel = 2;
+  m.pipeline_parallel = 3;
+  m.data_parallel = 2;
+  m.zero_stage = 1;
+  m.micro_batch = 1;
+  size_t found = 0;
+  for (int64_t rank = 0; rank < m.ranks(); ++rank)
+    for (const Fp8Tensor& tensor : plan_of(m, rank).fp8.tensors) {
+      EXPECT_EQ(tensor.expected_amax, expected.at(tensor.name)) << tensor.name;
+      ++found;
+    }
+  EXPECT_EQ(found, 36u * 4u);
+}
+
+TEST(Fp8Plan, SizesThatAGpuCannotMultiply) {
+  SmallModel m = small("cuda");
+  m.hidden = 40;
+  EXPECT_THROW(plan_of(m), Error);
+  m.device = "host";
+  EXPECT_NO_THROW(plan_of(m));
+  m = small("cuda");
+  m.tensor_parallel = 4;  // 8 channels a rank
+  EXPECT_THROW(plan_of(m), Error);
+}
+
+}  // namespace
+}  // namespace gptbench
