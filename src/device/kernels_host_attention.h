@@ -1,10 +1,12 @@
 // What forward and backward of the host's tiled attention share: where a thread's scratch memory
 // lies, the forms of operands that matrix products are fastest with, biases and dropout of a tile.
 //
-// Tiles are held transposed, keys by queries. What belongs to a query (maximum, sum, lse, delta) is
-// then a vector along the row, and every product of either direction reads its factors as they lie
-// in memory:
+// Tiles are held transposed, keys by a panel of queries. What belongs to a query (maximum, sum,
+// lse, delta) is then a vector along the row, and every product of either direction reads its
+// factors as they lie in memory:
 //   S^T = K Q^T, O^T += V^T P^T;   dP^T = V dO^T, dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
+// Factors and results are packed, rows of any number of keys or of one panel: oneDNN copies both
+// factors of a product before it starts where one of the three arrays leaves gaps between rows.
 #pragma once
 
 #include "base/error.h"
@@ -14,6 +16,7 @@
 #include "device/kernels_host.h"
 #include "device/kernels_host_attention_work.h"
 #include "device/simd_math.h"
+#include "device/transpose.h"
 #include "plan/workspace.h"
 
 namespace gptbench::host {
@@ -59,26 +62,36 @@ void parallel_items(const char* name, int64_t threads, int64_t items, const Atte
   });
 }
 
+// Asks for rows of D elements that lie `row` elements apart, to be written where `write`: rows of
+// one head are too short for processors to see them coming, and their misses follow one another.
+template <class A>
+void prefetch_rows(const A* first, int64_t row, int64_t rows, int64_t D, bool write = false) {
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A));
+  for (int64_t t = 0; t < rows; ++t)
+    for (int64_t d = 0; d < D; d += line) {
+      if (write)
+        __builtin_prefetch(first + t * row + d, 1);
+      else
+        __builtin_prefetch(first + t * row + d, 0);
+    }
+}
+constexpr int64_t rows_ahead = 16;
+
 // out[rows,D] = rows that lie `row` elements apart.
 template <class A>
 void pack_rows(A* out, const A* in, int64_t row, int64_t rows, int64_t D) {
-  for (int64_t t = 0; t < rows; ++t) std::copy(in + t * row, in + t * row + D, out + t * D);
+  for (int64_t t = 0; t < rows; ++t) {
+    if (t + rows_ahead < rows) prefetch_rows(in + (t + rows_ahead) * row, row, 1, D);
+    std::copy(in + t * row, in + t * row + D, out + t * D);
+  }
 }
 
-// out[D,ld] = the transpose of `rows` rows that lie `row` elements apart, in blocks that stay in
-// the innermost cache.
+// Columns [0, k) of in[rows,ld], packed where they are not.
 template <class A>
-void pack_transposed(A* out, int64_t ld, const A* in, int64_t row, int64_t rows, int64_t D) {
-  constexpr int64_t block = 16;
-  for (int64_t t0 = 0; t0 < rows; t0 += block) {
-    const int64_t count = std::min(block, rows - t0);
-    const A* const from = in + t0 * row;
-    for (int64_t d = 0; d < D; ++d) {
-      A* const to = out + d * ld + t0;
-#pragma omp simd
-      for (int64_t t = 0; t < count; ++t) to[t] = from[t * row + d];
-    }
-  }
+const A* packed_columns(const A* in, int64_t ld, int64_t rows, int64_t k, A* buffer) {
+  if (k == ld) return in;
+  for (int64_t r = 0; r < rows; ++r) std::copy(in + r * ld, in + r * ld + k, buffer + r * k);
+  return buffer;
 }
 
 // Where a factor of a tile's product lies: `ld` elements from row to row.
@@ -104,6 +117,18 @@ void tile_gemm(float* c, int64_t m, int64_t n, int64_t k, Rows<A> a, Rows<A> b, 
             nullptr,
             accumulate},
            workspace);
+}
+
+// f(i, row i of the transpose of in[D,width]) for i = 0 .. width - 1; `buffer` holds
+// attention_tile_area elements.
+template <class Function>
+void for_each_column(const float* in, int64_t D, int64_t width, float* buffer, const Function& f) {
+  const int64_t at_once = std::max<int64_t>(1, std::min(width, attention_tile_area / D));
+  for (int64_t i0 = 0; i0 < width; i0 += at_once) {
+    const int64_t count = std::min(at_once, width - i0);
+    transpose(buffer, D, in + i0, width, D, count);
+    for (int64_t i = 0; i < count; ++i) f(i0 + i, static_cast<const float*>(buffer + i * D));
+  }
 }
 
 constexpr float log2_e = 1.44269504088896340736f;

@@ -10,7 +10,7 @@ namespace {
 //   dq_i = scale sum_j dS_ij k_j,    dk_j = scale sum_i dS_ij q_i.
 // The scale is left to the end.
 
-// Of the queries of a tile: lse in units of ln 2, and delta.
+// Of the queries of a panel: lse in units of ln 2, and delta.
 struct QueryNumbers {
   float lse[attention_tile_queries];
   float delta[attention_tile_queries];
@@ -56,13 +56,14 @@ struct BackwardArrays {
         k(scratch.take<A>(s.T_k * s.D)),
         v(scratch.take<A>(s.T_k * s.D)),
         k_transposed(scratch.take<A>(round_up(s.T_k, attention_tile_keys) * s.D)),
+        k_part(scratch.take<A>(attention_tile_keys * s.D)),
         dk(scratch.take<float>(s.T_k * s.D)),
         dv(scratch.take<float>(s.T_k * s.D)),
-        q(scratch.take<A>(attention_tile_queries * s.D)),
-        dout(scratch.take<A>(attention_tile_queries * s.D)),
-        q_transposed(scratch.take<A>(attention_tile_queries * s.D)),
-        dout_transposed(scratch.take<A>(attention_tile_queries * s.D)),
-        dq(scratch.take<float>(attention_tile_queries * s.D)),
+        q(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
+        dout(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
+        q_transposed(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
+        dout_transposed(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
+        dq(scratch.take<float>(attention_panels * attention_tile_queries * s.D)),
         scores(scratch.take<float>(attention_tile_area)),
         dprobs(scratch.take<float>(attention_tile_area)),
         probabilities(in_place ? reinterpret_cast<A*>(scores)
@@ -72,9 +73,11 @@ struct BackwardArrays {
 
   static constexpr bool in_place = sizeof(A) == sizeof(float);
   Workspace gemm;
-  A *k, *v;                           // [T_k,D]
-  A* k_transposed;                    // a tile of keys after another, [D,keys of a tile] each
-  float *dk, *dv;                     // [T_k,D]
+  A *k, *v;         // [T_k,D]
+  A* k_transposed;  // a tile of keys after another, [D,keys of a tile] each
+  A* k_part;        // of k_transposed: keys at the start of a tile
+  float *dk, *dv;   // [T_k,D]
+  // Of a panel of queries after another:
   A *q, *dout;                        // [width,D]
   A *q_transposed, *dout_transposed;  // [D,width]
   float* dq;                          // transposed: [D,width]
@@ -83,8 +86,9 @@ struct BackwardArrays {
   float* factors;
 };
 
-// Tiles that one item has a part in: those of keys `first_keys`, `first_keys` + `step_keys`, ... by
-// those of queries, of heads [first_head, end_head); and which gradients it is to yield.
+// What one item has a part in: tiles of keys `first_keys`, `first_keys` + `step_keys`, ... by
+// panels of queries counted likewise, of heads [first_head, end_head); and which gradients it is to
+// yield.
 struct Part {
   int64_t b, h_kv;
   int64_t first_head, end_head;
@@ -94,6 +98,13 @@ struct Part {
 };
 
 // A gradient of type A is assigned; one of type float, of keys in blocks, added to.
+template <class A>
+void prefetch_row(const AttentionShape& s, const void* base, int64_t at, int64_t D) {
+  if (s.keys == KeyBlock::all)
+    prefetch_rows(static_cast<const A*>(base) + at, 0, 1, D, true);
+  else
+    prefetch_rows(static_cast<const float*>(base) + at, 0, 1, D, true);
+}
 template <class A, class Value>
 void put_row(const AttentionShape& s, void* base, int64_t at, int64_t D, const Value& value) {
   if (s.keys == KeyBlock::all) {
@@ -107,122 +118,160 @@ void put_row(const AttentionShape& s, void* base, int64_t at, int64_t D, const V
   }
 }
 
+// A panel of queries of one head.
 template <class A>
-void pack_queries(const AttentionBackward& a, const Part& part, int64_t h, const Queries& queries,
-                  const BackwardArrays<A>& arrays, QueryNumbers& numbers) {
-  const AttentionShape& s = a.shape;
-  const int64_t D = s.D, width = queries.width;
-  const A* const q = static_cast<const A*>(a.q) + part.b * s.q_step + queries.i0 * s.q_row + h * D;
-  const int64_t out_first = part.b * s.out_step + queries.i0 * s.out_row + h * D;
-  const A* const dout = static_cast<const A*>(a.dout) + out_first;
-  pack_transposed(arrays.q_transposed, width, q, s.q_row, width, D);
-  pack_transposed(arrays.dout_transposed, width, dout, s.out_row, width, D);
-  if (part.dkv) {
-    pack_rows(arrays.q, q, s.q_row, width, D);
-    pack_rows(arrays.dout, dout, s.out_row, width, D);
-  }
-  const float* const lse =
-      static_cast<const float*>(a.lse) + (part.b * s.H + h) * s.lse_step + queries.i0;
-  for (int64_t i = 0; i < width; ++i) {
-    const A* const out_row = static_cast<const A*>(a.out) + out_first + i * s.out_row;
-    const A* const dout_row = dout + i * s.out_row;
-    float sum = 0.0f;
+class BackwardPanel {
+ public:
+  // `place` in the arrays of a tile.
+  void start(const AttentionBackward& a, const Part& part, int64_t h, const Queries& queries,
+             const BackwardArrays<A>& arrays, int64_t place) {
+    const AttentionShape& s = a.shape;
+    const int64_t D = s.D, width = queries.width;
+    h_ = h;
+    queries_ = queries;
+    first_ = place * attention_tile_queries * D;
+    const A* const q =
+        static_cast<const A*>(a.q) + part.b * s.q_step + queries.i0 * s.q_row + h * D;
+    const int64_t out_first = part.b * s.out_step + queries.i0 * s.out_row + h * D;
+    const A* const dout = static_cast<const A*>(a.dout) + out_first;
+    const A* const out = static_cast<const A*>(a.out) + out_first;
+    prefetch_rows(q, s.q_row, width, D);
+    prefetch_rows(dout, s.out_row, width, D);
+    prefetch_rows(out, s.out_row, width, D);
+    transpose(arrays.q_transposed + first_, width, q, s.q_row, width, D);
+    transpose(arrays.dout_transposed + first_, width, dout, s.out_row, width, D);
+    if (part.dkv) {
+      pack_rows(arrays.q + first_, q, s.q_row, width, D);
+      pack_rows(arrays.dout + first_, dout, s.out_row, width, D);
+    }
+    if (s.alibi) bias_.start(s, h, queries);
+    const float* const lse =
+        static_cast<const float*>(a.lse) + (part.b * s.H + h) * s.lse_step + queries.i0;
+    for (int64_t i = 0; i < width; ++i) {
+      const A* const out_row = out + i * s.out_row;
+      const A* const dout_row = dout + i * s.out_row;
+      float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t d = 0; d < D; ++d) sum += simd::load(dout_row[d]) * simd::load(out_row[d]);
-    numbers.delta[i] = sum;
-    numbers.lse[i] = lse[i] * log2_e;
+      for (int64_t d = 0; d < D; ++d) sum += simd::load(dout_row[d]) * simd::load(out_row[d]);
+      numbers_.delta[i] = sum;
+      numbers_.lse[i] = lse[i] * log2_e;
+    }
+    if (part.dq && queries.keys == 0)
+      std::fill(arrays.dq + first_, arrays.dq + first_ + D * width, 0.0f);
   }
-}
 
-template <class A>
-void backward_queries(const AttentionBackward& a, const Part& part, int64_t h,
-                      const Queries& queries, const BackwardArrays<A>& arrays) {
-  const AttentionShape& s = a.shape;
-  const Visibility visible{s, part.b};
-  const int64_t D = s.D, width = queries.width, tile_keys = attention_tile(s.T_k).keys;
-  QueryNumbers numbers;
-  pack_queries(a, part, h, queries, arrays, numbers);
-  const float factor = static_cast<float>(s.scale) * log2_e;
-  LinearBias bias;
-  if (s.alibi) bias.start(s, h, queries);
-  const TileFactors factors(s, part.b, h);
+  int64_t keys() const {
+    return queries_.keys;
+  }
 
-  const int64_t first = part.first_keys * tile_keys;
-  for (int64_t j0 = first; j0 < queries.keys; j0 += part.step_keys * tile_keys) {
-    const int64_t rows = std::min(tile_keys, queries.keys - j0);
+  // Gradients by way of the tile of keys from j0 on.
+  void add_keys(const AttentionBackward& a, const Part& part, int64_t j0,
+                const BackwardArrays<A>& arrays) {
+    const AttentionShape& s = a.shape;
+    const Visibility visible{s, part.b};
+    const int64_t D = s.D, width = queries_.width;
+    const int64_t rows = std::min(attention_tile_keys, queries_.keys - j0);
+    const float factor = static_cast<float>(s.scale) * log2_e;
     tile_gemm<A>(arrays.scores, rows, width, D, {arrays.k + j0 * D, D},
-                 {arrays.q_transposed, width}, false, arrays.gemm);
+                 {arrays.q_transposed + first_, width}, false, arrays.gemm);
     tile_gemm<A>(arrays.dprobs, rows, width, D, {arrays.v + j0 * D, D},
-                 {arrays.dout_transposed, width}, false, arrays.gemm);
+                 {arrays.dout_transposed + first_, width}, false, arrays.gemm);
     if (s.alibi)
       for (int64_t j = 0; j < rows; ++j)
-        bias.add(arrays.scores + j * width, factor, s, j0 + j, width);
-    if (arrays.factors != nullptr) factors.fill(arrays.factors, queries, j0, rows);
+        bias_.add(arrays.scores + j * width, factor, s, j0 + j, width);
+    if (arrays.factors != nullptr)
+      TileFactors(s, part.b, h_).fill(arrays.factors, queries_, j0, rows);
     softmax_backward_tile(arrays.scores, arrays.dprobs, arrays.factors, arrays.probabilities,
-                          arrays.dscores, rows, width, s.alibi ? 1.0f : factor, numbers);
-    for (int64_t j = std::max(j0, queries.full); j < j0 + rows; ++j) {
-      const int64_t hidden = visible.hidden_queries(j, queries.i0, width);
+                          arrays.dscores, rows, width, s.alibi ? 1.0f : factor, numbers_);
+    for (int64_t j = std::max(j0, queries_.full); j < j0 + rows; ++j) {
+      const int64_t hidden = visible.hidden_queries(j, queries_.i0, width);
       const int64_t at = (j - j0) * width;
       std::fill(arrays.probabilities + at, arrays.probabilities + at + hidden, A(0.0f));
       std::fill(arrays.dscores + at, arrays.dscores + at + hidden, A(0.0f));
     }
     if (part.dkv) {
       tile_gemm<A>(arrays.dv + j0 * D, rows, D, width, {arrays.probabilities, width},
-                   {arrays.dout, D}, true, arrays.gemm);
-      tile_gemm<A>(arrays.dk + j0 * D, rows, D, width, {arrays.dscores, width}, {arrays.q, D}, true,
+                   {arrays.dout + first_, D}, true, arrays.gemm);
+      tile_gemm<A>(arrays.dk + j0 * D, rows, D, width, {arrays.dscores, width},
+                   {arrays.q + first_, D}, true, arrays.gemm);
+    }
+    if (part.dq) {
+      const A* const k_transposed =
+          packed_columns(arrays.k_transposed + j0 * D, attention_tile_keys, D, rows, arrays.k_part);
+      tile_gemm<A>(arrays.dq + first_, D, width, rows, {k_transposed, rows},
+                   {arrays.dscores, width}, j0 > part.first_keys * attention_tile_keys,
                    arrays.gemm);
     }
-    if (part.dq)
-      tile_gemm<A>(arrays.dq, D, width, rows, {arrays.k_transposed + j0 * D, tile_keys},
-                   {arrays.dscores, width}, j0 > first, arrays.gemm);
   }
-  if (!part.dq) return;
-  if (queries.keys == 0) std::fill(arrays.dq, arrays.dq + D * width, 0.0f);
-  const float scale = static_cast<float>(s.scale);
-  for (int64_t i = 0; i < width; ++i) {
-    const float* const column = arrays.dq + i;
-    put_row<A>(s, a.dq, part.b * a.dq_step + (queries.i0 + i) * a.dq_row + h * D, D,
-               [=](int64_t d) { return scale * column[d * width]; });
+
+  void put_dq(const AttentionBackward& a, const Part& part, const BackwardArrays<A>& arrays) const {
+    const AttentionShape& s = a.shape;
+    const float scale = static_cast<float>(s.scale);
+    const int64_t first = part.b * a.dq_step + queries_.i0 * a.dq_row + h_ * s.D;
+    for_each_column(
+        arrays.dq + first_, s.D, queries_.width, arrays.scores, [&](int64_t i, const float* dq) {
+          put_row<A>(s, a.dq, first + i * a.dq_row, s.D, [=](int64_t d) { return scale * dq[d]; });
+        });
   }
-}
+
+ private:
+  int64_t h_ = 0;
+  Queries queries_{};
+  int64_t first_ = 0;  // where the panel lies in the arrays of a tile
+  LinearBias bias_;
+  QueryNumbers numbers_;
+};
 
 template <class A>
 void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch) {
   const AttentionShape& s = a.shape;
-  const AttentionTile tile = attention_tile(s.T_k);
-  const int64_t D = s.D;
+  const int64_t D = s.D, tile = attention_tile_keys;
   const BackwardArrays<A> arrays(scratch, s);
   const Visibility visible{s, part.b};
   const int64_t keys = visible.keys_of(s.T_q - 1);
   const int64_t kv_first = part.b * s.kv_step + part.h_kv * D;
   const A* const k = static_cast<const A*>(a.k) + kv_first;
   const A* const v = static_cast<const A*>(a.v) + kv_first;
-  const int64_t step = part.step_keys * tile.keys;
-  for (int64_t j0 = part.first_keys * tile.keys; j0 < s.T_k; j0 += step) {
-    const int64_t seen = std::max<int64_t>(0, std::min(tile.keys, keys - j0));
+  const int64_t first_key = part.first_keys * tile, step = part.step_keys * tile;
+  for (int64_t j0 = first_key; j0 < s.T_k; j0 += step) {
+    const int64_t seen = std::max<int64_t>(0, std::min(tile, keys - j0));
     pack_rows(arrays.k + j0 * D, k + j0 * s.kv_row, s.kv_row, seen, D);
     pack_rows(arrays.v + j0 * D, v + j0 * s.kv_row, s.kv_row, seen, D);
-    if (part.dq)
-      pack_transposed(arrays.k_transposed + j0 * D, tile.keys, k + j0 * s.kv_row, s.kv_row, seen,
-                      D);
-    const int64_t rows = std::min(tile.keys, s.T_k - j0);
+    if (part.dq) transpose(arrays.k_transposed + j0 * D, tile, arrays.k + j0 * D, D, seen, D);
+    const int64_t rows = std::min(tile, s.T_k - j0);
     std::fill_n(arrays.dk + j0 * D, rows * D, 0.0f);
     std::fill_n(arrays.dv + j0 * D, rows * D, 0.0f);
   }
 
+  BackwardPanel<A> panels[attention_panels];
   for (int64_t h = part.first_head; h < part.end_head; ++h)
-    for (int64_t i0 = part.first_queries * tile.queries; i0 < s.T_q;
-         i0 += part.step_queries * tile.queries) {
-      const Queries queries = queries_of(visible, i0, std::min(tile.queries, s.T_q - i0));
-      const bool seen = queries.keys > part.first_keys * tile.keys;
-      if (seen || (part.dq && s.keys == KeyBlock::all))
-        backward_queries(a, part, h, queries, arrays);
+    for (int64_t i0 = part.first_queries * attention_tile_queries; i0 < s.T_q;) {
+      int64_t count = 0, most_keys = 0;
+      for (; count < attention_panels && i0 < s.T_q;
+           i0 += part.step_queries * attention_tile_queries) {
+        const Queries queries =
+            queries_of(visible, i0, std::min(attention_tile_queries, s.T_q - i0));
+        const bool seen = queries.keys > first_key;
+        if (!seen && !(part.dq && s.keys == KeyBlock::all)) continue;
+        panels[count].start(a, part, h, queries, arrays, count);
+        ++count;
+        most_keys = queries.keys;  // later queries see more
+      }
+      for (int64_t j0 = first_key; j0 < most_keys; j0 += step)
+        for (int64_t p = 0; p < count; ++p)
+          if (j0 < panels[p].keys()) panels[p].add_keys(a, part, j0, arrays);
+      if (part.dq)
+        for (int64_t p = 0; p < count; ++p) panels[p].put_dq(a, part, arrays);
     }
 
   if (!part.dkv) return;
   const float scale = static_cast<float>(s.scale);
-  for (int64_t j0 = part.first_keys * tile.keys; j0 < s.T_k; j0 += step)
-    for (int64_t j = j0; j < std::min(j0 + tile.keys, s.T_k); ++j) {
+  for (int64_t j0 = first_key; j0 < s.T_k; j0 += step)
+    for (int64_t j = j0; j < std::min(j0 + tile, s.T_k); ++j) {
+      if (j + rows_ahead < s.T_k)
+        for (void* const gradient : {a.dk, a.dv})
+          prefetch_row<A>(s, gradient,
+                          part.b * a.dkv_step + (j + rows_ahead) * a.dkv_row + part.h_kv * D, D);
       const int64_t at = part.b * a.dkv_step + j * a.dkv_row + part.h_kv * D;
       const float* const dk = arrays.dk + j * D;
       const float* const dv = arrays.dv + j * D;
@@ -237,11 +286,11 @@ template <class A>
 void attention_backward_on(int64_t threads, const AttentionBackward& a) {
   const AttentionShape& s = a.shape;
   if (s.B == 0 || s.T_q == 0) return;
-  const AttentionTile tile = attention_tile(s.T_k);
   const int64_t heads_kv = s.B * s.H_kv, heads = s.B * s.H, group = s.H / s.H_kv;
-  const int64_t key_tiles = ceil_div(s.T_k, tile.keys), query_tiles = ceil_div(s.T_q, tile.queries);
+  const int64_t key_tiles = ceil_div(s.T_k, attention_tile_keys);
+  const int64_t panels = ceil_div(s.T_q, attention_tile_queries);
   const int64_t key_strips = strips_of(heads_kv, key_tiles, threads);
-  const int64_t query_strips = strips_of(heads, query_tiles, threads);
+  const int64_t query_strips = strips_of(heads, panels, threads);
   // All gradients of a head at once take five products a tile. Where heads are fewer than threads,
   // dk and dv apart from dq, which take four and three, can be shared out further. Both ways sum in
   // the same order. Rounds of the threads, in products of a head's tiles:

@@ -18,9 +18,9 @@ void attention_forward_on(int64_t threads, const AttentionForward&);
 template <class A>
 void attention_backward_on(int64_t threads, const AttentionBackward&);
 
-// Strips that `tiles` tiles of each of `heads` heads are dealt to threads in: tile s, s + count and
-// so on make strip s, so that strips weigh about the same under the causal mask. As few as occupy
-// the threads to nine tenths.
+// Strips that `tiles` panels of queries, or tiles of keys, of each of `heads` heads are dealt to
+// threads in: tile s, s + count and so on make strip s, so that strips weigh about the same under
+// the causal mask. As few as occupy the threads to nine tenths.
 inline int64_t strips_of(int64_t heads, int64_t tiles, int64_t threads) {
   for (int64_t count = 1; count < tiles; ++count) {
     const int64_t items = heads * count;
@@ -57,7 +57,7 @@ struct Visibility {
   }
 };
 
-// The queries of a tile: [i0, i0 + width), all of which see the keys before `full` and none those
+// The queries of a panel: [i0, i0 + width), all of which see the keys before `full` and none those
 // from `keys` on.
 struct Queries {
   int64_t i0, width;

@@ -13,30 +13,26 @@ namespace gptbench {
 // that would need more is split or computed another way, it does not allocate.
 constexpr int64_t gemm_workspace_bytes = 32 * MiB;
 
-// Tiles of the host's attention: keys by queries. Long sequences are read from memory once for
-// every tile of queries, which are wider for them.
-struct AttentionTile {
-  int64_t keys, queries;
-};
-constexpr AttentionTile attention_tile(int64_t T_k) {
-  return T_k <= 4096 ? AttentionTile{512, 128} : AttentionTile{256, 256};
-}
-constexpr int64_t attention_tile_area = 65536;
-constexpr int64_t attention_tile_keys = 512;     // at most
-constexpr int64_t attention_tile_queries = 256;  // at most
+// Tiles of the host's attention: keys by a panel of queries, which is narrow so that little is
+// computed of what a causal mask hides. Some panels in turn share each tile of keys while it is in
+// cache.
+constexpr int64_t attention_tile_keys = 512;
+constexpr int64_t attention_tile_queries = 64;
+constexpr int64_t attention_tile_area = attention_tile_keys * attention_tile_queries;
+constexpr int64_t attention_panels = 4;
 // Scratch of the GEMM library for one tile.
 constexpr int64_t attention_gemm_bytes = 2 * MiB;
 
 // A thread's scratch for one head of host attention, linear in the number of keys T_k; D the head
 // size, `accumulation_bytes` bytes an element of S. Backward needs the most: of each key packed
 // copies of k (as it is and transposed) and v, accumulators of dk and dv; five tiles (scores, their
-// gradients, both rounded to A, dropout factors); of a tile's queries q and dout (as they are and
-// transposed), the accumulator of dq, and a few numbers each.
+// gradients, both rounded to A, dropout factors); of panels of queries q and dout (as they are and
+// transposed) and the accumulator of dq; and part of a tile of keys.
 constexpr int64_t attention_workspace_bytes_a_thread(int64_t T_k, int64_t D,
                                                      int64_t accumulation_bytes) {
   const int64_t sequence = 5 * round_up(T_k, attention_tile_keys) * D;
   const int64_t tiles = 5 * attention_tile_area;
-  const int64_t queries = attention_tile_queries * (5 * D + 8);
+  const int64_t queries = (5 * attention_panels * attention_tile_queries + attention_tile_keys) * D;
   const int64_t alignment = 24 * 64;  // each array starts a cache line
   return attention_gemm_bytes +
          round_up(accumulation_bytes * (sequence + tiles + queries) + alignment, 4 * KiB);
