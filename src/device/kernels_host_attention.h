@@ -9,6 +9,8 @@
 // factors of a product before it starts where one of the three arrays leaves gaps between rows.
 #pragma once
 
+#include <type_traits>
+
 #include "base/error.h"
 #include "device/gemm_onednn.h"
 #include "device/host_dropout.h"
@@ -77,12 +79,40 @@ void prefetch_rows(const A* first, int64_t row, int64_t rows, int64_t D, bool wr
 }
 constexpr int64_t rows_ahead = 16;
 
-// out[rows,D] = rows that lie `row` elements apart.
+// Factors of tiles' products are of type F: A, or float where that is quicker (Bf16Products) or the
+// library has no products of A.
 template <class A>
-void pack_rows(A* out, const A* in, int64_t row, int64_t rows, int64_t D) {
+bool converts_factors() {
+  return dtype_of<A>() == DType::f16 ||
+         (dtype_of<A>() == DType::bf16 && bf16_products() == Bf16Products::converted);
+}
+
+// out[rows,D] = rows that lie `row` elements apart.
+template <class F, class A>
+void pack_rows(F* out, const A* in, int64_t row, int64_t rows, int64_t D) {
   for (int64_t t = 0; t < rows; ++t) {
     if (t + rows_ahead < rows) prefetch_rows(in + (t + rows_ahead) * row, row, 1, D);
-    std::copy(in + t * row, in + t * row + D, out + t * D);
+    const A* const from = in + t * row;
+    F* const to = out + t * D;
+    if constexpr (std::is_same_v<A, F>) {
+      std::copy(from, from + D, to);
+    } else {
+#pragma omp simd
+      for (int64_t d = 0; d < D; ++d) simd::store(to[d], simd::load(from[d]));
+    }
+  }
+}
+
+// out[D,ld_out] = transpose of rows that lie `row` elements apart, by way of `packed`[rows,D] where
+// types differ.
+template <class F, class A>
+void transpose_rows(F* out, int64_t ld_out, const A* in, int64_t row, int64_t rows, int64_t D,
+                    [[maybe_unused]] F* packed) {
+  if constexpr (std::is_same_v<A, F>) {
+    transpose(out, ld_out, in, row, rows, D);
+  } else {
+    pack_rows(packed, in, row, rows, D);
+    transpose(out, ld_out, static_cast<const F*>(packed), D, rows, D);
   }
 }
 

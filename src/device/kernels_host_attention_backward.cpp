@@ -49,40 +49,40 @@ void softmax_backward_tile(const float* scores, const float* dprobs, const float
   }
 }
 
-template <class A>
+template <class F>
 struct BackwardArrays {
   explicit BackwardArrays(Scratch& scratch, const AttentionShape& s)
       : gemm(scratch.take_gemm_workspace()),
-        k(scratch.take<A>(s.T_k * s.D)),
-        v(scratch.take<A>(s.T_k * s.D)),
-        k_transposed(scratch.take<A>(round_up(s.T_k, attention_tile_keys) * s.D)),
-        k_part(scratch.take<A>(attention_tile_keys * s.D)),
+        k(scratch.take<F>(s.T_k * s.D)),
+        v(scratch.take<F>(s.T_k * s.D)),
+        k_transposed(scratch.take<F>(round_up(s.T_k, attention_tile_keys) * s.D)),
+        k_part(scratch.take<F>(attention_tile_keys * s.D)),
         dk(scratch.take<float>(s.T_k * s.D)),
         dv(scratch.take<float>(s.T_k * s.D)),
-        q(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
-        dout(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
-        q_transposed(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
-        dout_transposed(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
+        q(scratch.take<F>(attention_panels * attention_tile_queries * s.D)),
+        dout(scratch.take<F>(attention_panels * attention_tile_queries * s.D)),
+        q_transposed(scratch.take<F>(attention_panels * attention_tile_queries * s.D)),
+        dout_transposed(scratch.take<F>(attention_panels * attention_tile_queries * s.D)),
         dq(scratch.take<float>(attention_panels * attention_tile_queries * s.D)),
         scores(scratch.take<float>(attention_tile_area)),
         dprobs(scratch.take<float>(attention_tile_area)),
-        probabilities(in_place ? reinterpret_cast<A*>(scores)
-                               : scratch.take<A>(attention_tile_area)),
-        dscores(in_place ? reinterpret_cast<A*>(dprobs) : scratch.take<A>(attention_tile_area)),
+        probabilities(in_place ? reinterpret_cast<F*>(scores)
+                               : scratch.take<F>(attention_tile_area)),
+        dscores(in_place ? reinterpret_cast<F*>(dprobs) : scratch.take<F>(attention_tile_area)),
         factors(s.dropout.rate > 0.0 ? scratch.take<float>(attention_tile_area) : nullptr) {}
 
-  static constexpr bool in_place = sizeof(A) == sizeof(float);
+  static constexpr bool in_place = sizeof(F) == sizeof(float);
   Workspace gemm;
-  A *k, *v;         // [T_k,D]
-  A* k_transposed;  // a tile of keys after another, [D,keys of a tile] each
-  A* k_part;        // of k_transposed: keys at the start of a tile
+  F *k, *v;         // [T_k,D]
+  F* k_transposed;  // a tile of keys after another, [D,keys of a tile] each
+  F* k_part;        // of k_transposed: keys at the start of a tile
   float *dk, *dv;   // [T_k,D]
   // Of a panel of queries after another:
-  A *q, *dout;                        // [width,D]
-  A *q_transposed, *dout_transposed;  // [D,width]
+  F *q, *dout;                        // [width,D]
+  F *q_transposed, *dout_transposed;  // [D,width]
   float* dq;                          // transposed: [D,width]
   float *scores, *dprobs;             // [rows,width]
-  A *probabilities, *dscores;
+  F *probabilities, *dscores;
   float* factors;
 };
 
@@ -119,12 +119,12 @@ void put_row(const AttentionShape& s, void* base, int64_t at, int64_t D, const V
 }
 
 // A panel of queries of one head.
-template <class A>
+template <class A, class F>
 class BackwardPanel {
  public:
   // `place` in the arrays of a tile.
   void start(const AttentionBackward& a, const Part& part, int64_t h, const Queries& queries,
-             const BackwardArrays<A>& arrays, int64_t place) {
+             const BackwardArrays<F>& arrays, int64_t place) {
     const AttentionShape& s = a.shape;
     const int64_t D = s.D, width = queries.width;
     h_ = h;
@@ -138,8 +138,9 @@ class BackwardPanel {
     prefetch_rows(q, s.q_row, width, D);
     prefetch_rows(dout, s.out_row, width, D);
     prefetch_rows(out, s.out_row, width, D);
-    transpose(arrays.q_transposed + first_, width, q, s.q_row, width, D);
-    transpose(arrays.dout_transposed + first_, width, dout, s.out_row, width, D);
+    transpose_rows(arrays.q_transposed + first_, width, q, s.q_row, width, D, arrays.q + first_);
+    transpose_rows(arrays.dout_transposed + first_, width, dout, s.out_row, width, D,
+                   arrays.dout + first_);
     if (part.dkv) {
       pack_rows(arrays.q + first_, q, s.q_row, width, D);
       pack_rows(arrays.dout + first_, dout, s.out_row, width, D);
@@ -166,15 +167,15 @@ class BackwardPanel {
 
   // Gradients by way of the tile of keys from j0 on.
   void add_keys(const AttentionBackward& a, const Part& part, int64_t j0,
-                const BackwardArrays<A>& arrays) {
+                const BackwardArrays<F>& arrays) {
     const AttentionShape& s = a.shape;
     const Visibility visible{s, part.b};
     const int64_t D = s.D, width = queries_.width;
     const int64_t rows = std::min(attention_tile_keys, queries_.keys - j0);
     const float factor = static_cast<float>(s.scale) * log2_e;
-    tile_gemm<A>(arrays.scores, rows, width, D, {arrays.k + j0 * D, D},
+    tile_gemm<F>(arrays.scores, rows, width, D, {arrays.k + j0 * D, D},
                  {arrays.q_transposed + first_, width}, false, arrays.gemm);
-    tile_gemm<A>(arrays.dprobs, rows, width, D, {arrays.v + j0 * D, D},
+    tile_gemm<F>(arrays.dprobs, rows, width, D, {arrays.v + j0 * D, D},
                  {arrays.dout_transposed + first_, width}, false, arrays.gemm);
     if (s.alibi)
       for (int64_t j = 0; j < rows; ++j)
@@ -186,25 +187,25 @@ class BackwardPanel {
     for (int64_t j = std::max(j0, queries_.full); j < j0 + rows; ++j) {
       const int64_t hidden = visible.hidden_queries(j, queries_.i0, width);
       const int64_t at = (j - j0) * width;
-      std::fill(arrays.probabilities + at, arrays.probabilities + at + hidden, A(0.0f));
-      std::fill(arrays.dscores + at, arrays.dscores + at + hidden, A(0.0f));
+      std::fill(arrays.probabilities + at, arrays.probabilities + at + hidden, F(0.0f));
+      std::fill(arrays.dscores + at, arrays.dscores + at + hidden, F(0.0f));
     }
     if (part.dkv) {
-      tile_gemm<A>(arrays.dv + j0 * D, rows, D, width, {arrays.probabilities, width},
+      tile_gemm<F>(arrays.dv + j0 * D, rows, D, width, {arrays.probabilities, width},
                    {arrays.dout + first_, D}, true, arrays.gemm);
-      tile_gemm<A>(arrays.dk + j0 * D, rows, D, width, {arrays.dscores, width},
+      tile_gemm<F>(arrays.dk + j0 * D, rows, D, width, {arrays.dscores, width},
                    {arrays.q + first_, D}, true, arrays.gemm);
     }
     if (part.dq) {
-      const A* const k_transposed =
+      const F* const k_transposed =
           packed_columns(arrays.k_transposed + j0 * D, attention_tile_keys, D, rows, arrays.k_part);
-      tile_gemm<A>(arrays.dq + first_, D, width, rows, {k_transposed, rows},
+      tile_gemm<F>(arrays.dq + first_, D, width, rows, {k_transposed, rows},
                    {arrays.dscores, width}, j0 > part.first_keys * attention_tile_keys,
                    arrays.gemm);
     }
   }
 
-  void put_dq(const AttentionBackward& a, const Part& part, const BackwardArrays<A>& arrays) const {
+  void put_dq(const AttentionBackward& a, const Part& part, const BackwardArrays<F>& arrays) const {
     const AttentionShape& s = a.shape;
     const float scale = static_cast<float>(s.scale);
     const int64_t first = part.b * a.dq_step + queries_.i0 * a.dq_row + h_ * s.D;
@@ -222,11 +223,11 @@ class BackwardPanel {
   QueryNumbers numbers_;
 };
 
-template <class A>
+template <class A, class F>
 void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch) {
   const AttentionShape& s = a.shape;
   const int64_t D = s.D, tile = attention_tile_keys;
-  const BackwardArrays<A> arrays(scratch, s);
+  const BackwardArrays<F> arrays(scratch, s);
   const Visibility visible{s, part.b};
   const int64_t keys = visible.keys_of(s.T_q - 1);
   const int64_t kv_first = part.b * s.kv_step + part.h_kv * D;
@@ -237,13 +238,15 @@ void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch
     const int64_t seen = std::max<int64_t>(0, std::min(tile, keys - j0));
     pack_rows(arrays.k + j0 * D, k + j0 * s.kv_row, s.kv_row, seen, D);
     pack_rows(arrays.v + j0 * D, v + j0 * s.kv_row, s.kv_row, seen, D);
-    if (part.dq) transpose(arrays.k_transposed + j0 * D, tile, arrays.k + j0 * D, D, seen, D);
+    if (part.dq)
+      transpose(arrays.k_transposed + j0 * D, tile, static_cast<const F*>(arrays.k) + j0 * D, D,
+                seen, D);
     const int64_t rows = std::min(tile, s.T_k - j0);
     std::fill_n(arrays.dk + j0 * D, rows * D, 0.0f);
     std::fill_n(arrays.dv + j0 * D, rows * D, 0.0f);
   }
 
-  BackwardPanel<A> panels[attention_panels];
+  BackwardPanel<A, F> panels[attention_panels];
   for (int64_t h = part.first_head; h < part.end_head; ++h)
     for (int64_t i0 = part.first_queries * attention_tile_queries; i0 < s.T_q;) {
       int64_t count = 0, most_keys = 0;
@@ -286,6 +289,7 @@ template <class A>
 void attention_backward_on(int64_t threads, const AttentionBackward& a) {
   const AttentionShape& s = a.shape;
   if (s.B == 0 || s.T_q == 0) return;
+  const auto backward = converts_factors<A>() ? backward_part<A, float> : backward_part<A, A>;
   const int64_t heads_kv = s.B * s.H_kv, heads = s.B * s.H, group = s.H / s.H_kv;
   const int64_t key_tiles = ceil_div(s.T_k, attention_tile_keys);
   const int64_t panels = ceil_div(s.T_q, attention_tile_queries);
@@ -299,13 +303,12 @@ void attention_backward_on(int64_t threads, const AttentionBackward& a) {
   };
   if (rounds(heads_kv, 5 * group, 1) <= rounds(heads_kv * key_strips, 4 * group, key_strips) +
                                             rounds(heads * query_strips, 3, query_strips)) {
-    parallel_items("gptbench::attention_backward", threads, heads_kv, s, a.workspace,
-                   [=](int64_t item, const Scratch& scratch) {
-                     const int64_t b = item / s.H_kv, h_kv = item % s.H_kv;
-                     backward_part<A>(
-                         a, {b, h_kv, h_kv * group, (h_kv + 1) * group, 0, 1, 0, 1, true, true},
-                         scratch);
-                   });
+    parallel_items(
+        "gptbench::attention_backward", threads, heads_kv, s, a.workspace,
+        [=](int64_t item, const Scratch& scratch) {
+          const int64_t b = item / s.H_kv, h_kv = item % s.H_kv;
+          backward(a, {b, h_kv, h_kv * group, (h_kv + 1) * group, 0, 1, 0, 1, true, true}, scratch);
+        });
     return;
   }
   parallel_items(
@@ -313,18 +316,17 @@ void attention_backward_on(int64_t threads, const AttentionBackward& a) {
       [=](int64_t item, const Scratch& scratch) {
         const int64_t head = item / key_strips, strip = item % key_strips;
         const int64_t b = head / s.H_kv, h_kv = head % s.H_kv;
-        backward_part<A>(
-            a, {b, h_kv, h_kv * group, (h_kv + 1) * group, strip, key_strips, 0, 1, false, true},
-            scratch);
+        backward(a,
+                 {b, h_kv, h_kv * group, (h_kv + 1) * group, strip, key_strips, 0, 1, false, true},
+                 scratch);
       });
-  parallel_items("gptbench::attention_backward_queries", threads, heads * query_strips, s,
-                 a.workspace, [=](int64_t item, const Scratch& scratch) {
-                   const int64_t head = item / query_strips, strip = item % query_strips;
-                   const int64_t b = head / s.H, h = head % s.H;
-                   backward_part<A>(
-                       a, {b, h / group, h, h + 1, 0, 1, strip, query_strips, true, false},
-                       scratch);
-                 });
+  parallel_items(
+      "gptbench::attention_backward_queries", threads, heads * query_strips, s, a.workspace,
+      [=](int64_t item, const Scratch& scratch) {
+        const int64_t head = item / query_strips, strip = item % query_strips;
+        const int64_t b = head / s.H, h = head % s.H;
+        backward(a, {b, h / group, h, h + 1, 0, 1, strip, query_strips, true, false}, scratch);
+      });
 }
 
 template <class A>

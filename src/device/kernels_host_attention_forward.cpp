@@ -89,38 +89,38 @@ void shrink_columns(float* accumulator, int64_t D, int64_t width, const float* s
   }
 }
 
-template <class A>
+template <class F>
 struct ForwardArrays {
   explicit ForwardArrays(Scratch& scratch, const AttentionShape& s)
       : gemm(scratch.take_gemm_workspace()),
-        k(scratch.take<A>(s.T_k * s.D)),
-        v_transposed(scratch.take<A>(round_up(s.T_k, attention_tile_keys) * s.D)),
-        v_part(scratch.take<A>(attention_tile_keys * s.D)),
-        q_transposed(scratch.take<A>(attention_panels * attention_tile_queries * s.D)),
+        k(scratch.take<F>(s.T_k * s.D)),
+        v_transposed(scratch.take<F>(round_up(s.T_k, attention_tile_keys) * s.D)),
+        v_part(scratch.take<F>(attention_tile_keys * s.D)),
+        q_transposed(scratch.take<F>(attention_panels * attention_tile_queries * s.D)),
         scores(scratch.take<float>(attention_tile_area)),
-        probabilities(sizeof(A) == sizeof(float) ? reinterpret_cast<A*>(scores)
-                                                 : scratch.take<A>(attention_tile_area)),
+        probabilities(sizeof(F) == sizeof(float) ? reinterpret_cast<F*>(scores)
+                                                 : scratch.take<F>(attention_tile_area)),
         factors(s.dropout.rate > 0.0 ? scratch.take<float>(attention_tile_area) : nullptr),
         accumulator(scratch.take<float>(attention_panels * attention_tile_queries * s.D)) {}
 
   Workspace gemm;
-  A* k;             // [T_k,D]
-  A* v_transposed;  // a tile of keys after another, [D,keys of a tile] each
-  A* v_part;        // of v_transposed: keys at the start of a tile
-  A* q_transposed;  // a panel after another, [D,width] each
+  F* k;             // [T_k,D]
+  F* v_transposed;  // a tile of keys after another, [D,keys of a tile] each
+  F* v_part;        // of v_transposed: keys at the start of a tile
+  F* q_transposed;  // a panel after another, [D,width] each
   float* scores;    // [rows,width]
-  A* probabilities;
+  F* probabilities;
   float* factors;
   float* accumulator;  // as q_transposed
 };
 
 // A panel of queries of one head.
-template <class A>
+template <class A, class F>
 class ForwardPanel {
  public:
   // `place` in the arrays of a tile.
   void start(const AttentionForward& a, int64_t b, int64_t h, const Queries& queries,
-             const ForwardArrays<A>& arrays, int64_t place) {
+             const ForwardArrays<F>& arrays, int64_t place) {
     const AttentionShape& s = a.shape;
     b_ = b;
     h_ = h;
@@ -129,7 +129,8 @@ class ForwardPanel {
     accumulator_ = arrays.accumulator + place * attention_tile_queries * s.D;
     const A* const q = static_cast<const A*>(a.q) + b * s.q_step + queries.i0 * s.q_row + h * s.D;
     prefetch_rows(q, s.q_row, queries.width, s.D);
-    transpose(q_transposed_, queries.width, q, s.q_row, queries.width, s.D);
+    transpose_rows(q_transposed_, queries.width, q, s.q_row, queries.width, s.D,
+                   reinterpret_cast<F*>(accumulator_));  // not in use yet
     if (s.alibi) bias_.start(s, h, queries);
     std::fill(running_.max, running_.max + queries.width, -infinity);
     std::fill(running_.sum, running_.sum + queries.width, 0.0f);
@@ -139,13 +140,13 @@ class ForwardPanel {
   int64_t keys() const { return queries_.keys; }
 
   // Brings the running results up to date with the tile of keys from j0 on.
-  void add_keys(const AttentionForward& a, int64_t j0, const ForwardArrays<A>& arrays) {
+  void add_keys(const AttentionForward& a, int64_t j0, const ForwardArrays<F>& arrays) {
     const AttentionShape& s = a.shape;
     const Visibility visible{s, b_};
     const int64_t width = queries_.width, D = s.D;
     const int64_t rows = std::min(attention_tile_keys, queries_.keys - j0);
     const float factor = static_cast<float>(s.scale) * log2_e;
-    tile_gemm<A>(arrays.scores, rows, width, D, {arrays.k + j0 * D, D}, {q_transposed_, width},
+    tile_gemm<F>(arrays.scores, rows, width, D, {arrays.k + j0 * D, D}, {q_transposed_, width},
                  false, arrays.gemm);
     if (s.alibi)
       for (int64_t j = 0; j < rows; ++j)
@@ -159,19 +160,19 @@ class ForwardPanel {
     if (j0 > 0) shrink_columns(accumulator_, D, width, running_.shrink);
     if (arrays.factors != nullptr) {
       TileFactors(s, b_, h_).fill(arrays.factors, queries_, j0, rows);
-      A* const p = arrays.probabilities;
+      F* const p = arrays.probabilities;
       const float* const z = arrays.factors;
 #pragma omp simd
       for (int64_t e = 0; e < rows * width; ++e) simd::store(p[e], simd::load(p[e]) * z[e]);
     }
-    const A* const v_transposed =
+    const F* const v_transposed =
         packed_columns(arrays.v_transposed + j0 * D, attention_tile_keys, D, rows, arrays.v_part);
-    tile_gemm<A>(accumulator_, D, width, rows, {v_transposed, rows}, {arrays.probabilities, width},
+    tile_gemm<F>(accumulator_, D, width, rows, {v_transposed, rows}, {arrays.probabilities, width},
                  j0 > 0, arrays.gemm);
   }
 
   // Results from running ones over the keys of this call.
-  void finish(const AttentionForward& a, const ForwardArrays<A>& arrays) const {
+  void finish(const AttentionForward& a, const ForwardArrays<F>& arrays) const {
     const AttentionShape& s = a.shape;
     const int64_t D = s.D, first_out = b_ * s.out_step + queries_.i0 * s.out_row + h_ * D;
     float* const lse = static_cast<float*>(a.lse) + (b_ * s.H + h_) * s.lse_step + queries_.i0;
@@ -217,7 +218,7 @@ class ForwardPanel {
 
   int64_t b_ = 0, h_ = 0;
   Queries queries_{};
-  A* q_transposed_ = nullptr;
+  F* q_transposed_ = nullptr;
   float* accumulator_ = nullptr;
   LinearBias bias_;
   Running running_;
@@ -225,12 +226,12 @@ class ForwardPanel {
 
 // Panels `strip`, `strip` + `strips`, ... of the queries of those heads that read one key/value
 // head.
-template <class A>
+template <class A, class F>
 void forward_strip(const AttentionForward& a, int64_t b, int64_t h_kv, int64_t strip,
                    int64_t strips, Scratch scratch) {
   const AttentionShape& s = a.shape;
   const int64_t D = s.D, group = s.H / s.H_kv, step = strips * attention_tile_queries;
-  const ForwardArrays<A> arrays(scratch, s);
+  const ForwardArrays<F> arrays(scratch, s);
   const Visibility visible{s, b};
   const int64_t keys = visible.keys_of(s.T_q - 1);
   const int64_t kv_first = b * s.kv_step + h_kv * D;
@@ -239,10 +240,10 @@ void forward_strip(const AttentionForward& a, int64_t b, int64_t h_kv, int64_t s
   pack_rows(arrays.k, k, s.kv_row, keys, D);
   for (int64_t j0 = 0; j0 < keys; j0 += attention_tile_keys) {
     prefetch_rows(v + j0 * s.kv_row, s.kv_row, std::min(attention_tile_keys, keys - j0), D);
-    transpose(arrays.v_transposed + j0 * D, attention_tile_keys, v + j0 * s.kv_row, s.kv_row,
-              std::min(attention_tile_keys, keys - j0), D);
+    transpose_rows(arrays.v_transposed + j0 * D, attention_tile_keys, v + j0 * s.kv_row, s.kv_row,
+                   std::min(attention_tile_keys, keys - j0), D, arrays.v_part);
   }
-  ForwardPanel<A> panels[attention_panels];
+  ForwardPanel<A, F> panels[attention_panels];
   for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h)
     for (int64_t i0 = strip * attention_tile_queries; i0 < s.T_q;) {
       int64_t count = 0, most_keys = 0;
@@ -272,8 +273,9 @@ void attention_forward_on(int64_t threads, const AttentionForward& a) {
   parallel_items("gptbench::attention_forward", threads, heads * strips, s, a.workspace,
                  [=](int64_t item, const Scratch& scratch) {
                    const int64_t head = item / strips;
-                   forward_strip<A>(a, head / s.H_kv, head % s.H_kv, item % strips, strips,
-                                    scratch);
+                   const auto strip =
+                       converts_factors<A>() ? forward_strip<A, float> : forward_strip<A, A>;
+                   strip(a, head / s.H_kv, head % s.H_kv, item % strips, strips, scratch);
                  });
 }
 

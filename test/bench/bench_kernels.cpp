@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "device/device.h"
+#include "device/gemm_onednn.h"
 #include "device/host_parallel.h"
 #include "device/kernels.h"
 #include "library_gemm.h"
@@ -372,6 +373,12 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+// As a run does before its first step.
+Bf16Products choose_bf16_products() {
+  set_bf16_products(measure_bf16_products());
+  return bf16_products();
+}
+
 void run(const Options& options) {
   const Table table(options.markdown);
   const std::unique_ptr<Device> device = make_host_device(DeviceKind::host);
@@ -388,7 +395,9 @@ void run(const Options& options) {
                       compute,
                       activation_type(compute)};
     const std::string name = bf16 ? "bf16" : "fp32";
-    table.title(name + ": matrix products");
+    const bool converted = bf16 && choose_bf16_products() == Bf16Products::converted;
+    table.title(name + ": matrix products" +
+                (converted ? ", in f32 from converted blocks; ceiling: the library's own" : ""));
     const double gemm_rate = bench.gemms();
     table.title(name + ": attention, 12 heads of 64, half of the work of a full matrix counted");
     bench.attention(gemm_rate);
