@@ -3,8 +3,9 @@
 //   bench_cuda_kernels [--markdown] [--compute fp32|bf16]
 //
 // Kernels bound by memory: bytes as stated with each kernel over the time of a call, beside a copy
-// on the device (bytes read plus bytes written). Attention: counted products over time. Arrays are
-// larger than the L2 cache and hold random numbers. Times are medians of 20 calls between events.
+// on the device (bytes read plus bytes written). Attention, our own and cuDNN's: counted products
+// over time. Arrays are larger than the L2 cache and hold random numbers. Times are medians of 20
+// calls between events.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "cuda/attention_library.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/kernels.h"
@@ -69,6 +71,7 @@ struct Bench {
   const KernelTable& kernels;
   DType A;
   bool markdown;
+  AttentionLibrary* cudnn;  // null: not here
 
   double median_s(const std::function<void()>& f) const {
     cudaEvent_t begin, end;
@@ -213,25 +216,31 @@ struct Bench {
       const int64_t row = 3 * s.H * s.D, out_row = s.H * s.D, rows = s.B * s.T;
       const Array qkv(rows * row, A, 1.0), dqkv(rows * row, A, 0.0), out(rows * out_row, A, 0.0),
           dout(rows * out_row, A, 1.0), lse(s.B * s.H * s.T, DType::f32, 0.0),
-          scratch(s.B * s.H * s.T, DType::f32, 0.0);
-      const Workspace ws{scratch.data(), cuda_attention_workspace_bytes(s.B, s.H, s.T)};
+          scratch(cudnn_attention_workspace_bytes(s.B, s.H, s.T, s.D), DType::u8, 0.0);
+      const Workspace ws{scratch.data(), cudnn_attention_workspace_bytes(s.B, s.H, s.T, s.D)};
       const auto at = [&](const Array& array, int64_t part) {
         return static_cast<void*>(static_cast<char*>(array.data()) + part * s.H * s.D * size_of(A));
       };
       const AttentionShape shape = whole_sequences(s.B, s.T, s.H, s.H, s.D, row, row, out_row);
       const double tflops =
           2e-12 * static_cast<double>(s.B * s.H * s.D) * static_cast<double>(s.T * s.T);
-      const double forward_s = median_s([&] {
-        kernels.attention_forward(
-            queue, {out.data(), lse.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2), shape, ws});
-      });
+      const AttentionForward forward = {out.data(), lse.data(), at(qkv, 0), at(qkv, 1),
+                                        at(qkv, 2), shape,      ws};
+      const AttentionBackward backward = {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(),
+                                          at(qkv, 0),  at(qkv, 1),  at(qkv, 2),  out.data(),
+                                          lse.data(),  shape,       row,         row,
+                                          s.T * row,   s.T * row,   ws};
+      const double forward_s = median_s([&] { kernels.attention_forward(queue, forward); });
       row_of(s.name, ", forward", forward_s, tflops / forward_s, peak);
-      const double backward_s = median_s([&] {
-        kernels.attention_backward(
-            queue, {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(), at(qkv, 0), at(qkv, 1),
-                    at(qkv, 2), out.data(), lse.data(), shape, row, row, s.T * row, s.T * row, ws});
-      });
+      const double backward_s = median_s([&] { kernels.attention_backward(queue, backward); });
       row_of(s.name, ", backward", backward_s, 2.0 * tflops / backward_s, peak);
+      if (cudnn == nullptr || A == DType::f32) continue;
+      const bool served = cudnn->forward(queue, A, forward) && cudnn->backward(queue, A, backward);
+      if (!served) continue;
+      const double cudnn_forward_s = median_s([&] { cudnn->forward(queue, A, forward); });
+      row_of(s.name, ", cuDNN forward", cudnn_forward_s, tflops / cudnn_forward_s, peak);
+      const double cudnn_backward_s = median_s([&] { cudnn->backward(queue, A, backward); });
+      row_of(s.name, ", cuDNN backward", cudnn_backward_s, 2.0 * tflops / cudnn_backward_s, peak);
     }
   }
   void row_of(const char* name, const char* direction, double s, double rate, double peak) const {
@@ -262,10 +271,14 @@ int run(int argc, char** argv) {
     return 0;
   }
   CudaQueue queue;
+  std::string obstacle;
+  const std::unique_ptr<AttentionLibrary> cudnn = make_cudnn_attention({true, false}, obstacle);
+  if (cudnn == nullptr) std::printf("%s\n", obstacle.c_str());
   for (const ComputeType compute : {ComputeType::bf16, ComputeType::fp32}) {
     if (compute == ComputeType::bf16 ? !bf16 : !fp32) continue;
     std::printf("\n%s\n", compute == ComputeType::bf16 ? "bf16" : "fp32");
-    const Bench bench{queue, cuda_kernels(compute), activation_type(compute), markdown};
+    const Bench bench{queue, cuda_kernels(compute), activation_type(compute), markdown,
+                      cudnn.get()};
     bench.memory_kernels();
     bench.attention();
   }
