@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "engine/gather.h"
+#include "plan/replay.h"
 
 #include "verify/reduced.h"
 #include "verify/verify.h"
@@ -45,6 +46,8 @@ Training train(const Plan& plan, Device& device, const CommunicatorTable& commun
     throw Error(Exit::out_of_memory, "no memory for the reduced model of the verification (" +
                                          format_bytes(total(plan.class_bytes)) + ")");
   engine.initialise_weights();
+  // The second step is then one that was recorded, as most of the run's are.
+  if (plan.corrections >= 0 && replay_obstacle(plan).empty()) engine.replay_steps(false);
   Training training;
   training.before = read_all(world, engine, plan, Role::master);
   for (int step = 0; step < num_steps; ++step) {
