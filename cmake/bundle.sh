@@ -5,7 +5,7 @@
 # built come along and do not count towards the limit of size. Not taken along: gptpost (results are read
 # at home), the C library (the machine's must not be older than this one's) and the libraries of CUDA
 # (opened when a run asks for them; set LD_LIBRARY_PATH or CUDA_HOME there). Of MPI libraries Open MPI is
-# known.
+# known. Large libraries are packed, and unpacked where they lie by the first program that is started.
 set -eu
 
 if [ $# -ne 2 ]; then
@@ -77,6 +77,10 @@ find "$folder/lib" -type f -name '*.so*' -exec strip --strip-unneeded {} + 2>/de
 # Sourced by scripts; with it the programs run from any working directory.
 cat >"$folder/environment" <<'END'
 # . FOLDER/environment, with GPTBENCH_BUNDLE set to FOLDER
+for packed in "$GPTBENCH_BUNDLE"/lib/*.gz; do
+  [ -e "$packed" ] && [ ! -e "${packed%.gz}" ] || continue
+  gunzip -c "$packed" >"${packed%.gz}.$$" && chmod 755 "${packed%.gz}.$$" && mv "${packed%.gz}.$$" "${packed%.gz}"
+done
 LD_LIBRARY_PATH=$GPTBENCH_BUNDLE/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 PATH=$GPTBENCH_BUNDLE/bin:$PATH
 OPAL_PREFIX=$GPTBENCH_BUNDLE
@@ -116,6 +120,7 @@ if [ -n "$missing" ]; then
   echo "$missing" >&2
   exit 1
 fi
+find "$folder/lib" -maxdepth 1 -name '*.so*' -size +8M -exec gzip -9 {} +
 kib=$(du -sk "$folder" | cut -f1)
 for program in "$folder"/bin/test_* "$folder"/bin/bench_*; do
   if [ -e "$program" ]; then kib=$((kib - $(du -sk "$program" | cut -f1))); fi

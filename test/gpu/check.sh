@@ -43,6 +43,9 @@ skipped=0
 
 say() { echo "$*" | tee -a "$summary"; }
 
+# What a log says of its end: the program's own complaint, where there is one.
+last_word() { { grep -E '^gptbench: ' "$1" || grep -v '^ *$' "$1"; } | tail -n 1 | cut -c1-200; }
+
 # try NAME SECONDS COMMAND...: runs it within a limit and within the budget; its log is $OUT/NAME.log.
 try() {
   local name=$1 limit=$2 start=$SECONDS status=0
@@ -58,10 +61,10 @@ try() {
   if [ "$status" -eq 0 ]; then
     say "ok      $name ($((SECONDS - start)) s)"
   elif [ "$status" -eq 77 ]; then
-    say "skipped $name: $(grep -v '^ *$' "$OUT/$name.log" | tail -n 1 | cut -c1-200)"
+    say "skipped $name: $(last_word "$OUT/$name.log")"
     skipped=$((skipped + 1))
   else
-    say "FAILED  $name: status $status after $((SECONDS - start)) s; $(grep -v '^ *$' "$OUT/$name.log" | tail -n 1 | cut -c1-200)"
+    say "FAILED  $name: status $status after $((SECONDS - start)) s; $(last_word "$OUT/$name.log")"
     failures=$((failures + 1))
   fi
   return "$status"
