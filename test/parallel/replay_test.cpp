@@ -213,6 +213,9 @@ TEST(Replays, WhatDiffersFromStepToStepIsAnObstacle) {
   m.dropout = 0.1;
   EXPECT_NE(obstacle(m).find("model.dropout"), std::string::npos);
   m.dropout = 0.0;
+  m.compute = "fp8";
+  EXPECT_NE(obstacle(m).find("'fp8' counts"), std::string::npos);
+  m.compute = "bf16";
   m.data_parallel = 2;
   EXPECT_NE(obstacle(m).find("messages"), std::string::npos);
   m.data_parallel = 1;
