@@ -5,6 +5,56 @@
 #include "device/simd_math.h"
 
 namespace gptbench::host {
+namespace {
+
+// Elements of a row of 2-byte type that are kept as floats between passes.
+constexpr int64_t row_buffer = 4096;
+// Rows that share one conversion of the parameters.
+constexpr int64_t rows_at_once = 32;
+
+// One row. X is A, or float where the row and the parameters have been converted.
+template <class A, class X>
+void normalise(A* y, float& mean, float& rstd, const X* x, const X* gamma, const X* beta, int64_t C,
+               double epsilon) {
+  // Passes over a row that stays in cache: the variance of deviations does not cancel.
+  const float sum = simd::sum_of(C, [=](int64_t c) { return simd::load(x[c]); });
+  const float m = sum / static_cast<float>(C);
+  const float squares = simd::sum_of(C, [=](int64_t c) {
+    const float deviation = simd::load(x[c]) - m;
+    return deviation * deviation;
+  });
+  const float s = static_cast<float>(
+      1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
+  if (beta != nullptr) {
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c)
+      simd::store(y[c], (simd::load(x[c]) - m) * s * simd::load(gamma[c]) + simd::load(beta[c]));
+  } else {
+#pragma omp simd
+    for (int64_t c = 0; c < C; ++c)
+      simd::store(y[c], (simd::load(x[c]) - m) * s * simd::load(gamma[c]));
+  }
+  mean = m;
+  rstd = s;
+}
+
+template <class A>
+void to_floats(float* out, const A* in, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = simd::load(in[i]);
+}
+
+// The passes over one row leave memory idle: what the next one reads and writes comes in meanwhile.
+template <class A>
+void prefetch_row(const A* x, const A* y, int64_t C) {
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A));
+  for (int64_t c = 0; c < C; c += line) {
+    __builtin_prefetch(x + c, 0);
+    __builtin_prefetch(y + c, 1);
+  }
+}
+
+}  // namespace
 
 template <class A>
 void layernorm_forward(Queue&, const LayerNormForward& a) {
@@ -14,26 +64,26 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
   const A* const x = static_cast<const A*>(a.x);
   const A* const gamma = static_cast<const A*>(a.gamma);
   const A* const beta = static_cast<const A*>(a.beta);
-  const int64_t C = a.C;
+  const int64_t R = a.R, C = a.C;
   const double epsilon = a.epsilon;
-  parallel("gptbench::layernorm_forward", a.R, [=](int64_t r) {
-    // Two passes over a row that stays in cache: the variance of deviations does not cancel.
-    const A* const x_row = x + r * C;
-    A* const y_row = y + r * C;
-    const float sum = simd::sum_of(C, [=](int64_t c) { return simd::load(x_row[c]); });
-    const float m = sum / static_cast<float>(C);
-    const float squares = simd::sum_of(C, [=](int64_t c) {
-      const float deviation = simd::load(x_row[c]) - m;
-      return deviation * deviation;
-    });
-    const float s = static_cast<float>(
-        1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
-#pragma omp simd
-    for (int64_t c = 0; c < C; ++c)
-      simd::store(y_row[c], (simd::load(x_row[c]) - m) * s * simd::load(gamma[c]) +
-                                (beta != nullptr ? simd::load(beta[c]) : 0.0f));
-    mean[r] = m;
-    rstd[r] = s;
+  const bool converts = sizeof(A) < sizeof(float) && C <= row_buffer;
+  parallel("gptbench::layernorm_forward", ceil_div(R, rows_at_once), [=](int64_t block) {
+    float row[row_buffer], gammas[row_buffer], betas[row_buffer];
+    if (converts) {
+      to_floats(gammas, gamma, C);
+      if (beta != nullptr) to_floats(betas, beta, C);
+    }
+    const int64_t end = std::min(R, (block + 1) * rows_at_once);
+    for (int64_t r = block * rows_at_once; r < end; ++r) {
+      if (r + 1 < end) prefetch_row(x + (r + 1) * C, y + (r + 1) * C, C);
+      if (converts) {
+        to_floats(row, x + r * C, C);
+        normalise<A, float>(y + r * C, mean[r], rstd[r], row, gammas,
+                            beta != nullptr ? betas : nullptr, C, epsilon);
+      } else {
+        normalise<A, A>(y + r * C, mean[r], rstd[r], x + r * C, gamma, beta, C, epsilon);
+      }
+    }
   });
 }
 

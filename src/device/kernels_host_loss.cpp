@@ -13,6 +13,27 @@ constexpr int64_t sum_chunk = 1024;
 // exp(x - m) is taken as 2^(x log2 e - m log2 e): exponents are never positive.
 constexpr float log2_e = 1.44269504088896340736f;
 
+// Logits may rise so far above an earlier maximum before their exponentials are taken anew: exp(60)
+// times a chunk stays far below the largest float.
+constexpr float highest_rise = 60.0f;
+
+// Maximum of logits, and sum of exp(logit - base).
+struct Part {
+  float max, sum;
+};
+template <class A>
+Part sum_chunk_of(const A* logits, int64_t count, float base) {
+  const float shift = base * log2_e;
+  float max = -std::numeric_limits<float>::infinity(), sum = 0.0f;
+#pragma omp simd reduction(max : max) reduction(+ : sum)
+  for (int64_t j = 0; j < count; ++j) {
+    const float logit = simd::load(logits[j]);
+    max = simd::larger(logit, max);
+    sum += simd::exp2(log2_e * logit - shift);
+  }
+  return {max, sum};
+}
+
 }  // namespace
 
 template <class A>
@@ -25,9 +46,11 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
   const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
   constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A));
   parallel("gptbench::cross_entropy_statistics", a.R, [=](int64_t r) {
-    // A chunk's exponentials find it in cache; the sum follows when the maximum rises.
+    // One pass: exponentials are taken relative to an earlier maximum, and again where a chunk
+    // rises so far above it that they may leave the range of float.
     const A* const row = logits + r * V_tp;
     float largest = -std::numeric_limits<float>::infinity();
+    float base = largest;
     double sum = 0.0;
     for (int64_t first = 0; first < V_valid; first += sum_chunk) {
       const A* const chunk = row + first;
@@ -35,15 +58,17 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
       // The exponentials leave memory idle; let the next chunk come in meanwhile.
       for (int64_t j = sum_chunk; j < std::min(2 * sum_chunk, V_valid - first); j += line)
         __builtin_prefetch(chunk + j);
-      const float m = simd::larger(
-          simd::max_of(count, [=](int64_t j) { return simd::load(chunk[j]); }), largest);
-      const float shift = m * log2_e;
-      const float part = simd::sum_of(
-          count, [=](int64_t j) { return simd::exp2(log2_e * simd::load(chunk[j]) - shift); });
-      if (m > largest) sum *= std::exp(static_cast<double>(largest) - static_cast<double>(m));
-      sum += static_cast<double>(part);
-      largest = m;
+      if (first == 0) base = simd::max_of(count, [=](int64_t j) { return simd::load(chunk[j]); });
+      Part part = sum_chunk_of(chunk, count, base);
+      largest = simd::larger(part.max, largest);
+      if (largest > base + highest_rise) {
+        sum *= std::exp(static_cast<double>(base) - static_cast<double>(largest));
+        base = largest;
+        part = sum_chunk_of(chunk, count, base);
+      }
+      sum += static_cast<double>(part.sum);
     }
+    sum *= std::exp(static_cast<double>(base) - static_cast<double>(largest));
     const int64_t target = targets[r] - first_token;
     const bool mine = target >= 0 && target < V_valid;
     row_max[r] = largest;
