@@ -179,10 +179,12 @@ __global__ void fp8_update_scales_kernel(Fp8UpdateScales a) {
   const int slice = static_cast<int>(threadIdx.x) / tensors_a_block;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * tensors_a_block + lane;
   float largest = 0.0f;
+  int64_t position = 0;
   if (i < a.count) {
+    position = a.position[i];
     for (int64_t step = slice; step < a.length; step += slices) {
       float* const entry = a.history + step * a.count + i;
-      if (step == a.position) *entry = a.amax[i];
+      if (step == position) *entry = a.amax[i];
       largest = fmaxf(largest, *entry);
     }
   }
@@ -196,6 +198,7 @@ __global__ void fp8_update_scales_kernel(Fp8UpdateScales a) {
   a.scale[i] = scale;
   a.inverse[i] = 1.0f / scale;
   a.amax[i] = 0.0f;
+  a.position[i] = static_cast<int32_t>((position + 1) % a.length);
 }
 
 bool is_aligned(const void* p, uintptr_t bytes) {

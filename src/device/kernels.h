@@ -543,15 +543,16 @@ struct Fp8Transpose {
 
 // Delayed scaling (as NVIDIA's Transformer Engine has it): for each of `count` tensors, the first
 // `e4m3` of them in e4m3, the others in e5m2,
-//   history[position][i] = amax[i],  scale[i] = fp8_scale(max over the `length` rows of
-//   history[..][i]),  inverse[i] = 1 / scale[i],  amax[i] = 0.
+//   history[position[i]][i] = amax[i],  scale[i] = fp8_scale(max over the `length` rows of
+//   history[..][i]),  inverse[i] = 1 / scale[i],  amax[i] = 0,  position[i] moves on, round a ring.
 // Rows that no step has written yet are 0. amax is infinite where the tensor was: the scale stays.
 struct Fp8UpdateScales {
   float* scale;
   float* inverse;
   float* amax;
-  float* history;  // [length, count]
-  int64_t count, e4m3, length, position;
+  float* history;     // [length, count]
+  int32_t* position;  // each tensor has its own, so that steps are alike to the device
+  int64_t count, e4m3, length;
   int margin;
 };
 

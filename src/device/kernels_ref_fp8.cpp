@@ -36,7 +36,8 @@ void fp8_transpose(Queue&, const Fp8Transpose& a) {
 
 void fp8_update_scales(Queue&, const Fp8UpdateScales& a) {
   for (int64_t i = 0; i < a.count; ++i) {
-    a.history[a.position * a.count + i] = a.amax[i];
+    a.history[a.position[i] * a.count + i] = a.amax[i];
+    a.position[i] = static_cast<int32_t>((a.position[i] + 1) % a.length);
     a.amax[i] = 0.0f;
     float largest = 0.0f;
     for (int64_t step = 0; step < a.length; ++step)

@@ -146,7 +146,6 @@ void Engine::run_linear(const Op& op, int64_t rows) {
                                         read_at(op, 1), rows, op.K, op.N, workspace(), fp8});
 }
 
-// The history is a ring; a step writes the row that is the oldest.
 void Engine::run_fp8(const Op& op, int64_t rows) {
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::fp8_quantize) {
@@ -164,9 +163,9 @@ void Engine::run_fp8(const Op& op, int64_t rows) {
   const PrecisionConfig& precision = plan_.config.precision;
   kernels_.fp8_update_scales(
       q, {static_cast<float*>(write_at(op, 0)), static_cast<float*>(write_at(op, 1)),
-          static_cast<float*>(write_at(op, 2)), static_cast<float*>(write_at(op, 3)), op.elements,
-          plan_.fp8.e4m3, precision.fp8_amax_history, step_ % precision.fp8_amax_history,
-          static_cast<int>(precision.fp8_margin)});
+          static_cast<float*>(write_at(op, 2)), static_cast<float*>(write_at(op, 3)),
+          static_cast<int32_t*>(write_at(op, 4)), op.elements, plan_.fp8.e4m3,
+          precision.fp8_amax_history, static_cast<int>(precision.fp8_margin)});
 }
 
 void Engine::run_norm(const Op& op, int64_t rows) {

@@ -98,6 +98,8 @@ Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
   fp8.inverse = buffer("fp8.inverse_scale", count);
   fp8.amax = buffer("fp8.amax", count);
   fp8.history = buffer("fp8.amax_history", count * plan.config.precision.fp8_amax_history);
+  fp8.position =
+      builder.add_buffer("fp8.position", MemoryClass::workspace, Lifetime::run, DType::i32, count);
   builder.set_fp8(fp8);
 }
 
@@ -142,7 +144,7 @@ void Fp8State::emit_update() const {
   const Fp8Plan& fp8 = builder_.plan().fp8;
   if (fp8.tensors.empty()) return;
   builder_.emit(flat_op(OpKind::fp8_update_scales, static_cast<int64_t>(fp8.tensors.size()), {},
-                        {{fp8.scale}, {fp8.inverse}, {fp8.amax}, {fp8.history}}));
+                        {{fp8.scale}, {fp8.inverse}, {fp8.amax}, {fp8.history}, {fp8.position}}));
 }
 
 }  // namespace gptbench

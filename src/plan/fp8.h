@@ -40,6 +40,7 @@ struct Fp8Plan {
   int64_t e4m3 = 0;                         // tensors
   int scale = -1, inverse = -1, amax = -1;  // [tensor]
   int history = -1;                         // [step, tensor]
+  int position = -1;                        // [tensor] of the next step in the history (i32)
 };
 
 class Fp8State {

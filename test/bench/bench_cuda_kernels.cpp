@@ -199,6 +199,20 @@ struct Bench {
     measure("convert", N * (4 + e), [&] {
       kernels.convert(queue, {a.data(), g.data(), R, C, C, C, A, DType::f32, false});
     });
+    const Array copy(n, DType::u8, 0.0), turned(n, DType::u8, 0.0), scale(8, DType::f32, 1.0);
+    float* const amax = static_cast<float*>(scale.data()) + 1;
+    const float* const by = static_cast<const float*>(scale.data());
+    measure("fp8_quantize", N * (e + 1), [&] {
+      kernels.fp8_quantize(queue,
+                           {copy.data(), nullptr, amax, b.data(), by, R, C, DType::fp8_e4m3});
+    });
+    measure("fp8_quantize, both ways", N * (e + 2), [&] {
+      kernels.fp8_quantize(queue,
+                           {copy.data(), turned.data(), amax, b.data(), by, R, C, DType::fp8_e5m2});
+    });
+    measure("fp8_transpose", 2 * N, [&] {
+      kernels.fp8_transpose(queue, {turned.data(), copy.data(), R, C});
+    });
     measure("accumulate", 12 * N, [&] { kernels.accumulate(queue, {p.data(), g.data(), n}); });
   }
 

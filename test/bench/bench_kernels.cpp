@@ -300,6 +300,12 @@ struct Bench {
     measure("convert", N * (4 + e), [&] {
       kernels.convert(queue, {a.data(), g.data(), R, C, C, C, A, DType::f32, false});
     });
+    float amax = 0.0f;
+    const float scale = 32.0f;
+    measure("fp8_quantize", N * (e + 1), [&] {
+      kernels.fp8_quantize(queue,
+                           {c.data(), nullptr, &amax, b.data(), &scale, R, C, DType::fp8_e4m3});
+    });
   }
 
   void attention(double gemm_rate) const {

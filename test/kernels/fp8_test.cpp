@@ -102,6 +102,7 @@ TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
   const KernelTable& kernels = this->template host_kernels<A>();
   std::vector<float> scale(count, 8.0f), inverse(count, 0.125f), amax(count),
       history(count * length);
+  std::vector<int32_t> position(count);
   std::vector<std::vector<float>> steps;
   for (int64_t step = 0; step < 4; ++step) {
     amax = random_array<float>(count, static_cast<uint32_t>(10 + step));
@@ -111,8 +112,8 @@ TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
     steps.push_back(amax);
     const std::vector<float> before = scale;
     kernels.fp8_update_scales(
-        *this->queue, {scale.data(), inverse.data(), amax.data(), history.data(), count, e4m3,
-                       length, step % length, 1});
+        *this->queue, {scale.data(), inverse.data(), amax.data(), history.data(), position.data(),
+                       count, e4m3, length, 1});
     for (size_t i = 0; i < scale.size(); ++i) {
       float largest = 0.0f;
       for (size_t s = step == 3 ? 1 : 0; s < steps.size(); ++s)

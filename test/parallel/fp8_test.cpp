@@ -50,6 +50,19 @@ TEST(Fp8Training, MicroBatchesShareTheirScales) {
         << whole.tensors[t];
 }
 
+// The plan of a GPU, whose products take W, x and dy transposed, with the kernels of the host: sums
+// in another order, of the same factors. They round to other numbers of bf16 now and then, at most
+// as often as all of them do in bf16: u sqrt(16 L + 6), u = 2^-8 (equivalence_test.cpp).
+TEST(Fp8Training, TransposedFactorsAreTheSame) {
+  const Trained host = train(model("host", "fp8"), 2, nullptr);
+  const Trained gpu = train(model("cuda", "fp8"), 2, nullptr);
+  const double bound = 0x1p-8 * std::sqrt(16.0 * 2.0 + 6.0);
+  EXPECT_LT(largest_difference(gpu.losses, host.losses), bound);
+  for (size_t t = 0; t < host.gradients.size(); ++t)
+    EXPECT_LE(distance(gpu.gradients[t], host.gradients[t]), bound * norm(host.gradients))
+        << host.tensors[t];
+}
+
 // What is recomputed is converted to the same bytes.
 TEST(Fp8Training, RecomputationChangesNothing) {
   SmallModel m = model("host", "fp8");

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "configs.h"
 #include "plan/plan.h"
+#include "plan/replay.h"
 
 namespace gptbench {
 namespace {
@@ -149,6 +150,12 @@ TEST(Fp8Plan, FirstScalesDoNotDependOnTheLayout) {
       ++found;
     }
   EXPECT_EQ(found, 36u * 4u);
+}
+
+// The place in the history is counted on the device: a step on a GPU may be recorded and replayed.
+TEST(Fp8Plan, StepsAreAlikeToADevice) {
+  SmallModel m = small("cuda");
+  EXPECT_EQ(replay_obstacle(plan_of(m)), "");
 }
 
 TEST(Fp8Plan, SizesThatAGpuCannotMultiply) {

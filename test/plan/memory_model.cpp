@@ -254,7 +254,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.assigns({padded_rows(R) * N});
       break;
     case OpKind::fp8_update_scales:
-      touch.accumulates({n, n, n, n * plan.config.precision.fp8_amax_history});
+      touch.accumulates({n, n, n, n * plan.config.precision.fp8_amax_history, n});
       break;
     case OpKind::accumulate:
       touch.reads({op.row_count > 0 ? R * N : n});
@@ -329,7 +329,8 @@ MemoryModel::MemoryModel(const Plan& plan)
   std::vector<int> known;
   for (const Role role : {Role::working, Role::master, Role::moment1, Role::moment2})
     known.push_back(plan.representation(role).buffer);
-  for (const int id : {plan.fp8.scale, plan.fp8.inverse, plan.fp8.amax, plan.fp8.history})
+  for (const int id :
+       {plan.fp8.scale, plan.fp8.inverse, plan.fp8.amax, plan.fp8.history, plan.fp8.position})
     if (id >= 0) known.push_back(id);
   for (const int id : known) {
     const Buffer& buffer = plan.buffers.at(static_cast<size_t>(id));
