@@ -40,7 +40,9 @@ int64_t scratch_bytes(const Plan& plan) {
 }
 
 ComputeType compute_of(const GemmKey& key) {
-  return key.type == DType::f32 ? ComputeType::fp32 : ComputeType::bf16;  // fp8 beside bf16
+  return key.type == DType::f32   ? ComputeType::fp32
+         : key.type == DType::f16 ? ComputeType::fp16
+                                  : ComputeType::bf16;  // fp8 beside bf16
 }
 
 }  // namespace
@@ -183,9 +185,10 @@ std::unique_ptr<Recording> CudaDevice::end_recording(Queue& queue) {
 
 const KernelTable& CudaDevice::kernels(ComputeType compute) const {
   if (compute == ComputeType::fp64)
-    throw Error(Exit::usage,
-                "precision.compute='fp64' is not available on device='cuda' (fp32 and bf16 are); "
-                "use run.device='ref'");
+    throw Error(
+        Exit::usage,
+        "precision.compute='fp64' is not available on device='cuda' (fp32, bf16 and fp16 are); "
+        "use run.device='ref'");
   const KernelTable& table = cuda_kernel_table(compute);
   const std::vector<std::string> missing = missing_kernels(table);
   if (!missing.empty())

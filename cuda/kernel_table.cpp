@@ -77,8 +77,9 @@ void use_attention(AttentionLibrary* library) {
 
 const KernelTable& cuda_kernel_table(ComputeType compute) {
   GPTBENCH_CHECK(compute != ComputeType::fp64, "fp64 is computed by device = 'ref' alone");
-  return compute == ComputeType::bf16 ? table_of<ComputeType::bf16>()
-                                      : table_of<ComputeType::fp32>();
+  return compute == ComputeType::bf16   ? table_of<ComputeType::bf16>()
+         : compute == ComputeType::fp16 ? table_of<ComputeType::fp16>()
+                                        : table_of<ComputeType::fp32>();
 }
 
 std::vector<std::string> missing_kernels(const KernelTable& table) {

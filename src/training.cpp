@@ -63,6 +63,20 @@ bool note_failure(MpiWorld& world, const Engine& engine, Training& training) {
   return true;
 }
 
+// What to do about a step that ends the run; "" where it does not. A scaled gradient that is not
+// finite costs its step alone, as long as the scale can be lowered.
+std::string non_finite_reason(const PrecisionConfig& precision, const StepResult& result) {
+  const bool finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
+  if (finite) return "";
+  if (!result.skipped || !std::isfinite(result.loss))
+    return "lower optimizer.lr or look at the data";
+  if (precision.loss_scale > 0.0)
+    return "precision.loss_scale is fixed; use a smaller one, or 0 (dynamic)";
+  if (result.next_loss_scale < precision.min_loss_scale)
+    return "the loss scale falls below precision.min_loss_scale; lower optimizer.lr";
+  return "";
+}
+
 }  // namespace
 
 void watch_signals() {
@@ -103,16 +117,19 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                                result.grad_norm, result.time_s, tokens / result.time_s, left_s)
                      .c_str(),
                  stdout);
+      if (result.skipped)
+        std::fputs(skipped_line(result.loss_scale, result.next_loss_scale).c_str(), stdout);
       std::fflush(stdout);
     }
     if (step == 0) after_first_step();
 
     if (result.stop && note_failure(world, engine, training)) break;
-    if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm)) {
+    const std::string trouble = non_finite_reason(plan.config.precision, result);
+    if (!trouble.empty()) {
       training.outcome = Exit::non_finite;
       training.reason = "loss " + std::to_string(result.loss) + ", gradient norm " +
                         std::to_string(result.grad_norm) + " in step " + std::to_string(step + 1) +
-                        "; lower optimizer.lr or look at the data";
+                        "; " + trouble;
       break;
     }
     if (result.stop && !last) {

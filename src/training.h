@@ -28,7 +28,8 @@ struct Training {
 
 // Runs the plan's steps with rank 0 printing one line each; calls after_first_step on all ranks
 // before step 1 changes what step 0 left. Ends early, after the step in hand, when
-// loss or gradient norm is not finite, when tokens cannot be read or memory runs out, when a rank
+// loss or gradient norm is not finite (of a scaled loss: the loss, or the norm at the least scale),
+// when tokens cannot be read or memory runs out, when a rank
 // has had SIGTERM or SIGUSR1, or when another step would pass the time limit (run.time_limit_s
 // since `start_s`) or come too close to the end of the batch job (measure/job_limit.h).
 // Communicator statistics and sensors cover the timed steps, the

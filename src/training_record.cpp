@@ -128,6 +128,9 @@ void record_training(MpiWorld& world, const Training& training, const Plan& plan
     record.loss.push_back(sample.result.loss);
     record.grad_norm.push_back(sample.result.grad_norm);
     record.tokens.push_back(s.tokens_per_step);
+    if (plan.loss_scale < 0) continue;
+    record.loss_scale.push_back(sample.result.loss_scale);
+    s.skipped_steps += sample.result.skipped ? 1 : 0;
   }
   if (!record.loss.empty()) s.final_loss = record.loss.back();
   s.timed_steps =

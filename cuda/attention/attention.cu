@@ -43,7 +43,7 @@ void attention_forward(Queue& queue, const AttentionForward& a) {
   if (s.B == 0 || s.T_q == 0) return;
   check_shape(s);
   if constexpr (sizeof(A) == 2)
-    if (tensor_attention_applies(a)) return tensor_attention_forward(queue, a);
+    if (tensor_attention_applies(a)) return tensor_attention_forward<A>(queue, a);
   simt_attention_forward<A>(queue, a);
 }
 
@@ -60,7 +60,7 @@ void attention_backward(Queue& queue, const AttentionBackward& a) {
          stream_of(queue), delta, static_cast<const A*>(a.dout), static_cast<const A*>(a.out),
          Scores(s));
   if constexpr (sizeof(A) == 2)
-    if (tensor_attention_applies(a)) return tensor_attention_backward(queue, a, delta);
+    if (tensor_attention_applies(a)) return tensor_attention_backward<A>(queue, a, delta);
   simt_attention_backward<A>(queue, a, delta);
 }
 

@@ -2,7 +2,8 @@
 //   simt_*     arithmetic in float, D <= 256, any alignment: for A = float, and where the other
 //   does
 //              not apply;
-//   tensor_*   products of bfloat16 on tensor cores (mma.sync, compute capability 8.0), sums in
+//   tensor_*   products of bfloat16 or float16 on tensor cores (mma.sync, compute capability 8.0),
+//   sums in
 //              float, D <= 128 a multiple of 8 (padded to 64 or 128 in shared memory), rows at
 //              multiples of 16 bytes.
 // Both make the same bits from run to run: every output element is summed by one warp, in the order
@@ -25,7 +26,9 @@ void simt_attention_backward(Queue&, const AttentionBackward&, const float* delt
 
 bool tensor_attention_applies(const AttentionForward&);
 bool tensor_attention_applies(const AttentionBackward&);
+template <class A>
 void tensor_attention_forward(Queue&, const AttentionForward&);
+template <class A>
 void tensor_attention_backward(Queue&, const AttentionBackward&, const float* delta);
 
 }  // namespace gptbench::cuda

@@ -4,11 +4,11 @@
 //                                gives the address of row l % 8 of matrix l / 8. Register m of lane
 //                                l gets elements 2 (l % 4) and + 1 of row l / 4 of matrix m.
 //   ldmatrix_x4_transposed       the same of the transposed matrices
-//   mma_bf16(c, a, b0, b1)       c[16 x 8] += a[16 x 16] b[16 x 8], bf16 products, float sums. With
-//                                g = lane / 4, t = lane % 4, the registers of a lane hold
-//                                c: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
-//                                a: pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8)
-//                                b: pairs at rows 2t and 2t + 8 of column g
+//   mma<A>(c, a, b0, b1)         c[16 x 8] += a[16 x 16] b[16 x 8], products of A (bfloat16 or
+//                                float16), float sums. With g = lane / 4, t = lane % 4, the
+//                                registers of a lane hold c: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g
+//                                + 8, 2t + 1) a: pairs at (g, 2t), (g + 8, 2t), (g, 2t + 8), (g +
+//                                8, 2t + 8) b: pairs at rows 2t and 2t + 8 of column g
 //   copy_16_async(to, from, exists)   16 bytes from global to shared memory, zeros unless `exists`
 //   commit_copies(), wait_for_copies<n>()   groups of them; all but the last n groups are complete
 //   exp2_fast(x)                 2^x to 2 ulp, 0 below the normal numbers
@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
 #include "cuda/kernels/runtime.h"
 
 #if defined(GPTBENCH_EMULATION)
@@ -41,9 +42,23 @@ __device__ inline void ldmatrix_x4_transposed(uint32_t (&r)[4], const void* row)
                : "memory");
 }
 
-__device__ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+template <class A>
+__device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
+template <>
+__device__ inline void mma<bfloat16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                     uint32_t b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <>
+__device__ inline void mma<float16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                    uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

@@ -185,7 +185,7 @@ void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
                                    a.dkv_row,
                                    a.dq_step,
                                    a.dkv_step};
-  with_head_size(s.D, [&](auto size) {
+  with_head_size<A>(s.D, [&](auto size) {
     constexpr int D_max = decltype(size)::value;
     using Tile = SimtTile<D_max>;
     const size_t shared = sizeof(float) * (4 * Tile::floats + Tile::score_floats);
@@ -213,5 +213,6 @@ void simt_attention_backward(Queue& queue, const AttentionBackward& a, const flo
 
 template void simt_attention_backward<float>(Queue&, const AttentionBackward&, const float*);
 template void simt_attention_backward<bfloat16>(Queue&, const AttentionBackward&, const float*);
+template void simt_attention_backward<float16>(Queue&, const AttentionBackward&, const float*);
 
 }  // namespace gptbench::cuda

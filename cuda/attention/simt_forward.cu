@@ -118,7 +118,7 @@ void forward(Queue& queue, const AttentionForward& a) {
   const Arrays<A, Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
                               static_cast<const A*>(a.q), static_cast<const A*>(a.k),
                               static_cast<const A*>(a.v)};
-  with_head_size(s.D, [&](auto size) {
+  with_head_size<A>(s.D, [&](auto size) {
     constexpr int D_max = decltype(size)::value;
     using Tile = SimtTile<D_max>;
     const dim3 grid{static_cast<unsigned>(ceil_div(s.T_q, Tile::T)), static_cast<unsigned>(s.H),
@@ -141,5 +141,6 @@ void simt_attention_forward(Queue& queue, const AttentionForward& a) {
 
 template void simt_attention_forward<float>(Queue&, const AttentionForward&);
 template void simt_attention_forward<bfloat16>(Queue&, const AttentionForward&);
+template void simt_attention_forward<float16>(Queue&, const AttentionForward&);
 
 }  // namespace gptbench::cuda

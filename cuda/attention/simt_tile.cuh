@@ -118,21 +118,29 @@ __device__ inline float row_sum(float v) {
   return v;
 }
 
-// Calls f(SimtTile<D_max>{}, integral constant D_max) for the least D_max that holds D.
+// Calls f(HeadSize<D_max>{}) for the least D_max that holds D. Types of 2 bytes come here where the
+// tensor cores do not apply, which is rare: they have fewer sizes, to keep programs small.
 template <int D_max>
 struct HeadSize {
   static constexpr int value = D_max;
 };
-template <class F>
+template <class A, class F>
 void with_head_size(int64_t D, const F& f) {
-  if (D <= 32)
-    f(HeadSize<32>{});
-  else if (D <= 64)
-    f(HeadSize<64>{});
-  else if (D <= 128)
-    f(HeadSize<128>{});
-  else
-    f(HeadSize<256>{});
+  if constexpr (sizeof(A) == 2) {
+    if (D <= 64)
+      f(HeadSize<64>{});
+    else
+      f(HeadSize<256>{});
+  } else {
+    if (D <= 32)
+      f(HeadSize<32>{});
+    else if (D <= 64)
+      f(HeadSize<64>{});
+    else if (D <= 128)
+      f(HeadSize<128>{});
+    else
+      f(HeadSize<256>{});
+  }
 }
 
 }  // namespace gptbench::cuda

@@ -11,15 +11,15 @@ namespace {
 constexpr int warps = 8, threads = 32 * warps;
 constexpr int own_rows = 16 * warps;  // of a block
 
-template <class Gradient>
+template <class A, class Gradient>
 struct Arrays {
   Gradient* dq;
   Gradient* dk;
   Gradient* dv;
-  const bfloat16* dout;
-  const bfloat16* q;
-  const bfloat16* k;
-  const bfloat16* v;
+  const A* dout;
+  const A* q;
+  const A* k;
+  const A* v;
   const float* lse;
   const float* delta;
   int64_t dq_row, dkv_row, dq_step, dkv_step;
@@ -71,10 +71,10 @@ __device__ inline void score_gradient(float& s, float& dp, const Scores& scores,
 }
 
 // dq of own_rows queries of one head: a pass over the keys, N at a time.
-template <int D, int N, class Gradient, bool extra>
+template <int D, int N, class A, class Gradient, bool extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_dq_kernel(Arrays<Gradient> a, Scores scores) {
-  GPTBENCH_DYNAMIC_SHARED(bfloat16, shared);
+    tensor_attention_dq_kernel(Arrays<A, Gradient> a, Scores scores) {
+  GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D, N>;
   const AttentionShape& s = scores.s;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(threads)
   const int64_t length = scores.length(b);
   const float slope = extra ? scores.slope(h) : 0.0f;
   const int64_t kv = scores.kv(b, h / scores.group, 0);
-  bfloat16* const k_tiles = shared + L::first;
-  bfloat16* const v_tiles = k_tiles + 2 * L::other;
+  A* const k_tiles = shared + L::first;
+  A* const v_tiles = k_tiles + 2 * L::other;
   const auto load_keys = [&](int64_t j0, int buffer) {
     const int64_t at = kv + j0 * s.kv_row, rows = s.T_k - j0;
     load_rows_async<D, N, threads>(k_tiles + buffer * L::other, a.k + at, s.kv_row, rows, s.D);
@@ -132,10 +132,10 @@ __global__ void __launch_bounds__(threads)
 
 // dk and dv of own_rows keys of one key/value head: a pass over the queries, N at a time, of the
 // heads that share it. Scores are computed transposed, a row a key.
-template <int D, int N, class Gradient, bool extra>
+template <int D, int N, class A, class Gradient, bool extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_dkdv_kernel(Arrays<Gradient> a, Scores scores) {
-  GPTBENCH_DYNAMIC_SHARED(bfloat16, shared);
+    tensor_attention_dkdv_kernel(Arrays<A, Gradient> a, Scores scores) {
+  GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D, N>;
   const AttentionShape& s = scores.s;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -144,8 +144,8 @@ __global__ void __launch_bounds__(threads)
   const int64_t j1 = j0 + own_rows < s.T_k ? j0 + own_rows : s.T_k;
   const int64_t row0 = j0 + 16 * warp;  // of this warp's keys
   const int64_t length = scores.length(b);
-  bfloat16* const q_tiles = shared + L::first;
-  bfloat16* const dout_tiles = q_tiles + 2 * L::other;
+  A* const q_tiles = shared + L::first;
+  A* const dout_tiles = q_tiles + 2 * L::other;
 
   // Tiles of queries from the first that sees the first of these keys on; positions ascend.
   const int64_t tiles = (s.T_q + N - 1) / N;
@@ -204,52 +204,55 @@ __global__ void __launch_bounds__(threads)
   put_rows<D>(a.dv + at, a.dkv_row, row0, s.T_k, s.D, dv[0], 1.0f, 1.0f, scores.adds);
 }
 
-template <int D, class Gradient, bool extra>
+template <int D, class A, class Gradient, bool extra>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   const AttentionShape& s = a.shape;
-  const Arrays<Gradient> arrays{static_cast<Gradient*>(a.dq),
-                                static_cast<Gradient*>(a.dk),
-                                static_cast<Gradient*>(a.dv),
-                                static_cast<const bfloat16*>(a.dout),
-                                static_cast<const bfloat16*>(a.q),
-                                static_cast<const bfloat16*>(a.k),
-                                static_cast<const bfloat16*>(a.v),
-                                static_cast<const float*>(a.lse),
-                                delta,
-                                a.dq_row,
-                                a.dkv_row,
-                                a.dq_step,
-                                a.dkv_step};
+  const Arrays<A, Gradient> arrays{static_cast<Gradient*>(a.dq),
+                                   static_cast<Gradient*>(a.dk),
+                                   static_cast<Gradient*>(a.dv),
+                                   static_cast<const A*>(a.dout),
+                                   static_cast<const A*>(a.q),
+                                   static_cast<const A*>(a.k),
+                                   static_cast<const A*>(a.v),
+                                   static_cast<const float*>(a.lse),
+                                   delta,
+                                   a.dq_row,
+                                   a.dkv_row,
+                                   a.dq_step,
+                                   a.dkv_step};
   // Registers: accumulators of D / 2 floats a thread for dq, D for dk and dv.
   constexpr int dq_keys = 64, dkdv_queries = D == 64 ? 64 : 32;
   const unsigned sequences = static_cast<unsigned>(s.B);
   launch(
-      GPTBENCH_KERNEL(tensor_attention_dq_kernel<D, dq_keys, Gradient, extra>),
+      GPTBENCH_KERNEL(tensor_attention_dq_kernel<D, dq_keys, A, Gradient, extra>),
       dim3{static_cast<unsigned>(ceil_div(s.T_q, own_rows)), static_cast<unsigned>(s.H), sequences},
-      threads, sizeof(bfloat16) * Layout<D, dq_keys>::end, stream_of(queue), arrays, Scores(s));
-  launch(GPTBENCH_KERNEL(tensor_attention_dkdv_kernel<D, dkdv_queries, Gradient, extra>),
+      threads, sizeof(A) * Layout<D, dq_keys>::end, stream_of(queue), arrays, Scores(s));
+  launch(GPTBENCH_KERNEL(tensor_attention_dkdv_kernel<D, dkdv_queries, A, Gradient, extra>),
          dim3{static_cast<unsigned>(ceil_div(s.T_k, own_rows)), static_cast<unsigned>(s.H_kv),
               sequences},
-         threads, sizeof(bfloat16) * Layout<D, dkdv_queries>::end, stream_of(queue), arrays,
-         Scores(s));
+         threads, sizeof(A) * Layout<D, dkdv_queries>::end, stream_of(queue), arrays, Scores(s));
 }
 
-template <int D, class Gradient>
+template <int D, class A, class Gradient>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   if (a.shape.alibi || a.shape.dropout.rate > 0.0)
-    backward<D, Gradient, true>(queue, a, delta);
+    backward<D, A, Gradient, true>(queue, a, delta);
   else
-    backward<D, Gradient, false>(queue, a, delta);
+    backward<D, A, Gradient, false>(queue, a, delta);
 }
 
 }  // namespace
 
+template <class A>
 void tensor_attention_backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   const bool whole = a.shape.keys == KeyBlock::all;
   if (a.shape.D <= 64)
-    whole ? backward<64, bfloat16>(queue, a, delta) : backward<64, float>(queue, a, delta);
+    whole ? backward<64, A, A>(queue, a, delta) : backward<64, A, float>(queue, a, delta);
   else
-    whole ? backward<128, bfloat16>(queue, a, delta) : backward<128, float>(queue, a, delta);
+    whole ? backward<128, A, A>(queue, a, delta) : backward<128, A, float>(queue, a, delta);
 }
+
+template void tensor_attention_backward<bfloat16>(Queue&, const AttentionBackward&, const float*);
+template void tensor_attention_backward<float16>(Queue&, const AttentionBackward&, const float*);
 
 }  // namespace gptbench::cuda

@@ -9,13 +9,13 @@ constexpr int warps = 4, threads = 32 * warps;
 constexpr int M = 2;                    // fragments of 16 queries a warp
 constexpr int q_rows = 16 * M * warps;  // queries of a block
 
-template <class Out>
+template <class A, class Out>
 struct Arrays {
   Out* out;
   float* lse;
-  const bfloat16* q;
-  const bfloat16* k;
-  const bfloat16* v;
+  const A* q;
+  const A* k;
+  const A* v;
 };
 
 // Keys of a tile: as many as leave room for the accumulators, D M / 2 registers.
@@ -73,10 +73,10 @@ __device__ inline void drop(float (&p)[M][k_rows / 8][4], const Scores& scores, 
 }
 
 // A block computes q_rows queries of one head. extra: with a bias or dropout.
-template <int D, class Out, bool extra>
+template <int D, class A, class Out, bool extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_forward_kernel(Arrays<Out> a, Scores scores) {
-  GPTBENCH_DYNAMIC_SHARED(bfloat16, shared);
+    tensor_attention_forward_kernel(Arrays<A, Out> a, Scores scores) {
+  GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D>;
   constexpr int k_rows = L::k_rows;
   const AttentionShape& s = scores.s;
@@ -198,34 +198,38 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-template <int D, class Out, bool extra>
+template <int D, class A, class Out, bool extra>
 void forward(Queue& queue, const AttentionForward& a) {
   const AttentionShape& s = a.shape;
-  const Arrays<Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
-                           static_cast<const bfloat16*>(a.q), static_cast<const bfloat16*>(a.k),
-                           static_cast<const bfloat16*>(a.v)};
+  const Arrays<A, Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
+                              static_cast<const A*>(a.q), static_cast<const A*>(a.k),
+                              static_cast<const A*>(a.v)};
   const dim3 grid{static_cast<unsigned>(ceil_div(s.T_q, q_rows)), static_cast<unsigned>(s.H),
                   static_cast<unsigned>(s.B)};
-  launch(GPTBENCH_KERNEL(tensor_attention_forward_kernel<D, Out, extra>), grid, threads,
-         sizeof(bfloat16) * Layout<D>::end, stream_of(queue), arrays, Scores(s));
+  launch(GPTBENCH_KERNEL(tensor_attention_forward_kernel<D, A, Out, extra>), grid, threads,
+         sizeof(A) * Layout<D>::end, stream_of(queue), arrays, Scores(s));
 }
 
-template <int D, class Out>
+template <int D, class A, class Out>
 void forward(Queue& queue, const AttentionForward& a) {
   if (a.shape.alibi || a.shape.dropout.rate > 0.0)
-    forward<D, Out, true>(queue, a);
+    forward<D, A, Out, true>(queue, a);
   else
-    forward<D, Out, false>(queue, a);
+    forward<D, A, Out, false>(queue, a);
 }
 
 }  // namespace
 
+template <class A>
 void tensor_attention_forward(Queue& queue, const AttentionForward& a) {
   const bool whole = a.shape.keys == KeyBlock::all;
   if (a.shape.D <= 64)
-    whole ? forward<64, bfloat16>(queue, a) : forward<64, float>(queue, a);
+    whole ? forward<64, A, A>(queue, a) : forward<64, A, float>(queue, a);
   else
-    whole ? forward<128, bfloat16>(queue, a) : forward<128, float>(queue, a);
+    whole ? forward<128, A, A>(queue, a) : forward<128, A, float>(queue, a);
 }
+
+template void tensor_attention_forward<bfloat16>(Queue&, const AttentionForward&);
+template void tensor_attention_forward<float16>(Queue&, const AttentionForward&);
 
 }  // namespace gptbench::cuda

@@ -1,5 +1,5 @@
-// Tiles of bf16 rows in shared memory and the two products that attention is made of, each of them
-// by one warp.
+// Tiles of rows of A, bfloat16 or float16, in shared memory and the two products that attention is
+// made of, each of them by one warp.
 #pragma once
 
 #include "base/dtype.h"
@@ -13,8 +13,8 @@ namespace gptbench::cuda {
 
 // tile[r][d] = x[r row + d] for r < rows and d < size, zeros for what else there is up to R x D;
 // complete after commit and wait. size is a multiple of 8.
-template <int D, int R, int threads>
-__device__ inline void load_rows_async(bfloat16* tile, const bfloat16* x, int64_t row, int64_t rows,
+template <int D, int R, int threads, class A>
+__device__ inline void load_rows_async(A* tile, const A* x, int64_t row, int64_t rows,
                                        int64_t size) {
   constexpr int chunks = D / 8;
   static_assert(R * chunks % threads == 0, "as many copies for every thread");
@@ -28,9 +28,8 @@ __device__ inline void load_rows_async(bfloat16* tile, const bfloat16* x, int64_
 }
 
 // c[m][n/8] = x y^T: rows x_row + 16 m .. + 15 of tile x by rows 0 .. N-1 of tile y, summed over D.
-template <int D, int N, int M>
-__device__ inline void rows_times_rows(float (&c)[M][N / 8][4], const bfloat16* x, int x_row,
-                                       const bfloat16* y) {
+template <int D, int N, int M, class A>
+__device__ inline void rows_times_rows(float (&c)[M][N / 8][4], const A* x, int x_row, const A* y) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   GPTBENCH_UNROLL
   for (int m = 0; m < M; ++m) {
@@ -49,18 +48,18 @@ __device__ inline void rows_times_rows(float (&c)[M][N / 8][4], const bfloat16* 
       ldmatrix_x4(b, y + swizzled<D>(16 * n + lane % 8 + lane / 16 * 8, 2 * k + lane / 8 % 2));
       GPTBENCH_UNROLL
       for (int m = 0; m < M; ++m) {
-        mma_bf16(c[m][2 * n], a[m], b[0], b[1]);
-        mma_bf16(c[m][2 * n + 1], a[m], b[2], b[3]);
+        mma<A>(c[m][2 * n], a[m], b[0], b[1]);
+        mma<A>(c[m][2 * n + 1], a[m], b[2], b[3]);
       }
     }
   }
 }
 
 // acc[m][d/8] += p y: 16 x N products in registers, as rows_times_rows leaves them, rounded to
-// bf16, by rows 0 .. N-1 of tile y.
-template <int D, int N, int M>
+// A, by rows 0 .. N-1 of tile y.
+template <int D, int N, int M, class A>
 __device__ inline void fragment_times_rows(float (&acc)[M][D / 8][4], const float (&p)[M][N / 8][4],
-                                           const bfloat16* y) {
+                                           const A* y) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   GPTBENCH_UNROLL
   for (int k = 0; k < N / 16; ++k) {
@@ -69,7 +68,7 @@ __device__ inline void fragment_times_rows(float (&acc)[M][D / 8][4], const floa
     for (int m = 0; m < M; ++m) {
       GPTBENCH_UNROLL
       for (int i = 0; i < 4; ++i)
-        a[m][i] = pack_bfloat16(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
+        a[m][i] = pack<A>(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
     }
     GPTBENCH_UNROLL
     for (int d = 0; d < D / 16; ++d) {
@@ -77,16 +76,17 @@ __device__ inline void fragment_times_rows(float (&acc)[M][D / 8][4], const floa
       ldmatrix_x4_transposed(b, y + swizzled<D>(16 * k + lane % 16, 2 * d + lane / 16));
       GPTBENCH_UNROLL
       for (int m = 0; m < M; ++m) {
-        mma_bf16(acc[m][2 * d], a[m], b[0], b[1]);
-        mma_bf16(acc[m][2 * d + 1], a[m], b[2], b[3]);
+        mma<A>(acc[m][2 * d], a[m], b[0], b[1]);
+        mma<A>(acc[m][2 * d + 1], a[m], b[2], b[3]);
       }
     }
   }
 }
 
 // Two neighbouring elements of a result: assigned, or added to.
-__device__ inline void put_pair(bfloat16* at, float x, float y, bool) {
-  *reinterpret_cast<uint32_t*>(at) = pack_bfloat16(x, y);
+template <class A>
+__device__ inline void put_pair(A* at, float x, float y, bool) {
+  *reinterpret_cast<uint32_t*>(at) = pack<A>(x, y);
 }
 __device__ inline void put_pair(float* at, float x, float y, bool adds) {
   float2* const pair = reinterpret_cast<float2*>(at);

@@ -1,5 +1,5 @@
-// Every kernel of the table but the matrix products, for activations of type A = float or
-// bfloat16; S is float. Each enqueues on the queue's stream. Results do not depend on the device's
+// Every kernel of the table but the matrix products, for activations of type A = float, bfloat16 or
+// float16; S is float. Each enqueues on the queue's stream. Results do not depend on the device's
 // number of multiprocessors, nor on timing: no sum is made with atomic additions of floating-point
 // numbers.
 #pragma once
@@ -54,6 +54,7 @@ void accumulate(Queue&, const Accumulate&);
 template <class A>
 void squared_norm(Queue&, const SquaredNorm&);
 void sum_scalars(Queue&, const SumScalars&);
+void loss_scale(Queue&, const LossScale&);
 void clip_factor(Queue&, const ClipFactor&);
 template <class A>
 void adamw(Queue&, const AdamW&);
@@ -99,6 +100,7 @@ constexpr KernelTable table_of() {
       accumulate,
       squared_norm<A>,
       sum_scalars,
+      loss_scale,
       clip_factor,
       adamw<A>,
       convert<A>,
@@ -111,7 +113,8 @@ constexpr KernelTable table_of() {
 
 }  // namespace gptbench::cuda
 
-// Instantiates kernel `name` with arguments `Arguments` for both types of activations.
-#define GPTBENCH_CUDA_KERNEL(name, Arguments)                          \
-  template void gptbench::cuda::name<float>(Queue&, const Arguments&); \
-  template void gptbench::cuda::name<gptbench::bfloat16>(Queue&, const Arguments&)
+// Instantiates kernel `name` with arguments `Arguments` for all types of activations.
+#define GPTBENCH_CUDA_KERNEL(name, Arguments)                                       \
+  template void gptbench::cuda::name<float>(Queue&, const Arguments&);              \
+  template void gptbench::cuda::name<gptbench::bfloat16>(Queue&, const Arguments&); \
+  template void gptbench::cuda::name<gptbench::float16>(Queue&, const Arguments&)

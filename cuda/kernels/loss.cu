@@ -115,7 +115,8 @@ __global__ void cross_entropy_loss_kernel(CrossEntropyFinish a) {
 // logits <- dscale (exp(logit - row_max) / row_sum - [target]) in place; a block a row.
 template <class A, int N>
 __global__ void __launch_bounds__(threads) cross_entropy_finish_kernel(CrossEntropyFinish a) {
-  const float dscale = static_cast<float>(a.dscale);
+  const float dscale =
+      static_cast<float>(a.loss_scale != nullptr ? a.dscale * a.loss_scale[0] : a.dscale);
   for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
     A* const logits = static_cast<A*>(a.logits) + r * a.V_tp;
     const bool counts = a.targets[r] >= 0;

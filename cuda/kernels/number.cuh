@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "base/dtype.h"
 #include "cuda/kernels/runtime.h"
 
 #if !defined(GPTBENCH_EMULATION)
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #endif
 
 namespace gptbench::cuda {
@@ -19,6 +21,13 @@ __device__ inline float to_float(float x) {
 }
 __device__ inline float to_float(bfloat16 x) {
   return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
+}
+__device__ inline float to_float(float16 x) {
+#if defined(GPTBENCH_EMULATION)
+  return static_cast<float>(x);
+#else
+  return __half2float(__ushort_as_half(x.bits));
+#endif
 }
 
 // Rounded to nearest even.
@@ -39,8 +48,22 @@ __device__ inline bfloat16 from_float<bfloat16>(float x) {
 #endif
 }
 
-// Two values side by side in 32 bits, `low` at the lower address.
-__device__ inline uint32_t pack_bfloat16(float low, float high) {
+template <>
+__device__ inline float16 from_float<float16>(float x) {
+#if defined(GPTBENCH_EMULATION)
+  return float16(x);
+#else
+  float16 out;
+  out.bits = __half_as_ushort(__float2half_rn(x));
+  return out;
+#endif
+}
+
+// Two values of a type of 2 bytes side by side in 32 bits, `low` at the lower address.
+template <class A>
+__device__ inline uint32_t pack(float low, float high);
+template <>
+__device__ inline uint32_t pack<bfloat16>(float low, float high) {
 #if defined(GPTBENCH_EMULATION)
   return static_cast<uint32_t>(bfloat16(low).bits) | static_cast<uint32_t>(bfloat16(high).bits)
                                                          << 16;
@@ -49,6 +72,38 @@ __device__ inline uint32_t pack_bfloat16(float low, float high) {
   uint32_t bits;
   memcpy(&bits, &pair, sizeof bits);
   return bits;
+#endif
+}
+template <>
+__device__ inline uint32_t pack<float16>(float low, float high) {
+#if defined(GPTBENCH_EMULATION)
+  return static_cast<uint32_t>(float16(low).bits) | static_cast<uint32_t>(float16(high).bits) << 16;
+#else
+  const __half2 pair = __floats2half2_rn(low, high);
+  uint32_t bits;
+  memcpy(&bits, &pair, sizeof bits);
+  return bits;
+#endif
+}
+
+// And back.
+template <class A>
+__device__ inline float2 unpack(uint32_t bits);
+template <>
+__device__ inline float2 unpack<bfloat16>(uint32_t bits) {
+  return {__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u)};
+}
+template <>
+__device__ inline float2 unpack<float16>(uint32_t bits) {
+#if defined(GPTBENCH_EMULATION)
+  float16 low, high;
+  low.bits = static_cast<uint16_t>(bits & 0xffffu);
+  high.bits = static_cast<uint16_t>(bits >> 16);
+  return {static_cast<float>(low), static_cast<float>(high)};
+#else
+  __half2 pair;
+  memcpy(&pair, &bits, sizeof bits);
+  return __half22float2(pair);
 #endif
 }
 
@@ -69,8 +124,8 @@ __device__ inline void load(float (&out)[N], const float* p) {
     out[0] = p[0];
   }
 }
-template <int N>
-__device__ inline void load(float (&out)[N], const bfloat16* p) {
+template <int N, class A>
+__device__ inline std::enable_if_t<sizeof(A) == 2> load(float (&out)[N], const A* p) {
   if constexpr (N % 8 == 0) {
     GPTBENCH_UNROLL
     for (int i = 0; i < N; i += 8) {
@@ -78,12 +133,13 @@ __device__ inline void load(float (&out)[N], const bfloat16* p) {
       const uint32_t words[4] = {v.x, v.y, v.z, v.w};
       GPTBENCH_UNROLL
       for (int w = 0; w < 4; ++w) {
-        out[i + 2 * w] = __uint_as_float(words[w] << 16);
-        out[i + 2 * w + 1] = __uint_as_float(words[w] & 0xffff0000u);
+        const float2 pair = unpack<A>(words[w]);
+        out[i + 2 * w] = pair.x;
+        out[i + 2 * w + 1] = pair.y;
       }
     }
   } else {
-    static_assert(N == 1, "eight elements of bfloat16, or one");
+    static_assert(N == 1, "eight elements of 2 bytes, or one");
     out[0] = to_float(p[0]);
   }
 }
@@ -99,16 +155,16 @@ __device__ inline void store(float* p, const float (&x)[N]) {
     p[0] = x[0];
   }
 }
-template <int N>
-__device__ inline void store(bfloat16* p, const float (&x)[N]) {
+template <int N, class A>
+__device__ inline std::enable_if_t<sizeof(A) == 2> store(A* p, const float (&x)[N]) {
   if constexpr (N % 8 == 0) {
     GPTBENCH_UNROLL
     for (int i = 0; i < N; i += 8)
       *reinterpret_cast<uint4*>(p + i) =
-          uint4{pack_bfloat16(x[i], x[i + 1]), pack_bfloat16(x[i + 2], x[i + 3]),
-                pack_bfloat16(x[i + 4], x[i + 5]), pack_bfloat16(x[i + 6], x[i + 7])};
+          uint4{pack<A>(x[i], x[i + 1]), pack<A>(x[i + 2], x[i + 3]), pack<A>(x[i + 4], x[i + 5]),
+                pack<A>(x[i + 6], x[i + 7])};
   } else {
-    p[0] = from_float<bfloat16>(x[0]);
+    p[0] = from_float<A>(x[0]);
   }
 }
 

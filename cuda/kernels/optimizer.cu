@@ -1,6 +1,8 @@
 // The optimizer's kernels over flat shards. AdamW moves p, m, v twice, g once and working once.
 #include <cmath>
+#include <type_traits>
 
+#include "base/error.h"
 #include "cuda/kernels/elementwise.cuh"
 #include "cuda/kernels/kernels.cuh"
 #include "cuda/kernels/reduce.cuh"
@@ -17,6 +19,7 @@ struct AdamWElements {
   const G* g;
   A* working;
   const double* factor;
+  const double* skip;
   float beta1, beta2, one_minus_beta1, one_minus_beta2;
   float step_size;           // lr / (1 - beta1^t)
   float root_correction;     // 1 / sqrt(1 - beta2^t)
@@ -25,25 +28,28 @@ struct AdamWElements {
 
   template <int N>
   __device__ void at(int64_t i) const {
-    const float scale = static_cast<float>(factor[0]);
-    const float size = corrections != nullptr ? corrections[0] : step_size;
-    const float root_factor = corrections != nullptr ? corrections[1] : root_correction;
-    float gradient[N], m1[N], m2[N], x[N];
-    load<N>(gradient, g + i);
-    load<N>(m1, m + i);
-    load<N>(m2, v + i);
+    float x[N];
     load<N>(x, p + i);
-    GPTBENCH_UNROLL
-    for (int j = 0; j < N; ++j) {
-      const float clipped = scale * gradient[j];
-      m1[j] = beta1 * m1[j] + one_minus_beta1 * clipped;
-      m2[j] = beta2 * m2[j] + one_minus_beta2 * clipped * clipped;
-      const float root = sqrtf(m2[j]) * root_factor + epsilon;
-      x[j] -= size * (m1[j] / root) + decay * x[j];
+    if (skip == nullptr || skip[0] == 0.0) {
+      const float scale = static_cast<float>(factor[0]);
+      const float size = corrections != nullptr ? corrections[0] : step_size;
+      const float root_factor = corrections != nullptr ? corrections[1] : root_correction;
+      float gradient[N], m1[N], m2[N];
+      load<N>(gradient, g + i);
+      load<N>(m1, m + i);
+      load<N>(m2, v + i);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < N; ++j) {
+        const float clipped = scale * gradient[j];
+        m1[j] = beta1 * m1[j] + one_minus_beta1 * clipped;
+        m2[j] = beta2 * m2[j] + one_minus_beta2 * clipped * clipped;
+        const float root = sqrtf(m2[j]) * root_factor + epsilon;
+        x[j] -= size * (m1[j] / root) + decay * x[j];
+      }
+      store<N>(m + i, m1);
+      store<N>(v + i, m2);
+      store<N>(p + i, x);
     }
-    store<N>(m + i, m1);
-    store<N>(v + i, m2);
-    store<N>(p + i, x);
     if (working == nullptr) return;
     // What is read from p later is what it holds now.
     GPTBENCH_UNROLL
@@ -62,6 +68,7 @@ void update(Queue& queue, const AdamW& a) {
                                     static_cast<const G*>(a.g),
                                     static_cast<A*>(a.working),
                                     a.factor,
+                                    a.skip,
                                     static_cast<float>(a.beta1),
                                     static_cast<float>(a.beta2),
                                     static_cast<float>(1.0 - a.beta1),
@@ -191,17 +198,39 @@ __global__ void sum_scalars_kernel(SumScalars a) {
   a.out[0] = sum;
 }
 
+__global__ void loss_scale_kernel(LossScale a) {
+  const double scale = a.state[0], norm2 = a.norm2[0];
+  const bool good = norm2 - norm2 == 0.0;  // neither infinite nor NaN
+  const double good_steps = good ? a.state[1] + 1.0 : 0.0;
+  const bool grows = good && a.window > 0 && good_steps >= static_cast<double>(a.window);
+  double borne = a.state[2];
+  if (grows) borne = static_cast<double>(a.hysteresis);
+  if (!good) borne -= 1.0;
+  const bool shrinks = !good && borne <= 0.0;
+  a.used[0] = scale;
+  a.skip[0] = good ? 0.0 : 1.0;
+  if (good) a.norm2[0] = norm2 / (scale * scale);
+  a.state[0] = a.next[0] = scale * (grows ? a.growth : shrinks ? a.backoff : 1.0);
+  a.state[1] = grows ? 0.0 : good_steps;
+  a.state[2] = borne;
+}
+
 __global__ void clip_factor_kernel(ClipFactor a) {
   const double norm = sqrt(a.norm2[0]);
-  a.factor[0] = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+  const double factor = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+  a.factor[0] = a.loss_scale != nullptr ? factor / a.loss_scale[0] : factor;
 }
 
 }  // namespace
 
 template <class A>
 void adamw(Queue& queue, const AdamW& a) {
+  // Squares vanish in f16: no plan keeps moments in it.
+  using Moment = std::conditional_t<std::is_same_v<A, float16>, float, A>;
+  GPTBENCH_CHECK(a.moment_type == DType::f32 || a.moment_type == dtype_of<Moment>(),
+                 "moments of f32 or bf16");
   with_type<A>(a.p_type, [&](auto p) {
-    with_type<A>(a.moment_type, [&](auto m) {
+    with_type<Moment>(a.moment_type, [&](auto m) {
       with_type<A>(a.g_type,
                    [&](auto g) { update<A, decltype(p), decltype(m), decltype(g)>(queue, a); });
     });
@@ -221,6 +250,10 @@ void squared_norm(Queue& queue, const SquaredNorm& a) {
 
 void sum_scalars(Queue& queue, const SumScalars& a) {
   launch(GPTBENCH_KERNEL(sum_scalars_kernel), dim3{1, 1, 1}, 1, 0, stream_of(queue), a);
+}
+
+void loss_scale(Queue& queue, const LossScale& a) {
+  launch(GPTBENCH_KERNEL(loss_scale_kernel), dim3{1, 1, 1}, 1, 0, stream_of(queue), a);
 }
 
 void clip_factor(Queue& queue, const ClipFactor& a) {

@@ -37,7 +37,7 @@ class Communicator {
   virtual int64_t rank() const = 0;  // this rank's place in the group
 
   // All operations enqueue and return; their arrays must not be touched until the queue has passed
-  // an event recorded behind. Types are f32, f64 and bf16 (summed in f32, rounded once an
+  // an event recorded behind. Types are f32, f64, and bf16 and f16 (summed in f32, rounded once an
   // addition); fp8 is gathered alone.
 
   // data[i] = sum over the group's ranks of data[i], i = 0 .. count-1, in place. Global result, the

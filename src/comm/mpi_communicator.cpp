@@ -13,12 +13,12 @@
 namespace gptbench {
 namespace {
 
-// MPI has no bfloat16: it travels as 16-bit words and is added in float.
-void add_bfloat16(void* in, void* inout, int* length, MPI_Datatype*) {
-  const auto* x = static_cast<const bfloat16*>(in);
-  auto* y = static_cast<bfloat16*>(inout);
-  for (int i = 0; i < *length; ++i)
-    y[i] = bfloat16(static_cast<float>(x[i]) + static_cast<float>(y[i]));
+// MPI has no numbers of two bytes: they travel as 16-bit words and are added in float.
+template <class T>
+void add_narrow(void* in, void* inout, int* length, MPI_Datatype*) {
+  const auto* x = static_cast<const T*>(in);
+  auto* y = static_cast<T*>(inout);
+  for (int i = 0; i < *length; ++i) y[i] = T(static_cast<float>(x[i]) + static_cast<float>(y[i]));
 }
 
 MPI_Datatype mpi_type(DType type) {
@@ -28,6 +28,7 @@ MPI_Datatype mpi_type(DType type) {
     case DType::f64:
       return MPI_DOUBLE;
     case DType::bf16:
+    case DType::f16:
       return MPI_UINT16_T;
     case DType::fp8_e4m3:  // gathered, never added
       return MPI_UINT8_T;
@@ -39,10 +40,13 @@ MPI_Datatype mpi_type(DType type) {
 }
 
 MPI_Op sum_of(DType type) {
-  static MPI_Op bfloat16_sum = MPI_OP_NULL;
-  if (type != DType::bf16) return MPI_SUM;
-  if (bfloat16_sum == MPI_OP_NULL) MPI_Op_create(add_bfloat16, 1, &bfloat16_sum);
-  return bfloat16_sum;
+  static MPI_Op bfloat16_sum = MPI_OP_NULL, float16_sum = MPI_OP_NULL;
+  if (type != DType::bf16 && type != DType::f16) return MPI_SUM;
+  const bool is_bfloat16 = type == DType::bf16;
+  MPI_Op& sum = is_bfloat16 ? bfloat16_sum : float16_sum;
+  if (sum == MPI_OP_NULL)
+    MPI_Op_create(is_bfloat16 ? add_narrow<bfloat16> : add_narrow<float16>, 1, &sum);
+  return sum;
 }
 
 int as_int(int64_t count) {

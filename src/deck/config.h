@@ -77,6 +77,14 @@ struct PrecisionConfig {
   bool master_weights = true;            // an fp32 copy beside parameters of less than 4 bytes
   int64_t fp8_amax_history = 1024;       // steps whose largest magnitudes give the scales of fp8
   int64_t fp8_margin = 0;                // powers of two that scales stay below what would fit
+  // Of compute = 'fp16'. The defaults are those of PyTorch's torch.amp.GradScaler.
+  double loss_scale = 0.0;              // fixed; 0: dynamic
+  double initial_loss_scale = 65536.0;  // dynamic, of the first step
+  double min_loss_scale = 1.0;          // a run whose scale falls below it has failed
+  double loss_scale_growth = 2.0;
+  double loss_scale_backoff = 0.5;
+  int64_t loss_scale_window = 2000;   // good steps in a row before the scale grows
+  int64_t loss_scale_hysteresis = 1;  // bad steps before it shrinks
 };
 
 struct MemoryConfig {

@@ -4,12 +4,7 @@
 namespace gptbench {
 
 const std::vector<UnbuiltFeature>& unbuilt_features() {
-  static const std::vector<UnbuiltFeature> features = {
-      {{"precision.compute"},
-       [](const Config& c) { return c.precision.compute == "fp16"; },
-       "compute = 'fp16'",
-       "use 'fp32', 'bf16', 'fp8', or 'fp64' with device = 'ref'"},
-  };
+  static const std::vector<UnbuiltFeature> features = {};
   return features;
 }
 

@@ -212,6 +212,28 @@ void add_precision(std::vector<Key>& table) {
   row.integer(&C::fp8_margin, "fp8_margin", 0, "",
               "of compute='fp8': powers of two that scales stay below what just fits")
       .max = 16;
+  row.real(&C::loss_scale, "loss_scale", "",
+           "fixed factor of the loss (compute='fp16'); 0: dynamic loss scaling");
+  const auto factor = [&](double C::*field, const char* name, const char* doc) -> Key& {
+    Key& key = row.real(field, name, "", doc);
+    key.min_open = true;
+    return key;
+  };
+  factor(&C::initial_loss_scale, "initial_loss_scale", "dynamic loss scale of the first step");
+  factor(&C::min_loss_scale, "min_loss_scale",
+         "a run whose dynamic loss scale falls below this has failed");
+  Key& growth = factor(&C::loss_scale_growth, "loss_scale_growth",
+                       "factor of the loss scale after loss_scale_window good steps in a row");
+  growth.min = 1.0;
+  growth.min_open = false;
+  Key& backoff = factor(&C::loss_scale_backoff, "loss_scale_backoff",
+                        "factor of the loss scale after a step whose gradient is not finite");
+  backoff.max = 1.0;
+  backoff.max_open = true;
+  row.integer(&C::loss_scale_window, "loss_scale_window", 1, "steps",
+              "good steps in a row before the loss scale grows");
+  row.integer(&C::loss_scale_hysteresis, "loss_scale_hysteresis", 1, "steps",
+              "bad steps before the loss scale shrinks, anew whenever it has grown");
 }
 
 void add_memory(std::vector<Key>& table) {

@@ -90,7 +90,8 @@ void check_type(const Deck& deck, const std::string& key, const std::string& val
   const std::string compute = type_of_activations(deck.config);
   const bool halves = compute == "bf16" || compute == "fp16";
   if (halves && key == "parameters") allowed.push_back("fp32");
-  allowed.push_back(compute);
+  // The squares in Adam's second moment are too small for fp16.
+  if (!(compute == "fp16" && key == "optimizer_state")) allowed.push_back(compute);
   if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
   std::vector<std::string> quoted;
   for (const std::string& each : allowed) quoted.push_back("'" + each + "'");
@@ -125,6 +126,25 @@ void check_precision(const Deck& deck) {
               "precision.tf32 is of compute = 'fp32', which is '" + precision.compute +
                   "'; use tf32 = .false.");
   }
+}
+
+// Keys of the loss scale mean nothing elsewhere: one that was changed was meant for fp16.
+void check_loss_scale(const Deck& deck) {
+  const PrecisionConfig& precision = deck.config.precision;
+  if (precision.compute != "fp16") {
+    for (const Key& key : key_table())
+      if (key.group == "precision" && key.name.find("loss_scale") != std::string::npos &&
+          key.get(deck.config) != default_value(key))
+        deck.fail({key.full_name(), "precision.compute"},
+                  key.full_name() + " is of compute = 'fp16', which is '" + precision.compute +
+                      "'; leave it out");
+    return;
+  }
+  if (precision.loss_scale == 0.0 && precision.initial_loss_scale < precision.min_loss_scale)
+    deck.fail(
+        {"precision.initial_loss_scale", "precision.min_loss_scale"},
+        "precision.initial_loss_scale = " + format_real(precision.initial_loss_scale) +
+            " is less than precision.min_loss_scale = " + format_real(precision.min_loss_scale));
 }
 
 void check_data(const Deck& deck) {
@@ -230,6 +250,7 @@ void validate(const Deck& deck) {
   check_products(deck);
   check_batch(deck);
   check_precision(deck);
+  check_loss_scale(deck);
   check_data(deck);
   check_memory(deck);
   check_decomposition(deck);

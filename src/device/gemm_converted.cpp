@@ -23,20 +23,20 @@ void for_rows(int64_t rows, int threads, const Function& f) {
 }
 
 // Rows [row, row + rows) and columns [column, column + columns) of the stored array as f32, packed.
+template <class A>
 void convert_block(float* out, const GemmFactor& factor, int64_t row, int64_t rows, int64_t column,
                    int64_t columns, int threads) {
   const GemmFactor f = factor;
   for_rows(rows, threads, [=](int64_t i) {
-    const bfloat16* const in = static_cast<const bfloat16*>(f.data) + (row + i) * f.ld + column;
+    const A* const in = static_cast<const A*>(f.data) + (row + i) * f.ld + column;
     float* const out_row = out + i * columns;
 #pragma omp simd
     for (int64_t j = 0; j < columns; ++j) out_row[j] = simd::load(in[j]);
   });
 }
 
-}  // namespace
-
-void run_converted(const Gemm& gemm, const Workspace& workspace, int threads) {
+template <class A>
+void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
   // The attention's tiles have less workspace; they are smaller, too.
   const bool roomy = workspace.bytes >= 8 * MiB;
   const int64_t block_mn = roomy ? 1024 : 256;
@@ -45,7 +45,7 @@ void run_converted(const Gemm& gemm, const Workspace& workspace, int threads) {
   const int64_t c_size = block_mn * block_mn;
   const int64_t needed = (a_size + b_size + c_size) * static_cast<int64_t>(sizeof(float));
   GPTBENCH_CHECK(needed <= workspace.bytes,
-                 "converting bf16 factors needs " + std::to_string(needed) +
+                 "converting factors of 2 bytes needs " + std::to_string(needed) +
                      " bytes of workspace, there are " + std::to_string(workspace.bytes));
   float* const a = static_cast<float*>(workspace.data);
   float* const b = a + a_size;
@@ -63,22 +63,22 @@ void run_converted(const Gemm& gemm, const Workspace& workspace, int threads) {
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
           if (gemm.bias != nullptr)
-            c[i * ldc + j] = simd::load(static_cast<const bfloat16*>(gemm.bias)[n0 + j]);
+            c[i * ldc + j] = simd::load(static_cast<const A*>(gemm.bias)[n0 + j]);
           else if (!gemm.accumulate)
             c[i * ldc + j] = 0.0f;
           else if (!direct)
-            c[i * ldc + j] = simd::load(static_cast<bfloat16*>(gemm.c)[c0 + i * gemm.ldc + j]);
+            c[i * ldc + j] = simd::load(static_cast<A*>(gemm.c)[c0 + i * gemm.ldc + j]);
         }
       for (int64_t k0 = 0; k0 < gemm.k; k0 += block_k) {
         const int64_t k = std::min(block_k, gemm.k - k0);
         if (gemm.a.transposed)
-          convert_block(a, gemm.a, k0, k, m0, m, threads);
+          convert_block<A>(a, gemm.a, k0, k, m0, m, threads);
         else
-          convert_block(a, gemm.a, m0, m, k0, k, threads);
+          convert_block<A>(a, gemm.a, m0, m, k0, k, threads);
         if (gemm.b.transposed)
-          convert_block(b, gemm.b, n0, n, k0, k, threads);
+          convert_block<A>(b, gemm.b, n0, n, k0, k, threads);
         else
-          convert_block(b, gemm.b, k0, k, n0, n, threads);
+          convert_block<A>(b, gemm.b, k0, k, n0, n, threads);
         run_gemm({DType::f32,
                   DType::f32,
                   m,
@@ -93,14 +93,23 @@ void run_converted(const Gemm& gemm, const Workspace& workspace, int threads) {
                  rest);
       }
       if (direct) continue;
-      bfloat16* const stored = static_cast<bfloat16*>(gemm.c) + c0;
+      A* const stored = static_cast<A*>(gemm.c) + c0;
       const int64_t ld_stored = gemm.ldc;
       for_rows(m, threads, [=](int64_t i) {
-        bfloat16* const out = stored + i * ld_stored;
+        A* const out = stored + i * ld_stored;
 #pragma omp simd
         for (int64_t j = 0; j < n; ++j) simd::store(out[j], c[i * ldc + j]);
       });
     }
+}
+
+}  // namespace
+
+void run_converted(const Gemm& gemm, const Workspace& workspace, int threads) {
+  if (gemm.in == DType::f16)
+    run_blocks<float16>(gemm, workspace, threads);
+  else
+    run_blocks<bfloat16>(gemm, workspace, threads);
 }
 
 Bf16Products measure_bf16_products() {

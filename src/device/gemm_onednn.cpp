@@ -65,7 +65,8 @@ struct KeyHash {
 enum class Route {
   matmul,  // a primitive of the library
   sgemm,   // the library's BLAS interface: f32, its packed copies are its own
-  convert  // bf16 where the library lacks it or is slow at it: f32 products of converted blocks
+  // f16, and bf16 where the library lacks it or is slow at it: f32 products of converted blocks
+  convert
 };
 
 struct Plan {
@@ -147,7 +148,9 @@ bool prefers_sgemm(const Gemm& gemm) {
 }
 
 std::atomic<Bf16Products> chosen_bf16_products{Bf16Products::library};
+// Later versions of the library have products of f16, some of which add up in f16.
 bool prefers_conversion(const Gemm& gemm) {
+  if (gemm.in == DType::f16) return true;
   return gemm.in == DType::bf16 && is_large(gemm) &&
          chosen_bf16_products.load(std::memory_order_relaxed) == Bf16Products::converted;
 }
@@ -163,10 +166,11 @@ class Plans {
                   gemm.a.ld,
                   gemm.b.ld,
                   gemm.ldc,
-                  (gemm.in == DType::bf16 ? 1 : 0) | (gemm.out == DType::bf16 ? 2 : 0) |
-                      (gemm.a.transposed ? 4 : 0) | (gemm.b.transposed ? 8 : 0) |
-                      (gemm.bias != nullptr ? 16 : 0) | (gemm.accumulate ? 32 : 0) |
-                      (prefers_conversion(gemm) ? 64 : 0) | (static_cast<int64_t>(threads) << 8)};
+                  (gemm.a.transposed ? 1 : 0) | (gemm.b.transposed ? 2 : 0) |
+                      (gemm.bias != nullptr ? 4 : 0) | (gemm.accumulate ? 8 : 0) |
+                      (prefers_conversion(gemm) ? 16 : 0) | (static_cast<int64_t>(gemm.in) << 8) |
+                      (static_cast<int64_t>(gemm.out) << 16) |
+                      (static_cast<int64_t>(threads) << 24)};
     const auto found = plans_.find(key);
     if (found != plans_.end()) return found->second;
     Plan& plan = plans_[key];

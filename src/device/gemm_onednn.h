@@ -19,8 +19,8 @@ struct GemmFactor {
 };
 
 // C[m,n] = A[m,k] B[k,n] + bias[n], or C += A B where `accumulate`. A, B and bias are `in`, C (rows
-// ldc apart) is `out`: f32 from f32, f32 or bf16 from bf16; sums run in f32. bias may be null, and
-// is null where `accumulate`.
+// ldc apart) is `out`: f32 from f32, f32 or bf16 from bf16, f32 or f16 from f16; sums run in f32.
+// bias may be null, and is null where `accumulate`.
 struct Gemm {
   DType in, out;
   int64_t m, n, k;
@@ -32,8 +32,9 @@ struct Gemm {
 };
 
 // Runs `gemm` on the threads of set_gemm_threads(). `workspace` serves the library as scratch
-// memory and, where it lacks bf16 on this processor, holds converted blocks of the factors (8 MiB
-// do, 2 MiB at less speed); gemm_workspace_bytes of plan/workspace.h suffice. FLOPs 2 m n k.
+// memory and holds converted blocks of the factors of f16 and, where it lacks that on this
+// processor, of bf16 (8 MiB do, 2 MiB at less speed); gemm_workspace_bytes of plan/workspace.h
+// suffice. FLOPs 2 m n k.
 void run_gemm(const Gemm& gemm, const Workspace& workspace);
 
 // How large products of bf16 factors are computed: by the library, or as f32 products of converted

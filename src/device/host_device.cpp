@@ -155,9 +155,10 @@ void HostDevice::copy(Queue& queue, void* to, const void* from, int64_t bytes) {
 const KernelTable& HostDevice::kernels(ComputeType compute) const {
   if (kind_ == DeviceKind::ref) return ref_kernels(compute);
   if (compute == ComputeType::fp64)
-    throw Error(Exit::usage,
-                "precision.compute='fp64' is not available on device='host' (fp32 and bf16 are); "
-                "use run.device='ref'");
+    throw Error(
+        Exit::usage,
+        "precision.compute='fp64' is not available on device='host' (fp32, bf16 and fp16 are); "
+        "use run.device='ref'");
   return host_kernels(compute);
 }
 

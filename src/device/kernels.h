@@ -7,6 +7,7 @@
 // Types: A is the type of activations and of the parameters that GEMMs read, S that of statistics,
 // gradients of parameters, master parameters and accumulation:
 //     fp32: A = S = float      bf16: A = bfloat16, S = float      fp64: A = S = double (ref only)
+//                              fp16: A = float16, S = float
 // Token ids are int32. Sums over R, C or K run in S or wider.
 //
 // "assigns" means that the output is overwritten, "accumulates" that it is added to. Outputs alias
@@ -24,9 +25,12 @@ namespace gptbench {
 
 class Queue;
 
-enum class ComputeType { fp32, bf16, fp64 };
+enum class ComputeType { fp32, bf16, fp16, fp64 };
 constexpr DType activation_type(ComputeType c) {
-  return c == ComputeType::bf16 ? DType::bf16 : c == ComputeType::fp64 ? DType::f64 : DType::f32;
+  return c == ComputeType::bf16   ? DType::bf16
+         : c == ComputeType::fp16 ? DType::f16
+         : c == ComputeType::fp64 ? DType::f64
+                                  : DType::f32;
 }
 constexpr DType accumulation_type(ComputeType c) {
   return c == ComputeType::fp64 ? DType::f64 : DType::f32;
@@ -430,9 +434,10 @@ struct CrossEntropyCombine {
 
 // Second pass, with the statistics of the whole vocabulary:
 //   loss_sum[0] += sum_r (ln row_sum + row_max - target_logit)     (double; accumulates)
-//   logits[r,j] <- dscale (exp(logits[r,j] - row_max) / row_sum - [j = target])   in place (A);
+//   logits[r,j] <- dscale s (exp(logits[r,j] - row_max) / row_sum - [j = target])   in place (A);
 // padding columns become 0, and so do rows with a negative target, which add no loss. dscale is the
-// weight of a row: 1 / (rows of the global batch that have a target).
+// weight of a row: 1 / (rows of the global batch that have a target); s is loss_scale[0], 1 where
+// that is null.
 struct CrossEntropyFinish {
   double* loss_sum;
   void* logits;
@@ -442,6 +447,7 @@ struct CrossEntropyFinish {
   const int32_t* targets;
   int64_t R, V_tp, V_valid, first_token;
   double dscale;
+  const double* loss_scale = nullptr;
 };
 
 // y += x, n elements. Accumulates (S).
@@ -468,18 +474,39 @@ struct SquaredNorm {
   Workspace workspace = {};  // for partial sums; may be empty
 };
 
-// factor[0] = 1 where clip = 0 or sqrt(norm2) <= clip, else clip / sqrt(norm2). Assigns (double).
+// Dynamic loss scaling (Micikevicius et al., arXiv:1710.03740), the part behind the reductions:
+// norm2 is that of a gradient that carries the factor s = state[0]. used[0] = s, and
+//   norm2 finite:  norm2 /= s^2, skip[0] = 0, one step more of `window` good ones in a row (0: not
+//                  counted), after which s *= growth and the count begins anew;
+//   else:          norm2 stays, skip[0] = 1, the count begins anew, and s *= backoff from the
+//                  `hysteresis`-th bad step since s last grew on; a good step does not change that.
+// next[0] = s for the next step. state: s, good steps counted, bad steps still borne. All double.
+struct LossScale {
+  double* state;
+  double* norm2;
+  double* used;
+  double* next;
+  double* skip;
+  double growth, backoff;
+  int64_t window, hysteresis;
+};
+
+// factor[0] = 1 where clip = 0 or sqrt(norm2) <= clip, else clip / sqrt(norm2); divided by
+// loss_scale[0] where that is not null. Assigns (double).
 struct ClipFactor {
   double* factor;
   const double* norm2;
   double clip;
+  const double* loss_scale = nullptr;
 };
 
 // AdamW (Loshchilov and Hutter, arXiv:1711.05101) over n consecutive elements; g' = factor g:
 //   m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
 //   p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p),
 // p the master copy; `working` (A), where not null, is assigned p rounded. Types are that of S or
-// of A; arithmetic is done in S or wider and rounded once, to nearest even.
+// of A, of moments not f16; arithmetic is done in S or wider and rounded once, to nearest even.
+// Where `skip` is not null and skip[0] not 0, p, m and v stay as they are, whatever g holds, and
+// `working` is assigned still.
 struct AdamW {
   void* p;
   void* m;
@@ -488,12 +515,13 @@ struct AdamW {
   void* working;  // A, or null where p is what GEMMs read
   const double* factor;
   int64_t n;
-  int64_t t;  // step, from 1
+  int64_t t;  // updates with this one, from 1
   double lr, beta1, beta2, epsilon, weight_decay;
   DType p_type, moment_type, g_type;
   // On a GPU, where not null: lr / (1 - b1^t) and 1 / sqrt(1 - b2^t), whatever t is; so that steps
   // are alike to the device.
   const float* corrections = nullptr;
+  const double* skip = nullptr;
 };
 
 // y[R,C] = x[R,C], or += where `accumulate`, rounded to nearest even; rows y_row and x_row elements
@@ -587,6 +615,7 @@ struct KernelTable {
   void (*accumulate)(Queue&, const Accumulate&);
   void (*squared_norm)(Queue&, const SquaredNorm&);
   void (*sum_scalars)(Queue&, const SumScalars&);
+  void (*loss_scale)(Queue&, const LossScale&);
   void (*clip_factor)(Queue&, const ClipFactor&);
   void (*adamw)(Queue&, const AdamW&);
   void (*convert)(Queue&, const Convert&);
@@ -627,6 +656,7 @@ inline constexpr const char* kernel_names[] = {
     "accumulate",
     "squared_norm",
     "sum_scalars",
+    "loss_scale",
     "clip_factor",
     "adamw",
     "convert",

@@ -37,6 +37,7 @@ constexpr KernelTable table_of() {
       host::accumulate,
       host::squared_norm<A>,
       host::sum_scalars,
+      host::loss_scale,
       host::clip_factor,
       host::adamw<A>,
       host::convert<A>,
@@ -49,11 +50,14 @@ constexpr KernelTable table_of() {
 
 constexpr KernelTable fp32_table = table_of<float>();
 constexpr KernelTable bf16_table = table_of<bfloat16>();
+constexpr KernelTable fp16_table = table_of<float16>();
 
 }  // namespace
 
 const KernelTable& host_kernels(ComputeType compute) {
-  return compute == ComputeType::bf16 ? bf16_table : fp32_table;
+  return compute == ComputeType::bf16   ? bf16_table
+         : compute == ComputeType::fp16 ? fp16_table
+                                        : fp32_table;
 }
 
 }  // namespace gptbench

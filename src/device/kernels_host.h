@@ -6,10 +6,10 @@
 
 namespace gptbench {
 
-// fp32 and bf16.
+// fp32, bf16 and fp16.
 const KernelTable& host_kernels(ComputeType compute);
 
-// A: float or bfloat16. S is float.
+// A: float, bfloat16 or float16. S is float.
 namespace host {
 template <class A>
 void linear_forward(Queue&, const LinearForward&);
@@ -62,6 +62,7 @@ void accumulate(Queue&, const Accumulate&);
 template <class A>
 void squared_norm(Queue&, const SquaredNorm&);
 void sum_scalars(Queue&, const SumScalars&);
+void loss_scale(Queue&, const LossScale&);
 void clip_factor(Queue&, const ClipFactor&);
 template <class A>
 void adamw(Queue&, const AdamW&);
@@ -76,7 +77,8 @@ void fp8_update_scales(Queue&, const Fp8UpdateScales&);
 }  // namespace host
 }  // namespace gptbench
 
-// Instantiates kernel `name` with arguments `Arguments` for both types of activations.
-#define GPTBENCH_HOST_KERNEL(name, Arguments)                          \
-  template void gptbench::host::name<float>(Queue&, const Arguments&); \
-  template void gptbench::host::name<gptbench::bfloat16>(Queue&, const Arguments&)
+// Instantiates kernel `name` with arguments `Arguments` for all types of activations.
+#define GPTBENCH_HOST_KERNEL(name, Arguments)                                       \
+  template void gptbench::host::name<float>(Queue&, const Arguments&);              \
+  template void gptbench::host::name<gptbench::bfloat16>(Queue&, const Arguments&); \
+  template void gptbench::host::name<gptbench::float16>(Queue&, const Arguments&)

@@ -135,7 +135,7 @@ struct Rows {
 template <class A>
 void tile_gemm(float* c, int64_t m, int64_t n, int64_t k, Rows<A> a, Rows<A> b, bool accumulate,
                const Workspace& workspace) {
-  run_gemm({simd::type_of<A>(),
+  run_gemm({dtype_of<A>(),
             DType::f32,
             m,
             n,

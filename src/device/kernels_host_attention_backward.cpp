@@ -336,6 +336,7 @@ void attention_backward(Queue&, const AttentionBackward& a) {
 
 template void attention_backward_on<float>(int64_t, const AttentionBackward&);
 template void attention_backward_on<bfloat16>(int64_t, const AttentionBackward&);
+template void attention_backward_on<float16>(int64_t, const AttentionBackward&);
 
 }  // namespace gptbench::host
 

@@ -286,6 +286,7 @@ void attention_forward(Queue&, const AttentionForward& a) {
 
 template void attention_forward_on<float>(int64_t, const AttentionForward&);
 template void attention_forward_on<bfloat16>(int64_t, const AttentionForward&);
+template void attention_forward_on<float16>(int64_t, const AttentionForward&);
 
 }  // namespace gptbench::host
 

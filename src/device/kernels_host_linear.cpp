@@ -33,7 +33,7 @@ template <class A>
 void linear_forward(Queue&, const LinearForward& a) {
   if (a.R == 0) return;
   if (a.fp8.left != nullptr) {
-    run_gemm_fp8({simd::type_of<A>(),
+    run_gemm_fp8({dtype_of<A>(),
                   a.R,
                   a.N,
                   a.K,
@@ -46,8 +46,8 @@ void linear_forward(Queue&, const LinearForward& a) {
                  a.workspace);
     return;
   }
-  run_gemm({simd::type_of<A>(),
-            simd::type_of<A>(),
+  run_gemm({dtype_of<A>(),
+            dtype_of<A>(),
             a.R,
             a.N,
             a.K,
@@ -65,7 +65,7 @@ void linear_backward_input(Queue&, const LinearBackwardInput& a) {
   if (a.R == 0) return;
   if (a.fp8.left != nullptr) {
     const bool transposed = a.fp8.transposed;
-    run_gemm_fp8({simd::type_of<A>(),
+    run_gemm_fp8({dtype_of<A>(),
                   a.R,
                   a.K,
                   a.N,
@@ -78,8 +78,8 @@ void linear_backward_input(Queue&, const LinearBackwardInput& a) {
                  a.workspace);
     return;
   }
-  run_gemm({simd::type_of<A>(),
-            simd::type_of<A>(),
+  run_gemm({dtype_of<A>(),
+            dtype_of<A>(),
             a.R,
             a.K,
             a.N,
@@ -111,7 +111,7 @@ void linear_backward_weight(Queue&, const LinearBackwardWeight& a) {
                  a.workspace);
     return;
   }
-  run_gemm({simd::type_of<A>(),
+  run_gemm({dtype_of<A>(),
             DType::f32,
             a.N,
             a.K,

@@ -62,9 +62,11 @@ void adamw_of(const AdamW& a) {
   const float v_scale = static_cast<float>(1.0 / correction2);
   const float epsilon = static_cast<float>(a.epsilon);
   const float decay = static_cast<float>(a.lr * a.weight_decay);
+  const bool skip = a.skip != nullptr && a.skip[0] != 0.0;
   parallel_blocks("gptbench::adamw", a.n, [=](int64_t begin, int64_t end) {
+    const int64_t updated = skip ? begin : end;
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < updated; ++i) {
       const float gradient = factor * simd::load(g[i]);
       const float first = beta1 * simd::load(m[i]) + one_minus_beta1 * gradient;
       const float second = beta2 * simd::load(v[i]) + one_minus_beta2 * gradient * gradient;
@@ -103,9 +105,28 @@ void sum_scalars(Queue&, const SumScalars& a) {
   a.out[0] = sum;
 }
 
+void loss_scale(Queue&, const LossScale& a) {
+  const double scale = a.state[0];
+  const bool good = std::isfinite(a.norm2[0]);
+  const double good_steps = good ? a.state[1] + 1.0 : 0.0;
+  const bool grows = good && a.window > 0 && good_steps >= static_cast<double>(a.window);
+  const double borne = grows  ? static_cast<double>(a.hysteresis)
+                       : good ? a.state[2]
+                              : a.state[2] - 1.0;
+  const bool shrinks = !good && borne <= 0.0;
+  a.used[0] = scale;
+  a.skip[0] = good ? 0.0 : 1.0;
+  if (good) a.norm2[0] /= scale * scale;
+  a.state[0] = scale * (grows ? a.growth : shrinks ? a.backoff : 1.0);
+  a.state[1] = grows ? 0.0 : good_steps;
+  a.state[2] = borne;
+  a.next[0] = a.state[0];
+}
+
 void clip_factor(Queue&, const ClipFactor& a) {
   const double norm = std::sqrt(a.norm2[0]);
-  a.factor[0] = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+  const double factor = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+  a.factor[0] = a.loss_scale != nullptr ? factor / a.loss_scale[0] : factor;
 }
 
 template <class A>

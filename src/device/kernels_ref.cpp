@@ -37,6 +37,7 @@ constexpr KernelTable table_of() {
       ref::accumulate<A, S>,
       ref::squared_norm<A, S>,
       ref::sum_scalars<A, S>,
+      ref::loss_scale<A, S>,
       ref::clip_factor<A, S>,
       ref::adamw<A, S>,
       ref::convert<A, S>,
@@ -49,6 +50,7 @@ constexpr KernelTable table_of() {
 
 constexpr KernelTable fp32_table = table_of<float, float>();
 constexpr KernelTable bf16_table = table_of<bfloat16, float>();
+constexpr KernelTable fp16_table = table_of<float16, float>();
 constexpr KernelTable fp64_table = table_of<double, double>();
 
 }  // namespace
@@ -57,6 +59,8 @@ const KernelTable& ref_kernels(ComputeType compute) {
   switch (compute) {
     case ComputeType::bf16:
       return bf16_table;
+    case ComputeType::fp16:
+      return fp16_table;
     case ComputeType::fp64:
       return fp64_table;
     case ComputeType::fp32:

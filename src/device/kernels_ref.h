@@ -11,7 +11,7 @@ namespace gptbench {
 const KernelTable& ref_kernels(ComputeType compute);
 
 // A: type of activations; S: type of statistics, gradients of parameters and master parameters.
-// (float, float), (bfloat16, float) and (double, double) exist.
+// (float, float), (bfloat16, float), (float16, float) and (double, double) exist.
 namespace ref {
 template <class A, class S>
 void linear_forward(Queue&, const LinearForward&);
@@ -68,6 +68,8 @@ void squared_norm(Queue&, const SquaredNorm&);
 template <class A, class S>
 void sum_scalars(Queue&, const SumScalars&);
 template <class A, class S>
+void loss_scale(Queue&, const LossScale&);
+template <class A, class S>
 void clip_factor(Queue&, const ClipFactor&);
 template <class A, class S>
 void adamw(Queue&, const AdamW&);
@@ -80,11 +82,6 @@ void fp8_quantize(Queue&, const Fp8Quantize&);
 void fp8_transpose(Queue&, const Fp8Transpose&);
 void fp8_update_scales(Queue&, const Fp8UpdateScales&);
 
-template <class T>
-constexpr DType type_of() {
-  return sizeof(T) == 2 ? DType::bf16 : sizeof(T) == 4 ? DType::f32 : DType::f64;
-}
-
 // Element i as a double; a double rounded once to T.
 template <class T>
 double load(const void* p, int64_t i) {
@@ -94,6 +91,10 @@ template <>
 inline double load<bfloat16>(const void* p, int64_t i) {
   return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(p)[i]));
 }
+template <>
+inline double load<float16>(const void* p, int64_t i) {
+  return static_cast<double>(static_cast<float>(static_cast<const float16*>(p)[i]));
+}
 template <class T>
 void store(void* p, int64_t i, double value) {
   static_cast<T*>(p)[i] = static_cast<T>(value);
@@ -101,6 +102,10 @@ void store(void* p, int64_t i, double value) {
 template <>
 inline void store<bfloat16>(void* p, int64_t i, double value) {
   static_cast<bfloat16*>(p)[i] = bfloat16(static_cast<float>(value));
+}
+template <>
+inline void store<float16>(void* p, int64_t i, double value) {
+  static_cast<float16*>(p)[i] = float16(static_cast<float>(value));
 }
 
 // Element i of an fp8 array, its scale taken off.
@@ -112,11 +117,11 @@ inline double load_fp8(const void* p, DType type, const float* inverse, int64_t 
 // The same for an array whose type is that of S or of A.
 template <class A, class S>
 double load_as(DType type, const void* p, int64_t i) {
-  return type == type_of<S>() ? load<S>(p, i) : load<A>(p, i);
+  return type == dtype_of<S>() ? load<S>(p, i) : load<A>(p, i);
 }
 template <class A, class S>
 void store_as(DType type, void* p, int64_t i, double value) {
-  if (type == type_of<S>())
+  if (type == dtype_of<S>())
     store<S>(p, i, value);
   else
     store<A>(p, i, value);
@@ -125,8 +130,9 @@ void store_as(DType type, void* p, int64_t i, double value) {
 }  // namespace ref
 }  // namespace gptbench
 
-// Instantiates kernel `name` with arguments `Arguments` for all three compute types.
+// Instantiates kernel `name` with arguments `Arguments` for all compute types.
 #define GPTBENCH_REF_KERNEL(name, Arguments)                                              \
   template void gptbench::ref::name<float, float>(Queue&, const Arguments&);              \
   template void gptbench::ref::name<gptbench::bfloat16, float>(Queue&, const Arguments&); \
+  template void gptbench::ref::name<gptbench::float16, float>(Queue&, const Arguments&);  \
   template void gptbench::ref::name<double, double>(Queue&, const Arguments&)

@@ -44,6 +44,7 @@ void cross_entropy_combine(Queue&, const CrossEntropyCombine& a) {
 
 template <class A, class S>
 void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
+  const double dscale = a.dscale * (a.loss_scale != nullptr ? a.loss_scale[0] : 1.0);
   for (int64_t r = 0; r < a.R; ++r) {
     const double row_max = load<S>(a.row_max, r);
     const double row_sum = load<S>(a.row_sum, r);
@@ -53,7 +54,7 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
       double dlogit = 0.0;
       if (counts && j < a.V_valid) {
         const double p = std::exp(load<A>(a.logits, r * a.V_tp + j) - row_max) / row_sum;
-        dlogit = a.dscale * (p - (j == a.targets[r] - a.first_token ? 1.0 : 0.0));
+        dlogit = dscale * (p - (j == a.targets[r] - a.first_token ? 1.0 : 0.0));
       }
       store<A>(a.logits, r * a.V_tp + j, dlogit);
     }

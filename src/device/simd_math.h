@@ -161,16 +161,10 @@ template <class Function>
   return largest;
 }
 
-// DType of a storage type.
-template <class A>
-constexpr DType type_of() {
-  return sizeof(A) == sizeof(bfloat16) ? DType::bf16 : DType::f32;
-}
-
 // f(value of storage type `type`), `type` that of A or float's.
 template <class A, class Function>
 void with_type(DType type, const Function& f) {
-  if (type == type_of<A>())
+  if (type == dtype_of<A>())
     f(A{});
   else
     f(float{});
@@ -183,6 +177,9 @@ inline float load(float value) {
 inline float load(bfloat16 value) {
   return bits_to_float(static_cast<uint32_t>(value.bits) << 16);
 }
+inline float load(float16 value) {
+  return static_cast<float>(value);
+}
 inline void store(float& out, float value) {
   out = value;
 }
@@ -191,6 +188,9 @@ inline void store(float& out, float value) {
 inline void store(bfloat16& out, float value) {
   const uint32_t u = float_to_bits(value);
   out.bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+inline void store(float16& out, float value) {
+  out.bits = float16::bits_of(value);
 }
 
 }  // namespace gptbench::simd

@@ -21,6 +21,7 @@ constexpr int64_t least_available_bytes = 32 * MiB;
 ComputeType compute_type(const Config& config) {
   const std::string type = type_of_activations(config);
   if (type == "bf16") return ComputeType::bf16;
+  if (type == "fp16") return ComputeType::fp16;
   return type == "fp64" ? ComputeType::fp64 : ComputeType::fp32;
 }
 
@@ -94,6 +95,12 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
       scalar(Scalar::loss_sum) / (sequences * static_cast<double>(plan_.shape.targets())) +
       scalar(Scalar::sentence_loss_sum) / sequences;
   result.grad_norm = std::sqrt(scalar(Scalar::grad_norm2));
+  if (plan_.loss_scale >= 0) {
+    gradient_scale_ = result.loss_scale = scalar(Scalar::loss_scale);
+    result.next_loss_scale = scalar(Scalar::next_loss_scale);
+    result.skipped = scalar(Scalar::skip) != 0.0;
+  }
+  if (!result.skipped) ++updates_;
   result.stop = scalar(Scalar::stop_votes) > 0.0;
   result.time_s = now_s() - start_s;
   return result;

@@ -25,8 +25,12 @@ struct StepResult {
   // predicted as well; global.
   double loss = 0.0;
   double grad_norm = 0.0;  // of the whole gradient before clipping; global
-  bool stop = false;       // some rank voted to stop; the same on all ranks
-  double time_s = 0.0;     // local
+  // By which the loss was multiplied, and will be in the next step; 1 where it is not scaled.
+  double loss_scale = 1.0, next_loss_scale = 1.0;
+  // The loss is scaled and the gradient was not finite: parameters and moments are what they were.
+  bool skipped = false;
+  bool stop = false;    // some rank voted to stop; the same on all ranks
+  double time_s = 0.0;  // local
 };
 
 // Where the time of a step went, by region and by program; local.
@@ -51,7 +55,8 @@ class Engine {
   // Takes the arena's memory, and the file where data is offloaded to one; local. False where there
   // is too little memory; throws Error(Exit::io) where the file cannot be had.
   bool allocate();
-  // Draws the weights, a function of (seed, tensor, global element) alone; first scales in fp8.
+  // Draws the weights, a function of (seed, tensor, global element) alone; sets the first scales of
+  // fp8, the loss scale of fp16.
   void initialise_weights();
 
   // Records the second step from now and replays it from there on; the plan allows it
@@ -139,6 +144,7 @@ class Engine {
   void run_elementwise(const Op& op, const Task& task, int64_t rows);
   void run_embedding(const Op& op, int64_t rows);
   void run_cross_entropy(const Op& op, int64_t rows);
+  void run_loss_scale(const Op& op);
   void run_optimizer(const Op& op, int64_t rows);
   void run_convert(const Op& op, int64_t rows);
 
@@ -164,6 +170,8 @@ class Engine {
   std::vector<int32_t> types_, labels_;    // where the family has them
 
   int64_t step_ = 0;
+  int64_t updates_ = 0;          // of the parameters: steps that were not skipped
+  double gradient_scale_ = 1.0;  // that gradients in memory carry
   int32_t slot_ = 0;
   double vote_to_stop_ = 0.0;
   std::array<const Op*, num_queues> latest_{};  // message or transfer of each queue

@@ -90,6 +90,7 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::accumulate:
     case OpKind::squared_norm:
     case OpKind::sum_scalars:
+    case OpKind::loss_scale:
     case OpKind::clip_factor:
     case OpKind::adamw:
     case OpKind::convert:
@@ -258,7 +259,7 @@ void Engine::run_cross_entropy(const Op& op, int64_t rows) {
     kernels_.cross_entropy_finish(
         q, {static_cast<double*>(write_at(op, 0)), write_at(op, 1), read_at(op, 0), read_at(op, 1),
             read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, op.N, op.elements,
-            op.K, op.row_weight});
+            op.K, op.row_weight, static_cast<const double*>(read_at(op, 4))});
 }
 
 void Engine::run_convert(const Op& op, int64_t rows) {
@@ -273,6 +274,17 @@ void Engine::run_convert(const Op& op, int64_t rows) {
   kernels_.convert(queue(op.queue), convert);
 }
 
+// A scale that the deck fixes neither grows nor shrinks.
+void Engine::run_loss_scale(const Op& op) {
+  const PrecisionConfig& p = plan_.config.precision;
+  const bool fixed = p.loss_scale > 0.0;
+  const auto at = [&](int i) { return static_cast<double*>(write_at(op, i)); };
+  kernels_.loss_scale(queue(op.queue),
+                      {at(0), at(1), at(2), at(3), at(4), fixed ? 1.0 : p.loss_scale_growth,
+                       fixed ? 1.0 : p.loss_scale_backoff, fixed ? 0 : p.loss_scale_window,
+                       p.loss_scale_hysteresis});
+}
+
 void Engine::run_optimizer(const Op& op, int64_t rows) {
   const OptimizerConfig& o = plan_.config.optimizer;
   Queue& q = queue(op.queue);
@@ -285,15 +297,18 @@ void Engine::run_optimizer(const Op& op, int64_t rows) {
   else if (op.kind == OpKind::sum_scalars)
     kernels_.sum_scalars(q, {static_cast<double*>(write_at(op, 0)),
                              static_cast<const double*>(read_at(op, 0)), op.elements});
+  else if (op.kind == OpKind::loss_scale)
+    run_loss_scale(op);
   else if (op.kind == OpKind::clip_factor)
-    kernels_.clip_factor(q, {static_cast<double*>(write_at(op, 0)),
-                             static_cast<const double*>(read_at(op, 0)), o.clip});
+    kernels_.clip_factor(
+        q, {static_cast<double*>(write_at(op, 0)), static_cast<const double*>(read_at(op, 0)),
+            o.clip, static_cast<const double*>(read_at(op, 2))});
   else if (op.kind == OpKind::adamw)
     kernels_.adamw(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), write_at(op, 3),
-            static_cast<const double*>(read_at(op, 1)), op.elements, step_ + 1, o.lr, o.beta1,
+            static_cast<const double*>(read_at(op, 1)), op.elements, updates_ + 1, o.lr, o.beta1,
             o.beta2, o.epsilon, op.weight_decay, type_of(op.writes[0]), type_of(op.writes[1]),
-            type_of(op.reads[0]), corrections()});
+            type_of(op.reads[0]), corrections(), static_cast<const double*>(read_at(op, 2))});
   else
     run_convert(op, rows);
 }

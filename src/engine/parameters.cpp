@@ -11,27 +11,46 @@ namespace {
 
 constexpr int64_t staging_elements = 1 << 20;
 
+// f(element of the storage type `type`).
+template <class Function>
+void with_storage(DType type, const Function& f) {
+  if (type == DType::f64)
+    f(double{});
+  else if (type == DType::bf16)
+    f(bfloat16{});
+  else if (type == DType::f16)
+    f(float16{});
+  else
+    f(float{});
+}
+
 // Elements of `type` as double.
 std::vector<double> widened(const std::vector<char>& bytes, DType type, int64_t count) {
   std::vector<double> values(static_cast<size_t>(count));
-  const auto convert = [&](auto zero) {
+  with_storage(type, [&](auto zero) {
     using T = decltype(zero);
     for (size_t i = 0; i < values.size(); ++i) {
       T element;
       std::memcpy(&element, bytes.data() + i * sizeof(T), sizeof(T));
-      if constexpr (std::is_same_v<T, bfloat16>)
+      if constexpr (sizeof(T) == 2)
         values[i] = static_cast<double>(static_cast<float>(element));
       else
         values[i] = static_cast<double>(element);
     }
-  };
-  if (type == DType::f64)
-    convert(double{});
-  else if (type == DType::bf16)
-    convert(bfloat16{});
-  else
-    convert(float{});
+  });
   return values;
+}
+
+// values[0 .. count-1] rounded to `type`.
+void narrow(const float* values, int64_t count, DType type, std::vector<char>& out) {
+  out.resize(static_cast<size_t>(count * size_of(type)));
+  with_storage(type, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < count; ++i) {
+      const T element(values[i]);
+      std::memcpy(out.data() + i * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
+    }
+  });
 }
 
 // Calls visit(global element, flat element, count) for the runs of consecutive elements that are so
@@ -77,23 +96,14 @@ void Engine::initialise_weights() {
   const uint64_t seed = static_cast<uint64_t>(plan_.config.run.seed);
   Queue& q = queue(QueueId::compute);
   std::vector<float> staging(static_cast<size_t>(staging_elements));
-  std::vector<double> wide(master.dtype == DType::f64 ? staging.size() : 0);
-  std::vector<bfloat16> narrow(working.dtype == DType::bf16 ? staging.size() : 0);
+  std::vector<char> stored;
   // Elements [first, first + count) of staging to `copy`, as far as it holds flat elements `flat`
   // on.
   const auto store = [&](const Representation& copy, int unit, int64_t flat, int64_t count) {
     const Run run = held_part(plan_, copy, unit, flat, count);
     if (run.count == 0) return;
-    const void* source = staging.data() + run.skip;
-    if (copy.dtype == DType::f64) {
-      std::copy_n(staging.begin() + run.skip, run.count, wide.begin());
-      source = wide.data();
-    } else if (copy.dtype == DType::bf16) {
-      std::transform(staging.begin() + run.skip, staging.begin() + run.skip + run.count,
-                     narrow.begin(), [](float value) { return bfloat16(value); });
-      source = narrow.data();
-    }
-    put({copy.buffer, run.offset}, source, run.count * size_of(copy.dtype));
+    narrow(staging.data() + run.skip, run.count, copy.dtype, stored);
+    put({copy.buffer, run.offset}, stored.data(), run.count * size_of(copy.dtype));
   };
   // Working copies may be flat where masters are shards: both are written.
   std::vector<Representation> on_device, elsewhere;
@@ -131,6 +141,11 @@ void Engine::initialise_weights() {
   }
   initialise_fp8_scales();
   q.synchronize();
+  if (plan_.loss_scale < 0) return;
+  const PrecisionConfig& p = plan_.config.precision;
+  const double state[3] = {p.loss_scale > 0.0 ? p.loss_scale : p.initial_loss_scale, 0.0,
+                           static_cast<double>(p.loss_scale_hysteresis)};
+  put({plan_.loss_scale}, state, sizeof state);
 }
 
 void Engine::initialise_fp8_scales() {
@@ -151,6 +166,7 @@ std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t c
       plan_.has(Role::gradient_shard))
     role = Role::gradient_shard;
   const Representation& copy = plan_.representation(role);
+  const bool scaled = role == Role::gradient || role == Role::gradient_shard;
   // One of the ranks that hold the same elements counts them.
   const Axis same = copy.extent == Extent::flat ? Axis::zero : Axis::replica;
   const int index = plan_.space.find(tensor);
@@ -168,7 +184,8 @@ std::vector<double> Engine::read(Role role, int tensor, int64_t first, int64_t c
     bytes.resize(static_cast<size_t>(run.count * size_of(copy.dtype)));
     fetch({copy.buffer, run.offset}, bytes.data(), static_cast<int64_t>(bytes.size()));
     const std::vector<double> part = widened(bytes, copy.dtype, run.count);
-    std::copy(part.begin(), part.end(), values.begin() + (begin - first) + run.skip);
+    std::transform(part.begin(), part.end(), values.begin() + (begin - first) + run.skip,
+                   [&](double value) { return scaled ? value / gradient_scale_ : value; });
   };
   for_each_run(local, plan_.space.placements[static_cast<size_t>(index)],
                plan_.tensors[static_cast<size_t>(tensor)].cols, collect);

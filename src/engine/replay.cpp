@@ -76,7 +76,7 @@ void Engine::begin_replayed_step() {
   Queue& compute_queue = queue(QueueId::compute);
   given_at_ = 0;
   const OptimizerConfig& o = plan_.config.optimizer;
-  const double t = static_cast<double>(step_ + 1);
+  const double t = static_cast<double>(updates_ + 1);
   const float values[2] = {static_cast<float>(o.lr / (1.0 - std::pow(o.beta1, t))),
                            static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t)))};
   give(compute_queue, arena_.address({plan_.corrections}, 0), values, sizeof values);

@@ -127,6 +127,7 @@ void read_steps(hid_t file, Record& record) {
   read_attribute(group, "failed_step", record.failed_step);
   record.loss = read_doubles(group, "loss");
   record.grad_norm = read_doubles(group, "grad_norm");
+  record.loss_scale = read_doubles(group, "loss_scale");
   record.step_time_s = read_doubles(group, "time_s");
   record.tokens = read_integers(group, "tokens");
 }

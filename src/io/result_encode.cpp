@@ -77,6 +77,9 @@ void write_steps(hid_t file, const Record& record) {
                 {extent(record.loss.size())}, record.loss);
   write_dataset(group, {"grad_norm", "1", "2-norm of the gradient before clipping, [step]"},
                 {extent(record.grad_norm.size())}, record.grad_norm);
+  if (!record.loss_scale.empty())
+    write_dataset(group, {"loss_scale", "1", "factor of the loss in backward, [step]"},
+                  {extent(record.loss_scale.size())}, record.loss_scale);
   write_dataset(group, {"time_s", "s", "time of the slowest rank, [step], warm-up first"},
                 {extent(record.step_time_s.size())}, record.step_time_s);
   write_dataset(group, {"tokens", "1", "tokens trained over all ranks, [step]"},

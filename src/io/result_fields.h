@@ -42,6 +42,7 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("gemm_ceiling_tflops", summary.gemm_ceiling_tflops);
   visit("peak_memory_bytes", summary.peak_memory_bytes);
   visit("final_loss", summary.final_loss);
+  visit("skipped_steps", summary.skipped_steps);
   visit("device_name", summary.device_name);
   visit("clock_ghz", summary.clock_ghz);
   visit("device_memory_bytes", summary.device_memory_bytes);

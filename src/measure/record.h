@@ -89,6 +89,7 @@ struct Summary {
   double gemm_ceiling_tflops = 0.0;  // a device, measured; 0: not measured
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
+  int64_t skipped_steps = 0;  // whose scaled gradient was not finite, warm-up included
   // Hardware FLOPs over model FLOPs where a convention has no figure of its own with recomputation:
   // 4/3 with full activation checkpointing (plan/cost.h); 0: not known.
   double hardware_factor = 0.0;
@@ -127,6 +128,7 @@ struct Record {
   Summary summary;
 
   std::vector<double> loss, grad_norm, step_time_s;  // [step]; time of the slowest rank
+  std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
   std::vector<int64_t> tokens;                       // [step]
   int64_t warmup_steps = 0;
   int64_t failed_step = -1;  // step in which a run that is not OK ended; -1: before the first

@@ -81,6 +81,13 @@ std::string throughput(const Record& record) {
   return text;
 }
 
+std::string loss_scale(const Record& record) {
+  if (record.loss_scale.empty()) return "";
+  return line("%-28s %12g in the last step, %lld of %lld steps skipped", "Loss scale",
+              record.loss_scale.back(), static_cast<long long>(record.summary.skipped_steps),
+              static_cast<long long>(record.loss_scale.size()));
+}
+
 std::string memory(const Record& record) {
   std::string text = "Memory, largest over ranks\n";
   for (const MemoryEntry& entry : record.memory)
@@ -136,9 +143,16 @@ std::string progress_line(int64_t step, int64_t steps, bool warmup, double loss,
               warmup ? "  warm-up" : "");
 }
 
+std::string skipped_line(double loss_scale, double next_loss_scale) {
+  return line("         skipped: gradient not finite; loss scale %g, next %g", loss_scale,
+              next_loss_scale);
+}
+
 std::string performance_report(const Record& record) {
-  if (record.summary.timed_steps == 0) return "No step was timed.\n" + memory(record);
-  return throughput(record) + breakdown(record) + memory(record) + messages(record);
+  if (record.summary.timed_steps == 0)
+    return "No step was timed.\n" + loss_scale(record) + memory(record);
+  return throughput(record) + loss_scale(record) + breakdown(record) + memory(record) +
+         messages(record);
 }
 
 std::string verification_report(const Record& record) {

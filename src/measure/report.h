@@ -19,6 +19,9 @@ std::string progress_heading();
 std::string progress_line(int64_t step, int64_t steps, bool warmup, double loss, double grad_norm,
                           double step_s, double tokens_per_s, double left_s);
 
+// Below the line of a step whose scaled gradient was not finite.
+std::string skipped_line(double loss_scale, double next_loss_scale);
+
 // Time by region of the slowest rank (largest sum over the timed steps), throughput, memory,
 // messages.
 std::string performance_report(const Record& record);

@@ -122,7 +122,7 @@ Op ChunkPrograms::loss_finish(const Loss& loss, int64_t columns, int64_t valid,
                               int64_t first_token) const {
   const Plan& plan = builder_.plan();
   Op op = row_op(OpKind::cross_entropy_finish, plan.shape.L, columns,
-                 {loss.row_max, loss.row_sum, loss.target_logit, loss.targets},
+                 {loss.row_max, loss.row_sum, loss.target_logit, loss.targets, {plan.loss_scale}},
                  {{plan.scalars, static_cast<int64_t>(loss.sum)}, loss.logits});
   op.K = first_token;
   op.elements = valid;

@@ -43,6 +43,7 @@ constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::accumulate, "accumulate", Region::optimizer},
     {OpKind::squared_norm, "squared_norm", Region::optimizer},
     {OpKind::sum_scalars, "sum_scalars", Region::optimizer},
+    {OpKind::loss_scale, "loss_scale", Region::optimizer},
     {OpKind::clip_factor, "clip_factor", Region::optimizer},
     {OpKind::adamw, "adamw", Region::optimizer},
     {OpKind::convert, "convert", Region::optimizer},

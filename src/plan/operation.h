@@ -74,6 +74,7 @@ enum class OpKind : uint8_t {
   accumulate,
   squared_norm,
   sum_scalars,
+  loss_scale,
   clip_factor,
   adamw,
   convert,

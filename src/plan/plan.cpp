@@ -21,7 +21,10 @@ namespace {
 
 DType activation_dtype(const Config& config) {
   const std::string type = type_of_activations(config);
-  return type == "bf16" ? DType::bf16 : type == "fp64" ? DType::f64 : DType::f32;
+  return type == "bf16"   ? DType::bf16
+         : type == "fp16" ? DType::f16
+         : type == "fp64" ? DType::f64
+                          : DType::f32;
 }
 
 DType accumulation_dtype(const Config& config) {
@@ -89,6 +92,10 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   if (plan.config.run.device == "cuda" && plan.config.run.cuda_graph != "false")
     plan.corrections =
         builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 2);
+  // f16 ends at 2^-24 below, where gradients are not done yet.
+  if (builder.A() == DType::f16)
+    plan.loss_scale = builder.add_buffer("loss_scale", MemoryClass::optimizer_state, Lifetime::run,
+                                         DType::f64, 3);
   // The reference kernels are plain loops and need no scratch memory.
   if (plan.config.run.device == "ref") return;
   const int64_t attention =

@@ -32,9 +32,12 @@ enum class Scalar : int64_t {
   stop_votes,
   grad_norm2,
   clip_factor,
+  loss_scale,       // of this step
+  next_loss_scale,  // of the next one
+  skip,             // 1: the gradient is not finite, no parameter changes
   unused
 };
-constexpr int64_t num_scalars = 6;
+constexpr int64_t num_scalars = 9;
 
 // One kind of communication, a step: operations, the messages they are cut into (plan/messages.h),
 // and payload bytes of the full array.
@@ -63,6 +66,9 @@ struct Plan {
   // Well-known buffers; token types and next-sentence labels where the family has them.
   int scratch = -1, scalars = -1, tokens = -1, targets = -1, token_types = -1, labels = -1;
   int corrections = -1;  // of AdamW (device/kernels.h), where steps may be replayed (plan/replay.h)
+  // State of the loss scale, three doubles (LossScale in device/kernels.h); -1: the loss is not
+  // scaled.
+  int loss_scale = -1;
 
   std::vector<Op> ops;
   std::vector<Program> programs;

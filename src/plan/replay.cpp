@@ -6,9 +6,6 @@ std::string replay_obstacle(const Plan& plan) {
   const Config& config = plan.config;
   if (config.run.device != "cuda") return "device = '" + config.run.device + "' records nothing";
   if (config.model.dropout > 0.0) return "model.dropout draws other masks in every step";
-  // AdamW of a scaled loss goes by the steps that were not skipped.
-  if (config.precision.compute == "fp16")
-    return "precision.compute = 'fp16' counts its steps on the host";
   for (const Op& op : plan.ops) {
     if (is_message(op.kind)) return "messages between ranks are counted as they are sent";
     if (is_transfer(op.kind) && config.parallel.offload_target == "file")

@@ -98,7 +98,10 @@ void ParameterStore::emit_norms() {
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * entries_a_unit;
   const Operand all{plan.scalars, num_scalars};
-  const Operand norm2{plan.scalars, static_cast<int64_t>(Scalar::grad_norm2)};
+  const auto scalar = [&](Scalar which) {
+    return Operand{plan.scalars, static_cast<int64_t>(which)};
+  };
+  const Operand norm2 = scalar(Scalar::grad_norm2);
   const auto sum_over = [&](Axis axis, int64_t elements, Operand data) {
     if (plan.grid.size_of(axis) == 1) return;
     builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, axis, elements,
@@ -109,9 +112,18 @@ void ParameterStore::emit_norms() {
   builder_.emit(flat_op(OpKind::sum_scalars, entries, {all}, {norm2}));
   if (sharded && !by_shard) sum_over(Axis::shard, 1, norm2);
   sum_over(Axis::model, 1, norm2);
-  builder_.emit(flat_op(OpKind::clip_factor, 1,
-                        {norm2, {plan.scalars, static_cast<int64_t>(Scalar::loss_sum)}},
-                        {{plan.scalars, static_cast<int64_t>(Scalar::clip_factor)}}));
+  const bool scaled = plan.loss_scale >= 0;
+  if (scaled)
+    builder_.emit(flat_op(OpKind::loss_scale, 1, {},
+                          {{plan.loss_scale},
+                           norm2,
+                           scalar(Scalar::loss_scale),
+                           scalar(Scalar::next_loss_scale),
+                           scalar(Scalar::skip)}));
+  builder_.emit(
+      flat_op(OpKind::clip_factor, 1,
+              {norm2, scalar(Scalar::loss_sum), scaled ? scalar(Scalar::loss_scale) : Operand{}},
+              {scalar(Scalar::clip_factor)}));
 }
 
 // Two windows for each role that AdamW touches and that resides elsewhere.
@@ -168,6 +180,8 @@ void ParameterStore::emit_updates() {
   const Plan& plan = builder_.plan();
   const bool sharded = zero_stage_ >= 1;
   const Operand factor{plan.scalars, static_cast<int64_t>(Scalar::clip_factor)};
+  const Operand skip =
+      plan.loss_scale < 0 ? Operand{} : Operand{plan.scalars, static_cast<int64_t>(Scalar::skip)};
   const Role gradient_role = sharded ? Role::gradient_shard : Role::gradient;
   const int units = static_cast<int>(plan.space.units.size());
   emit_transfers(OpKind::load, 0);
@@ -180,10 +194,11 @@ void ParameterStore::emit_updates() {
       from = std::max(from, begin);
       to = std::min(to, end);
       if (from >= to) return;
-      Op op = flat_op(OpKind::adamw, to - from, {state_operand(gradient_role, u, from), factor},
-                      {state_operand(Role::master, u, from), state_operand(Role::moment1, u, from),
-                       state_operand(Role::moment2, u, from),
-                       one_copy_ ? Operand{} : state_operand(Role::working, u, from)});
+      Op op =
+          flat_op(OpKind::adamw, to - from, {state_operand(gradient_role, u, from), factor, skip},
+                  {state_operand(Role::master, u, from), state_operand(Role::moment1, u, from),
+                   state_operand(Role::moment2, u, from),
+                   one_copy_ ? Operand{} : state_operand(Role::working, u, from)});
       op.weight_decay = weight_decay;
       builder_.emit(op);
     };

@@ -105,6 +105,11 @@ std::string throughput(const RunView& run) {
   if (!run.record().loss.empty())
     text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 0, " +
                               fixed(run.record().loss.back(), 4) + " at the last");
+  if (!run.record().loss_scale.empty())
+    text += entry("loss scale", fixed(run.record().loss_scale.front(), 0) + " at step 0, " +
+                                    fixed(run.record().loss_scale.back(), 0) + " at the last, " +
+                                    std::to_string(run.record().summary.skipped_steps) +
+                                    " steps skipped");
   return text;
 }
 

@@ -51,7 +51,13 @@ Training train(const Plan& plan, Device& device, const CommunicatorTable& commun
   Training training;
   training.before = read_all(world, engine, plan, Role::master);
   for (int step = 0; step < num_steps; ++step) {
-    training.losses.push_back(engine.step(step, false).loss);
+    StepResult result = engine.step(step, false);
+    // A step that is skipped changes nothing but the loss scale: it is taken again.
+    const PrecisionConfig& precision = plan.config.precision;
+    while (result.skipped && std::isfinite(result.loss) && precision.loss_scale == 0.0 &&
+           result.next_loss_scale >= precision.min_loss_scale)
+      result = engine.step(step, false);
+    training.losses.push_back(result.loss);
     if (step > 0) continue;
     training.gradients = read_all(world, engine, plan, Role::gradient);
     training.after = read_all(world, engine, plan, Role::master);
@@ -85,6 +91,8 @@ double unit_roundoff(ComputeType compute) {
       return 0x1p-24;
     case ComputeType::bf16:
       return 0x1p-8;
+    case ComputeType::fp16:
+      return 0x1p-11;
     case ComputeType::fp64:
       return 0x1p-53;
   }
@@ -98,12 +106,12 @@ double roundoff_of_statistics(ComputeType compute) {
 // Roundings along the longest chain from a weight to its gradient: each rounding adds an
 // independent relative error of at most the unit roundoff u, so that errors grow as u sqrt(n)
 // (Higham, Accuracy and Stability of Numerical Algorithms, section 2.8). In fp32 each term of an
-// inner product is such a rounding; in bf16 inner products accumulate in f32 and only stored
-// activations round.
+// inner product is such a rounding; in bf16 and fp16 inner products accumulate in f32 and only
+// stored activations round.
 double chain_length(const ModelShape& s, ComputeType compute) {
   const int64_t stored =
       16 * s.L + 6;  // arrays written a layer, forward and backward; head and embedding
-  if (compute == ComputeType::bf16) return static_cast<double>(stored);
+  if (size_of(activation_type(compute)) == 2) return static_cast<double>(stored);
   const int64_t layer = s.C + 2 * s.T + s.H * s.D + s.C + s.F;  // qkv, attention, proj, fc, proj
   return static_cast<double>(2 * s.L * layer + s.V + s.C + stored);
 }
@@ -130,6 +138,7 @@ double roundoff_of(const Plan& plan, ComputeType compute, double roundings) {
 // Of the type that a copy of the parameters or their gradients is kept in.
 double unit_roundoff(DType type) {
   return unit_roundoff(type == DType::bf16  ? ComputeType::bf16
+                       : type == DType::f16 ? ComputeType::fp16
                        : type == DType::f64 ? ComputeType::fp64
                                             : ComputeType::fp32);
 }

@@ -20,7 +20,8 @@ Grid data_grid(const MpiWorld& world) {
   return {1, 1, 1, world.size()};
 }
 
-// Element i of what rank r holds: small integers, which all types hold exactly (bf16 up to 256).
+// Element i of what rank r holds: small integers, which all types hold exactly (bf16 up to 256, f16
+// up to 2048).
 template <class T>
 T value_of(int64_t rank, int64_t i) {
   return static_cast<T>(static_cast<float>(i % 23 + rank));
@@ -40,13 +41,9 @@ bool equal(T a, T b) {
 template <class T>
 class Collectives : public testing::Test {
  public:
-  static constexpr DType type() {
-    return std::is_same_v<T, double>  ? DType::f64
-           : std::is_same_v<T, float> ? DType::f32
-                                      : DType::bf16;
-  }
+  static constexpr DType type() { return dtype_of<T>(); }
 };
-using Types = testing::Types<float, double, bfloat16>;
+using Types = testing::Types<float, double, bfloat16, float16>;
 TYPED_TEST_SUITE(Collectives, Types);
 
 constexpr int64_t counts[] = {0, 1, 5, 1000, 70001};
@@ -186,22 +183,28 @@ TEST(Messages, TagsKeepWaysApart) {
   }
 }
 
-// bf16 is added in f32 and rounded once an addition: 256 + 1 + 1 + ... stays at 256, where bf16 has
-// no number between 256 and 258, unless the small ones meet first; never further off than one step
-// an addition.
-TEST(Messages, Bf16RoundsOnceAnAddition) {
+// Types of 2 bytes are added in f32 and rounded once an addition: 256 + 1 + 1 + ... stays at 256,
+// where bf16 has no number between 256 and 258 (f16 none between 2048 and 2050), unless the small
+// ones meet first; never further off than one step an addition.
+template <class T>
+void expect_rounds_once_an_addition(float large) {
   MpiWorld world(nullptr, nullptr);
   const auto comm = world.make_communicator(data_grid(world), Axis::data);
   HostQueue queue;
-  std::vector<bfloat16> data(100, bfloat16(world.rank() == 0 ? 256.0f : 1.0f));
-  comm->all_reduce(queue, data.data(), 100, DType::bf16);
+  std::vector<T> data(100, T(world.rank() == 0 ? large : 1.0f));
+  comm->all_reduce(queue, data.data(), 100, dtype_of<T>());
   queue.synchronize();
-  const float exact = 255.0f + static_cast<float>(world.size());
-  for (const bfloat16 value : data)
+  const float exact = large - 1.0f + static_cast<float>(world.size());
+  for (const T value : data)
     EXPECT_LE(std::abs(static_cast<float>(value) - exact), static_cast<float>(world.size() - 1));
   // The same bits everywhere.
   const double got = static_cast<double>(static_cast<float>(data[0]));
   EXPECT_EQ(world.max(got), got);
+}
+
+TEST(Messages, TypesOfTwoBytesRoundOnceAnAddition) {
+  expect_rounds_once_an_addition<bfloat16>(256.0f);
+  expect_rounds_once_an_addition<float16>(2048.0f);
 }
 
 }  // namespace

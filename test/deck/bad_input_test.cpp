@@ -144,6 +144,20 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
                {"a.in:1:27: ", "'auto' or 'fp64'"});
   EXPECT_EQ(message_of("&precision compute='bf16' parameters='fp32' /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='bf16' master_weights=F /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='fp16' reduce='fp16' loss_scale=128 /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='fp16' min_loss_scale=0.5 /"), "accepted");
+  EXPECT_EQ(message_of("&precision initial_loss_scale=65536 /"), "accepted");  // as in an echo
+  expect_parts(message_of("&precision compute='fp16' optimizer_state='bf16' /"),
+               {"a.in:1:27: ", "use 'fp32'"});
+  expect_parts(message_of("&precision compute='bf16' loss_scale_window=5 /"),
+               {"a.in:1:27: ", "loss_scale_window is of compute = 'fp16'", "leave it out"});
+  expect_parts(message_of("&precision compute='fp16' initial_loss_scale=8 min_loss_scale=16 /"),
+               {"a.in:1:", "initial_loss_scale = 8", "is less than precision.min_loss_scale = 16"});
+  for (const char* wrong :
+       {"loss_scale=-1", "initial_loss_scale=0", "min_loss_scale=0", "loss_scale_growth=0.5",
+        "loss_scale_backoff=1", "loss_scale_window=0", "loss_scale_hysteresis=0"})
+    expect_parts(message_of(std::string("&precision compute='fp16' ") + wrong + " /"),
+                 {"a.in:1:", "allowed: "});
   expect_parts(message_of("&memory checkpoint_every=13 /"),
                {"a.in:1:9: ", "more than model.num_layers = 12"});
   for (const char* name : {"", "a/b", "..", ".x", "-x", "a b", "caf\u00e9"}) {
@@ -168,9 +182,7 @@ TEST(BadDeck, OverflowOfProducts) {
 }
 
 TEST(BadDeck, FeaturesNotBuiltYet) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"&precision compute='fp16' /", "'fp16'"},
-  };
+  const std::vector<std::pair<std::string, std::string>> cases = {};
   EXPECT_EQ(cases.size(), unbuilt_features().size());
   for (const auto& [text, part] : cases) {
     const std::string place = "a.in:1:" + std::to_string(text.find(' ') + 2) + ": ";
@@ -301,7 +313,7 @@ TEST(BadCommandLine, NamesTheArgument) {
   expect_parts(message("run.seed=4"), {place, "run.seed is given twice", "argument 2"});
   expect_parts(message("run.device=gpu"), {place, "allowed: 'auto'"});
   expect_parts(message("run.warmup_steps=10"), {place, "run.steps = 10"});
-  expect_parts(message("precision.compute=fp16"), {place, "not built yet"});
+  expect_parts(message("precision.loss_scale=8"), {place, "is of compute = 'fp16'"});
   expect_parts(message(std::string("data.path=a\nb")), {place, "line end"});
   expect_parts(message(std::string("data.path=a\0b", 13)), {place, "NUL"});
   expect_parts(message("data.path='a"), {place, "not closed"});
@@ -362,7 +374,7 @@ TEST_F(BadFile, ReadDeckDoesEveryCheck) {
   std::ofstream(file) << "&run\n  steps = 20\n/\n";
   EXPECT_EQ(read_deck(file, {"run.seed=5"}).config.run.seed, 5);
   EXPECT_THROW(read_deck(file, {"run.warmup_steps=20"}), Error);
-  EXPECT_THROW(read_deck(file, {"precision.compute=fp16"}), Error);
+  EXPECT_THROW(read_deck(file, {"precision.loss_scale=8"}), Error);
 }
 
 }  // namespace

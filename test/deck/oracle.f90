@@ -50,8 +50,11 @@ program oracle
   character(width) :: compute, parameters, reduce, optimizer_state
   logical :: tf32, master_weights
   integer(i8) :: fp8_amax_history, fp8_margin
+  real(r8) :: loss_scale, initial_loss_scale, min_loss_scale, loss_scale_growth, loss_scale_backoff
+  integer(i8) :: loss_scale_window, loss_scale_hysteresis
   namelist /precision/ compute, parameters, reduce, optimizer_state, tf32, master_weights, &
-    fp8_amax_history, fp8_margin
+    fp8_amax_history, fp8_margin, loss_scale, initial_loss_scale, min_loss_scale, loss_scale_growth, &
+    loss_scale_backoff, loss_scale_window, loss_scale_hysteresis
 
   character(width) :: activation_checkpointing
   integer(i8) :: checkpoint_every
@@ -105,6 +108,8 @@ contains
     micro_batch_size = 1; global_batch_size = 0
     compute = 'fp32'; parameters = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
     tf32 = .false.; master_weights = .true.; fp8_amax_history = 1024; fp8_margin = 0
+    loss_scale = 0; initial_loss_scale = 65536; min_loss_scale = 1; loss_scale_growth = 2
+    loss_scale_backoff = 0.5d0; loss_scale_window = 2000; loss_scale_hysteresis = 1
     activation_checkpointing = 'none'; checkpoint_every = 1; device_memory_gib = 0
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''
@@ -192,6 +197,12 @@ contains
     call put_logical('master_weights', master_weights)
     call put_integer('fp8_amax_history', fp8_amax_history)
     call put_integer('fp8_margin', fp8_margin)
+    call put_real('loss_scale', loss_scale); call put_real('initial_loss_scale', initial_loss_scale)
+    call put_real('min_loss_scale', min_loss_scale)
+    call put_real('loss_scale_growth', loss_scale_growth)
+    call put_real('loss_scale_backoff', loss_scale_backoff)
+    call put_integer('loss_scale_window', loss_scale_window)
+    call put_integer('loss_scale_hysteresis', loss_scale_hysteresis)
 
     read (deck, nml=memory, iostat=status)
     call begin('memory')

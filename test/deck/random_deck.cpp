@@ -203,6 +203,7 @@ std::string random_key_value(Dice& dice, const Key& key) {
     case KeyType::real: {
       const std::string digits = std::to_string(1 + dice.below(999));
       if (key.max == 1.0) return dice.pick<std::string>({"0.", ".", "0000."}) + digits;
+      if (key.min >= 1.0) return digits + dice.pick<std::string>({"", ".", "D+2"});
       return digits + dice.pick<std::string>({"", ".", ".d-3", "e-4", "D+2", "-5"});
     }
     case KeyType::logical:

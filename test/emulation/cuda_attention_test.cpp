@@ -1,5 +1,5 @@
-// The attention of cuda/ against the reference, on tensor cores (bf16, aligned rows, D <= 128) and
-// without; whole sequences, and blocks of keys as context parallelism brings them.
+// The attention of cuda/ against the reference, on tensor cores (bf16 and fp16, aligned rows, D <=
+// 128) and without; whole sequences, and blocks of keys as context parallelism brings them.
 #include "attention_data.h"
 #include "cuda/attention/swizzle.h"
 
@@ -49,13 +49,13 @@ const AttentionCase ring_cases[] = {
 };
 
 // Relative to the largest element of a result, as for the host's kernels (attention_test.cpp). f32:
-// (D + T H / H_kv) eps32 of sums and 8 roundings. bf16: probabilities, their gradients and the
-// stored output are rounded once each, 2^-8, in sums that do not exceed the largest element
-// times 2.
+// (D + T H / H_kv) eps32 of sums and 8 roundings. Of 2 bytes: probabilities, their gradients
+// and the stored output are rounded once each, half a unit in the last place, in sums that do not
+// exceed the largest element times 2.
 template <class A>
 double tolerance_of(const AttentionCase& c) {
   const double sums = static_cast<double>(c.D + c.T * (c.H / c.H_kv) + 8) * eps32;
-  return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * 0x1p-8;
+  return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * ulp_of<A>() / 2;
 }
 
 void expect_lse(const std::vector<float>& lse, const std::vector<float>& reference,

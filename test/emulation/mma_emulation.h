@@ -7,8 +7,9 @@
 
 namespace gptbench::cuda {
 
-inline float half_of(uint32_t word, int upper) {
-  bfloat16 x;
+template <class A>
+float half_of(uint32_t word, int upper) {
+  A x;
   x.bits = static_cast<uint16_t>(upper != 0 ? word >> 16 : word & 0xffffu);
   return static_cast<float>(x);
 }
@@ -40,8 +41,8 @@ inline void ldmatrix_x4_transposed(uint32_t (&r)[4], const void* row, GPTBENCH_H
   }
 }
 
-inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
-                     GPTBENCH_HERE) {
+template <class A>
+void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, GPTBENCH_HERE) {
   struct Fragments {
     uint32_t a[4], b[2];
   };
@@ -60,7 +61,7 @@ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
     for (int k = 0; k < 16; ++k) {
       const uint32_t x = of_row[k % 8 / 2].a[lower_row + (k < 8 ? 0 : 2)];
       const uint32_t y = of_column[column][k % 8 / 2].b[k / 8];
-      sum += half_of(x, k % 2) * half_of(y, k % 2);
+      sum += half_of<A>(x, k % 2) * half_of<A>(y, k % 2);
     }
     c[element] = sum;
   }

@@ -108,6 +108,8 @@ part_decks() {
   {
     gpu 1 small_fp32 45 $small
     gpu 1 small_bf16 45 $small precision.compute=bf16
+    gpu 1 small_fp16 45 $small precision.compute=fp16
+    gpu 1 small_overflow 45 $small precision.compute=fp16 precision.initial_loss_scale=1e12 run.steps=40
     gpu 1 small_issued 45 $small run.cuda_graph=false
     gpu 1 small_graph 45 $small run.cuda_graph=true
     gpu 1 small_tf32 45 $small precision.tf32=T

@@ -38,7 +38,7 @@ void expect_sums(const std::vector<T>& x, const std::vector<T>& reference,
   for (size_t i = 0; i < x.size(); ++i)
     ASSERT_LE(std::abs(value_of(x[i]) - value_of(reference[i])),
               1.02 * static_cast<double>(terms + 2) * eps32 * value_of(magnitudes[i]) +
-                  ulp_of<T>() * std::abs(value_of(reference[i])))
+                  ulp_of<T>() * std::abs(value_of(reference[i])) + smallest_of<T>())
         << what << " element " << i;
 }
 

@@ -59,6 +59,7 @@ Summary made_summary() {
   s.gemm_ceiling_tflops = 0.225;
   s.peak_memory_bytes = 2.5e9;
   s.final_loss = 9.75;
+  s.skipped_steps = 1;
   s.hardware_factor = 1.0;
   s.device_name = "x86-64";
   s.clock_ghz = 2.2;
@@ -100,6 +101,7 @@ Record made_record() {
   r.summary = made_summary();
   r.loss = {10.98, 10.5, 10.1, 9.75};
   r.grad_norm = {3.5, 2.5, 2.0, 1.75};
+  r.loss_scale = {65536.0, 32768.0, 32768.0, 32768.0};
   r.step_time_s = {40.0, 31.5, 32.0, 33.0};
   r.tokens = {8192, 8192, 8192, 8192};
   r.warmup_steps = 1;

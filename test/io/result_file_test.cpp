@@ -77,6 +77,8 @@ TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
   EXPECT_EQ(r.summary.flops_per_step, expected.summary.flops_per_step);
   EXPECT_EQ(r.summary.power_w, expected.summary.power_w);
   EXPECT_EQ(r.loss, expected.loss);
+  EXPECT_EQ(r.loss_scale, expected.loss_scale);
+  EXPECT_EQ(r.summary.skipped_steps, expected.summary.skipped_steps);
   EXPECT_EQ(r.tokens, expected.tokens);
   ASSERT_EQ(r.timing.size(), 2u);
   EXPECT_EQ(r.timing[0].values, expected.timing[0].values);

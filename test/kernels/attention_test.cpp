@@ -32,12 +32,13 @@ const AttentionCase ring_cases[] = {
 
 // Errors relative to the largest element of a result. f32: scores are sums of D terms of size about
 // one, results sums of up to T (H / H_kv) terms: (D + T H / H_kv) eps32, and 8 roundings in
-// between. bf16: probabilities, their gradients and the stored output are rounded to A once each,
-// 2^-8, in sums that do not exceed the largest element times 2; inputs are the same.
+// between. Of 2 bytes: probabilities, their gradients and the stored output are rounded to A once
+// each, half a unit in the last place, in sums that do not exceed the largest element times 2;
+// inputs are the same.
 template <class A>
 double tolerance_of(const AttentionCase& c) {
   const double sums = static_cast<double>(c.D + c.T * (c.H / c.H_kv) + 8) * eps32;
-  return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * 0x1p-8;
+  return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * ulp_of<A>() / 2;
 }
 
 // Equal where one is infinite.

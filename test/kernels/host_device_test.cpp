@@ -80,6 +80,7 @@ TEST(HostDevice, EveryKernelOfEveryTableExists) {
   const auto ref = make_host_device(DeviceKind::ref);
   for (const KernelTable* table :
        {&host->kernels(ComputeType::fp32), &host->kernels(ComputeType::bf16),
+        &host->kernels(ComputeType::fp16), &ref->kernels(ComputeType::fp16),
         &ref->kernels(ComputeType::fp32), &ref->kernels(ComputeType::bf16),
         &ref->kernels(ComputeType::fp64)}) {
     void* entries[sizeof(KernelTable) / sizeof(void*)];

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "base/dtype.h"
@@ -26,6 +27,9 @@ inline double value_of(double x) {
 inline double value_of(bfloat16 x) {
   return static_cast<double>(static_cast<float>(x));
 }
+inline double value_of(float16 x) {
+  return static_cast<double>(static_cast<float>(x));
+}
 inline void assign(float& out, double x) {
   out = static_cast<float>(x);
 }
@@ -34,6 +38,9 @@ inline void assign(double& out, double x) {
 }
 inline void assign(bfloat16& out, double x) {
   out = bfloat16(static_cast<float>(x));
+}
+inline void assign(float16& out, double x) {
+  out = float16(static_cast<float>(x));
 }
 
 // Standard normal numbers; `instance` tells arrays apart.
@@ -66,20 +73,38 @@ double max_abs(const std::vector<T>& x) {
 constexpr double eps32 = 0x1p-24;
 template <class A>
 constexpr double ulp_of() {
-  return sizeof(A) == 2 ? 0x1p-7 : sizeof(A) == 4 ? 0x1p-23 : 0x1p-52;
+  return std::is_same_v<A, bfloat16>  ? 0x1p-7
+         : std::is_same_v<A, float16> ? 0x1p-10
+         : sizeof(A) == 4             ? 0x1p-23
+                                      : 0x1p-52;
 }
 template <class A>
 constexpr ComputeType compute_of() {
-  return sizeof(A) == 2   ? ComputeType::bf16
-         : sizeof(A) == 4 ? ComputeType::fp32
-                          : ComputeType::fp64;
+  return std::is_same_v<A, bfloat16>  ? ComputeType::bf16
+         : std::is_same_v<A, float16> ? ComputeType::fp16
+         : sizeof(A) == 4             ? ComputeType::fp32
+                                      : ComputeType::fp64;
+}
+// Distance of the smallest numbers of A, where that counts: among f16's subnormal numbers results
+// that round once each may differ by it, however small they are.
+template <class A>
+constexpr double smallest_of() {
+  return std::is_same_v<A, float16> ? 0x1p-24 : 0.0;
 }
 
-// |x[i] - reference[i]| <= absolute + relative |reference[i]|, NaN never.
+// x, or the number of A that is nearest to it and not infinite.
+template <class A>
+double within_range(double x) {
+  const double largest = std::is_same_v<A, float16> ? 65504.0 : 3e38;
+  return std::clamp(x, -largest, largest);
+}
+
+// |x[i] - reference[i]| <= absolute + relative |reference[i]| + smallest_of<T>(), NaN never.
 template <class T>
 void expect_close(const std::vector<T>& x, const std::vector<T>& reference, double absolute,
                   double relative, const char* what) {
   ASSERT_EQ(x.size(), reference.size());
+  absolute += smallest_of<T>();
   int64_t failures = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const double expected = value_of(reference[i]);
@@ -125,10 +150,10 @@ struct Devices {
   Workspace gemm_workspace() { return workspace(gemm_workspace_bytes); }
 };
 
-// Tests over both storage types of the host.
+// Tests over the storage types of the host.
 template <class A>
 class HostKernel : public ::testing::Test, public Devices {};
-using StorageTypes = ::testing::Types<float, bfloat16>;
+using StorageTypes = ::testing::Types<float, bfloat16, float16>;
 TYPED_TEST_SUITE(HostKernel, StorageTypes, );
 
 }  // namespace gptbench::test

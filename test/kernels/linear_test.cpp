@@ -27,7 +27,7 @@ void expect_sums(const std::vector<A>& x, const std::vector<A>& reference,
   for (size_t i = 0; i < x.size(); ++i)
     ASSERT_LE(std::abs(value_of(x[i]) - value_of(reference[i])),
               1.02 * static_cast<double>(terms + 2) * eps32 * value_of(magnitudes[i]) +
-                  ulp_of<A>() * std::abs(value_of(reference[i])))
+                  ulp_of<A>() * std::abs(value_of(reference[i])) + smallest_of<A>())
         << what << " element " << i;
 }
 

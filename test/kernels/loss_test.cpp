@@ -35,7 +35,13 @@ TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
     expect_close(sum, sum_ref, 0.0, error, "row_sum");
 
     double loss = 1.0, loss_ref = 1.0;  // accumulates
+    double loss_scale = 512.0, loss_of_scaled = 1.0;
     const double dscale = 1.0 / 37.0;
+    auto logits_scaled = logits;
+    host.cross_entropy_finish(
+        *this->queue,
+        {&loss_of_scaled, logits_scaled.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
+         targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale / loss_scale, &loss_scale});
     host.cross_entropy_finish(
         *this->queue, {&loss, logits.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
                        targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
@@ -44,6 +50,8 @@ TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
                        target_ref.data(), targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
     EXPECT_NEAR(loss, loss_ref, 1e-12 * loss_ref);
     expect_close(logits, logits_ref, 4 * eps32 * dscale, 80 * eps32 + ulp_of<A>(), "dlogits");
+    EXPECT_EQ(loss_of_scaled, loss);  // the gradient's factor alone
+    expect_same_bits(logits_scaled, logits, "dlogits of a scaled loss");
     for (int64_t r = 0; r < s.R; ++r)
       for (int64_t j = s.V_valid; j < s.V_tp; ++j)
         ASSERT_EQ(value_of(logits[static_cast<size_t>(r * s.V_tp + j)]), 0.0);

@@ -126,6 +126,7 @@ std::vector<Case> cases() {
     all.push_back({deck, "ref", "fp64", 6e-14, 7e-15});
     all.push_back({deck, "host", "fp32", 3.2e-5, 3.7e-6});
     all.push_back({deck, "host", "bf16", 0.072, 0.0079});
+    all.push_back({deck, "host", "fp16", 0.018, 0.00196});
   }
   return all;
 }

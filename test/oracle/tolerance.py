@@ -3,8 +3,9 @@
 import math
 
 # Unit roundoff of what is stored, and of what sums are kept in: 2^-p of a format with p significant
-# bits, the hidden one counted (24 in fp32, 8 in bf16).
-ROUNDOFF = {"fp64": (2.0**-53, 2.0**-53), "fp32": (2.0**-24, 2.0**-24), "bf16": (2.0**-8, 2.0**-24)}
+# bits, the hidden one counted (24 in fp32, 8 in bf16, 11 in fp16).
+ROUNDOFF = {"fp64": (2.0**-53, 2.0**-53), "fp32": (2.0**-24, 2.0**-24), "bf16": (2.0**-8, 2.0**-24),
+            "fp16": (2.0**-11, 2.0**-24)}
 
 
 def _one_operation(deck, compute):

@@ -28,9 +28,10 @@ inline SmallModel matrix_model() {
 }
 
 // "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host":
-// words in any order, among them w32 (parameters in fp32), r16 and o16 (gradients, moments in
-// bf16), nomaster; what is not said is as in matrix_model(). v2 and more means the interleaved
-// schedule. "llama" has two key/value heads and a feed-forward width of 96.
+// words in any order, among them w32 (parameters in fp32), r16 (gradients in bf16, or fp16 where
+// that is computed in), o16 (moments in bf16), nomaster; what is not said is as in matrix_model().
+// v2 and more means the interleaved schedule. "llama" has two key/value heads and a feed-forward
+// width of 96.
 inline SmallModel combination(const std::string& text) {
   SmallModel m = matrix_model();
   std::istringstream words(text);
@@ -56,7 +57,8 @@ inline SmallModel combination(const std::string& text) {
       continue;
     if (one_of({"full", "selective"}, m.recompute) ||
         one_of({"gpipe", "1f1b", "zero_bubble"}, m.schedule) ||
-        one_of({"fp32", "fp64", "bf16", "fp8"}, m.compute) || one_of({"ref", "host"}, m.device) ||
+        one_of({"fp32", "fp64", "bf16", "fp16", "fp8"}, m.compute) ||
+        one_of({"ref", "host"}, m.device) ||
         one_of({"optimizer", "parameters", "activations", "optimizer,parameters",
                 "optimizer,activations", "optimizer,parameters,activations"},
                m.offload) ||
@@ -95,6 +97,7 @@ inline SmallModel combination(const std::string& text) {
       throw std::invalid_argument("combination: " + word);
     }
   }
+  if (m.reduce[0] != '\0' && std::string(m.compute) == "fp16") m.reduce = "fp16";
   if (!is_possible(m)) throw std::invalid_argument("impossible combination: " + text);
   return m;
 }

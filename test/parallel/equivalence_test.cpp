@@ -176,6 +176,21 @@ const char* const table_bf16[] = {
     "tp2 sp cp2 pp2 selective bf16 host",
 };
 
+const char* const table_fp16[] = {
+    "fp16 host r16 nomaster",
+    "fp16 host w32 full micro2",
+    "tp2 sp fp16 host",
+    "pp2 v2 fp16 host batch5",
+    "dp2 zero3 fp16 host optimizer,parameters",
+    "dp2 fp16 host optimizer,parameters file",
+    "dp2 zero2 fp16 host r16 full",
+    "cp2 zero1 fp16 host",
+    "bert tp2 sp fp16 host",
+    "llama pp2 zero_bubble fp16 host",
+    "tp2 sp pp2 dp2 zero3 selective fp16 host r16",
+    "tp2 cp2 fp16 host w32",
+};
+
 // With fp8 copies of numbers in double precision, and of bf16.
 const char* const table_fp8_of_fp64[] = {
     "fp8 full every2",
@@ -301,6 +316,8 @@ const char* const table_of_stages[] = {
     "dp2 det bf16 host r16 o16 nomaster batch9",
     "dp2 det bf16 host w32 r16 batch9",
     "tp2 sp pp2 dp2 det bf16 host r16 full",
+    "dp2 det fp16 host batch9",
+    "pp2 dp2 det fp16 host r16 optimizer",
     "cp2 dp2 det batch5",
 };
 
@@ -428,42 +445,53 @@ TEST(Equivalence, InDoublePrecision) {
   }
 }
 
-// Stored activations round to 8 bits, u = 2^-8: 16 L + 6 times between a weight and its gradient on
-// one rank, and tp - 1 times more in each of the 4 L + 2 sums over tensor-parallel ranks. Ring
-// attention sums in f32 and rounds once, as attention on one rank does. Gradients
-// kept in bf16 round once as each micro-batch is added, and where they are reduced once more as
-// each rank is. Independent errors add to u sqrt(n) of the whole gradient; the same bound serves
-// for the loss, with the roundings of weights and moments that are kept in bf16 in the steps
-// before. Against one rank with the same types both sides have such an error.
+// Stored activations round to 8 bits in bf16, u = 2^-8, and to 11 in fp16, u = 2^-11: 16 L + 6
+// times between a weight and its gradient on one rank, and tp - 1 times more in each of the 4 L + 2
+// sums over tensor-parallel ranks. Ring attention sums in f32 and rounds once, as attention on one
+// rank does. Gradients kept in such a type round once as each micro-batch is added, and where they
+// are reduced once more as each rank is. Independent errors add to u sqrt(n) of the whole gradient;
+// the same bound serves for the loss, with the roundings of weights and moments that are kept in
+// such a type in the steps before. Against one rank with the same types both sides have such an
+// error. What fp16 loses below its normal numbers, 2^-25 an element, is less: activations are of
+// the size of one, and gradients, which carry the loss scale, of that of the scale over the number
+// of tokens, 2^16 / 2^7.
+void check_half_precision(MpiWorld& world, const SmallModel& m, double u) {
+  SCOPED_TRACE(name_of(m));
+  const Trained all = train_decomposed(m, steps, &world);
+  check_ranks(world, m, all);
+  EXPECT_EQ(all.skipped, 0);
+  if (world.rank() != 0) return;
+  int64_t roundings = 16 * m.layers + 6 + (4 * m.layers + 2) * (m.tensor_parallel - 1);
+  const int64_t micro_batches = (m.global_batch + m.micro_batch - 1) / m.micro_batch;
+  if (m.reduce[0] != '\0') roundings += 2 * micro_batches + m.data_parallel * m.context_parallel;
+  const double bound = u * std::sqrt(static_cast<double>(roundings));
+  int64_t of_state = m.master_weights ? 0 : steps;
+  if (m.optimizer_state[0] != '\0') of_state += 2 * steps;
+  const double bound_of_loss = u * std::sqrt(static_cast<double>(roundings + of_state));
+  const Trained& exact = one_rank(m, "fp64", "ref", steps);
+  const Trained& one = one_rank(m, m.compute, m.device, steps);
+  EXPECT_LT(largest_difference(all.losses, exact.losses), bound_of_loss);
+  EXPECT_LT(largest_difference(all.losses, one.losses), 2.0 * bound_of_loss);
+  for (size_t t = 0; t < exact.gradients.size(); ++t) {
+    EXPECT_LE(distance_to(all.gradients[t], exact.gradients[t]), bound * norm(exact.gradients))
+        << exact.tensors[t];
+    EXPECT_LE(distance_to(all.gradients[t], one.gradients[t]), 2.0 * bound * norm(exact.gradients))
+        << exact.tensors[t];
+  }
+}
+
 TEST(Equivalence, InBf16) {
   MpiWorld world(nullptr, nullptr);
-  std::vector<SmallModel> models = combinations_of(table_bf16, world.size());
+  for (const SmallModel& m : combinations_of(table_bf16, world.size()))
+    check_half_precision(world, m, 0x1p-8);
   for (const SmallModel& m : combinations_of(table_of_families_bf16, world.size()))
-    models.push_back(m);
-  for (const SmallModel& m : models) {
-    SCOPED_TRACE(name_of(m));
-    const Trained all = train_decomposed(m, steps, &world);
-    check_ranks(world, m, all);
-    if (world.rank() != 0) continue;
-    int64_t roundings = 16 * m.layers + 6 + (4 * m.layers + 2) * (m.tensor_parallel - 1);
-    const int64_t micro_batches = (m.global_batch + m.micro_batch - 1) / m.micro_batch;
-    if (m.reduce[0] != '\0') roundings += 2 * micro_batches + m.data_parallel * m.context_parallel;
-    const double bound = 0x1p-8 * std::sqrt(static_cast<double>(roundings));
-    int64_t of_state = m.master_weights ? 0 : steps;
-    if (m.optimizer_state[0] != '\0') of_state += 2 * steps;
-    const double bound_of_loss = 0x1p-8 * std::sqrt(static_cast<double>(roundings + of_state));
-    const Trained& exact = one_rank(m, "fp64", "ref", steps);
-    const Trained& one = one_rank(m, "bf16", m.device, steps);
-    EXPECT_LT(largest_difference(all.losses, exact.losses), bound_of_loss);
-    EXPECT_LT(largest_difference(all.losses, one.losses), 2.0 * bound_of_loss);
-    for (size_t t = 0; t < exact.gradients.size(); ++t) {
-      EXPECT_LE(distance_to(all.gradients[t], exact.gradients[t]), bound * norm(exact.gradients))
-          << exact.tensors[t];
-      EXPECT_LE(distance_to(all.gradients[t], one.gradients[t]),
-                2.0 * bound * norm(exact.gradients))
-          << exact.tensors[t];
-    }
-  }
+    check_half_precision(world, m, 0x1p-8);
+}
+
+TEST(Equivalence, InFp16) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& m : combinations_of(table_fp16, world.size()))
+    check_half_precision(world, m, 0x1p-11);
 }
 
 // Copies are functions of numbers that agree to the last bits of double precision, and of scales

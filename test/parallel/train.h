@@ -19,6 +19,7 @@ namespace gptbench {
 struct Trained {
   std::vector<double> losses, grad_norms;      // [step]
   std::vector<std::vector<double>> gradients;  // [tensor], of step 0; on rank 0
+  int skipped = 0;                             // steps, for a gradient that is not finite
   uint64_t checksum = 0;                       // of this rank's parameters after the last step
   std::vector<std::string> tensors;            // names
   // Where memory or messages of this rank were not what the plan says.
@@ -117,6 +118,7 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     compare_messages(plan, trained.unplanned);
     trained.losses.push_back(result.loss);
     trained.grad_norms.push_back(result.grad_norm);
+    trained.skipped += result.skipped ? 1 : 0;
     if (step > 0) continue;
     for (size_t t = 0; t < plan.tensors.size(); ++t) {
       const int tensor = static_cast<int>(t);

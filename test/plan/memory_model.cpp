@@ -240,7 +240,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.assigns({R, R, R});
       break;
     case OpKind::cross_entropy_finish:
-      touch.reads({R, R, R, R});
+      touch.reads({R, R, R, R, 1});
       touch.accumulates({1, R * N});
       break;
     case OpKind::fp8_quantize:
@@ -268,12 +268,16 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.reads({n});
       touch.assigns({1});
       break;
+    case OpKind::loss_scale:
+      touch.accumulates({3, 1});
+      for (const size_t position : {2, 3, 4}) touch.write(position, 1, Access::assign);
+      break;
     case OpKind::clip_factor:
-      touch.reads({1});
+      touch.reads({1, 1, 1});
       touch.assigns({1});
       break;
     case OpKind::adamw:
-      touch.reads({n, 1});
+      touch.reads({n, 1, 1});
       touch.accumulates({n, n, n});
       touch.write(3, n, Access::assign);
       break;
@@ -325,13 +329,14 @@ MemoryModel::MemoryModel(const Plan& plan)
   for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
   for (std::vector<Clock>& each : finished_) each.resize(static_cast<size_t>(slots));
   // Set up before the first step: parameters are drawn, moments are zero as allocated, and so is
-  // the history of fp8 tensors, whose scales are set.
+  // the history of fp8 tensors, whose scales are set; so is a loss scale.
   std::vector<int> known;
   for (const Role role : {Role::working, Role::master, Role::moment1, Role::moment2})
     known.push_back(plan.representation(role).buffer);
   for (const int id :
        {plan.fp8.scale, plan.fp8.inverse, plan.fp8.amax, plan.fp8.history, plan.fp8.position})
     if (id >= 0) known.push_back(id);
+  if (plan.loss_scale >= 0) known.push_back(plan.loss_scale);
   for (const int id : known) {
     const Buffer& buffer = plan.buffers.at(static_cast<size_t>(id));
     std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];

@@ -189,7 +189,9 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   const ParallelConfig& parallel = plan.config.parallel;
   const std::string& recompute = plan.config.memory.activation_checkpointing;
   const PrecisionConfig& precision = plan.config.precision;
-  const auto size_of_type = [](const std::string& type) { return type == "bf16" ? 2 : 4; };
+  const auto size_of_type = [](const std::string& type) {
+    return type == "bf16" || type == "fp16" ? 2 : 4;
+  };
   const int64_t e = size_of_type(precision.compute), s = size_of_type(precision.reduce);
   const int64_t w = size_of_type(precision.parameters);
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
@@ -347,7 +349,7 @@ Operand gradient_of(const Plan& plan, size_t local) {
   const Unit& unit = plan.space.units[static_cast<size_t>(plan.space.unit_of[local])];
   const int64_t begin = plan.space.placements[local].begin;
   // Formed in a window of one layer where gradients are kept in another type than kernels add up.
-  const bool sums = plan.config.precision.reduce == "bf16";
+  const bool sums = plan.config.precision.reduce != "fp32";
   if (!sums && plan.has(Role::gradient)) return {plan.representation(Role::gradient).buffer, begin};
   // Layers take turns with two windows.
   int turn = 0;

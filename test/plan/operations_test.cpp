@@ -20,7 +20,7 @@ std::vector<SmallModel> layouts() {
   std::vector<SmallModel> all = all_decompositions();
   for (const int64_t data_parallel : {1, 3}) {
     for (const double dropout : {0.0, 0.1}) {
-      for (const char* compute : {"fp32", "bf16", "fp64"}) {
+      for (const char* compute : {"fp32", "bf16", "fp16", "fp64"}) {
         SmallModel m;
         m.data_parallel = data_parallel;
         m.dropout = dropout;

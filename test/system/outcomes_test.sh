@@ -16,6 +16,18 @@ grep -qx 'steps 4' values || fail "$(grep steps values)"
 ends 0 OK 2 "$deck" precision.compute=bf16 model.dropout=0.1
 ends 0 OK 0 "$deck" run.device=ref precision.compute=fp64
 
+# fp16: a loss scale that is too large costs steps, not the run, in the verification neither.
+ends 0 OK 0 "$deck" precision.compute=fp16 run.verify=true
+grep -qx 'skipped_steps 0' values || fail "$(grep skipped values)"
+grep -qx 'scale 3 65536' values || fail "$(grep scale values)"
+ends 0 OK 2 "$deck" precision.compute=fp16 run.verify=true precision.initial_loss_scale=1e12 run.steps=40
+scales=$(awk '/^scale/ { if ($2 > 0 && $3 != last && $3 != last / 2) bad = 1; last = $3 } END { print bad + 0, (last < 1e9) }' values)
+[ "$scales" = "0 1" ] || fail "scales: $(grep scale values)"
+grep -Eqx 'skipped_steps (1[0-9]|2[0-9])' values || fail "$(grep skipped values)"
+grep -q 'skipped: gradient not finite; loss scale 1e+12, next 5e+11' out || fail "no line about a skipped step"
+grep -q '^Loss scale .* of 40 steps skipped' out || fail "no line about the loss scale"
+ends 0 OK 0 "$deck" precision.compute=fp16 run.verify=true precision.loss_scale=4096
+
 # 3: out of memory, predicted.
 ends 3 OOM 0 "$deck" memory.device_memory_gib=1e-5
 grep -q 'reason .*device_memory_gib' values || fail "$(grep reason values)"
@@ -30,6 +42,12 @@ ends 4 INVALID 2 "$deck" model.init_std=3
 # 5: NaN or infinity.
 ends 5 FAILED 0 "$deck" optimizer.lr=1e30
 ends 5 FAILED 2 "$deck" optimizer.lr=1e30
+ends 5 FAILED 2 "$deck" precision.compute=fp16 optimizer.lr=1e30
+ends 5 FAILED 2 "$deck" precision.compute=fp16 precision.initial_loss_scale=1e12 precision.min_loss_scale=2e11
+grep -q 'reason .*falls below precision.min_loss_scale' values || fail "$(grep reason values)"
+grep -qx 'steps 3' values || fail "$(grep '^steps' values)"
+ends 5 FAILED 0 "$deck" precision.compute=fp16 precision.loss_scale=1e12
+grep -q 'reason .*precision.loss_scale is fixed' values || fail "$(grep reason values)"
 
 # 7: a token beyond the vocabulary in the middle of the file, met in step 13 of the run. Header of
 # 256 int32 (magic 20240520, version 1, number of tokens), tokens of two bytes.

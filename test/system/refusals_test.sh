@@ -45,7 +45,7 @@ refused 2 'range of 64-bit integers' 0 "$deck" batch.micro_batch_size=2147483647
 refused 2 'leaves no step to time' 0 "$deck" run.steps=1
 refused 2 'more than global_batch_size = 3.*global_batch_size >= 4' 0 "$deck" batch.micro_batch_size=4 batch.global_batch_size=3
 refused 2 "needs run.device = 'ref'" 0 "$deck" precision.compute=fp64
-refused 2 'not built yet' 0 "$deck" precision.compute=fp16
+refused 2 "loss_scale is of compute = 'fp16'" 0 "$deck" precision.loss_scale=8
 refused 2 "run.comm = 'nccl' needs" 0 "$deck" run.comm=nccl run.device=host
 refused 2 'context_parallel = 3 cuts each sequence' 0 "$deck" parallel.context_parallel=3
 refused 2 'unknown key' 0 "$deck" run.step=3

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
                 record.reason.c_str());
     std::printf("num_params %lld\n", static_cast<long long>(record.summary.num_params));
     std::printf("steps %zu\n", record.loss.size());
+    std::printf("skipped_steps %lld\n", static_cast<long long>(record.summary.skipped_steps));
     for (const MemoryEntry& entry : record.memory) {
       std::printf("%s_bytes", entry.name.c_str());
       for (const int64_t bytes : entry.bytes) std::printf(" %lld", static_cast<long long>(bytes));
@@ -26,6 +27,8 @@ int main(int argc, char** argv) {
       std::printf("check %s %s\n", entry.name.c_str(), entry.passed ? "passed" : "failed");
     for (size_t step = 0; step < record.loss.size(); ++step)
       std::printf("loss %zu %.17g\n", step, record.loss[step]);
+    for (size_t step = 0; step < record.loss_scale.size(); ++step)
+      std::printf("scale %zu %.17g\n", step, record.loss_scale[step]);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -137,16 +137,17 @@ void residual_forward_nan(Queue& q, const ResidualForward& k) {
 }  // namespace
 
 const std::vector<BrokenKernel>& broken_kernels() {
-  // One function serves both types where it only changes arguments.
-#define GPTBENCH_BREAK(name, beyond, entry, function)         \
-  BrokenKernel {                                              \
-    name, beyond, [](KernelTable& t) { t.entry = function; }, \
-        [](KernelTable& t) { t.entry = function; }            \
+  // One function serves all types where it only changes arguments.
+#define GPTBENCH_BREAK(name, beyond, entry, function)                                          \
+  BrokenKernel {                                                                               \
+    name, beyond, [](KernelTable& t) { t.entry = function; },                                  \
+        [](KernelTable& t) { t.entry = function; }, [](KernelTable& t) { t.entry = function; } \
   }
 #define GPTBENCH_BREAK_TYPED(name, beyond, entry, function)          \
   BrokenKernel {                                                     \
     name, beyond, [](KernelTable& t) { t.entry = function<float>; }, \
-        [](KernelTable& t) { t.entry = function<bfloat16>; }         \
+        [](KernelTable& t) { t.entry = function<bfloat16>; },        \
+        [](KernelTable& t) { t.entry = function<float16>; }          \
   }
   static const std::vector<BrokenKernel> all = {
       GPTBENCH_BREAK_TYPED("gelu_backward scaled by 1.01", false, gelu_backward,
@@ -204,7 +205,9 @@ std::vector<BrokenKernel> broken_kernels_in_fp8() {
 const KernelTable& BrokenDevice::kernels(ComputeType compute) const {
   table_ = sound = WrappedDevice::kernels(compute);
   if (broken_ != nullptr)
-    (compute == ComputeType::bf16 ? broken_->install_bf16 : broken_->install_f32)(table_);
+    (compute == ComputeType::bf16   ? broken_->install_bf16
+     : compute == ComputeType::fp16 ? broken_->install_f16
+                                    : broken_->install_f32)(table_);
   return table_;
 }
 

@@ -13,6 +13,7 @@ struct BrokenKernel {
   bool beyond_bf16;  // wrong by more than the roundoff of bf16
   void (*install_f32)(KernelTable&);
   void (*install_bf16)(KernelTable&);
+  void (*install_f16)(KernelTable&);
 };
 const std::vector<BrokenKernel>& broken_kernels();
 // Those that a run in fp8 finds, and some of fp8 alone.

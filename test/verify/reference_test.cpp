@@ -65,14 +65,14 @@ Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel
 
 void check_broken_kernels(const char* compute, double least) {
   MpiWorld world(nullptr, nullptr);
-  const bool is_bf16 = std::string(compute) == "bf16";
+  const bool is_short = std::string(compute) == "bf16" || std::string(compute) == "fp16";
   const bool is_fp8 = std::string(compute) == "fp8";
   const Config config = small_config(world, compute);
   const Residuals sound = residuals_of(world, config, nullptr);
   EXPECT_TRUE(sound.passed);
   for (const BrokenKernel& broken : is_fp8 ? broken_kernels_in_fp8() : broken_kernels()) {
     const Residuals residuals = residuals_of(world, config, &broken);
-    if (world.rank() != 0 || (is_bf16 && !broken.beyond_bf16)) continue;
+    if (world.rank() != 0 || (is_short && !broken.beyond_bf16)) continue;
     EXPECT_FALSE(residuals.passed) << broken.name;
     // Not merely above the threshold; a NaN is above everything.
     EXPECT_FALSE(residuals.largest() < least * residuals.threshold) << broken.name;
@@ -94,6 +94,11 @@ TEST(Verification, FindsBrokenKernelsInFp8) {
   check_broken_kernels("fp8", 1.0);
 }
 
+// fp16 has three bits more, and residuals are eight times as large.
+TEST(Verification, FindsBrokenKernelsInFp16) {
+  check_broken_kernels("fp16", 4.0);
+}
+
 // Models of many shapes: roundoff stays below half the threshold.
 TEST(Verification, SoundKernelsPassInEveryShape) {
   MpiWorld world(nullptr, nullptr);
@@ -103,7 +108,7 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
     return low + static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
   };
   for (int shape = 0; shape < 8; ++shape) {
-    for (const char* compute : {"fp32", "bf16", "fp8"}) {
+    for (const char* compute : {"fp32", "bf16", "fp16", "fp8"}) {
       Config config = small_config(world, compute);
       config.model.num_attention_heads = config.model.num_kv_heads = draw(1, 3);
       config.model.hidden_size = config.model.num_attention_heads * 8 * draw(1, 6);
@@ -118,6 +123,9 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
         config.precision = {"bf16", "bf16", "bf16", "bf16", false};
       if (config.precision.compute == "bf16" && shape % 3 == 2)
         config.precision = {"bf16", "fp32", "bf16", "fp32", true};
+      if (config.precision.compute == "fp16" && shape % 3 == 1) config.precision.reduce = "fp16";
+      if (config.precision.compute == "fp16" && shape % 3 == 2)
+        config.precision.initial_loss_scale = 0x1p40;  // lowered until nothing overflows
       const Residuals residuals = residuals_of(world, config, nullptr);
       EXPECT_LE(residuals.largest(), 0.5 * residuals.threshold) << compute << " shape " << shape;
     }

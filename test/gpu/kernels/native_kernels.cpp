@@ -47,6 +47,7 @@ KernelTable table_of(const KernelTable& host) {
   GPTBENCH_WAITED(accumulate);
   GPTBENCH_WAITED(squared_norm);
   GPTBENCH_WAITED(sum_scalars);
+  GPTBENCH_WAITED(loss_scale);
   GPTBENCH_WAITED(clip_factor);
   GPTBENCH_WAITED(adamw);
   GPTBENCH_WAITED(convert);
@@ -61,9 +62,11 @@ KernelTable table_of(const KernelTable& host) {
 }  // namespace
 
 const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
-  static KernelTable fp32, bf16;
+  static KernelTable fp32, bf16, fp16;
   if (compute == ComputeType::bf16)
     return bf16 = table_of<ComputeType::bf16>(host.kernels(compute));
+  if (compute == ComputeType::fp16)
+    return fp16 = table_of<ComputeType::fp16>(host.kernels(compute));
   return fp32 = table_of<ComputeType::fp32>(host.kernels(compute));
 }
 
