@@ -1,0 +1,109 @@
+// Arguments of the attention and of rotary positions. Letters, types and terms: device/kernels.h.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "device/arguments_types.h"
+
+namespace gptbench {
+
+// Which keys a call of the attention sees. `all`: every key of the sequence. Ring attention (Liu et
+// al., arXiv:2310.01889) hands over one block of keys after another: `first` assigns, `further`
+// brings the results so far up to date.
+enum class KeyBlock { all, first, further };
+
+// What both directions of the attention share. Query i of a call stands at position q_positions(i),
+// key j at k_positions(j). Strides count elements: `_row` from one position to the next (heads are
+// D apart), `_step` from one sequence to the next, lse_step from one head of lse to the next.
+struct AttentionShape {
+  int64_t B = 0, T_q = 0, T_k = 0, H = 0, H_kv = 0, D = 0;
+  int64_t q_row = 0, kv_row = 0, out_row = 0;
+  int64_t q_step = 0, kv_step = 0, out_step = 0, lse_step = 0;
+  double scale = 1.0;
+  bool causal = true;                // keys at later positions than the query are hidden
+  bool alibi = false;                // adds -slope(head) |position of query - position of key|
+  const int32_t* lengths = nullptr;  // [B]: keys at positions lengths[b] and on are hidden; or null
+  Positions q_positions, k_positions;
+  KeyBlock keys = KeyBlock::all;
+  Dropout dropout;
+  int64_t first_sequence = 0, first_head = 0, H_global = 1;
+  int64_t T = 0;  // positions of a whole sequence
+};
+
+// Whole sequences whose positions follow one another in memory; scale 1 / sqrt(D), causal.
+inline AttentionShape whole_sequences(int64_t B, int64_t T, int64_t H, int64_t H_kv, int64_t D,
+                                      int64_t q_row, int64_t kv_row, int64_t out_row) {
+  AttentionShape s;
+  s.B = B;
+  s.T_q = s.T_k = s.T = s.lse_step = T;
+  s.H = s.H_global = H;
+  s.H_kv = H_kv;
+  s.D = D;
+  s.q_row = q_row;
+  s.kv_row = kv_row;
+  s.out_row = out_row;
+  s.q_step = T * q_row;
+  s.kv_step = T * kv_row;
+  s.out_step = T * out_row;
+  s.scale = 1.0 / std::sqrt(static_cast<double>(D));
+  return s;
+}
+
+// Slope of head h of H in the linear bias (Press et al., arXiv:2108.12409): 2^(-8 (h + 1) / n), n
+// the power of two at or above H; where H is not one, the odd-numbered slopes of that sequence
+// first, then the others, as MPT has it.
+double alibi_slope(int64_t h, int64_t H);
+
+// Exact attention in tiles (Dao et al., arXiv:2205.14135), memory linear in T:
+//   out[b,i,h,:] = sum_j dropout(P)[i,j] v[b,j,h',:],
+//   P = softmax over the visible j of (scale q_i . k_j + bias),
+// query head h reads key/value head h' = h / (H / H_kv). Assigns out (A) and lse[B,H,T_q] (S), the
+// natural logarithm of the sum of exp of the scores. Keys `first`: out is of type S. `further`: out
+// (S) and lse are results over earlier keys, and become those over these keys as well.
+// A query that sees no key at all: out 0, lse -inf.
+// Dropout's element index is (((first_sequence + b) H_global + first_head + h) T + position of the
+// query) T + position of the key.
+// FLOPs counted: 4 B T_q T_k H D (half of it where causal, convention `causal`).
+struct AttentionForward {
+  void* out;
+  void* lse;
+  const void* q;
+  const void* k;
+  const void* v;
+  AttentionShape shape;
+  Workspace workspace;
+};
+
+// Gradients of AttentionForward; `out` (A) and lse are those over all keys. Assigns dq, dk and dv
+// (A). Keys `first` and `further`: dq, dk and dv are of type S and added to.
+// FLOPs counted: 8 B T_q T_k H D (half where causal); the recomputed q k^T is not counted.
+struct AttentionBackward {
+  void* dq;
+  void* dk;
+  void* dv;
+  const void* dout;  // laid out as out
+  const void* q;
+  const void* k;
+  const void* v;
+  const void* out;
+  const void* lse;
+  AttentionShape shape;
+  int64_t dq_row = 0, dkv_row = 0, dq_step = 0, dkv_step = 0;
+  Workspace workspace;
+};
+
+// Rotary position embedding (Su et al., arXiv:2104.09864), in place: elements d and d + D/2 of each
+// head of x turn by the angle position theta^(-2d/D), d < D/2 (the halves of Llama's published
+// weights); `inverse` turns back, which is the gradient. x is [R, heads, D] (A), rows `row`
+// elements apart; row r is position r mod T_local of its sequence.
+struct Rotary {
+  void* x;
+  int64_t R, heads, D, row;
+  double theta;
+  bool inverse;
+  int64_t T_local;
+  Positions positions;
+};
+
+}  // namespace gptbench

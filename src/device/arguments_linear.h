@@ -1,0 +1,69 @@
+// Arguments of linear layers. Letters, types and terms: device/kernels.h.
+#pragma once
+
+#include <cstdint>
+
+#include "device/arguments_types.h"
+
+namespace gptbench {
+
+// y[R,N] = x[R,K] W[N,K]^T + bias[N].  Assigns y (A). bias (A) may be null.
+// FLOPs 2 R K N.
+struct LinearForward {
+  void* y;
+  const void* x;
+  const void* weight;
+  const void* bias;
+  int64_t R, K, N;
+  Workspace workspace;
+  Fp8Scales fp8 = {};
+};
+
+// dx[R,K] = dy[R,N] W[N,K].  Assigns dx (A), or accumulates to it where `accumulate`.
+// FLOPs 2 R K N.
+struct LinearBackwardInput {
+  void* dx;
+  const void* dy;
+  const void* weight;
+  int64_t R, K, N;
+  bool accumulate;
+  Workspace workspace;
+  Fp8Scales fp8 = {};
+};
+
+// dW[N,K] += dy[R,N]^T x[R,K],  dbias[N] += sum over rows of dy.  Accumulates (S). dbias may be
+// null. FLOPs 2 R K N.
+struct LinearBackwardWeight {
+  void* dweight;
+  void* dbias;
+  const void* dy;
+  const void* x;
+  int64_t R, K, N;
+  Workspace workspace;
+  Fp8Scales fp8 = {};
+};
+
+// LinearForward and GeluForward in one: linear.y = x W^T + bias, activation = gelu(linear.y).
+// Assigns both (A). A library may round linear.y after its gelu was formed from it.
+struct LinearGeluForward {
+  LinearForward linear;
+  void* activation;  // [R, N]
+};
+
+// LinearBackwardInput and GeluBackward in one: linear.dx = (dy W) gelu'(pre). Assigns linear.dx
+// (A); linear.accumulate is false.
+struct LinearGeluBackwardInput {
+  LinearBackwardInput linear;
+  const void* pre;  // [R, K] A: what gelu was formed from
+};
+
+// dbias[N] += sum over rows of dy[R,N].  Accumulates (S). The part of LinearBackwardWeight that
+// runs on this rank's rows alone where sequence parallelism splits them.
+struct BiasBackward {
+  void* dbias;
+  const void* dy;
+  int64_t R, N;
+  Workspace workspace = {};  // for partial sums; may be empty
+};
+
+}  // namespace gptbench

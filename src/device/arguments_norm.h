@@ -1,0 +1,64 @@
+// Arguments of normalisations. Letters, types and terms: device/kernels.h.
+#pragma once
+
+#include <cstdint>
+
+#include "device/arguments_types.h"
+
+namespace gptbench {
+
+// y = (x - mean) rstd gamma + beta over each row of C (Ba, Kiros and Hinton, arXiv:1607.06450);
+// rstd = 1 / sqrt(variance + epsilon), biased variance.  Assigns y (A), mean[R], rstd[R] (S).
+// Moves 2 R C elements of A.
+struct LayerNormForward {
+  void* y;
+  void* mean;
+  void* rstd;
+  const void* x;
+  const void* gamma;  // [C] A
+  const void* beta;   // [C] A, or null: 0
+  int64_t R, C;
+  double epsilon;
+};
+
+// With n = (x - mean) rstd and g = dy gamma:
+//   dx += rstd (g - mean_C(g) - n mean_C(g n)),  dgamma += sum_R dy n,  dbeta += sum_R dy.
+// Accumulates dx (A), dgamma[C], dbeta[C] (S); dbeta may be null.
+struct LayerNormBackward {
+  void* dx;
+  void* dgamma;
+  void* dbeta;
+  const void* dy;
+  const void* x;
+  const void* gamma;
+  const void* mean;
+  const void* rstd;
+  int64_t R, C;
+  Workspace workspace = {};  // for partial sums; may be empty
+};
+
+// y = x rstd gamma over each row of C (Zhang and Sennrich, arXiv:1910.07467);
+// rstd = 1 / sqrt(mean_C(x^2) + epsilon).  Assigns y (A), rstd[R] (S). Moves 2 R C elements of A.
+struct RmsNormForward {
+  void* y;
+  void* rstd;
+  const void* x;
+  const void* gamma;  // [C] A
+  int64_t R, C;
+  double epsilon;
+};
+
+// With n = x rstd and g = dy gamma:  dx += rstd (g - n mean_C(g n)),  dgamma += sum_R dy n.
+// Accumulates dx (A), dgamma[C] (S).
+struct RmsNormBackward {
+  void* dx;
+  void* dgamma;
+  const void* dy;
+  const void* x;
+  const void* gamma;
+  const void* rstd;
+  int64_t R, C;
+  Workspace workspace = {};  // for partial sums; may be empty
+};
+
+}  // namespace gptbench

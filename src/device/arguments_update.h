@@ -1,0 +1,145 @@
+// Arguments of what an update takes: sums, norms, clipping, AdamW; conversions of types and the
+// drawing of weights. Letters, types and terms: device/kernels.h.
+#pragma once
+
+#include <cstdint>
+
+#include "device/arguments_types.h"
+
+namespace gptbench {
+
+// y += x, n elements. Accumulates (S).
+struct Accumulate {
+  void* y;
+  const void* x;
+  int64_t n;
+};
+
+// out[0] = x[0] + ... + x[n-1] in this order. Assigns (double).
+struct SumScalars {
+  double* out;
+  const double* x;
+  int64_t n;
+};
+
+// sum[0] += sum of g[i]^2, i = 0 .. n-1 (double). Accumulates; partial sums over fixed blocks of
+// 4096 elements, so that the order does not depend on the number of threads.
+struct SquaredNorm {
+  double* sum;
+  const void* g;
+  int64_t n;
+  DType type;                // of g: that of S or of A
+  Workspace workspace = {};  // for partial sums; may be empty
+};
+
+// Dynamic loss scaling (Micikevicius et al., arXiv:1710.03740), the part behind the reductions:
+// norm2 is that of a gradient that carries the factor s = state[0]. used[0] = s, and
+//   norm2 finite:  norm2 /= s^2, skip[0] = 0, one step more of `window` good ones in a row (0: not
+//                  counted), after which s *= growth and the count begins anew;
+//   else:          norm2 stays, skip[0] = 1, the count begins anew, and s *= backoff from the
+//                  `hysteresis`-th bad step since s last grew on; a good step does not change that.
+// next[0] = s for the next step. state: s, good steps counted, bad steps still borne. All double.
+struct LossScale {
+  double* state;
+  double* norm2;
+  double* used;
+  double* next;
+  double* skip;
+  double growth, backoff;
+  int64_t window, hysteresis;
+};
+
+// factor[0] = 1 where clip = 0 or sqrt(norm2) <= clip, else clip / sqrt(norm2); divided by
+// loss_scale[0] where that is not null. Assigns (double).
+struct ClipFactor {
+  double* factor;
+  const double* norm2;
+  double clip;
+  const double* loss_scale = nullptr;
+};
+
+// AdamW (Loshchilov and Hutter, arXiv:1711.05101) over n consecutive elements; g' = factor g:
+//   m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
+//   p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p),
+// p the master copy; `working` (A), where not null, is assigned p rounded. Types are that of S or
+// of A, of moments not f16; arithmetic is done in S or wider and rounded once, to nearest even.
+// Where `skip` is not null and skip[0] not 0, p, m and v stay as they are, whatever g holds, and
+// `working` is assigned still.
+struct AdamW {
+  void* p;
+  void* m;
+  void* v;
+  const void* g;
+  void* working;  // A, or null where p is what GEMMs read
+  const double* factor;
+  int64_t n;
+  int64_t t;  // updates with this one, from 1
+  double lr, beta1, beta2, epsilon, weight_decay;
+  DType p_type, moment_type, g_type;
+  // On a GPU, where not null: lr / (1 - b1^t) and 1 / sqrt(1 - b2^t), whatever t is; so that steps
+  // are alike to the device.
+  const float* corrections = nullptr;
+  const double* skip = nullptr;
+};
+
+// y[R,C] = x[R,C], or += where `accumulate`, rounded to nearest even; rows y_row and x_row elements
+// apart. Types are that of S or of A.
+struct Convert {
+  void* y;
+  const void* x;
+  int64_t R, C;
+  int64_t y_row, x_row;
+  DType y_type, x_type;
+  bool accumulate;
+};
+
+// y[i] = std n(first + i), rounded to nearest even: fill_normal (base/random.h) of the stream of
+// weights of tensor `tensor`, with the same bits on every device; or 1 where `ones`. Assigns n
+// elements, of the type of S or of A.
+struct DrawWeights {
+  void* y;
+  int64_t n;
+  uint64_t seed;
+  uint32_t tensor;
+  uint64_t first;
+  float std;
+  bool ones;
+  DType type;
+};
+
+// y[r,c] = fp8(scale x[r,c]), rounded to nearest even, saturated;  y_transposed[c,r] the same, rows
+// padded_rows(R) elements apart, the padding 0;  amax[0] = max(amax[0], max |x|), NaN passed over.
+// Assigns y and y_transposed (fp8, `type`), either of which may be null; x is A.
+struct Fp8Quantize {
+  void* y;
+  void* y_transposed;
+  float* amax;
+  const void* x;
+  const float* scale;
+  int64_t R, C;
+  DType type;
+};
+
+// y[c,r] = x[r,c], bytes; rows of y padded_rows(R) elements apart, the padding 0.  Assigns y.
+struct Fp8Transpose {
+  void* y;
+  const void* x;
+  int64_t R, C;
+};
+
+// Delayed scaling (as NVIDIA's Transformer Engine has it): for each of `count` tensors, the first
+// `e4m3` of them in e4m3, the others in e5m2,
+//   history[position[i]][i] = amax[i],  scale[i] = fp8_scale(max over the `length` rows of
+//   history[..][i]),  inverse[i] = 1 / scale[i],  amax[i] = 0,  position[i] moves on, round a ring.
+// Rows that no step has written yet are 0. amax is infinite where the tensor was: the scale stays.
+struct Fp8UpdateScales {
+  float* scale;
+  float* inverse;
+  float* amax;
+  float* history;     // [length, count]
+  int32_t* position;  // each tensor has its own, so that steps are alike to the device
+  int64_t count, e4m3, length;
+  int margin;
+};
+
+}  // namespace gptbench
