@@ -169,7 +169,7 @@ measure_pytorch() {
       train "ours-$compute" "precision.compute=$compute" "model.seq_length=$length" \
         batch.micro_batch_size=1 batch.global_batch_size=4 parallel.zero_stage=1
       # shellcheck disable=SC2086  # words
-      "$python" "$(dirname "$0")/pytorch_step.py" --compute "$compute" --threads "$ranks" --batch 4 \
+      OMP_NUM_THREADS=$ranks "$python" "$(dirname "$0")/pytorch_step.py" --compute "$compute" --threads "$ranks" --batch 4 \
         --steps "$steps" $small >"$work/torch.log"
       ours=$(field tokens_per_s "$work/ours-$compute.log")
       theirs=$(field tokens_per_s "$work/torch.log")
