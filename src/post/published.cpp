@@ -381,7 +381,8 @@ std::vector<PublishedRun> read_published(const std::string& path) {
   if (rows.size() < 2) throw Error(Exit::usage, path + ": no published rows");
   const auto place = [&](const CsvRow& row) { return path + ":" + std::to_string(row.line); };
   const std::vector<std::string>& names = rows.front().fields;
-  const Form& form = form_of(place(rows.front()), names);
+  const std::string first_line = place(rows.front());  // GCC 13 takes a temporary's end for form's
+  const Form& form = form_of(first_line, names);
   const std::vector<std::string> keys = keys_of(form, names);
   std::vector<PublishedRun> runs;
   for (size_t r = 1; r < rows.size(); ++r) {
