@@ -33,8 +33,10 @@ need() {
   missing="$missing $(echo "$@" | tr ' ' '|')"
 }
 
+# Whether apt has a version of PACKAGE to install; `apt-cache show` also accepts a name that only other
+# packages mention, as Ubuntu 24.04's do python3-torch.
 known() {
-  apt-cache show "$1" >/dev/null 2>&1
+  [ -n "$(apt-cache madison "$1" 2>/dev/null)" ]
 }
 
 # want PACKAGE: where the distribution has it (Ubuntu 24.04 has no PyTorch); tests say when they miss it.
