@@ -74,6 +74,16 @@ EnforcePartLimits=ALL
 KillWait=10
 PropagateResourceLimitsExcept=MEMLOCK
 CONF
+  # From 23.02 on slurmd looks for control groups of version 2, and then wants a hierarchy of its own,
+  # which a container may lack. 24.05 can be told to do without, earlier ones to take version 1, of
+  # which nothing is used here.
+  local version
+  version=$(slurmd -V | sed 's/^[^ ]* \([0-9]*\)\.\([0-9]*\).*$/\1\2/')
+  if [ "$version" -ge 2405 ]; then
+    echo "CgroupPlugin=disabled" >"$cluster_scratch/cgroup.conf"
+  elif [ "$version" -ge 2302 ]; then
+    echo "CgroupPlugin=cgroup/v1" >"$cluster_scratch/cgroup.conf"
+  fi
   local node
   for node in 0 1 2 3; do
     echo "NodeName=n$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1 + node)) CPUs=4 RealMemory=1000"

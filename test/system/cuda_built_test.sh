@@ -1,10 +1,10 @@
 #!/bin/bash
 # cuda_built_test.sh GPTBENCH_CUDA NVCC: where there is an nvcc the program holds the CUDA back end, and
 # where there is a driver or none it starts and plans without opening it. NVCC is what CMake found, ""
-# for none; a build that was asked not to have CUDA (GPTBENCH_CUDA=OFF) is skipped with that reason.
+# or NOTFOUND for none; a build that was asked not to have CUDA (GPTBENCH_CUDA=OFF) is skipped with that reason.
 set -euo pipefail
 asked=$1
-found_by_cmake=$2
+found_by_cmake=${2%%*NOTFOUND}
 failures=0
 fail() {
   echo "FAILED: $*"
