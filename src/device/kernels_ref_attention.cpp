@@ -42,6 +42,7 @@ struct Head {
   }
   double score(int64_t i, int64_t j) const {
     double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
     for (int64_t d = 0; d < s().D; ++d) sum += load<A>(a.q, q(i) + d) * load<A>(a.k, k(j) + d);
     double bias = 0.0;
     if (s().alibi) {
@@ -131,6 +132,7 @@ void backward(const AttentionBackward& a) {
   const auto dscore = [&](const H& head, int64_t i, int64_t j) {
     double delta = 0.0;
     double dp = 0.0;
+#pragma omp simd reduction(+ : delta, dp)
     for (int64_t d = 0; d < s.D; ++d) {
       const double dout = load<A>(a.dout, head.out(i) + d);
       delta += dout * load<A>(a.out, head.out(i) + d);

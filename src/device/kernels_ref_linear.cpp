@@ -1,7 +1,13 @@
+// Sums of a row of results run side by side, in the order of the equation each: the verification of
+// a run waits for these products.
+#include <algorithm>
+
 #include "device/kernels_ref.h"
 
 namespace gptbench::ref {
 namespace {
+
+constexpr int64_t chunk = 256;  // elements of a row summed at a time, so that nothing is allocated
 
 // A factor of a product: element [row, column], A or fp8; `columns` of a row as stored.
 template <class A>
@@ -18,6 +24,20 @@ struct Factor {
   }
 };
 
+// sum_k x[r, k] weight[n, k], both stored by rows and both A or both fp8.
+template <class A>
+double dot(const Factor<A>& x, int64_t r, const Factor<A>& weight, int64_t n, int64_t K) {
+  double sum = 0.0;
+  if (x.inverse != nullptr) {
+    for (int64_t k = 0; k < K; ++k) sum += x(r, k) * weight(n, k);
+    return sum;
+  }
+#pragma omp simd reduction(+ : sum)
+  for (int64_t k = 0; k < K; ++k)
+    sum += load<A>(x.data, r * K + k) * load<A>(weight.data, n * K + k);
+  return sum;
+}
+
 }  // namespace
 
 template <class A, class S>
@@ -26,9 +46,8 @@ void linear_forward(Queue&, const LinearForward& a) {
   const Factor<A> weight{a.weight, a.fp8.right, DType::fp8_e4m3, false, a.K};
   for (int64_t r = 0; r < a.R; ++r)
     for (int64_t n = 0; n < a.N; ++n) {
-      double sum = a.bias != nullptr ? load<A>(a.bias, n) : 0.0;
-      for (int64_t k = 0; k < a.K; ++k) sum += x(r, k) * weight(n, k);
-      store<A>(a.y, r * a.N + n, sum);
+      const double bias = a.bias != nullptr ? load<A>(a.bias, n) : 0.0;
+      store<A>(a.y, r * a.N + n, bias + dot(x, r, weight, n, a.K));
     }
 }
 
@@ -39,10 +58,16 @@ void linear_backward_input(Queue&, const LinearBackwardInput& a) {
   const Factor<A> weight{a.weight, a.fp8.right, DType::fp8_e4m3, transposed,
                          transposed ? a.N : a.K};
   for (int64_t r = 0; r < a.R; ++r)
-    for (int64_t k = 0; k < a.K; ++k) {
-      double sum = a.accumulate ? load<A>(a.dx, r * a.K + k) : 0.0;
-      for (int64_t n = 0; n < a.N; ++n) sum += dy(r, n) * weight(n, k);
-      store<A>(a.dx, r * a.K + k, sum);
+    for (int64_t k0 = 0; k0 < a.K; k0 += chunk) {
+      const int64_t width = std::min(chunk, a.K - k0);
+      const int64_t to = r * a.K + k0;
+      double sum[chunk];
+      for (int64_t k = 0; k < width; ++k) sum[k] = a.accumulate ? load<A>(a.dx, to + k) : 0.0;
+      for (int64_t n = 0; n < a.N; ++n) {
+        const double factor = dy(r, n);
+        for (int64_t k = 0; k < width; ++k) sum[k] += factor * weight(n, k0 + k);
+      }
+      for (int64_t k = 0; k < width; ++k) store<A>(a.dx, to + k, sum[k]);
     }
 }
 
@@ -54,10 +79,16 @@ void linear_backward_weight(Queue&, const LinearBackwardWeight& a) {
   const Factor<A> x{a.x, a.fp8.right, DType::fp8_e4m3, transposed,
                     transposed ? padded_rows(a.R) : a.K};
   for (int64_t n = 0; n < a.N; ++n)
-    for (int64_t k = 0; k < a.K; ++k) {
-      double sum = load<S>(a.dweight, n * a.K + k);
-      for (int64_t r = 0; r < a.R; ++r) sum += dy(r, n) * x(r, k);
-      store<S>(a.dweight, n * a.K + k, sum);
+    for (int64_t k0 = 0; k0 < a.K; k0 += chunk) {
+      const int64_t width = std::min(chunk, a.K - k0);
+      const int64_t to = n * a.K + k0;
+      double sum[chunk];
+      for (int64_t k = 0; k < width; ++k) sum[k] = load<S>(a.dweight, to + k);
+      for (int64_t r = 0; r < a.R; ++r) {
+        const double factor = dy(r, n);
+        for (int64_t k = 0; k < width; ++k) sum[k] += factor * x(r, k0 + k);
+      }
+      for (int64_t k = 0; k < width; ++k) store<S>(a.dweight, to + k, sum[k]);
     }
   if (a.dbias == nullptr) return;
   for (int64_t n = 0; n < a.N; ++n) {
