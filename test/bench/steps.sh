@@ -2,8 +2,8 @@
 # steps.sh BUILD [--quick] [--repeats N] [--steps N] [--ranks N] [--only NAME,...] [--doc FILE]
 # The training step of GPT-2 124M in several configurations, each beside the rate that the GEMM
 # library reaches on the model's own products (bench_ceiling, all ranks at the same time), and
-# beside PyTorch on the same model where a Python has it (PYTHON=..., else python3, /usr/bin/python3;
-# PYTHON=none: without). Ceiling and step are run in turn (A B A B ...), the medians compared.
+# beside each PyTorch that PYTHON, python3 and /usr/bin/python3 have, on the same model (PYTHON=none:
+# without). Ceiling and step are run in turn (A B A B ...), the medians compared.
 #   --ranks N     one rank a core: N (default: cores)
 #   --only NAMES  of the configurations listed below, as in --only t1024-mb4-fp32,pytorch
 #   --quick       a tiny model: shows that the driver works, its figures mean nothing
@@ -144,30 +144,36 @@ measure_steps() {
   done
 }
 
-find_torch() {
-  for python in ${PYTHON:-python3 /usr/bin/python3}; do
-    if [ "$python" != none ] && "$python" -c 'import torch' 2>/dev/null; then
-      echo "$python"
-      return
-    fi
-  done
+# Pythons with torch, one for each version of it, a line each.
+find_torches() {
+  [ "${PYTHON:-}" != none ] || return 0
+  for python in ${PYTHON:-} python3 /usr/bin/python3; do
+    version=$("$python" -c 'import torch; print(torch.__version__)' 2>/dev/null) || continue
+    echo "$version $python"
+  done | awk '!seen[$1]++ { print $2 }'
 }
 
-# PyTorch with as many threads as ranks and a global batch of 4, gptbench with ZeRO 1 and one
-# sequence a micro-batch, in turn.
+# PyTorch with as many threads as ranks and a global batch of 4, gptbench with one sequence a
+# micro-batch, in turn. Two ranks share a model's weights, so that there is one copy of them as in
+# PyTorch, and pairs the optimizer's state.
 measure_pytorch() {
   python=$1
   small=
   [ -z "$quick" ] || small="--layers 1 --hidden 32 --heads 2 --vocab 101 --length 16"
   length=1024
   [ -z "$quick" ] || length=16
+  split="parallel.zero_stage=1"
+  [ $((ranks % 2)) != 0 ] || split="$split parallel.tensor_parallel=2 parallel.sequence_parallel=.true."
   for compute in fp32 bf16; do
+    wanted "pytorch-$compute" || wanted pytorch || continue
+    rm -f "$work/ours-$compute.rate" "$work/torch-$compute.rate" "$work/torch-$compute.ratio"
     repeat=0
     while [ "$repeat" -lt "$repeats" ]; do
       repeat=$((repeat + 1))
       say "pytorch $compute, $repeat of $repeats"
+      # shellcheck disable=SC2086  # words
       train "ours-$compute" "precision.compute=$compute" "model.seq_length=$length" \
-        batch.micro_batch_size=1 batch.global_batch_size=4 parallel.zero_stage=1
+        batch.micro_batch_size=1 batch.global_batch_size=4 $split
       # shellcheck disable=SC2086  # words
       OMP_NUM_THREADS=$ranks "$python" "$(dirname "$0")/pytorch_step.py" --compute "$compute" --threads "$ranks" --batch 4 \
         --steps "$steps" $small >"$work/torch.log"
@@ -204,14 +210,14 @@ measure_pytorch() {
   echo '|---|---:|---:|---:|---:|---:|'
   measure_steps
 } >"$work/report.md"
-torch=
-if wanted pytorch; then torch=$(find_torch); fi
-if [ -n "$torch" ]; then
+torches=
+if wanted pytorch || wanted pytorch-fp32 || wanted pytorch-bf16; then torches=$(find_torches); fi
+if [ -n "$torches" ]; then
   {
     echo
     echo '| T = 1024, global batch 4 | gptbench tokens/s | PyTorch tokens/s | ratio (range) | gptbench peak MiB, all ranks | PyTorch peak MiB | ratio |'
     echo '|---|---:|---:|---:|---:|---:|---:|'
-    measure_pytorch "$torch"
+    for torch in $torches; do measure_pytorch "$torch"; done
   } >>"$work/report.md"
 else
   say "steps.sh: no Python with torch, or not asked for: not compared with PyTorch"
