@@ -114,7 +114,7 @@ std::vector<AttentionKey> attentions_of(const Plan& plan) {
   const ModelShape& s = plan.local;
   std::set<AttentionKey> keys;
   if (plan.config.model.dropout > 0.0 || s.family.positions == PositionKind::alibi ||
-      plan.grid.context > 1)
+      plan.grid.context > 1 || plan.lengths >= 0)
     return {};
   for_each_operation(plan, [&](const Task& task, int32_t i) {
     const Op& op = plan.ops[static_cast<size_t>(i)];

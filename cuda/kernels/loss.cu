@@ -116,7 +116,8 @@ __global__ void cross_entropy_loss_kernel(CrossEntropyFinish a) {
 template <class A, int N>
 __global__ void __launch_bounds__(threads) cross_entropy_finish_kernel(CrossEntropyFinish a) {
   const float dscale =
-      static_cast<float>(a.loss_scale != nullptr ? a.dscale * a.loss_scale[0] : a.dscale);
+      static_cast<float>(a.dscale * (a.loss_scale != nullptr ? a.loss_scale[0] : 1.0) *
+                         (a.row_weight != nullptr ? a.row_weight[0] : 1.0));
   for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
     A* const logits = static_cast<A*>(a.logits) + r * a.V_tp;
     const bool counts = a.targets[r] >= 0;

@@ -105,6 +105,7 @@ struct OptimizerConfig {
 struct DataConfig {
   std::string source = "synthetic";  // synthetic, text, tokens, megatron
   std::string path;
+  double short_seq_prob = 0.0;  // bert: of a sequence that is shorter and padded
 };
 
 struct OutputConfig {

@@ -269,6 +269,9 @@ void add_data(std::vector<Key>& table) {
   row.string(&C::source, "source", {"synthetic", "text", "tokens", "megatron"},
              "where tokens come from; all but synthetic need path");
   row.string(&C::path, "path", {}, "file of text or tokens, relative to the working directory");
+  row.real(&C::short_seq_prob, "short_seq_prob", "",
+           "bert: probability that a sequence is shorter than seq_length, and padded to it")
+      .max = 1.0;
 }
 
 void add_output(std::vector<Key>& table) {

@@ -160,6 +160,13 @@ void check_data(const Deck& deck) {
         {"data.path"},
         "data.path is given without data.source; use source = 'text', 'tokens' or 'megatron'");
   }
+  const std::string& family = deck.config.model.family;
+  if (data.short_seq_prob > 0.0 && family != "bert") {
+    deck.fail({"data.short_seq_prob", "model.family"},
+              "data.short_seq_prob = " + format_real(data.short_seq_prob) +
+                  " is of family = 'bert', the family is " + format_string(family) +
+                  ", whose sequences are cut from one stream and need no padding; use 0");
+  }
 }
 
 void check_memory(const Deck& deck) {

@@ -71,8 +71,8 @@ struct CrossEntropyCombine {
 //   loss_sum[0] += sum_r (ln row_sum + row_max - target_logit)     (double; accumulates)
 //   logits[r,j] <- dscale s (exp(logits[r,j] - row_max) / row_sum - [j = target])   in place (A);
 // padding columns become 0, and so do rows with a negative target, which add no loss. dscale is the
-// weight of a row: 1 / (rows of the global batch that have a target); s is loss_scale[0], 1 where
-// that is null.
+// weight of a row: 1 / (rows of the global batch that have a target), multiplied by row_weight[0]
+// where that is not null; s is loss_scale[0], 1 where that is null.
 struct CrossEntropyFinish {
   double* loss_sum;
   void* logits;
@@ -83,6 +83,7 @@ struct CrossEntropyFinish {
   int64_t R, V_tp, V_valid, first_token;
   double dscale;
   const double* loss_scale = nullptr;
+  const double* row_weight = nullptr;
 };
 
 }  // namespace gptbench

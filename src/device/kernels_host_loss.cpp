@@ -108,7 +108,8 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
   const float* const target_logit = static_cast<const float*>(a.target_logit);
   const int32_t* const targets = a.targets;
   const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
-  const double dscale = a.dscale * (a.loss_scale != nullptr ? a.loss_scale[0] : 1.0);
+  const double dscale = a.dscale * (a.loss_scale != nullptr ? a.loss_scale[0] : 1.0) *
+                        (a.row_weight != nullptr ? a.row_weight[0] : 1.0);
   for (int64_t r = 0; r < a.R; ++r)
     if (targets[r] >= 0)
       a.loss_sum[0] += std::log(static_cast<double>(row_sum[r])) + static_cast<double>(row_max[r]) -

@@ -44,7 +44,8 @@ void cross_entropy_combine(Queue&, const CrossEntropyCombine& a) {
 
 template <class A, class S>
 void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
-  const double dscale = a.dscale * (a.loss_scale != nullptr ? a.loss_scale[0] : 1.0);
+  const double dscale = a.dscale * (a.loss_scale != nullptr ? a.loss_scale[0] : 1.0) *
+                        (a.row_weight != nullptr ? a.row_weight[0] : 1.0);
   for (int64_t r = 0; r < a.R; ++r) {
     const double row_max = load<S>(a.row_max, r);
     const double row_sum = load<S>(a.row_sum, r);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "deck/precision.h"
+#include "plan/lengths.h"
 #include "plan/staging.h"
 
 namespace gptbench {
@@ -42,10 +43,12 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
       targets_(static_cast<size_t>(plan.micro_batch_rows)) {
   if (plan.shape.family.head == HeadKind::masked) {
     pairs_ = std::make_unique<SentencePairs>(tokens, static_cast<uint64_t>(plan.config.run.seed),
-                                             plan.shape.T, plan.shape.V_valid);
+                                             plan.shape.T, plan.shape.V_valid,
+                                             plan.config.data.short_seq_prob);
     types_.resize(inputs_.size());
     labels_.resize(inputs_.size() / static_cast<size_t>(plan.shape.T));
   }
+  if (plan.lengths >= 0) lengths_.resize(static_cast<size_t>(plan.micro_batch_rows / plan.shape.T));
   int32_t slots = 1;
   for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
   for (size_t i = 0; i < plan.ops.size(); ++i)
@@ -76,6 +79,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   watch_memory();
   const double start_s = now_s();
   step_ = step;
+  num_targets_ = targets_of_step(plan_, step);
   vote_to_stop_ = vote_to_stop || failure_code_ != Exit::ok ? 1.0 : 0.0;
   times_ = {};
   tracing_ = trace_ != nullptr && step == traced_step_;
@@ -91,9 +95,8 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
   const double sequences = static_cast<double>(plan_.config.batch.global_batch_size);
   StepResult result;
-  result.loss =
-      scalar(Scalar::loss_sum) / (sequences * static_cast<double>(plan_.shape.targets())) +
-      scalar(Scalar::sentence_loss_sum) / sequences;
+  result.loss = scalar(Scalar::loss_sum) / static_cast<double>(num_targets_) +
+                scalar(Scalar::sentence_loss_sum) / sequences;
   result.grad_norm = std::sqrt(scalar(Scalar::grad_norm2));
   if (plan_.loss_scale >= 0) {
     gradient_scale_ = result.loss_scale = scalar(Scalar::loss_scale);
@@ -333,6 +336,15 @@ void Engine::load_labels(const Op& op, const Task& task) {
   const int64_t rows = task.sequences.count * plan_.T_local();
   give(queue(op.queue), write_at(op, 0), labels_.data() + first_sequence_of(op, rows, op.part),
        rows_of(op, rows) * size_of(DType::i32));
+}
+
+void Engine::load_lengths(const Op& op, const Task& task) {
+  const int64_t first = step_ * plan_.config.batch.global_batch_size + task.sequences.first;
+  for (int64_t b = 0; b < task.sequences.count; ++b)
+    lengths_[static_cast<size_t>(b)] =
+        static_cast<int32_t>(length_of_sequence(plan_.config, first + b));
+  give(queue(op.queue), write_at(op, 0), lengths_.data(),
+       task.sequences.count * size_of(DType::i32));
 }
 
 // The arena is resident after the first steps. Where the node runs out of memory all the same,

@@ -114,6 +114,7 @@ class Engine {
   MemoryClass class_of(const Operand& operand) const;
   void load_tokens(const Op& op, const Task& task);
   void load_labels(const Op& op, const Task& task);
+  void load_lengths(const Op& op, const Task& task);
   void watch_memory();
   void fail(Exit code, const std::string& reason);
   std::array<double, num_scalars> read_scalars();
@@ -168,8 +169,10 @@ class Engine {
   std::unique_ptr<SentencePairs> pairs_;   // what sequences become; null: next tokens
   std::vector<int32_t> inputs_, targets_;  // staging: one micro-batch
   std::vector<int32_t> types_, labels_;    // where the family has them
+  std::vector<int32_t> lengths_;           // where sequences are padded
 
   int64_t step_ = 0;
+  int64_t num_targets_ = 1;      // rows of the global batch of the step that have one
   int64_t updates_ = 0;          // of the parameters: steps that were not skipped
   double gradient_scale_ = 1.0;  // that gradients in memory carry
   int32_t slot_ = 0;

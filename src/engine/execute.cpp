@@ -19,10 +19,16 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::load_labels:
       load_labels(op, task);
       break;
-    case OpKind::load_control:
+    case OpKind::load_lengths:
+      load_lengths(op, task);
+      break;
+    case OpKind::load_control: {
       if (replay_ != Replay::never) given_vote_ = reinterpret_cast<double*>(given_ + given_at_);
       give(queue(op.queue), write_at(op, 0), &vote_to_stop_, sizeof vote_to_stop_);
+      const double weight = 1.0 / static_cast<double>(num_targets_);
+      if (op.writes[1].buffer >= 0) give(queue(op.queue), write_at(op, 1), &weight, sizeof weight);
       break;
+    }
     case OpKind::fill_zero: {
       const DType type = type_of(op.writes[0]);
       const int64_t elements = op.row_count > 0 ? rows * op.N : op.elements;
@@ -259,7 +265,8 @@ void Engine::run_cross_entropy(const Op& op, int64_t rows) {
     kernels_.cross_entropy_finish(
         q, {static_cast<double*>(write_at(op, 0)), write_at(op, 1), read_at(op, 0), read_at(op, 1),
             read_at(op, 2), static_cast<const int32_t*>(read_at(op, 3)), rows, op.N, op.elements,
-            op.K, op.row_weight, static_cast<const double*>(read_at(op, 4))});
+            op.K, op.row_weight, static_cast<const double*>(read_at(op, 4)),
+            static_cast<const double*>(read_at(op, 5))});
 }
 
 void Engine::run_convert(const Op& op, int64_t rows) {

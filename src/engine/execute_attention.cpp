@@ -34,7 +34,8 @@ GlobalRows Engine::global_rows(const Op& op, const Task& task, int64_t rows) con
           plan_.shape.T, positions()};
 }
 
-// reads: q (rows of qkv), k and v side by side; backward dout before, out and lse behind.
+// reads: q (rows of qkv), k and v side by side; backward dout before, out and lse behind; lengths
+// last.
 // writes: out, lse; backward dq, and dk and dv side by side. Keys and values of this rank itself
 // are read from qkv, those of others from blocks of their own.
 void Engine::run_attention(const Op& op, const Task& task) {
@@ -62,6 +63,7 @@ void Engine::run_attention(const Op& op, const Task& task) {
       as_positions(held_positions(plan_.shape.T, plan_.grid.context, keys_of)), block.first_key);
   if (in_blocks) shape.keys = keys_of == own ? KeyBlock::first : KeyBlock::further;
   shape.alibi = s.family.positions == PositionKind::alibi;
+  shape.lengths = static_cast<const int32_t*>(read_at(op, static_cast<int>(op.reads.size()) - 1));
   shape.dropout = dropout_of(op, plan_.config.model.dropout);
   shape.first_sequence = task.sequences.first;
   shape.first_head = plan_.at.tensor * s.H;

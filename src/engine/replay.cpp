@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t alignment = 64;
 
 bool is_given(OpKind kind) {
-  return kind == OpKind::load_tokens || kind == OpKind::load_labels || kind == OpKind::load_control;
+  return kind == OpKind::load_tokens || kind == OpKind::load_labels ||
+         kind == OpKind::load_lengths || kind == OpKind::load_control;
 }
 
 }  // namespace

@@ -95,8 +95,8 @@ void ChunkPrograms::emit_attention_forward(int64_t l, const LayerActivations& a,
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D};
   const Operand out{ring_.out >= 0 ? ring_.out : a.attention};
   const auto step = [&](int64_t keys_of, Operand keys) {
-    emit_attention_step(OpKind::attention_forward, l, keys_of, {q, keys}, {out, {a.lse}},
-                        recompute);
+    emit_attention_step(OpKind::attention_forward, l, keys_of, {q, keys, {builder_.plan().lengths}},
+                        {out, {a.lse}}, recompute);
   };
   if (ranks == 1) return step(0, kv);
   start_ring(l, a);
@@ -127,7 +127,8 @@ void ChunkPrograms::emit_attention_gradients(int64_t l, const LayerActivations& 
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D};
   const auto step = [&](int64_t keys_of, Operand keys, Operand dq, Operand dkv) {
     emit_attention_step(OpKind::attention_backward, l, keys_of,
-                        {{dattention_}, q, keys, {a.attention}, {a.lse}}, {dq, dkv}, false);
+                        {{dattention_}, q, keys, {a.attention}, {a.lse}, {builder_.plan().lengths}},
+                        {dq, dkv}, false);
   };
   if (ranks == 1) return step(0, kv, dqkv, {dqkv.buffer, dqkv.offset + s_.H * s_.D});
 

@@ -244,6 +244,7 @@ void ChunkPrograms::emit_forward() {
   // Parameters are asked for one unit before they are needed.
   if (chunk_.has_embedding) gather_embedding();
   if (chunk_.first_layer < chunk_.end_layer) store_.gather(unit_of(chunk_.first_layer));
+  emit_load_lengths();
   if (chunk_.has_embedding) emit_embedding_forward();
   for (int64_t l = chunk_.first_layer; l < chunk_.end_layer; ++l) {
     if (l + 1 < chunk_.end_layer)

@@ -89,6 +89,7 @@ class ChunkPrograms {
   void emit_forward();
   void emit_backward(Pass pass);
   void emit_load_tokens(int64_t layer);
+  void emit_load_lengths();
   void emit_embedding_forward();
   void emit_layer_forward(int64_t l, const LayerActivations& a, Operand x, Operand x_next,
                           bool recompute);
@@ -100,6 +101,7 @@ class ChunkPrograms {
     Operand logits, targets, row_max, row_sum, target_logit;
     Scalar sum = Scalar::loss_sum;
     double row_weight = 0.0;
+    Operand weight;  // a factor of row_weight that differs from step to step; absent: 1
   };
   Op loss_statistics(const Loss& loss, int64_t columns, int64_t valid, int64_t first_token) const;
   Op loss_finish(const Loss& loss, int64_t columns, int64_t valid, int64_t first_token) const;

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "plan/context.h"
 #include "plan/cost.h"
+#include "plan/lengths.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -57,6 +58,9 @@ void describe_batch(std::string& text, const Plan& plan) {
        format_count(batch.global_batch_size * plan.shape.T).c_str());
   const std::string first = micro_batch_text(plan, 0);
   const std::string last = micro_batch_text(plan, plan.grid.data - 1);
+  if (plan.lengths >= 0)
+    line(text, "Padding         %.1f%% of them on average, counted as tokens and in FLOPs",
+         100.0 * padded_share(plan.config));
   line(text, "Micro-batches   %s sequence%s%s", first.c_str(), first == "1" ? "" : "s",
        plan.grid.data > 1 ? " on replica 0" : "");
   if (first != last)

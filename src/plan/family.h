@@ -37,7 +37,8 @@ struct Family {
 };
 
 // Masked tokens of a sequence of T in all: 15% (Devlin et al., arXiv:1810.04805), rounded, at least
-// one. The number is fixed, so that every rank knows the weight of a row without asking the others.
+// one. The length alone says how many, so that every rank knows the weight of a row without asking
+// the others.
 constexpr int64_t masked_tokens_of(int64_t T) {
   return T < 10 ? 1 : (3 * T + 10) / 20;
 }

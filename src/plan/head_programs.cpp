@@ -44,6 +44,16 @@ void ChunkPrograms::emit_load_tokens(int64_t layer) {
                        {{plan.tokens}, {plan.targets}, {plan.token_types}}));
 }
 
+// Every stage has layers whose attention asks for them. The virtual stages of a rank share them:
+// the first to go forward is the last to go back.
+void ChunkPrograms::emit_load_lengths() {
+  const Plan& plan = builder_.plan();
+  if (plan.lengths < 0 || index_ > 0) return;
+  Op op = row_op(OpKind::load_lengths, chunk_.first_layer, 1, {}, {{plan.lengths}});
+  op.sequence_rows = plan.shape.T;
+  builder_.emit(op);
+}
+
 void ChunkPrograms::emit_embedding_forward() {
   const Plan& plan = builder_.plan();
   wte_ = builder_.tensor("wte");
@@ -121,9 +131,10 @@ Op ChunkPrograms::loss_statistics(const Loss& loss, int64_t columns, int64_t val
 Op ChunkPrograms::loss_finish(const Loss& loss, int64_t columns, int64_t valid,
                               int64_t first_token) const {
   const Plan& plan = builder_.plan();
-  Op op = row_op(OpKind::cross_entropy_finish, plan.shape.L, columns,
-                 {loss.row_max, loss.row_sum, loss.target_logit, loss.targets, {plan.loss_scale}},
-                 {{plan.scalars, static_cast<int64_t>(loss.sum)}, loss.logits});
+  Op op = row_op(
+      OpKind::cross_entropy_finish, plan.shape.L, columns,
+      {loss.row_max, loss.row_sum, loss.target_logit, loss.targets, {plan.loss_scale}, loss.weight},
+      {{plan.scalars, static_cast<int64_t>(loss.sum)}, loss.logits});
   op.K = first_token;
   op.elements = valid;
   op.row_weight = loss.row_weight;
@@ -159,8 +170,13 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand x, Operand dx) {
   loss.target_logit = {statistics_, 2 * rows};
   // All tensor-parallel ranks know the loss; one adds it up.
   loss.sum = plan.at.tensor == 0 ? Scalar::loss_sum : Scalar::unused;
-  loss.row_weight =
-      1.0 / static_cast<double>(plan.config.batch.global_batch_size * plan.shape.targets());
+  if (plan.lengths >= 0) {  // as many targets as this step's lengths leave
+    loss.row_weight = 1.0;
+    loss.weight = {plan.scalars, static_cast<int64_t>(Scalar::target_weight)};
+  } else {
+    loss.row_weight =
+        1.0 / static_cast<double>(plan.config.batch.global_batch_size * plan.shape.targets());
+  }
   const int64_t first_token = plan.at.tensor * s_.V;
   const int64_t valid = std::clamp<int64_t>(s_.V_valid - first_token, 0, s_.V);
 

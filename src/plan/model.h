@@ -27,7 +27,7 @@ struct ModelShape {
   int64_t qkv() const { return (H + 2 * H_kv) * D; }
   // Columns of the first feed-forward matrix: F, or gate and value.
   int64_t fc() const { return family.activation == ActivationKind::swiglu ? 2 * F : F; }
-  // Targets of a sequence: rows that have a part in the loss.
+  // Targets of a sequence that is not padded: rows that have a part in the loss.
   int64_t targets() const { return family.head == HeadKind::masked ? masked_tokens_of(T) : T; }
   // Elements of the matrices of a layer: (4 C + 2 F) C of GPT.
   int64_t layer_weights() const { return (qkv() + H * D + fc() + F) * C; }

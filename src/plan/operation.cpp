@@ -7,6 +7,7 @@ namespace {
 constexpr OpInfo op_infos[num_op_kinds] = {
     {OpKind::load_tokens, "load_tokens", Region::data},
     {OpKind::load_labels, "load_labels", Region::data},
+    {OpKind::load_lengths, "load_lengths", Region::data},
     {OpKind::load_control, "load_control", Region::data},
     {OpKind::fill_zero, "fill_zero", Region::optimizer},
     {OpKind::join, "join", Region::communication},

@@ -38,7 +38,8 @@ const char* name_of(QueueId queue);
 enum class OpKind : uint8_t {
   load_tokens,   // host to device: inputs, targets and token types of the micro-batch
   load_labels,   // host to device: next-sentence labels of it
-  load_control,  // host to device: this rank's vote to stop
+  load_lengths,  // host to device: lengths of its sequences
+  load_control,  // host to device: this rank's vote to stop, and the weight of a target
   fill_zero,
   join,  // computes nothing; waits for other queues
   copy,

@@ -35,9 +35,10 @@ enum class Scalar : int64_t {
   loss_scale,       // of this step
   next_loss_scale,  // of the next one
   skip,             // 1: the gradient is not finite, no parameter changes
+  target_weight,    // where sequences are padded: 1 / (rows of the global batch with a target)
   unused
 };
-constexpr int64_t num_scalars = 9;
+constexpr int64_t num_scalars = 10;
 
 // One kind of communication, a step: operations, the messages they are cut into (plan/messages.h),
 // and payload bytes of the full array.
@@ -63,8 +64,10 @@ struct Plan {
   std::vector<Buffer> buffers;
   ClassBytes class_bytes{};
   Fp8Plan fp8;  // empty where no product is in fp8
-  // Well-known buffers; token types and next-sentence labels where the family has them.
+  // Well-known buffers; token types and next-sentence labels where the family has them, lengths of
+  // sequences where they are padded (plan/lengths.h).
   int scratch = -1, scalars = -1, tokens = -1, targets = -1, token_types = -1, labels = -1;
+  int lengths = -1;
   int corrections = -1;  // of AdamW (device/kernels.h), where steps may be replayed (plan/replay.h)
   // State of the loss scale, three doubles (LossScale in device/kernels.h); -1: the loss is not
   // scaled.

@@ -9,8 +9,8 @@
 namespace gptbench {
 
 // Why not, in one line without a full stop; "" where they are. What differs from step to step and
-// is put into the device's memory beforehand does no harm: tokens, the vote to stop, the
-// corrections of AdamW.
+// is put into the device's memory beforehand does no harm: tokens, lengths of sequences, the vote
+// to stop, the weight of a target, the corrections of AdamW.
 std::string replay_obstacle(const Plan& plan);
 
 }  // namespace gptbench

@@ -17,8 +17,12 @@ void ParameterStore::emit_begin_step() {
                           {{plan.representation(Role::gradient_shard).buffer}}));
   builder_.emit(flat_op(OpKind::fill_zero, plan.buffers[static_cast<size_t>(plan.scalars)].elements,
                         {}, {{plan.scalars}}));
-  builder_.emit(flat_op(OpKind::load_control, 1, {},
-                        {{plan.scalars, static_cast<int64_t>(Scalar::stop_votes)}}));
+  const auto scalar = [&](Scalar which) {
+    return Operand{plan.scalars, static_cast<int64_t>(which)};
+  };
+  builder_.emit(flat_op(
+      OpKind::load_control, 1, {},
+      {scalar(Scalar::stop_votes), plan.lengths >= 0 ? scalar(Scalar::target_weight) : Operand{}}));
   emit_fp8_copies();
 }
 

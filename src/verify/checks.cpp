@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "comm/message_totals.h"
+#include "plan/lengths.h"
 #include "verify/verify.h"
 
 namespace gptbench {
@@ -36,8 +37,7 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
   // deviations); beyond, the tied head favours a token's own embedding a little: 2% of the loss.
   // A target that equals its input gains at most C std: its embedding's share of the final norm's
   // input, which learned positions halve at least.
-  const double count =
-      static_cast<double>(plan.config.batch.global_batch_size * plan.shape.targets());
+  const double count = static_cast<double>(targets_of_step(plan, 0));
   const Family& family = plan.shape.family;
   const double share = family.positions == PositionKind::learned ? std::sqrt(0.5) : 1.0;
   const double own_logit =

@@ -108,6 +108,12 @@ TEST(AttentionsOfPlan, AreThoseOfTheModel) {
   m.family = "mpt";
   m.positions = "alibi";
   EXPECT_TRUE(keys().empty());
+  m.positions = "auto";
+  m.family = "bert";
+  m.seq = 8;
+  EXPECT_FALSE(keys().empty());
+  m.short_seq_prob = 0.1;  // our own kernels take lengths
+  EXPECT_TRUE(keys().empty());
 }
 
 TEST(AttentionChoices, TextAndBack) {

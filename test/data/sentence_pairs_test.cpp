@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "plan/family.h"
+#include "plan/lengths.h"
 
 namespace gptbench {
 namespace {
@@ -129,6 +130,46 @@ TEST(SentencePairs, AreAFunctionOfSeedAndSequence) {
     EXPECT_EQ(a.label, b.label);
     EXPECT_NE(a.inputs, other.read(s).inputs);
   }
+}
+
+// Short ones are whole pairs of their own length, behind them padding that takes no part.
+TEST(SentencePairs, ArePaddedToT) {
+  constexpr int64_t T = 32;
+  const Counting source(T);
+  SentencePairs pairs(source, 5, T, vocab, 0.8), whole(source, 5, T, vocab);
+  int64_t padded = 0;
+  for (int64_t s = 0; s < 500; ++s) {
+    const SentencePair& pair = pairs.read(s);
+    const int64_t length = length_of_sequence(0.8, 5, T, s);
+    if (length == T) {  // of the others none is changed
+      EXPECT_EQ(pair.inputs, whole.read(s).inputs);
+      EXPECT_EQ(pair.targets, whole.read(s).targets);
+      EXPECT_EQ(pair.types, whole.read(s).types);
+      continue;
+    }
+    ++padded;
+    const std::vector<int32_t> tokens = unmasked(pair);
+    const size_t end = static_cast<size_t>(length);
+    EXPECT_EQ(tokens.front(), vocab - 2);
+    EXPECT_EQ(tokens[end - 1], vocab - 3);
+    EXPECT_EQ(std::count(tokens.begin(), tokens.end(), vocab - 3), 2);
+    const size_t cut =
+        static_cast<size_t>(std::find(tokens.begin(), tokens.end(), vocab - 3) - tokens.begin());
+    EXPECT_GE(cut, 2u);
+    EXPECT_LE(cut + 2, end - 1);
+    int64_t targets = 0;
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      EXPECT_EQ(pair.types[t], t > cut && t < end ? 1 : 0);
+      EXPECT_TRUE(t < end || tokens[t] == padding_token);
+      if (pair.targets[t] < 0) continue;
+      ++targets;
+      EXPECT_LT(t, end);
+      EXPECT_LT(pair.targets[t], vocab - 3);
+    }
+    EXPECT_EQ(targets, masked_tokens_of(length));
+    EXPECT_EQ(pair.label, whole.read(s).label);
+  }
+  EXPECT_GT(padded, 300);
 }
 
 TEST(SentencePairs, FifteenInAHundred) {

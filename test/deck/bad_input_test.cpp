@@ -259,6 +259,14 @@ TEST(BadDeck, KeysThatAFamilyDoesNotHave) {
   refused("family='bert' no_bias=T", {"not one of family = 'bert'"});
   expect_parts(message_of("&model family='bert' / &parallel context_parallel=2 /", {}, 2),
                {"a.in:1:", "context_parallel > 1 is not for family = 'bert'", "sequence_parallel"});
+  expect_parts(message_of("&data short_seq_prob=0.1 /"),
+               {"a.in:1:", "short_seq_prob = 0.1 is of family = 'bert', the family is 'gpt'",
+                "need no padding; use 0"});
+  for (const char* outside : {"-0.1", "1.5"})
+    expect_parts(
+        message_of("&model family='bert' / &data short_seq_prob=" + std::string(outside) + " /"),
+        {"a.in:1:", "data.short_seq_prob", "0.0 to 1.0"});
+  EXPECT_EQ(message_of("&model family='bert' / &data short_seq_prob=1 /"), "accepted");
   EXPECT_EQ(message_of("&model preset='llama-8b' rotary_theta=1e6 /"), "accepted");
   EXPECT_EQ(message_of("&model family='mpt' position_embedding='alibi' no_bias=T /"), "accepted");
 }

@@ -65,7 +65,8 @@ program oracle
   namelist /optimizer/ lr, beta1, beta2, epsilon, weight_decay, clip
 
   character(width) :: source, path
-  namelist /data/ source, path
+  real(r8) :: short_seq_prob
+  namelist /data/ source, path, short_seq_prob
 
   character(width) :: directory, dump, flops_convention
   real(r8) :: peak_tflops
@@ -112,7 +113,7 @@ contains
     loss_scale_backoff = 0.5d0; loss_scale_window = 2000; loss_scale_hysteresis = 1
     activation_checkpointing = 'none'; checkpoint_every = 1; device_memory_gib = 0
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
-    source = 'synthetic'; path = ''
+    source = 'synthetic'; path = ''; short_seq_prob = 0
     directory = ''; dump = 'none'; flops_convention = 'mpt'; peak_tflops = 0; trace_step = 0
   end subroutine
 
@@ -219,6 +220,7 @@ contains
     read (deck, nml=data, iostat=status)
     call begin('data')
     call put_string('source', source); call put_string('path', path)
+    call put_real('short_seq_prob', short_seq_prob)
 
     read (deck, nml=output, iostat=status)
     call begin('output')

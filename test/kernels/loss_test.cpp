@@ -37,7 +37,7 @@ TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
     double loss = 1.0, loss_ref = 1.0;  // accumulates
     double loss_scale = 512.0, loss_of_scaled = 1.0;
     const double dscale = 1.0 / 37.0;
-    auto logits_scaled = logits;
+    auto logits_scaled = logits, logits_weighted = logits, logits_weighted_ref = logits;
     host.cross_entropy_finish(
         *this->queue,
         {&loss_of_scaled, logits_scaled.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
@@ -52,6 +52,19 @@ TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
     expect_close(logits, logits_ref, 4 * eps32 * dscale, 80 * eps32 + ulp_of<A>(), "dlogits");
     EXPECT_EQ(loss_of_scaled, loss);  // the gradient's factor alone
     expect_same_bits(logits_scaled, logits, "dlogits of a scaled loss");
+    // A weight of rows in memory, with and without a scale.
+    const double row_weight = dscale, part = 1.0 / loss_scale;
+    loss_of_scaled = 1.0;
+    host.cross_entropy_finish(
+        *this->queue,
+        {&loss_of_scaled, logits_weighted.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
+         targets.data(), s.R, s.V_tp, s.V_valid, 0, part, &loss_scale, &row_weight});
+    EXPECT_EQ(loss_of_scaled, loss);
+    expect_same_bits(logits_weighted, logits, "dlogits of weighted rows");
+    ref.cross_entropy_finish(*this->queue, {&loss_ref, logits_weighted_ref.data(), max_ref.data(),
+                                            sum_ref.data(), target_ref.data(), targets.data(), s.R,
+                                            s.V_tp, s.V_valid, 0, 1.0, nullptr, &row_weight});
+    expect_same_bits(logits_weighted_ref, logits_ref, "dlogits of weighted rows, reference");
     for (int64_t r = 0; r < s.R; ++r)
       for (int64_t j = s.V_valid; j < s.V_tp; ++j)
         ASSERT_EQ(value_of(logits[static_cast<size_t>(r * s.V_tp + j)]), 0.0);

@@ -26,7 +26,7 @@ CASES = ["%s:%s" % (deck, how) for deck in make_golden.DECKS
          for how in ("ref:fp64:1", "ref:fp32:1", "host:fp32:1", "host:bf16:1")]
 CASES += ["accumulate:ref:fp64:2", "accumulate:host:fp32:2", "dropout:host:fp32:2",
           "plain:host:fp16:1", "text:host:bf16:2", "llama:host:fp32:2", "mpt:ref:fp64:2",
-          "bert:host:fp32:2"]
+          "bert:host:fp32:2", "bert_padded:host:fp32:2"]
 
 
 def run_gptbench(deck, device, compute, ranks, directory):

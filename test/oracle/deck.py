@@ -17,7 +17,7 @@ DEFAULTS = {
     "batch": {"micro_batch_size": 1, "global_batch_size": 0},
     "optimizer": {"lr": 6e-4, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1,
                   "clip": 1.0},
-    "data": {"source": "synthetic", "path": ""},
+    "data": {"source": "synthetic", "path": "", "short_seq_prob": 0.0},
 }
 
 
@@ -31,6 +31,11 @@ def _value(text):
         return int(text)
     except ValueError:
         return float(text.lower().replace("d", "e"))
+
+
+def masked_tokens(length):
+    """Targets of a sequence of BERT: 15%, rounded, at least one."""
+    return max(1, (3 * length + 10) // 20)
 
 
 class Deck:
@@ -67,7 +72,6 @@ class Deck:
         self.T, self.V_valid = model["seq_length"], model["vocab_size"]
         self.V = -(-self.V_valid // model["vocab_multiple"]) * model["vocab_multiple"]
         self.B = self.batch["global_batch_size"]
-        self.targets = max(1, (3 * self.T + 10) // 20) if self.family == "bert" else self.T
         self.directory = os.path.dirname(os.path.abspath(path))
 
     def sequence(self, s):
@@ -78,8 +82,22 @@ class Deck:
         begin = s % ((len(stream) - 1) // self.T) * self.T
         return stream[begin:begin + self.T + 1]
 
+    def length(self, s):
+        """Tokens of sequence s, behind which it is padded (src/plan/lengths.h)."""
+        words = philox.random_words(self.run["seed"], philox.STREAM_MASKING, 1, 2 * s, 2)
+        if philox.uniform(words)[0] >= self.data["short_seq_prob"]:
+            return self.T
+        return 5 + (int(words[1]) * (self.T - 4) >> 32)
+
+    def targets(self, step):
+        """Rows of the global batch that have a target."""
+        if self.family != "bert":
+            return self.B * self.T
+        return sum(masked_tokens(self.length(step * self.B + b)) for b in range(self.B))
+
     def sample(self, s):
-        """What sequence s trains on: tokens and targets [T]; of BERT segments [T] and a label too."""
+        """What sequence s trains on: tokens and targets [T]; of BERT segments [T], length and label
+        too."""
         if self.family == "bert":
             return self._sentence_pair(s)
         sequence = self.sequence(s)
@@ -87,20 +105,21 @@ class Deck:
 
     def _sentence_pair(self, s):
         """Two segments with masked tokens (src/data/sentence_pairs.h)."""
-        T = self.T
+        T, length = self.T, self.length(s)
         sep, cls, mask = self.V_valid - 3, self.V_valid - 2, self.V_valid - 1
         words = philox.random_words(self.run["seed"], philox.STREAM_MASKING, 0, s * (3 + 3 * T),
                                     3 + 3 * T)
         below = lambda number, bound: int(words[number]) * bound >> 32
-        a = 1 + below(0, T - 4)
+        a = 1 + below(0, length - 4)
         label = int(words[1]) >> 31
         first = self.sequence(s)
         second = self.sequence(s + 1 + below(2, 65536)) if label else first
-        tokens = np.concatenate([[cls], first[:a], [sep], second[a:T - 3], [sep]])
-        types = np.repeat([0, 1], [a + 2, T - a - 2])
+        tokens = np.concatenate([[cls], first[:a], [sep], second[a:length - 3], [sep],
+                                 np.zeros(T - length, dtype=np.int64)])
+        types = np.repeat([0, 1, 0], [a + 2, length - a - 2, T - length])
         targets = np.full(T, -1, dtype=np.int64)
-        places = [t for t in range(1, T - 1) if t != a + 1]
-        for i in range(self.targets):
+        places = [t for t in range(1, length - 1) if t != a + 1]
+        for i in range(masked_tokens(length)):
             drawn = i + below(3 + i, len(places) - i)
             places[i], places[drawn] = places[drawn], places[i]
             at = places[i]
@@ -110,7 +129,8 @@ class Deck:
                 tokens[at] = mask
             elif tenth == 8:
                 tokens[at] = below(3 + 2 * T + i, self.V_valid - 3)
-        return {"tokens": tokens, "targets": targets, "types": types, "labels": label}
+        return {"tokens": tokens, "targets": targets, "types": types, "labels": label,
+                "lengths": length}
 
     def data_path(self):
         """The data file; relative names lie beside the deck."""

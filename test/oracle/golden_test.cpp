@@ -121,8 +121,8 @@ TEST_P(GoldenValues, AreReproduced) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const char* deck :
-       {"plain", "accumulate", "dropout", "text", "mpt", "mpt_alibi", "llama", "bert"}) {
+  for (const char* deck : {"plain", "accumulate", "dropout", "text", "mpt", "mpt_alibi", "llama",
+                           "bert", "bert_padded"}) {
     all.push_back({deck, "ref", "fp64", 6e-14, 7e-15});
     all.push_back({deck, "host", "fp32", 3.2e-5, 3.7e-6});
     all.push_back({deck, "host", "bf16", 0.072, 0.0079});

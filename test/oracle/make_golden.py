@@ -15,7 +15,7 @@ import oracle
 from deck import Deck
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DECKS = ("plain", "accumulate", "dropout", "text", "mpt", "mpt_alibi", "llama", "bert")
+DECKS = ("plain", "accumulate", "dropout", "text", "mpt", "mpt_alibi", "llama", "bert", "bert_padded")
 
 
 def projection(g):

@@ -16,6 +16,7 @@ shares nothing with the engine but the papers and this text.
 BERT is not causal, adds wtt[segment] to the embedding, and its loss is the sum of two means:
   over the masked tokens, of the cross-entropy of logits LN(gelu(dense(norm_f(x)))) wte^T + mlm.bias
   over the sequences, of that of nsp(tanh(pooler(norm_f(x)[0]))) with two classes
+Padding behind a sequence is no key of the attention and no target.
 
 Linear weights are [out, in]; the rows of attn.qkv are q, k, v, heads contiguous inside each; several
 query heads may read one key/value head. The rows of a gated mlp.fc are gate and value. The optimizer
@@ -85,8 +86,8 @@ def activation(deck, f):
     return 0.5 * f * (1 + torch.tanh(math.sqrt(2 / math.pi) * (f + 0.044715 * f**3)))
 
 
-def attention(deck, n, w, h, drop):
-    """n [B, T, C]; drop acts on the probabilities [B, H, T, T]."""
+def attention(deck, n, w, h, drop, lengths=None):
+    """n [B, T, C]; drop acts on the probabilities [B, H, T, T]; keys from lengths [B] on are padding."""
     B, T, _ = n.shape
     H, H_kv, D = deck.H, deck.H_kv, deck.C // deck.H
     q, k, v = linear(n, w, h + "attn.qkv").split([H * D, H_kv * D, H_kv * D], dim=2)
@@ -103,30 +104,33 @@ def attention(deck, n, w, h, drop):
     if deck.family != "bert":
         future = torch.ones(T, T, dtype=torch.bool).triu(1)
         scores = scores.masked_fill(future, float("-inf"))
+    if lengths is not None:
+        padding = torch.arange(T)[None, :] >= lengths[:, None]
+        scores = scores.masked_fill(padding[:, None, None, :], float("-inf"))
     probabilities = scores.softmax(dim=3)
     return (drop(probabilities) @ v).transpose(1, 2).reshape(B, T, H * D)
 
 
-def transformer(deck, x, w, drop):
+def transformer(deck, x, w, drop, lengths=None):
     """The layers and the final norm; drop(x, layer, site)."""
     x = drop(x, -1, EMBEDDING)
     for layer in range(deck.L):
         h = "h.%d." % layer
         attended = attention(deck, norm(deck, x, w, h + "ln_1"), w, h,
-                             lambda p: drop(p, layer, ATTENTION))
+                             lambda p: drop(p, layer, ATTENTION), lengths)
         x = x + drop(linear(attended, w, h + "attn.proj"), layer, PROJ)
         f = linear(norm(deck, x, w, h + "ln_2"), w, h + "mlp.fc")
         x = x + drop(linear(activation(deck, f), w, h + "mlp.proj"), layer, MLP)
     return norm(deck, x, w, "ln_f")
 
 
-def token_loss(deck, x, w, targets, bias=None):
+def token_loss(deck, x, w, targets, step, bias=None):
     """Mean of the cross-entropy over the targets of the global batch, the share of x [B, T, C]; rows
     whose target is negative have no part."""
     table = w.get("lm_head.weight", w["wte"])
     logits = F.linear(x, table, bias)[..., :deck.V_valid].flatten(0, 1)
     losses = F.cross_entropy(logits, targets.flatten(), ignore_index=-1, reduction="sum")
-    return losses / (deck.B * deck.targets)
+    return losses / deck.targets(step)
 
 
 def sentence_loss(deck, x, w, labels):
@@ -145,12 +149,12 @@ def forward_loss(deck, w, samples, step=0, first=0):
         x = x + w["wpe"][:tokens.shape[1]]
     if deck.family == "bert":
         x = x + w["wtt"][samples["types"]]
-    x = transformer(deck, x, w, drop)
+    x = transformer(deck, x, w, drop, samples.get("lengths"))
     if deck.family != "bert":
-        return token_loss(deck, x, w, samples["targets"])
+        return token_loss(deck, x, w, samples["targets"], step)
     y = activation(deck, linear(x, w, "mlm.dense"))
     y = norm(deck, y, w, "mlm.ln")
-    return (token_loss(deck, y, w, samples["targets"], w["mlm.bias"])
+    return (token_loss(deck, y, w, samples["targets"], step, w["mlm.bias"])
             + sentence_loss(deck, x, w, samples["labels"]))
 
 

@@ -167,7 +167,7 @@ class Mistakes(unittest.TestCase):
                 ("q, k, v = linear", "k, q, v = linear"),
                 ('deck.model["layernorm_epsilon"]', "1e-5"),
                 ("view(B, T, H, D).transpose(1, 2)", "view(B, T, D, H).permute(0, 3, 1, 2)"),
-                ("(deck.B * deck.targets)", "(deck.B * deck.targets - 1)")):
+                ("deck.targets(step)", "(deck.targets(step) - 1)")):
             mistaken = with_mistake(right, wrong)
             _, gradients = mistaken.loss_and_gradients(
                 self.deck, {name: torch.tensor(a, dtype=torch.float64)
@@ -194,6 +194,10 @@ class Mistakes(unittest.TestCase):
                 ('reduction="sum") / deck.B', 'reduction="sum") / (deck.B - 1)'),
                 ('y = activation(deck, linear(x, w, "mlm.dense"))', 'y = linear(x, w, "mlm.dense")'),
                 ("table, bias)", "table)")),
+            "bert_padded": (
+                (">= lengths[:, None]", "> lengths[:, None]"),
+                ("lengths is not None", "False"),
+                ("deck.targets(step)", "(deck.B * (3 * deck.T + 10) // 20)")),
             "mpt_alibi": (
                 ("slopes[1::2] + slopes[::2]", "slopes[::2] + slopes[1::2]"),
                 ("scores - torch.tensor(alibi_slopes", "scores + torch.tensor(alibi_slopes"),

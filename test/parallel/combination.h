@@ -29,9 +29,9 @@ inline SmallModel matrix_model() {
 
 // "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host":
 // words in any order, among them w32 (parameters in fp32), r16 (gradients in bf16, or fp16 where
-// that is computed in), o16 (moments in bf16), nomaster; what is not said is as in matrix_model().
-// v2 and more means the interleaved schedule. "llama" has two key/value heads and a feed-forward
-// width of 96.
+// that is computed in), o16 (moments in bf16), nomaster, padded (three in four sequences of BERT
+// are shorter than 16); what is not said is as in matrix_model(). v2 and more means the interleaved
+// schedule. "llama" has two key/value heads and a feed-forward width of 96.
 inline SmallModel combination(const std::string& text) {
   SmallModel m = matrix_model();
   std::istringstream words(text);
@@ -91,6 +91,8 @@ inline SmallModel combination(const std::string& text) {
       m.positions = "alibi";
     } else if (word == "det") {
       m.deterministic = true;
+    } else if (word == "padded") {
+      m.short_seq_prob = 0.75;
     } else if (word == "dropout") {
       m.dropout = 0.1;
     } else {
@@ -133,6 +135,7 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
     m.dropout = pick(0.0, 0.0, 0.1);
     m.device = pick("ref", "host");
     m.family = pick("gpt", "mpt", "llama", "bert");
+    if (std::string(m.family) == "bert") m.short_seq_prob = pick(0.0, 0.75);
     if (std::string(m.family) == "mpt") {
       m.positions = pick("learned", "alibi");
       m.no_bias = pick(false, true);

@@ -237,6 +237,7 @@ const char* const table_of_families[] = {
     "llama dropout optimizer,parameters host",
     "bert full every2 dropout",
     "bert selective micro3 host",
+    "bert padded micro3 host batch7",
     // two ranks
     "mpt alibi nobias tp2 sp host",
     "mpt nobias dp2 zero3 full",
@@ -262,6 +263,10 @@ const char* const table_of_families[] = {
     "bert dp2 zero1 host",
     "bert dp2 zero2 full",
     "bert dp2 zero3 optimizer,parameters host batch9",
+    "bert padded tp2 sp host micro3 batch7",
+    "bert padded pp2 v2 full batch5",
+    "bert padded pp2 zero_bubble dropout",
+    "bert padded dp2 zero3 host batch7 micro2",
     // four
     "mpt alibi nobias tp2 sp pp2 v2 selective",
     "mpt alibi tp2 dp2 zero2 full batch9",
@@ -277,6 +282,8 @@ const char* const table_of_families[] = {
     "bert tp2 sp dp2 zero3 full batch9",
     "bert tp2 pp2 v2 selective dropout",
     "bert dp4 zero2 group2 det",
+    "bert padded tp2 sp pp2 zero_bubble micro3 batch7",
+    "bert padded pp4 1f1b full host batch6",
     // eight
     "mpt alibi nobias tp2 sp pp2 dp2 zero1",
     "llama tp2 sp pp2 v2 dp2 zero3 full",
@@ -296,12 +303,13 @@ const char* const table_of_families_fp64[] = {
     "bert pp2 v2 batch5 fp64 dropout",
     "bert tp2 sp pp2 dp2 zero3 full every2 fp64 batch9",
     "bert tp4 sp zero1 fp64 micro2",
+    "bert padded tp2 sp pp2 fp64 micro3 batch7",
+    "bert padded dp2 zero2 full fp64 batch9",
 };
 const char* const table_of_families_bf16[] = {
-    "mpt alibi nobias tp2 sp bf16 host",
-    "llama tp2 sp bf16 host",
-    "llama pp2 v2 dp2 zero3 bf16 host",
-    "bert tp2 sp bf16 host",
+    "mpt alibi nobias tp2 sp bf16 host", "llama tp2 sp bf16 host",
+    "llama pp2 v2 dp2 zero3 bf16 host",  "bert tp2 sp bf16 host",
+    "bert padded dp2 bf16 host batch7",
 };
 
 // Decompositions without a ZeRO stage, which is added.
@@ -345,9 +353,10 @@ const Trained& one_rank(const SmallModel& m, const char* compute, const char* de
     single.master_weights = true;
   }
   const std::string key = std::string(m.family) + m.positions + (m.no_bias ? " nobias" : "") +
-                          " kv" + std::to_string(m.kv_heads) + " " + types_of(single) + device +
-                          " " + std::to_string(number_of_steps) + " L" + std::to_string(m.layers) +
-                          " " + std::to_string(single.micro_batch) + " " +
+                          (m.short_seq_prob > 0.0 ? " padded" : "") + " kv" +
+                          std::to_string(m.kv_heads) + " " + types_of(single) + device + " " +
+                          std::to_string(number_of_steps) + " L" + std::to_string(m.layers) + " " +
+                          std::to_string(single.micro_batch) + " " +
                           std::to_string(m.global_batch) + " " + std::to_string(m.dropout) + " " +
                           std::to_string(m.seq);
   const auto found = known.find(key);

@@ -176,13 +176,15 @@ std::vector<SmallModel> models() {
   SmallModel gpt = model_of("cuda", "bf16", 2, 5);
   SmallModel bert = gpt;
   bert.family = "bert";
+  SmallModel padded = bert;
+  padded.short_seq_prob = 0.75;
   SmallModel recomputed = model_of("cuda", "fp32", 2, 4);
   recomputed.recompute = "full";
   SmallModel offloaded = gpt;
   offloaded.offload = "optimizer,activations";
   SmallModel fp8 = model_of("cuda", "fp8", 2, 5);
   fp8.fp8_amax_history = 2;  // the ring goes round
-  return {gpt, bert, recomputed, offloaded, fp8, model_of("cuda", "fp16", 2, 5)};
+  return {gpt, bert, padded, recomputed, offloaded, fp8, model_of("cuda", "fp16", 2, 5)};
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ struct SmallModel {
   const char* family = "gpt";
   const char* positions = "auto";
   bool no_bias = false;
+  double short_seq_prob = 0.0;
   int64_t kv_heads = 0, ffn = 0;  // 0: as the family has them
 
   int64_t replica_ranks() const { return tensor_parallel * context_parallel * pipeline_parallel; }
@@ -58,6 +59,7 @@ inline Config resolved_config(const SmallModel& m) {
   c.model.vocab_size = m.vocab;
   c.model.vocab_multiple = m.vocab_multiple;
   c.model.dropout = m.dropout;
+  c.data.short_seq_prob = m.short_seq_prob;
   c.parallel.data_parallel = m.data_parallel;
   c.parallel.tensor_parallel = m.tensor_parallel;
   c.parallel.context_parallel = m.context_parallel;

@@ -22,6 +22,7 @@ inline std::string name_of(const SmallModel& m) {
   std::string name = m.family;
   if (std::string(m.positions) != "auto") name += std::string(" ") + m.positions;
   if (m.no_bias) name += " without biases";
+  if (m.short_seq_prob > 0.0) name += " padded";
   if (m.kv_heads > 0) name += ", kv heads " + std::to_string(m.kv_heads);
   name += ", tp " + std::to_string(m.tensor_parallel) + (m.sequence_parallel ? " sp" : "") +
           ", cp " + std::to_string(m.context_parallel) + ", pp " +

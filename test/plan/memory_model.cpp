@@ -82,6 +82,7 @@ void attention_touches(TouchList& touch, const Plan& plan, const Op& op, int64_t
   };
   touch.rows(op.reads.at(q), B, T, first_query, T_q, s.qkv(), queries, Access::read);
   touch.rows(op.reads.at(q + 1), B, T, 0, T_k, kv_row, packed, Access::read);
+  touch.read(forward ? 2 : 5, 0, B);
   if (forward) {
     const Access access = later || earlier ? Access::accumulate : Access::assign;
     touch.rows(op.writes.at(0), B, T, first_query, T_q, queries, queries, access);
@@ -122,10 +123,11 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.assigns({R, R, R});
       break;
     case OpKind::load_labels:
+    case OpKind::load_lengths:
       touch.assigns({R});
       break;
     case OpKind::load_control:
-      touch.assigns({1});
+      touch.assigns({1, 1});
       break;
     case OpKind::fill_zero:
       touch.assigns({op.row_count > 0 ? R * N : n});
@@ -240,7 +242,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.assigns({R, R, R});
       break;
     case OpKind::cross_entropy_finish:
-      touch.reads({R, R, R, R, 1});
+      touch.reads({R, R, R, R, 1, 1});
       touch.accumulates({1, R * N});
       break;
     case OpKind::fp8_quantize:

@@ -54,6 +54,13 @@ std::vector<SmallModel> layouts() {
   gpu.schedule = "1f1b";
   gpu.family = "bert";
   all.push_back(gpu);
+  gpu.short_seq_prob = 0.5;
+  all.push_back(gpu);
+  gpu.layers = 4;
+  gpu.virtual_stages = 2;
+  gpu.schedule = "interleaved";
+  gpu.recompute = "full";
+  all.push_back(gpu);
   // Factors in fp8: copies of parameters that lie flat, pass through windows, are converted before;
   // weight gradients formed later; transposed copies, which GPUs want.
   for (const char* device : {"ref", "host", "cuda"}) {
