@@ -117,13 +117,18 @@ double chain_length(const ModelShape& s, ComputeType compute) {
   return static_cast<double>(2 * s.L * layer + s.V + s.C + stored);
 }
 
-// Beside these, where factors of products are fp8: the squares of their roundoffs, 2^-4 in e4m3 and
-// 2^-3 in e5m2. From a weight to its gradient a layer converts x and W of four products forward,
-// and dy and W of four backward; the gradient's own product converts x and dy. The reference makes
-// the same copies of numbers in fp64: where a number of the run is off by a rounding, its copy may
-// be the neighbouring one, and the copies of what is computed from it, so that runs differ by at
-// most what conversion does.
+// Beside these, where factors of products are fp8 or tf32: the squares of their roundoffs. In fp8
+// these are 2^-4 in e4m3 and 2^-3 in e5m2. From a weight to its gradient a layer converts x and W
+// of four products forward, and dy and W of four backward; the gradient's own product converts x
+// and dy. The reference makes the same copies of numbers in fp64: where a number of the run is off
+// by a rounding, its copy may be the neighbouring one, and the copies of what is computed from it,
+// so that runs differ by at most what conversion does.
+//
+// tf32 keeps 10 bits of the fraction of every factor of a linear layer, the head's included; 2^-10
+// where the others are cut off. x and W are converted forward, dy and W backward, x and dy for the
+// gradient's own product.
 double conversions(const Plan& plan) {
+  if (plan.config.precision.tf32) return static_cast<double>(16 * plan.shape.L + 6) * 0x1p-20;
   if (plan.fp8.tensors.empty()) return 0.0;
   const double e4m3 = static_cast<double>(12 * plan.shape.L + 1);
   const double e5m2 = static_cast<double>(4 * plan.shape.L + 1);

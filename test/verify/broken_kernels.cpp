@@ -3,6 +3,8 @@
 #include <limits>
 #include <string>
 
+#include "tf32_products.h"
+
 namespace gptbench {
 namespace {
 
@@ -203,7 +205,9 @@ std::vector<BrokenKernel> broken_kernels_in_fp8() {
 }
 
 const KernelTable& BrokenDevice::kernels(ComputeType compute) const {
-  table_ = sound = WrappedDevice::kernels(compute);
+  sound = WrappedDevice::kernels(compute);
+  if (tf32_) sound = tf32_products(sound);
+  table_ = sound;
   if (broken_ != nullptr)
     (compute == ComputeType::bf16   ? broken_->install_bf16
      : compute == ComputeType::fp16 ? broken_->install_f16

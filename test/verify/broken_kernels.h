@@ -19,15 +19,16 @@ const std::vector<BrokenKernel>& broken_kernels();
 // Those that a run in fp8 finds, and some of fp8 alone.
 std::vector<BrokenKernel> broken_kernels_in_fp8();
 
-// The host with one kernel broken; null: sound.
+// The host with one kernel broken; null: sound. `tf32`: products of fp32 are tf32_products().
 class BrokenDevice final : public WrappedDevice {
  public:
-  explicit BrokenDevice(const BrokenKernel* broken)
-      : WrappedDevice(make_host_device(DeviceKind::host)), broken_(broken) {}
+  BrokenDevice(const BrokenKernel* broken, bool tf32)
+      : WrappedDevice(make_host_device(DeviceKind::host)), broken_(broken), tf32_(tf32) {}
   const KernelTable& kernels(ComputeType compute) const override;
 
  private:
   const BrokenKernel* broken_;
+  bool tf32_;
   mutable KernelTable table_{};
 };
 

@@ -35,7 +35,7 @@ Config small_config(const MpiWorld& world, const char* compute) {
 }
 
 Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel* broken) {
-  BrokenDevice device(broken);
+  BrokenDevice device(broken, config.precision.tf32);
   const Plan full = make_plan(config, world.size(), world.rank(), {device.num_threads()});
   std::vector<std::unique_ptr<Communicator>> owned;
   CommunicatorTable communicators;
@@ -63,11 +63,12 @@ Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel
   return residuals;
 }
 
-void check_broken_kernels(const char* compute, double least) {
+void check_broken_kernels(const char* compute, double least, bool tf32 = false) {
   MpiWorld world(nullptr, nullptr);
-  const bool is_short = std::string(compute) == "bf16" || std::string(compute) == "fp16";
+  const bool is_short = std::string(compute) == "bf16" || std::string(compute) == "fp16" || tf32;
   const bool is_fp8 = std::string(compute) == "fp8";
-  const Config config = small_config(world, compute);
+  Config config = small_config(world, compute);
+  config.precision.tf32 = tf32;
   const Residuals sound = residuals_of(world, config, nullptr);
   EXPECT_TRUE(sound.passed);
   for (const BrokenKernel& broken : is_fp8 ? broken_kernels_in_fp8() : broken_kernels()) {
@@ -82,6 +83,11 @@ void check_broken_kernels(const char* compute, double least) {
 // In fp32 an error of one part in a hundred in one kernel stands out by an order of magnitude.
 TEST(Verification, FindsBrokenKernelsInFp32) {
   check_broken_kernels("fp32", 10.0);
+}
+
+// With factors of 10 bits a product is no better than one of fp16.
+TEST(Verification, FindsBrokenKernelsInTf32) {
+  check_broken_kernels("fp32", 2.0, true);
 }
 
 // In bf16 one part in a hundred is what rounding does; a term that is missing is found.
@@ -108,8 +114,10 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
     return low + static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
   };
   for (int shape = 0; shape < 8; ++shape) {
-    for (const char* compute : {"fp32", "bf16", "fp16", "fp8"}) {
-      Config config = small_config(world, compute);
+    for (const std::string type : {"fp32", "tf32", "bf16", "fp16", "fp8"}) {
+      const bool tf32 = type == "tf32";
+      Config config = small_config(world, tf32 ? "fp32" : type.c_str());
+      config.precision.tf32 = tf32;
       config.model.num_attention_heads = config.model.num_kv_heads = draw(1, 3);
       config.model.hidden_size = config.model.num_attention_heads * 8 * draw(1, 6);
       config.model.ffn_hidden_size = 4 * config.model.hidden_size;
@@ -120,14 +128,14 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
       config.batch.micro_batch_size = draw(1, 3);
       config.batch.global_batch_size = world.size() * config.batch.micro_batch_size + draw(0, 3);
       if (config.precision.compute == "bf16" && shape % 3 == 1)  // gradients, moments, weights
-        config.precision = {"bf16", "bf16", "bf16", "bf16", false};
+        config.precision = {"bf16", "bf16", "bf16", "bf16", false, false};
       if (config.precision.compute == "bf16" && shape % 3 == 2)
-        config.precision = {"bf16", "fp32", "bf16", "fp32", true};
+        config.precision = {"bf16", "fp32", "bf16", "fp32", false, true};
       if (config.precision.compute == "fp16" && shape % 3 == 1) config.precision.reduce = "fp16";
       if (config.precision.compute == "fp16" && shape % 3 == 2)
         config.precision.initial_loss_scale = 0x1p40;  // lowered until nothing overflows
       const Residuals residuals = residuals_of(world, config, nullptr);
-      EXPECT_LE(residuals.largest(), 0.5 * residuals.threshold) << compute << " shape " << shape;
+      EXPECT_LE(residuals.largest(), 0.5 * residuals.threshold) << type << " shape " << shape;
     }
   }
 }
