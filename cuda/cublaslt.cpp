@@ -31,7 +31,8 @@ std::string CublasLt::description() const {
 
 void CublasLt::check(cublasStatus_t status, const char* call) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(Exit::peer, std::string(call) + ": " + cublasLtGetStatusString(status));
+  const Exit code = status == CUBLAS_STATUS_ALLOC_FAILED ? Exit::out_of_memory : Exit::peer;
+  throw Error(code, std::string(call) + ": " + cublasLtGetStatusString(status));
 }
 
 }  // namespace gptbench

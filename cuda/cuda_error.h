@@ -8,8 +8,9 @@
 namespace gptbench {
 
 // Throws Error(Exit::peer), naming call and reason: a device that fails in the middle of a run is
-// to the other ranks what a lost peer is. Memory that cannot be had is no failure: callers of
-// cudaMalloc look at its status themselves.
+// to the other ranks what a lost peer is. Memory that cannot be had (contexts and kernels that are
+// loaded on first use take some) is an outcome, Error(Exit::out_of_memory), and is forgotten by the
+// runtime, which else would report it of a later call.
 void check_cuda(cudaError_t status, const char* call);
 
 }  // namespace gptbench

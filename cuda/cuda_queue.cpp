@@ -12,8 +12,8 @@
 namespace gptbench {
 namespace {
 
-std::vector<const StreamWatch*>& stream_watches() {
-  static std::vector<const StreamWatch*> watches;
+std::vector<StreamWatch*>& stream_watches() {
+  static std::vector<StreamWatch*> watches;
   return watches;
 }
 
@@ -24,8 +24,12 @@ StreamWatch::StreamWatch() {
 }
 
 StreamWatch::~StreamWatch() {
-  std::vector<const StreamWatch*>& watches = stream_watches();
+  std::vector<StreamWatch*>& watches = stream_watches();
   watches.erase(std::find(watches.begin(), watches.end(), this));
+}
+
+void give_up_watched_streams() {
+  for (StreamWatch* watch : stream_watches()) watch->give_up();
 }
 
 CudaEvent::CudaEvent() {
@@ -95,7 +99,11 @@ void CudaQueue::synchronize() {
     GPTBENCH_CUDA(cudaStreamSynchronize(stream_));
     return;
   }
-  // A message whose peer is lost never ends: the library is asked in between.
+  or_give_up([&] { wait_watched(); });
+}
+
+// A message whose peer is lost never ends: the library is asked in between.
+void CudaQueue::wait_watched() const {
   constexpr double interval_s = 0.2;
   const double start_s = now_s();
   double asked_s = start_s;

@@ -55,8 +55,10 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
     nccl_->settle(comm, peer_timeout_s);
     Nccl::count_messages_of(comm, axis);
   };
-  if (group_ != nullptr) joined(group_);
-  for (const auto& [edge, comm] : edges_) joined(comm);
+  or_give_up([&] {
+    if (group_ != nullptr) joined(group_);
+    for (const auto& [edge, comm] : edges_) joined(comm);
+  });
   for (Timed& timed : timed_) {
     GPTBENCH_CUDA(cudaEventCreate(&timed.begin));
     GPTBENCH_CUDA(cudaEventCreate(&timed.end));
@@ -81,6 +83,17 @@ void NcclCommunicator::check() const {
   for (const auto& [edge, comm] : edges_) nccl_->check(comm);
 }
 
+void NcclCommunicator::give_up() {
+  const auto abort = [&](ncclComm_t comm) {
+    Nccl::forget_messages_of(comm);
+    nccl_->abort(comm);
+  };
+  if (group_ != nullptr) abort(group_);
+  for (const auto& [edge, comm] : edges_) abort(comm);
+  group_ = nullptr;
+  edges_.clear();
+}
+
 ncclComm_t NcclCommunicator::edge(int64_t from, int64_t to, int tag) const {
   const auto found = edges_.find({from, to, tag & 1});
   GPTBENCH_CHECK(found != edges_.end(), "messages from " + std::to_string(from) + " to " +
@@ -95,7 +108,7 @@ void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes,
   Timed& timed = timed_[(first_ + pending_) % max_timed];
   timed.kind = kind;
   GPTBENCH_CUDA(cudaEventRecord(timed.begin, stream));
-  call(stream);
+  or_give_up([&] { call(stream); });
   GPTBENCH_CUDA(cudaEventRecord(timed.end, stream));
   ++pending_;
   CommStatistics& statistics = statistics_[static_cast<size_t>(kind)];
@@ -110,7 +123,9 @@ void NcclCommunicator::harvest(size_t keep) const {
     GPTBENCH_CUDA(cudaEventSynchronize(timed.end));
     float ms = 0.0f;
     GPTBENCH_CUDA(cudaEventElapsedTime(&ms, timed.begin, timed.end));
-    statistics_[static_cast<size_t>(timed.kind)].time_s += 1e-3 * static_cast<double>(ms);
+    CommStatistics& statistics = statistics_[static_cast<size_t>(timed.kind)];
+    statistics.time_s += 1e-3 * static_cast<double>(ms);
+    statistics.least_s = statistics.time_s;
     first_ = (first_ + 1) % max_timed;
     --pending_;
   }

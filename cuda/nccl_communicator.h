@@ -59,6 +59,8 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
  private:
   // Throws Error(Exit::peer) where one of its communicators has met an error.
   void check() const override;
+  // Aborts its communicators, which ends their kernels; no operation may follow.
+  void give_up() override;
 
   // Start and end of an operation on its stream, of which the time is taken later.
   struct Timed {

@@ -27,6 +27,8 @@ int64_t bytes_of(ncclDataType_t type) {
       return 8;
     case ncclFloat32:
       return 4;
+    case ncclUint8:
+      return 1;
     default:
       return 2;
   }
@@ -108,7 +110,9 @@ void Nccl::check(ncclResult_t result, ncclComm_t comm, const char* call) const {
   std::string message = std::string(call) + ": " + ncclGetErrorString(result);
   const char* const last = ncclGetLastError(comm);
   if (last != nullptr && last[0] != '\0') message += std::string(" (") + last + ")";
-  throw Error(Exit::peer, message);
+  // Buffers of connections are taken on first use.
+  const bool no_memory = message.find("out of memory") != std::string::npos;
+  throw Error(no_memory ? Exit::out_of_memory : Exit::peer, message);
 }
 
 void Nccl::abort(ncclComm_t comm) const {

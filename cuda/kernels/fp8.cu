@@ -105,8 +105,8 @@ __global__ void fp8_quantize_transposed_kernel(uint8_t* y, uint8_t* y_transposed
                                                const A* x, const float* scale, int64_t R, int64_t C,
                                                int64_t padded, DType type) {
   GPTBENCH_DYNAMIC_SHARED(uint8_t, turned);
-  const int64_t r0 = static_cast<int64_t>(blockIdx.y) * tile;
-  const int64_t c0 = static_cast<int64_t>(blockIdx.x) * tile;
+  const int64_t r0 = static_cast<int64_t>(blockIdx.x) * tile;
+  const int64_t c0 = static_cast<int64_t>(blockIdx.y) * tile;
   const float s = scale[0];
   constexpr int vectors = tile / vector_width;  // of a row
   int largest = 0;
@@ -148,8 +148,8 @@ template <int N>
 __global__ void fp8_transpose_kernel(uint8_t* y, const uint8_t* x, int64_t R, int64_t C,
                                      int64_t padded) {
   GPTBENCH_DYNAMIC_SHARED(uint8_t, turned);
-  const int64_t r0 = static_cast<int64_t>(blockIdx.y) * tile;
-  const int64_t c0 = static_cast<int64_t>(blockIdx.x) * tile;
+  const int64_t r0 = static_cast<int64_t>(blockIdx.x) * tile;
+  const int64_t c0 = static_cast<int64_t>(blockIdx.y) * tile;
   constexpr int pieces = tile / N;
   for (int item = static_cast<int>(threadIdx.x); item < tile * pieces; item += tile_threads) {
     const int row = item / pieces, column = item % pieces * N;
@@ -201,6 +201,11 @@ __global__ void fp8_update_scales_kernel(Fp8UpdateScales a) {
   a.position[i] = static_cast<int32_t>((position + 1) % a.length);
 }
 
+// Of a tile a block. Rows, of which a batch may have millions, along x: y ends at 65535.
+dim3 tiles_of(int64_t R, int64_t C) {
+  return {static_cast<unsigned>(ceil_div(R, tile)), static_cast<unsigned>(ceil_div(C, tile)), 1};
+}
+
 bool is_aligned(const void* p, uintptr_t bytes) {
   return reinterpret_cast<uintptr_t>(p) % bytes == 0;
 }
@@ -228,8 +233,7 @@ void fp8_quantize(Queue& queue, const Fp8Quantize& a) {
     return;
   }
   const int64_t padded = padded_rows(a.R);
-  const dim3 grid{static_cast<unsigned>(ceil_div(a.C, tile)),
-                  static_cast<unsigned>(ceil_div(a.R, tile)), 1};
+  const dim3 grid = tiles_of(a.R, a.C);
   if (aligned && a.C % vector_width == 0)
     launch(GPTBENCH_KERNEL(fp8_quantize_transposed_kernel<A, vector_width>), grid, tile_threads,
            tile * tile_pitch, stream_of(queue), y, y_transposed, a.amax, x, a.scale, a.R, a.C,
@@ -245,8 +249,7 @@ void fp8_transpose(Queue& queue, const Fp8Transpose& a) {
   const uint8_t* const x = static_cast<const uint8_t*>(a.x);
   uint8_t* const y = static_cast<uint8_t*>(a.y);
   const int64_t padded = padded_rows(a.R);
-  const dim3 grid{static_cast<unsigned>(ceil_div(a.C, tile)),
-                  static_cast<unsigned>(ceil_div(a.R, tile)), 1};
+  const dim3 grid = tiles_of(a.R, a.C);
   if (is_aligned(x, 16) && a.C % 16 == 0)
     launch(GPTBENCH_KERNEL(fp8_transpose_kernel<16>), grid, tile_threads, tile * tile_pitch,
            stream_of(queue), y, x, a.R, a.C, padded);

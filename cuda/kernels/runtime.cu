@@ -9,6 +9,10 @@ namespace {
 
 void check(cudaError_t status, const char* kernel, const char* what) {
   if (status == cudaSuccess) return;
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // an outcome, which no later call is to report
+    throw Error(Exit::out_of_memory, std::string("no memory of the GPU for CUDA kernel ") + kernel);
+  }
   throw Error(Exit::peer, std::string("CUDA kernel ") + kernel + ": " + what + ": " +
                               cudaGetErrorString(status));
 }

@@ -28,7 +28,8 @@ int multiprocessors();
 
 // Lets `kernel` use `bytes` of dynamic shared memory, which may exceed the default of 48 KiB.
 void allow_shared_memory(const char* name, const void* kernel, size_t bytes);
-// Throws Error(Exit::peer) where the launch failed.
+// Throws Error(Exit::peer) where the launch failed, Error(Exit::out_of_memory) where there was no
+// memory to load the kernel into.
 void check_launch(const char* name, cudaError_t status);
 
 template <class... Parameters, class... Arguments>
