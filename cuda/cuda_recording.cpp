@@ -1,5 +1,7 @@
 #include "cuda/cuda_recording.h"
 
+#include <utility>
+
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
 
@@ -8,6 +10,7 @@ namespace {
 
 int recordings = 0;
 bool recording = false;
+std::vector<std::function<void()>> on_host;  // of the recording under way
 
 }  // namespace
 
@@ -20,10 +23,16 @@ void begin_capture(cudaStream_t stream) {
   GPTBENCH_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   ++recordings;
   recording = true;
+  on_host.clear();
+}
+
+void before_each_replay(std::function<void()> work) {
+  on_host.push_back(std::move(work));
 }
 
 CudaRecording::CudaRecording(cudaStream_t stream) {
   recording = false;
+  on_host_.swap(on_host);
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
   if (ended != cudaSuccess) cudaGetLastError();  // reported here, not by the next call
@@ -32,6 +41,11 @@ CudaRecording::CudaRecording(cudaStream_t stream) {
   cudaGraphDestroy(graph);
   if (status != cudaSuccess) cudaGetLastError();
   check_cuda(status, "cudaGraphInstantiate");
+  const cudaError_t uploaded = cudaGraphUpload(executable_, stream);
+  if (uploaded == cudaSuccess) return;
+  cudaGetLastError();
+  cudaGraphExecDestroy(executable_);
+  check_cuda(uploaded, "cudaGraphUpload");
 }
 
 CudaRecording::~CudaRecording() {
@@ -39,6 +53,7 @@ CudaRecording::~CudaRecording() {
 }
 
 void CudaRecording::replay(Queue& queue) {
+  for (const std::function<void()>& work : on_host_) work();
   GPTBENCH_CUDA(cudaGraphLaunch(executable_, stream_of(queue)));
 }
 

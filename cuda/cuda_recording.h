@@ -3,6 +3,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
+#include <vector>
+
 #include "device/device.h"
 
 namespace gptbench {
@@ -13,9 +16,14 @@ int current_recording();
 
 void begin_capture(cudaStream_t stream);
 
+// `work` is done on the host, in the order of these calls, each time before the recording under way
+// is replayed.
+void before_each_replay(std::function<void()> work);
+
 class CudaRecording final : public Recording {
  public:
-  // Ends the capture that began on `stream`. Throws Error(Exit::peer).
+  // Ends the capture that began on `stream`, and takes the memory that replays need. Throws
+  // Error(Exit::peer) or Error(Exit::out_of_memory).
   explicit CudaRecording(cudaStream_t stream);
   ~CudaRecording() override;
   CudaRecording(const CudaRecording&) = delete;
@@ -25,6 +33,7 @@ class CudaRecording final : public Recording {
 
  private:
   cudaGraphExec_t executable_ = nullptr;
+  std::vector<std::function<void()>> on_host_;
 };
 
 }  // namespace gptbench

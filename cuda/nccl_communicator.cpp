@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
+#include "cuda/cuda_recording.h"
 
 namespace gptbench {
 namespace {
@@ -59,10 +60,6 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
     if (group_ != nullptr) joined(group_);
     for (const auto& [edge, comm] : edges_) joined(comm);
   });
-  for (Timed& timed : timed_) {
-    GPTBENCH_CUDA(cudaEventCreate(&timed.begin));
-    GPTBENCH_CUDA(cudaEventCreate(&timed.end));
-  }
 }
 
 NcclCommunicator::~NcclCommunicator() {
@@ -72,10 +69,16 @@ NcclCommunicator::~NcclCommunicator() {
   };
   if (group_ != nullptr) leave(group_);
   for (const auto& [edge, comm] : edges_) leave(comm);
-  for (const Timed& timed : timed_) {
-    cudaEventDestroy(timed.begin);
-    cudaEventDestroy(timed.end);
-  }
+}
+
+NcclCommunicator::Timed::Timed() {
+  GPTBENCH_CUDA(cudaEventCreate(&begin));
+  GPTBENCH_CUDA(cudaEventCreate(&end));
+}
+
+NcclCommunicator::Timed::~Timed() {
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
 }
 
 void NcclCommunicator::check() const {
@@ -104,6 +107,22 @@ ncclComm_t NcclCommunicator::edge(int64_t from, int64_t to, int tag) const {
 template <class Call>
 void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call) {
   const cudaStream_t stream = stream_of(queue);
+  if (current_recording() != 0) {
+    // Plain events would only order what is recorded; these are recorded by every replay. Its times
+    // are taken before the next one, when it has completed.
+    const auto timed = std::make_shared<Timed>();
+    timed->kind = kind;
+    GPTBENCH_CUDA(cudaEventRecordWithFlags(timed->begin, stream, cudaEventRecordExternal));
+    or_give_up([&] { call(stream); });
+    GPTBENCH_CUDA(cudaEventRecordWithFlags(timed->end, stream, cudaEventRecordExternal));
+    before_each_replay([this, timed, kind, payload_bytes] {
+      if (timed->replayed) take_time(*timed);
+      timed->replayed = true;
+      book(kind, payload_bytes);
+    });
+    recorded_.push_back(timed);
+    return;
+  }
   if (pending_ == max_timed) harvest(max_timed / 2);
   Timed& timed = timed_[(first_ + pending_) % max_timed];
   timed.kind = kind;
@@ -111,33 +130,52 @@ void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes,
   or_give_up([&] { call(stream); });
   GPTBENCH_CUDA(cudaEventRecord(timed.end, stream));
   ++pending_;
+  book(kind, payload_bytes);
+}
+
+void NcclCommunicator::book(OpKind kind, int64_t payload_bytes) {
   CommStatistics& statistics = statistics_[static_cast<size_t>(kind)];
   statistics.count += 1;
   statistics.bytes += payload_bytes;
 }
 
-// Adds up the times of the oldest operations until `keep` are left, waiting for them.
+// Waits for the operation.
+void NcclCommunicator::take_time(const Timed& timed) const {
+  GPTBENCH_CUDA(cudaEventSynchronize(timed.end));
+  float ms = 0.0f;
+  GPTBENCH_CUDA(cudaEventElapsedTime(&ms, timed.begin, timed.end));
+  CommStatistics& statistics = statistics_[static_cast<size_t>(timed.kind)];
+  statistics.time_s += 1e-3 * static_cast<double>(ms);
+  statistics.least_s = statistics.time_s;
+}
+
+// Adds up the times of the oldest operations until `keep` are left.
 void NcclCommunicator::harvest(size_t keep) const {
   while (pending_ > keep) {
-    const Timed& timed = timed_[first_];
-    GPTBENCH_CUDA(cudaEventSynchronize(timed.end));
-    float ms = 0.0f;
-    GPTBENCH_CUDA(cudaEventElapsedTime(&ms, timed.begin, timed.end));
-    CommStatistics& statistics = statistics_[static_cast<size_t>(timed.kind)];
-    statistics.time_s += 1e-3 * static_cast<double>(ms);
-    statistics.least_s = statistics.time_s;
+    take_time(timed_[first_]);
     first_ = (first_ + 1) % max_timed;
     --pending_;
   }
 }
 
-CommStatistics NcclCommunicator::statistics(OpKind kind) const {
+// And those of the latest replay.
+void NcclCommunicator::harvest_all() const {
   harvest(0);
+  for (const std::shared_ptr<Timed>& timed : recorded_) {
+    if (timed->replayed) take_time(*timed);
+    timed->replayed = false;
+  }
+  const auto ended = [](const std::shared_ptr<Timed>& timed) { return timed.use_count() == 1; };
+  recorded_.erase(std::remove_if(recorded_.begin(), recorded_.end(), ended), recorded_.end());
+}
+
+CommStatistics NcclCommunicator::statistics(OpKind kind) const {
+  harvest_all();
   return statistics_[static_cast<size_t>(kind)];
 }
 
 void NcclCommunicator::reset_statistics() {
-  harvest(0);
+  harvest_all();
   statistics_ = {};
 }
 

@@ -64,15 +64,23 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
 
   // Start and end of an operation on its stream, of which the time is taken later.
   struct Timed {
+    Timed();
+    ~Timed();
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
     cudaEvent_t begin = nullptr, end = nullptr;
     OpKind kind = OpKind::all_reduce;
+    bool replayed = false;  // of recorded operations: since their times were taken
   };
   static constexpr size_t max_timed = 4096;
 
   ncclComm_t edge(int64_t from, int64_t to, int tag) const;
   template <class Call>
   void enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call);
+  void book(OpKind kind, int64_t payload_bytes);
   void harvest(size_t keep) const;
+  void harvest_all() const;
+  void take_time(const Timed& timed) const;
 
   std::shared_ptr<const Nccl> nccl_;
   int64_t size_ = 1, rank_ = 0;
@@ -81,6 +89,8 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   mutable std::array<CommStatistics, num_op_kinds> statistics_{};
   mutable std::vector<Timed> timed_;  // a ring: [first_, first_ + pending_)
   mutable size_t first_ = 0, pending_ = 0;
+  // Of operations in recordings, which share them with us as long as they live.
+  mutable std::vector<std::shared_ptr<Timed>> recorded_;
 };
 
 // Names under which ranks find each other's unique ids; ranks are global.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "comm/message_totals.h"
 #include "cuda/cuda_queue.h"
+#include "cuda/cuda_recording.h"
 
 namespace gptbench {
 namespace {
@@ -35,9 +36,17 @@ int64_t bytes_of(ncclDataType_t type) {
 }
 
 // Payload is that of the full array, as the plan counts it.
+// Recorded messages count as often as they are replayed.
 void count(ncclComm_t comm, OpKind kind, int64_t elements, ncclDataType_t type) {
-  for (const Watched& each : watched())
-    if (each.comm == comm) count_message(each.axis, kind, elements * bytes_of(type));
+  const int64_t bytes = elements * bytes_of(type);
+  for (const Watched& each : watched()) {
+    if (each.comm != comm) continue;
+    const Axis axis = each.axis;
+    if (current_recording() != 0)
+      before_each_replay([=] { count_message(axis, kind, bytes); });
+    else
+      count_message(axis, kind, bytes);
+  }
 }
 
 }  // namespace

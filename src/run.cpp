@@ -202,7 +202,8 @@ bool take_arena(Engine& engine, Device& device) {
 void allow_replays(MpiWorld& world, Engine& engine, const Plan& plan) {
   if (plan.corrections < 0 || !replay_obstacle(plan).empty()) return;
   const bool required = plan.config.run.cuda_graph == "true";
-  if (!world.all(engine.replay_steps(required)))
+  const auto all = [&](bool mine) { return world.all(mine); };
+  if (!engine.replay_steps(required, all))
     throw AgreedError(Exit::out_of_memory, "no page-locked memory for what each step is given");
 }
 

@@ -11,15 +11,13 @@
 namespace gptbench::cuda {
 
 struct DropoutMask {
-  uint64_t seed;
-  uint32_t instance;
+  Dropout dropout;
   float threshold;  // the least float at or above the rate: u >= it exactly where u >= rate
   float scale;      // of elements that are kept
   bool on;
 
   explicit DropoutMask(const Dropout& d)
-      : seed(d.seed),
-        instance(d.instance),
+      : dropout(d),
         threshold(static_cast<float>(d.rate)),
         scale(static_cast<float>(1.0 / (1.0 - d.rate))),
         on(d.rate > 0.0) {
@@ -29,7 +27,8 @@ struct DropoutMask {
   // out[j] = factor of element + j; N = 1, or a multiple of 4 and `element` one too.
   template <int N>
   __device__ void factors(float (&out)[N], int64_t element) const {
-    const uint64_t e = static_cast<uint64_t>(element);
+    const uint64_t e = static_cast<uint64_t>(element), seed = seed_of(dropout);
+    const uint32_t instance = dropout.instance;
     if constexpr (N % 4 == 0) {
       GPTBENCH_UNROLL
       for (int block = 0; block < N / 4; ++block) {

@@ -35,7 +35,13 @@ struct Dropout {
   double rate = 0.0;  // 0: off
   uint64_t seed = 0;
   uint32_t instance = 0;
+  // Where not null: the seed lies there, in the memory of the device, and is read when the kernel
+  // runs; so that steps are alike to the device.
+  const uint64_t* seed_in_memory = nullptr;
 };
+GPTBENCH_HOST_DEVICE constexpr uint64_t seed_of(const Dropout& d) {
+  return d.seed_in_memory != nullptr ? *d.seed_in_memory : d.seed;
+}
 
 // Positions of consecutive rows in their sequence: row t stands at begin[0] + t where t < split, at
 // begin[1] + t - split elsewhere; ascending. Context parallelism gives a rank two ranges of each

@@ -17,7 +17,7 @@ constexpr int64_t dropout_chunk = 512;
 class DropoutFactors {
  public:
   explicit DropoutFactors(const Dropout& dropout)
-      : seed_(dropout.seed),
+      : seed_(seed_of(dropout)),
         instance_(dropout.instance),
         scale_(static_cast<float>(1.0 / (1.0 - dropout.rate))) {
     // The uniform number of a word rises with its upper 23 bits: the least that keep an element.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,10 +61,12 @@ class Engine {
   void initialise_weights();
 
   // Records the second step from now and replays it from there on; the plan allows it
-  // (plan/replay.h). Takes page-locked memory for what each step is given; false where there is too
-  // little. Where the device refuses a step that is `required`, Error(Exit::peer) is thrown, else
-  // steps are issued as ever and replay_refusal() says why.
-  bool replay_steps(bool required);
+  // (plan/replay.h). Collective: `all` says whether its argument is true on all ranks, which replay
+  // or issue a step together. Takes page-locked memory for what each step is given; false where
+  // some rank has too little. Where a device refuses a step that is `required`, Error(Exit::peer)
+  // is thrown, else steps are issued as ever and replay_refusal() says why.
+  using Agreement = std::function<bool(bool)>;
+  bool replay_steps(bool required, Agreement all);
   bool replays() const { return recording_ != nullptr; }
   const std::string& replay_refusal() const { return replay_refusal_; }
 
@@ -96,7 +99,8 @@ class Engine {
   void issue_tasks();
   void begin_replayed_step();
   void issue_or_record_tasks();
-  void end_recorded_step();
+  void record_tasks();
+  void join_recorded_queues();
   void give(Queue& queue, void* device, const void* host, int64_t bytes);
   void execute(const Op& op, const Task& task);
   void run(const Op& op, const Task& task);
@@ -130,6 +134,7 @@ class Engine {
   }
   Dropout dropout_of(const Op& op, double rate) const;
   Workspace workspace() const;
+  uint64_t dropout_seed() const;     // of the step
   const float* corrections() const;  // of AdamW in the device's memory, or null
   Queue& queue(QueueId id) { return *queues_[static_cast<size_t>(id)]; }
 
@@ -190,9 +195,11 @@ class Engine {
   enum class Replay { never, eager, recording, replaying };
   Replay replay_ = Replay::never;
   bool replay_required_ = false;
+  Agreement all_ranks_;
   std::string replay_refusal_;
   std::unique_ptr<Recording> recording_;
   std::array<bool, num_queues> recorded_queues_{};
+  std::array<std::unique_ptr<Event>, num_queues> recorded_ends_;  // of all but the compute queue
   char* given_ = nullptr;  // what a step is given, one array behind the other
   int64_t given_bytes_ = 0, given_at_ = 0;
   double* given_vote_ = nullptr;

@@ -115,10 +115,16 @@ Workspace Engine::workspace() const {
 }
 
 // A seed of its own for each step: an odd multiple of the step never repeats in 2^64 steps.
+uint64_t Engine::dropout_seed() const {
+  return static_cast<uint64_t>(plan_.config.run.seed) +
+         static_cast<uint64_t>(step_) * 0x9E3779B97F4A7C15ull;
+}
+
 Dropout Engine::dropout_of(const Op& op, double rate) const {
-  const uint64_t seed = static_cast<uint64_t>(plan_.config.run.seed) +
-                        static_cast<uint64_t>(step_) * 0x9E3779B97F4A7C15ull;
-  return {rate, seed, static_cast<uint32_t>((op.layer + 1) * 8 + op.site)};
+  const bool in_memory = replay_ != Replay::never && plan_.dropout_seed >= 0;
+  return {
+      rate, dropout_seed(), static_cast<uint32_t>((op.layer + 1) * 8 + op.site),
+      in_memory ? static_cast<const uint64_t*>(arena_.address({plan_.dropout_seed}, 0)) : nullptr};
 }
 
 void Engine::run_linear(const Op& op, int64_t rows) {

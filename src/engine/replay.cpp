@@ -24,17 +24,18 @@ Engine::~Engine() {
   if (given_ != nullptr) device_.release_host(given_, given_bytes_);
 }
 
-bool Engine::replay_steps(bool required) {
+bool Engine::replay_steps(bool required, Agreement all) {
   if (!device_.can_record() || plan_.corrections < 0) return true;
   replay_required_ = required;
-  given_bytes_ = alignment;  // corrections
+  all_ranks_ = std::move(all);
+  given_bytes_ = 2 * alignment;  // corrections, seed of dropout
   for_each_operation(plan_, [&](const Task& task, int32_t i) {
     if (!is_given(plan_.ops[static_cast<size_t>(i)].kind)) return;
     const int64_t rows = task.sequences.count * plan_.T_local() * size_of(DType::i32);
     given_bytes_ += 3 * (round_up(rows, alignment) + alignment);
   });
   given_ = static_cast<char*>(device_.allocate_host(given_bytes_));
-  if (given_ == nullptr) return false;
+  if (!all_ranks_(given_ != nullptr)) return false;
   replay_ = Replay::eager;
   return true;
 }
@@ -43,11 +44,21 @@ bool Engine::replay_steps(bool required) {
 void Engine::issue_or_record_tasks() {
   if (replay_refusal_.empty() && given_vote_ != nullptr)
     replay_ = recording_ != nullptr ? Replay::replaying : Replay::recording;
-  if (replay_ != Replay::recording) {
-    begin_replayed_step();
-    if (replay_ == Replay::eager) issue_tasks();
-    return;
+  if (replay_ == Replay::recording) {
+    record_tasks();
+    if (recording_ != nullptr) {
+      recording_->replay(queue(QueueId::compute));
+      return;
+    }
+    replay_ = Replay::eager;  // nothing has run: the step is issued as the first was
   }
+  begin_replayed_step();
+  if (replay_ == Replay::eager) issue_tasks();
+}
+
+// Messages that some ranks replay and others issue would not meet: one rank's refusal is that of
+// all.
+void Engine::record_tasks() {
   Queue& compute_queue = queue(QueueId::compute);
   try {
     recorded_queues_ = {};
@@ -55,22 +66,21 @@ void Engine::issue_or_record_tasks() {
     compute_issued_ = true;  // so that other queues join the recording behind this one
     begin_replayed_step();
     issue_tasks();
-    end_recorded_step();
+    join_recorded_queues();
+    recording_ = device_.end_recording(compute_queue);
   } catch (const Error& error) {
-    if (replay_required_) throw;
     replay_refusal_ = error.what();
+    try {
+      device_.end_recording(compute_queue);
+    } catch (const Error&) {
+      // It has ended.
+    }
   }
-  if (replay_refusal_.empty()) return;
-  // Nothing has run: the step is issued as the first was.
-  try {
-    device_.end_recording(compute_queue);
-  } catch (const Error&) {
-    // It has ended.
-  }
-  replay_ = Replay::eager;
+  if (all_ranks_(replay_refusal_.empty())) return;
+  if (replay_refusal_.empty()) replay_refusal_ = "the device of another rank refused";
+  recording_.reset();
   if (stopwatch_ != nullptr) stopwatch_->forget();
-  begin_replayed_step();
-  issue_tasks();
+  if (replay_required_) throw Error(Exit::peer, replay_refusal_);
 }
 
 void Engine::begin_replayed_step() {
@@ -81,6 +91,10 @@ void Engine::begin_replayed_step() {
   const float values[2] = {static_cast<float>(o.lr / (1.0 - std::pow(o.beta1, t))),
                            static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t)))};
   give(compute_queue, arena_.address({plan_.corrections}, 0), values, sizeof values);
+  if (plan_.dropout_seed >= 0) {
+    const uint64_t seed = dropout_seed();
+    give(compute_queue, arena_.address({plan_.dropout_seed}, 0), &seed, sizeof seed);
+  }
   if (replay_ != Replay::replaying) return;
   for (const Task& task : plan_.tasks) {
     const Program& program = plan_.programs[static_cast<size_t>(task.program)];
@@ -93,18 +107,15 @@ void Engine::begin_replayed_step() {
   if (stopwatch_ != nullptr) stopwatch_->repeat();
 }
 
-void Engine::end_recorded_step() {
+void Engine::join_recorded_queues() {
   Queue& compute_queue = queue(QueueId::compute);
-  std::vector<std::unique_ptr<Event>> ends;
   for (size_t q = 0; q < queues_.size(); ++q) {
     if (!recorded_queues_[q] || q == static_cast<size_t>(QueueId::compute)) continue;
-    ends.push_back(device_.make_event());
-    queues_[q]->record(*ends.back());
-    compute_queue.wait(*ends.back());
+    recorded_ends_[q] = device_.make_event();
+    queues_[q]->record(*recorded_ends_[q]);
+    compute_queue.wait(*recorded_ends_[q]);
   }
   if (stopwatch_ != nullptr) stopwatch_->mark(compute_queue, -1);
-  recording_ = device_.end_recording(compute_queue);
-  recording_->replay(compute_queue);
 }
 
 // Bytes of this step for the device, which a replay finds where its recording did.

@@ -92,9 +92,13 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * shards;
   plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
                                     num_scalars + norms);
-  if (plan.config.run.device == "cuda" && plan.config.run.cuda_graph != "false")
+  if (plan.config.run.device == "cuda" && plan.config.run.cuda_graph != "false") {
     plan.corrections =
         builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 2);
+    if (plan.config.model.dropout > 0.0)
+      plan.dropout_seed =
+          builder.add_buffer("dropout_seed", MemoryClass::workspace, Lifetime::run, DType::i64, 1);
+  }
   // f16 ends at 2^-24 below, where gradients are not done yet.
   if (builder.A() == DType::f16)
     plan.loss_scale = builder.add_buffer("loss_scale", MemoryClass::optimizer_state, Lifetime::run,

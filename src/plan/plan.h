@@ -68,7 +68,9 @@ struct Plan {
   // sequences where they are padded (plan/lengths.h).
   int scratch = -1, scalars = -1, tokens = -1, targets = -1, token_types = -1, labels = -1;
   int lengths = -1;
-  int corrections = -1;  // of AdamW (device/kernels.h), where steps may be replayed (plan/replay.h)
+  // Where steps may be replayed (plan/replay.h), what kernels else are told by value
+  // (device/kernels.h): the corrections of AdamW, and the seed of dropout's masks, 8 bytes.
+  int corrections = -1, dropout_seed = -1;
   // State of the loss scale, three doubles (LossScale in device/kernels.h); -1: the loss is not
   // scaled.
   int loss_scale = -1;

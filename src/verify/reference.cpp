@@ -48,7 +48,8 @@ Training train(const Plan& plan, Device& device, const CommunicatorTable& commun
                                          format_bytes(total(plan.class_bytes)) + ")");
   engine.initialise_weights();
   // The second step is then one that was recorded, as most of the run's are.
-  if (plan.corrections >= 0 && replay_obstacle(plan).empty()) engine.replay_steps(false);
+  const auto all = [&](bool mine) { return world == nullptr ? mine : world->all(mine); };
+  if (plan.corrections >= 0 && replay_obstacle(plan).empty()) engine.replay_steps(false, all);
   Training training;
   training.before = read_all(world, engine, plan, Role::master);
   for (int step = 0; step < num_steps; ++step) {

@@ -128,6 +128,23 @@ TYPED_TEST(CudaAttention, BlocksOfKeysEqualReference) {
       }
 }
 
+TYPED_TEST(CudaAttention, DropoutTakesItsSeedFromMemory) {
+  using A = TypeParam;
+  const uint64_t seed = 11;
+  for (const AttentionCase& c :
+       {AttentionCase{1, 60, 2, 2, 20, true, 0.2}, AttentionCase{1, 150, 2, 1, 64, true, 0.2}}) {
+    const Workspace ws = this->scratch(c);
+    AttentionData<A> told(c, true), found(c, true);
+    found.dropout = {c.dropout, 1, 3, &seed};
+    for (AttentionData<A>* data : {&told, &found}) {
+      data->forward(this->template host_kernels<A>(), *this->queue, ws);
+      data->backward(this->template host_kernels<A>(), *this->queue, ws);
+    }
+    expect_same_bits(found.out, told.out, "out");
+    expect_same_bits(found.dqkv, told.dqkv, "dqkv");
+  }
+}
+
 // Scores beyond the range of exp in float: the running maximum keeps them finite.
 TYPED_TEST(CudaAttention, OfLargeScores) {
   using A = TypeParam;

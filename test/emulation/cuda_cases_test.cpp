@@ -189,6 +189,31 @@ TYPED_TEST(HostKernel, ScalarsAreSummedInOrder) {
   EXPECT_EQ(sum, ((1e16 + 1.0) - 1e16) + 3.0);
 }
 
+// Masks follow the seed that lies in memory when a kernel runs, not the one it was told.
+TYPED_TEST(HostKernel, DropoutTakesItsSeedFromMemory) {
+  using A = TypeParam;
+  const KernelTable& kernels = this->template host_kernels<A>();
+  const int64_t R = 20;
+  for (const int64_t C : {33, 64}) {
+    const auto x = random_array<A>(R * C, 1);
+    const GlobalRows rows;
+    std::vector<A> told(x.size()), found(x.size());
+    uint64_t seed = 0;
+    for (const uint64_t step : {uint64_t{5}, uint64_t{1} << 40}) {
+      seed = step;
+      kernels.residual_forward(*this->queue,
+                               {told.data(), x.data(), x.data(), R, C, {0.3, step, 2}, rows});
+      kernels.residual_forward(*this->queue,
+                               {found.data(), x.data(), x.data(), R, C, {0.3, 1, 2, &seed}, rows});
+      expect_same_bits(found, told, "y");
+      kernels.dropout_backward(*this->queue, {told.data(), x.data(), R, C, {0.3, step, 2}, rows});
+      kernels.dropout_backward(*this->queue,
+                               {found.data(), x.data(), R, C, {0.3, 1, 2, &seed}, rows});
+      expect_same_bits(found, told, "dx");
+    }
+  }
+}
+
 // Corrections that lie in memory count in place of the step's.
 TYPED_TEST(HostKernel, AdamWTakesCorrectionsFromMemory) {
   using A = TypeParam;

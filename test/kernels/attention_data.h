@@ -47,7 +47,7 @@ struct AttentionData {
     s.causal = c.causal;
     s.alibi = c.alibi;
     s.lengths = c.lengths.empty() ? nullptr : c.lengths.data();
-    s.dropout = {c.dropout, 11, 3};
+    s.dropout = dropout;
     s.first_sequence = 5;
     s.first_head = 1;
     s.H_global = c.H + 2;
@@ -70,6 +70,7 @@ struct AttentionData {
   }
 
   AttentionCase c;
+  Dropout dropout = {c.dropout, 11, 3};
   int64_t row, out_row;
   std::vector<A> qkv, dout, out, dqkv;
   std::vector<S> lse;

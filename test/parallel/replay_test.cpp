@@ -1,141 +1,14 @@
 // Steps that are recorded once and replayed give the bits of steps that are issued: on the host,
-// whose kernels and copies are written down instead of run while a recording is under way.
+// whose kernels, copies and messages are written down instead of run while a recording is under
+// way.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
-
-#include "base/error.h"
 #include "plan/replay.h"
+#include "recording_device.h"
 #include "train.h"
-#include "wrapped_device.h"
 
 namespace gptbench {
 namespace {
-
-using Work = std::vector<std::function<void()>>;
-Work* recorded = nullptr;  // null: nothing is recorded
-KernelTable host_table;
-
-void run_or_record(std::function<void()> work) {
-  if (recorded != nullptr)
-    recorded->push_back(std::move(work));
-  else
-    work();
-}
-
-// Arguments are kept by value, as a graph does. The host's AdamW knows the step alone: it is told
-// the one that the corrections in memory belong to when it runs.
-AdamW as_corrected(AdamW a) {
-  if (a.corrections != nullptr)
-    a.t = std::lround(std::log(1.0 - a.lr / static_cast<double>(a.corrections[0])) /
-                      std::log(a.beta1));
-  return a;
-}
-template <class Arguments>
-const Arguments& as_corrected(const Arguments& a) {
-  return a;
-}
-
-template <auto entry>
-struct Entry;
-template <class Arguments, void (*KernelTable::*entry)(Queue&, const Arguments&)>
-struct Entry<entry> {
-  static void run(Queue& queue, const Arguments& arguments) {
-    run_or_record([&queue, arguments] { (host_table.*entry)(queue, as_corrected(arguments)); });
-  }
-};
-
-class RecordingDevice final : public WrappedDevice {
- public:
-  explicit RecordingDevice(bool refuses)
-      : WrappedDevice(make_host_device(DeviceKind::host)), refuses_(refuses) {}
-
-  const KernelTable& kernels(ComputeType compute) const override {
-    table_ = host_table = WrappedDevice::kernels(compute);
-#define GPTBENCH_ENTRY(name) table_.name = Entry<&KernelTable::name>::run
-    GPTBENCH_ENTRY(linear_forward);
-    GPTBENCH_ENTRY(linear_backward_input);
-    GPTBENCH_ENTRY(linear_backward_weight);
-    GPTBENCH_ENTRY(linear_gelu_forward);
-    GPTBENCH_ENTRY(linear_gelu_backward_input);
-    GPTBENCH_ENTRY(bias_backward);
-    GPTBENCH_ENTRY(layernorm_forward);
-    GPTBENCH_ENTRY(layernorm_backward);
-    GPTBENCH_ENTRY(attention_forward);
-    GPTBENCH_ENTRY(attention_backward);
-    GPTBENCH_ENTRY(gelu_forward);
-    GPTBENCH_ENTRY(gelu_backward);
-    GPTBENCH_ENTRY(tanh_forward);
-    GPTBENCH_ENTRY(tanh_backward);
-    GPTBENCH_ENTRY(residual_forward);
-    GPTBENCH_ENTRY(dropout_backward);
-    GPTBENCH_ENTRY(embedding_forward);
-    GPTBENCH_ENTRY(embedding_backward);
-    GPTBENCH_ENTRY(cross_entropy_statistics);
-    GPTBENCH_ENTRY(cross_entropy_combine);
-    GPTBENCH_ENTRY(cross_entropy_finish);
-    GPTBENCH_ENTRY(accumulate);
-    GPTBENCH_ENTRY(squared_norm);
-    GPTBENCH_ENTRY(sum_scalars);
-    GPTBENCH_ENTRY(loss_scale);
-    GPTBENCH_ENTRY(clip_factor);
-    GPTBENCH_ENTRY(adamw);
-    GPTBENCH_ENTRY(convert);
-    GPTBENCH_ENTRY(fp8_quantize);
-    GPTBENCH_ENTRY(fp8_transpose);
-    GPTBENCH_ENTRY(fp8_update_scales);
-#undef GPTBENCH_ENTRY
-    return table_;
-  }
-
-  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {
-    EXPECT_EQ(recorded, nullptr) << "an upload within a recording";
-    WrappedDevice::upload(queue, device, host, bytes);
-  }
-  void fill_zero(Queue& queue, void* device, int64_t bytes) override {
-    run_or_record(
-        [&queue, device, bytes, this] { WrappedDevice::fill_zero(queue, device, bytes); });
-  }
-  void copy(Queue& queue, void* to, const void* from, int64_t bytes) override {
-    run_or_record([&queue, to, from, bytes, this] { WrappedDevice::copy(queue, to, from, bytes); });
-  }
-
-  bool can_record() const override {
-    return true;
-  }
-  void begin_recording(Queue&) override {
-    ++recordings;
-    work_ = std::make_unique<Work>();
-    recorded = work_.get();
-  }
-  std::unique_ptr<Recording> end_recording(Queue&) override {
-    recorded = nullptr;
-    if (refuses_) throw Error(Exit::peer, "this device records nothing");
-    return std::make_unique<Replayed>(std::move(work_), replays);
-  }
-
-  int recordings = 0, replays = 0;
-
- private:
-  class Replayed final : public Recording {
-   public:
-    Replayed(std::unique_ptr<Work> work, int& replays)
-        : work_(std::move(work)), replays_(replays) {}
-    void replay(Queue&) override {
-      ++replays_;
-      for (const auto& each : *work_) each();
-    }
-
-   private:
-    std::unique_ptr<Work> work_;
-    int& replays_;
-  };
-
-  bool refuses_;
-  std::unique_ptr<Work> work_;
-  mutable KernelTable table_;
-};
 
 constexpr int steps = 5;
 
@@ -146,18 +19,31 @@ struct Seen {
   int recordings = 0, replays = 0;
 };
 
-Seen run(SmallModel model, bool replay, bool required = false, bool refuses = false) {
+// Collective.
+Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
+         bool refuses = false) {
   model.device = "cuda";
   RecordingDevice device(refuses);
   Config config = resolved_config(model);
+  config.run.comm = "nccl";
   config.precision.initial_loss_scale = 0x1p24;  // of fp16: the first steps are skipped
-  const Plan plan = make_plan(config, 1, 0, {});
+  const Plan plan = make_plan(config, world.size(), world.rank(), {});
   EXPECT_EQ(replay_obstacle(plan), "");
+  const Connections connections = connect(world, plan);
+  std::vector<std::unique_ptr<Communicator>> owned;
+  CommunicatorTable communicators;
+  for (int axis = 0; axis < num_axes; ++axis) {
+    Communicator* const inner = connections.table.by_axis[static_cast<size_t>(axis)];
+    if (inner == nullptr) continue;
+    owned.push_back(std::make_unique<RecordedCommunicator>(*inner));
+    communicators.by_axis[static_cast<size_t>(axis)] = owned.back().get();
+  }
   const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
-  Engine engine(plan, device, {}, *tokens);
+  Engine engine(plan, device, communicators, *tokens);
   EXPECT_TRUE(engine.allocate());
   engine.initialise_weights();
-  EXPECT_TRUE(!replay || engine.replay_steps(required));
+  const auto all = [&](bool mine) { return world.all(mine); };
+  EXPECT_TRUE(!replay || engine.replay_steps(required, all));
   Seen seen;
   for (int step = 0; step < steps; ++step) {
     const StepResult result = engine.step(step, step == 3);
@@ -172,14 +58,27 @@ Seen run(SmallModel model, bool replay, bool required = false, bool refuses = fa
   return seen;
 }
 
-std::vector<SmallModel> models() {
+std::vector<SmallModel> models(int64_t ranks) {
   SmallModel gpt = model_of("cuda", "bf16", 2, 5);
+  gpt.data_parallel = ranks;
+  if (ranks > 1) {
+    SmallModel sharded = gpt, tensor = gpt;
+    sharded.zero_stage = 3;
+    sharded.compute = "fp16";
+    tensor.data_parallel = 1;
+    tensor.tensor_parallel = ranks;
+    tensor.sequence_parallel = true;
+    tensor.dropout = 0.1;
+    return {gpt, sharded, tensor};
+  }
   SmallModel bert = gpt;
   bert.family = "bert";
   SmallModel padded = bert;
   padded.short_seq_prob = 0.75;
+  bert.dropout = 0.1;
   SmallModel recomputed = model_of("cuda", "fp32", 2, 4);
   recomputed.recompute = "full";
+  recomputed.dropout = 0.1;
   SmallModel offloaded = gpt;
   offloaded.offload = "optimizer,activations";
   SmallModel fp8 = model_of("cuda", "fp8", 2, 5);
@@ -190,10 +89,13 @@ std::vector<SmallModel> models() {
 }  // namespace
 
 TEST(Replays, GiveTheBitsOfSteps) {
-  for (const SmallModel& model : models()) {
-    SCOPED_TRACE(testing::Message() << model.family << " " << model.compute << " "
-                                    << model.recompute << " " << model.offload);
-    const Seen issued = run(model, false), replayed = run(model, true);
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& model : models(world.size())) {
+    SCOPED_TRACE(testing::Message()
+                 << model.family << " " << model.compute << " " << model.recompute << " "
+                 << model.offload << " zero " << model.zero_stage << " tensor "
+                 << model.tensor_parallel << " dropout " << model.dropout);
+    const Seen issued = run(world, model, false), replayed = run(world, model, true);
     EXPECT_EQ(issued.recordings, 0);
     EXPECT_EQ(replayed.recordings, 1);
     EXPECT_EQ(replayed.replays, steps - 1);  // the recorded step is run by its first replay
@@ -203,36 +105,46 @@ TEST(Replays, GiveTheBitsOfSteps) {
   }
 }
 
-// A device that refuses in the end has run nothing: the step is issued, and so are those after it.
+// A device that refuses in the end, be it of one rank, has run nothing: the step is issued on all
+// ranks, and so are those after it.
 TEST(Replays, RefusedStepsAreIssued) {
-  const SmallModel model = models().front();
-  const Seen issued = run(model, false), refused = run(model, true, false, true);
-  EXPECT_EQ(refused.refusal, "this device records nothing");
+  MpiWorld world(nullptr, nullptr);
+  const SmallModel model = models(world.size()).front();
+  const bool refuses = world.rank() == world.size() - 1;
+  const Seen issued = run(world, model, false), refused = run(world, model, true, false, refuses);
+  EXPECT_EQ(refused.refusal,
+            refuses ? "this device records nothing" : "the device of another rank refused");
   EXPECT_EQ(refused.recordings, 1);
   EXPECT_EQ(refused.replays, 0);
   EXPECT_EQ(refused.losses, issued.losses);
   EXPECT_EQ(refused.checksum, issued.checksum);
-  EXPECT_THROW(run(model, true, true, true), Error);
+  EXPECT_THROW(run(world, model, true, true, refuses), Error);
 }
 
-TEST(Replays, WhatDiffersFromStepToStepIsAnObstacle) {
-  const auto obstacle = [](const SmallModel& m) {
-    return replay_obstacle(make_plan(resolved_config(m), m.ranks(), 0, {}));
+TEST(Replays, WhatTheDeviceCannotRecordIsAnObstacle) {
+  const auto obstacle = [](const SmallModel& m, const char* comm) {
+    Config config = resolved_config(m);
+    config.run.comm = comm;
+    return replay_obstacle(make_plan(config, m.ranks(), 0, {}));
   };
-  SmallModel m = models().front();
+  SmallModel m = models(1).front();
   m.dropout = 0.1;
-  EXPECT_NE(obstacle(m).find("model.dropout"), std::string::npos);
-  m.dropout = 0.0;
-  m.compute = "bf16";
+  EXPECT_EQ(obstacle(m, "mpi"), "");
   m.data_parallel = 2;
-  EXPECT_NE(obstacle(m).find("messages"), std::string::npos);
-  m.data_parallel = 1;
+  EXPECT_EQ(obstacle(m, "nccl"), "");
+  EXPECT_NE(obstacle(m, "mpi").find("comm = 'mpi'"), std::string::npos);
+  m.pipeline_parallel = 2;
+  EXPECT_NE(obstacle(m, "nccl").find("from rank to rank"), std::string::npos);
+  m.pipeline_parallel = m.data_parallel = 1;
+  m.context_parallel = 2;
+  EXPECT_NE(obstacle(m, "nccl").find("from rank to rank"), std::string::npos);
+  m.context_parallel = 1;
   m.offload = "optimizer";
   m.offload_target = "file";
-  EXPECT_NE(obstacle(m).find("offload_target"), std::string::npos);
+  EXPECT_NE(obstacle(m, "mpi").find("offload_target"), std::string::npos);
   m.offload = "none";
   m.device = "host";
-  EXPECT_NE(obstacle(m).find("device = 'host'"), std::string::npos);
+  EXPECT_NE(obstacle(m, "mpi").find("device = 'host'"), std::string::npos);
 }
 
 }  // namespace gptbench

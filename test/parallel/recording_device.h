@@ -1,0 +1,208 @@
+// A host device that records: kernels, copies, events and collectives are written down instead of
+// run while a recording is under way, and run by its replays.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/communicator.h"
+#include "wrapped_device.h"
+
+namespace gptbench {
+
+using Work = std::vector<std::function<void()>>;
+inline Work* recorded = nullptr;  // null: nothing is recorded
+inline KernelTable host_table;
+
+inline void run_or_record(std::function<void()> work) {
+  if (recorded != nullptr)
+    recorded->push_back(std::move(work));
+  else
+    work();
+}
+
+// A queue whose events are recorded with what they order.
+class RecordingQueue final : public Queue {
+ public:
+  explicit RecordingQueue(std::unique_ptr<Queue> inner) : inner_(std::move(inner)) {}
+  void record(Event& event) override {
+    run_or_record([this, &event] { inner_->record(event); });
+  }
+  void wait(const Event& event) override {
+    run_or_record([this, &event] { inner_->wait(event); });
+  }
+  void synchronize() override { inner_->synchronize(); }
+  void progress() override { inner_->progress(); }
+  static Queue& inner(Queue& queue) { return *static_cast<RecordingQueue&>(queue).inner_; }
+
+ private:
+  std::unique_ptr<Queue> inner_;
+};
+
+// Arguments are kept by value, as a graph does. The host's AdamW knows the step alone: it is told
+// the one that the corrections in memory belong to when it runs.
+inline AdamW as_corrected(AdamW a) {
+  if (a.corrections != nullptr)
+    a.t = std::lround(std::log(1.0 - a.lr / static_cast<double>(a.corrections[0])) /
+                      std::log(a.beta1));
+  return a;
+}
+template <class Arguments>
+const Arguments& as_corrected(const Arguments& a) {
+  return a;
+}
+
+template <auto entry>
+struct Entry;
+template <class Arguments, void (*KernelTable::*entry)(Queue&, const Arguments&)>
+struct Entry<entry> {
+  static void run(Queue& queue, const Arguments& arguments) {
+    run_or_record([&queue, arguments] {
+      (host_table.*entry)(RecordingQueue::inner(queue), as_corrected(arguments));
+    });
+  }
+};
+
+// Collectives of another communicator on RecordingQueues.
+class RecordedCommunicator final : public Communicator {
+ public:
+  explicit RecordedCommunicator(Communicator& inner) : inner_(inner) {}
+  int64_t size() const override { return inner_.size(); }
+  int64_t rank() const override { return inner_.rank(); }
+  void all_reduce(Queue& queue, void* data, int64_t count, DType type) override {
+    run_or_record(
+        [=, &queue] { inner_.all_reduce(RecordingQueue::inner(queue), data, count, type); });
+  }
+  void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) override {
+    run_or_record(
+        [=, &queue] { inner_.all_reduce_max(RecordingQueue::inner(queue), data, count, type); });
+  }
+  void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override {
+    run_or_record(
+        [=, &queue] { inner_.reduce_scatter(RecordingQueue::inner(queue), out, in, count, type); });
+  }
+  void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override {
+    run_or_record(
+        [=, &queue] { inner_.all_gather(RecordingQueue::inner(queue), out, in, count, type); });
+  }
+  void send(Queue&, const void*, int64_t, DType, int, int) override {
+    FAIL() << "no plan with messages from rank to rank is recorded";
+  }
+  void receive(Queue&, void*, int64_t, DType, int, int) override {
+    FAIL() << "no plan with messages from rank to rank is recorded";
+  }
+  CommStatistics statistics(OpKind kind) const override { return inner_.statistics(kind); }
+  void reset_statistics() override { inner_.reset_statistics(); }
+
+ private:
+  Communicator& inner_;
+};
+
+class RecordingDevice final : public WrappedDevice {
+ public:
+  explicit RecordingDevice(bool refuses)
+      : WrappedDevice(make_host_device(DeviceKind::host)), refuses_(refuses) {}
+
+  const KernelTable& kernels(ComputeType compute) const override {
+    table_ = host_table = WrappedDevice::kernels(compute);
+#define GPTBENCH_ENTRY(name) table_.name = Entry<&KernelTable::name>::run
+    GPTBENCH_ENTRY(linear_forward);
+    GPTBENCH_ENTRY(linear_backward_input);
+    GPTBENCH_ENTRY(linear_backward_weight);
+    GPTBENCH_ENTRY(linear_gelu_forward);
+    GPTBENCH_ENTRY(linear_gelu_backward_input);
+    GPTBENCH_ENTRY(bias_backward);
+    GPTBENCH_ENTRY(layernorm_forward);
+    GPTBENCH_ENTRY(layernorm_backward);
+    GPTBENCH_ENTRY(attention_forward);
+    GPTBENCH_ENTRY(attention_backward);
+    GPTBENCH_ENTRY(gelu_forward);
+    GPTBENCH_ENTRY(gelu_backward);
+    GPTBENCH_ENTRY(tanh_forward);
+    GPTBENCH_ENTRY(tanh_backward);
+    GPTBENCH_ENTRY(residual_forward);
+    GPTBENCH_ENTRY(dropout_backward);
+    GPTBENCH_ENTRY(embedding_forward);
+    GPTBENCH_ENTRY(embedding_backward);
+    GPTBENCH_ENTRY(cross_entropy_statistics);
+    GPTBENCH_ENTRY(cross_entropy_combine);
+    GPTBENCH_ENTRY(cross_entropy_finish);
+    GPTBENCH_ENTRY(accumulate);
+    GPTBENCH_ENTRY(squared_norm);
+    GPTBENCH_ENTRY(sum_scalars);
+    GPTBENCH_ENTRY(loss_scale);
+    GPTBENCH_ENTRY(clip_factor);
+    GPTBENCH_ENTRY(adamw);
+    GPTBENCH_ENTRY(convert);
+    GPTBENCH_ENTRY(fp8_quantize);
+    GPTBENCH_ENTRY(fp8_transpose);
+    GPTBENCH_ENTRY(fp8_update_scales);
+#undef GPTBENCH_ENTRY
+    return table_;
+  }
+
+  std::unique_ptr<Queue> make_queue(const std::string& name) override {
+    return std::make_unique<RecordingQueue>(WrappedDevice::make_queue(name));
+  }
+
+  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {
+    EXPECT_EQ(recorded, nullptr) << "an upload within a recording";
+    WrappedDevice::upload(RecordingQueue::inner(queue), device, host, bytes);
+  }
+  void fill_zero(Queue& queue, void* device, int64_t bytes) override {
+    run_or_record([&queue, device, bytes, this] {
+      WrappedDevice::fill_zero(RecordingQueue::inner(queue), device, bytes);
+    });
+  }
+  void copy(Queue& queue, void* to, const void* from, int64_t bytes) override {
+    run_or_record([&queue, to, from, bytes, this] {
+      WrappedDevice::copy(RecordingQueue::inner(queue), to, from, bytes);
+    });
+  }
+
+  void download(Queue& queue, void* host, const void* from, int64_t bytes) override {
+    WrappedDevice::download(RecordingQueue::inner(queue), host, from, bytes);
+  }
+
+  bool can_record() const override {
+    return true;
+  }
+  void begin_recording(Queue&) override {
+    ++recordings;
+    work_ = std::make_unique<Work>();
+    recorded = work_.get();
+  }
+  std::unique_ptr<Recording> end_recording(Queue&) override {
+    recorded = nullptr;
+    if (refuses_) throw Error(Exit::peer, "this device records nothing");
+    return std::make_unique<Replayed>(std::move(work_), replays);
+  }
+
+  int recordings = 0, replays = 0;
+
+ private:
+  class Replayed final : public Recording {
+   public:
+    Replayed(std::unique_ptr<Work> work, int& replays)
+        : work_(std::move(work)), replays_(replays) {}
+    void replay(Queue&) override {
+      ++replays_;
+      for (const auto& each : *work_) each();
+    }
+
+   private:
+    std::unique_ptr<Work> work_;
+    int& replays_;
+  };
+
+  bool refuses_;
+  std::unique_ptr<Work> work_;
+  mutable KernelTable table_;
+};
+
+}  // namespace gptbench
