@@ -146,6 +146,11 @@ std::unique_ptr<Queue> CudaDevice::make_message_queue(const std::string& name,
   return std::make_unique<StagedQueue>(staged_queues_, staging_bytes);
 }
 
+std::unique_ptr<Queue> CudaDevice::make_file_queue(const std::string& /*name*/,
+                                                   int64_t staging_bytes) {
+  return std::make_unique<StagedQueue>(staged_queues_, staging_bytes);
+}
+
 std::unique_ptr<Event> CudaDevice::make_event() {
   return std::make_unique<CudaEvent>();
 }

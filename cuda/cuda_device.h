@@ -42,6 +42,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Queue> make_queue(const std::string& name) override;
   std::unique_ptr<Queue> make_message_queue(const std::string& name,
                                             int64_t staging_bytes) override;
+  std::unique_ptr<Queue> make_file_queue(const std::string& name, int64_t staging_bytes) override;
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<Stopwatch> make_stopwatch() override;
 

@@ -7,7 +7,7 @@ namespace gptbench {
 void StagedCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
   auto& staged = static_cast<StagedQueue&>(queue);
   const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging(bytes);
+  char* const memory = staged.staging_of(bytes);
   staged.copy(memory, data, bytes);
   host_->all_reduce(staged.host(), memory, count, type);
   staged.copy(data, memory, bytes);
@@ -16,7 +16,7 @@ void StagedCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DTy
 void StagedCommunicator::all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
   auto& staged = static_cast<StagedQueue&>(queue);
   const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging(bytes);
+  char* const memory = staged.staging_of(bytes);
   staged.copy(memory, data, bytes);
   host_->all_reduce_max(staged.host(), memory, count, type);
   staged.copy(data, memory, bytes);
@@ -28,7 +28,7 @@ void StagedCommunicator::reduce_scatter(Queue& queue, void* out, const void* in,
   auto& staged = static_cast<StagedQueue&>(queue);
   const int64_t part = count * size_of(type);
   const int64_t full = part * size();
-  char* const memory = staged.staging(full + part);
+  char* const memory = staged.staging_of(full + part);
   staged.copy(memory, in, full);
   host_->reduce_scatter(staged.host(), memory + full, memory, count, type);
   staged.copy(out, memory + full, part);
@@ -39,7 +39,7 @@ void StagedCommunicator::all_gather(Queue& queue, void* out, const void* in, int
   auto& staged = static_cast<StagedQueue&>(queue);
   const int64_t part = count * size_of(type);
   const int64_t full = part * size();
-  char* const memory = staged.staging(full);
+  char* const memory = staged.staging_of(full);
   char* const own = memory + rank() * part;
   staged.copy(own, in, part);
   host_->all_gather(staged.host(), memory, own, count, type);
@@ -52,7 +52,7 @@ void StagedCommunicator::send(Queue& queue, const void* data, int64_t count, DTy
   // The queue waits on the host until the array is complete before it hands it over.
   if (from_device_) return host_->send(staged.host(), data, count, type, peer, tag);
   const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging(bytes);
+  char* const memory = staged.staging_of(bytes);
   staged.copy(memory, data, bytes);
   host_->send(staged.host(), memory, count, type, peer, tag);
 }
@@ -62,7 +62,7 @@ void StagedCommunicator::receive(Queue& queue, void* data, int64_t count, DType 
   auto& staged = static_cast<StagedQueue&>(queue);
   if (from_device_) return host_->receive(staged.host(), data, count, type, peer, tag);
   const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging(bytes);
+  char* const memory = staged.staging_of(bytes);
   host_->receive(staged.host(), memory, count, type, peer, tag);
   staged.copy(data, memory, bytes);
 }

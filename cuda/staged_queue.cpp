@@ -15,7 +15,7 @@ StagedQueue::StagedQueue(std::vector<HostQueue*>& group, int64_t staging_bytes)
     return;
   cudaGetLastError();  // the failure is reported here, not by the next call
   throw Error(Exit::out_of_memory,
-              "comm = 'mpi' with device = 'cuda': no page-locked host memory for messages (" +
+              "device = 'cuda': no page-locked host memory for messages or files (" +
                   format_bytes(staging_bytes) + ")");
 }
 
@@ -42,7 +42,7 @@ void StagedQueue::copy(void* to, const void* from, int64_t bytes) {
   host_.add(step);
 }
 
-char* StagedQueue::staging(int64_t bytes) const {
+char* StagedQueue::staging_of(int64_t bytes) const {
   GPTBENCH_CHECK(bytes <= memory_bytes_, "a message of " + std::to_string(bytes) +
                                              " bytes fits into staging memory of " +
                                              std::to_string(memory_bytes_));
@@ -57,12 +57,15 @@ StagedQueue::Step& StagedQueue::next_step() {
 }
 
 void StagedQueue::Step::set_wait(const CudaEvent& event) {
-  awaited_ = &event;
+  awaited_queue_ = event.host_queue();
+  awaited_ticket_ = event.host_ticket();
+  awaited_ = awaited_queue_ == nullptr ? &event : nullptr;
   busy_ = true;
 }
 
 void StagedQueue::Step::set_copy(CudaQueue& stream, void* to, const void* from, int64_t bytes) {
   awaited_ = nullptr;
+  awaited_queue_ = nullptr;
   stream_ = &stream;
   to_ = to;
   from_ = from;
@@ -72,6 +75,10 @@ void StagedQueue::Step::set_copy(CudaQueue& stream, void* to, const void* from, 
 }
 
 bool StagedQueue::Step::test() {
+  if (awaited_queue_ != nullptr) {
+    busy_ = !awaited_queue_->completed(awaited_ticket_);
+    return !busy_;
+  }
   if (awaited_ == nullptr && !started_) {
     GPTBENCH_CUDA(cudaMemcpyAsync(to_, from_, static_cast<size_t>(bytes_), cudaMemcpyDefault,
                                   stream_->stream()));

@@ -1,6 +1,7 @@
-// Messages of a GPU over MPI: arrays are copied to page-locked host memory, sent from there by the
-// host's own communicator, and results copied back. The queue is one of the host, driven by whoever
-// waits; its pieces of work are copies, which complete on a stream, and MPI requests.
+// Messages of a GPU over MPI, and what it offloads to a file: arrays are copied to page-locked host
+// memory, sent or written from there by the host, and what arrives is copied back. The queue is one
+// of the host, driven by whoever waits; its pieces of work are copies, which complete on a stream,
+// MPI requests and transfers of files.
 #pragma once
 
 #include <deque>
@@ -9,7 +10,7 @@
 
 namespace gptbench {
 
-class StagedQueue final : public Queue {
+class StagedQueue final : public StagingQueue {
  public:
   // Queues of one `group` are driven together. `staging_bytes` hold the arrays of the largest
   // message (staging_bytes() of plan/staging.h). Throws Error(Exit::out_of_memory).
@@ -24,11 +25,12 @@ class StagedQueue final : public Queue {
   void synchronize() override { host_.synchronize(); }
   void progress() override { host_.progress(); }
 
-  // Enqueues a copy between device memory and `staging()`.
-  void copy(void* to, const void* from, int64_t bytes);
-  HostQueue& host() { return host_; }
-  // Host memory of at least `bytes` bytes, which consecutive messages share: work is in order.
-  char* staging(int64_t bytes) const;
+  void copy(void* to, const void* from, int64_t bytes) override;
+  HostQueue& host() override { return host_; }
+  char* staging() const override { return memory_; }
+  int64_t staging_bytes() const override { return memory_bytes_; }
+  // The same where a message of `bytes` is to fit.
+  char* staging_of(int64_t bytes) const;
 
  private:
   // A wait for an event, or a copy; completes in its turn.
@@ -40,7 +42,12 @@ class StagedQueue final : public Queue {
     bool busy() const { return busy_; }
 
    private:
-    const CudaEvent* awaited_ = nullptr;  // null: a copy
+    // Of a wait: the event where it was recorded on a stream, which runs on by itself, so that a
+    // later point of it comes as well; else the point on the host's queue as it was then, since a
+    // later one may be behind this very wait. Both null: a copy.
+    const CudaEvent* awaited_ = nullptr;
+    const HostQueue* awaited_queue_ = nullptr;
+    uint64_t awaited_ticket_ = 0;
     CudaQueue* stream_ = nullptr;
     void* to_ = nullptr;
     const void* from_ = nullptr;

@@ -67,8 +67,6 @@ std::string refusal_of_cudnn(const Config& config) {
 std::string refusal_of_gpu(const Config& config) {
   if (config.run.attention == "cudnn" && !refusal_of_cudnn(config).empty())
     return refusal_of_cudnn(config);
-  if (config.parallel.offload != "none" && config.parallel.offload_target == "file")
-    return "parallel.offload_target = 'file' is not available on device = 'cuda'; use 'host'";
   if (config.output.trace_step != 0)
     return "output.trace_step tells what the host does, which on device = 'cuda' is to hand out "
            "work; "

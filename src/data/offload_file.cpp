@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,14 @@ namespace {
 [[noreturn]] void fail(const std::string& what, int error) {
   throw Error(Exit::io, "offload file: cannot " + what + ": " + std::strerror(error) +
                             "; look at the file system of output.directory, or offload to 'host'");
+}
+
+// Calls visit(first byte, bytes) for the pieces of `bytes` that fit into staging memory.
+template <class Visit>
+void for_each_piece(const StagingQueue& queue, int64_t bytes, const Visit& visit) {
+  GPTBENCH_CHECK(queue.staging_bytes() > 0, "a queue for files has staging memory");
+  for (int64_t at = 0; at < bytes; at += queue.staging_bytes())
+    visit(at, std::min(queue.staging_bytes(), bytes - at));
 }
 
 }  // namespace
@@ -39,15 +48,27 @@ OffloadFile::~OffloadFile() {
 }
 
 void OffloadFile::read(Queue& queue, void* memory, int64_t offset, int64_t bytes) {
-  enqueue(queue, false, static_cast<char*>(memory), offset, bytes);
+  char* const to = static_cast<char*>(memory);
+  auto* const staged = dynamic_cast<StagingQueue*>(&queue);
+  if (staged == nullptr) return enqueue(static_cast<HostQueue&>(queue), false, to, offset, bytes);
+  for_each_piece(*staged, bytes, [&](int64_t at, int64_t count) {
+    enqueue(staged->host(), false, staged->staging(), offset + at, count);
+    staged->copy(to + at, staged->staging(), count);
+  });
 }
 
 void OffloadFile::write(Queue& queue, const void* memory, int64_t offset, int64_t bytes) {
-  enqueue(queue, true, const_cast<char*>(static_cast<const char*>(memory)), offset, bytes);
+  char* const from = const_cast<char*>(static_cast<const char*>(memory));
+  auto* const staged = dynamic_cast<StagingQueue*>(&queue);
+  if (staged == nullptr) return enqueue(static_cast<HostQueue&>(queue), true, from, offset, bytes);
+  for_each_piece(*staged, bytes, [&](int64_t at, int64_t count) {
+    staged->copy(staged->staging(), from + at, count);
+    enqueue(staged->host(), true, staged->staging(), offset + at, count);
+  });
 }
 
-void OffloadFile::enqueue(Queue& queue, bool writes, char* memory, int64_t offset, int64_t bytes) {
-  auto& host_queue = static_cast<HostQueue&>(queue);
+void OffloadFile::enqueue(HostQueue& host_queue, bool writes, char* memory, int64_t offset,
+                          int64_t bytes) {
   Transfer& transfer = pool_[next_];
   next_ = (next_ + 1) % pool_.size();
   if (transfer.busy()) host_queue.synchronize();

@@ -22,9 +22,9 @@ class OffloadFile {
   OffloadFile(const OffloadFile&) = delete;
   OffloadFile& operator=(const OffloadFile&) = delete;
 
-  // Enqueue on a queue of the host and return; `memory` must stay until the queue has passed an
-  // event recorded behind. In the order of the queue; errors are thrown by whoever waits,
-  // Error(Exit::io).
+  // Enqueue on a HostQueue, or on a StagingQueue where `memory` is that of its device, and return;
+  // `memory` must stay until the queue has passed an event recorded behind. In the order of the
+  // queue, in pieces of its staging memory; errors are thrown by whoever waits, Error(Exit::io).
   void read(Queue& queue, void* memory, int64_t offset, int64_t bytes);
   void write(Queue& queue, const void* memory, int64_t offset, int64_t bytes);
   // The same, done when the call returns; for set-up and dumps.
@@ -47,7 +47,7 @@ class OffloadFile {
     bool writes_ = false, started_ = false, busy_ = false;
   };
 
-  void enqueue(Queue& queue, bool writes, char* memory, int64_t offset, int64_t bytes);
+  void enqueue(HostQueue& queue, bool writes, char* memory, int64_t offset, int64_t bytes);
 
   static constexpr int max_pending = 64;
   int file_ = -1;

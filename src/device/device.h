@@ -105,6 +105,12 @@ class Device {
                                                     int64_t /*staging_bytes*/) {
     return make_queue(name);
   }
+  // A queue that a file takes (data/offload_file.h): a HostQueue, or a StagingQueue with
+  // `staging_bytes` where a device has memory of its own. May throw Error(Exit::out_of_memory).
+  virtual std::unique_ptr<Queue> make_file_queue(const std::string& name,
+                                                 int64_t /*staging_bytes*/) {
+    return make_queue(name);
+  }
   virtual std::unique_ptr<Event> make_event() = 0;
   // Null where work is done when the call that asks for it returns: the host's clock tells its
   // time.

@@ -58,6 +58,18 @@ class HostQueue final : public Queue {
   std::vector<HostQueue*>* group_ = nullptr;  // null: alone
 };
 
+// A queue of the host for arrays in memory of a device's own: they go by way of host memory.
+class StagingQueue : public Queue {
+ public:
+  // Where work on host memory is enqueued, in one order with copy().
+  virtual HostQueue& host() = 0;
+  // `staging_bytes()` of host memory, which consecutive pieces of work share.
+  virtual char* staging() const = 0;
+  virtual int64_t staging_bytes() const = 0;
+  // Enqueues a copy between the device's memory and staging().
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+};
+
 class HostEvent final : public Event {
  private:
   friend class HostQueue;

@@ -57,14 +57,16 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
 }
 
 bool Engine::allocate() {
+  const int64_t file_bytes = plan_.class_bytes[static_cast<size_t>(MemoryClass::file)];
   for (int q = 0; q < num_queues; ++q) {
     const QueueId id = static_cast<QueueId>(q);
-    queues_[static_cast<size_t>(q)] =
-        id == QueueId::compute || id == QueueId::copy
-            ? device_.make_queue(name_of(id))
-            : device_.make_message_queue(name_of(id), staging_bytes(plan_, id));
+    const bool plain = id == QueueId::compute || (id == QueueId::copy && file_bytes == 0);
+    const int64_t staging = plain ? 0 : staging_bytes(plan_, id);
+    queues_[static_cast<size_t>(q)] = plain ? device_.make_queue(name_of(id))
+                                      : id == QueueId::copy
+                                          ? device_.make_file_queue(name_of(id), staging)
+                                          : device_.make_message_queue(name_of(id), staging);
   }
-  const int64_t file_bytes = plan_.class_bytes[static_cast<size_t>(MemoryClass::file)];
   if (file_bytes > 0)
     offload_file_ = std::make_unique<OffloadFile>(plan_.config.output.directory, file_bytes);
   return arena_.allocate();
