@@ -1,9 +1,12 @@
 #!/bin/bash
 # check.sh [PART ...]: everything that is to be seen on a machine with a GPU, from a bundle (make bundle)
-# that was copied there. Parts: info tests decks bench torch ranks kernels sanitize; all without
-# arguments, in that order. All of it ends within BUDGET seconds (default 570): each command has a limit,
-# and what no time is left for is said to be skipped. Logs go to $OUT (default: ./gpu_check), and one
-# line or more of each to $OUT/summary.txt, which is printed at the end. Status 0 when nothing failed.
+# that was copied there. Parts: info tests decks bench torch ranks large kernels sanitize; all without
+# arguments, in that order, what tells most first. All of it ends within BUDGET seconds (default 570): each
+# command has a limit, none keeps the next from running, and what no time is left for is said to be
+# skipped: name the parts that are left in a second call. $OUT (default: ./gpu_check) receives two files:
+# summary.txt, a few lines of each command, printed at the end; and logs.tgz, all logs and results,
+# packed again after every part, so that nothing is lost where the script itself is stopped. Status 0 when
+# nothing failed.
 #
 #   OUT=/tmp/seen test/gpu/check.sh tests decks
 set -u
@@ -15,12 +18,14 @@ export GPTBENCH_BUNDLE
 
 # Libraries of CUDA: an installation, or those that Python packages bring along.
 pythons() { for python in python3 /opt/*/.venv/bin/python3 /opt/*/bin/python3; do command -v "$python" 2>/dev/null; done | sort -u; }
+# What is asked of other programs beforehand must not hang.
+ask() { timeout -k 2 20 "$@"; }
 cuda_library_folders() {
   for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib; do
     if [ -e "$folder" ]; then echo "$folder"; fi
   done
   for python in $(pythons); do
-    site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null) || continue
+    site=$(ask "$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null) || continue
     ls -d "$site"/nvidia/*/lib 2>/dev/null
   done
 }
@@ -36,17 +41,23 @@ OUT=$(cd "$OUT" && pwd)
 summary=$OUT/summary.txt
 : >"$summary"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+logs=$work/logs
+mkdir "$logs"
+pack() { tar -czf "$work/logs.tgz" -C "$work" logs && mv "$work/logs.tgz" "$OUT/logs.tgz"; }
+trap 'pack; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
 cd "$work" || exit 1
 failures=0
 skipped=0
 
 say() { echo "$*" | tee -a "$summary"; }
 
-# What a log says of its end: the program's own complaint, where there is one.
+# What a log says of its end: the program's own complaint, where there is one, or its last line; and
+# which checks and tests failed, with what they saw.
 last_word() { { grep -E '^gptbench: ' "$1" || grep -v '^ *$' "$1"; } | tail -n 1 | cut -c1-200; }
+complaints() { grep -E ' FAILED$|: Failure$|^(Expected|Actual|Value of|  Which is)|bound [0-9]|Invalid|hazard' "$1" | head -n 8 | cut -c1-160 | sed 's/^/          /'; }
 
-# try NAME SECONDS COMMAND...: runs it within a limit and within the budget; its log is $OUT/NAME.log.
+# try NAME SECONDS COMMAND...: runs it within a limit and within the budget; its log is logs/NAME.log.
 try() {
   local name=$1 limit=$2 start=$SECONDS status=0
   shift 2
@@ -57,14 +68,15 @@ try() {
     return 1
   fi
   if [ "$left" -lt "$limit" ]; then limit=$left; fi
-  timeout -k 5 "$limit" "$@" >"$OUT/$name.log" 2>&1 || status=$?
+  timeout -k 5 "$limit" "$@" >"$logs/$name.log" 2>&1 || status=$?
   if [ "$status" -eq 0 ]; then
     say "ok      $name ($((SECONDS - start)) s)"
   elif [ "$status" -eq 77 ]; then
-    say "skipped $name: $(last_word "$OUT/$name.log")"
+    say "skipped $name: $(last_word "$logs/$name.log")"
     skipped=$((skipped + 1))
   else
-    say "FAILED  $name: status $status after $((SECONDS - start)) s; $(last_word "$OUT/$name.log")"
+    say "FAILED  $name: status $status after $((SECONDS - start)) s; $(last_word "$logs/$name.log")"
+    complaints "$logs/$name.log" | tee -a "$summary"
     failures=$((failures + 1))
   fi
   return "$status"
@@ -83,23 +95,36 @@ gpu() {
     "run.name=$name" "output.directory=$work/$name" "$@"
 }
 
+# Two runs of the same algorithms, whose losses and gradient norms have the same digits.
+same_steps() {
+  local what=$1 one=$logs/$2.log other=$logs/$3.log
+  steps_of() { grep -E '^ *[0-9]+/' "$1" | awk '{print $2, $3}'; }
+  if [ ! -e "$one" ] || [ ! -e "$other" ]; then return; fi
+  if [ -n "$(steps_of "$one")" ] && diff <(steps_of "$one") <(steps_of "$other") >"$logs/$what.log"; then
+    say "ok      $what"
+  else
+    say "FAILED  $what: losses of $2 and $3 differ"
+    failures=$((failures + 1))
+  fi
+}
+
 part_info() {
   {
     date -u
-    nvidia-smi
+    ask nvidia-smi
     lscpu
     ldd "$GPTBENCH_BUNDLE/bin/gptbench"
-    gptbench --version
-  } >"$OUT/info.log" 2>&1
-  say "device  $(nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv,noheader 2>&1 | head -n 1)"
-  say "program $(gptbench --version 2>&1 | head -n 1), $(gptbench --version 2>&1 | sed -n 's/^libraries .*; //p')"
+    ask gptbench --version
+  } >"$logs/info.log" 2>&1
+  say "device  $(ask nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv,noheader 2>&1 | head -n 1)"
+  say "program $(ask gptbench --version 2>&1 | head -n 1), $(ask gptbench --version 2>&1 | sed -n 's/^libraries .*; //p')"
 }
 
 part_tests() {
   local program
   for program in test_gpu test_gpu_kernels; do
     try "$program" 120 "$program"
-    grep -E '^\[  (PASSED|FAILED|SKIPPED)' "$OUT/$program.log" | tee -a "$summary"
+    grep -E '^\[  (PASSED|FAILED|SKIPPED)' "$logs/$program.log" | head -n 12 | tee -a "$summary"
   done
 }
 
@@ -110,14 +135,16 @@ part_decks() {
     gpu 1 small_bf16 45 $small precision.compute=bf16
     gpu 1 small_fp16 45 $small precision.compute=fp16
     gpu 1 small_overflow 45 $small precision.compute=fp16 precision.initial_loss_scale=1e12 run.steps=40
-    gpu 1 small_issued 45 $small run.cuda_graph=false
-    gpu 1 small_graph 45 $small run.cuda_graph=true
+    gpu 1 small_issued 45 $small run.cuda_graph=false model.dropout=0.1 &&
+      gpu 1 small_graph 45 $small run.cuda_graph=true model.dropout=0.1 \
+        "run.algorithms=$work/small_issued/result.h5"
     gpu 1 small_tf32 45 $small precision.tf32=T
-    gpu 1 small_dropout 45 $small model.dropout=0.1
     gpu 1 small_llama 45 $small model.family=llama precision.compute=bf16
     gpu 1 small_bert 45 $small model.family=bert precision.compute=bf16
     gpu 1 small_recompute 45 $small memory.activation_checkpointing=full
     gpu 1 small_offload 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters
+    gpu 1 small_file 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters,activations \
+      parallel.offload_target=file memory.activation_checkpointing=full
   }
   # Both kinds of attention; our own repeats bit for bit, given the same algorithms.
   local keys="precision.compute=bf16 batch.micro_batch_size=4"
@@ -127,32 +154,43 @@ part_decks() {
     gpu 1 short_native 60 $keys run.attention=native &&
       gpu 1 again 60 $keys run.attention=native "run.algorithms=$work/short_native/result.h5"
   }
-  if [ -e "$OUT/again.log" ] && ! diff <(grep -E '^ *[0-9]+/' "$OUT/short_native.log" | awk '{print $2, $3}') \
-    <(grep -E '^ *[0-9]+/' "$OUT/again.log" | awk '{print $2, $3}') >"$OUT/repeat.log"; then
-    say "FAILED  repeat: losses of two runs differ"
-    failures=$((failures + 1))
-  fi
+  same_steps repeats short_native again
+  same_steps graph_is_issued_step small_issued small_graph
 }
 
-# The decks of the published tables, and PyTorch on the same models.
-rows="gpt2-124m:12:768:12:1024:32 gpt-350m:24:1024:16:1024:16 gpt-1.3b:24:2048:16:2048:8"
+# bench NAME PRESET SEQUENCE MICRO_BATCH KEYS...: a timed run; its line, regions of a step and result.
+bench() {
+  local name=bench_$1 preset=$2 sequence=$3 batch=$4
+  shift 4
+  gpu 1 "$name" 100 "model.preset=$preset" "model.seq_length=$sequence" "batch.micro_batch_size=$batch" \
+    "batch.global_batch_size=$batch" model.vocab_multiple=128 run.steps=12 run.warmup_steps=4 \
+    output.flops_convention=mpt "$@" || return
+  grep '^GPTBENCH' "$logs/$name.log" | sed -e 's/ file=.*//' | tee -a "$summary"
+  cp "$work/$name/result.h5" "$logs/$name.h5"
+}
+
+# The models of the published tables, and PyTorch on the same.
+rows="gpt2-124m:12:768:12:1024:32 gpt-350m:24:1024:16:1024:16 gpt-1.3b:24:2048:32:2048:8"
 
 part_bench() {
   local row preset sequence batch
   for row in $rows; do
     IFS=: read -r preset _ _ _ sequence batch <<<"$row"
-    gpu 1 "bench_$preset" 100 "model.preset=$preset" "model.seq_length=$sequence" "batch.micro_batch_size=$batch" \
-      precision.compute=bf16 model.vocab_multiple=128 run.steps=12 run.warmup_steps=4 output.flops_convention=mpt ||
-      continue
-    grep '^GPTBENCH' "$OUT/bench_$preset.log" | tee -a "$summary"
-    cp "$work/bench_$preset/result.h5" "$OUT/bench_$preset.h5"
+    bench "$preset" "$preset" "$sequence" "$batch" precision.compute=bf16
   done
+  bench fp8 gpt-1.3b 2048 8 precision.compute=fp8
+}
+
+# As large as one GPU holds, with and without recomputation.
+part_large() {
+  bench 7b mpt-7b 2048 1 precision.compute=bf16
+  bench 7b_full mpt-7b 2048 4 precision.compute=bf16 memory.activation_checkpointing=full
 }
 
 part_torch() {
   local row preset layers hidden heads sequence batch torch=""
   for python in $(pythons); do
-    if LD_LIBRARY_PATH=$system_libraries "$python" -c 'import torch' 2>/dev/null; then torch=$python; fi
+    if LD_LIBRARY_PATH=$system_libraries timeout -k 2 60 "$python" -c 'import torch' 2>/dev/null; then torch=$python; fi
   done
   if [ -z "$torch" ]; then
     say "skipped torch: no Python here has PyTorch"
@@ -163,7 +201,7 @@ part_torch() {
     try "torch_$preset" 120 env "LD_LIBRARY_PATH=$system_libraries" "$torch" \
       "$GPTBENCH_BUNDLE/test/bench/pytorch_step.py" --layers "$layers" --hidden "$hidden" --heads "$heads" \
       --vocab 50304 --length "$sequence" --batch "$batch" --compute bf16 --steps 8 --device cuda --compile || continue
-    grep '^pytorch' "$OUT/torch_$preset.log" | tee -a "$summary"
+    grep '^pytorch' "$logs/torch_$preset.log" | tee -a "$summary"
   done
 }
 
@@ -208,7 +246,7 @@ part_sanitize() {
   done
 }
 
-if [ $# -eq 0 ]; then set -- info tests decks bench torch ranks kernels sanitize; fi
+if [ $# -eq 0 ]; then set -- info tests decks bench torch ranks large kernels sanitize; fi
 for part in "$@"; do
   case $part in
     info) part_info ;;
@@ -217,13 +255,15 @@ for part in "$@"; do
     bench) part_bench ;;
     torch) part_torch ;;
     ranks) part_ranks ;;
+    large) part_large ;;
     kernels) part_kernels ;;
     sanitize) part_sanitize ;;
     *)
-      echo "check.sh: no part '$part'; there are info tests decks bench torch ranks kernels sanitize" >&2
+      echo "check.sh: no part '$part'; there are info tests decks bench torch ranks large kernels sanitize" >&2
       exit 2
       ;;
   esac
+  pack
 done
 say "$failures failed, $skipped skipped, $SECONDS s"
 echo
