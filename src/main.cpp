@@ -15,6 +15,7 @@
 #include "deck/validate.h"
 #include "device_setup.h"
 #include "largest_batch.h"
+#include "launch_check.h"
 #include "measure/system_info.h"
 #include "plan/plan.h"
 #include "run.h"
@@ -50,6 +51,12 @@ void print_plan(const CommandLine& line) {
 int run(int argc, char** argv, const CommandLine& line) {
   MpiWorld world(&argc, &argv);
   set_check_context(static_cast<int>(world.rank()), system_info().hostname, &MpiWorld::abort);
+  const LaunchedAs launch = launched_as();
+  const std::string mismatch = launch_mismatch(launch, world.size(), world.library());
+  if (!mismatch.empty()) {
+    if (launch.rank == 0) std::fprintf(stderr, "gptbench: %s\n", mismatch.c_str());
+    return static_cast<int>(Exit::usage);
+  }
   try {
     return static_cast<int>(run_deck(world, line, join({argv, argv + argc}, " ")));
   } catch (const AgreedError& error) {

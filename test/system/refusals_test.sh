@@ -53,6 +53,15 @@ refused 2 "argument 2" 0 "$deck" run.steps=x
 refused 2 '.' 0 "$deck" steps=3
 refused 2 '.' 0 "$deck" run.steps
 
+# A launcher that the MPI library does not understand: the first of its processes speaks.
+export PMI_SIZE=2 PMI_RANK=0
+refused 2 'launcher started 2 processes \(PMI_SIZE\), but .*MPI.* world of 1 rank.*--mpi' 0 "$deck"
+PMI_RANK=1
+run 0 "$deck"
+[ "$status" -eq 2 ] || fail "a second world of its own: status $status"
+[ ! -s err ] || fail "a second world of its own spoke"
+unset PMI_SIZE PMI_RANK
+
 # The command line.
 refused 2 'no deck' 0
 refused 2 'unknown option --plam, did you mean --plan' 0 --plam "$deck"
