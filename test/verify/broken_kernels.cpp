@@ -50,6 +50,34 @@ void attention_forward_not_causal(Queue& q, const AttentionForward& k) {
   sound.attention_forward(q, wrong);
 }
 
+void attention_forward_sees_padding(Queue& q, const AttentionForward& k) {
+  AttentionForward wrong = k;
+  wrong.shape.lengths = nullptr;
+  sound.attention_forward(q, wrong);
+}
+
+void attention_backward_sees_padding(Queue& q, const AttentionBackward& k) {
+  AttentionBackward wrong = k;
+  wrong.shape.lengths = nullptr;
+  sound.attention_backward(q, wrong);
+}
+
+void attention_forward_one_more_key(Queue& q, const AttentionForward& k) {
+  std::vector<int32_t> lengths(k.shape.lengths, k.shape.lengths + k.shape.B);
+  for (int32_t& length : lengths) ++length;
+  AttentionForward wrong = k;
+  wrong.shape.lengths = lengths.data();
+  sound.attention_forward(q, wrong);
+}
+
+// As if every sequence had as many targets as a whole one.
+void cross_entropy_finish_fixed_weight(Queue& q, const CrossEntropyFinish& k) {
+  const double weight = 1.0 / 54.0;
+  CrossEntropyFinish wrong = k;
+  if (wrong.row_weight != nullptr) wrong.row_weight = &weight;
+  sound.cross_entropy_finish(q, wrong);
+}
+
 void layernorm_backward_no_dgamma(Queue& q, const LayerNormBackward& k) {
   std::vector<float> lost(static_cast<size_t>(k.C));
   LayerNormBackward wrong = k;
@@ -185,6 +213,20 @@ const std::vector<BrokenKernel>& broken_kernels() {
                            residual_forward_nan),
   };
 #undef GPTBENCH_BREAK_TYPED
+  return all;
+}
+
+const std::vector<BrokenKernel>& broken_kernels_of_padding() {
+  static const std::vector<BrokenKernel> all = {
+      GPTBENCH_BREAK("attention_forward sees padding", true, attention_forward,
+                     attention_forward_sees_padding),
+      GPTBENCH_BREAK("attention_backward sees padding", true, attention_backward,
+                     attention_backward_sees_padding),
+      GPTBENCH_BREAK("attention_forward one key too many", false, attention_forward,
+                     attention_forward_one_more_key),
+      GPTBENCH_BREAK("cross_entropy_finish weighs as if whole", true, cross_entropy_finish,
+                     cross_entropy_finish_fixed_weight),
+  };
   return all;
 }
 

@@ -18,6 +18,8 @@ struct BrokenKernel {
 const std::vector<BrokenKernel>& broken_kernels();
 // Those that a run in fp8 finds, and some of fp8 alone.
 std::vector<BrokenKernel> broken_kernels_in_fp8();
+// Of padded sequences.
+const std::vector<BrokenKernel>& broken_kernels_of_padding();
 
 // The host with one kernel broken; null: sound. `tf32`: products of fp32 are tf32_products().
 class BrokenDevice final : public WrappedDevice {
