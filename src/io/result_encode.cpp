@@ -82,7 +82,7 @@ void write_steps(hid_t file, const Record& record) {
                   {extent(record.loss_scale.size())}, record.loss_scale);
   write_dataset(group, {"time_s", "s", "time of the slowest rank, [step], warm-up first"},
                 {extent(record.step_time_s.size())}, record.step_time_s);
-  write_dataset(group, {"tokens", "1", "tokens trained over all ranks, [step]"},
+  write_dataset(group, {"tokens", "1", "tokens trained over all ranks, padding included, [step]"},
                 {extent(record.tokens.size())}, record.tokens);
 }
 
