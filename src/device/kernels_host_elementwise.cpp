@@ -1,6 +1,7 @@
 #include "device/host_dropout.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/simd_map.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -9,14 +10,8 @@ namespace {
 // (1 + tanh u) / 2 = 1 / (1 + exp(-2u)): gelu(x) = x sigmoid(2u), u = sqrt(2/pi) (x + cubic x^3).
 constexpr float twice_sqrt_2_over_pi = 1.59576912160573071176f;
 constexpr float cubic = 0.044715f;
-
-inline float sigmoid(float x) {
-  return 1.0f / (1.0f + simd::exp(-x));
-}
-
-inline float gelu_sigmoid(float x) {
-  return sigmoid(twice_sqrt_2_over_pi * (x + cubic * x * x * x));
-}
+// Beyond it the sigmoid is 0 or 1, and the derivative too, in float.
+constexpr float gelu_end = 9.9f;
 
 }  // namespace
 
@@ -25,11 +20,13 @@ void gelu_forward(Queue&, const GeluForward& a) {
   A* const y = static_cast<A*>(a.y);
   const A* const x = static_cast<const A*>(a.x);
   parallel_blocks("gptbench::gelu_forward", a.n, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
-      const float v = simd::load(x[i]);
-      simd::store(y[i], v * gelu_sigmoid(v));
-    }
+    const auto interval = simd::Interval::symmetric(gelu_end);
+    const auto gelu = [=](float v) __attribute__((always_inline)) {
+      const float w = interval.nearest(v);
+      const float argument = w * (twice_sqrt_2_over_pi + twice_sqrt_2_over_pi * cubic * (w * w));
+      return v * simd::sigmoid<simd::accuracy_of<A>()>(argument).value;
+    };
+    simd::map<simd::Ties::away>(y + begin, end - begin, gelu, x + begin);
   });
 }
 
@@ -39,16 +36,16 @@ void gelu_backward(Queue&, const GeluBackward& a) {
   const A* const dy = static_cast<const A*>(a.dy);
   const A* const x = static_cast<const A*>(a.x);
   parallel_blocks("gptbench::gelu_backward", a.n, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
-      // Beyond |x| = 12 the derivative is 0 or 1 in float; the bound keeps x^2 finite.
-      float v = simd::load(x[i]);
-      v = v > 12.0f ? 12.0f : v;  // comparisons that NaN passes through
-      v = v < -12.0f ? -12.0f : v;
-      const float s = gelu_sigmoid(v);
-      const float slope = twice_sqrt_2_over_pi * (1.0f + 3.0f * cubic * v * v);
-      simd::store(dx[i], simd::load(dy[i]) * (s + v * s * (1.0f - s) * slope));
-    }
+    const auto interval = simd::Interval::symmetric(gelu_end);
+    const auto gradient = [=](float d, float v) __attribute__((always_inline)) {
+      const float w = interval.nearest(v);
+      const float argument = w * (twice_sqrt_2_over_pi + twice_sqrt_2_over_pi * cubic * (w * w));
+      const float slope =
+          w * (twice_sqrt_2_over_pi + 3.0f * twice_sqrt_2_over_pi * cubic * (w * w));
+      const auto s = simd::sigmoid<simd::accuracy_of<A>()>(argument);
+      return d * (s.value + s.value * s.complement * slope);
+    };
+    simd::map<simd::Ties::away>(dx + begin, end - begin, gradient, dy + begin, x + begin);
   });
 }
 
@@ -60,9 +57,9 @@ void residual_forward(Queue&, const ResidualForward& a) {
   if (a.dropout.rate == 0.0) {
     parallel_blocks("gptbench::residual_forward", a.R * a.C, [=](int64_t begin, int64_t end) {
       if (residual != nullptr) {
-#pragma omp simd
-        for (int64_t i = begin; i < end; ++i)
-          simd::store(y[i], simd::load(residual[i]) + simd::load(x[i]));
+        simd::map<simd::Ties::to_even>(
+            y + begin, end - begin, [](float u, float v) { return u + v; }, residual + begin,
+            x + begin);
       } else {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) y[i] = x[i];
@@ -108,11 +105,11 @@ void swiglu_forward(Queue&, const SwigluForward& a) {
     const A* const gate = x + 2 * r * F;
     const A* const value = gate + F;
     A* const y_row = y + r * F;
-#pragma omp simd
-    for (int64_t f = 0; f < F; ++f) {
-      const float z = simd::load(gate[f]);
-      simd::store(y_row[f], z * sigmoid(z) * simd::load(value[f]));
-    }
+    const auto interval = simd::Interval::symmetric(simd::sigmoid_end);
+    const auto swiglu = [=](float z, float v) __attribute__((always_inline)) {
+      return z * v * simd::sigmoid<simd::accuracy_of<A>()>(interval.nearest(z)).value;
+    };
+    simd::map<simd::Ties::away>(y_row, F, swiglu, gate, value);
   });
 }
 
@@ -128,15 +125,13 @@ void swiglu_backward(Queue&, const SwigluBackward& a) {
     const A* const dy_row = dy + r * F;
     A* const dgate = dx + 2 * r * F;
     A* const dvalue = dgate + F;
-#pragma omp simd
-    for (int64_t f = 0; f < F; ++f) {
-      const float z = simd::load(gate[f]);
-      const float v = simd::load(value[f]);
-      const float d = simd::load(dy_row[f]);
-      const float s = sigmoid(z);
-      simd::store(dgate[f], d * v * (s * (1.0f + z * (1.0f - s))));
-      simd::store(dvalue[f], d * (z * s));
-    }
+    const auto interval = simd::Interval::symmetric(simd::sigmoid_end);
+    const auto gradients = [=](float d, float z, float v) __attribute__((always_inline)) {
+      const auto s = simd::sigmoid<simd::accuracy_of<A>()>(interval.nearest(z));
+      const float ds = d * s.value;
+      return simd::Two{ds * v * (1.0f + z * s.complement), ds * z};
+    };
+    simd::map_to_two<simd::Ties::away>(dgate, dvalue, F, gradients, dy_row, gate, value);
   });
 }
 
@@ -145,8 +140,8 @@ void tanh_forward(Queue&, const TanhForward& a) {
   A* const y = static_cast<A*>(a.y);
   const A* const x = static_cast<const A*>(a.x);
   parallel_blocks("gptbench::tanh_forward", a.n, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) simd::store(y[i], simd::tanh(simd::load(x[i])));
+    simd::map<simd::Ties::away>(
+        y + begin, end - begin, [](float v) { return simd::tanh(v); }, x + begin);
   });
 }
 
@@ -156,11 +151,9 @@ void tanh_backward(Queue&, const TanhBackward& a) {
   const A* const dy = static_cast<const A*>(a.dy);
   const A* const y = static_cast<const A*>(a.y);
   parallel_blocks("gptbench::tanh_backward", a.n, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
-      const float t = simd::load(y[i]);
-      simd::store(dx[i], simd::load(dy[i]) * (1.0f - t * t));
-    }
+    simd::map<simd::Ties::to_even>(
+        dx + begin, end - begin, [](float d, float t) { return d * (1.0f - t * t); }, dy + begin,
+        y + begin);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/simd_map.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -12,7 +13,7 @@ void embedding_forward(Queue&, const EmbeddingForward& a) {
   const A* const type_table = static_cast<const A*>(a.type_table);
   const int32_t* const tokens = a.tokens;
   const int32_t* const types = a.types;
-  const int64_t T = a.T_local, C = a.C, first_token = a.first_token, V_tp = a.V_tp;
+  const int64_t R = a.R, T = a.T_local, C = a.C, first_token = a.first_token, V_tp = a.V_tp;
   const Positions positions = a.positions;
   parallel("gptbench::embedding_forward", a.R, [=](int64_t r) {
     // The rows that add up to this one.
@@ -23,24 +24,30 @@ void embedding_forward(Queue&, const EmbeddingForward& a) {
     if (position_table != nullptr)
       row[count++] = position_table + position_of(positions, r % T) * C;
     if (type_table != nullptr) row[count++] = type_table + types[r] * C;
+    // The row of the next token lies anywhere.
+    const int64_t next = r + 1 < R ? tokens[r + 1] - first_token : 0;
+    const A* const next_row = token_table + (next >= 0 && next < V_tp ? next : 0) * C;
     A* const y_row = y + r * C;
-    const A* const first = row[0];
-    const A* const second = row[1];
-    const A* const third = row[2];
-    if (count == 3) {
-#pragma omp simd
-      for (int64_t c = 0; c < C; ++c)
-        simd::store(y_row[c], simd::load(first[c]) + simd::load(second[c]) + simd::load(third[c]));
-    } else if (count == 2) {
-#pragma omp simd
-      for (int64_t c = 0; c < C; ++c)
-        simd::store(y_row[c], simd::load(first[c]) + simd::load(second[c]));
-    } else if (count == 1) {
-      std::copy(first, first + C, y_row);
-    } else {
-#pragma omp simd
-      for (int64_t c = 0; c < C; ++c) simd::store(y_row[c], 0.0f);
-    }
+    simd::for_steps<A>(
+        C, [=](int64_t c, int64_t some) __attribute__((always_inline)) {
+          for (int64_t line = 0; line < some; line += 64 / static_cast<int64_t>(sizeof(A)))
+            __builtin_prefetch(next_row + c + line);
+          simd::prefetch_lines<1>(y_row + c, some * static_cast<int64_t>(sizeof(A)));
+          if (count > 1)
+            simd::prefetch_lines<0>(row[1] + c, some * static_cast<int64_t>(sizeof(A)));
+          if (count == 3) {
+            simd::map<simd::Ties::to_even, simd::Fetch::none>(
+                y_row + c, some, [](float u, float v, float w) { return u + v + w; }, row[0] + c,
+                row[1] + c, row[2] + c);
+          } else if (count == 2) {
+            simd::map<simd::Ties::to_even, simd::Fetch::none>(
+                y_row + c, some, [](float u, float v) { return u + v; }, row[0] + c, row[1] + c);
+          } else if (count == 1) {
+            std::copy(row[0] + c, row[0] + c + some, y_row + c);
+          } else {
+            std::fill(y_row + c, y_row + c + some, A(0.0f));
+          }
+        });
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/simd_map.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -10,12 +11,15 @@ namespace {
 
 // Columns summed in float before the sum goes on in double.
 constexpr int64_t sum_chunk = 1024;
-// exp(x - m) is taken as 2^(x log2 e - m log2 e): exponents are never positive.
-constexpr float log2_e = 1.44269504088896340736f;
 
 // Logits may rise so far above an earlier maximum before their exponentials are taken anew: exp(60)
 // times a chunk stays far below the largest float.
 constexpr float highest_rise = 60.0f;
+// Logits further below count as if they were so far: exp(-69), with which no product falls among
+// the subnormal numbers, where processors are slow.
+constexpr float lowest_fall = 69.0f;
+
+constexpr float none = -std::numeric_limits<float>::infinity();
 
 // Maximum of logits, and sum of exp(logit - base).
 struct Part {
@@ -23,15 +27,49 @@ struct Part {
 };
 template <class A>
 Part sum_chunk_of(const A* logits, int64_t count, float base) {
-  const float shift = base * log2_e;
-  float max = -std::numeric_limits<float>::infinity(), sum = 0.0f;
-#pragma omp simd reduction(max : max) reduction(+ : sum)
-  for (int64_t j = 0; j < count; ++j) {
-    const float logit = simd::load(logits[j]);
-    max = simd::larger(logit, max);
-    sum += simd::exp2(log2_e * logit - shift);
+  constexpr int degree = sizeof(A) < sizeof(float) ? 4 : 5;
+  constexpr int64_t step = simd::prefetch_elements<A>;
+  constexpr int64_t lanes = simd::in_twos<A> ? step / 2 : step;
+  const float lowest = base - lowest_fall;
+  const auto exponential = [=](float logit) __attribute__((always_inline)) {
+    const simd::Exponential e =
+        simd::exp_by_powers_of_two<degree>((lowest > logit ? lowest : logit) - base);
+    return e.significand * e.power;
+  };
+  // As simd::sum_of() and max_of(), both in one pass.
+  float max[lanes], sum[lanes] = {};
+#pragma omp simd
+  for (int64_t lane = 0; lane < lanes; ++lane) max[lane] = none;
+  const int64_t whole = count / step * step;
+  for (int64_t begin = 0; begin < whole; begin += step) {
+    simd::prefetch_lines<0>(logits + begin, simd::prefetch_bytes);
+#pragma omp simd
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      if constexpr (simd::in_twos<A>) {
+        const simd::Two logit = simd::load_two(logits + begin + 2 * lane);
+        max[lane] = simd::larger(logit.first, max[lane]);
+        max[lane] = simd::larger(logit.second, max[lane]);
+        sum[lane] += exponential(logit.first) + exponential(logit.second);
+      } else {
+        const float logit = simd::load(logits[begin + lane]);
+        max[lane] = simd::larger(logit, max[lane]);
+        sum[lane] += exponential(logit);
+      }
+    }
   }
-  return {max, sum};
+  float largest = none, total = 0.0f;
+#pragma omp simd reduction(max : largest) reduction(+ : total)
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    largest = simd::larger(max[lane], largest);
+    total += sum[lane];
+  }
+#pragma omp simd reduction(max : largest) reduction(+ : total)
+  for (int64_t j = whole; j < count; ++j) {
+    const float logit = simd::load(logits[j]);
+    largest = simd::larger(logit, largest);
+    total += exponential(logit);
+  }
+  return {largest, total};
 }
 
 }  // namespace
@@ -44,20 +82,16 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
   const A* const logits = static_cast<const A*>(a.logits);
   const int32_t* const targets = a.targets;
   const int64_t V_tp = a.V_tp, V_valid = a.V_valid, first_token = a.first_token;
-  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A));
   parallel("gptbench::cross_entropy_statistics", a.R, [=](int64_t r) {
     // One pass: exponentials are taken relative to an earlier maximum, and again where a chunk
     // rises so far above it that they may leave the range of float.
     const A* const row = logits + r * V_tp;
-    float largest = -std::numeric_limits<float>::infinity();
+    float largest = none;
     float base = largest;
     double sum = 0.0;
     for (int64_t first = 0; first < V_valid; first += sum_chunk) {
       const A* const chunk = row + first;
       const int64_t count = std::min(sum_chunk, V_valid - first);
-      // The exponentials leave memory idle; let the next chunk come in meanwhile.
-      for (int64_t j = sum_chunk; j < std::min(2 * sum_chunk, V_valid - first); j += line)
-        __builtin_prefetch(chunk + j);
       if (first == 0) base = simd::max_of(count, [=](int64_t j) { return simd::load(chunk[j]); });
       Part part = sum_chunk_of(chunk, count, base);
       largest = simd::larger(part.max, largest);
@@ -121,16 +155,20 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
       for (int64_t j = 0; j < V_tp; ++j) simd::store(row[j], 0.0f);
       return;
     }
-    const float shift = row_max[r] * log2_e;
+    const float max = row_max[r], lowest = max - lowest_fall;
     const float factor = static_cast<float>(dscale / static_cast<double>(row_sum[r]));
     const int64_t target = targets[r] - first_token;
     const bool mine = target >= 0 && target < V_valid;
-    const float at_target = mine ? simd::exp2(log2_e * simd::load(row[target]) - shift) * factor -
-                                       static_cast<float>(dscale)
-                                 : 0.0f;
-#pragma omp simd
-    for (int64_t j = 0; j < V_valid; ++j)
-      simd::store(row[j], simd::exp2(log2_e * simd::load(row[j]) - shift) * factor);
+    const float at_target =
+        mine ? simd::exp(simd::load(row[target]) - max) * factor - static_cast<float>(dscale)
+             : 0.0f;
+    constexpr int degree = simd::accuracy_of<A>() == simd::Accuracy::bf16 ? 3 : 5;
+    const auto gradient = [=](float logit) __attribute__((always_inline)) {
+      const simd::Exponential e =
+          simd::exp_by_powers_of_two<degree>((lowest > logit ? lowest : logit) - max);
+      return e.significand * factor * e.power;
+    };
+    simd::map<simd::Ties::away>(row, V_valid, gradient, row);
 #pragma omp simd
     for (int64_t j = V_valid; j < V_tp; ++j) simd::store(row[j], 0.0f);
     if (mine) simd::store(row[target], at_target);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/dtype.h"
 
@@ -82,6 +83,125 @@ inline float tanh(float x) {
   const float small = x + x * z * p;
   const float large = 1.0f - 2.0f / (exp(2.0f * x) + 1.0f);
   return z < 0.390625f ? small : large;
+}
+
+// How exact a function is: to some units of the last place of float, or, where the result is kept
+// in 8 bits, to 2^-12, an eighth of what rounding to bf16 may lose at least.
+enum class Accuracy { full, bf16 };
+template <class A>
+constexpr Accuracy accuracy_of() {
+  return std::is_same_v<A, bfloat16> ? Accuracy::bf16 : Accuracy::full;
+}
+
+// The interval of what a loop evaluates a function on. Known to the compiler, comparisons with its
+// ends would be taken for branches to constant results, and those for masks of everything that
+// follows; hidden from it, they are one instruction each.
+struct Interval {
+  float lowest, highest;
+
+  static Interval symmetric(float end) {
+    const volatile float hidden = end;
+    const float known = hidden;
+    return {-known, known};
+  }
+  // x, or the end that it lies beyond; NaN stays NaN.
+  float nearest(float x) const {
+    x = highest < x ? highest : x;
+    return lowest > x ? lowest : x;
+  }
+};
+
+// 2^n for an integer -126 <= n <= 127 that has been rounded by adding this: it leaves n and the
+// bias of exponents in the low bits of the sum.
+constexpr float rounding_to_exponent = 12582912.0f + 127.0f;  // 1.5 2^23 + 127
+inline float power_of_sum(float shifted) {
+  return bits_to_float(float_to_bits(shifted) << 23);
+}
+
+// exp(x) as `significand` 2^n for x in [-87.3, 88.3], NaN stays NaN. x is not tested.
+struct Exponential {
+  float significand, power;
+};
+
+// exp(x) = 2^t, t = x log2 e, n = round(t), by the polynomial of degree 3, 4 or 5 in t - n whose
+// relative error is the least possible on [-1/2, 1/2]: 7.5e-5, 2.6e-6 and 1.6e-7 with coefficients
+// in float. To this comes what rounding x log2 e does: |x| 2^-24.
+template <int degree>
+[[gnu::always_inline]] inline Exponential exp_by_powers_of_two(float x) {
+  constexpr float log2_e = 1.44269504089f;
+  const float shifted = x * log2_e + rounding_to_exponent;
+  const float r = x * log2_e - (shifted - rounding_to_exponent);
+  float p;
+  if constexpr (degree == 3) {
+    p = 5.51716691e-2f;
+    p = p * r + 2.42611122e-1f;
+    p = p * r + 6.93260985e-1f;
+    p = p * r + 9.99928074e-1f;
+  } else if constexpr (degree == 4) {
+    p = 9.57010191e-3f;
+    p = p * r + 5.59178604e-2f;
+    p = p * r + 2.40247448e-1f;
+    p = p * r + 6.93121815e-1f;
+    p = p * r + 9.99999261e-1f;
+  } else {
+    static_assert(degree == 5, "polynomials of degree 3, 4 and 5");
+    p = 1.32764720e-3f;
+    p = p * r + 9.67554133e-3f;
+    p = p * r + 5.55071327e-2f;
+    p = p * r + 2.40221197e-1f;
+    p = p * r + 6.93146967e-1f;
+    p = p * r + 1.00000007f;
+  }
+  return {p, power_of_sum(shifted)};
+}
+
+// Accuracy::full: within 2 ulp, reduced as in exp() and left to 1 + r + r^2 q(r), q of degree 4
+// with the least relative error, 3e-9.
+template <Accuracy accuracy>
+[[gnu::always_inline]] inline Exponential exponential(float x) {
+  if constexpr (accuracy == Accuracy::bf16) return exp_by_powers_of_two<3>(x);
+  constexpr float log2_e = 1.44269504089f;
+  constexpr float ln2_high = 0.693359375f;
+  constexpr float ln2_low = -2.12194440e-4f;
+  const float shifted = x * log2_e + rounding_to_exponent;
+  const float n = shifted - rounding_to_exponent;
+  const float r = (x - n * ln2_high) - n * ln2_low;
+  float p = 1.38146132e-3f;
+  p = p * r + 8.36870982e-3f;
+  p = p * r + 4.16683874e-2f;
+  p = p * r + 1.66665207e-1f;
+  p = p * r + 4.99999935e-1f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return {p, power_of_sum(shifted)};
+}
+
+// 1 / x for x in [2^-125, 2^126], within 2 ulp or 1.3e-4; NaN gives NaN. Divisions of vectors take
+// longer than all the rest of such a loop. The exponent's complement, with the significand taken as
+// linear, is good to h = 0.0506; a step of third order leaves h^3, and one of Newton before it h^6,
+// 1.7e-8.
+template <Accuracy accuracy>
+[[gnu::always_inline]] inline float reciprocal(float x) {
+  float r = bits_to_float(0x7ef311c0u - float_to_bits(x));
+  float h = 1.0f - x * r;
+  if constexpr (accuracy == Accuracy::full) {
+    r = r * h + r;
+    h = 1.0f - x * r;
+  }
+  return r * (h * h + h) + r;
+}
+
+// 1 / (1 + exp(-x)) and one less that, to the same relative accuracy: within 8 ulp, or 2^-12, for
+// |x| <= sigmoid_end, where it is 0 or 1 in float; NaN gives NaN. x is not tested.
+constexpr float sigmoid_end = 87.0f;
+struct Sigmoid {
+  float value, complement;
+};
+template <Accuracy accuracy>
+[[gnu::always_inline]] inline Sigmoid sigmoid(float x) {
+  const Exponential e = exponential<accuracy>(-x);
+  const float value = reciprocal<accuracy>(e.significand * e.power + 1.0f);
+  return {value, e.significand * e.power * value};
 }
 
 // Sine and cosine of `quarters` quarter turns, |quarters| < 2^31, within 1e-7: the whole quarters

@@ -1,13 +1,16 @@
 // bench_kernels: how fast the kernels of the host are, and what bounds them.
 //
-//   bench_kernels [--markdown] [--compute fp32|bf16] [--seconds S] [--best]
+//   bench_kernels [--markdown] [--compute fp32|bf16] [--seconds S] [--best] [--only NAME] [--rows
+//   R]
 //
 // GEMMs: each product of GPT-2 124M at 1024 rows through the kernel table, in turn with the
 // library's own best form of it (oneDNN matmul, layout of the weights chosen by the library): the
 // ceiling. Other kernels: bytes moved in arrays larger than caches against a triad a = b + s c
 // (STREAM counts: 12 bytes an element), attention against the mean of the GEMM ceilings. Times are
 // medians, or with --best minima, which a machine shared with others disturbs less; S seconds are
-// spent on each figure (default 0.3).
+// spent on each figure (default 0.3). --only measures the kernels bound by memory whose name holds
+// NAME, and nothing else. --rows sets the rows of these (default 24576, 768 columns): at 64 the
+// arrays lie in a core's own cache, and the rate is that of the instructions.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +38,8 @@ struct Options {
   bool fp32 = true, bf16 = true;
   bool best = false;
   double seconds = 0.3;
+  std::string only;
+  int64_t rows = 24576;
 };
 
 // Times of functions called in turn (A B A B ...), so that disturbances hit all alike.
@@ -191,15 +196,20 @@ struct Bench {
 
   void memory_row(const char* name, double bytes, double triad, const std::function<void()>& f,
                   const std::function<void()>& again) const {
-    const std::vector<double> s = times_s({f, again}, options);
+    // Arrays that fit into caches would be driven out of them by the triad.
+    const std::vector<double> s =
+        options.rows < 4096
+            ? std::vector<double>{times_s({f}, options)[0], times_s({again}, options)[0]}
+            : times_s({f, again}, options);
     const double triad_rate = triad / s[1];
-    table.row({name, number(1e3 * s[0], 2), number(bytes / s[0] / 1e9), number(triad_rate / 1e9),
+    table.row({name, number(1e3 * s[0], 3), number(bytes / s[0] / 1e9), number(triad_rate / 1e9),
                number(100.0 * bytes / s[0] / triad_rate)});
   }
 
   // Every kernel in turn with a triad.
   void memory_kernels() const {
-    constexpr int64_t C = 768, R = 24576, n = R * C, V = 50304, rows = 256, T = 1024;
+    constexpr int64_t C = 768, V = 50304, T = 1024;
+    const int64_t R = options.rows, n = R * C, rows = std::min<int64_t>(256, ceil_div(n, V));
     const Array a(device, n, A, 1.0), b(device, n, A, 1.0), c(device, n, A, 1.0),
         row(device, C, A, 1.0), mean(device, R, DType::f32, 0.0), rstd(device, R, DType::f32, 1.0),
         dgamma(device, C, DType::f32, 0.0), dbeta(device, C, DType::f32, 0.0),
@@ -210,7 +220,8 @@ struct Bench {
     std::vector<int32_t> tokens(static_cast<size_t>(R));
     for (size_t i = 0; i < tokens.size(); ++i)
       tokens[i] = static_cast<int32_t>(random_word(1, RandomStream::test, 0, i) % uint32_t{50257});
-    std::vector<float> row_max(rows), row_sum(rows, 1e30f), target(rows);
+    std::vector<float> row_max(static_cast<size_t>(rows)), row_sum(row_max.size(), 1e30f),
+        target(row_max.size());
     double sum = 0.0, factor = 1.0;
     const double e = static_cast<double>(size_of(A)), N = static_cast<double>(n);
 
@@ -228,6 +239,7 @@ struct Bench {
     };
     const double triad_bytes = 12.0 * static_cast<double>(triad_n);
     const auto measure = [&](const char* name, double bytes, const std::function<void()>& f) {
+      if (std::string(name).find(options.only) == std::string::npos) return;
       memory_row(name, bytes, triad_bytes, f, triad);
     };
 
@@ -370,10 +382,17 @@ Options parse(int argc, char** argv) {
     } else if (word == "--seconds" && std::atof(value.c_str()) > 0.0) {
       options.seconds = std::atof(value.c_str());
       ++i;
+    } else if (word == "--only" && !value.empty()) {
+      options.only = value;
+      ++i;
+    } else if (word == "--rows" && std::atol(value.c_str()) > 0) {
+      options.rows = std::atol(value.c_str());
+      ++i;
     } else {
       throw Error(Exit::usage, "bench_kernels: '" + word +
                                    "' is not understood; allowed are --markdown, --best, --compute "
-                                   "fp32|bf16 and --seconds S with S > 0");
+                                   "fp32|bf16, --seconds S with S > 0, --only NAME and --rows R "
+                                   "with R > 0");
     }
   }
   return options;
@@ -401,6 +420,11 @@ void run(const Options& options) {
                       compute,
                       activation_type(compute)};
     const std::string name = bf16 ? "bf16" : "fp32";
+    if (!options.only.empty()) {
+      table.title(name + ": kernels bound by memory");
+      bench.memory_kernels();
+      continue;
+    }
     const bool converted = bf16 && choose_bf16_products() == Bf16Products::converted;
     table.title(name + ": matrix products" +
                 (converted ? ", in f32 from converted blocks; ceiling: the library's own" : ""));

@@ -83,6 +83,48 @@ TEST(SimdMath, TanhIsGoodToFourUlp) {
   EXPECT_TRUE(std::isnan(simd::tanh(std::numeric_limits<float>::quiet_NaN())));
 }
 
+// The accuracies that simd_math.h states, over the ranges that it states.
+TEST(SimdMath, ExponentialsReciprocalsAndSigmoidsOfBothAccuracies) {
+  constexpr int points = 1 << 18;
+  double powers[3] = {}, exponential = 0.0, reciprocals[2] = {}, sigmoids[2] = {};
+  const auto note = [](double& worst, double value, double exact) {
+    worst = std::max(worst, std::abs(value / exact - 1.0));
+  };
+  const auto value_of = [](const simd::Exponential& e) {
+    return static_cast<double>(e.significand) * static_cast<double>(e.power);
+  };
+  for (int i = 0; i <= points; ++i) {
+    const float x = -87.0f + 174.0f * static_cast<float>(i) / static_cast<float>(points);
+    const double exact = std::exp(static_cast<double>(x));
+    note(powers[0], value_of(simd::exp_by_powers_of_two<3>(x)), exact);
+    note(powers[1], value_of(simd::exp_by_powers_of_two<4>(x)), exact);
+    note(powers[2], value_of(simd::exp_by_powers_of_two<5>(x)), exact);
+    note(exponential, value_of(simd::exponential<simd::Accuracy::full>(x)), exact);
+    const float d = 1.0f + static_cast<float>(exact);
+    note(reciprocals[0], static_cast<double>(simd::reciprocal<simd::Accuracy::bf16>(d)),
+         1.0 / static_cast<double>(d));
+    note(reciprocals[1], static_cast<double>(simd::reciprocal<simd::Accuracy::full>(d)),
+         1.0 / static_cast<double>(d));
+    const simd::Sigmoid coarse = simd::sigmoid<simd::Accuracy::bf16>(x);
+    const simd::Sigmoid fine = simd::sigmoid<simd::Accuracy::full>(x);
+    note(sigmoids[0], static_cast<double>(coarse.value), 1.0 / (1.0 + 1.0 / exact));
+    note(sigmoids[0], static_cast<double>(coarse.complement), 1.0 / (1.0 + exact));
+    note(sigmoids[1], static_cast<double>(fine.value), 1.0 / (1.0 + 1.0 / exact));
+    note(sigmoids[1], static_cast<double>(fine.complement), 1.0 / (1.0 + exact));
+  }
+  // What rounding x log2 e does: |x| 2^-24 for the constant and as much for the product where it
+  // is not fused with the subtraction.
+  constexpr double argument = 2.0 * 87.0 * 0x1p-24, ulp = 0x1p-23;
+  EXPECT_LE(powers[0], 7.6e-5 + argument);
+  EXPECT_LE(powers[1], 2.7e-6 + argument);
+  EXPECT_LE(powers[2], 1.6e-7 + 2.0 * ulp + argument);
+  EXPECT_LE(exponential, 2.0 * ulp);
+  EXPECT_LE(reciprocals[0], 1.3e-4);
+  EXPECT_LE(reciprocals[1], 2.0 * ulp);
+  EXPECT_LE(sigmoids[0], 0x1p-12);
+  EXPECT_LE(sigmoids[1], 8.0 * ulp);
+}
+
 // Small angles, all quadrants, both signs, and those of position 131,071.
 TEST(SimdMath, SineAndCosineOfQuarterTurns) {
   constexpr double half_pi = 1.57079632679489661923;
