@@ -87,12 +87,15 @@ deck=$GPTBENCH_BUNDLE/input/124m_short.in
 small="model.num_layers=2 model.hidden_size=64 model.num_attention_heads=4 model.seq_length=40 model.vocab_size=250
   model.vocab_multiple=8 batch.micro_batch_size=2 batch.global_batch_size=5 run.steps=3 run.warmup_steps=1"
 
-# gpu RANKS NAME SECONDS KEYS...: a deck on the GPU; its result stays in $work/NAME.
+# gpu RANKS NAME SECONDS KEYS...: a deck on the GPU; of a key that is given twice the last counts. Its
+# result stays in $work/NAME.
 gpu() {
-  local ranks=$1 name=$2 limit=$3
+  local ranks=$1 name=$2 limit=$3 argument
   shift 3
+  local -A value=()
+  for argument in "$@"; do value[${argument%%=*}]=$argument; done
   try "$name" "$limit" "$GPTBENCH_BUNDLE/launch" "$ranks" gptbench "$deck" run.device=cuda \
-    "run.name=$name" "output.directory=$work/$name" "$@"
+    "run.name=$name" "output.directory=$work/$name" "${value[@]}"
 }
 
 # Two runs of the same algorithms, whose losses and gradient norms have the same digits.
@@ -100,7 +103,8 @@ same_steps() {
   local what=$1 one=$logs/$2.log other=$logs/$3.log
   steps_of() { grep -E '^ *[0-9]+/' "$1" | awk '{print $2, $3}'; }
   if [ ! -e "$one" ] || [ ! -e "$other" ]; then return; fi
-  if [ -n "$(steps_of "$one")" ] && diff <(steps_of "$one") <(steps_of "$other") >"$logs/$what.log"; then
+  if [ -z "$(steps_of "$one")" ] || [ -z "$(steps_of "$other")" ]; then return; fi  # said above
+  if diff <(steps_of "$one") <(steps_of "$other") >"$logs/$what.log"; then
     say "ok      $what"
   else
     say "FAILED  $what: losses of $2 and $3 differ"
