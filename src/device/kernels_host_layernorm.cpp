@@ -2,6 +2,7 @@
 
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/norm_in_twos.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -67,6 +68,26 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
   const int64_t R = a.R, C = a.C;
   const double epsilon = a.epsilon;
   const bool converts = sizeof(A) < sizeof(float) && C <= row_buffer;
+  if constexpr (simd::in_twos<A>) {
+    if (C % 2 == 0 && C <= longest_row_in_twos) {
+      parallel("gptbench::layernorm_forward", ceil_div(R, rows_at_once), [=](int64_t block) {
+        FloatRow gammas, betas;
+        split(gammas, gamma, C);
+        if (beta != nullptr)
+          split(betas, beta, C);
+        else
+          std::fill(betas, betas + C, 0.0f);
+        const int64_t end = std::min(R, (block + 1) * rows_at_once);
+        for (int64_t r = block * rows_at_once; r < end; ++r) {
+          simd::prefetch_lines<0>(x + r * C, C * static_cast<int64_t>(sizeof(A)));
+          simd::prefetch_lines<1>(y + r * C, C * static_cast<int64_t>(sizeof(A)));
+          normalise_in_twos<true>(y + r * C, mean[r], rstd[r], x + r * C, gammas, betas, C,
+                                  epsilon);
+        }
+      });
+      return;
+    }
+  }
   parallel("gptbench::layernorm_forward", ceil_div(R, rows_at_once), [=](int64_t block) {
     float row[row_buffer], gammas[row_buffer], betas[row_buffer];
     if (converts) {
@@ -123,12 +144,23 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
   // A batch of row blocks at a time, one a thread: first the rows, then, while they are in cache,
   // the columns.
   const int64_t batch = row_block * num_threads();
+  [[maybe_unused]] const bool twos = C % 2 == 0 && C <= longest_row_in_twos;
   for (int64_t first = 0; first < a.R; first += batch) {
     const int64_t last = std::min(a.R, first + batch);
     parallel("gptbench::layernorm_backward_input", ceil_div(last - first, row_block),
              [=](int64_t block) {
                const int64_t begin = first + block * row_block;
                const int64_t end = std::min(last, begin + row_block);
+               if constexpr (simd::in_twos<A>) {
+                 if (twos) {
+                   FloatRow gammas;
+                   split(gammas, gamma, C);
+                   for (int64_t r = begin; r < end; ++r)
+                     add_input_gradient_in_twos<true>(dx + r * C, dy + r * C, x + r * C, gammas,
+                                                      mean[r], rstd[r], C);
+                   return;
+                 }
+               }
                for (int64_t r = begin; r < end; ++r) input_gradient(r);
              });
     parallel("gptbench::layernorm_backward_parameters", ceil_div(C, column_block),
@@ -137,6 +169,14 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
                const int64_t width = std::min(column_block, C - c0);
                for (int64_t begin = first; begin < last; begin += row_block) {
                  const int64_t end = std::min(last, begin + row_block);
+                 if constexpr (simd::in_twos<A>) {
+                   if (twos) {
+                     add_parameter_gradients_in_twos<true>(
+                         dgamma + c0, dbeta != nullptr ? dbeta + c0 : nullptr, dy + c0, x + c0,
+                         mean, rstd, begin, end, C, width);
+                     continue;
+                   }
+                 }
                  float gamma_sum[column_block] = {};
                  float beta_sum[column_block] = {};
                  for (int64_t r = begin; r < end; ++r) {

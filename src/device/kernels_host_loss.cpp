@@ -30,10 +30,11 @@ Part sum_chunk_of(const A* logits, int64_t count, float base) {
   constexpr int degree = sizeof(A) < sizeof(float) ? 4 : 5;
   constexpr int64_t step = simd::prefetch_elements<A>;
   constexpr int64_t lanes = simd::in_twos<A> ? step / 2 : step;
-  const float lowest = base - lowest_fall;
+  const auto interval = simd::Interval::symmetric(lowest_fall);
   const auto exponential = [=](float logit) __attribute__((always_inline)) {
+    const float fall = logit - base;
     const simd::Exponential e =
-        simd::exp_by_powers_of_two<degree>((lowest > logit ? lowest : logit) - base);
+        simd::exp_by_powers_of_two<degree>(interval.lowest > fall ? interval.lowest : fall);
     return e.significand * e.power;
   };
   // As simd::sum_of() and max_of(), both in one pass.

@@ -2,6 +2,7 @@
 
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
+#include "device/norm_in_twos.h"
 #include "device/simd_math.h"
 
 namespace gptbench::host {
@@ -14,6 +15,24 @@ void rmsnorm_forward(Queue&, const RmsNormForward& a) {
   const A* const gamma = static_cast<const A*>(a.gamma);
   const int64_t C = a.C;
   const double epsilon = a.epsilon;
+  if constexpr (simd::in_twos<A>) {
+    if (C % 2 == 0 && C <= longest_row_in_twos) {
+      const int64_t R = a.R;
+      parallel("gptbench::rmsnorm_forward", ceil_div(R, row_block), [=](int64_t block) {
+        FloatRow gammas;
+        split(gammas, gamma, C);
+        const int64_t end = std::min(R, (block + 1) * row_block);
+        for (int64_t r = block * row_block; r < end; ++r) {
+          float mean;
+          simd::prefetch_lines<0>(x + r * C, C * static_cast<int64_t>(sizeof(A)));
+          simd::prefetch_lines<1>(y + r * C, C * static_cast<int64_t>(sizeof(A)));
+          normalise_in_twos<false>(y + r * C, mean, rstd[r], x + r * C, gammas, nullptr, C,
+                                   epsilon);
+        }
+      });
+      return;
+    }
+  }
   parallel("gptbench::rmsnorm_forward", a.R, [=](int64_t r) {
     const A* const x_row = x + r * C;
     A* const y_row = y + r * C;
@@ -60,12 +79,23 @@ void rmsnorm_backward(Queue&, const RmsNormBackward& a) {
   // A batch of row blocks at a time, one a thread: first the rows, then, while they are in cache,
   // the columns.
   const int64_t batch = row_block * num_threads();
+  [[maybe_unused]] const bool twos = C % 2 == 0 && C <= longest_row_in_twos;
   for (int64_t first = 0; first < a.R; first += batch) {
     const int64_t last = std::min(a.R, first + batch);
     parallel("gptbench::rmsnorm_backward_input", ceil_div(last - first, row_block),
              [=](int64_t block) {
                const int64_t begin = first + block * row_block;
                const int64_t end = std::min(last, begin + row_block);
+               if constexpr (simd::in_twos<A>) {
+                 if (twos) {
+                   FloatRow gammas;
+                   split(gammas, gamma, C);
+                   for (int64_t r = begin; r < end; ++r)
+                     add_input_gradient_in_twos<false>(dx + r * C, dy + r * C, x + r * C, gammas,
+                                                       0.0f, rstd[r], C);
+                   return;
+                 }
+               }
                for (int64_t r = begin; r < end; ++r) input_gradient(r);
              });
     parallel("gptbench::rmsnorm_backward_parameters", ceil_div(C, column_block),
@@ -74,6 +104,13 @@ void rmsnorm_backward(Queue&, const RmsNormBackward& a) {
                const int64_t width = std::min(column_block, C - c0);
                for (int64_t begin = first; begin < last; begin += row_block) {
                  const int64_t end = std::min(last, begin + row_block);
+                 if constexpr (simd::in_twos<A>) {
+                   if (twos) {
+                     add_parameter_gradients_in_twos<false>(dgamma + c0, nullptr, dy + c0, x + c0,
+                                                            nullptr, rstd, begin, end, C, width);
+                     continue;
+                   }
+                 }
                  float sum[column_block] = {};
                  for (int64_t r = begin; r < end; ++r) {
                    const A* const dy_row = dy + r * C + c0;

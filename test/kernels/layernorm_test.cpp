@@ -6,7 +6,7 @@ namespace {
 struct Shape {
   int64_t R, C;
 };
-constexpr Shape shapes[] = {{0, 16}, {1, 1}, {1, 19}, {3, 128}, {67, 77}, {130, 768}};
+constexpr Shape shapes[] = {{0, 16}, {1, 1}, {1, 19}, {3, 128}, {67, 77}, {70, 200}, {130, 768}};
 
 }  // namespace
 
