@@ -35,6 +35,29 @@ void convert_block(float* out, const GemmFactor& factor, int64_t row, int64_t ro
   });
 }
 
+// What products are added to in c[m, ldc], rows from m0 and columns from n0 of the result: its
+// bias, zeros, or what it has.
+template <class A>
+void begin_block(float* c, int64_t ldc, const Gemm& gemm, int64_t m0, int64_t m, int64_t n0,
+                 int64_t n, int threads) {
+  const A* const bias = static_cast<const A*>(gemm.bias);
+  const bool in_place = gemm.out == DType::f32;
+  if (bias == nullptr && gemm.accumulate && in_place) return;
+  const A* const before = static_cast<const A*>(gemm.c) + m0 * gemm.ldc + n0;
+  const int64_t ld_before = gemm.ldc;
+  const bool accumulate = gemm.accumulate;
+  for_rows(m, threads, [=](int64_t i) {
+    float* const row = c + i * ldc;
+    if (bias == nullptr && !accumulate) {
+      std::fill_n(row, n, 0.0f);
+      return;
+    }
+    const A* const from = bias != nullptr ? bias + n0 : before + i * ld_before;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) row[j] = simd::load(from[j]);
+  });
+}
+
 template <class A>
 void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
   // The attention's tiles have less workspace; they are smaller, too.
@@ -60,15 +83,7 @@ void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
       const bool direct = gemm.out == DType::f32;
       float* const c = direct ? static_cast<float*>(gemm.c) + c0 : block;
       const int64_t ldc = direct ? gemm.ldc : n;
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-          if (gemm.bias != nullptr)
-            c[i * ldc + j] = simd::load(static_cast<const A*>(gemm.bias)[n0 + j]);
-          else if (!gemm.accumulate)
-            c[i * ldc + j] = 0.0f;
-          else if (!direct)
-            c[i * ldc + j] = simd::load(static_cast<A*>(gemm.c)[c0 + i * gemm.ldc + j]);
-        }
+      begin_block<A>(c, ldc, gemm, m0, m, n0, n, threads);
       for (int64_t k0 = 0; k0 < gemm.k; k0 += block_k) {
         const int64_t k = std::min(block_k, gemm.k - k0);
         if (gemm.a.transposed)
