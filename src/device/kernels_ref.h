@@ -1,6 +1,6 @@
 // The frozen oracle: every kernel of the table as plain loops, a literal transcription of its
-// equation in kernels.h. One thread, sums in double, never optimised: the kernels of every device
-// are tested against it, and so is a run.
+// equation in kernels.h. One thread, sums in double, not tuned but for the order in which the loops
+// of products run: the kernels of every device are tested against it, and so is a run.
 #pragma once
 
 #include "base/fp8.h"

@@ -1,5 +1,5 @@
-// Sums of a row of results run side by side, in the order of the equation each: the verification of
-// a run waits for these products.
+// The verification of a run waits for these products. So the backward ones form a row of results
+// side by side, each sum in the order of its equation; the forward one may add its terms in any.
 #include <algorithm>
 
 #include "device/kernels_ref.h"
