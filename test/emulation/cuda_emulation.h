@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "emulation/fibre_block.h"
+#include "emulation/launch.h"
 
 #define __global__
 #define __device__
@@ -29,14 +31,13 @@
 #define blockDim (::gptbench::emulation::block_size)
 #define gridDim (::gptbench::emulation::grid_size)
 
-using cudaStream_t = void*;
+using cudaStream_t = CUstream_st*;
 
-namespace gptbench {
-class Queue;
-inline cudaStream_t stream_of(Queue&) {
-  return nullptr;
+namespace gptbench::cuda {
+inline cudaStream_t stream_of(Queue& queue) {
+  return emulation::stream_of(queue);
 }
-}  // namespace gptbench
+}  // namespace gptbench::cuda
 
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
@@ -218,9 +219,11 @@ inline int multiprocessors() {
 
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, int threads,
-            size_t shared_bytes, cudaStream_t, Arguments... arguments) {
-  emulation::run_grid(name, {grid.x, grid.y, grid.z}, static_cast<unsigned>(threads), shared_bytes,
-                      [&] { kernel(arguments...); });
+            size_t shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  emulation::submit(stream, name, [=] {
+    emulation::run_grid(name, {grid.x, grid.y, grid.z}, static_cast<unsigned>(threads),
+                        shared_bytes, [&] { kernel(arguments...); });
+  });
 }
 
 }  // namespace gptbench::cuda

@@ -1,0 +1,311 @@
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "emulated_gpu/graph.h"
+#include "emulated_gpu/memory.h"
+#include "emulated_gpu/streams.h"
+
+namespace gptbench::emulation {
+namespace {
+
+// The host calls nothing for this long before what it did not ask for runs too.
+constexpr double patience_s = 2e-3;
+// And nothing waits longer than this: a host that asks in a loop is one that waits.
+constexpr double longest_delay_s = 20e-3;
+// Between two calls of work that waits for a peer.
+constexpr auto polling_interval = std::chrono::microseconds(50);
+
+struct Gpu {
+  std::mutex mutex;
+  std::condition_variable work, progress;
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  bool random_order = false;
+  bool started = false, stopping = false;
+  double called_s = 0.0;  // the host's last call that adds or asks
+  std::thread thread;
+  std::mt19937_64 random;
+};
+
+Gpu& gpu() {
+  static Gpu* const one = [] {
+    Gpu* const made = new Gpu;  // outlives every static object
+    const char* const order = std::getenv("GPTBENCH_EMULATED_ORDER");
+    made->random_order = order != nullptr && std::string(order) == "random";
+    const char* const seed = std::getenv("GPTBENCH_EMULATED_SEED");
+    made->random.seed(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1);
+    return made;
+  }();
+  return *one;
+}
+
+// Takes waits that are over off the stream's front; whether its first entry is work that may begin.
+bool ready(Gpu& g, CUstream_st& stream) {
+  if (stream.running) return false;
+  while (!stream.entries.empty()) {
+    Entry& first = stream.entries.front();
+    if (first.awaited != nullptr && !first.awaited->reached) return false;
+    if (first.work != nullptr) return true;
+    if (first.reached != nullptr) {
+      first.reached->time_s = clock_s();
+      first.reached->reached = true;
+    }
+    stream.entries.pop_front();
+    g.progress.notify_all();
+  }
+  stream.wanted = false;
+  return false;
+}
+
+// What a wanted stream stands at, which may be another one that it waits for.
+CUstream_st* in_the_way(Gpu& g, CUstream_st* stream) {
+  for (size_t hops = 0; hops <= g.streams.size(); ++hops) {
+    if (ready(g, *stream)) return stream;
+    if (stream->entries.empty() || stream->running) return nullptr;
+    const PointPtr& awaited = stream->entries.front().awaited;
+    if (awaited == nullptr || awaited->owner == nullptr) return nullptr;
+    stream = awaited->owner;
+  }
+  return nullptr;  // in a circle, which only a host that never records what it waits for can make
+}
+
+// The stream whose turn it is, but none of `waiting`, whose work waits for peers; null: none.
+CUstream_st* next_stream(Gpu& g, const std::set<CUstream_st*>& waiting) {
+  std::vector<CUstream_st*> may_run;
+  const double now = clock_s();
+  const bool quiet = now - g.called_s > patience_s;
+  for (const auto& each : g.streams) {
+    CUstream_st* const stream = each.get();
+    if (g.random_order || quiet) {
+      if (ready(g, *stream) && waiting.count(stream) == 0) may_run.push_back(stream);
+      continue;
+    }
+    CUstream_st* const head = stream->wanted ? in_the_way(g, stream) : nullptr;
+    if (head != nullptr && waiting.count(head) == 0)
+      may_run.push_back(head);
+    else if (ready(g, *stream) && waiting.count(stream) == 0 &&
+             now - stream->entries.front().since_s > longest_delay_s)
+      may_run.push_back(stream);
+  }
+  return may_run.empty() ? nullptr : may_run[random_below(may_run.size())];
+}
+
+bool anything_left(const Gpu& g) {
+  for (const auto& stream : g.streams)
+    if (!stream->entries.empty()) return true;
+  return false;
+}
+
+void run_first(Gpu& g, CUstream_st& stream, std::unique_lock<std::mutex>& lock,
+               std::set<CUstream_st*>& waiting) {
+  Entry& entry = stream.entries.front();  // a deque's elements stay where they are
+  stream.running = true;
+  lock.unlock();
+  bool done = false;
+  open_device_memory();
+  try {
+    done = entry.work();
+  } catch (const std::exception& error) {
+    misuse("%s: %s", entry.name.c_str(), error.what());
+  }
+  lock.lock();
+  stream.running = false;
+  if (!done) {
+    waiting.insert(&stream);
+    return;
+  }
+  waiting.clear();
+  entry.work = nullptr;
+  ready(g, stream);
+}
+
+void run_gpu() {
+  Gpu& g = gpu();
+  std::set<CUstream_st*> waiting;
+  std::unique_lock<std::mutex> lock(g.mutex);
+  while (!g.stopping) {
+    if (CUstream_st* const stream = next_stream(g, waiting)) {
+      run_first(g, *stream, lock, waiting);
+      continue;
+    }
+    close_device_memory();
+    g.progress.notify_all();
+    if (!waiting.empty())
+      g.work.wait_for(lock, polling_interval);
+    else if (anything_left(g))
+      g.work.wait_for(lock, std::chrono::milliseconds(1));
+    else
+      g.work.wait(lock);
+    waiting.clear();
+  }
+}
+
+void stop() {
+  Gpu& g = gpu();
+  {
+    const std::lock_guard<std::mutex> lock(g.mutex);
+    g.stopping = true;
+  }
+  g.work.notify_all();
+  g.thread.join();
+}
+
+void add(CUstream_st* stream, Entry entry) {
+  Gpu& g = gpu();
+  const std::lock_guard<std::mutex> lock(g.mutex);
+  if (!g.started) {
+    g.thread = std::thread(run_gpu);
+    g.started = true;
+    std::atexit(stop);
+  }
+  g.called_s = entry.since_s = clock_s();
+  stream->entries.push_back(std::move(entry));
+  g.work.notify_all();
+}
+
+// The GPU's memory is closed again before the host goes on.
+template <class Done>
+void wait_until(Gpu& g, std::unique_lock<std::mutex>& lock, const Done& done) {
+  while (!done()) {
+    g.called_s = clock_s();
+    g.work.notify_all();
+    g.progress.wait_for(lock, std::chrono::milliseconds(10));
+  }
+}
+
+}  // namespace
+
+double clock_s() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+size_t random_below(size_t bound) {
+  return static_cast<size_t>(gpu().random() % bound);
+}
+
+CUstream_st* new_stream() {
+  Gpu& g = gpu();
+  const std::lock_guard<std::mutex> lock(g.mutex);
+  g.streams.push_back(std::make_unique<CUstream_st>());
+  return g.streams.back().get();
+}
+
+CUstream_st* default_stream() {
+  static CUstream_st* const stream = new_stream();
+  return stream;
+}
+
+CUstream_st* checked(CUstream_st* stream, const char* call) {
+  if (stream == nullptr) return default_stream();
+  if (stream->destroyed) misuse("%s on a stream that was destroyed", call);
+  return stream;
+}
+
+void append(CUstream_st* stream, const std::string& name, Work work) {
+  Entry entry;
+  entry.name = name;
+  entry.work = std::move(work);
+  add(stream, std::move(entry));
+}
+
+PointPtr append_point(CUstream_st* stream) {
+  Entry entry;
+  entry.name = "cudaEventRecord";
+  entry.reached = std::make_shared<Point>();
+  entry.reached->owner = stream;
+  PointPtr point = entry.reached;
+  add(stream, std::move(entry));
+  return point;
+}
+
+void append_wait(CUstream_st* stream, PointPtr point) {
+  Entry entry;
+  entry.name = "cudaStreamWaitEvent";
+  entry.awaited = std::move(point);
+  add(stream, std::move(entry));
+}
+
+bool is_idle(CUstream_st* stream, bool ask) {
+  Gpu& g = gpu();
+  const std::lock_guard<std::mutex> lock(g.mutex);
+  ready(g, *stream);
+  if (stream->entries.empty()) return true;
+  if (ask) stream->wanted = true;
+  g.work.notify_all();
+  return false;
+}
+
+bool is_reached(const PointPtr& point, bool ask) {
+  if (point == nullptr) return true;
+  Gpu& g = gpu();
+  const std::lock_guard<std::mutex> lock(g.mutex);
+  if (point->owner != nullptr) ready(g, *point->owner);
+  if (point->reached) return true;
+  if (ask && point->owner != nullptr) point->owner->wanted = true;
+  g.work.notify_all();
+  return false;
+}
+
+void wait_for(CUstream_st* stream) {
+  Gpu& g = gpu();
+  std::unique_lock<std::mutex> lock(g.mutex);
+  stream->wanted = true;
+  wait_until(g, lock, [&] {
+    ready(g, *stream);
+    return stream->entries.empty();
+  });
+}
+
+void wait_for(const PointPtr& point) {
+  if (point == nullptr) return;
+  Gpu& g = gpu();
+  std::unique_lock<std::mutex> lock(g.mutex);
+  wait_until(g, lock, [&] {
+    if (point->owner == nullptr) return point->reached.load();
+    ready(g, *point->owner);
+    point->owner->wanted = !point->reached;
+    return point->reached.load();
+  });
+}
+
+void wait_for_all() {
+  Gpu& g = gpu();
+  std::vector<CUstream_st*> streams;
+  {
+    const std::lock_guard<std::mutex> lock(g.mutex);
+    for (const auto& stream : g.streams) streams.push_back(stream.get());
+  }
+  for (CUstream_st* stream : streams) wait_for(stream);
+}
+
+void enqueue(CUstream_st* stream, const std::string& name, Work work) {
+  stream = checked(stream, name.c_str());
+  if (stream->capture != nullptr)
+    add_node(*stream, name, std::move(work));
+  else
+    append(stream, name, std::move(work));
+}
+
+void misuse(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::fprintf(stderr, "emulated GPU: ");
+  std::vfprintf(stderr, format, arguments);
+  std::fprintf(stderr, "\n");
+  va_end(arguments);
+  std::abort();
+}
+
+}  // namespace gptbench::emulation

@@ -1,0 +1,90 @@
+// Streams, events and the thread of the emulated GPU.
+//
+// What a stream holds runs as late as it can: when the host waits for the stream, or for an event,
+// what this needs runs and no more; the rest runs when the host has called nothing for a while (a
+// GPU does not wait to be asked, and a peer may need it). A buffer that is used again without an
+// order between the streams is then mostly found in the state that the order was to prevent.
+// GPTBENCH_EMULATED_ORDER chooses another order: "random" (whatever may run, at once), "late" is
+// the default.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulated_gpu/gpu.h"
+
+namespace gptbench::emulation {
+
+struct Capture;
+
+// What an event stood for when it was recorded; later records make another.
+struct Point {
+  double time_s = 0.0;  // when it was reached
+  std::atomic<bool> reached{false};
+  CUstream_st* owner = nullptr;  // on which it was recorded
+};
+using PointPtr = std::shared_ptr<Point>;
+
+struct Entry {
+  std::string name;
+  Work work;         // null: nothing to do
+  PointPtr awaited;  // begins when it is reached
+  PointPtr reached;  // is reached when the entry ends
+  double since_s = 0.0;
+};
+
+}  // namespace gptbench::emulation
+
+struct CUstream_st {
+  std::deque<gptbench::emulation::Entry> entries;
+  bool wanted = false;   // the host waits for it, or has asked whether it is done
+  bool running = false;  // its first entry
+  bool destroyed = false;
+  std::shared_ptr<gptbench::emulation::Capture> capture;  // that it takes part in
+  std::vector<int> tips;  // nodes that what comes next on it depends on
+};
+
+struct CUevent_st {
+  gptbench::emulation::PointPtr point;  // null: never recorded
+  bool timed = true;
+  bool destroyed = false;
+  std::shared_ptr<gptbench::emulation::Capture> capture;  // that it was last recorded in
+  std::vector<int> tips;
+};
+
+namespace gptbench::emulation {
+
+// Streams are kept until the process ends, so that a use after destruction is seen.
+CUstream_st* new_stream();
+// The stream of calls that name none; work of other streams is not ordered behind it, since all of
+// gptbench's are cudaStreamNonBlocking.
+CUstream_st* default_stream();
+// Ends the process where it was destroyed.
+CUstream_st* checked(CUstream_st* stream, const char* call);
+
+// Outside captures. A point that is reached when the stream gets there; a wait for one.
+PointPtr append_point(CUstream_st* stream);
+void append_wait(CUstream_st* stream, PointPtr point);
+void append(CUstream_st* stream, const std::string& name, Work work);
+
+// Whether all of it has run; `ask` makes the GPU go on with it.
+bool is_idle(CUstream_st* stream, bool ask);
+bool is_reached(const PointPtr& point, bool ask);
+// Blocks until then.
+void wait_for(CUstream_st* stream);
+void wait_for(const PointPtr& point);
+// Of all streams, as cudaFree and cudaDeviceSynchronize do.
+void wait_for_all();
+
+// Seconds of a steady clock.
+double clock_s();
+
+// The same numbers in every run with the same GPTBENCH_EMULATED_SEED; on the GPU's thread alone.
+size_t random_below(size_t bound);
+
+}  // namespace gptbench::emulation
