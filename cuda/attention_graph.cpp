@@ -2,11 +2,15 @@
 
 #include <limits>
 
+#include "base/units.h"
+
 namespace gptbench {
 namespace {
 
 using Tensor = CudnnGraph::Tensor;
 using Sizes = CudnnGraph::Sizes;
+
+constexpr int64_t part_alignment = 256;
 
 // Heads of D elements side by side in rows of `row` elements, T rows a sequence.
 Sizes heads(const AttentionKey& k, int64_t row) {
@@ -23,12 +27,21 @@ float hidden_score() {
   return -std::numeric_limits<float>::infinity();
 }
 
+int64_t attention_lengths_bytes(const AttentionKey& key) {
+  return key.padded ? round_up(4 * key.B, part_alignment) : 0;
+}
+
 int64_t attention_sums_bytes(const AttentionKey& key) {
-  return key.backward ? 4 * key.B * key.H * key.T : 0;
+  return key.backward ? round_up(4 * key.B * key.H * key.T, part_alignment) : 0;
 }
 
 int64_t attention_accumulator_bytes(const AttentionKey& key) {
-  return key.backward ? 4 * key.B * key.H * key.T * key.D : 0;
+  return key.backward ? round_up(4 * key.B * key.H * key.T * key.D, part_alignment) : 0;
+}
+
+int64_t attention_arrays_bytes(const AttentionKey& key) {
+  return attention_lengths_bytes(key) + attention_sums_bytes(key) +
+         attention_accumulator_bytes(key);
 }
 
 AttentionGraph::AttentionGraph(const Cudnn& cudnn, const AttentionKey& key) : graph(cudnn) {
@@ -38,21 +51,48 @@ AttentionGraph::AttentionGraph(const Cudnn& cudnn, const AttentionKey& key) : gr
     make_forward(key);
 }
 
-// Scores of keys at later positions than the query's are replaced.
+// Scores of keys that a query does not see are replaced: those beyond its sequence's length, and
+// with `causal` those at later positions.
 Tensor AttentionGraph::masked(const AttentionKey& k, Tensor scores) {
-  if (!k.causal) return scores;
+  if (!k.causal && !k.padded) return scores;
   const Sizes square = {k.B, k.H, k.T, k.T};
-  const Tensor query = graph.between(CUDNN_DATA_INT32, square);
-  graph.index(scores, 2, query);
-  const Tensor key = graph.between(CUDNN_DATA_INT32, square);
-  graph.index(scores, 3, key);
-  const Tensor visible = graph.between(CUDNN_DATA_BOOLEAN, square);
-  graph.pointwise(CUDNN_POINTWISE_CMP_GE, query, key, visible, CUDNN_DATA_BOOLEAN);
   const Tensor hidden = graph.scalar();
-  const Tensor out = graph.between(CUDNN_DATA_FLOAT, square);
-  graph.select(scores, hidden, visible, out);
+  const auto places = [&](Tensor of, int64_t axis) {
+    const Tensor place = graph.between(CUDNN_DATA_INT32, square);
+    graph.index(of, axis, place);
+    return place;
+  };
+  const auto compared = [&](cudnnPointwiseMode_t how, Tensor a, Tensor b) {
+    const Tensor visible = graph.between(CUDNN_DATA_BOOLEAN, square);
+    graph.pointwise(how, a, b, visible, CUDNN_DATA_BOOLEAN);
+    return visible;
+  };
+  const auto shown = [&](Tensor of, Tensor visible) {
+    const Tensor out = graph.between(CUDNN_DATA_FLOAT, square);
+    graph.select(of, hidden, visible, out);
+    return out;
+  };
+  if (k.padded) {
+    const Tensor query = places(scores, 2), key = places(scores, 3);
+    const Tensor in_rows = compared(CUDNN_POINTWISE_CMP_LT, query, query_lengths_);
+    const Tensor in_columns = compared(CUDNN_POINTWISE_CMP_LT, key, key_lengths_);
+    scores = shown(scores, compared(CUDNN_POINTWISE_LOGICAL_AND, in_rows, in_columns));
+  }
+  if (k.causal) {
+    const Tensor query = places(scores, 2), key = places(scores, 3);
+    scores = shown(scores, compared(CUDNN_POINTWISE_CMP_GE, query, key));
+  }
   tensors.push_back(hidden);
-  return out;
+  return scores;
+}
+
+// The library's mask of padding has lengths of queries as well, and leaves open what the rows
+// behind them become; our own kernels compute them all, so these lengths are T.
+void AttentionGraph::add_lengths(const AttentionKey& k) {
+  if (!k.padded) return;
+  query_lengths_ = graph.lengths(k.B);
+  key_lengths_ = graph.lengths(k.B);
+  tensors.insert(tensors.end(), {query_lengths_, key_lengths_});
 }
 
 void AttentionGraph::make_forward(const AttentionKey& k) {
@@ -66,9 +106,10 @@ void AttentionGraph::make_forward(const AttentionKey& k) {
   const Tensor lse = graph.array(S, row, {k.H * k.T, k.T, 1, 1});
   const Tensor scale = graph.scalar();
   tensors = {q, key, v, out, lse, scale};
+  add_lengths(k);
 
   const Tensor products = graph.between(S, square);
-  graph.matmul(q, key, products);
+  graph.matmul(q, key, products, {query_lengths_, key_lengths_, CudnnGraph::none});
   const Tensor scaled = graph.between(S, square);
   graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scaled);
   const Tensor scores = masked(k, scaled);
@@ -85,7 +126,7 @@ void AttentionGraph::make_forward(const AttentionKey& k) {
   graph.pointwise(CUDNN_POINTWISE_ADD, maximum, logarithm, lse);
   const Tensor probabilities = graph.between(A, square);
   graph.pointwise(CUDNN_POINTWISE_DIV, exponentials, sum, probabilities);
-  graph.matmul(probabilities, v, out);
+  graph.matmul(probabilities, v, out, {query_lengths_, CudnnGraph::none, key_lengths_});
 }
 
 // With P = exp(scale q k^T - lse) and d = sum over D of dout out:
@@ -110,6 +151,7 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
   const Tensor sums = graph.array(S, row, row_strides);
   const Tensor accumulator = graph.array(S, of_q, {k.H * k.T * k.D, k.T * k.D, k.D, 1});
   tensors = {q, key, v, out, dout, lse, dq, dk, dv, scale, one, sums, accumulator};
+  add_lengths(k);
 
   const Tensor product = graph.between(S, of_q, {k.H * k.T * k.D, k.T * k.D, k.H * k.D, 1});
   graph.pointwise(CUDNN_POINTWISE_MUL, dout, out, product);
@@ -122,14 +164,15 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
   };
   // Into `to`, or into a gradient a query head and their sums over heads that share a key head.
   const auto gradient_of_k = [&](Tensor a, Tensor b, Tensor to) {
-    if (k.H == k.H_kv) return graph.matmul(a, b, to);
-    const Tensor all = graph.between(A, of_q);
-    graph.matmul(a, b, all);
-    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, all, to);
+    if (k.H == k.H_kv)
+      return graph.matmul(a, b, to, {key_lengths_, CudnnGraph::none, query_lengths_});
+    const Tensor in_heads = graph.between(A, of_q);
+    graph.matmul(a, b, in_heads, {key_lengths_, CudnnGraph::none, query_lengths_});
+    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, in_heads, to);
   };
 
   const Tensor products = graph.between(S, square);
-  graph.matmul(q, key, products);
+  graph.matmul(q, key, products, {query_lengths_, key_lengths_, CudnnGraph::none});
   const Tensor scores = graph.between(S, square);
   graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scores);
   const Tensor shifted = graph.between(S, square);
@@ -142,7 +185,7 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
   gradient_of_k(P_transposed, dout, dv);
 
   const Tensor dP = graph.between(S, square);
-  graph.matmul(dout, v, dP);
+  graph.matmul(dout, v, dP, {query_lengths_, key_lengths_, CudnnGraph::none});
   const Tensor centred = graph.between(S, square);
   graph.pointwise(CUDNN_POINTWISE_SUB, dP, sums, centred);
   const Tensor unscaled_dS = graph.between(S, square);
@@ -155,7 +198,7 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
 
   const Tensor key_rows = graph.between(A, of_k, in_k);
   graph.reshape(key, key_rows);
-  graph.matmul(dS, key_rows, accumulator);
+  graph.matmul(dS, key_rows, accumulator, {query_lengths_, CudnnGraph::none, key_lengths_});
   graph.pointwise(CUDNN_POINTWISE_IDENTITY, accumulator, dq);
 }
 

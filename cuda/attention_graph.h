@@ -1,6 +1,6 @@
-// Attention over whole sequences as a graph of cuDNN, forward and backward: the operations of
-// AttentionForward and AttentionBackward (device/kernels.h), which the library recognises and runs
-// as one kernel or a few. No memory of size T^2.
+// Attention over whole sequences, padded or not, as a graph of cuDNN, forward and backward: the
+// operations of AttentionForward and AttentionBackward (device/kernels.h), which the library
+// recognises and runs as one kernel or a few. No memory of size T^2.
 #pragma once
 
 #include <vector>
@@ -16,20 +16,27 @@ struct AttentionGraph {
   CudnnGraph graph;
   // In the order in which a call hands over their addresses. Forward: q, k, v, out, lse, scale.
   // Backward: q, k, v, out, dout, lse, dq, dk, dv, scale, one, then the sums of dout out and the
-  // accumulator of dq, which lie in the workspace. scale and one are floats of the host.
+  // accumulator of dq, which lie in the workspace. Then of padded sequences the lengths of queries,
+  // all T, and of keys, and what hidden scores read where some are. scale, one and the last are
+  // floats of the host.
   std::vector<CudnnGraph::Tensor> tensors;
 
  private:
+  void add_lengths(const AttentionKey& key);
   void make_forward(const AttentionKey& key);
   void make_backward(const AttentionKey& key);
   CudnnGraph::Tensor masked(const AttentionKey& key, CudnnGraph::Tensor scores);
+  CudnnGraph::Tensor query_lengths_ = CudnnGraph::none, key_lengths_ = CudnnGraph::none;
 };
 
-// Scratch memory of a call beside the library's own: the last two arrays of backward.
-int64_t attention_sums_bytes(const AttentionKey& key);         // sums of dout out
-int64_t attention_accumulator_bytes(const AttentionKey& key);  // dq in float
+// Scratch memory of a call beside the library's own, multiples of 256 bytes: lengths of queries,
+// backward's sums of dout out and dq in float; and all of it.
+int64_t attention_lengths_bytes(const AttentionKey& key);
+int64_t attention_sums_bytes(const AttentionKey& key);
+int64_t attention_accumulator_bytes(const AttentionKey& key);
+int64_t attention_arrays_bytes(const AttentionKey& key);
 
-// What the causal mask's float reads: below every score.
+// What hidden scores read: below every score.
 float hidden_score();
 
 }  // namespace gptbench

@@ -15,7 +15,7 @@ constexpr char letters[] = "BTHGDqko";
 
 auto tuple_of(const AttentionKey& k) {
   return std::make_tuple(k.backward, static_cast<int>(k.type), k.B, k.T, k.H, k.H_kv, k.D, k.q_row,
-                         k.kv_row, k.out_row, k.causal);
+                         k.kv_row, k.out_row, k.causal, k.padded);
 }
 
 // In the order of `letters`.
@@ -49,14 +49,14 @@ std::string text_of(const AttentionKey& key) {
   for (size_t i = 0; i < numbers.size(); ++i)
     text += std::string(".") + letters[i] + std::to_string(*numbers[i]);
   text += std::string(".") + name_of(key.type);
-  return key.causal ? text + ".causal" : text;
+  return text + (key.causal ? ".causal" : "") + (key.padded ? ".padded" : "");
 }
 
 AttentionKey parse_attention_key(const std::string& text) {
   const std::vector<std::string> words = split(text, '.');
   AttentionKey key;
   const std::vector<int64_t*> numbers = numbers_of(key);
-  bool known = words.size() == numbers.size() + 2 || words.size() == numbers.size() + 3;
+  bool known = words.size() >= numbers.size() + 2;
   known = known && (words[0] == names[0] || words[0] == names[1]);
   for (size_t i = 0; known && i < numbers.size(); ++i) {
     const std::string& word = words[i + 1];
@@ -70,9 +70,15 @@ AttentionKey parse_attention_key(const std::string& text) {
       key.type = type;
       typed = true;
     }
-  known = known && typed;
-  key.causal = known && words.size() == numbers.size() + 3;
-  if (!known || (key.causal && words.back() != "causal"))
+  size_t at = numbers.size() + 2;
+  const auto follows = [&](const char* word) {
+    const bool is_there = known && at < words.size() && words[at] == word;
+    if (is_there) ++at;
+    return is_there;
+  };
+  key.causal = follows("causal");
+  key.padded = follows("padded");
+  if (!known || !typed || words.size() != at)
     throw Error(Exit::io, "'" + text + "' names no attention; expected is a name such as " +
                               text_of(AttentionKey{false, DType::bf16, 32, 1024, 12, 12, 64, 2304,
                                                    2304, 768, true}));
@@ -84,7 +90,7 @@ std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
   if (s.keys != KeyBlock::all || s.T_q != s.T_k || s.T_q != s.T || s.lse_step != s.T ||
       s.q_step != s.T * s.q_row || s.kv_step != s.T * s.kv_row || s.out_step != s.T * s.out_row ||
       !is_whole(s.q_positions) || !is_whole(s.k_positions) || s.dropout.rate > 0.0 || s.alibi ||
-      s.lengths != nullptr || s.B == 0 || !is_fit(type, s.H, s.H_kv, s.D))
+      s.B == 0 || !is_fit(type, s.H, s.H_kv, s.D))
     return std::nullopt;
   AttentionKey key;
   key.type = type;
@@ -97,6 +103,7 @@ std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
   key.kv_row = s.kv_row;
   key.out_row = s.out_row;
   key.causal = s.causal;
+  key.padded = s.lengths != nullptr;
   return key;
 }
 
@@ -114,7 +121,7 @@ std::vector<AttentionKey> attentions_of(const Plan& plan) {
   const ModelShape& s = plan.local;
   std::set<AttentionKey> keys;
   if (plan.config.model.dropout > 0.0 || s.family.positions == PositionKind::alibi ||
-      plan.grid.context > 1 || plan.lengths >= 0)
+      plan.grid.context > 1)
     return {};
   for_each_operation(plan, [&](const Task& task, int32_t i) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
@@ -131,6 +138,7 @@ std::vector<AttentionKey> attentions_of(const Plan& plan) {
     key.q_row = key.kv_row = s.qkv();
     key.out_row = s.H * s.D;
     key.causal = s.family.causal;
+    key.padded = plan.lengths >= 0;
     if (key.B > 0 && is_fit(key.type, key.H, key.H_kv, key.D)) keys.insert(key);
   });
   return {keys.begin(), keys.end()};

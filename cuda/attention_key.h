@@ -20,18 +20,20 @@ struct AttentionKey {
   int64_t B = 0, T = 0, H = 0, H_kv = 0, D = 0;
   int64_t q_row = 0, kv_row = 0, out_row = 0;
   bool causal = true;
+  bool padded = false;  // sequences have lengths, beyond which keys are hidden
 
   bool operator<(const AttentionKey& other) const;
   bool operator==(const AttentionKey& other) const;
 };
 
-// "attention_forward.B32.T1024.H12.G12.D64.q2304.k2304.o768.bf16.causal", and back;
-// parse_attention_key throws Error(Exit::io) where `text` is none.
+// "attention_forward.B32.T1024.H12.G12.D64.q2304.k2304.o768.bf16.causal", or with ".padded" behind,
+// and back; parse_attention_key throws Error(Exit::io) where `text` is none.
 std::string text_of(const AttentionKey& key);
 AttentionKey parse_attention_key(const std::string& text);
 
 // None where the call has what cuDNN's attention does not do as our kernels do: dropout (its masks
-// are others), linear biases, blocks of keys, lengths of sequences, head sizes above 128.
+// are others), linear biases, blocks of keys, head sizes above 128. Lengths of sequences are 1 at
+// least.
 std::optional<AttentionKey> key_of(DType type, const AttentionShape& shape);
 std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call);
 

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cuda/attention_graph.h"
 #include "cuda/attention_library.h"
+#include "cuda/attention_padding.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/gemm_kernels.h"
 #include "cuda/search_timing.h"
@@ -16,11 +17,14 @@ namespace {
 constexpr size_t proposals_timed = 4;
 // Up to 9.15 backward reads beyond sequences that are no multiple of its tiles.
 constexpr int64_t any_length_version = 91600, tile_rows = 128;
+// Up to 9.9 backward wants padding hidden once more than the graph here does.
+constexpr int64_t padded_gradient_version = 91000;
 
 // Addresses of a call, as AttentionGraph::tensors has them.
 struct AttentionArrays {
   const void *q, *k, *v, *out, *dout, *lse;
   void *dq, *dk, *dv;
+  const int32_t* lengths;  // of keys; null where no sequence is padded
 };
 
 class CudnnAttention final : public AttentionLibrary {
@@ -44,14 +48,16 @@ class CudnnAttention final : public AttentionLibrary {
   bool forward(Queue& queue, DType type, const AttentionForward& a) override {
     const std::optional<AttentionKey> key = key_of(type, a.shape);
     if (!key) return false;
-    return run(queue, *key, {a.q, a.k, a.v, a.out, nullptr, a.lse, nullptr, nullptr, nullptr},
+    return run(queue, *key,
+               {a.q, a.k, a.v, a.out, nullptr, a.lse, nullptr, nullptr, nullptr, a.shape.lengths},
                a.shape.scale, a.workspace);
   }
   bool backward(Queue& queue, DType type, const AttentionBackward& a) override {
     const std::optional<AttentionKey> key = key_of(type, a);
     if (!key) return false;
-    return run(queue, *key, {a.q, a.k, a.v, a.out, a.dout, a.lse, a.dq, a.dk, a.dv}, a.shape.scale,
-               a.workspace);
+    return run(queue, *key,
+               {a.q, a.k, a.v, a.out, a.dout, a.lse, a.dq, a.dk, a.dv, a.shape.lengths},
+               a.shape.scale, a.workspace);
   }
 
   void search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes, Queue& queue,
@@ -69,12 +75,13 @@ class CudnnAttention final : public AttentionLibrary {
 
   bool run(Queue& queue, const AttentionKey& key, const AttentionArrays& arrays, double scale,
            const Workspace& workspace);
-  bool call(cudaStream_t stream, const AttentionKey& key, const AttentionGraph& graph,
+  bool call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
             const CudnnPlan& plan, const AttentionArrays& arrays, double scale,
             const Workspace& workspace);
   bool is_left_to_us(const AttentionKey& key) const {
     return key.backward && (policy_.native_backward ||
-                            (cudnn_.version() < any_length_version && key.T % tile_rows != 0));
+                            (cudnn_.version() < any_length_version && key.T % tile_rows != 0) ||
+                            (cudnn_.version() < padded_gradient_version && key.padded));
   }
   Planned proposals(const AttentionKey& key, int64_t workspace_bytes, size_t most,
                     std::string& reason);
@@ -90,21 +97,19 @@ class CudnnAttention final : public AttentionLibrary {
   std::map<AttentionKey, Planned> planned_;
 };
 
-// What a call takes of the workspace before the library's own part.
-int64_t arrays_bytes(const AttentionKey& key) {
-  return round_up(attention_sums_bytes(key), 256) + round_up(attention_accumulator_bytes(key), 256);
-}
-
-bool CudnnAttention::call(cudaStream_t stream, const AttentionKey& key, const AttentionGraph& graph,
+bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
                           const CudnnPlan& plan, const AttentionArrays& a, double scale,
                           const Workspace& workspace) {
+  const cudaStream_t stream = stream_of(queue);
   if (stream != stream_ && cudnn_.cudnnSetStream(handle_, stream) != CUDNN_STATUS_SUCCESS)
     return false;
   stream_ = stream;
-  GPTBENCH_CHECK(arrays_bytes(key) + plan.workspace_bytes <= workspace.bytes,
+  GPTBENCH_CHECK(attention_arrays_bytes(key) + plan.workspace_bytes <= workspace.bytes,
                  "workspace of " + text_of(key));
-  char* const sums = static_cast<char*>(workspace.data);
-  char* const accumulator = sums + round_up(attention_sums_bytes(key), 256);
+  char* const query_lengths = static_cast<char*>(workspace.data);
+  char* const sums = query_lengths + attention_lengths_bytes(key);
+  char* const accumulator = sums + attention_sums_bytes(key);
+  char* const of_library = accumulator + attention_accumulator_bytes(key);
   float factor = static_cast<float>(scale), one = 1.0f, hidden = hidden_score();
   const auto given = [](const void* p) { return const_cast<void*>(p); };
   std::vector<void*> pointers = {given(a.q), given(a.k), given(a.v), given(a.out)};
@@ -113,8 +118,17 @@ bool CudnnAttention::call(cudaStream_t stream, const AttentionKey& key, const At
                                      sums, accumulator});
   else
     pointers.insert(pointers.end(), {given(a.lse), &factor});
-  if (key.causal) pointers.push_back(&hidden);
-  return execute(cudnn_, handle_, plan, graph.tensors, pointers, sums + arrays_bytes(key));
+  if (key.padded) {
+    pointers.insert(pointers.end(), {query_lengths, given(a.lengths)});
+    fill_lengths(queue, reinterpret_cast<int32_t*>(query_lengths), key.B,
+                 static_cast<int32_t>(key.T));
+  }
+  if (key.causal || key.padded) pointers.push_back(&hidden);
+  if (!execute(cudnn_, handle_, plan, graph.tensors, pointers, of_library)) return false;
+  // The library does not say what becomes of keys that are hidden from all queries.
+  if (key.padded && key.backward)
+    zero_padded_rows(queue, {{a.dk, a.dv}, a.lengths, key.B, key.T, key.H_kv * key.D, key.kv_row});
+  return true;
 }
 
 CudnnAttention::Planned CudnnAttention::proposals(const AttentionKey& key, int64_t workspace_bytes,
@@ -122,8 +136,8 @@ CudnnAttention::Planned CudnnAttention::proposals(const AttentionKey& key, int64
   Planned planned;
   if (is_left_to_us(key)) return planned;
   planned.graph = std::make_unique<AttentionGraph>(cudnn_, key);
-  planned.plans =
-      planned.graph->graph.plans({handle_, nullptr}, workspace_bytes - arrays_bytes(key), most);
+  planned.plans = planned.graph->graph.plans({handle_, nullptr},
+                                             workspace_bytes - attention_arrays_bytes(key), most);
   reason = planned.graph->graph.error();
   return planned;
 }
@@ -159,9 +173,8 @@ bool CudnnAttention::run(Queue& queue, const AttentionKey& key, const AttentionA
                          double scale, const Workspace& workspace) {
   const Planned& planned = plan_for(key, workspace.bytes);
   if (planned.plans.empty()) return false;
-  GPTBENCH_CHECK(
-      call(stream_of(queue), key, *planned.graph, planned.plans.front(), arrays, scale, workspace),
-      text_of(key) + ": " + cudnn_.last_error(CUDNN_STATUS_EXECUTION_FAILED));
+  GPTBENCH_CHECK(call(queue, key, *planned.graph, planned.plans.front(), arrays, scale, workspace),
+                 text_of(key) + ": " + cudnn_.last_error(CUDNN_STATUS_EXECUTION_FAILED));
   return true;
 }
 
@@ -192,9 +205,9 @@ AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t wo
                  "queries, keys and values side by side");
   const DeviceArray in(rows * in_row * element), out(rows * out_row * element);
   const DeviceArray gradient(rows * in_row * element), lse(4 * rows * key.H);
-  const DeviceArray workspace(workspace_bytes);
+  const DeviceArray workspace(workspace_bytes), lengths(4 * key.B);
   if (policy_.forced) best.plan = 0;
-  for (const DeviceArray* array : {&in, &out, &gradient, &lse, &workspace})
+  for (const DeviceArray* array : {&in, &out, &gradient, &lse, &workspace, &lengths})
     if (array->get() == nullptr) return best;
   fill_random(stream, in.get(), rows * in_row, key.type, 1.0f, 1);
   fill_random(stream, out.get(), rows * out_row, key.type, 0.1f, 2);
@@ -203,23 +216,32 @@ AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t wo
                                       std::log(static_cast<float>(key.T)));
   GPTBENCH_CUDA(cudaMemcpyAsync(lse.get(), logarithms.data(), logarithms.size() * sizeof(float),
                                 cudaMemcpyHostToDevice, stream));
+  // As data.short_seq_prob = 0.1 has them: every tenth is shorter, half as long in the mean.
+  std::vector<int32_t> drawn(static_cast<size_t>(key.B), static_cast<int32_t>(key.T));
+  for (size_t b = 9; b < drawn.size(); b += 10)
+    drawn[b] = static_cast<int32_t>(ceil_div(key.T, int64_t{2}));
+  GPTBENCH_CUDA(cudaMemcpyAsync(lengths.get(), drawn.data(), drawn.size() * sizeof(int32_t),
+                                cudaMemcpyHostToDevice, stream));
   GPTBENCH_CUDA(cudaStreamSynchronize(stream));
 
   const auto part = [&](const DeviceArray& array, int64_t heads) {
     return static_cast<void*>(static_cast<char*>(array.get()) + heads * key.D * element);
   };
-  const AttentionArrays arrays = {part(in, 0),
-                                  part(in, key.H),
-                                  part(in, key.H + key.H_kv),
-                                  out.get(),
-                                  out.get(),
-                                  lse.get(),
-                                  part(gradient, 0),
-                                  part(gradient, key.H),
-                                  part(gradient, key.H + key.H_kv)};
+  const AttentionArrays arrays = {
+      part(in, 0),
+      part(in, key.H),
+      part(in, key.H + key.H_kv),
+      out.get(),
+      out.get(),
+      lse.get(),
+      part(gradient, 0),
+      part(gradient, key.H),
+      part(gradient, key.H + key.H_kv),
+      key.padded ? static_cast<const int32_t*>(lengths.get()) : nullptr};
   AttentionShape shape =
       whole_sequences(key.B, key.T, key.H, key.H_kv, key.D, key.q_row, key.kv_row, key.out_row);
   shape.causal = key.causal;
+  shape.lengths = arrays.lengths;
   const Workspace scratch = {workspace.get(), workspace_bytes};
   best.native_us = median_us(stream, [&] {
     if (key.backward)
@@ -234,7 +256,7 @@ AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t wo
   });
   for (size_t i = 0; i < planned.plans.size(); ++i) {
     const double us = median_us(stream, [&] {
-      return call(stream, key, *planned.graph, planned.plans[i], arrays, shape.scale, scratch);
+      return call(queue, key, *planned.graph, planned.plans[i], arrays, shape.scale, scratch);
     });
     if (us < 0.0) {
       cudaGetLastError();

@@ -33,7 +33,8 @@ void CudnnDescriptor::finalize() {
 }
 
 CudnnGraph::Tensor CudnnGraph::add_tensor(cudnnDataType_t type, const Sizes& sizes,
-                                          const Sizes& strides, bool in_memory, bool by_value) {
+                                          const Sizes& strides, bool in_memory, bool by_value,
+                                          int64_t alignment) {
   tensors_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR));
   const Tensor id = static_cast<Tensor>(tensors_.size());
   CudnnDescriptor& t = *tensors_.back();
@@ -42,7 +43,7 @@ CudnnGraph::Tensor CudnnGraph::add_tensor(cudnnDataType_t type, const Sizes& siz
   t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes.data());
   t.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides.data());
-  t.set_number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, by_value ? 4 : 16);
+  t.set_number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
   t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
   t.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
   finish(t);
@@ -64,7 +65,11 @@ CudnnGraph::Tensor CudnnGraph::between(cudnnDataType_t type, const Sizes& s) {
 }
 
 CudnnGraph::Tensor CudnnGraph::scalar() {
-  return add_tensor(CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, true, true);
+  return add_tensor(CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, true, true, 4);
+}
+
+CudnnGraph::Tensor CudnnGraph::lengths(int64_t B) {
+  return add_tensor(CUDNN_DATA_INT32, {B, 1, 1, 1}, {1, 1, 1, 1}, true, false, 4);
 }
 
 void CudnnGraph::finish(CudnnDescriptor& descriptor) {
@@ -122,7 +127,7 @@ void CudnnGraph::select(Tensor x, Tensor other, Tensor mask, Tensor y) {
   finish(op);
 }
 
-void CudnnGraph::matmul(Tensor a, Tensor b, Tensor c) {
+void CudnnGraph::matmul(Tensor a, Tensor b, Tensor c, const Extents& extents) {
   helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_MATMUL_DESCRIPTOR));
   CudnnDescriptor& how = *helpers_.back();
   const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
@@ -133,6 +138,12 @@ void CudnnGraph::matmul(Tensor a, Tensor b, Tensor c) {
   op.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, tensor(b));
   op.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, tensor(c));
   op.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
+  if (extents.m != none)
+    op.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, tensor(extents.m));
+  if (extents.n != none)
+    op.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, tensor(extents.n));
+  if (extents.k != none)
+    op.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, tensor(extents.k));
   finish(op);
 }
 

@@ -60,8 +60,17 @@ class CudnnGraph {
 
   explicit CudnnGraph(const Cudnn& cudnn) : cudnn_(cudnn) {}
 
-  // An array in memory; between operations alone; a float that the call brings along.
+  // What a product need not do of each sequence: rows of c, columns of c, and what is summed over,
+  // from the lengths in an array on. none: all of them count.
+  struct Extents {
+    Tensor m = none, n = none, k = none;
+  };
+  static constexpr Tensor none = 0;
+
+  // An array in memory; one of lengths of sequences; between operations alone; a float that the
+  // call brings along.
   Tensor array(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
+  Tensor lengths(int64_t B);  // [B], int32
   Tensor between(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   // Row-major strides.
   Tensor between(cudnnDataType_t type, const Sizes& sizes);
@@ -73,7 +82,8 @@ class CudnnGraph {
                  cudnnDataType_t compute = CUDNN_DATA_FLOAT);
   void index(Tensor like, int64_t axis, Tensor y);             // y = place along `axis`
   void select(Tensor x, Tensor other, Tensor mask, Tensor y);  // y = mask ? x : other
-  void matmul(Tensor a, Tensor b, Tensor c);                   // of the last two dimensions
+  // Of the last two dimensions.
+  void matmul(Tensor a, Tensor b, Tensor c, const Extents& extents);
   void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y);
   void reshape(Tensor x, Tensor y);
 
@@ -84,7 +94,7 @@ class CudnnGraph {
 
  private:
   Tensor add_tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides, bool in_memory,
-                    bool by_value);
+                    bool by_value, int64_t alignment = 16);
   CudnnDescriptor& make(cudnnBackendDescriptorType_t type);
   CudnnDescriptor& pointwise_operation(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
                                        int64_t axis);

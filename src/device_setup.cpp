@@ -52,8 +52,6 @@ std::string refusal_of_cudnn(const Config& config) {
   if (model.position_embedding == "alibi") return asked + "has no linear biases" + instead;
   if (config.parallel.context_parallel > 1)
     return asked + "takes whole sequences, parallel.context_parallel is not 1" + instead;
-  if (config.data.short_seq_prob > 0.0)
-    return asked + "is not asked for padded sequences, data.short_seq_prob is not 0" + instead;
   const int64_t D = model.hidden_size / model.num_attention_heads;
   if (D % 8 != 0 || D > 128)
     return asked + "takes head sizes that are multiples of 8 up to 128, this one is " +

@@ -67,10 +67,10 @@ void pack_parameters(Plan& plan) {
 // What cuDNN does not take (device_setup.cpp says so where it is asked for) needs the less.
 int64_t cuda_attention_bytes(const Plan& plan, DType activations) {
   const int64_t B = plan.config.batch.micro_batch_size, H = plan.local.H, T = plan.T_local();
-  const bool may_use_cudnn =
-      plan.config.run.attention != "native" && !plan.config.run.deterministic &&
-      size_of(activations) == 2 && plan.config.model.dropout == 0.0 && plan.grid.context == 1 &&
-      plan.config.data.short_seq_prob == 0.0 && plan.shape.family.positions != PositionKind::alibi;
+  const bool may_use_cudnn = plan.config.run.attention != "native" &&
+                             !plan.config.run.deterministic && size_of(activations) == 2 &&
+                             plan.config.model.dropout == 0.0 && plan.grid.context == 1 &&
+                             plan.shape.family.positions != PositionKind::alibi;
   return may_use_cudnn ? cudnn_attention_workspace_bytes(B, H, T, plan.shape.D)
                        : cuda_attention_workspace_bytes(B, H, T);
 }

@@ -35,17 +35,22 @@ TEST(AttentionKeys, TextAndBack) {
   EXPECT_EQ(text_of(example()),
             "attention_backward.B32.T1024.H12.G4.D64.q1280.k1280.o768.bf16.causal");
   for (const bool backward : {false, true})
-    for (const bool causal : {false, true}) {
-      AttentionKey key = example();
-      key.backward = backward;
-      key.causal = causal;
-      EXPECT_EQ(parse_attention_key(text_of(key)), key);
-    }
+    for (const bool causal : {false, true})
+      for (const bool padded : {false, true}) {
+        AttentionKey key = example();
+        key.backward = backward;
+        key.causal = causal;
+        key.padded = padded;
+        EXPECT_EQ(parse_attention_key(text_of(key)), key);
+      }
   for (const char* text :
        {"", "attention_forward", "attention_sideways.B1.T1.H1.G1.D8.q24.k24.o8.bf16",
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.f32",
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8",
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.random",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.padded.causal",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.causal.causal",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.padded.padded",
         "attention_forward.B-1.T1.H1.G1.D8.q24.k24.o8.bf16"})
     EXPECT_THROW(parse_attention_key(text), Error) << text;
 }
@@ -60,10 +65,13 @@ TEST(AttentionKeys, OnlyOfWhatTheLibraryDoes) {
     change(shape);
     return !key_of(DType::bf16, shape).has_value();
   };
+  EXPECT_FALSE(key_of(DType::bf16, whole())->padded);
   const int32_t lengths[2] = {100, 128};
+  AttentionShape padded = whole();
+  padded.lengths = lengths;
+  EXPECT_TRUE(key_of(DType::bf16, padded)->padded);
   EXPECT_TRUE(refused([](AttentionShape& s) { s.dropout.rate = 0.1; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.alibi = true; }));
-  EXPECT_TRUE(refused([&](AttentionShape& s) { s.lengths = lengths; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.keys = KeyBlock::first; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.T_k = 64; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.T = 256; }));
@@ -111,9 +119,11 @@ TEST(AttentionsOfPlan, AreThoseOfTheModel) {
   m.positions = "auto";
   m.family = "bert";
   m.seq = 8;
-  EXPECT_FALSE(keys().empty());
-  m.short_seq_prob = 0.1;  // our own kernels take lengths
-  EXPECT_TRUE(keys().empty());
+  ASSERT_FALSE(keys().empty());
+  EXPECT_FALSE(keys()[0].padded);
+  m.short_seq_prob = 0.1;
+  ASSERT_FALSE(keys().empty());
+  EXPECT_TRUE(keys()[0].padded);
 }
 
 TEST(AttentionChoices, TextAndBack) {

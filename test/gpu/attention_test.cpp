@@ -9,10 +9,20 @@ namespace {
 
 using A = bfloat16;
 
-// Lengths that are multiples of the library's tiles and others, shared heads, every direction.
+// Sizes that are multiples of the library's tiles and others, shared heads, padding, every
+// direction.
 const AttentionCase cases[] = {
-    {2, 128, 2, 2, 64}, {1, 1024, 3, 3, 64},        {2, 256, 4, 2, 128}, {1, 384, 2, 2, 64, false},
-    {2, 200, 2, 1, 64}, {1, 130, 4, 4, 128, false}, {3, 40, 4, 4, 16},   {2, 150, 6, 2, 80},
+    {2, 128, 2, 2, 64},
+    {1, 1024, 3, 3, 64},
+    {2, 256, 4, 2, 128},
+    {1, 384, 2, 2, 64, false},
+    {2, 200, 2, 1, 64},
+    {1, 130, 4, 4, 128, false},
+    {3, 40, 4, 4, 16},
+    {2, 150, 6, 2, 80},
+    {3, 256, 2, 2, 64, false, 0.0, false, {256, 5, 130}},
+    {2, 200, 4, 2, 64, false, 0.0, false, {1, 199}},
+    {2, 128, 2, 2, 128, true, 0.0, false, {128, 40}},
 };
 
 class CudnnAttention : public ::testing::Test, public Devices {
@@ -52,6 +62,8 @@ TEST_F(CudnnAttention, EqualsReference) {
     const A *q = qkv.data(), *k = q + data.k_at(), *v = q + data.v_at();
     AttentionShape shape = data.shape();
     shape.dropout.rate = 0.0;
+    const OnDevice<int32_t> lengths(*queue_on_gpu, c.lengths);
+    if (shape.lengths != nullptr) shape.lengths = lengths.data();
     ASSERT_TRUE(library->forward(*queue_on_gpu, DType::bf16,
                                  {out.data(), lse.data(), q, k, v, shape, workspace}));
     const double tolerance = tolerance_of(c);
