@@ -27,8 +27,8 @@ std::vector<bool> ancestors(const std::vector<Node>& nodes, const std::vector<in
 // One replay, which its stream calls until it has ended.
 class Replay {
  public:
-  Replay(const std::vector<Node>* nodes, std::vector<PointPtr> points)
-      : nodes_(nodes), points_(std::move(points)), done_(nodes->size()) {}
+  Replay(std::shared_ptr<const std::vector<Node>> nodes, std::vector<PointPtr> points)
+      : nodes_(std::move(nodes)), points_(std::move(points)), done_(nodes_->size()) {}
 
   // Runs nodes until all have ended or those that could go on wait for peers.
   bool operator()() {
@@ -62,7 +62,7 @@ class Replay {
     return true;
   }
 
-  const std::vector<Node>* nodes_;
+  std::shared_ptr<const std::vector<Node>> nodes_;
   std::vector<PointPtr> points_;
   std::vector<bool> done_;
 };
@@ -114,24 +114,24 @@ cudaError_t end_capture(CUstream_st& origin, std::vector<Node>& nodes) {
     stream->capture = nullptr;
     stream->tips.clear();
   }
-  if (capture->broken) return cudaErrorStreamCaptureInvalidated;
-  if (unjoined) return cudaErrorStreamCaptureUnjoined;
   nodes = std::move(capture->nodes);
   capture->nodes.clear();
-  return cudaSuccess;
+  if (capture->broken) return cudaErrorStreamCaptureInvalidated;
+  return unjoined ? cudaErrorStreamCaptureUnjoined : cudaSuccess;
 }
 
 }  // namespace gptbench::emulation
 
 void CUgraphExec_st::launch(CUstream_st& stream) {
   using namespace gptbench::emulation;
-  std::vector<PointPtr> points(nodes.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].recorded == nullptr) continue;
+  std::vector<PointPtr> points(nodes->size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    CUevent_st* const recorded = (*nodes)[i].recorded;
+    if (recorded == nullptr) continue;
     points[i] = std::make_shared<Point>();
     points[i]->owner = &stream;
-    nodes[i].recorded->point = points[i];
-    nodes[i].recorded->capture = nullptr;
+    recorded->point = points[i];
+    recorded->capture = nullptr;
   }
-  append(&stream, "cudaGraphLaunch", Replay(&nodes, std::move(points)));
+  append(&stream, "cudaGraphLaunch", Replay(nodes, std::move(points)));
 }

@@ -44,8 +44,8 @@ struct CUgraph_st {
 };
 
 struct CUgraphExec_st {
-  std::vector<gptbench::emulation::Node> nodes;
-  bool destroyed = false;
+  // Shared with the replays under way; gone when the graph is destroyed and the last has ended.
+  std::shared_ptr<const std::vector<gptbench::emulation::Node>> nodes;
   // The work of a replay, one after another.
   void launch(CUstream_st& stream);
 };

@@ -319,7 +319,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 #if CUDART_VERSION >= 12000
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
-  *executable = new CUgraphExec_st{graph->nodes, false};
+  *executable = new CUgraphExec_st{std::make_shared<const std::vector<Node>>(graph->nodes)};
   return cudaSuccess;
 }
 #endif
@@ -328,20 +328,20 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
-  if (executable->destroyed) misuse("cudaGraphUpload of a graph that was destroyed");
+  if (executable->nodes == nullptr) misuse("cudaGraphUpload of a graph that was destroyed");
   checked(stream, "cudaGraphUpload");
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  if (executable->destroyed) misuse("cudaGraphLaunch of a graph that was destroyed");
+  if (executable->nodes == nullptr) misuse("cudaGraphLaunch of a graph that was destroyed");
   executable->launch(*checked(stream, "cudaGraphLaunch"));
   return cudaSuccess;
 }
-// A replay under way goes on to its end: its nodes are kept.
+// A replay under way goes on to its end.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   if (executable == nullptr) return cudaSuccess;
-  if (executable->destroyed) misuse("cudaGraphExecDestroy of a graph that was destroyed");
-  executable->destroyed = true;
+  if (executable->nodes == nullptr) misuse("cudaGraphExecDestroy of a graph that was destroyed");
+  executable->nodes = nullptr;
   return cudaSuccess;
 }
 }
