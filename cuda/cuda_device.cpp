@@ -113,7 +113,9 @@ void* CudaDevice::allocate(int64_t bytes) {
     return nullptr;
   }
   check_cuda(status, "cudaMalloc");
+  // Which returns before it is done, on a stream that no other waits for.
   GPTBENCH_CUDA(cudaMemset(memory, 0, size));
+  GPTBENCH_CUDA(cudaStreamSynchronize(nullptr));
   return memory;
 }
 
