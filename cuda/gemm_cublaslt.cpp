@@ -1,5 +1,6 @@
 #include "cuda/gemm_cublaslt.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -59,6 +60,24 @@ cublasLtEpilogue_t epilogue_of(GemmEpilogue epilogue) {
 int64_t bias_bytes(int64_t N) {
   return round_up(N * size_of(DType::f32), 256);
 }
+// What is left for the library.
+int64_t library_bytes(const GemmDescription& gemm, int64_t workspace_bytes) {
+  const bool taken = gemm.epilogue == GemmEpilogue::bias_gradient;
+  return std::max<int64_t>(workspace_bytes - (taken ? bias_bytes(gemm.n) : 0), 0);
+}
+
+// Arrays start at multiples of 16 bytes at least, calls at any of their columns: bytes that an
+// address is a multiple of.
+constexpr uint32_t array_alignment = 16;
+uint32_t column_alignment(DType type, int64_t ld) {
+  uint32_t alignment = array_alignment;
+  while (ld * size_of(type) % alignment != 0) alignment /= 2;
+  return alignment;
+}
+// For the library, which takes the alignment of addresses that it does not read from what they are.
+const void* address_of_alignment(uint32_t bytes) {
+  return reinterpret_cast<const void*>(uintptr_t{bytes});
+}
 
 }  // namespace
 
@@ -85,11 +104,6 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   auto planned = std::make_unique<Planned>(lt_);
   const GemmDescription gemm = describe_gemm(key, fused);
   planned->gemm = gemm;
-  // Rows of all arrays start at multiples of 16 bytes where K and N allow it.
-  const int64_t element = size_of(gemm.in);
-  if (key.K * element % 16 != 0 || key.N * element % 16 != 0)
-    planned->alignment = static_cast<uint32_t>(element);
-
   const cublasComputeType_t compute =
       gemm.in == DType::f32 && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   lt_.check(lt_.cublasLtMatmulDescCreate(&planned->operation, compute, CUDA_R_32F),
@@ -108,11 +122,14 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     const cudaDataType_t bias = data_type_of(gemm.out);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, address_of_alignment(array_alignment));
   }
   if (has_aux(gemm.epilogue)) {
     const cudaDataType_t aux = data_type_of(gemm.out);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, aux);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gemm.ldd);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+        address_of_alignment(column_alignment(gemm.out, gemm.ldd)));
   }
 
   const auto layout = [&](cublasLtMatrixLayout_t& out, DType type, int64_t rows, int64_t columns,
@@ -137,14 +154,18 @@ std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, bool fus
     lt_.check(lt_.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
               "cublasLtMatmulPreferenceSetAttribute");
   };
-  int64_t usable = workspace_bytes;
-  if (planned.gemm.epilogue == GemmEpilogue::bias_gradient) usable -= bias_bytes(planned.gemm.n);
-  const uint64_t bytes = usable > 0 ? static_cast<uint64_t>(usable) : 0;
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes);
-  for (const cublasLtMatmulPreferenceAttributes_t attribute :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    set(attribute, planned.alignment);
+  const GemmDescription& gemm = planned.gemm;
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+      static_cast<uint64_t>(library_bytes(gemm, workspace_bytes)));
+  // Parts of a sum are not rounded to the type of D before they are added up.
+  if (gemm.out != DType::f32)
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  const uint32_t d_alignment = column_alignment(gemm.out, gemm.ldd);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, column_alignment(gemm.in, gemm.lda));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, column_alignment(gemm.in_b, gemm.ldb));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d_alignment);
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int found = 0;
   const cublasStatus_t status = lt_.cublasLtMatmulAlgoGetHeuristic(
@@ -179,7 +200,7 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
         lt_.cublasLtMatmulAlgoCheck(handle_, planned->operation, planned->a, planned->b, planned->d,
                                     planned->d, &algorithm, &result);
     if (status != CUBLAS_STATUS_SUCCESS ||
-        static_cast<int64_t>(result.workspaceSize) > workspace_bytes)
+        static_cast<int64_t>(result.workspaceSize) > library_bytes(planned->gemm, workspace_bytes))
       throw Error(Exit::usage, "the library refuses the algorithm given for " + text_of(key) +
                                    "; use run.algorithms = '' (a timed search)");
   } else {

@@ -20,7 +20,6 @@ struct CublasLtGemm::Planned {
   GemmDescription gemm;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
-  uint32_t alignment = 16;  // bytes, that all addresses have at least
   GemmChoice choice;
 };
 
