@@ -1,0 +1,92 @@
+// The timed search for algorithms of matrix products, and what is taken over from an earlier one.
+#include "base/error.h"
+#include "base/units.h"
+#include "cuda/gemm_cublaslt.h"
+#include "cuda/kernels.h"
+#include "gpu_test.h"
+
+namespace gptbench::test {
+namespace {
+
+using A = bfloat16;
+constexpr int64_t R = 96, K = 128, N = 64;
+
+class CudaGemmSearch : public ::testing::Test, public Devices {
+ protected:
+  std::unique_ptr<Queue> gpu_queue = gpu().make_queue("test");
+  const KernelTable& kernels = cuda_kernels(ComputeType::bf16);
+  std::vector<GemmKey> keys = {
+      {GemmOp::forward, DType::bf16, R, K, N, false, true},
+      {GemmOp::forward, DType::bf16, R, K, N, false, true, true},
+      {GemmOp::forward, DType::bf16, 33, 17, 65, false, true},
+      {GemmOp::forward, DType::f16, R, K, N},
+      {GemmOp::forward, DType::f32, R, K, N},
+      {GemmOp::forward, DType::fp8_e4m3, R, K, N, false, true},
+      {GemmOp::backward_input, DType::bf16, R, K, N, true},
+      {GemmOp::backward_input, DType::bf16, R, K, N, false, false, true},
+      {GemmOp::backward_input, DType::fp8_e5m2, R, K, N},
+      {GemmOp::backward_weight, DType::bf16, R, K, N, false, true},
+      {GemmOp::backward_weight, DType::bf16, 33, 17, 65, false, true},
+      {GemmOp::backward_weight, DType::fp8_e5m2, R + 1, K, N},
+  };
+
+  // dW and dbias of one call.
+  std::vector<float> gradients(CublasLtGemm& gemms) {
+    const OnDevice<A> dy(*gpu_queue, random_array<A>(R * N, 1)),
+        x(*gpu_queue, random_array<A>(R * K, 2));
+    const OnDevice<float> dw(*gpu_queue, random_array<float>(N * K, 3)),
+        dbias(*gpu_queue, random_array<float>(N, 4));
+    const OnDevice<char> scratch(*gpu_queue, std::vector<char>(gemm_workspace_bytes));
+    gemms.backward_weight(*gpu_queue, DType::bf16,
+                          {dw.data(),
+                           dbias.data(),
+                           dy.data(),
+                           x.data(),
+                           R,
+                           K,
+                           N,
+                           {scratch.data(), gemm_workspace_bytes}},
+                          kernels);
+    std::vector<float> all = dw.read();
+    const std::vector<float> sums = dbias.read();
+    all.insert(all.end(), sums.begin(), sums.end());
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_F(CudaGemmSearch, ChoicesAreTimedAndKept) {
+  CublasLtGemm measured(false), reading(false);
+  measured.search(keys, gemm_workspace_bytes, *gpu_queue, kernels);
+  const GemmChoices& choices = measured.choices();
+  ASSERT_EQ(choices.by_key.size(), keys.size());
+  for (const auto& [key, choice] : choices.by_key) {
+    EXPECT_GT(choice.tried, 0) << text_of(key);
+    EXPECT_GT(choice.time_us, 0.0) << text_of(key);
+  }
+  reading.choices().add(choices.text());
+  EXPECT_EQ(reading.choices().text(), choices.text());
+  EXPECT_EQ(gradients(reading), gradients(measured));
+}
+
+TEST_F(CudaGemmSearch, AnAlgorithmOfAnotherProductIsRefused) {
+  CublasLtGemm gemms(false);
+  const GemmKey key{GemmOp::backward_weight, DType::bf16, R, K, N, false, true};
+  gemms.search({{GemmOp::forward, DType::f32, R, K, N}}, gemm_workspace_bytes, *gpu_queue, kernels);
+  GemmChoice wrong = gemms.choices().by_key.begin()->second;
+  for (uint64_t& word : wrong.algorithm) word = ~word;
+  gemms.choices().by_key[key] = wrong;
+  EXPECT_THROW(gradients(gemms), Error);
+}
+
+TEST_F(CudaGemmSearch, NoMemoryForItsArraysIsNoError) {
+  CublasLtGemm gemms(false);
+  const int64_t large = int64_t{1} << 19;
+  gemms.search({{GemmOp::forward, DType::f32, large, large, large}}, gemm_workspace_bytes,
+               *gpu_queue, kernels);
+  EXPECT_TRUE(gemms.choices().by_key.empty());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+}  // namespace gptbench::test
