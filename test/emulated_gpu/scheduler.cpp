@@ -22,7 +22,7 @@ namespace {
 // The host calls nothing for this long before what it did not ask for runs too.
 constexpr double patience_s = 2e-3;
 // And nothing waits longer than this: a host that asks in a loop is one that waits.
-constexpr double longest_delay_s = 20e-3;
+constexpr double longest_delay_s = 5e-3;
 // Between two calls of work that waits for a peer.
 constexpr auto polling_interval = std::chrono::microseconds(50);
 
@@ -83,7 +83,8 @@ CUstream_st* in_the_way(Gpu& g, CUstream_st* stream) {
 CUstream_st* next_stream(Gpu& g, const std::set<CUstream_st*>& waiting) {
   std::vector<CUstream_st*> may_run;
   const double now = clock_s();
-  const bool quiet = now - g.called_s > patience_s;
+  // While work waits for a peer, what else there is goes on: the peer may need it.
+  const bool quiet = now - g.called_s > patience_s || !waiting.empty();
   for (const auto& each : g.streams) {
     CUstream_st* const stream = each.get();
     if (g.random_order || quiet) {

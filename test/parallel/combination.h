@@ -58,7 +58,7 @@ inline SmallModel combination(const std::string& text) {
     if (one_of({"full", "selective"}, m.recompute) ||
         one_of({"gpipe", "1f1b", "zero_bubble"}, m.schedule) ||
         one_of({"fp32", "fp64", "bf16", "fp16", "fp8"}, m.compute) ||
-        one_of({"ref", "host"}, m.device) ||
+        one_of({"ref", "host", "cuda"}, m.device) || one_of({"nccl"}, m.comm) ||
         one_of({"optimizer", "parameters", "activations", "optimizer,parameters",
                 "optimizer,activations", "optimizer,parameters,activations"},
                m.offload) ||

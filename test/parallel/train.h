@@ -46,12 +46,29 @@ struct Connections {
   CommunicatorTable table;
 };
 
+// Devices and communicators of models with device = 'cuda', in programs that are linked with that
+// back end (test/gpu/gpu_for_tests.cpp); null in others.
+struct GpuForTests {
+  // `ranks_together`: for this rank of all, or for this one alone.
+  std::unique_ptr<Device> (*make_device)(const Config& config, const MpiWorld* ranks_together);
+  std::unique_ptr<Communicator> (*make_communicator)(MpiWorld&, const Plan&, Axis);
+};
+inline const GpuForTests* gpu_for_tests = nullptr;
+
+inline std::unique_ptr<Device> device_of(const Config& config, const MpiWorld* world) {
+  if (config.run.device == "cuda") return gpu_for_tests->make_device(config, world);
+  return make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
+}
+
 // Collective.
 inline Connections connect(MpiWorld& world, const Plan& plan) {
   Connections connections;
   for (int axis = 0; axis < num_axes; ++axis) {
     if (plan.grid.size_of(static_cast<Axis>(axis)) == 1) continue;
-    connections.owned.push_back(world.make_communicator(plan.grid, static_cast<Axis>(axis)));
+    connections.owned.push_back(
+        plan.config.run.device == "cuda"
+            ? gpu_for_tests->make_communicator(world, plan, static_cast<Axis>(axis))
+            : world.make_communicator(plan.grid, static_cast<Axis>(axis)));
     connections.table.by_axis[static_cast<size_t>(axis)] = connections.owned.back().get();
   }
   return connections;
@@ -101,8 +118,7 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     config.memory.activation_checkpointing = "none";
   }
   const int64_t ranks = world != nullptr ? world->size() : 1;
-  const auto device =
-      make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
+  const auto device = device_of(config, world);
   const Plan plan =
       make_plan(config, ranks, world != nullptr ? world->rank() : 0, {device->num_threads()});
   const Connections connections = world != nullptr ? connect(*world, plan) : Connections();

@@ -14,6 +14,7 @@ struct SmallModel {
   int64_t micro_batch = 2, global_batch = 5, data_parallel = 1;
   double dropout = 0.0;
   const char* device = "ref";
+  const char* comm = "mpi";
   const char* compute = "fp32";
   // Other than compute's, fp32 and fp32, and with master weights.
   const char* parameters = "";
@@ -46,7 +47,7 @@ inline Config resolved_config(const SmallModel& m) {
   Config c;
   c.run.name = "small";
   c.run.device = m.device;
-  c.run.comm = "mpi";
+  c.run.comm = m.comm;
   c.model.family = m.family;
   c.model.position_embedding = m.positions;
   c.model.no_bias = m.no_bias;
