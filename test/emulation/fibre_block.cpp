@@ -206,7 +206,8 @@ bool arrive(Scheduler& s, Meeting& meeting, int expected, const char* file, int 
   if (meeting.arrived == 0) {
     meeting.file = file;
     meeting.line = line;
-  } else if (meeting.line != line || std::strcmp(meeting.file, file) != 0) {
+  } else if (meeting.line != line ||
+             (meeting.file != file && std::strcmp(meeting.file, file) != 0)) {
     fail("threads wait at %s:%d and at %s:%d", meeting.file, meeting.line, file, line);
   }
   if (meeting.arrived + 1 < expected) {

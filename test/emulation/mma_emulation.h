@@ -43,10 +43,12 @@ inline void ldmatrix_x4_transposed(uint32_t (&r)[4], const void* row, GPTBENCH_H
 
 template <class A>
 void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, GPTBENCH_HERE) {
-  struct Fragments {
-    uint32_t a[4], b[2];
+  struct Fragments {  // as numbers: each lane converts its own
+    float a[8], b[4];
   };
-  const Fragments mine{{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  Fragments mine;
+  for (int i = 0; i < 8; ++i) mine.a[i] = half_of<A>(a[i / 2], i % 2);
+  for (int i = 0; i < 4; ++i) mine.b[i] = half_of<A>(i < 2 ? b0 : b1, i % 2);
   const emulation::Lane* lanes = emulation::warp_exchange(emulation::lane_of(mine), file, line);
   const int lane = emulation::lane_index();
   Fragments of_row[4], of_column[2][4];
@@ -59,9 +61,9 @@ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, GPTBEN
     const int lower_row = element / 2, column = element % 2;
     float sum = c[element];
     for (int k = 0; k < 16; ++k) {
-      const uint32_t x = of_row[k % 8 / 2].a[lower_row + (k < 8 ? 0 : 2)];
-      const uint32_t y = of_column[column][k % 8 / 2].b[k / 8];
-      sum += half_of<A>(x, k % 2) * half_of<A>(y, k % 2);
+      const float x = of_row[k % 8 / 2].a[2 * (lower_row + (k < 8 ? 0 : 2)) + k % 2];
+      const float y = of_column[column][k % 8 / 2].b[2 * (k / 8) + k % 2];
+      sum += x * y;
     }
     c[element] = sum;
   }
