@@ -22,7 +22,7 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/output"
 folder=$(cd "$folder" && pwd)
 
 programs=gptbench
-for program in test_gpu test_gpu_kernels bench_cuda_kernels; do
+for program in test_gpu test_gpu_kernels test_gpu_equivalence bench_cuda_kernels; do
   if [ -x "$build/bin/$program" ]; then programs="$programs $program"; fi
 done
 for program in $programs; do

@@ -1,5 +1,6 @@
 // main() of the tests that run on several ranks. Rank 0 prints the progress; a failure on any rank
-// is printed with its rank and makes the test, and the program on every rank, fail.
+// is printed with its rank and makes the test, and the program on every rank, fail. A program all
+// of whose tests were skipped ends with status 77, which CTest counts as skipped.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -110,6 +111,11 @@ int main(int argc, char** argv) {
   // Failures outside of tests (environments, suites) are known only now.
   for (int failed : gather_failures(world, status != 0))
     if (failed != 0) status = EXIT_FAILURE;
+  const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+  constexpr int all_skipped = 77;
+  if (status == 0 && tests.skipped_test_count() > 0 &&
+      tests.skipped_test_count() == tests.test_to_run_count())
+    status = all_skipped;
   MPI_Comm_free(&world.comm);
   MPI_Finalize();
   return status;

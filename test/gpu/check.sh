@@ -1,6 +1,6 @@
 #!/bin/bash
 # check.sh [PART ...]: everything that is to be seen on a machine with a GPU, from a bundle (make bundle)
-# that was copied there. Parts: info tests decks bench torch ranks large kernels sanitize; all without
+# that was copied there. Parts: info tests decks attention bench torch ranks large kernels sanitize; all without
 # arguments, in that order, what tells most first. All of it ends within BUDGET seconds (default 570): each
 # command has a limit, none keeps the next from running, and what no time is left for is said to be
 # skipped: name the parts that are left in a second call. $OUT (default: ./gpu_check) receives two files:
@@ -145,13 +145,18 @@ part_decks() {
     gpu 1 small_tf32 45 $small precision.tf32=T
     gpu 1 small_llama 45 $small model.family=llama precision.compute=bf16
     gpu 1 small_bert 45 $small model.family=bert precision.compute=bf16
-    gpu 1 small_padded 45 $small model.family=bert precision.compute=bf16 data.short_seq_prob=0.5 run.attention=cudnn
     gpu 1 small_recompute 45 $small memory.activation_checkpointing=full
     gpu 1 small_offload 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters
     gpu 1 small_file 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters,activations \
       parallel.offload_target=file memory.activation_checkpointing=full
   }
-  # Both kinds of attention; our own repeats bit for bit, given the same algorithms.
+  same_steps graph_is_issued_step small_issued small_graph
+}
+
+# cuDNN's beside our own, which repeats bit for bit, given the same algorithms.
+part_attention() {
+  # shellcheck disable=SC2086  # a list of keys
+  gpu 1 small_padded 45 $small model.family=bert precision.compute=bf16 data.short_seq_prob=0.5 run.attention=cudnn
   local keys="precision.compute=bf16 batch.micro_batch_size=4"
   # shellcheck disable=SC2086  # a list of keys
   {
@@ -160,7 +165,6 @@ part_decks() {
       gpu 1 again 60 $keys run.attention=native "run.algorithms=$work/short_native/result.h5"
   }
   same_steps repeats short_native again
-  same_steps graph_is_issued_step small_issued small_graph
 }
 
 # bench NAME PRESET SEQUENCE MICRO_BATCH KEYS...: a timed run; its line, regions of a step and result.
@@ -212,6 +216,10 @@ part_torch() {
 
 # Decompositions on ranks that share the GPU, each verified against one reference rank within the run.
 part_ranks() {
+  local ranks
+  for ranks in 1 2 4; do
+    try "equivalence_$ranks" 60 "$GPTBENCH_BUNDLE/launch" "$ranks" test_gpu_equivalence
+  done
   # shellcheck disable=SC2086  # a list of keys
   {
     gpu 2 ranks_data 45 $small run.comm=mpi
@@ -251,12 +259,13 @@ part_sanitize() {
   done
 }
 
-if [ $# -eq 0 ]; then set -- info tests decks bench torch ranks large kernels sanitize; fi
+if [ $# -eq 0 ]; then set -- info tests decks attention bench torch ranks large kernels sanitize; fi
 for part in "$@"; do
   case $part in
     info) part_info ;;
     tests) part_tests ;;
     decks) part_decks ;;
+    attention) part_attention ;;
     bench) part_bench ;;
     torch) part_torch ;;
     ranks) part_ranks ;;
@@ -264,7 +273,7 @@ for part in "$@"; do
     kernels) part_kernels ;;
     sanitize) part_sanitize ;;
     *)
-      echo "check.sh: no part '$part'; there are info tests decks bench torch ranks large kernels sanitize" >&2
+      echo "check.sh: no part '$part'; there are info tests decks attention bench torch ranks large kernels sanitize" >&2
       exit 2
       ;;
   esac
