@@ -70,17 +70,19 @@ void fill(cudaStream_t stream, void* x, int64_t n, float scale, uint32_t seed) {
          static_cast<T*>(x), n, scale, seed);
 }
 
+void add(cudaStream_t stream, float* y, const float* x, int64_t n) {
+  launch(GPTBENCH_KERNEL(add_f32_kernel), dim3{blocks_for(n), 1, 1}, threads, 0, stream, y, x, n);
+}
+
 }  // namespace
 }  // namespace cuda
 
 void add_f32(cudaStream_t stream, float* y, const float* x, int64_t n) {
-  if (n == 0) return;
-  cuda::launch(GPTBENCH_KERNEL(cuda::add_f32_kernel), dim3{cuda::blocks_for(n), 1, 1},
-               cuda::threads, 0, stream, y, x, n);
+  if (n > 0) cuda::add(stream, y, x, n);
 }
 
 void fill_random(cudaStream_t stream, void* x, int64_t n, DType type, float scale, uint32_t seed) {
-  if (n == 0) return;
+  if (n <= 0) return;
   switch (type) {
     case DType::bf16:
       return cuda::fill<bfloat16>(stream, x, n, scale, seed);
