@@ -1,4 +1,5 @@
-// LayerNorm and RMSNorm: 2 R C elements of A.
+// LayerNorm and RMSNorm: 2 R C elements of A, of y a byte each where an fp8 copy takes its place.
+#include "cuda/kernels/fp8.cuh"
 #include "cuda/kernels/kernels.cuh"
 #include "cuda/kernels/normalization.cuh"
 
@@ -16,6 +17,7 @@ struct Rows {
   const A* beta;
   int64_t R, C;
   float epsilon;
+  Fp8Copy fp8;  // without it y is not null
 };
 
 template <class A, bool centred, int V, int W>
@@ -26,6 +28,9 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
   const int lane = static_cast<int>(threadIdx.x) % Layout::threads;
   const int row_in_block = static_cast<int>(threadIdx.x) / Layout::threads;
   const float count = static_cast<float>(a.C);
+  uint8_t* const copy = static_cast<uint8_t*>(a.fp8.y);
+  const float scale = copy != nullptr ? a.fp8.scale[0] : 1.0f;
+  int largest = 0;
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * Layout::rows + row_in_block; r < a.R;
        r += static_cast<int64_t>(gridDim.x) * Layout::rows) {
     float x[V][vector_width] = {};
@@ -65,13 +70,17 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
       GPTBENCH_UNROLL
       for (int j = 0; j < vector_width; ++j)
         x[v][j] = (x[v][j] - mean[0]) * rstd * gamma[j] + beta[j];
-      store<vector_width>(a.y + r * a.C + c, x[v]);
+      if (a.y != nullptr) store<vector_width>(a.y + r * a.C + c, x[v]);
+      if (copy == nullptr) continue;
+      round_to<A>(x[v]);
+      put_codes<vector_width>(copy + r * a.C + c, x[v], scale, a.fp8.type, largest);
     }
     if (lane == 0) {
       if constexpr (centred) a.mean[r] = mean[0];
       a.rstd[r] = rstd;
     }
   }
+  if (copy != nullptr) note_amax(a.fp8.amax, largest);
 }
 
 // Any C, any alignment; a block a row.
@@ -79,6 +88,9 @@ template <class A, bool centred>
 __global__ void normalization_forward_wide_kernel(Rows<A> a) {
   GPTBENCH_DYNAMIC_SHARED(float, shared);
   const float count = static_cast<float>(a.C);
+  uint8_t* const copy = static_cast<uint8_t*>(a.fp8.y);
+  const float scale = copy != nullptr ? a.fp8.scale[0] : 1.0f;
+  int largest = 0;
   for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
     const A* const x = a.x + r * a.C;
     float mean[1] = {}, square[1] = {};
@@ -96,13 +108,18 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a) {
     for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
       const float beta = a.beta != nullptr ? to_float(a.beta[c]) : 0.0f;
       const float n = (to_float(x[c]) - mean[0]) * rstd;
-      a.y[r * a.C + c] = from_float<A>(n * to_float(a.gamma[c]) + beta);
+      float y[1] = {n * to_float(a.gamma[c]) + beta};
+      if (a.y != nullptr) store<1>(a.y + r * a.C + c, y);
+      if (copy == nullptr) continue;
+      round_to<A>(y);
+      put_codes<1>(copy + r * a.C + c, y, scale, a.fp8.type, largest);
     }
     if (threadIdx.x == 0) {
       if constexpr (centred) a.mean[r] = mean[0];
       a.rstd[r] = rstd;
     }
   }
+  if (copy != nullptr) note_amax(a.fp8.amax, largest);
 }
 
 template <class A, bool centred>
@@ -111,7 +128,8 @@ void forward(Queue& queue, const Rows<A>& a) {
   const bool aligned = rows_are_aligned(a.C, {{a.y, sizeof(A), a.C},
                                               {a.x, sizeof(A), a.C},
                                               {a.gamma, sizeof(A), 0},
-                                              {a.beta, sizeof(A), 0}});
+                                              {a.beta, sizeof(A), 0}}) &&
+                       reinterpret_cast<uintptr_t>(a.fp8.y) % vector_width == 0;
   with_row_layout(
       a.C, aligned,
       [&](auto layout) {
@@ -134,14 +152,14 @@ void layernorm_forward(Queue& queue, const LayerNormForward& a) {
   forward<A, true>(queue,
                    {static_cast<A*>(a.y), static_cast<float*>(a.mean), static_cast<float*>(a.rstd),
                     static_cast<const A*>(a.x), static_cast<const A*>(a.gamma),
-                    static_cast<const A*>(a.beta), a.R, a.C, static_cast<float>(a.epsilon)});
+                    static_cast<const A*>(a.beta), a.R, a.C, static_cast<float>(a.epsilon), a.fp8});
 }
 
 template <class A>
 void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
   forward<A, false>(queue, {static_cast<A*>(a.y), nullptr, static_cast<float*>(a.rstd),
                             static_cast<const A*>(a.x), static_cast<const A*>(a.gamma), nullptr,
-                            a.R, a.C, static_cast<float>(a.epsilon)});
+                            a.R, a.C, static_cast<float>(a.epsilon), a.fp8});
 }
 
 }  // namespace gptbench::cuda

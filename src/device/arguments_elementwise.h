@@ -8,35 +8,43 @@
 namespace gptbench {
 
 // y = gelu(x), tanh form: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel,
-// arXiv:1606.08415).  Assigns y (A), n elements.
+// arXiv:1606.08415).  Assigns y (A), n elements; of an fp8 copy, which may be transposed, in rows
+// of C.
 struct GeluForward {
   void* y;
   const void* x;
   int64_t n;
+  int64_t C = 0;
+  Fp8Copy fp8 = {};
 };
 
-// dx = dy gelu'(x).  Assigns dx (A); dx may alias dy.
+// dx = dy gelu'(x).  Assigns dx (A); dx may alias dy. fp8 copies as of GeluForward.
 struct GeluBackward {
   void* dx;
   const void* dy;
   const void* x;
   int64_t n;
+  int64_t C = 0;
+  Fp8Copy fp8 = {};
 };
 
 // y[R,F] = silu(x[R,:F]) x[R,F:], silu(z) = z / (1 + exp(-z)): SwiGLU (Shazeer, arXiv:2002.05202).
-// Assigns y (A); rows of x hold gate and value side by side, 2F elements.
+// Assigns y (A); rows of x hold gate and value side by side, 2F elements. An fp8 copy may be
+// transposed.
 struct SwigluForward {
   void* y;
   const void* x;
   int64_t R, F;
+  Fp8Copy fp8 = {};
 };
 
-// dx[R,2F] from dy[R,F] and x.  Assigns dx (A); dx may alias x.
+// dx[R,2F] from dy[R,F] and x.  Assigns dx (A); dx may alias x. An fp8 copy may be transposed.
 struct SwigluBackward {
   void* dx;
   const void* dy;
   const void* x;
   int64_t R, F;
+  Fp8Copy fp8 = {};
 };
 
 // y = tanh(x).  Assigns y (A), n elements; y may alias x.

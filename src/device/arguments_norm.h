@@ -9,7 +9,7 @@ namespace gptbench {
 
 // y = (x - mean) rstd gamma + beta over each row of C (Ba, Kiros and Hinton, arXiv:1607.06450);
 // rstd = 1 / sqrt(variance + epsilon), biased variance.  Assigns y (A), mean[R], rstd[R] (S).
-// Moves 2 R C elements of A.
+// Moves 2 R C elements of A, of y one byte each where it is an fp8 copy alone (not transposed).
 struct LayerNormForward {
   void* y;
   void* mean;
@@ -19,6 +19,7 @@ struct LayerNormForward {
   const void* beta;   // [C] A, or null: 0
   int64_t R, C;
   double epsilon;
+  Fp8Copy fp8 = {};
 };
 
 // With n = (x - mean) rstd and g = dy gamma:
@@ -38,7 +39,8 @@ struct LayerNormBackward {
 };
 
 // y = x rstd gamma over each row of C (Zhang and Sennrich, arXiv:1910.07467);
-// rstd = 1 / sqrt(mean_C(x^2) + epsilon).  Assigns y (A), rstd[R] (S). Moves 2 R C elements of A.
+// rstd = 1 / sqrt(mean_C(x^2) + epsilon).  Assigns y (A), rstd[R] (S). Bytes as of
+// LayerNormForward.
 struct RmsNormForward {
   void* y;
   void* rstd;
@@ -46,6 +48,7 @@ struct RmsNormForward {
   const void* gamma;  // [C] A
   int64_t R, C;
   double epsilon;
+  Fp8Copy fp8 = {};
 };
 
 // With n = x rstd and g = dy gamma:  dx += rstd (g - n mean_C(g n)),  dgamma += sum_R dy n.

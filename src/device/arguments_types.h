@@ -85,4 +85,19 @@ struct Fp8Scales {
   bool transposed = false;
 };
 
+// An fp8 copy of the array [R, C] that a kernel assigns, made in the same pass of its values as
+// they are rounded to A: with the bits that Fp8Quantize makes of the array. Where a copy is made
+// the array itself may be null, and is then not stored. `type`: e4m3 of x, e5m2 of dy.
+struct Fp8Copy {
+  void* y = nullptr;
+  void* y_transposed = nullptr;  // [C, padded_rows(R)]; of kernels that say so, on GPUs alone
+  float* amax = nullptr;
+  const float* scale = nullptr;
+  DType type = DType::fp8_e4m3;
+
+  GPTBENCH_HOST_DEVICE constexpr bool wanted() const {
+    return y != nullptr || y_transposed != nullptr;
+  }
+};
+
 }  // namespace gptbench

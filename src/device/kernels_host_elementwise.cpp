@@ -1,4 +1,5 @@
 #include "device/host_dropout.h"
+#include "device/host_fp8.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
 #include "device/simd_map.h"
@@ -13,21 +14,36 @@ constexpr float cubic = 0.044715f;
 // Beyond it the sigmoid is 0 or 1, and the derivative too, in float.
 constexpr float gelu_end = 9.9f;
 
+// make(out, begin, n) assigns elements begin to begin + n - 1: block by block, or row by row where
+// an fp8 copy is wanted.
+template <class A, class Make>
+void in_rows_or_blocks(const char* name, A* array, const Fp8Copy& copy, int64_t n, int64_t C,
+                       const Make& make) {
+  if (copy.wanted())
+    make_copied<1>(
+        name, array, copy, n / C, C,
+        [=](A* const* out, int64_t r, int64_t c, int64_t m) { make(out[0], r * C + c, m); });
+  else
+    parallel_blocks(name, n,
+                    [=](int64_t begin, int64_t end) { make(array + begin, begin, end - begin); });
+}
+
 }  // namespace
 
 template <class A>
 void gelu_forward(Queue&, const GeluForward& a) {
   A* const y = static_cast<A*>(a.y);
   const A* const x = static_cast<const A*>(a.x);
-  parallel_blocks("gptbench::gelu_forward", a.n, [=](int64_t begin, int64_t end) {
+  const auto make = [=](A* out, int64_t begin, int64_t n) {
     const auto interval = simd::Interval::symmetric(gelu_end);
     const auto gelu = [=](float v) __attribute__((always_inline)) {
       const float w = interval.nearest(v);
       const float argument = w * (twice_sqrt_2_over_pi + twice_sqrt_2_over_pi * cubic * (w * w));
       return v * simd::sigmoid<simd::accuracy_of<A>()>(argument).value;
     };
-    simd::map<simd::Ties::away>(y + begin, end - begin, gelu, x + begin);
-  });
+    simd::map<simd::Ties::away>(out, n, gelu, x + begin);
+  };
+  in_rows_or_blocks("gptbench::gelu_forward", y, a.fp8, a.n, a.C, make);
 }
 
 template <class A>
@@ -35,7 +51,7 @@ void gelu_backward(Queue&, const GeluBackward& a) {
   A* const dx = static_cast<A*>(a.dx);
   const A* const dy = static_cast<const A*>(a.dy);
   const A* const x = static_cast<const A*>(a.x);
-  parallel_blocks("gptbench::gelu_backward", a.n, [=](int64_t begin, int64_t end) {
+  const auto make = [=](A* out, int64_t begin, int64_t n) {
     const auto interval = simd::Interval::symmetric(gelu_end);
     const auto gradient = [=](float d, float v) __attribute__((always_inline)) {
       const float w = interval.nearest(v);
@@ -45,8 +61,9 @@ void gelu_backward(Queue&, const GeluBackward& a) {
       const auto s = simd::sigmoid<simd::accuracy_of<A>()>(argument);
       return d * (s.value + s.value * s.complement * slope);
     };
-    simd::map<simd::Ties::away>(dx + begin, end - begin, gradient, dy + begin, x + begin);
-  });
+    simd::map<simd::Ties::away>(out, n, gradient, dy + begin, x + begin);
+  };
+  in_rows_or_blocks("gptbench::gelu_backward", dx, a.fp8, a.n, a.C, make);
 }
 
 template <class A>
@@ -101,16 +118,19 @@ void swiglu_forward(Queue&, const SwigluForward& a) {
   A* const y = static_cast<A*>(a.y);
   const A* const x = static_cast<const A*>(a.x);
   const int64_t F = a.F;
-  parallel("gptbench::swiglu_forward", a.R, [=](int64_t r) {
-    const A* const gate = x + 2 * r * F;
-    const A* const value = gate + F;
-    A* const y_row = y + r * F;
+  const auto make = [=](A* out, int64_t r, int64_t f, int64_t n) {
+    const A* const gate = x + 2 * r * F + f;
     const auto interval = simd::Interval::symmetric(simd::sigmoid_end);
     const auto swiglu = [=](float z, float v) __attribute__((always_inline)) {
       return z * v * simd::sigmoid<simd::accuracy_of<A>()>(interval.nearest(z)).value;
     };
-    simd::map<simd::Ties::away>(y_row, F, swiglu, gate, value);
-  });
+    simd::map<simd::Ties::away>(out, n, swiglu, gate, gate + F);
+  };
+  if (a.fp8.wanted())
+    make_copied<1>("gptbench::swiglu_forward", y, a.fp8, a.R, F,
+                   [=](A* const* out, int64_t r, int64_t f, int64_t n) { make(out[0], r, f, n); });
+  else
+    parallel("gptbench::swiglu_forward", a.R, [=](int64_t r) { make(y + r * F, r, 0, F); });
 }
 
 template <class A>
@@ -119,20 +139,23 @@ void swiglu_backward(Queue&, const SwigluBackward& a) {
   const A* const dy = static_cast<const A*>(a.dy);
   const A* const x = static_cast<const A*>(a.x);
   const int64_t F = a.F;
-  parallel("gptbench::swiglu_backward", a.R, [=](int64_t r) {
-    const A* const gate = x + 2 * r * F;
-    const A* const value = gate + F;
-    const A* const dy_row = dy + r * F;
-    A* const dgate = dx + 2 * r * F;
-    A* const dvalue = dgate + F;
+  const auto make = [=](A* dgate, A* dvalue, int64_t r, int64_t f, int64_t n) {
+    const A* const gate = x + 2 * r * F + f;
     const auto interval = simd::Interval::symmetric(simd::sigmoid_end);
     const auto gradients = [=](float d, float z, float v) __attribute__((always_inline)) {
       const auto s = simd::sigmoid<simd::accuracy_of<A>()>(interval.nearest(z));
       const float ds = d * s.value;
       return simd::Two{ds * v * (1.0f + z * s.complement), ds * z};
     };
-    simd::map_to_two<simd::Ties::away>(dgate, dvalue, F, gradients, dy_row, gate, value);
-  });
+    simd::map_to_two<simd::Ties::away>(dgate, dvalue, n, gradients, dy + r * F + f, gate, gate + F);
+  };
+  if (a.fp8.wanted())
+    make_copied<2>(
+        "gptbench::swiglu_backward", dx, a.fp8, a.R, F,
+        [=](A* const* out, int64_t r, int64_t f, int64_t n) { make(out[0], out[1], r, f, n); });
+  else
+    parallel("gptbench::swiglu_backward", a.R,
+             [=](int64_t r) { make(dx + 2 * r * F, dx + (2 * r + 1) * F, r, 0, F); });
 }
 
 template <class A>

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "device/host_fp8.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
 #include "device/norm_in_twos.h"
@@ -10,13 +11,14 @@ namespace {
 
 // Elements of a row of 2-byte type that are kept as floats between passes.
 constexpr int64_t row_buffer = 4096;
+static_assert(longest_row_in_twos <= row_buffer);
 // Rows that share one conversion of the parameters.
 constexpr int64_t rows_at_once = 32;
 
 // One row. X is A, or float where the row and the parameters have been converted.
 template <class A, class X>
-void normalise(A* y, float& mean, float& rstd, const X* x, const X* gamma, const X* beta, int64_t C,
-               double epsilon) {
+void normalise(Fp8Row<A>& out, float& mean, float& rstd, const X* x, const X* gamma, const X* beta,
+               int64_t C, double epsilon) {
   // Passes over a row that stays in cache: the variance of deviations does not cancel.
   const float sum = simd::sum_of(C, [=](int64_t c) { return simd::load(x[c]); });
   const float m = sum / static_cast<float>(C);
@@ -26,14 +28,23 @@ void normalise(A* y, float& mean, float& rstd, const X* x, const X* gamma, const
   });
   const float s = static_cast<float>(
       1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
-  if (beta != nullptr) {
+  constexpr int64_t piece = Fp8Row<A>::longest_piece;
+  for (int64_t c0 = 0; c0 < C; c0 += piece) {
+    const int64_t n = std::min(piece, C - c0);
+    A* const y = out.piece(c0);
+    const X *const x0 = x + c0, *const gamma0 = gamma + c0;
+    if (beta != nullptr) {
+      const X* const beta0 = beta + c0;
 #pragma omp simd
-    for (int64_t c = 0; c < C; ++c)
-      simd::store(y[c], (simd::load(x[c]) - m) * s * simd::load(gamma[c]) + simd::load(beta[c]));
-  } else {
+      for (int64_t c = 0; c < n; ++c)
+        simd::store(y[c],
+                    (simd::load(x0[c]) - m) * s * simd::load(gamma0[c]) + simd::load(beta0[c]));
+    } else {
 #pragma omp simd
-    for (int64_t c = 0; c < C; ++c)
-      simd::store(y[c], (simd::load(x[c]) - m) * s * simd::load(gamma[c]));
+      for (int64_t c = 0; c < n; ++c)
+        simd::store(y[c], (simd::load(x0[c]) - m) * s * simd::load(gamma0[c]));
+    }
+    out.done(c0, n);
   }
   mean = m;
   rstd = s;
@@ -67,11 +78,14 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
   const A* const beta = static_cast<const A*>(a.beta);
   const int64_t R = a.R, C = a.C;
   const double epsilon = a.epsilon;
+  const Fp8Copy copy = a.fp8;
   const bool converts = sizeof(A) < sizeof(float) && C <= row_buffer;
   if constexpr (simd::in_twos<A>) {
     if (C % 2 == 0 && C <= longest_row_in_twos) {
-      parallel("gptbench::layernorm_forward", ceil_div(R, rows_at_once), [=](int64_t block) {
+      const auto normalise_rows = [=](int64_t block) {
         FloatRow gammas, betas;
+        A scratch[longest_row_in_twos];
+        float largest = 0.0f;
         split(gammas, gamma, C);
         if (beta != nullptr)
           split(betas, beta, C);
@@ -80,32 +94,45 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
         const int64_t end = std::min(R, (block + 1) * rows_at_once);
         for (int64_t r = block * rows_at_once; r < end; ++r) {
           simd::prefetch_lines<0>(x + r * C, C * static_cast<int64_t>(sizeof(A)));
-          simd::prefetch_lines<1>(y + r * C, C * static_cast<int64_t>(sizeof(A)));
-          normalise_in_twos<true>(y + r * C, mean[r], rstd[r], x + r * C, gammas, betas, C,
+          if (y != nullptr) simd::prefetch_lines<1>(y + r * C, C * static_cast<int64_t>(sizeof(A)));
+          Fp8Row<A> out(y, copy, scratch, r, C);
+          normalise_in_twos<true>(out.piece(0), mean[r], rstd[r], x + r * C, gammas, betas, C,
                                   epsilon);
+          out.done(0, C);
+          largest = std::max(largest, out.largest());
         }
-      });
+        return largest;
+      };
+      parallel_with_amax("gptbench::layernorm_forward", ceil_div(R, rows_at_once), copy.amax,
+                         normalise_rows);
       return;
     }
   }
-  parallel("gptbench::layernorm_forward", ceil_div(R, rows_at_once), [=](int64_t block) {
+  const auto normalise_rows = [=](int64_t block) {
     float row[row_buffer], gammas[row_buffer], betas[row_buffer];
+    A scratch[Fp8Row<A>::longest_piece];
+    float largest = 0.0f;
     if (converts) {
       to_floats(gammas, gamma, C);
       if (beta != nullptr) to_floats(betas, beta, C);
     }
     const int64_t end = std::min(R, (block + 1) * rows_at_once);
     for (int64_t r = block * rows_at_once; r < end; ++r) {
-      if (r + 1 < end) prefetch_row(x + (r + 1) * C, y + (r + 1) * C, C);
+      if (r + 1 < end && y != nullptr) prefetch_row(x + (r + 1) * C, y + (r + 1) * C, C);
+      Fp8Row<A> out(y, copy, scratch, r, C);
       if (converts) {
         to_floats(row, x + r * C, C);
-        normalise<A, float>(y + r * C, mean[r], rstd[r], row, gammas,
-                            beta != nullptr ? betas : nullptr, C, epsilon);
+        normalise<A, float>(out, mean[r], rstd[r], row, gammas, beta != nullptr ? betas : nullptr,
+                            C, epsilon);
       } else {
-        normalise<A, A>(y + r * C, mean[r], rstd[r], x + r * C, gamma, beta, C, epsilon);
+        normalise<A, A>(out, mean[r], rstd[r], x + r * C, gamma, beta, C, epsilon);
       }
+      largest = std::max(largest, out.largest());
     }
-  });
+    return largest;
+  };
+  parallel_with_amax("gptbench::layernorm_forward", ceil_div(R, rows_at_once), copy.amax,
+                     normalise_rows);
 }
 
 template <class A>

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "device/host_fp8.h"
 #include "device/host_parallel.h"
 #include "device/kernels_host.h"
 #include "device/norm_in_twos.h"
@@ -15,38 +16,56 @@ void rmsnorm_forward(Queue&, const RmsNormForward& a) {
   const A* const gamma = static_cast<const A*>(a.gamma);
   const int64_t C = a.C;
   const double epsilon = a.epsilon;
+  const Fp8Copy copy = a.fp8;
   if constexpr (simd::in_twos<A>) {
     if (C % 2 == 0 && C <= longest_row_in_twos) {
       const int64_t R = a.R;
-      parallel("gptbench::rmsnorm_forward", ceil_div(R, row_block), [=](int64_t block) {
+      const auto normalise_rows = [=](int64_t block) {
         FloatRow gammas;
+        A scratch[longest_row_in_twos];
+        float largest = 0.0f;
         split(gammas, gamma, C);
         const int64_t end = std::min(R, (block + 1) * row_block);
         for (int64_t r = block * row_block; r < end; ++r) {
           float mean;
           simd::prefetch_lines<0>(x + r * C, C * static_cast<int64_t>(sizeof(A)));
-          simd::prefetch_lines<1>(y + r * C, C * static_cast<int64_t>(sizeof(A)));
-          normalise_in_twos<false>(y + r * C, mean, rstd[r], x + r * C, gammas, nullptr, C,
+          if (y != nullptr) simd::prefetch_lines<1>(y + r * C, C * static_cast<int64_t>(sizeof(A)));
+          Fp8Row<A> out(y, copy, scratch, r, C);
+          normalise_in_twos<false>(out.piece(0), mean, rstd[r], x + r * C, gammas, nullptr, C,
                                    epsilon);
+          out.done(0, C);
+          largest = std::max(largest, out.largest());
         }
-      });
+        return largest;
+      };
+      parallel_with_amax("gptbench::rmsnorm_forward", ceil_div(R, row_block), copy.amax,
+                         normalise_rows);
       return;
     }
   }
-  parallel("gptbench::rmsnorm_forward", a.R, [=](int64_t r) {
+  const auto normalise_row = [=](int64_t r) {
     const A* const x_row = x + r * C;
-    A* const y_row = y + r * C;
+    A scratch[Fp8Row<A>::longest_piece];
+    Fp8Row<A> out(y, copy, scratch, r, C);
     const float squares = simd::sum_of(C, [=](int64_t c) {
       const float value = simd::load(x_row[c]);
       return value * value;
     });
     const float s = static_cast<float>(
         1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
+    for (int64_t c0 = 0; c0 < C; c0 += Fp8Row<A>::longest_piece) {
+      const int64_t n = std::min(Fp8Row<A>::longest_piece, C - c0);
+      A* const y_piece = out.piece(c0);
+      const A *const x_piece = x_row + c0, *const gammas = gamma + c0;
 #pragma omp simd
-    for (int64_t c = 0; c < C; ++c)
-      simd::store(y_row[c], simd::load(x_row[c]) * s * simd::load(gamma[c]));
+      for (int64_t c = 0; c < n; ++c)
+        simd::store(y_piece[c], simd::load(x_piece[c]) * s * simd::load(gammas[c]));
+      out.done(c0, n);
+    }
     rstd[r] = s;
-  });
+    return out.largest();
+  };
+  parallel_with_amax("gptbench::rmsnorm_forward", a.R, copy.amax, normalise_row);
 }
 
 template <class A>

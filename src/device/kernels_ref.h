@@ -3,6 +3,8 @@
 // of products run: the kernels of every device are tested against it, and so is a run.
 #pragma once
 
+#include <cmath>
+
 #include "base/fp8.h"
 #include "device/kernels.h"
 
@@ -107,6 +109,40 @@ template <>
 inline void store<float16>(void* p, int64_t i, double value) {
   static_cast<float16*>(p)[i] = float16(static_cast<float>(value));
 }
+
+// Takes the elements of an array [R, C] of A in any order, rounds them, and stores them and their
+// fp8 copies; either or both.
+template <class A>
+class Fp8Elements {
+ public:
+  Fp8Elements(void* array, const Fp8Copy& copy, int64_t R, int64_t C)
+      : array_(array), copy_(copy), format_(fp8_format(copy.type)), C_(C), rows_(padded_rows(R)) {
+    if (copy.y_transposed == nullptr) return;
+    for (int64_t c = 0; c < C; ++c)
+      for (int64_t r = R; r < rows_; ++r) put_code(copy.y_transposed, c * rows_ + r, 0);
+  }
+  void put(int64_t i, double value) const {
+    A rounded;
+    store<A>(&rounded, 0, value);
+    if (array_ != nullptr) static_cast<A*>(array_)[i] = rounded;
+    if (!copy_.wanted()) return;
+    const double x = load<A>(&rounded, 0);
+    if (std::abs(x) > static_cast<double>(copy_.amax[0]))
+      copy_.amax[0] = static_cast<float>(std::abs(x));
+    const uint8_t code =
+        fp8_encode(static_cast<float>(x * static_cast<double>(copy_.scale[0])), format_);
+    if (copy_.y != nullptr) put_code(copy_.y, i, code);
+    if (copy_.y_transposed != nullptr) put_code(copy_.y_transposed, i % C_ * rows_ + i / C_, code);
+  }
+
+ private:
+  static void put_code(void* to, int64_t i, uint8_t code) { static_cast<uint8_t*>(to)[i] = code; }
+
+  void* array_;
+  Fp8Copy copy_;
+  Fp8Format format_;
+  int64_t C_, rows_;
+};
 
 // Element i of an fp8 array, its scale taken off.
 inline double load_fp8(const void* p, DType type, const float* inverse, int64_t i) {

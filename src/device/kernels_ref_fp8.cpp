@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "device/kernels_ref.h"
 
@@ -7,22 +6,9 @@ namespace gptbench::ref {
 
 template <class A, class S>
 void fp8_quantize(Queue&, const Fp8Quantize& a) {
-  const Fp8Format format = fp8_format(a.type);
-  uint8_t* const y = static_cast<uint8_t*>(a.y);
-  uint8_t* const y_transposed = static_cast<uint8_t*>(a.y_transposed);
-  const int64_t rows = padded_rows(a.R);
-  for (int64_t r = 0; r < a.R; ++r)
-    for (int64_t c = 0; c < a.C; ++c) {
-      const double x = load<A>(a.x, r * a.C + c);
-      if (std::abs(x) > static_cast<double>(a.amax[0])) a.amax[0] = static_cast<float>(std::abs(x));
-      const uint8_t code =
-          fp8_encode(static_cast<float>(x * static_cast<double>(a.scale[0])), format);
-      if (y != nullptr) y[r * a.C + c] = code;
-      if (y_transposed != nullptr) y_transposed[c * rows + r] = code;
-    }
-  if (y_transposed == nullptr) return;
-  for (int64_t c = 0; c < a.C; ++c)
-    for (int64_t r = a.R; r < rows; ++r) y_transposed[c * rows + r] = 0;
+  const Fp8Copy copy = {a.y, a.y_transposed, a.amax, a.scale, a.type};
+  const Fp8Elements<A> elements(nullptr, copy, a.R, a.C);
+  for (int64_t i = 0; i < a.R * a.C; ++i) elements.put(i, load<A>(a.x, i));
 }
 
 void fp8_transpose(Queue&, const Fp8Transpose& a) {

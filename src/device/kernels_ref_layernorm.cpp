@@ -7,6 +7,7 @@ namespace gptbench::ref {
 template <class A, class S>
 void layernorm_forward(Queue&, const LayerNormForward& a) {
   const double count = static_cast<double>(a.C);
+  const Fp8Elements<A> y(a.y, a.fp8, a.R, a.C);
   for (int64_t r = 0; r < a.R; ++r) {
     double mean = 0.0;
     for (int64_t c = 0; c < a.C; ++c) mean += load<A>(a.x, r * a.C + c);
@@ -20,8 +21,7 @@ void layernorm_forward(Queue&, const LayerNormForward& a) {
     const double rstd = 1.0 / std::sqrt(variance + a.epsilon);
     for (int64_t c = 0; c < a.C; ++c) {
       const double n = (load<A>(a.x, r * a.C + c) - mean) * rstd;
-      store<A>(a.y, r * a.C + c,
-               n * load<A>(a.gamma, c) + (a.beta != nullptr ? load<A>(a.beta, c) : 0.0));
+      y.put(r * a.C + c, n * load<A>(a.gamma, c) + (a.beta != nullptr ? load<A>(a.beta, c) : 0.0));
     }
     store<S>(a.mean, r, mean);
     store<S>(a.rstd, r, rstd);
@@ -64,6 +64,7 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
 
 template <class A, class S>
 void rmsnorm_forward(Queue&, const RmsNormForward& a) {
+  const Fp8Elements<A> y(a.y, a.fp8, a.R, a.C);
   for (int64_t r = 0; r < a.R; ++r) {
     double square = 0.0;
     for (int64_t c = 0; c < a.C; ++c) {
@@ -72,7 +73,7 @@ void rmsnorm_forward(Queue&, const RmsNormForward& a) {
     }
     const double rstd = 1.0 / std::sqrt(square / static_cast<double>(a.C) + a.epsilon);
     for (int64_t c = 0; c < a.C; ++c)
-      store<A>(a.y, r * a.C + c, load<A>(a.x, r * a.C + c) * rstd * load<A>(a.gamma, c));
+      y.put(r * a.C + c, load<A>(a.x, r * a.C + c) * rstd * load<A>(a.gamma, c));
     store<S>(a.rstd, r, rstd);
   }
 }

@@ -140,6 +140,7 @@ class Engine {
 
   void initialise_fp8_scales();
   void run_linear(const Op& op, int64_t rows);
+  Fp8Copy fp8_copy(const Op& op);  // that `op` makes, or none
   void run_fp8(const Op& op, int64_t rows);
   void run_norm(const Op& op, int64_t rows);
   void run_rotary(const Op& op, int64_t rows);

@@ -159,14 +159,22 @@ void Engine::run_linear(const Op& op, int64_t rows) {
                                         read_at(op, 1), rows, op.K, op.N, workspace(), fp8});
 }
 
+Fp8Copy Engine::fp8_copy(const Op& op) {
+  if (!op.copies_fp8) return {};
+  const int first = static_cast<int>(op.writes.size()) - 3;
+  const size_t at = static_cast<size_t>(first);
+  const Operand& made = op.writes[at].buffer >= 0 ? op.writes[at] : op.writes[at + 1];
+  return {
+      write_at(op, first), write_at(op, first + 1), static_cast<float*>(write_at(op, first + 2)),
+      static_cast<const float*>(read_at(op, static_cast<int>(op.reads.size()) - 1)), type_of(made)};
+}
+
 void Engine::run_fp8(const Op& op, int64_t rows) {
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::fp8_quantize) {
-    const Operand& copy = op.writes[op.writes[0].buffer >= 0 ? 0 : 1];
-    kernels_.fp8_quantize(
-        q, {write_at(op, 0), write_at(op, 1), static_cast<float*>(write_at(op, 2)), read_at(op, 0),
-            static_cast<const float*>(read_at(op, 1)), op.row_count > 0 ? rows : op.elements / op.N,
-            op.N, type_of(copy)});
+    const Fp8Copy copy = fp8_copy(op);
+    kernels_.fp8_quantize(q, {copy.y, copy.y_transposed, copy.amax, read_at(op, 0), copy.scale,
+                              op.row_count > 0 ? rows : op.elements / op.N, op.N, copy.type});
     return;
   }
   if (op.kind == OpKind::fp8_transpose) {
@@ -186,10 +194,10 @@ void Engine::run_norm(const Op& op, int64_t rows) {
   if (op.kind == OpKind::layernorm_forward)
     kernels_.layernorm_forward(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), read_at(op, 1),
-            read_at(op, 2), rows, op.N, plan_.config.model.layernorm_epsilon});
+            read_at(op, 2), rows, op.N, plan_.config.model.layernorm_epsilon, fp8_copy(op)});
   else if (op.kind == OpKind::rmsnorm_forward)
     kernels_.rmsnorm_forward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1),
-                                 rows, op.N, plan_.config.model.layernorm_epsilon});
+                                 rows, op.N, plan_.config.model.layernorm_epsilon, fp8_copy(op)});
   else if (op.kind == OpKind::rmsnorm_backward)
     kernels_.rmsnorm_backward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1),
                                   read_at(op, 2), read_at(op, 3), rows, op.N, workspace()});
@@ -203,13 +211,15 @@ void Engine::run_elementwise(const Op& op, const Task& task, int64_t rows) {
   const int64_t n = rows * op.N;
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::gelu_forward)
-    kernels_.gelu_forward(q, {write_at(op, 0), read_at(op, 0), n});
+    kernels_.gelu_forward(q, {write_at(op, 0), read_at(op, 0), n, op.N, fp8_copy(op)});
   else if (op.kind == OpKind::gelu_backward)
-    kernels_.gelu_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n});
+    kernels_.gelu_backward(
+        q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), n, op.N, fp8_copy(op)});
   else if (op.kind == OpKind::swiglu_forward)
-    kernels_.swiglu_forward(q, {write_at(op, 0), read_at(op, 0), rows, op.N});
+    kernels_.swiglu_forward(q, {write_at(op, 0), read_at(op, 0), rows, op.N, fp8_copy(op)});
   else if (op.kind == OpKind::swiglu_backward)
-    kernels_.swiglu_backward(q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.N});
+    kernels_.swiglu_backward(
+        q, {write_at(op, 0), read_at(op, 0), read_at(op, 1), rows, op.N, fp8_copy(op)});
   else if (op.kind == OpKind::tanh_forward)
     kernels_.tanh_forward(q, {write_at(op, 0), read_at(op, 0), n});
   else if (op.kind == OpKind::tanh_backward)

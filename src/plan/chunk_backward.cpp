@@ -68,14 +68,9 @@ void ChunkPrograms::emit_recompute(int64_t first, int64_t end) {
 }
 
 void ChunkPrograms::emit_selective_recompute(int64_t l, const LayerActivations& a) {
-  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
-  emit_norm_forward(l, {a.x}, t.ln_1_weight, t.ln_1_bias, {a.ln_1}, a.ln_1_mean, a.ln_1_rstd, true);
-  emit_norm_forward(l, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd,
-                    true);
-  emit_activation_forward(l, a, true);
-  if (fp8_ == nullptr) return;
-  for (const Linear linear : {Linear::qkv, Linear::fc, Linear::mlp_proj})
-    emit_x_copy(l, linear, a, true);
+  emit_layer_norm(l, Linear::qkv, a, {a.x}, true);
+  emit_layer_norm(l, Linear::fc, a, {a.x_mid}, true);
+  emit_activation_forward(l, a, true, false);
 }
 
 Operand ChunkPrograms::emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer) {
@@ -104,7 +99,7 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   const Operand dmlp_full = to_full(l, dmlp, dfull_);
   const Operand dactivation = dactivation_ >= 0 ? Operand{dactivation_} : dfc;
   emit_input_product(l, Linear::mlp_proj, dmlp_full, dactivation, pass);
-  emit_activation_backward(l, a, dactivation, dfc);
+  emit_activation_backward(l, a, dactivation, dfc, pass);
   emit_input_product(l, Linear::fc, dfc, dbranch, pass);
   const Operand dln_2 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_mlp_weights(l, a, dmlp, dmlp_full, dfc);
@@ -146,10 +141,19 @@ void ChunkPrograms::emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Ope
 }
 
 void ChunkPrograms::emit_activation_backward(int64_t l, const LayerActivations& a,
-                                             Operand dactivation, Operand dfc) {
+                                             Operand dactivation, Operand dfc, Pass pass) {
   const bool gated = family_.activation == ActivationKind::swiglu;
-  builder_.emit(row_op(gated ? OpKind::swiglu_backward : OpKind::gelu_backward, l, s_.F,
-                       {dactivation, {a.fc}}, {dfc}));
+  const bool copies = fp8_ != nullptr;
+  // Whose bias or later products want it as it is.
+  const bool wanted = !copies || split_ || linear_layer(l, Linear::fc).bias >= 0;
+  Op op = row_op(gated ? OpKind::swiglu_backward : OpKind::gelu_backward, l, s_.F,
+                 {dactivation, {a.fc}}, {wanted ? dfc : Operand{}});
+  if (copies) {
+    const int* const to = fp8_dy_[static_cast<int>(Linear::fc)];
+    make_copy(op, l, Linear::fc, Fp8Role::dy, {to[0]},
+              fp8_->transposes() && pass.weights ? Operand{to[1]} : Operand{});
+  }
+  builder_.emit(op);
 }
 
 void ChunkPrograms::emit_mlp_weights(int64_t l, const LayerActivations& a, Operand dmlp,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/fp8.h"
 #include "base/units.h"
 
 namespace gptbench {
@@ -34,6 +35,8 @@ ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const 
   activation_name_ = family_.activation == ActivationKind::swiglu ? "swiglu" : "gelu";
   full_recompute_ = config.memory.activation_checkpointing == "full";
   selective_ = config.memory.activation_checkpointing == "selective";
+  turns_at_once_ =
+      fp8_ != nullptr && fp8_->transposes() && padded_rows(plan.T_local()) == plan.T_local();
   prefix_ = plan.chunks.size() > 1 ? "v" + std::to_string(chunk.virtual_stage) + "." : "";
   for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) {
     const std::string h = "h." + std::to_string(l) + ".";
@@ -62,7 +65,7 @@ ChunkPrograms::LayerActivations ChunkPrograms::add_activations(const std::string
   const auto cheap = [&](const char* what, int64_t columns, int64_t row_div, int passing) {
     return keep_recomputed && fp8_ == nullptr ? add(what, A, columns, row_div) : passing;
   };
-  // Linear layers alone read them: in fp8 the copy is kept instead.
+  // Linear layers alone read them: in fp8 a copy takes their place.
   const auto copy = [&](const std::string& what, int64_t columns, int64_t row_div, int passing) {
     return keep_recomputed && fp8_ != nullptr
                ? add((what + ".fp8").c_str(), DType::fp8_e4m3, columns, row_div)
@@ -107,7 +110,7 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
   };
   passing_.ln_1 = passing_.ln_2 = passing_.activation = -1;
   passing_.ln_1_fp8 = passing_.ln_2_fp8 = passing_.activation_fp8 = -1;
-  if (selective_ || fp8_ != nullptr) {
+  if (selective_ && fp8_ == nullptr) {
     passing_.ln_1 = temporary("ln_1", s_.C, sp_);
     passing_.ln_2 = temporary("ln_2", s_.C, sp_);
     passing_.activation = temporary(activation_name_, s_.F, 1);
@@ -146,8 +149,13 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
       work_.push_back(add_activations(prefix_ + "recomputed." + std::to_string(i) + ".", -1, true));
     for (int i = 0; i < 2; ++i) forward_x_[i] = temporary("x." + std::to_string(i), s_.C, sp_);
   }
-  if (!split_)
-    gradients_.push_back({-1, -1, temporary("dfc", s_.fc(), 1), temporary("dqkv", s_.qkv(), 1)});
+  if (!split_) {
+    // In fp8 the copies of dfc are enough, where neither a bias wants it nor it is formed in place.
+    const bool wanted =
+        fp8_ == nullptr || s_.fc() == s_.F || (!tensors_.empty() && tensors_.front().fc_bias >= 0);
+    gradients_.push_back(
+        {-1, -1, wanted ? temporary("dfc", s_.fc(), 1) : -1, temporary("dqkv", s_.qkv(), 1)});
+  }
   branch_ = temporary("branch", s_.C, 1);
   const bool staged = builder_.plan().grid.pipeline > 1;
   dx_ = staged ? kept("dx", s_.C, sp_) : temporary("dx", s_.C, 1 * sp_);
@@ -281,50 +289,67 @@ Operand ChunkPrograms::reduce(int64_t l, Operand partial, int part) {
   return target;
 }
 
+Op ChunkPrograms::norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean,
+                               int rstd) {
+  if (family_.norm == NormKind::layernorm)
+    return row_op(OpKind::layernorm_forward, l, s_.C,
+                  {x, store_.weight(weight), store_.weight(bias)}, {y, {mean}, {rstd}}, sp_);
+  return row_op(OpKind::rmsnorm_forward, l, s_.C, {x, store_.weight(weight)}, {y, {rstd}}, sp_);
+}
+
 void ChunkPrograms::emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y,
-                                      int mean, int rstd, bool recompute) {
-  const bool centred = family_.norm == NormKind::layernorm;
-  Op op =
-      centred
-          ? row_op(OpKind::layernorm_forward, l, s_.C,
-                   {x, store_.weight(weight), store_.weight(bias)}, {y, {mean}, {rstd}}, sp_)
-          : row_op(OpKind::rmsnorm_forward, l, s_.C, {x, store_.weight(weight)}, {y, {rstd}}, sp_);
+                                      int mean, int rstd) {
+  builder_.emit(norm_forward(l, x, weight, bias, y, mean, rstd));
+}
+
+void ChunkPrograms::emit_layer_norm(int64_t l, Linear linear, const LayerActivations& a, Operand x,
+                                    bool recompute) {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  const bool first = linear == Linear::qkv;
+  Op op = first
+              ? norm_forward(l, x, t.ln_1_weight, t.ln_1_bias, {a.ln_1}, a.ln_1_mean, a.ln_1_rstd)
+              : norm_forward(l, x, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd);
   op.recompute = recompute;
+  if (fp8_ != nullptr) make_copy(op, l, linear, Fp8Role::x, {first ? a.ln_1_fp8 : a.ln_2_fp8}, {});
   builder_.emit(op);
 }
 
-void ChunkPrograms::emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute) {
+void ChunkPrograms::emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute,
+                                            bool product) {
   const bool gated = family_.activation == ActivationKind::swiglu;
   Op op = row_op(gated ? OpKind::swiglu_forward : OpKind::gelu_forward, l, s_.F, {{a.fc}},
                  {{a.activation}});
   op.recompute = recompute;
+  if (is_turned_at_once(Linear::mlp_proj)) {
+    const bool kept = recompute || !(selective_ || full_recompute_);
+    make_copy(op, l, Linear::mlp_proj, Fp8Role::x,
+              product ? Operand{linear_input(a, Linear::mlp_proj).fp8} : Operand{},
+              kept ? Operand{a.activation_fp8} : Operand{});
+  } else if (fp8_ != nullptr) {
+    make_copy(op, l, Linear::mlp_proj, Fp8Role::x, {a.activation_fp8}, {});
+  }
   builder_.emit(op);
 }
 
 void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Operand x,
                                        Operand x_next, bool recompute) {
-  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
   const auto emit = [&](Op op, int32_t site = 0) {
     op.recompute = recompute;
     op.site = site;
     builder_.emit(op);
   };
-  emit_norm_forward(l, x, t.ln_1_weight, t.ln_1_bias, {a.ln_1}, a.ln_1_mean, a.ln_1_rstd,
-                    recompute);
+  emit_layer_norm(l, Linear::qkv, a, x, recompute);
   emit_forward_product(l, Linear::qkv, a, {a.qkv}, recompute);
   emit_attention_forward(l, a, recompute);
   emit_forward_product(l, Linear::attn_proj, a, {branch_}, recompute);
   const Operand attended = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {x, attended}, {{a.x_mid}}, sp_), proj_site);
 
-  emit_norm_forward(l, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd,
-                    recompute);
+  emit_layer_norm(l, Linear::fc, a, {a.x_mid}, recompute);
   emit_forward_product(l, Linear::fc, a, {a.fc}, recompute);
-  emit_activation_forward(l, a, recompute);
-  if (x_next.buffer < 0) {  // recomputation: nobody reads the layer's output
-    if (fp8_ != nullptr) emit_x_copy(l, Linear::mlp_proj, a, recompute);
-    return;
-  }
+  const bool ends = x_next.buffer < 0;  // recomputation: nobody reads the layer's output
+  emit_activation_forward(l, a, recompute, !ends);
+  if (ends) return;
   emit_forward_product(l, Linear::mlp_proj, a, {branch_}, recompute);
   const Operand mlp = reduce(l, {branch_}, branch_s_);
   emit(row_op(OpKind::residual_forward, l, s_.C, {{a.x_mid}, mlp}, {x_next}, sp_), mlp_site);

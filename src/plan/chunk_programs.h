@@ -132,7 +132,8 @@ class ChunkPrograms {
     bool row_parallel;  // tensor-parallel ranks hold columns of W, and their results are summed
   };
   LinearLayer linear_layer(int64_t l, Linear linear) const;
-  // x of a linear layer: its buffer, and that of its fp8 copy.
+  // x of a linear layer: its buffer, and that of its fp8 copy as products of the forward pass read
+  // it.
   struct LinearInput {
     int x, fp8;
   };
@@ -144,19 +145,34 @@ class ChunkPrograms {
   // `part`: the rows of dy that this rank works on beside the product (sequence parallelism).
   void emit_weight_product(int64_t l, Linear linear, const LayerActivations& a, Operand part,
                            Operand dy);
-  void emit_x_copy(int64_t l, Linear linear, const LayerActivations& a, bool recompute);
+  // Lets `op` make fp8 copies of what it assigns, a factor of a linear layer.
+  void make_copy(Op& op, int64_t l, Linear linear, Fp8Role role, Operand copy,
+                 Operand transposed) const;
+  // Whether W's gradient finds x transposed, as what makes x wrote it beside the copy: of the
+  // activation on GPUs. Rows of a transposed array are padded, which is left out: sequences (of
+  // this rank) are a multiple of that.
+  bool is_turned_at_once(Linear linear) const {
+    return linear == Linear::mlp_proj && turns_at_once_;
+  }
+  void emit_attention_copy(int64_t l, const LayerActivations& a, bool as_it_is, bool transposed,
+                           bool recompute);
   void emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is, bool transposed);
   Operand fp8_factor(int64_t l, Linear linear, const LayerActivations& a);
   // The norm of the family, with its statistics; backward accumulates in dx_, or in dx.
-  void emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd,
-                         bool recompute = false);
+  void emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd);
+  Op norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd);
+  // That before linear layer qkv or fc of the layer, with its fp8 copy.
+  void emit_layer_norm(int64_t l, Linear linear, const LayerActivations& a, Operand x,
+                       bool recompute);
   void emit_norm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
                           int rstd);
   void emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Operand x, int weight, int bias,
                              int mean, int rstd);
-  void emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute);
+  // `product`: the next product of the forward pass follows.
+  void emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute, bool product);
+  // With the fp8 copies of dfc; dfc may be absent where they are all that is read.
   void emit_activation_backward(int64_t l, const LayerActivations& a, Operand dactivation,
-                                Operand dfc);
+                                Operand dfc, Pass pass);
   void emit_embedding_backward(Pass pass);
 
   // Tensor axis. to_full: all rows of an array of which ranks hold parts, in `full`; the array
@@ -195,7 +211,7 @@ class ChunkPrograms {
   const char* activation_name_ = "";  // of its buffers
   int64_t tp_ = 1;                    // tensor-parallel ranks
   int64_t sp_ = 1;                    // row_div: tp_ under sequence parallelism
-  bool full_recompute_ = false, selective_ = false, split_ = false;
+  bool full_recompute_ = false, selective_ = false, split_ = false, turns_at_once_ = false;
   int64_t every_;  // layers a checkpointed segment
   std::string prefix_;
   ActivationOffload offload_;

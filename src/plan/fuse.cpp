@@ -19,7 +19,7 @@ bool fuse_activation(const Plan& plan, Op& linear, const Op& activation) {
       linear.kind == OpKind::linear_forward && activation.kind == OpKind::gelu_forward;
   const bool backward =
       linear.kind == OpKind::linear_backward_input && activation.kind == OpKind::gelu_backward;
-  if (!forward && !backward) return false;
+  if ((!forward && !backward) || activation.copies_fp8) return false;
   const auto type_of = [&](const Operand& operand) {
     return plan.buffers[static_cast<size_t>(operand.buffer)].dtype;
   };

@@ -1,8 +1,8 @@
 // The products of the linear layers of a transformer layer, in the type of activations or in fp8
-// (plan/fp8.h). In fp8 the outputs of norm and activation, which linear layers alone read, are
-// converted as they are made and kept as copies; that of attention is kept and converted before
-// each product, with the same scale and therefore to the same bytes. dy is converted once for both
-// gradients where they are formed together.
+// (plan/fp8.h). In fp8 the outputs of norm and activation, which linear layers alone read, and the
+// gradient before the activation are written as copies by the operations that form them; the output
+// of attention is kept and converted before each product, with the same scale and therefore to the
+// same bytes. Other dy are converted once for both gradients where they are formed together.
 #include <utility>
 
 #include "base/fp8.h"
@@ -62,7 +62,8 @@ ChunkPrograms::LinearInput ChunkPrograms::linear_input(const LayerActivations& a
     case Linear::mlp_proj:
       break;
   }
-  return {a.activation, a.activation_fp8};
+  return {a.activation,
+          is_turned_at_once(linear) ? fp8_x_[static_cast<int>(linear)][0] : a.activation_fp8};
 }
 
 void ChunkPrograms::add_fp8_buffers() {
@@ -77,10 +78,12 @@ void ChunkPrograms::add_fp8_buffers() {
           MemoryClass::activations, Lifetime::program, type,
           checked_product(transposed ? padded_rows(rows) : rows, columns, what));
     };
-    if (linear == Linear::attn_proj) fp8_x_[i][0] = add(".x", DType::fp8_e4m3, layer.K, false);
+    const bool turned = is_turned_at_once(linear);
+    if (linear == Linear::attn_proj || turned)
+      fp8_x_[i][0] = add(".x", DType::fp8_e4m3, layer.K, false);
     fp8_dy_[i][0] = add(".dy", DType::fp8_e5m2, layer.N, false);
     if (!fp8_->transposes()) continue;
-    fp8_x_[i][1] = add(".x", DType::fp8_e4m3, layer.K, true);
+    if (!turned) fp8_x_[i][1] = add(".x", DType::fp8_e4m3, layer.K, true);
     fp8_dy_[i][1] = add(".dy", DType::fp8_e5m2, layer.N, true);
   }
   if (sp_ > 1)
@@ -88,13 +91,20 @@ void ChunkPrograms::add_fp8_buffers() {
         builder_.add_activation(prefix_ + "fp8.full", Lifetime::program, DType::fp8_e4m3, s_.C);
 }
 
-void ChunkPrograms::emit_x_copy(int64_t l, Linear linear, const LayerActivations& a,
-                                bool recompute) {
-  const LinearLayer layer = linear_layer(l, linear);
-  const LinearInput input = linear_input(a, linear);
+void ChunkPrograms::make_copy(Op& op, int64_t l, Linear linear, Fp8Role role, Operand copy,
+                              Operand transposed) const {
+  op.reads.push_back(fp8_->scale(l, linear, role));
+  op.writes.insert(op.writes.end(), {copy, transposed, fp8_->amax(l, linear, role)});
+  op.copies_fp8 = true;
+}
+
+void ChunkPrograms::emit_attention_copy(int64_t l, const LayerActivations& a, bool as_it_is,
+                                        bool transposed, bool recompute) {
+  const int* const copies = fp8_x_[static_cast<int>(Linear::attn_proj)];
   Op op =
-      row_op(OpKind::fp8_quantize, l, layer.K, {{input.x}, fp8_->scale(l, linear, Fp8Role::x)},
-             {{input.fp8}, {}, fp8_->amax(l, linear, Fp8Role::x)}, layer.row_parallel ? 1 : sp_);
+      row_op(OpKind::fp8_quantize, l, linear_layer(l, Linear::attn_proj).K, {{a.attention}}, {});
+  make_copy(op, l, Linear::attn_proj, Fp8Role::x, as_it_is ? Operand{copies[0]} : Operand{},
+            transposed ? Operand{copies[1]} : Operand{});
   op.recompute = recompute;
   builder_.emit(op);
 }
@@ -102,10 +112,10 @@ void ChunkPrograms::emit_x_copy(int64_t l, Linear linear, const LayerActivations
 void ChunkPrograms::emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is,
                                  bool transposed) {
   const int* const copies = fp8_dy_[static_cast<int>(linear)];
-  builder_.emit(row_op(
-      OpKind::fp8_quantize, l, linear_layer(l, linear).N, {dy, fp8_->scale(l, linear, Fp8Role::dy)},
-      {as_it_is ? Operand{copies[0]} : Operand{}, transposed ? Operand{copies[1]} : Operand{},
-       fp8_->amax(l, linear, Fp8Role::dy)}));
+  Op op = row_op(OpKind::fp8_quantize, l, linear_layer(l, linear).N, {dy}, {});
+  make_copy(op, l, linear, Fp8Role::dy, as_it_is ? Operand{copies[0]} : Operand{},
+            transposed ? Operand{copies[1]} : Operand{});
+  builder_.emit(op);
 }
 
 // The fp8 copy of x, of all rows: bytes travel where sequence parallelism splits them.
@@ -130,7 +140,7 @@ void ChunkPrograms::emit_forward_product(int64_t l, Linear linear, const LayerAc
                 layer.N, recompute);
     return;
   }
-  emit_x_copy(l, linear, a, recompute);
+  if (linear == Linear::attn_proj) emit_attention_copy(l, a, true, false, recompute);
   const Operand x = fp8_factor(l, linear, a);
   emit_linear(OpKind::linear_forward, l,
               {x, store_.fp8_weight(l, linear, layer.weight, false), bias(),
@@ -147,7 +157,7 @@ void ChunkPrograms::emit_input_product(int64_t l, Linear linear, Operand dy, Ope
     return;
   }
   const bool transposes = fp8_->transposes();
-  emit_dy_copy(l, linear, dy, true, transposes && pass.weights);
+  if (linear != Linear::fc) emit_dy_copy(l, linear, dy, true, transposes && pass.weights);
   Op op = linear_op(OpKind::linear_backward_input, l,
                     {{fp8_dy_[static_cast<int>(linear)][0]},
                      store_.fp8_weight(l, linear, layer.weight, transposes),
@@ -175,9 +185,16 @@ void ChunkPrograms::emit_weight_product(int64_t l, Linear linear, const LayerAct
     const bool transposes = fp8_->transposes();
     const int i = static_cast<int>(linear);
     if (split_) emit_dy_copy(l, linear, dy, !transposes, transposes);
-    if (linear == Linear::attn_proj) emit_x_copy(l, linear, a, false);
-    Operand x = fp8_factor(l, linear, a);
-    if (transposes) {
+    Operand x;
+    if (linear == Linear::attn_proj) {
+      emit_attention_copy(l, a, !transposes, transposes, false);
+      x = {fp8_x_[i][transposes ? 1 : 0]};
+    } else if (is_turned_at_once(linear)) {
+      x = {a.activation_fp8};
+    } else {
+      x = fp8_factor(l, linear, a);
+    }
+    if (transposes && linear != Linear::attn_proj && !is_turned_at_once(linear)) {
       builder_.emit(row_op(OpKind::fp8_transpose, l, layer.K, {x}, {{fp8_x_[i][1]}}));
       x = {fp8_x_[i][1]};
     }

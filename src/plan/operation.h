@@ -158,11 +158,14 @@ struct Op {
   // first position, and the rank that holds this works on it: of row_div parts part `part`.
   int64_t sequence_rows = 0;
   int32_t part = 0;
-  int64_t K = 0, N = 0;       // inner and outer size of a linear layer; N elements a row elsewhere
-  int64_t elements = 0;       // of operations that do not scale with the micro-batch
-  bool accumulate = false;    // linear_backward_input
-  bool transposed = false;    // linear layers: fp8 factors are (device/kernels.h, Fp8Scales)
-  bool maximum = false;       // all_reduce: not the sum
+  int64_t K = 0, N = 0;     // inner and outer size of a linear layer; N elements a row elsewhere
+  int64_t elements = 0;     // of operations that do not scale with the micro-batch
+  bool accumulate = false;  // linear_backward_input
+  bool transposed = false;  // linear layers: fp8 factors are (device/kernels.h, Fp8Scales)
+  bool maximum = false;     // all_reduce: not the sum
+  // Makes an fp8 copy of what it assigns: the last array read is its scale, the last three written
+  // are the copy, the same transposed (either may be absent) and the largest magnitude.
+  bool copies_fp8 = false;
   bool recompute = false;     // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw
   double row_weight = 0.0;    // cross_entropy_finish: of a row in the loss

@@ -213,6 +213,26 @@ struct Bench {
     measure("fp8_transpose", 2 * N, [&] {
       kernels.fp8_transpose(queue, {turned.data(), copy.data(), R, C});
     });
+    // Made in the passes that make what they copy, which is then not stored.
+    const Fp8Copy x_copy = {copy.data(), nullptr, amax, by, DType::fp8_e4m3};
+    const Fp8Copy x_copies = {copy.data(), turned.data(), amax, by, DType::fp8_e4m3};
+    const Fp8Copy dy_copies = {copy.data(), turned.data(), amax, by, DType::fp8_e5m2};
+    measure("layernorm_forward, fp8", N * (e + 1), [&] {
+      kernels.layernorm_forward(queue, {nullptr, mean.data(), rstd.data(), a.data(), gamma.data(),
+                                        gamma.data(), R, C, 1e-5, x_copy});
+    });
+    measure("gelu_forward, fp8 both ways", N * (e + 2), [&] {
+      kernels.gelu_forward(queue, {nullptr, a.data(), n, C, x_copies});
+    });
+    measure("gelu_backward, fp8 both ways", N * (2 * e + 2), [&] {
+      kernels.gelu_backward(queue, {nullptr, b.data(), a.data(), n, C, dy_copies});
+    });
+    measure("swiglu_forward, fp8 both ways", N * (e + 1), [&] {
+      kernels.swiglu_forward(queue, {nullptr, a.data(), R / 2, C, x_copies});
+    });
+    measure("swiglu_backward, fp8 both ways", N * (1.5 * e + 2), [&] {
+      kernels.swiglu_backward(queue, {nullptr, b.data(), a.data(), R / 2, C, dy_copies});
+    });
     measure("accumulate", 12 * N, [&] { kernels.accumulate(queue, {p.data(), g.data(), n}); });
   }
 

@@ -48,6 +48,17 @@ int64_t conversions(const Plan& plan, ProgramKind kind, bool of_matrices) {
   return count;
 }
 
+// Operations of programs of a kind that make copies of what they assign.
+int64_t made_in_passing(const Plan& plan, ProgramKind kind, OpKind op_kind) {
+  int64_t count = 0;
+  for (const Program& program : plan.programs)
+    for (int32_t i = program.first; i < program.last && program.kind == kind; ++i) {
+      const Op& op = plan.ops[static_cast<size_t>(i)];
+      count += op.kind == op_kind && op.copies_fp8 ? 1 : 0;
+    }
+  return count;
+}
+
 TEST(Fp8Plan, CopiesWhereParametersLieFlat) {
   SmallModel m = small("host");
   const Plan plan = plan_of(m);
@@ -56,10 +67,17 @@ TEST(Fp8Plan, CopiesWhereParametersLieFlat) {
   EXPECT_EQ(elements_of(plan, "parameters::fp8.transposed"), -1);
   EXPECT_EQ(conversions(plan, ProgramKind::begin_step, true), 4 * 3);
   EXPECT_EQ(conversions(plan, ProgramKind::forward, true), 0);
-  EXPECT_EQ(conversions(plan, ProgramKind::forward, false), 4 * 3);   // x
-  EXPECT_EQ(conversions(plan, ProgramKind::backward, false), 5 * 3);  // dy, and x of attn_proj
-  // Norm and activation pass their output on; what is kept of it is the copy.
-  EXPECT_EQ(elements_of(plan, "activations::h.1.ln_1"), -1);
+  // x of attn_proj; backward again, and dy of all but fc. The others are made in passing.
+  EXPECT_EQ(conversions(plan, ProgramKind::forward, false), 1 * 3);
+  EXPECT_EQ(conversions(plan, ProgramKind::backward, false), 4 * 3);
+  EXPECT_EQ(made_in_passing(plan, ProgramKind::forward, OpKind::layernorm_forward), 2 * 3);
+  EXPECT_EQ(made_in_passing(plan, ProgramKind::forward, OpKind::gelu_forward), 1 * 3);
+  EXPECT_EQ(made_in_passing(plan, ProgramKind::backward, OpKind::gelu_backward), 1 * 3);
+  // What norm and activation make is the copy alone.
+  for (const char* name : {"ln_1", "ln_2", "gelu"}) {
+    EXPECT_EQ(elements_of(plan, std::string("activations::h.1.") + name), -1);
+    EXPECT_EQ(elements_of(plan, std::string("activations::") + name), -1);
+  }
   EXPECT_EQ(elements_of(plan, "activations::h.1.ln_1.fp8"), 12 * 32);
   EXPECT_EQ(elements_of(plan, "activations::h.1.gelu.fp8"), 12 * 128);
   EXPECT_EQ(elements_of(plan, "activations::h.1.attention"), 12 * 32);
@@ -71,6 +89,47 @@ TEST(Fp8Plan, CopiesWhereParametersLieFlat) {
   EXPECT_EQ(elements_of(on_gpu, "activations::fp8.attn_proj.x"), 12 * 32);
   EXPECT_EQ(elements_of(on_gpu, "activations::fp8.fc.x.transposed"), 16 * 32);
   EXPECT_EQ(elements_of(on_gpu, "activations::fp8.fc.dy.transposed"), 16 * 128);
+}
+
+// On GPUs the activation is kept transposed, as its weight's gradient wants it, beside a temporary
+// copy for the product; where sequences are a multiple of 16, to which transposed rows are padded.
+TEST(Fp8Plan, ActivationsAreTurnedWhereTheyAreMade) {
+  SmallModel m = small("cuda");
+  const auto transposes = [](const Plan& plan) {
+    int64_t count = 0;
+    for (const Op& op : plan.ops) count += op.kind == OpKind::fp8_transpose ? 1 : 0;
+    return count;
+  };
+  for (const int64_t seq : {6, 16}) {
+    m.seq = seq;
+    const bool at_once = seq == 16;
+    const Plan plan = plan_of(m);
+    EXPECT_EQ(elements_of(plan, "activations::h.1.gelu.fp8"), 2 * seq * 128);
+    EXPECT_EQ(elements_of(plan, "activations::fp8.mlp_proj.x"), at_once ? 2 * seq * 128 : -1);
+    EXPECT_EQ(elements_of(plan, "activations::fp8.mlp_proj.x.transposed"), at_once ? -1 : 16 * 128);
+    // x of qkv and fc, which travel as they are; that of attn_proj is turned as it is converted.
+    EXPECT_EQ(transposes(plan), (at_once ? 2 : 3) * 3);
+    EXPECT_EQ(conversions(plan, ProgramKind::backward, false), 4 * 3);
+  }
+}
+
+// Its copies are all that is read, but for a bias, and for the gradient that GELU forms in place.
+TEST(Fp8Plan, GradientBeforeTheActivation) {
+  SmallModel m = small("cuda");
+  EXPECT_EQ(elements_of(plan_of(m), "activations::dfc"), 12 * 128);
+  m.family = "llama";
+  const Plan plan = plan_of(m);
+  EXPECT_EQ(elements_of(plan, "activations::dfc"), -1);
+  for (const Op& op : plan.ops)
+    if (op.kind == OpKind::swiglu_backward) {
+      EXPECT_LT(op.writes[0].buffer, 0);
+    }
+  m.pipeline_parallel = 3;
+  m.schedule = "zero_bubble";  // later products convert it again
+  for (const Op& op : plan_of(m).ops)
+    if (op.kind == OpKind::swiglu_backward) {
+      EXPECT_GE(op.writes[0].buffer, 0);
+    }
 }
 
 TEST(Fp8Plan, CopiesWhereParametersPassThroughWindows) {

@@ -246,10 +246,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.accumulates({1, R * N});
       break;
     case OpKind::fp8_quantize:
-      touch.reads({rows_or_flat * N, 1});
-      touch.write(0, rows_or_flat * N, Access::assign);
-      touch.write(1, padded_rows(rows_or_flat) * N, Access::assign);
-      touch.write(2, 1, Access::accumulate);
+      touch.reads({rows_or_flat * N});
       break;
     case OpKind::fp8_transpose:
       touch.reads({R * N});
@@ -317,6 +314,14 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
     case OpKind::receive:
       touch.assigns({R * N});
       break;
+  }
+  if (op.copies_fp8) {
+    const int64_t columns = op.kind == OpKind::swiglu_backward ? 2 * N : N;
+    const size_t first = op.writes.size() - 3;
+    list.push_back({op.reads.back(), 1, Access::read});
+    touch.write(first, rows_or_flat * columns, Access::assign);
+    touch.write(first + 1, padded_rows(rows_or_flat) * columns, Access::assign);
+    touch.write(first + 2, 1, Access::accumulate);
   }
   return list;
 }

@@ -150,6 +150,13 @@ void fp8_quantize_twice_as_large(Queue& q, const Fp8Quantize& k) {
   sound.fp8_quantize(q, wrong);
 }
 
+void gelu_forward_copies_twice_as_large(Queue& q, const GeluForward& k) {
+  const float scale = 2.0f * (k.fp8.wanted() ? k.fp8.scale[0] : 1.0f);
+  GeluForward wrong = k;
+  wrong.fp8.scale = &scale;
+  sound.gelu_forward(q, wrong);
+}
+
 // As without scales: gradients vanish.
 void fp8_quantize_unscaled(Queue& q, const Fp8Quantize& k) {
   const float scale = 1.0f;
@@ -234,6 +241,8 @@ std::vector<BrokenKernel> broken_kernels_in_fp8() {
   std::vector<BrokenKernel> all = {
       GPTBENCH_BREAK("fp8_quantize twice as large", true, fp8_quantize,
                      fp8_quantize_twice_as_large),
+      GPTBENCH_BREAK("gelu_forward copies twice as large", true, gelu_forward,
+                     gelu_forward_copies_twice_as_large),
       GPTBENCH_BREAK("fp8_quantize without scale", true, fp8_quantize, fp8_quantize_unscaled),
   };
 #undef GPTBENCH_BREAK

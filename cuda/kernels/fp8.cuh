@@ -1,0 +1,212 @@
+// fp8 copies in the passes that make what they copy, and of arrays. A source F makes, element by
+// element, `parts` arrays [R, C] that stand side by side in rows of parts C:
+//   f.template values<N>(v, r, c)    v[m] = columns c .. c + N - 1 of row r of part m, rounded to
+//   the
+//                                    type of activations; stores them where they are wanted so
+// N is 8 where every array allows 16-byte accesses, else 1. The copies have a byte an element each.
+#pragma once
+
+#include "base/fp8.h"
+#include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/reduce.cuh"
+#include "device/arguments_types.h"
+
+#if !defined(GPTBENCH_EMULATION)
+#include <cuda_fp8.h>
+#endif
+
+namespace gptbench::cuda {
+
+// Eight consecutive elements in fp8, the first in the lowest byte.
+__device__ inline uint2 encode(const float (&x)[vector_width], float scale, DType type) {
+#if defined(GPTBENCH_EMULATION)
+  const Fp8Format format = fp8_format(type);
+  uint32_t words[2] = {};
+  for (int i = 0; i < vector_width; ++i)
+    words[i / 4] |= static_cast<uint32_t>(fp8_encode(scale * x[i], format)) << (i % 4 * 8);
+  return uint2{words[0], words[1]};
+#else
+  const __nv_fp8_interpretation_t format = type == DType::fp8_e5m2 ? __NV_E5M2 : __NV_E4M3;
+  uint32_t words[2];
+  GPTBENCH_UNROLL
+  for (int w = 0; w < 2; ++w) {
+    const float* const v = x + 4 * w;
+    const uint32_t low =
+        __nv_cvt_float2_to_fp8x2(make_float2(scale * v[0], scale * v[1]), __NV_SATFINITE, format);
+    const uint32_t high =
+        __nv_cvt_float2_to_fp8x2(make_float2(scale * v[2], scale * v[3]), __NV_SATFINITE, format);
+    words[w] = low | high << 16;
+  }
+  return uint2{words[0], words[1]};
+#endif
+}
+
+// Magnitudes as integers, which are ordered as they are; infinity takes part, NaN does not.
+__device__ inline int larger_magnitude(int largest, float x) {
+  const int bits = static_cast<int>(__float_as_uint(x) & 0x7fffffffu);
+  return bits > largest && bits <= 0x7f800000 ? bits : largest;
+}
+
+// The largest of the threads of a block goes to amax, of which all threads call this. A maximum is
+// the same in any order; what is not above the one in hand, however old, need not be compared.
+__device__ inline void note_amax(float* amax, int largest) {
+  GPTBENCH_UNROLL
+  for (int bits = 16; bits > 0; bits /= 2) {
+    const int other = __shfl_xor_sync(full_warp, largest, bits);
+    largest = other > largest ? other : largest;
+  }
+  int* const to = reinterpret_cast<int*>(amax);
+  if (threadIdx.x % 32 == 0 && largest > *static_cast<volatile int*>(to)) atomicMax(to, largest);
+}
+
+// x[i] rounded to A.
+template <class A, int N>
+__device__ inline void round_to(float (&x)[N]) {
+  GPTBENCH_UNROLL
+  for (int i = 0; i < N; ++i) x[i] = to_float(from_float<A>(x[i]));
+}
+
+// The codes of N elements to y, whose largest magnitude takes part in `largest`.
+template <int N>
+__device__ inline void put_codes(uint8_t* y, const float (&x)[N], float scale, DType type,
+                                 int& largest) {
+  GPTBENCH_UNROLL
+  for (int i = 0; i < N; ++i) largest = larger_magnitude(largest, x[i]);
+  if constexpr (N == vector_width) {
+    *reinterpret_cast<uint2*>(y) = encode(x, scale, type);
+  } else {
+    const float one[vector_width] = {x[0]};
+    y[0] = static_cast<uint8_t>(encode(one, scale, type).x);
+  }
+}
+
+template <int N, class F>
+__global__ void fp8_rows_kernel(F f, Fp8Copy copy, int64_t R, int64_t C) {
+  uint8_t* const y = static_cast<uint8_t*>(copy.y);
+  const float scale = copy.scale[0];
+  int largest = 0;
+  for (int64_t r = blockIdx.x; r < R; r += gridDim.x)
+    for (int64_t c = static_cast<int64_t>(threadIdx.x) * N; c < C;
+         c += static_cast<int64_t>(blockDim.x) * N) {
+      float v[F::parts][N];
+      f.template values<N>(v, r, c);
+      GPTBENCH_UNROLL
+      for (int m = 0; m < F::parts; ++m)
+        put_codes<N>(y + (r * F::parts + m) * C + c, v[m], scale, copy.type, largest);
+    }
+  note_amax(copy.amax, largest);
+}
+
+// Tiles of 64 rows by 64 columns turn in shared memory.
+constexpr int fp8_tile = 64;
+constexpr int fp8_tile_threads = 256;
+// Bytes from one column of a tile to the next in shared memory: 16 more, so that eight columns lie
+// in different banks.
+constexpr int fp8_tile_pitch = fp8_tile + 16;
+
+// Columns of a tile in shared memory to rows of y, 16 bytes at a time.
+__device__ inline void store_columns(uint8_t* y, const uint8_t* turned, int64_t r0, int64_t c0,
+                                     int64_t C, int64_t padded) {
+  constexpr int pieces = fp8_tile / 16;
+  for (int item = static_cast<int>(threadIdx.x); item < fp8_tile * pieces;
+       item += fp8_tile_threads) {
+    const int column = item / pieces, row = item % pieces * 16;
+    if (c0 + column < C && r0 + row < padded)
+      *reinterpret_cast<uint4*>(y + (c0 + column) * padded + r0 + row) =
+          *reinterpret_cast<const uint4*>(turned + column * fp8_tile_pitch + row);
+  }
+}
+
+// copy.y may be null.
+template <int N, class F>
+__global__ void fp8_tiles_kernel(F f, Fp8Copy copy, int64_t R, int64_t C, int64_t padded) {
+  GPTBENCH_DYNAMIC_SHARED(uint8_t, turned);
+  uint8_t* const y = static_cast<uint8_t*>(copy.y);
+  const int64_t r0 = static_cast<int64_t>(blockIdx.x) * fp8_tile;
+  const int64_t c0 = static_cast<int64_t>(blockIdx.y) * fp8_tile;
+  const float scale = copy.scale[0];
+  constexpr int vectors = fp8_tile / vector_width;  // of a row
+  int largest = 0;
+  for (int item = static_cast<int>(threadIdx.x); item < fp8_tile * vectors;
+       item += fp8_tile_threads) {
+    const int row = item / vectors, column = item % vectors * vector_width;
+    const int64_t r = r0 + row, c = c0 + column;
+    float v[F::parts][vector_width] = {};
+    if (r < R) {
+      if constexpr (N == vector_width) {
+        if (c < C) f.template values<N>(v, r, c);
+      } else {
+        for (int j = 0; j < vector_width && c + j < C; ++j) {
+          float one[F::parts][1];
+          f.template values<1>(one, r, c + j);
+          for (int m = 0; m < F::parts; ++m) v[m][j] = one[m][0];
+        }
+      }
+    }
+    GPTBENCH_UNROLL
+    for (int m = 0; m < F::parts; ++m) {
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j) largest = larger_magnitude(largest, v[m][j]);
+      const uint2 bytes = encode(v[m], scale, copy.type);
+      const auto byte = [&](int j) {
+        return static_cast<uint8_t>((j < 4 ? bytes.x : bytes.y) >> (j % 4 * 8));
+      };
+      if (y != nullptr && r < R) {
+        uint8_t* const to = y + (r * F::parts + m) * C + c;
+        if constexpr (N == vector_width) {
+          if (c < C) *reinterpret_cast<uint2*>(to) = bytes;
+        } else {
+          for (int j = 0; j < vector_width && c + j < C; ++j) to[j] = byte(j);
+        }
+      }
+      // Rows behind the last are zero, whose code is 0.
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j)
+        turned[(m * fp8_tile + column + j) * fp8_tile_pitch + row] = byte(j);
+    }
+  }
+  __syncthreads();
+  GPTBENCH_UNROLL
+  for (int m = 0; m < F::parts; ++m)
+    store_columns(static_cast<uint8_t*>(copy.y_transposed) + m * C * padded,
+                  turned + m * fp8_tile * fp8_tile_pitch, r0, c0, C, padded);
+  note_amax(copy.amax, largest);
+}
+
+// Of a tile a block. Rows, of which a batch may have millions, along x: y ends at 65535.
+inline dim3 fp8_tiles_of(int64_t R, int64_t C) {
+  return {static_cast<unsigned>(ceil_div(R, fp8_tile)),
+          static_cast<unsigned>(ceil_div(C, fp8_tile)), 1};
+}
+
+// The copies that are wanted of what f makes, [R, C] for each part. aligned: of f's arrays,
+// rows_are_aligned.
+template <class F>
+void make_copied(Queue& queue, const F& f, const Fp8Copy& copy, int64_t R, int64_t C,
+                 bool aligned) {
+  if (R == 0 || C == 0) return;
+  aligned =
+      aligned && C % vector_width == 0 && reinterpret_cast<uintptr_t>(copy.y) % vector_width == 0;
+  if (copy.y_transposed == nullptr) {
+    const int64_t vectors = ceil_div(C, aligned ? vector_width : 1);
+    const int threads = static_cast<int>(std::min<int64_t>(256, round_up(vectors, 32)));
+    const dim3 grid{blocks_for(R, 32), 1, 1};
+    if (aligned)
+      launch(GPTBENCH_KERNEL(fp8_rows_kernel<vector_width, F>), grid, threads, 0, stream_of(queue),
+             f, copy, R, C);
+    else
+      launch(GPTBENCH_KERNEL(fp8_rows_kernel<1, F>), grid, threads, 0, stream_of(queue), f, copy, R,
+             C);
+    return;
+  }
+  constexpr size_t shared = F::parts * fp8_tile * fp8_tile_pitch;
+  const dim3 grid = fp8_tiles_of(R, C);
+  if (aligned)
+    launch(GPTBENCH_KERNEL(fp8_tiles_kernel<vector_width, F>), grid, fp8_tile_threads, shared,
+           stream_of(queue), f, copy, R, C, padded_rows(R));
+  else
+    launch(GPTBENCH_KERNEL(fp8_tiles_kernel<1, F>), grid, fp8_tile_threads, shared,
+           stream_of(queue), f, copy, R, C, padded_rows(R));
+}
+
+}  // namespace gptbench::cuda
