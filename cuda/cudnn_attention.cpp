@@ -9,6 +9,7 @@
 #include "cuda/attention_padding.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/gemm_kernels.h"
+#include "cuda/pinned_staging.h"
 #include "cuda/search_timing.h"
 
 namespace gptbench {
@@ -214,14 +215,13 @@ AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t wo
   // The logarithm of a sum of T exponentials of small numbers.
   const std::vector<float> logarithms(static_cast<size_t>(rows * key.H),
                                       std::log(static_cast<float>(key.T)));
-  GPTBENCH_CUDA(cudaMemcpyAsync(lse.get(), logarithms.data(), logarithms.size() * sizeof(float),
-                                cudaMemcpyHostToDevice, stream));
+  PinnedStaging staging;
+  staging.upload(stream, lse.get(), logarithms.data(), 4 * rows * key.H);
   // As data.short_seq_prob = 0.1 has them: every tenth is shorter, half as long in the mean.
   std::vector<int32_t> drawn(static_cast<size_t>(key.B), static_cast<int32_t>(key.T));
   for (size_t b = 9; b < drawn.size(); b += 10)
     drawn[b] = static_cast<int32_t>(ceil_div(key.T, int64_t{2}));
-  GPTBENCH_CUDA(cudaMemcpyAsync(lengths.get(), drawn.data(), drawn.size() * sizeof(int32_t),
-                                cudaMemcpyHostToDevice, stream));
+  staging.upload(stream, lengths.get(), drawn.data(), 4 * key.B);
   GPTBENCH_CUDA(cudaStreamSynchronize(stream));
 
   const auto part = [&](const DeviceArray& array, int64_t heads) {
