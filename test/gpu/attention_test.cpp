@@ -13,7 +13,7 @@ using A = bfloat16;
 // direction.
 const AttentionCase cases[] = {
     {2, 128, 2, 2, 64},
-    {1, 1024, 3, 3, 64},
+    {1, 512, 3, 3, 64},
     {2, 256, 4, 2, 128},
     {1, 384, 2, 2, 64, false},
     {2, 200, 2, 1, 64},
@@ -90,8 +90,8 @@ TEST_F(CudnnAttention, ChoicesAreTimedAndKept) {
   ASSERT_NE(measured, nullptr) << obstacle;
   std::vector<AttentionKey> keys;
   for (const bool backward : {false, true})
-    keys.push_back({backward, DType::bf16, 4, 512, 4, 4, 64, 768, 768, 256, true});
-  measured->search(keys, cudnn_attention_workspace_bytes(4, 4, 512, 64), *queue_on_gpu,
+    keys.push_back({backward, DType::bf16, 2, 128, 2, 2, 64, 384, 384, 128, true});
+  measured->search(keys, cudnn_attention_workspace_bytes(2, 2, 128, 64), *queue_on_gpu,
                    cuda_kernels(ComputeType::bf16));
   ASSERT_EQ(measured->choices().by_key.size(), 2u);
   for (const auto& [key, choice] : measured->choices().by_key) {
