@@ -47,8 +47,8 @@ __device__ inline void store_number(Fp8<type>* x, float value) {
 #if defined(GPTBENCH_EMULATION)
   x->bits = static_cast<uint8_t>(fp8_encode(value, fp8_format(type)));
 #else
-  x->bits = __nv_cvt_float_to_fp8(value, __NV_SATFINITE,
-                                  type == DType::fp8_e5m2 ? __NV_E5M2 : __NV_E4M3);
+  x->bits =
+      __nv_cvt_float_to_fp8(value, __NV_SATFINITE, type == DType::fp8_e5m2 ? __NV_E5M2 : __NV_E4M3);
 #endif
 }
 

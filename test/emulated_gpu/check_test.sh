@@ -14,15 +14,20 @@ cat >"$folder/environment" <<'END'
 PATH=$GPTBENCH_BUNDLE/bin:$PATH
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH-}
 END
-printf '#!/bin/sh\nn=$1 program=$2\nshift 2\nexec %s "$n" "$(command -v "$program")" "$@"\n' "$GPTBENCH_LAUNCH" >"$folder/launch"
+cat >"$folder/launch" <<'END'
+#!/bin/sh
+n=$1 program=$2
+shift 2
+exec $GPTBENCH_LAUNCH "$n" "$(command -v "$program")" "$@"
+END
 chmod +x "$folder/launch"
 
 # The decompositions of the test program have a test of their own (emulated_equivalence).
 status=0
-GTEST_FILTER=-* BUDGET=800 OUT=$PWD/seen "$folder/test/gpu/check.sh" decks ranks || status=$?
+GTEST_FILTER='-*' BUDGET=800 OUT=$PWD/seen "$folder/test/gpu/check.sh" decks ranks || status=$?
 if [ "$status" -ne 0 ]; then
   tar -xzf seen/logs.tgz
-  for failed in $(sed -n 's/^FAILED  \([^:]*\):.*/\1/p' seen/summary.txt); do
+  sed -n 's/^FAILED  \([^:]*\):.*/\1/p' seen/summary.txt | while read -r failed; do
     echo "---- $failed"
     tail -n 40 "logs/$failed.log" || true
   done

@@ -1,0 +1,67 @@
+#!/bin/bash
+# gptbench on emulated GPUs: what check.sh (check_test.sh) does not see on a machine with one.
+set -u
+
+deck=$GPTBENCH_SOURCE_DIR/input/124m_short.in
+small=(model.num_layers=2 model.hidden_size=64 model.num_attention_heads=4 model.seq_length=40
+  model.vocab_size=250 model.vocab_multiple=8 batch.micro_batch_size=2 batch.global_batch_size=4 run.steps=4
+  run.warmup_steps=1 run.attention=native)
+failures=0
+
+fail() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# run NAME RANKS STATUS KEYS...: into NAME.log and NAME/result.h5.
+run() {
+  local name=$1 ranks=$2 expected=$3 status=0
+  shift 3
+  # shellcheck disable=SC2086  # a command
+  $GPTBENCH_LAUNCH "$ranks" "$GPTBENCH_EMULATED" "$deck" "${small[@]}" "run.name=$name" "output.directory=$name" "$@" \
+    >"$name.log" 2>&1 || status=$?
+  if [ "$status" -ne "$expected" ]; then
+    fail "$name: status $status, not $expected"
+    tail -n 30 "$name.log"
+  fi
+}
+says() { grep -aqF -- "$2" "$1.log" || fail "$1 does not say '$2': $(grep -a '^gptbench:' "$1.log")"; }
+steps_of() { grep -aE '^ *[0-9]+/' "$1.log" | awk '{print $2, $3}'; }
+same_steps() {
+  if [ -z "$(steps_of "$1")" ] || [ "$(steps_of "$1")" != "$(steps_of "$2")" ]; then
+    fail "losses of $1 and $2 differ, or there are none"
+  fi
+}
+
+# Alone: found by itself, and what it chose by measuring gives the same digits again.
+run found 1 0 run.device=auto
+says found 'emulated GPU'
+run again 1 0 run.device=cuda run.algorithms=found/result.h5
+same_steps found again
+
+# Streams that run what they may at once and in any order, instead of as late as they can.
+GPTBENCH_EMULATED_ORDER=random run random 1 0 run.device=cuda run.algorithms=found/result.h5
+same_steps found random
+
+# Too little memory: what the plan says, and what the first steps of a run find.
+GPTBENCH_EMULATED_GPU_MIB=24 run small_gpu 1 3 run.device=cuda
+says small_gpu 'status=OOM'
+run refused 1 2 run.device=cuda run.cuda_graph=true parallel.offload=parameters parallel.offload_target=file
+GPTBENCH_EMULATED_GPUS=0 run no_gpu 1 2 run.device=cuda
+says no_gpu 'no GPU is visible'
+run shared 2 2 run.device=cuda run.comm=nccl
+says shared 'ranks share a GPU'
+
+# A GPU a rank: NCCL is found by itself; its collectives are replayed in graphs.
+export GPTBENCH_EMULATED_GPUS=4
+for zero in 0 3; do
+  run "nccl$zero" 2 0 run.device=cuda run.comm=auto run.cuda_graph=true "parallel.zero_stage=$zero" model.dropout=0.1
+  says "nccl$zero" "comm = 'nccl' "
+  run "issued$zero" 2 0 run.device=cuda run.cuda_graph=false "parallel.zero_stage=$zero" model.dropout=0.1 \
+    "run.algorithms=nccl$zero/result.h5"
+  same_steps "nccl$zero" "issued$zero"
+done
+run tensor 2 0 run.device=cuda run.cuda_graph=true parallel.tensor_parallel=2 parallel.sequence_parallel=T precision.compute=bf16
+run four 4 0 run.device=cuda parallel.pipeline_parallel=2 parallel.tensor_parallel=2 parallel.pipeline_schedule=zero_bubble
+
+[ "$failures" -eq 0 ]
