@@ -118,6 +118,10 @@ std::string nccl_obstacle(MpiWorld& world) {
   return verdict;
 }
 
+std::string nccl_description() {
+  return nccl()->description();
+}
+
 std::unique_ptr<Communicator> make_nccl_communicator(MpiWorld& world, const Plan& plan, Axis axis) {
   const std::map<std::string, ncclUniqueId> ids = shared_ids(world, plan, axis);
   const std::vector<int64_t> group = plan.grid.group_of(plan.rank, axis);

@@ -34,6 +34,9 @@ std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
 // Why the ranks of `world` cannot use NCCL, "" where they can: the library is missing, or two ranks
 // share a GPU. Collective; the same on all ranks, each of which sees a GPU.
 std::string nccl_obstacle(MpiWorld& world);
+// "NCCL 2.28.9", of the library that communicators are made from. Throws Error(Exit::usage) where
+// it is missing.
+std::string nccl_description();
 // Collective. Group of this rank along `axis`, over NCCL. Null where this rank is in none.
 std::unique_ptr<Communicator> make_nccl_communicator(MpiWorld& world, const Plan& plan, Axis axis);
 // `host` (of MPI) for arrays on the GPU. `from_device`: what goes from rank to rank is handed to

@@ -23,6 +23,10 @@ std::string nccl_obstacle(MpiWorld& /*world*/) {
   return reason;
 }
 
+std::string nccl_description() {
+  throw Error(Exit::usage, std::string("comm = 'nccl': ") + reason);
+}
+
 std::unique_ptr<Communicator> make_nccl_communicator(MpiWorld& /*world*/, const Plan& /*plan*/,
                                                      Axis /*axis*/) {
   throw Error(Exit::usage, std::string("comm = 'nccl': ") + reason);

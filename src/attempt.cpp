@@ -9,6 +9,7 @@
 #include "base/build_info.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "cuda/backend.h"
 #include "device/gemm_ceiling.h"
 #include "device_setup.h"
 #include "dump.h"
@@ -53,8 +54,10 @@ Record new_record(MpiWorld& world, const Deck& deck, const Plan& plan, const Dev
   record.summary.device_memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
   Provenance& p = record.provenance;
   p.hostnames = hostnames;
-  p.libraries = "mpi=" + world.library() + "\nbuild=" + build_libraries() +
-                "\ncompiler=" + build_compiler() + "\nflags=" + build_flags() + "\n";
+  p.libraries = "mpi=" + world.library() + "\n";
+  if (plan.config.run.comm == "nccl") p.libraries += "nccl=" + nccl_description() + "\n";
+  p.libraries += std::string("build=") + build_libraries() + "\ncompiler=" + build_compiler() +
+                 "\nflags=" + build_flags() + "\n";
   p.chosen_algorithms = "device=" + device.description() + "\ndata=" + tokens.description() + "\n";
   for (size_t r = 0; r < bindings.size(); ++r)
     p.chosen_algorithms += "cores_of_rank_" + std::to_string(r) + "=" + bindings[r] + "\n";
@@ -260,8 +263,8 @@ Attempt make_attempt(const Session& session, const Config& config) {
       new_record(world, session.deck, attempt.plan, session.device, session.tokens, session.argv);
   Sensing sensing(world, session.device, attempt.record);
   if (world.rank() == 0) record_known_peak(attempt.plan, session.device, attempt.record);
-  say(world, banner(attempt.record) + session.device.description() + "; " + world.library() + "\n" +
-                 session.tokens.description() + "\n");
+  say(world, banner(attempt.record) + session.device.description() + "; " +
+                 message_libraries(world, config) + "\n" + session.tokens.description() + "\n");
   say(world, gathered_binding_report(world, session.device));
   say(world, echo(session.deck, config));
   // It looks at the plans of other stages too, which nobody needs but the one who prints.

@@ -154,6 +154,10 @@ std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& pla
   return make_staged_communicator(std::move(host), run.mpi_arrays == "device");
 }
 
+std::string message_libraries(const MpiWorld& world, const Config& config) {
+  return (config.run.comm == "nccl" ? nccl_description() + "; " : "") + world.library();
+}
+
 void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {
   std::string given;
   agreed(world, [&] {

@@ -23,6 +23,9 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config);
 // rank is in none.
 std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& plan, Axis axis);
 
+// What carries a run's messages: "NCCL 2.28.9; Open MPI v4.1.4" where run.comm is 'nccl'.
+std::string message_libraries(const MpiWorld& world, const Config& config);
+
 // Collective. Has the device choose what it chooses by measuring: from the file run.algorithms
 // where that names one, by measurement for the rest; rank 0's choices count on all ranks. Throws
 // AgreedError.

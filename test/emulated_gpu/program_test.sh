@@ -56,7 +56,7 @@ says shared 'ranks share a GPU'
 export GPTBENCH_EMULATED_GPUS=4
 for zero in 0 3; do
   run "nccl$zero" 2 0 run.device=cuda run.comm=auto run.cuda_graph=true "parallel.zero_stage=$zero" model.dropout=0.1
-  says "nccl$zero" "comm = 'nccl' "
+  says "nccl$zero" '; NCCL 2.'
   run "issued$zero" 2 0 run.device=cuda run.cuda_graph=false "parallel.zero_stage=$zero" model.dropout=0.1 \
     "run.algorithms=nccl$zero/result.h5"
   same_steps "nccl$zero" "issued$zero"
