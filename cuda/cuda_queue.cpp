@@ -1,37 +1,10 @@
 #include "cuda/cuda_queue.h"
 
-#include <sched.h>
-
-#include <algorithm>
-#include <vector>
-
-#include "base/clock.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_recording.h"
+#include "cuda/stream_watch.h"
 
 namespace gptbench {
-namespace {
-
-std::vector<StreamWatch*>& stream_watches() {
-  static std::vector<StreamWatch*> watches;
-  return watches;
-}
-
-}  // namespace
-
-StreamWatch::StreamWatch() {
-  stream_watches().push_back(this);
-}
-
-StreamWatch::~StreamWatch() {
-  std::vector<StreamWatch*>& watches = stream_watches();
-  watches.erase(std::find(watches.begin(), watches.end(), this));
-}
-
-void give_up_watched_streams() {
-  for (StreamWatch* watch : stream_watches()) watch->give_up();
-}
-
 CudaEvent::CudaEvent() {
   GPTBENCH_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
 }
@@ -73,7 +46,7 @@ bool CudaEvent::completed() const {
 }
 
 void CudaEvent::wait_on_host() const {
-  if (recorded_ == Recorded::stream) GPTBENCH_CUDA(cudaEventSynchronize(event_));
+  if (recorded_ == Recorded::stream) wait_watched(event_);
   if (recorded_ == Recorded::host) host_queue_->wait_until(host_ticket_);
 }
 
@@ -95,32 +68,7 @@ void CudaQueue::wait(const Event& event) {
 
 void CudaQueue::synchronize() {
   GPTBENCH_CUDA(cudaGetLastError());  // of launches, which report nothing themselves
-  if (stream_watches().empty()) {
-    GPTBENCH_CUDA(cudaStreamSynchronize(stream_));
-    return;
-  }
-  or_give_up([&] { wait_watched(); });
-}
-
-// A message whose peer is lost never ends: the library is asked in between.
-void CudaQueue::wait_watched() const {
-  constexpr double interval_s = 0.2;
-  const double start_s = now_s();
-  double asked_s = start_s;
-  for (;;) {
-    const cudaError_t status = cudaStreamQuery(stream_);
-    if (status == cudaSuccess) return;
-    if (status != cudaErrorNotReady) check_cuda(status, "cudaStreamQuery");
-    cudaGetLastError();  // not being ready counts as one
-    if (now_s() - asked_s > interval_s) {
-      asked_s = now_s();
-      for (const StreamWatch* watch : stream_watches()) watch->check();
-      if (asked_s - start_s > peer_timeout_s)
-        throw Error(Exit::peer, "a stream with messages has not come to its end for " +
-                                    std::to_string(static_cast<int>(peer_timeout_s)) + " s");
-    }
-    sched_yield();
-  }
+  wait_watched(stream_);
 }
 
 }  // namespace gptbench

@@ -30,7 +30,7 @@ class CudaEvent final : public Event {
   // The queue that the host drives, where it was recorded on one, and the ticket there; else null.
   HostQueue* host_queue() const { return recorded_ == Recorded::host ? host_queue_ : nullptr; }
   uint64_t host_ticket() const { return host_ticket_; }
-  // Blocks until it has.
+  // Blocks until it has; throws as CudaQueue::synchronize() does.
   void wait_on_host() const;
 
  private:
@@ -42,35 +42,6 @@ class CudaEvent final : public Event {
   uint64_t host_ticket_ = 0;
 };
 
-// Asked several times a second while the host waits for a stream: check() throws Error(Exit::peer)
-// where waiting is in vain. give_up() ends what waits for peers on any stream: freeing memory,
-// which the end of a run does, waits for all of them. Lives in the list from construction to
-// destruction.
-class StreamWatch {
- public:
-  StreamWatch();
-  virtual ~StreamWatch();
-  StreamWatch(const StreamWatch&) = delete;
-  StreamWatch& operator=(const StreamWatch&) = delete;
-  virtual void check() const = 0;
-  virtual void give_up() = 0;
-};
-void give_up_watched_streams();
-
-// What a peer that does not answer is given before the run ends.
-constexpr double peer_timeout_s = 600.0;
-
-// Calls `work`; where it throws, all watches give up.
-template <class Work>
-void or_give_up(const Work& work) {
-  try {
-    work();
-  } catch (...) {
-    give_up_watched_streams();
-    throw;
-  }
-}
-
 class CudaQueue final : public Queue {
  public:
   CudaQueue();
@@ -80,13 +51,11 @@ class CudaQueue final : public Queue {
 
   void record(Event& event) override;
   void wait(const Event& event) override;
-  // Throws Error(Exit::peer) where a watch does, and after peer_timeout_s where there are watches.
+  // Throws Error(Exit::peer) as wait_watched() does (cuda/stream_watch.h).
   void synchronize() override;
   cudaStream_t stream() const { return stream_; }
 
  private:
-  void wait_watched() const;
-
   cudaStream_t stream_ = nullptr;
 };
 

@@ -1,5 +1,6 @@
 #include "cuda/cuda_recording.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cuda/cuda_error.h"
@@ -10,7 +11,13 @@ namespace {
 
 int recordings = 0;
 bool recording = false;
-std::vector<std::function<void()>> on_host;  // of the recording under way
+cudaStream_t origin = nullptr;               // of the recording under way
+std::vector<std::function<void()>> on_host;  // of the same
+
+std::vector<CudaRecording*>& graphs() {
+  static std::vector<CudaRecording*> instance;
+  return instance;
+}
 
 }  // namespace
 
@@ -23,6 +30,7 @@ void begin_capture(cudaStream_t stream) {
   GPTBENCH_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   ++recordings;
   recording = true;
+  origin = stream;
   on_host.clear();
 }
 
@@ -42,17 +50,39 @@ CudaRecording::CudaRecording(cudaStream_t stream) {
   if (status != cudaSuccess) cudaGetLastError();
   check_cuda(status, "cudaGraphInstantiate");
   const cudaError_t uploaded = cudaGraphUpload(executable_, stream);
-  if (uploaded == cudaSuccess) return;
+  if (uploaded == cudaSuccess) {
+    graphs().push_back(this);
+    return;
+  }
   cudaGetLastError();
-  cudaGraphExecDestroy(executable_);
+  drop();
   check_cuda(uploaded, "cudaGraphUpload");
 }
 
 CudaRecording::~CudaRecording() {
-  cudaGraphExecDestroy(executable_);
+  graphs().erase(std::find(graphs().begin(), graphs().end(), this));
+  drop();
+}
+
+void CudaRecording::drop() {
+  if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+  executable_ = nullptr;
+}
+
+void drop_recordings() {
+  for (CudaRecording* graph : graphs()) graph->drop();
+  if (!recording) return;
+  recording = false;
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamEndCapture(origin, &graph) == cudaSuccess)
+    cudaGraphDestroy(graph);
+  else
+    cudaGetLastError();  // it is not wanted
 }
 
 void CudaRecording::replay(Queue& queue) {
+  if (executable_ == nullptr)
+    throw Error(Exit::peer, "a recorded step was given up after an earlier error");
   for (const std::function<void()>& work : on_host_) work();
   GPTBENCH_CUDA(cudaGraphLaunch(executable_, stream_of(queue)));
 }

@@ -20,6 +20,10 @@ void begin_capture(cudaStream_t stream);
 // is replayed.
 void before_each_replay(std::function<void()> work);
 
+// Ends a recording under way and gives up all graphs; one that is being replayed goes when it has
+// ended. None can be replayed any more.
+void drop_recordings();
+
 class CudaRecording final : public Recording {
  public:
   // Ends the capture that began on `stream`, and takes the memory that replays need. Throws
@@ -29,9 +33,13 @@ class CudaRecording final : public Recording {
   CudaRecording(const CudaRecording&) = delete;
   CudaRecording& operator=(const CudaRecording&) = delete;
 
+  // Throws Error(Exit::peer) where it was dropped.
   void replay(Queue& queue) override;
 
  private:
+  friend void drop_recordings();
+  void drop();
+
   cudaGraphExec_t executable_ = nullptr;
   std::vector<std::function<void()>> on_host_;
 };

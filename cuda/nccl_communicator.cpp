@@ -1,6 +1,7 @@
 #include "cuda/nccl_communicator.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "base/error.h"
 #include "cuda/cuda_error.h"
@@ -43,32 +44,38 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
     return found->second;
   };
   // All are joined at once: two ranks may meet in several, and wait for each other in each.
-  const NcclLinks links = links_of(plan, axis);
-  if (links.collective)
-    group_ = nccl_->start_joining(id_of(name_of_group(group)), static_cast<int>(size_),
-                                  static_cast<int>(rank_));
-  for (const NcclLinks::Edge& edge : links.edges) {
-    const std::string name = name_of_edge(group[static_cast<size_t>(edge.from)],
-                                          group[static_cast<size_t>(edge.to)], edge.way);
-    edges_[edge] = nccl_->start_joining(id_of(name), 2, edge.from == rank_ ? 0 : 1);
-  }
-  const auto joined = [&](ncclComm_t comm) {
-    nccl_->settle(comm, peer_timeout_s);
-    Nccl::count_messages_of(comm, axis);
-  };
   or_give_up([&] {
-    if (group_ != nullptr) joined(group_);
-    for (const auto& [edge, comm] : edges_) joined(comm);
+    const NcclLinks links = links_of(plan, axis);
+    if (links.collective)
+      group_ = nccl_->start_joining(id_of(name_of_group(group)), static_cast<int>(size_),
+                                    static_cast<int>(rank_));
+    for (const NcclLinks::Edge& edge : links.edges) {
+      const std::string name = name_of_edge(group[static_cast<size_t>(edge.from)],
+                                            group[static_cast<size_t>(edge.to)], edge.way);
+      edges_[edge] = nccl_->start_joining(id_of(name), 2, edge.from == rank_ ? 0 : 1);
+    }
+    for (ncclComm_t comm : all()) {
+      nccl_->settle(comm, peer_timeout_s);
+      Nccl::count_messages_of(comm, axis);
+    }
   });
 }
 
+// Peers that know nothing of an exception here do not leave.
 NcclCommunicator::~NcclCommunicator() {
-  const auto leave = [&](ncclComm_t comm) {
-    Nccl::forget_messages_of(comm);
-    nccl_->destroy(comm);
-  };
-  if (group_ != nullptr) leave(group_);
-  for (const auto& [edge, comm] : edges_) leave(comm);
+  if (std::uncaught_exceptions() > 0) {
+    end_together(give_up(), "leaving NCCL after an error");
+    return;
+  }
+  for (ncclComm_t comm : all()) Nccl::forget_messages_of(comm);
+  nccl_->destroy(all());
+}
+
+std::vector<ncclComm_t> NcclCommunicator::all() const {
+  std::vector<ncclComm_t> comms;
+  if (group_ != nullptr) comms.push_back(group_);
+  for (const auto& [edge, comm] : edges_) comms.push_back(comm);
+  return comms;
 }
 
 NcclCommunicator::Timed::Timed() {
@@ -82,19 +89,19 @@ NcclCommunicator::Timed::~Timed() {
 }
 
 void NcclCommunicator::check() const {
-  if (group_ != nullptr) nccl_->check(group_);
-  for (const auto& [edge, comm] : edges_) nccl_->check(comm);
+  for (ncclComm_t comm : all()) nccl_->check(comm);
 }
 
-void NcclCommunicator::give_up() {
-  const auto abort = [&](ncclComm_t comm) {
+std::vector<std::function<void()>> NcclCommunicator::give_up() {
+  std::vector<std::function<void()>> endings;
+  for (ncclComm_t comm : all()) {
     Nccl::forget_messages_of(comm);
-    nccl_->abort(comm);
-  };
-  if (group_ != nullptr) abort(group_);
-  for (const auto& [edge, comm] : edges_) abort(comm);
+    endings.push_back([comm, nccl = nccl_] { nccl->abort(comm); });
+  }
   group_ = nullptr;
   edges_.clear();
+  given_up_ = true;
+  return endings;
 }
 
 ncclComm_t NcclCommunicator::edge(int64_t from, int64_t to, int tag) const {
@@ -106,6 +113,8 @@ ncclComm_t NcclCommunicator::edge(int64_t from, int64_t to, int tag) const {
 
 template <class Call>
 void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call) {
+  if (given_up_)
+    throw Error(Exit::peer, "the communicators of NCCL were given up after an earlier error");
   const cudaStream_t stream = stream_of(queue);
   if (current_recording() != 0) {
     // Plain events would only order what is recorded; these are recorded by every replay. Its times
@@ -141,7 +150,7 @@ void NcclCommunicator::book(OpKind kind, int64_t payload_bytes) {
 
 // Waits for the operation.
 void NcclCommunicator::take_time(const Timed& timed) const {
-  GPTBENCH_CUDA(cudaEventSynchronize(timed.end));
+  wait_watched(timed.end);
   float ms = 0.0f;
   GPTBENCH_CUDA(cudaEventElapsedTime(&ms, timed.begin, timed.end));
   CommStatistics& statistics = statistics_[static_cast<size_t>(timed.kind)];

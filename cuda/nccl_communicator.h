@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "comm/communicator.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/nccl_library.h"
+#include "cuda/stream_watch.h"
 #include "plan/plan.h"
 
 namespace gptbench {
@@ -38,7 +40,8 @@ NcclLinks links_of(const Plan& plan, Axis axis);
 class NcclCommunicator final : public Communicator, private StreamWatch {
  public:
   // `ids` maps names to unique ids of NCCL (name_of_group, name_of_edge); joins what links_of()
-  // says and waits for the peers. Throws Error(Exit::peer).
+  // says and waits for the peers. Throws Error(Exit::peer). Where it is destroyed by an exception
+  // the communicators are aborted, else left in order.
   NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan& plan, Axis axis,
                    const std::map<std::string, ncclUniqueId>& ids);
   ~NcclCommunicator() override;
@@ -59,8 +62,8 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
  private:
   // Throws Error(Exit::peer) where one of its communicators has met an error.
   void check() const override;
-  // Aborts its communicators, which ends their kernels; no operation may follow.
-  void give_up() override;
+  // Its communicators, to be aborted, which ends their kernels; no operation may follow.
+  std::vector<std::function<void()>> give_up() override;
 
   // Start and end of an operation on its stream, of which the time is taken later.
   struct Timed {
@@ -74,6 +77,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   };
   static constexpr size_t max_timed = 4096;
 
+  std::vector<ncclComm_t> all() const;
   ncclComm_t edge(int64_t from, int64_t to, int tag) const;
   template <class Call>
   void enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call);
@@ -86,6 +90,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   int64_t size_ = 1, rank_ = 0;
   ncclComm_t group_ = nullptr;
   std::map<NcclLinks::Edge, ncclComm_t> edges_;
+  bool given_up_ = false;
   mutable std::array<CommStatistics, num_op_kinds> statistics_{};
   mutable std::vector<Timed> timed_;  // a ring: [first_, first_ + pending_)
   mutable size_t first_ = 0, pending_ = 0;

@@ -2,13 +2,14 @@
 
 #include <sched.h>
 
-#include <vector>
+#include <functional>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/message_totals.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/cuda_recording.h"
+#include "cuda/stream_watch.h"
 
 namespace gptbench {
 namespace {
@@ -36,8 +37,9 @@ int64_t bytes_of(ncclDataType_t type) {
 }
 
 // Payload is that of the full array, as the plan counts it.
-// Recorded messages count as often as they are replayed.
+// Recorded messages count as often as they are replayed; empty ones, which nobody sends, do not.
 void count(ncclComm_t comm, OpKind kind, int64_t elements, ncclDataType_t type) {
+  if (elements == 0) return;
   const int64_t bytes = elements * bytes_of(type);
   for (const Watched& each : watched()) {
     if (each.comm != comm) continue;
@@ -128,17 +130,31 @@ void Nccl::abort(ncclComm_t comm) const {
   ncclCommAbort(comm);
 }
 
-void Nccl::destroy(ncclComm_t comm) const {
+void Nccl::destroy(const std::vector<ncclComm_t>& comms) const {
   // Finalising waits for the peers' last messages; one that is gone must not keep this rank.
   constexpr double patience_s = 30.0;
-  try {
-    const ncclResult_t result = ncclCommFinalize(comm);
-    if (result != ncclInProgress) check(result, comm, "ncclCommFinalize");
-    settle(comm, patience_s);
-    ncclCommDestroy(comm);
-  } catch (const Error&) {
-    ncclCommAbort(comm);
-  }
+  const double start_s = now_s();
+  std::vector<ncclComm_t> finalizing;
+  std::vector<std::function<void()>> aborts;
+  const auto or_abort = [&](ncclComm_t comm, const auto& work) {
+    try {
+      work();
+    } catch (const Error&) {
+      aborts.push_back([this, comm] { abort(comm); });
+    }
+  };
+  for (ncclComm_t comm : comms)
+    or_abort(comm, [&] {
+      const ncclResult_t result = ncclCommFinalize(comm);
+      if (result != ncclInProgress) check(result, comm, "ncclCommFinalize");
+      finalizing.push_back(comm);
+    });
+  for (ncclComm_t comm : finalizing)
+    or_abort(comm, [&] {
+      settle(comm, start_s + patience_s - now_s());
+      check(ncclCommDestroy(comm), comm, "ncclCommDestroy");
+    });
+  end_together(aborts, "leaving NCCL");
 }
 
 void Nccl::count_messages_of(ncclComm_t comm, Axis axis) {

@@ -6,6 +6,7 @@
 #include <nccl.h>
 
 #include <string>
+#include <vector>
 
 #include "cuda/dynamic_library.h"
 #include "plan/grid.h"
@@ -26,7 +27,8 @@ class Nccl {
   // Throws Error(Exit::peer) where the communicator has met an error since.
   void check(ncclComm_t comm) const;
   void abort(ncclComm_t comm) const;
-  void destroy(ncclComm_t comm) const;
+  // Leaves all of them in order with their peers; aborts those of which some peer does not.
+  void destroy(const std::vector<ncclComm_t>& comms) const;
 
   // Messages on `comm` are counted under `axis` from now on.
   static void count_messages_of(ncclComm_t comm, Axis axis);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cuda/cuda_error.h"
+#include "cuda/stream_watch.h"
 
 namespace gptbench {
 
@@ -25,7 +26,7 @@ void PinnedStaging::upload(cudaStream_t stream, void* device, const void* host, 
     const int i = next_;
     next_ = (next_ + 1) % num_slots;
     const size_t count = static_cast<size_t>(std::min(slot_bytes, bytes - done));
-    GPTBENCH_CUDA(cudaEventSynchronize(busy_[static_cast<size_t>(i)]));
+    wait_watched(busy_[static_cast<size_t>(i)]);
     std::memcpy(slot(i), static_cast<const char*>(host) + done, count);
     GPTBENCH_CUDA(cudaMemcpyAsync(static_cast<char*>(device) + done, slot(i), count,
                                   cudaMemcpyHostToDevice, stream));
@@ -36,7 +37,7 @@ void PinnedStaging::upload(cudaStream_t stream, void* device, const void* host, 
 // One piece is on the way from the device while the one before it is copied on.
 void PinnedStaging::download(cudaStream_t stream, void* host, const void* device, int64_t bytes) {
   const auto take = [&](int64_t at, int i) {
-    GPTBENCH_CUDA(cudaEventSynchronize(busy_[static_cast<size_t>(i)]));
+    wait_watched(busy_[static_cast<size_t>(i)]);
     std::memcpy(static_cast<char*>(host) + at, slot(i),
                 static_cast<size_t>(std::min(slot_bytes, bytes - at)));
   };
@@ -44,7 +45,7 @@ void PinnedStaging::download(cudaStream_t stream, void* host, const void* device
   for (int64_t done = 0; done < bytes; done += slot_bytes) {
     const int i = next_;
     next_ = (next_ + 1) % num_slots;
-    GPTBENCH_CUDA(cudaEventSynchronize(busy_[static_cast<size_t>(i)]));
+    wait_watched(busy_[static_cast<size_t>(i)]);
     GPTBENCH_CUDA(cudaMemcpyAsync(slot(i), static_cast<const char*>(device) + done,
                                   static_cast<size_t>(std::min(slot_bytes, bytes - done)),
                                   cudaMemcpyDeviceToHost, stream));
