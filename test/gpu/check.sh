@@ -143,8 +143,10 @@ part_decks() {
       gpu 1 small_graph 45 $small run.cuda_graph=true model.dropout=0.1 \
         "run.algorithms=$work/small_issued/result.h5"
     gpu 1 small_tf32 45 $small precision.tf32=T
+    gpu 1 small_fp8 45 $small precision.compute=fp8
     gpu 1 small_llama 45 $small model.family=llama precision.compute=bf16
     gpu 1 small_bert 45 $small model.family=bert precision.compute=bf16
+    gpu 1 small_padded 45 $small model.family=bert precision.compute=bf16 data.short_seq_prob=0.5 run.attention=cudnn
     gpu 1 small_recompute 45 $small memory.activation_checkpointing=full
     gpu 1 small_offload 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters
     gpu 1 small_file 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters,activations \
@@ -155,8 +157,6 @@ part_decks() {
 
 # cuDNN's beside our own, which repeats bit for bit, given the same algorithms.
 part_attention() {
-  # shellcheck disable=SC2086  # a list of keys
-  gpu 1 small_padded 45 $small model.family=bert precision.compute=bf16 data.short_seq_prob=0.5 run.attention=cudnn
   local keys="precision.compute=bf16 batch.micro_batch_size=4"
   # shellcheck disable=SC2086  # a list of keys
   {
