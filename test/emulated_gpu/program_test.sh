@@ -64,4 +64,10 @@ done
 run tensor 2 0 run.device=cuda run.cuda_graph=true parallel.tensor_parallel=2 parallel.sequence_parallel=T precision.compute=bf16
 run four 4 0 run.device=cuda parallel.pipeline_parallel=2 parallel.tensor_parallel=2 parallel.pipeline_schedule=zero_bubble
 
+# A peer that is lost, in a step that is replayed, and between pipeline stages.
+GPTBENCH_EMULATED_NCCL_FAULT=error:1:12 run lost 2 6 run.device=cuda run.cuda_graph=true run.verify=F
+says lost 'remote process exited'
+GPTBENCH_EMULATED_NCCL_FAULT=error:0:5 run lost_stage 2 6 run.device=cuda parallel.pipeline_parallel=2 run.verify=F
+says lost_stage 'remote process exited'
+
 [ "$failures" -eq 0 ]
