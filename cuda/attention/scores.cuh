@@ -12,11 +12,28 @@ namespace gptbench::cuda {
 
 constexpr float log2_e = 1.44269504088896340736f, ln_2 = 0.69314718055994530942f;
 
+// What is done to scores beside scaling them: kernels that hold tiles in registers are compiled for
+// each, since what another one needs costs registers. dropout: and a bias where there is one.
+enum class Extra { none, bias, dropout };
+inline Extra extra_of(const AttentionShape& s) {
+  return s.dropout.rate > 0.0 ? Extra::dropout : s.alibi ? Extra::bias : Extra::none;
+}
+
+// Not inlined: unrolled loops call it for every element of a tile. Of numbers, not of a structure,
+// which would be copied to the stack.
+__device__ __noinline__ inline float dropout_factor(uint64_t seed, uint32_t instance,
+                                                    int64_t element, float threshold, float scale) {
+  const uint32_t word =
+      random_word(seed, RandomStream::dropout, instance, static_cast<uint64_t>(element));
+  return uniform_of(word) >= threshold ? scale : 0.0f;
+}
+
 struct Scores {
   AttentionShape s;
   DropoutMask mask;
   float scale;
   bool adds;      // keys come in blocks: results are of type S and brought up to date
+  bool in_fours;  // keys that share the words of a Philox block lie side by side
   int64_t group;  // query heads that share a key/value head
 
   explicit Scores(const AttentionShape& shape)
@@ -24,7 +41,12 @@ struct Scores {
         mask(shape.dropout),
         scale(static_cast<float>(shape.scale)),
         adds(shape.keys != KeyBlock::all),
+        in_fours(shape.T % 4 == 0 && in_fours_of(shape.k_positions, shape.T_k)),
         group(shape.H_kv > 0 ? shape.H / shape.H_kv : 1) {}
+
+  static bool in_fours_of(const Positions& p, int64_t T) {
+    return p.begin[0] % 4 == 0 && (p.split >= T || (p.split % 4 == 0 && p.begin[1] % 4 == 0));
+  }
 
   // Where elements lie.
   GPTBENCH_HOST_DEVICE int64_t q(int64_t b, int64_t h, int64_t i) const {
@@ -56,6 +78,11 @@ struct Scores {
     return visible(position_of(s.q_positions, i0), position_of(s.k_positions, j1 - 1), length);
   }
 
+  // Whether rows [t, t + n) stand at consecutive positions.
+  GPTBENCH_HOST_DEVICE static bool consecutive(const Positions& p, int64_t t, int n) {
+    return position_of(p, t + n - 1) - position_of(p, t) == n - 1;
+  }
+
   // Slope of head h of this rank (device/kernels.h).
   __device__ float slope(int64_t h) const {
     if (!s.alibi) return 0.0f;
@@ -70,14 +97,15 @@ struct Scores {
     const int64_t distance = q_position - k_position;
     return -slope * static_cast<float>(distance < 0 ? -distance : distance);
   }
-  // Factor of the probability of (b, h, q_position, k_position). Not inlined: unrolled loops call
-  // it for every element of a tile.
-  __device__ __noinline__ float dropped(int64_t b, int64_t h, int64_t q_position,
-                                        int64_t k_position) const {
-    const int64_t head = (s.first_sequence + b) * s.H_global + s.first_head + h;
-    float factor[1];
-    mask.factors<1>(factor, (head * s.T + q_position) * s.T + k_position);
-    return factor[0];
+  // The number of head h of sequence b among those of the global batch.
+  __device__ int64_t mask_head(int64_t b, int64_t h) const {
+    return (s.first_sequence + b) * s.H_global + s.first_head + h;
+  }
+  // Factor of the probability of (b, h, q_position, k_position).
+  __device__ float dropped(int64_t b, int64_t h, int64_t q_position, int64_t k_position) const {
+    return dropout_factor(seed_of(mask.dropout), mask.dropout.instance,
+                          (mask_head(b, h) * s.T + q_position) * s.T + k_position, mask.threshold,
+                          mask.scale);
   }
 };
 

@@ -3,6 +3,7 @@
 // again: nothing but rows of the other side passes through shared memory.
 #include "base/units.h"
 #include "cuda/attention/attention.cuh"
+#include "cuda/attention/mask_tile.cuh"
 #include "cuda/attention/tensor_tile.cuh"
 
 namespace gptbench::cuda {
@@ -44,34 +45,63 @@ __device__ inline Row row_of(const float* lse, const float* delta, const Scores&
   return {lse[scores.lse(b, h, i)] * log2_e, delta[(b * s.H + h) * s.T_q + i]};
 }
 
-// Of one element, s and dp the products q k and dout v: s becomes the dropped probability, dp the
-// gradient of the score. With `all` every pair of the tile is visible.
-template <bool extra>
+// A pair of a query and a key: their rows, and by how many positions they differ.
+struct Pair {
+  int64_t i, j;
+  float distance;
+};
+
+// Of one element, s and dp the products q k and dout v, `factor` that of dropout: s becomes the
+// dropped probability, dp the gradient of the score. With `plain` the pair is visible and
+// pair.distance is known.
+template <Extra extra>
 __device__ inline void score_gradient(float& s, float& dp, const Scores& scores, const Row& row,
-                                      bool all, int64_t b, int64_t h, int64_t i, int64_t j,
-                                      int64_t length, float slope) {
+                                      bool plain, const Pair& pair, int64_t length, float slope,
+                                      float factor) {
   const AttentionShape& shape = scores.s;
-  if (!extra && all) {
-    s = exp2_fast(s * (scores.scale * log2_e) - row.lse);
-    dp = s * (dp - row.delta);
-    return;
+  float bias = 0.0f;
+  if (plain) {
+    if constexpr (extra != Extra::none) bias = -slope * fabsf(pair.distance);
+  } else {
+    const int64_t q_position = position_of(shape.q_positions, pair.i);
+    const int64_t k_position = position_of(shape.k_positions, pair.j);
+    if (pair.i >= shape.T_q || pair.j >= shape.T_k ||
+        !scores.visible(q_position, k_position, length)) {
+      s = dp = 0.0f;
+      return;
+    }
+    if constexpr (extra != Extra::none) bias = Scores::bias(slope, q_position, k_position);
   }
-  const int64_t q_position = position_of(shape.q_positions, i);
-  const int64_t k_position = position_of(shape.k_positions, j);
-  if (i >= shape.T_q || j >= shape.T_k || !scores.visible(q_position, k_position, length)) {
-    s = dp = 0.0f;
-    return;
+  const float p = extra == Extra::none ? exp2_fast(s * (scores.scale * log2_e) - row.lse)
+                                       : exp2_fast((s * scores.scale + bias) * log2_e - row.lse);
+  if constexpr (extra == Extra::dropout) {
+    s = p * factor;
+    dp = p * (factor * dp - row.delta);
+  } else {
+    s = p;
+    dp = p * (dp - row.delta);
   }
-  const float bias = extra ? Scores::bias(slope, q_position, k_position) : 0.0f;
-  const float p = exp2_fast((s * scores.scale + bias) * log2_e - row.lse);
-  float factor = 1.0f;
-  if (extra && scores.mask.on) factor = scores.dropped(b, h, q_position, k_position);
-  s = p * factor;
-  dp = p * (factor * dp - row.delta);
+}
+
+// Whether all pairs of queries [i, i + n_i) and keys [j, j + n_j) are visible, and both stand at
+// consecutive positions where a bias asks how far they are apart.
+template <Extra extra>
+__device__ inline bool plain_tile(const Scores& scores, int64_t i, int n_i, int64_t j, int n_j,
+                                  int64_t length) {
+  const AttentionShape& s = scores.s;
+  if (i + n_i > s.T_q || j + n_j > s.T_k || !scores.all_visible(i, j + n_j, length)) return false;
+  return extra == Extra::none ||
+         (Scores::consecutive(s.q_positions, i, n_i) && Scores::consecutive(s.k_positions, j, n_j));
+}
+
+// Positions of row i and row j apart, of a plain tile.
+__device__ inline float distance_of(const Scores& scores, int64_t i, int64_t j) {
+  return static_cast<float>(position_of(scores.s.q_positions, i) -
+                            position_of(scores.s.k_positions, j));
 }
 
 // dq of own_rows queries of one head: a pass over the keys, N at a time.
-template <int D, int N, class A, class Gradient, bool extra>
+template <int D, int N, class A, class Gradient, Extra extra>
 __global__ void __launch_bounds__(threads)
     tensor_attention_dq_kernel(Arrays<A, Gradient> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
@@ -83,7 +113,7 @@ __global__ void __launch_bounds__(threads)
   const int64_t i1 = i0 + own_rows < s.T_q ? i0 + own_rows : s.T_q;
   const int64_t row0 = i0 + 16 * warp;
   const int64_t length = scores.length(b);
-  const float slope = extra ? scores.slope(h) : 0.0f;
+  const float slope = extra != Extra::none ? scores.slope(h) : 0.0f;
   const int64_t kv = scores.kv(b, h / scores.group, 0);
   A* const k_tiles = shared + L::first;
   A* const v_tiles = k_tiles + 2 * L::other;
@@ -113,15 +143,21 @@ __global__ void __launch_bounds__(threads)
     float p[1][N / 8][4], ds[1][N / 8][4];
     rows_times_rows<D, N, 1>(p, shared, 16 * warp, k_tiles + buffer * L::other);
     rows_times_rows<D, N, 1>(ds, shared + L::own, 16 * warp, v_tiles + buffer * L::other);
-    const bool all =
-        row0 + 16 <= s.T_q && j0 + N <= s.T_k && scores.all_visible(row0, j0 + N, length);
+    const bool plain = plain_tile<extra>(scores, row0, 16, j0, N, length);
+    const float apart =
+        distance_of(scores, row0, j0) + static_cast<float>(lane / 4 - 2 * (lane % 4));
     GPTBENCH_UNROLL
     for (int n = 0; n < N / 8; ++n) {
+      float factor[4] = {};
+      if constexpr (extra == Extra::dropout)
+        mask_of_keys_in_columns(factor, scores, b, h, row0, j0 + 8 * n);
       GPTBENCH_UNROLL
-      for (int e = 0; e < 4; ++e)
-        score_gradient<extra>(p[0][n][e], ds[0][n][e], scores, rows[e / 2], all, b, h,
-                              row0 + lane / 4 + e / 2 * 8, j0 + 8 * n + 2 * (lane % 4) + e % 2,
-                              length, slope);
+      for (int e = 0; e < 4; ++e) {
+        const Pair pair{row0 + lane / 4 + e / 2 * 8, j0 + 8 * n + 2 * (lane % 4) + e % 2,
+                        apart + static_cast<float>(e / 2 * 8 - 8 * n - e % 2)};
+        score_gradient<extra>(p[0][n][e], ds[0][n][e], scores, rows[e / 2], plain, pair, length,
+                              slope, factor[e]);
+      }
     }
     fragment_times_rows<D, N, 1>(dq, ds, k_tiles + buffer * L::other);
   }
@@ -132,7 +168,7 @@ __global__ void __launch_bounds__(threads)
 
 // dk and dv of own_rows keys of one key/value head: a pass over the queries, N at a time, of the
 // heads that share it. Scores are computed transposed, a row a key.
-template <int D, int N, class A, class Gradient, bool extra>
+template <int D, int N, class A, class Gradient, Extra extra>
 __global__ void __launch_bounds__(threads)
     tensor_attention_dkdv_kernel(Arrays<A, Gradient> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
@@ -178,21 +214,28 @@ __global__ void __launch_bounds__(threads)
     if (step + 1 < steps) load_queries(step + 1, buffer ^ 1);
     const int64_t h = h_kv * scores.group + step / tiles_a_head;
     const int64_t i0 = (first + step % tiles_a_head) * N;
-    const float slope = extra ? scores.slope(h) : 0.0f;
+    const float slope = extra != Extra::none ? scores.slope(h) : 0.0f;
     float p[1][N / 8][4], ds[1][N / 8][4];
     rows_times_rows<D, N, 1>(p, shared, 16 * warp, q_tiles + buffer * L::other);
     rows_times_rows<D, N, 1>(ds, shared + L::own, 16 * warp, dout_tiles + buffer * L::other);
-    const bool all =
-        i0 + N <= s.T_q && row0 + 16 <= s.T_k && scores.all_visible(i0, row0 + 16, length);
+    const bool plain = plain_tile<extra>(scores, i0, N, row0, 16, length);
+    const float apart =
+        distance_of(scores, i0, row0) + static_cast<float>(2 * (lane % 4) - lane / 4);
     GPTBENCH_UNROLL
     for (int n = 0; n < N / 8; ++n) {
       const int64_t i = i0 + 8 * n + 2 * (lane % 4);
       const Row rows[2] = {row_of(a.lse, a.delta, scores, b, h, i),
                            row_of(a.lse, a.delta, scores, b, h, i + 1)};
+      float factor[4] = {};
+      if constexpr (extra == Extra::dropout)
+        mask_of_keys_in_rows(factor, scores, b, h, i0 + 8 * n, row0);
       GPTBENCH_UNROLL
-      for (int e = 0; e < 4; ++e)
-        score_gradient<extra>(p[0][n][e], ds[0][n][e], scores, rows[e % 2], all, b, h, i + e % 2,
-                              row0 + lane / 4 + e / 2 * 8, length, slope);
+      for (int e = 0; e < 4; ++e) {
+        const Pair pair{i + e % 2, row0 + lane / 4 + e / 2 * 8,
+                        apart + static_cast<float>(8 * n + e % 2 - e / 2 * 8)};
+        score_gradient<extra>(p[0][n][e], ds[0][n][e], scores, rows[e % 2], plain, pair, length,
+                              slope, factor[e]);
+      }
     }
     fragment_times_rows<D, N, 1>(dv, p, dout_tiles + buffer * L::other);
     fragment_times_rows<D, N, 1>(dk, ds, q_tiles + buffer * L::other);
@@ -204,7 +247,7 @@ __global__ void __launch_bounds__(threads)
   put_rows<D>(a.dv + at, a.dkv_row, row0, s.T_k, s.D, dv[0], 1.0f, 1.0f, scores.adds);
 }
 
-template <int D, class A, class Gradient, bool extra>
+template <int D, class A, class Gradient, Extra extra>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   const AttentionShape& s = a.shape;
   const Arrays<A, Gradient> arrays{static_cast<Gradient*>(a.dq),
@@ -235,10 +278,14 @@ void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
 
 template <int D, class A, class Gradient>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
-  if (a.shape.alibi || a.shape.dropout.rate > 0.0)
-    backward<D, A, Gradient, true>(queue, a, delta);
-  else
-    backward<D, A, Gradient, false>(queue, a, delta);
+  switch (extra_of(a.shape)) {
+    case Extra::none:
+      return backward<D, A, Gradient, Extra::none>(queue, a, delta);
+    case Extra::bias:
+      return backward<D, A, Gradient, Extra::bias>(queue, a, delta);
+    case Extra::dropout:
+      return backward<D, A, Gradient, Extra::dropout>(queue, a, delta);
+  }
 }
 
 }  // namespace

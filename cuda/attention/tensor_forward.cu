@@ -1,5 +1,6 @@
 #include "base/units.h"
 #include "cuda/attention/attention.cuh"
+#include "cuda/attention/mask_tile.cuh"
 #include "cuda/attention/tensor_tile.cuh"
 
 namespace gptbench::cuda {
@@ -53,27 +54,44 @@ __device__ inline void adjust(float (&c)[M][k_rows / 8][4], const Scores& scores
   }
 }
 
+// The same where no key is hidden and rows and keys stand at consecutive positions.
 template <int k_rows>
-__device__ inline void drop(float (&p)[M][k_rows / 8][4], const Scores& scores, int64_t b,
-                            int64_t h, int64_t row0, int64_t j0) {
-  const AttentionShape& s = scores.s;
+__device__ inline void add_bias(float (&c)[M][k_rows / 8][4], const Scores& scores, int64_t row0,
+                                int64_t j0, float slope) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float first = static_cast<float>(position_of(scores.s.q_positions, row0) -
+                                         position_of(scores.s.k_positions, j0)) +
+                      static_cast<float>(lane / 4 - 2 * (lane % 4));
   GPTBENCH_UNROLL
   for (int m = 0; m < M; ++m) {
     GPTBENCH_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const int64_t q_position = position_of(s.q_positions, row0 + 16 * m + lane / 4 + e / 2 * 8);
+    for (int n = 0; n < k_rows / 8; ++n) {
       GPTBENCH_UNROLL
-      for (int n = 0; n < k_rows / 8; ++n) {
-        const int64_t key = j0 + 8 * n + 2 * (lane % 4) + e % 2;
-        p[m][n][e] *= scores.dropped(b, h, q_position, position_of(s.k_positions, key));
+      for (int e = 0; e < 4; ++e) {
+        const float distance = first + static_cast<float>(16 * m + e / 2 * 8 - 8 * n - e % 2);
+        c[m][n][e] = c[m][n][e] * scores.scale - slope * fabsf(distance);
       }
     }
   }
 }
 
-// A block computes q_rows queries of one head. extra: with a bias or dropout.
-template <int D, class A, class Out, bool extra>
+template <int k_rows>
+__device__ inline void drop(float (&p)[M][k_rows / 8][4], const Scores& scores, int64_t b,
+                            int64_t h, int64_t row0, int64_t j0) {
+  GPTBENCH_UNROLL
+  for (int m = 0; m < M; ++m) {
+    GPTBENCH_UNROLL
+    for (int n = 0; n < k_rows / 8; ++n) {
+      float factor[4];
+      mask_of_keys_in_columns(factor, scores, b, h, row0 + 16 * m, j0 + 8 * n);
+      GPTBENCH_UNROLL
+      for (int e = 0; e < 4; ++e) p[m][n][e] *= factor[e];
+    }
+  }
+}
+
+// A block computes q_rows queries of one head.
+template <int D, class A, class Out, Extra extra>
 __global__ void __launch_bounds__(threads)
     tensor_attention_forward_kernel(Arrays<A, Out> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
@@ -87,9 +105,10 @@ __global__ void __launch_bounds__(threads)
   const int64_t i1 = i0 + q_rows < s.T_q ? i0 + q_rows : s.T_q;
   const int64_t row0 = i0 + 16 * M * warp;  // of this warp
   const int64_t length = scores.length(b);
-  const float slope = extra ? scores.slope(h) : 0.0f;
+  constexpr bool biased = extra != Extra::none;
+  const float slope = biased ? scores.slope(h) : 0.0f;
   // A score times c is the exponent of 2.
-  const float c = extra ? log2_e : scores.scale * log2_e;
+  const float c = biased ? log2_e : scores.scale * log2_e;
 
   const int64_t kv = scores.kv(b, h / scores.group, 0);
   const auto load_keys = [&](int64_t j0, int buffer) {
@@ -142,7 +161,11 @@ __global__ void __launch_bounds__(threads)
     rows_times_rows<D, k_rows, M>(p, shared + L::q, 16 * M * warp,
                                   shared + L::k + buffer * k_rows * D);
     const bool hidden = j0 + k_rows > s.T_k || !scores.all_visible(row0, j0 + k_rows, length);
-    if (extra || hidden) adjust<extra, k_rows>(p, scores, row0, j0, length, slope);
+    if (hidden || (biased && !(Scores::consecutive(s.q_positions, row0, 16 * M) &&
+                               Scores::consecutive(s.k_positions, j0, k_rows))))
+      adjust<biased, k_rows>(p, scores, row0, j0, length, slope);
+    else if constexpr (biased)
+      add_bias<k_rows>(p, scores, row0, j0, slope);
 
     GPTBENCH_UNROLL
     for (int m = 0; m < M; ++m) {
@@ -175,8 +198,7 @@ __global__ void __launch_bounds__(threads)
         }
       }
     }
-    if constexpr (extra)
-      if (scores.mask.on) drop<k_rows>(p, scores, b, h, row0, j0);
+    if constexpr (extra == Extra::dropout) drop<k_rows>(p, scores, b, h, row0, j0);
     fragment_times_rows<D, k_rows, M>(acc, p, shared + L::v + buffer * k_rows * D);
   }
   wait_for_copies<0>();  // of the queries, where there was no tile
@@ -198,7 +220,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-template <int D, class A, class Out, bool extra>
+template <int D, class A, class Out, Extra extra>
 void forward(Queue& queue, const AttentionForward& a) {
   const AttentionShape& s = a.shape;
   const Arrays<A, Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
@@ -212,10 +234,14 @@ void forward(Queue& queue, const AttentionForward& a) {
 
 template <int D, class A, class Out>
 void forward(Queue& queue, const AttentionForward& a) {
-  if (a.shape.alibi || a.shape.dropout.rate > 0.0)
-    forward<D, A, Out, true>(queue, a);
-  else
-    forward<D, A, Out, false>(queue, a);
+  switch (extra_of(a.shape)) {
+    case Extra::none:
+      return forward<D, A, Out, Extra::none>(queue, a);
+    case Extra::bias:
+      return forward<D, A, Out, Extra::bias>(queue, a);
+    case Extra::dropout:
+      return forward<D, A, Out, Extra::dropout>(queue, a);
+  }
 }
 
 }  // namespace
