@@ -20,9 +20,17 @@ namespace gptbench::emulation {
 namespace {
 
 // The host calls nothing for this long before what it did not ask for runs too.
-constexpr double patience_s = 2e-3;
+double patience_s() {
+  static const double seconds = [] {
+    const char* const text = std::getenv("GPTBENCH_EMULATED_PATIENCE_MS");
+    return text != nullptr ? 1e-3 * std::atof(text) : 2e-3;
+  }();
+  return seconds;
+}
 // And nothing waits longer than this: a host that asks in a loop is one that waits.
-constexpr double longest_delay_s = 5e-3;
+double longest_delay_s() {
+  return 2.5 * patience_s();
+}
 // Between two calls of work that waits for a peer.
 constexpr auto polling_interval = std::chrono::microseconds(50);
 
@@ -84,7 +92,7 @@ CUstream_st* next_stream(Gpu& g, const std::set<CUstream_st*>& waiting) {
   std::vector<CUstream_st*> may_run;
   const double now = clock_s();
   // While work waits for a peer, what else there is goes on: the peer may need it.
-  const bool quiet = now - g.called_s > patience_s || !waiting.empty();
+  const bool quiet = now - g.called_s > patience_s() || !waiting.empty();
   for (const auto& each : g.streams) {
     CUstream_st* const stream = each.get();
     if (g.random_order || quiet) {
@@ -95,7 +103,7 @@ CUstream_st* next_stream(Gpu& g, const std::set<CUstream_st*>& waiting) {
     if (head != nullptr && waiting.count(head) == 0)
       may_run.push_back(head);
     else if (ready(g, *stream) && waiting.count(stream) == 0 &&
-             now - stream->entries.front().since_s > longest_delay_s)
+             now - stream->entries.front().since_s > longest_delay_s())
       may_run.push_back(stream);
   }
   return may_run.empty() ? nullptr : may_run[random_below(may_run.size())];
