@@ -88,7 +88,7 @@ bool is_aligned(const void* p, uintptr_t bytes) {
 template <class A>
 void fp8_quantize(Queue& queue, const Fp8Quantize& a) {
   make_copied(queue, StoredElements<A>{static_cast<const A*>(a.x), a.C},
-              {a.y, a.y_transposed, a.amax, a.scale, a.type}, a.R, a.C,
+              {a.y, a.y_transposed, a.amax, a.scale, a.type, a.sums, a.workspace}, a.R, a.C,
               rows_are_aligned(a.C, {{a.x, sizeof(A), a.C}}));
 }
 
@@ -97,7 +97,7 @@ void fp8_transpose(Queue& queue, const Fp8Transpose& a) {
   const uint8_t* const x = static_cast<const uint8_t*>(a.x);
   uint8_t* const y = static_cast<uint8_t*>(a.y);
   const int64_t padded = padded_rows(a.R);
-  const dim3 grid = fp8_tiles_of(a.R, a.C);
+  const dim3 grid = fp8_tiles_of(ceil_div(a.R, fp8_tile), a.C);
   if (is_aligned(x, 16) && a.C % 16 == 0)
     launch(GPTBENCH_KERNEL(fp8_transpose_kernel<16>), grid, fp8_tile_threads,
            fp8_tile * fp8_tile_pitch, stream_of(queue), y, x, a.R, a.C, padded);

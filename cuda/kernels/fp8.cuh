@@ -6,7 +6,9 @@
 // N is 8 where every array allows 16-byte accesses, else 1. The copies have a byte an element each.
 #pragma once
 
+#include "base/error.h"
 #include "base/fp8.h"
+#include "cuda/kernels/column_sum.cuh"
 #include "cuda/kernels/elementwise.cuh"
 #include "cuda/kernels/reduce.cuh"
 #include "device/arguments_types.h"
@@ -117,16 +119,47 @@ __device__ inline void store_columns(uint8_t* y, const uint8_t* turned, int64_t 
   }
 }
 
-// copy.y may be null.
+constexpr int fp8_tile_warps = fp8_tile_threads / 32;
+
+// Shared memory of a tile: codes, then sums over the rows of each warp.
+template <int parts>
+constexpr int fp8_tile_bytes() {
+  return parts * (fp8_tile * fp8_tile_pitch + fp8_tile_warps * fp8_tile * 4);
+}
+
+// v[m][j]: sums of this thread over its rows, column 8 (lane % 8) + j of part m. Those of its warp
+// go to shared[m][column][warp].
+template <int parts>
+__device__ inline void share_column_sums(float (&v)[parts][vector_width], float* shared) {
+  constexpr int vectors = fp8_tile / vector_width;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  GPTBENCH_UNROLL
+  for (int m = 0; m < parts; ++m) {
+    GPTBENCH_UNROLL
+    for (int j = 0; j < vector_width; ++j) {
+      GPTBENCH_UNROLL
+      for (int bits = vectors; bits < 32; bits *= 2)
+        v[m][j] += __shfl_xor_sync(full_warp, v[m][j], bits);
+      if (lane < vectors)
+        shared[(m * fp8_tile + lane * vector_width + j) * fp8_tile_warps + warp] = v[m][j];
+    }
+  }
+}
+
+// copy.y and copy.y_transposed may be null. Rows from tile `first` on. partial, where not null: the
+// sums over the rows of a tile, [tile from first on, parts C].
 template <int N, class F>
-__global__ void fp8_tiles_kernel(F f, Fp8Copy copy, int64_t R, int64_t C, int64_t padded) {
+__global__ void fp8_tiles_kernel(F f, Fp8Copy copy, float* partial, int64_t first, int64_t R,
+                                 int64_t C, int64_t padded) {
   GPTBENCH_DYNAMIC_SHARED(uint8_t, turned);
+  float* const tile_sums = reinterpret_cast<float*>(turned + F::parts * fp8_tile * fp8_tile_pitch);
   uint8_t* const y = static_cast<uint8_t*>(copy.y);
-  const int64_t r0 = static_cast<int64_t>(blockIdx.x) * fp8_tile;
+  const int64_t r0 = (first + static_cast<int64_t>(blockIdx.x)) * fp8_tile;
   const int64_t c0 = static_cast<int64_t>(blockIdx.y) * fp8_tile;
   const float scale = copy.scale[0];
   constexpr int vectors = fp8_tile / vector_width;  // of a row
   int largest = 0;
+  float sums[F::parts][vector_width] = {};
   for (int item = static_cast<int>(threadIdx.x); item < fp8_tile * vectors;
        item += fp8_tile_threads) {
     const int row = item / vectors, column = item % vectors * vector_width;
@@ -146,7 +179,10 @@ __global__ void fp8_tiles_kernel(F f, Fp8Copy copy, int64_t R, int64_t C, int64_
     GPTBENCH_UNROLL
     for (int m = 0; m < F::parts; ++m) {
       GPTBENCH_UNROLL
-      for (int j = 0; j < vector_width; ++j) largest = larger_magnitude(largest, v[m][j]);
+      for (int j = 0; j < vector_width; ++j) {
+        largest = larger_magnitude(largest, v[m][j]);
+        sums[m][j] += v[m][j];
+      }
       const uint2 bytes = encode(v[m], scale, copy.type);
       const auto byte = [&](int j) {
         return static_cast<uint8_t>((j < 4 ? bytes.x : bytes.y) >> (j % 4 * 8));
@@ -165,18 +201,28 @@ __global__ void fp8_tiles_kernel(F f, Fp8Copy copy, int64_t R, int64_t C, int64_
         turned[(m * fp8_tile + column + j) * fp8_tile_pitch + row] = byte(j);
     }
   }
+  if (partial != nullptr) share_column_sums<F::parts>(sums, tile_sums);
   __syncthreads();
-  GPTBENCH_UNROLL
-  for (int m = 0; m < F::parts; ++m)
-    store_columns(static_cast<uint8_t*>(copy.y_transposed) + m * C * padded,
-                  turned + m * fp8_tile * fp8_tile_pitch, r0, c0, C, padded);
+  if (partial != nullptr)
+    for (int i = static_cast<int>(threadIdx.x); i < F::parts * fp8_tile; i += fp8_tile_threads) {
+      const int m = i / fp8_tile, column = i % fp8_tile;
+      if (c0 + column >= C) continue;
+      float sum = 0.0f;
+      for (int warp = 0; warp < fp8_tile_warps; ++warp) sum += tile_sums[i * fp8_tile_warps + warp];
+      partial[(static_cast<int64_t>(blockIdx.x) * F::parts + m) * C + c0 + column] = sum;
+    }
+  if (copy.y_transposed != nullptr) {
+    GPTBENCH_UNROLL
+    for (int m = 0; m < F::parts; ++m)
+      store_columns(static_cast<uint8_t*>(copy.y_transposed) + m * C * padded,
+                    turned + m * fp8_tile * fp8_tile_pitch, r0, c0, C, padded);
+  }
   note_amax(copy.amax, largest);
 }
 
 // Of a tile a block. Rows, of which a batch may have millions, along x: y ends at 65535.
-inline dim3 fp8_tiles_of(int64_t R, int64_t C) {
-  return {static_cast<unsigned>(ceil_div(R, fp8_tile)),
-          static_cast<unsigned>(ceil_div(C, fp8_tile)), 1};
+inline dim3 fp8_tiles_of(int64_t row_tiles, int64_t C) {
+  return {static_cast<unsigned>(row_tiles), static_cast<unsigned>(ceil_div(C, fp8_tile)), 1};
 }
 
 // The copies that are wanted of what f makes, [R, C] for each part. aligned: of f's arrays,
@@ -187,7 +233,7 @@ void make_copied(Queue& queue, const F& f, const Fp8Copy& copy, int64_t R, int64
   if (R == 0 || C == 0) return;
   aligned =
       aligned && C % vector_width == 0 && reinterpret_cast<uintptr_t>(copy.y) % vector_width == 0;
-  if (copy.y_transposed == nullptr) {
+  if (copy.y_transposed == nullptr && copy.sums == nullptr) {
     const int64_t vectors = ceil_div(C, aligned ? vector_width : 1);
     const int threads = static_cast<int>(std::min<int64_t>(256, round_up(vectors, 32)));
     const dim3 grid{blocks_for(R, 32), 1, 1};
@@ -199,14 +245,29 @@ void make_copied(Queue& queue, const F& f, const Fp8Copy& copy, int64_t R, int64
              C);
     return;
   }
-  constexpr size_t shared = F::parts * fp8_tile * fp8_tile_pitch;
-  const dim3 grid = fp8_tiles_of(R, C);
-  if (aligned)
-    launch(GPTBENCH_KERNEL(fp8_tiles_kernel<vector_width, F>), grid, fp8_tile_threads, shared,
-           stream_of(queue), f, copy, R, C, padded_rows(R));
-  else
-    launch(GPTBENCH_KERNEL(fp8_tiles_kernel<1, F>), grid, fp8_tile_threads, shared,
-           stream_of(queue), f, copy, R, C, padded_rows(R));
+  // Sums over tiles go to scratch memory and are then added in order, as many as fit at a time.
+  const int64_t tiles = ceil_div(R, fp8_tile), columns = F::parts * C;
+  int64_t at_once = tiles;
+  float* partial = nullptr;
+  if (copy.sums != nullptr) {
+    const int64_t fit = copy.workspace.bytes / (columns * static_cast<int64_t>(sizeof(float)));
+    GPTBENCH_CHECK(fit > 0, "too little scratch memory for sums of columns");
+    at_once = std::min(tiles, fit);
+    partial = static_cast<float*>(copy.workspace.data);
+  }
+  for (int64_t first = 0; first < tiles; first += at_once) {
+    const int64_t here = std::min(at_once, tiles - first);
+    const dim3 grid = fp8_tiles_of(here, C);
+    constexpr size_t shared = fp8_tile_bytes<F::parts>();
+    if (aligned)
+      launch(GPTBENCH_KERNEL(fp8_tiles_kernel<vector_width, F>), grid, fp8_tile_threads, shared,
+             stream_of(queue), f, copy, partial, first, R, C, padded_rows(R));
+    else
+      launch(GPTBENCH_KERNEL(fp8_tiles_kernel<1, F>), grid, fp8_tile_threads, shared,
+             stream_of(queue), f, copy, partial, first, R, C, padded_rows(R));
+    if (partial != nullptr)
+      sum_partials<1>(queue, {{static_cast<float*>(copy.sums)}}, partial, here, columns);
+  }
 }
 
 }  // namespace gptbench::cuda

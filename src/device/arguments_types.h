@@ -87,13 +87,17 @@ struct Fp8Scales {
 
 // An fp8 copy of the array [R, C] that a kernel assigns, made in the same pass of its values as
 // they are rounded to A: with the bits that Fp8Quantize makes of the array. Where a copy is made
-// the array itself may be null, and is then not stored. `type`: e4m3 of x, e5m2 of dy.
+// the array itself may be null, and is then not stored. `type`: e4m3 of x, e5m2 of dy, whose
+// sums over rows are the gradient of a bias.
 struct Fp8Copy {
   void* y = nullptr;
   void* y_transposed = nullptr;  // [C, padded_rows(R)]; of kernels that say so, on GPUs alone
   float* amax = nullptr;
   const float* scale = nullptr;
   DType type = DType::fp8_e4m3;
+  // sums[C] += sums over rows of the values as rounded (S); of kernels that turn. Null: none.
+  void* sums = nullptr;
+  Workspace workspace = {};  // of sums on a GPU: 4 C bytes a 64 rows, or less for more passes
 
   GPTBENCH_HOST_DEVICE constexpr bool wanted() const {
     return y != nullptr || y_transposed != nullptr;

@@ -118,6 +118,8 @@ struct Fp8Quantize {
   const float* scale;
   int64_t R, C;
   DType type;
+  void* sums = nullptr;  // sums over the rows of x, and their scratch memory: as of Fp8Copy
+  Workspace workspace = {};
 };
 
 // y[c,r] = x[r,c], bytes; rows of y padded_rows(R) elements apart, the padding 0.  Assigns y.

@@ -87,12 +87,13 @@ void make_copied(const char* name, A* array, const Fp8Copy& copy, int64_t R, int
   constexpr int64_t tile = 64, width = 1024 / M;
   uint8_t* const y = static_cast<uint8_t*>(copy.y);
   uint8_t* const turned = static_cast<uint8_t*>(copy.y_transposed);
+  float* const sums = static_cast<float*>(copy.sums);
   const float scale = copy.scale[0];
   const Fp8Format format = fp8_format(copy.type);
   const int64_t row = M * C, padded = padded_rows(R);
   // The codes of a piece; returns its largest magnitude.
-  const auto make = [=](uint8_t(&codes)[M][width], int64_t r, int64_t c, int64_t n) {
-    A values[M][width];
+  const auto make = [=](A(&values)[M][width], uint8_t(&codes)[M][width], int64_t r, int64_t c,
+                        int64_t n) {
     A* out[M];
     for (int m = 0; m < M; ++m) out[m] = values[m];
     f(out, r, c, n);
@@ -105,27 +106,43 @@ void make_copied(const char* name, A* array, const Fp8Copy& copy, int64_t R, int
     }
     return largest;
   };
-  if (turned == nullptr) {
+  if (turned == nullptr && sums == nullptr) {
     parallel_with_amax(name, R, copy.amax, [=](int64_t r) {
+      A values[M][width];
       uint8_t codes[M][width];
       float largest = 0.0f;
       for (int64_t c = 0; c < C; c += width)
-        largest = std::max(largest, make(codes, r, c, std::min(width, C - c)));
+        largest = std::max(largest, make(values, codes, r, c, std::min(width, C - c)));
       return largest;
     });
     return;
   }
-  // Tiles of columns, whose transposed rows a thread writes from end to end.
+  // Tiles of columns, whose transposed rows a thread writes from end to end. Sums are those of
+  // bias_backward: blocks of rows are added in order.
   parallel_with_amax(name, ceil_div(C, tile), copy.amax, [=](int64_t block) {
     const int64_t c0 = block * tile, n = std::min(tile, C - c0);
+    A values[M][width];
     uint8_t codes[M][width];
-    float largest = 0.0f;
-    for (int64_t r = 0; r < padded; ++r) {
-      if (r < R) largest = std::max(largest, make(codes, r, c0, n));
+    float part[M][tile] = {}, largest = 0.0f;
+    for (int64_t r = 0; r < R; ++r) {
+      largest = std::max(largest, make(values, codes, r, c0, n));
+      for (int m = 0; m < M && turned != nullptr; ++m)
+        for (int64_t c = 0; c < n; ++c) turned[(m * C + c0 + c) * padded + r] = codes[m][c];
+      if (sums == nullptr) continue;
+      const bool block_ends = (r + 1) % row_block == 0 || r + 1 == R;
       for (int m = 0; m < M; ++m)
-        for (int64_t c = 0; c < n; ++c)
-          turned[(m * C + c0 + c) * padded + r] = r < R ? codes[m][c] : uint8_t{0};
+        for (int64_t c = 0; c < n; ++c) {
+          part[m][c] += simd::load(values[m][c]);
+          if (!block_ends) continue;
+          sums[m * C + c0 + c] += part[m][c];
+          part[m][c] = 0.0f;
+        }
     }
+    for (int m = 0; m < M && turned != nullptr; ++m)
+      for (int64_t c = 0; c < n; ++c) {
+        uint8_t* const row_of = turned + (m * C + c0 + c) * padded;
+        std::fill(row_of + R, row_of + padded, uint8_t{0});
+      }
     return largest;
   });
 }

@@ -10,7 +10,7 @@ constexpr int64_t tile = 64;
 }  // namespace
 
 template <class A>
-void fp8_quantize(Queue&, const Fp8Quantize& a) {
+void fp8_quantize(Queue& queue, const Fp8Quantize& a) {
   const A* const x = static_cast<const A*>(a.x);
   const float scale = a.scale[0];
   const Fp8Format format = fp8_format(a.type);
@@ -25,6 +25,7 @@ void fp8_quantize(Queue&, const Fp8Quantize& a) {
                                                std::min(block_elements, n - begin), scale, format);
                        });
   }
+  if (a.sums != nullptr) bias_backward<A>(queue, {a.sums, a.x, R, C});
   if (a.y_transposed == nullptr) return;
   // Blocks of rows and columns that the first-level cache holds.
   uint8_t* const y = static_cast<uint8_t*>(a.y_transposed);

@@ -111,8 +111,8 @@ inline void store<float16>(void* p, int64_t i, double value) {
 }
 
 // Takes the elements of an array [R, C] of A in any order, rounds them, and stores them and their
-// fp8 copies; either or both.
-template <class A>
+// fp8 copies; either or both. Elements of a column come in the order of rows.
+template <class A, class S>
 class Fp8Elements {
  public:
   Fp8Elements(void* array, const Fp8Copy& copy, int64_t R, int64_t C)
@@ -133,6 +133,7 @@ class Fp8Elements {
         fp8_encode(static_cast<float>(x * static_cast<double>(copy_.scale[0])), format_);
     if (copy_.y != nullptr) put_code(copy_.y, i, code);
     if (copy_.y_transposed != nullptr) put_code(copy_.y_transposed, i % C_ * rows_ + i / C_, code);
+    if (copy_.sums != nullptr) store<S>(copy_.sums, i % C_, load<S>(copy_.sums, i % C_) + x);
   }
 
  private:

@@ -18,7 +18,7 @@ int64_t rows_of(int64_t n, int64_t C) {
 
 template <class A, class S>
 void gelu_forward(Queue&, const GeluForward& a) {
-  const Fp8Elements<A> y(a.y, a.fp8, rows_of(a.n, a.C), a.C);
+  const Fp8Elements<A, S> y(a.y, a.fp8, rows_of(a.n, a.C), a.C);
   for (int64_t i = 0; i < a.n; ++i) {
     const double x = load<A>(a.x, i);
     const double t = std::tanh(sqrt_2_over_pi * (x + cubic * x * x * x));
@@ -28,7 +28,7 @@ void gelu_forward(Queue&, const GeluForward& a) {
 
 template <class A, class S>
 void gelu_backward(Queue&, const GeluBackward& a) {
-  const Fp8Elements<A> dx(a.dx, a.fp8, rows_of(a.n, a.C), a.C);
+  const Fp8Elements<A, S> dx(a.dx, a.fp8, rows_of(a.n, a.C), a.C);
   for (int64_t i = 0; i < a.n; ++i) {
     const double x = load<A>(a.x, i);
     const double t = std::tanh(sqrt_2_over_pi * (x + cubic * x * x * x));
@@ -39,7 +39,7 @@ void gelu_backward(Queue&, const GeluBackward& a) {
 
 template <class A, class S>
 void swiglu_forward(Queue&, const SwigluForward& a) {
-  const Fp8Elements<A> y(a.y, a.fp8, a.R, a.F);
+  const Fp8Elements<A, S> y(a.y, a.fp8, a.R, a.F);
   for (int64_t r = 0; r < a.R; ++r)
     for (int64_t f = 0; f < a.F; ++f) {
       const double gate = load<A>(a.x, 2 * r * a.F + f);
@@ -50,7 +50,7 @@ void swiglu_forward(Queue&, const SwigluForward& a) {
 
 template <class A, class S>
 void swiglu_backward(Queue&, const SwigluBackward& a) {
-  const Fp8Elements<A> dx(a.dx, a.fp8, a.R, 2 * a.F);
+  const Fp8Elements<A, S> dx(a.dx, a.fp8, a.R, 2 * a.F);
   for (int64_t r = 0; r < a.R; ++r)
     for (int64_t f = 0; f < a.F; ++f) {
       const double gate = load<A>(a.x, 2 * r * a.F + f);

@@ -7,7 +7,7 @@ namespace gptbench::ref {
 template <class A, class S>
 void layernorm_forward(Queue&, const LayerNormForward& a) {
   const double count = static_cast<double>(a.C);
-  const Fp8Elements<A> y(a.y, a.fp8, a.R, a.C);
+  const Fp8Elements<A, S> y(a.y, a.fp8, a.R, a.C);
   for (int64_t r = 0; r < a.R; ++r) {
     double mean = 0.0;
     for (int64_t c = 0; c < a.C; ++c) mean += load<A>(a.x, r * a.C + c);
@@ -64,7 +64,7 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
 
 template <class A, class S>
 void rmsnorm_forward(Queue&, const RmsNormForward& a) {
-  const Fp8Elements<A> y(a.y, a.fp8, a.R, a.C);
+  const Fp8Elements<A, S> y(a.y, a.fp8, a.R, a.C);
   for (int64_t r = 0; r < a.R; ++r) {
     double square = 0.0;
     for (int64_t c = 0; c < a.C; ++c) {

@@ -161,12 +161,16 @@ void Engine::run_linear(const Op& op, int64_t rows) {
 
 Fp8Copy Engine::fp8_copy(const Op& op) {
   if (!op.copies_fp8) return {};
-  const int first = static_cast<int>(op.writes.size()) - 3;
+  const int first = static_cast<int>(op.writes.size()) - 4;
   const size_t at = static_cast<size_t>(first);
   const Operand& made = op.writes[at].buffer >= 0 ? op.writes[at] : op.writes[at + 1];
-  return {
-      write_at(op, first), write_at(op, first + 1), static_cast<float*>(write_at(op, first + 2)),
-      static_cast<const float*>(read_at(op, static_cast<int>(op.reads.size()) - 1)), type_of(made)};
+  return {write_at(op, first),
+          write_at(op, first + 1),
+          static_cast<float*>(write_at(op, first + 2)),
+          static_cast<const float*>(read_at(op, static_cast<int>(op.reads.size()) - 1)),
+          type_of(made),
+          write_at(op, first + 3),
+          workspace()};
 }
 
 void Engine::run_fp8(const Op& op, int64_t rows) {
@@ -174,7 +178,8 @@ void Engine::run_fp8(const Op& op, int64_t rows) {
   if (op.kind == OpKind::fp8_quantize) {
     const Fp8Copy copy = fp8_copy(op);
     kernels_.fp8_quantize(q, {copy.y, copy.y_transposed, copy.amax, read_at(op, 0), copy.scale,
-                              op.row_count > 0 ? rows : op.elements / op.N, op.N, copy.type});
+                              op.row_count > 0 ? rows : op.elements / op.N, op.N, copy.type,
+                              copy.sums, copy.workspace});
     return;
   }
   if (op.kind == OpKind::fp8_transpose) {

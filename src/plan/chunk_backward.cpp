@@ -144,14 +144,14 @@ void ChunkPrograms::emit_activation_backward(int64_t l, const LayerActivations& 
                                              Operand dactivation, Operand dfc, Pass pass) {
   const bool gated = family_.activation == ActivationKind::swiglu;
   const bool copies = fp8_ != nullptr;
-  // Whose bias or later products want it as it is.
-  const bool wanted = !copies || split_ || linear_layer(l, Linear::fc).bias >= 0;
+  const bool wanted = !copies || split_;  // by later products
   Op op = row_op(gated ? OpKind::swiglu_backward : OpKind::gelu_backward, l, s_.F,
                  {dactivation, {a.fc}}, {wanted ? dfc : Operand{}});
   if (copies) {
     const int* const to = fp8_dy_[static_cast<int>(Linear::fc)];
     make_copy(op, l, Linear::fc, Fp8Role::dy, {to[0]},
-              fp8_->transposes() && pass.weights ? Operand{to[1]} : Operand{});
+              fp8_->transposes() && pass.weights ? Operand{to[1]} : Operand{},
+              pass.weights ? bias_gradient(l, Linear::fc) : Operand{});
   }
   builder_.emit(op);
 }

@@ -150,9 +150,8 @@ void ChunkPrograms::add_layer_buffers(bool split_weight_gradients) {
     for (int i = 0; i < 2; ++i) forward_x_[i] = temporary("x." + std::to_string(i), s_.C, sp_);
   }
   if (!split_) {
-    // In fp8 the copies of dfc are enough, where neither a bias wants it nor it is formed in place.
-    const bool wanted =
-        fp8_ == nullptr || s_.fc() == s_.F || (!tensors_.empty() && tensors_.front().fc_bias >= 0);
+    // In fp8 the copies of dfc are enough, but where it is formed in place.
+    const bool wanted = fp8_ == nullptr || s_.fc() == s_.F;
     gradients_.push_back(
         {-1, -1, wanted ? temporary("dfc", s_.fc(), 1) : -1, temporary("dqkv", s_.qkv(), 1)});
   }

@@ -146,8 +146,10 @@ class ChunkPrograms {
   void emit_weight_product(int64_t l, Linear linear, const LayerActivations& a, Operand part,
                            Operand dy);
   // Lets `op` make fp8 copies of what it assigns, a factor of a linear layer.
-  void make_copy(Op& op, int64_t l, Linear linear, Fp8Role role, Operand copy,
-                 Operand transposed) const;
+  void make_copy(Op& op, int64_t l, Linear linear, Fp8Role role, Operand copy, Operand transposed,
+                 Operand sums = {}) const;
+  // What sums over the rows of dy are added to where it is converted; absent where there is none.
+  Operand bias_gradient(int64_t l, Linear linear);
   // Whether W's gradient finds x transposed, as what makes x wrote it beside the copy: of the
   // activation on GPUs. Rows of a transposed array are padded, which is left out: sequences (of
   // this rank) are a multiple of that.
@@ -156,7 +158,8 @@ class ChunkPrograms {
   }
   void emit_attention_copy(int64_t l, const LayerActivations& a, bool as_it_is, bool transposed,
                            bool recompute);
-  void emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is, bool transposed);
+  void emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is, bool transposed,
+                    bool bias);
   Operand fp8_factor(int64_t l, Linear linear, const LayerActivations& a);
   // The norm of the family, with its statistics; backward accumulates in dx_, or in dx.
   void emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd);

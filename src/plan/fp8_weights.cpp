@@ -47,7 +47,7 @@ void ParameterStore::emit_fp8_copy(int64_t layer, Linear linear, int tensor, Ope
   const LocalTensor& local = space.tensors[static_cast<size_t>(space.find(tensor))];
   Op op = flat_op(OpKind::fp8_quantize, local.size(),
                   {weight(tensor), fp8_->scale(layer, linear, Fp8Role::weight)},
-                  {copy, transposed, fp8_->amax(layer, linear, Fp8Role::weight)});
+                  {copy, transposed, fp8_->amax(layer, linear, Fp8Role::weight), {}});
   op.copies_fp8 = true;
   op.layer = static_cast<int32_t>(layer);
   op.N = local.cols;

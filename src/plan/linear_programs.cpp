@@ -92,9 +92,9 @@ void ChunkPrograms::add_fp8_buffers() {
 }
 
 void ChunkPrograms::make_copy(Op& op, int64_t l, Linear linear, Fp8Role role, Operand copy,
-                              Operand transposed) const {
+                              Operand transposed, Operand sums) const {
   op.reads.push_back(fp8_->scale(l, linear, role));
-  op.writes.insert(op.writes.end(), {copy, transposed, fp8_->amax(l, linear, role)});
+  op.writes.insert(op.writes.end(), {copy, transposed, fp8_->amax(l, linear, role), sums});
   op.copies_fp8 = true;
 }
 
@@ -109,12 +109,20 @@ void ChunkPrograms::emit_attention_copy(int64_t l, const LayerActivations& a, bo
   builder_.emit(op);
 }
 
+// Of layers whose dy is all this rank's: gradients of others are formed from the rows of its part.
+Operand ChunkPrograms::bias_gradient(int64_t l, Linear linear) {
+  const LinearLayer layer = linear_layer(l, linear);
+  return layer.bias < 0 || (layer.row_parallel && sp_ > 1) ? Operand{}
+                                                           : store_.gradient(layer.bias);
+}
+
 void ChunkPrograms::emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is,
-                                 bool transposed) {
+                                 bool transposed, bool bias) {
   const int* const copies = fp8_dy_[static_cast<int>(linear)];
   Op op = row_op(OpKind::fp8_quantize, l, linear_layer(l, linear).N, {dy}, {});
   make_copy(op, l, linear, Fp8Role::dy, as_it_is ? Operand{copies[0]} : Operand{},
-            transposed ? Operand{copies[1]} : Operand{});
+            transposed ? Operand{copies[1]} : Operand{},
+            bias ? bias_gradient(l, linear) : Operand{});
   builder_.emit(op);
 }
 
@@ -157,7 +165,8 @@ void ChunkPrograms::emit_input_product(int64_t l, Linear linear, Operand dy, Ope
     return;
   }
   const bool transposes = fp8_->transposes();
-  if (linear != Linear::fc) emit_dy_copy(l, linear, dy, true, transposes && pass.weights);
+  if (linear != Linear::fc)
+    emit_dy_copy(l, linear, dy, true, transposes && pass.weights, pass.weights);
   Op op = linear_op(OpKind::linear_backward_input, l,
                     {{fp8_dy_[static_cast<int>(linear)][0]},
                      store_.fp8_weight(l, linear, layer.weight, transposes),
@@ -169,8 +178,8 @@ void ChunkPrograms::emit_input_product(int64_t l, Linear linear, Operand dy, Ope
 }
 
 // Where `part` and `dy` differ the bias gradient of a row-parallel layer is formed from the part,
-// as those of the norms are, and summed over ranks later. In fp8 it is formed from dy as it was
-// before.
+// as those of the norms are, and summed over ranks later. In fp8 it is else formed where dy is
+// converted.
 void ChunkPrograms::emit_weight_product(int64_t l, Linear linear, const LayerActivations& a,
                                         Operand part, Operand dy) {
   const LinearLayer layer = linear_layer(l, linear);
@@ -184,7 +193,7 @@ void ChunkPrograms::emit_weight_product(int64_t l, Linear linear, const LayerAct
   } else {
     const bool transposes = fp8_->transposes();
     const int i = static_cast<int>(linear);
-    if (split_) emit_dy_copy(l, linear, dy, !transposes, transposes);
+    if (split_) emit_dy_copy(l, linear, dy, !transposes, transposes, true);
     Operand x;
     if (linear == Linear::attn_proj) {
       emit_attention_copy(l, a, !transposes, transposes, false);
@@ -207,9 +216,9 @@ void ChunkPrograms::emit_weight_product(int64_t l, Linear linear, const LayerAct
     op.transposed = transposes;
     builder_.emit(op);
   }
-  if (layer.bias >= 0 && (parts || fp8_ != nullptr))
-    builder_.emit(row_op(OpKind::bias_backward, l, layer.N, {part}, {store_.gradient(layer.bias)},
-                         parts ? sp_ : 1));
+  if (layer.bias >= 0 && parts)
+    builder_.emit(
+        row_op(OpKind::bias_backward, l, layer.N, {part}, {store_.gradient(layer.bias)}, sp_));
 }
 
 }  // namespace gptbench

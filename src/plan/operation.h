@@ -163,8 +163,9 @@ struct Op {
   bool accumulate = false;  // linear_backward_input
   bool transposed = false;  // linear layers: fp8 factors are (device/kernels.h, Fp8Scales)
   bool maximum = false;     // all_reduce: not the sum
-  // Makes an fp8 copy of what it assigns: the last array read is its scale, the last three written
-  // are the copy, the same transposed (either may be absent) and the largest magnitude.
+  // Makes an fp8 copy of what it assigns: the last array read is its scale, the last four written
+  // are the copy, the same transposed, the largest magnitude, and what sums over rows are added to
+  // (absent where not wanted).
   bool copies_fp8 = false;
   bool recompute = false;     // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw

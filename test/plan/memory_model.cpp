@@ -317,11 +317,12 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
   }
   if (op.copies_fp8) {
     const int64_t columns = op.kind == OpKind::swiglu_backward ? 2 * N : N;
-    const size_t first = op.writes.size() - 3;
+    const size_t first = op.writes.size() - 4;
     list.push_back({op.reads.back(), 1, Access::read});
     touch.write(first, rows_or_flat * columns, Access::assign);
     touch.write(first + 1, padded_rows(rows_or_flat) * columns, Access::assign);
     touch.write(first + 2, 1, Access::accumulate);
+    touch.write(first + 3, columns, Access::accumulate);
   }
   return list;
 }
