@@ -47,7 +47,8 @@ struct Connections {
 };
 
 // Devices and communicators of models with device = 'cuda', in programs that are linked with that
-// back end (test/gpu/gpu_for_tests.cpp); null in others.
+// back end (test/gpu/gpu_for_tests.cpp); null in others, where the host computes what such a plan
+// says.
 struct GpuForTests {
   // `ranks_together`: for this rank of all, or for this one alone.
   std::unique_ptr<Device> (*make_device)(const Config& config, const MpiWorld* ranks_together);
@@ -55,8 +56,12 @@ struct GpuForTests {
 };
 inline const GpuForTests* gpu_for_tests = nullptr;
 
+inline bool is_on_gpu(const Config& config) {
+  return config.run.device == "cuda" && gpu_for_tests != nullptr;
+}
+
 inline std::unique_ptr<Device> device_of(const Config& config, const MpiWorld* world) {
-  if (config.run.device == "cuda") return gpu_for_tests->make_device(config, world);
+  if (is_on_gpu(config)) return gpu_for_tests->make_device(config, world);
   return make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
 }
 
@@ -66,7 +71,7 @@ inline Connections connect(MpiWorld& world, const Plan& plan) {
   for (int axis = 0; axis < num_axes; ++axis) {
     if (plan.grid.size_of(static_cast<Axis>(axis)) == 1) continue;
     connections.owned.push_back(
-        plan.config.run.device == "cuda"
+        is_on_gpu(plan.config)
             ? gpu_for_tests->make_communicator(world, plan, static_cast<Axis>(axis))
             : world.make_communicator(plan.grid, static_cast<Axis>(axis)));
     connections.table.by_axis[static_cast<size_t>(axis)] = connections.owned.back().get();
