@@ -27,18 +27,16 @@ double patience_s() {
   }();
   return seconds;
 }
-// And nothing waits longer than this: a host that asks in a loop is one that waits.
-double longest_delay_s() {
-  return 2.5 * patience_s();
-}
 // Between two calls of work that waits for a peer.
 constexpr auto polling_interval = std::chrono::microseconds(50);
+
+enum class Order { late, early, random };
 
 struct Gpu {
   std::mutex mutex;
   std::condition_variable work, progress;
   std::vector<std::unique_ptr<CUstream_st>> streams;
-  bool random_order = false;
+  Order order = Order::late;
   bool started = false, stopping = false;
   double called_s = 0.0;  // the host's last call that adds or asks
   std::thread thread;
@@ -49,7 +47,9 @@ Gpu& gpu() {
   static Gpu* const one = [] {
     Gpu* const made = new Gpu;  // outlives every static object
     const char* const order = std::getenv("GPTBENCH_EMULATED_ORDER");
-    made->random_order = order != nullptr && std::string(order) == "random";
+    const std::string asked = order != nullptr ? order : "late";
+    if (asked == "random") made->order = Order::random;
+    if (asked == "early") made->order = Order::early;
     const char* const seed = std::getenv("GPTBENCH_EMULATED_SEED");
     made->random.seed(seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1);
     return made;
@@ -89,24 +89,26 @@ CUstream_st* in_the_way(Gpu& g, CUstream_st* stream) {
 
 // The stream whose turn it is, but none of `waiting`, whose work waits for peers; null: none.
 CUstream_st* next_stream(Gpu& g, const std::set<CUstream_st*>& waiting) {
-  std::vector<CUstream_st*> may_run;
-  const double now = clock_s();
-  // While work waits for a peer, what else there is goes on: the peer may need it.
-  const bool quiet = now - g.called_s > patience_s() || !waiting.empty();
+  std::vector<CUstream_st*> wanted, ready_ones, others;
   for (const auto& each : g.streams) {
     CUstream_st* const stream = each.get();
-    if (g.random_order || quiet) {
-      if (ready(g, *stream) && waiting.count(stream) == 0) may_run.push_back(stream);
-      continue;
-    }
-    CUstream_st* const head = stream->wanted ? in_the_way(g, stream) : nullptr;
-    if (head != nullptr && waiting.count(head) == 0)
-      may_run.push_back(head);
-    else if (ready(g, *stream) && waiting.count(stream) == 0 &&
-             now - stream->entries.front().since_s > longest_delay_s())
-      may_run.push_back(stream);
+    if (!ready(g, *stream) || waiting.count(stream) != 0) continue;
+    ready_ones.push_back(stream);
+    if (!stream->wanted) others.push_back(stream);
   }
-  return may_run.empty() ? nullptr : may_run[random_below(may_run.size())];
+  for (const auto& each : g.streams) {
+    CUstream_st* const head = each->wanted ? in_the_way(g, each.get()) : nullptr;
+    if (head != nullptr && waiting.count(head) == 0) wanted.push_back(head);
+  }
+  const auto one_of = [](const std::vector<CUstream_st*>& streams) {
+    return streams.empty() ? nullptr : streams[random_below(streams.size())];
+  };
+  if (g.order == Order::random) return one_of(ready_ones);
+  if (g.order == Order::early) return one_of(others.empty() ? ready_ones : others);
+  if (!wanted.empty()) return one_of(wanted);
+  // While work waits for a peer, what else there is goes on: the peer may need it.
+  const bool quiet = clock_s() - g.called_s > patience_s() || !waiting.empty();
+  return quiet ? one_of(ready_ones) : nullptr;
 }
 
 bool anything_left(const Gpu& g) {

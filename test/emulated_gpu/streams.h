@@ -2,10 +2,11 @@
 //
 // What a stream holds runs as late as it can: when the host waits for the stream, or for an event,
 // what this needs runs and no more; the rest runs when the host has called nothing for a while (a
-// GPU does not wait to be asked, and a peer may need it). A buffer that is used again without an
-// order between the streams is then mostly found in the state that the order was to prevent.
-// GPTBENCH_EMULATED_ORDER chooses another order: "random" (whatever may run, at once), "late" is
-// the default.
+// GPU does not wait to be asked), or the work that it waits for waits for a peer. So what reads
+// before it was told to wait for what writes finds the state that the wait was to prevent.
+// GPTBENCH_EMULATED_ORDER chooses other orders: "early", where streams that the host does not wait
+// for run ahead, which finds arrays that are used again too soon, and "random".
+// GPTBENCH_EMULATED_PATIENCE_MS (default 2) is how long a while is.
 #pragma once
 
 #include <cuda_runtime_api.h>
