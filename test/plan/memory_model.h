@@ -1,10 +1,10 @@
-// A model of memory and queues on which tests replay the operations of a plan. It knows the shapes
-// of kernels.h by itself and checks each access element by element: within its buffer, of memory
-// that this very buffer was written to before (so that overlapping temporaries are found), in the
-// slot of the micro-batch and by the same task or micro-batch where the buffer's lifetime asks for
-// it, of the right layer in windows of gathered parameters and gradients, and ordered by queues and
-// waits against the accesses that it depends on (so that nobody touches what a message in flight
-// reads or writes).
+// A model of memory and queues on which tests replay the operations of a plan. It checks what each
+// of them touches (touches.h) element by element: within its buffer, of memory that this very
+// buffer was written to before (so that overlapping temporaries are found), in the slot of the
+// micro-batch and by the same task or micro-batch where the buffer's lifetime asks for it, of the
+// right layer in windows of gathered parameters and gradients, and ordered by queues and waits
+// against the accesses that it depends on (so that nobody touches what a message in flight reads or
+// writes).
 #pragma once
 
 #include <array>
@@ -12,22 +12,9 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "touches.h"
 
 namespace gptbench {
-
-// transmit, arrive: the two ends of a gather.
-enum class Access : uint8_t { read, assign, accumulate, transmit, arrive };
-
-// `elements` elements of an operand.
-struct Touch {
-  Operand operand;
-  int64_t elements = 0;
-  Access access = Access::read;
-};
-
-// What an operation does to memory in a task, by the argument structs of device/kernels.h and the
-// communicator's (comm/communicator.h).
-std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task);
 
 class MemoryModel {
  public:
