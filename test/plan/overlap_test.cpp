@@ -1,0 +1,139 @@
+// What hides the messages and transfers of whole plans: computing between start and wait.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "each_plan.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+namespace {
+
+struct Issued {
+  size_t task;
+  int32_t op;
+};
+
+std::vector<Issued> issued_in_a_step(const Plan& plan) {
+  std::vector<Issued> all;
+  for (size_t t = 0; t < plan.tasks.size(); ++t) {
+    const Program& program = plan.programs[static_cast<size_t>(plan.tasks[t].program)];
+    for (int32_t i = program.first; i < program.last; ++i) all.push_back({t, i});
+  }
+  return all;
+}
+
+// Compute operations between message `start` and the first that waits for it; -1: nobody waits.
+int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t start) {
+  int hiding = 0;
+  for (size_t k = start + 1; k < issued.size(); ++k) {
+    const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
+    if (issued[k].op == issued[start].op && issued[k].task != issued[start].task) return -1;
+    for (const Wait& wait : op.waits_for)
+      if (wait.op == issued[start].op &&
+          (!wait.same_slot ||
+           plan.tasks[issued[k].task].slot == plan.tasks[issued[start].task].slot))
+        return hiding;
+    if (op.queue == QueueId::compute && op.kind != OpKind::join) ++hiding;
+  }
+  return -1;
+}
+
+bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
+  return operand.buffer >= 0 && plan.buffers[static_cast<size_t>(operand.buffer)].name.compare(
+                                    0, std::string(prefix).size(), prefix) == 0;
+}
+
+// At least one compute operation lies between the start of a message and the wait for it: of
+// gradients that are reduced, of parameters that are gathered, of activations from other stages,
+// of keys, values and their gradients that go round the context axis.
+// There is nothing to hide behind
+//   - for the only layer of a virtual stage, beside the head or not,
+//   - for the first parameters of a program that begins with a layer,
+//   - for parameters that are offloaded as well: their shards pass through two windows before,
+//   - for the first layer of a segment of two that is repeated: it shares a window with the layer
+//   in hand,
+//   - for the first pass of a step, whose input all of the stage waits for.
+TEST(Overlap, OfMessages) {
+  std::map<std::string, int64_t> hidden;
+  for_each_plan([&](const Plan& plan) {
+    const std::vector<Issued> issued = issued_in_a_step(plan);
+    const bool pairs = plan.config.memory.activation_checkpointing == "full" &&
+                       plan.config.memory.checkpoint_every > 1;
+    const bool offloaded = plan.config.parallel.offload.find("parameters") != std::string::npos;
+    bool gathered = false;   // in this program
+    bool first_pass = true;  // no pass has run
+    bool begun = false;      // this program has computed
+    for (size_t k = 0; k < issued.size(); ++k) {
+      const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
+      const Program& program =
+          plan.programs[static_cast<size_t>(plan.tasks[issued[k].task].program)];
+      if (issued[k].op == program.first) gathered = begun = false;
+      if (program.kind == ProgramKind::forward || program.kind == ProgramKind::backward)
+        first_pass = false;
+      if (op.queue == QueueId::compute) begun = true;
+      const bool reduces = (op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_reduce) &&
+                           op.queue == QueueId::data && op.axis != Axis::embedding;
+      const bool gathers =
+          op.kind == OpKind::all_gather && is_in(plan, op.writes[0], "parameters::gathered");
+      const bool receives = op.kind == OpKind::receive;
+      if (!reduces && !gathers && !receives) continue;
+      const int hiding = hidden_behind(plan, issued, k);
+      const Chunk& chunk = plan.chunks[static_cast<size_t>(program.chunk)];
+      const int64_t layers = chunk.end_layer - chunk.first_layer;
+      const bool one_unit = !chunk.has_embedding && layers <= 1;
+      if (gathers) {
+        const bool begins_the_model =
+            program.kind == ProgramKind::forward ? chunk.has_embedding : chunk.has_head;
+        const bool first = !gathered && !begun && !begins_the_model;
+        gathered = true;
+        if (first || pairs || offloaded) continue;
+      }
+      const bool staged = receives && op.axis == Axis::pipeline;
+      if ((reduces && one_unit) || (staged && first_pass)) continue;
+      if (op.kind == OpKind::all_reduce && op.axis == Axis::replica && hiding < 0) continue;
+      ++hidden[op.axis == Axis::context ? "ring" : info_of(op.kind).name];
+      EXPECT_NE(hiding, 0) << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
+                           << " of micro-batch " << plan.tasks[issued[k].task].micro_batch
+                           << ", operation " << issued[k].op;
+    }
+  });
+  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "receive", "ring"})
+    EXPECT_GT(hidden[kind], 0) << kind;
+}
+
+// The same of activations that leave the device and come back. There is nothing to hide behind for
+// the first that a program of a pipeline's stage brings back, and for the last that one sends out
+// where the next pass writes them at once.
+TEST(Overlap, OfOffloadedActivations) {
+  std::map<std::string, int64_t> hidden;
+  for_each_plan([&](const Plan& plan) {
+    if (plan.config.parallel.offload.find("activations") == std::string::npos) return;
+    const std::vector<Issued> issued = issued_in_a_step(plan);
+    bool begun = false, last = false;  // this program has computed; nothing but transfers follows
+    for (size_t k = 0; k < issued.size(); ++k) {
+      const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
+      const Program& program =
+          plan.programs[static_cast<size_t>(plan.tasks[issued[k].task].program)];
+      if (issued[k].op == program.first) begun = false;
+      if (op.queue == QueueId::compute) begun = true;
+      if (!is_transfer(op.kind) || op.row_count == 0) continue;
+      last = true;
+      for (int32_t i = issued[k].op; i < program.last; ++i)
+        last = last && plan.ops[static_cast<size_t>(i)].queue != QueueId::compute;
+      if (plan.grid.pipeline > 1 && (op.kind == OpKind::load ? !begun : last)) continue;
+      ++hidden[info_of(op.kind).name];
+      EXPECT_NE(hidden_behind(plan, issued, k), 0)
+          << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
+          << " of micro-batch " << plan.tasks[issued[k].task].micro_batch << ", operation "
+          << issued[k].op;
+    }
+  });
+  EXPECT_GT(hidden["load"], 0);
+  EXPECT_GT(hidden["store"], 0);
+}
+
+}  // namespace
+}  // namespace gptbench
