@@ -1,7 +1,7 @@
 // bench_kernels: how fast the kernels of the host are, and what bounds them.
 //
-//   bench_kernels [--markdown] [--compute fp32|bf16] [--seconds S] [--best] [--only NAME] [--rows
-//   R]
+//   bench_kernels [--markdown] [--compute fp32|bf16] [--seconds S] [--best] [--only NAME]
+//                 [--rows R] [--help]
 //
 // GEMMs: each product of GPT-2 124M at 1024 rows through the kernel table, in turn with the
 // library's own best form of it (oneDNN matmul, layout of the weights chosen by the library): the
@@ -14,13 +14,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "device/device.h"
@@ -28,12 +26,14 @@
 #include "device/host_parallel.h"
 #include "device/kernels.h"
 #include "library_gemm.h"
+#include "measurement.h"
 #include "plan/workspace.h"
 
 namespace gptbench {
 namespace {
 
 struct Options {
+  bool help = false;
   bool markdown = false;
   bool fp32 = true, bf16 = true;
   bool best = false;
@@ -41,89 +41,6 @@ struct Options {
   std::string only;
   int64_t rows = 24576;
 };
-
-// Times of functions called in turn (A B A B ...), so that disturbances hit all alike.
-std::vector<double> times_s(const std::vector<std::function<void()>>& functions,
-                            const Options& options) {
-  std::vector<std::vector<double>> samples(functions.size());
-  for (const auto& f : functions) f();
-  const double end_s = now_s() + options.seconds * static_cast<double>(functions.size());
-  do {
-    for (size_t i = 0; i < functions.size(); ++i) {
-      const double start_s = now_s();
-      functions[i]();
-      samples[i].push_back(now_s() - start_s);
-    }
-  } while (now_s() < end_s || samples[0].size() < 3);
-  std::vector<double> result;
-  for (auto& s : samples) {
-    std::sort(s.begin(), s.end());
-    result.push_back(options.best ? s[0] : s[s.size() / 2]);
-  }
-  return result;
-}
-
-// Memory of the device for one array, random numbers of type A in it.
-class Array {
- public:
-  Array(Device& device, int64_t elements, DType type, double scale)
-      : device_(device), bytes_(elements * size_of(type)), data_(device.allocate(bytes_)) {
-    if (data_ == nullptr)
-      throw Error(Exit::out_of_memory, "bench_kernels: no memory for its arrays");
-    constexpr int64_t period = 1 << 16;
-    std::vector<float> normal(static_cast<size_t>(std::min(elements, period)));
-    fill_normal(normal.data(), static_cast<int64_t>(normal.size()), 1, RandomStream::test, 0, 0,
-                static_cast<float>(scale));
-    for (int64_t i = 0; i < elements; ++i) {
-      const float value = normal[static_cast<size_t>(i % period)];
-      if (type == DType::bf16)
-        static_cast<bfloat16*>(data_)[i] = bfloat16(value);
-      else
-        static_cast<float*>(data_)[i] = value;
-    }
-  }
-  ~Array() { device_.release(data_, bytes_); }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  void* data() const { return data_; }
-
- private:
-  Device& device_;
-  int64_t bytes_;
-  void* data_;
-};
-
-class Table {
- public:
-  explicit Table(bool markdown) : markdown_(markdown) {}
-  void title(const std::string& text) const {
-    std::printf(markdown_ ? "\n### %s\n\n" : "\n%s\n", text.c_str());
-  }
-  void head(const std::vector<const char*>& cells) const {
-    row({cells.begin(), cells.end()});
-    if (!markdown_) return;
-    for (size_t i = 0; i < cells.size(); ++i) std::printf(i == 0 ? "|---|" : "---:|");
-    std::printf("\n");
-  }
-  void row(const std::vector<std::string>& cells) const {
-    for (size_t i = 0; i < cells.size(); ++i)
-      if (markdown_)
-        std::printf(i == 0 ? "| %s |" : " %s |", cells[i].c_str());
-      else
-        std::printf(i == 0 ? "%-30s" : "%12s", cells[i].c_str());
-    std::printf("\n");
-    std::fflush(stdout);
-  }
-
- private:
-  bool markdown_;
-};
-
-std::string number(double x, int digits = 1) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, x);
-  return text;
-}
 
 struct Bench {
   const Options& options;
@@ -133,6 +50,10 @@ struct Bench {
   const KernelTable& kernels;
   ComputeType compute;
   DType A;
+
+  std::vector<double> times(const std::vector<std::function<void()>>& functions) const {
+    return times_s(functions, options.seconds, options.best);
+  }
 
   // Returns the mean ceiling over all products, FLOP/s, weighted by their work.
   double gemms() const {
@@ -159,7 +80,7 @@ struct Bench {
           2.0 * static_cast<double>(R) * static_cast<double>(K) * static_cast<double>(N);
       const auto compare = [&](const char* direction, const std::function<void()>& kernel,
                                LibraryGemm library) {
-        const std::vector<double> s = times_s({kernel, [&] { library.run(); }}, options);
+        const std::vector<double> s = times({kernel, [&] { library.run(); }});
         table.row({std::string(layer.name) + direction, number(1e3 * s[0], 2),
                    number(flops / s[0] / 1e9), number(flops / s[1] / 1e9),
                    number(100.0 * s[1] / s[0])});
@@ -197,10 +118,9 @@ struct Bench {
   void memory_row(const char* name, double bytes, double triad, const std::function<void()>& f,
                   const std::function<void()>& again) const {
     // Arrays that fit into caches would be driven out of them by the triad.
-    const std::vector<double> s =
-        options.rows < 4096
-            ? std::vector<double>{times_s({f}, options)[0], times_s({again}, options)[0]}
-            : times_s({f, again}, options);
+    const std::vector<double> s = options.rows < 4096
+                                      ? std::vector<double>{times({f})[0], times({again})[0]}
+                                      : times({f, again});
     const double triad_rate = triad / s[1];
     table.row({name, number(1e3 * s[0], 3), number(bytes / s[0] / 1e9), number(triad_rate / 1e9),
                number(100.0 * bytes / s[0] / triad_rate)});
@@ -337,7 +257,7 @@ struct Bench {
       };
       const double flops = 2.0 * static_cast<double>(B * H * D) * static_cast<double>(T * T);
       const auto report = [&](const char* direction, double work, const std::function<void()>& f) {
-        const double s = times_s({f}, options)[0];
+        const double s = times({f})[0];
         table.row({std::string(direction) + std::to_string(T), number(1e3 * s, 2),
                    number(work / s / 1e9), number(gemm_rate / 1e9),
                    number(100.0 * work / s / gemm_rate)});
@@ -366,12 +286,26 @@ struct Bench {
   }
 };
 
+constexpr const char* help_text =
+    "bench_kernels: how fast the kernels of the host are, and what bounds them\n"
+    "\n"
+    "  bench_kernels                      everything, in fp32 and in bf16\n"
+    "  bench_kernels --compute bf16       fp32 or bf16 alone\n"
+    "  bench_kernels --only NAME          kernels bound by memory whose name holds NAME, alone\n"
+    "  bench_kernels --rows R             rows of these kernels (default 24576)\n"
+    "  bench_kernels --seconds S          seconds spent on each figure (default 0.3)\n"
+    "  bench_kernels --best               minima in place of medians\n"
+    "  bench_kernels --markdown           tables in Markdown\n"
+    "  bench_kernels --help               this text\n";
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
-    if (word == "--markdown") {
+    if (word == "--help" || word == "-h") {
+      options.help = true;
+    } else if (word == "--markdown") {
       options.markdown = true;
     } else if (word == "--best") {
       options.best = true;
@@ -390,9 +324,9 @@ Options parse(int argc, char** argv) {
       ++i;
     } else {
       throw Error(Exit::usage, "bench_kernels: '" + word +
-                                   "' is not understood; allowed are --markdown, --best, --compute "
-                                   "fp32|bf16, --seconds S with S > 0, --only NAME and --rows R "
-                                   "with R > 0");
+                                   "' is not understood; allowed are --help, --markdown, --best, "
+                                   "--compute fp32|bf16, --seconds S with S > 0, --only NAME and "
+                                   "--rows R with R > 0");
     }
   }
   return options;
@@ -441,7 +375,11 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   try {
-    gptbench::run(gptbench::parse(argc, argv));
+    const gptbench::Options options = gptbench::parse(argc, argv);
+    if (options.help)
+      std::fputs(gptbench::help_text, stdout);
+    else
+      gptbench::run(options);
   } catch (const gptbench::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.code());
