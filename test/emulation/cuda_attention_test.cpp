@@ -1,6 +1,6 @@
 // The attention of cuda/ against the reference, on tensor cores (bf16 and fp16, aligned rows, D <=
 // 128) and without; whole sequences, and blocks of keys as context parallelism brings them.
-#include "attention_data.h"
+#include "attention_comparison.h"
 #include "cuda/attention/swizzle.h"
 
 namespace gptbench::test {
@@ -48,28 +48,6 @@ const AttentionCase ring_cases[] = {
     {2, 60, 3, 1, 128, false, 0.0, false, {41, 60}},
 };
 
-// Relative to the largest element of a result, as for the host's kernels (attention_test.cpp). f32:
-// (D + T H / H_kv) eps32 of sums and 8 roundings. Of 2 bytes: probabilities, their gradients
-// and the stored output are rounded once each, half a unit in the last place, in sums that do not
-// exceed the largest element times 2.
-template <class A>
-double tolerance_of(const AttentionCase& c) {
-  const double sums = static_cast<double>(c.D + c.T * (c.H / c.H_kv) + 8) * eps32;
-  return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * ulp_of<A>() / 2;
-}
-
-void expect_lse(const std::vector<float>& lse, const std::vector<float>& reference,
-                const AttentionCase& c) {
-  double largest = 0.0;
-  for (const float x : reference)
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(value_of(x)));
-  const double tolerance = static_cast<double>(c.D + c.T) * eps32 * (1.0 + largest);
-  for (size_t i = 0; i < lse.size(); ++i) {
-    if (lse[i] == reference[i]) continue;  // -inf, too
-    ASSERT_NEAR(lse[i], reference[i], tolerance) << i;
-  }
-}
-
 template <class A>
 class CudaAttention : public HostKernel<A> {
  protected:
@@ -77,21 +55,9 @@ class CudaAttention : public HostKernel<A> {
     return this->workspace(cuda_attention_workspace_bytes(c.B, c.H, c.T));
   }
 
-  void compare(const AttentionCase& c, bool aligned) {
-    SCOPED_TRACE(testing::PrintToString(c));
-    const Workspace ws = scratch(c);
-    AttentionData<A> tested(c, aligned), ref(c, aligned);
-    tested.forward(this->template host_kernels<A>(), *this->queue, ws);
-    ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
-    const double tolerance = tolerance_of<A>(c);
-    expect_close(tested.out, ref.out, tolerance * max_abs(ref.out), ulp_of<A>(), "out");
-    expect_lse(tested.lse, ref.lse, c);
-
-    tested.out = ref.out;
-    tested.lse = ref.lse;
-    tested.backward(this->template host_kernels<A>(), *this->queue, ws);
-    ref.backward(this->template ref_kernels<A>(), *this->queue, ws);
-    expect_close(tested.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), ulp_of<A>(), "dqkv");
+  AttentionComparison comparison(const AttentionCase& c) {
+    return {this->template host_kernels<A>(), this->template ref_kernels<A>(), *this->queue,
+            scratch(c)};
   }
 };
 TYPED_TEST_SUITE(CudaAttention, StorageTypes, );
@@ -99,33 +65,18 @@ TYPED_TEST_SUITE(CudaAttention, StorageTypes, );
 }  // namespace
 
 TYPED_TEST(CudaAttention, EqualsReference) {
-  for (const AttentionCase& c : any_head_size) this->compare(c, false);
+  for (const AttentionCase& c : any_head_size)
+    expect_equals_reference<TypeParam>(this->comparison(c), c);
 }
 
 TYPED_TEST(CudaAttention, OfAlignedRowsEqualsReference) {
-  for (const AttentionCase& c : tensor_cases) this->compare(c, true);
+  for (const AttentionCase& c : tensor_cases)
+    expect_equals_reference<TypeParam>(this->comparison(c), c, true);
 }
 
 TYPED_TEST(CudaAttention, BlocksOfKeysEqualReference) {
-  using A = TypeParam;
   for (const AttentionCase& c : ring_cases)
-    for (const int64_t ranks : {2, 3})
-      for (const bool zigzag : {false, true}) {
-        SCOPED_TRACE(testing::Message() << testing::PrintToString(c) << ", " << ranks << " ranks"
-                                        << (zigzag ? ", zigzag" : ""));
-        const Workspace ws = this->scratch(c);
-        AttentionData<A> whole(c, true);
-        whole.forward(this->template ref_kernels<A>(), *this->queue, ws);
-        RingAttention<A> tested(whole, ranks, zigzag), ref(whole, ranks, zigzag);
-        tested.forward(this->template host_kernels<A>(), *this->queue, ws);
-        ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
-        const double tolerance = tolerance_of<A>(c);
-        expect_close(tested.out, ref.out, tolerance * max_abs(ref.out), 0.0, "out");
-        expect_lse(tested.lse, ref.lse, c);
-        tested.backward(this->template host_kernels<A>(), *this->queue, ws);
-        ref.backward(this->template ref_kernels<A>(), *this->queue, ws);
-        expect_close(tested.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), 0.0, "dqkv");
-      }
+    expect_blocks_equal_reference<TypeParam>(this->comparison(c), c, true);
 }
 
 TYPED_TEST(CudaAttention, DropoutTakesItsSeedFromMemory) {

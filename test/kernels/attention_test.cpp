@@ -1,4 +1,4 @@
-#include "attention_data.h"
+#include "attention_comparison.h"
 #include "device/kernels_host_attention_work.h"
 
 namespace gptbench::test {
@@ -30,30 +30,6 @@ const AttentionCase ring_cases[] = {
     {2, 60, 3, 1, 20, false, 0.1, true, {41, 60}},
 };
 
-// Errors relative to the largest element of a result. f32: scores are sums of D terms of size about
-// one, results sums of up to T (H / H_kv) terms: (D + T H / H_kv) eps32, and 8 roundings in
-// between. Of 2 bytes: probabilities, their gradients and the stored output are rounded to A once
-// each, half a unit in the last place, in sums that do not exceed the largest element times 2;
-// inputs are the same.
-template <class A>
-double tolerance_of(const AttentionCase& c) {
-  const double sums = static_cast<double>(c.D + c.T * (c.H / c.H_kv) + 8) * eps32;
-  return sizeof(A) == sizeof(float) ? sums : sums + 3 * 2 * ulp_of<A>() / 2;
-}
-
-// Equal where one is infinite.
-void expect_lse(const std::vector<float>& lse, const std::vector<float>& reference,
-                const AttentionCase& c) {
-  double largest = 0.0;
-  for (const float x : reference)
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(value_of(x)));
-  const double tolerance = static_cast<double>(c.D + c.T) * eps32 * (1.0 + largest);
-  for (size_t i = 0; i < lse.size(); ++i) {
-    if (lse[i] == reference[i]) continue;
-    ASSERT_NEAR(lse[i], reference[i], tolerance) << i;
-  }
-}
-
 template <class A>
 class HostAttention : public HostKernel<A> {
  protected:
@@ -68,44 +44,19 @@ TYPED_TEST_SUITE(HostAttention, StorageTypes, );
 
 TYPED_TEST(HostAttention, EqualsReference) {
   using A = TypeParam;
-  for (const AttentionCase& c : cases) {
-    SCOPED_TRACE(testing::PrintToString(c));
-    const Workspace ws = this->attention_workspace(c);
-    AttentionData<A> host(c), ref(c);
-    host.forward(this->template host_kernels<A>(), *this->queue, ws);
-    ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
-    const double tolerance = tolerance_of<A>(c);
-    expect_close(host.out, ref.out, tolerance * max_abs(ref.out), ulp_of<A>(), "out");
-    expect_lse(host.lse, ref.lse, c);
-
-    host.out = ref.out;
-    host.lse = ref.lse;
-    host.backward(this->template host_kernels<A>(), *this->queue, ws);
-    ref.backward(this->template ref_kernels<A>(), *this->queue, ws);
-    expect_close(host.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), ulp_of<A>(), "dqkv");
-  }
+  for (const AttentionCase& c : cases)
+    expect_equals_reference<A>({this->template host_kernels<A>(), this->template ref_kernels<A>(),
+                                *this->queue, this->attention_workspace(c)},
+                               c);
 }
 
 TYPED_TEST(HostAttention, BlocksOfKeysEqualReference) {
   using A = TypeParam;
   for (const AttentionCase& c : ring_cases)
-    for (const int64_t ranks : {2, 3})
-      for (const bool zigzag : {false, true}) {
-        SCOPED_TRACE(testing::Message() << testing::PrintToString(c) << ", " << ranks << " ranks"
-                                        << (zigzag ? ", zigzag" : ""));
-        const Workspace ws = this->attention_workspace(c);
-        AttentionData<A> whole(c);
-        whole.forward(this->template ref_kernels<A>(), *this->queue, ws);
-        RingAttention<A> host(whole, ranks, zigzag), ref(whole, ranks, zigzag);
-        host.forward(this->template host_kernels<A>(), *this->queue, ws);
-        ref.forward(this->template ref_kernels<A>(), *this->queue, ws);
-        const double tolerance = tolerance_of<A>(c);
-        expect_close(host.out, ref.out, tolerance * max_abs(ref.out), 0.0, "out");
-        expect_lse(host.lse, ref.lse, c);
-        host.backward(this->template host_kernels<A>(), *this->queue, ws);
-        ref.backward(this->template ref_kernels<A>(), *this->queue, ws);
-        expect_close(host.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), 0.0, "dqkv");
-      }
+    expect_blocks_equal_reference<A>(
+        {this->template host_kernels<A>(), this->template ref_kernels<A>(), *this->queue,
+         this->attention_workspace(c)},
+        c);
 }
 
 // Few queries of a rank over the keys of long whole sequences, whose tiles are wider.
