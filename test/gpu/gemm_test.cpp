@@ -3,6 +3,7 @@
 #include "cuda/gemm_cublaslt.h"
 #include "cuda/kernels.h"
 #include "gpu_test.h"
+#include "product_sums.h"
 
 namespace gptbench::test {
 namespace {
@@ -23,24 +24,6 @@ struct Shape {
 // Multiples of 8 as in every model, and sizes whose rows do not start at multiples of 16 bytes.
 constexpr Shape shapes[] = {{0, 8, 8},        {8, 8, 8},        {1, 64, 256}, {100, 72, 40},
                             {200, 384, 1152}, {512, 1024, 264}, {33, 17, 65}, {7, 768, 5}};
-
-template <class A>
-std::vector<A> absolute(std::vector<A> x) {
-  for (A& v : x) assign(v, std::abs(value_of(v)));
-  return x;
-}
-
-// A sum of `terms` products, in float in any order, is off by at most terms eps32 times the sum of
-// magnitudes (Higham, section 3.1), and is rounded once to the type of the result.
-template <class T>
-void expect_sums(const std::vector<T>& x, const std::vector<T>& reference,
-                 const std::vector<T>& magnitudes, int64_t terms, const char* what) {
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_LE(std::abs(value_of(x[i]) - value_of(reference[i])),
-              1.02 * static_cast<double>(terms + 2) * eps32 * value_of(magnitudes[i]) +
-                  ulp_of<T>() * std::abs(value_of(reference[i])) + smallest_of<T>())
-        << what << " element " << i;
-}
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "device/gemm_onednn.h"
 #include "kernel_test.h"
+#include "product_sums.h"
 
 namespace gptbench::test {
 namespace {
@@ -12,24 +13,6 @@ struct Shape {
 constexpr Shape shapes[] = {{0, 8, 8},     {1, 1, 1},        {1, 33, 65},
                             {7, 768, 5},   {65, 17, 33},     {130, 129, 70},
                             {3, 1024, 16}, {512, 1024, 264}, {1030, 530, 130}};
-
-template <class A>
-std::vector<A> absolute(std::vector<A> x) {
-  for (A& v : x) assign(v, std::abs(value_of(v)));
-  return x;
-}
-
-// A sum of `terms` products, in float in any order, is off by at most terms eps32 times the sum of
-// magnitudes (Higham, section 3.1); the reference computes that sum.
-template <class A>
-void expect_sums(const std::vector<A>& x, const std::vector<A>& reference,
-                 const std::vector<A>& magnitudes, int64_t terms, const char* what) {
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_LE(std::abs(value_of(x[i]) - value_of(reference[i])),
-              1.02 * static_cast<double>(terms + 2) * eps32 * value_of(magnitudes[i]) +
-                  ulp_of<A>() * std::abs(value_of(reference[i])) + smallest_of<A>())
-        << what << " element " << i;
-}
 
 }  // namespace
 
