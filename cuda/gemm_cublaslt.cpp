@@ -75,9 +75,10 @@ uint32_t column_alignment(DType type, int64_t ld) {
   return alignment;
 }
 // For the library, which takes the alignment of addresses that it does not read from what they are.
-const void* address_of_alignment(uint32_t bytes) {
-  return reinterpret_cast<const void*>(uintptr_t{bytes});
+uintptr_t address_of_alignment(uint32_t bytes) {
+  return bytes;
 }
+static_assert(sizeof(uintptr_t) == sizeof(void*), "the library reads it as an address");
 
 }  // namespace
 
