@@ -51,6 +51,23 @@ AttentionGraph::AttentionGraph(const Cudnn& cudnn, const AttentionKey& key) : gr
     make_forward(key);
 }
 
+// The library takes slope (j - i), which for the keys that a causal mask leaves is -slope |i - j|.
+Tensor AttentionGraph::biased(const AttentionKey& k, Tensor scores) {
+  if (!k.alibi) return scores;
+  const Sizes square = {k.B, k.H, k.T, k.T};
+  const Tensor query = graph.between(CUDNN_DATA_INT32, square);
+  graph.index(scores, 2, query);
+  const Tensor key = graph.between(CUDNN_DATA_INT32, square);
+  graph.index(scores, 3, key);
+  const Tensor distance = graph.between(CUDNN_DATA_INT32, square);
+  graph.pointwise(CUDNN_POINTWISE_SUB, key, query, distance, CUDNN_DATA_INT32);
+  const Tensor bias = graph.between(CUDNN_DATA_FLOAT, square);
+  graph.pointwise(CUDNN_POINTWISE_MUL, distance, slopes_, bias);
+  const Tensor out = graph.between(CUDNN_DATA_FLOAT, square);
+  graph.pointwise(CUDNN_POINTWISE_ADD, scores, bias, out);
+  return out;
+}
+
 // Scores of keys that a query does not see are replaced: those beyond its sequence's length, and
 // with `causal` those at later positions.
 Tensor AttentionGraph::masked(const AttentionKey& k, Tensor scores) {
@@ -95,6 +112,12 @@ void AttentionGraph::add_lengths(const AttentionKey& k) {
   tensors.insert(tensors.end(), {query_lengths_, key_lengths_});
 }
 
+void AttentionGraph::add_slopes(const AttentionKey& k) {
+  if (!k.alibi) return;
+  slopes_ = graph.array(CUDNN_DATA_FLOAT, {1, k.H, 1, 1}, {k.H, 1, 1, 1});
+  tensors.push_back(slopes_);
+}
+
 void AttentionGraph::make_forward(const AttentionKey& k) {
   const cudnnDataType_t A = cudnn_type_of(k.type), S = CUDNN_DATA_FLOAT;
   const Sizes of_q = {k.B, k.H, k.T, k.D}, of_k = {k.B, k.H_kv, k.T, k.D};
@@ -107,12 +130,13 @@ void AttentionGraph::make_forward(const AttentionKey& k) {
   const Tensor scale = graph.scalar();
   tensors = {q, key, v, out, lse, scale};
   add_lengths(k);
+  add_slopes(k);
 
   const Tensor products = graph.between(S, square);
   graph.matmul(q, key, products, {query_lengths_, key_lengths_, CudnnGraph::none});
   const Tensor scaled = graph.between(S, square);
   graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scaled);
-  const Tensor scores = masked(k, scaled);
+  const Tensor scores = masked(k, biased(k, scaled));
   const Tensor maximum = graph.between(S, row);
   graph.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, maximum);
   const Tensor shifted = graph.between(S, square);
@@ -129,7 +153,7 @@ void AttentionGraph::make_forward(const AttentionKey& k) {
   graph.matmul(probabilities, v, out, {query_lengths_, CudnnGraph::none, key_lengths_});
 }
 
-// With P = exp(scale q k^T - lse) and d = sum over D of dout out:
+// With P = exp(scale q k^T + bias - lse) and d = sum over D of dout out:
 //   dv = P^T dout,  dS = scale P (dout v^T - d),  dk = dS^T q,  dq = dS k.
 // Where query heads share a key head, the gradients of all are formed and summed.
 void AttentionGraph::make_backward(const AttentionKey& k) {
@@ -152,6 +176,7 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
   const Tensor accumulator = graph.array(S, of_q, {k.H * k.T * k.D, k.T * k.D, k.D, 1});
   tensors = {q, key, v, out, dout, lse, dq, dk, dv, scale, one, sums, accumulator};
   add_lengths(k);
+  add_slopes(k);
 
   const Tensor product = graph.between(S, of_q, {k.H * k.T * k.D, k.T * k.D, k.H * k.D, 1});
   graph.pointwise(CUDNN_POINTWISE_MUL, dout, out, product);
@@ -173,8 +198,9 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
 
   const Tensor products = graph.between(S, square);
   graph.matmul(q, key, products, {query_lengths_, key_lengths_, CudnnGraph::none});
-  const Tensor scores = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scores);
+  const Tensor scaled = graph.between(S, square);
+  graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scaled);
+  const Tensor scores = biased(k, scaled);
   const Tensor shifted = graph.between(S, square);
   graph.pointwise(CUDNN_POINTWISE_SUB, scores, lse, shifted);
   const Tensor visible = masked(k, shifted);

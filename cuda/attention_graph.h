@@ -17,16 +17,19 @@ struct AttentionGraph {
   // In the order in which a call hands over their addresses. Forward: q, k, v, out, lse, scale.
   // Backward: q, k, v, out, dout, lse, dq, dk, dv, scale, one, then the sums of dout out and the
   // accumulator of dq, which lie in the workspace. Then of padded sequences the lengths of queries,
-  // all T, and of keys, and what hidden scores read where some are. scale, one and the last are
-  // floats of the host.
+  // all T, and of keys, of linear biases the slopes of heads, and what hidden scores read where
+  // some are. scale, one and the last are floats of the host.
   std::vector<CudnnGraph::Tensor> tensors;
 
  private:
   void add_lengths(const AttentionKey& key);
+  void add_slopes(const AttentionKey& key);
   void make_forward(const AttentionKey& key);
   void make_backward(const AttentionKey& key);
+  CudnnGraph::Tensor biased(const AttentionKey& key, CudnnGraph::Tensor scores);
   CudnnGraph::Tensor masked(const AttentionKey& key, CudnnGraph::Tensor scores);
   CudnnGraph::Tensor query_lengths_ = CudnnGraph::none, key_lengths_ = CudnnGraph::none;
+  CudnnGraph::Tensor slopes_ = CudnnGraph::none;
 };
 
 // Scratch memory of a call beside the library's own, multiples of 256 bytes: lengths of queries,

@@ -15,7 +15,7 @@ constexpr char letters[] = "BTHGDqko";
 
 auto tuple_of(const AttentionKey& k) {
   return std::make_tuple(k.backward, static_cast<int>(k.type), k.B, k.T, k.H, k.H_kv, k.D, k.q_row,
-                         k.kv_row, k.out_row, k.causal, k.padded);
+                         k.kv_row, k.out_row, k.causal, k.padded, k.alibi);
 }
 
 // In the order of `letters`.
@@ -49,7 +49,8 @@ std::string text_of(const AttentionKey& key) {
   for (size_t i = 0; i < numbers.size(); ++i)
     text += std::string(".") + letters[i] + std::to_string(*numbers[i]);
   text += std::string(".") + name_of(key.type);
-  return text + (key.causal ? ".causal" : "") + (key.padded ? ".padded" : "");
+  return text + (key.causal ? ".causal" : "") + (key.padded ? ".padded" : "") +
+         (key.alibi ? ".alibi" : "");
 }
 
 AttentionKey parse_attention_key(const std::string& text) {
@@ -78,6 +79,7 @@ AttentionKey parse_attention_key(const std::string& text) {
   };
   key.causal = follows("causal");
   key.padded = follows("padded");
+  key.alibi = follows("alibi");
   if (!known || !typed || words.size() != at)
     throw Error(Exit::io, "'" + text + "' names no attention; expected is a name such as " +
                               text_of(AttentionKey{false, DType::bf16, 32, 1024, 12, 12, 64, 2304,
@@ -89,8 +91,8 @@ AttentionKey parse_attention_key(const std::string& text) {
 std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
   if (s.keys != KeyBlock::all || s.T_q != s.T_k || s.T_q != s.T || s.lse_step != s.T ||
       s.q_step != s.T * s.q_row || s.kv_step != s.T * s.kv_row || s.out_step != s.T * s.out_row ||
-      !is_whole(s.q_positions) || !is_whole(s.k_positions) || s.dropout.rate > 0.0 || s.alibi ||
-      s.B == 0 || !is_fit(type, s.H, s.H_kv, s.D))
+      !is_whole(s.q_positions) || !is_whole(s.k_positions) || s.dropout.rate > 0.0 ||
+      (s.alibi && !s.causal) || s.B == 0 || !is_fit(type, s.H, s.H_kv, s.D))
     return std::nullopt;
   AttentionKey key;
   key.type = type;
@@ -104,6 +106,7 @@ std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
   key.out_row = s.out_row;
   key.causal = s.causal;
   key.padded = s.lengths != nullptr;
+  key.alibi = s.alibi;
   return key;
 }
 
@@ -120,8 +123,8 @@ std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call) {
 std::vector<AttentionKey> attentions_of(const Plan& plan) {
   const ModelShape& s = plan.local;
   std::set<AttentionKey> keys;
-  if (plan.config.model.dropout > 0.0 || s.family.positions == PositionKind::alibi ||
-      plan.grid.context > 1)
+  const bool alibi = s.family.positions == PositionKind::alibi;
+  if (plan.config.model.dropout > 0.0 || plan.grid.context > 1 || (alibi && !s.family.causal))
     return {};
   for_each_operation(plan, [&](const Task& task, int32_t i) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
@@ -139,6 +142,7 @@ std::vector<AttentionKey> attentions_of(const Plan& plan) {
     key.out_row = s.H * s.D;
     key.causal = s.family.causal;
     key.padded = plan.lengths >= 0;
+    key.alibi = alibi;
     if (key.B > 0 && is_fit(key.type, key.H, key.H_kv, key.D)) keys.insert(key);
   });
   return {keys.begin(), keys.end()};

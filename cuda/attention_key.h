@@ -12,8 +12,8 @@
 
 namespace gptbench {
 
-// A call of the attention over whole sequences, without dropout or linear bias, up to its
-// addresses. Rows of gradients are as far apart as those of what they are the gradients of.
+// A call of the attention over whole sequences, without dropout, up to its addresses. Rows of
+// gradients are as far apart as those of what they are the gradients of.
 struct AttentionKey {
   bool backward = false;
   DType type = DType::bf16;
@@ -21,19 +21,21 @@ struct AttentionKey {
   int64_t q_row = 0, kv_row = 0, out_row = 0;
   bool causal = true;
   bool padded = false;  // sequences have lengths, beyond which keys are hidden
+  bool alibi = false;   // linear biases, whose slopes are no part of the key
 
   bool operator<(const AttentionKey& other) const;
   bool operator==(const AttentionKey& other) const;
 };
 
-// "attention_forward.B32.T1024.H12.G12.D64.q2304.k2304.o768.bf16.causal", or with ".padded" behind,
-// and back; parse_attention_key throws Error(Exit::io) where `text` is none.
+// "attention_forward.B32.T1024.H12.G12.D64.q2304.k2304.o768.bf16.causal", or with ".padded" or
+// ".alibi" behind, or both, and back; parse_attention_key throws Error(Exit::io) where `text` is
+// none.
 std::string text_of(const AttentionKey& key);
 AttentionKey parse_attention_key(const std::string& text);
 
 // None where the call has what cuDNN's attention does not do as our kernels do: dropout (its masks
-// are others), linear biases, blocks of keys, head sizes above 128. Lengths of sequences are 1 at
-// least.
+// are others), linear biases without a causal mask, blocks of keys, head sizes above 128. Lengths
+// of sequences are 1 at least.
 std::optional<AttentionKey> key_of(DType type, const AttentionShape& shape);
 std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call);
 

@@ -19,7 +19,8 @@ class AttentionLibrary {
  public:
   virtual ~AttentionLibrary() = default;
 
-  // False where the call is left to our own kernels; `type` is that of activations.
+  // False where the call is left to our own kernels; `type` is that of activations. The first call
+  // of a shape may take memory and wait for the queue.
   virtual bool forward(Queue& queue, DType type, const AttentionForward& call) = 0;
   virtual bool backward(Queue& queue, DType type, const AttentionBackward& call) = 0;
 

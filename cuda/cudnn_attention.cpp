@@ -1,6 +1,9 @@
 // cuDNN's attention: graphs planned once a call's shape, the timed search, and the calls.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -25,7 +28,8 @@ constexpr int64_t padded_gradient_version = 91000;
 struct AttentionArrays {
   const void *q, *k, *v, *out, *dout, *lse;
   void *dq, *dk, *dv;
-  const int32_t* lengths;  // of keys; null where no sequence is padded
+  const int32_t* lengths;         // of keys; null where no sequence is padded
+  const float* slopes = nullptr;  // [H] of linear biases; null where there are none
 };
 
 class CudnnAttention final : public AttentionLibrary {
@@ -51,14 +55,14 @@ class CudnnAttention final : public AttentionLibrary {
     if (!key) return false;
     return run(queue, *key,
                {a.q, a.k, a.v, a.out, nullptr, a.lse, nullptr, nullptr, nullptr, a.shape.lengths},
-               a.shape.scale, a.workspace);
+               a.shape, a.workspace);
   }
   bool backward(Queue& queue, DType type, const AttentionBackward& a) override {
     const std::optional<AttentionKey> key = key_of(type, a);
     if (!key) return false;
     return run(queue, *key,
-               {a.q, a.k, a.v, a.out, a.dout, a.lse, a.dq, a.dk, a.dv, a.shape.lengths},
-               a.shape.scale, a.workspace);
+               {a.q, a.k, a.v, a.out, a.dout, a.lse, a.dq, a.dk, a.dv, a.shape.lengths}, a.shape,
+               a.workspace);
   }
 
   void search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes, Queue& queue,
@@ -74,8 +78,8 @@ class CudnnAttention final : public AttentionLibrary {
     std::vector<CudnnPlan> plans;
   };
 
-  bool run(Queue& queue, const AttentionKey& key, const AttentionArrays& arrays, double scale,
-           const Workspace& workspace);
+  bool run(Queue& queue, const AttentionKey& key, AttentionArrays arrays,
+           const AttentionShape& shape, const Workspace& workspace);
   bool call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
             const CudnnPlan& plan, const AttentionArrays& arrays, double scale,
             const Workspace& workspace);
@@ -84,6 +88,7 @@ class CudnnAttention final : public AttentionLibrary {
                             (cudnn_.version() < any_length_version && key.T % tile_rows != 0) ||
                             (cudnn_.version() < padded_gradient_version && key.padded));
   }
+  const float* slopes_of(Queue& queue, const AttentionShape& shape);
   Planned proposals(const AttentionKey& key, int64_t workspace_bytes, size_t most,
                     std::string& reason);
   const Planned& plan_for(const AttentionKey& key, int64_t workspace_bytes);
@@ -96,6 +101,8 @@ class CudnnAttention final : public AttentionLibrary {
   cudaStream_t stream_ = nullptr;  // of the handle
   AttentionChoices choices_;
   std::map<AttentionKey, Planned> planned_;
+  // Of heads [first, first + count) of so many. Recorded steps read them: kept to the end.
+  std::map<std::array<int64_t, 3>, DeviceArray> slopes_;
 };
 
 bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
@@ -124,12 +131,35 @@ bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const Attention
     fill_lengths(queue, reinterpret_cast<int32_t*>(query_lengths), key.B,
                  static_cast<int32_t>(key.T));
   }
+  if (key.alibi) pointers.push_back(given(a.slopes));
   if (key.causal || key.padded) pointers.push_back(&hidden);
   if (!execute(cudnn_, handle_, plan, graph.tensors, pointers, of_library)) return false;
   // The library does not say what becomes of keys that are hidden from all queries.
   if (key.padded && key.backward)
     zero_padded_rows(queue, {{a.dk, a.dv}, a.lengths, key.B, key.T, key.H_kv * key.D, key.kv_row});
   return true;
+}
+
+// Null without linear biases. Made at the first call, which is not one of a recorded step.
+const float* CudnnAttention::slopes_of(Queue& queue, const AttentionShape& s) {
+  if (!s.alibi) return nullptr;
+  const auto [entry, is_new] = slopes_.try_emplace({s.first_head, s.H, s.H_global}, 4 * s.H);
+  float* const slopes = static_cast<float*>(entry->second.get());
+  if (!is_new) return slopes;
+  if (slopes == nullptr) {
+    slopes_.erase(entry);
+    throw Error(Exit::out_of_memory, "run.attention: no memory on the GPU for " +
+                                         std::to_string(4 * s.H) +
+                                         " bytes of slopes of linear biases; use "
+                                         "run.attention = 'native'");
+  }
+  std::vector<float> values;
+  for (int64_t h = 0; h < s.H; ++h)
+    values.push_back(static_cast<float>(alibi_slope(s.first_head + h, s.H_global)));
+  PinnedStaging staging;
+  staging.upload(stream_of(queue), slopes, values.data(), 4 * s.H);
+  GPTBENCH_CUDA(cudaStreamSynchronize(stream_of(queue)));  // other queues read them as well
+  return slopes;
 }
 
 CudnnAttention::Planned CudnnAttention::proposals(const AttentionKey& key, int64_t workspace_bytes,
@@ -170,12 +200,14 @@ const CudnnAttention::Planned& CudnnAttention::plan_for(const AttentionKey& key,
   return planned_.emplace(key, std::move(planned)).first->second;
 }
 
-bool CudnnAttention::run(Queue& queue, const AttentionKey& key, const AttentionArrays& arrays,
-                         double scale, const Workspace& workspace) {
+bool CudnnAttention::run(Queue& queue, const AttentionKey& key, AttentionArrays arrays,
+                         const AttentionShape& shape, const Workspace& workspace) {
   const Planned& planned = plan_for(key, workspace.bytes);
   if (planned.plans.empty()) return false;
-  GPTBENCH_CHECK(call(queue, key, *planned.graph, planned.plans.front(), arrays, scale, workspace),
-                 text_of(key) + ": " + cudnn_.last_error(CUDNN_STATUS_EXECUTION_FAILED));
+  arrays.slopes = slopes_of(queue, shape);
+  GPTBENCH_CHECK(
+      call(queue, key, *planned.graph, planned.plans.front(), arrays, shape.scale, workspace),
+      text_of(key) + ": " + cudnn_.last_error(CUDNN_STATUS_EXECUTION_FAILED));
   return true;
 }
 
@@ -227,20 +259,21 @@ AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t wo
   const auto part = [&](const DeviceArray& array, int64_t heads) {
     return static_cast<void*>(static_cast<char*>(array.get()) + heads * key.D * element);
   };
-  const AttentionArrays arrays = {
-      part(in, 0),
-      part(in, key.H),
-      part(in, key.H + key.H_kv),
-      out.get(),
-      out.get(),
-      lse.get(),
-      part(gradient, 0),
-      part(gradient, key.H),
-      part(gradient, key.H + key.H_kv),
-      key.padded ? static_cast<const int32_t*>(lengths.get()) : nullptr};
   AttentionShape shape =
       whole_sequences(key.B, key.T, key.H, key.H_kv, key.D, key.q_row, key.kv_row, key.out_row);
   shape.causal = key.causal;
+  shape.alibi = key.alibi;
+  const AttentionArrays arrays = {part(in, 0),
+                                  part(in, key.H),
+                                  part(in, key.H + key.H_kv),
+                                  out.get(),
+                                  out.get(),
+                                  lse.get(),
+                                  part(gradient, 0),
+                                  part(gradient, key.H),
+                                  part(gradient, key.H + key.H_kv),
+                                  key.padded ? static_cast<const int32_t*>(lengths.get()) : nullptr,
+                                  slopes_of(queue, shape)};
   shape.lengths = arrays.lengths;
   const Workspace scratch = {workspace.get(), workspace_bytes};
   best.native_us = median_us(stream, [&] {

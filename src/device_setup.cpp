@@ -49,7 +49,6 @@ std::string refusal_of_cudnn(const Config& config) {
            instead;
   if (model.dropout > 0.0)
     return asked + "draws other dropout masks than gptbench's, model.dropout is not 0" + instead;
-  if (model.position_embedding == "alibi") return asked + "has no linear biases" + instead;
   if (config.parallel.context_parallel > 1)
     return asked + "takes whole sequences, parallel.context_parallel is not 1" + instead;
   const int64_t D = model.hidden_size / model.num_attention_heads;

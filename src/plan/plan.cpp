@@ -69,8 +69,7 @@ int64_t cuda_attention_bytes(const Plan& plan, DType activations) {
   const int64_t B = plan.config.batch.micro_batch_size, H = plan.local.H, T = plan.T_local();
   const bool may_use_cudnn = plan.config.run.attention != "native" &&
                              !plan.config.run.deterministic && size_of(activations) == 2 &&
-                             plan.config.model.dropout == 0.0 && plan.grid.context == 1 &&
-                             plan.shape.family.positions != PositionKind::alibi;
+                             plan.config.model.dropout == 0.0 && plan.grid.context == 1;
   return may_use_cudnn ? cudnn_attention_workspace_bytes(B, H, T, plan.shape.D)
                        : cuda_attention_workspace_bytes(B, H, T);
 }

@@ -29,9 +29,9 @@ std::string properties_of(int version, int multiprocessors, int shared_bytes) {
 }
 
 AttentionKey call_of(bool backward, DType type, int64_t B, int64_t T, int64_t H, int64_t H_kv,
-                     int64_t D, bool causal, bool padded) {
+                     int64_t D, bool causal, bool padded, bool alibi) {
   const int64_t row = (H + 2 * H_kv) * D;
-  return {backward, type, B, T, H, H_kv, D, row, row, H * D, causal, padded};
+  return {backward, type, B, T, H, H_kv, D, row, row, H * D, causal, padded, alibi};
 }
 
 }  // namespace
@@ -53,14 +53,26 @@ TEST(AttentionGraph, IsPlannedForGpusThatAreNotHere) {
     int64_t B, T, H, H_kv, D;
     bool causal;
     bool padded = false;
+    bool alibi = false;
   };
-  const Case cases[] = {
-      {false, 32, 1024, 12, 12, 64, true},       {false, 2, 2048, 32, 8, 128, true},
-      {false, 4, 512, 16, 16, 64, false},        {false, 3, 200, 6, 2, 80, true},
-      {true, 32, 1024, 12, 12, 64, true},        {true, 2, 40, 4, 2, 16, true},
-      {false, 16, 512, 16, 16, 64, false, true}, {false, 2, 200, 12, 12, 64, false, true},
-      {false, 4, 128, 4, 2, 64, true, true},     {true, 16, 512, 16, 16, 64, false, true},
-      {true, 2, 200, 4, 2, 128, true, true}};
+  const Case cases[] = {{false, 32, 1024, 12, 12, 64, true},
+                        {false, 2, 2048, 32, 8, 128, true},
+                        {false, 4, 512, 16, 16, 64, false},
+                        {false, 3, 200, 6, 2, 80, true},
+                        {true, 32, 1024, 12, 12, 64, true},
+                        {true, 2, 40, 4, 2, 16, true},
+                        {false, 16, 512, 16, 16, 64, false, true},
+                        {false, 2, 200, 12, 12, 64, false, true},
+                        {false, 4, 128, 4, 2, 64, true, true},
+                        {true, 16, 512, 16, 16, 64, false, true},
+                        {true, 2, 200, 4, 2, 128, true, true},
+                        {false, 8, 2048, 32, 32, 128, true, false, true},  // of MPT-7B
+                        {true, 8, 2048, 32, 32, 128, true, false, true},
+                        {false, 4, 512, 16, 16, 64, true, false, true},
+                        {true, 2, 200, 6, 2, 80, true, false, true},
+                        {false, 2, 200, 12, 12, 64, true, false, true},
+                        {false, 4, 256, 4, 2, 64, true, true, true},
+                        {true, 2, 200, 4, 2, 128, true, true, true}};
   for (const bool a100 : {false, true}) {
     const std::string gpu =
         a100 ? properties_of(800, 108, 166912) : properties_of(900, 132, 232448);
@@ -74,11 +86,11 @@ TEST(AttentionGraph, IsPlannedForGpusThatAreNotHere) {
       for (const bool backward : {false, true}) {
         const DType type = c.H == 16 ? DType::f16 : DType::bf16;
         const AttentionKey key =
-            call_of(backward, type, c.B, c.T, c.H, c.H_kv, c.D, c.causal, c.padded);
+            call_of(backward, type, c.B, c.T, c.H, c.H_kv, c.D, c.causal, c.padded, c.alibi);
         SCOPED_TRACE(text_of(key));
         AttentionGraph graph(*cudnn, key);
-        EXPECT_EQ(graph.tensors.size(),
-                  (backward ? 13u : 6u) + (c.padded ? 2u : 0u) + (c.causal || c.padded ? 1u : 0u));
+        EXPECT_EQ(graph.tensors.size(), (backward ? 13u : 6u) + (c.padded ? 2u : 0u) +
+                                            (c.alibi ? 1u : 0u) + (c.causal || c.padded ? 1u : 0u));
         const int64_t reserved = cudnn_attention_workspace_bytes(key.B, key.H, key.T, key.D) -
                                  attention_arrays_bytes(key);
         EXPECT_FALSE(graph.graph.plans({nullptr, &properties}, reserved, 1).empty())

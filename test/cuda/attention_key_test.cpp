@@ -36,13 +36,19 @@ TEST(AttentionKeys, TextAndBack) {
             "attention_backward.B32.T1024.H12.G4.D64.q1280.k1280.o768.bf16.causal");
   for (const bool backward : {false, true})
     for (const bool causal : {false, true})
-      for (const bool padded : {false, true}) {
-        AttentionKey key = example();
-        key.backward = backward;
-        key.causal = causal;
-        key.padded = padded;
-        EXPECT_EQ(parse_attention_key(text_of(key)), key);
-      }
+      for (const bool padded : {false, true})
+        for (const bool alibi : {false, true}) {
+          AttentionKey key = example();
+          key.backward = backward;
+          key.causal = causal;
+          key.padded = padded;
+          key.alibi = alibi;
+          EXPECT_EQ(parse_attention_key(text_of(key)), key);
+        }
+  AttentionKey biased = example();
+  biased.alibi = true;
+  EXPECT_EQ(text_of(biased), text_of(example()) + ".alibi");
+  EXPECT_FALSE(biased == example());
   for (const char* text :
        {"", "attention_forward", "attention_sideways.B1.T1.H1.G1.D8.q24.k24.o8.bf16",
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.f32",
@@ -51,6 +57,8 @@ TEST(AttentionKeys, TextAndBack) {
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.padded.causal",
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.causal.causal",
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.padded.padded",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.alibi.causal",
+        "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.causal.alibi.padded",
         "attention_forward.B-1.T1.H1.G1.D8.q24.k24.o8.bf16"})
     EXPECT_THROW(parse_attention_key(text), Error) << text;
 }
@@ -71,7 +79,14 @@ TEST(AttentionKeys, OnlyOfWhatTheLibraryDoes) {
   padded.lengths = lengths;
   EXPECT_TRUE(key_of(DType::bf16, padded)->padded);
   EXPECT_TRUE(refused([](AttentionShape& s) { s.dropout.rate = 0.1; }));
-  EXPECT_TRUE(refused([](AttentionShape& s) { s.alibi = true; }));
+  EXPECT_FALSE(key_of(DType::bf16, whole())->alibi);
+  AttentionShape biased = whole();
+  biased.alibi = true;
+  EXPECT_TRUE(key_of(DType::bf16, biased)->alibi);
+  EXPECT_TRUE(refused([](AttentionShape& s) {
+    s.alibi = true;
+    s.causal = false;
+  }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.keys = KeyBlock::first; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.T_k = 64; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.T = 256; }));
@@ -115,7 +130,8 @@ TEST(AttentionsOfPlan, AreThoseOfTheModel) {
   m.compute = "bf16";
   m.family = "mpt";
   m.positions = "alibi";
-  EXPECT_TRUE(keys().empty());
+  ASSERT_FALSE(keys().empty());
+  EXPECT_TRUE(keys()[0].alibi);
   m.positions = "auto";
   m.family = "bert";
   m.seq = 8;

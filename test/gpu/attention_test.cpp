@@ -9,8 +9,8 @@ namespace {
 
 using A = bfloat16;
 
-// Sizes that are multiples of the library's tiles and others, shared heads, padding, every
-// direction.
+// Sizes that are multiples of the library's tiles and others, shared heads, padding, linear biases
+// (of a rank's heads, whose number in all is a power of two or not), every direction.
 const AttentionCase cases[] = {
     {2, 128, 2, 2, 64},
     {1, 512, 2, 2, 64},
@@ -23,6 +23,9 @@ const AttentionCase cases[] = {
     {3, 256, 2, 2, 64, false, 0.0, false, {256, 5, 130}},
     {2, 200, 4, 2, 64, false, 0.0, false, {1, 199}},
     {2, 128, 2, 2, 128, true, 0.0, false, {128, 40}},
+    {2, 128, 2, 2, 64, true, 0.0, true},
+    {1, 200, 4, 2, 80, true, 0.0, true},
+    {2, 130, 4, 4, 64, true, 0.0, true, {130, 70}},
 };
 
 class CudnnAttention : public ::testing::Test, public Devices {
@@ -90,10 +93,11 @@ TEST_F(CudnnAttention, ChoicesAreTimedAndKept) {
   ASSERT_NE(measured, nullptr) << obstacle;
   std::vector<AttentionKey> keys;
   for (const bool backward : {false, true})
-    keys.push_back({backward, DType::bf16, 2, 128, 2, 2, 64, 384, 384, 128, true});
+    for (const bool alibi : {false, true})
+      keys.push_back({backward, DType::bf16, 2, 128, 2, 2, 64, 384, 384, 128, true, false, alibi});
   measured->search(keys, cudnn_attention_workspace_bytes(2, 2, 128, 64), *queue_on_gpu,
                    cuda_kernels(ComputeType::bf16));
-  ASSERT_EQ(measured->choices().by_key.size(), 2u);
+  ASSERT_EQ(measured->choices().by_key.size(), keys.size());
   for (const auto& [key, choice] : measured->choices().by_key) {
     EXPECT_GT(choice.native_us, 0.0) << text_of(key);
     EXPECT_GT(choice.time_us, 0.0) << text_of(key);

@@ -147,6 +147,7 @@ part_decks() {
     gpu 1 small_llama 45 $small model.family=llama precision.compute=bf16
     gpu 1 small_bert 45 $small model.family=bert precision.compute=bf16
     gpu 1 small_padded 45 $small model.family=bert precision.compute=bf16 data.short_seq_prob=0.5 run.attention=cudnn
+    gpu 1 small_alibi 45 $small model.family=mpt model.position_embedding=alibi precision.compute=bf16 run.attention=cudnn
     gpu 1 small_recompute 45 $small memory.activation_checkpointing=full
     gpu 1 small_offload 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters
     gpu 1 small_file 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters,activations \
