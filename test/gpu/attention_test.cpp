@@ -40,7 +40,7 @@ class CudnnAttention : public ::testing::Test, public Devices {
   std::unique_ptr<AttentionLibrary> library;
 };
 
-// As of our own kernels on tensor cores (test/emulation/cuda_attention_test.cpp): probabilities,
+// As of our own kernels on tensor cores (test/kernels/attention_comparison.h): probabilities,
 // their gradients and the stored output are rounded once each, in sums that do not exceed the
 // largest element times 2; gradients of shared heads are rounded once more before they are summed.
 double tolerance_of(const AttentionCase& c) {
