@@ -1,4 +1,6 @@
-// LayerNorm and RMSNorm: 2 R C elements of A, of y a byte each where an fp8 copy takes its place.
+// LayerNorm and RMSNorm: 2 R C elements of A, of y a byte each where an fp8 copy takes its place; 2
+// R C more where the input is the sum of a residual and a branch, formed in the same pass.
+#include "cuda/kernels/dropout.cuh"
 #include "cuda/kernels/fp8.cuh"
 #include "cuda/kernels/kernels.cuh"
 #include "cuda/kernels/normalization.cuh"
@@ -18,7 +20,32 @@ struct Rows {
   int64_t R, C;
   float epsilon;
   Fp8Copy fp8;  // without it y is not null
+  // Where not null x is the residual, and this is what is normalised: x + dropout(branch).
+  A* sum;
+  const A* branch;
+  DropoutMask mask;
+  GlobalRows rows;
 };
+
+// Elements c, c + 1, ... of row r of what is normalised, as they are stored. Of a sum they are
+// formed.
+template <int N, class A>
+__device__ inline void load_input(float (&x)[N], const Rows<A>& a, int64_t r, int64_t c) {
+  load<N>(x, a.x + r * a.C + c);
+  if (a.sum == nullptr) return;
+  float branch[N];
+  load<N>(branch, a.branch + r * a.C + c);
+  if (a.mask.on) {
+    float factor[N];
+    a.mask.template factors<N>(factor, global_row(a.rows, r) * a.C + c);
+    GPTBENCH_UNROLL
+    for (int j = 0; j < N; ++j) branch[j] *= factor[j];
+  }
+  GPTBENCH_UNROLL
+  for (int j = 0; j < N; ++j) x[j] += branch[j];
+  store<N>(a.sum + r * a.C + c, x);
+  round_to<A>(x);
+}
 
 template <class A, bool centred, int V, int W>
 __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
@@ -38,7 +65,7 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
     GPTBENCH_UNROLL
     for (int v = 0; v < V; ++v) {
       const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
-      if (c < a.C) load<vector_width>(x[v], a.x + r * a.C + c);
+      if (c < a.C) load_input<vector_width>(x[v], a, r, c);
     }
     if constexpr (centred) {
       GPTBENCH_UNROLL
@@ -92,8 +119,15 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a) {
   const float scale = copy != nullptr ? a.fp8.scale[0] : 1.0f;
   int largest = 0;
   for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
-    const A* const x = a.x + r * a.C;
+    const A* x = a.x + r * a.C;
     float mean[1] = {}, square[1] = {};
+    if (a.sum != nullptr) {  // each thread reads again what it wrote itself
+      for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+        float formed[1];
+        load_input<1>(formed, a, r, c);
+      }
+      x = a.sum + r * a.C;
+    }
     if constexpr (centred) {
       for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) mean[0] += to_float(x[c]);
       group_sum<wide_warps>(mean, shared);
@@ -127,6 +161,8 @@ void forward(Queue& queue, const Rows<A>& a) {
   if (a.R == 0) return;
   const bool aligned = rows_are_aligned(a.C, {{a.y, sizeof(A), a.C},
                                               {a.x, sizeof(A), a.C},
+                                              {a.sum, sizeof(A), a.C},
+                                              {a.branch, sizeof(A), a.C},
                                               {a.gamma, sizeof(A), 0},
                                               {a.beta, sizeof(A), 0}}) &&
                        reinterpret_cast<uintptr_t>(a.fp8.y) % vector_width == 0;
@@ -145,21 +181,35 @@ void forward(Queue& queue, const Rows<A>& a) {
       });
 }
 
+template <class A, class Arguments>
+Rows<A> rows_of(const Arguments& a, void* mean, const void* beta) {
+  const ResidualSum& sum = a.residual;
+  return {static_cast<A*>(a.y),
+          static_cast<float*>(mean),
+          static_cast<float*>(a.rstd),
+          static_cast<const A*>(sum.sum != nullptr ? sum.residual : a.x),
+          static_cast<const A*>(a.gamma),
+          static_cast<const A*>(beta),
+          a.R,
+          a.C,
+          static_cast<float>(a.epsilon),
+          a.fp8,
+          static_cast<A*>(sum.sum),
+          static_cast<const A*>(sum.branch),
+          DropoutMask(sum.dropout),
+          sum.rows};
+}
+
 }  // namespace
 
 template <class A>
 void layernorm_forward(Queue& queue, const LayerNormForward& a) {
-  forward<A, true>(queue,
-                   {static_cast<A*>(a.y), static_cast<float*>(a.mean), static_cast<float*>(a.rstd),
-                    static_cast<const A*>(a.x), static_cast<const A*>(a.gamma),
-                    static_cast<const A*>(a.beta), a.R, a.C, static_cast<float>(a.epsilon), a.fp8});
+  forward<A, true>(queue, rows_of<A>(a, a.mean, a.beta));
 }
 
 template <class A>
 void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
-  forward<A, false>(queue, {static_cast<A*>(a.y), nullptr, static_cast<float*>(a.rstd),
-                            static_cast<const A*>(a.x), static_cast<const A*>(a.gamma), nullptr,
-                            a.R, a.C, static_cast<float>(a.epsilon), a.fp8});
+  forward<A, false>(queue, rows_of<A>(a, nullptr, nullptr));
 }
 
 }  // namespace gptbench::cuda

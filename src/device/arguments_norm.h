@@ -7,6 +7,18 @@
 
 namespace gptbench {
 
+// What a norm's input is formed from in the same pass where `sum` is not null, as ResidualForward
+// forms it: sum[R,C] (A) = residual + dropout(branch) is assigned, and may be either of them; the
+// norm is that of the sum as it is stored, and x is not looked at. Moves 4 R C elements of A
+// together with the norm, where the two apart move 5.
+struct ResidualSum {
+  void* sum = nullptr;
+  const void* residual = nullptr;
+  const void* branch = nullptr;
+  Dropout dropout = {};
+  GlobalRows rows = {};
+};
+
 // y = (x - mean) rstd gamma + beta over each row of C (Ba, Kiros and Hinton, arXiv:1607.06450);
 // rstd = 1 / sqrt(variance + epsilon), biased variance.  Assigns y (A), mean[R], rstd[R] (S).
 // Moves 2 R C elements of A, of y one byte each where it is an fp8 copy alone (not transposed).
@@ -20,6 +32,7 @@ struct LayerNormForward {
   int64_t R, C;
   double epsilon;
   Fp8Copy fp8 = {};
+  ResidualSum residual = {};
 };
 
 // With n = (x - mean) rstd and g = dy gamma:
@@ -49,6 +62,7 @@ struct RmsNormForward {
   int64_t R, C;
   double epsilon;
   Fp8Copy fp8 = {};
+  ResidualSum residual = {};
 };
 
 // With n = x rstd and g = dy gamma:  dx += rstd (g - n mean_C(g n)),  dgamma += sum_R dy n.

@@ -4,8 +4,20 @@
 
 namespace gptbench::ref {
 
+namespace {
+
 template <class A, class S>
-void layernorm_forward(Queue&, const LayerNormForward& a) {
+const void* form_residual_sum(Queue& queue, const ResidualSum& s, int64_t R, int64_t C) {
+  residual_forward<A, S>(queue, {s.sum, s.residual, s.branch, R, C, s.dropout, s.rows});
+  return s.sum;
+}
+
+}  // namespace
+
+template <class A, class S>
+void layernorm_forward(Queue& queue, const LayerNormForward& arguments) {
+  LayerNormForward a = arguments;
+  if (a.residual.sum != nullptr) a.x = form_residual_sum<A, S>(queue, a.residual, a.R, a.C);
   const double count = static_cast<double>(a.C);
   const Fp8Elements<A, S> y(a.y, a.fp8, a.R, a.C);
   for (int64_t r = 0; r < a.R; ++r) {
@@ -63,7 +75,9 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
 }
 
 template <class A, class S>
-void rmsnorm_forward(Queue&, const RmsNormForward& a) {
+void rmsnorm_forward(Queue& queue, const RmsNormForward& arguments) {
+  RmsNormForward a = arguments;
+  if (a.residual.sum != nullptr) a.x = form_residual_sum<A, S>(queue, a.residual, a.R, a.C);
   const Fp8Elements<A, S> y(a.y, a.fp8, a.R, a.C);
   for (int64_t r = 0; r < a.R; ++r) {
     double square = 0.0;

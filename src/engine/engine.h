@@ -142,7 +142,8 @@ class Engine {
   void run_linear(const Op& op, int64_t rows);
   Fp8Copy fp8_copy(const Op& op);  // that `op` makes, or none
   void run_fp8(const Op& op, int64_t rows);
-  void run_norm(const Op& op, int64_t rows);
+  void run_norm(const Op& op, const Task& task, int64_t rows);
+  ResidualSum residual_sum(const Op& op, const Task& task, int64_t rows, int weights);
   void run_rotary(const Op& op, int64_t rows);
   void run_attention(const Op& op, const Task& task);
   Positions positions() const;  // of this rank's rows of each sequence

@@ -52,7 +52,7 @@ void Engine::compute(const Op& op, const Task& task) {
     case OpKind::layernorm_backward:
     case OpKind::rmsnorm_forward:
     case OpKind::rmsnorm_backward:
-      run_norm(op, rows);
+      run_norm(op, task, rows);
       break;
     case OpKind::rotary_forward:
     case OpKind::rotary_backward:
@@ -194,15 +194,23 @@ void Engine::run_fp8(const Op& op, int64_t rows) {
           precision.fp8_amax_history, static_cast<int>(precision.fp8_margin)});
 }
 
-void Engine::run_norm(const Op& op, int64_t rows) {
+ResidualSum Engine::residual_sum(const Op& op, const Task& task, int64_t rows, int weights) {
+  if (!op.adds_residual) return {};
+  return {write_at(op, 1 + weights), read_at(op, 0), read_at(op, 1 + weights),
+          dropout_of(op, plan_.config.model.dropout), global_rows(op, task, rows)};
+}
+
+void Engine::run_norm(const Op& op, const Task& task, int64_t rows) {
   Queue& q = queue(op.queue);
   if (op.kind == OpKind::layernorm_forward)
     kernels_.layernorm_forward(
         q, {write_at(op, 0), write_at(op, 1), write_at(op, 2), read_at(op, 0), read_at(op, 1),
-            read_at(op, 2), rows, op.N, plan_.config.model.layernorm_epsilon, fp8_copy(op)});
+            read_at(op, 2), rows, op.N, plan_.config.model.layernorm_epsilon, fp8_copy(op),
+            residual_sum(op, task, rows, 2)});
   else if (op.kind == OpKind::rmsnorm_forward)
-    kernels_.rmsnorm_forward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1),
-                                 rows, op.N, plan_.config.model.layernorm_epsilon, fp8_copy(op)});
+    kernels_.rmsnorm_forward(
+        q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1), rows, op.N,
+            plan_.config.model.layernorm_epsilon, fp8_copy(op), residual_sum(op, task, rows, 1)});
   else if (op.kind == OpKind::rmsnorm_backward)
     kernels_.rmsnorm_backward(q, {write_at(op, 0), write_at(op, 1), read_at(op, 0), read_at(op, 1),
                                   read_at(op, 2), read_at(op, 3), rows, op.N, workspace()});

@@ -48,7 +48,8 @@ void PlanBuilder::end_program() {
 int PlanBuilder::emit(Op op) {
   const bool follows =
       static_cast<int32_t>(plan_.ops.size()) > plan_.programs.back().first;  // in its program
-  if (fuses_ && follows && fuse_activation(plan_, plan_.ops.back(), op))
+  if (fuses_ && follows &&
+      (fuse_activation(plan_, plan_.ops.back(), op) || fuse_norm(plan_.ops.back(), op)))
     return static_cast<int>(plan_.ops.size()) - 1;
   if (op.region == Region::automatic) op.region = info_of(op.kind).region;
   plan_.ops.push_back(std::move(op));

@@ -39,4 +39,25 @@ bool fuse_activation(const Plan& plan, Op& linear, const Op& activation) {
   return true;
 }
 
+bool fuse_norm(Op& residual, const Op& norm) {
+  const bool centred = norm.kind == OpKind::layernorm_forward;
+  if (residual.kind != OpKind::residual_forward || residual.reads[0].buffer < 0 ||
+      (!centred && norm.kind != OpKind::rmsnorm_forward))
+    return false;
+  if (!is_same(residual.writes[0], norm.reads[0]) || !has_same_rows(residual, norm) ||
+      residual.N != norm.N || residual.recompute != norm.recompute)
+    return false;
+  // Its layer and site, which the masks of dropout depend on, are those of the sum.
+  Op fused = norm;
+  fused.layer = residual.layer;
+  fused.site = residual.site;
+  fused.adds_residual = true;
+  fused.reads[0] = residual.reads[0];
+  const std::ptrdiff_t weights = centred ? 2 : 1, statistics = centred ? 2 : 1;
+  fused.reads.insert(fused.reads.begin() + 1 + weights, residual.reads[1]);
+  fused.writes.insert(fused.writes.begin() + 1 + statistics, residual.writes[0]);
+  residual = fused;
+  return true;
+}
+
 }  // namespace gptbench

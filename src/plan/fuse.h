@@ -14,4 +14,8 @@ namespace gptbench {
 //   that
 bool fuse_activation(const Plan& plan, Op& linear, const Op& activation);
 
+// The same of `residual`, a sum of the residual stream, and the norm of the sum that follows: the
+// norm then forms the sum in its pass (Op::adds_residual).
+bool fuse_norm(Op& residual, const Op& norm);
+
 }  // namespace gptbench

@@ -167,6 +167,10 @@ struct Op {
   // are the copy, the same transposed, the largest magnitude, and what sums over rows are added to
   // (absent where not wanted).
   bool copies_fp8 = false;
+  // Norms: forms what it normalises. The first array read is the residual; the branch that is
+  // added, with dropout, follows the weights, and the sum follows the statistics among those
+  // written.
+  bool adds_residual = false;
   bool recompute = false;     // FLOPs are hardware FLOPs only
   double weight_decay = 0.0;  // adamw
   double row_weight = 0.0;    // cross_entropy_finish: of a row in the loss

@@ -172,6 +172,19 @@ struct Bench {
     measure("residual_forward, dropout", 3 * N * e, [&] {
       kernels.residual_forward(queue, {c.data(), b.data(), a.data(), R, C, {0.1, 1, 1}, all});
     });
+    measure("layernorm_forward of a residual sum", 4 * N * e, [&] {
+      kernels.layernorm_forward(queue, {c.data(),
+                                        mean.data(),
+                                        rstd.data(),
+                                        nullptr,
+                                        gamma.data(),
+                                        gamma.data(),
+                                        R,
+                                        C,
+                                        1e-5,
+                                        {},
+                                        {b.data(), b.data(), a.data(), Dropout{}, all}});
+    });
     measure("embedding_forward", 2 * N * e, [&] {
       kernels.embedding_forward(queue, {b.data(), tokens, table.data(), nullptr, R, T, C, 0, V});
     });

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "kernel_test.h"
 
 namespace gptbench::test {
@@ -95,6 +97,63 @@ TYPED_TEST(HostKernel, RmsNormEqualsReference) {
 }
 
 // A large offset must not cancel away the variance.
+// A norm that forms its input: the sum is that of residual_forward, and the rest has the bits of
+// the norm of the sum as it is stored. The sum takes the residual's place in some calls.
+TYPED_TEST(HostKernel, NormsFormTheSumOfTheResidualStream) {
+  using A = TypeParam;
+  const KernelTable &host = this->template host_kernels<A>(),
+                    &ref = this->template ref_kernels<A>();
+  const GlobalRows pieces{1, 3, 4, 8, {{2, 6}, 2}};
+  for (const Shape& s : {Shape{0, 16}, Shape{1, 19}, Shape{12, 33}, Shape{7, 128}, Shape{12, 1104},
+                         Shape{3, 8200}, Shape{2, 40000}})
+    for (const double rate : {0.0, 0.3})
+      for (const bool in_place : {false, true}) {
+        SCOPED_TRACE(testing::Message() << s.R << " x " << s.C << ", dropout " << rate);
+        const Dropout dropout{rate, 17, 4};
+        const auto branch = random_array<A>(s.R * s.C, 1), residual = random_array<A>(s.R * s.C, 2);
+        const auto gamma = random_array<A>(s.C, 3), beta = random_array<A>(s.C, 4);
+        std::vector<A> expected(residual.size());
+        ref.residual_forward(*this->queue, {expected.data(), residual.data(), branch.data(), s.R,
+                                            s.C, dropout, pieces});
+        std::vector<A> sum(residual), y(sum.size()), y_apart(y);
+        const ResidualSum formed{sum.data(), in_place ? sum.data() : residual.data(), branch.data(),
+                                 dropout, pieces};
+        std::vector<float> mean(static_cast<size_t>(s.R)), rstd(mean), mean_apart(mean),
+            rstd_apart(mean);
+        host.layernorm_forward(*this->queue, {y.data(),
+                                              mean.data(),
+                                              rstd.data(),
+                                              nullptr,
+                                              gamma.data(),
+                                              beta.data(),
+                                              s.R,
+                                              s.C,
+                                              1e-5,
+                                              {},
+                                              formed});
+        // A product rounded before a sum of magnitude up to 2 max.
+        expect_close(sum, expected, 8 * eps32 * (max_abs(branch) + max_abs(residual)), ulp_of<A>(),
+                     "sum");
+        host.layernorm_forward(*this->queue,
+                               {y_apart.data(), mean_apart.data(), rstd_apart.data(), sum.data(),
+                                gamma.data(), beta.data(), s.R, s.C, 1e-5});
+        EXPECT_EQ(mean, mean_apart);
+        EXPECT_EQ(rstd, rstd_apart);
+        EXPECT_EQ(std::memcmp(y.data(), y_apart.data(), y.size() * sizeof(A)), 0);
+
+        sum = residual;
+        host.rmsnorm_forward(
+            *this->queue,
+            {y.data(), rstd.data(), nullptr, gamma.data(), s.R, s.C, 1e-5, {}, formed});
+        expect_close(sum, expected, 8 * eps32 * (max_abs(branch) + max_abs(residual)), ulp_of<A>(),
+                     "sum");
+        host.rmsnorm_forward(*this->queue, {y_apart.data(), rstd_apart.data(), sum.data(),
+                                            gamma.data(), s.R, s.C, 1e-5});
+        EXPECT_EQ(rstd, rstd_apart);
+        EXPECT_EQ(std::memcmp(y.data(), y_apart.data(), y.size() * sizeof(A)), 0);
+      }
+}
+
 TYPED_TEST(HostKernel, LayerNormKeepsTheVarianceOfShiftedRows) {
   using A = TypeParam;
   const int64_t C = 768;

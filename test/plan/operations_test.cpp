@@ -150,6 +150,42 @@ TEST(Operations, AGpuFusesGelu) {
   EXPECT_EQ(count(make_plan(resolved_config(m), 1, 0, {}), OpKind::linear_gelu_forward), 0);
 }
 
+// A sum of the residual stream is formed by the norm that follows. The last sum of a stage is sent,
+// or, on the last stage, followed by tokens that are loaded, before there is a norm.
+TEST(Operations, AGpuFormsResidualSumsInNorms) {
+  SmallModel m;
+  m.compute = "bf16";
+  m.layers = 4;
+  const auto fused = [](const Plan& plan, ProgramKind kind) {
+    int64_t in_norms = 0, apart = 0;
+    for (const Program& program : plan.programs) {
+      if (program.kind != kind) continue;
+      for (int32_t i = program.first; i < program.last; ++i) {
+        const Op& op = plan.ops[static_cast<size_t>(i)];
+        in_norms += op.adds_residual ? 1 : 0;
+        apart += op.kind == OpKind::residual_forward ? 1 : 0;
+      }
+    }
+    return std::pair<int64_t, int64_t>(in_norms, apart);
+  };
+  using Counts = std::pair<int64_t, int64_t>;
+  for (const char* family : {"gpt", "llama"}) {
+    m.family = family;
+    m.ffn = m.family == std::string("llama") ? 24 : 0;
+    m.device = "host";
+    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0, {}), ProgramKind::forward),
+              Counts(0, 2 * m.layers));
+    m.device = "cuda";
+    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0, {}), ProgramKind::forward),
+              Counts(2 * m.layers, 0));
+  }
+  m.pipeline_parallel = 2;
+  EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 0, {}), ProgramKind::forward),
+            Counts(m.layers - 1, 1));
+  EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 1, {}), ProgramKind::forward),
+            Counts(m.layers - 1, 1));
+}
+
 // The model of memory finds what it is there to find.
 TEST(Operations, ReplayFindsBrokenPlans) {
   SmallModel m;

@@ -162,16 +162,20 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
       touch.accumulates({N});
       break;
     case OpKind::layernorm_forward:
-      touch.reads({R * N, N, N});
-      touch.assigns({R * N, R, R});
+      touch.reads(op.adds_residual ? std::vector<int64_t>{R * N, N, N, R * N}
+                                   : std::vector<int64_t>{R * N, N, N});
+      touch.assigns(op.adds_residual ? std::vector<int64_t>{R * N, R, R, R * N}
+                                     : std::vector<int64_t>{R * N, R, R});
       break;
     case OpKind::layernorm_backward:
       touch.reads({R * N, R * N, N, R, R});
       touch.accumulates({R * N, N, N});
       break;
     case OpKind::rmsnorm_forward:
-      touch.reads({R * N, N});
-      touch.assigns({R * N, R});
+      touch.reads(op.adds_residual ? std::vector<int64_t>{R * N, N, R * N}
+                                   : std::vector<int64_t>{R * N, N});
+      touch.assigns(op.adds_residual ? std::vector<int64_t>{R * N, R, R * N}
+                                     : std::vector<int64_t>{R * N, R});
       break;
     case OpKind::rmsnorm_backward:
       touch.reads({R * N, R * N, N, R});
