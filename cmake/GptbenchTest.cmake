@@ -25,12 +25,13 @@ endfunction()
 
 # A GoogleTest program; RANKS (or MPI) starts it through the MPI launcher with the main function of
 # test/mpi_main.cpp. Several rank counts (RANKS 1 2 4) register one test each, named <name>_n<ranks>.
-# ARGUMENTS follow the program. Labels: unit (or mpi) unless others are given, mpi always with ranks.
+# SHARDS 2 (without RANKS) divides its test cases among tests <name>_s1 and <name>_s2. ARGUMENTS
+# follow the program. Labels: unit (or mpi) unless others are given, mpi always with ranks.
 #
-#   gptbench_test(deck_namelist SOURCES namelist_test.cpp LIBRARIES gptbench_deck [RANKS 4]
+#   gptbench_test(deck_namelist SOURCES namelist_test.cpp LIBRARIES gptbench_deck [RANKS 4 | SHARDS 2]
 #                 [ARGUMENTS ...] [LABELS oracle] [TIMEOUT 600])
 function(gptbench_test name)
-  cmake_parse_arguments(ARG "MPI" "TIMEOUT" "RANKS;SOURCES;LIBRARIES;LABELS;ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(ARG "MPI" "TIMEOUT;SHARDS" "RANKS;SOURCES;LIBRARIES;LABELS;ARGUMENTS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gptbench_test(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -42,11 +43,21 @@ function(gptbench_test name)
   target_compile_definitions(test_${name} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT ARG_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
-    add_test(NAME ${name} COMMAND test_${name} ${ARG_ARGUMENTS})
     if(NOT ARG_LABELS)
       set(ARG_LABELS unit)
     endif()
-    gptbench_set_test_properties(${name} 1 "${ARG_TIMEOUT}" ${ARG_LABELS})
+    if(NOT ARG_SHARDS)
+      add_test(NAME ${name} COMMAND test_${name} ${ARG_ARGUMENTS})
+      gptbench_set_test_properties(${name} 1 "${ARG_TIMEOUT}" ${ARG_LABELS})
+      return()
+    endif()
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${name}_s${shard} COMMAND test_${name} ${ARG_ARGUMENTS})
+      gptbench_set_test_properties(${name}_s${shard} 1 "${ARG_TIMEOUT}" ${ARG_LABELS})
+      set_property(TEST ${name}_s${shard} APPEND PROPERTY ENVIRONMENT
+        GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=${index})
+    endforeach()
     return()
   endif()
   target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/test/mpi_main.cpp)

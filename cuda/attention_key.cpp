@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
@@ -126,14 +127,14 @@ std::vector<AttentionKey> attentions_of(const Plan& plan) {
   const bool alibi = s.family.positions == PositionKind::alibi;
   if (plan.config.model.dropout > 0.0 || plan.grid.context > 1 || (alibi && !s.family.causal))
     return {};
-  for_each_operation(plan, [&](const Task& task, int32_t i) {
+  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t /*times*/) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (op.kind != OpKind::attention_forward && op.kind != OpKind::attention_backward) return;
     AttentionKey key;
     key.backward = op.kind == OpKind::attention_backward;
     const size_t q_at = key.backward ? 1 : 0;
     key.type = plan.buffers[static_cast<size_t>(op.reads[q_at].buffer)].dtype;
-    key.B = task.sequences.count;
+    key.B = rows / plan.T_local();
     key.T = plan.shape.T;
     key.H = s.H;
     key.H_kv = s.H_kv;

@@ -7,6 +7,7 @@
 #include "base/fp8.h"
 #include "base/text.h"
 #include "device/kernels.h"
+#include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
@@ -137,10 +138,10 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused) {
 
 std::vector<GemmKey> gemms_of(const Plan& plan) {
   std::set<GemmKey> keys;
-  for_each_operation(plan, [&](const Task& task, int32_t i) {
+  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t /*times*/) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     GemmKey key;
-    key.R = rows_of(op, task.sequences.count * plan.T_local());
+    key.R = rows_of(op, rows);
     key.K = op.K;
     key.N = op.N;
     // Operands as the engine passes them on (engine/execute.cpp).

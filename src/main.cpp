@@ -1,6 +1,7 @@
 // gptbench: one SPMD program, from a deck to a verdict. Everything that needs no MPI launcher ends
 // before MPI is touched; a run is the phases of run.h in their order.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <string>
@@ -9,17 +10,19 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "command_line.h"
+#include "comm/agree.h"
 #include "deck/deck.h"
 #include "deck/keys.h"
 #include "deck/validate.h"
-#include "device_setup.h"
-#include "largest_batch.h"
-#include "launch_check.h"
 #include "measure/system_info.h"
 #include "plan/plan.h"
-#include "run.h"
-#include "sweep_driver.h"
+#include "run/command_line.h"
+#include "run/device_setup.h"
+#include "run/largest_batch.h"
+#include "run/launch_check.h"
+#include "run/run.h"
+#include "sweep/config.h"
+#include "sweep/driver.h"
 
 namespace gptbench {
 namespace {
@@ -72,40 +75,50 @@ int run(int argc, char** argv, const CommandLine& line) {
   }
 }
 
+int execute(int argc, char** argv, const CommandLine& line) {
+  switch (line.mode) {
+    case Mode::help:
+      print(help_text());
+      break;
+    case Mode::version:
+      print(version_text());
+      break;
+    case Mode::keys:
+      print(keys_text({sweep_reference()}));
+      break;
+    case Mode::keys_markdown:
+      print(keys_markdown({sweep_reference()}));
+      break;
+    case Mode::check:
+      print(echo(read_deck(line.deck, line.overrides)));
+      break;
+    case Mode::plan:
+      print_plan(line);
+      break;
+    case Mode::sweep:
+      return static_cast<int>(run_sweep(line));
+    case Mode::run:
+      return run(argc, argv, line);
+  }
+  return static_cast<int>(Exit::ok);
+}
+
 }  // namespace
 }  // namespace gptbench
 
 int main(int argc, char** argv) {
   using namespace gptbench;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit then fails the write, with a message
   try {
-    const CommandLine line = parse_command_line({argv + 1, argv + argc});
-    switch (line.mode) {
-      case Mode::help:
-        print(help_text());
-        break;
-      case Mode::version:
-        print(version_text());
-        break;
-      case Mode::keys:
-        print(keys_text());
-        break;
-      case Mode::keys_markdown:
-        print(keys_markdown());
-        break;
-      case Mode::check:
-        print(echo(read_deck(line.deck, line.overrides)));
-        break;
-      case Mode::plan:
-        print_plan(line);
-        break;
-      case Mode::sweep:
-        return static_cast<int>(run_sweep(line));
-      case Mode::run:
-        return run(argc, argv, line);
-    }
-    return static_cast<int>(Exit::ok);
+    const int status = execute(argc, argv, parse_command_line({argv + 1, argv + argc}));
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    std::fprintf(stderr, "gptbench: cannot write to standard output (is the disk full?)\n");
+    return status == static_cast<int>(Exit::ok) ? static_cast<int>(Exit::io) : status;
   } catch (const Error& error) {
     std::fprintf(stderr, "gptbench: %s\n", error.what());
     return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "gptbench: out of memory\n");
+    return static_cast<int>(Exit::out_of_memory);
   }
 }

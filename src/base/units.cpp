@@ -15,6 +15,11 @@ std::string printed(const char* format, Args... args) {
   return text;
 }
 
+[[noreturn]] void fail_overflow(const char* what, int64_t a, const char* sign, int64_t b) {
+  throw Error(Exit::usage, std::string(what) + ": " + std::to_string(a) + sign + std::to_string(b) +
+                               " does not fit a 64-bit integer; use smaller sizes");
+}
+
 }  // namespace
 
 std::string format_bytes(int64_t bytes) {
@@ -54,10 +59,14 @@ std::string format_si(double value, const char* unit) {
 
 int64_t checked_product(int64_t a, int64_t b, const char* what) {
   int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product))
-    throw Error(Exit::usage, std::string(what) + ": " + std::to_string(a) + " x " +
-                                 std::to_string(b) + " does not fit a 64-bit integer");
+  if (__builtin_mul_overflow(a, b, &product)) fail_overflow(what, a, " x ", b);
   return product;
+}
+
+int64_t checked_sum(int64_t a, int64_t b, const char* what) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) fail_overflow(what, a, " + ", b);
+  return sum;
 }
 
 }  // namespace gptbench

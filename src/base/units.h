@@ -19,8 +19,9 @@ std::string format_count(int64_t count);
 // Significant digits with an SI prefix and a unit: (8.6e14, "FLOP") -> "860 TFLOP".
 std::string format_si(double value, const char* unit);
 
-// a * b for a, b >= 0; throws Error(Exit::usage) naming `what` when the product leaves int64.
+// a * b, a + b for a, b >= 0; throw Error(Exit::usage) naming `what` when the result leaves int64.
 int64_t checked_product(int64_t a, int64_t b, const char* what);
+int64_t checked_sum(int64_t a, int64_t b, const char* what);
 
 // Smallest multiple of `multiple` that is >= value (value >= 0, multiple > 0).
 constexpr int64_t round_up(int64_t value, int64_t multiple) {

@@ -73,8 +73,19 @@ std::string format_value(const Key& key, const KeyValue& value);
 void for_each_key(const Config& config,
                   const std::function<void(const Key&, const KeyValue&)>& visit);
 
-// The reference as a text of 80 columns (--keys) and as Markdown (doc/deck.md).
-std::string keys_text();
-std::string keys_markdown();
+// One group of the key reference.
+struct ReferenceRow {
+  const Key* key;
+  std::string default_text;  // in namelist syntax
+};
+struct ReferenceGroup {
+  std::string name, doc;
+  std::vector<ReferenceRow> rows;
+};
+
+// The reference as a text of 80 columns (--keys) and as Markdown (doc/deck.md): the groups of a
+// run, then `further` ones, which other tables define (&sweep).
+std::string keys_text(const std::vector<ReferenceGroup>& further);
+std::string keys_markdown(const std::vector<ReferenceGroup>& further);
 
 }  // namespace gptbench

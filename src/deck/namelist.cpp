@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -314,6 +315,7 @@ std::vector<Group> parse_namelist(const Source& source, std::string_view text) {
   check_characters(source, text);
   Cursor in(source, text);
   std::vector<Group> groups;
+  std::unordered_map<std::string, int64_t> lines;  // of the groups, by name
   for (;;) {
     while (in.peek() != '&' && in.peek() != '$' && in.peek() != end_of_text) {
       if (in.peek() == '!') {
@@ -337,11 +339,10 @@ std::vector<Group> parse_namelist(const Source& source, std::string_view text) {
       in.fail(in.place(),
               "expected a blank after &" + group.name + ", found " + describe(in.peek()));
     }
-    for (const Group& earlier : groups) {
-      if (earlier.name == group.name) {
-        in.fail(group.place, "group &" + group.name + " is given twice, first on line " +
-                                 std::to_string(earlier.place.line) + "; merge the two");
-      }
+    const auto [earlier, is_new] = lines.insert({group.name, group.place.line});
+    if (!is_new) {
+      in.fail(group.place, "group &" + group.name + " is given twice, first on line " +
+                               std::to_string(earlier->second) + "; merge the two");
     }
     read_group_body(in, group);
     groups.push_back(std::move(group));

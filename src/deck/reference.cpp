@@ -6,7 +6,6 @@
 #include "deck/deck.h"
 #include "deck/keys.h"
 #include "deck/presets.h"
-#include "deck/sweep_config.h"
 #include "deck/validate.h"
 
 namespace gptbench {
@@ -55,18 +54,7 @@ std::string wrapped(const std::string& text, size_t indent) {
   return out + std::string(indent, ' ') + line + "\n";
 }
 
-// One row of the key reference: a key of a run or of a sweep.
-struct ReferenceRow {
-  const Key* key;
-  std::string default_text;
-};
-
-struct ReferenceGroup {
-  std::string name, doc;
-  std::vector<ReferenceRow> rows;
-};
-
-std::vector<ReferenceGroup> reference_groups() {
+std::vector<ReferenceGroup> reference_groups(const std::vector<ReferenceGroup>& further) {
   std::vector<ReferenceGroup> groups;
   for (const KeyGroup& group : key_groups()) {
     groups.push_back({group.name, group.doc, {}});
@@ -75,10 +63,7 @@ std::vector<ReferenceGroup> reference_groups() {
         groups.back().rows.push_back({&key, format_value(key, default_value(key))});
     }
   }
-  groups.push_back(
-      {sweep_group, "many runs from one deck, with gptbench --sweep (doc/sweeps.md)", {}});
-  for (const SweepKey& row : sweep_key_table())
-    groups.back().rows.push_back({&row.key, sweep_default(row)});
+  groups.insert(groups.end(), further.begin(), further.end());
   return groups;
 }
 
@@ -104,11 +89,11 @@ std::string presets_table() {
 
 }  // namespace
 
-std::string keys_text() {
+std::string keys_text(const std::vector<ReferenceGroup>& further) {
   std::string out =
       "Keys of a deck: default, type and range, meaning. On the command line they are\n"
       "written group.key=value, after the deck.\n";
-  for (const ReferenceGroup& group : reference_groups()) {
+  for (const ReferenceGroup& group : reference_groups(further)) {
     out += "\n&" + group.name + "  " + group.doc + "\n";
     for (const ReferenceRow& row : group.rows) {
       const Key& key = *row.key;
@@ -123,7 +108,7 @@ std::string keys_text() {
   return out;
 }
 
-std::string keys_markdown() {
+std::string keys_markdown(const std::vector<ReferenceGroup>& further) {
   std::string out =
       "# Deck reference\n"
       "\n"
@@ -168,7 +153,7 @@ std::string keys_markdown() {
       "`?`\n"
       "  have no use in a deck and are errors; so are numbers that are not finite, NUL and other\n"
       "  control characters, bytes that are not UTF-8, and decks of more than 1 MiB.\n";
-  for (const ReferenceGroup& group : reference_groups()) {
+  for (const ReferenceGroup& group : reference_groups(further)) {
     out += "\n## &" + group.name + ": " + group.doc + "\n\n";
     out += "| key | type | default | allowed | unit | meaning |\n|---|---|---|---|---|---|\n";
     for (const ReferenceRow& row : group.rows) {

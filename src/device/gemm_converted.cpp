@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "device/host_parallel.h"
@@ -62,8 +61,8 @@ template <class A>
 void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
   // The attention's tiles have less workspace; they are smaller, too.
   const bool roomy = workspace.bytes >= 8 * MiB;
-  const int64_t block_mn = roomy ? 1024 : 256;
-  const int64_t block_k = 512;
+  const int64_t block_mn = roomy ? gemm_block_mn : gemm_small_block_mn;
+  const int64_t block_k = gemm_block_k;
   const int64_t a_size = block_mn * block_k, b_size = a_size;
   const int64_t c_size = block_mn * block_mn;
   const int64_t needed = (a_size + b_size + c_size) * static_cast<int64_t>(sizeof(float));
@@ -127,7 +126,7 @@ void run_converted(const Gemm& gemm, const Workspace& workspace, int threads) {
     run_blocks<bfloat16>(gemm, workspace, threads);
 }
 
-Bf16Products measure_bf16_products() {
+Bf16Products measure_bf16_products(double (*clock_s)()) {
   constexpr int64_t R = 512, K = 768, N = 3072;
   const Bf16Products before = bf16_products();
   // 1.0 in all factors: the rate does not depend on values that are no denormals.
@@ -142,10 +141,10 @@ Bf16Products measure_bf16_products() {
   for (int repeat = 0; repeat < 4; ++repeat)
     for (const Bf16Products products : {Bf16Products::library, Bf16Products::converted}) {
       set_bf16_products(products);
-      const double start_s = now_s();
+      const double start_s = clock_s();
       run_gemm(gemm, {scratch.data(), gemm_workspace_bytes});
       double& best = best_s[static_cast<int>(products)];
-      if (repeat > 0) best = std::min(best, now_s() - start_s);  // the first plans
+      if (repeat > 0) best = std::min(best, clock_s() - start_s);  // the first plans
     }
   set_bf16_products(before);
   return best_s[1] < 0.8 * best_s[0] ? Bf16Products::converted : Bf16Products::library;

@@ -7,8 +7,11 @@
 
 namespace gptbench {
 
-// Runs `gemm` (factors of bf16 or f16) on `threads` threads. Blocks are of 1024 x 1024 x 512 where
-// `workspace` holds them (8 MiB), else of 256 x 256 x 512 (1.25 MiB).
+// m or n, and k, of a block: the smaller m and n where `workspace` has no 8 MiB.
+constexpr int64_t gemm_block_mn = 1024, gemm_small_block_mn = 256, gemm_block_k = 512;
+
+// Runs `gemm` (factors of bf16 or f16) on `threads` threads. `workspace`: 8 MiB, or at least 1.25
+// MiB.
 void run_converted(const Gemm& gemm, const Workspace& workspace, int threads);
 
 }  // namespace gptbench

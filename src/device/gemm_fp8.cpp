@@ -11,8 +11,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t block_mn = 512;
-constexpr int64_t block_k = 1024;
+constexpr int64_t block_mn = fp8_gemm_block_mn, block_k = fp8_gemm_block_k;
 
 // Rows [row, row + rows) and columns [column, column + columns) of the stored array as bfloat16,
 // packed, the scale taken off: exact, since that is a power of two and bfloat16 has the exponents

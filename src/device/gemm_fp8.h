@@ -27,6 +27,8 @@ struct Fp8Gemm {
   const void* bias;
   bool accumulate;
 };
+// m or n, and k, of a block.
+constexpr int64_t fp8_gemm_block_mn = 512, fp8_gemm_block_k = 1024;
 void run_gemm_fp8(const Fp8Gemm& gemm, const Workspace& workspace);
 
 }  // namespace gptbench

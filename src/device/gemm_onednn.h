@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "device/kernels.h"
 
@@ -45,7 +46,7 @@ constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which the cho
 
 // The quicker of the two on this processor, from a product of 512 x 768 by 768 x 3072 each way in
 // turn (0.2 s); `converted` only where it saves a fifth, so that runs choose alike.
-Bf16Products measure_bf16_products();
+Bf16Products measure_bf16_products(double (*clock_s)() = now_s);
 // Counts from the next product of each thread on.
 void set_bf16_products(Bf16Products products);
 Bf16Products bf16_products();

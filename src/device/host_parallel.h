@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "device/host_blocking.h"
 
 namespace gptbench::host {
 
@@ -24,9 +25,6 @@ void parallel(const char* name, int64_t count, const Function& f) {
                        [=](const int64_t i) { f(i); });
 }
 
-// Elements of a block in element-wise kernels: whole cache lines, small enough to share out.
-constexpr int64_t block_elements = 4096;
-
 // f(begin, end) over [0, n) in blocks.
 template <class Function>
 void parallel_blocks(const char* name, int64_t n, const Function& f) {
@@ -35,11 +33,5 @@ void parallel_blocks(const char* name, int64_t n, const Function& f) {
     f(begin, std::min(n, begin + block_elements));
   });
 }
-
-// Sums over rows add blocks of this many in order, so that neither rounding nor order depends on
-// the number of threads.
-constexpr int64_t row_block = 64;
-// Columns whose partial sums a thread keeps at a time.
-constexpr int64_t column_block = 128;
 
 }  // namespace gptbench::host

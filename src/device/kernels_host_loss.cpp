@@ -9,9 +9,6 @@
 namespace gptbench::host {
 namespace {
 
-// Columns summed in float before the sum goes on in double.
-constexpr int64_t sum_chunk = 1024;
-
 // Logits may rise so far above an earlier maximum before their exponentials are taken anew: exp(60)
 // times a chunk stays far below the largest float.
 constexpr float highest_rise = 60.0f;
@@ -90,9 +87,9 @@ void cross_entropy_statistics(Queue&, const CrossEntropyStatistics& a) {
     float largest = none;
     float base = largest;
     double sum = 0.0;
-    for (int64_t first = 0; first < V_valid; first += sum_chunk) {
+    for (int64_t first = 0; first < V_valid; first += loss_chunk) {
       const A* const chunk = row + first;
-      const int64_t count = std::min(sum_chunk, V_valid - first);
+      const int64_t count = std::min(loss_chunk, V_valid - first);
       if (first == 0) base = simd::max_of(count, [=](int64_t j) { return simd::load(chunk[j]); });
       Part part = sum_chunk_of(chunk, count, base);
       largest = simd::larger(part.max, largest);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "device/dropout.h"
 #include "device/kernels_ref.h"
@@ -19,7 +20,6 @@ double alibi_slope(int64_t h, int64_t H) {
 namespace ref {
 namespace {
 
-constexpr int64_t chunk = 128;  // elements of D summed at a time, so that nothing is allocated
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // One (b, h) of an attention call: where its elements lie. `Arguments` is either direction's.
@@ -59,15 +59,23 @@ struct Head {
   }
 };
 
-// Of one query: the logarithm of the sum over the keys of this call, -inf where it sees none.
+// Memory for sums in double, kept from call to call.
+double* scratch(int64_t elements) {
+  static thread_local std::vector<double> memory;
+  if (static_cast<int64_t>(memory.size()) < elements) memory.resize(static_cast<size_t>(elements));
+  return memory.data();
+}
+
+// p[j] = score of query i and key j where visible; returns the logarithm of the sum of their
+// exponentials, -inf where no key is.
 template <class H>
-double log_sum(const H& head, int64_t i, int64_t T_k) {
+double log_sum(const H& head, int64_t i, int64_t T_k, double* p) {
   double row_max = -infinity;
   for (int64_t j = 0; j < T_k; ++j)
-    if (head.visible(i, j)) row_max = std::max(row_max, head.score(i, j));
+    if (head.visible(i, j)) row_max = std::max(row_max, p[j] = head.score(i, j));
   double row_sum = 0.0;
   for (int64_t j = 0; j < T_k; ++j)
-    if (head.visible(i, j)) row_sum += std::exp(head.score(i, j) - row_max);
+    if (head.visible(i, j)) row_sum += std::exp(p[j] - row_max);
   return row_sum > 0.0 || std::isnan(row_sum) ? row_max + std::log(row_sum) : -infinity;
 }
 
@@ -82,25 +90,24 @@ void forward(const AttentionForward& a) {
       const Head<A, AttentionForward> head{a, b, h};
       for (int64_t i = 0; i < s.T_q; ++i) {
         const double before = s.keys == KeyBlock::further ? load<S>(a.lse, head.lse(i)) : -infinity;
-        const double here = log_sum(head, i, s.T_k);
+        double* const p = scratch(s.T_k + s.D);
+        double* const sum = p + s.T_k;
+        const double here = log_sum(head, i, s.T_k, p);
         const double top = before > here ? before : here;  // NaN where `here` is
         const double lse = before == -infinity && here == -infinity
                                ? -infinity
                                : top + std::log(std::exp(before - top) + std::exp(here - top));
         const double kept = before == -infinity ? 0.0 : std::exp(before - lse);
-        for (int64_t d0 = 0; d0 < s.D; d0 += chunk) {
-          const int64_t width = std::min(chunk, s.D - d0);
-          double sum[chunk] = {};
-          if (kept != 0.0)
-            for (int64_t d = 0; d < width; ++d)
-              sum[d] = kept * load<Out>(a.out, head.out(i) + d0 + d);
-          for (int64_t j = 0; j < s.T_k; ++j) {
-            if (!head.visible(i, j)) continue;
-            const double p = std::exp(head.score(i, j) - lse) * head.dropped(i, j);
-            for (int64_t d = 0; d < width; ++d) sum[d] += p * load<A>(a.v, head.k(j) + d0 + d);
-          }
-          for (int64_t d = 0; d < width; ++d) store<Out>(a.out, head.out(i) + d0 + d, sum[d]);
+        for (int64_t d = 0; d < s.D; ++d)
+          sum[d] = kept != 0.0 ? kept * load<Out>(a.out, head.out(i) + d) : 0.0;
+        for (int64_t j = 0; j < s.T_k; ++j) {
+          if (!head.visible(i, j)) continue;
+          const double weight = std::exp(p[j] - lse) * head.dropped(i, j);
+          const int64_t v = head.k(j);
+#pragma omp simd
+          for (int64_t d = 0; d < s.D; ++d) sum[d] += weight * load<A>(a.v, v + d);
         }
+        for (int64_t d = 0; d < s.D; ++d) store<Out>(a.out, head.out(i) + d, sum[d]);
         store<S>(a.lse, head.lse(i), lse);
       }
     }
@@ -126,60 +133,47 @@ void backward(const AttentionBackward& a) {
   const auto put = [adds](void* at, int64_t e, double value) {
     store<Gradient>(at, e, adds ? load<Gradient>(at, e) + value : value);
   };
-  const auto probability = [&a](const H& head, int64_t i, int64_t j) {
-    return std::exp(head.score(i, j) - load<S>(a.lse, head.lse(i)));
-  };
-  const auto dscore = [&](const H& head, int64_t i, int64_t j) {
-    double delta = 0.0;
-    double dp = 0.0;
-#pragma omp simd reduction(+ : delta, dp)
-    for (int64_t d = 0; d < s.D; ++d) {
-      const double dout = load<A>(a.dout, head.out(i) + d);
-      delta += dout * load<A>(a.out, head.out(i) + d);
-      dp += dout * load<A>(a.v, head.k(j) + d);
-    }
-    return probability(head, i, j) * (head.dropped(i, j) * dp - delta);
-  };
-
-  const int64_t group = s.H / s.H_kv;
+  const int64_t D = s.D, group = s.H / s.H_kv;
+  double* const dq = scratch(D + 2 * s.T_k * D);
+  double *const dk = dq + D, *const dv = dk + s.T_k * D;
   for (int64_t b = 0; b < s.B; ++b)
-    for (int64_t d0 = 0; d0 < s.D; d0 += chunk) {
-      const int64_t width = std::min(chunk, s.D - d0);
-      for (int64_t h = 0; h < s.H; ++h) {
+    for (int64_t h_kv = 0; h_kv < s.H_kv; ++h_kv) {
+      std::fill(dk, dv + s.T_k * D, 0.0);
+      for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
         const H head{a, b, h};
         for (int64_t i = 0; i < s.T_q; ++i) {
-          double dq[chunk] = {};
+          const int64_t q = head.q(i), out = head.out(i);
+          double delta = 0.0;
+          for (int64_t d = 0; d < D; ++d)
+            delta += load<A>(a.dout, out + d) * load<A>(a.out, out + d);
+          std::fill(dq, dq + D, 0.0);
           for (int64_t j = 0; j < s.T_k; ++j) {
             if (!head.visible(i, j)) continue;
-            const double ds = dscore(head, i, j);
-            for (int64_t d = 0; d < width; ++d) dq[d] += ds * load<A>(a.k, head.k(j) + d0 + d);
-          }
-          const int64_t row = b * a.dq_step + i * a.dq_row + h * s.D + d0;
-          for (int64_t d = 0; d < width; ++d) put(a.dq, row + d, s.scale * dq[d]);
-        }
-      }
-      for (int64_t h_kv = 0; h_kv < s.H_kv; ++h_kv)
-        for (int64_t j = 0; j < s.T_k; ++j) {
-          double dk[chunk] = {};
-          double dv[chunk] = {};
-          for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
-            const H head{a, b, h};
-            for (int64_t i = 0; i < s.T_q; ++i) {
-              if (!head.visible(i, j)) continue;
-              const double ds = dscore(head, i, j);
-              const double p = probability(head, i, j) * head.dropped(i, j);
-              for (int64_t d = 0; d < width; ++d) {
-                dk[d] += ds * load<A>(a.q, head.q(i) + d0 + d);
-                dv[d] += p * load<A>(a.dout, head.out(i) + d0 + d);
-              }
+            const int64_t k = head.k(j);
+            double dp = 0.0;
+#pragma omp simd reduction(+ : dp)
+            for (int64_t d = 0; d < D; ++d) dp += load<A>(a.dout, out + d) * load<A>(a.v, k + d);
+            const double p = std::exp(head.score(i, j) - load<S>(a.lse, head.lse(i)));
+            const double dropped = head.dropped(i, j), ds = p * (dropped * dp - delta);
+            double *const dk_row = dk + j * D, *const dv_row = dv + j * D;
+#pragma omp simd
+            for (int64_t d = 0; d < D; ++d) {
+              dq[d] += ds * load<A>(a.k, k + d);
+              dk_row[d] += ds * load<A>(a.q, q + d);
+              dv_row[d] += p * dropped * load<A>(a.dout, out + d);
             }
           }
-          const int64_t row = b * a.dkv_step + j * a.dkv_row + h_kv * s.D + d0;
-          for (int64_t d = 0; d < width; ++d) {
-            put(a.dk, row + d, s.scale * dk[d]);
-            put(a.dv, row + d, dv[d]);
-          }
+          const int64_t row = b * a.dq_step + i * a.dq_row + h * D;
+          for (int64_t d = 0; d < D; ++d) put(a.dq, row + d, s.scale * dq[d]);
         }
+      }
+      for (int64_t j = 0; j < s.T_k; ++j) {
+        const int64_t row = b * a.dkv_step + j * a.dkv_row + h_kv * D;
+        for (int64_t d = 0; d < D; ++d) {
+          put(a.dk, row + d, s.scale * dk[j * D + d]);
+          put(a.dv, row + d, dv[j * D + d]);
+        }
+      }
     }
 }
 

@@ -1,5 +1,4 @@
-// The verification of a run waits for these products. So the backward ones form a row of results
-// side by side, each sum in the order of its equation; the forward one may add its terms in any.
+// The verification of a run waits for these products, so four terms of a sum are added at a time.
 #include <algorithm>
 
 #include "device/kernels_ref.h"
@@ -24,18 +23,54 @@ struct Factor {
   }
 };
 
-// sum_k x[r, k] weight[n, k], both stored by rows and both A or both fp8.
+// sums[i] += sum_k x[k] weight[i K + k], i = 0 .. 3.
 template <class A>
-double dot(const Factor<A>& x, int64_t r, const Factor<A>& weight, int64_t n, int64_t K) {
-  double sum = 0.0;
-  if (x.inverse != nullptr) {
-    for (int64_t k = 0; k < K; ++k) sum += x(r, k) * weight(n, k);
-    return sum;
+void add_four_dots(double (&sums)[4], const A* x, const A* weight, int64_t K) {
+  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+  for (int64_t k = 0; k < K; ++k) {
+    const double factor = load<A>(x, k);
+    s0 += factor * load<A>(weight, k);
+    s1 += factor * load<A>(weight, K + k);
+    s2 += factor * load<A>(weight, 2 * K + k);
+    s3 += factor * load<A>(weight, 3 * K + k);
   }
-#pragma omp simd reduction(+ : sum)
-  for (int64_t k = 0; k < K; ++k)
-    sum += load<A>(x.data, r * K + k) * load<A>(weight.data, n * K + k);
-  return sum;
+  sums[0] += s0;
+  sums[1] += s1;
+  sums[2] += s2;
+  sums[3] += s3;
+}
+
+// sum[k] += sum_m factor(m) element(m, k), m < terms, k < width.
+template <class Left, class Right>
+void add_products(double* sum, int64_t width, int64_t terms, const Left& factor,
+                  const Right& element) {
+  int64_t m = 0;
+  for (; m + 4 <= terms; m += 4) {
+    const double f0 = factor(m), f1 = factor(m + 1), f2 = factor(m + 2), f3 = factor(m + 3);
+#pragma omp simd
+    for (int64_t k = 0; k < width; ++k)
+      sum[k] += (f0 * element(m, k) + f1 * element(m + 1, k)) +
+                (f2 * element(m + 2, k) + f3 * element(m + 3, k));
+  }
+  for (; m < terms; ++m) {
+    const double f = factor(m);
+    for (int64_t k = 0; k < width; ++k) sum[k] += f * element(m, k);
+  }
+}
+
+// As above for columns k0 and on of a factor [terms, columns].
+template <class A, class Left>
+void add_products(double* sum, int64_t width, int64_t terms, const Left& left,
+                  const Factor<A>& right, int64_t k0) {
+  if (right.inverse == nullptr) {
+    const A* const first = static_cast<const A*>(right.data) + k0;
+    const int64_t row = right.columns;
+    add_products(sum, width, terms, left,
+                 [=](int64_t m, int64_t k) { return load<A>(first, m * row + k); });
+  } else {
+    add_products(sum, width, terms, left, [&](int64_t m, int64_t k) { return right(m, k0 + k); });
+  }
 }
 
 }  // namespace
@@ -44,11 +79,23 @@ template <class A, class S>
 void linear_forward(Queue&, const LinearForward& a) {
   const Factor<A> x{a.x, a.fp8.left, DType::fp8_e4m3, false, a.K};
   const Factor<A> weight{a.weight, a.fp8.right, DType::fp8_e4m3, false, a.K};
-  for (int64_t r = 0; r < a.R; ++r)
-    for (int64_t n = 0; n < a.N; ++n) {
-      const double bias = a.bias != nullptr ? load<A>(a.bias, n) : 0.0;
-      store<A>(a.y, r * a.N + n, bias + dot(x, r, weight, n, a.K));
+  const auto put = [&](int64_t r, int64_t n, double sum) {
+    store<A>(a.y, r * a.N + n, sum + (a.bias != nullptr ? load<A>(a.bias, n) : 0.0));
+  };
+  for (int64_t r = 0; r < a.R; ++r) {
+    int64_t n = 0;
+    for (; x.inverse == nullptr && n + 4 <= a.N; n += 4) {
+      double sums[4] = {};
+      add_four_dots(sums, static_cast<const A*>(a.x) + r * a.K,
+                    static_cast<const A*>(a.weight) + n * a.K, a.K);
+      for (int64_t i = 0; i < 4; ++i) put(r, n + i, sums[i]);
     }
+    for (; n < a.N; ++n) {
+      double sum = 0.0;
+      for (int64_t k = 0; k < a.K; ++k) sum += x(r, k) * weight(n, k);
+      put(r, n, sum);
+    }
+  }
 }
 
 template <class A, class S>
@@ -63,10 +110,8 @@ void linear_backward_input(Queue&, const LinearBackwardInput& a) {
       const int64_t to = r * a.K + k0;
       double sum[chunk];
       for (int64_t k = 0; k < width; ++k) sum[k] = a.accumulate ? load<A>(a.dx, to + k) : 0.0;
-      for (int64_t n = 0; n < a.N; ++n) {
-        const double factor = dy(r, n);
-        for (int64_t k = 0; k < width; ++k) sum[k] += factor * weight(n, k0 + k);
-      }
+      add_products(
+          sum, width, a.N, [&](int64_t n) { return dy(r, n); }, weight, k0);
       for (int64_t k = 0; k < width; ++k) store<A>(a.dx, to + k, sum[k]);
     }
 }
@@ -84,10 +129,8 @@ void linear_backward_weight(Queue&, const LinearBackwardWeight& a) {
       const int64_t to = n * a.K + k0;
       double sum[chunk];
       for (int64_t k = 0; k < width; ++k) sum[k] = load<S>(a.dweight, to + k);
-      for (int64_t r = 0; r < a.R; ++r) {
-        const double factor = dy(r, n);
-        for (int64_t k = 0; k < width; ++k) sum[k] += factor * x(r, k0 + k);
-      }
+      add_products(
+          sum, width, a.R, [&](int64_t r) { return dy(r, n); }, x, k0);
       for (int64_t k = 0; k < width; ++k) store<S>(a.dweight, to + k, sum[k]);
     }
   if (a.dbias == nullptr) return;

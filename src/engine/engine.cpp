@@ -49,10 +49,8 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
     labels_.resize(inputs_.size() / static_cast<size_t>(plan.shape.T));
   }
   if (plan.lengths >= 0) lengths_.resize(static_cast<size_t>(plan.micro_batch_rows / plan.shape.T));
-  int32_t slots = 1;
-  for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    for (int32_t slot = 0; plan.ops[i].signals && slot < slots; ++slot)
+    for (int64_t slot = 0; plan.ops[i].signals && slot < plan.slots; ++slot)
       events_[i].push_back(device.make_event());
 }
 
@@ -112,15 +110,16 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
 }
 
 void Engine::issue_tasks() {
-  for (const Task& task : plan_.tasks) {
+  for_each_task(plan_, [&](const Task& task) {
     const Program& program = plan_.programs[static_cast<size_t>(task.program)];
     const double program_start_s = now_s();
     slot_ = task.slot;
     program_ = program.kind;
-    for (int32_t i = program.first; i < program.last; ++i) {
+    for_each_op(program, [&](int32_t i, int64_t first_row) {
+      first_row_ = first_row;
       execute(plan_.ops[static_cast<size_t>(i)], task);
       drive_messages();
-    }
+    });
     const double program_s = now_s() - program_start_s;
     switch (program.kind) {
       case ProgramKind::forward:
@@ -140,7 +139,7 @@ void Engine::issue_tasks() {
         times_.optimizer_s += program_s;
         break;
     }
-  }
+  });
 }
 
 void Engine::run(const Op& op, const Task& task) {
@@ -164,8 +163,7 @@ void Engine::execute(const Op& op, const Task& task) {
   wait_for(op);
   TraceEvent* event = nullptr;
   if (tracing_) {
-    event = &trace_->begin(static_cast<int32_t>(index),
-                           static_cast<int32_t>(&task - plan_.tasks.data()), task.slot);
+    event = &trace_->begin(static_cast<int32_t>(index), task);
     if (is_message(op.kind)) communicators_[op.axis].trace_next(&event->message);
   }
   if (op.queue == QueueId::compute) mark(op);
@@ -230,7 +228,9 @@ void Engine::book_exposed(const Op& message, double seconds) {
   }
   const OpKind kind = message.kind == OpKind::receive ? OpKind::send : message.kind;
   times_.region_s[static_cast<size_t>(Region::communication)] += seconds;
-  times_.exposed_s[static_cast<size_t>(message.axis)][static_cast<size_t>(kind)] += seconds;
+  // Where a stopwatch takes the times, collect_marks() books what the device waited.
+  if (stopwatch_ == nullptr)
+    exposed_s_[static_cast<size_t>(message.axis)][static_cast<size_t>(kind)] += seconds;
 }
 
 void Engine::communicate(const Op& op, const Task& task) {

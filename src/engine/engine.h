@@ -18,6 +18,7 @@
 #include "engine/trace.h"
 #include "memory/arena.h"
 #include "plan/plan.h"
+#include "plan/tasks.h"
 
 namespace gptbench {
 
@@ -39,9 +40,11 @@ struct StepTimes {
   std::array<double, num_regions> region_s{};
   double forward_s = 0.0, backward_s = 0.0,
          optimizer_s = 0.0;  // programs, communication within included
-  // Waiting for and driving messages, by axis and kind; of waits for a receive under `send`.
-  std::array<std::array<double, num_op_kinds>, num_axes> exposed_s{};
 };
+
+// Time spent waiting for messages and driving them, [axis][kind]; waits for a receive count under
+// `send`. Local.
+using ExposedTimes = std::array<std::array<double, num_op_kinds>, num_axes>;
 
 class Engine {
  public:
@@ -72,7 +75,10 @@ class Engine {
 
   // One training step, `step` from 0: forward, backward, reduction, clipping, AdamW.
   StepResult step(int64_t step, bool vote_to_stop);
-  const StepTimes& times() const { return times_; }
+  const StepTimes& times() const { return times_; }  // of the last step
+  // Sums over the steps since the last reset.
+  const ExposedTimes& exposed_s() const { return exposed_s_; }
+  void reset_exposed() { exposed_s_ = {}; }
   // What this rank has met: tokens that cannot be read (io), memory that a kernel asked for in vain
   // or that the node no longer has (out_of_memory); "" and ok where nothing. Such a rank finishes
   // the step on stale values, so that no other waits for it, and votes to stop, in the next step
@@ -124,10 +130,10 @@ class Engine {
   std::array<double, num_scalars> read_scalars();
 
   void* read_at(const Op& op, int i) const {
-    return arena_.address(op.reads[static_cast<size_t>(i)], slot_);
+    return arena_.address(at_row(op.reads[static_cast<size_t>(i)], first_row_), slot_);
   }
   void* write_at(const Op& op, int i) const {
-    return arena_.address(op.writes[static_cast<size_t>(i)], slot_);
+    return arena_.address(at_row(op.writes[static_cast<size_t>(i)], first_row_), slot_);
   }
   DType type_of(const Operand& operand) const {
     return plan_.buffers[static_cast<size_t>(operand.buffer)].dtype;
@@ -183,6 +189,7 @@ class Engine {
   int64_t updates_ = 0;          // of the parameters: steps that were not skipped
   double gradient_scale_ = 1.0;  // that gradients in memory carry
   int32_t slot_ = 0;
+  int64_t first_row_ = 0;  // of this iteration of a program's loop
   double vote_to_stop_ = 0.0;
   std::array<const Op*, num_queues> latest_{};  // message or transfer of each queue
   std::unique_ptr<Trace> trace_;
@@ -192,6 +199,7 @@ class Engine {
   Exit failure_code_ = Exit::ok;
   double memory_watched_s_ = 0.0;
   StepTimes times_;
+  ExposedTimes exposed_s_{};
 
   // Steps that are replayed (replay.cpp).
   enum class Replay { never, eager, recording, replaying };

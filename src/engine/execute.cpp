@@ -11,7 +11,7 @@ namespace gptbench {
 
 void Engine::compute(const Op& op, const Task& task) {
   const int64_t all_rows = task.sequences.count * plan_.T_local();
-  const int64_t rows = rows_of(op, all_rows);
+  const int64_t rows = rows_of(op, all_rows - first_row_);
   switch (op.kind) {
     case OpKind::load_tokens:
       load_tokens(op, task);

@@ -69,7 +69,7 @@ void Engine::collect_marks() {
       const size_t axis = static_cast<size_t>((subject - num_regions) / num_op_kinds);
       const size_t kind = static_cast<size_t>((subject - num_regions) % num_op_kinds);
       times_.region_s[static_cast<size_t>(Region::communication)] += spent_s;
-      times_.exposed_s[axis][kind] += spent_s;
+      exposed_s_[axis][kind] += spent_s;
     }
 }
 

@@ -207,6 +207,7 @@ uint64_t Engine::checksum() {
       uint64_t word;
       std::memcpy(&word, staging.data() + i, sizeof word);
       hash = (hash ^ word) * 0x100000001b3ull;
+      hash ^= hash >> 32;  // a product moves bits upwards only: two highest bits would cancel
     }
   }
   return hash;

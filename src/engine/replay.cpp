@@ -29,10 +29,9 @@ bool Engine::replay_steps(bool required, Agreement all) {
   replay_required_ = required;
   all_ranks_ = std::move(all);
   given_bytes_ = 2 * alignment;  // corrections, seed of dropout
-  for_each_operation(plan_, [&](const Task& task, int32_t i) {
+  for_each_operation(plan_, [&](int32_t i, int64_t rows, int64_t times) {
     if (!is_given(plan_.ops[static_cast<size_t>(i)].kind)) return;
-    const int64_t rows = task.sequences.count * plan_.T_local() * size_of(DType::i32);
-    given_bytes_ += 3 * (round_up(rows, alignment) + alignment);
+    given_bytes_ += 3 * (round_up(rows * size_of(DType::i32), alignment) + alignment) * times;
   });
   given_ = static_cast<char*>(device_.allocate_host(given_bytes_));
   if (!all_ranks_(given_ != nullptr)) return false;
@@ -96,13 +95,13 @@ void Engine::begin_replayed_step() {
     give(compute_queue, arena_.address({plan_.dropout_seed}, 0), &seed, sizeof seed);
   }
   if (replay_ != Replay::replaying) return;
-  for (const Task& task : plan_.tasks) {
+  for_each_task(plan_, [&](const Task& task) {
     const Program& program = plan_.programs[static_cast<size_t>(task.program)];
     slot_ = task.slot;
     for (int32_t i = program.first; i < program.last; ++i)
       if (is_given(plan_.ops[static_cast<size_t>(i)].kind))
         compute(plan_.ops[static_cast<size_t>(i)], task);
-  }
+  });
   recording_->replay(compute_queue);
   if (stopwatch_ != nullptr) stopwatch_->repeat();
 }

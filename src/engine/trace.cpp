@@ -3,21 +3,20 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "plan/tasks.h"
 
 namespace gptbench {
 
 Trace::Trace(const Plan& plan) : latest_(plan.ops.size()) {
   size_t events = 0, waits = 0;
-  for_each_operation(plan, [&](const Task& /*task*/, int32_t i) {
-    ++events;
-    waits += plan.ops[static_cast<size_t>(i)].waits_for.size();
+  for_each_operation(plan, [&](int32_t i, int64_t /*rows*/, int64_t times) {
+    events += static_cast<size_t>(times);
+    waits += static_cast<size_t>(times) * plan.ops[static_cast<size_t>(i)].waits_for.size();
   });
   events_.reserve(events);
   waits_.reserve(waits);
-  int32_t slots = 1;
-  for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    if (plan.ops[i].signals) latest_[i].assign(static_cast<size_t>(slots), -1);
+    if (plan.ops[i].signals) latest_[i].assign(static_cast<size_t>(plan.slots), -1);
 }
 
 void Trace::begin_step(double now_s) {
@@ -27,11 +26,11 @@ void Trace::begin_step(double now_s) {
   for (std::vector<int32_t>& slots : latest_) std::fill(slots.begin(), slots.end(), -1);
 }
 
-TraceEvent& Trace::begin(int32_t op, int32_t task, int32_t slot) {
+TraceEvent& Trace::begin(int32_t op, const Task& task) {
   // References to events are kept by messages on the way: the memory must not move.
   GPTBENCH_CHECK(events_.size() < events_.capacity(), "a step of the plan that is traced");
   if (!latest_[static_cast<size_t>(op)].empty())
-    latest_[static_cast<size_t>(op)][static_cast<size_t>(slot)] =
+    latest_[static_cast<size_t>(op)][static_cast<size_t>(task.slot)] =
         static_cast<int32_t>(events_.size());
   events_.push_back({op, task, 0.0, 0.0, {}});
   return events_.back();

@@ -12,7 +12,8 @@ namespace gptbench {
 
 // Times are those of now_s().
 struct TraceEvent {
-  int32_t op = -1, task = -1;         // of the plan
+  int32_t op = -1;  // of the plan
+  Task task;
   double begin_s = 0.0, end_s = 0.0;  // the call: computing; issuing a message or a transfer
   MessageTimes message;               // of messages, as far as the communicator knows
 };
@@ -29,7 +30,7 @@ class Trace {
 
   // Called by the engine, in the order of issue.
   void begin_step(double now_s);
-  TraceEvent& begin(int32_t op, int32_t task, int32_t slot);
+  TraceEvent& begin(int32_t op, const Task& task);
   void waited(int32_t op, int32_t slot, double begin_s, double end_s);
 
   double origin_s() const { return origin_s_; }  // beginning of the step

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <random>
+#include <utility>
 
 #include "base/error.h"
 
@@ -28,12 +30,6 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   operator int() const { return fd_; }
-  // Closing reports what a network file system could not write.
-  bool close() {
-    const int fd = fd_;
-    fd_ = -1;
-    return ::close(fd) == 0;
-  }
 
  private:
   int fd_;
@@ -43,16 +39,6 @@ std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-void write_all(int fd, const Bytes& bytes, const std::string& path) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t wrote = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) fail(path, "cannot write", errno);
-    done += static_cast<size_t>(wrote);
-  }
 }
 
 // Gives an existing `path` the next free numbered name as well; nothing is ever overwritten, even
@@ -128,23 +114,76 @@ std::vector<std::string> create_directories(const std::string& directory) {
   return created;
 }
 
-void write_bytes(const std::string& path, const Bytes& bytes, bool keep_old) {
-  const std::string temporary = path + ".partial-" + std::to_string(::getpid());
-  try {
-    Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (fd < 0) fail(path, "cannot create", errno);
-    write_all(fd, bytes, path);
-    if (::fsync(fd) != 0 && errno != EINVAL) fail(path, "cannot write", errno);
-    if (!fd.close()) fail(path, "cannot write", errno);
-    if (keep_old) keep_numbered(path);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "cannot create", errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
+NewFile::NewFile(const std::string& path) : path_(path) {
+  // Not mkstemp(), whose files only their owner may read, whatever the umask says.
+  std::random_device random;
+  do {
+    char suffix[32];
+    std::snprintf(suffix, sizeof suffix, ".partial-%08x%08x", random(), random());
+    temporary_ = path + suffix;
+    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd_ < 0 && errno == EEXIST);
+  if (fd_ < 0) fail(path_, "cannot create", errno);
+}
+
+NewFile::~NewFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void NewFile::write_at(int64_t offset, const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t wrote = ::pwrite(fd_, from, bytes, offset);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) fail(path_, "cannot write", errno);
+    from += wrote;
+    offset += wrote;
+    bytes -= static_cast<size_t>(wrote);
   }
+}
+
+void NewFile::read_at(int64_t offset, void* data, size_t bytes) const {
+  char* to = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd_, to, bytes, offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path_, "cannot read", errno);
+    if (got == 0) {
+      std::memset(to, 0, bytes);
+      return;
+    }
+    to += got;
+    offset += got;
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+void NewFile::resize(int64_t bytes) {
+  if (::ftruncate(fd_, bytes) != 0) fail(path_, "cannot write", errno);
+}
+
+void NewFile::sync() {
+  // EINVAL: a file system without fsync.
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, "cannot write", errno);
+}
+
+void NewFile::publish(Existing existing) {
+  sync();
+  // Closing reports what a network file system could not write.
+  if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "cannot write", errno);
+  if (existing == Existing::kept_numbered) keep_numbered(path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "cannot create", errno);
+  temporary_.clear();
   // Makes the rename itself last; not every file system can, and the file is complete either way.
-  Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder >= 0) ::fsync(folder);
+}
+
+void write_file(const std::string& path, std::string_view content, Existing existing) {
+  NewFile file(path);
+  file.write_at(0, content.data(), content.size());
+  file.publish(existing);
 }
 
 }  // namespace gptbench

@@ -1,9 +1,11 @@
 // Whole files in and out, in the steps that make a write safe: directories, temporary name, fsync,
-// rename, numbered copies of what was there before.
+// rename, numbered copies of previous files. All files that gptbench writes are written here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gptbench {
@@ -18,11 +20,40 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes);
 // Throws Error(Exit::io); what was created until then is removed again.
 std::vector<std::string> create_directories(const std::string& directory);
 
-// Writes `path` so that no reader ever sees part of it: all bytes under a temporary name of the
-// same folder, fsync, rename, fsync of the folder. With `keep_old`, a file that has the name
-// already is first given the next free numbered name (result.h5 -> result.1.h5). On failure throws
-// Error(Exit::io) and leaves neither temporary file nor a changed `path`.
-void write_bytes(const std::string& path, const Bytes& bytes, bool keep_old);
+// What happens to a file that already has the name.
+enum class Existing {
+  replaced,
+  kept_numbered,  // under the next free numbered name: result.h5 -> result.1.h5
+};
+
+// A file that appears under `path` only when it is complete. Until publish() it has a random name
+// in the same folder, which cannot be guessed and never follows a link; the umask and the default
+// access control list of the folder set its permissions. Every function throws Error(Exit::io) that
+// begins with `path`. A NewFile that is destroyed before publish() leaves nothing.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write_at(int64_t offset, const void* data, size_t bytes);
+  // Bytes beyond the end read as 0.
+  void read_at(int64_t offset, void* data, size_t bytes) const;
+  void resize(int64_t bytes);
+  // Forces the content to the disk: reports an error that write_at() left to the system.
+  void sync();
+  // sync(), then the file gets its name. Afterwards only the destructor may be called.
+  void publish(Existing existing);
+
+ private:
+  std::string path_, temporary_;
+  int fd_ = -1;
+};
+
+// Writes a whole file through NewFile.
+void write_file(const std::string& path, std::string_view content,
+                Existing existing = Existing::replaced);
 
 // "result.h5", 3 -> "result.3.h5"; a name without extension gets the number appended.
 std::string numbered_name(const std::string& path, int number);

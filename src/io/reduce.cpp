@@ -13,7 +13,7 @@ double median(std::vector<double> values) {
 }
 
 void reduce(RankSeries& series) {
-  if (series.reduced || series.ranks <= most_ranks_in_full) return;
+  if (series.ranks <= most_ranks_in_full) return;
   std::vector<double> reduced;
   for (int64_t step = 0; step < series.steps; ++step) {
     const auto first = series.values.begin() + step * series.ranks;
@@ -38,12 +38,12 @@ void sum(std::vector<T>& values) {
 Record reduced_over_ranks(Record record) {
   for (RankSeries& series : record.timing) reduce(series);
   for (MemoryEntry& entry : record.memory) {
-    if (entry.reduced || static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
+    if (static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
     sum(entry.bytes);
     entry.reduced = true;
   }
   for (CommEntry& entry : record.comm) {
-    if (entry.reduced || static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
+    if (static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
     sum(entry.bytes);
     sum(entry.count);
     sum(entry.least_s);

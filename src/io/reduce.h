@@ -1,7 +1,7 @@
 // Figures of many ranks in little room.
 #pragma once
 
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "io/checksum.h"
 #include "io/hdf5_handle.h"
 #include "io/hdf5_read.h"
 #include "io/result_fields.h"
@@ -128,6 +129,7 @@ void read_steps(hid_t file, Record& record) {
   record.loss = read_doubles(group, "loss");
   record.grad_norm = read_doubles(group, "grad_norm");
   record.loss_scale = read_doubles(group, "loss_scale");
+  record.skipped = read_integers(group, "skipped");
   record.step_time_s = read_doubles(group, "time_s");
   record.tokens = read_integers(group, "tokens");
 }
@@ -255,8 +257,9 @@ Record read_all(hid_t file) {
 Record decode_result(const Bytes& bytes) {
   static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
   if (bytes.empty()) throw Error(Exit::io, "empty file");
-  if (bytes.size() < sizeof signature ||
-      std::memcmp(bytes.data(), signature, sizeof signature) != 0)
+  const bool begins_with_signature = bytes.size() >= sizeof signature &&
+                                     std::memcmp(bytes.data(), signature, sizeof signature) == 0;
+  if (!begins_with_signature && !has_valid_checksum(bytes))
     throw Error(Exit::io, "not an HDF5 file");
   const Hdf5Quiet quiet;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");

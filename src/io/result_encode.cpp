@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <map>
 
+#include "io/checksum.h"
 #include "io/hdf5_handle.h"
 #include "io/hdf5_write.h"
 #include "io/result_fields.h"
@@ -80,6 +81,9 @@ void write_steps(hid_t file, const Record& record) {
   if (!record.loss_scale.empty())
     write_dataset(group, {"loss_scale", "1", "factor of the loss in backward, [step]"},
                   {extent(record.loss_scale.size())}, record.loss_scale);
+  if (!record.skipped.empty())
+    write_dataset(group, {"skipped", "1", "1 where the step updated no weight, else 0, [step]"},
+                  {extent(record.skipped.size())}, record.skipped);
   write_dataset(group, {"time_s", "s", "time of the slowest rank, [step], warm-up first"},
                 {extent(record.step_time_s.size())}, record.step_time_s);
   write_dataset(group, {"tokens", "1", "tokens trained over all ranks, padding included, [step]"},
@@ -180,22 +184,36 @@ void write_all(hid_t file, const Record& record) {
   write_verify(file, record);
 }
 
-}  // namespace
-
-Bytes encode_result(const Record& record) {
+Bytes lay_out(const Record& record) {
   const Hdf5Quiet quiet;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
   hdf5_check(H5Pset_fapl_core(access, 1 << 20, false), "lay out a file in memory");
-  const Hdf5Handle file(H5Fcreate("result.h5", H5F_ACC_TRUNC, ordered_file_properties(), access),
+  const Hdf5Handle creation = ordered_file_properties();
+  hdf5_check(H5Pset_userblock(creation, checksum_block_bytes), "make a property list");
+  const Hdf5Handle file(H5Fcreate("result.h5", H5F_ACC_TRUNC, creation, access),
                         "lay out a file in memory");
   write_all(file, record);
   hdf5_check(H5Fflush(file, H5F_SCOPE_LOCAL), "lay out a file in memory");
   const ssize_t size = H5Fget_file_image(file, nullptr, 0);
   hdf5_check(size < 0 ? -1 : 0, "lay out a file in memory");
-  Bytes bytes(static_cast<size_t>(size));
-  if (H5Fget_file_image(file, bytes.data(), bytes.size()) != size)
+  // The image begins behind the user block.
+  Bytes bytes(checksum_block_bytes + static_cast<size_t>(size));
+  if (H5Fget_file_image(file, bytes.data() + checksum_block_bytes, static_cast<size_t>(size)) !=
+      size)
     throw Error(Exit::io, "cannot lay out a file in memory");
+  add_checksum(bytes);
   return bytes;
+}
+
+}  // namespace
+
+Bytes encode_result(const Record& record) {
+  try {
+    return lay_out(record);
+  } catch (const Error& error) {  // the file lies in memory: nothing else can run out
+    throw Error(Exit::out_of_memory,
+                std::string("out of memory for the result file: ") + error.what());
+  }
 }
 
 }  // namespace gptbench

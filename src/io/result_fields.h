@@ -3,7 +3,7 @@
 // visit("attribute name", member); Object is the struct or its const form.
 #pragma once
 
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 

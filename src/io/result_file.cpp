@@ -21,13 +21,13 @@ std::string path_in(const std::string& directory, const std::string& name) {
 
 void check_output_directory(const std::string& directory) {
   std::vector<std::string> created;
-  const std::string probe = path_in(directory, "result.h5.probe");
+  const std::string result = path_in(directory, "result.h5");
   try {
     if (!directory.empty()) created = create_directories(directory);
-    write_bytes(probe, Bytes(1, 0), false);
-    ::unlink(probe.c_str());
+    NewFile probe(result);
+    probe.write_at(0, "", 1);
+    probe.sync();
     struct stat info;
-    const std::string result = path_in(directory, "result.h5");
     if (::stat(result.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
       throw Error(Exit::io, result + ": is a directory");
   } catch (const Error& error) {
@@ -40,7 +40,9 @@ void check_output_directory(const std::string& directory) {
 
 void write_result(const std::string& directory, const Record& record) {
   if (!directory.empty()) create_directories(directory);
-  write_bytes(path_in(directory, "result.h5"), encode_result(reduced_over_ranks(record)), true);
+  const Bytes bytes = encode_result(reduced_over_ranks(record));
+  write_file(path_in(directory, "result.h5"),
+             {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, Existing::kept_numbered);
 }
 
 Record read_result(const std::string& path) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/file_bytes.h"
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 
@@ -26,11 +26,12 @@ void write_result(const std::string& directory, const Record& record);
 
 // Reads a whole result file. Groups and datasets that it does not have stay empty; a foreign,
 // damaged, half-written or newer file throws Error(Exit::io), one line that begins with `path`.
+// The checksum is verified before HDF5 sees the file; files without one (io/checksum.h) are read.
 // Crafted files can crash HDF5 itself: read files of unknown origin in a process of its own, as
-// post/load.h does.
+// io/guarded_read.h does.
 Record read_result(const std::string& path);
 
-// The two halves without the file system: the bytes of a result file.
+// The two halves without the file system: the bytes of a result file, checksum included.
 Bytes encode_result(const Record& record);
 Record decode_result(const Bytes& bytes);
 

@@ -1,12 +1,6 @@
 #include "io/tensor_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 #include "io/hdf5_read.h"
 #include "io/hdf5_write.h"
@@ -73,30 +67,19 @@ void list_tensors(hid_t group, const std::string& prefix, std::vector<std::strin
 
 }  // namespace
 
-TensorFile::TensorFile(const std::string& path)
-    : path_(path), temporary_(path + ".partial-" + std::to_string(::getpid())) {
-  naming(path_, [&] {
-    // An errno says more than HDF5 does.
-    const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) throw Error(Exit::io, std::string("cannot create: ") + std::strerror(errno));
-    ::close(fd);
-    file_ = Hdf5Handle(
-        H5Fcreate(temporary_.c_str(), H5F_ACC_TRUNC, ordered_file_properties(), file_access()),
-        "create");
-  });
+template <class Action>
+void TensorFile::step(const Action& action) {
+  naming(path_, action);
+  driver_.check();
 }
 
-TensorFile::~TensorFile() {
-  if (file_ < 0) return;
-  const Hdf5Quiet quiet;
-  dataset_.close();
-  file_.close();
-  ::unlink(temporary_.c_str());
+TensorFile::TensorFile(const std::string& path) : path_(path), new_file_(path), driver_(new_file_) {
+  step([&] { file_ = driver_.create_file(ordered_file_properties()); });
 }
 
 void TensorFile::begin(const std::string& name, const std::vector<int64_t>& shape, DType dtype,
                        const std::string& description, const std::string& units) {
-  naming(path_, [&] {
+  step([&] {
     type_ = type_of(dtype);
     shape_.assign(shape.begin(), shape.end());
     dataset_ = create_dataset(file_, {name, units, description}, shape_, type_);
@@ -105,7 +88,7 @@ void TensorFile::begin(const std::string& name, const std::vector<int64_t>& shap
 
 void TensorFile::write_rows(int64_t first_row, int64_t rows, const void* values) {
   GPTBENCH_CHECK(dataset_ >= 0, "write_rows() before begin()");
-  naming(path_, [&] {
+  step([&] {
     if (shape_.empty()) {
       hdf5_check(H5Dwrite(dataset_, type_, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), "write");
       return;
@@ -126,7 +109,7 @@ void TensorFile::write_rows(int64_t first_row, int64_t rows, const void* values)
                  "write");
       hdf5_check(H5Dwrite(dataset_, type_, memory_space, file_space, H5P_DEFAULT,
                           static_cast<const char*>(values) + done * row_bytes),
-                 "write (is the disk full?)");
+                 "write");
     }
   });
 }
@@ -138,25 +121,18 @@ void TensorFile::add(const std::string& name, const std::vector<int64_t>& shape,
 }
 
 void TensorFile::set_attribute(const std::string& name, const std::string& value) {
-  naming(path_, [&] { write_attribute(file_, name, value); });
+  step([&] { write_attribute(file_, name, value); });
 }
 
 void TensorFile::set_attribute(const std::string& name, int64_t value) {
-  naming(path_, [&] { write_attribute(file_, name, value); });
+  step([&] { write_attribute(file_, name, value); });
 }
 
 void TensorFile::close() {
-  naming(path_, [&] {
-    const bool closed = dataset_.close() && file_.close();
-    const int fd = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool synced = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);
-    if (fd >= 0) ::close(fd);
-    if (!closed || !synced || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      const int error = errno;
-      ::unlink(temporary_.c_str());
-      throw Error(Exit::io, std::string("cannot write: ") + std::strerror(error));
-    }
+  step([&] {
+    if (!dataset_.close() || !file_.close()) throw Error(Exit::io, "cannot write");
   });
+  new_file_.publish(Existing::replaced);
 }
 
 std::vector<std::string> tensor_names(const std::string& path) {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "io/file_bytes.h"
+#include "io/hdf5_driver.h"
 #include "io/hdf5_handle.h"
 
 namespace gptbench {
@@ -17,7 +19,7 @@ class TensorFile {
  public:
   // Creates the file; its folder must exist. An existing file of that name is replaced on close().
   explicit TensorFile(const std::string& path);
-  ~TensorFile();
+  ~TensorFile() = default;
   TensorFile(const TensorFile&) = delete;
   TensorFile& operator=(const TensorFile&) = delete;
 
@@ -42,8 +44,14 @@ class TensorFile {
   void close();
 
  private:
-  std::string path_, temporary_;
-  Hdf5Handle file_, dataset_;
+  // Calls `action`, which calls HDF5, with errors that begin with the path.
+  template <class Action>
+  void step(const Action& action);
+
+  std::string path_;
+  NewFile new_file_;
+  Hdf5Driver driver_;
+  Hdf5Handle file_, dataset_;  // destroyed before what they are written to
   std::vector<hsize_t> shape_;
   hid_t type_ = H5I_INVALID_HID;
 };

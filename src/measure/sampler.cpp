@@ -27,9 +27,49 @@ void unbind_from_cores() {
 
 }  // namespace
 
-std::optional<double> Sampler::Mean::value() const {
+std::optional<double> SensorIntegral::Mean::value() const {
   if (seconds <= 0.0) return std::nullopt;
   return weighted / seconds;
+}
+
+void SensorIntegral::add(double time_s, const SensorReading& reading) {
+  const bool first = readings_ == 0;
+  const double elapsed_s = first ? 0.0 : time_s - last_s_;
+  if (first) {
+    first_s_ = time_s;
+    first_energy_j_ = reading.energy_j;
+  }
+  last_s_ = time_s;
+  ++readings_;
+  const auto add_to = [&](Mean& mean, const std::optional<double>& value) {
+    if (first || !value) return;
+    mean.weighted += *value * elapsed_s;
+    mean.seconds += elapsed_s;
+  };
+  add_to(utilisation_, reading.utilisation);
+  add_to(clock_, reading.clock_ghz);
+  if (reading.power_w && last_power_w_) add_to(power_, 0.5 * (*reading.power_w + *last_power_w_));
+  last_power_w_ = reading.power_w;
+  last_energy_j_ = reading.energy_j;
+  if (reading.memory_used_bytes)
+    memory_used_bytes_ = std::max(memory_used_bytes_.value_or(0.0), *reading.memory_used_bytes);
+}
+
+SensorTotals SensorIntegral::totals() const {
+  SensorTotals totals;
+  totals.window_s = last_s_ - first_s_;
+  totals.readings = readings_;
+  totals.utilisation = utilisation_.value();
+  totals.clock_ghz = clock_.value();
+  totals.power_w = power_.value();
+  totals.memory_used_bytes = memory_used_bytes_;
+  if (first_energy_j_ && last_energy_j_ && totals.window_s > 0.0) {
+    totals.energy_j = *last_energy_j_ - *first_energy_j_;
+    totals.power_w = *totals.energy_j / totals.window_s;
+  } else if (totals.power_w) {
+    totals.energy_j = *totals.power_w * totals.window_s;
+  }
+  return totals;
 }
 
 Sampler::Sampler(std::unique_ptr<Sensors> sensors, double period_s)
@@ -41,10 +81,8 @@ Sampler::~Sampler() {
 
 void Sampler::begin() {
   if (sensors_ == nullptr || thread_.joinable()) return;
-  totals_ = SensorTotals();
-  power_ = utilisation_ = clock_ = Mean();
-  first_energy_j_ = last_energy_j_ = last_power_w_ = std::nullopt;
-  first_s_ = last_s_ = 0.0;
+  integral_ = SensorIntegral();
+  longest_reading_s_ = 0.0;
   stop_ = false;
   take();
   // Signals are the training loop's: a new thread has the mask of the one that makes it.
@@ -64,17 +102,9 @@ SensorTotals Sampler::end() {
   wake_.notify_one();
   thread_.join();
   take();
-  totals_.window_s = last_s_ - first_s_;
-  totals_.utilisation = utilisation_.value();
-  totals_.clock_ghz = clock_.value();
-  totals_.power_w = power_.value();
-  if (first_energy_j_ && last_energy_j_ && totals_.window_s > 0.0) {
-    totals_.energy_j = *last_energy_j_ - *first_energy_j_;
-    totals_.power_w = *totals_.energy_j / totals_.window_s;
-  } else if (totals_.power_w) {
-    totals_.energy_j = *totals_.power_w * totals_.window_s;
-  }
-  return totals_;
+  SensorTotals totals = integral_.totals();
+  totals.reading_s = longest_reading_s_;
+  return totals;
 }
 
 void Sampler::sample_until_stopped() {
@@ -84,33 +114,11 @@ void Sampler::sample_until_stopped() {
   while (!wake_.wait_for(lock, period, [this] { return stop_; })) take();
 }
 
-// A reading stands for the time since the one before it; a power that is sampled, with its
-// neighbour, for the trapezoid between them.
 void Sampler::take() {
   const double start_s = now_s();
   const SensorReading reading = sensors_->read();
-  totals_.reading_s = std::max(totals_.reading_s, now_s() - start_s);
-  const bool first = totals_.readings == 0;
-  const double elapsed_s = first ? 0.0 : start_s - last_s_;
-  if (first) {
-    first_s_ = start_s;
-    first_energy_j_ = reading.energy_j;
-  }
-  last_s_ = start_s;
-  ++totals_.readings;
-  const auto add = [&](Mean& mean, const std::optional<double>& value) {
-    if (first || !value) return;
-    mean.weighted += *value * elapsed_s;
-    mean.seconds += elapsed_s;
-  };
-  add(utilisation_, reading.utilisation);
-  add(clock_, reading.clock_ghz);
-  if (reading.power_w && last_power_w_) add(power_, 0.5 * (*reading.power_w + *last_power_w_));
-  last_power_w_ = reading.power_w;
-  last_energy_j_ = reading.energy_j;
-  if (reading.memory_used_bytes)
-    totals_.memory_used_bytes =
-        std::max(totals_.memory_used_bytes.value_or(0.0), *reading.memory_used_bytes);
+  longest_reading_s_ = std::max(longest_reading_s_, now_s() - start_s);
+  integral_.add(start_s, reading);
 }
 
 }  // namespace gptbench

@@ -24,6 +24,24 @@ struct SensorTotals {
   std::optional<double> memory_used_bytes;       // largest
 };
 
+// Means over time of readings that follow each other. A reading stands for the time since the one
+// before it; a power that is sampled, with its neighbour, for the trapezoid between them.
+class SensorIntegral {
+ public:
+  void add(double time_s, const SensorReading& reading);
+  SensorTotals totals() const;  // but for reading_s
+
+ private:
+  struct Mean {
+    double weighted = 0.0, seconds = 0.0;
+    std::optional<double> value() const;
+  };
+  int64_t readings_ = 0;
+  double first_s_ = 0.0, last_s_ = 0.0;
+  std::optional<double> first_energy_j_, last_energy_j_, last_power_w_, memory_used_bytes_;
+  Mean power_, utilisation_, clock_;
+};
+
 // Reads sensors at both ends of a stretch of time and once a period in between. Energy needs the
 // two ends alone; a power that is only sampled, clocks and utilisation need those in between, and
 // so does a counter that wraps within minutes. Those are taken by a thread that sleeps otherwise,
@@ -55,15 +73,8 @@ class Sampler {
   std::condition_variable wake_;
   bool stop_ = false;
 
-  // Integrals over the stretch so far.
-  struct Mean {
-    double weighted = 0.0, seconds = 0.0;
-    std::optional<double> value() const;
-  };
-  double first_s_ = 0.0, last_s_ = 0.0;
-  std::optional<double> first_energy_j_, last_energy_j_, last_power_w_;
-  Mean power_, utilisation_, clock_;
-  SensorTotals totals_;
+  SensorIntegral integral_;  // over the stretch so far
+  double longest_reading_s_ = 0.0;
 };
 
 }  // namespace gptbench

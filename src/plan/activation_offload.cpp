@@ -1,6 +1,7 @@
 #include "plan/activation_offload.h"
 
 #include "base/text.h"
+#include "base/units.h"
 
 namespace gptbench {
 
@@ -26,14 +27,13 @@ int ActivationOffload::keep(Pass formed_by, int64_t group, const std::string& pr
   const bool file = builder_.plan().config.parallel.offload_target == "file";
   const int away = builder_.add_buffer(
       prefix + what, file ? MemoryClass::file : MemoryClass::host, Lifetime::micro_batch, dtype,
-      builder_.plan().micro_batch_rows / row_div * columns, slots_);
-  kept_.push_back({formed_by, group, window, away, columns, row_div});
+      checked_product(builder_.plan().micro_batch_rows / row_div, columns, what.c_str()), slots_);
+  kept_[{formed_by, group}].push_back({window, away, columns, row_div});
   return window;
 }
 
 void ActivationOffload::transfer(OpKind kind, Pass formed_by, int64_t group) {
-  for (const Kept& array : kept_) {
-    if (array.formed_by != formed_by || array.group != group) continue;
+  for (const Kept& array : kept_[{formed_by, group}]) {
     const Operand window{array.window}, away{array.away};
     const bool loads = kind == OpKind::load;
     Op op = row_op(kind, -1, array.columns, {loads ? away : window}, {loads ? window : away},

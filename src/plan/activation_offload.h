@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/builder.h"
@@ -37,8 +39,6 @@ class ActivationOffload {
 
  private:
   struct Kept {
-    Pass formed_by;
-    int64_t group;
     int window, away;
     int64_t columns, row_div;
   };
@@ -47,7 +47,7 @@ class ActivationOffload {
   PlanBuilder& builder_;
   int64_t groups_, slots_;
   bool offloads_ = false, returns_at_once_;
-  std::vector<Kept> kept_;  // that leave the device
+  std::map<std::pair<Pass, int64_t>, std::vector<Kept>> kept_;  // (formed by, group): what leaves
 };
 
 }  // namespace gptbench

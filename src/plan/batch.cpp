@@ -12,16 +12,21 @@ SequenceRange sequences_of(int64_t global_batch, int64_t data_parallel, int64_t 
   return {data_rank * share + std::min(data_rank, extra), share + (data_rank < extra ? 1 : 0)};
 }
 
-std::vector<SequenceRange> micro_batches_of(int64_t global_batch, int64_t data_parallel,
-                                            int64_t data_rank, int64_t micro_batch) {
-  const SequenceRange mine = sequences_of(global_batch, data_parallel, data_rank);
-  const int64_t largest_share = ceil_div(global_batch, data_parallel);
-  std::vector<SequenceRange> micro_batches;
-  for (int64_t first = 0; first < largest_share; first += micro_batch) {
-    const int64_t count = std::clamp<int64_t>(mine.count - first, 0, micro_batch);
-    micro_batches.push_back({mine.first + first, count});
-  }
-  return micro_batches;
+MicroBatches::MicroBatches(int64_t global_batch, int64_t data_parallel, int64_t data_rank,
+                           int64_t micro_batch)
+    : share_(sequences_of(global_batch, data_parallel, data_rank)),
+      each_(micro_batch),
+      size_(ceil_div(ceil_div(global_batch, data_parallel), micro_batch)) {}
+
+SequenceRange MicroBatches::operator[](int64_t k) const {
+  return {share_.first + k * each_, std::clamp<int64_t>(share_.count - k * each_, 0, each_)};
+}
+
+std::vector<std::pair<int64_t, int64_t>> MicroBatches::runs() const {
+  std::vector<std::pair<int64_t, int64_t>> runs;
+  if (full() > 0) runs.push_back({each_, full()});
+  for (int64_t k = full(); k < size_; ++k) runs.push_back({(*this)[k].count, 1});
+  return runs;
 }
 
 }  // namespace gptbench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace gptbench {
@@ -18,7 +19,22 @@ SequenceRange sequences_of(int64_t global_batch, int64_t data_parallel, int64_t 
 // Micro-batches of one rank: 48 sequences by 11 are 11, 11, 11, 11, 4. All ranks have the same
 // number of micro-batches (collectives must match), so where shares differ a rank's last may be
 // empty: 3 sequences over 2 ranks by 1 are {0}, {1} on rank 0 and {2}, {} on rank 1.
-std::vector<SequenceRange> micro_batches_of(int64_t global_batch, int64_t data_parallel,
-                                            int64_t data_rank, int64_t micro_batch);
+class MicroBatches {
+ public:
+  MicroBatches() = default;
+  MicroBatches(int64_t global_batch, int64_t data_parallel, int64_t data_rank, int64_t micro_batch);
+
+  int64_t size() const { return size_; }
+  SequenceRange operator[](int64_t k) const;
+  // Full micro-batches come first. At most two follow: one of what is left, one empty.
+  int64_t full() const { return share_.count / each_; }
+  // Runs of equal sequence counts, in order: {sequences of a micro-batch, micro-batches}.
+  std::vector<std::pair<int64_t, int64_t>> runs() const;
+
+ private:
+  SequenceRange share_;
+  int64_t each_ = 1;  // sequences of a full one
+  int64_t size_ = 0;
+};
 
 }  // namespace gptbench

@@ -17,6 +17,7 @@ int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime
   buffer.dtype = dtype;
   buffer.elements = elements;
   buffer.slots = slots;
+  buffers_.insert({buffer.name, static_cast<int>(plan_.buffers.size())});
   plan_.buffers.push_back(std::move(buffer));
   return static_cast<int>(plan_.buffers.size()) - 1;
 }
@@ -30,24 +31,35 @@ int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DTyp
 
 int PlanBuilder::shared_buffer(const std::string& name, MemoryClass memory_class, DType dtype,
                                int64_t elements) {
-  const std::string whole = std::string(name_of(memory_class)) + "::" + name;
-  for (size_t i = 0; i < plan_.buffers.size(); ++i)
-    if (plan_.buffers[i].name == whole) return static_cast<int>(i);
+  const int found = find_buffer(memory_class, name);
+  if (found >= 0) return found;
   return add_buffer(name, memory_class, Lifetime::run, dtype, elements);
 }
 
 void PlanBuilder::begin_program(ProgramKind kind, int32_t chunk) {
   const int32_t at = static_cast<int32_t>(plan_.ops.size());
-  plan_.programs.push_back({kind, chunk, at, at});
+  plan_.programs.push_back({kind, chunk, at, at, at, at});
 }
 
 void PlanBuilder::end_program() {
   plan_.programs.back().last = static_cast<int32_t>(plan_.ops.size());
 }
 
+void PlanBuilder::begin_loop(int64_t times, int64_t rows) {
+  Program& program = plan_.programs.back();
+  GPTBENCH_CHECK(program.loop_times == 0, "one loop per program");
+  program.loop_first = program.loop_last = static_cast<int32_t>(plan_.ops.size());
+  program.loop_times = times;
+  program.loop_rows = rows;
+}
+
+void PlanBuilder::end_loop() {
+  plan_.programs.back().loop_last = static_cast<int32_t>(plan_.ops.size());
+}
+
 int PlanBuilder::emit(Op op) {
-  const bool follows =
-      static_cast<int32_t>(plan_.ops.size()) > plan_.programs.back().first;  // in its program
+  // The operation before is of the same program and the same iteration of a loop.
+  const bool follows = static_cast<int32_t>(plan_.ops.size()) > plan_.programs.back().loop_last;
   if (fuses_ && follows &&
       (fuse_activation(plan_, plan_.ops.back(), op) || fuse_norm(plan_.ops.back(), op)))
     return static_cast<int>(plan_.ops.size()) - 1;
@@ -57,10 +69,8 @@ int PlanBuilder::emit(Op op) {
 }
 
 int PlanBuilder::find_buffer(MemoryClass memory_class, const std::string& name) const {
-  const std::string full = std::string(name_of(memory_class)) + "::" + name;
-  for (size_t i = 0; i < plan_.buffers.size(); ++i)
-    if (plan_.buffers[i].name == full) return static_cast<int>(i);
-  return -1;
+  const auto found = buffers_.find(std::string(name_of(memory_class)) + "::" + name);
+  return found != buffers_.end() ? found->second : -1;
 }
 
 int PlanBuilder::tensor(const std::string& name) const {
@@ -70,9 +80,8 @@ int PlanBuilder::tensor(const std::string& name) const {
 }
 
 int PlanBuilder::find_tensor(const std::string& name) const {
-  for (size_t i = 0; i < plan_.tensors.size(); ++i)
-    if (plan_.tensors[i].name == name) return static_cast<int>(i);
-  return -1;
+  const auto found = tensors_.find(name);
+  return found != tensors_.end() ? found->second : -1;
 }
 
 Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads,

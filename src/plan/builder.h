@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "plan/plan.h"
@@ -14,7 +15,10 @@ class PlanBuilder {
       : plan_(plan),
         activation_(activation),
         accumulation_(accumulation),
-        fuses_(plan.config.run.device == "cuda") {}
+        fuses_(plan.config.run.device == "cuda") {
+    for (size_t i = 0; i < plan.tensors.size(); ++i)
+      tensors_[plan.tensors[i].name] = static_cast<int>(i);
+  }
 
   DType A() const { return activation_; }    // of kernels.h
   DType S() const { return accumulation_; }  // of kernels.h
@@ -32,6 +36,10 @@ class PlanBuilder {
 
   void begin_program(ProgramKind kind, int32_t chunk = 0);
   void end_program();
+  // What is emitted between is issued `times` times, each time on the next `rows` rows; one loop
+  // per program. Operands advance by their row_stride.
+  void begin_loop(int64_t times, int64_t rows);
+  void end_loop();
   // Appends to the program in hand, or to its last operation where the two are one on this device
   // (plan/fuse.h); returns the operation's index.
   int emit(Op op);
@@ -52,6 +60,7 @@ class PlanBuilder {
   Plan& plan_;
   DType activation_, accumulation_;
   bool fuses_;
+  std::unordered_map<std::string, int> tensors_, buffers_;  // by name
 };
 
 // An operation over all rows of the micro-batch, `columns` elements each.

@@ -1,4 +1,6 @@
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -19,26 +21,20 @@ void line(std::string& text, const char* format, Args... args) {
   text += '\n';
 }
 
-// "4 x 11 + 4" for 11, 11, 11, 11, 4.
-std::string run_lengths(const std::vector<int64_t>& values) {
+// "4 x 11 + 4" for {11, 4}, {4, 1}: values and how many there are of each.
+std::string text_of_runs(const std::vector<std::pair<int64_t, int64_t>>& runs) {
   std::string text;
-  for (size_t i = 0; i < values.size();) {
-    size_t j = i;
-    while (j < values.size() && values[j] == values[i]) ++j;
+  for (const auto& [value, number] : runs) {
     if (!text.empty()) text += " + ";
-    text += (j - i > 1 ? std::to_string(j - i) + " x " : "") + std::to_string(values[i]);
-    i = j;
+    text += (number > 1 ? std::to_string(number) + " x " : "") + std::to_string(value);
   }
   return text;
 }
 
 std::string micro_batch_text(const Plan& plan, int64_t data_rank) {
-  std::vector<int64_t> counts;
-  for (const SequenceRange& range :
-       micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, data_rank,
-                        plan.config.batch.micro_batch_size))
-    counts.push_back(range.count);
-  return run_lengths(counts);
+  return text_of_runs(MicroBatches(plan.config.batch.global_batch_size, plan.grid.data, data_rank,
+                                   plan.config.batch.micro_batch_size)
+                          .runs());
 }
 
 void describe_model(std::string& text, const Plan& plan) {
@@ -133,16 +129,15 @@ void describe_pipeline(std::string& text, const Plan& plan) {
   const int64_t v = plan.config.parallel.virtual_stages;
   const std::vector<Chunk> chunks =
       make_chunks(plan.shape, grid.pipeline * v, integers_of(plan.config.parallel.stage_layers));
-  std::vector<int64_t> layers;
-  for (const Chunk& chunk : chunks) layers.push_back(chunk.end_layer - chunk.first_layer);
+  std::vector<std::pair<int64_t, int64_t>> layers;
+  for (const Chunk& chunk : chunks) {
+    const int64_t count = chunk.end_layer - chunk.first_layer;
+    if (layers.empty() || layers.back().first != count) layers.push_back({count, 0});
+    ++layers.back().second;
+  }
   line(text, "Pipeline        %s, layers of the virtual stages: %s, and the head",
-       plan.config.parallel.pipeline_schedule.c_str(), run_lengths(layers).c_str());
-  const int64_t m =
-      static_cast<int64_t>(micro_batches_of(plan.config.batch.global_batch_size, grid.data, 0,
-                                            plan.config.batch.micro_batch_size)
-                               .size());
-  text += draw_schedule(pipeline_schedule(plan.config.parallel.pipeline_schedule), grid.pipeline, v,
-                        m, 68);
+       plan.config.parallel.pipeline_schedule.c_str(), text_of_runs(layers).c_str());
+  text += draw_schedule(plan.schedule().schedule, grid.pipeline, v, plan.micro_batches.size(), 68);
 }
 
 void describe_fp8(std::string& text, const Plan& plan) {

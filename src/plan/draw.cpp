@@ -25,11 +25,14 @@ std::string draw_schedule(PipelineSchedule schedule, int64_t p, int64_t v, int64
                           int64_t columns) {
   const bool split = schedule == PipelineSchedule::zero_bubble && p > 1;
   const int64_t stages = p * v;
+  const int64_t cell = m > 10 ? 3 : 2;  // a letter and the micro-batch
+  // The first stage alone takes three units of time a micro-batch and virtual stage.
+  if (std::max(p, 3 * m * v) * cell > columns) return "";
   std::vector<std::vector<Timed>> timed(static_cast<size_t>(p));
   // Completion of (kind, virtual stage, micro-batch); messages take no time.
   std::map<std::tuple<PassKind, int64_t, int32_t>, int64_t> done;
   std::vector<std::vector<StagePass>> passes;
-  for (int64_t s = 0; s < p; ++s) passes.push_back(stage_passes(schedule, p, v, m, s));
+  for (int64_t s = 0; s < p; ++s) passes.push_back(stage_passes({schedule, p, v, m, s}));
   for (bool progress = true; progress;) {
     progress = false;
     for (int64_t s = 0; s < p; ++s) {
@@ -60,7 +63,6 @@ std::string draw_schedule(PipelineSchedule schedule, int64_t p, int64_t v, int64
                    "a schedule that ends");
     end = std::max(end, timed[static_cast<size_t>(s)].back().end);
   }
-  const int64_t cell = m > 10 ? 3 : 2;  // a letter and the micro-batch
   if (end * cell > columns) return "";
   std::string text;
   for (int64_t s = 0; s < p; ++s) {

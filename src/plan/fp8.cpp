@@ -104,8 +104,8 @@ Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
 }
 
 int64_t Fp8State::index(int64_t layer, Linear linear, Fp8Role role) const {
-  const auto found = std::find(layers_.begin(), layers_.end(), layer);
-  GPTBENCH_CHECK(found != layers_.end(), "a layer of this rank");
+  const auto found = std::lower_bound(layers_.begin(), layers_.end(), layer);
+  GPTBENCH_CHECK(found != layers_.end() && *found == layer, "a layer of this rank");
   const int64_t at = (found - layers_.begin()) * num_linears + static_cast<int64_t>(linear);
   if (role == Fp8Role::dy) return builder_.plan().fp8.e4m3 + at;
   return 2 * at + (role == Fp8Role::weight ? 1 : 0);

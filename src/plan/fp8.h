@@ -62,7 +62,7 @@ class Fp8State {
   int64_t index(int64_t layer, Linear linear, Fp8Role role) const;
 
   PlanBuilder& builder_;
-  std::vector<int64_t> layers_;  // of this rank
+  std::vector<int64_t> layers_;  // of this rank, ascending
   bool transposes_ = false;
 };
 

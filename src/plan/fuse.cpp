@@ -4,7 +4,7 @@ namespace gptbench {
 namespace {
 
 bool is_same(const Operand& a, const Operand& b) {
-  return a.buffer == b.buffer && a.offset == b.offset;
+  return a.buffer == b.buffer && a.offset == b.offset && a.row_stride == b.row_stride;
 }
 
 bool has_same_rows(const Op& a, const Op& b) {

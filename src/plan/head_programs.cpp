@@ -110,8 +110,16 @@ void ChunkPrograms::emit_head_forward() {
   const Operand x = to_full(L, part, masked ? masked_.ln_full : ln_f_full_);
   const Operand dx = sp_ > 1 ? Operand{masked ? masked_.dln_full : dln_f_full_} : dpart;
   const int64_t rows = std::min(head_chunk_rows, plan.micro_batch_rows);
-  for (int64_t first = 0; first < plan.micro_batch_rows; first += rows)
-    emit_head_rows(first, x, dx);
+  const int64_t blocks = ceil_div(plan.micro_batch_rows, rows);
+  // Converted before the loop, where they are.
+  store_.weight(head_table_);
+  store_.weight(masked_.logits_bias);
+  if (blocks > 1) {
+    builder_.begin_loop(blocks - 1, rows);
+    emit_head_rows(0, x, dx);
+    builder_.end_loop();
+  }
+  emit_head_rows((blocks - 1) * rows, x, dx);
   reduce(L, dx, dpart.buffer);
   if (masked) emit_next_sentence();
   // What comes next does not touch what is summed, but may use its memory again.
@@ -141,6 +149,7 @@ Op ChunkPrograms::loss_finish(const Loss& loss, int64_t columns, int64_t valid,
   return op;
 }
 
+// The block of rows from `first`, the last one, or the first one of a loop over the others.
 void ChunkPrograms::emit_head_rows(int64_t first, Operand x, Operand dx) {
   const Plan& plan = builder_.plan();
   const int64_t L = plan.shape.L;
@@ -159,12 +168,12 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand x, Operand dx) {
     op.flops_a_row = 2.0 * static_cast<double>(s_.C) * static_cast<double>(s_.V);
     emit(op);
   };
-  x.offset += first * s_.C;
-  dx.offset += first * s_.C;
+  x = at_row({x.buffer, x.offset, s_.C}, first);
+  dx = at_row({dx.buffer, dx.offset, s_.C}, first);
   const Operand logits{logits_};
   Loss loss;
   loss.logits = logits;
-  loss.targets = {plan.targets, first};
+  loss.targets = {plan.targets, first, 1};
   loss.row_max = {statistics_, 0};
   loss.row_sum = {statistics_, rows};
   loss.target_logit = {statistics_, 2 * rows};

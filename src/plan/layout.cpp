@@ -8,19 +8,22 @@
 namespace gptbench {
 namespace {
 
-// Records for each buffer of lifetime `program` the ranges of operations that use it. A message on
-// the way keeps its buffers until the operation that waits for it, which touches them.
+// Records for each buffer of lifetime `program` the ranges of operations that use it: the whole
+// loop where a loop does, since the next iteration follows its last operation. A message on the way
+// keeps its buffers until the operation that waits for it, which touches them.
 void find_uses(std::vector<Buffer>& buffers, const std::vector<Program>& programs,
                const std::vector<Op>& ops) {
   for (const Program& program : programs) {
     for (int32_t i = program.first; i < program.last; ++i) {
+      const int32_t begin = program.loops(i) ? program.loop_first : i;
+      const int32_t end = program.loops(i) ? program.loop_last - 1 : i;
       const auto use = [&](const Operand& operand) {
         if (operand.buffer < 0) return;
         Buffer& buffer = buffers[static_cast<size_t>(operand.buffer)];
         if (buffer.lifetime != Lifetime::program) return;
         if (buffer.uses.empty() || buffer.uses.back().first_op < program.first)
-          buffer.uses.push_back({i, i});
-        buffer.uses.back().last_op = i;
+          buffer.uses.push_back({begin, end});
+        buffer.uses.back().last_op = end;
       };
       for (const Operand& operand : ops[static_cast<size_t>(i)].reads) use(operand);
       for (const Operand& operand : ops[static_cast<size_t>(i)].writes) use(operand);
@@ -60,31 +63,31 @@ ClassBytes assign_offsets(std::vector<Buffer>& buffers, const std::vector<Progra
     }
     int64_t& end = bytes[static_cast<int>(buffer.memory_class)];
     buffer.offset = end;
-    end += checked_product(buffer.slot_bytes, buffer.slots, buffer.name.c_str());
+    end = checked_sum(end, checked_product(buffer.slot_bytes, buffer.slots, buffer.name.c_str()),
+                      name_of(buffer.memory_class));
   }
 
   std::stable_sort(temporaries.begin(), temporaries.end(),
                    [&](int a, int b) { return buffers[a].slot_bytes > buffers[b].slot_bytes; });
   const ClassBytes base = bytes;
-  std::vector<int> placed;
+  std::array<std::vector<const Buffer*>, num_memory_classes> placed;  // by ascending offset
   for (const int i : temporaries) {
     Buffer& buffer = buffers[i];
-    const int c = static_cast<int>(buffer.memory_class);
-    std::vector<const Buffer*> in_the_way;
-    for (const int j : placed)
-      if (buffers[j].memory_class == buffer.memory_class && overlap_in_time(buffers[j], buffer))
-        in_the_way.push_back(&buffers[j]);
-    std::sort(in_the_way.begin(), in_the_way.end(),
-              [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
+    const size_t c = static_cast<size_t>(buffer.memory_class);
     int64_t at = base[c];
-    for (const Buffer* other : in_the_way) {
-      if (at + buffer.slot_bytes <= other->offset) break;
-      at = std::max(at, other->offset + other->slot_bytes);
+    for (const Buffer* other : placed[c]) {
+      if (checked_sum(at, buffer.slot_bytes, "memory") <= other->offset) break;
+      if (overlap_in_time(*other, buffer)) at = std::max(at, other->offset + other->slot_bytes);
     }
     buffer.offset = at;
-    bytes[c] = std::max(bytes[c], at + buffer.slot_bytes);
-    placed.push_back(i);
+    bytes[c] = std::max(bytes[c], checked_sum(at, buffer.slot_bytes, "memory"));
+    const auto above = std::upper_bound(
+        placed[c].begin(), placed[c].end(), at,
+        [](int64_t offset, const Buffer* other) { return offset < other->offset; });
+    placed[c].insert(above, &buffer);
   }
+  int64_t sum = 0;
+  for (const int64_t each : bytes) sum = checked_sum(sum, each, "memory of a rank");
   return bytes;
 }
 

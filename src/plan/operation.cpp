@@ -66,6 +66,13 @@ const OpInfo& info_of(OpKind kind) {
   return op_infos[static_cast<int>(kind)];
 }
 
+Op at_row(Op op, int64_t first_row) {
+  op.row_begin += first_row;
+  for (Operand& operand : op.reads) operand = at_row(operand, first_row);
+  for (Operand& operand : op.writes) operand = at_row(operand, first_row);
+  return op;
+}
+
 const char* name_of(Region region) {
   static const char* const names[num_regions] = {
       "automatic",  "data",      "embedding", "layernorm",     "linear", "attention",

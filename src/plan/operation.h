@@ -127,6 +127,7 @@ const char* name_of(Region region);
 struct Operand {
   int buffer = -1;
   int64_t offset = 0;
+  int64_t row_stride = 0;  // in a loop (Program): elements per row that earlier iterations covered
 };
 
 // An operation to wait for: its latest instance, or with `same_slot` the latest one of a
@@ -201,12 +202,28 @@ enum class ProgramKind : uint8_t {
 const char* name_of(ProgramKind kind);
 
 // Operations [first, last) of Plan::ops, in the order of issue. `chunk` counts the virtual stages
-// of this rank.
+// of this rank. The loop [loop_first, loop_last) within is issued `loop_times` times, each time on
+// the next `loop_rows` rows of the micro-batch.
 struct Program {
   ProgramKind kind;
   int32_t chunk = 0;
   int32_t first = 0, last = 0;
+  int32_t loop_first = 0, loop_last = 0;  // both `first` where there is no loop
+  int64_t loop_times = 0, loop_rows = 0;
+
+  bool loops(int32_t op) const { return op >= loop_first && op < loop_last; }
 };
+
+// Calls visit(op, first_row) for each operation of a program in the order of issue. first_row: rows
+// of the micro-batch that earlier iterations of the loop covered, 0 outside.
+template <class Visit>
+void for_each_op(const Program& program, Visit visit) {
+  for (int32_t i = program.first; i < program.loop_first; ++i) visit(i, int64_t{0});
+  for (int64_t t = 0; t < program.loop_times; ++t)
+    for (int32_t i = program.loop_first; i < program.loop_last; ++i)
+      visit(i, t * program.loop_rows);
+  for (int32_t i = program.loop_last; i < program.last; ++i) visit(i, int64_t{0});
+}
 
 // One program run for one micro-batch. `slot` selects the copy of buffers that live from forward to
 // backward.
@@ -216,6 +233,13 @@ struct Task {
   int32_t slot = 0;
   SequenceRange sequences;
 };
+
+// The operation as it is issued once earlier iterations of its loop have covered `first_row` rows.
+Op at_row(Op op, int64_t first_row);
+inline Operand at_row(Operand operand, int64_t first_row) {
+  operand.offset += first_row * operand.row_stride;
+  return operand;
+}
 
 // First sequence of an operation with a row for each sequence. Example: 3 sequences of 4 positions
 // over 2 parts are rows 0-5 and 6-11; part 0 holds the first positions of sequences 0 and 1 (rows 0

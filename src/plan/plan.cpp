@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fp8.h"
@@ -12,7 +13,7 @@
 #include "plan/cost.h"
 #include "plan/messages.h"
 #include "plan/parameter_store.h"
-#include "plan/schedule.h"
+#include "plan/tasks.h"
 #include "plan/waits.h"
 #include "plan/workspace.h"
 
@@ -31,12 +32,12 @@ DType accumulation_dtype(const Config& config) {
   return type_of_activations(config) == "fp64" ? DType::f64 : DType::f32;
 }
 
-std::vector<LocalTensor> shards_of(const Plan& plan, UnitKind unit, int64_t layer) {
+using UnitTensors = std::map<std::pair<UnitKind, int64_t>, std::vector<int>>;
+
+std::vector<LocalTensor> shards_of(const Plan& plan, const std::vector<int>& tensors) {
   std::vector<LocalTensor> members;
-  for (size_t i = 0; i < plan.tensors.size(); ++i)
-    if (plan.tensors[i].unit == unit && plan.tensors[i].layer == layer)
-      members.push_back(
-          shard_of(plan.tensors, static_cast<int>(i), plan.grid.tensor, plan.at.tensor));
+  for (const int i : tensors)
+    members.push_back(shard_of(plan.tensors, i, plan.grid.tensor, plan.at.tensor));
   return members;
 }
 
@@ -44,8 +45,11 @@ std::vector<LocalTensor> shards_of(const Plan& plan, UnitKind unit, int64_t laye
 void pack_parameters(Plan& plan) {
   const bool partitioned = plan.config.parallel.zero_stage > 0 || plan.config.run.deterministic;
   plan.space.num_shards = partitioned ? plan.grid.shard_size() : 1;
+  UnitTensors tensors;
+  for (size_t i = 0; i < plan.tensors.size(); ++i)
+    tensors[{plan.tensors[i].unit, plan.tensors[i].layer}].push_back(static_cast<int>(i));
   const auto add = [&](UnitKind kind, int64_t layer, bool counted = true) {
-    std::vector<LocalTensor> members = shards_of(plan, kind, layer);
+    std::vector<LocalTensor> members = shards_of(plan, tensors[{kind, layer}]);
     if (!counted)
       for (LocalTensor& member : members) member.counted = false;
     if (!members.empty()) add_unit(plan.space, kind, layer, members, plan.tensors);
@@ -74,8 +78,8 @@ int64_t cuda_attention_bytes(const Plan& plan, DType activations) {
                        : cuda_attention_workspace_bytes(B, H, T);
 }
 
-void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options,
-                        int64_t slots) {
+void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options) {
+  const int64_t slots = plan.slots;
   plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   plan.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   if (plan.shape.family.token_types > 0)
@@ -113,61 +117,13 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
                                     std::max(gemm_workspace_bytes, attention));
 }
 
-int32_t program_of(const Plan& plan, ProgramKind kind, int32_t chunk) {
-  for (size_t i = 0; i < plan.programs.size(); ++i)
-    if (plan.programs[i].kind == kind && plan.programs[i].chunk == chunk)
-      return static_cast<int32_t>(i);
-  return -1;
-}
+void make_programs(Plan& plan, PlanBuilder& builder, const PlanOptions& options) {
+  const StageSchedule schedule = plan.schedule();
+  const bool staged = schedule.p > 1;
+  const bool split = staged && schedule.schedule == PipelineSchedule::zero_bubble;
+  plan.slots = slots_needed(schedule, staged ? 1 : 0);
 
-// Tasks of a step. A stage asks for the input of a pass while the pass before it runs.
-void make_tasks(Plan& plan, const std::vector<StagePass>& passes,
-                const std::vector<SequenceRange>& micro_batches, int64_t slots, bool split) {
-  const auto add = [&](ProgramKind kind, const StagePass& pass) {
-    const int32_t program = program_of(plan, kind, pass.chunk);
-    if (program >= 0)
-      plan.tasks.push_back({program, pass.micro_batch,
-                            static_cast<int32_t>(pass.micro_batch % slots),
-                            micro_batches[static_cast<size_t>(pass.micro_batch)]});
-    return program >= 0;
-  };
-  const auto receive = [&](size_t i) {
-    if (i >= passes.size() || passes[i].kind == PassKind::weight) return;
-    add(passes[i].kind == PassKind::forward ? ProgramKind::receive_forward
-                                            : ProgramKind::receive_backward,
-        passes[i]);
-  };
-  plan.tasks.push_back({program_of(plan, ProgramKind::begin_step, 0), -1, 0, {}});
-  receive(0);
-  for (size_t i = 0; i < passes.size(); ++i) {
-    receive(i + 1);
-    const StagePass& pass = passes[i];
-    const bool last = pass.micro_batch + 1 == static_cast<int32_t>(micro_batches.size());
-    if (pass.kind == PassKind::forward)
-      add(ProgramKind::forward, pass);
-    else if (pass.kind == PassKind::weight) {
-      if (!last || !add(ProgramKind::weight_last, pass)) add(ProgramKind::weight, pass);
-    } else if (!last || split || !add(ProgramKind::backward_last, pass)) {
-      add(ProgramKind::backward, pass);
-    }
-  }
-  plan.tasks.push_back({program_of(plan, ProgramKind::end_step, 0), -1, 0, {}});
-}
-
-void make_programs_and_tasks(Plan& plan, PlanBuilder& builder, const PlanOptions& options) {
-  const ParallelConfig& parallel = plan.config.parallel;
-  const PipelineSchedule schedule = pipeline_schedule(parallel.pipeline_schedule);
-  const bool staged = plan.grid.pipeline > 1;
-  const bool split = staged && schedule == PipelineSchedule::zero_bubble;
-  const std::vector<SequenceRange> micro_batches =
-      micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, plan.at.data,
-                       plan.config.batch.micro_batch_size);
-  const std::vector<StagePass> passes =
-      stage_passes(schedule, plan.grid.pipeline, static_cast<int64_t>(plan.chunks.size()),
-                   static_cast<int64_t>(micro_batches.size()), plan.at.pipeline);
-  const int64_t slots = slots_needed(passes, staged ? 1 : 0);
-
-  add_shared_buffers(plan, builder, options, slots);
+  add_shared_buffers(plan, builder, options);
   std::unique_ptr<Fp8State> fp8;
   if (plan.config.precision.compute == "fp8") fp8 = std::make_unique<Fp8State>(builder);
   ParameterStore store(builder, fp8.get());
@@ -175,25 +131,20 @@ void make_programs_and_tasks(Plan& plan, PlanBuilder& builder, const PlanOptions
   store.emit_begin_step();
   builder.end_program();
   for (size_t c = 0; c < plan.chunks.size(); ++c)
-    ChunkPrograms(builder, store, fp8.get(), plan.chunks[c], static_cast<int32_t>(c), slots)
+    ChunkPrograms(builder, store, fp8.get(), plan.chunks[c], static_cast<int32_t>(c), plan.slots)
         .make_programs(split);
   builder.begin_program(ProgramKind::end_step);
   if (fp8 != nullptr) fp8->emit_reduction();
   store.emit_end_step();
   if (fp8 != nullptr) fp8->emit_update();
   builder.end_program();
-  make_tasks(plan, passes, micro_batches, slots, split);
-}
-
-int64_t rows_of_task(const Plan& plan, const Task& task) {
-  return task.sequences.count * plan.T_local();
 }
 
 void sum_costs(Plan& plan) {
-  for_each_operation(plan, [&](const Task& task, int32_t i) {
+  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
-    const int64_t rows = rows_of_task(plan, task);
-    const double flops = op.flops_a_row * static_cast<double>(rows_of(op, rows));
+    const double flops =
+        op.flops_a_row * static_cast<double>(rows_of(op, rows)) * static_cast<double>(times);
     (op.recompute ? plan.recompute_flops : plan.model_flops) += flops;
     if (flops > 0.0 && is_fp8(plan.buffers[static_cast<size_t>(op.reads[0].buffer)].dtype))
       plan.fp8_flops += flops;
@@ -206,9 +157,10 @@ void sum_costs(Plan& plan) {
     if (total == plan.comm.end())
       total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
     const int64_t bytes = payload_bytes(op, rows);
-    total->count += 1;
-    total->messages += messages_of(op.kind, bytes, plan.config.run.comm == "nccl");
-    total->bytes += bytes;
+    total->count += times;
+    total->messages += messages_of(op.kind, bytes, plan.config.run.comm == "nccl") * times;
+    total->bytes = checked_sum(total->bytes, checked_product(bytes, times, "bytes of the messages"),
+                               "bytes of the messages");
   });
 }
 
@@ -230,6 +182,11 @@ const Representation& Plan::representation(Role role) const {
 bool Plan::has(Role role) const {
   return std::any_of(representations.begin(), representations.end(),
                      [&](const Representation& r) { return r.role == role; });
+}
+
+StageSchedule Plan::schedule() const {
+  return {pipeline_schedule(config.parallel.pipeline_schedule), grid.pipeline,
+          static_cast<int64_t>(chunks.size()), micro_batches.size(), at.pipeline};
 }
 
 int32_t Plan::stage_peer(int direction) const {
@@ -262,11 +219,13 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
       plan.chunks.push_back(chunk);
   pack_parameters(plan);
   const int64_t largest_share = ceil_div(config.batch.global_batch_size, plan.grid.data);
+  plan.micro_batches = {config.batch.global_batch_size, plan.grid.data, plan.at.data,
+                        config.batch.micro_batch_size};
   plan.micro_batch_rows = checked_product(std::min(config.batch.micro_batch_size, largest_share),
                                           plan.T_local(), "micro_batch_size x seq_length");
 
   PlanBuilder builder(plan, activation_dtype(config), accumulation_dtype(config));
-  make_programs_and_tasks(plan, builder, options);
+  make_programs(plan, builder, options);
   resolve_waits(plan);
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
   sum_costs(plan);

@@ -15,6 +15,7 @@
 #include "plan/model.h"
 #include "plan/operation.h"
 #include "plan/representation.h"
+#include "plan/schedule.h"
 #include "plan/stages.h"
 
 namespace gptbench {
@@ -77,9 +78,10 @@ struct Plan {
 
   std::vector<Op> ops;
   std::vector<Program> programs;
-  std::vector<Task> tasks;  // of one step, in the order of issue
-  int64_t micro_batch_rows =
-      0;  // B T of the largest micro-batch, the positions that this rank holds
+  // The micro-batches of one step; its tasks follow from them (plan/tasks.h).
+  MicroBatches micro_batches;
+  int64_t slots = 1;             // micro-batch k uses slot k mod slots of what it keeps
+  int64_t micro_batch_rows = 0;  // B T of the largest micro-batch, the positions this rank holds
 
   double model_flops = 0.0;      // a step of this rank, as executed (attention counted in full)
   double recompute_flops = 0.0;  // forward passes repeated in backward, on top
@@ -93,6 +95,7 @@ struct Plan {
   // Stage of the next (+1) or previous (-1) virtual stage, around the ends: its place in the group
   // of the pipeline axis.
   int32_t stage_peer(int direction) const;
+  StageSchedule schedule() const;
 };
 
 // `config` is resolved and checked for `world_size` ranks (deck layer). rank in [0, world_size).
@@ -101,14 +104,6 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
 
 // Payload of one message about a micro-batch of which this rank holds `rows` rows.
 int64_t payload_bytes(const Op& op, int64_t rows);
-
-// Calls visit(task, op_index) for each operation of a step in the order of issue.
-template <class Visit>
-void for_each_operation(const Plan& plan, Visit visit) {
-  for (const Task& task : plan.tasks)
-    for (int32_t i = plan.programs[task.program].first; i < plan.programs[task.program].last; ++i)
-      visit(task, i);
-}
 
 // FLOPs a step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
 // counted in full, recomputation apart), plus "exact_recomputed", what is recomputed, and where

@@ -8,29 +8,29 @@
 namespace gptbench {
 
 int FlatSpace::unit_at(int64_t flat) const {
-  for (size_t u = 0; u < units.size(); ++u)
-    if (flat >= units[u].begin && flat < units[u].end) return static_cast<int>(u);
-  return -1;
+  const auto above =
+      std::upper_bound(units.begin(), units.end(), flat,
+                       [](int64_t element, const Unit& unit) { return element < unit.begin; });
+  if (above == units.begin() || flat >= above[-1].end) return -1;
+  return static_cast<int>(above - units.begin()) - 1;
 }
 
 int FlatSpace::unit_at_shard(int64_t packed) const {
-  for (size_t u = 0; u < units.size(); ++u)
-    if (packed >= units[u].shard_begin && packed < units[u].shard_begin + units[u].shard)
-      return static_cast<int>(u);
-  return -1;
+  const auto above = std::upper_bound(
+      units.begin(), units.end(), packed,
+      [](int64_t element, const Unit& unit) { return element < unit.shard_begin; });
+  if (above == units.begin() || packed >= above[-1].shard_begin + above[-1].shard) return -1;
+  return static_cast<int>(above - units.begin()) - 1;
 }
 
 int FlatSpace::find(int tensor) const {
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].tensor == tensor) return static_cast<int>(i);
-  return -1;
+  const auto found = local_of.find(tensor);
+  return found != local_of.end() ? found->second : -1;
 }
 
 int FlatSpace::find_unit(UnitKind kind, int64_t layer) const {
-  for (size_t u = 0; u < units.size(); ++u)
-    if (units[u].kind == kind && (kind != UnitKind::layer || units[u].layer == layer))
-      return static_cast<int>(u);
-  return -1;
+  const auto found = unit_index.find({kind, kind == UnitKind::layer ? layer : -1});
+  return found != unit_index.end() ? found->second : -1;
 }
 
 void add_unit(FlatSpace& space, UnitKind kind, int64_t layer,
@@ -56,6 +56,7 @@ void add_unit(FlatSpace& space, UnitKind kind, int64_t layer,
           GPTBENCH_CHECK(unit.replicated_end < 0 || unit.replicated_end == space.elements,
                          "replicated tensors of a unit stand together");
         }
+        space.local_of[member.tensor] = static_cast<int>(space.tensors.size());
         space.tensors.push_back(member);
         space.placements.push_back({space.elements, member.size()});
         space.unit_of.push_back(static_cast<int>(space.units.size()));
@@ -72,6 +73,8 @@ void add_unit(FlatSpace& space, UnitKind kind, int64_t layer,
   unit.shard_begin = space.shard_elements;
   space.elements = unit.end;
   space.shard_elements += unit.shard;
+  space.unit_index.insert(
+      {{kind, kind == UnitKind::layer ? layer : -1}, static_cast<int>(space.units.size())});
   space.units.push_back(unit);
 }
 

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/dtype.h"
@@ -53,13 +56,15 @@ struct Unit {
 };
 
 struct FlatSpace {
-  std::vector<LocalTensor> tensors;   // held by this rank
-  std::vector<Placement> placements;  // [local tensor]
-  std::vector<int> unit_of;           // [local tensor]
-  std::vector<Unit> units;            // ascending
-  int64_t elements = 0;               // padding included
-  int64_t shard_elements = 0;         // of all shards of this rank
-  int64_t num_shards = 1;             // ranks that a unit is partitioned over
+  std::vector<LocalTensor> tensors;                        // held by this rank
+  std::vector<Placement> placements;                       // [local tensor]
+  std::vector<int> unit_of;                                // [local tensor]
+  std::vector<Unit> units;                                 // ascending
+  std::unordered_map<int, int> local_of;                   // logical tensor -> local tensor
+  std::map<std::pair<UnitKind, int64_t>, int> unit_index;  // (kind, layer or -1) -> unit
+  int64_t elements = 0;                                    // padding included
+  int64_t shard_elements = 0;                              // of all shards of this rank
+  int64_t num_shards = 1;                                  // ranks that a unit is partitioned over
 
   int unit_at(int64_t flat) const;  // that holds element `flat`
   int unit_at_shard(int64_t packed) const;

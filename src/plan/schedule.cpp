@@ -1,33 +1,29 @@
 #include "plan/schedule.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "base/units.h"
 
 namespace gptbench {
 namespace {
 
-// Order of forward passes: groups of p micro-batches, each through all chunks before the next
-// group.
-std::vector<StagePass> forward_order(int64_t p, int64_t v, int64_t m, bool backward) {
-  std::vector<StagePass> order;
+using Visit = std::function<void(const StagePass&)>;
+
+// Pass number k of all forward (backward) ones of m micro-batches: groups of p micro-batches, each
+// through all chunks before the next group.
+StagePass pass_at(PassKind kind, int64_t p, int64_t v, int64_t m, int64_t k) {
   const int64_t group = v > 1 ? p : m;
-  for (int64_t first = 0; first < m; first += group)
-    for (int64_t c = 0; c < v; ++c)
-      for (int64_t k = first; k < first + group; ++k)
-        order.push_back({backward ? PassKind::backward : PassKind::forward,
-                         static_cast<int32_t>(backward ? v - 1 - c : c), static_cast<int32_t>(k)});
-  return order;
+  const int64_t turn = k % (group * v) / group;
+  const int64_t chunk = kind == PassKind::backward ? v - 1 - turn : turn;
+  return {kind, static_cast<int32_t>(chunk),
+          static_cast<int32_t>(k / (group * v) * group + k % group)};
 }
 
-std::vector<StagePass> zero_bubble(int64_t p, int64_t m, int64_t stage) {
-  std::vector<StagePass> passes;
+void zero_bubble(int64_t p, int64_t m, int64_t stage, const Visit& visit) {
   const int64_t warmup = std::min(p - stage - 1, m);
   int64_t f = 0, b = 0, w = 0;
   const auto add = [&](PassKind kind, int64_t& next) {
-    passes.push_back({kind, 0, static_cast<int32_t>(next)});
+    visit({kind, 0, static_cast<int32_t>(next)});
     ++next;
   };
   while (f < warmup) add(PassKind::forward, f);
@@ -38,7 +34,6 @@ std::vector<StagePass> zero_bubble(int64_t p, int64_t m, int64_t stage) {
     if (b - w > stage || f == m) add(PassKind::weight, w);
   }
   while (w < m) add(PassKind::weight, w);
-  return passes;
 }
 
 }  // namespace
@@ -49,48 +44,58 @@ PipelineSchedule pipeline_schedule(const std::string& name) {
   return name == "zero_bubble" ? PipelineSchedule::zero_bubble : PipelineSchedule::one_f_one_b;
 }
 
-std::vector<StagePass> stage_passes(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m,
-                                    int64_t stage) {
-  if (schedule == PipelineSchedule::zero_bubble && p > 1) return zero_bubble(p, m, stage);
+void for_each_pass(const StageSchedule& schedule, const Visit& visit) {
+  const int64_t p = schedule.p, v = schedule.v, m = schedule.m, stage = schedule.stage;
+  if (schedule.schedule == PipelineSchedule::zero_bubble && p > 1)
+    return zero_bubble(p, m, stage, visit);
   // Interleaving needs whole groups, else stages wait for one another in a circle: a last group
   // that is not full is scheduled as if it were, and what is not there is left out.
   const int64_t planned = v > 1 ? round_up(m, p) : m;
-  const std::vector<StagePass> forward = forward_order(p, v, planned, false);
-  const std::vector<StagePass> backward = forward_order(p, v, planned, true);
   const int64_t passes = v * planned;
   int64_t warmup = p - stage - 1;
-  if (schedule == PipelineSchedule::gpipe && p > 1) warmup = passes;
+  if (schedule.schedule == PipelineSchedule::gpipe && p > 1) warmup = passes;
   if (v > 1) warmup = 2 * (p - stage - 1) + (v - 1) * p;
   warmup = std::min(warmup, passes);
-  std::vector<StagePass> order(forward.begin(), forward.begin() + warmup);
+  int64_t forward = 0;
+  const auto add = [&](PassKind kind, int64_t k) {
+    const StagePass pass = pass_at(kind, p, v, planned, k);
+    if (pass.micro_batch < m) visit(pass);
+  };
+  while (forward < warmup) add(PassKind::forward, forward++);
   for (int64_t b = 0; b < passes; ++b) {
-    if (warmup + b < passes) order.push_back(forward[static_cast<size_t>(warmup + b)]);
-    order.push_back(backward[static_cast<size_t>(b)]);
+    if (forward < passes) add(PassKind::forward, forward++);
+    add(PassKind::backward, b);
   }
-  const auto absent = [&](const StagePass& pass) { return pass.micro_batch >= m; };
-  order.erase(std::remove_if(order.begin(), order.end(), absent), order.end());
-  return order;
 }
 
-int64_t slots_needed(const std::vector<StagePass>& passes, int64_t ahead) {
+std::vector<StagePass> stage_passes(const StageSchedule& schedule) {
+  std::vector<StagePass> passes;
+  for_each_pass(schedule, [&](const StagePass& pass) { passes.push_back(pass); });
+  return passes;
+}
+
+int64_t slots_needed(const StageSchedule& schedule, int64_t ahead) {
+  if (schedule.schedule == PipelineSchedule::gpipe && schedule.p > 1) return schedule.m;
+  // A micro-batch lives for fewer than 4 p others, and the order of passes has period p. The last
+  // group may be shorter.
+  StageSchedule start = schedule;
+  if (schedule.m > 8 * schedule.p) start.m = 8 * schedule.p + schedule.m % schedule.p;
   struct Life {
-    int64_t begin, end;
+    int64_t begin = -1, end = -1;
   };
-  std::map<std::pair<int32_t, int32_t>, Life> lives;  // (chunk, micro-batch)
-  for (int64_t i = 0; i < static_cast<int64_t>(passes.size()); ++i) {
-    const StagePass& pass = passes[static_cast<size_t>(i)];
-    const auto [life, is_new] = lives.insert({{pass.chunk, pass.micro_batch}, {i, i}});
-    if (is_new) life->second.begin = std::max<int64_t>(0, i - ahead);
-    life->second.end = i;
-  }
-  for (int64_t slots = 1;; ++slots) {
-    bool fits = true;
-    for (const auto& [key, life] : lives) {
-      const auto later = lives.find({key.first, key.second + static_cast<int32_t>(slots)});
-      if (later != lives.end() && later->second.begin <= life.end) fits = false;
-    }
-    if (fits) return slots;
-  }
+  const std::vector<Life> none(static_cast<size_t>(start.m));
+  std::vector<std::vector<Life>> lives(static_cast<size_t>(start.v), none);
+  int64_t i = 0;
+  for_each_pass(start, [&](const StagePass& pass) {
+    Life& life = lives[static_cast<size_t>(pass.chunk)][static_cast<size_t>(pass.micro_batch)];
+    if (life.begin < 0) life.begin = std::max<int64_t>(0, i - ahead);
+    life.end = i++;
+  });
+  size_t slots = 1;
+  for (const std::vector<Life>& chunk : lives)
+    for (size_t k = 0; k < chunk.size(); ++k)  // lives begin in the order of micro-batches
+      while (k + slots < chunk.size() && chunk[k + slots].begin <= chunk[k].end) ++slots;
+  return static_cast<int64_t>(slots);
 }
 
 }  // namespace gptbench

@@ -2,22 +2,24 @@
 
 #include <algorithm>
 
+#include "plan/tasks.h"
+
 namespace gptbench {
 
 int64_t staging_bytes(const Plan& plan, QueueId queue) {
   int64_t largest = 0;
-  for_each_operation(plan, [&](const Task& task, int32_t i) {
+  for_each_operation(plan, [&](int32_t i, int64_t all_rows, int64_t /*times*/) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (op.queue != queue) return;
     if (is_transfer(op.kind) && plan.config.parallel.offload_target == "file") {
       const Operand& away = op.kind == OpKind::load ? op.reads[0] : op.writes[0];
-      const int64_t rows = rows_of(op, task.sequences.count * plan.T_local());
+      const int64_t rows = rows_of(op, all_rows);
       const int64_t elements = op.row_count > 0 ? rows * op.N : op.elements;
       const DType type = plan.buffers[static_cast<size_t>(away.buffer)].dtype;
       largest = std::max(largest, std::min(file_piece_bytes, elements * size_of(type)));
     }
     if (!is_message(op.kind)) return;
-    const int64_t full = payload_bytes(op, task.sequences.count * plan.T_local());
+    const int64_t full = payload_bytes(op, all_rows);
     const bool in_parts = op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_gather;
     largest = std::max(largest, full + (in_parts ? full / plan.grid.size_of(op.axis) : 0));
   });

@@ -1,6 +1,7 @@
 #include "plan/waits.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -10,10 +11,13 @@ namespace {
 // Buffer and, in copies of flat space, unit.
 using Place = std::pair<int, int>;
 
-struct Touch {
-  int32_t op;
-  bool writes;
+// Operations of one queue that touch a place, ascending; those that write to it once more.
+struct Touches {
+  std::vector<int32_t> all, writes;
 };
+
+using PlaceTouches = std::array<Touches, num_queues>;  // [queue]
+static_assert(static_cast<int>(QueueId::compute) == 0);
 
 class Waits {
  public:
@@ -22,8 +26,8 @@ class Waits {
       if (copy.extent != Extent::own_part) extent_[copy.buffer] = copy.extent;
     for (int32_t i = 0; i < static_cast<int32_t>(plan.ops.size()); ++i) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
-      for (const Operand& operand : op.reads) note(operand, {i, false});
-      for (const Operand& operand : op.writes) note(operand, {i, true});
+      for (const Operand& operand : op.reads) note(operand, op.queue, i, false);
+      for (const Operand& operand : op.writes) note(operand, op.queue, i, true);
     }
   }
 
@@ -42,24 +46,35 @@ class Waits {
                                 : plan_.space.unit_at(operand.offset)};
   }
 
-  void note(const Operand& operand, Touch touch) {
-    if (operand.buffer >= 0) touches_[place_of(operand)].push_back(touch);
+  void note(const Operand& operand, QueueId queue, int32_t i, bool writes) {
+    if (operand.buffer < 0) return;
+    Touches& touches = touches_[place_of(operand)][static_cast<size_t>(queue)];
+    touches.all.push_back(i);
+    if (writes) touches.writes.push_back(i);
+  }
+
+  // First operation from `from` on that conflicts with a message that writes to the place, or reads
+  // there; `none` where no one does before it.
+  static int32_t first_conflict(const Touches& touches, bool writes, int32_t from, int32_t none) {
+    const std::vector<int32_t>& ops = writes ? touches.all : touches.writes;
+    const auto found = std::lower_bound(ops.begin(), ops.end(), from);
+    return found != ops.end() && *found < none ? *found : none;
   }
 
   // Operations after `from` and before `to` that conflict with message `i` through one of its
-  // places; the first compute one, and messages of other queues before that.
+  // places: the first compute one, and before that the first of each other queue, whose later ones
+  // follow it. Returns whether there is a compute one.
   bool wait_between(int32_t i, const Place& place, bool writes, int32_t from, int32_t to) {
-    const std::vector<Touch>& all = touches_[place];
-    auto touch = std::lower_bound(all.begin(), all.end(), from,
-                                  [](const Touch& t, int32_t op) { return t.op < op; });
-    for (; touch != all.end() && touch->op < to; ++touch) {
-      if (touch->op == i || (!touch->writes && !writes)) continue;
-      Op& later = plan_.ops[static_cast<size_t>(touch->op)];
-      if (later.queue == plan_.ops[static_cast<size_t>(i)].queue) continue;
-      add_wait(later, i, plan_.buffers[static_cast<size_t>(place.first)].slots > 1);
-      if (later.queue == QueueId::compute) return true;
+    const PlaceTouches& touches = touches_[place];
+    const bool same_slot = plan_.buffers[static_cast<size_t>(place.first)].slots > 1;
+    const int32_t compute = first_conflict(touches[0], writes, from, to);
+    for (size_t q = 1; q < touches.size(); ++q) {
+      if (static_cast<QueueId>(q) == plan_.ops[static_cast<size_t>(i)].queue) continue;
+      const int32_t later = first_conflict(touches[q], writes, from, compute);
+      if (later < compute) add_wait(plan_.ops[static_cast<size_t>(later)], i, same_slot);
     }
-    return false;
+    if (compute < to) add_wait(plan_.ops[static_cast<size_t>(compute)], i, same_slot);
+    return compute < to;
   }
 
   void add_wait(Op& later, int32_t i, bool same_slot) {
@@ -88,7 +103,7 @@ class Waits {
 
   Plan& plan_;
   std::map<int, Extent> extent_;
-  std::map<Place, std::vector<Touch>> touches_;  // in the order of the operations
+  std::map<Place, PlaceTouches> touches_;
 };
 
 }  // namespace

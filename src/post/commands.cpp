@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
+#include <new>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "io/file_bytes.h"
 #include "post/field.h"
 #include "post/load.h"
@@ -14,13 +17,20 @@
 namespace gptbench {
 namespace {
 
-void print(const std::string& text, const std::string& output) {
+// All text of result files and published tables leaves the program here or in `complain`: files may
+// come from anyone, and a terminal obeys control characters.
+void print(const std::string& raw, const std::string& output) {
+  const std::string text = printable(raw);
   if (!output.empty()) {
-    write_bytes(output, Bytes(text.begin(), text.end()), false);
+    write_file(output, text);
     return;
   }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw Error(Exit::io, "cannot write to standard output");
+}
+
+void complain(const std::string& message) {
+  std::fprintf(stderr, "gptpost: %s\n", printable(message).c_str());
 }
 
 bool selected(const Record& record, const Options& options) {
@@ -90,6 +100,24 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
 
 }  // namespace
 
+int exit_status_of(const std::function<int()>& body) {
+  Exit code = Exit::io;
+  try {
+    return body();
+  } catch (const Error& error) {
+    complain(error.what());
+    code = error.code();
+  } catch (const std::bad_alloc&) {
+    complain("out of memory");
+    code = Exit::out_of_memory;
+  } catch (const std::exception& error) {
+    complain(std::string("internal error: ") + error.what());
+  } catch (...) {
+    complain("internal error");
+  }
+  return static_cast<int>(code);
+}
+
 int run_command(const Options& options) {
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
@@ -98,8 +126,7 @@ int run_command(const Options& options) {
       runs.push_back({path, std::move(row.record), std::move(row.cells)});
   const std::string text = text_of(runs, options);
   if (!text.empty()) print(text, options.command == "table" ? options.output : "");
-  for (const std::string& problem : problems)
-    std::fprintf(stderr, "gptpost: %s; passed over\n", problem.c_str());
+  for (const std::string& problem : problems) complain(problem + "; passed over");
   return static_cast<int>(problems.empty() ? Exit::ok : Exit::io);
 }
 

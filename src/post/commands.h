@@ -1,6 +1,7 @@
 // What gptpost does for each command.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "post/options.h"
@@ -11,6 +12,9 @@ namespace gptbench {
 // over are named on standard error. Returns the exit status. Throws Error(Exit::io) where the
 // output cannot be written.
 int run_command(const Options& options);
+
+// What `body` returns. Any exception becomes one line on standard error and an exit status.
+int exit_status_of(const std::function<int()>& body);
 
 // The page of `show`: 80 columns.
 std::string show_page(const std::string& path, const Record& record);

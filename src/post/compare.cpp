@@ -8,6 +8,7 @@
 #include "post/regions.h"
 #include "post/run_view.h"
 #include "post/table.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
@@ -26,8 +27,8 @@ struct Comparison {
       range = fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3);
       verdict = bounds.beyond_noise() ? "beyond" : "within";
     }
-    table.rows.push_back(
-        {name, fixed(a, decimals, 3), fixed(b, decimals, 3), ratio_cell(a, b), range, verdict});
+    const auto cell = [&](double value) { return value == 0.0 ? "-" : fixed(value, decimals, 3); };
+    table.rows.push_back({name, cell(a), cell(b), ratio_cell(a, b), range, verdict});
   }
 };
 
@@ -36,8 +37,7 @@ std::vector<double> times_of_region(const Record& r, const std::string& name) {
   const int64_t rank = slowest_rank(r).rank;
   for (const RankSeries& series : r.timing) {
     const int64_t column = rank >= 0 ? rank : 2;  // of reductions the maximum
-    if (series.name == name && column < series.ranks)
-      return timed_steps(series, column, r.warmup_steps);
+    if (series.name == name && column < series.ranks) return timed_steps(r, series, column);
   }
   return {};
 }
@@ -84,7 +84,7 @@ std::string figures(const Record& a, const Record& b) {
   for (const RegionTime& region : slowest_rank(a).regions) {
     const std::vector<double> times_a = times_of_region(a, region.name),
                               times_b = times_of_region(b, region.name);
-    c.add("  " + region.name + " (s)", median_of(times_a), median_of(times_b), 4,
+    c.add("  " + region.name + " (s)", median(times_a), median(times_b), 4,
           ratio_bounds(times_a, times_b));
   }
   return format_plain(c.table);
@@ -139,11 +139,14 @@ std::string differences(const Record& a, const Record& b) {
   add("git_commit", a.git_commit, b.git_commit);
   add("world_size", std::to_string(a.summary.world_size), std::to_string(b.summary.world_size));
   add("nodes", std::to_string(a.summary.nodes), std::to_string(b.summary.nodes));
-  for (const ConfigEntry& entry : a.config)
-    if (entry.group + "." + entry.key != "output.directory")  // differs between any two runs
-      add(entry.group + "." + entry.key, value_text(&entry), value_text(find(b, entry)));
+  const auto add_key = [&](const ConfigEntry& entry) {
+    const std::string name = entry.group + "." + entry.key;
+    if (name == "output.directory") return;  // differs between any two runs
+    add(name, value_text(find(a, entry)), value_text(find(b, entry)));
+  };
+  for (const ConfigEntry& entry : a.config) add_key(entry);
   for (const ConfigEntry& entry : b.config)
-    if (find(a, entry) == nullptr) add(entry.group + "." + entry.key, "-", value_text(&entry));
+    if (find(a, entry) == nullptr) add_key(entry);
   return table.rows.empty() ? "Decks, machine and program are the same.\n" : format_plain(table);
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 

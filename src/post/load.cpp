@@ -1,142 +1,15 @@
 #include "post/load.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <exception>
-#include <new>
-
 #include "base/error.h"
-#include "io/result_file.h"
 
 namespace gptbench {
-namespace {
-
-// First byte of what the child sends: a file image or a message follows.
-constexpr char image_follows = 'I', message_follows = 'M';
-
-void send_all(int fd, const void* data, size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t sent = ::write(fd, at, size);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) ::_exit(1);
-    at += sent;
-    size -= static_cast<size_t>(sent);
-  }
-}
-
-void send(int fd, char kind, const void* data, size_t size) {
-  send_all(fd, &kind, 1);
-  send_all(fd, data, size);
-}
-
-// Sanitizers reserve terabytes of address space for themselves.
-void apply(const ReadLimits& limits) {
-  const rlimit no_core = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-  const rlimit processor = {limits.processor_s, limits.processor_s + 1};
-  ::setrlimit(RLIMIT_CPU, &processor);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  const rlimit memory = {limits.memory_bytes, limits.memory_bytes};
-  ::setrlimit(RLIMIT_AS, &memory);
-#endif
-  ::signal(SIGALRM, SIG_DFL);
-  ::signal(SIGXCPU, SIG_DFL);
-  ::alarm(limits.wall_s);
-}
-
-// A damaged file may hold names that no file can be given again.
-Bytes image_of(const Record& record, const std::string& path) {
-  try {
-    return encode_result(record);
-  } catch (const Error&) {
-    throw Error(Exit::io, path + ": damaged: the record read from it is not a valid one");
-  }
-}
-
-[[noreturn]] void read_in_child(const std::string& path, int to_parent, const ReadLimits& limits) {
-  // The C library and HDF5 complain on standard error before they abort; our line says enough.
-  const int nowhere = ::open("/dev/null", O_WRONLY);
-  if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
-  apply(limits);
-  std::string message;
-  try {
-    const Bytes image = image_of(read_result(path), path);
-    send(to_parent, image_follows, image.data(), image.size());
-    ::_exit(0);
-  } catch (const Error& error) {
-    message = error.what();
-  } catch (const std::bad_alloc&) {
-    message = path + ": damaged: asks for more memory than a result can need";
-  } catch (const std::exception& error) {
-    message = path + ": damaged: " + error.what();
-  }
-  send(to_parent, message_follows, message.data(), message.size());
-  ::_exit(0);
-}
-
-Bytes receive_all(int fd) {
-  Bytes bytes;
-  unsigned char part[1 << 16];
-  for (;;) {
-    const ssize_t got = ::read(fd, part, sizeof part);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return bytes;
-    bytes.insert(bytes.end(), part, part + got);
-  }
-}
-
-std::string reason_of_end(int status, const ReadLimits& limits) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-    return "not read within " + std::to_string(limits.wall_s) + " s";
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-    return "damaged: not decoded within " + std::to_string(limits.processor_s) +
-           " s of processor time";
-  if (WIFSIGNALED(status))
-    return "damaged: HDF5 crashed on it (signal " + std::to_string(WTERMSIG(status)) + ")";
-  return "damaged: its reader ended with status " + std::to_string(WEXITSTATUS(status));
-}
-
-Record load_result(const std::string& path, const ReadLimits& limits) {
-  int ends[2];
-  if (::pipe(ends) != 0)
-    throw Error(Exit::io, path + ": cannot make a pipe: " + std::strerror(errno));
-  std::fflush(nullptr);  // else the child would hold, and might write, what is buffered here
-  const pid_t child = ::fork();
-  if (child < 0) throw Error(Exit::io, path + ": cannot fork: " + std::strerror(errno));
-  if (child == 0) {
-    ::close(ends[0]);
-    read_in_child(path, ends[1], limits);
-  }
-  ::close(ends[1]);
-  Bytes answer = receive_all(ends[0]);
-  ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty())
-    throw Error(Exit::io, path + ": " + reason_of_end(status, limits));
-  const Bytes content(answer.begin() + 1, answer.end());
-  if (answer.front() == message_follows)
-    throw Error(Exit::io, std::string(content.begin(), content.end()));
-  return decode_result(content);
-}
-
-}  // namespace
 
 std::vector<LoadedRun> load_results(const std::vector<std::string>& paths,
                                     std::vector<std::string>& problems, const ReadLimits& limits) {
   std::vector<LoadedRun> runs;
   for (const std::string& path : paths) {
     try {
-      runs.push_back({path, load_result(path, limits), std::nullopt});
+      runs.push_back({path, read_result_guarded(path, limits), std::nullopt});
     } catch (const Error& error) {
       problems.push_back(error.what());
     }

@@ -2,21 +2,22 @@
 #include <cstdio>
 
 #include "base/build_info.h"
-#include "base/error.h"
 #include "post/commands.h"
 #include "post/options.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(const std::vector<std::string>& arguments) {
   using namespace gptbench;
-  try {
-    const Options options = parse_options({argv + 1, argv + argc});
-    if (options.command == "help") return std::fputs(help_text().c_str(), stdout) < 0 ? 7 : 0;
-    if (options.command == "version")
-      return std::printf("gptpost %s, commit %s\n", build_version(), build_git_commit()) < 0 ? 7
-                                                                                             : 0;
-    return run_command(options);
-  } catch (const Error& error) {
-    std::fprintf(stderr, "gptpost: %s\n", error.what());
-    return static_cast<int>(error.code());
-  }
+  const Options options = parse_options(arguments);
+  if (options.command == "help") return std::fputs(help_text().c_str(), stdout) < 0 ? 7 : 0;
+  if (options.command == "version")
+    return std::printf("gptpost %s, commit %s\n", build_version(), build_git_commit()) < 0 ? 7 : 0;
+  return run_command(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return gptbench::exit_status_of([&] { return run({argv + 1, argv + argc}); });
 }

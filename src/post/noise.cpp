@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "record/steps.h"
+
 namespace gptbench {
 namespace {
 
@@ -42,10 +44,10 @@ RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>
 }
 
 std::vector<double> timed_step_times(const Record& record) {
-  const auto steps = static_cast<int64_t>(record.step_time_s.size());
-  const int64_t first = std::clamp<int64_t>(record.warmup_steps, 0, steps);
-  return {record.step_time_s.begin() + static_cast<std::ptrdiff_t>(first),
-          record.step_time_s.end()};
+  std::vector<double> timed;
+  for (size_t step = 0; step < record.step_time_s.size(); ++step)
+    if (is_timed(record, static_cast<int64_t>(step))) timed.push_back(record.step_time_s[step]);
+  return timed;
 }
 
 }  // namespace gptbench

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 

@@ -182,7 +182,8 @@ std::string help_text() {
       "(tokens_per_s) or of the file (status).\n"
       "\n"
       "Files that cannot be read are named on standard error and passed over.\n"
-      "Exit status: 0 all files read; 2 usage; 7 a file could not be read or written.\n";
+      "Exit status: 0 all files read; 2 usage; 3 out of memory; 7 a file could not\n"
+      "be read or written.\n";
   return text;
 }
 

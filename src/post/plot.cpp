@@ -66,7 +66,7 @@ int run_gnuplot(const std::string& directory, const std::string& script) {
 }
 
 void write_text_file(const std::string& path, const std::string& text) {
-  write_bytes(path, Bytes(text.begin(), text.end()), false);
+  write_file(path, text);
 }
 
 void write_inputs(const Plot& plot, const std::string& directory) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/text.h"
 #include "base/units.h"
 #include "post/plot.h"
 #include "post/plot_text.h"
@@ -13,8 +12,8 @@ namespace {
 
 // A label in a data file stands in double quotes, which it must not hold.
 std::string label(std::string text) {
+  text = one_line(text);
   std::replace(text.begin(), text.end(), '"', '\'');
-  std::replace(text.begin(), text.end(), '\n', ' ');
   std::replace(text.begin(), text.end(), '\\', '/');
   return "\"" + text + "\"";
 }
@@ -71,7 +70,9 @@ Plot bar_plot(const std::string& name, const std::string& y_label, const std::ve
     if (highest >= each.size) unit = each;
   const std::vector<std::string> labels = labels_of(runs);
   const std::string y_title = y_label + " (" + unit.name + ")";
-  std::string data = "# " + y_title + "\nrun\t" + join(parts, "\t") + "\n";
+  std::string data = "# " + y_title + "\nrun";
+  for (const std::string& part : parts) data += "\t" + one_line(part);
+  data += "\n";
   size_t longest = 0, first = 0;  // labels, in characters
   for (size_t i = 0; i < runs.size(); ++i) {
     if (bars[i].empty()) continue;

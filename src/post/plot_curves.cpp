@@ -26,9 +26,7 @@ struct Curve {
 std::string blocks_of(const std::vector<Curve>& curves, const std::string& columns) {
   std::string text = "# " + columns + "\n";
   for (size_t c = 0; c < curves.size(); ++c) {
-    std::string title = curves[c].title;
-    std::replace(title.begin(), title.end(), '\n', ' ');
-    text += (c == 0 ? "# " : "\n\n# ") + title + "\n";
+    text += (c == 0 ? "# " : "\n\n# ") + one_line(curves[c].title) + "\n";
     for (const std::vector<double>& row : curves[c].rows) {
       for (size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : "\t") + plot_number(row[i]);
       text += "\n";

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+
+#include "base/printable.h"
 
 namespace gptbench {
 namespace {
@@ -35,13 +38,22 @@ std::string plot_number(double value) {
   return text;
 }
 
+std::string one_line(const std::string& text) {
+  std::string line = printable(text);
+  for (char& c : line)
+    if (c == '\n' || c == '\t') c = ' ';
+  return line;
+}
+
 std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'') result += '\'';
-    result += c == '\n' ? ' ' : c;
+  std::string result = "\"";
+  for (const char c : one_line(text)) {
+    char octal[8] = {c, '\0'};
+    if (std::strchr("\"\\`@", c) != nullptr)
+      std::snprintf(octal, sizeof octal, "\\%03o", static_cast<unsigned>(c));
+    result += octal;
   }
-  return result + "'";
+  return result + "\"";
 }
 
 std::string linetype(size_t index, const std::string& style) {

@@ -14,8 +14,13 @@ constexpr size_t num_linetypes = 12;
 // "%.9g".
 std::string plot_number(double value);
 
-// In single quotes, which hold any text in gnuplot when they are doubled; line breaks would end the
-// command and become blanks.
+// Text of a result file for gnuplot's data and commands: printable, line breaks and tabs are
+// blanks.
+std::string one_line(const std::string& text);
+
+// A gnuplot string of one_line(text). What gnuplot interprets in double quotes (the quote,
+// backslash, backquote, @) stands as octal codes. Single quotes will not do: gnuplot 5.4 refuses
+// '''x'.
 std::string quoted(const std::string& text);
 
 // " lt 3 pt 9" for series `index` from 0 drawn with `style` (lines, points, linespoints): from the

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 

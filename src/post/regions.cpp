@@ -2,21 +2,17 @@
 
 #include <algorithm>
 
+#include "record/steps.h"
+
 namespace gptbench {
 
-std::vector<double> timed_steps(const RankSeries& series, int64_t column, int64_t warmup_steps) {
-  const int64_t first = warmup_steps < series.steps ? std::max<int64_t>(0, warmup_steps) : 0;
-  std::vector<double> values;
-  for (int64_t step = first; step < series.steps; ++step)
-    values.push_back(series.values[static_cast<size_t>(step * series.ranks + column)]);
-  return values;
-}
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
-  const size_t upper = values.size() / 2;
-  return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
+std::vector<double> timed_steps(const Record& record, const RankSeries& series, int64_t column) {
+  std::vector<double> timed, all;
+  for (int64_t step = 0; step < series.steps; ++step) {
+    all.push_back(series.values[static_cast<size_t>(step * series.ranks + column)]);
+    if (is_timed(record, step)) timed.push_back(all.back());
+  }
+  return timed.empty() ? all : timed;
 }
 
 namespace {
@@ -35,7 +31,7 @@ Breakdown slowest_rank(const Record& record) {
   for (const RankSeries& series : record.timing)
     if (series.ranks != ranks || series.reduced != reduced) return breakdown;
   const auto time_of = [&](const RankSeries& series, int64_t column) {
-    return median_of(timed_steps(series, column, record.warmup_steps));
+    return median(timed_steps(record, series, column));
   };
   int64_t column = 2;  // the maximum, of the four reductions
   if (!reduced) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 
@@ -19,11 +19,9 @@ struct Breakdown {
   std::vector<RegionTime> regions;
 };
 
-// Steps after the warm-up of one rank's (or one reduction's) column; all steps where there are no
-// others.
-std::vector<double> timed_steps(const RankSeries& series, int64_t column, int64_t warmup_steps);
-
-double median_of(std::vector<double> values);  // 0 for none
+// The timed steps (record/steps.h) of one rank's (or one reduction's) column; all steps where none
+// was timed.
+std::vector<double> timed_steps(const Record& record, const RankSeries& series, int64_t column);
 
 // The rank whose steps take the longest (region "step"; without one, all regions together), medians
 // over the timed steps.

@@ -4,9 +4,10 @@
 #include <cctype>
 
 #include "base/units.h"
-#include "measure/flops.h"
 #include "measure/known_devices.h"
 #include "post/cells.h"
+#include "record/flops.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
@@ -57,8 +58,16 @@ std::string RunView::notes() const {
   if (!ending.empty() && record_->failed_step >= 0)
     ending += " at step " + std::to_string(record_->failed_step + 1);
   if (!record_->reason.empty()) ending += (ending.empty() ? "" : ": ") + record_->reason;
-  if (!ending.empty()) notes += (notes.empty() ? "" : "; ") + ending;
+  for (const std::string& note : {ending, skipped_note()})
+    if (!note.empty()) notes += (notes.empty() ? "" : "; ") + note;
   return notes;
+}
+
+std::string RunView::skipped_note() const {
+  const int64_t skipped = skipped_after_warmup(*record_);
+  if (skipped == 0) return "";
+  return std::to_string(skipped) + " of " + std::to_string(skipped + summary().timed_steps) +
+         " steps skipped, not timed";
 }
 
 int64_t RunView::data_parallel() const {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 
@@ -56,9 +56,11 @@ class RunView {
   // "" for a run whose figures count; else OOM, INVALID, TIMEOUT or FAILED.
   std::string outcome() const;
   bool counts() const { return outcome().empty(); }
-  // Date and, where the run is not OK, outcome with step and reason: "02-15; OOM at step 23: ...",
-  // steps counted from 1 as the console does.
+  // Date; outcome with step and reason where the run is not OK; skipped steps where there are any:
+  // "02-15; OOM at step 23: ...", steps counted from 1 as the console does.
   std::string notes() const;
+  // "3 of 18 steps skipped, not timed" behind the warm-up; "" where none was.
+  std::string skipped_note() const;
 
   int64_t seq_length() const { return integer("model", "seq_length", 0); }
   int64_t tensor_parallel() const { return integer("parallel", "tensor_parallel", 1); }

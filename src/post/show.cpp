@@ -2,12 +2,12 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "measure/flops.h"
 #include "post/cells.h"
 #include "post/commands.h"
 #include "post/regions.h"
 #include "post/run_view.h"
 #include "post/table.h"
+#include "record/flops.h"
 
 namespace gptbench {
 namespace {

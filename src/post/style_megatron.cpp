@@ -58,6 +58,7 @@ std::string cell_of(const RunView& run) {
     cell += " W";
   }
   if (s.utilisation) cell += "\n" + fixed(100.0 * *s.utilisation, 0) + " %";
+  if (!run.skipped_note().empty()) cell += "\n" + run.skipped_note();
   return cell;
 }
 

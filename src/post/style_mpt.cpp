@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "post/cells.h"
 #include "post/style.h"
@@ -62,7 +64,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
   const auto whole = [](double value) {
     return value < 1.0 ? truncated(value) : fixed(value, 0, 1);
   };
-  const std::vector<StyleColumn> columns = {
+  std::vector<StyleColumn> columns = {
       {"Model", model_cell, false},
       {"SeqLen (T)", [=](const RunView& run) { return count(run.seq_length()); }},
       {"# GPUs", [=](const RunView& run) { return count(run.summary().world_size); }},
@@ -95,6 +97,10 @@ std::vector<Table> mpt_tables(const Runs& runs) {
        [](const RunView& run) { return offloads_activations(run) ? "True" : "False"; }, false},
       {"NumParams", [=](const RunView& run) { return count(run.summary().num_params); }},
   };
+  // Not a published column: added where a run has something to note.
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const RunView& run) { return !run.skipped_note().empty(); }))
+    columns.push_back({"Notes", [](const RunView& run) { return run.skipped_note(); }, false});
   const std::string restated = runs.empty() ? "" : runs.front().restated_note();
   return {table_of("mpt", "Training throughput" + restated, columns, runs)};
 }

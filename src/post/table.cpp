@@ -1,7 +1,12 @@
 #include "post/table.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
+
+#include "base/printable.h"
 
 namespace gptbench {
 namespace {
@@ -35,18 +40,45 @@ std::vector<size_t> widths_of(const Table& table,
   return widths;
 }
 
+bool is_punctuation(char c) {
+  return std::ispunct(static_cast<unsigned char>(c)) != 0;
+}
+
+// Cells and code, HTML, links and pictures cannot begin or end within a text.
+std::string markdown_text(const std::string& text) {
+  std::string escaped;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool escapes = text[i] == '\\' && i + 1 < text.size() && is_punctuation(text[i + 1]);
+    if (escapes || std::strchr("|<`[", text[i]) != nullptr) escaped += '\\';
+    escaped += text[i];
+  }
+  return escaped;
+}
+
 std::string markdown_cell(const std::string& text) {
-  return replace_all(replace_all(text, "|", "\\|"), "\n", "<br>");
+  return replace_all(markdown_text(text), "\n", "<br>");
+}
+
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == '\0';
+}
+
+// A spreadsheet takes text that begins like this as a formula; an apostrophe keeps it text.
+bool reads_as_formula(const std::string& text) {
+  return text.size() > 1 && std::strchr("=+-@\t\r", text.front()) != nullptr && !is_number(text);
 }
 
 std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  return "\"" + replace_all(text, "\"", "\"\"") + "\"";
+  const std::string cell = (reads_as_formula(text) ? "'" : "") + text;
+  if (cell.find_first_of(",\"\n\r") == std::string::npos) return cell;
+  return "\"" + replace_all(cell, "\"", "\"\"") + "\"";
 }
 
 std::string latex_cell(const std::string& text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : printable(text)) {  // its backslashes are text, too
     if (c == '\\')
       escaped += "\\textbackslash{}";
     else if (c == '~')
@@ -85,7 +117,7 @@ std::string markdown_table(const Table& table) {
       body += " " + padded(markdown_cell(row[c]), widths[c], table.columns[c].right) + " |";
     body += "\n";
   }
-  const std::string caption = table.caption.empty() ? "" : table.caption + "\n\n";
+  const std::string caption = table.caption.empty() ? "" : markdown_text(table.caption) + "\n\n";
   return caption + heading + "\n" + rule + "\n" + body;
 }
 
@@ -121,7 +153,7 @@ std::string format_markdown(const std::vector<Table>& tables) {
 std::string format_csv(const std::vector<Table>& tables) {
   return joined(tables, [&](const Table& table) {
     std::string text;
-    if (tables.size() > 1) text += "# " + table.caption + "\n";
+    if (tables.size() > 1) text += "# " + replace_all(table.caption, "\n", " ") + "\n";
     for (size_t c = 0; c < table.columns.size(); ++c)
       text += (c == 0 ? "" : ",") + csv_cell(table.columns[c].heading);
     text += "\n";

@@ -18,8 +18,10 @@ struct Table {
 };
 
 // Cells of several lines hold '\n'.
-//   md     caption line, pipe table padded to equal widths; a line break in a cell is <br>
-//   csv    RFC 4180; several tables are separated by an empty line and begin with "# caption"
+//   md     caption line, pipe table padded to equal widths; a line break in a cell is <br>, text
+//          holds no HTML, code or links
+//   csv    RFC 4180; several tables are separated by an empty line and begin with "# caption"; text
+//          that a spreadsheet would take as a formula (= + - @ first) begins with an apostrophe
 //   latex  one `table` environment each, without packages
 std::string format_markdown(const std::vector<Table>& tables);
 std::string format_csv(const std::vector<Table>& tables);

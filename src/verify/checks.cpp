@@ -56,16 +56,15 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
           value, threshold, value <= threshold};
 }
 
-VerifyEntry check_replicas(MpiWorld& world, Engine& engine, const Plan& plan) {
+VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum) {
   // Ranks that hold the same parameters: all of `zero` where working copies are whole, else those
   // with the same place in their partitions.
   const Axis same =
       plan.representation(Role::working).extent == Extent::flat ? Axis::zero : Axis::replica;
   const int64_t first = plan.grid.member_of(plan.rank, same, 0);
-  const uint64_t hash = engine.checksum();
-  const std::vector<double> all =
-      world.gather(std::vector<double>{static_cast<double>(first), static_cast<double>(hash >> 32),
-                                       static_cast<double>(hash & 0xffffffffu)});
+  const std::vector<double> all = world.gather(
+      std::vector<double>{static_cast<double>(first), static_cast<double>(checksum >> 32),
+                          static_cast<double>(checksum & 0xffffffffu)});
   int64_t different = 0;
   for (size_t r = 0; r < all.size(); r += 3) {
     const size_t leader = 3 * static_cast<size_t>(all[r]);
@@ -93,6 +92,13 @@ VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps) {
   return exact("messages_as_planned",
                "max |counted - planned| of messages and bytes by axis and operation",
                static_cast<double>(world.max(difference)));
+}
+
+VerifyEntry check_skipped_steps(int64_t skipped, int64_t steps) {
+  constexpr double threshold = 0.5;
+  const double share = steps > 0 ? static_cast<double>(skipped) / static_cast<double>(steps) : 0.0;
+  return {"skipped_steps", "skipped steps after the warm-up / steps after the warm-up", share,
+          threshold, share <= threshold};
 }
 
 VerifyEntry check_parameter_count(const Plan& plan) {

@@ -3,12 +3,29 @@
 #include <algorithm>
 #include <numeric>
 
+#include "device/gemm_converted.h"
+#include "device/gemm_fp8.h"
+#include "device/host_blocking.h"
+#include "plan/workspace.h"
+
 namespace gptbench {
 namespace {
 
-// Tokens of the reduced global batch: bounds the time of the reference rank to a few seconds.
-constexpr int64_t token_budget = 1024;
-constexpr int64_t largest_sequence = 192;  // more than one tile of 128 query rows
+// Sizes of a rank's share that lie beyond the blocks of the host's kernels. Tiles of a GPU are
+// smaller.
+constexpr int64_t past_columns = host::column_block + 1;  // of C
+constexpr int64_t past_gemm = gemm_block_mn + 128;  // of F and of rows, where factors have 2 bytes
+constexpr int64_t past_loss = host::loss_chunk + 129;    // of V; prime: leaves padding wherever the
+                                                         // deck pads
+constexpr int64_t past_keys = attention_tile_keys + 48;  // of T
+static_assert(past_gemm > gemm_block_k && past_gemm > fp8_gemm_block_mn &&
+              past_gemm > fp8_gemm_block_k);
+static_assert(past_keys > attention_panels * attention_tile_queries && past_keys > host::row_block);
+
+// Tokens of the global batch of the first model: bounds the time of the reference rank. The second
+// has the long sequences.
+constexpr int64_t token_budget = 240;
+constexpr int64_t largest_sequence = 48;
 constexpr int64_t smallest_sequence = 16;
 // Where each replica's sequences of that length are more, they are cut to as many tokens, and to as
 // many as plain loops train on in about a minute: FLOPs of a step of the reference. Replicas may
@@ -19,62 +36,64 @@ constexpr double most_flops = 4e10;
 // AdamW of the reduced model: gradients of a few hundredths move weights by some thousandths.
 constexpr double learning_rate = 1e-2;
 constexpr double epsilon = 1e-2;
-constexpr int64_t largest_vocabulary = 509;  // prime: leaves padding wherever the deck pads
+// Biases, which start as zeros in a run, and scales of norms, which start as ones.
+constexpr double bias_std = 0.25;
+constexpr int64_t small_vocabulary = 509;  // prime as well
 
-}  // namespace
+// Whether GEMMs of the host may convert their factors, and do so in blocks.
+bool converts_factors(const Config& full) {
+  return full.precision.compute != "fp32" && full.precision.compute != "fp64";
+}
 
-Config reduced_config(const Config& full) {
-  Config reduced = full;
-  ModelConfig& model = reduced.model;
-  const int64_t head_size = model.hidden_size / model.num_attention_heads;
+// What a reduced model crosses the blocks of.
+enum class Crosses { widths, keys_and_rows };
+
+// Heads, C, F and V: two key/value heads for each tensor-parallel rank, or one where blocks of
+// widths are not crossed; more where these are and C would be too small.
+void reduce_widths(ModelConfig& model, const Config& full, Crosses crosses) {
+  const bool wide = crosses == Crosses::widths;
+  const int64_t tensor = full.parallel.tensor_parallel;
+  const int64_t head_size = full.model.hidden_size / full.model.num_attention_heads;
   // Grouped heads stay grouped, by two: more would only be more of the same.
-  const int64_t heads_per_kv_head =
-      std::min<int64_t>(2, model.num_attention_heads / model.num_kv_heads);
-  const int64_t stages = full.parallel.pipeline_parallel * full.parallel.virtual_stages;
-  model.preset.clear();
-  // The last two groups of layers stay on the device where backward follows forward at once.
-  const bool away = full.parallel.offload.find("activations") != std::string::npos;
-  const bool segments = full.memory.activation_checkpointing == "full";
-  const int64_t leaving = away ? 2 * (segments ? full.memory.checkpoint_every : 1) + 1 : 0;
-  model.num_layers = std::min(model.num_layers, std::max<int64_t>({2, stages, leaving}));
-  reduced.parallel.stage_layers.clear();
-  const int64_t kv_heads = std::min(model.num_kv_heads, 2 * full.parallel.tensor_parallel);
-  model.num_kv_heads = kv_heads;
-  model.num_attention_heads = std::min(model.num_attention_heads, kv_heads * heads_per_kv_head);
+  const int64_t group =
+      std::min<int64_t>(2, full.model.num_attention_heads / full.model.num_kv_heads);
+  int64_t kv_heads = (wide ? 2 : 1) * tensor;
+  while (wide && kv_heads * group * head_size < past_columns) kv_heads += tensor;
+  model.num_kv_heads = std::min(full.model.num_kv_heads, kv_heads);
+  model.num_attention_heads = model.num_kv_heads * group;
   model.hidden_size = model.num_attention_heads * head_size;
-  const int64_t ffn_factor =
-      std::max<int64_t>(1, full.model.ffn_hidden_size / full.model.hidden_size);
-  model.ffn_hidden_size = ffn_factor * model.hidden_size;
-  model.vocab_size = std::min(model.vocab_size, largest_vocabulary);
-  model.num_params = 0;
+  model.ffn_hidden_size = std::min(full.model.ffn_hidden_size, 2 * model.hidden_size);
+  if (wide && converts_factors(full) && full.model.ffn_hidden_size > tensor * gemm_block_mn)
+    model.ffn_hidden_size = std::min(full.model.ffn_hidden_size, tensor * past_gemm);
+  const bool many_logits = wide && full.model.vocab_size > tensor * host::loss_chunk;
+  model.vocab_size =
+      std::min(full.model.vocab_size, many_logits ? tensor * past_loss : small_vocabulary);
+}
 
-  BatchConfig& batch = reduced.batch;
-  const int64_t replicas = full.parallel.data_parallel;
-  // Two micro-batches a replica, and one sequence more so that shares differ as they may in the
-  // run.
-  batch.micro_batch_size = std::min<int64_t>(batch.micro_batch_size, 2);
-  batch.global_batch_size =
-      std::min(full.batch.global_batch_size, 2 * batch.micro_batch_size * replicas + 1);
-  // Divides over the ranks as the whole sequence does.
-  const int64_t context = full.parallel.context_parallel;
-  const int64_t pieces =
-      std::lcm(context > 1 ? 2 * context : 1,
-               full.parallel.sequence_parallel ? context * full.parallel.tensor_parallel : 1);
-  const int64_t wanted =
-      std::clamp(token_budget / batch.global_batch_size, smallest_sequence, largest_sequence);
-  model.seq_length = std::min(model.seq_length, std::max(pieces, wanted / pieces * pieces));
+// FLOPs of a training step, attention apart.
+double flops_per_token(const ModelConfig& model) {
+  const double C = static_cast<double>(model.hidden_size);
+  const double layer = 4.0 * C * C + 3.0 * C * static_cast<double>(model.ffn_hidden_size);
+  return 6.0 * (static_cast<double>(model.num_layers) * layer +
+                C * static_cast<double>(model.vocab_size));
+}
 
-  const double width = static_cast<double>(model.hidden_size);
-  const double flops_a_token = 6.0 * width *
-                               (12.0 * static_cast<double>(model.num_layers) * width +
-                                static_cast<double>(model.vocab_size));
-  const int64_t tokens =
-      std::clamp(static_cast<int64_t>(most_flops / flops_a_token), fewest_tokens, most_tokens);
-  const int64_t sequences = std::max<int64_t>(3, tokens / model.seq_length);
-  if (batch.global_batch_size > sequences) {
-    batch.global_batch_size = sequences;
-    batch.micro_batch_size = 1;  // two micro-batches where a replica has two sequences
-  }
+// What a sequence's length is a multiple of, so that it divides over the ranks as the whole one
+// does.
+int64_t pieces_of_sequence(const ParallelConfig& parallel) {
+  const int64_t context = parallel.context_parallel;
+  return std::lcm(context > 1 ? 2 * context : 1,
+                  parallel.sequence_parallel ? context * parallel.tensor_parallel : 1);
+}
+
+// Layers, widths and everything but the batch and the length of the sequences.
+Config reduce_model(const Config& full, int64_t layers, Crosses crosses) {
+  Config reduced = full;
+  reduced.model.preset.clear();
+  reduced.model.num_layers = std::min(full.model.num_layers, layers);
+  reduced.model.num_params = 0;
+  reduced.parallel.stage_layers.clear();
+  reduce_widths(reduced.model, full, crosses);
 
   // AdamW's first step is nearly the sign of the gradient: where that is close to zero, roundoff
   // would decide the step and the loss of the next one. With an epsilon of the size of the gradient
@@ -89,6 +108,77 @@ Config reduced_config(const Config& full) {
   if (full.data.short_seq_prob > 0.0) reduced.data.short_seq_prob = 1.0;
   reduced.memory.device_memory_gib = 0.0;
   return reduced;
+}
+
+int64_t num_stages(const Config& full) {
+  return full.parallel.pipeline_parallel * full.parallel.virtual_stages;
+}
+
+}  // namespace
+
+Config reduced_config(const Config& full) {
+  // The last two groups of layers stay on the device where backward follows forward at once.
+  const bool away = full.parallel.offload.find("activations") != std::string::npos;
+  const bool segments = full.memory.activation_checkpointing == "full";
+  const int64_t leaving = away ? 2 * (segments ? full.memory.checkpoint_every : 1) + 1 : 0;
+  Config reduced =
+      reduce_model(full, std::max<int64_t>({2, num_stages(full), leaving}), Crosses::widths);
+
+  ModelConfig& model = reduced.model;
+  BatchConfig& batch = reduced.batch;
+  // Two micro-batches per replica, and one sequence more so that shares differ as they may in the
+  // run.
+  batch.micro_batch_size = std::min<int64_t>(batch.micro_batch_size, 2);
+  batch.global_batch_size = std::min(full.batch.global_batch_size,
+                                     2 * batch.micro_batch_size * full.parallel.data_parallel + 1);
+  const int64_t pieces = pieces_of_sequence(full.parallel);
+  const int64_t wanted =
+      std::clamp(token_budget / batch.global_batch_size, smallest_sequence, largest_sequence);
+  model.seq_length = std::min(model.seq_length, std::max(pieces, wanted / pieces * pieces));
+
+  const int64_t tokens = std::clamp(static_cast<int64_t>(most_flops / flops_per_token(model)),
+                                    fewest_tokens, most_tokens);
+  const int64_t sequences = std::max<int64_t>(3, tokens / model.seq_length);
+  if (batch.global_batch_size > sequences) {
+    batch.global_batch_size = sequences;
+    batch.micro_batch_size = 1;  // two micro-batches where a replica has two sequences
+  }
+  return reduced;
+}
+
+std::vector<Config> reduced_configs(const Config& full) {
+  std::vector<Config> configs = {reduced_config(full)};
+  const ModelConfig& first = configs.front().model;
+  const int64_t context = full.parallel.context_parallel;
+  const int64_t longest = full.model.seq_length / context;  // positions of a rank
+
+  Config reduced = reduce_model(full, num_stages(full), Crosses::keys_and_rows);
+  int64_t length = std::min(longest, past_keys);
+  int64_t& sequences = reduced.batch.micro_batch_size;
+  const int64_t rows = converts_factors(full) ? past_gemm : length;
+  sequences = std::min(full.batch.micro_batch_size, ceil_div(rows, length));
+  length = std::min(longest, std::max(length, ceil_div(rows, sequences)));
+  reduced.batch.global_batch_size = sequences;
+  reduced.model.seq_length = std::min(
+      full.model.seq_length, round_up(context * length, pieces_of_sequence(full.parallel)));
+
+  const double tokens = static_cast<double>(sequences * reduced.model.seq_length);
+  const bool longer = reduced.model.seq_length > first.seq_length ||
+                      sequences > configs.front().batch.micro_batch_size;
+  if (longer && tokens * flops_per_token(reduced.model) <= most_flops) configs.push_back(reduced);
+  return configs;
+}
+
+Plan make_reduced_plan(const Config& config, int64_t world_size, int64_t rank,
+                       const PlanOptions& options) {
+  Plan plan = make_plan(config, world_size, rank, options);
+  if (config.precision.compute == "fp8") return plan;
+  for (LogicalTensor& tensor : plan.tensors) {
+    if (tensor.init == Init::normal) continue;
+    tensor.init_std = tensor.init == Init::ones ? 1.0 : bias_std;
+    tensor.init = Init::normal;
+  }
+  return plan;
 }
 
 Config reference_config(const Config& reduced) {

@@ -1,20 +1,32 @@
-// The reduced model of the in-run verification.
+// The reduced models of the in-run verification.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "deck/config.h"
+#include "plan/plan.h"
 
 namespace gptbench {
 
 // `full` (resolved) with the same decomposition, device, precision, micro-batching pattern and head
-// size, cut down so that one rank can repeat it with plain loops in seconds: at most two layers (as
-// many as there are stages), two key/value heads, a few hundred tokens of vocabulary, and a
-// sequence that still spans several tiles of the attention kernels where the number of replicas
-// allows.
+// size, cut down so that one rank can repeat it with plain loops in a second or a few: at most two
+// layers (as many as there are stages), two key/value heads per rank, short sequences. C, F and V
+// are cut to no less than what lies just beyond the blocks in which host kernels do their work
+// (device/host_blocking.h and others), where the run's are beyond them as well.
 Config reduced_config(const Config& full);
+
+// That model and, where the run's micro-batches cross blocks of keys or rows that its own do not, a
+// second one: one narrow layer per stage and a single micro-batch that does, unless the reference
+// rank would need more than about ten seconds for it.
+std::vector<Config> reduced_configs(const Config& full);
 
 // What the reference rank runs: `reduced` on one rank with plain loops in fp64.
 Config reference_config(const Config& reduced);
+
+// make_plan() with random numbers for biases and scales of norms too: where all are equal, an
+// offset into them that is wrong does not show.
+Plan make_reduced_plan(const Config& config, int64_t world_size, int64_t rank,
+                       const PlanOptions& options);
 
 }  // namespace gptbench

@@ -1,14 +1,13 @@
-#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "engine/gather.h"
-#include "plan/lengths.h"
 #include "plan/replay.h"
 
 #include "verify/reduced.h"
+#include "verify/residuals.h"
 #include "verify/verify.h"
 
 namespace gptbench {
@@ -17,12 +16,6 @@ namespace {
 constexpr int num_steps = 2;
 
 using Tensors = std::vector<std::vector<double>>;
-
-struct Training {
-  std::vector<double> losses;  // [step]
-  Tensors gradients;           // of step 0
-  Tensors before, after;       // master weights, around step 0
-};
 
 // Whole tensors; on rank 0 where `world` is given, which makes it collective.
 Tensors read_all(MpiWorld* world, Engine& engine, const Plan& plan, Role role) {
@@ -37,8 +30,8 @@ Tensors read_all(MpiWorld* world, Engine& engine, const Plan& plan, Role role) {
 }
 
 // Trains for num_steps. Collective over `world` where given; tensors are then complete on rank 0.
-Training train(const Plan& plan, Device& device, const CommunicatorTable& communicators,
-               MpiWorld* world) {
+TrainedSteps train(const Plan& plan, Device& device, const CommunicatorTable& communicators,
+                   MpiWorld* world) {
   const std::unique_ptr<TokenSource> tokens =
       make_token_source(plan.config.data, static_cast<uint64_t>(plan.config.run.seed), plan.shape.T,
                         plan.shape.V_valid);
@@ -50,7 +43,7 @@ Training train(const Plan& plan, Device& device, const CommunicatorTable& commun
   // The second step is then one that was recorded, as most of the run's are.
   const auto all = [&](bool mine) { return world == nullptr ? mine : world->all(mine); };
   if (plan.corrections >= 0 && replay_obstacle(plan).empty()) engine.replay_steps(false, all);
-  Training training;
+  TrainedSteps training;
   training.before = read_all(world, engine, plan, Role::master);
   for (int step = 0; step < num_steps; ++step) {
     StepResult result = engine.step(step, false);
@@ -67,201 +60,23 @@ Training train(const Plan& plan, Device& device, const CommunicatorTable& commun
   return training;
 }
 
-double norm(const std::vector<double>& x) {
-  double sum = 0.0;
-  for (const double value : x) sum += value * value;
-  return std::sqrt(sum);
-}
-
-double distance(const std::vector<double>& x, const std::vector<double>& y) {
-  GPTBENCH_CHECK(x.size() == y.size(), "run and reference have tensors of the same sizes");
-  double sum = 0.0;
-  for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
-  return std::sqrt(sum);
-}
-
-// The larger of two, and NaN where either is: std::max would drop a NaN, and a result that is none
-// must not pass.
-double larger(double a, double b) {
-  return std::isnan(b) || b > a ? b : a;
-}
-
-// Unit roundoff of the type that activations are rounded to.
-double unit_roundoff(ComputeType compute) {
-  switch (compute) {
-    case ComputeType::fp32:
-      return 0x1p-24;
-    case ComputeType::bf16:
-      return 0x1p-8;
-    case ComputeType::fp16:
-      return 0x1p-11;
-    case ComputeType::fp64:
-      return 0x1p-53;
-  }
-  return 0.0;
-}
-
-double roundoff_of_statistics(ComputeType compute) {
-  return unit_roundoff(compute == ComputeType::fp64 ? ComputeType::fp64 : ComputeType::fp32);
-}
-
-// Roundings along the longest chain from a weight to its gradient: each rounding adds an
-// independent relative error of at most the unit roundoff u, so that errors grow as u sqrt(n)
-// (Higham, Accuracy and Stability of Numerical Algorithms, section 2.8). In fp32 each term of an
-// inner product is such a rounding; in bf16 and fp16 inner products accumulate in f32 and only
-// stored activations round.
-double chain_length(const ModelShape& s, ComputeType compute) {
-  const int64_t stored =
-      16 * s.L + 6;  // arrays written a layer, forward and backward; head and embedding
-  if (size_of(activation_type(compute)) == 2) return static_cast<double>(stored);
-  const int64_t layer = s.C + 2 * s.T + s.H * s.D + s.C + s.F;  // qkv, attention, proj, fc, proj
-  return static_cast<double>(2 * s.L * layer + s.V + s.C + stored);
-}
-
-// Beside these, where factors of products are fp8 or tf32: the squares of their roundoffs. In fp8
-// these are 2^-4 in e4m3 and 2^-3 in e5m2. From a weight to its gradient a layer converts x and W
-// of four products forward, and dy and W of four backward; the gradient's own product converts x
-// and dy. The reference makes the same copies of numbers in fp64: where a number of the run is off
-// by a rounding, its copy may be the neighbouring one, and the copies of what is computed from it,
-// so that runs differ by at most what conversion does.
-//
-// tf32 keeps 10 bits of the fraction of every factor of a linear layer, the head's included; 2^-10
-// where the others are cut off. x and W are converted forward, dy and W backward, x and dy for the
-// gradient's own product.
-double conversions(const Plan& plan) {
-  if (plan.config.precision.tf32) return static_cast<double>(16 * plan.shape.L + 6) * 0x1p-20;
-  if (plan.fp8.tensors.empty()) return 0.0;
-  const double e4m3 = static_cast<double>(12 * plan.shape.L + 1);
-  const double e5m2 = static_cast<double>(4 * plan.shape.L + 1);
-  return e4m3 * 0x1p-8 + e5m2 * 0x1p-6;
-}
-
-// Relative error of what comes of `roundings` roundings, and of the conversions.
-double roundoff_of(const Plan& plan, ComputeType compute, double roundings) {
-  const double u = unit_roundoff(compute);
-  return std::sqrt(u * u * roundings + conversions(plan));
-}
-
-// Of the type that a copy of the parameters or their gradients is kept in.
-double unit_roundoff(DType type) {
-  return unit_roundoff(type == DType::bf16  ? ComputeType::bf16
-                       : type == DType::f16 ? ComputeType::fp16
-                       : type == DType::f64 ? ComputeType::fp64
-                                            : ComputeType::fp32);
-}
-
-// Roundings of a gradient that is kept in a type no wider than that of activations: one as each
-// micro-batch is added to the sum and, where micro-batches are reduced, one before; one as each
-// rank is added to the sum over replicas, and one for a tied table of two stages.
-double roundings_of_sums(const Plan& plan, ComputeType compute) {
-  if (unit_roundoff(
-          plan.representation(plan.has(Role::gradient) ? Role::gradient : Role::gradient_shard)
-              .dtype) < unit_roundoff(compute))
-    return 0.0;
-  const auto micro_batches = micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data,
-                                              plan.at.data, plan.config.batch.micro_batch_size);
-  return 2.0 * static_cast<double>(micro_batches.size()) +
-         static_cast<double>(plan.grid.size_of(Axis::zero)) + 1.0;
-}
-
-// Roundoff alone leaves residuals of 0.1 to 0.6 in fp32 and 0.2 to 0.8 in bf16, whatever the shape
-// of the model; in fp32 an error of one part in a hundred in one kernel leaves more than 40, in
-// bf16, where that is within the roundoff, a missing term more than 4.4 (test/verify).
-constexpr double threshold = 4.0;
-
-// In fp8 u sqrt(n) is half of a gradient and more, of which roundoff leaves 0.1 to 0.3 (doc/
-// verification.md): less can be allowed.
-double threshold_of(const Plan& plan) {
-  return plan.fp8.tensors.empty() ? threshold : 0.75;
-}
-
-// A tensor whose gradient is small beside the whole is held to this share of the whole's norm,
-// since it inherits the roundoff of what it is formed from.
-constexpr double share_of_whole = 0.01;
-
-// Of the loss of one step. Roundings move each logit by u sqrt(n) of the logits' spread,
-// sqrt(C) std in a fresh model, independently from token to token; the loss of a row, of the size
-// of the loss itself, is rounded once in the type of statistics.
-double loss_residual(const Plan& plan, ComputeType compute, double loss, double reference) {
-  const ModelShape& s = plan.shape;
-  const double logits = std::sqrt(static_cast<double>(s.C)) * plan.config.model.init_std;
-  const double tokens = static_cast<double>(targets_of_step(plan, 0));
-  const double roundoff =
-      roundoff_of(plan, compute, chain_length(s, compute)) * logits / std::sqrt(tokens) +
-      roundoff_of_statistics(compute) * reference;
-  return std::abs(loss - reference) / roundoff;
-}
-
-double norm_of_all(const Tensors& tensors) {
-  double sum = 0.0;
-  for (const std::vector<double>& tensor : tensors) sum += std::pow(norm(tensor), 2);
-  return std::sqrt(sum);
-}
-
-// Of gradients, and of what step 0 changed in the weights; the largest of all tensors. `weights`
-// are rounded once, in the type of the master copy, when they are changed, and both moments once;
-// empty for gradients.
-double tensor_residual(const Plan& plan, ComputeType compute, const Tensors& values,
-                       const Tensors& reference, const Tensors& weights) {
-  double roundings = chain_length(plan.shape, compute) + roundings_of_sums(plan, compute);
-  if (!weights.empty()) roundings += 2.0;
-  const double scale = roundoff_of(plan, compute, roundings);
-  const double of_weights = unit_roundoff(plan.representation(Role::master).dtype);
-  const double least = share_of_whole * norm_of_all(reference);
-  double residual = 0.0;
-  for (size_t i = 0; i < reference.size(); ++i) {
-    double roundoff = scale * (norm(reference[i]) + least);
-    if (!weights.empty()) roundoff += of_weights * norm(weights[i]);
-    residual = larger(residual, distance(values[i], reference[i]) / roundoff);
-  }
-  return residual;
-}
-
-Tensors difference(const Tensors& x, const Tensors& y) {
-  Tensors result = x;
-  for (size_t i = 0; i < x.size(); ++i)
-    for (size_t k = 0; k < x[i].size(); ++k) result[i][k] -= y[i][k];
-  return result;
-}
-
 }  // namespace
 
 ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
                                        const CommunicatorTable& communicators, const Plan& full,
                                        const PlanOptions& options) {
-  const Config config = reduced_config(full.config);
-  const Plan plan = make_plan(config, world.size(), world.rank(), options);
-  const Training run = train(plan, device, communicators, &world);
-
   ReferenceCheck check;
-  if (world.rank() == 0) {
-    const std::unique_ptr<Device> ref = make_host_device(DeviceKind::ref);
-    const Plan ref_plan = make_plan(reference_config(config), 1, 0, {});
-    const Training truth = train(ref_plan, *ref, {}, nullptr);
-
-    const ComputeType compute = compute_type(config);
-    double loss = 0.0;
-    for (size_t step = 0; step < num_steps; ++step)
-      loss = larger(loss, loss_residual(plan, compute, run.losses[step], truth.losses[step]));
-
-    const auto entry = [&](const char* name, const char* formula, double value) {
-      // A comparison with NaN is false, so it fails.
-      const double largest = threshold_of(plan);
-      check.entries.push_back({name, formula, value, largest, value <= largest});
-    };
-    entry("loss_against_reference",
-          "max over 2 steps of |loss - ref| / (u sqrt(n C/tokens) std + u_S ref)", loss);
-    entry("gradients_against_reference",
-          "max over tensors of ||g - ref|| / (u sqrt(n) (||ref|| + ||ref of all|| / 100))",
-          tensor_residual(plan, compute, run.gradients, truth.gradients, {}));
-    entry("update_against_reference",
-          "the same of the weights' change d in step 0, u_W ||weights|| added below",
-          tensor_residual(plan, compute, difference(run.after, run.before),
-                          difference(truth.after, truth.before), truth.before));
-  }
-
   std::set<std::string> exercised;
-  for (const Op& op : plan.ops) exercised.insert(info_of(op.kind).name);
+  for (const Config& config : reduced_configs(full.config)) {
+    const Plan plan = make_reduced_plan(config, world.size(), world.rank(), options);
+    const TrainedSteps run = train(plan, device, communicators, &world);
+    for (const Op& op : plan.ops) exercised.insert(info_of(op.kind).name);
+    if (world.rank() > 0) continue;
+    const std::unique_ptr<Device> ref = make_host_device(DeviceKind::ref);
+    const Plan ref_plan = make_reduced_plan(reference_config(config), 1, 0, {});
+    keep_worst(check.entries,
+               compare_with_reference(plan, run, train(ref_plan, *ref, {}, nullptr)));
+  }
   std::set<std::string> missing;
   for (const Op& op : full.ops)
     if (exercised.count(info_of(op.kind).name) == 0) missing.insert(info_of(op.kind).name);

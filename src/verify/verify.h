@@ -8,8 +8,8 @@
 #include "comm/mpi_world.h"
 #include "device/device.h"
 #include "engine/engine.h"
-#include "measure/record.h"
 #include "plan/plan.h"
+#include "record/record.h"
 
 namespace gptbench {
 
@@ -32,13 +32,17 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
 // favours it.
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss);
 
-// Collective: whether all replicas hold the same parameters, bit by bit. Value: replicas that
-// differ.
-VerifyEntry check_replicas(MpiWorld& world, Engine& engine, const Plan& plan);
+// Collective: whether all replicas hold the same parameters, bit by bit. `checksum` (local) is that
+// of this rank's parameters, Engine::checksum(). Value: number of ranks that differ.
+VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum);
 
 // Collective: messages and bytes seen at MPI's profiling interface since the last reset, against
 // `steps` times the plan's. Value: the largest difference in bytes or messages on any rank.
 VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps);
+
+// Share of the `steps` after the warm-up that updated no weight, which is at most a half: else the
+// median is one of few steps, or of none.
+VerifyEntry check_skipped_steps(int64_t skipped, int64_t steps);
 
 // Parameters of the tensor table against the closed formula of the family.
 VerifyEntry check_parameter_count(const Plan& plan);

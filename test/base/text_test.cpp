@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
+
 namespace gptbench {
 namespace {
 
@@ -31,6 +33,23 @@ TEST(Text, Join) {
   EXPECT_EQ(join({"host", "cuda", "ref"}, ", "), "host, cuda, ref");
   EXPECT_EQ(join({"one"}, ", "), "one");
   EXPECT_EQ(join({}, ", "), "");
+}
+
+TEST(Text, PrintableWritesOutWhatATerminalObeys) {
+  EXPECT_EQ(printable("a\x1b[2J\r\a\x7f\n\tb"), "a\\x1b[2J\\x0d\\x07\\x7f\n\tb");
+  EXPECT_EQ(printable(std::string(1, '\0') + " ~"), "\\x00 ~");
+  EXPECT_EQ(printable("\xc2\x9b[\xc2\x80"), "\\xc2\\x9b[\\xc2\\x80");  // U+009B: as ESC [
+  const std::string text =
+      "\xc2\xa0\xc3\xa9 \xe2\x82\xac \xf0\x9f\x99\x82";  // U+00A0, e with acute, euro sign, a face
+  EXPECT_EQ(printable(text), text);
+}
+
+TEST(Text, PrintableWritesOutWhatIsNotUtf8) {
+  EXPECT_EQ(printable("\x9b \xc3"), "\\x9b \\xc3");             // lone bytes
+  EXPECT_EQ(printable("\xe2\x82 \xc3("), "\\xe2\\x82 \\xc3(");  // cut characters
+  EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");      // ESC, overlong
+  EXPECT_EQ(printable("\xf0\x80\x80\x9b"), "\\xf0\\x80\\x80\\x9b");
+  EXPECT_EQ(printable("\xf5\x80\x80\x80"), "\\xf5\\x80\\x80\\x80");  // beyond U+10FFFF
 }
 
 TEST(Text, NearestFindsMisspeltKeys) {

@@ -1,4 +1,4 @@
-#include "agree.h"
+#include "comm/agree.h"
 
 #include <gtest/gtest.h>
 

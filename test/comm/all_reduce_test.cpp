@@ -3,6 +3,7 @@
 // are in messages_test.cpp.
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "comm/message_totals.h"
 #include "comm/mpi_world.h"
@@ -52,7 +53,6 @@ void sums_are_exact(DType type) {
     const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
     EXPECT_EQ(comm->statistics(OpKind::all_reduce).count, 1);
     EXPECT_EQ(comm->statistics(OpKind::all_reduce).bytes, bytes);
-    EXPECT_GE(comm->statistics(OpKind::all_reduce).time_s, 0.0);
     EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).bytes, bytes);
     EXPECT_EQ(messages_counted(Axis::data, OpKind::all_reduce).messages,
               messages_of(OpKind::all_reduce, bytes));
@@ -96,6 +96,53 @@ TEST(AllReduce, ProgressCompletesWithoutWaiting) {
   comm->all_reduce(queue, data.data(), count, DType::f32);
   while (queue.pending() > 0) queue.progress();
   EXPECT_EQ(wrong_elements(data, world.size()), 0);
+}
+
+// A receive is seen pending before its message is sent, and completed after: its statistics are the
+// bounds that the trace of the same message holds, and those of a second one are added.
+TEST(Statistics, TimesOfMessagesAreBoundedFromBelowAndAbove) {
+  MpiWorld world(nullptr, nullptr);
+  const auto comm = world.make_communicator(data_grid(world), Axis::data);
+  const int next = static_cast<int>((world.rank() + 1) % world.size());
+  const int before = static_cast<int>((world.rank() + world.size() - 1) % world.size());
+  HostQueue receives, sends;
+  double least_s = 0.0, time_s = 0.0, value = 0.0;
+  for (int message = 0; message < 2; ++message) {
+    MessageTimes times;
+    comm->trace_next(&times);
+    comm->receive(receives, &value, 1, DType::f64, before, 0);
+    const double asked_s = now_s();
+    while (now_s() == asked_s) continue;
+    receives.progress();  // a test that finds the message pending
+    world.barrier();
+    const double sent = static_cast<double>(world.rank() + 10 * message);
+    comm->send(sends, &sent, 1, DType::f64, next, 0);
+    receives.synchronize();
+    sends.synchronize();
+    EXPECT_EQ(value, static_cast<double>(before + 10 * message));
+    EXPECT_LE(times.started_s, asked_s);
+    EXPECT_LT(asked_s, times.pending_s);
+    EXPECT_LE(times.pending_s, times.completed_s);
+    least_s += times.pending_s - times.started_s;
+    time_s += times.completed_s - times.started_s;
+    EXPECT_EQ(comm->statistics(OpKind::receive).least_s, least_s);
+    EXPECT_EQ(comm->statistics(OpKind::receive).time_s, time_s);
+    EXPECT_EQ(comm->statistics(OpKind::receive).bytes, 8 * (message + 1));
+  }
+}
+
+// MPI counts elements in int. The check precedes any access to the arrays.
+TEST(Limits, AMessageHasFewerThan2To31Elements) {
+  MpiWorld world(nullptr, nullptr);
+  const auto comm = world.make_communicator(data_grid(world), Axis::data);
+  constexpr int64_t count = int64_t{1} << 31;
+  HostQueue queue;
+  char array = 0;
+  const char* const reason = "a message of fewer than 2\\^31 elements";
+  EXPECT_DEATH(comm->all_gather(queue, &array, &array, count, DType::bf16), reason);
+  EXPECT_DEATH(comm->reduce_scatter(queue, &array, &array, count, DType::f32), reason);
+  EXPECT_DEATH(comm->send(queue, &array, count, DType::f32, 0, 0), reason);
+  EXPECT_DEATH(comm->receive(queue, &array, count, DType::f32, 0, 0), reason);
 }
 
 // Messages of others (control plane, other libraries) are not booked under an axis.

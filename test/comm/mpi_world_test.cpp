@@ -71,6 +71,16 @@ TEST(MpiWorld, GathersOnRankZero) {
   }
 }
 
+TEST(MpiWorld, SumsOnRankZero) {
+  MpiWorld world(nullptr, nullptr);
+  const double n = static_cast<double>(world.size()), rank = static_cast<double>(world.rank());
+  std::vector<double> values{rank, -1.0};
+  world.sum_on_first(values);
+  const bool first = world.rank() == 0;
+  EXPECT_EQ(values,
+            (first ? std::vector<double>{n * (n - 1.0) / 2.0, -n} : std::vector<double>{0.0, 0.0}));
+}
+
 TEST(MpiWorld, CommunicatorsFollowTheGrid) {
   MpiWorld world(nullptr, nullptr);
   std::vector<Grid> grids = {{1, 1, 1, world.size()},

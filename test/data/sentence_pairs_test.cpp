@@ -97,6 +97,9 @@ TEST(SentencePairs, FrequenciesOfTheRule) {
         kept += 1.0;
       else
         random += 1.0;
+      if (pair.inputs[t] != vocab - 1) {
+        EXPECT_LT(pair.inputs[t], vocab - 3) << "a special token was drawn";
+      }
     }
   }
   const double n = static_cast<double>(masked_tokens_of(T) * sequences);
@@ -116,6 +119,37 @@ TEST(SentencePairs, FrequenciesOfTheRule) {
   for (size_t t = 1; t + 1 < at.size(); ++t)
     near(at[t], sequences,
          static_cast<double>(masked_tokens_of(T)) / (T - 3) * (1.0 - 1.0 / (T - 2)));
+}
+
+// Which sequences are asked for.
+class Witness final : public TokenSource {
+ public:
+  std::string description() const override { return "witness"; }
+  void read(int64_t sequence, int32_t* tokens) const override {
+    asked.push_back(sequence);
+    std::fill_n(tokens, 9, 0);
+  }
+  mutable std::vector<int64_t> asked;
+};
+
+// Even over the 65536 sequences behind: mean 32768.5, standard deviation 65536 / sqrt(12) = 18919.
+TEST(SentencePairs, ForeignSegmentsAreDrawnFromThoseBehind) {
+  const Witness source;
+  SentencePairs pairs(source, 3, 8, vocab);
+  double sum = 0.0, foreign = 0.0;
+  for (int64_t s = 1000; s < 3000; ++s) {
+    source.asked.clear();
+    const int32_t label = pairs.read(s).label;
+    ASSERT_EQ(source.asked.size(), static_cast<size_t>(1 + label));
+    EXPECT_EQ(source.asked.front(), s);
+    if (label == 0) continue;
+    const int64_t ahead = source.asked.back() - s;
+    EXPECT_GE(ahead, 1);
+    EXPECT_LE(ahead, 65536);
+    sum += static_cast<double>(ahead);
+    foreign += 1.0;
+  }
+  EXPECT_NEAR(sum / foreign, 32768.5, 6.0 * 18919.0 / std::sqrt(foreign));
 }
 
 TEST(SentencePairs, AreAFunctionOfSeedAndSequence) {

@@ -232,7 +232,8 @@ TEST(MegatronFiles, BadIndicesAreRefused) {
   expect_index_refused(token_file(nine_tokens), "does not start with MMIDIDX");
   expect_index_refused(Megatron().bytes().substr(0, 20), "truncated within its header");
   expect_index_refused(Megatron().bytes().substr(0, 60), "truncated");
-  expect_index_refused(Megatron().bytes() + "x", "damaged");
+  for (const size_t behind : {1, 2, 4, 100})  // 3 are the modes of 3 sequences
+    expect_index_refused(Megatron().bytes() + std::string(behind, '\0'), "damaged");
 
   Megatron index;
   index.version = 2;

@@ -86,6 +86,14 @@ TEST(FileTokens, NeighbouringSequencesShareOneTokenAndTheFileStartsAgain) {
   EXPECT_EQ(read(*source, 3'000'000'001, 3), read(*source, 1, 3));
 }
 
+// 6 tokens of T = 3 are one sequence: the second lacks its last target.
+TEST(FileTokens, ASequenceWithoutItsLastTargetIsDropped) {
+  const ScratchDirectory scratch;
+  const auto source =
+      make_token_source(data_config("text", scratch.write("t", "abcdef")), 1, 3, 256);
+  EXPECT_EQ(read(*source, 1, 3), (std::vector<int32_t>{'a', 'b', 'c', 'd'}));
+}
+
 TEST(FileTokens, ExactlyOneSequenceFits) {
   const ScratchDirectory scratch;
   const auto source = make_token_source(data_config("text", scratch.write("t", "abcd")), 1, 3, 256);

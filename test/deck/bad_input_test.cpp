@@ -146,6 +146,8 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   EXPECT_EQ(message_of("&precision compute='bf16' master_weights=F /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='fp16' reduce='fp16' loss_scale=128 /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='fp16' min_loss_scale=0.5 /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='fp16' initial_loss_scale=16 min_loss_scale=16 /"),
+            "accepted");
   EXPECT_EQ(message_of("&precision initial_loss_scale=65536 /"), "accepted");  // as in an echo
   expect_parts(message_of("&precision compute='fp16' optimizer_state='bf16' /"),
                {"a.in:1:27: ", "use 'fp32'"});
@@ -165,12 +167,32 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
                  {"a.in:1:6: ", "cannot name a directory", "letters, digits"});
   }
   EXPECT_EQ(message_of("&run name='A-1_b.c' /"), "accepted");
+  expect_parts(message_of("&parallel offload='none','optimizer' /"),
+               {"a.in:1:19: ", "'none' stands alone"});
+}
+
+// The last values that are allowed.
+TEST(BadDeck, BoundsThemselvesAreAllowed) {
+  for (const std::string& text :
+       {std::string("&run steps=2147483647 /"), "&run name='" + std::string(100, 'x') + "' /",
+        std::string("&run steps=3 / &output trace_step=3 /"),
+        std::string("&run steps=3, warmup_steps=2 /"), std::string("&memory checkpoint_every=12 /"),
+        std::string("&model hidden_size=16777200 vocab_size=2147483647 /")})
+    EXPECT_EQ(message_of(text), "accepted") << text;
+  const std::string batch = "&batch micro_batch_size=4, global_batch_size=8 / ";
+  EXPECT_EQ(message_of(batch + "&parallel data_parallel=2 /", {}, 2), "accepted");
+  expect_parts(message_of("&run name='" + std::string(101, 'x') + "' /"),
+               {"a.in:1:6: ", "1 to 100 letters"});
 }
 
 TEST(BadDeck, OverflowOfProducts) {
   expect_parts(message_of("&model hidden_size=2147483640 /"),
                {"a.in:1:8: ", "the number of parameters", "64-bit"});
   expect_parts(message_of("&model num_layers=100000 hidden_size=12000000 /"),
+               {"a.in:1:8: ", "the number of parameters"});
+  // With the padding of the vocabulary only.
+  expect_parts(message_of("&model hidden_size=16777200 vocab_size=2147483647 "
+                          "vocab_multiple=2147483647 /"),
                {"a.in:1:8: ", "the number of parameters"});
   expect_parts(message_of("&batch micro_batch_size=2147483647 / &model seq_length=2000000000 /"),
                {"a.in:1:8: ", "the memory of activations"});
@@ -292,6 +314,9 @@ TEST(BadDeck, RanksThatDoNotFit) {
   expect_parts(message_of("&batch global_batch_size=6 micro_batch_size=2 /", {}, 4),
                {"a.in:1:28: ", "2 x 4 is more than global_batch_size = 6", "global_batch_size >= 8",
                 "micro_batch_size <= 1", "at most 3 ranks"});
+  expect_parts(message_of("&batch global_batch_size=2 /", {}, 4),
+               {"a.in:1:8: ", "1 x 4 is more than global_batch_size = 2",
+                "use global_batch_size >= 4, or at most 2 ranks"});
   const Deck deck = parse_deck("a.in", "&parallel tensor_parallel=2 pipeline_parallel=2 /", {});
   EXPECT_NO_THROW(check_ranks(deck, 8));
   EXPECT_EQ(resolve(deck, 8).parallel.data_parallel, 2);
@@ -361,12 +386,13 @@ TEST_F(BadFile, MissingDirectoryEmptyLarge) {
   std::ofstream(path("blank.in")) << " \n\n";
   expect_parts(message(path("blank.in")), {path("blank.in") + ": ", "is empty"});
 
-  // 100 MB with no blocks behind them: refused by its size before anything is read.
+  // 100 MB with no blocks behind them.
   std::ofstream(path("large.in")) << "&run /\n";
   std::filesystem::resize_file(path("large.in"), 100 * 1000 * 1000);
   expect_parts(message(path("large.in")),
                {path("large.in") + ": ", "too large", "at most 1.0 MiB"});
-  expect_parts(message("/dev/zero"), {"/dev/zero: ", "too large"});
+  for (const std::string device : {"/dev/zero", "/dev/null"})
+    expect_parts(message(device), {device + ": ", "is not a regular file", "/dev/stdin"});
 }
 
 TEST_F(BadFile, LargestAllowed) {

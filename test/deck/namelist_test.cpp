@@ -147,6 +147,9 @@ TEST(Namelist, LongTexts) {
   EXPECT_EQ(body("a='" + values + "'").at(0).values.at(0).text, values);
   EXPECT_TRUE(parse_namelist(source, "!" + values).empty());
   EXPECT_EQ(body(std::string(200000, '\n') + "a=1").at(0).place.line, 200001);
+  std::string groups;
+  for (int i = 0; i < 300000; ++i) groups += "&g" + std::to_string(i) + " /\n";
+  EXPECT_EQ(parse_namelist(source, groups).size(), 300000u);
 }
 
 }  // namespace

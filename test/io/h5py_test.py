@@ -27,6 +27,17 @@ with h5py.File(sys.argv[1], "r") as f:
     assert s["num_params"] == 124475904 and s["flops_convention"] == "mpt"
     assert s["flops_per_step_mpt"] == 7.04e12 and s["mfu"] == 0.489
 
+    # Writer and reader share the list of names, so only another program notices two that are swapped.
+    expected = dict(
+        world_size=2, nodes=1, ranks_per_node=2, timed_steps=3, tokens_per_step=8192, sec_per_it=32.0,
+        sec_per_it_min=31.5, sec_per_it_max=33.0, tokens_per_s=256.0, samples_per_s=0.25,
+        model_tflops_per_device=0.11, hardware_tflops_per_device=0.12, hfu=0.533, hardware_factor=1.0,
+        peak_tflops=0.225, peak_memory_bytes=2.5e9, final_loss=9.75, clock_ghz=2.2, utilisation=0.97,
+        device_memory_bytes=12.0e9, device_memory_used_bytes=2.6e9, power_w=65.5, power_limit_w=120.0,
+        energy_j_per_token=0.25, cpu_clock_ghz=2.25, node_memory_bytes=24.0e9,
+        node_memory_used_bytes=6.5e9, node_power_w=131.0)
+    assert {name: s[name] for name in expected} == expected
+
     steps = len(f["/steps/loss"])
     assert all(f["/steps"][n].shape == (steps,) for n in ("grad_norm", "time_s", "tokens"))
     assert f["/timing/forward_s"].shape == (steps, 2)

@@ -102,6 +102,7 @@ Record made_record() {
   r.loss = {10.98, 10.5, 10.1, 9.75};
   r.grad_norm = {3.5, 2.5, 2.0, 1.75};
   r.loss_scale = {65536.0, 32768.0, 32768.0, 32768.0};
+  r.skipped = {1, 0, 0, 0};
   r.step_time_s = {40.0, 31.5, 32.0, 33.0};
   r.tokens = {8192, 8192, 8192, 8192};
   r.warmup_steps = 1;

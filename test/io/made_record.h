@@ -1,7 +1,7 @@
 // Records made by hand: every field filled, with values that no default has.
 #pragma once
 
-#include "measure/record.h"
+#include "record/record.h"
 
 namespace gptbench {
 

@@ -40,15 +40,25 @@ TEST(Reduce, BeyondThatMinimumMedianMaximumAndItsRank) {
   EXPECT_EQ(series.values, (std::vector<double>{0, 513, 1e6, 7, -1024, -512, 0, 0}));
   EXPECT_TRUE(record.memory[0].reduced);
   EXPECT_EQ(record.memory[0].bytes, std::vector<int64_t>{1025});
+  EXPECT_TRUE(record.comm[0].reduced);
   EXPECT_EQ(record.comm[0].count, std::vector<int64_t>{1025});
+  EXPECT_EQ(record.comm[0].bytes, std::vector<int64_t>{1025});
+  EXPECT_EQ(record.comm[0].time_s, std::vector<double>{512.5});
   EXPECT_EQ(record.comm[0].least_s, std::vector<double>{512.5});
   EXPECT_EQ(record.comm[0].exposed_s, std::vector<double>{512.5});
 }
 
-TEST(Reduce, IsDoneOnce) {
-  Record record = record_of(2000);
-  const Bytes once = encode_result(reduced_over_ranks(record));
-  EXPECT_EQ(encode_result(reduced_over_ranks(reduced_over_ranks(record))), once);
+// The median of an even number of values is the mean of the two in the middle. Step 0: 0 .. 1025
+// with 7 replaced by 10^6, so 513 and 514; step 1: 0 .. -1025, so -512 and -513.
+// What is reduced stays as it is.
+TEST(Reduce, MedianOfAnEvenNumberOfRanks) {
+  const Record once = reduced_over_ranks(record_of(1026));
+  for (const Record& record : {once, reduced_over_ranks(once)}) {
+    EXPECT_EQ(record.timing[0].values,
+              (std::vector<double>{0, 513.5, 1e6, 7, -1025, -512.5, 0, 0}));
+    EXPECT_EQ(record.memory[0].bytes, std::vector<int64_t>{1026});
+    EXPECT_EQ(record.comm[0].time_s, std::vector<double>{513});
+  }
 }
 
 }  // namespace

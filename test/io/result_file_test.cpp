@@ -1,15 +1,22 @@
 #include "io/result_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <new>
+#include <random>
 
 #include "base/error.h"
+#include "file_size_limit.h"
+#include "io/checksum.h"
 #include "io/hdf5_write.h"
 #include "made_record.h"
 
@@ -43,6 +50,10 @@ class ResultFile : public ::testing::Test {
 
   std::string folder_;
 };
+
+Bytes without_checksum(const Bytes& bytes) {
+  return {bytes.begin() + checksum_block_bytes, bytes.end()};
+}
 
 std::string message_of(const std::function<void()>& action) {
   try {
@@ -78,6 +89,7 @@ TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
   EXPECT_EQ(r.summary.power_w, expected.summary.power_w);
   EXPECT_EQ(r.loss, expected.loss);
   EXPECT_EQ(r.loss_scale, expected.loss_scale);
+  EXPECT_EQ(r.skipped, expected.skipped);
   EXPECT_EQ(r.summary.skipped_steps, expected.summary.skipped_steps);
   EXPECT_EQ(r.tokens, expected.tokens);
   ASSERT_EQ(r.timing.size(), 2u);
@@ -103,6 +115,51 @@ TEST(ResultEncoding, EmptyRecord) {
   EXPECT_EQ(r.status, "OOM");
   EXPECT_TRUE(r.loss.empty());
   EXPECT_FALSE(r.summary.power_w.has_value());
+}
+
+// The check value of CRC-32/CKSUM in the catalogues of checksums, and `cksum </dev/null`.
+TEST(ResultChecksum, IsThatOfPosixCksum) {
+  const std::string text = "123456789";
+  EXPECT_EQ(posix_checksum(reinterpret_cast<const unsigned char*>(text.data()), text.size()),
+            930766865u);
+  EXPECT_EQ(posix_checksum(nullptr, 0), 4294967295u);
+}
+
+// Files of programs that wrote no checksum, and files whose checksum was removed by hand.
+TEST(ResultChecksum, FilesWithoutOneAreRead) {
+  const Bytes bytes = encode_result(made_record());
+  EXPECT_EQ(encode_result(decode_result(without_checksum(bytes))), bytes);
+}
+
+// A CRC of 32 bits notices any change within four bytes, and all but one in 4e9 of the others. No
+// byte is left out: the text of the checksum and what HDF5 never reads count as well.
+TEST(ResultChecksum, EveryChangeIsRefused) {
+  const Bytes good = encode_result(made_record());
+  std::mt19937 random(20261121);
+  const auto refused = [](const Bytes& bytes) {
+    return message_of([&] { decode_result(bytes); }) != "no error";
+  };
+  ASSERT_FALSE(refused(good));
+  for (size_t at = 0; at < checksum_block_bytes; ++at) {
+    Bytes bytes = good;
+    bytes[at] ^= static_cast<unsigned char>(1u << random() % 8);
+    EXPECT_TRUE(refused(bytes)) << at;
+  }
+  for (int i = 0; i < 400; ++i) {
+    Bytes bytes = good;
+    const int flips = i % 2 == 0 ? 1 : 1 + static_cast<int>(random() % 16);
+    for (int flip = 0; flip < flips; ++flip)
+      bytes[random() % bytes.size()] = static_cast<unsigned char>(random());
+    EXPECT_EQ(refused(bytes), bytes != good) << i;
+  }
+  for (int i = 0; i < 200; ++i) {
+    Bytes bytes = good;
+    bytes.resize(i < 50 ? good.size() - 1 - static_cast<size_t>(i) : random() % good.size());
+    EXPECT_TRUE(refused(bytes)) << bytes.size();
+  }
+  Bytes longer = good;
+  longer.push_back(0);
+  EXPECT_TRUE(refused(longer));
 }
 
 TEST_F(ResultFile, WritesReadsAndKeepsFormerOnesNumbered) {
@@ -143,6 +200,15 @@ TEST_F(ResultFile, CheckOfTheDirectoryLeavesNothing) {
   fs::create_directories(in("old"));
   check_output_directory(in("old"));
   EXPECT_TRUE(names(in("old")).empty());
+  put("result.h5.probe", Bytes(3, 'x'));
+  check_output_directory(folder_);
+  EXPECT_EQ(fs::file_size(in("result.h5.probe")), 3u);
+  {
+    const FileSizeLimit full(0);
+    EXPECT_NE(message_of([&] { check_output_directory(in("old")); }).find(std::strerror(EFBIG)),
+              std::string::npos);
+  }
+  EXPECT_TRUE(names(in("old")).empty());
 
   put("file", Bytes(1, 'x'));
   for (const std::string& bad : {in("file/out"), std::string("/proc/none")}) {
@@ -168,15 +234,22 @@ TEST_F(ResultFile, FilesThatAreNotResultsAreNamed) {
   Bytes half = encode_result(made_record());
   half.resize(half.size() / 2);
   put("half.h5", half);
-  EXPECT_NE(message("half.h5").find("damaged or half-written"), std::string::npos);
+  EXPECT_NE(message("half.h5").find("damaged, cut or edited"), std::string::npos);
+  put("old_half.h5", without_checksum(half));
+  EXPECT_NE(message("old_half.h5").find("damaged or half-written"), std::string::npos);
 
   Record newer = made_record();
   newer.schema = "gptbench-2";
   put("newer.h5", encode_result(newer));
   EXPECT_NE(message("newer.h5").find("newer than gptbench-1"), std::string::npos);
-  newer.schema = "weather-1";
-  put("other.h5", encode_result(newer));
-  EXPECT_NE(message("other.h5").find("not a gptbench result"), std::string::npos);
+  // A number of 20 digits fits no integer.
+  for (const char* schema :
+       {"weather-1", "gptbench-", "gptbench-1x", "gptbench--1", "gptbench-99999999999999999999"}) {
+    newer.schema = schema;
+    put("other.h5", encode_result(newer));
+    EXPECT_EQ(message("other.h5"),
+              in("other.h5") + ": not a gptbench result: schema '" + schema + "'");
+  }
   {
     const Hdf5Handle file(
         H5Fcreate(in("foreign.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), "create");
@@ -203,6 +276,54 @@ TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
     write_text(create_group(file, "timing"), {"forward_s", "s", ""}, std::string("soon"));
   });
   EXPECT_NE(message_of([&] { read_result(in("made.h5")); }).find("forward_s"), std::string::npos);
+  const auto put_attribute = [](hid_t object, const char* name, hid_t type, hsize_t elements) {
+    const Hdf5Handle space(H5Screate_simple(1, &elements, nullptr), "make a space");
+    const Hdf5Handle made(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), "make");
+    hdf5_check(H5Awrite(made, type, "OK\0\0\0\0\0\0\0\0\0\0\0\0\0"), "write");
+  };
+  // Two numbers where one is expected.
+  with([&](hid_t file) {
+    put_attribute(create_group(file, "summary"), "num_params", H5T_NATIVE_INT64, 2);
+  });
+  EXPECT_NE(message_of([&] { read_result(in("made.h5")); }).find("num_params"), std::string::npos);
+  // Text of fixed length, as other programs write it.
+  const Hdf5Handle text(H5Tcopy(H5T_C_S1), "copy a type");
+  H5Tset_size(text, 8);
+  with([&](hid_t file) { put_attribute(file, "status", text, 1); });
+  EXPECT_EQ(read_result(in("made.h5")).status, "OK");
+}
+
+// Status of laying out a result with 16 MiB of address space more than this process has now.
+[[noreturn]] void encode_within_limit(const Record& record, int64_t now_bytes) {
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = static_cast<rlim_t>(now_bytes + (16 << 20));
+  setrlimit(RLIMIT_AS, &limit);
+  try {
+    encode_result(record);
+  } catch (const Error& error) {
+    _exit(static_cast<int>(error.code()));
+  } catch (const std::bad_alloc&) {
+    _exit(static_cast<int>(Exit::out_of_memory));
+  }
+  _exit(0);
+}
+
+// The file is laid out in memory: 32 MB of figures do not fit. In a process of its own, since HDF5
+// keeps what it could not write.
+TEST(EncodeResult, LackOfMemoryIsOutOfMemory) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the address sanitizer does not bear a limit of address space";
+#else
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  if (pages == 0) GTEST_SKIP() << "no /proc/self/statm";
+  Record record = made_record();
+  record.loss.resize(4 << 20);
+  const int64_t now_bytes = pages * sysconf(_SC_PAGESIZE) + (32 << 20);  // and the record
+  EXPECT_EXIT(encode_within_limit(record, now_bytes),
+              ::testing::ExitedWithCode(static_cast<int>(Exit::out_of_memory)), "");
+#endif
 }
 
 }  // namespace

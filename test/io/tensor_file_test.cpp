@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 
 #include "base/error.h"
+#include "file_size_limit.h"
 
 namespace gptbench {
 namespace {
@@ -91,6 +94,51 @@ TEST_F(TensorFileTest, NothingIsLeftWithoutClose) {
     EXPECT_THROW(file.add("b", {1}, DType::bf16, &one), Error);
   }
   EXPECT_EQ(files(), 0u);
+}
+
+// The disk is full at the first byte, within the data, or only when HDF5 writes what it kept until
+// the file is closed (the whole file has 120,000 bytes of data and the rest of metadata). HDF5 must
+// not keep an open file: it would crash on it at exit or in MPI_Finalize.
+TEST_F(TensorFileTest, FullDiskIsAnErrorAndNothingIsLeft) {
+  const std::vector<double> values(15000, 1.5);
+  const auto write = [&] {
+    TensorFile file(path_);
+    file.add("a/first", {15, 500}, DType::f64, values.data());
+    file.add("b/second", {7500}, DType::f64, values.data() + 7500);
+    file.close();
+  };
+  write();
+  const auto whole = static_cast<int64_t>(fs::file_size(path_));
+  fs::remove(path_);
+  int64_t failed = 0;
+  for (const int64_t limit : {int64_t{0}, int64_t{10}, int64_t{3000}, int64_t{70000}, whole - 1}) {
+    const FileSizeLimit disk(limit);
+    try {
+      write();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::io);
+      EXPECT_EQ(error.what(), path_ + ": cannot write: " + std::strerror(EFBIG));
+      ++failed;
+    }
+    EXPECT_EQ(files(), 0u) << limit;
+    EXPECT_EQ(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0) << limit;
+  }
+  EXPECT_EQ(failed, 5);
+  write();
+  EXPECT_EQ(read_tensor(path_, "b/second"), std::vector<double>(7500, 1.5));
+}
+
+// Rows that are never written still have their place: a reader refuses a file that is shorter than
+// its superblock says.
+TEST_F(TensorFileTest, RowsThatAreNotWritten) {
+  const std::vector<double> row(1000, 2.5);
+  TensorFile file(path_);
+  file.begin("m", {100, 1000}, DType::f64);
+  file.write_rows(0, 1, row.data());
+  file.close();
+  const std::vector<double> read = read_tensor(path_, "m");
+  ASSERT_EQ(read.size(), 100000u);
+  EXPECT_EQ(std::vector<double>(read.begin(), read.begin() + 1000), row);
 }
 
 TEST_F(TensorFileTest, ErrorsNameThePath) {

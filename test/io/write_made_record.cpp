@@ -1,4 +1,5 @@
-// write_made_record DIRECTORY: a result file with every dataset, for readers in other languages.
+// write_made_record DIRECTORY [TEXT]: a result file with every dataset, for readers in other
+// languages; TEXT becomes the run's name, its machine and its reason.
 #include <cstdio>
 
 #include "base/error.h"
@@ -6,9 +7,14 @@
 #include "made_record.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2 && argc != 3) return 2;
   try {
-    gptbench::write_result(argv[1], gptbench::made_record());
+    gptbench::Record record = gptbench::made_record();
+    if (argc == 3) {
+      gptbench::set_key(record, "run", "name", std::string(argv[2]));
+      record.machine = record.reason = argv[2];
+    }
+    gptbench::write_result(argv[1], record);
   } catch (const gptbench::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.code());

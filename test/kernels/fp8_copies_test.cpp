@@ -12,8 +12,9 @@ struct Shape {
   int64_t R, C;
 };
 // C as GPUs want it and otherwise; more rows and columns than a tile, and less; a row beyond the
-// pieces in which hosts make it.
-constexpr Shape shapes[] = {{0, 16}, {1, 16}, {3, 33}, {70, 64}, {129, 144}, {5, 4112}, {33, 130}};
+// pieces in which hosts make it; more rows than maxima that they keep at a time.
+constexpr Shape shapes[] = {{0, 16},    {1, 16},   {3, 33},   {70, 64},
+                            {129, 144}, {5, 4112}, {33, 130}, {1040, 16}};
 
 template <class A>
 struct Copied {

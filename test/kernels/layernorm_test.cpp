@@ -8,7 +8,9 @@ namespace {
 struct Shape {
   int64_t R, C;
 };
-constexpr Shape shapes[] = {{0, 16}, {1, 1}, {1, 19}, {3, 128}, {67, 77}, {70, 200}, {130, 768}};
+// The last two are longer than rows that are kept as floats between passes.
+constexpr Shape shapes[] = {{0, 16},   {1, 19},    {3, 128},  {67, 77},
+                            {70, 200}, {130, 768}, {3, 4098}, {2, 4101}};
 
 }  // namespace
 
@@ -96,7 +98,40 @@ TYPED_TEST(HostKernel, RmsNormEqualsReference) {
   }
 }
 
-// A large offset must not cancel away the variance.
+// One column equals its mean: the result is beta, and no gradient reaches x or gamma. rstd, 1 /
+// sqrt of epsilon, is formed in double and rounded once.
+TYPED_TEST(HostKernel, LayerNormOfOneColumn) {
+  using A = TypeParam;
+  const int64_t R = 5;
+  const auto x = random_array<A>(R, 1, 3.0), gamma = random_array<A>(1, 2),
+             beta = random_array<A>(1, 3), dy = random_array<A>(R, 4),
+             before = random_array<A>(R, 5);
+  for (const KernelTable* kernels :
+       {&this->template host_kernels<A>(), &this->template ref_kernels<A>()}) {
+    std::vector<A> y(x.size());
+    std::vector<float> mean(x.size()), rstd(x.size());
+    kernels->layernorm_forward(*this->queue, {y.data(), mean.data(), rstd.data(), x.data(),
+                                              gamma.data(), beta.data(), R, 1, 1e-5});
+    auto dx = before;
+    float dgamma = 2.0f, dbeta = 3.0f;
+    kernels->layernorm_backward(*this->queue, {dx.data(), &dgamma, &dbeta, dy.data(), x.data(),
+                                               gamma.data(), mean.data(), rstd.data(), R, 1});
+    double sum = 3.0, magnitude = 3.0;
+    for (size_t r = 0; r < x.size(); ++r) {
+      EXPECT_EQ(value_of(y[r]), value_of(beta[0]));
+      EXPECT_EQ(value_of(mean[r]), value_of(x[r]));
+      EXPECT_NEAR(rstd[r], 1.0 / std::sqrt(1e-5), 2 * eps32 / std::sqrt(1e-5));
+      sum += value_of(dy[r]);
+      magnitude += std::abs(value_of(dy[r]));
+    }
+    // dy gamma minus its mean: nothing, or what its rounding left.
+    expect_close(dx, before, eps32 * max_abs(dy) * max_abs(gamma) / std::sqrt(1e-5), ulp_of<A>(),
+                 "dx");
+    EXPECT_EQ(dgamma, 2.0f);
+    EXPECT_NEAR(dbeta, sum, (R + 1) * eps32 * magnitude);
+  }
+}
+
 // A norm that forms its input: the sum is that of residual_forward, and the rest has the bits of
 // the norm of the sum as it is stored. The sum takes the residual's place in some calls.
 TYPED_TEST(HostKernel, NormsFormTheSumOfTheResidualStream) {
@@ -154,6 +189,7 @@ TYPED_TEST(HostKernel, NormsFormTheSumOfTheResidualStream) {
       }
 }
 
+// A large offset must not cancel away the variance.
 TYPED_TEST(HostKernel, LayerNormKeepsTheVarianceOfShiftedRows) {
   using A = TypeParam;
   const int64_t C = 768;

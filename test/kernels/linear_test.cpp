@@ -1,4 +1,4 @@
-#include "device/gemm_onednn.h"
+#include "device/gemm_converted.h"
 #include "kernel_test.h"
 #include "product_sums.h"
 
@@ -9,10 +9,18 @@ struct Shape {
   int64_t R, K, N;
 };
 // Odd ones, none, one row, rows a multiple of 4096 bytes, two large enough for every route of the
-// GEMM library, of which one is cut into ragged blocks.
-constexpr Shape shapes[] = {{0, 8, 8},     {1, 1, 1},        {1, 33, 65},
-                            {7, 768, 5},   {65, 17, 33},     {130, 129, 70},
-                            {3, 1024, 16}, {512, 1024, 264}, {1030, 530, 130}};
+// GEMM library; more than a block of converted factors along each side of each GEMM.
+constexpr int64_t past_mn = gemm_block_mn + 6, past_k = gemm_block_k + 18;
+constexpr Shape shapes[] = {{0, 8, 8},
+                            {1, 1, 1},
+                            {1, 33, 65},
+                            {7, 768, 5},
+                            {65, 17, 33},
+                            {130, 129, 70},
+                            {3, 1024, 16},
+                            {512, 1024, 264},
+                            {past_mn, past_k, 130},
+                            {33, past_mn + 70, past_mn}};
 
 }  // namespace
 
@@ -99,10 +107,11 @@ TYPED_TEST(HostKernel, LinearIsTheSameFromRunToRun) {
 }
 
 // 16 threads share out a long sum over rows as well, and then the library wants a copy of the
-// gradient for each share (2.9 MiB here, with oneDNN 2.6 on x86): the sum is split instead.
+// gradient for each share (8 MiB here, with oneDNN 2.6 on x86): the sum is split instead, and
+// converted factors come in small blocks.
 TYPED_TEST(HostKernel, LinearBackwardWeightOfManyThreadsWithLittleWorkspace) {
   using A = TypeParam;
-  const int64_t R = 2048, K = 256, N = 96;
+  const int64_t R = 2048, K = gemm_small_block_mn + 4, N = gemm_small_block_mn + 2;
   const auto dy = random_array<A>(R * N, 1), x = random_array<A>(R * K, 2);
   const auto ady = absolute(dy), ax = absolute(x);
   std::vector<float> dw(static_cast<size_t>(N * K)), dw_ref(dw), magnitude(dw);
@@ -117,6 +126,73 @@ TYPED_TEST(HostKernel, LinearBackwardWeightOfManyThreadsWithLittleWorkspace) {
   ref.linear_backward_weight(*this->queue,
                              {magnitude.data(), nullptr, ady.data(), ax.data(), R, K, N, little});
   expect_sums(dw, dw_ref, magnitude, R, "dweight");
+}
+
+// Ends on no boundary of the blocks in which columns and rows are summed.
+TYPED_TEST(HostKernel, BiasBackwardEqualsReference) {
+  using A = TypeParam;
+  for (const int64_t R : {0, 1, 200})
+    for (const int64_t N : {1, 33, 300}) {
+      const auto dy = random_array<A>(R * N, 1);
+      auto dbias = random_array<float>(N, 2), dbias_ref = dbias, magnitude = absolute(dbias);
+      const auto ady = absolute(dy);
+      this->template host_kernels<A>().bias_backward(*this->queue, {dbias.data(), dy.data(), R, N});
+      const KernelTable& ref = this->template ref_kernels<A>();
+      ref.bias_backward(*this->queue, {dbias_ref.data(), dy.data(), R, N});
+      ref.bias_backward(*this->queue, {magnitude.data(), ady.data(), R, N});
+      expect_sums(dbias, dbias_ref, magnitude, R, "dbias");
+    }
+}
+
+// From 2^26 multiplications on, products of bf16 factors go the way that was chosen; smaller ones
+// the library's.
+TEST(Bf16Products, LargeOnesGoTheChosenWay) {
+  const Bf16Products before = bf16_products();
+  const auto implementation = [](Bf16Products products, int64_t m) {
+    set_bf16_products(products);
+    const int64_t k = 512, n = 512;
+    return gemm_implementation({DType::bf16,
+                                DType::bf16,
+                                m,
+                                n,
+                                k,
+                                {nullptr, k, false},
+                                {nullptr, k, true},
+                                nullptr,
+                                n,
+                                nullptr,
+                                false});
+  };
+  const std::string converted = "sgemm of converted blocks";
+  EXPECT_EQ(implementation(Bf16Products::converted, 256), converted);
+  const std::string library = implementation(Bf16Products::library, 255);
+  EXPECT_EQ(implementation(Bf16Products::converted, 255), library);
+  if (library != converted) {  // the library has bf16 on this processor
+    EXPECT_NE(implementation(Bf16Products::library, 256), converted);
+  }
+  set_bf16_products(before);
+}
+
+namespace {
+
+// A clock by which converted products take `converted_s` and the library's a second.
+double fake_s = 0.0, converted_s = 0.0;
+double fake_clock_s() {
+  fake_s += bf16_products() == Bf16Products::converted ? converted_s : 1.0;
+  return fake_s;
+}
+
+}  // namespace
+
+TEST(Bf16Products, AreConvertedWhereThatSavesAFifth) {
+  for (const Bf16Products before : {Bf16Products::converted, Bf16Products::library}) {
+    set_bf16_products(before);
+    converted_s = 0.79;
+    EXPECT_EQ(measure_bf16_products(fake_clock_s), Bf16Products::converted);
+    EXPECT_EQ(bf16_products(), before);
+    converted_s = 0.81;
+    EXPECT_EQ(measure_bf16_products(fake_clock_s), Bf16Products::library);
+  }
 }
 
 }  // namespace gptbench::test

@@ -8,67 +8,100 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{0, 8, 8}, {1, 1, 1}, {3, 50, 47}, {5, 1037, 1025}, {2, 50304, 50257}};
 
+// Normal numbers times 4. `rising`: each row has one logit of 100 in the middle and one of 200
+// among the last of `valid`, by which exponentials relative to what came before leave the range of
+// float.
+template <class A>
+std::vector<A> random_logits(int64_t R, int64_t V_tp, int64_t valid, bool rising) {
+  auto logits = random_array<A>(R * V_tp, 2, 4.0);
+  for (int64_t r = 0; r < R && rising; ++r) {
+    assign(logits[static_cast<size_t>(r * V_tp + valid / 2)], 100.0);
+    assign(logits[static_cast<size_t>(r * V_tp + valid - 1 - r % valid)], 200.0);
+  }
+  return logits;
+}
+
+// Statistics of one rank's share of the vocabulary: row_max, row_sum, target_logit, one after
+// another.
+template <class A>
+std::vector<float> statistics_of(const KernelTable& kernels, Queue& queue,
+                                 const std::vector<A>& logits, const std::vector<int32_t>& targets,
+                                 int64_t V_tp, int64_t V_valid, int64_t first_token) {
+  const int64_t R = static_cast<int64_t>(targets.size());
+  std::vector<float> out(static_cast<size_t>(3 * R));
+  float* const max = out.data();
+  kernels.cross_entropy_statistics(queue, {max, max + R, max + 2 * R, logits.data(), targets.data(),
+                                           R, V_tp, V_valid, first_token});
+  return out;
+}
+
 }  // namespace
 
 TYPED_TEST(HostKernel, CrossEntropyEqualsReference) {
   using A = TypeParam;
   const KernelTable &host = this->template host_kernels<A>(),
                     &ref = this->template ref_kernels<A>();
-  for (const Shape& s : shapes) {
-    SCOPED_TRACE(testing::Message() << s.R << " " << s.V_tp << " " << s.V_valid);
-    const auto targets = random_tokens(s.R, 1, s.V_valid);
-    auto logits = random_array<A>(s.R * s.V_tp, 2, 4.0);
-    auto logits_ref = logits;
-    std::vector<float> max(static_cast<size_t>(s.R)), sum(max), target(max), max_ref(max),
-        sum_ref(max), target_ref(max);
-    host.cross_entropy_statistics(
-        *this->queue, {max.data(), sum.data(), target.data(), logits.data(), targets.data(), s.R,
-                       s.V_tp, s.V_valid, 0});
-    ref.cross_entropy_statistics(*this->queue,
-                                 {max_ref.data(), sum_ref.data(), target_ref.data(), logits.data(),
-                                  targets.data(), s.R, s.V_tp, s.V_valid, 0});
-    expect_same_bits(max, max_ref, "row_max");
-    expect_same_bits(target, target_ref, "target_logit");
-    // 1024 positive terms in float, each with the exponential's 3 ulp and the roundings of its
-    // argument, a difference of two numbers below 32 in magnitude, and of log2 e.
-    const double error = (1024 + 64 + 8) * eps32;
-    expect_close(sum, sum_ref, 0.0, error, "row_sum");
+  for (const Shape& s : shapes)
+    for (const bool rising : {false, true}) {
+      SCOPED_TRACE(testing::Message()
+                   << s.R << " " << s.V_tp << " " << s.V_valid << (rising ? " rising" : ""));
+      auto targets = random_tokens(s.R, 1, s.V_valid);
+      if (s.R > 1)
+        targets[1] = static_cast<int32_t>(s.V_valid - 2);  // the largest logit, if rising
+      auto logits = random_logits<A>(s.R, s.V_tp, s.V_valid, rising);
+      auto logits_ref = logits;
+      std::vector<float> max(static_cast<size_t>(s.R)), sum(max), target(max), max_ref(max),
+          sum_ref(max), target_ref(max);
+      host.cross_entropy_statistics(
+          *this->queue, {max.data(), sum.data(), target.data(), logits.data(), targets.data(), s.R,
+                         s.V_tp, s.V_valid, 0});
+      ref.cross_entropy_statistics(
+          *this->queue, {max_ref.data(), sum_ref.data(), target_ref.data(), logits.data(),
+                         targets.data(), s.R, s.V_tp, s.V_valid, 0});
+      expect_same_bits(max, max_ref, "row_max");
+      expect_same_bits(target, target_ref, "target_logit");
+      // 1024 positive terms in float, each with the exponential's 3 ulp and the roundings of its
+      // argument, a difference of two numbers below 32 in magnitude, and of log2 e. Larger
+      // differences belong to terms that vanish beside the largest.
+      const double error = (1024 + 64 + 8) * eps32;
+      expect_close(sum, sum_ref, 0.0, error, "row_sum");
 
-    double loss = 1.0, loss_ref = 1.0;  // accumulates
-    double loss_scale = 512.0, loss_of_scaled = 1.0;
-    const double dscale = 1.0 / 37.0;
-    auto logits_scaled = logits, logits_weighted = logits, logits_weighted_ref = logits;
-    host.cross_entropy_finish(
-        *this->queue,
-        {&loss_of_scaled, logits_scaled.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
-         targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale / loss_scale, &loss_scale});
-    host.cross_entropy_finish(
-        *this->queue, {&loss, logits.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
-                       targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
-    ref.cross_entropy_finish(
-        *this->queue, {&loss_ref, logits_ref.data(), max_ref.data(), sum_ref.data(),
-                       target_ref.data(), targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
-    EXPECT_NEAR(loss, loss_ref, 1e-12 * loss_ref);
-    expect_close(logits, logits_ref, 4 * eps32 * dscale, 80 * eps32 + ulp_of<A>(), "dlogits");
-    EXPECT_EQ(loss_of_scaled, loss);  // the gradient's factor alone
-    expect_same_bits(logits_scaled, logits, "dlogits of a scaled loss");
-    // A weight of rows in memory, with and without a scale.
-    const double row_weight = dscale, part = 1.0 / loss_scale;
-    loss_of_scaled = 1.0;
-    host.cross_entropy_finish(
-        *this->queue,
-        {&loss_of_scaled, logits_weighted.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
-         targets.data(), s.R, s.V_tp, s.V_valid, 0, part, &loss_scale, &row_weight});
-    EXPECT_EQ(loss_of_scaled, loss);
-    expect_same_bits(logits_weighted, logits, "dlogits of weighted rows");
-    ref.cross_entropy_finish(*this->queue, {&loss_ref, logits_weighted_ref.data(), max_ref.data(),
-                                            sum_ref.data(), target_ref.data(), targets.data(), s.R,
-                                            s.V_tp, s.V_valid, 0, 1.0, nullptr, &row_weight});
-    expect_same_bits(logits_weighted_ref, logits_ref, "dlogits of weighted rows, reference");
-    for (int64_t r = 0; r < s.R; ++r)
-      for (int64_t j = s.V_valid; j < s.V_tp; ++j)
-        ASSERT_EQ(value_of(logits[static_cast<size_t>(r * s.V_tp + j)]), 0.0);
-  }
+      double loss = 1.0, loss_ref = 1.0;  // accumulates
+      double loss_scale = 512.0, loss_of_scaled = 1.0;
+      const double dscale = 1.0 / 37.0;
+      auto logits_scaled = logits, logits_weighted = logits, logits_weighted_ref = logits;
+      host.cross_entropy_finish(
+          *this->queue,
+          {&loss_of_scaled, logits_scaled.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
+           targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale / loss_scale, &loss_scale});
+      host.cross_entropy_finish(
+          *this->queue, {&loss, logits.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
+                         targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
+      ref.cross_entropy_finish(
+          *this->queue, {&loss_ref, logits_ref.data(), max_ref.data(), sum_ref.data(),
+                         target_ref.data(), targets.data(), s.R, s.V_tp, s.V_valid, 0, dscale});
+      EXPECT_NEAR(loss, loss_ref, 1e-12 * loss_ref);
+      expect_close(logits, logits_ref, 4 * eps32 * dscale, 80 * eps32 + ulp_of<A>(), "dlogits");
+      EXPECT_EQ(loss_of_scaled, loss);  // the gradient's factor alone
+      expect_same_bits(logits_scaled, logits, "dlogits of a scaled loss");
+      // A weight of rows in memory, with and without a scale.
+      const double row_weight = dscale, part = 1.0 / loss_scale;
+      loss_of_scaled = 1.0;
+      host.cross_entropy_finish(
+          *this->queue, {&loss_of_scaled, logits_weighted.data(), max_ref.data(), sum_ref.data(),
+                         target_ref.data(), targets.data(), s.R, s.V_tp, s.V_valid, 0, part,
+                         &loss_scale, &row_weight});
+      EXPECT_EQ(loss_of_scaled, loss);
+      expect_same_bits(logits_weighted, logits, "dlogits of weighted rows");
+      ref.cross_entropy_finish(
+          *this->queue,
+          {&loss_ref, logits_weighted_ref.data(), max_ref.data(), sum_ref.data(), target_ref.data(),
+           targets.data(), s.R, s.V_tp, s.V_valid, 0, 1.0, nullptr, &row_weight});
+      expect_same_bits(logits_weighted_ref, logits_ref, "dlogits of weighted rows, reference");
+      for (int64_t r = 0; r < s.R; ++r)
+        for (int64_t j = s.V_valid; j < s.V_tp; ++j)
+          ASSERT_EQ(value_of(logits[static_cast<size_t>(r * s.V_tp + j)]), 0.0);
+    }
 }
 
 TYPED_TEST(HostKernel, CrossEntropyOfIgnoredRowsEqualsReference) {
@@ -114,36 +147,46 @@ TYPED_TEST(HostKernel, CrossEntropyKeepsNan) {
   }
 }
 
-// Two ranks, each with half of the vocabulary, combine to the whole:
-//   max = max of both, sum = sum of sum_k exp(max_k - max), target = sum.
+// Two ranks, each with half of the vocabulary, combine to the whole, whichever has the larger
+// maximum.
 TYPED_TEST(HostKernel, CrossEntropyStatisticsOfTwoHalvesCombine) {
   using A = TypeParam;
-  const int64_t R = 6, V = 600, half = V / 2;
-  const KernelTable& host = this->template host_kernels<A>();
+  const int64_t R = 6, V = 3000, half = V / 2, gap = 5;
   const auto targets = random_tokens(R, 1, V);
-  const auto logits = random_array<A>(R * V, 2, 4.0);
-  std::vector<float> max(static_cast<size_t>(R)), sum(max), target(max);
-  host.cross_entropy_statistics(*this->queue, {max.data(), sum.data(), target.data(), logits.data(),
-                                               targets.data(), R, V, V, 0});
-  std::vector<float> part_max[2], part_sum[2], part_target[2];
-  for (int rank = 0; rank < 2; ++rank) {
-    std::vector<A> share(static_cast<size_t>(R * half));
-    for (int64_t r = 0; r < R; ++r)
-      std::copy_n(logits.begin() + r * V + rank * half, half, share.begin() + r * half);
-    for (auto* v : {&part_max[rank], &part_sum[rank], &part_target[rank]})
-      v->resize(static_cast<size_t>(R));
-    host.cross_entropy_statistics(
-        *this->queue, {part_max[rank].data(), part_sum[rank].data(), part_target[rank].data(),
-                       share.data(), targets.data(), R, half, half, rank * half});
-  }
-  for (size_t r = 0; r < static_cast<size_t>(R); ++r) {
-    const double m = std::max(part_max[0][r], part_max[1][r]);
-    const double s = part_sum[0][r] * std::exp(part_max[0][r] - m) +
-                     part_sum[1][r] * std::exp(part_max[1][r] - m);
-    EXPECT_EQ(m, value_of(max[r]));
-    EXPECT_NEAR(s, value_of(sum[r]), 2 * (600 + 64) * eps32 * s);
-    EXPECT_EQ(part_target[0][r] + part_target[1][r], target[r]);
-  }
+  for (const bool rising : {false, true})
+    for (const bool swapped : {false, true})
+      for (const KernelTable* kernels :
+           {&this->template host_kernels<A>(), &this->template ref_kernels<A>()}) {
+        SCOPED_TRACE(testing::Message() << (rising ? "rising " : "") << (swapped ? "swapped" : ""));
+        const auto logits = random_logits<A>(R, V, V, rising);
+        const auto whole = statistics_of(*kernels, *this->queue, logits, targets, V, V, 0);
+        // Parts of 3 arrays, with gaps between arrays and between parts.
+        const int64_t array = R + gap, part = 3 * array + gap;
+        std::vector<float> parts(static_cast<size_t>(2 * part), std::nanf(""));
+        for (int64_t rank = 0; rank < 2; ++rank) {
+          std::vector<A> share(static_cast<size_t>(R * half));
+          for (int64_t r = 0; r < R; ++r)
+            std::copy_n(logits.begin() + r * V + rank * half, half, share.begin() + r * half);
+          const auto of_share =
+              statistics_of(*kernels, *this->queue, share, targets, half, half, rank * half);
+          for (int64_t i = 0; i < 3; ++i)
+            std::copy_n(of_share.begin() + i * R, R,
+                        parts.begin() + (swapped ? 1 - rank : rank) * part + i * array);
+        }
+        std::vector<float> combined(static_cast<size_t>(3 * R + 1), 7.0f);
+        float* const max = combined.data();
+        kernels->cross_entropy_combine(
+            *this->queue, {max, max + R, max + 2 * R, parts.data(), R, 2, array, part});
+        for (size_t r = 0; r < static_cast<size_t>(R); ++r) {
+          const size_t rows = static_cast<size_t>(R);
+          EXPECT_EQ(combined[r], whole[r]);
+          // Sums as above, of the whole and of the halves.
+          EXPECT_NEAR(combined[rows + r], whole[rows + r],
+                      2 * (1024 + 64 + 8) * eps32 * value_of(whole[rows + r]));
+          EXPECT_EQ(combined[2 * rows + r], whole[2 * rows + r]);
+        }
+        EXPECT_EQ(combined.back(), 7.0f);
+      }
 }
 
 }  // namespace gptbench::test

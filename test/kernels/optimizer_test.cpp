@@ -84,6 +84,27 @@ TYPED_TEST(HostKernel, SquaredNormEqualsReferenceAndAccumulates) {
   }
 }
 
+// Sums of two numbers, rounded once, have one result.
+TYPED_TEST(HostKernel, AccumulateAndSumScalarsAreExact) {
+  using A = TypeParam;
+  for (const KernelTable* kernels :
+       {&this->template host_kernels<A>(), &this->template ref_kernels<A>()})
+    for (const int64_t n : {0, 1, 4096, 9001}) {
+      const auto x = random_array<float>(n, 1), y = random_array<float>(n, 2);
+      auto sum = y;
+      sum.push_back(7.0f);
+      kernels->accumulate(*this->queue, {sum.data(), x.data(), n});
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(sum[i], y[i] + x[i]) << i;
+      EXPECT_EQ(sum.back(), 7.0f);
+      const double values[] = {1.0, 0x1p-50, 2.0, 4.0};
+      double total = 9.0;
+      kernels->sum_scalars(*this->queue, {&total, values, 4});
+      EXPECT_EQ(total, 7.0 + 0x1p-50);
+      kernels->sum_scalars(*this->queue, {&total, values, 0});
+      EXPECT_EQ(total, 0.0);
+    }
+}
+
 TYPED_TEST(HostKernel, ClipFactor) {
   using A = TypeParam;
   for (const KernelTable* kernels :

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <stdlib.h>
 
 namespace gptbench {
 namespace {
@@ -97,6 +98,43 @@ TEST(Binding, NodesThatDifferAreCountedAndWarningsBounded) {
   EXPECT_TRUE(has(report, "Warning: node 4")) << report;
   EXPECT_FALSE(has(report, "Warning: node 5")) << report;
   EXPECT_TRUE(has(report, "Warning: likewise 4 times\n")) << report;
+}
+
+// Eight ranks of the first node are shown; rank r has hardware threads r and r + 64 of one core.
+TEST(Binding, PlacesOfTheRanksOfTheFirstNode) {
+  std::vector<RankBinding> ranks;
+  std::string expected;
+  for (int r = 0; r < 10; ++r) {
+    ranks.push_back(bound(7, {r}));
+    ranks.back().processors = {r, r + 64};
+    ranks.back().numa_nodes = {r / 5, 2};
+    ranks.back().gpus = std::to_string(r);
+    const std::string rank = std::to_string(r), thread = std::to_string(r + 64);
+    if (r < 8)
+      expected += std::string(r == 0 ? "Binding, node 7   " : "                  ") + "rank " +
+                  rank + ": processors " + rank + "," + thread + " (1 core), NUMA " +
+                  (r < 5 ? "0,2" : "1-2") + ", GPU " + rank + "\n";
+  }
+  EXPECT_EQ(binding_report(ranks), expected + "                  and 2 ranks more\n");
+  ranks.resize(8);
+  EXPECT_EQ(binding_report(ranks), expected);
+  EXPECT_EQ(binding_report({bound(0, {2, 3})}),
+            "Binding, node 0   rank 0: processors 2-3, NUMA 0\n");
+}
+
+TEST(Binding, VisibleGpusAreThoseOfTheFirstVariableThatIsSet) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  ::setenv("ROCR_VISIBLE_DEVICES", "2,3", 1);
+  ::setenv("HIP_VISIBLE_DEVICES", "4", 1);
+  EXPECT_EQ(own_binding(0, 1).gpus, "2,3");
+  ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  EXPECT_EQ(own_binding(0, 1).gpus, "1");
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) ::unsetenv(name);
+  EXPECT_EQ(own_binding(0, 1).gpus, "4");
+  ::unsetenv("HIP_VISIBLE_DEVICES");
+  EXPECT_EQ(own_binding(5, 3).gpus, "");
+  EXPECT_EQ(own_binding(5, 3).node, 5);
+  EXPECT_EQ(own_binding(5, 3).threads, 3);
 }
 
 TEST(Binding, NoRanksNoReport) {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <string>
 
 namespace gptbench {
@@ -17,15 +17,30 @@ double with_end(const std::string& text) {
   return left_s;
 }
 
-// The clock may tick between the two readings: the test allows for a minute of it.
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// A tenth is kept back, at most 60 s. The clock goes on from `before` to `after`; doubles of
+// seconds since 1970 resolve 0.24 us.
 TEST(JobLimit, KeepsATenthBackAtMostAMinute) {
-  const long now = static_cast<long>(std::time(nullptr));
-  const double short_s = with_end(std::to_string(now + 100));
-  EXPECT_LE(short_s, 0.9 * 101);
-  EXPECT_GT(short_s, 0.9 * 40);
-  const double long_s = with_end(std::to_string(now + 36000));
-  EXPECT_LE(long_s, 36001 - 60);
-  EXPECT_GT(long_s, 36000 - 60 - 60);
+  constexpr double resolution_s = 1e-6;
+  struct Case {
+    long limit_s;
+    double factor, kept_s;
+  };
+  for (const Case& c :
+       {Case{100, 0.9, 0.0}, Case{500, 0.9, 0.0}, Case{700, 1.0, 60.0}, Case{36000, 1.0, 60.0}}) {
+    const double before = seconds_now();
+    const long end = static_cast<long>(before) + c.limit_s;
+    const double left_s = with_end(std::to_string(end));
+    const double after = seconds_now();
+    const auto expected = [&](double now) {
+      return c.factor * (static_cast<double>(end) - now) - c.kept_s;
+    };
+    EXPECT_LE(left_s, expected(before) + resolution_s) << c.limit_s;
+    EXPECT_GE(left_s, expected(after) - resolution_s) << c.limit_s;
+  }
 }
 
 TEST(JobLimit, NoneWhereNoneIsOfferedOrItMakesNoSense) {

@@ -20,6 +20,8 @@ TEST(KnownDevices, PeaksOfDataSheets) {
   EXPECT_DOUBLE_EQ(known_peak_tflops("h100_80gb", "fp16", 0.0), 989.5);
   EXPECT_NEAR(known_peak_tflops("a64fx", "fp32", 2.0), 6.144, 1e-12);
   EXPECT_NEAR(known_peak_tflops("a64fx", "fp32", 2.2), 6.7584, 1e-12);
+  EXPECT_DOUBLE_EQ(known_peak_tflops("a64fx", "bf16", 2.0), 0.0);  // no data sheet states it
+  EXPECT_DOUBLE_EQ(known_peak_tflops("h200", "fp32", 1.9), 0.0);
   EXPECT_DOUBLE_EQ(known_peak_tflops("Intel(R) Xeon(R) Processor", "fp32", 2.3), 0.0);
 }
 

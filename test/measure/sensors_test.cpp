@@ -113,15 +113,23 @@ TEST_F(MadeRoot, HostOffersWhatItsFilesHold) {
         core == std::string("5") ? "900000\n" : "2200000\n");
   const auto sensors = make_host_sensors({0, 1}, root());
   EXPECT_FALSE(sensors->read().utilisation.has_value());  // no tick since
-  // 150 of 200 ticks since then were neither idle nor waiting; guest ticks are in user already.
-  put("proc/stat", "cpu  200 20 120 740 110 10 0 0 99 0\n");
+  // 200 of 250 ticks since then were neither idle nor waiting; guest ticks are in user already.
+  put("proc/stat", "cpu  200 20 120 740 110 10 20 30 99 0\n");
   const SensorReading reading = sensors->read();
-  EXPECT_DOUBLE_EQ(reading.utilisation.value(), 0.75);
+  EXPECT_DOUBLE_EQ(reading.utilisation.value(), 0.8);
   EXPECT_DOUBLE_EQ(reading.clock_ghz.value(), 2.2);
   EXPECT_DOUBLE_EQ(reading.memory_used_bytes.value(), 400.0 * 1024.0);
   EXPECT_DOUBLE_EQ(sensors->facts().memory_total_bytes.value(), 1000.0 * 1024.0);
   EXPECT_FALSE(reading.energy_j.has_value());
   EXPECT_NE(source(sensors->facts(), "power").find("none, "), std::string::npos);
+}
+
+TEST_F(MadeRoot, FourCoresStandForTheClockOfAll) {
+  for (int core = 0; core < 6; ++core)
+    put("sys/devices/system/cpu/cpu" + std::to_string(core) + "/cpufreq/scaling_cur_freq",
+        std::to_string(1000000 * (core + 1)) + "\n");
+  EXPECT_DOUBLE_EQ(make_host_sensors({0, 1, 2, 3, 4}, root())->read().clock_ghz.value(), 2.5);
+  EXPECT_DOUBLE_EQ(make_host_sensors({5}, root())->read().clock_ghz.value(), 6.0);
 }
 
 TEST_F(MadeRoot, ClockFromCpuinfoIsThatOfTheRunsCores) {
@@ -137,8 +145,12 @@ TEST_F(MadeRoot, AnEmptyMachineOffersNothingAndSaysSo) {
   const SensorReading reading = sensors->read();
   EXPECT_FALSE(reading.energy_j || reading.utilisation || reading.clock_ghz ||
                reading.memory_used_bytes);
-  for (const char* quantity : {"power", "utilisation", "clock", "memory"})
-    EXPECT_NE(source(sensors->facts(), quantity).find(": none, "), std::string::npos) << quantity;
+  const char* const quantities[] = {"power and energy", "utilisation", "clock", "memory"};
+  ASSERT_EQ(sensors->facts().sources.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const std::string wanted = std::string(quantities[i]) + ": none, ";
+    EXPECT_EQ(sensors->facts().sources[i].substr(0, wanted.size()), wanted);
+  }
 }
 
 TEST(GpuSensors, FiguresOfNvmlInOurUnits) {

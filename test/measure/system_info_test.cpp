@@ -87,6 +87,21 @@ TEST(SystemInfo, EnvironmentIsSelectedSortedAndOneLineEach) {
   EXPECT_EQ(selected.find("UNRELATED_TEST"), std::string::npos);
 }
 
+TEST(SystemInfo, EnvironmentOfEachLibraryWithoutSecrets) {
+  for (const char* name :
+       {"CUDA_", "DNNL_", "FI_", "GOMP_", "GPTBENCH_", "KMP_", "KOKKOS_", "MALLOC_", "MPICH_",
+        "NCCL_", "OMPI_", "OMP_", "ONEDNN_", "PMI", "PRTE_", "SLURM_", "UCX_"}) {
+    const std::string variable = std::string(name) + "TEST_EACH";
+    setenv(variable.c_str(), "1", 1);
+    EXPECT_NE(("\n" + selected_environment() + "\n").find("\n" + variable + "=1\n"),
+              std::string::npos)
+        << variable;
+  }
+  for (const char* secret : {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT"})
+    setenv((std::string("SLURM_") + secret + "_TEST").c_str(), "hidden", 1);
+  EXPECT_EQ((slurm_environment() + selected_environment()).find("hidden"), std::string::npos);
+}
+
 TEST(SystemInfo, DateIsIso8601) {
   EXPECT_TRUE(
       std::regex_match(date_utc(), std::regex(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ)")))

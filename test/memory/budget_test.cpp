@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "configs.h"
+#include "plan/staging.h"
 #include "wrapped_device.h"
 
 namespace gptbench {
@@ -60,14 +61,16 @@ TEST(Budget, OneNodeDecidesForAll) {
       << budget.reason;
 }
 
+// One byte decides: a number of bytes over 2^30 is a double without rounding.
 TEST(Budget, DeviceMemoryGibIsABoundOfTheArena) {
   MpiWorld world(nullptr, nullptr);
-  int64_t largest = world.max(total(plan_of(world, 0.0).class_bytes));
-  // One part in a million more or less than the need: GiB are given as a real number.
-  const double gib = static_cast<double>(largest) / static_cast<double>(GiB);
+  const int64_t largest = world.max(device_total(plan_of(world, 0.0).class_bytes));
+  const auto gib = [](int64_t bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(GiB);
+  };
   const OfferingDevice device(64 * GiB);
-  EXPECT_TRUE(agree_on_memory(world, device, plan_of(world, gib * 1.000001)).fits);
-  const MemoryBudget budget = agree_on_memory(world, device, plan_of(world, gib * 0.999999));
+  EXPECT_TRUE(agree_on_memory(world, device, plan_of(world, gib(largest))).fits);
+  const MemoryBudget budget = agree_on_memory(world, device, plan_of(world, gib(largest - 1)));
   EXPECT_FALSE(budget.fits);
   EXPECT_NE(budget.reason.find("device_memory_gib"), std::string::npos) << budget.reason;
 }
@@ -98,11 +101,29 @@ TEST(Budget, RanksOnOneDeviceShareItsMemory) {
       agree_on_memory(world, OwnMemoryDevice(sharers * mine, world.rank()), plan);
   EXPECT_TRUE(budget.fits) << budget.reason;
   EXPECT_EQ(budget.need_bytes, sharers * mine);
+  EXPECT_EQ(budget.offer_bytes, sharers * mine);
   const MemoryBudget refused =
       agree_on_memory(world, OwnMemoryDevice(sharers * mine - 1, world.rank()), plan);
   EXPECT_FALSE(refused.fits);
   EXPECT_NE(refused.reason.find("ranks on the device of rank 0"), std::string::npos)
       << refused.reason;
+}
+
+// More than any node has: on the device it does not concern the node, in host memory the device.
+TEST(Budget, TheNodeHoldsWhatIsNotOnTheDevice) {
+  MpiWorld world(nullptr, nullptr);
+  constexpr int64_t pib = int64_t{1} << 50;
+  const OwnMemoryDevice device(4 * pib, world.rank());
+  Plan plan = plan_of(world, 0.0);
+  plan.class_bytes[static_cast<size_t>(MemoryClass::optimizer_state)] = pib;
+  const MemoryBudget on_device = agree_on_memory(world, device, plan);
+  EXPECT_TRUE(on_device.fits) << on_device.reason;
+  std::swap(plan.class_bytes[static_cast<size_t>(MemoryClass::optimizer_state)],
+            plan.class_bytes[static_cast<size_t>(MemoryClass::host)]);
+  const MemoryBudget on_host = agree_on_memory(world, device, plan);
+  EXPECT_FALSE(on_host.fits);
+  EXPECT_NE(on_host.reason.find("the node offers"), std::string::npos) << on_host.reason;
+  EXPECT_EQ(on_host.need_bytes, world.node_sum(pib + staging_bytes(plan) + runtime_bytes_a_rank));
 }
 
 }  // namespace

@@ -34,9 +34,10 @@ TEST(Accumulation, EveryMicroBatchSizeGivesTheSameLosses) {
   }
 }
 
-// The head takes 1,024 rows at a time: 1,100 rows are two chunks of a micro-batch, or one each.
+// The head takes 1,024 rows at a time: 2,200 rows are three chunks of a micro-batch, the last 550
+// rows of the batch part of one, or there is one for each sequence.
 TEST(Accumulation, HeadInChunks) {
-  SmallModel model = model_of("ref", "fp64", 2, 2);
+  SmallModel model = model_of("ref", "fp64", 4, 5);
   model.layers = 1;
   model.hidden = 8;
   model.seq = 550;
@@ -53,10 +54,12 @@ TEST(Accumulation, HeadInChunks) {
 // one after the other, it gives the bits of the host's own plan.
 TEST(FusedOperations, GiveTheBitsOfTheirParts) {
   for (const char* family : {"gpt", "bert", "llama"})
-    for (const char* compute : {"fp32", "bf16"}) {
-      SCOPED_TRACE(testing::Message() << family << " " << compute);
+    for (const auto& [compute, dropout] :
+         {std::pair{"fp32", 0.0}, std::pair{"bf16", 0.0}, std::pair{"bf16", 0.1}}) {
+      SCOPED_TRACE(testing::Message() << family << " " << compute << ", dropout " << dropout);
       SmallModel model = model_of("host", compute, 2, 5);
       model.family = family;
+      model.dropout = dropout;
       const Trained apart = train(model, 3, nullptr);
       model.device = "cuda";
       const Trained fused = train(model, 3, nullptr);

@@ -57,17 +57,41 @@ inline double distance_to(const std::vector<double>& gradient, const std::vector
   return gradient.size() < truth.size() ? INFINITY : std::sqrt(sum);
 }
 
-// What holds on every rank: memory and messages as planned, replicas with the same parameters.
+// Distance between the weights of a tensor after `steps` of AdamW whose clipped gradients, of norm
+// 1 at most, differ by `difference` in each. Of an update m / (sqrt(v) + epsilon) the numerator, a
+// mean, differs by no more, and neither does the root of v, a mean square; |m| <= 1.1 sqrt(v) over
+// five steps. So each update differs by 2.1 difference / epsilon, were the differences of all steps
+// the same; any five add up like their squares.
+inline double bound_of_weights(double difference, int steps) {
+  const OptimizerConfig o;
+  return o.lr * steps * 2.1 * std::sqrt(static_cast<double>(steps)) * difference / o.epsilon;
+}
+
+// Norm of the change of a tensor each element of which AdamW changes by lr in each step.
+inline double largest_change(size_t elements, int steps) {
+  return OptimizerConfig().lr * steps * std::sqrt(static_cast<double>(elements));
+}
+
+// Rows of a vocabulary that is padded more than that of `one` are left out.
+inline double distance_of_weights(const Trained& all, const Trained& one, size_t tensor) {
+  std::vector<double> weights = all.weights[tensor];
+  weights.resize(one.weights[tensor].size());
+  return distance(weights, one.weights[tensor]);
+}
+
+// What holds on every rank: memory and messages as planned, and the same parameters on ranks that
+// hold the same: those of `zero`, in stage 3, where each holds a part of its own, of `replica`.
 inline void check_ranks(MpiWorld& world, const SmallModel& m, const Trained& all) {
   for (const std::string& line : all.unplanned)
     ADD_FAILURE() << "rank " << world.rank() << ": " << line;
   const std::vector<double> halves = world.gather(std::vector<double>{
       static_cast<double>(all.checksum >> 32), static_cast<double>(all.checksum & 0xffffffffu)});
-  if (world.rank() != 0 || m.zero_stage == 3) return;  // in stage 3 each holds a part of its own
-  const Grid grid{m.tensor_parallel, m.context_parallel, m.pipeline_parallel, m.data_parallel};
+  if (world.rank() != 0) return;
+  const Grid grid{m.tensor_parallel, m.context_parallel, m.pipeline_parallel, m.data_parallel,
+                  m.zero_group};
+  const Axis same = m.zero_stage == 3 ? Axis::replica : Axis::zero;
   for (size_t r = 0; 2 * r < halves.size(); ++r) {
-    const size_t first =
-        static_cast<size_t>(grid.group_of(static_cast<int64_t>(r), Axis::zero).front());
+    const size_t first = static_cast<size_t>(grid.group_of(static_cast<int64_t>(r), same).front());
     EXPECT_EQ(halves[2 * r], halves[2 * first]) << "rank " << r;
     EXPECT_EQ(halves[2 * r + 1], halves[2 * first + 1]) << "rank " << r;
   }
@@ -75,7 +99,10 @@ inline void check_ranks(MpiWorld& world, const SmallModel& m, const Trained& all
 
 // Losses to a relative 1e-5. Gradients against double precision: within three times the error of
 // one rank in single precision, and 1e-6 of the whole gradient's norm (16 units of 2^-24) where
-// that happens to be small.
+// that happens to be small. Where the gradient g of a tensor is a tenth of the whole, this is
+// r = 1e-5 of it. AdamW divides by |g|: the update of an element differs by 2 r rms(g) / |g|, and
+// by 2 at most. With g spread evenly about 0 the mean square of this is some 10 r, so that weights
+// differ by a share of sqrt(10 r) = 0.01 of the largest change.
 inline void check_single_precision(MpiWorld& world, const SmallModel& m, int steps = 5) {
   SCOPED_TRACE(name_of(m) + ", device " + m.device);
   const Trained all = train_decomposed(m, steps, &world);
@@ -90,6 +117,9 @@ inline void check_single_precision(MpiWorld& world, const SmallModel& m, int ste
         distance_to(all.gradients[t], exact.gradients[t]),
         3.0 * distance_to(one.gradients[t], exact.gradients[t]) + 1e-6 * norm(exact.gradients))
         << exact.tensors[t];
+  for (size_t t = 0; t < one.weights.size(); ++t)
+    EXPECT_LE(distance_of_weights(all, one, t), 0.01 * largest_change(one.weights[t].size(), steps))
+        << one.tensors[t];
 }
 
 // Stored activations round to 8 bits in bf16, u = 2^-8, and to 11 in fp16, u = 2^-11: 16 L + 6
@@ -177,6 +207,7 @@ inline void check_identical_stages(MpiWorld& world, SmallModel m, int steps = 5)
     EXPECT_EQ(stage.losses, first.losses);
     EXPECT_EQ(stage.grad_norms, first.grad_norms);
     EXPECT_EQ(stage.gradients, first.gradients);
+    EXPECT_EQ(stage.weights, first.weights);
   }
 }
 

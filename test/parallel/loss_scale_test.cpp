@@ -54,15 +54,21 @@ const char* const models[] = {
     "dp2 pp2 zero1 fp16 host optimizer file",
 };
 
+std::vector<SmallModel> models_of(const MpiWorld& world) {
+  std::vector<SmallModel> fit;
+  for (const char* text : models)
+    if (combination(text).ranks() == world.size()) fit.push_back(combination(text));
+  EXPECT_FALSE(fit.empty()) << "no model is of " << world.size() << " ranks";
+  return fit;
+}
+
 // From 2^40 on, which no f16 holds: a loss gradient of 2^40 / 128 tokens.
 constexpr double far_too_large = 0x1p40;
 
 TEST(LossScale, OverflowCostsItsStepsAlone) {
   MpiWorld world(nullptr, nullptr);
-  for (const char* text : models) {
-    const SmallModel m = combination(text);
-    if (m.ranks() != world.size()) continue;
-    SCOPED_TRACE(text);
+  for (const SmallModel& m : models_of(world)) {
+    SCOPED_TRACE(name_of(m));
     PrecisionConfig scaling;
     scaling.initial_loss_scale = far_too_large;
     constexpr int most = 40;
@@ -104,10 +110,8 @@ TEST(LossScale, OverflowCostsItsStepsAlone) {
 // A skipped step leaves the parameters as they were drawn.
 TEST(LossScale, ASkippedStepChangesNoParameter) {
   MpiWorld world(nullptr, nullptr);
-  for (const char* text : models) {
-    const SmallModel m = combination(text);
-    if (m.ranks() != world.size()) continue;
-    SCOPED_TRACE(text);
+  for (const SmallModel& m : models_of(world)) {
+    SCOPED_TRACE(name_of(m));
     PrecisionConfig scaling;
     scaling.loss_scale = far_too_large;
     const Scaled once = train_scaled(world, m, scaling, 0, 0);
@@ -121,21 +125,35 @@ TEST(LossScale, ASkippedStepChangesNoParameter) {
   }
 }
 
+// The scale bears two bad steps, and shrinks in each from the third on.
+TEST(LossScale, ShrinksAfterBadSteps) {
+  MpiWorld world(nullptr, nullptr);
+  PrecisionConfig scaling;
+  scaling.initial_loss_scale = far_too_large;
+  scaling.loss_scale_hysteresis = 3;
+  const Scaled shrunk = train_scaled(world, models_of(world).front(), scaling, 0, 4);
+  for (size_t i = 0; i < shrunk.steps.size(); ++i)
+    EXPECT_EQ(shrunk.steps[i].loss_scale,
+              std::ldexp(far_too_large, i < 3 ? 0 : 2 - static_cast<int>(i)));
+}
+
 // Powers of two: as long as no gradient leaves the normal numbers of f16 the scale leaves no trace
 // in losses but where gradients are so small that f16 holds fewer bits of them.
 TEST(LossScale, GrowsAfterGoodSteps) {
   MpiWorld world(nullptr, nullptr);
-  if (world.size() > 1) return;  // the rule is that of one rank
-  PrecisionConfig scaling;
-  scaling.initial_loss_scale = 1024.0;
-  scaling.loss_scale_window = 2;
-  const Scaled grown = train_scaled(world, combination("fp16 host"), scaling, 0, 6);
-  for (size_t i = 0; i < grown.steps.size(); ++i)
-    EXPECT_EQ(grown.steps[i].loss_scale, std::ldexp(1024.0, static_cast<int>(i / 2)));
-  scaling.loss_scale_window = 2000;
-  const Scaled constant = train_scaled(world, combination("fp16 host"), scaling, 0, 6);
-  for (size_t i = 0; i < grown.steps.size(); ++i)
-    EXPECT_NEAR(grown.steps[i].loss, constant.steps[i].loss, 0x1p-11 * constant.steps[i].loss);
+  for (const SmallModel& m : models_of(world)) {
+    SCOPED_TRACE(name_of(m));
+    PrecisionConfig scaling;
+    scaling.initial_loss_scale = 1024.0;
+    scaling.loss_scale_window = 2;
+    const Scaled grown = train_scaled(world, m, scaling, 0, 6);
+    for (size_t i = 0; i < grown.steps.size(); ++i)
+      EXPECT_EQ(grown.steps[i].loss_scale, std::ldexp(1024.0, static_cast<int>(i / 2)));
+    scaling.loss_scale_window = 2000;
+    const Scaled constant = train_scaled(world, m, scaling, 0, 6);
+    for (size_t i = 0; i < grown.steps.size(); ++i)
+      EXPECT_NEAR(grown.steps[i].loss, constant.steps[i].loss, 0x1p-11 * constant.steps[i].loss);
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
+#include "counting_stopwatch.h"
 #include "wrapped_device.h"
 
 namespace gptbench {
@@ -47,9 +48,12 @@ class RecordingQueue final : public Queue {
 // Arguments are kept by value, as a graph does. The host's AdamW knows the step alone: it is told
 // the one that the corrections in memory belong to when it runs.
 inline AdamW as_corrected(AdamW a) {
-  if (a.corrections != nullptr)
-    a.t = std::lround(std::log(1.0 - a.lr / static_cast<double>(a.corrections[0])) /
-                      std::log(a.beta1));
+  if (a.corrections == nullptr) return a;
+  a.t =
+      std::lround(std::log(1.0 - a.lr / static_cast<double>(a.corrections[0])) / std::log(a.beta1));
+  // The other one is of the same step, rounded to float.
+  const double other = 1.0 / std::sqrt(1.0 - std::pow(a.beta2, static_cast<double>(a.t)));
+  EXPECT_EQ(a.corrections[1], static_cast<float>(other));
   return a;
 }
 template <class Arguments>
@@ -148,6 +152,10 @@ class RecordingDevice final : public WrappedDevice {
 
   std::unique_ptr<Queue> make_queue(const std::string& name) override {
     return std::make_unique<RecordingQueue>(WrappedDevice::make_queue(name));
+  }
+
+  std::unique_ptr<Stopwatch> make_stopwatch() override {
+    return std::make_unique<CountingStopwatch>();
   }
 
   void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {

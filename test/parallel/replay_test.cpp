@@ -14,6 +14,8 @@ constexpr int steps = 5;
 
 struct Seen {
   std::vector<double> losses, norms;
+  // By the device's marks, which a replay counts as its recording did.
+  std::vector<std::array<double, num_regions>> region_s;
   uint64_t checksum = 0;
   std::string refusal;
   int recordings = 0, replays = 0;
@@ -49,6 +51,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
     const StepResult result = engine.step(step, step == 3);
     EXPECT_EQ(result.stop, step == 3);
     seen.losses.push_back(result.loss);
+    seen.region_s.push_back(engine.times().region_s);
     seen.norms.push_back(result.skipped ? -result.loss_scale : result.grad_norm);
   }
   seen.checksum = engine.checksum();
@@ -101,6 +104,7 @@ TEST(Replays, GiveTheBitsOfSteps) {
     EXPECT_EQ(replayed.replays, steps - 1);  // the recorded step is run by its first replay
     EXPECT_EQ(replayed.losses, issued.losses);
     EXPECT_EQ(replayed.norms, issued.norms);
+    EXPECT_EQ(replayed.region_s, issued.region_s);
     EXPECT_EQ(replayed.checksum, issued.checksum);
   }
 }
@@ -117,6 +121,7 @@ TEST(Replays, RefusedStepsAreIssued) {
   EXPECT_EQ(refused.recordings, 1);
   EXPECT_EQ(refused.replays, 0);
   EXPECT_EQ(refused.losses, issued.losses);
+  EXPECT_EQ(refused.region_s, issued.region_s);
   EXPECT_EQ(refused.checksum, issued.checksum);
   EXPECT_THROW(run(world, model, true, true, refuses), Error);
 }

@@ -19,9 +19,11 @@ class BrokenSource final : public TokenSource {
         broken_(broken) {}
   std::string description() const override { return "broken"; }
   void read(int64_t sequence, int32_t* tokens) const override {
-    if (sequence == broken_) throw Error(Exit::io, "sequence cannot be read");
+    if (sequence == broken_ || (all_behind && sequence > broken_))
+      throw Error(Exit::io, "sequence " + std::to_string(sequence) + " cannot be read");
     inner_->read(sequence, tokens);
   }
+  bool all_behind = false;
 
  private:
   std::unique_ptr<TokenSource> inner_;
@@ -73,6 +75,20 @@ TEST(Stopping, UnreadableTokensStopAll) {
     EXPECT_TRUE(engine.step(1, false).stop) << "sequence " << k;
     EXPECT_EQ(world.sum(engine.failure().empty() ? int64_t{0} : int64_t{1}), 1);
   }
+}
+
+// Of several failures of a rank the first is told: what follows may be its consequence.
+TEST(Stopping, TheFirstFailureIsTold) {
+  MpiWorld world(nullptr, nullptr);
+  Replicas replicas(world);
+  BrokenSource tokens(replicas.plan, 0);
+  tokens.all_behind = true;
+  Engine engine(replicas.plan, *replicas.device, replicas.connections.table, tokens);
+  ASSERT_TRUE(engine.allocate());
+  engine.initialise_weights();
+  EXPECT_TRUE(engine.step(0, false).stop);
+  const int64_t first = replicas.plan.micro_batches[0].first;
+  EXPECT_EQ(engine.failure(), "sequence " + std::to_string(first) + " cannot be read");
 }
 
 // Memory that a kernel or the node lacks on one rank, in whatever operation, ends the run on all.

@@ -19,6 +19,7 @@ namespace gptbench {
 struct Trained {
   std::vector<double> losses, grad_norms;      // [step]
   std::vector<std::vector<double>> gradients;  // [tensor], of step 0; on rank 0
+  std::vector<std::vector<double>> weights;    // [tensor], after the last step; on rank 0
   int skipped = 0;                             // steps, for a gradient that is not finite
   uint64_t checksum = 0;                       // of this rank's parameters after the last step
   std::vector<std::string> tensors;            // names
@@ -131,7 +132,18 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
   Engine engine(plan, *device, connections.table, *tokens);
   if (!engine.allocate()) throw std::bad_alloc();
   engine.initialise_weights();
+  const auto gathered = [&](Role role) {
+    std::vector<std::vector<double>> all;
+    for (size_t t = 0; t < plan.tensors.size(); ++t) {
+      const int tensor = static_cast<int>(t);
+      const int64_t size = plan.tensors[t].size();
+      all.push_back(world != nullptr ? gather(*world, engine, role, tensor, 0, size)
+                                     : engine.read(role, tensor, 0, size));
+    }
+    return all;
+  };
   Trained trained;
+  for (const LogicalTensor& tensor : plan.tensors) trained.tensors.push_back(tensor.name);
   compare_memory(plan, engine.arena(), trained.unplanned);
   for (int step = 0; step < steps; ++step) {
     reset_message_counts();
@@ -140,16 +152,9 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     trained.losses.push_back(result.loss);
     trained.grad_norms.push_back(result.grad_norm);
     trained.skipped += result.skipped ? 1 : 0;
-    if (step > 0) continue;
-    for (size_t t = 0; t < plan.tensors.size(); ++t) {
-      const int tensor = static_cast<int>(t);
-      const int64_t size = plan.tensors[t].size();
-      trained.gradients.push_back(world != nullptr
-                                      ? gather(*world, engine, Role::gradient, tensor, 0, size)
-                                      : engine.read(Role::gradient, tensor, 0, size));
-      trained.tensors.push_back(plan.tensors[t].name);
-    }
+    if (step == 0) trained.gradients = gathered(Role::gradient);
   }
+  trained.weights = gathered(Role::working);
   trained.checksum = engine.checksum();
   return trained;
 }

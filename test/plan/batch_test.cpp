@@ -5,9 +5,9 @@
 namespace gptbench {
 namespace {
 
-std::vector<int64_t> counts(const std::vector<SequenceRange>& ranges) {
+std::vector<int64_t> counts(const MicroBatches& all) {
   std::vector<int64_t> result;
-  for (const SequenceRange& range : ranges) result.push_back(range.count);
+  for (int64_t k = 0; k < all.size(); ++k) result.push_back(all[k].count);
   return result;
 }
 
@@ -20,16 +20,16 @@ TEST(Batch, SharesDifferByAtMostOneSequence) {
 }
 
 TEST(Batch, FortyEightByEleven) {
-  EXPECT_EQ(counts(micro_batches_of(48, 1, 0, 11)), (std::vector<int64_t>{11, 11, 11, 11, 4}));
+  EXPECT_EQ(counts({48, 1, 0, 11}), (std::vector<int64_t>{11, 11, 11, 11, 4}));
 }
 
 TEST(Batch, LastMicroBatchOfASmallerShareIsEmpty) {
-  EXPECT_EQ(counts(micro_batches_of(3, 2, 0, 1)), (std::vector<int64_t>{1, 1}));
-  EXPECT_EQ(counts(micro_batches_of(3, 2, 1, 1)), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(counts({3, 2, 0, 1}), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(counts({3, 2, 1, 1}), (std::vector<int64_t>{1, 0}));
   // 7 by 2 over 3 ranks: shares 3, 2, 2.
-  EXPECT_EQ(counts(micro_batches_of(7, 3, 0, 2)), (std::vector<int64_t>{2, 1}));
-  EXPECT_EQ(counts(micro_batches_of(7, 3, 1, 2)), (std::vector<int64_t>{2, 0}));
-  EXPECT_EQ(counts(micro_batches_of(7, 3, 2, 2)), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(counts({7, 3, 0, 2}), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(counts({7, 3, 1, 2}), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(counts({7, 3, 2, 2}), (std::vector<int64_t>{2, 0}));
 }
 
 // Over ranks and micro-batches every sequence of the global batch is trained on exactly once, in
@@ -39,11 +39,12 @@ TEST(Batch, EverySequenceExactlyOnce) {
     for (int64_t data = 1; data <= std::min<int64_t>(global, 9); ++data) {
       for (int64_t micro = 1; micro <= global / data; ++micro) {
         std::vector<int> seen(static_cast<size_t>(global));
-        const size_t number = micro_batches_of(global, data, 0, micro).size();
+        const int64_t number = MicroBatches(global, data, 0, micro).size();
         for (int64_t rank = 0; rank < data; ++rank) {
-          const std::vector<SequenceRange> mine = micro_batches_of(global, data, rank, micro);
+          const MicroBatches mine(global, data, rank, micro);
           ASSERT_EQ(mine.size(), number);
-          for (const SequenceRange& range : mine) {
+          for (int64_t k = 0; k < mine.size(); ++k) {
+            const SequenceRange range = mine[k];
             ASSERT_GE(range.count, 0);
             ASSERT_LE(range.count, micro);
             for (int64_t s = range.first; s < range.first + range.count; ++s)

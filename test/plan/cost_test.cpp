@@ -133,5 +133,14 @@ TEST(Cost, MegatronAgainstExact) {
   EXPECT_NEAR(flops.at("megatron") + head, flops.at("exact"), 1e-14 * flops.at("exact"));
 }
 
+// One layer of 12 C^2 = 48 elements, C = 2, V = 8, one sequence of T = 2:
+// T (6 * 48 + 6 C V) = 768, and of attention 6 C T^2 = 48 where it is causal, twice that elsewhere.
+TEST(Cost, CausalCountsAllOfAttentionWhereItIsNotCausal) {
+  Config config = gpt(1, 2, 1, 2, 8);
+  EXPECT_EQ(flops_causal(model_shape(config.model), 1), 816.0);
+  config.model.family = "bert";
+  EXPECT_EQ(flops_causal(model_shape(config.model), 1), 864.0);
+}
+
 }  // namespace
 }  // namespace gptbench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "base/error.h"
 #include "base/fp8.h"
@@ -226,6 +227,27 @@ TEST(Fp8Plan, SizesThatAGpuCannotMultiply) {
   m = small("cuda");
   m.tensor_parallel = 4;  // 8 channels a rank
   EXPECT_THROW(plan_of(m), Error);
+}
+
+// Eight standard deviations of 0.02 or, behind a mean of values, of 0.02 sqrt(16); 256 / 20
+// targets.
+TEST(Fp8Plan, ExpectedMagnitudesByHand) {
+  SmallModel m;
+  m.compute = "fp8";
+  m.hidden = 16;
+  const Plan plan = make_plan(resolved_config(m), 1, 0, {});
+  const std::map<std::string, double> expected = {
+      {"h.1.qkv.x", 8.0},  {"h.1.qkv.weight", 0.16}, {"h.1.attn_proj.x", 0.64},
+      {"h.1.fc.x", 8.0},   {"h.1.mlp_proj.x", 0.64}, {"h.1.mlp_proj.weight", 0.08},
+      {"h.1.qkv.dy", 12.8}};
+  size_t found = 0;
+  for (const Fp8Tensor& tensor : plan.fp8.tensors) {
+    const auto entry = expected.find(tensor.name);
+    if (entry == expected.end()) continue;
+    ++found;
+    EXPECT_DOUBLE_EQ(tensor.expected_amax, entry->second) << tensor.name;
+  }
+  EXPECT_EQ(found, expected.size());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/error.h"
 #include "base/units.h"
 
 namespace gptbench {
@@ -160,6 +161,50 @@ TEST(Layout, ProgramsShareMemory) {
   EXPECT_EQ(c.buffers[0].offset, 256);
   EXPECT_EQ(c.buffers[1].offset, 256);
   EXPECT_EQ(total(bytes), 512);
+}
+
+// The next iteration of a loop follows its last operation: what a loop uses lives all through it.
+TEST(Layout, LoopsKeepWhatTheyUse) {
+  Case c;
+  for (int i = 0; i < 3; ++i) {
+    Buffer buffer;
+    buffer.lifetime = Lifetime::program;
+    buffer.elements = 64;
+    c.buffers.push_back(buffer);
+  }
+  c.ops.resize(4);
+  c.ops[0].writes = {{2}};
+  c.ops[1].writes = {{0}};
+  c.ops[2].writes = {{1}};
+  c.ops[3].reads = {{2}};
+  Program program{ProgramKind::forward, 0, 0, 4};
+  program.loop_first = program.loop_last = 0;
+  c.programs = {program};
+  EXPECT_EQ(total(assign_offsets(c.buffers, c.programs, c.ops)), 2 * 256);
+  c.programs[0].loop_first = 1;
+  c.programs[0].loop_last = 3;
+  for (Buffer& buffer : c.buffers) buffer.uses.clear();
+  EXPECT_EQ(total(assign_offsets(c.buffers, c.programs, c.ops)), 3 * 256);
+}
+
+// Files take no memory.
+TEST(Layout, TotalIsOfDeviceAndHost) {
+  ClassBytes bytes{};
+  for (size_t c = 0; c < bytes.size(); ++c) bytes[c] = int64_t{1} << c;
+  static_assert(static_cast<int>(MemoryClass::host) == 6);
+  EXPECT_EQ(device_total(bytes), 63);
+  EXPECT_EQ(total(bytes), 127);
+}
+
+TEST(Layout, BytesBeyondInt64AreRefused) {
+  Case c;
+  c.buffers.resize(2);
+  for (Buffer& buffer : c.buffers) buffer.elements = int64_t{1} << 60;  // of 4 bytes
+  EXPECT_THROW(assign_offsets(c.buffers, {}, {}), Error);
+  c.buffers[1].memory_class = MemoryClass::workspace;
+  EXPECT_THROW(assign_offsets(c.buffers, {}, {}), Error);
+  c.buffers.pop_back();
+  EXPECT_EQ(total(assign_offsets(c.buffers, {}, {})), int64_t{1} << 62);
 }
 
 }  // namespace

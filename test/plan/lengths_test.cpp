@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "decompositions.h"
+#include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
@@ -97,14 +98,14 @@ TEST(Lengths, ReachAllAttention) {
     const Plan plan = make_plan(resolved_config(m), 2, rank, {});
     const Plan other = make_plan(resolved_config(whole), 2, rank, {});
     int64_t loads = 0, attentions = 0;
-    for_each_operation(plan, [&](const Task&, int32_t i) {
+    for_each_operation(plan, [&](int32_t i, int64_t /*rows*/, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
       if (op.kind == OpKind::load_lengths) {
-        ++loads;
+        loads += times;
         EXPECT_EQ(op.writes.front().buffer, plan.lengths);
       }
       if (op.kind != OpKind::attention_forward && op.kind != OpKind::attention_backward) return;
-      ++attentions;
+      attentions += times;
       EXPECT_EQ(op.reads.back().buffer, plan.lengths);
     });
     EXPECT_EQ(loads, 4);

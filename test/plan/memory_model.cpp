@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tasks.h"
+
 namespace gptbench {
 namespace {
 
@@ -10,14 +12,15 @@ constexpr size_t most_complaints = 24;
 }  // namespace
 
 MemoryModel::MemoryModel(const Plan& plan)
-    : plan_(plan), finished_(plan.ops.size()), latest_slot_(plan.ops.size()) {
+    : plan_(plan),
+      tasks_(tasks_of(plan)),
+      finished_(plan.ops.size()),
+      latest_slot_(plan.ops.size()) {
   for (const Buffer& buffer : plan.buffers)
     if (buffer.dtype != DType::u8) cell_bytes_ = std::min(cell_bytes_, size_of(buffer.dtype));
   for (size_t c = 0; c < cells_.size(); ++c)
     cells_[c].resize(static_cast<size_t>((plan.class_bytes[c] - scratch_bytes(c)) / cell_bytes_));
-  int32_t slots = 1;
-  for (const Task& task : plan.tasks) slots = std::max(slots, task.slot + 1);
-  for (std::vector<Clock>& each : finished_) each.resize(static_cast<size_t>(slots));
+  for (std::vector<Clock>& each : finished_) each.resize(static_cast<size_t>(plan.slots));
   // Set up before the first step: parameters are drawn, moments are zero as allocated, and so is
   // the history of fp8 tensors, whose scales are set; so is a loss scale.
   std::vector<int> known;
@@ -52,9 +55,11 @@ int64_t MemoryModel::place_of(const Buffer& buffer) const {
 
 std::vector<std::string> MemoryModel::replay_step() {
   complaints_.clear();
-  for (size_t t = 0; t < plan_.tasks.size(); ++t) {
-    const Program& program = plan_.programs.at(static_cast<size_t>(plan_.tasks[t].program));
-    for (int32_t i = program.first; i < program.last; ++i) execute(i, static_cast<int32_t>(t));
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    const Program& program = plan_.programs.at(static_cast<size_t>(tasks_[t].program));
+    for_each_op(program, [&](int32_t i, int64_t first_row) {
+      execute(i, first_row, static_cast<int32_t>(t));
+    });
   }
   // The host waits for all queues at the end of a step, which orders it against the next.
   Clock all{};
@@ -69,9 +74,9 @@ void MemoryModel::join(Clock& clock, const Clock& other) {
   for (size_t q = 0; q < clock.size(); ++q) clock[q] = std::max(clock[q], other[q]);
 }
 
-void MemoryModel::execute(int32_t op_index, int32_t task_index) {
-  const Op& op = plan_.ops.at(static_cast<size_t>(op_index));
-  const Task& task = plan_.tasks.at(static_cast<size_t>(task_index));
+void MemoryModel::execute(int32_t op_index, int64_t first_row, int32_t task_index) {
+  const Op op = at_row(plan_.ops.at(static_cast<size_t>(op_index)), first_row);
+  const Task& task = tasks_.at(static_cast<size_t>(task_index));
   const size_t index = static_cast<size_t>(op_index);
   Clock& clock = now_[static_cast<size_t>(op.queue)];
   if (op.queue != QueueId::compute) join(clock, now_[static_cast<size_t>(QueueId::compute)]);
@@ -103,7 +108,7 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
     complain(op, op_index, task_index, touch.operand, what);
   };
   const Buffer& buffer = plan_.buffers.at(static_cast<size_t>(touch.operand.buffer));
-  const Task& task = plan_.tasks[static_cast<size_t>(task_index)];
+  const Task& task = tasks_[static_cast<size_t>(task_index)];
   if (touch.operand.offset < 0 || touch.operand.offset + touch.elements > buffer.elements)
     return wrong("leaves the buffer: " + std::to_string(touch.operand.offset) + " + " +
                  std::to_string(touch.elements) + " of " + std::to_string(buffer.elements));
@@ -126,24 +131,28 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
       place_of(buffer) + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
   const int64_t cells = touch.elements * size_of(buffer.dtype) / cell_bytes_;
   std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];
+  const std::optional<int32_t> unit_written = written_unit(op, touch);
   for (int64_t k = 0; k < cells; ++k) {
     Cell& cell = memory.at(static_cast<size_t>(begin / cell_bytes_ + k));
     if (cell.write_ticket > clock[static_cast<size_t>(cell.write_queue)])
       return wrong("not ordered behind the last write");
-    std::string unknown;
     if (reads) {
-      if (cell.buffer != touch.operand.buffer || cell.slot != slot)
-        unknown = cell.buffer < 0 ? "read before it is written"
-                                  : "read after it was overwritten through " +
-                                        plan_.buffers[static_cast<size_t>(cell.buffer)].name;
+      static constexpr char overwritten[] = "read after it was overwritten through ";
+      const char* unknown = nullptr;
+      if (cell.buffer < 0)
+        unknown = "read before it is written";
+      else if (cell.buffer != touch.operand.buffer || cell.slot != slot)
+        unknown = overwritten;
       else if (buffer.lifetime == Lifetime::program && cell.task != task_index)
         unknown = "holds what another task wrote";
       else if (buffer.lifetime == Lifetime::micro_batch && cell.micro_batch != task.micro_batch)
         unknown = "holds what another micro-batch wrote";
       if (touch.access == Access::transmit)
-        transmitted_.push_back(unknown.empty());
-      else if (!unknown.empty())
-        return wrong(unknown);
+        transmitted_.push_back(unknown == nullptr);
+      else if (unknown != nullptr)
+        return wrong(unknown + (unknown == overwritten
+                                    ? plan_.buffers[static_cast<size_t>(cell.buffer)].name
+                                    : std::string()));
       if (cell.unit >= 0) {
         const Unit& unit = plan_.space.units[static_cast<size_t>(cell.unit)];
         if (!is_message(op.kind) && op.layer >= 0 && unit.kind == UnitKind::layer &&
@@ -163,18 +172,19 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
     cell.micro_batch = task.micro_batch;
     cell.write_queue = static_cast<int32_t>(queue);
     cell.write_ticket = clock[queue];
-    cell.unit = written_unit(op, touch, cell.unit);
+    if (unit_written) cell.unit = *unit_written;
   }
 }
 
-// Which unit's parameters or gradients a written element is of, where it lies in a window.
-int32_t MemoryModel::written_unit(const Op& op, const Touch& touch, int32_t before) const {
+// Which unit's parameters or gradients written elements are of, where they lie in a window; nothing
+// where that does not change.
+std::optional<int32_t> MemoryModel::written_unit(const Op& op, const Touch& touch) const {
   const std::string& name = plan_.buffers[static_cast<size_t>(touch.operand.buffer)].name;
   const auto in = [&](const char* prefix) {
     return name.compare(0, std::string(prefix).size(), prefix) == 0;
   };
   if (in("gradients::gradient_window.") || in("gradients::gradient_sum.")) {
-    if (is_message(op.kind)) return before;
+    if (is_message(op.kind)) return {};
     if (name.find("wte") != std::string::npos)
       return plan_.space.find_unit(UnitKind::token_embedding);
     if (name.find("wpe") != std::string::npos)
@@ -186,13 +196,14 @@ int32_t MemoryModel::written_unit(const Op& op, const Touch& touch, int32_t befo
   if (!in("parameters::gathered.") && !in("parameters::converted.") &&
       !in("communication::reduced.") && !in("optimizer_state::transfer."))
     return -1;
-  return touch.access == Access::accumulate ? before : unit_read_;
+  if (touch.access == Access::accumulate) return {};
+  return unit_read_;
 }
 
 void MemoryModel::complain(const Op& op, int32_t op_index, int32_t task_index,
                            const Operand& operand, const std::string& what) {
   if (complaints_.size() >= most_complaints) return;
-  const Task& task = plan_.tasks[static_cast<size_t>(task_index)];
+  const Task& task = tasks_[static_cast<size_t>(task_index)];
   const Program& program = plan_.programs[static_cast<size_t>(task.program)];
   complaints_.push_back(
       std::string(name_of(program.kind)) + ", micro-batch " + std::to_string(task.micro_batch) +

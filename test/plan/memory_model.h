@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,16 +40,17 @@ class MemoryModel {
   };
 
   static void join(Clock& clock, const Clock& other);
-  void execute(int32_t op_index, int32_t task_index);
+  void execute(int32_t op_index, int64_t first_row, int32_t task_index);
   void touch(const Op& op, int32_t op_index, int32_t task_index, const Touch& touch);
   int64_t scratch_bytes(size_t memory_class) const;
   int64_t place_of(const Buffer& buffer) const;  // in cells_, in bytes
   int unit_at(const Operand& operand) const;
-  int32_t written_unit(const Op& op, const Touch& touch, int32_t before) const;
+  std::optional<int32_t> written_unit(const Op& op, const Touch& touch) const;
   void complain(const Op& op, int32_t op_index, int32_t task_index, const Operand& operand,
                 const std::string& what);
 
   const Plan& plan_;
+  std::vector<Task> tasks_;
   int64_t cell_bytes_ = 4;  // the smallest type
   std::array<std::vector<Cell>, num_memory_classes> cells_;
   std::array<Clock, num_queues> now_{};       // of each queue's last operation

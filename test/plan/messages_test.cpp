@@ -29,13 +29,10 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   const int64_t w = size_of_type(precision.parameters);
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
   const int64_t sharing = plan.grid.data * plan.grid.context;
-  const std::vector<SequenceRange> micro_batches =
-      micro_batches_of(plan.config.batch.global_batch_size, plan.grid.data, plan.at.data,
-                       plan.config.batch.micro_batch_size);
-  const int64_t m = static_cast<int64_t>(micro_batches.size());
+  const int64_t m = plan.micro_batches.size();
   int64_t R = 0, layers = 0, segments = 0, embeddings = 0, heads = 0;
-  for (const SequenceRange& range : micro_batches)
-    R += range.count * (plan.shape.T / plan.grid.context);
+  for (int64_t k = 0; k < m; ++k)
+    R += plan.micro_batches[k].count * (plan.shape.T / plan.grid.context);
   for (const Chunk& chunk : plan.chunks) {
     const int64_t n = chunk.end_layer - chunk.first_layer;
     layers += n;

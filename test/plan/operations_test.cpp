@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 
 #include "base/text.h"
 #include "decompositions.h"
@@ -88,14 +88,15 @@ std::vector<SmallModel> layouts() {
       }
     }
   }
-  // A micro-batch of more rows than the head takes at a time, the last chunk not full.
+  // A micro-batch of more rows than the head takes at a time: 2,800 are three chunks, the last one
+  // not full, and the 700 of the last micro-batch part of the first.
   SmallModel chunks;
   chunks.layers = 1;
   chunks.seq = 700;
   chunks.hidden = 2;
   chunks.heads = 2;
-  chunks.micro_batch = 2;
-  chunks.global_batch = 3;
+  chunks.micro_batch = 4;
+  chunks.global_batch = 5;
   all.push_back(chunks);
   chunks.tensor_parallel = 2;
   chunks.sequence_parallel = true;
@@ -103,26 +104,55 @@ std::vector<SmallModel> layouts() {
   return all;
 }
 
-// GoogleTest's trace names layout and rank.
-void for_each_plan(const std::function<void(const Plan&)>& check) {
-  for (const SmallModel& model : layouts()) {
-    const Config config = resolved_config(model);
-    for (const int64_t rank : ranks_that_differ(model)) {
-      SCOPED_TRACE(name_of(model) + ", rank " + std::to_string(rank));
-      check(make_plan(config, model.ranks(), rank, {}));
-      if (testing::Test::HasFailure()) return;  // the others would say the same
+void expect_sound_data_flow(const Plan& plan) {
+  MemoryModel memory(plan);
+  for (int step = 0; step < (plan.rank == 0 ? 2 : 1); ++step) {
+    const std::vector<std::string> complaints = memory.replay_step();
+    EXPECT_TRUE(complaints.empty()) << "step " << step << ":\n" << join(complaints, "\n");
+  }
+}
+
+void expect_waits_for_signals_of_other_queues(const Plan& plan) {
+  for (size_t i = 0; i < plan.ops.size(); ++i) {
+    for (const Wait& wait : plan.ops[i].waits_for) {
+      ASSERT_GE(wait.op, 0);
+      ASSERT_LT(wait.op, static_cast<int32_t>(plan.ops.size()));
+      EXPECT_NE(wait.op, static_cast<int32_t>(i));
+      EXPECT_TRUE(plan.ops[static_cast<size_t>(wait.op)].signals);
+      EXPECT_NE(plan.ops[static_cast<size_t>(wait.op)].queue, plan.ops[i].queue);
     }
   }
 }
 
-TEST(Operations, DataFlowIsSoundInEveryStep) {
-  for_each_plan([](const Plan& plan) {
-    MemoryModel memory(plan);
-    for (int step = 0; step < (plan.rank == 0 ? 2 : 1); ++step) {
-      const std::vector<std::string> complaints = memory.replay_step();
-      EXPECT_TRUE(complaints.empty()) << "step " << step << ":\n" << join(complaints, "\n");
+void expect_programs_partition_operations(const Plan& plan) {
+  int32_t end = 0;
+  for (const Program& program : plan.programs) {
+    EXPECT_EQ(program.first, end);
+    EXPECT_GE(program.last, program.first);
+    end = program.last;
+  }
+  EXPECT_EQ(end, static_cast<int32_t>(plan.ops.size()));
+}
+
+// Every so many layouts of all are a test, so that shards of them can run at the same time.
+constexpr size_t num_parts = 8;
+class PartOfLayouts : public testing::TestWithParam<size_t> {};
+INSTANTIATE_TEST_SUITE_P(All, PartOfLayouts, testing::Range<size_t>(0, num_parts));
+
+// GoogleTest's trace names layout and rank.
+TEST_P(PartOfLayouts, AreSoundInEveryStep) {
+  const std::vector<SmallModel> all = layouts();
+  for (size_t i = GetParam(); i < all.size(); i += num_parts) {
+    const Config config = resolved_config(all[i]);
+    for (const int64_t rank : ranks_that_differ(all[i])) {
+      SCOPED_TRACE(name_of(all[i]) + ", rank " + std::to_string(rank));
+      const Plan plan = make_plan(config, all[i].ranks(), rank, {});
+      expect_sound_data_flow(plan);
+      expect_waits_for_signals_of_other_queues(plan);
+      expect_programs_partition_operations(plan);
+      if (HasFailure()) return;  // the others would say the same
     }
-  });
+  }
 }
 
 // GELU is formed with the linear layer before it, and what it costs stays the same.
@@ -179,6 +209,15 @@ TEST(Operations, AGpuFormsResidualSumsInNorms) {
     EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0, {}), ProgramKind::forward),
               Counts(2 * m.layers, 0));
   }
+  // Recomputation forms those within a segment again; the segment's input is kept.
+  for (const auto& [recompute, every, sums] :
+       {std::tuple{"selective", 1, 0}, std::tuple{"full", 1, 1}, std::tuple{"full", 2, 3}}) {
+    m.recompute = recompute;
+    m.checkpoint_every = every;
+    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0, {}), ProgramKind::backward),
+              Counts(sums * m.layers / every, 0));
+  }
+  m.recompute = "none";
   m.pipeline_parallel = 2;
   EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 0, {}), ProgramKind::forward),
             Counts(m.layers - 1, 1));
@@ -223,27 +262,6 @@ TEST(Operations, ReplayFindsBrokenPlans) {
   Plan overrun = sound;
   first_of(overrun, OpKind::linear_forward).N += 1;
   EXPECT_NE(complaints(overrun).find("leaves the buffer"), std::string::npos);
-}
-
-TEST(Operations, WaitsAreForSignalsOfOtherQueues) {
-  for_each_plan([](const Plan& plan) {
-    for (size_t i = 0; i < plan.ops.size(); ++i) {
-      for (const Wait& wait : plan.ops[i].waits_for) {
-        ASSERT_GE(wait.op, 0);
-        ASSERT_LT(wait.op, static_cast<int32_t>(plan.ops.size()));
-        EXPECT_NE(wait.op, static_cast<int32_t>(i));
-        EXPECT_TRUE(plan.ops[static_cast<size_t>(wait.op)].signals);
-        EXPECT_NE(plan.ops[static_cast<size_t>(wait.op)].queue, plan.ops[i].queue);
-      }
-    }
-    int32_t end = 0;
-    for (const Program& program : plan.programs) {  // programs partition the operations
-      EXPECT_EQ(program.first, end);
-      EXPECT_GE(program.last, program.first);
-      end = program.last;
-    }
-    EXPECT_EQ(end, static_cast<int32_t>(plan.ops.size()));
-  });
 }
 
 }  // namespace

@@ -7,21 +7,24 @@
 
 #include "each_plan.h"
 #include "plan/plan.h"
+#include "tasks.h"
 
 namespace gptbench {
 namespace {
 
 struct Issued {
   size_t task;
-  int32_t op;
+  int32_t op, program, slot, micro_batch;
 };
 
 std::vector<Issued> issued_in_a_step(const Plan& plan) {
   std::vector<Issued> all;
-  for (size_t t = 0; t < plan.tasks.size(); ++t) {
-    const Program& program = plan.programs[static_cast<size_t>(plan.tasks[t].program)];
-    for (int32_t i = program.first; i < program.last; ++i) all.push_back({t, i});
-  }
+  const std::vector<Task> tasks = tasks_of(plan);
+  for (size_t t = 0; t < tasks.size(); ++t)
+    for_each_op(plan.programs[static_cast<size_t>(tasks[t].program)],
+                [&](int32_t i, int64_t /*first_row*/) {
+                  all.push_back({t, i, tasks[t].program, tasks[t].slot, tasks[t].micro_batch});
+                });
   return all;
 }
 
@@ -32,9 +35,7 @@ int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t st
     const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
     if (issued[k].op == issued[start].op && issued[k].task != issued[start].task) return -1;
     for (const Wait& wait : op.waits_for)
-      if (wait.op == issued[start].op &&
-          (!wait.same_slot ||
-           plan.tasks[issued[k].task].slot == plan.tasks[issued[start].task].slot))
+      if (wait.op == issued[start].op && (!wait.same_slot || issued[k].slot == issued[start].slot))
         return hiding;
     if (op.queue == QueueId::compute && op.kind != OpKind::join) ++hiding;
   }
@@ -68,8 +69,7 @@ TEST(Overlap, OfMessages) {
     bool begun = false;      // this program has computed
     for (size_t k = 0; k < issued.size(); ++k) {
       const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
-      const Program& program =
-          plan.programs[static_cast<size_t>(plan.tasks[issued[k].task].program)];
+      const Program& program = plan.programs[static_cast<size_t>(issued[k].program)];
       if (issued[k].op == program.first) gathered = begun = false;
       if (program.kind == ProgramKind::forward || program.kind == ProgramKind::backward)
         first_pass = false;
@@ -96,8 +96,8 @@ TEST(Overlap, OfMessages) {
       if (op.kind == OpKind::all_reduce && op.axis == Axis::replica && hiding < 0) continue;
       ++hidden[op.axis == Axis::context ? "ring" : info_of(op.kind).name];
       EXPECT_NE(hiding, 0) << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
-                           << " of micro-batch " << plan.tasks[issued[k].task].micro_batch
-                           << ", operation " << issued[k].op;
+                           << " of micro-batch " << issued[k].micro_batch << ", operation "
+                           << issued[k].op;
     }
   });
   for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "receive", "ring"})
@@ -115,8 +115,7 @@ TEST(Overlap, OfOffloadedActivations) {
     bool begun = false, last = false;  // this program has computed; nothing but transfers follows
     for (size_t k = 0; k < issued.size(); ++k) {
       const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
-      const Program& program =
-          plan.programs[static_cast<size_t>(plan.tasks[issued[k].task].program)];
+      const Program& program = plan.programs[static_cast<size_t>(issued[k].program)];
       if (issued[k].op == program.first) begun = false;
       if (op.queue == QueueId::compute) begun = true;
       if (!is_transfer(op.kind) || op.row_count == 0) continue;
@@ -127,8 +126,7 @@ TEST(Overlap, OfOffloadedActivations) {
       ++hidden[info_of(op.kind).name];
       EXPECT_NE(hidden_behind(plan, issued, k), 0)
           << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
-          << " of micro-batch " << plan.tasks[issued[k].task].micro_batch << ", operation "
-          << issued[k].op;
+          << " of micro-batch " << issued[k].micro_batch << ", operation " << issued[k].op;
     }
   });
   EXPECT_GT(hidden["load"], 0);

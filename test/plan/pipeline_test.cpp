@@ -11,6 +11,7 @@
 #include "configs.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
+#include "tasks.h"
 
 namespace gptbench {
 namespace {
@@ -26,11 +27,19 @@ std::string name_of(const Case& c) {
          ", m " + std::to_string(c.m) + ", c " + std::to_string(c.c);
 }
 
+StageSchedule schedule_of(const Case& c, int64_t stage) {
+  return {pipeline_schedule(c.schedule), c.p, c.v, c.m, stage};
+}
+
 // Micro-batches below, at and above the number of stages, multiples of it and not.
-std::vector<Case> cases(int64_t most_stages) {
+const std::vector<int64_t> few = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16};
+// More than slots_needed() looks at, too.
+const std::vector<int64_t> many = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 35, 53, 72, 77};
+
+std::vector<Case> cases(int64_t most_stages, const std::vector<int64_t>& micro_batches = few) {
   std::vector<Case> all;
   for (int64_t p = 1; p <= most_stages; ++p)
-    for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16}) {
+    for (const int64_t m : micro_batches) {
       for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"})
         all.push_back({schedule, p, 1, m});
       for (int64_t v = 2; p > 1 && v <= 4; ++v) all.push_back({"interleaved", p, v, m});
@@ -42,8 +51,7 @@ TEST(Pipeline, EveryPassOnceAndInOrder) {
   for (const Case& c : cases(9)) {
     for (int64_t stage = 0; stage < c.p; ++stage) {
       SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
-      const std::vector<StagePass> passes =
-          stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
+      const std::vector<StagePass> passes = stage_passes(schedule_of(c, stage));
       const bool split = std::string(c.schedule) == "zero_bubble" && c.p > 1;
       std::map<std::tuple<PassKind, int32_t, int32_t>, size_t> place;
       for (size_t i = 0; i < passes.size(); ++i) {
@@ -67,17 +75,46 @@ TEST(Pipeline, EveryPassOnceAndInOrder) {
   }
 }
 
+// "F3" forward pass of micro-batch 3, "B" backward, "W" weight gradients; small letters: virtual
+// stage 1.
+std::string text_of(const std::vector<StagePass>& passes) {
+  std::string text;
+  for (const StagePass& pass : passes) {
+    const char* const letters = pass.chunk == 0 ? "FBW" : "fbw";
+    if (!text.empty()) text += ' ';
+    text += letters[static_cast<size_t>(pass.kind)] + std::to_string(pass.micro_batch);
+  }
+  return text;
+}
+
+// By hand from the definitions in schedule.h.
+TEST(Pipeline, OrdersOfTwoStages) {
+  const auto order = [](const Case& c, int64_t stage) {
+    return text_of(stage_passes(schedule_of(c, stage)));
+  };
+  EXPECT_EQ(order({"gpipe", 2, 1, 3}, 0), "F0 F1 F2 B0 B1 B2");
+  EXPECT_EQ(order({"1f1b", 2, 1, 3}, 0), "F0 F1 B0 F2 B1 B2");
+  EXPECT_EQ(order({"1f1b", 2, 1, 3}, 1), "F0 B0 F1 B1 F2 B2");
+  // Weight gradients are `stage` passes behind, then fill the end.
+  EXPECT_EQ(order({"zero_bubble", 2, 1, 3}, 0), "F0 F1 B0 W0 F2 B1 W1 B2 W2");
+  EXPECT_EQ(order({"zero_bubble", 2, 1, 3}, 1), "F0 B0 F1 B1 W0 F2 B2 W1 W2");
+  // 2 (p - stage - 1) + (v - 1) p = 4 or 2 forward passes, then one forward, one backward in turn.
+  EXPECT_EQ(order({"interleaved", 2, 2, 4}, 0), "F0 F1 f0 f1 F2 b0 F3 b1 f2 B0 f3 B1 b2 b3 B2 B3");
+  EXPECT_EQ(order({"interleaved", 2, 2, 4}, 1), "F0 F1 f0 b0 f1 b1 F2 B0 F3 B1 f2 b2 f3 b3 B2 B3");
+  // Without micro-batch 3 of the second group.
+  EXPECT_EQ(order({"interleaved", 2, 2, 3}, 1), "F0 F1 f0 b0 f1 b1 F2 B0 B1 f2 b2 B2");
+}
+
 // Micro-batch k uses slot k mod slots: from one pass before its first pass, where its input may
 // arrive, no other uses it until its last pass has run. 1F1B keeps at most p - stage micro-batches
 // (and the input that arrives early), GPipe all.
 TEST(Pipeline, SlotsAreNotUsedTwiceAtATime) {
-  for (const Case& c : cases(9)) {
+  for (const Case& c : cases(9, many)) {
     for (int64_t stage = 0; stage < c.p; ++stage) {
       SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
       const int64_t ahead = c.p > 1 ? 1 : 0;
-      const std::vector<StagePass> passes =
-          stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
-      const int64_t slots = slots_needed(passes, ahead);
+      const std::vector<StagePass> passes = stage_passes(schedule_of(c, stage));
+      const int64_t slots = slots_needed(schedule_of(c, stage), ahead);
       std::map<std::pair<int32_t, int64_t>, int32_t> holder;  // (chunk, slot) -> micro-batch
       std::map<std::pair<int32_t, int32_t>, int> left;  // passes of (chunk, micro-batch) to come
       for (const StagePass& pass : passes) ++left[{pass.chunk, pass.micro_batch}];
@@ -158,13 +195,15 @@ class Stages {
 
   struct Stage {
     explicit Stage(Plan p)
-        : plan(std::move(p)), done(plan.ops.size()), latest_slot(plan.ops.size()) {
-      if (!plan.tasks.empty()) at = plan.programs[static_cast<size_t>(plan.tasks[0].program)].first;
-    }
+        : plan(std::move(p)),
+          tasks(tasks_of(plan)),
+          at(plan.programs[static_cast<size_t>(tasks[0].program)].first),
+          done(plan.ops.size()),
+          latest_slot(plan.ops.size()) {}
 
-    bool finished() const { return task == plan.tasks.size(); }
+    bool finished() const { return task == tasks.size(); }
     std::string where() const {
-      const Task& t = plan.tasks[task];
+      const Task& t = tasks[task];
       return std::string(gptbench::name_of(plan.programs[static_cast<size_t>(t.program)].kind)) +
              " of micro-batch " + std::to_string(t.micro_batch) + ", " +
              info_of(plan.ops[static_cast<size_t>(at)].kind).name;
@@ -174,11 +213,11 @@ class Stages {
     bool advance() {
       bool moved = false;
       while (!finished()) {
-        const Task& t = plan.tasks[task];
+        const Task& t = tasks[task];
         const Program& program = plan.programs[static_cast<size_t>(t.program)];
         if (at == program.last) {
-          if (++task < plan.tasks.size())
-            at = plan.programs[static_cast<size_t>(plan.tasks[task].program)].first;
+          if (++task < tasks.size())
+            at = plan.programs[static_cast<size_t>(tasks[task].program)].first;
           moved = true;
           continue;
         }
@@ -214,8 +253,9 @@ class Stages {
     }
 
     Plan plan;
+    std::vector<Task> tasks;
     size_t task = 0;
-    int32_t at = 0;
+    int32_t at;
     std::deque<Message> queues[num_queues];
     std::vector<std::map<int32_t, bool>> done;  // [op][slot]: whether the message has arrived
     std::vector<int32_t> latest_slot;
@@ -268,16 +308,17 @@ TEST(Pipeline, ReceivesAreAPassAhead) {
     for (int64_t stage = 0; stage < c.p; ++stage) {
       SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
       const Plan plan = make_plan(config_of(c), c.p, stage, {});
+      const std::vector<Task> tasks = tasks_of(plan);
       const auto program = [&](size_t i) {
-        return plan.programs[static_cast<size_t>(plan.tasks[i].program)];
+        return plan.programs[static_cast<size_t>(tasks[i].program)];
       };
       ASSERT_EQ(program(0).kind, ProgramKind::begin_step);
-      ASSERT_EQ(program(plan.tasks.size() - 1).kind, ProgramKind::end_step);
+      ASSERT_EQ(program(tasks.size() - 1).kind, ProgramKind::end_step);
       std::vector<StagePass> passes;
       std::map<std::tuple<bool, int32_t, int32_t>, size_t> received;  // -> passes begun before
-      for (size_t i = 1; i + 1 < plan.tasks.size(); ++i) {
+      for (size_t i = 1; i + 1 < tasks.size(); ++i) {
         const Program p = program(i);
-        const int32_t m = plan.tasks[i].micro_batch;
+        const int32_t m = tasks[i].micro_batch;
         switch (p.kind) {
           case ProgramKind::receive_forward:
             received[{true, p.chunk, m}] = passes.size();
@@ -300,8 +341,7 @@ TEST(Pipeline, ReceivesAreAPassAhead) {
             FAIL() << "a program of the step among the passes";
         }
       }
-      const std::vector<StagePass> expected =
-          stage_passes(pipeline_schedule(c.schedule), c.p, c.v, c.m, stage);
+      const std::vector<StagePass> expected = stage_passes(schedule_of(c, stage));
       ASSERT_EQ(passes.size(), expected.size());
       for (size_t i = 0; i < passes.size(); ++i) {
         EXPECT_EQ(passes[i].kind, expected[i].kind);

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "configs.h"
 #include "plan/messages.h"
 #include "plan/workspace.h"
+#include "tasks.h"
 
 namespace gptbench {
 namespace {
@@ -75,13 +78,43 @@ TEST(Plan, SizeDoesNotGrowWithTheRanks) {
     EXPECT_LT(plan.ops.size(), 2 * one.ops.size());
     EXPECT_EQ(plan.class_bytes[static_cast<size_t>(MemoryClass::parameters)],
               one.class_bytes[static_cast<size_t>(MemoryClass::parameters)]);
-    EXPECT_EQ(plan.tasks.size(), 4u);
+    EXPECT_EQ(tasks_of(plan).size(), 4u);
     EXPECT_EQ(plan.at.data, ranks - 1);
   }
   // Micro-batches repeat programs, they add no operations.
   const Plan many = make_plan(gpt2_124m(1, 1024, 1), 1, 0, {});
   EXPECT_EQ(many.ops.size(), one.ops.size());
-  EXPECT_EQ(many.tasks.size(), 2u + 2u * 1024u);
+  EXPECT_EQ(tasks_of(many).size(), 2u + 2u * 1024u);
+}
+
+// Calls and rows of each operation as they are issued, and as they are grouped for sums over a
+// step.
+TEST(Plan, GroupsOfOperationsAreThoseIssued) {
+  for (const char* schedule : {"1f1b", "zero_bubble", "interleaved"}) {
+    SCOPED_TRACE(schedule);
+    SmallModel m;
+    m.layers = 4;
+    m.seq =
+        700;  // micro-batches of 2,800 rows, three blocks of the head, one of 700, and an empty one
+    m.micro_batch = 4;
+    m.global_batch = 13;
+    m.data_parallel = 3;
+    m.pipeline_parallel = 2;
+    m.virtual_stages = schedule[0] == 'i' ? 2 : 1;
+    m.schedule = schedule;
+    for (int64_t rank = 0; rank < m.ranks(); ++rank) {
+      const Plan plan = make_plan(resolved_config(m), m.ranks(), rank, {});
+      std::map<std::pair<int32_t, int64_t>, int64_t> issued, grouped;  // (operation, rows) -> calls
+      for_each_issued(plan, [&](const Task& task, int32_t i, int64_t first_row) {
+        const Op& op = plan.ops[static_cast<size_t>(i)];
+        ++issued[{i, rows_of(op, task.sequences.count * plan.T_local() - first_row)}];
+      });
+      for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
+        grouped[{i, rows_of(plan.ops[static_cast<size_t>(i)], rows)}] += times;
+      });
+      EXPECT_EQ(grouped, issued);
+    }
+  }
 }
 
 TEST(Plan, MessagesOf124mAreCut) {
@@ -160,6 +193,21 @@ TEST(Plan, DescriptionFitsEightyColumns) {
     EXPECT_NE(text.find("memory a rank: " + std::to_string(total(plan.class_bytes)) + " bytes"),
               std::string::npos);
   }
+}
+
+// The last stage's copy of the tied embedding is left out: the first stage's counts.
+TEST(Plan, NormsCountEveryParameterOnce) {
+  SmallModel m;
+  m.pipeline_parallel = 2;
+  const Config config = resolved_config(m);
+  int64_t elements = 0;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    const Plan plan = make_plan(config, 2, rank, {});
+    for (const Op& op : plan.ops)
+      if (op.kind == OpKind::squared_norm) elements += op.elements;
+  }
+  const Plan one = make_plan(resolved_config(SmallModel()), 1, 0, {});
+  EXPECT_EQ(elements, one.space.elements);
 }
 
 }  // namespace

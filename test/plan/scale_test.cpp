@@ -4,10 +4,13 @@
 
 #include <cstdlib>
 #include <new>
+#include <tuple>
+#include <utility>
 
 #include "configs.h"
 #include "decompositions.h"
 #include "plan/plan.h"
+#include "tasks.h"
 
 namespace {
 
@@ -52,7 +55,7 @@ Cost cost_of(SmallModel m, int64_t replicas) {
   cost.allocations = {counted.number - before.number, counted.bytes - before.bytes};
   cost.ops = plan.ops.size();
   cost.buffers = plan.buffers.size();
-  cost.tasks = plan.tasks.size();
+  cost.tasks = tasks_of(plan).size();
   cost.scalars = static_cast<size_t>(plan.buffers[static_cast<size_t>(plan.scalars)].elements);
   return cost;
 }
@@ -91,6 +94,65 @@ TEST(Scale, PlansDoNotGrowWithTheNumberOfRanks) {
       EXPECT_EQ(many.scalars, few.scalars);
     }
   }
+}
+
+// Micro-batches and blocks of the head's rows are repetitions: a plan is no larger for more of
+// them.
+TEST(Scale, PlansDoNotGrowWithTheBatch) {
+  constexpr int64_t largest = 2147483647;  // that the keys take
+  for (const char* schedule : {"1f1b", "gpipe", "interleaved", "zero_bubble"}) {
+    SCOPED_TRACE(schedule);
+    SmallModel m;
+    m.layers = 4;
+    m.pipeline_parallel = 2;
+    m.virtual_stages = schedule[0] == 'i' ? 2 : 1;
+    m.schedule = schedule;
+    const auto plan_of = [&](int64_t seq, int64_t micro_batch, int64_t global_batch) {
+      m.seq = seq;
+      m.micro_batch = micro_batch;
+      m.global_batch = global_batch;
+      const Config config = resolved_config(m);
+      const Allocations before = counted;
+      Plan plan = make_plan(config, 2, 1, {});
+      describe(plan, {});
+      return std::pair{counted.bytes - before.bytes, std::move(plan)};
+    };
+    const auto [few_bytes, few] = plan_of(1024, 2, 101);
+    for (const auto& [seq, micro_batch, global_batch] :
+         {std::tuple{int64_t{1024}, int64_t{1}, largest},
+          std::tuple{largest, int64_t{1}, int64_t{1000000}},
+          std::tuple{int64_t{4}, largest, largest},
+          std::tuple{int64_t{1024}, int64_t{2}, largest}}) {
+      if (schedule[0] == 'g' && seq == largest) continue;  // all at a time: more than int64 bytes
+      const auto [bytes, plan] = plan_of(seq, micro_batch, global_batch);
+      EXPECT_EQ(plan.ops.size(), few.ops.size() - (micro_batch * seq == 1024 ? 5 : 0));
+      EXPECT_LE(bytes, few_bytes + few_bytes / 10);
+      const int64_t micro_batches = (global_batch + micro_batch - 1) / micro_batch;
+      // Rank 1 sends a gradient for each forward pass's message, and forward from its first chunk.
+      for (const CommTotal& total : plan.comm)
+        if (total.kind == OpKind::send) {
+          EXPECT_EQ(total.count, micro_batches * (2 * m.virtual_stages - 1));
+        }
+    }
+  }
+}
+
+// What takes time for each pair of layers does not end before the test's time limit.
+TEST(Scale, PlansOfManyLayers) {
+  SmallModel m;
+  m.layers = 10000;
+  m.global_batch = 8;
+  m.data_parallel = 2;
+  m.zero_stage = 3;
+  m.offload = "optimizer,parameters,activations";
+  EXPECT_GT(make_plan(resolved_config(m), 2, 0, {}).ops.size(), 10000u);
+  m.zero_stage = 0;
+  m.offload = "none";
+  m.tensor_parallel = 2;
+  m.sequence_parallel = true;
+  m.compute = "fp8";
+  m.recompute = "full";
+  EXPECT_GT(make_plan(resolved_config(m), 4, 0, {}).ops.size(), 10000u);
 }
 
 // Where norms are summed over fixed shards there is a partial sum for each: eight bytes a shard and

@@ -11,6 +11,7 @@
 
 #include "each_plan.h"
 #include "plan/plan.h"
+#include "tasks.h"
 #include "touches.h"
 
 namespace gptbench {
@@ -112,10 +113,7 @@ TEST(Windows, EveryGradientIsFormedInEveryMicroBatch) {
   for_each_plan([](const Plan& plan) {
     std::map<std::tuple<int, int64_t, int64_t, int64_t>, std::set<int32_t>>
         formed;  // buffer, offset, size, layer
-    int32_t micro_batches = 0;
-    for (const Task& task : plan.tasks)
-      micro_batches = std::max(micro_batches, task.micro_batch + 1);
-    for_each_operation(plan, [&](const Task& task, int32_t i) {
+    for_each_issued(plan, [&](const Task& task, int32_t i, int64_t /*first_row*/) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
       if (op.kind != OpKind::linear_backward_weight && op.kind != OpKind::bias_backward &&
           op.kind != OpKind::layernorm_backward && op.kind != OpKind::rmsnorm_backward &&
@@ -132,7 +130,7 @@ TEST(Windows, EveryGradientIsFormedInEveryMicroBatch) {
       const bool head = tensor.layer < 0 && !plan.chunks.front().has_embedding;
       const std::tuple<int, int64_t, int64_t, int64_t> key{
           at.buffer, at.offset, plan.space.placements[t].size, head ? plan.shape.L : tensor.layer};
-      EXPECT_EQ(static_cast<int32_t>(formed[key].size()), micro_batches) << tensor.name;
+      EXPECT_EQ(static_cast<int64_t>(formed[key].size()), plan.micro_batches.size()) << tensor.name;
     }
   });
 }

@@ -63,9 +63,11 @@ TEST(RatioBounds, OneDisturbedStepDoesNotHideADifference) {
   EXPECT_FALSE(ratio_bounds({0.0, 0.0}, b).known);  // no ratio
 }
 
-TEST(TimedSteps, WithoutTheWarmUp) {
+TEST(TimedSteps, WithoutTheWarmUpAndSkippedSteps) {
   Record r = made_record();  // warm-up 1
   EXPECT_EQ(timed_step_times(r), (std::vector<double>{31.5, 32.0, 33.0}));
+  r.skipped = {0, 0, 1, 0};
+  EXPECT_EQ(timed_step_times(r), (std::vector<double>{31.5, 33.0}));
   r.warmup_steps = 9;  // a run that ended before
   EXPECT_TRUE(timed_step_times(r).empty());
 }

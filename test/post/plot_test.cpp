@@ -27,13 +27,18 @@ TEST(Plots, ThroughputOverRanksInAscendingOrder) {
   oom.status = "OOM";
   const Plot plot = throughput_plot({RunView(four), RunView(oom), RunView(one)});
   EXPECT_EQ(plot.data, "# Ranks\tTokens/s\n# GPT2-124M, sequence 1024, fp32\n1\t250\n4\t800\n");
-  EXPECT_TRUE(has(plot.commands, "set xlabel 'Ranks'"));
+  EXPECT_TRUE(has(plot.commands, "set xlabel \"Ranks\""));
 }
 
 TEST(Plots, ThroughputOverTheSequenceLengthWhereThatVaries) {
   const Record a = on(2, 300, 512), b = on(2, 200, 2048);
   const Plot plot = throughput_plot({RunView(a), RunView(b)});
   EXPECT_TRUE(has(plot.data, "# GPT2-124M, 2 ranks, fp32\n512\t300\n2048\t200\n")) << plot.data;
+}
+
+TEST(Plots, TheAxisIsTheRanksWhereBothVaryAlike) {
+  const Record a = on(2, 300, 512), b = on(4, 200, 2048);
+  EXPECT_TRUE(has(throughput_plot({RunView(a), RunView(b)}).data, "# Ranks"));
 }
 
 TEST(Plots, TheAxisCanBeAskedFor) {
@@ -58,14 +63,21 @@ TEST(Plots, OneValueForEachPointOfACurve) {
 // Rank counts that lie close together would write their labels over each other.
 TEST(Plots, TicsHaveRoomForTheirLabels) {
   EXPECT_EQ(log_axis("x", {4, 1, 2}, true, 800),
-            "set logscale x 10\nset xrange [0.8:5]\nset xtics ('1' 1, '2' 2, '4' 4)\n");
+            "set logscale x 10\nset xrange [0.8:5]\nset xtics (\"1\" 1, \"2\" 2, \"4\" 4)\n");
   const std::string close = log_axis("x", {512, 513, 1024, 1}, true, 800);
-  EXPECT_TRUE(has(close, "'512' 512, '1024' 1024")) << close;
+  EXPECT_TRUE(has(close, "\"512\" 512, \"1024\" 1024")) << close;
   EXPECT_FALSE(has(close, "513")) << close;
-  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "'10k' 10000"));
-  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "'1M' 1000000"));
+  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "\"10k\" 10000"));
+  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "\"1M\" 1000000"));
   const std::string one = log_axis("y", {32401.0}, false, 460);
-  EXPECT_TRUE(has(one, "'30k' 30000, '40k' 40000")) << one;
+  EXPECT_TRUE(has(one, "\"30k\" 30000, \"40k\" 40000")) << one;
+}
+
+// Sequence lengths and ranks are read exactly; round numbers are short.
+TEST(Plots, LabelsOfTics) {
+  EXPECT_TRUE(has(log_axis("x", {8192, 12000, 65536, 1.5e6, 2e9, 3e12}, true, 8000),
+                  "(\"8192\" 8192, \"12k\" 12000, \"65536\" 65536, \"1.5M\" 1500000, \"2G\" "
+                  "2e+09, \"3T\" 3e+12)"));
 }
 
 TEST(Plots, TwentySeriesAreToldApartAndFitTheLegend) {
@@ -77,7 +89,7 @@ TEST(Plots, TwentySeriesAreToldApartAndFitTheLegend) {
   }
   for (const Record& record : records) runs.emplace_back(record);
   const Plot plot = throughput_plot(runs), single = throughput_plot({runs.front()});
-  EXPECT_TRUE(has(plot.commands, "lt 1 pt 6 dt 2 title 'MODEL-12")) << plot.commands;
+  EXPECT_TRUE(has(plot.commands, "lt 1 pt 6 dt 2 title \"MODEL-12")) << plot.commands;
   EXPECT_GE(plot.height, single.height + 6 * 20);  // seven rows of three against one
 }
 
@@ -86,6 +98,8 @@ TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
   EXPECT_TRUE(scaling_plot({RunView(one)}).data.empty());
   const Plot plot = scaling_plot({RunView(four), RunView(one)});
   EXPECT_TRUE(has(plot.data, "\n1\t1\t100\t1\n4\t3.2\t80\t4\n")) << plot.data;
+  // The ideal of 4 fits: a quarter of room on both sides.
+  EXPECT_TRUE(has(plot.commands, "set yrange [0.8:5]")) << plot.commands;
 }
 
 TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
@@ -115,7 +129,8 @@ TEST(Plots, FailedPointsAreNamedWhereTheyWouldStand) {
   late.status = "TIMEOUT";
   const Runs runs = {RunView(one), RunView(oom), RunView(four), RunView(late)};
   for (const Plot& plot : {scaling_plot(runs), throughput_plot(runs)})
-    EXPECT_TRUE(has(plot.commands, "set label 'OOM, TIMEOUT' at first 2, graph")) << plot.commands;
+    EXPECT_TRUE(has(plot.commands, "set label \"OOM, TIMEOUT\" at first 2, graph"))
+        << plot.commands;
 }
 
 TEST(Plots, BarsOfMemoryAndTime) {
@@ -137,6 +152,29 @@ TEST(Plots, BarsOfMemoryAndTime) {
             "ranks\"\t6\t1\t3\n");
 }
 
+// Kinds of work stand in one order, whatever that of the record is; what is in none comes last.
+TEST(Plots, OrderOfKindsOfWork) {
+  Record r = made_record();
+  r.timing = {{"step", "s", "", {20}, 1, 1, false}};
+  for (const char* kind : {"communication", "region_optimizer", "region_rest", "region_data",
+                           "region_embedding", "region_activation", "region_layernorm",
+                           "region_head_loss", "region_attention", "region_linear"})
+    r.timing.push_back({kind, "s", "", {1}, 1, 1, false});
+  r.warmup_steps = 0;
+  EXPECT_TRUE(has(breakdown_plot({RunView(r)}).data,
+                  "\nrun\tlinear\tattention\thead_loss\tlayernorm\tactivation\tembedding\tdata\t"
+                  "optimizer\tcommunication\trest\tother\n"))
+      << breakdown_plot({RunView(r)}).data;
+}
+
+// A sum over ranks is drawn as their mean: 200 MiB of two ranks.
+TEST(Plots, MemoryThatIsASumOverRanks) {
+  Record r = made_record();
+  r.memory = {{"parameters", "", {200 << 20}, true}, {"device_used", "", {300 << 20}, true}};
+  EXPECT_EQ(memory_plot({RunView(r)}).data,
+            "# Memory of the fullest rank (MiB)\nrun\tparameters\n\"made, 2 ranks\"\t100\n");
+}
+
 // A run that was refused for its memory has a plan: the extent of each class of its arena.
 TEST(Plots, MemoryOfARunThatDidNotFitIsThePlans) {
   Record r = made_record();
@@ -156,14 +194,18 @@ TEST(Plots, LossOfEachRun) {
             "# step\tloss (nat a token)\n# made, 2 ranks\n0\t10.98\n1\t10.5\n2\t10.1\n3\t9.75\n");
 }
 
-// A title must not end a gnuplot string: nothing of it is ever executed.
+// A title must not end a gnuplot string, and nothing of it is executed or obeyed.
 TEST(Plots, TitlesAreQuoted) {
   Record r = made_record();
-  set_key(r, "run", "name", std::string("a'b\n\"c\\"));
+  set_key(r, "run", "name", std::string("'a'b\n\"c\\`d`@e\x1b"));
   const Plot loss = loss_plot({RunView(r)});
-  EXPECT_TRUE(has(loss.commands, "title 'a''b \"c\\, 2 ranks'")) << loss.commands;
-  EXPECT_FALSE(has(loss.data, "\n\"c")) << loss.data;
-  EXPECT_TRUE(has(memory_plot({RunView(r)}).data, "\"a'b 'c/, 2 ranks\""));
+  EXPECT_TRUE(has(loss.commands, "title \"'a'b \\042c\\134\\140d\\140\\100e\\134x1b, 2 ranks\"\n"))
+      << loss.commands;
+  EXPECT_TRUE(has(loss.data, "\n# 'a'b \"c\\`d`@e\\x1b, 2 ranks\n0\t")) << loss.data;
+  r.memory[0].name = "para\nmeters\t";
+  const std::string data = memory_plot({RunView(r)}).data;
+  EXPECT_TRUE(has(data, "\"'a'b 'c/`d`@e/x1b, 2 ranks\"")) << data;
+  EXPECT_TRUE(has(data, "\nrun\tactivations\tpara meters \n")) << data;
 }
 
 TEST(Plots, NothingToShow) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "post/csv.h"
+#include "post/style.h"
 
 namespace gptbench {
 namespace {
@@ -71,6 +72,40 @@ TEST_F(PublishedRows, HeadingsAsPublished) {
   EXPECT_EQ(run.integer("batch", "micro_batch_size", -1), -1);
   EXPECT_EQ(run.tflops("mpt"), 0.0);  // of no preset, so the shape is not known
   EXPECT_EQ(rows[0].cells.by_heading.at("MFU"), "-");
+}
+
+TEST_F(PublishedRows, ShardingAndOffloadOfMptRows) {
+  const auto rows = read(
+      "model,seq_len,gpus,tokens_per_s,precision,sharding,activation_cpu_offload,"
+      "activation_checkpointing\n"
+      "7b,2048,16,1000,amp_bf16,FULL_SHARD,True,False\n"
+      "7b,2048,16,1000,amp_bf16,SHARD_GRAD_OP,False,True\n"
+      "7b,2048,16,1000,amp_bf16,NO_SHARD,False,False\n");
+  ASSERT_EQ(rows.size(), 3u);
+  const RunView a(rows[0].record), b(rows[1].record), c(rows[2].record);
+  EXPECT_EQ(a.zero_stage(), 3);
+  EXPECT_EQ(b.zero_stage(), 2);
+  EXPECT_EQ(c.zero_stage(), 0);
+  EXPECT_EQ(a.text("parallel", "offload"), "activations");
+  EXPECT_FALSE(b.offloads());
+  EXPECT_FALSE(a.full_checkpointing());
+  EXPECT_TRUE(b.full_checkpointing());
+  EXPECT_EQ(a.preset(), "mpt-7b");
+}
+
+// A point says nothing of its layout; 16 GPUs are two nodes, four are one.
+TEST_F(PublishedRows, LayoutOfPointsAndNodesOfZeroRows) {
+  const auto points = read("ranks,tokens_per_s\n512,100\n");
+  const Table table = scaling_tables({RunView(points.at(0).record, {}, &points.at(0).cells)}).at(0);
+  EXPECT_EQ(Fields(table.rows[0].begin(), table.rows[0].begin() + 9),
+            (Fields{"published", "512", "-", "-", "-", "-", "-", "-", "-"}));
+  const auto rows = read(
+      "model,gpus,zero_stage,max_global_batch,time_per_it_ms\ngpt-345m,16,0,8,1000\n"
+      "gpt-345m,4,0,8,1000\n");
+  EXPECT_EQ(rows.at(0).record.summary.nodes, 2);
+  EXPECT_EQ(rows.at(0).record.summary.ranks_per_node, 8);
+  EXPECT_EQ(rows.at(1).record.summary.nodes, 1);
+  EXPECT_EQ(rows.at(1).record.summary.ranks_per_node, 4);
 }
 
 TEST_F(PublishedRows, WhatIsNoSuchFileIsRefusedByLine) {

@@ -21,6 +21,141 @@ std::vector<std::string> headings(const Table& table) {
   return names;
 }
 
+// A run in which no two figures are the same and every rounding shows. 60 ranks on 4 nodes of 15:
+// tensor 2, pipeline 5, context 3, so 60 / 30 = 2 replicas. Sequences at once: 4 * 2 = 8, of a
+// batch of 22, so 2.75 micro-batches, rounded up to 3. 2.5 s a step: 22 / 2.5 = 8.8 sequences/s, 22
+// * 512 = 11264 tokens a step, 4505.6 tokens/s. TFLOP/s a rank are FLOPs / (2.5 s * 60 ranks): mpt
+// 0.2, with recomputation 4/3 of it, megatron 0.4 with recomputation (k = 4), causal 0.1.
+Record uneven_record() {
+  Record r = made_record();
+  r.reason.clear();
+  set_key(r, "model", "preset", std::string());
+  set_key(r, "model", "num_layers", int64_t{3});
+  set_key(r, "model", "hidden_size", int64_t{320});
+  set_key(r, "model", "num_attention_heads", int64_t{5});
+  set_key(r, "model", "seq_length", int64_t{512});
+  set_key(r, "parallel", "data_parallel", int64_t{0});
+  set_key(r, "parallel", "tensor_parallel", int64_t{2});
+  set_key(r, "parallel", "pipeline_parallel", int64_t{5});
+  set_key(r, "parallel", "context_parallel", int64_t{3});
+  set_key(r, "parallel", "zero_stage", int64_t{2});
+  set_key(r, "parallel", "offload", std::string("optimizer, activations"));
+  set_key(r, "batch", "micro_batch_size", int64_t{4});
+  set_key(r, "batch", "global_batch_size", int64_t{22});
+  set_key(r, "precision", "compute", std::string("bf16"));
+  set_key(r, "precision", "parameters", std::string("bf16"));
+  set_key(r, "precision", "reduce", std::string("bf16"));
+  set_key(r, "memory", "activation_checkpointing", std::string("full"));
+  Summary& s = r.summary;
+  s.num_params = 1234567;
+  s.world_size = 60;
+  s.nodes = 4;
+  s.ranks_per_node = 15;
+  s.sec_per_it = 2.5;
+  s.samples_per_s = 8.8;
+  s.tokens_per_s = 4505.6;
+  s.flops_per_step = {{"mpt", 3e13}, {"megatron", 6e13}, {"causal", 1.5e13}};
+  s.flops_convention = "causal";
+  s.hardware_factor = 4.0 / 3.0;
+  s.peak_tflops = 0.5;
+  s.device_name = "a device";
+  s.clock_ghz = 1.5;
+  s.peak_memory_bytes = 7718.5 * 1048576;
+  s.device_memory_bytes = 0.0;
+  for (MemoryEntry& entry : r.memory)
+    if (entry.name == "peak") {
+      entry.bytes.clear();
+      for (int64_t rank = 1; rank <= 60; ++rank) entry.bytes.push_back(rank << 20);
+    }
+  return r;
+}
+
+// 0.4 TFLOP/s * 60 / 1024 = 0.0234375, three digits with recomputation.
+TEST(Fugaku, EveryColumn) {
+  const Record r = uneven_record();
+  EXPECT_EQ(format_csv(fugaku_tables({RunView(r)})),
+            "Nodes,Size,DP,TP,PP,MBS,GBS,Mem,Sec/it,TFLOPs*,Est. Aggr. PetaFLOPs,Notes\n"
+            "4 (1.5Hz),1.2M,2,2,5,4,22,7718.5 MiB,2.5,0.40,0.0234,03-09\n");
+}
+
+// MFU 0.2 / 0.5, HFU 4/3 of it; Model TFLOP 0.2 / 100, without what is recomputed; 4505.6 / 60 =
+// 75.09 tokens/s a rank. A master copy in fp32 makes the precision mixed.
+TEST(Mpt, EveryColumn) {
+  const Record r = uneven_record();
+  EXPECT_EQ(mpt_tables({RunView(r)}).at(0).rows.at(0),
+            (std::vector<std::string>{"1.2m",    "512",           "60",   "a device", "40.00",
+                                      "53.33",   "0.002000",      "4",    "3",        "22",
+                                      "8",       "4506",          "75",   "11264",    "amp_bf16",
+                                      "DEFAULT", "SHARD_GRAD_OP", "True", "True",     "1234567"}));
+}
+
+// One node of eight devices is shown; MiB by rank.
+TEST(Zero, EveryColumn) {
+  const Record r = uneven_record();
+  EXPECT_EQ(
+      zero_tables({RunView(r)}).at(0).rows.at(0),
+      (std::vector<std::string>{"GPT-1.2M", "3",    "320",  "5",      "60",   "2",    "2",
+                                "2",        "Yes",  "22",   "2500.0", "8.80", "1MiB", "2MiB",
+                                "3MiB",     "4MiB", "5MiB", "6MiB",   "7MiB", "8MiB", "03-09"}));
+}
+
+// 2.6e9 bytes as the device counts; the record's power and utilisation.
+TEST(Megatron, EveryPartOfRowAndCell) {
+  Record r = uneven_record();
+  EXPECT_EQ(format_csv(megatron_tables({RunView(r)})),
+            "model \\ num_node * num_gpus,4*15\n"
+            "\"GPT-1.2M (mp=2, pp=5, grad accum=3, micro-batch=4, ZeRO 2 + offload)\",\"8.80 "
+            "samples/sec\n0.40 tflops/gpu\n2.6 GB\n66/120 W\n97 %\"\n");
+  // Without what the device counts, the high-water mark: 7718.5 MiB = 8.09e9 bytes.
+  r.summary.device_memory_used_bytes = 0.0;
+  r.summary.power_limit_w = r.summary.utilisation = std::nullopt;
+  EXPECT_EQ(megatron_tables({RunView(r)}).at(0).rows.at(0).at(1),
+            "8.80 samples/sec\n0.40 tflops/gpu\n8.1 GB\n66 W");
+}
+
+// Of several runs of one cell the fastest that counts, wherever it stands; nodes * devices in
+// ascending order of devices, then of nodes.
+TEST(Megatron, TheFastestRunOfACell) {
+  Record slow = made_record(), fast = made_record(), failed = made_record();
+  slow.summary.samples_per_s = 1.0;
+  fast.summary.samples_per_s = 3.0;
+  failed.summary.samples_per_s = 9.0;
+  failed.status = "FAILED";
+  const RunView a(slow), b(fast), c(failed);
+  for (const Runs& runs : {Runs{a, b, c}, Runs{c, b, a}, Runs{b, c, a}})
+    EXPECT_EQ(megatron_tables(runs).at(0).rows.at(0).at(1).substr(0, 17), "3.00 samples/sec\n");
+  EXPECT_EQ(megatron_tables({c}).at(0).rows.at(0).at(1), "FAILED");
+  fast.summary.nodes = 2;
+  fast.summary.ranks_per_node = 1;
+  failed.summary.nodes = 1;
+  failed.summary.ranks_per_node = 3;
+  EXPECT_EQ(headings(megatron_tables({c, b, a}).at(0)),
+            (std::vector<std::string>{"model \\ num_node * num_gpus", "1*2", "2*1", "1*3"}));
+}
+
+// The base has 30 ranks and 2816 tokens/s: speed-up 4505.6 / 2816 = 1.6, of an ideal 2. TFLOP/s by
+// the deck's convention: causal 0.1 a rank, 0.006 PetaFLOP/s; of the base 0.2 and 0.006. The
+// slowest rank is 1 (median of steps 7 s against 5 s, warm-up aside), of which 1.4 s are
+// communication: 20 %.
+TEST(Scaling, EveryColumn) {
+  Record r = uneven_record(), base = uneven_record();
+  base.summary.world_size = 30;
+  base.summary.nodes = 2;
+  base.summary.tokens_per_s = 2816.0;
+  base.timing.clear();
+  r.warmup_steps = 1;
+  r.timing = {{"step", "s", "", {99, 1, 4, 5, 6, 9, 5, 7}, 4, 2, false},
+              {"communication", "s", "", {1, 9, 3, 1.4, 3, 9, 3, 0.5}, 4, 2, false}};
+  EXPECT_EQ(format_csv(scaling_tables({RunView(r), RunView(base)})),
+            "Ranks,Nodes,DP,TP,PP,CP,MBS,GBS,Sec/it,Tokens/s,Tokens/s/rank,TFLOPs/rank,PetaFLOPs,"
+            "Speed-up,Efficiency,Comm,Notes\n"
+            "30,2,1,2,5,3,4,22,2.50,2816,93.9,0.20,0.0060,1.00,100.0 %,-,03-09\n"
+            "60,4,2,2,5,3,4,22,2.50,4506,75.1,0.10,0.0060,1.60,80.0 %,20.0 %,03-09\n");
+  EXPECT_EQ(
+      scaling_tables({RunView(r)}).at(0).caption,
+      "GPT-1.2M, sequence length 512, bf16, activation checkpointing True, ZeRO 2, on a device");
+}
+
 TEST(Fugaku, PublishedRowInAllFormats) {
   const Record row = fugaku_record({1, 2.0, 1, 7718.0, 1489.7});
   const std::vector<Table> tables = fugaku_tables({RunView(row)});
@@ -72,6 +207,7 @@ TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
     EXPECT_EQ(cell(table, 2, heading), "-");
   }
   EXPECT_EQ(cell(table, 1, "Mem"), "INVALID");
+  EXPECT_EQ(cell(table, 2, "Mem"), "-");
   EXPECT_EQ(cell(table, 0, "Notes"), "02-15; OOM at step 4: activations need 31 GiB");
 }
 
@@ -162,6 +298,71 @@ TEST(Mpt, RecomputationPureTypesAndRestatement) {
   EXPECT_NEAR(std::atof(cell(causal, 0, "MFU").c_str()), 64.23 / 2, 0.01);
 }
 
+// PURE: one type for GEMMs, parameters and reductions, which is not fp32, and no fp32 copy.
+TEST(Mpt, PrecisionAndMode) {
+  struct Case {
+    const char *compute, *parameters, *reduce;
+    bool master;
+    const char *precision, *mode;
+  };
+  for (const Case& c : std::vector<Case>{{"bf16", "bf16", "bf16", false, "bf16", "PURE"},
+                                         {"bf16", "auto", "bf16", false, "bf16", "PURE"},
+                                         {"bf16", "bf16", "bf16", true, "amp_bf16", "DEFAULT"},
+                                         {"bf16", "fp32", "bf16", false, "amp_bf16", "DEFAULT"},
+                                         {"bf16", "bf16", "fp32", false, "amp_bf16", "DEFAULT"},
+                                         {"fp32", "fp32", "fp32", false, "fp32", "DEFAULT"},
+                                         {"fp64", "auto", "fp64", false, "fp64", "DEFAULT"},
+                                         {"fp8", "bf16", "bf16", true, "amp_fp8", "DEFAULT"}}) {
+    Record r = mpt_record();
+    set_key(r, "precision", "compute", std::string(c.compute));
+    set_key(r, "precision", "parameters", std::string(c.parameters));
+    set_key(r, "precision", "reduce", std::string(c.reduce));
+    set_key(r, "precision", "master_weights", c.master);
+    const Table table = mpt_tables({RunView(r)}).at(0);
+    EXPECT_EQ(cell(table, 0, "Precision"), c.precision);
+    EXPECT_EQ(cell(table, 0, "MP Mode"), c.mode) << c.precision;
+  }
+}
+
+TEST(Mpt, ShardingOffloadAndRatesBelowOne) {
+  Record r = mpt_record();
+  const char* const names[] = {"NO_SHARD", "ZeRO-1", "SHARD_GRAD_OP", "FULL_SHARD", "-"};
+  for (int64_t stage = 0; stage < 5; ++stage) {
+    set_key(r, "parallel", "zero_stage", stage);
+    EXPECT_EQ(cell(mpt_tables({RunView(r)}).at(0), 0, "Sharding Strategy"), names[stage]);
+  }
+  set_key(r, "parallel", "offload", std::string("optimizer"));
+  set_key(r, "memory", "activation_checkpointing", std::string("selective"));
+  r.summary.tokens_per_s = 2.25;
+  r.summary.samples_per_s = 0.0098765;
+  const Table table = mpt_tables({RunView(r)}).at(0);
+  EXPECT_EQ(cell(table, 0, "Activation CPUOffload"), "False");
+  EXPECT_EQ(cell(table, 0, "Activation Checkpointing"), "selective");
+  EXPECT_EQ(cell(table, 0, "Throughput (S/s)"), "0.00988");
+  EXPECT_EQ(cell(table, 0, "Throughput (T/s)"), "2");
+  EXPECT_EQ(cell(table, 0, "Throughput (T/s/GPU)"), "0.281");  // 2.25 / 8 = 0.28125
+  r.status = "TIMEOUT";
+  for (const char* heading : {"MFU", "HFU", "Model TFLOP", "Throughput (S/s)", "Throughput (T/s)"})
+    EXPECT_EQ(cell(mpt_tables({RunView(r)}).at(0), 0, heading), "TIMEOUT");
+}
+
+// 500 TFLOP/s: 500 / 989.5 = 50.53 % of the bf16 peak of an H100, 500 / 1979 = 25.27 % of that of
+// fp8.
+TEST(Mpt, Fp8AgainstThePeaksOfBothTypes) {
+  Record r = mpt_record();
+  set_key(r, "precision", "compute", std::string("fp8"));
+  r.summary.device_name = "h100_80gb";
+  r.summary.world_size = 1;
+  r.summary.sec_per_it = 1.0;
+  r.summary.flops_per_step = {{"mpt", 5e14}};
+  EXPECT_EQ(cell(mpt_tables({RunView(r, {"", 0.0, "both"})}).at(0), 0, "MFU"),
+            "50.53 bf16, 25.27 fp8");
+  EXPECT_EQ(cell(mpt_tables({RunView(r, {"", 0.0, "fp8"})}).at(0), 0, "MFU"), "25.27");
+  EXPECT_EQ(cell(mpt_tables({RunView(r, {"", 0.0, "bf16"})}).at(0), 0, "MFU"), "50.53");
+  set_key(r, "precision", "compute", std::string("bf16"));  // against the recorded peak, 312
+  EXPECT_EQ(cell(mpt_tables({RunView(r, {"", 0.0, "both"})}).at(0), 0, "MFU"), "160.26");
+}
+
 TEST(Zero, MemoryOfEachDeviceAndRunsThatNeverStarted) {
   Record r = made_record();
   r.reason.clear();
@@ -217,6 +418,19 @@ TEST(Megatron, MatrixOverMachines) {
   EXPECT_EQ(table.rows[1][2], "");
 }
 
+// Warm-up 1 and three timed steps in made_record; the step skipped in the warm-up is not noted.
+TEST(Styles, NoteSkippedSteps) {
+  const std::string note = "2 of 5 steps skipped, not timed";
+  Record r = made_record();
+  EXPECT_EQ(RunView(r).skipped_note(), "");
+  EXPECT_EQ(cell(mpt_tables({RunView(r)}).at(0), 0, "Notes"), "no column Notes");
+  r.skipped = {1, 0, 1, 1};
+  for (const Style& style : styles) {
+    const std::string text = format_csv(style.tables({RunView(r)}));
+    EXPECT_NE(text.find(note), std::string::npos) << style.name << "\n" << text;
+  }
+}
+
 TEST(Scaling, SpeedUpAndEfficiencyFromTheFewestRanks) {
   Record two = made_record(), four = made_record();
   four.summary.world_size = 4;
@@ -254,6 +468,25 @@ TEST(Scaling, CommunicationShareAndAggregate) {
 }
 
 // A record of another program version may lack anything.
+// Figures stand to the right, text to the left.
+TEST(Styles, TextColumnsAreAlignedToTheLeft) {
+  const Record r = uneven_record();
+  const auto text_columns = [&](std::vector<Table> (*style)(const Runs&)) {
+    std::string names;
+    const Table table = style({RunView(r)}).at(0);
+    for (const Column& column : table.columns)
+      if (!column.right) names += (names.empty() ? "" : ", ") + column.heading;
+    return names;
+  };
+  EXPECT_EQ(text_columns(fugaku_tables), "Notes");
+  EXPECT_EQ(text_columns(mpt_tables),
+            "Model, GPU, Precision, MP Mode, Sharding Strategy, Activation Checkpointing, "
+            "Activation CPUOffload");
+  EXPECT_EQ(text_columns(zero_tables), "Model, CPU Offload, Notes");
+  EXPECT_EQ(text_columns(megatron_tables), "model \\ num_node * num_gpus, 4*15");
+  EXPECT_EQ(text_columns(scaling_tables), "Notes");
+}
+
 TEST(Styles, AnEmptyRecordHasRowsInEveryStyle) {
   const Record empty;
   for (const Style& style : styles) {

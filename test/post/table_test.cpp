@@ -17,6 +17,34 @@ TEST(Tables, Markdown) {
             "| \xc3\xa9<br>f | 22,5 |\n");
 }
 
+// Text of a foreign file: no HTML, code, link or picture, and no cell more than the table has.
+TEST(Tables, MarkdownOfHostileText) {
+  EXPECT_EQ(format_markdown({{"<b>`x`", {{"a \\ b", false}}, {{"<i> `c` ![p](u) \\| \\<"}}}}),
+            "\\<b>\\`x\\`\n\n"
+            "| a \\ b                         |\n"
+            "|-------------------------------|\n"
+            "| \\<i> \\`c\\` !\\[p](u) \\\\\\| \\\\\\< |\n");
+}
+
+// A spreadsheet would compute or execute the first five; the others are figures, or harmless.
+TEST(Tables, CsvOfTextThatReadsAsAFormula) {
+  const Table table = {"=1\n=2",
+                       {{"h", false}},
+                       {{"=HYPERLINK(1)"},
+                        {"+1 (x)"},
+                        {"-cmd|' /C calc'!A0"},
+                        {"@SUM(1,2)"},
+                        {"\tx"},
+                        {"-0.5"},
+                        {"+1e-6"},
+                        {"-"},
+                        {"a=b"}}};
+  const std::string text =
+      "# =1 =2\nh\n'=HYPERLINK(1)\n'+1 (x)\n'-cmd|' /C calc'!A0\n\"'@SUM(1,2)\"\n'\tx\n"
+      "-0.5\n+1e-6\n-\na=b\n";
+  EXPECT_EQ(format_csv({table, table}), text + "\n" + text);
+}
+
 TEST(Tables, Csv) {
   EXPECT_EQ(format_csv({small}), "name,x\na|b,1\n\"\xc3\xa9\nf\",\"22,5\"\n");
   EXPECT_EQ(format_csv({{"one", {{"h", false}}, {{"say \"hi\""}}}, {"two", {{"h", false}}, {}}}),
@@ -36,8 +64,9 @@ TEST(Tables, Latex) {
 // Characters that are others in LaTeX's default encoding, and a row that begins like an argument of
 // the line end before it.
 TEST(Tables, LatexCharactersOfNotes) {
-  const std::string text = format_latex({{"", {{"a", true}}, {{"[1] <b|c> *"}, {"*2"}}}});
-  EXPECT_NE(text.find("\n{[}1{]} \\textless{}b\\textbar{}c\\textgreater{} {*} \\\\\n{*}2 \\\\\n"),
+  const std::string text = format_latex({{"", {{"a", true}}, {{"[1] <b|c> *"}, {"*2\x1b"}}}});
+  EXPECT_NE(text.find("\n{[}1{]} \\textless{}b\\textbar{}c\\textgreater{} {*} \\\\\n"
+                      "{*}2\\textbackslash{}x1b \\\\\n"),
             std::string::npos)
       << text;
 }

@@ -97,6 +97,49 @@ while IFS= read -r line <&3; do
 done 3<commands
 contains tree/output/124m-scaling/study.txt '^strong 4 192 1234 output/124m-scaling/strong-4$'
 
+# Rows that --write-decks wrote, from directories with odd names: their submit.sh through a stand-in of
+# sbatch that runs the tasks of the array at once.
+cat >bin/sbatch <<'SBATCH'
+#!/bin/bash
+for word in "$@"; do
+  case $word in --array=1-*) tasks=${word#--array=1-} ;; esac
+done
+while [ "$1" != jobscripts/array.slurm ]; do shift; done
+for ((task = 1; task <= tasks; ++task)); do
+  SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_JOB_ID=8 SLURM_JOB_ID=9 SLURM_NTASKS=2 SLURM_JOB_END_TIME=1 bash "$@" || exit
+done
+SBATCH
+{ cat small.in && echo "&sweep vary(1) = 'run.seed = 1, 2', ranks = 2 /"; } >tree/rows.in
+for directory in plain -w "it's; \$(a) b"; do
+  (cd tree && "$GPTBENCH" --sweep rows.in --write-decks "$directory" && sh "./$directory/submit.sh") >out 2>&1 ||
+    fail "rows in '$directory': $(cat out)"
+  path=$directory
+  [ "$directory" != -w ] || path=./-w
+  for seed in 1 2; do
+    grep -qxF "srun  $GPTBENCH $path/small-$seed.in output.directory=output/1x2-8/$seed" <(sed 's/^srun  */srun  /' out) || fail "rows in '$directory': $(cat out)"
+  done
+done
+for directory in $'w\nnl' $'w\033esc' $'w\177'; do
+  (cd tree && "$GPTBENCH" --sweep rows.in --write-decks "$directory") >out 2>&1
+  [ $? -eq 2 ] || fail "decks in a directory with a control character"
+  one_line out '^gptbench: --write-decks: the name of the directory holds a line end or another control character'
+done
+
+# A directory of decks with odd names as rows, and a list with an open quote.
+mkdir -- -d
+odd=("\$(a)" $'a\nb' $'c\033d' "e'\" f") # sorted by name
+for deck in "${odd[@]}"; do cp small.in "./-d/$deck.in"; done
+number=0
+for deck in "${odd[@]}"; do
+  number=$((number + 1))
+  SLURM_ARRAY_TASK_ID=$number SLURM_JOB_ID=9 SLURM_NTASKS=2 SLURM_JOB_END_TIME=1 GPTBENCH_JOBSCRIPTS=$scripts \
+    LC_ALL=C bash "$scripts/array.slurm" -d >out 2>&1 || fail "deck $deck: $(cat out)"
+  case $(cat out) in
+    *"srun "*"$GPTBENCH ./-d/$deck.in output.directory=output/-d-0/$number") ;;
+    *) fail "deck $deck: $(cat out)" ;;
+  esac
+done
+
 # Bad use of each script, outside of any job.
 refused() {
   local pattern=$1
@@ -111,6 +154,8 @@ refused 'no program ./nothing' SLURM_JOB_ID=1 GPTBENCH=./nothing bash "$scripts/
 refused 'GPTBENCH_SITE=none.env' SLURM_JOB_ID=1 GPTBENCH_SITE=none.env bash "$scripts/gptbench.slurm" small.in
 refused 'one directory or list' bash "$scripts/array.slurm"
 refused 'not a task of an array' bash "$scripts/array.slurm" rows.txt
+echo "small.in 'open" >open.txt
+refused 'row 1 of open.txt: quotes are not closed' SLURM_ARRAY_TASK_ID=1 bash "$scripts/array.slurm" open.txt
 refused 'no directory or file rows.txt' SLURM_ARRAY_TASK_ID=1 bash "$scripts/array.slurm" rows.txt
 refused "no directory 'nowhere'" bash "$scripts/post.slurm" nowhere
 refused 'neither study.txt nor a result' bash "$scripts/post.slurm" bin

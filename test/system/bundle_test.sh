@@ -26,14 +26,16 @@ grep -q 'status=OK verdict=VALID .* ranks=2' log
 grep -q 'VALID' shown
 
 # What the linker maps comes from the bundle, but for the C library.
-outside=$(env -i LD_LIBRARY_PATH="$bundle/lib" ldd "$bundle/bin/gptbench" |
-  sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | grep -v "^$bundle/" |
+env -i LD_LIBRARY_PATH="$bundle/lib" ldd "$bundle/bin/gptbench" >mapped
+grep -q "=> $bundle/lib/" mapped
+outside=$(sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' mapped | grep -v "^$bundle/" |
   grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libutil)\.so' || true)
 if [ -n "$outside" ]; then
   echo "FAILED: from outside of the bundle: $outside"
   exit 1
 fi
-if env -i ldd "$bundle/bin/gptbench" | grep -iE 'cuda|cublas|nccl|cudnn'; then
+env -i ldd "$bundle/bin/gptbench" >mapped
+if grep -iE 'cuda|cublas|nccl|cudnn' mapped; then
   echo "FAILED: the program needs a library of CUDA to start"
   exit 1
 fi

@@ -14,14 +14,19 @@ says() {  # says PATTERN ARGUMENTS...: without MPI, status 0, nothing on standar
   grep -Eq -- "$pattern" out || fail "no '$pattern' in the output"
   [ -z "$(find "$work" -mindepth 1)" ] || fail "wrote something"
 }
-says '^  8  stopped by time limit or signal' --help
+says '^  8  stopped by time limit or signal \(status TIMEOUT\)$' --help
+says '^  8  stopped by time limit or signal' -h
 says '^gptbench [0-9]+\.[0-9]+\.[0-9]+ \(commit ' --version
 says 'num_attention_heads' --keys
 for group in run model parallel batch precision memory optimizer data output; do says "&$group" --keys; done
 says 'micro_batch_size' --keys --markdown
 says "^ *name = 'tiny'" --check "$deck"
-says 'default' --check "$deck"
-says "^ *steps = 9 *$|^ *steps = 9 *!" --check "$deck" run.steps=9
+says '^  seed = 1 +! default$' --check "$deck"
+says '^  steps = 4$' --check "$deck"
+says '^  steps = 9 +! command line$' --check "$deck" run.steps=9
+# Decks that the shell has opened.
+says "^ *name = 'tiny'" --check <(cat "$deck")
+says "^ *name = 'tiny'" --check /dev/stdin < <(cat "$deck")
 
 # What --check prints is a deck, and gives itself; of every family.
 for family in gpt bert mpt llama; do
@@ -39,6 +44,10 @@ says 'data 12288 = 12288 ranks' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ra
 says '^Parameters +124,475,904' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 512
 says '^Parameters +64,862,437,376' --plan "$deck" model.num_layers=80 model.hidden_size=8192 model.num_attention_heads=64 model.seq_length=2048 model.vocab_size=50368
 says '^memory a rank: [0-9]+ bytes' --plan "$deck" --ranks 3
+# Of the largest batches, too.
+most=2147483647
+says "^Micro-batches +$most sequences?" --plan "$deck" batch.micro_batch_size=$most batch.global_batch_size=$most
+says "^Micro-batches +$most x 1 sequences?" --plan "$deck" batch.micro_batch_size=1 batch.global_batch_size=$most
 
 # Overrides: strings with or without quotes, names in any case, the last word over the deck.
 ends 0 OK 0 "$deck" Run.STEPS=3

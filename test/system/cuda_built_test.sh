@@ -4,7 +4,8 @@
 # or NOTFOUND for none; a build that was asked not to have CUDA (GPTBENCH_CUDA=OFF) is skipped with that reason.
 set -euo pipefail
 asked=$1
-found_by_cmake=${2%%*NOTFOUND}
+found_by_cmake=${2:-} # CMake drops an empty argument
+found_by_cmake=${found_by_cmake%%*NOTFOUND}
 failures=0
 fail() {
   echo "FAILED: $*"

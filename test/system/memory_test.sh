@@ -62,4 +62,19 @@ small=(model.preset= model.vocab_size=100 model.vocab_multiple=1 model.hidden_si
 compare 1 "${small[@]}" model.seq_length=2000 batch.micro_batch_size=3
 compare 3 "${small[@]}" model.dropout=0.1 batch.micro_batch_size=2 batch.global_batch_size=7
 compare 1 "${small[@]}" run.device=ref precision.compute=fp64
+
+# What a step leaves in memory: at most 256 bytes (src/training.h). The high-water mark of 20,000
+# steps is above that of 2,000 by no more than that and 8 MiB of what libraries keep.
+tiny=("${small[@]}" model.seq_length=8 batch.global_batch_size=1)
+peak_of() { # peak_of STEPS: leaves peak
+  ends 0 OK 0 "$deck" "${tiny[@]}" "run.steps=$1"
+  peak=$(awk '/^peak_bytes/ { print $2 }' values)
+}
+peak_of 2000
+few=$peak
+peak_of 20000
+many=$peak
+case="20,000 steps beside 2,000"
+echo "$case: $(((many - few) / 1024)) KiB more"
+[ $((many - few)) -le $((18000 * 256 + 8388608)) ] || fail "high-water mark $many after $few"
 finish

@@ -86,6 +86,17 @@ check_result() {
   grep -qx "verdict $verdict" values || fail "the file says $(grep '^verdict' values)"
 }
 
+# await PATTERN FILE PROCESS: until a line matches, as long as the process that is to write it runs.
+await() {
+  until grep -Eq -- "$1" "$2" 2>/dev/null; do
+    if ! kill -0 "$3" 2>/dev/null; then
+      fail "ended without '$1' in $2"
+      return 1
+    fi
+    sleep 0.05
+  done
+}
+
 finish() {
   if [ "$failures" -ne 0 ]; then
     echo "$failures failures"

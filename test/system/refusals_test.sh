@@ -8,6 +8,9 @@ deck=$decks/tiny.in
 # The file itself.
 refused 2 'no such file' 0 "$decks/missing.in"
 refused 2 'is a directory' 0 "$decks"
+mkfifo "$decks/fifo"
+for mode in --check --plan --sweep; do refused 2 'fifo: is not a regular file' 0 "$mode" "$decks/fifo"; done
+refused 2 'fifo: is not a regular file' 2 "$decks/fifo"
 : >"$decks/empty.in"
 refused 2 'empty' 0 "$decks/empty.in"
 truncate -s 100M "$decks/large.in"
@@ -22,8 +25,8 @@ bad() {  # bad NAME PATTERN TEXT
   printf '%b' "$3" >"$decks/$1.in"
   refused 2 "$1.in:[0-9]+:[0-9]+: .*$2" 0 "$decks/$1.in"
 }
-bad group_open 'group|/' '&run\n  steps = 3\n'
-bad string_open 'string|quote' "&run\n  name = 'abc\n/\n"
+bad group_open 'group &run is not ended' '&run\n  steps = 3\n'
+bad string_open 'string is not closed' "&run\n  name = 'abc\n/\n"
 bad key_unknown "did you mean 'num_layers'" '&model\n  num_layer = 3\n/\n'
 bad group_unknown "did you mean.*&model" '&modle\n  num_layers = 3\n/\n'
 bad key_twice 'twice|again|already' '&run\n  steps = 3\n  steps = 4\n/\n'
@@ -31,12 +34,12 @@ bad group_twice 'twice|again|already' '&run\n/\n&run\n/\n'
 bad integer_type 'integer' "&run\n  steps = 'many'\n/\n"
 bad real_for_integer 'integer' '&run\n  steps = 1.5\n/\n'
 bad logical_type 'true' '&run\n  verify = 3\n/\n'
-bad string_type '.' '&run\n  name = 3\n/\n'
+bad string_type "'3' is not a string: write '3'" '&run\n  name = 3\n/\n'
 bad range '1 to' '&run\n  steps = 0\n/\n'
-bad integer_overflow '.' '&run\n  steps = 99999999999999999999\n/\n'
+bad integer_overflow 'beyond the range of a 64-bit integer; run.steps takes 1 to 2147483647' '&run\n  steps = 99999999999999999999\n/\n'
 bad choice "'fp32'" "&precision\n  compute = 'fp31'\n/\n"
-bad too_many '.' '&run\n  steps = 3, 4\n/\n'
-bad outside '.' 'steps = 3\n'
+bad too_many "'steps' takes one value" '&run\n  steps = 3, 4\n/\n'
+bad outside 'no namelist group found; groups: &run, &model' 'steps = 3\n'
 
 # Keys that do not go together, from deck and command line alike.
 refused 2 'not divisible by num_attention_heads = 2.*16 or 18' 0 "$deck" model.hidden_size=17
@@ -50,8 +53,8 @@ refused 2 "run.comm = 'nccl' needs" 0 "$deck" run.comm=nccl run.device=host
 refused 2 'context_parallel = 3 cuts each sequence' 0 "$deck" parallel.context_parallel=3
 refused 2 'unknown key' 0 "$deck" run.step=3
 refused 2 "argument 2" 0 "$deck" run.steps=x
-refused 2 '.' 0 "$deck" steps=3
-refused 2 '.' 0 "$deck" run.steps
+refused 2 "argument 2: 'steps=3' is not of the form group.key=value" 0 "$deck" steps=3
+refused 2 "argument 2: 'run.steps' is not of the form group.key=value" 0 "$deck" run.steps
 
 # A launcher that the MPI library does not understand: the first of its processes speaks.
 export PMI_SIZE=2 PMI_RANK=0
@@ -65,9 +68,12 @@ unset PMI_SIZE PMI_RANK
 # The command line.
 refused 2 'no deck' 0
 refused 2 'unknown option --plam, did you mean --plan' 0 --plam "$deck"
-refused 2 '--ranks' 0 --plan "$deck" --ranks
-refused 2 '--ranks' 0 --plan "$deck" --ranks 0
-refused 2 '--ranks' 0 --plan "$deck" --ranks 3x
+refused 2 '--ranks wants a number' 0 --plan "$deck" --ranks
+refused 2 '--ranks 0: allowed is a number from 1 to 1000000000' 0 --plan "$deck" --ranks 0
+refused 2 '--ranks 3x: allowed is' 0 --plan "$deck" --ranks 3x
+refused 2 '--ranks 1000000001: allowed is' 0 --plan "$deck" --ranks 1000000001
+refused 2 '--ranks goes with --plan' 0 --check "$deck" --ranks 2
+refused 2 '--markdown goes with --keys' 0 --markdown --check "$deck"
 refused 2 'only one of' 0 --plan --check "$deck"
 # Planned rows of the published table that contradict themselves.
 rows=$GPTBENCH_SOURCE_DIR/input/fugaku
@@ -77,16 +83,17 @@ refused 2 'more than global_batch_size = 1024' 0 --plan "$rows/fugaku-1024-none-
 
 refused 2 'no group &sweep' 0 --sweep "$deck"
 refused 2 'no deck given' 0 --sweep --list
-refused 2 'goes with --sweep' 0 --list "$deck"
-refused 2 'goes with --sweep' 0 --plan "$deck" --write-decks there
+refused 2 '--list goes with --sweep' 0 --list "$deck"
+refused 2 '--write-decks goes with --sweep' 0 --plan "$deck" --write-decks there
 refused 2 'only one of' 0 --sweep "$deck" --list --write-decks there
 refused 2 'wants a directory' 0 --sweep "$deck" --write-decks
+refused 2 'does not fit a 64-bit integer; use smaller sizes' 0 --plan "$deck" --ranks 2 model.num_layers=2 model.seq_length=2147483647 batch.global_batch_size=100000000 parallel.pipeline_parallel=2 parallel.pipeline_schedule=gpipe
 refused 2 'does not fit 4 ranks' 0 --plan "$deck" --ranks 4 parallel.data_parallel=3
 
 # Data and output: before anything is computed.
 refused 7 'output directory' 0 "$deck" output.directory="$deck/sub"
 refused 7 'missing.txt' 0 "$deck" data.source=text data.path="$decks/missing.txt"
-refused 7 '.' 0 "$deck" data.source=text data.path="$decks"
+refused 7 'data file .* is a directory; give the path of a file' 0 "$deck" data.source=text data.path="$decks"
 refused 7 'empty.in' 0 "$deck" data.source=text data.path="$decks/empty.in"
 refused 7 'tiny.in' 0 "$deck" data.source=tokens data.path="$deck"
 refused 7 'missing' 0 "$deck" data.source=megatron data.path="$decks/missing"

@@ -1,9 +1,67 @@
 // result_values FILE.h5: what shell tests want of a result file, one "name value..." a line; values
 // of ranks stand behind one another.
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "io/result_file.h"
+
+namespace {
+
+using gptbench::CommEntry;
+using gptbench::RankSeries;
+using gptbench::Record;
+
+// Largest part, over steps and ranks, of the whole step that the series named `names` or beginning
+// with `prefix` take together; they divide the step, so that it is at most 1.
+double largest_part(const Record& record, const std::vector<std::string>& names,
+                    const std::string& prefix) {
+  std::vector<double> whole, sum;
+  for (const RankSeries& series : record.timing) {
+    sum.resize(series.values.size());
+    if (series.name == "step") whole = series.values;
+    const bool counts = std::count(names.begin(), names.end(), series.name) > 0 ||
+                        (!prefix.empty() && series.name.rfind(prefix, 0) == 0);
+    for (size_t i = 0; counts && i < sum.size(); ++i) sum[i] += series.values[i];
+  }
+  double largest = 0.0;
+  for (size_t i = 0; i < whole.size(); ++i) largest = std::max(largest, sum[i] / whole[i]);
+  return largest;
+}
+
+// Steps whose time is that of their slowest rank.
+int64_t steps_of_slowest(const Record& record) {
+  int64_t steps = 0;
+  for (const RankSeries& series : record.timing)
+    for (int64_t step = 0; series.name == "step" && step < series.steps; ++step) {
+      const auto begin = series.values.begin() + step * series.ranks;
+      steps += *std::max_element(begin, begin + series.ranks) ==
+               record.step_time_s[static_cast<size_t>(step)];
+    }
+  return steps;
+}
+
+void print_times(const Record& record) {
+  std::printf("tokens_per_step %lld\n", static_cast<long long>(record.summary.tokens_per_step));
+  std::printf("slowest %lld\n", static_cast<long long>(steps_of_slowest(record)));
+  std::printf("programs %.6f\n", largest_part(record, {"forward", "backward", "optimizer"}, ""));
+  std::printf("regions %.6f\n", largest_part(record, {"communication"}, "region_"));
+  for (const CommEntry& entry : record.comm) {
+    std::printf("comm %s %s", entry.axis.c_str(), entry.op.c_str());
+    bool bounded = true;
+    for (size_t r = 0; r < entry.count.size(); ++r) {
+      std::printf(" %lld %lld", static_cast<long long>(entry.count[r]),
+                  static_cast<long long>(entry.bytes[r]));
+      bounded = bounded && entry.least_s[r] <= entry.time_s[r];
+    }
+    std::printf(" %s\n", bounded ? "bounded" : "unbounded");
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace gptbench;
@@ -18,6 +76,10 @@ int main(int argc, char** argv) {
     std::printf("num_params %lld\n", static_cast<long long>(record.summary.num_params));
     std::printf("steps %zu\n", record.loss.size());
     std::printf("skipped_steps %lld\n", static_cast<long long>(record.summary.skipped_steps));
+    std::printf("timed_steps %lld\n", static_cast<long long>(record.summary.timed_steps));
+    std::printf("flags %lld\n", static_cast<long long>(std::accumulate(
+                                    record.skipped.begin(), record.skipped.end(), int64_t{0})));
+    print_times(record);
     for (const MemoryEntry& entry : record.memory) {
       std::printf("%s_bytes", entry.name.c_str());
       for (const int64_t bytes : entry.bytes) std::printf(" %lld", static_cast<long long>(bytes));

@@ -26,6 +26,7 @@ cat >"$decks/solo launcher" <<END
 #!/bin/bash
 printf '<%s>' "\$@" >>"$top/started"
 echo >>"$top/started"
+echo "\$\$" >"$top/pid"
 while [ "\$1" != -- ]; do shift; done
 shift
 exec "\$@"
@@ -43,24 +44,30 @@ sweep_deck all <<END
          '1e30 -    -    -    -'
          '1e-3 -    -    2000000000 1.0'
          '1e-4 -    -    -    -'
+         '1e-3 -    -    1    -'
   name = '{run.name}-{row}'
 END
 rm -f started
 sweeps 0 "$decks/all.in"
-grep -q '6 rows, 2 OK, 1 OOM, 1 INVALID, 1 FAILED, 1 TIMEOUT' out || fail "summary: $(tail -8 out)"
+grep -qx 'Sweep tiny: 6 rows in output/tiny, 1 left out (--list says why)' out || fail "$(head -2 out)"
+grep -q '^Sweep tiny: 6 rows, 2 OK, 1 OOM, 1 INVALID, 1 FAILED, 1 TIMEOUT; ' out || fail "summary: $(tail -8 out)"
+[ "$(grep '^  [A-Z]' out | xargs)" = 'OOM tiny-2 INVALID tiny-3 FAILED tiny-4 TIMEOUT tiny-5' ] || fail "summary: $(tail -8 out)"
+[ "$(tail -1 out)" = 'Table: gptpost table --style fugaku --format md output/tiny/*/result.h5' ] || fail "$(tail -1 out)"
 number=0
 for word in OK OOM INVALID FAILED TIMEOUT OK; do
   number=$((number + 1))
   check_result "$work/output/tiny/tiny-$number/result.h5" $word
 done
-grep -q '^\[1/6\] tiny-1  OK' out || fail "no line of progress"
-grep -q 'left$' out || fail "no time left"
+time='([0-9]+ min )?[0-9.]+ (s|ms)'
+grep -Eqx "\[1/6\] tiny-1  OK  $time, [0-9,]+ tokens/s; about $time left" out || fail "progress: $(grep tiny-1 out)"
+grep -Eqx "\[2/6\] tiny-2  OOM  $time; about $time left" out || fail "progress: $(grep tiny-2 out)"
+grep -Eqx "\[6/6\] tiny-6  OK  $time, [0-9,]+ tokens/s" out || fail "progress: $(grep tiny-6 out)"
 [ "$(grep -Fc '<a b; echo no><-->' started)" -eq 6 ] || fail "argument vector: $(cat started)"
 
 # Again: every row is there. A row whose deck has changed runs again, and so does an outcome asked for.
 sweeps 0 "$decks/all.in"
 [ "$(wc -l <started)" -eq 6 ] || fail "rows ran again: $(cat started)"
-grep -q '6 finished before' out || fail "$(cat out)"
+grep -qx 'Sweep tiny: 6 rows in output/tiny, 1 left out (--list says why), 6 finished before' out || fail "$(cat out)"
 sweeps 0 "$decks/all.in" sweep.rerun=oom
 [ "$(wc -l <started)" -eq 7 ] || fail "rerun: $(cat started)"
 rm -f "$work/output/tiny/tiny-6/result.h5"
@@ -71,7 +78,9 @@ check_result "$work/output/tiny/tiny-1/result.h5" OK
 sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - - - -'" model.dropout=0.1
 [ "$(wc -l <started)" -eq 10 ] || fail "a deck that changed: $(cat started)"
 
-# What a job that leaves no result becomes: stand-ins for the launcher end as jobs can.
+# What a job that leaves no result becomes: stand-ins for the launcher end as jobs can, by themselves or
+# at a limit of `limit` seconds.
+limit=100
 stand_in() {
   local word=$1 pattern=$2
   shift 2
@@ -80,7 +89,7 @@ stand_in() {
   printf '#!/bin/sh\n%s\n' "$*" >"$decks/stand-in"
   chmod +x "$decks/stand-in"
   sweep_deck ends <<END
-    launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2', time_limit_s = 1, grace_s = 1
+    launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2', time_limit_s = $limit, grace_s = 0.2
 END
   sweeps 0 "$decks/ends.in"
   check_result "$work/output/tiny/tiny-2/result.h5" "$word"
@@ -92,13 +101,41 @@ stand_in OOM 'oom.kill' 'echo slurmstepd: error: Detected 1 oom_kill event in St
 stand_in FAILED 'status 137' 'kill -KILL $$'
 stand_in FAILED 'status 6' 'echo gptbench: rank 1: a peer is gone; echo launcher text; exit 6'
 grep -q 'reason .*; rank 1: a peer is gone' values || fail "$(grep reason values)"
+stand_in OOM 'status 6.*Out-Of-Memory' 'echo slurmstepd: Out-Of-Memory; exit 6'
 stand_in FAILED 'status 0' 'exit 0'
-# One that ends on SIGTERM, one that does not, one that leaves a process behind: none lives on.
+# The result of an earlier job is none of a job that leaves none.
+printf '#!/bin/sh\nexit 3\n' >"$decks/stand-in"
+sweeps 0 "$decks/ends.in" sweep.rerun=failed
+check_result "$work/output/tiny/tiny-2/result.h5" OOM
+check_result "$work/output/tiny/tiny-2/result.1.h5" FAILED
+# One that ends on SIGUSR1, one that ignores all but SIGKILL, one that leaves a process behind: none lives on.
+limit=1
 stand_in TIMEOUT 'time_limit_s' "echo \$\$ >'$top/pid'; exec sleep 100"
-stand_in TIMEOUT 'time_limit_s' "trap '' TERM; echo \$\$ >'$top/pid'; sleep 100; sleep 100"
+stand_in TIMEOUT 'time_limit_s' "trap '' USR1 TERM; echo \$\$ >'$top/pid'; sleep 100; sleep 100"
 if kill -0 "$(cat pid)" 2>/dev/null; then fail "a job outlives its limit"; fi
+limit=100
 stand_in FAILED 'status 0' "(setsid sleep 100 & echo \$! >'$top/pid'); exit 0"
 if kill -0 "$(cat pid)" 2>/dev/null; then fail "a process outlives its job"; fi
+
+# At the limit a job is asked to write its result before it is told to end.
+rm -f signals
+limit=2
+stand_in TIMEOUT 'time_limit_s' "for s in USR1 TERM; do trap \"echo \$s >>'$top/signals'\" \$s; done; while :; do sleep 0.1; done"
+[ "$(head -2 signals | xargs)" = 'USR1 TERM' ] || fail "signals: $(xargs <signals)"
+
+# Steps done are not lost at the limit: not behind mpirun, which gives ranks one second after SIGTERM while
+# they still measure what GEMMs reach, nor behind a script that the signal ends.
+printf '#!/bin/sh\n%s "$@"\nexit $?\n' "$GPTBENCH_LAUNCH" >"$decks/script"
+chmod +x "$decks/script"
+sweep_deck limited <<END
+  launcher = '"$decks/script" {ranks}', vary(1) = 'run.seed = 1', ranks = 2, time_limit_s = 3
+END
+rm -rf "$work"
+mkdir -p "$work"
+sweeps 0 "$decks/limited.in" run.steps=2000000000 output.peak_tflops=0
+check_result "$work/output/tiny/tiny/result.h5" TIMEOUT
+grep -Eqx 'steps [1-9][0-9]*' values || fail "$(grep '^steps' values)"
+grep -qx '  time_limit_s = 3.0' "$work/output/tiny/tiny/deck.in" || fail "the run does not know its limit"
 
 # A signal to the sweep ends the job in hand, which keeps no result; the same command goes on.
 rm -rf "$work"
@@ -107,13 +144,9 @@ sweep_deck stopped <<END
   launcher = "$solo", vary(1) = 'run.steps = 4, 2000000000, 5', time_limit_s = 20
 END
 case="a sweep that is stopped"
-(cd "$work" && exec timeout 60 "$GPTBENCH" --sweep "$decks/stopped.in") >out 2>err &
+(cd "$work" && exec "$GPTBENCH" --sweep "$decks/stopped.in") >out 2>err &
 sweep=$!
-for ((i = 0; i < 300; ++i)); do
-  if grep -q step "$work/output/tiny/tiny-2000000000/output.txt" 2>/dev/null; then break; fi
-  sleep 0.1
-done
-sleep 0.5
+await '^ *3/2000000000 ' "$work/output/tiny/tiny-2000000000/output.txt" "$sweep"
 kill -TERM "$sweep"
 status=0
 wait "$sweep" || status=$?
@@ -127,6 +160,46 @@ sweeps 0 "$decks/stopped.in" sweep.time_limit_s=2
 [ "$(wc -l <started)" -eq 2 ] || fail "goes on: $(cat started)"
 check_result "$work/output/tiny/tiny-2000000000/result.h5" TIMEOUT
 check_result "$work/output/tiny/tiny-5/result.h5" OK
+
+# A driver that is killed leaves its job running. The next one waits for it, says which process it is, takes
+# its result and goes on behind it.
+rm -rf "$work" started
+mkdir -p "$work"
+sweep_deck killed <<END
+  launcher = "$solo $GPTBENCH_LAUNCH {ranks} {program} {deck}", vary(1) = 'run.steps = 2000000000, 4', ranks = 2
+END
+case="a driver that is killed"
+(cd "$work" && exec "$GPTBENCH" --sweep "$decks/killed.in" run.time_limit_s=100) >out 2>err &
+sweep=$!
+output=$work/output/tiny/tiny-2000000000/output.txt
+await '^ *3/2000000000 ' "$output" "$sweep"
+grep -Eqx "process $sweep on .+" "$work/output/tiny/sweep.lock" || fail "sweep.lock: $(cat "$work/output/tiny/sweep.lock")"
+kill -KILL "$sweep"
+wait "$sweep" 2>/dev/null
+(cd "$work" && exec "$GPTBENCH" --sweep "$decks/killed.in" run.time_limit_s=100) >out 2>err &
+sweep=$!
+await 'still runs here|^Launcher' out "$sweep"
+pid=$(cat pid)
+grep -qx "tiny-2000000000: the job of an earlier sweep still runs here; waiting for it (to end it: kill $pid)" out || fail "does not wait: $(cat out)"
+# A driver that is stopped while it waits leaves the job alone.
+kill -TERM "$sweep"
+status=0
+wait "$sweep" || status=$?
+[ "$status" -eq 8 ] || fail "status $status instead of 8"
+grep -q ' 2 rows, 2 not run;' out || fail "summary: $(tail -3 out)"
+kill -0 "$pid" || fail "the job is gone"
+(cd "$work" && exec "$GPTBENCH" --sweep "$decks/killed.in" run.time_limit_s=100) >out 2>err &
+sweep=$!
+await 'still runs here|^Launcher' out "$sweep"
+kill -USR1 "$pid"
+status=0
+wait "$sweep" || status=$?
+[ "$status" -eq 0 ] || fail "status $status instead of 0"
+[ "$(wc -l <started)" -eq 2 ] || fail "jobs: $(cat started)"
+grep -q ' 2 rows in output/tiny, 1 finished before$' out || fail "$(cat out)"
+grep -q ' 2 rows, 1 OK, 1 TIMEOUT;' out || fail "$(cat out)"
+check_result "$work/output/tiny/tiny-2000000000/result.h5" TIMEOUT
+[ ! -e "$work/output/tiny/tiny-2000000000/result.1.h5" ] || fail "the row has two results"
 
 # Through the MPI launcher, from a path that a shell would take apart.
 odd="$work/an odd; name \$(echo x)"
@@ -146,13 +219,29 @@ before=$failures
 (
   exec 8>"$work/output/tiny/sweep.lock"
   flock 8
+  echo 'process 12 on n1' >&8
   sweeps 2 "$decks/ranks.in"
   exit "$((failures - before))"
 ) || fail "a second sweep ran"
-grep -q 'another sweep runs here' err || fail "no word of the other sweep"
+grep -qx 'gptbench: output/tiny: another sweep runs here (process 12 on n1); wait for it, .*' err || fail "$(cat err)"
 sweeps 2 "$decks/ranks.in" sweep.launcher='no-such-launcher -n {ranks}'
 grep -q 'no program no-such-launcher' err || fail "no word of the launcher"
-(export OMPI_COMM_WORLD_SIZE=2 && sweeps 2 "$decks/ranks.in" && exit "$((failures - before))") || fail "an MPI process swept"
+for variable in OMPI_COMM_WORLD_SIZE PMI_SIZE; do
+  (export $variable=2 && sweeps 2 "$decks/ranks.in" && exit "$((failures - before))") || fail "an MPI process swept"
+  grep -q '^gptbench: --sweep starts its jobs itself and is no MPI process' err || fail "$(cat err)"
+done
+
+# The launcher where none is given: srun in a Slurm job that has one.
+mkdir -p tools
+printf '#!/bin/sh\necho "srun $*"\nexit 3\n' >tools/srun
+chmod +x tools/srun
+(
+  PATH=$PWD/tools:$PATH
+  export SLURM_JOB_ID=1
+  sweeps 0 "$decks/ranks.in" "sweep.launcher=''" "sweep.vary='ranks = 3'" sweep.ranks_per_node=2 output.directory=slurm
+  exit "$((failures - before))"
+) || fail "no sweep by srun"
+[ "$(cat "$work/slurm/tiny/output.txt")" = "srun --nodes=2 --ntasks=3 --ntasks-per-node=2 $GPTBENCH slurm/tiny/deck.in" ] || fail "$(cat "$work/slurm/tiny/output.txt")"
 
 # Listed and written: rows that cannot work are left out with the reason.
 sweep_deck pruned <<END
@@ -170,7 +259,14 @@ sweeps 0 "$decks/ranks.in" --write-decks "$work/rows"
   fail "wrote $(cd "$work/rows" && echo *)"
 [ "$(sed 1d "$work/rows/1x3.rows")" = "$work/rows/tiny-3-0.in
 $work/rows/tiny-3-3.in" ] || fail "$(cat "$work/rows/1x3.rows")"
-sh -n "$work/rows/submit.sh" || fail "submit.sh"
+[ "$(grep ^sbatch "$work/rows/submit.sh")" = "sbatch --array=1-2 --nodes=1 --ntasks-per-node=1 \"\$@\" jobscripts/array.slurm $work/rows/1x1.rows
+sbatch --array=1-2 --nodes=1 --ntasks-per-node=3 \"\$@\" jobscripts/array.slurm $work/rows/1x3.rows" ] || fail "$(cat "$work/rows/submit.sh")"
+[ -x "$work/rows/submit.sh" ] || fail "submit.sh cannot be started"
+# Three ranks on nodes of two: the number of tasks is given as well. Rows left out are not written.
+sweeps 0 pruned.in memory.device_memory_gib=0.06 sweep.ranks_per_node=2 --write-decks uneven
+[ "$(cd "$work/uneven" && echo *)" = '2x2-3.rows submit.sh tiny-1-1.in tiny-64-1.in' ] || fail "wrote $(ls "$work/uneven")"
+grep -qx 'sbatch --array=1-2 --nodes=2 --ntasks-per-node=2 --ntasks=3 "$@" jobscripts/array.slurm uneven/2x2-3.rows' "$work/uneven/submit.sh" ||
+  fail "$(cat "$work/uneven/submit.sh")"
 case="plan of a row"
 "$GPTBENCH" --plan "$work/rows/tiny-3-3.in" >out 2>err || fail "cannot be planned"
 grep -q '= 3 ranks' out || fail "the deck does not say its ranks"

@@ -29,9 +29,7 @@ python=
 for candidate in python3 /usr/bin/python3; do
   "$candidate" -c 'import json' 2>/dev/null && python=$candidate
 done
-if [ -z "$python" ]; then
-  echo "skipped: no python3 to read the file as JSON"
-else
+if [ -n "$python" ]; then
   "$python" - <<'END' || fail "not a trace"
 import json
 events = json.load(open("traced/trace.json"))["traceEvents"]
@@ -39,6 +37,16 @@ spans = [e for e in events if e["ph"] == "X"]
 assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in spans)
 messages = [e for e in spans if e["tid"] > 0]
 assert messages and all(e["ts"] <= e["args"]["pending_us"] <= e["ts"] + e["dur"] + 1e-2 for e in messages)
+# Time 0 is the start of the step: the first operation begins before the others have taken as long.
+assert min(e["ts"] for e in spans) < max(e["ts"] + e["dur"] for e in spans) - min(e["ts"] for e in spans)
+# Operations of the host end where they are no longer pending; each of the three times is rounded to 1e-3.
+names = {e["name"] for e in messages}
+host = [e for e in spans if e["tid"] == 0 and e["cat"] not in ("issue", "wait")]
+assert host and all(abs(e["args"]["pending_us"] - e["ts"] - e["dur"]) < 2e-3 for e in host)
+assert all(e["args"]["bytes"] > 0 for e in messages) and not any(e["args"]["bytes"] for e in host)
+waits = [e for e in spans if e["cat"] == "wait"]
+assert waits and all(e["name"][len("wait for "):] in names for e in waits)
 END
 fi
-exit $((failures > 0))
+[ $failures = 0 ] || exit 1
+[ -n "$python" ] || { echo "skipped: no python3 to read trace.json as JSON"; exit 77; }

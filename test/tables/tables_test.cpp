@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "deck/sweep.h"
 #include "deck/validate.h"
 #include "plan/plan.h"
+#include "sweep/sweep.h"
 
 namespace gptbench {
 namespace {

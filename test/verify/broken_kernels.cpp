@@ -110,6 +110,14 @@ void embedding_backward_no_positions(Queue& q, const EmbeddingBackward& k) {
   sound.embedding_backward(q, wrong);
 }
 
+// Of a tied table the part of the head is left, which is the larger one.
+void embedding_backward_no_tokens(Queue& q, const EmbeddingBackward& k) {
+  std::vector<float> lost(static_cast<size_t>(k.V_tp * k.C));
+  EmbeddingBackward wrong = k;
+  wrong.dtoken_table = lost.data();
+  sound.embedding_backward(q, wrong);
+}
+
 void embedding_forward_no_positions(Queue& q, const EmbeddingForward& k) {
   EmbeddingForward wrong = k;
   wrong.position_table = nullptr;
@@ -206,6 +214,8 @@ const std::vector<BrokenKernel>& broken_kernels() {
                            linear_backward_input_scaled),
       GPTBENCH_BREAK("embedding_backward without positions", true, embedding_backward,
                      embedding_backward_no_positions),
+      GPTBENCH_BREAK("embedding_backward without tokens", false, embedding_backward,
+                     embedding_backward_no_tokens),
       GPTBENCH_BREAK("embedding_forward without positions", true, embedding_forward,
                      embedding_forward_no_positions),
       GPTBENCH_BREAK("cross_entropy_finish scaled by 1.01", false, cross_entropy_finish,

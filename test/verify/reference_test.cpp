@@ -9,6 +9,10 @@
 #include "base/random.h"
 #include "broken_kernels.h"
 #include "configs.h"
+#include "device/gemm_converted.h"
+#include "device/gemm_fp8.h"
+#include "device/host_blocking.h"
+#include "plan/workspace.h"
 #include "verify/reduced.h"
 #include "verify/verify.h"
 
@@ -34,17 +38,20 @@ Config small_config(const MpiWorld& world, const char* compute) {
   return resolved_config(m);
 }
 
-Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel* broken) {
-  BrokenDevice device(broken, config.precision.tf32);
-  const Plan full = make_plan(config, world.size(), world.rank(), {device.num_threads()});
+ReferenceCheck reference_check(MpiWorld& world, const Plan& full, Device& device) {
   std::vector<std::unique_ptr<Communicator>> owned;
   CommunicatorTable communicators;
   for (const CommTotal& total : full.comm) {
     owned.push_back(world.make_communicator(full.grid, total.axis));
     communicators.by_axis[static_cast<size_t>(total.axis)] = owned.back().get();
   }
-  const ReferenceCheck check =
-      check_against_reference(world, device, communicators, full, {device.num_threads()});
+  return check_against_reference(world, device, communicators, full, {device.num_threads()});
+}
+
+Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel* broken) {
+  BrokenDevice device(broken, config.precision.tf32);
+  const Plan full = make_plan(config, world.size(), world.rank(), {device.num_threads()});
+  const ReferenceCheck check = reference_check(world, full, device);
   EXPECT_TRUE(check.kernels_not_verified.empty());
   Residuals residuals;
   for (const VerifyEntry& entry : check.entries) {
@@ -167,6 +174,79 @@ TEST(Verification, BatchOfTheReferenceIsBounded) {
   EXPECT_EQ(reduced.batch.micro_batch_size, 1);
   m.data_parallel = 2;
   EXPECT_EQ(reduced_config(resolved_config(m)).batch.global_batch_size, 9);
+}
+
+// Beyond the blocks of the host's kernels go the reduced models of runs that do: widths in one,
+// keys and rows in the other. The reference computes a bounded number of FLOPs for them.
+TEST(Verification, ReducedModelsCrossTheBlocksOfTheRun) {
+  for (const char* compute : {"fp32", "bf16", "fp16", "fp8"})
+    for (const int64_t tensor : {1, 2})
+      for (const int64_t replicas : {1, 2, 100})
+        for (const int64_t micro_batch : {1, 4}) {
+          SmallModel m;
+          m.compute = compute;
+          m.device = "host";
+          m.tensor_parallel = tensor;
+          m.data_parallel = replicas;
+          m.micro_batch = micro_batch;
+          m.global_batch = 8 * micro_batch * replicas;
+          m.layers = 12;
+          m.hidden = 768;
+          m.heads = 12;
+          m.seq = 1100;
+          m.vocab = 50257;
+          SCOPED_TRACE(testing::Message() << compute << ", tensor " << tensor << ", replicas "
+                                          << replicas << ", micro-batch " << micro_batch);
+          const bool converts = std::string(compute) != "fp32";
+          int64_t keys = 0, rows = 0, hidden = 0, ffn = 0, vocabulary = 0;
+          double tokens = 0.0;
+          for (const Config& reduced : reduced_configs(resolved_config(m))) {
+            const ModelConfig& model = reduced.model;
+            hidden = std::max(hidden, model.hidden_size);
+            ffn = std::max(ffn, model.ffn_hidden_size);
+            vocabulary = std::max(vocabulary, model.vocab_size);
+            keys = std::max(keys, model.seq_length);
+            rows = std::max(rows, reduced.batch.micro_batch_size * model.seq_length);
+            tokens += static_cast<double>(reduced.batch.global_batch_size * model.seq_length);
+          }
+          EXPECT_GT(hidden, host::column_block);
+          EXPECT_GT(vocabulary, tensor * host::loss_chunk);
+          if (converts) {
+            EXPECT_GT(ffn, tensor * std::max(gemm_block_mn, fp8_gemm_block_k));
+          }
+          EXPECT_GT(keys, attention_tile_keys);
+          EXPECT_GT(rows,
+                    converts ? std::max(gemm_block_mn, fp8_gemm_block_k) : attention_tile_keys);
+          EXPECT_LE(tokens, 4096 + 2 * 1152);
+        }
+}
+
+// What a run does not cross is not crossed in its place.
+TEST(Verification, ReducedModelOfASmallModelIsOneAndSmall) {
+  SmallModel m;
+  const Config full = resolved_config(m);
+  const std::vector<Config> configs = reduced_configs(full);
+  ASSERT_EQ(configs.size(), 1u);
+  EXPECT_EQ(configs[0].model.hidden_size, full.model.hidden_size);
+  EXPECT_EQ(configs[0].model.vocab_size, full.model.vocab_size);
+  EXPECT_EQ(configs[0].model.seq_length, full.model.seq_length);
+}
+
+// Operations of the run that the reduced model does not execute are named, each once.
+TEST(Verification, NamesKernelsThatTheReducedModelLacks) {
+  MpiWorld world(nullptr, nullptr);
+  const Config config = small_config(world, "fp32");
+  BrokenDevice device(nullptr, false);
+  Plan full = make_plan(config, world.size(), world.rank(), {device.num_threads()});
+  for (const OpKind kind :
+       {OpKind::rotary_forward, OpKind::swiglu_forward, OpKind::rotary_forward}) {
+    full.ops.emplace_back();
+    full.ops.back().kind = kind;
+  }
+  const ReferenceCheck check = reference_check(world, full, device);
+  EXPECT_EQ(check.kernels_not_verified,
+            (std::vector<std::string>{info_of(OpKind::rotary_forward).name,
+                                      info_of(OpKind::swiglu_forward).name}));
 }
 
 // What a deck asks of the optimizer does not decide whether its kernels pass.

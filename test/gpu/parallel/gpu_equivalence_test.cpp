@@ -83,6 +83,7 @@ class GpuEquivalence : public ::testing::TestWithParam<const char*> {
   template <size_t n>
   std::vector<SmallModel> models(const char* const (&texts)[n]) {
     std::vector<SmallModel> all = combinations_of(texts, world_.size());
+    EXPECT_FALSE(all.empty()) << "no case of " << world_.size() << " ranks";
     for (SmallModel& m : all) m.comm = GetParam();
     return all;
   }
@@ -103,6 +104,7 @@ TEST_P(GpuEquivalence, InFp8) {
 }
 
 TEST_P(GpuEquivalence, ZeroStagesAreIdenticalWhereDeterministic) {
+  if (world_.size() == 1) GTEST_SKIP() << "one rank has no ZeRO stages";
   for (const SmallModel& m : models(identical_stages)) check_identical_stages(world_, m, steps);
 }
 

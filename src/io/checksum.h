@@ -1,0 +1,25 @@
+// The checksum of a result file. It stands as text in the first 512 bytes, which HDF5 leaves to the
+// user (a user block, as in each MATLAB file; h5py, h5dump and netCDF pass over it). It is the
+// checksum of the POSIX command cksum, so that any machine can verify a file without gptbench.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "io/file_bytes.h"
+
+namespace gptbench {
+
+constexpr size_t checksum_block_bytes = 512;
+
+// What `cksum` prints for these bytes.
+uint32_t posix_checksum(const unsigned char* data, size_t bytes);
+
+// Writes the block into the first bytes of `file`, which must have room for it there.
+void add_checksum(Bytes& file);
+
+// Whether `file` begins with such a block; files of programs before the checksum do not. Throws
+// Error(Exit::io) where the rest of the file is not the one that the block was made for.
+bool has_valid_checksum(const Bytes& file);
+
+}  // namespace gptbench

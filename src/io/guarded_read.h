@@ -1,0 +1,25 @@
+// Result files of unknown origin, read so that none of them can take the program down.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "record/record.h"
+
+namespace gptbench {
+
+// Bounds of one reader. A file of ours takes milliseconds of processor time and little more memory
+// than its size; the wall clock is generous, since a file system may stall.
+struct ReadLimits {
+  unsigned processor_s = 20;
+  unsigned wall_s = 300;
+  uint64_t memory_bytes = uint64_t{8} << 30;  // address space; not applied under sanitizers
+};
+
+// Reads the file in a child process, because HDF5 can crash, loop or ask for any amount of memory
+// on a damaged file. The child sends back what it decoded as a fresh file image from our own
+// writer. Throws Error(Exit::io) with one line that begins with the path where the file cannot be
+// read.
+Record read_result_guarded(const std::string& path, const ReadLimits& limits = {});
+
+}  // namespace gptbench

@@ -1,0 +1,40 @@
+#include "record/flops.h"
+
+namespace gptbench {
+namespace {
+
+// A record that does not say it has none.
+double factor_of(const Summary& summary) {
+  return summary.hardware_factor > 0.0 ? summary.hardware_factor : 1.0;
+}
+
+double recorded(const Summary& summary, const std::string& name) {
+  const auto found = summary.flops_per_step.find(name);
+  return found == summary.flops_per_step.end() ? 0.0 : found->second;
+}
+
+}  // namespace
+
+bool is_convention(const std::string& name) {
+  return name.rfind("exact_", 0) != 0;
+}
+
+double fp8_share(const Summary& summary) {
+  const double executed = recorded(summary, "exact") + recorded(summary, "exact_recomputed");
+  return executed > 0.0 ? recorded(summary, "exact_fp8") / executed : 0.0;
+}
+
+double model_flops(const Summary& summary, const std::string& convention) {
+  const double flops = recorded(summary, convention);
+  return convention == "megatron" ? flops / factor_of(summary) : flops;
+}
+
+double hardware_flops(const Summary& summary, const std::string& convention) {
+  const double flops = recorded(summary, convention);
+  if (convention == "megatron") return flops;
+  const std::string counted = convention + "_recomputed";
+  if (summary.flops_per_step.count(counted) > 0) return flops + recorded(summary, counted);
+  return flops * factor_of(summary);
+}
+
+}  // namespace gptbench

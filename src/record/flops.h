@@ -1,0 +1,25 @@
+// FLOPs of a record by any convention, without and with recomputation.
+#pragma once
+
+#include <string>
+
+#include "record/record.h"
+
+namespace gptbench {
+
+// Of Summary::flops_per_step: a convention, not a part of `exact` (exact_recomputed, exact_fp8).
+bool is_convention(const std::string& name);
+
+// Share of the FLOPs executed, recomputation included, that multiply fp8 factors.
+double fp8_share(const Summary& summary);
+
+// FLOPs a step of the whole job without recomputation; 0 where the record does not have the
+// convention. `megatron` is kept as it is published, with recomputation as k = 4 (plan/cost.h):
+// what is given here is its k = 3.
+double model_flops(const Summary& summary, const std::string& convention);
+
+// With recomputation: counted by operations where the record has that (`exact`), as published for
+// `megatron`, else model FLOPs x hardware_factor.
+double hardware_flops(const Summary& summary, const std::string& convention);
+
+}  // namespace gptbench

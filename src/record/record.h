@@ -1,0 +1,147 @@
+// What was measured, as plain values on rank 0: the content of one result file. The io layer writes
+// it (doc/result_schema.md documents every dataset), gptpost reads it back into the same struct.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gptbench {
+
+// One deck key, resolved.
+struct ConfigEntry {
+  std::string group, key;
+  std::variant<int64_t, double, bool, std::string> value;
+  std::string unit;         // "1" where none
+  std::string description;  // the key's line of documentation
+};
+
+// One buffer of one rank's arena (rank 0's in a record).
+struct ArenaEntry {
+  std::string name, memory_class, dtype;
+  int64_t offset_bytes = 0;  // within its class
+  int64_t bytes = 0;
+  std::string lifetime;  // "step", "forward..backward of a micro-batch", ...
+};
+
+// A quantity sampled by every rank: values[i * ranks + r] for step i (or i = 0) and rank r. Beyond
+// 1,024 ranks the second index runs over the four reductions minimum, median, maximum and rank of
+// the maximum.
+struct RankSeries {
+  std::string name;  // dataset name without unit: "forward"
+  std::string unit, description;
+  std::vector<double> values;
+  int64_t steps = 0, ranks = 0;  // ranks is the extent of the second index: 4 where reduced
+  bool reduced = false;          // the second index runs over the four reductions
+};
+
+struct MemoryEntry {
+  std::string name;  // "parameters", ..., "peak"
+  std::string description;
+  std::vector<int64_t> bytes;  // [rank]
+  bool reduced = false;        // beyond 1,024 ranks: one value, the sum over ranks
+};
+
+// One operation of one axis of the decomposition, over all timed steps.
+struct CommEntry {
+  std::string axis, op;               // "data", "all_reduce"
+  std::vector<int64_t> bytes, count;  // [rank] payload bytes of the full array; calls
+  // Bounds of the time from start to completion, summed over calls: to the last test that found a
+  // message on its way, and to the first that did not; and what computing did not hide. [rank]
+  std::vector<double> least_s, time_s, exposed_s;
+  bool reduced = false;  // beyond 1,024 ranks: one value each, the sum over ranks
+};
+
+struct VerifyEntry {
+  std::string name;     // "gradients_against_reference"
+  std::string formula;  // how the value is made
+  double value = 0.0;
+  double threshold = 0.0;
+  bool passed = false;
+};
+
+// One figure of the projection of this run by a machine profile, under the name that the measured
+// figure has: "sec_per_it", "timing/forward_s", "memory/peak_bytes".
+struct ProjectedFigure {
+  std::string name, unit, description;
+  double value = 0.0;
+};
+
+struct Summary {
+  int64_t num_params = 0;
+  int64_t world_size = 0, nodes = 0, ranks_per_node = 0;
+  int64_t timed_steps = 0;  // behind the warm-up, without skipped ones (record/steps.h)
+  int64_t tokens_per_step = 0;
+  // Median over the timed steps of the slowest rank's time; 0 where no step was timed.
+  double sec_per_it = 0.0, sec_per_it_min = 0.0, sec_per_it_max = 0.0;
+  double tokens_per_s = 0.0, samples_per_s = 0.0;
+  // FLOPs a step of the whole job by convention ("mpt", "megatron", "causal", "exact"); what is
+  // recomputed on top of "exact" ("exact_recomputed"), and what of both multiplies fp8 factors
+  // ("exact_fp8"); formulas.md / doc/performance_definitions.md.
+  std::map<std::string, double> flops_per_step;
+  std::string flops_convention;
+  double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;
+  double peak_tflops = 0.0;          // a device
+  std::string peak_source;           // "deck", "known device", "measured GEMM ceiling"
+  double mfu = 0.0, hfu = 0.0;       // fractions of peak
+  double gemm_ceiling_tflops = 0.0;  // a device, measured; 0: not measured
+  double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
+  double final_loss = 0.0;
+  int64_t skipped_steps = 0;  // whose scaled gradient was not finite, warm-up included
+  // Hardware FLOPs over model FLOPs where a convention has no figure of its own with recomputation:
+  // 4/3 with full activation checkpointing (plan/cost.h); 0: not known.
+  double hardware_factor = 0.0;
+
+  // The device as the machine states it; "" or 0 where unknown. clock_ghz is given where the clock
+  // is fixed or was read during the run.
+  std::string device_name;  // "h100_80gb", "a64fx"
+  double clock_ghz = 0.0;
+  double device_memory_bytes = 0.0;       // of one device (of one rank's share of a host)
+  double device_memory_used_bytes = 0.0;  // largest over ranks, as the device's own tool counts
+  // Of a device, over the timed steps; absent where the machine does not offer them, with the
+  // reason in sensors_note. A host's power is shared evenly by the ranks on it.
+  std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
+  // Of the hosts, whatever the device; 0 or absent where not offered.
+  double cpu_clock_ghz = 0.0;                                    // mean over nodes and time
+  double node_memory_bytes = 0.0, node_memory_used_bytes = 0.0;  // used: largest over nodes
+  std::optional<double> node_power_w;                            // mean over nodes
+  std::string sensors_note;  // how it was sampled; one line a quantity: source, or why absent
+};
+
+struct Provenance {
+  std::string deck_name, deck_raw, deck_resolved, argv;
+  std::vector<std::string> hostnames;                            // [rank]
+  std::string slurm, libraries, environment, chosen_algorithms;  // "name=value" lines
+};
+
+struct Record {
+  std::string schema = "gptbench-1";
+  std::string verdict;  // VALID, INVALID
+  std::string status;   // OK, OOM, INVALID, FAILED, TIMEOUT
+  std::string reason;   // one line where status is not OK; notes
+  std::string date_utc, machine, git_commit, software_version;
+
+  std::vector<ConfigEntry> config;
+  Provenance provenance;
+  Summary summary;
+
+  std::vector<double> loss, grad_norm, step_time_s;  // [step]; time of the slowest rank
+  std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
+  std::vector<int64_t> skipped;                      // [step]: 1 where no weight was updated; ditto
+  std::vector<int64_t> tokens;                       // [step]
+  int64_t warmup_steps = 0;
+  int64_t failed_step = -1;  // step in which a run that is not OK ended; -1: before the first
+
+  std::vector<RankSeries> timing;  // /timing/<name>_s
+  std::vector<MemoryEntry> memory;
+  std::vector<ArenaEntry> arena;
+  std::vector<CommEntry> comm;
+  std::vector<VerifyEntry> verify;
+  std::vector<std::string> kernels_not_verified;
+  std::vector<ProjectedFigure> projection;
+};
+
+}  // namespace gptbench

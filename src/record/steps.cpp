@@ -1,0 +1,64 @@
+#include "record/steps.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "record/flops.h"
+
+namespace gptbench {
+namespace {
+
+bool is_skipped(const Record& record, int64_t step) {
+  const size_t i = static_cast<size_t>(step);
+  return i < record.skipped.size() && record.skipped[i] != 0;
+}
+
+}  // namespace
+
+bool is_timed(const Record& record, int64_t step) {
+  return step >= record.warmup_steps && !is_skipped(record, step);
+}
+
+int64_t skipped_after_warmup(const Record& record) {
+  int64_t count = 0;
+  for (int64_t step = 0; step < static_cast<int64_t>(record.skipped.size()); ++step)
+    count += step >= record.warmup_steps && is_skipped(record, step) ? 1 : 0;
+  return count;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::sort(values.begin(), values.end());
+  const size_t upper = values.size() / 2;
+  return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
+}
+
+void summarise_steps(Record& record, int64_t sequences_per_step) {
+  Summary& s = record.summary;
+  if (!record.loss.empty()) s.final_loss = record.loss.back();
+  s.skipped_steps = std::accumulate(record.skipped.begin(), record.skipped.end(), int64_t{0});
+  std::vector<double> timed;
+  for (size_t step = 0; step < record.step_time_s.size(); ++step)
+    if (is_timed(record, static_cast<int64_t>(step))) timed.push_back(record.step_time_s[step]);
+  s.timed_steps = static_cast<int64_t>(timed.size());
+  if (timed.empty()) return;
+
+  s.sec_per_it = median(timed);
+  s.sec_per_it_min = *std::min_element(timed.begin(), timed.end());
+  s.sec_per_it_max = *std::max_element(timed.begin(), timed.end());
+  s.tokens_per_s = static_cast<double>(s.tokens_per_step) / s.sec_per_it;
+  s.samples_per_s = static_cast<double>(sequences_per_step) / s.sec_per_it;
+  const double per_device = 1e-12 / (s.sec_per_it * static_cast<double>(s.world_size));
+  s.model_tflops_per_device = model_flops(s, s.flops_convention) * per_device;
+  s.hardware_tflops_per_device = hardware_flops(s, s.flops_convention) * per_device;
+}
+
+void set_peak(Summary& summary, double tflops, const std::string& source) {
+  summary.peak_tflops = tflops;
+  summary.peak_source = source;
+  if (tflops <= 0.0) return;
+  summary.mfu = summary.model_tflops_per_device / tflops;
+  summary.hfu = summary.hardware_tflops_per_device / tflops;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,30 @@
+// Which steps of a record are timed, and the figures that follow from their times.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "record/record.h"
+
+namespace gptbench {
+
+// Whether the time of `step` (from 0) enters medians and sums: it lies behind the warm-up and
+// updated the weights. A skipped step leaves out the optimizer.
+bool is_timed(const Record& record, int64_t step);
+
+// Skipped steps behind the warm-up: executed, not timed.
+int64_t skipped_after_warmup(const Record& record);
+
+// 0 for no values.
+double median(std::vector<double> values);
+
+// Fills final_loss, skipped_steps, timed_steps and all rates of record.summary from record.loss,
+// skipped and step_time_s and from tokens_per_step, flops_per_step and world_size of the summary.
+// Without a timed step the rates stay 0. sequences_per_step: global.
+void summarise_steps(Record& record, int64_t sequences_per_step);
+
+// The peak of a device, and MFU and HFU against it; 0: not known.
+void set_peak(Summary& summary, double tflops, const std::string& source);
+
+}  // namespace gptbench

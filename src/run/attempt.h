@@ -1,0 +1,44 @@
+// One attempt at a run: a resolved Config trained, verified and recorded. A run makes one, or
+// several where it looks for the largest batch that fits.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "comm/mpi_world.h"
+#include "data/token_source.h"
+#include "deck/deck.h"
+#include "device/device.h"
+#include "plan/plan.h"
+#include "record/record.h"
+
+namespace gptbench {
+
+// What the attempts of a run share.
+struct Session {
+  MpiWorld& world;
+  const Deck& deck;
+  Device& device;
+  const TokenSource& tokens;
+  PlanOptions options;
+  std::string argv;
+  double start_s;
+};
+
+struct Attempt {
+  Plan plan;
+  Record record;  // on rank 0
+  Exit outcome = Exit::ok;
+  std::string reason;  // on rank 0
+};
+
+// Prints on rank 0.
+void say(const MpiWorld& world, const std::string& text);
+
+// Collective. From a resolved Config to its outcome.
+Attempt make_attempt(const Session& session, const Config& config);
+
+// Collective. Whether `config` fits by plan and allocation; `reason` of a misfit on rank 0.
+bool fits_before_running(const Session& session, const Config& config, std::string& reason);
+
+}  // namespace gptbench

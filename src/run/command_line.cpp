@@ -1,0 +1,134 @@
+#include "run/command_line.h"
+
+#include "base/build_info.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace gptbench {
+namespace {
+
+const std::vector<std::string>& options() {
+  static const std::vector<std::string> names = {"--plan", "--check",      "--keys",  "--version",
+                                                 "--help", "--machine",    "--ranks", "--sweep",
+                                                 "--list", "--write-decks"};
+  return names;
+}
+
+[[noreturn]] void usage(const std::string& message) {
+  throw Error(Exit::usage, message + "; see gptbench --help");
+}
+
+int64_t rank_count(const std::string& text) {
+  size_t used = 0;
+  int64_t value = 0;
+  try {
+    value = std::stoll(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used == 0 || used != text.size() || value < 1 || value > 1000000000)
+    usage("--ranks " + text + ": allowed is a number from 1 to 1000000000");
+  return value;
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  bool mode_given = false;
+  const auto set_mode = [&](Mode mode) {
+    if (mode_given)
+      usage("only one of --plan, --sweep, --check, --keys, --version and --help can be given");
+    line.mode = mode;
+    mode_given = true;
+  };
+  bool markdown = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h") {
+      set_mode(Mode::help);
+    } else if (argument == "--version") {
+      set_mode(Mode::version);
+    } else if (argument == "--keys") {
+      set_mode(Mode::keys);
+    } else if (argument == "--markdown") {
+      markdown = true;
+    } else if (argument == "--plan") {
+      set_mode(Mode::plan);
+    } else if (argument == "--check") {
+      set_mode(Mode::check);
+    } else if (argument == "--ranks") {
+      if (i + 1 == arguments.size()) usage("--ranks wants a number of ranks");
+      line.ranks = rank_count(arguments[++i]);
+    } else if (argument == "--sweep") {
+      set_mode(Mode::sweep);
+    } else if (argument == "--list") {
+      line.list = true;
+    } else if (argument == "--write-decks") {
+      if (i + 1 == arguments.size() || arguments[i + 1].empty())
+        usage("--write-decks wants a directory");
+      line.decks_directory = arguments[++i];
+    } else if (argument == "--machine") {
+      usage(argument + ": not built yet in this version");
+    } else if (argument.rfind("-", 0) == 0) {
+      const std::string close = nearest(argument, options());
+      usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
+    } else if (line.deck.empty()) {
+      line.deck = argument;
+    } else {
+      if (line.overrides.empty()) line.first_override = static_cast<int>(i) + 1;
+      line.overrides.push_back(argument);
+    }
+  }
+  if (markdown) {
+    if (line.mode != Mode::keys) usage("--markdown goes with --keys");
+    line.mode = Mode::keys_markdown;
+  }
+  const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan ||
+                          line.mode == Mode::check || line.mode == Mode::sweep;
+  if (wants_deck && line.deck.empty()) usage("no deck given");
+  if (line.ranks > 0 && line.mode != Mode::plan)
+    usage("--ranks goes with --plan; a run takes its ranks from the launcher");
+  if (line.mode != Mode::sweep && (line.list || !line.decks_directory.empty()))
+    usage((line.list ? std::string("--list") : std::string("--write-decks")) +
+          " goes with --sweep");
+  if (line.list && !line.decks_directory.empty())
+    usage("only one of --list and --write-decks can be given");
+  return line;
+}
+
+std::string help_text() {
+  std::string text =
+      "gptbench measures how fast a machine trains transformers.\n"
+      "\n"
+      "  mpirun -n 2 ./gptbench DECK [group.key=value ...]     run (srun likewise)\n"
+      "  ./gptbench --plan DECK [--ranks N] [group.key=value ...]\n"
+      "                            grid, memory, FLOPs and messages of N ranks; no MPI\n"
+      "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value ...]\n"
+      "                            run the rows of &sweep one after the other, list them,\n"
+      "                            or write a deck for each; not started by mpirun\n"
+      "  ./gptbench --check DECK   read and validate a deck, print it with defaults\n"
+      "  ./gptbench --keys         every key of a deck, with range and default\n"
+      "  ./gptbench --version      version, commit, compiler and libraries\n"
+      "  ./gptbench --help         this text\n"
+      "\n"
+      "A deck is a Fortran namelist; input/124m_short.in is a first one. A run writes\n"
+      "<directory>/result.h5, <directory> being output/<run name> unless the deck says\n"
+      "otherwise, and ends with a verdict. Tables: ./gptpost table --help.\n"
+      "\n"
+      "Exit status:\n";
+  for (const ExitCode& row : exit_codes) {
+    text += "  " + std::to_string(static_cast<int>(row.code)) + "  " + row.meaning;
+    text +=
+        row.status[0] != '\0' ? std::string(" (status ") + row.status + ")\n" : std::string("\n");
+  }
+  return text;
+}
+
+std::string version_text() {
+  return std::string("gptbench ") + build_version() + " (commit " + build_git_commit() + ")\n" +
+         "compiler  " + build_compiler() + "\nflags     " + build_flags() + "\nlibraries " +
+         build_libraries() + "\n";
+}
+
+}  // namespace gptbench

@@ -1,0 +1,179 @@
+#include "run/device_setup.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "comm/agree.h"
+#include "cuda/backend.h"
+#include "io/result_file.h"
+
+namespace gptbench {
+namespace {
+
+// Whether the deck leaves the choice and every rank sees a GPU.
+bool takes_gpu(MpiWorld& world, const Config& config) {
+  if (config.run.device != "auto") return config.run.device == "cuda";
+  return world.all(cuda_census().devices > 0);
+}
+
+// What only a GPU can do, asked of another device; one line, "" where nothing.
+std::string refusal_without_gpu(const Config& config) {
+  if (config.run.comm == "nccl")
+    return "run.comm = 'nccl' needs device = 'cuda', this run has '" + config.run.device +
+           "'; use comm = 'mpi'";
+  if (config.precision.tf32)
+    return "precision.tf32 needs device = 'cuda', this run has '" + config.run.device +
+           "'; use tf32 = .false.";
+  if (config.run.mpi_arrays == "device")
+    return "run.mpi_arrays = 'device' needs device = 'cuda', this run has '" + config.run.device +
+           "'; use mpi_arrays = 'auto'";
+  if (config.run.cuda_graph == "true")
+    return "run.cuda_graph = 'true' needs device = 'cuda', this run has '" + config.run.device +
+           "'; use cuda_graph = 'auto'";
+  if (config.run.attention == "cudnn")
+    return "run.attention = 'cudnn' needs device = 'cuda', this run has '" + config.run.device +
+           "'; use attention = 'auto'";
+  if (!config.run.algorithms.empty() && config.run.device == "ref")
+    return "run.algorithms names choices of device = 'cuda' or 'host', this run has 'ref', which "
+           "makes none; use algorithms = ''";
+  return "";
+}
+
+// Why cuDNN's attention cannot be had whatever the machine, "" where it may.
+std::string refusal_of_cudnn(const Config& config) {
+  const ModelConfig& model = config.model;
+  const std::string instead = "; use run.attention = 'auto' or 'native'";
+  const std::string asked = "run.attention = 'cudnn' ";
+  if (config.precision.compute == "fp32")
+    return asked + "computes in 16 bits, precision.compute is '" + config.precision.compute + "'" +
+           instead;
+  if (model.dropout > 0.0)
+    return asked + "draws other dropout masks than gptbench's, model.dropout is not 0" + instead;
+  if (config.parallel.context_parallel > 1)
+    return asked + "takes whole sequences, parallel.context_parallel is not 1" + instead;
+  const int64_t D = model.hidden_size / model.num_attention_heads;
+  if (D % 8 != 0 || D > 128)
+    return asked + "takes head sizes that are multiples of 8 up to 128, this one is " +
+           std::to_string(D) + instead;
+  if (config.run.deterministic)
+    return asked + "does not repeat bit for bit, run.deterministic asks for that" + instead;
+  return "";
+}
+
+// What a GPU does not do.
+std::string refusal_of_gpu(const Config& config) {
+  if (config.run.attention == "cudnn" && !refusal_of_cudnn(config).empty())
+    return refusal_of_cudnn(config);
+  if (config.output.trace_step != 0)
+    return "output.trace_step tells what the host does, which on device = 'cuda' is to hand out "
+           "work; "
+           "use trace_step = 0, and Nsight Systems for a trace of the GPU";
+  return "";
+}
+
+// Settles run.comm between the GPUs of the ranks.
+void settle_comm(MpiWorld& world, Config& config) {
+  if (config.run.comm == "mpi" || (config.run.comm == "auto" && world.size() == 1)) {
+    config.run.comm = "mpi";
+    return;
+  }
+  const std::string obstacle = nccl_obstacle(world);
+  if (config.run.comm == "nccl" && !obstacle.empty()) throw AgreedError(Exit::usage, obstacle);
+  config.run.comm = obstacle.empty() ? "nccl" : "mpi";
+}
+
+// Settles run.mpi_arrays between GPUs. A library that cannot say what it takes is believed to take
+// what the deck says.
+void settle_mpi_arrays(MpiWorld& world, Config& config) {
+  std::string& arrays = config.run.mpi_arrays;
+  if (config.run.comm != "mpi") {
+    arrays = "host";
+    return;
+  }
+  const bool taken = world.all(world.gpu_arrays() == GpuArrays::taken);
+  if (arrays == "device" && !world.all(world.gpu_arrays() != GpuArrays::refused))
+    throw AgreedError(Exit::usage, "run.mpi_arrays = 'device': " + world.library() +
+                                       " is built without support for arrays on a GPU; use "
+                                       "mpi_arrays = 'host'");
+  if (arrays == "auto") arrays = taken ? "device" : "host";
+}
+
+// Choices in a result file, or in a file of their lines alone.
+std::string read_choices(const std::string& path) {
+  constexpr const char* hdf5_suffix = ".h5";
+  if (path.size() > 3 && path.compare(path.size() - 3, 3, hdf5_suffix) == 0)
+    return read_result(path).provenance.chosen_algorithms;
+  std::ifstream in(path);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf()))
+    throw Error(Exit::io, "run.algorithms = '" + path +
+                              "' cannot be read; name a result file or a file of its "
+                              "provenance/chosen_algorithms, or '' for a timed search");
+  return text.str();
+}
+
+}  // namespace
+
+void resolve_device(Config& config) {
+  if (config.run.device == "auto") config.run.device = "host";
+  if (config.run.mpi_arrays == "auto") config.run.mpi_arrays = "host";
+  if (config.run.comm == "auto") config.run.comm = config.run.device == "cuda" ? "nccl" : "mpi";
+}
+
+std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
+  std::unique_ptr<Device> device;
+  if (!takes_gpu(world, config)) {
+    resolve_device(config);
+    const std::string refusal = refusal_without_gpu(config);
+    if (!refusal.empty()) throw AgreedError(Exit::usage, refusal);
+    return make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
+  }
+  config.run.device = "cuda";
+  const std::string refusal = refusal_of_gpu(config);
+  if (!refusal.empty()) throw AgreedError(Exit::usage, refusal);
+  agreed(world, [&] {
+    const CudaCensus census = cuda_census();
+    if (census.devices == 0)
+      throw Error(Exit::usage, "device = 'cuda': " + census.reason + "; use device = 'host'");
+  });
+  settle_comm(world, config);
+  settle_mpi_arrays(world, config);
+  agreed(world, [&] {
+    device = make_cuda_device({world.node_rank(), config.run.comm == "mpi", config.precision.tf32,
+                               config.run.attention, config.run.deterministic});
+  });
+  return device;
+}
+
+std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& plan, Axis axis) {
+  const RunConfig& run = plan.config.run;
+  if (run.comm == "nccl") return make_nccl_communicator(world, plan, axis);
+  std::unique_ptr<Communicator> host = world.make_communicator(plan.grid, axis);
+  if (run.device != "cuda") return host;
+  return make_staged_communicator(std::move(host), run.mpi_arrays == "device");
+}
+
+std::string message_libraries(const MpiWorld& world, const Config& config) {
+  return (config.run.comm == "nccl" ? nccl_description() + "; " : "") + world.library();
+}
+
+void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {
+  std::string given;
+  agreed(world, [&] {
+    if (world.rank() == 0 && !plan.config.run.algorithms.empty())
+      given = read_choices(plan.config.run.algorithms);
+  });
+  world.broadcast(given);
+  std::string all;
+  agreed(world, [&] {
+    if (!given.empty()) device.use_choices(given);
+    all = device.measure_choices(plan);
+  });
+  // Stages of a pipeline have products of their own; where ranks have the same, the lowest decides.
+  std::string joined;
+  for (const std::string& each : world.gather(all)) joined += each;
+  world.broadcast(joined);
+  agreed(world, [&] { device.use_choices(joined); });
+}
+
+}  // namespace gptbench

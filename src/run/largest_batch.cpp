@@ -1,0 +1,86 @@
+#include "run/largest_batch.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "deck/validate.h"
+
+namespace gptbench {
+
+BatchCandidates::BatchCandidates(const Deck& deck, const Config& resolved)
+    : deck_(deck), config_(resolved) {
+  const int64_t replicas = resolved.parallel.data_parallel;
+  global_is_fixed_ =
+      resolved.run.find_largest == "micro_batch" && deck.config.batch.global_batch_size != 0;
+  micro_batches_ = std::max<int64_t>(
+      1, ceil_div(resolved.batch.global_batch_size, resolved.batch.micro_batch_size * replicas));
+  if (resolved.run.find_largest == "micro_batch") micro_batches_ = 1;
+}
+
+Config BatchCandidates::at(int64_t b) const {
+  Config config = config_;
+  config.batch.micro_batch_size = b;
+  if (!global_is_fixed_)
+    config.batch.global_batch_size =
+        checked_product(checked_product(b, config.parallel.data_parallel, "global_batch_size"),
+                        micro_batches_, "global_batch_size");
+  config.run.steps = std::max(config.run.steps, config.run.find_largest_steps);
+  return config;
+}
+
+bool BatchCandidates::is_allowed(int64_t b) const {
+  if (global_is_fixed_ && b > config_.batch.global_batch_size / config_.parallel.data_parallel)
+    return false;
+  try {
+    Deck candidate = deck_;
+    candidate.config = at(b);
+    validate(candidate);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string BatchCandidates::name(int64_t b) const {
+  if (config_.run.find_largest == "micro_batch") return "micro_batch_size = " + std::to_string(b);
+  return "global_batch_size = " + std::to_string(at(b).batch.global_batch_size);
+}
+
+int64_t largest_candidate(const BatchCandidates& candidates,
+                          const std::function<bool(int64_t b)>& fits) {
+  constexpr int64_t most = int64_t{1} << 31;  // beyond the range of batch.micro_batch_size
+  const auto good = [&](int64_t b) { return candidates.is_allowed(b) && fits(b); };
+  int64_t fitting = 0, failing = 1;
+  while (failing < most && good(failing)) {
+    fitting = failing;
+    failing *= 2;
+  }
+  while (failing - fitting > 1) {
+    const int64_t middle = fitting + (failing - fitting) / 2;
+    (good(middle) ? fitting : failing) = middle;
+  }
+  return fitting;
+}
+
+FullestRank fullest_rank(const Config& resolved, int64_t ranks, const PlanOptions& options) {
+  const Plan first = make_plan(resolved, ranks, 0, options);
+  FullestRank fullest{0, device_total(first.class_bytes)};
+  for (int64_t stage = 1; stage < first.grid.pipeline; ++stage) {
+    Coordinates at = first.at;
+    at.pipeline = stage;
+    const int64_t rank = first.grid.rank_of(at);
+    const int64_t bytes = device_total(make_plan(resolved, ranks, rank, options).class_bytes);
+    if (bytes > fullest.bytes) fullest = {rank, bytes};
+  }
+  return fullest;
+}
+
+int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
+                        const PlanOptions& options) {
+  return largest_candidate(candidates, [&](int64_t b) {
+    return fullest_rank(candidates.at(b), ranks, options).bytes <= cap_bytes;
+  });
+}
+
+}  // namespace gptbench

@@ -1,0 +1,187 @@
+#include "run/sensing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/text.h"
+#include "measure/known_devices.h"
+#include "measure/system_info.h"
+
+namespace gptbench {
+namespace {
+
+constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+// What one rank sends to rank 0 about one unit; NaN where the machine does not offer it, `units`
+// 0 where another rank reads the unit.
+enum Slot {
+  units,
+  window,
+  readings,
+  reading_time,
+  energy,
+  power,
+  power_limit,
+  busy,
+  clock_now,
+  memory_used,
+  memory_total,
+  num_slots
+};
+
+std::vector<double> packed(const Sampler& sampler, const SensorTotals& totals) {
+  std::vector<double> values(num_slots, absent);
+  if (sampler.sensors() == nullptr) {
+    values[units] = 0.0;
+    return values;
+  }
+  const SensorFacts& facts = sampler.sensors()->facts();
+  values[units] = 1.0;
+  values[window] = totals.window_s;
+  values[readings] = static_cast<double>(totals.readings);
+  values[reading_time] = totals.reading_s;
+  values[energy] = totals.energy_j.value_or(absent);
+  values[power] = totals.power_w.value_or(absent);
+  values[power_limit] = facts.power_limit_w.value_or(absent);
+  values[busy] = totals.utilisation.value_or(absent);
+  values[clock_now] = totals.clock_ghz.value_or(absent);
+  values[memory_used] = totals.memory_used_bytes.value_or(absent);
+  values[memory_total] = facts.memory_total_bytes.value_or(absent);
+  return values;
+}
+
+// Figures of all units of one kind, on rank 0.
+class Gathered {
+ public:
+  explicit Gathered(const std::vector<double>& all) {
+    for (size_t at = 0; at + num_slots <= all.size(); at += num_slots)
+      if (all[at + units] > 0.0)
+        rows_.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(at),
+                           all.begin() + static_cast<std::ptrdiff_t>(at + num_slots));
+  }
+
+  bool empty() const { return rows_.empty(); }
+  // Absent where a unit does not have it: a sum over some of the units would be wrong.
+  std::optional<double> sum(Slot slot) const {
+    double total = 0.0;
+    for (const std::vector<double>& row : rows_) total += row[slot];
+    if (rows_.empty() || !std::isfinite(total)) return std::nullopt;
+    return total;
+  }
+  std::optional<double> mean(Slot slot) const {
+    const std::optional<double> total = sum(slot);
+    if (!total) return std::nullopt;
+    return *total / static_cast<double>(rows_.size());
+  }
+  std::optional<double> largest(Slot slot) const {
+    if (!sum(slot)) return std::nullopt;
+    double value = rows_.front()[slot];
+    for (const std::vector<double>& row : rows_) value = std::max(value, row[slot]);
+    return value;
+  }
+  size_t size() const { return rows_.size(); }
+
+ private:
+  std::vector<std::vector<double>> rows_;
+};
+
+// True on the lowest of the ranks that pass the same key. Collective.
+bool speaks_for(MpiWorld& world, const std::string& key) {
+  const std::vector<std::string> keys = world.gather(key);
+  std::string speakers;
+  for (size_t rank = 0; rank < keys.size(); ++rank)
+    speakers += std::find(keys.begin(), keys.end(), keys[rank]) - keys.begin() ==
+                        static_cast<std::ptrdiff_t>(rank)
+                    ? '1'
+                    : '0';
+  world.broadcast(speakers);
+  return speakers[static_cast<size_t>(world.rank())] == '1';
+}
+
+std::string how_sampled(const Gathered& gathered, const std::string& name) {
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "%s: %zu unit%s, %.0f readings each over %.3g s, the longest of %.2g ms",
+                name.c_str(), gathered.size(), gathered.size() == 1 ? "" : "s",
+                gathered.largest(readings).value_or(0.0), gathered.mean(window).value_or(0.0),
+                1e3 * gathered.largest(reading_time).value_or(0.0));
+  return text;
+}
+
+// Sources of rank 0's units; they stand for those of the other ranks, which have the same machine.
+std::string sources_of(const Sampler& sampler) {
+  return sampler.sensors() == nullptr ? "" : join(sampler.sensors()->facts().sources, "\n");
+}
+
+}  // namespace
+
+Sensing::Sensing(MpiWorld& world, const Device& device, Record& record)
+    : on_gpu_(device.kind() == DeviceKind::cuda) {
+  const std::string node = "node " + std::to_string(world.node());
+  const SystemInfo system = system_info();
+  const bool host_speaker = speaks_for(world, node);
+  host_ = std::make_unique<Sampler>(host_speaker ? make_host_sensors(system.cores) : nullptr);
+  const std::string bus_id = device.pci_bus_id();
+  const bool gpu_speaker = on_gpu_ && speaks_for(world, node + " " + bus_id);
+  gpu_ = std::make_unique<Sampler>(gpu_speaker ? make_gpu_sensors(bus_id) : nullptr);
+  if (world.rank() != 0) return;
+
+  Summary& s = record.summary;
+  const std::string machine = on_gpu_ ? gpu_->sensors()->facts().name : record.machine;
+  s.device_name = known_device_name(machine);
+  if (s.device_name.empty() && on_gpu_) s.device_name = machine;
+  // A node's memory is shared by its ranks; a GPU has its own.
+  if (!on_gpu_ && s.ranks_per_node > 0)
+    s.device_memory_bytes /= static_cast<double>(s.ranks_per_node);
+  s.node_memory_bytes = host_->sensors()->facts().memory_total_bytes.value_or(0.0);
+}
+
+void Sensing::begin() {
+  host_->begin();
+  gpu_->begin();
+}
+
+void Sensing::end() {
+  gpu_totals_ = gpu_->end();
+  host_totals_ = host_->end();
+}
+
+void Sensing::record(MpiWorld& world, Record& record) const {
+  const Gathered hosts(world.gather(packed(*host_, host_totals_)));
+  const Gathered gpus(world.gather(packed(*gpu_, gpu_totals_)));
+  const std::vector<double> used = world.gather(
+      std::vector<double>{on_gpu_ ? gpu_totals_.memory_used_bytes.value_or(0.0) : 0.0});
+  if (world.rank() != 0 || hosts.largest(readings).value_or(0.0) == 0.0) return;
+  Summary& s = record.summary;
+  s.node_memory_used_bytes = hosts.largest(memory_used).value_or(0.0);
+  s.cpu_clock_ghz = hosts.mean(clock_now).value_or(0.0);
+  s.node_power_w = hosts.mean(power);
+
+  // A rank's device: its GPU, or its share of the hosts.
+  const Gathered& devices = on_gpu_ ? gpus : hosts;
+  const double ranks = static_cast<double>(s.world_size);
+  const auto share = [&](const std::optional<double>& sum) {
+    return sum ? std::optional<double>(*sum / ranks) : std::nullopt;
+  };
+  s.power_w = share(devices.sum(power));
+  s.power_limit_w = share(devices.sum(power_limit));
+  s.utilisation = devices.mean(busy);
+  s.clock_ghz = devices.mean(clock_now).value_or(0.0);
+  if (on_gpu_) {
+    s.device_memory_used_bytes = devices.largest(memory_used).value_or(s.device_memory_used_bytes);
+    s.device_memory_bytes = devices.largest(memory_total).value_or(s.device_memory_bytes);
+    MemoryEntry entry{"device_used", "in use on the device by all processes, as NVML counts", {}};
+    for (const double bytes : used) entry.bytes.push_back(static_cast<int64_t>(bytes));
+    record.memory.push_back(std::move(entry));
+  }
+  const double tokens = static_cast<double>(s.tokens_per_step * s.timed_steps);
+  const std::optional<double> joules = devices.sum(energy);
+  if (joules && tokens > 0.0) s.energy_j_per_token = *joules / tokens;
+
+  s.sensors_note = how_sampled(hosts, "host") + "\n" + sources_of(*host_);
+  if (on_gpu_) s.sensors_note += "\n" + how_sampled(gpus, "gpu") + "\n" + sources_of(*gpu_);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,165 @@
+#include "run/training.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <limits>
+
+#include "base/clock.h"
+#include "comm/message_totals.h"
+#include "measure/job_limit.h"
+#include "run/report.h"
+
+namespace gptbench {
+namespace {
+
+volatile std::sig_atomic_t signal_received = 0;
+volatile std::time_t signal_received_s = 0;
+
+// The first signal asks for the end of the run. Ctrl-C once more ends the process, unless it comes
+// with the first: a launcher and the terminal may both deliver one Ctrl-C.
+void note_signal(int number) {
+  const std::time_t now = std::time(nullptr);
+  if (signal_received == 0) {
+    signal_received_s = now;
+    signal_received = number;
+  } else if (number == SIGINT && now > signal_received_s + 1) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
+}
+
+struct Deadline {
+  double at_s;  // by now_s()
+  std::string reason;
+};
+
+// The earlier of the deck's limit and the end of the job.
+Deadline deadline_of(double time_limit_s, double start_s) {
+  Deadline deadline{std::numeric_limits<double>::infinity(), ""};
+  if (time_limit_s > 0.0)
+    deadline = {start_s + time_limit_s,
+                "stopped: another step would pass time_limit_s = " + std::to_string(time_limit_s)};
+  const double job_end_s = now_s() + seconds_until_job_end();
+  if (job_end_s < deadline.at_s)
+    deadline = {job_end_s, "stopped: the job's time limit leaves no room for another step"};
+  return deadline;
+}
+
+// Collective. Why some rank voted to stop.
+void note_stop(MpiWorld& world, const Deadline& deadline, Training& training) {
+  const int64_t signal = world.max(static_cast<int64_t>(signal_received));
+  training.outcome = Exit::timeout;
+  training.signalled = signal != 0;
+  training.reason = deadline.reason.empty() ? "stopped by another rank" : deadline.reason;
+  if (training.signalled)
+    training.reason = "stopped by signal " + std::to_string(signal) + " after the step in hand";
+}
+
+// Collective. What the lowest rank that has failed met, as the outcome; false where none has.
+bool note_failure(MpiWorld& world, const Engine& engine, Training& training) {
+  const bool failed = engine.failure_code() != Exit::ok;
+  const int64_t first = world.min(failed ? world.rank() : world.size());
+  if (first == world.size()) return false;
+  training.outcome = static_cast<Exit>(
+      world.max(world.rank() == first ? static_cast<int64_t>(engine.failure_code()) : int64_t{0}));
+  const std::vector<std::string> reasons = world.gather(engine.failure());
+  if (world.rank() != 0) return true;
+  training.reason = reasons[static_cast<size_t>(first)];
+  if (training.outcome == Exit::out_of_memory)
+    training.reason = "out of memory, met in step " + std::to_string(training.steps) + " by rank " +
+                      std::to_string(first) + ": " + training.reason;
+  return true;
+}
+
+// What to do about a step that ends the run; "" where it does not. A scaled gradient that is not
+// finite costs its step alone, as long as the scale can be lowered.
+std::string non_finite_reason(const PrecisionConfig& precision, const StepResult& result) {
+  const bool finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
+  if (finite) return "";
+  if (!result.skipped || !std::isfinite(result.loss))
+    return "lower optimizer.lr or look at the data";
+  if (precision.loss_scale > 0.0)
+    return "precision.loss_scale is fixed; use a smaller one, or 0 (dynamic)";
+  if (result.next_loss_scale < precision.min_loss_scale)
+    return "the loss scale falls below precision.min_loss_scale; lower optimizer.lr";
+  return "";
+}
+
+void print_step(const RunConfig& run, int64_t step, double tokens, const StepResult& result) {
+  const double left_s = result.time_s * static_cast<double>(run.steps - step - 1);
+  std::fputs(progress_line(step, run.steps, step < run.warmup_steps, result.loss, result.grad_norm,
+                           result.time_s, tokens / result.time_s, left_s)
+                 .c_str(),
+             stdout);
+  if (result.skipped)
+    std::fputs(skipped_line(result.loss_scale, result.next_loss_scale).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+// No SA_RESTART: a signal must end a write to a launcher that no longer reads. (mpirun stops
+// reading when it is told to end, a second before it ends the ranks.)
+void watch_signals() {
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  sigemptyset(&action.sa_mask);
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaction(number, &action, nullptr);
+}
+
+Training train(MpiWorld& world, Engine& engine, const Plan& plan,
+               const CommunicatorTable& communicators, Sensing& sensing, double start_s,
+               const std::function<void()>& after_first_step) {
+  const RunConfig& run = plan.config.run;
+  const double tokens = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
+  Training training;
+  if (world.rank() == 0) std::fputs(progress_heading().c_str(), stdout);
+  reset_message_counts();
+  world.barrier();
+  const Deadline deadline = deadline_of(run.time_limit_s, start_s);
+  double last_step_s = 0.0;
+  for (int64_t step = 0; step < run.steps; ++step) {
+    if (step == run.warmup_steps) {
+      for (Communicator* communicator : communicators.by_axis)
+        if (communicator != nullptr) communicator->reset_statistics();
+      engine.reset_exposed();
+      sensing.begin();
+      world.barrier();  // else the ranks that read sensors would be late in the first timed step
+    }
+    if (step + 1 == plan.config.output.trace_step) world.barrier();  // one origin for all ranks
+    // The vote is cast before the step whose end it decides about.
+    const double end_of_next_s = now_s() + 2.0 * last_step_s;
+    const bool last = step + 1 == run.steps;
+    const bool late = !last && end_of_next_s > deadline.at_s;
+    const StepResult result = engine.step(step, signal_received != 0 || late);
+    training.steps = step + 1;
+    // A rank that failed has computed on stale values: the step has no figures.
+    if (result.stop && note_failure(world, engine, training)) break;
+    training.samples.push_back({result, engine.times()});
+    last_step_s = result.time_s;
+    if (world.rank() == 0 && signal_received == 0) print_step(run, step, tokens, result);
+    if (step == 0) after_first_step();
+
+    const std::string trouble = non_finite_reason(plan.config.precision, result);
+    if (!trouble.empty()) {
+      training.outcome = Exit::non_finite;
+      training.reason = "loss " + std::to_string(result.loss) + ", gradient norm " +
+                        std::to_string(result.grad_norm) + " in step " + std::to_string(step + 1) +
+                        "; " + trouble;
+      break;
+    }
+    if (result.stop && !last) {
+      note_stop(world, deadline, training);
+      break;
+    }
+  }
+  sensing.end();
+  training.exposed_s = engine.exposed_s();
+  // A rank that failed behind the votes of the last step.
+  if (training.outcome == Exit::ok) note_failure(world, engine, training);
+  return training;
+}
+
+}  // namespace gptbench

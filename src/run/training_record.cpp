@@ -1,0 +1,121 @@
+// From the samples of all ranks to the record.
+#include <algorithm>
+
+#include "record/steps.h"
+#include "run/training.h"
+
+namespace gptbench {
+namespace {
+
+struct Field {
+  const char* name;
+  const char* description;
+  double (*of)(const StepSample&);
+};
+
+template <int region>
+double region_of(const StepSample& sample) {
+  return sample.times.region_s[region];
+}
+
+// Programs and regions are two partitions of the same step.
+constexpr Field fields[] = {
+    {"step", "whole step", [](const StepSample& s) { return s.result.time_s; }},
+    {"forward", "forward programs, loss and head gradient included",
+     [](const StepSample& s) { return s.times.forward_s; }},
+    {"backward", "backward programs", [](const StepSample& s) { return s.times.backward_s; }},
+    {"optimizer", "begin and end of step: zeroing, norm, AdamW",
+     [](const StepSample& s) { return s.times.optimizer_s; }},
+    {"region_data", "loading tokens", region_of<static_cast<int>(Region::data)>},
+    {"region_embedding", "embedding, forward and backward",
+     region_of<static_cast<int>(Region::embedding)>},
+    {"region_layernorm", "LayerNorm, forward and backward",
+     region_of<static_cast<int>(Region::layernorm)>},
+    {"region_linear", "linear layers but the head's", region_of<static_cast<int>(Region::linear)>},
+    {"region_attention", "attention, forward and backward",
+     region_of<static_cast<int>(Region::attention)>},
+    {"region_activation", "GELU, residuals, dropout",
+     region_of<static_cast<int>(Region::activation)>},
+    {"region_head_loss", "output head and cross-entropy",
+     region_of<static_cast<int>(Region::head_loss)>},
+    {"region_optimizer", "zeroing, gradient norm, AdamW",
+     region_of<static_cast<int>(Region::optimizer)>},
+    {"communication", "messages not hidden by computing: waiting for them and driving them",
+     region_of<static_cast<int>(Region::communication)>},
+};
+
+// Field by field, so that what is held twice stays small.
+void record_times(MpiWorld& world, const Training& training, Record& record) {
+  const size_t steps = training.samples.size(), ranks = static_cast<size_t>(world.size());
+  for (const Field& field : fields) {
+    std::vector<double> mine;
+    for (const StepSample& sample : training.samples) mine.push_back(field.of(sample));
+    const std::vector<double> all = world.gather(mine);  // [rank, step]
+    if (world.rank() != 0) continue;
+    RankSeries series{field.name,  "s", field.description, {}, static_cast<int64_t>(steps),
+                      world.size()};
+    for (size_t step = 0; step < steps; ++step)
+      for (size_t rank = 0; rank < ranks; ++rank) series.values.push_back(all[rank * steps + step]);
+    record.timing.push_back(std::move(series));
+  }
+  if (world.rank() != 0) return;
+  const std::vector<double>& step_times = record.timing.front().values;
+  for (size_t step = 0; step < steps; ++step) {
+    const double* const begin = step_times.data() + step * ranks;
+    record.step_time_s.push_back(*std::max_element(begin, begin + ranks));
+  }
+}
+
+void record_communication(MpiWorld& world, const Training& training, const Plan& plan,
+                          const CommunicatorTable& communicators, Record& record) {
+  // Stages send different kinds of messages: all ranks go through all kinds alike.
+  for (int axis = 0; axis < num_axes; ++axis) {
+    for (int k = 0; k < num_op_kinds; ++k) {
+      const OpKind kind = static_cast<OpKind>(k);
+      const auto is_it = [&](const CommTotal& total) {
+        return static_cast<int>(total.axis) == axis && total.kind == kind;
+      };
+      const bool mine = std::any_of(plan.comm.begin(), plan.comm.end(), is_it);
+      if (world.all(!mine)) continue;
+      CommStatistics statistics;
+      if (mine) statistics = communicators[static_cast<Axis>(axis)].statistics(kind);
+      const double exposed_s =
+          training.exposed_s[static_cast<size_t>(axis)][static_cast<size_t>(k)];
+      const std::vector<double> all = world.gather(std::vector<double>{
+          static_cast<double>(statistics.bytes), static_cast<double>(statistics.count),
+          statistics.least_s, statistics.time_s, exposed_s});
+      CommEntry entry;
+      entry.axis = name_of(static_cast<Axis>(axis));
+      entry.op = info_of(kind).name;
+      for (size_t r = 0; r < all.size(); r += 5) {
+        entry.bytes.push_back(static_cast<int64_t>(all[r]));
+        entry.count.push_back(static_cast<int64_t>(all[r + 1]));
+        entry.least_s.push_back(all[r + 2]);
+        entry.time_s.push_back(all[r + 3]);
+        entry.exposed_s.push_back(all[r + 4]);
+      }
+      if (world.rank() == 0) record.comm.push_back(std::move(entry));
+    }
+  }
+}
+
+}  // namespace
+
+void record_training(MpiWorld& world, const Training& training, const Plan& plan,
+                     const CommunicatorTable& communicators, Record& record) {
+  record_times(world, training, record);
+  record_communication(world, training, plan, communicators, record);
+  if (world.rank() != 0) return;
+
+  for (const StepSample& sample : training.samples) {
+    record.loss.push_back(sample.result.loss);
+    record.grad_norm.push_back(sample.result.grad_norm);
+    record.tokens.push_back(record.summary.tokens_per_step);
+    if (plan.loss_scale < 0) continue;
+    record.loss_scale.push_back(sample.result.loss_scale);
+    record.skipped.push_back(sample.result.skipped ? 1 : 0);
+  }
+  summarise_steps(record, plan.config.batch.global_batch_size);
+}
+
+}  // namespace gptbench

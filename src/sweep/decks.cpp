@@ -1,0 +1,86 @@
+#include "sweep/decks.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "io/file_bytes.h"
+
+namespace gptbench {
+std::string shell_word(const std::string& word) {
+  const std::string plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:@%,=";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\"'\"'") : std::string(1, c);
+  return out + "'";
+}
+
+void write_text_file(const std::string& path, const std::string& text) {
+  write_file(path, text);
+}
+
+std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left_out,
+                        const std::string& given_directory) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::any_of(given_directory.begin(), given_directory.end(), is_control))
+    throw Error(Exit::usage,
+                "--write-decks: the name of the directory holds a line end or another control "
+                "character, which a list of decks cannot hold; give another name");
+  // Programs take a leading '-' for an option.
+  const std::string directory = (given_directory[0] == '-' ? "./" : "") + given_directory;
+  create_directories(directory);
+  struct Layout {
+    int64_t nodes, ranks_per_node, ranks;
+    bool operator<(const Layout& b) const {
+      return std::tie(nodes, ranks_per_node, ranks) < std::tie(b.nodes, b.ranks_per_node, b.ranks);
+    }
+  };
+  std::map<Layout, std::vector<std::string>> layouts;
+  int64_t written = 0;
+  for (size_t r = 0; r < sweep.rows.size(); ++r) {
+    const SweepRow& row = sweep.rows[r];
+    if (sweep.is_pruned(row) || !left_out[r].empty()) continue;
+    const std::string path = directory + "/" + row.name + ".in";
+    write_text_file(path, row_deck_text(sweep, row));
+    layouts[{row.nodes, row.ranks_per_node, row.ranks}].push_back(path);
+    ++written;
+  }
+  std::string commands;
+  for (const auto& [layout, paths] : layouts) {
+    std::string name = std::to_string(layout.nodes) + "x" + std::to_string(layout.ranks_per_node);
+    std::string ranks;
+    if (layout.ranks != layout.nodes * layout.ranks_per_node) {
+      name += "-" + std::to_string(layout.ranks);
+      ranks = " --ntasks=" + std::to_string(layout.ranks);
+    }
+    std::string rows = "# Rows of " + std::to_string(layout.nodes) + " nodes with " +
+                       std::to_string(layout.ranks_per_node) +
+                       " ranks each, for jobscripts/array.slurm.\n";
+    // xargs, which reads the list in array.slurm, takes quotes as a shell does.
+    for (const std::string& path : paths) rows += shell_word(path) + "\n";
+    const std::string list = directory + "/" + name + ".rows";
+    write_text_file(list, rows);
+    commands += "sbatch --array=1-" + std::to_string(paths.size()) +
+                " --nodes=" + std::to_string(layout.nodes) +
+                " --ntasks-per-node=" + std::to_string(layout.ranks_per_node) + ranks +
+                " \"$@\" jobscripts/array.slurm " + shell_word(list) + "\n";
+  }
+  const std::string script = directory + "/submit.sh";
+  write_text_file(script,
+                  "#!/bin/sh\n# Submits the rows, from the top of the tree; options of sbatch may "
+                  "follow.\nset -e\n" +
+                      commands);
+  std::error_code error;  // a file system without permissions: sh runs it all the same
+  std::filesystem::permissions(script,
+                               std::filesystem::perms::owner_exec |
+                                   std::filesystem::perms::group_exec |
+                                   std::filesystem::perms::others_exec,
+                               std::filesystem::perm_options::add, error);
+  return std::to_string(written) + " decks in " + directory + "; sh " + shell_word(script) +
+         " submits them as array jobs\n";
+}
+
+}  // namespace gptbench

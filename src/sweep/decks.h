@@ -1,0 +1,23 @@
+// The rows of a sweep as files: one deck a row, and what an array job needs to run them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sweep/sweep.h"
+
+namespace gptbench {
+
+// Writes NAME.in for each row that is not left out, for each layout (nodes, ranks a node) the list
+// NODESxRANKS.rows that jobscripts/array.slurm takes, and submit.sh, which submits them. Returns
+// what to print. Throws Error: usage (a directory with control characters in its name), io.
+std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left_out,
+                        const std::string& directory);
+
+// The word as it is typed in a shell: in quotes where it needs them.
+std::string shell_word(const std::string& word);
+
+// Writes `text` under a temporary name, then renames it. Throws Error(Exit::io).
+void write_text_file(const std::string& path, const std::string& text);
+
+}  // namespace gptbench

@@ -1,0 +1,273 @@
+#include "sweep/driver.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "io/file_bytes.h"
+#include "io/result_file.h"
+#include "run/report.h"
+#include "sweep/decks.h"
+#include "sweep/progress.h"
+#include "sweep/row_process.h"
+#include "sweep/rows.h"
+#include "sweep/sweep.h"
+
+namespace gptbench {
+namespace {
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+// Keeps a second driver out of the directory of this one; the system frees it with the process.
+class SweepLock {
+ public:
+  explicit SweepLock(const std::string& directory) {
+    const std::string path = directory + "/sweep.lock";
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) throw Error(Exit::io, path + ": cannot be written: " + std::strerror(errno));
+    // A file system without locks has none to hold.
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ::close(fd_);
+      std::string holder;
+      std::getline(std::ifstream(path), holder);
+      throw Error(Exit::usage, directory + ": another sweep runs here" +
+                                   (holder.empty() ? "" : " (" + holder + ")") +
+                                   "; wait for it, or give output.directory=... another one");
+    }
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    if (::ftruncate(fd_, 0) == 0)
+      ::dprintf(fd_, "process %d on %s\n", static_cast<int>(::getpid()), host);
+  }
+  ~SweepLock() { ::close(fd_); }
+  SweepLock(const SweepLock&) = delete;
+  SweepLock& operator=(const SweepLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+FileIdentity file_identity(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_ino, static_cast<int64_t>(status.st_mtim.tv_sec) * 1000000000 +
+                             static_cast<int64_t>(status.st_mtim.tv_nsec)};
+}
+
+// One row among those to run.
+struct Job {
+  SweepRow* row = nullptr;
+  std::string status;  // of its record; "" until it has one
+  bool found = false;  // finished by an earlier sweep
+};
+
+class Driver {
+ public:
+  Driver(Sweep& sweep, std::vector<std::string> left_out)
+      : sweep_(sweep), left_out_(std::move(left_out)) {
+    program_ = std::filesystem::read_symlink("/proc/self/exe");
+    for (size_t r = 0; r < sweep.rows.size(); ++r) {
+      SweepRow& row = sweep.rows[r];
+      // A refused row has no plan and no file, pruned or not.
+      if (!row.refused.empty() || !left_out_[r].empty()) {
+        ++refused_;
+        continue;
+      }
+      jobs_.push_back({&row, "", false});
+      const Plan plan = row_plan(row);
+      time_left_.add_row(
+          (plan.model_flops + plan.recompute_flops) * static_cast<double>(plan.config.run.steps),
+          plan.config.run.time_limit_s);
+    }
+  }
+
+  Exit run() {
+    const std::vector<std::string> words = parse_launcher();
+    if (!is_program(words.front()))
+      throw Error(Exit::usage, "sweep.launcher: no program " + words.front() +
+                                   " on the PATH; give sweep.launcher='mpirun -n {ranks}' or srun");
+    create_directories(sweep_.directory);
+    const SweepLock lock(sweep_.directory);
+    JobSignals signals;
+    const double start_s = now_s();
+    wait_for_earlier_jobs(signals);
+    for (size_t j = 0; j < jobs_.size(); ++j) look_for_result(j);
+    print_start();
+    for (size_t j = 0; j < jobs_.size() && !signals.interrupted(); ++j)
+      if (!jobs_[j].found) run_job(signals, j);
+    print_summary(now_s() - start_s);
+    if (!signals.interrupted()) return Exit::ok;
+    print("Stopped by signal " + std::to_string(signals.signal_number()) +
+          "; the same command goes on from here.\n");
+    return Exit::timeout;
+  }
+
+ private:
+  std::vector<std::string> parse_launcher() const {
+    static const SweepRow none;
+    return row_command(sweep_, jobs_.empty() ? none : *jobs_.front().row, program_, "");
+  }
+
+  // A driver that was killed leaves its job running. Two jobs would share the machine and the
+  // row's directory, so this one waits, and takes the result.
+  void wait_for_earlier_jobs(JobSignals& signals) const {
+    for (const auto& entry : std::filesystem::directory_iterator(sweep_.directory)) {
+      const std::string output = entry.path() / "output.txt";
+      bool is_told = false;
+      while (signals.signal_number() == 0 && is_output_of_a_job(output)) {
+        if (!is_told) print(waiting_line(entry.path().filename(), processes_with_output(output)));
+        is_told = true;
+        signals.wait(now_s() + 0.2);
+      }
+    }
+  }
+
+  static std::string waiting_line(const std::string& name, const std::vector<pid_t>& processes) {
+    std::vector<std::string> numbers;
+    for (const pid_t pid : processes) numbers.push_back(std::to_string(pid));
+    return name + ": the job of an earlier sweep still runs here; waiting for it (" +
+           (numbers.empty() ? "on another machine" : "to end it: kill " + join(numbers, " ")) +
+           ")\n";
+  }
+
+  void look_for_result(size_t index) {
+    Job& job = jobs_[index];
+    const std::optional<Record> record = row_result(*job.row);
+    if (!record) return;
+    const auto& rerun = sweep_.config.rerun;
+    if (std::any_of(rerun.begin(), rerun.end(),
+                    [&](const SweepText& text) { return text.text == lower(record->status); }))
+      return;
+    job.found = true;
+    job.status = record->status;
+    time_left_.finish(index, job.status, 0.0);
+  }
+
+  void print_start() const {
+    const auto found =
+        std::count_if(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.found; });
+    std::string text = "Sweep " + sweep_.name + ": " + std::to_string(jobs_.size()) + " rows in " +
+                       sweep_.directory;
+    if (refused_ > 0) text += ", " + std::to_string(refused_) + " left out (--list says why)";
+    if (found > 0) text += ", " + std::to_string(found) + " finished before";
+    print(text + "\nLauncher: " + launcher_pattern(sweep_.config) + "\n");
+  }
+
+  void run_job(JobSignals& signals, size_t index) {
+    Job& job = jobs_[index];
+    SweepRow& row = *job.row;
+    const std::string directory = row_directory(row);
+    create_directories(directory);
+    const std::string deck_path = directory + "/deck.in", output = directory + "/output.txt";
+    row.deck.raw_text = row_deck_text(sweep_, row);
+    row.deck.path = deck_path;
+    write_text_file(deck_path, row.deck.raw_text);
+    const std::vector<std::string> words = row_command(sweep_, row, program_, deck_path);
+
+    const std::string result = directory + "/result.h5";
+    const FileIdentity before = file_identity(result);
+    const int64_t kills_before = out_of_memory_kills();
+    const ProcessEnd end =
+        run_process(signals, words, output, sweep_.config.time_limit_s, sweep_.config.grace_s);
+    const ResultUse use = result_use(before, file_identity(result), end.cause);
+    if (use == ResultUse::set_aside)  // says TIMEOUT for the sweep's sake, not for its own
+      std::rename(result.c_str(), (directory + "/interrupted.h5").c_str());
+    if (end.cause == ProcessEnd::Cause::interrupted) {
+      print(position(index) + row.name + "  interrupted\n");
+      return;
+    }
+    std::optional<Record> record;
+    if (use == ResultUse::taken) record = row_result(row);
+    if (!record) {
+      record = record_without_result(sweep_, row, end, output, join(words, " "),
+                                     out_of_memory_kills() > kills_before);
+      write_result(directory, *record);
+    }
+    job.status = record->status;
+    time_left_.finish(index, job.status, end.wall_s);
+    report(index, end.wall_s, *record);
+  }
+
+  std::string position(size_t index) const {
+    const std::string all = std::to_string(jobs_.size());
+    const std::string number = std::to_string(index + 1);
+    return "[" + std::string(all.size() - number.size(), ' ') + number + "/" + all + "] ";
+  }
+
+  void report(size_t index, double wall_s, const Record& record) const {
+    std::string line = position(index) + jobs_[index].row->name + "  " + record.status + "  " +
+                       format_seconds(wall_s);
+    if (record.status == "OK" && record.summary.tokens_per_s > 0.0)
+      line += ", " + format_count(static_cast<int64_t>(record.summary.tokens_per_s)) + " tokens/s";
+    const double left_s = time_left_.seconds();
+    if (left_s > 0.0) line += "; about " + format_seconds(left_s) + " left";
+    print(line + "\n");
+    if (record.status != "OK") print("    " + record.reason + "\n");
+  }
+
+  void print_summary(double elapsed_s) const {
+    std::map<std::string, int64_t> counts;
+    for (const Job& job : jobs_) ++counts[job.status.empty() ? "not run" : job.status];
+    std::vector<std::string> parts;
+    for (const char* status : {"OK", "OOM", "INVALID", "FAILED", "TIMEOUT", "not run"})
+      if (counts.count(status) > 0) parts.push_back(std::to_string(counts[status]) + " " + status);
+    print(rule('=') + "Sweep " + sweep_.name + ": " + std::to_string(jobs_.size()) + " rows, " +
+          join(parts, ", ") + "; " + format_seconds(elapsed_s) + "\n");
+    for (const Job& job : jobs_)
+      if (!job.status.empty() && job.status != "OK")
+        print("  " + job.status + "  " + job.row->name + "\n");
+    print("Table: gptpost table --style fugaku --format md " + shell_word(sweep_.directory) +
+          "/*/result.h5\n");
+  }
+
+  Sweep& sweep_;
+  std::vector<std::string> left_out_;
+  std::vector<Job> jobs_;
+  std::string program_;
+  int64_t refused_ = 0;
+  TimeLeft time_left_;  // rows as in jobs_
+};
+
+void refuse_inside_of_mpi() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (std::getenv(name) != nullptr)
+      throw Error(Exit::usage,
+                  "--sweep starts its jobs itself and is no MPI process; start it "
+                  "without mpirun or srun");
+}
+
+}  // namespace
+
+Exit run_sweep(const CommandLine& line) {
+  Sweep sweep =
+      expand_sweep(line.deck, read_deck_text(line.deck), line.overrides, line.first_override);
+  const std::vector<std::string> left_out = too_large(sweep);
+  if (line.list) {
+    print(sweep_table(sweep, left_out));
+    return Exit::ok;
+  }
+  if (!line.decks_directory.empty()) {
+    print(write_decks(sweep, left_out, line.decks_directory));
+    return Exit::ok;
+  }
+  refuse_inside_of_mpi();
+  return Driver(sweep, left_out).run();
+}
+
+}  // namespace gptbench

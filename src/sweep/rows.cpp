@@ -1,0 +1,213 @@
+#include "sweep/rows.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "deck/validate.h"
+#include "io/guarded_read.h"
+#include "run/device_setup.h"
+#include "run/largest_batch.h"
+#include "run/planned_record.h"
+#include "sweep/values.h"
+
+namespace gptbench {
+namespace {
+
+Config row_config(const SweepRow& row) {
+  Config config = resolve(row.deck, row.ranks);
+  resolve_device(config);
+  return config;
+}
+
+// One pass: what is filled in is not looked at again.
+std::string filled_in(const std::string& text, const std::map<std::string, std::string>& values) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t end = text[i] == '{' ? text.find('}', i) : std::string::npos;
+    const auto value =
+        end == std::string::npos ? values.end() : values.find(text.substr(i + 1, end - i - 1));
+    if (value == values.end()) {
+      out += text[i];
+    } else {
+      out += value->second;
+      i = end;
+    }
+  }
+  return out;
+}
+
+// Keys that do not tell results apart, or that a run may settle otherwise than is done here.
+bool is_left_open(const Key& key, const SweepRow& row) {
+  const RunConfig& run = row.deck.config.run;
+  if (key.group == "run" && key.name == "device") return run.device == "auto";
+  if (key.group == "run" && key.name == "comm") return run.comm == "auto";
+  // Where it was found, and when it would have been ended.
+  if (key.full_name() == "output.directory" || key.full_name() == "run.time_limit_s") return true;
+  const bool is_sought = key.group == "batch" || key.full_name() == "run.steps";
+  return run.find_largest != "none" && is_sought;
+}
+
+bool is_result_of(const Record& record, const SweepRow& row) {
+  if (record.summary.world_size != row.ranks) return false;
+  bool same = true;
+  for_each_key(row_config(row), [&](const Key& key, const KeyValue& value) {
+    if (is_left_open(key, row)) return;
+    const auto entry = std::find_if(
+        record.config.begin(), record.config.end(),
+        [&](const ConfigEntry& e) { return e.group == key.group && e.key == key.name; });
+    // A key that an older version did not have was what is the default now.
+    same = same &&
+           (entry != record.config.end() ? entry->value == value : value == default_value(key));
+  });
+  return same;
+}
+
+// The last line that says something, for the reason.
+std::string last_words(const std::string& output_path) {
+  std::ifstream in(output_path, std::ios::binary);
+  in.seekg(0, std::ios::end);
+  constexpr std::streamoff most = 16384;
+  const std::streamoff size = in.tellg();
+  in.seekg(std::max<std::streamoff>(0, size - most));
+  std::string line, own, any;
+  while (std::getline(in, line)) {
+    std::string clean;
+    for (const char c : line)
+      if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f) clean += c;
+    clean = trim(clean);
+    if (clean.find_first_not_of("-=*") == std::string::npos) continue;
+    if (clean.rfind("gptbench: ", 0) == 0) own = clean.substr(10);
+    any = clean;
+  }
+  return (own.empty() ? any : own).substr(0, 300);
+}
+
+bool speaks_of_memory(const std::string& output_path) {
+  std::ifstream in(output_path, std::ios::binary);
+  std::string line;
+  while (std::getline(in, line)) {
+    const std::string text = lower(line);
+    for (const char* words : {"oom-kill", "oom_kill", "out-of-memory", "std::bad_alloc"})
+      if (text.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+Exit outcome_of(const ProcessEnd& end, bool memory_ran_out) {
+  if (end.cause != ProcessEnd::Cause::ended) return Exit::timeout;
+  for (const ExitCode& row : exit_codes) {
+    const bool has_file = row.status[0] != '\0' && row.code != Exit::ok;
+    if (has_file && static_cast<int>(row.code) == end.status) {
+      // A rank that the system ended looks like a failed peer to the others.
+      return row.code == Exit::peer && memory_ran_out ? Exit::out_of_memory : row.code;
+    }
+  }
+  return memory_ran_out ? Exit::out_of_memory : Exit::peer;
+}
+
+}  // namespace
+
+Plan row_plan(const SweepRow& row) {
+  return make_plan(row_config(row), row.ranks, 0, PlanOptions());
+}
+
+std::vector<std::string> too_large(const Sweep& sweep) {
+  std::vector<std::string> reasons(sweep.rows.size());
+  if (sweep.config.prune != "memory") return reasons;
+  for (size_t r = 0; r < sweep.rows.size(); ++r) {
+    const SweepRow& row = sweep.rows[r];
+    if (!row.refused.empty()) continue;
+    const double cap = row.deck.config.memory.device_memory_gib * static_cast<double>(GiB);
+    if (cap <= 0.0)
+      throw Error(Exit::usage, sweep.path +
+                                   ": sweep.prune = 'memory' wants memory.device_memory_gib, "
+                                   "the memory that a rank may use");
+    const FullestRank fullest = fullest_rank(row_config(row), row.ranks, PlanOptions());
+    if (static_cast<double>(fullest.bytes) > cap)
+      reasons[r] = "rank " + std::to_string(fullest.rank) + " needs " +
+                   format_bytes(fullest.bytes) + ", device_memory_gib allows " +
+                   format_bytes(static_cast<int64_t>(cap));
+  }
+  return reasons;
+}
+
+std::string row_directory(const SweepRow& row) {
+  return row.deck.config.output.directory;
+}
+
+std::string launcher_pattern(const SweepConfig& config) {
+  if (!config.launcher.empty()) return config.launcher;
+  if (std::getenv("SLURM_JOB_ID") != nullptr && is_program("srun"))
+    return "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={ranks_per_node}";
+  return "mpirun -n {ranks}";
+}
+
+std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
+                                     const std::string& program, const std::string& deck) {
+  const std::string pattern = launcher_pattern(sweep.config);
+  std::vector<std::string> words = parse_command(pattern, [&](const std::string& message) {
+    throw Error(Exit::usage, sweep.path + ": sweep.launcher: " + message);
+  });
+  if (words.empty())
+    throw Error(Exit::usage, sweep.path + ": sweep.launcher is blank; '' takes the default");
+  if (pattern.find("{program}") == std::string::npos) words.push_back("{program}");
+  if (pattern.find("{deck}") == std::string::npos) words.push_back("{deck}");
+  for (std::string& word : words)
+    word = filled_in(word, {{"ranks_per_node", std::to_string(row.ranks_per_node)},
+                            {"ranks", std::to_string(row.ranks)},
+                            {"nodes", std::to_string(row.nodes)},
+                            {"name", row.name},
+                            {"program", program},
+                            {"deck", deck}});
+  return words;
+}
+
+std::optional<Record> row_result(const SweepRow& row) {
+  const std::string path = row_directory(row) + "/result.h5";
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  try {
+    Record record = read_result_guarded(path);
+    if (is_result_of(record, row)) return record;
+  } catch (const Error&) {  // a result that cannot be read is as good as none
+  }
+  return std::nullopt;
+}
+
+int64_t out_of_memory_kills() {
+  std::ifstream in("/proc/vmstat");
+  std::string name;
+  int64_t value = 0;
+  while (in >> name >> value)
+    if (name == "oom_kill") return value;
+  return 0;
+}
+
+Record record_without_result(const Sweep& sweep, const SweepRow& row, const ProcessEnd& end,
+                             const std::string& output_path, const std::string& argv,
+                             bool memory_ran_out) {
+  Record record = planned_record(row.deck, row_plan(row), row.nodes, row.ranks_per_node, argv);
+  memory_ran_out = memory_ran_out || speaks_of_memory(output_path);
+  const Exit outcome = outcome_of(end, memory_ran_out);
+  std::string reason;
+  if (end.cause == ProcessEnd::Cause::time_limit)
+    reason = "ended by the sweep after sweep.time_limit_s = " +
+             format_seconds(sweep.config.time_limit_s) + " without a result";
+  else if (outcome == Exit::out_of_memory)
+    reason =
+        "out of memory, met: the system ended the run (status " + std::to_string(end.status) + ")";
+  else
+    reason = "the run ended with status " + std::to_string(end.status) + " and left no result";
+  const std::string words = last_words(output_path);
+  if (!words.empty() && outcome != Exit::timeout) reason += "; " + words;
+  set_outcome(record, outcome, reason);
+  return record;
+}
+
+}  // namespace gptbench

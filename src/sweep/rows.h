@@ -1,0 +1,41 @@
+// What the driver of a sweep adds to its rows: plans, and results that are there already.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "record/record.h"
+#include "sweep/row_process.h"
+#include "sweep/sweep.h"
+
+namespace gptbench {
+
+// Plan of rank 0. The row is not refused.
+Plan row_plan(const SweepRow& row);
+// For each row why it is too large for its device_memory_gib by the plan of every stage, "" where
+// it is not, or where &sweep does not ask (prune = 'memory').
+std::vector<std::string> too_large(const Sweep& sweep);
+
+std::string row_directory(const SweepRow& row);
+// Argument vector of the row's job: the launcher with {ranks}, {nodes}, {ranks_per_node}, {name},
+// {program} and {deck} filled in, program and deck appended where it does not name them.
+std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
+                                     const std::string& program, const std::string& deck);
+// The launcher as a pattern, the default filled in.
+std::string launcher_pattern(const SweepConfig& config);
+
+// <directory of the row>/result.h5 where it is a result of this row's deck on as many ranks; a
+// damaged or foreign file is none.
+std::optional<Record> row_result(const SweepRow& row);
+
+// How often this machine has ended a process because memory ran out, as far as it says.
+int64_t out_of_memory_kills();
+
+// Record of a job that left none: its outcome by exit status, cause of its end and what it printed.
+Record record_without_result(const Sweep& sweep, const SweepRow& row, const ProcessEnd& end,
+                             const std::string& output_path, const std::string& argv,
+                             bool memory_ran_out);
+
+}  // namespace gptbench

@@ -1,0 +1,27 @@
+// Residuals of a training run against the reference: differences in units of the expected roundoff.
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+#include "record/record.h"
+
+namespace gptbench {
+
+// Results of the first training steps. Tensors are whole, [tensor][element].
+struct TrainedSteps {
+  std::vector<double> losses;                      // [step]
+  std::vector<std::vector<double>> gradients;      // step 0, before clipping
+  std::vector<std::vector<double>> before, after;  // master weights around step 0
+};
+
+// Three checks: losses of all steps; gradients and weight changes of step 0, tensor by tensor.
+// `plan` is that of `run`.
+std::vector<VerifyEntry> compare_with_reference(const Plan& plan, const TrainedSteps& run,
+                                                const TrainedSteps& reference);
+
+// Each check of `entries`, none or those of one model, becomes the one of the larger value, NaN
+// being the largest, out of that and the same check of another model.
+void keep_worst(std::vector<VerifyEntry>& entries, const std::vector<VerifyEntry>& others);
+
+}  // namespace gptbench

@@ -1,0 +1,167 @@
+#include "io/file_bytes.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "file_size_limit.h"
+
+namespace gptbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileBytes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "file_bytes_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+    path_ = in("result.h5");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string in(const std::string& name) const { return folder_ + "/" + name; }
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder_))
+      found.push_back(entry.path().filename());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  static std::string text_of(const std::string& path) {
+    const Bytes bytes = read_bytes(path, 1000);
+    return {bytes.begin(), bytes.end()};
+  }
+  static unsigned mode_of(const std::string& path) {
+    struct stat info {};
+    ::stat(path.c_str(), &info);
+    return info.st_mode & 0777u;
+  }
+
+  std::string folder_, path_;
+};
+
+using Names = std::vector<std::string>;
+
+// Links of every name that a predictable temporary file could have: the pid counts up, so those of
+// this process and of the next ones are known.
+TEST_F(FileBytes, NoLinkIsFollowed) {
+  const std::string victim = in("victim");
+  write_file(victim, "precious");
+  for (const std::string& name : {std::string(".partial-") + std::to_string(::getpid()),
+                                  std::string(".partial"), std::string(".tmp"), std::string()})
+    fs::create_symlink("victim", path_ + name);
+  write_file(path_, "new");
+  EXPECT_EQ(text_of(victim), "precious");
+  EXPECT_EQ(text_of(path_), "new");
+  EXPECT_FALSE(fs::is_symlink(path_));
+}
+
+// Two writers of one name, as on two nodes that share a file system and a process number.
+TEST_F(FileBytes, WritersDoNotShareATemporaryFile) {
+  NewFile first(path_), second(path_);
+  first.write_at(0, "first", 5);
+  second.write_at(0, "second one", 10);
+  EXPECT_EQ(names().size(), 2u);
+  first.publish(Existing::kept_numbered);
+  second.publish(Existing::kept_numbered);
+  EXPECT_EQ(names(), (Names{"result.1.h5", "result.h5"}));
+  EXPECT_EQ(text_of(in("result.1.h5")), "first");
+  EXPECT_EQ(text_of(path_), "second one");
+}
+
+TEST_F(FileBytes, TheUmaskSetsThePermissions) {
+  for (const unsigned mask : {0022u, 0007u, 0077u}) {
+    const mode_t before = ::umask(mask);
+    write_file(path_, "x");
+    ::umask(before);
+    EXPECT_EQ(mode_of(path_), 0666u & ~mask);
+  }
+}
+
+TEST_F(FileBytes, NothingIsSeenBeforePublishAndNothingIsLeftWithoutIt) {
+  write_file(path_, "old");
+  {
+    NewFile file(path_);
+    file.write_at(0, "new", 3);
+    file.sync();
+    EXPECT_EQ(text_of(path_), "old");
+    EXPECT_EQ(names().size(), 2u);
+  }
+  EXPECT_EQ(names(), Names{"result.h5"});
+  EXPECT_EQ(text_of(path_), "old");
+}
+
+TEST_F(FileBytes, PiecesInAnyOrder) {
+  NewFile file(path_);
+  file.write_at(4, "efgh", 4);
+  file.write_at(0, "abcd", 4);
+  file.resize(9);
+  char read[12];
+  std::memset(read, 'x', sizeof read);
+  file.read_at(2, read, 10);  // two bytes beyond the end, the one before it never written
+  EXPECT_EQ(std::string(read, 12), std::string("cdefgh\0\0\0\0xx", 12));
+  file.publish(Existing::replaced);
+  EXPECT_EQ(text_of(path_), std::string("abcdefgh\0", 9));
+}
+
+TEST_F(FileBytes, FullDiskIsAnErrorAndKeepsTheOldFile) {
+  write_file(path_, "old");
+  for (const size_t bytes : {size_t{4097}, size_t{1} << 20}) {
+    const FileSizeLimit disk(4096);
+    try {
+      write_file(path_, std::string(bytes, 'x'), Existing::kept_numbered);
+      FAIL() << bytes;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::io);
+      EXPECT_EQ(error.what(), path_ + ": cannot write: " + std::strerror(EFBIG));
+    }
+    EXPECT_EQ(names(), Names{"result.h5"});
+  }
+  EXPECT_EQ(text_of(path_), "old");
+}
+
+TEST_F(FileBytes, NumberedNames) {
+  EXPECT_EQ(numbered_name("a/result.h5", 3), "a/result.3.h5");
+  EXPECT_EQ(numbered_name("a.b/result", 12), "a.b/result.12");
+  EXPECT_EQ(numbered_name(".hidden", 1), ".hidden.1");
+  EXPECT_EQ(numbered_name("a.tar.gz", 2), "a.tar.2.gz");
+}
+
+TEST_F(FileBytes, OnlyRegularFilesOfTheAllowedSizeAreRead) {
+  const auto message = [](const std::string& path, int64_t limit) -> std::string {
+    try {
+      return std::to_string(read_bytes(path, limit).size()) + " bytes";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  write_file(path_, "12345");
+  EXPECT_EQ(message(path_, 5), "5 bytes");
+  EXPECT_EQ(message(path_, 4), path_ + ": 5 bytes, more than the 4 that such a file may have");
+  EXPECT_EQ(message(folder_, 5), folder_ + ": is a directory, not a file");
+  EXPECT_EQ(message("/dev/zero", 5), "/dev/zero: is not a regular file");
+  ASSERT_EQ(::mkfifo(in("fifo").c_str(), 0666), 0);
+  EXPECT_EQ(message(in("fifo"), 5), in("fifo") + ": is not a regular file");
+  EXPECT_EQ(message(in("none"), 5), in("none") + ": cannot open: No such file or directory");
+}
+
+TEST_F(FileBytes, DirectoriesAreCreatedOrNoneIs) {
+  EXPECT_EQ(create_directories(in("a/b")), (Names{in("a"), in("a/b")}));
+  EXPECT_EQ(create_directories(in("a/b")), Names{});
+  write_file(in("a/file"), "x");
+  EXPECT_THROW(create_directories(in("a/file/c")), Error);
+  EXPECT_THROW(create_directories(in("new/" + std::string(300, 'n'))), Error);
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+}  // namespace
+}  // namespace gptbench

@@ -1,0 +1,82 @@
+// Figures of a run from the times of its steps, against values computed by hand.
+#include "record/steps.h"
+
+#include <gtest/gtest.h>
+
+namespace gptbench {
+namespace {
+
+// 2 ranks, warm-up of 2, 7 steps of which 1 and 4 were skipped. Timed: steps 2, 3, 5 and 6, that
+// took 4, 8, 2 and 5 s: median (4 + 5) / 2.
+Record record_of_seven_steps() {
+  Record r;
+  r.warmup_steps = 2;
+  r.loss = {7, 6, 5, 4, 3, 2, 1.5};
+  r.step_time_s = {100, 0.25, 4, 8, 0.5, 2, 5};
+  r.skipped = {0, 1, 0, 0, 1, 0, 0};
+  Summary& s = r.summary;
+  s.world_size = 2;
+  s.tokens_per_step = 9000;
+  s.flops_per_step = {{"mpt", 36e12}, {"exact", 18e12}, {"exact_recomputed", 9e12}};
+  s.flops_convention = "mpt";
+  s.hardware_factor = 4.0 / 3.0;
+  return r;
+}
+
+TEST(Steps, TimedAreThoseBehindTheWarmUpThatUpdatedWeights) {
+  const Record r = record_of_seven_steps();
+  for (int64_t step = 0; step < 7; ++step)
+    EXPECT_EQ(is_timed(r, step), step == 2 || step == 3 || step == 5 || step == 6) << step;
+  EXPECT_EQ(skipped_after_warmup(r), 1);
+  Record unscaled;  // no flags where the loss is not scaled
+  EXPECT_TRUE(is_timed(unscaled, 0));
+  EXPECT_EQ(skipped_after_warmup(unscaled), 0);
+}
+
+TEST(Steps, RatesFollowFromTheMedianOfTimedSteps) {
+  Record r = record_of_seven_steps();
+  summarise_steps(r, 9);
+  const Summary& s = r.summary;
+  EXPECT_EQ(s.timed_steps, 4);
+  EXPECT_EQ(s.skipped_steps, 2);
+  EXPECT_EQ(s.final_loss, 1.5);
+  EXPECT_EQ(s.sec_per_it, 4.5);
+  EXPECT_EQ(s.sec_per_it_min, 2.0);
+  EXPECT_EQ(s.sec_per_it_max, 8.0);
+  EXPECT_EQ(s.tokens_per_s, 2000.0);                         // 9000 / 4.5
+  EXPECT_EQ(s.samples_per_s, 2.0);                           // 9 / 4.5
+  EXPECT_DOUBLE_EQ(s.model_tflops_per_device, 4.0);          // 36 / 4.5 / 2
+  EXPECT_DOUBLE_EQ(s.hardware_tflops_per_device, 16.0 / 3);  // 4/3 of it
+  EXPECT_EQ(s.mfu, 0.0);
+  set_peak(r.summary, 16.0, "deck");
+  EXPECT_DOUBLE_EQ(s.mfu, 0.25);
+  EXPECT_DOUBLE_EQ(s.hfu, 1.0 / 3.0);
+  EXPECT_EQ(s.peak_source, "deck");
+}
+
+TEST(Steps, AnOddCountHasAStepInTheMiddle) {
+  Record r = record_of_seven_steps();
+  r.skipped.clear();  // timed: 4, 8, 0.5, 2 and 5
+  summarise_steps(r, 9);
+  EXPECT_EQ(r.summary.sec_per_it, 4.0);
+  EXPECT_EQ(r.summary.timed_steps, 5);
+  EXPECT_EQ(median({}), 0.0);
+}
+
+TEST(Steps, WithoutATimedStepThereAreNoRates) {
+  Record all_skipped = record_of_seven_steps();
+  all_skipped.skipped.assign(7, 1);
+  Record too_short = record_of_seven_steps();
+  too_short.warmup_steps = 7;
+  for (Record* r : {&all_skipped, &too_short}) {
+    summarise_steps(*r, 9);
+    EXPECT_EQ(r->summary.timed_steps, 0);
+    EXPECT_EQ(r->summary.sec_per_it, 0.0);
+    EXPECT_EQ(r->summary.tokens_per_s, 0.0);
+    EXPECT_EQ(r->summary.final_loss, 1.5);
+  }
+  EXPECT_EQ(all_skipped.summary.skipped_steps, 7);
+}
+
+}  // namespace
+}  // namespace gptbench

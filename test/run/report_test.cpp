@@ -1,0 +1,161 @@
+#include "run/report.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace gptbench {
+namespace {
+
+// Two ranks, four steps, the first of them warm-up, in which rank 0 was slow. Of the others rank 0
+// takes 2 + 2 + 4 = 8 s and rank 1 3 + 3 + 3 = 9 s.
+Record two_ranks() {
+  Record r;
+  r.verdict = "VALID";
+  r.status = "OK";
+  r.date_utc = "2024-03-09T10:11:12Z";
+  r.machine = "made machine";
+  r.git_commit = "0123456789ab";
+  r.software_version = "0.1.0";
+  r.warmup_steps = 1;
+  r.loss_scale = {65536, 65536, 32768, 32768};
+  r.timing = {{"step", "s", "", {50, 1, 2, 3, 2, 3, 4, 3}, 4, 2, false},
+              {"forward", "s", "", {9, 9, 1, 1, 1, 1.5, 1, 2}, 4, 2, false},
+              {"communication", "s", "", {9, 9, 1, 3e-4, 1, 3e-4, 1, 3e-4}, 4, 2, false}};
+  r.memory = {{"parameters", "", {3 << 20, 5 << 10}, false}, {"peak", "", {512, 1536}, false}};
+  r.comm = {
+      {"data", "all_reduce", {2048, 1048576}, {7, 8}, {0, 0}, {0.5, 0.25}, {1e-3, 2e-3}, false}};
+  Summary& s = r.summary;
+  s.num_params = 1234567;
+  s.world_size = 2;
+  s.nodes = 1;
+  s.timed_steps = 3;
+  s.sec_per_it = 2.5;
+  s.sec_per_it_min = 2.0;
+  s.sec_per_it_max = 4.0;
+  s.tokens_per_s = 4505.6;
+  s.samples_per_s = 8.8;
+  s.flops_per_step = {{"mpt", 3e13},   {"megatron", 6e13},         {"causal", 1.5e13},
+                      {"exact", 2e13}, {"exact_recomputed", 1e13}, {"exact_fp8", 1.5e13}};
+  s.flops_convention = "causal";
+  s.model_tflops_per_device = 3.0;
+  s.hardware_factor = 4.0 / 3.0;
+  s.peak_tflops = 20.0;
+  s.peak_source = "deck";
+  s.mfu = 0.15;
+  s.hfu = 0.2;
+  s.final_loss = 9.75;
+  s.skipped_steps = 1;
+  return r;
+}
+
+// FLOPs / (2.5 s * 2 ranks), megatron without its recomputation: 6e13 / (4/3). In fp8 15 of 30.
+// Rank 1's means of three steps: 9 / 3, 4.5 / 3, 9e-4 / 3; of messages the rank that is exposed
+// longest.
+TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
+  EXPECT_EQ(performance_report(two_ranks()),
+            "Time a step, median                2.50 s  (2.00 s to 4.00 s, 3 timed)\n"
+            "Throughput                         4505.6 tokens/s, 8.8 sequences/s\n"
+            "Model TFLOP/s a rank, by FLOPs convention\n"
+            "  causal                           3.0000  (the deck's convention)\n"
+            "  exact                            4.0000\n"
+            "  megatron                         9.0000\n"
+            "  mpt                              6.0000\n"
+            "In fp8                              50.0 % of the FLOPs executed\n"
+            "Peak                              20.0000 TFLOP/s a rank (deck)\n"
+            "Utilisation, model (MFU)            15.0 %\n"
+            "Hardware (HFU)                      20.0 %\n"
+            "Loss scale                          32768 in the last step; 1 of 4 steps skipped and "
+            "not timed\n"
+            "Time of the slowest rank (1), mean of 3 timed steps\n"
+            "  step                             3.00 s  100.0 %\n"
+            "  forward                          1.50 s   50.0 %\n"
+            "  communication                    300 us    0.0 %\n"
+            "Memory, largest over ranks\n"
+            "  parameters                        3.0 MiB\n"
+            "  peak                             1.50 KiB\n"
+            "Messages a rank, timed steps        calls       payload      total    exposed\n"
+            "  data all_reduce                       8       1.0 MiB  250.00 ms    2.00 ms\n");
+}
+
+// Warm-up of 2, steps 1 and 4 skipped. Sums over the timed steps 2, 3, 5 and 6: 20 s of rank 0, 24
+// s of rank 1. Rank 0 is slower in the warm-up and in skipped steps, by far.
+TEST(Report, BreaksDownTheTimedStepsAlone) {
+  Record r = two_ranks();
+  r.warmup_steps = 2;
+  r.summary.timed_steps = 4;
+  r.loss = {7, 6, 5, 4, 3, 2, 1.5};
+  r.skipped = {0, 1, 0, 0, 1, 0, 0};
+  r.timing = {{"step", "s", "", {900, 1, 900, 1, 5, 6, 5, 6, 900, 1, 5, 6, 5, 6}, 7, 2},
+              {"forward", "s", "", {900, 1, 900, 1, 1, 2, 1, 2, 900, 1, 1, 2, 1, 3}, 7, 2}};
+  const std::string report = performance_report(r);
+  EXPECT_NE(report.find("slowest rank (1), mean of 4 timed steps"), std::string::npos) << report;
+  EXPECT_NE(report.find("6.00 s  100.0 %"), std::string::npos) << report;
+  // 2 + 2 + 2 + 3 = 9 s of 24 s, over 4 steps
+  EXPECT_NE(report.find("2.25 s   37.5 %"), std::string::npos) << report;
+}
+
+TEST(Report, WithoutTimedStepsPeakOrRecomputation) {
+  Record r = two_ranks();
+  r.comm.clear();
+  r.loss_scale.clear();
+  r.summary.timed_steps = 0;
+  EXPECT_EQ(performance_report(r),
+            "No step was timed.\n"
+            "Memory, largest over ranks\n"
+            "  parameters                        3.0 MiB\n"
+            "  peak                             1.50 KiB\n");
+  r.summary.timed_steps = 3;
+  r.summary.hfu = r.summary.mfu;
+  EXPECT_EQ(performance_report(r).find("HFU"), std::string::npos);
+  r.summary.peak_tflops = 0.0;
+  EXPECT_EQ(performance_report(r).find("MFU"), std::string::npos);
+  EXPECT_EQ(performance_report(r).find("Messages"), std::string::npos);
+}
+
+TEST(Report, BannerAndProgress) {
+  const std::string edge(80, '=');
+  EXPECT_EQ(banner(two_ranks()), edge + "\ngptbench 0.1.0  commit 0123456789ab  " +
+                                     "2024-03-09T10:11:12Z\n" + edge +
+                                     "\n2 ranks on 1 node: made machine\n");
+  // Steps count from 1 on the console.
+  EXPECT_EQ(progress_heading() + progress_line(3, 10, true, 9.75, 0.0125, 2.5, 4505.6, 90.0),
+            "    step      loss  grad norm      time   tokens/s   time left\n"
+            "    4/10   9.75000     0.0125    2.50 s     4505.6     90.00 s  warm-up\n");
+  EXPECT_EQ(progress_line(9, 10, false, 1, 1, 1, 1, 0).find("warm-up"), std::string::npos);
+  EXPECT_EQ(skipped_line(65536.0, 32768.0),
+            "         skipped: gradient not finite; loss scale 65536, next 32768\n");
+}
+
+TEST(Report, ChecksAndVerdict) {
+  Record r = two_ranks();
+  r.verify = {{"initial_loss", "|loss - ln V|", 0.25, 0.5, true},
+              {"replicas_identical", "differing", 3.0, 0.0, false}};
+  r.kernels_not_verified = {"dropout"};
+  r.verdict = "INVALID";
+  r.reason = "one replica differs";
+  EXPECT_EQ(verification_report(r),
+            "check                                     value      threshold\n"
+            "initial_loss                               0.25            0.5  PASSED\n"
+            "    |loss - ln V|\n"
+            "replicas_identical                            3              0  FAILED\n"
+            "    differing\n"
+            "Operations that the reduced model did not exercise:\n"
+            "    dropout\n" +
+                std::string(80, '-') +
+                "\nVerdict: INVALID   Status: OK\n"
+                "one replica differs\n");
+}
+
+TEST(Report, LastLine) {
+  Record r = two_ranks();
+  const std::string before_loss =
+      "GPTBENCH status=OK verdict=VALID params=1234567 ranks=2 steps=3 sec_per_it=2.5 "
+      "tokens_per_s=4505.6 tflops=3 convention=causal mfu=0.1500 loss=";
+  EXPECT_EQ(last_line(r, "out/result.h5"), before_loss + "9.750000 file=out/result.h5\n");
+  r.summary.final_loss = -std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(last_line(r, "none"), before_loss + "none file=none\n");
+}
+
+}  // namespace
+}  // namespace gptbench

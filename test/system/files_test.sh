@@ -1,0 +1,93 @@
+#!/bin/bash
+# Files that a run writes: a full disk ends it with status 7 and leaves no part of a file, and links
+# under the names that it uses lead it nowhere else.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+deck=$decks/tiny.in
+program=$GPTBENCH
+export OMPI_MCA_btl=self,tcp  # shared memory of MPI is a file, which the limit below would cut, too
+
+# A disk that is full after $1 KiB of a file, for the ranks alone.
+cat >"$decks/limited" <<'END_OF_SCRIPT'
+#!/bin/bash
+trap '' XFSZ
+ulimit -f "$limit_kib"
+exec "$program" "$@"
+END_OF_SCRIPT
+chmod +x "$decks/limited"
+export program limit_kib
+
+on_full_disk() {  # on_full_disk KIB FILE RANKS ARGUMENTS...
+  limit_kib=$1
+  local file=$2
+  shift 2
+  GPTBENCH=$decks/limited run "$@"
+  [ "$status" -eq 7 ] || fail "$limit_kib KiB: status $status instead of 7"
+  grep '^gptbench: ' err | grep -Eq -- "/$file: cannot write: .*large" || fail "$limit_kib KiB: no message about $file"
+  [ -z "$(find "$work" -type f)" ] || fail "$limit_kib KiB: left $(find "$work" -type f | head -1)"
+}
+
+limit_kib=1000
+GPTBENCH=$decks/limited run 1 "$deck"
+if [ "$status" -ne 0 ]; then
+  cat err
+  echo "skipped: MPI itself fails where files have at most $limit_kib KiB"
+  exit 77
+fi
+# 102,000 weights (12 h^2 + 13 h a layer and vocabulary, positions, last norm of 42 h with h = 64) in
+# double precision, thrice: 2.5 MB, within the first array's data at 1 KiB, within the second group
+# at 1000 KiB.
+dump="model.hidden_size=64 model.num_layers=2 output.dump=weights"
+# shellcheck disable=SC2086  # words
+on_full_disk 1 dump.h5 1 "$deck" $dump
+# shellcheck disable=SC2086  # words
+on_full_disk 1000 dump.h5 2 "$deck" $dump
+on_full_disk 8 trace.json 1 "$deck" output.trace_step=3
+on_full_disk 8 result.h5 1 "$deck"
+
+# What a dump holds. Arrays of more than 2^20 elements are written in pieces, here of 65536 rows: a row
+# behind the first piece is none of those before it.
+if command -v h5dump >/dev/null; then
+  run 1 "$deck" output.dump=gradients output.directory=o
+  h5dump -n "$work/o/dump.h5" >names
+  grep -q 'group */gradients$' names || fail "no gradients in the dump"
+  if grep -q weights_ names; then fail "weights in a dump of gradients"; fi
+  run 1 "$deck" output.dump=weights output.directory=o model.vocab_size=70000
+  h5dump -n "$work/o/dump.h5" >names
+  for group in weights_initial gradients weights_final; do
+    grep -Eq "dataset +/$group/wte$" names || fail "no $group in the dump"
+  done
+  for row in 65536 0 4096; do
+    h5dump -y -d /weights_initial/wte -s "$row,0" -c 1,16 "$work/o/dump.h5" | sed -n '/DATA {/,/}/p' >"row.$row"
+  done
+  [ "$(grep -c '[0-9]' row.65536)" -ge 2 ] || fail "no row 65536"
+  for row in 0 4096; do
+    if cmp -s row.65536 "row.$row"; then fail "row 65536 of the dump is row $row"; fi
+  done
+else
+  echo "not tested: the content of dumps (h5dump is not installed)"
+fi
+
+# run() of outcomes.sh empties $work, so the links are in a folder of their own.
+rm -rf links
+mkdir links
+echo precious >links/victim
+for name in trace.json result.h5.probe dump.h5 result.h5; do ln -s victim "links/$name"; done
+run 0 "$deck" output.directory="$PWD/links" output.trace_step=3 output.dump=gradients
+[ "$status" -eq 0 ] || fail "status $status"
+for name in trace.json dump.h5 result.h5; do
+  if [ -L "links/$name" ] || [ ! -s "links/$name" ]; then fail "links/$name is not a new file"; fi
+done
+[ "$(cat links/victim)" = precious ] || fail "a link was followed"
+[ -L links/result.h5.probe ] || fail "a file of the user is gone"
+printf "&sweep\n  vary = 'run.seed = 1'\n/\n" | cat "$deck" - >"$decks/sweep.in"
+rm -rf swept
+mkdir -p swept/tiny
+echo precious >swept/victim
+ln -s ../victim swept/tiny/output.txt
+run 0 --sweep "$decks/sweep.in" output.directory="$PWD/swept"
+[ "$status" -eq 0 ] || fail "status $status"
+[ "$(cat swept/victim)" = precious ] || fail "a link was followed"
+if [ -L swept/tiny/output.txt ] || ! grep -q '^GPTBENCH status=OK' swept/tiny/output.txt; then fail "no output of the row"; fi
+finish

@@ -1,0 +1,289 @@
+// Every check of the verdict passes on a sound run and fails when the one thing that it compares is
+// wrong on one rank, which is never rank 0.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "train.h"
+#include "verify/residuals.h"
+#include "verify/verify.h"
+
+namespace gptbench {
+namespace {
+
+Plan plan_of(const MpiWorld& world, SmallModel m) {
+  m.data_parallel = world.size() / m.replica_ranks();
+  m.global_batch = 2 * m.data_parallel + 1;
+  return make_plan(resolved_config(m), world.size(), world.rank(), {1});
+}
+
+bool is_last(const MpiWorld& world) {
+  return world.rank() == world.size() - 1;
+}
+
+// Values count on rank 0 alone where a check gathers.
+void expect_entry(const MpiWorld& world, const VerifyEntry& entry, double value) {
+  if (world.rank() != 0) return;
+  EXPECT_EQ(entry.value, value) << entry.name;
+  EXPECT_EQ(entry.threshold, 0.0) << entry.name;
+  EXPECT_EQ(entry.passed, value == 0.0) << entry.name;
+}
+
+// Inputs and targets without repetition, or one token only.
+class FakeTokens final : public TokenSource {
+ public:
+  FakeTokens(int64_t T, bool repeats) : T_(T), repeats_(repeats) {}
+  std::string description() const override { return "fake"; }
+  void read(int64_t, int32_t* tokens) const override {
+    for (int64_t t = 0; t <= T_; ++t) tokens[t] = repeats_ ? 0 : static_cast<int32_t>(t % 7);
+  }
+
+ private:
+  int64_t T_;
+  bool repeats_;
+};
+
+}  // namespace
+
+// The formula and the threshold of doc/verification.md, on either side of it.
+TEST(Checks, InitialLoss) {
+  SmallModel m;
+  m.seq = 5;
+  m.hidden = 32;
+  m.vocab = 50;
+  for (const bool untied : {false, true})
+    for (const bool repeats : {false, true}) {
+      m.family = untied ? "llama" : "gpt";
+      const Plan plan = make_plan(resolved_config(m), 1, 0, {1});
+      const double std = plan.config.model.init_std, variance = 32.0 * std * std;
+      const double expected = std::log(50.0) + variance / 2.0;
+      // Batch 5 of 5 targets. A tied head favours a repeated token by C std, which learned
+      // positions reduce by sqrt(2).
+      const double threshold = 4.0 * std::sqrt(variance / 25.0) + 0.02 * expected +
+                               (repeats && !untied ? 32.0 * std * std::sqrt(0.5) : 0.0);
+      const FakeTokens tokens(5, repeats);
+      for (const double sign : {-1.0, 1.0}) {
+        EXPECT_TRUE(check_initial_loss(plan, tokens, expected + sign * 0.999 * threshold).passed);
+        EXPECT_FALSE(check_initial_loss(plan, tokens, expected + sign * 1.001 * threshold).passed);
+      }
+      EXPECT_FALSE(
+          check_initial_loss(plan, tokens, std::numeric_limits<double>::quiet_NaN()).passed);
+      EXPECT_NEAR(check_initial_loss(plan, tokens, expected + 0.25).value, 0.25, 1e-12);
+    }
+}
+
+// One bit of one weight on the last rank: where all ranks hold the same parameters, where each
+// holds a shard of its own, and where two tensor-parallel ranks hold different ones.
+TEST(Checks, ReplicasIdentical) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel data, tensor, sharded;
+  tensor.tensor_parallel = 2;
+  sharded.zero_stage = 3;
+  for (const SmallModel& m : {data, tensor, sharded}) {
+    const Plan plan = plan_of(world, m);
+    const Connections connections = connect(world, plan);
+    const auto device = device_of(plan.config, &world);
+    const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
+    Engine engine(plan, *device, connections.table, *tokens);
+    ASSERT_TRUE(engine.allocate());
+    engine.initialise_weights();
+    engine.step(0, false);
+    // Alone with its parameters: sharded over all ranks, or tensor-parallel without replicas.
+    const bool alone = m.zero_stage == 3 || (m.tensor_parallel == 2 && plan.grid.data == 1);
+    const auto expect_differing = [&](double ranks) {
+      expect_entry(world, check_replicas(world, plan, engine.checksum()), alone ? 0.0 : ranks);
+    };
+    expect_differing(0.0);
+    const Representation& working = plan.representation(Role::working);
+    ASSERT_EQ(working.dtype, DType::f32);
+    uint32_t* const weights =
+        static_cast<uint32_t*>(engine.arena().address({working.buffer, 0}, 0));
+    const auto flip = [&](int element, uint32_t bits) {
+      if (is_last(world)) weights[element] ^= bits;
+    };
+    // The checksum takes two weights at a time, which fill its lower and its upper half.
+    for (const int element : {0, 1, 6, 7}) {
+      flip(element, 1u);
+      expect_differing(1.0);
+      flip(element, 1u);
+    }
+    // Two signs: the highest bit of either word.
+    flip(1, 1u << 31);
+    flip(5, 1u << 31);
+    expect_differing(1.0);
+    flip(1, 1u << 31);
+    flip(5, 1u << 31);
+    expect_differing(0.0);
+    // Either half of the checksum alone.
+    for (const uint64_t bit : {uint64_t{1}, uint64_t{1} << 32, uint64_t{1} << 63}) {
+      const uint64_t checksum = engine.checksum() ^ (is_last(world) ? bit : 0);
+      expect_entry(world, check_replicas(world, plan, checksum), alone ? 0.0 : 1.0);
+    }
+  }
+}
+
+// The counters are fed by hand: what the plan says for three steps, then one message too many on
+// one rank, one of another size, and one along an axis that the plan does not use.
+TEST(Checks, MessagesAsPlanned) {
+  MpiWorld world(nullptr, nullptr);
+  const Plan plan = plan_of(world, {});
+  ASSERT_FALSE(plan.comm.empty());
+  const int64_t steps = 3;
+  struct Case {
+    int64_t resized;  // by how many bytes the first message of one kind differs
+    int64_t extra;    // payload of a message too many; -1: none
+    bool unplanned;   // the message too many is along the axis that is not in the plan
+    double value;
+  };
+  for (const CommTotal& altered : plan.comm)
+    for (const Case& c :
+         {Case{0, -1, false, 0.0}, Case{4, -1, false, 4.0}, Case{-4, -1, false, 4.0},
+          Case{0, 0, false, 1.0}, Case{0, 24, true, 24.0}}) {
+      reset_message_counts();
+      for (const CommTotal& total : plan.comm) {
+        int64_t bytes = steps * total.bytes;
+        if (&total == &altered && is_last(world)) bytes += c.resized;
+        for (int64_t i = 0; i < steps * total.messages; ++i)
+          count_message(total.axis, total.kind, i == 0 ? bytes : 0);
+      }
+      if (c.extra >= 0 && is_last(world))
+        count_message(c.unplanned ? Axis::pipeline : altered.axis, altered.kind, c.extra);
+      const VerifyEntry entry = check_messages(world, plan, steps);
+      EXPECT_EQ(entry.value, c.value);
+      EXPECT_EQ(entry.passed, c.value == 0.0);
+    }
+  reset_message_counts();
+}
+
+// A class of another size on the last rank alone, each in turn, larger and smaller.
+TEST(Checks, MemoryAsPlannedByClass) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.offload = "optimizer";
+  const Plan plan = plan_of(world, m);
+  const Connections connections = connect(world, plan);
+  const auto device = device_of(plan.config, &world);
+  const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
+  Engine engine(plan, *device, connections.table, *tokens);
+  ASSERT_TRUE(engine.allocate());
+  EXPECT_TRUE(check_memory(world, engine, plan).passed);
+  for (int c = 0; c < num_memory_classes; ++c)
+    for (const int64_t bytes : {int64_t{256}, int64_t{-64}}) {
+      Plan altered = plan;
+      if (is_last(world)) altered.class_bytes[static_cast<size_t>(c)] += bytes;
+      const VerifyEntry entry = check_memory(world, engine, altered);
+      const bool is_memory = static_cast<MemoryClass>(c) != MemoryClass::file;
+      EXPECT_EQ(entry.value, is_memory ? static_cast<double>(std::abs(bytes)) : 0.0) << c;
+      EXPECT_EQ(entry.passed, !is_memory) << c;
+    }
+}
+
+TEST(Checks, ParameterCount) {
+  SmallModel grouped;
+  grouped.family = "llama";
+  grouped.heads = 4;
+  grouped.kv_heads = 2;
+  SmallModel gpt, bert, mpt, llama;
+  bert.family = "bert";
+  mpt.family = "mpt";
+  llama.family = "llama";
+  for (const SmallModel& m : {gpt, bert, mpt, llama, grouped}) {
+    Plan plan = make_plan(resolved_config(m), 1, 0, {1});
+    EXPECT_TRUE(check_parameter_count(plan).passed) << m.family;
+    for (const int64_t more : {1, -1}) {
+      Plan altered = plan;
+      altered.num_params += more;
+      EXPECT_EQ(check_parameter_count(altered).value, 1.0) << m.family;
+      EXPECT_FALSE(check_parameter_count(altered).passed) << m.family;
+    }
+  }
+}
+
+namespace {
+
+// Two steps of training that differ from the reference in nothing.
+TrainedSteps sound_steps(const Plan& plan) {
+  TrainedSteps steps;
+  steps.losses = {4.0, 3.5};
+  for (const LogicalTensor& tensor : plan.tensors) {
+    std::vector<double> values(static_cast<size_t>(tensor.size()), 1e-3);
+    steps.gradients.push_back(values);
+    steps.before.push_back(values);
+    for (double& value : values) value += 1e-2;
+    steps.after.push_back(values);
+  }
+  return steps;
+}
+
+// Names of the checks that fail, one after another.
+std::string failed(const std::vector<VerifyEntry>& entries) {
+  std::string names;
+  for (const VerifyEntry& entry : entries)
+    if (!entry.passed) names += entry.name + " ";
+  return names;
+}
+
+}  // namespace
+
+// Whichever loss or tensor it is, the embedding and the last one included, 1 % is found in fp32,
+// and so is what is not a number.
+TEST(Checks, AgainstReference) {
+  const Plan plan = make_plan(resolved_config({}), 1, 0, {1});
+  const TrainedSteps sound = sound_steps(plan);
+  EXPECT_EQ(compare_with_reference(plan, sound, sound).size(), 3u);
+  EXPECT_EQ(failed(compare_with_reference(plan, sound, sound)), "");
+  const auto failed_with = [&](const std::function<void(TrainedSteps&)>& change) {
+    TrainedSteps run = sound;
+    change(run);
+    return failed(compare_with_reference(plan, run, sound));
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (size_t step = 0; step < 2; ++step)
+    for (const double factor : {0.99, 1.01, nan})
+      EXPECT_EQ(failed_with([&](TrainedSteps& run) { run.losses[step] *= factor; }),
+                "loss_against_reference ");
+  for (size_t t = 0; t < plan.tensors.size(); ++t)
+    for (const size_t element : {size_t{0}, sound.gradients[t].size() - 1})
+      for (const double factor : {0.99, 1.01, nan}) {
+        EXPECT_EQ(failed_with([&](TrainedSteps& run) { run.gradients[t][element] *= factor; }),
+                  "gradients_against_reference ")
+            << plan.tensors[t].name;
+        EXPECT_EQ(failed_with([&](TrainedSteps& run) { run.after[t][element] *= factor; }),
+                  "update_against_reference ")
+            << plan.tensors[t].name;
+      }
+}
+
+// At most half of the steps after the warm-up; a run that ended in the warm-up has none.
+TEST(Checks, SkippedSteps) {
+  for (const int64_t skipped : {0, 4, 5, 6, 10}) {
+    const VerifyEntry entry = check_skipped_steps(skipped, 10);
+    EXPECT_EQ(entry.value, static_cast<double>(skipped) / 10.0);
+    EXPECT_EQ(entry.threshold, 0.5);
+    EXPECT_EQ(entry.passed, skipped <= 5);
+  }
+  EXPECT_TRUE(check_skipped_steps(0, 0).passed);
+}
+
+// Of two models the worse residual decides, wherever it is.
+TEST(Checks, WorstOfTwoModels) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [first, second, worst] :
+       {std::array{1.0, 2.0, 2.0}, std::array{2.0, 1.0, 2.0}, std::array{nan, 9.0, nan},
+        std::array{9.0, nan, nan}}) {
+    std::vector<VerifyEntry> entries;
+    keep_worst(entries, {{"a", "", first, 4.0, first <= 4.0}, {"b", "", 3.0, 4.0, true}});
+    keep_worst(entries, {{"a", "", second, 4.0, second <= 4.0}, {"b", "", 5.0, 4.0, false}});
+    ASSERT_EQ(entries.size(), 2u);
+    EXPECT_TRUE(entries[0].value == worst || (std::isnan(worst) && std::isnan(entries[0].value)));
+    EXPECT_EQ(entries[0].passed, worst <= 4.0);
+    EXPECT_FALSE(entries[1].passed);
+  }
+}
+
+}  // namespace gptbench
