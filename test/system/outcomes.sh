@@ -37,8 +37,11 @@ fail() {
   failures=$((failures + 1))
 }
 
+# A command of a minute and more hangs: it is asked to end, and killed where it does not.
+limited=(timeout --kill-after=10 60)
+
 # run RANKS ARGUMENTS...: in the empty folder $work, 0 ranks meaning without a launcher. A hang ends
-# after a minute with status 124. Leaves status, out and err.
+# with status 124 or 137. Leaves status, out and err.
 run() {
   local ranks=$1
   shift
@@ -48,7 +51,7 @@ run() {
   local launch=()
   if [ "$ranks" -gt 0 ]; then read -r -a launch <<<"$GPTBENCH_LAUNCH $ranks"; fi
   status=0
-  (cd "$work" && exec timeout 60 "${launch[@]}" "$GPTBENCH" "$@") >out 2>err || status=$?
+  (cd "$work" && exec "${limited[@]}" "${launch[@]}" "$GPTBENCH" "$@") >out 2>err || status=$?
 }
 
 # refused STATUS PATTERN RANKS ARGUMENTS...: ends with STATUS, says one line that matches PATTERN on
@@ -86,15 +89,49 @@ check_result() {
   grep -qx "verdict $verdict" values || fail "the file says $(grep '^verdict' values)"
 }
 
-# await PATTERN FILE PROCESS: until a line matches, as long as the process that is to write it runs.
+# await PATTERN FILE PROCESS: until a line matches, as long as the process that is to write it runs
+# and for a minute at most.
 await() {
+  local end=$((SECONDS + 60))
   until grep -Eq -- "$1" "$2" 2>/dev/null; do
     if ! kill -0 "$3" 2>/dev/null; then
       fail "ended without '$1' in $2"
       return 1
     fi
+    if [ "$SECONDS" -ge "$end" ]; then
+      hung "$3" "no '$1' in $2"
+      return 1
+    fi
     sleep 0.05
   done
+}
+
+# await_end PROCESS: sets status to that of a background process. One that does not end within a
+# minute hangs: status 137.
+await_end() {
+  local end=$((SECONDS + 60))
+  while kill -0 "$1" 2>/dev/null; do
+    if [ "$SECONDS" -ge "$end" ]; then
+      hung "$1" "does not end"
+      break
+    fi
+    sleep 0.05
+  done
+  status=0
+  wait "$1" 2>/dev/null || status=$?
+}
+
+# hung PROCESS WORDS: fails, says where PROCESS and its descendants stand, and kills them.
+hung() {
+  fail "$2 after a minute; processes (state, where in the kernel, command):"
+  local pids=("$1") index children
+  for ((index = 0; index < ${#pids[@]}; ++index)); do
+    local folder=/proc/${pids[index]}
+    echo "    ${pids[index]} $(sed -n 's/^State:\t//p' "$folder/status") $(cat "$folder/wchan" 2>/dev/null) $(tr '\0' ' ' <"$folder/cmdline" | cut -c 1-100)"
+    read -r -a children <<<"$(cat "$folder"/task/*/children 2>/dev/null | tr '\n' ' ')"
+    pids+=("${children[@]}")
+  done
+  kill -KILL "${pids[@]}" 2>/dev/null
 }
 
 finish() {

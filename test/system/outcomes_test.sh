@@ -116,7 +116,7 @@ signalled() { # signalled SIGNAL RANKS ranks|one|launcher|group
   set -m
   # shellcheck disable=SC2016  # expanded by the inner shell
   (cd "$work" && exec "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' \
-    "$GPTBENCH" "$deck" "${endless[@]}" "${peak[@]}") >out 2>err &
+    "$GPTBENCH" "$deck" "${endless[@]}" "${peak[@]}") </dev/null >out 2>err &
   job=$!
   set +m
   await '^ *3/2000000000 ' out "$job" || return
@@ -127,8 +127,7 @@ signalled() { # signalled SIGNAL RANKS ranks|one|launcher|group
     launcher) kill "-$1" "$job" ;;
     group) kill "-$1" -- "-$job" ;;
   esac
-  wait "$job"
-  status=$?
+  await_end "$job"
 }
 timed_out() {
   check_result "$work/output/tiny/result.h5" TIMEOUT
@@ -161,7 +160,7 @@ if [ -c /dev/full ]; then
     case="$arguments > /dev/full"
     status=0
     # shellcheck disable=SC2086
-    (mkdir -p "$work" && cd "$work" && exec "$GPTBENCH" $arguments) >/dev/full 2>err || status=$?
+    (mkdir -p "$work" && cd "$work" && exec "${limited[@]}" "$GPTBENCH" $arguments) >/dev/full 2>err || status=$?
     [ "$status" -eq 7 ] || fail "status $status instead of 7"
     grep -q '^gptbench: cannot write to standard output' err || fail "no message"
   done
@@ -173,7 +172,7 @@ mkdir -p "$work"
 read -r -a launch <<<"$GPTBENCH_LAUNCH 1"
 status=0
 # shellcheck disable=SC2016
-(cd "$work" && OMPI_MCA_btl=self,tcp exec "${launch[@]}" bash -c 'ulimit -f 50; exec "$0" "$@"' "$GPTBENCH" "$deck") >out 2>err || status=$?
+(cd "$work" && OMPI_MCA_btl=self,tcp exec "${limited[@]}" "${launch[@]}" bash -c 'ulimit -f 50; exec "$0" "$@"' "$GPTBENCH" "$deck") >out 2>err || status=$?
 [ "$status" -eq 7 ] || fail "status $status instead of 7"
 grep -q 'result.h5: cannot write: File too large' err || fail "no message"
 [ -z "$(find "$work" -type f)" ] || fail "left $(find "$work" -type f)"
@@ -182,8 +181,8 @@ grep -q 'result.h5: cannot write: File too large' err || fail "no message"
 case="two runs in one folder"
 rm -rf "$work"
 mkdir -p "$work"
-(cd "$work" && "$GPTBENCH" "$deck") >out 2>err || fail "the first run"
-(cd "$work" && "$GPTBENCH" "$deck" memory.device_memory_gib=1e-5) >out 2>err
+(cd "$work" && "${limited[@]}" "$GPTBENCH" "$deck") >out 2>err || fail "the first run"
+(cd "$work" && "${limited[@]}" "$GPTBENCH" "$deck" memory.device_memory_gib=1e-5) >out 2>err
 [ $? -eq 3 ] || fail "the second run"
 check_result "$work/output/tiny/result.1.h5" OK
 check_result "$work/output/tiny/result.h5" OOM

@@ -148,8 +148,7 @@ case="a sweep that is stopped"
 sweep=$!
 await '^ *3/2000000000 ' "$work/output/tiny/tiny-2000000000/output.txt" "$sweep"
 kill -TERM "$sweep"
-status=0
-wait "$sweep" || status=$?
+await_end "$sweep"
 [ "$status" -eq 8 ] || fail "status $status instead of 8"
 grep -q 'tiny-2000000000  interrupted' out || fail "no word of the interrupted row"
 grep -q '1 OK, 2 not run' out || fail "summary"
@@ -183,8 +182,7 @@ pid=$(cat pid)
 grep -qx "tiny-2000000000: the job of an earlier sweep still runs here; waiting for it (to end it: kill $pid)" out || fail "does not wait: $(cat out)"
 # A driver that is stopped while it waits leaves the job alone.
 kill -TERM "$sweep"
-status=0
-wait "$sweep" || status=$?
+await_end "$sweep"
 [ "$status" -eq 8 ] || fail "status $status instead of 8"
 grep -q ' 2 rows, 2 not run;' out || fail "summary: $(tail -3 out)"
 kill -0 "$pid" || fail "the job is gone"
@@ -192,8 +190,7 @@ kill -0 "$pid" || fail "the job is gone"
 sweep=$!
 await 'still runs here|^Launcher' out "$sweep"
 kill -USR1 "$pid"
-status=0
-wait "$sweep" || status=$?
+await_end "$sweep"
 [ "$status" -eq 0 ] || fail "status $status instead of 0"
 [ "$(wc -l <started)" -eq 2 ] || fail "jobs: $(cat started)"
 grep -q ' 2 rows in output/tiny, 1 finished before$' out || fail "$(cat out)"
