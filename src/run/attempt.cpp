@@ -110,10 +110,12 @@ void measure_ceiling(MpiWorld& world, Device& device, const Plan& plan, Summary&
   world.broadcast(is_known);
   if (is_known != 0 || device.kind() == DeviceKind::ref) return;
   world.barrier();
+  const double start_s = now_s();
   const double flops = measure_gemm_ceiling(device, compute_type(plan.config), ceiling_budget_s);
   double sum = 0.0;
   for (const double each : world.gather(std::vector<double>{flops})) sum += each;
   s.gemm_ceiling_tflops = sum / static_cast<double>(world.size()) / 1e12;
+  say(world, "GEMM ceiling measured in " + format_seconds(now_s() - start_s) + "\n");
 }
 
 std::array<std::unique_ptr<Communicator>, num_axes> connect(MpiWorld& world, const Plan& plan,

@@ -168,6 +168,7 @@ sweep_deck killed <<END
   launcher = "$solo $GPTBENCH_LAUNCH {ranks} {program} {deck}", vary(1) = 'run.steps = 2000000000, 4', ranks = 2
 END
 case="a driver that is killed"
+rm -f out # of the driver before, which await would read
 (cd "$work" && exec "$GPTBENCH" --sweep "$decks/killed.in" run.time_limit_s=100) >out 2>err &
 sweep=$!
 output=$work/output/tiny/tiny-2000000000/output.txt
@@ -175,6 +176,7 @@ await '^ *3/2000000000 ' "$output" "$sweep"
 grep -Eqx "process $sweep on .+" "$work/output/tiny/sweep.lock" || fail "sweep.lock: $(cat "$work/output/tiny/sweep.lock")"
 kill -KILL "$sweep"
 wait "$sweep" 2>/dev/null
+rm -f out # of the driver before, which await would read
 (cd "$work" && exec "$GPTBENCH" --sweep "$decks/killed.in" run.time_limit_s=100) >out 2>err &
 sweep=$!
 await 'still runs here|^Launcher' out "$sweep"
@@ -186,6 +188,7 @@ await_end "$sweep"
 [ "$status" -eq 8 ] || fail "status $status instead of 8"
 grep -q ' 2 rows, 2 not run;' out || fail "summary: $(tail -3 out)"
 kill -0 "$pid" || fail "the job is gone"
+rm -f out # of the driver before, which await would read
 (cd "$work" && exec "$GPTBENCH" --sweep "$decks/killed.in" run.time_limit_s=100) >out 2>err &
 sweep=$!
 await 'still runs here|^Launcher' out "$sweep"
