@@ -1,4 +1,4 @@
-"""How far a run may be from the oracle. Derived, not fitted; doc/verification.md says how."""
+"""How far a run may be from the oracle. Derived, not fitted; README.md says how."""
 
 import math
 
