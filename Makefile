@@ -41,11 +41,14 @@ sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw plots (min
 	@$(MAKE) --no-print-directory build
 	@sh cmake/sweep_demo.sh $(BUILD)
 
+# One test more at a time than processors: those of several ranks spend much of their time in launchers.
+TEST_JOBS = $(shell expr $(JOBS) + 1)
+
 # CTest has the last word: nothing is printed after it.
 test: deps-test  ## deps for tests, build everything, run every test
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
-	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(JOBS) $(CTEST_ARGS)
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(TEST_JOBS) $(CTEST_ARGS)
 
 # An hour and more; STEPS_ARGS='--only t1024-mb4-fp32' and others: see test/bench/steps.sh.
 bench: deps configure  ## kernels, steps and PyTorch beside what the machine can do; doc/performance.md

@@ -77,7 +77,7 @@ endfunction()
 # A command (a script, mostly) as a test; it fails with its exit status, 77 means skipped (the reason
 # printed). Its environment holds GPTBENCH and GPTPOST (the programs), GPTBENCH_LAUNCH (a command
 # that a number of ranks and a program follow), GPTBENCH_SOURCE_DIR and GPTBENCH_BINARY_DIR.
-# PROCESSORS is the largest number of ranks that it starts.
+# PROCESSORS is how many it keeps busy; 1 unless given.
 #
 #   gptbench_command_test(system_usage COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/usage_test.sh
 #                         [PROCESSORS 4] [LABELS mpi] [TIMEOUT 600])
