@@ -29,14 +29,15 @@ cat >"$decks/tiny.in" <<'END'
 END
 deck=$decks/tiny.in
 
-compare() { # compare RANKS OVERRIDES...
-  local ranks=$1
+compare() { # compare RANKS OVERRIDES...; offloaded data are a class of their own, where there are any
+  local ranks=$1 class host=()
   shift
   run 0 --plan "$deck" --ranks "$ranks" "$@"
   [ "$status" -eq 0 ] || fail "status $status"
   cp out plan
   ends 0 OK "$ranks" "$deck" "$@"
-  for class in parameters gradients optimizer_state activations communication workspace; do
+  case " $* " in *parallel.offload=*) host=(host) ;; esac
+  for class in parameters gradients optimizer_state activations communication workspace "${host[@]}"; do
     planned=$(awk -v c="$class" '$1 == c && $3 == "bytes" { gsub(",", "", $2); print $2 }' plan)
     [ -n "$planned" ] || fail "no $class in the plan"
     expected="${class}_bytes"
@@ -57,6 +58,10 @@ compare() { # compare RANKS OVERRIDES...
 compare 1
 compare 2
 compare 1 precision.compute=bf16
+# Pieces of the optimizer's state pass through two windows, each as large as the largest piece: with
+# layers larger than the embedding, so that both are filled.
+compare 1 parallel.offload=optimizer model.preset= model.hidden_size=1024 model.num_attention_heads=16 \
+  model.num_layers=3 model.vocab_size=1000
 # Small ones, in many shapes.
 small=(model.preset= model.vocab_size=100 model.vocab_multiple=1 model.hidden_size=32 model.num_attention_heads=4)
 compare 1 "${small[@]}" model.seq_length=2000 batch.micro_batch_size=3
