@@ -12,7 +12,7 @@ namespace gptbench {
 
 constexpr size_t checksum_block_bytes = 512;
 
-// What `cksum` prints for these bytes.
+// The output of `cksum` for these bytes.
 uint32_t posix_checksum(const unsigned char* data, size_t bytes);
 
 // Writes the block into the first bytes of `file`, which must have room for it there.

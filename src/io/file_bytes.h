@@ -20,7 +20,7 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes);
 // Throws Error(Exit::io); what was created until then is removed again.
 std::vector<std::string> create_directories(const std::string& directory);
 
-// What happens to a file that already has the name.
+// Treatment of an existing file of the same name.
 enum class Existing {
   replaced,
   kept_numbered,  // under the next free numbered name: result.h5 -> result.1.h5

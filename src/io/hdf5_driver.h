@@ -23,7 +23,7 @@ class Hdf5Driver {
   // Throws the first error of the NewFile.
   void check() const;
 
-  // What the callbacks of HDF5 work on.
+  // State of the callbacks that HDF5 calls.
   struct Target {
     NewFile* file;
     std::optional<Error> error;

@@ -20,7 +20,7 @@ Hdf5Handle open_object(hid_t parent, const std::string& name);
 std::vector<std::string> names_of_links(hid_t group);
 std::vector<std::string> names_of_attributes(hid_t object);
 
-// What an attribute holds, by the class of its type in the file.
+// Kind of an attribute, by the class of its type in the file.
 enum class AttributeKind { integer, real, logical, text, other };
 AttributeKind kind_of_attribute(hid_t object, const std::string& name);
 

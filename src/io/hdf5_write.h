@@ -31,7 +31,7 @@ void write_attribute(hid_t object, const std::string& name, const std::string& v
 void write_attribute(hid_t object, const std::string& name, const std::vector<std::string>& value);
 void write_attribute(hid_t object, const std::string& name, const char* value);
 
-// What a dataset is called and what its numbers mean.
+// Name, units and description of a dataset.
 struct DatasetLabel {
   std::string name;         // may hold '/': missing groups are made
   std::string units;        // "s", "bytes", "1" for plain numbers, "text"
@@ -47,7 +47,7 @@ Hdf5Handle write_dataset(hid_t parent, const DatasetLabel& label, const std::vec
                          const std::vector<T>& values) {
   return write_dataset(parent, label, shape, hdf5_type<T>(), values.data());
 }
-// Text: a scalar, or one string a row.
+// Text: a scalar, or one string per row.
 void write_text(hid_t parent, const DatasetLabel& label, const std::string& value);
 void write_text(hid_t parent, const DatasetLabel& label, const std::vector<std::string>& value);
 

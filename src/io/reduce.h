@@ -1,4 +1,4 @@
-// Figures of many ranks in little room.
+// Reduction of per-rank figures of large runs.
 #pragma once
 
 #include "record/record.h"
@@ -9,8 +9,8 @@ constexpr int64_t most_ranks_in_full = 1024;
 
 // The record as a file keeps it: up to 1,024 ranks unchanged. Beyond, a series [step, rank] becomes
 // [step, 4] with minimum, median, maximum and the (first) rank of the maximum, and figures [rank]
-// of memory and communication become one value, their sum over ranks. What is marked `reduced`
-// already stays as it is.
+// of memory and communication become one value, their sum over ranks. Figures that are
+// already marked `reduced` stay as they are.
 Record reduced_over_ranks(Record record);
 
 }  // namespace gptbench

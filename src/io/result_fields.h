@@ -58,7 +58,7 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("sensors_note", summary.sensors_note);
 }
 
-// Attributes of /summary named with this prefix and a convention: FLOPs a step of the whole job.
+// Attributes of /summary named with this prefix and a convention: FLOPs per step of the whole job.
 inline constexpr const char* flops_prefix = "flops_per_step_";
 
 template <class Object, class Visit>

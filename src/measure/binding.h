@@ -9,14 +9,14 @@ namespace gptbench {
 
 struct RankBinding {
   int64_t node = 0;             // which node, as MPI sees it
-  int64_t threads = 1;          // that compute
+  int64_t threads = 1;          // computing ones
   std::vector<int> processors;  // logical ones that the rank may run on, ascending
   std::vector<int> cores;       // physical ones, by the lowest processor of each, ascending
   std::vector<int> numa_nodes;  // ascending; empty where the system does not say
   std::string gpus;             // as the launcher restricted them ("0,1"); "" where it did not
 };
 
-// Of this process, `threads` of which will compute, on node `node`.
+// Binding of this process, with `threads` computing threads, on node `node`.
 RankBinding own_binding(int64_t node, int64_t threads);
 
 // To and from one line of text, so that ranks can send theirs. decode_binding takes what
@@ -24,7 +24,7 @@ RankBinding own_binding(int64_t node, int64_t threads);
 std::string encode_binding(const RankBinding& binding);
 RankBinding decode_binding(const std::string& line);
 
-// Ascending numbers of "0-3,8"; empty for what is no such list.
+// Ascending numbers of "0-3,8"; empty for text that is not such a list.
 std::vector<int> numbers_of_list(const std::string& list);
 
 // Lines for the console report, of the ranks of a run in their order: the binding of the first

@@ -1,5 +1,4 @@
-// What the operating system says this process occupies: the witness against which the plan's memory
-// is compared.
+// Memory of this process as the operating system counts it: an independent check of the plan.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +10,8 @@ struct HostMemory {
   int64_t peak_resident_bytes = 0;  // high-water mark (VmHWM) since start or the last reset
 };
 
-// Of this process, from /proc/self/status; without it the peak is getrusage's, which cannot be
-// reset.
+// Memory of this process from /proc/self/status; without that file the peak is getrusage's, which
+// cannot be reset.
 HostMemory host_memory();
 
 // Sets the high-water mark to the memory resident now (/proc/self/clear_refs). False where the

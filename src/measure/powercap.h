@@ -8,13 +8,13 @@
 
 namespace gptbench {
 
-// An energy counter that starts again at 0 after its largest value.
+// An energy counter that wraps to 0 after its largest value.
 class WrappingCounter {
  public:
   // `largest`: the value after which 0 follows; 0: the counter does not wrap.
   explicit WrappingCounter(uint64_t largest = 0) : largest_(largest) {}
 
-  // What was counted from the first value on. A value below the one before stands for one wrap:
+  // Counts since the first value. A value below the previous one means one wrap:
   // readings must come more often than the counter wraps. A smaller value of a counter that does
   // not wrap (a driver was loaded again) counts nothing.
   uint64_t advance(uint64_t value);

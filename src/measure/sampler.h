@@ -1,4 +1,4 @@
-// Sensors read beside a run.
+// Sensors that are read during a run.
 #pragma once
 
 #include <condition_variable>
@@ -13,13 +13,13 @@
 
 namespace gptbench {
 
-// What the readings of one unit say about a stretch of time.
+// Totals of one unit's readings over an interval.
 struct SensorTotals {
-  double window_s = 0.0;           // length of the stretch; 0: none was sampled
+  double window_s = 0.0;           // length of the interval; 0: none was sampled
   int64_t readings = 0;            // its two ends included
   double reading_s = 0.0;          // longest time that one took
   std::optional<double> energy_j;  // difference of counters, else sampled power over time
-  std::optional<double> power_w;   // mean: energy over the stretch
+  std::optional<double> power_w;   // mean: energy over the interval
   std::optional<double> utilisation, clock_ghz;  // means over time
   std::optional<double> memory_used_bytes;       // largest
 };
@@ -42,22 +42,21 @@ class SensorIntegral {
   Mean power_, utilisation_, clock_;
 };
 
-// Reads sensors at both ends of a stretch of time and once a period in between. Energy needs the
-// two ends alone; a power that is only sampled, clocks and utilisation need those in between, and
-// so does a counter that wraps within minutes. Those are taken by a thread that sleeps otherwise,
-// may run on any core of the job rather than on those that its rank is bound to, and takes no
-// signals. One reading of a host takes well below a millisecond, of a GPU some milliseconds in the
-// driver: at one a second it costs a core less than 1% and a run on other cores nothing.
+// Reads sensors at both ends of an interval and once per period in between. Energy counters need
+// only the two ends; sampled power, clocks, utilisation and counters that wrap within minutes also
+// need the readings in between. A thread takes these; it may run on any core of the job and
+// receives no signals. One reading of a host takes well below a millisecond, of a GPU some
+// milliseconds in the driver: at one per second less than 1% of a core.
 class Sampler {
  public:
-  // Null sensors: all totals stay empty (another rank speaks for the unit).
+  // Null sensors: all totals stay empty (another rank reads the unit).
   explicit Sampler(std::unique_ptr<Sensors> sensors, double period_s = 1.0);
   ~Sampler();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
   void begin();
-  // Of the stretch since begin(); empty where that was not called.
+  // Totals since begin(); empty where that was not called.
   SensorTotals end();
 
   const Sensors* sensors() const { return sensors_.get(); }

@@ -1,5 +1,5 @@
-// What a machine says about itself while a run goes on: energy, power, utilisation, clock and
-// memory of a node's host (sysfs and procfs) or of one GPU (NVML), read at run time where offered.
+// Sensors of a machine during a run: energy, power, utilisation, clock and memory of a node's host
+// (sysfs and procfs) or of one GPU (NVML), where offered.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,12 @@ struct SensorReading {
   std::optional<double> memory_used_bytes;  // now
 };
 
-// What does not change during a run.
+// Facts that do not change during a run.
 struct SensorFacts {
   std::string name;  // "host", or what NVML calls the GPU
   std::optional<double> power_limit_w;
   std::optional<double> memory_total_bytes;
-  // One line a quantity: where it comes from ("power: powercap package-0, dram"), or why it is
+  // One line per quantity: where it comes from ("power: powercap package-0, dram"), or why it is
   // absent ("power: none, /sys/class/powercap does not exist").
   std::vector<std::string> sources;
 };

@@ -75,7 +75,7 @@ void add_processors_of(pid_t thread, std::set<int>& processors) {
   }
 }
 
-// Of all threads: with OMP_PROC_BIND each of them, the first included, has a place of its own.
+// Processors of all threads: with OMP_PROC_BIND each thread, the first included, has its own.
 std::vector<int> processors_of_this_process() {
   std::set<int> processors;
   std::error_code error;

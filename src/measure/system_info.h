@@ -23,14 +23,14 @@ SystemInfo system_info();
 // "0-3,8" of {0, 1, 2, 3, 8}; ascending input.
 std::string core_list(const std::vector<int>& cores);
 
-// Environment variables of the batch system (SLURM_*), sorted, one "NAME=value" a line; "" outside
-// of a job.
+// Environment variables of the batch system (SLURM_*), sorted, one "NAME=value" per line; ""
+// outside a job.
 std::string slurm_environment();
 
 // Environment variables that change how a run behaves (OMP_*, OMPI_*, PMI*, SLURM_*, KOKKOS_*,
-// ...), sorted, one "NAME=value" a line. Line breaks in a value are written as \n. Variables whose
-// name speaks of a secret (KEY, TOKEN, PASSWORD, SECRET, COOKIE, JWT) are left out: result files
-// are published.
+// ...), sorted, one "NAME=value" per line. Line breaks in a value are written as \n. Variables
+// whose name suggests a secret (KEY, TOKEN, PASSWORD, SECRET, COOKIE, JWT) are left out: result
+// files are published.
 std::string selected_environment();
 
 // Now, in ISO 8601: "2024-05-20T14:03:59Z".

@@ -1,4 +1,4 @@
-// What gptpost does for each command.
+// The commands of gptpost.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ namespace gptbench {
 // output cannot be written.
 int run_command(const Options& options);
 
-// What `body` returns. Any exception becomes one line on standard error and an exit status.
+// Runs `body` and returns its exit status. An exception becomes one line on standard error and an
+// exit status.
 int exit_status_of(const std::function<int()>& body);
 
 // The page of `show`: 80 columns.

@@ -57,7 +57,7 @@ std::string figures(const Record& a, const Record& b) {
                  {"noise", false}},
                 {}}};
   const RatioBounds of_time = ratio_bounds(timed_step_times(a), timed_step_times(b));
-  // A rate follows from the time where both runs do the same work a step.
+  // Where both runs do the same work per step a rate follows from the time.
   const auto rate_bounds = [&](double work_a, double work_b) {
     const RatioBounds bounds = inverse(of_time);
     const double work = work_a > 0.0 ? work_b / work_a : 0.0;
@@ -90,7 +90,7 @@ std::string figures(const Record& a, const Record& b) {
   return format_plain(c.table);
 }
 
-// What the bounds rest on.
+// A sentence on what the bounds are based on.
 std::string noise(const Record& a, const Record& b) {
   const std::vector<double> times_a = timed_step_times(a), times_b = timed_step_times(b);
   const RatioBounds bounds = ratio_bounds(times_a, times_b);

@@ -13,7 +13,7 @@ namespace gptbench {
 struct LoadedRun {
   std::string path;
   Record record;
-  std::optional<PublishedCells> published;  // of a row that was read from a published table
+  std::optional<PublishedCells> published;  // set for a row of a published table
 };
 
 // Files that cannot be read are passed over and named in `problems`, one line each, which begins

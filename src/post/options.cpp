@@ -147,34 +147,34 @@ std::string help_text() {
   std::string text =
       "gptpost: tables, plots and comparisons from result files of gptbench\n"
       "\n"
-      "  gptpost table [options] RESULT.h5 ...   one row a run\n"
+      "  gptpost table [options] RESULT.h5 ...   one row per run\n"
       "  gptpost show RESULT.h5 ...              one run on a page\n"
       "  gptpost compare A.h5 B.h5               two runs side by side\n"
       "  gptpost plot [options] RESULT.h5 ...    pictures (gnuplot), with data\n"
       "  gptpost --help | --version\n"
       "\n"
       "Options of table and plot:\n"
-      "  --style STYLE         of a table, one of\n";
+      "  --style STYLE         for tables, one of\n";
   for (const Style& style : styles) {
     const std::string name = style.name;
     text += "      " + name + std::string(10 - name.size(), ' ') + style.doc + "\n";
   }
   text +=
-      "  --format FORMAT       of a table: md, csv, latex\n"
-      "  --kind KIND           of a plot, all or one of\n";
+      "  --format FORMAT       for tables: md, csv, latex\n"
+      "  --kind KIND           for plots, all or one of\n";
   for (const PlotKind& kind : plot_kinds) {
     const std::string name = kind.name;
     text += "      " + name + std::string(13 - name.size(), ' ') + kind.doc + "\n";
   }
   text +=
-      "  --over AXIS           of a plot: ranks, length (default: what varies more)\n"
+      "  --over AXIS           for plots: ranks, length (default: what varies more)\n"
       "  --published FILE      rows of a published table beside the measured ones: CSV\n"
       "                        with the columns of style mpt, fugaku or zero, or with\n"
       "                        series,ranks,tokens_per_s; may be repeated\n"
       "  -o NAME               file of the table instead of standard output;\n"
       "                        directory of the plots instead of plots\n"
       "  --convention NAME     restate FLOPs: mpt, megatron, causal, exact\n"
-      "  --peak PEAK           restate MFU and HFU: TFLOP/s of a device, or bf16, fp8,\n"
+      "  --peak PEAK           restate MFU and HFU: TFLOP/s per device, or bf16, fp8,\n"
       "                        both (data sheets of A100, H100, H200)\n"
       "  --where NAME=VALUE    only runs with this figure; may be repeated\n"
       "  --sort [-]NAME        ascending, with '-' descending\n"

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int no_gnuplot = 127;  // as a shell says it
 
-// What a terminal needs to be told of the page.
+// gnuplot commands that set terminal, page size and output file.
 std::string page_of(const Plot& plot, const std::string& terminal, const std::string& suffix) {
   return "set terminal " + terminal + " size " + std::to_string(plot.width) + "," +
          std::to_string(plot.height) + " noenhanced\nset output '" + plot.name + "." + suffix +

@@ -9,7 +9,7 @@
 namespace gptbench {
 
 // One plot before it is drawn. `data` is what the script reads as <name>.dat: text that other
-// programs can read as well; `commands` draw it, and may be given twice, for each of two terminals.
+// programs can read as well; `commands` draw it, and may be used twice, for each of two terminals.
 struct Plot {
   std::string name;
   std::string data;
@@ -40,14 +40,14 @@ inline constexpr PlotKind plot_kinds[] = {
     {"throughput", "tokens/s over ranks, or over the sequence length", throughput_plot},
     {"utilisation", "MFU over ranks, or over the sequence length", utilisation_plot},
     {"scaling", "speed-up and efficiency over ranks", scaling_plot},
-    {"memory", "memory of the fullest rank by class, one bar a run", memory_plot},
-    {"breakdown", "time of the slowest rank by region, one bar a run", breakdown_plot},
+    {"memory", "largest memory of a rank by class, one bar per run", memory_plot},
+    {"breakdown", "time of the slowest rank by region, one bar per run", breakdown_plot},
     {"loss", "loss over steps", loss_plot},
 };
 
 // Writes <directory>/<kind>.dat, .gp, .svg and .png for the kind named, or for each kind ("all")
-// that the runs have figures for; returns one line a plot that says what was written or why there
-// is none. Throws Error(Exit::io) where files cannot be written or gnuplot is missing or fails, and
+// that the runs have figures for; returns one line per plot: what was written, or why there is
+// none. Throws Error(Exit::io) where files cannot be written or gnuplot is missing or fails, and
 // Error(Exit::usage) where a kind that was asked for by name has nothing to show.
 std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
                        const PlotOptions& options = {});

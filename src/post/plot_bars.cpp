@@ -21,8 +21,8 @@ std::string label(std::string text) {
 // One bar: named parts from below.
 using Bar = std::vector<std::pair<std::string, double>>;
 
-// Of a label that is turned by 40 degrees: pixels that each character takes downwards, and widths
-// of a character to the left.
+// Label rotated by 40 degrees: pixels that each character takes downwards, and to the left in
+// widths of a character.
 constexpr int label_height = 6;
 constexpr double label_width = 0.72;
 
@@ -43,9 +43,9 @@ size_t place_of(const std::string& part, const std::vector<std::string>& order) 
   return static_cast<size_t>(std::find(order.begin(), order.end(), part) - order.begin());
 }
 
-// A table with one row a run and one column for each part that is not zero in all of them, drawn as
-// stacked bars in the largest of `units` (ascending) of which the highest bar holds one. Runs with
-// an empty bar are left out.
+// A table with one row per run and one column for each part that is not zero in all of them, drawn
+// as stacked bars in the largest of `units` (ascending) of which the highest bar holds one. Runs
+// with an empty bar are left out.
 Plot bar_plot(const std::string& name, const std::string& y_label, const std::vector<Unit>& units,
               const std::vector<std::string>& order, const Runs& runs,
               const std::function<Bar(const RunView&)>& bar_of) {

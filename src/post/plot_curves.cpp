@@ -72,7 +72,8 @@ bool over_sequence_length(const Runs& runs, const PlotOptions& options) {
   return lengths.size() > ranks.size();
 }
 
-// What the points of one curve have in common. A published point without a model is its series.
+// Title of a curve: what its points have in common. A published point without a model is its
+// series.
 std::string title_of(const RunView& run, bool over_length) {
   const bool point = run.is_published() && run.seq_length() == 0;
   if (point) return "published: " + run.text("run", "name");

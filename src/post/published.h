@@ -11,9 +11,8 @@ namespace gptbench {
 
 struct PublishedRun {
   PublishedCells cells;
-  // What follows from the row: the keys of its deck, ranks, throughput, time and FLOPs a step by
-  // convention, as far as the row says them. status is OOM where it says so. run.name is the model,
-  // or the series of a point.
+  // Deck keys, ranks, throughput, time and FLOPs per step by convention, as far as the row has
+  // them. status is OOM where the row says so. run.name is the model, or the series of a point.
   Record record;
 };
 

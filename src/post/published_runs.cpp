@@ -17,8 +17,7 @@
 namespace gptbench {
 namespace {
 
-// What a row asks for, as keys of a deck; only those that the deck layer knows can be misspelt
-// here.
+// Settings of a row as keys of a deck; the deck layer rejects misspelt ones.
 class Keys {
  public:
   void set(const std::string& key, const std::string& value) {

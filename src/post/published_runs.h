@@ -1,4 +1,4 @@
-// What a row of a published table says of a run.
+// Rows of published tables as records.
 #pragma once
 
 #include <cstdint>

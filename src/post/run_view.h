@@ -1,5 +1,5 @@
-// What the table styles ask a run for: keys of its deck and figures of its summary under the names
-// of the field, with the same answers for every style.
+// The view of a run that all table styles share: deck keys and summary figures under the field's
+// own names.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace gptbench {
 // How figures are restated; empty and 0: as recorded, or as the style is published.
 struct Restatement {
   std::string convention;    // of FLOPs: mpt, megatron, causal, exact
-  double peak_tflops = 0.0;  // of a device, for MFU and HFU
+  double peak_tflops = 0.0;  // per device, for MFU and HFU
   // Where MFU and HFU are against the data sheet's peak of known devices: bf16, fp8, or both, which
   // shows runs with fp8 GEMMs against each of the two.
   std::string peak_type;
@@ -39,7 +39,7 @@ class RunView {
 
   bool is_published() const { return published_ != nullptr; }
   bool is_restated() const { return restatement_.any(); }
-  // What a caption adds where FLOPs are restated: ", FLOPs by convention mpt"; else "".
+  // Text that a caption adds where FLOPs are restated: ", FLOPs by convention mpt"; else "".
   std::string restated_note() const {
     return restatement_.convention.empty() ? ""
                                            : ", FLOPs by convention " + restatement_.convention;
@@ -69,7 +69,7 @@ class RunView {
   int64_t data_parallel() const;  // what is left of the ranks where the deck says 0
   int64_t micro_batch() const { return integer("batch", "micro_batch_size", 1); }
   int64_t global_batch() const;
-  int64_t gradient_accumulation() const;  // micro-batches a step and replica, rounded up
+  int64_t gradient_accumulation() const;  // micro-batches per step and replica, rounded up
   int64_t zero_stage() const { return integer("parallel", "zero_stage", 0); }
   bool offloads() const { return text("parallel", "offload", "none") != "none"; }
   std::string checkpointing() const;  // none, selective, full
@@ -86,14 +86,14 @@ class RunView {
   std::string flops_convention() const {
     return restatement_.convention.empty() ? summary().flops_convention : restatement_.convention;
   }
-  // TFLOP/s a device by `convention` (a restatement goes first); 0 where the record has no such
+  // TFLOP/s per device by `convention` (a restatement goes first); 0 where the record has no such
   // figure or nothing was timed. With recomputation where `hardware`.
   double tflops(const std::string& convention, bool hardware = false) const;
   double peak_tflops() const;
   // Percent of the peak; 0 where it is not known.
   double utilisation(const std::string& convention, bool hardware) const;
-  // The same against one denominator or, of a run with fp8 GEMMs where both are asked for, two:
-  // {"bf16", 46.6}, {"fp8", 23.3}. A single one has no name.
+  // The same against one denominator, without a name; or against two, for a run with fp8 GEMMs
+  // where both are requested: {"bf16", 46.6}, {"fp8", 23.3}.
   std::vector<std::pair<std::string, double>> utilisations(const std::string& convention,
                                                            bool hardware) const;
 

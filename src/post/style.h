@@ -39,7 +39,7 @@ inline constexpr Style styles[] = {
     {"scaling", "speed-up and efficiency over ranks", scaling_tables},
 };
 
-// One row a run. A published row has its cells as they were printed in this style, unless figures
+// One row per run. A published row has its cells as they were printed in this style, unless figures
 // are restated; where there are published rows, a first column says of each which it is.
 Table table_of(const std::string& style, const std::string& caption,
                const std::vector<StyleColumn>& columns, const Runs& runs);

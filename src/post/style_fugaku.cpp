@@ -18,13 +18,12 @@ std::string memory_cell(const RunView& run) {
   return run.counts() ? "-" : run.outcome();
 }
 
-// TFLOP/s a process, recomputation counted (k = 4) as published.
+// TFLOP/s per process, recomputation counted (k = 4) as published.
 double tflops_of(const RunView& run) {
   return run.tflops("megatron", true);
 }
 
-// TFLOP/s a process times nodes / 1024, one process a node, as published. A node of several
-// processes counts them all.
+// TFLOP/s per process times processes / 1024. Published with one process per node.
 double aggregate_petaflops(const RunView& run) {
   return tflops_of(run) * static_cast<double>(run.summary().world_size) / 1024.0;
 }

@@ -38,7 +38,7 @@ double gigabytes(double bytes) {
   return bytes / 1e9;
 }
 
-// One figure a line; what was not recorded is left out.
+// One figure per line; what was not recorded is left out.
 std::string cell_of(const RunView& run) {
   if (!run.counts()) return run.outcome();
   const Summary& s = run.summary();

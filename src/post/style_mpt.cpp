@@ -71,7 +71,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"GPU", [](const RunView& run) { return run.device_name(); }, false},
       {"MFU", [](const RunView& run) { return percent(run, false); }, true, true},
       {"HFU", [](const RunView& run) { return percent(run, true); }, true, true},
-      // In units of 1e14 FLOP/s a device, as published.
+      // In units of 1e14 FLOP/s per device, as published.
       {"Model TFLOP",
        [](const RunView& run) {
          return figure(run, run.tflops("mpt") / 100.0, [](double t) { return fixed(t, 6); });

@@ -31,7 +31,7 @@ const RunView* base_of(const Runs& runs) {
   return base;
 }
 
-// TFLOP/s a rank, by the convention of the deck.
+// TFLOP/s per rank, by the convention of the deck.
 double tflops_of(const RunView& run) {
   return run.tflops(run.flops_convention());
 }

@@ -14,7 +14,7 @@ struct Column {
 struct Table {
   std::string caption;  // one line
   std::vector<Column> columns;
-  std::vector<std::vector<std::string>> rows;  // as many cells a row as columns
+  std::vector<std::vector<std::string>> rows;  // as many cells per row as columns
 };
 
 // Cells of several lines hold '\n'.

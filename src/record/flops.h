@@ -7,15 +7,16 @@
 
 namespace gptbench {
 
-// Of Summary::flops_per_step: a convention, not a part of `exact` (exact_recomputed, exact_fp8).
+// Whether a key of Summary::flops_per_step is a convention, not a part of `exact`
+// (exact_recomputed, exact_fp8).
 bool is_convention(const std::string& name);
 
-// Share of the FLOPs executed, recomputation included, that multiply fp8 factors.
+// Share of the executed FLOPs, recomputation included, that are fp8 GEMMs.
 double fp8_share(const Summary& summary);
 
-// FLOPs a step of the whole job without recomputation; 0 where the record does not have the
-// convention. `megatron` is kept as it is published, with recomputation as k = 4 (plan/cost.h):
-// what is given here is its k = 3.
+// FLOPs per step of the whole job without recomputation; 0 where the record does not have the
+// convention. The record holds `megatron` as published, with recomputation as k = 4 (plan/cost.h);
+// this returns its k = 3.
 double model_flops(const Summary& summary, const std::string& convention);
 
 // With recomputation: counted by operations where the record has that (`exact`), as published for

@@ -49,8 +49,8 @@ struct MemoryEntry {
 struct CommEntry {
   std::string axis, op;               // "data", "all_reduce"
   std::vector<int64_t> bytes, count;  // [rank] payload bytes of the full array; calls
-  // Bounds of the time from start to completion, summed over calls: to the last test that found a
-  // message on its way, and to the first that did not; and what computing did not hide. [rank]
+  // Bounds of the time from start to completion, summed over calls: to the last poll that found the
+  // message in flight, and to the first that found it complete. exposed_s: not hidden. [rank]
   std::vector<double> least_s, time_s, exposed_s;
   bool reduced = false;  // beyond 1,024 ranks: one value each, the sum over ranks
 };
@@ -73,21 +73,21 @@ struct ProjectedFigure {
 struct Summary {
   int64_t num_params = 0;
   int64_t world_size = 0, nodes = 0, ranks_per_node = 0;
-  int64_t timed_steps = 0;  // behind the warm-up, without skipped ones (record/steps.h)
+  int64_t timed_steps = 0;  // after the warm-up, without skipped ones (record/steps.h)
   int64_t tokens_per_step = 0;
   // Median over the timed steps of the slowest rank's time; 0 where no step was timed.
   double sec_per_it = 0.0, sec_per_it_min = 0.0, sec_per_it_max = 0.0;
   double tokens_per_s = 0.0, samples_per_s = 0.0;
-  // FLOPs a step of the whole job by convention ("mpt", "megatron", "causal", "exact"); what is
-  // recomputed on top of "exact" ("exact_recomputed"), and what of both multiplies fp8 factors
-  // ("exact_fp8"); formulas.md / doc/performance_definitions.md.
+  // FLOPs per step of the whole job by convention ("mpt", "megatron", "causal", "exact"); what is
+  // recomputed on top of "exact" ("exact_recomputed"), and the part of both in fp8 ("exact_fp8");
+  // see doc/performance_definitions.md.
   std::map<std::string, double> flops_per_step;
   std::string flops_convention;
   double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;
-  double peak_tflops = 0.0;          // a device
+  double peak_tflops = 0.0;          // per device
   std::string peak_source;           // "deck", "known device", "measured GEMM ceiling"
   double mfu = 0.0, hfu = 0.0;       // fractions of peak
-  double gemm_ceiling_tflops = 0.0;  // a device, measured; 0: not measured
+  double gemm_ceiling_tflops = 0.0;  // per device; 0: not measured
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
   int64_t skipped_steps = 0;  // whose scaled gradient was not finite, warm-up included
@@ -101,14 +101,14 @@ struct Summary {
   double clock_ghz = 0.0;
   double device_memory_bytes = 0.0;       // of one device (of one rank's share of a host)
   double device_memory_used_bytes = 0.0;  // largest over ranks, as the device's own tool counts
-  // Of a device, over the timed steps; absent where the machine does not offer them, with the
-  // reason in sensors_note. A host's power is shared evenly by the ranks on it.
+  // Per device, over the timed steps; absent where the machine does not offer them, with the reason
+  // in sensors_note. A host's power is shared evenly by its ranks.
   std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
-  // Of the hosts, whatever the device; 0 or absent where not offered.
+  // Host figures, whatever the device; 0 or absent where not offered.
   double cpu_clock_ghz = 0.0;                                    // mean over nodes and time
   double node_memory_bytes = 0.0, node_memory_used_bytes = 0.0;  // used: largest over nodes
   std::optional<double> node_power_w;                            // mean over nodes
-  std::string sensors_note;  // how it was sampled; one line a quantity: source, or why absent
+  std::string sensors_note;  // how it was sampled; one line per quantity: source, or why absent
 };
 
 struct Provenance {

@@ -9,14 +9,14 @@
 
 namespace gptbench {
 
-// Whether the time of `step` (from 0) enters medians and sums: it lies behind the warm-up and
+// Whether the time of `step` (from 0) enters medians and sums: it lies after the warm-up and
 // updated the weights. A skipped step leaves out the optimizer.
 bool is_timed(const Record& record, int64_t step);
 
-// Skipped steps behind the warm-up: executed, not timed.
+// Skipped steps after the warm-up: executed, not timed.
 int64_t skipped_after_warmup(const Record& record);
 
-// 0 for no values.
+// Median; 0 for no values.
 double median(std::vector<double> values);
 
 // Fills final_loss, skipped_steps, timed_steps and all rates of record.summary from record.loss,

@@ -43,7 +43,7 @@ std::string gathered_binding_report(MpiWorld& world, const Device& device) {
   return binding_report(bindings);
 }
 
-// What is known before the first step; collective, filled on rank 0.
+// The record as known before the first step. Collective; filled on rank 0.
 Record new_record(MpiWorld& world, const Deck& deck, const Plan& plan, const Device& device,
                   const TokenSource& tokens, const std::string& argv) {
   const SystemInfo system = system_info();
@@ -90,8 +90,8 @@ void record_memory(MpiWorld& world, const Engine& engine, Record& record) {
   record.summary.device_memory_used_bytes = record.summary.peak_memory_bytes;
 }
 
-// The peak that the deck or the data sheet of the device gives, else the GEMM ceiling where that
-// was measured; local, on rank 0.
+// Sets the peak from the deck, else from the data sheet of the device, else from the measured GEMM
+// ceiling. Local, on rank 0.
 void record_peak(const Plan& plan, const Device& device, Summary& s) {
   const double deck = plan.config.output.peak_tflops;
   if (deck > 0.0) return set_peak(s, deck, "deck");
@@ -103,8 +103,8 @@ void record_peak(const Plan& plan, const Device& device, Summary& s) {
   set_peak(s, s.gemm_ceiling_tflops, measured ? "measured GEMM ceiling" : "none: not measured");
 }
 
-// Collective; before training, so that a run that is told to stop need not wait for it. A device
-// whose peak is not known is held against its own GEMMs.
+// Collective. Measures the GEMM ceiling of a device whose peak is not known. Called before
+// training, so that a run that is told to stop need not wait for it.
 void measure_ceiling(MpiWorld& world, Device& device, const Plan& plan, Summary& s) {
   int64_t is_known = s.peak_tflops > 0.0 ? 1 : 0;
   world.broadcast(is_known);
@@ -132,8 +132,8 @@ std::array<std::unique_ptr<Communicator>, num_axes> connect(MpiWorld& world, con
   return owned;
 }
 
-// Takes the arena and sees that the libraries, which do not bear a lack of memory, have room beside
-// it. Local.
+// Allocates the arena and checks that memory is left for the libraries, which fail without it.
+// Local; false where memory does not suffice.
 bool take_arena(Engine& engine, Device& device) {
   try {
     if (!engine.allocate()) return false;
@@ -145,26 +145,27 @@ bool take_arena(Engine& engine, Device& device) {
   }
 }
 
-// Collective. Has the engine replay its steps where deck and plan allow it.
+// Collective. Enables CUDA graphs where deck and plan allow them.
 void allow_replays(MpiWorld& world, Engine& engine, const Plan& plan) {
   if (plan.corrections < 0 || !replay_obstacle(plan).empty()) return;
   const bool required = plan.config.run.cuda_graph == "true";
   const auto all = [&](bool mine) { return world.all(mine); };
   if (!engine.replay_steps(required, all))
-    throw AgreedError(Exit::out_of_memory, "no page-locked memory for what each step is given");
+    throw AgreedError(Exit::out_of_memory,
+                      "no page-locked memory for the inputs of captured steps");
 }
 
-// Of the record: whether steps were replays, and why not.
+// Line for chosen_algorithms: whether steps were replayed as CUDA graphs, and if not, why.
 std::string replay_note(const Engine& engine, const Plan& plan) {
   if (plan.config.run.device != "cuda") return "";
   std::string why = replay_obstacle(plan);
-  if (plan.config.run.cuda_graph == "false") why = "not asked for";
+  if (plan.config.run.cuda_graph == "false") why = "not requested";
   if (why.empty()) why = engine.replay_refusal();
   if (why.empty() && !engine.replays()) why = "there were too few steps";
   return "cuda_graph=" + (why.empty() ? "replayed from the third step on" : "none, " + why) + "\n";
 }
 
-// One line for each check that failed: what it found, what it allows, what to do.
+// One line per failed check: value, threshold, what to do.
 std::string failed_checks(const Record& record) {
   std::string text;
   for (const VerifyEntry& entry : record.verify) {
@@ -179,9 +180,8 @@ std::string failed_checks(const Record& record) {
   return text;
 }
 
-// Collective. What is known behind the last step: memory, times, checks, figures. Where a signal
-// has ended the run, its launcher may end the process within a second: what takes time with the
-// model is left out.
+// Collective. Completes the record after the last step: memory, times, checks, figures. After a
+// signal the launcher may kill the process within a second, so checks that take time are left out.
 void record_outcome(const Session& session, const Sensing& sensing, Engine& engine,
                     const CommunicatorTable& communicators, const Training& training,
                     Attempt& attempt) {
@@ -218,7 +218,7 @@ void record_outcome(const Session& session, const Sensing& sensing, Engine& engi
   if (attempt.outcome != Exit::ok) record.failed_step = training.steps - 1;
 }
 
-// Collective. Trains the plan of `attempt` and fills in what came of it.
+// Collective. Verifies and trains the plan of `attempt`, and fills in record and outcome.
 void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   MpiWorld& world = session.world;
   Device& device = session.device;
@@ -230,7 +230,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
   };
   const std::string obstacle = replay_obstacle(plan);
   if (plan.config.run.cuda_graph == "true" && !obstacle.empty())
-    throw AgreedError(Exit::usage, "run.cuda_graph = 'true' cannot be had: " + obstacle +
+    throw AgreedError(Exit::usage, "run.cuda_graph = 'true' is not possible: " + obstacle +
                                        "; use cuda_graph = 'auto'");
   const MemoryBudget budget = agree_on_memory(world, device, plan);
   if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
@@ -299,7 +299,7 @@ Attempt make_attempt(const Session& session, const Config& config) {
                  message_libraries(world, config) + "\n" + session.tokens.description() + "\n");
   say(world, gathered_binding_report(world, session.device));
   say(world, echo(session.deck, config));
-  // It looks at the plans of other stages too, which nobody needs but the one who prints.
+  // describe() also plans the other stages: only the rank that prints pays for it.
   if (world.rank() == 0) say(world, heading("Plan") + describe(attempt.plan, session.options));
   train_attempt(session, sensing, attempt);
   return attempt;

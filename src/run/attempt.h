@@ -14,7 +14,7 @@
 
 namespace gptbench {
 
-// What the attempts of a run share.
+// What all attempts of a run have in common.
 struct Session {
   MpiWorld& world;
   const Deck& deck;
@@ -35,10 +35,11 @@ struct Attempt {
 // Prints on rank 0.
 void say(const MpiWorld& world, const std::string& text);
 
-// Collective. From a resolved Config to its outcome.
+// Collective. Plans, verifies and trains a resolved Config.
 Attempt make_attempt(const Session& session, const Config& config);
 
-// Collective. Whether `config` fits by plan and allocation; `reason` of a misfit on rank 0.
+// Collective. Whether `config` fits in memory by its plan and a trial allocation. `reason` says why
+// not, on rank 0.
 bool fits_before_running(const Session& session, const Config& config, std::string& reason);
 
 }  // namespace gptbench

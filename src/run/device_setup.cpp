@@ -10,13 +10,13 @@
 namespace gptbench {
 namespace {
 
-// Whether the deck leaves the choice and every rank sees a GPU.
+// Whether the run uses GPUs: the deck says so, or leaves it open and every rank sees one.
 bool takes_gpu(MpiWorld& world, const Config& config) {
   if (config.run.device != "auto") return config.run.device == "cuda";
   return world.all(cuda_census().devices > 0);
 }
 
-// What only a GPU can do, asked of another device; one line, "" where nothing.
+// Why a deck that requests features of a GPU is refused on another device; "" where it is not.
 std::string refusal_without_gpu(const Config& config) {
   if (config.run.comm == "nccl")
     return "run.comm = 'nccl' needs device = 'cuda', this run has '" + config.run.device +
@@ -39,7 +39,7 @@ std::string refusal_without_gpu(const Config& config) {
   return "";
 }
 
-// Why cuDNN's attention cannot be had whatever the machine, "" where it may.
+// Why cuDNN's attention is refused on any machine; "" where it is not.
 std::string refusal_of_cudnn(const Config& config) {
   const ModelConfig& model = config.model;
   const std::string instead = "; use run.attention = 'auto' or 'native'";
@@ -60,7 +60,7 @@ std::string refusal_of_cudnn(const Config& config) {
   return "";
 }
 
-// What a GPU does not do.
+// Why a deck is refused on a GPU; "" where it is not.
 std::string refusal_of_gpu(const Config& config) {
   if (config.run.attention == "cudnn" && !refusal_of_cudnn(config).empty())
     return refusal_of_cudnn(config);
@@ -71,7 +71,7 @@ std::string refusal_of_gpu(const Config& config) {
   return "";
 }
 
-// Settles run.comm between the GPUs of the ranks.
+// Selects run.comm for the GPUs of the ranks.
 void settle_comm(MpiWorld& world, Config& config) {
   if (config.run.comm == "mpi" || (config.run.comm == "auto" && world.size() == 1)) {
     config.run.comm = "mpi";
@@ -82,8 +82,8 @@ void settle_comm(MpiWorld& world, Config& config) {
   config.run.comm = obstacle.empty() ? "nccl" : "mpi";
 }
 
-// Settles run.mpi_arrays between GPUs. A library that cannot say what it takes is believed to take
-// what the deck says.
+// Selects run.mpi_arrays for GPUs. Where the library cannot say whether it accepts GPU arrays, the
+// deck decides.
 void settle_mpi_arrays(MpiWorld& world, Config& config) {
   std::string& arrays = config.run.mpi_arrays;
   if (config.run.comm != "mpi") {
@@ -98,7 +98,7 @@ void settle_mpi_arrays(MpiWorld& world, Config& config) {
   if (arrays == "auto") arrays = taken ? "device" : "host";
 }
 
-// Choices in a result file, or in a file of their lines alone.
+// Selected algorithms in a result file, or in a text file of their lines.
 std::string read_choices(const std::string& path) {
   constexpr const char* hdf5_suffix = ".h5";
   if (path.size() > 3 && path.compare(path.size() - 3, 3, hdf5_suffix) == 0)
@@ -169,7 +169,7 @@ void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {
     if (!given.empty()) device.use_choices(given);
     all = device.measure_choices(plan);
   });
-  // Stages of a pipeline have products of their own; where ranks have the same, the lowest decides.
+  // Pipeline stages have different GEMMs; where ranks share one, the lowest rank decides.
   std::string joined;
   for (const std::string& each : world.gather(all)) joined += each;
   world.broadcast(joined);

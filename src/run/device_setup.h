@@ -1,4 +1,4 @@
-// Which device and which communicators a run computes on, and the choices that the device measures.
+// Selection of the device and the communicators of a run, and autotuning of the device.
 #pragma once
 
 #include <memory>
@@ -11,24 +11,23 @@
 
 namespace gptbench {
 
-// Settles run.device and run.comm for a plan that nobody runs here: 'auto' stands for the host.
+// Selects run.device and run.comm for a plan that is only printed: 'auto' means the host.
 void resolve_device(Config& config);
 
-// Collective. Settles run.device ('auto': a GPU where every rank sees one) and run.comm ('auto':
-// NCCL where each rank has a GPU of its own), and makes this rank's device. All ranks throw
-// AgreedError where what the deck asks for cannot be had.
+// Collective. Selects run.device ('auto': a GPU where every rank sees one) and run.comm ('auto':
+// NCCL where each rank has its own GPU), and creates this rank's device. All ranks throw
+// AgreedError where the deck's request cannot be honoured.
 std::unique_ptr<Device> make_device(MpiWorld& world, Config& config);
 
-// Collective. Group of this rank along `axis` by the library that run.comm names; null where the
-// rank is in none.
+// Collective. Communicator of this rank's group along `axis`, by the library that run.comm names;
+// null where the rank is in no such group.
 std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& plan, Axis axis);
 
-// What carries a run's messages: "NCCL 2.28.9; Open MPI v4.1.4" where run.comm is 'nccl'.
+// Names of the communication libraries: "NCCL 2.28.9; Open MPI v4.1.4" where run.comm is 'nccl'.
 std::string message_libraries(const MpiWorld& world, const Config& config);
 
-// Collective. Has the device choose what it chooses by measuring: from the file run.algorithms
-// where that names one, by measurement for the rest; rank 0's choices count on all ranks. Throws
-// AgreedError.
+// Collective. Autotuning: reuses the selections in the file run.algorithms, measures the rest.
+// Where several ranks selected for the same call, the lowest rank decides. Throws AgreedError.
 void settle_choices(MpiWorld& world, Device& device, const Plan& plan);
 
 }  // namespace gptbench

@@ -12,7 +12,7 @@
 namespace gptbench {
 
 // <directory>/dump.h5 with groups weights_initial, gradients (first step, whole batch, before
-// clipping) and weights_final, one dataset a tensor. 'gradients' dumps gradients alone, 'weights'
+// clipping) and weights_final, one dataset per tensor. 'gradients' dumps gradients alone, 'weights'
 // all three. Rank 0 writes; members are collective.
 class Dump {
  public:
@@ -26,7 +26,7 @@ class Dump {
 
   MpiWorld& world_;
   const Plan& plan_;
-  std::unique_ptr<TensorFile> file_;  // rank 0, where a dump was asked for
+  std::unique_ptr<TensorFile> file_;  // rank 0, where a dump was requested
 };
 
 }  // namespace gptbench

@@ -1,6 +1,5 @@
-// The search for the largest batch that fits in memory (run.find_largest): which batches come into
-// question, the largest of them by the plan, and what to run next when memory runs out all the
-// same.
+// The search for the largest batch that fits in memory (run.find_largest): the candidates, and the
+// largest of them by the plan.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +12,12 @@
 namespace gptbench {
 
 // The candidates of a deck, numbered by their micro_batch_size b = 1, 2, ...
-//   find_largest = 'micro_batch'   micro_batch_size = b; global_batch_size as the deck has it,
-//   which
+//   find_largest = 'micro_batch'   micro_batch_size = b; global_batch_size as in the deck, which
 //                                  bounds b, or b x data_parallel where the deck leaves it open
 //   find_largest = 'global_batch'  micro_batch_size = b and global_batch_size = b x data_parallel x
-//                                  the micro-batches a step that the deck asks for (1 where it
-//                                  leaves global_batch_size open)
-// Worked example: data_parallel 8, micro_batch_size 2, global_batch_size 64 is 4 micro-batches a
+//                                  the deck's micro-batches per step (1 where it leaves
+//                                  global_batch_size open)
+// Worked example: data_parallel 8, micro_batch_size 2, global_batch_size 64 is 4 micro-batches per
 // step. The 3rd candidate of 'micro_batch' is 3 and 64 (at most the 8th: 8 and 64), that of
 // 'global_batch' 3 and 96.
 class BatchCandidates {
@@ -28,7 +26,7 @@ class BatchCandidates {
   BatchCandidates(const Deck& deck, const Config& resolved);
 
   bool is_asked() const { return config_.run.find_largest != "none"; }
-  // Candidate b, with steps enough to see late failures. Resolved.
+  // Resolved Config of candidate b, with enough steps to see late failures.
   Config at(int64_t b) const;
   // Whether a deck may have it: bounds of the global batch and of 64-bit sizes.
   bool is_allowed(int64_t b) const;
@@ -38,17 +36,17 @@ class BatchCandidates {
  private:
   Deck deck_;
   Config config_;
-  int64_t micro_batches_ = 1;  // a step
+  int64_t micro_batches_ = 1;  // per step
   bool global_is_fixed_ = false;
 };
 
-// Largest b that is allowed and fits, 0 where not even 1 does: by doubling, then bisection, so that
-// `fits` is asked some 2 log2(b) times. `fits` falls from true to false once.
+// Largest b that is allowed and fits; 0 where not even 1 does. Doubling, then bisection: about
+// 2 log2(b) calls of `fits`, which must change from true to false once.
 int64_t largest_candidate(const BatchCandidates& candidates,
                           const std::function<bool(int64_t b)>& fits);
 
-// By plans alone, without MPI: the rank that needs most device memory (ranks of a pipeline stage
-// need the same), and the largest candidate of which no rank needs more than `cap_bytes`.
+// By plans alone, without MPI: the rank with the highest need of device memory (all ranks of a
+// pipeline stage need the same), and the largest candidate whose ranks all fit in `cap_bytes`.
 struct FullestRank {
   int64_t rank = 0, bytes = 0;
 };

@@ -11,8 +11,8 @@ struct Variables {
   const char* rank;
 };
 
-// Of a job step, not of an allocation: a program started by itself in a batch script is one
-// process.
+// Variables of a job step, not of an allocation: a program that a batch script starts without a
+// launcher is one process.
 constexpr std::array<Variables, 4> launchers = {{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                                  {"PMI_SIZE", "PMI_RANK"},
                                                  {"MPI_LOCALNRANKS", "MPI_LOCALRANKID"},

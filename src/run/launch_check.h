@@ -7,8 +7,8 @@
 
 namespace gptbench {
 
-// What a launcher told this process: of `size` processes it is number `rank`; 1 and 0 where none
-// said a thing. `variable` is the environment variable of the size.
+// Size and rank that the launcher announced to this process; 1 and 0 without a launcher. `variable`
+// is the environment variable of the size.
 struct LaunchedAs {
   int64_t size = 1;
   int64_t rank = 0;
@@ -18,8 +18,8 @@ struct LaunchedAs {
 // From the environment of Open MPI's and MPICH's launchers and of srun.
 LaunchedAs launched_as();
 
-// The line for users where a world of `world_size` processes of `library` is less than `launch`
-// says; "" where all is well.
+// The message for users where the MPI world of `world_size` processes is smaller than `launch`
+// announced; "" where it is not.
 std::string launch_mismatch(const LaunchedAs& launch, int64_t world_size,
                             const std::string& library);
 

@@ -1,5 +1,5 @@
-// What is known of a run before it starts, for its record: of a run itself, and of a job of a sweep
-// that ended before it could write one.
+// The part of a record that is known before the run starts. Also used for a job of a sweep that
+// ended without a record.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace gptbench {
 
-// Deck, sizes, FLOPs, arena and the machine that this process runs on; the world of the plan on
-// `nodes` nodes. Nothing measured, no hosts, no outcome.
+// Deck, sizes, FLOPs, arena and the machine of this process, for the ranks of the plan on `nodes`
+// nodes. Nothing measured, no hostnames, no outcome.
 Record planned_record(const Deck& deck, const Plan& plan, int64_t nodes, int64_t ranks_per_node,
                       const std::string& argv);
 
-// status, verdict and reason of the record.
+// Sets status, verdict and reason of the record.
 void set_outcome(Record& record, Exit outcome, const std::string& reason);
 
 }  // namespace gptbench

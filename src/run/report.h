@@ -1,4 +1,4 @@
-// The console report, in the manner of HPL: rank 0 prints, 80 columns, one greppable last line.
+// The console report, as HPL's: rank 0 prints, 80 columns, one greppable last line.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ std::string heading(const std::string& title);
 std::string banner(const Record& record);
 
 std::string progress_heading();
-// One line a step; `step` from 0. left_s: estimate of the time until the last step ends.
+// One line per step; `step` from 0. left_s: estimate of the time until the last step ends.
 std::string progress_line(int64_t step, int64_t steps, bool warmup, double loss, double grad_norm,
                           double step_s, double tokens_per_s, double left_s);
 
-// Below the line of a step whose scaled gradient was not finite.
+// Printed below the line of a step whose scaled gradient was not finite.
 std::string skipped_line(double loss_scale, double next_loss_scale);
 
 // Time by region of the slowest rank (largest sum over the timed steps), throughput, memory,

@@ -47,9 +47,9 @@ Exit finish(MpiWorld& world, const Plan& plan, const Record& record, Exit outcom
   return outcome;
 }
 
-// Collective. The largest batch that fits: the largest by plan and allocation is run; where memory
-// runs out all the same, the next smaller one, then ones further below until one lasts, and what
-// lies between. Its reason says why not a larger one.
+// Collective. Finds the largest batch that fits. Runs the largest by plan and allocation; if memory
+// runs out nevertheless, smaller ones until one lasts, then those in between. The reason of the
+// returned attempt says why no larger one.
 Attempt find_largest(const Session& session, const BatchCandidates& candidates) {
   MpiWorld& world = session.world;
   std::string too_large;  // why the smallest that failed so far did; on rank 0

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
-// What one rank sends to rank 0 about one unit; NaN where the machine does not offer it, `units`
-// 0 where another rank reads the unit.
+// Message of one rank to rank 0 about one unit (host or GPU). NaN: not offered by the machine;
+// `units` 0: another rank reads the unit.
 enum Slot {
   units,
   window,
@@ -63,7 +63,7 @@ class Gathered {
   }
 
   bool empty() const { return rows_.empty(); }
-  // Absent where a unit does not have it: a sum over some of the units would be wrong.
+  // Absent if any unit lacks it: a sum over some of the units would be wrong.
   std::optional<double> sum(Slot slot) const {
     double total = 0.0;
     for (const std::vector<double>& row : rows_) total += row[slot];

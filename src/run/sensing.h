@@ -10,20 +10,20 @@
 
 namespace gptbench {
 
-// One rank a node reads the sensors of the host, one rank a GPU those of the GPU: where several
-// ranks share a unit, the lowest. (Four ranks on two nodes, hosts: ranks 0 and 2 read.)
+// One rank per node reads the sensors of the host, one rank per GPU those of the GPU: the lowest of
+// the ranks that share it. (Four ranks on two nodes, hosts: ranks 0 and 2 read.)
 class Sensing {
  public:
   // Collective. Fills what is known before the first step: name, clock and memory of the device.
   Sensing(MpiWorld& world, const Device& device, Record& record);
 
-  // Local; around the timed steps, outside of them.
+  // Local; called before and after the timed steps.
   void begin();
   void end();
 
   // Collective; after memory and steps were recorded. Fills power, energy per token, utilisation,
-  // clocks and memory of /summary, with sensors_note. What skipped steps took counts as energy of
-  // the tokens that were trained.
+  // clocks and memory of /summary, with sensors_note. The energy of skipped steps counts for the
+  // tokens of the timed ones.
   void record(MpiWorld& world, Record& record) const;
 
  private:

@@ -7,9 +7,9 @@
 
 namespace gptbench {
 
-// Collective. <directory>/trace.json in the Trace Event Format, written by rank 0: of the first 64
-// ranks (one process each), in the lane of the host computing, issuing and waiting, in the lane of
-// each other queue its messages from start to completion seen. Throws Error(Exit::io) on rank 0.
+// Collective. Rank 0 writes <directory>/trace.json in the Trace Event Format: one process per rank
+// (the first 64), one lane for the host (computing, issuing, waiting) and one lane per other queue
+// (its messages from start to observed completion). Throws Error(Exit::io) on rank 0.
 void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace);
 
 }  // namespace gptbench

@@ -57,7 +57,7 @@ void note_stop(MpiWorld& world, const Deadline& deadline, Training& training) {
     training.reason = "stopped by signal " + std::to_string(signal) + " after the step in hand";
 }
 
-// Collective. What the lowest rank that has failed met, as the outcome; false where none has.
+// Collective. Sets the outcome from the lowest rank that failed; false where none did.
 bool note_failure(MpiWorld& world, const Engine& engine, Training& training) {
   const bool failed = engine.failure_code() != Exit::ok;
   const int64_t first = world.min(failed ? world.rank() : world.size());
@@ -73,8 +73,8 @@ bool note_failure(MpiWorld& world, const Engine& engine, Training& training) {
   return true;
 }
 
-// What to do about a step that ends the run; "" where it does not. A scaled gradient that is not
-// finite costs its step alone, as long as the scale can be lowered.
+// Why this step ends the run, with advice; "" where it does not. A scaled gradient that is not
+// finite only skips its step, as long as the scale can be lowered.
 std::string non_finite_reason(const PrecisionConfig& precision, const StepResult& result) {
   const bool finite = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
   if (finite) return "";
@@ -157,7 +157,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   }
   sensing.end();
   training.exposed_s = engine.exposed_s();
-  // A rank that failed behind the votes of the last step.
+  // A rank that failed after the votes of the last step.
   if (training.outcome == Exit::ok) note_failure(world, engine, training);
   return training;
 }

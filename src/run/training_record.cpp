@@ -44,7 +44,7 @@ constexpr Field fields[] = {
      region_of<static_cast<int>(Region::communication)>},
 };
 
-// Field by field, so that what is held twice stays small.
+// Gathers field by field, which bounds the memory that is held twice.
 void record_times(MpiWorld& world, const Training& training, Record& record) {
   const size_t steps = training.samples.size(), ranks = static_cast<size_t>(world.size());
   for (const Field& field : fields) {
@@ -68,7 +68,7 @@ void record_times(MpiWorld& world, const Training& training, Record& record) {
 
 void record_communication(MpiWorld& world, const Training& training, const Plan& plan,
                           const CommunicatorTable& communicators, Record& record) {
-  // Stages send different kinds of messages: all ranks go through all kinds alike.
+  // Stages send different kinds of messages; the loop is collective, so all ranks visit all kinds.
   for (int axis = 0; axis < num_axes; ++axis) {
     for (int k = 0; k < num_op_kinds; ++k) {
       const OpKind kind = static_cast<OpKind>(k);

@@ -1,4 +1,4 @@
-// The global batch of a sweep's row, where the row gives it another way than by its key.
+// The global batch of a sweep's row, where it is not set by its own key.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace gptbench {
 
-// Sets batch.global_batch_size [sequences] of a row whose ranks are known. 0: not given.
-//   tokens        of a step: global_batch_size = tokens / seq_length, rounded down
-//   accumulation  micro-batches a step and replica:
+// Sets batch.global_batch_size [sequences] of a row whose ranks are known. 0: not set.
+//   tokens        per step: global_batch_size = tokens / seq_length, rounded down
+//   accumulation  micro-batches per step and replica:
 //                 global_batch_size = micro_batch_size x data-parallel replicas x accumulation
 // Throws Error(Exit::usage) where more than one of the three is given, and where no sequence fits.
 void set_global_batch(SweepRow& row, int64_t tokens, int64_t accumulation);

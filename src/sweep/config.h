@@ -21,14 +21,14 @@ struct SweepConfig {
   std::vector<SweepText> vary;     // "parallel.zero_stage = 0, 1, 2, 3" (sweep/values.h)
   std::vector<SweepText> columns;  // keys of a table of rows
   std::vector<SweepText> rows;     // its rows, values in the order of the columns
-  // Of a row, where it does not say otherwise; 0: what its decomposition asks for.
+  // Defaults of the rows; 0: what the decomposition of the row needs.
   int64_t ranks = 0, nodes = 0, ranks_per_node = 0;
   int64_t global_batch_tokens = 0;  // global_batch_size = this / seq_length; 0: as the deck has it
-  int64_t gradient_accumulation = 0;  // micro-batches a step and replica; 0: as the deck has it
+  int64_t gradient_accumulation = 0;  // micro-batches per step and replica; 0: the deck's
   std::string name;                   // pattern of the rows' names
   std::string prune = "refused";      // none, refused, memory
   std::string launcher;               // "": srun in a Slurm job, else mpirun
-  double time_limit_s = 0.0;          // of a row; 0: none
+  double time_limit_s = 0.0;          // per row; 0: none
   double grace_s = 10.0;              // from SIGUSR1 to SIGTERM
   std::vector<SweepText> rerun;       // outcomes that do not count as finished
 };

@@ -1,4 +1,4 @@
-// The rows of a sweep as files: one deck a row, and what an array job needs to run them.
+// The rows of a sweep as files: one deck per row, and what an array job needs to run them.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace gptbench {
 
-// Writes NAME.in for each row that is not left out, for each layout (nodes, ranks a node) the list
-// NODESxRANKS.rows that jobscripts/array.slurm takes, and submit.sh, which submits them. Returns
+// Writes NAME.in for each row that is not left out, NODESxRANKS.rows (the list that
+// jobscripts/array.slurm takes) for each layout of nodes and ranks per node, and submit.sh. Returns
 // what to print. Throws Error: usage (a directory with control characters in its name), io.
 std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left_out,
                         const std::string& directory);

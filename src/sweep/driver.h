@@ -7,9 +7,10 @@
 
 namespace gptbench {
 
-// By line.list and line.decks_directory. Returns Exit::ok when every row has its outcome, whatever
-// that is, and Exit::timeout when a signal ended the sweep before; a later sweep goes on from
-// there. Throws Error: usage (sweep, launcher), io (directories).
+// Lists, writes or runs the rows, by line.list and line.decks_directory. Returns Exit::ok when
+// every row has its outcome, whatever that is, and Exit::timeout when a signal ended the sweep
+// before; a later sweep goes on from there. Throws Error: usage (sweep, launcher), io
+// (directories).
 Exit run_sweep(const CommandLine& line);
 
 }  // namespace gptbench

@@ -1,4 +1,4 @@
-// What the driver of a sweep concludes from the ends of its jobs. Pure.
+// Conclusions that the driver of a sweep draws from how its jobs ended. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -11,17 +11,17 @@
 
 namespace gptbench {
 
-// How long the rows to do will take, by the speed of the valid rows so far.
+// Estimate of the time that the remaining rows take, from the speed of the valid rows so far.
 //   Worked example: rows of 100, 300 and 50 FLOPs, the first took 2 s: 6 s + 1 s left; if the
 //   second has a limit of 4 s: 4 s + 1 s.
 class TimeLeft {
  public:
-  // A row to do: its FLOPs per device, and the limit that ends it (s; 0: none).
+  // Adds a remaining row: its FLOPs per device, and its time limit (s; 0: none).
   void add_row(double flops, double limit_s);
-  // The row in this position is done. Only a row with the status OK tells the speed: others end
-  // before their work is done. wall_s is 0 for a result of an earlier sweep.
+  // Marks the row in this position as done. Only status OK tells the speed: other rows end before
+  // their work is done. wall_s is 0 for a result of an earlier sweep.
   void finish(size_t row, const std::string& status, double wall_s);
-  // 0 where no row has told the speed yet.
+  // 0 while the speed is not known.
   double seconds() const;
 
  private:
@@ -39,9 +39,9 @@ struct FileIdentity {
   int64_t changed_ns = 0;
 };
 
-// What the result file in a row's directory is worth when the row's job has ended: `taken` as the
+// How the result file in a row's directory is used when the row's job has ended: `taken` as the
 // row's result, `set_aside` because the sweep was interrupted, `missing` where the job wrote none
-// and any file there is of an earlier job.
+// and any file there is from an earlier job.
 enum class ResultUse { taken, set_aside, missing };
 ResultUse result_use(const FileIdentity& before, const FileIdentity& after,
                      ProcessEnd::Cause cause);

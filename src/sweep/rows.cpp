@@ -25,7 +25,7 @@ Config row_config(const SweepRow& row) {
   return config;
 }
 
-// One pass: what is filled in is not looked at again.
+// One pass: inserted text is not scanned again.
 std::string filled_in(const std::string& text, const std::map<std::string, std::string>& values) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -42,7 +42,7 @@ std::string filled_in(const std::string& text, const std::map<std::string, std::
   return out;
 }
 
-// Keys that do not tell results apart, or that a run may settle otherwise than is done here.
+// Keys that do not distinguish results, or that a run may resolve differently.
 bool is_left_open(const Key& key, const SweepRow& row) {
   const RunConfig& run = row.deck.config.run;
   if (key.group == "run" && key.name == "device") return run.device == "auto";
@@ -61,7 +61,7 @@ bool is_result_of(const Record& record, const SweepRow& row) {
     const auto entry = std::find_if(
         record.config.begin(), record.config.end(),
         [&](const ConfigEntry& e) { return e.group == key.group && e.key == key.name; });
-    // A key that an older version did not have was what is the default now.
+    // A key that an older version lacked had today's default.
     same = same &&
            (entry != record.config.end() ? entry->value == value : value == default_value(key));
   });
@@ -126,7 +126,7 @@ std::vector<std::string> too_large(const Sweep& sweep) {
     const double cap = row.deck.config.memory.device_memory_gib * static_cast<double>(GiB);
     if (cap <= 0.0)
       throw Error(Exit::usage, sweep.path +
-                                   ": sweep.prune = 'memory' wants memory.device_memory_gib, "
+                                   ": sweep.prune = 'memory' needs memory.device_memory_gib, "
                                    "the memory that a rank may use");
     const FullestRank fullest = fullest_rank(row_config(row), row.ranks, PlanOptions());
     if (static_cast<double>(fullest.bytes) > cap)

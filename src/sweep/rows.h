@@ -1,4 +1,4 @@
-// What the driver of a sweep adds to its rows: plans, and results that are there already.
+// Plans, commands and existing results of the rows, for the driver of a sweep.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ namespace gptbench {
 
 // Plan of rank 0. The row is not refused.
 Plan row_plan(const SweepRow& row);
-// For each row why it is too large for its device_memory_gib by the plan of every stage, "" where
-// it is not, or where &sweep does not ask (prune = 'memory').
+// For each row why the plan of some stage does not fit in device_memory_gib; "" where all fit, or
+// without prune = 'memory'.
 std::vector<std::string> too_large(const Sweep& sweep);
 
 std::string row_directory(const SweepRow& row);
@@ -30,7 +30,7 @@ std::string launcher_pattern(const SweepConfig& config);
 // damaged or foreign file is none.
 std::optional<Record> row_result(const SweepRow& row);
 
-// How often this machine has ended a process because memory ran out, as far as it says.
+// How many processes this machine has killed because memory ran out, as far as it reports that.
 int64_t out_of_memory_kills();
 
 // Record of a job that left none: its outcome by exit status, cause of its end and what it printed.

@@ -16,7 +16,7 @@
 namespace gptbench {
 namespace {
 
-// What a row sets: a key of a run, or one of the quantities of &sweep.
+// What varies: a key of a run, or one of the quantities of &sweep.
 struct Column {
   std::string name;          // "zero_stage", as in headings
   const Key* key = nullptr;  // null for a quantity
@@ -139,7 +139,7 @@ class Dimensions {
   std::vector<SweepDimension> dimensions_;
 };
 
-// What the strings of a row come to: settings of a deck and quantities.
+// The parsed strings of a row: settings of a deck, and quantities.
 struct RowValues {
   std::vector<std::string> shown;  // [column]; "-" where the deck's stays
   std::vector<Setting> settings;
@@ -184,7 +184,7 @@ int64_t quantity(const RowValues& values, const std::string& name, int64_t of_sw
   return own != values.quantities.end() ? own->second : of_sweep;
 }
 
-// Ranks, nodes and ranks a node from what is given of them.
+// Ranks, nodes and ranks per node: those that are not set follow from the others.
 //   Worked example: tensor 4 and data 8 with ranks_per_node = 8: 32 ranks on 4 nodes.
 void lay_out(SweepRow& row, const RowValues& values, const SweepConfig& sweep) {
   const ParallelConfig& p = row.deck.config.parallel;
@@ -207,7 +207,7 @@ void lay_out(SweepRow& row, const RowValues& values, const SweepConfig& sweep) {
   if (nodes > ranks || ceil_div(ranks, per_node) > nodes)
     throw Error(Exit::usage, values.where + ": " + std::to_string(ranks) + " ranks do not go on " +
                                  std::to_string(nodes) + " nodes with " + std::to_string(per_node) +
-                                 " ranks a node");
+                                 " ranks per node");
 }
 
 void set_value(Deck& deck, const char* group, const char* name, const KeyValue& value) {
@@ -256,7 +256,7 @@ std::string text_value(const Deck& deck, const Key& key) {
   return is_whole ? number.substr(0, number.size() - 2) : number;
 }
 
-// Of a quantity that varies: what the row was given.
+// The row's value of a key or quantity that varies, as text.
 std::string shown_value(const Sweep& sweep, const SweepRow& row, const std::string& name,
                         const FailText& fail) {
   for (size_t c = 0; c < sweep.columns.size(); ++c)

@@ -127,7 +127,7 @@ void add_item(const std::string& item, std::vector<std::string>& values, const F
   const bool endless = geometric ? !(first > 0.0 && step > 1.0) : step == 0.0;
   if (endless)
     fail("range " + item +
-         (geometric ? ": FIRST:LAST:*FACTOR wants FIRST > 0 and FACTOR > 1" : ": the step is 0"));
+         (geometric ? ": FIRST:LAST:*FACTOR needs FIRST > 0 and FACTOR > 1" : ": the step is 0"));
   const bool down = !geometric && step < 0.0;
   // A last value that rounding puts a hair beyond LAST belongs to the range.
   const double slack = whole ? 0.0 : 1e-9 * std::fabs(geometric ? last : step);
