@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "record/steps.h"
+
 namespace gptbench {
 namespace {
-
-double median(std::vector<double> values) {
-  const size_t upper = values.size() / 2;
-  std::sort(values.begin(), values.end());
-  return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
-}
 
 void reduce(RankSeries& series) {
   if (series.ranks <= most_ranks_in_full) return;

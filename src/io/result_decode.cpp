@@ -214,26 +214,6 @@ void read_verify(hid_t file, Record& record) {
   }
 }
 
-// Figures lie at the top of /projection and one group below it ("timing/forward_s").
-void read_projection(hid_t parent, const std::string& prefix, int levels_left,
-                     std::vector<ProjectedFigure>& projection) {
-  for (const std::string& name : names_of_links(parent)) {
-    const Hdf5Handle object = open_object(parent, name);
-    if (H5Iget_type(object) == H5I_GROUP) {
-      if (levels_left > 0)
-        read_projection(object, prefix + name + "/", levels_left - 1, projection);
-      continue;
-    }
-    const std::vector<double> value = read_doubles(parent, name);
-    if (value.size() != 1)
-      throw Error(Exit::io, "cannot read projection/" + prefix + name + ": not one number");
-    ProjectedFigure figure{prefix + name, "", "", value.front()};
-    read_attribute(object, "units", figure.unit);
-    read_attribute(object, "description", figure.description);
-    projection.push_back(std::move(figure));
-  }
-}
-
 Record read_all(hid_t file) {
   Record record;
   read_schema(file, record);
@@ -247,8 +227,6 @@ Record read_all(hid_t file) {
   read_memory(file, record);
   read_comm(file, record.comm);
   read_verify(file, record);
-  const Hdf5Handle projection = open_object(file, "projection");
-  if (projection >= 0) read_projection(projection, "", 1, record.projection);
   return record;
 }
 

@@ -163,13 +163,6 @@ void write_verify(hid_t file, const Record& record) {
   }
 }
 
-void write_projection(hid_t file, const std::vector<ProjectedFigure>& projection) {
-  const Hdf5Handle group = create_group(file, "projection");
-  for (const ProjectedFigure& figure : projection)
-    write_dataset(group, {figure.name, figure.unit, figure.description}, {},
-                  std::vector<double>{figure.value});
-}
-
 void write_all(hid_t file, const Record& record) {
   write_attribute(file, "schema", record.schema);
   visit_root(record, WriteAttribute{file});
@@ -180,7 +173,7 @@ void write_all(hid_t file, const Record& record) {
   write_timing(file, record.timing);
   write_memory(file, record);
   write_comm(file, record.comm);
-  write_projection(file, record.projection);
+  create_group(file, "projection");  // reserved
   write_verify(file, record);
 }
 

@@ -63,13 +63,6 @@ struct VerifyEntry {
   bool passed = false;
 };
 
-// One figure of the projection of this run by a machine profile, under the name that the measured
-// figure has: "sec_per_it", "timing/forward_s", "memory/peak_bytes".
-struct ProjectedFigure {
-  std::string name, unit, description;
-  double value = 0.0;
-};
-
 struct Summary {
   int64_t num_params = 0;
   int64_t world_size = 0, nodes = 0, ranks_per_node = 0;
@@ -141,7 +134,6 @@ struct Record {
   std::vector<CommEntry> comm;
   std::vector<VerifyEntry> verify;
   std::vector<std::string> kernels_not_verified;
-  std::vector<ProjectedFigure> projection;
 };
 
 }  // namespace gptbench

@@ -51,7 +51,7 @@ with h5py.File(sys.argv[1], "r") as f:
     assert f["/comm/data_all_reduce_least_s"][0] <= f["/comm/data_all_reduce_time_s"][0]
     check = f["/verify/replicas_identical"].attrs
     assert (check["value"], check["threshold"], bool(check["passed"])) == (3.0, 0.0, False)
-    assert f["/projection/timing/forward_s"][()] == 10.0
+    assert len(f["/projection"]) == 0
 
     unlabelled = []
     f.visititems(lambda name, item: unlabelled.append(name)

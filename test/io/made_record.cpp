@@ -126,8 +126,6 @@ Record made_record() {
   r.verify = {{"loss_against_reference", "|a - b| / |b|", 1e-7, 1e-5, true},
               {"replicas_identical", "differing elements", 3.0, 0.0, false}};
   r.kernels_not_verified = {"dropout", "cross_entropy"};
-  r.projection = {{"sec_per_it", "s", "projected", 30.0},
-                  {"timing/forward_s", "s", "projected", 10.0}};
   return r;
 }
 
