@@ -132,8 +132,7 @@ std::vector<AttentionKey> attentions_of(const Plan& plan) {
     if (op.kind != OpKind::attention_forward && op.kind != OpKind::attention_backward) return;
     AttentionKey key;
     key.backward = op.kind == OpKind::attention_backward;
-    const size_t q_at = key.backward ? 1 : 0;
-    key.type = plan.buffers[static_cast<size_t>(op.reads[q_at].buffer)].dtype;
+    key.type = plan.buffers[static_cast<size_t>(op[Slot::q].buffer)].dtype;
     key.B = rows / plan.T_local();
     key.T = plan.shape.T;
     key.H = s.H;

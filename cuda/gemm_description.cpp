@@ -140,35 +140,18 @@ std::vector<GemmKey> gemms_of(const Plan& plan) {
   std::set<GemmKey> keys;
   for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t /*times*/) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
+    if (spec_of(op.kind).sizes != SizeGroup::gemm) return;
     GemmKey key;
     key.R = rows_of(op, rows);
-    key.K = op.K;
-    key.N = op.N;
-    // Operands as the engine passes them on (engine/execute.cpp).
-    const auto present = [](const std::vector<Operand>& operands, size_t at) {
-      return at < operands.size() && operands[at].buffer >= 0;
-    };
-    switch (op.kind) {
-      case OpKind::linear_forward:
-      case OpKind::linear_gelu_forward:
-        key.op = GemmOp::forward;
-        key.bias = present(op.reads, 2);
-        key.gelu = op.kind == OpKind::linear_gelu_forward;
-        break;
-      case OpKind::linear_backward_input:
-      case OpKind::linear_gelu_backward_input:
-        key.gelu = op.kind == OpKind::linear_gelu_backward_input;
-        key.op = GemmOp::backward_input;
-        key.accumulate = op.accumulate;
-        break;
-      case OpKind::linear_backward_weight:
-        key.op = GemmOp::backward_weight;
-        key.bias = present(op.writes, 1);
-        break;
-      default:
-        return;
-    }
-    key.type = plan.buffers[static_cast<size_t>(op.reads[0].buffer)].dtype;
+    key.K = op.as<GemmSize>().K;
+    key.N = op.as<GemmSize>().N;
+    key.op = op.has(Slot::dweight) ? GemmOp::backward_weight
+             : op.has(Slot::dx)    ? GemmOp::backward_input
+                                   : GemmOp::forward;
+    key.bias = op.has(Slot::bias) || op.has(Slot::dbias);
+    key.gelu = op.has(Slot::activation) || op.has(Slot::pre);
+    const Slot left = key.op == GemmOp::forward ? Slot::x : Slot::dy;
+    key.type = plan.buffers[static_cast<size_t>(op[left].buffer)].dtype;
     if (key.R > 0) keys.insert(key);
   });
   return {keys.begin(), keys.end()};

@@ -12,10 +12,11 @@ NcclLinks links_of(const Plan& plan, Axis axis) {
   std::set<NcclLinks::Edge> edges;
   for (const Op& op : plan.ops) {
     if (!is_message(op.kind) || op.axis != axis) continue;
+    const MessageSize& size = op.as<MessageSize>();
     if (op.kind == OpKind::send)
-      edges.insert({place, op.peer, op.tag & 1});
+      edges.insert({place, size.peer, size.tag & 1});
     else if (op.kind == OpKind::receive)
-      edges.insert({op.peer, place, op.tag & 1});
+      edges.insert({size.peer, place, size.tag & 1});
     else
       links.collective = true;
   }

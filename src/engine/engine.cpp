@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "deck/precision.h"
+#include "engine/handlers.h"
 #include "plan/lengths.h"
 #include "plan/staging.h"
 
@@ -109,6 +110,12 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   return result;
 }
 
+// A seed of its own for each step: an odd multiple of the step never repeats in 2^64 steps.
+uint64_t Engine::dropout_seed() const {
+  return static_cast<uint64_t>(plan_.config.run.seed) +
+         static_cast<uint64_t>(step_) * 0x9E3779B97F4A7C15ull;
+}
+
 void Engine::issue_tasks() {
   for_each_task(plan_, [&](const Task& task) {
     const Program& program = plan_.programs[static_cast<size_t>(task.program)];
@@ -143,19 +150,17 @@ void Engine::issue_tasks() {
 }
 
 void Engine::run(const Op& op, const Task& task) {
-  if (is_message(op.kind))
-    communicate(op, task);
-  else if (is_transfer(op.kind))
-    transfer(op, task);
-  else
-    try {
-      compute(op, task);
-    } catch (const std::bad_alloc&) {
-      fail(Exit::out_of_memory, "no memory for " + std::string(info_of(op.kind).name));
-    } catch (const Error& error) {
-      if (error.code() != Exit::out_of_memory) throw;
-      fail(Exit::out_of_memory, error.what());
-    }
+  const Handler handler = handler_of(op.kind);
+  const OpCall call(*this, op, task);
+  if (is_message(op.kind) || is_transfer(op.kind)) return handler(call);
+  try {
+    handler(call);
+  } catch (const std::bad_alloc&) {
+    fail(Exit::out_of_memory, "no memory for " + std::string(spec_of(op.kind).name));
+  } catch (const Error& error) {
+    if (error.code() != Exit::out_of_memory) throw;
+    fail(Exit::out_of_memory, error.what());
+  }
 }
 
 void Engine::execute(const Op& op, const Task& task) {
@@ -233,56 +238,8 @@ void Engine::book_exposed(const Op& message, double seconds) {
     exposed_s_[static_cast<size_t>(message.axis)][static_cast<size_t>(kind)] += seconds;
 }
 
-void Engine::communicate(const Op& op, const Task& task) {
-  const int64_t all_rows = task.sequences.count * plan_.T_local();
-  const bool writes = op.writes[0].buffer >= 0;
-  const Operand& array = writes ? op.writes[0] : op.reads[0];
-  const DType type = plan_.buffers[static_cast<size_t>(array.buffer)].dtype;
-  // Elements of the full array; of this rank's part for messages between stages.
-  const int64_t elements = op.row_count == 0 ? op.elements : all_rows * op.N;
-  Communicator& group = communicators_[op.axis];
-  Queue& q = queue(op.queue);
-  switch (op.kind) {
-    case OpKind::all_reduce:
-      if (op.maximum)
-        group.all_reduce_max(q, write_at(op, 0), elements, type);
-      else
-        group.all_reduce(q, write_at(op, 0), elements, type);
-      break;
-    case OpKind::reduce_scatter:
-      group.reduce_scatter(q, write_at(op, 0), read_at(op, 0), elements / group.size(), type);
-      break;
-    case OpKind::all_gather:
-      group.all_gather(q, write_at(op, 0), read_at(op, 0), elements / group.size(), type);
-      break;
-    case OpKind::send:
-      group.send(q, read_at(op, 0), rows_of(op, all_rows) * op.N, type, op.peer, op.tag);
-      break;
-    case OpKind::receive:
-      group.receive(q, write_at(op, 0), rows_of(op, all_rows) * op.N, type, op.peer, op.tag);
-      break;
-    default:
-      GPTBENCH_CHECK(false, "a message of a kind that the engine knows");
-      break;
-  }
-}
-
 MemoryClass Engine::class_of(const Operand& operand) const {
   return plan_.buffers[static_cast<size_t>(operand.buffer)].memory_class;
-}
-
-void Engine::transfer(const Op& op, const Task& task) {
-  const Operand& away = op.kind == OpKind::load ? op.reads[0] : op.writes[0];
-  const int64_t rows = rows_of(op, task.sequences.count * plan_.shape.T / plan_.grid.context);
-  const int64_t bytes = (op.row_count > 0 ? rows * op.N : op.elements) * size_of(type_of(away));
-  if (bytes == 0) return;
-  Queue& q = queue(op.queue);
-  if (class_of(away) == MemoryClass::host)
-    device_.copy(q, write_at(op, 0), read_at(op, 0), bytes);
-  else if (op.kind == OpKind::load)
-    offload_file_->read(q, write_at(op, 0), arena_.file_offset(away, slot_), bytes);
-  else
-    offload_file_->write(q, read_at(op, 0), arena_.file_offset(away, slot_), bytes);
 }
 
 // Elements of a run-long buffer, wherever it resides; not within a step.
@@ -302,51 +259,6 @@ void Engine::fetch(const Operand& at, void* target, int64_t bytes) {
     std::memcpy(target, arena_.address(at, 0), static_cast<size_t>(bytes));
   else
     device_.download(queue(QueueId::compute), target, arena_.address(at, 0), bytes);
-}
-
-void Engine::load_tokens(const Op& op, const Task& task) {
-  const int64_t T = plan_.T_local();
-  const Positions held = positions();
-  const int64_t B = task.sequences.count;
-  const int64_t first = step_ * plan_.config.batch.global_batch_size + task.sequences.first;
-  try {
-    for (int64_t b = 0; b < B; ++b) {
-      const SentencePair* pair = pairs_ != nullptr ? &pairs_->read(first + b) : nullptr;
-      if (pair == nullptr) source_.read(first + b, sequence_.data());
-      const int32_t* inputs = pair != nullptr ? pair->inputs.data() : sequence_.data();
-      const int32_t* targets = pair != nullptr ? pair->targets.data() : sequence_.data() + 1;
-      for (int64_t t = 0; t < T; ++t) {
-        const int64_t at = position_of(held, t);
-        const size_t row = static_cast<size_t>(b * T + t);
-        inputs_[row] = inputs[at];
-        targets_[row] = targets[at];
-        if (pair != nullptr) types_[row] = pair->types[static_cast<size_t>(at)];
-      }
-      if (pair != nullptr) labels_[static_cast<size_t>(b)] = pair->label;
-    }
-  } catch (const Error& error) {
-    fail(Exit::io, error.what());
-  }
-  const int64_t bytes = B * T * size_of(DType::i32);
-  give(queue(op.queue), write_at(op, 0), inputs_.data(), bytes);
-  give(queue(op.queue), write_at(op, 1), targets_.data(), bytes);
-  if (pairs_ != nullptr) give(queue(op.queue), write_at(op, 2), types_.data(), bytes);
-}
-
-// Those of the micro-batch whose tokens were loaded last, as far as this rank works on them.
-void Engine::load_labels(const Op& op, const Task& task) {
-  const int64_t rows = task.sequences.count * plan_.T_local();
-  give(queue(op.queue), write_at(op, 0), labels_.data() + first_sequence_of(op, rows, op.part),
-       rows_of(op, rows) * size_of(DType::i32));
-}
-
-void Engine::load_lengths(const Op& op, const Task& task) {
-  const int64_t first = step_ * plan_.config.batch.global_batch_size + task.sequences.first;
-  for (int64_t b = 0; b < task.sequences.count; ++b)
-    lengths_[static_cast<size_t>(b)] =
-        static_cast<int32_t>(length_of_sequence(plan_.config, first + b));
-  give(queue(op.queue), write_at(op, 0), lengths_.data(),
-       task.sequences.count * size_of(DType::i32));
 }
 
 // The arena is resident after the first steps. Where the node runs out of memory all the same,

@@ -46,6 +46,15 @@ struct StepTimes {
 // `send`. Local.
 using ExposedTimes = std::array<std::array<double, num_op_kinds>, num_axes>;
 
+class OpCall;
+
+namespace handle {  // engine/handlers.h
+void load_tokens(const OpCall& call);
+void load_labels(const OpCall& call);
+void load_lengths(const OpCall& call);
+void load_control(const OpCall& call);
+}  // namespace handle
+
 class Engine {
  public:
   // The arguments must outlive the engine. Communicators are those of the plan's grid; an axis
@@ -102,6 +111,13 @@ class Engine {
   const Arena& arena() const { return arena_; }
 
  private:
+  friend class OpCall;
+  // What a step is given passes through memory of the engine.
+  friend void handle::load_tokens(const OpCall& call);
+  friend void handle::load_labels(const OpCall& call);
+  friend void handle::load_lengths(const OpCall& call);
+  friend void handle::load_control(const OpCall& call);
+
   void issue_tasks();
   void begin_replayed_step();
   void issue_or_record_tasks();
@@ -116,51 +132,19 @@ class Engine {
   void mark_wait_for(const Op& message);
   void collect_marks();
   void book_exposed(const Op& message, double seconds);
-  void compute(const Op& op, const Task& task);
-  void communicate(const Op& op, const Task& task);
-  void transfer(const Op& op, const Task& task);
   void put(const Operand& at, const void* source, int64_t bytes);
   void fetch(const Operand& at, void* target, int64_t bytes);
   MemoryClass class_of(const Operand& operand) const;
-  void load_tokens(const Op& op, const Task& task);
-  void load_labels(const Op& op, const Task& task);
-  void load_lengths(const Op& op, const Task& task);
   void watch_memory();
   void fail(Exit code, const std::string& reason);
   std::array<double, num_scalars> read_scalars();
 
-  void* read_at(const Op& op, int i) const {
-    return arena_.address(at_row(op.reads[static_cast<size_t>(i)], first_row_), slot_);
-  }
-  void* write_at(const Op& op, int i) const {
-    return arena_.address(at_row(op.writes[static_cast<size_t>(i)], first_row_), slot_);
-  }
-  DType type_of(const Operand& operand) const {
-    return plan_.buffers[static_cast<size_t>(operand.buffer)].dtype;
-  }
-  Dropout dropout_of(const Op& op, double rate) const;
-  Workspace workspace() const;
   uint64_t dropout_seed() const;     // of the step
   const float* corrections() const;  // of AdamW in the device's memory, or null
   Queue& queue(QueueId id) { return *queues_[static_cast<size_t>(id)]; }
 
   void initialise_fp8_scales();
-  void run_linear(const Op& op, int64_t rows);
-  Fp8Copy fp8_copy(const Op& op);  // that `op` makes, or none
-  void run_fp8(const Op& op, int64_t rows);
-  void run_norm(const Op& op, const Task& task, int64_t rows);
-  ResidualSum residual_sum(const Op& op, const Task& task, int64_t rows, int weights);
-  void run_rotary(const Op& op, int64_t rows);
-  void run_attention(const Op& op, const Task& task);
   Positions positions() const;  // of this rank's rows of each sequence
-  GlobalRows global_rows(const Op& op, const Task& task, int64_t rows) const;
-  void run_first_rows(const Op& op, const Task& task, int64_t rows);
-  void run_elementwise(const Op& op, const Task& task, int64_t rows);
-  void run_embedding(const Op& op, int64_t rows);
-  void run_cross_entropy(const Op& op, int64_t rows);
-  void run_loss_scale(const Op& op);
-  void run_optimizer(const Op& op, int64_t rows);
-  void run_convert(const Op& op, int64_t rows);
 
   const Plan& plan_;
   Device& device_;

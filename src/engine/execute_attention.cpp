@@ -1,5 +1,6 @@
 // Attention operations, and where the rows of this rank stand in their sequences.
 #include "engine/engine.h"
+#include "engine/handlers.h"
 #include "plan/context.h"
 
 namespace gptbench {
@@ -15,11 +16,79 @@ Positions part_of(const Positions& all, int64_t first) {
   return {{all.begin[1] + first - all.split, 0}, INT64_MAX};
 }
 
-void* shifted(void* base, int64_t elements, DType type) {
-  return static_cast<char*>(base) + elements * size_of(type);
+// Keys and values of this rank itself are read from qkv, those of others from blocks of their own:
+// elements from one row of `operand` to the next, `alone` where it is such a block.
+int64_t row_length(const OpCall& call, Slot operand, int64_t alone) {
+  return call.op[operand].buffer == call.op[Slot::q].buffer ? call.plan().local.qkv() : alone;
 }
-const void* shifted(const void* base, int64_t elements, DType type) {
-  return static_cast<const char*>(base) + elements * size_of(type);
+
+// Rank of the context axis whose keys these are.
+int64_t keys_of(const OpCall& call) {
+  const int32_t rank = call.op.as<AttentionSize>().keys_of;
+  return rank >= 0 ? rank : call.plan().at.context;
+}
+
+AttentionBlock block_of(const OpCall& call) {
+  const Plan& plan = call.plan();
+  return attention_block(plan.shape.T, plan.grid.context, plan.at.context, keys_of(call),
+                         plan.local.family.causal);
+}
+
+AttentionShape shape_of(const OpCall& call) {
+  const Plan& plan = call.plan();
+  const ModelShape& s = plan.local;
+  const AttentionBlock block = block_of(call);
+  AttentionShape shape =
+      whole_sequences(call.task.sequences.count, plan.T_local(), s.H, s.H_kv, s.D, s.qkv(),
+                      row_length(call, Slot::kv, 2 * s.H_kv * s.D), s.H * s.D);
+  shape.T = plan.shape.T;
+  shape.T_q = block.queries;
+  shape.T_k = block.keys;
+  shape.causal = block.masked;
+  shape.q_positions = part_of(call.positions(), block.first_query);
+  shape.k_positions =
+      part_of(as_positions(held_positions(plan.shape.T, plan.grid.context, keys_of(call))),
+              block.first_key);
+  if (call.op.as<AttentionSize>().keys_of >= 0)
+    shape.keys = keys_of(call) == plan.at.context ? KeyBlock::first : KeyBlock::further;
+  shape.alibi = s.family.positions == PositionKind::alibi;
+  shape.lengths = call.read_as<int32_t>(Slot::lengths);
+  shape.dropout = call.dropout();
+  shape.first_sequence = call.task.sequences.first;
+  shape.first_head = plan.at.tensor * s.H;
+  shape.H_global = plan.shape.H;
+  return shape;
+}
+
+// Queries, keys and values, and the statistics of the block's queries.
+template <class Arguments>
+Arguments block_arguments(const OpCall& call, const AttentionBlock& block) {
+  const ModelShape& s = call.plan().local;
+  Arguments args{};
+  args.shape = shape_of(call);
+  args.q = call.address(Slot::q, block.first_query * args.shape.q_row);
+  args.k = call.address(Slot::kv, block.first_key * args.shape.kv_row);
+  args.v = call.address(Slot::kv, block.first_key * args.shape.kv_row + s.H_kv * s.D);
+  args.out = call.address(Slot::out, block.first_query * args.shape.out_row);
+  args.lse = call.address(Slot::lse, block.first_query);
+  args.workspace = call.workspace();
+  return args;
+}
+
+// Heads of q and of k follow one another in each row.
+void rotate(const OpCall& call, void* x, bool inverse) {
+  const Plan& plan = call.plan();
+  Rotary args{};
+  args.x = x;
+  args.R = call.rows;
+  args.heads = plan.local.H + plan.local.H_kv;
+  args.D = plan.local.D;
+  args.row = call.op.as<RowSize>().columns;
+  args.theta = plan.config.model.rotary_theta;
+  args.inverse = inverse;
+  args.T_local = plan.T_local();
+  args.positions = call.positions();
+  call.kernels().rotary(call.queue(), args);
 }
 
 }  // namespace
@@ -28,81 +97,34 @@ Positions Engine::positions() const {
   return as_positions(held_positions(plan_.shape.T, plan_.grid.context, plan_.at.context));
 }
 
-// Where the rows of this rank's part of a micro-batch lie in the global batch.
-GlobalRows Engine::global_rows(const Op& op, const Task& task, int64_t rows) const {
-  return {task.sequences.first, op.row_div > 1 ? plan_.at.tensor * rows : 0, plan_.T_local(),
-          plan_.shape.T, positions()};
+void handle::attention_forward(const OpCall& call) {
+  call.kernels().attention_forward(call.queue(),
+                                   block_arguments<AttentionForward>(call, block_of(call)));
 }
 
-// reads: q (rows of qkv), k and v side by side; backward dout before, out and lse behind; lengths
-// last.
-// writes: out, lse; backward dq, and dk and dv side by side. Keys and values of this rank itself
-// are read from qkv, those of others from blocks of their own.
-void Engine::run_attention(const Op& op, const Task& task) {
-  const ModelShape& s = plan_.local;
-  const bool forward = op.kind == OpKind::attention_forward;
-  const bool in_blocks = op.peer >= 0;
-  const int64_t own = plan_.at.context;
-  const int64_t keys_of = in_blocks ? op.peer : own;
-  const size_t q_at = forward ? 0 : 1, kv_at = q_at + 1;
-  const int64_t packed = 2 * s.H_kv * s.D;
-  const auto row_of = [&](const Operand& operand, int64_t alone) {
-    return operand.buffer == op.reads[q_at].buffer ? s.qkv() : alone;
-  };
-
-  AttentionShape shape = whole_sequences(task.sequences.count, plan_.T_local(), s.H, s.H_kv, s.D,
-                                         s.qkv(), row_of(op.reads[kv_at], packed), s.H * s.D);
-  const AttentionBlock block =
-      attention_block(plan_.shape.T, plan_.grid.context, own, keys_of, s.family.causal);
-  shape.T = plan_.shape.T;
-  shape.T_q = block.queries;
-  shape.T_k = block.keys;
-  shape.causal = block.masked;
-  shape.q_positions = part_of(positions(), block.first_query);
-  shape.k_positions = part_of(
-      as_positions(held_positions(plan_.shape.T, plan_.grid.context, keys_of)), block.first_key);
-  if (in_blocks) shape.keys = keys_of == own ? KeyBlock::first : KeyBlock::further;
-  shape.alibi = s.family.positions == PositionKind::alibi;
-  shape.lengths = static_cast<const int32_t*>(read_at(op, static_cast<int>(op.reads.size()) - 1));
-  shape.dropout = dropout_of(op, plan_.config.model.dropout);
-  shape.first_sequence = task.sequences.first;
-  shape.first_head = plan_.at.tensor * s.H;
-  shape.H_global = plan_.shape.H;
-
-  const DType A = type_of(op.reads[q_at]);
-  const int64_t v_offset = s.H_kv * s.D;
-  const void* q = shifted(read_at(op, static_cast<int>(q_at)), block.first_query * shape.q_row, A);
-  const void* k = shifted(read_at(op, static_cast<int>(kv_at)), block.first_key * shape.kv_row, A);
-  const void* v = shifted(k, v_offset, A);
-  const int64_t out_offset = block.first_query * shape.out_row;
-  Queue& queue_of_op = queue(op.queue);
-  if (forward) {
-    const DType S = type_of(op.writes[1]);
-    kernels_.attention_forward(
-        queue_of_op, {shifted(write_at(op, 0), out_offset, type_of(op.writes[0])),
-                      shifted(write_at(op, 1), block.first_query, S), q, k, v, shape, workspace()});
-    return;
-  }
-  const DType S = type_of(op.reads[4]);
-  const DType G = type_of(op.writes[0]);
-  const int64_t dq_row = in_blocks ? s.H * s.D : s.qkv();
-  const int64_t dkv_row = in_blocks ? packed : s.qkv();
-  void* dk = shifted(write_at(op, 1), block.first_key * dkv_row, G);
-  kernels_.attention_backward(
-      queue_of_op,
-      {shifted(write_at(op, 0), block.first_query * dq_row, G), dk, shifted(dk, v_offset, G),
-       shifted(read_at(op, 0), out_offset, A), q, k, v, shifted(read_at(op, 3), out_offset, A),
-       shifted(read_at(op, 4), block.first_query, S), shape, dq_row, dkv_row,
-       plan_.T_local() * dq_row, plan_.T_local() * dkv_row, workspace()});
+void handle::attention_backward(const OpCall& call) {
+  const Plan& plan = call.plan();
+  const ModelShape& s = plan.local;
+  const AttentionBlock block = block_of(call);
+  const bool in_blocks = call.op.as<AttentionSize>().keys_of >= 0;
+  AttentionBackward args = block_arguments<AttentionBackward>(call, block);
+  args.dq_row = in_blocks ? s.H * s.D : s.qkv();
+  args.dkv_row = in_blocks ? 2 * s.H_kv * s.D : s.qkv();
+  args.dq_step = plan.T_local() * args.dq_row;
+  args.dkv_step = plan.T_local() * args.dkv_row;
+  args.dq = call.address(Slot::dq, block.first_query * args.dq_row);
+  args.dk = call.address(Slot::dkv, block.first_key * args.dkv_row);
+  args.dv = call.address(Slot::dkv, block.first_key * args.dkv_row + s.H_kv * s.D);
+  args.dout = call.address(Slot::dout, block.first_query * args.shape.out_row);
+  call.kernels().attention_backward(call.queue(), args);
 }
 
-// Heads of q and of k follow one another in each row.
-void Engine::run_rotary(const Op& op, int64_t rows) {
-  const ModelShape& s = plan_.local;
-  const bool inverse = op.kind == OpKind::rotary_backward;
-  kernels_.rotary(queue(op.queue),
-                  {write_at(op, 0), rows, s.H + s.H_kv, s.D, op.N, plan_.config.model.rotary_theta,
-                   inverse, plan_.T_local(), positions()});
+void handle::rotary_forward(const OpCall& call) {
+  rotate(call, call.write(Slot::x), false);
+}
+
+void handle::rotary_backward(const OpCall& call) {
+  rotate(call, call.write(Slot::dx), true);
 }
 
 }  // namespace gptbench

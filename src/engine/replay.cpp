@@ -100,7 +100,7 @@ void Engine::begin_replayed_step() {
     slot_ = task.slot;
     for (int32_t i = program.first; i < program.last; ++i)
       if (is_given(plan_.ops[static_cast<size_t>(i)].kind))
-        compute(plan_.ops[static_cast<size_t>(i)], task);
+        run(plan_.ops[static_cast<size_t>(i)], task);
   });
   recording_->replay(compute_queue);
   if (stopwatch_ != nullptr) stopwatch_->repeat();

@@ -35,11 +35,10 @@ int ActivationOffload::keep(Pass formed_by, int64_t group, const std::string& pr
 void ActivationOffload::transfer(OpKind kind, Pass formed_by, int64_t group) {
   for (const Kept& array : kept_[{formed_by, group}]) {
     const Operand window{array.window}, away{array.away};
-    const bool loads = kind == OpKind::load;
-    Op op = row_op(kind, -1, array.columns, {loads ? away : window}, {loads ? window : away},
-                   array.row_div);
-    op.queue = QueueId::copy;
-    builder_.emit(op);
+    const ElementCount count = per_row(array.columns);
+    const ops::Rows rows{-1, array.row_div};
+    builder_.emit(kind == OpKind::load ? ops::load(count, away, window, rows)
+                                       : ops::store(count, window, away, rows));
   }
 }
 

@@ -43,30 +43,30 @@ int64_t ChunkPrograms::ring_neighbour(int64_t distance) const {
 // Sends block `from` to the next rank of the ring and receives that of the previous one in `to`.
 void ChunkPrograms::pass_on(int64_t l, int tag, int from, int to) {
   const DType dtype = builder_.plan().buffers[static_cast<size_t>(from)].dtype;
-  const auto message = [&](OpKind kind, QueueId queue, Operand read, Operand write, int64_t peer) {
-    Op op =
-        row_message(kind, queue, Axis::context, l, 2 * s_.H_kv * s_.D, size_of(dtype), read, write);
-    op.peer = static_cast<int32_t>(peer);
-    op.tag = tag;
-    builder_.emit(op);
-  };
-  message(OpKind::send, QueueId::send_context, {from}, {}, ring_neighbour(+1));
-  message(OpKind::receive, QueueId::receive_context, {}, {to}, ring_neighbour(-1));
+  MessageSize message{per_row(2 * s_.H_kv * s_.D), size_of(dtype)};
+  message.tag = tag;
+  message.peer = static_cast<int32_t>(ring_neighbour(+1));
+  builder_.emit(ops::send({QueueId::send_context, Axis::context}, message, {from}, {l}));
+  message.peer = static_cast<int32_t>(ring_neighbour(-1));
+  builder_.emit(ops::receive({QueueId::receive_context, Axis::context}, message, {to}, {l}));
 }
 
-// Queries of this rank against the keys of one rank of the context axis. FLOPs are counted as if
-// nothing were masked: a share of T / c keys for each query, whatever part of the block is formed.
-void ChunkPrograms::emit_attention_step(OpKind kind, int64_t l, int64_t keys_of,
-                                        std::vector<Operand> reads, std::vector<Operand> writes,
-                                        bool recompute) {
+// Queries of this rank against the keys of one rank of the context axis. Backward all blocks add to
+// gradients that begin at zero.
+AttentionSize ChunkPrograms::attention_size(int64_t keys_of, bool forward) const {
   const Plan& plan = builder_.plan();
-  Op op = row_op(kind, l, 0, std::move(reads), std::move(writes));
-  op.site = attention_site;
-  op.peer = plan.grid.context > 1 ? static_cast<int32_t>(keys_of) : -1;
-  op.flops_a_row = (kind == OpKind::attention_forward ? 4.0 : 8.0) *
-                   static_cast<double>(plan.T_local()) * static_cast<double>(s_.H * s_.D);
-  op.recompute = recompute;
-  builder_.emit(op);
+  AttentionSize size;
+  if (plan.grid.context == 1) return size;
+  size.keys_of = static_cast<int32_t>(keys_of);
+  size.accumulate = !forward || keys_of != plan.at.context;
+  return size;
+}
+
+// FLOPs are counted as if nothing were masked: a share of T / c keys for each query, whatever part
+// of the block is formed.
+double ChunkPrograms::attention_flops_per_row(bool forward) const {
+  return (forward ? 4.0 : 8.0) * static_cast<double>(builder_.plan().T_local()) *
+         static_cast<double>(s_.H * s_.D);
 }
 
 void ChunkPrograms::emit_of_attention(Op op) {
@@ -77,26 +77,28 @@ void ChunkPrograms::emit_of_attention(Op op) {
 // This rank's own keys and values set out.
 void ChunkPrograms::start_ring(int64_t l, const LayerActivations& a) {
   const int64_t width = 2 * s_.H_kv * s_.D;
-  emit_of_attention(convert_rows(l, width, {a.qkv, s_.H * s_.D}, s_.qkv(), {ring_.kv[0]}, width));
+  emit_of_attention(
+      ops::convert({per_row(width), s_.qkv(), width}, {a.qkv, s_.H * s_.D}, {ring_.kv[0]}, {l}));
   pass_on(l, keys_and_values, ring_.kv[0], ring_.kv[1]);
 }
 
-// q and k stand side by side at the start of each row: their heads are turned in one go.
-void ChunkPrograms::emit_rotary(OpKind kind, int64_t l, Operand qkv, bool recompute) {
-  if (s_.family.positions != PositionKind::rotary) return;
-  Op op = row_op(kind, l, s_.qkv(), {}, {qkv});
-  op.recompute = recompute;
-  builder_.emit(op);
-}
-
 void ChunkPrograms::emit_attention_forward(int64_t l, const LayerActivations& a, bool recompute) {
-  emit_rotary(OpKind::rotary_forward, l, {a.qkv}, recompute);
+  // q and k stand side by side at the start of each row: their heads are rotated in one go.
+  if (s_.family.positions == PositionKind::rotary) {
+    Op op = ops::rotary_forward({l}, s_.qkv(), {a.qkv});
+    op.recompute = recompute;
+    builder_.emit(op);
+  }
   const int64_t ranks = builder_.plan().grid.context;
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D};
   const Operand out{ring_.out >= 0 ? ring_.out : a.attention};
   const auto step = [&](int64_t keys_of, Operand keys) {
-    emit_attention_step(OpKind::attention_forward, l, keys_of, {q, keys, {builder_.plan().lengths}},
-                        {out, {a.lse}}, recompute);
+    Op op =
+        ops::attention_forward({l}, attention_size(keys_of, true), attention_flops_per_row(true),
+                               {q, keys, {builder_.plan().lengths}, out, {a.lse}});
+    op.site = attention_site;
+    op.recompute = recompute;
+    builder_.emit(op);
   };
   if (ranks == 1) return step(0, kv);
   start_ring(l, a);
@@ -106,7 +108,7 @@ void ChunkPrograms::emit_attention_forward(int64_t l, const LayerActivations& a,
     step(ring_neighbour(-i), {ring_.kv[i % 2]});
   }
   if (ring_.out >= 0)
-    emit_of_attention(convert_rows(l, s_.H * s_.D, out, s_.H * s_.D, {a.attention}, s_.H * s_.D));
+    emit_of_attention(ops::convert({per_row(s_.H * s_.D)}, out, {a.attention}, {l}));
 }
 
 // The first block sets out before the gradient at the attention's output is formed.
@@ -116,7 +118,8 @@ void ChunkPrograms::begin_attention_backward(int64_t l, const LayerActivations& 
 
 void ChunkPrograms::emit_attention_backward(int64_t l, const LayerActivations& a, Operand dqkv) {
   emit_attention_gradients(l, a, dqkv);
-  emit_rotary(OpKind::rotary_backward, l, dqkv, false);
+  if (s_.family.positions == PositionKind::rotary)
+    builder_.emit(ops::rotary_backward({l}, s_.qkv(), dqkv));
 }
 
 // The gradient of a block of keys sets out from the rank after its owner, each rank adds its share
@@ -126,15 +129,17 @@ void ChunkPrograms::emit_attention_gradients(int64_t l, const LayerActivations& 
   const int64_t ranks = builder_.plan().grid.context;
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D};
   const auto step = [&](int64_t keys_of, Operand keys, Operand dq, Operand dkv) {
-    emit_attention_step(OpKind::attention_backward, l, keys_of,
-                        {{dattention_}, q, keys, {a.attention}, {a.lse}, {builder_.plan().lengths}},
-                        {dq, dkv}, false);
+    Op op = ops::attention_backward(
+        {l}, attention_size(keys_of, false), attention_flops_per_row(false),
+        {q, keys, {builder_.plan().lengths}, {a.attention}, {a.lse}}, {{dattention_}, dq, dkv});
+    op.site = attention_site;
+    builder_.emit(op);
   };
   if (ranks == 1) return step(0, kv, dqkv, {dqkv.buffer, dqkv.offset + s_.H * s_.D});
 
   const int64_t width = 2 * s_.H_kv * s_.D;
   const auto zero = [&](int buffer, int64_t columns) {
-    emit_of_attention(row_op(OpKind::fill_zero, l, columns, {}, {{buffer}}));
+    emit_of_attention(ops::fill_zero(per_row(columns), {buffer}, {l}));
   };
   zero(ring_.dq, s_.H * s_.D);
   for (int64_t i = 1; i <= ranks; ++i) {
@@ -142,13 +147,12 @@ void ChunkPrograms::emit_attention_gradients(int64_t l, const LayerActivations& 
     if (i + 1 < ranks) pass_on(l, keys_and_values, ring_.kv[i % 2], ring_.kv[(i + 1) % 2]);
     zero(dkv, width);
     step(ring_neighbour(-i), i < ranks ? Operand{ring_.kv[i % 2]} : kv, {ring_.dq}, {dkv});
-    if (i > 1)
-      emit_of_attention(row_op(OpKind::accumulate, l, width, {{ring_.dkv_arriving}}, {{dkv}}));
+    if (i > 1) emit_of_attention(ops::accumulate(per_row(width), {ring_.dkv_arriving}, {dkv}, {l}));
     if (i < ranks) pass_on(l, their_gradients, dkv, ring_.dkv_arriving);
   }
   const auto into_dqkv = [&](int from, int64_t columns, int64_t offset) {
-    emit_of_attention(
-        convert_rows(l, columns, {from}, columns, {dqkv.buffer, dqkv.offset + offset}, s_.qkv()));
+    emit_of_attention(ops::convert({per_row(columns), columns, s_.qkv()}, {from},
+                                   {dqkv.buffer, dqkv.offset + offset}, {l}));
   };
   into_dqkv(ring_.dq, s_.H * s_.D, 0);
   into_dqkv(ring_.dkv[ranks % 2], width, s_.H * s_.D);

@@ -1,7 +1,5 @@
 #include "plan/builder.h"
 
-#include <limits>
-
 #include "base/error.h"
 #include "base/units.h"
 #include "plan/fuse.h"
@@ -63,7 +61,9 @@ int PlanBuilder::emit(Op op) {
   if (fuses_ && follows &&
       (fuse_activation(plan_, plan_.ops.back(), op) || fuse_norm(plan_.ops.back(), op)))
     return static_cast<int>(plan_.ops.size()) - 1;
-  if (op.region == Region::automatic) op.region = info_of(op.kind).region;
+  const std::string departure = departure_from_spec(op);
+  GPTBENCH_CHECK(departure.empty(), departure);
+  if (op.region == Region::automatic) op.region = spec_of(op.kind).region;
   plan_.ops.push_back(std::move(op));
   return static_cast<int>(plan_.ops.size()) - 1;
 }
@@ -82,60 +82,6 @@ int PlanBuilder::tensor(const std::string& name) const {
 int PlanBuilder::find_tensor(const std::string& name) const {
   const auto found = tensors_.find(name);
   return found != tensors_.end() ? found->second : -1;
-}
-
-Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads,
-          std::vector<Operand> writes, int64_t row_div) {
-  Op op;
-  op.kind = kind;
-  op.layer = static_cast<int32_t>(layer);
-  op.N = columns;
-  op.reads = std::move(reads);
-  op.writes = std::move(writes);
-  op.row_count = std::numeric_limits<int64_t>::max();
-  op.row_div = row_div;
-  return op;
-}
-
-Op convert_rows(int64_t layer, int64_t columns, Operand read, int64_t read_stride, Operand write,
-                int64_t write_stride) {
-  Op op = row_op(OpKind::convert, layer, columns, {read}, {write});
-  op.read_stride = read_stride;
-  op.write_stride = write_stride;
-  return op;
-}
-
-Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vector<Operand> writes) {
-  Op op;
-  op.kind = kind;
-  op.elements = elements;
-  op.reads = std::move(reads);
-  op.writes = std::move(writes);
-  return op;
-}
-
-Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes,
-                Operand read, Operand write) {
-  Op op = flat_op(kind, elements, {read}, {write});
-  op.queue = queue;
-  op.axis = axis;
-  op.bytes = elements * element_bytes;
-  return op;
-}
-
-Op flat_transfer(OpKind kind, int64_t elements, Operand read, Operand write) {
-  Op op = flat_op(kind, elements, {read}, {write});
-  op.queue = QueueId::copy;
-  return op;
-}
-
-Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns,
-               int64_t element_bytes, Operand read, Operand write, int64_t row_div) {
-  Op op = row_op(kind, layer, columns, {read}, {write}, row_div);
-  op.queue = queue;
-  op.axis = axis;
-  op.bytes_a_row = columns * element_bytes;
-  return op;
 }
 
 }  // namespace gptbench

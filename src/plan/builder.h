@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "plan/ops.h"
 #include "plan/plan.h"
 
 namespace gptbench {
@@ -41,7 +42,7 @@ class PlanBuilder {
   void begin_loop(int64_t times, int64_t rows);
   void end_loop();
   // Appends to the program in hand, or to its last operation where the two are one on this device
-  // (plan/fuse.h); returns the operation's index.
+  // (plan/fuse.h); returns the operation's index. Checks it against the table of operations.
   int emit(Op op);
 
   // Adds a representation to the plan.
@@ -62,23 +63,5 @@ class PlanBuilder {
   bool fuses_;
   std::unordered_map<std::string, int> tensors_, buffers_;  // by name
 };
-
-// An operation over all rows of the micro-batch, `columns` elements each.
-Op row_op(OpKind kind, int64_t layer, int64_t columns, std::vector<Operand> reads,
-          std::vector<Operand> writes, int64_t row_div = 1);
-// `columns` elements of each row, `stride` elements from one row to the next, from one buffer to
-// another of any type.
-Op convert_rows(int64_t layer, int64_t columns, Operand read, int64_t read_stride, Operand write,
-                int64_t write_stride);
-// An operation over a fixed number of elements.
-Op flat_op(OpKind kind, int64_t elements, std::vector<Operand> reads, std::vector<Operand> writes);
-// A message of a fixed number of elements of `element_bytes`; its payload is `elements`.
-Op flat_message(OpKind kind, QueueId queue, Axis axis, int64_t elements, int64_t element_bytes,
-                Operand read, Operand write);
-// A transfer of a fixed number of elements between the device and where data is offloaded.
-Op flat_transfer(OpKind kind, int64_t elements, Operand read, Operand write);
-// A message about all rows (the full number, whatever part a rank holds) of `columns` elements.
-Op row_message(OpKind kind, QueueId queue, Axis axis, int64_t layer, int64_t columns,
-               int64_t element_bytes, Operand read, Operand write, int64_t row_div = 1);
 
 }  // namespace gptbench

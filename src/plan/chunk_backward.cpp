@@ -47,11 +47,11 @@ void ChunkPrograms::emit_backward(Pass pass) {
   if (chunk_.has_embedding) {
     emit_embedding_backward(pass);
   } else if (pass.inputs) {
-    Op op = row_message(OpKind::send, QueueId::send_backward, Axis::pipeline, first, s_.C,
-                        size_of(builder_.A()), {dx_}, {}, sp_);
-    op.peer = plan.stage_peer(-1);
-    op.tag = static_cast<int32_t>(2 * (chunk_.virtual_stage - 1) + 1);
-    builder_.emit(op);
+    MessageSize message{per_row(s_.C), size_of(builder_.A())};
+    message.peer = plan.stage_peer(-1);
+    message.tag = static_cast<int32_t>(2 * (chunk_.virtual_stage - 1) + 1);
+    builder_.emit(
+        ops::send({QueueId::send_backward, Axis::pipeline}, message, {dx_}, {first, sp_}));
   }
 }
 
@@ -75,23 +75,20 @@ void ChunkPrograms::emit_selective_recompute(int64_t l, const LayerActivations& 
 
 Operand ChunkPrograms::emit_dropout_backward(int64_t l, int32_t site, Operand dy, int buffer) {
   if (builder_.plan().config.model.dropout <= 0.0) return dy;
-  Op op = row_op(OpKind::dropout_backward, l, s_.C, {dy}, {{buffer}}, sp_);
-  op.site = site;
-  builder_.emit(op);
+  builder_.emit(ops::dropout_backward({l, sp_}, site, s_.C, dy, {buffer}));
   return {buffer};
 }
 
 // dx holds the gradient with respect to the layer's output and is turned, in place, into that with
 // respect to its input: the residual path adds, the branches accumulate through their LayerNorms.
 void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations& a, Pass pass) {
-  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
   const LayerGradients& d = gradients_[split_ ? static_cast<size_t>(l - chunk_.first_layer) : 0];
   const Operand dx{dx_}, dfc{d.dfc}, dqkv{d.dqkv}, dbranch{dbranch_};
   // Gradient at a branch's output, kept where the weight gradients are formed later.
   const auto at_branch = [&](int32_t site, int kept) {
     const Operand dropped = emit_dropout_backward(l, site, dx, split_ ? kept : ddropped_);
     if (!split_ || dropped.buffer == kept) return dropped;
-    builder_.emit(row_op(OpKind::copy, l, s_.C, {dx}, {{kept}}, sp_));
+    builder_.emit(ops::copy(per_row(s_.C), dx, {kept}, {l, sp_}));
     return Operand{kept};
   };
 
@@ -103,7 +100,7 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   emit_input_product(l, Linear::fc, dfc, dbranch, pass);
   const Operand dln_2 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_mlp_weights(l, a, dmlp, dmlp_full, dfc);
-  emit_norm_backward(l, dln_2, {a.x_mid}, t.ln_2_weight, t.ln_2_bias, a.ln_2_mean, a.ln_2_rstd);
+  emit_norm_backward(l, dln_2, {a.x_mid}, norm_before(l, Linear::fc, a));
 
   begin_attention_backward(l, a);
   const Operand dproj = at_branch(proj_site, d.dproj);
@@ -113,7 +110,7 @@ void ChunkPrograms::emit_layer_input_gradients(int64_t l, const LayerActivations
   emit_input_product(l, Linear::qkv, dqkv, dbranch, pass);
   const Operand dln_1 = reduce(l, dbranch, dbranch_s_);
   if (pass.weights) emit_attention_weights(l, a, dproj, dproj_full, dqkv);
-  emit_norm_backward(l, dln_1, {a.x}, t.ln_1_weight, t.ln_1_bias, a.ln_1_mean, a.ln_1_rstd);
+  emit_norm_backward(l, dln_1, {a.x}, norm_before(l, Linear::qkv, a));
 }
 
 void ChunkPrograms::emit_layer_weight_gradients(int64_t l, const LayerActivations& a) {
@@ -124,34 +121,32 @@ void ChunkPrograms::emit_layer_weight_gradients(int64_t l, const LayerActivation
 
 // A norm's parameters have their gradients formed with those of its input: they cost nothing
 // beside.
-void ChunkPrograms::emit_norm_backward(int64_t l, Operand dy, Operand x, int weight, int bias,
-                                       int mean, int rstd) {
-  emit_norm_backward_to({dx_}, l, dy, x, weight, bias, mean, rstd);
+void ChunkPrograms::emit_norm_backward(int64_t l, Operand dy, Operand x, const Norm& norm) {
+  emit_norm_backward_to({dx_}, l, dy, x, norm);
 }
 
-void ChunkPrograms::emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Operand x, int weight,
-                                          int bias, int mean, int rstd) {
-  if (family_.norm == NormKind::layernorm)
-    builder_.emit(row_op(OpKind::layernorm_backward, l, s_.C,
-                         {dy, x, store_.weight(weight), {mean}, {rstd}},
-                         {dx, store_.gradient(weight), store_.gradient(bias)}, sp_));
-  else
-    builder_.emit(row_op(OpKind::rmsnorm_backward, l, s_.C, {dy, x, store_.weight(weight), {rstd}},
-                         {dx, store_.gradient(weight)}, sp_));
+void ChunkPrograms::emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Operand x,
+                                          const Norm& norm) {
+  ops::NormOperands operands;
+  operands.weight = store_.weight(norm.weight);
+  operands.mean = {norm.mean};
+  operands.rstd = {norm.rstd};
+  builder_.emit(ops::norm_backward(family_.norm, {l, sp_}, s_.C, dy, x, operands,
+                                   {dx, store_.gradient(norm.weight), store_.gradient(norm.bias)}));
 }
 
 void ChunkPrograms::emit_activation_backward(int64_t l, const LayerActivations& a,
                                              Operand dactivation, Operand dfc, Pass pass) {
-  const bool gated = family_.activation == ActivationKind::swiglu;
   const bool copies = fp8_ != nullptr;
   const bool wanted = !copies || split_;  // by later products
-  Op op = row_op(gated ? OpKind::swiglu_backward : OpKind::gelu_backward, l, s_.F,
-                 {dactivation, {a.fc}}, {wanted ? dfc : Operand{}});
+  Op op = ops::activation_backward(family_.activation, {l}, s_.F, dactivation, {a.fc},
+                                   wanted ? dfc : Operand{});
   if (copies) {
     const int* const to = fp8_dy_[static_cast<int>(Linear::fc)];
-    make_copy(op, l, Linear::fc, Fp8Role::dy, {to[0]},
-              fp8_->transposes() && pass.weights ? Operand{to[1]} : Operand{},
-              pass.weights ? bias_gradient(l, Linear::fc) : Operand{});
+    ops::set_fp8_copy(op,
+                      fp8_copies(l, Linear::fc, Fp8Role::dy, {to[0]},
+                                 fp8_->transposes() && pass.weights ? Operand{to[1]} : Operand{},
+                                 pass.weights ? bias_gradient(l, Linear::fc) : Operand{}));
   }
   builder_.emit(op);
 }

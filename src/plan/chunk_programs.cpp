@@ -226,13 +226,12 @@ void ChunkPrograms::make_programs(bool split_weight_gradients) {
 void ChunkPrograms::emit_receive(bool forward) {
   const Plan& plan = builder_.plan();
   const Operand target = forward ? input_of(chunk_.first_layer) : Operand{dx_};
-  Op op =
-      row_message(OpKind::receive, forward ? QueueId::receive_forward : QueueId::receive_backward,
-                  Axis::pipeline, forward ? chunk_.first_layer : chunk_.end_layer, s_.C,
-                  size_of(builder_.A()), {}, target, sp_);
-  op.peer = plan.stage_peer(forward ? -1 : +1);
-  op.tag = static_cast<int32_t>(2 * chunk_.virtual_stage + (forward ? 0 : 1));
-  builder_.emit(op);
+  MessageSize message{per_row(s_.C), size_of(builder_.A())};
+  message.peer = plan.stage_peer(forward ? -1 : +1);
+  message.tag = static_cast<int32_t>(2 * chunk_.virtual_stage + (forward ? 0 : 1));
+  const QueueId queue = forward ? QueueId::receive_forward : QueueId::receive_backward;
+  builder_.emit(ops::receive({queue, Axis::pipeline}, message, target,
+                             {forward ? chunk_.first_layer : chunk_.end_layer, sp_}));
 }
 
 void ChunkPrograms::gather_embedding() {
@@ -266,75 +265,79 @@ void ChunkPrograms::emit_forward() {
     emit_head_forward();
     return;
   }
-  Op op = row_message(OpKind::send, QueueId::send_forward, Axis::pipeline, chunk_.end_layer, s_.C,
-                      size_of(builder_.A()), {x_end_}, {}, sp_);
-  op.peer = plan.stage_peer(+1);
-  op.tag = static_cast<int32_t>(2 * (chunk_.virtual_stage + 1));
-  builder_.emit(op);
+  MessageSize message{per_row(s_.C), size_of(builder_.A())};
+  message.peer = plan.stage_peer(+1);
+  message.tag = static_cast<int32_t>(2 * (chunk_.virtual_stage + 1));
+  builder_.emit(ops::send({QueueId::send_forward, Axis::pipeline}, message, {x_end_},
+                          {chunk_.end_layer, sp_}));
 }
 
 Operand ChunkPrograms::to_full(int64_t l, Operand part, int full) {
   if (sp_ == 1) return part;
-  builder_.emit(row_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, l, s_.C,
-                            size_of(builder_.A()), part, {full}));
+  builder_.emit(ops::all_gather({QueueId::tensor, Axis::tensor}, per_row(s_.C),
+                                size_of(builder_.A()), part, {full}, {l}));
   return {full};
 }
 
 Operand ChunkPrograms::reduce(int64_t l, Operand partial, int part) {
   if (tp_ == 1) return partial;
-  const Operand target = sp_ > 1 ? Operand{part} : partial;
-  builder_.emit(row_message(sp_ > 1 ? OpKind::reduce_scatter : OpKind::all_reduce, QueueId::tensor,
-                            Axis::tensor, l, s_.C, size_of(builder_.A()), partial, target));
-  return target;
+  const ops::Route route{QueueId::tensor, Axis::tensor};
+  const int64_t bytes = size_of(builder_.A());
+  if (sp_ == 1) {
+    builder_.emit(ops::all_reduce(route, per_row(s_.C), bytes, partial, {l}));
+    return partial;
+  }
+  builder_.emit(ops::reduce_scatter(route, per_row(s_.C), bytes, partial, {part}, {l}));
+  return {part};
 }
 
-Op ChunkPrograms::norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean,
-                               int rstd) {
-  if (family_.norm == NormKind::layernorm)
-    return row_op(OpKind::layernorm_forward, l, s_.C,
-                  {x, store_.weight(weight), store_.weight(bias)}, {y, {mean}, {rstd}}, sp_);
-  return row_op(OpKind::rmsnorm_forward, l, s_.C, {x, store_.weight(weight)}, {y, {rstd}}, sp_);
+ChunkPrograms::Norm ChunkPrograms::norm_before(int64_t l, Linear linear,
+                                               const LayerActivations& a) const {
+  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
+  if (linear == Linear::qkv) return {t.ln_1_weight, t.ln_1_bias, a.ln_1_mean, a.ln_1_rstd};
+  return {t.ln_2_weight, t.ln_2_bias, a.ln_2_mean, a.ln_2_rstd};
 }
 
-void ChunkPrograms::emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y,
-                                      int mean, int rstd) {
-  builder_.emit(norm_forward(l, x, weight, bias, y, mean, rstd));
+Op ChunkPrograms::norm_forward(int64_t l, Operand x, const Norm& norm, Operand y) {
+  ops::NormOperands operands;
+  operands.weight = store_.weight(norm.weight);
+  operands.bias = store_.weight(norm.bias);
+  operands.mean = {norm.mean};
+  operands.rstd = {norm.rstd};
+  return ops::norm_forward(family_.norm, {l, sp_}, s_.C, x, operands, y);
 }
 
 void ChunkPrograms::emit_layer_norm(int64_t l, Linear linear, const LayerActivations& a, Operand x,
                                     bool recompute) {
-  const LayerTensors& t = tensors_[static_cast<size_t>(l - chunk_.first_layer)];
   const bool first = linear == Linear::qkv;
-  Op op = first
-              ? norm_forward(l, x, t.ln_1_weight, t.ln_1_bias, {a.ln_1}, a.ln_1_mean, a.ln_1_rstd)
-              : norm_forward(l, x, t.ln_2_weight, t.ln_2_bias, {a.ln_2}, a.ln_2_mean, a.ln_2_rstd);
+  Op op = norm_forward(l, x, norm_before(l, linear, a), {first ? a.ln_1 : a.ln_2});
   op.recompute = recompute;
-  if (fp8_ != nullptr) make_copy(op, l, linear, Fp8Role::x, {first ? a.ln_1_fp8 : a.ln_2_fp8}, {});
+  if (fp8_ != nullptr)
+    ops::set_fp8_copy(op, fp8_copies(l, linear, Fp8Role::x, {first ? a.ln_1_fp8 : a.ln_2_fp8}, {}));
   builder_.emit(op);
 }
 
 void ChunkPrograms::emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute,
                                             bool product) {
-  const bool gated = family_.activation == ActivationKind::swiglu;
-  Op op = row_op(gated ? OpKind::swiglu_forward : OpKind::gelu_forward, l, s_.F, {{a.fc}},
-                 {{a.activation}});
+  Op op = ops::activation_forward(family_.activation, {l}, s_.F, {a.fc}, {a.activation});
   op.recompute = recompute;
   if (is_turned_at_once(Linear::mlp_proj)) {
     const bool kept = recompute || !(selective_ || full_recompute_);
-    make_copy(op, l, Linear::mlp_proj, Fp8Role::x,
-              product ? Operand{linear_input(a, Linear::mlp_proj).fp8} : Operand{},
-              kept ? Operand{a.activation_fp8} : Operand{});
+    ops::set_fp8_copy(
+        op, fp8_copies(l, Linear::mlp_proj, Fp8Role::x,
+                       product ? Operand{linear_input(a, Linear::mlp_proj).fp8} : Operand{},
+                       kept ? Operand{a.activation_fp8} : Operand{}));
   } else if (fp8_ != nullptr) {
-    make_copy(op, l, Linear::mlp_proj, Fp8Role::x, {a.activation_fp8}, {});
+    ops::set_fp8_copy(op, fp8_copies(l, Linear::mlp_proj, Fp8Role::x, {a.activation_fp8}, {}));
   }
   builder_.emit(op);
 }
 
 void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Operand x,
                                        Operand x_next, bool recompute) {
-  const auto emit = [&](Op op, int32_t site = 0) {
+  const auto emit_sum = [&](int32_t site, Operand residual, Operand branch, Operand sum) {
+    Op op = ops::residual_forward({l, sp_}, site, s_.C, residual, branch, sum);
     op.recompute = recompute;
-    op.site = site;
     builder_.emit(op);
   };
   emit_layer_norm(l, Linear::qkv, a, x, recompute);
@@ -342,7 +345,7 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
   emit_attention_forward(l, a, recompute);
   emit_forward_product(l, Linear::attn_proj, a, {branch_}, recompute);
   const Operand attended = reduce(l, {branch_}, branch_s_);
-  emit(row_op(OpKind::residual_forward, l, s_.C, {x, attended}, {{a.x_mid}}, sp_), proj_site);
+  emit_sum(proj_site, x, attended, {a.x_mid});
 
   emit_layer_norm(l, Linear::fc, a, {a.x_mid}, recompute);
   emit_forward_product(l, Linear::fc, a, {a.fc}, recompute);
@@ -351,7 +354,7 @@ void ChunkPrograms::emit_layer_forward(int64_t l, const LayerActivations& a, Ope
   if (ends) return;
   emit_forward_product(l, Linear::mlp_proj, a, {branch_}, recompute);
   const Operand mlp = reduce(l, {branch_}, branch_s_);
-  emit(row_op(OpKind::residual_forward, l, s_.C, {{a.x_mid}, mlp}, {x_next}, sp_), mlp_site);
+  emit_sum(mlp_site, {a.x_mid}, mlp, x_next);
 }
 
 }  // namespace gptbench

@@ -98,13 +98,14 @@ class ChunkPrograms {
   void emit_head_rows(int64_t first, Operand x, Operand dx);
   // The loss of rows of logits and, in their place, its gradient.
   struct Loss {
-    Operand logits, targets, row_max, row_sum, target_logit;
+    LossSize size;
+    Operand logits, targets;
+    ops::LossStatistics statistics;
     Scalar sum = Scalar::loss_sum;
-    double row_weight = 0.0;
-    Operand weight;  // a factor of row_weight that differs from step to step; absent: 1
+    Operand weight;  // a factor of size.row_weight that differs from step to step; absent: 1
   };
-  Op loss_statistics(const Loss& loss, int64_t columns, int64_t valid, int64_t first_token) const;
-  Op loss_finish(const Loss& loss, int64_t columns, int64_t valid, int64_t first_token) const;
+  Op loss_statistics(const Loss& loss) const;
+  Op loss_finish(const Loss& loss) const;
 
   // The masked-token head (masked_head_programs.cpp).
   void add_masked_head_buffers();
@@ -113,8 +114,6 @@ class ChunkPrograms {
   void emit_next_sentence();
   void emit_head_op(Op op);
   void emit_of_sequences(Op op);
-  Op head_linear(OpKind kind, std::vector<Operand> reads, std::vector<Operand> writes, int64_t K,
-                 int64_t N) const;
   void emit_head_backward(Pass pass);
   void emit_recompute(int64_t first, int64_t end);
   void emit_selective_recompute(int64_t l, const LayerActivations& a);
@@ -145,9 +144,9 @@ class ChunkPrograms {
   // `part`: the rows of dy that this rank works on beside the product (sequence parallelism).
   void emit_weight_product(int64_t l, Linear linear, const LayerActivations& a, Operand part,
                            Operand dy);
-  // Lets `op` make fp8 copies of what it assigns, a factor of a linear layer.
-  void make_copy(Op& op, int64_t l, Linear linear, Fp8Role role, Operand copy, Operand transposed,
-                 Operand sums = {}) const;
+  // fp8 copies of what an operation assigns, a factor of a linear layer.
+  ops::Fp8CopyOperands fp8_copies(int64_t l, Linear linear, Fp8Role role, Operand copy,
+                                  Operand transposed, Operand sums = {}) const;
   // What sums over the rows of dy are added to where it is converted; absent where there is none.
   Operand bias_gradient(int64_t l, Linear linear);
   // Whether W's gradient finds x transposed, as what makes x wrote it beside the copy: of the
@@ -161,16 +160,19 @@ class ChunkPrograms {
   void emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is, bool transposed,
                     bool bias);
   Operand fp8_factor(int64_t l, Linear linear, const LayerActivations& a);
-  // The norm of the family, with its statistics; backward accumulates in dx_, or in dx.
-  void emit_norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd);
-  Op norm_forward(int64_t l, Operand x, int weight, int bias, Operand y, int mean, int rstd);
+  // The norm of the family: its tensors, and buffers of its statistics. Backward accumulates in
+  // dx_, or in dx.
+  struct Norm {
+    int weight, bias, mean, rstd;
+  };
+  Norm norm_before(int64_t l, Linear linear, const LayerActivations& a) const;  // qkv or fc
+  Norm final_norm() const { return {ln_f_weight_, ln_f_bias_, ln_f_mean_, ln_f_rstd_}; }
+  Op norm_forward(int64_t l, Operand x, const Norm& norm, Operand y);
   // That before linear layer qkv or fc of the layer, with its fp8 copy.
   void emit_layer_norm(int64_t l, Linear linear, const LayerActivations& a, Operand x,
                        bool recompute);
-  void emit_norm_backward(int64_t l, Operand dy, Operand x, int weight, int bias, int mean,
-                          int rstd);
-  void emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Operand x, int weight, int bias,
-                             int mean, int rstd);
+  void emit_norm_backward(int64_t l, Operand dy, Operand x, const Norm& norm);
+  void emit_norm_backward_to(Operand dx, int64_t l, Operand dy, Operand x, const Norm& norm);
   // `product`: the next product of the forward pass follows.
   void emit_activation_forward(int64_t l, const LayerActivations& a, bool recompute, bool product);
   // With the fp8 copies of dfc; dfc may be absent where they are all that is read.
@@ -192,16 +194,13 @@ class ChunkPrograms {
   void emit_attention_forward(int64_t l, const LayerActivations& a, bool recompute);
   void begin_attention_backward(int64_t l, const LayerActivations& a);
   void emit_attention_backward(int64_t l, const LayerActivations& a, Operand dqkv);
-  void emit_attention_step(OpKind kind, int64_t l, int64_t keys_of, std::vector<Operand> reads,
-                           std::vector<Operand> writes, bool recompute);
+  AttentionSize attention_size(int64_t keys_of, bool forward) const;
+  double attention_flops_per_row(bool forward) const;
   void emit_of_attention(Op op);
   void start_ring(int64_t l, const LayerActivations& a);
   void pass_on(int64_t l, int tag, int from, int to);
   int64_t ring_neighbour(int64_t distance) const;
   void emit_attention_gradients(int64_t l, const LayerActivations& a, Operand dqkv);
-  void emit_rotary(OpKind kind, int64_t l, Operand qkv, bool recompute);
-  void emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
-                   int64_t K, int64_t N, bool recompute = false);
 
   PlanBuilder& builder_;
   ParameterStore& store_;

@@ -119,7 +119,7 @@ void describe_messages(std::string& text, const Plan& plan) {
        static_cast<long long>(plan.rank));
   if (plan.comm.empty()) line(text, "%s", "  none");
   for (const CommTotal& total : plan.comm)
-    line(text, "  %-10s %-14s %8s calls %20s bytes", name_of(total.axis), info_of(total.kind).name,
+    line(text, "  %-10s %-14s %8s calls %20s bytes", name_of(total.axis), spec_of(total.kind).name,
          format_count(total.count).c_str(), format_count(total.bytes).c_str());
 }
 

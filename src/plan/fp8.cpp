@@ -134,8 +134,8 @@ void Fp8State::emit_reduction() const {
     if (plan.grid.size_of(axis) == 1) continue;
     // Behind the other messages of that axis: all ranks begin them in the same order.
     const QueueId queue = axis == Axis::tensor ? QueueId::tensor : QueueId::data;
-    Op op = flat_message(OpKind::all_reduce, queue, axis, count, size_of(DType::f32), amax, amax);
-    op.maximum = true;
+    Op op = ops::all_reduce({queue, axis}, flat(count), size_of(DType::f32), amax);
+    op.as<MessageSize>().maximum = true;
     builder_.emit(op);
   }
 }
@@ -143,8 +143,13 @@ void Fp8State::emit_reduction() const {
 void Fp8State::emit_update() const {
   const Fp8Plan& fp8 = builder_.plan().fp8;
   if (fp8.tensors.empty()) return;
-  builder_.emit(flat_op(OpKind::fp8_update_scales, static_cast<int64_t>(fp8.tensors.size()), {},
-                        {{fp8.scale}, {fp8.inverse}, {fp8.amax}, {fp8.history}, {fp8.position}}));
+  ops::Fp8ScaleOperands state;
+  state.scale = {fp8.scale};
+  state.inverse = {fp8.inverse};
+  state.amax = {fp8.amax};
+  state.history = {fp8.history};
+  state.position = {fp8.position};
+  builder_.emit(ops::fp8_update_scales(static_cast<int64_t>(fp8.tensors.size()), state));
 }
 
 }  // namespace gptbench

@@ -45,13 +45,13 @@ void ParameterStore::emit_fp8_copy(int64_t layer, Linear linear, int tensor, Ope
                                    Operand transposed) {
   const FlatSpace& space = builder_.plan().space;
   const LocalTensor& local = space.tensors[static_cast<size_t>(space.find(tensor))];
-  Op op = flat_op(OpKind::fp8_quantize, local.size(),
-                  {weight(tensor), fp8_->scale(layer, linear, Fp8Role::weight)},
-                  {copy, transposed, fp8_->amax(layer, linear, Fp8Role::weight), {}});
-  op.copies_fp8 = true;
-  op.layer = static_cast<int32_t>(layer);
-  op.N = local.cols;
-  builder_.emit(op);
+  ops::Fp8CopyOperands made;
+  made.scale = fp8_->scale(layer, linear, Fp8Role::weight);
+  made.copy = copy;
+  made.transposed = transposed;
+  made.amax = fp8_->amax(layer, linear, Fp8Role::weight);
+  builder_.emit(ops::fp8_quantize_matrix(layer, {local.cols, local.size() / local.cols},
+                                         weight(tensor), made));
 }
 
 void ParameterStore::emit_fp8_copies() {

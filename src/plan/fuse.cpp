@@ -19,43 +19,43 @@ bool fuse_activation(const Plan& plan, Op& linear, const Op& activation) {
       linear.kind == OpKind::linear_forward && activation.kind == OpKind::gelu_forward;
   const bool backward =
       linear.kind == OpKind::linear_backward_input && activation.kind == OpKind::gelu_backward;
-  if ((!forward && !backward) || activation.copies_fp8) return false;
+  if ((!forward && !backward) || activation.has(Slot::fp8_scale)) return false;
   const auto type_of = [&](const Operand& operand) {
     return plan.buffers[static_cast<size_t>(operand.buffer)].dtype;
   };
-  const Operand& result = linear.writes[0];
-  if (!is_same(result, activation.reads[0]) || type_of(linear.reads[0]) != type_of(result) ||
+  const Slot factor = forward ? Slot::x : Slot::dy;
+  const Operand& result = linear[forward ? Slot::y : Slot::dx];
+  const GemmSize& size = linear.as<GemmSize>();
+  if (!is_same(result, activation[factor]) || type_of(linear[factor]) != type_of(result) ||
       !has_same_rows(linear, activation) || linear.recompute != activation.recompute ||
-      activation.N != (forward ? linear.N : linear.K))
+      activation.as<RowSize>().columns != (forward ? size.N : size.K))
     return false;
-  if (backward && (linear.accumulate || !is_same(result, activation.writes[0]))) return false;
   if (forward) {
     linear.kind = OpKind::linear_gelu_forward;
-    linear.writes.push_back(activation.writes[0]);
-  } else {
-    linear.kind = OpKind::linear_gelu_backward_input;
-    linear.reads.push_back(activation.reads[1]);
+    linear.operands.set(Slot::activation, activation[Slot::y]);
+    return true;
   }
+  if (!is_same(result, activation[Slot::dx])) return false;
+  linear.kind = OpKind::linear_gelu_backward_input;
+  linear.operands.set(Slot::pre, activation[Slot::x]);
   return true;
 }
 
 bool fuse_norm(Op& residual, const Op& norm) {
-  const bool centred = norm.kind == OpKind::layernorm_forward;
-  if (residual.kind != OpKind::residual_forward || residual.reads[0].buffer < 0 ||
-      (!centred && norm.kind != OpKind::rmsnorm_forward))
+  if (residual.kind != OpKind::residual_forward || !residual.has(Slot::residual) ||
+      (norm.kind != OpKind::layernorm_forward && norm.kind != OpKind::rmsnorm_forward))
     return false;
-  if (!is_same(residual.writes[0], norm.reads[0]) || !has_same_rows(residual, norm) ||
-      residual.N != norm.N || residual.recompute != norm.recompute)
+  if (!is_same(residual[Slot::sum], norm[Slot::x]) || !has_same_rows(residual, norm) ||
+      residual.as<RowSize>().columns != norm.as<RowSize>().columns ||
+      residual.recompute != norm.recompute)
     return false;
   // Its layer and site, which the masks of dropout depend on, are those of the sum.
   Op fused = norm;
   fused.layer = residual.layer;
   fused.site = residual.site;
-  fused.adds_residual = true;
-  fused.reads[0] = residual.reads[0];
-  const std::ptrdiff_t weights = centred ? 2 : 1, statistics = centred ? 2 : 1;
-  fused.reads.insert(fused.reads.begin() + 1 + weights, residual.reads[1]);
-  fused.writes.insert(fused.writes.begin() + 1 + statistics, residual.writes[0]);
+  fused.operands.set(Slot::x, {});
+  for (const Slot slot : {Slot::residual, Slot::branch, Slot::sum})
+    fused.operands.set(slot, residual[slot]);
   residual = fused;
   return true;
 }

@@ -9,13 +9,10 @@ namespace gptbench {
 // layer and the GELU of its output, or the gradient of a linear layer's input and the GELU's
 // gradient in its place; false, and nothing done, where they are not. Factors of other types than
 // activations (fp8) are left alone.
-//   linear_gelu_forward         reads x, W, bias     writes the layer's output, its GELU
-//   linear_gelu_backward_input  reads dy, W, what GELU was formed from     writes the gradient of
-//   that
 bool fuse_activation(const Plan& plan, Op& linear, const Op& activation);
 
 // The same of `residual`, a sum of the residual stream, and the norm of the sum that follows: the
-// norm then forms the sum in its pass (Op::adds_residual).
+// norm then forms the sum in its pass (Slot::sum).
 bool fuse_norm(Op& residual, const Op& norm);
 
 }  // namespace gptbench

@@ -40,8 +40,7 @@ void ChunkPrograms::add_head_buffers() {
 
 void ChunkPrograms::emit_load_tokens(int64_t layer) {
   const Plan& plan = builder_.plan();
-  builder_.emit(row_op(OpKind::load_tokens, layer, 1, {},
-                       {{plan.tokens}, {plan.targets}, {plan.token_types}}));
+  builder_.emit(ops::load_tokens(layer, {plan.tokens}, {plan.targets}, {plan.token_types}));
 }
 
 // Every stage has layers whose attention asks for them. The virtual stages of a rank share them:
@@ -49,7 +48,7 @@ void ChunkPrograms::emit_load_tokens(int64_t layer) {
 void ChunkPrograms::emit_load_lengths() {
   const Plan& plan = builder_.plan();
   if (plan.lengths < 0 || index_ > 0) return;
-  Op op = row_op(OpKind::load_lengths, chunk_.first_layer, 1, {}, {{plan.lengths}});
+  Op op = ops::load_lengths(chunk_.first_layer, {plan.lengths});
   op.sequence_rows = plan.shape.T;
   builder_.emit(op);
 }
@@ -64,18 +63,15 @@ void ChunkPrograms::emit_embedding_forward() {
   // Each rank looks up the tokens of its part of the vocabulary; one adds positions and types.
   const Operand partial = sp_ > 1 ? Operand{branch_} : x0;
   const bool adds = plan.at.tensor == 0;
-  builder_.emit(row_op(OpKind::embedding_forward, -1, s_.C,
-                       {{plan.tokens},
-                        store_.weight(wte_),
-                        adds ? store_.weight(wpe_) : Operand{},
-                        adds ? Operand{plan.token_types} : Operand{},
-                        adds ? store_.weight(wtt_) : Operand{}},
-                       {partial}));
+  ops::EmbeddingTables tables;
+  tables.token = store_.weight(wte_);
+  if (adds) tables.position = store_.weight(wpe_);
+  if (adds) tables.type = store_.weight(wtt_);
+  builder_.emit(ops::embedding_forward(
+      s_.C, {plan.tokens}, adds ? Operand{plan.token_types} : Operand{}, tables, partial));
   reduce(-1, partial, x0.buffer);
   if (plan.config.model.dropout <= 0.0) return;
-  Op op = row_op(OpKind::residual_forward, -1, s_.C, {{}, x0}, {x0}, sp_);
-  op.site = embedding_site;
-  builder_.emit(op);
+  builder_.emit(ops::residual_forward({-1, sp_}, embedding_site, s_.C, {}, x0, x0));
 }
 
 void ChunkPrograms::emit_embedding_backward(Pass pass) {
@@ -87,9 +83,9 @@ void ChunkPrograms::emit_embedding_backward(Pass pass) {
   store_.open_gradient(positions);
   const Operand dx =
       to_full(-1, emit_dropout_backward(-1, embedding_site, {dx_}, ddropped_), dfull_);
-  builder_.emit(row_op(OpKind::embedding_backward, -1, s_.C,
-                       {dx, {plan.tokens}, {plan.token_types}},
-                       {store_.gradient(wte_), store_.gradient(wpe_), store_.gradient(wtt_)}));
+  builder_.emit(ops::embedding_backward(
+      s_.C, dx, {plan.tokens}, {plan.token_types},
+      {store_.gradient(wte_), store_.gradient(wpe_), store_.gradient(wtt_)}));
   store_.close_gradient(positions, pass.last);
   store_.close_gradient(tokens, pass.last);
 }
@@ -103,7 +99,7 @@ void ChunkPrograms::emit_head_forward() {
   gather_head();
   store_.open_gradient(head_unit_);
   store_.open_gradient(masked_.unit);
-  emit_norm_forward(L, {x_end_}, ln_f_weight_, ln_f_bias_, {ln_f_}, ln_f_mean_, ln_f_rstd_);
+  builder_.emit(norm_forward(L, {x_end_}, final_norm(), {ln_f_}));
   if (masked) emit_masked_transform();
   // What the logits are formed of: this rank's rows and all rows, and their gradients.
   const Operand part{masked ? masked_.ln : ln_f_}, dpart{masked ? masked_.dln : dln_f_};
@@ -123,30 +119,20 @@ void ChunkPrograms::emit_head_forward() {
   reduce(L, dx, dpart.buffer);
   if (masked) emit_next_sentence();
   // What comes next does not touch what is summed, but may use its memory again.
-  if (sp_ > 1) builder_.emit(flat_op(OpKind::join, 0, {dpart, dx}, {}));
+  if (sp_ > 1) builder_.emit(ops::join(dpart, dx));
   if (masked) emit_masked_transform_backward();
 }
 
-Op ChunkPrograms::loss_statistics(const Loss& loss, int64_t columns, int64_t valid,
-                                  int64_t first_token) const {
-  Op op = row_op(OpKind::cross_entropy_statistics, builder_.plan().shape.L, columns,
-                 {loss.logits, loss.targets}, {loss.row_max, loss.row_sum, loss.target_logit});
-  op.K = first_token;
-  op.elements = valid;
-  return op;
+Op ChunkPrograms::loss_statistics(const Loss& loss) const {
+  return ops::cross_entropy_statistics(builder_.plan().shape.L, loss.size, loss.logits,
+                                       loss.targets, loss.statistics);
 }
 
-Op ChunkPrograms::loss_finish(const Loss& loss, int64_t columns, int64_t valid,
-                              int64_t first_token) const {
+Op ChunkPrograms::loss_finish(const Loss& loss) const {
   const Plan& plan = builder_.plan();
-  Op op = row_op(
-      OpKind::cross_entropy_finish, plan.shape.L, columns,
-      {loss.row_max, loss.row_sum, loss.target_logit, loss.targets, {plan.loss_scale}, loss.weight},
-      {{plan.scalars, static_cast<int64_t>(loss.sum)}, loss.logits});
-  op.K = first_token;
-  op.elements = valid;
-  op.row_weight = loss.row_weight;
-  return op;
+  return ops::cross_entropy_finish(
+      plan.shape.L, loss.size, loss.logits, loss.targets, loss.statistics,
+      {{plan.loss_scale}, loss.weight, {plan.scalars, static_cast<int64_t>(loss.sum)}});
 }
 
 // The block of rows from `first`, the last one, or the first one of a loop over the others.
@@ -162,52 +148,41 @@ void ChunkPrograms::emit_head_rows(int64_t first, Operand x, Operand dx) {
     }
     builder_.emit(std::move(op));
   };
-  const auto linear = [&](OpKind kind, std::vector<Operand> reads, std::vector<Operand> writes) {
-    Op op = row_op(kind, L, s_.V, std::move(reads), std::move(writes));
-    op.K = s_.C;
-    op.flops_a_row = 2.0 * static_cast<double>(s_.C) * static_cast<double>(s_.V);
-    emit(op);
-  };
+  const GemmSize gemm{s_.C, s_.V};
   x = at_row({x.buffer, x.offset, s_.C}, first);
   dx = at_row({dx.buffer, dx.offset, s_.C}, first);
   const Operand logits{logits_};
   Loss loss;
   loss.logits = logits;
   loss.targets = {plan.targets, first, 1};
-  loss.row_max = {statistics_, 0};
-  loss.row_sum = {statistics_, rows};
-  loss.target_logit = {statistics_, 2 * rows};
+  loss.statistics = {{statistics_, 0}, {statistics_, rows}, {statistics_, 2 * rows}};
+  const int64_t first_token = plan.at.tensor * s_.V;
+  loss.size = {s_.V, std::clamp<int64_t>(s_.V_valid - first_token, 0, s_.V), first_token};
   // All tensor-parallel ranks know the loss; one adds it up.
   loss.sum = plan.at.tensor == 0 ? Scalar::loss_sum : Scalar::unused;
   if (plan.lengths >= 0) {  // as many targets as this step's lengths leave
-    loss.row_weight = 1.0;
+    loss.size.row_weight = 1.0;
     loss.weight = {plan.scalars, static_cast<int64_t>(Scalar::target_weight)};
   } else {
-    loss.row_weight =
+    loss.size.row_weight =
         1.0 / static_cast<double>(plan.config.batch.global_batch_size * plan.shape.targets());
   }
-  const int64_t first_token = plan.at.tensor * s_.V;
-  const int64_t valid = std::clamp<int64_t>(s_.V_valid - first_token, 0, s_.V);
 
-  linear(OpKind::linear_forward,
-         {x, store_.weight(head_table_), store_.weight(masked_.logits_bias)}, {logits});
-  emit(loss_statistics(loss, s_.V, valid, first_token));
+  const Operand table = store_.weight(head_table_), bias = store_.weight(masked_.logits_bias);
+  emit(ops::linear_forward({L}, gemm, x, table, bias, logits));
+  emit(loss_statistics(loss));
   if (tp_ > 1) {
-    builder_.emit(flat_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, 3 * rows * tp_,
-                               size_of(builder_.S()), {statistics_}, {all_statistics_}));
-    Op combine = row_op(OpKind::cross_entropy_combine, L, s_.V, {{all_statistics_}},
-                        {loss.row_max, loss.row_sum, loss.target_logit});
-    combine.elements = 3 * rows;  // from one rank's statistics to the next
-    combine.K = rows;             // from maximum to sum to target
-    emit(combine);
+    builder_.emit(ops::all_gather({QueueId::tensor, Axis::tensor}, flat(3 * rows * tp_),
+                                  size_of(builder_.S()), {statistics_}, {all_statistics_}));
+    emit(ops::cross_entropy_combine(L, {3 * rows, rows}, {all_statistics_}, loss.statistics));
   }
-  emit(loss_finish(loss, s_.V, valid, first_token));
-  linear(OpKind::linear_backward_weight, {logits, x},
-         {store_.gradient(head_table_), store_.gradient(masked_.logits_bias)});
+  emit(loss_finish(loss));
+  emit(ops::linear_backward_weight({L}, gemm, logits, x, store_.gradient(head_table_),
+                                   store_.gradient(masked_.logits_bias)));
   // Its reduction travels while the gradient of the input is formed.
   const bool complete = first + rows >= plan.micro_batch_rows;
   if (complete && !shares_table()) store_.fold_gradient(head_unit_);
-  linear(OpKind::linear_backward_input, {logits, store_.weight(head_table_)}, {dx});
+  emit(ops::linear_backward_input({L}, gemm, logits, store_.weight(head_table_), dx));
 }
 
 void ChunkPrograms::emit_head_backward(Pass pass) {
@@ -216,10 +191,10 @@ void ChunkPrograms::emit_head_backward(Pass pass) {
   const int norm = plan.space.find_unit(UnitKind::final_norm);
   if (pass.inputs) {
     store_.open_gradient(norm);
-    Op zero = row_op(OpKind::fill_zero, L, s_.C, {}, {{dx_}}, sp_);
+    Op zero = ops::fill_zero(per_row(s_.C), {dx_}, {L, sp_});
     zero.region = Region::layernorm;
     builder_.emit(zero);
-    emit_norm_backward(L, {dln_f_}, {x_end_}, ln_f_weight_, ln_f_bias_, ln_f_mean_, ln_f_rstd_);
+    emit_norm_backward(L, {dln_f_}, {x_end_}, final_norm());
     store_.fold_gradient(norm);
   }
   if (!pass.weights) return;

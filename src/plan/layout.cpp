@@ -17,16 +17,13 @@ void find_uses(std::vector<Buffer>& buffers, const std::vector<Program>& program
     for (int32_t i = program.first; i < program.last; ++i) {
       const int32_t begin = program.loops(i) ? program.loop_first : i;
       const int32_t end = program.loops(i) ? program.loop_last - 1 : i;
-      const auto use = [&](const Operand& operand) {
-        if (operand.buffer < 0) return;
-        Buffer& buffer = buffers[static_cast<size_t>(operand.buffer)];
-        if (buffer.lifetime != Lifetime::program) return;
+      for (const Operands::Named& each : ops[static_cast<size_t>(i)].operands) {
+        Buffer& buffer = buffers[static_cast<size_t>(each.operand.buffer)];
+        if (buffer.lifetime != Lifetime::program) continue;
         if (buffer.uses.empty() || buffer.uses.back().first_op < program.first)
           buffer.uses.push_back({begin, end});
         buffer.uses.back().last_op = end;
-      };
-      for (const Operand& operand : ops[static_cast<size_t>(i)].reads) use(operand);
-      for (const Operand& operand : ops[static_cast<size_t>(i)].writes) use(operand);
+      }
     }
   }
 }

@@ -3,32 +3,11 @@
 // gradient before the activation are written as copies by the operations that form them; the output
 // of attention is kept and converted before each product, with the same scale and therefore to the
 // same bytes. Other dy are converted once for both gradients where they are formed together.
-#include <utility>
-
 #include "base/fp8.h"
 #include "base/units.h"
 #include "plan/chunk_programs.h"
 
 namespace gptbench {
-
-namespace {
-
-Op linear_op(OpKind kind, int64_t l, std::vector<Operand> reads, std::vector<Operand> writes,
-             int64_t K, int64_t N) {
-  Op op = row_op(kind, l, N, std::move(reads), std::move(writes));
-  op.K = K;
-  op.flops_a_row = 2.0 * static_cast<double>(K) * static_cast<double>(N);
-  return op;
-}
-
-}  // namespace
-
-void ChunkPrograms::emit_linear(OpKind kind, int64_t l, std::vector<Operand> reads,
-                                std::vector<Operand> writes, int64_t K, int64_t N, bool recompute) {
-  Op op = linear_op(kind, l, std::move(reads), std::move(writes), K, N);
-  op.recompute = recompute;
-  builder_.emit(op);
-}
 
 // Partial results of all tensor-parallel ranks are summed: one of them adds the bias.
 Operand ChunkPrograms::bias_of_row_parallel(int tensor) const {
@@ -91,20 +70,24 @@ void ChunkPrograms::add_fp8_buffers() {
         builder_.add_activation(prefix_ + "fp8.full", Lifetime::program, DType::fp8_e4m3, s_.C);
 }
 
-void ChunkPrograms::make_copy(Op& op, int64_t l, Linear linear, Fp8Role role, Operand copy,
-                              Operand transposed, Operand sums) const {
-  op.reads.push_back(fp8_->scale(l, linear, role));
-  op.writes.insert(op.writes.end(), {copy, transposed, fp8_->amax(l, linear, role), sums});
-  op.copies_fp8 = true;
+ops::Fp8CopyOperands ChunkPrograms::fp8_copies(int64_t l, Linear linear, Fp8Role role, Operand copy,
+                                               Operand transposed, Operand sums) const {
+  ops::Fp8CopyOperands made;
+  made.scale = fp8_->scale(l, linear, role);
+  made.copy = copy;
+  made.transposed = transposed;
+  made.amax = fp8_->amax(l, linear, role);
+  made.column_sums = sums;
+  return made;
 }
 
 void ChunkPrograms::emit_attention_copy(int64_t l, const LayerActivations& a, bool as_it_is,
                                         bool transposed, bool recompute) {
   const int* const copies = fp8_x_[static_cast<int>(Linear::attn_proj)];
-  Op op =
-      row_op(OpKind::fp8_quantize, l, linear_layer(l, Linear::attn_proj).K, {{a.attention}}, {});
-  make_copy(op, l, Linear::attn_proj, Fp8Role::x, as_it_is ? Operand{copies[0]} : Operand{},
-            transposed ? Operand{copies[1]} : Operand{});
+  Op op = ops::fp8_quantize(
+      {l}, linear_layer(l, Linear::attn_proj).K, {a.attention},
+      fp8_copies(l, Linear::attn_proj, Fp8Role::x, as_it_is ? Operand{copies[0]} : Operand{},
+                 transposed ? Operand{copies[1]} : Operand{}));
   op.recompute = recompute;
   builder_.emit(op);
 }
@@ -119,61 +102,61 @@ Operand ChunkPrograms::bias_gradient(int64_t l, Linear linear) {
 void ChunkPrograms::emit_dy_copy(int64_t l, Linear linear, Operand dy, bool as_it_is,
                                  bool transposed, bool bias) {
   const int* const copies = fp8_dy_[static_cast<int>(linear)];
-  Op op = row_op(OpKind::fp8_quantize, l, linear_layer(l, linear).N, {dy}, {});
-  make_copy(op, l, linear, Fp8Role::dy, as_it_is ? Operand{copies[0]} : Operand{},
-            transposed ? Operand{copies[1]} : Operand{},
-            bias ? bias_gradient(l, linear) : Operand{});
-  builder_.emit(op);
+  builder_.emit(ops::fp8_quantize(
+      {l}, linear_layer(l, linear).N, dy,
+      fp8_copies(l, linear, Fp8Role::dy, as_it_is ? Operand{copies[0]} : Operand{},
+                 transposed ? Operand{copies[1]} : Operand{},
+                 bias ? bias_gradient(l, linear) : Operand{})));
 }
 
 // The fp8 copy of x, of all rows: bytes travel where sequence parallelism splits them.
 Operand ChunkPrograms::fp8_factor(int64_t l, Linear linear, const LayerActivations& a) {
   const LinearInput input = linear_input(a, linear);
   if (sp_ == 1 || linear_layer(l, linear).row_parallel) return {input.fp8};
-  builder_.emit(row_message(OpKind::all_gather, QueueId::tensor, Axis::tensor, l, s_.C,
-                            size_of(DType::fp8_e4m3), {input.fp8}, {fp8_full_}));
+  builder_.emit(ops::all_gather({QueueId::tensor, Axis::tensor}, per_row(s_.C),
+                                size_of(DType::fp8_e4m3), {input.fp8}, {fp8_full_}, {l}));
   return {fp8_full_};
 }
 
 void ChunkPrograms::emit_forward_product(int64_t l, Linear linear, const LayerActivations& a,
                                          Operand y, bool recompute) {
   const LinearLayer layer = linear_layer(l, linear);
-  const auto bias = [&] {
-    return layer.row_parallel ? bias_of_row_parallel(layer.bias) : store_.weight(layer.bias);
-  };
+  Operand x, weight;
   if (fp8_ == nullptr) {
     const Operand part{linear_input(a, linear).x};
-    const Operand x = layer.row_parallel ? part : to_full(l, part, full_);
-    emit_linear(OpKind::linear_forward, l, {x, store_.weight(layer.weight), bias()}, {y}, layer.K,
-                layer.N, recompute);
-    return;
+    x = layer.row_parallel ? part : to_full(l, part, full_);
+    weight = store_.weight(layer.weight);
+  } else {
+    if (linear == Linear::attn_proj) emit_attention_copy(l, a, true, false, recompute);
+    x = fp8_factor(l, linear, a);
+    weight = store_.fp8_weight(l, linear, layer.weight, false);
   }
-  if (linear == Linear::attn_proj) emit_attention_copy(l, a, true, false, recompute);
-  const Operand x = fp8_factor(l, linear, a);
-  emit_linear(OpKind::linear_forward, l,
-              {x, store_.fp8_weight(l, linear, layer.weight, false), bias(),
-               fp8_->inverse(l, linear, Fp8Role::x), fp8_->inverse(l, linear, Fp8Role::weight)},
-              {y}, layer.K, layer.N, recompute);
+  const Operand bias =
+      layer.row_parallel ? bias_of_row_parallel(layer.bias) : store_.weight(layer.bias);
+  Op op = ops::linear_forward({l}, {layer.K, layer.N}, x, weight, bias, y);
+  if (fp8_ != nullptr)
+    ops::set_fp8_scales(op, fp8_->inverse(l, linear, Fp8Role::x),
+                        fp8_->inverse(l, linear, Fp8Role::weight));
+  op.recompute = recompute;
+  builder_.emit(op);
 }
 
 void ChunkPrograms::emit_input_product(int64_t l, Linear linear, Operand dy, Operand dx,
                                        Pass pass) {
   const LinearLayer layer = linear_layer(l, linear);
   if (fp8_ == nullptr) {
-    emit_linear(OpKind::linear_backward_input, l, {dy, store_.weight(layer.weight)}, {dx}, layer.K,
-                layer.N);
+    builder_.emit(
+        ops::linear_backward_input({l}, {layer.K, layer.N}, dy, store_.weight(layer.weight), dx));
     return;
   }
   const bool transposes = fp8_->transposes();
   if (linear != Linear::fc)
     emit_dy_copy(l, linear, dy, true, transposes && pass.weights, pass.weights);
-  Op op = linear_op(OpKind::linear_backward_input, l,
-                    {{fp8_dy_[static_cast<int>(linear)][0]},
-                     store_.fp8_weight(l, linear, layer.weight, transposes),
-                     fp8_->inverse(l, linear, Fp8Role::dy),
-                     fp8_->inverse(l, linear, Fp8Role::weight)},
-                    {dx}, layer.K, layer.N);
-  op.transposed = transposes;
+  Op op = ops::linear_backward_input({l}, {layer.K, layer.N, transposes},
+                                     {fp8_dy_[static_cast<int>(linear)][0]},
+                                     store_.fp8_weight(l, linear, layer.weight, transposes), dx);
+  ops::set_fp8_scales(op, fp8_->inverse(l, linear, Fp8Role::dy),
+                      fp8_->inverse(l, linear, Fp8Role::weight));
   builder_.emit(op);
 }
 
@@ -187,9 +170,9 @@ void ChunkPrograms::emit_weight_product(int64_t l, Linear linear, const LayerAct
   if (fp8_ == nullptr) {
     const Operand x_part{linear_input(a, linear).x};
     const Operand x = layer.row_parallel ? x_part : to_full(l, x_part, full_);
-    emit_linear(OpKind::linear_backward_weight, l, {dy, x},
-                {store_.gradient(layer.weight), parts ? Operand{} : store_.gradient(layer.bias)},
-                layer.K, layer.N);
+    builder_.emit(ops::linear_backward_weight({l}, {layer.K, layer.N}, dy, x,
+                                              store_.gradient(layer.weight),
+                                              parts ? Operand{} : store_.gradient(layer.bias)));
   } else {
     const bool transposes = fp8_->transposes();
     const int i = static_cast<int>(linear);
@@ -204,21 +187,18 @@ void ChunkPrograms::emit_weight_product(int64_t l, Linear linear, const LayerAct
       x = fp8_factor(l, linear, a);
     }
     if (transposes && linear != Linear::attn_proj && !is_turned_at_once(linear)) {
-      builder_.emit(row_op(OpKind::fp8_transpose, l, layer.K, {x}, {{fp8_x_[i][1]}}));
+      builder_.emit(ops::fp8_transpose({l}, layer.K, x, {fp8_x_[i][1]}));
       x = {fp8_x_[i][1]};
     }
-    Op op = linear_op(OpKind::linear_backward_weight, l,
-                      {{fp8_dy_[i][transposes ? 1 : 0]},
-                       x,
-                       fp8_->inverse(l, linear, Fp8Role::dy),
-                       fp8_->inverse(l, linear, Fp8Role::x)},
-                      {store_.gradient(layer.weight), {}}, layer.K, layer.N);
-    op.transposed = transposes;
+    Op op = ops::linear_backward_weight({l}, {layer.K, layer.N, transposes},
+                                        {fp8_dy_[i][transposes ? 1 : 0]}, x,
+                                        store_.gradient(layer.weight), {});
+    ops::set_fp8_scales(op, fp8_->inverse(l, linear, Fp8Role::dy),
+                        fp8_->inverse(l, linear, Fp8Role::x));
     builder_.emit(op);
   }
   if (layer.bias >= 0 && parts)
-    builder_.emit(
-        row_op(OpKind::bias_backward, l, layer.N, {part}, {store_.gradient(layer.bias)}, sp_));
+    builder_.emit(ops::bias_backward({l, sp_}, layer.N, part, store_.gradient(layer.bias)));
 }
 
 }  // namespace gptbench

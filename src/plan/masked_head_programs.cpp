@@ -49,42 +49,34 @@ void ChunkPrograms::emit_head_op(Op op) {
   builder_.emit(std::move(op));
 }
 
-// A linear layer on this rank's rows, or on a row a sequence.
-Op ChunkPrograms::head_linear(OpKind kind, std::vector<Operand> reads, std::vector<Operand> writes,
-                              int64_t K, int64_t N) const {
-  Op op = row_op(kind, builder_.plan().shape.L, N, std::move(reads), std::move(writes), sp_);
-  op.K = K;
-  op.flops_a_row = 2.0 * static_cast<double>(K) * static_cast<double>(N);
-  return op;
-}
-
 void ChunkPrograms::emit_masked_transform() {
   const MaskedHead& m = masked_;
-  const int64_t L = builder_.plan().shape.L;
-  emit_head_op(head_linear(OpKind::linear_forward,
-                           {{ln_f_}, store_.weight(m.dense_weight), store_.weight(m.dense_bias)},
-                           {{m.dense}}, s_.C, s_.C));
-  emit_head_op(row_op(OpKind::gelu_forward, L, s_.C, {{m.dense}}, {{m.gelu}}, sp_));
-  emit_norm_forward(L, {m.gelu}, m.ln_weight, m.ln_bias, {m.ln}, m.mean, m.rstd);
+  const ops::Rows rows{builder_.plan().shape.L, sp_};
+  const Operand weight = store_.weight(m.dense_weight), bias = store_.weight(m.dense_bias);
+  emit_head_op(ops::linear_forward(rows, {s_.C, s_.C}, {ln_f_}, weight, bias, {m.dense}));
+  emit_head_op(ops::activation_forward(ActivationKind::gelu, rows, s_.C, {m.dense}, {m.gelu}));
+  builder_.emit(
+      norm_forward(rows.layer, {m.gelu}, {m.ln_weight, m.ln_bias, m.mean, m.rstd}, {m.ln}));
 }
 
 // From the gradient at the decoder's input, in m.dln, to that at the final norm's output, to which
 // the first positions' is added. Completes the gradient of the head's parameters.
 void ChunkPrograms::emit_masked_transform_backward() {
   const MaskedHead& m = masked_;
-  const int64_t L = builder_.plan().shape.L;
+  const ops::Rows rows{builder_.plan().shape.L, sp_};
   const Operand dgelu{m.dgelu};
-  emit_head_op(row_op(OpKind::fill_zero, L, s_.C, {}, {dgelu}, sp_));
-  emit_norm_backward_to(dgelu, L, {m.dln}, {m.gelu}, m.ln_weight, m.ln_bias, m.mean, m.rstd);
-  emit_head_op(row_op(OpKind::gelu_backward, L, s_.C, {dgelu, {m.dense}}, {dgelu}, sp_));
-  emit_head_op(head_linear(OpKind::linear_backward_weight, {dgelu, {ln_f_}},
-                           {store_.gradient(m.dense_weight), store_.gradient(m.dense_bias)}, s_.C,
-                           s_.C));
+  emit_head_op(ops::fill_zero(per_row(s_.C), dgelu, rows));
+  emit_norm_backward_to(dgelu, rows.layer, {m.dln}, {m.gelu},
+                        {m.ln_weight, m.ln_bias, m.mean, m.rstd});
+  emit_head_op(ops::activation_backward(ActivationKind::gelu, rows, s_.C, dgelu, {m.dense}, dgelu));
+  emit_head_op(ops::linear_backward_weight(rows, {s_.C, s_.C}, dgelu, {ln_f_},
+                                           store_.gradient(m.dense_weight),
+                                           store_.gradient(m.dense_bias)));
   // Its reduction travels while the gradient of the input is formed.
   store_.fold_gradient(m.unit);
-  emit_head_op(head_linear(OpKind::linear_backward_input, {dgelu, store_.weight(m.dense_weight)},
-                           {{dln_f_}}, s_.C, s_.C));
-  emit_of_sequences(row_op(OpKind::first_rows_backward, L, s_.C, {{m.dfirst}}, {{dln_f_}}));
+  emit_head_op(ops::linear_backward_input(rows, {s_.C, s_.C}, dgelu, store_.weight(m.dense_weight),
+                                          {dln_f_}));
+  emit_of_sequences(ops::first_rows_backward({rows.layer}, s_.C, {m.dfirst}, {dln_f_}));
 }
 
 // An operation with a row for each sequence.
@@ -102,37 +94,35 @@ void ChunkPrograms::emit_next_sentence() {
   const Plan& plan = builder_.plan();
   const MaskedHead& m = masked_;
   const int64_t L = plan.shape.L;
+  const ops::Rows rows{L};
+  const GemmSize pooler{s_.C, s_.C}, classes{s_.C, 2};
+  const Operand pooler_weight = store_.weight(m.pooler_weight);
+  const Operand pooler_bias = store_.weight(m.pooler_bias);
+  const Operand nsp_weight = store_.weight(m.nsp_weight), nsp_bias = store_.weight(m.nsp_bias);
   const auto emit = [&](Op op) { emit_of_sequences(std::move(op)); };
-  emit(row_op(OpKind::load_labels, L, 1, {}, {{plan.labels}}));
-  emit(row_op(OpKind::first_rows_forward, L, s_.C, {{ln_f_}}, {{m.first}}));
-  emit(head_linear(OpKind::linear_forward,
-                   {{m.first}, store_.weight(m.pooler_weight), store_.weight(m.pooler_bias)},
-                   {{m.pooled}}, s_.C, s_.C));
-  emit(row_op(OpKind::tanh_forward, L, s_.C, {{m.pooled}}, {{m.pooled}}));
-  emit(head_linear(OpKind::linear_forward,
-                   {{m.pooled}, store_.weight(m.nsp_weight), store_.weight(m.nsp_bias)},
-                   {{m.logits}}, s_.C, 2));
+  emit(ops::load_labels(L, {plan.labels}));
+  emit(ops::first_rows_forward(rows, s_.C, {ln_f_}, {m.first}));
+  emit(ops::linear_forward(rows, pooler, {m.first}, pooler_weight, pooler_bias, {m.pooled}));
+  emit(ops::tanh_forward(rows, s_.C, {m.pooled}, {m.pooled}));
+  emit(ops::linear_forward(rows, classes, {m.pooled}, nsp_weight, nsp_bias, {m.logits}));
   const int64_t sequences = plan.micro_batch_rows / plan.shape.T;
   Loss loss;
+  loss.size = {2, 2, 0, 1.0 / static_cast<double>(plan.config.batch.global_batch_size)};
   loss.logits = {m.logits};
   loss.targets = {plan.labels};
-  loss.row_max = {m.statistics, 0};
-  loss.row_sum = {m.statistics, sequences};
-  loss.target_logit = {m.statistics, 2 * sequences};
+  loss.statistics = {{m.statistics, 0}, {m.statistics, sequences}, {m.statistics, 2 * sequences}};
   // Without sequence parallelism all tensor-parallel ranks see all sequences: one counts them.
   loss.sum = sp_ > 1 || plan.at.tensor == 0 ? Scalar::sentence_loss_sum : Scalar::unused;
-  loss.row_weight = 1.0 / static_cast<double>(plan.config.batch.global_batch_size);
-  emit(loss_statistics(loss, 2, 2, 0));
-  emit(loss_finish(loss, 2, 2, 0));
-  emit(head_linear(OpKind::linear_backward_weight, {{m.logits}, {m.pooled}},
-                   {store_.gradient(m.nsp_weight), store_.gradient(m.nsp_bias)}, s_.C, 2));
-  emit(head_linear(OpKind::linear_backward_input, {{m.logits}, store_.weight(m.nsp_weight)},
-                   {{m.dpooled}}, s_.C, 2));
-  emit(row_op(OpKind::tanh_backward, L, s_.C, {{m.dpooled}, {m.pooled}}, {{m.dpooled}}));
-  emit(head_linear(OpKind::linear_backward_weight, {{m.dpooled}, {m.first}},
-                   {store_.gradient(m.pooler_weight), store_.gradient(m.pooler_bias)}, s_.C, s_.C));
-  emit(head_linear(OpKind::linear_backward_input, {{m.dpooled}, store_.weight(m.pooler_weight)},
-                   {{m.dfirst}}, s_.C, s_.C));
+  emit(loss_statistics(loss));
+  emit(loss_finish(loss));
+  emit(ops::linear_backward_weight(rows, classes, {m.logits}, {m.pooled},
+                                   store_.gradient(m.nsp_weight), store_.gradient(m.nsp_bias)));
+  emit(ops::linear_backward_input(rows, classes, {m.logits}, nsp_weight, {m.dpooled}));
+  emit(ops::tanh_backward(rows, s_.C, {m.dpooled}, {m.pooled}, {m.dpooled}));
+  emit(ops::linear_backward_weight(rows, pooler, {m.dpooled}, {m.first},
+                                   store_.gradient(m.pooler_weight),
+                                   store_.gradient(m.pooler_bias)));
+  emit(ops::linear_backward_input(rows, pooler, {m.dpooled}, pooler_weight, {m.dfirst}));
 }
 
 }  // namespace gptbench

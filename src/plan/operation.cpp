@@ -1,83 +1,61 @@
 #include "plan/operation.h"
 
+#include <algorithm>
+
+#include "base/error.h"
+
 namespace gptbench {
-namespace {
 
-// Region is the usual one; the head's linear layer is booked under head_loss by its program.
-constexpr OpInfo op_infos[num_op_kinds] = {
-    {OpKind::load_tokens, "load_tokens", Region::data},
-    {OpKind::load_labels, "load_labels", Region::data},
-    {OpKind::load_lengths, "load_lengths", Region::data},
-    {OpKind::load_control, "load_control", Region::data},
-    {OpKind::fill_zero, "fill_zero", Region::optimizer},
-    {OpKind::join, "join", Region::communication},
-    {OpKind::copy, "copy", Region::activation},
-    {OpKind::linear_forward, "linear_forward", Region::linear},
-    {OpKind::linear_backward_input, "linear_backward_input", Region::linear},
-    {OpKind::linear_backward_weight, "linear_backward_weight", Region::linear},
-    {OpKind::linear_gelu_forward, "linear_gelu_forward", Region::linear},
-    {OpKind::linear_gelu_backward_input, "linear_gelu_backward_input", Region::linear},
-    {OpKind::bias_backward, "bias_backward", Region::linear},
-    {OpKind::layernorm_forward, "layernorm_forward", Region::layernorm},
-    {OpKind::layernorm_backward, "layernorm_backward", Region::layernorm},
-    {OpKind::rmsnorm_forward, "rmsnorm_forward", Region::layernorm},
-    {OpKind::rmsnorm_backward, "rmsnorm_backward", Region::layernorm},
-    {OpKind::rotary_forward, "rotary_forward", Region::attention},
-    {OpKind::rotary_backward, "rotary_backward", Region::attention},
-    {OpKind::attention_forward, "attention_forward", Region::attention},
-    {OpKind::attention_backward, "attention_backward", Region::attention},
-    {OpKind::gelu_forward, "gelu_forward", Region::activation},
-    {OpKind::gelu_backward, "gelu_backward", Region::activation},
-    {OpKind::swiglu_forward, "swiglu_forward", Region::activation},
-    {OpKind::swiglu_backward, "swiglu_backward", Region::activation},
-    {OpKind::tanh_forward, "tanh_forward", Region::activation},
-    {OpKind::tanh_backward, "tanh_backward", Region::activation},
-    {OpKind::first_rows_forward, "first_rows_forward", Region::activation},
-    {OpKind::first_rows_backward, "first_rows_backward", Region::activation},
-    {OpKind::residual_forward, "residual_forward", Region::activation},
-    {OpKind::dropout_backward, "dropout_backward", Region::activation},
-    {OpKind::embedding_forward, "embedding_forward", Region::embedding},
-    {OpKind::embedding_backward, "embedding_backward", Region::embedding},
-    {OpKind::cross_entropy_statistics, "cross_entropy_statistics", Region::head_loss},
-    {OpKind::cross_entropy_combine, "cross_entropy_combine", Region::head_loss},
-    {OpKind::cross_entropy_finish, "cross_entropy_finish", Region::head_loss},
-    {OpKind::accumulate, "accumulate", Region::optimizer},
-    {OpKind::squared_norm, "squared_norm", Region::optimizer},
-    {OpKind::sum_scalars, "sum_scalars", Region::optimizer},
-    {OpKind::loss_scale, "loss_scale", Region::optimizer},
-    {OpKind::clip_factor, "clip_factor", Region::optimizer},
-    {OpKind::adamw, "adamw", Region::optimizer},
-    {OpKind::convert, "convert", Region::optimizer},
-    {OpKind::fp8_quantize, "fp8_quantize", Region::linear},
-    {OpKind::fp8_transpose, "fp8_transpose", Region::linear},
-    {OpKind::fp8_update_scales, "fp8_update_scales", Region::optimizer},
-    {OpKind::load, "load", Region::offload},
-    {OpKind::store, "store", Region::offload},
-    {OpKind::all_reduce, "all_reduce", Region::communication},
-    {OpKind::reduce_scatter, "reduce_scatter", Region::communication},
-    {OpKind::all_gather, "all_gather", Region::communication},
-    {OpKind::send, "send", Region::communication},
-    {OpKind::receive, "receive", Region::communication},
-};
+Operands::Operands(std::initializer_list<Named> operands) {
+  operands_.reserve(operands.size());
+  for (const Named& each : operands) set(each.slot, each.operand);
+}
 
-}  // namespace
+const Operand& Operands::operator[](Slot slot) const {
+  static const Operand absent;
+  for (const Named& each : operands_)
+    if (each.slot == slot) return each.operand;
+  return absent;
+}
 
-const OpInfo& info_of(OpKind kind) {
-  return op_infos[static_cast<int>(kind)];
+void Operands::set(Slot slot, const Operand& operand) {
+  const auto found = std::find_if(operands_.begin(), operands_.end(),
+                                  [slot](const Named& each) { return each.slot == slot; });
+  if (operand.buffer < 0) {
+    if (found != operands_.end()) operands_.erase(found);
+  } else if (found != operands_.end()) {
+    found->operand = operand;
+  } else {
+    operands_.push_back({slot, operand});
+  }
+}
+
+Access access_of(const Op& op, Slot slot) {
+  const SlotSpec* const spec = spec_of(op.kind).find(slot);
+  GPTBENCH_CHECK(spec != nullptr, "an operand of the kind");
+  if (spec->access != Access::write_or_accumulate) return spec->access;
+  const bool accumulates = op.kind == OpKind::convert ? op.as<ConvertSize>().accumulate
+                                                      : op.as<AttentionSize>().accumulate;
+  return accumulates ? Access::accumulate : Access::write;
+}
+
+std::string departure_from_spec(const Op& op) {
+  const OpSpec& spec = spec_of(op.kind);
+  const auto says = [&](const char* slot, const char* what) {
+    return std::string(spec.name) + ": " + slot + " " + what;
+  };
+  if (op.size.index() != static_cast<size_t>(spec.sizes)) return says("sizes", "of another group");
+  for (const Operands::Named& each : op.operands)
+    if (spec.find(each.slot) == nullptr) return says(name_of(each.slot), "is no operand of it");
+  for (const SlotSpec& each : spec)
+    if (!each.optional && !op.has(each.slot)) return says(name_of(each.slot), "is missing");
+  return "";
 }
 
 Op at_row(Op op, int64_t first_row) {
   op.row_begin += first_row;
-  for (Operand& operand : op.reads) operand = at_row(operand, first_row);
-  for (Operand& operand : op.writes) operand = at_row(operand, first_row);
+  for (Operands::Named& each : op.operands) each.operand = at_row(each.operand, first_row);
   return op;
-}
-
-const char* name_of(Region region) {
-  static const char* const names[num_regions] = {
-      "automatic",  "data",      "embedding", "layernorm",     "linear", "attention",
-      "activation", "head_loss", "optimizer", "communication", "offload"};
-  return names[static_cast<int>(region)];
 }
 
 const char* name_of(QueueId queue) {

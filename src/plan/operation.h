@@ -1,16 +1,18 @@
 // The schedule as data. A rank's step is a list of tasks; a task runs one program (the operations
 // of a forward pass, a backward pass, the optimizer, ...) for one micro-batch; an operation names
-// what it reads and writes, the queue it runs on and the operations it waits for. The engine
-// executes the list, the projector walks the same list with clocks.
+// what it reads and writes, the queue it runs on and the operations it waits for.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/dtype.h"
 #include "plan/batch.h"
 #include "plan/grid.h"
+#include "plan/op_spec.h"
 
 namespace gptbench {
 
@@ -35,93 +37,6 @@ enum class QueueId : uint8_t {
 constexpr int num_queues = 10;
 const char* name_of(QueueId queue);
 
-enum class OpKind : uint8_t {
-  load_tokens,   // host to device: inputs, targets and token types of the micro-batch
-  load_labels,   // host to device: next-sentence labels of it
-  load_lengths,  // host to device: lengths of its sequences
-  load_control,  // host to device: this rank's vote to stop, and the weight of a target
-  fill_zero,
-  join,  // computes nothing; waits for other queues
-  copy,
-  linear_forward,
-  linear_backward_input,
-  linear_backward_weight,
-  linear_gelu_forward,         // linear_forward and gelu_forward (plan/fuse.h)
-  linear_gelu_backward_input,  // linear_backward_input and gelu_backward
-  bias_backward,
-  layernorm_forward,
-  layernorm_backward,
-  rmsnorm_forward,
-  rmsnorm_backward,
-  rotary_forward,   // of q and k, in place
-  rotary_backward,  // of their gradients
-  attention_forward,
-  attention_backward,
-  gelu_forward,
-  gelu_backward,
-  swiglu_forward,
-  swiglu_backward,
-  tanh_forward,
-  tanh_backward,
-  first_rows_forward,   // copies the first position of each sequence
-  first_rows_backward,  // adds to it
-  residual_forward,
-  dropout_backward,
-  embedding_forward,
-  embedding_backward,
-  cross_entropy_statistics,
-  cross_entropy_combine,
-  cross_entropy_finish,
-  accumulate,
-  squared_norm,
-  sum_scalars,
-  loss_scale,
-  clip_factor,
-  adamw,
-  convert,
-  fp8_quantize,
-  fp8_transpose,
-  fp8_update_scales,
-  load,   // from where data is offloaded to the device
-  store,  // from the device to there
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  send,
-  receive,
-};
-constexpr int num_op_kinds = static_cast<int>(OpKind::receive) + 1;
-inline bool is_transfer(OpKind kind) {
-  return kind == OpKind::load || kind == OpKind::store;
-}
-inline bool is_message(OpKind kind) {
-  return kind >= OpKind::all_reduce;
-}
-
-// What the time of an operation is booked under; the classes partition the step.
-enum class Region : uint8_t {
-  automatic,  // the usual one of the kind (info_of)
-  data,
-  embedding,
-  layernorm,
-  linear,
-  attention,
-  activation,
-  head_loss,
-  optimizer,
-  communication,
-  offload
-};
-constexpr int num_regions = 11;
-
-struct OpInfo {
-  OpKind kind;
-  const char* name;
-  Region region;
-};
-const OpInfo& info_of(OpKind kind);
-const char* name_of(Region region);
-
 // An array argument: elements from `offset` of the buffer, within the slot of the micro-batch where
 // the buffer has slots. buffer < 0: absent (null).
 struct Operand {
@@ -137,17 +52,125 @@ struct Wait {
   bool same_slot = false;
 };
 
-// Positions of reads and writes follow the argument structs of device/kernels.h and are stated in
-// engine/execute.cpp.
+// Operands of an operation by name; only those that are present.
+class Operands {
+ public:
+  struct Named {
+    Slot slot = Slot::none;
+    Operand operand;
+  };
+
+  Operands() = default;
+  Operands(std::initializer_list<Named> operands);  // absent ones are left out
+
+  // The operand of that name; an absent one where there is none.
+  const Operand& operator[](Slot slot) const;
+  bool has(Slot slot) const { return (*this)[slot].buffer >= 0; }
+  // An absent operand removes the name.
+  void set(Slot slot, const Operand& operand);
+
+  const Named* begin() const { return operands_.data(); }
+  const Named* end() const { return operands_.data() + operands_.size(); }
+  Named* begin() { return operands_.data(); }
+  Named* end() { return operands_.data() + operands_.size(); }
+
+ private:
+  std::vector<Named> operands_;
+};
+
+// Sizes of an operation, one struct for each group of kinds (SizeGroup in plan/op_spec.h). Rows are
+// those that the operation works on (rows_of).
+
+// How many elements: so many for each row, or a fixed number; one of the two is 0.
+struct ElementCount {
+  int64_t columns = 0, fixed = 0;
+  int64_t of(int64_t rows) const { return columns * rows + fixed; }
+};
+constexpr ElementCount per_row(int64_t columns) {
+  return {columns, 0};
+}
+constexpr ElementCount flat(int64_t elements) {
+  return {0, elements};
+}
+
+// Rows of so many columns.
+struct RowSize {
+  int64_t columns = 0;
+};
+
+// The same, and rows of a matrix that does not scale with the micro-batch; then there are no
+// others.
+struct MatrixSize {
+  int64_t columns = 0, fixed_rows = 0;
+  int64_t rows(int64_t rows) const { return rows + fixed_rows; }
+};
+
+// y[R,N] = x[R,K] W[N,K]^T and its gradients. transposed: fp8 factors are (device/kernels.h,
+// Fp8Scales).
+struct GemmSize {
+  int64_t K = 0, N = 0;
+  bool transposed = false;
+};
+
+// The keys are those of context rank keys_of; -1: each rank holds whole sequences. accumulate: the
+// results over earlier blocks of keys become those over these keys as well.
+struct AttentionSize {
+  int32_t keys_of = -1;
+  bool accumulate = false;
+};
+
+// Logits of `columns` tokens from first_token on, of which the first `valid` exist. row_weight: of
+// a row in the loss.
+struct LossSize {
+  int64_t columns = 0, valid = 0, first_token = 0;
+  double row_weight = 0.0;
+};
+
+// Elements from one rank's statistics to the next, and from maxima to sums to target logits.
+struct LossPartsSize {
+  int64_t rank_stride = 0, array_stride = 0;
+};
+
+// Strides: elements from one row to the next; 0: as many as there are columns.
+struct ConvertSize {
+  ElementCount count;
+  int64_t x_stride = 0, y_stride = 0;
+  bool accumulate = false;  // adds to y
+};
+
+struct UpdateSize {
+  int64_t elements = 0;
+  double weight_decay = 0.0;
+};
+
+// Elements of the full array, of all ranks where it is gathered or scattered; of sends and receives
+// those of this rank. peer: place in the group of the axis; tag: on the pipeline axis virtual stage
+// x 2 + way.
+struct MessageSize {
+  ElementCount count;
+  int64_t element_bytes = 0;
+  int32_t peer = -1, tag = 0;
+  bool maximum = false;  // all_reduce: not the sum
+};
+
+using OpSize =
+    std::variant<std::monostate, ElementCount, RowSize, MatrixSize, GemmSize, AttentionSize,
+                 LossSize, LossPartsSize, ConvertSize, UpdateSize, MessageSize>;
+
+// Written by the makers of plan/ops.h, as the table of plan/op_spec.h has them.
 struct Op {
   OpKind kind = OpKind::join;
   Region region = Region::automatic;
   QueueId queue = QueueId::compute;
-  Axis axis = Axis::world;      // of a message
-  int32_t layer = -1;           // -1 embedding, L head
-  int32_t site = 0;             // of a dropout mask within the layer
-  std::vector<Wait> waits_for;  // made by resolve_waits (plan/waits.h) from reads and writes
-  std::vector<Operand> reads, writes;
+  Axis axis = Axis::world;  // of a message
+  bool recompute = false;   // FLOPs are hardware FLOPs only
+  bool signals = false;     // some operation waits for this one
+  int32_t layer = -1;       // -1 embedding, L head
+  int32_t site = 0;         // of a dropout mask within the layer
+  int32_t part = 0;         // see sequence_rows
+  Operands operands;
+  OpSize size;
+  std::vector<Wait> waits_for;  // made by resolve_waits (plan/waits.h) from the operands
 
   // Rows of the micro-batch that the operation works on: of the rows / row_div that this rank
   // holds, [row_begin, row_begin + row_count), cut at their number. row_count = 0: the operation
@@ -158,35 +181,27 @@ struct Op {
   // Of operations with a row for each sequence: its positions T. The row is that of the sequence's
   // first position, and the rank that holds this works on it: of row_div parts part `part`.
   int64_t sequence_rows = 0;
-  int32_t part = 0;
-  int64_t K = 0, N = 0;     // inner and outer size of a linear layer; N elements a row elsewhere
-  int64_t elements = 0;     // of operations that do not scale with the micro-batch
-  bool accumulate = false;  // linear_backward_input
-  bool transposed = false;  // linear layers: fp8 factors are (device/kernels.h, Fp8Scales)
-  bool maximum = false;     // all_reduce: not the sum
-  // Makes an fp8 copy of what it assigns: the last array read is its scale, the last four written
-  // are the copy, the same transposed, the largest magnitude, and what sums over rows are added to
-  // (absent where not wanted).
-  bool copies_fp8 = false;
-  // Norms: forms what it normalises. The first array read is the residual; the branch that is
-  // added, with dropout, follows the weights, and the sum follows the statistics among those
-  // written.
-  bool adds_residual = false;
-  bool recompute = false;     // FLOPs are hardware FLOPs only
-  double weight_decay = 0.0;  // adamw
-  double row_weight = 0.0;    // cross_entropy_finish: of a row in the loss
-  // send, receive: place in the group of `axis`. Attention: context rank whose keys these are; -1
-  // where each rank holds whole sequences.
-  int32_t peer = -1;
-  int32_t tag = 0;  // send, receive, on the pipeline axis: virtual stage x 2 + way
-  // convert of rows: elements from one row of N to the next; 0: N.
-  int64_t read_stride = 0, write_stride = 0;
+  double flops_per_row = 0.0;  // linear and attention; other kernels count as 0
 
-  double flops_a_row = 0.0;  // linear and attention; other kernels count as 0
-  // Payload of a message: the full array, of all ranks where gathered or scattered.
-  int64_t bytes = 0, bytes_a_row = 0;
-  bool signals = false;  // some operation waits for this one
+  const Operand& operator[](Slot slot) const { return operands[slot]; }
+  bool has(Slot slot) const { return operands.has(slot); }
+  // The sizes of the operation's group.
+  template <class Size>
+  const Size& as() const {
+    return std::get<Size>(size);
+  }
+  template <class Size>
+  Size& as() {
+    return std::get<Size>(size);
+  }
 };
+
+// What an operation does to one of its operands; never write_or_accumulate.
+Access access_of(const Op& op, Slot slot);
+
+// Where an operation departs from the table: a required operand that is missing, one that its kind
+// has not, sizes of another group; "" where it does not.
+std::string departure_from_spec(const Op& op);
 
 enum class ProgramKind : uint8_t {
   begin_step,

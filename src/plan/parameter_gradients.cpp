@@ -31,15 +31,16 @@ void ParameterStore::open_gradient(int unit) {
   // Else it accumulates over the step, zeroed where it begins.
   if (unit < 0 || (!reduce_each_ && sum_windows_.empty())) return;
   const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
-  builder_.emit(flat_op(OpKind::fill_zero, u.size(), {}, {gradient_target(unit)}));
+  builder_.emit(ops::fill_zero(flat(u.size()), gradient_target(unit)));
 }
 
 void ParameterStore::fold_gradient(int unit) {
   if (unit < 0) return;
   if (!sum_windows_.empty()) {
     const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
-    Op op = flat_op(OpKind::convert, u.size(), {gradient_target(unit)}, {whole_gradient(unit)});
-    op.accumulate = !reduce_each_;
+    ConvertSize size{flat(u.size())};
+    size.accumulate = !reduce_each_;
+    Op op = ops::convert(size, gradient_target(unit), whole_gradient(unit));
     if (u.kind == UnitKind::layer) op.layer = static_cast<int32_t>(u.layer);
     builder_.emit(op);
   }
@@ -65,8 +66,8 @@ void ParameterStore::reduce_replicated(int unit) {
   const int64_t elements = u.replicated_end - u.replicated_begin;
   if (!plan.config.parallel.sequence_parallel || !partial || elements == 0) return;
   const Operand part{whole.buffer, whole.offset + u.replicated_begin - u.begin};
-  builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, Axis::tensor, elements,
-                             size_of(gradient_type_), part, part));
+  builder_.emit(ops::all_reduce({QueueId::tensor, Axis::tensor}, flat(elements),
+                                size_of(gradient_type_), part));
 }
 
 void ParameterStore::emit_reduction(int unit) {
@@ -76,8 +77,7 @@ void ParameterStore::emit_reduction(int unit) {
   const int64_t bytes = size_of(gradient_type_);
   if (plan.grid.size_of(Axis::zero) == 1) return;
   if (!reduce_each_ && zero_stage_ == 0) {
-    builder_.emit(
-        flat_message(OpKind::all_reduce, QueueId::data, sum_axis_, u.size(), bytes, whole, whole));
+    builder_.emit(ops::all_reduce({QueueId::data, sum_axis_}, flat(u.size()), bytes, whole));
     return;
   }
   Operand target = shard_operand(Role::gradient_shard, unit);
@@ -86,11 +86,10 @@ void ParameterStore::emit_reduction(int unit) {
     next_reduced_ = (next_reduced_ + 1) % static_cast<int>(reduced_.size());
     to_accumulate_.push_back(unit);
   }
-  builder_.emit(flat_message(OpKind::reduce_scatter, QueueId::data, Axis::shard, u.size(), bytes,
-                             whole, target));
+  builder_.emit(
+      ops::reduce_scatter({QueueId::data, Axis::shard}, flat(u.size()), bytes, whole, target));
   if (plan.grid.size_of(Axis::replica) > 1)
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::replica, u.shard, bytes,
-                               target, target));
+    builder_.emit(ops::all_reduce({QueueId::data, Axis::replica}, flat(u.shard), bytes, target));
   // Two shards may be on the way; the earlier one is added while the later one travels.
   if (reduce_each_ && to_accumulate_.size() == reduced_.size()) accumulate_oldest();
 }
@@ -101,12 +100,12 @@ void ParameterStore::accumulate_oldest() {
   to_accumulate_.erase(to_accumulate_.begin());
   const size_t buffer =
       (static_cast<size_t>(next_reduced_) + reduced_.size() - on_the_way) % reduced_.size();
+  const Operand reduced{reduced_[buffer]}, shard = shard_operand(Role::gradient_shard, unit);
+  ConvertSize size{flat(builder_.plan().space.units[static_cast<size_t>(unit)].shard)};
+  size.accumulate = true;
   // Statistics' own type has a kernel that only adds.
-  Op op = flat_op(gradient_type_ == builder_.S() ? OpKind::accumulate : OpKind::convert,
-                  builder_.plan().space.units[static_cast<size_t>(unit)].shard,
-                  {{reduced_[buffer]}}, {shard_operand(Role::gradient_shard, unit)});
-  op.accumulate = true;
-  builder_.emit(op);
+  builder_.emit(gradient_type_ == builder_.S() ? ops::accumulate(size.count, reduced, shard)
+                                               : ops::convert(size, reduced, shard));
 }
 
 void ParameterStore::flush_gradients() {

@@ -157,13 +157,12 @@ void ParameterStore::gather(int unit) {
   if (is_offloaded(Role::working)) {
     const Operand target =
         zero_stage_ == 3 ? Operand{transfer_windows_.at(Role::working)[unit % 2]} : Operand{window};
-    builder_.emit(
-        flat_transfer(OpKind::load, zero_stage_ == 3 ? u.shard : u.size(), shard, target));
+    builder_.emit(ops::load(flat(zero_stage_ == 3 ? u.shard : u.size()), shard, target));
     shard = target;
   }
   if (zero_stage_ == 3)
-    builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, u.size(),
-                               dtype_bytes(Role::working), shard, {window}));
+    builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(u.size()),
+                                  dtype_bytes(Role::working), shard, {window}));
 }
 
 Operand ParameterStore::weight(int tensor) {
@@ -194,7 +193,7 @@ Operand ParameterStore::converted(int unit, Operand whole) {
   if (held != held_.end() && held->second == unit) return {window};
   held_[window] = unit;
   const Unit& u = builder_.plan().space.units[static_cast<size_t>(unit)];
-  Op op = flat_op(OpKind::convert, u.size(), {whole}, {{window}});
+  Op op = ops::convert({flat(u.size())}, whole, {window});
   op.region = Region::linear;
   if (u.kind == UnitKind::layer) op.layer = static_cast<int32_t>(u.layer);
   builder_.emit(op);

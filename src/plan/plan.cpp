@@ -144,10 +144,9 @@ void sum_costs(Plan& plan) {
   for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     const double flops =
-        op.flops_a_row * static_cast<double>(rows_of(op, rows)) * static_cast<double>(times);
+        op.flops_per_row * static_cast<double>(rows_of(op, rows)) * static_cast<double>(times);
     (op.recompute ? plan.recompute_flops : plan.model_flops) += flops;
-    if (flops > 0.0 && is_fp8(plan.buffers[static_cast<size_t>(op.reads[0].buffer)].dtype))
-      plan.fp8_flops += flops;
+    if (op.has(Slot::left_scale)) plan.fp8_flops += flops;
     // A receive is the other end of a send, which counts.
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
     const auto same = [&](const CommTotal& total) {
@@ -167,9 +166,9 @@ void sum_costs(Plan& plan) {
 }  // namespace
 
 int64_t payload_bytes(const Op& op, int64_t rows) {
-  if (op.row_count == 0) return op.bytes;
-  return op.bytes_a_row *
-         (op.kind == OpKind::send || op.kind == OpKind::receive ? rows_of(op, rows) : rows);
+  const MessageSize& size = op.as<MessageSize>();
+  const bool own_rows = op.kind == OpKind::send || op.kind == OpKind::receive;
+  return size.count.of(own_rows ? rows_of(op, rows) : rows) * size.element_bytes;
 }
 
 const Representation& Plan::representation(Role role) const {

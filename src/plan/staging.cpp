@@ -12,9 +12,8 @@ int64_t staging_bytes(const Plan& plan, QueueId queue) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (op.queue != queue) return;
     if (is_transfer(op.kind) && plan.config.parallel.offload_target == "file") {
-      const Operand& away = op.kind == OpKind::load ? op.reads[0] : op.writes[0];
-      const int64_t rows = rows_of(op, all_rows);
-      const int64_t elements = op.row_count > 0 ? rows * op.N : op.elements;
+      const Operand& away = op[op.kind == OpKind::load ? Slot::x : Slot::y];
+      const int64_t elements = op.as<ElementCount>().of(rows_of(op, all_rows));
       const DType type = plan.buffers[static_cast<size_t>(away.buffer)].dtype;
       largest = std::max(largest, std::min(file_piece_bytes, elements * size_of(type)));
     }

@@ -10,19 +10,18 @@ namespace gptbench {
 void ParameterStore::emit_begin_step() {
   const Plan& plan = builder_.plan();
   if (plan.has(Role::gradient) && !reduce_each_)
-    builder_.emit(flat_op(OpKind::fill_zero, plan.space.elements, {},
-                          {{plan.representation(Role::gradient).buffer}}));
+    builder_.emit(
+        ops::fill_zero(flat(plan.space.elements), {plan.representation(Role::gradient).buffer}));
   if (reduce_each_)
-    builder_.emit(flat_op(OpKind::fill_zero, plan.space.shard_elements, {},
-                          {{plan.representation(Role::gradient_shard).buffer}}));
-  builder_.emit(flat_op(OpKind::fill_zero, plan.buffers[static_cast<size_t>(plan.scalars)].elements,
-                        {}, {{plan.scalars}}));
+    builder_.emit(ops::fill_zero(flat(plan.space.shard_elements),
+                                 {plan.representation(Role::gradient_shard).buffer}));
+  builder_.emit(ops::fill_zero(flat(plan.buffers[static_cast<size_t>(plan.scalars)].elements),
+                               {plan.scalars}));
   const auto scalar = [&](Scalar which) {
     return Operand{plan.scalars, static_cast<int64_t>(which)};
   };
-  builder_.emit(flat_op(
-      OpKind::load_control, 1, {},
-      {scalar(Scalar::stop_votes), plan.lengths >= 0 ? scalar(Scalar::target_weight) : Operand{}}));
+  builder_.emit(ops::load_control(scalar(Scalar::stop_votes),
+                                  plan.lengths >= 0 ? scalar(Scalar::target_weight) : Operand{}));
   emit_fp8_copies();
 }
 
@@ -31,9 +30,9 @@ void ParameterStore::emit_end_step() {
   emit_tied_embedding();
   if (reduce_each_ && zero_stage_ == 0)
     for (size_t u = 0; u < plan.space.units.size(); ++u)
-      builder_.emit(flat_message(
-          OpKind::all_gather, QueueId::data, Axis::shard, plan.space.units[u].size(),
-          size_of(gradient_type_), shard_operand(Role::gradient_shard, static_cast<int>(u)),
+      builder_.emit(ops::all_gather(
+          {QueueId::data, Axis::shard}, flat(plan.space.units[u].size()), size_of(gradient_type_),
+          shard_operand(Role::gradient_shard, static_cast<int>(u)),
           {plan.representation(Role::gradient).buffer, plan.space.units[u].begin}));
   emit_norms();
   emit_updates();
@@ -48,9 +47,8 @@ void ParameterStore::emit_tied_embedding() {
   const bool shards = plan.has(Role::gradient_shard);
   const Operand gradient =
       shards ? shard_operand(Role::gradient_shard, unit) : whole_gradient(unit);
-  builder_.emit(flat_message(OpKind::all_reduce, QueueId::data, Axis::embedding,
-                             shards ? u.shard : u.size(), size_of(gradient_type_), gradient,
-                             gradient));
+  builder_.emit(ops::all_reduce({QueueId::data, Axis::embedding}, flat(shards ? u.shard : u.size()),
+                                size_of(gradient_type_), gradient));
 }
 
 // norm^2 = sum over units, shards, then the ranks of a replica. Each unit (with run.deterministic
@@ -75,7 +73,7 @@ void ParameterStore::emit_norms() {
     }
     if (begin >= end) return;
     const int64_t at = sharded ? unit.shard_begin + begin - (unit.begin + s * unit.shard) : begin;
-    builder_.emit(flat_op(OpKind::squared_norm, end - begin, {{buffer, at}}, {entry(u, s)}));
+    builder_.emit(ops::squared_norm(end - begin, {buffer, at}, entry(u, s)));
   };
   const bool counts_replicated = plan.at.tensor == 0;
   for (size_t u = plan.space.units.size(); u-- > 0;) {  // as backward completes them
@@ -97,8 +95,8 @@ void ParameterStore::emit_norms() {
     const bool masked = plan.shape.family.head == HeadKind::masked;
     const Scalar first = masked ? Scalar::sentence_loss_sum : Scalar::loss_sum;
     const Operand loss{plan.scalars, static_cast<int64_t>(first)};
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, Axis::world, masked ? 3 : 2,
-                               size_of(DType::f64), loss, loss));
+    builder_.emit(ops::all_reduce({QueueId::tensor, Axis::world}, flat(masked ? 3 : 2),
+                                  size_of(DType::f64), loss));
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * entries_a_unit;
   const Operand all{plan.scalars, num_scalars};
@@ -108,26 +106,27 @@ void ParameterStore::emit_norms() {
   const Operand norm2 = scalar(Scalar::grad_norm2);
   const auto sum_over = [&](Axis axis, int64_t elements, Operand data) {
     if (plan.grid.size_of(axis) == 1) return;
-    builder_.emit(flat_message(OpKind::all_reduce, QueueId::tensor, axis, elements,
-                               size_of(DType::f64), data, data));
+    builder_.emit(
+        ops::all_reduce({QueueId::tensor, axis}, flat(elements), size_of(DType::f64), data));
   };
   if (sharded && by_shard)
     sum_over(Axis::shard, entries, all);  // every entry has one summand that is not 0
-  builder_.emit(flat_op(OpKind::sum_scalars, entries, {all}, {norm2}));
+  builder_.emit(ops::sum_scalars(entries, all, norm2));
   if (sharded && !by_shard) sum_over(Axis::shard, 1, norm2);
   sum_over(Axis::model, 1, norm2);
   const bool scaled = plan.loss_scale >= 0;
-  if (scaled)
-    builder_.emit(flat_op(OpKind::loss_scale, 1, {},
-                          {{plan.loss_scale},
-                           norm2,
-                           scalar(Scalar::loss_scale),
-                           scalar(Scalar::next_loss_scale),
-                           scalar(Scalar::skip)}));
-  builder_.emit(
-      flat_op(OpKind::clip_factor, 1,
-              {norm2, scalar(Scalar::loss_sum), scaled ? scalar(Scalar::loss_scale) : Operand{}},
-              {scalar(Scalar::clip_factor)}));
+  if (scaled) {
+    ops::LossScaleOperands operands;
+    operands.state = {plan.loss_scale};
+    operands.norm2 = norm2;
+    operands.loss_scale = scalar(Scalar::loss_scale);
+    operands.next_loss_scale = scalar(Scalar::next_loss_scale);
+    operands.skip = scalar(Scalar::skip);
+    builder_.emit(ops::loss_scale(operands));
+  }
+  builder_.emit(ops::clip_factor(norm2, scalar(Scalar::loss_sum),
+                                 scaled ? scalar(Scalar::loss_scale) : Operand{},
+                                 scalar(Scalar::clip_factor)));
 }
 
 // Two windows for each role that AdamW touches and that resides elsewhere.
@@ -175,8 +174,8 @@ void ParameterStore::emit_transfers(OpKind kind, int unit) {
     const Operand away{copy.buffer, copy.extent == Extent::shards ? u.shard_begin : u.begin};
     const Operand window{windows[static_cast<size_t>(unit % 2)]};
     const int64_t elements = zero_stage_ >= 1 ? u.shard : u.size();
-    builder_.emit(kind == OpKind::load ? flat_transfer(kind, elements, away, window)
-                                       : flat_transfer(kind, elements, window, away));
+    builder_.emit(kind == OpKind::load ? ops::load(flat(elements), away, window)
+                                       : ops::store(flat(elements), window, away));
   }
 }
 
@@ -198,21 +197,23 @@ void ParameterStore::emit_updates() {
       from = std::max(from, begin);
       to = std::min(to, end);
       if (from >= to) return;
-      Op op =
-          flat_op(OpKind::adamw, to - from, {state_operand(gradient_role, u, from), factor, skip},
-                  {state_operand(Role::master, u, from), state_operand(Role::moment1, u, from),
-                   state_operand(Role::moment2, u, from),
-                   one_copy_ ? Operand{} : state_operand(Role::working, u, from)});
-      op.weight_decay = weight_decay;
-      builder_.emit(op);
+      ops::AdamWOperands operands;
+      operands.gradient = state_operand(gradient_role, u, from);
+      operands.clip_factor = factor;
+      operands.skip = skip;
+      operands.master = state_operand(Role::master, u, from);
+      operands.moment1 = state_operand(Role::moment1, u, from);
+      operands.moment2 = state_operand(Role::moment2, u, from);
+      if (!one_copy_) operands.working = state_operand(Role::working, u, from);
+      builder_.emit(ops::adamw({to - from, weight_decay}, operands));
     };
     update(unit.begin, unit.decay_end, plan.config.optimizer.weight_decay);
     update(unit.decay_end, unit.end, 0.0);
     emit_transfers(OpKind::store, u);
     if (sharded && zero_stage_ < 3) {
       const Operand part{plan.representation(Role::working).buffer, begin};
-      builder_.emit(flat_message(OpKind::all_gather, QueueId::data, Axis::shard, unit.size(),
-                                 dtype_bytes(Role::working), part, {part.buffer, unit.begin}));
+      builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(unit.size()),
+                                    dtype_bytes(Role::working), part, {part.buffer, unit.begin}));
     }
   }
 }

@@ -26,8 +26,8 @@ class Waits {
       if (copy.extent != Extent::own_part) extent_[copy.buffer] = copy.extent;
     for (int32_t i = 0; i < static_cast<int32_t>(plan.ops.size()); ++i) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
-      for (const Operand& operand : op.reads) note(operand, op.queue, i, false);
-      for (const Operand& operand : op.writes) note(operand, op.queue, i, true);
+      for (const Operands::Named& each : op.operands)
+        note(each.operand, op.queue, i, access_of(op, each.slot) != Access::read);
     }
   }
 
@@ -47,7 +47,6 @@ class Waits {
   }
 
   void note(const Operand& operand, QueueId queue, int32_t i, bool writes) {
-    if (operand.buffer < 0) return;
     Touches& touches = touches_[place_of(operand)][static_cast<size_t>(queue)];
     touches.all.push_back(i);
     if (writes) touches.writes.push_back(i);
@@ -90,10 +89,10 @@ class Waits {
   void resolve_message(size_t program, int32_t i) {
     const Op message = plan_.ops[static_cast<size_t>(i)];
     std::map<Place, bool> places;
-    for (const Operand& operand : message.reads)
-      if (operand.buffer >= 0) places[place_of(operand)];
-    for (const Operand& operand : message.writes)
-      if (operand.buffer >= 0) places[place_of(operand)] = true;
+    for (const Operands::Named& each : message.operands) {
+      bool& writes = places[place_of(each.operand)];
+      writes = writes || access_of(message, each.slot) != Access::read;
+    }
     for (const auto& [place, writes] : places) {
       if (wait_between(i, place, writes, i + 1, plan_.programs[program].last)) continue;
       for (const Program& other : plan_.programs)

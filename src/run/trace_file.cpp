@@ -28,7 +28,7 @@ class Lines {
 
 // Name in a report: messages with their axis.
 std::string title(const Op& op) {
-  const std::string name = info_of(op.kind).name;
+  const std::string name = spec_of(op.kind).name;
   return is_message(op.kind) ? std::string(name_of(op.axis)) + " " + name : name;
 }
 

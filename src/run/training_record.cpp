@@ -86,7 +86,7 @@ void record_communication(MpiWorld& world, const Training& training, const Plan&
           statistics.least_s, statistics.time_s, exposed_s});
       CommEntry entry;
       entry.axis = name_of(static_cast<Axis>(axis));
-      entry.op = info_of(kind).name;
+      entry.op = spec_of(kind).name;
       for (size_t r = 0; r < all.size(); r += 5) {
         entry.bytes.push_back(static_cast<int64_t>(all[r]));
         entry.count.push_back(static_cast<int64_t>(all[r + 1]));

@@ -70,7 +70,7 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
   for (const Config& config : reduced_configs(full.config)) {
     const Plan plan = make_reduced_plan(config, world.size(), world.rank(), options);
     const TrainedSteps run = train(plan, device, communicators, &world);
-    for (const Op& op : plan.ops) exercised.insert(info_of(op.kind).name);
+    for (const Op& op : plan.ops) exercised.insert(spec_of(op.kind).name);
     if (world.rank() > 0) continue;
     const std::unique_ptr<Device> ref = make_host_device(DeviceKind::ref);
     const Plan ref_plan = make_reduced_plan(reference_config(config), 1, 0, {});
@@ -79,7 +79,7 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
   }
   std::set<std::string> missing;
   for (const Op& op : full.ops)
-    if (exercised.count(info_of(op.kind).name) == 0) missing.insert(info_of(op.kind).name);
+    if (exercised.count(spec_of(op.kind).name) == 0) missing.insert(spec_of(op.kind).name);
   check.kernels_not_verified.assign(missing.begin(), missing.end());
   return check;
 }

@@ -52,11 +52,11 @@ int64_t wrong(const std::vector<T>& found, const Expected& expected) {
 constexpr int64_t counts[] = {0, 1, 5, 1000, 70001};
 
 void expect_counted(const Communicator& comm, OpKind kind, int64_t bytes, int64_t calls) {
-  EXPECT_EQ(comm.statistics(kind).bytes, bytes) << info_of(kind).name;
-  EXPECT_EQ(comm.statistics(kind).count, calls) << info_of(kind).name;
-  EXPECT_EQ(messages_counted(Axis::data, kind).bytes, bytes) << info_of(kind).name;
+  EXPECT_EQ(comm.statistics(kind).bytes, bytes) << spec_of(kind).name;
+  EXPECT_EQ(comm.statistics(kind).count, calls) << spec_of(kind).name;
+  EXPECT_EQ(messages_counted(Axis::data, kind).bytes, bytes) << spec_of(kind).name;
   EXPECT_EQ(messages_counted(Axis::data, kind).messages, messages_of(kind, bytes))
-      << info_of(kind).name;
+      << spec_of(kind).name;
 }
 
 // All ranks along the axis of data.

@@ -17,15 +17,14 @@ struct Hidden {
   int64_t messages = 0, exposed = 0;
 };
 
-bool writes_to(const Plan& plan, const Op& op, const char* prefix) {
-  return op.writes[0].buffer >= 0 &&
-         plan.buffers[static_cast<size_t>(op.writes[0].buffer)].name.rfind(prefix, 0) == 0;
+bool gathers_to(const Plan& plan, const Op& op, const char* prefix) {
+  return plan.buffers[static_cast<size_t>(op[Slot::whole].buffer)].name.rfind(prefix, 0) == 0;
 }
 
 // Messages that computing is meant to hide: sums of gradients, gathered parameters, receives.
 bool is_meant_to_hide(const Plan& plan, const Op& op) {
   if (op.kind == OpKind::receive) return true;
-  if (op.kind == OpKind::all_gather) return writes_to(plan, op, "parameters::gathered");
+  if (op.kind == OpKind::all_gather) return gathers_to(plan, op, "parameters::gathered");
   return (op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_reduce) &&
          op.queue == QueueId::data && op.axis != Axis::embedding;
 }
@@ -57,7 +56,7 @@ std::map<std::string, Hidden> hidden_in(const Plan& plan, const Trace& trace) {
       EXPECT_LE(event.end_s, wait.begin_s);
       ++computed;
     }
-    Hidden& hidden = result[info_of(op.kind).name];
+    Hidden& hidden = result[spec_of(op.kind).name];
     ++hidden.messages;
     if (computed == 0) ++hidden.exposed;
   }
@@ -216,7 +215,7 @@ TEST(StepTimes, AddUpToTheStep) {
       for (size_t kind = 0; kind < num_op_kinds; ++kind) {
         const double booked = exposed_s[axis][kind], least = traced.exposed_s[axis][kind];
         EXPECT_GE(booked, least - rounding)
-            << name_of(static_cast<Axis>(axis)) << " " << info_of(static_cast<OpKind>(kind)).name;
+            << name_of(static_cast<Axis>(axis)) << " " << spec_of(static_cast<OpKind>(kind)).name;
         EXPECT_EQ(booked > 0.0, least > 0.0);
       }
     EXPECT_GE(times.forward_s, traced.forward_s);

@@ -94,7 +94,7 @@ inline void compare_messages(const Plan& plan, std::vector<std::string>& unplann
       if (counted.bytes != planned.bytes || counted.messages != planned.messages)
         unplanned.push_back(
             std::string(name_of(static_cast<Axis>(axis))) + " " +
-            info_of(static_cast<OpKind>(kind)).name + ": " + std::to_string(counted.bytes) +
+            spec_of(static_cast<OpKind>(kind)).name + ": " + std::to_string(counted.bytes) +
             " bytes in " + std::to_string(counted.messages) + " messages, planned " +
             std::to_string(planned.bytes) + " in " + std::to_string(planned.messages));
     }

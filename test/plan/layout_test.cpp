@@ -46,11 +46,12 @@ Case random_case(std::mt19937& random) {
     Program program{ProgramKind::forward, 0, static_cast<int32_t>(c.ops.size()), 0};
     for (int i = pick(1, 15); i > 0; --i) {
       Op op;
-      op.reads.push_back({});  // an absent operand
+      // Of whatever kind: the layout asks for nothing but what is touched.
+      constexpr Slot names[] = {Slot::x, Slot::y, Slot::dx};
       for (int k = pick(0, 3); k > 0 && !usable.empty(); --k) {
         const int buffer =
             usable[static_cast<size_t>(pick(0, static_cast<int>(usable.size()) - 1))];
-        (pick(0, 1) == 0 ? op.reads : op.writes).push_back({buffer});
+        op.operands.set(names[static_cast<size_t>(k - 1)], {buffer});
       }
       c.ops.push_back(op);
     }
@@ -62,9 +63,8 @@ Case random_case(std::mt19937& random) {
 
 // Whether operation i of the case uses buffer b.
 bool uses(const Op& op, int b) {
-  const auto is_b = [b](const Operand& operand) { return operand.buffer == b; };
-  return std::any_of(op.reads.begin(), op.reads.end(), is_b) ||
-         std::any_of(op.writes.begin(), op.writes.end(), is_b);
+  return std::any_of(op.operands.begin(), op.operands.end(),
+                     [b](const Operands::Named& each) { return each.operand.buffer == b; });
 }
 
 // First and last operation of program `p` that uses b; {-1, -1} where none does.
@@ -129,10 +129,9 @@ TEST(Layout, TemporariesShareMemory) {
     c.buffers.push_back(buffer);
   }
   c.ops.resize(3);
-  c.ops[0].writes = {{0}};
-  c.ops[1].writes = {{1}};
-  c.ops[2].reads = {{1}};
-  c.ops[2].writes = {{2}};
+  c.ops[0].operands = {{Slot::x, {0}}};
+  c.ops[1].operands = {{Slot::x, {1}}};
+  c.ops[2].operands = {{Slot::x, {1}}, {Slot::y, {2}}};
   c.programs = {{ProgramKind::forward, 0, 0, 3}};
   const ClassBytes bytes = assign_offsets(c.buffers, c.programs, c.ops);
   // 300 and 200 elements of f32 live together (operation 2), 100 with neither.
@@ -153,8 +152,8 @@ TEST(Layout, ProgramsShareMemory) {
   kept.elements = 64;
   c.buffers.push_back(kept);
   c.ops.resize(2);
-  c.ops[0].writes = {{0}};
-  c.ops[1].writes = {{1}, {2}};
+  c.ops[0].operands = {{Slot::x, {0}}};
+  c.ops[1].operands = {{Slot::x, {1}}, {Slot::y, {2}}};
   c.programs = {{ProgramKind::forward, 0, 0, 1}, {ProgramKind::backward, 0, 1, 2}};
   const ClassBytes bytes = assign_offsets(c.buffers, c.programs, c.ops);
   EXPECT_EQ(c.buffers[2].offset, 0);
@@ -173,10 +172,10 @@ TEST(Layout, LoopsKeepWhatTheyUse) {
     c.buffers.push_back(buffer);
   }
   c.ops.resize(4);
-  c.ops[0].writes = {{2}};
-  c.ops[1].writes = {{0}};
-  c.ops[2].writes = {{1}};
-  c.ops[3].reads = {{2}};
+  c.ops[0].operands = {{Slot::x, {2}}};
+  c.ops[1].operands = {{Slot::x, {0}}};
+  c.ops[2].operands = {{Slot::x, {1}}};
+  c.ops[3].operands = {{Slot::x, {2}}};
   Program program{ProgramKind::forward, 0, 0, 4};
   program.loop_first = program.loop_last = 0;
   c.programs = {program};

@@ -102,11 +102,11 @@ TEST(Lengths, ReachAllAttention) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
       if (op.kind == OpKind::load_lengths) {
         loads += times;
-        EXPECT_EQ(op.writes.front().buffer, plan.lengths);
+        EXPECT_EQ(op[Slot::lengths].buffer, plan.lengths);
       }
       if (op.kind != OpKind::attention_forward && op.kind != OpKind::attention_backward) return;
       attentions += times;
-      EXPECT_EQ(op.reads.back().buffer, plan.lengths);
+      EXPECT_EQ(op[Slot::lengths].buffer, plan.lengths);
     });
     EXPECT_EQ(loads, 4);
     EXPECT_EQ(attentions, 4 * 2 * 3);  // forward, again, backward

@@ -117,15 +117,16 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
 
   const size_t queue = static_cast<size_t>(op.queue);
   const Clock& clock = now_[queue];
-  const bool reads = touch.access != Access::assign && touch.access != Access::arrive;
-  const bool writes = touch.access != Access::read && touch.access != Access::transmit;
+  const bool reads = touch.kind != TouchKind::assign && touch.kind != TouchKind::arrive;
+  const bool writes = touch.kind != TouchKind::read && touch.kind != TouchKind::transmit;
   const int flat_unit = unit_at(touch.operand);
-  const bool source = touch.access == Access::read || touch.access == Access::transmit;
+  const bool source = touch.kind == TouchKind::read || touch.kind == TouchKind::transmit;
   if (source) unit_read_ = std::max(unit_read_, flat_unit);
-  const bool adds = op.kind == OpKind::accumulate || (op.kind == OpKind::convert && op.accumulate);
+  const bool adds = op.kind == OpKind::accumulate ||
+                    (op.kind == OpKind::convert && op.as<ConvertSize>().accumulate);
   if (adds && writes && unit_read_ != flat_unit)
     return wrong("receives the gradient of another unit");
-  if (touch.access == Access::transmit) transmitted_.clear();
+  if (touch.kind == TouchKind::transmit) transmitted_.clear();
 
   const int64_t begin =
       place_of(buffer) + slot * buffer.slot_bytes + touch.operand.offset * size_of(buffer.dtype);
@@ -147,7 +148,7 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
         unknown = "holds what another task wrote";
       else if (buffer.lifetime == Lifetime::micro_batch && cell.micro_batch != task.micro_batch)
         unknown = "holds what another micro-batch wrote";
-      if (touch.access == Access::transmit)
+      if (touch.kind == TouchKind::transmit)
         transmitted_.push_back(unknown == nullptr);
       else if (unknown != nullptr)
         return wrong(unknown + (unknown == overwritten
@@ -165,7 +166,7 @@ void MemoryModel::touch(const Op& op, int32_t op_index, int32_t task_index, cons
     if (!writes) continue;
     for (size_t q = 0; q < clock.size(); ++q)
       if (cell.read_tickets[q] > clock[q]) return wrong("not ordered behind the last read");
-    const bool known = touch.access != Access::arrive || transmitted_.at(static_cast<size_t>(k));
+    const bool known = touch.kind != TouchKind::arrive || transmitted_.at(static_cast<size_t>(k));
     cell.buffer = known ? touch.operand.buffer : -1;
     cell.slot = slot;
     cell.task = task_index;
@@ -196,7 +197,7 @@ std::optional<int32_t> MemoryModel::written_unit(const Op& op, const Touch& touc
   if (!in("parameters::gathered.") && !in("parameters::converted.") &&
       !in("communication::reduced.") && !in("optimizer_state::transfer."))
     return -1;
-  if (touch.access == Access::accumulate) return {};
+  if (touch.kind == TouchKind::accumulate) return {};
   return unit_read_;
 }
 
@@ -207,7 +208,7 @@ void MemoryModel::complain(const Op& op, int32_t op_index, int32_t task_index,
   const Program& program = plan_.programs[static_cast<size_t>(task.program)];
   complaints_.push_back(
       std::string(name_of(program.kind)) + ", micro-batch " + std::to_string(task.micro_batch) +
-      ", operation " + std::to_string(op_index) + " (" + info_of(op.kind).name + ", layer " +
+      ", operation " + std::to_string(op_index) + " (" + spec_of(op.kind).name + ", layer " +
       std::to_string(op.layer) + "): " + plan_.buffers[static_cast<size_t>(operand.buffer)].name +
       " " + what);
 }

@@ -129,11 +129,11 @@ TEST(Messages, BytesFollowTheFormulas) {
     std::map<std::pair<Axis, OpKind>, int64_t> expected = expected_bytes(plan);
     for (const CommTotal& total : plan.comm) {
       EXPECT_EQ(total.bytes, (expected[{total.axis, total.kind}]))
-          << gptbench::name_of(total.axis) << " " << info_of(total.kind).name;
+          << gptbench::name_of(total.axis) << " " << spec_of(total.kind).name;
       expected.erase({total.axis, total.kind});
     }
     for (const auto& [which, bytes] : expected)
-      ADD_FAILURE() << gptbench::name_of(which.first) << " " << info_of(which.second).name << ": "
+      ADD_FAILURE() << gptbench::name_of(which.first) << " " << spec_of(which.second).name << ": "
                     << bytes << " bytes are not planned";
   });
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -9,8 +10,11 @@
 #include "base/text.h"
 #include "decompositions.h"
 #include "memory_model.h"
+#include "plan/extent.h"
 #include "plan/messages.h"
+#include "plan/ops.h"
 #include "plan/plan.h"
+#include "tasks.h"
 
 namespace gptbench {
 namespace {
@@ -134,6 +138,48 @@ void expect_programs_partition_operations(const Plan& plan) {
   EXPECT_EQ(end, static_cast<int32_t>(plan.ops.size()));
 }
 
+bool is_access(TouchKind kind, Access access) {
+  switch (kind) {
+    case TouchKind::read:
+    case TouchKind::transmit:
+      return access == Access::read;
+    case TouchKind::assign:
+    case TouchKind::arrive:
+      return access == Access::write;
+    case TouchKind::accumulate:
+      break;
+  }
+  return access == Access::accumulate;
+}
+
+// Operations have the operands that the table says, and the table's extents and accesses are those
+// of the kernels, as touches.cpp knows them.
+void expect_operations_of_the_table(const Plan& plan) {
+  std::set<int32_t> programs;
+  for (const Task& task : tasks_of(plan)) {
+    if (!programs.insert(task.program).second) continue;  // the first run of each
+    const Program& program = plan.programs[static_cast<size_t>(task.program)];
+    const int64_t held_rows = task.sequences.count * plan.T_local();
+    for (int32_t i = program.first; i < program.last; ++i) {
+      const Op& op = plan.ops[static_cast<size_t>(i)];
+      ASSERT_EQ(departure_from_spec(op), "");
+      std::map<Slot, int64_t> touched;
+      for (const Touch& touch : touches_of(plan, op, task)) {
+        if (!op.has(touch.slot)) continue;
+        touched[touch.slot] += touch.elements;
+        ASSERT_TRUE(is_access(touch.kind, access_of(op, touch.slot)))
+            << spec_of(op.kind).name << " " << name_of(touch.slot);
+      }
+      if (op.kind == OpKind::join) continue;  // touches nothing
+      for (const SlotSpec& spec : spec_of(op.kind)) {
+        if (!op.has(spec.slot)) continue;
+        ASSERT_EQ(touched[spec.slot], elements_of(plan, op, spec, held_rows))
+            << spec_of(op.kind).name << " " << name_of(spec.slot);
+      }
+    }
+  }
+}
+
 // Every so many layouts of all are a test, so that shards of them can run at the same time.
 constexpr size_t num_parts = 8;
 class PartOfLayouts : public testing::TestWithParam<size_t> {};
@@ -147,6 +193,7 @@ TEST_P(PartOfLayouts, AreSoundInEveryStep) {
     for (const int64_t rank : ranks_that_differ(all[i])) {
       SCOPED_TRACE(name_of(all[i]) + ", rank " + std::to_string(rank));
       const Plan plan = make_plan(config, all[i].ranks(), rank, {});
+      expect_operations_of_the_table(plan);
       expect_sound_data_flow(plan);
       expect_waits_for_signals_of_other_queues(plan);
       expect_programs_partition_operations(plan);
@@ -192,7 +239,7 @@ TEST(Operations, AGpuFormsResidualSumsInNorms) {
       if (program.kind != kind) continue;
       for (int32_t i = program.first; i < program.last; ++i) {
         const Op& op = plan.ops[static_cast<size_t>(i)];
-        in_norms += op.adds_residual ? 1 : 0;
+        in_norms += op.has(Slot::branch) && op.kind != OpKind::residual_forward ? 1 : 0;
         apart += op.kind == OpKind::residual_forward ? 1 : 0;
       }
     }
@@ -225,6 +272,31 @@ TEST(Operations, AGpuFormsResidualSumsInNorms) {
             Counts(m.layers - 1, 1));
 }
 
+TEST(Operations, TheTableRefusesOthers) {
+  const Operand x{0}, y{1};
+  EXPECT_EQ(departure_from_spec(ops::copy(flat(4), x, y)), "");
+  EXPECT_EQ(departure_from_spec(ops::copy(flat(4), x, {})), "copy: y is missing");
+  Op op = ops::copy(flat(4), x, y);
+  op.operands.set(Slot::bias, {2});
+  EXPECT_EQ(departure_from_spec(op), "copy: bias is no operand of it");
+  op = ops::copy(flat(4), x, y);
+  op.size = RowSize{4};
+  EXPECT_EQ(departure_from_spec(op), "copy: sizes of another group");
+}
+
+TEST(Operations, OperandsAreFoundByName) {
+  Operands operands{{Slot::x, {3, 5}}, {Slot::bias, {}}};
+  EXPECT_EQ(operands[Slot::x].offset, 5);
+  EXPECT_FALSE(operands.has(Slot::bias));
+  EXPECT_LT(operands[Slot::y].buffer, 0);
+  operands.set(Slot::x, {4});
+  operands.set(Slot::bias, {7});
+  EXPECT_EQ(operands[Slot::x].buffer, 4);
+  operands.set(Slot::x, {});
+  EXPECT_FALSE(operands.has(Slot::x));
+  EXPECT_EQ(operands.end() - operands.begin(), 1);
+}
+
 // The model of memory finds what it is there to find.
 TEST(Operations, ReplayFindsBrokenPlans) {
   SmallModel m;
@@ -245,7 +317,7 @@ TEST(Operations, ReplayFindsBrokenPlans) {
   EXPECT_NE(complaints(unread).find("squared_norm"), std::string::npos);
 
   Plan not_zeroed = sound;
-  first_of(not_zeroed, OpKind::fill_zero).elements -= 1;
+  first_of(not_zeroed, OpKind::fill_zero).as<ElementCount>().fixed -= 1;
   EXPECT_NE(complaints(not_zeroed).find("read before it is written"), std::string::npos);
 
   Plan overlapping = sound;  // dx of the backward pass laid over dfc
@@ -260,7 +332,7 @@ TEST(Operations, ReplayFindsBrokenPlans) {
   EXPECT_NE(complaints(overlapping).find("overwritten through"), std::string::npos);
 
   Plan overrun = sound;
-  first_of(overrun, OpKind::linear_forward).N += 1;
+  first_of(overrun, OpKind::linear_forward).as<GemmSize>().N += 1;
   EXPECT_NE(complaints(overrun).find("leaves the buffer"), std::string::npos);
 }
 

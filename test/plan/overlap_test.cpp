@@ -77,7 +77,7 @@ TEST(Overlap, OfMessages) {
       const bool reduces = (op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_reduce) &&
                            op.queue == QueueId::data && op.axis != Axis::embedding;
       const bool gathers =
-          op.kind == OpKind::all_gather && is_in(plan, op.writes[0], "parameters::gathered");
+          op.kind == OpKind::all_gather && is_in(plan, op[Slot::whole], "parameters::gathered");
       const bool receives = op.kind == OpKind::receive;
       if (!reduces && !gathers && !receives) continue;
       const int hiding = hidden_behind(plan, issued, k);
@@ -94,8 +94,8 @@ TEST(Overlap, OfMessages) {
       const bool staged = receives && op.axis == Axis::pipeline;
       if ((reduces && one_unit) || (staged && first_pass)) continue;
       if (op.kind == OpKind::all_reduce && op.axis == Axis::replica && hiding < 0) continue;
-      ++hidden[op.axis == Axis::context ? "ring" : info_of(op.kind).name];
-      EXPECT_NE(hiding, 0) << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
+      ++hidden[op.axis == Axis::context ? "ring" : spec_of(op.kind).name];
+      EXPECT_NE(hiding, 0) << spec_of(op.kind).name << " in " << gptbench::name_of(program.kind)
                            << " of micro-batch " << issued[k].micro_batch << ", operation "
                            << issued[k].op;
     }
@@ -123,9 +123,9 @@ TEST(Overlap, OfOffloadedActivations) {
       for (int32_t i = issued[k].op; i < program.last; ++i)
         last = last && plan.ops[static_cast<size_t>(i)].queue != QueueId::compute;
       if (plan.grid.pipeline > 1 && (op.kind == OpKind::load ? !begun : last)) continue;
-      ++hidden[info_of(op.kind).name];
+      ++hidden[spec_of(op.kind).name];
       EXPECT_NE(hidden_behind(plan, issued, k), 0)
-          << info_of(op.kind).name << " in " << gptbench::name_of(program.kind)
+          << spec_of(op.kind).name << " in " << gptbench::name_of(program.kind)
           << " of micro-batch " << issued[k].micro_batch << ", operation " << issued[k].op;
     }
   });

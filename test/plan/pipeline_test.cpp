@@ -206,7 +206,7 @@ class Stages {
       const Task& t = tasks[task];
       return std::string(gptbench::name_of(plan.programs[static_cast<size_t>(t.program)].kind)) +
              " of micro-batch " + std::to_string(t.micro_batch) + ", " +
-             info_of(plan.ops[static_cast<size_t>(at)].kind).name;
+             spec_of(plan.ops[static_cast<size_t>(at)].kind).name;
     }
 
     // Executes operations up to one that has to wait; whether there was any.
@@ -228,8 +228,9 @@ class Stages {
           if (state != done[other].end() && !state->second) return moved;
         }
         if (op.kind == OpKind::send || op.kind == OpKind::receive) {
+          const MessageSize& size = op.as<MessageSize>();
           queues[static_cast<size_t>(op.queue)].push_back(
-              {at, t.slot, t.micro_batch, op.peer, op.tag,
+              {at, t.slot, t.micro_batch, size.peer, size.tag,
                rows_of(op, t.sequences.count * plan.T_local())});
           done[static_cast<size_t>(at)][t.slot] = false;
           latest_slot[static_cast<size_t>(at)] = t.slot;

@@ -33,11 +33,11 @@ bool same(const Operand& a, const Operand& b) {
   return a.buffer == b.buffer && a.offset == b.offset;
 }
 
-bool same(const std::vector<Operand>& a, const std::vector<Operand>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!same(a[i], b[i])) return false;
-  return true;
+bool same(const Operands& a, const Operands& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Operands::Named& x, const Operands::Named& y) {
+                      return x.slot == y.slot && same(x.operand, y.operand);
+                    });
 }
 
 bool same(const std::vector<Wait>& a, const std::vector<Wait>& b) {
@@ -59,8 +59,7 @@ TEST(Plan, IsAFunctionOfItsInput) {
     for (size_t i = 0; i < a.ops.size(); ++i) {
       ASSERT_EQ(a.ops[i].kind, b.ops[i].kind);
       ASSERT_TRUE(same(a.ops[i].waits_for, b.ops[i].waits_for));
-      ASSERT_TRUE(same(a.ops[i].reads, b.ops[i].reads));
-      ASSERT_TRUE(same(a.ops[i].writes, b.ops[i].writes));
+      ASSERT_TRUE(same(a.ops[i].operands, b.ops[i].operands));
     }
     ASSERT_EQ(a.buffers.size(), b.buffers.size());
     for (size_t i = 0; i < a.buffers.size(); ++i)
@@ -204,7 +203,7 @@ TEST(Plan, NormsCountEveryParameterOnce) {
   for (int64_t rank = 0; rank < 2; ++rank) {
     const Plan plan = make_plan(config, 2, rank, {});
     for (const Op& op : plan.ops)
-      if (op.kind == OpKind::squared_norm) elements += op.elements;
+      if (op.kind == OpKind::squared_norm) elements += op.as<ElementCount>().fixed;
   }
   const Plan one = make_plan(resolved_config(SmallModel()), 1, 0, {});
   EXPECT_EQ(elements, one.space.elements);

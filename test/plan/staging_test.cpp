@@ -23,8 +23,10 @@ TEST(Staging, HoldsTheLargestMessageOfAQueue) {
     const Plan plan = plan_of(m, 1);
     int64_t largest = 0;
     for (const Op& op : plan.ops)
-      if (is_message(op.kind) && op.queue == QueueId::data && op.row_count == 0)
-        largest = std::max(largest, op.kind == OpKind::all_reduce ? op.bytes : op.bytes * 3 / 2);
+      if (is_message(op.kind) && op.queue == QueueId::data && op.row_count == 0) {
+        const int64_t bytes = payload_bytes(op, 0);
+        largest = std::max(largest, op.kind == OpKind::all_reduce ? bytes : bytes * 3 / 2);
+      }
     EXPECT_GT(largest, 0);
     EXPECT_EQ(staging_bytes(plan, QueueId::data), largest) << stage;
     EXPECT_EQ(staging_bytes(plan, QueueId::compute), 0);

@@ -10,13 +10,14 @@
 namespace gptbench {
 
 // transmit, arrive: the two ends of a gather.
-enum class Access : uint8_t { read, assign, accumulate, transmit, arrive };
+enum class TouchKind : uint8_t { read, assign, accumulate, transmit, arrive };
 
 // `elements` elements of an operand.
 struct Touch {
   Operand operand;
   int64_t elements = 0;
-  Access access = Access::read;
+  TouchKind kind = TouchKind::read;
+  Slot slot = Slot::none;
 };
 
 // What an operation does to memory in a task, by the argument structs of device/kernels.h and the

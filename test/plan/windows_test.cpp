@@ -120,7 +120,7 @@ TEST(Windows, EveryGradientIsFormedInEveryMicroBatch) {
           op.kind != OpKind::embedding_backward)
         return;
       for (const Touch& touch : touches_of(plan, op, {task.program, 0, 0, {0, 1}}))
-        if (touch.access == Access::accumulate)
+        if (touch.kind == TouchKind::accumulate)
           formed[{touch.operand.buffer, touch.operand.offset, touch.elements, op.layer}].insert(
               task.micro_batch);
     });

@@ -245,8 +245,8 @@ TEST(Verification, NamesKernelsThatTheReducedModelLacks) {
   }
   const ReferenceCheck check = reference_check(world, full, device);
   EXPECT_EQ(check.kernels_not_verified,
-            (std::vector<std::string>{info_of(OpKind::rotary_forward).name,
-                                      info_of(OpKind::swiglu_forward).name}));
+            (std::vector<std::string>{spec_of(OpKind::rotary_forward).name,
+                                      spec_of(OpKind::swiglu_forward).name}));
 }
 
 // What a deck asks of the optimizer does not decide whether its kernels pass.

@@ -14,15 +14,17 @@ inline Plan plan_of_messages(const Grid& grid, int64_t rank, Axis axis) {
   Op op;
   op.kind = OpKind::all_reduce;
   op.axis = axis;
+  op.size = MessageSize{};
+  MessageSize& size = op.as<MessageSize>();
   plan.ops.push_back(op);
   const int64_t n = grid.size_of(axis), place = grid.place_of(rank, axis);
   for (int tag = 0; tag < 2 && n > 1; ++tag) {
-    op.tag = tag;
+    size.tag = tag;
     op.kind = OpKind::send;
-    op.peer = static_cast<int32_t>((place + 1) % n);
+    size.peer = static_cast<int32_t>((place + 1) % n);
     plan.ops.push_back(op);
     op.kind = OpKind::receive;
-    op.peer = static_cast<int32_t>((place + n - 1) % n);
+    size.peer = static_cast<int32_t>((place + n - 1) % n);
     plan.ops.push_back(op);
   }
   return plan;

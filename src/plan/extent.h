@@ -1,0 +1,17 @@
+// The symbols of the table of operations (plan/op_spec.h) in numbers.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// Of an operation in a task whose micro-batch has `held_rows` rows on this rank.
+int64_t value_of(const Plan& plan, const Op& op, Dim dim, int64_t held_rows);
+
+// Elements of an operand that the operation touches.
+inline int64_t elements_of(const Plan& plan, const Op& op, const SlotSpec& spec,
+                           int64_t held_rows) {
+  return value_of(plan, op, spec.rows, held_rows) * value_of(plan, op, spec.columns, held_rows);
+}
+
+}  // namespace gptbench
