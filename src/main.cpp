@@ -16,6 +16,7 @@
 #include "deck/validate.h"
 #include "measure/system_info.h"
 #include "plan/plan.h"
+#include "plan/print_operations.h"
 #include "run/command_line.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
@@ -41,7 +42,9 @@ void print_plan(const CommandLine& line) {
   Config config = resolve(deck, ranks);
   resolve_device(config);
   const PlanOptions options;
-  print(describe(make_plan(config, ranks, 0, options), options));
+  const Plan plan = make_plan(config, ranks, 0, options);
+  if (line.operations) print(print_operations(plan) + "\n");
+  print(describe(plan, options));
 
   const BatchCandidates candidates(deck, config);
   const double cap = config.memory.device_memory_gib * static_cast<double>(GiB);

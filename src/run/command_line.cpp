@@ -8,9 +8,9 @@ namespace gptbench {
 namespace {
 
 const std::vector<std::string>& options() {
-  static const std::vector<std::string> names = {"--plan", "--check",      "--keys",  "--version",
-                                                 "--help", "--machine",    "--ranks", "--sweep",
-                                                 "--list", "--write-decks"};
+  static const std::vector<std::string> names = {
+      "--plan",  "--check", "--keys", "--version",     "--help",      "--machine",
+      "--ranks", "--sweep", "--list", "--write-decks", "--operations"};
   return names;
 }
 
@@ -60,6 +60,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     } else if (argument == "--ranks") {
       if (i + 1 == arguments.size()) usage("--ranks wants a number of ranks");
       line.ranks = rank_count(arguments[++i]);
+    } else if (argument == "--operations") {
+      line.operations = true;
     } else if (argument == "--sweep") {
       set_mode(Mode::sweep);
     } else if (argument == "--list") {
@@ -89,6 +91,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   if (wants_deck && line.deck.empty()) usage("no deck given");
   if (line.ranks > 0 && line.mode != Mode::plan)
     usage("--ranks goes with --plan; a run takes its ranks from the launcher");
+  if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
   if (line.mode != Mode::sweep && (line.list || !line.decks_directory.empty()))
     usage((line.list ? std::string("--list") : std::string("--write-decks")) +
           " goes with --sweep");
@@ -102,8 +105,9 @@ std::string help_text() {
       "gptbench measures how fast a machine trains transformers.\n"
       "\n"
       "  mpirun -n 2 ./gptbench DECK [group.key=value ...]     run (srun likewise)\n"
-      "  ./gptbench --plan DECK [--ranks N] [group.key=value ...]\n"
-      "                            grid, memory, FLOPs and messages of N ranks; no MPI\n"
+      "  ./gptbench --plan DECK [--ranks N] [--operations] [group.key=value ...]\n"
+      "                            grid, memory, FLOPs and messages of N ranks, and every\n"
+      "                            operation of rank 0; no MPI\n"
       "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value ...]\n"
       "                            run the rows of &sweep one after the other, list them,\n"
       "                            or write a deck for each; not started by mpirun\n"

@@ -15,6 +15,7 @@ struct CommandLine {
   std::vector<std::string> overrides;  // "group.key=value"
   int first_override = 2;              // number of the argument overrides[0], for messages
   int64_t ranks = 0;                   // --ranks; 0: not given
+  bool operations = false;             // --plan --operations
   bool list = false;                   // --sweep --list
   std::string decks_directory;         // --sweep --write-decks; "": not given
 };

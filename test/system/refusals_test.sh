@@ -73,6 +73,7 @@ refused 2 '--ranks 0: allowed is a number from 1 to 1000000000' 0 --plan "$deck"
 refused 2 '--ranks 3x: allowed is' 0 --plan "$deck" --ranks 3x
 refused 2 '--ranks 1000000001: allowed is' 0 --plan "$deck" --ranks 1000000001
 refused 2 '--ranks goes with --plan' 0 --check "$deck" --ranks 2
+refused 2 '--operations goes with --plan' 0 --check "$deck" --operations
 refused 2 '--markdown goes with --keys' 0 --markdown --check "$deck"
 refused 2 'only one of' 0 --plan --check "$deck"
 # Planned rows of the published table that contradict themselves.
