@@ -124,7 +124,7 @@ std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call) {
 std::vector<AttentionKey> attentions_of(const Plan& plan) {
   const ModelShape& s = plan.local;
   std::set<AttentionKey> keys;
-  const bool alibi = s.family.positions == PositionKind::alibi;
+  const bool alibi = s.family.positions == PositionEmbedding::alibi;
   if (plan.config.model.dropout > 0.0 || plan.grid.context > 1 || (alibi && !s.family.causal))
     return {};
   for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t /*times*/) {

@@ -21,11 +21,11 @@ struct CudaCensus {
 CudaCensus cuda_census();
 
 struct CudaOptions {
-  int64_t node_rank = 0;             // place of the process on its node
-  bool messages_by_mpi = false;      // message queues are staged through host memory
-  bool tf32 = false;                 // fp32 products may round their factors to tf32
-  std::string attention = "native";  // run.attention
-  bool deterministic = false;        // run.deterministic
+  int64_t node_rank = 0;         // place of the process on its node
+  bool messages_by_mpi = false;  // message queues are staged through host memory
+  bool tf32 = false;             // fp32 products may round their factors to tf32
+  AttentionKernels attention = AttentionKernels::native;  // run.attention
+  bool deterministic = false;                             // run.deterministic
 };
 // GPU node_rank mod devices of this process. Throws Error(Exit::usage) where there is none, where a
 // library or a kernel is missing, or where the GPU is older than what was compiled for.

@@ -60,10 +60,10 @@ std::string gpu_identity(int ordinal) {
 CudaDevice::CudaDevice(int ordinal, const CudaOptions& options)
     : options_(options), ordinal_(made_current(ordinal)), gemms_(options.tf32) {
   identity_ = gpu_identity(ordinal);
-  if (options.attention != "native")
-    attention_ = make_cudnn_attention({options.attention == "cudnn", options.deterministic},
-                                      attention_obstacle_);
-  if (options.attention == "cudnn" && attention_ == nullptr)
+  if (options.attention != AttentionKernels::native)
+    attention_ = make_cudnn_attention(
+        {options.attention == AttentionKernels::cudnn, options.deterministic}, attention_obstacle_);
+  if (options.attention == AttentionKernels::cudnn && attention_ == nullptr)
     throw Error(Exit::usage, attention_obstacle_);
   use_gemms(&gemms_);
   use_attention(attention_.get());

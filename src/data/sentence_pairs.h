@@ -23,7 +23,7 @@ struct SentencePair {
 // Sequence s is a function of (seed, s) and the stream alone, so that every layout of ranks sees
 // the same. Of length L (plan/lengths.h), A and B share the L - 3 other positions, the cut drawn
 // evenly; in half of the sequences B goes on where A ends, else it is cut from a sequence drawn
-// from the 65536 behind. Of the tokens that are not special, masked_tokens_of(L) (plan/family.h)
+// from the 65536 behind. Of the tokens that are not special, masked_tokens_of(L) (deck/family.h)
 // are targets, drawn without replacement: 80% of them become [MASK], 10% a random token, 10% stay
 // as they are.
 class SentencePairs {

@@ -39,19 +39,15 @@ class SyntheticTokenSource : public TokenSource {
 std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
                                                int64_t vocab_size) {
   GPTBENCH_CHECK(T > 0 && vocab_size > 0 && vocab_size <= INT32_MAX, "T and V fit the token type");
-  if (data.source == "synthetic") {
+  if (data.source == DataSource::synthetic) {
     return std::make_unique<SyntheticTokenSource>(seed, T, vocab_size);
   }
-  TokenArray (*open)(const std::string&) = data.source == "text"       ? open_text
-                                           : data.source == "tokens"   ? open_tokens
-                                           : data.source == "megatron" ? open_megatron
-                                                                       : nullptr;
-  if (open == nullptr) {
-    throw Error(Exit::usage, "data.source = '" + data.source +
-                                 "' is not known; allowed: synthetic, text, tokens, megatron");
-  }
+  TokenArray (*open)(const std::string&) = data.source == DataSource::text     ? open_text
+                                           : data.source == DataSource::tokens ? open_tokens
+                                                                               : open_megatron;
   if (data.path.empty()) {
-    throw Error(Exit::usage, "data.source = '" + data.source + "' reads a file: give data.path");
+    throw Error(Exit::usage,
+                "data.source = '" + name_of(data.source) + "' reads a file: give data.path");
   }
   return make_file_source(open(data.path), T, vocab_size);
 }

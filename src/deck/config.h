@@ -5,39 +5,58 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "base/choice.h"
+#include "base/precision.h"
+#include "deck/family.h"
 
 namespace gptbench {
+
+GPTBENCH_CHOICE(DeviceKind, auto_, host, cuda, ref)
+GPTBENCH_CHOICE(CommLibrary, auto_, mpi, nccl)
+GPTBENCH_CHOICE(MpiArrays, auto_, host, device)
+GPTBENCH_CHOICE(AttentionKernels, auto_, native, cudnn)
+GPTBENCH_CHOICE(CudaGraph, auto_, true_, false_)
+GPTBENCH_CHOICE(FindLargest, none, micro_batch, global_batch)
+GPTBENCH_CHOICE(PipelineSchedule, gpipe, _1f1b, interleaved, zero_bubble)
+GPTBENCH_CHOICE(Offload, optimizer, parameters, activations)
+GPTBENCH_CHOICE(OffloadTarget, host, file)
+GPTBENCH_CHOICE(Recompute, none, selective, full)
+GPTBENCH_CHOICE(DataSource, synthetic, text, tokens, megatron)
+GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
+GPTBENCH_CHOICE(FlopsConvention, mpt, megatron, causal, exact)
 
 struct RunConfig {
   std::string name = "gptbench";
   int64_t steps = 10;        // all steps, warm-up included
   int64_t warmup_steps = 2;  // untimed, but kept in /steps
   int64_t seed = 1;
-  std::string device = "auto";        // auto, host, cuda, ref
-  std::string comm = "auto";          // auto, mpi, nccl
-  std::string mpi_arrays = "auto";    // auto, host, device
-  std::string algorithms;             // "": a timed search
-  std::string attention = "auto";     // auto, native, cudnn
-  std::string cuda_graph = "auto";    // auto, true, false
-  double time_limit_s = 0.0;          // 0: none
-  bool deterministic = false;         // the same bits whatever the ZeRO stage
-  bool verify = true;                 // compare with a reference rank on a reduced model
-  std::string find_largest = "none";  // none, micro_batch, global_batch
-  int64_t find_largest_steps = 30;    // that the largest must last
+  DeviceKind device = DeviceKind::auto_;
+  CommLibrary comm = CommLibrary::auto_;
+  MpiArrays mpi_arrays = MpiArrays::auto_;
+  std::string algorithms;  // "": a timed search
+  AttentionKernels attention = AttentionKernels::auto_;
+  CudaGraph cuda_graph = CudaGraph::auto_;
+  double time_limit_s = 0.0;   // 0: none
+  bool deterministic = false;  // the same bits whatever the ZeRO stage
+  bool verify = true;          // compare with a reference rank on a reduced model
+  FindLargest find_largest = FindLargest::none;
+  int64_t find_largest_steps = 30;  // that the largest must last
 };
 
 struct ModelConfig {
-  std::string preset;          // "": none
-  std::string family = "gpt";  // gpt, bert, mpt, llama
+  std::string preset;  // "": none
+  ModelFamily family = ModelFamily::gpt;
   int64_t num_layers = 12;
-  int64_t hidden_size = 768;                // C
-  int64_t num_attention_heads = 12;         // H
-  int64_t num_kv_heads = 0;                 // 0: num_attention_heads
-  int64_t ffn_hidden_size = 0;              // 0: that of the family (deck/family.h)
-  int64_t seq_length = 1024;                // T
-  int64_t vocab_size = 50257;               // V, before padding
-  int64_t vocab_multiple = 1;               // the embedding is padded to a multiple of this
-  std::string position_embedding = "auto";  // auto: that of the family; learned, alibi, rotary
+  int64_t hidden_size = 768;         // C
+  int64_t num_attention_heads = 12;  // H
+  int64_t num_kv_heads = 0;          // 0: num_attention_heads
+  int64_t ffn_hidden_size = 0;       // 0: that of the family (deck/family.h)
+  int64_t seq_length = 1024;         // T
+  int64_t vocab_size = 50257;        // V, before padding
+  int64_t vocab_multiple = 1;        // the embedding is padded to a multiple of this
+  PositionEmbedding position_embedding = PositionEmbedding::auto_;
   double rotary_theta = 10000.0;
   bool no_bias = false;  // mpt: neither linear layers nor LayerNorm have biases; llama: always
   double dropout = 0.0;
@@ -54,12 +73,11 @@ struct ParallelConfig {
   bool sequence_parallel = false;
   int64_t zero_stage = 0;
   int64_t zero_group = 0;  // ranks that a ZeRO partition is spread over; 0: all of data x context
-  std::string pipeline_schedule = "1f1b";  // gpipe, 1f1b, interleaved, zero_bubble
+  PipelineSchedule pipeline_schedule = PipelineSchedule::_1f1b;
   int64_t virtual_stages = 1;
-  std::string stage_layers;  // of each virtual stage, "4,4,4,0"; "": balanced by FLOPs
-  std::string offload =
-      "none";  // none, or a comma-separated list of optimizer, parameters, activations
-  std::string offload_target = "host";  // host, file
+  std::string stage_layers;      // of each virtual stage, "4,4,4,0"; "": balanced by FLOPs
+  std::vector<Offload> offload;  // empty: 'none'
+  OffloadTarget offload_target = OffloadTarget::host;
 };
 
 struct BatchConfig {
@@ -69,14 +87,14 @@ struct BatchConfig {
 };
 
 struct PrecisionConfig {
-  std::string compute = "fp32";          // fp32, bf16, fp16, fp8, fp64 (device ref only)
-  std::string parameters = "auto";       // auto: compute
-  std::string reduce = "fp32";           // gradients as accumulated and reduced
-  std::string optimizer_state = "fp32";  // Adam's moments
-  bool tf32 = false;                     // factors of fp32 products may be rounded
-  bool master_weights = true;            // an fp32 copy beside parameters of less than 4 bytes
-  int64_t fp8_amax_history = 1024;       // steps whose largest magnitudes give the scales of fp8
-  int64_t fp8_margin = 0;                // powers of two that scales stay below what would fit
+  Precision compute = Precision::fp32;          // fp64: device ref only
+  Precision parameters = Precision::auto_;      // auto_: compute
+  Precision reduce = Precision::fp32;           // gradients as accumulated and reduced
+  Precision optimizer_state = Precision::fp32;  // Adam's moments
+  bool tf32 = false;                            // factors of fp32 products may be rounded
+  bool master_weights = true;       // an fp32 copy beside parameters of less than 4 bytes
+  int64_t fp8_amax_history = 1024;  // steps whose largest magnitudes give the scales of fp8
+  int64_t fp8_margin = 0;           // powers of two that scales stay below what would fit
   // Of compute = 'fp16'. The defaults are those of PyTorch's torch.amp.GradScaler.
   double loss_scale = 0.0;              // fixed; 0: dynamic
   double initial_loss_scale = 65536.0;  // dynamic, of the first step
@@ -88,9 +106,9 @@ struct PrecisionConfig {
 };
 
 struct MemoryConfig {
-  std::string activation_checkpointing = "none";  // none, selective, full
-  int64_t checkpoint_every = 1;                   // layers
-  double device_memory_gib = 0.0;                 // 0: what the device or node offers
+  Recompute activation_checkpointing = Recompute::none;
+  int64_t checkpoint_every = 1;    // layers
+  double device_memory_gib = 0.0;  // 0: what the device or node offers
 };
 
 struct OptimizerConfig {
@@ -103,15 +121,15 @@ struct OptimizerConfig {
 };
 
 struct DataConfig {
-  std::string source = "synthetic";  // synthetic, text, tokens, megatron
+  DataSource source = DataSource::synthetic;
   std::string path;
   double short_seq_prob = 0.0;  // bert: of a sequence that is shorter and padded
 };
 
 struct OutputConfig {
-  std::string directory;                 // "": output/<run name>
-  std::string dump = "none";             // none, gradients, weights
-  std::string flops_convention = "mpt";  // mpt, megatron, causal, exact
+  std::string directory;  // "": output/<run name>
+  DumpContent dump = DumpContent::none;
+  FlopsConvention flops_convention = FlopsConvention::mpt;
   double peak_tflops = 0.0;  // a device, for MFU; 0: known peak or measured GEMM ceiling
   int64_t trace_step = 0;    // from 1; 0: none
 };
@@ -127,5 +145,12 @@ struct Config {
   DataConfig data;
   OutputConfig output;
 };
+
+// Type of activations and of the parameters beside them. fp8 is the type of copies alone; what they
+// are made of is bf16, and fp64 where the reference computes, so that it rounds nothing else.
+inline Precision type_of_activations(const Config& config) {
+  if (config.precision.compute != Precision::fp8) return config.precision.compute;
+  return config.run.device == DeviceKind::ref ? Precision::fp64 : Precision::bf16;
+}
 
 }  // namespace gptbench

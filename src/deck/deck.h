@@ -48,7 +48,7 @@ std::string read_deck_text(const std::string& path);
 Deck parse_deck(const std::string& path, const std::string& text,
                 const std::vector<std::string>& overrides, int first_argument = 2);
 
-// read_deck_text, parse_deck, validate and check_features (deck/validate.h).
+// read_deck_text, parse_deck and validate (deck/validate.h).
 Deck read_deck(const std::string& path, const std::vector<std::string>& overrides);
 
 // The deck with every key, in namelist syntax of at most 80 columns between rules, each key that

@@ -53,11 +53,21 @@ class GroupRows {
     key.max = max_size;
     return key;
   }
-  Key& list(std::string Group::*field, const char* name, std::vector<std::string> allowed,
-            const char* doc) {
+  // The values of `allowed`; where none are given, all of the enum.
+  template <typename Enum>
+  Key& choice(Enum Group::*field, const char* name, const char* doc,
+              const std::vector<Enum>& allowed = {}) {
+    Key& key = add(field, name, KeyType::string, "", doc);
+    for (const Enum value : allowed) key.allowed.push_back(name_of(value));
+    if (allowed.empty()) key.allowed = names_of(Enum{});
+    return key;
+  }
+  template <typename Enum>
+  Key& list(std::vector<Enum> Group::*field, const char* name, const char* doc) {
     Key& key = add(field, name, KeyType::list, "", doc);
-    key.elements = static_cast<int64_t>(allowed.size()) - 1;  // 'none' stands alone
-    key.allowed = std::move(allowed);
+    key.allowed = names_of(Enum{});
+    key.elements = static_cast<int64_t>(key.allowed.size());
+    key.allowed.insert(key.allowed.begin(), "none");  // stands alone
     return key;
   }
 
@@ -71,9 +81,9 @@ class GroupRows {
     key.unit = unit;
     key.doc = doc;
     const auto group = group_;
-    key.get = [group, field](const Config& c) { return KeyValue(c.*group.*field); };
+    key.get = [group, field](const Config& c) { return get_value(c.*group.*field); };
     key.set = [group, field](Config& c, const KeyValue& value) {
-      c.*group.*field = std::get<T>(value);
+      set_value(c.*group.*field, value);
     };
     table_.push_back(std::move(key));
     return table_.back();
@@ -93,26 +103,25 @@ void add_run(std::vector<Key>& table) {
               "first steps, kept in the record but not timed; less than steps");
   row.integer(&C::seed, "seed", 0, "", "seed of weights, synthetic tokens and dropout").max =
       max_int64;
-  row.string(&C::device, "device", {"auto", "host", "cuda", "ref"},
+  row.choice(&C::device, "device",
              "back end; auto takes the fastest that this build and machine have");
-  row.string(&C::comm, "comm", {"auto", "mpi", "nccl"}, "communication library");
-  row.string(&C::mpi_arrays, "mpi_arrays", {"auto", "host", "device"},
+  row.choice(&C::comm, "comm", "communication library");
+  row.choice(&C::mpi_arrays, "mpi_arrays",
              "what MPI is given to send from GPU to GPU: copies in host memory, or the arrays "
              "themselves; auto: as the library says that it can");
   row.string(&C::algorithms, "algorithms", {},
              "result file whose choices of GEMM algorithms are taken; '': a timed search");
-  row.string(
-      &C::attention, "attention", {"auto", "native", "cudnn"},
+  row.choice(
+      &C::attention, "attention",
       "attention kernels (cuda); auto: the faster of our own and cuDNN's, by a timed search");
-  row.string(&C::cuda_graph, "cuda_graph", {"auto", "true", "false"},
+  row.choice(&C::cuda_graph, "cuda_graph",
              "a step is recorded and replayed as a CUDA graph; auto: where the plan allows it");
   row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");
   row.logical(&C::verify, "verify",
               "compare the decomposition with one reference rank on a reduced model");
-  row.string(&C::find_largest, "find_largest", {"none", "micro_batch", "global_batch"},
-             "search the largest batch that fits in memory");
+  row.choice(&C::find_largest, "find_largest", "search the largest batch that fits in memory");
   row.integer(&C::find_largest_steps, "find_largest_steps", 1, "steps",
               "with find_largest: at least so many steps confirm it");
 }
@@ -124,7 +133,7 @@ void add_model(std::vector<Key>& table) {
   for (const Preset& preset : embedded_presets()) presets.push_back(preset.name);
   row.string(&C::preset, "preset", presets,
              "named set of &model keys; keys given beside it override it");
-  row.string(&C::family, "family", {"gpt", "bert", "mpt", "llama"}, "architecture");
+  row.choice(&C::family, "family", "architecture");
   row.integer(&C::num_layers, "num_layers", 1, "", "transformer blocks").max = 100000;
   row.integer(&C::hidden_size, "hidden_size", 1, "", "width C of the residual stream");
   row.integer(&C::num_attention_heads, "num_attention_heads", 1, "",
@@ -137,7 +146,7 @@ void add_model(std::vector<Key>& table) {
   row.integer(&C::vocab_size, "vocab_size", 2, "tokens", "vocabulary before padding");
   row.integer(&C::vocab_multiple, "vocab_multiple", 1, "tokens",
               "the embedding is padded to a multiple of this");
-  row.string(&C::position_embedding, "position_embedding", {"auto", "learned", "alibi", "rotary"},
+  row.choice(&C::position_embedding, "position_embedding",
              "how positions enter; auto: learned, of llama rotary");
   row.real(&C::rotary_theta, "rotary_theta", "", "base of the rotary angles").min_open = true;
   row.logical(&C::no_bias, "no_bias", "no biases, neither of linear layers nor of LayerNorm (mpt)");
@@ -170,15 +179,13 @@ void add_parallel(std::vector<Key>& table) {
       .max = 3;
   row.integer(&C::zero_group, "zero_group", 0, "ranks",
               "ranks that ZeRO divides over, replicated beyond; 0: data x context");
-  row.string(&C::pipeline_schedule, "pipeline_schedule",
-             {"gpipe", "1f1b", "interleaved", "zero_bubble"}, "order of the micro-batches");
+  row.choice(&C::pipeline_schedule, "pipeline_schedule", "order of the micro-batches");
   row.integer(&C::virtual_stages, "virtual_stages", 1, "",
               "chunks of layers a stage holds (interleaved schedule)");
   row.integers(&C::stage_layers, "stage_layers", most_stage_layers, "layers",
                "layers of each virtual stage in order; not given: balanced by FLOPs");
-  row.list(&C::offload, "offload", {"none", "optimizer", "parameters", "activations"},
-           "what is kept off the device");
-  row.string(&C::offload_target, "offload_target", {"host", "file"}, "where it is kept");
+  row.list(&C::offload, "offload", "what is kept off the device");
+  row.choice(&C::offload_target, "offload_target", "where it is kept");
 }
 
 void add_batch(std::vector<Key>& table) {
@@ -193,15 +200,19 @@ void add_batch(std::vector<Key>& table) {
 void add_precision(std::vector<Key>& table) {
   GroupRows<PrecisionConfig> row(table, "precision", &Config::precision);
   using C = PrecisionConfig;
-  row.string(&C::compute, "compute", {"fp32", "bf16", "fp16", "fp8", "fp64"},
+  using P = Precision;
+  row.choice(&C::compute, "compute",
              "type of activations and matrix products; fp8: bf16, linear layers of the blocks fp8; "
-             "fp64 needs device='ref'");
-  row.string(&C::parameters, "parameters", {"auto", "fp32", "bf16", "fp16", "fp64"},
-             "type that parameters are kept and gathered in; auto: compute");
-  row.string(&C::reduce, "reduce", {"fp32", "bf16", "fp16", "fp64"},
-             "type that gradients are kept and reduced in; fp64 where compute='fp64'");
-  row.string(&C::optimizer_state, "optimizer_state", {"fp32", "bf16", "fp64"},
-             "type of Adam's moments; fp64 where compute='fp64'");
+             "fp64 needs device='ref'",
+             {P::fp32, P::bf16, P::fp16, P::fp8, P::fp64});
+  row.choice(&C::parameters, "parameters",
+             "type that parameters are kept and gathered in; auto: compute",
+             {P::auto_, P::fp32, P::bf16, P::fp16, P::fp64});
+  row.choice(&C::reduce, "reduce",
+             "type that gradients are kept and reduced in; fp64 where compute='fp64'",
+             {P::fp32, P::bf16, P::fp16, P::fp64});
+  row.choice(&C::optimizer_state, "optimizer_state",
+             "type of Adam's moments; fp64 where compute='fp64'", {P::fp32, P::bf16, P::fp64});
   row.logical(&C::tf32, "tf32",
               "factors of fp32 matrix products rounded to tf32 (device='cuda', compute='fp32')");
   row.logical(&C::master_weights, "master_weights",
@@ -239,8 +250,8 @@ void add_precision(std::vector<Key>& table) {
 void add_memory(std::vector<Key>& table) {
   GroupRows<MemoryConfig> row(table, "memory", &Config::memory);
   using C = MemoryConfig;
-  row.string(&C::activation_checkpointing, "activation_checkpointing",
-             {"none", "selective", "full"}, "recompute activations in the backward pass");
+  row.choice(&C::activation_checkpointing, "activation_checkpointing",
+             "recompute activations in the backward pass");
   row.integer(&C::checkpoint_every, "checkpoint_every", 1, "layers",
               "layers between kept activations (full)");
   row.real(&C::device_memory_gib, "device_memory_gib", "GiB",
@@ -266,8 +277,7 @@ void add_optimizer(std::vector<Key>& table) {
 void add_data(std::vector<Key>& table) {
   GroupRows<DataConfig> row(table, "data", &Config::data);
   using C = DataConfig;
-  row.string(&C::source, "source", {"synthetic", "text", "tokens", "megatron"},
-             "where tokens come from; all but synthetic need path");
+  row.choice(&C::source, "source", "where tokens come from; all but synthetic need path");
   row.string(&C::path, "path", {}, "file of text or tokens, relative to the working directory");
   row.real(&C::short_seq_prob, "short_seq_prob", "",
            "bert: probability that a sequence is shorter than seq_length, and padded to it")
@@ -279,10 +289,8 @@ void add_output(std::vector<Key>& table) {
   using C = OutputConfig;
   row.string(&C::directory, "directory", {},
              "holds result.h5; '': output/ and the name of the run");
-  row.string(&C::dump, "dump", {"none", "gradients", "weights"},
-             "also write tensors for comparison with other programs");
-  row.string(&C::flops_convention, "flops_convention", {"mpt", "megatron", "causal", "exact"},
-             "how FLOPs are counted in the report");
+  row.choice(&C::dump, "dump", "also write tensors for comparison with other programs");
+  row.choice(&C::flops_convention, "flops_convention", "how FLOPs are counted in the report");
   row.real(&C::peak_tflops, "peak_tflops", "TFLOP/s",
            "peak of a device for MFU; 0: known peak or measured GEMM ceiling");
   row.integer(&C::trace_step, "trace_step", 0, "",

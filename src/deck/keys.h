@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,35 @@ enum class KeyType {
 
 // Of integer, real and logical; a string of string, list and integers.
 using KeyValue = std::variant<int64_t, double, bool, std::string>;
+
+// Fields of a group hold what a KeyValue holds, or choices, which a KeyValue holds as text: one, or
+// a list with commas, "none" where it is empty.
+template <typename T>
+KeyValue get_value(const T& field) {
+  if constexpr (std::is_enum_v<T>)
+    return name_of(field);
+  else
+    return field;
+}
+template <typename Enum>
+KeyValue get_value(const std::vector<Enum>& field) {
+  std::vector<std::string> names;
+  for (const Enum value : field) names.push_back(name_of(value));
+  return names.empty() ? "none" : join(names, ",");
+}
+template <typename T>
+void set_value(T& field, const KeyValue& value) {
+  if constexpr (std::is_enum_v<T>)
+    field = choice_of<T>(std::get<std::string>(value));
+  else
+    field = std::get<T>(value);
+}
+template <typename Enum>
+void set_value(std::vector<Enum>& field, const KeyValue& value) {
+  field.clear();
+  for (const std::string& name : split(std::get<std::string>(value), ','))
+    if (name != "none") field.push_back(choice_of<Enum>(name));
+}
 
 struct Key {
   std::string group;

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "deck/binder.h"
 #include "deck/keys.h"
-#include "deck/validate.h"
 
 namespace gptbench {
 namespace {
@@ -27,15 +26,6 @@ const char* type_name(const Key& key) {
       break;
   }
   return "strings";
-}
-
-// What of the key is not built yet; "" for nothing.
-std::string unbuilt_text(const Key& key) {
-  std::vector<std::string> parts;
-  for (const UnbuiltFeature& feature : unbuilt_features()) {
-    if (feature.keys.front() == key.full_name()) parts.push_back(feature.what);
-  }
-  return join(parts, "; ");
 }
 
 // Words of `text` on lines of at most `width` columns, each indented.
@@ -87,8 +77,6 @@ std::string keys_text(const std::vector<ReferenceGroup>& further) {
       const std::string unit = key.unit.empty() ? "" : " " + key.unit;
       out += wrapped(std::string(type_name(key)) + ": " + allowed_text(key) + unit, 6);
       out += wrapped(key.doc, 6);
-      const std::string unbuilt = unbuilt_text(key);
-      if (!unbuilt.empty()) out += wrapped("not built yet: " + unbuilt, 6);
     }
   }
   return out;
@@ -135,10 +123,9 @@ std::string keys_markdown(const std::vector<ReferenceGroup>& further) {
     out += "| key | default | values | meaning |\n|---|---|---|---|\n";
     for (const ReferenceRow& row : group.rows) {
       const Key& key = *row.key;
-      const std::string unbuilt = unbuilt_text(key);
       const std::string shown = row.default_text.empty() ? "" : "`" + row.default_text + "`";
-      out += "| `" + key.name + "` | " + shown + " | " + values_cell(key) + " | " + key.doc +
-             (unbuilt.empty() ? "" : ". Not built yet: " + unbuilt) + " |\n";
+      out +=
+          "| `" + key.name + "` | " + shown + " | " + values_cell(key) + " | " + key.doc + " |\n";
     }
   }
   return out;

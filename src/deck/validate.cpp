@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "deck/family.h"
-#include "deck/precision.h"
 #include "deck/validate_model.h"
 #include "deck/validate_parallel.h"
 #include "deck/values.h"
@@ -42,15 +41,16 @@ void check_run(const Deck& deck) {
               "output.trace_step = " + text_of(deck.config.output.trace_step) +
                   " is none of the steps 1 to " + text_of(run.steps) + "; use one, or 0");
   }
-  if (run.comm == "nccl" && (run.device == "host" || run.device == "ref")) {
+  const bool is_host = run.device == DeviceKind::host || run.device == DeviceKind::ref;
+  if (run.comm == CommLibrary::nccl && is_host) {
     deck.fail({"run.comm", "run.device"},
-              "run.comm = 'nccl' needs run.device = 'cuda', which is '" + run.device +
+              "run.comm = 'nccl' needs run.device = 'cuda', which is '" + name_of(run.device) +
                   "'; use comm = 'mpi'");
   }
-  if (run.attention == "cudnn" && (run.device == "host" || run.device == "ref")) {
+  if (run.attention == AttentionKernels::cudnn && is_host) {
     deck.fail({"run.attention", "run.device"},
-              "run.attention = 'cudnn' needs run.device = 'cuda', which is '" + run.device +
-                  "'; use attention = 'auto'");
+              "run.attention = 'cudnn' needs run.device = 'cuda', which is '" +
+                  name_of(run.device) + "'; use attention = 'auto'");
   }
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -85,45 +85,45 @@ void check_batch(const Deck& deck) {
 }
 
 // Kernels take numbers of the type of activations and of that in which sums are formed.
-void check_type(const Deck& deck, const std::string& key, const std::string& value,
-                std::vector<std::string> allowed) {
-  const std::string compute = type_of_activations(deck.config);
-  const bool halves = compute == "bf16" || compute == "fp16";
-  if (halves && key == "parameters") allowed.push_back("fp32");
+void check_type(const Deck& deck, const std::string& key, Precision value,
+                std::vector<Precision> allowed) {
+  const Precision compute = type_of_activations(deck.config);
+  const bool is_half = compute == Precision::bf16 || compute == Precision::fp16;
+  if (is_half && key == "parameters") allowed.push_back(Precision::fp32);
   // The squares in Adam's second moment are too small for fp16.
-  if (!(compute == "fp16" && key == "optimizer_state")) allowed.push_back(compute);
-  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+  if (compute != Precision::fp16 || key != "optimizer_state") allowed.push_back(compute);
+  if (contains(allowed, value)) return;
   std::vector<std::string> quoted;
-  for (const std::string& each : allowed) quoted.push_back("'" + each + "'");
-  const std::string what = "precision." + key + " = '" + value + "'";
-  deck.fail(
-      {"precision." + key, "precision.compute"},
-      what + " does not go with precision.compute = '" + compute +
-          "', whose kernels do not have that type; use " + join(quoted, " or ") +
-          (value == "bf16" || value == "fp16" || value == "fp64" ? ", or compute = '" + value + "'"
-                                                                 : ""));
+  for (const Precision each : allowed) quoted.push_back("'" + name_of(each) + "'");
+  const std::string is_value = " = '" + name_of(value) + "'";
+  deck.fail({"precision." + key, "precision.compute"},
+            "precision." + key + is_value + " does not go with precision.compute = '" +
+                name_of(compute) + "', whose kernels do not have that type; use " +
+                join(quoted, " or ") + (value == Precision::fp32 ? "" : ", or compute" + is_value));
 }
 
 void check_precision(const Deck& deck) {
   const PrecisionConfig& precision = deck.config.precision;
-  const std::string& device = deck.config.run.device;
-  const bool is_fp64 = precision.compute == "fp64";
-  if (is_fp64 && device != "ref") {
-    deck.fail({"precision.compute", "run.device"},
-              "precision.compute = 'fp64' needs run.device = 'ref', which is '" + device + "'");
+  const DeviceKind device = deck.config.run.device;
+  const bool is_fp64 = precision.compute == Precision::fp64;
+  if (is_fp64 && device != DeviceKind::ref) {
+    deck.fail(
+        {"precision.compute", "run.device"},
+        "precision.compute = 'fp64' needs run.device = 'ref', which is '" + name_of(device) + "'");
   }
-  if (device == "ref" && !is_fp64 && precision.compute != "fp32" && precision.compute != "fp8") {
+  if (device == DeviceKind::ref && !is_fp64 && precision.compute != Precision::fp32 &&
+      precision.compute != Precision::fp8) {
     deck.fail({"precision.compute", "run.device"},
               "run.device = 'ref' computes in 'fp32', 'fp64' or 'fp8', not in '" +
-                  precision.compute + "'");
+                  name_of(precision.compute) + "'");
   }
-  check_type(deck, "parameters", precision.parameters, {"auto"});
+  check_type(deck, "parameters", precision.parameters, {Precision::auto_});
   // fp32 as a default that follows fp64.
-  check_type(deck, "reduce", precision.reduce, {"fp32"});
-  check_type(deck, "optimizer_state", precision.optimizer_state, {"fp32"});
-  if (precision.tf32 && precision.compute != "fp32") {
+  check_type(deck, "reduce", precision.reduce, {Precision::fp32});
+  check_type(deck, "optimizer_state", precision.optimizer_state, {Precision::fp32});
+  if (precision.tf32 && precision.compute != Precision::fp32) {
     deck.fail({"precision.tf32", "precision.compute"},
-              "precision.tf32 is of compute = 'fp32', which is '" + precision.compute +
+              "precision.tf32 is of compute = 'fp32', which is '" + name_of(precision.compute) +
                   "'; use tf32 = .false.");
   }
 }
@@ -131,13 +131,13 @@ void check_precision(const Deck& deck) {
 // Keys of the loss scale mean nothing elsewhere: one that was changed was meant for fp16.
 void check_loss_scale(const Deck& deck) {
   const PrecisionConfig& precision = deck.config.precision;
-  if (precision.compute != "fp16") {
+  if (precision.compute != Precision::fp16) {
     for (const Key& key : key_table())
       if (key.group == "precision" && key.name.find("loss_scale") != std::string::npos &&
           key.get(deck.config) != default_value(key))
         deck.fail({key.full_name(), "precision.compute"},
-                  key.full_name() + " is of compute = 'fp16', which is '" + precision.compute +
-                      "'; leave it out");
+                  key.full_name() + " is of compute = 'fp16', which is '" +
+                      name_of(precision.compute) + "'; leave it out");
     return;
   }
   if (precision.loss_scale == 0.0 && precision.initial_loss_scale < precision.min_loss_scale)
@@ -149,8 +149,8 @@ void check_loss_scale(const Deck& deck) {
 
 void check_data(const Deck& deck) {
   const DataConfig& data = deck.config.data;
-  if (data.source != "synthetic" && data.path.empty()) {
-    deck.fail({"data.source"}, "data.source = " + format_string(data.source) +
+  if (data.source != DataSource::synthetic && data.path.empty()) {
+    deck.fail({"data.source"}, "data.source = " + format_string(name_of(data.source)) +
                                    " needs the name of a file in data.path");
   }
   // A path without a source is a source forgotten; with source = 'synthetic' written it may stay.
@@ -160,11 +160,11 @@ void check_data(const Deck& deck) {
         {"data.path"},
         "data.path is given without data.source; use source = 'text', 'tokens' or 'megatron'");
   }
-  const std::string& family = deck.config.model.family;
-  if (data.short_seq_prob > 0.0 && family != "bert") {
+  const ModelFamily family = deck.config.model.family;
+  if (data.short_seq_prob > 0.0 && family_row(family).head != HeadKind::masked) {
     deck.fail({"data.short_seq_prob", "model.family"},
               "data.short_seq_prob = " + format_real(data.short_seq_prob) +
-                  " is of family = 'bert', the family is " + format_string(family) +
+                  " is of family = 'bert', the family is " + format_string(name_of(family)) +
                   ", whose sequences are cut from one stream and need no padding; use 0");
   }
 }
@@ -312,14 +312,15 @@ Config resolve(const Deck& deck, int64_t ranks) {
   }
   if (c.model.num_kv_heads == 0) c.model.num_kv_heads = c.model.num_attention_heads;
   c.model.ffn_hidden_size = ffn_hidden_size_of(c.model);
-  c.model.position_embedding = position_embedding_of(c.model);
-  c.model.no_bias = !has_biases(c.model);
+  const Family family = family_of(c.model);
+  c.model.position_embedding = family.positions;
+  c.model.no_bias = !family.biases;
   if (c.output.directory.empty()) c.output.directory = "output/" + c.run.name;
-  const std::string type = type_of_activations(c);
-  if (c.precision.parameters == "auto") c.precision.parameters = type;
-  if (type == "fp64") {
-    c.precision.reduce = "fp64";
-    c.precision.optimizer_state = "fp64";
+  const Precision type = type_of_activations(c);
+  if (c.precision.parameters == Precision::auto_) c.precision.parameters = type;
+  if (type == Precision::fp64) {
+    c.precision.reduce = Precision::fp64;
+    c.precision.optimizer_state = Precision::fp64;
   }
   return c;
 }

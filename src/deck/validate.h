@@ -1,4 +1,4 @@
-// Checks that need more than one key, and the features that this version has.
+// Checks that need more than one key.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,6 @@ namespace gptbench {
 // Keys that do not go together, and products that leave 64-bit integers. Throws Error(Exit::usage)
 // with the place of the key that the user set last.
 void validate(const Deck& deck);
-
-// A feature that decks can ask for and the engine does not have yet.
-struct UnbuiltFeature {
-  std::vector<std::string> keys;  // "group.key"
-  bool (*is_asked)(const Config&);
-  std::string what;    // "tensor_parallel > 1"
-  std::string advice;  // what to do instead
-};
-// The one table of such features; --keys and doc/deck.md list it.
-const std::vector<UnbuiltFeature>& unbuilt_features();
-
-// Throws Error(Exit::usage, "...: not built yet: ...") where the deck asks for one of them.
-void check_features(const Deck& deck);
 
 // The decomposition against the number of ranks. Throws Error(Exit::usage) that names rank counts
 // or values that work.

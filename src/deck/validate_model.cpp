@@ -1,6 +1,5 @@
 #include "deck/validate_model.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -34,23 +33,8 @@ void check_heads(const Deck& deck) {
   }
 }
 
-// What families have: the first position embedding is the one that 'auto' stands for.
-struct FamilyRules {
-  const char* family;
-  std::vector<std::string> positions;
-  bool may_lack_biases;
-};
-const std::vector<FamilyRules>& family_rules() {
-  static const std::vector<FamilyRules> rules = {
-      {"gpt", {"learned"}, false},
-      {"bert", {"learned"}, false},
-      {"mpt", {"learned", "alibi"}, true},
-      {"llama", {"rotary"}, true},
-  };
-  return rules;
-}
-
-void check_bert(const Deck& deck) {
+// Pairs of sentences and masked tokens.
+void check_pairs(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
   constexpr int64_t least = 8;  // room for two segments and three special tokens
   if (model.seq_length < least)
@@ -69,36 +53,35 @@ void check_bert(const Deck& deck) {
 
 void check_family(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
-  const auto rules =
-      std::find_if(family_rules().begin(), family_rules().end(),
-                   [&](const FamilyRules& each) { return model.family == each.family; });
-  const std::string family = "family = " + format_string(model.family);
-  const std::string positions = position_embedding_of(model);
-  if (std::find(rules->positions.begin(), rules->positions.end(), positions) ==
-      rules->positions.end()) {
+  const FamilyRow& row = family_row(model.family);
+  const std::string family = "family = " + format_string(name_of(model.family));
+  const PositionEmbedding positions = family_of(model).positions;
+  if (!contains(row.positions, positions)) {
     std::vector<std::string> quoted;
-    for (const std::string& each : rules->positions) quoted.push_back(format_string(each));
+    for (const PositionEmbedding each : row.positions)
+      quoted.push_back(format_string(name_of(each)));
     deck.fail({"model.position_embedding", "model.family"},
-              "model.position_embedding = " + format_string(positions) + " is not one of " +
-                  family + "; use " + join(quoted, " or "));
+              "model.position_embedding = " + format_string(name_of(positions)) +
+                  " is not one of " + family + "; use " + join(quoted, " or "));
   }
-  if (model.no_bias && !rules->may_lack_biases) {
+  if (model.no_bias && row.biases == Biases::required) {
     deck.fail({"model.no_bias", "model.family"}, "model.no_bias = .true. is not one of " + family +
                                                      "; use family = 'mpt', or .false.");
   }
-  if (model.family == "bert") check_bert(deck);
+  if (row.head == HeadKind::masked) check_pairs(deck);
   const int64_t head_size = model.hidden_size / model.num_attention_heads;
-  if (positions == "rotary" && head_size % 2 != 0) {
+  if (positions == PositionEmbedding::rotary && head_size % 2 != 0) {
     deck.fail({"model.hidden_size", "model.num_attention_heads"},
               "rotary positions turn pairs of channels: the head size hidden_size / "
               "num_attention_heads = " +
                   text_of(head_size) + " must be even; use other sizes");
   }
   // The default may stand there: an echo writes every key, and is a deck.
-  if (positions != "rotary" && deck.config.model.rotary_theta != ModelConfig().rotary_theta) {
+  if (positions != PositionEmbedding::rotary &&
+      deck.config.model.rotary_theta != ModelConfig().rotary_theta) {
     deck.fail({"model.rotary_theta"},
               "model.rotary_theta has no meaning with position_embedding = " +
-                  format_string(positions) + "; take it out, or use family = 'llama'");
+                  format_string(name_of(positions)) + "; take it out, or use family = 'llama'");
   }
 }
 

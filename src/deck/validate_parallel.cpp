@@ -113,7 +113,7 @@ void check_pipeline(const Deck& deck) {
   const ParallelConfig& parallel = deck.config.parallel;
   const int64_t stages = parallel.pipeline_parallel;
   const int64_t layers = deck.config.model.num_layers;
-  const bool interleaved = parallel.pipeline_schedule == "interleaved";
+  const bool interleaved = parallel.pipeline_schedule == PipelineSchedule::interleaved;
   if (stages > layers)
     deck.fail({"parallel.pipeline_parallel", "model.num_layers"},
               "parallel.pipeline_parallel = " + text_of(stages) +
@@ -135,15 +135,15 @@ void check_pipeline(const Deck& deck) {
                   " is more than model.num_layers = " + text_of(layers) +
                   "; use virtual_stages <= " + text_of(std::max<int64_t>(1, layers / stages)));
   const bool each = parallel.zero_stage >= 2 || deck.config.run.deterministic;
-  if (parallel.pipeline_schedule == "zero_bubble" && stages > 1 && each)
+  if (parallel.pipeline_schedule == PipelineSchedule::zero_bubble && stages > 1 && each)
     deck.fail(
         {"parallel.pipeline_schedule", "parallel.zero_stage", "run.deterministic"},
         "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, while ZeRO 2 "
         "and "
         "3 and "
         "run.deterministic reduce them with each backward pass; use zero_stage <= 1, or '1f1b'");
-  if (parallel.pipeline_schedule == "zero_bubble" && stages > 1 &&
-      deck.config.memory.activation_checkpointing == "full")
+  if (parallel.pipeline_schedule == PipelineSchedule::zero_bubble && stages > 1 &&
+      deck.config.memory.activation_checkpointing == Recompute::full)
     deck.fail({"parallel.pipeline_schedule", "memory.activation_checkpointing"},
               "parallel.pipeline_schedule = 'zero_bubble' forms weight gradients late, from "
               "activations that "
@@ -153,7 +153,7 @@ void check_pipeline(const Deck& deck) {
 
 void check_offload(const Deck& deck) {
   const ParallelConfig& parallel = deck.config.parallel;
-  const bool parameters = parallel.offload.find("parameters") != std::string::npos;
+  const bool parameters = contains(parallel.offload, Offload::parameters);
   if (parameters && (parallel.zero_stage == 1 || parallel.zero_stage == 2))
     deck.fail({"parallel.offload", "parallel.zero_stage"},
               "parallel.offload = 'parameters' keeps them off the device, where ZeRO 1 and 2 "

@@ -13,9 +13,7 @@
 namespace gptbench {
 
 struct Plan;
-
-enum class DeviceKind { host, cuda, ref };
-const char* name_of(DeviceKind kind);
+enum class DeviceKind : uint8_t;  // deck/config.h
 
 // A point in the order of one queue. Reused from step to step: recording again moves it.
 class Event {

@@ -47,8 +47,8 @@ const char* name_of(Bf16Products products) {
 
 // Whether a step has products of bf16 factors that are large enough for the choice to count.
 bool has_large_bf16_products(const Plan& plan) {
-  const std::string& compute = plan.config.precision.compute;
-  if (compute != "bf16" && compute != "fp8") return false;
+  const Precision compute = plan.config.precision.compute;
+  if (compute != Precision::bf16 && compute != Precision::fp8) return false;
   const ModelShape& s = plan.local;
   const int64_t width = std::max({s.qkv(), s.fc(), s.C, s.V});
   return static_cast<double>(plan.micro_batch_rows) * static_cast<double>(s.C) *
@@ -62,20 +62,9 @@ int64_t mapped_bytes(int64_t bytes) {
 
 }  // namespace
 
-const char* name_of(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::host:
-      return "host";
-    case DeviceKind::cuda:
-      return "cuda";
-    case DeviceKind::ref:
-      return "ref";
-  }
-  return "";
-}
-
 HostDevice::HostDevice(DeviceKind kind) : kind_(kind) {
-  GPTBENCH_CHECK(kind != DeviceKind::cuda, "a host device is of kind host or ref");
+  GPTBENCH_CHECK(kind == DeviceKind::host || kind == DeviceKind::ref,
+                 "a host device is of kind host or ref");
   static KokkosRuntime runtime;
 }
 

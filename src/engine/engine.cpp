@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "deck/precision.h"
 #include "engine/handlers.h"
 #include "plan/lengths.h"
 #include "plan/staging.h"
@@ -21,10 +20,11 @@ constexpr int64_t least_available_bytes = 32 * MiB;
 }  // namespace
 
 ComputeType compute_type(const Config& config) {
-  const std::string type = type_of_activations(config);
-  if (type == "bf16") return ComputeType::bf16;
-  if (type == "fp16") return ComputeType::fp16;
-  return type == "fp64" ? ComputeType::fp64 : ComputeType::fp32;
+  const Precision type = type_of_activations(config);
+  return type == Precision::bf16   ? ComputeType::bf16
+         : type == Precision::fp16 ? ComputeType::fp16
+         : type == Precision::fp64 ? ComputeType::fp64
+                                   : ComputeType::fp32;
 }
 
 Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& communicators,

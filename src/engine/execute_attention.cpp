@@ -51,7 +51,7 @@ AttentionShape shape_of(const OpCall& call) {
               block.first_key);
   if (call.op.as<AttentionSize>().keys_of >= 0)
     shape.keys = keys_of(call) == plan.at.context ? KeyBlock::first : KeyBlock::further;
-  shape.alibi = s.family.positions == PositionKind::alibi;
+  shape.alibi = s.family.positions == PositionEmbedding::alibi;
   shape.lengths = call.read_as<int32_t>(Slot::lengths);
   shape.dropout = call.dropout();
   shape.first_sequence = call.task.sequences.first;

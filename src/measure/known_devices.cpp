@@ -32,13 +32,14 @@ std::string known_device_name(const std::string& machine) {
   return "";
 }
 
-double known_peak_tflops(const std::string& device, const std::string& compute, double clock_ghz) {
+double known_peak_tflops(const std::string& device, Precision compute, double clock_ghz) {
   const std::string name = known_device_name(device);
-  if (name == a64fx) return compute == "fp32" ? a64fx_flops_per_cycle * clock_ghz / 1e3 : 0.0;
+  if (name == a64fx)
+    return compute == Precision::fp32 ? a64fx_flops_per_cycle * clock_ghz / 1e3 : 0.0;
   for (const Known& gpu : gpus) {
     if (!has(name, gpu.name)) continue;
-    if (compute == "bf16" || compute == "fp16") return gpu.half_tflops;
-    return compute == "fp8" ? gpu.fp8_tflops : 0.0;
+    if (compute == Precision::bf16 || compute == Precision::fp16) return gpu.half_tflops;
+    return compute == Precision::fp8 ? gpu.fp8_tflops : 0.0;
   }
   return 0.0;
 }

@@ -1,16 +1,16 @@
 #include "plan/activation_offload.h"
 
-#include "base/text.h"
 #include "base/units.h"
 
 namespace gptbench {
 
 ActivationOffload::ActivationOffload(PlanBuilder& builder, int64_t groups, int64_t slots,
                                      bool returns_at_once)
-    : builder_(builder), groups_(groups), slots_(slots), returns_at_once_(returns_at_once) {
-  for (const std::string& word : split(builder.plan().config.parallel.offload, ','))
-    offloads_ = offloads_ || word == "activations";
-}
+    : builder_(builder),
+      groups_(groups),
+      slots_(slots),
+      offloads_(contains(builder.plan().config.parallel.offload, Offload::activations)),
+      returns_at_once_(returns_at_once) {}
 
 int ActivationOffload::keep(Pass formed_by, int64_t group, const std::string& prefix,
                             const std::string& what, DType dtype, int64_t columns, int64_t row_div,
@@ -24,7 +24,7 @@ int ActivationOffload::keep(Pass formed_by, int64_t group, const std::string& pr
   if (window < 0)
     window = builder_.add_activation(name, Lifetime::micro_batch, dtype, columns, row_div);
   if (formed_by == forward && returns_at_once_ && group + 2 >= groups_) return window;
-  const bool file = builder_.plan().config.parallel.offload_target == "file";
+  const bool file = builder_.plan().config.parallel.offload_target == OffloadTarget::file;
   const int away = builder_.add_buffer(
       prefix + what, file ? MemoryClass::file : MemoryClass::host, Lifetime::micro_batch, dtype,
       checked_product(builder_.plan().micro_batch_rows / row_div, columns, what.c_str()), slots_);

@@ -46,7 +46,7 @@ class ActivationOffload {
 
   PlanBuilder& builder_;
   int64_t groups_, slots_;
-  bool offloads_ = false, returns_at_once_;
+  bool offloads_, returns_at_once_;
   std::map<std::pair<Pass, int64_t>, std::vector<Kept>> kept_;  // (formed by, group): what leaves
 };
 

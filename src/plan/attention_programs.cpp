@@ -84,7 +84,7 @@ void ChunkPrograms::start_ring(int64_t l, const LayerActivations& a) {
 
 void ChunkPrograms::emit_attention_forward(int64_t l, const LayerActivations& a, bool recompute) {
   // q and k stand side by side at the start of each row: their heads are rotated in one go.
-  if (s_.family.positions == PositionKind::rotary) {
+  if (s_.family.positions == PositionEmbedding::rotary) {
     Op op = ops::rotary_forward({l}, s_.qkv(), {a.qkv});
     op.recompute = recompute;
     builder_.emit(op);
@@ -118,7 +118,7 @@ void ChunkPrograms::begin_attention_backward(int64_t l, const LayerActivations& 
 
 void ChunkPrograms::emit_attention_backward(int64_t l, const LayerActivations& a, Operand dqkv) {
   emit_attention_gradients(l, a, dqkv);
-  if (s_.family.positions == PositionKind::rotary)
+  if (s_.family.positions == PositionEmbedding::rotary)
     builder_.emit(ops::rotary_backward({l}, s_.qkv(), dqkv));
 }
 

@@ -10,7 +10,7 @@ namespace gptbench {
 namespace {
 
 int64_t layers_a_segment(const MemoryConfig& memory) {
-  return memory.activation_checkpointing == "full" ? memory.checkpoint_every : 1;
+  return memory.activation_checkpointing == Recompute::full ? memory.checkpoint_every : 1;
 }
 
 }  // namespace
@@ -33,8 +33,8 @@ ChunkPrograms::ChunkPrograms(PlanBuilder& builder, ParameterStore& store, const 
   s_ = local_shape(plan.shape, tp_);
   family_ = s_.family;
   activation_name_ = family_.activation == ActivationKind::swiglu ? "swiglu" : "gelu";
-  full_recompute_ = config.memory.activation_checkpointing == "full";
-  selective_ = config.memory.activation_checkpointing == "selective";
+  full_recompute_ = config.memory.activation_checkpointing == Recompute::full;
+  selective_ = config.memory.activation_checkpointing == Recompute::selective;
   turns_at_once_ =
       fp8_ != nullptr && fp8_->transposes() && padded_rows(plan.T_local()) == plan.T_local();
   prefix_ = plan.chunks.size() > 1 ? "v" + std::to_string(chunk.virtual_stage) + "." : "";

@@ -1,5 +1,5 @@
 // Makers of the programs of one virtual stage: embedding, transformer layers (norms before the
-// branches) and head of the model families (plan/family.h), under tensor parallelism (Shoeybi et
+// branches) and head of the model families (deck/family.h), under tensor parallelism (Shoeybi et
 // al., arXiv:1909.08053), sequence parallelism and recomputation (Korthikanti et al.,
 // arXiv:2205.05198). Internal to the plan layer.
 #pragma once

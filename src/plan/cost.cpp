@@ -26,7 +26,7 @@ double flops_causal(const ModelShape& s, int64_t B) {
 }
 
 double hardware_factor(const MemoryConfig& memory) {
-  return memory.activation_checkpointing == "full" ? 4.0 / 3.0 : 1.0;
+  return memory.activation_checkpointing == Recompute::full ? 4.0 / 3.0 : 1.0;
 }
 
 }  // namespace gptbench

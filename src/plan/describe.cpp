@@ -40,8 +40,8 @@ std::string micro_batch_text(const Plan& plan, int64_t data_rank) {
 void describe_model(std::string& text, const Plan& plan) {
   const ModelShape& s = plan.shape;
   line(text, "Model           %s: layers %lld, hidden %lld, heads %lld, ffn %lld",
-       plan.config.model.family.c_str(), static_cast<long long>(s.L), static_cast<long long>(s.C),
-       static_cast<long long>(s.H), static_cast<long long>(s.F));
+       name_of(plan.config.model.family).c_str(), static_cast<long long>(s.L),
+       static_cast<long long>(s.C), static_cast<long long>(s.H), static_cast<long long>(s.F));
   line(text, "                sequence %lld, vocabulary %lld (rows of the embedding: %lld)",
        static_cast<long long>(s.T), static_cast<long long>(s.V_valid), static_cast<long long>(s.V));
   line(text, "Parameters      %s", format_count(plan.num_params).c_str());
@@ -136,7 +136,7 @@ void describe_pipeline(std::string& text, const Plan& plan) {
     ++layers.back().second;
   }
   line(text, "Pipeline        %s, layers of the virtual stages: %s, and the head",
-       plan.config.parallel.pipeline_schedule.c_str(), text_of_runs(layers).c_str());
+       name_of(plan.config.parallel.pipeline_schedule).c_str(), text_of_runs(layers).c_str());
   text += draw_schedule(plan.schedule().schedule, grid.pipeline, v, plan.micro_batches.size(), 68);
 }
 
@@ -166,10 +166,10 @@ void describe_decomposition(std::string& text, const Plan& plan) {
          static_cast<long long>(held.begin[1] + held.split - 1), static_cast<long long>(plan.rank));
   }
   const MemoryConfig& memory = plan.config.memory;
-  if (memory.activation_checkpointing == "full")
+  if (memory.activation_checkpointing == Recompute::full)
     line(text, "Recomputation   full, every %lld layers kept",
          static_cast<long long>(memory.checkpoint_every));
-  else if (memory.activation_checkpointing == "selective")
+  else if (memory.activation_checkpointing == Recompute::selective)
     line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");
 }
 

@@ -51,7 +51,7 @@ const char* name_of(Linear linear) {
 
 Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
   const Plan& plan = builder.plan();
-  transposes_ = plan.config.run.device == "cuda";
+  transposes_ = plan.config.run.device == DeviceKind::cuda;
   for (const Chunk& chunk : plan.chunks)
     for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) layers_.push_back(l);
 

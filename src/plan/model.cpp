@@ -96,7 +96,7 @@ std::vector<LogicalTensor> tensor_table(const ModelConfig& model, int64_t tensor
   make.begin(UnitKind::token_embedding, -1, "");
   make.matrix("wte", s.V, s.C, std, 0);
   make.begin(UnitKind::position_embedding, -1, "");
-  if (family.positions == PositionKind::learned) make.matrix("wpe", s.T, s.C, std, -1);
+  if (family.positions == PositionEmbedding::learned) make.matrix("wpe", s.T, s.C, std, -1);
   if (family.token_types > 0) make.matrix("wtt", family.token_types, s.C, std, -1);
   for (int64_t l = 0; l < s.L; ++l) {
     make.begin(UnitKind::layer, l, "h." + std::to_string(l) + ".");

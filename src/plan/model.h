@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "deck/config.h"
-#include "plan/family.h"
+#include "deck/family.h"
 
 namespace gptbench {
 

@@ -3,7 +3,7 @@
 // Who emits an operation may still set its region, layer, rows and whether it is a recomputation.
 #pragma once
 
-#include "plan/family.h"
+#include "deck/family.h"
 #include "plan/operation.h"
 
 namespace gptbench::ops {

@@ -3,25 +3,18 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/text.h"
 
 namespace gptbench {
 
 namespace {
 
-// Of a value of &precision, resolved: of the types of activations or of sums, which kernels know.
-DType type_of_value(const PlanBuilder& builder, const std::string& value) {
-  const DType type = value == "bf16"   ? DType::bf16
-                     : value == "fp16" ? DType::f16
-                     : value == "fp64" ? DType::f64
-                                       : DType::f32;
-  GPTBENCH_CHECK(type == builder.A() || type == builder.S(), "kernels for numbers of " + value);
+// Element type for a resolved value of &precision: that of activations or of sums, the two that
+// kernels have.
+DType type_of_value(const PlanBuilder& builder, Precision value) {
+  const DType type = dtype_of(value);
+  GPTBENCH_CHECK(type == builder.A() || type == builder.S(),
+                 "kernels for numbers of " + name_of(value));
   return type;
-}
-
-bool contains(const std::string& list, const char* word) {
-  const std::vector<std::string> words = split(list, ',');
-  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 }  // namespace
@@ -83,12 +76,13 @@ ParameterStore::ParameterStore(PlanBuilder& builder, const Fp8State* fp8)
 
 Residency ParameterStore::residency_of(Role role) const {
   const ParallelConfig& parallel = builder_.plan().config.parallel;
-  const Residency away = parallel.offload_target == "file" ? Residency::file : Residency::host;
+  const Residency away =
+      parallel.offload_target == OffloadTarget::file ? Residency::file : Residency::host;
   const bool is_parameter = role == Role::working || (role == Role::master && one_copy_);
   const bool is_state =
       role == Role::moment1 || role == Role::moment2 || (role == Role::master && !one_copy_);
-  if (is_parameter && contains(parallel.offload, "parameters")) return away;
-  if (is_state && contains(parallel.offload, "optimizer")) return away;
+  if (is_parameter && contains(parallel.offload, Offload::parameters)) return away;
+  if (is_state && contains(parallel.offload, Offload::optimizer)) return away;
   return Residency::device;
 }
 

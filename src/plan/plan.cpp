@@ -8,7 +8,6 @@
 #include "base/fp8.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "deck/precision.h"
 #include "plan/chunk_programs.h"
 #include "plan/cost.h"
 #include "plan/messages.h"
@@ -19,18 +18,6 @@
 
 namespace gptbench {
 namespace {
-
-DType activation_dtype(const Config& config) {
-  const std::string type = type_of_activations(config);
-  return type == "bf16"   ? DType::bf16
-         : type == "fp16" ? DType::f16
-         : type == "fp64" ? DType::f64
-                          : DType::f32;
-}
-
-DType accumulation_dtype(const Config& config) {
-  return type_of_activations(config) == "fp64" ? DType::f64 : DType::f32;
-}
 
 using UnitTensors = std::map<std::pair<UnitKind, int64_t>, std::vector<int>>;
 
@@ -71,7 +58,7 @@ void pack_parameters(Plan& plan) {
 // What cuDNN does not take (device_setup.cpp says so where it is asked for) needs the less.
 int64_t cuda_attention_bytes(const Plan& plan, DType activations) {
   const int64_t B = plan.config.batch.micro_batch_size, H = plan.local.H, T = plan.T_local();
-  const bool may_use_cudnn = plan.config.run.attention != "native" &&
+  const bool may_use_cudnn = plan.config.run.attention != AttentionKernels::native &&
                              !plan.config.run.deterministic && size_of(activations) == 2 &&
                              plan.config.model.dropout == 0.0 && plan.grid.context == 1;
   return may_use_cudnn ? cudnn_attention_workspace_bytes(B, H, T, plan.shape.D)
@@ -95,7 +82,8 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * shards;
   plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
                                     num_scalars + norms);
-  if (plan.config.run.device == "cuda" && plan.config.run.cuda_graph != "false") {
+  if (plan.config.run.device == DeviceKind::cuda &&
+      plan.config.run.cuda_graph != CudaGraph::false_) {
     plan.corrections =
         builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 2);
     if (plan.config.model.dropout > 0.0)
@@ -107,9 +95,9 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
     plan.loss_scale = builder.add_buffer("loss_scale", MemoryClass::optimizer_state, Lifetime::run,
                                          DType::f64, 3);
   // The reference kernels are plain loops and need no scratch memory.
-  if (plan.config.run.device == "ref") return;
+  if (plan.config.run.device == DeviceKind::ref) return;
   const int64_t attention =
-      plan.config.run.device == "cuda"
+      plan.config.run.device == DeviceKind::cuda
           ? cuda_attention_bytes(plan, builder.A())
           : options.threads_per_rank * attention_workspace_bytes_a_thread(
                                            plan.T_local(), plan.shape.D, size_of(builder.S()));
@@ -125,7 +113,7 @@ void make_programs(Plan& plan, PlanBuilder& builder, const PlanOptions& options)
 
   add_shared_buffers(plan, builder, options);
   std::unique_ptr<Fp8State> fp8;
-  if (plan.config.precision.compute == "fp8") fp8 = std::make_unique<Fp8State>(builder);
+  if (plan.config.precision.compute == Precision::fp8) fp8 = std::make_unique<Fp8State>(builder);
   ParameterStore store(builder, fp8.get());
   builder.begin_program(ProgramKind::begin_step);
   store.emit_begin_step();
@@ -157,7 +145,8 @@ void sum_costs(Plan& plan) {
       total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
     const int64_t bytes = payload_bytes(op, rows);
     total->count += times;
-    total->messages += messages_of(op.kind, bytes, plan.config.run.comm == "nccl") * times;
+    total->messages +=
+        messages_of(op.kind, bytes, plan.config.run.comm == CommLibrary::nccl) * times;
     total->bytes = checked_sum(total->bytes, checked_product(bytes, times, "bytes of the messages"),
                                "bytes of the messages");
   });
@@ -184,8 +173,8 @@ bool Plan::has(Role role) const {
 }
 
 StageSchedule Plan::schedule() const {
-  return {pipeline_schedule(config.parallel.pipeline_schedule), grid.pipeline,
-          static_cast<int64_t>(chunks.size()), micro_batches.size(), at.pipeline};
+  return {config.parallel.pipeline_schedule, grid.pipeline, static_cast<int64_t>(chunks.size()),
+          micro_batches.size(), at.pipeline};
 }
 
 int32_t Plan::stage_peer(int direction) const {
@@ -223,7 +212,8 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
   plan.micro_batch_rows = checked_product(std::min(config.batch.micro_batch_size, largest_share),
                                           plan.T_local(), "micro_batch_size x seq_length");
 
-  PlanBuilder builder(plan, activation_dtype(config), accumulation_dtype(config));
+  const DType activations = dtype_of(type_of_activations(config));
+  PlanBuilder builder(plan, activations, activations == DType::f64 ? DType::f64 : DType::f32);
   make_programs(plan, builder, options);
   resolve_waits(plan);
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
@@ -233,7 +223,7 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
 
 std::map<std::string, double> flops_by_convention(const Plan& plan) {
   const int64_t B = plan.config.batch.global_batch_size;
-  const bool full = plan.config.memory.activation_checkpointing == "full";
+  const bool full = plan.config.memory.activation_checkpointing == Recompute::full;
   // Work is proportional to sequences, so one replica's share stands for the job; its stages
   // differ.
   const int64_t mine = sequences_of(B, plan.grid.data, plan.at.data).count;
@@ -250,11 +240,12 @@ std::map<std::string, double> flops_by_convention(const Plan& plan) {
   }
   const double whole = static_cast<double>(B) / static_cast<double>(mine) *
                        static_cast<double>(plan.grid.tensor * plan.grid.context);
-  std::map<std::string, double> flops = {{"mpt", flops_mpt(plan.shape, plan.num_params, B)},
-                                         {"megatron", flops_megatron(plan.shape, B, full)},
-                                         {"causal", flops_causal(plan.shape, B)},
-                                         {"exact", model * whole},
-                                         {"exact_recomputed", recomputed * whole}};
+  std::map<std::string, double> flops = {
+      {name_of(FlopsConvention::mpt), flops_mpt(plan.shape, plan.num_params, B)},
+      {name_of(FlopsConvention::megatron), flops_megatron(plan.shape, B, full)},
+      {name_of(FlopsConvention::causal), flops_causal(plan.shape, B)},
+      {name_of(FlopsConvention::exact), model * whole},
+      {"exact_recomputed", recomputed * whole}};
   if (fp8 > 0.0) flops["exact_fp8"] = fp8 * whole;
   return flops;
 }

@@ -4,16 +4,17 @@ namespace gptbench {
 
 std::string replay_obstacle(const Plan& plan) {
   const Config& config = plan.config;
-  if (config.run.device != "cuda") return "device = '" + config.run.device + "' records nothing";
+  if (config.run.device != DeviceKind::cuda)
+    return "device = '" + name_of(config.run.device) + "' records nothing";
   for (const Op& op : plan.ops) {
-    if (is_message(op.kind) && config.run.comm != "nccl")
-      return "comm = '" + config.run.comm + "': the host moves the messages";
+    if (is_message(op.kind) && config.run.comm != CommLibrary::nccl)
+      return "comm = '" + name_of(config.run.comm) + "': the host moves the messages";
     // Where a rank's sends and receives are branches that wait for nothing of each other, a graph
     // may run them one after the other, and ranks that do so in different orders wait for ever.
     if (op.kind == OpKind::send || op.kind == OpKind::receive)
       return "of messages from rank to rank (pipeline stages, rings of the context axis) a graph "
              "does not say that they run at the same time";
-    if (is_transfer(op.kind) && config.parallel.offload_target == "file")
+    if (is_transfer(op.kind) && config.parallel.offload_target == OffloadTarget::file)
       return "offload_target = 'file' is read and written by the host";
   }
   return "";

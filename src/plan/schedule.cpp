@@ -38,12 +38,6 @@ void zero_bubble(int64_t p, int64_t m, int64_t stage, const Visit& visit) {
 
 }  // namespace
 
-PipelineSchedule pipeline_schedule(const std::string& name) {
-  if (name == "gpipe") return PipelineSchedule::gpipe;
-  if (name == "interleaved") return PipelineSchedule::interleaved;
-  return name == "zero_bubble" ? PipelineSchedule::zero_bubble : PipelineSchedule::one_f_one_b;
-}
-
 void for_each_pass(const StageSchedule& schedule, const Visit& visit) {
   const int64_t p = schedule.p, v = schedule.v, m = schedule.m, stage = schedule.stage;
   if (schedule.schedule == PipelineSchedule::zero_bubble && p > 1)

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "deck/config.h"
+
 namespace gptbench {
 
 enum class PassKind : uint8_t { forward, backward, weight };
@@ -16,21 +18,18 @@ struct StagePass {
   int32_t micro_batch;
 };
 
-enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zero_bubble };
-PipelineSchedule pipeline_schedule(const std::string& name);
-
 // The schedule of stage `stage` of p, v virtual stages each, m micro-batches:
 //   gpipe        all forward passes, then all backward ones (Huang et al., arXiv:1811.06965)
-//   one_f_one_b  p - stage - 1 forward passes, then one forward, one backward in turn
+//   _1f1b        p - stage - 1 forward passes, then one forward, one backward in turn
 //                (Narayanan et al., arXiv:2006.09503)
 //   interleaved  the same over groups of p micro-batches through the virtual stages in turn
 //                (Narayanan et al., arXiv:2104.04473, section 2.2)
-//   zero_bubble  one_f_one_b with weight gradients apart, `stage` passes behind, which fill what
+//   zero_bubble  _1f1b with weight gradients apart, `stage` passes behind, which fill what
 //                would be waiting (ZB-H1 of Qi et al., arXiv:2401.10241)
 // With one stage each micro-batch goes forward and straight backward. Every schedule holds each
 // pass of each micro-batch once, backward after forward, weight after backward.
 struct StageSchedule {
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  PipelineSchedule schedule = PipelineSchedule::_1f1b;
   int64_t p = 1, v = 1, m = 1, stage = 0;
 };
 

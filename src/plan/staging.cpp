@@ -11,7 +11,7 @@ int64_t staging_bytes(const Plan& plan, QueueId queue) {
   for_each_operation(plan, [&](int32_t i, int64_t all_rows, int64_t /*times*/) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (op.queue != queue) return;
-    if (is_transfer(op.kind) && plan.config.parallel.offload_target == "file") {
+    if (is_transfer(op.kind) && plan.config.parallel.offload_target == OffloadTarget::file) {
       const Operand& away = op[op.kind == OpKind::load ? Slot::x : Slot::y];
       const int64_t elements = op.as<ElementCount>().of(rows_of(op, all_rows));
       const DType type = plan.buffers[static_cast<size_t>(away.buffer)].dtype;

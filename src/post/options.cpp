@@ -14,7 +14,6 @@ namespace {
 const std::vector<std::string> commands = {"table", "show", "compare", "plot"};
 const std::vector<std::string> formats = {"md", "csv", "latex"};
 const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
-const std::vector<std::string> conventions = {"mpt", "megatron", "causal", "exact"};
 
 // Each takes a value, as the next argument or after '='.
 std::vector<std::string> options_of(const std::string& command) {
@@ -72,7 +71,7 @@ void set_option(Options& options, const std::string& name, const std::string& va
   } else if (name == "--format") {
     options.format = one_of("format", value, formats);
   } else if (name == "--convention") {
-    options.restatement.convention = one_of("convention", value, conventions);
+    options.restatement.convention = one_of("convention", value, names_of(FlopsConvention{}));
   } else if (name == "--peak") {
     const bool is_type = std::find(peak_types.begin(), peak_types.end(), value) != peak_types.end();
     options.restatement.peak_type = is_type ? value : "";

@@ -82,7 +82,7 @@ std::string title_of(const RunView& run, bool over_length) {
                       : "sequence " + std::to_string(run.seq_length())) +
          ", " + run.text("precision", "compute", "fp32") +
          (run.zero_stage() == 0 ? "" : ", ZeRO " + std::to_string(run.zero_stage())) +
-         (run.checkpointing() == "none" ? "" : ", " + run.checkpointing() + " checkpointing");
+         (run.checkpoints() ? ", " + run.checkpointing() + " checkpointing" : "");
 }
 
 // Titles by which runs form curves; the device is in them where there are several.

@@ -58,7 +58,7 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
       record.config.push_back({key.group, key.name, value, key.unit, key.doc});
   });
   Summary& s = record.summary;
-  s.flops_convention = config.output.flops_convention;
+  s.flops_convention = name_of(config.output.flops_convention);
   s.hardware_factor = hardware_factor(config.memory);
   s.peak_tflops = known_peak_tflops(s.device_name, config.precision.compute, s.clock_ghz);
   s.peak_source = "known device";
@@ -74,9 +74,10 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
   if (!keys.has_shape() || batch == 0) return;
   const ModelShape shape = model_shape(config.model);
   if (s.num_params == 0) s.num_params = count_params(tensor_table(config.model));
-  s.flops_per_step["mpt"] = flops_mpt(shape, s.num_params, batch);
-  s.flops_per_step["megatron"] = flops_megatron(shape, batch, s.hardware_factor > 1.0);
-  s.flops_per_step["causal"] = flops_causal(shape, batch);
+  s.flops_per_step[name_of(FlopsConvention::mpt)] = flops_mpt(shape, s.num_params, batch);
+  s.flops_per_step[name_of(FlopsConvention::megatron)] =
+      flops_megatron(shape, batch, s.hardware_factor > 1.0);
+  s.flops_per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch);
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ std::string RunView::checkpointing() const {
 }
 
 std::string RunView::checkpointing_cell() const {
-  if (checkpointing() == "none") return "False";
+  if (!checkpoints()) return "False";
   return full_checkpointing() ? "True" : checkpointing();
 }
 
@@ -113,14 +113,15 @@ double RunView::tflops(const std::string& convention, bool hardware) const {
   return flops / (s.sec_per_it * static_cast<double>(s.world_size)) / 1e12;
 }
 
-double RunView::known_peak(const std::string& type) const {
+double RunView::known_peak(Precision type) const {
   return known_peak_tflops(device_name(), type, summary().clock_ghz);
 }
 
 double RunView::peak_tflops() const {
   if (restatement_.peak_tflops > 0.0) return restatement_.peak_tflops;
   const bool one_type = !restatement_.peak_type.empty() && restatement_.peak_type != "both";
-  return one_type ? known_peak(restatement_.peak_type) : summary().peak_tflops;
+  return one_type ? known_peak(choice_of<Precision>(restatement_.peak_type))
+                  : summary().peak_tflops;
 }
 
 double RunView::utilisation(const std::string& convention, bool hardware) const {
@@ -129,11 +130,11 @@ double RunView::utilisation(const std::string& convention, bool hardware) const 
 
 std::vector<std::pair<std::string, double>> RunView::utilisations(const std::string& convention,
                                                                   bool hardware) const {
-  if (restatement_.peak_type == "both" && text("precision", "compute") == "fp8") {
+  if (restatement_.peak_type == "both" && text("precision", "compute") == name_of(Precision::fp8)) {
     std::vector<std::pair<std::string, double>> values;
-    for (const char* type : {"bf16", "fp8"})
+    for (const Precision type : {Precision::bf16, Precision::fp8})
       if (known_peak(type) > 0.0)
-        values.emplace_back(type, 100.0 * tflops(convention, hardware) / known_peak(type));
+        values.emplace_back(name_of(type), 100.0 * tflops(convention, hardware) / known_peak(type));
     if (!values.empty()) return values;
   }
   return {{"", utilisation(convention, hardware)}};

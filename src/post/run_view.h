@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "deck/config.h"
 #include "record/record.h"
 
 namespace gptbench {
@@ -73,7 +74,8 @@ class RunView {
   int64_t zero_stage() const { return integer("parallel", "zero_stage", 0); }
   bool offloads() const { return text("parallel", "offload", "none") != "none"; }
   std::string checkpointing() const;  // none, selective, full
-  bool full_checkpointing() const { return checkpointing() == "full"; }
+  bool checkpoints() const { return checkpointing() != name_of(Recompute::none); }
+  bool full_checkpointing() const { return checkpointing() == name_of(Recompute::full); }
   // Published as True and False; selective recomputation is named.
   std::string checkpointing_cell() const;
 
@@ -98,7 +100,7 @@ class RunView {
                                                            bool hardware) const;
 
  private:
-  double known_peak(const std::string& type) const;
+  double known_peak(Precision type) const;
 
   const Record* record_;
   Restatement restatement_;

@@ -14,20 +14,23 @@ std::string model_cell(const RunView& run) {
   return preset.compare(0, 4, "mpt-") == 0 ? preset.substr(4) : preset;
 }
 
+bool is_full_width(const std::string& compute) {
+  return compute == name_of(Precision::fp32) || compute == name_of(Precision::fp64);
+}
+
 // PURE: parameters, gradients and reductions in the type of the GEMMs, without an fp32 copy.
 bool is_pure(const RunView& run) {
   const std::string compute = run.text("precision", "compute", "fp32");
   const std::string parameters = run.text("precision", "parameters", "auto");
   const bool master = run.logical("precision", "master_weights", true);
-  return compute != "fp32" && compute != "fp64" && !master &&
-         (parameters == "auto" || parameters == compute) &&
+  return !is_full_width(compute) && !master &&
+         (parameters == name_of(Precision::auto_) || parameters == compute) &&
          run.text("precision", "reduce", "fp32") == compute;
 }
 
 std::string precision_cell(const RunView& run) {
   const std::string compute = run.text("precision", "compute", "fp32");
-  const bool full_width = compute == "fp32" || compute == "fp64";
-  return full_width || is_pure(run) ? compute : "amp_" + compute;
+  return is_full_width(compute) || is_pure(run) ? compute : "amp_" + compute;
 }
 
 // The names of PyTorch's fully sharded data parallelism; it has none for ZeRO 1.
@@ -39,9 +42,7 @@ std::string sharding_cell(const RunView& run) {
 
 bool offloads_activations(const RunView& run) {
   const std::vector<std::string> parts = split(run.text("parallel", "offload", "none"), ',');
-  for (const std::string& part : parts)
-    if (part == "activations") return true;
-  return false;
+  return contains(parts, name_of(Offload::activations));
 }
 
 std::string percent(const RunView& run, bool hardware) {

@@ -56,7 +56,7 @@ Record new_record(MpiWorld& world, const Deck& deck, const Plan& plan, const Dev
   Provenance& p = record.provenance;
   p.hostnames = hostnames;
   p.libraries = "mpi=" + world.library() + "\n";
-  if (plan.config.run.comm == "nccl") p.libraries += "nccl=" + nccl_description() + "\n";
+  if (plan.config.run.comm == CommLibrary::nccl) p.libraries += "nccl=" + nccl_description() + "\n";
   p.libraries += std::string("build=") + build_libraries() + "\ncompiler=" + build_compiler() +
                  "\nflags=" + build_flags() + "\n";
   p.chosen_algorithms = "device=" + device.description() + "\ndata=" + tokens.description() + "\n";
@@ -148,7 +148,7 @@ bool take_arena(Engine& engine, Device& device) {
 // Collective. Enables CUDA graphs where deck and plan allow them.
 void allow_replays(MpiWorld& world, Engine& engine, const Plan& plan) {
   if (plan.corrections < 0 || !replay_obstacle(plan).empty()) return;
-  const bool required = plan.config.run.cuda_graph == "true";
+  const bool required = plan.config.run.cuda_graph == CudaGraph::true_;
   const auto all = [&](bool mine) { return world.all(mine); };
   if (!engine.replay_steps(required, all))
     throw AgreedError(Exit::out_of_memory,
@@ -157,9 +157,9 @@ void allow_replays(MpiWorld& world, Engine& engine, const Plan& plan) {
 
 // Line for chosen_algorithms: whether steps were replayed as CUDA graphs, and if not, why.
 std::string replay_note(const Engine& engine, const Plan& plan) {
-  if (plan.config.run.device != "cuda") return "";
+  if (plan.config.run.device != DeviceKind::cuda) return "";
   std::string why = replay_obstacle(plan);
-  if (plan.config.run.cuda_graph == "false") why = "not requested";
+  if (plan.config.run.cuda_graph == CudaGraph::false_) why = "not requested";
   if (why.empty()) why = engine.replay_refusal();
   if (why.empty() && !engine.replays()) why = "there were too few steps";
   return "cuda_graph=" + (why.empty() ? "replayed from the third step on" : "none, " + why) + "\n";
@@ -229,7 +229,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt) {
     attempt.reason = "out of memory, " + reason;
   };
   const std::string obstacle = replay_obstacle(plan);
-  if (plan.config.run.cuda_graph == "true" && !obstacle.empty())
+  if (plan.config.run.cuda_graph == CudaGraph::true_ && !obstacle.empty())
     throw AgreedError(Exit::usage, "run.cuda_graph = 'true' is not possible: " + obstacle +
                                        "; use cuda_graph = 'auto'");
   const MemoryBudget budget = agree_on_memory(world, device, plan);

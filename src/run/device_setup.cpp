@@ -12,28 +12,26 @@ namespace {
 
 // Whether the run uses GPUs: the deck says so, or leaves it open and every rank sees one.
 bool takes_gpu(MpiWorld& world, const Config& config) {
-  if (config.run.device != "auto") return config.run.device == "cuda";
+  if (config.run.device != DeviceKind::auto_) return config.run.device == DeviceKind::cuda;
   return world.all(cuda_census().devices > 0);
 }
 
 // Why a deck that requests features of a GPU is refused on another device; "" where it is not.
 std::string refusal_without_gpu(const Config& config) {
-  if (config.run.comm == "nccl")
-    return "run.comm = 'nccl' needs device = 'cuda', this run has '" + config.run.device +
-           "'; use comm = 'mpi'";
-  if (config.precision.tf32)
-    return "precision.tf32 needs device = 'cuda', this run has '" + config.run.device +
-           "'; use tf32 = .false.";
-  if (config.run.mpi_arrays == "device")
-    return "run.mpi_arrays = 'device' needs device = 'cuda', this run has '" + config.run.device +
-           "'; use mpi_arrays = 'auto'";
-  if (config.run.cuda_graph == "true")
-    return "run.cuda_graph = 'true' needs device = 'cuda', this run has '" + config.run.device +
-           "'; use cuda_graph = 'auto'";
-  if (config.run.attention == "cudnn")
-    return "run.attention = 'cudnn' needs device = 'cuda', this run has '" + config.run.device +
-           "'; use attention = 'auto'";
-  if (!config.run.algorithms.empty() && config.run.device == "ref")
+  const RunConfig& run = config.run;
+  const auto refuse = [&](const std::string& what, const std::string& instead) {
+    return what + " needs device = 'cuda', this run has '" + name_of(run.device) + "'; use " +
+           instead;
+  };
+  if (run.comm == CommLibrary::nccl) return refuse("run.comm = 'nccl'", "comm = 'mpi'");
+  if (config.precision.tf32) return refuse("precision.tf32", "tf32 = .false.");
+  if (run.mpi_arrays == MpiArrays::device)
+    return refuse("run.mpi_arrays = 'device'", "mpi_arrays = 'auto'");
+  if (run.cuda_graph == CudaGraph::true_)
+    return refuse("run.cuda_graph = 'true'", "cuda_graph = 'auto'");
+  if (run.attention == AttentionKernels::cudnn)
+    return refuse("run.attention = 'cudnn'", "attention = 'auto'");
+  if (!run.algorithms.empty() && run.device == DeviceKind::ref)
     return "run.algorithms names choices of device = 'cuda' or 'host', this run has 'ref', which "
            "makes none; use algorithms = ''";
   return "";
@@ -44,9 +42,9 @@ std::string refusal_of_cudnn(const Config& config) {
   const ModelConfig& model = config.model;
   const std::string instead = "; use run.attention = 'auto' or 'native'";
   const std::string asked = "run.attention = 'cudnn' ";
-  if (config.precision.compute == "fp32")
-    return asked + "computes in 16 bits, precision.compute is '" + config.precision.compute + "'" +
-           instead;
+  if (config.precision.compute == Precision::fp32)
+    return asked + "computes in 16 bits, precision.compute is '" +
+           name_of(config.precision.compute) + "'" + instead;
   if (model.dropout > 0.0)
     return asked + "draws other dropout masks than gptbench's, model.dropout is not 0" + instead;
   if (config.parallel.context_parallel > 1)
@@ -62,7 +60,7 @@ std::string refusal_of_cudnn(const Config& config) {
 
 // Why a deck is refused on a GPU; "" where it is not.
 std::string refusal_of_gpu(const Config& config) {
-  if (config.run.attention == "cudnn" && !refusal_of_cudnn(config).empty())
+  if (config.run.attention == AttentionKernels::cudnn && !refusal_of_cudnn(config).empty())
     return refusal_of_cudnn(config);
   if (config.output.trace_step != 0)
     return "output.trace_step tells what the host does, which on device = 'cuda' is to hand out "
@@ -73,29 +71,28 @@ std::string refusal_of_gpu(const Config& config) {
 
 // Selects run.comm for the GPUs of the ranks.
 void settle_comm(MpiWorld& world, Config& config) {
-  if (config.run.comm == "mpi" || (config.run.comm == "auto" && world.size() == 1)) {
-    config.run.comm = "mpi";
-    return;
-  }
+  CommLibrary& comm = config.run.comm;
+  if (comm == CommLibrary::auto_ && world.size() == 1) comm = CommLibrary::mpi;
+  if (comm == CommLibrary::mpi) return;
   const std::string obstacle = nccl_obstacle(world);
-  if (config.run.comm == "nccl" && !obstacle.empty()) throw AgreedError(Exit::usage, obstacle);
-  config.run.comm = obstacle.empty() ? "nccl" : "mpi";
+  if (comm == CommLibrary::nccl && !obstacle.empty()) throw AgreedError(Exit::usage, obstacle);
+  comm = obstacle.empty() ? CommLibrary::nccl : CommLibrary::mpi;
 }
 
 // Selects run.mpi_arrays for GPUs. Where the library cannot say whether it accepts GPU arrays, the
 // deck decides.
 void settle_mpi_arrays(MpiWorld& world, Config& config) {
-  std::string& arrays = config.run.mpi_arrays;
-  if (config.run.comm != "mpi") {
-    arrays = "host";
+  MpiArrays& arrays = config.run.mpi_arrays;
+  if (config.run.comm != CommLibrary::mpi) {
+    arrays = MpiArrays::host;
     return;
   }
   const bool taken = world.all(world.gpu_arrays() == GpuArrays::taken);
-  if (arrays == "device" && !world.all(world.gpu_arrays() != GpuArrays::refused))
+  if (arrays == MpiArrays::device && !world.all(world.gpu_arrays() != GpuArrays::refused))
     throw AgreedError(Exit::usage, "run.mpi_arrays = 'device': " + world.library() +
                                        " is built without support for arrays on a GPU; use "
                                        "mpi_arrays = 'host'");
-  if (arrays == "auto") arrays = taken ? "device" : "host";
+  if (arrays == MpiArrays::auto_) arrays = taken ? MpiArrays::device : MpiArrays::host;
 }
 
 // Selected algorithms in a result file, or in a text file of their lines.
@@ -115,9 +112,11 @@ std::string read_choices(const std::string& path) {
 }  // namespace
 
 void resolve_device(Config& config) {
-  if (config.run.device == "auto") config.run.device = "host";
-  if (config.run.mpi_arrays == "auto") config.run.mpi_arrays = "host";
-  if (config.run.comm == "auto") config.run.comm = config.run.device == "cuda" ? "nccl" : "mpi";
+  RunConfig& run = config.run;
+  if (run.device == DeviceKind::auto_) run.device = DeviceKind::host;
+  if (run.mpi_arrays == MpiArrays::auto_) run.mpi_arrays = MpiArrays::host;
+  if (run.comm == CommLibrary::auto_)
+    run.comm = run.device == DeviceKind::cuda ? CommLibrary::nccl : CommLibrary::mpi;
 }
 
 std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
@@ -126,9 +125,9 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
     resolve_device(config);
     const std::string refusal = refusal_without_gpu(config);
     if (!refusal.empty()) throw AgreedError(Exit::usage, refusal);
-    return make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
+    return make_host_device(config.run.device);
   }
-  config.run.device = "cuda";
+  config.run.device = DeviceKind::cuda;
   const std::string refusal = refusal_of_gpu(config);
   if (!refusal.empty()) throw AgreedError(Exit::usage, refusal);
   agreed(world, [&] {
@@ -139,22 +138,23 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
   settle_comm(world, config);
   settle_mpi_arrays(world, config);
   agreed(world, [&] {
-    device = make_cuda_device({world.node_rank(), config.run.comm == "mpi", config.precision.tf32,
-                               config.run.attention, config.run.deterministic});
+    device =
+        make_cuda_device({world.node_rank(), config.run.comm == CommLibrary::mpi,
+                          config.precision.tf32, config.run.attention, config.run.deterministic});
   });
   return device;
 }
 
 std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& plan, Axis axis) {
   const RunConfig& run = plan.config.run;
-  if (run.comm == "nccl") return make_nccl_communicator(world, plan, axis);
+  if (run.comm == CommLibrary::nccl) return make_nccl_communicator(world, plan, axis);
   std::unique_ptr<Communicator> host = world.make_communicator(plan.grid, axis);
-  if (run.device != "cuda") return host;
-  return make_staged_communicator(std::move(host), run.mpi_arrays == "device");
+  if (run.device != DeviceKind::cuda) return host;
+  return make_staged_communicator(std::move(host), run.mpi_arrays == MpiArrays::device);
 }
 
 std::string message_libraries(const MpiWorld& world, const Config& config) {
-  return (config.run.comm == "nccl" ? nccl_description() + "; " : "") + world.library();
+  return (config.run.comm == CommLibrary::nccl ? nccl_description() + "; " : "") + world.library();
 }
 
 void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {

@@ -15,18 +15,19 @@ constexpr int64_t staging_elements = 1 << 20;
 
 Dump::Dump(MpiWorld& world, const Plan& plan) : world_(world), plan_(plan) {
   agreed(world_, [&] {
-    if (world_.rank() != 0 || plan_.config.output.dump == "none") return;
+    if (world_.rank() != 0 || plan_.config.output.dump == DumpContent::none) return;
     create_directories(plan_.config.output.directory);
     file_ = std::make_unique<TensorFile>(plan_.config.output.directory + "/dump.h5");
   });
 }
 
 void Dump::weights(Engine& engine, const std::string& group) {
-  if (plan_.config.output.dump == "weights") write(engine, Role::master, group, "master weights");
+  if (plan_.config.output.dump == DumpContent::weights)
+    write(engine, Role::master, group, "master weights");
 }
 
 void Dump::gradients(Engine& engine) {
-  if (plan_.config.output.dump != "none")
+  if (plan_.config.output.dump != DumpContent::none)
     write(engine, Role::gradient, "gradients",
           "gradient of the first step's mean loss, before clipping");
 }

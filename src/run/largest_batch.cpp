@@ -11,11 +11,11 @@ namespace gptbench {
 BatchCandidates::BatchCandidates(const Deck& deck, const Config& resolved)
     : deck_(deck), config_(resolved) {
   const int64_t replicas = resolved.parallel.data_parallel;
-  global_is_fixed_ =
-      resolved.run.find_largest == "micro_batch" && deck.config.batch.global_batch_size != 0;
+  global_is_fixed_ = resolved.run.find_largest == FindLargest::micro_batch &&
+                     deck.config.batch.global_batch_size != 0;
   micro_batches_ = std::max<int64_t>(
       1, ceil_div(resolved.batch.global_batch_size, resolved.batch.micro_batch_size * replicas));
-  if (resolved.run.find_largest == "micro_batch") micro_batches_ = 1;
+  if (resolved.run.find_largest == FindLargest::micro_batch) micro_batches_ = 1;
 }
 
 Config BatchCandidates::at(int64_t b) const {
@@ -43,7 +43,8 @@ bool BatchCandidates::is_allowed(int64_t b) const {
 }
 
 std::string BatchCandidates::name(int64_t b) const {
-  if (config_.run.find_largest == "micro_batch") return "micro_batch_size = " + std::to_string(b);
+  if (config_.run.find_largest == FindLargest::micro_batch)
+    return "micro_batch_size = " + std::to_string(b);
   return "global_batch_size = " + std::to_string(at(b).batch.global_batch_size);
 }
 

@@ -44,7 +44,7 @@ Record planned_record(const Deck& deck, const Plan& plan, int64_t nodes, int64_t
   s.ranks_per_node = ranks_per_node;
   s.tokens_per_step = plan.config.batch.global_batch_size * plan.shape.T;
   s.flops_per_step = flops_by_convention(plan);
-  s.flops_convention = plan.config.output.flops_convention;
+  s.flops_convention = name_of(plan.config.output.flops_convention);
   s.hardware_factor = hardware_factor(plan.config.memory);
   s.peak_tflops = plan.config.output.peak_tflops;
   s.peak_source = s.peak_tflops > 0.0 ? "deck" : "none: not measured";

@@ -28,7 +28,6 @@ Deck read_deck_once(MpiWorld& world, const CommandLine& line) {
   agreed(world, [&] {
     deck = parse_deck(line.deck, text, line.overrides, line.first_override);
     validate(deck);
-    check_features(deck);
   });
   return deck;
 }

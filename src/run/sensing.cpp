@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "deck/config.h"
 #include "measure/known_devices.h"
 #include "measure/system_info.h"
 

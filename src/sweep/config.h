@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "deck/keys.h"
@@ -17,6 +17,8 @@ struct SweepText {
   std::string where;  // "sweep.in:4:3", for messages
 };
 
+GPTBENCH_CHOICE(Prune, none, refused, memory)
+
 struct SweepConfig {
   std::vector<SweepText> vary;     // "parallel.zero_stage = 0, 1, 2, 3" (sweep/values.h)
   std::vector<SweepText> columns;  // keys of a table of rows
@@ -26,19 +28,19 @@ struct SweepConfig {
   int64_t global_batch_tokens = 0;  // global_batch_size = this / seq_length; 0: as the deck has it
   int64_t gradient_accumulation = 0;  // micro-batches per step and replica; 0: the deck's
   std::string name;                   // pattern of the rows' names
-  std::string prune = "refused";      // none, refused, memory
-  std::string launcher;               // "": srun in a Slurm job, else mpirun
-  double time_limit_s = 0.0;          // per row; 0: none
-  double grace_s = 10.0;              // from SIGUSR1 to SIGTERM
-  std::vector<SweepText> rerun;       // outcomes that do not count as finished
+  Prune prune = Prune::refused;
+  std::string launcher;          // "": srun in a Slurm job, else mpirun
+  double time_limit_s = 0.0;     // per row; 0: none
+  double grace_s = 10.0;         // from SIGUSR1 to SIGTERM
+  std::vector<SweepText> rerun;  // outcomes that do not count as finished
 };
 
-// A row of the table of &sweep's keys; arrays hold strings.
+// A row of the table of &sweep's keys: a scalar, which has `set`, or an array of strings.
 struct SweepKey {
   Key key;  // get and set are empty: the values are not part of a Config
-  std::variant<int64_t SweepConfig::*, double SweepConfig::*, std::string SweepConfig::*,
-               std::vector<SweepText> SweepConfig::*>
-      field;
+  std::string default_text;
+  std::function<void(SweepConfig&, const KeyValue&)> set;
+  std::vector<SweepText> SweepConfig::*array = nullptr;
 };
 const std::vector<SweepKey>& sweep_key_table();
 // The group for the key reference (deck/keys.h).

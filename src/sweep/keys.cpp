@@ -24,40 +24,25 @@ SweepKey row_of(const char* name, KeyType type, const char* unit, const char* do
   return row;
 }
 
-SweepKey integer(int64_t SweepConfig::*field, const char* name, const char* unit, double max,
-                 const char* doc) {
-  SweepKey row = row_of(name, KeyType::integer, unit, doc);
+template <typename T>
+SweepKey scalar(T SweepConfig::*field, const char* name, KeyType type, const char* unit,
+                const char* doc, double max = 0.0) {
+  SweepKey row = row_of(name, type, unit, doc);
   row.key.max = max;
-  row.field = field;
+  if constexpr (std::is_enum_v<T>) row.key.allowed = names_of(T{});
+  row.default_text = format_value(row.key, get_value(SweepConfig().*field));
+  row.set = [field](SweepConfig& c, const KeyValue& value) { set_value(c.*field, value); };
   return row;
 }
 
-SweepKey real(double SweepConfig::*field, const char* name, const char* unit, const char* doc) {
-  SweepKey row = row_of(name, KeyType::real, unit, doc);
-  row.key.max = std::numeric_limits<double>::max();
-  row.field = field;
-  return row;
-}
-
-SweepKey string(std::string SweepConfig::*field, const char* name, std::vector<std::string> allowed,
-                const char* doc) {
-  SweepKey row = row_of(name, KeyType::string, "", doc);
-  row.key.allowed = std::move(allowed);
-  row.field = field;
-  return row;
-}
-
-SweepKey strings(std::vector<SweepText> SweepConfig::*field, const char* name, int64_t elements,
+SweepKey strings(std::vector<SweepText> SweepConfig::*array, const char* name, int64_t elements,
                  std::vector<std::string> allowed, const char* doc) {
   SweepKey row = row_of(name, KeyType::string, "", doc);
   row.key.allowed = std::move(allowed);
   row.key.elements = elements;
-  row.field = field;
+  row.default_text = "''";
+  row.array = array;
   return row;
-}
-
-bool is_array(const SweepKey& row) {
-  return std::holds_alternative<std::vector<SweepText> SweepConfig::*>(row.field);
 }
 
 const SweepKey* find_sweep_key(const std::string& name) {
@@ -84,10 +69,10 @@ class SweepBinder {
   void bind(const Source& source, const SweepKey& row, const Assignment& assignment) {
     const Key& key = row.key;
     const std::vector<Element> elements =
-        distribute(source, assignment, key.elements, is_array(row));
-    if (!is_array(row)) claim(source, key, 1, assignment.place);
+        distribute(source, assignment, key.elements, row.array != nullptr);
+    if (row.array == nullptr) claim(source, key, 1, assignment.place);
     for (const Element& element : elements) {
-      if (is_array(row)) claim(source, key, element.index, assignment.place);
+      if (row.array != nullptr) claim(source, key, element.index, assignment.place);
       set(row, element.index, read_scalar(source, key, *element.token),
           source.at(element.token->place));
     }
@@ -101,21 +86,13 @@ class SweepBinder {
   }
 
   void set(const SweepKey& row, int64_t element, const KeyValue& value, const std::string& where) {
-    if (const auto* i = std::get_if<int64_t SweepConfig::*>(&row.field)) {
-      config_.** i = std::get<int64_t>(value);
-    } else if (const auto* r = std::get_if<double SweepConfig::*>(&row.field)) {
-      config_.** r = std::get<double>(value);
-    } else if (const auto* s = std::get_if<std::string SweepConfig::*>(&row.field)) {
-      config_.** s = std::get<std::string>(value);
-    } else {
-      std::vector<SweepText>& array =
-          config_.*std::get<std::vector<SweepText> SweepConfig::*>(row.field);
-      // An array of the command line replaces the deck's.
-      if (fresh_.insert({row.key.name, true}).second) array.clear();
-      const size_t at = static_cast<size_t>(element - 1);
-      if (array.size() <= at) array.resize(at + 1);
-      array[at] = {std::get<std::string>(value), where};
-    }
+    if (row.array == nullptr) return row.set(config_, value);
+    std::vector<SweepText>& array = config_.*row.array;
+    // An array of the command line replaces the deck's.
+    if (fresh_.insert({row.key.name, true}).second) array.clear();
+    const size_t at = static_cast<size_t>(element - 1);
+    if (array.size() <= at) array.resize(at + 1);
+    array[at] = {std::get<std::string>(value), where};
   }
 
   SweepConfig& config_;
@@ -127,60 +104,49 @@ class SweepBinder {
 
 const std::vector<SweepKey>& sweep_key_table() {
   using C = SweepConfig;
-  constexpr double most = 1e9;
+  constexpr double most = 1e9, most_real = std::numeric_limits<double>::max();
   static const std::vector<SweepKey> table = {
       strings(&C::vary, "vary", most_dimensions, {},
               "keys and the values that they take; all combinations of all of them are rows"),
       strings(&C::columns, "columns", most_dimensions, {}, "keys that `rows` gives values"),
       strings(&C::rows, "rows", most_rows, {},
               "a table: one string per row, its values in the order of `columns`; '-': the deck's"),
-      integer(&C::ranks, "ranks", "ranks", most, "ranks per row; 0: from its decomposition"),
-      integer(&C::nodes, "nodes", "nodes", most,
-              "nodes per row; 0: from ranks and ranks_per_node, else 1"),
-      integer(&C::ranks_per_node, "ranks_per_node", "ranks", most,
-              "ranks per node; 0: from ranks and nodes"),
-      integer(&C::global_batch_tokens, "global_batch_tokens", "tokens", 9223372036854775807.0,
-              "global_batch_size of a row is this / seq_length, rounded down; 0: the deck's"),
-      integer(&C::gradient_accumulation, "gradient_accumulation", "micro-batches", most,
-              "global_batch_size of a row is this x micro_batch_size x data_parallel; 0: the "
-              "deck's"),
-      string(&C::name, "name", {},
+      scalar(&C::ranks, "ranks", KeyType::integer, "ranks",
+             "ranks per row; 0: from its decomposition", most),
+      scalar(&C::nodes, "nodes", KeyType::integer, "nodes",
+             "nodes per row; 0: from ranks and ranks_per_node, else 1", most),
+      scalar(&C::ranks_per_node, "ranks_per_node", KeyType::integer, "ranks",
+             "ranks per node; 0: from ranks and nodes", most),
+      scalar(&C::global_batch_tokens, "global_batch_tokens", KeyType::integer, "tokens",
+             "global_batch_size of a row is this / seq_length, rounded down; 0: the deck's",
+             9223372036854775807.0),
+      scalar(&C::gradient_accumulation, "gradient_accumulation", KeyType::integer, "micro-batches",
+             "global_batch_size of a row is this x micro_batch_size x data_parallel; 0: the "
+             "deck's",
+             most),
+      scalar(&C::name, "name", KeyType::string, "",
              "name of a row, as in '{run.name}-{zero_stage}'; '': run.name and what varies"),
-      string(&C::prune, "prune", {"none", "refused", "memory"},
+      scalar(&C::prune, "prune", KeyType::string, "",
              "rows left out: those that a run would refuse, and those too large for "
              "device_memory_gib"),
-      string(&C::launcher, "launcher", {},
+      scalar(&C::launcher, "launcher", KeyType::string, "",
              "command that starts a row; {ranks}, {nodes}, {ranks_per_node}, {deck}, {program}, "
              "{name}; '': srun in a Slurm job, else mpirun"),
-      real(&C::time_limit_s, "time_limit_s", "s",
-           "wall-clock limit of a row, passed on as run.time_limit_s; 0: none"),
-      real(&C::grace_s, "grace_s", "s",
-           "from the SIGUSR1 at the limit, on which a run writes its result, to the SIGTERM"),
+      scalar(&C::time_limit_s, "time_limit_s", KeyType::real, "s",
+             "wall-clock limit of a row, passed on as run.time_limit_s; 0: none", most_real),
+      scalar(&C::grace_s, "grace_s", KeyType::real, "s",
+             "from the SIGUSR1 at the limit, on which a run writes its result, to the SIGTERM",
+             most_real),
       strings(&C::rerun, "rerun", 4, {"failed", "timeout", "invalid", "oom"},
               "outcomes of an earlier sweep that are run again"),
   };
   return table;
 }
 
-namespace {
-
-std::string default_text(const SweepKey& row) {
-  const SweepConfig defaults;
-  if (const auto* i = std::get_if<int64_t SweepConfig::*>(&row.field))
-    return std::to_string(defaults.**i);
-  if (const auto* r = std::get_if<double SweepConfig::*>(&row.field))
-    return format_real(defaults.**r);
-  if (const auto* s = std::get_if<std::string SweepConfig::*>(&row.field))
-    return format_string(defaults.**s);
-  return "''";
-}
-
-}  // namespace
-
 ReferenceGroup sweep_reference() {
   ReferenceGroup group{
       sweep_group, "many runs from one deck, with gptbench --sweep (doc/sweeps.md)", {}};
-  for (const SweepKey& row : sweep_key_table()) group.rows.push_back({&row.key, default_text(row)});
+  for (const SweepKey& row : sweep_key_table()) group.rows.push_back({&row.key, row.default_text});
   return group;
 }
 

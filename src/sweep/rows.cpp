@@ -45,12 +45,12 @@ std::string filled_in(const std::string& text, const std::map<std::string, std::
 // Keys that do not distinguish results, or that a run may resolve differently.
 bool is_left_open(const Key& key, const SweepRow& row) {
   const RunConfig& run = row.deck.config.run;
-  if (key.group == "run" && key.name == "device") return run.device == "auto";
-  if (key.group == "run" && key.name == "comm") return run.comm == "auto";
+  if (key.group == "run" && key.name == "device") return run.device == DeviceKind::auto_;
+  if (key.group == "run" && key.name == "comm") return run.comm == CommLibrary::auto_;
   // Where it was found, and when it would have been ended.
   if (key.full_name() == "output.directory" || key.full_name() == "run.time_limit_s") return true;
   const bool is_sought = key.group == "batch" || key.full_name() == "run.steps";
-  return run.find_largest != "none" && is_sought;
+  return run.find_largest != FindLargest::none && is_sought;
 }
 
 bool is_result_of(const Record& record, const SweepRow& row) {
@@ -119,7 +119,7 @@ Plan row_plan(const SweepRow& row) {
 
 std::vector<std::string> too_large(const Sweep& sweep) {
   std::vector<std::string> reasons(sweep.rows.size());
-  if (sweep.config.prune != "memory") return reasons;
+  if (sweep.config.prune != Prune::memory) return reasons;
   for (size_t r = 0; r < sweep.rows.size(); ++r) {
     const SweepRow& row = sweep.rows[r];
     if (!row.refused.empty()) continue;

@@ -382,7 +382,6 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
       validate(row.deck);
       check_ranks(row.deck, row.ranks);
       fix_ranks(row);
-      check_features(row.deck);
     } catch (const Error& error) {
       row.refused = error.what();
     }

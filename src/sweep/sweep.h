@@ -38,7 +38,7 @@ struct Sweep {
 
   // Whether &sweep leaves the row out because a run would refuse it.
   bool is_pruned(const SweepRow& row) const {
-    return config.prune != "none" && !row.refused.empty();
+    return config.prune != Prune::none && !row.refused.empty();
   }
 };
 

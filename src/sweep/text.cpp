@@ -111,13 +111,13 @@ std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left
   int64_t kept = 0;
   for (size_t r = 0; r < sweep.rows.size(); ++r) kept += reason(r).empty() ? 1 : 0;
   const int64_t all = static_cast<int64_t>(sweep.rows.size());
-  std::string out =
-      hanging("", "Sweep " + sweep.name + ": " + count_of(all, "row") + ", " +
-                      std::to_string(kept) + " to run" +
-                      (kept < all ? ", " + std::to_string(all - kept) +
-                                        (sweep.config.prune == "none" ? " refused" : " left out")
-                                  : "") +
-                      ".");
+  std::string out = hanging(
+      "", "Sweep " + sweep.name + ": " + count_of(all, "row") + ", " + std::to_string(kept) +
+              " to run" +
+              (kept < all ? ", " + std::to_string(all - kept) +
+                                (sweep.config.prune == Prune::none ? " refused" : " left out")
+                          : "") +
+              ".");
 
   std::vector<std::string> the_same;
   for (size_t c = 0; c < sweep.columns.size(); ++c)

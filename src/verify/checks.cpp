@@ -39,7 +39,7 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
   // input, which learned positions halve at least.
   const double count = static_cast<double>(targets_of_step(plan, 0));
   const Family& family = plan.shape.family;
-  const double share = family.positions == PositionKind::learned ? std::sqrt(0.5) : 1.0;
+  const double share = family.positions == PositionEmbedding::learned ? std::sqrt(0.5) : 1.0;
   const double own_logit =
       family.head == HeadKind::tied ? static_cast<double>(plan.shape.C) * std * share : 0.0;
   // The two next-sentence logits of a sequence differ by at most sqrt(2 variance) in standard
@@ -107,7 +107,7 @@ VerifyEntry check_parameter_count(const Plan& plan) {
   // With F = 4 C the familiar V C + T C + L (12 C^2 + 13 C) + 2 C.
   std::string text = family.shares_embedding() ? "V C" : "2 V C";
   int64_t formula = (family.shares_embedding() ? 1 : 2) * s.V * s.C;
-  if (family.positions == PositionKind::learned) {
+  if (family.positions == PositionEmbedding::learned) {
     text += " + T C";
     formula += s.T * s.C;
   }

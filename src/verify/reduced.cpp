@@ -42,7 +42,7 @@ constexpr int64_t small_vocabulary = 509;  // prime as well
 
 // Whether GEMMs of the host may convert their factors, and do so in blocks.
 bool converts_factors(const Config& full) {
-  return full.precision.compute != "fp32" && full.precision.compute != "fp64";
+  return full.precision.compute != Precision::fp32 && full.precision.compute != Precision::fp64;
 }
 
 // What a reduced model crosses the blocks of.
@@ -102,7 +102,7 @@ Config reduce_model(const Config& full, int64_t layers, Crosses crosses) {
   reduced.optimizer.epsilon = epsilon;
   reduced.optimizer.weight_decay = OptimizerConfig().weight_decay;
 
-  reduced.data.source = "synthetic";
+  reduced.data.source = DataSource::synthetic;
   reduced.data.path.clear();
   // The few sequences of this batch may be whole by chance: all of them are drawn short.
   if (full.data.short_seq_prob > 0.0) reduced.data.short_seq_prob = 1.0;
@@ -118,8 +118,8 @@ int64_t num_stages(const Config& full) {
 
 Config reduced_config(const Config& full) {
   // The last two groups of layers stay on the device where backward follows forward at once.
-  const bool away = full.parallel.offload.find("activations") != std::string::npos;
-  const bool segments = full.memory.activation_checkpointing == "full";
+  const bool away = contains(full.parallel.offload, Offload::activations);
+  const bool segments = full.memory.activation_checkpointing == Recompute::full;
   const int64_t leaving = away ? 2 * (segments ? full.memory.checkpoint_every : 1) + 1 : 0;
   Config reduced =
       reduce_model(full, std::max<int64_t>({2, num_stages(full), leaving}), Crosses::widths);
@@ -172,7 +172,7 @@ std::vector<Config> reduced_configs(const Config& full) {
 Plan make_reduced_plan(const Config& config, int64_t world_size, int64_t rank,
                        const PlanOptions& options) {
   Plan plan = make_plan(config, world_size, rank, options);
-  if (config.precision.compute == "fp8") return plan;
+  if (config.precision.compute == Precision::fp8) return plan;
   for (LogicalTensor& tensor : plan.tensors) {
     if (tensor.init == Init::normal) continue;
     tensor.init_std = tensor.init == Init::ones ? 1.0 : bias_std;
@@ -183,18 +183,18 @@ Plan make_reduced_plan(const Config& config, int64_t world_size, int64_t rank,
 
 Config reference_config(const Config& reduced) {
   Config reference = reduced;
-  reference.run.device = "ref";
+  reference.run.device = DeviceKind::ref;
   // The embedding is padded for tensor parallelism; the reference has the same padding rows.
   reference.model.vocab_multiple =
       std::lcm(reduced.model.vocab_multiple, reduced.parallel.tensor_parallel);
   reference.parallel = {};
   reference.parallel.data_parallel = 1;
   // In fp8 the reference makes the same copies, of numbers in double precision.
-  const bool fp8 = reduced.precision.compute == "fp8";
-  reference.precision.compute = fp8 ? "fp8" : "fp64";
-  reference.precision.parameters = "fp64";
-  reference.precision.reduce = "fp64";
-  reference.precision.optimizer_state = "fp64";
+  const bool fp8 = reduced.precision.compute == Precision::fp8;
+  reference.precision.compute = fp8 ? Precision::fp8 : Precision::fp64;
+  reference.precision.parameters = Precision::fp64;
+  reference.precision.reduce = Precision::fp64;
+  reference.precision.optimizer_state = Precision::fp64;
   reference.precision.master_weights = true;
   reference.precision.tf32 = false;
   reference.memory = {};

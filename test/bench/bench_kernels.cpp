@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "deck/config.h"
 #include "device/device.h"
 #include "device/gemm_onednn.h"
 #include "device/host_parallel.h"

@@ -34,7 +34,7 @@ double heap_bytes() {
 
 Config tiny(int64_t ranks) {
   Config c;
-  c.run.device = "ref";
+  c.run.device = DeviceKind::ref;
   c.model.num_layers = 4;
   c.model.hidden_size = 64;
   c.model.num_attention_heads = c.model.num_kv_heads = 4;
@@ -45,7 +45,7 @@ Config tiny(int64_t ranks) {
   c.parallel.data_parallel = ranks / 8;
   c.parallel.zero_stage = 2;
   c.batch.global_batch_size = 2 * c.parallel.data_parallel;
-  c.precision.parameters = "fp32";
+  c.precision.parameters = Precision::fp32;
   return c;
 }
 

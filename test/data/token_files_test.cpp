@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t T = 4;
 
-std::unique_ptr<TokenSource> open(const std::string& source, const std::string& path,
+std::unique_ptr<TokenSource> open(DataSource source, const std::string& path,
                                   int64_t vocab_size = 50257) {
   DataConfig data;
   data.source = source;
@@ -29,13 +29,13 @@ std::vector<int32_t> read(const TokenSource& source, int64_t sequence) {
 
 // Opens and reads the first two sequences; the message must be one line that names the file and
 // holds `reason`.
-void expect_refused(const std::string& source, const std::string& path, const std::string& reason,
+void expect_refused(DataSource source, const std::string& path, const std::string& reason,
                     int64_t vocab_size = 50257) {
   try {
     const auto opened = open(source, path, vocab_size);
     read(*opened, 0);
     read(*opened, 1);
-    FAIL() << "accepted: " << source << " " << path << ", expected: " << reason;
+    FAIL() << "accepted: " << name_of(source) << " " << path << ", expected: " << reason;
   } catch (const Error& error) {
     const std::string message = error.what();
     EXPECT_EQ(error.code(), Exit::io) << message;
@@ -60,7 +60,7 @@ const std::vector<uint16_t> nine_tokens = {50256, 1, 2, 3, 256, 5, 6, 7, 40000};
 
 TEST(TokenFiles, GptTwoFileIsRead) {
   const ScratchDirectory scratch;
-  const auto source = open("tokens", scratch.write("a.bin", token_file(nine_tokens)));
+  const auto source = open(DataSource::tokens, scratch.write("a.bin", token_file(nine_tokens)));
   EXPECT_EQ(read(*source, 0), (std::vector<int32_t>{50256, 1, 2, 3, 256}));
   EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{256, 5, 6, 7, 40000}));
   EXPECT_EQ(read(*source, 2), read(*source, 0));
@@ -70,49 +70,58 @@ TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {
   const ScratchDirectory scratch;
   const std::string fifo = scratch.path("fifo");
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  for (const std::string source : {"text", "tokens"}) {
+  for (const DataSource source : {DataSource::text, DataSource::tokens}) {
     expect_refused(source, scratch.path("missing"), "No such file");
     expect_refused(source, scratch.path(""), "directory");
     expect_refused(source, scratch.write("empty", ""), "is empty");
     expect_refused(source, fifo, "not a regular file");
   }
-  expect_refused("text", scratch.write("short", "abcd"), "holds 4 tokens; one sequence takes");
-  expect_refused("tokens", scratch.write("short", token_file({1, 2, 3, 4})), "holds 4 tokens");
-  expect_refused("tokens", scratch.write("none", token_file({})), "holds 0 tokens");
+  expect_refused(DataSource::text, scratch.write("short", "abcd"),
+                 "holds 4 tokens; one sequence takes");
+  expect_refused(DataSource::tokens, scratch.write("short", token_file({1, 2, 3, 4})),
+                 "holds 4 tokens");
+  expect_refused(DataSource::tokens, scratch.write("none", token_file({})), "holds 0 tokens");
 }
 
 TEST(TokenFiles, ForeignAndTruncatedTokenFilesAreRefused) {
   const ScratchDirectory scratch;
   const std::string good = token_file(nine_tokens);
-  expect_refused("tokens", scratch.write("a", "hello, world"), "not a GPT-2 token file");
-  expect_refused("tokens", scratch.write("a", std::string(5000, '\0')), "not a GPT-2 token file");
-  expect_refused("tokens", scratch.write("a", good.substr(0, 3)), "not a GPT-2 token file");
-  expect_refused("tokens", scratch.write("a", good.substr(0, 500)), "truncated");
-  expect_refused("tokens", scratch.write("a", good.substr(0, good.size() - 1)), "truncated");
-  expect_refused("tokens", scratch.write("a", good + "x"), "damaged");
-  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 2)), "version 2");
-  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240801, 7)), "20240801");
-  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 1, 1)),
+  expect_refused(DataSource::tokens, scratch.write("a", "hello, world"), "not a GPT-2 token file");
+  expect_refused(DataSource::tokens, scratch.write("a", std::string(5000, '\0')),
+                 "not a GPT-2 token file");
+  expect_refused(DataSource::tokens, scratch.write("a", good.substr(0, 3)),
+                 "not a GPT-2 token file");
+  expect_refused(DataSource::tokens, scratch.write("a", good.substr(0, 500)), "truncated");
+  expect_refused(DataSource::tokens, scratch.write("a", good.substr(0, good.size() - 1)),
                  "truncated");
-  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 1, -1)),
+  expect_refused(DataSource::tokens, scratch.write("a", good + "x"), "damaged");
+  expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240520, 2)),
+                 "version 2");
+  expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240801, 7)),
+                 "20240801");
+  expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240520, 1, 1)),
+                 "truncated");
+  expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240520, 1, -1)),
                  "promises 8 tokens");
-  expect_refused("tokens", scratch.write("a", token_file(nine_tokens, 20240520, 1, -100)),
+  expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240520, 1, -100)),
                  "promises -91 tokens");
 }
 
 TEST(TokenFiles, IdsBeyondTheVocabularyAreRefusedByPosition) {
   const ScratchDirectory scratch;
   const std::string path = scratch.write("a", token_file(nine_tokens));
-  expect_refused("tokens", path, "token 50256 at position 0; ids must be in 0 .. 50255", 50256);
-  expect_refused("text", scratch.write("t", "aaaaa\xffzzz"), "byte 255 at position 5", 128);
+  expect_refused(DataSource::tokens, path, "token 50256 at position 0; ids must be in 0 .. 50255",
+                 50256);
+  expect_refused(DataSource::text, scratch.write("t", "aaaaa\xffzzz"), "byte 255 at position 5",
+                 128);
   // Ids that a sequence does not hold are no error: seven-bit text fits vocab_size = 128.
-  EXPECT_EQ(read(*open("text", scratch.write("t", "abcde"), 128), 0)[4], 'e');
+  EXPECT_EQ(read(*open(DataSource::text, scratch.write("t", "abcde"), 128), 0)[4], 'e');
 }
 
 TEST(TokenFiles, AFileThatShrinksIsAnError) {
   const ScratchDirectory scratch;
   const std::string path = scratch.write("t", "abcdefghi");
-  const auto source = open("text", path);
+  const auto source = open(DataSource::text, path);
   scratch.write("t", "abcdef");
   EXPECT_NO_THROW(read(*source, 0));
   try {
@@ -159,7 +168,7 @@ TEST(MegatronFiles, AreReadByPrefixOrEitherSuffix) {
   scratch.write("a.idx", Megatron().bytes());
   scratch.write("a.bin", array_of(nine_tokens));
   for (const std::string name : {"a", "a.bin", "a.idx"}) {
-    const auto source = open("megatron", scratch.path(name));
+    const auto source = open(DataSource::megatron, scratch.path(name));
     EXPECT_EQ(read(*source, 0), (std::vector<int32_t>{50256, 1, 2, 3, 256})) << name;
     EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{256, 5, 6, 7, 40000})) << name;
     EXPECT_EQ(source->description(),
@@ -177,7 +186,8 @@ void expect_type_read(uint8_t code) {
   index.boundaries = {0, 1, 2};
   scratch.write("a.idx", index.bytes());
   scratch.write("a.bin", array_of(std::vector<Integer>{0, 1, 127, 3, 4}));
-  EXPECT_EQ(read(*open("megatron", scratch.path("a")), 0), (std::vector<int32_t>{0, 1, 127, 3, 4}))
+  EXPECT_EQ(read(*open(DataSource::megatron, scratch.path("a")), 0),
+            (std::vector<int32_t>{0, 1, 127, 3, 4}))
       << static_cast<int>(code);
 }
 
@@ -194,7 +204,7 @@ TEST(MegatronFiles, ModesOfMultimodalDatasetsArePassedOver) {
   const ScratchDirectory scratch;
   scratch.write("a.idx", Megatron().bytes() + std::string(3, '\0'));
   scratch.write("a.bin", array_of(nine_tokens));
-  EXPECT_EQ(read(*open("megatron", scratch.path("a")), 0)[0], 50256);
+  EXPECT_EQ(read(*open(DataSource::megatron, scratch.path("a")), 0)[0], 50256);
 }
 
 // More sequences than fit the index reader's buffer.
@@ -213,11 +223,11 @@ TEST(MegatronFiles, LongIndexIsRead) {
   index.boundaries = {0, 40'000};
   scratch.write("a.idx", index.bytes());
   scratch.write("a.bin", array_of(tokens));
-  EXPECT_EQ(read(*open("megatron", scratch.path("a")), 19'998),
+  EXPECT_EQ(read(*open(DataSource::megatron, scratch.path("a")), 19'998),
             (std::vector<int32_t>{39996, 39996, 39997, 39997, 39998}));
   index.offsets[30'000] += 8;
   scratch.write("a.idx", index.bytes());
-  expect_refused("megatron", scratch.path("a"), "sequence 30000");
+  expect_refused(DataSource::megatron, scratch.path("a"), "sequence 30000");
 }
 
 TEST(MegatronFiles, BadIndicesAreRefused) {
@@ -225,7 +235,7 @@ TEST(MegatronFiles, BadIndicesAreRefused) {
   scratch.write("a.bin", array_of(nine_tokens));
   const auto expect_index_refused = [&](const std::string& index, const std::string& reason) {
     scratch.write("a.idx", index);
-    expect_refused("megatron", scratch.path("a"), reason);
+    expect_refused(DataSource::megatron, scratch.path("a"), reason);
   };
   expect_index_refused("", "is empty");
   expect_index_refused("MMIDID", "does not start with MMIDIDX");
@@ -268,21 +278,21 @@ TEST(MegatronFiles, BadIndicesAreRefused) {
 
 TEST(MegatronFiles, DataThatDoesNotMatchTheIndexIsRefused) {
   const ScratchDirectory scratch;
-  expect_refused("megatron", scratch.path("a"), "No such file");
+  expect_refused(DataSource::megatron, scratch.path("a"), "No such file");
   scratch.write("a.idx", Megatron().bytes());
-  expect_refused("megatron", scratch.path("a"), "a.bin' cannot be opened");
+  expect_refused(DataSource::megatron, scratch.path("a"), "a.bin' cannot be opened");
   const std::string data = array_of(nine_tokens);
   scratch.write("a.bin", data.substr(0, 17));
-  expect_refused("megatron", scratch.path("a"), "is truncated: 17 bytes");
+  expect_refused(DataSource::megatron, scratch.path("a"), "is truncated: 17 bytes");
   scratch.write("a.bin", data + data);
-  expect_refused("megatron", scratch.path("a"), "is damaged: 36 bytes");
+  expect_refused(DataSource::megatron, scratch.path("a"), "is damaged: 36 bytes");
   scratch.write("a.bin", array_of(std::vector<uint16_t>{1, 2, 3, 4, 5, 6, 50257, 8, 9}));
-  expect_refused("megatron", scratch.path("a"), "token 50257 at position 6");
+  expect_refused(DataSource::megatron, scratch.path("a"), "token 50257 at position 6");
   Megatron index;
   index.code = 3;
   scratch.write("a.idx", index.bytes());
   scratch.write("a.bin", array_of(std::vector<int16_t>{1, -2, 3, 4, 5, 6, 7, 8, 9}));
-  expect_refused("megatron", scratch.path("a"), "token -2 at position 1");
+  expect_refused(DataSource::megatron, scratch.path("a"), "token -2 at position 1");
 }
 
 }  // namespace

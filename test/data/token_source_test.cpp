@@ -19,7 +19,7 @@ std::vector<int32_t> read(const TokenSource& source, int64_t sequence, int64_t T
   return tokens;
 }
 
-DataConfig data_config(const std::string& source, const std::string& path = "") {
+DataConfig data_config(DataSource source, const std::string& path = "") {
   DataConfig data;
   data.source = source;
   data.path = path;
@@ -28,8 +28,8 @@ DataConfig data_config(const std::string& source, const std::string& path = "") 
 
 TEST(SyntheticTokens, AreOneStreamOfTheGlobalPosition) {
   const int64_t T = 33, V = 50257;
-  const auto source = make_token_source(data_config("synthetic"), 42, T, V);
-  const auto longer = make_token_source(data_config("synthetic"), 42, 3 * T, V);
+  const auto source = make_token_source(data_config(DataSource::synthetic), 42, T, V);
+  const auto longer = make_token_source(data_config(DataSource::synthetic), 42, 3 * T, V);
   const std::vector<int32_t> stream = read(*longer, 0, 3 * T);
   for (int64_t s = 0; s < 3; ++s) {
     const std::vector<int32_t> tokens = read(*source, s, T);
@@ -45,28 +45,29 @@ TEST(SyntheticTokens, AreOneStreamOfTheGlobalPosition) {
 // Philox4x32-10 of counter (0, 0, 0, 2), key 7, times 1000 / 2^32; words from an independent
 // implementation (test/oracle/philox.py).
 TEST(SyntheticTokens, KnownAnswer) {
-  const auto source = make_token_source(data_config("synthetic"), 7, 7, 1000);
+  const auto source = make_token_source(data_config(DataSource::synthetic), 7, 7, 1000);
   EXPECT_EQ(read(*source, 0, 7), (std::vector<int32_t>{212, 786, 76, 416, 35, 672, 572, 563}));
 }
 
 TEST(SyntheticTokens, DependOnTheSeedAndStayInTheVocabulary) {
   const int64_t T = 1000;
   for (const int64_t V : {1, 2, 7, 2147483647}) {
-    const auto source = make_token_source(data_config("synthetic"), 3, T, V);
+    const auto source = make_token_source(data_config(DataSource::synthetic), 3, T, V);
     for (const int32_t id : read(*source, 1'000'000'000'000, T)) {
       EXPECT_GE(id, 0);
       EXPECT_LT(id, V);
     }
   }
-  const auto a = make_token_source(data_config("synthetic"), 3, T, 50257);
-  const auto b = make_token_source(data_config("synthetic"), 4, T, 50257);
+  const auto a = make_token_source(data_config(DataSource::synthetic), 3, T, 50257);
+  const auto b = make_token_source(data_config(DataSource::synthetic), 4, T, 50257);
   EXPECT_NE(read(*a, 0, T), read(*b, 0, T));
 }
 
 TEST(SyntheticTokens, AreUniform) {
   const int64_t T = 65536, V = 64;
   std::vector<int64_t> count(V, 0);
-  for (const int32_t id : read(*make_token_source(data_config("synthetic"), 1, T, V), 0, T)) {
+  for (const int32_t id :
+       read(*make_token_source(data_config(DataSource::synthetic), 1, T, V), 0, T)) {
     ++count[static_cast<size_t>(id)];
   }
   // Binomial(65537, 1/64): mean 1024, standard deviation 31.8; six of them.
@@ -79,7 +80,7 @@ TEST(FileTokens, NeighbouringSequencesShareOneTokenAndTheFileStartsAgain) {
   std::string bytes(11, '\0');
   std::iota(bytes.begin(), bytes.end(), '\0');
   const auto source =
-      make_token_source(data_config("text", scratch.write("text", bytes)), 1, 3, 256);
+      make_token_source(data_config(DataSource::text, scratch.write("text", bytes)), 1, 3, 256);
   EXPECT_EQ(read(*source, 0, 3), (std::vector<int32_t>{0, 1, 2, 3}));
   EXPECT_EQ(read(*source, 2, 3), (std::vector<int32_t>{6, 7, 8, 9}));
   EXPECT_EQ(read(*source, 3, 3), read(*source, 0, 3));
@@ -90,13 +91,14 @@ TEST(FileTokens, NeighbouringSequencesShareOneTokenAndTheFileStartsAgain) {
 TEST(FileTokens, ASequenceWithoutItsLastTargetIsDropped) {
   const ScratchDirectory scratch;
   const auto source =
-      make_token_source(data_config("text", scratch.write("t", "abcdef")), 1, 3, 256);
+      make_token_source(data_config(DataSource::text, scratch.write("t", "abcdef")), 1, 3, 256);
   EXPECT_EQ(read(*source, 1, 3), (std::vector<int32_t>{'a', 'b', 'c', 'd'}));
 }
 
 TEST(FileTokens, ExactlyOneSequenceFits) {
   const ScratchDirectory scratch;
-  const auto source = make_token_source(data_config("text", scratch.write("t", "abcd")), 1, 3, 256);
+  const auto source =
+      make_token_source(data_config(DataSource::text, scratch.write("t", "abcd")), 1, 3, 256);
   EXPECT_EQ(read(*source, 5, 3), (std::vector<int32_t>{'a', 'b', 'c', 'd'}));
 }
 
@@ -106,7 +108,8 @@ TEST(FileTokens, LongSequencesCrossTheReadBuffer) {
   const int64_t T = 50'000;
   std::string bytes(static_cast<size_t>(2 * T + 1), '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i % 256);
-  const auto source = make_token_source(data_config("text", scratch.write("t", bytes)), 1, T, 256);
+  const auto source =
+      make_token_source(data_config(DataSource::text, scratch.write("t", bytes)), 1, T, 256);
   const std::vector<int32_t> tokens = read(*source, 1, T);
   for (int64_t i = 0; i <= T; ++i) {
     const auto p = static_cast<uint64_t>(T + i);
@@ -117,19 +120,19 @@ TEST(FileTokens, LongSequencesCrossTheReadBuffer) {
 TEST(FileTokens, DescriptionSaysWhatIsRead) {
   const ScratchDirectory scratch;
   const std::string path = scratch.write("corpus.txt", std::string(4098, 'x'));
-  EXPECT_EQ(make_token_source(data_config("text", path), 1, 1024, 256)->description(),
+  EXPECT_EQ(make_token_source(data_config(DataSource::text, path), 1, 1024, 256)->description(),
             "text file " + path + ", 4,098 bytes, 4 sequences of 1,024");
 }
 
-TEST(TokenSource, RefusesUnknownSourceAndMissingPathAsUsage) {
-  for (const auto& data : {data_config("arrow", "x"), data_config("text"), data_config("tokens"),
-                           data_config("megatron")}) {
+TEST(TokenSource, RefusesMissingPathAsUsage) {
+  for (const auto& data : {data_config(DataSource::text), data_config(DataSource::tokens),
+                           data_config(DataSource::megatron)}) {
     try {
       make_token_source(data, 1, 8, 256);
-      FAIL() << data.source;
+      FAIL() << name_of(data.source);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::usage) << data.source;
-      EXPECT_NE(std::string(error.what()).find(data.source), std::string::npos);
+      EXPECT_EQ(error.code(), Exit::usage) << name_of(data.source);
+      EXPECT_NE(std::string(error.what()).find(name_of(data.source)), std::string::npos);
     }
   }
 }

@@ -18,7 +18,6 @@ std::string message_of(const std::string& text, const std::vector<std::string>& 
   try {
     const Deck deck = parse_deck("a.in", text, overrides);
     validate(deck);
-    check_features(deck);
     check_ranks(deck, ranks);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::usage);
@@ -201,21 +200,6 @@ TEST(BadDeck, OverflowOfProducts) {
   expect_parts(message_of("&parallel data_parallel=2147483647 tensor_parallel=2147483647 "
                           "pipeline_parallel=2147483647 /"),
                {"a.in:1:", "the number of ranks"});
-}
-
-TEST(BadDeck, FeaturesNotBuiltYet) {
-  const std::vector<std::pair<std::string, std::string>> cases = {};
-  EXPECT_EQ(cases.size(), unbuilt_features().size());
-  for (const auto& [text, part] : cases) {
-    const std::string place = "a.in:1:" + std::to_string(text.find(' ') + 2) + ": ";
-    expect_parts(message_of(text), {place, "not built yet: ", part, "use "});
-  }
-  EXPECT_EQ(message_of("&model preset='mpt-7b' /"), "accepted");
-  EXPECT_EQ(message_of("&model preset='bert-345m' /"), "accepted");
-  EXPECT_EQ(message_of("&model family='llama' num_kv_heads=4 /"), "accepted");
-  EXPECT_EQ(message_of("&precision compute='bf16' parameters='bf16' /"), "accepted");
-  EXPECT_EQ(message_of("&precision compute='fp64' / &run device='ref' /"), "accepted");
-  EXPECT_EQ(message_of("&parallel pipeline_schedule='gpipe' /"), "accepted");
 }
 
 TEST(BadDeck, DecompositionsThatCannotWork) {

@@ -23,6 +23,22 @@ void expect_same_config(const Config& a, const Config& b, const std::string& con
   }
 }
 
+// Of a choice another that is allowed.
+std::string other_text(const Key& key, const std::string& text) {
+  if (key.allowed.empty()) return text + "x";
+  return key.allowed.back() == text ? key.allowed.front() : key.allowed.back();
+}
+
+TEST(KeyTable, EveryChoiceIsKeptByItsText) {
+  for (const Key& key : key_table()) {
+    for (const std::string& text : key.allowed) {
+      Config config;
+      key.set(config, text);
+      EXPECT_EQ(key.get(config), KeyValue(text)) << key.full_name();
+    }
+  }
+}
+
 TEST(KeyTable, EveryKeyReadsAndWritesItsOwnField) {
   for (const Key& key : key_table()) {
     Config config;
@@ -31,7 +47,7 @@ TEST(KeyTable, EveryKeyReadsAndWritesItsOwnField) {
     if (auto* integer = std::get_if<int64_t>(&other)) *integer += 1;
     if (auto* real = std::get_if<double>(&other)) *real += 1.0;
     if (auto* logical = std::get_if<bool>(&other)) *logical = !*logical;
-    if (auto* text = std::get_if<std::string>(&other)) *text += "x";
+    if (auto* text = std::get_if<std::string>(&other)) *text = other_text(key, *text);
     key.set(config, other);
     for (const Key& any : key_table()) {
       EXPECT_EQ(any.get(config), &any == &key ? other : any.get(Config{}))
@@ -85,8 +101,9 @@ TEST(Deck, OverridesFollowTheDeck) {
   EXPECT_EQ(deck.config.data.path, "/d/it's.txt");
   EXPECT_EQ(deck.config.optimizer.lr, 1e-3);
   EXPECT_FALSE(deck.config.run.verify);
-  EXPECT_EQ(deck.config.run.device, "ref");
-  EXPECT_EQ(deck.config.parallel.offload, "optimizer,activations");
+  EXPECT_EQ(deck.config.run.device, DeviceKind::ref);
+  EXPECT_EQ(deck.config.parallel.offload,
+            (std::vector<Offload>{Offload::optimizer, Offload::activations}));
   EXPECT_EQ(deck.origin("run", "steps").where, "command line: argument 2");
   EXPECT_EQ(deck.origin("run", "device").where, "command line: argument 7");
   EXPECT_EQ(deck.origin("run", "seed").kind, Origin::Kind::default_value);
@@ -94,7 +111,8 @@ TEST(Deck, OverridesFollowTheDeck) {
 
 TEST(Deck, ListsOfStrings) {
   const auto offload = [](const std::string& items) {
-    return parse_deck("a.in", "&parallel " + items + " /", {}).config.parallel.offload;
+    const Deck deck = parse_deck("a.in", "&parallel " + items + " /", {});
+    return std::get<std::string>(get_value(deck.config.parallel.offload));
   };
   EXPECT_EQ(offload("offload='none'"), "none");
   EXPECT_EQ(offload("offload=''"), "none");
@@ -142,10 +160,11 @@ TEST(Preset, OfTheCommandLineOverridesTheDeck) {
 int64_t closed_form(const ModelConfig& m) {
   const int64_t h = m.hidden_size, l = m.num_layers, f = m.ffn_hidden_size;
   const int64_t vocab = round_up(m.vocab_size, m.vocab_multiple);
-  if (m.family == "bert")
+  if (m.family == ModelFamily::bert)
     return (vocab + m.seq_length + 2) * h + l * (12 * h * h + 13 * h) + 2 * h +
            (h * h + 3 * h + vocab) + (h * h + h) + (2 * h + 2);
-  if (m.family != "llama") return vocab * h + m.seq_length * h + l * (12 * h * h + 13 * h) + 2 * h;
+  if (m.family != ModelFamily::llama)
+    return vocab * h + m.seq_length * h + l * (12 * h * h + 13 * h) + 2 * h;
   const int64_t groups = m.num_kv_heads != 0 ? m.num_kv_heads : m.num_attention_heads;
   const int64_t h_kv = h / m.num_attention_heads * groups;
   return 2 * vocab * h + l * (2 * h * h + 2 * h * h_kv + 3 * h * f + 2 * h) + h;

@@ -53,7 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   try {
     validate(deck);
-    check_features(deck);
     resolve(deck, 12);
   } catch (const Error& error) {
     require(error.code() == Exit::usage, "exit status", error.what());

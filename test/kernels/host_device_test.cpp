@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "deck/config.h"
 #include "device/device.h"
 
 namespace gptbench {

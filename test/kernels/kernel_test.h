@@ -13,6 +13,7 @@
 
 #include "base/dtype.h"
 #include "base/random.h"
+#include "deck/config.h"
 #include "device/device.h"
 #include "plan/workspace.h"
 

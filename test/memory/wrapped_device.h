@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "deck/config.h"
 #include "device/device.h"
 
 namespace gptbench {

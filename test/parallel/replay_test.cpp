@@ -27,7 +27,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
   model.device = "cuda";
   RecordingDevice device(refuses);
   Config config = resolved_config(model);
-  config.run.comm = "nccl";
+  config.run.comm = CommLibrary::nccl;
   config.precision.initial_loss_scale = 0x1p24;  // of fp16: the first steps are skipped
   const Plan plan = make_plan(config, world.size(), world.rank(), {});
   EXPECT_EQ(replay_obstacle(plan), "");
@@ -127,29 +127,29 @@ TEST(Replays, RefusedStepsAreIssued) {
 }
 
 TEST(Replays, WhatTheDeviceCannotRecordIsAnObstacle) {
-  const auto obstacle = [](const SmallModel& m, const char* comm) {
+  const auto obstacle = [](const SmallModel& m, CommLibrary comm) {
     Config config = resolved_config(m);
     config.run.comm = comm;
     return replay_obstacle(make_plan(config, m.ranks(), 0, {}));
   };
   SmallModel m = models(1).front();
   m.dropout = 0.1;
-  EXPECT_EQ(obstacle(m, "mpi"), "");
+  EXPECT_EQ(obstacle(m, CommLibrary::mpi), "");
   m.data_parallel = 2;
-  EXPECT_EQ(obstacle(m, "nccl"), "");
-  EXPECT_NE(obstacle(m, "mpi").find("comm = 'mpi'"), std::string::npos);
+  EXPECT_EQ(obstacle(m, CommLibrary::nccl), "");
+  EXPECT_NE(obstacle(m, CommLibrary::mpi).find("comm = 'mpi'"), std::string::npos);
   m.pipeline_parallel = 2;
-  EXPECT_NE(obstacle(m, "nccl").find("from rank to rank"), std::string::npos);
+  EXPECT_NE(obstacle(m, CommLibrary::nccl).find("from rank to rank"), std::string::npos);
   m.pipeline_parallel = m.data_parallel = 1;
   m.context_parallel = 2;
-  EXPECT_NE(obstacle(m, "nccl").find("from rank to rank"), std::string::npos);
+  EXPECT_NE(obstacle(m, CommLibrary::nccl).find("from rank to rank"), std::string::npos);
   m.context_parallel = 1;
   m.offload = "optimizer";
   m.offload_target = "file";
-  EXPECT_NE(obstacle(m, "mpi").find("offload_target"), std::string::npos);
+  EXPECT_NE(obstacle(m, CommLibrary::mpi).find("offload_target"), std::string::npos);
   m.offload = "none";
   m.device = "host";
-  EXPECT_NE(obstacle(m, "mpi").find("device = 'host'"), std::string::npos);
+  EXPECT_NE(obstacle(m, CommLibrary::mpi).find("device = 'host'"), std::string::npos);
 }
 
 }  // namespace gptbench

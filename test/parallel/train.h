@@ -58,12 +58,13 @@ struct GpuForTests {
 inline const GpuForTests* gpu_for_tests = nullptr;
 
 inline bool is_on_gpu(const Config& config) {
-  return config.run.device == "cuda" && gpu_for_tests != nullptr;
+  return config.run.device == DeviceKind::cuda && gpu_for_tests != nullptr;
 }
 
 inline std::unique_ptr<Device> device_of(const Config& config, const MpiWorld* world) {
   if (is_on_gpu(config)) return gpu_for_tests->make_device(config, world);
-  return make_host_device(config.run.device == "ref" ? DeviceKind::ref : DeviceKind::host);
+  return make_host_device(config.run.device == DeviceKind::ref ? DeviceKind::ref
+                                                               : DeviceKind::host);
 }
 
 // Collective.
@@ -121,7 +122,7 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
   if (world == nullptr) {
     config.parallel = {};
     config.parallel.data_parallel = 1;
-    config.memory.activation_checkpointing = "none";
+    config.memory.activation_checkpointing = Recompute::none;
   }
   const int64_t ranks = world != nullptr ? world->size() : 1;
   const auto device = device_of(config, world);

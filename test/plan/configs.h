@@ -3,9 +3,7 @@
 
 #include <string>
 
-#include <string>
-
-#include "deck/config.h"
+#include "deck/keys.h"
 
 namespace gptbench {
 
@@ -46,10 +44,10 @@ struct SmallModel {
 inline Config resolved_config(const SmallModel& m) {
   Config c;
   c.run.name = "small";
-  c.run.device = m.device;
-  c.run.comm = m.comm;
-  c.model.family = m.family;
-  c.model.position_embedding = m.positions;
+  c.run.device = choice_of<DeviceKind>(m.device);
+  c.run.comm = choice_of<CommLibrary>(m.comm);
+  c.model.family = choice_of<ModelFamily>(m.family);
+  c.model.position_embedding = choice_of<PositionEmbedding>(m.positions);
   c.model.no_bias = m.no_bias;
   c.model.num_layers = m.layers;
   c.model.hidden_size = m.hidden;
@@ -67,26 +65,26 @@ inline Config resolved_config(const SmallModel& m) {
   c.parallel.pipeline_parallel = m.pipeline_parallel;
   c.parallel.virtual_stages = m.virtual_stages;
   c.parallel.sequence_parallel = m.sequence_parallel;
-  c.parallel.pipeline_schedule = m.schedule;
+  c.parallel.pipeline_schedule = choice_of<PipelineSchedule>(m.schedule);
   c.parallel.stage_layers = m.stage_layers;
   c.parallel.zero_stage = m.zero_stage;
   c.parallel.zero_group = m.zero_group;
-  c.parallel.offload = m.offload;
-  c.parallel.offload_target = m.offload_target;
+  set_value(c.parallel.offload, std::string(m.offload));
+  c.parallel.offload_target = choice_of<OffloadTarget>(m.offload_target);
   c.run.deterministic = m.deterministic;
-  c.memory.activation_checkpointing = m.recompute;
+  c.memory.activation_checkpointing = choice_of<Recompute>(m.recompute);
   c.memory.checkpoint_every = m.checkpoint_every;
   c.batch.micro_batch_size = m.micro_batch;
   c.batch.global_batch_size = m.global_batch;
-  c.precision.compute = m.compute;
-  const bool fp8 = c.precision.compute == "fp8", ref = c.run.device == "ref";
-  c.precision.parameters = !fp8 ? m.compute : ref ? "fp64" : "bf16";
-  if (c.precision.parameters == "fp64") {
-    c.precision.reduce = "fp64";
-    c.precision.optimizer_state = "fp64";
+  c.precision.compute = choice_of<Precision>(m.compute);
+  const bool fp8 = c.precision.compute == Precision::fp8, ref = c.run.device == DeviceKind::ref;
+  c.precision.parameters = !fp8 ? c.precision.compute : ref ? Precision::fp64 : Precision::bf16;
+  if (c.precision.parameters == Precision::fp64) {
+    c.precision.reduce = Precision::fp64;
+    c.precision.optimizer_state = Precision::fp64;
   }
-  const auto set = [](std::string& key, const std::string& value) {
-    if (!value.empty()) key = value;
+  const auto set = [](Precision& key, const std::string& value) {
+    if (!value.empty()) key = choice_of<Precision>(value);
   };
   set(c.precision.parameters, m.parameters);
   set(c.precision.reduce, m.reduce);

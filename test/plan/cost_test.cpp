@@ -85,7 +85,7 @@ TEST(Cost, MptReproducesPublishedRows) {
     const double digits = std::max(1.1e-4, 1.0 / static_cast<double>(row.tokens_per_s));
     EXPECT_NEAR(rate / 1e14, row.model_tflop, digits * row.model_tflop + 1e-6) << row.model;
 
-    config.memory.activation_checkpointing = row.checkpointing ? "full" : "none";
+    config.memory.activation_checkpointing = row.checkpointing ? Recompute::full : Recompute::none;
     const double mfu_pct = 100.0 * rate / row.peak;
     const double of_rate = digits * mfu_pct;
     EXPECT_NEAR(mfu_pct, row.mfu_pct, 0.0051 + of_rate) << row.model;
@@ -138,7 +138,7 @@ TEST(Cost, MegatronAgainstExact) {
 TEST(Cost, CausalCountsAllOfAttentionWhereItIsNotCausal) {
   Config config = gpt(1, 2, 1, 2, 8);
   EXPECT_EQ(flops_causal(model_shape(config.model), 1), 816.0);
-  config.model.family = "bert";
+  config.model.family = ModelFamily::bert;
   EXPECT_EQ(flops_causal(model_shape(config.model), 1), 864.0);
 }
 

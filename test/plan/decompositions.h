@@ -94,7 +94,7 @@ inline std::vector<SmallModel> all_decompositions() {
     int64_t replicas, stage, group;
     bool deterministic;
   };
-  struct Recompute {
+  struct Recomputed {
     const char* what;
     int64_t every;
   };
@@ -112,8 +112,8 @@ inline std::vector<SmallModel> all_decompositions() {
       for (const Zero& zero : {Zero{1, 0, 0, false}, Zero{2, 0, 0, false}, Zero{2, 0, 0, true},
                                Zero{2, 1, 0, false}, Zero{2, 1, 0, true}, Zero{3, 2, 0, false},
                                Zero{4, 2, 2, false}, Zero{2, 3, 0, false}, Zero{4, 3, 2, true}})
-        for (const Recompute& recompute : {Recompute{"none", 1}, Recompute{"selective", 1},
-                                           Recompute{"full", 1}, Recompute{"full", 2}}) {
+        for (const Recomputed& recompute : {Recomputed{"none", 1}, Recomputed{"selective", 1},
+                                            Recomputed{"full", 1}, Recomputed{"full", 2}}) {
           m.tensor_parallel = tensor.size;
           m.sequence_parallel = tensor.sequence;
           m.pipeline_parallel = pipeline.stages;

@@ -186,7 +186,7 @@ TEST(Document, ContextPositions) {
 
 TEST(Document, Schedules) {
   expect_in_document(draw_schedule(PipelineSchedule::gpipe, 4, 1, 6, 100));
-  expect_in_document(draw_schedule(PipelineSchedule::one_f_one_b, 4, 1, 6, 100));
+  expect_in_document(draw_schedule(PipelineSchedule::_1f1b, 4, 1, 6, 100));
   expect_in_document(draw_schedule(PipelineSchedule::interleaved, 4, 2, 4, 100));
   expect_in_document(draw_schedule(PipelineSchedule::zero_bubble, 4, 1, 6, 100));
 }

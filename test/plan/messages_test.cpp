@@ -20,13 +20,10 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
     if (amount > 0) bytes[{axis, kind}] += amount;
   };
   const ParallelConfig& parallel = plan.config.parallel;
-  const std::string& recompute = plan.config.memory.activation_checkpointing;
+  const bool recomputes = plan.config.memory.activation_checkpointing == Recompute::full;
   const PrecisionConfig& precision = plan.config.precision;
-  const auto size_of_type = [](const std::string& type) {
-    return type == "bf16" || type == "fp16" ? 2 : 4;
-  };
-  const int64_t e = size_of_type(precision.compute), s = size_of_type(precision.reduce);
-  const int64_t w = size_of_type(precision.parameters);
+  const int64_t e = size_of(dtype_of(precision.compute)), s = size_of(dtype_of(precision.reduce));
+  const int64_t w = size_of(dtype_of(precision.parameters));
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
   const int64_t sharing = plan.grid.data * plan.grid.context;
   const int64_t m = plan.micro_batches.size();
@@ -43,9 +40,9 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
 
   // Tensor axis: a layer sums twice forward and twice backward (Shoeybi et al., arXiv:1909.08053);
   // what full recomputation repeats but for the last sum of a segment, whose result nobody reads.
-  const int64_t sums =
-      4 * layers + (recompute == "full" ? 2 * layers - segments : 0) + embeddings + heads;
-  const bool split = parallel.pipeline_schedule == "zero_bubble" && plan.grid.pipeline > 1;
+  const int64_t sums = 4 * layers + (recomputes ? 2 * layers - segments : 0) + embeddings + heads;
+  const bool split =
+      parallel.pipeline_schedule == PipelineSchedule::zero_bubble && plan.grid.pipeline > 1;
   if (tp > 1) {
     if (!parallel.sequence_parallel) {
       add(Axis::tensor, OpKind::all_reduce, sums * R * C * e);
@@ -54,7 +51,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       // Inputs of column-parallel layers forward and again for their weight gradients, gradients at
       // the outputs of row-parallel ones (again where weight gradients are formed later).
       const int64_t gathers =
-          (6 + (split ? 2 : 0) + (recompute == "full" ? 2 : 0)) * layers + embeddings + heads;
+          (6 + (split ? 2 : 0) + (recomputes ? 2 : 0)) * layers + embeddings + heads;
       add(Axis::tensor, OpKind::all_gather, gathers * R * C * e);
       // Replicated: two norms a layer and the final one; with biases their own and those of the two
       // row-parallel matrices.
@@ -79,8 +76,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   // with their gradients.
   const int64_t kv = 2 * plan.shape.H_kv * plan.shape.D / tp;
   add(Axis::context, OpKind::send,
-      (plan.grid.context - 1) * R * kv *
-          (((recompute == "full" ? 2 : 1) + 1) * layers * e + layers * 4));
+      (plan.grid.context - 1) * R * kv * (((recomputes ? 2 : 1) + 1) * layers * e + layers * 4));
 
   // Pipeline axis: one message each way a boundary and micro-batch.
   const int64_t chunks = static_cast<int64_t>(plan.chunks.size());

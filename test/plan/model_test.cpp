@@ -59,14 +59,14 @@ TEST(Model, ParametersOfLlama) {
                          Row{40, 5120, 40, 40, 13824, 32000, 13015864320},
                          Row{80, 8192, 64, 8, 28672, 32000, 68976648192}}) {
     ModelConfig model = gpt(row.layers, row.hidden, row.heads, row.vocab, 4096);
-    model.family = "llama";
+    model.family = ModelFamily::llama;
     model.num_kv_heads = row.kv_heads;
     model.ffn_hidden_size = row.ffn;
     EXPECT_EQ(count_params(tensor_table(model)), row.num_params);
   }
   // The width that the family has where the deck leaves it open.
   ModelConfig model = gpt(2, 4096, 32, 100, 16);
-  model.family = "llama";
+  model.family = ModelFamily::llama;
   model.ffn_hidden_size = 0;
   EXPECT_EQ(model_shape(model).F, 11008);
 }
@@ -75,7 +75,7 @@ TEST(Model, ParametersOfLlama) {
 // transform, h^2 + h of the pooler, 2 h + 2 of the next-sentence classes.
 TEST(Model, ParametersOfBert) {
   ModelConfig model = gpt(24, 1024, 16, 30522, 512);
-  model.family = "bert";
+  model.family = ModelFamily::bert;
   model.vocab_multiple = 128;
   const int64_t h = 1024, V = 30592;
   EXPECT_EQ(count_params(tensor_table(model)), (V + 512 + 2) * h + 24 * (12 * h * h + 13 * h) +
@@ -86,8 +86,8 @@ TEST(Model, ParametersOfBert) {
 // MPT-7B as released has ALiBi and no biases, and 50432 rows in its embedding.
 TEST(Model, ParametersOfMptWithoutBiases) {
   ModelConfig model = gpt(32, 4096, 32, 50432, 2048);
-  model.family = "mpt";
-  model.position_embedding = "alibi";
+  model.family = ModelFamily::mpt;
+  model.position_embedding = PositionEmbedding::alibi;
   model.no_bias = true;
   EXPECT_EQ(count_params(tensor_table(model)),
             50432 * 4096 + 32 * (12ll * 4096 * 4096 + 2 * 4096) + 4096);

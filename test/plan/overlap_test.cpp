@@ -61,9 +61,9 @@ TEST(Overlap, OfMessages) {
   std::map<std::string, int64_t> hidden;
   for_each_plan([&](const Plan& plan) {
     const std::vector<Issued> issued = issued_in_a_step(plan);
-    const bool pairs = plan.config.memory.activation_checkpointing == "full" &&
+    const bool pairs = plan.config.memory.activation_checkpointing == Recompute::full &&
                        plan.config.memory.checkpoint_every > 1;
-    const bool offloaded = plan.config.parallel.offload.find("parameters") != std::string::npos;
+    const bool offloaded = contains(plan.config.parallel.offload, Offload::parameters);
     bool gathered = false;   // in this program
     bool first_pass = true;  // no pass has run
     bool begun = false;      // this program has computed
@@ -110,7 +110,7 @@ TEST(Overlap, OfMessages) {
 TEST(Overlap, OfOffloadedActivations) {
   std::map<std::string, int64_t> hidden;
   for_each_plan([&](const Plan& plan) {
-    if (plan.config.parallel.offload.find("activations") == std::string::npos) return;
+    if (!contains(plan.config.parallel.offload, Offload::activations)) return;
     const std::vector<Issued> issued = issued_in_a_step(plan);
     bool begun = false, last = false;  // this program has computed; nothing but transfers follows
     for (size_t k = 0; k < issued.size(); ++k) {

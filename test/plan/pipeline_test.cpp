@@ -28,7 +28,7 @@ std::string name_of(const Case& c) {
 }
 
 StageSchedule schedule_of(const Case& c, int64_t stage) {
-  return {pipeline_schedule(c.schedule), c.p, c.v, c.m, stage};
+  return {choice_of<PipelineSchedule>(c.schedule), c.p, c.v, c.m, stage};
 }
 
 // Micro-batches below, at and above the number of stages, multiples of it and not.

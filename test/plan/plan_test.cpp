@@ -149,7 +149,7 @@ TEST(Plan, MemoryClassesFollowTheFormula) {
 
   // bf16: two bytes of working parameters, and a master copy of four beside the moments.
   Config mixed = gpt2_124m(2, 2, 1);
-  mixed.precision.compute = mixed.precision.parameters = "bf16";
+  mixed.precision.compute = mixed.precision.parameters = Precision::bf16;
   const Plan half = make_plan(mixed, 1, 0, {});
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::parameters)], P / 2);
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::gradients)], P);

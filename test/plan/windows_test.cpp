@@ -25,7 +25,7 @@ TEST(Windows, OfOffloadedActivationsLowerTheDevicesMemory) {
     if (std::string(model.offload).find("activations") == std::string::npos) continue;
     Config config = resolved_config(model);
     const Plan plan = make_plan(config, model.ranks(), 0, {});
-    config.parallel.offload = "none";
+    config.parallel.offload.clear();
     const Plan without = make_plan(config, model.ranks(), 0, {});
     SCOPED_TRACE(name_of(model));
     int64_t away = 0, windows = 0;
@@ -73,12 +73,12 @@ TEST(Windows, HoldTwoLayers) {
     const int64_t stage =
         plan.grid.data * plan.grid.context > 1 ? plan.config.parallel.zero_stage : 0;
     seen += gathered;
-    const bool offloaded = plan.config.parallel.offload.find("parameters") != std::string::npos;
+    const bool offloaded = contains(plan.config.parallel.offload, Offload::parameters);
     EXPECT_LE(gathered, stage == 3 || offloaded ? 2 * layer + others : 0);
     EXPECT_LE(gradients, stage >= 2 ? 2 * layer + others : 0);
     const PrecisionConfig& types = plan.config.precision;
     const int64_t windows =
-        (types.parameters != types.compute ? 1 : 0) + (types.reduce != "fp32" ? 1 : 0);
+        (types.parameters != types.compute ? 1 : 0) + (types.reduce != Precision::fp32 ? 1 : 0);
     EXPECT_LE(converted, windows * (layer + others));
   });
   EXPECT_GT(seen, 0);
@@ -89,7 +89,7 @@ Operand gradient_of(const Plan& plan, size_t local) {
   const Unit& unit = plan.space.units[static_cast<size_t>(plan.space.unit_of[local])];
   const int64_t begin = plan.space.placements[local].begin;
   // Formed in a window of one layer where gradients are kept in another type than kernels add up.
-  const bool sums = plan.config.precision.reduce != "fp32";
+  const bool sums = plan.config.precision.reduce != Precision::fp32;
   if (!sums && plan.has(Role::gradient)) return {plan.representation(Role::gradient).buffer, begin};
   // Layers take turns with two windows.
   int turn = 0;

@@ -306,7 +306,7 @@ TEST(Sweep, CommandLineOverridesDeckAndSweep) {
   const Sweep sweep = sweep_of("vary(1) = 'zero_stage = 0, 1'\ntime_limit_s = 5",
                                {"run.steps=3", "sweep.time_limit_s=9", "sweep.prune=none"});
   EXPECT_EQ(sweep.config.time_limit_s, 9.0);
-  EXPECT_EQ(sweep.config.prune, "none");
+  EXPECT_EQ(sweep.config.prune, Prune::none);
   EXPECT_EQ(sweep.rows[1].deck.config.run.steps, 3);
   // An array of the command line replaces the deck's.
   EXPECT_EQ(

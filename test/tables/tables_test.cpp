@@ -100,7 +100,7 @@ TEST(Tables, Fugaku) {
     const SweepRow* row = row_with(sweep, [&](const SweepRow& r, const Config& c) {
       return r.nodes == number(csv, "nodes") && r.ranks == r.nodes &&
              c.output.peak_tflops == peak && c.model.seq_length == number(csv, "seq_length") &&
-             (c.memory.activation_checkpointing == "full") ==
+             (c.memory.activation_checkpointing == Recompute::full) ==
                  (csv.at("activation_checkpointing") == "True") &&
              c.parallel.data_parallel == number(csv, "dp") &&
              c.parallel.tensor_parallel == number(csv, "tp") &&
@@ -136,14 +136,14 @@ TEST(Tables, Zero) {
              c.parallel.data_parallel == number(csv, "dp") &&
              c.parallel.tensor_parallel == number(csv, "mp") &&
              c.parallel.zero_stage == number(csv, "zero_stage") &&
-             (c.parallel.offload != "none") == (csv.at("cpu_offload") == "Yes");
+             !c.parallel.offload.empty() == (csv.at("cpu_offload") == "Yes");
     });
     ASSERT_NE(row, nullptr) << csv.at("model") << " ZeRO " << csv.at("zero_stage");
     const ModelConfig& model = row->deck.config.model;
     EXPECT_EQ(model.num_layers, number(csv, "num_layers"));
     EXPECT_EQ(model.hidden_size, number(csv, "hidden_size"));
     EXPECT_EQ(model.num_attention_heads, number(csv, "num_heads"));
-    EXPECT_EQ(row->deck.config.run.find_largest, "global_batch");
+    EXPECT_EQ(row->deck.config.run.find_largest, FindLargest::global_batch);
     planned(sweep, *row);
   }
 }
@@ -165,8 +165,9 @@ TEST(Tables, Mpt) {
                                       : is_h100 ? 989.5
                                                 : 312.0) &&
              c.memory.device_memory_gib == (is_40gb ? 40.0 : 80.0) &&
-             (c.precision.compute == "fp8") == is_fp8 && c.precision.master_weights != is_pure &&
-             (c.memory.activation_checkpointing == "full") ==
+             (c.precision.compute == Precision::fp8) == is_fp8 &&
+             c.precision.master_weights != is_pure &&
+             (c.memory.activation_checkpointing == Recompute::full) ==
                  (csv.at("activation_checkpointing") == "True");
     });
     ASSERT_NE(row, nullptr) << csv.at("model") << " T " << csv.at("seq_len") << " on "
@@ -174,8 +175,8 @@ TEST(Tables, Mpt) {
     const Config& c = row->deck.config;
     EXPECT_EQ(c.parallel.zero_stage, csv.at("sharding") == "FULL_SHARD" ? 3 : 0);
     EXPECT_EQ(c.batch.global_batch_size * c.model.seq_length, number(csv, "global_batch_tokens"));
-    EXPECT_EQ(c.precision.parameters, is_pure ? "bf16" : "auto");
-    EXPECT_EQ(c.precision.compute, is_fp8 ? "fp8" : "bf16");
+    EXPECT_EQ(c.precision.parameters, is_pure ? Precision::bf16 : Precision::auto_);
+    EXPECT_EQ(c.precision.compute, is_fp8 ? Precision::fp8 : Precision::bf16);
     const Plan plan = planned(sweep, *row);
     EXPECT_EQ(plan.num_params, number(csv, "num_params")) << row->name;
     // Of fp8 rows the products of the blocks' linear layers, never attention and head.
@@ -204,7 +205,7 @@ TEST(Tables, Megatron) {
     if (!row.refused.empty()) continue;
     machines.insert({row.nodes, row.ranks_per_node});
     models.insert({c.model.preset, mp});
-    sharding.insert({c.parallel.zero_stage, c.parallel.offload != "none"});
+    sharding.insert({c.parallel.zero_stage, !c.parallel.offload.empty()});
     const Plan plan = planned(sweep, row);
     // The encoder is GPT's with l (12 h^2 + 13 h) and a norm for the embeddings instead of the last
     // one; beside it two token types, the pooler, the transform of the head with its norm, a bias a

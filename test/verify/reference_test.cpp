@@ -117,7 +117,7 @@ TEST(Verification, FindsBrokenKernelsOfPadding) {
   MpiWorld world(nullptr, nullptr);
   for (const char* compute : {"fp32", "bf16"}) {
     Config config = small_config(world, compute);
-    config.model.family = "bert";
+    config.model.family = ModelFamily::bert;
     config.data.short_seq_prob = 0.05;
     EXPECT_TRUE(residuals_of(world, config, nullptr).passed) << compute;
     for (const BrokenKernel& broken : broken_kernels_of_padding()) {
@@ -136,6 +136,7 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
     const uint32_t word = random_word(20, RandomStream::test, 0, drawn++);
     return low + static_cast<int64_t>(word % static_cast<uint64_t>(high - low + 1));
   };
+  using P = Precision;
   for (int shape = 0; shape < 8; ++shape) {
     for (const std::string type : {"fp32", "tf32", "bf16", "fp16", "fp8"}) {
       const bool tf32 = type == "tf32";
@@ -150,12 +151,12 @@ TEST(Verification, SoundKernelsPassInEveryShape) {
       config.model.dropout = draw(0, 2) == 0 ? 0.1 : 0.0;
       config.batch.micro_batch_size = draw(1, 3);
       config.batch.global_batch_size = world.size() * config.batch.micro_batch_size + draw(0, 3);
-      if (config.precision.compute == "bf16" && shape % 3 == 1)  // gradients, moments, weights
-        config.precision = {"bf16", "bf16", "bf16", "bf16", false, false};
-      if (config.precision.compute == "bf16" && shape % 3 == 2)
-        config.precision = {"bf16", "fp32", "bf16", "fp32", false, true};
-      if (config.precision.compute == "fp16" && shape % 3 == 1) config.precision.reduce = "fp16";
-      if (config.precision.compute == "fp16" && shape % 3 == 2)
+      if (config.precision.compute == P::bf16 && shape % 3 == 1)  // gradients, moments, weights
+        config.precision = {P::bf16, P::bf16, P::bf16, P::bf16, false, false};
+      if (config.precision.compute == P::bf16 && shape % 3 == 2)
+        config.precision = {P::bf16, P::fp32, P::bf16, P::fp32, false, true};
+      if (config.precision.compute == P::fp16 && shape % 3 == 1) config.precision.reduce = P::fp16;
+      if (config.precision.compute == P::fp16 && shape % 3 == 2)
         config.precision.initial_loss_scale = 0x1p40;  // lowered until nothing overflows
       const Residuals residuals = residuals_of(world, config, nullptr);
       EXPECT_LE(residuals.largest(), 0.5 * residuals.threshold) << type << " shape " << shape;

@@ -7,12 +7,12 @@ namespace {
 
 std::unique_ptr<Device> make_device(const Config& config, const MpiWorld* ranks_together) {
   return make_cuda_device({ranks_together != nullptr ? ranks_together->node_rank() : 0,
-                           config.run.comm == "mpi", config.precision.tf32, "native",
-                           config.run.deterministic});
+                           config.run.comm == CommLibrary::mpi, config.precision.tf32,
+                           AttentionKernels::native, config.run.deterministic});
 }
 
 std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& plan, Axis axis) {
-  if (plan.config.run.comm == "nccl") return make_nccl_communicator(world, plan, axis);
+  if (plan.config.run.comm == CommLibrary::nccl) return make_nccl_communicator(world, plan, axis);
   return make_staged_communicator(world.make_communicator(plan.grid, axis), false);
 }
 
