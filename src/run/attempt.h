@@ -1,5 +1,5 @@
 // One attempt at a run: a resolved Config trained, verified and recorded. A run makes one, or
-// several where it looks for the largest batch that fits.
+// several where it searches for the largest batch that fits.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct Session {
 
 struct Attempt {
   Plan plan;
-  Record record;  // on rank 0
+  Record record;  // on rank 0; without status and verdict, which follow from the outcome
   Exit outcome = Exit::ok;
   std::string reason;  // on rank 0
 };
@@ -35,11 +35,7 @@ struct Attempt {
 // Prints on rank 0.
 void say(const MpiWorld& world, const std::string& text);
 
-// Collective. Plans, verifies and trains a resolved Config.
+// Collective. Plans, verifies and trains a resolved Config (run.cpp).
 Attempt make_attempt(const Session& session, const Config& config);
-
-// Collective. Whether `config` fits in memory by its plan and a trial allocation. `reason` says why
-// not, on rank 0.
-bool fits_before_running(const Session& session, const Config& config, std::string& reason);
 
 }  // namespace gptbench

@@ -1,19 +1,28 @@
 #include "run/run.h"
 
-#include <algorithm>
+#include <cstdio>
 #include <memory>
-#include <optional>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "comm/agree.h"
 #include "deck/validate.h"
+#include "engine/engine.h"
 #include "io/result_file.h"
+#include "measure/host_memory.h"
+#include "memory/budget.h"
+#include "run/assemble_record.h"
 #include "run/attempt.h"
 #include "run/device_setup.h"
-#include "run/largest_batch.h"
-#include "run/planned_record.h"
+#include "run/dump.h"
+#include "run/facts.h"
+#include "run/find_largest.h"
 #include "run/report.h"
+#include "run/sensing.h"
+#include "run/set_up.h"
+#include "run/trace_file.h"
 #include "run/training.h"
+#include "verify/verify.h"
 
 namespace gptbench {
 namespace {
@@ -46,48 +55,160 @@ Exit finish(MpiWorld& world, const Plan& plan, const Record& record, Exit outcom
   return outcome;
 }
 
-// Collective. Finds the largest batch that fits. Runs the largest by plan and allocation; if memory
-// runs out nevertheless, smaller ones until one lasts, then those in between. The reason of the
-// returned attempt says why no larger one.
-Attempt find_largest(const Session& session, const BatchCandidates& candidates) {
-  MpiWorld& world = session.world;
-  std::string too_large;  // why the smallest that failed so far did; on rank 0
-  const auto note = [&](int64_t b, const std::string& reason) {
-    too_large = candidates.name(b) + ": " + reason;
-    say(world, "find_largest: " + too_large + "\n");
-  };
-  const int64_t planned = largest_candidate(candidates, [&](int64_t b) {
-    std::string reason;
-    const bool fits = fits_before_running(session, candidates.at(b), reason);
-    if (!fits) note(b, reason);
-    return fits;
-  });
-  if (!candidates.is_allowed(planned + 1)) note(planned + 1, "beyond what the deck allows");
-
-  int64_t failing = planned + 1, next = std::max<int64_t>(1, planned), stride = 1;
-  std::optional<Attempt> best;
-  int64_t lasting = 0;  // micro_batch_size of `best`
-  for (;;) {
-    Attempt attempt = make_attempt(session, candidates.at(next));
-    if (attempt.outcome == Exit::out_of_memory) {
-      if (next == 1) return attempt;
-      failing = next;
-      note(next, attempt.reason);
-    } else if (attempt.outcome != Exit::ok) {
-      return attempt;
-    } else {
-      best = std::move(attempt);
-      lasting = next;
-    }
-    if (failing - lasting == 1) break;
-    next = best ? lasting + (failing - lasting) / 2 : std::max<int64_t>(1, failing - stride);
-    stride *= 2;
+// One line per failed check: value, threshold, what to do.
+std::string failed_checks(const Record& record) {
+  std::string text;
+  for (const VerifyEntry& entry : record.verify) {
+    if (entry.passed) continue;
+    char line[160];
+    std::snprintf(line, sizeof line, "check %s failed: %g, at most %g", entry.name.c_str(),
+                  entry.value, entry.threshold);
+    text += (text.empty() ? "" : "; ") + std::string(line);
+    if (entry.name == "skipped_steps")
+      text += "; lower precision.initial_loss_scale or raise run.warmup_steps and run.steps";
   }
-  best->reason = "largest " + candidates.name(lasting) + "; " + too_large;
-  return std::move(*best);
+  return text;
+}
+
+// Collective. What this machine does best, and at best: algorithms, and the ceiling of its GEMMs,
+// which stands in for a peak that is not known. Before training, so that a run that is told to stop
+// need not wait for it.
+void tune(const Session& session, const Plan& plan, RunParts& parts) {
+  MpiWorld& world = session.world;
+  settle_choices(world, session.device, plan);
+  const bool peak_known =
+      world.all(world.rank() != 0 || peak_of(plan, parts, world.node_size()).tflops > 0.0);
+  if (peak_known || session.device.kind() == DeviceKind::ref) return;
+  const double start_s = now_s();
+  parts.gemm_ceiling_tflops = gather_gemm_ceiling(world, session.device, plan);
+  say(world, "GEMM ceiling measured in " + format_seconds(now_s() - start_s) + "\n");
+}
+
+// Collective. A reduced model against the reference implementation.
+void verify_reduced(const Session& session, const Plan& plan,
+                    const CommunicatorTable& communicators, RunParts& parts) {
+  const double start_s = now_s();
+  ReferenceCheck check =
+      check_against_reference(session.world, session.device, communicators, plan, session.options);
+  parts.checks = std::move(check.entries);
+  parts.kernels_not_verified = std::move(check.kernels_not_verified);
+  say(session.world, "Reduced model verified in " + format_seconds(now_s() - start_s) + "\n");
+}
+
+// Collective. Appends the checks of the trained model, on rank 0. After a signal the launcher may
+// kill the process within a second, so the one that takes time is left out.
+void check_run(const Session& session, const Plan& plan, Engine& engine, const Training& training,
+               std::vector<VerifyEntry>& checks) {
+  MpiWorld& world = session.world;
+  if (!training.samples.empty())
+    checks.push_back(
+        check_initial_loss(plan, session.tokens, training.samples.front().result.loss));
+  if (!training.signalled) checks.push_back(check_replicas(world, plan, engine.checksum()));
+  checks.push_back(check_messages(world, plan, training.steps));
+  checks.push_back(check_parameter_count(plan));
+  checks.push_back(check_memory(world, engine, plan));
+}
+
+// Collective. Trains the plan of `attempt` and collects what came of it: the outcome of training,
+// and the parts of the record.
+void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, RunParts& parts) {
+  MpiWorld& world = session.world;
+  Device& device = session.device;
+  const Plan& plan = attempt.plan;
+  const auto out_of_memory = [&](const std::string& reason) {
+    attempt.outcome = Exit::out_of_memory;
+    attempt.reason = "out of memory, " + reason;
+  };
+  check_graphs(plan);
+  const MemoryBudget budget = agree_on_memory(world, device, plan);
+  if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
+
+  tune(session, plan, parts);
+  const Connections connections(world, plan);
+  const CommunicatorTable& communicators = connections.table();
+  if (plan.config.run.verify) verify_reduced(session, plan, communicators, parts);
+
+  // The model itself.
+  const double start_s = now_s();
+  reset_host_memory_peak();
+  Engine engine(plan, device, communicators, session.tokens);
+  if (!world.all(take_arena(engine, device)))
+    return out_of_memory("met when the arena was allocated");
+  engine.initialise_weights();
+  allow_graphs(world, engine, plan);
+  const int64_t trace_step = plan.config.output.trace_step;
+  if (trace_step > 0) engine.trace_step(trace_step - 1);
+  say(world, "Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n" +
+                 heading("Training"));
+
+  // Training, and the files that were asked for.
+  Dump dump(world, plan);
+  dump.weights(engine, "weights_initial");
+  const Training training = train(world, engine, plan, communicators, sensing, session.start_s,
+                                  [&] { dump.gradients(engine); });
+  if (!training.signalled) dump.weights(engine, "weights_final");
+  dump.close();
+  if (trace_step > 0 && trace_step <= static_cast<int64_t>(training.samples.size())) {
+    write_trace(world, plan, *engine.trace());
+    say(world, "Trace of step " + std::to_string(trace_step) + ": " + plan.config.output.directory +
+                   "/trace.json\n");
+  }
+
+  // What came of it.
+  attempt.outcome = training.outcome;
+  attempt.reason = training.reason;
+  if (training.outcome != Exit::ok) attempt.record.failed_step = training.steps - 1;
+  parts.memory = gather_memory(world, engine);
+  parts.training = gather_series(world, training, plan, communicators);
+  check_run(session, plan, engine, training, parts.checks);
+  parts.sensors = sensing.summary(world);
+  parts.selected_algorithms = device.choices() + graph_note(engine, plan);
+}
+
+// Collective. A run that came to its end is invalid where a check failed.
+void judge(MpiWorld& world, Attempt& attempt) {
+  const std::string failed = failed_checks(attempt.record);
+  if (attempt.outcome != Exit::ok || world.all(failed.empty())) return;
+  attempt.outcome = Exit::invalid;
+  attempt.reason = failed;
+  attempt.record.failed_step = static_cast<int64_t>(attempt.record.loss.size()) - 1;
 }
 
 }  // namespace
+
+void say(const MpiWorld& world, const std::string& text) {
+  if (world.rank() != 0) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+Attempt make_attempt(const Session& session, const Config& config) {
+  MpiWorld& world = session.world;
+  const Device& device = session.device;
+  Attempt attempt;
+  agreed(world,
+         [&] { attempt.plan = make_plan(config, world.size(), world.rank(), session.options); });
+  const Plan& plan = attempt.plan;
+
+  // The machine, the deck as resolved, the plan.
+  RunParts parts;
+  parts.machine = gather_machine(world, plan, device, session.tokens);
+  Sensing sensing(world, device);
+  parts.device = sensing.device_facts(world, device);
+  if (world.rank() == 0)
+    attempt.record =
+        planned_record(session.deck, plan, world.num_nodes(), world.node_size(), session.argv);
+  say(world, banner(attempt.record) + device.description() + "; " +
+                 message_libraries(world, config) + "\n" + session.tokens.description() + "\n" +
+                 gather_bindings(world, device) + echo(session.deck, config));
+  // It looks at the plans of other stages too, which nobody needs but the one who prints.
+  if (world.rank() == 0) say(world, heading("Plan") + describe(plan, session.options));
+
+  train_attempt(session, sensing, attempt, parts);
+  if (world.rank() == 0) complete_record(attempt.record, plan, parts);
+  judge(world, attempt);
+  return attempt;
+}
 
 Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv) {
   const double start_s = now_s();

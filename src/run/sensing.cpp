@@ -118,25 +118,28 @@ std::string sources_of(const Sampler& sampler) {
 
 }  // namespace
 
-Sensing::Sensing(MpiWorld& world, const Device& device, Record& record)
+Sensing::Sensing(MpiWorld& world, const Device& device)
     : on_gpu_(device.kind() == DeviceKind::cuda) {
   const std::string node = "node " + std::to_string(world.node());
-  const SystemInfo system = system_info();
   const bool host_speaker = speaks_for(world, node);
-  host_ = std::make_unique<Sampler>(host_speaker ? make_host_sensors(system.cores) : nullptr);
+  host_ =
+      std::make_unique<Sampler>(host_speaker ? make_host_sensors(system_info().cores) : nullptr);
   const std::string bus_id = device.pci_bus_id();
   const bool gpu_speaker = on_gpu_ && speaks_for(world, node + " " + bus_id);
   gpu_ = std::make_unique<Sampler>(gpu_speaker ? make_gpu_sensors(bus_id) : nullptr);
-  if (world.rank() != 0) return;
+}
 
-  Summary& s = record.summary;
-  const std::string machine = on_gpu_ ? gpu_->sensors()->facts().name : record.machine;
-  s.device_name = known_device_name(machine);
-  if (s.device_name.empty() && on_gpu_) s.device_name = machine;
+DeviceFacts Sensing::device_facts(const MpiWorld& world, const Device& device) const {
+  if (world.rank() != 0) return {};
+  const std::string machine = on_gpu_ ? gpu_->sensors()->facts().name : system_info().cpu_model;
+  DeviceFacts facts;
+  facts.name = known_device_name(machine);
+  if (facts.name.empty() && on_gpu_) facts.name = machine;
+  facts.memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
   // A node's memory is shared by its ranks; a GPU has its own.
-  if (!on_gpu_ && s.ranks_per_node > 0)
-    s.device_memory_bytes /= static_cast<double>(s.ranks_per_node);
-  s.node_memory_bytes = host_->sensors()->facts().memory_total_bytes.value_or(0.0);
+  if (!on_gpu_) facts.memory_bytes /= static_cast<double>(world.node_size());
+  facts.node_memory_bytes = host_->sensors()->facts().memory_total_bytes.value_or(0.0);
+  return facts;
 }
 
 void Sensing::begin() {
@@ -149,40 +152,37 @@ void Sensing::end() {
   host_totals_ = host_->end();
 }
 
-void Sensing::record(MpiWorld& world, Record& record) const {
+std::optional<SensorSummary> Sensing::summary(MpiWorld& world) const {
   const Gathered hosts(world.gather(packed(*host_, host_totals_)));
   const Gathered gpus(world.gather(packed(*gpu_, gpu_totals_)));
   const std::vector<double> used = world.gather(
       std::vector<double>{on_gpu_ ? gpu_totals_.memory_used_bytes.value_or(0.0) : 0.0});
-  if (world.rank() != 0 || hosts.largest(readings).value_or(0.0) == 0.0) return;
-  Summary& s = record.summary;
+  if (world.rank() != 0 || hosts.largest(readings).value_or(0.0) == 0.0) return std::nullopt;
+  SensorSummary s;
   s.node_memory_used_bytes = hosts.largest(memory_used).value_or(0.0);
   s.cpu_clock_ghz = hosts.mean(clock_now).value_or(0.0);
   s.node_power_w = hosts.mean(power);
 
   // A rank's device: its GPU, or its share of the hosts.
   const Gathered& devices = on_gpu_ ? gpus : hosts;
-  const double ranks = static_cast<double>(s.world_size);
   const auto share = [&](const std::optional<double>& sum) {
-    return sum ? std::optional<double>(*sum / ranks) : std::nullopt;
+    return sum ? std::optional<double>(*sum / static_cast<double>(world.size())) : std::nullopt;
   };
   s.power_w = share(devices.sum(power));
   s.power_limit_w = share(devices.sum(power_limit));
   s.utilisation = devices.mean(busy);
+  s.energy_j = devices.sum(energy);
   s.clock_ghz = devices.mean(clock_now).value_or(0.0);
-  if (on_gpu_) {
-    s.device_memory_used_bytes = devices.largest(memory_used).value_or(s.device_memory_used_bytes);
-    s.device_memory_bytes = devices.largest(memory_total).value_or(s.device_memory_bytes);
-    MemoryEntry entry{"device_used", "in use on the device by all processes, as NVML counts", {}};
-    for (const double bytes : used) entry.bytes.push_back(static_cast<int64_t>(bytes));
-    record.memory.push_back(std::move(entry));
-  }
-  const double tokens = static_cast<double>(s.tokens_per_step * s.timed_steps);
-  const std::optional<double> joules = devices.sum(energy);
-  if (joules && tokens > 0.0) s.energy_j_per_token = *joules / tokens;
+  s.note = how_sampled(hosts, "host") + "\n" + sources_of(*host_);
+  if (!on_gpu_) return s;
 
-  s.sensors_note = how_sampled(hosts, "host") + "\n" + sources_of(*host_);
-  if (on_gpu_) s.sensors_note += "\n" + how_sampled(gpus, "gpu") + "\n" + sources_of(*gpu_);
+  s.gpu_memory_used_bytes = devices.largest(memory_used);
+  s.gpu_memory_bytes = devices.largest(memory_total);
+  MemoryEntry entry{"device_used", "in use on the device by all processes, as NVML counts", {}};
+  for (const double bytes : used) entry.bytes.push_back(static_cast<int64_t>(bytes));
+  s.memory.push_back(std::move(entry));
+  s.note += "\n" + how_sampled(gpus, "gpu") + "\n" + sources_of(*gpu_);
+  return s;
 }
 
 }  // namespace gptbench

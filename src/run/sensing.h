@@ -1,12 +1,13 @@
-// Sensors of nodes and devices beside the training loop, from the ranks to the record.
+// Sensors of nodes and devices beside the training loop.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comm/mpi_world.h"
 #include "device/device.h"
 #include "measure/sampler.h"
-#include "record/record.h"
+#include "run/record_parts.h"
 
 namespace gptbench {
 
@@ -14,17 +15,18 @@ namespace gptbench {
 // the ranks that share it. (Four ranks on two nodes, hosts: ranks 0 and 2 read.)
 class Sensing {
  public:
-  // Collective. Fills what is known before the first step: name, clock and memory of the device.
-  Sensing(MpiWorld& world, const Device& device, Record& record);
+  // Collective.
+  Sensing(MpiWorld& world, const Device& device);
+
+  // What is known before the first step; local, on rank 0.
+  DeviceFacts device_facts(const MpiWorld& world, const Device& device) const;
 
   // Local; called before and after the timed steps.
   void begin();
   void end();
 
-  // Collective; after memory and steps were recorded. Fills power, energy per token, utilisation,
-  // clocks and memory of /summary, with sensors_note. The energy of skipped steps counts for the
-  // tokens of the timed ones.
-  void record(MpiWorld& world, Record& record) const;
+  // Collective. On rank 0; none where no step was timed.
+  std::optional<SensorSummary> summary(MpiWorld& world) const;
 
  private:
   bool on_gpu_;

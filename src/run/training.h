@@ -9,7 +9,7 @@
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
 #include "plan/plan.h"
-#include "record/record.h"
+#include "run/record_parts.h"
 #include "run/sensing.h"
 
 namespace gptbench {
@@ -47,8 +47,8 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
 // SIGINT, at least one second after the first signal, ends the process at once.
 void watch_signals();
 
-// Collective. Fills steps, timing, communication and throughput of the record on rank 0.
-void record_training(MpiWorld& world, const Training& training, const Plan& plan,
-                     const CommunicatorTable& communicators, Record& record);
+// Collective. The series of all ranks, on rank 0.
+TrainingSeries gather_series(MpiWorld& world, const Training& training, const Plan& plan,
+                             const CommunicatorTable& communicators);
 
 }  // namespace gptbench

@@ -11,9 +11,9 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "io/guarded_read.h"
+#include "run/assemble_record.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
-#include "run/planned_record.h"
 #include "sweep/values.h"
 
 namespace gptbench {

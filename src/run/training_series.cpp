@@ -1,7 +1,6 @@
-// From the samples of all ranks to the record.
+// From the samples of all ranks to the series of the record.
 #include <algorithm>
 
-#include "record/steps.h"
 #include "run/training.h"
 
 namespace gptbench {
@@ -45,7 +44,7 @@ constexpr Field fields[] = {
 };
 
 // Gathers field by field, which bounds the memory that is held twice.
-void record_times(MpiWorld& world, const Training& training, Record& record) {
+void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out) {
   const size_t steps = training.samples.size(), ranks = static_cast<size_t>(world.size());
   for (const Field& field : fields) {
     std::vector<double> mine;
@@ -56,18 +55,18 @@ void record_times(MpiWorld& world, const Training& training, Record& record) {
                       world.size()};
     for (size_t step = 0; step < steps; ++step)
       for (size_t rank = 0; rank < ranks; ++rank) series.values.push_back(all[rank * steps + step]);
-    record.timing.push_back(std::move(series));
+    out.timing.push_back(std::move(series));
   }
   if (world.rank() != 0) return;
-  const std::vector<double>& step_times = record.timing.front().values;
+  const std::vector<double>& step_times = out.timing.front().values;
   for (size_t step = 0; step < steps; ++step) {
     const double* const begin = step_times.data() + step * ranks;
-    record.step_time_s.push_back(*std::max_element(begin, begin + ranks));
+    out.step_time_s.push_back(*std::max_element(begin, begin + ranks));
   }
 }
 
-void record_communication(MpiWorld& world, const Training& training, const Plan& plan,
-                          const CommunicatorTable& communicators, Record& record) {
+void gather_communication(MpiWorld& world, const Training& training, const Plan& plan,
+                          const CommunicatorTable& communicators, TrainingSeries& out) {
   // Stages send different kinds of messages; the loop is collective, so all ranks visit all kinds.
   for (int axis = 0; axis < num_axes; ++axis) {
     for (int k = 0; k < num_op_kinds; ++k) {
@@ -94,28 +93,28 @@ void record_communication(MpiWorld& world, const Training& training, const Plan&
         entry.time_s.push_back(all[r + 3]);
         entry.exposed_s.push_back(all[r + 4]);
       }
-      if (world.rank() == 0) record.comm.push_back(std::move(entry));
+      if (world.rank() == 0) out.comm.push_back(std::move(entry));
     }
   }
 }
 
 }  // namespace
 
-void record_training(MpiWorld& world, const Training& training, const Plan& plan,
-                     const CommunicatorTable& communicators, Record& record) {
-  record_times(world, training, record);
-  record_communication(world, training, plan, communicators, record);
-  if (world.rank() != 0) return;
+TrainingSeries gather_series(MpiWorld& world, const Training& training, const Plan& plan,
+                             const CommunicatorTable& communicators) {
+  TrainingSeries series;
+  gather_times(world, training, series);
+  gather_communication(world, training, plan, communicators, series);
+  if (world.rank() != 0) return series;
 
   for (const StepSample& sample : training.samples) {
-    record.loss.push_back(sample.result.loss);
-    record.grad_norm.push_back(sample.result.grad_norm);
-    record.tokens.push_back(record.summary.tokens_per_step);
+    series.loss.push_back(sample.result.loss);
+    series.grad_norm.push_back(sample.result.grad_norm);
     if (plan.loss_scale < 0) continue;
-    record.loss_scale.push_back(sample.result.loss_scale);
-    record.skipped.push_back(sample.result.skipped ? 1 : 0);
+    series.loss_scale.push_back(sample.result.loss_scale);
+    series.skipped.push_back(sample.result.skipped ? 1 : 0);
   }
-  summarise_steps(record, plan.config.batch.global_batch_size);
+  return series;
 }
 
 }  // namespace gptbench

@@ -1,0 +1,140 @@
+#include "run/assemble_record.h"
+
+#include "base/build_info.h"
+#include "measure/known_devices.h"
+#include "measure/system_info.h"
+#include "plan/cost.h"
+#include "record/steps.h"
+#include "verify/verify.h"
+
+namespace gptbench {
+namespace {
+
+std::string lifetime_text(const Buffer& buffer) {
+  if (buffer.lifetime == Lifetime::micro_batch) return "forward to backward of a micro-batch";
+  if (buffer.lifetime != Lifetime::program) return "run";
+  std::string text = "operations";
+  for (const Buffer::Use& use : buffer.uses)
+    text += " " + std::to_string(use.first_op) + "-" + std::to_string(use.last_op);
+  return text;
+}
+
+void add_machine(Record& record, const MachineFacts& machine, const std::string& selected) {
+  Provenance& p = record.provenance;
+  p.hostnames = machine.hostnames;
+  p.libraries = machine.libraries;
+  p.chosen_algorithms = machine.algorithms + selected;
+}
+
+void add_training(Record& record, const Plan& plan, const RunParts& parts) {
+  const TrainingSeries& training = *parts.training;
+  record.loss = training.loss;
+  record.grad_norm = training.grad_norm;
+  record.step_time_s = training.step_time_s;
+  record.loss_scale = training.loss_scale;
+  record.skipped = training.skipped;
+  record.tokens.assign(training.loss.size(), record.summary.tokens_per_step);
+  record.timing = training.timing;
+  record.comm = training.comm;
+  record.memory = parts.memory.entries;
+  record.summary.peak_memory_bytes = parts.memory.peak_bytes;
+  record.summary.device_memory_used_bytes = parts.memory.peak_bytes;
+  summarise_steps(record, plan.config.batch.global_batch_size);
+  if (plan.loss_scale < 0) return;
+  const int64_t skipped = skipped_after_warmup(record);
+  record.verify.push_back(check_skipped_steps(skipped, skipped + record.summary.timed_steps));
+}
+
+// After the steps: the energy of skipped ones counts for the tokens of the timed ones.
+void add_sensors(Record& record, const SensorSummary& sensors) {
+  Summary& s = record.summary;
+  s.power_w = sensors.power_w;
+  s.power_limit_w = sensors.power_limit_w;
+  s.utilisation = sensors.utilisation;
+  s.node_power_w = sensors.node_power_w;
+  s.clock_ghz = sensors.clock_ghz;
+  s.cpu_clock_ghz = sensors.cpu_clock_ghz;
+  s.node_memory_used_bytes = sensors.node_memory_used_bytes;
+  s.device_memory_bytes = sensors.gpu_memory_bytes.value_or(s.device_memory_bytes);
+  s.device_memory_used_bytes = sensors.gpu_memory_used_bytes.value_or(s.device_memory_used_bytes);
+  record.memory.insert(record.memory.end(), sensors.memory.begin(), sensors.memory.end());
+  const double tokens = static_cast<double>(s.tokens_per_step * s.timed_steps);
+  if (sensors.energy_j && tokens > 0.0) s.energy_j_per_token = *sensors.energy_j / tokens;
+  s.sensors_note = sensors.note;
+}
+
+}  // namespace
+
+Record planned_record(const Deck& deck, const Plan& plan, int64_t nodes, int64_t ranks_per_node,
+                      const std::string& argv) {
+  Record record;
+  record.date_utc = date_utc();
+  record.machine = system_info().cpu_model;
+  record.git_commit = build_git_commit();
+  record.software_version = build_version();
+  for_each_key(plan.config, [&](const Key& key, const KeyValue& value) {
+    record.config.push_back(
+        {key.group, key.name, value, key.unit.empty() ? "1" : key.unit, key.doc});
+  });
+  Provenance& p = record.provenance;
+  p.deck_name = deck.path;
+  p.deck_raw = deck.raw_text;
+  p.deck_resolved = echo(deck, plan.config);
+  p.argv = argv;
+  p.slurm = slurm_environment();
+  p.environment = selected_environment();
+
+  Summary& s = record.summary;
+  s.num_params = plan.num_params;
+  s.world_size = plan.grid.size();
+  s.nodes = nodes;
+  s.ranks_per_node = ranks_per_node;
+  s.tokens_per_step = plan.config.batch.global_batch_size * plan.shape.T;
+  s.flops_per_step = flops_by_convention(plan);
+  s.flops_convention = name_of(plan.config.output.flops_convention);
+  s.hardware_factor = hardware_factor(plan.config.memory);
+  s.peak_tflops = plan.config.output.peak_tflops;
+  s.peak_source = s.peak_tflops > 0.0 ? "deck" : "none: not measured";
+  s.sensors_note = "not sampled: no step was timed";
+  record.warmup_steps = plan.config.run.warmup_steps;
+
+  for (const Buffer& buffer : plan.buffers)
+    record.arena.push_back({buffer.name, name_of(buffer.memory_class), name_of(buffer.dtype),
+                            buffer.offset, buffer.bytes(), lifetime_text(buffer)});
+  return record;
+}
+
+Peak peak_of(const Plan& plan, const RunParts& parts, int64_t ranks_per_node) {
+  const double deck = plan.config.output.peak_tflops;
+  if (deck > 0.0) return {deck, "deck"};
+  const double clock_ghz = parts.sensors ? parts.sensors->clock_ghz : 0.0;
+  double known = known_peak_tflops(parts.device.name, plan.config.precision.compute, clock_ghz);
+  // A host's peak is shared by the ranks on it.
+  if (plan.config.run.device == DeviceKind::host) known /= static_cast<double>(ranks_per_node);
+  if (known > 0.0) return {known, "known device"};
+  const bool measured = parts.gemm_ceiling_tflops > 0.0;
+  return {parts.gemm_ceiling_tflops, measured ? "measured GEMM ceiling" : "none: not measured"};
+}
+
+void complete_record(Record& record, const Plan& plan, const RunParts& parts) {
+  Summary& s = record.summary;
+  add_machine(record, parts.machine, parts.selected_algorithms);
+  s.device_name = parts.device.name;
+  s.device_memory_bytes = parts.device.memory_bytes;
+  s.node_memory_bytes = parts.device.node_memory_bytes;
+  s.gemm_ceiling_tflops = parts.gemm_ceiling_tflops;
+  record.verify = parts.checks;
+  record.kernels_not_verified = parts.kernels_not_verified;
+  if (parts.training) add_training(record, plan, parts);
+  if (parts.sensors) add_sensors(record, *parts.sensors);
+  const Peak peak = peak_of(plan, parts, s.ranks_per_node);
+  set_peak(s, peak.tflops, peak.source);
+}
+
+void set_outcome(Record& record, Exit outcome, const std::string& reason) {
+  record.status = exit_code(outcome).status;
+  record.verdict = outcome == Exit::ok ? "VALID" : "INVALID";
+  record.reason = reason;
+}
+
+}  // namespace gptbench

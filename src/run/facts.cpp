@@ -1,0 +1,79 @@
+#include "run/facts.h"
+
+#include <vector>
+
+#include "base/build_info.h"
+#include "cuda/backend.h"
+#include "device/gemm_ceiling.h"
+#include "measure/binding.h"
+#include "measure/host_memory.h"
+#include "measure/system_info.h"
+
+namespace gptbench {
+namespace {
+
+// Time that the measurement of the GEMM ceiling may take, outside of the timed steps.
+constexpr double ceiling_budget_s = 2.0;
+
+}  // namespace
+
+MachineFacts gather_machine(MpiWorld& world, const Plan& plan, const Device& device,
+                            const TokenSource& tokens) {
+  const SystemInfo system = system_info();
+  MachineFacts facts;
+  facts.hostnames = world.gather(system.hostname);
+  const std::vector<std::string> bindings = world.gather(system.binding);
+  if (world.rank() != 0) return {};
+  facts.libraries = "mpi=" + world.library() + "\n";
+  if (plan.config.run.comm == CommLibrary::nccl)
+    facts.libraries += "nccl=" + nccl_description() + "\n";
+  facts.libraries += std::string("build=") + build_libraries() + "\ncompiler=" + build_compiler() +
+                     "\nflags=" + build_flags() + "\n";
+  facts.algorithms = "device=" + device.description() + "\ndata=" + tokens.description() + "\n";
+  for (size_t r = 0; r < bindings.size(); ++r)
+    facts.algorithms += "cores_of_rank_" + std::to_string(r) + "=" + bindings[r] + "\n";
+  return facts;
+}
+
+std::string gather_bindings(MpiWorld& world, const Device& device) {
+  std::vector<RankBinding> bindings;
+  for (const std::string& line :
+       world.gather(encode_binding(own_binding(world.node(), device.num_threads()))))
+    bindings.push_back(decode_binding(line));
+  return binding_report(bindings);
+}
+
+double gather_gemm_ceiling(MpiWorld& world, Device& device, const Plan& plan) {
+  world.barrier();
+  const double flops = measure_gemm_ceiling(device, compute_type(plan.config), ceiling_budget_s);
+  double sum = 0.0;
+  for (const double each : world.gather(std::vector<double>{flops})) sum += each;
+  return sum / static_cast<double>(world.size()) / 1e12;
+}
+
+MemoryUse gather_memory(MpiWorld& world, const Engine& engine) {
+  MemoryUse use;
+  const auto add = [&](const std::string& name, const std::string& description, int64_t bytes) {
+    MemoryEntry entry{name, description, {}};
+    for (const double each : world.gather(std::vector<double>{static_cast<double>(bytes)}))
+      entry.bytes.push_back(static_cast<int64_t>(each));
+    if (world.rank() == 0) use.entries.push_back(std::move(entry));
+  };
+  int64_t sum = 0;
+  for (int c = 0; c < num_memory_classes; ++c) {
+    const MemoryClass memory_class = static_cast<MemoryClass>(c);
+    if (memory_class == MemoryClass::file) continue;  // no memory
+    const int64_t bytes = engine.arena().allocated_bytes(memory_class);
+    sum += bytes;
+    add(name_of(memory_class),
+        is_on_device(memory_class) ? "allocated for this class" : "offloaded to host memory",
+        bytes);
+  }
+  add("arena", "sum over the classes", sum);
+  const int64_t peak = host_memory().peak_resident_bytes;
+  add("peak", "high-water mark of the process, from the operating system", peak);
+  use.peak_bytes = world.max(static_cast<double>(peak));
+  return use;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,29 @@
+// Facts about the machine that the ranks gather for report and record.
+#pragma once
+
+#include <string>
+
+#include "comm/mpi_world.h"
+#include "data/token_source.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "plan/plan.h"
+#include "run/record_parts.h"
+
+namespace gptbench {
+
+// Collective; on rank 0.
+MachineFacts gather_machine(MpiWorld& world, const Plan& plan, const Device& device,
+                            const TokenSource& tokens);
+
+// Collective. One line per node: which processors its ranks run on; on rank 0.
+std::string gather_bindings(MpiWorld& world, const Device& device);
+
+// Collective. Mean over the ranks of what the largest GEMMs of the plan's type reach when all ranks
+// run them at the same time, in TFLOP/s.
+double gather_gemm_ceiling(MpiWorld& world, Device& device, const Plan& plan);
+
+// Collective, after the last step; entries on rank 0.
+MemoryUse gather_memory(MpiWorld& world, const Engine& engine);
+
+}  // namespace gptbench

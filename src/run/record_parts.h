@@ -1,0 +1,68 @@
+// What the phases of a run return for its record. Figures gathered from all ranks are on rank 0; on
+// the other ranks these parts are empty.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/record.h"
+
+namespace gptbench {
+
+// "name=value" lines and host names, known before the first step.
+struct MachineFacts {
+  std::vector<std::string> hostnames;  // [rank]
+  std::string libraries;               // MPI, NCCL, build
+  std::string algorithms;              // device, data, processors of each rank
+};
+
+struct DeviceFacts {
+  std::string name;                // as in tables (measure/known_devices.h); "": not known
+  double memory_bytes = 0.0;       // of one device (of one rank's share of a host); 0: not known
+  double node_memory_bytes = 0.0;  // 0: not known
+};
+
+// Sensors over the timed steps; absent or 0 where the machine does not offer them.
+struct SensorSummary {
+  std::optional<double> power_w, power_limit_w, utilisation;  // per device
+  std::optional<double> node_power_w;                         // mean over nodes
+  std::optional<double> energy_j;                             // of all devices
+  double clock_ghz = 0.0, cpu_clock_ghz = 0.0;                // means over devices, nodes and time
+  double node_memory_used_bytes = 0.0;                        // largest over nodes
+  std::optional<double> gpu_memory_bytes, gpu_memory_used_bytes;  // largest over GPUs
+  std::vector<MemoryEntry> memory;  // what GPUs count themselves, one entry
+  std::string note;                 // how it was sampled, and what is not offered
+};
+
+// Memory of the ranks after the last step.
+struct MemoryUse {
+  std::vector<MemoryEntry> entries;
+  double peak_bytes = 0.0;  // largest over ranks; on all ranks
+};
+
+// The steps that were trained.
+struct TrainingSeries {
+  std::vector<double> loss, grad_norm, step_time_s;  // [step]; time of the slowest rank
+  std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
+  std::vector<int64_t> skipped;                      // [step]; ditto
+  std::vector<RankSeries> timing;
+  std::vector<CommEntry> comm;
+};
+
+// Everything that a run adds to its planned record.
+struct RunParts {
+  MachineFacts machine;
+  DeviceFacts device;
+  double gemm_ceiling_tflops = 0.0;  // per device; 0: not measured
+  std::vector<VerifyEntry> checks;
+  std::vector<std::string> kernels_not_verified;
+  // Empty where the run ended before training.
+  std::string selected_algorithms;
+  std::optional<TrainingSeries> training;
+  MemoryUse memory;
+  std::optional<SensorSummary> sensors;  // none: no step was timed
+};
+
+}  // namespace gptbench

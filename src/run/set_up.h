@@ -1,0 +1,40 @@
+// What stands between a plan and its first step: communicators, the arena, CUDA graphs.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/mpi_world.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// The communicators of the axes along which the plan of any rank sends messages.
+class Connections {
+ public:
+  Connections(MpiWorld& world, const Plan& plan);  // collective
+  const CommunicatorTable& table() const { return table_; }
+
+ private:
+  std::array<std::unique_ptr<Communicator>, num_axes> owned_;
+  CommunicatorTable table_;
+};
+
+// Allocates the arena and checks that memory is left for the libraries, which fail without it.
+// Local; false where memory does not suffice.
+bool take_arena(Engine& engine, Device& device);
+
+// Throws AgreedError where the deck demands CUDA graphs that the plan does not allow. Local.
+void check_graphs(const Plan& plan);
+
+// Collective. Enables CUDA graphs where deck and plan allow them.
+void allow_graphs(MpiWorld& world, Engine& engine, const Plan& plan);
+
+// Line for chosen_algorithms: whether steps were replayed as CUDA graphs, and if not, why.
+std::string graph_note(const Engine& engine, const Plan& plan);
+
+}  // namespace gptbench
