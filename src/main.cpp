@@ -15,7 +15,7 @@
 #include "deck/keys.h"
 #include "deck/validate.h"
 #include "measure/system_info.h"
-#include "plan/plan.h"
+#include "plan/describe.h"
 #include "plan/print_operations.h"
 #include "run/command_line.h"
 #include "run/device_setup.h"
@@ -44,7 +44,7 @@ void print_plan(const CommandLine& line) {
   const PlanOptions options;
   const Plan plan = make_plan(config, ranks, 0, options);
   if (line.operations) print(print_operations(plan) + "\n");
-  print(describe(plan, options));
+  print(describe(plan, stage_figures(plan, options), options));
 
   const BatchCandidates candidates(deck, config);
   const double cap = config.memory.device_memory_gib * static_cast<double>(GiB);

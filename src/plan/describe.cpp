@@ -1,3 +1,5 @@
+#include "plan/describe.h"
+
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -5,9 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/context.h"
-#include "plan/cost.h"
 #include "plan/lengths.h"
-#include "plan/plan.h"
 #include "plan/schedule.h"
 
 namespace gptbench {
@@ -79,33 +79,29 @@ void describe_memory(std::string& text, const Plan& plan) {
 
 // Stages hold different layers, so their ranks need different memory; replicas and tensor-parallel
 // ranks of a stage need the same.
-void describe_stages(std::string& text, const Plan& plan, const PlanOptions& options) {
-  if (plan.grid.pipeline == 1) return;
+void describe_stages(std::string& text, const std::vector<StageFigures>& stages) {
+  if (stages.size() == 1) return;
   line(text, "%s",
        "Memory of a rank of each stage   parameters    gradients  activations        total");
-  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
-    Coordinates at = plan.at;
-    at.pipeline = stage;
-    const int64_t rank = plan.grid.rank_of(at);
-    const ClassBytes bytes = make_plan(plan.config, plan.grid.size(), rank, options).class_bytes;
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const ClassBytes& bytes = stages[stage].class_bytes;
     const auto of = [&](MemoryClass memory_class) {
       return format_bytes(bytes[static_cast<size_t>(memory_class)]);
     };
     line(text, "  stage %-3lld rank %-12lld %12s %12s %12s %12s", static_cast<long long>(stage),
-         static_cast<long long>(rank), of(MemoryClass::parameters).c_str(),
+         static_cast<long long>(stages[stage].rank), of(MemoryClass::parameters).c_str(),
          of(MemoryClass::gradients).c_str(), of(MemoryClass::activations).c_str(),
          format_bytes(total(bytes)).c_str());
   }
 }
 
-void describe_flops(std::string& text, const Plan& plan) {
+void describe_flops(std::string& text, const std::map<std::string, double>& flops) {
   static const char* const meaning[][2] = {{"mpt", "B T (6 N + 12 L C T)"},
                                            {"megatron", "24 k B T L C^2 (1 + T/6C + V/16LC)"},
                                            {"causal", "half of the attention matrix"},
                                            {"exact", "operations of this plan"},
                                            {"exact_recomputed", "recomputed, on top of exact"},
                                            {"exact_fp8", "of both, products of fp8 factors"}};
-  const std::map<std::string, double> flops = flops_by_convention(plan);
   line(text, "%s", "FLOPs a step, all ranks, by convention");
   for (const auto& [name, formula] : meaning) {
     if (flops.count(name) == 0) continue;
@@ -175,7 +171,8 @@ void describe_decomposition(std::string& text, const Plan& plan) {
 
 }  // namespace
 
-std::string describe(const Plan& plan, const PlanOptions& options) {
+std::string describe(const Plan& plan, const std::vector<StageFigures>& stages,
+                     const PlanOptions& options) {
   std::string text;
   line(text, "Grid            %s", describe(plan.grid).c_str());
   line(text, "                fastest axis first; %lld thread%s a rank",
@@ -186,8 +183,8 @@ std::string describe(const Plan& plan, const PlanOptions& options) {
   describe_fp8(text, plan);
   describe_pipeline(text, plan);
   describe_memory(text, plan);
-  describe_stages(text, plan, options);
-  describe_flops(text, plan);
+  describe_stages(text, stages);
+  describe_flops(text, flops_by_convention(plan, stages));
   describe_messages(text, plan);
   return text;
 }

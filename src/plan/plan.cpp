@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/chunk_programs.h"
-#include "plan/cost.h"
 #include "plan/messages.h"
 #include "plan/parameter_store.h"
 #include "plan/tasks.h"
@@ -219,35 +218,6 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
   sum_costs(plan);
   return plan;
-}
-
-std::map<std::string, double> flops_by_convention(const Plan& plan) {
-  const int64_t B = plan.config.batch.global_batch_size;
-  const bool full = plan.config.memory.activation_checkpointing == Recompute::full;
-  // Work is proportional to sequences, so one replica's share stands for the job; its stages
-  // differ.
-  const int64_t mine = sequences_of(B, plan.grid.data, plan.at.data).count;
-  double model = 0.0, recomputed = 0.0, fp8 = 0.0;
-  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
-    Coordinates at = plan.at;
-    at.pipeline = stage;
-    const Plan& other = plan.grid.pipeline == 1 ? plan
-                                                : make_plan(plan.config, plan.grid.size(),
-                                                            plan.grid.rank_of(at), PlanOptions{});
-    model += other.model_flops;
-    recomputed += other.recompute_flops;
-    fp8 += other.fp8_flops;
-  }
-  const double whole = static_cast<double>(B) / static_cast<double>(mine) *
-                       static_cast<double>(plan.grid.tensor * plan.grid.context);
-  std::map<std::string, double> flops = {
-      {name_of(FlopsConvention::mpt), flops_mpt(plan.shape, plan.num_params, B)},
-      {name_of(FlopsConvention::megatron), flops_megatron(plan.shape, B, full)},
-      {name_of(FlopsConvention::causal), flops_causal(plan.shape, B)},
-      {name_of(FlopsConvention::exact), model * whole},
-      {"exact_recomputed", recomputed * whole}};
-  if (fp8 > 0.0) flops["exact_fp8"] = fp8 * whole;
-  return flops;
 }
 
 }  // namespace gptbench

@@ -105,13 +105,4 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
 // Payload of one message about a micro-batch of which this rank holds `rows` rows.
 int64_t payload_bytes(const Op& op, int64_t rows);
 
-// FLOPs a step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
-// counted in full, recomputation apart), plus "exact_recomputed", what is recomputed, and where
-// there are any "exact_fp8", those of both that multiply fp8 factors.
-std::map<std::string, double> flops_by_convention(const Plan& plan);
-
-// The plan as text of 80 columns: grid, model, memory by class, FLOPs, messages. `planning_s` < 0:
-// not printed.
-std::string describe(const Plan& plan, const PlanOptions& options);
-
 }  // namespace gptbench

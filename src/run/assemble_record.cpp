@@ -65,8 +65,8 @@ void add_sensors(Record& record, const SensorSummary& sensors) {
 
 }  // namespace
 
-Record planned_record(const Deck& deck, const Plan& plan, int64_t nodes, int64_t ranks_per_node,
-                      const std::string& argv) {
+Record planned_record(const Deck& deck, const Plan& plan, const std::vector<StageFigures>& stages,
+                      int64_t nodes, int64_t ranks_per_node, const std::string& argv) {
   Record record;
   record.date_utc = date_utc();
   record.machine = system_info().cpu_model;
@@ -90,7 +90,7 @@ Record planned_record(const Deck& deck, const Plan& plan, int64_t nodes, int64_t
   s.nodes = nodes;
   s.ranks_per_node = ranks_per_node;
   s.tokens_per_step = plan.config.batch.global_batch_size * plan.shape.T;
-  s.flops_per_step = flops_by_convention(plan);
+  s.flops_per_step = flops_by_convention(plan, stages);
   s.flops_convention = name_of(plan.config.output.flops_convention);
   s.hardware_factor = hardware_factor(plan.config.memory);
   s.peak_tflops = plan.config.output.peak_tflops;

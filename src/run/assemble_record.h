@@ -2,20 +2,22 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "deck/deck.h"
-#include "plan/plan.h"
+#include "plan/stage_figures.h"
 #include "record/record.h"
 #include "run/record_parts.h"
 
 namespace gptbench {
 
 // The part that is known before the run starts: deck, sizes, FLOPs, arena and the machine of this
-// process, for the ranks of the plan on `nodes` nodes. Also the record of a sweep's job that ended
-// without one of its own. Nothing measured, no hostnames, no outcome.
-Record planned_record(const Deck& deck, const Plan& plan, int64_t nodes, int64_t ranks_per_node,
-                      const std::string& argv);
+// process, for the ranks of the plan on `nodes` nodes; `stages`: stage_figures() of the plan. Also
+// the record of a sweep's job that ended without one of its own. Nothing measured, no hostnames, no
+// outcome.
+Record planned_record(const Deck& deck, const Plan& plan, const std::vector<StageFigures>& stages,
+                      int64_t nodes, int64_t ranks_per_node, const std::string& argv);
 
 // The peak of a device in TFLOP/s and where it is from: the deck, the data sheet of the device, or
 // its GEMM ceiling, where that was measured.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "deck/validate.h"
+#include "plan/stage_figures.h"
 
 namespace gptbench {
 
@@ -65,14 +66,10 @@ int64_t largest_candidate(const BatchCandidates& candidates,
 }
 
 FullestRank fullest_rank(const Config& resolved, int64_t ranks, const PlanOptions& options) {
-  const Plan first = make_plan(resolved, ranks, 0, options);
-  FullestRank fullest{0, device_total(first.class_bytes)};
-  for (int64_t stage = 1; stage < first.grid.pipeline; ++stage) {
-    Coordinates at = first.at;
-    at.pipeline = stage;
-    const int64_t rank = first.grid.rank_of(at);
-    const int64_t bytes = device_total(make_plan(resolved, ranks, rank, options).class_bytes);
-    if (bytes > fullest.bytes) fullest = {rank, bytes};
+  FullestRank fullest{0, -1};
+  for (const StageFigures& stage : stage_figures(make_plan(resolved, ranks, 0, options), options)) {
+    const int64_t bytes = device_total(stage.class_bytes);
+    if (bytes > fullest.bytes) fullest = {stage.rank, bytes};
   }
   return fullest;
 }

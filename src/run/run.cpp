@@ -11,6 +11,7 @@
 #include "io/result_file.h"
 #include "measure/host_memory.h"
 #include "memory/budget.h"
+#include "plan/describe.h"
 #include "run/assemble_record.h"
 #include "run/attempt.h"
 #include "run/device_setup.h"
@@ -195,14 +196,16 @@ Attempt make_attempt(const Session& session, const Config& config) {
   parts.machine = gather_machine(world, plan, device, session.tokens);
   Sensing sensing(world, device);
   parts.device = sensing.device_facts(world, device);
-  if (world.rank() == 0)
-    attempt.record =
-        planned_record(session.deck, plan, world.num_nodes(), world.node_size(), session.argv);
+  std::vector<StageFigures> stages;
+  if (world.rank() == 0) {
+    stages = stage_figures(plan, session.options);
+    attempt.record = planned_record(session.deck, plan, stages, world.num_nodes(),
+                                    world.node_size(), session.argv);
+  }
   say(world, banner(attempt.record) + device.description() + "; " +
                  message_libraries(world, config) + "\n" + session.tokens.description() + "\n" +
                  gather_bindings(world, device) + echo(session.deck, config));
-  // It looks at the plans of other stages too, which nobody needs but the one who prints.
-  if (world.rank() == 0) say(world, heading("Plan") + describe(plan, session.options));
+  if (world.rank() == 0) say(world, heading("Plan") + describe(plan, stages, session.options));
 
   train_attempt(session, sensing, attempt, parts);
   if (world.rank() == 0) complete_record(attempt.record, plan, parts);

@@ -192,7 +192,9 @@ int64_t out_of_memory_kills() {
 Record record_without_result(const Sweep& sweep, const SweepRow& row, const ProcessEnd& end,
                              const std::string& output_path, const std::string& argv,
                              bool memory_ran_out) {
-  Record record = planned_record(row.deck, row_plan(row), row.nodes, row.ranks_per_node, argv);
+  const Plan plan = row_plan(row);
+  Record record = planned_record(row.deck, plan, stage_figures(plan, PlanOptions()), row.nodes,
+                                 row.ranks_per_node, argv);
   memory_ran_out = memory_ran_out || speaks_of_memory(output_path);
   const Exit outcome = outcome_of(end, memory_ran_out);
   std::string reason;

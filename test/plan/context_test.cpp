@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "configs.h"
-#include "plan/plan.h"
+#include "plan/describe.h"
 
 namespace gptbench {
 namespace {
@@ -95,7 +95,8 @@ TEST(Context, FlopsStayAndMemoryFalls) {
     m.context_parallel = c;
     for (const int64_t rank : {int64_t{0}, c - 1}) {
       const Plan plan = make_plan(resolved_config(m), c, rank, {});
-      EXPECT_EQ(flops_by_convention(plan), flops_by_convention(one));
+      EXPECT_EQ(flops_by_convention(plan, stage_figures(plan, {})),
+                flops_by_convention(one, stage_figures(one, {})));
       EXPECT_DOUBLE_EQ(plan.model_flops * static_cast<double>(c), one.model_flops);
       const auto bytes = [](const Plan& p, MemoryClass memory_class) {
         return p.class_bytes[static_cast<size_t>(memory_class)];

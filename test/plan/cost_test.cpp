@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "configs.h"
-#include "plan/plan.h"
+#include "plan/describe.h"
 
 namespace gptbench {
 namespace {
@@ -105,7 +105,7 @@ TEST(Cost, ExactIsCausalAndTheOtherHalfOfAttention) {
     m.vocab = 21;
     m.global_batch = global_batch;
     const Plan plan = make_plan(resolved_config(m), 1, 0, {});
-    const std::map<std::string, double> flops = flops_by_convention(plan);
+    const std::map<std::string, double> flops = flops_by_convention(plan, stage_figures(plan, {}));
     const double half = 6.0 * 3 * 12 * static_cast<double>(global_batch) * 6 * 6;
     // Sums of integers below 2^53.
     EXPECT_EQ(flops.at("exact"), flops.at("causal") + half);
@@ -127,7 +127,7 @@ TEST(Cost, MegatronAgainstExact) {
   m.vocab = 32;
   m.global_batch = 4;
   const Plan plan = make_plan(resolved_config(m), 1, 0, {});
-  const std::map<std::string, double> flops = flops_by_convention(plan);
+  const std::map<std::string, double> flops = flops_by_convention(plan, stage_figures(plan, {}));
   const double head = 1.5 * 4 * 8 * 32 * 16;
   // A few roundings of double.
   EXPECT_NEAR(flops.at("megatron") + head, flops.at("exact"), 1e-14 * flops.at("exact"));

@@ -9,7 +9,7 @@
 #include "base/fp8.h"
 #include "base/units.h"
 #include "configs.h"
-#include "plan/plan.h"
+#include "plan/describe.h"
 #include "plan/replay.h"
 
 namespace gptbench {
@@ -156,11 +156,12 @@ TEST(Fp8Plan, FlopsOfFp8Products) {
     const double again = recompute[0] == 'f' ? product * 8.0 / 12.0 : 0.0;
     EXPECT_DOUBLE_EQ(plan.fp8_flops, 3.0 * product + again);
     EXPECT_LT(plan.fp8_flops, plan.model_flops + plan.recompute_flops);
-    EXPECT_DOUBLE_EQ(flops_by_convention(plan).at("exact_fp8"), plan.fp8_flops);
+    EXPECT_DOUBLE_EQ(flops_by_convention(plan, stage_figures(plan, {})).at("exact_fp8"),
+                     plan.fp8_flops);
     m.compute = "bf16";
     const Plan other = plan_of(m);
     EXPECT_EQ(other.fp8_flops, 0.0);
-    EXPECT_EQ(flops_by_convention(other).count("exact_fp8"), 0u);
+    EXPECT_EQ(flops_by_convention(other, stage_figures(other, {})).count("exact_fp8"), 0u);
     EXPECT_DOUBLE_EQ(other.model_flops, plan.model_flops);
     EXPECT_DOUBLE_EQ(other.recompute_flops, plan.recompute_flops);
   }

@@ -1,4 +1,4 @@
-#include "plan/plan.h"
+#include "plan/describe.h"
 
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ TEST(Plan, IsAFunctionOfItsInput) {
   for (int64_t rank = 0; rank < 4; ++rank) {
     const Plan a = make_plan(config, 4, rank, {2});
     const Plan b = make_plan(config, 4, rank, {2});
-    EXPECT_EQ(describe(a, {2}), describe(b, {2}));
+    EXPECT_EQ(describe(a, stage_figures(a, {2}), {2}), describe(b, stage_figures(b, {2}), {2}));
     EXPECT_EQ(a.class_bytes, b.class_bytes);
     ASSERT_EQ(a.ops.size(), b.ops.size());
     for (size_t i = 0; i < a.ops.size(); ++i) {
@@ -183,7 +183,7 @@ TEST(Plan, ActivationsAreLinearInSequenceLength) {
 TEST(Plan, DescriptionFitsEightyColumns) {
   for (const int64_t ranks : {1, 12288}) {
     const Plan plan = make_plan(gpt2_124m(1, ranks, ranks), ranks, 0, {});
-    const std::string text = describe(plan, {});
+    const std::string text = describe(plan, stage_figures(plan, {}), {});
     size_t begin = 0;
     for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
       EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);

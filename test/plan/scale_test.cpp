@@ -9,7 +9,7 @@
 
 #include "configs.h"
 #include "decompositions.h"
-#include "plan/plan.h"
+#include "plan/describe.h"
 #include "tasks.h"
 
 namespace {
@@ -114,7 +114,7 @@ TEST(Scale, PlansDoNotGrowWithTheBatch) {
       const Config config = resolved_config(m);
       const Allocations before = counted;
       Plan plan = make_plan(config, 2, 1, {});
-      describe(plan, {});
+      describe(plan, stage_figures(plan, {}), {});
       return std::pair{counted.bytes - before.bytes, std::move(plan)};
     };
     const auto [few_bytes, few] = plan_of(1024, 2, 101);

@@ -1,0 +1,52 @@
+#include "plan/stage_figures.h"
+
+#include "plan/cost.h"
+
+namespace gptbench {
+namespace {
+
+StageFigures figures_of(const Plan& plan) {
+  return {plan.rank, plan.class_bytes, plan.model_flops, plan.recompute_flops, plan.fp8_flops};
+}
+
+}  // namespace
+
+std::vector<StageFigures> stage_figures(const Plan& plan, const PlanOptions& options) {
+  std::vector<StageFigures> stages;
+  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
+    Coordinates at = plan.at;
+    at.pipeline = stage;
+    const int64_t rank = plan.grid.rank_of(at);
+    stages.push_back(rank == plan.rank
+                         ? figures_of(plan)
+                         : figures_of(make_plan(plan.config, plan.grid.size(), rank, options)));
+  }
+  return stages;
+}
+
+std::map<std::string, double> flops_by_convention(const Plan& plan,
+                                                  const std::vector<StageFigures>& stages) {
+  const int64_t B = plan.config.batch.global_batch_size;
+  const bool full = plan.config.memory.activation_checkpointing == Recompute::full;
+  // Work is proportional to sequences, so one replica's share stands for the job; its stages
+  // differ.
+  const int64_t mine = sequences_of(B, plan.grid.data, plan.at.data).count;
+  double model = 0.0, recomputed = 0.0, fp8 = 0.0;
+  for (const StageFigures& stage : stages) {
+    model += stage.model_flops;
+    recomputed += stage.recompute_flops;
+    fp8 += stage.fp8_flops;
+  }
+  const double whole = static_cast<double>(B) / static_cast<double>(mine) *
+                       static_cast<double>(plan.grid.tensor * plan.grid.context);
+  std::map<std::string, double> flops = {
+      {name_of(FlopsConvention::mpt), flops_mpt(plan.shape, plan.num_params, B)},
+      {name_of(FlopsConvention::megatron), flops_megatron(plan.shape, B, full)},
+      {name_of(FlopsConvention::causal), flops_causal(plan.shape, B)},
+      {name_of(FlopsConvention::exact), model * whole},
+      {"exact_recomputed", recomputed * whole}};
+  if (fp8 > 0.0) flops["exact_fp8"] = fp8 * whole;
+  return flops;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,30 @@
+// What the stages of a pipeline need and compute. They hold different layers; the ranks of one
+// stage need and compute the same.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace gptbench {
+
+struct StageFigures {
+  int64_t rank = 0;  // whose plan it is
+  ClassBytes class_bytes{};
+  double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in Plan
+};
+
+// [stage]: the ranks with the place of plan.rank on the other axes. Plans every other stage once,
+// which takes as many times as long as planning one.
+std::vector<StageFigures> stage_figures(const Plan& plan, const PlanOptions& options);
+
+// FLOPs per step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
+// counted in full, recomputation apart), plus "exact_recomputed", what is recomputed, and where
+// there are any "exact_fp8", those of both that multiply fp8 factors.
+std::map<std::string, double> flops_by_convention(const Plan& plan,
+                                                  const std::vector<StageFigures>& stages);
+
+}  // namespace gptbench
