@@ -1,27 +1,35 @@
 #include "cuda/attention_key.h"
 
+#include <cstdio>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
-
-constexpr const char* names[] = {"attention_forward", "attention_backward"};
-constexpr DType types[] = {DType::bf16, DType::f16};
-constexpr char letters[] = "BTHGDqko";
 
 auto tuple_of(const AttentionKey& k) {
   return std::make_tuple(k.backward, static_cast<int>(k.type), k.B, k.T, k.H, k.H_kv, k.D, k.q_row,
                          k.kv_row, k.out_row, k.causal, k.padded, k.alibi);
 }
 
-// In the order of `letters`.
-std::vector<int64_t*> numbers_of(AttentionKey& k) {
-  return {&k.B, &k.T, &k.H, &k.H_kv, &k.D, &k.q_row, &k.kv_row, &k.out_row};
+template <class Text>
+void list_parts(Text& text, AttentionKey& k) {
+  int which = k.backward ? 1 : 0;
+  text.name({"attention_forward", "attention_backward"}, which);
+  k.backward = which == 1;
+  for (const auto& [letter, number] :
+       {std::pair{'B', &k.B}, std::pair{'T', &k.T}, std::pair{'H', &k.H}, std::pair{'G', &k.H_kv},
+        std::pair{'D', &k.D}, std::pair{'q', &k.q_row}, std::pair{'k', &k.kv_row},
+        std::pair{'o', &k.out_row}})
+    text.number(letter, *number);
+  text.type({DType::bf16, DType::f16}, k.type);
+  text.flag("causal", k.causal);
+  text.flag("padded", k.padded);
+  text.flag("alibi", k.alibi);
 }
 
 bool is_whole(const Positions& positions) {
@@ -45,48 +53,40 @@ bool AttentionKey::operator==(const AttentionKey& other) const {
 
 std::string text_of(const AttentionKey& key) {
   AttentionKey copy = key;
-  const std::vector<int64_t*> numbers = numbers_of(copy);
-  std::string text = names[key.backward ? 1 : 0];
-  for (size_t i = 0; i < numbers.size(); ++i)
-    text += std::string(".") + letters[i] + std::to_string(*numbers[i]);
-  text += std::string(".") + name_of(key.type);
-  return text + (key.causal ? ".causal" : "") + (key.padded ? ".padded" : "") +
-         (key.alibi ? ".alibi" : "");
+  KeyWriter text;
+  list_parts(text, copy);
+  return text.text();
 }
 
-AttentionKey parse_attention_key(const std::string& text) {
-  const std::vector<std::string> words = split(text, '.');
+AttentionKey AttentionKey::parse(const std::string& text) {
   AttentionKey key;
-  const std::vector<int64_t*> numbers = numbers_of(key);
-  bool known = words.size() >= numbers.size() + 2;
-  known = known && (words[0] == names[0] || words[0] == names[1]);
-  for (size_t i = 0; known && i < numbers.size(); ++i) {
-    const std::string& word = words[i + 1];
-    known = word.size() > 1 && word.size() < 12 && word[0] == letters[i] &&
-            word.find_first_not_of("0123456789", 1) == std::string::npos;
-    if (known) *numbers[i] = std::stoll(word.substr(1));
-  }
-  bool typed = false;
-  for (const DType type : types)
-    if (known && words[numbers.size() + 1] == name_of(type)) {
-      key.type = type;
-      typed = true;
-    }
-  size_t at = numbers.size() + 2;
-  const auto follows = [&](const char* word) {
-    const bool is_there = known && at < words.size() && words[at] == word;
-    if (is_there) ++at;
-    return is_there;
-  };
-  key.causal = follows("causal");
-  key.padded = follows("padded");
-  key.alibi = follows("alibi");
-  if (!known || !typed || words.size() != at)
+  KeyReader reader(text);
+  list_parts(reader, key);
+  if (!reader.is_read())
     throw Error(Exit::io, "'" + text + "' names no attention; expected is a name such as " +
                               text_of(AttentionKey{false, DType::bf16, 32, 1024, 12, 12, 64, 2304,
                                                    2304, 768, true}));
-  key.backward = words[0] == names[1];
   return key;
+}
+
+std::string text_of(const AttentionChoice& choice) {
+  char text[96];
+  std::snprintf(text, sizeof text, "plan %d us %.3f native_us %.3f", choice.plan, choice.time_us,
+                choice.native_us);
+  return text;
+}
+
+bool AttentionChoice::parse(const std::string& text) {
+  std::istringstream words(text);
+  std::string name, us, native, rest;
+  return (words >> name >> plan >> us >> time_us >> native >> native_us) && name == "plan" &&
+         us == "us" && native == "native_us" && plan >= -1 && !(words >> rest);
+}
+
+bool prefers_library(const AttentionChoices& choices, bool backward) {
+  for (const auto& [key, choice] : choices.by_key)
+    if (key.backward == backward && choice.plan >= 0) return true;
+  return false;
 }
 
 std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {

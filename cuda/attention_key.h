@@ -1,5 +1,5 @@
-// Which calls of the attention cuDNN can be asked for, and what tells them apart. Pure, without
-// CUDA.
+// Which calls of the attention cuDNN can be asked for, what tells them apart, and which attention
+// was chosen for them, our own or cuDNN's. Pure, without CUDA.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/tuning_cache.h"
 #include "device/kernels.h"
 #include "plan/plan.h"
 
@@ -25,13 +26,26 @@ struct AttentionKey {
 
   bool operator<(const AttentionKey& other) const;
   bool operator==(const AttentionKey& other) const;
+  static AttentionKey parse(const std::string& text);
 };
 
 // "attention_forward.B32.T1024.H12.G12.D64.q2304.k2304.o768.bf16.causal", or with ".padded" or
-// ".alibi" behind, or both, and back; parse_attention_key throws Error(Exit::io) where `text` is
-// none.
+// ".alibi" behind, or both.
 std::string text_of(const AttentionKey& key);
-AttentionKey parse_attention_key(const std::string& text);
+
+struct AttentionChoice {
+  int plan = -1;           // which of the library's proposals; -1: our own kernel
+  double time_us = 0.0;    // of the proposal; 0: not timed
+  double native_us = 0.0;  // of our own kernel; 0: not timed
+
+  static constexpr TuningKind kind = {"attention", "the attention's choices",
+                                      "the choice of an attention"};
+  bool parse(const std::string& text);
+};
+std::string text_of(const AttentionChoice& choice);
+using AttentionChoices = TuningCache<AttentionKey, AttentionChoice>;
+// What a call takes that was not timed: the library where it won any call of that direction.
+bool prefers_library(const AttentionChoices& choices, bool backward);
 
 // None where the call has what cuDNN's attention does not do as our kernels do: dropout (its masks
 // are others), linear biases without a causal mask, blocks of keys, head sizes above 128. Lengths

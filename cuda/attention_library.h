@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/attention_choices.h"
+#include "cuda/attention_key.h"
 #include "device/kernels.h"
 
 namespace gptbench {
@@ -24,10 +24,10 @@ class AttentionLibrary {
   virtual bool forward(Queue& queue, DType type, const AttentionForward& call) = 0;
   virtual bool backward(Queue& queue, DType type, const AttentionBackward& call) = 0;
 
-  // Times the library's proposals and `native` on arrays of random numbers and keeps the fastest of
-  // all; calls that have a choice already, or for whose arrays there is no memory, are passed over.
-  // Throws Error(Exit::usage) where the library is forced and has no implementation. Takes memory
-  // and gives it back; not within a step.
+  // Times the library's proposals and `native`, which `queue` has no library for, on arrays of
+  // random numbers and keeps the fastest of all; calls that have a choice already, or for whose
+  // arrays there is no memory, are passed over. Throws Error(Exit::usage) where the library is
+  // forced and has no implementation. Takes memory and gives it back; not within a step.
   virtual void search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes, Queue& queue,
                       const KernelTable& native) = 0;
   virtual AttentionChoices& choices() = 0;
@@ -35,6 +35,10 @@ class AttentionLibrary {
   virtual void forget_plans() = 0;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0"
 };
+
+// False where the queue's device has no such library, or it leaves the call to our own kernels.
+bool library_attention(Queue& queue, DType type, const AttentionForward& call);
+bool library_attention(Queue& queue, DType type, const AttentionBackward& call);
 
 // cuDNN's, on the current device. Null where it cannot be had: `obstacle` says why in one line.
 std::unique_ptr<AttentionLibrary> make_cudnn_attention(const AttentionPolicy& policy,

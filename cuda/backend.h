@@ -28,7 +28,7 @@ struct CudaOptions {
   bool deterministic = false;                             // run.deterministic
 };
 // GPU node_rank mod devices of this process. Throws Error(Exit::usage) where there is none, where a
-// library or a kernel is missing, or where the GPU is older than what was compiled for.
+// library is missing, or where the GPU is older than what was compiled for.
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options);
 
 // Why the ranks of `world` cannot use NCCL, "" where they can: the library is missing, or two ranks

@@ -10,7 +10,6 @@
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_recording.h"
 #include "cuda/cuda_stopwatch.h"
-#include "cuda/kernel_table.h"
 #include "cuda/kernels.h"
 #include "cuda/staged_queue.h"
 #include "plan/workspace.h"
@@ -65,13 +64,6 @@ CudaDevice::CudaDevice(int ordinal, const CudaOptions& options)
         {options.attention == AttentionKernels::cudnn, options.deterministic}, attention_obstacle_);
   if (options.attention == AttentionKernels::cudnn && attention_ == nullptr)
     throw Error(Exit::usage, attention_obstacle_);
-  use_gemms(&gemms_);
-  use_attention(attention_.get());
-}
-
-CudaDevice::~CudaDevice() {
-  use_attention(nullptr);
-  use_gemms(nullptr);
 }
 
 std::string CudaDevice::model() const {
@@ -139,7 +131,7 @@ void CudaDevice::release_host(void* memory, int64_t /*bytes*/) {
 }
 
 std::unique_ptr<Queue> CudaDevice::make_queue(const std::string& /*name*/) {
-  return std::make_unique<CudaQueue>();
+  return std::make_unique<CudaQueue>(CudaLibraries{&gemms_, attention_.get()});
 }
 
 std::unique_ptr<Queue> CudaDevice::make_message_queue(const std::string& name,
@@ -196,18 +188,13 @@ const KernelTable& CudaDevice::kernels(ComputeType compute) const {
         Exit::usage,
         "precision.compute='fp64' is not available on device='cuda' (fp32, bf16 and fp16 are); "
         "use run.device='ref'");
-  const KernelTable& table = cuda_kernel_table(compute);
-  const std::vector<std::string> missing = missing_kernels(table);
-  if (!missing.empty())
-    throw Error(Exit::usage,
-                "device = 'cuda' lacks kernels: " + join(missing, ", ") + "; use device = 'host'");
-  return table;
+  return cuda_kernels(compute);
 }
 
 std::string CudaDevice::measure_choices(const Plan& plan) {
   const std::vector<GemmKey> keys = gemms_of(plan);
   if (keys.empty()) return choices();
-  CudaQueue queue;
+  CudaQueue queue;  // without libraries: what they are compared with is our own
   const ComputeType compute = compute_of(keys.front());
   gemms_.search(keys, gemm_workspace_bytes, queue, cuda_kernels(compute));
   if (attention_ != nullptr)

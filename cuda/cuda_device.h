@@ -19,9 +19,6 @@ class CudaDevice final : public Device {
  public:
   // Of GPU `ordinal`, which is made the current one.
   CudaDevice(int ordinal, const CudaOptions& options);
-  ~CudaDevice() override;
-  CudaDevice(const CudaDevice&) = delete;
-  CudaDevice& operator=(const CudaDevice&) = delete;
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
   // "NVIDIA H200 (GPU 0, 132 SMs, compute capability 9.0), CUDA 13.0 (driver 13.0),

@@ -1,5 +1,6 @@
 #include "cuda/cuda_queue.h"
 
+#include "cuda/attention_library.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_recording.h"
 #include "cuda/stream_watch.h"
@@ -45,12 +46,7 @@ bool CudaEvent::completed() const {
   return true;
 }
 
-void CudaEvent::wait_on_host() const {
-  if (recorded_ == Recorded::stream) wait_watched(event_);
-  if (recorded_ == Recorded::host) host_queue_->wait_until(host_ticket_);
-}
-
-CudaQueue::CudaQueue() {
+CudaQueue::CudaQueue(const CudaLibraries& libraries) : libraries_(libraries) {
   GPTBENCH_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
 
@@ -69,6 +65,26 @@ void CudaQueue::wait(const Event& event) {
 void CudaQueue::synchronize() {
   GPTBENCH_CUDA(cudaGetLastError());  // of launches, which report nothing themselves
   wait_watched(stream_);
+}
+
+cudaStream_t stream_of(Queue& queue) {
+  return static_cast<CudaQueue&>(queue).stream();
+}
+
+const CudaLibraries& libraries_of(Queue& queue) {
+  return static_cast<CudaQueue&>(queue).libraries();
+}
+
+// Here because kernels are linked behind the rest of cuda/: what they call has to be in an object
+// that every program with a queue has.
+bool library_attention(Queue& queue, DType type, const AttentionForward& call) {
+  AttentionLibrary* const library = libraries_of(queue).attention;
+  return library != nullptr && library->forward(queue, type, call);
+}
+
+bool library_attention(Queue& queue, DType type, const AttentionBackward& call) {
+  AttentionLibrary* const library = libraries_of(queue).attention;
+  return library != nullptr && library->backward(queue, type, call);
 }
 
 }  // namespace gptbench

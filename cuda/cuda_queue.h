@@ -11,6 +11,9 @@
 
 namespace gptbench {
 
+class AttentionLibrary;
+class CublasLtGemm;
+
 class CudaEvent final : public Event {
  public:
   CudaEvent();
@@ -30,8 +33,6 @@ class CudaEvent final : public Event {
   // The queue that the host drives, where it was recorded on one, and the ticket there; else null.
   HostQueue* host_queue() const { return recorded_ == Recorded::host ? host_queue_ : nullptr; }
   uint64_t host_ticket() const { return host_ticket_; }
-  // Blocks until it has; throws as CudaQueue::synchronize() does.
-  void wait_on_host() const;
 
  private:
   enum class Recorded { never, stream, host };
@@ -42,9 +43,15 @@ class CudaEvent final : public Event {
   uint64_t host_ticket_ = 0;
 };
 
+// Libraries that kernels may call, those of the queue's device.
+struct CudaLibraries {
+  CublasLtGemm* gemms = nullptr;          // null: linear_* are not called
+  AttentionLibrary* attention = nullptr;  // null: attention is our own kernels alone
+};
+
 class CudaQueue final : public Queue {
  public:
-  CudaQueue();
+  explicit CudaQueue(const CudaLibraries& libraries = {});
   ~CudaQueue() override;
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
@@ -54,14 +61,15 @@ class CudaQueue final : public Queue {
   // Throws Error(Exit::peer) as wait_watched() does (cuda/stream_watch.h).
   void synchronize() override;
   cudaStream_t stream() const { return stream_; }
+  const CudaLibraries& libraries() const { return libraries_; }
 
  private:
+  CudaLibraries libraries_;
   cudaStream_t stream_ = nullptr;
 };
 
-// The stream of a queue that kernels are given.
-inline cudaStream_t stream_of(Queue& queue) {
-  return static_cast<CudaQueue&>(queue).stream();
-}
+// Stream and libraries of a queue that kernels are called with.
+cudaStream_t stream_of(Queue& queue);
+const CudaLibraries& libraries_of(Queue& queue);
 
 }  // namespace gptbench

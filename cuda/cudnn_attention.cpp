@@ -181,7 +181,7 @@ const CudnnAttention::Planned& CudnnAttention::plan_for(const AttentionKey& key,
   const auto chosen = choices_.by_key.find(key);
   const bool given = chosen != choices_.by_key.end();
   const bool wanted =
-      given ? chosen->second.plan >= 0 : policy_.forced || choices_.prefers_library(key.backward);
+      given ? chosen->second.plan >= 0 : policy_.forced || prefers_library(choices_, key.backward);
   if (wanted && !is_left_to_us(key)) {
     const size_t wanted_plan = given ? static_cast<size_t>(chosen->second.plan) : 0;
     std::string reason;

@@ -259,7 +259,7 @@ bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
 void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward& l) {
   if (l.R == 0) return;
   if (l.fp8.left != nullptr) type = DType::fp8_e4m3;
-  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, false, l.bias != nullptr};
+  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, l.bias != nullptr};
   const Planned& planned = plan_for(key, l.workspace.bytes);
   GPTBENCH_CHECK(
       run(planned, {l.weight, l.x, l.y, l.bias, nullptr, l.workspace, l.fp8.right, l.fp8.left},
@@ -271,7 +271,7 @@ void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearB
   if (l.R == 0) return;
   if (l.fp8.left != nullptr) type = DType::fp8_e5m2;
   GPTBENCH_CHECK(l.fp8.left == nullptr || l.fp8.transposed, "W transposed for an fp8 product");
-  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, l.accumulate, false};
+  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, false};
   const Planned& planned = plan_for(key, l.workspace.bytes);
   GPTBENCH_CHECK(
       run(planned, {l.weight, l.dy, l.dx, nullptr, nullptr, l.workspace, l.fp8.right, l.fp8.left},
@@ -287,7 +287,7 @@ void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwar
   if (l.fp8.left != nullptr) type = DType::fp8_e5m2;
   GPTBENCH_CHECK(l.fp8.left == nullptr || l.fp8.transposed,
                  "x and dy transposed for an fp8 product");
-  const GemmKey key{GemmOp::backward_weight, type, l.R, l.K, l.N, false, l.dbias != nullptr};
+  const GemmKey key{GemmOp::backward_weight, type, l.R, l.K, l.N, l.dbias != nullptr};
   const Planned& planned = plan_for(key, l.workspace.bytes);
   GemmArguments arguments{l.x,     l.dy,        l.dweight,   nullptr,
                           nullptr, l.workspace, l.fp8.right, l.fp8.left};
@@ -309,7 +309,7 @@ void CublasLtGemm::gelu_forward(Queue& queue, DType type, const LinearGeluForwar
   const LinearForward& l = f.linear;
   if (l.R == 0) return;
   const cudaStream_t stream = stream_of(queue);
-  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, false, l.bias != nullptr, true};
+  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, l.bias != nullptr, true};
   const Planned& planned = plan_for(key, l.workspace.bytes);
   if (planned.choice.fused) {
     GPTBENCH_CHECK(run(planned, {l.weight, l.x, f.activation, l.bias, l.y, l.workspace}, stream),
@@ -326,7 +326,7 @@ void CublasLtGemm::gelu_backward_input(Queue& queue, DType type, const LinearGel
   const LinearBackwardInput& l = f.linear;
   if (l.R == 0) return;
   const cudaStream_t stream = stream_of(queue);
-  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, false, false, true};
+  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, false, true};
   const Planned& planned = plan_for(key, l.workspace.bytes);
   GPTBENCH_CHECK(run(planned, {l.weight, l.dy, l.dx, nullptr, f.pre, l.workspace}, stream),
                  text_of(key));

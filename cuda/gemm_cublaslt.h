@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cuda/cublaslt.h"
-#include "cuda/gemm_choices.h"
+#include "cuda/gemm_description.h"
 #include "device/kernels.h"
 
 namespace gptbench {

@@ -1,32 +1,34 @@
 #include "cuda/gemm_description.h"
 
+#include <cstdio>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "base/error.h"
 #include "base/fp8.h"
-#include "base/text.h"
 #include "device/kernels.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
 
-constexpr const char* op_names[] = {"linear_forward", "linear_backward_input",
-                                    "linear_backward_weight"};
-constexpr DType types[] = {DType::f32, DType::bf16, DType::f16, DType::fp8_e4m3, DType::fp8_e5m2};
-
 auto tuple_of(const GemmKey& key) {
   return std::make_tuple(static_cast<int>(key.op), static_cast<int>(key.type), key.R, key.K, key.N,
-                         key.accumulate, key.bias, key.gelu);
+                         key.bias, key.gelu);
 }
 
-// Number behind `letter`; -1 where `word` is none.
-int64_t number_of(const std::string& word, char letter) {
-  if (word.size() < 2 || word.size() > 12 || word[0] != letter ||
-      word.find_first_not_of("0123456789", 1) != std::string::npos)
-    return -1;
-  return std::stoll(word.substr(1));
+template <class Text>
+void list_parts(Text& text, GemmKey& key) {
+  int op = static_cast<int>(key.op);
+  text.name({"linear_forward", "linear_backward_input", "linear_backward_weight"}, op);
+  key.op = static_cast<GemmOp>(op);
+  text.number('R', key.R);
+  text.number('K', key.K);
+  text.number('N', key.N);
+  text.type({DType::f32, DType::bf16, DType::f16, DType::fp8_e4m3, DType::fp8_e5m2}, key.type);
+  text.flag("bias", key.bias);
+  text.flag("gelu", key.gelu);
 }
 
 }  // namespace
@@ -40,49 +42,48 @@ bool GemmKey::operator<(const GemmKey& other) const {
 }
 
 std::string text_of(const GemmKey& key) {
-  std::string text = op_names[static_cast<int>(key.op)];
-  text += ".R" + std::to_string(key.R) + ".K" + std::to_string(key.K) + ".N" +
-          std::to_string(key.N) + "." + name_of(key.type);
-  if (key.accumulate) text += ".accumulate";
-  if (key.bias) text += ".bias";
-  if (key.gelu) text += ".gelu";
+  GemmKey copy = key;
+  KeyWriter text;
+  list_parts(text, copy);
+  return text.text();
+}
+
+GemmKey GemmKey::parse(const std::string& text) {
+  GemmKey key;
+  KeyReader reader(text);
+  list_parts(reader, key);
+  if (!reader.is_read())
+    throw Error(Exit::io, "'" + text + "' names no matrix product; expected is a name such as " +
+                              text_of({GemmOp::forward, DType::bf16, 8192, 768, 3072, true}));
+  return key;
+}
+
+std::string text_of(const GemmChoice& choice) {
+  char head[96];
+  std::snprintf(head, sizeof head, "fused %d us %.3f tried %d algorithm ", choice.fused ? 1 : 0,
+                choice.time_us, choice.tried);
+  std::string text = head;
+  for (const uint64_t word : choice.algorithm) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(word));
+    text += digits;
+  }
   return text;
 }
 
-GemmKey parse_gemm_key(const std::string& text) {
-  const std::vector<std::string> words = split(text, '.');
-  GemmKey key;
-  bool known = words.size() >= 5;
-  if (known) {
-    known = false;
-    for (int op = 0; op < 3; ++op) {
-      if (words[0] != op_names[op]) continue;
-      key.op = static_cast<GemmOp>(op);
-      known = true;
-    }
-    key.R = number_of(words[1], 'R');
-    key.K = number_of(words[2], 'K');
-    key.N = number_of(words[3], 'N');
-    known = known && key.R >= 0 && key.K >= 0 && key.N >= 0;
-    bool typed = false;
-    for (const DType type : types) {
-      if (words[4] != name_of(type)) continue;
-      key.type = type;
-      typed = true;
-    }
-    known = known && typed;
-    for (size_t i = 5; i < words.size(); ++i) {
-      key.accumulate = key.accumulate || words[i] == "accumulate";
-      key.bias = key.bias || words[i] == "bias";
-      key.gelu = key.gelu || words[i] == "gelu";
-      known = known && (words[i] == "accumulate" || words[i] == "bias" || words[i] == "gelu");
-    }
-  }
-  if (!known)
-    throw Error(Exit::io,
-                "'" + text + "' names no matrix product; expected is a name such as " +
-                    text_of({GemmOp::forward, DType::bf16, 8192, 768, 3072, false, true}));
-  return key;
+bool GemmChoice::parse(const std::string& text) {
+  std::istringstream words(text);
+  std::string name, us, tries, word, digits;
+  int is_fused = 0;
+  if (!(words >> name >> is_fused >> us >> time_us >> tries >> tried >> word >> digits) ||
+      name != "fused" || us != "us" || tries != "tried" || word != "algorithm" ||
+      digits.size() != 16 * algorithm.size() ||
+      digits.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return false;
+  fused = is_fused != 0;
+  for (size_t i = 0; i < algorithm.size(); ++i)
+    algorithm[i] = std::stoull(digits.substr(16 * i, 16), nullptr, 16);
+  return true;
 }
 
 GemmDescription describe_gemm(const GemmKey& key, bool fused) {
@@ -115,7 +116,6 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused) {
       d.m = key.K;
       d.n = key.R;
       d.k = key.N;
-      d.accumulate = key.accumulate;
       if (key.gelu && fused) d.epilogue = GemmEpilogue::gelu_gradient;
       break;
     case GemmOp::backward_weight:

@@ -1,11 +1,15 @@
-// The matrix products of linear layers as cuBLAS has them: column-major. Pure, without CUDA.
+// The matrix products of linear layers as cuBLAS has them: column-major; and the algorithms chosen
+// for them. Pure, without CUDA: an algorithm is 64 bytes that the library alone understands, and
+// that another version of it does not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
+#include "cuda/tuning_cache.h"
 #include "plan/plan.h"
 
 namespace gptbench {
@@ -19,18 +23,29 @@ struct GemmKey {
   // (e5m2); W and, beside dy, x are e4m3, results bf16.
   DType type = DType::f32;
   int64_t R = 0, K = 0, N = 0;
-  bool accumulate = false;  // backward_input: added to dx
-  bool bias = false;        // forward: bias added; backward_weight: its gradient wanted
-  bool gelu = false;        // forward: GELU as well; backward_input: its gradient as well
+  bool bias = false;  // forward: bias added; backward_weight: its gradient wanted
+  bool gelu = false;  // forward: GELU as well; backward_input: its gradient as well
 
   bool operator==(const GemmKey& other) const;
   bool operator<(const GemmKey& other) const;
+  static GemmKey parse(const std::string& text);
 };
 
-// "linear_forward.R8192.K768.N3072.bf16.bias", and back; parse_gemm_key throws Error(Exit::io)
-// where `text` is none.
+// "linear_forward.R8192.K768.N3072.bf16.bias".
 std::string text_of(const GemmKey& key);
-GemmKey parse_gemm_key(const std::string& text);
+
+struct GemmChoice {
+  std::array<uint64_t, 8> algorithm{};
+  bool fused = false;    // with the gradient of the bias, or with GELU (describe_gemm)
+  double time_us = 0.0;  // 0: not timed, the library's first proposal
+  int tried = 0;         // algorithms timed
+
+  static constexpr TuningKind kind = {"gemm", "the algorithms of matrix products",
+                                      "the algorithm of a matrix product"};
+  bool parse(const std::string& text);
+};
+std::string text_of(const GemmChoice& choice);
+using GemmChoices = TuningCache<GemmKey, GemmChoice>;
 
 enum class GemmArray { x, weight, dy };
 // What the library does to the product in passing. `gelu`: D = gelu(AB), the product itself goes to

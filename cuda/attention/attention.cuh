@@ -11,7 +11,18 @@
 #pragma once
 
 #include "cuda/attention/scores.cuh"
-#include "device/kernels.h"
+#include "device/arguments_attention.h"
+
+namespace gptbench {
+
+class Queue;
+
+// Whether the library of the queue's device took the call (cuda/attention_library.h); `type` is
+// that of activations.
+bool library_attention(Queue& queue, DType type, const AttentionForward& call);
+bool library_attention(Queue& queue, DType type, const AttentionBackward& call);
+
+}  // namespace gptbench
 
 namespace gptbench::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "cuda/kernels/dropout.cuh"
 #include "cuda/kernels/number.cuh"
-#include "device/kernels.h"
+#include "device/arguments_attention.h"
 
 namespace gptbench::cuda {
 

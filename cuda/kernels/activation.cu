@@ -245,13 +245,6 @@ void tanh_backward(Queue& queue, const TanhBackward& a) {
   elementwise(queue, f, a.n, {{a.dx, sizeof(A)}, {a.dy, sizeof(A)}, {a.y, sizeof(A)}});
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_ACTIVATION_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(gelu_forward, GeluForward);
-GPTBENCH_CUDA_KERNEL(gelu_backward, GeluBackward);
-GPTBENCH_CUDA_KERNEL(swiglu_forward, SwigluForward);
-GPTBENCH_CUDA_KERNEL(swiglu_backward, SwigluBackward);
-GPTBENCH_CUDA_KERNEL(tanh_forward, TanhForward);
-GPTBENCH_CUDA_KERNEL(tanh_backward, TanhBackward);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

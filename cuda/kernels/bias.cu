@@ -25,8 +25,6 @@ void bias_backward(Queue& queue, const BiasBackward& a) {
                 rows_are_aligned(a.N, {{a.dy, sizeof(A), a.N}}));
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_BIAS_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(bias_backward, BiasBackward);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

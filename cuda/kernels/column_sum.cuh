@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/elementwise.cuh"
-#include "device/kernels.h"
+#include "device/arguments_types.h"
 
 namespace gptbench::cuda {
 

@@ -62,8 +62,6 @@ void convert(Queue& queue, const Convert& a) {
     convert_types<A, A>(queue, a);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_CONVERT_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(convert, Convert);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "cuda/kernels/runtime.h"
-#include "device/kernels.h"
+#include "device/arguments_types.h"
 
 namespace gptbench::cuda {
 

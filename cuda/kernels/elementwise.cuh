@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 #include "cuda/kernels/number.cuh"
-#include "device/kernels.h"
+#include "device/arguments_types.h"
 
 namespace gptbench::cuda {
 

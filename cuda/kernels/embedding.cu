@@ -187,9 +187,6 @@ void embedding_backward(Queue& queue, const EmbeddingBackward& a) {
     backward<A, 1>(queue, a);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_EMBEDDING_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(embedding_forward, EmbeddingForward);
-GPTBENCH_CUDA_KERNEL(embedding_backward, EmbeddingBackward);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

@@ -92,6 +92,7 @@ void fp8_quantize(Queue& queue, const Fp8Quantize& a) {
               rows_are_aligned(a.C, {{a.x, sizeof(A), a.C}}));
 }
 
+template <class A>
 void fp8_transpose(Queue& queue, const Fp8Transpose& a) {
   if (a.R == 0 || a.C == 0) return;
   const uint8_t* const x = static_cast<const uint8_t*>(a.x);
@@ -106,6 +107,7 @@ void fp8_transpose(Queue& queue, const Fp8Transpose& a) {
            fp8_tile * fp8_tile_pitch, stream_of(queue), y, x, a.R, a.C, padded);
 }
 
+template <class A>
 void fp8_update_scales(Queue& queue, const Fp8UpdateScales& a) {
   if (a.count == 0) return;
   constexpr int threads = tensors_a_block * slices;
@@ -114,8 +116,6 @@ void fp8_update_scales(Queue& queue, const Fp8UpdateScales& a) {
          stream_of(queue), a);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_FP8_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(fp8_quantize, Fp8Quantize);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

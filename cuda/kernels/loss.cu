@@ -158,6 +158,7 @@ void cross_entropy_statistics(Queue& queue, const CrossEntropyStatistics& a) {
            stream_of(queue), a);
 }
 
+template <class A>
 void cross_entropy_combine(Queue& queue, const CrossEntropyCombine& a) {
   if (a.R == 0) return;
   launch(GPTBENCH_KERNEL(cross_entropy_combine_kernel),
@@ -178,9 +179,6 @@ void cross_entropy_finish(Queue& queue, const CrossEntropyFinish& a) {
            a);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_LOSS_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(cross_entropy_statistics, CrossEntropyStatistics);
-GPTBENCH_CUDA_KERNEL(cross_entropy_finish, CrossEntropyFinish);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

@@ -237,6 +237,7 @@ void adamw(Queue& queue, const AdamW& a) {
   });
 }
 
+template <class A>
 void accumulate(Queue& queue, const Accumulate& a) {
   const AccumulateElements f{static_cast<float*>(a.y), static_cast<const float*>(a.x)};
   elementwise(queue, f, a.n, {{a.y, sizeof(float)}, {a.x, sizeof(float)}});
@@ -248,21 +249,21 @@ void squared_norm(Queue& queue, const SquaredNorm& a) {
   with_type<A>(a.type, [&](auto g) { add_squared_norm<decltype(g)>(queue, a); });
 }
 
+template <class A>
 void sum_scalars(Queue& queue, const SumScalars& a) {
   launch(GPTBENCH_KERNEL(sum_scalars_kernel), dim3{1, 1, 1}, 1, 0, stream_of(queue), a);
 }
 
+template <class A>
 void loss_scale(Queue& queue, const LossScale& a) {
   launch(GPTBENCH_KERNEL(loss_scale_kernel), dim3{1, 1, 1}, 1, 0, stream_of(queue), a);
 }
 
+template <class A>
 void clip_factor(Queue& queue, const ClipFactor& a) {
   launch(GPTBENCH_KERNEL(clip_factor_kernel), dim3{1, 1, 1}, 1, 0, stream_of(queue), a);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_OPTIMIZER_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(squared_norm, SquaredNorm);
-GPTBENCH_CUDA_KERNEL(adamw, AdamW);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

@@ -62,9 +62,6 @@ void dropout_backward(Queue& queue, const DropoutBackward& a) {
   residual<A>(queue, a.dx, nullptr, a.dy, a.R, a.C, a.dropout, a.rows);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_RESIDUAL_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(residual_forward, ResidualForward);
-GPTBENCH_CUDA_KERNEL(dropout_backward, DropoutBackward);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

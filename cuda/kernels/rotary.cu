@@ -62,8 +62,6 @@ void rotary(Queue& queue, const Rotary& a) {
            a.heads, a.D, a.row, log2_theta, direction, a.T_local, a.positions);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_ROTARY_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(rotary, Rotary);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

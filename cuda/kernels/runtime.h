@@ -15,12 +15,17 @@
 #else
 #include <cuda_runtime.h>
 
-#include "cuda/cuda_queue.h"
-
 #define GPTBENCH_UNROLL _Pragma("unroll")
 #define GPTBENCH_DYNAMIC_SHARED(type, name)                        \
   extern __shared__ __align__(16) unsigned char gptbench_shared[]; \
   type* const name = reinterpret_cast<type*>(gptbench_shared)
+
+namespace gptbench {
+
+class Queue;
+cudaStream_t stream_of(Queue& queue);  // cuda/cuda_queue.h
+
+}  // namespace gptbench
 
 namespace gptbench::cuda {
 

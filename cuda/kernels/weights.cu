@@ -62,8 +62,6 @@ void draw_weights(Queue& queue, const DrawWeights& a) {
     draw<A>(queue, a);
 }
 
-}  // namespace gptbench::cuda
+GPTBENCH_WEIGHTS_KERNELS(GPTBENCH_CUDA_KERNEL)
 
-namespace gptbench {
-GPTBENCH_CUDA_KERNEL(draw_weights, DrawWeights);
-}  // namespace gptbench
+}  // namespace gptbench::cuda

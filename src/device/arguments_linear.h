@@ -19,14 +19,12 @@ struct LinearForward {
   Fp8Scales fp8 = {};
 };
 
-// dx[R,K] = dy[R,N] W[N,K].  Assigns dx (A), or accumulates to it where `accumulate`.
-// FLOPs 2 R K N.
+// dx[R,K] = dy[R,N] W[N,K].  Assigns dx (A). FLOPs 2 R K N.
 struct LinearBackwardInput {
   void* dx;
   const void* dy;
   const void* weight;
   int64_t R, K, N;
-  bool accumulate;
   Workspace workspace;
   Fp8Scales fp8 = {};
 };
@@ -51,7 +49,7 @@ struct LinearGeluForward {
 };
 
 // LinearBackwardInput and GeluBackward in one: linear.dx = (dy W) gelu'(pre). Assigns linear.dx
-// (A); linear.accumulate is false.
+// (A).
 struct LinearGeluBackwardInput {
   LinearBackwardInput linear;
   const void* pre;  // [R, K] A: what gelu was formed from

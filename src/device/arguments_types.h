@@ -17,9 +17,6 @@ constexpr DType activation_type(ComputeType c) {
          : c == ComputeType::fp64 ? DType::f64
                                   : DType::f32;
 }
-constexpr DType accumulation_type(ComputeType c) {
-  return c == ComputeType::fp64 ? DType::f64 : DType::f32;
-}
 
 // Scratch memory of the queue, from the arena; its sizes are those of plan/workspace.h.
 struct Workspace {

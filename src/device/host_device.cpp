@@ -9,11 +9,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "device/gemm_onednn.h"
+#include "device/host/gemm_onednn.h"
+#include "device/host/kernels.h"
 #include "device/host_queue.h"
-#include "device/kernels_host.h"
-#include "device/kernels_ref.h"
 #include "device/memory_offer.h"
+#include "device/ref/kernels.h"
 #include "plan/plan.h"
 
 namespace gptbench {
@@ -107,7 +107,7 @@ void HostDevice::release(void* memory, int64_t bytes) {
 }
 
 std::unique_ptr<Queue> HostDevice::make_queue(const std::string& /*name*/) {
-  return std::make_unique<HostQueue>(queues_);
+  return std::make_unique<HostQueue>(queues_, &used_bf16_products_);
 }
 
 std::unique_ptr<Event> HostDevice::make_event() {
@@ -163,7 +163,7 @@ void HostDevice::use_choices(const std::string& text) {
     for (const Bf16Products products : {Bf16Products::library, Bf16Products::converted})
       if (line == std::string(bf16_choice) + name_of(products)) {
         bf16_products_ = products;
-        set_bf16_products(products);
+        used_bf16_products_ = products;
         return;
       }
   throw Error(Exit::io,

@@ -1,6 +1,6 @@
 // The host as a device (kinds `host` and `ref`), made by make_host_device() of device.h. Its queues
-// and events are HostQueue and HostEvent (host_queue.h); its kernels are those of kernels_host.h,
-// or of kernels_ref.h for `ref`.
+// and events are HostQueue and HostEvent (host_queue.h); its kernels are those of host/kernels.h,
+// or of ref/kernels.h for `ref`.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "device/gemm_onednn.h"
+#include "device/host/gemm_onednn.h"
 #include "device/host_queue.h"
 
 namespace gptbench {
@@ -48,7 +48,8 @@ class HostDevice final : public Device {
  private:
   std::vector<HostQueue*> queues_;  // driven together
   DeviceKind kind_;
-  std::optional<Bf16Products> bf16_products_;  // not chosen yet: the library's
+  std::optional<Bf16Products> bf16_products_;  // measured or given
+  Bf16Products used_bf16_products_ = Bf16Products::library;
 };
 
 }  // namespace gptbench

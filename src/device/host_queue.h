@@ -11,6 +11,8 @@
 
 namespace gptbench {
 
+enum class Bf16Products : int;  // host/gemm_onednn.h
+
 // Work that completes in the background. The owner keeps it alive until test() returned true; the
 // queue then forgets it, and the owner may reuse it.
 class PendingWork {
@@ -27,7 +29,11 @@ class HostQueue final : public Queue {
   HostQueue() = default;
   // Queues that are driven together: whoever waits for one drives them all, since a rank that waits
   // may be what the peers of its other messages wait for. The group outlives its queues.
-  explicit HostQueue(std::vector<HostQueue*>& group) : group_(&group) { group.push_back(this); }
+  // `bf16_products` is how kernels of this queue compute GEMMs; null: the library's way.
+  explicit HostQueue(std::vector<HostQueue*>& group, const Bf16Products* bf16_products = nullptr)
+      : group_(&group), bf16_products_(bf16_products) {
+    group.push_back(this);
+  }
   ~HostQueue() override;
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
@@ -46,6 +52,8 @@ class HostQueue final : public Queue {
   void wait_until(uint64_t ticket);
   int64_t pending() const { return static_cast<int64_t>(added_ - completed_); }
 
+  const Bf16Products* bf16_products() const { return bf16_products_; }
+
   static constexpr int64_t capacity = 4096;
 
  private:
@@ -56,6 +64,7 @@ class HostQueue final : public Queue {
   uint64_t added_ = 0;
   uint64_t completed_ = 0;
   std::vector<HostQueue*>* group_ = nullptr;  // null: alone
+  const Bf16Products* bf16_products_ = nullptr;
 };
 
 // A queue of the host for arrays in memory of a device's own: they go by way of host memory.

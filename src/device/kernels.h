@@ -22,93 +22,86 @@
 #include "device/arguments_types.h"
 #include "device/arguments_update.h"
 
+// The list of kernels: X(name, Arguments) for each. A group is a source file, of the same name in
+// src/device/ref, src/device/host and cuda/kernels (two where one would be too long: norm_forward
+// and norm_backward); a kernel added here is one that every back end has to define there.
+#define GPTBENCH_LINEAR_KERNELS(X)                \
+  X(linear_forward, LinearForward)                \
+  X(linear_backward_input, LinearBackwardInput)   \
+  X(linear_backward_weight, LinearBackwardWeight) \
+  X(linear_gelu_forward, LinearGeluForward)       \
+  X(linear_gelu_backward_input, LinearGeluBackwardInput)
+#define GPTBENCH_BIAS_KERNELS(X) X(bias_backward, BiasBackward)
+#define GPTBENCH_NORM_KERNELS(X)           \
+  X(layernorm_forward, LayerNormForward)   \
+  X(layernorm_backward, LayerNormBackward) \
+  X(rmsnorm_forward, RmsNormForward)       \
+  X(rmsnorm_backward, RmsNormBackward)
+#define GPTBENCH_ATTENTION_KERNELS(X)    \
+  X(attention_forward, AttentionForward) \
+  X(attention_backward, AttentionBackward)
+#define GPTBENCH_ROTARY_KERNELS(X) X(rotary, Rotary)
+#define GPTBENCH_ACTIVATION_KERNELS(X) \
+  X(gelu_forward, GeluForward)         \
+  X(gelu_backward, GeluBackward)       \
+  X(swiglu_forward, SwigluForward)     \
+  X(swiglu_backward, SwigluBackward)   \
+  X(tanh_forward, TanhForward)         \
+  X(tanh_backward, TanhBackward)
+#define GPTBENCH_RESIDUAL_KERNELS(X)   \
+  X(residual_forward, ResidualForward) \
+  X(dropout_backward, DropoutBackward)
+#define GPTBENCH_EMBEDDING_KERNELS(X)    \
+  X(embedding_forward, EmbeddingForward) \
+  X(embedding_backward, EmbeddingBackward)
+#define GPTBENCH_LOSS_KERNELS(X)                      \
+  X(cross_entropy_statistics, CrossEntropyStatistics) \
+  X(cross_entropy_combine, CrossEntropyCombine)       \
+  X(cross_entropy_finish, CrossEntropyFinish)
+#define GPTBENCH_OPTIMIZER_KERNELS(X) \
+  X(accumulate, Accumulate)           \
+  X(squared_norm, SquaredNorm)        \
+  X(sum_scalars, SumScalars)          \
+  X(loss_scale, LossScale)            \
+  X(clip_factor, ClipFactor)          \
+  X(adamw, AdamW)
+#define GPTBENCH_CONVERT_KERNELS(X) X(convert, Convert)
+#define GPTBENCH_WEIGHTS_KERNELS(X) X(draw_weights, DrawWeights)
+#define GPTBENCH_FP8_KERNELS(X)  \
+  X(fp8_quantize, Fp8Quantize)   \
+  X(fp8_transpose, Fp8Transpose) \
+  X(fp8_update_scales, Fp8UpdateScales)
+#define GPTBENCH_KERNELS(X)      \
+  GPTBENCH_LINEAR_KERNELS(X)     \
+  GPTBENCH_BIAS_KERNELS(X)       \
+  GPTBENCH_NORM_KERNELS(X)       \
+  GPTBENCH_ATTENTION_KERNELS(X)  \
+  GPTBENCH_ROTARY_KERNELS(X)     \
+  GPTBENCH_ACTIVATION_KERNELS(X) \
+  GPTBENCH_RESIDUAL_KERNELS(X)   \
+  GPTBENCH_EMBEDDING_KERNELS(X)  \
+  GPTBENCH_LOSS_KERNELS(X)       \
+  GPTBENCH_OPTIMIZER_KERNELS(X)  \
+  GPTBENCH_CONVERT_KERNELS(X)    \
+  GPTBENCH_WEIGHTS_KERNELS(X)    \
+  GPTBENCH_FP8_KERNELS(X)
+
 namespace gptbench {
 
 class Queue;
 
-// One table a device and compute type. Fields are named as in reports; kernel_names lists them all.
+// One table per device and compute type. Fields are named as in reports.
 struct KernelTable {
-  void (*linear_forward)(Queue&, const LinearForward&);
-  void (*linear_backward_input)(Queue&, const LinearBackwardInput&);
-  void (*linear_backward_weight)(Queue&, const LinearBackwardWeight&);
-  void (*linear_gelu_forward)(Queue&, const LinearGeluForward&);
-  void (*linear_gelu_backward_input)(Queue&, const LinearGeluBackwardInput&);
-  void (*bias_backward)(Queue&, const BiasBackward&);
-  void (*layernorm_forward)(Queue&, const LayerNormForward&);
-  void (*layernorm_backward)(Queue&, const LayerNormBackward&);
-  void (*rmsnorm_forward)(Queue&, const RmsNormForward&);
-  void (*rmsnorm_backward)(Queue&, const RmsNormBackward&);
-  void (*attention_forward)(Queue&, const AttentionForward&);
-  void (*attention_backward)(Queue&, const AttentionBackward&);
-  void (*rotary)(Queue&, const Rotary&);
-  void (*gelu_forward)(Queue&, const GeluForward&);
-  void (*gelu_backward)(Queue&, const GeluBackward&);
-  void (*swiglu_forward)(Queue&, const SwigluForward&);
-  void (*swiglu_backward)(Queue&, const SwigluBackward&);
-  void (*tanh_forward)(Queue&, const TanhForward&);
-  void (*tanh_backward)(Queue&, const TanhBackward&);
-  void (*residual_forward)(Queue&, const ResidualForward&);
-  void (*dropout_backward)(Queue&, const DropoutBackward&);
-  void (*embedding_forward)(Queue&, const EmbeddingForward&);
-  void (*embedding_backward)(Queue&, const EmbeddingBackward&);
-  void (*cross_entropy_statistics)(Queue&, const CrossEntropyStatistics&);
-  void (*cross_entropy_combine)(Queue&, const CrossEntropyCombine&);
-  void (*cross_entropy_finish)(Queue&, const CrossEntropyFinish&);
-  void (*accumulate)(Queue&, const Accumulate&);
-  void (*squared_norm)(Queue&, const SquaredNorm&);
-  void (*sum_scalars)(Queue&, const SumScalars&);
-  void (*loss_scale)(Queue&, const LossScale&);
-  void (*clip_factor)(Queue&, const ClipFactor&);
-  void (*adamw)(Queue&, const AdamW&);
-  void (*convert)(Queue&, const Convert&);
-  void (*draw_weights)(Queue&, const DrawWeights&);
-  void (*fp8_quantize)(Queue&, const Fp8Quantize&);
-  void (*fp8_transpose)(Queue&, const Fp8Transpose&);
-  void (*fp8_update_scales)(Queue&, const Fp8UpdateScales&);
+#define GPTBENCH_ENTRY(name, Arguments) void (*name)(Queue&, const Arguments&);
+  GPTBENCH_KERNELS(GPTBENCH_ENTRY)
+#undef GPTBENCH_ENTRY
 };
 
 // In the order of KernelTable's fields.
 inline constexpr const char* kernel_names[] = {
-    "linear_forward",
-    "linear_backward_input",
-    "linear_backward_weight",
-    "linear_gelu_forward",
-    "linear_gelu_backward_input",
-    "bias_backward",
-    "layernorm_forward",
-    "layernorm_backward",
-    "rmsnorm_forward",
-    "rmsnorm_backward",
-    "attention_forward",
-    "attention_backward",
-    "rotary",
-    "gelu_forward",
-    "gelu_backward",
-    "swiglu_forward",
-    "swiglu_backward",
-    "tanh_forward",
-    "tanh_backward",
-    "residual_forward",
-    "dropout_backward",
-    "embedding_forward",
-    "embedding_backward",
-    "cross_entropy_statistics",
-    "cross_entropy_combine",
-    "cross_entropy_finish",
-    "accumulate",
-    "squared_norm",
-    "sum_scalars",
-    "loss_scale",
-    "clip_factor",
-    "adamw",
-    "convert",
-    "draw_weights",
-    "fp8_quantize",
-    "fp8_transpose",
-    "fp8_update_scales",
+#define GPTBENCH_NAME(name, Arguments) #name,
+    GPTBENCH_KERNELS(GPTBENCH_NAME)
+#undef GPTBENCH_NAME
 };
-static_assert(sizeof(KernelTable) / sizeof(void (*)()) ==
-                  sizeof(kernel_names) / sizeof(kernel_names[0]),
-              "one name a kernel");
 
 }  // namespace gptbench

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "device/gemm_converted.h"
-#include "device/gemm_fp8.h"
-#include "device/host_blocking.h"
+#include "device/host/blocking.h"
+#include "device/host/gemm_converted.h"
+#include "device/host/gemm_fp8.h"
 #include "plan/workspace.h"
 
 namespace gptbench {

@@ -4,12 +4,12 @@
 #   cxx20.sh SOURCE_DIR BUILD_DIR
 set -eu
 cd "$2"
-with_kokkos=$(grep -lE 'include [<"](Kokkos_|device/host_parallel|device/kernels_host_attention)' "$1"/src/*/*.cpp)
+with_kokkos=$(grep -lE 'include [<"](Kokkos_|device/host/(parallel|fp8|attention)\.h)' "$1"/src/*/*.cpp "$1"/src/*/*/*.cpp)
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 sed -n 's/^ *"command": "\(.*\)",\{0,1\}$/\1/p' compile_commands.json |
   sed -e 's/\\"/"/g' -e 's/-std=[a-z+]*[0-9]*/-std=c++20/' -e 's/ -o [^ ]*\.o -c / -fsyntax-only /' |
-  grep -e '-fsyntax-only .*/src/[a-z]*/[a-z0-9_]*\.cpp$' | grep -v -F "$with_kokkos" >"$list"
+  grep -e '-fsyntax-only .*/src/[a-z0-9_/]*\.cpp$' | grep -v -F "$with_kokkos" >"$list"
 count=$(wc -l <"$list")
 [ "$count" -gt 50 ] || { echo "cxx20: only $count sources found"; exit 1; }
 tr '\n' '\0' <"$list" | xargs -0 -n 1 -P 2 sh -c

@@ -23,8 +23,8 @@
 #include "base/random.h"
 #include "deck/config.h"
 #include "device/device.h"
-#include "device/gemm_onednn.h"
-#include "device/host_parallel.h"
+#include "device/host/gemm_onednn.h"
+#include "device/host/parallel.h"
 #include "device/kernels.h"
 #include "library_gemm.h"
 #include "measurement.h"
@@ -99,8 +99,7 @@ struct Bench {
       compare(
           ", dx",
           [&] {
-            kernels.linear_backward_input(queue,
-                                          {dx.data(), y.data(), w.data(), R, K, N, false, ws});
+            kernels.linear_backward_input(queue, {dx.data(), y.data(), w.data(), R, K, N, ws});
           },
           LibraryGemm(A, A, R, N, K));
       compare(
@@ -333,12 +332,6 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// As a run does before its first step.
-Bf16Products choose_bf16_products() {
-  set_bf16_products(measure_bf16_products());
-  return bf16_products();
-}
-
 void run(const Options& options) {
   const Table table(options.markdown);
   const std::unique_ptr<Device> device = make_host_device(DeviceKind::host);
@@ -360,7 +353,8 @@ void run(const Options& options) {
       bench.memory_kernels();
       continue;
     }
-    const bool converted = bf16 && choose_bf16_products() == Bf16Products::converted;
+    const bool converted = bf16 && measure_bf16_products() == Bf16Products::converted;
+    if (converted) device->use_choices("bf16_products=converted");  // as a run does
     table.title(name + ": matrix products" +
                 (converted ? ", in f32 from converted blocks; ceiling: the library's own" : ""));
     const double gemm_rate = bench.gemms();

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "configs.h"
-#include "cuda/attention_choices.h"
 
 namespace gptbench {
 namespace {
@@ -43,7 +42,7 @@ TEST(AttentionKeys, TextAndBack) {
           key.causal = causal;
           key.padded = padded;
           key.alibi = alibi;
-          EXPECT_EQ(parse_attention_key(text_of(key)), key);
+          EXPECT_EQ(AttentionKey::parse(text_of(key)), key);
         }
   AttentionKey biased = example();
   biased.alibi = true;
@@ -60,7 +59,7 @@ TEST(AttentionKeys, TextAndBack) {
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.alibi.causal",
         "attention_forward.B1.T1.H1.G1.D8.q24.k24.o8.bf16.causal.alibi.padded",
         "attention_forward.B-1.T1.H1.G1.D8.q24.k24.o8.bf16"})
-    EXPECT_THROW(parse_attention_key(text), Error) << text;
+    EXPECT_THROW(AttentionKey::parse(text), Error) << text;
 }
 
 // What the library computes in another way, or not at all, has no key.
@@ -150,8 +149,8 @@ TEST(AttentionChoices, TextAndBack) {
   AttentionKey forward = example();
   forward.backward = false;
   choices.by_key[forward] = {-1, 120.0, 100.0};
-  EXPECT_TRUE(choices.prefers_library(true));
-  EXPECT_FALSE(choices.prefers_library(false));
+  EXPECT_TRUE(prefers_library(choices, true));
+  EXPECT_FALSE(prefers_library(choices, false));
 
   AttentionChoices read;
   read.library = choices.library;

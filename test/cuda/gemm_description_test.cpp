@@ -86,7 +86,7 @@ TEST_F(GemmDescriptions, Forward) {
       Arrays arrays{R, K, N};
       std::vector<float> y(static_cast<size_t>(R * N), 9.0f), reference(y);
       const GemmDescription g =
-          describe_gemm({GemmOp::forward, DType::f32, R, K, N, false, with_bias}, false);
+          describe_gemm({GemmOp::forward, DType::f32, R, K, N, with_bias}, false);
       evaluate(g, arrays[g.a], arrays[g.b], y, &arrays.bias);
       ref_kernels<float>().linear_forward(*queue, {reference.data(),
                                                    arrays.x.data(),
@@ -108,7 +108,7 @@ TEST_F(GemmDescriptions, ForwardWithGelu) {
         Arrays arrays{R, K, N};
         std::vector<float> d(static_cast<size_t>(R * N), 9.0f), aux(d), y(d), activation(d);
         const GemmDescription g =
-            describe_gemm({GemmOp::forward, DType::f32, R, K, N, false, with_bias, true}, fused);
+            describe_gemm({GemmOp::forward, DType::f32, R, K, N, with_bias, true}, fused);
         EXPECT_EQ(has_aux(g.epilogue), fused);
         evaluate(g, arrays[g.a], arrays[g.b], d, &arrays.bias, &aux);
         ref_kernels<float>().linear_gelu_forward(*queue, {{y.data(),
@@ -131,29 +131,26 @@ TEST_F(GemmDescriptions, BackwardInputWithGelu) {
     std::vector<float> pre = random_array<float>(R * K, 5);
     std::vector<float> dx(static_cast<size_t>(R * K), 9.0f), reference(dx);
     const GemmDescription g =
-        describe_gemm({GemmOp::backward_input, DType::f32, R, K, N, false, false, true}, true);
+        describe_gemm({GemmOp::backward_input, DType::f32, R, K, N, false, true}, true);
     EXPECT_EQ(g.epilogue, GemmEpilogue::gelu_gradient);
     evaluate(g, arrays[g.a], arrays[g.b], dx, nullptr, &pre);
     ref_kernels<float>().linear_gelu_backward_input(
-        *queue, {{reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, false, {}},
-                 pre.data()});
+        *queue,
+        {{reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, {}}, pre.data()});
     expect_close(dx, reference, 1e-5, 4 * ulp_of<float>(), "dx");
   }
 }
 
 TEST_F(GemmDescriptions, BackwardInput) {
-  for (const auto& [R, K, N] : shapes)
-    for (const bool accumulate : {false, true}) {
-      const Arrays arrays{R, K, N};
-      std::vector<float> dx = random_array<float>(R * K, 5), reference(dx);
-      const GemmDescription g =
-          describe_gemm({GemmOp::backward_input, DType::f32, R, K, N, accumulate, false}, false);
-      evaluate(g, arrays[g.a], arrays[g.b], dx, nullptr);
-      ref_kernels<float>().linear_backward_input(
-          *queue,
-          {reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, accumulate, {}});
-      expect_close(dx, reference, 1e-6, ulp_of<float>(), "dx");
-    }
+  for (const auto& [R, K, N] : shapes) {
+    const Arrays arrays{R, K, N};
+    std::vector<float> dx = random_array<float>(R * K, 5), reference(dx);
+    const GemmDescription g = describe_gemm({GemmOp::backward_input, DType::f32, R, K, N}, false);
+    evaluate(g, arrays[g.a], arrays[g.b], dx, nullptr);
+    ref_kernels<float>().linear_backward_input(
+        *queue, {reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, {}});
+    expect_close(dx, reference, 1e-6, ulp_of<float>(), "dx");
+  }
 }
 
 // The library assigns the gradient of a bias where the kernel adds to it: started from zero, they
@@ -166,7 +163,7 @@ TEST_F(GemmDescriptions, BackwardWeight) {
       std::vector<float> dbias(static_cast<size_t>(N), fused ? 9.0f : 0.0f);
       std::vector<float> dbias_reference(static_cast<size_t>(N));
       const GemmDescription g =
-          describe_gemm({GemmOp::backward_weight, DType::f32, R, K, N, false, true}, fused);
+          describe_gemm({GemmOp::backward_weight, DType::f32, R, K, N, true}, fused);
       EXPECT_EQ(g.epilogue, fused ? GemmEpilogue::bias_gradient : GemmEpilogue::none);
       evaluate(g, arrays[g.a], arrays[g.b], dweight, &dbias);
       ref_kernels<float>().linear_backward_weight(*queue, {reference.data(),
@@ -196,11 +193,10 @@ TEST_F(GemmDescriptions, Fp8FactorsLieAlongTheSum) {
   constexpr DType e4m3 = DType::fp8_e4m3, e5m2 = DType::fp8_e5m2;
   for (const auto& [R, K, N] : {std::array<int64_t, 3>{5, 16, 32}, {16, 48, 16}, {33, 16, 16}}) {
     const Arrays arrays{R, K, N};
-    const GemmDescription y = describe_gemm({GemmOp::forward, e4m3, R, K, N, false, true}, false);
-    const GemmDescription dx =
-        describe_gemm({GemmOp::backward_input, e5m2, R, K, N, false, false}, false);
+    const GemmDescription y = describe_gemm({GemmOp::forward, e4m3, R, K, N, true}, false);
+    const GemmDescription dx = describe_gemm({GemmOp::backward_input, e5m2, R, K, N, false}, false);
     const GemmDescription dw =
-        describe_gemm({GemmOp::backward_weight, e5m2, R, K, N, false, false}, false);
+        describe_gemm({GemmOp::backward_weight, e5m2, R, K, N, false}, false);
     for (const GemmDescription& g : {y, dx, dw}) {
       EXPECT_TRUE(g.transpose_a);
       EXPECT_FALSE(g.transpose_b);
@@ -219,7 +215,7 @@ TEST_F(GemmDescriptions, Fp8FactorsLieAlongTheSum) {
     std::vector<float> result(static_cast<size_t>(R * K)), reference(result);
     evaluate(dx, transposed(arrays.weight, N, K), arrays.dy, result, nullptr);
     ref_kernels<float>().linear_backward_input(
-        *queue, {reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, false, {}});
+        *queue, {reference.data(), arrays.dy.data(), arrays.weight.data(), R, K, N, {}});
     expect_close(result, reference, 1e-6, ulp_of<float>(), "dx");
 
     result.assign(static_cast<size_t>(N * K), 0.0f);
@@ -233,12 +229,11 @@ TEST_F(GemmDescriptions, Fp8FactorsLieAlongTheSum) {
 
 TEST_F(GemmDescriptions, GradientsOfWeightsAreF32) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-    const GemmDescription g =
-        describe_gemm({GemmOp::backward_weight, type, 2, 3, 4, false, false}, false);
+    const GemmDescription g = describe_gemm({GemmOp::backward_weight, type, 2, 3, 4, false}, false);
     EXPECT_EQ(g.in, type);
     EXPECT_EQ(g.out, DType::f32);
     EXPECT_TRUE(g.accumulate);
-    EXPECT_EQ(describe_gemm({GemmOp::forward, type, 2, 3, 4, false, false}, false).out, type);
+    EXPECT_EQ(describe_gemm({GemmOp::forward, type, 2, 3, 4, false}, false).out, type);
   }
 }
 
@@ -256,10 +251,10 @@ TEST(GemmsOfPlan, AreThoseOfTheModel) {
   const auto has = [&](const GemmKey& key) {
     return std::find(keys.begin(), keys.end(), key) != keys.end();
   };
-  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, C, 3 * C, false, true}));
-  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, 4 * C, C, false, true}));
-  EXPECT_TRUE(has({GemmOp::backward_weight, DType::bf16, R, C, 4 * C, false, true}));
-  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, C, plan.shape.V, false, false}));
+  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, C, 3 * C, true}));
+  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, 4 * C, C, true}));
+  EXPECT_TRUE(has({GemmOp::backward_weight, DType::bf16, R, C, 4 * C, true}));
+  EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, C, plan.shape.V, false}));
   EXPECT_EQ(keys.size(), 15u);
   m.global_batch = 5;
   EXPECT_EQ(gemms_of(make_plan(resolved_config(m), 1, 0, {})).size(), 30u);
@@ -270,7 +265,7 @@ TEST(GemmsOfPlan, AreThoseOfTheModel) {
   int64_t with_gelu = 0;
   for (const GemmKey& key : fused) {
     with_gelu += key.gelu ? 1 : 0;
-    EXPECT_EQ(parse_gemm_key(text_of(key)), key);
+    EXPECT_EQ(GemmKey::parse(text_of(key)), key);
   }
   EXPECT_EQ(with_gelu, 2);
 }

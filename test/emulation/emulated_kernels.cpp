@@ -1,21 +1,27 @@
-// The kernels under test: those of cuda/, emulated; matrix products, which a library does there,
-// are the host's.
+// The kernels under test: those of cuda/, emulated; GEMMs, which a library does there, are the
+// host's.
 #include "cuda/kernels/kernels.cuh"
+#include "device/host/kernels.h"
 #include "kernel_test.h"
+
+namespace gptbench::cuda {
+
+#define GPTBENCH_BY_THE_HOST(name, Arguments)           \
+  template <class A>                                    \
+  void name(Queue& queue, const Arguments& arguments) { \
+    host::name<A>(queue, arguments);                    \
+  }
+GPTBENCH_LINEAR_KERNELS(GPTBENCH_BY_THE_HOST)
+GPTBENCH_LINEAR_KERNELS(GPTBENCH_CUDA_KERNEL)
+
+}  // namespace gptbench::cuda
 
 namespace gptbench::test {
 
-const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
-  static KernelTable tables[3];
-  const int which = compute == ComputeType::bf16 ? 1 : compute == ComputeType::fp16 ? 2 : 0;
-  KernelTable& table = tables[which];
-  table = which == 1   ? cuda::table_of<bfloat16>()
-          : which == 2 ? cuda::table_of<float16>()
-                       : cuda::table_of<float>();
-  table.linear_forward = host.kernels(compute).linear_forward;
-  table.linear_backward_input = host.kernels(compute).linear_backward_input;
-  table.linear_backward_weight = host.kernels(compute).linear_backward_weight;
-  return table;
+const KernelTable& kernels_under_test(const Device& /*host*/, ComputeType compute) {
+  return compute == ComputeType::bf16   ? cuda::table<bfloat16>
+         : compute == ComputeType::fp16 ? cuda::table<float16>
+                                        : cuda::table<float>;
 }
 
 }  // namespace gptbench::test

@@ -103,7 +103,7 @@ TEST_F(CudaFp8, Backward) {
             on_w(*gpu_queue, w_turned), on_x(*gpu_queue, x_turned);
         const Workspace workspace{scratch.data(), gemm_workspace_bytes};
         on_gpu().linear_backward_input(*gpu_queue, {on_dx.data(), on_dy.data(), on_w.data(), s.R,
-                                                    s.K, s.N, false, workspace, gpu_scales(true)});
+                                                    s.K, s.N, workspace, gpu_scales(true)});
         on_gpu().linear_backward_weight(
             *gpu_queue, {on_dw.data(), nullptr, on_dy_turned.data(), on_x.data(), s.R, s.K, s.N,
                          workspace, gpu_scales(true)});
@@ -115,7 +115,6 @@ TEST_F(CudaFp8, Backward) {
                                            s.R,
                                            s.K,
                                            s.N,
-                                           false,
                                            {},
                                            fp8});
       ref().linear_backward_weight(*queue, {magnitudes ? dw_magnitude.data() : dw.data(),

@@ -16,17 +16,17 @@ class CudaGemmSearch : public ::testing::Test, public Devices {
   std::unique_ptr<Queue> gpu_queue = gpu().make_queue("test");
   const KernelTable& kernels = cuda_kernels(ComputeType::bf16);
   std::vector<GemmKey> keys = {
-      {GemmOp::forward, DType::bf16, R, K, N, false, true},
-      {GemmOp::forward, DType::bf16, R, K, N, false, true, true},
-      {GemmOp::forward, DType::bf16, 33, 17, 65, false, true},
+      {GemmOp::forward, DType::bf16, R, K, N, true},
+      {GemmOp::forward, DType::bf16, R, K, N, true, true},
+      {GemmOp::forward, DType::bf16, 33, 17, 65, true},
       {GemmOp::forward, DType::f16, R, K, N},
       {GemmOp::forward, DType::f32, R, K, N},
-      {GemmOp::forward, DType::fp8_e4m3, R, K, N, false, true},
-      {GemmOp::backward_input, DType::bf16, R, K, N, true},
-      {GemmOp::backward_input, DType::bf16, R, K, N, false, false, true},
+      {GemmOp::forward, DType::fp8_e4m3, R, K, N, true},
+      {GemmOp::backward_input, DType::bf16, R, K, N},
+      {GemmOp::backward_input, DType::bf16, R, K, N, false, true},
       {GemmOp::backward_input, DType::fp8_e5m2, R, K, N},
-      {GemmOp::backward_weight, DType::bf16, R, K, N, false, true},
-      {GemmOp::backward_weight, DType::bf16, 33, 17, 65, false, true},
+      {GemmOp::backward_weight, DType::bf16, R, K, N, true},
+      {GemmOp::backward_weight, DType::bf16, 33, 17, 65, true},
       {GemmOp::backward_weight, DType::fp8_e5m2, R + 1, K, N},
   };
 
@@ -72,7 +72,7 @@ TEST_F(CudaGemmSearch, ChoicesAreTimedAndKept) {
 
 TEST_F(CudaGemmSearch, AnAlgorithmOfAnotherProductIsRefused) {
   CublasLtGemm gemms(false);
-  const GemmKey key{GemmOp::backward_weight, DType::bf16, R, K, N, false, true};
+  const GemmKey key{GemmOp::backward_weight, DType::bf16, R, K, N, true};
   gemms.search({{GemmOp::forward, DType::f32, R, K, N}}, gemm_workspace_bytes, *gpu_queue, kernels);
   GemmChoice wrong = gemms.choices().by_key.begin()->second;
   for (uint64_t& word : wrong.algorithm) word = ~word;

@@ -61,25 +61,24 @@ TYPED_TEST(CudaGemm, Forward) {
 TYPED_TEST(CudaGemm, BackwardInput) {
   using A = TypeParam;
   const ComputeType compute = compute_of<A>();
-  for (const Shape& s : shapes)
-    for (const bool accumulate : {false, true}) {
-      SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << accumulate);
-      const auto dy = random_array<A>(s.R * s.N, 1), w = random_array<A>(s.N * s.K, 2);
-      auto dx_ref = random_array<A>(s.R * s.K, 3);
-      const auto ady = absolute(dy), aw = absolute(w);
-      auto magnitude = absolute(dx_ref);
-      const OnDevice<A> on_dy(*this->gpu_queue, dy), on_w(*this->gpu_queue, w),
-          on_dx(*this->gpu_queue, dx_ref);
-      gpu().kernels(compute).linear_backward_input(
-          *this->gpu_queue, {on_dx.data(), on_dy.data(), on_w.data(), s.R, s.K, s.N, accumulate,
-                             this->gpu_workspace()});
-      const KernelTable& ref = this->template ref_kernels<A>();
-      ref.linear_backward_input(
-          *this->queue, {dx_ref.data(), dy.data(), w.data(), s.R, s.K, s.N, accumulate, {}});
-      ref.linear_backward_input(
-          *this->queue, {magnitude.data(), ady.data(), aw.data(), s.R, s.K, s.N, accumulate, {}});
-      expect_sums(on_dx.read(), dx_ref, magnitude, s.N, "dx");
-    }
+  for (const Shape& s : shapes) {
+    SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N);
+    const auto dy = random_array<A>(s.R * s.N, 1), w = random_array<A>(s.N * s.K, 2);
+    auto dx_ref = random_array<A>(s.R * s.K, 3);
+    const auto ady = absolute(dy), aw = absolute(w);
+    auto magnitude = absolute(dx_ref);
+    const OnDevice<A> on_dy(*this->gpu_queue, dy), on_w(*this->gpu_queue, w),
+        on_dx(*this->gpu_queue, dx_ref);
+    gpu().kernels(compute).linear_backward_input(
+        *this->gpu_queue,
+        {on_dx.data(), on_dy.data(), on_w.data(), s.R, s.K, s.N, this->gpu_workspace()});
+    const KernelTable& ref = this->template ref_kernels<A>();
+    ref.linear_backward_input(*this->queue,
+                              {dx_ref.data(), dy.data(), w.data(), s.R, s.K, s.N, {}});
+    ref.linear_backward_input(*this->queue,
+                              {magnitude.data(), ady.data(), aw.data(), s.R, s.K, s.N, {}});
+    expect_sums(on_dx.read(), dx_ref, magnitude, s.N, "dx");
+  }
 }
 
 TYPED_TEST(CudaGemm, BackwardWeightAccumulatesInF32) {
@@ -136,7 +135,7 @@ TYPED_TEST(CudaGemm, WithGeluFusedAndNot) {
       for (const GemmOp op : {GemmOp::forward, GemmOp::backward_input}) {
         GemmChoice other;  // of another product: what the others follow
         other.fused = fused;
-        gemms.choices().by_key[{op, type, 1, 1, 1, false, false, true}] = other;
+        gemms.choices().by_key[{op, type, 1, 1, 1, false, true}] = other;
       }
       const auto x = random_array<A>(s.R * s.K, 1), w = random_array<A>(s.N * s.K, 2, 0.1),
                  bias = random_array<A>(s.N, 3), dy = random_array<A>(s.R * s.N, 4),
@@ -153,7 +152,7 @@ TYPED_TEST(CudaGemm, WithGeluFusedAndNot) {
                          cuda_kernels(compute));
       gemms.gelu_backward_input(
           on_gpu, type,
-          {{on_dx.data(), on_dy.data(), on_w.data(), s.R, s.K, s.N, false, this->gpu_workspace()},
+          {{on_dx.data(), on_dy.data(), on_w.data(), s.R, s.K, s.N, this->gpu_workspace()},
            on_pre.data()},
           cuda_kernels(compute));
       ref.linear_gelu_forward(
@@ -172,10 +171,9 @@ TYPED_TEST(CudaGemm, WithGeluFusedAndNot) {
                       ulp_of<A>() * std::abs(value_of(activation[i])))
             << "gelu " << i;
       ref.linear_gelu_backward_input(
-          *this->queue,
-          {{dx_ref.data(), dy.data(), w.data(), s.R, s.K, s.N, false, {}}, pre.data()});
-      ref.linear_backward_input(
-          *this->queue, {dx_magnitude.data(), ady.data(), aw.data(), s.R, s.K, s.N, false, {}});
+          *this->queue, {{dx_ref.data(), dy.data(), w.data(), s.R, s.K, s.N, {}}, pre.data()});
+      ref.linear_backward_input(*this->queue,
+                                {dx_magnitude.data(), ady.data(), aw.data(), s.R, s.K, s.N, {}});
       const auto seen_dx = on_dx.read();
       for (size_t i = 0; i < seen_dx.size(); ++i)
         ASSERT_LE(std::abs(value_of(seen_dx[i]) - value_of(dx_ref[i])),

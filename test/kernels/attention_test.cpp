@@ -1,5 +1,5 @@
 #include "attention_comparison.h"
-#include "device/kernels_host_attention_work.h"
+#include "device/host/attention_work.h"
 
 namespace gptbench::test {
 namespace {
@@ -98,12 +98,14 @@ TYPED_TEST(HostAttention, IsTheSameForAnyNumberOfThreads) {
     AttentionData<A>& data = all.back();
     const A* q = data.qkv.data();
     A* dq = data.dqkv.data();
-    host::attention_forward_on<A>(threads, {data.out.data(), data.lse.data(), q, q + data.k_at(),
-                                            q + data.v_at(), data.shape(), ws});
+    host::attention_forward_on<A>(
+        *this->queue, threads,
+        {data.out.data(), data.lse.data(), q, q + data.k_at(), q + data.v_at(), data.shape(), ws});
     host::attention_backward_on<A>(
-        threads, {dq, dq + data.k_at(), dq + data.v_at(), data.dout.data(), q, q + data.k_at(),
-                  q + data.v_at(), data.out.data(), data.lse.data(), data.shape(), data.row,
-                  data.row, c.T * data.row, c.T * data.row, ws});
+        *this->queue, threads,
+        {dq, dq + data.k_at(), dq + data.v_at(), data.dout.data(), q, q + data.k_at(),
+         q + data.v_at(), data.out.data(), data.lse.data(), data.shape(), data.row, data.row,
+         c.T * data.row, c.T * data.row, ws});
     expect_same_bits(data.out, all.front().out, "out");
     expect_same_bits(data.lse, all.front().lse, "lse");
     expect_same_bits(data.dqkv, all.front().dqkv, "dqkv");

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -129,8 +131,17 @@ void expect_same_bits(const std::vector<T>& x, const std::vector<T>& y, const ch
 // kernels of the host (host_kernels.cpp) and those of CUDA (test/emulation, test/gpu).
 const KernelTable& kernels_under_test(const Device& host, ComputeType compute);
 
+// GPTBENCH_TEST_BF16_PRODUCTS=converted has it compute large bf16 products by way of f32, as where
+// the GEMM library is slow at bf16.
+inline std::unique_ptr<Device> make_host_under_test() {
+  std::unique_ptr<Device> host = make_host_device(DeviceKind::host);
+  const char* const products = std::getenv("GPTBENCH_TEST_BF16_PRODUCTS");
+  if (products != nullptr) host->use_choices(std::string("bf16_products=") + products);
+  return host;
+}
+
 struct Devices {
-  std::unique_ptr<Device> host_device = make_host_device(DeviceKind::host);
+  std::unique_ptr<Device> host_device = make_host_under_test();
   std::unique_ptr<Device> ref_device = make_host_device(DeviceKind::ref);
   std::unique_ptr<Queue> queue = host_device->make_queue("test");
   std::vector<char> memory;

@@ -1,4 +1,4 @@
-#include "device/simd_math.h"
+#include "device/host/simd_math.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "device/transpose.h"
+#include "device/host/transpose.h"
 
 #include <gtest/gtest.h>
 

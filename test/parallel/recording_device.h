@@ -114,39 +114,9 @@ class RecordingDevice final : public WrappedDevice {
 
   const KernelTable& kernels(ComputeType compute) const override {
     table_ = host_table = WrappedDevice::kernels(compute);
-#define GPTBENCH_ENTRY(name) table_.name = Entry<&KernelTable::name>::run
-    GPTBENCH_ENTRY(linear_forward);
-    GPTBENCH_ENTRY(linear_backward_input);
-    GPTBENCH_ENTRY(linear_backward_weight);
-    GPTBENCH_ENTRY(linear_gelu_forward);
-    GPTBENCH_ENTRY(linear_gelu_backward_input);
-    GPTBENCH_ENTRY(bias_backward);
-    GPTBENCH_ENTRY(layernorm_forward);
-    GPTBENCH_ENTRY(layernorm_backward);
-    GPTBENCH_ENTRY(attention_forward);
-    GPTBENCH_ENTRY(attention_backward);
-    GPTBENCH_ENTRY(gelu_forward);
-    GPTBENCH_ENTRY(gelu_backward);
-    GPTBENCH_ENTRY(tanh_forward);
-    GPTBENCH_ENTRY(tanh_backward);
-    GPTBENCH_ENTRY(residual_forward);
-    GPTBENCH_ENTRY(dropout_backward);
-    GPTBENCH_ENTRY(embedding_forward);
-    GPTBENCH_ENTRY(embedding_backward);
-    GPTBENCH_ENTRY(cross_entropy_statistics);
-    GPTBENCH_ENTRY(cross_entropy_combine);
-    GPTBENCH_ENTRY(cross_entropy_finish);
-    GPTBENCH_ENTRY(accumulate);
-    GPTBENCH_ENTRY(squared_norm);
-    GPTBENCH_ENTRY(sum_scalars);
-    GPTBENCH_ENTRY(loss_scale);
-    GPTBENCH_ENTRY(clip_factor);
-    GPTBENCH_ENTRY(adamw);
-    GPTBENCH_ENTRY(convert);
-    GPTBENCH_ENTRY(fp8_quantize);
-    GPTBENCH_ENTRY(fp8_transpose);
-    GPTBENCH_ENTRY(fp8_update_scales);
-#undef GPTBENCH_ENTRY
+#define GPTBENCH_RECORDED(name, Arguments) table_.name = Entry<&KernelTable::name>::run;
+    GPTBENCH_KERNELS(GPTBENCH_RECORDED)
+#undef GPTBENCH_RECORDED
     return table_;
   }
 

@@ -21,41 +21,13 @@ struct Waited<compute, entry> {
 
 template <ComputeType compute>
 KernelTable table_of(const KernelTable& host) {
-  KernelTable table = host;
-#define GPTBENCH_WAITED(name) table.name = Waited<compute, &KernelTable::name>::run
-  GPTBENCH_WAITED(bias_backward);
-  GPTBENCH_WAITED(layernorm_forward);
-  GPTBENCH_WAITED(layernorm_backward);
-  GPTBENCH_WAITED(rmsnorm_forward);
-  GPTBENCH_WAITED(rmsnorm_backward);
-  GPTBENCH_WAITED(attention_forward);
-  GPTBENCH_WAITED(attention_backward);
-  GPTBENCH_WAITED(rotary);
-  GPTBENCH_WAITED(gelu_forward);
-  GPTBENCH_WAITED(gelu_backward);
-  GPTBENCH_WAITED(swiglu_forward);
-  GPTBENCH_WAITED(swiglu_backward);
-  GPTBENCH_WAITED(tanh_forward);
-  GPTBENCH_WAITED(tanh_backward);
-  GPTBENCH_WAITED(residual_forward);
-  GPTBENCH_WAITED(dropout_backward);
-  GPTBENCH_WAITED(embedding_forward);
-  GPTBENCH_WAITED(embedding_backward);
-  GPTBENCH_WAITED(cross_entropy_statistics);
-  GPTBENCH_WAITED(cross_entropy_combine);
-  GPTBENCH_WAITED(cross_entropy_finish);
-  GPTBENCH_WAITED(accumulate);
-  GPTBENCH_WAITED(squared_norm);
-  GPTBENCH_WAITED(sum_scalars);
-  GPTBENCH_WAITED(loss_scale);
-  GPTBENCH_WAITED(clip_factor);
-  GPTBENCH_WAITED(adamw);
-  GPTBENCH_WAITED(convert);
-  GPTBENCH_WAITED(draw_weights);
-  GPTBENCH_WAITED(fp8_quantize);
-  GPTBENCH_WAITED(fp8_transpose);
-  GPTBENCH_WAITED(fp8_update_scales);
+  KernelTable table;
+#define GPTBENCH_WAITED(name, Arguments) table.name = Waited<compute, &KernelTable::name>::run;
+  GPTBENCH_KERNELS(GPTBENCH_WAITED)
 #undef GPTBENCH_WAITED
+#define GPTBENCH_BY_THE_HOST(name, Arguments) table.name = host.name;
+  GPTBENCH_LINEAR_KERNELS(GPTBENCH_BY_THE_HOST)
+#undef GPTBENCH_BY_THE_HOST
   return table;
 }
 

@@ -1,0 +1,209 @@
+// Gradients of LayerNorm and RMSNorm: 4 R C elements of A (dy, x, dx read and written) where
+// scratch memory holds the sums of chunks of rows, 6 R C without.
+#include "cuda/kernels/column_sum.cuh"
+#include "cuda/kernels/kernels.cuh"
+#include "cuda/kernels/norm.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+template <class A>
+struct Rows {
+  A* dx;
+  const A* dy;
+  const A* x;
+  const A* gamma;
+  const float* mean;  // null: RMSNorm
+  const float* rstd;
+  int64_t R, C;
+};
+
+// dx += rstd (g - mean_C(g) - n mean_C(g n)), n = (x - mean) rstd, g = dy gamma; RMSNorm leaves
+// mean_C(g) out. Where `partial` is given, the sums over this block's rows of dy n and, for
+// LayerNorm, dy are assigned to partial[block][m][C].
+template <class A, bool centred, int V, int W>
+__global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
+    normalization_backward_kernel(Rows<A> a, float* partial) {
+  using Layout = RowLayout<V, W>;
+  constexpr int M = centred ? 2 : 1;
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  const int lane = static_cast<int>(threadIdx.x) % Layout::threads;
+  const int row_in_block = static_cast<int>(threadIdx.x) / Layout::threads;
+  const float count = static_cast<float>(a.C);
+  float sums[M][V][vector_width] = {};
+  for (int64_t r = static_cast<int64_t>(blockIdx.x) * Layout::rows + row_in_block; r < a.R;
+       r += static_cast<int64_t>(gridDim.x) * Layout::rows) {
+    const float mean = centred ? a.mean[r] : 0.0f, rstd = a.rstd[r];
+    float n[V][vector_width] = {}, g[V][vector_width] = {};
+    float means[2] = {};  // of g n, and of g
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c >= a.C) continue;
+      float gamma[vector_width];
+      load<vector_width>(n[v], a.x + r * a.C + c);
+      load<vector_width>(g[v], a.dy + r * a.C + c);
+      load<vector_width>(gamma, a.gamma + c);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j) {
+        n[v][j] = (n[v][j] - mean) * rstd;
+        sums[0][v][j] += g[v][j] * n[v][j];
+        if constexpr (centred) sums[1][v][j] += g[v][j];
+        g[v][j] *= gamma[j];
+        means[0] += g[v][j] * n[v][j];
+        means[1] += g[v][j];
+      }
+    }
+    group_sum<W>(means, shared);
+    const float mean_gn = means[0] / count, mean_g = centred ? means[1] / count : 0.0f;
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c >= a.C) continue;
+      float dx[vector_width];
+      load<vector_width>(dx, a.dx + r * a.C + c);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j) dx[j] += rstd * (g[v][j] - mean_g - n[v][j] * mean_gn);
+      store<vector_width>(a.dx + r * a.C + c, dx);
+    }
+  }
+  if (partial == nullptr) return;
+  float* const mine = partial + static_cast<int64_t>(blockIdx.x) * M * a.C;
+  if constexpr (W > 1) {
+    GPTBENCH_UNROLL
+    for (int m = 0; m < M; ++m) {
+      GPTBENCH_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+        if (c < a.C) store<vector_width>(mine + m * a.C + c, sums[m][v]);
+      }
+    }
+  } else {  // warps of other rows have sums of the same columns
+    GPTBENCH_UNROLL
+    for (int m = 0; m < M; ++m) {
+      __syncthreads();
+      GPTBENCH_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+        if (c < a.C) store<vector_width>(shared + row_in_block * a.C + c, sums[m][v]);
+      }
+      __syncthreads();
+      for (int64_t c = threadIdx.x; c < a.C; c += Layout::threads * Layout::rows) {
+        float sum = 0.0f;
+        for (int row = 0; row < Layout::rows; ++row) sum += shared[row * a.C + c];
+        mine[m * a.C + c] = sum;
+      }
+    }
+  }
+}
+
+// dx alone; any C, any alignment; a block a row.
+template <class A, bool centred>
+__global__ void normalization_backward_wide_kernel(Rows<A> a) {
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  const float count = static_cast<float>(a.C);
+  for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
+    const float mean = centred ? a.mean[r] : 0.0f, rstd = a.rstd[r];
+    float means[2] = {};
+    for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+      const float n = (to_float(a.x[r * a.C + c]) - mean) * rstd;
+      const float g = to_float(a.dy[r * a.C + c]) * to_float(a.gamma[c]);
+      means[0] += g * n;
+      means[1] += g;
+    }
+    group_sum<wide_warps>(means, shared);
+    const float mean_gn = means[0] / count, mean_g = centred ? means[1] / count : 0.0f;
+    for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+      const float n = (to_float(a.x[r * a.C + c]) - mean) * rstd;
+      const float g = to_float(a.dy[r * a.C + c]) * to_float(a.gamma[c]);
+      A* const dx = a.dx + r * a.C + c;
+      *dx = from_float<A>(to_float(*dx) + rstd * (g - mean_g - n * mean_gn));
+    }
+  }
+}
+
+// dy n and, for LayerNorm, dy, as columns to be summed.
+template <class A, bool centred>
+struct GradientColumns {
+  const A* dy;
+  const A* x;
+  const float* mean;
+  const float* rstd;
+  int64_t C;
+
+  template <int N>
+  __device__ void at(float (&v)[centred ? 2 : 1][N], int64_t r, int64_t c) const {
+    float g[N], n[N];
+    load<N>(g, dy + r * C + c);
+    load<N>(n, x + r * C + c);
+    const float shift = centred ? mean[r] : 0.0f, scale = rstd[r];
+    GPTBENCH_UNROLL
+    for (int j = 0; j < N; ++j) {
+      v[0][j] = g[j] * ((n[j] - shift) * scale);
+      if constexpr (centred) v[1][j] = g[j];
+    }
+  }
+};
+
+template <class A, bool centred>
+void backward(Queue& queue, const Rows<A>& a, const ColumnSums<centred ? 2 : 1>& out,
+              const Workspace& workspace) {
+  constexpr int M = centred ? 2 : 1;
+  if (a.R == 0) return;
+  const bool aligned = rows_are_aligned(a.C, {{a.dx, sizeof(A), a.C},
+                                              {a.dy, sizeof(A), a.C},
+                                              {a.x, sizeof(A), a.C},
+                                              {a.gamma, sizeof(A), 0}});
+  bool summed = false;
+  with_row_layout(
+      a.C, aligned,
+      [&](auto layout) {
+        using L = decltype(layout);
+        // Blocks that write sums are as many on every device.
+        const int64_t chunks =
+            chunks_that_fit(workspace, std::min<int64_t>(512, ceil_div(a.R, 4 * L::rows)), M, a.C);
+        summed = chunks > 1;
+        float* const partial = summed ? static_cast<float*>(workspace.data) : nullptr;
+        const dim3 grid{
+            summed ? static_cast<unsigned>(chunks) : blocks_for(ceil_div(a.R, L::rows), 8), 1, 1};
+        const size_t shared = sizeof(float) * (L::warps > 1 ? size_t{2} * L::warps
+                                                            : static_cast<size_t>(L::rows) *
+                                                                  static_cast<size_t>(a.C));
+        launch(GPTBENCH_KERNEL(normalization_backward_kernel<A, centred, L::vectors, L::warps>),
+               grid, L::threads * L::rows, shared, stream_of(queue), a, partial);
+        if (summed) sum_partials<M>(queue, out, partial, chunks, a.C);
+      },
+      [&] {
+        launch(GPTBENCH_KERNEL(normalization_backward_wide_kernel<A, centred>),
+               dim3{blocks_for(a.R, 16), 1, 1}, wide_threads, sizeof(float) * 2 * wide_warps,
+               stream_of(queue), a);
+      });
+  if (!summed)
+    column_sum<M>(queue, GradientColumns<A, centred>{a.dy, a.x, a.mean, a.rstd, a.C}, out, a.R, a.C,
+                  workspace, aligned);
+}
+
+}  // namespace
+
+template <class A>
+void layernorm_backward(Queue& queue, const LayerNormBackward& a) {
+  backward<A, true>(queue,
+                    {static_cast<A*>(a.dx), static_cast<const A*>(a.dy), static_cast<const A*>(a.x),
+                     static_cast<const A*>(a.gamma), static_cast<const float*>(a.mean),
+                     static_cast<const float*>(a.rstd), a.R, a.C},
+                    {{static_cast<float*>(a.dgamma), static_cast<float*>(a.dbeta)}}, a.workspace);
+}
+
+template <class A>
+void rmsnorm_backward(Queue& queue, const RmsNormBackward& a) {
+  backward<A, false>(
+      queue,
+      {static_cast<A*>(a.dx), static_cast<const A*>(a.dy), static_cast<const A*>(a.x),
+       static_cast<const A*>(a.gamma), nullptr, static_cast<const float*>(a.rstd), a.R, a.C},
+      {{static_cast<float*>(a.dgamma)}}, a.workspace);
+}
+
+GPTBENCH_CUDA_KERNEL(layernorm_backward, LayerNormBackward)
+GPTBENCH_CUDA_KERNEL(rmsnorm_backward, RmsNormBackward)
+
+}  // namespace gptbench::cuda

@@ -1,0 +1,218 @@
+// LayerNorm and RMSNorm: 2 R C elements of A, of y a byte each where an fp8 copy takes its place; 2
+// R C more where the input is the sum of a residual and a branch, formed in the same pass.
+#include "cuda/kernels/dropout.cuh"
+#include "cuda/kernels/fp8.cuh"
+#include "cuda/kernels/kernels.cuh"
+#include "cuda/kernels/norm.cuh"
+
+namespace gptbench::cuda {
+namespace {
+
+// RMSNorm has neither mean nor beta.
+template <class A>
+struct Rows {
+  A* y;
+  float* mean;
+  float* rstd;
+  const A* x;
+  const A* gamma;
+  const A* beta;
+  int64_t R, C;
+  float epsilon;
+  Fp8Copy fp8;  // without it y is not null
+  // Where not null x is the residual, and this is what is normalised: x + dropout(branch).
+  A* sum;
+  const A* branch;
+  DropoutMask mask;
+  GlobalRows rows;
+};
+
+// Elements c, c + 1, ... of row r of what is normalised, as they are stored. Of a sum they are
+// formed.
+template <int N, class A>
+__device__ inline void load_input(float (&x)[N], const Rows<A>& a, int64_t r, int64_t c) {
+  load<N>(x, a.x + r * a.C + c);
+  if (a.sum == nullptr) return;
+  float branch[N];
+  load<N>(branch, a.branch + r * a.C + c);
+  if (a.mask.on) {
+    float factor[N];
+    a.mask.template factors<N>(factor, global_row(a.rows, r) * a.C + c);
+    GPTBENCH_UNROLL
+    for (int j = 0; j < N; ++j) branch[j] *= factor[j];
+  }
+  GPTBENCH_UNROLL
+  for (int j = 0; j < N; ++j) x[j] += branch[j];
+  store<N>(a.sum + r * a.C + c, x);
+  round_to<A>(x);
+}
+
+template <class A, bool centred, int V, int W>
+__global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
+    normalization_forward_kernel(Rows<A> a) {
+  using Layout = RowLayout<V, W>;
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  const int lane = static_cast<int>(threadIdx.x) % Layout::threads;
+  const int row_in_block = static_cast<int>(threadIdx.x) / Layout::threads;
+  const float count = static_cast<float>(a.C);
+  uint8_t* const copy = static_cast<uint8_t*>(a.fp8.y);
+  const float scale = copy != nullptr ? a.fp8.scale[0] : 1.0f;
+  int largest = 0;
+  for (int64_t r = static_cast<int64_t>(blockIdx.x) * Layout::rows + row_in_block; r < a.R;
+       r += static_cast<int64_t>(gridDim.x) * Layout::rows) {
+    float x[V][vector_width] = {};
+    float mean[1] = {}, square[1] = {};
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c < a.C) load_input<vector_width>(x[v], a, r, c);
+    }
+    if constexpr (centred) {
+      GPTBENCH_UNROLL
+      for (int v = 0; v < V; ++v) {
+        GPTBENCH_UNROLL
+        for (int j = 0; j < vector_width; ++j) mean[0] += x[v][j];
+      }
+      group_sum<W>(mean, shared);
+      mean[0] /= count;
+    }
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      if ((v * Layout::threads + lane) * vector_width >= a.C) continue;
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j) {
+        const float deviation = x[v][j] - mean[0];
+        square[0] += deviation * deviation;
+      }
+    }
+    group_sum<W>(square, shared);
+    const float rstd = 1.0f / sqrtf(square[0] / count + a.epsilon);
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c >= a.C) continue;
+      float gamma[vector_width], beta[vector_width] = {};
+      load<vector_width>(gamma, a.gamma + c);
+      if (a.beta != nullptr) load<vector_width>(beta, a.beta + c);
+      GPTBENCH_UNROLL
+      for (int j = 0; j < vector_width; ++j)
+        x[v][j] = (x[v][j] - mean[0]) * rstd * gamma[j] + beta[j];
+      if (a.y != nullptr) store<vector_width>(a.y + r * a.C + c, x[v]);
+      if (copy == nullptr) continue;
+      round_to<A>(x[v]);
+      put_codes<vector_width>(copy + r * a.C + c, x[v], scale, a.fp8.type, largest);
+    }
+    if (lane == 0) {
+      if constexpr (centred) a.mean[r] = mean[0];
+      a.rstd[r] = rstd;
+    }
+  }
+  if (copy != nullptr) note_amax(a.fp8.amax, largest);
+}
+
+// Any C, any alignment; a block a row.
+template <class A, bool centred>
+__global__ void normalization_forward_wide_kernel(Rows<A> a) {
+  GPTBENCH_DYNAMIC_SHARED(float, shared);
+  const float count = static_cast<float>(a.C);
+  uint8_t* const copy = static_cast<uint8_t*>(a.fp8.y);
+  const float scale = copy != nullptr ? a.fp8.scale[0] : 1.0f;
+  int largest = 0;
+  for (int64_t r = blockIdx.x; r < a.R; r += gridDim.x) {
+    const A* x = a.x + r * a.C;
+    float mean[1] = {}, square[1] = {};
+    if (a.sum != nullptr) {  // each thread reads again what it wrote itself
+      for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+        float formed[1];
+        load_input<1>(formed, a, r, c);
+      }
+      x = a.sum + r * a.C;
+    }
+    if constexpr (centred) {
+      for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) mean[0] += to_float(x[c]);
+      group_sum<wide_warps>(mean, shared);
+      mean[0] /= count;
+    }
+    for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+      const float deviation = to_float(x[c]) - mean[0];
+      square[0] += deviation * deviation;
+    }
+    group_sum<wide_warps>(square, shared);
+    const float rstd = 1.0f / sqrtf(square[0] / count + a.epsilon);
+    for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
+      const float beta = a.beta != nullptr ? to_float(a.beta[c]) : 0.0f;
+      const float n = (to_float(x[c]) - mean[0]) * rstd;
+      float y[1] = {n * to_float(a.gamma[c]) + beta};
+      if (a.y != nullptr) store<1>(a.y + r * a.C + c, y);
+      if (copy == nullptr) continue;
+      round_to<A>(y);
+      put_codes<1>(copy + r * a.C + c, y, scale, a.fp8.type, largest);
+    }
+    if (threadIdx.x == 0) {
+      if constexpr (centred) a.mean[r] = mean[0];
+      a.rstd[r] = rstd;
+    }
+  }
+  if (copy != nullptr) note_amax(a.fp8.amax, largest);
+}
+
+template <class A, bool centred>
+void forward(Queue& queue, const Rows<A>& a) {
+  if (a.R == 0) return;
+  const bool aligned = rows_are_aligned(a.C, {{a.y, sizeof(A), a.C},
+                                              {a.x, sizeof(A), a.C},
+                                              {a.sum, sizeof(A), a.C},
+                                              {a.branch, sizeof(A), a.C},
+                                              {a.gamma, sizeof(A), 0},
+                                              {a.beta, sizeof(A), 0}}) &&
+                       reinterpret_cast<uintptr_t>(a.fp8.y) % vector_width == 0;
+  with_row_layout(
+      a.C, aligned,
+      [&](auto layout) {
+        using L = decltype(layout);
+        const dim3 grid{blocks_for(ceil_div(a.R, L::rows), 16), 1, 1};
+        launch(GPTBENCH_KERNEL(normalization_forward_kernel<A, centred, L::vectors, L::warps>),
+               grid, L::threads * L::rows, sizeof(float) * L::warps, stream_of(queue), a);
+      },
+      [&] {
+        launch(GPTBENCH_KERNEL(normalization_forward_wide_kernel<A, centred>),
+               dim3{blocks_for(a.R, 16), 1, 1}, wide_threads, sizeof(float) * wide_warps,
+               stream_of(queue), a);
+      });
+}
+
+template <class A, class Arguments>
+Rows<A> rows_of(const Arguments& a, void* mean, const void* beta) {
+  const ResidualSum& sum = a.residual;
+  return {static_cast<A*>(a.y),
+          static_cast<float*>(mean),
+          static_cast<float*>(a.rstd),
+          static_cast<const A*>(sum.sum != nullptr ? sum.residual : a.x),
+          static_cast<const A*>(a.gamma),
+          static_cast<const A*>(beta),
+          a.R,
+          a.C,
+          static_cast<float>(a.epsilon),
+          a.fp8,
+          static_cast<A*>(sum.sum),
+          static_cast<const A*>(sum.branch),
+          DropoutMask(sum.dropout),
+          sum.rows};
+}
+
+}  // namespace
+
+template <class A>
+void layernorm_forward(Queue& queue, const LayerNormForward& a) {
+  forward<A, true>(queue, rows_of<A>(a, a.mean, a.beta));
+}
+
+template <class A>
+void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
+  forward<A, false>(queue, rows_of<A>(a, nullptr, nullptr));
+}
+
+GPTBENCH_CUDA_KERNEL(layernorm_forward, LayerNormForward)
+GPTBENCH_CUDA_KERNEL(rmsnorm_forward, RmsNormForward)
+
+}  // namespace gptbench::cuda

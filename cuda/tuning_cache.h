@@ -1,0 +1,94 @@
+// Algorithms of a library as chosen by timing or read from an earlier result, and their text in
+// result files: a line "gemm_library=<version and device>", then one line per key,
+// "gemm.linear_forward.R8192.K768.N3072.bf16.bias=fused 0 us 12.500 ...". Pure, without CUDA.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace gptbench {
+
+// How lines of one kind of choices begin, and what messages call them.
+struct TuningKind {
+  const char* prefix;  // "gemm"
+  const char* all;     // "the algorithms of matrix products"
+  const char* one;     // "the algorithm of a matrix product"
+};
+
+// The lines of `text` that are of `kind`, as {key, choice}. Throws Error(Exit::io) where they
+// belong to another library than `library`.
+std::vector<std::pair<std::string, std::string>> tuning_lines(const TuningKind& kind,
+                                                              const std::string& library,
+                                                              const std::string& text);
+[[noreturn]] void refuse_choice(const TuningKind& kind, const std::string& key,
+                                const std::string& choice);
+
+// text_of() writes a key or a choice. Key::parse(text) reads a key and throws Error(Exit::io),
+// choice.parse(text) returns false, where text_of() would not have written it.
+template <class Key, class Choice>
+struct TuningCache {
+  std::string library;  // version and device that the choices belong to; "": no library
+  std::map<Key, Choice> by_key;
+
+  // Ordered by key; "" where there is no library.
+  std::string text() const {
+    const std::string prefix = Choice::kind.prefix;
+    if (library.empty()) return "";
+    std::string text = prefix + "_library=" + library + "\n";
+    for (const auto& [key, choice] : by_key)
+      text += prefix + "." + text_of(key) + "=" + text_of(choice) + "\n";
+    return text;
+  }
+
+  // Adds the lines of `text` that are of this kind; keys already there stay as they are. Throws
+  // Error(Exit::io) where a line cannot be read, and where it belongs to another library.
+  void add(const std::string& text) {
+    for (const auto& [key, value] : tuning_lines(Choice::kind, library, text)) {
+      Choice choice;
+      const Key parsed = Key::parse(key);
+      if (!choice.parse(value)) refuse_choice(Choice::kind, key, value);
+      by_key.emplace(parsed, choice);
+    }
+  }
+};
+
+// The text of a key, "name.R8192.K768.bf16.bias": one of several names, numbers each behind a
+// letter, a type, and flags that are left out where false. A key lists these parts once, for both:
+//     text.name(names, which), text.number('R', R), text.type(types, type), text.flag("bias", bias)
+class KeyWriter {
+ public:
+  void name(std::initializer_list<const char*> names, int which) { text_ = names.begin()[which]; }
+  void number(char letter, int64_t value);
+  void type(std::initializer_list<DType> types, DType value);
+  void flag(const char* name, bool value);
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+class KeyReader {
+ public:
+  explicit KeyReader(const std::string& text);
+  void name(std::initializer_list<const char*> names, int& which);
+  void number(char letter, int64_t& value);
+  void type(std::initializer_list<DType> types, DType& value);
+  void flag(const char* name, bool& value);
+  // Whether the text had all parts and no others.
+  bool is_read() const { return known_ && at_ == words_.size(); }
+
+ private:
+  std::string next();  // "" behind the last
+
+  std::vector<std::string> words_;
+  size_t at_ = 0;
+  bool known_ = true;
+};
+
+}  // namespace gptbench

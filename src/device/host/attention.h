@@ -1,0 +1,222 @@
+// What forward and backward of the host's tiled attention share: where a thread's scratch memory
+// lies, the forms of operands that matrix products are fastest with, biases and dropout of a tile.
+//
+// Tiles are held transposed, keys by a panel of queries. What belongs to a query (maximum, sum,
+// lse, delta) is then a vector along the row, and every product of either direction reads its
+// factors as they lie in memory:
+//   S^T = K Q^T, O^T += V^T P^T;   dP^T = V dO^T, dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
+// Factors and results are packed, rows of any number of keys or of one panel: oneDNN copies both
+// factors of a product before it starts where one of the three arrays leaves gaps between rows.
+#pragma once
+
+#include <type_traits>
+
+#include "base/error.h"
+#include "device/host/attention_work.h"
+#include "device/host/dropout.h"
+#include "device/host/gemm_onednn.h"
+#include "device/host/kernels.h"
+#include "device/host/parallel.h"
+#include "device/host/simd_math.h"
+#include "device/host/transpose.h"
+#include "plan/workspace.h"
+
+namespace gptbench::host {
+
+// Hands out arrays from one thread's part of the workspace.
+class Scratch {
+ public:
+  Scratch(const Workspace& workspace, int64_t thread, int64_t bytes_a_thread)
+      : next_(static_cast<char*>(workspace.data) + thread * bytes_a_thread),
+        end_(next_ + bytes_a_thread) {}
+
+  template <class T>
+  T* take(int64_t elements) {
+    T* const array = reinterpret_cast<T*>(next_);
+    next_ += round_up(elements * static_cast<int64_t>(sizeof(T)), 64);
+    GPTBENCH_CHECK(next_ <= end_, "attention workspace");
+    return array;
+  }
+  Workspace take_gemm_workspace() {
+    return {take<char>(attention_gemm_bytes), attention_gemm_bytes};
+  }
+
+ private:
+  char* next_;
+  char* end_;
+};
+
+// f(item, scratch) for items 0 .. items - 1, dealt to the threads in turn. Each runs on one thread,
+// its GEMMs too.
+template <class Function>
+void parallel_items(const char* name, int64_t threads, int64_t items, const AttentionShape& s,
+                    const Workspace& workspace, const Function& f) {
+  const int64_t bytes = attention_workspace_bytes_a_thread(s.T_k, s.D, sizeof(float));
+  threads = std::min(threads, items);
+  GPTBENCH_CHECK(threads * bytes <= workspace.bytes,
+                 "attention of " + std::to_string(threads) + " threads needs " +
+                     std::to_string(threads * bytes) + " bytes of workspace, there are " +
+                     std::to_string(workspace.bytes));
+  parallel(name, threads, [=](int64_t thread) {
+    const SingleThreadedGemms single;
+    for (int64_t item = thread; item < items; item += threads)
+      f(item, Scratch(workspace, thread, bytes));
+  });
+}
+
+// Asks for rows of D elements that lie `row` elements apart, to be written where `write`: rows of
+// one head are too short for processors to see them coming, and their misses follow one another.
+template <class A>
+void prefetch_rows(const A* first, int64_t row, int64_t rows, int64_t D, bool write = false) {
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A));
+  for (int64_t t = 0; t < rows; ++t)
+    for (int64_t d = 0; d < D; d += line) {
+      if (write)
+        __builtin_prefetch(first + t * row + d, 1);
+      else
+        __builtin_prefetch(first + t * row + d, 0);
+    }
+}
+constexpr int64_t rows_ahead = 16;
+
+// Factors of tiles' products are of type F: A, or float where that is quicker (Bf16Products) or the
+// library has no products of A.
+template <class A>
+bool converts_factors(Queue& queue) {
+  return dtype_of<A>() == DType::f16 ||
+         (dtype_of<A>() == DType::bf16 && bf16_products_of(queue) == Bf16Products::converted);
+}
+
+// out[rows,D] = rows that lie `row` elements apart.
+template <class F, class A>
+void pack_rows(F* out, const A* in, int64_t row, int64_t rows, int64_t D) {
+  for (int64_t t = 0; t < rows; ++t) {
+    if (t + rows_ahead < rows) prefetch_rows(in + (t + rows_ahead) * row, row, 1, D);
+    const A* const from = in + t * row;
+    F* const to = out + t * D;
+    if constexpr (std::is_same_v<A, F>) {
+      std::copy(from, from + D, to);
+    } else {
+#pragma omp simd
+      for (int64_t d = 0; d < D; ++d) simd::store(to[d], simd::load(from[d]));
+    }
+  }
+}
+
+// out[D,ld_out] = transpose of rows that lie `row` elements apart, by way of `packed`[rows,D] where
+// types differ.
+template <class F, class A>
+void transpose_rows(F* out, int64_t ld_out, const A* in, int64_t row, int64_t rows, int64_t D,
+                    [[maybe_unused]] F* packed) {
+  if constexpr (std::is_same_v<A, F>) {
+    transpose(out, ld_out, in, row, rows, D);
+  } else {
+    pack_rows(packed, in, row, rows, D);
+    transpose(out, ld_out, static_cast<const F*>(packed), D, rows, D);
+  }
+}
+
+// Columns [0, k) of in[rows,ld], packed where they are not.
+template <class A>
+const A* packed_columns(const A* in, int64_t ld, int64_t rows, int64_t k, A* buffer) {
+  if (k == ld) return in;
+  for (int64_t r = 0; r < rows; ++r) std::copy(in + r * ld, in + r * ld + k, buffer + r * k);
+  return buffer;
+}
+
+// Where a factor of a tile's product lies: `ld` elements from row to row.
+template <class A>
+struct Rows {
+  const A* data;
+  int64_t ld;
+};
+
+// c[m,n] = a[m,k] b[k,n], or += where `accumulate`; rows of c lie n apart; f32 result.
+template <class A>
+void tile_gemm(float* c, int64_t m, int64_t n, int64_t k, Rows<A> a, Rows<A> b, bool accumulate,
+               const Workspace& workspace) {
+  run_gemm({dtype_of<A>(),
+            DType::f32,
+            m,
+            n,
+            k,
+            {a.data, a.ld, false},
+            {b.data, b.ld, false},
+            c,
+            n,
+            nullptr,
+            accumulate},
+           workspace);
+}
+
+// f(i, row i of the transpose of in[D,width]) for i = 0 .. width - 1; `buffer` holds
+// attention_tile_area elements.
+template <class Function>
+void for_each_column(const float* in, int64_t D, int64_t width, float* buffer, const Function& f) {
+  const int64_t at_once = std::max<int64_t>(1, std::min(width, attention_tile_area / D));
+  for (int64_t i0 = 0; i0 < width; i0 += at_once) {
+    const int64_t count = std::min(at_once, width - i0);
+    transpose(buffer, D, in + i0, width, D, count);
+    for (int64_t i = 0; i < count; ++i) f(i0 + i, static_cast<const float*>(buffer + i * D));
+  }
+}
+
+constexpr float log2_e = 1.44269504088896340736f;
+constexpr float ln_2 = 0.69314718055994530942f;
+
+// The linear bias of one tile's scores, in units of ln 2: -slope |position of query - of key|.
+// Positions up to 2^24 are exact.
+struct LinearBias {
+  float slope = 0.0f;
+  float position[attention_tile_queries];  // of the queries
+
+  void start(const AttentionShape& s, int64_t h, const Queries& queries) {
+    slope = static_cast<float>(alibi_slope(s.first_head + h, s.H_global)) * log2_e;
+    for (int64_t i = 0; i < queries.width; ++i)
+      position[i] = static_cast<float>(position_of(s.q_positions, queries.i0 + i));
+  }
+  // scores[i] = factor scores[i] + bias of key j, one row of a tile.
+  void add(float* scores, float factor, const AttentionShape& s, int64_t j, int64_t width) const {
+    const float key = static_cast<float>(position_of(s.k_positions, j));
+    const float a = slope;
+    const float* const at = position;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) scores[i] = factor * scores[i] - a * std::abs(at[i] - key);
+  }
+};
+
+// Dropout factors of one tile of head h of sequence b.
+class TileFactors {
+ public:
+  TileFactors(const AttentionShape& s, int64_t b, int64_t h)
+      : factors_(s.dropout), s_(s), head_((s.first_sequence + b) * s.H_global + s.first_head + h) {}
+
+  // out[rows keys, width queries]: element (head T + position of query) T + position of key.
+  void fill(float* out, const Queries& queries, int64_t j0, int64_t rows) const {
+    const int64_t width = queries.width;
+    int64_t row[attention_tile_queries], element[attention_tile_queries];
+    for (int64_t i = 0; i < width; ++i)
+      row[i] = (head_ * s_.T + position_of(s_.q_positions, queries.i0 + i)) * s_.T;
+    for (int64_t j = j0; j < j0 + rows;) {
+      const int64_t key = position_of(s_.k_positions, j);
+      // Four keys in a row share the words of one block of random numbers.
+      const bool four = s_.T % 4 == 0 && key % 4 == 0 && j + 4 <= j0 + rows &&
+                        position_of(s_.k_positions, j + 3) == key + 3;
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) element[i] = row[i] + key;
+      float* const at = out + (j - j0) * width;
+      if (four)
+        factors_.fill_fours(at, width, element, width);
+      else
+        factors_.fill_elements(at, element, width);
+      j += four ? 4 : 1;
+    }
+  }
+
+ private:
+  DropoutFactors factors_;
+  const AttentionShape& s_;
+  int64_t head_;
+};
+
+}  // namespace gptbench::host

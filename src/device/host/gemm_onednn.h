@@ -1,0 +1,83 @@
+// Matrix products of the host through oneDNN (2.6 to 3.x), planned once a thread and reused: a
+// product costs one hash look-up, no lock and no string.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/dtype.h"
+#include "device/host_queue.h"
+#include "device/kernels.h"
+
+namespace gptbench {
+
+// How large products of bf16 factors are computed: by the library, or as f32 products of converted
+// blocks. Processors exist on which the library's bf16 runs at half the rate of its f32
+// (AVX512-BF16 without AMX), or is emulated. Either way sums run in f32 and C is rounded once.
+enum class Bf16Products : int { library, converted };
+constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which the choice counts
+
+// What the device of `queue` was tuned to (HostDevice::use_choices).
+inline Bf16Products bf16_products_of(Queue& queue) {
+  const Bf16Products* const chosen = static_cast<HostQueue&>(queue).bf16_products();
+  return chosen != nullptr ? *chosen : Bf16Products::library;
+}
+
+// A factor of a product: `ld` elements between consecutive rows of the array that is stored, which
+// is the factor's transpose where `transposed`.
+struct GemmFactor {
+  const void* data;
+  int64_t ld;
+  bool transposed;
+  DType fp8_type = DType::fp8_e4m3;    // of fp8 factors
+  const float* fp8_inverse = nullptr;  // of their scale: what the numbers are multiplied with
+};
+
+// C[m,n] = A[m,k] B[k,n] + bias[n], or C += A B where `accumulate`. A, B and bias are `in`, C (rows
+// ldc apart) is `out`: f32 from f32, f32 or bf16 from bf16, f32 or f16 from f16; sums run in f32.
+// bias may be null, and is null where `accumulate`. Where both factors have an fp8_inverse they are
+// fp8, and `in` is the type of the bias alone.
+struct Gemm {
+  DType in, out;
+  int64_t m, n, k;
+  GemmFactor a, b;
+  void* c;
+  int64_t ldc;
+  const void* bias;
+  bool accumulate;
+  Bf16Products bf16_products = Bf16Products::library;
+};
+
+// Runs `gemm` on the threads of set_gemm_threads(). `workspace` serves the library as scratch
+// memory and holds converted blocks of the factors of f16 and, where it lacks that on this
+// processor, of bf16 (8 MiB do, 2 MiB at less speed); gemm_workspace_bytes of plan/workspace.h
+// suffice. FLOPs 2 m n k.
+void run_gemm(const Gemm& gemm, const Workspace& workspace);
+
+// The quicker of the two on this processor, from a product of 512 x 768 by 768 x 3072 each way in
+// turn (0.2 s); `converted` only where it saves a fifth, so that runs choose alike.
+Bf16Products measure_bf16_products(double (*clock_s)() = now_s);
+
+// Threads of run_gemm() when called from this thread: follows Kokkos, so that a Serial Kokkos means
+// one.
+void set_gemm_threads(int threads);
+
+// One thread a product while it lives: for calls from inside a parallel loop.
+class SingleThreadedGemms {
+ public:
+  SingleThreadedGemms();
+  ~SingleThreadedGemms();
+  SingleThreadedGemms(const SingleThreadedGemms&) = delete;
+  SingleThreadedGemms& operator=(const SingleThreadedGemms&) = delete;
+
+ private:
+  int before_;
+};
+
+// "oneDNN 2.6.3 (avx512_core_bf16)".
+std::string gemm_library_description();
+// What computes `gemm`: the library's name of the implementation.
+std::string gemm_implementation(const Gemm& gemm);
+
+}  // namespace gptbench

@@ -1,0 +1,27 @@
+#include "device/host/kernels.h"
+
+namespace gptbench {
+namespace {
+
+template <class A>
+constexpr KernelTable table_of() {
+  return {
+#define GPTBENCH_ENTRY(name, Arguments) host::name<A>,
+      GPTBENCH_KERNELS(GPTBENCH_ENTRY)
+#undef GPTBENCH_ENTRY
+  };
+}
+
+constexpr KernelTable fp32_table = table_of<float>();
+constexpr KernelTable bf16_table = table_of<bfloat16>();
+constexpr KernelTable fp16_table = table_of<float16>();
+
+}  // namespace
+
+const KernelTable& host_kernels(ComputeType compute) {
+  return compute == ComputeType::bf16   ? bf16_table
+         : compute == ComputeType::fp16 ? fp16_table
+                                        : fp32_table;
+}
+
+}  // namespace gptbench
