@@ -83,7 +83,7 @@ struct ParallelConfig {
 struct BatchConfig {
   int64_t micro_batch_size = 1;  // sequences a micro-batch and data-parallel rank
   int64_t global_batch_size =
-      0;  // sequences a step over all ranks; 0: micro_batch_size x data_parallel
+      0;  // sequences per step over all ranks; 0: micro_batch_size x data_parallel
 };
 
 struct PrecisionConfig {

@@ -192,9 +192,9 @@ void add_batch(std::vector<Key>& table) {
   GroupRows<BatchConfig> row(table, "batch", &Config::batch);
   using C = BatchConfig;
   row.integer(&C::micro_batch_size, "micro_batch_size", 1, "sequences",
-              "sequences a rank processes at once");
+              "sequences that a rank processes at once");
   row.integer(&C::global_batch_size, "global_batch_size", 0, "sequences",
-              "sequences a step over all ranks; 0: micro_batch_size x data_parallel");
+              "sequences per step over all ranks; 0: micro_batch_size x data_parallel");
 }
 
 void add_precision(std::vector<Key>& table) {

@@ -60,12 +60,12 @@ std::string breakdown(const Record& record) {
 std::string throughput(const Record& record) {
   const Summary& s = record.summary;
   std::string text;
-  text += line("%-28s %12s  (%s to %s, %lld timed)", "Time a step, median",
+  text += line("%-28s %12s  (%s to %s, %lld timed)", "Time per step, median",
                format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
                format_seconds(s.sec_per_it_max).c_str(), static_cast<long long>(s.timed_steps));
   text += line("%-28s %12.1f tokens/s, %.4g sequences/s", "Throughput", s.tokens_per_s,
                s.samples_per_s);
-  text += "Model TFLOP/s a rank, by FLOPs convention\n";
+  text += "Model TFLOP/s per rank, by FLOPs convention\n";
   for (const auto& entry : s.flops_per_step) {
     const std::string& convention = entry.first;
     if (!is_convention(convention)) continue;
@@ -77,7 +77,7 @@ std::string throughput(const Record& record) {
   if (fp8_share(s) > 0.0)
     text += line("%-28s %11.1f %% of the FLOPs executed", "In fp8", 100.0 * fp8_share(s));
   if (s.peak_tflops <= 0.0) return text;
-  text += line("%-28s %12.4f TFLOP/s a rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());
+  text += line("%-28s %12.4f TFLOP/s per rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());
   text += line("%-28s %11.1f %%", "Utilisation, model (MFU)", 100.0 * s.mfu);
   if (s.hfu != s.mfu) text += line("%-28s %11.1f %%", "Hardware (HFU)", 100.0 * s.hfu);
   return text;
@@ -102,7 +102,7 @@ std::string memory(const Record& record) {
 std::string messages(const Record& record) {
   if (record.comm.empty()) return "";
   std::string text =
-      "Messages a rank, timed steps        calls       payload      total    exposed\n";
+      "Messages per rank, timed steps      calls       payload      total    exposed\n";
   for (const CommEntry& entry : record.comm) {
     const size_t r = static_cast<size_t>(
         std::max_element(entry.exposed_s.begin(), entry.exposed_s.end()) - entry.exposed_s.begin());

@@ -23,7 +23,7 @@ void expect_same_config(const Config& a, const Config& b, const std::string& con
   }
 }
 
-// Of a choice another that is allowed.
+// Another value that the choice allows.
 std::string other_text(const Key& key, const std::string& text) {
   if (key.allowed.empty()) return text + "x";
   return key.allowed.back() == text ? key.allowed.front() : key.allowed.back();

@@ -23,7 +23,7 @@ std::vector<ConfigEntry> made_config() {
       {"parallel", "zero_stage", int64_t{0}, "1", "ZeRO stage"},
       {"parallel", "offload", std::string("none"), "1", "what is offloaded"},
       {"batch", "micro_batch_size", int64_t{1}, "sequences", "a micro-batch and replica"},
-      {"batch", "global_batch_size", int64_t{8}, "sequences", "a step over all ranks"},
+      {"batch", "global_batch_size", int64_t{8}, "sequences", "per step over all ranks"},
       {"precision", "compute", std::string("fp32"), "1", "type of the GEMMs"},
       {"precision", "parameters", std::string("fp32"), "1", "type of the parameters"},
       {"precision", "reduce", std::string("fp32"), "1", "type of the reductions"},

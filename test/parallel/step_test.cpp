@@ -151,7 +151,7 @@ bool decays(const std::string& tensor) {
 TEST(Updates, AreThoseOfAdamW) {
   OptimizerConfig o;
   o.lr = 0.01;
-  constexpr double of_a_step = (1.0 + 20.0 * 0.02) * 0x1p-53;
+  constexpr double step_rounding = (1.0 + 20.0 * 0.02) * 0x1p-53;
   for (const char* family : {"gpt", "bert", "llama"})
     for (const double clip : {0.0, 0.25}) {
       SCOPED_TRACE(testing::Message() << family << ", clip " << clip);
@@ -168,7 +168,8 @@ TEST(Updates, AreThoseOfAdamW) {
         EXPECT_LE(factor, 1.0) << "nothing is clipped";
         for (size_t k = 0; k < tensors.size(); ++k) {
           tensors[k].update(o, t, factor, g[k]);
-          EXPECT_LE(largest_distance(training.read(Role::working, k), tensors[k].w), t * of_a_step)
+          EXPECT_LE(largest_distance(training.read(Role::working, k), tensors[k].w),
+                    t * step_rounding)
               << training.name(k) << ", step " << t;
         }
       }
@@ -319,8 +320,8 @@ TEST(Constants, AreThoseOfTheDeck) {
   }
 }
 
-// Of 1.1 million weights in double precision, more than are read at a time (8 MiB): the lowest bit
-// of any word changes it, and the same bits give it again.
+// 1.1 million weights in double precision, more than are read at a time (8 MiB): the lowest bit of
+// any word changes the checksum, and the same bits give it again.
 TEST(Checksum, SeesEveryWeight) {
   SmallModel m = model_of("ref", "fp64", 1, 1);
   m.hidden = 8;

@@ -54,15 +54,15 @@ Record two_ranks() {
 // longest.
 TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
   EXPECT_EQ(performance_report(two_ranks()),
-            "Time a step, median                2.50 s  (2.00 s to 4.00 s, 3 timed)\n"
+            "Time per step, median              2.50 s  (2.00 s to 4.00 s, 3 timed)\n"
             "Throughput                         4505.6 tokens/s, 8.8 sequences/s\n"
-            "Model TFLOP/s a rank, by FLOPs convention\n"
+            "Model TFLOP/s per rank, by FLOPs convention\n"
             "  causal                           3.0000  (the deck's convention)\n"
             "  exact                            4.0000\n"
             "  megatron                         9.0000\n"
             "  mpt                              6.0000\n"
             "In fp8                              50.0 % of the FLOPs executed\n"
-            "Peak                              20.0000 TFLOP/s a rank (deck)\n"
+            "Peak                              20.0000 TFLOP/s per rank (deck)\n"
             "Utilisation, model (MFU)            15.0 %\n"
             "Hardware (HFU)                      20.0 %\n"
             "Loss scale                          32768 in the last step; 1 of 4 steps skipped and "
@@ -74,7 +74,7 @@ TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
             "Memory, largest over ranks\n"
             "  parameters                        3.0 MiB\n"
             "  peak                             1.50 KiB\n"
-            "Messages a rank, timed steps        calls       payload      total    exposed\n"
+            "Messages per rank, timed steps      calls       payload      total    exposed\n"
             "  data all_reduce                       8       1.0 MiB  250.00 ms    2.00 ms\n");
 }
 
