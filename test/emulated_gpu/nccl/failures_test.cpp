@@ -126,7 +126,9 @@ TEST(EmulatedNcclFailures, FaultsThatTestsAskFor) {
     const Rank rank(id, own);
     meet(rank.comm, rank);
     meet(rank.comm, rank);
-    EXPECT_EQ(sum(rank.comm, rank.data, 1, rank.stream), ncclSuccess);
+    // The fault strikes in the stream, so that the call may return before it or behind it.
+    const ncclResult_t asked = sum(rank.comm, rank.data, 1, rank.stream);
+    EXPECT_TRUE(asked == ncclSuccess || asked == ncclRemoteError) << asked;
     EXPECT_EQ(error_of(rank.comm), ncclRemoteError);  // of rank 0, when rank 1 has aborted
     ncclCommAbort(rank.comm);
     EXPECT_EQ(cudaStreamSynchronize(rank.stream), cudaSuccess);
