@@ -244,6 +244,13 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
           {"zero_stage <= 1, or '1f1b'"});
   refused("&parallel zero_stage=1 zero_group=3 / &batch global_batch_size=4 /", 4,
           {"zero_group = 3 does not divide data x context = 4", "use 2 or 4"});
+  // Ranks of the context axis hold shards as those of the data axis do.
+  refused("&parallel context_parallel=2 zero_stage=1 zero_group=3 / &batch global_batch_size=4 /",
+          8, {"zero_group = 3 does not divide data x context = 8", "use 2 or 4"});
+  EXPECT_EQ(message_of("&parallel context_parallel=2 zero_stage=1 zero_group=8 /"
+                       " &batch global_batch_size=4 /",
+                       {}, 8),
+            "accepted");
   refused("&parallel offload='parameters' zero_stage=2 /", 2, {"zero_stage = 3 or 0"});
 }
 
