@@ -41,15 +41,15 @@ void print_plan(const CommandLine& line) {
       line.ranks > 0 ? line.ranks : one_replica * std::max<int64_t>(1, p.data_parallel);
   Config config = resolve(deck, ranks);
   resolve_device(config);
-  const PlanOptions options;
-  const Plan plan = make_plan(config, ranks, 0, options);
+  const Plan plan = make_plan(config, ranks, 0);
   if (line.operations) print(print_operations(plan) + "\n");
-  print(describe(plan, stage_figures(plan, options), options));
+  print(describe(plan, stage_figures(plan)));
 
   const BatchCandidates candidates(deck, config);
   const double cap = config.memory.device_memory_gib * static_cast<double>(GiB);
   if (!candidates.is_asked() || cap == 0.0) return;
-  const int64_t largest = largest_by_plan(candidates, ranks, static_cast<int64_t>(cap), options);
+  const int64_t largest =
+      largest_by_plan(candidates, ranks, static_cast<int64_t>(cap), plan.device);
   print("Largest batch   " + (largest > 0 ? candidates.name(largest) : "none") +
         " by the plan, in device_memory_gib\n");
 }

@@ -16,7 +16,7 @@ class PlanBuilder {
       : plan_(plan),
         activation_(activation),
         accumulation_(accumulation),
-        fuses_(plan.config.run.device == DeviceKind::cuda) {
+        fuses_(plan.device.fuses) {
     for (size_t i = 0; i < plan.tensors.size(); ++i)
       tensors_[plan.tensors[i].name] = static_cast<int>(i);
   }

@@ -171,12 +171,11 @@ void describe_decomposition(std::string& text, const Plan& plan) {
 
 }  // namespace
 
-std::string describe(const Plan& plan, const std::vector<StageFigures>& stages,
-                     const PlanOptions& options) {
+std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) {
   std::string text;
   line(text, "Grid            %s", describe(plan.grid).c_str());
-  line(text, "                fastest axis first; %lld thread%s a rank",
-       static_cast<long long>(options.threads_per_rank), options.threads_per_rank == 1 ? "" : "s");
+  line(text, "                fastest axis first; %lld thread%s per rank",
+       static_cast<long long>(plan.device.threads), plan.device.threads == 1 ? "" : "s");
   describe_model(text, plan);
   describe_batch(text, plan);
   describe_decomposition(text, plan);

@@ -9,7 +9,6 @@
 namespace gptbench {
 
 // In 80 columns: grid, model, memory by class, FLOPs, messages. `stages`: stage_figures() of it.
-std::string describe(const Plan& plan, const std::vector<StageFigures>& stages,
-                     const PlanOptions& options);
+std::string describe(const Plan& plan, const std::vector<StageFigures>& stages);
 
 }  // namespace gptbench

@@ -51,7 +51,7 @@ const char* name_of(Linear linear) {
 
 Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
   const Plan& plan = builder.plan();
-  transposes_ = plan.config.run.device == DeviceKind::cuda;
+  transposes_ = plan.device.transposes_fp8;
   for (const Chunk& chunk : plan.chunks)
     for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) layers_.push_back(l);
 
@@ -60,11 +60,12 @@ Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
                                    std::pair{s.qkv(), "rows of q, k and v a tensor-parallel rank"},
                                    std::pair{s.H * s.D, "channels a tensor-parallel rank"},
                                    std::pair{s.F, "ffn_hidden_size a tensor-parallel rank"}})
-    if (transposes_ && size % 16 != 0)
-      throw Error(Exit::usage,
-                  "precision.compute = 'fp8' on device = 'cuda' needs multiples of 16: " +
-                      std::string(what) + " = " + std::to_string(size) +
-                      "; use compute = 'bf16' or other sizes");
+    if (size % plan.device.fp8_multiple != 0)
+      throw Error(Exit::usage, "precision.compute = 'fp8' on device = '" +
+                                   name_of(plan.config.run.device) + "' needs multiples of " +
+                                   std::to_string(plan.device.fp8_multiple) + ": " +
+                                   std::string(what) + " = " + std::to_string(size) +
+                                   "; use compute = 'bf16' or other sizes");
 
   static const char* const weights[num_linears] = {"attn.qkv.weight", "attn.proj.weight",
                                                    "mlp.fc.weight", "mlp.proj.weight"};

@@ -13,7 +13,6 @@
 #include "plan/parameter_store.h"
 #include "plan/tasks.h"
 #include "plan/waits.h"
-#include "plan/workspace.h"
 
 namespace gptbench {
 namespace {
@@ -54,17 +53,7 @@ void pack_parameters(Plan& plan) {
     add(UnitKind::token_embedding, -1, false);
 }
 
-// What cuDNN does not take (device_setup.cpp says so where it is asked for) needs the less.
-int64_t cuda_attention_bytes(const Plan& plan, DType activations) {
-  const int64_t B = plan.config.batch.micro_batch_size, H = plan.local.H, T = plan.T_local();
-  const bool may_use_cudnn = plan.config.run.attention != AttentionKernels::native &&
-                             !plan.config.run.deterministic && size_of(activations) == 2 &&
-                             plan.config.model.dropout == 0.0 && plan.grid.context == 1;
-  return may_use_cudnn ? cudnn_attention_workspace_bytes(B, H, T, plan.shape.D)
-                       : cuda_attention_workspace_bytes(B, H, T);
-}
-
-void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& options) {
+void add_shared_buffers(Plan& plan, PlanBuilder& builder) {
   const int64_t slots = plan.slots;
   plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   plan.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
@@ -81,8 +70,7 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * shards;
   plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
                                     num_scalars + norms);
-  if (plan.config.run.device == DeviceKind::cuda &&
-      plan.config.run.cuda_graph != CudaGraph::false_) {
+  if (plan.device.replays && plan.config.run.cuda_graph != CudaGraph::false_) {
     plan.corrections =
         builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 2);
     if (plan.config.model.dropout > 0.0)
@@ -93,24 +81,18 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder, const PlanOptions& opt
   if (builder.A() == DType::f16)
     plan.loss_scale = builder.add_buffer("loss_scale", MemoryClass::optimizer_state, Lifetime::run,
                                          DType::f64, 3);
-  // The reference kernels are plain loops and need no scratch memory.
-  if (plan.config.run.device == DeviceKind::ref) return;
-  const int64_t attention =
-      plan.config.run.device == DeviceKind::cuda
-          ? cuda_attention_bytes(plan, builder.A())
-          : options.threads_per_rank * attention_workspace_bytes_a_thread(
-                                           plan.T_local(), plan.shape.D, size_of(builder.S()));
-  plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
-                                    std::max(gemm_workspace_bytes, attention));
+  if (plan.device.scratch_bytes != nullptr)
+    plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
+                                      plan.device.scratch_bytes(plan));
 }
 
-void make_programs(Plan& plan, PlanBuilder& builder, const PlanOptions& options) {
+void make_programs(Plan& plan, PlanBuilder& builder) {
   const StageSchedule schedule = plan.schedule();
   const bool staged = schedule.p > 1;
   const bool split = staged && schedule.schedule == PipelineSchedule::zero_bubble;
   plan.slots = slots_needed(schedule, staged ? 1 : 0);
 
-  add_shared_buffers(plan, builder, options);
+  add_shared_buffers(plan, builder);
   std::unique_ptr<Fp8State> fp8;
   if (plan.config.precision.compute == Precision::fp8) fp8 = std::make_unique<Fp8State>(builder);
   ParameterStore store(builder, fp8.get());
@@ -180,10 +162,15 @@ int32_t Plan::stage_peer(int direction) const {
   return static_cast<int32_t>((at.pipeline + grid.pipeline + direction) % grid.pipeline);
 }
 
-Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const PlanOptions& options) {
+Plan make_plan(const Config& config, int64_t world_size, int64_t rank) {
+  return make_plan(config, world_size, rank, device_traits(config.run.device));
+}
+
+Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const DeviceTraits& device) {
   Plan plan;
   const ParallelConfig& parallel = config.parallel;
   plan.config = config;
+  plan.device = device;
   plan.grid = {parallel.tensor_parallel, parallel.context_parallel, parallel.pipeline_parallel,
                parallel.data_parallel, parallel.zero_group};
   GPTBENCH_CHECK(plan.grid.size() == world_size, "the grid does not cover the ranks");
@@ -213,7 +200,7 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Pla
 
   const DType activations = dtype_of(type_of_activations(config));
   PlanBuilder builder(plan, activations, activations == DType::f64 ? DType::f64 : DType::f32);
-  make_programs(plan, builder, options);
+  make_programs(plan, builder);
   resolve_waits(plan);
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
   sum_costs(plan);

@@ -9,6 +9,7 @@
 
 #include "deck/config.h"
 #include "plan/batch.h"
+#include "plan/device_traits.h"
 #include "plan/fp8.h"
 #include "plan/grid.h"
 #include "plan/layout.h"
@@ -19,11 +20,6 @@
 #include "plan/stages.h"
 
 namespace gptbench {
-
-// What a plan depends on beside deck, ranks and rank.
-struct PlanOptions {
-  int64_t threads_per_rank = 1;  // of the compute device; sizes its scratch memory
-};
 
 // Scalars that stay on the device: doubles in the buffer Plan::scalars, before the partial sums of
 // the gradient's norm. `unused` takes what nobody reads.
@@ -51,6 +47,7 @@ struct CommTotal {
 
 struct Plan {
   Config config;  // resolved: no zeros that stand for "automatic"
+  DeviceTraits device;
   Grid grid;
   int64_t rank = 0;                    // global
   Coordinates at;                      // of `rank`
@@ -99,8 +96,10 @@ struct Plan {
 };
 
 // `config` is resolved and checked for `world_size` ranks (deck layer). rank in [0, world_size).
-// Throws Error(Exit::usage) where sizes overflow.
-Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const PlanOptions& options);
+// Throws Error(Exit::usage) where sizes overflow. Without `device`: that of run.device, with one
+// thread per rank.
+Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const DeviceTraits& device);
+Plan make_plan(const Config& config, int64_t world_size, int64_t rank);
 
 // Payload of one message about a micro-batch of which this rank holds `rows` rows.
 int64_t payload_bytes(const Op& op, int64_t rows);

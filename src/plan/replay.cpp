@@ -4,8 +4,7 @@ namespace gptbench {
 
 std::string replay_obstacle(const Plan& plan) {
   const Config& config = plan.config;
-  if (config.run.device != DeviceKind::cuda)
-    return "device = '" + name_of(config.run.device) + "' records nothing";
+  if (!plan.device.replays) return "device = '" + name_of(config.run.device) + "' records nothing";
   for (const Op& op : plan.ops) {
     if (is_message(op.kind) && config.run.comm != CommLibrary::nccl)
       return "comm = '" + name_of(config.run.comm) + "': the host moves the messages";

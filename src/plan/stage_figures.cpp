@@ -11,7 +11,7 @@ StageFigures figures_of(const Plan& plan) {
 
 }  // namespace
 
-std::vector<StageFigures> stage_figures(const Plan& plan, const PlanOptions& options) {
+std::vector<StageFigures> stage_figures(const Plan& plan) {
   std::vector<StageFigures> stages;
   for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
     Coordinates at = plan.at;
@@ -19,7 +19,7 @@ std::vector<StageFigures> stage_figures(const Plan& plan, const PlanOptions& opt
     const int64_t rank = plan.grid.rank_of(at);
     stages.push_back(rank == plan.rank
                          ? figures_of(plan)
-                         : figures_of(make_plan(plan.config, plan.grid.size(), rank, options)));
+                         : figures_of(make_plan(plan.config, plan.grid.size(), rank, plan.device)));
   }
   return stages;
 }

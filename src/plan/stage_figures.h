@@ -19,7 +19,7 @@ struct StageFigures {
 
 // [stage]: the ranks with the place of plan.rank on the other axes. Plans every other stage once,
 // which takes as many times as long as planning one.
-std::vector<StageFigures> stage_figures(const Plan& plan, const PlanOptions& options);
+std::vector<StageFigures> stage_figures(const Plan& plan);
 
 // FLOPs per step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
 // counted in full, recomputation apart), plus "exact_recomputed", what is recomputed, and where

@@ -20,7 +20,7 @@ struct Session {
   const Deck& deck;
   Device& device;
   const TokenSource& tokens;
-  PlanOptions options;
+  DeviceTraits traits;  // of the device
   std::string argv;
   double start_s;
 };

@@ -16,7 +16,7 @@ namespace {
 std::string obstacle_before_running(const Session& session, const Config& config) {
   MpiWorld& world = session.world;
   Plan plan;
-  agreed(world, [&] { plan = make_plan(config, world.size(), world.rank(), session.options); });
+  agreed(world, [&] { plan = make_plan(config, world.size(), world.rank(), session.traits); });
   const MemoryBudget budget = agree_on_memory(world, session.device, plan);
   if (!budget.fits) return "out of memory, predicted: " + budget.reason;
   Engine engine(plan, session.device, {}, session.tokens);

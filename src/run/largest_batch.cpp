@@ -65,9 +65,9 @@ int64_t largest_candidate(const BatchCandidates& candidates,
   return fitting;
 }
 
-FullestRank fullest_rank(const Config& resolved, int64_t ranks, const PlanOptions& options) {
+FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTraits& device) {
   FullestRank fullest{0, -1};
-  for (const StageFigures& stage : stage_figures(make_plan(resolved, ranks, 0, options), options)) {
+  for (const StageFigures& stage : stage_figures(make_plan(resolved, ranks, 0, device))) {
     const int64_t bytes = device_total(stage.class_bytes);
     if (bytes > fullest.bytes) fullest = {stage.rank, bytes};
   }
@@ -75,9 +75,9 @@ FullestRank fullest_rank(const Config& resolved, int64_t ranks, const PlanOption
 }
 
 int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
-                        const PlanOptions& options) {
+                        const DeviceTraits& device) {
   return largest_candidate(candidates, [&](int64_t b) {
-    return fullest_rank(candidates.at(b), ranks, options).bytes <= cap_bytes;
+    return fullest_rank(candidates.at(b), ranks, device).bytes <= cap_bytes;
   });
 }
 

@@ -50,8 +50,8 @@ int64_t largest_candidate(const BatchCandidates& candidates,
 struct FullestRank {
   int64_t rank = 0, bytes = 0;
 };
-FullestRank fullest_rank(const Config& resolved, int64_t ranks, const PlanOptions& options);
+FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTraits& device);
 int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
-                        const PlanOptions& options);
+                        const DeviceTraits& device);
 
 }  // namespace gptbench

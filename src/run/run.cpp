@@ -90,7 +90,7 @@ void verify_reduced(const Session& session, const Plan& plan,
                     const CommunicatorTable& communicators, RunParts& parts) {
   const double start_s = now_s();
   ReferenceCheck check =
-      check_against_reference(session.world, session.device, communicators, plan, session.options);
+      check_against_reference(session.world, session.device, communicators, plan);
   parts.checks = std::move(check.entries);
   parts.kernels_not_verified = std::move(check.kernels_not_verified);
   say(session.world, "Reduced model verified in " + format_seconds(now_s() - start_s) + "\n");
@@ -188,7 +188,7 @@ Attempt make_attempt(const Session& session, const Config& config) {
   const Device& device = session.device;
   Attempt attempt;
   agreed(world,
-         [&] { attempt.plan = make_plan(config, world.size(), world.rank(), session.options); });
+         [&] { attempt.plan = make_plan(config, world.size(), world.rank(), session.traits); });
   const Plan& plan = attempt.plan;
 
   // The machine, the deck as resolved, the plan.
@@ -198,14 +198,14 @@ Attempt make_attempt(const Session& session, const Config& config) {
   parts.device = sensing.device_facts(world, device);
   std::vector<StageFigures> stages;
   if (world.rank() == 0) {
-    stages = stage_figures(plan, session.options);
+    stages = stage_figures(plan);
     attempt.record = planned_record(session.deck, plan, stages, world.num_nodes(),
                                     world.node_size(), session.argv);
   }
   say(world, banner(attempt.record) + device.description() + "; " +
                  message_libraries(world, config) + "\n" + session.tokens.description() + "\n" +
                  gather_bindings(world, device) + echo(session.deck, config));
-  if (world.rank() == 0) say(world, heading("Plan") + describe(plan, stages, session.options));
+  if (world.rank() == 0) say(world, heading("Plan") + describe(plan, stages));
 
   train_attempt(session, sensing, attempt, parts);
   if (world.rank() == 0) complete_record(attempt.record, plan, parts);
@@ -232,7 +232,9 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   });
 
   // Plan to record.
-  const Session session = {world, deck, *device, *tokens, {device->num_threads()}, argv, start_s};
+  const Session session = {
+      world, deck,   *device, *tokens, device_traits(device->kind(), device->num_threads()),
+      argv,  start_s};
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);

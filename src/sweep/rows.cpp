@@ -114,7 +114,7 @@ Exit outcome_of(const ProcessEnd& end, bool memory_ran_out) {
 }  // namespace
 
 Plan row_plan(const SweepRow& row) {
-  return make_plan(row_config(row), row.ranks, 0, PlanOptions());
+  return make_plan(row_config(row), row.ranks, 0);
 }
 
 std::vector<std::string> too_large(const Sweep& sweep) {
@@ -128,7 +128,8 @@ std::vector<std::string> too_large(const Sweep& sweep) {
       throw Error(Exit::usage, sweep.path +
                                    ": sweep.prune = 'memory' needs memory.device_memory_gib, "
                                    "the memory that a rank may use");
-    const FullestRank fullest = fullest_rank(row_config(row), row.ranks, PlanOptions());
+    const FullestRank fullest =
+        fullest_rank(row_config(row), row.ranks, device_traits(row_config(row).run.device));
     if (static_cast<double>(fullest.bytes) > cap)
       reasons[r] = "rank " + std::to_string(fullest.rank) + " needs " +
                    format_bytes(fullest.bytes) + ", device_memory_gib allows " +
@@ -193,8 +194,8 @@ Record record_without_result(const Sweep& sweep, const SweepRow& row, const Proc
                              const std::string& output_path, const std::string& argv,
                              bool memory_ran_out) {
   const Plan plan = row_plan(row);
-  Record record = planned_record(row.deck, plan, stage_figures(plan, PlanOptions()), row.nodes,
-                                 row.ranks_per_node, argv);
+  Record record =
+      planned_record(row.deck, plan, stage_figures(plan), row.nodes, row.ranks_per_node, argv);
   memory_ran_out = memory_ran_out || speaks_of_memory(output_path);
   const Exit outcome = outcome_of(end, memory_ran_out);
   std::string reason;

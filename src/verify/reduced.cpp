@@ -170,8 +170,8 @@ std::vector<Config> reduced_configs(const Config& full) {
 }
 
 Plan make_reduced_plan(const Config& config, int64_t world_size, int64_t rank,
-                       const PlanOptions& options) {
-  Plan plan = make_plan(config, world_size, rank, options);
+                       const DeviceTraits& device) {
+  Plan plan = make_plan(config, world_size, rank, device);
   if (config.precision.compute == Precision::fp8) return plan;
   for (LogicalTensor& tensor : plan.tensors) {
     if (tensor.init == Init::normal) continue;

@@ -27,6 +27,6 @@ Config reference_config(const Config& reduced);
 // make_plan() with random numbers for biases and scales of norms too: where all are equal, an
 // offset into them that is wrong does not show.
 Plan make_reduced_plan(const Config& config, int64_t world_size, int64_t rank,
-                       const PlanOptions& options);
+                       const DeviceTraits& device);
 
 }  // namespace gptbench

@@ -23,8 +23,7 @@ struct ReferenceCheck {
 // kernels, communicators and precision of the run, and on rank 0 with plain loops in fp64; compares
 // losses and, tensor by tensor, the gradients of the first step and what it changed in the weights.
 ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
-                                       const CommunicatorTable& communicators, const Plan& full,
-                                       const PlanOptions& options);
+                                       const CommunicatorTable& communicators, const Plan& full);
 
 // Loss of step 0 against ln V + C std^2 / 2, what a fresh model must give: logits of a norm's
 // output on independent weights are normal with variance C std^2; ln 2 more of next-sentence

@@ -88,7 +88,7 @@ void run(int argc, char** argv) {
   print(world, "MPI", start);
 
   Spent before = now();
-  const Plan plan = make_plan(tiny(world.size()), world.size(), world.rank(), {});
+  const Plan plan = make_plan(tiny(world.size()), world.size(), world.rank());
   print(world, "plan", before);
 
   before = now();

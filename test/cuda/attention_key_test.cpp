@@ -114,7 +114,7 @@ TEST(AttentionsOfPlan, AreThoseOfTheModel) {
   m.hidden = 32;
   m.micro_batch = 2;
   m.global_batch = 4;
-  const auto keys = [&] { return attentions_of(make_plan(resolved_config(m), m.ranks(), 0, {})); };
+  const auto keys = [&] { return attentions_of(make_plan(resolved_config(m), m.ranks(), 0)); };
   ASSERT_EQ(keys().size(), 2u);
   const AttentionKey forward = keys()[0];
   EXPECT_EQ(forward, (AttentionKey{false, DType::bf16, 2, 4, 2, 2, 16, 96, 96, 32, true}));

@@ -245,7 +245,7 @@ TEST(GemmsOfPlan, AreThoseOfTheModel) {
   m.device = "host";
   m.micro_batch = 2;
   m.global_batch = 4;
-  const Plan plan = make_plan(resolved_config(m), 1, 0, {});
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
   const std::vector<GemmKey> keys = gemms_of(plan);
   const int64_t R = 8, C = 8;
   const auto has = [&](const GemmKey& key) {
@@ -257,10 +257,10 @@ TEST(GemmsOfPlan, AreThoseOfTheModel) {
   EXPECT_TRUE(has({GemmOp::forward, DType::bf16, R, C, plan.shape.V, false}));
   EXPECT_EQ(keys.size(), 15u);
   m.global_batch = 5;
-  EXPECT_EQ(gemms_of(make_plan(resolved_config(m), 1, 0, {})).size(), 30u);
+  EXPECT_EQ(gemms_of(make_plan(resolved_config(m), 1, 0)).size(), 30u);
   m.global_batch = 4;
   m.device = "cuda";
-  const std::vector<GemmKey> fused = gemms_of(make_plan(resolved_config(m), 1, 0, {}));
+  const std::vector<GemmKey> fused = gemms_of(make_plan(resolved_config(m), 1, 0));
   EXPECT_EQ(fused.size(), 15u);
   int64_t with_gelu = 0;
   for (const GemmKey& key : fused) {

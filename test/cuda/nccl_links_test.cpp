@@ -23,7 +23,7 @@ void check_links(const SmallModel& m) {
     std::map<std::string, Seen> seen;
     std::map<std::string, size_t> expected_members;
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      const Plan plan = make_plan(resolved_config(m), ranks, rank, {});
+      const Plan plan = make_plan(resolved_config(m), ranks, rank);
       for (const std::string& name : ids_made_here(plan, axis)) seen[name].makers += 1;
       const std::vector<int64_t> group = plan.grid.group_of(rank, axis);
       if (std::find(group.begin(), group.end(), rank) == group.end()) continue;
@@ -78,7 +78,7 @@ TEST(NcclLinks, StagesHaveOneEachWay) {
   SmallModel m;
   m.layers = 3;
   m.pipeline_parallel = 3;
-  const Plan plan = make_plan(resolved_config(m), 3, 1, {});
+  const Plan plan = make_plan(resolved_config(m), 3, 1);
   const NcclLinks links = links_of(plan, Axis::pipeline);
   EXPECT_FALSE(links.collective);
   ASSERT_EQ(links.edges.size(), 4u);

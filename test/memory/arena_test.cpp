@@ -11,7 +11,7 @@ namespace gptbench {
 namespace {
 
 Plan small_plan() {
-  return make_plan(resolved_config({}), 1, 0, {});
+  return make_plan(resolved_config({}), 1, 0);
 }
 
 uintptr_t number(const void* address) {

@@ -26,7 +26,7 @@ Plan plan_of(const MpiWorld& world, double device_memory_gib) {
   m.global_batch = 2 * world.size() + 1;
   Config config = resolved_config(m);
   config.memory.device_memory_gib = device_memory_gib;
-  return make_plan(config, world.size(), world.rank(), {});
+  return make_plan(config, world.size(), world.rank());
 }
 
 TEST(Budget, NeedOfANodeIsThatOfItsRanks) {

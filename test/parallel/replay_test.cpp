@@ -29,7 +29,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
   Config config = resolved_config(model);
   config.run.comm = CommLibrary::nccl;
   config.precision.initial_loss_scale = 0x1p24;  // of fp16: the first steps are skipped
-  const Plan plan = make_plan(config, world.size(), world.rank(), {});
+  const Plan plan = make_plan(config, world.size(), world.rank());
   EXPECT_EQ(replay_obstacle(plan), "");
   const Connections connections = connect(world, plan);
   std::vector<std::unique_ptr<Communicator>> owned;
@@ -130,7 +130,7 @@ TEST(Replays, WhatTheDeviceCannotRecordIsAnObstacle) {
   const auto obstacle = [](const SmallModel& m, CommLibrary comm) {
     Config config = resolved_config(m);
     config.run.comm = comm;
-    return replay_obstacle(make_plan(config, m.ranks(), 0, {}));
+    return replay_obstacle(make_plan(config, m.ranks(), 0));
   };
   SmallModel m = models(1).front();
   m.dropout = 0.1;

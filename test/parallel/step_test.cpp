@@ -23,7 +23,7 @@ class Training {
           config.model.init_std = init_std;
           return config;
         }()),
-        plan_(make_plan(config_, 1, 0, {})),
+        plan_(make_plan(config_, 1, 0)),
         device_(make_host_device(DeviceKind::ref)),
         tokens_(make_token_source(config_.data, 1, plan_.shape.T, plan_.shape.V_valid)),
         engine_(plan_, *device_, {}, *tokens_) {
@@ -245,7 +245,7 @@ TEST(DropoutMasks, AreOfTheirStepLayerAndSite) {
   SmallModel m = model_of_family("gpt");
   m.micro_batch = m.global_batch;
   const Config config = resolved_config(m);
-  const Plan plan = make_plan(config, 1, 0, {});
+  const Plan plan = make_plan(config, 1, 0);
   MaskWitness device;
   const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
   Engine engine(plan, device, {}, *tokens);
@@ -307,7 +307,7 @@ TEST(Constants, AreThoseOfTheDeck) {
     Config config = resolved_config(model_of_family(family));
     config.model.layernorm_epsilon = 0.125;
     config.model.rotary_theta = 77.0;
-    const Plan plan = make_plan(config, 1, 0, {});
+    const Plan plan = make_plan(config, 1, 0);
     ConstantsWitness device;
     const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
     Engine engine(plan, device, {}, *tokens);

@@ -37,7 +37,7 @@ struct Replicas {
           model.data_parallel = world.size();
           return resolved_config(model);
         }()),
-        plan(make_plan(config, world.size(), world.rank(), {})),
+        plan(make_plan(config, world.size(), world.rank())),
         device(make_host_device(DeviceKind::ref)),
         connections(connect(world, plan)) {}
 

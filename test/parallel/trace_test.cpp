@@ -78,7 +78,7 @@ TEST(Trace, MessagesOverlapComputing) {
     SCOPED_TRACE(each.text);
     const Config config = resolved_config(combination(each.text));
     const auto device = make_host_device(DeviceKind::ref);
-    const Plan plan = make_plan(config, world.size(), world.rank(), {});
+    const Plan plan = make_plan(config, world.size(), world.rank());
     const Connections connections = connect(world, plan);
     const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
     Engine engine(plan, *device, connections.table, *tokens);
@@ -176,7 +176,7 @@ TEST(StepTimes, AddUpToTheStep) {
     SCOPED_TRACE(text);
     const Config config = resolved_config(combination(text));
     const auto device = make_host_device(DeviceKind::ref);
-    const Plan plan = make_plan(config, world.size(), world.rank(), {});
+    const Plan plan = make_plan(config, world.size(), world.rank());
     const Connections connections = connect(world, plan);
     const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
     Engine engine(plan, *device, connections.table, *tokens);
@@ -242,7 +242,7 @@ TEST(StepTimes, OfADeviceAreThoseOfItsMarks) {
     SCOPED_TRACE(text);
     const Config config = resolved_config(combination(text));
     CountingDevice device;
-    const Plan plan = make_plan(config, world.size(), world.rank(), {});
+    const Plan plan = make_plan(config, world.size(), world.rank());
     const Connections connections = connect(world, plan);
     const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
     Engine engine(plan, device, connections.table, *tokens);

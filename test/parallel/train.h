@@ -126,8 +126,8 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
   }
   const int64_t ranks = world != nullptr ? world->size() : 1;
   const auto device = device_of(config, world);
-  const Plan plan =
-      make_plan(config, ranks, world != nullptr ? world->rank() : 0, {device->num_threads()});
+  const Plan plan = make_plan(config, ranks, world != nullptr ? world->rank() : 0,
+                              device_traits(config.run.device, device->num_threads()));
   const Connections connections = world != nullptr ? connect(*world, plan) : Connections();
   const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
   Engine engine(plan, *device, connections.table, *tokens);

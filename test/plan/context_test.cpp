@@ -90,13 +90,13 @@ TEST(Context, FlopsStayAndMemoryFalls) {
   m.hidden = 64;
   m.seq = 1024;
   m.micro_batch = m.global_batch = 1;
-  const Plan one = make_plan(resolved_config(m), 1, 0, {});
+  const Plan one = make_plan(resolved_config(m), 1, 0);
   for (const int64_t c : {2, 4, 16}) {
     m.context_parallel = c;
     for (const int64_t rank : {int64_t{0}, c - 1}) {
-      const Plan plan = make_plan(resolved_config(m), c, rank, {});
-      EXPECT_EQ(flops_by_convention(plan, stage_figures(plan, {})),
-                flops_by_convention(one, stage_figures(one, {})));
+      const Plan plan = make_plan(resolved_config(m), c, rank);
+      EXPECT_EQ(flops_by_convention(plan, stage_figures(plan)),
+                flops_by_convention(one, stage_figures(one)));
       EXPECT_DOUBLE_EQ(plan.model_flops * static_cast<double>(c), one.model_flops);
       const auto bytes = [](const Plan& p, MemoryClass memory_class) {
         return p.class_bytes[static_cast<size_t>(memory_class)];

@@ -104,8 +104,8 @@ TEST(Cost, ExactIsCausalAndTheOtherHalfOfAttention) {
     m.seq = 6;
     m.vocab = 21;
     m.global_batch = global_batch;
-    const Plan plan = make_plan(resolved_config(m), 1, 0, {});
-    const std::map<std::string, double> flops = flops_by_convention(plan, stage_figures(plan, {}));
+    const Plan plan = make_plan(resolved_config(m), 1, 0);
+    const std::map<std::string, double> flops = flops_by_convention(plan, stage_figures(plan));
     const double half = 6.0 * 3 * 12 * static_cast<double>(global_batch) * 6 * 6;
     // Sums of integers below 2^53.
     EXPECT_EQ(flops.at("exact"), flops.at("causal") + half);
@@ -126,8 +126,8 @@ TEST(Cost, MegatronAgainstExact) {
   m.seq = 8;
   m.vocab = 32;
   m.global_batch = 4;
-  const Plan plan = make_plan(resolved_config(m), 1, 0, {});
-  const std::map<std::string, double> flops = flops_by_convention(plan, stage_figures(plan, {}));
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
+  const std::map<std::string, double> flops = flops_by_convention(plan, stage_figures(plan));
   const double head = 1.5 * 4 * 8 * 32 * 16;
   // A few roundings of double.
   EXPECT_NEAR(flops.at("megatron") + head, flops.at("exact"), 1e-14 * flops.at("exact"));

@@ -76,7 +76,7 @@ Plan plan_of(SmallModel m, const Types& types, int64_t stage, int64_t replicas) 
   m.master_weights = types.master;
   m.zero_stage = stage;
   m.data_parallel = m.global_batch = replicas;
-  return make_plan(resolved_config(m), replicas, 0, {});
+  return make_plan(resolved_config(m), replicas, 0);
 }
 
 // P elements over d ranks, w bytes of a working parameter, g of a gradient, o of optimizer state
@@ -161,7 +161,7 @@ TEST(Document, ContextMemory) {
     std::string row = std::string("| ") + gptbench::name_of(memory_class) + " |";
     for (const int64_t ranks : {1, 2, 4, 8, 16, 32}) {
       m.context_parallel = ranks;
-      const Plan plan = make_plan(resolved_config(m), ranks, 0, {});
+      const Plan plan = make_plan(resolved_config(m), ranks, 0);
       char cell[32];
       std::snprintf(cell, sizeof cell, " %.0f |",
                     static_cast<double>(plan.class_bytes[static_cast<size_t>(memory_class)]) /

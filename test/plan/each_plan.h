@@ -15,7 +15,7 @@ inline void for_each_plan(const std::function<void(const Plan&)>& check) {
     const Config config = resolved_config(model);
     for (const int64_t rank : ranks_that_differ(model)) {
       SCOPED_TRACE(name_of(model) + ", rank " + std::to_string(rank));
-      check(make_plan(config, model.ranks(), rank, {}));
+      check(make_plan(config, model.ranks(), rank));
       if (testing::Test::HasFailure()) return;  // the others would say the same
     }
   }

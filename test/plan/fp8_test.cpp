@@ -29,7 +29,7 @@ SmallModel small(const char* device) {
 }
 
 Plan plan_of(const SmallModel& m, int64_t rank = 0) {
-  return make_plan(resolved_config(m), m.ranks(), rank, {});
+  return make_plan(resolved_config(m), m.ranks(), rank);
 }
 
 int64_t elements_of(const Plan& plan, const std::string& name) {
@@ -156,12 +156,12 @@ TEST(Fp8Plan, FlopsOfFp8Products) {
     const double again = recompute[0] == 'f' ? product * 8.0 / 12.0 : 0.0;
     EXPECT_DOUBLE_EQ(plan.fp8_flops, 3.0 * product + again);
     EXPECT_LT(plan.fp8_flops, plan.model_flops + plan.recompute_flops);
-    EXPECT_DOUBLE_EQ(flops_by_convention(plan, stage_figures(plan, {})).at("exact_fp8"),
+    EXPECT_DOUBLE_EQ(flops_by_convention(plan, stage_figures(plan)).at("exact_fp8"),
                      plan.fp8_flops);
     m.compute = "bf16";
     const Plan other = plan_of(m);
     EXPECT_EQ(other.fp8_flops, 0.0);
-    EXPECT_EQ(flops_by_convention(other, stage_figures(other, {})).count("exact_fp8"), 0u);
+    EXPECT_EQ(flops_by_convention(other, stage_figures(other)).count("exact_fp8"), 0u);
     EXPECT_DOUBLE_EQ(other.model_flops, plan.model_flops);
     EXPECT_DOUBLE_EQ(other.recompute_flops, plan.recompute_flops);
   }
@@ -239,7 +239,7 @@ TEST(Fp8Plan, ExpectedMagnitudesByHand) {
   SmallModel m;
   m.compute = "fp8";
   m.hidden = 16;
-  const Plan plan = make_plan(resolved_config(m), 1, 0, {});
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
   const std::map<std::string, double> expected = {
       {"h.1.qkv.x", 8.0},  {"h.1.qkv.weight", 0.16}, {"h.1.attn_proj.x", 0.64},
       {"h.1.fc.x", 8.0},   {"h.1.mlp_proj.x", 0.64}, {"h.1.mlp_proj.weight", 0.08},

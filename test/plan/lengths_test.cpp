@@ -72,7 +72,7 @@ SmallModel padded_bert() {
 
 TEST(Lengths, SayHowManyTargetsAStepHas) {
   SmallModel m = padded_bert();
-  const Plan plan = make_plan(resolved_config(m), 1, 0, {});
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
   for (const int64_t step : {0, 3}) {
     int64_t expected = 0;
     for (int64_t s = 7 * step; s < 7 * step + 7; ++s)
@@ -81,7 +81,7 @@ TEST(Lengths, SayHowManyTargetsAStepHas) {
     EXPECT_LT(expected, 7 * plan.shape.targets());
   }
   m.short_seq_prob = 0.0;
-  EXPECT_EQ(targets_of_step(make_plan(resolved_config(m), 1, 0, {}), 3), 7 * plan.shape.targets());
+  EXPECT_EQ(targets_of_step(make_plan(resolved_config(m), 1, 0), 3), 7 * plan.shape.targets());
 }
 
 // Every stage loads them once a micro-batch, and every attention reads them; messages and FLOPs are
@@ -95,8 +95,8 @@ TEST(Lengths, ReachAllAttention) {
   SmallModel whole = m;
   whole.short_seq_prob = 0.0;
   for (int64_t rank = 0; rank < 2; ++rank) {
-    const Plan plan = make_plan(resolved_config(m), 2, rank, {});
-    const Plan other = make_plan(resolved_config(whole), 2, rank, {});
+    const Plan plan = make_plan(resolved_config(m), 2, rank);
+    const Plan other = make_plan(resolved_config(whole), 2, rank);
     int64_t loads = 0, attentions = 0;
     for_each_operation(plan, [&](int32_t i, int64_t /*rows*/, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(i)];

@@ -192,7 +192,7 @@ TEST_P(PartOfLayouts, AreSoundInEveryStep) {
     const Config config = resolved_config(all[i]);
     for (const int64_t rank : ranks_that_differ(all[i])) {
       SCOPED_TRACE(name_of(all[i]) + ", rank " + std::to_string(rank));
-      const Plan plan = make_plan(config, all[i].ranks(), rank, {});
+      const Plan plan = make_plan(config, all[i].ranks(), rank);
       expect_operations_of_the_table(plan);
       expect_sound_data_flow(plan);
       expect_waits_for_signals_of_other_queues(plan);
@@ -211,20 +211,20 @@ TEST(Operations, AGpuFusesGelu) {
     return std::count_if(plan.ops.begin(), plan.ops.end(),
                          [kind](const Op& op) { return op.kind == kind; });
   };
-  const Plan host = make_plan(resolved_config(m), 1, 0, {});
+  const Plan host = make_plan(resolved_config(m), 1, 0);
   m.device = "cuda";
-  const Plan gpu = make_plan(resolved_config(m), 1, 0, {});
+  const Plan gpu = make_plan(resolved_config(m), 1, 0);
   EXPECT_EQ(count(host, OpKind::linear_gelu_forward), 0);
   EXPECT_EQ(count(gpu, OpKind::linear_gelu_forward), count(host, OpKind::gelu_forward));
   EXPECT_EQ(count(gpu, OpKind::linear_gelu_backward_input), count(host, OpKind::gelu_backward));
   EXPECT_EQ(count(gpu, OpKind::gelu_forward) + count(gpu, OpKind::gelu_backward), 0);
   EXPECT_EQ(gpu.model_flops, host.model_flops);
   m.recompute = "selective";  // forms the GELU again alone
-  const Plan selective = make_plan(resolved_config(m), 1, 0, {});
+  const Plan selective = make_plan(resolved_config(m), 1, 0);
   EXPECT_EQ(count(selective, OpKind::gelu_forward), m.layers);
   m.family = "llama";
   m.recompute = "none";
-  EXPECT_EQ(count(make_plan(resolved_config(m), 1, 0, {}), OpKind::linear_gelu_forward), 0);
+  EXPECT_EQ(count(make_plan(resolved_config(m), 1, 0), OpKind::linear_gelu_forward), 0);
 }
 
 // A sum of the residual stream is formed by the norm that follows. The last sum of a stage is sent,
@@ -250,10 +250,10 @@ TEST(Operations, AGpuFormsResidualSumsInNorms) {
     m.family = family;
     m.ffn = m.family == std::string("llama") ? 24 : 0;
     m.device = "host";
-    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0, {}), ProgramKind::forward),
+    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0), ProgramKind::forward),
               Counts(0, 2 * m.layers));
     m.device = "cuda";
-    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0, {}), ProgramKind::forward),
+    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0), ProgramKind::forward),
               Counts(2 * m.layers, 0));
   }
   // Recomputation forms those within a segment again; the segment's input is kept.
@@ -261,14 +261,14 @@ TEST(Operations, AGpuFormsResidualSumsInNorms) {
        {std::tuple{"selective", 1, 0}, std::tuple{"full", 1, 1}, std::tuple{"full", 2, 3}}) {
     m.recompute = recompute;
     m.checkpoint_every = every;
-    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0, {}), ProgramKind::backward),
+    EXPECT_EQ(fused(make_plan(resolved_config(m), 1, 0), ProgramKind::backward),
               Counts(sums * m.layers / every, 0));
   }
   m.recompute = "none";
   m.pipeline_parallel = 2;
-  EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 0, {}), ProgramKind::forward),
+  EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 0), ProgramKind::forward),
             Counts(m.layers - 1, 1));
-  EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 1, {}), ProgramKind::forward),
+  EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 1), ProgramKind::forward),
             Counts(m.layers - 1, 1));
 }
 
@@ -301,7 +301,7 @@ TEST(Operations, OperandsAreFoundByName) {
 TEST(Operations, ReplayFindsBrokenPlans) {
   SmallModel m;
   m.data_parallel = 2;
-  const Plan sound = make_plan(resolved_config(m), 2, 0, {});
+  const Plan sound = make_plan(resolved_config(m), 2, 0);
   const auto complaints = [](const Plan& plan) {
     return join(MemoryModel(plan).replay_step(), "\n");
   };

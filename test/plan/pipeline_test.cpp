@@ -166,7 +166,7 @@ class Stages {
   explicit Stages(const Case& c) {
     const Config config = config_of(c);
     for (int64_t rank = 0; rank < c.p * c.c; ++rank)
-      stages_.push_back(Stage(make_plan(config, c.p * c.c, rank, {})));
+      stages_.push_back(Stage(make_plan(config, c.p * c.c, rank)));
   }
 
   // "" where all stages come to the end of the step.
@@ -308,7 +308,7 @@ TEST(Pipeline, ReceivesAreAPassAhead) {
   for (const Case& c : cases(4)) {
     for (int64_t stage = 0; stage < c.p; ++stage) {
       SCOPED_TRACE(name_of(c) + ", stage " + std::to_string(stage));
-      const Plan plan = make_plan(config_of(c), c.p, stage, {});
+      const Plan plan = make_plan(config_of(c), c.p, stage);
       const std::vector<Task> tasks = tasks_of(plan);
       const auto program = [&](size_t i) {
         return plan.programs[static_cast<size_t>(tasks[i].program)];

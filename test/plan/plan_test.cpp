@@ -51,9 +51,9 @@ bool same(const std::vector<Wait>& a, const std::vector<Wait>& b) {
 TEST(Plan, IsAFunctionOfItsInput) {
   const Config config = gpt2_124m(2, 11, 4);
   for (int64_t rank = 0; rank < 4; ++rank) {
-    const Plan a = make_plan(config, 4, rank, {2});
-    const Plan b = make_plan(config, 4, rank, {2});
-    EXPECT_EQ(describe(a, stage_figures(a, {2}), {2}), describe(b, stage_figures(b, {2}), {2}));
+    const Plan a = make_plan(config, 4, rank, device_traits(config.run.device, 2));
+    const Plan b = make_plan(config, 4, rank, device_traits(config.run.device, 2));
+    EXPECT_EQ(describe(a, stage_figures(a)), describe(b, stage_figures(b)));
     EXPECT_EQ(a.class_bytes, b.class_bytes);
     ASSERT_EQ(a.ops.size(), b.ops.size());
     for (size_t i = 0; i < a.ops.size(); ++i) {
@@ -70,9 +70,9 @@ TEST(Plan, IsAFunctionOfItsInput) {
 // The plan of a large job is as small as that of a small one: its size depends on the model and on
 // the micro-batches of a rank, not on the number of ranks.
 TEST(Plan, SizeDoesNotGrowWithTheRanks) {
-  const Plan one = make_plan(gpt2_124m(1, 1, 1), 1, 0, {});
+  const Plan one = make_plan(gpt2_124m(1, 1, 1), 1, 0);
   for (const int64_t ranks : {2, 512, 12288}) {
-    const Plan plan = make_plan(gpt2_124m(1, ranks, ranks), ranks, ranks - 1, {});
+    const Plan plan = make_plan(gpt2_124m(1, ranks, ranks), ranks, ranks - 1);
     // A second backward program, and a reduction a bucket.
     EXPECT_LT(plan.ops.size(), 2 * one.ops.size());
     EXPECT_EQ(plan.class_bytes[static_cast<size_t>(MemoryClass::parameters)],
@@ -81,7 +81,7 @@ TEST(Plan, SizeDoesNotGrowWithTheRanks) {
     EXPECT_EQ(plan.at.data, ranks - 1);
   }
   // Micro-batches repeat programs, they add no operations.
-  const Plan many = make_plan(gpt2_124m(1, 1024, 1), 1, 0, {});
+  const Plan many = make_plan(gpt2_124m(1, 1024, 1), 1, 0);
   EXPECT_EQ(many.ops.size(), one.ops.size());
   EXPECT_EQ(tasks_of(many).size(), 2u + 2u * 1024u);
 }
@@ -102,7 +102,7 @@ TEST(Plan, GroupsOfOperationsAreThoseIssued) {
     m.virtual_stages = schedule[0] == 'i' ? 2 : 1;
     m.schedule = schedule;
     for (int64_t rank = 0; rank < m.ranks(); ++rank) {
-      const Plan plan = make_plan(resolved_config(m), m.ranks(), rank, {});
+      const Plan plan = make_plan(resolved_config(m), m.ranks(), rank);
       std::map<std::pair<int32_t, int64_t>, int64_t> issued, grouped;  // (operation, rows) -> calls
       for_each_issued(plan, [&](const Task& task, int32_t i, int64_t first_row) {
         const Op& op = plan.ops[static_cast<size_t>(i)];
@@ -117,7 +117,7 @@ TEST(Plan, GroupsOfOperationsAreThoseIssued) {
 }
 
 TEST(Plan, MessagesOf124mAreCut) {
-  const Plan plan = make_plan(gpt2_124m(1, 2, 2), 2, 0, {});
+  const Plan plan = make_plan(gpt2_124m(1, 2, 2), 2, 0);
   int64_t bytes = 0, messages = 0;
   for (const Unit& unit : plan.space.units) {
     bytes += unit.size() * 4;
@@ -134,7 +134,7 @@ TEST(Plan, MessagesOf124mAreCut) {
 
 // Memory by class in closed form: P flat elements, all types of four bytes.
 TEST(Plan, MemoryClassesFollowTheFormula) {
-  const Plan plan = make_plan(gpt2_124m(2, 2, 1), 1, 0, {});
+  const Plan plan = make_plan(gpt2_124m(2, 2, 1), 1, 0);
   const auto bytes = [&](MemoryClass c) { return plan.class_bytes[static_cast<size_t>(c)]; };
   const int64_t P = round_up(4 * plan.space.elements, buffer_alignment);
   EXPECT_EQ(bytes(MemoryClass::parameters), P);
@@ -150,7 +150,7 @@ TEST(Plan, MemoryClassesFollowTheFormula) {
   // bf16: two bytes of working parameters, and a master copy of four beside the moments.
   Config mixed = gpt2_124m(2, 2, 1);
   mixed.precision.compute = mixed.precision.parameters = Precision::bf16;
-  const Plan half = make_plan(mixed, 1, 0, {});
+  const Plan half = make_plan(mixed, 1, 0);
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::parameters)], P / 2);
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::gradients)], P);
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::optimizer_state)], 3 * P);
@@ -162,7 +162,7 @@ TEST(Plan, ActivationsOfALayerFollowTheFormula) {
   const auto activations = [](int64_t layers) {
     Config config = gpt2_124m(2, 2, 1);
     config.model.num_layers = layers;
-    return make_plan(config, 1, 0, {}).class_bytes[static_cast<size_t>(MemoryClass::activations)];
+    return make_plan(config, 1, 0).class_bytes[static_cast<size_t>(MemoryClass::activations)];
   };
   const int64_t rows = 2 * 1024, C = 768, F = 4 * C, H = 12;
   const int64_t layer = rows * 4 * (8 * C + 2 * F + 4 + H);  // all multiples of 256 bytes
@@ -174,7 +174,7 @@ TEST(Plan, ActivationsAreLinearInSequenceLength) {
   const auto activations = [](int64_t T) {
     Config config = gpt2_124m(1, 1, 1);
     config.model.seq_length = T;
-    const Plan plan = make_plan(config, 1, 0, {});
+    const Plan plan = make_plan(config, 1, 0);
     return plan.class_bytes[static_cast<size_t>(MemoryClass::activations)];
   };
   EXPECT_LE(activations(8192), 8 * activations(1024));
@@ -182,8 +182,8 @@ TEST(Plan, ActivationsAreLinearInSequenceLength) {
 
 TEST(Plan, DescriptionFitsEightyColumns) {
   for (const int64_t ranks : {1, 12288}) {
-    const Plan plan = make_plan(gpt2_124m(1, ranks, ranks), ranks, 0, {});
-    const std::string text = describe(plan, stage_figures(plan, {}), {});
+    const Plan plan = make_plan(gpt2_124m(1, ranks, ranks), ranks, 0);
+    const std::string text = describe(plan, stage_figures(plan));
     size_t begin = 0;
     for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
       EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);
@@ -201,11 +201,11 @@ TEST(Plan, NormsCountEveryParameterOnce) {
   const Config config = resolved_config(m);
   int64_t elements = 0;
   for (int64_t rank = 0; rank < 2; ++rank) {
-    const Plan plan = make_plan(config, 2, rank, {});
+    const Plan plan = make_plan(config, 2, rank);
     for (const Op& op : plan.ops)
       if (op.kind == OpKind::squared_norm) elements += op.as<ElementCount>().fixed;
   }
-  const Plan one = make_plan(resolved_config(SmallModel()), 1, 0, {});
+  const Plan one = make_plan(resolved_config(SmallModel()), 1, 0);
   EXPECT_EQ(elements, one.space.elements);
 }
 

@@ -27,7 +27,7 @@ SmallModel on_gpu() {
 // 2 sequences of 4 positions, 8 columns; the matrices of layer 0 begin flat space behind the
 // tables.
 TEST(PrintOperations, OneOperation) {
-  const Plan plan = make_plan(resolved_config(SmallModel{}), 1, 0, {});
+  const Plan plan = make_plan(resolved_config(SmallModel{}), 1, 0);
   const std::string text = print_operations(plan);
   EXPECT_NE(text.find("linear_forward, layer 0"), std::string::npos) << text;
   EXPECT_NE(text.find("x = activations::h.0.ln_1 f32[8, 8]"), std::string::npos) << text;
@@ -52,7 +52,7 @@ TEST(PrintOperations, LayerOfTheDocumentation) {
   m.vocab = 50257;
   m.vocab_multiple = 128;
   m.micro_batch = m.global_batch = 1;
-  std::istringstream lines(print_operations(make_plan(resolved_config(m), 1, 0, {})));
+  std::istringstream lines(print_operations(make_plan(resolved_config(m), 1, 0)));
   std::string line, layer;
   bool is_of_layer = false;
   while (std::getline(lines, line)) {
@@ -74,7 +74,7 @@ TEST(PrintOperations, AllOperations) {
   m.data_parallel = 2;
   m.zero_stage = 3;
   m.global_batch = 8;
-  const Plan plan = make_plan(resolved_config(m), m.ranks(), 1, {});
+  const Plan plan = make_plan(resolved_config(m), m.ranks(), 1);
   std::istringstream lines(print_operations(plan));
   std::string line;
   size_t operations = 0, programs = 0, waits = 0;
@@ -94,7 +94,7 @@ TEST(PrintOperations, AllOperations) {
 // beside them C of each parameter and R of each statistic in f32.
 TEST(PrintOperations, BytesMoved) {
   SmallModel m = on_gpu();
-  const Plan plan = make_plan(resolved_config(m), 1, 0, {});
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
   const int64_t R = plan.micro_batch_rows, C = m.hidden, F = 4 * C;
   const int64_t small = 2 * C * 2 + 2 * R * 4;
   const auto bytes_of = [&](const Op& op) { return bytes_moved(plan, op, R); };

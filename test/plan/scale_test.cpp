@@ -50,7 +50,7 @@ Cost cost_of(SmallModel m, int64_t replicas) {
   m.global_batch = 2 * replicas;
   const Config config = resolved_config(m);
   const Allocations before = counted;
-  const Plan plan = make_plan(config, m.ranks(), m.ranks() - 1, {});
+  const Plan plan = make_plan(config, m.ranks(), m.ranks() - 1);
   Cost cost;
   cost.allocations = {counted.number - before.number, counted.bytes - before.bytes};
   cost.ops = plan.ops.size();
@@ -113,8 +113,8 @@ TEST(Scale, PlansDoNotGrowWithTheBatch) {
       m.global_batch = global_batch;
       const Config config = resolved_config(m);
       const Allocations before = counted;
-      Plan plan = make_plan(config, 2, 1, {});
-      describe(plan, stage_figures(plan, {}), {});
+      Plan plan = make_plan(config, 2, 1);
+      describe(plan, stage_figures(plan));
       return std::pair{counted.bytes - before.bytes, std::move(plan)};
     };
     const auto [few_bytes, few] = plan_of(1024, 2, 101);
@@ -145,14 +145,14 @@ TEST(Scale, PlansOfManyLayers) {
   m.data_parallel = 2;
   m.zero_stage = 3;
   m.offload = "optimizer,parameters,activations";
-  EXPECT_GT(make_plan(resolved_config(m), 2, 0, {}).ops.size(), 10000u);
+  EXPECT_GT(make_plan(resolved_config(m), 2, 0).ops.size(), 10000u);
   m.zero_stage = 0;
   m.offload = "none";
   m.tensor_parallel = 2;
   m.sequence_parallel = true;
   m.compute = "fp8";
   m.recompute = "full";
-  EXPECT_GT(make_plan(resolved_config(m), 4, 0, {}).ops.size(), 10000u);
+  EXPECT_GT(make_plan(resolved_config(m), 4, 0).ops.size(), 10000u);
 }
 
 // Where norms are summed over fixed shards there is a partial sum for each: eight bytes a shard and

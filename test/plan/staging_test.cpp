@@ -8,7 +8,7 @@ namespace gptbench {
 namespace {
 
 Plan plan_of(const SmallModel& m, int64_t rank) {
-  return make_plan(resolved_config(m), m.ranks(), rank, {});
+  return make_plan(resolved_config(m), m.ranks(), rank);
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ TEST(Windows, OfOffloadedActivationsLowerTheDevicesMemory) {
   for (const SmallModel& model : all_decompositions()) {
     if (std::string(model.offload).find("activations") == std::string::npos) continue;
     Config config = resolved_config(model);
-    const Plan plan = make_plan(config, model.ranks(), 0, {});
+    const Plan plan = make_plan(config, model.ranks(), 0);
     config.parallel.offload.clear();
-    const Plan without = make_plan(config, model.ranks(), 0, {});
+    const Plan without = make_plan(config, model.ranks(), 0);
     SCOPED_TRACE(name_of(model));
     int64_t away = 0, windows = 0;
     for (const Buffer& buffer : plan.buffers) {

@@ -88,7 +88,7 @@ Plan planned(const Sweep& sweep, const SweepRow& row) {
   EXPECT_EQ(row.refused, "") << row.name;
   const Deck deck = parse_deck(row.name, row_deck_text(sweep, row), {});
   validate(deck);
-  return make_plan(resolve(deck, row.ranks), row.ranks, row.ranks - 1, {});
+  return make_plan(resolve(deck, row.ranks), row.ranks, row.ranks - 1);
 }
 
 TEST(Tables, Fugaku) {

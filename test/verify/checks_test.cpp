@@ -19,7 +19,7 @@ namespace {
 Plan plan_of(const MpiWorld& world, SmallModel m) {
   m.data_parallel = world.size() / m.replica_ranks();
   m.global_batch = 2 * m.data_parallel + 1;
-  return make_plan(resolved_config(m), world.size(), world.rank(), {1});
+  return make_plan(resolved_config(m), world.size(), world.rank());
 }
 
 bool is_last(const MpiWorld& world) {
@@ -59,7 +59,7 @@ TEST(Checks, InitialLoss) {
   for (const bool untied : {false, true})
     for (const bool repeats : {false, true}) {
       m.family = untied ? "llama" : "gpt";
-      const Plan plan = make_plan(resolved_config(m), 1, 0, {1});
+      const Plan plan = make_plan(resolved_config(m), 1, 0);
       const double std = plan.config.model.init_std, variance = 32.0 * std * std;
       const double expected = std::log(50.0) + variance / 2.0;
       // Batch 5 of 5 targets. A tied head favours a repeated token by C std, which learned
@@ -193,7 +193,7 @@ TEST(Checks, ParameterCount) {
   mpt.family = "mpt";
   llama.family = "llama";
   for (const SmallModel& m : {gpt, bert, mpt, llama, grouped}) {
-    Plan plan = make_plan(resolved_config(m), 1, 0, {1});
+    Plan plan = make_plan(resolved_config(m), 1, 0);
     EXPECT_TRUE(check_parameter_count(plan).passed) << m.family;
     for (const int64_t more : {1, -1}) {
       Plan altered = plan;
@@ -233,7 +233,7 @@ std::string failed(const std::vector<VerifyEntry>& entries) {
 // Whichever loss or tensor it is, the embedding and the last one included, 1 % is found in fp32,
 // and so is what is not a number.
 TEST(Checks, AgainstReference) {
-  const Plan plan = make_plan(resolved_config({}), 1, 0, {1});
+  const Plan plan = make_plan(resolved_config({}), 1, 0);
   const TrainedSteps sound = sound_steps(plan);
   EXPECT_EQ(compare_with_reference(plan, sound, sound).size(), 3u);
   EXPECT_EQ(failed(compare_with_reference(plan, sound, sound)), "");

@@ -45,12 +45,13 @@ ReferenceCheck reference_check(MpiWorld& world, const Plan& full, Device& device
     owned.push_back(world.make_communicator(full.grid, total.axis));
     communicators.by_axis[static_cast<size_t>(total.axis)] = owned.back().get();
   }
-  return check_against_reference(world, device, communicators, full, {device.num_threads()});
+  return check_against_reference(world, device, communicators, full);
 }
 
 Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel* broken) {
   BrokenDevice device(broken, config.precision.tf32);
-  const Plan full = make_plan(config, world.size(), world.rank(), {device.num_threads()});
+  const Plan full = make_plan(config, world.size(), world.rank(),
+                              device_traits(config.run.device, device.num_threads()));
   const ReferenceCheck check = reference_check(world, full, device);
   EXPECT_TRUE(check.kernels_not_verified.empty());
   Residuals residuals;
@@ -238,7 +239,8 @@ TEST(Verification, NamesKernelsThatTheReducedModelLacks) {
   MpiWorld world(nullptr, nullptr);
   const Config config = small_config(world, "fp32");
   BrokenDevice device(nullptr, false);
-  Plan full = make_plan(config, world.size(), world.rank(), {device.num_threads()});
+  Plan full = make_plan(config, world.size(), world.rank(),
+                        device_traits(config.run.device, device.num_threads()));
   for (const OpKind kind :
        {OpKind::rotary_forward, OpKind::swiglu_forward, OpKind::rotary_forward}) {
     full.ops.emplace_back();
