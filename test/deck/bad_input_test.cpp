@@ -242,6 +242,10 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
           {"4 x 4 is more than model.num_layers = 12", "virtual_stages <= 3"});
   refused("&parallel pipeline_parallel=2 pipeline_schedule='zero_bubble' zero_stage=2 /", 2,
           {"zero_stage <= 1, or '1f1b'"});
+  refused(
+      "&parallel pipeline_parallel=2 pipeline_schedule='zero_bubble' /"
+      " &memory activation_checkpointing='full' /",
+      2, {"'full' does not keep", "use 'selective' or 'none', or '1f1b'"});
   refused("&parallel zero_stage=1 zero_group=3 / &batch global_batch_size=4 /", 4,
           {"zero_group = 3 does not divide data x context = 4", "use 2 or 4"});
   // Ranks of the context axis hold shards as those of the data axis do.

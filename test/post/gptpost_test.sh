@@ -58,6 +58,8 @@ expect 0 show "$good";                       says out "OK, VALID"
 expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
 expect 0 table --where status=OOM "$good";   lines out 0
 expect 0 table --sort -tokens_per_s "$good"
+expect 2 table --sort -token_per_s "$good";  lines err 1; says err "no file has a figure 'token_per_s'"
+expect 2 table --where statu=OK "$good";     lines err 1; says err "no file has a figure 'statu'"
 
 # Published tables beside a result, and alone.
 reference=$(dirname "$0")/../reference
