@@ -69,6 +69,8 @@ TEST(Plots, TicsHaveRoomForTheirLabels) {
   EXPECT_FALSE(has(close, "513")) << close;
   EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "\"10k\" 10000"));
   EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "\"1M\" 1000000"));
+  EXPECT_TRUE(has(log_axis("y", {90.0, 310.0}, false, 460),
+                  "\"100\" 100, \"150\" 150, \"200\" 200, \"300\" 300"));
   const std::string one = log_axis("y", {32401.0}, false, 460);
   EXPECT_TRUE(has(one, "\"30k\" 30000, \"40k\" 40000")) << one;
 }

@@ -74,6 +74,7 @@ rm -f "$work/output/tiny/tiny-6/result.h5"
 echo damaged >"$work/output/tiny/tiny-1/result.h5"
 sweeps 0 "$decks/all.in"
 [ "$(wc -l <started)" -eq 9 ] || fail "missing and damaged results: $(cat started)"
+grep -Eqx "\[6/6\] tiny-6  OK  $time, [0-9,]+ tokens/s" out || fail "rows that were there take no time: $(grep tiny-6 out)"
 check_result "$work/output/tiny/tiny-1/result.h5" OK
 sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - - - -'" model.dropout=0.1
 [ "$(wc -l <started)" -eq 10 ] || fail "a deck that changed: $(cat started)"
@@ -198,6 +199,11 @@ await_end "$sweep"
 [ "$(wc -l <started)" -eq 2 ] || fail "jobs: $(cat started)"
 grep -q ' 2 rows in output/tiny, 1 finished before$' out || fail "$(cat out)"
 grep -q ' 2 rows, 1 OK, 1 TIMEOUT;' out || fail "$(cat out)"
+# A job whose processes are not to be seen here.
+flock "$output" sleep 2 &
+until ! flock --nonblock "$output" true; do sleep 0.05; done
+sweeps 0 "$decks/killed.in" run.time_limit_s=100
+grep -qx 'tiny-2000000000: the job of an earlier sweep still runs here; waiting for it (on another machine)' out || fail "does not wait: $(cat out)"
 check_result "$work/output/tiny/tiny-2000000000/result.h5" TIMEOUT
 [ ! -e "$work/output/tiny/tiny-2000000000/result.1.h5" ] || fail "the row has two results"
 
