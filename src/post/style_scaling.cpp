@@ -76,14 +76,12 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
       {"TFLOPs/rank",
        [](const RunView& run) {
          return figure(run, tflops_of(run), [](double t) { return fixed(t, 2); });
-       },
-       true, true},
+       }},
       {"PetaFLOPs",
        [](const RunView& run) {
          return figure(run, tflops_of(run) * ranks_of(run) / 1000.0,
                        [](double p) { return significant(p, 3, 4); });
-       },
-       true, true},
+       }},
       {"Speed-up",
        [=](const RunView& run) {
          return figure(run, speedup(run), [](double s) { return fixed(s, 2); });

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fp8.h"
@@ -143,6 +145,25 @@ TEST(Fp8Plan, CopiesWhereParametersPassThroughWindows) {
   EXPECT_EQ(conversions(plan, ProgramKind::begin_step, true), 0);
   EXPECT_EQ(conversions(plan, ProgramKind::forward, true), 4 * 3);
   EXPECT_EQ(conversions(plan, ProgramKind::backward, true), 4 * 3);
+
+  // On GPUs backward reads transposed copies; each program makes what its products read.
+  m.device = "cuda";
+  const Plan on_gpu = plan_of(m);
+  int64_t products = 0;
+  for (const Program& program : on_gpu.programs) {
+    std::set<std::pair<int, int64_t>> made;
+    for (int32_t i = program.first; i < program.last; ++i) {
+      const Op& op = on_gpu.ops[static_cast<size_t>(i)];
+      for (const Slot slot : {Slot::fp8_copy, Slot::fp8_transposed})
+        if (op.has(slot)) made.insert({op[slot].buffer, op[slot].offset});
+      if (!op.has(Slot::left_scale) || !op.has(Slot::weight)) continue;
+      const Operand& weight = op[Slot::weight];
+      EXPECT_EQ(made.count({weight.buffer, weight.offset}), 1u) << spec_of(op.kind).name;
+      ++products;
+    }
+  }
+  EXPECT_EQ(products,
+            3 * 4 * 3);  // of 4 linear layers, in 3 layers: forward, backward, last backward
 }
 
 // Products of the layers' matrices, three a pass; attention and head are not in fp8.
@@ -220,6 +241,8 @@ TEST(Fp8Plan, FirstScalesDoNotDependOnTheLayout) {
 TEST(Fp8Plan, StepsAreAlikeToADevice) {
   SmallModel m = small("cuda");
   EXPECT_EQ(replay_obstacle(plan_of(m)), "");
+  const Plan plan = plan_of(m);
+  EXPECT_EQ(plan.buffers.at(static_cast<size_t>(plan.corrections)).elements, 2);
 }
 
 TEST(Fp8Plan, SizesThatAGpuCannotMultiply) {
