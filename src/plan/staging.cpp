@@ -12,9 +12,9 @@ int64_t staging_bytes(const Plan& plan, QueueId queue) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (op.queue != queue) return;
     if (is_transfer(op.kind) && plan.config.parallel.offload_target == OffloadTarget::file) {
-      const Operand& away = op[op.kind == OpKind::load ? Slot::x : Slot::y];
       const int64_t elements = op.as<ElementCount>().of(rows_of(op, all_rows));
-      const DType type = plan.buffers[static_cast<size_t>(away.buffer)].dtype;
+      // Both ends of a transfer are of one type.
+      const DType type = plan.buffers[static_cast<size_t>(op[Slot::x].buffer)].dtype;
       largest = std::max(largest, std::min(file_piece_bytes, elements * size_of(type)));
     }
     if (!is_message(op.kind)) return;
