@@ -107,11 +107,14 @@ std::vector<std::string> create_directories(const std::string& directory) {
       if (S_ISDIR(info.st_mode)) continue;
       error = ENOTDIR;
     }
-    std::for_each(created.rbegin(), created.rend(),
-                  [](const std::string& made) { ::rmdir(made.c_str()); });
+    remove_directories(created);
     fail(directory, "cannot create this directory", error);
   }
   return created;
+}
+
+void remove_directories(const std::vector<std::string>& created) {
+  for (auto made = created.rbegin(); made != created.rend(); ++made) ::rmdir(made->c_str());
 }
 
 NewFile::NewFile(const std::string& path) : path_(path) {

@@ -19,6 +19,8 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes);
 // Creates `directory` and its missing parents; returns those that were created, outermost first.
 // Throws Error(Exit::io); what was created until then is removed again.
 std::vector<std::string> create_directories(const std::string& directory);
+// Removes directories that create_directories() returned, as far as they are empty.
+void remove_directories(const std::vector<std::string>& created);
 
 // Treatment of an existing file of the same name.
 enum class Existing {

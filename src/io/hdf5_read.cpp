@@ -1,6 +1,8 @@
 #include "io/hdf5_read.h"
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "io/hdf5_write.h"
 
@@ -28,17 +30,19 @@ hsize_t elements_of(hid_t space, const std::string& name) {
   return static_cast<hsize_t>(elements);
 }
 
-// Attributes with one value: anything else under the name of one is not ours.
-Hdf5Handle open_scalar(hid_t object, const std::string& name,
-                       std::initializer_list<H5T_class_t> allowed) {
-  Hdf5Handle attribute = open_attribute(object, name);
-  if (attribute < 0) return attribute;
+// The one value of an attribute, whose type in the file is one of `allowed`; false where there is
+// no such attribute. Anything else under its name is not ours.
+bool read_scalar(hid_t object, const std::string& name, std::initializer_list<H5T_class_t> allowed,
+                 hid_t memory_type, void* value) {
+  const Hdf5Handle attribute = open_attribute(object, name);
+  if (attribute < 0) return false;
   const Hdf5Handle type(H5Aget_type(attribute), "read attribute " + name);
   const Hdf5Handle space(H5Aget_space(attribute), "read attribute " + name);
-  bool known = false;
-  for (const H5T_class_t kind : allowed) known = known || H5Tget_class(type) == kind;
-  if (!known || elements_of(space, name) != 1) unreadable("attribute " + name, "of another type");
-  return attribute;
+  if (std::find(allowed.begin(), allowed.end(), H5Tget_class(type)) == allowed.end() ||
+      elements_of(space, name) != 1)
+    unreadable("attribute " + name, "of another type");
+  hdf5_check(H5Aread(attribute, memory_type, value), "read attribute " + name);
+  return true;
 }
 
 // Strings of `elements` items in either of the two forms that HDF5 has; `read` fills memory of the
@@ -73,20 +77,36 @@ std::vector<std::string> strings_of(hid_t file_type, hid_t space, const std::str
 }
 
 template <class T>
-std::vector<T> read_numbers(hid_t parent, const std::string& name, DatasetShape* shape) {
-  std::vector<T> values;
+void read_numbers(hid_t parent, const std::string& name, std::vector<T>& values,
+                  DatasetShape* shape) {
+  values.clear();
   if (shape != nullptr) *shape = DatasetShape{};
-  if (!has_link(parent, name)) return values;
+  if (!has_link(parent, name)) return;
   const Hdf5Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "read " + name);
   const Hdf5Handle type(H5Dget_type(dataset), "read " + name);
   const H5T_class_t kind = H5Tget_class(type);
   if (kind != H5T_INTEGER && kind != H5T_FLOAT) unreadable(name, "not numbers");
   const DatasetShape found = shape_of(dataset, name);
   values.resize(static_cast<size_t>(found.size()));
-  hdf5_check(H5Dread(dataset, hdf5_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+  hdf5_check(H5Dread(dataset, hdf5_type(T{}), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
              "read " + name);
   if (shape != nullptr) *shape = found;
-  return values;
+}
+
+// Names that `iterate` visits, in the order of creation where the file keeps it, else by name.
+template <class Info, class Iterate>
+std::vector<std::string> names_listed(const Iterate& iterate, hid_t object, const char* what) {
+  std::vector<std::string> names;
+  const auto add = [](hid_t, const char* name, const Info*, void* list) -> herr_t {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  for (const H5_index_t index : {H5_INDEX_CRT_ORDER, H5_INDEX_NAME}) {
+    names.clear();
+    hsize_t at = 0;
+    if (iterate(object, index, H5_ITER_INC, &at, add, &names) >= 0) return names;
+  }
+  throw Error(Exit::io, std::string("cannot ") + what);
 }
 
 }  // namespace
@@ -103,31 +123,11 @@ Hdf5Handle open_object(hid_t parent, const std::string& name) {
 }
 
 std::vector<std::string> names_of_links(hid_t group) {
-  std::vector<std::string> names;
-  const auto add = [](hid_t, const char* name, const H5L_info_t*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
-    return 0;
-  };
-  hsize_t at = 0;
-  if (H5Literate(group, H5_INDEX_CRT_ORDER, H5_ITER_INC, &at, add, &names) >= 0) return names;
-  names.clear();
-  at = 0;
-  hdf5_check(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &at, add, &names), "list a group");
-  return names;
+  return names_listed<H5L_info_t>(H5Literate, group, "list a group");
 }
 
 std::vector<std::string> names_of_attributes(hid_t object) {
-  std::vector<std::string> names;
-  const auto add = [](hid_t, const char* name, const H5A_info_t*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
-    return 0;
-  };
-  hsize_t at = 0;
-  if (H5Aiterate2(object, H5_INDEX_CRT_ORDER, H5_ITER_INC, &at, add, &names) >= 0) return names;
-  names.clear();
-  at = 0;
-  hdf5_check(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &at, add, &names), "list attributes");
-  return names;
+  return names_listed<H5A_info_t>(H5Aiterate2, object, "list attributes");
 }
 
 AttributeKind kind_of_attribute(hid_t object, const std::string& name) {
@@ -149,17 +149,11 @@ AttributeKind kind_of_attribute(hid_t object, const std::string& name) {
 }
 
 bool read_attribute(hid_t object, const std::string& name, int64_t& value) {
-  const Hdf5Handle attribute = open_scalar(object, name, {H5T_INTEGER});
-  if (attribute < 0) return false;
-  hdf5_check(H5Aread(attribute, H5T_NATIVE_INT64, &value), "read attribute " + name);
-  return true;
+  return read_scalar(object, name, {H5T_INTEGER}, H5T_NATIVE_INT64, &value);
 }
 
 bool read_attribute(hid_t object, const std::string& name, double& value) {
-  const Hdf5Handle attribute = open_scalar(object, name, {H5T_FLOAT, H5T_INTEGER});
-  if (attribute < 0) return false;
-  hdf5_check(H5Aread(attribute, H5T_NATIVE_DOUBLE, &value), "read attribute " + name);
-  return true;
+  return read_scalar(object, name, {H5T_FLOAT, H5T_INTEGER}, H5T_NATIVE_DOUBLE, &value);
 }
 
 bool read_attribute(hid_t object, const std::string& name, std::optional<double>& value) {
@@ -170,10 +164,8 @@ bool read_attribute(hid_t object, const std::string& name, std::optional<double>
 }
 
 bool read_attribute(hid_t object, const std::string& name, bool& value) {
-  const Hdf5Handle attribute = open_scalar(object, name, {H5T_ENUM});
-  if (attribute < 0) return false;
   int8_t stored = 0;
-  hdf5_check(H5Aread(attribute, hdf5_bool_type(), &stored), "read attribute " + name);
+  if (!read_scalar(object, name, {H5T_ENUM}, hdf5_bool_type(), &stored)) return false;
   value = stored != 0;
   return true;
 }
@@ -216,27 +208,31 @@ DatasetShape shape_of(hid_t dataset, const std::string& name) {
   return shape;
 }
 
-std::vector<double> read_doubles(hid_t parent, const std::string& name, DatasetShape* shape) {
-  return read_numbers<double>(parent, name, shape);
+void read_dataset(hid_t parent, const std::string& name, std::vector<double>& values,
+                  DatasetShape* shape) {
+  read_numbers(parent, name, values, shape);
 }
 
-std::vector<int64_t> read_integers(hid_t parent, const std::string& name, DatasetShape* shape) {
-  return read_numbers<int64_t>(parent, name, shape);
+void read_dataset(hid_t parent, const std::string& name, std::vector<int64_t>& values,
+                  DatasetShape* shape) {
+  read_numbers(parent, name, values, shape);
 }
 
-std::vector<std::string> read_texts(hid_t parent, const std::string& name) {
-  if (!has_link(parent, name)) return {};
+void read_dataset(hid_t parent, const std::string& name, std::vector<std::string>& texts) {
+  texts.clear();
+  if (!has_link(parent, name)) return;
   const Hdf5Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "read " + name);
   const Hdf5Handle type(H5Dget_type(dataset), "read " + name);
   const Hdf5Handle space(H5Dget_space(dataset), "read " + name);
-  return strings_of(type, space, name, [&](hid_t memory, void* buffer) {
+  texts = strings_of(type, space, name, [&](hid_t memory, void* buffer) {
     return H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer);
   });
 }
 
-std::string read_text(hid_t parent, const std::string& name) {
-  const std::vector<std::string> texts = read_texts(parent, name);
-  return texts.empty() ? "" : texts.front();
+void read_dataset(hid_t parent, const std::string& name, std::string& text) {
+  std::vector<std::string> texts;
+  read_dataset(parent, name, texts);
+  text = texts.empty() ? "" : texts.front();
 }
 
 }  // namespace gptbench

@@ -39,12 +39,13 @@ struct DatasetShape {
 // Shape of an open dataset; throws where it has more elements than any dataset of ours may have.
 DatasetShape shape_of(hid_t dataset, const std::string& name);
 
-// All elements of parent/name in row-major order, {} when absent; `shape` is assigned when given.
-std::vector<double> read_doubles(hid_t parent, const std::string& name,
-                                 DatasetShape* shape = nullptr);
-std::vector<int64_t> read_integers(hid_t parent, const std::string& name,
-                                   DatasetShape* shape = nullptr);
-std::vector<std::string> read_texts(hid_t parent, const std::string& name);
-std::string read_text(hid_t parent, const std::string& name);
+// Assign all elements of parent/name in row-major order, none when it is absent; `shape` too when
+// given. Of text as one string the first.
+void read_dataset(hid_t parent, const std::string& name, std::vector<double>& values,
+                  DatasetShape* shape = nullptr);
+void read_dataset(hid_t parent, const std::string& name, std::vector<int64_t>& values,
+                  DatasetShape* shape = nullptr);
+void read_dataset(hid_t parent, const std::string& name, std::vector<std::string>& texts);
+void read_dataset(hid_t parent, const std::string& name, std::string& text);
 
 }  // namespace gptbench

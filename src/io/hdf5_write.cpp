@@ -26,27 +26,6 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& strings) {
 
 }  // namespace
 
-template <>
-hid_t hdf5_type<double>() {
-  return H5T_NATIVE_DOUBLE;
-}
-template <>
-hid_t hdf5_type<float>() {
-  return H5T_NATIVE_FLOAT;
-}
-template <>
-hid_t hdf5_type<int64_t>() {
-  return H5T_NATIVE_INT64;
-}
-template <>
-hid_t hdf5_type<int32_t>() {
-  return H5T_NATIVE_INT32;
-}
-template <>
-hid_t hdf5_type<uint16_t>() {
-  return H5T_NATIVE_UINT16;
-}
-
 Hdf5Handle hdf5_string_type() {
   Hdf5Handle type(H5Tcopy(H5T_C_S1), "make a string type");
   hdf5_check(H5Tset_size(type, H5T_VARIABLE), "make a string type");
@@ -62,22 +41,19 @@ Hdf5Handle hdf5_bool_type() {
   return type;
 }
 
-Hdf5Handle create_group(hid_t parent, const std::string& name) {
-  const Hdf5Handle order(H5Pcreate(H5P_GROUP_CREATE), "make a property list");
-  const unsigned kept = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
-  hdf5_check(H5Pset_link_creation_order(order, kept), "keep the order of links");
-  hdf5_check(H5Pset_attr_creation_order(order, kept), "keep the order of attributes");
-  hdf5_check(H5Pset_obj_track_times(order, false), "leave out times");
-  return {H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, order, H5P_DEFAULT), "write group " + name};
-}
-
-Hdf5Handle ordered_file_properties() {
-  Hdf5Handle order(H5Pcreate(H5P_FILE_CREATE), "make a property list");
+Hdf5Handle ordered_properties(hid_t list_class) {
+  Hdf5Handle order(H5Pcreate(list_class), "make a property list");
   const unsigned kept = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
   hdf5_check(H5Pset_link_creation_order(order, kept), "keep the order of links");
   hdf5_check(H5Pset_attr_creation_order(order, kept), "keep the order of attributes");
   hdf5_check(H5Pset_obj_track_times(order, false), "leave out times");
   return order;
+}
+
+Hdf5Handle create_group(hid_t parent, const std::string& name) {
+  return {H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, ordered_properties(H5P_GROUP_CREATE),
+                     H5P_DEFAULT),
+          "write group " + name};
 }
 
 void write_attribute(hid_t object, const std::string& name, int64_t value) {

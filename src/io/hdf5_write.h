@@ -10,19 +10,23 @@
 
 namespace gptbench {
 
-// Memory type of T: double, float, int64_t, int32_t, uint16_t.
-template <class T>
-hid_t hdf5_type();
+// Memory type of a number.
+inline hid_t hdf5_type(double) {
+  return H5T_NATIVE_DOUBLE;
+}
+inline hid_t hdf5_type(int64_t) {
+  return H5T_NATIVE_INT64;
+}
 
 // UTF-8 text of any length, as h5py and h5dump expect it.
 Hdf5Handle hdf5_string_type();
 // {FALSE = 0, TRUE = 1} over int8: what h5py reads as bool.
 Hdf5Handle hdf5_bool_type();
 
-// A group that remembers the order in which its members and attributes were made.
+// Property list of a new group or file (H5P_GROUP_CREATE, H5P_FILE_CREATE) that remembers the order
+// in which its members and attributes were made.
+Hdf5Handle ordered_properties(hid_t list_class);
 Hdf5Handle create_group(hid_t parent, const std::string& name);
-// Property list of a new file with that order kept in its root group.
-Hdf5Handle ordered_file_properties();
 
 void write_attribute(hid_t object, const std::string& name, int64_t value);
 void write_attribute(hid_t object, const std::string& name, double value);
@@ -45,7 +49,7 @@ Hdf5Handle write_dataset(hid_t parent, const DatasetLabel& label, const std::vec
 template <class T>
 Hdf5Handle write_dataset(hid_t parent, const DatasetLabel& label, const std::vector<hsize_t>& shape,
                          const std::vector<T>& values) {
-  return write_dataset(parent, label, shape, hdf5_type<T>(), values.data());
+  return write_dataset(parent, label, shape, hdf5_type(T{}), values.data());
 }
 // Text: a scalar, or one string per row.
 void write_text(hid_t parent, const DatasetLabel& label, const std::string& value);

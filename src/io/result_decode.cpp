@@ -57,29 +57,30 @@ void read_schema(hid_t file, Record& record) {
                               ", which this program reads; use the gptpost of that version");
 }
 
+// Value of an attribute that is there.
+template <class T>
+T attribute(hid_t object, const std::string& name) {
+  T value{};
+  read_attribute(object, name, value);
+  return value;
+}
+
 std::variant<int64_t, double, bool, std::string> read_value(hid_t group, const std::string& key) {
   switch (kind_of_attribute(group, key)) {
-    case AttributeKind::integer: {
-      int64_t value = 0;
-      read_attribute(group, key, value);
-      return value;
-    }
-    case AttributeKind::real: {
-      double value = 0.0;
-      read_attribute(group, key, value);
-      return value;
-    }
-    case AttributeKind::logical: {
-      bool value = false;
-      read_attribute(group, key, value);
-      return value;
-    }
-    default: {
-      std::string value;
-      read_attribute(group, key, value);
-      return value;
-    }
+    case AttributeKind::integer:
+      return attribute<int64_t>(group, key);
+    case AttributeKind::real:
+      return attribute<double>(group, key);
+    case AttributeKind::logical:
+      return attribute<bool>(group, key);
+    default:
+      return attribute<std::string>(group, key);
   }
+}
+
+bool is_reduced(hid_t dataset) {
+  std::string reduction;
+  return read_attribute(dataset, "reduction", reduction);
 }
 
 void read_config(hid_t file, std::vector<ConfigEntry>& config) {
@@ -100,16 +101,6 @@ void read_config(hid_t file, std::vector<ConfigEntry>& config) {
   }
 }
 
-struct ReadText {
-  hid_t group;
-  void operator()(const char* name, const char*, std::string& value) const {
-    value = read_text(group, name);
-  }
-  void operator()(const char* name, const char*, std::vector<std::string>& value) const {
-    value = read_texts(group, name);
-  }
-};
-
 void read_summary(hid_t file, Summary& summary) {
   const Hdf5Handle group = open_object(file, "summary");
   if (group < 0) return;
@@ -126,12 +117,9 @@ void read_steps(hid_t file, Record& record) {
   if (group < 0) return;
   read_attribute(group, "warmup_steps", record.warmup_steps);
   read_attribute(group, "failed_step", record.failed_step);
-  record.loss = read_doubles(group, "loss");
-  record.grad_norm = read_doubles(group, "grad_norm");
-  record.loss_scale = read_doubles(group, "loss_scale");
-  record.skipped = read_integers(group, "skipped");
-  record.step_time_s = read_doubles(group, "time_s");
-  record.tokens = read_integers(group, "tokens");
+  visit_steps(record, [&](const char* name, const char*, const char*, Written, auto& values) {
+    read_dataset(group, name, values);
+  });
 }
 
 void read_timing(hid_t file, std::vector<RankSeries>& timing) {
@@ -140,7 +128,7 @@ void read_timing(hid_t file, std::vector<RankSeries>& timing) {
   for (const std::string& name : names_of_links(group)) {
     RankSeries series;
     DatasetShape shape;
-    series.values = read_doubles(group, name, &shape);
+    read_dataset(group, name, series.values, &shape);
     if (shape.extents.size() != 2)
       throw Error(Exit::io, "cannot read timing/" + name + ": not [step, rank]");
     series.steps = static_cast<int64_t>(shape.extents[0]);
@@ -150,8 +138,7 @@ void read_timing(hid_t file, std::vector<RankSeries>& timing) {
     read_attribute(dataset, "region", series.name);
     read_attribute(dataset, "units", series.unit);
     read_attribute(dataset, "description", series.description);
-    std::string reduction;
-    series.reduced = read_attribute(dataset, "reduction", reduction);
+    series.reduced = is_reduced(dataset);
     timing.push_back(std::move(series));
   }
 }
@@ -162,12 +149,11 @@ void read_memory(hid_t file, Record& record) {
   for (const std::string& name : names_of_links(group)) {
     if (!ends_with(name, "_bytes")) continue;
     MemoryEntry entry;
-    entry.bytes = read_integers(group, name);
+    read_dataset(group, name, entry.bytes);
     const Hdf5Handle dataset = open_object(group, name);
     entry.name = name.substr(0, name.size() - std::strlen("_bytes"));
     read_attribute(dataset, "description", entry.description);
-    std::string reduction;
-    entry.reduced = read_attribute(dataset, "reduction", reduction);
+    entry.reduced = is_reduced(dataset);
     record.memory.push_back(std::move(entry));
   }
   read_rows<ArenaRow>(group, "arena", [&](const ArenaRow& row) {
@@ -182,18 +168,15 @@ void read_comm(hid_t file, std::vector<CommEntry>& comm) {
   if (group < 0) return;
   for (const std::string& name : names_of_links(group)) {
     if (!ends_with(name, "_bytes")) continue;
-    const std::string stem = name.substr(0, name.size() - std::strlen("_bytes"));
+    const std::string stem = name.substr(0, name.size() - std::strlen("bytes"));
     CommEntry entry;
     const Hdf5Handle dataset = open_object(group, name);
     read_attribute(dataset, "axis", entry.axis);
     read_attribute(dataset, "op", entry.op);
-    std::string reduction;
-    entry.reduced = read_attribute(dataset, "reduction", reduction);
-    entry.bytes = read_integers(group, name);
-    entry.count = read_integers(group, stem + "_count");
-    entry.least_s = read_doubles(group, stem + "_least_s");
-    entry.time_s = read_doubles(group, stem + "_time_s");
-    entry.exposed_s = read_doubles(group, stem + "_exposed_s");
+    entry.reduced = is_reduced(dataset);
+    visit_comm(entry, [&](const char* quantity, const char*, const char*, auto& values) {
+      read_dataset(group, stem + quantity, values);
+    });
     comm.push_back(std::move(entry));
   }
 }
@@ -220,7 +203,10 @@ Record read_all(hid_t file) {
   visit_root(record, [&](const char* name, auto& value) { read_attribute(file, name, value); });
   read_config(file, record.config);
   const Hdf5Handle provenance = open_object(file, "provenance");
-  if (provenance >= 0) visit_provenance(record.provenance, ReadText{provenance});
+  if (provenance >= 0)
+    visit_provenance(record.provenance, [&](const char* name, const char*, auto& text) {
+      read_dataset(provenance, name, text);
+    });
   read_summary(file, record.summary);
   read_steps(file, record);
   read_timing(file, record.timing);

@@ -74,20 +74,11 @@ void write_steps(hid_t file, const Record& record) {
   const Hdf5Handle group = create_group(file, "steps");
   write_attribute(group, "warmup_steps", record.warmup_steps);
   write_attribute(group, "failed_step", record.failed_step);
-  write_dataset(group, {"loss", "nat", "mean cross-entropy a token over the global batch, [step]"},
-                {extent(record.loss.size())}, record.loss);
-  write_dataset(group, {"grad_norm", "1", "2-norm of the gradient before clipping, [step]"},
-                {extent(record.grad_norm.size())}, record.grad_norm);
-  if (!record.loss_scale.empty())
-    write_dataset(group, {"loss_scale", "1", "factor of the loss in backward, [step]"},
-                  {extent(record.loss_scale.size())}, record.loss_scale);
-  if (!record.skipped.empty())
-    write_dataset(group, {"skipped", "1", "1 where the step updated no weight, else 0, [step]"},
-                  {extent(record.skipped.size())}, record.skipped);
-  write_dataset(group, {"time_s", "s", "time of the slowest rank, [step], warm-up first"},
-                {extent(record.step_time_s.size())}, record.step_time_s);
-  write_dataset(group, {"tokens", "1", "tokens trained over all ranks, padding included, [step]"},
-                {extent(record.tokens.size())}, record.tokens);
+  visit_steps(record, [&](const char* name, const char* units, const char* description,
+                          Written written, const auto& values) {
+    if (written == Written::always || !values.empty())
+      write_dataset(group, {name, units, description}, {extent(values.size())}, values);
+  });
 }
 
 void write_timing(hid_t file, const std::vector<RankSeries>& timing) {
@@ -131,22 +122,14 @@ void write_comm(hid_t file, const std::vector<CommEntry>& comm) {
     const std::string name = entry.axis + "_" + entry.op;
     const std::string of =
         " of " + entry.op + " along axis " + entry.axis + ", timed steps, [rank]";
-    const auto label = [&](const Hdf5Handle& dataset) {
+    visit_comm(entry, [&](const char* quantity, const char* units, const char* description,
+                          const auto& values) {
+      const Hdf5Handle dataset = write_dataset(
+          group, {name + "_" + quantity, units, description + of}, {extent(values.size())}, values);
       write_attribute(dataset, "axis", entry.axis);
       write_attribute(dataset, "op", entry.op);
       if (entry.reduced) write_attribute(dataset, "reduction", "sum");
-    };
-    label(write_dataset(group, {name + "_bytes", "bytes", "payload of the full array" + of},
-                        {extent(entry.bytes.size())}, entry.bytes));
-    label(write_dataset(group, {name + "_count", "1", "calls" + of}, {extent(entry.count.size())},
-                        entry.count));
-    label(write_dataset(group, {name + "_least_s", "s", "lower bound of the time" + of},
-                        {extent(entry.least_s.size())}, entry.least_s));
-    label(write_dataset(group, {name + "_time_s", "s", "time from start to completion seen" + of},
-                        {extent(entry.time_s.size())}, entry.time_s));
-    label(write_dataset(group,
-                        {name + "_exposed_s", "s", "time not hidden behind computation" + of},
-                        {extent(entry.exposed_s.size())}, entry.exposed_s));
+    });
   }
 }
 
@@ -181,7 +164,7 @@ Bytes lay_out(const Record& record) {
   const Hdf5Quiet quiet;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
   hdf5_check(H5Pset_fapl_core(access, 1 << 20, false), "lay out a file in memory");
-  const Hdf5Handle creation = ordered_file_properties();
+  const Hdf5Handle creation = ordered_properties(H5P_FILE_CREATE);
   hdf5_check(H5Pset_userblock(creation, checksum_block_bytes), "make a property list");
   const Hdf5Handle file(H5Fcreate("result.h5", H5F_ACC_TRUNC, creation, access),
                         "lay out a file in memory");

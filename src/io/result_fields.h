@@ -1,6 +1,7 @@
-// The attributes of a result file that are one member each of Record: one list that the writer and
-// the reader share, so that what is written is what is read. `visit` is called as
-// visit("attribute name", member); Object is the struct or its const form.
+// The parts of a result file that are one member each of Record: lists that the writer and the
+// reader share, so that what is written is what is read. `visit` is called as
+// visit("attribute name", member) or with what describes a dataset; Object is the struct or its
+// const form.
 #pragma once
 
 #include "record/record.h"
@@ -56,6 +57,35 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("node_memory_used_bytes", summary.node_memory_used_bytes);
   visit("node_power_w", summary.node_power_w);
   visit("sensors_note", summary.sensors_note);
+}
+
+enum class Written { always, unless_empty };
+
+// Datasets [step] of /steps.
+template <class Object, class Visit>
+void visit_steps(Object& record, const Visit& visit) {
+  visit("loss", "nat", "mean cross-entropy a token over the global batch, [step]", Written::always,
+        record.loss);
+  visit("grad_norm", "1", "2-norm of the gradient before clipping, [step]", Written::always,
+        record.grad_norm);
+  visit("loss_scale", "1", "factor of the loss in backward, [step]", Written::unless_empty,
+        record.loss_scale);
+  visit("skipped", "1", "1 where the step updated no weight, else 0, [step]", Written::unless_empty,
+        record.skipped);
+  visit("time_s", "s", "time of the slowest rank, [step], warm-up first", Written::always,
+        record.step_time_s);
+  visit("tokens", "1", "tokens trained over all ranks, padding included, [step]", Written::always,
+        record.tokens);
+}
+
+// Datasets [rank] of one operation of one axis, /comm/<axis>_<op>_<name>.
+template <class Object, class Visit>
+void visit_comm(Object& entry, const Visit& visit) {
+  visit("bytes", "bytes", "payload of the full array", entry.bytes);
+  visit("count", "1", "calls", entry.count);
+  visit("least_s", "s", "lower bound of the time", entry.least_s);
+  visit("time_s", "s", "time from start to completion seen", entry.time_s);
+  visit("exposed_s", "s", "time not hidden behind computation", entry.exposed_s);
 }
 
 // Attributes of /summary named with this prefix and a convention: FLOPs per step of the whole job.

@@ -1,7 +1,6 @@
 #include "io/result_file.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -31,11 +30,11 @@ void check_output_directory(const std::string& directory) {
     if (::stat(result.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
       throw Error(Exit::io, result + ": is a directory");
   } catch (const Error& error) {
-    for (auto made = created.rbegin(); made != created.rend(); ++made) ::rmdir(made->c_str());
+    remove_directories(created);
     throw Error(Exit::io, std::string("output directory ") + error.what() +
                               "; name a writable one in output.directory");
   }
-  for (auto made = created.rbegin(); made != created.rend(); ++made) ::rmdir(made->c_str());
+  remove_directories(created);
 }
 
 void write_result(const std::string& directory, const Record& record) {

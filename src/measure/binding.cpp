@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -15,13 +14,6 @@ namespace {
 constexpr size_t ranks_shown = 8;      // of the first node
 constexpr size_t warnings_shown = 4;   // of all nodes
 constexpr int most_numa_nodes = 1024;  // Linux's CONFIG_NODES_SHIFT is at most 10
-
-std::string first_line(const std::string& path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
-  return trim(line);
-}
 
 // The lowest processor of the core that `processor` is a hardware thread of.
 int core_of(int processor) {

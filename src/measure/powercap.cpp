@@ -1,23 +1,17 @@
 #include "measure/powercap.h"
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "base/text.h"
+#include "measure/system_info.h"
 
 namespace gptbench {
 namespace {
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return trim(line);
-}
 
 std::optional<uint64_t> read_count(const std::string& path) {
   std::ifstream file(path);
@@ -29,10 +23,9 @@ std::optional<uint64_t> read_count(const std::string& path) {
 // Names in a folder, sorted; empty where it cannot be opened.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  DIR* const listing = ::opendir(folder.c_str());
-  if (listing == nullptr) return names;
-  while (const dirent* const each = ::readdir(listing)) names.emplace_back(each->d_name);
-  ::closedir(listing);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,18 +20,13 @@ extern char** environ;
 namespace gptbench {
 namespace {
 
-// Value of the first "name : value" or "name=value" line of a file, unquoted; "" when there is
-// none.
-std::string value_in_file(const char* path, const std::string& name, char separator) {
-  std::ifstream file(path);
+// Value of the first line "name : value" of /proc/cpuinfo; "" when there is none.
+std::string cpuinfo(const std::string& name) {
+  std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
-    const size_t at = line.find(separator);
-    if (at == std::string::npos || trim(line.substr(0, at)) != name) continue;
-    std::string value = trim(line.substr(at + 1));
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
-      value = value.substr(1, value.size() - 2);
-    }
-    return value;
+    const size_t at = line.find(':');
+    if (at != std::string::npos && trim(line.substr(0, at)) == name)
+      return trim(line.substr(at + 1));
   }
   return "";
 }
@@ -40,23 +34,13 @@ std::string value_in_file(const char* path, const std::string& name, char separa
 std::string cpu_model(const std::string& architecture) {
   // x86 and POWER name the model; Arm gives numbers only, and some kernels a device tree.
   for (const char* name : {"model name", "cpu", "Model"}) {
-    const std::string value = value_in_file("/proc/cpuinfo", name, ':');
+    const std::string value = cpuinfo(name);
     if (!value.empty()) return value;
   }
-  const std::string implementer = value_in_file("/proc/cpuinfo", "CPU implementer", ':');
-  const std::string part = value_in_file("/proc/cpuinfo", "CPU part", ':');
+  const std::string implementer = cpuinfo("CPU implementer"), part = cpuinfo("CPU part");
   if (implementer == "0x46" && part == "0x001") return "Fujitsu A64FX";
-  if (!part.empty()) {
-    return architecture + " (CPU implementer " + implementer + ", part " + part + ")";
-  }
-  return architecture;
-}
-
-double cpu_mhz() {
-  double khz = 0.0;
-  std::ifstream("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq") >> khz;
-  if (khz > 0.0) return khz / 1000.0;
-  return std::atof(value_in_file("/proc/cpuinfo", "cpu MHz", ':').c_str());
+  if (part.empty()) return architecture;
+  return architecture + " (CPU implementer " + implementer + ", part " + part + ")";
 }
 
 // Adds the processors that a thread may run on. Grows the mask until the kernel accepts it: nodes
@@ -100,13 +84,7 @@ std::string environment(std::initializer_list<const char*> prefixes) {
     if (!wanted || contains_any(name, {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT"}))
       continue;
     std::string line;
-    for (const char c : variable) {
-      if (c == '\n') {
-        line += "\\n";
-      } else {
-        line += c;
-      }
-    }
+    for (const char c : variable) line += c == '\n' ? "\\n" : std::string(1, c);
     lines.push_back(line);
   }
   std::sort(lines.begin(), lines.end());
@@ -120,16 +98,17 @@ SystemInfo system_info() {
   utsname name{};
   uname(&name);
   info.hostname = name.nodename;
-  info.kernel = std::string(name.sysname) + " " + name.release + " " + name.machine;
-  info.distribution = value_in_file("/etc/os-release", "PRETTY_NAME", '=');
   info.cpu_model = cpu_model(name.machine);
-  info.cpu_mhz = cpu_mhz();
-  info.online_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const std::vector<int> cores = processors_of_this_process();
-  info.available_cores = cores.empty() ? info.online_cores : static_cast<int>(cores.size());
-  info.cores = cores;
-  info.binding = core_list(cores);
+  info.cores = processors_of_this_process();
+  info.binding = core_list(info.cores);
   return info;
+}
+
+std::string first_line(const std::string& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return trim(line);
 }
 
 std::string core_list(const std::vector<int>& cores) {

@@ -8,17 +8,15 @@ namespace gptbench {
 
 struct SystemInfo {
   std::string hostname;
-  std::string kernel;        // "Linux 6.1.0-30-amd64 x86_64"
-  std::string distribution;  // "Debian GNU/Linux 12 (bookworm)"; "" where unknown
-  std::string cpu_model;     // "Intel(R) Xeon(R) ..."; the architecture where unnamed
-  double cpu_mhz = 0.0;      // highest frequency offered; 0 where unknown
-  int online_cores = 0;      // logical processors of the node
-  int available_cores = 0;   // those that this process may run on
-  std::vector<int> cores;    // them; empty where the system does not tell
-  std::string binding;       // them, as a list: "0-3,8"
+  std::string cpu_model;   // "Intel(R) Xeon(R) ..."; the architecture where unnamed
+  std::vector<int> cores;  // logical processors that this process may run on; empty: not known
+  std::string binding;     // the same as a list: "0-3,8"
 };
 
 SystemInfo system_info();
+
+// First line of a file of the system, trimmed; "" where it cannot be read.
+std::string first_line(const std::string& path);
 
 // "0-3,8" of {0, 1, 2, 3, 8}; ascending input.
 std::string core_list(const std::vector<int>& cores);

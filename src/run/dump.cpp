@@ -39,7 +39,7 @@ void Dump::write(Engine& engine, Role role, const std::string& group,
     std::vector<int64_t> shape = {tensor.rows};
     if (tensor.dimensions == 2) shape.push_back(tensor.cols);
     agreed(world_, [&] {
-      if (file_ != nullptr) file_->begin(group + "/" + tensor.name, shape, DType::f64, description);
+      if (file_ != nullptr) file_->begin(group + "/" + tensor.name, shape, description);
     });
     const int64_t rows_at_once = std::max<int64_t>(1, staging_elements / tensor.cols);
     for (int64_t row = 0; row < tensor.rows; row += rows_at_once) {

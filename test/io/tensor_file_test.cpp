@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "file_size_limit.h"
+#include "tensor_reader.h"
 
 namespace gptbench {
 namespace {
@@ -32,66 +33,59 @@ class TensorFileTest : public ::testing::Test {
   std::string folder_, path_;
 };
 
-TEST_F(TensorFileTest, ArraysOfEachTypeOneAfterTheOther) {
-  const std::vector<float> weight = {1.5f, -2.5f, 3.5f, 4.5f, 5.5f, 6.5f};
+void add(TensorFile& file, const std::string& name, const std::vector<int64_t>& shape,
+         const double* values) {
+  file.begin(name, shape, "a description");
+  file.write_rows(0, shape.front(), values);
+}
+
+TEST_F(TensorFileTest, ArraysOneAfterTheOther) {
+  const std::vector<double> weight = {1.5, -2.5, 3.5, 4.5, 5.5, 6.5};
   const std::vector<double> gradient = {1e-300, 2.0};
-  const std::vector<int32_t> tokens = {1, -2, 3};
-  const double loss = 9.5;
   TensorFile file(path_);
-  file.add("weights_initial/wte", {2, 3}, DType::f32, weight.data(), "token embedding");
-  file.add("gradients/h.0.ln_1.bias", {2}, DType::f64, gradient.data());
-  file.add("tokens", {3}, DType::i32, tokens.data());
-  file.add("loss", {}, DType::f64, &loss);
-  file.add("weights_initial/none", {0, 3}, DType::f32, nullptr);
-  file.set_attribute("step", int64_t{0});
+  add(file, "weights_initial/wte", {2, 3}, weight.data());
+  add(file, "gradients/h.0.ln_1.bias", {2}, gradient.data());
+  add(file, "weights_initial/none", {0, 3}, nullptr);
   EXPECT_FALSE(fs::exists(path_));
   file.close();
   EXPECT_EQ(files(), 1u);
 
   EXPECT_EQ(tensor_names(path_),
             (std::vector<std::string>{"weights_initial/wte", "weights_initial/none",
-                                      "gradients/h.0.ln_1.bias", "tokens", "loss"}));
+                                      "gradients/h.0.ln_1.bias"}));
   std::vector<int64_t> shape;
-  EXPECT_EQ(read_tensor(path_, "weights_initial/wte", &shape),
-            std::vector<double>(weight.begin(), weight.end()));
+  EXPECT_EQ(read_tensor(path_, "weights_initial/wte", &shape), weight);
   EXPECT_EQ(shape, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(read_tensor(path_, "gradients/h.0.ln_1.bias"), gradient);
-  EXPECT_EQ(read_tensor(path_, "tokens"), (std::vector<double>{1, -2, 3}));
-  EXPECT_EQ(read_tensor(path_, "loss"), std::vector<double>{9.5});
 }
 
 TEST_F(TensorFileTest, RowsInAnyOrder) {
-  std::vector<float> values(30);
-  std::iota(values.begin(), values.end(), 0.0f);
+  std::vector<double> values(30);
+  std::iota(values.begin(), values.end(), 0.0);
   TensorFile file(path_);
-  file.begin("m", {10, 3}, DType::f32);
+  file.begin("m", {10, 3}, "");
   file.write_rows(7, 3, values.data() + 21);
   file.write_rows(0, 7, values.data());
   file.close();
-  EXPECT_EQ(read_tensor(path_, "m"), std::vector<double>(values.begin(), values.end()));
+  EXPECT_EQ(read_tensor(path_, "m"), values);
 }
 
 // 80 MB in one call goes to HDF5 in several pieces.
 TEST_F(TensorFileTest, LargeArrayInPieces) {
-  std::vector<float> values(size_t{20} << 20);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8191);
+  std::vector<double> values(size_t{10} << 20);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 8191);
   TensorFile file(path_);
-  file.add("big", {20, 1 << 20}, DType::f32, values.data());
+  add(file, "big", {10, 1 << 20}, values.data());
   file.close();
-  const std::vector<double> read = read_tensor(path_, "big");
-  ASSERT_EQ(read.size(), values.size());
-  size_t wrong = 0;
-  for (size_t i = 0; i < values.size(); ++i) wrong += read[i] != static_cast<double>(values[i]);
-  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(read_tensor(path_, "big") == values);
 }
 
 TEST_F(TensorFileTest, NothingIsLeftWithoutClose) {
   {
     TensorFile file(path_);
-    const float one = 1.0f;
-    file.add("a", {1}, DType::f32, &one);
-    EXPECT_THROW(file.add("a", {1}, DType::f32, &one), Error);
-    EXPECT_THROW(file.add("b", {1}, DType::bf16, &one), Error);
+    const double one = 1.0;
+    add(file, "a", {1}, &one);
+    EXPECT_THROW(add(file, "a", {1}, &one), Error);
   }
   EXPECT_EQ(files(), 0u);
 }
@@ -103,8 +97,8 @@ TEST_F(TensorFileTest, FullDiskIsAnErrorAndNothingIsLeft) {
   const std::vector<double> values(15000, 1.5);
   const auto write = [&] {
     TensorFile file(path_);
-    file.add("a/first", {15, 500}, DType::f64, values.data());
-    file.add("b/second", {7500}, DType::f64, values.data() + 7500);
+    add(file, "a/first", {15, 500}, values.data());
+    add(file, "b/second", {7500}, values.data() + 7500);
     file.close();
   };
   write();
@@ -133,7 +127,7 @@ TEST_F(TensorFileTest, FullDiskIsAnErrorAndNothingIsLeft) {
 TEST_F(TensorFileTest, RowsThatAreNotWritten) {
   const std::vector<double> row(1000, 2.5);
   TensorFile file(path_);
-  file.begin("m", {100, 1000}, DType::f64);
+  file.begin("m", {100, 1000}, "");
   file.write_rows(0, 1, row.data());
   file.close();
   const std::vector<double> read = read_tensor(path_, "m");
@@ -150,7 +144,6 @@ TEST_F(TensorFileTest, ErrorsNameThePath) {
     EXPECT_NE(std::string(error.what()).find("none/dump.h5"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("No such file"), std::string::npos);
   }
-  EXPECT_THROW(read_tensor(folder_ + "/dump.h5", "a"), Error);
 }
 
 }  // namespace

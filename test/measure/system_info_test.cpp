@@ -15,10 +15,8 @@ namespace {
 TEST(SystemInfo, NamesTheMachine) {
   const SystemInfo info = system_info();
   EXPECT_FALSE(info.hostname.empty());
-  EXPECT_EQ(info.kernel.rfind("Linux ", 0), 0u) << info.kernel;
   EXPECT_FALSE(info.cpu_model.empty());
-  EXPECT_GE(info.cpu_mhz, 0.0);
-  EXPECT_GE(info.available_cores, 1);
+  EXPECT_GE(info.cores.size(), 1u);
   EXPECT_FALSE(info.binding.empty());
 }
 
@@ -33,7 +31,7 @@ TEST(SystemInfo, BindingFollowsAffinity) {
   const SystemInfo info = system_info();
   ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
   EXPECT_EQ(info.binding, std::to_string(core));
-  EXPECT_EQ(info.available_cores, 1);
+  EXPECT_EQ(info.cores, std::vector<int>{core});
 }
 
 // As OMP_PROC_BIND leaves it: one processor for each thread.

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "io/result_file.h"
-#include "io/tensor_file.h"
+#include "tensor_reader.h"
 
 namespace gptbench {
 namespace {
