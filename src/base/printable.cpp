@@ -7,11 +7,21 @@
 namespace gptbench {
 namespace {
 
-// Bytes of the UTF-8 character that `text` begins with; 0: it is a control character or no UTF-8.
+// As utf8_length(), and 0 for a control character.
 size_t printable_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t length = utf8_length(text);
+  const bool is_control =
+      length == 1 ? (byte(0) < 0x20 && byte(0) != '\n' && byte(0) != '\t') || byte(0) == 0x7f
+                  : length == 2 && byte(0) == 0xc2 && byte(1) < 0xa0;
+  return is_control ? 0 : length;
+}
+
+}  // namespace
+
+size_t utf8_length(std::string_view text) {
   const unsigned char first = static_cast<unsigned char>(text.front());
-  if (first < 0x80)
-    return (first >= 0x20 && first != 0x7f) || first == '\n' || first == '\t' ? 1 : 0;
+  if (first < 0x80) return 1;
   const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
   if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
   uint32_t code = first & (0xffu >> (length + 1));
@@ -20,11 +30,9 @@ size_t printable_length(std::string_view text) {
     if ((next & 0xc0u) != 0x80u) return 0;
     code = code << 6 | (next & 0x3fu);
   }
-  const uint32_t least[] = {0xa0, 0x800, 0x10000};  // below: U+0080 to U+009F, or an overlong form
+  const uint32_t least[] = {0x80, 0x800, 0x10000};  // below: an overlong form
   return code >= least[length - 2] ? length : 0;
 }
-
-}  // namespace
 
 std::string printable(std::string_view text) {
   std::string result;

@@ -1,4 +1,4 @@
-// Text of unknown origin on its way to a terminal.
+// Text of unknown origin: UTF-8, and what a terminal may print.
 #pragma once
 
 #include <string>
@@ -9,5 +9,8 @@ namespace gptbench {
 // `text` without anything that a terminal obeys: control characters (ASCII but for line feed and
 // tab, DEL, U+0080 to U+009F) and bytes that are not UTF-8 become "\x1b".
 std::string printable(std::string_view text);
+
+// Bytes of the UTF-8 character that `text`, which is not empty, begins with; 0: it is no UTF-8.
+size_t utf8_length(std::string_view text);
 
 }  // namespace gptbench

@@ -77,7 +77,22 @@ std::string Deck::where(const std::vector<std::string>& keys) const {
 }
 
 void Deck::fail(const std::vector<std::string>& keys, const std::string& message) const {
-  throw Error(Exit::usage, where(keys) + ": " + message);
+  std::string text;
+  for (size_t at = 0; at < message.size(); ++at) {
+    const size_t end = message[at] == '{' ? message.find('}', at) : std::string::npos;
+    const std::string name = end != std::string::npos ? message.substr(at + 1, end - at - 1) : "";
+    const size_t first = !name.empty() && name[0] == '=' ? 1 : 0, dot = name.find('.');
+    const Key* const key = dot != std::string::npos
+                               ? find_key(name.substr(first, dot - first), name.substr(dot + 1))
+                               : nullptr;
+    if (key == nullptr) {
+      text += message[at];
+      continue;
+    }
+    text += (first == 0 ? name + " = " : "") + format_value(*key, key->get(config));
+    at = end;
+  }
+  throw Error(Exit::usage, where(keys) + ": " + text);
 }
 
 std::string read_deck_text(const std::string& path) {

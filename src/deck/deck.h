@@ -30,7 +30,8 @@ struct Deck {
   // ("group.key") that the user set last (command line before deck before preset); the deck's path
   // where all are defaults.
   std::string where(const std::vector<std::string>& keys) const;
-  // Throws Error(Exit::usage, "<where(keys)>: <message>").
+  // Throws Error(Exit::usage, "<where(keys)>: <message>"). In the message {run.steps} stands for
+  // "run.steps = 10", {=run.steps} for "10"; text that names no key stays as it is.
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& message) const;
 };
 

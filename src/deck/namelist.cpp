@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace gptbench {
@@ -361,24 +362,16 @@ std::vector<Token> parse_value_list(const Source& source, std::string_view text)
 
 void check_characters(const Source& source, std::string_view text) {
   Cursor in(source, text);
-  for (size_t i = 0; i < text.size();) {
-    const Place place = in.place();
+  while (!text.empty()) {
     const int c = in.peek();
-    if ((c < 0x20 && !is_blank(c)) || c == 0x7f) {
-      in.fail(place, describe(c) + (c == 0 ? " (NUL)" : "") +
-                         ": a deck is text; was another file given by mistake?");
-    }
-    // Length of the UTF-8 sequence that c begins; 0: c begins none.
-    const size_t length = c < 0x80                ? 1
-                          : c >= 0xc2 && c < 0xe0 ? 2
-                          : c >= 0xe0 && c < 0xf0 ? 3
-                          : c >= 0xf0 && c < 0xf5 ? 4
-                                                  : 0;
-    bool valid = length > 0;
-    for (size_t k = 1; valid && k < length; ++k) valid = (in.peek(k) & 0xc0) == 0x80;
-    if (!valid) in.fail(place, describe(c) + " is not UTF-8; save the deck as UTF-8 or ASCII");
+    if ((c < 0x20 && !is_blank(c)) || c == 0x7f)
+      in.fail(in.place(), describe(c) + (c == 0 ? " (NUL)" : "") +
+                              ": a deck is text; was another file given by mistake?");
+    const size_t length = utf8_length(text);
+    if (length == 0)
+      in.fail(in.place(), describe(c) + " is not UTF-8; save the deck as UTF-8 or ASCII");
     for (size_t k = 0; k < length; ++k) in.next();
-    i += length;
+    text.remove_prefix(length);
   }
 }
 

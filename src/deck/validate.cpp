@@ -13,9 +13,7 @@
 namespace gptbench {
 namespace {
 
-std::string text_of(int64_t value) {
-  return std::to_string(value);
-}
+using std::to_string;
 
 // a b, or the greatest int64 where the product leaves its range; a, b >= 0.
 int64_t saturating_product(int64_t a, int64_t b) {
@@ -23,35 +21,22 @@ int64_t saturating_product(int64_t a, int64_t b) {
   return b != 0 && a > greatest / b ? greatest : a * b;
 }
 
-int64_t saturating_sum(int64_t a, int64_t b) {
-  constexpr int64_t greatest = std::numeric_limits<int64_t>::max();
-  return a > greatest - b ? greatest : a + b;
-}
-
 void check_run(const Deck& deck) {
   const RunConfig& run = deck.config.run;
-  if (run.warmup_steps >= run.steps) {
-    deck.fail(
-        {"run.warmup_steps", "run.steps"},
-        "run.warmup_steps = " + text_of(run.warmup_steps) +
-            " leaves no step to time; it must be less than run.steps = " + text_of(run.steps));
-  }
-  if (deck.config.output.trace_step > run.steps) {
+  if (run.warmup_steps >= run.steps)
+    deck.fail({"run.warmup_steps", "run.steps"},
+              "{run.warmup_steps} leaves no step to time; it must be less than {run.steps}");
+  if (deck.config.output.trace_step > run.steps)
     deck.fail({"output.trace_step", "run.steps"},
-              "output.trace_step = " + text_of(deck.config.output.trace_step) +
-                  " is none of the steps 1 to " + text_of(run.steps) + "; use one, or 0");
-  }
+              "{output.trace_step} is none of the steps 1 to {=run.steps}; use one, or 0");
   const bool is_host = run.device == DeviceKind::host || run.device == DeviceKind::ref;
-  if (run.comm == CommLibrary::nccl && is_host) {
+  if (run.comm == CommLibrary::nccl && is_host)
     deck.fail({"run.comm", "run.device"},
-              "run.comm = 'nccl' needs run.device = 'cuda', which is '" + name_of(run.device) +
-                  "'; use comm = 'mpi'");
-  }
-  if (run.attention == AttentionKernels::cudnn && is_host) {
+              "{run.comm} needs run.device = 'cuda', which is {=run.device}; use comm = 'mpi'");
+  if (run.attention == AttentionKernels::cudnn && is_host)
     deck.fail({"run.attention", "run.device"},
-              "run.attention = 'cudnn' needs run.device = 'cuda', which is '" +
-                  name_of(run.device) + "'; use attention = 'auto'");
-  }
+              "{run.attention} needs run.device = 'cuda', which is {=run.device}; use attention = "
+              "'auto'");
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
@@ -60,12 +45,10 @@ void check_run(const Deck& deck) {
   constexpr size_t longest = 100;
   const std::string& name = run.name;
   if (name.empty() || name.size() > longest || name[0] == '.' || name[0] == '-' ||
-      !std::all_of(name.begin(), name.end(), is_safe)) {
+      !std::all_of(name.begin(), name.end(), is_safe))
     deck.fail({"run.name"},
-              "run.name = " + format_string(name) + " cannot name a directory; allowed: 1 to " +
-                  std::to_string(longest) +
+              "{run.name} cannot name a directory; allowed: 1 to " + to_string(longest) +
                   " letters, digits, '-', '_' and '.', not beginning with '-' or '.'");
-  }
 }
 
 void check_batch(const Deck& deck) {
@@ -73,15 +56,15 @@ void check_batch(const Deck& deck) {
   const int64_t replicas = std::max<int64_t>(1, deck.config.parallel.data_parallel);
   const int64_t least = saturating_product(batch.micro_batch_size, replicas);
   if (batch.global_batch_size == 0 || least <= batch.global_batch_size) return;
-  const std::vector<std::string> keys = {"batch.micro_batch_size", "batch.global_batch_size",
-                                         "parallel.data_parallel"};
   const int64_t micro = batch.global_batch_size / replicas;
-  deck.fail(keys, "micro_batch_size x data_parallel = " + text_of(batch.micro_batch_size) + " x " +
-                      text_of(replicas) +
-                      " is more than global_batch_size = " + text_of(batch.global_batch_size) +
-                      "; use global_batch_size >= " + text_of(least) +
-                      (micro > 0 ? " or micro_batch_size <= " + text_of(micro)
-                                 : " or data_parallel <= " + text_of(batch.global_batch_size)));
+  deck.fail({"batch.micro_batch_size", "batch.global_batch_size", "parallel.data_parallel"},
+            "micro_batch_size x data_parallel = {=batch.micro_batch_size} x " +
+                to_string(replicas) +
+                " is more than global_batch_size = {=batch.global_batch_size}; use "
+                "global_batch_size >= " +
+                to_string(least) +
+                (micro > 0 ? " or micro_batch_size <= " + to_string(micro)
+                           : " or data_parallel <= " + to_string(batch.global_batch_size)));
 }
 
 // Kernels take numbers of the type of activations and of that in which sums are formed.
@@ -106,26 +89,21 @@ void check_precision(const Deck& deck) {
   const PrecisionConfig& precision = deck.config.precision;
   const DeviceKind device = deck.config.run.device;
   const bool is_fp64 = precision.compute == Precision::fp64;
-  if (is_fp64 && device != DeviceKind::ref) {
-    deck.fail(
-        {"precision.compute", "run.device"},
-        "precision.compute = 'fp64' needs run.device = 'ref', which is '" + name_of(device) + "'");
-  }
-  if (device == DeviceKind::ref && !is_fp64 && precision.compute != Precision::fp32 &&
-      precision.compute != Precision::fp8) {
+  if (is_fp64 && device != DeviceKind::ref)
     deck.fail({"precision.compute", "run.device"},
-              "run.device = 'ref' computes in 'fp32', 'fp64' or 'fp8', not in '" +
-                  name_of(precision.compute) + "'");
-  }
+              "{precision.compute} needs run.device = 'ref', which is {=run.device}");
+  if (device == DeviceKind::ref && !is_fp64 && precision.compute != Precision::fp32 &&
+      precision.compute != Precision::fp8)
+    deck.fail({"precision.compute", "run.device"},
+              "{run.device} computes in 'fp32', 'fp64' or 'fp8', not in {=precision.compute}");
   check_type(deck, "parameters", precision.parameters, {Precision::auto_});
   // fp32 as a default that follows fp64.
   check_type(deck, "reduce", precision.reduce, {Precision::fp32});
   check_type(deck, "optimizer_state", precision.optimizer_state, {Precision::fp32});
-  if (precision.tf32 && precision.compute != Precision::fp32) {
+  if (precision.tf32 && precision.compute != Precision::fp32)
     deck.fail({"precision.tf32", "precision.compute"},
-              "precision.tf32 is of compute = 'fp32', which is '" + name_of(precision.compute) +
-                  "'; use tf32 = .false.");
-  }
+              "precision.tf32 is of compute = 'fp32', which is {=precision.compute}; use tf32 = "
+              ".false.");
 }
 
 // Keys of the loss scale mean nothing elsewhere: one that was changed was meant for fp16.
@@ -136,101 +114,78 @@ void check_loss_scale(const Deck& deck) {
       if (key.group == "precision" && key.name.find("loss_scale") != std::string::npos &&
           key.get(deck.config) != default_value(key))
         deck.fail({key.full_name(), "precision.compute"},
-                  key.full_name() + " is of compute = 'fp16', which is '" +
-                      name_of(precision.compute) + "'; leave it out");
+                  key.full_name() +
+                      " is of compute = 'fp16', which is {=precision.compute}; leave it out");
     return;
   }
   if (precision.loss_scale == 0.0 && precision.initial_loss_scale < precision.min_loss_scale)
-    deck.fail(
-        {"precision.initial_loss_scale", "precision.min_loss_scale"},
-        "precision.initial_loss_scale = " + format_real(precision.initial_loss_scale) +
-            " is less than precision.min_loss_scale = " + format_real(precision.min_loss_scale));
+    deck.fail({"precision.initial_loss_scale", "precision.min_loss_scale"},
+              "{precision.initial_loss_scale} is less than {precision.min_loss_scale}");
 }
 
 void check_data(const Deck& deck) {
   const DataConfig& data = deck.config.data;
-  if (data.source != DataSource::synthetic && data.path.empty()) {
-    deck.fail({"data.source"}, "data.source = " + format_string(name_of(data.source)) +
-                                   " needs the name of a file in data.path");
-  }
+  if (data.source != DataSource::synthetic && data.path.empty())
+    deck.fail({"data.source"}, "{data.source} needs the name of a file in data.path");
   // A path without a source is a source forgotten; with source = 'synthetic' written it may stay.
   const bool is_source_default = deck.origin("data", "source").kind == Origin::Kind::default_value;
-  if (!data.path.empty() && is_source_default) {
+  if (!data.path.empty() && is_source_default)
     deck.fail(
         {"data.path"},
         "data.path is given without data.source; use source = 'text', 'tokens' or 'megatron'");
-  }
-  const ModelFamily family = deck.config.model.family;
-  if (data.short_seq_prob > 0.0 && family_row(family).head != HeadKind::masked) {
+  if (data.short_seq_prob > 0.0 && family_row(deck.config.model.family).head != HeadKind::masked)
     deck.fail({"data.short_seq_prob", "model.family"},
-              "data.short_seq_prob = " + format_real(data.short_seq_prob) +
-                  " is of family = 'bert', the family is " + format_string(name_of(family)) +
-                  ", whose sequences are cut from one stream and need no padding; use 0");
-  }
+              "{data.short_seq_prob} is of family = 'bert', the family is {=model.family}, whose "
+              "sequences are cut from one stream and need no padding; use 0");
 }
 
 void check_memory(const Deck& deck) {
-  if (deck.config.memory.checkpoint_every > deck.config.model.num_layers) {
+  if (deck.config.memory.checkpoint_every > deck.config.model.num_layers)
     deck.fail({"memory.checkpoint_every", "model.num_layers"},
-              "memory.checkpoint_every = " + text_of(deck.config.memory.checkpoint_every) +
-                  " is more than model.num_layers = " + text_of(deck.config.model.num_layers));
-  }
+              "{memory.checkpoint_every} is more than {model.num_layers}");
 }
+
+// Holds every product of four keys: none is above 2^31, and where one is, few factors are left.
+__extension__ using Wide = __int128;
 
 // Every product that the layers to the right form in int64 is bounded by one of these.
 void check_products(const Deck& deck) {
   const Config& c = deck.config;
-  const auto require = [&](int64_t product, const char* what,
-                           const std::vector<std::string>& keys) {
-    if (product < std::numeric_limits<int64_t>::max()) return;
-    deck.fail(keys, std::string(what) + " leaves the range of 64-bit integers; use smaller sizes");
+  const auto require = [&](Wide product, const char* what, const std::vector<std::string>& keys) {
+    if (product >= std::numeric_limits<int64_t>::max())
+      deck.fail(keys,
+                std::string(what) + " leaves the range of 64-bit integers; use smaller sizes");
   };
-  const int64_t h = c.model.hidden_size;
-  const int64_t ffn = ffn_hidden_size_of(c.model);
-  const int64_t vocab = c.model.vocab_size + (c.model.vocab_multiple - 1);
+  const Wide C = c.model.hidden_size, F = ffn_hidden_size_of(c.model), T = c.model.seq_length;
+  const Wide V = c.model.vocab_size + (c.model.vocab_multiple - 1), layers = c.model.num_layers;
+  const Wide replicas = std::max<int64_t>(1, c.parallel.data_parallel);
 
-  // Parameters; 64 bytes each leave room above the 16 to 18 of mixed precision (formulas.md) for
-  // sums over all that a rank holds. 15 h: the 13 h of biases and LayerNorm a layer, and the last.
-  const int64_t matrices = saturating_sum(saturating_product(saturating_product(4, h), h),
-                                          saturating_product(saturating_product(3, h), ffn));
-  const int64_t layer = saturating_sum(matrices, saturating_sum(saturating_product(15, h), ffn));
-  const int64_t layers = saturating_product(c.model.num_layers, layer);
-  // Tables at both ends; the masked-language head of bert has two square matrices of its own.
-  const int64_t tables = saturating_product(
-      saturating_sum(2 * vocab, saturating_sum(c.model.seq_length, saturating_product(2, h + 8))),
-      h);
-  const int64_t parameters = saturating_sum(layers, tables);
-  require(saturating_product(parameters, 64), "the number of parameters, in bytes,",
+  // Parameters; 64 bytes each leave room above the 16 to 18 of mixed precision for sums over all
+  // that a rank holds. 15 C: the 13 C of biases and LayerNorm per layer, and the last. Tables at
+  // both ends; the masked-language head of bert has two square matrices of its own.
+  const Wide parameters =
+      layers * (4 * C * C + 3 * C * F + 15 * C + F) + (2 * V + T + 2 * C + 16) * C;
+  require(64 * parameters, "the number of parameters, in bytes,",
           {"model.num_layers", "model.hidden_size", "model.ffn_hidden_size", "model.vocab_size",
            "model.vocab_multiple", "model.seq_length"});
 
-  // Activations of a micro-batch: B T (34 C + 3 ffn) elements a layer and B T V of logits, at 64
+  // Activations of a micro-batch: B T (34 C + 3 F) elements per layer and B T V of logits, at 64
   // bytes for the same reason.
-  const int64_t tokens = saturating_product(c.batch.micro_batch_size, c.model.seq_length);
-  const int64_t width = saturating_sum(saturating_product(34, h), saturating_product(3, ffn));
-  const int64_t activations =
-      saturating_product(saturating_product(tokens, width), c.model.num_layers);
-  const int64_t logits = saturating_product(tokens, vocab);
-  require(saturating_product(saturating_sum(activations, logits), 64),
+  require(64 * c.batch.micro_batch_size * T * ((34 * C + 3 * F) * layers + V),
           "the memory of activations, micro_batch_size x seq_length x hidden_size x num_layers,",
           {"batch.micro_batch_size", "model.seq_length", "model.hidden_size", "model.num_layers",
            "model.vocab_size", "model.ffn_hidden_size"});
 
   // Tokens of a run: positions in the synthetic source and counters of the random numbers, 2^62.
-  const int64_t sequences = std::max(
-      c.batch.global_batch_size,
-      saturating_product(c.batch.micro_batch_size, std::max<int64_t>(1, c.parallel.data_parallel)));
-  const int64_t run_tokens =
-      saturating_product(saturating_product(sequences, c.model.seq_length), c.run.steps);
-  require(saturating_product(run_tokens, 2),
+  const Wide sequences =
+      std::max<Wide>(c.batch.global_batch_size, c.batch.micro_batch_size * replicas);
+  require(2 * sequences * T * c.run.steps,
           "the number of tokens, global_batch_size x seq_length x steps,",
           {"batch.global_batch_size", "batch.micro_batch_size", "parallel.data_parallel",
            "model.seq_length", "run.steps"});
 
-  require(saturating_product(
-              saturating_product(c.parallel.tensor_parallel, c.parallel.pipeline_parallel),
-              saturating_product(c.parallel.context_parallel,
-                                 std::max<int64_t>(1, c.parallel.data_parallel))),
+  require(replicas * c.parallel.tensor_parallel * c.parallel.pipeline_parallel *
+              c.parallel.context_parallel,
           "the number of ranks, tensor x pipeline x context x data_parallel,",
           {"parallel.tensor_parallel", "parallel.pipeline_parallel", "parallel.context_parallel",
            "parallel.data_parallel"});
@@ -246,7 +201,7 @@ const std::vector<std::string> axis_keys = {"parallel.tensor_parallel",
                                             "parallel.context_parallel", "parallel.data_parallel"};
 
 std::string ranks_text(int64_t ranks) {
-  return text_of(ranks) + (ranks == 1 ? " rank" : " ranks");
+  return to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
 }
 
 }  // namespace
@@ -267,49 +222,43 @@ void check_ranks(const Deck& deck, int64_t ranks) {
   const Config& c = deck.config;
   const int64_t replica = model_ranks(c);
   const std::string product =
-      "tensor x pipeline x context = " + text_of(c.parallel.tensor_parallel) + " x " +
-      text_of(c.parallel.pipeline_parallel) + " x " + text_of(c.parallel.context_parallel);
+      "tensor x pipeline x context = {=parallel.tensor_parallel} x {=parallel.pipeline_parallel} x "
+      "{=parallel.context_parallel}";
   if (ranks % replica != 0) {
     const int64_t below = ranks / replica * replica;
     deck.fail(axis_keys, ranks_text(ranks) + " cannot hold replicas of " + product + " = " +
                              ranks_text(replica) + "; start " +
-                             (below > 0 ? text_of(below) + " or " : "") +
+                             (below > 0 ? to_string(below) + " or " : "") +
                              ranks_text(below + replica));
   }
   const int64_t replicas = ranks / replica;
   check_zero_group(deck, replicas);
   const int64_t asked = c.parallel.data_parallel;
-  if (asked != 0 && asked != replicas) {
+  if (asked != 0 && asked != replicas)
     deck.fail({"parallel.data_parallel"},
-              "data_parallel = " + text_of(asked) + " does not fit " + ranks_text(ranks) + ": " +
-                  product + " leaves " + text_of(replicas) + "; start " +
+              "data_parallel = " + to_string(asked) + " does not fit " + ranks_text(ranks) + ": " +
+                  product + " leaves " + to_string(replicas) + "; start " +
                   ranks_text(saturating_product(asked, replica)) +
-                  ", or use data_parallel = " + text_of(replicas) + " or 0");
-  }
-  const int64_t micro = c.batch.micro_batch_size;
-  const int64_t global = c.batch.global_batch_size;
+                  ", or use data_parallel = " + to_string(replicas) + " or 0");
+  const int64_t micro = c.batch.micro_batch_size, global = c.batch.global_batch_size;
   const int64_t least = saturating_product(micro, replicas);
-  if (global != 0 && least > global) {
-    const int64_t micro_fits = global / replicas;
-    std::string advice = "use global_batch_size >= " + text_of(least);
-    if (micro_fits > 0) advice += ", micro_batch_size <= " + text_of(micro_fits);
-    if (global >= micro) {
-      advice += ", or at most " + ranks_text(saturating_product(global / micro, replica));
-    }
-    deck.fail({"batch.micro_batch_size", "batch.global_batch_size", "parallel.data_parallel"},
-              "micro_batch_size x data_parallel = " + text_of(micro) + " x " + text_of(replicas) +
-                  " is more than global_batch_size = " + text_of(global) + "; " + advice);
-  }
+  if (global == 0 || least <= global) return;
+  std::string advice = "use global_batch_size >= " + to_string(least);
+  if (global >= replicas) advice += ", micro_batch_size <= " + to_string(global / replicas);
+  if (global >= micro)
+    advice += ", or at most " + ranks_text(saturating_product(global / micro, replica));
+  deck.fail({"batch.micro_batch_size", "batch.global_batch_size", "parallel.data_parallel"},
+            "micro_batch_size x data_parallel = " + to_string(micro) + " x " + to_string(replicas) +
+                " is more than global_batch_size = " + to_string(global) + "; " + advice);
 }
 
 Config resolve(const Deck& deck, int64_t ranks) {
   check_ranks(deck, ranks);
   Config c = deck.config;
   c.parallel.data_parallel = ranks / model_ranks(c);
-  if (c.batch.global_batch_size == 0) {
+  if (c.batch.global_batch_size == 0)
     c.batch.global_batch_size =
         checked_product(c.batch.micro_batch_size, c.parallel.data_parallel, "global_batch_size");
-  }
   if (c.model.num_kv_heads == 0) c.model.num_kv_heads = c.model.num_attention_heads;
   c.model.ffn_hidden_size = ffn_hidden_size_of(c.model);
   const Family family = family_of(c.model);

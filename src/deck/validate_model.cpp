@@ -10,27 +10,22 @@
 namespace gptbench {
 namespace {
 
-std::string text_of(int64_t value) {
-  return std::to_string(value);
-}
+using std::to_string;
 
 void check_heads(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
   const int64_t heads = model.num_attention_heads;
   if (model.hidden_size % heads != 0) {
     const int64_t below = model.hidden_size / heads * heads;
-    const std::string near = (below > 0 ? text_of(below) + " or " : "") + text_of(below + heads);
     deck.fail({"model.hidden_size", "model.num_attention_heads"},
-              "model.hidden_size = " + text_of(model.hidden_size) +
-                  " is not divisible by num_attention_heads = " + text_of(heads) +
-                  "; nearest sizes: " + near);
+              "{model.hidden_size} is not divisible by num_attention_heads = "
+              "{=model.num_attention_heads}; nearest sizes: " +
+                  (below > 0 ? to_string(below) + " or " : "") + to_string(below + heads));
   }
-  if (model.num_kv_heads != 0 && heads % model.num_kv_heads != 0) {
+  if (model.num_kv_heads != 0 && heads % model.num_kv_heads != 0)
     deck.fail({"model.num_kv_heads", "model.num_attention_heads"},
-              "model.num_kv_heads = " + text_of(model.num_kv_heads) +
-                  " does not divide num_attention_heads = " + text_of(heads) +
-                  "; use a divisor, or 0 for as many");
-  }
+              "{model.num_kv_heads} does not divide num_attention_heads = "
+              "{=model.num_attention_heads}; use a divisor, or 0 for as many");
 }
 
 // Pairs of sentences and masked tokens.
@@ -39,12 +34,12 @@ void check_pairs(const Deck& deck) {
   constexpr int64_t least = 8;  // room for two segments and three special tokens
   if (model.seq_length < least)
     deck.fail({"model.seq_length", "model.family"},
-              "model.seq_length = " + text_of(model.seq_length) +
-                  " is too short for two segments of family = 'bert'; use at least 8");
+              "{model.seq_length} is too short for two segments of family = 'bert'; use at least "
+              "8");
   if (model.vocab_size < least)
     deck.fail({"model.vocab_size", "model.family"},
-              "model.vocab_size = " + text_of(model.vocab_size) +
-                  " leaves no room for tokens beside [CLS], [SEP] and [MASK]; use at least 8");
+              "{model.vocab_size} leaves no room for tokens beside [CLS], [SEP] and [MASK]; use at "
+              "least 8");
   if (deck.config.parallel.context_parallel > 1)
     deck.fail({"parallel.context_parallel", "model.family"},
               "parallel.context_parallel > 1 is not for family = 'bert': its pooler and labels "
@@ -54,35 +49,31 @@ void check_pairs(const Deck& deck) {
 void check_family(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
   const FamilyRow& row = family_row(model.family);
-  const std::string family = "family = " + format_string(name_of(model.family));
   const PositionEmbedding positions = family_of(model).positions;
   if (!contains(row.positions, positions)) {
     std::vector<std::string> quoted;
     for (const PositionEmbedding each : row.positions)
       quoted.push_back(format_string(name_of(each)));
     deck.fail({"model.position_embedding", "model.family"},
-              "model.position_embedding = " + format_string(name_of(positions)) +
-                  " is not one of " + family + "; use " + join(quoted, " or "));
+              "{model.position_embedding} is not one of family = {=model.family}; use " +
+                  join(quoted, " or "));
   }
-  if (model.no_bias && row.biases == Biases::required) {
-    deck.fail({"model.no_bias", "model.family"}, "model.no_bias = .true. is not one of " + family +
-                                                     "; use family = 'mpt', or .false.");
-  }
+  if (model.no_bias && row.biases == Biases::required)
+    deck.fail({"model.no_bias", "model.family"},
+              "{model.no_bias} is not one of family = {=model.family}; use family = 'mpt', or "
+              ".false.");
   if (row.head == HeadKind::masked) check_pairs(deck);
   const int64_t head_size = model.hidden_size / model.num_attention_heads;
-  if (positions == PositionEmbedding::rotary && head_size % 2 != 0) {
+  if (positions == PositionEmbedding::rotary && head_size % 2 != 0)
     deck.fail({"model.hidden_size", "model.num_attention_heads"},
               "rotary positions turn pairs of channels: the head size hidden_size / "
               "num_attention_heads = " +
-                  text_of(head_size) + " must be even; use other sizes");
-  }
+                  to_string(head_size) + " must be even; use other sizes");
   // The default may stand there: an echo writes every key, and is a deck.
-  if (positions != PositionEmbedding::rotary &&
-      deck.config.model.rotary_theta != ModelConfig().rotary_theta) {
+  if (positions != PositionEmbedding::rotary && model.rotary_theta != ModelConfig().rotary_theta)
     deck.fail({"model.rotary_theta"},
               "model.rotary_theta has no meaning with position_embedding = " +
                   format_string(name_of(positions)) + "; take it out, or use family = 'llama'");
-  }
 }
 
 }  // namespace
