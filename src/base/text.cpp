@@ -67,6 +67,23 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return result;
 }
 
+std::string hanging(const std::string& lead, const std::string& text) {
+  constexpr size_t width = 80;
+  const std::string indent(lead.size(), ' ');
+  std::string out, line = lead;
+  bool fresh = true;
+  for (const std::string& word : split(text, ' ')) {
+    if (!fresh && line.size() + 1 + word.size() > width) {
+      out += line + "\n";
+      line = indent;
+      fresh = true;
+    }
+    line += (fresh ? "" : " ") + word;
+    fresh = false;
+  }
+  return out + line + "\n";
+}
+
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;

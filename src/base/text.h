@@ -16,6 +16,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 // "4, 3" -> {4, 3}.
 std::vector<int64_t> integers_of(std::string_view list);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// Words of `text` in lines of at most 80 columns, the first after `lead`, the others indented
+// alike.
+std::string hanging(const std::string& lead, const std::string& text);
 
 // Candidate with the least edit distance (Damerau-Levenshtein, adjacent swaps count one) to `word`;
 // "" when even the nearest differs in more than a third of its letters (at least 2).

@@ -71,11 +71,9 @@ std::string join_names(const Source& source, Place place, const Key& key,
       names.push_back(name);
     }
   }
-  const bool has_none = std::find(names.begin(), names.end(), "none") != names.end();
-  if (has_none && names.size() > 1) {
+  if (contains(names, std::string(empty_list)) && names.size() > 1)
     source.fail(place, key.full_name() + ": 'none' stands alone");
-  }
-  return names.empty() ? "none" : join(names, ",");
+  return names.empty() ? empty_list : join(names, ",");
 }
 
 // The same of integers: all up to the last that is given, -1 for those that are not.
@@ -84,6 +82,20 @@ std::string join_integers(std::vector<std::string> elements) {
   for (std::string& element : elements)
     if (element.empty()) element = "-1";
   return join(elements, ",");
+}
+
+// Row of the key table.
+const Key& known_key(const Source& source, Place place, const std::string& group,
+                     const std::string& name) {
+  if (const Key* key = find_key(group, name)) return *key;
+  std::vector<std::string> here, elsewhere;
+  for (const Key& key : key_table()) {
+    if (key.group == group) here.push_back(key.name);
+    if (key.name == name) elsewhere.push_back("&" + key.group);
+  }
+  source.fail(place, "unknown key '" + name + "' in &" + group +
+                         (elsewhere.empty() ? key_hint(name, here)
+                                            : "; it belongs to " + join(elsewhere, ", ")));
 }
 
 }  // namespace
@@ -100,26 +112,9 @@ void fail_unknown_group(const Source& source, Place place, const std::string& na
                          "; groups: " + group_list());
 }
 
-void fail_unknown_key(const Source& source, Place place, const std::string& group,
-                      const std::string& name) {
-  std::vector<std::string> here;
-  std::vector<std::string> elsewhere;
-  for (const Key& key : key_table()) {
-    if (key.group == group) {
-      here.push_back(key.name);
-    } else if (key.name == name) {
-      elsewhere.push_back("&" + key.group);
-    }
-  }
-  std::string hint;
-  if (!elsewhere.empty()) {
-    hint = "; it belongs to " + join(elsewhere, ", ");
-  } else if (const std::string near = nearest(name, here); !near.empty()) {
-    hint = "; did you mean '" + near + "'?";
-  } else {
-    hint = "; keys: " + join(here, ", ");
-  }
-  source.fail(place, "unknown key '" + name + "' in &" + group + hint);
+std::string key_hint(const std::string& name, const std::vector<std::string>& keys) {
+  const std::string near = nearest(name, keys);
+  return near.empty() ? "; keys: " + join(keys, ", ") : "; did you mean '" + near + "'?";
 }
 
 KeyValue read_scalar(const Source& source, const Key& key, const Token& token) {
@@ -149,18 +144,30 @@ KeyValue read_scalar(const Source& source, const Key& key, const Token& token) {
   return value;
 }
 
+std::vector<Element> Claims::take(const Source& source, const Key& key,
+                                  const Assignment& assignment) {
+  const std::vector<Element> elements =
+      distribute(source, assignment, key.elements, key.is_array());
+  std::vector<int64_t> claimed = {1};
+  if (key.is_array()) claimed.clear();
+  for (const Element& element : elements)
+    if (key.is_array()) claimed.push_back(element.index);
+  for (const int64_t index : claimed) {
+    const auto [earlier, is_new] =
+        places_.insert({{key.full_name(), index}, source.at(assignment.place)});
+    if (!is_new)
+      source.fail(assignment.place,
+                  key.full_name() + " is given twice, first at " + earlier->second);
+  }
+  return elements;
+}
+
 void Binder::bind(const Source& source, const Key& key, const Assignment& assignment,
                   const std::string& where) {
-  const bool is_array = key.is_array();
-  const std::vector<Element> elements = distribute(source, assignment, key.elements, is_array);
-  if (is_array) {
-    for (const Element& element : elements) claim(source, key, element.index, assignment.place);
-  } else {
-    claim(source, key, 1, assignment.place);  // also by `key =` with a null value
-  }
+  const std::vector<Element> elements = claims_.take(source, key, assignment);
   if (elements.empty()) return;
 
-  if (is_array) {
+  if (key.is_array()) {
     // Elements start blank at the first assignment of this layer, the default 'none' included.
     std::vector<std::string>& list = lists_[key.full_name()];
     list.resize(static_cast<size_t>(key.elements));
@@ -179,20 +186,13 @@ void Binder::bind(const Source& source, const Key& key, const Assignment& assign
   deck_.origins[key_index(key)] = {kind_, where.empty() ? source.at(assignment.place) : where};
 }
 
-void Binder::claim(const Source& source, const Key& key, int64_t element, Place place) {
-  const auto [earlier, is_new] = given_.insert({{key.full_name(), element}, source.at(place)});
-  if (is_new) return;
-  source.fail(place, key.full_name() + " is given twice, first at " + earlier->second);
-}
-
 void Binder::bind(const Source& source, const std::vector<Group>& groups,
                   const std::string& where) {
   for (const Group& group : groups) {
     if (!is_group(group.name)) fail_unknown_group(source, group.place, group.name);
     for (const Assignment& assignment : group.assignments) {
-      const Key* key = find_key(group.name, assignment.key);
-      if (key == nullptr) fail_unknown_key(source, assignment.place, group.name, assignment.key);
-      bind(source, *key, assignment, where);
+      bind(source, known_key(source, assignment.place, group.name, assignment.key), assignment,
+           where);
     }
   }
 }
@@ -218,27 +218,25 @@ Source command_line_source(int number) {
   return {"command line: argument " + std::to_string(number), false};
 }
 
+SettingText split_setting(const Source& source, const std::string& text, const std::string& form) {
+  check_characters(source, text);
+  const size_t equals = text.find('='), dot = text.find('.');
+  if (equals == std::string::npos || dot == std::string::npos || dot > equals)
+    source.fail({}, "'" + text + "' is not of the form " + form);
+  return {lower(trim(text.substr(0, dot))), lower(trim(text.substr(dot + 1, equals - dot - 1))),
+          trim(text.substr(equals + 1))};
+}
+
 Setting parse_setting(const Source& source, const std::string& text) {
+  if (text.find_first_of("\r\n") != std::string::npos)
+    source.fail({}, "a line end has no place in an override");
+  const SettingText parts = split_setting(source, text, "group.key=value, as in run.steps=20");
+  if (!is_group(parts.group)) fail_unknown_group(source, {}, parts.group);
   Setting out;
   out.source = source;
-  check_characters(source, text);
-  if (text.find_first_of("\r\n") != std::string::npos) {
-    source.fail({}, "a line end has no place in an override");
-  }
-  const size_t equals = text.find('=');
-  const size_t dot = text.find('.');
-  if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
-    source.fail({}, "'" + text + "' is not of the form group.key=value, as in run.steps=20");
-  }
-  const std::string group = lower(trim(text.substr(0, dot)));
-  const std::string name = lower(trim(text.substr(dot + 1, equals - dot - 1)));
-  const std::string value = trim(text.substr(equals + 1));
-  if (!is_group(group)) fail_unknown_group(source, {}, group);
-  out.key = find_key(group, name);
-  if (out.key == nullptr) fail_unknown_key(source, {}, group, name);
-
-  out.assignment.key = name;
-  out.assignment.values = parse_setting_value(source, *out.key, value);
+  out.key = &known_key(source, {}, parts.group, parts.key);
+  out.assignment.key = parts.key;
+  out.assignment.values = parse_setting_value(source, *out.key, parts.value);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "deck/deck.h"
 #include "deck/keys.h"
 #include "deck/namelist.h"
+#include "deck/values.h"
 
 namespace gptbench {
 
@@ -19,11 +20,23 @@ constexpr const char* sweep_group = "sweep";
 // "&run, &model, ...", for messages.
 std::string group_list();
 [[noreturn]] void fail_unknown_group(const Source& source, Place place, const std::string& name);
-[[noreturn]] void fail_unknown_key(const Source& source, Place place, const std::string& group,
-                                   const std::string& name);
+// "; did you mean 'steps'?", or "; keys: steps, seed, ..." where none of the keys is close to
+// `name`.
+std::string key_hint(const std::string& name, const std::vector<std::string>& keys);
 
 // The token as a value of the key. Throws Error(Exit::usage) where it is none, or not allowed.
 KeyValue read_scalar(const Source& source, const Key& key, const Token& token);
+
+// Elements of keys that one layer of settings gives: each may be given once.
+class Claims {
+ public:
+  // The elements that the assignment gives, now claimed; a scalar is claimed by a null value as
+  // well. Throws Error(Exit::usage) where one was claimed before.
+  std::vector<Element> take(const Source& source, const Key& key, const Assignment& assignment);
+
+ private:
+  std::map<std::pair<std::string, int64_t>, std::string> places_;
+};
 
 // One layer of settings on top of the Config so far.
 class Binder {
@@ -37,16 +50,21 @@ class Binder {
   void bind(const Source& source, const std::vector<Group>& groups, const std::string& where = "");
 
  private:
-  // A key, or an element of it, may be given once in a layer.
-  void claim(const Source& source, const Key& key, int64_t element, Place place);
-
   Deck& deck_;
   Origin::Kind kind_;
-  std::map<std::pair<std::string, int64_t>, std::string> given_;
+  Claims claims_;
   std::map<std::string, std::vector<std::string>> lists_;
 };
 
-// "group.key=value", quotes of strings optional: from the command line or from a row of a sweep.
+// "group.key=value" in its parts, trimmed, group and key in lower case. Throws Error(Exit::usage)
+// that calls what was expected `form`.
+struct SettingText {
+  std::string group, key, value;
+};
+SettingText split_setting(const Source& source, const std::string& text, const std::string& form);
+
+// The same with its value read, quotes of strings optional: from the command line or from a row of
+// a sweep.
 struct Setting {
   Source source;
   const Key* key = nullptr;

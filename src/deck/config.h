@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/choice.h"
+#include "base/flops_convention.h"
 #include "base/precision.h"
 #include "deck/family.h"
 
@@ -25,7 +26,6 @@ GPTBENCH_CHOICE(OffloadTarget, host, file)
 GPTBENCH_CHOICE(Recompute, none, selective, full)
 GPTBENCH_CHOICE(DataSource, synthetic, text, tokens, megatron)
 GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
-GPTBENCH_CHOICE(FlopsConvention, mpt, megatron, causal, exact)
 
 struct RunConfig {
   std::string name = "gptbench";

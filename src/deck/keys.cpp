@@ -17,13 +17,20 @@ constexpr double max_int64 = 9223372036854775807.0;
 constexpr int64_t most_stage_layers = 256;
 constexpr double max_real = std::numeric_limits<double>::max();
 
-// Collects the rows of one group: key(&RunConfig::steps, "steps", ...) reads and writes
+struct Table {
+  std::vector<KeyGroup> groups;
+  std::vector<Key> keys;
+};
+
+// Adds a group and its rows: integer(&RunConfig::steps, "steps", ...) reads and writes
 // config.run.steps.
 template <typename Group>
 class GroupRows {
  public:
-  GroupRows(std::vector<Key>& table, const char* name, Group Config::*group)
-      : table_(table), name_(name), group_(group) {}
+  GroupRows(Table& table, const char* name, const char* doc, Group Config::*group)
+      : keys_(table.keys), name_(name), group_(group) {
+    table.groups.push_back({name, doc});
+  }
 
   Key& integer(int64_t Group::*field, const char* name, double min, const char* unit,
                const char* doc) {
@@ -36,6 +43,18 @@ class GroupRows {
     Key& key = add(field, name, KeyType::real, unit, doc);
     key.max = max_real;
     return key;
+  }
+  // More than 0.
+  Key& positive(double Group::*field, const char* name, const char* doc) {
+    Key& key = real(field, name, "", doc);
+    key.min_open = true;
+    return key;
+  }
+  // From 0 to less than 1.
+  void fraction(double Group::*field, const char* name, const char* doc) {
+    Key& key = real(field, name, "", doc);
+    key.max = 1.0;
+    key.max_open = true;
   }
   Key& logical(bool Group::*field, const char* name, const char* doc) {
     return add(field, name, KeyType::logical, "", doc);
@@ -67,7 +86,7 @@ class GroupRows {
     Key& key = add(field, name, KeyType::list, "", doc);
     key.allowed = names_of(Enum{});
     key.elements = static_cast<int64_t>(key.allowed.size());
-    key.allowed.insert(key.allowed.begin(), "none");  // stands alone
+    key.allowed.insert(key.allowed.begin(), empty_list);  // stands alone
     return key;
   }
 
@@ -85,17 +104,17 @@ class GroupRows {
     key.set = [group, field](Config& c, const KeyValue& value) {
       set_value(c.*group.*field, value);
     };
-    table_.push_back(std::move(key));
-    return table_.back();
+    keys_.push_back(std::move(key));
+    return keys_.back();
   }
 
-  std::vector<Key>& table_;
+  std::vector<Key>& keys_;
   const char* name_;
   Group Config::*group_;
 };
 
-void add_run(std::vector<Key>& table) {
-  GroupRows<RunConfig> row(table, "run", &Config::run);
+void add_run(Table& table) {
+  GroupRows<RunConfig> row(table, "run", "the run as a whole", &Config::run);
   using C = RunConfig;
   row.string(&C::name, "name", {}, "name of the run: letters, digits, '-', '_' and '.'");
   row.integer(&C::steps, "steps", 1, "steps", "training steps, warm-up included");
@@ -126,8 +145,8 @@ void add_run(std::vector<Key>& table) {
               "with find_largest: at least so many steps confirm it");
 }
 
-void add_model(std::vector<Key>& table) {
-  GroupRows<ModelConfig> row(table, "model", &Config::model);
+void add_model(Table& table) {
+  GroupRows<ModelConfig> row(table, "model", "the transformer", &Config::model);
   using C = ModelConfig;
   std::vector<std::string> presets = {""};
   for (const Preset& preset : embedded_presets()) presets.push_back(preset.name);
@@ -148,23 +167,20 @@ void add_model(std::vector<Key>& table) {
               "the embedding is padded to a multiple of this");
   row.choice(&C::position_embedding, "position_embedding",
              "how positions enter; auto: learned, of llama rotary");
-  row.real(&C::rotary_theta, "rotary_theta", "", "base of the rotary angles").min_open = true;
+  row.positive(&C::rotary_theta, "rotary_theta", "base of the rotary angles");
   row.logical(&C::no_bias, "no_bias", "no biases, neither of linear layers nor of LayerNorm (mpt)");
-  Key& dropout = row.real(&C::dropout, "dropout", "", "probability of dropping an activation");
-  dropout.max = 1.0;
-  dropout.max_open = true;
-  row.real(&C::init_std, "init_std", "", "standard deviation of the initial weights").min_open =
-      true;
-  row.real(&C::layernorm_epsilon, "layernorm_epsilon", "",
-           "added to the variance in LayerNorm, to the mean square in RMSNorm")
-      .min_open = true;
+  row.fraction(&C::dropout, "dropout", "probability of dropping an activation");
+  row.positive(&C::init_std, "init_std", "standard deviation of the initial weights");
+  row.positive(&C::layernorm_epsilon, "layernorm_epsilon",
+               "added to the variance in LayerNorm, to the mean square in RMSNorm");
   row.integer(&C::num_params, "num_params", 0, "",
               "parameters that the model must have, asserted; 0: not asserted")
       .max = max_int64;
 }
 
-void add_parallel(std::vector<Key>& table) {
-  GroupRows<ParallelConfig> row(table, "parallel", &Config::parallel);
+void add_parallel(Table& table) {
+  GroupRows<ParallelConfig> row(table, "parallel", "how the model is laid out over the ranks",
+                                &Config::parallel);
   using C = ParallelConfig;
   row.integer(&C::data_parallel, "data_parallel", 0, "ranks",
               "replicas of the model; 0: what the other axes leave of the ranks");
@@ -188,8 +204,8 @@ void add_parallel(std::vector<Key>& table) {
   row.choice(&C::offload_target, "offload_target", "where it is kept");
 }
 
-void add_batch(std::vector<Key>& table) {
-  GroupRows<BatchConfig> row(table, "batch", &Config::batch);
+void add_batch(Table& table) {
+  GroupRows<BatchConfig> row(table, "batch", "sequences a step", &Config::batch);
   using C = BatchConfig;
   row.integer(&C::micro_batch_size, "micro_batch_size", 1, "sequences",
               "sequences that a rank processes at once");
@@ -197,8 +213,8 @@ void add_batch(std::vector<Key>& table) {
               "sequences per step over all ranks; 0: micro_batch_size x data_parallel");
 }
 
-void add_precision(std::vector<Key>& table) {
-  GroupRows<PrecisionConfig> row(table, "precision", &Config::precision);
+void add_precision(Table& table) {
+  GroupRows<PrecisionConfig> row(table, "precision", "types of numbers", &Config::precision);
   using C = PrecisionConfig;
   using P = Precision;
   row.choice(&C::compute, "compute",
@@ -225,20 +241,15 @@ void add_precision(std::vector<Key>& table) {
       .max = 16;
   row.real(&C::loss_scale, "loss_scale", "",
            "fixed factor of the loss (compute='fp16'); 0: dynamic loss scaling");
-  const auto factor = [&](double C::*field, const char* name, const char* doc) -> Key& {
-    Key& key = row.real(field, name, "", doc);
-    key.min_open = true;
-    return key;
-  };
-  factor(&C::initial_loss_scale, "initial_loss_scale", "dynamic loss scale of the first step");
-  factor(&C::min_loss_scale, "min_loss_scale",
-         "a run whose dynamic loss scale falls below this has failed");
-  Key& growth = factor(&C::loss_scale_growth, "loss_scale_growth",
-                       "factor of the loss scale after loss_scale_window good steps in a row");
-  growth.min = 1.0;
-  growth.min_open = false;
-  Key& backoff = factor(&C::loss_scale_backoff, "loss_scale_backoff",
-                        "factor of the loss scale after a step whose gradient is not finite");
+  row.positive(&C::initial_loss_scale, "initial_loss_scale",
+               "dynamic loss scale of the first step");
+  row.positive(&C::min_loss_scale, "min_loss_scale",
+               "a run whose dynamic loss scale falls below this has failed");
+  row.real(&C::loss_scale_growth, "loss_scale_growth", "",
+           "factor of the loss scale after loss_scale_window good steps in a row")
+      .min = 1.0;
+  Key& backoff = row.positive(&C::loss_scale_backoff, "loss_scale_backoff",
+                              "factor of the loss scale after a step whose gradient is not finite");
   backoff.max = 1.0;
   backoff.max_open = true;
   row.integer(&C::loss_scale_window, "loss_scale_window", 1, "steps",
@@ -247,8 +258,9 @@ void add_precision(std::vector<Key>& table) {
               "bad steps before the loss scale shrinks, anew whenever it has grown");
 }
 
-void add_memory(std::vector<Key>& table) {
-  GroupRows<MemoryConfig> row(table, "memory", &Config::memory);
+void add_memory(Table& table) {
+  GroupRows<MemoryConfig> row(table, "memory", "memory saved at the cost of recomputation",
+                              &Config::memory);
   using C = MemoryConfig;
   row.choice(&C::activation_checkpointing, "activation_checkpointing",
              "recompute activations in the backward pass");
@@ -258,24 +270,20 @@ void add_memory(std::vector<Key>& table) {
            "memory a rank may use; 0: what device or node offers");
 }
 
-void add_optimizer(std::vector<Key>& table) {
-  GroupRows<OptimizerConfig> row(table, "optimizer", &Config::optimizer);
+void add_optimizer(Table& table) {
+  GroupRows<OptimizerConfig> row(table, "optimizer", "AdamW", &Config::optimizer);
   using C = OptimizerConfig;
   row.real(&C::lr, "lr", "", "learning rate of AdamW, constant");
-  Key& beta1 = row.real(&C::beta1, "beta1", "", "decay of the first moment");
-  beta1.max = 1.0;
-  beta1.max_open = true;
-  Key& beta2 = row.real(&C::beta2, "beta2", "", "decay of the second moment");
-  beta2.max = 1.0;
-  beta2.max_open = true;
-  row.real(&C::epsilon, "epsilon", "", "added to the root of the second moment").min_open = true;
+  row.fraction(&C::beta1, "beta1", "decay of the first moment");
+  row.fraction(&C::beta2, "beta2", "decay of the second moment");
+  row.positive(&C::epsilon, "epsilon", "added to the root of the second moment");
   row.real(&C::weight_decay, "weight_decay", "",
            "decay of matrices and embeddings; biases and LayerNorm have none");
   row.real(&C::clip, "clip", "", "bound of the global gradient norm; 0: none");
 }
 
-void add_data(std::vector<Key>& table) {
-  GroupRows<DataConfig> row(table, "data", &Config::data);
+void add_data(Table& table) {
+  GroupRows<DataConfig> row(table, "data", "training tokens", &Config::data);
   using C = DataConfig;
   row.choice(&C::source, "source", "where tokens come from; all but synthetic need path");
   row.string(&C::path, "path", {}, "file of text or tokens, relative to the working directory");
@@ -284,8 +292,8 @@ void add_data(std::vector<Key>& table) {
       .max = 1.0;
 }
 
-void add_output(std::vector<Key>& table) {
-  GroupRows<OutputConfig> row(table, "output", &Config::output);
+void add_output(Table& table) {
+  GroupRows<OutputConfig> row(table, "output", "what is written", &Config::output);
   using C = OutputConfig;
   row.string(&C::directory, "directory", {},
              "holds result.h5; '': output/ and the name of the run");
@@ -302,26 +310,9 @@ std::string format_bound(const Key& key, double bound) {
                                    : std::to_string(static_cast<int64_t>(bound));
 }
 
-}  // namespace
-
-const std::vector<KeyGroup>& key_groups() {
-  static const std::vector<KeyGroup> groups = {
-      {"run", "the run as a whole"},
-      {"model", "the transformer"},
-      {"parallel", "how the model is laid out over the ranks"},
-      {"batch", "sequences a step"},
-      {"precision", "types of numbers"},
-      {"memory", "memory saved at the cost of recomputation"},
-      {"optimizer", "AdamW"},
-      {"data", "training tokens"},
-      {"output", "what is written"},
-  };
-  return groups;
-}
-
-const std::vector<Key>& key_table() {
-  static const std::vector<Key> table = [] {
-    std::vector<Key> rows;
+const Table& table() {
+  static const Table all = [] {
+    Table rows;
     add_run(rows);
     add_model(rows);
     add_parallel(rows);
@@ -333,7 +324,17 @@ const std::vector<Key>& key_table() {
     add_output(rows);
     return rows;
   }();
-  return table;
+  return all;
+}
+
+}  // namespace
+
+const std::vector<KeyGroup>& key_groups() {
+  return table().groups;
+}
+
+const std::vector<Key>& key_table() {
+  return table().keys;
 }
 
 const Key* find_key(const std::string& group, const std::string& name) {
@@ -352,12 +353,9 @@ std::string allowed_text(const Key& key) {
     case KeyType::logical:
       return ".true. or .false.";
     case KeyType::string:
-    case KeyType::list: {
+    case KeyType::list:
       if (key.allowed.empty()) return "any text";
-      std::vector<std::string> quoted;
-      for (const std::string& value : key.allowed) quoted.push_back(format_string(value));
-      return join(quoted, ", ");
-    }
+      return join_quoted(key.allowed, ", ");
     case KeyType::integers:
       return "up to " + std::to_string(key.elements) + " values, " + format_bound(key, key.min) +
              " to " + format_bound(key, key.max);
@@ -393,11 +391,7 @@ std::string format_value(const Key& key, const KeyValue& value) {
     case KeyType::list:
       break;
   }
-  std::vector<std::string> quoted;
-  for (const std::string& element : split(std::get<std::string>(value), ',')) {
-    quoted.push_back(format_string(element));
-  }
-  return join(quoted, ", ");
+  return join_quoted(split(std::get<std::string>(value), ','), ", ");
 }
 
 void for_each_key(const Config& config,

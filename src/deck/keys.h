@@ -26,8 +26,11 @@ enum class KeyType {
 // Of integer, real and logical; a string of string, list and integers.
 using KeyValue = std::variant<int64_t, double, bool, std::string>;
 
+// Text of a list of choices without any.
+inline constexpr const char* empty_list = "none";
+
 // Fields of a group hold what a KeyValue holds, or choices, which a KeyValue holds as text: one, or
-// a list with commas, "none" where it is empty.
+// a list with commas, empty_list where there is none.
 template <typename T>
 KeyValue get_value(const T& field) {
   if constexpr (std::is_enum_v<T>)
@@ -39,7 +42,7 @@ template <typename Enum>
 KeyValue get_value(const std::vector<Enum>& field) {
   std::vector<std::string> names;
   for (const Enum value : field) names.push_back(name_of(value));
-  return names.empty() ? "none" : join(names, ",");
+  return names.empty() ? empty_list : join(names, ",");
 }
 template <typename T>
 void set_value(T& field, const KeyValue& value) {
@@ -52,7 +55,7 @@ template <typename Enum>
 void set_value(std::vector<Enum>& field, const KeyValue& value) {
   field.clear();
   for (const std::string& name : split(std::get<std::string>(value), ','))
-    if (name != "none") field.push_back(choice_of<Enum>(name));
+    if (name != empty_list) field.push_back(choice_of<Enum>(name));
 }
 
 struct Key {
@@ -69,9 +72,9 @@ struct Key {
   bool max_open = false;
   // Strings and elements of lists; empty: any text.
   std::vector<std::string> allowed;
-  int64_t elements = 1;  // of an array, at most; 1 for all types but list and integers
+  int64_t elements = 1;  // of an array, at most; 1: no array
 
-  bool is_array() const { return type == KeyType::list || type == KeyType::integers; }
+  bool is_array() const { return elements > 1; }
 
   std::string unit;  // "" for names and pure numbers
   std::string doc;   // one line, no final stop

@@ -8,8 +8,6 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t width = 80;
-
 const char* type_name(const Key& key) {
   switch (key.type) {
     case KeyType::integer:
@@ -26,20 +24,6 @@ const char* type_name(const Key& key) {
       break;
   }
   return "strings";
-}
-
-// Words of `text` on lines of at most `width` columns, each indented.
-std::string wrapped(const std::string& text, size_t indent) {
-  std::string out;
-  std::string line;
-  for (const std::string& word : split(text, ' ')) {
-    if (!line.empty() && indent + line.size() + 1 + word.size() > width) {
-      out += std::string(indent, ' ') + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return out + std::string(indent, ' ') + line + "\n";
 }
 
 std::vector<ReferenceGroup> reference_groups(const std::vector<ReferenceGroup>& further) {
@@ -66,6 +50,7 @@ std::string values_cell(const Key& key) {
 }  // namespace
 
 std::string keys_text(const std::vector<ReferenceGroup>& further) {
+  const std::string indent(6, ' ');
   std::string out =
       "Keys of a deck: default, type and range, meaning. On the command line they are\n"
       "written group.key=value, after the deck.\n";
@@ -75,8 +60,8 @@ std::string keys_text(const std::vector<ReferenceGroup>& further) {
       const Key& key = *row.key;
       out += "  " + key.name + " = " + row.default_text + "\n";
       const std::string unit = key.unit.empty() ? "" : " " + key.unit;
-      out += wrapped(std::string(type_name(key)) + ": " + allowed_text(key) + unit, 6);
-      out += wrapped(key.doc, 6);
+      out += hanging(indent, std::string(type_name(key)) + ": " + allowed_text(key) + unit);
+      out += hanging(indent, key.doc);
     }
   }
   return out;

@@ -76,13 +76,14 @@ void check_type(const Deck& deck, const std::string& key, Precision value,
   // The squares in Adam's second moment are too small for fp16.
   if (compute != Precision::fp16 || key != "optimizer_state") allowed.push_back(compute);
   if (contains(allowed, value)) return;
-  std::vector<std::string> quoted;
-  for (const Precision each : allowed) quoted.push_back("'" + name_of(each) + "'");
+  std::vector<std::string> names;
+  for (const Precision each : allowed) names.push_back(name_of(each));
   const std::string is_value = " = '" + name_of(value) + "'";
   deck.fail({"precision." + key, "precision.compute"},
             "precision." + key + is_value + " does not go with precision.compute = '" +
                 name_of(compute) + "', whose kernels do not have that type; use " +
-                join(quoted, " or ") + (value == Precision::fp32 ? "" : ", or compute" + is_value));
+                join_quoted(names, " or ") +
+                (value == Precision::fp32 ? "" : ", or compute" + is_value));
 }
 
 void check_precision(const Deck& deck) {

@@ -51,12 +51,11 @@ void check_family(const Deck& deck) {
   const FamilyRow& row = family_row(model.family);
   const PositionEmbedding positions = family_of(model).positions;
   if (!contains(row.positions, positions)) {
-    std::vector<std::string> quoted;
-    for (const PositionEmbedding each : row.positions)
-      quoted.push_back(format_string(name_of(each)));
+    std::vector<std::string> names;
+    for (const PositionEmbedding each : row.positions) names.push_back(name_of(each));
     deck.fail({"model.position_embedding", "model.family"},
               "{model.position_embedding} is not one of family = {=model.family}; use " +
-                  join(quoted, " or "));
+                  join_quoted(names, " or "));
   }
   if (model.no_bias && row.biases == Biases::required)
     deck.fail({"model.no_bias", "model.family"},

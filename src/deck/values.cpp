@@ -182,4 +182,10 @@ std::string format_string(const std::string& value) {
   return out + "'";
 }
 
+std::string join_quoted(const std::vector<std::string>& values, const std::string& separator) {
+  std::vector<std::string> quoted;
+  for (const std::string& value : values) quoted.push_back(format_string(value));
+  return join(quoted, separator);
+}
+
 }  // namespace gptbench

@@ -39,5 +39,7 @@ std::vector<Element> distribute(const Source& source, const Assignment& assignme
 std::string format_real(double value);
 std::string format_logical(bool value);
 std::string format_string(const std::string& value);
+// Strings in this form, with a separator between them.
+std::string join_quoted(const std::vector<std::string>& values, const std::string& separator);
 
 }  // namespace gptbench

@@ -65,16 +65,6 @@ int run_gnuplot(const std::string& directory, const std::string& script) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-void write_text_file(const std::string& path, const std::string& text) {
-  write_file(path, text);
-}
-
-void write_inputs(const Plot& plot, const std::string& directory) {
-  const std::string base = directory + "/" + plot.name;
-  write_text_file(base + ".dat", plot.data);
-  write_text_file(base + ".gp", script_of(plot));
-}
-
 void draw(const Plot& plot, const std::string& directory) {
   const int status = run_gnuplot(directory, plot.name + ".gp");
   if (status == no_gnuplot)
@@ -101,8 +91,10 @@ std::string draw_plots(const Runs& runs, const std::string& kind, const std::str
       continue;
     }
     create_directories(directory);
-    write_inputs(plot, directory);
-    report += directory + "/" + plot.name + ".svg, .png, .dat, .gp\n";
+    const std::string base = directory + "/" + plot.name;
+    write_file(base + ".dat", plot.data);
+    write_file(base + ".gp", script_of(plot));
+    report += base + ".svg, .png, .dat, .gp\n";
     plots.push_back(plot);
   }
   // Without gnuplot the data of all plots are there.

@@ -146,7 +146,7 @@ Record fugaku_run(const PublishedRow& row) {
   keys.set("parallel.pipeline_parallel", row.integer("pp", 1));
   keys.set("batch.micro_batch_size", row.integer("mbs", 0));
   keys.set("batch.global_batch_size", row.integer("gbs", 0));
-  keys.set("output.flops_convention", "megatron");
+  keys.set("output.flops_convention", name_of(FlopsConvention::megatron));
   if (row.yes("activation_checkpointing")) keys.set("memory.activation_checkpointing", "full");
   Summary& s = record.summary;
   s.world_size = row.integer("nodes", 0);

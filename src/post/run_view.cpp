@@ -88,7 +88,7 @@ int64_t RunView::gradient_accumulation() const {
 }
 
 std::string RunView::checkpointing() const {
-  return text("memory", "activation_checkpointing", "none");
+  return text("memory", "activation_checkpointing", name_of(Recompute::none));
 }
 
 std::string RunView::checkpointing_cell() const {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deck/config.h"
+#include "deck/keys.h"
 #include "record/record.h"
 
 namespace gptbench {
@@ -72,7 +72,7 @@ class RunView {
   int64_t global_batch() const;
   int64_t gradient_accumulation() const;  // micro-batches per step and replica, rounded up
   int64_t zero_stage() const { return integer("parallel", "zero_stage", 0); }
-  bool offloads() const { return text("parallel", "offload", "none") != "none"; }
+  bool offloads() const { return text("parallel", "offload", empty_list) != empty_list; }
   std::string checkpointing() const;  // none, selective, full
   bool checkpoints() const { return checkpointing() != name_of(Recompute::none); }
   bool full_checkpointing() const { return checkpointing() == name_of(Recompute::full); }

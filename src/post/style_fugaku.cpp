@@ -20,7 +20,7 @@ std::string memory_cell(const RunView& run) {
 
 // TFLOP/s per process, recomputation counted (k = 4) as published.
 double tflops_of(const RunView& run) {
-  return run.tflops("megatron", true);
+  return run.tflops(name_of(FlopsConvention::megatron), true);
 }
 
 // TFLOP/s per process times processes / 1024. Published with one process per node.

@@ -43,7 +43,7 @@ std::string cell_of(const RunView& run) {
   if (!run.counts()) return run.outcome();
   const Summary& s = run.summary();
   std::string cell = fixed(s.samples_per_s, 2, 3) + " samples/sec";
-  const double tflops = run.tflops("megatron", true);
+  const double tflops = run.tflops(name_of(FlopsConvention::megatron), true);
   if (tflops > 0.0) cell += "\n" + fixed(tflops, 1) + " tflops/gpu";
   const double used =
       s.device_memory_used_bytes > 0.0 ? s.device_memory_used_bytes : s.peak_memory_bytes;

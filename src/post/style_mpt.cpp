@@ -41,13 +41,12 @@ std::string sharding_cell(const RunView& run) {
 }
 
 bool offloads_activations(const RunView& run) {
-  const std::vector<std::string> parts = split(run.text("parallel", "offload", "none"), ',');
-  return contains(parts, name_of(Offload::activations));
+  return contains(split(run.text("parallel", "offload"), ','), name_of(Offload::activations));
 }
 
 std::string percent(const RunView& run, bool hardware) {
   std::string cell;
-  for (const auto& [type, value] : run.utilisations("mpt", hardware))
+  for (const auto& [type, value] : run.utilisations(name_of(FlopsConvention::mpt), hardware))
     cell += (cell.empty() ? "" : ", ") + figure(run, value, [](double p) { return fixed(p, 2); }) +
             (type.empty() ? "" : " " + type);
   return run.counts() ? cell : run.outcome();
@@ -75,7 +74,8 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       // In units of 1e14 FLOP/s per device, as published.
       {"Model TFLOP",
        [](const RunView& run) {
-         return figure(run, run.tflops("mpt") / 100.0, [](double t) { return fixed(t, 6); });
+         return figure(run, run.tflops(name_of(FlopsConvention::mpt)) / 100.0,
+                       [](double t) { return fixed(t, 6); });
        },
        true, true},
       {"MicroBatchSize", [=](const RunView& run) { return count(run.micro_batch()); }},

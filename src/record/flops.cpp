@@ -1,5 +1,7 @@
 #include "record/flops.h"
 
+#include "base/flops_convention.h"
+
 namespace gptbench {
 namespace {
 
@@ -20,18 +22,19 @@ bool is_convention(const std::string& name) {
 }
 
 double fp8_share(const Summary& summary) {
-  const double executed = recorded(summary, "exact") + recorded(summary, "exact_recomputed");
+  const double executed =
+      recorded(summary, name_of(FlopsConvention::exact)) + recorded(summary, "exact_recomputed");
   return executed > 0.0 ? recorded(summary, "exact_fp8") / executed : 0.0;
 }
 
 double model_flops(const Summary& summary, const std::string& convention) {
   const double flops = recorded(summary, convention);
-  return convention == "megatron" ? flops / factor_of(summary) : flops;
+  return convention == name_of(FlopsConvention::megatron) ? flops / factor_of(summary) : flops;
 }
 
 double hardware_flops(const Summary& summary, const std::string& convention) {
   const double flops = recorded(summary, convention);
-  if (convention == "megatron") return flops;
+  if (convention == name_of(FlopsConvention::megatron)) return flops;
   const std::string counted = convention + "_recomputed";
   if (summary.flops_per_step.count(counted) > 0) return flops + recorded(summary, counted);
   return flops * factor_of(summary);

@@ -18,10 +18,6 @@ std::string shell_word(const std::string& word) {
   return out + "'";
 }
 
-void write_text_file(const std::string& path, const std::string& text) {
-  write_file(path, text);
-}
-
 std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left_out,
                         const std::string& given_directory) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
@@ -44,7 +40,7 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
     const SweepRow& row = sweep.rows[r];
     if (sweep.is_pruned(row) || !left_out[r].empty()) continue;
     const std::string path = directory + "/" + row.name + ".in";
-    write_text_file(path, row_deck_text(sweep, row));
+    write_file(path, row_deck_text(sweep, row));
     layouts[{row.nodes, row.ranks_per_node, row.ranks}].push_back(path);
     ++written;
   }
@@ -62,17 +58,17 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
     // xargs, which reads the list in array.slurm, takes quotes as a shell does.
     for (const std::string& path : paths) rows += shell_word(path) + "\n";
     const std::string list = directory + "/" + name + ".rows";
-    write_text_file(list, rows);
+    write_file(list, rows);
     commands += "sbatch --array=1-" + std::to_string(paths.size()) +
                 " --nodes=" + std::to_string(layout.nodes) +
                 " --ntasks-per-node=" + std::to_string(layout.ranks_per_node) + ranks +
                 " \"$@\" jobscripts/array.slurm " + shell_word(list) + "\n";
   }
   const std::string script = directory + "/submit.sh";
-  write_text_file(script,
-                  "#!/bin/sh\n# Submits the rows, from the top of the tree; options of sbatch may "
-                  "follow.\nset -e\n" +
-                      commands);
+  write_file(script,
+             "#!/bin/sh\n# Submits the rows, from the top of the tree; options of sbatch may "
+             "follow.\nset -e\n" +
+                 commands);
   std::error_code error;  // a file system without permissions: sh runs it all the same
   std::filesystem::permissions(script,
                                std::filesystem::perms::owner_exec |

@@ -17,7 +17,4 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
 // The word as it is typed in a shell: in quotes where it needs them.
 std::string shell_word(const std::string& word);
 
-// Writes `text` under a temporary name, then renames it. Throws Error(Exit::io).
-void write_text_file(const std::string& path, const std::string& text);
-
 }  // namespace gptbench

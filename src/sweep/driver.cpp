@@ -177,7 +177,7 @@ class Driver {
     const std::string deck_path = directory + "/deck.in", output = directory + "/output.txt";
     row.deck.raw_text = row_deck_text(sweep_, row);
     row.deck.path = deck_path;
-    write_text_file(deck_path, row.deck.raw_text);
+    write_file(deck_path, row.deck.raw_text);
     const std::vector<std::string> words = row_command(sweep_, row, program_, deck_path);
 
     const std::string result = directory + "/result.h5";

@@ -1,7 +1,7 @@
 // The table of &sweep's keys and how they are read.
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <set>
 
 #include "base/text.h"
 #include "deck/binder.h"
@@ -45,20 +45,13 @@ SweepKey strings(std::vector<SweepText> SweepConfig::*array, const char* name, i
   return row;
 }
 
-const SweepKey* find_sweep_key(const std::string& name) {
-  for (const SweepKey& row : sweep_key_table())
-    if (row.key.name == name) return &row;
-  return nullptr;
-}
-
-[[noreturn]] void fail_unknown_sweep_key(const Source& source, Place place,
-                                         const std::string& name) {
+const SweepKey& known_key(const Source& source, Place place, const std::string& name) {
   std::vector<std::string> names;
-  for (const SweepKey& row : sweep_key_table()) names.push_back(row.key.name);
-  const std::string near = nearest(name, names);
-  source.fail(place,
-              "unknown key '" + name + "' in &sweep; " +
-                  (near.empty() ? "keys: " + join(names, ", ") : "did you mean '" + near + "'?"));
+  for (const SweepKey& row : sweep_key_table()) {
+    if (row.key.name == name) return row;
+    names.push_back(row.key.name);
+  }
+  source.fail(place, "unknown key '" + name + "' in &sweep" + key_hint(name, names));
 }
 
 // One layer: the deck's or the command line's.
@@ -67,37 +60,25 @@ class SweepBinder {
   explicit SweepBinder(SweepConfig& config) : config_(config) {}
 
   void bind(const Source& source, const SweepKey& row, const Assignment& assignment) {
-    const Key& key = row.key;
-    const std::vector<Element> elements =
-        distribute(source, assignment, key.elements, row.array != nullptr);
-    if (row.array == nullptr) claim(source, key, 1, assignment.place);
-    for (const Element& element : elements) {
-      if (row.array != nullptr) claim(source, key, element.index, assignment.place);
-      set(row, element.index, read_scalar(source, key, *element.token),
+    for (const Element& element : claims_.take(source, row.key, assignment))
+      set(row, element.index, read_scalar(source, row.key, *element.token),
           source.at(element.token->place));
-    }
   }
 
  private:
-  void claim(const Source& source, const Key& key, int64_t element, Place place) {
-    const auto [earlier, is_new] = given_.insert({{key.name, element}, source.at(place)});
-    if (!is_new)
-      source.fail(place, key.full_name() + " is given twice, first at " + earlier->second);
-  }
-
   void set(const SweepKey& row, int64_t element, const KeyValue& value, const std::string& where) {
     if (row.array == nullptr) return row.set(config_, value);
     std::vector<SweepText>& array = config_.*row.array;
     // An array of the command line replaces the deck's.
-    if (fresh_.insert({row.key.name, true}).second) array.clear();
+    if (fresh_.insert(row.key.name).second) array.clear();
     const size_t at = static_cast<size_t>(element - 1);
     if (array.size() <= at) array.resize(at + 1);
     array[at] = {std::get<std::string>(value), where};
   }
 
   SweepConfig& config_;
-  std::map<std::pair<std::string, int64_t>, std::string> given_;
-  std::map<std::string, bool> fresh_;
+  Claims claims_;
+  std::set<std::string> fresh_;
 };
 
 }  // namespace
@@ -159,27 +140,18 @@ SweepConfig read_sweep_config(const Source& source, const Group& group,
                               const std::vector<std::string>& overrides, int first_argument) {
   SweepConfig config;
   SweepBinder deck(config);
-  for (const Assignment& assignment : group.assignments) {
-    const SweepKey* row = find_sweep_key(assignment.key);
-    if (row == nullptr) fail_unknown_sweep_key(source, assignment.place, assignment.key);
-    deck.bind(source, *row, assignment);
-  }
+  for (const Assignment& assignment : group.assignments)
+    deck.bind(source, known_key(source, assignment.place, assignment.key), assignment);
   SweepBinder command_line(config);
   for (size_t i = 0; i < overrides.size(); ++i) {
     if (!is_sweep_override(overrides[i])) continue;
     const Source argument = command_line_source(first_argument + static_cast<int>(i));
-    const std::string& text = overrides[i];
-    check_characters(argument, text);
-    const size_t equals = text.find('=');
-    const size_t dot = text.find('.');
-    if (equals == std::string::npos || dot > equals)
-      argument.fail({}, "'" + text + "' is not of the form sweep.key=value");
+    const SettingText parts = split_setting(argument, overrides[i], "sweep.key=value");
+    const SweepKey& row = known_key(argument, {}, parts.key);
     Assignment assignment;
-    assignment.key = lower(trim(text.substr(dot + 1, equals - dot - 1)));
-    const SweepKey* row = find_sweep_key(assignment.key);
-    if (row == nullptr) fail_unknown_sweep_key(argument, {}, assignment.key);
-    assignment.values = parse_setting_value(argument, row->key, trim(text.substr(equals + 1)));
-    command_line.bind(argument, *row, assignment);
+    assignment.key = parts.key;
+    assignment.values = parse_setting_value(argument, row.key, parts.value);
+    command_line.bind(argument, row, assignment);
   }
   return config;
 }

@@ -268,6 +268,12 @@ std::string shown_value(const Sweep& sweep, const SweepRow& row, const std::stri
 // The pattern of sweep.name, filled in.
 std::string name_by_pattern(const Sweep& sweep, const SweepRow& row) {
   const FailText fail = fail_at(sweep.path + ": sweep.name = " + format_string(sweep.config.name));
+  const std::map<std::string, std::string> figures = {
+      {"row", std::to_string(row.number)},
+      {"ranks", std::to_string(row.ranks)},
+      {"nodes", std::to_string(row.nodes)},
+      {"ranks_per_node", std::to_string(row.ranks_per_node)},
+      {"run.name", sweep.name}};
   std::string out;
   const std::string& pattern = sweep.config.name;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -279,21 +285,14 @@ std::string name_by_pattern(const Sweep& sweep, const SweepRow& row) {
     if (end == std::string::npos) fail("'}' is missing");
     const std::string what = lower(pattern.substr(i + 1, end - i - 1));
     i = end;
-    if (what == "row") {
-      out += std::to_string(row.number);
-    } else if (what == "ranks") {
-      out += std::to_string(row.ranks);
-    } else if (what == "nodes") {
-      out += std::to_string(row.nodes);
-    } else if (what == "ranks_per_node") {
-      out += std::to_string(row.ranks_per_node);
-    } else if (what == "run.name") {
-      out += sweep.name;
-    } else {
-      const Column column = find_column(what, fail);
-      out += column.key == nullptr ? shown_value(sweep, row, what, fail)
-                                   : text_value(row.deck, *column.key);
+    const auto known = figures.find(what);
+    if (known != figures.end()) {
+      out += known->second;
+      continue;
     }
+    const Column column = find_column(what, fail);
+    out += column.key == nullptr ? shown_value(sweep, row, what, fail)
+                                 : text_value(row.deck, *column.key);
   }
   return safe_name(out);
 }

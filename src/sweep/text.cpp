@@ -20,31 +20,9 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// A string that is too long goes on over the line end, which does not belong to it.
-std::string assignment_text(const std::string& name, const std::string& value) {
-  return "  " + name + " = " + value + "\n";
-}
-
 std::string padded(const std::string& text, size_t columns, bool right) {
   const std::string blanks(text.size() < columns ? columns - text.size() : 0, ' ');
   return right ? blanks + text : text + blanks;
-}
-
-// `text` in lines of at most `width` columns, the first after `lead`, the others indented alike.
-std::string hanging(const std::string& lead, const std::string& text) {
-  const std::string indent(lead.size(), ' ');
-  std::string out, line = lead;
-  bool fresh = true;
-  for (const std::string& word : split(text, ' ')) {
-    if (!fresh && line.size() + 1 + word.size() > width) {
-      out += line + "\n";
-      line = indent;
-      fresh = true;
-    }
-    line += (fresh ? "" : " ") + word;
-    fresh = false;
-  }
-  return out + line + "\n";
 }
 
 struct TableText {
@@ -96,7 +74,7 @@ std::string row_deck_text(const Sweep& sweep, const SweepRow& row) {
     for (const Key& key : key_table()) {
       const Origin::Kind origin = row.deck.origins[key_index(key)].kind;
       if (key.group != group.name || origin < Origin::Kind::deck) continue;
-      keys += assignment_text(key.name, format_value(key, key.get(row.deck.config)));
+      keys += "  " + key.name + " = " + format_value(key, key.get(row.deck.config)) + "\n";
     }
     if (!keys.empty()) out += "&" + group.name + "\n" + keys + "/\n";
   }

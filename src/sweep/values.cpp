@@ -100,17 +100,13 @@ std::string number_text(double value, bool whole) {
 
 // Adds what an unquoted item stands for: itself, or the values of a range.
 void add_item(const std::string& item, std::vector<std::string>& values, const FailText& fail) {
-  std::vector<std::string> parts;
-  std::string part;
+  std::vector<std::string> parts(1);
   for (const char c : item) {
-    if (c != ':') {
-      part += c;
-      continue;
-    }
-    parts.push_back(part);
-    part.clear();
+    if (c == ':')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
-  parts.push_back(part);
   const bool geometric = parts.size() == 3 && parts[2].rfind('*', 0) == 0;
   double first = 0.0, last = 0.0, step = 1.0;
   const std::string step_text =
