@@ -56,6 +56,7 @@ TEST(SweepValues, ListsAndRanges) {
   EXPECT_EQ(values_of("k = 3:100:*2"), (Texts{"3", "6", "12", "24", "48", "96"}));
   EXPECT_EQ(values_of("k = 1:4:*2, 6, 8:9"), (Texts{"1", "2", "4", "6", "8", "9"}));
   EXPECT_EQ(values_of("k = 1073741824:2147483647:*2"), (Texts{"1073741824"}));
+  EXPECT_EQ(values_of("k\t=\t1:2 ,\t4\t"), (Texts{"1", "2", "4"}));
   // Whole ends with a step that is not.
   EXPECT_EQ(values_of("k = 0:2:0.5"), (Texts{"0", "0.5", "1", "1.5", "2"}));
   EXPECT_EQ(values_of("k = 2:4:*1.5"), (Texts{"2", "3"}));
