@@ -34,7 +34,7 @@ available() {
 # Bytes a rank needs when the deck runs on $1 ranks; nothing where it cannot.
 need() {
   "$build/bin/gptbench" --plan "$deck" --ranks "$1" 2>/dev/null |
-    sed -n 's/^.*memory a rank: *\([0-9][0-9]*\) bytes.*$/\1/p' | head -n 1
+    sed -n 's/^.*memory per rank: *\([0-9][0-9]*\) bytes.*$/\1/p' | head -n 1
 }
 
 count=$(cores)
@@ -52,7 +52,7 @@ if [ -z "${OMP_NUM_THREADS:-}" ]; then
   export OMP_NUM_THREADS
 fi
 
-echo "gptbench $deck: $ranks ranks, $OMP_NUM_THREADS threads a rank"
+echo "gptbench $deck: $ranks ranks, $OMP_NUM_THREADS threads per rank"
 status=0
 "$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" || status=$?
 if [ -f "output/$name/result.h5" ]; then

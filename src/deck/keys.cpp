@@ -205,7 +205,7 @@ void add_parallel(Table& table) {
 }
 
 void add_batch(Table& table) {
-  GroupRows<BatchConfig> row(table, "batch", "sequences a step", &Config::batch);
+  GroupRows<BatchConfig> row(table, "batch", "sequences per step", &Config::batch);
   using C = BatchConfig;
   row.integer(&C::micro_batch_size, "micro_batch_size", 1, "sequences",
               "sequences that a rank processes at once");
@@ -267,7 +267,7 @@ void add_memory(Table& table) {
   row.integer(&C::checkpoint_every, "checkpoint_every", 1, "layers",
               "layers between kept activations (full)");
   row.real(&C::device_memory_gib, "device_memory_gib", "GiB",
-           "memory a rank may use; 0: what device or node offers");
+           "memory per rank; 0: what device or node offers");
 }
 
 void add_optimizer(Table& table) {

@@ -64,8 +64,8 @@ enum class Written { always, unless_empty };
 // Datasets [step] of /steps.
 template <class Object, class Visit>
 void visit_steps(Object& record, const Visit& visit) {
-  visit("loss", "nat", "mean cross-entropy a token over the global batch, [step]", Written::always,
-        record.loss);
+  visit("loss", "nat", "mean cross-entropy per token over the global batch, [step]",
+        Written::always, record.loss);
   visit("grad_norm", "1", "2-norm of the gradient before clipping, [step]", Written::always,
         record.grad_norm);
   visit("loss_scale", "1", "factor of the loss in backward, [step]", Written::unless_empty,

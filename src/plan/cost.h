@@ -11,9 +11,9 @@
 
 namespace gptbench {
 
-// FLOPs a step of B sequences over all ranks, N parameters; W elements of a layer's matrices, which
-// are 12 C^2 of GPT, MPT and BERT and give the published formulas, and count gate and grouped heads
-// of Llama:
+// FLOPs per step of B sequences over all ranks, N parameters; W elements of a layer's matrices,
+// which are 12 C^2 of GPT, MPT and BERT and give the published formulas, and count gate and grouped
+// heads of Llama:
 //   mpt       B T (6 N + 12 L C T)                      (MosaicML llm-foundry, throughput tables)
 //   megatron  k B T (2 L W + 4 L C T + 1.5 C V), k = 3, or 4 with full activation checkpointing;
 //             = 24 k B T L C^2 (1 + T/(6C) + V/(16 L C)) (Narayanan et al., arXiv:2104.04473,

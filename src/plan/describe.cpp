@@ -49,7 +49,7 @@ void describe_model(std::string& text, const Plan& plan) {
 
 void describe_batch(std::string& text, const Plan& plan) {
   const BatchConfig& batch = plan.config.batch;
-  line(text, "Global batch    %s sequences, %s tokens a step",
+  line(text, "Global batch    %s sequences, %s tokens per step",
        format_count(batch.global_batch_size).c_str(),
        format_count(batch.global_batch_size * plan.shape.T).c_str());
   const std::string first = micro_batch_text(plan, 0);
@@ -74,7 +74,7 @@ void describe_memory(std::string& text, const Plan& plan) {
   }
   line(text, "  %-16s %20s bytes  %12s", "total", format_count(total(plan.class_bytes)).c_str(),
        format_bytes(total(plan.class_bytes)).c_str());
-  line(text, "memory a rank: %lld bytes", static_cast<long long>(total(plan.class_bytes)));
+  line(text, "memory per rank: %lld bytes", static_cast<long long>(total(plan.class_bytes)));
 }
 
 // Stages hold different layers, so their ranks need different memory; replicas and tensor-parallel
@@ -102,7 +102,7 @@ void describe_flops(std::string& text, const std::map<std::string, double>& flop
                                            {"exact", "operations of this plan"},
                                            {"exact_recomputed", "recomputed, on top of exact"},
                                            {"exact_fp8", "of both, products of fp8 factors"}};
-  line(text, "%s", "FLOPs a step, all ranks, by convention");
+  line(text, "%s", "FLOPs per step, all ranks, by convention");
   for (const auto& [name, formula] : meaning) {
     if (flops.count(name) == 0) continue;
     line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name),
@@ -111,7 +111,7 @@ void describe_flops(std::string& text, const std::map<std::string, double>& flop
 }
 
 void describe_messages(std::string& text, const Plan& plan) {
-  line(text, "Messages of rank %lld a step (payload of the full array)",
+  line(text, "Messages of rank %lld per step (payload of the full array)",
        static_cast<long long>(plan.rank));
   if (plan.comm.empty()) line(text, "%s", "  none");
   for (const CommTotal& total : plan.comm)

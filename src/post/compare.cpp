@@ -65,20 +65,20 @@ std::string figures(const Record& a, const Record& b) {
                       : RatioBounds{};
   };
   const Summary &of_a = a.summary, &of_b = b.summary;
-  c.add("time a step (s)", of_a.sec_per_it, of_b.sec_per_it, 3, of_time);
+  c.add("time per step (s)", of_a.sec_per_it, of_b.sec_per_it, 3, of_time);
   c.add("tokens/s", of_a.tokens_per_s, of_b.tokens_per_s, 1,
         rate_bounds(of_a.tokens_per_s * of_a.sec_per_it, of_b.tokens_per_s * of_b.sec_per_it));
   c.add("sequences/s", of_a.samples_per_s, of_b.samples_per_s, 2,
         rate_bounds(of_a.samples_per_s * of_a.sec_per_it, of_b.samples_per_s * of_b.sec_per_it));
   const std::string convention = of_a.flops_convention;
   const double tflops_a = RunView(a).tflops(convention), tflops_b = RunView(b).tflops(convention);
-  c.add("model TFLOP/s a device (" + convention + ")", tflops_a, tflops_b, 3,
+  c.add("model TFLOP/s per device (" + convention + ")", tflops_a, tflops_b, 3,
         rate_bounds(tflops_a * of_a.sec_per_it, tflops_b * of_b.sec_per_it));
   c.add("MFU (%)", 100.0 * of_a.mfu, 100.0 * of_b.mfu, 2);
   c.add("peak memory (MiB)", of_a.peak_memory_bytes / static_cast<double>(MiB),
         of_b.peak_memory_bytes / static_cast<double>(MiB), 1);
-  c.add("power a device (W)", of_a.power_w.value_or(0.0), of_b.power_w.value_or(0.0), 1);
-  c.add("energy a token (J)", of_a.energy_j_per_token.value_or(0.0),
+  c.add("power per device (W)", of_a.power_w.value_or(0.0), of_b.power_w.value_or(0.0), 1);
+  c.add("energy per token (J)", of_a.energy_j_per_token.value_or(0.0),
         of_b.energy_j_per_token.value_or(0.0), 4);
   c.add("final loss", of_a.final_loss, of_b.final_loss, 4);
   for (const RegionTime& region : slowest_rank(a).regions) {
@@ -99,7 +99,7 @@ std::string noise(const Record& a, const Record& b) {
     return fixed(100.0 * median_bounds(times).coverage, 0) + "% of " +
            std::to_string(times.size()) + " steps";
   };
-  return std::string("The difference in time a step is ") +
+  return std::string("The difference in time per step is ") +
          (bounds.beyond_noise() ? "beyond" : "within") +
          " noise. Bounds of the ratio of medians are from\nthe spread of the timed steps (" +
          percent(times_a) + "; " + percent(times_b) +

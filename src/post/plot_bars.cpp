@@ -164,7 +164,7 @@ Plot breakdown_plot(const Runs& runs, const PlotOptions&) {
                                           "layernorm", "activation", "embedding",
                                           "data",      "optimizer",  "communication"};
   return bar_plot(
-      "breakdown", "Time a step of the slowest rank", units, order, runs, [](const RunView& run) {
+      "breakdown", "Time per step of the slowest rank", units, order, runs, [](const RunView& run) {
         const std::string prefix = "region_";
         const auto is_kind = [&](const RegionTime& region) {
           return region.name.compare(0, prefix.size(), prefix) == 0;

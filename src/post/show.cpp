@@ -74,7 +74,7 @@ std::string model(const RunView& run) {
       entry("batch", std::to_string(run.global_batch()) +
                          " sequences: " + std::to_string(run.gradient_accumulation()) +
                          (run.gradient_accumulation() == 1 ? " micro-batch" : " micro-batches") +
-                         " of " + std::to_string(run.micro_batch()) + " a replica");
+                         " of " + std::to_string(run.micro_batch()) + " per replica");
   return text;
 }
 
@@ -82,12 +82,12 @@ std::string throughput(const RunView& run) {
   const Summary& s = run.summary();
   if (s.sec_per_it <= 0.0) return entry("throughput", "no step was timed");
   std::string text =
-      entry("time a step", fixed(s.sec_per_it, 3) + " s (median of " +
-                               std::to_string(s.timed_steps) + "; " + fixed(s.sec_per_it_min, 3) +
-                               " to " + fixed(s.sec_per_it_max, 3) + " s)");
+      entry("time per step", fixed(s.sec_per_it, 3) + " s (median of " +
+                                 std::to_string(s.timed_steps) + "; " + fixed(s.sec_per_it_min, 3) +
+                                 " to " + fixed(s.sec_per_it_max, 3) + " s)");
   text += entry("throughput", fixed(s.tokens_per_s, 1) + " tokens/s, " +
                                   fixed(s.samples_per_s, 2, 3) + " sequences/s");
-  text += entry("model TFLOP/s", fixed(s.model_tflops_per_device, 3) + " a device (" +
+  text += entry("model TFLOP/s", fixed(s.model_tflops_per_device, 3) + " per device (" +
                                      s.flops_convention + "), with recomputation " +
                                      fixed(s.hardware_tflops_per_device, 3));
   if (s.peak_tflops > 0.0)
@@ -117,12 +117,12 @@ std::string throughput(const RunView& run) {
 std::string sensors(const Summary& s) {
   std::string text;
   if (s.power_w)
-    text += entry("power a device",
+    text += entry("power per device",
                   fixed(*s.power_w, 1) + " W" +
                       (s.power_limit_w ? " of " + fixed(*s.power_limit_w, 0) + " W" : ""));
-  if (s.node_power_w) text += entry("power a node", fixed(*s.node_power_w, 1) + " W");
+  if (s.node_power_w) text += entry("power per node", fixed(*s.node_power_w, 1) + " W");
   if (s.energy_j_per_token)
-    text += entry("energy a token", fixed(*s.energy_j_per_token, 3, 3) + " J");
+    text += entry("energy per token", fixed(*s.energy_j_per_token, 3, 3) + " J");
   if (s.utilisation) text += entry("utilisation", fixed(100.0 * *s.utilisation, 1) + " %");
   if (s.clock_ghz > 0.0) text += entry("clock", fixed(s.clock_ghz, 2) + " GHz");
   if (s.cpu_clock_ghz > 0.0 && s.cpu_clock_ghz != s.clock_ghz)
@@ -152,7 +152,7 @@ std::string memory(const Record& r) {
          m.reduced ? "" : format_bytes(*std::min_element(m.bytes.begin(), m.bytes.end())),
          format_bytes(*largest), m.reduced ? "" : std::to_string(largest - m.bytes.begin())});
   }
-  return table.rows.empty() ? "" : heading("memory a rank") + format_plain(table);
+  return table.rows.empty() ? "" : heading("memory per rank") + format_plain(table);
 }
 
 std::string breakdown(const Record& r) {

@@ -80,7 +80,7 @@ std::vector<Table> megatron_tables(const Runs& runs) {
   std::sort(machines.begin(), machines.end());
 
   const std::string restated = runs.empty() ? "" : runs.front().restated_note();
-  Table table{"Models over nodes * devices a node" + restated,
+  Table table{"Models over nodes * devices per node" + restated,
               {{"model \\ num_node * num_gpus", false}},
               {}};
   for (const Machine& machine : machines)

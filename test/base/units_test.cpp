@@ -53,11 +53,11 @@ TEST(Units, ProductsThatOverflowNameWhatTheyAre) {
   EXPECT_EQ(checked_product(1, largest, "a"), largest);
   EXPECT_EQ(checked_product(int64_t{1} << 31, int64_t{1} << 31, "a"), int64_t{1} << 62);
   try {
-    checked_product(int64_t{1} << 32, int64_t{1} << 31, "tokens a step");
+    checked_product(int64_t{1} << 32, int64_t{1} << 31, "tokens per step");
     FAIL() << "2^63 fits no int64_t";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::usage);
-    EXPECT_NE(std::string(error.what()).find("tokens a step"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("tokens per step"), std::string::npos);
   }
 }
 

@@ -3,7 +3,7 @@
 # Throughput of two ranks beside that of two independent runs of one rank at the same time: the share
 # that each way of using two cores together keeps. GPT-2 124M, one sequence a micro-batch, one thread a
 # rank:
-#   dp=2  8 sequences a rank and step     tp=2  2 sequences a step     pp=2  16 micro-batches
+#   dp=2  8 sequences a rank and step     tp=2  2 sequences per step     pp=2  16 micro-batches
 # Each run of two ranks stands between two of independent ranks (S dp S dp S, S tp S ...), and is
 # compared with their mean, so that a machine that drifts does so for both; medians of these ratios
 # are given. A step is up to 7 TFLOP a rank: an hour or so on two cores.
@@ -62,7 +62,7 @@ train() {
   sed -n 's/^GPTBENCH .* tokens_per_s=\([^ ]*\) .*$/\1/p' "$work/$run.log" >"$work/$run.rate"
 }
 
-# singles SEQUENCES: two runs of one rank at the same time, so many sequences a step; the sum of their
+# singles SEQUENCES: two runs of one rank at the same time, so many sequences per step; the sum of their
 # rates into $work/single.
 singles() {
   train 1 first "batch.global_batch_size=$1" &
@@ -79,7 +79,7 @@ median() {
 }
 
 # compare NAME AIM SEQUENCES KEY=VALUE ...: the run of two ranks with these keys, beside single ones of
-# so many sequences a step each.
+# so many sequences per step each.
 compare() {
   name=$1
   aim=$2

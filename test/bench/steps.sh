@@ -199,7 +199,7 @@ measure_pytorch() {
   date -u +'%Y-%m-%d, %H:%M UTC. '
   sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1
   "$build/bin/gptbench" --version | head -n 1
-  echo "$ranks ranks, $OMP_NUM_THREADS threads a rank; $repeats runs of $steps timed steps each"
+  echo "$ranks ranks, $OMP_NUM_THREADS threads per rank; $repeats runs of $steps timed steps each"
 } >"$work/machine"
 {
   echo '```text'

@@ -31,7 +31,7 @@ CMAKE
   if ! { cmake -S consumer -B consumer/build -Dgptbench_ROOT="$PWD/prefix" && cmake --build consumer/build; } >consumer.log 2>&1; then
     fail "find_package: $(tail -n 5 consumer.log)"
   fi
-  grep -q 'memory a rank' consumer.log || fail "the consumer did not run gptbench"
+  grep -q 'memory per rank' consumer.log || fail "the consumer did not run gptbench"
 }
 
 # complete_words WORD ...: sets COMPREPLY as bash would with the cursor behind the last word.

@@ -2,7 +2,7 @@
 #
 #   reframe -C <settings of the site> -c test/ecosystem/gptbench_check.py -r
 #
-# Runs a deck on each partition, wants the verdict VALID, and reports throughput, time a step and TFLOP/s
+# Runs a deck on each partition, wants the verdict VALID, and reports throughput, time per step and TFLOP/s
 # of its last line. Sites add their reference values under `reference`. The programs are those of the
 # checkout (make) or, with -S top=..., of an installation.
 import os

@@ -12,7 +12,7 @@
 namespace gptbench {
 
 // Four layers of 32 channels in 4 heads, 16 positions, 61 tokens (which no group of ranks divides);
-// eight sequences a step in micro-batches of one.
+// eight sequences per step in micro-batches of one.
 inline SmallModel matrix_model() {
   SmallModel m;
   m.layers = 4;

@@ -189,7 +189,7 @@ TEST(Plan, DescriptionFitsEightyColumns) {
       EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);
       begin = end + 1;
     }
-    EXPECT_NE(text.find("memory a rank: " + std::to_string(total(plan.class_bytes)) + " bytes"),
+    EXPECT_NE(text.find("memory per rank: " + std::to_string(total(plan.class_bytes)) + " bytes"),
               std::string::npos);
   }
 }

@@ -150,7 +150,7 @@ TEST(Plots, BarsOfMemoryAndTime) {
                   {"communication", "s", "", {1, 1}, 2, 1, false}};
   const Plot breakdown = breakdown_plot({RunView(timed)});
   EXPECT_EQ(breakdown.data,
-            "# Time a step of the slowest rank (s)\nrun\tlinear\tcommunication\tother\n\"made, 2 "
+            "# Time per step of the slowest rank (s)\nrun\tlinear\tcommunication\tother\n\"made, 2 "
             "ranks\"\t6\t1\t3\n");
 }
 

@@ -63,10 +63,10 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   recomputation         none
   ranks                 2 on 1 node
   decomposition         data 2, tensor 3, pipeline 4, context 5, ZeRO 0
-  batch                 8 sequences: 2 micro-batches of 3 a replica
-  time a step           32.000 s (median of 3; 31.500 to 33.000 s)
+  batch                 8 sequences: 2 micro-batches of 3 per replica
+  time per step         32.000 s (median of 3; 31.500 to 33.000 s)
   throughput            256.0 tokens/s, 0.250 sequences/s
-  model TFLOP/s         0.110 a device (mpt), with recomputation 0.120
+  model TFLOP/s         0.110 per device (mpt), with recomputation 0.120
   utilisation           MFU 48.90 %, HFU 53.30 % of 0.225 TFLOP/s (measured GEMM
                         ceiling)
   other conventions     causal 0.103, exact 0.102, megatron 0.108
@@ -74,15 +74,15 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   loss                  10.9800 at step 0, 9.7500 at the last
   loss scale            65536 at step 0, 32768 at the last, 1 steps skipped
 -- sensors ---------------------------------------------------------------------
-  power a device        65.5 W of 120 W
-  power a node          131.0 W
-  energy a token        0.250 J
+  power per device      65.5 W of 120 W
+  power per node        131.0 W
+  energy per token      0.250 J
   utilisation           97.0 %
   clock                 2.20 GHz
   clock of the host     2.25 GHz
   memory of a node      6198.9 MiB used of 22.35 GiB
     power and energy    powercap package-0
--- memory a rank ---------------------------------------------------------------
+-- memory per rank -------------------------------------------------------------
   class                            least     largest  of rank
   parameters                   474.8 MiB   474.8 MiB        0
   activations                  858.3 MiB   858.3 MiB        1
@@ -127,8 +127,8 @@ TEST(Show, ReducedFiguresSayWhatTheyAre) {
   EXPECT_TRUE(has(page, "  forward  6.00 s  18.8 %\n")) << page;
   EXPECT_TRUE(has(page, "-- communication of the timed steps, sum over ranks ----"));
   EXPECT_TRUE(has(page, "  data  all_reduce  7,000  5.0 MiB     2.500        1.250\n")) << page;
-  EXPECT_TRUE(
-      has(compare_page("a", r, "b", r), "\n  forward (s)                 6.0000  6.0000  1.000\n"))
+  EXPECT_TRUE(has(compare_page("a", r, "b", r),
+                  "\n  forward (s)                   6.0000  6.0000  1.000\n"))
       << compare_page("a", r, "b", r);
 }
 
@@ -152,8 +152,8 @@ TEST(Regions, OfReducedSeriesTheMaximum) {
 }
 
 // A against B: of three timed steps each, the bounds are the least and the largest: 16 / 33 and
-// 17 / 31.5 of the time, their inverses of rates; TFLOP/s a device halve again, on twice the ranks.
-// Forward: rank 1 of A (4, 6, 8 s) against rank 0 of B (3, 5, 7 s), 3 / 8 to 7 / 4.
+// 17 / 31.5 of the time, their inverses of rates; TFLOP/s per device halve again, on twice the
+// ranks. Forward: rank 1 of A (4, 6, 8 s) against rank 0 of B (3, 5, 7 s), 3 / 8 to 7 / 4.
 TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
   Record b = made_record();
   b.step_time_s = {40.0, 16.0, 16.0, 17.0};
@@ -173,20 +173,20 @@ TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
             R"(A  a.h5
 B  b.h5
 
-figure                             A       B  B / A          bounds  noise
-time a step (s)               32.000  16.000  0.500  0.485 to 0.540  beyond
-tokens/s                       256.0   512.0  2.000  1.853 to 2.062  beyond
-sequences/s                    0.250   0.500  2.000  1.853 to 2.062  beyond
-model TFLOP/s a device (mpt)   0.110   0.110  1.000  0.926 to 1.031  within
-MFU (%)                        48.90   48.90  1.000
-peak memory (MiB)             2384.2  2384.2  1.000
-power a device (W)              65.5       -      -
-energy a token (J)            0.2500  0.2500  1.000
-final loss                    9.7500  9.7500  1.000
-  forward (s)                 6.0000  5.0000  0.833  0.375 to 1.750  within
-  optimizer (s)               0.6000  0.5000  0.833  0.375 to 1.750  within
+figure                               A       B  B / A          bounds  noise
+time per step (s)               32.000  16.000  0.500  0.485 to 0.540  beyond
+tokens/s                         256.0   512.0  2.000  1.853 to 2.062  beyond
+sequences/s                      0.250   0.500  2.000  1.853 to 2.062  beyond
+model TFLOP/s per device (mpt)   0.110   0.110  1.000  0.926 to 1.031  within
+MFU (%)                          48.90   48.90  1.000
+peak memory (MiB)               2384.2  2384.2  1.000
+power per device (W)              65.5       -      -
+energy per token (J)            0.2500  0.2500  1.000
+final loss                      9.7500  9.7500  1.000
+  forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  within
+  optimizer (s)                 0.6000  0.5000  0.833  0.375 to 1.750  within
 
-The difference in time a step is beyond noise. Bounds of the ratio of medians are from
+The difference in time per step is beyond noise. Bounds of the ratio of medians are from
 the spread of the timed steps (75% of 3 steps; 75% of 3 steps): runs at other
 times may differ by more, so repeat them in turn.
 Loss: largest difference over 3 common steps 0.25.
@@ -205,7 +205,7 @@ TEST(Compare, WithinAndBeyondNoise) {
   Record b = made_record();
   b.step_time_s = {40.0, 32.0, 32.5, 33.0};  // overlaps 31.5 .. 33
   b.summary.sec_per_it = 32.5;
-  EXPECT_TRUE(has(compare_page("a", a, "b", b), "a step is within noise"));
+  EXPECT_TRUE(has(compare_page("a", a, "b", b), "per step is within noise"));
   // The least and the largest of n steps cover 1 - 2^(1 - n).
   b.step_time_s = {40.0, 32.0, 32.5};
   EXPECT_TRUE(has(compare_page("a", a, "b", b), "(75% of 3 steps; 50% of 2 steps)"));

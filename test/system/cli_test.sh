@@ -43,9 +43,9 @@ done
 says 'data 12288 = 12288 ranks' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 12288 batch.global_batch_size=12288
 says '^Parameters +124,475,904' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 512
 says '^Parameters +64,862,437,376' --plan "$deck" model.num_layers=80 model.hidden_size=8192 model.num_attention_heads=64 model.seq_length=2048 model.vocab_size=50368
-says '^memory a rank: [0-9]+ bytes' --plan "$deck" --ranks 3
+says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3
 says '^ +weight = parameters::working/h.0.mlp.fc.weight ' --plan "$deck" --ranks 3 --operations
-says '^memory a rank: [0-9]+ bytes' --plan "$deck" --ranks 3 --operations
+says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3 --operations
 # Of the largest batches, too.
 most=2147483647
 says "^Micro-batches +$most sequences?" --plan "$deck" batch.micro_batch_size=$most batch.global_batch_size=$most

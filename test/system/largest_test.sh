@@ -16,7 +16,7 @@ found() { sed -n "s/^reason largest $1 = \([0-9]*\);.*/\1/p" values; }
 need() {
   local ranks=$1
   shift
-  "$GPTBENCH" --plan "$deck" --ranks "$ranks" "$@" | sed -n 's/^memory a rank: \([0-9]*\) bytes.*/\1/p'
+  "$GPTBENCH" --plan "$deck" --ranks "$ranks" "$@" | sed -n 's/^memory per rank: \([0-9]*\) bytes.*/\1/p'
 }
 
 # By the bound on a device: b fits by the plan, b + 1 does not.

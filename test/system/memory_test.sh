@@ -44,7 +44,7 @@ compare() { # compare RANKS OVERRIDES...; offloaded data are a class of their ow
     for _ in $(seq "$ranks"); do expected="$expected $planned"; done
     grep -qx "$expected" values || fail "planned $expected, allocated $(grep "^${class}_bytes" values)"
   done
-  planned=$(sed -n 's/^memory a rank: \([0-9]*\) bytes$/\1/p' plan)
+  planned=$(sed -n 's/^memory per rank: \([0-9]*\) bytes$/\1/p' plan)
   grep -Eqx "arena_bytes( $planned){$ranks}" values || fail "planned $planned, $(grep '^arena' values)"
   [ "$planned" -gt 500000000 ] || return 0
   read -r -a peaks <<<"$(sed -n 's/^peak_bytes //p' values)"

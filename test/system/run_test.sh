@@ -15,7 +15,7 @@ END
 cat >build/bin/gptbench <<'END'
 #!/bin/sh
 [ "$4" != "${REFUSED:-}" ] || exit 2
-echo "  memory a rank: ${BYTES} bytes"
+echo "  memory per rank: ${BYTES} bytes"
 END
 cat >build/bin/gptpost <<'END'
 #!/bin/sh
