@@ -52,10 +52,12 @@ std::string MpiWorld::library() const {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(text, &length);
-  std::string version(text, static_cast<size_t>(length));
+  return library_name(std::string(text, static_cast<size_t>(length)));
+}
+
+std::string library_name(std::string version) {
   for (char& c : version)
     if (c == '\n' || c == '\t' || c == '\0') c = ' ';
-  // Open MPI: "Open MPI v4.1.4, package: ..."; MPICH: "MPICH Version:      4.0.2 MPICH Release ..."
   if (version.rfind("Open MPI", 0) == 0) return version.substr(0, version.find(','));
   if (version.rfind("MPICH", 0) == 0) {
     const std::vector<std::string> words = split(version, ' ');

@@ -15,6 +15,11 @@ namespace gptbench {
 // to say.
 enum class GpuArrays { refused, taken, unknown };
 
+// The short name of a library by the text of MPI_Get_library_version: "Open MPI v4.1.4" of "Open
+// MPI v4.1.4, package: ...", "MPICH 4.0.2" of "MPICH Version:      4.0.2\nMPICH Release ..."; the
+// text of any other, in one line.
+std::string library_name(std::string version);
+
 // Initialises MPI on construction and finalises it on destruction, unless whoever makes the
 // instance (a test program) has initialised MPI already. All members of this class but the
 // accessors are collective over all ranks.
@@ -31,7 +36,7 @@ class MpiWorld {
   int64_t num_nodes() const { return num_nodes_; }
   int64_t node_rank() const { return node_rank_; }  // place on the node
   int64_t node_size() const { return node_size_; }  // ranks on this node
-  // "Open MPI 4.1.4" or "MPICH 4.0.2", and the standard's version.
+  // library_name() of the one that is linked.
   std::string library() const;
   // Whether messages from rank to rank may name arrays on a GPU. Local.
   GpuArrays gpu_arrays() const;

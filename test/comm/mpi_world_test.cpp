@@ -25,6 +25,13 @@ TEST(MpiWorld, RanksAndNodes) {
   }
 }
 
+TEST(MpiWorld, ShortNamesOfLibraries) {
+  EXPECT_EQ(library_name("Open MPI v4.1.4, package: Debian, ident: 4.1.4"), "Open MPI v4.1.4");
+  EXPECT_EQ(library_name("MPICH Version:      4.0.2\nMPICH Release date: Thu Apr  7\n"),
+            "MPICH 4.0.2");
+  EXPECT_EQ(library_name("Another MPI\n1.0\n"), "Another MPI 1.0");
+}
+
 TEST(MpiWorld, BroadcastsWhatRankZeroHas) {
   MpiWorld world(nullptr, nullptr);
   const std::string texts[] = {"", "one line", std::string("with\0NUL", 8),
