@@ -189,11 +189,11 @@ __global__ void __launch_bounds__(threads)
   while (first < tiles &&
          scores.none_visible(first * N + N < s.T_q ? first * N + N : s.T_q, j0, length))
     ++first;
-  const int64_t tiles_a_head = tiles - first;
-  const int64_t steps = tiles_a_head * scores.group;
+  const int64_t tiles_per_head = tiles - first;
+  const int64_t steps = tiles_per_head * scores.group;
   const auto load_queries = [&](int64_t step, int buffer) {
-    const int64_t h = h_kv * scores.group + step / tiles_a_head;
-    const int64_t i0 = (first + step % tiles_a_head) * N;
+    const int64_t h = h_kv * scores.group + step / tiles_per_head;
+    const int64_t i0 = (first + step % tiles_per_head) * N;
     load_rows_async<D, N, threads>(q_tiles + buffer * L::other, a.q + scores.q(b, h, i0), s.q_row,
                                    s.T_q - i0, s.D);
     load_rows_async<D, N, threads>(dout_tiles + buffer * L::other, a.dout + scores.out(b, h, i0),
@@ -212,8 +212,8 @@ __global__ void __launch_bounds__(threads)
     wait_for_copies<0>();
     __syncthreads();
     if (step + 1 < steps) load_queries(step + 1, buffer ^ 1);
-    const int64_t h = h_kv * scores.group + step / tiles_a_head;
-    const int64_t i0 = (first + step % tiles_a_head) * N;
+    const int64_t h = h_kv * scores.group + step / tiles_per_head;
+    const int64_t i0 = (first + step % tiles_per_head) * N;
     const float slope = extra != Extra::none ? scores.slope(h) : 0.0f;
     float p[1][N / 8][4], ds[1][N / 8][4];
     rows_times_rows<D, N, 1>(p, shared, 16 * warp, q_tiles + buffer * L::other);

@@ -53,7 +53,7 @@ MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& 
     on_node += staging_bytes(plan) - pool;
     node = read_memory_offer();
   }
-  budget.need_bytes = world.node_sum(on_node + runtime_bytes_a_rank);
+  budget.need_bytes = world.node_sum(on_node + runtime_bytes_per_rank);
   budget.offer_bytes = node.available_bytes;
   if (budget.need_bytes > budget.offer_bytes)
     reason = "the " + std::to_string(world.node_size()) + " ranks on the node of " + who +

@@ -14,7 +14,7 @@ namespace gptbench {
 
 // Set aside for each rank beside its arena: program, MPI, HDF5 and GEMM library. Measured
 // 2026-11-20 on x86-64 with Open MPI 4.1.4 as below 120 MiB for 1 to 8 ranks.
-constexpr int64_t runtime_bytes_a_rank = 160 * MiB;
+constexpr int64_t runtime_bytes_per_rank = 160 * MiB;
 
 struct MemoryBudget {
   bool fits = true;         // global: the same on all ranks

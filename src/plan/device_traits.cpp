@@ -13,7 +13,7 @@ int64_t host_scratch_bytes(const Plan& plan) {
   const int64_t element = size_of(doubles ? DType::f64 : DType::f32);  // S of kernels.h
   return std::max(gemm_workspace_bytes,
                   plan.device.threads *
-                      attention_workspace_bytes_a_thread(plan.T_local(), plan.shape.D, element));
+                      attention_workspace_bytes_per_thread(plan.T_local(), plan.shape.D, element));
 }
 
 // What cuDNN does not take (device_setup.cpp says so where it is asked for) needs the less.

@@ -28,8 +28,8 @@ constexpr int64_t attention_gemm_bytes = 2 * MiB;
 // copies of k (as it is and transposed) and v, accumulators of dk and dv; five tiles (scores, their
 // gradients, both rounded to A, dropout factors); of panels of queries q and dout (as they are and
 // transposed) and the accumulator of dq; and part of a tile of keys.
-constexpr int64_t attention_workspace_bytes_a_thread(int64_t T_k, int64_t D,
-                                                     int64_t accumulation_bytes) {
+constexpr int64_t attention_workspace_bytes_per_thread(int64_t T_k, int64_t D,
+                                                       int64_t accumulation_bytes) {
   const int64_t sequence = 5 * round_up(T_k, attention_tile_keys) * D;
   const int64_t tiles = 5 * attention_tile_area;
   const int64_t queries = (5 * attention_panels * attention_tile_queries + attention_tile_keys) * D;

@@ -252,10 +252,10 @@ Plot loss_plot(const Runs& runs, const PlotOptions&) {
     curves.push_back(std::move(curve));
   }
   if (curves.empty()) return {"loss", "", ""};
-  Plot plot{"loss", blocks_of(curves, "step\tloss (nat a token)"), "", width, height};
+  Plot plot{"loss", blocks_of(curves, "step\tloss (nat per token)"), "", width, height};
   plot.commands = legend_below(titles_of(curves), width, plot.height) +
                   "set xrange [0:" + std::to_string(std::max<size_t>(longest, 2) - 1) +
-                  "]\nset xlabel 'Step'\nset ylabel 'Loss (nat a token)'\n"
+                  "]\nset xlabel 'Step'\nset ylabel 'Loss (nat per token)'\n"
                   "set offsets 0, 0, graph 0.05, graph 0.05\n" +
                   plot_command(curves, 2, longest > most_points ? "lines" : "linespoints", true) +
                   "\n";

@@ -24,8 +24,8 @@ Connections::Connections(MpiWorld& world, const Plan& plan) {
 bool take_arena(Engine& engine, Device& device) {
   try {
     if (!engine.allocate()) return false;
-    void* room = device.allocate(runtime_bytes_a_rank);
-    device.release(room, runtime_bytes_a_rank);
+    void* room = device.allocate(runtime_bytes_per_rank);
+    device.release(room, runtime_bytes_per_rank);
     return room != nullptr;
   } catch (const std::bad_alloc&) {
     return false;

@@ -9,7 +9,7 @@
 // multiplied, and their time is counted for all 50304. Passes over all products take S seconds
 // (default 10). One line is printed:
 //
-//   ceiling compute=fp32 ranks=2 rows=1024 gflops_a_rank=158.3 passes=18
+//   ceiling compute=fp32 ranks=2 rows=1024 gflops_per_rank=158.3 passes=18
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -100,7 +100,7 @@ void run(int argc, char** argv) {
   for (const double each : world.gather(std::vector<double>{measure(list, options.seconds)}))
     sum += each;
   if (world.rank() == 0)
-    std::printf("ceiling compute=%s ranks=%ld rows=%ld gflops_a_rank=%.2f passes=%zu\n",
+    std::printf("ceiling compute=%s ranks=%ld rows=%ld gflops_per_rank=%.2f passes=%zu\n",
                 options.type == DType::bf16 ? "bf16" : "fp32", static_cast<long>(world.size()),
                 static_cast<long>(options.rows), sum / static_cast<double>(world.size()) / 1e9,
                 list[0].times_s.size());

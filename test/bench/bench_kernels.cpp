@@ -249,7 +249,7 @@ struct Bench {
           out(device, B * T * out_row, A, 0.0), dout(device, B * T * out_row, A, 1.0),
           lse(device, B * H * T, DType::f32, 0.0);
       const int64_t bytes =
-          device.num_threads() * attention_workspace_bytes_a_thread(T, D, sizeof(float));
+          device.num_threads() * attention_workspace_bytes_per_thread(T, D, sizeof(float));
       const Array workspace_memory(device, bytes / 4, DType::f32, 0.0);
       const Workspace ws{workspace_memory.data(), bytes};
       const auto at = [&](const Array& array, int64_t part) {

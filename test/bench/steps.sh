@@ -99,7 +99,7 @@ train() {
 ceiling() {
   "$build/launch" "$ranks" "$build/test/bench/bench_ceiling" --compute "$1" --rows "$2" --seconds "$ceiling_s" \
     </dev/null >"$work/ceiling.log"
-  field gflops_a_rank "$work/ceiling.log"
+  field gflops_per_rank "$work/ceiling.log"
 }
 
 # High-water mark of all ranks together, MiB: that of the largest, times ranks.

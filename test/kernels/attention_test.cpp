@@ -35,7 +35,7 @@ class HostAttention : public HostKernel<A> {
  protected:
   Workspace attention_workspace(const AttentionCase& c, int64_t threads = 1) {
     return this->workspace(std::max<int64_t>(threads, this->host_device->num_threads()) *
-                           attention_workspace_bytes_a_thread(c.T, c.D, sizeof(float)));
+                           attention_workspace_bytes_per_thread(c.T, c.D, sizeof(float)));
   }
 };
 TYPED_TEST_SUITE(HostAttention, StorageTypes, );
@@ -135,8 +135,8 @@ TYPED_TEST(HostAttention, KeepsNan) {
 
 // Memory for one sequence is linear in its length.
 TEST(AttentionWorkspace, IsLinearInSequenceLength) {
-  const int64_t a = attention_workspace_bytes_a_thread(1 << 15, 64, 4);
-  const int64_t b = attention_workspace_bytes_a_thread(1 << 16, 64, 4);
+  const int64_t a = attention_workspace_bytes_per_thread(1 << 15, 64, 4);
+  const int64_t b = attention_workspace_bytes_per_thread(1 << 16, 64, 4);
   EXPECT_LE(b, 2 * a);
 }
 

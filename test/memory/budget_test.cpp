@@ -36,14 +36,14 @@ TEST(Budget, NeedOfANodeIsThatOfItsRanks) {
   EXPECT_TRUE(budget.fits);
   EXPECT_EQ(budget.reason, "");
   EXPECT_EQ(budget.offer_bytes, 64 * GiB);
-  EXPECT_EQ(budget.need_bytes, world.node_sum(total(plan.class_bytes) + runtime_bytes_a_rank));
+  EXPECT_EQ(budget.need_bytes, world.node_sum(total(plan.class_bytes) + runtime_bytes_per_rank));
 }
 
 // One byte decides.
 TEST(Budget, RefusesWhatTheNodeDoesNotOffer) {
   MpiWorld world(nullptr, nullptr);
   const Plan plan = plan_of(world, 0.0);
-  const int64_t need = world.node_sum(total(plan.class_bytes) + runtime_bytes_a_rank);
+  const int64_t need = world.node_sum(total(plan.class_bytes) + runtime_bytes_per_rank);
   EXPECT_TRUE(agree_on_memory(world, OfferingDevice(need), plan).fits);
   const MemoryBudget budget = agree_on_memory(world, OfferingDevice(need - 1), plan);
   EXPECT_FALSE(budget.fits);
@@ -123,7 +123,7 @@ TEST(Budget, TheNodeHoldsWhatIsNotOnTheDevice) {
   const MemoryBudget on_host = agree_on_memory(world, device, plan);
   EXPECT_FALSE(on_host.fits);
   EXPECT_NE(on_host.reason.find("the node offers"), std::string::npos) << on_host.reason;
-  EXPECT_EQ(on_host.need_bytes, world.node_sum(pib + staging_bytes(plan) + runtime_bytes_a_rank));
+  EXPECT_EQ(on_host.need_bytes, world.node_sum(pib + staging_bytes(plan) + runtime_bytes_per_rank));
 }
 
 }  // namespace

@@ -77,9 +77,9 @@ TEST(Cost, MptReproducesPublishedRows) {
     const ModelShape s = model_shape(config.model);
     const int64_t num_params = count_params(tensor_table(config.model));
     EXPECT_EQ(num_params, row.num_params) << row.model;
-    const double flops_a_token = flops_mpt(s, num_params, 1) / static_cast<double>(row.seq);
+    const double flops_per_token = flops_mpt(s, num_params, 1) / static_cast<double>(row.seq);
     const double rate =
-        static_cast<double>(row.tokens_per_s) * flops_a_token / static_cast<double>(row.gpus);
+        static_cast<double>(row.tokens_per_s) * flops_per_token / static_cast<double>(row.gpus);
     // The two columns are means of their own: in the published rows they agree to 1.1e-4, rows
     // with few tokens a second to one token.
     const double digits = std::max(1.1e-4, 1.0 / static_cast<double>(row.tokens_per_s));

@@ -193,7 +193,7 @@ TEST(Plots, MemoryOfARunThatDidNotFitIsThePlans) {
 TEST(Plots, LossOfEachRun) {
   const Record r = made_record();
   EXPECT_EQ(loss_plot({RunView(r)}).data,
-            "# step\tloss (nat a token)\n# made, 2 ranks\n0\t10.98\n1\t10.5\n2\t10.1\n3\t9.75\n");
+            "# step\tloss (nat per token)\n# made, 2 ranks\n0\t10.98\n1\t10.5\n2\t10.1\n3\t9.75\n");
 }
 
 // A title must not end a gnuplot string, and nothing of it is executed or obeyed.

@@ -44,6 +44,9 @@ says 'data 12288 = 12288 ranks' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ra
 says '^Parameters +124,475,904' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 512
 says '^Parameters +64,862,437,376' --plan "$deck" model.num_layers=80 model.hidden_size=8192 model.num_attention_heads=64 model.seq_length=2048 model.vocab_size=50368
 says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3
+says '^ +data +all_reduce +[0-9,]+ calls +[0-9,]+ bytes' --plan "$deck" --ranks 3
+# Without --ranks: of one replica.
+says '^Grid +tensor 2 x context 1 x pipeline 3 x data 1 = 6 ranks' --plan "$deck" model.num_layers=3 parallel.tensor_parallel=2 parallel.pipeline_parallel=3
 says '^ +weight = parameters::working/h.0.mlp.fc.weight ' --plan "$deck" --ranks 3 --operations
 says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3 --operations
 # Of the largest batches, too.

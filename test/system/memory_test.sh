@@ -4,8 +4,8 @@
 set -u
 source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
 fresh_folders
-runtime_bytes=$((160 * 1024 * 1024)) # runtime_bytes_a_rank of src/memory/budget.h
-grep -q 'runtime_bytes_a_rank = 160 \* MiB' "$GPTBENCH_SOURCE_DIR/src/memory/budget.h" || {
+runtime_bytes=$((160 * 1024 * 1024)) # runtime_bytes_per_rank of src/memory/budget.h
+grep -q 'runtime_bytes_per_rank = 160 \* MiB' "$GPTBENCH_SOURCE_DIR/src/memory/budget.h" || {
   echo "src/memory/budget.h has another constant"
   exit 1
 }

@@ -26,9 +26,9 @@ namespace gptbench::host {
 // Hands out arrays from one thread's part of the workspace.
 class Scratch {
  public:
-  Scratch(const Workspace& workspace, int64_t thread, int64_t bytes_a_thread)
-      : next_(static_cast<char*>(workspace.data) + thread * bytes_a_thread),
-        end_(next_ + bytes_a_thread) {}
+  Scratch(const Workspace& workspace, int64_t thread, int64_t bytes_per_thread)
+      : next_(static_cast<char*>(workspace.data) + thread * bytes_per_thread),
+        end_(next_ + bytes_per_thread) {}
 
   template <class T>
   T* take(int64_t elements) {
@@ -51,7 +51,7 @@ class Scratch {
 template <class Function>
 void parallel_items(const char* name, int64_t threads, int64_t items, const AttentionShape& s,
                     const Workspace& workspace, const Function& f) {
-  const int64_t bytes = attention_workspace_bytes_a_thread(s.T_k, s.D, sizeof(float));
+  const int64_t bytes = attention_workspace_bytes_per_thread(s.T_k, s.D, sizeof(float));
   threads = std::min(threads, items);
   GPTBENCH_CHECK(threads * bytes <= workspace.bytes,
                  "attention of " + std::to_string(threads) + " threads needs " +

@@ -12,7 +12,7 @@
 namespace gptbench::host {
 
 // The kernels on a given number of threads, which need that many times
-// attention_workspace_bytes_a_thread().
+// attention_workspace_bytes_per_thread().
 template <class A>
 void attention_forward_on(Queue&, int64_t threads, const AttentionForward&);
 template <class A>
