@@ -5,14 +5,13 @@
 // the group behind it is worked on (Rhu et al., arXiv:1602.08124). Internal to the plan layer.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "plan/builder.h"
+#include "plan/stage_builder.h"
 
 namespace gptbench {
 
@@ -22,14 +21,13 @@ class ActivationOffload {
   // of activations, for the one that forms those of weights later (zero_bubble).
   enum Pass { forward, backward };
 
-  // `groups` of the virtual stage. `returns_at_once`: backward directly follows forward, so that
-  // the last two groups stay where they are.
-  ActivationOffload(PlanBuilder& builder, int64_t groups, int64_t slots, bool returns_at_once);
+  // `groups` of the virtual stage.
+  ActivationOffload(const StageBuilder& stage, int64_t groups) : stage_(stage), groups_(groups) {}
 
   // Where operations find array `what` of a group, `columns` elements for each of the micro-batch's
-  // rows / row_div. `prefix` names stage and layer; `stays`: on the device all the same (messages
-  // between stages arrive there).
-  int keep(Pass formed_by, int64_t group, const std::string& prefix, const std::string& what,
+  // rows / row_div. `name` of the layer; `stays`: on the device all the same (messages between
+  // stages arrive there).
+  int keep(Pass formed_by, int64_t group, const std::string& name, const std::string& what,
            DType dtype, int64_t columns, int64_t row_div, bool stays = false);
 
   // A group has been formed, and will not be written again; is needed by what follows the next
@@ -44,9 +42,8 @@ class ActivationOffload {
   };
   void transfer(OpKind kind, Pass formed_by, int64_t group);
 
-  PlanBuilder& builder_;
-  int64_t groups_, slots_;
-  bool offloads_, returns_at_once_;
+  const StageBuilder& stage_;
+  int64_t groups_;
   std::map<std::pair<Pass, int64_t>, std::vector<Kept>> kept_;  // (formed by, group): what leaves
 };
 

@@ -49,6 +49,11 @@ const char* name_of(Linear linear) {
   return names[static_cast<int>(linear)];
 }
 
+std::string tensor_name(int64_t layer, Linear linear, const char* what) {
+  static const char* const names[num_linears] = {"attn.qkv.", "attn.proj.", "mlp.fc.", "mlp.proj."};
+  return "h." + std::to_string(layer) + "." + names[static_cast<int>(linear)] + what;
+}
+
 Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
   const Plan& plan = builder.plan();
   transposes_ = plan.device.transposes_fp8;
@@ -67,28 +72,26 @@ Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
                                    std::string(what) + " = " + std::to_string(size) +
                                    "; use compute = 'bf16' or other sizes");
 
-  static const char* const weights[num_linears] = {"attn.qkv.weight", "attn.proj.weight",
-                                                   "mlp.fc.weight", "mlp.proj.weight"};
   Fp8Plan fp8;
-  const auto add = [&](int64_t l, int linear, Fp8Role role) {
+  const auto add = [&](int64_t l, Linear linear, Fp8Role role) {
     static const char* const roles[] = {"x", "weight", "dy"};
-    const std::string h = "h." + std::to_string(l) + ".";
-    const double std =
-        plan.tensors[static_cast<size_t>(builder.tensor(h + weights[linear]))].init_std;
+    const int weight = builder.tensor(tensor_name(l, linear, "weight"));
+    const double std = plan.tensors[static_cast<size_t>(weight)].init_std;
     Fp8Tensor tensor;
-    tensor.name = h + name_of(static_cast<Linear>(linear)) + "." + roles[static_cast<int>(role)];
+    tensor.name =
+        "h." + std::to_string(l) + "." + name_of(linear) + "." + roles[static_cast<int>(role)];
     tensor.type = role == Fp8Role::dy ? DType::fp8_e5m2 : DType::fp8_e4m3;
-    tensor.expected_amax = expected_amax(plan, static_cast<Linear>(linear), role, std);
+    tensor.expected_amax = expected_amax(plan, linear, role, std);
     fp8.tensors.push_back(tensor);
   };
   for (const int64_t l : layers_)
-    for (int linear = 0; linear < num_linears; ++linear) {
+    for (const Linear linear : all_linears) {
       add(l, linear, Fp8Role::x);
       add(l, linear, Fp8Role::weight);
     }
   fp8.e4m3 = static_cast<int64_t>(fp8.tensors.size());
   for (const int64_t l : layers_)
-    for (int linear = 0; linear < num_linears; ++linear) add(l, linear, Fp8Role::dy);
+    for (const Linear linear : all_linears) add(l, linear, Fp8Role::dy);
 
   const int64_t count = static_cast<int64_t>(fp8.tensors.size());
   if (count == 0) return;  // a stage without layers
@@ -122,6 +125,11 @@ Operand Fp8State::inverse(int64_t layer, Linear linear, Fp8Role role) const {
 
 Operand Fp8State::amax(int64_t layer, Linear linear, Fp8Role role) const {
   return {builder_.plan().fp8.amax, index(layer, linear, role)};
+}
+
+ops::Fp8CopyOperands Fp8State::copies(int64_t layer, Linear linear, Fp8Role role, Operand copy,
+                                      Operand transposed, Operand column_sums) const {
+  return {scale(layer, linear, role), copy, transposed, amax(layer, linear, role), column_sums};
 }
 
 // Replicas, positions and shares of the tensor axis hold parts of the same logical tensors; stages

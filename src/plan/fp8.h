@@ -21,10 +21,17 @@
 namespace gptbench {
 
 class PlanBuilder;
+namespace ops {
+struct Fp8CopyOperands;
+}
 
 enum class Linear : uint8_t { qkv, attn_proj, fc, mlp_proj };
 constexpr int num_linears = 4;
+constexpr Linear all_linears[num_linears] = {Linear::qkv, Linear::attn_proj, Linear::fc,
+                                             Linear::mlp_proj};
 const char* name_of(Linear linear);
+// Name of a tensor of a linear layer: "h.3.attn.qkv.weight"; `what`: "weight" or "bias".
+std::string tensor_name(int64_t layer, Linear linear, const char* what);
 enum class Fp8Role : uint8_t { x, weight, dy };
 
 // One factor of one linear layer of this rank.
@@ -53,6 +60,9 @@ class Fp8State {
   Operand scale(int64_t layer, Linear linear, Fp8Role role) const;
   Operand inverse(int64_t layer, Linear linear, Fp8Role role) const;  // of the scale
   Operand amax(int64_t layer, Linear linear, Fp8Role role) const;
+  // For the copies of an array that an operation assigns; any of the three may be absent.
+  ops::Fp8CopyOperands copies(int64_t layer, Linear linear, Fp8Role role, Operand copy,
+                              Operand transposed, Operand column_sums) const;
   // Operations of end_step: the amax of all ranks, which travels while others work; then the
   // history and the scales.
   void emit_reduction() const;

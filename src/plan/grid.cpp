@@ -1,6 +1,42 @@
 #include "plan/grid.h"
 
 namespace gptbench {
+namespace {
+
+// Ranks along an axis, and the place of one of them; -1: it is not on the axis.
+struct Span {
+  int64_t size, place;
+};
+
+Span span_of(const Grid& grid, const Coordinates& at, Axis axis) {
+  const int64_t zero_rank = at.data * grid.context + at.context, shard = grid.shard_size();
+  const int64_t last_stage = grid.pipeline - 1;
+  switch (axis) {
+    case Axis::tensor:
+      return {grid.tensor, at.tensor};
+    case Axis::context:
+      return {grid.context, at.context};
+    case Axis::pipeline:
+      return {grid.pipeline, at.pipeline};
+    case Axis::data:
+      return {grid.data, at.data};
+    case Axis::zero:
+      return {grid.data * grid.context, zero_rank};
+    case Axis::shard:
+      return {shard, zero_rank % shard};
+    case Axis::replica:
+      return {grid.data * grid.context / shard, zero_rank / shard};
+    case Axis::model:
+      return {grid.tensor * grid.pipeline, at.tensor + grid.tensor * at.pipeline};
+    case Axis::embedding:
+      return {last_stage > 0 ? 2 : 1, at.pipeline == 0 ? 0 : at.pipeline == last_stage ? 1 : -1};
+    case Axis::world:
+      break;
+  }
+  return {grid.size(), grid.rank_of(at)};
+}
+
+}  // namespace
 
 const char* name_of(Axis axis) {
   static const char* const names[num_axes] = {"tensor",    "context", "pipeline", "data",
@@ -25,29 +61,7 @@ int64_t Grid::rank_of(const Coordinates& at) const {
 }
 
 int64_t Grid::size_of(Axis axis) const {
-  switch (axis) {
-    case Axis::tensor:
-      return tensor;
-    case Axis::context:
-      return context;
-    case Axis::pipeline:
-      return pipeline;
-    case Axis::data:
-      return data;
-    case Axis::zero:
-      return data * context;
-    case Axis::shard:
-      return shard_size();
-    case Axis::replica:
-      return data * context / shard_size();
-    case Axis::model:
-      return tensor * pipeline;
-    case Axis::embedding:
-      return pipeline > 1 ? 2 : 1;
-    case Axis::world:
-      return size();
-  }
-  return 1;
+  return span_of(*this, {}, axis).size;
 }
 
 int64_t Grid::member_of(int64_t rank, Axis axis, int64_t place) const {
@@ -93,31 +107,7 @@ int64_t Grid::member_of(int64_t rank, Axis axis, int64_t place) const {
 }
 
 int64_t Grid::place_of(int64_t rank, Axis axis) const {
-  const Coordinates at = coordinates_of(rank);
-  const int64_t zero_rank = at.data * context + at.context;
-  switch (axis) {
-    case Axis::tensor:
-      return at.tensor;
-    case Axis::context:
-      return at.context;
-    case Axis::pipeline:
-      return at.pipeline;
-    case Axis::data:
-      return at.data;
-    case Axis::zero:
-      return zero_rank;
-    case Axis::shard:
-      return zero_rank % shard_size();
-    case Axis::replica:
-      return zero_rank / shard_size();
-    case Axis::model:
-      return at.tensor + tensor * at.pipeline;
-    case Axis::embedding:
-      return at.pipeline == 0 ? 0 : at.pipeline == pipeline - 1 ? 1 : -1;
-    case Axis::world:
-      return rank;
-  }
-  return -1;
+  return span_of(*this, coordinates_of(rank), axis).place;
 }
 
 std::vector<int64_t> Grid::group_of(int64_t rank, Axis axis) const {

@@ -8,9 +8,9 @@
 #include "base/fp8.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "plan/chunk_programs.h"
 #include "plan/messages.h"
-#include "plan/parameter_store.h"
+#include "plan/stage_programs.h"
+#include "plan/step_programs.h"
 #include "plan/tasks.h"
 #include "plan/waits.h"
 
@@ -95,16 +95,17 @@ void make_programs(Plan& plan, PlanBuilder& builder) {
   add_shared_buffers(plan, builder);
   std::unique_ptr<Fp8State> fp8;
   if (plan.config.precision.compute == Precision::fp8) fp8 = std::make_unique<Fp8State>(builder);
-  ParameterStore store(builder, fp8.get());
+  const ParameterLayout layout(builder, fp8.get());
+  Weights weights(builder, layout, fp8.get());
+  Gradients gradients(builder, layout);
   builder.begin_program(ProgramKind::begin_step);
-  store.emit_begin_step();
+  emit_begin_step(builder, layout, weights);
   builder.end_program();
   for (size_t c = 0; c < plan.chunks.size(); ++c)
-    ChunkPrograms(builder, store, fp8.get(), plan.chunks[c], static_cast<int32_t>(c), plan.slots)
-        .make_programs(split);
+    make_stage_programs(builder, weights, gradients, fp8.get(), static_cast<int32_t>(c), split);
   builder.begin_program(ProgramKind::end_step);
   if (fp8 != nullptr) fp8->emit_reduction();
-  store.emit_end_step();
+  emit_end_step(builder, layout);
   if (fp8 != nullptr) fp8->emit_update();
   builder.end_program();
 }

@@ -87,6 +87,7 @@ struct Plan {
 
   // Positions of each sequence that this rank holds.
   int64_t T_local() const { return shape.T / grid.context; }
+  Operand scalar(Scalar which) const { return {scalars, static_cast<int64_t>(which)}; }
   const Representation& representation(Role role) const;
   bool has(Role role) const;
   // Stage of the next (+1) or previous (-1) virtual stage, around the ends: its place in the group

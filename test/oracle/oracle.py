@@ -34,7 +34,7 @@ import torch.nn.functional as F
 
 import philox
 
-EMBEDDING, ATTENTION, PROJ, MLP = range(4)  # sites of dropout (src/plan/chunk_programs.h)
+EMBEDDING, ATTENTION, PROJ, MLP = range(4)  # sites of dropout (src/plan/stage_builder.h)
 
 
 def dropout(deck, x, step, layer, site, first_element):

@@ -1,0 +1,72 @@
+// Activations of the layers of a virtual stage: kept from forward to backward, or formed again in
+// backward (Korthikanti et al., arXiv:2205.05198), and where they lie meanwhile. Internal to the
+// plan layer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/activation_offload.h"
+#include "plan/stage_builder.h"
+
+namespace gptbench {
+
+// Buffers of one layer, -1 where the family has none. R rows of the micro-batch; (s): this rank's
+// part of them where sequence parallelism splits them. In fp8, outputs of norms and activation,
+// which linear layers alone read, are fp8 copies.
+struct LayerActivations {
+  int x = -1, x_mid = -1;                         // [R, C] (s): the layer's input, the MLP's
+  int ln_1 = -1, ln_1_mean = -1, ln_1_rstd = -1;  // [R, C], [R, 1] (s)
+  int qkv = -1, attention = -1, lse = -1;         // [R, (H + 2 H_kv) D], [R, H D], [R, H]
+  int ln_2 = -1, ln_2_mean = -1, ln_2_rstd = -1;  // [R, C], [R, 1] (s)
+  int fc = -1, activation = -1;                   // [R, F or 2 F], [R, F]
+};
+
+// What the weight gradients of a layer are made of, kept where they are formed later.
+struct LayerGradients {
+  int dmlp = -1, dproj = -1;  // [R, C] (s)
+  int dfc = -1, dqkv = -1;    // [R, F or 2 F], [R, (H + 2 H_kv) D]
+};
+
+class ActivationStore {
+ public:
+  // Adds the buffers to the plan.
+  explicit ActivationStore(const StageBuilder& stage);
+
+  // First layer of the checkpointed segment of layer l; l itself without full recomputation.
+  int64_t segment_start(int64_t l) const { return stage_.chunk.first_layer + group_of(l) * every_; }
+  // Whether it is the last one of its segment.
+  bool ends_segment(int64_t l) const;
+  // Input of layer l in the forward pass.
+  Operand input_of(int64_t l) const;
+  LayerActivations forward_set(int64_t l) const;
+  LayerActivations backward_set(int64_t l) const;
+  const LayerGradients& gradients(int64_t l) const { return gradients_[stage_.splits ? at(l) : 0]; }
+
+  // Offload: the segment of layer l has been formed; it, or the one at a distance from it, is
+  // needed by a backward pass soon.
+  void store(int64_t l) { offload_.store(ActivationOffload::forward, group_of(l)); }
+  void store_gradients(int64_t l) { offload_.store(ActivationOffload::backward, group_of(l)); }
+  void load(int64_t l, int64_t distance, const Pass& pass);
+
+ private:
+  enum class Parts { all, costly, cheap };  // outputs of norm and activation are cheap
+  // layer < 0: of a working set, whose memory others use as well.
+  LayerActivations add_set(const std::string& name, int64_t layer, Parts parts);
+  int add(const std::string& name, int64_t layer, const std::string& what, DType dtype,
+          int64_t columns, int64_t row_div);
+  void add_gradients(const std::string& name, int64_t l);
+  int64_t group_of(int64_t l) const { return (l - stage_.chunk.first_layer) / every_; }
+  size_t at(int64_t l) const { return static_cast<size_t>(l - stage_.chunk.first_layer); }
+
+  const StageBuilder& stage_;
+  int64_t every_;  // layers per segment
+  ActivationOffload offload_;
+  LayerActivations passing_;               // what norm and activation make where it is not kept
+  std::vector<LayerActivations> kept_;     // [layer - first]
+  std::vector<LayerActivations> work_;     // [layer within its segment], full recomputation
+  std::vector<LayerGradients> gradients_;  // [layer - first]; one entry where not split
+  int forward_x_[2] = {-1, -1};            // [R, C] (s) inputs of layers that are not kept, in turn
+};
+
+}  // namespace gptbench

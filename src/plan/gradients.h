@@ -1,0 +1,44 @@
+// Gradients of parameters: from what a micro-batch forms to what AdamW reads. Internal to the plan
+// layer.
+#pragma once
+
+#include <vector>
+
+#include "plan/parameter_layout.h"
+
+namespace gptbench {
+
+class Gradients {
+ public:
+  Gradients(PlanBuilder& builder, const ParameterLayout& layout)
+      : builder_(builder), layout_(layout) {}
+
+  // This micro-batch is about to accumulate to the gradient of a unit. A unit or tensor below 0
+  // does not exist: nothing is emitted, the operand is absent.
+  void open(int unit);
+  Operand of(int tensor) const;
+  // This micro-batch has accumulated to a unit all that it will until the next open().
+  void fold(int unit);
+  // `last`: the last micro-batch has been folded; its sum is reduced where that happens once.
+  void reduce(int unit, bool last);
+  // Both.
+  void close(int unit, bool last) {
+    fold(unit);
+    reduce(unit, last);
+  }
+  // Emits what is left over from fold(): accumulation into shards lags behind one unit, so that
+  // messages overlap with computing.
+  void flush();
+
+ private:
+  void emit_reduction(int unit);
+  void reduce_replicated(int unit);
+  void accumulate_oldest();
+
+  PlanBuilder& builder_;
+  const ParameterLayout& layout_;
+  std::vector<int> to_accumulate_;  // units whose reduced shard is not yet added
+  size_t next_reduced_ = 0;         // of layout_.reduced
+};
+
+}  // namespace gptbench

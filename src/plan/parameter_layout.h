@@ -1,0 +1,87 @@
+// Where parameters, gradients and the optimizer's state lie in each ZeRO stage (Rajbhandari et al.,
+// arXiv:1910.02054). Internal to the plan layer.
+//
+//   stage   working      gradient                        master, moments
+//   0       flat         flat, summed over `zero`        flat
+//   1       flat         flat; own shards reduced        own shards
+//   2       flat         two windows; own shards         own shards
+//   3       own shards,  two windows; own shards         own shards
+//           two windows
+//
+// A window holds one layer in full; embeddings and the final LayerNorm have windows of their own.
+// In stages 2 and 3, and in all stages where run.deterministic asks for it, gradients are reduced
+// micro-batch by micro-batch and accumulate in shards; otherwise they accumulate in flat space and
+// are reduced once, as the last micro-batch completes them.
+//
+// Types: parameters are kept, gathered and updated in one type, gradients kept and reduced in one.
+// Where GEMMs read another (activations' A), a unit is converted to a window before it is read;
+// where kernels accumulate in another (S), a micro-batch's gradient of a unit is formed in a window
+// and then added to what is kept, or, reduced micro-batch by micro-batch, converted to what
+// travels. These windows hold one layer, and embeddings and final LayerNorm.
+//
+// GEMMs in fp8 read matrices of the layers as fp8 copies (plan/fp8.h). Where parameters lie flat on
+// the device there is one copy of all; where they pass through windows the matrices of one layer
+// have a window of copies.
+//
+// Offload (Rajbhandari et al., arXiv:2104.07857): representations that reside in host memory or in
+// a file pass through two windows on the device, one unit ahead of the one that is worked on.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "plan/builder.h"
+#include "plan/fp8.h"
+
+namespace gptbench {
+
+struct ParameterLayout {
+  // Adds the representations, windows and copies to the plan. fp8: null where no GEMM is in fp8.
+  ParameterLayout(PlanBuilder& builder, const Fp8State* fp8);
+
+  const Plan& plan;           // under construction
+  int zero_stage = 0;         // effective: 0 where there is nobody to share with
+  int64_t shard_rank = 0;     // among the ranks that a partition is spread over
+  bool reduces_each = false;  // gradients, micro-batch by micro-batch
+  DType working_type, gradient_type;
+  bool one_copy = true;  // what GEMMs read, or is converted for them, is what AdamW updates
+  std::vector<int> gathered_windows, gradient_windows;  // [unit] buffer; empty: flat
+  std::vector<int> converted_windows, sum_windows;      // [unit] buffer; empty: of one type
+  std::vector<int> reduced;                             // buffers of reduced shards, used in turn
+  std::map<Role, std::array<int, 2>> offload_windows;   // buffers of offloaded roles, in turn
+
+  bool sharded() const { return zero_stage >= 1; }
+  const Unit& unit(int u) const { return plan.space.units[static_cast<size_t>(u)]; }
+  // The part of a unit that this rank updates, in flat space.
+  int64_t part_begin(int u) const;
+  int64_t part_elements(int u) const { return sharded() ? unit(u).shard : unit(u).size(); }
+  bool is_offloaded(Role role) const;
+  Operand whole_weight(int u) const;               // a unit as it is gathered, before conversion
+  Operand whole_gradient(int u) const;             // what is kept or reduced of its gradient
+  Operand summed_gradient(int u) const;            // what kernels accumulate its gradient to
+  Operand shard(Role role, int u) const;           // this rank's shard of a copy
+  Operand offload_window(Role role, int u) const;  // the window that holds the unit
+  // Place of flat element `flat` of a unit for AdamW: in the copy itself, or in the window that
+  // holds the unit.
+  Operand state(Role role, int u, int64_t flat) const;
+  // Where the fp8 copy of a matrix lies, [N,K], or [K,N] where `transposed`; absent: there is none.
+  Operand fp8_copy(int tensor, bool transposed) const;
+  // Unit of a tensor that this rank holds, and where the tensor begins within it.
+  struct Place {
+    int unit;
+    int64_t offset;
+  };
+  Place place_of(int tensor) const;
+
+ private:
+  Residency residency_of(Role role) const;
+  void add(PlanBuilder& builder, Role role, const char* name, DType dtype, Extent extent);
+  void add_fp8_copies(PlanBuilder& builder, bool transposes);
+  void add_offload_windows(PlanBuilder& builder);
+
+  int fp8_buffers_[2] = {-1, -1};     // as they are, transposed
+  std::map<int, int64_t> fp8_begin_;  // of tensors in these buffers
+};
+
+}  // namespace gptbench

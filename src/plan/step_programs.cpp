@@ -1,0 +1,191 @@
+#include "plan/step_programs.h"
+
+#include <algorithm>
+
+namespace gptbench {
+namespace {
+
+class EndStep {
+ public:
+  EndStep(PlanBuilder& builder, const ParameterLayout& layout)
+      : builder_(builder),
+        layout_(layout),
+        plan_(builder.plan()),
+        by_shard_(plan_.config.run.deterministic && plan_.grid.size_of(Axis::zero) > 1),
+        sums_per_unit_(by_shard_ ? plan_.space.num_shards : 1) {}
+
+  void emit() {
+    const int units = static_cast<int>(plan_.space.units.size());
+    emit_tied_embedding();
+    if (layout_.reduces_each && !layout_.sharded())
+      for (int u = 0; u < units; ++u)
+        builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(layout_.unit(u).size()),
+                                      size_of(layout_.gradient_type),
+                                      layout_.shard(Role::gradient_shard, u),
+                                      layout_.whole_gradient(u)));
+    emit_squared_norms();
+    emit_norm();
+    emit_transfers(OpKind::load, 0);
+    for (int u = 0; u < units; ++u) {
+      if (u + 1 < units) emit_transfers(OpKind::load, u + 1);
+      emit_update(u);
+    }
+  }
+
+ private:
+  // First and last stage hold a copy each of the tied embedding; its gradient is the sum of both.
+  void emit_tied_embedding() {
+    const int unit = plan_.space.find_unit(UnitKind::token_embedding);
+    if (plan_.grid.pipeline == 1 || unit < 0 || !plan_.shape.family.shares_embedding()) return;
+    const Unit& u = layout_.unit(unit);
+    const bool shards = plan_.has(Role::gradient_shard);
+    const Operand gradient =
+        shards ? layout_.shard(Role::gradient_shard, unit) : layout_.whole_gradient(unit);
+    builder_.emit(ops::all_reduce({QueueId::data, Axis::embedding},
+                                  flat(shards ? u.shard : u.size()), size_of(layout_.gradient_type),
+                                  gradient));
+  }
+
+  // norm^2 = sum over units, shards, then the ranks of a replica. Each unit (with run.deterministic
+  // each shard of it) has a partial sum of its own in f64, added up in one order whoever formed it.
+  void emit_squared_norms() {
+    const bool sharded = layout_.sharded(), counts_replicated = plan_.at.tensor == 0;
+    for (size_t u = plan_.space.units.size(); u-- > 0;) {  // as backward completes them
+      const Unit& unit = plan_.space.units[u];
+      if (!unit.counted) continue;
+      const int64_t first = sharded ? layout_.shard_rank : 0;
+      const int64_t last = sharded ? first : sums_per_unit_ - 1;
+      for (int64_t s = first; s <= last; ++s) {
+        if (counts_replicated) {
+          emit_squared_norm(u, s, unit.begin, unit.end);
+        } else {
+          emit_squared_norm(u, s, unit.begin, unit.replicated_begin);
+          emit_squared_norm(u, s, unit.replicated_end, unit.end);
+        }
+      }
+    }
+  }
+
+  // [begin, end) of flat space, cut to shard `s` of unit `u` where shards count apart.
+  void emit_squared_norm(size_t u, int64_t s, int64_t begin, int64_t end) {
+    const Unit& unit = plan_.space.units[u];
+    const bool sharded = layout_.sharded();
+    const int64_t shard = unit.begin + s * unit.shard;
+    if (sharded || by_shard_) {
+      begin = std::max(begin, shard);
+      end = std::min(end, shard + unit.shard);
+    }
+    if (begin >= end) return;
+    const Role role = sharded ? Role::gradient_shard : Role::gradient;
+    const int64_t at = sharded ? unit.shard_begin + begin - shard : begin;
+    const int64_t sum = static_cast<int64_t>(u) * sums_per_unit_ + (by_shard_ ? s : 0);
+    builder_.emit(ops::squared_norm(end - begin, {plan_.representation(role).buffer, at},
+                                    {plan_.scalars, num_scalars + sum}));
+  }
+
+  void emit_sum(Axis axis, int64_t elements, Operand data) {
+    if (plan_.grid.size_of(axis) > 1)
+      builder_.emit(
+          ops::all_reduce({QueueId::tensor, axis}, flat(elements), size_of(DType::f64), data));
+  }
+
+  // From the partial sums to the factor of AdamW, with the losses of all ranks.
+  void emit_norm() {
+    // Losses and votes to stop are adjacent scalars: one message.
+    const bool masked = plan_.shape.family.head == HeadKind::masked;
+    emit_sum(Axis::world, masked ? 3 : 2,
+             plan_.scalar(masked ? Scalar::sentence_loss_sum : Scalar::loss_sum));
+    const int64_t sums = static_cast<int64_t>(plan_.space.units.size()) * sums_per_unit_;
+    const Operand all{plan_.scalars, num_scalars}, norm2 = plan_.scalar(Scalar::grad_norm2);
+    const bool sharded = layout_.sharded();
+    if (sharded && by_shard_) emit_sum(Axis::shard, sums, all);  // one summand each is not 0
+    builder_.emit(ops::sum_scalars(sums, all, norm2));
+    if (sharded && !by_shard_) emit_sum(Axis::shard, 1, norm2);
+    emit_sum(Axis::model, 1, norm2);
+    const bool scaled = plan_.loss_scale >= 0;
+    const Operand loss_scale = scaled ? plan_.scalar(Scalar::loss_scale) : Operand{};
+    if (scaled)
+      builder_.emit(ops::loss_scale({{plan_.loss_scale},
+                                     norm2,
+                                     loss_scale,
+                                     plan_.scalar(Scalar::next_loss_scale),
+                                     plan_.scalar(Scalar::skip)}));
+    builder_.emit(ops::clip_factor(norm2, plan_.scalar(Scalar::loss_sum), loss_scale,
+                                   plan_.scalar(Scalar::clip_factor)));
+  }
+
+  // Brings the offloaded state of a unit to its windows, or takes it back.
+  void emit_transfers(OpKind kind, int u) {
+    for (const auto& each : layout_.offload_windows) {
+      const Role role = each.first;
+      if (role == Role::working && layout_.one_copy) continue;      // moves as master
+      if (role == Role::working && kind == OpKind::load) continue;  // AdamW assigns it
+      const Representation& copy = plan_.representation(role);
+      const ElementCount count = flat(layout_.part_elements(u));
+      const Unit& unit = layout_.unit(u);
+      const Operand away{copy.buffer,
+                         copy.extent == Extent::shards ? unit.shard_begin : unit.begin};
+      const Operand window = layout_.offload_window(role, u);
+      builder_.emit(kind == OpKind::load ? ops::load(count, away, window)
+                                         : ops::store(count, window, away));
+    }
+  }
+
+  // AdamW on this rank's part of a unit, which then goes to where it resides and to other ranks.
+  void emit_update(int u) {
+    const Unit& unit = layout_.unit(u);
+    const int64_t begin = layout_.part_begin(u), end = begin + layout_.part_elements(u);
+    const auto update = [&](int64_t from, int64_t to, double weight_decay) {
+      from = std::max(from, begin);
+      to = std::min(to, end);
+      if (from >= to) return;
+      const auto state = [&](Role role) { return layout_.state(role, u, from); };
+      ops::AdamWOperands operands;
+      operands.gradient = state(layout_.sharded() ? Role::gradient_shard : Role::gradient);
+      operands.clip_factor = plan_.scalar(Scalar::clip_factor);
+      operands.skip = plan_.loss_scale < 0 ? Operand{} : plan_.scalar(Scalar::skip);
+      operands.master = state(Role::master);
+      operands.moment1 = state(Role::moment1);
+      operands.moment2 = state(Role::moment2);
+      if (!layout_.one_copy) operands.working = state(Role::working);
+      builder_.emit(ops::adamw({to - from, weight_decay}, operands));
+    };
+    update(unit.begin, unit.decay_end, plan_.config.optimizer.weight_decay);
+    update(unit.decay_end, unit.end, 0.0);
+    emit_transfers(OpKind::store, u);
+    if (!layout_.sharded() || layout_.zero_stage == 3) return;
+    const Operand part{plan_.representation(Role::working).buffer, begin};
+    builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(unit.size()),
+                                  size_of(layout_.working_type), part, {part.buffer, unit.begin}));
+  }
+
+  PlanBuilder& builder_;
+  const ParameterLayout& layout_;
+  const Plan& plan_;
+  bool by_shard_;  // shards have partial sums of their own
+  int64_t sums_per_unit_;
+};
+
+}  // namespace
+
+void emit_begin_step(PlanBuilder& builder, const ParameterLayout& layout, Weights& weights) {
+  const Plan& plan = builder.plan();
+  const auto zero = [&](int buffer, int64_t elements) {
+    builder.emit(ops::fill_zero(flat(elements), {buffer}));
+  };
+  const bool each = layout.reduces_each;
+  if (plan.has(Role::gradient) && !each)
+    zero(plan.representation(Role::gradient).buffer, plan.space.elements);
+  if (each) zero(plan.representation(Role::gradient_shard).buffer, plan.space.shard_elements);
+  zero(plan.scalars, plan.buffers[static_cast<size_t>(plan.scalars)].elements);
+  builder.emit(
+      ops::load_control(plan.scalar(Scalar::stop_votes),
+                        plan.lengths >= 0 ? plan.scalar(Scalar::target_weight) : Operand{}));
+  weights.emit_fp8_copies();
+}
+
+void emit_end_step(PlanBuilder& builder, const ParameterLayout& layout) {
+  EndStep(builder, layout).emit();
+}
+
+}  // namespace gptbench
