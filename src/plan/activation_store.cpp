@@ -8,8 +8,7 @@ namespace gptbench {
 
 ActivationStore::ActivationStore(const StageBuilder& stage)
     : stage_(stage),
-      every_(stage.recompute == Recompute::full ? stage.plan.config.memory.checkpoint_every : 1),
-      offload_(stage, ceil_div(stage.chunk.end_layer - stage.chunk.first_layer, every_)) {
+      every_(stage.recompute == Recompute::full ? stage.plan.config.memory.checkpoint_every : 1) {
   const ModelShape& s = stage.s;
   const DType A = stage.builder.A();
   const int64_t first = stage.chunk.first_layer, end = stage.chunk.end_layer;
@@ -17,14 +16,10 @@ ActivationStore::ActivationStore(const StageBuilder& stage)
   const bool selective = stage.recompute == Recompute::selective;
   if (selective) passing_ = add_set("", -1, Parts::cheap);
   for (int64_t l = first; l < end; ++l) {
-    const std::string h = "h." + std::to_string(l) + ".";
-    if (!full) {
-      kept_.push_back(add_set(h, l, selective ? Parts::costly : Parts::all));
-    } else {
-      kept_.push_back({});
-      if (l == segment_start(l)) kept_.back().x = add(h, l, "x", A, s.C, stage.sp);
-    }
-    if (stage.splits) add_gradients(h, l);
+    kept_.push_back(full ? LayerActivations{}
+                         : add_set("", l, selective ? Parts::costly : Parts::all));
+    if (full && l == segment_start(l)) kept_.back().x = keep(forward, l, "x", A, s.C, stage.sp);
+    if (stage.splits) add_gradients(l);
   }
   if (full) {
     for (int64_t i = 0; i < std::min(every_, end - first); ++i)
@@ -40,13 +35,44 @@ ActivationStore::ActivationStore(const StageBuilder& stage)
   gradients_.back().dqkv = stage.temporary("dqkv", A, s.qkv());
 }
 
-int ActivationStore::add(const std::string& name, int64_t layer, const std::string& what,
-                         DType dtype, int64_t columns, int64_t row_div) {
-  if (layer < 0) return stage_.temporary(name + what, dtype, columns, row_div);
+int ActivationStore::keep(FormedBy formed_by, int64_t l, const std::string& what, DType dtype,
+                          int64_t columns, int64_t row_div) {
+  const Plan& plan = stage_.plan;
   const Chunk& chunk = stage_.chunk;
-  const bool arrives = what == "x" && layer == chunk.first_layer && !chunk.has_embedding;
-  return offload_.keep(ActivationOffload::forward, group_of(layer), name, what, dtype, columns,
-                       row_div, arrives);
+  const ParallelConfig& parallel = plan.config.parallel;
+  const std::string name = "h." + std::to_string(l) + "." + what;
+  // Messages between stages arrive on the device.
+  const bool arrives = what == "x" && l == chunk.first_layer && !chunk.has_embedding;
+  if (arrives || !contains(parallel.offload, Offload::activations))
+    return stage_.kept(name, dtype, columns, row_div);
+  // Virtual stages of a rank share the windows: their programs run one after the other.
+  const int64_t group = group_of(l);
+  const std::string shared = "window." + std::to_string(group % 2) + "." + what;
+  int window = stage_.builder.find_buffer(MemoryClass::activations, shared);
+  if (window < 0)
+    window = stage_.builder.add_activation(shared, Lifetime::micro_batch, dtype, columns, row_div);
+  // Backward directly follows forward where a stage has both ends: the last two groups stay.
+  const bool returns_at_once = chunk.has_embedding && chunk.has_head;
+  if (formed_by == forward && returns_at_once && group + 1 >= group_of(chunk.end_layer - 1))
+    return window;
+  const bool file = parallel.offload_target == OffloadTarget::file;
+  const int away = stage_.builder.add_buffer(
+      stage_.prefix + name, file ? MemoryClass::file : MemoryClass::host, Lifetime::micro_batch,
+      dtype, checked_product(plan.micro_batch_rows / row_div, columns, what.c_str()), plan.slots);
+  away_[{formed_by, group}].push_back({window, away, columns, row_div});
+  return window;
+}
+
+void ActivationStore::transfer(OpKind kind, FormedBy formed_by, int64_t group) const {
+  const auto found = away_.find({formed_by, group});
+  if (found == away_.end()) return;
+  for (const Away& array : found->second) {
+    const Operand window{array.window}, away{array.away};
+    const ElementCount count = per_row(array.columns);
+    const ops::Rows rows{-1, array.row_div};
+    stage_.emit(kind == OpKind::load ? ops::load(count, away, window, rows)
+                                     : ops::store(count, window, away, rows));
+  }
 }
 
 LayerActivations ActivationStore::add_set(const std::string& name, int64_t layer, Parts parts) {
@@ -54,16 +80,19 @@ LayerActivations ActivationStore::add_set(const std::string& name, int64_t layer
   const ModelShape& s = stage_.s;
   const int64_t sp = stage_.sp;
   LayerActivations a = passing_;
+  const auto add = [&](const std::string& what, DType dtype, int64_t columns, int64_t row_div) {
+    return layer < 0 ? stage_.temporary(name + what, dtype, columns, row_div)
+                     : keep(forward, layer, what, dtype, columns, row_div);
+  };
   const auto costly = [&](int& buffer, const std::string& what, DType dtype, int64_t columns,
                           int64_t row_div) {
-    if (parts != Parts::cheap) buffer = add(name, layer, what, dtype, columns, row_div);
+    if (parts != Parts::cheap) buffer = add(what, dtype, columns, row_div);
   };
   // Selective recomputation keeps one set of these for all layers.
   const bool fp8 = stage_.fp8 != nullptr;
   const auto cheap = [&](int& buffer, const std::string& what, int64_t columns, int64_t row_div) {
     if (parts == Parts::costly) return;
-    buffer =
-        add(name, layer, what + (fp8 ? ".fp8" : ""), fp8 ? DType::fp8_e4m3 : A, columns, row_div);
+    buffer = add(what + (fp8 ? ".fp8" : ""), fp8 ? DType::fp8_e4m3 : A, columns, row_div);
   };
   const auto statistics = [&](int& mean, int& rstd, const std::string& norm) {
     if (s.family.norm == NormKind::layernorm) costly(mean, norm + "_mean", S, 1, sp);
@@ -83,14 +112,13 @@ LayerActivations ActivationStore::add_set(const std::string& name, int64_t layer
   return a;
 }
 
-void ActivationStore::add_gradients(const std::string& name, int64_t l) {
-  const auto keep = [&](const char* what, int64_t columns, int64_t row_div) {
-    return offload_.keep(ActivationOffload::backward, group_of(l), name, what, stage_.builder.A(),
-                         columns, row_div);
+void ActivationStore::add_gradients(int64_t l) {
+  const auto add = [&](const char* what, int64_t columns, int64_t row_div) {
+    return keep(backward, l, what, stage_.builder.A(), columns, row_div);
   };
   const ModelShape& s = stage_.s;
-  gradients_.push_back({keep("dmlp", s.C, stage_.sp), keep("dproj", s.C, stage_.sp),
-                        keep("dfc", s.fc(), 1), keep("dqkv", s.qkv(), 1)});
+  gradients_.push_back({add("dmlp", s.C, stage_.sp), add("dproj", s.C, stage_.sp),
+                        add("dfc", s.fc(), 1), add("dqkv", s.qkv(), 1)});
 }
 
 bool ActivationStore::ends_segment(int64_t l) const {
@@ -114,11 +142,10 @@ LayerActivations ActivationStore::backward_set(int64_t l) const {
   return a;
 }
 
-void ActivationStore::load(int64_t l, int64_t distance, const Pass& pass) {
+void ActivationStore::load(int64_t l, int64_t distance, const Pass& pass) const {
   const int64_t group = group_of(l) + distance;
-  if (group < 0) return;
-  offload_.load(ActivationOffload::forward, group);
-  if (!pass.inputs) offload_.load(ActivationOffload::backward, group);
+  transfer(OpKind::load, forward, group);
+  if (!pass.inputs) transfer(OpKind::load, backward, group);
 }
 
 }  // namespace gptbench

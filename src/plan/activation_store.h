@@ -1,12 +1,16 @@
-// Activations of the layers of a virtual stage: kept from forward to backward, or formed again in
-// backward (Korthikanti et al., arXiv:2205.05198), and where they lie meanwhile. Internal to the
-// plan layer.
+// Activations of the layers of a virtual stage: kept from one pass to a later one, or formed again
+// in backward (Korthikanti et al., arXiv:2205.05198). They are kept on the device, in one slot per
+// micro-batch in flight, or, with parallel.offload = 'activations', in host memory or a file. The
+// device then holds two windows that all groups of layers (one layer, or a checkpointed segment)
+// take in turn: a group's arrays leave behind the computing of the next group and come back while
+// the group behind it is worked on (Rhu et al., arXiv:1602.08124). Internal to the plan layer.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "plan/activation_offload.h"
 #include "plan/stage_builder.h"
 
 namespace gptbench {
@@ -43,30 +47,40 @@ class ActivationStore {
   LayerActivations backward_set(int64_t l) const;
   const LayerGradients& gradients(int64_t l) const { return gradients_[stage_.splits ? at(l) : 0]; }
 
-  // Offload: the segment of layer l has been formed; it, or the one at a distance from it, is
-  // needed by a backward pass soon.
-  void store(int64_t l) { offload_.store(ActivationOffload::forward, group_of(l)); }
-  void store_gradients(int64_t l) { offload_.store(ActivationOffload::backward, group_of(l)); }
-  void load(int64_t l, int64_t distance, const Pass& pass);
+  // Offload, nothing where arrays stay on the device: the group of layer l has been formed, or its
+  // gradients, and will not be written again; it, or the group at a distance from it, is needed by
+  // what follows the next group that is worked on.
+  void store(int64_t l) const { transfer(OpKind::store, forward, group_of(l)); }
+  void store_gradients(int64_t l) const { transfer(OpKind::store, backward, group_of(l)); }
+  void load(int64_t l, int64_t distance, const Pass& pass) const;
 
  private:
   enum class Parts { all, costly, cheap };  // outputs of norm and activation are cheap
+  // Arrays are formed by the forward pass, for backward ones, or by the pass that forms gradients
+  // of activations, for the one that forms those of weights later (zero_bubble).
+  enum FormedBy { forward, backward };
+  struct Away {
+    int window, away;
+    int64_t columns, row_div;
+  };
   // layer < 0: of a working set, whose memory others use as well.
   LayerActivations add_set(const std::string& name, int64_t layer, Parts parts);
-  int add(const std::string& name, int64_t layer, const std::string& what, DType dtype,
-          int64_t columns, int64_t row_div);
-  void add_gradients(const std::string& name, int64_t l);
+  // Array `what` of layer l, [R / row_div, columns].
+  int keep(FormedBy formed_by, int64_t l, const std::string& what, DType dtype, int64_t columns,
+           int64_t row_div);
+  void add_gradients(int64_t l);
+  void transfer(OpKind kind, FormedBy formed_by, int64_t group) const;
   int64_t group_of(int64_t l) const { return (l - stage_.chunk.first_layer) / every_; }
   size_t at(int64_t l) const { return static_cast<size_t>(l - stage_.chunk.first_layer); }
 
   const StageBuilder& stage_;
-  int64_t every_;  // layers per segment
-  ActivationOffload offload_;
+  int64_t every_;                          // layers per segment
   LayerActivations passing_;               // what norm and activation make where it is not kept
   std::vector<LayerActivations> kept_;     // [layer - first]
   std::vector<LayerActivations> work_;     // [layer within its segment], full recomputation
   std::vector<LayerGradients> gradients_;  // [layer - first]; one entry where not split
-  int forward_x_[2] = {-1, -1};            // [R, C] (s) inputs of layers that are not kept, in turn
+  std::map<std::pair<FormedBy, int64_t>, std::vector<Away>> away_;  // (formed by, group)
+  int forward_x_[2] = {-1, -1};  // [R, C] (s) inputs of layers that are not kept, in turn
 };
 
 }  // namespace gptbench
