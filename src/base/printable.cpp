@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
+
+#include "base/text.h"
 
 namespace gptbench {
 namespace {
@@ -38,13 +39,10 @@ std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     const size_t length = printable_length(text);
-    if (length > 0) {
+    if (length > 0)
       result += text.substr(0, length);
-    } else {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(text.front()));
-      result += escaped;
-    }
+    else
+      result += printed("\\x%02x", static_cast<unsigned char>(text.front()));
     text.remove_prefix(std::max<size_t>(1, length));
   }
   return result;

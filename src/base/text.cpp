@@ -1,6 +1,8 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 
 namespace gptbench {
 namespace {
@@ -82,6 +84,17 @@ std::string hanging(const std::string& lead, const std::string& text) {
     fresh = false;
   }
   return out + line + "\n";
+}
+
+std::string printed(const char* format, ...) {
+  std::va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  std::string text(static_cast<size_t>(std::vsnprintf(nullptr, 0, format, arguments)), '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  va_end(arguments);
+  return text;
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {

@@ -20,6 +20,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // alike.
 std::string hanging(const std::string& lead, const std::string& text);
 
+// What printf() prints, of any length.
+std::string printed(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
 // Candidate with the least edit distance (Damerau-Levenshtein, adjacent swaps count one) to `word`;
 // "" when even the nearest differs in more than a third of its letters (at least 2).
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);

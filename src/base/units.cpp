@@ -1,19 +1,12 @@
 #include "base/units.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace gptbench {
 namespace {
-
-template <class... Args>
-std::string printed(const char* format, Args... args) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
 
 [[noreturn]] void fail_overflow(const char* what, int64_t a, const char* sign, int64_t b) {
   throw Error(Exit::usage, std::string(what) + ": " + std::to_string(a) + sign + std::to_string(b) +

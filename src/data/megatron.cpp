@@ -36,25 +36,14 @@ class IntegerStream {
   unsigned char buffer_[65536];
 };
 
-std::pair<TokenType, int64_t> token_type_of(int code, const DataFile& index) {
-  switch (code) {
-    case 1:
-      return {TokenType::u8, 1};
-    case 2:
-      return {TokenType::i8, 1};
-    case 3:
-      return {TokenType::i16, 2};
-    case 4:
-      return {TokenType::i32, 4};
-    case 5:
-      return {TokenType::i64, 8};
-    case 8:
-      return {TokenType::u16, 2};
-    default:
-      throw index.error(
-          "has type code " + std::to_string(code) +
-          "; integers are read: 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64, 8 uint16");
-  }
+TokenType token_type_of(int code, const DataFile& index) {
+  constexpr std::pair<int, TokenType> codes[] = {{1, TokenType::u8},  {2, TokenType::i8},
+                                                 {3, TokenType::i16}, {4, TokenType::i32},
+                                                 {5, TokenType::i64}, {8, TokenType::u16}};
+  for (const auto& [known, type] : codes)
+    if (known == code) return type;
+  throw index.error("has type code " + std::to_string(code) +
+                    "; integers are read: 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64, 8 uint16");
 }
 
 std::string without_suffix(const std::string& path) {
@@ -65,6 +54,35 @@ std::string without_suffix(const std::string& path) {
     }
   }
   return path;
+}
+
+// Sequences follow one another; returns the bytes of all.
+int64_t check_sequences(const DataFile& index, int64_t sequences, int64_t token_bytes) {
+  IntegerStream<int32_t> lengths(index, header_bytes, sequences);
+  IntegerStream<int64_t> offsets(index, header_bytes + 4 * sequences, sequences);
+  int64_t end = 0;  // bytes of the sequences so far
+  for (int64_t s = 0; s < sequences; ++s) {
+    const int64_t length = lengths.next();
+    const int64_t offset = offsets.next();
+    if (length < 0 || offset != end)
+      throw index.error("is damaged: sequence " + std::to_string(s) + " has length " +
+                        std::to_string(length) + " at byte " + std::to_string(offset) +
+                        ", while the sequences before it end at byte " + std::to_string(end));
+    end += length * token_bytes;
+  }
+  return end;
+}
+
+void check_documents(const DataFile& index, int64_t sequences, int64_t boundaries) {
+  IntegerStream<int64_t> documents(index, header_bytes + 12 * sequences, boundaries);
+  int64_t previous = 0;
+  for (int64_t d = 0; d < boundaries; ++d) {
+    const int64_t boundary = documents.next();
+    if (boundary < previous || boundary > sequences)
+      throw index.error("is damaged: document boundary " + std::to_string(d) + " is sequence " +
+                        std::to_string(boundary) + " of " + std::to_string(sequences));
+    previous = boundary;
+  }
 }
 
 }  // namespace
@@ -84,7 +102,8 @@ TokenArray open_megatron(const std::string& path) {
   if (version != 1) {
     throw index.error("is of version " + std::to_string(version) + "; version 1 is read");
   }
-  const auto [type, token_bytes] = token_type_of(header[17], index);
+  const TokenType type = token_type_of(header[17], index);
+  const int64_t token_bytes = bytes_of(type);
   const int64_t sequences = little_endian<int64_t>(header + 18);
   const int64_t boundaries = little_endian<int64_t>(header + 26);
 
@@ -100,29 +119,8 @@ TokenArray open_megatron(const std::string& path) {
                       " document boundaries");
   }
 
-  IntegerStream<int32_t> lengths(index, header_bytes, sequences);
-  IntegerStream<int64_t> offsets(index, header_bytes + 4 * sequences, sequences);
-  int64_t end = 0;  // bytes of the sequences so far
-  for (int64_t s = 0; s < sequences; ++s) {
-    const int64_t length = lengths.next();
-    const int64_t offset = offsets.next();
-    if (length < 0 || offset != end) {
-      throw index.error("is damaged: sequence " + std::to_string(s) + " has length " +
-                        std::to_string(length) + " at byte " + std::to_string(offset) +
-                        ", while the sequences before it end at byte " + std::to_string(end));
-    }
-    end += length * token_bytes;
-  }
-  IntegerStream<int64_t> documents(index, header_bytes + 12 * sequences, boundaries);
-  int64_t previous = 0;
-  for (int64_t d = 0; d < boundaries; ++d) {
-    const int64_t boundary = documents.next();
-    if (boundary < previous || boundary > sequences) {
-      throw index.error("is damaged: document boundary " + std::to_string(d) + " is sequence " +
-                        std::to_string(boundary) + " of " + std::to_string(sequences));
-    }
-    previous = boundary;
-  }
+  const int64_t end = check_sequences(index, sequences, token_bytes);
+  check_documents(index, sequences, boundaries);
   if (data.size_bytes() != end) {
     throw data.error(std::string(data.size_bytes() < end ? "is truncated" : "is damaged") + ": " +
                      std::to_string(data.size_bytes()) + " bytes, but '" + index.path() +

@@ -12,22 +12,6 @@ constexpr int32_t gpt2_magic = 20240520;
 constexpr int32_t gpt2_version = 1;
 constexpr int64_t gpt2_header_bytes = 256 * 4;
 
-int64_t bytes_of(TokenType type) {
-  switch (type) {
-    case TokenType::u8:
-    case TokenType::i8:
-      return 1;
-    case TokenType::i16:
-    case TokenType::u16:
-      return 2;
-    case TokenType::i32:
-      return 4;
-    case TokenType::i64:
-      return 8;
-  }
-  return 0;
-}
-
 int64_t token_at(const unsigned char* bytes, TokenType type) {
   switch (type) {
     case TokenType::u8:
@@ -92,6 +76,11 @@ class FileTokenSource : public TokenSource {
 };
 
 }  // namespace
+
+int64_t bytes_of(TokenType type) {
+  constexpr int64_t bytes[] = {1, 1, 2, 2, 4, 8};
+  return bytes[static_cast<size_t>(type)];
+}
 
 TokenArray open_text(const std::string& path) {
   DataFile file(path);

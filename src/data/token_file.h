@@ -11,6 +11,7 @@
 namespace gptbench {
 
 enum class TokenType { u8, i8, i16, u16, i32, i64 };
+int64_t bytes_of(TokenType type);
 
 // Where the tokens lie: `count` integers of `type` from byte `offset` of `file`.
 struct TokenArray {

@@ -23,21 +23,16 @@ std::string mark_of(Origin::Kind kind) {
   return "";
 }
 
-// Breaks a line that is too long inside its string, where a line end does not count; never inside
-// a doubled quote or a character of several bytes. `line` is "  key = 'text'".
-std::string wrap_string(const std::string& line) {
+// Breaks a line that is too long between pieces; piece(i) is the length of the one at i.
+template <class Piece>
+std::string wrapped(const std::string& line, const std::string& indent, const Piece& piece) {
   std::string out;
   size_t column = 0;
   for (size_t i = 0; i < line.size();) {
-    size_t length = 1;
-    if (line[i] == '\'' && i + 1 < line.size() && line[i + 1] == '\'') length = 2;
-    while (i + length < line.size() &&
-           (static_cast<unsigned char>(line[i + length]) & 0xc0) == 0x80) {
-      ++length;
-    }
+    const size_t length = piece(i);
     if (column + length > width) {
-      out += '\n';
-      column = 0;
+      out += "\n" + indent;
+      column = indent.size();
     }
     out += line.substr(i, length);
     column += length;
@@ -46,22 +41,24 @@ std::string wrap_string(const std::string& line) {
   return out;
 }
 
-// Breaks a line of numbers that is too long after commas.
+// Inside the string of "  key = 'text'", where a line end does not count; never inside a doubled
+// quote or a character of several bytes.
+std::string wrap_string(const std::string& line) {
+  return wrapped(line, "", [&](size_t i) {
+    size_t length = line.compare(i, 2, "''") == 0 ? 2 : 1;
+    while (i + length < line.size() &&
+           (static_cast<unsigned char>(line[i + length]) & 0xc0) == 0x80)
+      ++length;
+    return length;
+  });
+}
+
+// After commas.
 std::string wrap_numbers(const std::string& line) {
-  std::string out;
-  size_t column = 0;
-  for (size_t begin = 0; begin < line.size();) {
-    const size_t comma = line.find(", ", begin);
-    const size_t end = comma == std::string::npos ? line.size() : comma + 2;
-    if (column + end - begin > width) {
-      out += "\n    ";
-      column = 4;
-    }
-    out += line.substr(begin, end - begin);
-    column += end - begin;
-    begin = end;
-  }
-  return out;
+  return wrapped(line, "    ", [&](size_t i) {
+    const size_t comma = line.find(", ", i);
+    return (comma == std::string::npos ? line.size() : comma + 2) - i;
+  });
 }
 
 std::string with_mark(std::string line, bool is_text, const std::string& mark) {

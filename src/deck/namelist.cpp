@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -42,9 +41,7 @@ std::string describe(int c) {
   if (c == end_of_text) return "the end of the text";
   if (c > 0x20 && c < 0x7f) return std::string("'") + static_cast<char>(c) + "'";
   if (is_blank(c)) return c == '\n' || c == '\r' ? "the end of the line" : "a blank";
-  char code[32];
-  std::snprintf(code, sizeof code, "character 0x%02x", static_cast<unsigned>(c) & 0xffu);
-  return code;
+  return printed("character 0x%02x", static_cast<unsigned>(c) & 0xffu);
 }
 
 // Text with a reading position that knows its line and column.

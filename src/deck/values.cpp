@@ -2,7 +2,6 @@
 
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 
@@ -154,19 +153,16 @@ std::vector<Element> distribute(const Source& source, const Assignment& assignme
 }
 
 std::string format_real(double value) {
-  char text[40];
-  int digits = 1;
-  for (; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, value);
-    if (std::strtod(text, nullptr) == value) break;
+  std::string text;
+  for (int digits = 1; digits <= 17; ++digits) {
+    text = printed("%.*g", digits, value);
+    if (std::strtod(text.c_str(), nullptr) == value) break;
   }
   // 40, not 4e+01: whole numbers are written out.
   constexpr double most = 1e9;
-  if (std::fabs(value) < most && value == std::floor(value))
-    std::snprintf(text, sizeof text, "%.0f", value);
-  std::string out = text;
-  const bool is_integer = out.find_first_not_of("+-0123456789") == std::string::npos;
-  return is_integer ? out + ".0" : out;
+  if (std::fabs(value) < most && value == std::floor(value)) text = printed("%.0f", value);
+  const bool is_integer = text.find_first_not_of("+-0123456789") == std::string::npos;
+  return is_integer ? text + ".0" : text;
 }
 
 std::string format_logical(bool value) {

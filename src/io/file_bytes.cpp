@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace gptbench {
 namespace {
@@ -121,9 +122,7 @@ NewFile::NewFile(const std::string& path) : path_(path) {
   // Not mkstemp(), whose files only their owner may read, whatever the umask says.
   std::random_device random;
   do {
-    char suffix[32];
-    std::snprintf(suffix, sizeof suffix, ".partial-%08x%08x", random(), random());
-    temporary_ = path + suffix;
+    temporary_ = path + printed(".partial-%08x%08x", random(), random());
     fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) fail(path_, "cannot create", errno);

@@ -1,6 +1,6 @@
-#include <cstdio>
 #include <map>
 
+#include "base/text.h"
 #include "io/checksum.h"
 #include "io/hdf5_handle.h"
 #include "io/hdf5_write.h"
@@ -15,9 +15,7 @@ std::string text_of(const std::variant<int64_t, double, bool, std::string>& valu
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* logical = std::get_if<bool>(&value)) return *logical ? "true" : "false";
   if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
-  char printed[32];
-  std::snprintf(printed, sizeof printed, "%.17g", std::get<double>(value));
-  return printed;
+  return printed("%.17g", std::get<double>(value));
 }
 
 hsize_t extent(size_t size) {

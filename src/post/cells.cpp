@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "base/text.h"
 #include "base/units.h"
 
 namespace gptbench {
 namespace {
 
-std::string printed(double value, int decimals) {
-  char text[400];  // the longest double has 309 digits before the point
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
+std::string plain(double value, int decimals) {
+  return printed("%.*f", decimals, value);
 }
 
 // Decimals with which `value` shows `digits` significant digits; may be negative.
@@ -27,19 +25,19 @@ bool nothing_to_show(double value) {
 }  // namespace
 
 std::string fixed(double value, int decimals, int significant) {
-  if (nothing_to_show(value)) return printed(value, decimals);
-  return printed(value, std::max(decimals, decimals_for(value, significant)));
+  if (nothing_to_show(value)) return plain(value, decimals);
+  return plain(value, std::max(decimals, decimals_for(value, significant)));
 }
 
 std::string significant(double value, int digits, int decimals) {
-  if (nothing_to_show(value)) return printed(value, 1);
+  if (nothing_to_show(value)) return plain(value, 1);
   const int one_digit = decimals_for(value, 1);
-  return printed(value, std::max({0, one_digit, std::min(decimals, decimals_for(value, digits))}));
+  return plain(value, std::max({0, one_digit, std::min(decimals, decimals_for(value, digits))}));
 }
 
 std::string truncated(double value) {
-  if (!std::isfinite(value) || std::fabs(value) >= 1.0) return printed(std::trunc(value), 0);
-  return value == 0.0 ? "0" : printed(value, decimals_for(value, 3));
+  if (!std::isfinite(value) || std::fabs(value) >= 1.0) return plain(std::trunc(value), 0);
+  return value == 0.0 ? "0" : plain(value, decimals_for(value, 3));
 }
 
 std::string model_size(int64_t num_params) {
@@ -49,22 +47,20 @@ std::string model_size(int64_t num_params) {
     const char* name;
   };
   for (const Unit unit : {Unit{1e12, "T"}, Unit{1e9, "B"}, Unit{1e6, "M"}, Unit{1e3, "K"}})
-    if (n >= unit.size) return printed(n / unit.size, n >= 9.95 * unit.size ? 0 : 1) + unit.name;
+    if (n >= unit.size) return plain(n / unit.size, n >= 9.95 * unit.size ? 0 : 1) + unit.name;
   return std::to_string(num_params);
 }
 
 std::string mebibytes(double bytes) {
-  return printed(bytes / static_cast<double>(MiB), 1) + " MiB";
+  return plain(bytes / static_cast<double>(MiB), 1) + " MiB";
 }
 
 std::string whole_mebibytes(double bytes) {
-  return printed(bytes / static_cast<double>(MiB), 0) + "MiB";
+  return plain(bytes / static_cast<double>(MiB), 0) + "MiB";
 }
 
 std::string scientific(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
+  return printed("%.3g", value);
 }
 
 std::string month_and_day(const std::string& date_utc) {

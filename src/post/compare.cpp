@@ -123,12 +123,6 @@ std::string value_text(const ConfigEntry* entry) {
   return scientific(std::get<double>(entry->value));
 }
 
-const ConfigEntry* find(const Record& r, const ConfigEntry& like) {
-  for (const ConfigEntry& entry : r.config)
-    if (entry.group == like.group && entry.key == like.key) return &entry;
-  return nullptr;
-}
-
 std::string differences(const Record& a, const Record& b) {
   Table table{"", {{"differs", false}, {"A", false}, {"B", false}}, {}};
   const auto add = [&](const std::string& name, const std::string& of_a, const std::string& of_b) {
@@ -142,11 +136,12 @@ std::string differences(const Record& a, const Record& b) {
   const auto add_key = [&](const ConfigEntry& entry) {
     const std::string name = entry.group + "." + entry.key;
     if (name == "output.directory") return;  // differs between any two runs
-    add(name, value_text(find(a, entry)), value_text(find(b, entry)));
+    add(name, value_text(find_entry(a, entry.group, entry.key)),
+        value_text(find_entry(b, entry.group, entry.key)));
   };
   for (const ConfigEntry& entry : a.config) add_key(entry);
   for (const ConfigEntry& entry : b.config)
-    if (find(a, entry) == nullptr) add_key(entry);
+    if (find_entry(a, entry.group, entry.key) == nullptr) add_key(entry);
   return table.rows.empty() ? "Decks, machine and program are the same.\n" : format_plain(table);
 }
 

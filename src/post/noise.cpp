@@ -43,11 +43,4 @@ RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>
   return {of_b.least / of_a.largest, of_b.largest / of_a.least, true};
 }
 
-std::vector<double> timed_step_times(const Record& record) {
-  std::vector<double> timed;
-  for (size_t step = 0; step < record.step_time_s.size(); ++step)
-    if (is_timed(record, static_cast<int64_t>(step))) timed.push_back(record.step_time_s[step]);
-  return timed;
-}
-
 }  // namespace gptbench

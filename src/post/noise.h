@@ -27,7 +27,4 @@ struct RatioBounds {
 };
 RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>& b);
 
-// Times of the timed steps of the slowest rank.
-std::vector<double> timed_step_times(const Record& record);
-
 }  // namespace gptbench

@@ -43,28 +43,61 @@ size_t place_of(const std::string& part, const std::vector<std::string>& order) 
   return static_cast<size_t>(std::find(order.begin(), order.end(), part) - order.begin());
 }
 
-// A table with one row per run and one column for each part that is not zero in all of them, drawn
-// as stacked bars in the largest of `units` (ascending) of which the highest bar holds one. Runs
-// with an empty bar are left out.
+// Names of the parts that are not zero in all bars, in the order of the stack.
+std::vector<std::string> parts_of(const std::vector<Bar>& bars,
+                                  const std::vector<std::string>& order) {
+  std::vector<std::string> parts;
+  for (const Bar& bar : bars)
+    for (const auto& [part, value] : bar)
+      if (value > 0.0 && std::find(parts.begin(), parts.end(), part) == parts.end())
+        parts.push_back(part);
+  std::stable_sort(parts.begin(), parts.end(), [&](const std::string& x, const std::string& y) {
+    return place_of(x, order) < place_of(y, order);
+  });
+  return parts;
+}
+
+std::string row_of(const Bar& bar, const std::vector<std::string>& parts, double unit) {
+  std::string row;
+  for (const std::string& part : parts) {
+    double value = 0.0;
+    for (const auto& each : bar)
+      if (each.first == part) value = each.second;
+    row += "\t" + plot_number(value / unit);
+  }
+  return row + "\n";
+}
+
+// Plots column 2 and on of the data, one colour each.
+std::string plot_command(const std::vector<std::string>& parts,
+                         const std::vector<std::string>& order) {
+  std::string command = "plot";
+  size_t next_colour = order.size();  // a part named in `order` has the same one in every plot
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const size_t place = place_of(parts[p], order);
+    const size_t colour = place < order.size() ? place : next_colour++;
+    std::string title = parts[p];
+    std::replace(title.begin(), title.end(), '_', ' ');
+    command += (p == 0 ? " data every ::1 using " : ", \\\n  data every ::1 using ") +
+               std::to_string(p + 2) + (p == 0 ? ":xtic(1)" : "") + " lt " +
+               std::to_string(colour % num_linetypes + 1) + " lw 1 title " + quoted(title);
+  }
+  return command + "\n";
+}
+
+// A table with one row per run and one column for each part, drawn as stacked bars in the largest
+// of `units` (ascending) of which the highest bar holds one. Runs with an empty bar are left out.
 Plot bar_plot(const std::string& name, const std::string& y_label, const std::vector<Unit>& units,
               const std::vector<std::string>& order, const Runs& runs,
               const std::function<Bar(const RunView&)>& bar_of) {
   std::vector<Bar> bars;
-  std::vector<std::string> parts;
   double highest = 0.0;
-  int count = 0;
   for (const RunView& run : runs) {
     bars.push_back(bar_of(run));
     highest = std::max(highest, height_of(bars.back()));
-    count += bars.back().empty() ? 0 : 1;
-    for (const auto& [part, value] : bars.back())
-      if (value > 0.0 && std::find(parts.begin(), parts.end(), part) == parts.end())
-        parts.push_back(part);
   }
+  const std::vector<std::string> parts = parts_of(bars, order);
   if (parts.empty()) return {name, "", ""};
-  std::stable_sort(parts.begin(), parts.end(), [&](const std::string& x, const std::string& y) {
-    return place_of(x, order) < place_of(y, order);
-  });
   Unit unit = units.front();
   for (const Unit& each : units)
     if (highest >= each.size) unit = each;
@@ -74,18 +107,13 @@ Plot bar_plot(const std::string& name, const std::string& y_label, const std::ve
   for (const std::string& part : parts) data += "\t" + one_line(part);
   data += "\n";
   size_t longest = 0, first = 0;  // labels, in characters
+  int count = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     if (bars[i].empty()) continue;
+    ++count;
     if (first == 0) first = labels[i].size();
     longest = std::max(longest, labels[i].size());
-    data += label(labels[i]);
-    for (const std::string& part : parts) {
-      double value = 0.0;
-      for (const auto& each : bars[i])
-        if (each.first == part) value = each.second;
-      data += "\t" + plot_number(value / unit.size);
-    }
-    data += "\n";
+    data += label(labels[i]) + row_of(bars[i], parts, unit.size);
   }
   // Few bars would be drawn as wide as the page; many need a wider page, or labels overlap.
   Plot plot{name, std::move(data), "", std::max(960, 280 + 34 * count),
@@ -98,18 +126,7 @@ Plot bar_plot(const std::string& name, const std::string& y_label, const std::ve
       plot_number(std::max(4.0, static_cast<double>(count)) - 0.5) +
       "]\nset xtics rotate by 40 right noenhanced\nset lmargin " +
       plot_number(std::max(10.0, label_width * static_cast<double>(first))) + "\nset ylabel " +
-      quoted(y_title) + "\nplot";
-  size_t next_colour = order.size();  // a part named in `order` has the same one in every plot
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const size_t place = place_of(parts[p], order);
-    const size_t colour = place < order.size() ? place : next_colour++;
-    std::string title = parts[p];
-    std::replace(title.begin(), title.end(), '_', ' ');
-    plot.commands += (p == 0 ? " data every ::1 using " : ", \\\n  data every ::1 using ") +
-                     std::to_string(p + 2) + (p == 0 ? ":xtic(1)" : "") + " lt " +
-                     std::to_string(colour % num_linetypes + 1) + " lw 1 title " + quoted(title);
-  }
-  plot.commands += "\n";
+      quoted(y_title) + "\n" + plot_command(parts, order);
   return plot;
 }
 
@@ -145,16 +162,15 @@ Plot memory_plot(const Runs& runs, const PlotOptions&) {
                                    {"GiB", static_cast<double>(GiB)}};
   const std::vector<std::string> order = {"parameters",  "gradients",     "optimizer_state",
                                           "activations", "communication", "workspace"};
-  return bar_plot("memory", "Memory of the fullest rank", units, order, runs,
-                  [](const RunView& run) {
-                    Bar bar;
-                    for (const MemoryEntry& entry : run.record().memory)
-                      if (entry.name != "peak" && entry.name != "arena" &&
-                          entry.name != "device_used")  // wholes
-                        bar.emplace_back(entry.name, largest_bytes(entry, run));
-                    // A run that memory did not suffice for has the plan of rank 0.
-                    return bar.empty() ? planned_memory(run.record()) : bar;
-                  });
+  const auto bar_of = [](const RunView& run) {
+    Bar bar;
+    for (const MemoryEntry& entry : run.record().memory)
+      if (entry.name != "peak" && entry.name != "arena" && entry.name != "device_used")  // wholes
+        bar.emplace_back(entry.name, largest_bytes(entry, run));
+    // A run that memory did not suffice for has the plan of rank 0.
+    return bar.empty() ? planned_memory(run.record()) : bar;
+  };
+  return bar_plot("memory", "Memory of the fullest rank", units, order, runs, bar_of);
 }
 
 // Kinds of work where a record has them, else its programs; "step" is the whole of both.

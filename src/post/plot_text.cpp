@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 
 #include "base/printable.h"
+#include "base/text.h"
 
 namespace gptbench {
 namespace {
@@ -33,9 +33,7 @@ std::vector<double> rounded_tics(double least, double largest, double decade_pix
 }  // namespace
 
 std::string plot_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
+  return printed("%.9g", value);
 }
 
 std::string one_line(const std::string& text) {
@@ -47,12 +45,9 @@ std::string one_line(const std::string& text) {
 
 std::string quoted(const std::string& text) {
   std::string result = "\"";
-  for (const char c : one_line(text)) {
-    char octal[8] = {c, '\0'};
-    if (std::strchr("\"\\`@", c) != nullptr)
-      std::snprintf(octal, sizeof octal, "\\%03o", static_cast<unsigned>(c));
-    result += octal;
-  }
+  for (const char c : one_line(text))
+    result += std::strchr("\"\\`@", c) != nullptr ? printed("\\%03o", static_cast<unsigned>(c))
+                                                  : std::string(1, c);
   return result + "\"";
 }
 
@@ -74,11 +69,9 @@ std::string tic_label(double value) {
   for (const Unit unit : {Unit{1e12, "T"}, Unit{1e9, "G"}, Unit{1e6, "M"}, Unit{1e4, ""}})
     if (value >= unit.size) {
       const bool thousands = unit.size == 1e4;
-      char text[32];
-      std::snprintf(text, sizeof text, "%.3g", value / (thousands ? 1e3 : unit.size));
       // Sequence lengths and ranks are read exactly: 65536, not 65.5k.
       if (thousands && std::fmod(value, 1e3) != 0.0 && value < 1e6) return plot_number(value);
-      return std::string(text) + (thousands ? "k" : unit.name);
+      return printed("%.3g", value / (thousands ? 1e3 : unit.size)) + (thousands ? "k" : unit.name);
     }
   return plot_number(value);
 }

@@ -12,12 +12,6 @@
 namespace gptbench {
 namespace {
 
-const ConfigEntry* find(const Record& record, const std::string& group, const std::string& key) {
-  for (const ConfigEntry& entry : record.config)
-    if (entry.group == group && entry.key == key) return &entry;
-  return nullptr;
-}
-
 // The value where it has the type asked for.
 template <class T>
 T value_or(const ConfigEntry* entry, const T& fallback) {
@@ -34,17 +28,24 @@ std::string capitals(std::string text) {
 
 }  // namespace
 
+const ConfigEntry* find_entry(const Record& record, const std::string& group,
+                              const std::string& key) {
+  for (const ConfigEntry& entry : record.config)
+    if (entry.group == group && entry.key == key) return &entry;
+  return nullptr;
+}
+
 int64_t RunView::integer(const std::string& group, const std::string& key, int64_t fallback) const {
-  return value_or<int64_t>(find(*record_, group, key), fallback);
+  return value_or<int64_t>(find_entry(*record_, group, key), fallback);
 }
 
 std::string RunView::text(const std::string& group, const std::string& key,
                           const std::string& fallback) const {
-  return value_or<std::string>(find(*record_, group, key), fallback);
+  return value_or<std::string>(find_entry(*record_, group, key), fallback);
 }
 
 bool RunView::logical(const std::string& group, const std::string& key, bool fallback) const {
-  return value_or<bool>(find(*record_, group, key), fallback);
+  return value_or<bool>(find_entry(*record_, group, key), fallback);
 }
 
 std::string RunView::outcome() const {

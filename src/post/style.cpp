@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "post/cells.h"
+
 namespace gptbench {
 
 Table table_of(const std::string& style, const std::string& caption,
@@ -39,10 +41,29 @@ std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(cons
   return groups;
 }
 
-std::string figure(const RunView& run, double value,
-                   const std::function<std::string(double)>& format) {
+std::string figure(const RunView& run, double value, const Format& format) {
   if (!run.counts()) return run.outcome();
   return value > 0.0 ? format(value) : "-";
+}
+
+Cell figures(const std::function<double(const RunView&)>& value, const Format& format) {
+  return [=](const RunView& run) { return figure(run, value(run), format); };
+}
+
+Cell figures(double Summary::*value, const Format& format) {
+  return [=](const RunView& run) { return figure(run, run.summary().*value, format); };
+}
+
+Cell whole(int64_t Summary::*value) {
+  return [=](const RunView& run) { return std::to_string(run.summary().*value); };
+}
+
+Cell whole(int64_t (RunView::*value)() const) {
+  return [=](const RunView& run) { return std::to_string((run.*value)()); };
+}
+
+Format decimals(int digits, int significant) {
+  return [=](double value) { return fixed(value, digits, significant); };
 }
 
 }  // namespace gptbench

@@ -12,9 +12,12 @@
 
 namespace gptbench {
 
+using Cell = std::function<std::string(const RunView&)>;
+using Format = std::function<std::string(double)>;
+
 struct StyleColumn {
   std::string heading;
-  std::function<std::string(const RunView&)> cell;
+  Cell cell;
   bool right = true;
   bool of_flops = false;  // follows from a FLOPs convention or a peak, and can be restated
 };
@@ -49,7 +52,14 @@ std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(cons
 
 // The figure of a run that counts, else its outcome: OOM, INVALID, TIMEOUT or FAILED. "-" where the
 // figure is 0, that is not known.
-std::string figure(const RunView& run, double value,
-                   const std::function<std::string(double)>& format);
+std::string figure(const RunView& run, double value, const Format& format);
+
+// Cells of a column: a figure of the summary or of the run, as figure() prints it; a whole number.
+Cell figures(const std::function<double(const RunView&)>& value, const Format& format);
+Cell figures(double Summary::*value, const Format& format);
+Cell whole(int64_t Summary::*value);
+Cell whole(int64_t (RunView::*value)() const);
+// fixed() (post/cells.h).
+Format decimals(int digits, int significant = 2);
 
 }  // namespace gptbench

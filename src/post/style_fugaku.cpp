@@ -32,31 +32,20 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
   // The published tables print two significant digits, with recomputation three, and not more than
   // four decimals.
   const int digits = full_checkpointing ? 3 : 2;
-  const auto count = [](int64_t value) { return std::to_string(value); };
   return {
       {"Nodes", nodes_cell},
       {"Size", [](const RunView& run) { return model_size(run.summary().num_params); }},
-      {"DP", [=](const RunView& run) { return count(run.data_parallel()); }},
-      {"TP", [=](const RunView& run) { return count(run.tensor_parallel()); }},
-      {"PP", [=](const RunView& run) { return count(run.pipeline_parallel()); }},
-      {"MBS", [=](const RunView& run) { return count(run.micro_batch()); }},
-      {"GBS", [=](const RunView& run) { return count(run.global_batch()); }},
+      {"DP", whole(&RunView::data_parallel)},
+      {"TP", whole(&RunView::tensor_parallel)},
+      {"PP", whole(&RunView::pipeline_parallel)},
+      {"MBS", whole(&RunView::micro_batch)},
+      {"GBS", whole(&RunView::global_batch)},
       {"Mem", memory_cell},
-      {"Sec/it",
-       [](const RunView& run) {
-         return figure(run, run.summary().sec_per_it, [](double s) { return fixed(s, 1); });
-       }},
-      {full_checkpointing ? "TFLOPs*" : "TFLOPs",
-       [](const RunView& run) {
-         return figure(run, tflops_of(run), [](double t) { return fixed(t, 2); });
-       },
-       true, true},
+      {"Sec/it", figures(&Summary::sec_per_it, decimals(1))},
+      {full_checkpointing ? "TFLOPs*" : "TFLOPs", figures(tflops_of, decimals(2)), true, true},
       {"Est. Aggr. PetaFLOPs",
-       [=](const RunView& run) {
-         return figure(run, aggregate_petaflops(run),
-                       [=](double p) { return significant(p, digits, 4); });
-       },
-       true, true},
+       figures(aggregate_petaflops, [=](double p) { return significant(p, digits, 4); }), true,
+       true},
       {"Notes", [](const RunView& run) { return run.notes(); }, false},
   };
 }

@@ -47,9 +47,14 @@ bool offloads_activations(const RunView& run) {
 std::string percent(const RunView& run, bool hardware) {
   std::string cell;
   for (const auto& [type, value] : run.utilisations(name_of(FlopsConvention::mpt), hardware))
-    cell += (cell.empty() ? "" : ", ") + figure(run, value, [](double p) { return fixed(p, 2); }) +
+    cell += (cell.empty() ? "" : ", ") + figure(run, value, decimals(2)) +
             (type.empty() ? "" : " " + type);
   return run.counts() ? cell : run.outcome();
+}
+
+// In units of 1e14 FLOP/s per device, as published.
+double model_tflop(const RunView& run) {
+  return run.tflops(name_of(FlopsConvention::mpt)) / 100.0;
 }
 
 double tokens_per_device(const RunView& run) {
@@ -60,35 +65,25 @@ double tokens_per_device(const RunView& run) {
 }  // namespace
 
 std::vector<Table> mpt_tables(const Runs& runs) {
-  const auto count = [](int64_t value) { return std::to_string(value); };
-  const auto whole = [](double value) {
+  const auto rounded = [](double value) {
     return value < 1.0 ? truncated(value) : fixed(value, 0, 1);
   };
   std::vector<StyleColumn> columns = {
       {"Model", model_cell, false},
-      {"SeqLen (T)", [=](const RunView& run) { return count(run.seq_length()); }},
-      {"# GPUs", [=](const RunView& run) { return count(run.summary().world_size); }},
+      {"SeqLen (T)", whole(&RunView::seq_length)},
+      {"# GPUs", whole(&Summary::world_size)},
       {"GPU", [](const RunView& run) { return run.device_name(); }, false},
       {"MFU", [](const RunView& run) { return percent(run, false); }, true, true},
       {"HFU", [](const RunView& run) { return percent(run, true); }, true, true},
-      // In units of 1e14 FLOP/s per device, as published.
-      {"Model TFLOP",
-       [](const RunView& run) {
-         return figure(run, run.tflops(name_of(FlopsConvention::mpt)) / 100.0,
-                       [](double t) { return fixed(t, 6); });
-       },
-       true, true},
-      {"MicroBatchSize", [=](const RunView& run) { return count(run.micro_batch()); }},
-      {"GradAccum", [=](const RunView& run) { return count(run.gradient_accumulation()); }},
-      {"GlobalBatchSize", [=](const RunView& run) { return count(run.global_batch()); }},
-      {"Throughput (S/s)",
-       [](const RunView& run) { return figure(run, run.summary().samples_per_s, truncated); }},
-      {"Throughput (T/s)",
-       [=](const RunView& run) { return figure(run, run.summary().tokens_per_s, whole); }},
-      {"Throughput (T/s/GPU)",
-       [=](const RunView& run) { return figure(run, tokens_per_device(run), whole); }},
+      {"Model TFLOP", figures(model_tflop, decimals(6)), true, true},
+      {"MicroBatchSize", whole(&RunView::micro_batch)},
+      {"GradAccum", whole(&RunView::gradient_accumulation)},
+      {"GlobalBatchSize", whole(&RunView::global_batch)},
+      {"Throughput (S/s)", figures(&Summary::samples_per_s, truncated)},
+      {"Throughput (T/s)", figures(&Summary::tokens_per_s, rounded)},
+      {"Throughput (T/s/GPU)", figures(tokens_per_device, rounded)},
       {"GlobalBatchSize (T)",
-       [=](const RunView& run) { return count(run.global_batch() * run.seq_length()); }},
+       [](const RunView& run) { return std::to_string(run.global_batch() * run.seq_length()); }},
       {"Precision", precision_cell, false},
       {"MP Mode", [](const RunView& run) { return is_pure(run) ? "PURE" : "DEFAULT"; }, false},
       {"Sharding Strategy", sharding_cell, false},
@@ -96,7 +91,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
        false},
       {"Activation CPUOffload",
        [](const RunView& run) { return offloads_activations(run) ? "True" : "False"; }, false},
-      {"NumParams", [=](const RunView& run) { return count(run.summary().num_params); }},
+      {"NumParams", whole(&Summary::num_params)},
   };
   // Not a published column: added where a run has something to note.
   if (std::any_of(runs.begin(), runs.end(),

@@ -31,6 +31,10 @@ const RunView* base_of(const Runs& runs) {
   return base;
 }
 
+double tokens_per_rank(const RunView& run) {
+  return run.summary().tokens_per_s / std::max(1.0, ranks_of(run));
+}
+
 // TFLOP/s per rank, by the convention of the deck.
 double tflops_of(const RunView& run) {
   return run.tflops(run.flops_convention());
@@ -47,51 +51,32 @@ double communication_share(const RunView& run) {
 }
 
 std::vector<StyleColumn> columns_for(const RunView* base) {
-  const auto count = [](int64_t value) { return std::to_string(value); };
   const auto speedup = [=](const RunView& run) {
     return base == nullptr ? 0.0 : run.summary().tokens_per_s / base->summary().tokens_per_s;
   };
+  const auto efficiency = [=](const RunView& run) {
+    const double ratio = base == nullptr ? 1.0 : ranks_of(run) / ranks_of(*base);
+    return 100.0 * speedup(run) / ratio;
+  };
   return {
-      {"Ranks", [=](const RunView& run) { return count(run.summary().world_size); }},
-      {"Nodes", [=](const RunView& run) { return count(run.summary().nodes); }},
-      {"DP", [=](const RunView& run) { return count(run.data_parallel()); }},
-      {"TP", [=](const RunView& run) { return count(run.tensor_parallel()); }},
-      {"PP", [=](const RunView& run) { return count(run.pipeline_parallel()); }},
-      {"CP", [=](const RunView& run) { return count(run.context_parallel()); }},
-      {"MBS", [=](const RunView& run) { return count(run.micro_batch()); }},
-      {"GBS", [=](const RunView& run) { return count(run.global_batch()); }},
-      {"Sec/it",
-       [](const RunView& run) {
-         return figure(run, run.summary().sec_per_it, [](double s) { return fixed(s, 2, 3); });
-       }},
-      {"Tokens/s",
-       [](const RunView& run) {
-         return figure(run, run.summary().tokens_per_s, [](double t) { return fixed(t, 0, 3); });
-       }},
-      {"Tokens/s/rank",
-       [](const RunView& run) {
-         return figure(run, run.summary().tokens_per_s / std::max(1.0, ranks_of(run)),
-                       [](double t) { return fixed(t, 0, 3); });
-       }},
-      {"TFLOPs/rank",
-       [](const RunView& run) {
-         return figure(run, tflops_of(run), [](double t) { return fixed(t, 2); });
-       }},
+      {"Ranks", whole(&Summary::world_size)},
+      {"Nodes", whole(&Summary::nodes)},
+      {"DP", whole(&RunView::data_parallel)},
+      {"TP", whole(&RunView::tensor_parallel)},
+      {"PP", whole(&RunView::pipeline_parallel)},
+      {"CP", whole(&RunView::context_parallel)},
+      {"MBS", whole(&RunView::micro_batch)},
+      {"GBS", whole(&RunView::global_batch)},
+      {"Sec/it", figures(&Summary::sec_per_it, decimals(2, 3))},
+      {"Tokens/s", figures(&Summary::tokens_per_s, decimals(0, 3))},
+      {"Tokens/s/rank", figures(tokens_per_rank, decimals(0, 3))},
+      {"TFLOPs/rank", figures(tflops_of, decimals(2)), true, true},
       {"PetaFLOPs",
-       [](const RunView& run) {
-         return figure(run, tflops_of(run) * ranks_of(run) / 1000.0,
-                       [](double p) { return significant(p, 3, 4); });
-       }},
-      {"Speed-up",
-       [=](const RunView& run) {
-         return figure(run, speedup(run), [](double s) { return fixed(s, 2); });
-       }},
-      {"Efficiency",
-       [=](const RunView& run) {
-         const double ratio = base == nullptr ? 1.0 : ranks_of(run) / ranks_of(*base);
-         return figure(run, 100.0 * speedup(run) / ratio,
-                       [](double e) { return fixed(e, 1) + " %"; });
-       }},
+       figures([](const RunView& run) { return tflops_of(run) * ranks_of(run) / 1e3; },
+               [](double p) { return significant(p, 3, 4); }),
+       true, true},
+      {"Speed-up", figures(speedup, decimals(2))},
+      {"Efficiency", figures(efficiency, [](double e) { return fixed(e, 1) + " %"; })},
       {"Comm",
        [](const RunView& run) {
          const double share = communication_share(run);

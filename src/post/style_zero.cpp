@@ -42,26 +42,20 @@ std::vector<Table> zero_tables(const Runs& runs) {
   const auto key = [](const char* name) {
     return [=](const RunView& run) { return std::to_string(run.integer("model", name, 0)); };
   };
-  const auto count = [](int64_t value) { return std::to_string(value); };
   std::vector<StyleColumn> columns = {
       {"Model", [](const RunView& run) { return run.model_name(); }, false},
       {"num_layers", key("num_layers")},
       {"hidden_size", key("hidden_size")},
       {"num_heads", key("num_attention_heads")},
-      {"# gpus", [=](const RunView& run) { return count(run.summary().world_size); }},
-      {"data parallel", [=](const RunView& run) { return count(run.data_parallel()); }},
-      {"model parallel", [=](const RunView& run) { return count(run.tensor_parallel()); }},
-      {"ZeRO Stage", [=](const RunView& run) { return count(run.zero_stage()); }},
+      {"# gpus", whole(&Summary::world_size)},
+      {"data parallel", whole(&RunView::data_parallel)},
+      {"model parallel", whole(&RunView::tensor_parallel)},
+      {"ZeRO Stage", whole(&RunView::zero_stage)},
       {"CPU Offload", [](const RunView& run) { return run.offloads() ? "Yes" : "No"; }, false},
       {"Max Global BSZ", batch_cell},
       {"time/it (ms)",
-       [](const RunView& run) {
-         return figure(run, 1e3 * run.summary().sec_per_it, [](double t) { return fixed(t, 1); });
-       }},
-      {"Throughput (samples/sec)",
-       [](const RunView& run) {
-         return figure(run, run.summary().samples_per_s, [](double s) { return fixed(s, 2, 3); });
-       }},
+       figures([](const RunView& run) { return 1e3 * run.summary().sec_per_it; }, decimals(1))},
+      {"Throughput (samples/sec)", figures(&Summary::samples_per_s, decimals(2, 3))},
   };
   for (int64_t device = 0; device < devices_shown(runs); ++device)
     columns.push_back({"GPU" + std::to_string(device) + " Memory Usage",

@@ -19,6 +19,13 @@ bool is_timed(const Record& record, int64_t step) {
   return step >= record.warmup_steps && !is_skipped(record, step);
 }
 
+std::vector<double> timed_step_times(const Record& record) {
+  std::vector<double> timed;
+  for (size_t step = 0; step < record.step_time_s.size(); ++step)
+    if (is_timed(record, static_cast<int64_t>(step))) timed.push_back(record.step_time_s[step]);
+  return timed;
+}
+
 int64_t skipped_after_warmup(const Record& record) {
   int64_t count = 0;
   for (int64_t step = 0; step < static_cast<int64_t>(record.skipped.size()); ++step)
@@ -37,9 +44,7 @@ void summarise_steps(Record& record, int64_t sequences_per_step) {
   Summary& s = record.summary;
   if (!record.loss.empty()) s.final_loss = record.loss.back();
   s.skipped_steps = std::accumulate(record.skipped.begin(), record.skipped.end(), int64_t{0});
-  std::vector<double> timed;
-  for (size_t step = 0; step < record.step_time_s.size(); ++step)
-    if (is_timed(record, static_cast<int64_t>(step))) timed.push_back(record.step_time_s[step]);
+  const std::vector<double> timed = timed_step_times(record);
   s.timed_steps = static_cast<int64_t>(timed.size());
   if (timed.empty()) return;
 

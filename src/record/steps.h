@@ -13,6 +13,9 @@ namespace gptbench {
 // updated the weights. A skipped step leaves out the optimizer.
 bool is_timed(const Record& record, int64_t step);
 
+// Times of the timed steps of the slowest rank.
+std::vector<double> timed_step_times(const Record& record);
+
 // Skipped steps after the warm-up: executed, not timed.
 int64_t skipped_after_warmup(const Record& record);
 

@@ -1,5 +1,8 @@
 #include "run/command_line.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/build_info.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -7,12 +10,14 @@
 namespace gptbench {
 namespace {
 
-const std::vector<std::string>& options() {
-  static const std::vector<std::string> names = {
-      "--plan",  "--check", "--keys", "--version",     "--help",      "--machine",
-      "--ranks", "--sweep", "--list", "--write-decks", "--operations"};
-  return names;
-}
+struct ModeOption {
+  const char* name;
+  Mode mode;
+};
+constexpr ModeOption modes[] = {
+    {"--plan", Mode::plan}, {"--sweep", Mode::sweep},     {"--check", Mode::check},
+    {"--keys", Mode::keys}, {"--version", Mode::version}, {"--help", Mode::help},
+    {"-h", Mode::help}};
 
 [[noreturn]] void usage(const std::string& message) {
   throw Error(Exit::usage, message + "; see gptbench --help");
@@ -31,39 +36,49 @@ int64_t rank_count(const std::string& text) {
   return value;
 }
 
+[[noreturn]] void fail_unknown(const std::string& argument) {
+  std::vector<std::string> options = {"--machine", "--ranks", "--list", "--write-decks",
+                                      "--operations"};
+  for (const ModeOption& mode : modes) options.push_back(mode.name);
+  const std::string close = nearest(argument, options);
+  usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
+}
+
+// Options that do not go together.
+void check(const CommandLine& line) {
+  const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan ||
+                          line.mode == Mode::check || line.mode == Mode::sweep;
+  if (wants_deck && line.deck.empty()) usage("no deck given");
+  if (line.ranks > 0 && line.mode != Mode::plan)
+    usage("--ranks goes with --plan; a run takes its ranks from the launcher");
+  if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
+  const bool writes = !line.decks_directory.empty();
+  if (line.mode != Mode::sweep && (line.list || writes))
+    usage(std::string(line.list ? "--list" : "--write-decks") + " goes with --sweep");
+  if (line.list && writes) usage("only one of --list and --write-decks can be given");
+}
+
 }  // namespace
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
-  bool mode_given = false;
-  const auto set_mode = [&](Mode mode) {
-    if (mode_given)
-      usage("only one of --plan, --sweep, --check, --keys, --version and --help can be given");
-    line.mode = mode;
-    mode_given = true;
-  };
-  bool markdown = false;
+  bool mode_given = false, markdown = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
-      set_mode(Mode::help);
-    } else if (argument == "--version") {
-      set_mode(Mode::version);
-    } else if (argument == "--keys") {
-      set_mode(Mode::keys);
+    const auto mode = std::find_if(std::begin(modes), std::end(modes),
+                                   [&](const ModeOption& each) { return argument == each.name; });
+    if (mode != std::end(modes)) {
+      if (mode_given)
+        usage("only one of --plan, --sweep, --check, --keys, --version and --help can be given");
+      line.mode = mode->mode;
+      mode_given = true;
     } else if (argument == "--markdown") {
       markdown = true;
-    } else if (argument == "--plan") {
-      set_mode(Mode::plan);
-    } else if (argument == "--check") {
-      set_mode(Mode::check);
     } else if (argument == "--ranks") {
       if (i + 1 == arguments.size()) usage("--ranks wants a number of ranks");
       line.ranks = rank_count(arguments[++i]);
     } else if (argument == "--operations") {
       line.operations = true;
-    } else if (argument == "--sweep") {
-      set_mode(Mode::sweep);
     } else if (argument == "--list") {
       line.list = true;
     } else if (argument == "--write-decks") {
@@ -73,8 +88,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     } else if (argument == "--machine") {
       usage(argument + ": not built yet in this version");
     } else if (argument.rfind("-", 0) == 0) {
-      const std::string close = nearest(argument, options());
-      usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
+      fail_unknown(argument);
     } else if (line.deck.empty()) {
       line.deck = argument;
     } else {
@@ -82,21 +96,9 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       line.overrides.push_back(argument);
     }
   }
-  if (markdown) {
-    if (line.mode != Mode::keys) usage("--markdown goes with --keys");
-    line.mode = Mode::keys_markdown;
-  }
-  const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan ||
-                          line.mode == Mode::check || line.mode == Mode::sweep;
-  if (wants_deck && line.deck.empty()) usage("no deck given");
-  if (line.ranks > 0 && line.mode != Mode::plan)
-    usage("--ranks goes with --plan; a run takes its ranks from the launcher");
-  if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
-  if (line.mode != Mode::sweep && (line.list || !line.decks_directory.empty()))
-    usage((line.list ? std::string("--list") : std::string("--write-decks")) +
-          " goes with --sweep");
-  if (line.list && !line.decks_directory.empty())
-    usage("only one of --list and --write-decks can be given");
+  if (markdown && line.mode != Mode::keys) usage("--markdown goes with --keys");
+  if (markdown) line.mode = Mode::keys_markdown;
+  check(line);
   return line;
 }
 

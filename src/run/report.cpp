@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "record/flops.h"
 #include "record/steps.h"
 
 namespace gptbench {
 namespace {
-
-template <class... Args>
-std::string line(const char* format, Args... args) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, args...);
-  return std::string(text) + "\n";
-}
 
 const RankSeries* find(const Record& record, const std::string& name) {
   for (const RankSeries& series : record.timing)
@@ -47,12 +40,12 @@ std::string breakdown(const Record& record) {
   const double timed = static_cast<double>(record.summary.timed_steps);
   const double whole = timed_sum(record, *steps, rank);
   std::string text =
-      line("Time of the slowest rank (%lld), mean of %lld timed steps",
-           static_cast<long long>(rank), static_cast<long long>(record.summary.timed_steps));
+      printed("Time of the slowest rank (%lld), mean of %lld timed steps\n",
+              static_cast<long long>(rank), static_cast<long long>(record.summary.timed_steps));
   for (const RankSeries& series : record.timing) {
     const double sum = timed_sum(record, series, rank);
-    text += line("  %-28s %10s  %5.1f %%", series.name.c_str(), format_seconds(sum / timed).c_str(),
-                 100.0 * sum / whole);
+    text += printed("  %-28s %10s  %5.1f %%\n", series.name.c_str(),
+                    format_seconds(sum / timed).c_str(), 100.0 * sum / whole);
   }
   return text;
 }
@@ -60,42 +53,45 @@ std::string breakdown(const Record& record) {
 std::string throughput(const Record& record) {
   const Summary& s = record.summary;
   std::string text;
-  text += line("%-28s %12s  (%s to %s, %lld timed)", "Time per step, median",
-               format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
-               format_seconds(s.sec_per_it_max).c_str(), static_cast<long long>(s.timed_steps));
-  text += line("%-28s %12.1f tokens/s, %.4g sequences/s", "Throughput", s.tokens_per_s,
-               s.samples_per_s);
+  text += printed("%-28s %12s  (%s to %s, %lld timed)\n", "Time per step, median",
+                  format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
+                  format_seconds(s.sec_per_it_max).c_str(), static_cast<long long>(s.timed_steps));
+  text += printed("%-28s %12.1f tokens/s, %.4g sequences/s\n", "Throughput", s.tokens_per_s,
+                  s.samples_per_s);
   text += "Model TFLOP/s per rank, by FLOPs convention\n";
   for (const auto& entry : s.flops_per_step) {
     const std::string& convention = entry.first;
     if (!is_convention(convention)) continue;
-    text +=
-        line("  %-26s %12.4f%s", convention.c_str(),
-             model_flops(s, convention) / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
-             convention == s.flops_convention ? "  (the deck's convention)" : "");
+    text += printed(
+        "  %-26s %12.4f%s\n", convention.c_str(),
+        model_flops(s, convention) / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
+        convention == s.flops_convention ? "  (the deck's convention)" : "");
   }
   if (fp8_share(s) > 0.0)
-    text += line("%-28s %11.1f %% of the FLOPs executed", "In fp8", 100.0 * fp8_share(s));
+    text += printed("%-28s %11.1f %% of the FLOPs executed\n", "In fp8", 100.0 * fp8_share(s));
   if (s.peak_tflops <= 0.0) return text;
-  text += line("%-28s %12.4f TFLOP/s per rank (%s)", "Peak", s.peak_tflops, s.peak_source.c_str());
-  text += line("%-28s %11.1f %%", "Utilisation, model (MFU)", 100.0 * s.mfu);
-  if (s.hfu != s.mfu) text += line("%-28s %11.1f %%", "Hardware (HFU)", 100.0 * s.hfu);
+  text +=
+      printed("%-28s %12.4f TFLOP/s per rank (%s)\n", "Peak", s.peak_tflops, s.peak_source.c_str());
+  text += printed("%-28s %11.1f %%\n", "Utilisation, model (MFU)", 100.0 * s.mfu);
+  if (s.hfu != s.mfu) text += printed("%-28s %11.1f %%\n", "Hardware (HFU)", 100.0 * s.hfu);
   return text;
 }
 
 std::string loss_scale(const Record& record) {
   if (record.loss_scale.empty()) return "";
-  return line("%-28s %12g in the last step; %lld of %lld steps skipped and not timed", "Loss scale",
-              record.loss_scale.back(), static_cast<long long>(record.summary.skipped_steps),
-              static_cast<long long>(record.loss_scale.size()));
+  return printed("%-28s %12g in the last step; %lld of %lld steps skipped and not timed\n",
+                 "Loss scale", record.loss_scale.back(),
+                 static_cast<long long>(record.summary.skipped_steps),
+                 static_cast<long long>(record.loss_scale.size()));
 }
 
 std::string memory(const Record& record) {
   std::string text = "Memory, largest over ranks\n";
   for (const MemoryEntry& entry : record.memory)
     if (!entry.bytes.empty())
-      text += line("  %-28s %12s", entry.name.c_str(),
-                   format_bytes(*std::max_element(entry.bytes.begin(), entry.bytes.end())).c_str());
+      text +=
+          printed("  %-28s %12s\n", entry.name.c_str(),
+                  format_bytes(*std::max_element(entry.bytes.begin(), entry.bytes.end())).c_str());
   return text;
 }
 
@@ -106,10 +102,10 @@ std::string messages(const Record& record) {
   for (const CommEntry& entry : record.comm) {
     const size_t r = static_cast<size_t>(
         std::max_element(entry.exposed_s.begin(), entry.exposed_s.end()) - entry.exposed_s.begin());
-    text +=
-        line("  %-28s %10lld  %12s %10s %10s", (entry.axis + " " + entry.op).c_str(),
-             static_cast<long long>(entry.count[r]), format_bytes(entry.bytes[r]).c_str(),
-             format_seconds(entry.time_s[r]).c_str(), format_seconds(entry.exposed_s[r]).c_str());
+    text += printed("  %-28s %10lld  %12s %10s %10s\n", (entry.axis + " " + entry.op).c_str(),
+                    static_cast<long long>(entry.count[r]), format_bytes(entry.bytes[r]).c_str(),
+                    format_seconds(entry.time_s[r]).c_str(),
+                    format_seconds(entry.exposed_s[r]).c_str());
   }
   return text;
 }
@@ -128,9 +124,9 @@ std::string banner(const Record& record) {
   const Summary& s = record.summary;
   return heading("gptbench " + record.software_version + "  commit " + record.git_commit + "  " +
                  record.date_utc) +
-         line("%lld rank%s on %lld node%s: %s", static_cast<long long>(s.world_size),
-              s.world_size == 1 ? "" : "s", static_cast<long long>(s.nodes),
-              s.nodes == 1 ? "" : "s", record.machine.c_str());
+         printed("%lld rank%s on %lld node%s: %s\n", static_cast<long long>(s.world_size),
+                 s.world_size == 1 ? "" : "s", static_cast<long long>(s.nodes),
+                 s.nodes == 1 ? "" : "s", record.machine.c_str());
 }
 
 std::string progress_heading() {
@@ -140,14 +136,14 @@ std::string progress_heading() {
 std::string progress_line(int64_t step, int64_t steps, bool warmup, double loss, double grad_norm,
                           double step_s, double tokens_per_s, double left_s) {
   const std::string count = std::to_string(step + 1) + "/" + std::to_string(steps);
-  return line("%8s %9.5f %10.4g %9s %10.1f %11s%s", count.c_str(), loss, grad_norm,
-              format_seconds(step_s).c_str(), tokens_per_s, format_seconds(left_s).c_str(),
-              warmup ? "  warm-up" : "");
+  return printed("%8s %9.5f %10.4g %9s %10.1f %11s%s\n", count.c_str(), loss, grad_norm,
+                 format_seconds(step_s).c_str(), tokens_per_s, format_seconds(left_s).c_str(),
+                 warmup ? "  warm-up" : "");
 }
 
 std::string skipped_line(double loss_scale, double next_loss_scale) {
-  return line("         skipped: gradient not finite; loss scale %g, next %g", loss_scale,
-              next_loss_scale);
+  return printed("         skipped: gradient not finite; loss scale %g, next %g\n", loss_scale,
+                 next_loss_scale);
 }
 
 std::string performance_report(const Record& record) {
@@ -158,18 +154,18 @@ std::string performance_report(const Record& record) {
 }
 
 std::string verification_report(const Record& record) {
-  std::string text = line("%-32s %14s %14s", "check", "value", "threshold");
+  std::string text = printed("%-32s %14s %14s\n", "check", "value", "threshold");
   for (const VerifyEntry& entry : record.verify) {
-    text += line("%-32s %14.6g %14.6g  %s", entry.name.c_str(), entry.value, entry.threshold,
-                 entry.passed ? "PASSED" : "FAILED");
-    text += line("    %s", entry.formula.c_str());
+    text += printed("%-32s %14.6g %14.6g  %s\n", entry.name.c_str(), entry.value, entry.threshold,
+                    entry.passed ? "PASSED" : "FAILED");
+    text += printed("    %s\n", entry.formula.c_str());
   }
   if (!record.kernels_not_verified.empty()) {
     text += "Operations that the reduced model did not exercise:\n";
     for (const std::string& name : record.kernels_not_verified) text += "    " + name + "\n";
   }
   text += rule('-');
-  text += line("Verdict: %s   Status: %s", record.verdict.c_str(), record.status.c_str());
+  text += printed("Verdict: %s   Status: %s\n", record.verdict.c_str(), record.status.c_str());
   if (!record.reason.empty()) text += record.reason + "\n";
   return text;
 }
@@ -177,15 +173,14 @@ std::string verification_report(const Record& record) {
 std::string last_line(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
   // A loss that is not finite has no digits (and "-nan" would depend on the C library).
-  char loss[32] = "none";
-  if (std::isfinite(s.final_loss)) std::snprintf(loss, sizeof loss, "%.6f", s.final_loss);
-  return line(
+  const std::string loss = std::isfinite(s.final_loss) ? printed("%.6f", s.final_loss) : "none";
+  return printed(
       "GPTBENCH status=%s verdict=%s params=%lld ranks=%lld steps=%lld sec_per_it=%.6g "
       "tokens_per_s=%.6g "
-      "tflops=%.6g convention=%s mfu=%.4f loss=%s file=%s",
+      "tflops=%.6g convention=%s mfu=%.4f loss=%s file=%s\n",
       record.status.c_str(), record.verdict.c_str(), static_cast<long long>(s.num_params),
       static_cast<long long>(s.world_size), static_cast<long long>(s.timed_steps), s.sec_per_it,
-      s.tokens_per_s, s.model_tflops_per_device, s.flops_convention.c_str(), s.mfu, loss,
+      s.tokens_per_s, s.model_tflops_per_device, s.flops_convention.c_str(), s.mfu, loss.c_str(),
       result_file.c_str());
 }
 

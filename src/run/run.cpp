@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "comm/agree.h"
 #include "deck/validate.h"
@@ -61,10 +62,8 @@ std::string failed_checks(const Record& record) {
   std::string text;
   for (const VerifyEntry& entry : record.verify) {
     if (entry.passed) continue;
-    char line[160];
-    std::snprintf(line, sizeof line, "check %s failed: %g, at most %g", entry.name.c_str(),
-                  entry.value, entry.threshold);
-    text += (text.empty() ? "" : "; ") + std::string(line);
+    text += (text.empty() ? "" : "; ") + printed("check %s failed: %g, at most %g",
+                                                 entry.name.c_str(), entry.value, entry.threshold);
     if (entry.name == "skipped_steps")
       text += "; lower precision.initial_loss_scale or raise run.warmup_steps and run.steps";
   }

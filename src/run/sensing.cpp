@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "base/text.h"
@@ -102,13 +101,10 @@ bool speaks_for(MpiWorld& world, const std::string& key) {
 }
 
 std::string how_sampled(const Gathered& gathered, const std::string& name) {
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "%s: %zu unit%s, %.0f readings each over %.3g s, the longest of %.2g ms",
-                name.c_str(), gathered.size(), gathered.size() == 1 ? "" : "s",
-                gathered.largest(readings).value_or(0.0), gathered.mean(window).value_or(0.0),
-                1e3 * gathered.largest(reading_time).value_or(0.0));
-  return text;
+  return printed("%s: %zu unit%s, %.0f readings each over %.3g s, the longest of %.2g ms",
+                 name.c_str(), gathered.size(), gathered.size() == 1 ? "" : "s",
+                 gathered.largest(readings).value_or(0.0), gathered.mean(window).value_or(0.0),
+                 1e3 * gathered.largest(reading_time).value_or(0.0));
 }
 
 // Sources of rank 0's units; they stand for those of the other ranks, which have the same machine.

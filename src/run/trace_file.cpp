@@ -1,9 +1,7 @@
 #include "run/trace_file.h"
 
-#include <cstdarg>
-#include <cstdio>
-
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/agree.h"
 #include "io/file_bytes.h"
 
@@ -12,20 +10,6 @@ namespace {
 
 constexpr int64_t most_ranks = 64;
 
-class Lines {
- public:
-  void add(const char* format, ...) __attribute__((format(printf, 2, 3))) {
-    char line[512];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text += ",\n";
-    text += line;
-  }
-  std::string text;
-};
-
 // Name in a report: messages with their axis.
 std::string title(const Op& op) {
   const std::string name = spec_of(op.kind).name;
@@ -33,16 +17,16 @@ std::string title(const Op& op) {
 }
 
 std::string lines_of(const Plan& plan, const Trace& trace) {
-  Lines lines;
+  std::string lines;
   const long long rank = plan.rank;
-  lines.add(
-      "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%lld,\"args\":{\"name\":\"rank %lld "
+  lines += printed(
+      ",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%lld,\"args\":{\"name\":\"rank %lld "
       "(tensor %lld, context %lld, pipeline %lld, data %lld)\"}}",
       rank, rank, static_cast<long long>(plan.at.tensor), static_cast<long long>(plan.at.context),
       static_cast<long long>(plan.at.pipeline), static_cast<long long>(plan.at.data));
   for (int q = 0; q < num_queues; ++q)
-    lines.add(
-        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%lld,\"tid\":%d,\"args\":"
+    lines += printed(
+        ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%lld,\"tid\":%d,\"args\":"
         "{\"name\":\"%s\"}}",
         rank, q, q == 0 ? "host" : name_of(static_cast<QueueId>(q)));
   const auto us = [&](double time_s) { return 1e6 * (time_s - trace.origin_s()); };
@@ -52,8 +36,8 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
     const Task& task = event.task;
     const Program& program = plan.programs[static_cast<size_t>(task.program)];
     const int64_t rows = task.sequences.count * plan.shape.T / plan.grid.context;
-    lines.add(
-        "{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%lld,\"tid\":%d,\"ts\":%.3f,"
+    lines += printed(
+        ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%lld,\"tid\":%d,\"ts\":%.3f,"
         "\"dur\":%.3f,\"args\":{\"program\":\"%s\",\"micro_batch\":%d,\"layer\":%d,"
         "\"operation\":%d,\"bytes\":%lld,\"issued_us\":%.3f,\"pending_us\":%.3f}}",
         name.c_str(), category, rank, lane, us(begin_s), 1e6 * (end_s - begin_s),
@@ -76,7 +60,7 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
     span("wait for " + title(plan.ops[static_cast<size_t>(event.op)]), "wait", 0, wait.begin_s,
          wait.end_s, event);
   }
-  return lines.text;
+  return lines;
 }
 
 }  // namespace

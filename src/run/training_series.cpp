@@ -12,9 +12,9 @@ struct Field {
   double (*of)(const StepSample&);
 };
 
-template <int region>
+template <Region region>
 double region_of(const StepSample& sample) {
-  return sample.times.region_s[region];
+  return sample.times.region_s[static_cast<int>(region)];
 }
 
 // Programs and regions are two partitions of the same step.
@@ -25,22 +25,16 @@ constexpr Field fields[] = {
     {"backward", "backward programs", [](const StepSample& s) { return s.times.backward_s; }},
     {"optimizer", "begin and end of step: zeroing, norm, AdamW",
      [](const StepSample& s) { return s.times.optimizer_s; }},
-    {"region_data", "loading tokens", region_of<static_cast<int>(Region::data)>},
-    {"region_embedding", "embedding, forward and backward",
-     region_of<static_cast<int>(Region::embedding)>},
-    {"region_layernorm", "LayerNorm, forward and backward",
-     region_of<static_cast<int>(Region::layernorm)>},
-    {"region_linear", "linear layers but the head's", region_of<static_cast<int>(Region::linear)>},
-    {"region_attention", "attention, forward and backward",
-     region_of<static_cast<int>(Region::attention)>},
-    {"region_activation", "GELU, residuals, dropout",
-     region_of<static_cast<int>(Region::activation)>},
-    {"region_head_loss", "output head and cross-entropy",
-     region_of<static_cast<int>(Region::head_loss)>},
-    {"region_optimizer", "zeroing, gradient norm, AdamW",
-     region_of<static_cast<int>(Region::optimizer)>},
+    {"region_data", "loading tokens", region_of<Region::data>},
+    {"region_embedding", "embedding, forward and backward", region_of<Region::embedding>},
+    {"region_layernorm", "LayerNorm, forward and backward", region_of<Region::layernorm>},
+    {"region_linear", "linear layers but the head's", region_of<Region::linear>},
+    {"region_attention", "attention, forward and backward", region_of<Region::attention>},
+    {"region_activation", "GELU, residuals, dropout", region_of<Region::activation>},
+    {"region_head_loss", "output head and cross-entropy", region_of<Region::head_loss>},
+    {"region_optimizer", "zeroing, gradient norm, AdamW", region_of<Region::optimizer>},
     {"communication", "messages not hidden by computing: waiting for them and driving them",
-     region_of<static_cast<int>(Region::communication)>},
+     region_of<Region::communication>},
 };
 
 // Gathers field by field, which bounds the memory that is held twice.

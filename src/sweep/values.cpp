@@ -1,7 +1,6 @@
 #include "sweep/values.h"
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -92,10 +91,8 @@ bool is_whole(const std::string& text) {
 }
 
 std::string number_text(double value, bool whole) {
-  char text[40];
   // Sums of decimal steps leave digits behind the 15th.
-  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.15g", value);
-  return text;
+  return whole ? printed("%.0f", value) : printed("%.15g", value);
 }
 
 // Adds what an unquoted item stands for: itself, or the values of a range.

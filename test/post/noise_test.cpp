@@ -5,6 +5,7 @@
 #include <random>
 
 #include "made_record.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
