@@ -120,22 +120,14 @@ std::string key_hint(const std::string& name, const std::vector<std::string>& ke
 KeyValue read_scalar(const Source& source, const Key& key, const Token& token) {
   const std::string expected = key.full_name() + " takes " + allowed_text(key);
   KeyValue value;
-  switch (key.type) {
-    case KeyType::integer:
-    case KeyType::integers:
-      value = to_integer(source, token, expected);
-      break;
-    case KeyType::real:
-      value = to_real(source, token, expected);
-      break;
-    case KeyType::logical:
-      value = to_logical(source, token, expected);
-      break;
-    case KeyType::string:
-    case KeyType::list:
-      value = to_string(source, token, expected);
-      break;
-  }
+  if (key.type == KeyType::integer || key.type == KeyType::integers)
+    value = to_integer(source, token, expected);
+  else if (key.type == KeyType::real)
+    value = to_real(source, token, expected);
+  else if (key.type == KeyType::logical)
+    value = to_logical(source, token, expected);
+  else
+    value = to_string(source, token, expected);
   check_range(source, token.place, key, value);
   // Names of choices are printed and compared in lower case.
   if (key.type == KeyType::string && !key.allowed.empty()) {

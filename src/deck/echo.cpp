@@ -8,19 +8,10 @@ namespace {
 constexpr size_t width = 80;
 constexpr size_t mark_column = 62;
 
-std::string mark_of(Origin::Kind kind) {
-  switch (kind) {
-    case Origin::Kind::default_value:
-      return "! default";
-    case Origin::Kind::preset:
-      return "! preset";
-    case Origin::Kind::command_line:
-      return "! command line";
-    case Origin::Kind::deck:
-    case Origin::Kind::sweep:  // its deck is written with the row's values
-      break;
-  }
-  return "";
+// The deck of a sweep's row is written with the row's values: they are not marked.
+const char* mark_of(Origin::Kind kind) {
+  constexpr const char* marks[] = {"! default", "! preset", "", "", "! command line"};
+  return marks[static_cast<size_t>(kind)];
 }
 
 // Breaks a line that is too long between pieces; piece(i) is the length of the one at i.

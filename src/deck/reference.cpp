@@ -9,21 +9,9 @@ namespace gptbench {
 namespace {
 
 const char* type_name(const Key& key) {
-  switch (key.type) {
-    case KeyType::integer:
-      return "integer";
-    case KeyType::real:
-      return "real";
-    case KeyType::logical:
-      return "logical";
-    case KeyType::string:
-      return key.elements > 1 ? "strings" : "string";
-    case KeyType::integers:
-      return "integers";
-    case KeyType::list:
-      break;
-  }
-  return "strings";
+  constexpr const char* names[] = {"integer", "real", "logical", "string", "strings", "integers"};
+  const bool is_strings = key.type == KeyType::string && key.is_array();
+  return is_strings ? "strings" : names[static_cast<size_t>(key.type)];
 }
 
 std::vector<ReferenceGroup> reference_groups(const std::vector<ReferenceGroup>& further) {

@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/file_bytes.h"
+#include "post/plot_text.h"
 
 namespace gptbench {
 namespace {
@@ -23,27 +25,19 @@ std::string page_of(const Plot& plot, const std::string& terminal, const std::st
 }
 
 std::string script_of(const Plot& plot) {
-  return "# Drawn by gptpost; again with: gnuplot " + plot.name +
-         ".gp\n"
-         "data = '" +
-         plot.name +
+  const char* const colours[num_linetypes] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                              "#e69f00", "#56b4e9", "#7f7f7f", "#f0e442",
+                                              "#882255", "#44aa99", "#332288", "#bbbbbb"};
+  std::string linetypes;
+  for (size_t i = 0; i < num_linetypes; ++i)
+    linetypes +=
+        printed("set linetype %zu lc rgb '%s' lw 2 pt %d\n", i + 1, colours[i], linetype_marks[i]);
+  return "# Drawn by gptpost; again with: gnuplot " + plot.name + ".gp\ndata = '" + plot.name +
          ".dat'\n"
          "set grid ytics lt 1 lw 1 lc rgb '#dddddd'\n"
          "set border 3\n"
-         "set tics nomirror\n"
-         "set linetype 1 lc rgb '#0072b2' lw 2 pt 7\n"
-         "set linetype 2 lc rgb '#d55e00' lw 2 pt 5\n"
-         "set linetype 3 lc rgb '#009e73' lw 2 pt 9\n"
-         "set linetype 4 lc rgb '#cc79a7' lw 2 pt 11\n"
-         "set linetype 5 lc rgb '#e69f00' lw 2 pt 13\n"
-         "set linetype 6 lc rgb '#56b4e9' lw 2 pt 6\n"
-         "set linetype 7 lc rgb '#7f7f7f' lw 2 pt 4\n"
-         "set linetype 8 lc rgb '#f0e442' lw 2 pt 8\n"
-         "set linetype 9 lc rgb '#882255' lw 2 pt 10\n"
-         "set linetype 10 lc rgb '#44aa99' lw 2 pt 12\n"
-         "set linetype 11 lc rgb '#332288' lw 2 pt 14\n"
-         "set linetype 12 lc rgb '#bbbbbb' lw 2 pt 15\n" +
-         page_of(plot, "svg font 'sans,14' background 'white'", "svg") + plot.commands +
+         "set tics nomirror\n" +
+         linetypes + page_of(plot, "svg font 'sans,14' background 'white'", "svg") + plot.commands +
          "unset label\n" + page_of(plot, "pngcairo font 'sans,11'", "png") + plot.commands;
 }
 

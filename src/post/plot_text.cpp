@@ -52,10 +52,10 @@ std::string quoted(const std::string& text) {
 }
 
 std::string linetype(size_t index, const std::string& style) {
-  constexpr int marks[num_linetypes] = {7, 5, 9, 11, 13, 6, 4, 8, 10, 12, 14, 15};
   const size_t cycle = index / num_linetypes;
   std::string text = " lt " + std::to_string(index % num_linetypes + 1);
-  if (style != "lines") text += " pt " + std::to_string(marks[(index + 5 * cycle) % num_linetypes]);
+  if (style != "lines")
+    text += " pt " + std::to_string(linetype_marks[(index + 5 * cycle) % num_linetypes]);
   if (style != "points" && cycle > 0)
     text += " dt " + std::to_string(1 + std::min<size_t>(cycle, 4));
   return text;

@@ -10,6 +10,7 @@ namespace gptbench {
 
 // Linetypes that plot.cpp defines; from then on colours come again, dashed.
 constexpr size_t num_linetypes = 12;
+constexpr int linetype_marks[num_linetypes] = {7, 5, 9, 11, 13, 6, 4, 8, 10, 12, 14, 15};
 
 // "%.9g".
 std::string plot_number(double value);
