@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 
 #include "base/printable.h"
 
@@ -77,30 +78,32 @@ std::string csv_cell(const std::string& text) {
 }
 
 std::string latex_cell(const std::string& text) {
+  // A bracket or star where a row begins would be an argument of \\.
+  static const std::map<char, std::string> words = {{'\\', "\\textbackslash{}"},
+                                                    {'~', "\\textasciitilde{}"},
+                                                    {'^', "\\textasciicircum{}"},
+                                                    {'<', "\\textless{}"},
+                                                    {'>', "\\textgreater{}"},
+                                                    {'|', "\\textbar{}"},
+                                                    {'[', "{[}"},
+                                                    {']', "{]}"},
+                                                    {'*', "{*}"},
+                                                    {'\n', ", "}};
   std::string escaped;
   for (const char c : printable(text)) {  // its backslashes are text, too
-    if (c == '\\')
-      escaped += "\\textbackslash{}";
-    else if (c == '~')
-      escaped += "\\textasciitilde{}";
-    else if (c == '^')
-      escaped += "\\textasciicircum{}";
-    else if (c == '<')
-      escaped += "\\textless{}";
-    else if (c == '>')
-      escaped += "\\textgreater{}";
-    else if (c == '|')
-      escaped += "\\textbar{}";
-    else if (c == '[' || c == ']' || c == '*')  // an argument of \\ where a row begins with them
-      escaped += std::string("{") + c + "}";
-    else if (c == '\n')
-      escaped += ", ";
-    else {
-      if (std::string("&%$#_{}").find(c) != std::string::npos) escaped += '\\';
-      escaped += c;
-    }
+    const auto word = words.find(c);
+    const bool is_special = std::strchr("&%$#_{}", c) != nullptr;
+    escaped += word != words.end() ? word->second : (is_special ? "\\" : "") + std::string(1, c);
   }
   return escaped;
+}
+
+// Headings, then the rows.
+std::vector<std::vector<std::string>> lines_of(const Table& table) {
+  std::vector<std::vector<std::string>> lines(1);
+  for (const Column& column : table.columns) lines[0].push_back(column.heading);
+  lines.insert(lines.end(), table.rows.begin(), table.rows.end());
+  return lines;
 }
 
 std::string markdown_table(const Table& table) {
@@ -126,14 +129,12 @@ std::string latex_table(const Table& table) {
   for (const Column& column : table.columns) layout += column.right ? 'r' : 'l';
   text = "\\begin{table}\n\\caption{" + latex_cell(table.caption) + "}\n\\begin{tabular}{" +
          layout + "}\n\\hline\n";
-  const auto line = [&](const std::function<std::string(size_t)>& cell) {
-    for (size_t c = 0; c < table.columns.size(); ++c)
-      text += (c == 0 ? "" : " & ") + latex_cell(cell(c));
-    text += " \\\\\n";
-  };
-  line([&](size_t c) { return table.columns[c].heading; });
-  text += "\\hline\n";
-  for (const auto& row : table.rows) line([&](size_t c) { return row[c]; });
+  const auto lines = lines_of(table);
+  for (size_t r = 0; r < lines.size(); ++r) {
+    for (size_t c = 0; c < lines[r].size(); ++c)
+      text += (c == 0 ? "" : " & ") + latex_cell(lines[r][c]);
+    text += r == 0 ? " \\\\\n\\hline\n" : " \\\\\n";
+  }
   return text + "\\hline\n\\end{tabular}\n\\end{table}\n";
 }
 
@@ -154,10 +155,7 @@ std::string format_csv(const std::vector<Table>& tables) {
   return joined(tables, [&](const Table& table) {
     std::string text;
     if (tables.size() > 1) text += "# " + replace_all(table.caption, "\n", " ") + "\n";
-    for (size_t c = 0; c < table.columns.size(); ++c)
-      text += (c == 0 ? "" : ",") + csv_cell(table.columns[c].heading);
-    text += "\n";
-    for (const auto& row : table.rows) {
+    for (const auto& row : lines_of(table)) {
       for (size_t c = 0; c < row.size(); ++c) text += (c == 0 ? "" : ",") + csv_cell(row[c]);
       text += "\n";
     }
@@ -170,22 +168,19 @@ std::string format_latex(const std::vector<Table>& tables) {
 }
 
 std::string format_plain(const Table& table) {
+  std::vector<std::vector<std::string>> lines = lines_of(table);
   std::vector<size_t> widths(table.columns.size(), 0);
-  for (size_t c = 0; c < widths.size(); ++c) {
-    widths[c] = width_of(table.columns[c].heading);
-    for (const auto& row : table.rows) widths[c] = std::max(widths[c], width_of(row[c]));
-  }
+  for (const auto& line : lines)
+    for (size_t c = 0; c < widths.size(); ++c) widths[c] = std::max(widths[c], width_of(line[c]));
+  const auto is_empty = [](const std::string& text) { return text.empty(); };
+  if (std::all_of(lines[0].begin(), lines[0].end(), is_empty)) lines.erase(lines.begin());
   std::string text;
-  const auto line = [&](const std::function<std::string(size_t)>& cell) {
+  for (const auto& line : lines) {
     std::string one;
     for (size_t c = 0; c < widths.size(); ++c)
-      one += (c == 0 ? "" : "  ") + padded(cell(c), widths[c], table.columns[c].right);
+      one += (c == 0 ? "" : "  ") + padded(line[c], widths[c], table.columns[c].right);
     text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
-  };
-  if (std::any_of(table.columns.begin(), table.columns.end(),
-                  [](const Column& column) { return !column.heading.empty(); }))
-    line([&](size_t c) { return table.columns[c].heading; });
-  for (const auto& row : table.rows) line([&](size_t c) { return row[c]; });
+  }
   return text;
 }
 
