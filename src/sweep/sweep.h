@@ -54,8 +54,9 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
 // Reading it gives the row's Config.
 std::string row_deck_text(const Sweep& sweep, const SweepRow& row);
 
-// The rows as a table of 80 columns, those left out with the reason; `left_out` holds a reason for
-// each row that the caller leaves out beside (too large), "" elsewhere.
+// The rows as a table of 80 columns, those left out with the reason, and the last line "N rows, M
+// left out"; `left_out` holds a reason for each row that the caller leaves out beside (too large),
+// "" elsewhere.
 std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left_out);
 
 }  // namespace gptbench

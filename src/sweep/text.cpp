@@ -129,7 +129,7 @@ std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left
                                                                                     : "refused: "),
           reason(r));
   }
-  return out;
+  return out + std::to_string(all) + " rows, " + std::to_string(all - kept) + " left out\n";
 }
 
 }  // namespace gptbench

@@ -225,7 +225,8 @@ TEST(Sweep, RefusedRowsSayWhy) {
 
 TEST(Sweep, TableOfOneRow) {
   EXPECT_EQ(sweep_table(sweep_of("vary(1) = 'seed = 7'\nranks = 2"), Texts(1)),
-            "Sweep base: 1 row, 1 to run.\nrow  ranks  nodes  seed\n  1      2      1  7\n");
+            "Sweep base: 1 row, 1 to run.\nrow  ranks  nodes  seed\n  1      2      1  7\n"
+            "1 rows, 0 left out\n");
 }
 
 TEST(Sweep, PresetOfARowStandsBelowTheKeysOfTheDeck) {

@@ -256,6 +256,7 @@ END
 cp "$decks/pruned.in" "$work"
 sweeps 0 pruned.in memory.device_memory_gib=0.06 --list
 grep -q '6 rows, 2 to run, 4 left out' out || fail "$(head -1 out)"
+[ "$(tail -1 out)" = '6 rows, 4 left out' ] || fail "$(tail -1 out)"
 grep -q 'left out: rank 0 needs .* device_memory_gib allows' out || fail "no reason of memory"
 grep -q 'left out: .*tensor_parallel = 3 does not divide' out || fail "no reason of tensor parallelism"
 [ "$(awk 'length > 80' out | wc -l)" -eq 0 ] || fail "lines of more than 80 columns"
