@@ -78,9 +78,9 @@ refused 2 '--markdown goes with --keys' 0 --markdown --check "$deck"
 refused 2 'only one of' 0 --plan --check "$deck"
 # Planned rows of the published table that contradict themselves.
 rows=$GPTBENCH_SOURCE_DIR/input/fugaku
-refused 2 'data_parallel = 64 does not fit 64 ranks' 0 --plan "$rows/fugaku-1024-none-64-tp2-mbs1-6.144.in" --ranks 64
-refused 2 'data_parallel = 512 does not fit 1024 ranks' 0 --plan "$rows/fugaku-1024-none-1024-tp1-mbs2-6.144.in" --ranks 1024
-refused 2 'more than global_batch_size = 1024' 0 --plan "$rows/fugaku-1024-none-2048-tp2-mbs2-6.144.in" --ranks 2048
+refused 2 'data_parallel = 64 does not fit 64 ranks' 0 --plan "$rows/fugaku-1024-none-64-tp2-mbs1-6.144-row24.in" --ranks 64
+refused 2 'data_parallel = 512 does not fit 1024 ranks' 0 --plan "$rows/fugaku-1024-none-1024-tp1-mbs2-6.144-row28.in" --ranks 1024
+refused 2 'more than global_batch_size = 1024' 0 --plan "$rows/fugaku-1024-none-2048-tp2-mbs2-6.144-row30.in" --ranks 2048
 
 refused 2 'no group &sweep' 0 --sweep "$deck"
 refused 2 'no deck given' 0 --sweep --list
