@@ -43,15 +43,18 @@ void print_plan(const CommandLine& line) {
   resolve_device(config);
   const Plan plan = make_plan(config, ranks, 0);
   if (line.operations) print(print_operations(plan) + "\n");
-  print(describe(plan, stage_figures(plan)));
+  const std::vector<StageFigures> stages = stage_figures(plan);
+  print(describe(plan, stages));
 
   const BatchCandidates candidates(deck, config);
-  const double cap = config.memory.device_memory_gib * static_cast<double>(GiB);
-  if (!candidates.is_asked() || cap == 0.0) return;
-  const int64_t largest =
-      largest_by_plan(candidates, ranks, static_cast<int64_t>(cap), plan.device);
-  print("Largest batch   " + (largest > 0 ? candidates.name(largest) : "none") +
-        " by the plan, in device_memory_gib\n");
+  const auto limit =
+      static_cast<int64_t>(config.memory.device_memory_gib * static_cast<double>(GiB));
+  if (candidates.is_asked() && limit > 0) {
+    const int64_t largest = largest_by_plan(candidates, ranks, limit, plan.device);
+    print("Largest batch   " + (largest > 0 ? candidates.name(largest) : "none") +
+          " by the plan, in device_memory_gib\n");
+  }
+  print(plan_line(plan, stages, limit));
 }
 
 int run(int argc, char** argv, const CommandLine& line) {

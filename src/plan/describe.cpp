@@ -188,4 +188,15 @@ std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) 
   return text;
 }
 
+std::string plan_line(const Plan& plan, const std::vector<StageFigures>& stages,
+                      int64_t limit_bytes) {
+  const int64_t bytes = device_total(largest_stage(stages).class_bytes);
+  std::string text;
+  line(text, "GPTBENCH plan params=%lld ranks=%lld memory_bytes=%lld limit_bytes=%lld fits=%s",
+       static_cast<long long>(plan.num_params), static_cast<long long>(plan.grid.size()),
+       static_cast<long long>(bytes), static_cast<long long>(limit_bytes),
+       limit_bytes == 0 || bytes <= limit_bytes ? "yes" : "no");
+  return text;
+}
+
 }  // namespace gptbench

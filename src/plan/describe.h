@@ -11,4 +11,10 @@ namespace gptbench {
 // In 80 columns: grid, model, memory by class, FLOPs, messages. `stages`: stage_figures() of it.
 std::string describe(const Plan& plan, const std::vector<StageFigures>& stages);
 
+// The last line of --plan, for grep: "GPTBENCH plan params=N ranks=N memory_bytes=N limit_bytes=N
+// fits=yes|no". memory_bytes: device memory of the rank with the highest peak. limit_bytes:
+// memory.device_memory_gib; 0 where the deck sets no limit, and then every plan fits.
+std::string plan_line(const Plan& plan, const std::vector<StageFigures>& stages,
+                      int64_t limit_bytes);
+
 }  // namespace gptbench

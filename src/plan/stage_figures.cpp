@@ -1,5 +1,7 @@
 #include "plan/stage_figures.h"
 
+#include <algorithm>
+
 #include "plan/cost.h"
 
 namespace gptbench {
@@ -22,6 +24,13 @@ std::vector<StageFigures> stage_figures(const Plan& plan) {
                          : figures_of(make_plan(plan.config, plan.grid.size(), rank, plan.device)));
   }
   return stages;
+}
+
+const StageFigures& largest_stage(const std::vector<StageFigures>& stages) {
+  return *std::max_element(stages.begin(), stages.end(),
+                           [](const StageFigures& a, const StageFigures& b) {
+                             return device_total(a.class_bytes) < device_total(b.class_bytes);
+                           });
 }
 
 std::map<std::string, double> flops_by_convention(const Plan& plan,

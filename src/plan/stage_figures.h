@@ -21,6 +21,9 @@ struct StageFigures {
 // which takes as many times as long as planning one.
 std::vector<StageFigures> stage_figures(const Plan& plan);
 
+// The stage whose ranks need the most device memory.
+const StageFigures& largest_stage(const std::vector<StageFigures>& stages);
+
 // FLOPs per step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
 // counted in full, recomputation apart), plus "exact_recomputed", what is recomputed, and where
 // there are any "exact_fp8", those of both that multiply fp8 factors.

@@ -66,12 +66,9 @@ int64_t largest_candidate(const BatchCandidates& candidates,
 }
 
 FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTraits& device) {
-  FullestRank fullest{0, -1};
-  for (const StageFigures& stage : stage_figures(make_plan(resolved, ranks, 0, device))) {
-    const int64_t bytes = device_total(stage.class_bytes);
-    if (bytes > fullest.bytes) fullest = {stage.rank, bytes};
-  }
-  return fullest;
+  const std::vector<StageFigures> stages = stage_figures(make_plan(resolved, ranks, 0, device));
+  const StageFigures& fullest = largest_stage(stages);
+  return {fullest.rank, device_total(fullest.class_bytes)};
 }
 
 int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,

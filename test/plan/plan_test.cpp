@@ -67,6 +67,30 @@ TEST(Plan, IsAFunctionOfItsInput) {
   }
 }
 
+// The last line of --plan holds the device memory of the rank with the highest peak, whichever rank
+// it is printed from, and compares it with the limit.
+TEST(Plan, LastLineIsOfTheHighestPeak) {
+  SmallModel model;
+  model.layers = 5;
+  model.global_batch = 16;
+  model.tensor_parallel = model.data_parallel = 2;
+  model.pipeline_parallel = 3;
+  model.zero_stage = 1;
+  model.offload = "optimizer";
+  const Config config = resolved_config(model);
+  int64_t highest = 0;
+  for (int64_t rank = 0; rank < model.ranks(); ++rank)
+    highest = std::max(highest, device_total(make_plan(config, model.ranks(), rank).class_bytes));
+  const Plan plan = make_plan(config, model.ranks(), 0);
+  const std::vector<StageFigures> stages = stage_figures(plan);
+  const std::string begin = "GPTBENCH plan params=" + std::to_string(plan.num_params) +
+                            " ranks=12 memory_bytes=" + std::to_string(highest) + " limit_bytes=";
+  const std::string limit = std::to_string(highest), below = std::to_string(highest - 1);
+  EXPECT_EQ(plan_line(plan, stages, 0), begin + "0 fits=yes\n");
+  EXPECT_EQ(plan_line(plan, stages, highest), begin + limit + " fits=yes\n");
+  EXPECT_EQ(plan_line(plan, stages, highest - 1), begin + below + " fits=no\n");
+}
+
 // The plan of a large job is as small as that of a small one: its size depends on the model and on
 // the micro-batches of a rank, not on the number of ranks.
 TEST(Plan, SizeDoesNotGrowWithTheRanks) {

@@ -47,6 +47,10 @@ says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3
 says '^ +data +all_reduce +[0-9,]+ calls +[0-9,]+ bytes' --plan "$deck" --ranks 3
 # Without --ranks: of one replica.
 says '^Grid +tensor 2 x context 1 x pipeline 3 x data 1 = 6 ranks' --plan "$deck" model.num_layers=3 parallel.tensor_parallel=2 parallel.pipeline_parallel=3
+says '^GPTBENCH plan params=[0-9]+ ranks=3 memory_bytes=[0-9]+ limit_bytes=0 fits=yes$' --plan "$deck" --ranks 3
+says '^GPTBENCH plan params=[0-9]+ ranks=3 memory_bytes=[0-9]+ limit_bytes=1073741824 fits=yes$' --plan "$deck" --ranks 3 memory.device_memory_gib=1
+says '^GPTBENCH plan params=[0-9]+ ranks=3 memory_bytes=[0-9]+ limit_bytes=1024 fits=no$' --plan "$deck" --ranks 3 memory.device_memory_gib=9.5367431640625e-7
+[ "$(tail -1 out | cut -d ' ' -f 1-2)" = 'GPTBENCH plan' ] || fail "last line: $(tail -1 out)"
 says '^ +weight = parameters::working/h.0.mlp.fc.weight ' --plan "$deck" --ranks 3 --operations
 says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3 --operations
 # Of the largest batches, too.
