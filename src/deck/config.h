@@ -20,6 +20,7 @@ GPTBENCH_CHOICE(MpiArrays, auto_, host, device)
 GPTBENCH_CHOICE(AttentionKernels, auto_, native, cudnn)
 GPTBENCH_CHOICE(CudaGraph, auto_, true_, false_)
 GPTBENCH_CHOICE(FindLargest, none, micro_batch, global_batch)
+GPTBENCH_CHOICE(SearchedSizes, all, powers_of_two)
 GPTBENCH_CHOICE(PipelineSchedule, gpipe, _1f1b, interleaved, zero_bubble)
 GPTBENCH_CHOICE(Offload, optimizer, parameters, activations)
 GPTBENCH_CHOICE(OffloadTarget, host, file)
@@ -42,6 +43,7 @@ struct RunConfig {
   bool deterministic = false;  // the same bits whatever the ZeRO stage
   bool verify = true;          // compare with a reference rank on a reduced model
   FindLargest find_largest = FindLargest::none;
+  SearchedSizes find_largest_over = SearchedSizes::all;
   int64_t find_largest_steps = 30;  // that the largest must last
 };
 

@@ -141,6 +141,8 @@ void add_run(Table& table) {
   row.logical(&C::verify, "verify",
               "compare the decomposition with one reference rank on a reduced model");
   row.choice(&C::find_largest, "find_largest", "search the largest batch that fits in memory");
+  row.choice(&C::find_largest_over, "find_largest_over",
+             "with find_largest: micro-batch sizes that are candidates");
   row.integer(&C::find_largest_steps, "find_largest_steps", 1, "steps",
               "with find_largest: at least so many steps confirm it");
 }

@@ -29,20 +29,20 @@ std::string obstacle_before_running(const Session& session, const Config& config
 Attempt find_largest(const Session& session, const BatchCandidates& candidates) {
   MpiWorld& world = session.world;
   std::string too_large;  // why the smallest that failed so far did; on rank 0
-  const auto note = [&](int64_t b, const std::string& reason) {
-    too_large = candidates.name(b) + ": " + reason;
+  const auto note = [&](int64_t candidate, const std::string& reason) {
+    too_large = candidates.name(candidate) + ": " + reason;
     say(world, "find_largest: " + too_large + "\n");
   };
-  const int64_t planned = largest_candidate(candidates, [&](int64_t b) {
-    const std::string obstacle = obstacle_before_running(session, candidates.at(b));
-    if (!obstacle.empty()) note(b, obstacle);
+  const int64_t planned = largest_candidate(candidates, [&](int64_t candidate) {
+    const std::string obstacle = obstacle_before_running(session, candidates.at(candidate));
+    if (!obstacle.empty()) note(candidate, obstacle);
     return obstacle.empty();
   });
   if (!candidates.is_allowed(planned + 1)) note(planned + 1, "beyond what the deck allows");
 
   int64_t failing = planned + 1, next = std::max<int64_t>(1, planned), stride = 1;
   std::optional<Attempt> best;
-  int64_t lasting = 0;  // micro_batch_size of `best`
+  int64_t lasting = 0;  // candidate of `best`
   for (;;) {
     Attempt attempt = make_attempt(session, candidates.at(next));
     if (attempt.outcome == Exit::out_of_memory) {

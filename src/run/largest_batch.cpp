@@ -8,6 +8,11 @@
 #include "plan/stage_figures.h"
 
 namespace gptbench {
+namespace {
+
+constexpr int64_t beyond_sizes = int64_t{1} << 31;  // the range of batch.micro_batch_size
+
+}  // namespace
 
 BatchCandidates::BatchCandidates(const Deck& deck, const Config& resolved)
     : deck_(deck), config_(resolved) {
@@ -19,7 +24,13 @@ BatchCandidates::BatchCandidates(const Deck& deck, const Config& resolved)
   if (resolved.run.find_largest == FindLargest::micro_batch) micro_batches_ = 1;
 }
 
-Config BatchCandidates::at(int64_t b) const {
+int64_t BatchCandidates::micro_batch_size(int64_t candidate) const {
+  if (config_.run.find_largest_over == SearchedSizes::all) return candidate;
+  return candidate > 31 ? beyond_sizes : int64_t{1} << (candidate - 1);
+}
+
+Config BatchCandidates::at(int64_t candidate) const {
+  const int64_t b = micro_batch_size(candidate);
   Config config = config_;
   config.batch.micro_batch_size = b;
   if (!global_is_fixed_)
@@ -30,31 +41,34 @@ Config BatchCandidates::at(int64_t b) const {
   return config;
 }
 
-bool BatchCandidates::is_allowed(int64_t b) const {
+bool BatchCandidates::is_allowed(int64_t candidate) const {
+  const int64_t b = micro_batch_size(candidate);
+  if (b >= beyond_sizes) return false;
   if (global_is_fixed_ && b > config_.batch.global_batch_size / config_.parallel.data_parallel)
     return false;
   try {
-    Deck candidate = deck_;
-    candidate.config = at(b);
-    validate(candidate);
+    Deck deck = deck_;
+    deck.config = at(candidate);
+    validate(deck);
     return true;
   } catch (const Error&) {
     return false;
   }
 }
 
-std::string BatchCandidates::name(int64_t b) const {
+std::string BatchCandidates::name(int64_t candidate) const {
   if (config_.run.find_largest == FindLargest::micro_batch)
-    return "micro_batch_size = " + std::to_string(b);
-  return "global_batch_size = " + std::to_string(at(b).batch.global_batch_size);
+    return "micro_batch_size = " + std::to_string(micro_batch_size(candidate));
+  return "global_batch_size = " + std::to_string(at(candidate).batch.global_batch_size);
 }
 
 int64_t largest_candidate(const BatchCandidates& candidates,
-                          const std::function<bool(int64_t b)>& fits) {
-  constexpr int64_t most = int64_t{1} << 31;  // beyond the range of batch.micro_batch_size
-  const auto good = [&](int64_t b) { return candidates.is_allowed(b) && fits(b); };
+                          const std::function<bool(int64_t candidate)>& fits) {
+  const auto good = [&](int64_t candidate) {
+    return candidates.is_allowed(candidate) && fits(candidate);
+  };
   int64_t fitting = 0, failing = 1;
-  while (failing < most && good(failing)) {
+  while (good(failing)) {
     fitting = failing;
     failing *= 2;
   }
@@ -73,8 +87,8 @@ FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTrai
 
 int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
                         const DeviceTraits& device) {
-  return largest_candidate(candidates, [&](int64_t b) {
-    return fullest_rank(candidates.at(b), ranks, device).bytes <= cap_bytes;
+  return largest_candidate(candidates, [&](int64_t candidate) {
+    return fullest_rank(candidates.at(candidate), ranks, device).bytes <= cap_bytes;
   });
 }
 

@@ -11,7 +11,8 @@
 
 namespace gptbench {
 
-// The candidates of a deck, numbered by their micro_batch_size b = 1, 2, ...
+// The candidates of a deck, numbered from 1: micro_batch_size b = 1, 2, 3, ..., or b = 1, 2, 4, ...
+// with find_largest_over = 'powers_of_two'.
 //   find_largest = 'micro_batch'   micro_batch_size = b; global_batch_size as in the deck, which
 //                                  bounds b, or b x data_parallel where the deck leaves it open
 //   find_largest = 'global_batch'  micro_batch_size = b and global_batch_size = b x data_parallel x
@@ -19,31 +20,33 @@ namespace gptbench {
 //                                  global_batch_size open)
 // Worked example: data_parallel 8, micro_batch_size 2, global_batch_size 64 is 4 micro-batches per
 // step. The 3rd candidate of 'micro_batch' is 3 and 64 (at most the 8th: 8 and 64), that of
-// 'global_batch' 3 and 96.
+// 'global_batch' 3 and 96. Over powers of two these are 4 and 64 (at most the 4th), 4 and 128.
 class BatchCandidates {
  public:
   // `resolved` is the deck's for the ranks of the run. Pure.
   BatchCandidates(const Deck& deck, const Config& resolved);
 
   bool is_asked() const { return config_.run.find_largest != FindLargest::none; }
-  // Resolved Config of candidate b, with enough steps to see late failures.
-  Config at(int64_t b) const;
+  // Resolved Config of a candidate, with enough steps to see late failures.
+  Config at(int64_t candidate) const;
   // Whether a deck may have it: bounds of the global batch and of 64-bit sizes.
-  bool is_allowed(int64_t b) const;
+  bool is_allowed(int64_t candidate) const;
   // "micro_batch_size = 12", "global_batch_size = 96".
-  std::string name(int64_t b) const;
+  std::string name(int64_t candidate) const;
 
  private:
+  int64_t micro_batch_size(int64_t candidate) const;
+
   Deck deck_;
   Config config_;
   int64_t micro_batches_ = 1;  // per step
   bool global_is_fixed_ = false;
 };
 
-// Largest b that is allowed and fits; 0 where not even 1 does. Doubling, then bisection: about
-// 2 log2(b) calls of `fits`, which must change from true to false once.
+// Largest candidate that is allowed and fits; 0 where not even the first does. Doubling, then
+// bisection: about 2 log2(candidate) calls of `fits`, which must change from true to false once.
 int64_t largest_candidate(const BatchCandidates& candidates,
-                          const std::function<bool(int64_t b)>& fits);
+                          const std::function<bool(int64_t candidate)>& fits);
 
 // By plans alone, without MPI: the rank with the highest need of device memory (all ranks of a
 // pipeline stage need the same), and the largest candidate whose ranks all fit in `cap_bytes`.

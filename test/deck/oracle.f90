@@ -19,12 +19,13 @@ program oracle
   character(width) :: s, u, sa(3)
   namelist /probe/ i, j, ia, x, y, xa, l, m, la, s, u, sa
 
-  character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest
+  character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest, &
+    find_largest_over
   integer(i8) :: steps, warmup_steps, seed, find_largest_steps
   real(r8) :: time_limit_s
   logical :: deterministic, verify
   namelist /run/ name, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
-    time_limit_s, deterministic, verify, find_largest, find_largest_steps
+    time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps
 
   character(width) :: preset, family
   integer(i8) :: num_layers, hidden_size, num_attention_heads, num_kv_heads, ffn_hidden_size
@@ -98,7 +99,7 @@ contains
 
     name = 'gptbench'; steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
     mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'; time_limit_s = 0
-    deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_steps = 30
+    deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_over = 'all'; find_largest_steps = 30
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
     position_embedding = 'auto'; rotary_theta = 10000; no_bias = .false.
@@ -150,6 +151,7 @@ contains
     call put_string('attention', attention); call put_string('cuda_graph', cuda_graph)
     call put_real('time_limit_s', time_limit_s); call put_logical('deterministic', deterministic)
     call put_logical('verify', verify); call put_string('find_largest', find_largest)
+    call put_string('find_largest_over', find_largest_over)
     call put_integer('find_largest_steps', find_largest_steps)
 
     read (deck, nml=model, iostat=status)

@@ -34,6 +34,14 @@ grep -qx 'steps 6' values || fail "$(grep '^steps' values)"
 run 0 --plan "$deck" "${search[@]}"
 grep -qx "Largest batch   micro_batch_size = $b by the plan, in device_memory_gib" out || fail "$(tail -1 out), found $b"
 
+# Over powers of two: the largest of them, and the next one does not fit.
+ends 0 OK 0 "$deck" "${search[@]}" run.find_largest_over=powers_of_two
+p=$(found micro_batch_size)
+if [ "$p" -gt "$b" ] || [ $((2 * p)) -le "$b" ]; then fail "$p of $b"; fi
+for ((power = 1; power < p; power *= 2)); do :; done
+[ "$power" -eq "$p" ] || fail "$p is no power of two"
+grep -q "reason .*micro_batch_size = $((2 * p)): out of memory, predicted: .*device_memory_gib" values || fail "$(grep reason values)"
+
 # On ranks, and as a global batch: three micro-batches a step stay three.
 ends 0 OK 2 "$deck" run.find_largest=global_batch memory.device_memory_gib=0.06 run.find_largest_steps=3 batch.micro_batch_size=2 batch.global_batch_size=12
 g=$(found global_batch_size)

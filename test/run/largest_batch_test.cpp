@@ -1,0 +1,59 @@
+#include "run/largest_batch.h"
+
+#include <gtest/gtest.h>
+
+#include "deck/validate.h"
+
+namespace gptbench {
+namespace {
+
+// Candidates of a deck for as many ranks as it has replicas: 8.
+BatchCandidates candidates_of(const std::string& keys) {
+  const Deck deck = parse_deck("d.in", "&run " + keys + " /", {});
+  return BatchCandidates(deck, resolve(deck, 8));
+}
+
+const std::string micro = "find_largest = 'micro_batch' ",
+                  global = "find_largest = 'global_batch' ",
+                  powers = "find_largest_over = 'powers_of_two' ",
+                  batch = "/ &batch micro_batch_size = 2 global_batch_size = 64 ";
+
+// The worked example of largest_batch.h.
+TEST(LargestBatch, CandidatesAreNumberedFromOne) {
+  EXPECT_EQ(candidates_of(micro + batch).name(3), "micro_batch_size = 3");
+  EXPECT_EQ(candidates_of(micro + batch).at(3).batch.global_batch_size, 64);
+  EXPECT_EQ(candidates_of(global + batch).name(3), "global_batch_size = 96");
+  EXPECT_EQ(candidates_of(micro + powers + batch).name(3), "micro_batch_size = 4");
+  EXPECT_EQ(candidates_of(global + powers + batch).name(3), "global_batch_size = 128");
+  EXPECT_EQ(candidates_of(global + powers + batch).at(3).batch.micro_batch_size, 4);
+}
+
+TEST(LargestBatch, GlobalBatchOfTheDeckBoundsTheCandidates) {
+  const auto most = [](const std::string& keys) {
+    return largest_candidate(candidates_of(keys), [](int64_t) { return true; });
+  };
+  EXPECT_EQ(most(micro + batch), 8);
+  EXPECT_EQ(most(micro + powers + batch), 4);
+  EXPECT_EQ(most(micro + powers + "/ &batch global_batch_size = 60 "), 3);  // 7 sequences a rank
+  EXPECT_EQ(candidates_of(micro + powers).at(31).batch.micro_batch_size, int64_t{1} << 30);
+  EXPECT_FALSE(candidates_of(micro + powers).is_allowed(32));
+  EXPECT_FALSE(candidates_of(micro + powers).is_allowed(64));
+}
+
+TEST(LargestBatch, LargestThatFits) {
+  for (int64_t fitting = 0; fitting < 70; ++fitting) {
+    const auto largest = [&](const std::string& keys) {
+      const BatchCandidates candidates = candidates_of(keys);
+      return largest_candidate(candidates, [&](int64_t candidate) {
+        return candidates.at(candidate).batch.micro_batch_size <= fitting;
+      });
+    };
+    EXPECT_EQ(largest(micro), fitting);
+    int64_t of_powers = 0;
+    while (int64_t{1} << of_powers <= fitting) ++of_powers;
+    EXPECT_EQ(largest(micro + powers), of_powers);
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
