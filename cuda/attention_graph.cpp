@@ -9,12 +9,18 @@ namespace {
 
 using Tensor = CudnnGraph::Tensor;
 using Sizes = CudnnGraph::Sizes;
+using Result = CudnnGraph::Result;
 
 constexpr int64_t part_alignment = 256;
 
 // Heads of D elements side by side in rows of `row` elements, T rows a sequence.
 Sizes heads(const AttentionKey& k, int64_t row) {
   return {k.T * row, k.D, row, 1};
+}
+
+// One of each pair of a query and a key.
+Result scores_of(const AttentionKey& k, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+  return {type, {k.B, k.H, k.T, k.T}};
 }
 
 Sizes transposed(Sizes sizes) {
@@ -54,50 +60,32 @@ AttentionGraph::AttentionGraph(const Cudnn& cudnn, const AttentionKey& key) : gr
 // The library takes slope (j - i), which for the keys that a causal mask leaves is -slope |i - j|.
 Tensor AttentionGraph::biased(const AttentionKey& k, Tensor scores) {
   if (!k.alibi) return scores;
-  const Sizes square = {k.B, k.H, k.T, k.T};
-  const Tensor query = graph.between(CUDNN_DATA_INT32, square);
-  graph.index(scores, 2, query);
-  const Tensor key = graph.between(CUDNN_DATA_INT32, square);
-  graph.index(scores, 3, key);
-  const Tensor distance = graph.between(CUDNN_DATA_INT32, square);
-  graph.pointwise(CUDNN_POINTWISE_SUB, key, query, distance, CUDNN_DATA_INT32);
-  const Tensor bias = graph.between(CUDNN_DATA_FLOAT, square);
-  graph.pointwise(CUDNN_POINTWISE_MUL, distance, slopes_, bias);
-  const Tensor out = graph.between(CUDNN_DATA_FLOAT, square);
-  graph.pointwise(CUDNN_POINTWISE_ADD, scores, bias, out);
-  return out;
+  const Result score = scores_of(k), place = scores_of(k, CUDNN_DATA_INT32);
+  const Tensor query = graph.index(place, scores, 2), key = graph.index(place, scores, 3);
+  const Tensor distance = graph.pointwise(CUDNN_POINTWISE_SUB, place, key, query);
+  const Tensor bias = graph.pointwise(CUDNN_POINTWISE_MUL, score, distance, slopes_);
+  return graph.pointwise(CUDNN_POINTWISE_ADD, score, scores, bias);
 }
 
 // Scores of keys that a query does not see are replaced: those beyond its sequence's length, and
 // with `causal` those at later positions.
 Tensor AttentionGraph::masked(const AttentionKey& k, Tensor scores) {
   if (!k.causal && !k.padded) return scores;
-  const Sizes square = {k.B, k.H, k.T, k.T};
+  const Result score = scores_of(k), place = scores_of(k, CUDNN_DATA_INT32),
+               visible = scores_of(k, CUDNN_DATA_BOOLEAN);
   const Tensor hidden = graph.scalar();
-  const auto places = [&](Tensor of, int64_t axis) {
-    const Tensor place = graph.between(CUDNN_DATA_INT32, square);
-    graph.index(of, axis, place);
-    return place;
-  };
-  const auto compared = [&](cudnnPointwiseMode_t how, Tensor a, Tensor b) {
-    const Tensor visible = graph.between(CUDNN_DATA_BOOLEAN, square);
-    graph.pointwise(how, a, b, visible, CUDNN_DATA_BOOLEAN);
-    return visible;
-  };
-  const auto shown = [&](Tensor of, Tensor visible) {
-    const Tensor out = graph.between(CUDNN_DATA_FLOAT, square);
-    graph.select(of, hidden, visible, out);
-    return out;
+  const auto show = [&](Tensor seen) {
+    scores = graph.pointwise(CUDNN_POINTWISE_BINARY_SELECT, score, scores, hidden, seen);
   };
   if (k.padded) {
-    const Tensor query = places(scores, 2), key = places(scores, 3);
-    const Tensor in_rows = compared(CUDNN_POINTWISE_CMP_LT, query, query_lengths_);
-    const Tensor in_columns = compared(CUDNN_POINTWISE_CMP_LT, key, key_lengths_);
-    scores = shown(scores, compared(CUDNN_POINTWISE_LOGICAL_AND, in_rows, in_columns));
+    const Tensor query = graph.index(place, scores, 2), key = graph.index(place, scores, 3);
+    const Tensor in_rows = graph.pointwise(CUDNN_POINTWISE_CMP_LT, visible, query, query_lengths_);
+    const Tensor in_columns = graph.pointwise(CUDNN_POINTWISE_CMP_LT, visible, key, key_lengths_);
+    show(graph.pointwise(CUDNN_POINTWISE_LOGICAL_AND, visible, in_rows, in_columns));
   }
   if (k.causal) {
-    const Tensor query = places(scores, 2), key = places(scores, 3);
-    scores = shown(scores, compared(CUDNN_POINTWISE_CMP_GE, query, key));
+    const Tensor query = graph.index(place, scores, 2), key = graph.index(place, scores, 3);
+    show(graph.pointwise(CUDNN_POINTWISE_CMP_GE, visible, query, key));
   }
   tensors.push_back(hidden);
   return scores;
@@ -121,36 +109,30 @@ void AttentionGraph::add_slopes(const AttentionKey& k) {
 void AttentionGraph::make_forward(const AttentionKey& k) {
   const cudnnDataType_t A = cudnn_type_of(k.type), S = CUDNN_DATA_FLOAT;
   const Sizes of_q = {k.B, k.H, k.T, k.D}, of_k = {k.B, k.H_kv, k.T, k.D};
-  const Sizes square = {k.B, k.H, k.T, k.T}, row = {k.B, k.H, k.T, 1};
+  const Result square = scores_of(k), row = {S, {k.B, k.H, k.T, 1}};
   const Tensor q = graph.array(A, of_q, heads(k, k.q_row));
   const Tensor key = graph.array(A, transposed(of_k), transposed(heads(k, k.kv_row)));
   const Tensor v = graph.array(A, of_k, heads(k, k.kv_row));
   const Tensor out = graph.array(A, of_q, heads(k, k.out_row));
-  const Tensor lse = graph.array(S, row, {k.H * k.T, k.T, 1, 1});
+  const Tensor lse = graph.array(S, row.sizes, {k.H * k.T, k.T, 1, 1});
   const Tensor scale = graph.scalar();
   tensors = {q, key, v, out, lse, scale};
   add_lengths(k);
   add_slopes(k);
 
-  const Tensor products = graph.between(S, square);
-  graph.matmul(q, key, products, {query_lengths_, key_lengths_, CudnnGraph::none});
-  const Tensor scaled = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scaled);
+  const Tensor products =
+      graph.matmul(square, q, key, {query_lengths_, key_lengths_, CudnnGraph::none});
+  const Tensor scaled = graph.pointwise(CUDNN_POINTWISE_MUL, square, products, scale);
   const Tensor scores = masked(k, biased(k, scaled));
-  const Tensor maximum = graph.between(S, row);
-  graph.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, maximum);
-  const Tensor shifted = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_SUB, scores, maximum, shifted);
-  const Tensor exponentials = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_EXP, shifted, exponentials);
-  const Tensor sum = graph.between(S, row);
-  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sum);
-  const Tensor logarithm = graph.between(S, row);
-  graph.pointwise(CUDNN_POINTWISE_LOG, sum, logarithm);
-  graph.pointwise(CUDNN_POINTWISE_ADD, maximum, logarithm, lse);
-  const Tensor probabilities = graph.between(A, square);
-  graph.pointwise(CUDNN_POINTWISE_DIV, exponentials, sum, probabilities);
-  graph.matmul(probabilities, v, out, {query_lengths_, CudnnGraph::none, key_lengths_});
+  const Tensor maximum = graph.reduce(CUDNN_REDUCE_TENSOR_MAX, row, scores);
+  const Tensor shifted = graph.pointwise(CUDNN_POINTWISE_SUB, square, scores, maximum);
+  const Tensor exponentials = graph.pointwise(CUDNN_POINTWISE_EXP, square, shifted);
+  const Tensor sum = graph.reduce(CUDNN_REDUCE_TENSOR_ADD, row, exponentials);
+  const Tensor logarithm = graph.pointwise(CUDNN_POINTWISE_LOG, row, sum);
+  graph.pointwise(CUDNN_POINTWISE_ADD, lse, maximum, logarithm);
+  const Tensor probabilities =
+      graph.pointwise(CUDNN_POINTWISE_DIV, scores_of(k, A), exponentials, sum);
+  graph.matmul(out, probabilities, v, {query_lengths_, CudnnGraph::none, key_lengths_});
 }
 
 // With P = exp(scale q k^T + bias - lse) and d = sum over D of dout out:
@@ -159,7 +141,7 @@ void AttentionGraph::make_forward(const AttentionKey& k) {
 void AttentionGraph::make_backward(const AttentionKey& k) {
   const cudnnDataType_t A = cudnn_type_of(k.type), S = CUDNN_DATA_FLOAT;
   const Sizes of_q = {k.B, k.H, k.T, k.D}, of_k = {k.B, k.H_kv, k.T, k.D};
-  const Sizes square = {k.B, k.H, k.T, k.T}, row = {k.B, k.H, k.T, 1};
+  const Result square = scores_of(k), row = {S, {k.B, k.H, k.T, 1}};
   const Sizes row_strides = {k.H * k.T, k.T, 1, 1};
   const Sizes in_k = heads(k, k.kv_row);
   const Tensor q = graph.array(A, of_q, heads(k, k.q_row));
@@ -167,65 +149,54 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
   const Tensor v = graph.array(A, transposed(of_k), transposed(in_k));
   const Tensor out = graph.array(A, of_q, heads(k, k.out_row));
   const Tensor dout = graph.array(A, of_q, heads(k, k.out_row));
-  const Tensor lse = graph.array(S, row, row_strides);
+  const Tensor lse = graph.array(S, row.sizes, row_strides);
   const Tensor dq = graph.array(A, of_q, heads(k, k.q_row));
   const Tensor dk = graph.array(A, of_k, in_k);
   const Tensor dv = graph.array(A, of_k, in_k);
   const Tensor scale = graph.scalar(), one = graph.scalar();
-  const Tensor sums = graph.array(S, row, row_strides);
+  const Tensor sums = graph.array(S, row.sizes, row_strides);
   const Tensor accumulator = graph.array(S, of_q, {k.H * k.T * k.D, k.T * k.D, k.D, 1});
   tensors = {q, key, v, out, dout, lse, dq, dk, dv, scale, one, sums, accumulator};
   add_lengths(k);
   add_slopes(k);
 
   const Tensor product = graph.between(S, of_q, {k.H * k.T * k.D, k.T * k.D, k.H * k.D, 1});
-  graph.pointwise(CUDNN_POINTWISE_MUL, dout, out, product);
-  const Tensor unscaled = graph.between(S, row);
-  graph.reduce(CUDNN_REDUCE_TENSOR_ADD, product, unscaled);
-  graph.pointwise(CUDNN_POINTWISE_MUL, unscaled, one, sums);
+  graph.pointwise(CUDNN_POINTWISE_MUL, product, dout, out);
+  const Tensor unscaled = graph.reduce(CUDNN_REDUCE_TENSOR_ADD, row, product);
+  graph.pointwise(CUDNN_POINTWISE_MUL, sums, unscaled, one);
 
-  const auto in_rows_of_k = [&] {  // [key, query] as the transpose of [query, key]
-    return graph.between(A, square, {k.H * k.T * k.T, k.T * k.T, 1, k.T});
+  const auto transposed_scores = [&](Tensor x) {  // [key, query] of [query, key]
+    const Tensor y = graph.between(A, square.sizes, {k.H * k.T * k.T, k.T * k.T, 1, k.T});
+    graph.reshape(x, y);
+    return y;
   };
   // Into `to`, or into a gradient a query head and their sums over heads that share a key head.
   const auto gradient_of_k = [&](Tensor a, Tensor b, Tensor to) {
+    const CudnnGraph::Extents extents = {key_lengths_, CudnnGraph::none, query_lengths_};
     if (k.H == k.H_kv)
-      return graph.matmul(a, b, to, {key_lengths_, CudnnGraph::none, query_lengths_});
-    const Tensor in_heads = graph.between(A, of_q);
-    graph.matmul(a, b, in_heads, {key_lengths_, CudnnGraph::none, query_lengths_});
-    graph.reduce(CUDNN_REDUCE_TENSOR_ADD, in_heads, to);
+      graph.matmul(to, a, b, extents);
+    else
+      graph.reduce(CUDNN_REDUCE_TENSOR_ADD, to, graph.matmul({A, of_q}, a, b, extents));
   };
 
-  const Tensor products = graph.between(S, square);
-  graph.matmul(q, key, products, {query_lengths_, key_lengths_, CudnnGraph::none});
-  const Tensor scaled = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scaled);
+  const Tensor products =
+      graph.matmul(square, q, key, {query_lengths_, key_lengths_, CudnnGraph::none});
+  const Tensor scaled = graph.pointwise(CUDNN_POINTWISE_MUL, square, products, scale);
   const Tensor scores = biased(k, scaled);
-  const Tensor shifted = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_SUB, scores, lse, shifted);
-  const Tensor visible = masked(k, shifted);
-  const Tensor P = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_EXP, visible, P);
-  const Tensor P_transposed = in_rows_of_k();
-  graph.reshape(P, P_transposed);
-  gradient_of_k(P_transposed, dout, dv);
+  const Tensor shifted = graph.pointwise(CUDNN_POINTWISE_SUB, square, scores, lse);
+  const Tensor P = graph.pointwise(CUDNN_POINTWISE_EXP, square, masked(k, shifted));
+  gradient_of_k(transposed_scores(P), dout, dv);
 
-  const Tensor dP = graph.between(S, square);
-  graph.matmul(dout, v, dP, {query_lengths_, key_lengths_, CudnnGraph::none});
-  const Tensor centred = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_SUB, dP, sums, centred);
-  const Tensor unscaled_dS = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_MUL, centred, P, unscaled_dS);
-  const Tensor dS = graph.between(S, square);
-  graph.pointwise(CUDNN_POINTWISE_MUL, unscaled_dS, scale, dS);
-  const Tensor dS_transposed = in_rows_of_k();
-  graph.reshape(dS, dS_transposed);
-  gradient_of_k(dS_transposed, q, dk);
+  const Tensor dP = graph.matmul(square, dout, v, {query_lengths_, key_lengths_, CudnnGraph::none});
+  const Tensor centred = graph.pointwise(CUDNN_POINTWISE_SUB, square, dP, sums);
+  const Tensor unscaled_dS = graph.pointwise(CUDNN_POINTWISE_MUL, square, centred, P);
+  const Tensor dS = graph.pointwise(CUDNN_POINTWISE_MUL, square, unscaled_dS, scale);
+  gradient_of_k(transposed_scores(dS), q, dk);
 
   const Tensor key_rows = graph.between(A, of_k, in_k);
   graph.reshape(key, key_rows);
-  graph.matmul(dS, key_rows, accumulator, {query_lengths_, CudnnGraph::none, key_lengths_});
-  graph.pointwise(CUDNN_POINTWISE_IDENTITY, accumulator, dq);
+  graph.matmul(accumulator, dS, key_rows, {query_lengths_, CudnnGraph::none, key_lengths_});
+  graph.pointwise(CUDNN_POINTWISE_IDENTITY, dq, accumulator);
 }
 
 }  // namespace gptbench

@@ -1,36 +1,13 @@
 #include "cuda/attention_key.h"
 
-#include <cstdio>
 #include <set>
 #include <sstream>
-#include <tuple>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
-
-auto tuple_of(const AttentionKey& k) {
-  return std::make_tuple(k.backward, static_cast<int>(k.type), k.B, k.T, k.H, k.H_kv, k.D, k.q_row,
-                         k.kv_row, k.out_row, k.causal, k.padded, k.alibi);
-}
-
-template <class Text>
-void list_parts(Text& text, AttentionKey& k) {
-  int which = k.backward ? 1 : 0;
-  text.name({"attention_forward", "attention_backward"}, which);
-  k.backward = which == 1;
-  for (const auto& [letter, number] :
-       {std::pair{'B', &k.B}, std::pair{'T', &k.T}, std::pair{'H', &k.H}, std::pair{'G', &k.H_kv},
-        std::pair{'D', &k.D}, std::pair{'q', &k.q_row}, std::pair{'k', &k.kv_row},
-        std::pair{'o', &k.out_row}})
-    text.number(letter, *number);
-  text.type({DType::bf16, DType::f16}, k.type);
-  text.flag("causal", k.causal);
-  text.flag("padded", k.padded);
-  text.flag("alibi", k.alibi);
-}
 
 bool is_whole(const Positions& positions) {
   return positions.begin[0] == 0 && positions.split == INT64_MAX;
@@ -43,37 +20,33 @@ bool is_fit(DType type, int64_t H, int64_t H_kv, int64_t D) {
 
 }  // namespace
 
-bool AttentionKey::operator<(const AttentionKey& other) const {
-  return tuple_of(*this) < tuple_of(other);
-}
-
-bool AttentionKey::operator==(const AttentionKey& other) const {
-  return tuple_of(*this) == tuple_of(other);
+template <class Text>
+void AttentionKey::list_parts(Text& text) {
+  int which = backward ? 1 : 0;
+  text.name({"attention_forward", "attention_backward"}, which);
+  backward = which == 1;
+  for (const auto& [letter, number] :
+       {std::pair{'B', &B}, std::pair{'T', &T}, std::pair{'H', &H}, std::pair{'G', &H_kv},
+        std::pair{'D', &D}, std::pair{'q', &q_row}, std::pair{'k', &kv_row},
+        std::pair{'o', &out_row}})
+    text.number(letter, *number);
+  text.type({DType::bf16, DType::f16}, type);
+  text.flag("causal", causal);
+  text.flag("padded", padded);
+  text.flag("alibi", alibi);
 }
 
 std::string text_of(const AttentionKey& key) {
-  AttentionKey copy = key;
-  KeyWriter text;
-  list_parts(text, copy);
-  return text.text();
+  return key_text(key);
 }
 
 AttentionKey AttentionKey::parse(const std::string& text) {
-  AttentionKey key;
-  KeyReader reader(text);
-  list_parts(reader, key);
-  if (!reader.is_read())
-    throw Error(Exit::io, "'" + text + "' names no attention; expected is a name such as " +
-                              text_of(AttentionKey{false, DType::bf16, 32, 1024, 12, 12, 64, 2304,
-                                                   2304, 768, true}));
-  return key;
+  return parse_key(text, "attention",
+                   AttentionKey{false, DType::bf16, 32, 1024, 12, 12, 64, 2304, 2304, 768, true});
 }
 
 std::string text_of(const AttentionChoice& choice) {
-  char text[96];
-  std::snprintf(text, sizeof text, "plan %d us %.3f native_us %.3f", choice.plan, choice.time_us,
-                choice.native_us);
-  return text;
+  return printed("plan %d us %.3f native_us %.3f", choice.plan, choice.time_us, choice.native_us);
 }
 
 bool AttentionChoice::parse(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cuda/tuning_cache.h"
@@ -24,8 +25,12 @@ struct AttentionKey {
   bool padded = false;  // sequences have lengths, beyond which keys are hidden
   bool alibi = false;   // linear biases, whose slopes are no part of the key
 
-  bool operator<(const AttentionKey& other) const;
-  bool operator==(const AttentionKey& other) const;
+  auto parts() const {
+    return std::tie(backward, type, B, T, H, H_kv, D, q_row, kv_row, out_row, causal, padded,
+                    alibi);
+  }
+  template <class Text>
+  void list_parts(Text& text);  // cuda/tuning_cache.h
   static AttentionKey parse(const std::string& text);
 };
 

@@ -27,14 +27,10 @@ int ordinal_of(int64_t node_rank) {
   return static_cast<int>(node_rank % cuda_census().devices);
 }
 
-constexpr char digits[] = "0123456789abcdef";
-
 std::string hexadecimal(const ncclUniqueId& id) {
   std::string text;
-  for (const char byte : id.internal) {
-    text += digits[(static_cast<unsigned char>(byte) >> 4) & 15];
-    text += digits[static_cast<unsigned char>(byte) & 15];
-  }
+  for (const char byte : id.internal)
+    text += printed("%02x", static_cast<unsigned int>(byte) & 0xffu);
   return text;
 }
 

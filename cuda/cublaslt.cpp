@@ -4,23 +4,7 @@
 
 namespace gptbench {
 
-CublasLt::CublasLt() : library("device = 'cuda'", {"libcublasLt.so.13", "libcublasLt.so.12"}) {
-  GPTBENCH_LOAD(library, *this, cublasLtCreate);
-  GPTBENCH_LOAD(library, *this, cublasLtDestroy);
-  GPTBENCH_LOAD(library, *this, cublasLtGetVersion);
-  GPTBENCH_LOAD(library, *this, cublasLtGetStatusString);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmul);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulAlgoCheck);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulAlgoGetHeuristic);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulDescCreate);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulDescDestroy);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulDescSetAttribute);
-  GPTBENCH_LOAD(library, *this, cublasLtMatrixLayoutCreate);
-  GPTBENCH_LOAD(library, *this, cublasLtMatrixLayoutDestroy);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulPreferenceCreate);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulPreferenceDestroy);
-  GPTBENCH_LOAD(library, *this, cublasLtMatmulPreferenceSetAttribute);
-}
+CublasLt::CublasLt() : library("device = 'cuda'", {"libcublasLt.so.13", "libcublasLt.so.12"}) {}
 
 // 130100: 13.1.0; 120805: 12.8.5.
 std::string CublasLt::description() const {

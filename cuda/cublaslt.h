@@ -14,21 +14,21 @@ struct CublasLt {
   CublasLt();
 
   DynamicLibrary library;
-  decltype(&::cublasLtCreate) cublasLtCreate;
-  decltype(&::cublasLtDestroy) cublasLtDestroy;
-  decltype(&::cublasLtGetVersion) cublasLtGetVersion;
-  decltype(&::cublasLtGetStatusString) cublasLtGetStatusString;
-  decltype(&::cublasLtMatmul) cublasLtMatmul;
-  decltype(&::cublasLtMatmulAlgoCheck) cublasLtMatmulAlgoCheck;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) cublasLtMatmulAlgoGetHeuristic;
-  decltype(&::cublasLtMatmulDescCreate) cublasLtMatmulDescCreate;
-  decltype(&::cublasLtMatmulDescDestroy) cublasLtMatmulDescDestroy;
-  decltype(&::cublasLtMatmulDescSetAttribute) cublasLtMatmulDescSetAttribute;
-  decltype(&::cublasLtMatrixLayoutCreate) cublasLtMatrixLayoutCreate;
-  decltype(&::cublasLtMatrixLayoutDestroy) cublasLtMatrixLayoutDestroy;
-  decltype(&::cublasLtMatmulPreferenceCreate) cublasLtMatmulPreferenceCreate;
-  decltype(&::cublasLtMatmulPreferenceDestroy) cublasLtMatmulPreferenceDestroy;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) cublasLtMatmulPreferenceSetAttribute;
+  GPTBENCH_FUNCTION(library, cublasLtCreate);
+  GPTBENCH_FUNCTION(library, cublasLtDestroy);
+  GPTBENCH_FUNCTION(library, cublasLtGetVersion);
+  GPTBENCH_FUNCTION(library, cublasLtGetStatusString);
+  GPTBENCH_FUNCTION(library, cublasLtMatmul);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulAlgoCheck);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulAlgoGetHeuristic);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulDescCreate);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulDescDestroy);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulDescSetAttribute);
+  GPTBENCH_FUNCTION(library, cublasLtMatrixLayoutCreate);
+  GPTBENCH_FUNCTION(library, cublasLtMatrixLayoutDestroy);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulPreferenceCreate);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulPreferenceDestroy);
+  GPTBENCH_FUNCTION(library, cublasLtMatmulPreferenceSetAttribute);
 
   // "cuBLASLt 13.1.0".
   std::string description() const;

@@ -1,7 +1,6 @@
 #include "cuda/cuda_device.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
@@ -48,11 +47,8 @@ ComputeType compute_of(const GemmKey& key) {
 
 std::string gpu_identity(int ordinal) {
   std::string text;
-  for (const char byte : properties_of(ordinal).uuid.bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned int>(byte) & 0xffu);
-    text += digits;
-  }
+  for (const char byte : properties_of(ordinal).uuid.bytes)
+    text += printed("%02x", static_cast<unsigned int>(byte) & 0xffu);
   return text;
 }
 

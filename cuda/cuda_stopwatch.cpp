@@ -6,16 +6,15 @@
 
 namespace gptbench {
 
-CudaStopwatch::~CudaStopwatch() {
-  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+double seconds_between(cudaEvent_t begin, cudaEvent_t end) {
+  float ms = 0.0f;
+  GPTBENCH_CUDA(cudaEventElapsedTime(&ms, begin, end));
+  return 1e-3 * static_cast<double>(ms);
 }
 
 void CudaStopwatch::mark(Queue& queue, int label) {
   if (!labels_.empty() && labels_.back() == label) return;
-  if (labels_.size() == events_.size()) {
-    events_.push_back(nullptr);
-    GPTBENCH_CUDA(cudaEventCreate(&events_.back()));
-  }
+  if (labels_.size() == events_.size()) events_.emplace_back();
   // Within a recording a plain event only orders; this one is recorded by every replay.
   const unsigned flags =
       current_recording() != 0 ? cudaEventRecordExternal : cudaEventRecordDefault;
@@ -25,10 +24,8 @@ void CudaStopwatch::mark(Queue& queue, int label) {
 
 void CudaStopwatch::collect(std::vector<double>& seconds) {
   for (size_t i = 0; i + 1 < labels_.size(); ++i) {
-    if (labels_[i] < 0) continue;
-    float ms = 0.0f;
-    GPTBENCH_CUDA(cudaEventElapsedTime(&ms, events_[i], events_[i + 1]));
-    seconds[static_cast<size_t>(labels_[i])] += 1e-3 * static_cast<double>(ms);
+    if (labels_[i] >= 0)
+      seconds[static_cast<size_t>(labels_[i])] += seconds_between(events_[i], events_[i + 1]);
   }
   collected_.swap(labels_);
   labels_.clear();

@@ -26,10 +26,11 @@ constexpr int64_t padded_gradient_version = 91000;
 
 // Addresses of a call, as AttentionGraph::tensors has them.
 struct AttentionArrays {
-  const void *q, *k, *v, *out, *dout, *lse;
-  void *dq, *dk, *dv;
-  const int32_t* lengths;         // of keys; null where no sequence is padded
-  const float* slopes = nullptr;  // [H] of linear biases; null where there are none
+  const void *q = nullptr, *k = nullptr, *v = nullptr, *out = nullptr, *dout = nullptr,
+             *lse = nullptr;
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  const int32_t* lengths = nullptr;  // of keys; null where no sequence is padded
+  const float* slopes = nullptr;     // [H] of linear biases; null where there are none
 };
 
 class CudnnAttention final : public AttentionLibrary {
@@ -219,6 +220,84 @@ void CudnnAttention::search(const std::vector<AttentionKey>& keys, int64_t works
   forget_plans();
 }
 
+// Arrays to time a call on: random numbers, queries, keys and values side by side.
+class SearchArrays {
+ public:
+  SearchArrays(const AttentionKey& key, int64_t workspace_bytes)
+      : key_(key),
+        in_(rows() * in_row() * size_of(key.type)),
+        out_(rows() * key.out_row * size_of(key.type)),
+        gradient_(rows() * in_row() * size_of(key.type)),
+        lse_(4 * rows() * key.H),
+        workspace_(workspace_bytes),
+        lengths_(4 * key.B),
+        scratch_{workspace_.get(), workspace_bytes} {
+    GPTBENCH_CHECK(key.q_row == in_row() && key.kv_row == in_row() && key.out_row == key.H * key.D,
+                   "queries, keys and values side by side");
+  }
+
+  bool exist() const {
+    for (const DeviceArray* array : {&in_, &out_, &gradient_, &lse_, &workspace_, &lengths_})
+      if (array->get() == nullptr) return false;
+    return true;
+  }
+
+  void fill(cudaStream_t stream) const {
+    fill_random(stream, in_.get(), rows() * in_row(), key_.type, 1.0f, 1);
+    fill_random(stream, out_.get(), rows() * key_.out_row, key_.type, 0.1f, 2);
+    // The logarithm of a sum of T exponentials of small numbers.
+    const std::vector<float> logarithms(static_cast<size_t>(rows() * key_.H),
+                                        std::log(static_cast<float>(key_.T)));
+    PinnedStaging staging;
+    staging.upload(stream, lse_.get(), logarithms.data(), 4 * rows() * key_.H);
+    // As data.short_seq_prob = 0.1 has them: every tenth is shorter, half as long in the mean.
+    std::vector<int32_t> drawn(static_cast<size_t>(key_.B), static_cast<int32_t>(key_.T));
+    for (size_t b = 9; b < drawn.size(); b += 10)
+      drawn[b] = static_cast<int32_t>(ceil_div(key_.T, int64_t{2}));
+    staging.upload(stream, lengths_.get(), drawn.data(), 4 * key_.B);
+    GPTBENCH_CUDA(cudaStreamSynchronize(stream));
+  }
+
+  AttentionArrays of_call(const float* slopes) const {
+    const auto part = [&](const DeviceArray& array, int64_t heads) {
+      return static_cast<void*>(static_cast<char*>(array.get()) +
+                                heads * key_.D * size_of(key_.type));
+    };
+    AttentionArrays arrays;
+    arrays.q = part(in_, 0);
+    arrays.k = part(in_, key_.H);
+    arrays.v = part(in_, key_.H + key_.H_kv);
+    arrays.out = arrays.dout = out_.get();
+    arrays.lse = lse_.get();
+    arrays.dq = part(gradient_, 0);
+    arrays.dk = part(gradient_, key_.H);
+    arrays.dv = part(gradient_, key_.H + key_.H_kv);
+    if (key_.padded) arrays.lengths = static_cast<const int32_t*>(lengths_.get());
+    arrays.slopes = slopes;
+    return arrays;
+  }
+
+  // Our own kernel on these arrays.
+  void call_native(Queue& queue, const KernelTable& native, const AttentionShape& shape) const {
+    const AttentionArrays a = of_call(nullptr);
+    if (key_.backward)
+      native.attention_backward(
+          queue, {a.dq, a.dk, a.dv, a.dout, a.q, a.k, a.v, a.out, a.lse, shape, key_.q_row,
+                  key_.kv_row, shape.q_step, shape.kv_step, scratch_});
+    else
+      native.attention_forward(queue, {out_.get(), lse_.get(), a.q, a.k, a.v, shape, scratch_});
+  }
+  const Workspace& scratch() const { return scratch_; }
+
+ private:
+  int64_t rows() const { return key_.B * key_.T; }
+  int64_t in_row() const { return (key_.H + 2 * key_.H_kv) * key_.D; }
+
+  AttentionKey key_;
+  DeviceArray in_, out_, gradient_, lse_, workspace_, lengths_;
+  Workspace scratch_;
+};
+
 AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t workspace_bytes,
                                              Queue& queue, const KernelTable& native) {
   AttentionChoice best;
@@ -232,64 +311,25 @@ AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t wo
     return best;
   }
   const cudaStream_t stream = stream_of(queue);
-  const int64_t element = size_of(key.type), rows = key.B * key.T;
-  const int64_t in_row = (key.H + 2 * key.H_kv) * key.D, out_row = key.H * key.D;
-  GPTBENCH_CHECK(key.q_row == in_row && key.kv_row == in_row && key.out_row == out_row,
-                 "queries, keys and values side by side");
-  const DeviceArray in(rows * in_row * element), out(rows * out_row * element);
-  const DeviceArray gradient(rows * in_row * element), lse(4 * rows * key.H);
-  const DeviceArray workspace(workspace_bytes), lengths(4 * key.B);
+  const SearchArrays memory(key, workspace_bytes);
   if (policy_.forced) best.plan = 0;
-  for (const DeviceArray* array : {&in, &out, &gradient, &lse, &workspace, &lengths})
-    if (array->get() == nullptr) return best;
-  fill_random(stream, in.get(), rows * in_row, key.type, 1.0f, 1);
-  fill_random(stream, out.get(), rows * out_row, key.type, 0.1f, 2);
-  // The logarithm of a sum of T exponentials of small numbers.
-  const std::vector<float> logarithms(static_cast<size_t>(rows * key.H),
-                                      std::log(static_cast<float>(key.T)));
-  PinnedStaging staging;
-  staging.upload(stream, lse.get(), logarithms.data(), 4 * rows * key.H);
-  // As data.short_seq_prob = 0.1 has them: every tenth is shorter, half as long in the mean.
-  std::vector<int32_t> drawn(static_cast<size_t>(key.B), static_cast<int32_t>(key.T));
-  for (size_t b = 9; b < drawn.size(); b += 10)
-    drawn[b] = static_cast<int32_t>(ceil_div(key.T, int64_t{2}));
-  staging.upload(stream, lengths.get(), drawn.data(), 4 * key.B);
-  GPTBENCH_CUDA(cudaStreamSynchronize(stream));
+  if (!memory.exist()) return best;
+  memory.fill(stream);
 
-  const auto part = [&](const DeviceArray& array, int64_t heads) {
-    return static_cast<void*>(static_cast<char*>(array.get()) + heads * key.D * element);
-  };
   AttentionShape shape =
       whole_sequences(key.B, key.T, key.H, key.H_kv, key.D, key.q_row, key.kv_row, key.out_row);
   shape.causal = key.causal;
   shape.alibi = key.alibi;
-  const AttentionArrays arrays = {part(in, 0),
-                                  part(in, key.H),
-                                  part(in, key.H + key.H_kv),
-                                  out.get(),
-                                  out.get(),
-                                  lse.get(),
-                                  part(gradient, 0),
-                                  part(gradient, key.H),
-                                  part(gradient, key.H + key.H_kv),
-                                  key.padded ? static_cast<const int32_t*>(lengths.get()) : nullptr,
-                                  slopes_of(queue, shape)};
+  const AttentionArrays arrays = memory.of_call(slopes_of(queue, shape));
   shape.lengths = arrays.lengths;
-  const Workspace scratch = {workspace.get(), workspace_bytes};
   best.native_us = median_us(stream, [&] {
-    if (key.backward)
-      native.attention_backward(
-          queue,
-          {arrays.dq, arrays.dk, arrays.dv, arrays.dout, arrays.q, arrays.k, arrays.v, arrays.out,
-           arrays.lse, shape, key.q_row, key.kv_row, shape.q_step, shape.kv_step, scratch});
-    else
-      native.attention_forward(
-          queue, {out.get(), lse.get(), arrays.q, arrays.k, arrays.v, shape, scratch});
+    memory.call_native(queue, native, shape);
     return true;
   });
   for (size_t i = 0; i < planned.plans.size(); ++i) {
     const double us = median_us(stream, [&] {
-      return call(queue, key, *planned.graph, planned.plans[i], arrays, shape.scale, scratch);
+      return call(queue, key, *planned.graph, planned.plans[i], arrays, shape.scale,
+                  memory.scratch());
     });
     if (us < 0.0) {
       cudaGetLastError();

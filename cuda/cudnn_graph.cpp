@@ -60,8 +60,10 @@ CudnnGraph::Tensor CudnnGraph::between(cudnnDataType_t type, const Sizes& sizes,
   return add_tensor(type, sizes, strides, false, false);
 }
 
-CudnnGraph::Tensor CudnnGraph::between(cudnnDataType_t type, const Sizes& s) {
-  return between(type, s, {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1});
+CudnnGraph::Tensor CudnnGraph::made(const Result& result) {
+  const Sizes& s = result.sizes;
+  return result.into != none ? result.into
+                             : between(result.type, s, {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1});
 }
 
 CudnnGraph::Tensor CudnnGraph::scalar() {
@@ -77,95 +79,75 @@ void CudnnGraph::finish(CudnnDescriptor& descriptor) {
   if (error_.empty()) error_ = descriptor.error();
 }
 
-CudnnDescriptor& CudnnGraph::make(cudnnBackendDescriptorType_t type) {
-  operations_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, type));
-  return *operations_.back();
+CudnnDescriptor& CudnnGraph::helper(cudnnBackendDescriptorType_t type) {
+  helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, type));
+  return *helpers_.back();
 }
 
-CudnnDescriptor& CudnnGraph::pointwise_operation(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
-                                                 int64_t axis) {
-  helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR));
-  CudnnDescriptor& how = *helpers_.back();
+void CudnnGraph::add_operation(cudnnBackendDescriptorType_t type,
+                               std::initializer_list<Operand> operands,
+                               cudnnBackendAttributeName_t how_name, const CudnnDescriptor* how) {
+  operations_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, type));
+  CudnnDescriptor& operation = *operations_.back();
+  if (how != nullptr) operation.set(how_name, *how);
+  for (const auto& [name, operand] : operands)
+    if (operand != none) operation.set(name, tensor(operand));
+  finish(operation);
+}
+
+CudnnGraph::Tensor CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Result& y, Tensor x,
+                                         Tensor b, Tensor t, int64_t axis) {
+  const bool is_whole = y.type == CUDNN_DATA_INT32 || y.type == CUDNN_DATA_BOOLEAN;
+  const cudnnDataType_t compute = is_whole ? y.type : CUDNN_DATA_FLOAT;
+  CudnnDescriptor& how = helper(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   how.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   if (axis >= 0) how.set_number(CUDNN_ATTR_POINTWISE_AXIS, axis);
   finish(how);
-  CudnnDescriptor& operation = make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-  return operation;
+  const Tensor out = made(y);
+  add_operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}},
+                CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, &how);
+  return out;
 }
 
-void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y) {
-  CudnnDescriptor& op = pointwise_operation(mode, CUDNN_DATA_FLOAT, -1);
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(x));
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
-  finish(op);
-}
-
-void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y,
-                           cudnnDataType_t compute) {
-  CudnnDescriptor& op = pointwise_operation(mode, compute, -1);
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(x));
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(b));
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
-  finish(op);
-}
-
-void CudnnGraph::index(Tensor like, int64_t axis, Tensor y) {
-  CudnnDescriptor& op = pointwise_operation(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, axis);
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(like));
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
-  finish(op);
-}
-
-void CudnnGraph::select(Tensor x, Tensor other, Tensor mask, Tensor y) {
-  CudnnDescriptor& op = pointwise_operation(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, -1);
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, tensor(x));
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, tensor(other));
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, tensor(mask));
-  op.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, tensor(y));
-  finish(op);
-}
-
-void CudnnGraph::matmul(Tensor a, Tensor b, Tensor c, const Extents& extents) {
-  helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_MATMUL_DESCRIPTOR));
-  CudnnDescriptor& how = *helpers_.back();
+CudnnGraph::Tensor CudnnGraph::matmul(const Result& y, Tensor a, Tensor b, const Extents& extents) {
+  CudnnDescriptor& how = helper(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
   how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   finish(how);
-  CudnnDescriptor& op = make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  op.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, tensor(a));
-  op.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, tensor(b));
-  op.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, tensor(c));
-  op.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
-  if (extents.m != none)
-    op.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, tensor(extents.m));
-  if (extents.n != none)
-    op.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, tensor(extents.n));
-  if (extents.k != none)
-    op.set(CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, tensor(extents.k));
-  finish(op);
+  const Tensor out = made(y);
+  add_operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
+                 {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b},
+                 {CUDNN_ATTR_OPERATION_MATMUL_CDESC, out},
+                 {CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, extents.m},
+                 {CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, extents.n},
+                 {CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, extents.k}},
+                CUDNN_ATTR_OPERATION_MATMUL_DESC, &how);
+  return out;
 }
 
-void CudnnGraph::reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y) {
-  helpers_.push_back(std::make_unique<CudnnDescriptor>(cudnn_, CUDNN_BACKEND_REDUCTION_DESCRIPTOR));
-  CudnnDescriptor& how = *helpers_.back();
+CudnnGraph::Tensor CudnnGraph::reduce(cudnnReduceTensorOp_t operation, const Result& y, Tensor x) {
+  CudnnDescriptor& how = helper(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
   const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
   how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &operation);
   how.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
   finish(how);
-  CudnnDescriptor& op = make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  op.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, tensor(x));
-  op.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, tensor(y));
-  op.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
-  finish(op);
+  const Tensor out = made(y);
+  add_operation(
+      CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+      {{CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x}, {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, out}},
+      CUDNN_ATTR_OPERATION_REDUCTION_DESC, &how);
+  return out;
 }
 
 void CudnnGraph::reshape(Tensor x, Tensor y) {
-  CudnnDescriptor& op = make(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-  op.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, tensor(x));
-  op.set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, tensor(y));
-  finish(op);
+  add_operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}});
 }
 
 std::vector<CudnnPlan> CudnnGraph::plans(const CudnnTarget& target, int64_t workspace_bytes,

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/dtype.h"
@@ -72,19 +74,28 @@ class CudnnGraph {
   Tensor array(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   Tensor lengths(int64_t B);  // [B], int32
   Tensor between(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
-  // Row-major strides.
-  Tensor between(cudnnDataType_t type, const Sizes& sizes);
   Tensor scalar();
 
-  // y = mode(x), mode(x, b).
-  void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor y);
-  void pointwise(cudnnPointwiseMode_t mode, Tensor x, Tensor b, Tensor y,
-                 cudnnDataType_t compute = CUDNN_DATA_FLOAT);
-  void index(Tensor like, int64_t axis, Tensor y);             // y = place along `axis`
-  void select(Tensor x, Tensor other, Tensor mask, Tensor y);  // y = mask ? x : other
+  // Where the result of an operation goes: an array, or a new tensor between operations alone, of a
+  // type and with row-major sizes.
+  struct Result {
+    Result(Tensor array) : into(array) {}
+    Result(cudnnDataType_t new_type, const Sizes& new_sizes) : type(new_type), sizes(new_sizes) {}
+    Tensor into = none;
+    cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    Sizes sizes{};
+  };
+  // Each operation returns its result. y = mode(x), mode(x, b), mode(x, b, t), computed in the type
+  // of a new y where that is whole or logical, else in float; `axis` is that of an index.
+  Tensor pointwise(cudnnPointwiseMode_t mode, const Result& y, Tensor x, Tensor b = none,
+                   Tensor t = none, int64_t axis = -1);
+  // y = place along `axis`.
+  Tensor index(const Result& y, Tensor like, int64_t axis) {
+    return pointwise(CUDNN_POINTWISE_GEN_INDEX, y, like, none, none, axis);
+  }
   // Of the last two dimensions.
-  void matmul(Tensor a, Tensor b, Tensor c, const Extents& extents);
-  void reduce(cudnnReduceTensorOp_t operation, Tensor x, Tensor y);
+  Tensor matmul(const Result& y, Tensor a, Tensor b, const Extents& extents);
+  Tensor reduce(cudnnReduceTensorOp_t operation, const Result& y, Tensor x);
   void reshape(Tensor x, Tensor y);
 
   // At most `most` plans of those that the library's heuristics propose, best first, that need no
@@ -95,9 +106,13 @@ class CudnnGraph {
  private:
   Tensor add_tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides, bool in_memory,
                     bool by_value, int64_t alignment = 16);
-  CudnnDescriptor& make(cudnnBackendDescriptorType_t type);
-  CudnnDescriptor& pointwise_operation(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
-                                       int64_t axis);
+  using Operand = std::pair<cudnnBackendAttributeName_t, Tensor>;  // none: left out
+  // A descriptor that says how an operation is done.
+  CudnnDescriptor& helper(cudnnBackendDescriptorType_t type);
+  void add_operation(cudnnBackendDescriptorType_t type, std::initializer_list<Operand> operands,
+                     cudnnBackendAttributeName_t how_name = {},
+                     const CudnnDescriptor* how = nullptr);
+  Tensor made(const Result& result);
   void finish(CudnnDescriptor& descriptor);
   const CudnnDescriptor& tensor(Tensor t) const { return *tensors_[static_cast<size_t>(t - 1)]; }
 

@@ -8,21 +8,9 @@ namespace gptbench {
 
 Cudnn::Cudnn()
     : library("run.attention = 'cudnn'", {"libcudnn.so." + std::to_string(CUDNN_MAJOR)}) {
-  GPTBENCH_LOAD(library, *this, cudnnGetVersion);
   if (version() < oldest_version)
     throw Error(Exit::usage, "run.attention = 'cudnn': " + library.path() + " is " + description() +
                                  "; 9.6 or later is needed, or use run.attention = 'native'");
-  GPTBENCH_LOAD(library, *this, cudnnGetErrorString);
-  GPTBENCH_LOAD(library, *this, cudnnGetLastErrorString);
-  GPTBENCH_LOAD(library, *this, cudnnCreate);
-  GPTBENCH_LOAD(library, *this, cudnnDestroy);
-  GPTBENCH_LOAD(library, *this, cudnnSetStream);
-  GPTBENCH_LOAD(library, *this, cudnnBackendCreateDescriptor);
-  GPTBENCH_LOAD(library, *this, cudnnBackendDestroyDescriptor);
-  GPTBENCH_LOAD(library, *this, cudnnBackendSetAttribute);
-  GPTBENCH_LOAD(library, *this, cudnnBackendGetAttribute);
-  GPTBENCH_LOAD(library, *this, cudnnBackendFinalize);
-  GPTBENCH_LOAD(library, *this, cudnnBackendExecute);
 }
 
 std::string Cudnn::description() const {

@@ -17,18 +17,18 @@ struct Cudnn {
   static constexpr int64_t oldest_version = 90600;
 
   DynamicLibrary library;
-  decltype(&::cudnnGetVersion) cudnnGetVersion;
-  decltype(&::cudnnGetErrorString) cudnnGetErrorString;
-  decltype(&::cudnnGetLastErrorString) cudnnGetLastErrorString;
-  decltype(&::cudnnCreate) cudnnCreate;
-  decltype(&::cudnnDestroy) cudnnDestroy;
-  decltype(&::cudnnSetStream) cudnnSetStream;
-  decltype(&::cudnnBackendCreateDescriptor) cudnnBackendCreateDescriptor;
-  decltype(&::cudnnBackendDestroyDescriptor) cudnnBackendDestroyDescriptor;
-  decltype(&::cudnnBackendSetAttribute) cudnnBackendSetAttribute;
-  decltype(&::cudnnBackendGetAttribute) cudnnBackendGetAttribute;
-  decltype(&::cudnnBackendFinalize) cudnnBackendFinalize;
-  decltype(&::cudnnBackendExecute) cudnnBackendExecute;
+  GPTBENCH_FUNCTION(library, cudnnGetVersion);
+  GPTBENCH_FUNCTION(library, cudnnGetErrorString);
+  GPTBENCH_FUNCTION(library, cudnnGetLastErrorString);
+  GPTBENCH_FUNCTION(library, cudnnCreate);
+  GPTBENCH_FUNCTION(library, cudnnDestroy);
+  GPTBENCH_FUNCTION(library, cudnnSetStream);
+  GPTBENCH_FUNCTION(library, cudnnBackendCreateDescriptor);
+  GPTBENCH_FUNCTION(library, cudnnBackendDestroyDescriptor);
+  GPTBENCH_FUNCTION(library, cudnnBackendSetAttribute);
+  GPTBENCH_FUNCTION(library, cudnnBackendGetAttribute);
+  GPTBENCH_FUNCTION(library, cudnnBackendFinalize);
+  GPTBENCH_FUNCTION(library, cudnnBackendExecute);
 
   int64_t version() const { return static_cast<int64_t>(cudnnGetVersion()); }
   std::string description() const;  // "cuDNN 9.19.0"

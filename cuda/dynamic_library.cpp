@@ -47,12 +47,8 @@ DynamicLibrary::DynamicLibrary(const std::string& purpose, const std::vector<std
                   "; set LD_LIBRARY_PATH or CUDA_HOME to where CUDA is installed");
 }
 
-void* DynamicLibrary::symbol_or_null(const char* name) const {
-  return dlsym(handle_, name);
-}
-
 void* DynamicLibrary::symbol(const char* name) const {
-  void* const address = symbol_or_null(name);
+  void* const address = dlsym(handle_, name);
   if (address == nullptr)
     throw Error(Exit::usage, purpose_ + ": " + path() + " has no " + name +
                                  "; it is too old, set LD_LIBRARY_PATH to a later one");

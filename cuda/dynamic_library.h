@@ -17,8 +17,6 @@ class DynamicLibrary {
 
   // Address of a function; throws Error(Exit::usage) where the library is too old to have it.
   void* symbol(const char* name) const;
-  // The same for a function that may be missing: null.
-  void* symbol_or_null(const char* name) const;
   // The file that was opened.
   std::string path() const;
 
@@ -29,6 +27,7 @@ class DynamicLibrary {
 
 }  // namespace gptbench
 
-// Member `name` of `table`, a pointer to a function of that name declared by the library's header.
-#define GPTBENCH_LOAD(library, table, name) \
-  (table).name = reinterpret_cast<decltype(&::name)>((library).symbol(#name))
+// Declares member `name`: the function of that name, as the library's header declares it, in the
+// member `library`, which stands before it.
+#define GPTBENCH_FUNCTION(library, name) \
+  decltype(&::name) name = reinterpret_cast<decltype(&::name)>((library).symbol(#name))

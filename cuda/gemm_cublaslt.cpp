@@ -38,23 +38,10 @@ cudaDataType_t data_type_of(DType type) {
   }
 }
 
-cublasLtEpilogue_t epilogue_of(GemmEpilogue epilogue) {
-  switch (epilogue) {
-    case GemmEpilogue::bias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case GemmEpilogue::bias_gradient:
-      return CUBLASLT_EPILOGUE_BGRADB;
-    case GemmEpilogue::gelu:
-      return CUBLASLT_EPILOGUE_GELU_AUX;
-    case GemmEpilogue::gelu_bias:
-      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    case GemmEpilogue::gelu_gradient:
-      return CUBLASLT_EPILOGUE_DGELU;
-    case GemmEpilogue::none:
-      break;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
+// In the order of GemmEpilogue.
+constexpr cublasLtEpilogue_t epilogues[] = {
+    CUBLASLT_EPILOGUE_DEFAULT,  CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_BGRADB,
+    CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU};
 
 // What a fused gradient of the bias takes of the workspace.
 int64_t bias_bytes(int64_t N) {
@@ -114,20 +101,15 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
         lt_.cublasLtMatmulDescSetAttribute(planned->operation, attribute, &value, sizeof value),
         "cublasLtMatmulDescSetAttribute");
   };
-  const cublasOperation_t transpose_a = gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasOperation_t transpose_b = gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  set(CUBLASLT_MATMUL_DESC_TRANSA, transpose_a);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, transpose_b);
+  set(CUBLASLT_MATMUL_DESC_TRANSA, gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (gemm.epilogue != GemmEpilogue::none) {
-    const cublasLtEpilogue_t epilogue = epilogue_of(gemm.epilogue);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    const cudaDataType_t bias = data_type_of(gemm.out);
-    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[static_cast<size_t>(gemm.epilogue)]);
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type_of(gemm.out));
     set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, address_of_alignment(array_alignment));
   }
   if (has_aux(gemm.epilogue)) {
-    const cudaDataType_t aux = data_type_of(gemm.out);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, aux);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, data_type_of(gemm.out));
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gemm.ldd);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
         address_of_alignment(column_alignment(gemm.out, gemm.ldd)));
@@ -229,23 +211,19 @@ bool CublasLtGemm::prefers_fused(const GemmKey& key) const {
 
 bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
                        cudaStream_t stream) const {
-  if (arguments.bias != nullptr &&
-      lt_.cublasLtMatmulDescSetAttribute(planned.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                         &arguments.bias,
-                                         sizeof arguments.bias) != CUBLAS_STATUS_SUCCESS)
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* address) {
+    return lt_.cublasLtMatmulDescSetAttribute(planned.operation, attribute, &address,
+                                              sizeof address) == CUBLAS_STATUS_SUCCESS;
+  };
+  if (arguments.bias != nullptr && !set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, arguments.bias))
     return false;
   if (has_aux(planned.gemm.epilogue) &&
-      lt_.cublasLtMatmulDescSetAttribute(planned.operation,
-                                         CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &arguments.aux,
-                                         sizeof arguments.aux) != CUBLAS_STATUS_SUCCESS)
+      !set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, arguments.aux))
     return false;
-  for (const auto& [attribute, scale] :
-       {std::pair{CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, arguments.a_scale},
-        std::pair{CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, arguments.b_scale}})
-    if (scale != nullptr &&
-        lt_.cublasLtMatmulDescSetAttribute(planned.operation, attribute, &scale, sizeof scale) !=
-            CUBLAS_STATUS_SUCCESS)
-      return false;
+  if (arguments.a_scale != nullptr && !set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, arguments.a_scale))
+    return false;
+  if (arguments.b_scale != nullptr && !set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, arguments.b_scale))
+    return false;
   const float alpha = 1.0f;
   const float beta = planned.gemm.accumulate ? 1.0f : 0.0f;
   const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned.choice);

@@ -1,73 +1,41 @@
 #include "cuda/gemm_description.h"
 
-#include <cstdio>
 #include <set>
 #include <sstream>
-#include <tuple>
 
-#include "base/error.h"
 #include "base/fp8.h"
+#include "base/text.h"
 #include "device/kernels.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
-namespace {
-
-auto tuple_of(const GemmKey& key) {
-  return std::make_tuple(static_cast<int>(key.op), static_cast<int>(key.type), key.R, key.K, key.N,
-                         key.bias, key.gelu);
-}
-
 template <class Text>
-void list_parts(Text& text, GemmKey& key) {
-  int op = static_cast<int>(key.op);
-  text.name({"linear_forward", "linear_backward_input", "linear_backward_weight"}, op);
-  key.op = static_cast<GemmOp>(op);
-  text.number('R', key.R);
-  text.number('K', key.K);
-  text.number('N', key.N);
-  text.type({DType::f32, DType::bf16, DType::f16, DType::fp8_e4m3, DType::fp8_e5m2}, key.type);
-  text.flag("bias", key.bias);
-  text.flag("gelu", key.gelu);
-}
-
-}  // namespace
-
-bool GemmKey::operator==(const GemmKey& other) const {
-  return tuple_of(*this) == tuple_of(other);
-}
-
-bool GemmKey::operator<(const GemmKey& other) const {
-  return tuple_of(*this) < tuple_of(other);
+void GemmKey::list_parts(Text& text) {
+  int which = static_cast<int>(op);
+  text.name({"linear_forward", "linear_backward_input", "linear_backward_weight"}, which);
+  op = static_cast<GemmOp>(which);
+  text.number('R', R);
+  text.number('K', K);
+  text.number('N', N);
+  text.type({DType::f32, DType::bf16, DType::f16, DType::fp8_e4m3, DType::fp8_e5m2}, type);
+  text.flag("bias", bias);
+  text.flag("gelu", gelu);
 }
 
 std::string text_of(const GemmKey& key) {
-  GemmKey copy = key;
-  KeyWriter text;
-  list_parts(text, copy);
-  return text.text();
+  return key_text(key);
 }
 
 GemmKey GemmKey::parse(const std::string& text) {
-  GemmKey key;
-  KeyReader reader(text);
-  list_parts(reader, key);
-  if (!reader.is_read())
-    throw Error(Exit::io, "'" + text + "' names no matrix product; expected is a name such as " +
-                              text_of({GemmOp::forward, DType::bf16, 8192, 768, 3072, true}));
-  return key;
+  return parse_key(text, "matrix product",
+                   GemmKey{GemmOp::forward, DType::bf16, 8192, 768, 3072, true});
 }
 
 std::string text_of(const GemmChoice& choice) {
-  char head[96];
-  std::snprintf(head, sizeof head, "fused %d us %.3f tried %d algorithm ", choice.fused ? 1 : 0,
-                choice.time_us, choice.tried);
-  std::string text = head;
-  for (const uint64_t word : choice.algorithm) {
-    char digits[17];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(word));
-    text += digits;
-  }
+  std::string text = printed("fused %d us %.3f tried %d algorithm ", choice.fused ? 1 : 0,
+                             choice.time_us, choice.tried);
+  for (const uint64_t word : choice.algorithm)
+    text += printed("%016llx", static_cast<unsigned long long>(word));
   return text;
 }
 
@@ -89,50 +57,30 @@ bool GemmChoice::parse(const std::string& text) {
 GemmDescription describe_gemm(const GemmKey& key, bool fused) {
   GemmDescription d;
   const bool fp8 = is_fp8(key.type);
+  const bool forward = key.op == GemmOp::forward, of_weight = key.op == GemmOp::backward_weight;
+  const int64_t rows = fp8 && of_weight ? padded_rows(key.R) : key.R;
+  d.a = of_weight ? GemmArray::x : GemmArray::weight;
+  d.b = forward ? GemmArray::x : GemmArray::dy;
+  d.transpose_a = forward || fp8;
+  d.transpose_b = of_weight && !fp8;
+  d.m = forward ? key.N : key.K;
+  d.n = of_weight ? key.N : key.R;
+  d.k = forward ? key.K : of_weight ? rows : key.N;
+  d.lda = d.transpose_a ? d.k : d.m;
+  d.ldb = d.transpose_b ? d.n : d.k;
+  d.ldd = d.m;
   d.in = fp8 ? DType::fp8_e4m3 : key.type;
   d.in_b = key.type;
-  d.out = key.op == GemmOp::backward_weight ? DType::f32 : fp8 ? DType::bf16 : key.type;
-  switch (key.op) {
-    case GemmOp::forward:
-      d.a = GemmArray::weight;
-      d.transpose_a = true;
-      d.lda = key.K;
-      d.b = GemmArray::x;
-      d.ldb = key.K;
-      d.m = key.N;
-      d.n = key.R;
-      d.k = key.K;
-      if (key.gelu && fused)
-        d.epilogue = key.bias ? GemmEpilogue::gelu_bias : GemmEpilogue::gelu;
-      else
-        d.epilogue = key.bias ? GemmEpilogue::bias : GemmEpilogue::none;
-      break;
-    case GemmOp::backward_input:
-      d.a = GemmArray::weight;
-      d.transpose_a = fp8;
-      d.lda = fp8 ? key.N : key.K;
-      d.b = GemmArray::dy;
-      d.ldb = key.N;
-      d.m = key.K;
-      d.n = key.R;
-      d.k = key.N;
-      if (key.gelu && fused) d.epilogue = GemmEpilogue::gelu_gradient;
-      break;
-    case GemmOp::backward_weight:
-      d.a = GemmArray::x;
-      d.transpose_a = fp8;
-      d.lda = fp8 ? padded_rows(key.R) : key.K;
-      d.b = GemmArray::dy;
-      d.transpose_b = !fp8;
-      d.ldb = fp8 ? padded_rows(key.R) : key.N;
-      d.m = key.K;
-      d.n = key.N;
-      d.k = fp8 ? padded_rows(key.R) : key.R;
-      d.accumulate = true;
-      d.epilogue = key.bias && fused ? GemmEpilogue::bias_gradient : GemmEpilogue::none;
-      break;
-  }
-  d.ldd = d.m;
+  d.out = of_weight ? DType::f32 : fp8 ? DType::bf16 : key.type;
+  d.accumulate = of_weight;
+  if (forward && key.gelu && fused)
+    d.epilogue = key.bias ? GemmEpilogue::gelu_bias : GemmEpilogue::gelu;
+  else if (forward && key.bias)
+    d.epilogue = GemmEpilogue::bias;
+  else if (of_weight && key.bias && fused)
+    d.epilogue = GemmEpilogue::bias_gradient;
+  else if (key.op == GemmOp::backward_input && key.gelu && fused)
+    d.epilogue = GemmEpilogue::gelu_gradient;
   return d;
 }
 

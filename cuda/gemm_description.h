@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/dtype.h"
@@ -26,8 +27,9 @@ struct GemmKey {
   bool bias = false;  // forward: bias added; backward_weight: its gradient wanted
   bool gelu = false;  // forward: GELU as well; backward_input: its gradient as well
 
-  bool operator==(const GemmKey& other) const;
-  bool operator<(const GemmKey& other) const;
+  auto parts() const { return std::tie(op, type, R, K, N, bias, gelu); }
+  template <class Text>
+  void list_parts(Text& text);  // cuda/tuning_cache.h
   static GemmKey parse(const std::string& text);
 };
 

@@ -13,6 +13,30 @@ namespace {
 
 constexpr int proposals_timed = 16;
 
+// Arrays of one product, of random numbers.
+struct SearchArrays {
+  SearchArrays(const GemmKey& key, const GemmDescription& gemm, int64_t workspace_bytes)
+      : a(gemm.m * gemm.k * size_of(gemm.in)),
+        b(gemm.k * gemm.n * size_of(gemm.in_b)),
+        d(gemm.m * gemm.n * size_of(gemm.out)),
+        bias(std::max(key.K, key.N) * size_of(DType::f32)),
+        aux(key.gelu ? gemm.m * gemm.n * size_of(gemm.out) : 0),
+        workspace(workspace_bytes) {}
+  bool exist() const {
+    const auto exists = [](const DeviceArray* array) { return array->get() != nullptr; };
+    const auto all = {&a, &b, &d, &bias, &aux, &workspace};
+    return std::all_of(all.begin(), all.end(), exists);
+  }
+  void fill(cudaStream_t stream, const GemmKey& key, const GemmDescription& gemm) const {
+    fill_random(stream, a.get(), gemm.m * gemm.k, gemm.in, 1.0f, 1);
+    fill_random(stream, b.get(), gemm.k * gemm.n, gemm.in_b, 0.02f, 2);
+    fill_random(stream, d.get(), gemm.m * gemm.n, gemm.out, 1.0f, 3);
+    fill_random(stream, bias.get(), std::max(key.K, key.N), gemm.out, 0.02f, 4);
+    if (key.gelu) fill_random(stream, aux.get(), gemm.m * gemm.n, gemm.in, 1.0f, 5);
+  }
+  DeviceArray a, b, d, bias, aux, workspace;
+};
+
 }  // namespace
 
 void CublasLtGemm::search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
@@ -29,49 +53,40 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
                                       const KernelTable& kernels) const {
   const cudaStream_t stream = stream_of(queue);
   const GemmDescription gemm = describe_gemm(key, false);
-  const DeviceArray a(gemm.m * gemm.k * size_of(gemm.in)), b(gemm.k * gemm.n * size_of(gemm.in_b));
-  const DeviceArray d(gemm.m * gemm.n * size_of(gemm.out));
-  const DeviceArray bias(std::max(key.K, key.N) * size_of(DType::f32));
-  const DeviceArray aux(key.gelu ? gemm.m * gemm.n * size_of(gemm.out) : 0);
-  const DeviceArray workspace(workspace_bytes);
+  const SearchArrays arrays(key, gemm, workspace_bytes);
   GemmChoice best;
-  for (const DeviceArray* array : {&a, &b, &d, &bias, &aux, &workspace})
-    if (array->get() == nullptr) return best;
-  fill_random(stream, a.get(), gemm.m * gemm.k, gemm.in, 1.0f, 1);
-  fill_random(stream, b.get(), gemm.k * gemm.n, gemm.in_b, 0.02f, 2);
-  fill_random(stream, d.get(), gemm.m * gemm.n, gemm.out, 1.0f, 3);
-  fill_random(stream, bias.get(), std::max(key.K, key.N), gemm.out, 0.02f, 4);
-  if (key.gelu) fill_random(stream, aux.get(), gemm.m * gemm.n, gemm.in, 1.0f, 5);
+  if (!arrays.exist()) return best;
+  arrays.fill(stream, key, gemm);
 
   // What is done beside the product where it is not done in passing, or the part of it that is
   // left.
   const bool bias_gradient = key.op == GemmOp::backward_weight && key.bias;
   const auto do_the_rest = [&](bool fused, const Workspace& rest) {
     if (bias_gradient && fused)
-      add_f32(stream, static_cast<float*>(bias.get()), static_cast<const float*>(workspace.get()),
-              key.N);
+      add_f32(stream, static_cast<float*>(arrays.bias.get()),
+              static_cast<const float*>(arrays.workspace.get()), key.N);
     else if (bias_gradient)
-      kernels.bias_backward(queue, {bias.get(), b.get(), key.R, key.N, rest});
+      kernels.bias_backward(queue, {arrays.bias.get(), arrays.b.get(), key.R, key.N, rest});
     else if (key.gelu && !fused && key.op == GemmOp::forward)
-      kernels.gelu_forward(queue, {aux.get(), d.get(), gemm.m * gemm.n});
+      kernels.gelu_forward(queue, {arrays.aux.get(), arrays.d.get(), gemm.m * gemm.n});
     else if (key.gelu && !fused)
-      kernels.gelu_backward(queue, {d.get(), d.get(), aux.get(), gemm.m * gemm.n});
+      kernels.gelu_backward(queue,
+                            {arrays.d.get(), arrays.d.get(), arrays.aux.get(), gemm.m * gemm.n});
   };
+  const Workspace whole = {arrays.workspace.get(), workspace_bytes};
   for (const bool fused : {false, true}) {
     if (fused && !may_fuse(key)) continue;
     const std::unique_ptr<Planned> planned = describe(key, fused);
     for (const GemmChoice& proposal :
          proposals(*planned, fused, workspace_bytes, proposals_timed)) {
       planned->choice = proposal;
-      GemmArguments arguments{a.get(), b.get(),   d.get(),
-                              nullptr, aux.get(), {workspace.get(), workspace_bytes},
-                              nullptr, nullptr};
-      if (key.op == GemmOp::forward && key.bias) arguments.bias = bias.get();
+      GemmArguments arguments{arrays.a.get(),   arrays.b.get(), arrays.d.get(), nullptr,
+                              arrays.aux.get(), whole,          nullptr,        nullptr};
+      if (key.op == GemmOp::forward && key.bias) arguments.bias = arrays.bias.get();
       if (fused && bias_gradient) {
         const int64_t taken = round_up(key.N * size_of(DType::f32), 256);
-        arguments.bias = workspace.get();
-        arguments.workspace = {static_cast<char*>(workspace.get()) + taken,
-                               workspace_bytes - taken};
+        arguments.bias = whole.data;
+        arguments.workspace = {static_cast<char*>(whole.data) + taken, whole.bytes - taken};
       }
       const double us = median_us(stream, [&] {
         if (!run(*planned, arguments, stream)) return false;

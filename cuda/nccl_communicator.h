@@ -12,6 +12,7 @@
 
 #include "comm/communicator.h"
 #include "cuda/cuda_queue.h"
+#include "cuda/cuda_stopwatch.h"
 #include "cuda/nccl_library.h"
 #include "cuda/stream_watch.h"
 #include "plan/plan.h"
@@ -67,11 +68,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
 
   // Start and end of an operation on its stream, of which the time is taken later.
   struct Timed {
-    Timed();
-    ~Timed();
-    Timed(const Timed&) = delete;
-    Timed& operator=(const Timed&) = delete;
-    cudaEvent_t begin = nullptr, end = nullptr;
+    TimedEvent begin, end;
     OpKind kind = OpKind::all_reduce;
     bool replayed = false;  // of recorded operations: since their times were taken
   };

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <functional>
+#include <map>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -14,12 +15,8 @@
 namespace gptbench {
 namespace {
 
-struct Watched {
-  ncclComm_t comm;
-  Axis axis;
-};
-std::vector<Watched>& watched() {
-  static std::vector<Watched> instance;
+std::map<ncclComm_t, Axis>& watched() {
+  static std::map<ncclComm_t, Axis> instance;
   return instance;
 }
 
@@ -41,35 +38,18 @@ int64_t bytes_of(ncclDataType_t type) {
 void count(ncclComm_t comm, OpKind kind, int64_t elements, ncclDataType_t type) {
   if (elements == 0) return;
   const int64_t bytes = elements * bytes_of(type);
-  for (const Watched& each : watched()) {
-    if (each.comm != comm) continue;
-    const Axis axis = each.axis;
-    if (current_recording() != 0)
-      before_each_replay([=] { count_message(axis, kind, bytes); });
-    else
-      count_message(axis, kind, bytes);
-  }
+  const auto found = watched().find(comm);
+  if (found == watched().end()) return;
+  const auto add = [=, axis = found->second] { count_message(axis, kind, bytes); };
+  if (current_recording() != 0)
+    before_each_replay(add);
+  else
+    add();
 }
 
 }  // namespace
 
-Nccl::Nccl() : library_("comm = 'nccl'", {"libnccl.so.2"}) {
-  GPTBENCH_LOAD(library_, *this, ncclGetVersion);
-  GPTBENCH_LOAD(library_, *this, ncclGetErrorString);
-  GPTBENCH_LOAD(library_, *this, ncclGetLastError);
-  GPTBENCH_LOAD(library_, *this, ncclGetUniqueId);
-  GPTBENCH_LOAD(library_, *this, ncclCommInitRankConfig);
-  GPTBENCH_LOAD(library_, *this, ncclCommGetAsyncError);
-  GPTBENCH_LOAD(library_, *this, ncclCommAbort);
-  GPTBENCH_LOAD(library_, *this, ncclCommFinalize);
-  GPTBENCH_LOAD(library_, *this, ncclCommDestroy);
-  GPTBENCH_LOAD(library_, *this, ncclCommCount);
-  GPTBENCH_LOAD(library_, *this, ncclAllReduce);
-  GPTBENCH_LOAD(library_, *this, ncclReduceScatter);
-  GPTBENCH_LOAD(library_, *this, ncclAllGather);
-  GPTBENCH_LOAD(library_, *this, ncclSend);
-  GPTBENCH_LOAD(library_, *this, ncclRecv);
-}
+Nccl::Nccl() : library_("comm = 'nccl'", {"libnccl.so.2"}) {}
 
 // 22809: 2.28.9.
 std::string Nccl::description() const {
@@ -158,66 +138,56 @@ void Nccl::destroy(const std::vector<ncclComm_t>& comms) const {
 }
 
 void Nccl::count_messages_of(ncclComm_t comm, Axis axis) {
-  watched().push_back({comm, axis});
+  watched().emplace(comm, axis);
 }
 
 void Nccl::forget_messages_of(ncclComm_t comm) {
-  std::vector<Watched>& all = watched();
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].comm != comm) continue;
-    all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
-    return;
-  }
+  watched().erase(comm);
 }
 
 // A call that does not block has enqueued its work when the communicator has settled, and only
 // then.
+void Nccl::finish(ncclResult_t result, ncclComm_t comm, const char* call) const {
+  if (result != ncclInProgress) check(result, comm, call);
+  settle(comm, peer_timeout_s);
+}
+
 void Nccl::all_reduce(void* data, int64_t elements, ncclDataType_t type, ncclComm_t comm,
                       cudaStream_t stream, ncclRedOp_t operation) const {
   count(comm, OpKind::all_reduce, elements, type);
-  const ncclResult_t result =
-      ncclAllReduce(data, data, static_cast<size_t>(elements), type, operation, comm, stream);
-  if (result != ncclInProgress) check(result, comm, "ncclAllReduce");
-  settle(comm, peer_timeout_s);
+  finish(ncclAllReduce(data, data, static_cast<size_t>(elements), type, operation, comm, stream),
+         comm, "ncclAllReduce");
 }
 
 void Nccl::reduce_scatter(void* out, const void* in, int64_t elements, ncclDataType_t type,
                           ncclComm_t comm, cudaStream_t stream) const {
-  int ranks = 1;
-  ncclCommCount(comm, &ranks);
-  count(comm, OpKind::reduce_scatter, elements * ranks, type);
-  const ncclResult_t result =
-      ncclReduceScatter(in, out, static_cast<size_t>(elements), type, ncclSum, comm, stream);
-  if (result != ncclInProgress) check(result, comm, "ncclReduceScatter");
-  settle(comm, peer_timeout_s);
+  count(comm, OpKind::reduce_scatter, elements * ranks_of(comm), type);
+  finish(ncclReduceScatter(in, out, static_cast<size_t>(elements), type, ncclSum, comm, stream),
+         comm, "ncclReduceScatter");
 }
 
 void Nccl::all_gather(void* out, const void* in, int64_t elements, ncclDataType_t type,
                       ncclComm_t comm, cudaStream_t stream) const {
-  int ranks = 1;
-  ncclCommCount(comm, &ranks);
-  count(comm, OpKind::all_gather, elements * ranks, type);
-  const ncclResult_t result =
-      ncclAllGather(in, out, static_cast<size_t>(elements), type, comm, stream);
-  if (result != ncclInProgress) check(result, comm, "ncclAllGather");
-  settle(comm, peer_timeout_s);
+  count(comm, OpKind::all_gather, elements * ranks_of(comm), type);
+  finish(ncclAllGather(in, out, static_cast<size_t>(elements), type, comm, stream), comm,
+         "ncclAllGather");
 }
 
 void Nccl::send(const void* data, int64_t elements, ncclDataType_t type, int peer, ncclComm_t comm,
                 cudaStream_t stream) const {
   count(comm, OpKind::send, elements, type);
-  const ncclResult_t result =
-      ncclSend(data, static_cast<size_t>(elements), type, peer, comm, stream);
-  if (result != ncclInProgress) check(result, comm, "ncclSend");
-  settle(comm, peer_timeout_s);
+  finish(ncclSend(data, static_cast<size_t>(elements), type, peer, comm, stream), comm, "ncclSend");
 }
 
 void Nccl::receive(void* data, int64_t elements, ncclDataType_t type, int peer, ncclComm_t comm,
                    cudaStream_t stream) const {
-  const ncclResult_t result =
-      ncclRecv(data, static_cast<size_t>(elements), type, peer, comm, stream);
-  if (result != ncclInProgress) check(result, comm, "ncclRecv");
-  settle(comm, peer_timeout_s);
+  finish(ncclRecv(data, static_cast<size_t>(elements), type, peer, comm, stream), comm, "ncclRecv");
+}
+
+int64_t Nccl::ranks_of(ncclComm_t comm) const {
+  int ranks = 1;
+  ncclCommCount(comm, &ranks);
+  return ranks;
 }
 
 }  // namespace gptbench

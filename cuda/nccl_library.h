@@ -48,23 +48,26 @@ class Nccl {
 
  private:
   void check(ncclResult_t result, ncclComm_t comm, const char* call) const;
+  // Of an operation: checks its result and settles.
+  void finish(ncclResult_t result, ncclComm_t comm, const char* call) const;
+  int64_t ranks_of(ncclComm_t comm) const;
 
   DynamicLibrary library_;
-  decltype(&::ncclGetVersion) ncclGetVersion;
-  decltype(&::ncclGetErrorString) ncclGetErrorString;
-  decltype(&::ncclGetLastError) ncclGetLastError;
-  decltype(&::ncclGetUniqueId) ncclGetUniqueId;
-  decltype(&::ncclCommInitRankConfig) ncclCommInitRankConfig;
-  decltype(&::ncclCommGetAsyncError) ncclCommGetAsyncError;
-  decltype(&::ncclCommAbort) ncclCommAbort;
-  decltype(&::ncclCommFinalize) ncclCommFinalize;
-  decltype(&::ncclCommDestroy) ncclCommDestroy;
-  decltype(&::ncclCommCount) ncclCommCount;
-  decltype(&::ncclAllReduce) ncclAllReduce;
-  decltype(&::ncclReduceScatter) ncclReduceScatter;
-  decltype(&::ncclAllGather) ncclAllGather;
-  decltype(&::ncclSend) ncclSend;
-  decltype(&::ncclRecv) ncclRecv;
+  GPTBENCH_FUNCTION(library_, ncclGetVersion);
+  GPTBENCH_FUNCTION(library_, ncclGetErrorString);
+  GPTBENCH_FUNCTION(library_, ncclGetLastError);
+  GPTBENCH_FUNCTION(library_, ncclGetUniqueId);
+  GPTBENCH_FUNCTION(library_, ncclCommInitRankConfig);
+  GPTBENCH_FUNCTION(library_, ncclCommGetAsyncError);
+  GPTBENCH_FUNCTION(library_, ncclCommAbort);
+  GPTBENCH_FUNCTION(library_, ncclCommFinalize);
+  GPTBENCH_FUNCTION(library_, ncclCommDestroy);
+  GPTBENCH_FUNCTION(library_, ncclCommCount);
+  GPTBENCH_FUNCTION(library_, ncclAllReduce);
+  GPTBENCH_FUNCTION(library_, ncclReduceScatter);
+  GPTBENCH_FUNCTION(library_, ncclAllGather);
+  GPTBENCH_FUNCTION(library_, ncclSend);
+  GPTBENCH_FUNCTION(library_, ncclRecv);
 };
 
 }  // namespace gptbench

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda/cuda_error.h"
+#include "cuda/cuda_stopwatch.h"
 
 namespace gptbench {
 
@@ -26,18 +26,6 @@ class DeviceArray {
   void* data_ = nullptr;
 };
 
-class TimedEvent {
- public:
-  TimedEvent() { GPTBENCH_CUDA(cudaEventCreate(&event_)); }
-  ~TimedEvent() { cudaEventDestroy(event_); }
-  TimedEvent(const TimedEvent&) = delete;
-  TimedEvent& operator=(const TimedEvent&) = delete;
-  cudaEvent_t get() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 // Median time of `call`, in microseconds, after one call that is not counted; negative where a call
 // returns false.
 template <class Call>
@@ -46,13 +34,11 @@ double median_us(cudaStream_t stream, const Call& call) {
   const TimedEvent begin, end;
   std::vector<double> times;
   for (int run = 0; run <= runs_timed; ++run) {
-    GPTBENCH_CUDA(cudaEventRecord(begin.get(), stream));
+    GPTBENCH_CUDA(cudaEventRecord(begin, stream));
     if (!call()) return -1.0;
-    GPTBENCH_CUDA(cudaEventRecord(end.get(), stream));
-    GPTBENCH_CUDA(cudaEventSynchronize(end.get()));
-    float ms = 0.0f;
-    GPTBENCH_CUDA(cudaEventElapsedTime(&ms, begin.get(), end.get()));
-    if (run > 0) times.push_back(1e3 * static_cast<double>(ms));
+    GPTBENCH_CUDA(cudaEventRecord(end, stream));
+    GPTBENCH_CUDA(cudaEventSynchronize(end));
+    if (run > 0) times.push_back(1e6 * seconds_between(begin, end));
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];

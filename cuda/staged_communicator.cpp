@@ -4,21 +4,13 @@
 
 namespace gptbench {
 
-void StagedCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
+void StagedCommunicator::reduce(Reduction reduction, Queue& queue, void* data, int64_t count,
+                                DType type) {
   auto& staged = static_cast<StagedQueue&>(queue);
   const int64_t bytes = count * size_of(type);
   char* const memory = staged.staging_of(bytes);
   staged.copy(memory, data, bytes);
-  host_->all_reduce(staged.host(), memory, count, type);
-  staged.copy(data, memory, bytes);
-}
-
-void StagedCommunicator::all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
-  auto& staged = static_cast<StagedQueue&>(queue);
-  const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging_of(bytes);
-  staged.copy(memory, data, bytes);
-  host_->all_reduce_max(staged.host(), memory, count, type);
+  (host_.get()->*reduction)(staged.host(), memory, count, type);
   staged.copy(data, memory, bytes);
 }
 

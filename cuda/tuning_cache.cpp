@@ -30,6 +30,11 @@ void refuse_choice(const TuningKind& kind, const std::string& key, const std::st
                             choice + "'");
 }
 
+void refuse_key(const std::string& text, const char* what, const std::string& example) {
+  throw Error(Exit::io,
+              "'" + text + "' names no " + what + "; expected is a name such as " + example);
+}
+
 void KeyWriter::number(char letter, int64_t value) {
   text_ += std::string(".") + letter + std::to_string(value);
 }

@@ -91,4 +91,30 @@ class KeyReader {
   bool known_ = true;
 };
 
+// Of a key with parts(), what tells it apart, in order, and list_parts(text) as above.
+template <class Key>
+auto operator<(const Key& a, const Key& b) -> decltype(a.parts() < b.parts()) {
+  return a.parts() < b.parts();
+}
+template <class Key>
+auto operator==(const Key& a, const Key& b) -> decltype(a.parts() == b.parts()) {
+  return a.parts() == b.parts();
+}
+template <class Key>
+std::string key_text(Key key) {
+  KeyWriter text;
+  key.list_parts(text);
+  return text.text();
+}
+// Throws Error(Exit::io) that calls a key `what` and shows one, where the text is none.
+[[noreturn]] void refuse_key(const std::string& text, const char* what, const std::string& example);
+template <class Key>
+Key parse_key(const std::string& text, const char* what, const Key& example) {
+  Key key;
+  KeyReader reader(text);
+  key.list_parts(reader);
+  if (!reader.is_read()) refuse_key(text, what, key_text(example));
+  return key;
+}
+
 }  // namespace gptbench

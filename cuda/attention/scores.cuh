@@ -109,4 +109,41 @@ struct Scores {
   }
 };
 
+// Arrays of a call; Out is A, or float where keys come in blocks.
+template <class A, class Out>
+struct ForwardArrays {
+  explicit ForwardArrays(const AttentionForward& a)
+      : out(static_cast<Out*>(a.out)),
+        lse(static_cast<float*>(a.lse)),
+        q(static_cast<const A*>(a.q)),
+        k(static_cast<const A*>(a.k)),
+        v(static_cast<const A*>(a.v)) {}
+  Out* out;
+  float* lse;
+  const A *q, *k, *v;
+};
+
+// Gradient is A, or float where keys come in blocks. delta: see attention.cuh.
+template <class A, class Gradient>
+struct BackwardArrays {
+  BackwardArrays(const AttentionBackward& a, const float* delta_of_rows)
+      : dq(static_cast<Gradient*>(a.dq)),
+        dk(static_cast<Gradient*>(a.dk)),
+        dv(static_cast<Gradient*>(a.dv)),
+        dout(static_cast<const A*>(a.dout)),
+        q(static_cast<const A*>(a.q)),
+        k(static_cast<const A*>(a.k)),
+        v(static_cast<const A*>(a.v)),
+        lse(static_cast<const float*>(a.lse)),
+        delta(delta_of_rows),
+        dq_row(a.dq_row),
+        dkv_row(a.dkv_row),
+        dq_step(a.dq_step),
+        dkv_step(a.dkv_step) {}
+  Gradient *dq, *dk, *dv;
+  const A *dout, *q, *k, *v;
+  const float *lse, *delta;
+  int64_t dq_row, dkv_row, dq_step, dkv_step;
+};
+
 }  // namespace gptbench::cuda

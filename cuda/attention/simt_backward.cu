@@ -5,20 +5,6 @@
 namespace gptbench::cuda {
 namespace {
 
-template <class A, class Gradient>
-struct Arrays {
-  Gradient* dq;
-  Gradient* dk;
-  Gradient* dv;
-  const A* dout;
-  const A* q;
-  const A* k;
-  const A* v;
-  const float* lse;
-  const float* delta;
-  int64_t dq_row, dkv_row, dq_step, dkv_step;
-};
-
 // From scores s and the gradients dp of the probabilities of a tile, both q k^T and dout v^T as
 // they are: p becomes the dropped probabilities, dp the gradients of the scores, P (Z dP - delta).
 template <class A, int D_max>
@@ -62,7 +48,7 @@ __device__ inline void put(Gradient* at, float value, bool adds) {
 // dq of a tile of queries of one head: a pass over the keys.
 template <class A, class Gradient, int D_max>
 __global__ void __launch_bounds__(simt_threads)
-    simt_attention_dq_kernel(Arrays<A, Gradient> a, Scores scores) {
+    simt_attention_dq_kernel(BackwardArrays<A, Gradient> a, Scores scores) {
   using Tile = SimtTile<D_max>;
   constexpr int P = Tile::per_thread;
   GPTBENCH_DYNAMIC_SHARED(float, shared);
@@ -114,7 +100,7 @@ __global__ void __launch_bounds__(simt_threads)
 // share it.
 template <class A, class Gradient, int D_max>
 __global__ void __launch_bounds__(simt_threads)
-    simt_attention_dkdv_kernel(Arrays<A, Gradient> a, Scores scores) {
+    simt_attention_dkdv_kernel(BackwardArrays<A, Gradient> a, Scores scores) {
   using Tile = SimtTile<D_max>;
   constexpr int P = Tile::per_thread;
   GPTBENCH_DYNAMIC_SHARED(float, shared);
@@ -172,19 +158,7 @@ __global__ void __launch_bounds__(simt_threads)
 template <class A, class Gradient>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   const AttentionShape& s = a.shape;
-  const Arrays<A, Gradient> arrays{static_cast<Gradient*>(a.dq),
-                                   static_cast<Gradient*>(a.dk),
-                                   static_cast<Gradient*>(a.dv),
-                                   static_cast<const A*>(a.dout),
-                                   static_cast<const A*>(a.q),
-                                   static_cast<const A*>(a.k),
-                                   static_cast<const A*>(a.v),
-                                   static_cast<const float*>(a.lse),
-                                   delta,
-                                   a.dq_row,
-                                   a.dkv_row,
-                                   a.dq_step,
-                                   a.dkv_step};
+  const BackwardArrays<A, Gradient> arrays(a, delta);
   with_head_size<A>(s.D, [&](auto size) {
     constexpr int D_max = decltype(size)::value;
     using Tile = SimtTile<D_max>;

@@ -5,19 +5,10 @@
 namespace gptbench::cuda {
 namespace {
 
-template <class A, class Out>
-struct Arrays {
-  Out* out;
-  float* lse;
-  const A* q;
-  const A* k;
-  const A* v;
-};
-
 // A block computes a tile of queries of one head.
 template <class A, class Out, int D_max>
 __global__ void __launch_bounds__(simt_threads)
-    simt_attention_forward_kernel(Arrays<A, Out> a, Scores scores) {
+    simt_attention_forward_kernel(ForwardArrays<A, Out> a, Scores scores) {
   using Tile = SimtTile<D_max>;
   constexpr int P = Tile::per_thread;
   GPTBENCH_DYNAMIC_SHARED(float, shared);
@@ -115,9 +106,7 @@ __global__ void __launch_bounds__(simt_threads)
 template <class A, class Out>
 void forward(Queue& queue, const AttentionForward& a) {
   const AttentionShape& s = a.shape;
-  const Arrays<A, Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
-                              static_cast<const A*>(a.q), static_cast<const A*>(a.k),
-                              static_cast<const A*>(a.v)};
+  const ForwardArrays<A, Out> arrays(a);
   with_head_size<A>(s.D, [&](auto size) {
     constexpr int D_max = decltype(size)::value;
     using Tile = SimtTile<D_max>;

@@ -12,20 +12,6 @@ namespace {
 constexpr int warps = 8, threads = 32 * warps;
 constexpr int own_rows = 16 * warps;  // of a block
 
-template <class A, class Gradient>
-struct Arrays {
-  Gradient* dq;
-  Gradient* dk;
-  Gradient* dv;
-  const A* dout;
-  const A* q;
-  const A* k;
-  const A* v;
-  const float* lse;
-  const float* delta;
-  int64_t dq_row, dkv_row, dq_step, dkv_step;
-};
-
 // Shared memory, in elements: two operands of own_rows rows, then two of N rows, two tiles of each
 // in turn.
 template <int D, int N>
@@ -103,7 +89,7 @@ __device__ inline float distance_of(const Scores& scores, int64_t i, int64_t j) 
 // dq of own_rows queries of one head: a pass over the keys, N at a time.
 template <int D, int N, class A, class Gradient, Extra extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_dq_kernel(Arrays<A, Gradient> a, Scores scores) {
+    tensor_attention_dq_kernel(BackwardArrays<A, Gradient> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D, N>;
   const AttentionShape& s = scores.s;
@@ -170,7 +156,7 @@ __global__ void __launch_bounds__(threads)
 // heads that share it. Scores are computed transposed, a row a key.
 template <int D, int N, class A, class Gradient, Extra extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_dkdv_kernel(Arrays<A, Gradient> a, Scores scores) {
+    tensor_attention_dkdv_kernel(BackwardArrays<A, Gradient> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D, N>;
   const AttentionShape& s = scores.s;
@@ -250,19 +236,7 @@ __global__ void __launch_bounds__(threads)
 template <int D, class A, class Gradient, Extra extra>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   const AttentionShape& s = a.shape;
-  const Arrays<A, Gradient> arrays{static_cast<Gradient*>(a.dq),
-                                   static_cast<Gradient*>(a.dk),
-                                   static_cast<Gradient*>(a.dv),
-                                   static_cast<const A*>(a.dout),
-                                   static_cast<const A*>(a.q),
-                                   static_cast<const A*>(a.k),
-                                   static_cast<const A*>(a.v),
-                                   static_cast<const float*>(a.lse),
-                                   delta,
-                                   a.dq_row,
-                                   a.dkv_row,
-                                   a.dq_step,
-                                   a.dkv_step};
+  const BackwardArrays<A, Gradient> arrays(a, delta);
   // Registers: accumulators of D / 2 floats a thread for dq, D for dk and dv.
   constexpr int dq_keys = 64, dkdv_queries = D == 64 ? 64 : 32;
   const unsigned sequences = static_cast<unsigned>(s.B);

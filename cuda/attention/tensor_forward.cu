@@ -10,15 +10,6 @@ constexpr int warps = 4, threads = 32 * warps;
 constexpr int M = 2;                    // fragments of 16 queries a warp
 constexpr int q_rows = 16 * M * warps;  // queries of a block
 
-template <class A, class Out>
-struct Arrays {
-  Out* out;
-  float* lse;
-  const A* q;
-  const A* k;
-  const A* v;
-};
-
 // Keys of a tile: as many as leave room for the accumulators, D M / 2 registers.
 template <int D>
 constexpr int keys_of = D == 64 ? 64 : 32;
@@ -93,7 +84,7 @@ __device__ inline void drop(float (&p)[M][k_rows / 8][4], const Scores& scores, 
 // A block computes q_rows queries of one head.
 template <int D, class A, class Out, Extra extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_forward_kernel(Arrays<A, Out> a, Scores scores) {
+    tensor_attention_forward_kernel(ForwardArrays<A, Out> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D>;
   constexpr int k_rows = L::k_rows;
@@ -223,9 +214,7 @@ __global__ void __launch_bounds__(threads)
 template <int D, class A, class Out, Extra extra>
 void forward(Queue& queue, const AttentionForward& a) {
   const AttentionShape& s = a.shape;
-  const Arrays<A, Out> arrays{static_cast<Out*>(a.out), static_cast<float*>(a.lse),
-                              static_cast<const A*>(a.q), static_cast<const A*>(a.k),
-                              static_cast<const A*>(a.v)};
+  const ForwardArrays<A, Out> arrays(a);
   const dim3 grid{static_cast<unsigned>(ceil_div(s.T_q, q_rows)), static_cast<unsigned>(s.H),
                   static_cast<unsigned>(s.B)};
   launch(GPTBENCH_KERNEL(tensor_attention_forward_kernel<D, A, Out, extra>), grid, threads,

@@ -46,7 +46,6 @@ TEST(CudaAbsent, LibraryWithoutAFunctionIsTooOld) {
   const DynamicLibrary math("a test", {"libm.so.6"});
   const auto cosine = reinterpret_cast<double (*)(double)>(math.symbol("cos"));
   EXPECT_EQ(cosine(0.0), 1.0);
-  EXPECT_EQ(math.symbol_or_null("gptbench_none"), nullptr);
   const std::string text = refusal([&] { math.symbol("gptbench_none"); });
   EXPECT_NE(text.find("libm.so.6 has no gptbench_none"), std::string::npos) << text;
 }
