@@ -46,8 +46,6 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan& plan, Axis axis,
                    const std::map<std::string, ncclUniqueId>& ids);
   ~NcclCommunicator() override;
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }

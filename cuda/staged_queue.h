@@ -16,8 +16,6 @@ class StagedQueue final : public StagingQueue {
   // message (staging_bytes() of plan/staging.h). Throws Error(Exit::out_of_memory).
   StagedQueue(std::vector<HostQueue*>& group, int64_t staging_bytes);
   ~StagedQueue() override;
-  StagedQueue(const StagedQueue&) = delete;
-  StagedQueue& operator=(const StagedQueue&) = delete;
 
   void record(Event& event) override;
   // Does not block: what is enqueued later waits.

@@ -115,10 +115,13 @@ struct AccumulateElements {
 constexpr int64_t norm_block = 4096;  // elements whose squares are summed first (kernels.h)
 constexpr int norm_threads = 256, norm_warps = norm_threads / 32;
 
-// partial[b] = sum of g^2 over block b of elements.
+// partial[b] = sum of g^2 over block b of elements. Without scratch memory (partial is null) one
+// block of threads takes one block of elements after the other: out[0] += their sums.
 template <class G>
-__global__ void squared_norm_kernel(const G* g, int64_t n, int64_t blocks, double* partial) {
+__global__ void squared_norm_kernel(const G* g, int64_t n, int64_t blocks, double* partial,
+                                    double* out) {
   GPTBENCH_DYNAMIC_SHARED(double, shared);
+  double total = 0.0;
   const bool aligned = reinterpret_cast<uintptr_t>(g) % vector_bytes == 0;
   for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
     const int64_t begin = b * norm_block;
@@ -140,8 +143,10 @@ __global__ void squared_norm_kernel(const G* g, int64_t n, int64_t blocks, doubl
       }
     }
     group_sum<norm_warps>(sum, shared);
-    if (threadIdx.x == 0) partial[b] = sum[0];
+    total += sum[0];
+    if (partial != nullptr && threadIdx.x == 0) partial[b] = sum[0];
   }
+  if (partial == nullptr && threadIdx.x == 0) out[0] += total;
 }
 
 // out[0] += x[0] + ... + x[n-1]; one block, in an order that n alone decides.
@@ -153,32 +158,15 @@ __global__ void sum_doubles_kernel(double* out, const double* x, int64_t n) {
   if (threadIdx.x == 0) out[0] += sum[0];
 }
 
-// Without scratch memory: one block takes one block of elements after the other.
-template <class G>
-__global__ void squared_norm_slow_kernel(const G* g, int64_t n, double* out) {
-  GPTBENCH_DYNAMIC_SHARED(double, shared);
-  double total = 0.0;
-  for (int64_t begin = 0; begin < n; begin += norm_block) {
-    const int64_t end = begin + norm_block < n ? begin + norm_block : n;
-    double sum[1] = {};
-    for (int64_t i = begin + threadIdx.x; i < end; i += norm_threads) {
-      const double x = static_cast<double>(to_float(g[i]));
-      sum[0] += x * x;
-    }
-    group_sum<norm_warps>(sum, shared);
-    total += sum[0];
-  }
-  if (threadIdx.x == 0) out[0] += total;
-}
-
 template <class G>
 void add_squared_norm(Queue& queue, const SquaredNorm& a) {
   const G* const g = static_cast<const G*>(a.g);
   const size_t shared = sizeof(double) * norm_warps;
   const int64_t capacity = a.workspace.bytes / static_cast<int64_t>(sizeof(double));
   if (capacity == 0) {
-    launch(GPTBENCH_KERNEL(squared_norm_slow_kernel<G>), dim3{1, 1, 1}, norm_threads, shared,
-           stream_of(queue), g, a.n, a.sum);
+    launch(GPTBENCH_KERNEL(squared_norm_kernel<G>), dim3{1, 1, 1}, norm_threads, shared,
+           stream_of(queue), g, a.n, ceil_div(a.n, norm_block), static_cast<double*>(nullptr),
+           a.sum);
     return;
   }
   double* const partial = static_cast<double*>(a.workspace.data);
@@ -186,7 +174,7 @@ void add_squared_norm(Queue& queue, const SquaredNorm& a) {
     const int64_t n = std::min(a.n - first, capacity * norm_block);
     const int64_t blocks = ceil_div(n, norm_block);
     launch(GPTBENCH_KERNEL(squared_norm_kernel<G>), dim3{blocks_for(blocks, 8), 1, 1}, norm_threads,
-           shared, stream_of(queue), g + first, n, blocks, partial);
+           shared, stream_of(queue), g + first, n, blocks, partial, a.sum);
     launch(GPTBENCH_KERNEL(sum_doubles_kernel), dim3{1, 1, 1}, norm_threads, shared,
            stream_of(queue), a.sum, partial, blocks);
   }

@@ -18,9 +18,6 @@ class TensorFile {
  public:
   // Creates the file; its folder must exist. An existing file of that name is replaced on close().
   explicit TensorFile(const std::string& path);
-  ~TensorFile() = default;
-  TensorFile(const TensorFile&) = delete;
-  TensorFile& operator=(const TensorFile&) = delete;
 
   // Begins an array. `name` may hold groups ("gradients/h.0.attn.qkv.weight"), which are made where
   // missing, and must be new; `shape` is row-major, of at least one dimension. Its rows (first
