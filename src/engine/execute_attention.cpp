@@ -1,25 +1,14 @@
-// Attention operations, and where the rows of this rank stand in their sequences.
-#include "engine/engine.h"
+// Attention.
 #include "engine/handlers.h"
 #include "plan/context.h"
 
-namespace gptbench {
+namespace gptbench::handle {
 namespace {
 
-Positions as_positions(const HeldPositions& held) {
-  return {{held.begin[0], held.begin[1]}, held.split};
-}
-
-// Those of rows first .. first + count - 1.
+// Those of rows from `first` on.
 Positions part_of(const Positions& all, int64_t first) {
   if (first < all.split) return {{all.begin[0] + first, all.begin[1]}, all.split - first};
   return {{all.begin[1] + first - all.split, 0}, INT64_MAX};
-}
-
-// Keys and values of this rank itself are read from qkv, those of others from blocks of their own:
-// elements from one row of `operand` to the next, `alone` where it is such a block.
-int64_t row_length(const OpCall& call, Slot operand, int64_t alone) {
-  return call.op[operand].buffer == call.op[Slot::q].buffer ? call.plan().local.qkv() : alone;
 }
 
 // Rank of the context axis whose keys these are.
@@ -38,21 +27,21 @@ AttentionShape shape_of(const OpCall& call) {
   const Plan& plan = call.plan();
   const ModelShape& s = plan.local;
   const AttentionBlock block = block_of(call);
-  AttentionShape shape =
-      whole_sequences(call.task.sequences.count, plan.T_local(), s.H, s.H_kv, s.D, s.qkv(),
-                      row_length(call, Slot::kv, 2 * s.H_kv * s.D), s.H * s.D);
+  // This rank's own keys and values lie beside its queries, those of others in blocks of their own.
+  const bool beside = call.op[Slot::kv].buffer == call.op[Slot::q].buffer;
+  const int64_t kv_row = beside ? s.qkv() : 2 * s.H_kv * s.D;
+  AttentionShape shape = whole_sequences(call.task.sequences.count, plan.T_local(), s.H, s.H_kv,
+                                         s.D, s.qkv(), kv_row, s.H * s.D);
   shape.T = plan.shape.T;
   shape.T_q = block.queries;
   shape.T_k = block.keys;
   shape.causal = block.masked;
   shape.q_positions = part_of(call.positions(), block.first_query);
-  shape.k_positions =
-      part_of(as_positions(held_positions(plan.shape.T, plan.grid.context, keys_of(call))),
-              block.first_key);
+  shape.k_positions = part_of(call.positions_of(keys_of(call)), block.first_key);
   if (call.op.as<AttentionSize>().keys_of >= 0)
     shape.keys = keys_of(call) == plan.at.context ? KeyBlock::first : KeyBlock::further;
   shape.alibi = s.family.positions == PositionEmbedding::alibi;
-  shape.lengths = call.read_as<int32_t>(Slot::lengths);
+  shape.lengths = call[Slot::lengths];
   shape.dropout = call.dropout();
   shape.first_sequence = call.task.sequences.first;
   shape.first_head = plan.at.tensor * s.H;
@@ -75,34 +64,14 @@ Arguments block_arguments(const OpCall& call, const AttentionBlock& block) {
   return args;
 }
 
-// Heads of q and of k follow one another in each row.
-void rotate(const OpCall& call, void* x, bool inverse) {
-  const Plan& plan = call.plan();
-  Rotary args{};
-  args.x = x;
-  args.R = call.rows;
-  args.heads = plan.local.H + plan.local.H_kv;
-  args.D = plan.local.D;
-  args.row = call.op.as<RowSize>().columns;
-  args.theta = plan.config.model.rotary_theta;
-  args.inverse = inverse;
-  args.T_local = plan.T_local();
-  args.positions = call.positions();
-  call.kernels().rotary(call.queue(), args);
-}
-
 }  // namespace
 
-Positions Engine::positions() const {
-  return as_positions(held_positions(plan_.shape.T, plan_.grid.context, plan_.at.context));
-}
-
-void handle::attention_forward(const OpCall& call) {
+void attention_forward(const OpCall& call) {
   call.kernels().attention_forward(call.queue(),
                                    block_arguments<AttentionForward>(call, block_of(call)));
 }
 
-void handle::attention_backward(const OpCall& call) {
+void attention_backward(const OpCall& call) {
   const Plan& plan = call.plan();
   const ModelShape& s = plan.local;
   const AttentionBlock block = block_of(call);
@@ -119,12 +88,4 @@ void handle::attention_backward(const OpCall& call) {
   call.kernels().attention_backward(call.queue(), args);
 }
 
-void handle::rotary_forward(const OpCall& call) {
-  rotate(call, call.write(Slot::x), false);
-}
-
-void handle::rotary_backward(const OpCall& call) {
-  rotate(call, call.write(Slot::dx), true);
-}
-
-}  // namespace gptbench
+}  // namespace gptbench::handle

@@ -10,7 +10,11 @@ namespace gptbench {
 
 // Collective. Elements [first, first + count) of tensor `tensor` on rank 0, zeros on the others;
 // every element is counted by one rank (Engine::read), so the sum is exact.
-std::vector<double> gather(MpiWorld& world, Engine& engine, Role role, int tensor, int64_t first,
-                           int64_t count);
+inline std::vector<double> gather(MpiWorld& world, Engine& engine, Role role, int tensor,
+                                  int64_t first, int64_t count) {
+  std::vector<double> values = engine.read(role, tensor, first, count);
+  world.sum_on_first(values);
+  return values;
+}
 
 }  // namespace gptbench

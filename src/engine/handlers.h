@@ -5,16 +5,16 @@
 
 namespace gptbench {
 
-using Handler = void (*)(const OpCall&);
-Handler handler_of(OpKind kind);
-
-// By file: execute_inputs (load_tokens to load_control), execute_arrays, execute_linear (with fp8),
-// execute_norm, execute_attention, execute_elementwise, execute_loss (with the embedding),
-// execute_update, execute_messages (with transfers).
-namespace handle {
+// By file: execute_attention, execute_kernels (all other kernels), execute_data.
 #define GPTBENCH_HANDLER(kind) void kind(const OpCall& call);
+namespace handle {
 GPTBENCH_OP_KINDS(GPTBENCH_HANDLER)
-#undef GPTBENCH_HANDLER
 }  // namespace handle
+#undef GPTBENCH_HANDLER
+
+using Handler = void (*)(const OpCall&);
+#define GPTBENCH_HANDLER(kind) handle::kind,
+inline constexpr Handler handlers[num_op_kinds] = {GPTBENCH_OP_KINDS(GPTBENCH_HANDLER)};
+#undef GPTBENCH_HANDLER
 
 }  // namespace gptbench

@@ -1,85 +1,59 @@
 #include "engine/op_call.h"
 
-#include "engine/engine.h"
+#include "engine/step_inputs.h"
+#include "plan/context.h"
 
 namespace gptbench {
 
-OpCall::OpCall(Engine& engine, const Op& op_, const Task& task_)
+OpCall::OpCall(Resources& resources, StepInputs& inputs, const Op& op_, const Task& task_,
+               int64_t first_row)
     : op(op_),
       task(task_),
-      held_rows(task.sequences.count * engine.plan_.T_local()),
-      rows(rows_of(op, held_rows - engine.first_row_)),
-      engine_(engine) {}
+      held_rows(task.sequences.count * resources.plan.T_local()),
+      rows(rows_of(op, held_rows - first_row)),
+      resources_(resources),
+      inputs_(inputs),
+      first_row_(first_row) {}
 
-const Plan& OpCall::plan() const {
-  return engine_.plan_;
-}
-
-Device& OpCall::device() const {
-  return engine_.device_;
-}
-
-const KernelTable& OpCall::kernels() const {
-  return engine_.kernels_;
-}
-
-Queue& OpCall::queue() const {
-  return engine_.queue(op.queue);
-}
-
-Communicator& OpCall::group() const {
-  return engine_.communicators_[op.axis];
-}
-
-OffloadFile& OpCall::offload_file() const {
-  return *engine_.offload_file_;
-}
-
-const Arena& OpCall::arena() const {
-  return engine_.arena_;
-}
-
-int32_t OpCall::slot() const {
-  return engine_.slot_;
-}
-
-int64_t OpCall::update() const {
-  return engine_.updates_ + 1;
-}
-
-const float* OpCall::corrections() const {
-  return engine_.corrections();
-}
-
-void* OpCall::address(Slot name, int64_t elements) const {
-  Operand operand = at_row(op[name], engine_.first_row_);
+Address OpCall::address(Slot name, int64_t elements) const {
+  Operand operand = at_row(op[name], first_row_);
   operand.offset += elements;
-  return arena().address(operand, slot());
+  return {resources_.arena.address(operand, task.slot)};
 }
 
-DType OpCall::type_of(Slot name) const {
-  return plan().buffers[static_cast<size_t>(op[name].buffer)].dtype;
+int64_t OpCall::file_offset(Slot name) const {
+  return resources_.arena.file_offset(op[name], task.slot);
+}
+
+int64_t OpCall::columns() const {
+  const RowSize* size = std::get_if<RowSize>(&op.size);
+  return size != nullptr ? size->columns : 0;
+}
+
+int64_t OpCall::elements() const {
+  if (const auto* size = std::get_if<ElementCount>(&op.size)) return size->of(rows);
+  if (const auto* size = std::get_if<UpdateSize>(&op.size)) return size->elements;
+  return rows * columns();
 }
 
 Workspace OpCall::workspace() const {
-  const int scratch = plan().scratch;
-  if (scratch < 0) return {};
-  return {arena().address({scratch}, 0), plan().buffers[static_cast<size_t>(scratch)].elements};
+  const Operand scratch{plan().scratch};
+  if (scratch.buffer < 0) return {};
+  return {resources_.arena.address(scratch, 0), resources_.buffer_of(scratch).elements};
 }
 
 Dropout OpCall::dropout() const {
   Dropout dropout;
   dropout.rate = plan().config.model.dropout;
-  dropout.seed = engine_.dropout_seed();
+  dropout.seed = inputs_.dropout_seed();
   dropout.instance = static_cast<uint32_t>((op.layer + 1) * 8 + op.site);
-  if (engine_.replay_ != Engine::Replay::never && plan().dropout_seed >= 0)
-    dropout.seed_in_memory =
-        static_cast<const uint64_t*>(arena().address({plan().dropout_seed}, 0));
+  dropout.seed_in_memory = inputs_.dropout_seed_in_memory();
   return dropout;
 }
 
-Positions OpCall::positions() const {
-  return engine_.positions();
+Positions OpCall::positions_of(int64_t context_rank) const {
+  const HeldPositions held = held_positions(plan().shape.T, plan().grid.context, context_rank);
+  return {{held.begin[0], held.begin[1]}, held.split};
 }
 
 // Where the rows of this rank's part of a micro-batch lie in the global batch.
@@ -94,16 +68,27 @@ GlobalRows OpCall::global_rows() const {
 }
 
 Fp8Copy OpCall::fp8_copy() const {
+  const OpCall& call = *this;
   Fp8Copy copy;
   if (!op.has(Slot::fp8_scale)) return copy;
-  copy.y = write(Slot::fp8_copy);
-  copy.y_transposed = write(Slot::fp8_transposed);
-  copy.amax = write_as<float>(Slot::amax);
-  copy.scale = read_as<float>(Slot::fp8_scale);
+  copy.y = call[Slot::fp8_copy];
+  copy.y_transposed = call[Slot::fp8_transposed];
+  copy.amax = call[Slot::amax];
+  copy.scale = call[Slot::fp8_scale];
   copy.type = type_of(op.has(Slot::fp8_copy) ? Slot::fp8_copy : Slot::fp8_transposed);
-  copy.sums = write(Slot::column_sums);
+  copy.sums = call[Slot::column_sums];
   copy.workspace = workspace();
   return copy;
+}
+
+Fp8Scales OpCall::fp8_scales() const {
+  const OpCall& call = *this;
+  Fp8Scales scales;
+  if (!op.has(Slot::left_scale)) return scales;
+  scales.left = call[Slot::left_scale];
+  scales.right = call[Slot::right_scale];
+  scales.transposed = op.as<GemmSize>().transposed;
+  return scales;
 }
 
 }  // namespace gptbench

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/clock.h"
 #include "combination.h"
 #include "counting_stopwatch.h"
 #include "plan/tasks.h"

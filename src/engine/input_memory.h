@@ -1,0 +1,43 @@
+// How what a step is given reaches the device's memory.
+#pragma once
+
+#include "base/units.h"
+#include "device/device.h"
+
+namespace gptbench {
+
+// upload: an ordinary upload. The other modes go by way of page-locked memory, which each array
+// finds in the same place in every step. copy: a copy from there is enqueued. record: that copy is
+// recorded, and runs in every replay. replay: nothing is enqueued, the recorded copy finds the
+// bytes.
+enum class InputMode { upload, copy, record, replay };
+
+class InputMemory {
+ public:
+  explicit InputMemory(Device& device) : device_(device) {}  // must outlive it
+  ~InputMemory();
+  InputMemory(const InputMemory&) = delete;
+  InputMemory& operator=(const InputMemory&) = delete;
+
+  // Bytes that an array of `bytes` bytes takes.
+  static int64_t reserved_bytes(int64_t bytes) { return round_up(bytes, cache_line_bytes); }
+  // Takes page-locked memory for the arrays of one step; false where there is too little.
+  bool allocate(int64_t bytes);
+  void set_mode(InputMode mode) { mode_ = mode; }
+  InputMode mode() const { return mode_; }
+
+  // To be called before the arrays of each step, which come in the same order every time.
+  void begin_step() { used_bytes_ = 0; }
+  // Assigns `bytes` bytes at `to`, in the device's memory. Returns where they lie in page-locked
+  // memory; null where they were uploaded.
+  void* put(Queue& queue, void* to, const void* from, int64_t bytes);
+
+ private:
+  static constexpr int64_t cache_line_bytes = 64;
+  Device& device_;
+  InputMode mode_ = InputMode::upload;
+  char* memory_ = nullptr;
+  int64_t bytes_ = 0, used_bytes_ = 0;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,51 @@
+#include "engine/resources.h"
+
+#include <cstring>
+
+namespace gptbench {
+
+ComputeType compute_type(const Config& config) {
+  const Precision type = type_of_activations(config);
+  return type == Precision::bf16   ? ComputeType::bf16
+         : type == Precision::fp16 ? ComputeType::fp16
+         : type == Precision::fp64 ? ComputeType::fp64
+                                   : ComputeType::fp32;
+}
+
+Resources::Resources(const Plan& plan_, Device& device_, const CommunicatorTable& communicators_)
+    : plan(plan_),
+      device(device_),
+      kernels(device.kernels(compute_type(plan.config))),
+      communicators(communicators_),
+      arena(device, plan),
+      queues(plan, device) {}
+
+bool Resources::allocate() {
+  queues.make();
+  const int64_t file_bytes = plan.class_bytes[static_cast<size_t>(MemoryClass::file)];
+  if (file_bytes > 0)
+    offload_file = std::make_unique<OffloadFile>(plan.config.output.directory, file_bytes);
+  return arena.allocate();
+}
+
+void Resources::put(const Operand& to, const void* source, int64_t bytes) {
+  const MemoryClass memory_class = buffer_of(to).memory_class;
+  if (memory_class == MemoryClass::file)
+    offload_file->write_now(source, arena.file_offset(to, 0), bytes);
+  else if (memory_class == MemoryClass::host)
+    std::memcpy(arena.address(to, 0), source, static_cast<size_t>(bytes));
+  else
+    device.upload(queues[QueueId::compute], arena.address(to, 0), source, bytes);
+}
+
+void Resources::fetch(const Operand& from, void* target, int64_t bytes) {
+  const MemoryClass memory_class = buffer_of(from).memory_class;
+  if (memory_class == MemoryClass::file)
+    offload_file->read_now(target, arena.file_offset(from, 0), bytes);
+  else if (memory_class == MemoryClass::host)
+    std::memcpy(target, arena.address(from, 0), static_cast<size_t>(bytes));
+  else
+    device.download(queues[QueueId::compute], target, arena.address(from, 0), bytes);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,44 @@
+// What the operations of one rank work with: plan, device, communicators, memory and queues.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "data/offload_file.h"
+#include "device/device.h"
+#include "engine/step_queues.h"
+#include "memory/arena.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// The compute type of a resolved deck.
+ComputeType compute_type(const Config& config);
+
+struct Resources {
+  // The arguments must outlive it. Communicators are those of the plan's grid; an axis without
+  // messages may be null.
+  Resources(const Plan& plan, Device& device, const CommunicatorTable& communicators);
+
+  // Takes queues, the arena's memory, and the file where data is offloaded to one; local. False
+  // where there is too little memory; throws Error(Exit::io) where the file cannot be created.
+  bool allocate();
+
+  const Buffer& buffer_of(const Operand& operand) const {
+    return plan.buffers[static_cast<size_t>(operand.buffer)];
+  }
+  // Copies `bytes` bytes into or out of a run-long buffer, from the operand's first element on,
+  // wherever the buffer resides. Outside of steps only.
+  void put(const Operand& to, const void* source, int64_t bytes);
+  void fetch(const Operand& from, void* target, int64_t bytes);
+
+  const Plan& plan;
+  Device& device;
+  const KernelTable& kernels;
+  const CommunicatorTable communicators;
+  Arena arena;
+  std::unique_ptr<OffloadFile> offload_file;  // null where nothing is offloaded to a file
+  StepQueues queues;
+};
+
+}  // namespace gptbench

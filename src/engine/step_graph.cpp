@@ -1,0 +1,27 @@
+#include "engine/step_graph.h"
+
+#include "base/error.h"
+
+namespace gptbench {
+
+bool StepGraph::record(Queue& compute, const std::function<void()>& issue) {
+  try {
+    device_.begin_recording(compute);
+    issue();
+    recording_ = device_.end_recording(compute);
+  } catch (const Error& error) {
+    refusal_ = error.what();
+    try {
+      device_.end_recording(compute);
+    } catch (const Error&) {
+      // It has ended.
+    }
+  }
+  if (all_ranks_(refusal_.empty())) return true;
+  if (refusal_.empty()) refusal_ = "the device of another rank refused";
+  recording_.reset();
+  if (required_) throw Error(Exit::peer, refusal_);
+  return false;
+}
+
+}  // namespace gptbench

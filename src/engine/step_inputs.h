@@ -1,0 +1,83 @@
+// What the host brings in for each step and micro-batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/sentence_pairs.h"
+#include "data/token_source.h"
+#include "engine/failure.h"
+#include "engine/input_memory.h"
+#include "engine/op_call.h"
+
+namespace gptbench {
+
+// Operations that bring in inputs.
+inline bool is_input(OpKind kind) {
+  return kind == OpKind::load_tokens || kind == OpKind::load_labels ||
+         kind == OpKind::load_lengths || kind == OpKind::load_control;
+}
+
+class StepInputs {
+ public:
+  // The arguments must outlive it. Tokens that cannot be read are noted in `failure`.
+  StepInputs(Resources& resources, const TokenSource& source, Failure& failure);
+
+  // Takes page-locked memory, by way of which inputs may go; false where there is too little.
+  bool allocate();
+  // Modes other than `upload` require allocate().
+  void set_mode(InputMode mode) { memory_.set_mode(mode); }
+
+  // `step` from 0, `update` of the parameters from 1; `stop` is this rank's vote to stop.
+  void begin_step(int64_t step, int64_t update, bool stop);
+  // Where steps are alike to the device, what else differs between them: the corrections of AdamW
+  // and the seed of dropout. To be called before the first operation of a step.
+  void load_scalars();
+
+  // The operations of these names. Tokens of sequences [first, first + count) become inputs,
+  // targets and types, [B, T_local] each; labels are those of the sequences whose tokens were
+  // loaded last. Stale values stand for tokens that cannot be read, so that no rank waits.
+  void load_tokens(const OpCall& call);
+  void load_labels(const OpCall& call);
+  void load_lengths(const OpCall& call);
+  void load_control(const OpCall& call);
+
+  // This rank has failed: it votes to stop, in the next step where the votes of this one have been
+  // counted.
+  void vote_to_stop();
+
+  int64_t num_targets() const { return num_targets_; }  // rows of the global batch that have one
+  int64_t update() const { return update_; }
+  uint64_t dropout_seed() const;
+  // In the device's memory; null where kernels take them by value.
+  const float* corrections_in_memory() const { return in_memory(plan().corrections); }
+  const uint64_t* dropout_seed_in_memory() const { return in_memory(plan().dropout_seed); }
+
+ private:
+  const Plan& plan() const { return resources_.plan; }
+  // Of the task, in the stream of tokens.
+  int64_t first_sequence(const OpCall& call) const {
+    return step_ * plan().config.batch.global_batch_size + call.task.sequences.first;
+  }
+  void put(const OpCall& call, Slot to, const void* from, int64_t bytes) {
+    memory_.put(call.queue(), call[to], from, bytes);
+  }
+  Address in_memory(int buffer) const;
+
+  Resources& resources_;
+  const TokenSource& source_;
+  Failure& failure_;
+  InputMemory memory_;
+  std::unique_ptr<SentencePairs> pairs_;   // what sequences become; null: next tokens
+  std::vector<int32_t> sequence_;          // [T + 1] one sequence and its successor
+  std::vector<int32_t> inputs_, targets_;  // [B, T_local]
+  std::vector<int32_t> types_, labels_;    // [B, T_local], [B]; where the family has them
+  std::vector<int32_t> lengths_;           // [B]; where sequences are padded
+  int64_t step_ = 0, update_ = 1;
+  int64_t num_targets_ = 1;
+  double vote_ = 0.0;              // 1: stop
+  double* pinned_vote_ = nullptr;  // the same in page-locked memory
+};
+
+}  // namespace gptbench
