@@ -101,8 +101,27 @@ ncclComm_t NcclCommunicator::edge(int64_t from, int64_t to, int tag) const {
   return found->second;
 }
 
-template <class Call>
-void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call) {
+void NcclCommunicator::start(const CommRequest& r, cudaStream_t stream) const {
+  const ncclDataType_t type = nccl_type(r.type);
+  switch (r.kind) {
+    case OpKind::all_reduce:
+      return nccl_->all_reduce(r.out, r.count, type, group_, stream, r.maximum ? ncclMax : ncclSum);
+    case OpKind::reduce_scatter:
+      return nccl_->reduce_scatter(r.out, r.in, r.count, type, group_, stream);
+    case OpKind::all_gather:
+      return nccl_->all_gather(r.out, r.in, r.count, type, group_, stream);
+    case OpKind::send:
+      return nccl_->send(r.in, r.count, type, 1, edge(rank_, r.peer, r.tag), stream);
+    case OpKind::receive:
+      return nccl_->receive(r.out, r.count, type, 0, edge(r.peer, rank_, r.tag), stream);
+    default:
+      GPTBENCH_CHECK(false, "a message of a known kind");
+  }
+}
+
+void NcclCommunicator::enqueue(Queue& queue, const CommRequest& request) {
+  const OpKind kind = request.kind;
+  const int64_t payload_bytes = request.full_count(size_) * size_of(request.type);
   if (given_up_)
     throw Error(Exit::peer, "the communicators of NCCL were given up after an earlier error");
   const cudaStream_t stream = stream_of(queue);
@@ -112,7 +131,7 @@ void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes,
     const auto timed = std::make_shared<Timed>();
     timed->kind = kind;
     GPTBENCH_CUDA(cudaEventRecordWithFlags(timed->begin, stream, cudaEventRecordExternal));
-    or_give_up([&] { call(stream); });
+    or_give_up([&] { start(request, stream); });
     GPTBENCH_CUDA(cudaEventRecordWithFlags(timed->end, stream, cudaEventRecordExternal));
     before_each_replay([this, timed, kind, payload_bytes] {
       if (timed->replayed) take_time(*timed);
@@ -126,7 +145,7 @@ void NcclCommunicator::enqueue(Queue& queue, OpKind kind, int64_t payload_bytes,
   Timed& timed = timed_[(first_ + pending_) % max_timed];
   timed.kind = kind;
   GPTBENCH_CUDA(cudaEventRecord(timed.begin, stream));
-  or_give_up([&] { call(stream); });
+  or_give_up([&] { start(request, stream); });
   GPTBENCH_CUDA(cudaEventRecord(timed.end, stream));
   ++pending_;
   book(kind, payload_bytes);
@@ -174,46 +193,6 @@ CommStatistics NcclCommunicator::statistics(OpKind kind) const {
 void NcclCommunicator::reset_statistics() {
   harvest_all();
   statistics_ = {};
-}
-
-void NcclCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
-  enqueue(queue, OpKind::all_reduce, count * size_of(type), [&](cudaStream_t stream) {
-    nccl_->all_reduce(data, count, nccl_type(type), group_, stream);
-  });
-}
-
-void NcclCommunicator::all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
-  enqueue(queue, OpKind::all_reduce, count * size_of(type), [&](cudaStream_t stream) {
-    nccl_->all_reduce(data, count, nccl_type(type), group_, stream, ncclMax);
-  });
-}
-
-void NcclCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
-                                      DType type) {
-  enqueue(queue, OpKind::reduce_scatter, count * size_ * size_of(type), [&](cudaStream_t stream) {
-    nccl_->reduce_scatter(out, in, count, nccl_type(type), group_, stream);
-  });
-}
-
-void NcclCommunicator::all_gather(Queue& queue, void* out, const void* in, int64_t count,
-                                  DType type) {
-  enqueue(queue, OpKind::all_gather, count * size_ * size_of(type), [&](cudaStream_t stream) {
-    nccl_->all_gather(out, in, count, nccl_type(type), group_, stream);
-  });
-}
-
-void NcclCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer,
-                            int tag) {
-  enqueue(queue, OpKind::send, count * size_of(type), [&](cudaStream_t stream) {
-    nccl_->send(data, count, nccl_type(type), 1, edge(rank_, peer, tag), stream);
-  });
-}
-
-void NcclCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer,
-                               int tag) {
-  enqueue(queue, OpKind::receive, count * size_of(type), [&](cudaStream_t stream) {
-    nccl_->receive(data, count, nccl_type(type), 0, edge(peer, rank_, tag), stream);
-  });
 }
 
 }  // namespace gptbench

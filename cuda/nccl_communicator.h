@@ -49,12 +49,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
 
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
-  void all_reduce(Queue& queue, void* data, int64_t count, DType type) override;
-  void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) override;
-  void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
-  void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
-  void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;
-  void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) override;
+  void enqueue(Queue& queue, const CommRequest& request) override;
   CommStatistics statistics(OpKind kind) const override;
   void reset_statistics() override;
 
@@ -74,8 +69,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
 
   std::vector<ncclComm_t> all() const;
   ncclComm_t edge(int64_t from, int64_t to, int tag) const;
-  template <class Call>
-  void enqueue(Queue& queue, OpKind kind, int64_t payload_bytes, const Call& call);
+  void start(const CommRequest& request, cudaStream_t stream) const;
   void book(OpKind kind, int64_t payload_bytes);
   void harvest(size_t keep) const;
   void harvest_all() const;

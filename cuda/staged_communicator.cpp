@@ -4,59 +4,26 @@
 
 namespace gptbench {
 
-void StagedCommunicator::reduce(Reduction reduction, Queue& queue, void* data, int64_t count,
-                                DType type) {
+// Staging memory holds what the request reads or assigns; of a reduce_scatter the full array, and
+// this rank's part after it.
+void StagedCommunicator::enqueue(Queue& queue, const CommRequest& request) {
   auto& staged = static_cast<StagedQueue&>(queue);
-  const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging_of(bytes);
-  staged.copy(memory, data, bytes);
-  (host_.get()->*reduction)(staged.host(), memory, count, type);
-  staged.copy(data, memory, bytes);
-}
-
-// The full array lies first in staging memory, this rank's part behind it.
-void StagedCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
-                                        DType type) {
-  auto& staged = static_cast<StagedQueue&>(queue);
-  const int64_t part = count * size_of(type);
-  const int64_t full = part * size();
-  char* const memory = staged.staging_of(full + part);
-  staged.copy(memory, in, full);
-  host_->reduce_scatter(staged.host(), memory + full, memory, count, type);
-  staged.copy(out, memory + full, part);
-}
-
-void StagedCommunicator::all_gather(Queue& queue, void* out, const void* in, int64_t count,
-                                    DType type) {
-  auto& staged = static_cast<StagedQueue&>(queue);
-  const int64_t part = count * size_of(type);
-  const int64_t full = part * size();
-  char* const memory = staged.staging_of(full);
-  char* const own = memory + rank() * part;
-  staged.copy(own, in, part);
-  host_->all_gather(staged.host(), memory, own, count, type);
-  staged.copy(out, memory, full);
-}
-
-void StagedCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer,
-                              int tag) {
-  auto& staged = static_cast<StagedQueue&>(queue);
-  // The queue waits on the host until the array is complete before it hands it over.
-  if (from_device_) return host_->send(staged.host(), data, count, type, peer, tag);
-  const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging_of(bytes);
-  staged.copy(memory, data, bytes);
-  host_->send(staged.host(), memory, count, type, peer, tag);
-}
-
-void StagedCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer,
-                                 int tag) {
-  auto& staged = static_cast<StagedQueue&>(queue);
-  if (from_device_) return host_->receive(staged.host(), data, count, type, peer, tag);
-  const int64_t bytes = count * size_of(type);
-  char* const memory = staged.staging_of(bytes);
-  host_->receive(staged.host(), memory, count, type, peer, tag);
-  staged.copy(data, memory, bytes);
+  const bool scatters = request.kind == OpKind::reduce_scatter;
+  const bool gathers = request.kind == OpKind::all_gather;
+  const bool between_two = request.kind == OpKind::send || request.kind == OpKind::receive;
+  // The queue waits on the host until an array on the GPU is complete before MPI gets it.
+  if (from_device_ && between_two) return host_->enqueue(staged.host(), request);
+  const int64_t part = request.count * size_of(request.type);
+  const int64_t full = request.full_count(size()) * size_of(request.type);
+  char* const memory = staged.staging_of(scatters ? full + part : full);
+  char* const in = memory + (gathers ? rank() * part : 0);
+  char* const out = memory + (scatters ? full : 0);
+  if (request.in != nullptr) staged.copy(in, request.in, scatters ? full : part);
+  CommRequest on_host = request;
+  on_host.in = request.in != nullptr ? in : nullptr;
+  on_host.out = request.out != nullptr ? out : nullptr;
+  host_->enqueue(staged.host(), on_host);
+  if (request.out != nullptr) staged.copy(request.out, out, gathers ? full : part);
 }
 
 }  // namespace gptbench

@@ -1,4 +1,4 @@
-// Agreement of all ranks on what one of them met.
+// Agreement of all ranks on an error that some of them met.
 #pragma once
 
 #include <string>

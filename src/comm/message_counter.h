@@ -1,6 +1,6 @@
-// Counts messages below the communicators, at the profiling interface of MPI (MPI standard, chapter
-// "Tool support"): the program's own definitions of MPI_Iallreduce etc. count and call PMPI_*. An
-// independent witness of what the plan states: it sees what is handed to MPI, whoever does it.
+// Counts messages below the communicators, at MPI's profiling interface (MPI standard, chapter
+// "Tool support"): the program's own definitions of MPI_Iallreduce etc. count and call PMPI_*. This
+// checks the plan independently: all calls of MPI are seen, whoever makes them.
 #pragma once
 
 #include <mpi.h>
@@ -9,7 +9,7 @@
 
 namespace gptbench {
 
-// Messages on `comm` are booked under `axis` from now on; others are not counted.
+// Messages on `comm` are counted under `axis` from now on; other communicators are not counted.
 void count_messages_of(MPI_Comm comm, Axis axis);
 void forget_messages_of(MPI_Comm comm);
 

@@ -13,7 +13,7 @@
 namespace gptbench {
 namespace {
 
-// MPI has no numbers of two bytes: they travel as 16-bit words and are added in float.
+// MPI has no 16-bit floating-point types: bf16 and f16 are sent as uint16 and added in float.
 template <class T>
 void add_narrow(void* in, void* inout, int* length, MPI_Datatype*) {
   const auto* x = static_cast<const T*>(in);
@@ -76,50 +76,22 @@ MpiCommunicator::~MpiCommunicator() {
   MPI_Comm_free(&comm_);
 }
 
-void MpiCommunicator::all_reduce(Queue& queue, void* data, int64_t count, DType type) {
-  enqueue(queue, {OpKind::all_reduce, data, data, count, type, 0, 0}, count);
-}
-
-void MpiCommunicator::all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
-  enqueue(queue, {OpKind::all_reduce, data, data, count, type, 0, 0, true}, count);
-}
-
-void MpiCommunicator::reduce_scatter(Queue& queue, void* out, const void* in, int64_t count,
-                                     DType type) {
-  enqueue(queue, {OpKind::reduce_scatter, in, out, count, type, 0, 0}, count * size_);
-}
-
-void MpiCommunicator::all_gather(Queue& queue, void* out, const void* in, int64_t count,
-                                 DType type) {
-  enqueue(queue, {OpKind::all_gather, in, out, count, type, 0, 0}, count * size_);
-}
-
-void MpiCommunicator::send(Queue& queue, const void* data, int64_t count, DType type, int peer,
-                           int tag) {
-  enqueue(queue, {OpKind::send, data, nullptr, count, type, peer, tag}, count);
-}
-
-void MpiCommunicator::receive(Queue& queue, void* data, int64_t count, DType type, int peer,
-                              int tag) {
-  enqueue(queue, {OpKind::receive, nullptr, data, count, type, peer, tag}, count);
-}
-
-void MpiCommunicator::enqueue(Queue& queue, const Arguments& arguments, int64_t payload_elements) {
+void MpiCommunicator::enqueue(Queue& queue, const CommRequest& request) {
   auto& host_queue = static_cast<HostQueue&>(queue);
   Work& work = pool_[static_cast<size_t>(next_)];
   next_ = (next_ + 1) % max_pending;
   if (work.busy()) host_queue.synchronize();
-  work.set(*this, arguments);
+  work.set(*this, request);
   host_queue.add(work);
   host_queue.progress();
-  CommStatistics& statistics = statistics_[static_cast<size_t>(arguments.kind)];
+  CommStatistics& statistics = statistics_[static_cast<size_t>(request.kind)];
   statistics.count += 1;
-  statistics.bytes += payload_elements * size_of(arguments.type);
+  statistics.bytes += request.full_count(size_) * size_of(request.type);
 }
 
-void MpiCommunicator::Work::set(MpiCommunicator& owner, const Arguments& arguments) {
+void MpiCommunicator::Work::set(MpiCommunicator& owner, const CommRequest& request) {
   owner_ = &owner;
-  arguments_ = arguments;
+  request_ = request;
   started_ = 0;
   start_s_ = pending_s_ = -1.0;
   times_ = std::exchange(owner.trace_next_, nullptr);
@@ -127,7 +99,7 @@ void MpiCommunicator::Work::set(MpiCommunicator& owner, const Arguments& argumen
 }
 
 void MpiCommunicator::Work::start() {
-  const Arguments& a = arguments_;
+  const CommRequest& a = request_;
   const MPI_Comm comm = owner_->comm_;
   MPI_Request* request = &requests_[0];
   const int count = as_int(a.count);
@@ -158,29 +130,29 @@ void MpiCommunicator::Work::start() {
 }
 
 void MpiCommunicator::Work::start_pieces() {
-  const int64_t piece = max_message_bytes / size_of(arguments_.type);
+  const int64_t piece = max_message_bytes / size_of(request_.type);
   for (MPI_Request& request : requests_) {
-    if (request != MPI_REQUEST_NULL || started_ == arguments_.count) continue;
-    const int64_t elements = std::min(piece, arguments_.count - started_);
-    char* data = static_cast<char*>(arguments_.out) + started_ * size_of(arguments_.type);
-    check_mpi(MPI_Iallreduce(
-                  MPI_IN_PLACE, data, static_cast<int>(elements), mpi_type(arguments_.type),
-                  arguments_.maximum ? MPI_MAX : sum_of(arguments_.type), owner_->comm_, &request),
-              "MPI_Iallreduce");
+    if (request != MPI_REQUEST_NULL || started_ == request_.count) continue;
+    const int64_t elements = std::min(piece, request_.count - started_);
+    char* data = static_cast<char*>(request_.out) + started_ * size_of(request_.type);
+    check_mpi(
+        MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(elements), mpi_type(request_.type),
+                       request_.maximum ? MPI_MAX : sum_of(request_.type), owner_->comm_, &request),
+        "MPI_Iallreduce");
     started_ += elements;
   }
 }
 
 bool MpiCommunicator::Work::finished() const {
-  return started_ == arguments_.count && requests_[0] == MPI_REQUEST_NULL &&
+  return started_ == request_.count && requests_[0] == MPI_REQUEST_NULL &&
          requests_[1] == MPI_REQUEST_NULL;
 }
 
 bool MpiCommunicator::Work::test() {
-  const bool in_pieces = arguments_.kind == OpKind::all_reduce;
+  const bool in_pieces = request_.kind == OpKind::all_reduce;
   if (start_s_ < 0.0) {
     start_s_ = pending_s_ = now_s();
-    if (!in_pieces && arguments_.count > 0) start();
+    if (!in_pieces && request_.count > 0) start();
   }
   if (in_pieces) start_pieces();
   for (MPI_Request& request : requests_) {
@@ -194,7 +166,7 @@ bool MpiCommunicator::Work::test() {
     pending_s_ = tested_s;
     return false;
   }
-  CommStatistics& statistics = owner_->statistics_[static_cast<size_t>(arguments_.kind)];
+  CommStatistics& statistics = owner_->statistics_[static_cast<size_t>(request_.kind)];
   statistics.least_s += pending_s_ - start_s_;
   statistics.time_s += tested_s - start_s_;
   if (times_ != nullptr) *times_ = {start_s_, pending_s_, tested_s};

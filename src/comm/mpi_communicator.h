@@ -21,12 +21,7 @@ class MpiCommunicator final : public Communicator {
 
   int64_t size() const override { return size_; }
   int64_t rank() const override { return rank_; }
-  void all_reduce(Queue& queue, void* data, int64_t count, DType type) override;
-  void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) override;
-  void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
-  void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override;
-  void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) override;
-  void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) override;
+  void enqueue(Queue& queue, const CommRequest& request) override;
   CommStatistics statistics(OpKind kind) const override {
     return statistics_[static_cast<size_t>(kind)];
   }
@@ -34,22 +29,12 @@ class MpiCommunicator final : public Communicator {
   void trace_next(MessageTimes* times) override { trace_next_ = times; }
 
  private:
-  struct Arguments {
-    OpKind kind;
-    const void* in;
-    void* out;
-    int64_t count;
-    DType type;
-    int peer, tag;
-    bool maximum = false;  // all_reduce
-  };
-
-  // One operation in progress. It starts when the queue first tests it, which is when all earlier
+  // One operation in progress. It starts when the queue first tests it, after all earlier
   // operations of the queue have completed: so all ranks start collectives in the same order. An
-  // all-reduce goes in pieces of max_message_bytes, of which two are on the way at a time.
+  // all-reduce is cut into pieces of max_message_bytes, two of which are in flight at a time.
   class Work final : public PendingWork {
    public:
-    void set(MpiCommunicator& owner, const Arguments& arguments);
+    void set(MpiCommunicator& owner, const CommRequest& request);
     bool test() override;
     bool busy() const { return busy_; }
 
@@ -59,15 +44,13 @@ class MpiCommunicator final : public Communicator {
     bool finished() const;
 
     MpiCommunicator* owner_ = nullptr;
-    Arguments arguments_{};
+    CommRequest request_;
     int64_t started_ = 0;  // elements
     MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     double start_s_ = -1.0, pending_s_ = -1.0;
     MessageTimes* times_ = nullptr;
     bool busy_ = false;
   };
-
-  void enqueue(Queue& queue, const Arguments& arguments, int64_t payload_elements);
 
   static constexpr int max_pending = 256;
 
@@ -79,7 +62,7 @@ class MpiCommunicator final : public Communicator {
   std::array<CommStatistics, num_op_kinds> statistics_{};
 };
 
-// Throws Error(Exit::peer) with MPI's own words when `code` is not MPI_SUCCESS.
+// Throws Error(Exit::peer) with MPI's own message where `code` is not MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
 }  // namespace gptbench

@@ -14,9 +14,18 @@
 #include "comm/mpi_communicator.h"
 
 namespace gptbench {
+namespace {
+
+template <class T>
+T reduced(T value, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, type, op, comm), "MPI_Allreduce");
+  return value;
+}
+
+}  // namespace
 
 struct MpiWorld::Communicators {
-  MPI_Comm world = MPI_COMM_NULL;  // a copy of our own: errors return, and our messages are apart
+  MPI_Comm world = MPI_COMM_NULL;  // a duplicate: its errors return, its messages are separate
   MPI_Comm node = MPI_COMM_NULL;
 };
 
@@ -96,33 +105,23 @@ bool MpiWorld::all(bool condition) {
 }
 
 double MpiWorld::max(double value) {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, comms_->world),
-            "MPI_Allreduce");
-  return value;
+  return reduced(value, MPI_DOUBLE, MPI_MAX, comms_->world);
 }
 
 int64_t MpiWorld::max(int64_t value) {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, comms_->world),
-            "MPI_Allreduce");
-  return value;
+  return reduced(value, MPI_INT64_T, MPI_MAX, comms_->world);
 }
 
 int64_t MpiWorld::min(int64_t value) {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, comms_->world),
-            "MPI_Allreduce");
-  return value;
+  return reduced(value, MPI_INT64_T, MPI_MIN, comms_->world);
 }
 
 int64_t MpiWorld::sum(int64_t value) {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comms_->world),
-            "MPI_Allreduce");
-  return value;
+  return reduced(value, MPI_INT64_T, MPI_SUM, comms_->world);
 }
 
 int64_t MpiWorld::node_sum(int64_t value) {
-  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comms_->node),
-            "MPI_Allreduce");
-  return value;
+  return reduced(value, MPI_INT64_T, MPI_SUM, comms_->node);
 }
 
 std::vector<double> MpiWorld::gather(const std::vector<double>& values) {

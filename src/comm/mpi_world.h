@@ -11,18 +11,17 @@
 
 namespace gptbench {
 
-// What the MPI library says of arrays in the memory of an NVIDIA GPU; `unknown` where it has no way
-// to say.
+// Whether the MPI library accepts arrays in the memory of an NVIDIA GPU; `unknown` where it cannot
+// be queried.
 enum class GpuArrays { refused, taken, unknown };
 
-// The short name of a library by the text of MPI_Get_library_version: "Open MPI v4.1.4" of "Open
-// MPI v4.1.4, package: ...", "MPICH 4.0.2" of "MPICH Version:      4.0.2\nMPICH Release ..."; the
-// text of any other, in one line.
+// Short name of an MPI library from the text of MPI_Get_library_version: "Open MPI v4.1.4" from
+// "Open MPI v4.1.4, package: ...", "MPICH 4.0.2" from "MPICH Version:      4.0.2\nMPICH Release
+// ..."; the text of any other library, on one line.
 std::string library_name(std::string version);
 
-// Initialises MPI on construction and finalises it on destruction, unless whoever makes the
-// instance (a test program) has initialised MPI already. All members of this class but the
-// accessors are collective over all ranks.
+// Initialises MPI on construction and finalises it on destruction, unless MPI is initialised
+// already (by a test program). All members but the accessors are collective over all ranks.
 class MpiWorld {
  public:
   MpiWorld(int* argc, char*** argv);
@@ -32,19 +31,19 @@ class MpiWorld {
 
   int64_t rank() const { return rank_; }  // global
   int64_t size() const { return size_; }
-  int64_t node() const { return node_; }  // which node, in the order of their first ranks
+  int64_t node() const { return node_; }  // index of the node; nodes are ordered by first rank
   int64_t num_nodes() const { return num_nodes_; }
   int64_t node_rank() const { return node_rank_; }  // place on the node
   int64_t node_size() const { return node_size_; }  // ranks on this node
-  // library_name() of the one that is linked.
+  // library_name() of the linked library.
   std::string library() const;
-  // Whether messages from rank to rank may name arrays on a GPU. Local.
+  // Whether sends and receives may take arrays on a GPU. Local.
   GpuArrays gpu_arrays() const;
 
   // `text` of rank 0 on all ranks.
   void broadcast(std::string& text);
   void broadcast(int64_t& value);
-  bool all(bool condition);  // true on all ranks where it is true on all
+  bool all(bool condition);  // whether it is true on all ranks; the same result on all
   double max(double value);
   int64_t max(int64_t value);
   int64_t min(int64_t value);
@@ -53,7 +52,7 @@ class MpiWorld {
   // Rank 0 receives values of rank r at [r * values.size()]; the others an empty vector. All ranks
   // pass the same number of values.
   std::vector<double> gather(const std::vector<double>& values);
-  // Rank 0 receives one text a rank; the others an empty vector.
+  // Rank 0 receives one text per rank; the others an empty vector.
   std::vector<std::string> gather(const std::string& text);
   // values[i] = sum over all ranks, on rank 0; zeros on the others.
   void sum_on_first(std::vector<double>& values);

@@ -78,27 +78,10 @@ class RecordedCommunicator final : public Communicator {
   explicit RecordedCommunicator(Communicator& inner) : inner_(inner) {}
   int64_t size() const override { return inner_.size(); }
   int64_t rank() const override { return inner_.rank(); }
-  void all_reduce(Queue& queue, void* data, int64_t count, DType type) override {
-    run_or_record(
-        [=, &queue] { inner_.all_reduce(RecordingQueue::inner(queue), data, count, type); });
-  }
-  void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) override {
-    run_or_record(
-        [=, &queue] { inner_.all_reduce_max(RecordingQueue::inner(queue), data, count, type); });
-  }
-  void reduce_scatter(Queue& queue, void* out, const void* in, int64_t count, DType type) override {
-    run_or_record(
-        [=, &queue] { inner_.reduce_scatter(RecordingQueue::inner(queue), out, in, count, type); });
-  }
-  void all_gather(Queue& queue, void* out, const void* in, int64_t count, DType type) override {
-    run_or_record(
-        [=, &queue] { inner_.all_gather(RecordingQueue::inner(queue), out, in, count, type); });
-  }
-  void send(Queue&, const void*, int64_t, DType, int, int) override {
-    FAIL() << "no plan with messages from rank to rank is recorded";
-  }
-  void receive(Queue&, void*, int64_t, DType, int, int) override {
-    FAIL() << "no plan with messages from rank to rank is recorded";
+  void enqueue(Queue& queue, const CommRequest& request) override {
+    ASSERT_TRUE(request.in != nullptr && request.out != nullptr)
+        << "no plan with messages from rank to rank is recorded";
+    run_or_record([=, &queue] { inner_.enqueue(RecordingQueue::inner(queue), request); });
   }
   CommStatistics statistics(OpKind kind) const override { return inner_.statistics(kind); }
   void reset_statistics() override { inner_.reset_statistics(); }
