@@ -1,4 +1,4 @@
-// Arguments of the attention and of rotary positions. Letters, types and terms: device/kernels.h.
+// Arguments of attention and of rotary positions. Letters, types and terms: device/kernels.h.
 #pragma once
 
 #include <cmath>
@@ -8,22 +8,22 @@
 
 namespace gptbench {
 
-// Which keys a call of the attention sees. `all`: every key of the sequence. Ring attention (Liu et
-// al., arXiv:2310.01889) hands over one block of keys after another: `first` assigns, `further`
-// brings the results so far up to date.
+// Keys of one call of attention. `all`: every key of the sequence. Ring attention (Liu et al.,
+// arXiv:2310.01889) calls once per block of keys: `first` assigns the results, `further` updates
+// those over the earlier blocks.
 enum class KeyBlock { all, first, further };
 
-// What both directions of the attention share. Query i of a call stands at position q_positions(i),
-// key j at k_positions(j). Strides count elements: `_row` from one position to the next (heads are
-// D apart), `_step` from one sequence to the next, lse_step from one head of lse to the next.
+// Sizes and masks of attention, forward and backward. Query i has position q_positions(i), key j
+// k_positions(j). Strides are in elements: `_row` from one position to the next (heads are D
+// apart), `_step` from one sequence to the next, lse_step from one head of lse to the next.
 struct AttentionShape {
   int64_t B = 0, T_q = 0, T_k = 0, H = 0, H_kv = 0, D = 0;
   int64_t q_row = 0, kv_row = 0, out_row = 0;
   int64_t q_step = 0, kv_step = 0, out_step = 0, lse_step = 0;
   double scale = 1.0;
-  bool causal = true;                // keys at later positions than the query are hidden
+  bool causal = true;                // keys at later positions than the query are masked
   bool alibi = false;                // adds -slope(head) |position of query - position of key|
-  const int32_t* lengths = nullptr;  // [B]: keys at positions lengths[b] and on are hidden; or null
+  const int32_t* lengths = nullptr;  // [B]: keys at positions >= lengths[b] are masked; may be null
   Positions q_positions, k_positions;
   KeyBlock keys = KeyBlock::all;
   Dropout dropout;
@@ -57,14 +57,14 @@ double alibi_slope(int64_t h, int64_t H);
 
 // Exact attention in tiles (Dao et al., arXiv:2205.14135), memory linear in T:
 //   out[b,i,h,:] = sum_j dropout(P)[i,j] v[b,j,h',:],
-//   P = softmax over the visible j of (scale q_i . k_j + bias),
+//   P = softmax over the unmasked j of (scale q_i . k_j + bias),
 // query head h reads key/value head h' = h / (H / H_kv). Assigns out (A) and lse[B,H,T_q] (S), the
 // natural logarithm of the sum of exp of the scores. Keys `first`: out is of type S. `further`: out
-// (S) and lse are results over earlier keys, and become those over these keys as well.
-// A query that sees no key at all: out 0, lse -inf.
+// (S) and lse hold the results over earlier keys, and are updated to include these keys.
+// A query without an unmasked key: out 0, lse -inf.
 // Dropout's element index is (((first_sequence + b) H_global + first_head + h) T + position of the
 // query) T + position of the key.
-// FLOPs counted: 4 B T_q T_k H D (half of it where causal, convention `causal`).
+// FLOPs: 4 B T_q T_k H D (half where causal, convention `causal`).
 struct AttentionForward {
   void* out;
   void* lse;
@@ -77,7 +77,7 @@ struct AttentionForward {
 
 // Gradients of AttentionForward; `out` (A) and lse are those over all keys. Assigns dq, dk and dv
 // (A). Keys `first` and `further`: dq, dk and dv are of type S and added to.
-// FLOPs counted: 8 B T_q T_k H D (half where causal); the recomputed q k^T is not counted.
+// FLOPs: 8 B T_q T_k H D (half where causal), without the recomputation of q k^T.
 struct AttentionBackward {
   void* dq;
   void* dk;
@@ -94,9 +94,9 @@ struct AttentionBackward {
 };
 
 // Rotary position embedding (Su et al., arXiv:2104.09864), in place: elements d and d + D/2 of each
-// head of x turn by the angle position theta^(-2d/D), d < D/2 (the halves of Llama's published
-// weights); `inverse` turns back, which is the gradient. x is [R, heads, D] (A), rows `row`
-// elements apart; row r is position r mod T_local of its sequence.
+// head of x are rotated by the angle position theta^(-2d/D), d < D/2 (paired as in Llama's
+// published weights); `inverse` rotates back, which is the gradient. x is [R, heads, D] (A), rows
+// `row` elements apart; row r is row r mod T_local of its sequence.
 struct Rotary {
   void* x;
   int64_t R, heads, D, row;

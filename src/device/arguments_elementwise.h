@@ -8,8 +8,7 @@
 namespace gptbench {
 
 // y = gelu(x), tanh form: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel,
-// arXiv:1606.08415).  Assigns y (A), n elements; of an fp8 copy, which may be transposed, in rows
-// of C.
+// arXiv:1606.08415).  Assigns y (A), n elements. An fp8 copy has rows of C and may be transposed.
 struct GeluForward {
   void* y;
   const void* x;
@@ -18,7 +17,7 @@ struct GeluForward {
   Fp8Copy fp8 = {};
 };
 
-// dx = dy gelu'(x).  Assigns dx (A); dx may alias dy. fp8 copies as of GeluForward.
+// dx = dy gelu'(x).  Assigns dx (A); dx may alias dy. fp8 copies as in GeluForward.
 struct GeluBackward {
   void* dx;
   const void* dy;

@@ -55,8 +55,8 @@ struct LinearGeluBackwardInput {
   const void* pre;  // [R, K] A: what gelu was formed from
 };
 
-// dbias[N] += sum over rows of dy[R,N].  Accumulates (S). The part of LinearBackwardWeight that
-// runs on this rank's rows alone where sequence parallelism splits them.
+// dbias[N] += sum over rows of dy[R,N].  Accumulates (S). Apart from LinearBackwardWeight where
+// sequence parallelism splits the rows: each rank sums its own.
 struct BiasBackward {
   void* dbias;
   const void* dy;

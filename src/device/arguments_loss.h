@@ -41,9 +41,8 @@ struct EmbeddingBackward {
 // First pass of the loss over this rank's share of the vocabulary. For each row:
 //   row_max = max_j logits[r,j],  row_sum = sum_j exp(logits[r,j] - row_max),
 //   target_logit = logits[r, targets[r] - first_token] or 0 where another rank holds it,
-// j over the V_valid columns that stand for tokens; padding columns j >= V_valid never count. A row
-// whose target is negative has no part in the loss. Assigns row_max[R], row_sum[R], target_logit[R]
-// (S).
+// j < V_valid; columns from V_valid on are padding. A row with a negative target is not part of the
+// loss. Assigns row_max[R], row_sum[R], target_logit[R] (S).
 struct CrossEntropyStatistics {
   void* row_max;
   void* row_sum;
@@ -57,8 +56,8 @@ struct CrossEntropyStatistics {
 // For each row, p over the parts:
 //   row_max = max_p max_p,  row_sum = sum_p sum_p exp(max_p - row_max),  target_logit = sum_p
 //   target_p.
-// `parts` holds, for each part, maxima, sums and target logits, `array` elements from one array to
-// the next and `part` elements from one part to the next (S).  Assigns [R] (S).
+// `parts` holds maxima, sums and target logits of each part (S): arrays are `array` elements apart,
+// parts are `part` elements apart.  Assigns row_max, row_sum and target_logit, [R] each (S).
 struct CrossEntropyCombine {
   void* row_max;
   void* row_sum;
@@ -70,9 +69,9 @@ struct CrossEntropyCombine {
 // Second pass, with the statistics of the whole vocabulary:
 //   loss_sum[0] += sum_r (ln row_sum + row_max - target_logit)     (double; accumulates)
 //   logits[r,j] <- dscale s (exp(logits[r,j] - row_max) / row_sum - [j = target])   in place (A);
-// padding columns become 0, and so do rows with a negative target, which add no loss. dscale is the
-// weight of a row: 1 / (rows of the global batch that have a target), multiplied by row_weight[0]
-// where that is not null; s is loss_scale[0], 1 where that is null.
+// padding columns and rows with a negative target become 0; such rows add no loss. dscale is the
+// weight of a row, 1 / (rows of the global batch with a target), multiplied by row_weight[0] where
+// that is not null; s is loss_scale[0], 1 where that is null.
 struct CrossEntropyFinish {
   double* loss_sum;
   void* logits;

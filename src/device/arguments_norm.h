@@ -7,10 +7,10 @@
 
 namespace gptbench {
 
-// What a norm's input is formed from in the same pass where `sum` is not null, as ResidualForward
-// forms it: sum[R,C] (A) = residual + dropout(branch) is assigned, and may be either of them; the
-// norm is that of the sum as it is stored, and x is not looked at. Moves 4 R C elements of A
-// together with the norm, where the two apart move 5.
+// ResidualForward fused into the norm that follows, where `sum` is not null:
+//   sum[R,C] = residual + dropout(branch)    assigned (A); may alias residual or branch
+// The norm's input is the sum as stored; x is not read. Moves 4 R C elements of A with the norm,
+// where the two kernels move 5.
 struct ResidualSum {
   void* sum = nullptr;
   const void* residual = nullptr;
@@ -21,7 +21,7 @@ struct ResidualSum {
 
 // y = (x - mean) rstd gamma + beta over each row of C (Ba, Kiros and Hinton, arXiv:1607.06450);
 // rstd = 1 / sqrt(variance + epsilon), biased variance.  Assigns y (A), mean[R], rstd[R] (S).
-// Moves 2 R C elements of A, of y one byte each where it is an fp8 copy alone (not transposed).
+// Moves 2 R C elements of A; an fp8 copy in place of y has one byte per element.
 struct LayerNormForward {
   void* y;
   void* mean;
@@ -52,7 +52,7 @@ struct LayerNormBackward {
 };
 
 // y = x rstd gamma over each row of C (Zhang and Sennrich, arXiv:1910.07467);
-// rstd = 1 / sqrt(mean_C(x^2) + epsilon).  Assigns y (A), rstd[R] (S). Bytes as of
+// rstd = 1 / sqrt(mean_C(x^2) + epsilon).  Assigns y (A), rstd[R] (S). Moves as many bytes as
 // LayerNormForward.
 struct RmsNormForward {
   void* y;

@@ -1,5 +1,5 @@
-// Arguments of what an update takes: sums, norms, clipping, AdamW; conversions of types and the
-// drawing of weights. Letters, types and terms: device/kernels.h.
+// Arguments of the parameter update (sums, norms, clipping, AdamW, fp8 scales), of type conversions
+// and of drawing weights. Letters, types and terms: device/kernels.h.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,18 @@ struct SquaredNorm {
   double* sum;
   const void* g;
   int64_t n;
-  DType type;                // of g: that of S or of A
+  DType type;                // of g: S or A
   Workspace workspace = {};  // for partial sums; may be empty
 };
 
-// Dynamic loss scaling (Micikevicius et al., arXiv:1710.03740), the part behind the reductions:
-// norm2 is that of a gradient that carries the factor s = state[0]. used[0] = s, and
-//   norm2 finite:  norm2 /= s^2, skip[0] = 0, one step more of `window` good ones in a row (0: not
-//                  counted), after which s *= growth and the count begins anew;
-//   else:          norm2 stays, skip[0] = 1, the count begins anew, and s *= backoff from the
-//                  `hysteresis`-th bad step since s last grew on; a good step does not change that.
-// next[0] = s for the next step. state: s, good steps counted, bad steps still borne. All double.
+// Dynamic loss scaling (Micikevicius et al., arXiv:1710.03740) after the gradient is reduced.
+// norm2 is the squared norm of the gradient multiplied by the scale s = state[0]. used[0] = s, and
+//   norm2 finite:  norm2 /= s^2, skip[0] = 0; after `window` such steps in a row (0: never)
+//                  s *= growth, and counting restarts;
+//   else:          norm2 unchanged, skip[0] = 1, counting restarts; s *= backoff in the
+//                  `hysteresis`-th such step since s last grew and in each one after it.
+// next[0] = s of the next step. state: s, finite steps in a row, non-finite steps still tolerated.
+// All double.
 struct LossScale {
   double* state;
   double* norm2;
@@ -61,29 +62,29 @@ struct ClipFactor {
 // AdamW (Loshchilov and Hutter, arXiv:1711.05101) over n consecutive elements; g' = factor g:
 //   m = b1 m + (1 - b1) g',  v = b2 v + (1 - b2) g'^2,
 //   p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p),
-// p the master copy; `working` (A), where not null, is assigned p rounded. Types are that of S or
-// of A, of moments not f16; arithmetic is done in S or wider and rounded once, to nearest even.
-// Where `skip` is not null and skip[0] not 0, p, m and v stay as they are, whatever g holds, and
-// `working` is assigned still.
+// p the master copy; `working` (A), where not null, is assigned p rounded. Types are S or A,
+// moments not f16; arithmetic is done in S or wider and rounded once, to nearest even. Where `skip`
+// is not null and skip[0] is not 0, p, m and v are unchanged, whatever g holds; `working` is
+// assigned.
 struct AdamW {
   void* p;
   void* m;
   void* v;
   const void* g;
-  void* working;  // A, or null where p is what GEMMs read
+  void* working;  // A; null where GEMMs read p
   const double* factor;
   int64_t n;
-  int64_t t;  // updates with this one, from 1
+  int64_t t;  // number of this update, from 1
   double lr, beta1, beta2, epsilon, weight_decay;
   DType p_type, moment_type, g_type;
-  // On a GPU, where not null: lr / (1 - b1^t) and 1 / sqrt(1 - b2^t), whatever t is; so that steps
-  // are alike to the device.
+  // On a GPU, if not null: lr / (1 - b1^t) and 1 / sqrt(1 - b2^t) in the device's memory, used in
+  // place of t, so that one recorded step serves all steps.
   const float* corrections = nullptr;
   const double* skip = nullptr;
 };
 
-// y[R,C] = x[R,C], or += where `accumulate`, rounded to nearest even; rows y_row and x_row elements
-// apart. Types are that of S or of A.
+// y[R,C] = x[R,C], or += where `accumulate`, rounded to nearest even; rows are y_row and x_row
+// elements apart. Types are S or A.
 struct Convert {
   void* y;
   const void* x;
@@ -93,9 +94,9 @@ struct Convert {
   bool accumulate;
 };
 
-// y[i] = std n(first + i), rounded to nearest even: fill_normal (base/random.h) of the stream of
-// weights of tensor `tensor`, with the same bits on every device; or 1 where `ones`. Assigns n
-// elements, of the type of S or of A.
+// y[i] = std z(first + i), rounded to nearest even, or 1 where `ones`. z is standard normal, from
+// fill_normal (base/random.h) with the stream of weights and instance `tensor`: the same bits on
+// every device. Assigns n elements of type S or A.
 struct DrawWeights {
   void* y;
   int64_t n;
@@ -108,7 +109,7 @@ struct DrawWeights {
 };
 
 // y[r,c] = fp8(scale x[r,c]), rounded to nearest even, saturated;  y_transposed[c,r] the same, rows
-// padded_rows(R) elements apart, the padding 0;  amax[0] = max(amax[0], max |x|), NaN passed over.
+// padded_rows(R) elements apart, the padding 0;  amax[0] = max(amax[0], max |x|), NaN ignored.
 // Assigns y and y_transposed (fp8, `type`), either of which may be null; x is A.
 struct Fp8Quantize {
   void* y;
@@ -118,7 +119,7 @@ struct Fp8Quantize {
   const float* scale;
   int64_t R, C;
   DType type;
-  void* sums = nullptr;  // sums over the rows of x, and their scratch memory: as of Fp8Copy
+  void* sums = nullptr;  // sums over the rows of x, and their scratch memory: as in Fp8Copy
   Workspace workspace = {};
 };
 
@@ -129,17 +130,17 @@ struct Fp8Transpose {
   int64_t R, C;
 };
 
-// Delayed scaling (as NVIDIA's Transformer Engine has it): for each of `count` tensors, the first
-// `e4m3` of them in e4m3, the others in e5m2,
+// Delayed scaling, as in NVIDIA's Transformer Engine, of `count` tensors: the first `e4m3` of them
+// are e4m3, the others e5m2. For each tensor i
 //   history[position[i]][i] = amax[i],  scale[i] = fp8_scale(max over the `length` rows of
-//   history[..][i]),  inverse[i] = 1 / scale[i],  amax[i] = 0,  position[i] moves on, round a ring.
-// Rows that no step has written yet are 0. amax is infinite where the tensor was: the scale stays.
+//   history[..][i]),  inverse[i] = 1 / scale[i],  amax[i] = 0,  position[i] += 1, modulo length.
+// Rows that no step has written yet are 0. An infinite amax leaves the scale unchanged.
 struct Fp8UpdateScales {
   float* scale;
   float* inverse;
   float* amax;
   float* history;     // [length, count]
-  int32_t* position;  // each tensor has its own, so that steps are alike to the device
+  int32_t* position;  // per tensor, so that one recorded step serves all steps
   int64_t count, e4m3, length;
   int margin;
 };

@@ -40,24 +40,23 @@ class Queue {
   virtual void progress() {}
 };
 
-// Where the time of a queue goes, on a device that works behind the host's back.
+// Measures where the time of a queue goes, on a device that works asynchronously to the host.
 class Stopwatch {
  public:
   virtual ~Stopwatch() = default;
-  // What the queue does from here to the next mark, waiting included, is booked under `label`, from
-  // 0; under none where it is negative. All marks between two collections are on one queue.
+  // Time of the queue from here to the next mark, waiting included, is booked under `label`; under
+  // none where `label` is negative. All marks between two collections are on one queue.
   virtual void mark(Queue& queue, int label) = 0;
-  // seconds[label] += the spans between the marks since the last collection; the queue has been
-  // synchronised since the last mark.
+  // seconds[label] += time booked since the last collection. The queue has been synchronised since
+  // the last mark.
   virtual void collect(std::vector<double>& seconds) = 0;
-  // The marks since the last collection, made while their queue was recorded
-  // (Device::begin_recording), are those of every replay: they count again.
+  // The work that was collected last has been replayed (Recording): its marks count again.
   virtual void repeat() {}
   // Drops the marks since the last collection.
   virtual void forget() {}
 };
 
-// Work that queues were given, to be given again (Device::end_recording).
+// Recorded work of one or more queues (Device::end_recording).
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -65,7 +64,7 @@ class Recording {
   virtual void replay(Queue& queue) = 0;
 };
 
-// What one rank sees of the memory that a pool is taken from.
+// Memory of a device or node, as one rank sees it.
 struct MemoryOffer {
   int64_t total_bytes;      // of the device, or of the node (cgroup limit included)
   int64_t available_bytes;  // now
@@ -77,10 +76,10 @@ class Device {
   virtual DeviceKind kind() const = 0;
   // One line for the report: "host, Kokkos Serial, 1 thread, oneDNN 2.6.3 (avx512_core_bf16)".
   virtual std::string description() const = 0;
-  // What a table of peaks knows it by: "NVIDIA H200"; "" for the host.
+  // Name in the table of peak rates: "NVIDIA H200"; "" for the host.
   virtual std::string model() const { return ""; }
   virtual int num_threads() const = 0;
-  // Where a GPU's own sensors are found: "0000:19:00.0". "" for the host.
+  // PCI address, under which a GPU's sensors are found: "0000:19:00.0". "" for the host.
   virtual std::string pci_bus_id() const { return ""; }
   // Ranks whose devices have the same identity share its memory; "" where that is the memory of the
   // node.
@@ -92,26 +91,25 @@ class Device {
   // `bytes` may be 0.
   virtual void* allocate(int64_t bytes) = 0;
   virtual void release(void* memory, int64_t bytes) = 0;
-  // The same of host memory that copy() reaches.
+  // The same for host memory that copy() can access.
   virtual void* allocate_host(int64_t bytes) { return allocate(bytes); }
   virtual void release_host(void* memory, int64_t bytes) { release(memory, bytes); }
 
   virtual std::unique_ptr<Queue> make_queue(const std::string& name) = 0;
-  // A queue that communicators take. Where a device cannot hand its arrays to them, messages go by
-  // way of `staging_bytes` of host memory (plan/staging.h). May throw Error(Exit::out_of_memory).
+  // A queue for messages. Where communicators cannot access the device's arrays, messages go
+  // through `staging_bytes` of host memory (plan/staging.h). May throw Error(Exit::out_of_memory).
   virtual std::unique_ptr<Queue> make_message_queue(const std::string& name,
                                                     int64_t /*staging_bytes*/) {
     return make_queue(name);
   }
-  // A queue that a file takes (data/offload_file.h): a HostQueue, or a StagingQueue with
-  // `staging_bytes` where a device has memory of its own. May throw Error(Exit::out_of_memory).
+  // A queue for an OffloadFile (data/offload_file.h): a HostQueue, or a StagingQueue with
+  // `staging_bytes` where the device has memory of its own. May throw Error(Exit::out_of_memory).
   virtual std::unique_ptr<Queue> make_file_queue(const std::string& name,
                                                  int64_t /*staging_bytes*/) {
     return make_queue(name);
   }
   virtual std::unique_ptr<Event> make_event() = 0;
-  // Null where work is done when the call that asks for it returns: the host's clock tells its
-  // time.
+  // Null for a device whose calls return when the work is done: the host's clock measures them.
   virtual std::unique_ptr<Stopwatch> make_stopwatch() { return nullptr; }
 
   // Assigns `bytes` bytes. `device` pointers lie in memory from allocate(), `host` ones in ordinary
@@ -122,11 +120,10 @@ class Device {
   // From device memory, or host memory of allocate_host(), to either; not overlapping.
   virtual void copy(Queue& queue, void* to, const void* from, int64_t bytes) = 0;
 
-  // From begin_recording(queue) to end_recording(queue) nothing runs that `queue` is given, nor
-  // what queues are given that wait for it: it is recorded. Of what was enqueued before, everything
-  // has completed. By the end `queue` waits for all the others. upload() and download() are not
-  // recorded: copy() is. end_recording throws Error(Exit::peer) where the device refused, and ends
-  // the recording all the same.
+  // Between begin_recording(queue) and end_recording(queue), work on `queue` and on queues that
+  // wait for it is recorded and does not run; copy() is, upload() and download() are not. Earlier
+  // work has completed. Before the end, `queue` waits for all queues that joined. end_recording()
+  // ends the recording in any case, and throws Error(Exit::peer) where the device refused it.
   virtual bool can_record() const { return false; }
   virtual void begin_recording(Queue& /*queue*/) {}
   virtual std::unique_ptr<Recording> end_recording(Queue& /*queue*/) { return nullptr; }
@@ -134,11 +131,11 @@ class Device {
   // The kernels for one compute type; throws Error(Exit::usage) where the device lacks it.
   virtual const KernelTable& kernels(ComputeType compute) const = 0;
 
-  // Choices that the device makes by measuring (algorithms of matrix products), as lines of text
-  // for the result file. measure_choices() makes those that a step of `plan` needs and that were
-  // not made yet, before any memory is taken for it; use_choices() takes the place of all made
-  // before, so that all ranks, or a later run, compute the same bits. Throws Error(Exit::io) where
-  // `text` is not of this device.
+  // Algorithms that the device selects by timing (autotuning of GEMMs and attention), as lines of
+  // text for the result file. measure_choices() selects those that a step of `plan` still needs,
+  // before memory is allocated for the plan. use_choices() replaces all selections, so that all
+  // ranks, or a later run, compute the same bits; throws Error(Exit::io) where `text` is not of
+  // this device.
   virtual std::string measure_choices(const Plan& /*plan*/) { return ""; }
   virtual void use_choices(const std::string& /*text*/) {}
   virtual std::string choices() { return ""; }

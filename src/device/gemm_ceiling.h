@@ -1,5 +1,5 @@
-// The rate of this rank's GEMMs, measured: the ceiling that a training step is held against where
-// the device's peak is not known.
+// The measured GEMM rate of this rank: the ceiling of a training step where the device's peak is
+// not known.
 #pragma once
 
 #include "device/device.h"

@@ -45,7 +45,7 @@ const char* name_of(Bf16Products products) {
   return products == Bf16Products::converted ? "converted" : "library";
 }
 
-// Whether a step has products of bf16 factors that are large enough for the choice to count.
+// Whether a step has bf16 GEMMs that are large enough for the choice to matter.
 bool has_large_bf16_products(const Plan& plan) {
   const Precision compute = plan.config.precision.compute;
   if (compute != Precision::bf16 && compute != Precision::fp8) return false;
@@ -112,16 +112,6 @@ std::unique_ptr<Queue> HostDevice::make_queue(const std::string& /*name*/) {
 
 std::unique_ptr<Event> HostDevice::make_event() {
   return std::make_unique<HostEvent>();
-}
-
-void HostDevice::upload(Queue& queue, void* device, const void* host, int64_t bytes) {
-  queue.synchronize();
-  if (bytes > 0) std::memcpy(device, host, static_cast<size_t>(bytes));
-}
-
-void HostDevice::download(Queue& queue, void* host, const void* device, int64_t bytes) {
-  queue.synchronize();
-  if (bytes > 0) std::memcpy(host, device, static_cast<size_t>(bytes));
 }
 
 void HostDevice::fill_zero(Queue& queue, void* device, int64_t bytes) {

@@ -30,8 +30,12 @@ class HostDevice final : public Device {
   std::unique_ptr<Queue> make_queue(const std::string& name) override;
   std::unique_ptr<Event> make_event() override;
 
-  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override;
-  void download(Queue& queue, void* host, const void* device, int64_t bytes) override;
+  void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {
+    copy(queue, device, host, bytes);
+  }
+  void download(Queue& queue, void* host, const void* device, int64_t bytes) override {
+    copy(queue, host, device, bytes);
+  }
   // Touches pages from the threads that kernels use.
   void fill_zero(Queue& queue, void* device, int64_t bytes) override;
 
@@ -39,8 +43,8 @@ class HostDevice final : public Device {
 
   const KernelTable& kernels(ComputeType compute) const override;
 
-  // One choice: how large products of bf16 factors are computed, "bf16_products=library" or
-  // "=converted" (gemm_onednn.h). Made where a plan has such products.
+  // One choice: how large bf16 GEMMs are computed, "bf16_products=library" or "=converted"
+  // (gemm_onednn.h). Timed where a plan has such GEMMs.
   std::string measure_choices(const Plan& plan) override;
   void use_choices(const std::string& text) override;
   std::string choices() override;
@@ -48,7 +52,7 @@ class HostDevice final : public Device {
  private:
   std::vector<HostQueue*> queues_;  // driven together
   DeviceKind kind_;
-  std::optional<Bf16Products> bf16_products_;  // measured or given
+  std::optional<Bf16Products> bf16_products_;  // measured or reused
   Bf16Products used_bf16_products_ = Bf16Products::library;
 };
 

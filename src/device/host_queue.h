@@ -27,9 +27,9 @@ class PendingWork {
 class HostQueue final : public Queue {
  public:
   HostQueue() = default;
-  // Queues that are driven together: whoever waits for one drives them all, since a rank that waits
-  // may be what the peers of its other messages wait for. The group outlives its queues.
-  // `bf16_products` is how kernels of this queue compute GEMMs; null: the library's way.
+  // A wait for one queue of `group` drives them all: the peers of this rank's other messages may be
+  // waiting for it. The group outlives its queues. `bf16_products` selects how kernels of this
+  // queue compute GEMMs; null: by the library.
   explicit HostQueue(std::vector<HostQueue*>& group, const Bf16Products* bf16_products = nullptr)
       : group_(&group), bf16_products_(bf16_products) {
     group.push_back(this);
@@ -67,12 +67,12 @@ class HostQueue final : public Queue {
   const Bf16Products* bf16_products_ = nullptr;
 };
 
-// A queue of the host for arrays in memory of a device's own: they go by way of host memory.
+// A queue for host work on arrays in a device's own memory, which go through host memory.
 class StagingQueue : public Queue {
  public:
-  // Where work on host memory is enqueued, in one order with copy().
+  // Queue for work on the host memory, in one order with copy().
   virtual HostQueue& host() = 0;
-  // `staging_bytes()` of host memory, which consecutive pieces of work share.
+  // staging_bytes() of host memory, shared by consecutive pieces of work.
   virtual char* staging() const = 0;
   virtual int64_t staging_bytes() const = 0;
   // Enqueues a copy between the device's memory and staging().

@@ -1,4 +1,4 @@
-// The kernel table: every computation that the engine can ask of a device.
+// The kernel table: every computation that a device offers to the engine.
 //
 // Shapes: B sequences of a micro-batch, T positions, R = B T rows, C hidden size, H heads, D head
 // size, V vocabulary; K and N inner and outer sizes of a linear layer; `_tp` marks the share of one
@@ -10,8 +10,8 @@
 //                              fp16: A = float16, S = float
 // Token ids are int32. Sums over R, C or K run in S or wider.
 //
-// "assigns" means that the output is overwritten, "accumulates" that it is added to. Outputs alias
-// inputs only where stated. A call with no rows (B = 0 or R = 0) does nothing. No kernel allocates.
+// "Assigns" means that outputs are overwritten, "accumulates" that they are added to. Outputs alias
+// inputs only where stated. A call without rows (B = 0 or R = 0) does nothing. No kernel allocates.
 #pragma once
 
 #include "device/arguments_attention.h"

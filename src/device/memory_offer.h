@@ -1,5 +1,5 @@
-// How much memory this process can really get: Linux hands out memory that it does not have, so a
-// host asks the node and its control groups before it touches any.
+// Memory that this process can use. Linux grants more memory than it has, so the limits of the node
+// and of its control groups are read before memory is touched.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace gptbench {
 
-// The tightest of the node (MemTotal and MemAvailable of /proc/meminfo) and of every memory control
+// The minimum over the node (MemTotal and MemAvailable of /proc/meminfo) and every memory control
 // group from the process's own up to the root, version 1 or 2; page cache that a group can drop
-// counts as available. Files are read below `root` ("" is the machine itself; tests pass a folder).
+// counts as available. Files are read below `root` ("": this machine; tests pass a folder).
 MemoryOffer read_memory_offer(const std::string& root = "");
 
 }  // namespace gptbench

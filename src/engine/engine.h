@@ -58,10 +58,10 @@ class Engine {
   // Sums over the steps since the last reset.
   const ExposedTimes& exposed_s() const { return timer_.exposed_s(); }
   void reset_exposed() { timer_.reset_exposed(); }
-  // What this rank has met: tokens that cannot be read (io), memory that a kernel requested in vain
-  // or that the node no longer has (out_of_memory); "" and ok where nothing. Such a rank finishes
-  // the step on stale values, so that no other waits for it, and votes to stop, in the next step
-  // where the votes of this one have been counted.
+  // The first failure of this rank, "" and ok where there is none: tokens that cannot be read (io),
+  // or too little memory for a kernel or on the node (out_of_memory). Such a rank finishes the step
+  // on stale values, so that no other rank waits for it, and votes to stop: in this step, or in the
+  // next one where the votes have been counted.
   const std::string& failure() const { return failure_.reason(); }
   Exit failure_code() const { return failure_.code(); }
 

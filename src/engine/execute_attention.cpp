@@ -5,7 +5,7 @@
 namespace gptbench::handle {
 namespace {
 
-// Those of rows from `first` on.
+// Positions of the rows from `first` on.
 Positions part_of(const Positions& all, int64_t first) {
   if (first < all.split) return {{all.begin[0] + first, all.begin[1]}, all.split - first};
   return {{all.begin[1] + first - all.split, 0}, INT64_MAX};

@@ -1,4 +1,4 @@
-// What a rank has met that ends its run.
+// The failure of a rank that ends the run.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ class Failure {
  public:
   // False where there was a failure before, which stays.
   bool note(Exit code, const std::string& reason);
-  // Notes a node that has run out of memory: Linux would end the process without a word. Looks at
-  // most twice a second; what note() returned, else false. The arena is resident after the first
-  // steps, and a device with memory of its own hands out none twice: it is not looked at.
+  // Notes that the node runs out of memory, where Linux would end the process without a message.
+  // Reads the memory at most twice a second. True where this noted the first failure. A device with
+  // memory of its own cannot run out after the arena is allocated.
   bool watch_memory(const Device& device);
 
   Exit code() const { return code_; }                    // ok where there was none

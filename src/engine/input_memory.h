@@ -1,4 +1,4 @@
-// How what a step is given reaches the device's memory.
+// The way of a step's inputs into the device's memory.
 #pragma once
 
 #include "base/units.h"
@@ -6,10 +6,9 @@
 
 namespace gptbench {
 
-// upload: an ordinary upload. The other modes go by way of page-locked memory, which each array
-// finds in the same place in every step. copy: a copy from there is enqueued. record: that copy is
-// recorded, and runs in every replay. replay: nothing is enqueued, the recorded copy finds the
-// bytes.
+// upload: Device::upload(). The other modes go through page-locked memory, where an array has the
+// same address in every step. copy: a copy from there is enqueued. record: that copy is recorded
+// and runs in every replay. replay: nothing is enqueued, since the recorded copy reads the bytes.
 enum class InputMode { upload, copy, record, replay };
 
 class InputMemory {

@@ -52,8 +52,7 @@ Dropout OpCall::dropout() const {
 }
 
 Positions OpCall::positions_of(int64_t context_rank) const {
-  const HeldPositions held = held_positions(plan().shape.T, plan().grid.context, context_rank);
-  return {{held.begin[0], held.begin[1]}, held.split};
+  return held_positions(plan().shape.T, plan().grid.context, context_rank);
 }
 
 // Where the rows of this rank's part of a micro-batch lie in the global batch.

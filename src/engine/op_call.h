@@ -1,5 +1,5 @@
-// An operation as it is issued for a task. Its handler (engine/handlers.h) makes the arguments of a
-// kernel, a message or a transfer of it.
+// An operation as it is issued for a task. Its handler (engine/handlers.h) forms the arguments of a
+// kernel, a message or a transfer from it.
 #pragma once
 
 #include "engine/resources.h"
@@ -37,7 +37,7 @@ class OpCall {
   StepInputs& inputs() const { return inputs_; }
 
   Address operator[](Slot name) const { return address(name, 0); }
-  // `elements` elements behind the start of an operand.
+  // Address `elements` elements after the start of an operand.
   Address address(Slot name, int64_t elements) const;
   int64_t file_offset(Slot name) const;  // of an operand in the file of offloaded data
   const Buffer& buffer(Slot name) const { return resources_.buffer_of(op[name]); }

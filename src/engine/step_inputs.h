@@ -24,7 +24,7 @@ class StepInputs {
   // The arguments must outlive it. Tokens that cannot be read are noted in `failure`.
   StepInputs(Resources& resources, const TokenSource& source, Failure& failure);
 
-  // Takes page-locked memory, by way of which inputs may go; false where there is too little.
+  // Takes page-locked memory for the inputs of a step; false where there is too little.
   bool allocate();
   // Modes other than `upload` require allocate().
   void set_mode(InputMode mode) { memory_.set_mode(mode); }

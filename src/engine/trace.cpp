@@ -27,7 +27,7 @@ void Trace::begin_step(double now_s) {
 }
 
 TraceEvent& Trace::begin(int32_t op, const Task& task) {
-  // References to events are kept by messages on the way: the memory must not move.
+  // Messages in flight keep references to events: the memory must not move.
   GPTBENCH_CHECK(events_.size() < events_.capacity(), "a step of the plan that is traced");
   if (!latest_[static_cast<size_t>(op)].empty())
     latest_[static_cast<size_t>(op)][static_cast<size_t>(task.slot)] =

@@ -1,5 +1,4 @@
-// What happened in one step of a rank, operation by operation: a record in memory that is taken
-// before the step.
+// What happened in one step of a rank, operation by operation, in memory allocated before the step.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +9,17 @@
 
 namespace gptbench {
 
-// Times are those of now_s().
+// One operation of a task; times are those of now_s().
 struct TraceEvent {
   int32_t op = -1;  // of the plan
   Task task;
-  double begin_s = 0.0, end_s = 0.0;  // the call: computing; issuing a message or a transfer
-  MessageTimes message;               // of messages, as far as the communicator knows
+  double begin_s = 0.0, end_s = 0.0;  // of the call: computing, or enqueueing
+  MessageTimes message;               // messages only, as far as the communicator knows them
 };
 
 struct TraceWait {
-  int32_t event = -1;                 // that is waited for
-  double begin_s = 0.0, end_s = 0.0;  // entered and left
+  int32_t event = -1;  // index of the event that is waited for
+  double begin_s = 0.0, end_s = 0.0;
 };
 
 class Trace {

@@ -87,7 +87,7 @@ struct TensorPart {
   int64_t global = 0, flat = 0, count = 0;
 };
 
-// `weights`: what kernel and host draw alike for all elements of the tensor.
+// Part of one copy. `weights` has the arguments that are the same for all elements of the tensor.
 void draw_on_device(Resources& resources, const Representation& copy, const DrawWeights& weights,
                     const TensorPart& part) {
   const Run run = held_part(resources.plan, copy, part.unit, part.flat, part.count);
@@ -99,7 +99,7 @@ void draw_on_device(Resources& resources, const Representation& copy, const Draw
   resources.kernels.draw_weights(resources.queues[QueueId::compute], args);
 }
 
-// To the same bits.
+// Part of copies in host memory or in a file: the same bits as the kernel draws.
 void draw_on_host(Resources& resources, const std::vector<Representation>& copies,
                   const DrawWeights& weights, const TensorPart& part) {
   std::vector<float> values(static_cast<size_t>(std::min(staging_elements, part.count)));
@@ -144,7 +144,8 @@ void initialise_loss_scale(Resources& resources) {
 
 }  // namespace
 
-// Each rank draws what it holds. What lies on the device is drawn there, the rest on the host.
+// Each rank draws the elements that it holds: those in device memory on the device, others on the
+// host.
 void initialise_weights(Resources& resources) {
   const Plan& plan = resources.plan;
   const Representation& master = plan.representation(Role::master);

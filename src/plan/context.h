@@ -7,7 +7,7 @@
 namespace gptbench {
 
 // Positions of consecutive rows of one sequence: row t < split stands at begin[0] + t, the others
-// at begin[1] + t - split. (device/kernels.h has the same for kernels.)
+// at begin[1] + t - split. Kernels know it as Positions (device/arguments_types.h).
 struct HeldPositions {
   int64_t begin[2] = {0, 0};
   int64_t split = INT64_MAX;

@@ -22,17 +22,17 @@ static_assert(past_gemm > gemm_block_k && past_gemm > fp8_gemm_block_mn &&
               past_gemm > fp8_gemm_block_k);
 static_assert(past_keys > attention_panels * attention_tile_queries && past_keys > host::row_block);
 
-// Tokens of the global batch of the first model: bounds the time of the reference rank. The second
-// has the long sequences.
+// Tokens of the global batch of the first model, which bound the time of the reference rank. The
+// second model has the long sequences.
 constexpr int64_t token_budget = 240;
-constexpr int64_t largest_sequence = 48;
-constexpr int64_t smallest_sequence = 16;
-// Where each replica's sequences of that length are more, they are cut to as many tokens, and to as
-// many as plain loops train on in about a minute: FLOPs of a step of the reference. Replicas may
-// then have none.
-constexpr int64_t most_tokens = 4096;
-constexpr int64_t fewest_tokens = 64;
-constexpr double most_flops = 4e10;
+constexpr int64_t max_sequence = 48;
+constexpr int64_t min_sequence = 16;
+// Bounds on the tokens of the global batch, and on the FLOPs of a step of the reference: plain
+// loops train on them in about a minute. Beyond, there are fewer sequences; some replicas may have
+// none.
+constexpr int64_t max_tokens = 4096;
+constexpr int64_t min_tokens = 64;
+constexpr double max_flops = 4e10;
 // AdamW of the reduced model: gradients of a few hundredths move weights by some thousandths.
 constexpr double learning_rate = 1e-2;
 constexpr double epsilon = 1e-2;
@@ -97,7 +97,7 @@ Config reduce_model(const Config& full, int64_t layers, Crosses crosses) {
 
   // AdamW's first step is nearly the sign of the gradient: where that is close to zero, roundoff
   // would decide the step and the loss of the next one. With an epsilon of the size of the gradient
-  // the step is a smooth function of it, whatever the deck asks for.
+  // the step is a smooth function of it, whatever the deck has.
   reduced.optimizer.lr = learning_rate;
   reduced.optimizer.epsilon = epsilon;
   reduced.optimizer.weight_decay = OptimizerConfig().weight_decay;
@@ -133,11 +133,11 @@ Config reduced_config(const Config& full) {
                                      2 * batch.micro_batch_size * full.parallel.data_parallel + 1);
   const int64_t pieces = pieces_of_sequence(full.parallel);
   const int64_t wanted =
-      std::clamp(token_budget / batch.global_batch_size, smallest_sequence, largest_sequence);
+      std::clamp(token_budget / batch.global_batch_size, min_sequence, max_sequence);
   model.seq_length = std::min(model.seq_length, std::max(pieces, wanted / pieces * pieces));
 
-  const int64_t tokens = std::clamp(static_cast<int64_t>(most_flops / flops_per_token(model)),
-                                    fewest_tokens, most_tokens);
+  const int64_t tokens =
+      std::clamp(static_cast<int64_t>(max_flops / flops_per_token(model)), min_tokens, max_tokens);
   const int64_t sequences = std::max<int64_t>(3, tokens / model.seq_length);
   if (batch.global_batch_size > sequences) {
     batch.global_batch_size = sequences;
@@ -165,7 +165,7 @@ std::vector<Config> reduced_configs(const Config& full) {
   const double tokens = static_cast<double>(sequences * reduced.model.seq_length);
   const bool longer = reduced.model.seq_length > first.seq_length ||
                       sequences > configs.front().batch.micro_batch_size;
-  if (longer && tokens * flops_per_token(reduced.model) <= most_flops) configs.push_back(reduced);
+  if (longer && tokens * flops_per_token(reduced.model) <= max_flops) configs.push_back(reduced);
   return configs;
 }
 

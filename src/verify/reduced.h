@@ -1,4 +1,4 @@
-// The reduced models of the in-run verification.
+// The reduced models of the in-run verification (doc/verification.md).
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ std::vector<Config> reduced_configs(const Config& full);
 // What the reference rank runs: `reduced` on one rank with plain loops in fp64.
 Config reference_config(const Config& reduced);
 
-// make_plan() with random numbers for biases and scales of norms too: where all are equal, an
-// offset into them that is wrong does not show.
+// make_plan() with random biases and norm scales as well: a wrong offset into arrays of equal
+// elements would go unnoticed.
 Plan make_reduced_plan(const Config& config, int64_t world_size, int64_t rank,
                        const DeviceTraits& device);
 

@@ -32,19 +32,16 @@ double larger(double a, double b) {
   return std::isnan(b) || b > a ? b : a;
 }
 
-// Unit roundoff of the type that activations are rounded to.
+double unit_roundoff(DType type) {
+  return type == DType::bf16  ? 0x1p-8
+         : type == DType::f16 ? 0x1p-11
+         : type == DType::f64 ? 0x1p-53
+                              : 0x1p-24;
+}
+
+// Of the type that activations are rounded to.
 double unit_roundoff(ComputeType compute) {
-  switch (compute) {
-    case ComputeType::fp32:
-      return 0x1p-24;
-    case ComputeType::bf16:
-      return 0x1p-8;
-    case ComputeType::fp16:
-      return 0x1p-11;
-    case ComputeType::fp64:
-      return 0x1p-53;
-  }
-  return 0.0;
+  return unit_roundoff(activation_type(compute));
 }
 
 double roundoff_of_statistics(ComputeType compute) {
@@ -57,23 +54,22 @@ double roundoff_of_statistics(ComputeType compute) {
 // inner product is such a rounding; in bf16 and fp16 inner products accumulate in f32 and only
 // stored activations round.
 double chain_length(const ModelShape& s, ComputeType compute) {
-  const int64_t stored =
-      16 * s.L + 6;  // arrays written a layer, forward and backward; head and embedding
+  // Arrays written per layer, forward and backward; by head and embedding.
+  const int64_t stored = 16 * s.L + 6;
   if (size_of(activation_type(compute)) == 2) return static_cast<double>(stored);
   const int64_t layer = s.C + 2 * s.T + s.H * s.D + s.C + s.F;  // qkv, attention, proj, fc, proj
   return static_cast<double>(2 * s.L * layer + s.V + s.C + stored);
 }
 
-// Beside these, where factors of products are fp8 or tf32: the squares of their roundoffs. In fp8
-// these are 2^-4 in e4m3 and 2^-3 in e5m2. From a weight to its gradient a layer converts x and W
-// of four products forward, and dy and W of four backward; the gradient's own product converts x
-// and dy. The reference makes the same copies of numbers in fp64: where a number of the run is off
-// by a rounding, its copy may be the neighbouring one, and the copies of what is computed from it,
-// so that runs differ by at most what conversion does.
+// Sum of the squared roundoffs of conversions, where factors of GEMMs are fp8 or tf32. In fp8 the
+// roundoff is 2^-4 in e4m3 and 2^-3 in e5m2. From a weight to its gradient, each layer converts x
+// and W of four GEMMs forward, dy and W of four backward; the weight's gradient converts x and dy.
+// The reference converts fp64 numbers to the same formats: where a number of the run is off by a
+// rounding, its copy may be the neighbouring fp8 number, so that runs differ by at most the
+// conversion itself.
 //
-// tf32 keeps 10 bits of the fraction of every factor of a linear layer, the head's included; 2^-10
-// where the others are cut off. x and W are converted forward, dy and W backward, x and dy for the
-// gradient's own product.
+// tf32 keeps 10 bits of the fraction of every factor of a linear layer, the head included: 2^-10
+// where the other bits are truncated. The same factors are converted.
 double conversions(const Plan& plan) {
   if (plan.config.precision.tf32) return static_cast<double>(16 * plan.shape.L + 6) * 0x1p-20;
   if (plan.fp8.tensors.empty()) return 0.0;
@@ -86,14 +82,6 @@ double conversions(const Plan& plan) {
 double roundoff_of(const Plan& plan, ComputeType compute, double roundings) {
   const double u = unit_roundoff(compute);
   return std::sqrt(u * u * roundings + conversions(plan));
-}
-
-// Unit roundoff of the storage type of parameters or gradients.
-double unit_roundoff(DType type) {
-  return unit_roundoff(type == DType::bf16  ? ComputeType::bf16
-                       : type == DType::f16 ? ComputeType::fp16
-                       : type == DType::f64 ? ComputeType::fp64
-                                            : ComputeType::fp32);
 }
 
 // Roundings of a gradient that is kept in a type no wider than that of activations: one as each

@@ -20,8 +20,8 @@ struct TrainedSteps {
 std::vector<VerifyEntry> compare_with_reference(const Plan& plan, const TrainedSteps& run,
                                                 const TrainedSteps& reference);
 
-// Each check of `entries`, none or those of one model, becomes the one of the larger value, NaN
-// being the largest, out of that and the same check of another model.
+// Replaces each check of `entries` by the same check of `others`, another model, where that has the
+// larger value; NaN is the largest. Empty `entries` become `others`.
 void keep_worst(std::vector<VerifyEntry>& entries, const std::vector<VerifyEntry>& others);
 
 }  // namespace gptbench

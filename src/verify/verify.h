@@ -14,9 +14,8 @@
 namespace gptbench {
 
 struct ReferenceCheck {
-  std::vector<VerifyEntry> entries;  // on rank 0
-  std::vector<std::string>
-      kernels_not_verified;  // operations of the full plan that did not run here
+  std::vector<VerifyEntry> entries;               // on rank 0
+  std::vector<std::string> kernels_not_verified;  // operations of the full plan that did not run
 };
 
 // Collective. Trains the reduced model (verify/reduced.h) for two steps on all ranks with the
@@ -25,22 +24,21 @@ struct ReferenceCheck {
 ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
                                        const CommunicatorTable& communicators, const Plan& full);
 
-// Loss of step 0 against ln V + C std^2 / 2, what a fresh model must give: logits of a norm's
-// output on independent weights are normal with variance C std^2; ln 2 more of next-sentence
-// classes. `tokens` is the source that step 0 read: where a target repeats its input, the tied head
-// favours it.
+// Loss of step 0 against the expected loss of a fresh model, ln V + C std^2 / 2: its logits are
+// normal with variance C std^2. Next-sentence classes add ln 2. `tokens` is the source of step 0: a
+// tied head favours targets that repeat their input.
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss);
 
-// Collective: whether all replicas hold the same parameters, bit by bit. `checksum` (local) is that
-// of this rank's parameters, Engine::checksum(). Value: number of ranks that differ.
+// Collective: whether all replicas hold the same parameters, bit by bit. `checksum` (local) is
+// Engine::checksum(). Value: number of ranks that differ.
 VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum);
 
 // Collective: messages and bytes seen at MPI's profiling interface since the last reset, against
 // `steps` times the plan's. Value: the largest difference in bytes or messages on any rank.
 VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps);
 
-// Share of the `steps` after the warm-up that updated no weight, which is at most a half: else the
-// median is one of few steps, or of none.
+// Share of the `steps` after the warm-up that were skipped; at most a half, so that the median time
+// is one of steps that updated the weights.
 VerifyEntry check_skipped_steps(int64_t skipped, int64_t steps);
 
 // Parameters of the tensor table against the closed formula of the family.

@@ -1,12 +1,12 @@
-// What forward and backward of the host's tiled attention share: where a thread's scratch memory
-// lies, the forms of operands that matrix products are fastest with, biases and dropout of a tile.
+// Shared by forward and backward of the host's tiled attention: scratch memory of a thread, layouts
+// of operands for fast GEMMs, biases and dropout of a tile.
 //
 // Tiles are held transposed, keys by a panel of queries. What belongs to a query (maximum, sum,
-// lse, delta) is then a vector along the row, and every product of either direction reads its
-// factors as they lie in memory:
+// lse, delta) is then a vector along the row, and every GEMM of either direction reads its factors
+// as stored:
 //   S^T = K Q^T, O^T += V^T P^T;   dP^T = V dO^T, dV += P^T dO, dK += dS^T Q, dQ^T += K^T dS^T.
-// Factors and results are packed, rows of any number of keys or of one panel: oneDNN copies both
-// factors of a product before it starts where one of the three arrays leaves gaps between rows.
+// Factors and results are packed, in rows of any number of keys or of one panel: oneDNN first
+// copies both factors of a GEMM where one of the three arrays has gaps between rows.
 #pragma once
 
 #include <type_traits>
@@ -46,8 +46,8 @@ class Scratch {
   char* end_;
 };
 
-// f(item, scratch) for items 0 .. items - 1, dealt to the threads in turn. Each runs on one thread,
-// its GEMMs too.
+// f(item, scratch) for items 0 .. items - 1, distributed cyclically over the threads. Each item
+// runs on one thread, including its GEMMs.
 template <class Function>
 void parallel_items(const char* name, int64_t threads, int64_t items, const AttentionShape& s,
                     const Workspace& workspace, const Function& f) {
@@ -64,8 +64,8 @@ void parallel_items(const char* name, int64_t threads, int64_t items, const Atte
   });
 }
 
-// Asks for rows of D elements that lie `row` elements apart, to be written where `write`: rows of
-// one head are too short for processors to see them coming, and their misses follow one another.
+// Prefetches rows of D elements that lie `row` elements apart, for writing where `write`: rows of
+// one head are too short for hardware prefetchers, and their cache misses would be serial.
 template <class A>
 void prefetch_rows(const A* first, int64_t row, int64_t rows, int64_t D, bool write = false) {
   constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(A));
@@ -79,8 +79,8 @@ void prefetch_rows(const A* first, int64_t row, int64_t rows, int64_t D, bool wr
 }
 constexpr int64_t rows_ahead = 16;
 
-// Factors of tiles' products are of type F: A, or float where that is quicker (Bf16Products) or the
-// library has no products of A.
+// Type F of the factors of a tile's GEMMs: A, or float where that is faster (Bf16Products) or the
+// library has no GEMM of A.
 template <class A>
 bool converts_factors(Queue& queue) {
   return dtype_of<A>() == DType::f16 ||
@@ -124,7 +124,7 @@ const A* packed_columns(const A* in, int64_t ld, int64_t rows, int64_t k, A* buf
   return buffer;
 }
 
-// Where a factor of a tile's product lies: `ld` elements from row to row.
+// A factor of a tile's GEMM; rows are `ld` elements apart.
 template <class A>
 struct Rows {
   const A* data;

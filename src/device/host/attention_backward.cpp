@@ -161,13 +161,10 @@ class BackwardPanel {
       std::fill(arrays.dq + first_, arrays.dq + first_ + D * width, 0.0f);
   }
 
-  int64_t keys() const {
-    return queries_.keys;
-  }
-
-  // Gradients by way of the tile of keys from j0 on.
+  // Adds the gradients over the tile of keys from j0 on, as far as the panel sees it.
   void add_keys(const AttentionBackward& a, const Part& part, int64_t j0,
                 const BackwardArrays<F>& arrays) {
+    if (j0 >= queries_.keys) return;
     const AttentionShape& s = a.shape;
     const Visibility visible{s, part.b};
     const int64_t D = s.D, width = queries_.width;
@@ -261,8 +258,7 @@ void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch
         most_keys = queries.keys;  // later queries see more
       }
       for (int64_t j0 = first_key; j0 < most_keys; j0 += step)
-        for (int64_t p = 0; p < count; ++p)
-          if (j0 < panels[p].keys()) panels[p].add_keys(a, part, j0, arrays);
+        for (int64_t p = 0; p < count; ++p) panels[p].add_keys(a, part, j0, arrays);
       if (part.dq)
         for (int64_t p = 0; p < count; ++p) panels[p].put_dq(a, part, arrays);
     }
@@ -295,9 +291,9 @@ void attention_backward_on(Queue& queue, int64_t threads, const AttentionBackwar
   const int64_t panels = ceil_div(s.T_q, attention_tile_queries);
   const int64_t key_strips = strips_of(heads_kv, key_tiles, threads);
   const int64_t query_strips = strips_of(heads, panels, threads);
-  // All gradients of a head at once take five products a tile. Where heads are fewer than threads,
-  // dk and dv apart from dq, which take four and three, can be shared out further. Both ways sum in
-  // the same order. Rounds of the threads, in products of a head's tiles:
+  // All gradients of a head at once take five GEMMs per tile. dk and dv take four and dq takes
+  // three where they are computed apart, which can occupy more threads than there are heads. Both
+  // ways sum in the same order. Rounds of the threads, in GEMMs over a head's tiles:
   const auto rounds = [threads](int64_t items, int64_t products, int64_t of) {
     return static_cast<double>(ceil_div(items, threads) * products) / static_cast<double>(of);
   };

@@ -137,10 +137,9 @@ class ForwardPanel {
     if (queries.keys == 0) std::fill(accumulator_, accumulator_ + s.D * queries.width, 0.0f);
   }
 
-  int64_t keys() const { return queries_.keys; }
-
-  // Brings the running results up to date with the tile of keys from j0 on.
+  // Updates the running results with the tile of keys from j0 on, as far as the panel sees it.
   void add_keys(const AttentionForward& a, int64_t j0, const ForwardArrays<F>& arrays) {
+    if (j0 >= queries_.keys) return;
     const AttentionShape& s = a.shape;
     const Visibility visible{s, b_};
     const int64_t width = queries_.width, D = s.D;
@@ -256,8 +255,7 @@ void forward_strip(const AttentionForward& a, int64_t b, int64_t h_kv, int64_t s
         most_keys = queries.keys;  // later queries see more
       }
       for (int64_t j0 = 0; j0 < most_keys; j0 += attention_tile_keys)
-        for (int64_t p = 0; p < count; ++p)
-          if (j0 < panels[p].keys()) panels[p].add_keys(a, j0, arrays);
+        for (int64_t p = 0; p < count; ++p) panels[p].add_keys(a, j0, arrays);
       for (int64_t p = 0; p < count; ++p) panels[p].finish(a, arrays);
     }
 }

@@ -1,6 +1,5 @@
-// How the work of the host's attention falls into items that threads do on their own, and which
-// keys a query sees. Results do not depend on the number of threads: sums over queries and keys
-// have one order.
+// How the host's attention is divided among threads, and which keys a query sees. Results do not
+// depend on the number of threads: the order of sums over queries and keys is fixed.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +10,16 @@
 
 namespace gptbench::host {
 
-// The kernels on a given number of threads, which need that many times
+// The kernels on `threads` threads; their workspace holds that many times
 // attention_workspace_bytes_per_thread().
 template <class A>
 void attention_forward_on(Queue&, int64_t threads, const AttentionForward&);
 template <class A>
 void attention_backward_on(Queue&, int64_t threads, const AttentionBackward&);
 
-// Strips that `tiles` panels of queries, or tiles of keys, of each of `heads` heads are dealt to
-// threads in: tile s, s + count and so on make strip s, so that strips weigh about the same under
-// the causal mask. As few as occupy the threads to nine tenths.
+// Number of strips that the `tiles` panels of queries, or tiles of keys, of each head are divided
+// into: strip s of n holds tiles s, s + n, ..., so that strips have similar work under the causal
+// mask. The smallest number that keeps nine tenths of the threads busy.
 inline int64_t strips_of(int64_t heads, int64_t tiles, int64_t threads) {
   for (int64_t count = 1; count < tiles; ++count) {
     const int64_t items = heads * count;
@@ -29,7 +28,7 @@ inline int64_t strips_of(int64_t heads, int64_t tiles, int64_t threads) {
   return tiles;
 }
 
-// Of n consecutive positions, those before `limit`; they come first.
+// Number of positions below `limit` among the first n rows, which are ascending.
 inline int64_t count_before(const Positions& p, int64_t n, int64_t limit) {
   const int64_t first = std::min(n, p.split);
   const auto within = [limit](int64_t begin, int64_t count) {
@@ -38,7 +37,7 @@ inline int64_t count_before(const Positions& p, int64_t n, int64_t limit) {
   return within(p.begin[0], first) + within(p.begin[1], n - first);
 }
 
-// Which keys the queries of sequence b see: always the first ones of the call.
+// The keys that queries of sequence b see: always the first ones of the call.
 struct Visibility {
   const AttentionShape& s;
   int64_t b;
@@ -49,7 +48,8 @@ struct Visibility {
     if (s.lengths != nullptr) limit = std::min<int64_t>(limit, s.lengths[b]);
     return count_before(s.k_positions, s.T_k, limit);
   }
-  // Queries at the start of [i0, i0 + width) that do not see key j, which the last of them sees.
+  // Number of queries at the start of [i0, i0 + width) that do not see key j, given that the last
+  // one does.
   int64_t hidden_queries(int64_t j, int64_t i0, int64_t width) const {
     if (!s.causal) return 0;
     const int64_t before = count_before(s.q_positions, s.T_q, position_of(s.k_positions, j));
@@ -57,8 +57,7 @@ struct Visibility {
   }
 };
 
-// The queries of a panel: [i0, i0 + width), all of which see the keys before `full` and none those
-// from `keys` on.
+// A panel of queries [i0, i0 + width): all see the keys before `full`, none those from `keys` on.
 struct Queries {
   int64_t i0, width;
   int64_t full, keys;

@@ -20,7 +20,8 @@ class DropoutFactors {
       : seed_(seed_of(dropout)),
         instance_(dropout.instance),
         scale_(static_cast<float>(1.0 / (1.0 - dropout.rate))) {
-    // The uniform number of a word rises with its upper 23 bits: the least that keep an element.
+    // The uniform number of a word grows with its upper 23 bits; kept_from_ is the smallest value
+    // of these that keeps an element.
     const auto kept = [&](uint32_t bits) {
       return static_cast<double>(uniform_of(bits << 9)) >= dropout.rate;
     };
@@ -56,7 +57,7 @@ class DropoutFactors {
     }
   }
 
-  // out[i] = factor of element[i], i = 0 .. count - 1: a block of four words for each. Assigns.
+  // out[i] = factor of element[i], i = 0 .. count - 1. Draws four words per element. Assigns.
   void fill_elements(float* out, const int64_t* element, int64_t count) const {
     for (int64_t i0 = 0; i0 < count; i0 += lanes) {
       const int64_t last = std::min<int64_t>(lanes, count - i0);

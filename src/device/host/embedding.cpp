@@ -24,7 +24,7 @@ void embedding_forward(Queue&, const EmbeddingForward& a) {
     if (position_table != nullptr)
       row[count++] = position_table + position_of(positions, r % T) * C;
     if (type_table != nullptr) row[count++] = type_table + types[r] * C;
-    // The row of the next token lies anywhere.
+    // Prefetched, since it may be anywhere in the table.
     const int64_t next = r + 1 < R ? tokens[r + 1] - first_token : 0;
     const A* const next_row = token_table + (next >= 0 && next < V_tp ? next : 0) * C;
     A* const y_row = y + r * C;

@@ -1,4 +1,4 @@
-// fp8 copies on a host: of arrays, and of what kernels are about to store.
+// fp8 copies on a host: of arrays, and of values that kernels store.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,7 @@
 
 namespace gptbench::host {
 
-// The largest magnitude as an integer: positive floats are ordered as their bits are. Infinity
-// takes part, NaN does not.
+// |x| as an integer: positive floats are ordered like their bits. 0 for NaN.
 inline int32_t magnitude_of(float x) {
   const int32_t bits = static_cast<int32_t>(simd::float_to_bits(x) & 0x7fffffffu);
   return bits > 0x7f800000 ? 0 : bits;
@@ -31,9 +30,8 @@ float quantize_block(uint8_t* y, const A* x, int64_t n, float scale, Fp8Format f
   return simd::bits_to_float(static_cast<uint32_t>(largest));
 }
 
-// f(i), i = 0 .. count - 1, in any order; amax[0] becomes the largest of what it was and the
-// results. Results go through the stack, as many at a time as fit there. amax null: results are
-// passed over.
+// f(i), i = 0 .. count - 1, in any order; amax[0] = max(amax[0], results), or results are ignored
+// where amax is null. Results are kept on the stack, `most` at a time.
 template <class F>
 void parallel_with_amax(const char* name, int64_t count, float* amax, const F& f) {
   if (amax == nullptr) return parallel(name, count, [=](int64_t i) { f(i); });
@@ -47,13 +45,13 @@ void parallel_with_amax(const char* name, int64_t count, float* amax, const F& f
   }
 }
 
-// Where a row goes that is made piece by piece: to its array, an fp8 copy, or both.
+// Destination of a row that is computed piece by piece: its array, an fp8 copy, or both.
 template <class A>
 class Fp8Row {
  public:
-  static constexpr int64_t longest_piece = 4096;
+  static constexpr int64_t max_piece = 4096;
 
-  // Row r of [R, C]. `array` may be null where `copy` is wanted: `scratch` holds a piece then.
+  // Row r of [R, C]. Where `array` is null, which requires a copy, `scratch` holds one piece.
   Fp8Row(A* array, const Fp8Copy& copy, A* scratch, int64_t r, int64_t C)
       : y_(array != nullptr ? array + r * C : nullptr),
         scratch_(scratch),
@@ -61,7 +59,7 @@ class Fp8Row {
         scale_(copy.wanted() ? copy.scale[0] : 1.0f),
         format_(fp8_format(copy.type)) {}
 
-  // Memory for elements c and on, at most longest_piece of them; done() when they are there.
+  // Memory for at most max_piece elements from column c on; done() once they are assigned.
   A* piece(int64_t c) const { return y_ != nullptr ? y_ + c : scratch_; }
   void done(int64_t c, int64_t n) {
     if (copy_ != nullptr)
@@ -78,15 +76,15 @@ class Fp8Row {
   float largest_ = 0.0f;
 };
 
-// Makes M arrays [R, C] side by side, rows M C apart, with the copy that is wanted of the whole;
-// `array` may be null. f(out, r, c, n) assigns out[m][0 .. n-1], what belongs into columns c to
-// c + n - 1 of row r of part m. `array` may be what f reads, of the same elements.
+// Computes an array [R, M C], which may be null, and its fp8 copy. f(out, r, c, n) assigns row r,
+// columns m C + c .. m C + c + n - 1, to out[m][0 .. n-1] for each m < M. f may read those elements
+// of `array`.
 template <int M, class A, class F>
 void make_copied(const char* name, A* array, const Fp8Copy& copy, int64_t R, int64_t C,
                  const F& f) {
   constexpr int64_t tile = 64, width = 1024 / M;
   uint8_t* const y = static_cast<uint8_t*>(copy.y);
-  uint8_t* const turned = static_cast<uint8_t*>(copy.y_transposed);
+  uint8_t* const transposed = static_cast<uint8_t*>(copy.y_transposed);
   float* const sums = static_cast<float*>(copy.sums);
   const float scale = copy.scale[0];
   const Fp8Format format = fp8_format(copy.type);
@@ -106,7 +104,7 @@ void make_copied(const char* name, A* array, const Fp8Copy& copy, int64_t R, int
     }
     return largest;
   };
-  if (turned == nullptr && sums == nullptr) {
+  if (transposed == nullptr && sums == nullptr) {
     parallel_with_amax(name, R, copy.amax, [=](int64_t r) {
       A values[M][width];
       uint8_t codes[M][width];
@@ -117,8 +115,8 @@ void make_copied(const char* name, A* array, const Fp8Copy& copy, int64_t R, int
     });
     return;
   }
-  // Tiles of columns, whose transposed rows a thread writes from end to end. Sums are those of
-  // bias_backward: blocks of rows are added in order.
+  // One thread per tile of columns, so that it writes whole rows of the transposed copy. Sums run
+  // as in bias_backward: blocks of rows are added in order.
   parallel_with_amax(name, ceil_div(C, tile), copy.amax, [=](int64_t block) {
     const int64_t c0 = block * tile, n = std::min(tile, C - c0);
     A values[M][width];
@@ -126,8 +124,8 @@ void make_copied(const char* name, A* array, const Fp8Copy& copy, int64_t R, int
     float part[M][tile] = {}, largest = 0.0f;
     for (int64_t r = 0; r < R; ++r) {
       largest = std::max(largest, make(values, codes, r, c0, n));
-      for (int m = 0; m < M && turned != nullptr; ++m)
-        for (int64_t c = 0; c < n; ++c) turned[(m * C + c0 + c) * padded + r] = codes[m][c];
+      for (int m = 0; m < M && transposed != nullptr; ++m)
+        for (int64_t c = 0; c < n; ++c) transposed[(m * C + c0 + c) * padded + r] = codes[m][c];
       if (sums == nullptr) continue;
       const bool block_ends = (r + 1) % row_block == 0 || r + 1 == R;
       for (int m = 0; m < M; ++m)
@@ -138,9 +136,9 @@ void make_copied(const char* name, A* array, const Fp8Copy& copy, int64_t R, int
           part[m][c] = 0.0f;
         }
     }
-    for (int m = 0; m < M && turned != nullptr; ++m)
+    for (int m = 0; m < M && transposed != nullptr; ++m)
       for (int64_t c = 0; c < n; ++c) {
-        uint8_t* const row_of = turned + (m * C + c0 + c) * padded;
+        uint8_t* const row_of = transposed + (m * C + c0 + c) * padded;
         std::fill(row_of + R, row_of + padded, uint8_t{0});
       }
     return largest;

@@ -12,7 +12,7 @@
 namespace gptbench {
 namespace {
 
-// f(i), i = 0 .. rows - 1, on as many threads as products.
+// f(i), i = 0 .. rows - 1, on the threads of the GEMM.
 template <class Function>
 void for_rows(int64_t rows, int threads, const Function& f) {
   if (threads > 1)
@@ -34,8 +34,8 @@ void convert_block(float* out, const GemmFactor& factor, int64_t row, int64_t ro
   });
 }
 
-// What products are added to in c[m, ldc], rows from m0 and columns from n0 of the result: its
-// bias, zeros, or what it has.
+// Initial values of c[m, ldc], rows from m0 and columns from n0 of the result: bias, zeros, or the
+// result so far.
 template <class A>
 void begin_block(float* c, int64_t ldc, const Gemm& gemm, int64_t m0, int64_t m, int64_t n0,
                  int64_t n, int threads) {

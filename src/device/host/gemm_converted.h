@@ -1,6 +1,6 @@
-// Products of factors of 2 bytes by way of f32: blocks of the factors are converted and multiplied
-// in f32, C is rounded at the end. For f16, and for bf16 on processors on which the GEMM library
-// lacks it or is slow at it.
+// GEMMs of bf16 or f16 factors in f32: blocks of the factors are converted and multiplied in f32, C
+// is rounded at the end. For f16, and for bf16 on processors where the GEMM library lacks it or is
+// slow at it.
 #pragma once
 
 #include "device/host/gemm_onednn.h"

@@ -1,6 +1,6 @@
-// Matrix products of fp8 factors on a host: decoded to bfloat16, which holds every fp8 number
-// divided by a power of two, block by block, and multiplied by oneDNN with sums in f32. What a GPU
-// computes but for the order of its sums.
+// fp8 GEMMs on a host: factors are decoded block by block to bfloat16, which represents every fp8
+// number times a power of two exactly, and multiplied by oneDNN with sums in f32. Results equal
+// those of a GPU except for the order of sums.
 #pragma once
 
 #include "device/host/gemm_onednn.h"

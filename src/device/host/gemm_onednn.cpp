@@ -7,6 +7,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -18,31 +19,25 @@ namespace {
 
 using dnnl::memory;
 
-const char* isa_name(dnnl::cpu_isa isa) {
-  switch (isa) {
-    case dnnl::cpu_isa::sse41:
-      return " (sse41)";
-    case dnnl::cpu_isa::avx:
-      return " (avx)";
-    case dnnl::cpu_isa::avx2:
-      return " (avx2)";
-    case dnnl::cpu_isa::avx2_vnni:
-      return " (avx2_vnni)";
-    case dnnl::cpu_isa::avx512_core:
-      return " (avx512_core)";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return " (avx512_core_vnni)";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return " (avx512_core_bf16)";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return " (avx512_core_amx)";
+// " (avx2)"; "" where the processor is not an x86.
+std::string isa_name(dnnl::cpu_isa isa) {
+  using dnnl::cpu_isa;
+  constexpr std::pair<cpu_isa, const char*> names[] = {
+    {cpu_isa::sse41, "sse41"},
+    {cpu_isa::avx, "avx"},
+    {cpu_isa::avx2, "avx2"},
+    {cpu_isa::avx2_vnni, "avx2_vnni"},
+    {cpu_isa::avx512_core, "avx512_core"},
+    {cpu_isa::avx512_core_vnni, "avx512_core_vnni"},
+    {cpu_isa::avx512_core_bf16, "avx512_core_bf16"},
+    {cpu_isa::avx512_core_amx, "avx512_core_amx"},
 #if DNNL_VERSION_MAJOR >= 3
-    case dnnl::cpu_isa::avx512_core_fp16:
-      return " (avx512_core_fp16)";
+    {cpu_isa::avx512_core_fp16, "avx512_core_fp16"},
 #endif
-    default:
-      return "";  // not x86
-  }
+  };
+  for (const auto& [known, name] : names)
+    if (known == isa) return std::string(" (") + name + ")";
+  return "";
 }
 
 // What a plan depends on, and nothing else.
@@ -61,11 +56,11 @@ struct KeyHash {
   }
 };
 
-// How a product is computed.
+// How a GEMM is computed.
 enum class Route {
   matmul,  // a primitive of the library
   sgemm,   // the library's BLAS interface: f32, its packed copies are its own
-  // f16, and bf16 where the library lacks it or is slow at it: f32 products of converted blocks
+  // f32 GEMMs of converted blocks: f16, and bf16 where the library lacks it or is slow at it
   convert
 };
 
@@ -92,7 +87,7 @@ dnnl::engine& cpu_engine() {
   return engine;
 }
 
-// Whether dnnl_sgemm is a packed, vectorised product on this processor.
+// Whether dnnl_sgemm is packed and vectorised on this processor.
 constexpr bool has_fast_sgemm =
 #if defined(__x86_64__)
     true;
@@ -137,9 +132,9 @@ bool try_matmul(PlannedGemm& plan, const Gemm& gemm) {
   return true;
 }
 
-// Large f32 products go through sgemm where that is fast: it packs both factors, so that no leading
-// dimension is bad (matmul leaves B in place, and loses half of its rate where rows lie a multiple
-// of 4096 bytes apart). matmul adds the bias in passing and is quicker to start on small ones.
+// Large f32 GEMMs use sgemm where that is fast: it packs both factors, so that every leading
+// dimension is good (matmul leaves B in place, and loses half of its rate where rows are a multiple
+// of 4096 bytes apart). matmul adds the bias in the same pass and starts faster on small ones.
 bool is_large(const Gemm& gemm) {
   return gemm.m * gemm.n * gemm.k >= large_product;
 }
@@ -147,7 +142,7 @@ bool prefers_sgemm(const Gemm& gemm) {
   return has_fast_sgemm && gemm.in == DType::f32 && gemm.bias == nullptr && is_large(gemm);
 }
 
-// Later versions of the library have products of f16, some of which add up in f16.
+// Later versions of the library have f16 GEMMs, some of which accumulate in f16.
 bool prefers_conversion(const Gemm& gemm) {
   if (gemm.in == DType::f16) return true;
   return gemm.in == DType::bf16 && is_large(gemm) && gemm.bf16_products == Bf16Products::converted;
@@ -275,7 +270,7 @@ void run_gemm(const Gemm& gemm, const Workspace& workspace) {
 }
 
 void set_gemm_threads(int threads) {
-  // oneDNN brings its own OpenMP runtime (libgomp, libomp or none); only that one may be asked.
+  // oneDNN has an OpenMP runtime of its own (libgomp, libomp or none); only that one may be called.
   using SetThreads = void (*)(int);
   static const auto set_threads =
       reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));

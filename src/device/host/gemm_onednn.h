@@ -1,5 +1,5 @@
-// Matrix products of the host through oneDNN (2.6 to 3.x), planned once a thread and reused: a
-// product costs one hash look-up, no lock and no string.
+// GEMMs of the host through oneDNN (2.6 to 3.x), planned once per thread and shape: a call costs
+// one hash look-up, no lock and no string.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace gptbench {
 
-// How large products of bf16 factors are computed: by the library, or as f32 products of converted
-// blocks. Processors exist on which the library's bf16 runs at half the rate of its f32
-// (AVX512-BF16 without AMX), or is emulated. Either way sums run in f32 and C is rounded once.
+// How large bf16 GEMMs are computed: by the library, or as f32 GEMMs of converted blocks. On some
+// processors the library's bf16 runs at half the rate of its f32 (AVX512-BF16 without AMX), or is
+// emulated. In both cases sums run in f32 and C is rounded once.
 enum class Bf16Products : int { library, converted };
-constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which the choice counts
+constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which a GEMM is large
 
 // What the device of `queue` was tuned to (HostDevice::use_choices).
 inline Bf16Products bf16_products_of(Queue& queue) {
@@ -24,8 +24,8 @@ inline Bf16Products bf16_products_of(Queue& queue) {
   return chosen != nullptr ? *chosen : Bf16Products::library;
 }
 
-// A factor of a product: `ld` elements between consecutive rows of the array that is stored, which
-// is the factor's transpose where `transposed`.
+// A factor of a GEMM: rows of the stored array are `ld` elements apart. The stored array is the
+// factor's transpose where `transposed`.
 struct GemmFactor {
   const void* data;
   int64_t ld;
@@ -55,15 +55,15 @@ struct Gemm {
 // suffice. FLOPs 2 m n k.
 void run_gemm(const Gemm& gemm, const Workspace& workspace);
 
-// The quicker of the two on this processor, from a product of 512 x 768 by 768 x 3072 each way in
-// turn (0.2 s); `converted` only where it saves a fifth, so that runs choose alike.
+// The faster of the two on this processor, timed on 512 x 768 by 768 x 3072 in alternation (0.2 s);
+// `converted` only where it saves a fifth of the time, so that repeated runs select the same.
 Bf16Products measure_bf16_products(double (*clock_s)() = now_s);
 
 // Threads of run_gemm() when called from this thread: follows Kokkos, so that a Serial Kokkos means
 // one.
 void set_gemm_threads(int threads);
 
-// One thread a product while it lives: for calls from inside a parallel loop.
+// GEMMs run on one thread while it lives: for calls from inside a parallel loop.
 class SingleThreadedGemms {
  public:
   SingleThreadedGemms();

@@ -1,5 +1,5 @@
-// The host's kernels: Kokkos for everything but matrix products, oneDNN for those. Same bits from
-// run to run and, matrix products apart, for any number of threads.
+// The host's kernels: oneDNN for GEMMs, Kokkos for everything else. Results are the same bits from
+// run to run and, except for GEMMs, for any number of threads.
 #pragma once
 
 #include "device/kernels.h"

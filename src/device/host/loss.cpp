@@ -12,8 +12,8 @@ namespace {
 // Logits may rise so far above an earlier maximum before their exponentials are taken anew: exp(60)
 // times a chunk stays far below the largest float.
 constexpr float highest_rise = 60.0f;
-// Logits further below count as if they were so far: exp(-69), with which no product falls among
-// the subnormal numbers, where processors are slow.
+// Logits further below the maximum are clamped: exp(-69) keeps results out of the subnormal
+// numbers, where processors are slow.
 constexpr float lowest_fall = 69.0f;
 
 constexpr float none = -std::numeric_limits<float>::infinity();

@@ -49,7 +49,7 @@ void normalise(Fp8Row<A>& out, float* mean, float& rstd, const X* x, const X* ga
   });
   const float s = static_cast<float>(
       1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(C) + epsilon));
-  constexpr int64_t piece = Fp8Row<A>::longest_piece;
+  constexpr int64_t piece = Fp8Row<A>::max_piece;
   for (int64_t c0 = 0; c0 < C; c0 += piece) {
     const int64_t n = std::min(piece, C - c0);
     A* const y = out.piece(c0);
@@ -81,7 +81,7 @@ float normalise_rows(const LayerNormForward& a, int64_t begin, int64_t end) {
   // RMSNorm reads a row once less, which does not pay for a conversion.
   const bool converts = centred && sizeof(A) < sizeof(float) && C <= row_buffer;
   float row[row_buffer], gammas[row_buffer], betas[row_buffer];
-  A scratch[Fp8Row<A>::longest_piece];
+  A scratch[Fp8Row<A>::max_piece];
   float largest = 0.0f;
   if (converts) {
     to_floats(gammas, gamma, C);

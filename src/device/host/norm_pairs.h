@@ -1,6 +1,6 @@
 // LayerNorm (`centred`) and RMSNorm of bf16 rows, two elements at a time (simd_map.h). Rows and
-// parameters that several passes read are kept as floats meanwhile: first the first elements of all
-// pairs, then the second ones.
+// parameters that several passes read are kept as floats: the first elements of all pairs, then the
+// second ones.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace gptbench::host {
 
-// Whether rows of C elements are handled so.
+// Whether rows of C elements are processed in pairs.
 constexpr int64_t max_paired_row = 4096;
 inline bool is_paired_row(int64_t C) {
   return C % 2 == 0 && C <= max_paired_row;

@@ -11,7 +11,7 @@ constexpr double two_over_pi = 0.63661977236758134308;
 // Pairs of elements whose sines and cosines are kept at a time.
 constexpr int64_t pair_chunk = 128;
 
-// Quarter turns a position, for pairs d0, d0 + 1, ...
+// Quarter turns per position, for pairs d0, d0 + 1, ...
 struct Frequencies {
   double quarters[pair_chunk];
 };

@@ -46,12 +46,12 @@ inline void store_two(bfloat16* out, Two value) {
 template <class A>
 constexpr bool in_twos = std::is_same_v<A, bfloat16>;
 
-// Bytes ahead of a loop that what it reads and writes is asked for, a few lines at a time: the
-// processor's own requests stop at the end of a page and come too late at its start, and for
-// stores not at all. Beyond the end of an array a request does nothing.
+// Bytes ahead at which a loop prefetches what it reads and writes, a few cache lines at a time.
+// Hardware prefetchers stop at the end of a page, are late at the start of the next one, and ignore
+// stores. A prefetch beyond the end of an array does nothing.
 constexpr int64_t prefetch_distance = 2048;
 
-// Bytes asked for at a time, and their elements.
+// Bytes prefetched at a time, and their elements.
 constexpr int64_t prefetch_bytes = 256;
 template <class A>
 constexpr int64_t prefetch_elements = prefetch_bytes / static_cast<int64_t>(sizeof(A));

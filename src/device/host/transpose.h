@@ -1,4 +1,4 @@
-// Transposes of arrays that stay in cache, for the operands of matrix products.
+// Transposes of arrays that stay in cache, for the operands of GEMMs.
 #pragma once
 
 #include <cstdint>

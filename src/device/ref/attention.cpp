@@ -79,55 +79,66 @@ double log_sum(const H& head, int64_t i, int64_t T_k, double* p) {
   return row_sum > 0.0 || std::isnan(row_sum) ? row_max + std::log(row_sum) : -infinity;
 }
 
-}  // namespace
-
-// Results of type Out: A, or S where keys come in blocks.
+// out and lse of query i. Results of type Out: A, or S where keys come in blocks.
 template <class A, class S, class Out>
-void forward(const AttentionForward& a) {
+void forward_query(const Head<A, AttentionForward>& head, int64_t i) {
+  const AttentionForward& a = head.a;
   const AttentionShape& s = a.shape;
-  for (int64_t b = 0; b < s.B; ++b)
-    for (int64_t h = 0; h < s.H; ++h) {
-      const Head<A, AttentionForward> head{a, b, h};
-      for (int64_t i = 0; i < s.T_q; ++i) {
-        const double before = s.keys == KeyBlock::further ? load<S>(a.lse, head.lse(i)) : -infinity;
-        double* const p = scratch(s.T_k + s.D);
-        double* const sum = p + s.T_k;
-        const double here = log_sum(head, i, s.T_k, p);
-        const double top = before > here ? before : here;  // NaN where `here` is
-        const double lse = before == -infinity && here == -infinity
-                               ? -infinity
-                               : top + std::log(std::exp(before - top) + std::exp(here - top));
-        const double kept = before == -infinity ? 0.0 : std::exp(before - lse);
-        for (int64_t d = 0; d < s.D; ++d)
-          sum[d] = kept != 0.0 ? kept * load<Out>(a.out, head.out(i) + d) : 0.0;
-        for (int64_t j = 0; j < s.T_k; ++j) {
-          if (!head.visible(i, j)) continue;
-          const double weight = std::exp(p[j] - lse) * head.dropped(i, j);
-          const int64_t v = head.k(j);
+  const double before = s.keys == KeyBlock::further ? load<S>(a.lse, head.lse(i)) : -infinity;
+  double* const p = scratch(s.T_k + s.D);
+  double* const sum = p + s.T_k;
+  const double here = log_sum(head, i, s.T_k, p);
+  const double top = before > here ? before : here;  // NaN where `here` is
+  const double lse = before == -infinity && here == -infinity
+                         ? -infinity
+                         : top + std::log(std::exp(before - top) + std::exp(here - top));
+  const double kept = before == -infinity ? 0.0 : std::exp(before - lse);
+  for (int64_t d = 0; d < s.D; ++d)
+    sum[d] = kept != 0.0 ? kept * load<Out>(a.out, head.out(i) + d) : 0.0;
+  for (int64_t j = 0; j < s.T_k; ++j) {
+    if (!head.visible(i, j)) continue;
+    const double weight = std::exp(p[j] - lse) * head.dropped(i, j);
+    const int64_t v = head.k(j);
 #pragma omp simd
-          for (int64_t d = 0; d < s.D; ++d) sum[d] += weight * load<A>(a.v, v + d);
-        }
-        for (int64_t d = 0; d < s.D; ++d) store<Out>(a.out, head.out(i) + d, sum[d]);
-        store<S>(a.lse, head.lse(i), lse);
-      }
-    }
-}
-
-template <class A, class S>
-void attention_forward(Queue&, const AttentionForward& a) {
-  if (a.shape.keys == KeyBlock::all)
-    forward<A, S, A>(a);
-  else
-    forward<A, S, S>(a);
+    for (int64_t d = 0; d < s.D; ++d) sum[d] += weight * load<A>(a.v, v + d);
+  }
+  for (int64_t d = 0; d < s.D; ++d) store<Out>(a.out, head.out(i) + d, sum[d]);
+  store<S>(a.lse, head.lse(i), lse);
 }
 
 // With P the probabilities, Z their dropout factors and delta_i = dout_i . out_i:
 //   dv_j = sum_i P_ij Z_ij dout_i,   dS_ij = P_ij (Z_ij dout_i . v_j - delta_i),
-//   dq_i = scale sum_j dS_ij k_j,    dk_j = scale sum_i dS_ij q_i,
-// dk and dv summed over the query heads that share j's head.
+//   dq_i = scale sum_j dS_ij k_j,    dk_j = scale sum_i dS_ij q_i.
+// Query i: assigns dq[D], adds to dk and dv [T_k, D]; dq and dk without `scale`.
+template <class A, class S>
+void backward_query(const Head<A, AttentionBackward>& head, int64_t i, double* dq, double* dk,
+                    double* dv) {
+  const AttentionBackward& a = head.a;
+  const int64_t D = a.shape.D, q = head.q(i), out = head.out(i);
+  double delta = 0.0;
+  for (int64_t d = 0; d < D; ++d) delta += load<A>(a.dout, out + d) * load<A>(a.out, out + d);
+  std::fill(dq, dq + D, 0.0);
+  for (int64_t j = 0; j < a.shape.T_k; ++j) {
+    if (!head.visible(i, j)) continue;
+    const int64_t k = head.k(j);
+    double dp = 0.0;
+#pragma omp simd reduction(+ : dp)
+    for (int64_t d = 0; d < D; ++d) dp += load<A>(a.dout, out + d) * load<A>(a.v, k + d);
+    const double p = std::exp(head.score(i, j) - load<S>(a.lse, head.lse(i)));
+    const double dropped = head.dropped(i, j), ds = p * (dropped * dp - delta);
+    double *const dk_row = dk + j * D, *const dv_row = dv + j * D;
+#pragma omp simd
+    for (int64_t d = 0; d < D; ++d) {
+      dq[d] += ds * load<A>(a.k, k + d);
+      dk_row[d] += ds * load<A>(a.q, q + d);
+      dv_row[d] += p * dropped * load<A>(a.dout, out + d);
+    }
+  }
+}
+
+// All gradients of key/value head h_kv of sequence b; dk and dv are summed over its query heads.
 template <class A, class S, class Gradient>
-void backward(const AttentionBackward& a) {
-  using H = Head<A, AttentionBackward>;
+void backward_head(const AttentionBackward& a, int64_t b, int64_t h_kv) {
   const AttentionShape& s = a.shape;
   const bool adds = s.keys != KeyBlock::all;
   const auto put = [adds](void* at, int64_t e, double value) {
@@ -136,53 +147,39 @@ void backward(const AttentionBackward& a) {
   const int64_t D = s.D, group = s.H / s.H_kv;
   double* const dq = scratch(D + 2 * s.T_k * D);
   double *const dk = dq + D, *const dv = dk + s.T_k * D;
-  for (int64_t b = 0; b < s.B; ++b)
-    for (int64_t h_kv = 0; h_kv < s.H_kv; ++h_kv) {
-      std::fill(dk, dv + s.T_k * D, 0.0);
-      for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h) {
-        const H head{a, b, h};
-        for (int64_t i = 0; i < s.T_q; ++i) {
-          const int64_t q = head.q(i), out = head.out(i);
-          double delta = 0.0;
-          for (int64_t d = 0; d < D; ++d)
-            delta += load<A>(a.dout, out + d) * load<A>(a.out, out + d);
-          std::fill(dq, dq + D, 0.0);
-          for (int64_t j = 0; j < s.T_k; ++j) {
-            if (!head.visible(i, j)) continue;
-            const int64_t k = head.k(j);
-            double dp = 0.0;
-#pragma omp simd reduction(+ : dp)
-            for (int64_t d = 0; d < D; ++d) dp += load<A>(a.dout, out + d) * load<A>(a.v, k + d);
-            const double p = std::exp(head.score(i, j) - load<S>(a.lse, head.lse(i)));
-            const double dropped = head.dropped(i, j), ds = p * (dropped * dp - delta);
-            double *const dk_row = dk + j * D, *const dv_row = dv + j * D;
-#pragma omp simd
-            for (int64_t d = 0; d < D; ++d) {
-              dq[d] += ds * load<A>(a.k, k + d);
-              dk_row[d] += ds * load<A>(a.q, q + d);
-              dv_row[d] += p * dropped * load<A>(a.dout, out + d);
-            }
-          }
-          const int64_t row = b * a.dq_step + i * a.dq_row + h * D;
-          for (int64_t d = 0; d < D; ++d) put(a.dq, row + d, s.scale * dq[d]);
-        }
-      }
-      for (int64_t j = 0; j < s.T_k; ++j) {
-        const int64_t row = b * a.dkv_step + j * a.dkv_row + h_kv * D;
-        for (int64_t d = 0; d < D; ++d) {
-          put(a.dk, row + d, s.scale * dk[j * D + d]);
-          put(a.dv, row + d, dv[j * D + d]);
-        }
-      }
+  std::fill(dk, dv + s.T_k * D, 0.0);
+  for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h)
+    for (int64_t i = 0; i < s.T_q; ++i) {
+      backward_query<A, S>({a, b, h}, i, dq, dk, dv);
+      const int64_t row = b * a.dq_step + i * a.dq_row + h * D;
+      for (int64_t d = 0; d < D; ++d) put(a.dq, row + d, s.scale * dq[d]);
     }
+  for (int64_t j = 0; j < s.T_k; ++j) {
+    const int64_t row = b * a.dkv_step + j * a.dkv_row + h_kv * D;
+    for (int64_t d = 0; d < D; ++d) {
+      put(a.dk, row + d, s.scale * dk[j * D + d]);
+      put(a.dv, row + d, dv[j * D + d]);
+    }
+  }
+}
+
+}  // namespace
+
+template <class A, class S>
+void attention_forward(Queue&, const AttentionForward& a) {
+  const auto of_query =
+      a.shape.keys == KeyBlock::all ? forward_query<A, S, A> : forward_query<A, S, S>;
+  for (int64_t b = 0; b < a.shape.B; ++b)
+    for (int64_t h = 0; h < a.shape.H; ++h)
+      for (int64_t i = 0; i < a.shape.T_q; ++i) of_query({a, b, h}, i);
 }
 
 template <class A, class S>
 void attention_backward(Queue&, const AttentionBackward& a) {
-  if (a.shape.keys == KeyBlock::all)
-    backward<A, S, A>(a);
-  else
-    backward<A, S, S>(a);
+  const auto of_head =
+      a.shape.keys == KeyBlock::all ? backward_head<A, S, A> : backward_head<A, S, S>;
+  for (int64_t b = 0; b < a.shape.B; ++b)
+    for (int64_t h_kv = 0; h_kv < a.shape.H_kv; ++h_kv) of_head(a, b, h_kv);
 }
 
 GPTBENCH_ATTENTION_KERNELS(GPTBENCH_REF_KERNEL)

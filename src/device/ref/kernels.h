@@ -1,6 +1,6 @@
-// The frozen oracle: every kernel of the table as plain loops, a literal transcription of its
-// equation in device/kernels.h. One thread, sums in double, not tuned but for the order in which
-// the loops of products run: the kernels of every device are tested against it, and so is a run.
+// The reference that kernels of every device, and runs, are tested against: each kernel as plain
+// loops, a literal transcription of its equation in device/arguments_*.h. One thread, sums in
+// double; not tuned, except for the order of the loops of GEMMs.
 #pragma once
 
 #include <cmath>
@@ -47,8 +47,8 @@ inline void store<float16>(void* p, int64_t i, double value) {
   static_cast<float16*>(p)[i] = float16(static_cast<float>(value));
 }
 
-// Takes the elements of an array [R, C] of A in any order, rounds them, and stores them and their
-// fp8 copies; either or both. Elements of a column come in the order of rows.
+// Rounds the elements of an array [R, C] of A, which come in any order, and stores them, their fp8
+// copies, or both. Elements of a column come in the order of rows.
 template <class A, class S>
 class Fp8Elements {
  public:
@@ -82,7 +82,7 @@ class Fp8Elements {
   int64_t C_, rows_;
 };
 
-// Element i of an fp8 array, its scale taken off.
+// Element i of an fp8 array, divided by its scale.
 inline double load_fp8(const void* p, DType type, const float* inverse, int64_t i) {
   const uint8_t code = static_cast<const uint8_t*>(p)[i];
   return static_cast<double>(fp8_decode(code, fp8_format(type))) * static_cast<double>(inverse[0]);

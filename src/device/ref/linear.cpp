@@ -1,4 +1,4 @@
-// The verification of a run waits for these products, so four terms of a sum are added at a time.
+// The verification of a run waits for these GEMMs, so four terms of a sum are added at a time.
 #include <algorithm>
 
 #include "device/ref/kernels.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t chunk = 256;  // elements of a row summed at a time, so that nothing is allocated
 
-// A factor of a product: element [row, column], A or fp8; `columns` of a row as stored.
+// A factor of a GEMM: element [row, column] of type A or fp8; stored rows have `columns` elements.
 template <class A>
 struct Factor {
   const void* data;
