@@ -78,4 +78,12 @@ struct RmsNormBackward {
   Workspace workspace = {};  // for partial sums; may be empty
 };
 
+// RMSNorm as LayerNorm without mean, beta and dbeta, which are null.
+inline LayerNormForward as_layernorm(const RmsNormForward& a) {
+  return {a.y, nullptr, a.rstd, a.x, a.gamma, nullptr, a.R, a.C, a.epsilon, a.fp8, a.residual};
+}
+inline LayerNormBackward as_layernorm(const RmsNormBackward& a) {
+  return {a.dx, a.dgamma, nullptr, a.dy, a.x, a.gamma, nullptr, a.rstd, a.R, a.C, a.workspace};
+}
+
 }  // namespace gptbench

@@ -216,16 +216,13 @@ void layernorm_backward(Queue&, const LayerNormBackward& a) {
 
 template <class A>
 void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
-  norm_forward<false, A>(
-      "gptbench::rmsnorm_forward", queue,
-      {a.y, nullptr, a.rstd, a.x, a.gamma, nullptr, a.R, a.C, a.epsilon, a.fp8, a.residual});
+  norm_forward<false, A>("gptbench::rmsnorm_forward", queue, as_layernorm(a));
 }
 
 template <class A>
 void rmsnorm_backward(Queue&, const RmsNormBackward& a) {
-  norm_backward<false, A>(
-      "gptbench::rmsnorm_backward_input", "gptbench::rmsnorm_backward_parameters",
-      {a.dx, a.dgamma, nullptr, a.dy, a.x, a.gamma, nullptr, a.rstd, a.R, a.C, a.workspace});
+  norm_backward<false, A>("gptbench::rmsnorm_backward_input",
+                          "gptbench::rmsnorm_backward_parameters", as_layernorm(a));
 }
 
 GPTBENCH_NORM_KERNELS(GPTBENCH_HOST_KERNEL)
