@@ -13,7 +13,7 @@ using Result = CudnnGraph::Result;
 
 constexpr int64_t part_alignment = 256;
 
-// Heads of D elements side by side in rows of `row` elements, T rows a sequence.
+// Heads of D elements side by side in rows of `row` elements, T rows per sequence.
 Sizes heads(const AttentionKey& k, int64_t row) {
   return {k.T * row, k.D, row, 1};
 }

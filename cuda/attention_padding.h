@@ -11,7 +11,7 @@ namespace gptbench {
 void fill_lengths(Queue& queue, int32_t* lengths, int64_t B, int32_t T);
 
 // Rows lengths[b] .. T-1 of each of B sequences become zero, in two arrays of `width` elements of 2
-// bytes a row, rows `row` elements apart. The rows before them are not touched.
+// bytes per row, rows `row` elements apart. The rows before them are not touched.
 struct PaddedRows {
   void* arrays[2];
   const int32_t* lengths;  // [B]

@@ -1,4 +1,4 @@
-// A GPU as a device (cuda/backend.h makes it). One a process.
+// A GPU as a device (cuda/backend.h makes it). One per process.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// cuDNN's attention: graphs planned once a call's shape, the timed search, and the calls.
+// cuDNN's attention: graphs planned once per shape of a call, the timed search, and the calls.
 #include <algorithm>
 #include <array>
 #include <cmath>

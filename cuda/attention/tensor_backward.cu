@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 // dk and dv of own_rows keys of one key/value head: a pass over the queries, N at a time, of the
-// heads that share it. Scores are computed transposed, a row a key.
+// heads that share it. Scores are computed transposed, one row per key.
 template <int D, int N, class A, class Gradient, Extra extra>
 __global__ void __launch_bounds__(threads)
     tensor_attention_dkdv_kernel(BackwardArrays<A, Gradient> a, Scores scores) {

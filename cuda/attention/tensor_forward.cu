@@ -7,7 +7,7 @@ namespace gptbench::cuda {
 namespace {
 
 constexpr int warps = 4, threads = 32 * warps;
-constexpr int M = 2;                    // fragments of 16 queries a warp
+constexpr int M = 2;                    // fragments of 16 queries per warp
 constexpr int q_rows = 16 * M * warps;  // queries of a block
 
 // Keys of a tile: as many as leave room for the accumulators, D M / 2 registers.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// delta[b,h,i] = sum over d of dout out; a warp a row. 2 B T_q H D elements of A.
+// delta[b,h,i] = sum over d of dout out; one warp per row. 2 B T_q H D elements of A.
 template <class A>
 __global__ void attention_delta_kernel(float* delta, const A* dout, const A* out, Scores scores) {
   const AttentionShape& s = scores.s;

@@ -18,7 +18,7 @@ namespace gptbench::cuda {
 constexpr int vector_width = 8;
 constexpr int64_t vector_bytes = 16;
 
-// An array that a loop touches: the address of its first element (or null), bytes an element.
+// An array that a loop touches: the address of its first element (or null), bytes per element.
 struct Touched {
   const void* data;
   int64_t element_bytes;
@@ -72,7 +72,7 @@ void elementwise(Queue& queue, const F& f, int64_t n, std::initializer_list<Touc
            f, head, n);
 }
 
-// An array of rows that a loop touches: its first element (or null), bytes an element, elements
+// An array of rows that a loop touches: its first element (or null), bytes per element, elements
 // from one row to the next (0: one row serves all).
 struct TouchedRows {
   const void* data;

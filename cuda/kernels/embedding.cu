@@ -107,7 +107,8 @@ __global__ void embedding_backward_kernel(float* dtable, const A* dy, const int3
   }
 }
 
-// dposition_table[p] += the rows at position p of their sequences, in order; a block a position.
+// dposition_table[p] += the rows at position p of their sequences, in order; one block per
+// position.
 template <class A, int N>
 __global__ void position_backward_kernel(float* dtable, const A* dy, int64_t R, int64_t T_local,
                                          int64_t C, Positions positions) {

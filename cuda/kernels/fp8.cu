@@ -1,5 +1,5 @@
 // fp8 copies of arrays with their largest magnitude, and the scales that follow from it. A
-// conversion reads x once and writes a byte an element for each of the two copies.
+// conversion reads x once and writes one byte per element for each of the two copies.
 #include "cuda/kernels/fp8.cuh"
 
 #include "cuda/kernels/kernels.cuh"

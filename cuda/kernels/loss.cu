@@ -40,7 +40,7 @@ __device__ inline MaxSum with_logits(const MaxSum& so_far, const float (&x)[N]) 
   return out;
 }
 
-// A block a row.
+// One block per row.
 template <class A, int N>
 __global__ void __launch_bounds__(threads)
     cross_entropy_statistics_kernel(CrossEntropyStatistics a) {
@@ -112,7 +112,7 @@ __global__ void cross_entropy_loss_kernel(CrossEntropyFinish a) {
   if (threadIdx.x == 0) a.loss_sum[0] += sum[0];
 }
 
-// logits <- dscale (exp(logit - row_max) / row_sum - [target]) in place; a block a row.
+// logits <- dscale (exp(logit - row_max) / row_sum - [target]) in place; one block per row.
 template <class A, int N>
 __global__ void __launch_bounds__(threads) cross_entropy_finish_kernel(CrossEntropyFinish a) {
   const float dscale =

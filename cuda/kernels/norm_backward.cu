@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
   }
 }
 
-// dx alone; any C, any alignment; a block a row.
+// dx alone; any C, any alignment; one block per row.
 template <class A, bool centred>
 __global__ void normalization_backward_wide_kernel(Rows<A> a) {
   GPTBENCH_DYNAMIC_SHARED(float, shared);

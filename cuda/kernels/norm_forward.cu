@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
   if (copy != nullptr) note_amax(a.fp8.amax, largest);
 }
 
-// Any C, any alignment; a block a row.
+// Any C, any alignment; one block per row.
 template <class A, bool centred>
 __global__ void normalization_forward_wide_kernel(Rows<A> a) {
   GPTBENCH_DYNAMIC_SHARED(float, shared);

@@ -12,7 +12,7 @@ struct aiocb;
 
 namespace gptbench {
 
-// One file a rank, without a name from the moment it is open, so that nothing is left behind
+// One file per rank, without a name from the moment it is open, so that nothing is left behind
 // however the run ends.
 class OffloadFile {
  public:

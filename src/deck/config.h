@@ -1,6 +1,7 @@
-// The deck after validation: one plain struct a group, one field a key. Fields carry the defaults.
-// Names, ranges and one-line documentation of every key stand in the key table (deck/keys.h), from
-// which parser, echo, --keys, doc/deck.md and the HDF5 attributes are generated.
+// The deck after validation: one plain struct per group, one field per key. Fields carry the
+// defaults. Names, ranges and one-line documentation of every key stand in the key table
+// (deck/keys.h), from which parser, echo, --keys, doc/deck.md and the HDF5 attributes are
+// generated.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ hsize_t extent(size_t size) {
   return static_cast<hsize_t>(size);
 }
 
-// /config/<group>: one attribute a key; /config/keys: the same as a table, with documentation.
+// /config/<group>: one attribute per key; /config/keys: the same as a table, with documentation.
 void write_config(hid_t file, const std::vector<ConfigEntry>& config) {
   const Hdf5Handle parent = create_group(file, "config");
   std::map<std::string, Hdf5Handle> groups;
