@@ -23,7 +23,7 @@ class TimedEvent {
  private:
   cudaEvent_t event_ = nullptr;
 };
-// Of two that have completed.
+// Seconds from one event to the other; both have completed.
 double seconds_between(cudaEvent_t begin, cudaEvent_t end);
 
 class CudaStopwatch final : public Stopwatch {

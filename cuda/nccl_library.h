@@ -48,7 +48,7 @@ class Nccl {
 
  private:
   void check(ncclResult_t result, ncclComm_t comm, const char* call) const;
-  // Of an operation: checks its result and settles.
+  // Ends the call of an operation: checks its result, waits until the communicator has settled.
   void finish(ncclResult_t result, ncclComm_t comm, const char* call) const;
   int64_t ranks_of(ncclComm_t comm) const;
 

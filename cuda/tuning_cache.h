@@ -91,7 +91,7 @@ class KeyReader {
   bool known_ = true;
 };
 
-// Of a key with parts(), what tells it apart, in order, and list_parts(text) as above.
+// Keys are ordered by parts(), the values that tell them apart; list_parts(text) is as above.
 template <class Key>
 auto operator<(const Key& a, const Key& b) -> decltype(a.parts() < b.parts()) {
   return a.parts() < b.parts();

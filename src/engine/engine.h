@@ -70,7 +70,7 @@ class Engine {
     trace_ = std::make_unique<Trace>(resources_.plan);
     traced_step_ = step;
   }
-  // Of that step, once it has run; null where none was requested.
+  // The trace of that step, once it has run; null where no step was to be traced.
   const Trace* trace() const { return trace_.get(); }
 
   // Elements [first, first + count) of tensor `tensor` in the representation of `role`, as double;

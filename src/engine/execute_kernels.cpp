@@ -25,7 +25,7 @@ void set_sizes(const OpCall& call, Arguments& args) {
   GPTBENCH_SET(n, call.elements());
   GPTBENCH_SET(T_local, call.plan().T_local());
   GPTBENCH_SET(epsilon, call.plan().config.model.layernorm_epsilon);
-  // Of the embedding: this tensor-parallel rank's share of the vocabulary.
+  // Rows of the embedding that this tensor-parallel rank holds, its share of the vocabulary.
   GPTBENCH_SET(V_tp, call.plan().local.V);
   GPTBENCH_SET(first_token, call.plan().at.tensor * call.plan().local.V);
   if (const auto* gemm = std::get_if<GemmSize>(&call.op.size)) {

@@ -56,7 +56,7 @@ class StepInputs {
 
  private:
   const Plan& plan() const { return resources_.plan; }
-  // Of the task, in the stream of tokens.
+  // Number of the task's first sequence in the stream of tokens; global.
   int64_t first_sequence(const OpCall& call) const {
     return step_ * plan().config.batch.global_batch_size + call.task.sequences.first;
   }

@@ -39,7 +39,7 @@ double unit_roundoff(DType type) {
                               : 0x1p-24;
 }
 
-// Of the type that activations are rounded to.
+// Unit roundoff of the type that activations are rounded to.
 double unit_roundoff(ComputeType compute) {
   return unit_roundoff(activation_type(compute));
 }

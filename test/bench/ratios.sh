@@ -3,7 +3,7 @@
 # Throughput of two ranks beside that of two independent runs of one rank at the same time: the share
 # that each way of using two cores together keeps. GPT-2 124M, one sequence a micro-batch, one thread a
 # rank:
-#   dp=2  8 sequences a rank and step     tp=2  2 sequences per step     pp=2  16 micro-batches
+#   dp=2  8 sequences per rank and step   tp=2  2 sequences per step     pp=2  16 micro-batches
 # Each run of two ranks stands between two of independent ranks (S dp S dp S, S tp S ...), and is
 # compared with their mean, so that a machine that drifts does so for both; medians of these ratios
 # are given. A step is up to 7 TFLOP a rank: an hour or so on two cores.

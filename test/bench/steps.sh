@@ -16,7 +16,7 @@ usage() {
   exit 2
 }
 
-# name          compute  T     micro-batch  sequences a rank and step  aim %
+# name          compute  T     micro-batch  sequences per rank, step   aim %
 configurations="
 t1024-mb4-fp32  fp32     1024  4            8                          93
 t1024-mb4-bf16  bf16     1024  4            8                          85
