@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "choices_failure.h"
 #include "configs.h"
 
 namespace gptbench {
@@ -16,16 +17,6 @@ AttentionKey example() {
 
 AttentionShape whole() {
   return whole_sequences(2, 128, 4, 2, 16, 128, 128, 64);
-}
-
-std::string failure(AttentionChoices choices, const std::string& text) {
-  try {
-    choices.add(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::io);
-    return error.what();
-  }
-  return "accepted";
 }
 
 }  // namespace
@@ -157,13 +148,15 @@ TEST(AttentionChoices, TextAndBack) {
   read.add("gemm_library=another\n" + choices.text());
   EXPECT_EQ(read.text(), choices.text());
   EXPECT_EQ(read.by_key.at(example()).plan, 2);
-  EXPECT_NE(failure({}, choices.text()).find("our own kernels alone"), std::string::npos);
+  EXPECT_NE(failure(AttentionChoices(), choices.text()).find("our own kernels alone"),
+            std::string::npos);
 
   const std::string line = "attention." + text_of(example()) + "=";
-  EXPECT_EQ(failure({}, line + "plan 0 us 1.0 native_us 2.0\n"), "accepted");
+  EXPECT_EQ(failure(AttentionChoices(), line + "plan 0 us 1.0 native_us 2.0\n"), "accepted");
   for (const char* value : {"", "plan x us 1.0 native_us 2.0", "plan -2 us 1.0 native_us 2.0",
                             "plan 0 us 1.0 native_us 2.0 and", "plan 0 us 1.0"})
-    EXPECT_NE(failure({}, line + value).find("not the choice"), std::string::npos) << value;
+    EXPECT_NE(failure(AttentionChoices(), line + value).find("not the choice"), std::string::npos)
+        << value;
 }
 
 }  // namespace gptbench
