@@ -110,7 +110,8 @@ struct PrecisionConfig {
 
 struct MemoryConfig {
   Recompute activation_checkpointing = Recompute::none;
-  int64_t checkpoint_every = 1;    // layers
+  int64_t checkpoint_every = 1;  // layers
+  bool partition_checkpoints = false;
   double device_memory_gib = 0.0;  // 0: what the device or node offers
 };
 

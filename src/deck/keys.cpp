@@ -268,6 +268,8 @@ void add_memory(Table& table) {
              "recompute activations in the backward pass");
   row.integer(&C::checkpoint_every, "checkpoint_every", 1, "layers",
               "layers between kept activations (full)");
+  row.logical(&C::partition_checkpoints, "partition_checkpoints",
+              "divide kept activations over the tensor-parallel ranks (full)");
   row.real(&C::device_memory_gib, "device_memory_gib", "GiB",
            "memory per rank; 0: what device or node offers");
 }

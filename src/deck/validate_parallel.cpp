@@ -29,6 +29,20 @@ void require_divisor(const Deck& deck, const std::string& key, int64_t divisor,
                                                       nearest_divisors(value, divisor));
 }
 
+void check_partition(const Deck& deck) {
+  const std::string key = "memory.partition_checkpoints";
+  if (deck.config.memory.activation_checkpointing != Recompute::full)
+    deck.fail({key, "memory.activation_checkpointing"},
+              key +
+                  " requires activation_checkpointing = 'full', which keeps layer inputs (found "
+                  "{=memory.activation_checkpointing}); use that, or partition_checkpoints = "
+                  ".false.");
+  if (deck.config.parallel.sequence_parallel)
+    deck.fail({key, "parallel.sequence_parallel"},
+              "parallel.sequence_parallel already divides kept activations over the "
+              "tensor-parallel ranks; use partition_checkpoints = .false.");
+}
+
 void check_tensor(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
   const ParallelConfig& parallel = deck.config.parallel;
@@ -37,11 +51,17 @@ void check_tensor(const Deck& deck) {
   if (model.num_kv_heads != 0)
     require_divisor(deck, "tensor_parallel", tp, "num_kv_heads", model.num_kv_heads);
   require_divisor(deck, "tensor_parallel", tp, "ffn_hidden_size", ffn_hidden_size_of(model));
-  if (!parallel.sequence_parallel) return;
+  const bool partition = deck.config.memory.partition_checkpoints;
+  if (!parallel.sequence_parallel && !partition) return;
+  const std::string name = partition ? "partition_checkpoints" : "sequence_parallel";
+  const std::string key = (partition ? "memory." : "parallel.") + name;
   if (tp == 1)
-    deck.fail({"parallel.sequence_parallel", "parallel.tensor_parallel"},
-              "parallel.sequence_parallel divides work over tensor-parallel ranks, of which there "
-              "is one; use tensor_parallel >= 2 or sequence_parallel = .false.");
+    deck.fail({key, "parallel.tensor_parallel"},
+              key + " divides " + (partition ? "activations" : "work") +
+                  " over tensor-parallel ranks, of which there is one; use tensor_parallel >= 2 "
+                  "or " +
+                  name + " = .false.");
+  if (partition) check_partition(deck);
   const int64_t cp = parallel.context_parallel;
   if (cp == 1) require_divisor(deck, "tensor_parallel", tp, "seq_length", model.seq_length);
   const int64_t held = model.seq_length / cp;
@@ -50,7 +70,7 @@ void check_tensor(const Deck& deck) {
               "{parallel.tensor_parallel} does not divide the " + to_string(held) +
                   " positions that context_parallel = {=parallel.context_parallel} leaves a rank "
                   "of {model.seq_length}; use " +
-                  nearest_divisors(held, tp) + ", or sequence_parallel = .false.");
+                  nearest_divisors(held, tp) + ", or " + name + " = .false.");
 }
 
 // A rank of the context axis holds two pieces of each sequence, one early and one late, so that

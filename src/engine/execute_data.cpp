@@ -47,6 +47,13 @@ void copy(const OpCall& call) {
   call.device().copy(call.queue(), call[Slot::y], call[Slot::x], bytes);
 }
 
+void copy_part(const OpCall& call) {
+  const int64_t elements = call.elements();
+  call.device().copy(call.queue(), call[Slot::y],
+                     call.address(Slot::x, call.plan().at.tensor * elements),
+                     elements * size_of(call.type_of(Slot::y)));
+}
+
 void load(const OpCall& call) {
   const int64_t bytes = transfer_bytes(call, Slot::x);
   if (bytes == 0) return;

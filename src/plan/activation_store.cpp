@@ -8,7 +8,8 @@ namespace gptbench {
 
 ActivationStore::ActivationStore(const StageBuilder& stage)
     : stage_(stage),
-      every_(stage.recompute == Recompute::full ? stage.plan.config.memory.checkpoint_every : 1) {
+      every_(stage.recompute == Recompute::full ? stage.plan.config.memory.checkpoint_every : 1),
+      parts_(stage.plan.config.memory.partition_checkpoints ? stage.plan.grid.tensor : 1) {
   const ModelShape& s = stage.s;
   const DType A = stage.builder.A();
   const int64_t first = stage.chunk.first_layer, end = stage.chunk.end_layer;
@@ -18,14 +19,16 @@ ActivationStore::ActivationStore(const StageBuilder& stage)
   for (int64_t l = first; l < end; ++l) {
     kept_.push_back(full ? LayerActivations{}
                          : add_set("", l, selective ? Parts::costly : Parts::all));
-    if (full && l == segment_start(l)) kept_.back().x = keep(forward, l, "x", A, s.C, stage.sp);
+    if (full && l == segment_start(l)) keep_input(l);
     if (stage.splits) add_gradients(l);
   }
   if (full) {
     for (int64_t i = 0; i < std::min(every_, end - first); ++i)
       work_.push_back(add_set("recomputed." + std::to_string(i) + ".", -1, Parts::all));
-    for (const int i : {0, 1})
+    for (const int i : {0, 1}) {
       forward_x_[i] = stage.temporary("x." + std::to_string(i), A, s.C, stage.sp);
+      if (parts_ > 1) whole_x_[i] = stage.temporary("whole_x." + std::to_string(i), A, s.C);
+    }
   }
   if (stage.splits) return;
   gradients_.emplace_back();
@@ -35,6 +38,15 @@ ActivationStore::ActivationStore(const StageBuilder& stage)
   gradients_.back().dqkv = stage.temporary("dqkv", A, s.qkv());
 }
 
+// What arrives from another stage lies on the device as a whole until backward in any case.
+void ActivationStore::keep_input(int64_t l) {
+  const bool whole = parts_ == 1 || arrives(l);
+  const int buffer =
+      keep(forward, l, "x", stage_.builder.A(), stage_.s.C, whole ? stage_.sp : parts_);
+  if (whole) kept_.back().x = buffer;
+  input_parts_.push_back(whole ? -1 : buffer);
+}
+
 int ActivationStore::keep(FormedBy formed_by, int64_t l, const std::string& what, DType dtype,
                           int64_t columns, int64_t row_div) {
   const Plan& plan = stage_.plan;
@@ -42,8 +54,7 @@ int ActivationStore::keep(FormedBy formed_by, int64_t l, const std::string& what
   const ParallelConfig& parallel = plan.config.parallel;
   const std::string name = "h." + std::to_string(l) + "." + what;
   // Messages between stages arrive on the device.
-  const bool arrives = what == "x" && l == chunk.first_layer && !chunk.has_embedding;
-  if (arrives || !contains(parallel.offload, Offload::activations))
+  if ((what == "x" && arrives(l)) || !contains(parallel.offload, Offload::activations))
     return stage_.kept(name, dtype, columns, row_div);
   // Virtual stages of a rank share the windows: their programs run one after the other.
   const int64_t group = group_of(l);
@@ -138,14 +149,47 @@ LayerActivations ActivationStore::forward_set(int64_t l) const {
 LayerActivations ActivationStore::backward_set(int64_t l) const {
   if (work_.empty()) return kept_[at(l)];
   LayerActivations a = work_[static_cast<size_t>(l - segment_start(l))];
-  if (kept_[at(l)].x >= 0) a.x = kept_[at(l)].x;
+  if (kept_[at(l)].x >= 0)
+    a.x = kept_[at(l)].x;
+  else if (l == segment_start(l))
+    a.x = whole_x_[group_of(l) % 2];
   return a;
 }
 
-void ActivationStore::load(int64_t l, int64_t distance, const Pass& pass) const {
-  const int64_t group = group_of(l) + distance;
+void ActivationStore::store(int64_t l) const {
+  const int64_t group = group_of(l);
+  if (is_in_parts(group))
+    stage_.emit(ops::copy_part(per_row(stage_.s.C), input_of(l),
+                               {input_parts_[static_cast<size_t>(group)]}, {l, parts_}));
+  transfer(OpKind::store, forward, group);
+}
+
+void ActivationStore::load(int64_t group, const Pass& pass) const {
   transfer(OpKind::load, forward, group);
   if (!pass.inputs) transfer(OpKind::load, backward, group);
+}
+
+void ActivationStore::gather(int64_t group) const {
+  if (!is_in_parts(group)) return;
+  stage_.emit(ops::all_gather({QueueId::tensor, Axis::tensor}, per_row(stage_.s.C),
+                              size_of(stage_.builder.A()),
+                              {input_parts_[static_cast<size_t>(group)]}, {whole_x_[group % 2]},
+                              {stage_.chunk.first_layer + group * every_}));
+}
+
+// A group is loaded while the one before it is worked on; one that is gathered as well, two ahead.
+void ActivationStore::begin_backward(const Pass& pass) const {
+  const int64_t last = group_of(stage_.chunk.end_layer - 1);
+  load(last, pass);
+  if (parts_ == 1) return;
+  load(last - 1, pass);
+  gather(last);
+}
+
+void ActivationStore::begin_group(int64_t l, const Pass& pass) const {
+  const int64_t group = group_of(l);
+  gather(group - 1);
+  load(parts_ == 1 ? group - 1 : group - 2, pass);
 }
 
 }  // namespace gptbench

@@ -3,7 +3,10 @@
 // micro-batch in flight, or, with parallel.offload = 'activations', in host memory or a file. The
 // device then holds two windows that all groups of layers (one layer, or a checkpointed segment)
 // take in turn: a group's arrays leave behind the computing of the next group and come back while
-// the group behind it is worked on (Rhu et al., arXiv:1602.08124). Internal to the plan layer.
+// the group behind it is worked on (Rhu et al., arXiv:1602.08124). With
+// memory.partition_checkpoints each tensor-parallel rank keeps a part of a segment's input, which
+// is all-gathered while the segment before it in backward is repeated (Rajbhandari et al.,
+// arXiv:1910.02054, section 6.1). Internal to the plan layer.
 #pragma once
 
 #include <map>
@@ -47,12 +50,13 @@ class ActivationStore {
   LayerActivations backward_set(int64_t l) const;
   const LayerGradients& gradients(int64_t l) const { return gradients_[stage_.splits ? at(l) : 0]; }
 
-  // Offload, nothing where arrays stay on the device: the group of layer l has been formed, or its
-  // gradients, and will not be written again; it, or the group at a distance from it, is needed by
-  // what follows the next group that is worked on.
-  void store(int64_t l) const { transfer(OpKind::store, forward, group_of(l)); }
+  // The group of layer l has been formed, or its gradients, and will not be written again: what is
+  // kept of it leaves for where it is kept.
+  void store(int64_t l) const;
   void store_gradients(int64_t l) const { transfer(OpKind::store, backward, group_of(l)); }
-  void load(int64_t l, int64_t distance, const Pass& pass) const;
+  // Backward begins, or begins the group that ends with layer l: brings back what comes next.
+  void begin_backward(const Pass& pass) const;
+  void begin_group(int64_t l, const Pass& pass) const;
 
  private:
   enum class Parts { all, costly, cheap };  // outputs of norm and activation are cheap
@@ -69,18 +73,31 @@ class ActivationStore {
   int keep(FormedBy formed_by, int64_t l, const std::string& what, DType dtype, int64_t columns,
            int64_t row_div);
   void add_gradients(int64_t l);
+  void keep_input(int64_t l);
   void transfer(OpKind kind, FormedBy formed_by, int64_t group) const;
+  void load(int64_t group, const Pass& pass) const;
+  void gather(int64_t group) const;
   int64_t group_of(int64_t l) const { return (l - stage_.chunk.first_layer) / every_; }
+  // Whether the layer's input comes from another stage.
+  bool arrives(int64_t l) const {
+    return l == stage_.chunk.first_layer && !stage_.chunk.has_embedding;
+  }
+  bool is_in_parts(int64_t group) const {
+    return parts_ > 1 && group >= 0 && input_parts_[static_cast<size_t>(group)] >= 0;
+  }
   size_t at(int64_t l) const { return static_cast<size_t>(l - stage_.chunk.first_layer); }
 
   const StageBuilder& stage_;
   int64_t every_;                          // layers per segment
+  int64_t parts_;                          // that inputs of segments are kept in
   LayerActivations passing_;               // what norm and activation make where it is not kept
   std::vector<LayerActivations> kept_;     // [layer - first]
   std::vector<LayerActivations> work_;     // [layer within its segment], full recomputation
   std::vector<LayerGradients> gradients_;  // [layer - first]; one entry where not split
   std::map<std::pair<FormedBy, int64_t>, std::vector<Away>> away_;  // (formed by, group)
-  int forward_x_[2] = {-1, -1};  // [R, C] (s) inputs of layers that are not kept, in turn
+  std::vector<int> input_parts_;  // [group] [R / parts_, C]; -1: kept as a whole. Empty: all are
+  int forward_x_[2] = {-1, -1};   // [R, C] (s) inputs of layers that are not kept, in turn
+  int whole_x_[2] = {-1, -1};     // [R, C] inputs of segments that are kept in parts, in turn
 };
 
 }  // namespace gptbench

@@ -163,8 +163,9 @@ void describe_decomposition(std::string& text, const Plan& plan) {
   }
   const MemoryConfig& memory = plan.config.memory;
   if (memory.activation_checkpointing == Recompute::full)
-    line(text, "Recomputation   full, every %lld layers kept",
-         static_cast<long long>(memory.checkpoint_every));
+    line(text, "Recomputation   full, every %lld layers kept%s",
+         static_cast<long long>(memory.checkpoint_every),
+         memory.partition_checkpoints ? ", divided over tensor-parallel ranks" : "");
   else if (memory.activation_checkpointing == Recompute::selective)
     line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");
 }

@@ -12,7 +12,7 @@ namespace gptbench {
 // clang-format off
 #define GPTBENCH_OP_KINDS(X)                                                                    \
   X(load_tokens) X(load_labels) X(load_lengths) X(load_control)                                 \
-  X(fill_zero) X(join) X(copy)                                                                  \
+  X(fill_zero) X(join) X(copy) X(copy_part)                                                     \
   X(linear_forward) X(linear_backward_input) X(linear_backward_weight)                          \
   X(linear_gelu_forward) X(linear_gelu_backward_input) X(bias_backward)                         \
   X(layernorm_forward) X(layernorm_backward) X(rmsnorm_forward) X(rmsnorm_backward)             \

@@ -84,6 +84,10 @@ Op copy(ElementCount count, Operand x, Operand y, Rows rows) {
   return array_op(OpKind::copy, count, {{Slot::x, x}, {Slot::y, y}}, rows);
 }
 
+Op copy_part(ElementCount count, Operand x, Operand y, Rows rows) {
+  return array_op(OpKind::copy_part, count, {{Slot::x, x}, {Slot::y, y}}, rows);
+}
+
 Op accumulate(ElementCount count, Operand x, Operand y, Rows rows) {
   return array_op(OpKind::accumulate, count, {{Slot::x, x}, {Slot::y, y}}, rows);
 }

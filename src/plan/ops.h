@@ -24,6 +24,8 @@ Op load_control(Operand stop_votes, Operand row_weight);
 // Arrays of any kind. A count per row makes them operations on rows.
 Op fill_zero(ElementCount count, Operand y, Rows rows = {});
 Op copy(ElementCount count, Operand x, Operand y, Rows rows = {});
+// The rows of x that are this tensor-parallel rank's, one of rows.div parts.
+Op copy_part(ElementCount count, Operand x, Operand y, Rows rows);
 Op accumulate(ElementCount count, Operand x, Operand y, Rows rows = {});
 Op convert(const ConvertSize& size, Operand x, Operand y, Rows rows = {});
 Op load(ElementCount count, Operand x, Operand y, Rows rows = {});

@@ -108,7 +108,7 @@ class StagePrograms {
   void emit_backward(const Pass& pass) {
     const int64_t first = stage_.chunk.first_layer, end = stage_.chunk.end_layer;
     const bool full = stage_.recompute == Recompute::full;
-    if (first < end) activations_.load(end - 1, 0, pass);
+    if (first < end) activations_.begin_backward(pass);
     if (head_) {
       if (pass.inputs) {
         stage_.weights.gather(stage_.plan.space.find_unit(UnitKind::final_norm));
@@ -131,7 +131,7 @@ class StagePrograms {
     const int unit = stage_.layer_unit(l);
     const bool full = stage_.recompute == Recompute::full;
     if (activations_.ends_segment(l)) {
-      activations_.load(l, -1, pass);
+      activations_.begin_group(l, pass);
       if (pass.inputs && full) layers_.emit_segment(start, l + 1);
     }
     if (pass.inputs) {  // gradients of activations read weights

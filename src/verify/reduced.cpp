@@ -80,10 +80,11 @@ double flops_per_token(const ModelConfig& model) {
 
 // What a sequence's length is a multiple of, so that it divides over the ranks as the whole one
 // does.
-int64_t pieces_of_sequence(const ParallelConfig& parallel) {
+int64_t pieces_of_sequence(const Config& config) {
+  const ParallelConfig& parallel = config.parallel;
   const int64_t context = parallel.context_parallel;
-  return std::lcm(context > 1 ? 2 * context : 1,
-                  parallel.sequence_parallel ? context * parallel.tensor_parallel : 1);
+  const bool splits = parallel.sequence_parallel || config.memory.partition_checkpoints;
+  return std::lcm(context > 1 ? 2 * context : 1, splits ? context * parallel.tensor_parallel : 1);
 }
 
 // Layers, widths and everything but the batch and the length of the sequences.
@@ -131,7 +132,7 @@ Config reduced_config(const Config& full) {
   batch.micro_batch_size = std::min<int64_t>(batch.micro_batch_size, 2);
   batch.global_batch_size = std::min(full.batch.global_batch_size,
                                      2 * batch.micro_batch_size * full.parallel.data_parallel + 1);
-  const int64_t pieces = pieces_of_sequence(full.parallel);
+  const int64_t pieces = pieces_of_sequence(full);
   const int64_t wanted =
       std::clamp(token_budget / batch.global_batch_size, min_sequence, max_sequence);
   model.seq_length = std::min(model.seq_length, std::max(pieces, wanted / pieces * pieces));
@@ -159,8 +160,8 @@ std::vector<Config> reduced_configs(const Config& full) {
   sequences = std::min(full.batch.micro_batch_size, ceil_div(rows, length));
   length = std::min(longest, std::max(length, ceil_div(rows, sequences)));
   reduced.batch.global_batch_size = sequences;
-  reduced.model.seq_length = std::min(
-      full.model.seq_length, round_up(context * length, pieces_of_sequence(full.parallel)));
+  reduced.model.seq_length =
+      std::min(full.model.seq_length, round_up(context * length, pieces_of_sequence(full)));
 
   const double tokens = static_cast<double>(sequences * reduced.model.seq_length);
   const bool longer = reduced.model.seq_length > first.seq_length ||

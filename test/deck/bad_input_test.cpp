@@ -221,6 +221,14 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
       "&model seq_length=12 / &parallel context_parallel=2 tensor_parallel=4 "
       "sequence_parallel=T /",
       8, {"the 6 positions", "use 3 or 6", ".false."});
+  const std::string parts = "&memory partition_checkpoints=T activation_checkpointing=";
+  refused(parts + "'full' /", 1, {"divides activations", "tensor_parallel >= 2"});
+  refused(parts + "'selective' / &parallel tensor_parallel=2 /", 2,
+          {"activation_checkpointing = 'full'", "found 'selective'"});
+  refused(parts + "'full' / &parallel tensor_parallel=2 sequence_parallel=T /", 2,
+          {"sequence_parallel already divides", "partition_checkpoints = .false."});
+  refused(parts + "'full' / &parallel tensor_parallel=4 / &model seq_length=6 /", 4,
+          {"does not divide model.seq_length = 6"});
   refused("&parallel pipeline_parallel=13 /", 13,
           {"more than model.num_layers = 12", "at most 12"});
   refused("&parallel pipeline_parallel=4 stage_layers=3,3,3 /", 4,

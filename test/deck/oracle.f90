@@ -60,7 +60,8 @@ program oracle
   character(width) :: activation_checkpointing
   integer(i8) :: checkpoint_every
   real(r8) :: device_memory_gib
-  namelist /memory/ activation_checkpointing, checkpoint_every, device_memory_gib
+  logical :: partition_checkpoints
+  namelist /memory/ activation_checkpointing, checkpoint_every, partition_checkpoints, device_memory_gib
 
   real(r8) :: lr, beta1, beta2, epsilon, weight_decay, clip
   namelist /optimizer/ lr, beta1, beta2, epsilon, weight_decay, clip
@@ -113,6 +114,7 @@ contains
     loss_scale = 0; initial_loss_scale = 65536; min_loss_scale = 1; loss_scale_growth = 2
     loss_scale_backoff = 0.5d0; loss_scale_window = 2000; loss_scale_hysteresis = 1
     activation_checkpointing = 'none'; checkpoint_every = 1; device_memory_gib = 0
+    partition_checkpoints = .false.
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''; short_seq_prob = 0
     directory = ''; dump = 'none'; flops_convention = 'mpt'; peak_tflops = 0; trace_step = 0
@@ -211,6 +213,7 @@ contains
     call begin('memory')
     call put_string('activation_checkpointing', activation_checkpointing)
     call put_integer('checkpoint_every', checkpoint_every)
+    call put_logical('partition_checkpoints', partition_checkpoints)
     call put_real('device_memory_gib', device_memory_gib)
 
     read (deck, nml=optimizer, iostat=status)

@@ -30,8 +30,9 @@ inline SmallModel matrix_model() {
 // "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host":
 // words in any order, among them w32 (parameters in fp32), r16 (gradients in bf16, or fp16 where
 // that is computed in), o16 (moments in bf16), nomaster, padded (three in four sequences of BERT
-// are shorter than 16); what is not said is as in matrix_model(). v2 and more means the interleaved
-// schedule. "llama" has two key/value heads and a feed-forward width of 96.
+// are shorter than 16), parts (layer inputs kept in parts); what is not said is as in
+// matrix_model(). v2 and more means the interleaved schedule. "llama" has two key/value heads and a
+// feed-forward width of 96.
 inline SmallModel combination(const std::string& text) {
   SmallModel m = matrix_model();
   std::istringstream words(text);
@@ -77,6 +78,8 @@ inline SmallModel combination(const std::string& text) {
       m.schedule = "interleaved";
     } else if (word == "sp") {
       m.sequence_parallel = true;
+    } else if (word == "parts") {
+      m.partition_checkpoints = true;
     } else if (word == "w32") {
       m.parameters = "fp32";
     } else if (word == "r16") {
@@ -127,6 +130,7 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
     m.deterministic = pick(false, false, true);
     m.recompute = pick("none", "selective", "full");
     m.checkpoint_every = std::string(m.recompute) == "full" ? pick(1, 2, 3) : 1;
+    m.partition_checkpoints = std::string(m.recompute) == "full" && pick(false, true);
     m.offload = pick("none", "none", "optimizer", "optimizer,parameters", "activations",
                      "optimizer,activations");
     m.offload_target = pick("host", "file");

@@ -35,6 +35,8 @@ inline const char* const table_fp32[] = {
     "pp2 gpipe activations L8 batch5",
     "pp2 zero_bubble activations L8 file",
     "tp2 sp activations L5 micro3",
+    "tp2 full parts dropout batch5 micro2",
+    "tp2 full parts every2 activations L8 host",
     // three
     "pp3 1f1b batch2",
     "pp3 v2 L8 batch7 full",
@@ -64,6 +66,8 @@ inline const char* const table_fp32[] = {
     "tp2 sp pp2 zero_bubble activations selective L8 dropout",
     "pp2 v2 dp2 zero2 activations L8 batch9 host",
     "pp4 1f1b activations full L8 file",
+    "tp2 pp2 v2 full parts activations L8 host",
+    "tp2 dp2 zero3 full parts every2 activations L5 file",
     // six
     "tp2 pp3 L5 batch5",
     "tp2 sp dp3 zero3 batch10",
@@ -102,6 +106,7 @@ inline const char* const table_fp32[] = {
     "cp2 llama host",
     "cp3 T24 selective",
     "cp4 zero1 host dropout",
+    "tp2 cp2 full parts",
     "cp2 dp2 zero3 group2 batch5",
     "tp2 cp2 sp full",
     "cp2 pp2 zero_bubble host batch5",
@@ -169,6 +174,7 @@ inline const char* const table_fp16[] = {
     "fp16 host r16 nomaster",
     "fp16 host w32 full micro2",
     "tp2 sp fp16 host",
+    "tp2 fp16 host r16 full parts activations",
     "pp2 v2 fp16 host batch5",
     "dp2 zero3 fp16 host optimizer,parameters",
     "dp2 fp16 host optimizer,parameters file",

@@ -28,6 +28,7 @@ struct SmallModel {
   bool deterministic = false;
   const char* recompute = "none";
   int64_t checkpoint_every = 1;
+  bool partition_checkpoints = false;
   const char* offload = "none";
   const char* offload_target = "host";
   const char* family = "gpt";
@@ -74,6 +75,7 @@ inline Config resolved_config(const SmallModel& m) {
   c.run.deterministic = m.deterministic;
   c.memory.activation_checkpointing = choice_of<Recompute>(m.recompute);
   c.memory.checkpoint_every = m.checkpoint_every;
+  c.memory.partition_checkpoints = m.partition_checkpoints;
   c.batch.micro_batch_size = m.micro_batch;
   c.batch.global_batch_size = m.global_batch;
   c.precision.compute = choice_of<Precision>(m.compute);

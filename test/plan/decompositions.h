@@ -33,7 +33,8 @@ inline std::string name_of(const SmallModel& m) {
   if (m.zero_group > 0) name += " in groups of " + std::to_string(m.zero_group);
   if (m.deterministic) name += " deterministic";
   if (std::string(m.recompute) != "none")
-    name += std::string(", ") + m.recompute + " every " + std::to_string(m.checkpoint_every);
+    name += std::string(", ") + m.recompute + " every " + std::to_string(m.checkpoint_every) +
+            (m.partition_checkpoints ? " in parts" : "");
   if (std::string(m.offload) != "none")
     name += std::string(", ") + m.offload + " in " + m.offload_target;
   return name + ", L " + std::to_string(m.layers) + ", " + std::to_string(m.global_batch) + " by " +
@@ -56,7 +57,10 @@ inline bool is_possible(const SmallModel& m) {
   const int64_t held = m.seq / m.context_parallel;
   if (m.context_parallel > 1 && std::string(m.family) == "bert") return false;
   if (m.context_parallel > 1 && m.seq % (2 * m.context_parallel) != 0) return false;
-  if (m.sequence_parallel && (m.tensor_parallel == 1 || held % m.tensor_parallel != 0))
+  if ((m.sequence_parallel || m.partition_checkpoints) &&
+      (m.tensor_parallel == 1 || held % m.tensor_parallel != 0))
+    return false;
+  if (m.partition_checkpoints && (m.sequence_parallel || std::string(m.recompute) != "full"))
     return false;
   if (m.heads % m.tensor_parallel != 0 || m.kv_heads % m.tensor_parallel != 0) return false;
   if (m.pipeline_parallel * m.virtual_stages > m.layers) return false;
@@ -125,6 +129,8 @@ inline std::vector<SmallModel> all_decompositions() {
           m.deterministic = zero.deterministic;
           m.recompute = recompute.what;
           m.checkpoint_every = recompute.every;
+          m.partition_checkpoints =
+              tensor.size > 1 && !tensor.sequence && std::string(recompute.what) == "full";
           // Five micro-batches, the last one of some replicas empty.
           m.global_batch = m.data_parallel > 1 ? 4 * m.data_parallel + 1 : 5;
           // Of the types that bf16 can be mixed with, each choice with each of the others in turn.

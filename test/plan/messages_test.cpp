@@ -27,13 +27,14 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
   const int64_t sharing = plan.grid.data * plan.grid.context;
   const int64_t m = plan.micro_batches.size();
-  int64_t R = 0, layers = 0, segments = 0, embeddings = 0, heads = 0;
+  int64_t R = 0, layers = 0, segments = 0, arriving = 0, embeddings = 0, heads = 0;
   for (int64_t k = 0; k < m; ++k)
     R += plan.micro_batches[k].count * (plan.shape.T / plan.grid.context);
   for (const Chunk& chunk : plan.chunks) {
     const int64_t n = chunk.end_layer - chunk.first_layer;
     layers += n;
     segments += (n + plan.config.memory.checkpoint_every - 1) / plan.config.memory.checkpoint_every;
+    arriving += n > 0 && !chunk.has_embedding ? 1 : 0;
     embeddings += chunk.has_embedding ? 1 : 0;
     heads += chunk.has_head ? 1 : 0;
   }
@@ -46,6 +47,9 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   if (tp > 1) {
     if (!parallel.sequence_parallel) {
       add(Axis::tensor, OpKind::all_reduce, sums * R * C * e);
+      // Inputs of segments, but for those that come from another stage.
+      if (plan.config.memory.partition_checkpoints)
+        add(Axis::tensor, OpKind::all_gather, (segments - arriving) * R * C * e);
     } else {
       add(Axis::tensor, OpKind::reduce_scatter, sums * R * C * e);
       // Inputs of column-parallel layers forward and again for their weight gradients, gradients at

@@ -48,11 +48,12 @@ bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
 }
 
 // At least one compute operation lies between the start of a message and the wait for it: of
-// gradients that are reduced, of parameters that are gathered, of activations from other stages,
+// gradients that are reduced, of parameters and layer inputs that are gathered, of activations from
+// other stages,
 // of keys, values and their gradients that go round the context axis.
 // There is nothing to hide behind
 //   - for the only layer of a virtual stage, beside the head or not,
-//   - for the first parameters of a program that begins with a layer,
+//   - for the first parameters or layer input of a program that begins with a layer,
 //   - for parameters that are offloaded as well: their shards pass through two windows before,
 //   - for the first layer of a segment of two that is repeated: it shares a window with the layer
 //   in hand,
@@ -79,7 +80,11 @@ TEST(Overlap, OfMessages) {
       const bool gathers =
           op.kind == OpKind::all_gather && is_in(plan, op[Slot::whole], "parameters::gathered");
       const bool receives = op.kind == OpKind::receive;
-      if (!reduces && !gathers && !receives) continue;
+      const bool gathers_input =
+          op.kind == OpKind::all_gather &&
+          plan.buffers[static_cast<size_t>(op[Slot::whole].buffer)].name.find("whole_x.") !=
+              std::string::npos;
+      if (!reduces && !gathers && !gathers_input && !receives) continue;
       const int hiding = hidden_behind(plan, issued, k);
       const Chunk& chunk = plan.chunks[static_cast<size_t>(program.chunk)];
       const int64_t layers = chunk.end_layer - chunk.first_layer;
@@ -92,15 +97,20 @@ TEST(Overlap, OfMessages) {
         if (first || pairs || offloaded) continue;
       }
       const bool staged = receives && op.axis == Axis::pipeline;
-      if ((reduces && one_unit) || (staged && first_pass)) continue;
+      if ((reduces && one_unit) || (staged && first_pass) ||
+          (gathers_input && !begun && !chunk.has_head))
+        continue;
       if (op.kind == OpKind::all_reduce && op.axis == Axis::replica && hiding < 0) continue;
-      ++hidden[op.axis == Axis::context ? "ring" : spec_of(op.kind).name];
+      ++hidden[gathers_input              ? "layer input"
+               : op.axis == Axis::context ? "ring"
+                                          : spec_of(op.kind).name];
       EXPECT_NE(hiding, 0) << spec_of(op.kind).name << " in " << gptbench::name_of(program.kind)
                            << " of micro-batch " << issued[k].micro_batch << ", operation "
                            << issued[k].op;
     }
   });
-  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "receive", "ring"})
+  for (const char* kind :
+       {"all_reduce", "reduce_scatter", "all_gather", "layer input", "receive", "ring"})
     EXPECT_GT(hidden[kind], 0) << kind;
 }
 

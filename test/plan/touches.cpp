@@ -256,6 +256,10 @@ void array_touches(TouchList& touch, const Plan& plan, OpKind kind, int64_t n) {
       touch.read(Slot::x, n);
       touch.assign(Slot::y, n);
       break;
+    case OpKind::copy_part:
+      touch.add(Slot::x, plan.at.tensor * n, n, TouchKind::read);
+      touch.assign(Slot::y, n);
+      break;
     case OpKind::accumulate:
       touch.read(Slot::x, n);
       touch.accumulate(Slot::y, n);

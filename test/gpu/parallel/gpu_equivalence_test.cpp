@@ -45,6 +45,7 @@ const char* const half_precision[] = {
     "fp16 cuda L2 batch2 r16 nomaster",
     "llama bf16 cuda L2 batch2",
     "tp2 sp bf16 cuda L2 batch2",
+    "tp2 fp16 r16 full parts activations cuda L3 batch2",
     "pp2 v2 bf16 cuda batch3",
     "dp2 zero1 bf16 cuda L2 batch4 r16 o16",
     "dp2 zero3 fp16 cuda L2 batch4 optimizer,parameters",
