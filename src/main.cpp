@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "comm/agree.h"
 #include "deck/deck.h"
+#include "deck/devices.h"
 #include "deck/keys.h"
 #include "deck/validate.h"
 #include "measure/system_info.h"
@@ -94,6 +95,9 @@ int execute(int argc, char** argv, const CommandLine& line) {
       break;
     case Mode::keys_markdown:
       print(keys_markdown({sweep_reference()}));
+      break;
+    case Mode::devices:
+      print(devices_text());
       break;
     case Mode::check:
       print(echo(read_deck(line.deck, line.overrides)));

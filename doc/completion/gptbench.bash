@@ -53,7 +53,7 @@ _gptbench() {
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --operations --ranks --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --devices --operations --ranks --version --help" -- "$word")
   elif [ -z "$deck" ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     compopt -o nospace 2>/dev/null

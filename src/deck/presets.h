@@ -1,5 +1,5 @@
-// The model presets: input/presets/NAME.in, embedded in the library by CMake so that a program is
-// one file.
+// Files of input/ that CMake embeds in the library, so that a program is one file: the model
+// presets input/presets/NAME.in, and input/devices.in.
 #pragma once
 
 #include <string>
@@ -14,5 +14,8 @@ struct Preset {
 
 // In the order of their names.
 const std::vector<Preset>& embedded_presets();
+
+// Text of input/devices.in (deck/devices.h).
+const char* embedded_devices();
 
 }  // namespace gptbench

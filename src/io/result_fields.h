@@ -38,6 +38,7 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("hardware_factor", summary.hardware_factor);
   visit("peak_tflops", summary.peak_tflops);
   visit("peak_source", summary.peak_source);
+  visit("peak_note", summary.peak_note);
   visit("mfu", summary.mfu);
   visit("hfu", summary.hfu);
   visit("gemm_ceiling_tflops", summary.gemm_ceiling_tflops);

@@ -37,10 +37,22 @@ std::string cpu_model(const std::string& architecture) {
     const std::string value = cpuinfo(name);
     if (!value.empty()) return value;
   }
+  // Grace and other processors have the same cores; the system on the chip tells them apart.
+  if (first_line("/sys/devices/soc0/soc_id") == "jep106:036b:0241") return "NVIDIA Grace";
   const std::string implementer = cpuinfo("CPU implementer"), part = cpuinfo("CPU part");
   if (implementer == "0x46" && part == "0x001") return "Fujitsu A64FX";
   if (part.empty()) return architecture;
   return architecture + " (CPU implementer " + implementer + ", part " + part + ")";
+}
+
+int64_t count_sockets() {
+  std::set<std::string> sockets;
+  for (int cpu = 0;; ++cpu) {
+    const std::string socket = first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                                          "/topology/physical_package_id");
+    if (socket.empty()) return std::max<int64_t>(1, static_cast<int64_t>(sockets.size()));
+    sockets.insert(socket);
+  }
 }
 
 // Adds the processors that a thread may run on. Grows the mask until the kernel accepts it: nodes
@@ -99,6 +111,7 @@ SystemInfo system_info() {
   uname(&name);
   info.hostname = name.nodename;
   info.cpu_model = cpu_model(name.machine);
+  info.sockets = count_sockets();
   info.cores = processors_of_this_process();
   info.binding = core_list(info.cores);
   return info;

@@ -1,6 +1,7 @@
 // Provenance of a run: machine, operating system, batch system and environment, as plain text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@ namespace gptbench {
 struct SystemInfo {
   std::string hostname;
   std::string cpu_model;   // "Intel(R) Xeon(R) ..."; the architecture where unnamed
+  int64_t sockets = 1;     // of the node
   std::vector<int> cores;  // logical processors that this process may run on; empty: not known
   std::string binding;     // the same as a list: "0-3,8"
 };

@@ -174,7 +174,7 @@ std::string help_text() {
       "                        directory of the plots instead of plots\n"
       "  --convention NAME     restate FLOPs: mpt, megatron, causal, exact\n"
       "  --peak PEAK           restate MFU and HFU: TFLOP/s per device, or bf16, fp8,\n"
-      "                        both (data sheets of A100, H100, H200)\n"
+      "                        both (their data sheets)\n"
       "  --where NAME=VALUE    only runs with this figure; may be repeated\n"
       "  --sort [-]NAME        ascending, with '-' descending\n"
       "NAME is a deck key (batch.micro_batch_size), an attribute of /summary\n"

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "deck/deck.h"
+#include "deck/devices.h"
 #include "deck/presets.h"
-#include "measure/known_devices.h"
 #include "plan/cost.h"
 #include "plan/model.h"
 
@@ -60,7 +60,7 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
   Summary& s = record.summary;
   s.flops_convention = name_of(config.output.flops_convention);
   s.hardware_factor = hardware_factor(config.memory);
-  s.peak_tflops = known_peak_tflops(s.device_name, config.precision.compute, s.clock_ghz);
+  s.peak_tflops = known_peak(s.device_name, name_of(config.precision.compute), s.clock_ghz).tflops;
   s.peak_source = "known device";
   if (s.world_size > 0 && s.ranks_per_node > 0)
     s.nodes = (s.world_size + s.ranks_per_node - 1) / s.ranks_per_node;

@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "base/units.h"
-#include "measure/known_devices.h"
+#include "deck/devices.h"
 #include "post/cells.h"
 #include "record/flops.h"
 #include "record/steps.h"
@@ -115,7 +115,7 @@ double RunView::tflops(const std::string& convention, bool hardware) const {
 }
 
 double RunView::known_peak(Precision type) const {
-  return known_peak_tflops(device_name(), type, summary().clock_ghz);
+  return gptbench::known_peak(device_name(), name_of(type), summary().clock_ghz).tflops;
 }
 
 double RunView::peak_tflops() const {

@@ -77,8 +77,9 @@ struct Summary {
   std::map<std::string, double> flops_per_step;
   std::string flops_convention;
   double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;
-  double peak_tflops = 0.0;          // per device
-  std::string peak_source;           // "deck", "known device", "measured GEMM ceiling"
+  double peak_tflops = 0.0;  // per device
+  std::string peak_source;   // "deck", "known device", "measured GEMM ceiling"
+  std::string peak_note;  // why no data sheet was used, or that the clock is not its clock; or ""
   double mfu = 0.0, hfu = 0.0;       // fractions of peak
   double gemm_ceiling_tflops = 0.0;  // per device; 0: not measured
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system

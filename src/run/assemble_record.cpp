@@ -1,7 +1,11 @@
 #include "run/assemble_record.h"
 
+#include <cmath>
+
 #include "base/build_info.h"
-#include "measure/known_devices.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "deck/devices.h"
 #include "measure/system_info.h"
 #include "plan/cost.h"
 #include "record/steps.h"
@@ -63,6 +67,18 @@ void add_sensors(Record& record, const SensorSummary& sensors) {
   s.sensors_note = sensors.note;
 }
 
+constexpr double clock_tolerance = 0.05;
+
+// Power limits lower clocks, and some devices raise theirs above that of the data sheet.
+std::string clock_note(const DevicePeak& peak, double clock_ghz) {
+  if (clock_ghz <= 0.0 || peak.clock_ghz <= 0.0) return "";
+  const double ratio = clock_ghz / peak.clock_ghz;
+  if (std::fabs(ratio - 1.0) <= clock_tolerance) return "";
+  return printed(
+      "the peak is stated at %.4g GHz, measured are %.4g GHz: %.4g TFLOP/s at this clock",
+      peak.clock_ghz, clock_ghz, ratio * peak.tflops);
+}
+
 }  // namespace
 
 Record planned_record(const Deck& deck, const Plan& plan, const std::vector<StageFigures>& stages,
@@ -104,16 +120,24 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
   return record;
 }
 
-Peak peak_of(const Plan& plan, const RunParts& parts, int64_t ranks_per_node) {
+Peak peak_of(const Plan& plan, const RunParts& parts) {
   const double deck = plan.config.output.peak_tflops;
-  if (deck > 0.0) return {deck, "deck"};
+  if (deck > 0.0) return {deck, "deck", ""};
+  const DeviceFacts& device = parts.device;
+  const PrecisionConfig& precision = plan.config.precision;
+  const std::string type = precision.tf32 ? "tf32" : name_of(precision.compute);
   const double clock_ghz = parts.sensors ? parts.sensors->clock_ghz : 0.0;
-  double known = known_peak_tflops(parts.device.name, plan.config.precision.compute, clock_ghz);
-  // A host's peak is shared by the ranks on it.
-  if (plan.config.run.device == DeviceKind::host) known /= static_cast<double>(ranks_per_node);
-  if (known > 0.0) return {known, "known device"};
+  const DevicePeak known = known_peak(device.name, type, clock_ghz);
+  if (known.tflops > 0.0)
+    return {known.tflops * device.per_rank, "known device", clock_note(known, clock_ghz)};
   const bool measured = parts.gemm_ceiling_tflops > 0.0;
-  return {parts.gemm_ceiling_tflops, measured ? "measured GEMM ceiling" : "none: not measured"};
+  return {parts.gemm_ceiling_tflops, measured ? "measured GEMM ceiling" : "none: not measured",
+          find_device(device.name) == nullptr
+              ? "no data sheet of '" + device.reported + "' with " +
+                    format_bytes(static_cast<int64_t>(device.memory_bytes)) +
+                    " is known: see gptbench --devices"
+              : "the data sheet of " + device.name + " has no peak in " + type +
+                    " at the clock of this run"};
 }
 
 void complete_record(Record& record, const Plan& plan, const RunParts& parts) {
@@ -127,8 +151,9 @@ void complete_record(Record& record, const Plan& plan, const RunParts& parts) {
   record.kernels_not_verified = parts.kernels_not_verified;
   if (parts.training) add_training(record, plan, parts);
   if (parts.sensors) add_sensors(record, *parts.sensors);
-  const Peak peak = peak_of(plan, parts, s.ranks_per_node);
+  const Peak peak = peak_of(plan, parts);
   set_peak(s, peak.tflops, peak.source);
+  s.peak_note = peak.note;
 }
 
 void set_outcome(Record& record, Exit outcome, const std::string& reason) {

@@ -24,8 +24,9 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
 struct Peak {
   double tflops = 0.0;  // 0: not known
   std::string source;   // "deck", "known device", "measured GEMM ceiling"
+  std::string note;     // why there is no data sheet, or that the clock is not the data sheet's
 };
-Peak peak_of(const Plan& plan, const RunParts& parts, int64_t ranks_per_node);
+Peak peak_of(const Plan& plan, const RunParts& parts);
 
 // Adds what the run measured, and the figures that follow from it, to its planned record.
 void complete_record(Record& record, const Plan& plan, const RunParts& parts);

@@ -14,10 +14,10 @@ struct ModeOption {
   const char* name;
   Mode mode;
 };
-constexpr ModeOption modes[] = {
-    {"--plan", Mode::plan}, {"--sweep", Mode::sweep},     {"--check", Mode::check},
-    {"--keys", Mode::keys}, {"--version", Mode::version}, {"--help", Mode::help},
-    {"-h", Mode::help}};
+constexpr ModeOption modes[] = {{"--plan", Mode::plan},       {"--sweep", Mode::sweep},
+                                {"--check", Mode::check},     {"--keys", Mode::keys},
+                                {"--devices", Mode::devices}, {"--version", Mode::version},
+                                {"--help", Mode::help},       {"-h", Mode::help}};
 
 [[noreturn]] void usage(const std::string& message) {
   throw Error(Exit::usage, message + "; see gptbench --help");
@@ -69,7 +69,9 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
                                    [&](const ModeOption& each) { return argument == each.name; });
     if (mode != std::end(modes)) {
       if (mode_given)
-        usage("only one of --plan, --sweep, --check, --keys, --version and --help can be given");
+        usage(
+            "only one of --plan, --sweep, --check, --keys, --devices, --version and --help can be "
+            "given");
       line.mode = mode->mode;
       mode_given = true;
     } else if (argument == "--markdown") {
@@ -115,6 +117,7 @@ std::string help_text() {
       "                            or write a deck for each; not started by mpirun\n"
       "  ./gptbench --check DECK   read and validate a deck, print it with defaults\n"
       "  ./gptbench --keys         every key of a deck, with range and default\n"
+      "  ./gptbench --devices      devices whose peaks are known, and how to add one\n"
       "  ./gptbench --version      version, commit, compiler and libraries\n"
       "  ./gptbench --help         this text\n"
       "\n"

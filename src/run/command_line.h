@@ -7,7 +7,7 @@
 
 namespace gptbench {
 
-enum class Mode { run, plan, sweep, check, keys, keys_markdown, version, help };
+enum class Mode { run, plan, sweep, check, keys, keys_markdown, devices, version, help };
 
 struct CommandLine {
   Mode mode = Mode::run;

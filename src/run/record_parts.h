@@ -19,7 +19,9 @@ struct MachineFacts {
 };
 
 struct DeviceFacts {
-  std::string name;                // as in tables (measure/known_devices.h); "": not known
+  std::string reported;            // by the driver or /proc/cpuinfo
+  std::string name;                // in tables (deck/devices.h); "" for a host that is not known
+  double per_rank = 1.0;           // GPUs; sockets of a host
   double memory_bytes = 0.0;       // of one device (of one rank's share of a host); 0: not known
   double node_memory_bytes = 0.0;  // 0: not known
 };

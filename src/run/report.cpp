@@ -72,6 +72,7 @@ std::string throughput(const Record& record) {
   if (s.peak_tflops <= 0.0) return text;
   text +=
       printed("%-28s %12.4f TFLOP/s per rank (%s)\n", "Peak", s.peak_tflops, s.peak_source.c_str());
+  if (!s.peak_note.empty()) text += hanging("  ", s.peak_note);
   text += printed("%-28s %11.1f %%\n", "Utilisation, model (MFU)", 100.0 * s.mfu);
   if (s.hfu != s.mfu) text += printed("%-28s %11.1f %%\n", "Hardware (HFU)", 100.0 * s.hfu);
   return text;

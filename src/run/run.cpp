@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "comm/agree.h"
+#include "deck/devices.h"
 #include "deck/validate.h"
 #include "engine/engine.h"
 #include "io/result_file.h"
@@ -76,8 +77,7 @@ std::string failed_checks(const Record& record) {
 void tune(const Session& session, const Plan& plan, RunParts& parts) {
   MpiWorld& world = session.world;
   settle_choices(world, session.device, plan);
-  const bool peak_known =
-      world.all(world.rank() != 0 || peak_of(plan, parts, world.node_size()).tflops > 0.0);
+  const bool peak_known = world.all(world.rank() != 0 || peak_of(plan, parts).tflops > 0.0);
   if (peak_known || session.device.kind() == DeviceKind::ref) return;
   const double start_s = now_s();
   parts.gemm_ceiling_tflops = gather_gemm_ceiling(world, session.device, plan);
@@ -222,7 +222,9 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   agreed(world, [&] { config = resolve(deck, world.size()); });
   const std::unique_ptr<Device> device = make_device(world, config);
   agreed(world, [&] {
-    if (world.rank() == 0) check_output_directory(config.output.directory);
+    if (world.rank() != 0) return;
+    check_output_directory(config.output.directory);
+    known_devices();
   });
   std::unique_ptr<TokenSource> tokens;
   agreed(world, [&] {

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "deck/config.h"
-#include "measure/known_devices.h"
+#include "deck/devices.h"
 #include "measure/system_info.h"
 
 namespace gptbench {
@@ -127,13 +127,20 @@ Sensing::Sensing(MpiWorld& world, const Device& device)
 
 DeviceFacts Sensing::device_facts(const MpiWorld& world, const Device& device) const {
   if (world.rank() != 0) return {};
-  const std::string machine = on_gpu_ ? gpu_->sensors()->facts().name : system_info().cpu_model;
+  const SystemInfo system = system_info();
   DeviceFacts facts;
-  facts.name = known_device_name(machine);
-  if (facts.name.empty() && on_gpu_) facts.name = machine;
+  facts.reported = on_gpu_ ? gpu_->sensors()->facts().name : system.cpu_model;
   facts.memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
-  // A node's memory is shared by its ranks; a GPU has its own.
-  if (!on_gpu_) facts.memory_bytes /= static_cast<double>(world.node_size());
+  // That of a host is any.
+  const DeviceData* const known = find_device(facts.reported, on_gpu_ ? facts.memory_bytes : 0.0);
+  if (known != nullptr) facts.name = known->name;
+  if (known == nullptr && on_gpu_) facts.name = facts.reported;
+  // Ranks share a node's processors and memory; a GPU is of one rank.
+  if (!on_gpu_) {
+    const double ranks = static_cast<double>(world.node_size());
+    facts.per_rank = static_cast<double>(system.sockets) / ranks;
+    facts.memory_bytes /= ranks;
+  }
   facts.node_memory_bytes = host_->sensors()->facts().memory_total_bytes.value_or(0.0);
   return facts;
 }

@@ -1,6 +1,7 @@
-# Writes OUTPUT, the C++ source of embedded_presets() (deck/presets.h), from DIRECTORY/*.in.
-#   cmake -DDIRECTORY=... -DOUTPUT=... -P embed_presets.cmake
-file(GLOB files ${DIRECTORY}/*.in)
+# Writes OUTPUT, the C++ source of what deck/presets.h declares, from DIRECTORY/presets/*.in and
+# DIRECTORY/devices.in.
+#   cmake -DDIRECTORY=... -DOUTPUT=... -P embed_input.cmake
+file(GLOB files ${DIRECTORY}/presets/*.in)
 list(SORT files)
 set(rows "")
 foreach(file IN LISTS files)
@@ -9,7 +10,8 @@ foreach(file IN LISTS files)
   file(READ ${file} text)
   string(APPEND rows "      {\"${name}\", R\"preset(${text})preset\"},\n")
 endforeach()
-file(WRITE ${OUTPUT} "// Generated from input/presets.
+file(READ ${DIRECTORY}/devices.in devices)
+file(WRITE ${OUTPUT} "// Generated from input/presets and input/devices.in.
 #include \"deck/presets.h\"
 
 namespace gptbench {
@@ -18,6 +20,10 @@ const std::vector<Preset>& embedded_presets() {
   static const std::vector<Preset> presets = {
 ${rows}  };
   return presets;
+}
+
+const char* embedded_devices() {
+  return R\"devices(${devices})devices\";
 }
 
 }  // namespace gptbench
