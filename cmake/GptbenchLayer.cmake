@@ -22,7 +22,7 @@ set(GPTBENCH_BELOW_engine base deck plan device comm memory data)
 set(GPTBENCH_BELOW_verify base record deck plan device comm memory data engine)
 set(GPTBENCH_BELOW_io base record)
 set(GPTBENCH_BELOW_run base record measure deck plan device comm cuda memory data engine verify io)
-set(GPTBENCH_BELOW_post base record measure deck plan io)
+set(GPTBENCH_BELOW_post base record deck plan io)
 set(GPTBENCH_BELOW_sweep base record measure deck plan device comm cuda memory data engine verify io run)
 
 function(gptbench_layer name)

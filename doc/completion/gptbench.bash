@@ -70,7 +70,7 @@ _gptpost() {
     --style) words="fugaku mpt zero megatron scaling" ;;
     --format) words="md csv latex" ;;
     --kind) words="all throughput utilisation scaling memory breakdown loss" ;;
-    --convention) words="mpt megatron causal exact" ;;
+    --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;
     --peak) words="bf16 fp8 both" ;;
     --published)

@@ -5,6 +5,6 @@
 
 namespace gptbench {
 
-GPTBENCH_CHOICE(FlopsConvention, mpt, megatron, causal, exact)
+GPTBENCH_CHOICE(FlopsConvention, mpt, mpt_star, megatron, causal, exact)
 
 }  // namespace gptbench

@@ -2,11 +2,14 @@
 
 namespace gptbench {
 
+double flops_mpt_star(const ModelShape& s, int64_t num_params, int64_t B) {
+  return 6.0 * static_cast<double>(num_params) * static_cast<double>(B) * static_cast<double>(s.T);
+}
+
 double flops_mpt(const ModelShape& s, int64_t num_params, int64_t B) {
-  const double tokens = static_cast<double>(B) * static_cast<double>(s.T);
-  return tokens *
-         (6.0 * static_cast<double>(num_params) +
-          12.0 * static_cast<double>(s.L) * static_cast<double>(s.C) * static_cast<double>(s.T));
+  const double T = static_cast<double>(s.T);
+  return flops_mpt_star(s, num_params, B) + 12.0 * static_cast<double>(B) * T * T *
+                                                static_cast<double>(s.L) * static_cast<double>(s.C);
 }
 
 double flops_megatron(const ModelShape& s, int64_t B, bool full_checkpointing) {

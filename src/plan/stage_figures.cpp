@@ -50,6 +50,7 @@ std::map<std::string, double> flops_by_convention(const Plan& plan,
                        static_cast<double>(plan.grid.tensor * plan.grid.context);
   std::map<std::string, double> flops = {
       {name_of(FlopsConvention::mpt), flops_mpt(plan.shape, plan.num_params, B)},
+      {name_of(FlopsConvention::mpt_star), flops_mpt_star(plan.shape, plan.num_params, B)},
       {name_of(FlopsConvention::megatron), flops_megatron(plan.shape, B, full)},
       {name_of(FlopsConvention::causal), flops_causal(plan.shape, B)},
       {name_of(FlopsConvention::exact), model * whole},

@@ -24,9 +24,9 @@ std::vector<StageFigures> stage_figures(const Plan& plan);
 // The stage whose ranks need the most device memory.
 const StageFigures& largest_stage(const std::vector<StageFigures>& stages);
 
-// FLOPs per step of the whole job: "mpt", "megatron", "causal" and "exact" (as executed, attention
-// counted in full, recomputation apart), plus "exact_recomputed", what is recomputed, and where
-// there are any "exact_fp8", those of both that multiply fp8 factors.
+// FLOPs per step of the whole job: "mpt", "mpt_star", "megatron", "causal" and "exact" (as
+// executed, attention counted in full, recomputation apart), plus "exact_recomputed", what is
+// recomputed, and where there are any "exact_fp8", those of both that multiply fp8 factors.
 std::map<std::string, double> flops_by_convention(const Plan& plan,
                                                   const std::vector<StageFigures>& stages);
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "io/file_bytes.h"
 #include "post/csv.h"
+#include "post/published_matrix.h"
 #include "post/published_runs.h"
 
 namespace gptbench {
@@ -24,6 +25,12 @@ struct Form {
   std::vector<const char*> required;
   std::vector<ColumnName> columns;
 };
+
+std::vector<ColumnName> of_matrix() {
+  std::vector<ColumnName> columns;
+  for (const char* key : matrix_columns) columns.push_back({key, ""});
+  return columns;
+}
 
 const std::vector<Form> forms = {
     {"mpt",
@@ -91,6 +98,10 @@ const std::vector<Form> forms = {
       {"gpu6_used_mib", "GPU6 Memory Usage"},
       {"gpu7_used_mib", "GPU7 Memory Usage"},
       {"notes", "Notes"}}},
+    {"megatron",
+     megatron_run,
+     {"model", "nodes", "gpus_per_node", "mp", "zero_stage"},
+     of_matrix()},
     {"scaling",
      scaling_point,
      {"ranks", "tokens_per_s"},
@@ -141,6 +152,7 @@ std::string printed(const PublishedRow& row, const std::string& key) {
 
 PublishedCells cells_of(const Form& form, const PublishedRow& row) {
   PublishedCells cells{form.style, {}};
+  if (form.run == megatron_run) cells.by_heading["cell"] = matrix_cell(row);
   if (form.run == scaling_point)  // nothing is known of its layout
     for (const char* heading : {"Nodes", "DP", "TP", "PP", "CP", "MBS", "GBS"})
       cells.by_heading[heading] = "-";
@@ -158,7 +170,8 @@ PublishedCells cells_of(const Form& form, const PublishedRow& row) {
 
 std::vector<PublishedRun> read_published(const std::string& path) {
   const Bytes bytes = read_bytes(path, largest_file_bytes);
-  const std::vector<CsvRow> rows = parse_csv(path, std::string(bytes.begin(), bytes.end()));
+  const std::vector<CsvRow> rows =
+      unfolded(path, parse_csv(path, std::string(bytes.begin(), bytes.end())));
   if (rows.size() < 2) throw Error(Exit::usage, path + ": no published rows");
   const auto place = [&](const CsvRow& row) { return path + ":" + std::to_string(row.line); };
   const std::vector<std::string>& names = rows.front().fields;

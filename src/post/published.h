@@ -16,11 +16,13 @@ struct PublishedRun {
   Record record;
 };
 
-// Reads a CSV file whose first line names its columns, in one of four forms, told apart by these:
+// Reads a CSV file whose first line names its columns, in one of five forms, told apart by these:
 //
 //   mpt      Model, SeqLen (T), # GPUs, ...            or model, seq_len, gpus, ...
 //   fugaku   Nodes, Size, DP, ..., Sec/it, TFLOPs      or nodes, size, dp, ..., sec_per_it, ...
 //   zero     Model, num_layers, ..., Max Global BSZ    or model, num_layers, ..., max_global_batch
+//   megatron the matrix model \ num_node * num_gpus, 1*1, 1*8, ... (post/published_matrix.h)
+//                                                      or model, nodes, gpus_per_node, mp, ...
 //   points   ranks, tokens_per_s and, where there are several series, series
 //
 // Columns may be in any order; others are passed over. Empty fields, - and what a spreadsheet

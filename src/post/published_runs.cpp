@@ -75,6 +75,7 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
   const ModelShape shape = model_shape(config.model);
   if (s.num_params == 0) s.num_params = count_params(tensor_table(config.model));
   s.flops_per_step[name_of(FlopsConvention::mpt)] = flops_mpt(shape, s.num_params, batch);
+  s.flops_per_step[name_of(FlopsConvention::mpt_star)] = flops_mpt_star(shape, s.num_params, batch);
   s.flops_per_step[name_of(FlopsConvention::megatron)] =
       flops_megatron(shape, batch, s.hardware_factor > 1.0);
   s.flops_per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch);
@@ -185,6 +186,39 @@ Record zero_run(const PublishedRow& row) {
                                  static_cast<double>(MiB));
   s.device_memory_used_bytes = s.peak_memory_bytes;
   complete(row, keys, record);
+  return record;
+}
+
+Record megatron_run(const PublishedRow& row) {
+  Record record;
+  Keys keys;
+  const int64_t mp = std::max<int64_t>(1, row.integer("mp", 1));
+  Summary& s = record.summary;
+  s.ranks_per_node = row.integer("gpus_per_node", 0);
+  s.world_size = row.integer("nodes", 0) * s.ranks_per_node;
+  const int64_t batch = row.integer("micro_batch_size", 0) * row.integer("grad_accum", 1) *
+                        std::max<int64_t>(1, s.world_size / mp);
+  keys.set("run.name", row.text("model"));
+  keys.preset(lower(row.text("model")));
+  keys.set("parallel.data_parallel", s.world_size / mp);
+  keys.set("parallel.tensor_parallel", mp);
+  keys.set("parallel.zero_stage", row.integer("zero_stage", 0));
+  if (row.yes("offload") || row.text("offload") == "cpu") keys.set("parallel.offload", "optimizer");
+  keys.set("batch.micro_batch_size", row.integer("micro_batch_size", 0));
+  keys.set("batch.global_batch_size", batch);
+  keys.set("output.flops_convention", name_of(FlopsConvention::megatron));
+  const bool fitted = row.text("samples_per_s") != "OOM";
+  const double samples_per_s = fitted ? row.number("samples_per_s").value_or(0.0) : 0.0;
+  if (samples_per_s > 0.0) s.sec_per_it = static_cast<double>(batch) / samples_per_s;
+  s.device_memory_used_bytes = row.number("memory_used_gb").value_or(0.0) * 1e9;
+  s.device_memory_bytes = row.number("memory_total_gb").value_or(0.0) * 1e9;
+  s.power_w = row.number("power_w");
+  s.power_limit_w = row.number("power_limit_w");
+  if (const std::optional<double> percent = row.number("utilisation_pct"))
+    s.utilisation = 0.01 * *percent;
+  record.status = fitted ? "OK" : "OOM";
+  complete(row, keys, record);
+  s.samples_per_s = samples_per_s;
   return record;
 }
 

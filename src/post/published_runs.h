@@ -41,6 +41,7 @@ class PublishedRow {
 Record mpt_run(const PublishedRow& row);
 Record fugaku_run(const PublishedRow& row);
 Record zero_run(const PublishedRow& row);
+Record megatron_run(const PublishedRow& row);
 Record scaling_point(const PublishedRow& row);
 
 }  // namespace gptbench

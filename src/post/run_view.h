@@ -14,7 +14,7 @@ namespace gptbench {
 
 // How figures are restated; empty and 0: as recorded, or as the style is published.
 struct Restatement {
-  std::string convention;    // of FLOPs: mpt, megatron, causal, exact
+  std::string convention;    // of FLOPs: a FlopsConvention
   double peak_tflops = 0.0;  // per device, for MFU and HFU
   // Where MFU and HFU are against the data sheet's peak of known devices: bf16, fp8, or both, which
   // shows runs with fp8 GEMMs against each of the two.
@@ -44,6 +44,7 @@ class RunView {
 
   bool is_published() const { return published_ != nullptr; }
   bool is_restated() const { return restatement_.any(); }
+  const std::string& restated_convention() const { return restatement_.convention; }
   // Text that a caption adds where FLOPs are restated: ", FLOPs by convention mpt"; else "".
   std::string restated_note() const {
     return restatement_.convention.empty() ? ""

@@ -40,6 +40,8 @@ double gigabytes(double bytes) {
 
 // One figure per line; what was not recorded is left out.
 std::string cell_of(const RunView& run) {
+  const std::string* const printed = run.is_restated() ? nullptr : run.printed("megatron", "cell");
+  if (printed != nullptr) return *printed;
   if (!run.counts()) return run.outcome();
   const Summary& s = run.summary();
   std::string cell = fixed(s.samples_per_s, 2, 3) + " samples/sec";

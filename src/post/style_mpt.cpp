@@ -68,13 +68,16 @@ std::vector<Table> mpt_tables(const Runs& runs) {
   const auto rounded = [](double value) {
     return value < 1.0 ? truncated(value) : fixed(value, 0, 1);
   };
+  const bool is_starred =
+      !runs.empty() && runs.front().restated_convention() == name_of(FlopsConvention::mpt_star);
+  const std::string star = is_starred ? "*" : "";
   std::vector<StyleColumn> columns = {
       {"Model", model_cell, false},
       {"SeqLen (T)", whole(&RunView::seq_length)},
       {"# GPUs", whole(&Summary::world_size)},
       {"GPU", [](const RunView& run) { return run.device_name(); }, false},
-      {"MFU", [](const RunView& run) { return percent(run, false); }, true, true},
-      {"HFU", [](const RunView& run) { return percent(run, true); }, true, true},
+      {"MFU" + star, [](const RunView& run) { return percent(run, false); }, true, true},
+      {"HFU" + star, [](const RunView& run) { return percent(run, true); }, true, true},
       {"Model TFLOP", figures(model_tflop, decimals(6)), true, true},
       {"MicroBatchSize", whole(&RunView::micro_batch)},
       {"GradAccum", whole(&RunView::gradient_accumulation)},

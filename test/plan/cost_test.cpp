@@ -110,6 +110,8 @@ TEST(Cost, ExactIsCausalAndTheOtherHalfOfAttention) {
     // Sums of integers below 2^53.
     EXPECT_EQ(flops.at("exact"), flops.at("causal") + half);
     EXPECT_EQ(flops.at("exact_recomputed"), 0.0);
+    // Without attention.
+    EXPECT_EQ(flops.at("mpt"), flops.at("mpt_star") + 2.0 * half);
     // With biases and LayerNorm in N: 6 N exceeds the matrix products by those parameters.
     const double vectors = 3 * 13 * 12 + 2 * 12 + 6 * 12;  // biases, LayerNorm, positions
     EXPECT_EQ(flops.at("mpt"),

@@ -93,6 +93,66 @@ TEST_F(PublishedRows, ShardingAndOffloadOfMptRows) {
   EXPECT_EQ(a.preset(), "mpt-7b");
 }
 
+// Cells of the matrix, as a list and as published; a cell that was not run is no row.
+constexpr const char* matrix =
+    "model \\ num_node * num_gpus,1*8,4*8,16*8\n"
+    "\"BERT-345M (mp=8, grad accum=2, micro-batch=4, ZeRO 3 + offload)\","
+    "\"84.17 samples/sec\n25.3 tflops/gpu\n30.4/40.5 GB\n310/400 W\n97 %\",OOM,\n"
+    "\"BERT-175B (mp=16, ZeRO 0)\",,,5.1 samples/sec\n";
+
+TEST_F(PublishedRows, CellsOfTheMatrix) {
+  const auto rows = read(matrix);
+  ASSERT_EQ(rows.size(), 3u);
+  const RunView run(rows[0].record);
+  EXPECT_EQ(run.preset(), "bert-345m");
+  EXPECT_EQ(run.tensor_parallel(), 8);
+  EXPECT_EQ(run.zero_stage(), 3);
+  EXPECT_TRUE(run.offloads());
+  EXPECT_EQ(run.global_batch(), 8);
+  EXPECT_EQ(run.gradient_accumulation(), 2);
+  EXPECT_DOUBLE_EQ(run.summary().samples_per_s, 84.17);
+  EXPECT_DOUBLE_EQ(run.summary().device_memory_used_bytes, 30.4e9);
+  EXPECT_DOUBLE_EQ(run.summary().device_memory_bytes, 40.5e9);
+  EXPECT_DOUBLE_EQ(run.summary().power_w.value_or(0.0), 310.0);
+  EXPECT_DOUBLE_EQ(run.summary().power_limit_w.value_or(0.0), 400.0);
+  EXPECT_DOUBLE_EQ(run.summary().utilisation.value_or(0.0), 0.97);
+  EXPECT_EQ(rows[1].record.summary.world_size, 32);
+  EXPECT_EQ(RunView(rows[1].record).outcome(), "OOM");
+  EXPECT_EQ(rows[2].record.summary.nodes, 16);
+  EXPECT_EQ(RunView(rows[2].record).integer("batch", "micro_batch_size", 0), 0);
+  EXPECT_DOUBLE_EQ(rows[2].record.summary.samples_per_s, 5.1);
+
+  const auto list = read(
+      "model,nodes,gpus_per_node,mp,zero_stage,offload,micro_batch_size,grad_accum,samples_per_s,"
+      "tflops_per_gpu,memory_used_gb,memory_total_gb,power_w,power_limit_w,utilisation_pct\n"
+      "bert-345m,1,8,8,3,cpu,4,2,84.17,25.3,30.4,40.5,310,400,97\n"
+      "bert-345m,4,8,8,3,cpu,4,2,OOM,,,,,,\n"
+      "bert-175b,16,8,16,0,none,,,5.1,,,,,,\n");
+  Runs of_list, of_matrix;
+  for (const auto& row : list) of_list.emplace_back(row.record, Restatement{}, &row.cells);
+  for (const auto& row : rows) of_matrix.emplace_back(row.record, Restatement{}, &row.cells);
+  EXPECT_EQ(format_csv(megatron_tables(of_list)), format_csv(megatron_tables(of_matrix)));
+}
+
+// What the style prints of published cells is read back.
+TEST_F(PublishedRows, TheMatrixThatIsPrintedIsRead) {
+  const auto rows = read(matrix);
+  Runs runs;
+  for (const auto& row : rows) runs.emplace_back(row.record, Restatement{}, &row.cells);
+  const std::string printed = format_csv(megatron_tables(runs));
+  const auto again = read(printed);
+  Runs views;
+  for (const auto& row : again) views.emplace_back(row.record, Restatement{}, &row.cells);
+  EXPECT_EQ(format_csv(megatron_tables(views)), printed);
+  EXPECT_NE(printed.find("\"published: BERT-345M (mp=8, grad accum=2, micro-batch=4, ZeRO 3 + "
+                         "offload)\",\"84.17 samples/sec\n25.3 tflops/gpu\n30.4/40.5 GB\n310/400 "
+                         "W\n97 %\",OOM,\n"),
+            std::string::npos)
+      << printed;
+  EXPECT_NE(refusal("model \\ num_node * num_gpus,eight\nBERT-345M,OOM\n").find("column 'eight'"),
+            std::string::npos);
+}
+
 // A point says nothing of its layout; 16 GPUs are two nodes, four are one.
 TEST_F(PublishedRows, LayoutOfPointsAndNodesOfZeroRows) {
   const auto points = read("ranks,tokens_per_s\n512,100\n");

@@ -232,6 +232,12 @@ TEST(Reference, PublishedRowsRestated) {
   EXPECT_EQ(causal.caption, "Training throughput, FLOPs by convention causal");
   EXPECT_EQ(peak.rows[0][5], "87.85");
   EXPECT_EQ(peak.caption, "Training throughput");
+  // MFU* and HFU*: 6 N FLOPs per token, and 8 N.
+  const Table star = restated({"mpt_star", 0.0, ""});
+  EXPECT_EQ(star.columns[5].heading, "MFU*");
+  EXPECT_EQ(star.columns[6].heading, "HFU*");
+  EXPECT_EQ(star.rows[0][5], "41.95");
+  EXPECT_EQ(star.rows[0][6], "55.94");
 }
 
 }  // namespace
