@@ -15,6 +15,7 @@
 #include "deck/validate.h"
 #include "plan/device_traits.h"
 #include "plan/plan.h"
+#include "reserve.h"
 #include "run/largest_batch.h"
 #include "sweep/sweep.h"
 
@@ -252,9 +253,6 @@ TEST(Tables, Megatron) {
                                    (h * h + h) + (h * h + h) + 2 * h + v + 2 * h + 2);
   }
 }
-
-// Device memory that a run has beside the plan's: context, libraries, fragmentation.
-constexpr int64_t reserve_bytes = int64_t{2} * GiB;
 
 // The plan's verdict for micro-batches of `micro_batch_size` sequences; 0: the row's own batch.
 bool fits(const SweepRow& row, DeviceKind device, int64_t micro_batch_size = 0) {
