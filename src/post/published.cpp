@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t largest_file_bytes = 16 << 20;
 
 struct ColumnName {
-  const char* key;      // in the file
+  std::string key;      // in the file
   const char* heading;  // as published, which is taken as well; "": none
 };
 
@@ -28,7 +28,7 @@ struct Form {
 
 std::vector<ColumnName> of_matrix() {
   std::vector<ColumnName> columns;
-  for (const char* key : matrix_columns) columns.push_back({key, ""});
+  for (const std::string& key : split(matrix_columns, ',')) columns.push_back({key, ""});
   return columns;
 }
 

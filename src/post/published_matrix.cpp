@@ -1,7 +1,6 @@
 #include "post/published_matrix.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/error.h"
 
@@ -61,8 +60,8 @@ void add_cell(const std::string& cell, std::map<std::string, std::string>& texts
 std::vector<CsvRow> unfolded(const std::string& path, std::vector<CsvRow> rows) {
   if (rows.empty() || rows.front().fields.front() != corner) return rows;
   const std::vector<std::string>& machines = rows.front().fields;
-  std::vector<CsvRow> list = {
-      {rows.front().line, {std::begin(matrix_columns), std::end(matrix_columns)}}};
+  const std::vector<std::string> columns = split(matrix_columns, ',');
+  std::vector<CsvRow> list = {{rows.front().line, columns}};
   for (size_t r = 1; r < rows.size(); ++r) {
     const std::vector<std::string>& fields = rows[r].fields;
     for (size_t c = 1; c < std::min(fields.size(), machines.size()); ++c) {
@@ -76,7 +75,7 @@ std::vector<CsvRow> unfolded(const std::string& path, std::vector<CsvRow> rows) 
       texts["gpus_per_node"] = counts[1];
       add_cell(fields[c], texts);
       CsvRow row{rows[r].line, {}};
-      for (const char* column : matrix_columns) row.fields.push_back(texts[column]);
+      for (const std::string& column : columns) row.fields.push_back(texts[column]);
       list.push_back(std::move(row));
     }
   }

@@ -10,11 +10,9 @@
 namespace gptbench {
 
 // Columns of that list. `offload` is none or cpu.
-inline constexpr const char* matrix_columns[] = {
-    "model",         "nodes",          "gpus_per_node",    "mp",
-    "zero_stage",    "offload",        "micro_batch_size", "grad_accum",
-    "samples_per_s", "tflops_per_gpu", "memory_used_gb",   "memory_total_gb",
-    "power_w",       "power_limit_w",  "utilisation_pct"};
+inline constexpr const char* matrix_columns =
+    "model,nodes,gpus_per_node,mp,zero_stage,offload,micro_batch_size,grad_accum,samples_per_s,"
+    "tflops_per_gpu,memory_used_gb,memory_total_gb,power_w,power_limit_w,utilisation_pct";
 
 // Where the first field of `rows` is "model \ num_node * num_gpus": a first row of these columns,
 // and one row per cell that is not empty. Other rows are returned as they are. A row of the matrix

@@ -93,7 +93,8 @@ std::string throughput(const RunView& run) {
   if (s.peak_tflops > 0.0)
     text += entry("utilisation", "MFU " + fixed(100.0 * s.mfu, 2) + " %, HFU " +
                                      fixed(100.0 * s.hfu, 2) + " % of " + fixed(s.peak_tflops, 3) +
-                                     " TFLOP/s (" + s.peak_source + ")");
+                                     " TFLOP/s (" + s.peak_source +
+                                     (s.peak_note.empty() ? "" : "; " + s.peak_note) + ")");
   std::string others;
   for (const auto& convention : s.flops_per_step)
     if (convention.first != s.flops_convention && is_convention(convention.first))
