@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <optional>
-#include <sstream>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -18,9 +15,7 @@
 #include "plan/plan.h"
 #include "plan/stage_figures.h"
 #include "post/cells.h"
-#include "post/csv.h"
-#include "post/published.h"
-#include "post/style.h"
+#include "published_rows.h"
 #include "reserve.h"
 #include "run/largest_batch.h"
 #include "sweep/sweep.h"
@@ -31,69 +26,6 @@ namespace {
 constexpr const char* command =
     "cmake --build build/release --target test_published_page && "
     "GPTBENCH_UPDATE=1 build/release/test/tables/test_published_page";
-
-using Texts = std::map<std::string, std::string>;
-
-std::string text_of(const std::string& path) {
-  std::ifstream in(std::string(GPTBENCH_SOURCE_DIR) + "/" + path, std::ios::binary);
-  EXPECT_TRUE(in) << path;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-std::vector<Texts> csv_at(const std::string& path) {
-  const std::vector<CsvRow> lines = parse_csv(path, text_of(path));
-  std::vector<Texts> rows;
-  for (size_t r = 1; r < lines.size(); ++r) {
-    Texts row;
-    for (size_t c = 0; c < lines[r].fields.size(); ++c)
-      row[lines[0].fields.at(c)] = lines[r].fields[c];
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-// One row: its deck, its inputs, and its figures where they are known.
-struct Row {
-  size_t number = 0;  // from 1, as in the published table
-  const Sweep* sweep = nullptr;
-  const SweepRow* deck = nullptr;
-  Texts inputs, figures;
-  std::optional<PublishedRun> published;
-};
-
-bool has(const Texts& row, const Texts& inputs) {
-  return std::all_of(inputs.begin(), inputs.end(), [&](const auto& input) {
-    const auto found = row.find(input.first);
-    return found == row.end() || found->second == input.second;
-  });
-}
-
-std::vector<Row> rows_of(const Sweep& sweep, const std::vector<std::string>& figure_files) {
-  const std::vector<Texts> inputs = csv_at("test/tables/" + sweep.name + ".csv");
-  EXPECT_EQ(inputs.size(), sweep.rows.size());
-  std::vector<Row> rows;
-  for (size_t r = 0; r < std::min(inputs.size(), sweep.rows.size()); ++r)
-    rows.push_back({r + 1, &sweep, &sweep.rows[r], inputs[r], {}, std::nullopt});
-  for (const std::string& file : figure_files) {
-    const std::vector<Texts> figures = csv_at("test/reference/" + file);
-    std::vector<PublishedRun> runs =
-        read_published(std::string(GPTBENCH_SOURCE_DIR) + "/test/reference/" + file);
-    for (size_t f = 0; f < figures.size(); ++f) {
-      const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) {
-        return !each.published && has(figures[f], each.inputs);
-      });
-      if (row == rows.end()) {
-        ADD_FAILURE() << file << ": row " << f + 1 << " is none of " << sweep.path;
-        continue;
-      }
-      row->figures = figures[f];
-      row->published = std::move(runs[f]);
-    }
-  }
-  return rows;
-}
 
 // What the deck's plan says of the rank with the highest need, and of the whole job.
 struct Planned {
@@ -123,13 +55,6 @@ std::string gibibytes(double bytes) {
 
 std::string verdict(const Planned& planned) {
   return planned.fits ? "fits" : "**OOM**";
-}
-
-// The text of a published column; "" where it is not known.
-std::string figure(const Row& row, const std::string& column) {
-  const auto found = row.figures.find(column);
-  const std::string text = found == row.figures.end() ? "" : found->second;
-  return text == "-" ? "" : text;
 }
 
 // TFLOP/s per device that follow from the planned FLOPs and the published time; 0: not known.
@@ -162,62 +87,6 @@ std::string paragraph(const std::string& text) {
 std::string deck_link(const Row& row) {
   const std::string folder = row.sweep->path.substr(0, row.sweep->path.rfind('/'));
   return "[" + std::to_string(row.number) + "](../" + folder + "/" + row.deck->name + ".in)";
-}
-
-// Half a unit of the last digit of a printed figure.
-double rounding(const std::string& printed) {
-  const size_t point = printed.find('.');
-  const size_t decimals = point == std::string::npos ? 0 : printed.size() - point - 1;
-  return 0.5 * std::pow(10.0, -static_cast<double>(decimals));
-}
-
-// How far a figure computed from a printed time or throughput may lie from the printed one, beside
-// the rounding of both, since what it is computed from was rounded or cut: a share of it.
-struct Slack {
-  double below = 0.0, above = 0.0;
-  double constant_below = 0.0, constant_above = 0.0;
-};
-
-Slack slack_of(const std::string& style, const std::string& column, const Row& row) {
-  const Summary& s = row.published->record.summary;
-  if (style == "fugaku") {  // times are printed to 0.05 s
-    const double share = 0.05 / (s.sec_per_it - 0.05);
-    return {share, share};
-  }
-  if (style == "zero") {
-    const std::string time = figure(row, "time_per_it_ms");
-    const double share = rounding(time) / std::atof(time.c_str());
-    return {share, share};
-  }
-  // mpt: throughput is cut to whole tokens and sequences. Rows of MP Mode PURE print Model TFLOP as
-  // 3.12 times the rounded MFU.
-  if (column.find("Throughput (") == 0) return {0.0, 0.0, 0.0, 1.0};
-  const double rounded = figure(row, "mp_mode") == "PURE" ? 3.12 * 0.005 : 0.0;
-  if (column == "Model TFLOP") return {1.0 / s.tokens_per_s, 0.0, rounded, rounded};
-  return {1.0 / s.tokens_per_s, 0.0};
-}
-
-// Columns of a published row whose figures do not follow from its own time or throughput, batch and
-// model: "TFLOPs 0.42, which is 0.44".
-std::vector<std::string> departures(const std::string& style, const Row& row,
-                                    const std::vector<std::string>& columns) {
-  std::vector<std::string> found;
-  if (!row.published || row.published->record.summary.sec_per_it <= 0.0) return found;
-  Table table;
-  for (const Style& each : styles)
-    if (style == each.name) table = each.tables({RunView(row.published->record)}).at(0);
-  for (size_t c = 0; c < table.columns.size(); ++c) {
-    const std::string& column = table.columns[c].heading;
-    if (!contains(columns, column)) continue;
-    const std::string ours = table.rows[0][c], theirs = row.published->cells.by_heading.at(column);
-    const Slack slack = slack_of(style, column, row);
-    const double a = std::atof(ours.c_str()), b = std::atof(theirs.c_str());
-    const double digits = (rounding(ours) + rounding(theirs)) * (1.0 + 1e-9);
-    if (a - b > digits + a * slack.above + slack.constant_above ||
-        b - a > digits + a * slack.below + slack.constant_below)
-      found.push_back(column + " " + theirs + ", from its columns " + ours);
-  }
-  return found;
 }
 
 // The rows that contradict themselves, as a list.
@@ -261,11 +130,6 @@ std::string counted(const std::vector<Row>& rows) {
     return row.published && row.published->record.summary.sec_per_it > 0.0;
   });
   return std::to_string(rows.size()) + " rows, " + std::to_string(count) + " with figures";
-}
-
-Sweep sweep_of(const std::string& table) {
-  const std::string path = "input/" + table + "/sweep.in";
-  return expand_sweep(path, text_of(path), {});
 }
 
 std::string mpt_page() {
@@ -468,6 +332,17 @@ TEST(PublishedPage, IsWhatDecksAndReferenceGive) {
   if (std::getenv("GPTBENCH_UPDATE") != nullptr) std::ofstream(path) << text;
   EXPECT_TRUE(text_of("doc/published.md") == text)
       << "doc/published.md is out of date; write it anew: " << command;
+}
+
+TEST(PublishedPage, AFigureThatDoesNotFollowIsFound) {
+  const Sweep sweep = sweep_of("mpt");
+  Row row = rows_of(sweep, {"mpt_training.csv"}).at(0);
+  ASSERT_TRUE(row.published);
+  EXPECT_TRUE(departures("mpt", row, {"MFU", "HFU"}).empty());
+  row.published->cells.by_heading["MFU"] = "44.26";
+  const std::vector<std::string> found = departures("mpt", row, {"MFU", "HFU"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0], "MFU 44.26, from its columns 40.26");
 }
 
 }  // namespace
