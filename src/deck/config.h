@@ -91,13 +91,14 @@ struct BatchConfig {
 
 struct PrecisionConfig {
   Precision compute = Precision::fp32;          // fp64: device ref only
-  Precision parameters = Precision::auto_;      // auto_: compute
+  Precision parameters = Precision::auto_;      // as stored; auto_: compute
   Precision reduce = Precision::fp32;           // gradients as accumulated and reduced
   Precision optimizer_state = Precision::fp32;  // Adam's moments
   bool tf32 = false;                            // factors of fp32 products may be rounded
-  bool master_weights = true;       // an fp32 copy beside parameters of less than 4 bytes
-  int64_t fp8_amax_history = 1024;  // steps whose largest magnitudes give the scales of fp8
-  int64_t fp8_margin = 0;           // powers of two that scales stay below what would fit
+  bool master_weights = true;           // an fp32 copy beside parameters of less than 4 bytes
+  Precision gather = Precision::auto_;  // parameters under ZeRO 3; auto_: compute
+  int64_t fp8_amax_history = 1024;      // steps whose largest magnitudes give the scales of fp8
+  int64_t fp8_margin = 0;               // powers of two that scales stay below what would fit
   // Of compute = 'fp16'. The defaults are those of PyTorch's torch.amp.GradScaler.
   double loss_scale = 0.0;              // fixed; 0: dynamic
   double initial_loss_scale = 65536.0;  // dynamic, of the first step

@@ -223,8 +223,9 @@ void add_precision(Table& table) {
              "type of activations and matrix products; fp8: bf16, linear layers of the blocks fp8; "
              "fp64 needs device='ref'",
              {P::fp32, P::bf16, P::fp16, P::fp8, P::fp64});
-  row.choice(&C::parameters, "parameters",
-             "type that parameters are kept and gathered in; auto: compute",
+  row.choice(&C::parameters, "parameters", "type that parameters are kept in; auto: compute",
+             {P::auto_, P::fp32, P::bf16, P::fp16, P::fp64});
+  row.choice(&C::gather, "gather", "type that ZeRO 3 gathers parameters in; auto: compute",
              {P::auto_, P::fp32, P::bf16, P::fp16, P::fp64});
   row.choice(&C::reduce, "reduce",
              "type that gradients are kept and reduced in; fp64 where compute='fp64'",

@@ -86,6 +86,27 @@ void check_type(const Deck& deck, const std::string& key, Precision value,
                 (value == Precision::fp32 ? "" : ", or compute" + is_value));
 }
 
+// Shards are gathered as they are stored or as GEMMs read them.
+void check_gather(const Deck& deck) {
+  const PrecisionConfig& precision = deck.config.precision;
+  const Precision compute = type_of_activations(deck.config);
+  const Precision stored =
+      precision.parameters == Precision::auto_ ? compute : precision.parameters;
+  if (precision.gather == Precision::auto_ || precision.gather == stored) return;
+  if (precision.gather != compute)
+    deck.fail({"precision.gather", "precision.parameters", "precision.compute"},
+              "{precision.gather} is the type neither of stored parameters ('" + name_of(stored) +
+                  "') nor of activations ('" + name_of(compute) + "'); use 'auto' or '" +
+                  name_of(stored) + "'");
+  if (deck.config.parallel.zero_stage != 3)
+    deck.fail({"precision.gather", "parallel.zero_stage"},
+              "{precision.gather} with precision.parameters = '" + name_of(stored) +
+                  "' requires parallel.zero_stage = 3 (found {=parallel.zero_stage}); use "
+                  "parameters = '" +
+                  name_of(compute) +
+                  "', whose fp32 master weights stages 1 and 2 divide, or gather = 'auto'");
+}
+
 void check_precision(const Deck& deck) {
   const PrecisionConfig& precision = deck.config.precision;
   const DeviceKind device = deck.config.run.device;
@@ -98,6 +119,7 @@ void check_precision(const Deck& deck) {
     deck.fail({"precision.compute", "run.device"},
               "{run.device} computes in 'fp32', 'fp64' or 'fp8', not in {=precision.compute}");
   check_type(deck, "parameters", precision.parameters, {Precision::auto_});
+  check_gather(deck);
   // fp32 as a default that follows fp64.
   check_type(deck, "reduce", precision.reduce, {Precision::fp32});
   check_type(deck, "optimizer_state", precision.optimizer_state, {Precision::fp32});

@@ -50,9 +50,12 @@ ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8) : pl
   reduces_each = !alone && (zero_stage >= 2 || plan.config.run.deterministic);
   const PrecisionConfig& precision = plan.config.precision;
   working_type = dtype_of(precision.parameters);
+  gathered_type = zero_stage < 3                         ? working_type
+                  : precision.gather == Precision::auto_ ? builder.A()
+                                                         : dtype_of(precision.gather);
   gradient_type = dtype_of(precision.reduce);
   const DType moments = dtype_of(precision.optimizer_state);
-  for (const DType type : {working_type, gradient_type, moments})
+  for (const DType type : {working_type, gathered_type, gradient_type, moments})
     GPTBENCH_CHECK(type == builder.A() || type == builder.S(),
                    std::string("kernels for numbers of type ") + name_of(type));
   one_copy = working_type == builder.S() || !precision.master_weights;
@@ -72,8 +75,8 @@ ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8) : pl
 
   const MemoryClass parameters = MemoryClass::parameters, gradients = MemoryClass::gradients;
   if (zero_stage == 3 || is_offloaded(Role::working))
-    gathered_windows = add_windows(builder, "gathered", parameters, working_type, 2);
-  if (working_type != builder.A())
+    gathered_windows = add_windows(builder, "gathered", parameters, gathered_type, 2);
+  if (gathered_type != builder.A())
     converted_windows = add_windows(builder, "converted", parameters, builder.A(), 1);
   if (zero_stage >= 2)
     gradient_windows = add_windows(builder, "gradient_window", gradients, gradient_type, 2);

@@ -13,8 +13,9 @@
 // micro-batch by micro-batch and accumulate in shards; otherwise they accumulate in flat space and
 // are reduced once, as the last micro-batch completes them.
 //
-// Types: parameters are kept, gathered and updated in one type, gradients kept and reduced in one.
-// Where GEMMs read another (activations' A), a unit is converted to a window before it is read;
+// Types: parameters are kept and updated in one type, gradients kept and reduced in one. Stage 3
+// converts a shard to the type of gathers as it enters the window. Where GEMMs read another type
+// (activations' A) than the unit then has, it is converted to a window before it is read;
 // where kernels accumulate in another (S), a micro-batch's gradient of a unit is formed in a window
 // and then added to what is kept, or, reduced micro-batch by micro-batch, converted to what
 // travels. These windows hold one layer, and embeddings and final LayerNorm.
@@ -44,7 +45,7 @@ struct ParameterLayout {
   int zero_stage = 0;         // effective: 0 where there is nobody to share with
   int64_t shard_rank = 0;     // among the ranks that a partition is spread over
   bool reduces_each = false;  // gradients, micro-batch by micro-batch
-  DType working_type, gradient_type;
+  DType working_type, gathered_type, gradient_type;
   bool one_copy = true;  // what GEMMs read, or is converted for them, is what AdamW updates
   std::vector<int> gathered_windows, gradient_windows;  // [unit] buffer; empty: flat
   std::vector<int> converted_windows, sum_windows;      // [unit] buffer; empty: of one type

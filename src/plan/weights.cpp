@@ -22,9 +22,15 @@ void Weights::gather(int unit) {
     builder_.emit(ops::load(flat(sharded ? u.shard : u.size()), shard, target));
     shard = target;
   }
-  if (sharded)
-    builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(u.size()),
-                                  size_of(layout_.working_type), shard, window));
+  if (!sharded) return;
+  if (layout_.gathered_type != layout_.working_type) {
+    // In place: where the gather puts this rank's shard.
+    const Operand part{window.buffer, window.offset + layout_.shard_rank * u.shard};
+    emit_conversion(u, u.shard, shard, part);
+    shard = part;
+  }
+  builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(u.size()),
+                                size_of(layout_.gathered_type), shard, window));
 }
 
 Operand Weights::of(int tensor) {
@@ -42,11 +48,15 @@ Operand Weights::converted(int unit) {
   const Operand window{layout_.converted_windows[static_cast<size_t>(unit)]};
   if (!take(window, unit)) return window;
   const Unit& u = layout_.unit(unit);
-  Op op = ops::convert({flat(u.size())}, layout_.whole_weight(unit), window);
-  op.region = Region::linear;
-  if (u.kind == UnitKind::layer) op.layer = static_cast<int32_t>(u.layer);
-  builder_.emit(op);
+  emit_conversion(u, u.size(), layout_.whole_weight(unit), window);
   return window;
+}
+
+void Weights::emit_conversion(const Unit& unit, int64_t elements, Operand from, Operand to) {
+  Op op = ops::convert({flat(elements)}, from, to);
+  op.region = Region::linear;
+  if (unit.kind == UnitKind::layer) op.layer = static_cast<int32_t>(unit.layer);
+  builder_.emit(op);
 }
 
 Operand Weights::fp8_of(int64_t layer, Linear linear, int tensor, bool transposed) {

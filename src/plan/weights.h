@@ -18,8 +18,9 @@ class Weights {
   // Called where a program begins: nothing is gathered yet.
   void begin_program() { held_.clear(); }
   // Makes the parameters of a unit available to what follows; starts a gather in stage 3 unless its
-  // window holds them. Layers share two windows in turn: gather at most one layer ahead.
-  // A unit or tensor below 0 does not exist: nothing is gathered, the operand is absent.
+  // window holds them, in the type of gathers. Layers share two windows in turn: gather at most one
+  // layer ahead. A unit or tensor below 0 does not exist: nothing is gathered, the operand is
+  // absent.
   void gather(int unit);
   // Where operations that are emitted next read a tensor of a unit that is available, in the type
   // of activations; emits the conversion where parameters are kept in another.
@@ -33,6 +34,7 @@ class Weights {
   // True if a window does not hold this unit or tensor yet; from now on it does.
   bool take(Operand window, int what);
   Operand converted(int unit);
+  void emit_conversion(const Unit& unit, int64_t elements, Operand from, Operand to);
   void emit_fp8_copy(int64_t layer, Linear linear, int tensor, Operand copy, Operand transposed);
 
   PlanBuilder& builder_;

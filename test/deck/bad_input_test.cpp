@@ -142,6 +142,16 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
   expect_parts(message_of("&precision compute='fp64' parameters='fp32' / &run device='ref' /"),
                {"a.in:1:27: ", "'auto' or 'fp64'"});
   EXPECT_EQ(message_of("&precision compute='bf16' parameters='fp32' /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='bf16' parameters='fp32' gather='fp32' /"), "accepted");
+  EXPECT_EQ(message_of("&precision compute='fp8' parameters='fp32' gather='bf16' / "
+                       "&parallel zero_stage=3 /"),
+            "accepted");
+  expect_parts(message_of("&precision compute='bf16' parameters='fp32' gather='bf16' / "
+                          "&parallel zero_stage=2 /"),
+               {"a.in:1:45: ", "'bf16' with precision.parameters = 'fp32' requires",
+                "zero_stage = 3 (found 2)", "use parameters = 'bf16'", "or gather = 'auto'"});
+  expect_parts(message_of("&precision compute='bf16' gather='fp32' /"),
+               {"a.in:1:27: ", "stored parameters ('bf16')", "activations ('bf16')", "use 'auto'"});
   EXPECT_EQ(message_of("&precision compute='bf16' master_weights=F /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='fp16' reduce='fp16' loss_scale=128 /"), "accepted");
   EXPECT_EQ(message_of("&precision compute='fp16' min_loss_scale=0.5 /"), "accepted");

@@ -48,12 +48,12 @@ program oracle
   integer(i8) :: micro_batch_size, global_batch_size
   namelist /batch/ micro_batch_size, global_batch_size
 
-  character(width) :: compute, parameters, reduce, optimizer_state
+  character(width) :: compute, parameters, gather, reduce, optimizer_state
   logical :: tf32, master_weights
   integer(i8) :: fp8_amax_history, fp8_margin
   real(r8) :: loss_scale, initial_loss_scale, min_loss_scale, loss_scale_growth, loss_scale_backoff
   integer(i8) :: loss_scale_window, loss_scale_hysteresis
-  namelist /precision/ compute, parameters, reduce, optimizer_state, tf32, master_weights, &
+  namelist /precision/ compute, parameters, gather, reduce, optimizer_state, tf32, master_weights, &
     fp8_amax_history, fp8_margin, loss_scale, initial_loss_scale, min_loss_scale, loss_scale_growth, &
     loss_scale_backoff, loss_scale_window, loss_scale_hysteresis
 
@@ -109,7 +109,7 @@ contains
     sequence_parallel = .false.; zero_stage = 0; zero_group = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
     stage_layers = -1; offload = ''; offload_target = 'host'
     micro_batch_size = 1; global_batch_size = 0
-    compute = 'fp32'; parameters = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
+    compute = 'fp32'; parameters = 'auto'; gather = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
     tf32 = .false.; master_weights = .true.; fp8_amax_history = 1024; fp8_margin = 0
     loss_scale = 0; initial_loss_scale = 65536; min_loss_scale = 1; loss_scale_growth = 2
     loss_scale_backoff = 0.5d0; loss_scale_window = 2000; loss_scale_hysteresis = 1
@@ -197,7 +197,8 @@ contains
     read (deck, nml=precision, iostat=status)
     call begin('precision')
     call put_string('compute', compute); call put_string('parameters', parameters)
-    call put_string('reduce', reduce); call put_string('optimizer_state', optimizer_state)
+    call put_string('gather', gather); call put_string('reduce', reduce)
+    call put_string('optimizer_state', optimizer_state)
     call put_logical('tf32', tf32)
     call put_logical('master_weights', master_weights)
     call put_integer('fp8_amax_history', fp8_amax_history)

@@ -28,11 +28,11 @@ inline SmallModel matrix_model() {
 }
 
 // "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host":
-// words in any order, among them w32 (parameters in fp32), r16 (gradients in bf16, or fp16 where
-// that is computed in), o16 (moments in bf16), nomaster, padded (three in four sequences of BERT
-// are shorter than 16), parts (layer inputs kept in parts); what is not said is as in
-// matrix_model(). v2 and more means the interleaved schedule. "llama" has two key/value heads and a
-// feed-forward width of 96.
+// words in any order, among them w32 (parameters in fp32), g32 (and gathered in it by ZeRO 3), r16
+// (gradients in bf16, or fp16 where that is computed in), o16 (moments in bf16), nomaster, padded
+// (three in four sequences of BERT are shorter than 16), parts (layer inputs kept in parts); what
+// is not said is as in matrix_model(). v2 and more means the interleaved schedule. "llama" has two
+// key/value heads and a feed-forward width of 96.
 inline SmallModel combination(const std::string& text) {
   SmallModel m = matrix_model();
   std::istringstream words(text);
@@ -82,6 +82,8 @@ inline SmallModel combination(const std::string& text) {
       m.partition_checkpoints = true;
     } else if (word == "w32") {
       m.parameters = "fp32";
+    } else if (word == "g32") {
+      m.gather = "fp32";
     } else if (word == "r16") {
       m.reduce = "bf16";
     } else if (word == "o16") {

@@ -16,6 +16,7 @@ struct SmallModel {
   const char* compute = "fp32";
   // Other than compute's, fp32 and fp32, and with master weights.
   const char* parameters = "";
+  const char* gather = "";  // other than compute's
   const char* reduce = "";
   const char* optimizer_state = "";
   bool master_weights = true;
@@ -89,6 +90,7 @@ inline Config resolved_config(const SmallModel& m) {
     if (!value.empty()) key = choice_of<Precision>(value);
   };
   set(c.precision.parameters, m.parameters);
+  set(c.precision.gather, m.gather);
   set(c.precision.reduce, m.reduce);
   set(c.precision.optimizer_state, m.optimizer_state);
   c.precision.master_weights = m.master_weights;

@@ -12,8 +12,8 @@ namespace gptbench {
 inline std::string types_of(const SmallModel& m) {
   std::string text = m.compute;
   for (const auto& [what, type] :
-       {std::pair{" parameters ", m.parameters}, std::pair{" reduce ", m.reduce},
-        std::pair{" moments ", m.optimizer_state}})
+       {std::pair{" parameters ", m.parameters}, std::pair{" gathered ", m.gather},
+        std::pair{" reduce ", m.reduce}, std::pair{" moments ", m.optimizer_state}})
     if (type[0] != '\0') text += std::string(what) + type;
   return text + (m.master_weights ? "" : " without master");
 }
@@ -137,6 +137,7 @@ inline std::vector<SmallModel> all_decompositions() {
           const size_t mix = all.size();
           m.compute = mix % 3 == 0 ? "fp32" : "bf16";
           m.parameters = mix % 3 == 1 ? "fp32" : "";
+          m.gather = mix % 3 == 1 && mix / 12 % 2 == 0 ? "fp32" : "";
           m.reduce = mix % 3 != 0 && mix / 3 % 2 == 0 ? "bf16" : "";
           m.optimizer_state = mix % 3 != 0 && mix / 6 % 2 == 0 ? "bf16" : "";
           m.master_weights = mix / 12 % 2 == 0;

@@ -79,11 +79,12 @@ Plan plan_of(SmallModel m, const Types& types, int64_t stage, int64_t replicas) 
   return make_plan(resolved_config(m), replicas, 0);
 }
 
-// P elements over d ranks, w bytes of a working parameter, g of a gradient, o of optimizer state
-// (with the master copy where it is apart). W elements of the windows (two layers, embeddings,
-// final LayerNorm), W1 with one layer, S of the largest shard.
+// P elements over d ranks, w bytes of a working parameter, v of a gathered one, g of a gradient, o
+// of optimizer state (with the master copy where it is apart). W elements of the windows (two
+// layers, embeddings, final LayerNorm), W1 with one layer, S of the largest shard.
 int64_t closed_form(const Plan& plan, const Types& types) {
   const int64_t w = bytes_of(types.parameters), g = bytes_of(types.reduce);
+  const int64_t v = bytes_of(std::string(types.compute) == "fp32" ? "fp32" : "bf16");
   const bool apart = types.master && w == 2;
   const int64_t o = 2 * bytes_of(types.moments) + (apart ? 4 : 0);
   const int64_t stage = plan.config.parallel.zero_stage, d = plan.grid.data;
@@ -98,13 +99,14 @@ int64_t closed_form(const Plan& plan, const Types& types) {
   const int64_t W = W1 + layer;
   int64_t windows = g == 2 ? 4 * W1 : 0;  // of sums
   const bool is_fp8 = std::string(types.compute) == "fp8";
-  if (!is_fp8 && w != bytes_of(types.compute)) windows += 2 * W1;  // of converted parameters
+  const bool gathers = stage == 3 && d > 1;
+  if (!gathers && w != v) windows += 2 * W1;  // of converted parameters
   // fp8 copies of matrices: of all layers, or of the one in hand.
-  if (is_fp8) windows += plan.local.layer_weights() * (stage == 3 && d > 1 ? 1 : plan.shape.L);
+  if (is_fp8) windows += plan.local.layer_weights() * (gathers ? 1 : plan.shape.L);
   if (d == 1 || stage == 0) return (w + g + o) * P + windows;
   if (stage == 1) return (w + g) * P + (g + o) * own + windows;
   if (stage == 2) return w * P + (g + o) * own + g * W + 2 * g * S + windows;
-  return (w + g + o) * own + (w + g) * W + 2 * g * S + windows;
+  return (w + g + o) * own + (v + g) * W + 2 * g * S + windows;
 }
 
 std::string row_of(const SmallModel& m, const Types& types, int64_t stage,

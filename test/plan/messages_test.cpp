@@ -13,7 +13,8 @@ namespace gptbench {
 namespace {
 
 // Payload of a step in closed form. R rows (B T) of a replica, e bytes of an activation, w of a
-// parameter as kept, s of a gradient; P elements of a stage, padding included.
+// parameter as kept, v as ZeRO 3 gathers it, s of a gradient; P elements of a stage, padding
+// included.
 std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   std::map<std::pair<Axis, OpKind>, int64_t> bytes;
   const auto add = [&](Axis axis, OpKind kind, int64_t amount) {
@@ -24,6 +25,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
   const PrecisionConfig& precision = plan.config.precision;
   const int64_t e = size_of(dtype_of(precision.compute)), s = size_of(dtype_of(precision.reduce));
   const int64_t w = size_of(dtype_of(precision.parameters));
+  const int64_t v = precision.gather == Precision::auto_ ? e : size_of(dtype_of(precision.gather));
   const int64_t tp = plan.grid.tensor, C = plan.shape.C;
   const int64_t sharing = plan.grid.data * plan.grid.context;
   const int64_t m = plan.micro_batches.size();
@@ -116,7 +118,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
     for (const Unit& each_unit : plan.space.units)
       if (each_unit.kind == UnitKind::layer || each_unit.kind == UnitKind::final_norm)
         backward += each_unit.size();
-    add(Axis::shard, OpKind::all_gather, m * (P + backward) * w);
+    add(Axis::shard, OpKind::all_gather, m * (P + backward) * v);
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
   if (parallel.zero_stage > 0)

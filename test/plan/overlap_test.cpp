@@ -28,6 +28,17 @@ std::vector<Issued> issued_in_a_step(const Plan& plan) {
   return all;
 }
 
+bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
+  return operand.buffer >= 0 && plan.buffers[static_cast<size_t>(operand.buffer)].name.compare(
+                                    0, std::string(prefix).size(), prefix) == 0;
+}
+
+// Computes, other than to prepare the gather of a shard.
+bool computes(const Plan& plan, const Op& op) {
+  return op.queue == QueueId::compute && op.kind != OpKind::join &&
+         !(op.kind == OpKind::convert && is_in(plan, op[Slot::y], "parameters::gathered"));
+}
+
 // Compute operations between message `start` and the first that waits for it; -1: nobody waits.
 int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t start) {
   int hiding = 0;
@@ -37,14 +48,9 @@ int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t st
     for (const Wait& wait : op.waits_for)
       if (wait.op == issued[start].op && (!wait.same_slot || issued[k].slot == issued[start].slot))
         return hiding;
-    if (op.queue == QueueId::compute && op.kind != OpKind::join) ++hiding;
+    if (computes(plan, op)) ++hiding;
   }
   return -1;
-}
-
-bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
-  return operand.buffer >= 0 && plan.buffers[static_cast<size_t>(operand.buffer)].name.compare(
-                                    0, std::string(prefix).size(), prefix) == 0;
 }
 
 // At least one compute operation lies between the start of a message and the wait for it: of
@@ -74,7 +80,7 @@ TEST(Overlap, OfMessages) {
       if (issued[k].op == program.first) gathered = begun = false;
       if (program.kind == ProgramKind::forward || program.kind == ProgramKind::backward)
         first_pass = false;
-      if (op.queue == QueueId::compute) begun = true;
+      if (computes(plan, op)) begun = true;
       const bool reduces = (op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_reduce) &&
                            op.queue == QueueId::data && op.axis != Axis::embedding;
       const bool gathers =

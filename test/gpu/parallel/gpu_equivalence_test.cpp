@@ -49,6 +49,7 @@ const char* const half_precision[] = {
     "pp2 v2 bf16 cuda batch3",
     "dp2 zero1 bf16 cuda L2 batch4 r16 o16",
     "dp2 zero3 fp16 cuda L2 batch4 optimizer,parameters",
+    "dp2 zero3 bf16 cuda L2 batch4 w32",
     "cp2 bf16 cuda L2 batch2",
     "bert padded tp2 sp fp16 cuda L2 batch2",
     "tp2 sp pp2 zero_bubble bf16 cuda L2 batch3",
