@@ -141,6 +141,10 @@ std::unique_ptr<Queue> CudaDevice::make_file_queue(const std::string& /*name*/,
   return std::make_unique<StagedQueue>(staged_queues_, staging_bytes);
 }
 
+std::unique_ptr<Queue> CudaDevice::make_host_queue() {
+  return std::make_unique<HostKernelQueue>();
+}
+
 std::unique_ptr<Event> CudaDevice::make_event() {
   return std::make_unique<CudaEvent>();
 }
@@ -185,6 +189,11 @@ const KernelTable& CudaDevice::kernels(ComputeType compute) const {
         "precision.compute='fp64' is not available on device='cuda' (fp32, bf16 and fp16 are); "
         "use run.device='ref'");
   return cuda_kernels(compute);
+}
+
+const KernelTable& CudaDevice::host_kernels(ComputeType compute) const {
+  static const std::unique_ptr<Device> host = make_host_device(DeviceKind::host);
+  return host->kernels(compute);
 }
 
 std::string CudaDevice::measure_choices(const Plan& plan) {

@@ -40,6 +40,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Queue> make_message_queue(const std::string& name,
                                             int64_t staging_bytes) override;
   std::unique_ptr<Queue> make_file_queue(const std::string& name, int64_t staging_bytes) override;
+  std::unique_ptr<Queue> make_host_queue() override;
   std::unique_ptr<Event> make_event() override;
   std::unique_ptr<Stopwatch> make_stopwatch() override;
 
@@ -53,6 +54,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Recording> end_recording(Queue& queue) override;
 
   const KernelTable& kernels(ComputeType compute) const override;
+  const KernelTable& host_kernels(ComputeType compute) const override;
 
   std::string measure_choices(const Plan& plan) override;
   void use_choices(const std::string& text) override;

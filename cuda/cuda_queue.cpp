@@ -34,6 +34,11 @@ void CudaEvent::make_wait(cudaStream_t stream) const {
   if (recorded_ == Recorded::host) host_queue_->wait_until(host_ticket_);
 }
 
+void CudaEvent::synchronize() const {
+  if (recorded_ == Recorded::stream) wait_watched(event_);
+  if (recorded_ == Recorded::host) host_queue_->wait_until(host_ticket_);
+}
+
 bool CudaEvent::completed() const {
   if (recorded_ == Recorded::never) return true;
   if (recorded_ == Recorded::host) return host_queue_->completed(host_ticket_);

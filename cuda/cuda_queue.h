@@ -24,10 +24,13 @@ class CudaEvent final : public Event {
   // What it was last recorded on; an event of neither has completed.
   void set_stream_point(cudaStream_t stream);
   void set_host_point(HostQueue& queue);
+  void set_completed() { recorded_ = Recorded::never; }
 
   // Later work of `stream` starts once the event has completed; blocks the caller where it was
   // recorded on a queue that the host drives.
   void make_wait(cudaStream_t stream) const;
+  // Blocks the caller until the event has completed.
+  void synchronize() const;
   // Whether it has completed; drives nothing.
   bool completed() const;
   // The queue that the host drives, where it was recorded on one, and the ticket there; else null.
@@ -66,6 +69,14 @@ class CudaQueue final : public Queue {
  private:
   CudaLibraries libraries_;
   cudaStream_t stream_ = nullptr;
+};
+
+// For kernels of the host on page-locked memory, which run at once in the calling thread.
+class HostKernelQueue final : public Queue {
+ public:
+  void record(Event& event) override { static_cast<CudaEvent&>(event).set_completed(); }
+  void wait(const Event& event) override { static_cast<const CudaEvent&>(event).synchronize(); }
+  void synchronize() override {}
 };
 
 // Stream and libraries of a queue that kernels are called with.

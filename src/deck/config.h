@@ -25,6 +25,7 @@ GPTBENCH_CHOICE(SearchedSizes, all, powers_of_two)
 GPTBENCH_CHOICE(PipelineSchedule, gpipe, _1f1b, interleaved, zero_bubble)
 GPTBENCH_CHOICE(Offload, optimizer, parameters, activations)
 GPTBENCH_CHOICE(OffloadTarget, host, file)
+GPTBENCH_CHOICE(OffloadUpdate, device, host)
 GPTBENCH_CHOICE(Recompute, none, selective, full)
 GPTBENCH_CHOICE(DataSource, synthetic, text, tokens, megatron)
 GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
@@ -81,6 +82,7 @@ struct ParallelConfig {
   std::string stage_layers;      // of each virtual stage, "4,4,4,0"; "": balanced by FLOPs
   std::vector<Offload> offload;  // empty: 'none'
   OffloadTarget offload_target = OffloadTarget::host;
+  OffloadUpdate offload_update = OffloadUpdate::device;  // of offloaded optimizer state
 };
 
 struct BatchConfig {

@@ -204,6 +204,7 @@ void add_parallel(Table& table) {
                "layers of each virtual stage in order; not given: balanced by FLOPs");
   row.list(&C::offload, "offload", "what is kept off the device");
   row.choice(&C::offload_target, "offload_target", "where it is kept");
+  row.choice(&C::offload_update, "offload_update", "where AdamW updates offloaded optimizer state");
 }
 
 void add_batch(Table& table) {

@@ -160,6 +160,16 @@ void check_offload(const Deck& deck) {
     deck.fail({"parallel.offload", "parallel.zero_stage"},
               "parallel.offload = 'parameters' keeps them off the device, where ZeRO 1 and 2 "
               "gather them; use zero_stage = 3 or 0");
+  if (parallel.offload_update == OffloadUpdate::device) return;
+  if (!contains(parallel.offload, Offload::optimizer))
+    deck.fail({"parallel.offload_update", "parallel.offload"},
+              "{parallel.offload_update} requires parallel.offload = 'optimizer', whose state the "
+              "host then updates; use that, or offload_update = 'device'");
+  if (parallel.offload_target != OffloadTarget::host)
+    deck.fail({"parallel.offload_update", "parallel.offload_target"},
+              "{parallel.offload_update} updates state in host memory (found offload_target = "
+              "{=parallel.offload_target}); use offload_target = 'host' or offload_update = "
+              "'device'");
 }
 
 }  // namespace

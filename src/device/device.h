@@ -108,6 +108,8 @@ class Device {
                                                  int64_t /*staging_bytes*/) {
     return make_queue(name);
   }
+  // A queue for host_kernels(): its work runs in the calling thread, which wait() blocks.
+  virtual std::unique_ptr<Queue> make_host_queue() { return make_queue("host_kernels"); }
   virtual std::unique_ptr<Event> make_event() = 0;
   // Null for a device whose calls return when the work is done: the host's clock measures them.
   virtual std::unique_ptr<Stopwatch> make_stopwatch() { return nullptr; }
@@ -130,6 +132,8 @@ class Device {
 
   // The kernels for one compute type; throws Error(Exit::usage) where the device lacks it.
   virtual const KernelTable& kernels(ComputeType compute) const = 0;
+  // Kernels of the host, for arrays in memory of allocate_host().
+  virtual const KernelTable& host_kernels(ComputeType compute) const { return kernels(compute); }
 
   // Algorithms that the device selects by timing (autotuning of GEMMs and attention), as lines of
   // text for the result file. measure_choices() selects those that a step of `plan` still needs,

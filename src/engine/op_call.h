@@ -30,7 +30,9 @@ class OpCall {
 
   const Plan& plan() const { return resources_.plan; }
   Device& device() const { return resources_.device; }
-  const KernelTable& kernels() const { return resources_.kernels; }
+  const KernelTable& kernels() const {
+    return op.queue == QueueId::host_kernels ? resources_.host_kernels : resources_.kernels;
+  }
   Queue& queue() const { return resources_.queues[op.queue]; }
   Communicator& group() const { return resources_.communicators[op.axis]; }  // of a message
   OffloadFile& offload_file() const { return *resources_.offload_file; }

@@ -16,6 +16,9 @@ Resources::Resources(const Plan& plan_, Device& device_, const CommunicatorTable
     : plan(plan_),
       device(device_),
       kernels(device.kernels(compute_type(plan.config))),
+      host_kernels(plan.config.parallel.offload_update == OffloadUpdate::host
+                       ? device.host_kernels(compute_type(plan.config))
+                       : kernels),
       communicators(communicators_),
       arena(device, plan),
       queues(plan, device) {}

@@ -35,6 +35,7 @@ struct Resources {
   const Plan& plan;
   Device& device;
   const KernelTable& kernels;
+  const KernelTable& host_kernels;  // for operations of that queue, if there are any
   const CommunicatorTable communicators;
   Arena arena;
   std::unique_ptr<OffloadFile> offload_file;  // null where nothing is offloaded to a file

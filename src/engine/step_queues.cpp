@@ -21,6 +21,8 @@ void StepQueues::make() {
     const QueueId id = static_cast<QueueId>(q);
     if (id == QueueId::compute || (id == QueueId::copy && !has_file))
       queues_[q] = device_.make_queue(name_of(id));
+    else if (id == QueueId::host_kernels)
+      queues_[q] = device_.make_host_queue();
     else if (id == QueueId::copy)
       queues_[q] = device_.make_file_queue(name_of(id), staging_bytes(plan_, id));
     else

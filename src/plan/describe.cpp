@@ -119,6 +119,17 @@ void describe_messages(std::string& text, const Plan& plan) {
          format_count(total.count).c_str(), format_count(total.bytes).c_str());
 }
 
+void describe_transfers(std::string& text, const Plan& plan) {
+  if (plan.loads.count + plan.stores.count == 0) return;
+  const ParallelConfig& parallel = plan.config.parallel;
+  line(text, "Offload of rank %lld per step (%s%s)", static_cast<long long>(plan.rank),
+       name_of(parallel.offload_target).c_str(),
+       parallel.offload_update == OffloadUpdate::host ? ", AdamW by the host's kernel" : "");
+  for (const auto& [name, total] : {std::pair{"load", plan.loads}, std::pair{"store", plan.stores}})
+    line(text, "  %-25s %8s calls %20s bytes", name, format_count(total.count).c_str(),
+         format_count(total.bytes).c_str());
+}
+
 void describe_pipeline(std::string& text, const Plan& plan) {
   const Grid& grid = plan.grid;
   if (grid.pipeline == 1) return;
@@ -186,6 +197,7 @@ std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) 
   describe_stages(text, stages);
   describe_flops(text, flops_by_convention(plan, stages));
   describe_messages(text, plan);
+  describe_transfers(text, plan);
   return text;
 }
 

@@ -61,7 +61,8 @@ Op at_row(Op op, int64_t first_row) {
 const char* name_of(QueueId queue) {
   static const char* const names[num_queues] = {
       "compute",      "tensor",          "send_context",  "receive_context",  "data",
-      "send_forward", "receive_forward", "send_backward", "receive_backward", "copy"};
+      "send_forward", "receive_forward", "send_backward", "receive_backward", "copy",
+      "host_kernels"};
   return names[static_cast<int>(queue)];
 }
 

@@ -21,7 +21,8 @@ namespace gptbench {
 //   - a compute operation starts after the operations named in its waits_for;
 //   - within a queue, work starts in the order of issue.
 // Messages from rank to rank (pipeline, ring of the context axis) have a queue for each direction
-// and way, so that none waits for another's peer.
+// and way, so that none waits for another's peer. host_kernels: kernels of the host on host memory,
+// which run where they are issued.
 enum class QueueId : uint8_t {
   compute,
   tensor,
@@ -32,9 +33,10 @@ enum class QueueId : uint8_t {
   receive_forward,
   send_backward,
   receive_backward,
-  copy
+  copy,
+  host_kernels
 };
-constexpr int num_queues = 10;
+constexpr int num_queues = 11;
 const char* name_of(QueueId queue);
 
 // An array argument: elements from `offset` of the buffer, within the slot of the micro-batch where

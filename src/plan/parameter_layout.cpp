@@ -58,7 +58,10 @@ ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8) : pl
   for (const DType type : {working_type, gathered_type, gradient_type, moments})
     GPTBENCH_CHECK(type == builder.A() || type == builder.S(),
                    std::string("kernels for numbers of type ") + name_of(type));
-  one_copy = working_type == builder.S() || !precision.master_weights;
+  const ParallelConfig& parallel = plan.config.parallel;
+  updates_on_host = parallel.offload_update == OffloadUpdate::host;
+  one_type = working_type == builder.S() || !precision.master_weights;
+  one_copy = one_type && (!updates_on_host || contains(parallel.offload, Offload::parameters));
 
   add(builder, Role::working, "working", working_type,
       zero_stage == 3 ? Extent::shards : Extent::flat);
@@ -68,7 +71,7 @@ ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8) : pl
   const Extent state = sharded() ? Extent::shards : Extent::flat;
   // Where one copy serves as working and master and is flat, this rank updates its part of it.
   const bool own_part = one_copy && sharded() && zero_stage < 3;
-  add(builder, Role::master, "master", one_copy ? working_type : builder.S(),
+  add(builder, Role::master, "master", one_type ? working_type : builder.S(),
       own_part ? Extent::own_part : state);
   add(builder, Role::moment1, "moment1", moments, state);
   add(builder, Role::moment2, "moment2", moments, state);
@@ -84,6 +87,7 @@ ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8) : pl
     sum_windows = add_windows(builder, "gradient_sum", gradients, builder.S(), 1);
   if (fp8 != nullptr) add_fp8_copies(builder, fp8->transposes());
   add_offload_windows(builder);
+  if (updates_on_host) add_host_windows(builder);
   if (!reduces_each) return;
   int64_t largest = 0;
   for (const Unit& unit : plan.space.units) largest = std::max(largest, unit.shard);
@@ -147,15 +151,19 @@ void ParameterLayout::add_fp8_copies(PlanBuilder& builder, bool transposes) {
   if (transposes) fp8_buffers_[1] = add(name + ".transposed");
 }
 
-// Two for each role that AdamW touches and that resides elsewhere.
-void ParameterLayout::add_offload_windows(PlanBuilder& builder) {
+int64_t ParameterLayout::largest_part() const {
   int64_t largest = 0;
   for (size_t u = 0; u < plan.space.units.size(); ++u)
     largest = std::max(largest, part_elements(static_cast<int>(u)));
+  return largest;
+}
+
+// Two for each role that the device touches and that resides elsewhere.
+void ParameterLayout::add_offload_windows(PlanBuilder& builder) {
   for (const auto& [role, name] :
        {std::pair{Role::working, "working"}, std::pair{Role::master, "master"},
         std::pair{Role::moment1, "moment1"}, std::pair{Role::moment2, "moment2"}}) {
-    if (!is_offloaded(role)) continue;
+    if (!is_offloaded(role) || (updates_on_host && role != Role::working)) continue;
     if (role == Role::master && one_copy) {
       offload_windows[role] = offload_windows.at(Role::working);
       continue;
@@ -163,8 +171,23 @@ void ParameterLayout::add_offload_windows(PlanBuilder& builder) {
     for (const size_t i : {0, 1})
       offload_windows[role][i] = builder.add_buffer(
           "transfer." + std::string(name) + "." + std::to_string(i), MemoryClass::optimizer_state,
-          Lifetime::run, plan.representation(role).dtype, largest);
+          Lifetime::run, plan.representation(role).dtype, largest_part());
   }
+}
+
+// Two for the gradient, and for parameters on the device where they differ from the master copy in
+// type.
+void ParameterLayout::add_host_windows(PlanBuilder& builder) {
+  host_scalars =
+      builder.add_buffer("scalars", MemoryClass::host, Lifetime::run, DType::f64, num_scalars);
+  const auto add = [&](Role role, const std::string& name) {
+    for (const size_t i : {0, 1})
+      host_windows[role][i] =
+          builder.add_buffer("transfer." + name + "." + std::to_string(i), MemoryClass::host,
+                             Lifetime::run, plan.representation(role).dtype, largest_part());
+  };
+  add(reduced_gradient(), "gradient");
+  if (!is_offloaded(Role::working) && !one_type) add(Role::working, "working");
 }
 
 int64_t ParameterLayout::part_begin(int u) const {
@@ -199,11 +222,17 @@ Operand ParameterLayout::offload_window(Role role, int u) const {
   return {offload_windows.at(role)[static_cast<size_t>(u % 2)]};
 }
 
-Operand ParameterLayout::state(Role role, int u, int64_t flat) const {
+Operand ParameterLayout::resident(Role role, int u, int64_t flat) const {
   const Representation& copy = plan.representation(role);
   const int64_t within = flat - part_begin(u);
-  if (offload_windows.count(role) > 0) return {offload_window(role, u).buffer, within};
   return {copy.buffer, copy.extent == Extent::shards ? unit(u).shard_begin + within : flat};
+}
+
+Operand ParameterLayout::state(Role role, int u, int64_t flat) const {
+  const auto& windows = updates_on_host ? host_windows : offload_windows;
+  const auto found = windows.find(role);
+  if (found == windows.end()) return resident(role, u, flat);
+  return {found->second[static_cast<size_t>(u % 2)], flat - part_begin(u)};
 }
 
 Operand ParameterLayout::fp8_copy(int tensor, bool transposed) const {

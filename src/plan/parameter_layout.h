@@ -25,7 +25,9 @@
 // have a window of copies.
 //
 // Offload (Rajbhandari et al., arXiv:2104.07857): representations that reside in host memory or in
-// a file pass through two windows on the device, one unit ahead of the one that is worked on.
+// a file pass through two windows on the device, one unit ahead of the one that is worked on. With
+// offload_update = 'host' (Ren et al., arXiv:2101.06840) AdamW works in host memory instead: the
+// gradients of a unit come to one of two windows there, and its parameters go back from another.
 #pragma once
 
 #include <array>
@@ -46,11 +48,15 @@ struct ParameterLayout {
   int64_t shard_rank = 0;     // among the ranks that a partition is spread over
   bool reduces_each = false;  // gradients, micro-batch by micro-batch
   DType working_type, gathered_type, gradient_type;
-  bool one_copy = true;  // what GEMMs read, or is converted for them, is what AdamW updates
+  bool one_type = true;          // of parameters and what AdamW updates
+  bool one_copy = true;          // what GEMMs read, or is converted for them, is what AdamW updates
+  bool updates_on_host = false;  // AdamW works in host memory
   std::vector<int> gathered_windows, gradient_windows;  // [unit] buffer; empty: flat
   std::vector<int> converted_windows, sum_windows;      // [unit] buffer; empty: of one type
   std::vector<int> reduced;                             // buffers of reduced shards, used in turn
   std::map<Role, std::array<int, 2>> offload_windows;   // buffers of offloaded roles, in turn
+  std::map<Role, std::array<int, 2>> host_windows;  // the same of roles on the device, on the host
+  int host_scalars = -1;                            // copy of Plan::scalars on the host
 
   bool sharded() const { return zero_stage >= 1; }
   const Unit& unit(int u) const { return plan.space.units[static_cast<size_t>(u)]; }
@@ -63,9 +69,12 @@ struct ParameterLayout {
   Operand summed_gradient(int u) const;            // what kernels accumulate its gradient to
   Operand shard(Role role, int u) const;           // this rank's shard of a copy
   Operand offload_window(Role role, int u) const;  // the window that holds the unit
-  // Place of flat element `flat` of a unit for AdamW: in the copy itself, or in the window that
-  // holds the unit.
+  // Flat element `flat` of this rank's part of a unit where the copy resides; and where AdamW finds
+  // it: there, or in the window that holds the unit.
+  Operand resident(Role role, int u, int64_t flat) const;
   Operand state(Role role, int u, int64_t flat) const;
+  // What AdamW reads.
+  Role reduced_gradient() const { return sharded() ? Role::gradient_shard : Role::gradient; }
   // Where the fp8 copy of a matrix lies, [N,K], or [K,N] where `transposed`; absent: there is none.
   Operand fp8_copy(int tensor, bool transposed) const;
   // Unit of a tensor that this rank holds, and where the tensor begins within it.
@@ -80,6 +89,8 @@ struct ParameterLayout {
   void add(PlanBuilder& builder, Role role, const char* name, DType dtype, Extent extent);
   void add_fp8_copies(PlanBuilder& builder, bool transposes);
   void add_offload_windows(PlanBuilder& builder);
+  void add_host_windows(PlanBuilder& builder);
+  int64_t largest_part() const;
 
   int fp8_buffers_[2] = {-1, -1};     // as they are, transposed
   std::map<int, int64_t> fp8_begin_;  // of tensors in these buffers

@@ -117,6 +117,11 @@ void sum_costs(Plan& plan) {
         op.flops_per_row * static_cast<double>(rows_of(op, rows)) * static_cast<double>(times);
     (op.recompute ? plan.recompute_flops : plan.model_flops) += flops;
     if (op.has(Slot::left_scale)) plan.fp8_flops += flops;
+    if (is_transfer(op.kind)) {
+      TransferTotal& total = op.kind == OpKind::load ? plan.loads : plan.stores;
+      total.count += times;
+      total.bytes += transfer_bytes(plan, op, rows) * times;
+    }
     // A receive is the other end of a send, which counts.
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
     const auto same = [&](const CommTotal& total) {
@@ -140,6 +145,12 @@ int64_t payload_bytes(const Op& op, int64_t rows) {
   const MessageSize& size = op.as<MessageSize>();
   const bool own_rows = op.kind == OpKind::send || op.kind == OpKind::receive;
   return size.count.of(own_rows ? rows_of(op, rows) : rows) * size.element_bytes;
+}
+
+int64_t transfer_bytes(const Plan& plan, const Op& op, int64_t rows) {
+  // Both ends of a transfer are of one type.
+  const DType type = plan.buffers[static_cast<size_t>(op[Slot::x].buffer)].dtype;
+  return op.as<ElementCount>().of(rows_of(op, rows)) * size_of(type);
 }
 
 const Representation& Plan::representation(Role role) const {

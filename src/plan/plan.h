@@ -45,6 +45,11 @@ struct CommTotal {
   int64_t count = 0, messages = 0, bytes = 0;
 };
 
+// Loads or stores of what is offloaded, a step.
+struct TransferTotal {
+  int64_t count = 0, bytes = 0;
+};
+
 struct Plan {
   Config config;  // resolved: no zeros that stand for "automatic"
   DeviceTraits device;
@@ -84,6 +89,7 @@ struct Plan {
   double recompute_flops = 0.0;  // forward passes repeated in backward, on top
   double fp8_flops = 0.0;        // of both, those of products of fp8 factors
   std::vector<CommTotal> comm;   // a step of this rank
+  TransferTotal loads, stores;
 
   // Positions of each sequence that this rank holds.
   int64_t T_local() const { return shape.T / grid.context; }
@@ -104,5 +110,7 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank);
 
 // Payload of one message about a micro-batch of which this rank holds `rows` rows.
 int64_t payload_bytes(const Op& op, int64_t rows);
+// The same of a load or store.
+int64_t transfer_bytes(const Plan& plan, const Op& op, int64_t rows);
 
 }  // namespace gptbench

@@ -15,6 +15,8 @@ std::string replay_obstacle(const Plan& plan) {
              "does not say that they run at the same time";
     if (is_transfer(op.kind) && config.parallel.offload_target == OffloadTarget::file)
       return "offload_target = 'file' is read and written by the host";
+    if (op.queue == QueueId::host_kernels)
+      return "offload_update = 'host' runs when the host has what it reads";
   }
   return "";
 }

@@ -11,12 +11,8 @@ int64_t staging_bytes(const Plan& plan, QueueId queue) {
   for_each_operation(plan, [&](int32_t i, int64_t all_rows, int64_t /*times*/) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     if (op.queue != queue) return;
-    if (is_transfer(op.kind) && plan.config.parallel.offload_target == OffloadTarget::file) {
-      const int64_t elements = op.as<ElementCount>().of(rows_of(op, all_rows));
-      // Both ends of a transfer are of one type.
-      const DType type = plan.buffers[static_cast<size_t>(op[Slot::x].buffer)].dtype;
-      largest = std::max(largest, std::min(file_piece_bytes, elements * size_of(type)));
-    }
+    if (is_transfer(op.kind) && plan.config.parallel.offload_target == OffloadTarget::file)
+      largest = std::max(largest, std::min(file_piece_bytes, transfer_bytes(plan, op, all_rows)));
     if (!is_message(op.kind)) return;
     const int64_t full = payload_bytes(op, all_rows);
     const bool in_parts = op.kind == OpKind::reduce_scatter || op.kind == OpKind::all_gather;

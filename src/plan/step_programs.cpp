@@ -25,9 +25,11 @@ class EndStep {
                                       layout_.whole_gradient(u)));
     emit_squared_norms();
     emit_norm();
-    emit_transfers(OpKind::load, 0);
+    if (layout_.updates_on_host)
+      builder_.emit(ops::store(flat(num_scalars), {plan_.scalars}, {layout_.host_scalars}));
+    emit_fetch(0);
     for (int u = 0; u < units; ++u) {
-      if (u + 1 < units) emit_transfers(OpKind::load, u + 1);
+      if (u + 1 < units) emit_fetch(u + 1);
       emit_update(u);
     }
   }
@@ -76,7 +78,7 @@ class EndStep {
       end = std::min(end, shard + unit.shard);
     }
     if (begin >= end) return;
-    const Role role = sharded ? Role::gradient_shard : Role::gradient;
+    const Role role = layout_.reduced_gradient();
     const int64_t at = sharded ? unit.shard_begin + begin - shard : begin;
     const int64_t sum = static_cast<int64_t>(u) * sums_per_unit_ + (by_shard_ ? s : 0);
     builder_.emit(ops::squared_norm(end - begin, {plan_.representation(role).buffer, at},
@@ -114,21 +116,37 @@ class EndStep {
                                    plan_.scalar(Scalar::clip_factor)));
   }
 
-  // Brings the offloaded state of a unit to its windows, or takes it back.
-  void emit_transfers(OpKind kind, int u) {
-    for (const auto& each : layout_.offload_windows) {
-      const Role role = each.first;
-      if (role == Role::working && layout_.one_copy) continue;      // moves as master
-      if (role == Role::working && kind == OpKind::load) continue;  // AdamW assigns it
-      const Representation& copy = plan_.representation(role);
-      const ElementCount count = flat(layout_.part_elements(u));
-      const Unit& unit = layout_.unit(u);
-      const Operand away{copy.buffer,
-                         copy.extent == Extent::shards ? unit.shard_begin : unit.begin};
-      const Operand window = layout_.offload_window(role, u);
-      builder_.emit(kind == OpKind::load ? ops::load(count, away, window)
-                                         : ops::store(count, window, away));
+  // This rank's part of a unit where the copy resides, and where AdamW finds it.
+  Operand resident(Role role, int u) const {
+    return layout_.resident(role, u, layout_.part_begin(u));
+  }
+  Operand state(Role role, int u) const { return layout_.state(role, u, layout_.part_begin(u)); }
+
+  // Brings what AdamW reads of a unit, and resides elsewhere, to where AdamW works.
+  void emit_fetch(int u) {
+    const ElementCount count = flat(layout_.part_elements(u));
+    if (layout_.updates_on_host) {
+      const Role gradient = layout_.reduced_gradient();
+      builder_.emit(ops::store(count, resident(gradient, u), state(gradient, u)));
+      return;
     }
+    for (const auto& each : layout_.offload_windows)
+      if (each.first != Role::working)  // assigned, or moves as master
+        builder_.emit(ops::load(count, resident(each.first, u), state(each.first, u)));
+  }
+
+  // Takes what AdamW has assigned to where it resides.
+  void emit_return(int u) {
+    const ElementCount count = flat(layout_.part_elements(u));
+    if (layout_.updates_on_host) {
+      if (layout_.is_offloaded(Role::working)) return;
+      const Role assigned = layout_.one_type ? Role::master : Role::working;
+      builder_.emit(ops::load(count, state(assigned, u), resident(Role::working, u)));
+      return;
+    }
+    for (const auto& each : layout_.offload_windows)
+      if (each.first != Role::working || !layout_.one_copy)
+        builder_.emit(ops::store(count, state(each.first, u), resident(each.first, u)));
   }
 
   // AdamW on this rank's part of a unit, which then goes to where it resides and to other ranks.
@@ -141,18 +159,25 @@ class EndStep {
       if (from >= to) return;
       const auto state = [&](Role role) { return layout_.state(role, u, from); };
       ops::AdamWOperands operands;
-      operands.gradient = state(layout_.sharded() ? Role::gradient_shard : Role::gradient);
-      operands.clip_factor = plan_.scalar(Scalar::clip_factor);
-      operands.skip = plan_.loss_scale < 0 ? Operand{} : plan_.scalar(Scalar::skip);
+      const auto scalar = [&](Scalar which) {
+        Operand operand = plan_.scalar(which);
+        if (layout_.updates_on_host) operand.buffer = layout_.host_scalars;
+        return operand;
+      };
+      operands.gradient = state(layout_.reduced_gradient());
+      operands.clip_factor = scalar(Scalar::clip_factor);
+      operands.skip = plan_.loss_scale < 0 ? Operand{} : scalar(Scalar::skip);
       operands.master = state(Role::master);
       operands.moment1 = state(Role::moment1);
       operands.moment2 = state(Role::moment2);
-      if (!layout_.one_copy) operands.working = state(Role::working);
-      builder_.emit(ops::adamw({to - from, weight_decay}, operands));
+      if (!layout_.one_type) operands.working = state(Role::working);
+      Op op = ops::adamw({to - from, weight_decay}, operands);
+      if (layout_.updates_on_host) op.queue = QueueId::host_kernels;
+      builder_.emit(op);
     };
     update(unit.begin, unit.decay_end, plan_.config.optimizer.weight_decay);
     update(unit.decay_end, unit.end, 0.0);
-    emit_transfers(OpKind::store, u);
+    emit_return(u);
     if (!layout_.sharded() || layout_.zero_stage == 3) return;
     const Operand part{plan_.representation(Role::working).buffer, begin};
     builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(unit.size()),

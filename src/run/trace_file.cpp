@@ -48,7 +48,7 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
   };
   for (const TraceEvent& event : trace.events()) {
     const Op& op = plan.ops[static_cast<size_t>(event.op)];
-    const bool asynchronous = op.queue != QueueId::compute;
+    const bool asynchronous = op.queue != QueueId::compute && op.queue != QueueId::host_kernels;
     span((asynchronous ? "issue " : "") + title(op), asynchronous ? "issue" : name_of(op.region), 0,
          event.begin_s, event.end_s, event);
     if (event.message.completed_s >= 0.0)

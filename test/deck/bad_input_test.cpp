@@ -239,6 +239,10 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
           {"sequence_parallel already divides", "partition_checkpoints = .false."});
   refused(parts + "'full' / &parallel tensor_parallel=4 / &model seq_length=6 /", 4,
           {"does not divide model.seq_length = 6"});
+  refused("&parallel offload_update='host' /", 1,
+          {"requires parallel.offload = 'optimizer'", "offload_update = 'device'"});
+  refused("&parallel offload='optimizer' offload_target='file' offload_update='host' /", 1,
+          {"in host memory", "found offload_target = 'file'"});
   refused("&parallel pipeline_parallel=13 /", 13,
           {"more than model.num_layers = 12", "at most 12"});
   refused("&parallel pipeline_parallel=4 stage_layers=3,3,3 /", 4,

@@ -40,10 +40,10 @@ program oracle
   integer(i8) :: data_parallel, tensor_parallel, pipeline_parallel, context_parallel
   integer(i8) :: zero_stage, zero_group, virtual_stages, stage_layers(256)
   logical :: sequence_parallel
-  character(width) :: pipeline_schedule, offload(3), offload_target
+  character(width) :: pipeline_schedule, offload(3), offload_target, offload_update
   namelist /parallel/ data_parallel, tensor_parallel, pipeline_parallel, context_parallel, &
     sequence_parallel, zero_stage, zero_group, pipeline_schedule, virtual_stages, &
-    stage_layers, offload, offload_target
+    stage_layers, offload, offload_target, offload_update
 
   integer(i8) :: micro_batch_size, global_batch_size
   namelist /batch/ micro_batch_size, global_batch_size
@@ -107,7 +107,7 @@ contains
     vocab_multiple = 1; dropout = 0; init_std = 0.02d0; layernorm_epsilon = 1d-5; num_params = 0
     data_parallel = 0; tensor_parallel = 1; pipeline_parallel = 1; context_parallel = 1
     sequence_parallel = .false.; zero_stage = 0; zero_group = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
-    stage_layers = -1; offload = ''; offload_target = 'host'
+    stage_layers = -1; offload = ''; offload_target = 'host'; offload_update = 'device'
     micro_batch_size = 1; global_batch_size = 0
     compute = 'fp32'; parameters = 'auto'; gather = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
     tf32 = .false.; master_weights = .true.; fp8_amax_history = 1024; fp8_margin = 0
@@ -188,6 +188,7 @@ contains
       call put_string(element('offload'), offload(n))
     end do
     call put_string('offload_target', offload_target)
+    call put_string('offload_update', offload_update)
 
     read (deck, nml=batch, iostat=status)
     call begin('batch')

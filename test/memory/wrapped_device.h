@@ -22,6 +22,7 @@ class WrappedDevice : public Device {
   std::unique_ptr<Queue> make_queue(const std::string& name) override {
     return inner_->make_queue(name);
   }
+  std::unique_ptr<Queue> make_host_queue() override { return inner_->make_host_queue(); }
   std::unique_ptr<Event> make_event() override { return inner_->make_event(); }
   void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {
     inner_->upload(queue, device, host, bytes);
@@ -37,6 +38,9 @@ class WrappedDevice : public Device {
   }
   const KernelTable& kernels(ComputeType compute) const override {
     return inner_->kernels(compute);
+  }
+  const KernelTable& host_kernels(ComputeType compute) const override {
+    return inner_->host_kernels(compute);
   }
 
  private:

@@ -30,9 +30,9 @@ inline SmallModel matrix_model() {
 // "llama kv4 tp2 sp pp2 v2 dp2 zero3 group2 det full every2 micro2 batch9 L8 dropout bf16 host":
 // words in any order, among them w32 (parameters in fp32), g32 (and gathered in it by ZeRO 3), r16
 // (gradients in bf16, or fp16 where that is computed in), o16 (moments in bf16), nomaster, padded
-// (three in four sequences of BERT are shorter than 16), parts (layer inputs kept in parts); what
-// is not said is as in matrix_model(). v2 and more means the interleaved schedule. "llama" has two
-// key/value heads and a feed-forward width of 96.
+// (three in four sequences of BERT are shorter than 16), parts (layer inputs kept in parts),
+// hoststep (the host updates); what is not said is as in matrix_model(). v2 and more means the
+// interleaved schedule. "llama" has two key/value heads and a feed-forward width of 96.
 inline SmallModel combination(const std::string& text) {
   SmallModel m = matrix_model();
   std::istringstream words(text);
@@ -78,6 +78,8 @@ inline SmallModel combination(const std::string& text) {
       m.schedule = "interleaved";
     } else if (word == "sp") {
       m.sequence_parallel = true;
+    } else if (word == "hoststep") {
+      m.offload_update = "host";
     } else if (word == "parts") {
       m.partition_checkpoints = true;
     } else if (word == "w32") {
@@ -136,6 +138,8 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
     m.offload = pick("none", "none", "optimizer", "optimizer,parameters", "activations",
                      "optimizer,activations");
     m.offload_target = pick("host", "file");
+    if (std::string(m.offload).find("optimizer") == 0 && std::string(m.offload_target) == "host")
+      m.offload_update = pick("device", "host");
     m.micro_batch = pick(1, 2, 3);
     m.global_batch = m.data_parallel * m.micro_batch * pick(1, 2, 3) + pick(0, 1);
     m.dropout = pick(0.0, 0.0, 0.1);

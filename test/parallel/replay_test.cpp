@@ -147,7 +147,12 @@ TEST(Replays, WhatTheDeviceCannotRecordIsAnObstacle) {
   m.offload = "optimizer";
   m.offload_target = "file";
   EXPECT_NE(obstacle(m, CommLibrary::mpi).find("offload_target"), std::string::npos);
+  m.offload_target = "host";
+  EXPECT_EQ(obstacle(m, CommLibrary::mpi), "");
+  m.offload_update = "host";
+  EXPECT_NE(obstacle(m, CommLibrary::mpi).find("offload_update"), std::string::npos);
   m.offload = "none";
+  m.offload_update = "device";
   m.device = "host";
   EXPECT_NE(obstacle(m, CommLibrary::mpi).find("device = 'host'"), std::string::npos);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/message_totals.h"
@@ -13,6 +14,7 @@
 #include "data/token_source.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
+#include "wrapped_device.h"
 
 namespace gptbench {
 
@@ -114,6 +116,27 @@ inline void compare_memory(const Plan& plan, const Arena& arena,
   }
 }
 
+// Counts the bytes that a device copies to and from host memory.
+class CountingDevice final : public WrappedDevice {
+ public:
+  using WrappedDevice::WrappedDevice;
+  std::unique_ptr<Queue> make_queue(const std::string& name) override {
+    auto queue = WrappedDevice::make_queue(name);
+    if (name == name_of(QueueId::copy)) transfers_ = queue.get();
+    return queue;
+  }
+  void copy(Queue& queue, void* to, const void* from, int64_t bytes) override {
+    if (&queue == transfers_) bytes_ += bytes;
+    WrappedDevice::copy(queue, to, from, bytes);
+  }
+  // Since the last call.
+  int64_t transferred_bytes() { return std::exchange(bytes_, 0); }
+
+ private:
+  Queue* transfers_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
 // Collective where `world` is given, the model then being decomposed over its ranks; else one rank,
 // whatever decomposition `model` names.
 inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* world) {
@@ -125,7 +148,13 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     config.memory.activation_checkpointing = Recompute::none;
   }
   const int64_t ranks = world != nullptr ? world->size() : 1;
-  const auto device = device_of(config, world);
+  std::unique_ptr<Device> device = device_of(config, world);
+  CountingDevice* counting = nullptr;  // of transfers between the host's own two pools
+  if (!is_on_gpu(config) && config.parallel.offload_target == OffloadTarget::host) {
+    auto wrapped = std::make_unique<CountingDevice>(std::move(device));
+    counting = wrapped.get();
+    device = std::move(wrapped);
+  }
   const Plan plan = make_plan(config, ranks, world != nullptr ? world->rank() : 0,
                               device_traits(config.run.device, device->num_threads()));
   const Connections connections = world != nullptr ? connect(*world, plan) : Connections();
@@ -150,6 +179,11 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     reset_message_counts();
     const StepResult result = engine.step(step, false);
     compare_messages(plan, trained.unplanned);
+    const int64_t planned = plan.loads.bytes + plan.stores.bytes;
+    const int64_t moved = counting != nullptr ? counting->transferred_bytes() : planned;
+    if (moved != planned)
+      trained.unplanned.push_back("offload: " + std::to_string(moved) + " bytes, planned " +
+                                  std::to_string(planned));
     trained.losses.push_back(result.loss);
     trained.grad_norms.push_back(result.grad_norm);
     trained.skipped += result.skipped ? 1 : 0;

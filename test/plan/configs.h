@@ -32,6 +32,7 @@ struct SmallModel {
   bool partition_checkpoints = false;
   const char* offload = "none";
   const char* offload_target = "host";
+  const char* offload_update = "device";
   const char* family = "gpt";
   const char* positions = "auto";
   bool no_bias = false;
@@ -73,6 +74,7 @@ inline Config resolved_config(const SmallModel& m) {
   c.parallel.zero_group = m.zero_group;
   set_value(c.parallel.offload, std::string(m.offload));
   c.parallel.offload_target = choice_of<OffloadTarget>(m.offload_target);
+  c.parallel.offload_update = choice_of<OffloadUpdate>(m.offload_update);
   c.run.deterministic = m.deterministic;
   c.memory.activation_checkpointing = choice_of<Recompute>(m.recompute);
   c.memory.checkpoint_every = m.checkpoint_every;

@@ -36,7 +36,8 @@ inline std::string name_of(const SmallModel& m) {
     name += std::string(", ") + m.recompute + " every " + std::to_string(m.checkpoint_every) +
             (m.partition_checkpoints ? " in parts" : "");
   if (std::string(m.offload) != "none")
-    name += std::string(", ") + m.offload + " in " + m.offload_target;
+    name += std::string(", ") + m.offload + " in " + m.offload_target + ", updated by the " +
+            m.offload_update;
   return name + ", L " + std::to_string(m.layers) + ", " + std::to_string(m.global_batch) + " by " +
          std::to_string(m.micro_batch) + ", " + types_of(m) + (m.dropout > 0.0 ? ", dropout" : "");
 }
@@ -71,6 +72,9 @@ inline bool is_possible(const SmallModel& m) {
     return false;
   const bool parameters = std::string(m.offload).find("parameters") != std::string::npos;
   if (parameters && (m.zero_stage == 1 || m.zero_stage == 2)) return false;
+  const bool updates = std::string(m.offload).find("optimizer") != std::string::npos &&
+                       std::string(m.offload_target) == "host";
+  if (std::string(m.offload_update) == "host" && !updates) return false;
   if (m.zero_group > 0 && m.data_parallel * m.context_parallel % m.zero_group != 0) return false;
   return m.micro_batch * m.data_parallel <= m.global_batch;
 }
@@ -143,15 +147,19 @@ inline std::vector<SmallModel> all_decompositions() {
           m.master_weights = mix / 12 % 2 == 0;
           // Offload beside what it works with: one choice each.
           const bool plain = m.zero_stage == 0 || m.zero_stage == 3;
-          const bool odd = all.size() % 2 == 1;
+          const bool odd = all.size() % 2 == 1, on_host = all.size() % 4 == 0;
           m.offload = std::string(m.recompute) != "none" ? (odd ? "activations" : "none")
-                      : plain ? (odd ? "optimizer,parameters,activations" : "parameters")
+                      : plain                            ? (odd       ? "optimizer,parameters,activations"
+                                                            : on_host ? "optimizer,parameters"
+                                                                      : "parameters")
                               : (odd ? "optimizer" : "optimizer,activations");
           m.offload_target = odd ? "file" : "host";
+          const bool optimizer = std::string(m.offload).find("optimizer") != std::string::npos;
+          m.offload_update = on_host && optimizer ? "host" : "device";
           set_family(m, all.size() % 7);
           for (const bool offloaded : {false, true}) {
             SmallModel each = m;
-            if (!offloaded) each.offload = "none";
+            if (!offloaded) each.offload = "none", each.offload_update = "device";
             if (is_possible(each) && (!offloaded || std::string(m.offload) != "none"))
               all.push_back(each);
           }

@@ -195,7 +195,7 @@ std::optional<int32_t> MemoryModel::written_unit(const Op& op, const Touch& touc
     return op.kind == OpKind::fill_zero ? -1 : plan_.space.find_unit(UnitKind::layer, op.layer);
   }
   if (!in("parameters::gathered.") && !in("parameters::converted.") &&
-      !in("communication::reduced.") && !in("optimizer_state::transfer."))
+      !in("communication::reduced.") && !in("optimizer_state::transfer.") && !in("host::transfer."))
     return -1;
   if (touch.kind == TouchKind::accumulate) return {};
   return unit_read_;

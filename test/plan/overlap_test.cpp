@@ -33,13 +33,14 @@ bool is_in(const Plan& plan, const Operand& operand, const char* prefix) {
                                     0, std::string(prefix).size(), prefix) == 0;
 }
 
-// Computes, other than to prepare the gather of a shard.
+// Computes, on the device or on the host, other than to prepare the gather of a shard.
 bool computes(const Plan& plan, const Op& op) {
+  if (op.queue == QueueId::host_kernels) return true;
   return op.queue == QueueId::compute && op.kind != OpKind::join &&
          !(op.kind == OpKind::convert && is_in(plan, op[Slot::y], "parameters::gathered"));
 }
 
-// Compute operations between message `start` and the first that waits for it; -1: nobody waits.
+// Computing between message `start` and the first that waits for it; -1: nobody waits.
 int hidden_behind(const Plan& plan, const std::vector<Issued>& issued, size_t start) {
   int hiding = 0;
   for (size_t k = start + 1; k < issued.size(); ++k) {
@@ -147,6 +148,25 @@ TEST(Overlap, OfOffloadedActivations) {
   });
   EXPECT_GT(hidden["load"], 0);
   EXPECT_GT(hidden["store"], 0);
+}
+
+// The host updates a unit while the gradient of the next one is transferred.
+TEST(Overlap, OfHostUpdates) {
+  int64_t hidden = 0;
+  for_each_plan([&](const Plan& plan) {
+    if (plan.config.parallel.offload_update != OffloadUpdate::host) return;
+    const std::vector<Issued> issued = issued_in_a_step(plan);
+    for (size_t k = 0; k < issued.size(); ++k) {
+      const Op& op = plan.ops[static_cast<size_t>(issued[k].op)];
+      EXPECT_EQ(op.kind == OpKind::adamw, op.queue == QueueId::host_kernels);
+      if (op.kind != OpKind::store || !is_in(plan, op[Slot::y], "host::transfer.gradient."))
+        continue;
+      const bool first = op[Slot::x].offset == 0;
+      EXPECT_EQ(hidden_behind(plan, issued, k) > 0, !first);
+      hidden += first ? 0 : 1;
+    }
+  });
+  EXPECT_GT(hidden, 0);
 }
 
 }  // namespace
