@@ -77,7 +77,11 @@ class RunView {
   int64_t global_batch() const;
   int64_t gradient_accumulation() const;  // micro-batches per step and replica, rounded up
   int64_t zero_stage() const { return integer("parallel", "zero_stage", 0); }
-  bool offloads() const { return text("parallel", "offload", empty_list) != empty_list; }
+  // Optimizer state or parameters, not activations alone.
+  bool offloads() const {
+    const std::string what = text("parallel", "offload", empty_list);
+    return what != empty_list && what != name_of(Offload::activations);
+  }
   std::string checkpointing() const;  // none, selective, full
   bool checkpoints() const { return checkpointing() != name_of(Recompute::none); }
   bool full_checkpointing() const { return checkpointing() == name_of(Recompute::full); }

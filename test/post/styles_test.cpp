@@ -390,6 +390,9 @@ TEST(Zero, MemoryOfEachDeviceAndRunsThatNeverStarted) {
   // What the device itself counts goes before what the process occupies on the host.
   r.memory.push_back({"device_used", "", {int64_t{35000} << 20, int64_t{35001} << 20}, false});
   EXPECT_EQ(cell(zero_tables({RunView(r)}).at(0), 0, "GPU1 Memory Usage"), "35001MiB / 40537MiB");
+  // Activations are not what the column is about.
+  set_key(r, "parallel", "offload", std::string("activations"));
+  EXPECT_EQ(cell(zero_tables({RunView(r)}).at(0), 0, "CPU Offload"), "No");
   EXPECT_EQ(cell(table, 1, "Max Global BSZ"), "Cannot even initialize model");
   EXPECT_EQ(cell(table, 1, "time/it (ms)"), "OOM");
 }

@@ -175,7 +175,14 @@ TEST(Tables, Zero) {
     EXPECT_EQ(c.parallel.data_parallel, number(csv, "dp"));
     EXPECT_EQ(c.parallel.tensor_parallel, number(csv, "mp"));
     EXPECT_EQ(c.parallel.zero_stage, number(csv, "zero_stage"));
-    EXPECT_EQ(!c.parallel.offload.empty(), csv.at("cpu_offload") == "Yes");
+    const bool is_offloaded = csv.at("cpu_offload") == "Yes";
+    EXPECT_EQ(contains(c.parallel.offload, Offload::optimizer), is_offloaded);
+    EXPECT_EQ(c.parallel.offload_update == OffloadUpdate::host, is_offloaded);
+    EXPECT_EQ(c.precision.compute, Precision::fp16);
+    // Where stage 3 holds twice the batch of the others with nothing for ZeRO to divide.
+    const bool in_parts = c.parallel.zero_stage == 3 && c.parallel.data_parallel == 1;
+    EXPECT_EQ(c.memory.partition_checkpoints, in_parts);
+    EXPECT_EQ(contains(c.parallel.offload, Offload::activations), in_parts);
     EXPECT_EQ(c.model.num_layers, number(csv, "num_layers"));
     EXPECT_EQ(c.model.hidden_size, number(csv, "hidden_size"));
     EXPECT_EQ(c.model.num_attention_heads, number(csv, "num_heads"));
@@ -297,7 +304,7 @@ TEST(Tables, ZeroRowsFitAsPublished) {
           c.parallel.data_parallel != number(csv, "dp") ||
           c.parallel.tensor_parallel != number(csv, "mp") ||
           c.parallel.zero_stage != number(csv, "zero_stage") ||
-          c.parallel.offload.empty() != (csv.at("cpu_offload") == "No"))
+          contains(c.parallel.offload, Offload::optimizer) != (csv.at("cpu_offload") == "Yes"))
         continue;
       SCOPED_TRACE(row.name);
       const bool has_run = csv.at("max_global_batch").find("Cannot") == std::string::npos;
