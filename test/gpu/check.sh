@@ -150,6 +150,8 @@ part_decks() {
     gpu 1 small_alibi 45 $small model.family=mpt model.position_embedding=alibi precision.compute=bf16 run.attention=cudnn
     gpu 1 small_recompute 45 $small memory.activation_checkpointing=full
     gpu 1 small_offload 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters
+    gpu 1 small_host_update 45 $small precision.compute=fp16 precision.reduce=fp16 parallel.offload=optimizer \
+      parallel.offload_update=host
     gpu 1 small_file 45 $small precision.compute=bf16 parallel.offload=optimizer,parameters,activations \
       parallel.offload_target=file memory.activation_checkpointing=full
   }

@@ -71,4 +71,31 @@ TEST(CudaDevice, EventsOrderQueues) {
   gpu().release(memory, 2 * bytes);
 }
 
+// The queue of the host's kernels blocks for what was copied out; what waits for it starts at once.
+TEST(CudaDevice, HostKernelsAreOrderedAgainstCopies) {
+  const std::unique_ptr<Queue> copies = gpu().make_queue("copy"), host = gpu().make_host_queue();
+  const std::unique_ptr<Event> event = gpu().make_event();
+  host->wait(*event);  // never recorded: completed
+  constexpr int64_t bytes = 64 * MiB;
+  char* const memory = static_cast<char*>(gpu().allocate(bytes));
+  char* const on_host = static_cast<char*>(gpu().allocate_host(bytes));
+  ASSERT_TRUE(memory != nullptr && on_host != nullptr);
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    const std::vector<char> mark(1, static_cast<char>(10 * repeat + 1));
+    gpu().upload(*copies, memory + bytes - 1, mark.data(), 1);
+    gpu().copy(*copies, on_host, memory, bytes);
+    copies->record(*event);
+    host->wait(*event);
+    EXPECT_EQ(on_host[bytes - 1]++, mark[0]);
+    host->record(*event);
+    copies->wait(*event);
+    gpu().copy(*copies, memory, on_host, bytes);
+    char seen = 0;
+    gpu().download(*copies, &seen, memory + bytes - 1, 1);
+    EXPECT_EQ(seen, mark[0] + 1);
+  }
+  gpu().release_host(on_host, bytes);
+  gpu().release(memory, bytes);
+}
+
 }  // namespace gptbench::test
