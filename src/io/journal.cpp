@@ -1,0 +1,183 @@
+#include "io/journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/checksum.h"
+#include "io/file_bytes.h"
+#include "io/reduce.h"
+#include "io/result_file.h"
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+constexpr const char* header =
+    "step,loss,grad_norm,time_s,tokens_per_s,loss_scale,skipped,checksum\n";
+constexpr int num_columns = 8;
+constexpr auto longest_in_cache = std::chrono::milliseconds(500);
+constexpr int64_t longest_journal_bytes = int64_t{1} << 30;
+
+std::string planned_path(const std::string& directory) {
+  return directory + "/planned.h5";
+}
+std::string steps_path(const std::string& directory) {
+  return directory + "/steps.csv";
+}
+
+uint32_t checksum_of(const std::string& cells) {
+  return posix_checksum(reinterpret_cast<const unsigned char*>(cells.data()), cells.size());
+}
+
+std::string line_of(const JournalStep& s) {
+  const std::string cells =
+      printed("%lld,%.9g,%.9g,%.9g,%.9g,%.9g,%d", static_cast<long long>(s.step), s.loss,
+              s.grad_norm, s.time_s, s.tokens_per_s, s.loss_scale, s.skipped ? 1 : 0);
+  return cells + printed(",%u\n", checksum_of(cells));
+}
+
+// Appends the step of a line; false where the line is not one that line_of() made for the next
+// step.
+bool take_line(const std::string& line, bool scaled, Record& record) {
+  const size_t comma = line.rfind(',');
+  const std::vector<std::string> cells = split(line, ',');
+  if (comma == std::string::npos || cells.size() != num_columns ||
+      printed("%u", checksum_of(line.substr(0, comma))) != cells.back() ||
+      std::strtoll(cells[0].c_str(), nullptr, 10) != static_cast<long long>(record.loss.size()) + 1)
+    return false;
+  const auto number = [&](size_t column) { return std::strtod(cells[column].c_str(), nullptr); };
+  record.loss.push_back(number(1));
+  record.grad_norm.push_back(number(2));
+  record.step_time_s.push_back(number(3));
+  record.tokens.push_back(record.summary.tokens_per_step);
+  if (!scaled) return true;
+  record.loss_scale.push_back(number(5));
+  record.skipped.push_back(number(6) != 0.0 ? 1 : 0);
+  return true;
+}
+
+// Of the resolved deck.
+template <class Value>
+Value configured(const Record& record, const std::string& group, const std::string& key) {
+  for (const ConfigEntry& entry : record.config)
+    if (entry.group == group && entry.key == key && std::holds_alternative<Value>(entry.value))
+      return std::get<Value>(entry.value);
+  return {};
+}
+
+// The journal of an earlier run becomes its result file. One that cannot be read stays as it is.
+void recover(const std::string& directory) {
+  Record record;
+  try {
+    record = recovered_record(directory, exit_code(Exit::peer).status);
+  } catch (const Error&) {
+    return;
+  }
+  write_result(directory, record);
+  ::unlink(planned_path(directory).c_str());
+}
+
+}  // namespace
+
+Journal::~Journal() {
+  close();
+}
+
+void Journal::begin(const std::string& directory, const Record& planned) {
+  const bool again = !directory_.empty();
+  close();
+  create_directories(directory);
+  if (!again && ::access(planned_path(directory).c_str(), F_OK) == 0) recover(directory);
+  directory_ = directory;
+  const Bytes bytes = encode_result(reduced_over_ranks(planned));
+  write_file(planned_path(directory), {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+             again ? Existing::replaced : Existing::kept_numbered);
+  const std::string path = steps_path(directory);
+  write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
+  fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
+  dirty_ = ending_ = false;
+  forcing_ = std::thread([this] { force_to_disk(); });
+}
+
+void Journal::add(const JournalStep& step) {
+  if (fd_ < 0 || !trouble_.empty()) return;
+  const std::string line = line_of(step);
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t wrote = ::write(fd_, line.data() + done, line.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      trouble_ = steps_path(directory_) + ": no line from step " + std::to_string(step.step) +
+                 " on: " + std::strerror(errno);
+      return;
+    }
+    done += static_cast<size_t>(wrote);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  dirty_ = true;
+}
+
+// Twice a second, as long as there is something to force: with microsecond steps one call covers
+// thousands of lines.
+void Journal::force_to_disk() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ending_) {
+    changed_.wait_for(lock, longest_in_cache, [&] { return ending_; });
+    if (!dirty_) continue;
+    dirty_ = false;
+    lock.unlock();
+    ::fdatasync(fd_);
+    lock.lock();
+  }
+}
+
+void Journal::close() {
+  if (fd_ < 0) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  forcing_.join();
+  ::close(fd_);
+  fd_ = -1;
+}
+
+void Journal::end() {
+  if (directory_.empty()) return;
+  close();
+  ::unlink(planned_path(directory_).c_str());
+  directory_.clear();
+}
+
+Record recovered_record(const std::string& directory, const std::string& status) {
+  Record record = read_result(planned_path(directory));
+  const Bytes bytes = read_bytes(steps_path(directory), longest_journal_bytes);
+  const std::string text(bytes.begin(), bytes.end());
+  const bool scaled = configured<std::string>(record, "precision", "compute") == "fp16";
+  size_t at = text.find('\n');  // behind the header
+  while (at != std::string::npos && at + 1 < text.size()) {
+    const size_t end = text.find('\n', at + 1);
+    if (end == std::string::npos) break;  // cut
+    if (!take_line(text.substr(at + 1, end - at - 1), scaled, record)) break;
+    at = end;
+  }
+  summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
+  set_peak(record.summary, record.summary.peak_tflops, record.summary.peak_source);
+  record.status = status;
+  record.verdict = "NOT VERIFIED";
+  record.failed_step = static_cast<int64_t>(record.loss.size()) - 1;
+  record.reason = "recovered from the journal: the run ended without a result after step " +
+                  std::to_string(record.loss.size()) + "; step times are those of rank 0";
+  return record;
+}
+
+}  // namespace gptbench

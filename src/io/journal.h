@@ -1,0 +1,64 @@
+// The journal of a run: what is on disk of it while it runs, so that a run that ends without a
+// result (a lost node, kill -9) loses no step.
+//   <directory>/planned.h5  the record before the first step, in the format of a result file
+//   <directory>/steps.csv   one line per completed step, whose last cell is a checksum of the
+//   others
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "record/record.h"
+
+namespace gptbench {
+
+struct JournalStep {
+  int64_t step = 0;  // from 1
+  double loss = 0.0, grad_norm = 0.0;
+  double time_s = 0.0;  // of rank 0
+  double tokens_per_s = 0.0;
+  double loss_scale = 1.0;
+  bool skipped = false;
+};
+
+// Written by rank 0. A line is handed to the system at once and is on the disk within a second: a
+// thread of its own forces it there, so that no step waits for the disk.
+class Journal {
+ public:
+  Journal() = default;
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  // Starts the journal of a run, or of its next attempt. Turns the journal of an earlier run that
+  // ended without a result into that run's result file first; keeps the steps.csv of a run that has
+  // one under a numbered name. Throws Error(Exit::io).
+  void begin(const std::string& directory, const Record& planned);
+  // A line that cannot be written is left out: the run goes on, and trouble() says why.
+  void add(const JournalStep& step);
+  // The result file is written: removes planned.h5; steps.csv stays. Throws nothing.
+  void end();
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  void close();
+  void force_to_disk();
+
+  std::string directory_;  // "": not begun
+  int fd_ = -1;
+  std::string trouble_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool dirty_ = false, ending_ = false;  // guarded by mutex_
+  std::thread forcing_;
+};
+
+// The record of a run that ended without a result: the planned record and the steps of the journal,
+// up to the first line that is damaged or cut. Status `status` ("FAILED", "TIMEOUT"), verdict NOT
+// VERIFIED. Throws Error(Exit::io) where `directory` has no journal.
+Record recovered_record(const std::string& directory, const std::string& status);
+
+}  // namespace gptbench

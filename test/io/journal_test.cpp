@@ -1,0 +1,135 @@
+#include "io/journal.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "io/result_file.h"
+#include "made_record.h"
+
+namespace gptbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Journals : public testing::Test {
+ protected:
+  Journals() { fs::remove_all(directory_); }
+  ~Journals() override { fs::remove_all(directory_); }
+
+  // What is known before the first step.
+  static Record planned() {
+    Record r = made_record();
+    r.loss.clear();
+    r.grad_norm.clear();
+    r.step_time_s.clear();
+    r.tokens.clear();
+    r.timing.clear();
+    r.comm.clear();
+    r.warmup_steps = 1;
+    set_key(r, "batch", "global_batch_size", int64_t{16});
+    return r;
+  }
+  // A run that was killed after `steps` steps of 1, 2, 3, ... s.
+  void killed_after(int steps) {
+    Journal journal;
+    journal.begin(directory_, planned());
+    for (int i = 1; i <= steps; ++i) journal.add({i, 10.0 - i, 0.5, 1.0 * i, 1.0, 1.0, false});
+  }
+  std::string steps_text() const {
+    std::ostringstream text;
+    text << std::ifstream(directory_ + "/steps.csv").rdbuf();
+    return text.str();
+  }
+  void write_steps(const std::string& text) const {
+    std::ofstream(directory_ + "/steps.csv") << text;
+  }
+
+  const std::string directory_ = testing::TempDir() + "journal_test";
+};
+
+// Timed are steps 2 to 4: 2, 3 and 4 s.
+TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
+  killed_after(4);
+  const Record r = recovered_record(directory_, "TIMEOUT");
+  EXPECT_EQ(r.status, "TIMEOUT");
+  EXPECT_EQ(r.verdict, "NOT VERIFIED");
+  EXPECT_EQ(r.loss, (std::vector<double>{9, 8, 7, 6}));
+  EXPECT_EQ(r.step_time_s, (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(r.failed_step, 3);
+  EXPECT_EQ(r.summary.timed_steps, 3);
+  EXPECT_EQ(r.summary.sec_per_it, 3.0);
+  EXPECT_DOUBLE_EQ(r.summary.samples_per_s, 16.0 / 3.0);
+  EXPECT_NE(r.reason.find("after step 4"), std::string::npos) << r.reason;
+  EXPECT_EQ(r.provenance.deck_name, made_record().provenance.deck_name);
+}
+
+TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
+  killed_after(4);
+  const std::string text = steps_text();
+  write_steps(text.substr(0, text.size() - 1));  // no line end: the last line was being written
+  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 3u);
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string flipped = text;
+    flipped[i] = static_cast<char>(flipped[i] ^ 1);
+    write_steps(flipped);
+    const Record r = recovered_record(directory_, "FAILED");
+    for (size_t step = 0; step < r.loss.size(); ++step)
+      EXPECT_EQ(r.loss[step], 9.0 - static_cast<double>(step)) << flipped;
+    if (i > text.find('\n')) {
+      EXPECT_LT(r.loss.size(), 4u) << flipped;
+    }
+  }
+  // Two lines swapped are no steps 2 and 3.
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
+  write_steps(lines[0] + lines[1] + lines[3] + lines[2] + lines[4]);
+  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 1u);
+}
+
+TEST_F(Journals, TheNextRunKeepsWhatAKilledOneLeft) {
+  killed_after(3);
+  {
+    Journal journal;
+    journal.begin(directory_, planned());
+    journal.add({1, 5.0, 0.5, 1.0, 1.0, 1.0, false});
+    const Record r = read_result(directory_ + "/result.h5");
+    EXPECT_EQ(r.status, "FAILED");
+    EXPECT_EQ(r.loss.size(), 3u);
+    write_result(directory_, made_record());
+    journal.end();
+  }
+  EXPECT_TRUE(fs::exists(directory_ + "/steps.1.csv"));
+  EXPECT_TRUE(fs::exists(directory_ + "/result.1.h5"));
+  EXPECT_FALSE(fs::exists(directory_ + "/planned.h5"));
+  EXPECT_EQ(read_result(directory_ + "/result.1.h5").loss.size(), 3u);
+  EXPECT_THROW(recovered_record(directory_, "FAILED"), Error);
+}
+
+// find_largest tries several batches in one run: the journal is that of the last.
+TEST_F(Journals, AnotherAttemptOfTheSameRunBeginsAnew) {
+  Journal journal;
+  journal.begin(directory_, planned());
+  journal.add({1, 5.0, 0.5, 1.0, 1.0, 1.0, false});
+  journal.begin(directory_, planned());
+  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 0u);
+  EXPECT_FALSE(fs::exists(directory_ + "/steps.1.csv"));
+  EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
+}
+
+TEST_F(Journals, APlanThatCannotBeReadStaysAndStopsNoRun) {
+  fs::create_directories(directory_);
+  std::ofstream(directory_ + "/planned.h5") << "no record";
+  Journal journal;
+  journal.begin(directory_, planned());
+  EXPECT_TRUE(fs::exists(directory_ + "/planned.1.h5"));
+  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 0u);
+}
+
+}  // namespace
+}  // namespace gptbench
