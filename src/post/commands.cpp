@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "io/file_bytes.h"
+#include "io/journal.h"
+#include "io/result_file.h"
+#include "post/common_peak.h"
 #include "post/field.h"
 #include "post/load.h"
 #include "post/plot.h"
@@ -98,6 +101,16 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
   return text;
 }
 
+int recover(const Options& options) {
+  const std::string& directory = options.files.front();
+  const Record record = recovered_record(directory, options.status);
+  write_result(directory, record);
+  print(directory + "/result.h5: " + record.status + ", " + std::to_string(record.loss.size()) +
+            " steps, " + std::to_string(record.summary.timed_steps) + " timed\n",
+        "");
+  return static_cast<int>(Exit::ok);
+}
+
 }  // namespace
 
 int exit_status_of(const std::function<int()>& body) {
@@ -119,11 +132,13 @@ int exit_status_of(const std::function<int()>& body) {
 }
 
 int run_command(const Options& options) {
+  if (options.command == "recover") return recover(options);
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
   for (const std::string& path : options.published)
     for (PublishedRun& row : read_published(path))
       runs.push_back({path, std::move(row.record), std::move(row.cells)});
+  if (options.command != "show") share_ceilings(runs);
   const std::string text = text_of(runs, options);
   if (!text.empty()) print(text, options.command == "table" ? options.output : "");
   for (const std::string& problem : problems) complain(problem + "; passed over");

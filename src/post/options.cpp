@@ -11,7 +11,7 @@
 namespace gptbench {
 namespace {
 
-const std::vector<std::string> commands = {"table", "show", "compare", "plot"};
+const std::vector<std::string> commands = {"table", "show", "compare", "plot", "recover"};
 const std::vector<std::string> formats = {"md", "csv", "latex"};
 const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
 
@@ -22,6 +22,7 @@ std::vector<std::string> options_of(const std::string& command) {
             "--peak",  "--sort",   "--where",     "-o"};
   if (command == "plot")
     return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
+  if (command == "recover") return {"--status"};
   return {};
 }
 
@@ -66,6 +67,8 @@ void set_option(Options& options, const std::string& name, const std::string& va
   } else if (name == "--published") {
     if (value.empty()) usage("--published: a file is expected");
     options.published.push_back(value);
+  } else if (name == "--status") {
+    options.status = one_of("status", value, {"FAILED", "TIMEOUT"});
   } else if (name == "--over") {
     options.over = one_of("axis", value, {"ranks", "length"});
   } else if (name == "--format") {
@@ -95,6 +98,8 @@ void check_files(const Options& options) {
   const size_t files = options.files.size();
   if (options.command == "compare" && files != 2)
     usage("compare takes two result files, " + std::to_string(files) + " given");
+  if (options.command == "recover" && files != 1)
+    usage("recover takes the directory of one run, " + std::to_string(files) + " given");
   if (files == 0 && options.published.empty()) usage(options.command + ": no result file given");
 }
 
@@ -150,6 +155,8 @@ std::string help_text() {
       "  gptpost show RESULT.h5 ...              one run on a page\n"
       "  gptpost compare A.h5 B.h5               two runs side by side\n"
       "  gptpost plot [options] RESULT.h5 ...    pictures (gnuplot), with data\n"
+      "  gptpost recover [--status FAILED|TIMEOUT] DIR\n"
+      "      DIR/result.h5 of a run that was killed, from its planned.h5 and steps.csv\n"
       "  gptpost --help | --version\n"
       "\n"
       "Options of table and plot:\n"

@@ -10,7 +10,7 @@
 namespace gptbench {
 
 struct Options {
-  std::string command;  // table, show, compare, plot; help, version
+  std::string command;  // table, show, compare, plot, recover; help, version
   std::string style = "fugaku";
   std::string format = "md";
   std::string output;                  // "": standard output; of plot, a directory: "plots"
@@ -21,7 +21,8 @@ struct Options {
   std::string sort;  // name of a figure (post/field.h); "": order of the files
   bool descending = false;
   std::vector<std::pair<std::string, std::string>> where;  // figure = value, all of them
-  std::vector<std::string> files;
+  std::string status = "FAILED";                           // of recover: outcome of the run
+  std::vector<std::string> files;                          // of recover, the directory of a run
 };
 
 // `arguments` without the program's name. Throws Error(Exit::usage), one line.

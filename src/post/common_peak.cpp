@@ -1,0 +1,36 @@
+#include "post/common_peak.h"
+
+#include <map>
+#include <tuple>
+
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+bool has_ceiling(const Record& record) {
+  return record.summary.peak_source == "measured GEMM ceiling";
+}
+
+std::tuple<std::string, std::string, int64_t> group_of(const Record& record) {
+  std::string compute;
+  for (const ConfigEntry& entry : record.config)
+    if (entry.group == "precision" && entry.key == "compute")
+      if (const auto* text = std::get_if<std::string>(&entry.value)) compute = *text;
+  return {record.machine, compute, record.summary.ranks_per_node};
+}
+
+}  // namespace
+
+void share_ceilings(std::vector<LoadedRun>& runs) {
+  std::map<std::tuple<std::string, std::string, int64_t>, std::vector<double>> ceilings;
+  for (const LoadedRun& run : runs)
+    if (has_ceiling(run.record) && run.record.summary.mfu > 0.0)
+      ceilings[group_of(run.record)].push_back(run.record.summary.peak_tflops);
+  for (LoadedRun& run : runs)
+    if (has_ceiling(run.record))
+      set_peak(run.record.summary, median(ceilings[group_of(run.record)]),
+               run.record.summary.peak_source);
+}
+
+}  // namespace gptbench

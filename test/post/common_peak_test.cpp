@@ -1,0 +1,53 @@
+#include "post/common_peak.h"
+
+#include <gtest/gtest.h>
+
+#include "made_record.h"
+
+namespace gptbench {
+namespace {
+
+// A run of 60 TFLOP/s per device whose GEMM ceiling was `ceiling`; 0: it varied, and gave no MFU.
+LoadedRun run_with(double ceiling, const std::string& machine = "made machine") {
+  LoadedRun run;
+  run.record = made_record();
+  run.record.machine = machine;
+  Summary& s = run.record.summary;
+  s.model_tflops_per_device = s.hardware_tflops_per_device = 60.0;
+  s.peak_source = "measured GEMM ceiling";
+  s.peak_tflops = ceiling > 0.0 ? ceiling : 30.0;
+  s.mfu = s.hfu = ceiling > 0.0 ? 60.0 / ceiling : 0.0;
+  return run;
+}
+
+// The median of 80, 100 and 120; the one that varied has no part in it, but gets it.
+TEST(CommonPeak, IsTheMedianOfSteadyCeilings) {
+  std::vector<LoadedRun> runs = {run_with(80), run_with(0), run_with(120), run_with(100)};
+  share_ceilings(runs);
+  for (const LoadedRun& run : runs) {
+    EXPECT_EQ(run.record.summary.peak_tflops, 100.0);
+    EXPECT_DOUBLE_EQ(run.record.summary.mfu, 0.6);
+  }
+}
+
+TEST(CommonPeak, IsOfOneMachineTypeAndNumberOfRanks) {
+  std::vector<LoadedRun> runs = {run_with(100), run_with(80, "another"), run_with(60),
+                                 run_with(40)};
+  set_key(runs[2].record, "precision", "compute", std::string("another type"));
+  runs[3].record.summary.ranks_per_node += 1;
+  share_ceilings(runs);
+  for (size_t i = 0; i < runs.size(); ++i)
+    EXPECT_EQ(runs[i].record.summary.peak_tflops, 100.0 - 20.0 * static_cast<double>(i));
+}
+
+TEST(CommonPeak, NoneWhereAllVariedAndKnownPeaksStay) {
+  std::vector<LoadedRun> runs = {run_with(0), run_with(0), run_with(100)};
+  runs[2].record.summary.peak_source = "deck";
+  share_ceilings(runs);
+  EXPECT_EQ(runs[0].record.summary.peak_tflops, 0.0);
+  EXPECT_EQ(runs[1].record.summary.mfu, 0.0);
+  EXPECT_EQ(runs[2].record.summary.peak_tflops, 100.0);
+}
+
+}  // namespace
+}  // namespace gptbench
