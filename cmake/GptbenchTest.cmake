@@ -10,7 +10,8 @@ function(gptbench_set_test_properties name processors timeout)
   if(NOT timeout)
     set(timeout 900)
   endif()
-  set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT})
+  # Each test measures its own GEMM ceiling: what earlier runs left would change what it sees.
+  set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT} GPTBENCH_CEILINGS=none)
   if(GPTBENCH_SANITIZE)
     list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1)
     # MPI libraries keep memory until the process ends, in modules that are gone by then.

@@ -91,7 +91,7 @@ int execute(int argc, char** argv, const CommandLine& line) {
       print(version_text());
       break;
     case Mode::keys:
-      print(keys_text({sweep_reference()}));
+      print(keys_text({sweep_reference()}, line.word));
       break;
     case Mode::keys_markdown:
       print(keys_markdown({sweep_reference()}));

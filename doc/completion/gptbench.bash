@@ -53,7 +53,7 @@ _gptbench() {
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --devices --operations --ranks --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --devices --operations --ranks --verbose --quiet --version --help" -- "$word")
   elif [ -z "$deck" ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     compopt -o nospace 2>/dev/null
@@ -72,6 +72,7 @@ _gptpost() {
     --kind) words="all throughput utilisation scaling memory breakdown loss" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;
+    --status) words="FAILED TIMEOUT" ;;
     --peak) words="bf16 fp8 both" ;;
     --published)
       mapfile -t COMPREPLY < <(_gptbench_files "$word" csv)
@@ -84,10 +85,11 @@ _gptpost() {
     --where | --sort) return ;;
   esac
   if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
-    words="table show compare plot --help --version"
+    words="table show compare plot recover --help --version"
   elif [ -z "$words" ] && [[ $word == -* ]]; then
     case ${COMP_WORDS[1]} in
       table) words="--style --format --published --convention --peak --sort --where -o" ;;
+      recover) words="--status" ;;
       plot) words="--kind --over --published --convention --peak --sort --where -o" ;;
     esac
   fi

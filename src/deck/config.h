@@ -41,6 +41,7 @@ struct RunConfig {
   std::string algorithms;  // "": a timed search
   AttentionKernels attention = AttentionKernels::auto_;
   CudaGraph cuda_graph = CudaGraph::auto_;
+  double duration_s = 0.0;     // of the timed steps; 0: `steps` of them
   double time_limit_s = 0.0;   // 0: none
   bool deterministic = false;  // the same bits whatever the ZeRO stage
   bool verify = true;          // compare with a reference rank on a reduced model
@@ -136,8 +137,9 @@ struct DataConfig {
 struct OutputConfig {
   std::string directory;  // "": output/<run name>
   DumpContent dump = DumpContent::none;
-  FlopsConvention flops_convention = FlopsConvention::mpt;
+  FlopsConvention flops_convention = FlopsConvention::causal;
   double peak_tflops = 0.0;  // a device, for MFU; 0: known peak or measured GEMM ceiling
+  int64_t log_every = 0;     // steps from line to line; 0: about ten lines per run
   int64_t trace_step = 0;    // from 1; 0: none
 };
 

@@ -58,5 +58,7 @@ Deck read_deck(const std::string& path, const std::vector<std::string>& override
 // filled in '! resolved'.
 std::string echo(const Deck& deck);
 std::string echo(const Deck& deck, const Config& resolved);
+// Only the keys that the user set, one paragraph per group, in 80 columns.
+std::string keys_that_were_set(const Deck& deck);
 
 }  // namespace gptbench

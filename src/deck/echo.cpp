@@ -1,4 +1,5 @@
 // The resolved deck as printed at the start of a run and kept in the result file.
+#include "base/text.h"
 #include "deck/deck.h"
 #include "deck/values.h"
 
@@ -85,6 +86,20 @@ std::string echo(const Deck& deck, const Config& resolved) {
     out += "/\n";
   }
   return out + rule;
+}
+
+std::string keys_that_were_set(const Deck& deck) {
+  std::string out;
+  for (const KeyGroup& group : key_groups()) {
+    std::vector<std::string> settings;
+    for (const Key& key : key_table())
+      if (key.group == group.name && deck.origins[key_index(key)].kind > Origin::Kind::preset)
+        settings.push_back(key.name + "=" + format_value(key, key.get(deck.config)));
+    std::string lead = "  &" + group.name;
+    lead.resize(16, ' ');
+    if (!settings.empty()) out += hanging(lead, join(settings, ", "));
+  }
+  return out;
 }
 
 }  // namespace gptbench

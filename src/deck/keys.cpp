@@ -135,7 +135,10 @@ void add_run(Table& table) {
       "attention kernels (cuda); auto: the faster of our own and cuDNN's, by a timed search");
   row.choice(&C::cuda_graph, "cuda_graph",
              "a step is recorded and replayed as a CUDA graph; auto: where the plan allows it");
-  row.real(&C::time_limit_s, "time_limit_s", "s", "stop cleanly before this time; 0: no limit");
+  row.real(&C::duration_s, "duration_s", "s",
+           "train for this long after the warm-up, in place of steps; 0: steps");
+  row.real(&C::time_limit_s, "time_limit_s", "s",
+           "stop cleanly before this time, which cuts the run short; 0: no limit");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");
   row.logical(&C::verify, "verify",
@@ -307,6 +310,8 @@ void add_output(Table& table) {
   row.choice(&C::flops_convention, "flops_convention", "how FLOPs are counted in the report");
   row.real(&C::peak_tflops, "peak_tflops", "TFLOP/s",
            "peak of a device for MFU; 0: known peak or measured GEMM ceiling");
+  row.integer(&C::log_every, "log_every", 0, "steps",
+              "print the line of each such step; 0: about ten lines per run");
   row.integer(&C::trace_step, "trace_step", 0, "",
               "step, from 1, whose operations are written to trace.json; 0: none");
 }

@@ -117,8 +117,9 @@ struct ReferenceGroup {
 };
 
 // The reference as a text of 80 columns (--keys) and as Markdown (doc/deck.md): the groups of a
-// run, then `further` ones, which other tables define (&sweep).
-std::string keys_text(const std::vector<ReferenceGroup>& further);
+// run, then `further` ones, which other tables define (&sweep). `word`: only keys that have it in
+// their name, "group.key", or meaning, whatever the case; throws Error(Exit::usage) where none has.
+std::string keys_text(const std::vector<ReferenceGroup>& further, const std::string& word = "");
 std::string keys_markdown(const std::vector<ReferenceGroup>& further);
 
 }  // namespace gptbench

@@ -1,6 +1,7 @@
 // The key reference: --keys and doc/deck.md.
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "deck/binder.h"
 #include "deck/keys.h"
@@ -37,21 +38,30 @@ std::string values_cell(const Key& key) {
 
 }  // namespace
 
-std::string keys_text(const std::vector<ReferenceGroup>& further) {
+std::string keys_text(const std::vector<ReferenceGroup>& further, const std::string& word) {
   const std::string indent(6, ' ');
-  std::string out =
+  const std::string start =
       "Keys of a deck: default, type and range, meaning. On the command line they are\n"
       "written group.key=value, after the deck.\n";
+  std::string out = start;
   for (const ReferenceGroup& group : reference_groups(further)) {
-    out += "\n&" + group.name + "  " + group.doc + "\n";
+    std::string heading = "\n&" + group.name + "  " + group.doc + "\n";
     for (const ReferenceRow& row : group.rows) {
       const Key& key = *row.key;
+      const std::string searched = lower(group.name + "." + key.name + " " + key.doc);
+      if (searched.find(lower(word)) == std::string::npos) continue;
+      out += heading;
+      heading.clear();
       out += "  " + key.name + " = " + row.default_text + "\n";
       const std::string unit = key.unit.empty() ? "" : " " + key.unit;
       out += hanging(indent, std::string(type_name(key)) + ": " + allowed_text(key) + unit);
       out += hanging(indent, key.doc);
     }
   }
+  if (out == start)
+    throw Error(Exit::usage, "no key has '" + word +
+                                 "' in its name or meaning; gptbench --keys "
+                                 "lists them all");
   return out;
 }
 

@@ -23,10 +23,11 @@ int64_t saturating_product(int64_t a, int64_t b) {
 
 void check_run(const Deck& deck) {
   const RunConfig& run = deck.config.run;
-  if (run.warmup_steps >= run.steps)
+  const bool by_steps = run.duration_s == 0.0;
+  if (by_steps && run.warmup_steps >= run.steps)
     deck.fail({"run.warmup_steps", "run.steps"},
               "{run.warmup_steps} leaves no step to time; it must be less than {run.steps}");
-  if (deck.config.output.trace_step > run.steps)
+  if (by_steps && deck.config.output.trace_step > run.steps)
     deck.fail({"output.trace_step", "run.steps"},
               "{output.trace_step} is none of the steps 1 to {=run.steps}; use one, or 0");
   const bool is_host = run.device == DeviceKind::host || run.device == DeviceKind::ref;

@@ -42,6 +42,7 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("mfu", summary.mfu);
   visit("hfu", summary.hfu);
   visit("gemm_ceiling_tflops", summary.gemm_ceiling_tflops);
+  visit("gemm_ceiling_spread", summary.gemm_ceiling_spread);
   visit("peak_memory_bytes", summary.peak_memory_bytes);
   visit("final_loss", summary.final_loss);
   visit("skipped_steps", summary.skipped_steps);

@@ -97,7 +97,7 @@ void describe_stages(std::string& text, const std::vector<StageFigures>& stages)
 
 void describe_flops(std::string& text, const std::map<std::string, double>& flops) {
   static const char* const meaning[][2] = {{"mpt", "B T (6 N + 12 L C T)"},
-                                           {"megatron", "24 k B T L C^2 (1 + T/6C + V/16LC)"},
+                                           {"megatron", "k B T (2 L W + 4 L C T + 1.5 C V)"},
                                            {"causal", "half of the attention matrix"},
                                            {"exact", "operations of this plan"},
                                            {"exact_recomputed", "recomputed, on top of exact"},
@@ -144,7 +144,13 @@ void describe_pipeline(std::string& text, const Plan& plan) {
   }
   line(text, "Pipeline        %s, layers of the virtual stages: %s, and the head",
        name_of(plan.config.parallel.pipeline_schedule).c_str(), text_of_runs(layers).c_str());
-  text += draw_schedule(plan.schedule().schedule, grid.pipeline, v, plan.micro_batches.size(), 68);
+}
+
+void describe_schedule(std::string& text, const Plan& plan) {
+  const int64_t stages = plan.grid.pipeline;
+  if (stages > 1)
+    text += draw_schedule(plan.schedule().schedule, stages, plan.config.parallel.virtual_stages,
+                          plan.micro_batches.size(), 68);
 }
 
 void describe_fp8(std::string& text, const Plan& plan) {
@@ -181,9 +187,8 @@ void describe_decomposition(std::string& text, const Plan& plan) {
     line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");
 }
 
-}  // namespace
-
-std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) {
+// What is computed, and how it is laid out.
+std::string describe_computation(const Plan& plan) {
   std::string text;
   line(text, "Grid            %s", describe(plan.grid).c_str());
   line(text, "                fastest axis first; %lld thread%s per rank",
@@ -193,6 +198,35 @@ std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) 
   describe_decomposition(text, plan);
   describe_fp8(text, plan);
   describe_pipeline(text, plan);
+  return text;
+}
+
+}  // namespace
+
+std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& stages) {
+  const StageFigures& highest = largest_stage(stages);
+  std::vector<std::string> classes, messages;
+  for (size_t c = 0; c < highest.class_bytes.size(); ++c)
+    if (highest.class_bytes[c] > 0)
+      classes.push_back(std::string(name_of(static_cast<MemoryClass>(c))) + " " +
+                        format_bytes(highest.class_bytes[c]));
+  for (const CommTotal& total : plan.comm)
+    messages.push_back(std::string(name_of(total.axis)) + " " + spec_of(total.kind).name + " " +
+                       format_count(total.count) + " x, " + format_bytes(total.bytes));
+  if (messages.empty()) messages.push_back("none");
+  const double flops = flops_by_convention(plan, stages).at(name_of(FlopsConvention::causal));
+  return describe_computation(plan) +
+         hanging("Memory          ", format_bytes(total(highest.class_bytes)) + " on rank " +
+                                         std::to_string(highest.rank) +
+                                         ", the largest: " + join(classes, ", ")) +
+         hanging("Messages        ",
+                 "rank " + std::to_string(plan.rank) + " per step: " + join(messages, "; ")) +
+         "FLOPs           " + format_si(flops, "FLOP") + " per step of all ranks (causal)\n";
+}
+
+std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) {
+  std::string text = describe_computation(plan);
+  describe_schedule(text, plan);
   describe_memory(text, plan);
   describe_stages(text, stages);
   describe_flops(text, flops_by_convention(plan, stages));

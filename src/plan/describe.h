@@ -10,6 +10,8 @@ namespace gptbench {
 
 // In 80 columns: grid, model, memory by class, FLOPs, messages. `stages`: stage_figures() of it.
 std::string describe(const Plan& plan, const std::vector<StageFigures>& stages);
+// The same in about a dozen lines, for the report of a run.
+std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& stages);
 
 // The last line of --plan, for grep: "GPTBENCH plan params=N ranks=N memory_bytes=N limit_bytes=N
 // fits=yes|no". memory_bytes: device memory of the rank with the highest peak. limit_bytes:

@@ -79,9 +79,11 @@ struct Summary {
   double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;
   double peak_tflops = 0.0;  // per device
   std::string peak_source;   // "deck", "known device", "measured GEMM ceiling"
-  std::string peak_note;  // why no data sheet was used, or that the clock is not its clock; or ""
+  // Why no data sheet was used, that the clock is not its clock, or why there is no MFU; or "".
+  std::string peak_note;
   double mfu = 0.0, hfu = 0.0;       // fractions of peak
   double gemm_ceiling_tflops = 0.0;  // per device; 0: not measured
+  double gemm_ceiling_spread = 0.0;  // fraction; of its measurements in this run and earlier ones
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
   int64_t skipped_steps = 0;  // whose scaled gradient was not finite, warm-up included
@@ -113,7 +115,7 @@ struct Provenance {
 
 struct Record {
   std::string schema = "gptbench-1";
-  std::string verdict;  // VALID, INVALID
+  std::string verdict;  // VALID, INVALID, NOT VERIFIED
   std::string status;   // OK, OOM, INVALID, FAILED, TIMEOUT
   std::string reason;   // one line where status is not OK; notes
   std::string date_utc, machine, git_commit, software_version;

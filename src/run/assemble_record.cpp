@@ -14,6 +14,8 @@
 namespace gptbench {
 namespace {
 
+constexpr const char* measured_ceiling = "measured GEMM ceiling";
+
 std::string lifetime_text(const Buffer& buffer) {
   if (buffer.lifetime == Lifetime::micro_batch) return "forward to backward of a micro-batch";
   if (buffer.lifetime != Lifetime::program) return "run";
@@ -130,8 +132,8 @@ Peak peak_of(const Plan& plan, const RunParts& parts) {
   const DevicePeak known = known_peak(device.name, type, clock_ghz);
   if (known.tflops > 0.0)
     return {known.tflops * device.per_rank, "known device", clock_note(known, clock_ghz)};
-  const bool measured = parts.gemm_ceiling_tflops > 0.0;
-  return {parts.gemm_ceiling_tflops, measured ? "measured GEMM ceiling" : "none: not measured",
+  const double ceiling = parts.gemm_ceiling.tflops;
+  return {ceiling, ceiling > 0.0 ? measured_ceiling : "none: not measured",
           find_device(device.name) == nullptr
               ? "no data sheet of '" + device.reported + "' with " +
                     format_bytes(static_cast<int64_t>(device.memory_bytes)) +
@@ -146,7 +148,8 @@ void complete_record(Record& record, const Plan& plan, const RunParts& parts) {
   s.device_name = parts.device.name;
   s.device_memory_bytes = parts.device.memory_bytes;
   s.node_memory_bytes = parts.device.node_memory_bytes;
-  s.gemm_ceiling_tflops = parts.gemm_ceiling_tflops;
+  s.gemm_ceiling_tflops = parts.gemm_ceiling.tflops;
+  s.gemm_ceiling_spread = parts.gemm_ceiling.spread;
   record.verify = parts.checks;
   record.kernels_not_verified = parts.kernels_not_verified;
   if (parts.training) add_training(record, plan, parts);
@@ -154,11 +157,18 @@ void complete_record(Record& record, const Plan& plan, const RunParts& parts) {
   const Peak peak = peak_of(plan, parts);
   set_peak(s, peak.tflops, peak.source);
   s.peak_note = peak.note;
+  if (peak.source != measured_ceiling || s.gemm_ceiling_spread <= most_ceiling_spread) return;
+  s.mfu = s.hfu = 0.0;
+  s.peak_note = printed(
+      "the measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
+      "quiet machine, or set output.peak_tflops",
+      100.0 * s.gemm_ceiling_spread, 100.0 * most_ceiling_spread);
 }
 
 void set_outcome(Record& record, Exit outcome, const std::string& reason) {
   record.status = exit_code(outcome).status;
-  record.verdict = outcome == Exit::ok ? "VALID" : "INVALID";
+  const bool cut_short = outcome == Exit::out_of_memory || outcome == Exit::timeout;
+  record.verdict = outcome == Exit::ok ? "VALID" : cut_short ? "NOT VERIFIED" : "INVALID";
   record.reason = reason;
 }
 

@@ -9,8 +9,10 @@
 #include "data/token_source.h"
 #include "deck/deck.h"
 #include "device/device.h"
+#include "io/journal.h"
 #include "plan/plan.h"
 #include "record/record.h"
+#include "run/console.h"
 
 namespace gptbench {
 
@@ -23,6 +25,8 @@ struct Session {
   DeviceTraits traits;  // of the device
   std::string argv;
   double start_s;
+  const Console& console;
+  Journal& journal;  // on rank 0
 };
 
 struct Attempt {
@@ -31,9 +35,6 @@ struct Attempt {
   Exit outcome = Exit::ok;
   std::string reason;  // on rank 0
 };
-
-// Prints on rank 0.
-void say(const MpiWorld& world, const std::string& text);
 
 // Collective. Plans, verifies and trains a resolved Config (run.cpp).
 Attempt make_attempt(const Session& session, const Config& config);

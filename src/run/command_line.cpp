@@ -37,8 +37,8 @@ int64_t rank_count(const std::string& text) {
 }
 
 [[noreturn]] void fail_unknown(const std::string& argument) {
-  std::vector<std::string> options = {"--machine", "--ranks", "--list", "--write-decks",
-                                      "--operations"};
+  std::vector<std::string> options = {"--machine",    "--ranks",   "--list", "--write-decks",
+                                      "--operations", "--verbose", "--quiet"};
   for (const ModeOption& mode : modes) options.push_back(mode.name);
   const std::string close = nearest(argument, options);
   usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
@@ -52,6 +52,9 @@ void check(const CommandLine& line) {
   if (line.ranks > 0 && line.mode != Mode::plan)
     usage("--ranks goes with --plan; a run takes its ranks from the launcher");
   if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
+  if (line.verbosity != Verbosity::normal && line.mode != Mode::run)
+    usage(std::string(line.verbosity == Verbosity::quiet ? "--quiet" : "--verbose") +
+          " goes with a run");
   const bool writes = !line.decks_directory.empty();
   if (line.mode != Mode::sweep && (line.list || writes))
     usage(std::string(line.list ? "--list" : "--write-decks") + " goes with --sweep");
@@ -81,6 +84,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       line.ranks = rank_count(arguments[++i]);
     } else if (argument == "--operations") {
       line.operations = true;
+    } else if (argument == "--verbose" || argument == "--quiet") {
+      if (line.verbosity != Verbosity::normal)
+        usage("only one of --verbose and --quiet can be given");
+      line.verbosity = argument == "--quiet" ? Verbosity::quiet : Verbosity::verbose;
     } else if (argument == "--list") {
       line.list = true;
     } else if (argument == "--write-decks") {
@@ -98,6 +105,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       line.overrides.push_back(argument);
     }
   }
+  if (line.mode == Mode::keys) std::swap(line.word, line.deck);
   if (markdown && line.mode != Mode::keys) usage("--markdown goes with --keys");
   if (markdown) line.mode = Mode::keys_markdown;
   check(line);
@@ -108,7 +116,8 @@ std::string help_text() {
   std::string text =
       "gptbench measures how fast a machine trains transformers.\n"
       "\n"
-      "  mpirun -n 2 ./gptbench DECK [group.key=value ...]     run (srun likewise)\n"
+      "  mpirun -n 2 ./gptbench DECK [group.key=value ...] [--verbose | --quiet]\n"
+      "                            run (srun likewise); print everything, or the last line\n"
       "  ./gptbench --plan DECK [--ranks N] [--operations] [group.key=value ...]\n"
       "                            grid, memory, FLOPs and messages of N ranks, and every\n"
       "                            operation of rank 0; no MPI\n"
@@ -116,7 +125,8 @@ std::string help_text() {
       "                            run the rows of &sweep one after the other, list them,\n"
       "                            or write a deck for each; not started by mpirun\n"
       "  ./gptbench --check DECK   read and validate a deck, print it with defaults\n"
-      "  ./gptbench --keys         every key of a deck, with range and default\n"
+      "  ./gptbench --keys [WORD]  keys of a deck, with range and default; those with WORD in\n"
+      "                            name or meaning\n"
       "  ./gptbench --devices      devices whose peaks are known, and how to add one\n"
       "  ./gptbench --version      version, commit, compiler and libraries\n"
       "  ./gptbench --help         this text\n"

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "run/console.h"
+
 namespace gptbench {
 
 enum class Mode { run, plan, sweep, check, keys, keys_markdown, devices, version, help };
@@ -12,12 +14,14 @@ enum class Mode { run, plan, sweep, check, keys, keys_markdown, devices, version
 struct CommandLine {
   Mode mode = Mode::run;
   std::string deck;
-  std::vector<std::string> overrides;  // "group.key=value"
-  int first_override = 2;              // number of the argument overrides[0], for messages
-  int64_t ranks = 0;                   // --ranks; 0: not given
-  bool operations = false;             // --plan --operations
-  bool list = false;                   // --sweep --list
-  std::string decks_directory;         // --sweep --write-decks; "": not given
+  std::vector<std::string> overrides;       // "group.key=value"
+  int first_override = 2;                   // number of the argument overrides[0], for messages
+  Verbosity verbosity = Verbosity::normal;  // of a run: --verbose, --quiet
+  std::string word;                         // --keys WORD; "": all keys
+  int64_t ranks = 0;                        // --ranks; 0: not given
+  bool operations = false;                  // --plan --operations
+  bool list = false;                        // --sweep --list
+  std::string decks_directory;              // --sweep --write-decks; "": not given
 };
 
 // Throws Error(Exit::usage).

@@ -4,18 +4,11 @@
 
 #include "base/build_info.h"
 #include "cuda/backend.h"
-#include "device/gemm_ceiling.h"
 #include "measure/binding.h"
 #include "measure/host_memory.h"
 #include "measure/system_info.h"
 
 namespace gptbench {
-namespace {
-
-// Time that the measurement of the GEMM ceiling may take, outside of the timed steps.
-constexpr double ceiling_budget_s = 2.0;
-
-}  // namespace
 
 MachineFacts gather_machine(MpiWorld& world, const Plan& plan, const Device& device,
                             const TokenSource& tokens) {
@@ -41,14 +34,6 @@ std::string gather_bindings(MpiWorld& world, const Device& device) {
        world.gather(encode_binding(own_binding(world.node(), device.num_threads()))))
     bindings.push_back(decode_binding(line));
   return binding_report(bindings);
-}
-
-double gather_gemm_ceiling(MpiWorld& world, Device& device, const Plan& plan) {
-  world.barrier();
-  const double flops = measure_gemm_ceiling(device, compute_type(plan.config), ceiling_budget_s);
-  double sum = 0.0;
-  for (const double each : world.gather(std::vector<double>{flops})) sum += each;
-  return sum / static_cast<double>(world.size()) / 1e12;
 }
 
 MemoryUse gather_memory(MpiWorld& world, const Engine& engine) {

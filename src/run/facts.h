@@ -19,10 +19,6 @@ MachineFacts gather_machine(MpiWorld& world, const Plan& plan, const Device& dev
 // Collective. One line per node: which processors its ranks run on; on rank 0.
 std::string gather_bindings(MpiWorld& world, const Device& device);
 
-// Collective. Mean over the ranks of what the largest GEMMs of the plan's type reach when all ranks
-// run them at the same time, in TFLOP/s.
-double gather_gemm_ceiling(MpiWorld& world, Device& device, const Plan& plan);
-
 // Collective, after the last step; entries on rank 0.
 MemoryUse gather_memory(MpiWorld& world, const Engine& engine);
 

@@ -27,11 +27,10 @@ std::string obstacle_before_running(const Session& session, const Config& config
 }  // namespace
 
 Attempt find_largest(const Session& session, const BatchCandidates& candidates) {
-  MpiWorld& world = session.world;
   std::string too_large;  // why the smallest that failed so far did; on rank 0
   const auto note = [&](int64_t candidate, const std::string& reason) {
     too_large = candidates.name(candidate) + ": " + reason;
-    say(world, "find_largest: " + too_large + "\n");
+    session.console.say("find_largest: " + too_large + "\n");
   };
   const int64_t planned = largest_candidate(candidates, [&](int64_t candidate) {
     const std::string obstacle = obstacle_before_running(session, candidates.at(candidate));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "record/record.h"
+#include "run/ceiling.h"
 
 namespace gptbench {
 
@@ -57,7 +58,9 @@ struct TrainingSeries {
 struct RunParts {
   MachineFacts machine;
   DeviceFacts device;
-  double gemm_ceiling_tflops = 0.0;  // per device; 0: not measured
+  std::vector<double>
+      measured_ceilings;     // TFLOP/s per device, before and after training; may be empty
+  GemmCeiling gemm_ceiling;  // on rank 0
   std::vector<VerifyEntry> checks;
   std::vector<std::string> kernels_not_verified;
   // Empty where the run ended before training.

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "record/flops.h"
 #include "record/steps.h"
+#include "run/console.h"
 
 namespace gptbench {
 namespace {
@@ -69,13 +70,31 @@ std::string throughput(const Record& record) {
   }
   if (fp8_share(s) > 0.0)
     text += printed("%-28s %11.1f %% of the FLOPs executed\n", "In fp8", 100.0 * fp8_share(s));
-  if (s.peak_tflops <= 0.0) return text;
-  text +=
-      printed("%-28s %12.4f TFLOP/s per rank (%s)\n", "Peak", s.peak_tflops, s.peak_source.c_str());
+  if (s.peak_tflops > 0.0)
+    text += printed("%-28s %12.4f TFLOP/s per rank (%s)\n", "Peak", s.peak_tflops,
+                    s.peak_source.c_str());
   if (!s.peak_note.empty()) text += hanging("  ", s.peak_note);
-  text += printed("%-28s %11.1f %%\n", "Utilisation, model (MFU)", 100.0 * s.mfu);
-  if (s.hfu != s.mfu) text += printed("%-28s %11.1f %%\n", "Hardware (HFU)", 100.0 * s.hfu);
   return text;
+}
+
+// MFU with its peak, or why there is none.
+std::string utilisation(const Summary& s) {
+  if (s.mfu <= 0.0) return "none: " + (s.peak_note.empty() ? "no peak is known" : s.peak_note);
+  std::string text =
+      printed("%.1f %% of %s per rank (%s)", 100.0 * s.mfu,
+              format_si(s.peak_tflops * 1e12, "FLOP/s").c_str(), s.peak_source.c_str());
+  if (s.hfu != s.mfu) text += printed(", HFU %.1f %%", 100.0 * s.hfu);
+  if (s.peak_source == "known device" && !s.peak_note.empty()) text += "; " + s.peak_note;
+  if (s.mfu > 1.0)
+    text +=
+        "; WARNING: above 100 %, the convention counts work that is not done, or the peak is too "
+        "low";
+  return text;
+}
+
+std::string check_line(const VerifyEntry& entry) {
+  return printed("%-32s %14.6g %14.6g  %s\n", entry.name.c_str(), entry.value, entry.threshold,
+                 entry.passed ? "PASSED" : "FAILED");
 }
 
 std::string loss_scale(const Record& record) {
@@ -130,23 +149,6 @@ std::string banner(const Record& record) {
                  s.nodes == 1 ? "" : "s", record.machine.c_str());
 }
 
-std::string progress_heading() {
-  return "    step      loss  grad norm      time   tokens/s   time left\n";
-}
-
-std::string progress_line(int64_t step, int64_t steps, bool warmup, double loss, double grad_norm,
-                          double step_s, double tokens_per_s, double left_s) {
-  const std::string count = std::to_string(step + 1) + "/" + std::to_string(steps);
-  return printed("%8s %9.5f %10.4g %9s %10.1f %11s%s\n", count.c_str(), loss, grad_norm,
-                 format_seconds(step_s).c_str(), tokens_per_s, format_seconds(left_s).c_str(),
-                 warmup ? "  warm-up" : "");
-}
-
-std::string skipped_line(double loss_scale, double next_loss_scale) {
-  return printed("         skipped: gradient not finite; loss scale %g, next %g\n", loss_scale,
-                 next_loss_scale);
-}
-
 std::string performance_report(const Record& record) {
   if (record.summary.timed_steps == 0)
     return "No step was timed.\n" + loss_scale(record) + memory(record);
@@ -157,8 +159,7 @@ std::string performance_report(const Record& record) {
 std::string verification_report(const Record& record) {
   std::string text = printed("%-32s %14s %14s\n", "check", "value", "threshold");
   for (const VerifyEntry& entry : record.verify) {
-    text += printed("%-32s %14.6g %14.6g  %s\n", entry.name.c_str(), entry.value, entry.threshold,
-                    entry.passed ? "PASSED" : "FAILED");
+    text += check_line(entry);
     text += printed("    %s\n", entry.formula.c_str());
   }
   if (!record.kernels_not_verified.empty()) {
@@ -171,18 +172,82 @@ std::string verification_report(const Record& record) {
   return text;
 }
 
+std::string time_shares(const Record& record) {
+  const RankSeries* steps = find(record, "step");
+  if (steps == nullptr || record.summary.timed_steps == 0) return "";
+  const int64_t rank = slowest_rank(record, *steps);
+  const double whole = timed_sum(record, *steps, rank);
+  std::vector<std::string> shares;
+  for (const char* name : {"forward", "backward", "optimizer", "communication"})
+    if (const RankSeries* series = find(record, name))
+      shares.push_back(
+          printed("%s %.1f %%", name, 100.0 * timed_sum(record, *series, rank) / whole));
+  return hanging("Time            ", join(shares, ", "));
+}
+
+std::string checks_in_brief(const Record& record) {
+  size_t passed = 0;
+  std::string failed;
+  for (const VerifyEntry& entry : record.verify) {
+    passed += entry.passed ? 1 : 0;
+    if (!entry.passed) failed += check_line(entry);
+  }
+  if (record.verify.empty()) return "";
+  return printed("Checks          %zu of %zu passed\n", passed, record.verify.size()) + failed;
+}
+
+std::string headline(const Record& record, const std::string& result_file) {
+  const Summary& s = record.summary;
+  const auto entry = [](std::string name, const std::string& text) {
+    name.resize(16, ' ');
+    return hanging(name, text);
+  };
+  const bool timed = s.timed_steps > 0;
+  std::string text = rule('=');
+  const std::string steps =
+      printed("%lld timed steps, %s per step (%s to %s)", static_cast<long long>(s.timed_steps),
+              format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
+              format_seconds(s.sec_per_it_max).c_str());
+  text += tinted(record.verdict, record.verdict == "VALID") +
+          std::string(record.verdict.size() < 16 ? 16 - record.verdict.size() : 1, ' ') +
+          (timed ? steps : "no step was timed") + "\n";
+  if (timed) {
+    const double ranks = static_cast<double>(s.world_size);
+    text += entry("Total",
+                  format_si(s.model_tflops_per_device * ranks * 1e12, "FLOP/s") + " (" +
+                      s.flops_convention + "), " +
+                      printed("%.1f tokens/s, %.4g sequences/s", s.tokens_per_s, s.samples_per_s));
+    text += entry("Per rank", format_si(s.model_tflops_per_device * 1e12, "FLOP/s") + ", " +
+                                  printed("%.1f tokens/s", s.tokens_per_s / ranks));
+    text += entry("MFU", utilisation(s));
+  }
+  if (s.peak_memory_bytes > 0.0)
+    text += entry("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)) +
+                                " on the rank with the highest peak");
+  text += entry("Result", result_file);
+  if (!record.reason.empty()) text += hanging(record.status + ": ", record.reason);
+  return text + rule('=');
+}
+
 std::string last_line(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
-  // A loss that is not finite has no digits (and "-nan" would depend on the C library).
-  const std::string loss = std::isfinite(s.final_loss) ? printed("%.6f", s.final_loss) : "none";
-  return printed(
-      "GPTBENCH status=%s verdict=%s params=%lld ranks=%lld steps=%lld sec_per_it=%.6g "
-      "tokens_per_s=%.6g "
-      "tflops=%.6g convention=%s mfu=%.4f loss=%s file=%s\n",
-      record.status.c_str(), record.verdict.c_str(), static_cast<long long>(s.num_params),
-      static_cast<long long>(s.world_size), static_cast<long long>(s.timed_steps), s.sec_per_it,
-      s.tokens_per_s, s.model_tflops_per_device, s.flops_convention.c_str(), s.mfu, loss.c_str(),
-      result_file.c_str());
+  const auto figure = [&](const char* format, double value, bool known) {
+    return known ? printed(format, value) : std::string("none");
+  };
+  const bool timed = s.timed_steps > 0;
+  std::string verdict = record.verdict;
+  std::replace(verdict.begin(), verdict.end(), ' ', '_');
+  return printed("GPTBENCH status=%s verdict=%s params=%lld ranks=%lld steps=%lld",
+                 record.status.c_str(), verdict.c_str(), static_cast<long long>(s.num_params),
+                 static_cast<long long>(s.world_size), static_cast<long long>(s.timed_steps)) +
+         " sec_per_it=" + figure("%.6g", s.sec_per_it, timed) +
+         " tokens_per_s=" + figure("%.6g", s.tokens_per_s, timed) +
+         " tflops=" + figure("%.6g", s.model_tflops_per_device, timed) +
+         " convention=" + s.flops_convention + " mfu=" + figure("%.4f", s.mfu, s.mfu > 0.0) +
+         // A loss that is not finite has no digits ("-nan" would depend on the C library).
+         " loss=" +
+         figure("%.6f", s.final_loss, !record.loss.empty() && std::isfinite(s.final_loss)) +
+         " file=" + result_file + "\n";
 }
 
 }  // namespace gptbench

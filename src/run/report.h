@@ -14,20 +14,21 @@ std::string heading(const std::string& title);
 // "gptbench 0.1.0 (commit)  2 ranks on 1 node", date, machine.
 std::string banner(const Record& record);
 
-std::string progress_heading();
-// One line per step; `step` from 0. left_s: estimate of the time until the last step ends.
-std::string progress_line(int64_t step, int64_t steps, bool warmup, double loss, double grad_norm,
-                          double step_s, double tokens_per_s, double left_s);
-
-// Printed below the line of a step whose scaled gradient was not finite.
-std::string skipped_line(double loss_scale, double next_loss_scale);
-
 // Time by region of the slowest rank (largest sum over the timed steps), throughput, memory,
 // messages.
 std::string performance_report(const Record& record);
 // Each check with value, threshold and outcome, then verdict and reason.
 std::string verification_report(const Record& record);
-// "GPTBENCH status=OK verdict=VALID ..." with name=value pairs, for grep.
+// Share of the programs and of communication in the time of the slowest rank, in one line; "" where
+// no step was timed.
+std::string time_shares(const Record& record);
+// "Checks: 8 of 8 passed" and what did not.
+std::string checks_in_brief(const Record& record);
+// The box at the end: verdict, rate in total and per rank, MFU, memory, file. Figures that the run
+// does not have are left out.
+std::string headline(const Record& record, const std::string& result_file);
+// "GPTBENCH status=OK verdict=VALID ..." with name=value pairs, for grep; a
+// figure that the run does not have is "none".
 std::string last_line(const Record& record, const std::string& result_file);
 
 }  // namespace gptbench

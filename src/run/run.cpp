@@ -1,6 +1,6 @@
 #include "run/run.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <memory>
 
 #include "base/clock.h"
@@ -16,6 +16,7 @@
 #include "plan/describe.h"
 #include "run/assemble_record.h"
 #include "run/attempt.h"
+#include "run/ceiling.h"
 #include "run/device_setup.h"
 #include "run/dump.h"
 #include "run/facts.h"
@@ -23,6 +24,7 @@
 #include "run/report.h"
 #include "run/sensing.h"
 #include "run/set_up.h"
+#include "run/step_report.h"
 #include "run/trace_file.h"
 #include "run/training.h"
 #include "verify/verify.h"
@@ -46,15 +48,22 @@ Deck read_deck_once(MpiWorld& world, const CommandLine& line) {
 
 // Writes the result, then prints the end of the report, on rank 0; collective. In this order, since
 // a launcher that ends the run may have stopped reading what is printed.
-Exit finish(MpiWorld& world, const Plan& plan, const Record& record, Exit outcome) {
+Exit finish(const Session& session, const Plan& plan, const Record& record, Exit outcome) {
+  MpiWorld& world = session.world;
+  const Console& console = session.console;
   const std::string& directory = plan.config.output.directory;
+  const std::string file = directory + "/result.h5";
   agreed(world, [&] {
     if (world.rank() == 0) write_result(directory, record);
   });
-  if (!record.loss.empty()) say(world, heading("Performance") + performance_report(record));
-  say(world, heading("Verification") + verification_report(record));
-  say(world, "Result file: " + directory + "/result.h5\n" + rule('='));
-  say(world, last_line(record, directory + "/result.h5"));
+  if (!session.journal.trouble().empty())
+    console.say("Warning: " + session.journal.trouble() + "\n");
+  session.journal.end();
+  if (!record.loss.empty()) console.detail(heading("Performance") + performance_report(record));
+  console.detail(heading("Verification") + verification_report(record));
+  if (!console.is_verbose()) console.say(time_shares(record) + checks_in_brief(record));
+  console.say(headline(record, file));
+  console.always(last_line(record, file));
   return outcome;
 }
 
@@ -71,6 +80,24 @@ std::string failed_checks(const Record& record) {
   return text;
 }
 
+// On rank 0: the ceiling from what this run measured and earlier runs left.
+void set_ceiling(const Session& session, const Plan& plan, RunParts& parts) {
+  if (session.world.rank() != 0) return;
+  const std::string key = ceiling_key(session.world, session.device, plan);
+  parts.gemm_ceiling = ceiling_of(parts.measured_ceilings, CeilingStore().read(key));
+}
+
+// Collective, after training, whose memory is released: measures the ceiling a second time.
+void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& parts) {
+  if (session.world.all(parts.measured_ceilings.empty())) return;
+  parts.measured_ceilings.push_back(measure_ceiling(session.world, session.device, plan));
+  set_ceiling(session, plan, parts);
+  if (session.world.rank() != 0) return;
+  const std::vector<double>& both = parts.measured_ceilings;
+  CeilingStore().add(ceiling_key(session.world, session.device, plan),
+                     *std::max_element(both.begin(), both.end()));
+}
+
 // Collective. What this machine does best, and at best: algorithms, and the ceiling of its GEMMs,
 // which stands in for a peak that is not known. Before training, so that a run that is told to stop
 // need not wait for it.
@@ -80,19 +107,21 @@ void tune(const Session& session, const Plan& plan, RunParts& parts) {
   const bool peak_known = world.all(world.rank() != 0 || peak_of(plan, parts).tflops > 0.0);
   if (peak_known || session.device.kind() == DeviceKind::ref) return;
   const double start_s = now_s();
-  parts.gemm_ceiling_tflops = gather_gemm_ceiling(world, session.device, plan);
-  say(world, "GEMM ceiling measured in " + format_seconds(now_s() - start_s) + "\n");
+  parts.measured_ceilings = {measure_ceiling(world, session.device, plan)};
+  set_ceiling(session, plan, parts);
+  session.console.detail("GEMM ceiling measured in " + format_seconds(now_s() - start_s) + "\n");
 }
 
 // Collective. A reduced model against the reference implementation.
 void verify_reduced(const Session& session, const Plan& plan,
                     const CommunicatorTable& communicators, RunParts& parts) {
   const double start_s = now_s();
+  session.console.say("Verifying a reduced model against one reference rank ...");
   ReferenceCheck check =
       check_against_reference(session.world, session.device, communicators, plan);
   parts.checks = std::move(check.entries);
   parts.kernels_not_verified = std::move(check.kernels_not_verified);
-  say(session.world, "Reduced model verified in " + format_seconds(now_s() - start_s) + "\n");
+  session.console.say(" " + format_seconds(now_s() - start_s) + "\n");
 }
 
 // Collective. Appends the checks of the trained model, on rank 0. After a signal the launcher may
@@ -138,20 +167,25 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   allow_graphs(world, engine, plan);
   const int64_t trace_step = plan.config.output.trace_step;
   if (trace_step > 0) engine.trace_step(trace_step - 1);
-  say(world, "Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n" +
-                 heading("Training"));
+  session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
 
   // Training, and the files that were asked for.
   Dump dump(world, plan);
   dump.weights(engine, "weights_initial");
-  const Training training = train(world, engine, plan, communicators, sensing, session.start_s,
-                                  [&] { dump.gradients(engine); });
+  StepReport report(session, attempt.record, plan);
+  agreed(world, [&] { report.begin(attempt.record, parts); });
+  const auto after_step = [&](int64_t step, const StepResult& result) {
+    report.add(step, result);
+    if (step == 0) dump.gradients(engine);
+  };
+  const Training training =
+      train(world, engine, plan, communicators, sensing, session.start_s, after_step);
   if (!training.signalled) dump.weights(engine, "weights_final");
   dump.close();
   if (trace_step > 0 && trace_step <= static_cast<int64_t>(training.samples.size())) {
     write_trace(world, plan, *engine.trace());
-    say(world, "Trace of step " + std::to_string(trace_step) + ": " + plan.config.output.directory +
-                   "/trace.json\n");
+    session.console.say("Trace of step " + std::to_string(trace_step) + ": " +
+                        plan.config.output.directory + "/trace.json\n");
   }
 
   // What came of it.
@@ -174,13 +208,23 @@ void judge(MpiWorld& world, Attempt& attempt) {
   attempt.record.failed_step = static_cast<int64_t>(attempt.record.loss.size()) - 1;
 }
 
-}  // namespace
-
-void say(const MpiWorld& world, const std::string& text) {
-  if (world.rank() != 0) return;
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+// On rank 0: the machine, the deck, the plan.
+void print_start(const Session& session, const Config& config, const Attempt& attempt,
+                 const std::vector<StageFigures>& stages, const std::string& bindings) {
+  const Console& console = session.console;
+  console.say(banner(attempt.record) + session.device.description() + "; " +
+              message_libraries(session.world, config) + "\n" + session.tokens.description() +
+              "\n" + bindings);
+  if (console.is_verbose()) {
+    console.say(echo(session.deck, config) + heading("Plan") + describe(attempt.plan, stages) +
+                heading("Training"));
+  } else {
+    console.say("Deck " + session.deck.path + "\n" + keys_that_were_set(session.deck) + rule('-') +
+                describe_briefly(attempt.plan, stages) + rule('-'));
+  }
 }
+
+}  // namespace
 
 Attempt make_attempt(const Session& session, const Config& config) {
   MpiWorld& world = session.world;
@@ -201,12 +245,11 @@ Attempt make_attempt(const Session& session, const Config& config) {
     attempt.record = planned_record(session.deck, plan, stages, world.num_nodes(),
                                     world.node_size(), session.argv);
   }
-  say(world, banner(attempt.record) + device.description() + "; " +
-                 message_libraries(world, config) + "\n" + session.tokens.description() + "\n" +
-                 gather_bindings(world, device) + echo(session.deck, config));
-  if (world.rank() == 0) say(world, heading("Plan") + describe(plan, stages));
+  const std::string bindings = gather_bindings(world, device);
+  if (world.rank() == 0) print_start(session, config, attempt, stages, bindings);
 
   train_attempt(session, sensing, attempt, parts);
+  if (attempt.outcome == Exit::ok) measure_ceiling_again(session, plan, parts);
   if (world.rank() == 0) complete_record(attempt.record, plan, parts);
   judge(world, attempt);
   return attempt;
@@ -233,14 +276,16 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   });
 
   // Plan to record.
+  const Console console(world.rank() == 0, line.verbosity);
+  Journal journal;
   const Session session = {
-      world, deck,   *device, *tokens, device_traits(device->kind(), device->num_threads()),
-      argv,  start_s};
+      world, deck,    *device, *tokens, device_traits(device->kind(), device->num_threads()),
+      argv,  start_s, console, journal};
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);
   set_outcome(attempt.record, attempt.outcome, attempt.reason);
-  return finish(world, attempt.plan, attempt.record, attempt.outcome);
+  return finish(session, attempt.plan, attempt.record, attempt.outcome);
 }
 
 }  // namespace gptbench

@@ -2,14 +2,12 @@
 
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <ctime>
 #include <limits>
 
 #include "base/clock.h"
 #include "comm/message_totals.h"
 #include "measure/job_limit.h"
-#include "run/report.h"
 
 namespace gptbench {
 namespace {
@@ -47,9 +45,11 @@ Deadline deadline_of(double time_limit_s, double start_s) {
   return deadline;
 }
 
-// Collective. Why some rank voted to stop.
-void note_stop(MpiWorld& world, const Deadline& deadline, Training& training) {
+// Collective. Why some rank voted to stop: a signal, a deadline that is near, or else the end of
+// run.duration_s, which leaves the outcome as it is.
+void note_stop(MpiWorld& world, const Deadline& deadline, bool late, Training& training) {
   const int64_t signal = world.max(static_cast<int64_t>(signal_received));
+  if (signal == 0 && world.all(!late)) return;
   training.outcome = Exit::timeout;
   training.signalled = signal != 0;
   training.reason = deadline.reason.empty() ? "stopped by another rank" : deadline.reason;
@@ -87,18 +87,11 @@ std::string non_finite_reason(const PrecisionConfig& precision, const StepResult
   return "";
 }
 
-void print_step(const RunConfig& run, int64_t step, double tokens, const StepResult& result) {
-  const double left_s = result.time_s * static_cast<double>(run.steps - step - 1);
-  std::fputs(progress_line(step, run.steps, step < run.warmup_steps, result.loss, result.grad_norm,
-                           result.time_s, tokens / result.time_s, left_s)
-                 .c_str(),
-             stdout);
-  if (result.skipped)
-    std::fputs(skipped_line(result.loss_scale, result.next_loss_scale).c_str(), stdout);
-  std::fflush(stdout);
-}
-
 }  // namespace
+
+bool signal_pending() {
+  return signal_received != 0;
+}
 
 // No SA_RESTART: a signal must end a write to a launcher that no longer reads. (mpirun stops
 // reading when it is told to end, a second before it ends the ranks.)
@@ -111,36 +104,37 @@ void watch_signals() {
 
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, double start_s,
-               const std::function<void()>& after_first_step) {
+               const std::function<void(int64_t, const StepResult&)>& after_step) {
   const RunConfig& run = plan.config.run;
-  const double tokens = static_cast<double>(plan.config.batch.global_batch_size * plan.shape.T);
+  const bool by_time = run.duration_s > 0.0;
   Training training;
-  if (world.rank() == 0) std::fputs(progress_heading().c_str(), stdout);
   reset_message_counts();
   world.barrier();
   const Deadline deadline = deadline_of(run.time_limit_s, start_s);
-  double last_step_s = 0.0;
-  for (int64_t step = 0; step < run.steps; ++step) {
+  double last_step_s = 0.0, timed_begin_s = 0.0;
+  for (int64_t step = 0; by_time || step < run.steps; ++step) {
     if (step == run.warmup_steps) {
       for (Communicator* communicator : communicators.by_axis)
         if (communicator != nullptr) communicator->reset_statistics();
       engine.reset_exposed();
       sensing.begin();
       world.barrier();  // else the ranks that read sensors would be late in the first timed step
+      timed_begin_s = now_s();
     }
     if (step + 1 == plan.config.output.trace_step) world.barrier();  // one origin for all ranks
     // The vote is cast before the step whose end it decides about.
-    const double end_of_next_s = now_s() + 2.0 * last_step_s;
-    const bool last = step + 1 == run.steps;
-    const bool late = !last && end_of_next_s > deadline.at_s;
-    const StepResult result = engine.step(step, signal_received != 0 || late);
+    const double end_s = now_s() + last_step_s;
+    const bool last = !by_time && step + 1 == run.steps;
+    const bool late = !last && end_s + last_step_s > deadline.at_s;
+    const bool done =
+        by_time && step >= run.warmup_steps && end_s >= timed_begin_s + run.duration_s;
+    const StepResult result = engine.step(step, signal_received != 0 || late || done);
     training.steps = step + 1;
     // A rank that failed has computed on stale values: the step has no figures.
     if (result.stop && note_failure(world, engine, training)) break;
     training.samples.push_back({result, engine.times()});
     last_step_s = result.time_s;
-    if (world.rank() == 0 && signal_received == 0) print_step(run, step, tokens, result);
-    if (step == 0) after_first_step();
+    after_step(step, result);
 
     const std::string trouble = non_finite_reason(plan.config.precision, result);
     if (!trouble.empty()) {
@@ -151,7 +145,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
       break;
     }
     if (result.stop && !last) {
-      note_stop(world, deadline, training);
+      note_stop(world, deadline, late, training);
       break;
     }
   }

@@ -30,8 +30,9 @@ struct Training {
   std::string reason;       // on rank 0
 };
 
-// Runs the plan's steps; rank 0 prints one line per step. Calls after_first_step on all ranks
-// before step 1 overwrites the gradients of step 0. Ends early, after the current step, when
+// Runs the plan's steps: run.steps of them, or as many as end after run.duration_s from the end of
+// the warm-up. Calls after_step(step, its result) on all ranks, outside of the timed steps;
+// gradients are still those of the step. Ends early, after the current step, when
 //   - loss or gradient norm is not finite (scaled loss: the loss, or the norm at the least scale),
 //   - tokens cannot be read or memory runs out (that step leaves no sample),
 //   - a rank received a signal,
@@ -41,11 +42,13 @@ struct Training {
 // message counter all of them.
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, double start_s,
-               const std::function<void()>& after_first_step);
+               const std::function<void(int64_t, const StepResult&)>& after_step);
 
 // Installs handlers for SIGTERM, SIGINT and SIGUSR1 that request the end of the loop. A second
 // SIGINT, at least one second after the first signal, ends the process at once.
 void watch_signals();
+// Whether this rank received one.
+bool signal_pending();
 
 // Collective. The series of all ranks, on rank 0.
 TrainingSeries gather_series(MpiWorld& world, const Training& training, const Plan& plan,

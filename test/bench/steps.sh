@@ -88,7 +88,7 @@ train() {
   run=$1
   shift
   # shellcheck disable=SC2086  # words
-  "$build/launch" "$ranks" "$build/bin/gptbench" "$work/deck.in" $model run.device=host \
+  "$build/launch" "$ranks" "$build/bin/gptbench" "$work/deck.in" $model --verbose run.device=host \
     "run.steps=$((steps + 1))" run.warmup_steps=1 run.verify=.false. output.peak_tflops=1 \
     output.flops_convention=mpt "output.directory=$work/$run" "$@" </dev/null >"$work/$run.log" 2>&1 || {
     cat "$work/$run.log" >&2

@@ -22,10 +22,10 @@ program oracle
   character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest, &
     find_largest_over
   integer(i8) :: steps, warmup_steps, seed, find_largest_steps
-  real(r8) :: time_limit_s
+  real(r8) :: duration_s, time_limit_s
   logical :: deterministic, verify
   namelist /run/ name, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
-    time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps
+    duration_s, time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps
 
   character(width) :: preset, family
   integer(i8) :: num_layers, hidden_size, num_attention_heads, num_kv_heads, ffn_hidden_size
@@ -72,8 +72,8 @@ program oracle
 
   character(width) :: directory, dump, flops_convention
   real(r8) :: peak_tflops
-  integer(i8) :: trace_step
-  namelist /output/ directory, dump, flops_convention, peak_tflops, trace_step
+  integer(i8) :: log_every, trace_step
+  namelist /output/ directory, dump, flops_convention, peak_tflops, log_every, trace_step
 
   character(1000) :: list_path, out_path, deck_path
 
@@ -99,7 +99,8 @@ contains
     l = .false.; m = .true.; la = .false.; s = 'default'; u = 'default'; sa = 'default'
 
     name = 'gptbench'; steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
-    mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'; time_limit_s = 0
+    mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'
+    duration_s = 0; time_limit_s = 0
     deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_over = 'all'; find_largest_steps = 30
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
@@ -117,7 +118,7 @@ contains
     partition_checkpoints = .false.
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''; short_seq_prob = 0
-    directory = ''; dump = 'none'; flops_convention = 'mpt'; peak_tflops = 0; trace_step = 0
+    directory = ''; dump = 'none'; flops_convention = 'causal'; peak_tflops = 0; log_every = 0; trace_step = 0
   end subroutine
 
   subroutine begin(group)
@@ -151,6 +152,7 @@ contains
     call put_string('device', device); call put_string('comm', comm)
     call put_string('mpi_arrays', mpi_arrays); call put_string('algorithms', algorithms)
     call put_string('attention', attention); call put_string('cuda_graph', cuda_graph)
+    call put_real('duration_s', duration_s)
     call put_real('time_limit_s', time_limit_s); call put_logical('deterministic', deterministic)
     call put_logical('verify', verify); call put_string('find_largest', find_largest)
     call put_string('find_largest_over', find_largest_over)
@@ -234,7 +236,7 @@ contains
     call put_string('directory', directory); call put_string('dump', dump)
     call put_string('flops_convention', flops_convention)
     call put_real('peak_tflops', peak_tflops)
-    call put_integer('trace_step', trace_step)
+    call put_integer('log_every', log_every); call put_integer('trace_step', trace_step)
   end subroutine
 
   function element(key) result(text)

@@ -95,7 +95,7 @@ gpu() {
   local -A value=()
   for argument in "$@"; do value[${argument%%=*}]=$argument; done
   try "$name" "$limit" "$GPTBENCH_BUNDLE/launch" "$ranks" gptbench "$deck" run.device=cuda \
-    "run.name=$name" "output.directory=$work/$name" "${value[@]}"
+    "run.name=$name" "output.directory=$work/$name" output.log_every=1 "${value[@]}"
 }
 
 # Two runs of the same algorithms, whose losses and gradient norms have the same digits.

@@ -63,8 +63,6 @@ TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
             "  mpt                              6.0000\n"
             "In fp8                              50.0 % of the FLOPs executed\n"
             "Peak                              20.0000 TFLOP/s per rank (deck)\n"
-            "Utilisation, model (MFU)            15.0 %\n"
-            "Hardware (HFU)                      20.0 %\n"
             "Loss scale                          32768 in the last step; 1 of 4 steps skipped and "
             "not timed\n"
             "Time of the slowest rank (1), mean of 3 timed steps\n"
@@ -106,25 +104,80 @@ TEST(Report, WithoutTimedStepsPeakOrRecomputation) {
             "  parameters                        3.0 MiB\n"
             "  peak                             1.50 KiB\n");
   r.summary.timed_steps = 3;
-  r.summary.hfu = r.summary.mfu;
-  EXPECT_EQ(performance_report(r).find("HFU"), std::string::npos);
   r.summary.peak_tflops = 0.0;
-  EXPECT_EQ(performance_report(r).find("MFU"), std::string::npos);
+  EXPECT_EQ(performance_report(r).find("Peak"), std::string::npos);
   EXPECT_EQ(performance_report(r).find("Messages"), std::string::npos);
 }
 
-TEST(Report, BannerAndProgress) {
+TEST(Report, Banner) {
   const std::string edge(80, '=');
   EXPECT_EQ(banner(two_ranks()), edge + "\ngptbench 0.1.0  commit 0123456789ab  " +
                                      "2024-03-09T10:11:12Z\n" + edge +
                                      "\n2 ranks on 1 node: made machine\n");
-  // Steps count from 1 on the console.
-  EXPECT_EQ(progress_heading() + progress_line(3, 10, true, 9.75, 0.0125, 2.5, 4505.6, 90.0),
-            "    step      loss  grad norm      time   tokens/s   time left\n"
-            "    4/10   9.75000     0.0125    2.50 s     4505.6     90.00 s  warm-up\n");
-  EXPECT_EQ(progress_line(9, 10, false, 1, 1, 1, 1, 0).find("warm-up"), std::string::npos);
-  EXPECT_EQ(skipped_line(65536.0, 32768.0),
-            "         skipped: gradient not finite; loss scale 65536, next 32768\n");
+}
+
+// 3 TFLOP/s of each of two ranks.
+TEST(Report, HeadlineOfAValidRun) {
+  Record r = two_ranks();
+  r.summary.peak_memory_bytes = 3.0 * (1 << 20);
+  const std::string edge(80, '=');
+  const std::string expected =
+      edge +
+      "\n"
+      "VALID           3 timed steps, 2.50 s per step (2.00 s to 4.00 s)\n"
+      "Total           6 TFLOP/s (causal), 4505.6 tokens/s, 8.8 sequences/s\n"
+      "Per rank        3 TFLOP/s, 2252.8 tokens/s\n"
+      "MFU             15.0 % of 20 TFLOP/s per rank (deck), HFU 20.0 %\n"
+      "Memory          3.0 MiB on the rank with the highest peak\n"
+      "Result          out/result.h5\n" +
+      edge + "\n";
+  EXPECT_EQ(headline(r, "out/result.h5"), expected);
+}
+
+TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
+  Record r = two_ranks();
+  r.summary.mfu = r.summary.hfu = 1.109;
+  EXPECT_NE(headline(r, "f").find("110.9 % of 20 TFLOP/s per rank (deck); WARNING: above"),
+            std::string::npos)
+      << headline(r, "f");
+  r.summary.mfu = r.summary.hfu = 0.0;
+  r.summary.peak_note = "the ceiling varies";
+  EXPECT_NE(headline(r, "f").find("MFU             none: the ceiling varies\n"), std::string::npos)
+      << headline(r, "f");
+  EXPECT_NE(last_line(r, "f").find(" mfu=none "), std::string::npos);
+}
+
+// A run that was not trained has no figures, and prints no zeros in their place.
+TEST(Report, HeadlineWithoutATimedStep) {
+  Record r = two_ranks();
+  r.verdict = "NOT VERIFIED";
+  r.status = "OOM";
+  r.reason = "out of memory, predicted: 3 GiB";
+  r.summary = Summary{};
+  r.summary.world_size = 2;
+  r.summary.flops_convention = "causal";
+  r.loss.clear();
+  const std::string edge(80, '=');
+  EXPECT_EQ(headline(r, "out/result.h5"), edge +
+                                              "\n"
+                                              "NOT VERIFIED    no step was timed\n"
+                                              "Result          out/result.h5\n"
+                                              "OOM: out of memory, predicted: 3 GiB\n" +
+                                              edge + "\n");
+  EXPECT_EQ(last_line(r, "f"),
+            "GPTBENCH status=OOM verdict=NOT_VERIFIED params=0 ranks=2 steps=0 sec_per_it=none "
+            "tokens_per_s=none tflops=none convention=causal mfu=none loss=none file=f\n");
+}
+
+// Of the slowest rank, 1: 4.5 of 9 s forward, 0.9 ms exposed.
+TEST(Report, TimeAndChecksInBrief) {
+  Record r = two_ranks();
+  EXPECT_EQ(time_shares(r), "Time            forward 50.0 %, communication 0.0 %\n");
+  r.verify = {{"initial_loss", "|loss - ln V|", 0.25, 0.5, true},
+              {"replicas_identical", "differing", 3.0, 0.0, false}};
+  EXPECT_EQ(checks_in_brief(r),
+            "Checks          1 of 2 passed\n"
+            "replicas_identical                            3              0  FAILED\n");
 }
 
 TEST(Report, ChecksAndVerdict) {
@@ -152,6 +205,7 @@ TEST(Report, LastLine) {
   const std::string before_loss =
       "GPTBENCH status=OK verdict=VALID params=1234567 ranks=2 steps=3 sec_per_it=2.5 "
       "tokens_per_s=4505.6 tflops=3 convention=causal mfu=0.1500 loss=";
+  r.loss = {9.75};
   EXPECT_EQ(last_line(r, "out/result.h5"), before_loss + "9.750000 file=out/result.h5\n");
   r.summary.final_loss = -std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(last_line(r, "none"), before_loss + "none file=none\n");

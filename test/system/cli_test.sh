@@ -69,4 +69,22 @@ check_result "$work/output/other/result.h5" OK
 run 0 "$deck" output.directory=a/b/c
 check_result "$work/a/b/c/result.h5" OK
 tail -1 out | grep -Eq '^GPTBENCH status=OK verdict=VALID params=[0-9]+ ranks=1 steps=3 .*loss=[0-9.]+ file=a/b/c/result.h5$' || fail "last line"
+
+# How much is printed. The box and the last line fit in 60 lines; quiet runs print the last line alone.
+run 0 "$deck" run.steps=200 output.log_every=0
+[ "$(wc -l <out)" -le 60 ] || fail "$(wc -l <out) lines"
+grep -Eq '^VALID +199 timed steps' out || fail "no headline"
+grep -Eq '^ *200/200 ' out || fail "no last step"
+awk 'length($0) > 80 && !/^(GPTBENCH|Deck) / { exit 1 }' out || fail "lines of more than 80 columns"
+run 0 "$deck" --quiet
+[ "$(wc -l <out)" -eq 1 ] || fail "$(wc -l <out) lines with --quiet"
+grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
+run 0 --verbose "$deck"
+grep -q '^  beta1 = ' out || fail "no deck with --verbose"
+grep -q '^Time of the slowest rank' out || fail "no performance with --verbose"
+refused 2 'only one of --verbose and --quiet' 0 "$deck" --quiet --verbose
+refused 2 '^gptbench: --quiet goes with a run' 0 --check "$deck" --quiet
+says '^  warmup_steps = ' --keys warm
+! grep -q 'seq_length' out || fail "other keys"
+refused 2 "no key has 'nonsense'" 0 --keys nonsense
 finish

@@ -13,7 +13,7 @@ for row in '^h100_pcie +80 +2000 +600 +128 +1.62 +51 +51 +378 +756 +756 +1513$' 
 done
 
 # A processor without data sheet: the measured ceiling, and why.
-ends 0 OK 2 "$deck" output.peak_tflops=0
+ends 0 OK 2 "$deck" --verbose output.peak_tflops=0
 if ! grep -q '(known device)$' out; then
   grep -q '^Peak .* per rank (measured GEMM ceiling)$' out || fail "$(grep '^Peak' out)"
   grep -Eq "^  (no data sheet of '|the data sheet of )" out || fail "does not say why"
@@ -24,12 +24,12 @@ if [ -n "$processor" ]; then
   sockets=$(cat /sys/devices/system/cpu/cpu*/topology/physical_package_id | sort -u | wc -l)
   printf "&mine\n  names = '%s'\n  clock_ghz = 100\n  fp32_tflops = 3\n/\n&b200\n  names = 'X'\n  memory_gb = 7\n/\n" "$processor" >"$own"
   export GPTBENCH_DEVICES=$own
-  ends 0 OK 2 "$deck" output.peak_tflops=0
+  ends 0 OK 2 "$deck" --verbose output.peak_tflops=0
   grep -Eq "^Peak +$(awk -v n="$sockets" 'BEGIN { printf "%.4f", 1.5 * n }') TFLOP/s per rank \(known device\)$" out || fail "$(grep '^Peak' out)"
   if grep -q '^model name' /proc/cpuinfo && grep -q '^cpu MHz' /proc/cpuinfo; then
     grep -q '^  the peak is stated at 100 GHz, measured are ' out || fail "does not warn of the clock"
   fi
-  ends 0 OK 0 "$deck"
+  ends 0 OK 0 "$deck" --verbose
   grep -q '(deck)$' out || fail "the deck's peak is not first: $(grep '^Peak' out)"
   run 0 --devices
   grep -Eq '^b200 +7 +- +- ' out || fail "b200 is not replaced"

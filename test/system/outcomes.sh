@@ -26,6 +26,7 @@ fresh_folders() {
 /
 &output
   peak_tflops = 1.0
+  log_every = 1
 /
 END
 }
@@ -77,10 +78,13 @@ ends() {
   tail -1 out | grep -q "^GPTBENCH status=$word " || fail "the last line is not GPTBENCH status=$word"
 }
 
-# check_result FILE WORD: a result file of status WORD; verdict VALID with OK alone.
+# check_result FILE WORD: a result file of status WORD and the verdict that goes with it.
 check_result() {
   local verdict=INVALID
-  [ "$2" != OK ] || verdict=VALID
+  case $2 in
+    OK) verdict=VALID ;;
+    OOM | TIMEOUT) verdict='NOT VERIFIED' ;;
+  esac
   if ! "$RESULT_VALUES" "$1" >values 2>&1; then
     fail "$(cat values)"
     return

@@ -36,6 +36,7 @@ scales=$(awk '/^scale/ { if ($2 > 0 && $3 != last && $3 != last / 2) bad = 1; la
 [ "$scales" = "0 1" ] || fail "scales: $(grep scale values)"
 grep -Eqx 'skipped_steps (1[0-9]|2[0-9])' values || fail "$(grep skipped values)"
 grep -q 'skipped: gradient not finite; loss scale 1e+12, next 5e+11' out || fail "no line about a skipped step"
+run 2 "$deck" precision.compute=fp16 precision.initial_loss_scale=1e12 run.steps=60 --verbose
 grep -q '^Loss scale .* of 60 steps skipped and not timed' out || fail "no line about the loss scale"
 # Steps behind the warm-up are either skipped, with a smaller scale behind them, or timed.
 awk '/^skipped_steps/ { skipped = $2 } /^timed_steps/ { timed = $2 } /^flags/ { flags = $2 }
@@ -103,6 +104,32 @@ endless=(run.steps=2000000000 model.hidden_size=64 model.seq_length=64 batch.glo
 ends 8 TIMEOUT 0 "$deck" "${endless[@]}" run.time_limit_s=1.5
 ends 8 TIMEOUT 2 "$deck" "${endless[@]}" run.time_limit_s=1.5
 
+# A run for a time is valid: as many steps as end after that.
+for ranks in 0 2; do
+  ends 0 OK "$ranks" "$deck" run.duration_s=1 run.warmup_steps=2
+  awk '/^steps/ { exit !($2 > 4) }' values || fail "$(grep '^steps' values)"
+  awk -F, 'NR > 3 { timed += $4 } END { exit !(timed > 0.2 && timed < 60) }' "$work/output/tiny/steps.csv" || fail "not the time asked for"
+done
+ends 8 TIMEOUT 2 "$deck" run.duration_s=1000 run.time_limit_s=1
+
+# Killed without warning: the journal has all steps, and gptpost makes a result of it.
+case="kill -9"
+rm -rf "$work" out
+mkdir -p "$work"
+(cd "$work" && exec "$GPTBENCH" "$deck" "${endless[@]}") >out 2>err &
+job=$!
+await '^ *5/2000000000 ' out "$job"
+kill -KILL "$job"
+wait "$job" 2>/dev/null
+[ ! -e "$work/output/tiny/result.h5" ] || fail "a result"
+seen=$(grep -c '^ *[0-9]*/2000000000 ' out)
+"$GPTPOST" recover --status TIMEOUT "$work/output/tiny" >recovered 2>err || fail "recover"
+check_result "$work/output/tiny/result.h5" TIMEOUT
+awk -v seen="$seen" '/^steps/ { exit !($2 >= seen && $2 <= seen + 1) }' values || fail "$seen steps seen, $(grep '^steps' values)"
+grep -q 'reason recovered from the journal' values || fail "$(grep reason values)"
+"$GPTPOST" recover "$decks" >out 2>err && fail "recovered a folder without a journal"
+grep -q 'planned.h5' err || fail "no message"
+
 # 8: a signal to ranks, or to the launcher.
 peak=()
 signalled() { # signalled SIGNAL RANKS ranks|one|launcher|group
@@ -117,7 +144,7 @@ signalled() { # signalled SIGNAL RANKS ranks|one|launcher|group
   set -m
   # shellcheck disable=SC2016  # expanded by the inner shell
   (cd "$work" && exec "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' \
-    "$GPTBENCH" "$deck" "${endless[@]}" "${peak[@]}") </dev/null >out 2>err &
+    "$GPTBENCH" "$deck" --verbose "${endless[@]}" "${peak[@]}") </dev/null >out 2>err &
   job=$!
   set +m
   await '^ *3/2000000000 ' out "$job" || return
@@ -175,7 +202,7 @@ status=0
 # shellcheck disable=SC2016
 (cd "$work" && OMPI_MCA_btl=self,tcp exec "${limited[@]}" "${launch[@]}" bash -c 'ulimit -f 50; exec "$0" "$@"' "$GPTBENCH" "$deck") >out 2>err || status=$?
 [ "$status" -eq 7 ] || fail "status $status instead of 7"
-grep -q 'result.h5: cannot write: File too large' err || fail "no message"
+grep -q 'planned.h5: cannot write: File too large' err || fail "no message"
 [ -z "$(find "$work" -type f)" ] || fail "left $(find "$work" -type f)"
 
 # A second run keeps what the first one wrote.
@@ -187,7 +214,7 @@ mkdir -p "$work"
 [ $? -eq 3 ] || fail "the second run"
 check_result "$work/output/tiny/result.1.h5" OK
 check_result "$work/output/tiny/result.h5" OOM
-[ "$(find "$work" -type f | wc -l)" -eq 2 ] || fail "other files: $(find "$work" -type f)"
+[ "$(find "$work" -type f ! -name steps.csv | wc -l)" -eq 2 ] || fail "other files: $(find "$work" -type f)"
 
 # Two runs of one deck and layout: the same losses, bit for bit.
 for ranks in 1 2; do

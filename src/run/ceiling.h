@@ -1,0 +1,49 @@
+// The GEMM ceiling of a run whose device has no known peak: measured before and after training and
+// remembered from run to run, since a utilisation is no steadier than its denominator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/mpi_world.h"
+#include "device/device.h"
+#include "plan/plan.h"
+
+namespace gptbench {
+
+// Mean over ranks of what each reaches on the model's GEMMs when all ranks run them at once.
+struct GemmCeiling {
+  double tflops =
+      0.0;  // per device: median over the latest runs, this one included; 0: not measured
+  // Largest deviation from it among the measurements of this run, as a fraction.
+  double spread = 0.0;
+  int64_t runs = 0;  // that the median is over
+};
+
+// Beyond this spread a utilisation says more about the ceiling than about the run.
+constexpr double most_ceiling_spread = 0.03;
+
+// measured: in this run, at least one. earlier: ceilings of earlier runs, oldest first.
+GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> earlier);
+
+// Ceilings of earlier runs, one line per kind of run in a text file: GPTBENCH_CEILINGS, or
+// gptbench/gemm_ceilings in $XDG_CACHE_HOME or ~/.cache. A file that cannot be read or written is
+// no error: the ceiling is then that of this run. GPTBENCH_CEILINGS=none: no file.
+class CeilingStore {
+ public:
+  CeilingStore();
+  std::vector<double> read(const std::string& key) const;
+  void add(const std::string& key, double tflops) const;
+
+ private:
+  std::string path_;  // "": none
+};
+
+// Collective; on rank 0, TFLOP/s. Measures for about a second.
+double measure_ceiling(MpiWorld& world, Device& device, const Plan& plan);
+
+// What runs must have in common to share a ceiling: machine, device and libraries, ranks per node,
+// type, GEMMs.
+std::string ceiling_key(const MpiWorld& world, const Device& device, const Plan& plan);
+
+}  // namespace gptbench

@@ -1,0 +1,32 @@
+// What a run prints on rank 0, by how much the user wants to read.
+#pragma once
+
+#include <string>
+
+namespace gptbench {
+
+enum class Verbosity { quiet, normal, verbose };
+
+class Console {
+ public:
+  // Prints where `speaks`: on rank 0.
+  Console(bool speaks, Verbosity verbosity) : speaks_(speaks), verbosity_(verbosity) {}
+
+  bool is_verbose() const { return verbosity_ == Verbosity::verbose; }
+  // The last line of a run: printed with --quiet too.
+  void always(const std::string& text) const;
+  // Not printed with --quiet.
+  void say(const std::string& text) const;
+  // Printed with --verbose alone.
+  void detail(const std::string& text) const;
+
+ private:
+  bool speaks_;
+  Verbosity verbosity_;
+};
+
+// A word in green where it is good news and in red where it is not; without colour where standard
+// output is no terminal, or NO_COLOR is set (no-color.org).
+std::string tinted(const std::string& word, bool good);
+
+}  // namespace gptbench

@@ -1,0 +1,35 @@
+#include "run/step_report.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "record/flops.h"
+#include "run/assemble_record.h"
+#include "run/training.h"
+
+namespace gptbench {
+
+StepReport::StepReport(const Session& session, const Record& planned, const Plan& plan)
+    : session_(session),
+      plan_(plan),
+      progress_(session.console,
+                {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.duration_s},
+                plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
+                model_flops(planned.summary, planned.summary.flops_convention)) {}
+
+void StepReport::begin(Record planned, const RunParts& parts) {
+  if (session_.world.rank() != 0) return;
+  complete_record(planned, plan_, parts);
+  session_.journal.begin(plan_.config.output.directory, planned);
+}
+
+void StepReport::add(int64_t step, const StepResult& result) {
+  if (session_.world.rank() != 0) return;
+  const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * plan_.shape.T);
+  session_.journal.add({step + 1, result.loss, result.grad_norm, result.time_s,
+                        tokens / result.time_s, result.loss_scale, result.skipped});
+  // A launcher that ends the run may have stopped reading what is printed.
+  if (!signal_pending()) progress_.add(step, result, now_s());
+}
+
+}  // namespace gptbench

@@ -1,0 +1,27 @@
+// What rank 0 makes of each step: a line on the console, and one in the journal.
+#pragma once
+
+#include "plan/plan.h"
+#include "run/attempt.h"
+#include "run/progress.h"
+#include "run/record_parts.h"
+
+namespace gptbench {
+
+class StepReport {
+ public:
+  // planned: of the attempt.
+  StepReport(const Session& session, const Record& planned, const Plan& plan);
+
+  // Starts the journal with what is known before the first step. Throws Error(Exit::io).
+  void begin(Record planned, const RunParts& parts);
+  // After each step, in order, from 0.
+  void add(int64_t step, const StepResult& result);
+
+ private:
+  const Session& session_;
+  const Plan& plan_;
+  Progress progress_;
+};
+
+}  // namespace gptbench

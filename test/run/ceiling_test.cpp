@@ -1,0 +1,67 @@
+#include "run/ceiling.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace gptbench {
+namespace {
+
+// The median of three runs is 100; of what this run measured, 98 deviates more from it.
+TEST(Ceiling, IsTheMedianOfRunsAndItsSpreadThatOfThisRun) {
+  const GemmCeiling ceiling = ceiling_of({98.0, 101.0}, {100.0, 90.0});
+  EXPECT_EQ(ceiling.tflops, 100.0);
+  EXPECT_NEAR(ceiling.spread, 0.02, 1e-12);
+  EXPECT_EQ(ceiling.runs, 3);
+}
+
+// One outlier among earlier runs changes neither.
+TEST(Ceiling, AnOutlierIsForgotten) {
+  const GemmCeiling ceiling = ceiling_of({100.0, 100.0}, {100.0, 100.0, 30.0, 300.0});
+  EXPECT_EQ(ceiling.tflops, 100.0);
+  EXPECT_EQ(ceiling.spread, 0.0);
+}
+
+// Of twelve earlier runs the latest eight count: 2 x 8 against this one of 2, not 1 x 4.
+TEST(Ceiling, OnlyTheLatestRunsCount) {
+  const GemmCeiling ceiling =
+      ceiling_of({2.0}, {1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0});
+  EXPECT_EQ(ceiling.runs, 9);
+  EXPECT_EQ(ceiling.tflops, 2.0);
+}
+
+class Store : public testing::Test {
+ protected:
+  Store() { setenv("GPTBENCH_CEILINGS", path_.c_str(), 1); }
+  ~Store() override {
+    unsetenv("GPTBENCH_CEILINGS");
+    std::remove(path_.c_str());
+  }
+  std::string path_ = testing::TempDir() + "ceilings/of_the_test";
+};
+
+TEST_F(Store, KeepsTheLatestNineOfEachKey) {
+  const CeilingStore store;
+  EXPECT_TRUE(store.read("a machine").empty());
+  store.add("another", 5.0);
+  for (int i = 1; i <= 12; ++i) store.add("a machine", i);
+  EXPECT_EQ(store.read("a machine"), (std::vector<double>{4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_EQ(store.read("another"), std::vector<double>{5});
+  EXPECT_TRUE(store.read("a mach").empty());
+}
+
+TEST_F(Store, DamagedLinesAndUnwritableFilesAreNoError) {
+  CeilingStore().add("k", 1.0);
+  std::ofstream(path_) << "k\tnan -1 0 words 7\nno tab\n";
+  EXPECT_EQ(CeilingStore().read("k"), std::vector<double>{7});
+  setenv("GPTBENCH_CEILINGS", "/proc/none/of_these", 1);
+  CeilingStore().add("k", 1.0);
+  EXPECT_TRUE(CeilingStore().read("k").empty());
+  setenv("GPTBENCH_CEILINGS", "none", 1);
+  CeilingStore().add("k", 1.0);
+  EXPECT_TRUE(CeilingStore().read("k").empty());
+}
+
+}  // namespace
+}  // namespace gptbench

@@ -1,0 +1,90 @@
+#include "run/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace gptbench {
+namespace {
+
+const Console console(true, Verbosity::normal);
+
+StepResult step_of(double time_s) {
+  StepResult result;
+  result.loss = 9.75;
+  result.grad_norm = 0.0125;
+  result.time_s = time_s;
+  return result;
+}
+
+// Steps of 2.5 s with 11,264 tokens and 5e12 FLOPs, as they end.
+std::string lines_of(const Progress::Length& length, int64_t log_every, int64_t steps,
+                     double step_s = 2.5) {
+  Progress progress(console, length, log_every, 11264.0, 5e12);
+  testing::internal::CaptureStdout();
+  for (int64_t i = 0; i < steps; ++i)
+    progress.add(i, step_of(step_s), step_s * static_cast<double>(i + 1));
+  return testing::internal::GetCapturedStdout();
+}
+
+int64_t count_of_lines(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+TEST(Progress, OneUnitPerColumnAndTimeLeft) {
+  EXPECT_EQ(lines_of({3, 1, 0.0}, 0, 3),
+            "    step      loss grad norm  time (s)   tokens/s   TFLOP/s time left\n"
+            "     1/3   9.75000    0.0125    2.5000     4505.6         2 5.00 s warm-up\n"
+            "     2/3   9.75000    0.0125    2.5000     4505.6         2 2.50 s\n"
+            "     3/3   9.75000    0.0125    2.5000     4505.6         2 0 us\n");
+}
+
+// 40 steps of 10 ms: the first, and each fourth.
+TEST(Progress, LinesAreThinned) {
+  EXPECT_EQ(count_of_lines(lines_of({40, 2, 0.0}, 0, 40, 0.01)), 1 + 1 + 10);
+  EXPECT_EQ(count_of_lines(lines_of({40, 2, 0.0}, 20, 40, 0.01)), 1 + 1 + 2);
+  EXPECT_EQ(count_of_lines(lines_of({40, 2, 0.0}, 1, 40, 0.01)), 1 + 40);
+}
+
+// 1,000 steps of 2.5 s, of which each hundredth is due: a line a minute, after 24 steps, beside
+// them.
+TEST(Progress, LongRunsShowThatTheyLive) {
+  EXPECT_GT(count_of_lines(lines_of({1000, 2, 0.0}, 0, 200)), 200 / 24);
+}
+
+// 20 s after one step of warm-up: at 5 s the first timed step has ended, and 17.5 s are left.
+TEST(Progress, OfADurationTheTimeLeftIsKnown) {
+  const std::string text = lines_of({10, 1, 20.0}, 1, 2);
+  EXPECT_NE(text.find("       2   9.75000    0.0125    2.5000     4505.6         2 17.50 s\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find('/', text.find('\n')), std::string::npos)
+      << text;  // of how many is not known
+}
+
+TEST(Progress, SkippedStepsAlwaysHaveALine) {
+  Progress progress(console, {100, 1, 0.0}, 100, 1.0, 1.0);
+  StepResult skipped = step_of(0.01);
+  skipped.skipped = true;
+  skipped.loss_scale = 65536.0;
+  skipped.next_loss_scale = 32768.0;
+  testing::internal::CaptureStdout();
+  progress.add(0, step_of(0.01), 0.01);
+  progress.add(1, step_of(0.01), 0.02);
+  progress.add(2, skipped, 0.03);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(count_of_lines(text), 1 + 1 + 2);
+  EXPECT_NE(text.find("         skipped: gradient not finite; loss scale 65536, next 32768\n"),
+            std::string::npos);
+}
+
+TEST(Progress, QuietRunsPrintNothing) {
+  const Console quiet(true, Verbosity::quiet);
+  Progress progress(quiet, {2, 1, 0.0}, 1, 1.0, 1.0);
+  testing::internal::CaptureStdout();
+  progress.add(0, step_of(1.0), 1.0);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
+
+}  // namespace
+}  // namespace gptbench
