@@ -67,7 +67,7 @@ _gptpost() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
   COMPREPLY=()
   case $previous in
-    --style) words="fugaku mpt zero megatron scaling" ;;
+    --style) words="native fugaku mpt zero megatron scaling" ;;
     --format) words="md csv latex" ;;
     --kind) words="all throughput utilisation scaling memory breakdown loss" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;

@@ -11,7 +11,7 @@ namespace gptbench {
 
 struct Options {
   std::string command;  // table, show, compare, plot, recover; help, version
-  std::string style = "fugaku";
+  std::string style = "native";
   std::string format = "md";
   std::string output;                  // "": standard output; of plot, a directory: "plots"
   std::string kind = "all";            // of plot

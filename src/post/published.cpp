@@ -108,13 +108,19 @@ const std::vector<Form> forms = {
      {{"series", ""}, {"ranks", ""}, {"tokens_per_s", ""}}},
 };
 
-// Keys of a form by column of the file; "" for a column that the form does not know.
+// As published, or as our CSV has it, with the unit.
+bool is_heading(const std::string& name, const std::string& heading) {
+  return name == heading || name == heading + " (MiB)" || name == heading + " (%)";
+}
+
+// Keys of a form by column of the file, "status" for the last column of our CSV; "" for a column
+// that the form does not know.
 std::vector<std::string> keys_of(const Form& form, const std::vector<std::string>& names) {
   std::vector<std::string> keys;
   for (const std::string& name : names) {
-    std::string key;
+    std::string key = name == "Status" ? "status" : "";
     for (const ColumnName& column : form.columns)
-      if (name == column.key || (column.heading[0] != '\0' && name == column.heading))
+      if (name == column.key || (column.heading[0] != '\0' && is_heading(name, column.heading)))
         key = column.key;
     keys.push_back(key);
   }

@@ -70,7 +70,7 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
     s.tokens_per_step = batch * config.model.seq_length;
     s.tokens_per_s = static_cast<double>(s.tokens_per_step) / s.sec_per_it;
   }
-  if (record.status.empty()) record.status = "OK";
+  if (record.status.empty()) record.status = row.text("status").empty() ? "OK" : row.text("status");
   if (!keys.has_shape() || batch == 0) return;
   const ModelShape shape = model_shape(config.model);
   if (s.num_params == 0) s.num_params = count_params(tensor_table(config.model));
@@ -216,7 +216,7 @@ Record megatron_run(const PublishedRow& row) {
   s.power_limit_w = row.number("power_limit_w");
   if (const std::optional<double> percent = row.number("utilisation_pct"))
     s.utilisation = 0.01 * *percent;
-  record.status = fitted ? "OK" : "OOM";
+  if (!fitted) record.status = "OOM";
   complete(row, keys, record);
   s.samples_per_s = samples_per_s;
   return record;

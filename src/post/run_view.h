@@ -45,6 +45,7 @@ class RunView {
   bool is_published() const { return published_ != nullptr; }
   bool is_restated() const { return restatement_.any(); }
   const std::string& restated_convention() const { return restatement_.convention; }
+  const std::string& restated_peak_type() const { return restatement_.peak_type; }
   // Text that a caption adds where FLOPs are restated: ", FLOPs by convention mpt"; else "".
   std::string restated_note() const {
     return restatement_.convention.empty() ? ""

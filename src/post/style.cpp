@@ -6,24 +6,49 @@
 
 namespace gptbench {
 
+namespace {
+
+// "7718.0" of "7718.0 MiB", "4" of "4 (1.5Hz)"; "" where the cell is no figure ("OOM", "-").
+std::string number_of(const std::string& cell, const std::string& unit) {
+  const size_t at_unit = unit.empty() ? std::string::npos : cell.find(unit);
+  const std::string number = cell.substr(0, std::min(cell.find(' '), at_unit));
+  return is_number(number) ? number : "";
+}
+
+void add_column(Table& table, const StyleColumn& column, const Runs& runs,
+                const std::vector<std::string>& cells, bool numbers_only) {
+  const bool has_unit = numbers_only && !column.unit.empty();
+  table.columns.push_back(
+      {column.heading + (has_unit ? " (" + column.unit + ")" : ""), column.right});
+  for (size_t r = 0; r < runs.size(); ++r)
+    table.rows[r].push_back(numbers_only && column.right ? number_of(cells[r], column.unit)
+                                                         : cells[r]);
+}
+
+}  // namespace
+
 Table table_of(const std::string& style, const std::string& caption,
                const std::vector<StyleColumn>& columns, const Runs& runs) {
-  Table table{caption, {}, {}};
-  const bool mixed =
-      std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return run.is_published(); });
-  if (mixed) table.columns.push_back({"Source", false});
-  for (const StyleColumn& column : columns) table.columns.push_back({column.heading, column.right});
-  for (const RunView& run : runs) {
-    std::vector<std::string> row;
-    if (mixed) row.push_back(run.is_published() ? "published" : "measured");
-    for (const StyleColumn& column : columns) {
+  Table people{caption, {}, std::vector<std::vector<std::string>>(runs.size())};
+  Table programs = people;
+  const auto add = [&](const StyleColumn& column) {
+    std::vector<std::string> cells;
+    for (const RunView& run : runs) {
       const std::string* printed =
           column.of_flops && run.is_restated() ? nullptr : run.printed(style, column.heading);
-      row.push_back(printed != nullptr ? *printed : column.cell(run));
+      cells.push_back(printed != nullptr ? *printed : column.cell(run));
     }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+    if (column.shown != Shown::for_programs) add_column(people, column, runs, cells, false);
+    if (column.shown != Shown::for_people) add_column(programs, column, runs, cells, true);
+  };
+  if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return run.is_published(); }))
+    add({"Source", [](const RunView& run) { return run.is_published() ? "published" : "measured"; },
+         false});
+  for (const StyleColumn& column : columns) add(column);
+  add({"Status", [](const RunView& run) { return run.counts() ? "OK" : run.outcome(); }, false,
+       false, Shown::for_programs});
+  people.for_programs = {programs};
+  return people;
 }
 
 std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(const RunView&)>& key) {

@@ -1,6 +1,6 @@
 // Table styles: each is a list of columns (heading, cell) and a rule by which runs form tables.
-// Headings and their order are those of the published tables; doc/performance_definitions.md
-// derives every column.
+// Headings and their order are those of the published tables but for `native`, our own;
+// doc/performance_definitions.md derives every column.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,18 @@ namespace gptbench {
 using Cell = std::function<std::string(const RunView&)>;
 using Format = std::function<std::string(double)>;
 
+// Where a column is printed: in tables that people read (md, latex), in those that programs read
+// (csv), or in both.
+enum class Shown { everywhere, for_people, for_programs };
+
 struct StyleColumn {
   std::string heading;
   Cell cell;
   bool right = true;
   bool of_flops = false;  // follows from a FLOPs convention or a peak, and can be restated
+  Shown shown = Shown::everywhere;
+  // For programs it joins the heading, as "Mem (MiB)", and a figure is the number before it.
+  std::string unit = "";
 };
 
 struct Style {
@@ -28,6 +35,7 @@ struct Style {
   std::vector<Table> (*tables)(const Runs&);
 };
 
+std::vector<Table> native_tables(const Runs& runs);
 std::vector<Table> fugaku_tables(const Runs& runs);
 std::vector<Table> mpt_tables(const Runs& runs);
 std::vector<Table> zero_tables(const Runs& runs);
@@ -35,6 +43,7 @@ std::vector<Table> megatron_tables(const Runs& runs);
 std::vector<Table> scaling_tables(const Runs& runs);
 
 inline constexpr Style styles[] = {
+    {"native", "what tells the runs apart, time, rates, MFU, memory, verdict", native_tables},
     {"fugaku", "nodes, decomposition, memory, time, TFLOPs, aggregate PetaFLOPs", fugaku_tables},
     {"mpt", "MFU, HFU, throughput by sequence, token and device", mpt_tables},
     {"zero", "largest batch, time and memory of each device by ZeRO stage", zero_tables},
@@ -42,8 +51,10 @@ inline constexpr Style styles[] = {
     {"scaling", "speed-up and efficiency over ranks", scaling_tables},
 };
 
-// One row per run. A published row has its cells as they were printed in this style, unless figures
-// are restated; where there are published rows, a first column says of each which it is.
+// One row per run. For programs a figure is a number or empty, and a last column Status says why:
+// OK or the outcome. A published row has its cells as they were
+// printed in this style, unless figures are restated; where there are published rows, a first
+// column says of each which it is.
 Table table_of(const std::string& style, const std::string& caption,
                const std::vector<StyleColumn>& columns, const Runs& runs);
 

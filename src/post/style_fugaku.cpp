@@ -11,6 +11,10 @@ std::string nodes_cell(const RunView& run) {
   return clock > 0.0 ? nodes + " (" + fixed(clock, 1) + "Hz)" : nodes;
 }
 
+std::string size_cell(const RunView& run) {
+  return model_size(run.summary().num_params);
+}
+
 // Memory is known for many runs that have no other figure.
 std::string memory_cell(const RunView& run) {
   const double bytes = run.summary().peak_memory_bytes;
@@ -34,19 +38,21 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
   const int digits = full_checkpointing ? 3 : 2;
   return {
       {"Nodes", nodes_cell},
-      {"Size", [](const RunView& run) { return model_size(run.summary().num_params); }},
+      {"Size", size_cell, true, false, Shown::for_people},
+      {"Size", size_cell, false, false, Shown::for_programs},
       {"DP", whole(&RunView::data_parallel)},
       {"TP", whole(&RunView::tensor_parallel)},
       {"PP", whole(&RunView::pipeline_parallel)},
       {"MBS", whole(&RunView::micro_batch)},
       {"GBS", whole(&RunView::global_batch)},
-      {"Mem", memory_cell},
+      {"Mem", memory_cell, true, false, Shown::everywhere, "MiB"},
       {"Sec/it", figures(&Summary::sec_per_it, decimals(1))},
       {full_checkpointing ? "TFLOPs*" : "TFLOPs", figures(tflops_of, decimals(2)), true, true},
       {"Est. Aggr. PetaFLOPs",
        figures(aggregate_petaflops, [=](double p) { return significant(p, digits, 4); }), true,
        true},
       {"Notes", [](const RunView& run) { return run.notes(); }, false},
+      {"Clock", figures(&Summary::clock_ghz, decimals(1)), true, false, Shown::for_programs, "GHz"},
   };
 }
 

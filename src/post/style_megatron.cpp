@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/text.h"
 #include "post/cells.h"
 #include "post/style.h"
 
@@ -64,6 +65,66 @@ std::string cell_of(const RunView& run) {
   return cell;
 }
 
+Cell optional_figure(std::optional<double> Summary::*value, double factor = 1.0) {
+  return figures([=](const RunView& run) { return factor * (run.summary().*value).value_or(0.0); },
+                 decimals(1, 3));
+}
+
+// A published row may not say it.
+Cell known_batch(const Cell& cell) {
+  return [=](const RunView& run) {
+    return run.integer("batch", "micro_batch_size", 0) > 0 ? cell(run) : "-";
+  };
+}
+
+std::string published_or_computed_tflops(const RunView& run) {
+  const std::string* const printed = run.is_restated() ? nullptr : run.printed("megatron", "cell");
+  if (printed == nullptr)
+    return figure(run, run.tflops(name_of(FlopsConvention::megatron), true), decimals(1));
+  for (const std::string& line : split(*printed, '\n')) {
+    const size_t unit = line.find(" tflops/gpu");
+    if (unit != std::string::npos) return line.substr(0, unit);
+  }
+  return "-";
+}
+
+// One row per run, which holds each figure of a cell in a column of its own; under names that
+// --published reads.
+std::vector<StyleColumn> columns_for_programs() {
+  const auto text = [](const char* heading, const Cell& cell) {
+    return StyleColumn{heading, cell, false};
+  };
+  return {
+      text("model", [](const RunView& run) { return run.model_name(); }),
+      {"nodes", [](const RunView& run) { return std::to_string(machine_of(run).nodes); }},
+      {"gpus_per_node",
+       [](const RunView& run) { return std::to_string(machine_of(run).devices_per_node); }},
+      {"mp", whole(&RunView::tensor_parallel)},
+      {"pp", whole(&RunView::pipeline_parallel)},
+      {"zero_stage", whole(&RunView::zero_stage)},
+      text("offload", [](const RunView& run) { return run.offloads() ? "cpu" : "none"; }),
+      {"micro_batch_size", known_batch(whole(&RunView::micro_batch))},
+      {"grad_accum", known_batch(whole(&RunView::gradient_accumulation))},
+      {"samples_per_s", figures(&Summary::samples_per_s, decimals(2, 3))},
+      {"tflops_per_gpu", published_or_computed_tflops, true, true},
+      {"memory_used_gb", figures(
+                             [](const RunView& run) {
+                               const Summary& s = run.summary();
+                               return gigabytes(s.device_memory_used_bytes > 0.0
+                                                    ? s.device_memory_used_bytes
+                                                    : s.peak_memory_bytes);
+                             },
+                             decimals(1))},
+      {"memory_total_gb",
+       figures([](const RunView& run) { return gigabytes(run.summary().device_memory_bytes); },
+               decimals(1))},
+      {"power_w", optional_figure(&Summary::power_w)},
+      {"power_limit_w", optional_figure(&Summary::power_limit_w)},
+      {"utilisation_pct", optional_figure(&Summary::utilisation, 100.0)},
+      text("notes", [](const RunView& run) { return run.skipped_note(); }),
+  };
+}
+
 // Of several runs of one cell, the fastest that counts.
 bool better(const RunView& a, const RunView& b) {
   if (a.counts() != b.counts()) return a.counts();
@@ -98,6 +159,8 @@ std::vector<Table> megatron_tables(const Runs& runs) {
     }
     table.rows.push_back(std::move(row));
   }
+  table.for_programs =
+      table_of("megatron", table.caption, columns_for_programs(), runs).for_programs;
   return {table};
 }
 

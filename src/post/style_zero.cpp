@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/units.h"
 #include "post/cells.h"
 #include "post/style.h"
 
@@ -59,7 +60,15 @@ std::vector<Table> zero_tables(const Runs& runs) {
   };
   for (int64_t device = 0; device < devices_shown(runs); ++device)
     columns.push_back({"GPU" + std::to_string(device) + " Memory Usage",
-                       [=](const RunView& run) { return memory_cell(run, device); }});
+                       [=](const RunView& run) { return memory_cell(run, device); }, true, false,
+                       Shown::everywhere, "MiB"});
+  columns.push_back({"GPU Memory",
+                     figures(
+                         [](const RunView& run) {
+                           return run.summary().device_memory_bytes / static_cast<double>(MiB);
+                         },
+                         decimals(0)),
+                     true, false, Shown::for_programs, "MiB"});
   columns.push_back({"Notes", [](const RunView& run) { return run.notes(); }, false});
   return {table_of("zero", "Largest batch by ZeRO stage", columns, runs)};
 }

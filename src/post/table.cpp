@@ -60,12 +60,6 @@ std::string markdown_cell(const std::string& text) {
   return replace_all(markdown_text(text), "\n", "<br>");
 }
 
-bool is_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return end != text.c_str() && *end == '\0';
-}
-
 // A spreadsheet takes text that begins like this as a formula; an apostrophe keeps it text.
 bool reads_as_formula(const std::string& text) {
   return text.size() > 1 && std::strchr("=+-@\t\r", text.front()) != nullptr && !is_number(text);
@@ -125,17 +119,23 @@ std::string markdown_table(const Table& table) {
 }
 
 std::string latex_table(const Table& table) {
+  constexpr size_t page_width = 80;  // characters, with two blanks between columns
+  size_t width = 0;
+  for (const size_t column : widths_of(table, [](const std::string& text) { return text; }))
+    width += column + 2;
+  const bool wide = width > page_width;
   std::string layout, text;
   for (const Column& column : table.columns) layout += column.right ? 'r' : 'l';
-  text = "\\begin{table}\n\\caption{" + latex_cell(table.caption) + "}\n\\begin{tabular}{" +
-         layout + "}\n\\hline\n";
+  text = "\\begin{table}\n\\caption{" + latex_cell(table.caption) + "}\n" +
+         (wide ? "\\resizebox{\\textwidth}{!}{%\n" : "") + "\\begin{tabular}{" + layout +
+         "}\n\\hline\n";
   const auto lines = lines_of(table);
   for (size_t r = 0; r < lines.size(); ++r) {
     for (size_t c = 0; c < lines[r].size(); ++c)
       text += (c == 0 ? "" : " & ") + latex_cell(lines[r][c]);
     text += r == 0 ? " \\\\\n\\hline\n" : " \\\\\n";
   }
-  return text + "\\hline\n\\end{tabular}\n\\end{table}\n";
+  return text + "\\hline\n\\end{tabular}" + (wide ? "}" : "") + "\n\\end{table}\n";
 }
 
 std::string joined(const std::vector<Table>& tables,
@@ -147,12 +147,23 @@ std::string joined(const std::vector<Table>& tables,
 
 }  // namespace
 
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == '\0';
+}
+
+const Table& for_programs(const Table& table) {
+  return table.for_programs.empty() ? table : table.for_programs.front();
+}
+
 std::string format_markdown(const std::vector<Table>& tables) {
   return joined(tables, markdown_table);
 }
 
 std::string format_csv(const std::vector<Table>& tables) {
-  return joined(tables, [&](const Table& table) {
+  return joined(tables, [&](const Table& whole) {
+    const Table& table = for_programs(whole);
     std::string text;
     if (tables.size() > 1) text += "# " + replace_all(table.caption, "\n", " ") + "\n";
     for (const auto& row : lines_of(table)) {

@@ -15,6 +15,9 @@ struct Table {
   std::string caption;  // one line
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;  // as many cells per row as columns
+  // The same for programs (csv), at most one; none: this table serves both. Cells of its columns on
+  // the right are numbers or empty.
+  std::vector<Table> for_programs = {};
 };
 
 // Cells of several lines hold '\n'.
@@ -22,10 +25,16 @@ struct Table {
 //          holds no HTML, code or links
 //   csv    RFC 4180; several tables are separated by an empty line and begin with "# caption"; text
 //          that a spreadsheet would take as a formula (= + - @ first) begins with an apostrophe
-//   latex  one `table` environment each, without packages
+//   latex  one `table` environment each; without packages unless it is wider than a page, then
+//          \resizebox of graphicx scales it
 std::string format_markdown(const std::vector<Table>& tables);
 std::string format_csv(const std::vector<Table>& tables);
 std::string format_latex(const std::vector<Table>& tables);
+
+// A number as C and CSV readers take it, nothing before or behind.
+bool is_number(const std::string& text);
+// The table as programs get it.
+const Table& for_programs(const Table& table);
 
 // Columns padded to equal widths, two blanks between them; for terminals.
 std::string format_plain(const Table& table);

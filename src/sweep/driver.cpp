@@ -232,7 +232,7 @@ class Driver {
     for (const Job& job : jobs_)
       if (!job.status.empty() && job.status != "OK")
         print("  " + job.status + "  " + job.row->name + "\n");
-    print("Table: gptpost table --style fugaku --format md " + shell_word(sweep_.directory) +
+    print("Table: gptpost table --style native --format md " + shell_word(sweep_.directory) +
           "/*/result.h5\n");
   }
 

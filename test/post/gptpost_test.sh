@@ -47,13 +47,13 @@ lines() {
 expect 0 --help;    says out "gptpost table"
 expect 0 --version; says out "gptpost"
 for format in md csv latex; do
-  for style in fugaku mpt zero megatron scaling; do
+  for style in native fugaku mpt zero megatron scaling; do
     expect 0 table --style $style --format $format "$good" "$folder/b/result.h5"
     lines err 0
   done
 done
 expect 0 table --format csv -o "$folder/table.csv" "$good"; lines out 0
-grep -q '^Nodes,Size,DP' "$folder/table.csv" || failures=$((failures + 1))
+grep -q '^Run,Model,Sequence,' "$folder/table.csv" || failures=$((failures + 1))
 expect 0 show "$good";                       says out "OK, VALID"
 expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
 expect 0 table --where status=OOM "$good";   lines out 0
@@ -63,14 +63,14 @@ expect 2 table --where statu=OK "$good";     lines err 1; says err "no file has 
 
 # Published tables beside a result, and alone.
 reference=$(dirname "$0")/../reference
-for style in fugaku mpt zero megatron scaling; do
+for style in native fugaku mpt zero megatron scaling; do
   expect 0 table --style $style --published "$reference/mpt_training.csv" \
     --published "$reference/zero_8xa100_40gb.csv" --published "$reference/fugaku_124m.csv" "$good"
   lines err 0
   says out "published"
 done
 expect 0 table --style mpt --format csv --published "$reference/mpt_training.csv" --where precision.compute=fp8 --peak both
-says out " bf16, "
+says out "MFU fp8 (%)"
 expect 2 table --published "$good" "$good"; lines err 1
 expect 7 table --published "$folder/none.csv" "$good"; lines err 1
 

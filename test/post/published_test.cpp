@@ -144,11 +144,15 @@ TEST_F(PublishedRows, TheMatrixThatIsPrintedIsRead) {
   Runs views;
   for (const auto& row : again) views.emplace_back(row.record, Restatement{}, &row.cells);
   EXPECT_EQ(format_csv(megatron_tables(views)), printed);
-  EXPECT_NE(printed.find("\"published: BERT-345M (mp=8, grad accum=2, micro-batch=4, ZeRO 3 + "
-                         "offload)\",\"84.17 samples/sec\n25.3 tflops/gpu\n30.4/40.5 GB\n310/400 "
-                         "W\n97 %\",OOM,\n"),
+  EXPECT_NE(printed.find("published,BERT-345M,1,8,8,1,3,cpu,4,2,84.17,25.3,30.4,40.5,310.0,400.0,"
+                         "97.0,,OK\n"),
             std::string::npos)
       << printed;
+  EXPECT_NE(format_markdown(megatron_tables(runs))
+                .find("| published: BERT-345M (mp=8, grad accum=2, micro-batch=4, ZeRO 3 + "
+                      "offload) | 84.17 samples/sec<br>25.3 tflops/gpu<br>30.4/40.5 GB<br>310/400 "
+                      "W<br>97 % | OOM"),
+            std::string::npos);
   EXPECT_NE(refusal("model \\ num_node * num_gpus,eight\nBERT-345M,OOM\n").find("column 'eight'"),
             std::string::npos);
 }

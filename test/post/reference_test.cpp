@@ -177,10 +177,9 @@ TEST(Reference, ZeroRowsPrintedByOurStyle) {
 TEST(Reference, ZeroRowInOtherStyles) {
   const std::vector<PublishedRun> rows = published("zero_8xa100_40gb.csv");
   const RunView run(rows.at(2).record, {}, &rows.at(2).cells);
-  EXPECT_EQ(format_csv(megatron_tables({run})),
-            "model \\ num_node * num_gpus,1*8\n"
-            "\"published: GPT-345M (mp=8, ZeRO 2)\",\"84.17 samples/sec\n25.3 tflops/gpu\n30.4 "
-            "GB\"\n");
+  EXPECT_EQ(megatron_tables({run}).at(0).rows.at(0),
+            (std::vector<std::string>{"published: GPT-345M (mp=8, ZeRO 2)",
+                                      "84.17 samples/sec\n25.3 tflops/gpu\n30.4 GB"}));
   const Table scaling = scaling_tables({run}).at(0);
   EXPECT_EQ(std::vector<std::string>(scaling.rows[0].begin(), scaling.rows[0].begin() + 7),
             (std::vector<std::string>{"published", "8", "1", "1", "8", "1", "1"}));

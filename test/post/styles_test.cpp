@@ -74,8 +74,12 @@ Record uneven_record() {
 TEST(Fugaku, EveryColumn) {
   const Record r = uneven_record();
   EXPECT_EQ(format_csv(fugaku_tables({RunView(r)})),
-            "Nodes,Size,DP,TP,PP,MBS,GBS,Mem,Sec/it,TFLOPs*,Est. Aggr. PetaFLOPs,Notes\n"
-            "4 (1.5Hz),1.2M,2,2,5,4,22,7718.5 MiB,2.5,0.40,0.0234,03-09\n");
+            "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs*,Est. Aggr. PetaFLOPs,Notes,"
+            "Clock (GHz),Status\n"
+            "4,1.2M,2,2,5,4,22,7718.5,2.5,0.40,0.0234,03-09,1.5,OK\n");
+  EXPECT_EQ(fugaku_tables({RunView(r)}).at(0).rows.at(0),
+            (std::vector<std::string>{"4 (1.5Hz)", "1.2M", "2", "2", "5", "4", "22", "7718.5 MiB",
+                                      "2.5", "0.40", "0.0234", "03-09"}));
 }
 
 // MFU 0.2 / 0.5, HFU 4/3 of it; Model TFLOP 0.2 / 100, without what is recomputed; 4505.6 / 60 =
@@ -103,9 +107,16 @@ TEST(Zero, EveryColumn) {
 TEST(Megatron, EveryPartOfRowAndCell) {
   Record r = uneven_record();
   EXPECT_EQ(format_csv(megatron_tables({RunView(r)})),
-            "model \\ num_node * num_gpus,4*15\n"
-            "\"GPT-1.2M (mp=2, pp=5, grad accum=3, micro-batch=4, ZeRO 2 + offload)\",\"8.80 "
-            "samples/sec\n0.40 tflops/gpu\n2.6 GB\n66/120 W\n97 %\"\n");
+            "model,nodes,gpus_per_node,mp,pp,zero_stage,offload,micro_batch_size,grad_accum,"
+            "samples_per_s,tflops_per_gpu,memory_used_gb,memory_total_gb,power_w,power_limit_w,"
+            "utilisation_pct,notes,Status\n"
+            "GPT-1.2M,4,15,2,5,2,cpu,4,3,8.80,0.40,2.6,,65.5,120.0,97.0,,OK\n");
+  const Table table = megatron_tables({RunView(r)}).at(0);
+  EXPECT_EQ(headings(table), (std::vector<std::string>{"model \\ num_node * num_gpus", "4*15"}));
+  EXPECT_EQ(table.rows.at(0),
+            (std::vector<std::string>{
+                "GPT-1.2M (mp=2, pp=5, grad accum=3, micro-batch=4, ZeRO 2 + offload)",
+                "8.80 samples/sec\n0.40 tflops/gpu\n2.6 GB\n66/120 W\n97 %"}));
   // Without what the device counts, the high-water mark: 7718.5 MiB = 8.09e9 bytes.
   r.summary.device_memory_used_bytes = 0.0;
   r.summary.power_limit_w = r.summary.utilisation = std::nullopt;
@@ -148,9 +159,9 @@ TEST(Scaling, EveryColumn) {
               {"communication", "s", "", {1, 9, 3, 1.4, 3, 9, 3, 0.5}, 4, 2, false}};
   EXPECT_EQ(format_csv(scaling_tables({RunView(r), RunView(base)})),
             "Ranks,Nodes,DP,TP,PP,CP,MBS,GBS,Sec/it,Tokens/s,Tokens/s/rank,TFLOPs/rank,PetaFLOPs,"
-            "Speed-up,Efficiency,Comm,Notes\n"
-            "30,2,1,2,5,3,4,22,2.50,2816,93.9,0.20,0.0060,1.00,100.0 %,-,03-09\n"
-            "60,4,2,2,5,3,4,22,2.50,4506,75.1,0.10,0.0060,1.60,80.0 %,20.0 %,03-09\n");
+            "Speed-up,Efficiency (%),Comm (%),Notes,Status\n"
+            "30,2,1,2,5,3,4,22,2.50,2816,93.9,0.20,0.0060,1.00,100.0,,03-09,OK\n"
+            "60,4,2,2,5,3,4,22,2.50,4506,75.1,0.10,0.0060,1.60,80.0,20.0,03-09,OK\n");
   EXPECT_EQ(
       scaling_tables({RunView(r)}).at(0).caption,
       "GPT-1.2M, sequence length 512, bf16, activation checkpointing True, ZeRO 2, on a device");
@@ -160,8 +171,9 @@ TEST(Fugaku, PublishedRowInAllFormats) {
   const Record row = fugaku_record({1, 2.0, 1, 7718.0, 1489.7});
   const std::vector<Table> tables = fugaku_tables({RunView(row)});
   EXPECT_EQ(format_csv(tables),
-            "Nodes,Size,DP,TP,PP,MBS,GBS,Mem,Sec/it,TFLOPs,Est. Aggr. PetaFLOPs,Notes\n"
-            "1 (2.0Hz),124M,1,1,1,1,1024,7718.0 MiB,1489.7,0.56,0.0005,02-15\n");
+            "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs,Est. Aggr. PetaFLOPs,Notes,"
+            "Clock (GHz),Status\n"
+            "1,124M,1,1,1,1,1024,7718.0,1489.7,0.56,0.0005,02-15,2.0,OK\n");
   EXPECT_EQ(
       format_markdown(tables),
       "Sequence length 1024, activation checkpointing False\n\n"
@@ -209,6 +221,52 @@ TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
   EXPECT_EQ(cell(table, 1, "Mem"), "INVALID");
   EXPECT_EQ(cell(table, 2, "Mem"), "-");
   EXPECT_EQ(cell(table, 0, "Notes"), "02-15; OOM at step 4: activations need 31 GiB");
+  // For programs a figure that is not there is empty, and Status says why.
+  EXPECT_EQ(cell(for_programs(table), 0, "Sec/it"), "");
+  EXPECT_EQ(cell(for_programs(table), 0, "Mem (MiB)"), "30000.0");
+  EXPECT_EQ(cell(for_programs(table), 0, "Status"), "OOM");
+  EXPECT_EQ(cell(for_programs(table), 2, "Sec/it"), "");
+  EXPECT_EQ(cell(for_programs(table), 2, "Status"), "OK");
+}
+
+// One run: layout and ranks are columns, what else it was asked for is the caption. 0.1 TFLOP/s by
+// causal on each of 60 ranks; steps of 2.4 to 2.7 s around 2.5 s spread by 12 %; 65.5 W per device.
+TEST(Native, OneRun) {
+  Record r = uneven_record();
+  r.summary.sec_per_it_min = 2.4;
+  r.summary.sec_per_it_max = 2.7;
+  r.summary.power_w = 65.5;
+  r.summary.energy_j_per_token = 0.25;
+  const Table table = native_tables({RunView(r)}).at(0);
+  EXPECT_EQ(table.caption,
+            "Runs: Model GPT-1.2M, Sequence 512, Batch 22, Precision bf16, Recomputation full, "
+            "Nodes 4, Device a device, FLOPs causal, Date 2024-03-09");
+  EXPECT_EQ(headings(table),
+            (std::vector<std::string>{"Run", "Layout", "Ranks", "Time (s)", "Spread (%)",
+                                      "Tokens/s", "TFLOP/s per device", "TFLOP/s total", "MFU (%)",
+                                      "Memory (MiB)", "Tokens/J", "GFLOPS/W", "Verdict"}));
+  EXPECT_EQ(table.rows.at(0),
+            (std::vector<std::string>{"made", "dp2 tp2 pp5 cp3 z2", "60", "2.500", "12.0", "4506",
+                                      "0.100", "6.00", "20.0", "7718.5", "4.00", "1.53", "VALID"}));
+}
+
+// Runs that differ in ZeRO stage, micro-batch and weight decay, which follows from the stage.
+TEST(Native, ColumnsAreWhatTheRunsDifferIn) {
+  Record a = uneven_record(), b = uneven_record(), c = uneven_record();
+  set_key(b, "parallel", "zero_stage", int64_t{3});
+  set_key(c, "batch", "micro_batch_size", int64_t{2});
+  set_key(b, "optimizer", "weight_decay", 0.5);
+  c.status = "OOM";
+  const Table table = native_tables({RunView(a), RunView(b), RunView(c)}).at(0);
+  EXPECT_EQ(headings(table),
+            (std::vector<std::string>{"Run", "Layout", "micro_batch_size", "Time (s)", "Spread (%)",
+                                      "Tokens/s", "TFLOP/s per device", "TFLOP/s total", "MFU (%)",
+                                      "Memory (MiB)", "Tokens/J", "GFLOPS/W", "Verdict"}));
+  EXPECT_EQ(cell(table, 1, "Layout"), "dp2 tp2 pp5 cp3 z3");
+  EXPECT_EQ(cell(table, 2, "micro_batch_size"), "2");
+  EXPECT_EQ(cell(table, 2, "Time (s)"), "OOM");
+  EXPECT_EQ(cell(table, 2, "Verdict"), "OOM");
+  EXPECT_EQ(cell(for_programs(table), 0, "Ranks"), "60");
 }
 
 // A row of the published table: 7b, 8 A100 80 GB, T = 2048, 37130 tokens/s. N = 6658859008.
@@ -481,6 +539,7 @@ TEST(Styles, TextColumnsAreAlignedToTheLeft) {
       if (!column.right) names += (names.empty() ? "" : ", ") + column.heading;
     return names;
   };
+  EXPECT_EQ(text_columns(native_tables), "Run, Layout, Verdict");
   EXPECT_EQ(text_columns(fugaku_tables), "Notes");
   EXPECT_EQ(text_columns(mpt_tables),
             "Model, GPU, Precision, MP Mode, Sharding Strategy, Activation Checkpointing, "

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "post/cells.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+// "dp4 tp2 z1": the sizes that are not 1, data parallelism always, and the ZeRO stage.
+std::string layout_cell(const RunView& run) {
+  std::string cell = "dp" + std::to_string(run.data_parallel());
+  for (const auto& [name, size] :
+       {std::pair{" tp", run.tensor_parallel()}, std::pair{" pp", run.pipeline_parallel()},
+        std::pair{" cp", run.context_parallel()}})
+    if (size > 1) cell += name + std::to_string(size);
+  return cell + " z" + std::to_string(run.zero_stage());
+}
+
+double spread_percent(const RunView& run) {
+  const Summary& s = run.summary();
+  return s.sec_per_it > 0.0 ? 100.0 * (s.sec_per_it_max - s.sec_per_it_min) / s.sec_per_it : 0.0;
+}
+
+double tflops_per_device(const RunView& run) {
+  return run.tflops(run.flops_convention());
+}
+
+double tflops_in_total(const RunView& run) {
+  return tflops_per_device(run) * static_cast<double>(run.summary().world_size);
+}
+
+double tokens_per_joule(const RunView& run) {
+  const double joule = run.summary().energy_j_per_token.value_or(0.0);
+  return joule > 0.0 ? 1.0 / joule : 0.0;
+}
+
+double gflops_per_watt(const RunView& run) {
+  const double watt = run.summary().power_w.value_or(0.0);
+  return watt > 0.0 ? 1e3 * tflops_per_device(run) / watt : 0.0;
+}
+
+std::string verdict_cell(const RunView& run) {
+  return run.counts() ? run.record().verdict : run.outcome();
+}
+
+std::string key_cell(const RunView& run, const std::string& group, const std::string& key) {
+  const ConfigEntry* const entry = find_entry(run.record(), group, key);
+  if (entry == nullptr) return "-";
+  if (const auto* text = std::get_if<std::string>(&entry->value)) return *text;
+  if (const auto* logical = std::get_if<bool>(&entry->value)) return *logical ? "true" : "false";
+  if (const auto* number = std::get_if<int64_t>(&entry->value)) return std::to_string(*number);
+  return printed("%g", std::get<double>(entry->value));
+}
+
+// What a run was asked to do. Where all runs agree it stands in the caption, for programs in a
+// column all the same.
+std::vector<StyleColumn> settings() {
+  const auto key = [](const char* group, const char* name) {
+    return [=](const RunView& run) { return key_cell(run, group, name); };
+  };
+  return {
+      {"Model", [](const RunView& run) { return run.model_name(); }, false},
+      {"Sequence", whole(&RunView::seq_length)},
+      {"Batch", whole(&RunView::global_batch)},
+      {"Precision", key("precision", "compute"), false},
+      {"Recomputation", [](const RunView& run) { return run.checkpointing(); }, false},
+      {"Layout", layout_cell, false},
+      {"Ranks", whole(&Summary::world_size)},
+      {"Nodes", whole(&Summary::nodes)},
+      {"Device", [](const RunView& run) { return run.device_name(); }, false},
+      {"FLOPs", [](const RunView& run) { return run.flops_convention(); }, false, true},
+      {"Date", [](const RunView& run) { return run.record().date_utc.substr(0, 10); }, false},
+  };
+}
+
+std::vector<std::string> cells_of(const StyleColumn& column, const Runs& runs) {
+  std::vector<std::string> cells;
+  for (const RunView& run : runs) cells.push_back(column.cell(run));
+  return cells;
+}
+
+bool is_constant(const std::vector<std::string>& cells) {
+  return std::set<std::string>(cells.begin(), cells.end()).size() < 2;
+}
+
+// Whether equal cells of `known` always have equal cells of `derived`.
+bool follows(const std::vector<std::string>& derived, const std::vector<std::string>& known) {
+  std::map<std::string, std::string> first;
+  for (size_t r = 0; r < known.size(); ++r)
+    if (first.emplace(known[r], derived[r]).first->second != derived[r]) return false;
+  return true;
+}
+
+// Deck keys in which the runs differ and that do not follow from a column before them: what a sweep
+// varied. `known` are the cells of those columns.
+std::vector<StyleColumn> varied_keys(const Runs& runs,
+                                     std::vector<std::vector<std::string>> known) {
+  static const std::set<std::string> of_a_run = {"run.name", "output.directory"};
+  std::vector<StyleColumn> columns;
+  if (runs.empty()) return columns;
+  for (const ConfigEntry& entry : runs.front().record().config) {
+    if (of_a_run.count(entry.group + "." + entry.key) > 0) continue;
+    const bool is_text = std::holds_alternative<std::string>(entry.value) ||
+                         std::holds_alternative<bool>(entry.value);
+    const StyleColumn column = {entry.key,
+                                [group = entry.group, key = entry.key](const RunView& run) {
+                                  return key_cell(run, group, key);
+                                },
+                                !is_text};
+    const std::vector<std::string> cells = cells_of(column, runs);
+    if (is_constant(cells) || std::any_of(known.begin(), known.end(), [&](const auto& others) {
+          return follows(cells, others);
+        }))
+      continue;
+    known.push_back(cells);
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+// Figures; those of energy where a run has them.
+std::vector<StyleColumn> figure_columns(const Runs& runs) {
+  const auto has = [&](const auto& value) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const RunView& run) { return value(run) > 0.0; });
+  };
+  std::vector<StyleColumn> columns = {
+      {"Time (s)", figures(&Summary::sec_per_it, decimals(3, 3))},
+      {"Spread (%)", figures(spread_percent, decimals(1))},
+      {"Tokens/s", figures(&Summary::tokens_per_s, decimals(0, 3))},
+      {"TFLOP/s per device", figures(tflops_per_device, decimals(2, 3)), true, true},
+      {"TFLOP/s total", figures(tflops_in_total, decimals(2, 3)), true, true},
+      {"MFU (%)",
+       figures([](const RunView& r) { return r.utilisation(r.flops_convention(), false); },
+               decimals(1)),
+       true, true},
+      // Known for many runs that have no other figure.
+      {"Memory (MiB)", [](const RunView& run) {
+         const double bytes = run.summary().peak_memory_bytes;
+         return bytes > 0.0 ? fixed(bytes / static_cast<double>(MiB), 1) : "-";
+       }}};
+  if (has(tokens_per_joule))
+    columns.push_back({"Tokens/J", figures(tokens_per_joule, decimals(2, 3))});
+  if (has(gflops_per_watt))
+    columns.push_back({"GFLOPS/W", figures(gflops_per_watt, decimals(2, 3)), true, true});
+  columns.push_back({"Verdict", verdict_cell, false});
+  const bool notes = std::any_of(runs.begin(), runs.end(),
+                                 [](const RunView& run) { return !run.skipped_note().empty(); });
+  if (notes)
+    columns.push_back({"Notes", [](const RunView& run) { return run.skipped_note(); }, false});
+  return columns;
+}
+
+}  // namespace
+
+std::vector<Table> native_tables(const Runs& runs) {
+  std::vector<StyleColumn> columns = {
+      {"Run", [](const RunView& run) { return run.text("run", "name"); }, false}};
+  std::vector<std::string> constant;
+  std::vector<std::vector<std::string>> known;
+  for (StyleColumn& column : settings()) {
+    known.push_back(cells_of(column, runs));
+    const bool names_a_run = column.heading == "Layout" || column.heading == "Ranks";
+    if (is_constant(known.back()) && (runs.size() > 1 || !names_a_run)) {
+      column.shown = Shown::for_programs;
+      if (!runs.empty() && !known.back().front().empty())
+        constant.push_back(column.heading + " " + known.back().front());
+    }
+    columns.push_back(column);
+  }
+  for (const StyleColumn& column : varied_keys(runs, known)) columns.push_back(column);
+  for (const StyleColumn& column : figure_columns(runs)) columns.push_back(column);
+  return {table_of("native", "Runs: " + join(constant, ", "), columns, runs)};
+}
+
+}  // namespace gptbench
