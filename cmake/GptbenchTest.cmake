@@ -69,7 +69,8 @@ function(gptbench_test name)
     if(variants GREATER 1)
       set(test ${name}_n${ranks})
     endif()
-    add_test(NAME ${test} COMMAND ${GPTBENCH_LAUNCH} ${ranks} $<TARGET_FILE:test_${name}> ${ARG_ARGUMENTS})
+    add_test(NAME ${test} COMMAND ${GPTBENCH_LAUNCH} ${ranks} ${CMAKE_CROSSCOMPILING_EMULATOR}
+      $<TARGET_FILE:test_${name}> ${ARG_ARGUMENTS})
     set_tests_properties(${test} PROPERTIES GPTBENCH_STARTS_MPI ON)
     gptbench_set_test_properties(${test} ${ranks} "${ARG_TIMEOUT}" ${ARG_LABELS} mpi)
   endforeach()
@@ -82,7 +83,12 @@ endfunction()
 #
 #   gptbench_command_test(system_usage COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/usage_test.sh
 #                         [PROCESSORS 4] [LABELS mpi] [TIMEOUT 600])
+#
+# Not in a cross build: scripts start the programs as those of this machine.
 function(gptbench_command_test name)
+  if(CMAKE_CROSSCOMPILING)
+    return()
+  endif()
   cmake_parse_arguments(ARG "" "PROCESSORS;TIMEOUT" "COMMAND;LABELS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gptbench_command_test(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")

@@ -66,6 +66,7 @@ need libtrilinos-kokkos-dev libkokkos-dev
 need libdnnl-dev
 if [ "$purpose" = test ]; then
   need libgtest-dev
+  need libblas-dev libopenblas-dev
   need_command gfortran gfortran
   want python3-torch
   need python3-numpy
@@ -76,6 +77,9 @@ if [ "$purpose" = test ]; then
   need_command shellcheck shellcheck
   need_command git git
   need_command mandoc mandoc
+  # The build for Arm, tested in an emulator.
+  need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+  need_command qemu-aarch64 qemu-user
   # Job scripts are tested on a Slurm cluster of the test's own, with Open MPI and with MPICH.
   need_command sbatch slurm-wlm
   need_command munged munge

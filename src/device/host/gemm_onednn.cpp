@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "device/host/gemm_blas.h"
 #include "device/host/gemm_converted.h"
 #include "device/host/gemm_fp8.h"
 
@@ -59,7 +60,7 @@ struct KeyHash {
 // How a GEMM is computed.
 enum class Route {
   matmul,  // a primitive of the library
-  sgemm,   // the library's BLAS interface: f32, its packed copies are its own
+  sgemm,   // a BLAS, or the library's BLAS interface: f32, its packed copies are its own
   // f32 GEMMs of converted blocks: f16, and bf16 where the library lacks it or is slow at it
   convert
 };
@@ -134,12 +135,14 @@ bool try_matmul(PlannedGemm& plan, const Gemm& gemm) {
 
 // Large f32 GEMMs use sgemm where that is fast: it packs both factors, so that every leading
 // dimension is good (matmul leaves B in place, and loses half of its rate where rows are a multiple
-// of 4096 bytes apart). matmul adds the bias in the same pass and starts faster on small ones.
+// of 4096 bytes apart). matmul adds the bias in the same pass and starts faster on small ones. A
+// BLAS is chosen where neither is fast.
 bool is_large(const Gemm& gemm) {
   return gemm.m * gemm.n * gemm.k >= large_product;
 }
 bool prefers_sgemm(const Gemm& gemm) {
-  return has_fast_sgemm && gemm.in == DType::f32 && gemm.bias == nullptr && is_large(gemm);
+  if (gemm.in != DType::f32) return false;
+  return !blas_name().empty() || (has_fast_sgemm && gemm.bias == nullptr && is_large(gemm));
 }
 
 // Later versions of the library have f16 GEMMs, some of which accumulate in f16.
@@ -169,7 +172,9 @@ class PlannedGemms {
     PlannedGemm& plan = plans_[key];
     if (prefers_sgemm(gemm) || prefers_conversion(gemm) || !try_matmul(plan, gemm)) {
       plan.route = gemm.in == DType::f32 ? Route::sgemm : Route::convert;
-      plan.implementation = gemm.in == DType::f32 ? "sgemm" : "sgemm of converted blocks";
+      plan.implementation = gemm.in != DType::f32 ? "sgemm of converted blocks"
+                            : blas_name().empty() ? "sgemm"
+                                                  : "sgemm of " + blas_name();
     }
     return plan;
   }
@@ -236,6 +241,7 @@ void run_sgemm(const Gemm& gemm) {
     for (int64_t i = 0; i < gemm.m; ++i) std::copy(bias, bias + gemm.n, c + i * gemm.ldc);
     beta = 1.0f;
   }
+  if (run_blas(gemm, beta)) return;
   const dnnl_status_t status =
       dnnl_sgemm(gemm.a.transposed ? 'T' : 'N', gemm.b.transposed ? 'T' : 'N', gemm.m, gemm.n,
                  gemm.k, 1.0f, static_cast<const float*>(gemm.a.data), gemm.a.ld,
@@ -270,11 +276,14 @@ void run_gemm(const Gemm& gemm, const Workspace& workspace) {
 }
 
 void set_gemm_threads(int threads) {
-  // oneDNN has an OpenMP runtime of its own (libgomp, libomp or none); only that one may be called.
+  // The libraries have an OpenMP runtime of their own (libgomp, libomp or none), which alone may be
+  // called; OpenBLAS can have threads beside it.
   using SetThreads = void (*)(int);
-  static const auto set_threads =
-      reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set_threads != nullptr) set_threads(threads);
+  static const SetThreads setters[] = {
+      reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads")),
+      reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))};
+  for (const SetThreads set_threads : setters)
+    if (set_threads != nullptr) set_threads(threads);
   gemm_threads = threads;
 }
 
@@ -289,7 +298,8 @@ SingleThreadedGemms::~SingleThreadedGemms() {
 std::string gemm_library_description() {
   const dnnl_version_t* version = dnnl_version();
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-         std::to_string(version->patch) + isa_name(dnnl::get_effective_cpu_isa());
+         std::to_string(version->patch) + isa_name(dnnl::get_effective_cpu_isa()) +
+         (blas_name().empty() ? "" : ", f32 GEMMs: " + blas_name());
 }
 
 std::string gemm_implementation(const Gemm& gemm) {
