@@ -1,5 +1,6 @@
 #!/bin/bash
-# A scaling study under Slurm: one job a point, and a last one that makes table and plot of them.
+# A scaling study: one job a point, and a last one that makes table and plot of them. Under Slurm; or
+# under PJM, with --site jobscripts/sites/fugaku.pjm, as a step job: one point after the other.
 #
 #   jobscripts/scaling_study.sh [options] DECK [group.key=value ...]
 #
@@ -9,9 +10,10 @@
 #                           weak: the batch grows with the ranks
 #   --batch N               sequences in the global batch; weak: at the fewest nodes. Default: the
 #                           deck's; where that is 0, micro_batch_size a rank (weak only)
-#   --site FILE             environment file of the machine (jobscripts/sites/)
+#   --site FILE             environment file of the machine, or its job script of PJM (jobscripts/sites/)
 #   --output DIR            default output/<name of the deck>-scaling
 #   --sbatch OPTION         further option of sbatch, e.g. --sbatch=--account=x; may be repeated
+#   --pjsub OPTION          the same for PJM, e.g. --pjsub=-Lrscgrp=large
 #   --chain                 one point after the other, so that they do not share the network
 #   --no-check              submit without planning each point here first (cross-compiled programs)
 #   --dry-run               print what would be submitted
@@ -26,7 +28,7 @@ mode=strong
 batch=
 site=
 output=
-sbatch_options=()
+submit_options=()
 chain=
 check=yes
 dry_run=
@@ -45,7 +47,7 @@ while [ $# -gt 0 ]; do
       ;;
   esac
   case $option in
-    --nodes | --ranks-per-node | --mode | --batch | --site | --output | --sbatch)
+    --nodes | --ranks-per-node | --mode | --batch | --site | --output | --sbatch | --pjsub)
       if [ $# -lt 2 ]; then refuse "$option wants a value"; fi
       value=$2
       shift 2
@@ -59,7 +61,7 @@ while [ $# -gt 0 ]; do
     --batch) batch=$value ;;
     --site) site=$value ;;
     --output) output=$value ;;
-    --sbatch) sbatch_options+=("$value") ;;
+    --sbatch | --pjsub) submit_options+=("$value") ;;
     --chain) chain=yes && shift ;;
     --no-check) check= && shift ;;
     --dry-run) dry_run=yes && shift ;;
@@ -92,12 +94,17 @@ if [ -z "$nodes" ]; then refuse "--nodes is empty"; fi
 site_sbatch=()
 site_post_sbatch=()
 site_ranks_per_node=1
-if [ -n "$site" ]; then
-  if [ ! -f "$site" ]; then refuse "--site $site: no such file"; fi
-  # shellcheck source=/dev/null
-  source "$site"
-  export GPTBENCH_SITE=$site
-fi
+pjm=
+if [ -n "$site" ] && [ ! -f "$site" ]; then refuse "--site $site: no such file"; fi
+case $site in
+  '') ;;
+  *.pjm) pjm=$site ;;
+  *)
+    # shellcheck source=/dev/null
+    source "$site"
+    export GPTBENCH_SITE=$site
+    ;;
+esac
 ranks_per_node=${ranks_per_node:-$site_ranks_per_node}
 number --ranks-per-node "$ranks_per_node"
 program=${GPTBENCH:-./gptbench}
@@ -141,38 +148,84 @@ for series in $series_list; do
   done
 done
 
+# submit OPTION ... SCRIPT [ARGUMENT ...]: prints the id of the job.
 submit() {
-  local id
+  local id command=(sbatch --parsable)
+  if [ -n "$pjm" ]; then command=(pjsub -z jid --step); fi
   if [ -n "$dry_run" ]; then
-    echo "sbatch $(printf '%q ' "$@")" >&2
+    echo "${command[0]} $(printf '%q ' "$@")" >&2
     echo 0
     return
   fi
-  if ! id=$(sbatch --parsable "$@" 2>&1); then
+  if ! id=$("${command[@]}" "$@" 2>&1); then
     id=$(tail -n 1 <<<"$id")
-    refuse "sbatch: ${id#sbatch: error: }"
+    refuse "${command[0]}: ${id#sbatch: error: }"
   fi
   id=$(tail -n 1 <<<"$id")
   echo "${id%%;*}"
 }
 
+# pjm_options NAME ...: sets `options`, by which a job gets the variables NAME from the environment and,
+# once there is one, becomes the next step of the step job. (-x NAME passes any value; NAME=value would
+# end at a comma.)
+pjm_options() {
+  local name
+  options=(-j)
+  if [ -n "$jobs" ]; then options+=(--sparam "jid=$(step_job)"); fi
+  for name in "$@" FREQ_MHZ TIME_LIMIT_S GPTBENCH GPTPOST GPTBENCH_JOBSCRIPTS GPTBENCH_PUBLISHED; do
+    if [ -n "${!name:-}" ]; then options+=(-x "$name"); fi
+  done
+}
+step_job() {
+  local last=${jobs##*:}
+  echo "${last%_*}"
+}
+
+# submit_point SERIES NODES DIRECTORY
+submit_point() {
+  local options=(--job-name="gptbench-$1-$2" --nodes="$2" --ntasks-per-node="$ranks_per_node" --output="$output/$1-$2.out")
+  local words=("$(overrides_of "$1" "$2")" "${overrides[@]}")
+  if [ -n "$pjm" ]; then
+    export DECK=$deck OVERRIDES RANKS_PER_NODE=$ranks_per_node GPTBENCH_OUTPUT=$3
+    OVERRIDES=$(printf '%q ' "${words[@]}")
+    pjm_options DECK OVERRIDES RANKS_PER_NODE GPTBENCH_OUTPUT
+    if [ -n "${FREQ_MHZ:-}" ]; then options+=(-L "freq=$FREQ_MHZ"); fi
+    submit -N "gptbench-$1-$2" -L "node=$2" --mpi "max-proc-per-node=$ranks_per_node" -o "$output/$1-$2.out" \
+      "${options[@]}" "${submit_options[@]}" "$pjm"
+    return
+  fi
+  if [ -n "$chain" ] && [ -n "$jobs" ]; then options+=(--dependency="afterany:${jobs##*:}"); fi
+  GPTBENCH_OUTPUT=$3 submit "${options[@]}" "${site_sbatch[@]}" "${submit_options[@]}" "$here/gptbench.slurm" "$deck" "${words[@]}"
+}
+
+submit_post() {
+  if [ -n "$pjm" ]; then
+    export STUDY=$output
+    pjm_options STUDY
+    submit -N gptbench-post -L node=1 -o "$output/post.out" "${options[@]}" "${submit_options[@]}" "$pjm"
+    return
+  fi
+  submit --dependency="afterany$jobs" --kill-on-invalid-dep=yes --output="$output/post.out" \
+    "${site_post_sbatch[@]}" "${submit_options[@]}" "$here/post.slurm" "$output"
+}
+
 if [ -z "$dry_run" ]; then
   if [ -e "$output/study.txt" ]; then refuse "$output holds a study already; give another --output"; fi
   mkdir -p "$output"
-  # Only points that Slurm has accepted stand in it.
+  # Only points that were accepted stand in it.
   echo "# series nodes ranks job directory" >"$output/study.txt.new"
 fi
 jobs=
 for series in $series_list; do
   for count in $nodes; do
     directory=$output/$series-$count
-    order=()
-    if [ -n "$chain" ] && [ -n "$jobs" ]; then order=(--dependency="afterany:${jobs##*:}"); fi
-    if ! job=$(GPTBENCH_OUTPUT=$directory submit --job-name="gptbench-$series-$count" --nodes="$count" \
-      --ntasks-per-node="$ranks_per_node" --output="$output/$series-$count.out" "${site_sbatch[@]}" \
-      "${sbatch_options[@]}" "${order[@]}" "$here/gptbench.slurm" "$deck" "$(overrides_of "$series" "$count")" "${overrides[@]}"); then
+    if ! job=$(submit_point "$series" "$count" "$directory"); then
       # What was submitted before would wait for a post-processing job that never comes.
-      if [ -n "$jobs" ]; then tr ':' '\n' <<<"${jobs#:}" | xargs scancel; fi
+      if [ -n "$jobs" ] && [ -n "$pjm" ]; then
+        pjdel "$(step_job)"
+      elif [ -n "$jobs" ]; then
+        tr ':' '\n' <<<"${jobs#:}" | xargs scancel
+      fi
       rm -f "$output/study.txt.new"
       rmdir "$output" 2>/dev/null || true
       exit 2
@@ -185,8 +238,7 @@ for series in $series_list; do
   done
 done
 if [ -z "$dry_run" ]; then mv "$output/study.txt.new" "$output/study.txt"; fi
-job=$(submit --dependency="afterany$jobs" --kill-on-invalid-dep=yes --output="$output/post.out" \
-  "${site_post_sbatch[@]}" "${sbatch_options[@]}" "$here/post.slurm" "$output") || exit 2
+job=$(submit_post) || exit 2
 if [ -z "$dry_run" ]; then
   echo "table and plot: job $job, then $output/post.out"
 fi

@@ -100,7 +100,7 @@ void visit_provenance(Object& provenance, const Visit& visit) {
   visit("deck_resolved", "the deck with every key and its value", provenance.deck_resolved);
   visit("argv", "command line", provenance.argv);
   visit("hostnames", "host of each rank, [rank]", provenance.hostnames);
-  visit("slurm", "variables SLURM_* of the job, one NAME=value a line", provenance.slurm);
+  visit("slurm", "variables SLURM_*, PJM_* of the job, one NAME=value a line", provenance.slurm);
   visit("libraries", "libraries and versions, one name=value a line", provenance.libraries);
   visit("environment", "variables that matter to MPI, threads and libraries, one NAME=value a line",
         provenance.environment);

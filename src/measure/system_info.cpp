@@ -137,13 +137,13 @@ std::string core_list(const std::vector<int>& cores) {
 }
 
 std::string slurm_environment() {
-  return environment({"SLURM_"});
+  return environment({"SLURM_", "PJM_"});
 }
 
 std::string selected_environment() {
   return environment({"OMP_", "GOMP_", "KMP_", "OMPI_", "PMI", "PRTE_", "MPICH_", "UCX_", "FI_",
-                      "SLURM_", "KOKKOS_", "DNNL_", "ONEDNN_", "MALLOC_", "GPTBENCH_", "CUDA_",
-                      "NCCL_"});
+                      "SLURM_", "PJM_", "KOKKOS_", "DNNL_", "ONEDNN_", "MALLOC_", "GPTBENCH_",
+                      "CUDA_", "NCCL_"});
 }
 
 std::string date_utc() {

@@ -23,7 +23,7 @@ std::string first_line(const std::string& path);
 // "0-3,8" of {0, 1, 2, 3, 8}; ascending input.
 std::string core_list(const std::vector<int>& cores);
 
-// Environment variables of the batch system (SLURM_*), sorted, one "NAME=value" per line; ""
+// Environment variables of the batch system (SLURM_*, PJM_*), sorted, one "NAME=value" per line; ""
 // outside a job.
 std::string slurm_environment();
 

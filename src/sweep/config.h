@@ -29,7 +29,7 @@ struct SweepConfig {
   int64_t gradient_accumulation = 0;  // micro-batches per step and replica; 0: the deck's
   std::string name;                   // pattern of the rows' names
   Prune prune = Prune::refused;
-  std::string launcher;          // "": srun in a Slurm job, else mpirun
+  std::string launcher;          // "": srun under Slurm, mpiexec under PJM, else mpirun
   double time_limit_s = 0.0;     // per row; 0: none
   double grace_s = 10.0;         // from SIGUSR1 to SIGTERM
   std::vector<SweepText> rerun;  // outcomes that do not count as finished

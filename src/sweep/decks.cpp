@@ -44,13 +44,15 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
     layouts[{row.nodes, row.ranks_per_node, row.ranks}].push_back(path);
     ++written;
   }
-  std::string commands;
+  std::string sbatch, pjsub;
   for (const auto& [layout, paths] : layouts) {
     std::string name = std::to_string(layout.nodes) + "x" + std::to_string(layout.ranks_per_node);
-    std::string ranks;
+    std::string ntasks, ranks, pass_ranks;
     if (layout.ranks != layout.nodes * layout.ranks_per_node) {
       name += "-" + std::to_string(layout.ranks);
-      ranks = " --ntasks=" + std::to_string(layout.ranks);
+      ntasks = " --ntasks=" + std::to_string(layout.ranks);
+      ranks = "RANKS=" + std::to_string(layout.ranks) + " ";
+      pass_ranks = " -x RANKS";
     }
     std::string rows = "# Rows of " + std::to_string(layout.nodes) + " nodes with " +
                        std::to_string(layout.ranks_per_node) +
@@ -59,16 +61,21 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
     for (const std::string& path : paths) rows += shell_word(path) + "\n";
     const std::string list = directory + "/" + name + ".rows";
     write_file(list, rows);
-    commands += "sbatch --array=1-" + std::to_string(paths.size()) +
-                " --nodes=" + std::to_string(layout.nodes) +
-                " --ntasks-per-node=" + std::to_string(layout.ranks_per_node) + ranks +
-                " \"$@\" jobscripts/array.slurm " + shell_word(list) + "\n";
+    const std::string count = std::to_string(paths.size());
+    const std::string nodes = std::to_string(layout.nodes);
+    const std::string per_node = std::to_string(layout.ranks_per_node);
+    sbatch += "sbatch --array=1-" + count + " --nodes=" + nodes + " --ntasks-per-node=" + per_node +
+              ntasks + " \"$@\" jobscripts/array.slurm " + shell_word(list) + "\n";
+    pjsub += "ROWS=" + shell_word(list) + " RANKS_PER_NODE=" + per_node + " " + ranks +
+             "pjsub --bulk --sparam 1-" + count + " -L node=" + nodes +
+             " --mpi max-proc-per-node=" + per_node + " -x ROWS -x RANKS_PER_NODE" + pass_ranks +
+             " \"$@\" jobscripts/sites/fugaku.pjm\n";
   }
   const std::string script = directory + "/submit.sh";
   write_file(script,
-             "#!/bin/sh\n# Submits the rows, from the top of the tree; options of sbatch may "
-             "follow.\nset -e\n" +
-                 commands);
+             "#!/bin/sh\n# Submits the rows, from the top of the tree, by sbatch or (PJM) pjsub; "
+             "options of these may follow.\nset -e\nif command -v pjsub >/dev/null; then\n" +
+                 pjsub + "exit\nfi\n" + sbatch);
   std::error_code error;  // a file system without permissions: sh runs it all the same
   std::filesystem::permissions(script,
                                std::filesystem::perms::owner_exec |

@@ -112,7 +112,7 @@ const std::vector<SweepKey>& sweep_key_table() {
              "device_memory_gib"),
       scalar(&C::launcher, "launcher", KeyType::string, "",
              "command that starts a row; {ranks}, {nodes}, {ranks_per_node}, {deck}, {program}, "
-             "{name}; '': srun in a Slurm job, else mpirun"),
+             "{name}; '': srun under Slurm, mpiexec under PJM, else mpirun"),
       scalar(&C::time_limit_s, "time_limit_s", KeyType::real, "s",
              "wall-clock limit of a row, passed on as run.time_limit_s; 0: none", most_real),
       scalar(&C::grace_s, "grace_s", KeyType::real, "s",

@@ -146,7 +146,7 @@ std::string launcher_pattern(const SweepConfig& config) {
   if (!config.launcher.empty()) return config.launcher;
   if (std::getenv("SLURM_JOB_ID") != nullptr && is_program("srun"))
     return "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={ranks_per_node}";
-  return "mpirun -n {ranks}";
+  return std::getenv("PJM_JOBID") != nullptr ? "mpiexec -n {ranks}" : "mpirun -n {ranks}";
 }
 
 std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
