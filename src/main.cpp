@@ -45,11 +45,12 @@ void print_plan(const CommandLine& line) {
   const Plan plan = make_plan(config, ranks, 0);
   if (line.operations) print(print_operations(plan) + "\n");
   const std::vector<StageFigures> stages = stage_figures(plan);
+  const auto limit =
+      static_cast<int64_t>(config.memory.device_memory_gib * static_cast<double>(GiB));
+  if (line.json) return print(plan_json(plan, stages, limit) + "\n");
   print(describe(plan, stages));
 
   const BatchCandidates candidates(deck, config);
-  const auto limit =
-      static_cast<int64_t>(config.memory.device_memory_gib * static_cast<double>(GiB));
   if (candidates.is_asked() && limit > 0) {
     const int64_t largest = largest_by_plan(candidates, ranks, limit, plan.device);
     print("Largest batch   " + (largest > 0 ? candidates.name(largest) : "none") +

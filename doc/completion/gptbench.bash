@@ -53,7 +53,7 @@ _gptbench() {
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --devices --operations --ranks --verbose --quiet --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --devices --operations --ranks --format --verbose --quiet --version --help" -- "$word")
   elif [ -z "$deck" ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     compopt -o nospace 2>/dev/null
@@ -68,7 +68,7 @@ _gptpost() {
   COMPREPLY=()
   case $previous in
     --style) words="native fugaku mpt zero megatron scaling" ;;
-    --format) words="md csv latex" ;;
+    --format) words="md csv latex json" ;;
     --kind) words="all throughput utilisation scaling memory breakdown loss" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;

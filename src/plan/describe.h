@@ -19,4 +19,8 @@ std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& 
 std::string plan_line(const Plan& plan, const std::vector<StageFigures>& stages,
                       int64_t limit_bytes);
 
+// The figures of both as one JSON object, in bytes, FLOPs and calls.
+std::string plan_json(const Plan& plan, const std::vector<StageFigures>& stages,
+                      int64_t limit_bytes);
+
 }  // namespace gptbench

@@ -6,12 +6,14 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/printable.h"
 #include "io/file_bytes.h"
 #include "io/journal.h"
 #include "io/result_file.h"
 #include "post/common_peak.h"
 #include "post/field.h"
+#include "post/json.h"
 #include "post/load.h"
 #include "post/plot.h"
 #include "post/published.h"
@@ -81,7 +83,16 @@ std::string table_text(const Runs& runs, const Options& options) {
   for (const Style& style : styles)
     if (options.style == style.name) tables = style.tables(runs);
   if (options.format == "csv") return format_csv(tables);
+  if (options.format == "json") return tables_json(tables) + "\n";
   return options.format == "latex" ? format_latex(tables) : format_markdown(tables);
+}
+
+// One object for one file, an array of them for several.
+std::string show_json(const std::vector<LoadedRun>& runs) {
+  std::vector<std::string> records;
+  for (const LoadedRun& run : runs) records.push_back(record_json(run.path, run.record));
+  if (records.empty()) return "";
+  return (records.size() == 1 ? records.front() : json_array(records)) + "\n";
 }
 
 std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
@@ -95,6 +106,7 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
     return runs.size() < 2
                ? ""
                : compare_page(runs[0].path, runs[0].record, runs[1].path, runs[1].record);
+  if (options.format == "json") return show_json(runs);
   std::string text;
   for (const LoadedRun& run : runs)
     text += (text.empty() ? "" : "\n") + show_page(run.path, run.record);

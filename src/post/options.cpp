@@ -12,7 +12,8 @@ namespace gptbench {
 namespace {
 
 const std::vector<std::string> commands = {"table", "show", "compare", "plot", "recover"};
-const std::vector<std::string> formats = {"md", "csv", "latex"};
+const std::vector<std::string> formats = {"md", "csv", "latex", "json"};
+const std::vector<std::string> show_formats = {"text", "json"};
 const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
 
 // Each takes a value, as the next argument or after '='.
@@ -20,6 +21,7 @@ std::vector<std::string> options_of(const std::string& command) {
   if (command == "table")
     return {"--style", "--format", "--published", "--convention",
             "--peak",  "--sort",   "--where",     "-o"};
+  if (command == "show") return {"--format"};
   if (command == "plot")
     return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
   if (command == "recover") return {"--status"};
@@ -72,7 +74,7 @@ void set_option(Options& options, const std::string& name, const std::string& va
   } else if (name == "--over") {
     options.over = one_of("axis", value, {"ranks", "length"});
   } else if (name == "--format") {
-    options.format = one_of("format", value, formats);
+    options.format = one_of("format", value, options.command == "show" ? show_formats : formats);
   } else if (name == "--convention") {
     options.restatement.convention = one_of("convention", value, names_of(FlopsConvention{}));
   } else if (name == "--peak") {
@@ -152,7 +154,8 @@ std::string help_text() {
       "gptpost: tables, plots and comparisons from result files of gptbench\n"
       "\n"
       "  gptpost table [options] RESULT.h5 ...   one row per run\n"
-      "  gptpost show RESULT.h5 ...              one run on a page\n"
+      "  gptpost show RESULT.h5 ...              one run on a page; its whole record\n"
+      "                                          with --format json\n"
       "  gptpost compare A.h5 B.h5               two runs side by side\n"
       "  gptpost plot [options] RESULT.h5 ...    pictures (gnuplot), with data\n"
       "  gptpost recover [--status FAILED|TIMEOUT] DIR\n"
@@ -166,7 +169,7 @@ std::string help_text() {
     text += "      " + name + std::string(10 - name.size(), ' ') + style.doc + "\n";
   }
   text +=
-      "  --format FORMAT       for tables: md, csv, latex\n"
+      "  --format FORMAT       for tables: md, csv, latex, json\n"
       "  --kind KIND           for plots, all or one of\n";
   for (const PlotKind& kind : plot_kinds) {
     const std::string name = kind.name;

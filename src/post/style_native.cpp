@@ -95,8 +95,8 @@ bool follows(const std::vector<std::string>& derived, const std::vector<std::str
   return true;
 }
 
-// Deck keys in which the runs differ and that do not follow from a column before them: what a sweep
-// varied. `known` are the cells of those columns.
+// Deck keys of all runs in which they differ and that do not follow from a column before them: what
+// a sweep varied. `known` are the cells of those columns.
 std::vector<StyleColumn> varied_keys(const Runs& runs,
                                      std::vector<std::vector<std::string>> known) {
   static const std::set<std::string> of_a_run = {"run.name", "output.directory"};
@@ -112,9 +112,10 @@ std::vector<StyleColumn> varied_keys(const Runs& runs,
                                 },
                                 !is_text};
     const std::vector<std::string> cells = cells_of(column, runs);
-    if (is_constant(cells) || std::any_of(known.begin(), known.end(), [&](const auto& others) {
-          return follows(cells, others);
-        }))
+    const bool lacks_some = std::find(cells.begin(), cells.end(), "-") != cells.end();
+    if (lacks_some || is_constant(cells) ||
+        std::any_of(known.begin(), known.end(),
+                    [&](const auto& others) { return follows(cells, others); }))
       continue;
     known.push_back(cells);
     columns.push_back(column);

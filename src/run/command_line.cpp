@@ -37,8 +37,8 @@ int64_t rank_count(const std::string& text) {
 }
 
 [[noreturn]] void fail_unknown(const std::string& argument) {
-  std::vector<std::string> options = {"--machine",    "--ranks",   "--list", "--write-decks",
-                                      "--operations", "--verbose", "--quiet"};
+  std::vector<std::string> options = {"--machine",     "--format",     "--ranks",   "--list",
+                                      "--write-decks", "--operations", "--verbose", "--quiet"};
   for (const ModeOption& mode : modes) options.push_back(mode.name);
   const std::string close = nearest(argument, options);
   usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
@@ -58,6 +58,9 @@ void check(const CommandLine& line) {
   const bool writes = !line.decks_directory.empty();
   if (line.mode != Mode::sweep && (line.list || writes))
     usage(std::string(line.list ? "--list" : "--write-decks") + " goes with --sweep");
+  if (line.json && line.mode != Mode::plan && !line.list)
+    usage("--format goes with --plan and with --sweep --list");
+  if (line.json && line.operations) usage("only one of --format and --operations can be given");
   if (line.list && writes) usage("only one of --list and --write-decks can be given");
 }
 
@@ -90,6 +93,12 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       line.verbosity = argument == "--quiet" ? Verbosity::quiet : Verbosity::verbose;
     } else if (argument == "--list") {
       line.list = true;
+    } else if (argument == "--format" || argument.rfind("--format=", 0) == 0) {
+      const bool is_next = argument == "--format" && i + 1 < arguments.size();
+      if ((is_next ? arguments[++i] : argument.substr(std::min<size_t>(argument.size(), 9))) !=
+          "json")
+        usage("--format wants json");
+      line.json = true;
     } else if (argument == "--write-decks") {
       if (i + 1 == arguments.size() || arguments[i + 1].empty())
         usage("--write-decks wants a directory");
@@ -121,9 +130,11 @@ std::string help_text() {
       "  ./gptbench --plan DECK [--ranks N] [--operations] [group.key=value ...]\n"
       "                            grid, memory, FLOPs and messages of N ranks, and every\n"
       "                            operation of rank 0; no MPI\n"
-      "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value ...]\n"
+      "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value "
+      "...]\n"
       "                            run the rows of &sweep one after the other, list them,\n"
       "                            or write a deck for each; not started by mpirun\n"
+      "  --format json             with --plan and --list: a JSON object instead of text\n"
       "  ./gptbench --check DECK   read and validate a deck, print it with defaults\n"
       "  ./gptbench --keys [WORD]  keys of a deck, with range and default; those with WORD in\n"
       "                            name or meaning\n"

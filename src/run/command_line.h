@@ -21,6 +21,7 @@ struct CommandLine {
   int64_t ranks = 0;                        // --ranks; 0: not given
   bool operations = false;                  // --plan --operations
   bool list = false;                        // --sweep --list
+  bool json = false;                        // of --plan and --list: --format json
   std::string decks_directory;              // --sweep --write-decks; "": not given
 };
 

@@ -259,7 +259,7 @@ Exit run_sweep(const CommandLine& line) {
       expand_sweep(line.deck, read_deck_text(line.deck), line.overrides, line.first_override);
   const std::vector<std::string> left_out = too_large(sweep);
   if (line.list) {
-    print(sweep_table(sweep, left_out));
+    print(line.json ? sweep_json(sweep, left_out) + "\n" : sweep_table(sweep, left_out));
     return Exit::ok;
   }
   if (!line.decks_directory.empty()) {

@@ -58,5 +58,8 @@ std::string row_deck_text(const Sweep& sweep, const SweepRow& row);
 // left out"; `left_out` holds a reason for each row that the caller leaves out beside (too large),
 // "" elsewhere.
 std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left_out);
+// The same as one JSON object: {"name", "directory", "rows": [{"number", "name", "ranks", "nodes",
+// "values": {column: value}, "left_out": reason or null}], "left_out": how many}.
+std::string sweep_json(const Sweep& sweep, const std::vector<std::string>& left_out);
 
 }  // namespace gptbench

@@ -1,6 +1,9 @@
 // A sweep as text: its rows as decks and as a table.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "sweep/sweep.h"
 
@@ -64,6 +67,20 @@ TableText table_text(const Sweep& sweep) {
   return table;
 }
 
+// A number where the deck's value is one, else text.
+std::string value_json(const std::string& value) {
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  const bool is_number = !value.empty() && *end == '\0' && std::isfinite(number);
+  return is_number ? json(number) : json(value);
+}
+
+// Why row r is left out; "" where it is not.
+std::string reason_of(const Sweep& sweep, const std::vector<std::string>& left_out, size_t r) {
+  const std::string& refused = sweep.rows[r].refused;
+  return refused.empty() && r < left_out.size() ? left_out[r] : refused;
+}
+
 }  // namespace
 
 std::string row_deck_text(const Sweep& sweep, const SweepRow& row) {
@@ -82,10 +99,7 @@ std::string row_deck_text(const Sweep& sweep, const SweepRow& row) {
 }
 
 std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left_out) {
-  const auto reason = [&](size_t r) {
-    const std::string& refused = sweep.rows[r].refused;
-    return refused.empty() && r < left_out.size() ? left_out[r] : refused;
-  };
+  const auto reason = [&](size_t r) { return reason_of(sweep, left_out, r); };
   int64_t kept = 0;
   for (size_t r = 0; r < sweep.rows.size(); ++r) kept += reason(r).empty() ? 1 : 0;
   const int64_t all = static_cast<int64_t>(sweep.rows.size());
@@ -130,6 +144,33 @@ std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left
           reason(r));
   }
   return out + std::to_string(all) + " rows, " + std::to_string(all - kept) + " left out\n";
+}
+
+std::string sweep_json(const Sweep& sweep, const std::vector<std::string>& left_out) {
+  std::vector<std::string> rows;
+  int64_t without = 0;
+  for (size_t r = 0; r < sweep.rows.size(); ++r) {
+    const SweepRow& row = sweep.rows[r];
+    JsonObject values;
+    for (size_t c = 0; c < sweep.columns.size(); ++c)
+      values.add_json(sweep.columns[c], value_json(row.values[c]));
+    const std::string reason = reason_of(sweep, left_out, r);
+    without += reason.empty() ? 0 : 1;
+    rows.push_back(JsonObject()
+                       .add("number", row.number)
+                       .add("name", row.name)
+                       .add("ranks", row.ranks)
+                       .add("nodes", row.nodes)
+                       .add_json("values", values.text())
+                       .add_json("left_out", reason.empty() ? "null" : json(reason))
+                       .text());
+  }
+  return JsonObject()
+      .add("name", sweep.name)
+      .add("directory", sweep.directory)
+      .add_json("rows", json_array(rows))
+      .add("left_out", without)
+      .text();
 }
 
 }  // namespace gptbench

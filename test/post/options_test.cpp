@@ -70,6 +70,7 @@ TEST(Options, EachMistakeIsNamed) {
            {{"table", "a", "--peak", "12q"}, "positive number"},
            {{"table", "a", "--peak", "-3"}, "positive number"},
            {{"table", "a", "-o", ""}, "name is expected"},
+           {{"show", "--format", "csv", "a"}, "is none of text, json"},
            {{"show", "--style", "mpt", "a"}, "unknown option '--style' of show"},
            {{"plot", "--kind", "los", "a"}, "did you mean loss?"},
            {{"plot", "a", "--published", ""}, "a file is expected"},

@@ -53,6 +53,26 @@ says '^GPTBENCH plan params=[0-9]+ ranks=3 memory_bytes=[0-9]+ limit_bytes=1024 
 [ "$(tail -1 out | cut -d ' ' -f 1-2)" = 'GPTBENCH plan' ] || fail "last line: $(tail -1 out)"
 says '^ +weight = parameters::working/h.0.mlp.fc.weight ' --plan "$deck" --ranks 3 --operations
 says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3 --operations
+# The same figures as one JSON object; the list of a sweep likewise.
+says '^GPTBENCH plan ' --plan "$deck" --ranks 6 model.num_layers=2 parallel.pipeline_parallel=2
+tail -1 out >plan_line
+says '^\{"params": ' --plan "$deck" --ranks 6 model.num_layers=2 parallel.pipeline_parallel=2 --format json
+python3 - plan_line out <<'END' || fail "JSON of the plan: $(cat plan_line)"
+import json, sys
+line = dict(word.split("=") for word in open(sys.argv[1]).read().split()[2:])
+plan = json.load(open(sys.argv[2]))
+plan["fits"] = "yes" if plan["fits"] else "no"
+assert all(str(plan[key]) == value for key, value in line.items()), plan
+assert len(plan["stages"]) == 2 and plan["memory_bytes"] == max(s["memory"]["total_bytes"] for s in plan["stages"])
+END
+says '^\{"name": "fugaku' --sweep "$GPTBENCH_SOURCE_DIR/input/fugaku/sweep.in" --list --format json
+python3 - out <<'END' || fail "JSON of the list"
+import json, sys
+sweep = json.load(open(sys.argv[1]))
+assert len(sweep["rows"]) == 37 and sweep["left_out"] == 3
+assert sum(row["left_out"] is not None for row in sweep["rows"]) == 3
+assert all(set(row["values"]) == set(sweep["rows"][0]["values"]) and row["ranks"] > 0 for row in sweep["rows"])
+END
 # Of the largest batches, too.
 most=2147483647
 says "^Micro-batches +$most sequences?" --plan "$deck" batch.micro_batch_size=$most batch.global_batch_size=$most
@@ -82,6 +102,8 @@ grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
 run 0 --verbose "$deck"
 grep -q '^  beta1 = ' out || fail "no deck with --verbose"
 grep -q '^Time of the slowest rank' out || fail "no performance with --verbose"
+refused 2 '^gptbench: --format goes with --plan and with --sweep --list' 0 "$deck" --format json
+refused 2 '^gptbench: --format wants json' 0 --plan "$deck" --format xml
 refused 2 'only one of --verbose and --quiet' 0 "$deck" --quiet --verbose
 refused 2 '^gptbench: --quiet goes with a run' 0 --check "$deck" --quiet
 says '^  warmup_steps = ' --keys warm

@@ -1,0 +1,152 @@
+#include "post/json.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include "base/json.h"
+#include "io/result_fields.h"
+
+namespace gptbench {
+namespace {
+
+struct AddAttribute {
+  JsonObject& object;
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    object.add(name, value);
+  }
+  void operator()(const char* name, const std::optional<double>& value) const {
+    if (value) object.add(name, *value);
+  }
+};
+
+std::string config_json(const std::vector<ConfigEntry>& config) {
+  std::vector<std::pair<std::string, JsonObject>> groups;
+  for (const ConfigEntry& entry : config) {
+    if (groups.empty() || groups.back().first != entry.group)
+      groups.emplace_back(entry.group, JsonObject());
+    std::visit([&](const auto& value) { groups.back().second.add(entry.key, value); }, entry.value);
+  }
+  JsonObject object;
+  for (const auto& [name, keys] : groups) object.add_json(name, keys.text());
+  return object.text();
+}
+
+std::string provenance_json(const Provenance& provenance) {
+  JsonObject object;
+  visit_provenance(provenance, [&](const char* name, const char*, const auto& value) {
+    object.add(name, value);
+  });
+  return object.text();
+}
+
+std::string summary_json(const Summary& summary) {
+  JsonObject object;
+  visit_summary(summary, AddAttribute{object});
+  for (const auto& [convention, flops] : summary.flops_per_step)
+    object.add(flops_prefix + convention, flops);
+  return object.text();
+}
+
+std::string steps_json(const Record& record) {
+  JsonObject object;
+  object.add("warmup_steps", record.warmup_steps).add("failed_step", record.failed_step);
+  visit_steps(record,
+              [&](const char* name, const char*, const char*, Written written, const auto& values) {
+                if (written == Written::always || !values.empty()) object.add(name, values);
+              });
+  return object.text();
+}
+
+std::string timing_json(const std::vector<RankSeries>& timing) {
+  JsonObject object;
+  for (const RankSeries& series : timing) {
+    std::vector<std::string> steps;
+    for (int64_t step = 0; step < series.steps; ++step) {
+      const auto begin = series.values.begin() + step * series.ranks;
+      steps.push_back(json(std::vector<double>(begin, begin + series.ranks)));
+    }
+    object.add_json(series.name + "_" + series.unit, json_array(steps));
+  }
+  return object.text();
+}
+
+std::string memory_json(const Record& record) {
+  JsonObject object;
+  for (const MemoryEntry& entry : record.memory) object.add(entry.name + "_bytes", entry.bytes);
+  std::vector<std::string> rows;
+  for (const ArenaEntry& entry : record.arena)
+    rows.push_back(JsonObject()
+                       .add("name", entry.name)
+                       .add("class", entry.memory_class)
+                       .add("dtype", entry.dtype)
+                       .add("offset", entry.offset_bytes)
+                       .add("bytes", entry.bytes)
+                       .add("lifetime", entry.lifetime)
+                       .text());
+  return object.add_json("arena", json_array(rows)).text();
+}
+
+std::string comm_json(const std::vector<CommEntry>& comm) {
+  JsonObject object;
+  for (const CommEntry& entry : comm)
+    visit_comm(entry, [&](const char* quantity, const char*, const char*, const auto& values) {
+      object.add(entry.axis + "_" + entry.op + "_" + quantity, values);
+    });
+  return object.text();
+}
+
+std::string verify_json(const Record& record) {
+  JsonObject object;
+  if (!record.kernels_not_verified.empty())
+    object.add("kernels_not_verified", record.kernels_not_verified);
+  for (const VerifyEntry& entry : record.verify)
+    object.add_json(entry.name, JsonObject()
+                                    .add("value", entry.value)
+                                    .add("threshold", entry.threshold)
+                                    .add("passed", entry.passed)
+                                    .add("formula", entry.formula)
+                                    .text());
+  return object.text();
+}
+
+std::string cell_json(const std::string& cell, bool is_figure) {
+  if (!is_figure) return json(cell);
+  return is_number(cell) ? json(std::strtod(cell.c_str(), nullptr)) : "null";
+}
+
+}  // namespace
+
+std::string record_json(const std::string& path, const Record& record) {
+  JsonObject object;
+  object.add("file", path).add("schema", record.schema);
+  visit_root(record, AddAttribute{object});
+  return object.add_json("config", config_json(record.config))
+      .add_json("provenance", provenance_json(record.provenance))
+      .add_json("summary", summary_json(record.summary))
+      .add_json("steps", steps_json(record))
+      .add_json("timing", timing_json(record.timing))
+      .add_json("memory", memory_json(record))
+      .add_json("comm", comm_json(record.comm))
+      .add_json("verify", verify_json(record))
+      .text();
+}
+
+std::string tables_json(const std::vector<Table>& tables) {
+  std::vector<std::string> all;
+  for (const Table& whole : tables) {
+    const Table& table = for_programs(whole);
+    std::vector<std::string> rows;
+    for (const auto& cells : table.rows) {
+      JsonObject row;
+      for (size_t c = 0; c < cells.size(); ++c)
+        row.add_json(table.columns[c].heading, cell_json(cells[c], table.columns[c].right));
+      rows.push_back(row.text());
+    }
+    all.push_back(
+        JsonObject().add("caption", table.caption).add_json("rows", json_array(rows)).text());
+  }
+  return json_array(all);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,145 @@
+"""formats_test.py GPTPOST REFERENCE RESULT.h5 ...: `show --format json` holds every attribute and dataset of the
+file, and every column of figures in CSV and JSON tables loads as numbers."""
+import csv
+import io
+import json
+import math
+import subprocess
+import sys
+
+import h5py
+import numpy
+
+gptpost, reference, *results = sys.argv[1:]
+failures = []
+
+
+def output_of(*arguments):
+    text = subprocess.run([gptpost, *arguments], check=True, stdout=subprocess.PIPE).stdout
+    return text.decode("utf-8")
+
+
+def no_constant(name):
+    raise ValueError(f"{name} is no JSON")
+
+
+def loads(text):
+    return json.loads(text, parse_constant=no_constant)
+
+
+def plain(value):
+    """A value of h5py as JSON has it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, numpy.ndarray):
+        return [plain(element) for element in value]
+    if isinstance(value, numpy.void):
+        return {name: plain(value[name]) for name in value.dtype.names}
+    if isinstance(value, numpy.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def same(a, b):
+    """Bytes that are no UTF-8 are U+FFFD in JSON."""
+    if isinstance(b, str) and isinstance(a, str):
+        return a == "".join("\ufffd" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in b)
+    if isinstance(b, list) and isinstance(a, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    if isinstance(b, dict) and isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in b)
+    return a == b
+
+
+def compare(where, printed, value):
+    if not same(printed, plain(value)):
+        failures.append(f"{where}: {printed!r}, in the file {plain(value)!r}")
+
+
+# What describes a dataset, and the table that repeats /config with its documentation.
+described_by = {"units", "description", "region", "reduction", "class", "axis", "op"}
+
+
+def compare_group(group, printed, where=""):
+    for name, value in group.attrs.items():
+        compare(f"{where}/@{name}", printed.get(name), value)
+    count = len(group.attrs)
+    for name, member in group.items():
+        path = f"{where}/{name}"
+        if isinstance(member, h5py.Dataset):
+            if path == "/config/keys":
+                continue
+            unknown = set(member.attrs) - described_by
+            if unknown:
+                failures.append(f"{path}: attributes {unknown} are not in JSON")
+            compare(path, printed.get(name), member[()])
+            count += 1
+        elif path != "/projection":
+            count += 1
+            compared.append(path)
+            compare_group(member, printed.get(name, {}), path)
+    if where and len(printed) != count:
+        failures.append(f"{where}: {len(printed)} members printed, {count} in the file")
+
+
+for result in results:
+    compared = []
+    with h5py.File(result, "r") as file:
+        compare_group(file, loads(output_of("show", "--format", "json", result)))
+    for group in ("/config/model", "/provenance", "/summary", "/steps", "/timing", "/memory", "/comm", "/verify"):
+        if group not in compared:
+            failures.append(f"{result}: {group} was not compared")
+several = loads(output_of("show", "--format", "json", *results))
+if [record["file"] for record in several] != results:
+    failures.append("several files are not an array of records")
+
+texts = {
+    "Source", "Run", "Model", "model", "Size", "Precision", "Recomputation", "Layout", "Device", "FLOPs", "Date",
+    "GPU", "MP Mode", "Sharding Strategy", "Activation Checkpointing", "Activation CPUOffload", "CPU Offload",
+    "offload", "Notes", "notes", "Verdict", "Status",
+}
+published = [f"--published={reference}/{name}.csv" for name in ("mpt_training", "zero_8xa100_40gb", "fugaku_124m")]
+
+
+def check_cells(style, heading, cells):
+    if heading in texts:
+        return 0
+    for cell in cells:
+        if cell in ("", None):
+            continue
+        try:
+            float(cell)
+        except ValueError:
+            failures.append(f"{style}: {heading} holds {cell!r}")
+    return 1
+
+
+for style in ("native", "fugaku", "mpt", "zero", "megatron", "scaling"):
+    for arguments in (results, [*published, "--peak", "both", *results]):
+        tables = loads(output_of("table", "--style", style, "--format", "json", *arguments))
+        text = output_of("table", "--style", style, "--format", "csv", *arguments)
+        parts = [
+            "\n".join(line for line in part.split("\n") if not line.startswith("# "))
+            for part in text.split("\n\n# ")
+        ] if len(tables) > 1 else [text]
+        if len(tables) > 1:
+            parts = [part.split("\n", 1)[1] if index else part for index, part in enumerate(parts)]
+        if len(parts) != len(tables):
+            failures.append(f"{style}: {len(parts)} tables in CSV, {len(tables)} in JSON")
+        for part, table in zip(parts, tables):
+            rows = list(csv.DictReader(io.StringIO(part)))
+            figures = 0
+            for heading in table["rows"][0]:
+                figures += check_cells(style, heading, [row[heading] for row in rows])
+                check_cells(style, heading, [row[heading] for row in table["rows"]])
+                for row in table["rows"]:
+                    if heading not in texts and isinstance(row[heading], str):
+                        failures.append(f"{style}: {heading} is text in JSON")
+            if len(rows) != len(table["rows"]) or figures < 5:
+                failures.append(f"{style}: {len(rows)} rows, {figures} columns of figures")
+
+for failure in failures:
+    print(failure)
+sys.exit(1 if failures else 0)
