@@ -138,7 +138,7 @@ const KernelTable& HostDevice::kernels(ComputeType compute) const {
         Exit::usage,
         "precision.compute='fp64' is not available on device='host' (fp32, bf16 and fp16 are); "
         "use run.device='ref'");
-  return host_kernels(compute);
+  return gptbench::host_kernels(compute);  // not the member, which would call this one
 }
 
 std::string HostDevice::measure_choices(const Plan& plan) {

@@ -8,8 +8,21 @@
 #include "base/units.h"
 #include "deck/config.h"
 #include "device/device.h"
+#include "device/host/kernels.h"
+#include "device/ref/kernels.h"
 
 namespace gptbench {
+
+// The reference's kernels compute the same, ten times slower.
+TEST(HostDevice, RunsTheKernelsOfTheHost) {
+  for (const ComputeType compute : {ComputeType::fp32, ComputeType::bf16, ComputeType::fp16}) {
+    const auto host = make_host_device(DeviceKind::host), ref = make_host_device(DeviceKind::ref);
+    EXPECT_EQ(&host->kernels(compute), &host_kernels(compute));
+    EXPECT_EQ(&host->host_kernels(compute), &host_kernels(compute));
+    EXPECT_EQ(&ref->kernels(compute), &ref_kernels(compute));
+    EXPECT_NE(&host_kernels(compute), &ref_kernels(compute));
+  }
+}
 
 TEST(HostDevice, MemoryIsAlignedAndZero) {
   const auto device = make_host_device(DeviceKind::host);
