@@ -159,10 +159,10 @@ void complete_record(Record& record, const Plan& plan, const RunParts& parts) {
   s.peak_note = peak.note;
   if (peak.source != measured_ceiling || s.gemm_ceiling_spread <= most_ceiling_spread) return;
   s.mfu = s.hfu = 0.0;
-  s.peak_note = printed(
-      "the measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
+  s.peak_note += printed(
+      "%sthe measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
       "quiet machine, or set output.peak_tflops",
-      100.0 * s.gemm_ceiling_spread, 100.0 * most_ceiling_spread);
+      s.peak_note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling_spread, 100.0 * most_ceiling_spread);
 }
 
 void set_outcome(Record& record, Exit outcome, const std::string& reason) {

@@ -26,7 +26,7 @@ class Console {
 };
 
 // A word in green where it is good news and in red where it is not; without colour where standard
-// output is no terminal, or NO_COLOR is set (no-color.org).
+// output is no terminal, a launcher stands between, or NO_COLOR is set (no-color.org).
 std::string tinted(const std::string& word, bool good);
 
 }  // namespace gptbench

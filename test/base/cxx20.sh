@@ -8,7 +8,7 @@ with_kokkos=$(grep -lE 'include [<"](Kokkos_|device/host/(parallel|fp8|attention
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 sed -n 's/^ *"command": "\(.*\)",\{0,1\}$/\1/p' compile_commands.json |
-  sed -e 's/\\"/"/g' -e 's/-std=[a-z+]*[0-9]*/-std=c++20/' -e 's/ -o [^ ]*\.o -c / -fsyntax-only /' |
+  sed -e 's/\\\(["\\]\)/\1/g' -e 's/-std=[a-z+]*[0-9]*/-std=c++20/' -e 's/ -o [^ ]*\.o -c / -fsyntax-only /' |
   grep -e '-fsyntax-only .*/src/[a-z0-9_/]*\.cpp$' | grep -v -F "$with_kokkos" >"$list"
 count=$(wc -l <"$list")
 [ "$count" -gt 50 ] || { echo "cxx20: only $count sources found"; exit 1; }
