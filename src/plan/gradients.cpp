@@ -23,7 +23,7 @@ void Gradients::fold(int unit) {
     ConvertSize size{flat(u.size())};
     size.accumulate = !layout_.reduces_each;
     Op op = ops::convert(size, layout_.summed_gradient(unit), layout_.whole_gradient(unit));
-    if (u.kind == UnitKind::layer) op.layer = static_cast<int32_t>(u.layer);
+    op.layer = static_cast<int32_t>(u.layer);
     builder_.emit(op);
   }
   if (layout_.reduces_each) emit_reduction(unit);

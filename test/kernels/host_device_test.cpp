@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "deck/config.h"
+#include "device/arguments_types.h"
 #include "device/device.h"
 #include "device/host/kernels.h"
 #include "device/ref/kernels.h"
@@ -22,6 +23,13 @@ TEST(HostDevice, RunsTheKernelsOfTheHost) {
     EXPECT_EQ(&ref->kernels(compute), &ref_kernels(compute));
     EXPECT_NE(&host_kernels(compute), &ref_kernels(compute));
   }
+}
+
+TEST(Workspace, RestLiesBehindWhatIsTaken) {
+  char memory[64];
+  const Workspace rest = Workspace{memory, 64}.rest(24);
+  EXPECT_EQ(rest.data, memory + 24);
+  EXPECT_EQ(rest.bytes, 40);
 }
 
 TEST(HostDevice, MemoryIsAlignedAndZero) {

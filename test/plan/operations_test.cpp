@@ -337,4 +337,21 @@ TEST(Operations, ReplayFindsBrokenPlans) {
 }
 
 }  // namespace
+// Gradients in the type of the compute kernels that are summed in another: the trace shows under
+// which layer they are added, the final norm and the head under L.
+TEST(Operations, SumsOfGradientsNameTheirLayer) {
+  SmallModel m;
+  m.layers = 3;
+  m.compute = "bf16";
+  m.reduce = "bf16";
+  const Plan plan = make_plan(resolved_config(m), 1, 0);
+  std::set<int32_t> layers;
+  for (const Op& op : plan.ops) {
+    if (op.kind != OpKind::convert) continue;
+    const std::string& from = plan.buffers[static_cast<size_t>(op[Slot::x].buffer)].name;
+    if (from.find("gradient_sum") != std::string::npos) layers.insert(op.layer);
+  }
+  EXPECT_EQ(layers, (std::set<int32_t>{-1, 0, 1, 2, 3}));
+}
+
 }  // namespace gptbench

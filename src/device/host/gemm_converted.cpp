@@ -72,7 +72,6 @@ void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
   float* const a = static_cast<float*>(workspace.data);
   float* const b = a + a_size;
   float* const block = b + b_size;
-  const Workspace rest{block + c_size, workspace.bytes - needed};
 
   for (int64_t m0 = 0; m0 < gemm.m; m0 += block_mn)
     for (int64_t n0 = 0; n0 < gemm.n; n0 += block_mn) {
@@ -104,7 +103,7 @@ void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
                   ldc,
                   nullptr,
                   true},
-                 rest);
+                 workspace.rest(needed));
       }
       if (direct) continue;
       A* const stored = static_cast<A*>(gemm.c) + c0;

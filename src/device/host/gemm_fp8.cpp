@@ -74,7 +74,6 @@ void run_gemm_fp8(const Gemm& gemm, const Workspace& workspace) {
   bfloat16* const a = reinterpret_cast<bfloat16*>(memory);
   bfloat16* const b = reinterpret_cast<bfloat16*>(memory + factor_bytes);
   float* const sum = reinterpret_cast<float*>(memory + 2 * factor_bytes);
-  const Workspace rest{memory + needed, workspace.bytes - needed};
 
   for (int64_t n0 = 0; n0 < gemm.n; n0 += block_mn)
     for (int64_t m0 = 0; m0 < gemm.m; m0 += block_mn) {
@@ -102,7 +101,7 @@ void run_gemm_fp8(const Gemm& gemm, const Workspace& workspace) {
                   nullptr,
                   true,
                   gemm.bf16_products},
-                 rest);
+                 workspace.rest(needed));
       }
       store_block(sum, gemm, m0, m, n0, n);
     }
