@@ -1,5 +1,5 @@
 # bin/gptbench, bin/gptpost; decks, job scripts and documentation under share/gptbench; man pages and
-# completion where shells look for them; and a CMake package, so that
+# completion where shells look for them; a module file (share/modulefiles); and a CMake package, so that
 #
 #   find_package(gptbench REQUIRED)
 #   add_custom_target(measure COMMAND ... gptbench::gptbench deck.in)
@@ -14,6 +14,8 @@ foreach(program gptbench gptpost)
   endif()
 endforeach()
 if(programs)
+  # Libraries outside the system's folders are found without LD_LIBRARY_PATH, as in the build.
+  set_target_properties(${programs} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ${programs} EXPORT gptbench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gptbench)
   install(EXPORT gptbench NAMESPACE gptbench:: FILE gptbenchTargets.cmake DESTINATION ${package})
@@ -29,6 +31,13 @@ foreach(folder input jobscripts doc)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gptbench USE_SOURCE_PERMISSIONS)
   endif()
 endforeach()
+# The licence is the text that input/text_short.in trains on, too.
+foreach(folder doc/gptbench gptbench/input)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder})
+endforeach()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/modulefile.in ${CMAKE_BINARY_DIR}/modulefile @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/modulefile RENAME ${PROJECT_VERSION}
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/gptbench)
 install(FILES ${PROJECT_SOURCE_DIR}/doc/man/gptbench.1 ${PROJECT_SOURCE_DIR}/doc/man/gptpost.1
   DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 # bash-completion loads a file by the name of the command.

@@ -107,7 +107,9 @@ case $site in
 esac
 ranks_per_node=${ranks_per_node:-$site_ranks_per_node}
 number --ranks-per-node "$ranks_per_node"
-program=${GPTBENCH:-./gptbench}
+folder=
+if [ -x ./gptbench ]; then folder=./; fi
+program=${GPTBENCH:-${folder}gptbench}
 output=${output:-output/$(basename "$deck" .in)-scaling}
 fewest=${nodes%% *}
 

@@ -41,13 +41,17 @@ _gptbench() {
     return
   fi
   if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --ranks ]; then return; fi
+  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --format ]; then
+    mapfile -t COMPREPLY < <(compgen -W "json" -- "$word")
+    return
+  fi
   if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-decks ]; then
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
     return
   fi
   for ((index = 1; index < COMP_CWORD; ++index)); do
     case ${COMP_WORDS[index]} in
-      --ranks | --write-decks) ((++index)) ;;
+      --ranks | --format | --write-decks) ((++index)) ;;
       -*) ;;
       *) deck=${COMP_WORDS[index]} && break ;;
     esac
@@ -101,5 +105,37 @@ _gptpost() {
   fi
 }
 
+# Behind a launcher: mpirun -n 2 ./gptbench DECK ... Before the program, what completed the launcher's
+# words until now still does.
+declare -A _gptbench_launchers=()
+_gptbench_launched() {
+  local index program
+  for ((index = 1; index < COMP_CWORD; ++index)); do
+    program=${COMP_WORDS[index]}
+    case ${program##*/} in
+      gptbench | gptpost)
+        COMP_WORDS=("${COMP_WORDS[@]:index}")
+        COMP_CWORD=$((COMP_CWORD - index))
+        "_${program##*/}" "$program"
+        return
+        ;;
+    esac
+  done
+  COMPREPLY=()
+  local before=${_gptbench_launchers[${1##*/}]:-}
+  if [ -n "$before" ]; then "$before" "$@"; fi
+}
+
+_gptbench_register() {
+  local launcher before
+  for launcher in mpirun mpiexec srun; do
+    before=$(complete -p "$launcher" 2>/dev/null | sed -n 's/.* -F \([^ ]*\) .*/\1/p')
+    if [ "$before" = _gptbench_launched ]; then continue; fi
+    _gptbench_launchers[$launcher]=$before
+    complete -o bashdefault -o default -F _gptbench_launched "$launcher"
+  done
+}
+
+_gptbench_register
 complete -F _gptbench gptbench
 complete -F _gptpost gptpost

@@ -295,7 +295,8 @@ void add_data(Table& table) {
   GroupRows<DataConfig> row(table, "data", "training tokens", &Config::data);
   using C = DataConfig;
   row.choice(&C::source, "source", "where tokens come from; all but synthetic need path");
-  row.string(&C::path, "path", {}, "file of text or tokens, relative to the working directory");
+  row.string(&C::path, "path", {},
+             "file of text or tokens; relative: in the working directory, else beside the deck");
   row.real(&C::short_seq_prob, "short_seq_prob", "",
            "bert: probability that a sequence is shorter than seq_length, and padded to it")
       .max = 1.0;

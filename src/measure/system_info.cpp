@@ -86,14 +86,25 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> pa
                      [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
+// Secrets, which no file may hold; and addresses and the folders of one session, which say nothing
+// of the machine to a reader.
+bool is_private(const std::string& name, const std::string& value) {
+  return contains_any(name,
+                      {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT", "transports"}) ||
+         contains_any(name, {"URI", "IPADDR", "COMM_HOST", "_PORT", "FILE_LOCATION"}) ||
+         contains_any(name, {"TMPDIR", "tmpdir", "session_dir", "DSTORE"}) ||
+         contains_any(value, {"://"});
+}
+
 std::string environment(std::initializer_list<const char*> prefixes) {
   std::vector<std::string> lines;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string variable = *entry;
-    const std::string name = variable.substr(0, variable.find('='));
+    const size_t equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
     const bool wanted = std::any_of(prefixes.begin(), prefixes.end(),
                                     [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
-    if (!wanted || contains_any(name, {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT"}))
+    if (!wanted || equals == std::string::npos || is_private(name, variable.substr(equals)))
       continue;
     std::string line;
     for (const char c : variable) line += c == '\n' ? "\\n" : std::string(1, c);

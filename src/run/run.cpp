@@ -1,12 +1,14 @@
 #include "run/run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "comm/agree.h"
+#include "data/data_file.h"
 #include "deck/devices.h"
 #include "deck/validate.h"
 #include "engine/engine.h"
@@ -263,6 +265,8 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const Deck deck = read_deck_once(world, line);
   Config config;
   agreed(world, [&] { config = resolve(deck, world.size()); });
+  config.data.path =
+      find_data(config.data.path, std::filesystem::path(deck.path).parent_path().string());
   const std::unique_ptr<Device> device = make_device(world, config);
   agreed(world, [&] {
     if (world.rank() != 0) return;

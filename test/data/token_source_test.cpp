@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/data_file.h"
 #include "scratch_file.h"
 
 namespace gptbench {
@@ -24,6 +25,22 @@ DataConfig data_config(DataSource source, const std::string& path = "") {
   data.source = source;
   data.path = path;
   return data;
+}
+
+TEST(FindData, WorkingDirectoryComesBeforeTheDecks) {
+  const ScratchDirectory deck, here;
+  deck.write("text", "deck's");
+  deck.write("corpus.bin", "");
+  EXPECT_EQ(find_data("text", deck.path("")), deck.path("text"));
+  EXPECT_EQ(find_data("corpus", deck.path("")), deck.path("corpus"));
+  EXPECT_EQ(find_data("missing", deck.path("")), "missing");
+  EXPECT_EQ(find_data("", deck.path("")), "");
+  EXPECT_EQ(find_data(here.path("text"), deck.path("")), here.path("text"));
+  here.write("text", "here");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(here.path(""));
+  EXPECT_EQ(find_data("text", deck.path("")), "text");
+  std::filesystem::current_path(before);
 }
 
 TEST(SyntheticTokens, AreOneStreamOfTheGlobalPosition) {

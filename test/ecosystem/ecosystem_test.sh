@@ -17,7 +17,8 @@ test_install() {
   cmake --install "$GPTBENCH_BINARY_DIR" --prefix "$PWD/prefix" >install.log 2>&1 || fail "cmake --install: $(tail -n 3 install.log)"
   for file in bin/gptbench bin/gptpost share/man/man1/gptbench.1 share/man/man1/gptpost.1 \
     share/bash-completion/completions/gptbench share/bash-completion/completions/gptpost \
-    share/gptbench/jobscripts/gptbench.slurm share/gptbench/input/124m_short.in share/gptbench/doc/deck.md; do
+    share/gptbench/jobscripts/gptbench.slurm share/gptbench/input/124m_short.in share/gptbench/doc/deck.md \
+    share/doc/gptbench/LICENSE; do
     [ -s "prefix/$file" ] || fail "no $file"
   done
   [ -x prefix/share/gptbench/jobscripts/scaling_study.sh ] || fail "scaling_study.sh cannot be executed"
@@ -32,6 +33,43 @@ CMAKE
     fail "find_package: $(tail -n 5 consumer.log)"
   fi
   grep -q 'memory per rank' consumer.log || fail "the consumer did not run gptbench"
+  # Shipped decks and scripts work from any directory, with the programs of PATH; the deck's data lie beside it.
+  local share=$PWD/prefix/share
+  mkdir -p elsewhere bin
+  cd elsewhere || exit 1
+  # shellcheck disable=SC2086
+  PATH=$PWD/../prefix/bin:$PATH $GPTBENCH_LAUNCH 1 gptbench "$share/gptbench/input/text_short.in" run.steps=3 \
+    run.verify=F output.directory=text >text.log 2>&1 || fail "text_short.in from the prefix: $(tail -n 3 text.log)"
+  PATH=$PWD/../prefix/bin:$PATH "$share/gptbench/jobscripts/scaling_study.sh" --dry-run --nodes 1 --batch 2 \
+    "$share/gptbench/input/124m_short.in" >study.log 2>&1 || fail "scaling_study.sh from the prefix: $(cat study.log)"
+  PATH=$PWD/../prefix/bin:$PATH bash "$share/gptbench/jobscripts/post.slurm" text >post.log 2>&1
+  grep -q 'no program' post.log && fail "post.slurm does not find gptpost: $(cat post.log)"
+  cd ..
+  # Libraries of other folders than the system's are found as in the build.
+  local library
+  while read -r library; do
+    ldd prefix/bin/gptbench | grep -qF "$library" || fail "the installed program does not find $library"
+  done < <(ldd "$GPTBENCH" | sed -n 's/.*=> \(\/[^ ]*\).*/\1/p')
+  test_module "$share/modulefiles"
+}
+
+# test_module FOLDER: the module file sets what it says, as Environment Modules reads it.
+test_module() {
+  local modulecmd
+  for modulecmd in /usr/lib/x86_64-linux-gnu/modulecmd.tcl /usr/lib/*/modulecmd.tcl /usr/libexec/modulecmd.tcl; do
+    [ -e "$modulecmd" ] && break
+  done
+  if [ ! -e "$modulecmd" ]; then
+    echo "not exercised: the module file (Debian, Ubuntu: apt-get install environment-modules)"
+    return
+  fi
+  (
+    unset MANPATH GPTBENCH_JOBSCRIPTS
+    # modulecmd prints what the shell is to do.
+    eval "$(MODULEPATH=$1 tclsh "$modulecmd" bash load gptbench)"
+    [ "$(command -v gptpost)" = "${1%/share/modulefiles}/bin/gptpost" ] || exit 1
+    [ -s "$GPTBENCH_DATA/input/124m_short.in" ] && [ -s "$GPTBENCH_JOBSCRIPTS/array.slurm" ] && [ -z "${MANPATH+set}" ]
+  ) || fail "the module file does not set PATH, GPTBENCH_DATA or GPTBENCH_JOBSCRIPTS, or sets MANPATH"
 }
 
 # complete_words WORD ...: sets COMPREPLY as bash would with the cursor behind the last word.
@@ -39,8 +77,9 @@ complete_words() {
   COMP_WORDS=("$@")
   COMP_CWORD=$(($# - 1))
   COMPREPLY=()
-  local command=${1##*/}
-  "_$command" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+  local function
+  function=$(complete -p "${1##*/}" | sed 's/.* -F \([^ ]*\) .*/\1/')
+  "$function" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
 }
 
 # offers EXPECTED WORD ...: the completions, sorted, in one line.
@@ -54,6 +93,8 @@ offers() {
 
 test_completion() {
   bash -n "$top/doc/completion/gptbench.bash" || fail "syntax"
+  _own_words_of_srun() { COMPREPLY=(own-word); }
+  complete -F _own_words_of_srun srun
   # shellcheck source=/dev/null
   source "$top/doc/completion/gptbench.bash"
   rm -rf complete
@@ -73,6 +114,11 @@ test_completion() {
   offers 'more/ r.h5' "$GPTPOST" table ''
   offers '--style' "$GPTPOST" table --st
   offers 'scaling' "$GPTPOST" plot --kind sc
+  # Behind a launcher; before the program, what completed the launcher's own words still does.
+  offers 'b.in' mpirun -n 2 "$GPTBENCH" --plan b
+  offers 'bf16' srun --ntasks 4 "$GPTBENCH" a.in precision.compute = b
+  offers 'own-word' srun own
+  offers 'json' "$GPTBENCH" --plan a.in --format ''
   # Every key of the program and every word of gptpost's help is offered.
   complete_words "$GPTBENCH" a.in ''
   [ "${#COMPREPLY[@]}" -eq "$("$GPTBENCH" --keys | grep -c '^  [a-z]')" ] || fail "${#COMPREPLY[@]} keys are offered"
@@ -116,14 +162,18 @@ test_man() {
 
 # Files for other tools: they compile, name options that the build has, and run where the tool is.
 test_python() {
-  local file option
-  for file in doc/ecosystem/spack/packages/gptbench/package.py test/ecosystem/gptbench_check.py; do
-    python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$top/$file" || fail "$file"
+  local file option version
+  for file in "$top"/doc/ecosystem/spack/packages/gptbench/package.py "$top"/doc/ecosystem/easybuild/*.eb \
+    "$top"/test/ecosystem/gptbench_check.py; do
+    python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$file" || fail "$file"
   done
   while read -r option; do
     grep -qE "(option|set)\($option " "$top/CMakeLists.txt" || fail "the build has no option $option"
-  done < <(grep -ohE 'GPTBENCH_[A-Z_]+' "$top/doc/ecosystem/spack/packages/gptbench/package.py" "$top/doc/ecosystem/gptbench.def" | sort -u)
-  echo "not exercised: Spack (doc/ecosystem/spack), Apptainer (doc/ecosystem/gptbench.def)"
+  done < <(grep -ohE 'GPTBENCH_[A-Z_]+' "$top/doc/ecosystem/spack/packages/gptbench/package.py" "$top"/doc/ecosystem/easybuild/gptbench*.eb \
+    "$top/doc/ecosystem/gptbench.def" | grep -vx 'GPTBENCH_DATA\|GPTBENCH_JOBSCRIPTS' | sort -u)
+  version=$("$GPTBENCH" --version | sed -n '1s/^gptbench \([0-9.]*\).*/\1/p')
+  [ -e "$top/doc/ecosystem/easybuild/gptbench-$version-foss-2023b.eb" ] || fail "the easyconfig is not of version $version"
+  echo "not exercised: Spack, EasyBuild, Apptainer (doc/ecosystem)"
   if ! command -v reframe >/dev/null; then
     echo "not exercised: ReFrame was not found (pip install reframe-hpc)"
     return

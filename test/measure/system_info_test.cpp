@@ -97,6 +97,14 @@ TEST(SystemInfo, EnvironmentOfEachLibraryWithoutSecrets) {
   }
   for (const char* secret : {"KEY", "TOKEN", "PASSWORD", "SECRET", "COOKIE", "JWT"})
     setenv((std::string("SLURM_") + secret + "_TEST").c_str(), "hidden", 1);
+  // As Open MPI, MPICH and Slurm set them.
+  for (const char* name :
+       {"PMIX_SERVER_URI41", "PMIX_SERVER_TMPDIR", "OMPI_FILE_LOCATION",
+        "OMPI_MCA_orte_jobfam_session_dir", "OMPI_MCA_orte_tmpdir_base", "PMIX_DSTORE_21_BASE_PATH",
+        "OMPI_MCA_orte_precondition_transports", "PMI_PORT", "SLURM_LAUNCH_NODE_IPADDR",
+        "SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT"})
+    setenv(name, "hidden", 1);
+  setenv("OMPI_MCA_orte_peer", "hidden;tcp://192.0.2.1:4", 1);
   EXPECT_EQ((slurm_environment() + selected_environment()).find("hidden"), std::string::npos);
 }
 

@@ -1,9 +1,11 @@
 # Spack package of gptbench. From a checkout:
 #
 #   spack repo add doc/ecosystem/spack
-#   spack dev-build gptbench@main      # or: spack install gptbench after `spack develop`
+#   spack install gptbench             # what is committed; `spack dev-build gptbench@main`: what is there
 #
 # Not exercised with Spack itself; the tests compile this file and compare it with the build (test/ecosystem).
+import os
+
 from spack.package import *
 
 
@@ -11,9 +13,12 @@ class Gptbench(CMakePackage):
     """Measures how fast a machine trains transformers: an MPI program that trains a model from a
     Fortran-namelist deck, verifies the numbers and writes HDF5."""
 
+    # The checkout that holds this file.
+    git = "file://" + os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 5))
+
     license("Apache-2.0")
 
-    version("main")  # of a checkout: spack develop, spack dev-build
+    version("main", branch="main")
 
     variant("cuda", default=False, description="CUDA back end beside the host's")
     variant("native", default=False, description="-march=native on top of Spack's target flags")
