@@ -93,6 +93,7 @@ offers() {
 
 test_completion() {
   bash -n "$top/doc/completion/gptbench.bash" || fail "syntax"
+  # shellcheck disable=SC2317
   _own_words_of_srun() { COMPREPLY=(own-word); }
   complete -F _own_words_of_srun srun
   # shellcheck source=/dev/null
