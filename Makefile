@@ -33,11 +33,11 @@ deps:  ## install the packages that building and running need (Debian, Ubuntu)
 deps-test:
 	@if [ "$(DEPS)" != no ]; then sh cmake/deps.sh test; fi
 
-run: deps  ## deps, build, run DECK on as many ranks as fit (or RANKS), print its table
+run: deps  ## deps, build, run DECK on as many ranks as fit (or RANKS), write its report
 	@$(MAKE) --no-print-directory build
 	@sh cmake/run.sh $(BUILD) $(DECK) $(RANKS)
 
-sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw plots (minutes)
+sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw pictures (minutes)
 	@$(MAKE) --no-print-directory build
 	@sh cmake/sweep_demo.sh $(BUILD)
 

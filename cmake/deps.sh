@@ -72,7 +72,9 @@ if [ "$purpose" = test ]; then
   need python3-numpy
   need python3-h5py
   need_command h5dump hdf5-tools
-  need_command gnuplot gnuplot-nox gnuplot
+  need_command rsvg-convert librsvg2-bin
+  # Opens reports in the tests.
+  want chromium
   need_command clang-format-14 clang-format-14
   need_command shellcheck shellcheck
   need_command git git

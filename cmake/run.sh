@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh BUILD DECK [RANKS]: runs a deck on as many ranks as physical cores and memory allow (or on
-# RANKS) and prints its table. The result lands in output/<name of the deck>.
+# RANKS) and writes its report. Both land in output/<name of the deck>.
 set -eu
 
 build=$1
@@ -57,6 +57,6 @@ status=0
 "$build/launch" "$ranks" "$build/bin/gptbench" "$deck" "output.directory=output/$name" || status=$?
 if [ -f "output/$name/result.h5" ]; then
   echo
-  "$build/bin/gptpost" table --style fugaku --format md "output/$name/result.h5"
+  "$build/bin/gptpost" report -o "output/$name/report.html" "output/$name/result.h5"
 fi
 exit "$status"

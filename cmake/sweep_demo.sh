@@ -30,10 +30,9 @@ bert="$output/megatron-sweep_short"
   "$post" table --style scaling "$large"/*/result.h5
 } >"$output/tables.md"
 cat "$output/tables.md"
-if command -v gnuplot >/dev/null; then
-  "$post" plot -o "$output/plots-families" "$families"/*/result.h5
-  "$post" plot -o "$output/plots-124m" "$large"/*/result.h5
-else
-  echo "sweep_demo: no gnuplot, so no plots"
-fi
-echo "Tables: $output/tables.md; plots: $output/plots-*"
+for sweep in "$families" "$large" "$zero" "$bert"; do
+  "$post" report -o "$sweep/report.html" "$sweep"/*/result.h5
+done
+"$post" plot -o "$output/plots-families" "$families"/*/result.h5
+"$post" plot -o "$output/plots-124m" "$large"/*/result.h5
+echo "Tables: $output/tables.md; plots: $output/plots-*; reports: $output/*/report.html"

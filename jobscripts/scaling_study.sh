@@ -1,5 +1,5 @@
 #!/bin/bash
-# A scaling study: one job a point, and a last one that makes table and plot of them. Under Slurm; or
+# A scaling study: one job a point, and a last one that makes table, plot and report of them. Under Slurm; or
 # under PJM, with --site jobscripts/sites/fugaku.pjm, as a step job: one point after the other.
 #
 #   jobscripts/scaling_study.sh [options] DECK [group.key=value ...]

@@ -73,7 +73,7 @@ _gptpost() {
   case $previous in
     --style) words="native fugaku mpt zero megatron scaling" ;;
     --format) words="md csv latex json" ;;
-    --kind) words="all throughput utilisation scaling memory breakdown loss" ;;
+    --kind) words="all throughput utilisation scaling sweep loss steps memory breakdown messages timeline memory_map ranks" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;
     --status) words="FAILED TIMEOUT" ;;
@@ -89,11 +89,12 @@ _gptpost() {
     --where | --sort) return ;;
   esac
   if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
-    words="table show compare plot recover --help --version"
+    words="table show compare plot report recover --help --version"
   elif [ -z "$words" ] && [[ $word == -* ]]; then
     case ${COMP_WORDS[1]} in
       table) words="--style --format --published --convention --peak --sort --where -o" ;;
       recover) words="--status" ;;
+      report) words="--over --published --convention --peak --sort --where -o" ;;
       plot) words="--kind --over --published --convention --peak --sort --where -o" ;;
     esac
   fi

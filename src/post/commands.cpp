@@ -17,6 +17,7 @@
 #include "post/load.h"
 #include "post/plot.h"
 #include "post/published.h"
+#include "post/report.h"
 #include "post/style.h"
 
 namespace gptbench {
@@ -73,7 +74,8 @@ Runs chosen(std::vector<LoadedRun>& runs, const Options& options) {
     });
   Runs views;
   for (const LoadedRun& run : runs)
-    views.emplace_back(run.record, options.restatement, run.published ? &*run.published : nullptr);
+    views.emplace_back(run.record, options.restatement, run.published ? &*run.published : nullptr,
+                       run.path);
   return views;
 }
 
@@ -101,6 +103,13 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
     const Runs views = chosen(runs, options);
     const std::string directory = options.output.empty() ? "plots" : options.output;
     return views.empty() ? "" : draw_plots(views, options.kind, directory, {options.over});
+  }
+  if (options.command == "report") {
+    const Runs views = chosen(runs, options);
+    if (views.empty()) return "";
+    const std::string file = options.output.empty() ? "report.html" : options.output;
+    write_file(file, report_page(views, {options.over}));
+    return "report: " + file + "\n";
   }
   if (options.command == "compare")
     return runs.size() < 2

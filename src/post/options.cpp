@@ -11,7 +11,7 @@
 namespace gptbench {
 namespace {
 
-const std::vector<std::string> commands = {"table", "show", "compare", "plot", "recover"};
+const std::vector<std::string> commands = {"table", "show", "compare", "plot", "report", "recover"};
 const std::vector<std::string> formats = {"md", "csv", "latex", "json"};
 const std::vector<std::string> show_formats = {"text", "json"};
 const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
@@ -24,6 +24,8 @@ std::vector<std::string> options_of(const std::string& command) {
   if (command == "show") return {"--format"};
   if (command == "plot")
     return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
+  if (command == "report")
+    return {"--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
   if (command == "recover") return {"--status"};
   return {};
 }
@@ -157,12 +159,14 @@ std::string help_text() {
       "  gptpost show RESULT.h5 ...              one run on a page; its whole record\n"
       "                                          with --format json\n"
       "  gptpost compare A.h5 B.h5               two runs side by side\n"
-      "  gptpost plot [options] RESULT.h5 ...    pictures (gnuplot), with data\n"
+      "  gptpost plot [options] RESULT.h5 ...    pictures (SVG, PNG), with data\n"
+      "  gptpost report [options] RESULT.h5 ...  one HTML page: figures, table,\n"
+      "                                          pictures, checks, provenance\n"
       "  gptpost recover [--status FAILED|TIMEOUT] DIR\n"
       "      DIR/result.h5 of a run that was killed, from its planned.h5 and steps.csv\n"
       "  gptpost --help | --version\n"
       "\n"
-      "Options of table and plot:\n"
+      "Options of table, plot and report:\n"
       "  --style STYLE         for tables, one of\n";
   for (const Style& style : styles) {
     const std::string name = style.name;
@@ -176,13 +180,14 @@ std::string help_text() {
     text += "      " + name + std::string(13 - name.size(), ' ') + kind.doc + "\n";
   }
   text +=
-      "  --over AXIS           for plots: ranks, length (default: what varies more)\n"
+      "  --over AXIS           for pictures: ranks, length (default: what varies more)\n"
       "  --published FILE      rows of a published table beside the measured ones: CSV\n"
       "                        with the columns of style mpt, fugaku, zero or\n"
       "                        megatron, or with series,ranks,tokens_per_s; may be\n"
       "                        repeated\n"
       "  -o NAME               file of the table instead of standard output;\n"
-      "                        directory of the plots instead of plots\n"
+      "                        directory of the plots instead of plots; file of the\n"
+      "                        report instead of report.html\n"
       "  --convention NAME     restate FLOPs: mpt, mpt_star (MFU* and HFU*,\n"
       "                        without attention), megatron, causal, exact\n"
       "  --peak PEAK           restate MFU and HFU: TFLOP/s per device, or bf16, fp8,\n"

@@ -10,10 +10,10 @@
 namespace gptbench {
 
 struct Options {
-  std::string command;  // table, show, compare, plot, recover; help, version
+  std::string command;  // table, show, compare, plot, report, recover; help, version
   std::string style = "native";
   std::string format = "md";
-  std::string output;                  // "": standard output; of plot, a directory: "plots"
+  std::string output;                  // "": standard output; plot: "plots"; report: "report.html"
   std::string kind = "all";            // of plot
   std::string over;                    // x axis of plots: ranks, length; "": what varies
   std::vector<std::string> published;  // files of published rows, of table and plot

@@ -4,54 +4,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "io/file_bytes.h"
-#include "post/plot_text.h"
+#include "post/svg.h"
 
 namespace gptbench {
 namespace {
 
-constexpr int no_gnuplot = 127;  // as a shell says it
+constexpr int no_program = 127;  // as a shell says it
 
-// gnuplot commands that set terminal, page size and output file.
-std::string page_of(const Plot& plot, const std::string& terminal, const std::string& suffix) {
-  return "set terminal " + terminal + " size " + std::to_string(plot.width) + "," +
-         std::to_string(plot.height) + " noenhanced\nset output '" + plot.name + "." + suffix +
-         "'\n";
-}
-
-std::string script_of(const Plot& plot) {
-  const char* const colours[num_linetypes] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                              "#e69f00", "#56b4e9", "#7f7f7f", "#f0e442",
-                                              "#882255", "#44aa99", "#332288", "#bbbbbb"};
-  std::string linetypes;
-  for (size_t i = 0; i < num_linetypes; ++i)
-    linetypes +=
-        printed("set linetype %zu lc rgb '%s' lw 2 pt %d\n", i + 1, colours[i], linetype_marks[i]);
-  return "# Drawn by gptpost; again with: gnuplot " + plot.name + ".gp\ndata = '" + plot.name +
-         ".dat'\n"
-         "set grid ytics lt 1 lw 1 lc rgb '#dddddd'\n"
-         "set border 3\n"
-         "set tics nomirror\n" +
-         linetypes + page_of(plot, "svg font 'sans,14' background 'white'", "svg") + plot.commands +
-         "unset label\n" + page_of(plot, "pngcairo font 'sans,11'", "png") + plot.commands;
-}
-
-// Runs `gnuplot NAME.gp` in the directory; by argument vector, never through a shell.
-int run_gnuplot(const std::string& directory, const std::string& script) {
+// Runs `rsvg-convert NAME.svg -o NAME.png` in the directory; by argument vector, never through a
+// shell. Returns its exit status.
+int convert(const std::string& directory, const std::string& name) {
   const pid_t child = ::fork();
   if (child < 0) throw Error(Exit::io, std::string("cannot fork: ") + std::strerror(errno));
   if (child == 0) {
     const int nowhere = ::open("/dev/null", O_RDWR);
     if (nowhere >= 0) ::dup2(nowhere, STDIN_FILENO);
     if (::chdir(directory.c_str()) != 0) ::_exit(1);
-    const char* const arguments[] = {"gnuplot", script.c_str(), nullptr};
+    const std::string svg = name + ".svg", png = name + ".png";
+    const char* const arguments[] = {"rsvg-convert", svg.c_str(), "-o", png.c_str(), nullptr};
     ::execvp(arguments[0], const_cast<char* const*>(arguments));
-    ::_exit(no_gnuplot);
+    ::_exit(no_program);
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -59,40 +40,108 @@ int run_gnuplot(const std::string& directory, const std::string& script) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-void draw(const Plot& plot, const std::string& directory) {
-  const int status = run_gnuplot(directory, plot.name + ".gp");
-  if (status == no_gnuplot)
-    throw Error(Exit::io, "gnuplot was not found (Debian: gnuplot-nox); data and scripts lie in " +
-                              directory + " (*.dat, *.gp)");
-  if (status != 0)
-    throw Error(Exit::io, directory + "/" + plot.name + ".gp: gnuplot ended with status " +
-                              std::to_string(status));
+std::string one_line(const std::string& text) {
+  std::string line = printable(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
+}
+
+std::string tab_separated(const Picture& picture) {
+  const Table table = data_of(picture);
+  std::string text = "# " + one_line(picture.title) + "\n# " + one_line(picture.subtitle) + "\n";
+  for (size_t c = 0; c < table.columns.size(); ++c)
+    text += (c == 0 ? "" : "\t") + one_line(table.columns[c].heading);
+  for (const auto& row : table.rows)
+    for (size_t c = 0; c < row.size(); ++c) text += (c == 0 ? "\n" : "\t") + one_line(row[c]);
+  for (const std::string& note : picture.notes) text += "\n# " + one_line(note);
+  return text + "\n";
 }
 
 }  // namespace
 
+Table data_of(const Picture& picture) {
+  Table table{picture.title,
+              {{"series", false},
+               {"x", true},
+               {"y", true},
+               {"low", true},
+               {"high", true},
+               {"meaning", false}},
+              {}};
+  const auto number = [](double value) { return printed("%.9g", value); };
+  for (const Panel& panel : picture.panels) {
+    for (const Curve& curve : panel.curves)
+      for (const Mark& mark : curve.marks) {
+        const bool bar = mark.low < mark.high;
+        table.rows.push_back({curve.name, number(mark.x), number(mark.y),
+                              bar ? number(mark.low) : "", bar ? number(mark.high) : "", mark.tip});
+      }
+    for (const Box& box : panel.boxes) {
+      std::string row = number(0.5 * (box.top + box.bottom));
+      for (const auto& tick : panel.y.ticks)
+        if (tick.first >= std::min(box.top, box.bottom) &&
+            tick.first <= std::max(box.top, box.bottom))
+          row = tick.second;
+      table.rows.push_back({box.name, number(box.right - box.left), row, number(box.left),
+                            number(box.right), box.tip});
+    }
+  }
+  return table;
+}
+
+std::vector<Picture> pictures_of(const PlotKind& kind, const Runs& runs,
+                                 const PlotOptions& options) {
+  std::vector<Picture> pictures;
+  if (kind.shows != Shows::one_run) {
+    pictures.push_back(kind.make(runs, options));
+  } else {
+    for (size_t r = 0; r < runs.size(); ++r) {
+      pictures.push_back(kind.make({runs[r]}, options));
+      if (runs.size() > 1) pictures.back().name += "-" + std::to_string(r + 1);
+    }
+  }
+  pictures.erase(std::remove_if(pictures.begin(), pictures.end(),
+                                [](const Picture& picture) { return picture.empty(); }),
+                 pictures.end());
+  return pictures;
+}
+
 std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
                        const PlotOptions& options) {
   std::string report;
-  std::vector<Plot> plots;
+  std::vector<std::string> names;
+  const std::string style = picture_style();
   for (const PlotKind& each : plot_kinds) {
     if (kind != "all" && kind != each.name) continue;
-    const Plot plot = each.make(runs, options);
-    if (plot.data.empty()) {
-      if (kind != "all")
-        throw Error(Exit::usage, "plot " + kind + ": no run has the figures for it");
-      report += plot.name + ": no run has the figures for it\n";
+    if (kind == "all" && each.shows == Shows::one_run && runs.size() > most_singles) {
+      report += std::string(each.name) + ": a picture per run, --kind " + each.name +
+                " draws all " + std::to_string(runs.size()) + "\n";
       continue;
     }
-    create_directories(directory);
-    const std::string base = directory + "/" + plot.name;
-    write_file(base + ".dat", plot.data);
-    write_file(base + ".gp", script_of(plot));
-    report += base + ".svg, .png, .dat, .gp\n";
-    plots.push_back(plot);
+    const std::vector<Picture> pictures = pictures_of(each, runs, options);
+    if (pictures.empty()) {
+      if (kind != "all")
+        throw Error(Exit::usage, "plot " + kind + ": no run has the figures for it");
+      report += std::string(each.name) + ": no run has the figures for it\n";
+    }
+    for (const Picture& picture : pictures) {
+      create_directories(directory);
+      const std::string base = directory + "/" + picture.name;
+      write_file(base + ".dat", tab_separated(picture));
+      write_file(base + ".svg", svg_of(picture, picture.name, style));
+      report += base + ".svg, .png, .dat\n";
+      names.push_back(picture.name);
+    }
   }
-  // Without gnuplot the data of all plots are there.
-  for (const Plot& plot : plots) draw(plot, directory);
+  for (const std::string& name : names) {
+    const int status = convert(directory, name);
+    if (status == no_program)
+      return report + "no .png: rsvg-convert was not found (Debian: librsvg2-bin)\n";
+    if (status != 0)
+      throw Error(Exit::io, directory + "/" + name + ".svg: rsvg-convert ended with status " +
+                                std::to_string(status));
+  }
   return report;
 }
 

@@ -1,54 +1,81 @@
-// Plots, drawn by gnuplot: for each kind a data file, a script and two pictures (SVG and PNG).
+// Pictures of runs: for each kind a data file and two pictures (SVG and PNG).
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "post/picture.h"
 #include "post/run_view.h"
 
 namespace gptbench {
-
-// One plot before it is drawn. `data` is what the script reads as <name>.dat: text that other
-// programs can read as well; `commands` draw it, and may be used twice, for each of two terminals.
-struct Plot {
-  std::string name;
-  std::string data;
-  std::string commands;
-  int width = 960, height = 600;  // pixels
-};
 
 struct PlotOptions {
   std::string over;  // "ranks", "length"; "": that of which the runs have more values
 };
 
+// Runs that get pictures of their own (Shows::one_run) where no kind is requested by name.
+constexpr size_t most_singles = 8;
+
+enum class Shows {
+  runs,        // each run for itself, in one picture
+  comparison,  // of runs: little to see of a single one
+  one_run,     // made for each of several, whose pictures are numbered
+};
+
 struct PlotKind {
   const char* name;
   const char* doc;  // one line, for --help
-  // A plot with empty data where no run has the figures that it shows. Published rows are points
-  // without a line.
-  Plot (*make)(const Runs& runs, const PlotOptions& options);
+  // Empty where no run has the figures that it shows.
+  Picture (*make)(const Runs& runs, const PlotOptions& options);
+  Shows shows;
 };
 
-Plot throughput_plot(const Runs& runs, const PlotOptions& options = {});
-Plot utilisation_plot(const Runs& runs, const PlotOptions& options = {});
-Plot scaling_plot(const Runs& runs, const PlotOptions& options = {});
-Plot memory_plot(const Runs& runs, const PlotOptions& options = {});
-Plot breakdown_plot(const Runs& runs, const PlotOptions& options = {});
-Plot loss_plot(const Runs& runs, const PlotOptions& options = {});
+// Over ranks or sequence length; published rows are points without a line.
+Picture throughput_picture(const Runs& runs, const PlotOptions& options = {});
+Picture utilisation_picture(const Runs& runs, const PlotOptions& options = {});
+Picture scaling_picture(const Runs& runs, const PlotOptions& options = {});
+// Bars.
+Picture memory_picture(const Runs& runs, const PlotOptions& options = {});
+Picture breakdown_picture(const Runs& runs, const PlotOptions& options = {});
+Picture messages_picture(const Runs& runs, const PlotOptions& options = {});
+// Over steps.
+Picture loss_picture(const Runs& runs, const PlotOptions& options = {});
+Picture steps_picture(const Runs& runs, const PlotOptions& options = {});
+// Of the first run.
+Picture timeline_picture(const Runs& runs, const PlotOptions& options = {});
+Picture memory_map_picture(const Runs& runs, const PlotOptions& options = {});
+Picture ranks_picture(const Runs& runs, const PlotOptions& options = {});
+// Two deck keys that a sweep varied.
+Picture sweep_picture(const Runs& runs, const PlotOptions& options = {});
 
 inline constexpr PlotKind plot_kinds[] = {
-    {"throughput", "tokens/s over ranks, or over the sequence length", throughput_plot},
-    {"utilisation", "MFU over ranks, or over the sequence length", utilisation_plot},
-    {"scaling", "speed-up and efficiency over ranks", scaling_plot},
-    {"memory", "largest memory of a rank by class, one bar per run", memory_plot},
-    {"breakdown", "time of the slowest rank by region, one bar per run", breakdown_plot},
-    {"loss", "loss over steps", loss_plot},
+    {"throughput", "tokens/s over ranks, or over the sequence length", throughput_picture,
+     Shows::comparison},
+    {"utilisation", "MFU over ranks, or over the sequence length", utilisation_picture,
+     Shows::comparison},
+    {"scaling", "speed-up and efficiency over ranks", scaling_picture, Shows::comparison},
+    {"sweep", "tokens/s over the two or three keys that a sweep varied", sweep_picture,
+     Shows::comparison},
+    {"loss", "loss over steps", loss_picture, Shows::runs},
+    {"steps", "time of each step", steps_picture, Shows::runs},
+    {"memory", "largest memory of a rank by class, and its limit", memory_picture, Shows::runs},
+    {"breakdown", "time per step by kind of work, pipeline bubble", breakdown_picture, Shows::runs},
+    {"messages", "payload and time of messages by axis", messages_picture, Shows::runs},
+    {"timeline", "one step per rank, from trace.json beside result.h5", timeline_picture,
+     Shows::one_run},
+    {"memory_map", "where the buffers of rank 0 lie", memory_map_picture, Shows::one_run},
+    {"ranks", "computing time of each rank, by host", ranks_picture, Shows::one_run},
 };
 
-// Writes <directory>/<kind>.dat, .gp, .svg and .png for the kind named, or for each kind ("all")
-// that the runs have figures for; returns one line per plot: what was written, or why there is
-// none. Throws Error(Exit::io) where files cannot be written or gnuplot is missing or fails, and
-// Error(Exit::usage) where a kind that was asked for by name has nothing to show.
+// The pictures of a kind: one, or one per run numbered where there are several ("timeline-2").
+std::vector<Picture> pictures_of(const PlotKind& kind, const Runs& runs,
+                                 const PlotOptions& options = {});
+
+// Writes <directory>/<name>.svg, .dat and .png for the kind named, or for each kind ("all") that
+// the runs have figures for; returns one line per picture: what was written, or why there is none.
+// PNG are converted by rsvg-convert; the last line says so where that is missing. Throws
+// Error(Exit::io) where files cannot be written or the conversion fails, and Error(Exit::usage)
+// where a kind requested by name has nothing to show.
 std::string draw_plots(const Runs& runs, const std::string& kind, const std::string& directory,
                        const PlotOptions& options = {});
 

@@ -1,133 +1,121 @@
-// Plots of stacked bars: memory by class, time by region.
+// Pictures of horizontal bars: memory by class, time by kind of work, messages by axis.
 #include <algorithm>
 #include <functional>
+#include <set>
 
+#include "base/text.h"
 #include "base/units.h"
+#include "post/cells.h"
+#include "post/naming.h"
 #include "post/plot.h"
-#include "post/plot_text.h"
 #include "post/regions.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
 
-// A label in a data file stands in double quotes, which it must not hold.
-std::string label(std::string text) {
-  text = one_line(text);
-  std::replace(text.begin(), text.end(), '"', '\'');
-  std::replace(text.begin(), text.end(), '\\', '/');
-  return "\"" + text + "\"";
-}
+// A part of a stacked bar, with its range over ranks where that is known.
+struct Part {
+  std::string name;
+  double value = 0.0, least = 0.0, largest = 0.0;
+};
 
-// One bar: named parts from below.
-using Bar = std::vector<std::pair<std::string, double>>;
-
-// Label rotated by 40 degrees: pixels that each character takes downwards, and to the left in
-// widths of a character.
-constexpr int label_height = 6;
-constexpr double label_width = 0.72;
+struct Bar {
+  std::string label;
+  std::vector<Part> parts;
+  std::string behind = "";  // text before the sum
+  bool failed = false;      // hatched
+  double limit = 0.0;       // 0: none
+  bool new_group = false;   // a gap before it
+};
 
 struct Unit {
   const char* name;
-  double size;  // in the unit of the bars
+  double size;  // in the unit of the parts
 };
 
-double height_of(const Bar& bar) {
+double length_of(const Bar& bar) {
   double sum = 0.0;
-  for (const auto& part : bar) sum += part.second;
+  for (const Part& part : bar.parts) sum += part.value;
   return sum;
 }
 
-// Place of a part in the stack: parts named in `order` come first, "other" last.
-size_t place_of(const std::string& part, const std::vector<std::string>& order) {
-  if (part == "other") return order.size() + 1;
-  return static_cast<size_t>(std::find(order.begin(), order.end(), part) - order.begin());
-}
-
-// Names of the parts that are not zero in all bars, in the order of the stack.
-std::vector<std::string> parts_of(const std::vector<Bar>& bars,
-                                  const std::vector<std::string>& order) {
-  std::vector<std::string> parts;
-  for (const Bar& bar : bars)
-    for (const auto& [part, value] : bar)
-      if (value > 0.0 && std::find(parts.begin(), parts.end(), part) == parts.end())
-        parts.push_back(part);
-  std::stable_sort(parts.begin(), parts.end(), [&](const std::string& x, const std::string& y) {
-    return place_of(x, order) < place_of(y, order);
-  });
-  return parts;
-}
-
-std::string row_of(const Bar& bar, const std::vector<std::string>& parts, double unit) {
-  std::string row;
-  for (const std::string& part : parts) {
-    double value = 0.0;
-    for (const auto& each : bar)
-      if (each.first == part) value = each.second;
-    row += "\t" + plot_number(value / unit);
-  }
-  return row + "\n";
-}
-
-// Plots column 2 and on of the data, one colour each.
-std::string plot_command(const std::vector<std::string>& parts,
-                         const std::vector<std::string>& order) {
-  std::string command = "plot";
-  size_t next_colour = order.size();  // a part named in `order` has the same one in every plot
-  for (size_t p = 0; p < parts.size(); ++p) {
-    const size_t place = place_of(parts[p], order);
-    const size_t colour = place < order.size() ? place : next_colour++;
-    std::string title = parts[p];
-    std::replace(title.begin(), title.end(), '_', ' ');
-    command += (p == 0 ? " data every ::1 using " : ", \\\n  data every ::1 using ") +
-               std::to_string(p + 2) + (p == 0 ? ":xtic(1)" : "") + " lt " +
-               std::to_string(colour % num_linetypes + 1) + " lw 1 title " + quoted(title);
-  }
-  return command + "\n";
-}
-
-// A table with one row per run and one column for each part, drawn as stacked bars in the largest
-// of `units` (ascending) of which the highest bar holds one. Runs with an empty bar are left out.
-Plot bar_plot(const std::string& name, const std::string& y_label, const std::vector<Unit>& units,
-              const std::vector<std::string>& order, const Runs& runs,
-              const std::function<Bar(const RunView&)>& bar_of) {
-  std::vector<Bar> bars;
-  double highest = 0.0;
-  for (const RunView& run : runs) {
-    bars.push_back(bar_of(run));
-    highest = std::max(highest, height_of(bars.back()));
-  }
-  const std::vector<std::string> parts = parts_of(bars, order);
-  if (parts.empty()) return {name, "", ""};
+// Stacked bars in the largest of `units` (ascending) of which the longest bar holds one. Parts
+// named in `order` come first, each in a style of its own in every picture.
+void add_bars(Picture& picture, const std::string& label, const std::vector<Unit>& units,
+              const std::vector<std::string>& order, const std::vector<Bar>& bars) {
+  double longest = 0.0;
+  for (const Bar& bar : bars) longest = std::max(longest, length_of(bar));
+  if (longest <= 0.0) return;
   Unit unit = units.front();
   for (const Unit& each : units)
-    if (highest >= each.size) unit = each;
-  const std::vector<std::string> labels = labels_of(runs);
-  const std::string y_title = y_label + " (" + unit.name + ")";
-  std::string data = "# " + y_title + "\nrun";
-  for (const std::string& part : parts) data += "\t" + one_line(part);
-  data += "\n";
-  size_t longest = 0, first = 0;  // labels, in characters
-  int count = 0;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (bars[i].empty()) continue;
-    ++count;
-    if (first == 0) first = labels[i].size();
-    longest = std::max(longest, labels[i].size());
-    data += label(labels[i]) + row_of(bars[i], parts, unit.size);
+    if (longest >= each.size) unit = each;
+  Panel panel;
+  panel.x = {label + " (" + unit.name + ")", false, true};
+  panel.y.downwards = true;
+  std::vector<std::string> styles = order;
+  std::set<size_t> used;
+  Curve spread{neutral, "range over ranks", {}, false, true};
+  double row = 0.0, limit_drawn = 0.0;
+  bool several_limits = false, failed = false;
+  for (const Bar& bar : bars) {
+    if (bar.parts.empty()) continue;
+    if (bar.new_group && row > 0.0) row += 0.6;
+    panel.y.ticks.emplace_back(row, bar.label);
+    double from = 0.0;
+    for (const Part& part : bar.parts) {
+      if (part.value <= 0.0) continue;
+      auto known = std::find(styles.begin(), styles.end(), part.name);
+      if (known == styles.end()) known = styles.insert(known, part.name);
+      const size_t style = static_cast<size_t>(known - styles.begin());
+      used.insert(style);
+      const double value = part.value / unit.size, to = from + value;
+      std::string tip = bar.label + ": " + part.name + " " + significant(value, 4, 4) + " " +
+                        unit.name + ", " + fixed(100.0 * part.value / length_of(bar), 1) + " %";
+      if (part.least < part.largest) {
+        tip += " (" + significant(part.least / unit.size, 4, 4) + " to " +
+               significant(part.largest / unit.size, 4, 4) + " over ranks)";
+        if (part.largest - part.least > 0.02 * longest)
+          spread.marks.push_back({to, row, to - value + part.least / unit.size,
+                                  to - value + part.largest / unit.size, tip});
+      }
+      panel.boxes.push_back({from, to, row - 0.34, row + 0.34, style, part.name, tip, part.name});
+      from = to;
+    }
+    panel.boxes.push_back({0.0, from, row - 0.34, row + 0.34, bar.failed ? hatched : neutral,
+                           bar.failed ? "did not fit" : "sum",
+                           bar.label + ": " + significant(from, 4, 4) + " " + unit.name, "",
+                           (bar.behind.empty() ? "" : bar.behind + " ") + significant(from, 4, 3)});
+    if (!bar.failed) panel.boxes.back().left = from;  // the text alone
+    failed = failed || bar.failed;
+    // A limit far beyond the bars would leave nothing to see of them.
+    if (bar.limit > 0.0 && bar.limit < 3.0 * longest) {
+      const double at = bar.limit / unit.size;
+      panel.arrows.push_back({at, row - 0.48, at, row + 0.48,
+                              bar.label + ": limit " + significant(at, 4, 3) + " " + unit.name});
+      several_limits = several_limits || (limit_drawn > 0.0 && limit_drawn != at);
+      limit_drawn = at;
+    }
+    row += 1.0;
   }
-  // Few bars would be drawn as wide as the page; many need a wider page, or labels overlap.
-  Plot plot{name, std::move(data), "", std::max(960, 280 + 34 * count),
-            460 + label_height * static_cast<int>(longest)};
-  plot.commands =
-      "set key outside right top vertical Left reverse invert\nset style data histograms\nset "
-      "style histogram rowstacked\n"
-      "set style fill solid 0.9 border rgb '#ffffff'\nset boxwidth 0.7\nset yrange [0:*]\n"
-      "set xrange [-0.5:" +
-      plot_number(std::max(4.0, static_cast<double>(count)) - 0.5) +
-      "]\nset xtics rotate by 40 right noenhanced\nset lmargin " +
-      plot_number(std::max(10.0, label_width * static_cast<double>(first))) + "\nset ylabel " +
-      quoted(y_title) + "\n" + plot_command(parts, order);
-  return plot;
+  if (limit_drawn > 0.0 && !several_limits) {
+    panel.arrows.clear();
+    panel.rules.push_back(
+        {limit_drawn, "limit " + significant(limit_drawn, 4, 3) + " " + unit.name, true});
+  } else if (limit_drawn > 0.0) {
+    picture.notes.push_back("Upright lines are the limits of each run.");
+  }
+  for (const size_t style : used)
+    if (std::none_of(picture.legend.begin(), picture.legend.end(),
+                     [&](const Entry& entry) { return entry.style == style; }))
+      picture.legend.push_back({styles[style], style});
+  if (failed) picture.legend.push_back({"did not fit", hatched});
+  if (!spread.marks.empty()) {
+    panel.curves.push_back(spread);
+    picture.notes.push_back("Grey bars span the ranks where they differ by more than 2 %.");
+  }
+  panel.height = 26.0 * row + 14.0;
+  picture.panels.push_back(panel);
 }
 
 double largest_bytes(const MemoryEntry& entry, const RunView& run) {
@@ -139,68 +127,228 @@ double largest_bytes(const MemoryEntry& entry, const RunView& run) {
   return is_sum ? bytes / static_cast<double>(run.summary().world_size) : bytes;
 }
 
+std::string spaced(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 // Extent of each class of the arena.
-Bar planned_memory(const Record& record) {
-  Bar bar;
+std::vector<Part> planned_memory(const Record& record) {
+  std::vector<Part> parts;
   for (const ArenaEntry& buffer : record.arena) {
     const double end = static_cast<double>(buffer.offset_bytes + buffer.bytes);
-    const auto known = std::find_if(bar.begin(), bar.end(), [&](const auto& part) {
-      return part.first == buffer.memory_class;
-    });
-    if (known == bar.end())
-      bar.emplace_back(buffer.memory_class, end);
-    else
-      known->second = std::max(known->second, end);
+    const std::string name = spaced(buffer.memory_class);
+    auto known = std::find_if(parts.begin(), parts.end(),
+                              [&](const Part& part) { return part.name == name; });
+    if (known == parts.end()) known = parts.insert(known, {name});
+    known->value = std::max(known->value, end);
   }
-  return bar;
+  return parts;
+}
+
+double stated_limit(const RunView& run) {
+  const ConfigEntry* const entry = find_entry(run.record(), "memory", "device_memory_gib");
+  const double* const limit = entry == nullptr ? nullptr : std::get_if<double>(&entry->value);
+  return limit != nullptr && *limit > 0.0 ? *limit * static_cast<double>(GiB)
+                                          : run.summary().device_memory_bytes;
+}
+
+// Runs of one model stand together.
+Runs by_model(const Runs& runs) {
+  Runs sorted;
+  for (const RunView& first : runs)
+    for (const RunView& run : runs)
+      if (run.model_name() == first.model_name() &&
+          std::none_of(sorted.begin(), sorted.end(),
+                       [&](const RunView& done) { return &done.record() == &run.record(); }))
+        sorted.push_back(run);
+  return sorted;
+}
+
+// Time per step of an axis' exposed messages on a rank; reduced: the mean over ranks.
+double exposed_s(const RunView& run, const std::string& axis, int64_t rank) {
+  const double steps =
+      static_cast<double>(run.summary().timed_steps + skipped_after_warmup(run.record()));
+  double sum = 0.0;
+  for (const CommEntry& entry : run.record().comm) {
+    if (entry.axis != axis || entry.exposed_s.empty()) continue;
+    sum += entry.reduced ? entry.exposed_s.front() /
+                               static_cast<double>(std::max<int64_t>(1, run.summary().world_size))
+                         : entry.exposed_s[std::min(static_cast<size_t>(std::max<int64_t>(0, rank)),
+                                                    entry.exposed_s.size() - 1)];
+  }
+  return steps > 0.0 ? sum / steps : 0.0;
+}
+
+constexpr const char* bubble = "pipeline wait (bubble)";
+
+// Kinds of work of one column of /timing where a record has them, else its programs; "step" is the
+// whole of both. Waiting for pipeline messages is told from other communication.
+std::vector<Part> time_of(const RunView& run, int64_t column, int64_t rank) {
+  const std::string prefix = "region_";
+  const auto is_kind = [&](const RankSeries& series) {
+    return series.name.compare(0, prefix.size(), prefix) == 0;
+  };
+  const std::vector<RankSeries>& timing = run.record().timing;
+  const bool by_kind = std::any_of(timing.begin(), timing.end(), is_kind);
+  std::vector<Part> parts;
+  double rest_s = 0.0;
+  for (const RankSeries& series : timing) {
+    if (column >= series.ranks) return {};
+    const double time_s = median(timed_steps(run.record(), series, column));
+    if (series.name == "step") {
+      rest_s += time_s;
+    } else if (series.name == "communication") {
+      const double waiting_s = std::min(time_s, exposed_s(run, "pipeline", rank));
+      parts.push_back({series.name, time_s - waiting_s});
+      parts.push_back({bubble, waiting_s});
+      rest_s -= time_s;
+    } else if (is_kind(series) || !by_kind) {
+      parts.push_back(
+          {spaced(is_kind(series) ? series.name.substr(prefix.size()) : series.name), time_s});
+      rest_s -= time_s;
+    }
+  }
+  if (rest_s > 0.0) parts.push_back({"other", rest_s});
+  return parts;
+}
+
+// Mean over ranks of each part, with its range.
+std::vector<Part> mean_time(const RunView& run, int64_t ranks) {
+  std::vector<Part> mean;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    for (const Part& part : time_of(run, rank, rank)) {
+      auto known = std::find_if(mean.begin(), mean.end(),
+                                [&](const Part& each) { return each.name == part.name; });
+      if (known == mean.end()) known = mean.insert(known, {part.name, 0.0, part.value, part.value});
+      known->value += part.value / static_cast<double>(ranks);
+      known->least = std::min(known->least, part.value);
+      known->largest = std::max(known->largest, part.value);
+    }
+  return mean;
 }
 
 }  // namespace
 
-Plot memory_plot(const Runs& runs, const PlotOptions&) {
-  const std::vector<Unit> units = {{"MiB", static_cast<double>(MiB)},
-                                   {"GiB", static_cast<double>(GiB)}};
-  const std::vector<std::string> order = {"parameters",  "gradients",     "optimizer_state",
-                                          "activations", "communication", "workspace"};
-  const auto bar_of = [](const RunView& run) {
-    Bar bar;
+Picture memory_picture(const Runs& runs, const PlotOptions&) {
+  Picture picture{"memory", "Memory of the rank with the highest use, by class", subtitle_of(runs)};
+  std::vector<Bar> bars;
+  std::string model;
+  const Runs sorted = by_model(runs);
+  const std::vector<std::string> labels = labels_of(sorted);
+  for (size_t r = 0; r < sorted.size(); ++r) {
+    const RunView& run = sorted[r];
+    Bar bar{labels[r],
+            {},
+            run.counts() ? "" : run.outcome(),
+            run.outcome() == "OOM",
+            stated_limit(run)};
     for (const MemoryEntry& entry : run.record().memory)
       if (entry.name != "peak" && entry.name != "arena" && entry.name != "device_used")  // wholes
-        bar.emplace_back(entry.name, largest_bytes(entry, run));
+        bar.parts.push_back({spaced(entry.name), largest_bytes(entry, run)});
     // A run that memory did not suffice for has the plan of rank 0.
-    return bar.empty() ? planned_memory(run.record()) : bar;
-  };
-  return bar_plot("memory", "Memory of the fullest rank", units, order, runs, bar_of);
+    if (bar.parts.empty()) bar.parts = planned_memory(run.record());
+    bar.new_group = run.model_name() != model;
+    model = run.model_name();
+    if (!bar.parts.empty()) bars.push_back(bar);
+  }
+  add_bars(picture, "Memory",
+           {{"KiB", static_cast<double>(KiB)},
+            {"MiB", static_cast<double>(MiB)},
+            {"GiB", static_cast<double>(GiB)}},
+           {"parameters", "gradients", "optimizer state", "activations", "communication",
+            "workspace", "host"},
+           bars);
+  return picture;
 }
 
-// Kinds of work where a record has them, else its programs; "step" is the whole of both.
-Plot breakdown_plot(const Runs& runs, const PlotOptions&) {
-  const std::vector<Unit> units = {{"ms", 1e-3}, {"s", 1.0}};
-  const std::vector<std::string> order = {"linear",    "attention",  "head_loss",
-                                          "layernorm", "activation", "embedding",
-                                          "data",      "optimizer",  "communication"};
-  return bar_plot(
-      "breakdown", "Time per step of the slowest rank", units, order, runs, [](const RunView& run) {
-        const std::string prefix = "region_";
-        const auto is_kind = [&](const RegionTime& region) {
-          return region.name.compare(0, prefix.size(), prefix) == 0;
-        };
-        const std::vector<RegionTime> regions = slowest_rank(run.record()).regions;
-        const bool by_kind = std::any_of(regions.begin(), regions.end(), is_kind);
-        Bar bar;
-        double rest_s = 0.0;
-        for (const RegionTime& region : regions) {
-          if (region.name == "step") {
-            rest_s += region.time_s;
-          } else if (is_kind(region) || !by_kind || region.name == "communication") {
-            bar.emplace_back(is_kind(region) ? region.name.substr(prefix.size()) : region.name,
-                             region.time_s);
-            rest_s -= region.time_s;
-          }
-        }
-        if (rest_s > 0.0) bar.emplace_back("other", rest_s);
-        return bar;
-      });
+Picture breakdown_picture(const Runs& runs, const PlotOptions&) {
+  constexpr int64_t most_bars = 24;  // beyond, one bar per run and not per rank
+  Picture picture{"breakdown", "Time per step by kind of work", subtitle_of(runs)};
+  int64_t ranks = 0;
+  for (const RunView& run : runs)
+    if (!run.record().timing.empty()) ranks += run.record().timing.front().ranks;
+  const bool each_rank = ranks <= most_bars;
+  std::vector<Bar> bars;
+  const std::vector<std::string> labels = labels_of(runs);
+  bool means = false;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const std::vector<RankSeries>& timing = runs[r].record().timing;
+    if (timing.empty()) continue;
+    const bool reduced = timing.front().reduced;
+    const int64_t columns = timing.front().ranks;
+    const size_t before = bars.size();
+    if (reduced || columns == 1) {
+      constexpr int64_t maximum = 2;  // of the four reductions
+      bars.push_back({labels[r] + (reduced ? ", maxima over ranks" : ""),
+                      time_of(runs[r], reduced ? maximum : 0, 0)});
+    } else if (each_rank) {
+      for (int64_t rank = 0; rank < columns; ++rank)
+        bars.push_back({(rank == 0 ? labels[r] + ", rank " : "rank ") + std::to_string(rank),
+                        time_of(runs[r], rank, rank)});
+    } else {
+      bars.push_back({labels[r], mean_time(runs[r], columns)});
+      means = true;
+    }
+    if (bars.size() > before) bars[before].new_group = each_rank && runs.size() > 1;
+  }
+  add_bars(picture, "Median time per step", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}},
+           {"linear", "attention", "head loss", "layernorm", "activation", bubble, "data",
+            "optimizer", "communication", "embedding", "forward", "backward"},
+           bars);
+  if (means) picture.notes.push_back("Each bar is the mean over ranks.");
+  return picture;
+}
+
+Picture messages_picture(const Runs& runs, const PlotOptions&) {
+  Picture picture{"messages", "Messages per step by axis and operation", subtitle_of(runs)};
+  // Of one run a bar per operation, of several a bar per run, stacked by operation.
+  const bool single = runs.size() == 1;
+  std::vector<Bar> payloads, times;
+  std::vector<std::string> order = {"payload", "in flight", "rank waited for it, or drove it"};
+  const std::vector<std::string> labels = labels_of(runs);
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const Record& record = runs[r].record();
+    const double steps =
+        static_cast<double>(runs[r].summary().timed_steps + skipped_after_warmup(record));
+    if (steps <= 0.0 || record.comm.empty()) continue;
+    if (!single) payloads.push_back({labels[r], {}});
+    if (!single) times.push_back({labels[r], {}});
+    for (const CommEntry& entry : record.comm) {
+      const double share =
+          entry.reduced ? static_cast<double>(std::max<int64_t>(1, runs[r].summary().world_size))
+                        : 1.0;
+      const auto largest = [&](const auto& values) {
+        return values.empty()
+                   ? 0.0
+                   : static_cast<double>(*std::max_element(values.begin(), values.end())) /
+                         (steps * share);
+      };
+      const std::string name = entry.axis + " " + spaced(entry.op);
+      if (!single) {
+        payloads.back().parts.push_back({name, largest(entry.bytes)});
+        times.back().parts.push_back({name, largest(entry.exposed_s)});
+        continue;
+      }
+      payloads.push_back(
+          {name, {{order[0], largest(entry.bytes)}}, fixed(largest(entry.count), 1) + " calls,"});
+      times.push_back({name + ", in flight", {{order[1], largest(entry.time_s)}}});
+      times.back().new_group = true;
+      times.push_back({"exposed", {{order[2], largest(entry.exposed_s)}}});
+    }
+  }
+  add_bars(picture, "Payload per step of the rank with the most",
+           {{"B", 1.0},
+            {"KiB", static_cast<double>(KiB)},
+            {"MiB", static_cast<double>(MiB)},
+            {"GiB", static_cast<double>(GiB)}},
+           single ? order : std::vector<std::string>{}, payloads);
+  add_bars(picture,
+           single ? "Time per step of the rank with the most"
+                  : "Time per step that a rank waited for messages, or drove them",
+           {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}}, single ? order : std::vector<std::string>{},
+           times);
+  return picture;
 }
 
 }  // namespace gptbench

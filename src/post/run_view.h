@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deck/keys.h"
@@ -36,11 +37,15 @@ const ConfigEntry* find_entry(const Record& record, const std::string& group,
 class RunView {
  public:
   explicit RunView(const Record& record, const Restatement& restatement = {},
-                   const PublishedCells* published = nullptr)
-      : record_(&record), restatement_(restatement), published_(published) {}
+                   const PublishedCells* published = nullptr, std::string path = "")
+      : record_(&record),
+        restatement_(restatement),
+        published_(published),
+        path_(std::move(path)) {}
 
   const Record& record() const { return *record_; }
   const Summary& summary() const { return record_->summary; }
+  const std::string& path() const { return path_; }  // of its file; "": not known
 
   bool is_published() const { return published_ != nullptr; }
   bool is_restated() const { return restatement_.any(); }
@@ -115,6 +120,7 @@ class RunView {
   const Record* record_;
   Restatement restatement_;
   const PublishedCells* published_;
+  std::string path_;
 };
 
 using Runs = std::vector<RunView>;

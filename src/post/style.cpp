@@ -1,7 +1,9 @@
 #include "post/style.h"
 
 #include <algorithm>
+#include <map>
 
+#include "base/text.h"
 #include "post/cells.h"
 
 namespace gptbench {
@@ -64,6 +66,22 @@ std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(cons
     groups.push_back({run});
   }
   return groups;
+}
+
+std::string key_cell(const RunView& run, const std::string& group, const std::string& key) {
+  const ConfigEntry* const entry = find_entry(run.record(), group, key);
+  if (entry == nullptr) return "-";
+  if (const auto* text = std::get_if<std::string>(&entry->value)) return *text;
+  if (const auto* logical = std::get_if<bool>(&entry->value)) return *logical ? "true" : "false";
+  if (const auto* number = std::get_if<int64_t>(&entry->value)) return std::to_string(*number);
+  return printed("%g", std::get<double>(entry->value));
+}
+
+bool follows(const std::vector<std::string>& derived, const std::vector<std::string>& known) {
+  std::map<std::string, std::string> first;
+  for (size_t r = 0; r < known.size(); ++r)
+    if (first.emplace(known[r], derived[r]).first->second != derived[r]) return false;
+  return true;
 }
 
 std::string figure(const RunView& run, double value, const Format& format) {

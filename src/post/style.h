@@ -61,6 +61,12 @@ Table table_of(const std::string& style, const std::string& caption,
 // Runs with equal keys, in the order in which the keys come up first.
 std::vector<Runs> grouped(const Runs& runs, const std::function<std::string(const RunView&)>& key);
 
+// The value of a deck key; "-" where the run has none of that name.
+std::string key_cell(const RunView& run, const std::string& group, const std::string& key);
+
+// Whether equal cells of `known` always have equal cells of `derived`.
+bool follows(const std::vector<std::string>& derived, const std::vector<std::string>& known);
+
 // The figure of a run that counts, else its outcome: OOM, INVALID, TIMEOUT or FAILED. "-" where the
 // figure is 0, that is not known.
 std::string figure(const RunView& run, double value, const Format& format);

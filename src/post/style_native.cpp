@@ -47,15 +47,6 @@ std::string verdict_cell(const RunView& run) {
   return run.counts() ? run.record().verdict : run.outcome();
 }
 
-std::string key_cell(const RunView& run, const std::string& group, const std::string& key) {
-  const ConfigEntry* const entry = find_entry(run.record(), group, key);
-  if (entry == nullptr) return "-";
-  if (const auto* text = std::get_if<std::string>(&entry->value)) return *text;
-  if (const auto* logical = std::get_if<bool>(&entry->value)) return *logical ? "true" : "false";
-  if (const auto* number = std::get_if<int64_t>(&entry->value)) return std::to_string(*number);
-  return printed("%g", std::get<double>(entry->value));
-}
-
 // What a run was asked to do. Where all runs agree it stands in the caption, for programs in a
 // column all the same.
 std::vector<StyleColumn> settings() {
@@ -85,14 +76,6 @@ std::vector<std::string> cells_of(const StyleColumn& column, const Runs& runs) {
 
 bool is_constant(const std::vector<std::string>& cells) {
   return std::set<std::string>(cells.begin(), cells.end()).size() < 2;
-}
-
-// Whether equal cells of `known` always have equal cells of `derived`.
-bool follows(const std::vector<std::string>& derived, const std::vector<std::string>& known) {
-  std::map<std::string, std::string> first;
-  for (size_t r = 0; r < known.size(); ++r)
-    if (first.emplace(known[r], derived[r]).first->second != derived[r]) return false;
-  return true;
 }
 
 // Deck keys of all runs in which they differ and that do not follow from a column before them: what

@@ -232,8 +232,10 @@ class Driver {
     for (const Job& job : jobs_)
       if (!job.status.empty() && job.status != "OK")
         print("  " + job.status + "  " + job.row->name + "\n");
-    print("Table: gptpost table --style native --format md " + shell_word(sweep_.directory) +
-          "/*/result.h5\n");
+    const std::string directory = shell_word(sweep_.directory),
+                      results = directory + "/*/result.h5\n";
+    print("Table: gptpost table --style native --format md " + results);
+    print("Report: gptpost report -o " + directory + "/report.html " + results);
   }
 
   Sweep& sweep_;

@@ -90,7 +90,7 @@ ranks_of "2 4 3 8" --sort -power_w "$good"
 ranks_of "8" --where world_size=8
 
 # Files of unknown origin: nothing of them reaches a terminal as a control character, and their text
-# is no spreadsheet formula, gnuplot command or command substitution.
+# is no spreadsheet formula, markup or command substitution.
 escape=$'\033[2J\302\233\r'
 "$1" "$folder/hostile" "$escape=x" || exit 1
 hostile=$folder/hostile/result.h5
@@ -111,29 +111,31 @@ else
   echo "not tested: a limit of memory, which sanitizers do not live with"
 fi
 
-if command -v gnuplot > /dev/null; then
-  name="'x''\"\`touch ran\`\\ @y \$(z) %d <&> $escape"
-  "$1" "$folder/odd'name \$(touch x)" "$name" || exit 1
-  expect 0 plot -o "$folder/p/q" "$folder/odd'name \$(touch x)/result.h5" "$good"
-  lines err 0
-  says out "scaling: no run has the figures"
-  for kind in throughput utilisation memory breakdown loss; do
-    for suffix in dat gp; do
-      [ -s "$folder/p/q/$kind.$suffix" ] || { echo "no $kind.$suffix"; failures=$((failures + 1)); }
-    done
+name="'x''\"\`touch ran\`\\ @y \$(z) %d <&> $escape"
+"$1" "$folder/odd'name \$(touch x)" "$name" || exit 1
+expect 0 plot -o "$folder/p/q" "$folder/odd'name \$(touch x)/result.h5" "$good"
+lines err 0
+says out "scaling: no run has the figures"
+for kind in throughput utilisation memory breakdown messages loss steps memory_map-1; do
+  [ -s "$folder/p/q/$kind.dat" ] || { echo "no $kind.dat"; failures=$((failures + 1)); }
+  grep -q '</svg>' "$folder/p/q/$kind.svg" || { echo "no $kind.svg"; failures=$((failures + 1)); }
+  if command -v rsvg-convert > /dev/null; then
     head -c 4 "$folder/p/q/$kind.png" | grep -q PNG || { echo "no $kind.png"; failures=$((failures + 1)); }
-    grep -q '</svg>' "$folder/p/q/$kind.svg" || { echo "no $kind.svg"; failures=$((failures + 1)); }
-  done
-  [ ! -e "$folder/p/q/ran" ] || { echo "a run's name was executed"; failures=$((failures + 1)); }
-  grep -qF "'x''\"\`touch ran\`\\ @y \$(z) %d &lt;&amp;> \\x1b[2J\\xc2\\x9b\\x0d, 2 ranks" "$folder/p/q/loss.svg" ||
-    { echo "the title of the loss is not the run's name:"; grep -aF "touch" "$folder/p/q/loss.svg"; failures=$((failures + 1)); }
-  expect 2 plot --kind scaling -o "$folder/p" "$good"; lines err 1
-  expect 7 plot -o "$folder/a/result.h5/p" "$good";    lines err 1
-fi
-PATH=/nonexistent expect 7 plot -o "$folder/without" "$good"; lines err 1; says err "gnuplot was not found"
-for kind in throughput utilisation memory breakdown loss; do
-  [ -s "$folder/without/$kind.dat" ] || { echo "no $kind.dat without gnuplot"; failures=$((failures + 1)); }
+  fi
 done
+[ ! -e "$folder/p/q/ran" ] || { echo "a run's name was executed"; failures=$((failures + 1)); }
+grep -qF "&#39;x&#39;&#39;&quot;\`touch ran\`\\ @y \$(z) %d &lt;&amp;&gt; \\x1b[2J\\xc2\\x9b\\x0d, 2 ranks" "$folder/p/q/loss.svg" ||
+  { echo "the legend of the loss is not the run's name:"; grep -aF "touch" "$folder/p/q/loss.svg"; failures=$((failures + 1)); }
+expect 2 plot --kind scaling -o "$folder/p" "$good"; lines err 1
+expect 7 plot -o "$folder/a/result.h5/p" "$good";    lines err 1
+PATH=/nonexistent expect 0 plot -o "$folder/without" "$good"
+says out "no .png: rsvg-convert was not found"
+for kind in throughput utilisation memory breakdown loss; do
+  [ -s "$folder/without/$kind.svg" ] || { echo "no $kind.svg without rsvg-convert"; failures=$((failures + 1)); }
+done
+expect 0 report -o "$folder/report.html" "$good" "$folder/b/result.h5"; says out "report: $folder/report.html"
+expect 7 report -o "$folder/a/result.h5/r" "$good"; lines err 1
+expect 2 report --kind loss "$good";                lines err 1
 
 for arguments in "" "tables $good" "table" "table --style x $good" "compare $good" \
   "table --where batch.size=1 $good" "plot --style mpt $good" "plot --kind los $good"; do
@@ -171,5 +173,5 @@ if [ -w /dev/full ]; then
   [ $? = 7 ] || { echo "a full disk went unnoticed"; failures=$((failures + 1)); }
 fi
 [ $failures = 0 ] || exit 1
-command -v gnuplot > /dev/null ||
-  { echo "skipped: plots are not tested, gnuplot is not installed (Debian: gnuplot-nox)"; exit 77; }
+command -v rsvg-convert > /dev/null ||
+  { echo "skipped: PNG are not tested, rsvg-convert is not installed (Debian: librsvg2-bin)"; exit 77; }

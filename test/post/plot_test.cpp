@@ -1,10 +1,15 @@
-// Data and commands of each plot; gptpost_test.sh draws them.
+// What each picture holds; gptpost_test.sh and report_test.sh draw them.
 #include "post/plot.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
 #include "made_record.h"
-#include "post/plot_text.h"
+#include "post/naming.h"
+#include "post/trace.h"
 
 namespace gptbench {
 namespace {
@@ -16,92 +21,120 @@ bool has(const std::string& text, const std::string& part) {
 Record on(int64_t ranks, double tokens_per_s, int64_t seq_length = 1024) {
   Record r = made_record();
   set_key(r, "model", "seq_length", seq_length);
+  set_key(r, "parallel", "data_parallel", ranks);
   r.summary.world_size = ranks;
   r.summary.tokens_per_s = tokens_per_s;
   return r;
+}
+
+// "name: (x y) (x y)" per curve.
+std::string curves_of(const Picture& picture, size_t panel = 0) {
+  std::string text;
+  if (picture.panels.size() <= panel) return text;
+  for (const Curve& curve : picture.panels[panel].curves) {
+    text += curve.name + ":";
+    for (const Mark& mark : curve.marks)
+      text += " (" + std::to_string(std::lround(mark.x)) + " " +
+              std::to_string(std::lround(mark.y)) + ")";
+    text += "\n";
+  }
+  return text;
+}
+
+// "row: part value, part value" per row, of boxes with a width.
+std::string bars_of(const Picture& picture, size_t panel = 0) {
+  std::string text;
+  if (picture.panels.size() <= panel) return text;
+  for (const auto& [row, label] : picture.panels[panel].y.ticks) {
+    text += label + ":";
+    for (const Box& box : picture.panels[panel].boxes)
+      if (box.top < row && row < box.bottom && box.right > box.left && box.left + 1e-9 >= 0.0 &&
+          box.name != "did not fit")
+        text += " " + box.name + " " + std::to_string(std::lround(box.right - box.left)) + ",";
+    text += "\n";
+  }
+  return text;
 }
 
 TEST(Plots, ThroughputOverRanksInAscendingOrder) {
   const Record four = on(4, 800), one = on(1, 250), failed = on(2, 400);
   Record oom = failed;
   oom.status = "OOM";
-  const Plot plot = throughput_plot({RunView(four), RunView(oom), RunView(one)});
-  EXPECT_EQ(plot.data, "# Ranks\tTokens/s\n# GPT2-124M, sequence 1024, fp32\n1\t250\n4\t800\n");
-  EXPECT_TRUE(has(plot.commands, "set xlabel \"Ranks\""));
+  const Picture picture = throughput_picture({RunView(four), RunView(oom), RunView(one)});
+  EXPECT_EQ(curves_of(picture), ": (1 250) (4 800)\n");
+  EXPECT_EQ(picture.panels[0].x.label, "Ranks");
+  EXPECT_TRUE(has(picture.subtitle, "GPT2-124M, sequence 1024, fp32, data parallel, ZeRO 0"))
+      << picture.subtitle;
+  EXPECT_TRUE(has(picture.subtitle, "made machine; 2024-03-09")) << picture.subtitle;
+  // The step of 31.5 to 33 s around 32 s.
+  const Mark& mark = picture.panels[0].curves[0].marks[0];
+  EXPECT_NEAR(mark.low, 250.0 * 32.0 / 33.0, 1e-9);
+  EXPECT_NEAR(mark.high, 250.0 * 32.0 / 31.5, 1e-9);
+  // The failed run is named where it would stand, and below.
+  EXPECT_EQ(picture.panels[0].rules[0].label, "OOM");
+  EXPECT_EQ(picture.panels[0].rules[0].at, 2.0);
+  EXPECT_TRUE(has(picture.notes.back(), "made, 2 ranks, OOM")) << picture.notes.back();
 }
 
 TEST(Plots, ThroughputOverTheSequenceLengthWhereThatVaries) {
   const Record a = on(2, 300, 512), b = on(2, 200, 2048);
-  const Plot plot = throughput_plot({RunView(a), RunView(b)});
-  EXPECT_TRUE(has(plot.data, "# GPT2-124M, 2 ranks, fp32\n512\t300\n2048\t200\n")) << plot.data;
+  EXPECT_EQ(curves_of(throughput_picture({RunView(a), RunView(b)})), ": (512 300) (2048 200)\n");
+  EXPECT_EQ(throughput_picture({RunView(a), RunView(b)}, {"ranks"}).panels[0].boxes.size(), 4U);
+  const Record c = on(4, 200, 2048);
+  const Picture both = throughput_picture({RunView(a), RunView(c)});
+  EXPECT_EQ(both.panels[0].x.label, "Ranks");
 }
 
-TEST(Plots, TheAxisIsTheRanksWhereBothVaryAlike) {
-  const Record a = on(2, 300, 512), b = on(4, 200, 2048);
-  EXPECT_TRUE(has(throughput_plot({RunView(a), RunView(b)}).data, "# Ranks"));
-}
-
-TEST(Plots, TheAxisCanBeAskedFor) {
-  const Record a = on(2, 300, 512), b = on(4, 200, 512);
-  EXPECT_TRUE(has(throughput_plot({RunView(a), RunView(b)}, {"length"}).data, "Sequence length"));
-  const Record c = on(2, 300, 512), d = on(2, 200, 2048);
-  EXPECT_TRUE(has(throughput_plot({RunView(c), RunView(d)}, {"ranks"}).data, "# Ranks"));
-}
-
-// Of several runs of one point the best is drawn; ZeRO stages and devices are curves of their own.
-TEST(Plots, OneValueForEachPointOfACurve) {
-  const Record slow = on(2, 300), fast = on(2, 400);
-  Record sharded = on(2, 250), elsewhere = on(2, 500);
+// No run is left out: repeats are marks of one series, layouts are series of their own.
+TEST(Plots, EveryRunIsDrawn) {
+  const Record base = on(1, 200), slow = on(2, 300), fast = on(2, 400);
+  Record sharded = on(2, 250), split = on(2, 500);
   set_key(sharded, "parallel", "zero_stage", int64_t{3});
-  EXPECT_TRUE(has(throughput_plot({RunView(slow), RunView(fast), RunView(sharded)}).data,
-                  "fp32\n2\t400\n\n\n# GPT2-124M, sequence 1024, fp32, ZeRO 3\n2\t250\n"));
-  elsewhere.summary.device_name = "a64fx";
-  EXPECT_TRUE(has(throughput_plot({RunView(slow), RunView(elsewhere)}).data,
-                  "fp32, x86-64\n2\t300\n\n\n# GPT2-124M, sequence 1024, fp32, a64fx\n"));
+  set_key(split, "parallel", "tensor_parallel", int64_t{2});
+  set_key(split, "parallel", "data_parallel", int64_t{1});
+  const Picture picture = throughput_picture(
+      {RunView(base), RunView(fast), RunView(slow), RunView(sharded), RunView(split)});
+  EXPECT_EQ(curves_of(picture),
+            "data parallel, ZeRO 0: (1 200) (2 400) (2 300)\ndata parallel, ZeRO 3: (2 250)\n"
+            "tp2, ZeRO 0: (2 500)\n");
+  EXPECT_EQ(picture.legend.size(), 3U);
+  // The same runs, and the same series, in the picture of MFU.
+  EXPECT_EQ(utilisation_picture(
+                {RunView(base), RunView(fast), RunView(slow), RunView(sharded), RunView(split)})
+                .legend.size(),
+            3U);
 }
 
-// Rank counts that lie close together would write their labels over each other.
-TEST(Plots, TicsHaveRoomForTheirLabels) {
-  EXPECT_EQ(log_axis("x", {4, 1, 2}, true, 800),
-            "set logscale x 10\nset xrange [0.8:5]\nset xtics (\"1\" 1, \"2\" 2, \"4\" 4)\n");
-  const std::string close = log_axis("x", {512, 513, 1024, 1}, true, 800);
-  EXPECT_TRUE(has(close, "\"512\" 512, \"1024\" 1024")) << close;
-  EXPECT_FALSE(has(close, "513")) << close;
-  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "\"10k\" 10000"));
-  EXPECT_TRUE(has(log_axis("y", {900.0, 5e6}, false, 460), "\"1M\" 1000000"));
-  EXPECT_TRUE(has(log_axis("y", {90.0, 310.0}, false, 460),
-                  "\"100\" 100, \"150\" 150, \"200\" 200, \"300\" 300"));
-  const std::string one = log_axis("y", {32401.0}, false, 460);
-  EXPECT_TRUE(has(one, "\"30k\" 30000, \"40k\" 40000")) << one;
+TEST(Plots, AnyKeyOfTheLayoutTellsSeriesApart) {
+  Record a = on(2, 300), b = on(2, 400);
+  set_key(a, "parallel", "pipeline_schedule", std::string("gpipe"));
+  set_key(b, "parallel", "pipeline_schedule", std::string("1f1b"));
+  set_key(a, "run", "name", std::string("x"));
+  const Naming naming = naming_of({RunView(a), RunView(b)}, false);
+  EXPECT_EQ(naming.names[0], "pipeline_schedule gpipe");
+  EXPECT_EQ(naming.names[1], "pipeline_schedule 1f1b");
 }
 
-// Sequence lengths and ranks are read exactly; round numbers are short.
-TEST(Plots, LabelsOfTics) {
-  EXPECT_TRUE(has(log_axis("x", {8192, 12000, 65536, 1.5e6, 2e9, 3e12}, true, 8000),
-                  "(\"8192\" 8192, \"12k\" 12000, \"65536\" 65536, \"1.5M\" 1500000, \"2G\" "
-                  "2e+09, \"3T\" 3e+12)"));
-}
-
-TEST(Plots, TwentySeriesAreToldApartAndFitTheLegend) {
-  std::vector<Record> records;
-  Runs runs;
-  for (int64_t i = 0; i < 20; ++i) {
-    records.push_back(on(2, 100.0 + static_cast<double>(i)));
-    set_key(records.back(), "model", "preset", "model-" + std::to_string(i));
-  }
-  for (const Record& record : records) runs.emplace_back(record);
-  const Plot plot = throughput_plot(runs), single = throughput_plot({runs.front()});
-  EXPECT_TRUE(has(plot.commands, "lt 1 pt 6 dt 2 title \"MODEL-12")) << plot.commands;
-  EXPECT_GE(plot.height, single.height + 6 * 20);  // seven rows of three against one
+// With one number of ranks there is nothing to draw a line over: a bar per run.
+TEST(Plots, BarsWhereThereIsOneNumberOfRanks) {
+  const Record a = on(2, 300), b = on(2, 400);
+  const Picture picture = throughput_picture({RunView(a), RunView(b)});
+  EXPECT_EQ(bars_of(picture),
+            "made, 2 ranks: made, 2 ranks 300,\nmade, 2 ranks (2): made, 2 "
+            "ranks (2) 400,\n");
 }
 
 TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
   const Record one = on(1, 250), four = on(4, 800);
-  EXPECT_TRUE(scaling_plot({RunView(one)}).data.empty());
-  const Plot plot = scaling_plot({RunView(four), RunView(one)});
-  EXPECT_TRUE(has(plot.data, "\n1\t1\t100\t1\n4\t3.2\t80\t4\n")) << plot.data;
-  // The ideal of 4 fits: a quarter of room on both sides.
-  EXPECT_TRUE(has(plot.commands, "set yrange [0.8:5]")) << plot.commands;
+  EXPECT_TRUE(scaling_picture({RunView(one)}).empty());
+  const Picture picture = scaling_picture({RunView(four), RunView(one)});
+  EXPECT_EQ(curves_of(picture), "ideal: (1 1) (4 4)\n: (1 1) (4 3)\n");
+  EXPECT_EQ(curves_of(picture, 1), ": (1 100) (4 80)\n");
+  // A series on one number of ranks is named.
+  Record sharded = on(4, 600);
+  set_key(sharded, "parallel", "zero_stage", int64_t{3});
+  EXPECT_TRUE(
+      has(scaling_picture({RunView(four), RunView(one), RunView(sharded)}).notes.back(), "ZeRO 3"));
 }
 
 TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
@@ -115,104 +148,219 @@ TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
   eight.summary.world_size = 8;
   eight.summary.tokens_per_s = 300;
   const RunView point_a(eight, {}, &cells), point_b(two, {}, &cells);
-  const Plot scaling = scaling_plot({RunView(one), RunView(four), point_a, point_b});
-  EXPECT_TRUE(has(scaling.data, "# published: 2.0 GHz\n2\t1\t100\t1\n8\t3\t75\t4\n"))
-      << scaling.data;
-  EXPECT_TRUE(has(scaling.commands, "index 0 using 1:2 with linespoints")) << scaling.commands;
-  EXPECT_TRUE(has(scaling.commands, "index 1 using 1:2 with points")) << scaling.commands;
-  const Plot throughput = throughput_plot({RunView(one), point_a, point_b});
-  EXPECT_TRUE(has(throughput.data, "# published: 2.0 GHz\n2\t100\n8\t300\n")) << throughput.data;
+  const Picture picture = scaling_picture({RunView(one), RunView(four), point_a, point_b});
+  EXPECT_TRUE(has(curves_of(picture), "published: 2.0 GHz: (2 1) (8 3)\n")) << curves_of(picture);
+  for (const Curve& curve : picture.panels[1].curves)
+    EXPECT_EQ(curve.line, !has(curve.name, "published"));
 }
 
-TEST(Plots, FailedPointsAreNamedWhereTheyWouldStand) {
-  const Record one = on(1, 250), four = on(4, 800);
-  Record oom = on(2, 0), late = on(2, 0);
+TEST(Plots, MemoryStandsByClassWithItsLimit) {
+  Record r = made_record(), oom = made_record();
+  r.memory = {{"parameters", "", {200 << 20, 300 << 20}, false},
+              {"optimizer_state", "", {100 << 20}, false},
+              {"arena", "", {900 << 20}, false}};
+  set_key(r, "memory", "device_memory_gib", 0.5);
+  // A run that was refused for its memory has a plan: the extent of each class of its arena.
   oom.status = "OOM";
-  late.status = "TIMEOUT";
-  const Runs runs = {RunView(one), RunView(oom), RunView(four), RunView(late)};
-  for (const Plot& plot : {scaling_plot(runs), throughput_plot(runs)})
-    EXPECT_TRUE(has(plot.commands, "set label \"OOM, TIMEOUT\" at first 2, graph"))
-        << plot.commands;
-}
-
-TEST(Plots, BarsOfMemoryAndTime) {
-  const Record r = made_record();
-  const Plot memory = memory_plot({RunView(r), RunView(r)});
-  EXPECT_TRUE(has(memory.data,
-                  "# Memory of the fullest rank (GiB)\nrun\tparameters\tactivations\n\"made, 2 "
-                  "ranks\"\t0.463708878"))
-      << memory.data;
-  EXPECT_TRUE(has(memory.data, "\"made, 2 ranks (2)\""));
-  Record timed = r;
-  timed.timing = {{"step", "s", "", {9, 10}, 2, 1, false},
-                  {"forward", "s", "", {3, 4}, 2, 1, false},
-                  {"region_linear", "s", "", {5, 6}, 2, 1, false},
-                  {"communication", "s", "", {1, 1}, 2, 1, false}};
-  const Plot breakdown = breakdown_plot({RunView(timed)});
-  EXPECT_EQ(breakdown.data,
-            "# Time per step of the slowest rank (s)\nrun\tlinear\tcommunication\tother\n\"made, 2 "
-            "ranks\"\t6\t1\t3\n");
-}
-
-// Kinds of work stand in one order, whatever that of the record is; what is in none comes last.
-TEST(Plots, OrderOfKindsOfWork) {
-  Record r = made_record();
-  r.timing = {{"step", "s", "", {20}, 1, 1, false}};
-  for (const char* kind : {"communication", "region_optimizer", "region_rest", "region_data",
-                           "region_embedding", "region_activation", "region_layernorm",
-                           "region_head_loss", "region_attention", "region_linear"})
-    r.timing.push_back({kind, "s", "", {1}, 1, 1, false});
-  r.warmup_steps = 0;
-  EXPECT_TRUE(has(breakdown_plot({RunView(r)}).data,
-                  "\nrun\tlinear\tattention\thead_loss\tlayernorm\tactivation\tembedding\tdata\t"
-                  "optimizer\tcommunication\trest\tother\n"))
-      << breakdown_plot({RunView(r)}).data;
+  oom.memory.clear();
+  oom.arena = {{"wte", "parameters", "f32", 0, 200 << 20, "run"},
+               {"h.0", "activations", "f32", 0, 400 << 20, "step"},
+               {"h.1", "activations", "f32", 300 << 20, 300 << 20, "step"}};
+  set_key(oom, "memory", "device_memory_gib", 0.5);
+  const Picture picture = memory_picture({RunView(r), RunView(oom)});
+  EXPECT_EQ(bars_of(picture),
+            "made, 2 ranks: parameters 300, optimizer state 100,\n"
+            "made, 2 ranks, OOM: parameters 200, activations 600,\n");
+  ASSERT_EQ(picture.panels[0].rules.size(), 1U);
+  EXPECT_EQ(picture.panels[0].rules[0].at, 512.0);
+  EXPECT_EQ(std::count_if(picture.panels[0].boxes.begin(), picture.panels[0].boxes.end(),
+                          [](const Box& box) { return box.style == hatched; }),
+            1);
+  EXPECT_TRUE(has(picture.panels[0].boxes.back().behind, "OOM 800"));
 }
 
 // A sum over ranks is drawn as their mean: 200 MiB of two ranks.
 TEST(Plots, MemoryThatIsASumOverRanks) {
   Record r = made_record();
   r.memory = {{"parameters", "", {200 << 20}, true}, {"device_used", "", {300 << 20}, true}};
-  EXPECT_EQ(memory_plot({RunView(r)}).data,
-            "# Memory of the fullest rank (MiB)\nrun\tparameters\n\"made, 2 ranks\"\t100\n");
+  EXPECT_EQ(bars_of(memory_picture({RunView(r)})), "made, 2 ranks: parameters 100,\n");
 }
 
-// A run that was refused for its memory has a plan: the extent of each class of its arena.
-TEST(Plots, MemoryOfARunThatDidNotFitIsThePlans) {
+// Of each rank, with waiting for pipeline messages apart from other communication.
+TEST(Plots, BreakdownOfEachRank) {
+  Record timed = made_record();
+  timed.warmup_steps = 0;
+  timed.skipped = {0, 0};
+  timed.summary.timed_steps = 2;
+  timed.timing = {{"step", "s", "", {20, 20, 20, 20}, 2, 2, false},
+                  {"forward", "s", "", {3, 4, 3, 4}, 2, 2, false},
+                  {"region_linear", "s", "", {12, 8, 12, 8}, 2, 2, false},
+                  {"communication", "s", "", {5, 11, 5, 11}, 2, 2, false}};
+  timed.comm = {{"pipeline", "send", {1, 1}, {1, 1}, {0, 0}, {0, 0}, {4.0, 18.0}, false}};
+  const Picture picture = breakdown_picture({RunView(timed)});
+  EXPECT_EQ(
+      bars_of(picture),
+      "made, 2 ranks, rank 0: linear 12, communication 3, pipeline wait (bubble) 2, other 3,\n"
+      "rank 1: linear 8, communication 2, pipeline wait (bubble) 9, other 1,\n");
+}
+
+// Many ranks have one bar: their mean, with error bars over ranks.
+TEST(Plots, BreakdownOfManyRanks) {
+  Record timed = made_record();
+  timed.warmup_steps = 0;
+  timed.skipped = {0};
+  RankSeries step{"step", "s", "", {}, 1, 40, false}, linear = step;
+  linear.name = "region_linear";
+  for (int rank = 0; rank < 40; ++rank) {
+    step.values.push_back(20.0);
+    linear.values.push_back(rank < 20 ? 8.0 : 12.0);
+  }
+  timed.timing = {step, linear};
+  const Picture picture = breakdown_picture({RunView(timed)});
+  EXPECT_EQ(bars_of(picture), "made, 2 ranks: linear 10, other 10,\n");
+  const Mark& mark = picture.panels[0].curves[0].marks[0];
+  EXPECT_DOUBLE_EQ(mark.low, 8.0);
+  EXPECT_DOUBLE_EQ(mark.high, 12.0);
+}
+
+TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
+  Record a = made_record(), b = made_record(), c = made_record();
+  set_key(a, "model", "vocab_size", int64_t{50257});
+  set_key(b, "model", "vocab_size", int64_t{50257});
+  set_key(c, "model", "vocab_size", int64_t{50257});
+  b.loss[1] += 1e-4;
+  c.loss[3] = 12.0;
+  const Picture picture = loss_picture({RunView(a), RunView(b), RunView(c)});
+  EXPECT_EQ(curves_of(picture),
+            "made, 2 ranks: (1 11) (2 11) (3 10) (4 10)\n"
+            "made, 2 ranks (3): (1 11) (2 11) (3 10) (4 12)\n");
+  EXPECT_EQ(picture.legend[0].name, "made, 2 ranks and 1 more (largest difference 1.0e-04)");
+  ASSERT_EQ(picture.panels[0].rules.size(), 1U);
+  EXPECT_NEAR(picture.panels[0].rules[0].at, std::log(50257.0), 1e-12);
+  EXPECT_TRUE(has(picture.panels[0].rules[0].label, "ln V = 10.825"));
+}
+
+// Thousands of steps are means of as many each, which span them.
+TEST(Plots, ManyStepsAreBinned) {
   Record r = made_record();
-  r.status = "OOM";
-  r.memory.clear();
-  r.arena = {{"wte", "parameters", "f32", 0, 2 << 20, "run"},
-             {"h.0", "activations", "f32", 0, 4 << 20, "step"},
-             {"h.1", "activations", "f32", 3 << 20, 3 << 20, "step"}};
-  EXPECT_EQ(memory_plot({RunView(r)}).data,
-            "# Memory of the fullest rank (MiB)\nrun\tparameters\tactivations\n"
-            "\"made, 2 ranks, OOM\"\t2\t6\n");
+  r.step_time_s.clear();
+  for (int step = 0; step < 1200; ++step) r.step_time_s.push_back(step % 10 == 0 ? 2.0 : 1.0);
+  const Picture picture = steps_picture({RunView(r)});
+  ASSERT_EQ(picture.panels[0].curves[0].marks.size(), 120U);
+  const Mark& mark = picture.panels[0].curves[0].marks[0];
+  EXPECT_DOUBLE_EQ(mark.x, 5.5);
+  EXPECT_DOUBLE_EQ(mark.y, 1.1);
+  EXPECT_DOUBLE_EQ(mark.low, 1.0);
+  EXPECT_DOUBLE_EQ(mark.high, 2.0);
+  EXPECT_EQ(picture.panels[0].rules[0].at, 1.5);  // after the warm-up step
 }
 
-TEST(Plots, LossOfEachRun) {
+TEST(Plots, MessagesPerStep) {
+  const Picture picture = messages_picture({RunView(made_record())});
+  // 101 B, 0.5 s in flight, 0.125 s exposed over three steps, on the rank with the most.
+  EXPECT_TRUE(has(bars_of(picture), "data all reduce: payload 34,\n")) << bars_of(picture);
+  EXPECT_TRUE(has(bars_of(picture, 1),
+                  "data all reduce, in flight: in flight 167,\nexposed: rank "
+                  "waited for it, or drove it 42,\n"))
+      << bars_of(picture, 1);
+}
+
+TEST(Plots, BuffersThatShareBytesLieBelowEachOther) {
+  Record r = made_record();
+  r.arena = {{"activations::a", "activations", "f32", 0, 1 << 20, "operations 1-4 9-12"},
+             {"activations::b", "activations", "f32", 0, 1 << 20, "operations 5-8"},
+             {"activations::c", "activations", "f32", 1 << 20, 1 << 20, "run"}};
+  const Picture picture = memory_map_picture({RunView(r)});
+  ASSERT_EQ(picture.panels[0].boxes.size(), 3U);
+  EXPECT_EQ(picture.panels[0].boxes[0].inside, "a");
+  EXPECT_LT(picture.panels[0].boxes[0].bottom, picture.panels[0].boxes[1].top);
+  EXPECT_EQ(picture.panels[0].boxes[0].top, picture.panels[0].boxes[2].top);
+  ASSERT_EQ(picture.legend.size(), 2U);
+  EXPECT_EQ(picture.legend[0].name, "part of a program");
+}
+
+TEST(Plots, RanksStandByHost) {
+  Record r = made_record();
+  r.warmup_steps = 0;
+  r.provenance.hostnames = {"node0", "node1", "node0"};
+  r.timing = {{"step", "s", "", {10, 10, 10}, 1, 3, false},
+              {"communication", "s", "", {4, 1, 4}, 1, 3, false}};
+  const Picture picture = ranks_picture({RunView(r)});
+  ASSERT_EQ(picture.panels[0].y.ticks.size(), 2U);
+  ASSERT_EQ(picture.panels[0].boxes.size(), 3U);
+  EXPECT_TRUE(has(picture.panels[0].boxes[1].tip, "rank 2 on node0: 6"));
+  EXPECT_TRUE(has(picture.panels[0].boxes[2].tip, "rank 1 on node1: 9"));
+  EXPECT_LT(picture.panels[0].boxes[0].strength, picture.panels[0].boxes[2].strength);
+}
+
+TEST(Plots, SweepOverTwoKeys) {
+  std::vector<Record> records;
+  for (const int64_t stage : {0, 3})
+    for (const int64_t batch : {1, 2}) {
+      records.push_back(on(2, 100.0 * static_cast<double>(1 + batch + stage)));
+      set_key(records.back(), "parallel", "zero_stage", stage);
+      set_key(records.back(), "batch", "micro_batch_size", batch);
+    }
+  records[3].status = "OOM";
+  Runs runs;
+  for (const Record& record : records) runs.emplace_back(record);
+  const Picture picture = sweep_picture(runs);
+  ASSERT_EQ(picture.panels.size(), 1U);
+  ASSERT_EQ(picture.panels[0].boxes.size(), 4U);
+  EXPECT_EQ(picture.panels[0].boxes[0].inside, "200.0");
+  EXPECT_EQ(picture.panels[0].boxes[3].inside, "OOM");
+  EXPECT_EQ(picture.panels[0].boxes[3].style, hatched);
+}
+
+constexpr const char* trace_text =
+    R"json({"displayTimeUnit":"ms","traceEvents":[
+{"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0 (tensor 0, context 0, pipeline 0, data 0)"}},
+{"ph":"M","name":"process_name","pid":1,"args":{"name":"rank 1 (tensor 0, context 0, pipeline 1, data 0)"}},
+{"ph":"M","name":"thread_name","pid":0,"tid":5,"args":{"name":"send_forward"}},
+{"ph":"M","name":"thread_name","pid":0,"tid":6,"args":{"name":"receive_forward"}},
+{"ph":"X","name":"linear","cat":"linear","pid":0,"tid":0,"ts":10,"dur":30,"args":{"program":"forward","micro_batch":0,"bytes":0}},
+{"ph":"X","name":"norm","cat":"layernorm","pid":0,"tid":0,"ts":40,"dur":10,"args":{"program":"forward","micro_batch":0,"bytes":0}},
+{"ph":"X","name":"wait","cat":"wait","pid":0,"tid":0,"ts":50,"dur":20,"args":{"program":"forward","micro_batch":0,"bytes":0}},
+{"ph":"X","name":"linear","cat":"linear","pid":0,"tid":0,"ts":70,"dur":30,"args":{"program":"backward","micro_batch":0,"bytes":0}},
+{"ph":"X","name":"pipeline send","cat":"communication","pid":0,"tid":5,"ts":50,"dur":10,"args":{"program":"forward","micro_batch":0,"bytes":64}},
+{"ph":"X","name":"pipeline receive","cat":"communication","pid":1,"tid":6,"ts":20,"dur":45,"args":{"program":"forward","micro_batch":0,"bytes":64}}
+]})json";
+
+TEST(Plots, TimelineOfATrace) {
+  const std::string directory = testing::TempDir() + "gptbench_plot_trace";
+  std::ignore = std::system(("mkdir -p " + directory).c_str());
+  std::ofstream(directory + "/trace.json") << trace_text;
   const Record r = made_record();
-  EXPECT_EQ(loss_plot({RunView(r)}).data,
-            "# step\tloss (nat per token)\n# made, 2 ranks\n0\t10.98\n1\t10.5\n2\t10.1\n3\t9.75\n");
+  const Picture picture = timeline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
+  ASSERT_EQ(picture.panels.size(), 1U);
+  const Panel& panel = picture.panels[0];
+  EXPECT_EQ(panel.y.ticks[0].second, "rank 0, stage 0, 70 % busy");
+  std::string boxes;
+  for (const Box& box : panel.boxes)
+    boxes += box.name + " " + std::to_string(std::lround(box.left)) + "-" +
+             std::to_string(std::lround(box.right)) + "\n";
+  EXPECT_EQ(boxes,
+            "forward 10-50\nwaiting 50-70\nmessage in flight 50-60\nbackward 70-100\n"
+            "message in flight 20-65\n");
+  ASSERT_EQ(panel.arrows.size(), 1U);
+  EXPECT_EQ(panel.arrows[0].from_x, 50.0);
+  EXPECT_EQ(panel.arrows[0].to_x, 65.0);
+  // A result that a later run moved aside has no trace.
+  EXPECT_TRUE(timeline_picture({RunView(r, {}, nullptr, directory + "/result.1.h5")}).empty());
 }
 
-// A title must not end a gnuplot string, and nothing of it is executed or obeyed.
-TEST(Plots, TitlesAreQuoted) {
-  Record r = made_record();
-  set_key(r, "run", "name", std::string("'a'b\n\"c\\`d`@e\x1b"));
-  const Plot loss = loss_plot({RunView(r)});
-  EXPECT_TRUE(has(loss.commands, "title \"'a'b \\042c\\134\\140d\\140\\100e\\134x1b, 2 ranks\"\n"))
-      << loss.commands;
-  EXPECT_TRUE(has(loss.data, "\n# 'a'b \"c\\`d`@e\\x1b, 2 ranks\n0\t")) << loss.data;
-  r.memory[0].name = "para\nmeters\t";
-  const std::string data = memory_plot({RunView(r)}).data;
-  EXPECT_TRUE(has(data, "\"'a'b 'c/`d`@e/x1b, 2 ranks\"")) << data;
-  EXPECT_TRUE(has(data, "\nrun\tactivations\tpara meters \n")) << data;
+TEST(Plots, TracesThatAreNoneAreEmpty) {
+  for (const char* text : {"", "{", "\n\n", "{\"ph\":\"X\",\"pid\":0,\"ts\":1e400,\"dur\":-1}",
+                           "{\"ph\":\"X\",\"pid\":1e99}"})
+    EXPECT_TRUE(parse_trace(text).spans.empty()) << text;
 }
 
 TEST(Plots, NothingToShow) {
   const Record empty;
-  for (const PlotKind& kind : plot_kinds) EXPECT_TRUE(kind.make({RunView(empty)}, {}).data.empty());
+  for (const PlotKind& kind : plot_kinds) {
+    EXPECT_TRUE(kind.make({RunView(empty)}, {}).empty()) << kind.name;
+    EXPECT_TRUE(kind.make({}, {}).empty()) << kind.name;
+  }
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ for nodes in 1 2; do
   contains $study/strong-$nodes.out 'GPTBENCH status=OK verdict=VALID'
 done
 contains $study/post.out 'Speed-up'
-for file in strong.csv strong.md strong/scaling.svg; do [ -s "$study/$file" ] || fail "no $study/$file"; done
+for file in strong.csv strong.md strong.html strong/scaling.svg; do [ -s "$study/$file" ] || fail "no $study/$file"; done
 if command -v h5dump >/dev/null; then
   h5dump -d /provenance/slurm $study/strong-2/result.h5 >dump.out
   contains dump.out 'PJM_JOBID=1'

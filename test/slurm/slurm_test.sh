@@ -127,9 +127,10 @@ for nodes in 1 2 4; do
 done
 contains "$study/strong.md" 'Speed-up'
 contains "$study/strong.md" '\| +1.00 \| +100.0 %'
-for file in strong.csv strong/scaling.svg strong/scaling.png post.out; do
+for file in strong.csv strong.html strong/scaling.svg post.out; do
   [ -s "$study/$file" ] || fail "no $study/$file"
 done
+if command -v rsvg-convert >/dev/null; then [ -s "$study/strong/scaling.png" ] || fail "no PNG"; fi
 cat "$study/strong.md"
 
 wait_for 150 "$array" "$array_post" || show row-*.out
@@ -144,6 +145,7 @@ contains row-4.out '^gptbench: .*steps'
 contains row-5.out 'row 5 of rows.txt: it has 4 rows'
 ended "$array_post" 0
 table=output/rows-$array/table.md
+[ -s "output/rows-$array/report.html" ] || fail "no report of the array"
 contains "$table" 'OOM'
 contains "$table" 'TIMEOUT at step'
 [ "$(grep -c '^| *1 [|(]' "$table")" -eq 3 ] || fail "the table of the array has not 3 rows"

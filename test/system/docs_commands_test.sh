@@ -53,10 +53,7 @@ for page in README.md doc/user_guide.md; do
     expected=$(sed -n 's/.*# exit \([0-9]*\)$/\1/p' <<<"$line")
     shrink=yes
     if [ -n "$expected" ]; then shrink=; else expected=0; fi
-    case $line in
-      *gptpost\ plot*) tool=gnuplot ;;
-      *) tool=${line%% *} ;;
-    esac
+    tool=${line%% *}
     if ! (cd tree && PATH=$PWD/../tools:$PATH command -v "$tool" >/dev/null); then
       echo "not run, $tool is not installed: $line"
       continue

@@ -31,7 +31,7 @@ class Gptbench(CMakePackage):
     depends_on("kokkos@3.4:")
     depends_on("onednn@2.6:")
     depends_on("cuda@12:", when="+cuda")
-    depends_on("gnuplot", type="run")
+    depends_on("librsvg", type="run")
     depends_on("googletest", type="test")
 
     def cmake_args(self):

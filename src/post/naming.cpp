@@ -1,0 +1,121 @@
+#include "post/naming.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+// "tp2 pp2": the sizes that are not 1, or "data parallel".
+std::string layout_of(const RunView& run) {
+  std::vector<std::string> sizes;
+  for (const auto& [name, size] :
+       {std::pair{"tp", run.tensor_parallel()}, std::pair{"pp", run.pipeline_parallel()},
+        std::pair{"cp", run.context_parallel()}})
+    if (size > 1) sizes.push_back(name + std::to_string(size));
+  return sizes.empty() ? "data parallel" : join(sizes, " ");
+}
+
+std::vector<std::string> parts_of(const RunView& run, bool over_length) {
+  // A published point without a model is its series.
+  if (run.is_published() && run.seq_length() == 0)
+    return {"published: " + run.text("run", "name"), "", "", "", "", "", "", ""};
+  return {(run.is_published() ? "published: " : "") + run.model_name(),
+          over_length ? std::to_string(run.summary().world_size) + " ranks"
+                      : "sequence " + std::to_string(run.seq_length()),
+          run.text("precision", "compute", "fp32"),
+          layout_of(run),
+          "ZeRO " + std::to_string(run.zero_stage()),
+          run.checkpoints() ? run.checkpointing() + " recomputation" : "no recomputation",
+          "micro-batch " + std::to_string(run.micro_batch()),
+          run.device_name()};
+}
+
+// Keys of the layout in which runs differ although all of `parts` and `x` are equal: appended.
+void add_varied_keys(std::vector<std::vector<std::string>>& parts, const Runs& runs,
+                     const std::vector<std::string>& x) {
+  static const std::set<std::string> groups = {"model", "parallel", "precision", "memory"};
+  std::vector<std::string> known = x;
+  for (size_t r = 0; r < runs.size(); ++r) known[r] += "|" + join(parts[r], "|");
+  for (const ConfigEntry& entry : runs.front().record().config) {
+    if (groups.count(entry.group) == 0 || entry.key == "device_memory_gib") continue;
+    std::vector<std::string> cells;
+    for (const RunView& run : runs) cells.push_back(key_cell(run, entry.group, entry.key));
+    if (follows(cells, known)) continue;
+    for (size_t r = 0; r < runs.size(); ++r) {
+      parts[r].push_back(entry.key + " " + cells[r]);
+      known[r] += "|" + cells[r];
+    }
+  }
+}
+
+}  // namespace
+
+Naming naming_of(const Runs& runs, bool over_length) {
+  Naming naming;
+  std::vector<std::vector<std::string>> parts;
+  std::vector<std::string> x;
+  for (const RunView& run : runs) {
+    parts.push_back(parts_of(run, over_length));
+    x.push_back(std::to_string(over_length ? run.seq_length() : run.summary().world_size));
+  }
+  naming.names.resize(runs.size());
+  if (runs.empty()) return naming;
+  add_varied_keys(parts, runs, x);
+  std::vector<std::string> shared;
+  for (size_t p = 0; p < parts.front().size(); ++p) {
+    std::set<std::string> values;
+    for (const auto& of_run : parts) values.insert(of_run[p]);
+    if (values.size() == 1) {
+      shared.push_back(*values.begin());
+      continue;
+    }
+    for (size_t r = 0; r < runs.size(); ++r)
+      if (!parts[r][p].empty())
+        naming.names[r] += (naming.names[r].empty() ? "" : ", ") + parts[r][p];
+  }
+  naming.shared = join(shared, ", ");
+  return naming;
+}
+
+std::string subtitle_of(const std::string& shared, const Runs& runs) {
+  std::set<std::string> machines, dates;
+  for (const RunView& run : runs) {
+    if (run.is_published()) continue;
+    if (!run.record().machine.empty()) machines.insert(run.record().machine);
+    if (!run.record().date_utc.empty()) dates.insert(run.record().date_utc.substr(0, 10));
+  }
+  std::string text = shared;
+  const auto add = [&](const std::string& part) {
+    if (!part.empty() && text.find(part) == std::string::npos)
+      text += (text.empty() ? "" : "; ") + part;
+  };
+  add(join({machines.begin(), machines.end()}, ", "));
+  if (!dates.empty())
+    add(*dates.begin() + (dates.size() > 1 ? " to " + *dates.rbegin() : std::string()));
+  return text;
+}
+
+std::string subtitle_of(const Runs& runs) {
+  return subtitle_of(naming_of(runs, false).shared, runs);
+}
+
+std::vector<std::string> labels_of(const Runs& runs) {
+  std::vector<std::string> labels;
+  for (const RunView& run : runs) {
+    const std::string name = run.text("run", "name", "run") + ", " +
+                             std::to_string(run.summary().world_size) +
+                             (run.summary().world_size == 1 ? " rank" : " ranks") +
+                             (run.counts() ? "" : ", " + run.outcome());
+    std::string label = name;
+    for (int n = 2; std::find(labels.begin(), labels.end(), label) != labels.end(); ++n)
+      label = name + " (" + std::to_string(n) + ")";
+    labels.push_back(label);
+  }
+  return labels;
+}
+
+}  // namespace gptbench

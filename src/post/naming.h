@@ -1,0 +1,28 @@
+// What runs are called in pictures: what they share, what tells them apart.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "post/run_view.h"
+
+namespace gptbench {
+
+// Model, layout, precision and every varied key, but for the number of ranks (over_length: the
+// sequence length): `shared` are those in which all runs agree, names[i] the others of run i. Runs
+// with equal names are one series.
+struct Naming {
+  std::string shared;
+  std::vector<std::string> names;
+};
+Naming naming_of(const Runs& runs, bool over_length);
+
+// A picture's line below its title: `shared`, machines and dates.
+std::string subtitle_of(const std::string& shared, const Runs& runs);
+std::string subtitle_of(const Runs& runs);
+
+// Names of runs with their ranks and, where they did not come to figures, their outcome; told apart
+// by a number where several have one name.
+std::vector<std::string> labels_of(const Runs& runs);
+
+}  // namespace gptbench

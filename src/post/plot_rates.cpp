@@ -1,0 +1,343 @@
+// Pictures of rates over ranks or sequence length: throughput, utilisation, scaling, sweep.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "post/cells.h"
+#include "post/naming.h"
+#include "post/plot.h"
+#include "post/style.h"
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+using Figure = std::function<double(const RunView&)>;
+
+// Axis over which runs differ: the sequence length where that takes more values than the ranks do.
+bool over_sequence_length(const Runs& runs, const PlotOptions& options) {
+  if (!options.over.empty()) return options.over == "length";
+  std::set<int64_t> ranks, lengths;
+  for (const RunView& run : runs) {
+    ranks.insert(run.summary().world_size);
+    lengths.insert(run.seq_length());
+  }
+  return lengths.size() > ranks.size();
+}
+
+// A run's mark: the rate, and its range over the timed steps.
+Mark mark_of(const RunView& run, double x, double rate, const std::string& label,
+             const std::string& unit) {
+  const Summary& s = run.summary();
+  Mark mark{x, rate, 0.0, 0.0, label + ": " + significant(rate, 4, 4) + " " + unit};
+  if (s.sec_per_it > 0.0 && s.sec_per_it_min > 0.0 && s.sec_per_it_max > s.sec_per_it_min) {
+    mark.low = rate * s.sec_per_it / s.sec_per_it_max;
+    mark.high = rate * s.sec_per_it / s.sec_per_it_min;
+    mark.tip += " (" + significant(mark.low, 4, 4) + " to " + significant(mark.high, 4, 4) +
+                " over " + std::to_string(s.timed_steps) + " steps)";
+  }
+  return mark;
+}
+
+// Curves of runs with equal names, in the order in which these come up; marks by x.
+std::vector<Curve> curves_of(const Runs& runs, const Naming& naming, bool over_length,
+                             const Figure& rate, const std::string& unit) {
+  std::vector<Curve> curves;
+  const std::vector<std::string> labels = labels_of(runs);
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const std::string& name = naming.names[r];
+    auto curve = std::find_if(curves.begin(), curves.end(),
+                              [&](const Curve& each) { return each.name == name; });
+    if (curve == curves.end())
+      curve = curves.insert(curve, {curves.size(), name, {}, !runs[r].is_published()});
+    const int64_t x = over_length ? runs[r].seq_length() : runs[r].summary().world_size;
+    if (x > 0)
+      curve->marks.push_back(
+          mark_of(runs[r], static_cast<double>(x), rate(runs[r]), labels[r], unit));
+  }
+  for (Curve& curve : curves)
+    std::stable_sort(curve.marks.begin(), curve.marks.end(),
+                     [](const Mark& a, const Mark& b) { return a.x < b.x; });
+  return curves;
+}
+
+std::vector<Entry> legend_of(const std::vector<Curve>& curves) {
+  std::vector<Entry> legend;
+  if (curves.size() == 1 && curves.front().name.empty()) return legend;
+  for (const Curve& curve : curves)
+    legend.push_back({curve.name.empty() ? "measured" : curve.name, curve.style});
+  return legend;
+}
+
+// A dashed line named by its outcome where a run did not come to figures.
+void add_failures(Panel& panel, const Runs& runs, bool over_length) {
+  std::map<int64_t, std::set<std::string>> outcomes;
+  for (const RunView& run : runs) {
+    const int64_t x = over_length ? run.seq_length() : run.summary().world_size;
+    if (!run.counts() && x > 0) outcomes[x].insert(run.outcome());
+  }
+  for (const auto& [x, words] : outcomes)
+    panel.rules.push_back({static_cast<double>(x), join({words.begin(), words.end()}, ", "), true});
+}
+
+// Names of runs of which a picture has nothing, for its notes.
+std::string named(const Runs& all, const std::function<bool(const RunView&)>& lacks) {
+  std::vector<std::string> names;
+  const std::vector<std::string> labels = labels_of(all);
+  for (size_t r = 0; r < all.size(); ++r)
+    if (lacks(all[r])) names.push_back(labels[r]);
+  if (names.size() > 6) names = {names.begin(), names.begin() + 5};
+  return join(names, "; ");
+}
+
+// Runs that all have one number of ranks and one length: a bar each.
+Panel bars_of(const Runs& runs, const Figure& rate, const std::string& label,
+              const std::string& unit) {
+  Panel panel;
+  panel.x = {label, false, true};
+  panel.y.downwards = true;
+  Curve spread{neutral, "range over steps", {}, false, true};
+  const std::vector<std::string> labels = labels_of(runs);
+  double widest = 0.0;
+  for (size_t r = 0; r < runs.size(); ++r) widest = std::max(widest, rate(runs[r]));
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const double row = static_cast<double>(r), value = rate(runs[r]);
+    const Mark mark = mark_of(runs[r], value, value, labels[r], unit);
+    panel.y.ticks.emplace_back(row, labels[r]);
+    panel.boxes.push_back({0.0, value, row - 0.32, row + 0.32, 0, labels[r], mark.tip, "",
+                           mark.high > mark.low ? "" : significant(value, 4, 4)});
+    if (mark.low < mark.high) spread.marks.push_back({value, row, mark.low, mark.high, mark.tip});
+    if (mark.low < mark.high)
+      panel.boxes.push_back({mark.high, mark.high, row - 0.2, row + 0.2, neutral, labels[r],
+                             mark.tip, "", significant(value, 4, 4)});
+  }
+  panel.curves.push_back(spread);
+  panel.height = 26.0 * static_cast<double>(runs.size()) + 14.0;
+  return panel;
+}
+
+Picture rate_picture(const std::string& name, const std::string& title, const std::string& label,
+                     const std::string& unit, const Runs& runs, const PlotOptions& options,
+                     bool proportional, const Figure& rate) {
+  Runs counting;
+  for (const RunView& run : runs)
+    if (run.counts() && run.summary().world_size > 0 && rate(run) > 0.0) counting.push_back(run);
+  Picture picture{name, title, ""};
+  if (counting.empty()) return picture;
+  const bool over_length = over_sequence_length(counting, options);
+  const Naming naming = naming_of(counting, over_length);
+  picture.subtitle = subtitle_of(naming.shared, counting);
+  const std::vector<Curve> curves = curves_of(counting, naming, over_length, rate, unit);
+  std::set<double> values;
+  for (const Curve& curve : curves)
+    for (const Mark& mark : curve.marks) values.insert(mark.x);
+  if (values.empty()) return picture;
+  if (values.size() == 1) {
+    picture.panels = {bars_of(counting, rate, label, unit)};
+  } else {
+    // Over ranks, throughput spans decades and equal efficiency is a straight line.
+    Panel panel;
+    panel.x = {over_length ? "Sequence length (tokens)" : "Ranks", true, false, true};
+    panel.y = {label, proportional && !over_length, !proportional || over_length};
+    panel.curves = curves;
+    add_failures(panel, runs, over_length);
+    picture.panels = {panel};
+    picture.legend = legend_of(curves);
+    picture.notes = {
+        "Each mark is a run; its bar spans the timed steps. Lines join the medians of "
+        "runs with one number of " +
+        std::string(over_length ? "tokens." : "ranks.")};
+  }
+  const std::string without =
+      named(runs, [&](const RunView& run) { return !run.counts() || rate(run) <= 0.0; });
+  if (!without.empty()) picture.notes.push_back("Without this figure: " + without + ".");
+  return picture;
+}
+
+// "mpt", or all of them where the runs have several.
+std::string conventions_of(const Runs& runs) {
+  std::set<std::string> names;
+  for (const RunView& run : runs)
+    if (run.counts()) names.insert(run.flops_convention());
+  return join({names.begin(), names.end()}, ", ");
+}
+
+double tokens_per_s(const RunView& run) {
+  return run.summary().tokens_per_s;
+}
+
+}  // namespace
+
+Picture throughput_picture(const Runs& runs, const PlotOptions& options) {
+  return rate_picture("throughput", "Throughput", "Tokens/s", "tokens/s", runs, options, true,
+                      tokens_per_s);
+}
+
+Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
+  Picture picture = rate_picture(
+      "utilisation", "Model FLOPs utilisation",
+      "MFU (% of peak, FLOPs by convention " + conventions_of(runs) + ")", "%", runs, options,
+      false, [](const RunView& run) { return run.utilisation(run.flops_convention(), false); });
+  double highest = 0.0;
+  for (const Panel& panel : picture.panels)
+    for (const Curve& curve : panel.curves)
+      for (const Mark& mark : curve.marks) highest = std::max(highest, mark.y);
+  // Nothing can be above it: what is says that the peak is wrong.
+  if (highest > 80.0) picture.panels.front().rules.push_back({100.0, "100 %"});
+  std::set<std::string> peaks;
+  for (const RunView& run : runs)
+    if (run.counts() && run.peak_tflops() > 0.0)
+      peaks.insert(significant(run.peak_tflops(), 4, 4) + " TFLOP/s per device (" +
+                   run.summary().peak_source + ")");
+  if (!picture.empty())
+    picture.notes.push_back("Peak: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
+  return picture;
+}
+
+Picture scaling_picture(const Runs& runs, const PlotOptions&) {
+  Runs counting;
+  for (const RunView& run : runs)
+    if (run.counts() && tokens_per_s(run) > 0.0 && run.summary().world_size > 0)
+      counting.push_back(run);
+  Picture picture{"scaling", "Speed-up and efficiency over the fewest ranks of each series", ""};
+  if (counting.empty()) return picture;
+  const Naming naming = naming_of(counting, false);
+  picture.subtitle = subtitle_of(naming.shared, counting);
+  Panel speed, efficiency;
+  speed.x = efficiency.x = {"Ranks", true, false, true};
+  speed.y = {"Speed-up", true};
+  efficiency.y = {"Efficiency (%)", false, true};
+  speed.height = efficiency.height = 300.0;
+  std::set<double> ideals;
+  std::vector<std::string> single;
+  for (const Curve& rates : curves_of(counting, naming, false, tokens_per_s, "tokens/s")) {
+    if (rates.marks.empty() || rates.marks.back().x == rates.marks.front().x) {
+      if (!rates.marks.empty()) single.push_back(rates.name.empty() ? "measured" : rates.name);
+      continue;
+    }
+    std::vector<double> at_base;
+    for (const Mark& mark : rates.marks)
+      if (mark.x == rates.marks.front().x) at_base.push_back(mark.y);
+    const double base = median(at_base), fewest = rates.marks.front().x;
+    Curve speedups = rates, efficiencies = rates;
+    for (size_t m = 0; m < rates.marks.size(); ++m) {
+      Mark &up = speedups.marks[m], &part = efficiencies.marks[m];
+      const double ratio = up.x / fewest;
+      up.y /= base;
+      up.low /= base;
+      up.high /= base;
+      up.tip += ", speed-up " + fixed(up.y, 2) + " of " + significant(ratio, 4, 4) +
+                ", efficiency " + fixed(100.0 * up.y / ratio, 1) + " %";
+      part = {up.x, 100.0 * up.y / ratio, 100.0 * up.low / ratio, 100.0 * up.high / ratio, up.tip};
+      ideals.insert(ratio);
+      ideals.insert(1.0);
+    }
+    Curve ideal{neutral, "ideal", {}};
+    for (const double end : {rates.marks.front().x, rates.marks.back().x})
+      ideal.marks.push_back({end, end / fewest, 0.0, 0.0, "ideal"});
+    speed.curves.push_back(ideal);
+    speed.curves.push_back(speedups);
+    efficiency.curves.push_back(efficiencies);
+  }
+  if (efficiency.curves.empty()) return picture;
+  add_failures(speed, runs, false);
+  efficiency.rules.push_back({100.0, "ideal"});
+  picture.legend = legend_of(efficiency.curves);
+  picture.legend.push_back({"ideal", neutral});
+  picture.panels = {speed, efficiency};
+  picture.notes = {"Each mark is a run; its bar spans the timed steps."};
+  if (!single.empty())
+    picture.notes.push_back("On one number of ranks only: " + join(single, "; ") + ".");
+  return picture;
+}
+
+Picture sweep_picture(const Runs& runs, const PlotOptions&) {
+  Picture picture{"sweep", "Tokens/s over what was varied", subtitle_of(runs)};
+  Runs measured;
+  for (const RunView& run : runs)
+    if (!run.is_published()) measured.push_back(run);
+  if (measured.size() < 4) return picture;
+  // Independent keys in which runs differ: names, and values by run.
+  static const std::set<std::string> of_a_run = {"run", "output"};
+  std::vector<std::pair<std::string, std::vector<std::string>>> keys;
+  std::vector<std::string> ranks, known(measured.size());
+  for (const RunView& run : measured) ranks.push_back(std::to_string(run.summary().world_size));
+  const auto add = [&](const std::string& name, const std::vector<std::string>& cells) {
+    if (follows(cells, known)) return;
+    for (size_t r = 0; r < cells.size(); ++r) known[r] += "|" + cells[r];
+    keys.emplace_back(name, cells);
+  };
+  add("ranks", ranks);
+  for (const ConfigEntry& entry : measured.front().record().config) {
+    if (of_a_run.count(entry.group) > 0 || entry.key == "data_parallel" ||
+        entry.key == "device_memory_gib")
+      continue;
+    std::vector<std::string> cells;
+    for (const RunView& run : measured) cells.push_back(key_cell(run, entry.group, entry.key));
+    add(entry.key, cells);
+  }
+  if (keys.size() < 2 || keys.size() > 3) return picture;
+  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+    return std::set<std::string>(a.second.begin(), a.second.end()).size() >
+           std::set<std::string>(b.second.begin(), b.second.end()).size();
+  });
+  // Values in the order of numbers where they are numbers.
+  const auto values_of = [](const std::vector<std::string>& cells) {
+    std::vector<std::string> values(cells);
+    std::sort(values.begin(), values.end(), [](const std::string& a, const std::string& b) {
+      return is_number(a) && is_number(b) ? std::stod(a) < std::stod(b) : a < b;
+    });
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  };
+  const std::vector<std::string> columns = values_of(keys[0].second),
+                                 rows = values_of(keys[1].second);
+  const std::vector<std::string> panels =
+      keys.size() == 3 ? values_of(keys[2].second) : std::vector<std::string>{""};
+  double most = 0.0;
+  for (const RunView& run : measured) most = std::max(most, tokens_per_s(run));
+  if (most <= 0.0 || columns.size() > 16 || panels.size() > 8) return picture;
+  const std::vector<std::string> labels = labels_of(measured);
+  std::string failed;
+  for (const std::string& value : panels) {
+    Panel panel;
+    panel.x.label =
+        keys[0].first + (value.empty() ? "" : "  (" + keys[2].first + " " + value + ")");
+    panel.y.label = keys[1].first;
+    panel.y.downwards = true;
+    panel.height = 34.0 * static_cast<double>(rows.size()) + 10.0;
+    for (size_t c = 0; c < columns.size(); ++c)
+      panel.x.ticks.emplace_back(static_cast<double>(c), columns[c]);
+    for (size_t c = 0; c < rows.size(); ++c)
+      panel.y.ticks.emplace_back(static_cast<double>(c), rows[c]);
+    for (size_t y = 0; y < rows.size(); ++y)
+      for (size_t x = 0; x < columns.size(); ++x) {
+        std::vector<double> rates;
+        std::string what;  // the runs of this cell
+        for (size_t r = 0; r < measured.size(); ++r) {
+          if (keys[0].second[r] != columns[x] || keys[1].second[r] != rows[y] ||
+              (!value.empty() && keys[2].second[r] != value))
+            continue;
+          const bool counts = measured[r].counts() && tokens_per_s(measured[r]) > 0.0;
+          if (counts) rates.push_back(tokens_per_s(measured[r]));
+          what += (what.empty() ? "" : "\n") + labels[r] +
+                  (counts ? ": " + significant(rates.back(), 4, 1) + " tokens/s" : "");
+          if (!counts) failed = measured[r].outcome();
+        }
+        if (what.empty()) continue;
+        const double rate = median(rates), at_x = static_cast<double>(x),
+                     at_y = static_cast<double>(y);
+        panel.boxes.push_back({at_x - 0.47, at_x + 0.47, at_y - 0.45, at_y + 0.45,
+                               rates.empty() ? hatched : 0, keys[1].first + " " + rows[y], what,
+                               rates.empty() ? failed : significant(rate, 4, 1), "",
+                               std::min(0.999, rate / most)});
+      }
+    picture.panels.push_back(panel);
+  }
+  picture.notes = {"Medians where a cell holds several runs."};
+  return picture;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,157 @@
+// Pictures over steps: loss, time.
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "post/cells.h"
+#include "post/naming.h"
+#include "post/plot.h"
+
+namespace gptbench {
+namespace {
+
+constexpr size_t most_marks = 120;  // of a curve
+
+// `values` over steps from 1. More than most_marks are drawn as the means of as many steps each,
+// with the range of these as error bars.
+Curve curve_of(const std::vector<double>& values, const std::vector<double>& low, size_t style,
+               const std::string& name) {
+  Curve curve{style, name, {}};
+  const size_t width = (values.size() + most_marks - 1) / most_marks;
+  for (size_t first = 0; first < values.size(); first += width) {
+    const size_t end = std::min(first + width, values.size());
+    double sum = 0.0, least = values[first], largest = values[first];
+    for (size_t step = first; step < end; ++step) {
+      sum += values[step];
+      least = std::min(least, low.empty() ? values[step] : low[step]);
+      largest = std::max(largest, values[step]);
+    }
+    const double mean = sum / static_cast<double>(end - first);
+    const std::string steps =
+        width == 1 ? "step " + std::to_string(first + 1)
+                   : "mean of steps " + std::to_string(first + 1) + " to " + std::to_string(end);
+    curve.marks.push_back(
+        {0.5 * static_cast<double>(first + 1 + end), mean, least, largest,
+         (name.empty() ? "" : name + ", ") + steps + ": " + printed("%.5g", mean)});
+  }
+  return curve;
+}
+
+// Largest difference over common steps.
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = 0.0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+}  // namespace
+
+Picture loss_picture(const Runs& runs, const PlotOptions&) {
+  Picture picture{"loss", "Loss over steps", subtitle_of(runs)};
+  Panel panel;
+  panel.x = {"Step"};
+  panel.x.whole = true;
+  panel.y = {"Loss (nat per token)"};
+  double least = INFINITY, largest = -INFINITY;
+  int64_t vocabulary = -1;  // 0: runs differ
+  for (const RunView& run : runs) {
+    if (run.record().loss.empty()) continue;
+    const int64_t size = run.integer("model", "vocab_size", 0);
+    vocabulary = vocabulary == -1 || vocabulary == size ? size : 0;
+    for (const double loss : run.record().loss)
+      if (std::isfinite(loss)) {
+        least = std::min(least, loss);
+        largest = std::max(largest, loss);
+      }
+  }
+  // Curves that lie within a pixel of each other are drawn once.
+  struct Group {
+    size_t first, more;
+    double difference;
+  };
+  std::vector<Group> groups;
+  const std::vector<std::string> labels = labels_of(runs);
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const std::vector<double>& loss = runs[r].record().loss;
+    if (loss.empty()) continue;
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      const std::vector<double>& drawn = runs[group.first].record().loss;
+      return drawn.size() == loss.size() && difference(drawn, loss) <= 0.002 * (largest - least);
+    });
+    if (same == groups.end()) {
+      groups.push_back({r, 0, 0.0});
+      continue;
+    }
+    ++same->more;
+    same->difference =
+        std::max(same->difference, difference(runs[same->first].record().loss, loss));
+  }
+  if (groups.empty()) return picture;
+  for (const Group& group : groups) {
+    const size_t style = panel.curves.size();
+    std::string name = labels[group.first];
+    if (group.more > 0)
+      name += " and " + std::to_string(group.more) + " more (largest difference " +
+              (group.difference > 0.0 ? printed("%.1e", group.difference) : "0") + ")";
+    panel.curves.push_back(
+        curve_of(runs[group.first].record().loss, {}, style, labels[group.first]));
+    picture.legend.push_back({name, style});
+  }
+  if (vocabulary > 1) {
+    const double guess = std::log(static_cast<double>(vocabulary));
+    panel.rules.push_back({guess, "ln V = " + fixed(guess, 3) + ", a uniform guess"});
+  }
+  picture.panels = {panel};
+  return picture;
+}
+
+Picture steps_picture(const Runs& runs, const PlotOptions&) {
+  Picture picture{"steps", "Time of each step", subtitle_of(runs)};
+  Panel panel;
+  panel.x = {"Step"};
+  panel.x.whole = true;
+  panel.y = {"Time of the slowest rank (s)", false, true};
+  const std::vector<std::string> labels = labels_of(runs);
+  int64_t warmup = -1;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const Record& record = runs[r].record();
+    if (record.step_time_s.empty()) continue;
+    // The fastest rank of each step, where the file has all ranks.
+    std::vector<double> fastest;
+    for (const RankSeries& series : record.timing) {
+      const size_t ranks = static_cast<size_t>(series.ranks);
+      if (series.name != "step" || series.reduced || ranks < 2 ||
+          series.values.size() != record.step_time_s.size() * ranks)
+        continue;
+      for (size_t step = 0; step < record.step_time_s.size(); ++step) {
+        const auto row = series.values.begin() + static_cast<std::ptrdiff_t>(step * ranks);
+        fastest.push_back(*std::min_element(row, row + static_cast<std::ptrdiff_t>(ranks)));
+      }
+    }
+    const size_t style = panel.curves.size();
+    panel.curves.push_back(curve_of(record.step_time_s, fastest, style, labels[r]));
+    picture.legend.push_back({labels[r], style});
+    warmup = warmup == -1 || warmup == record.warmup_steps ? record.warmup_steps : 0;
+  }
+  if (panel.curves.empty()) return picture;
+  // Where one run takes many times as long as another, both are still legible.
+  double least = INFINITY, largest = 0.0;
+  for (const Curve& curve : panel.curves)
+    for (const Mark& mark : curve.marks) {
+      least = std::min(least, mark.y);
+      largest = std::max(largest, mark.y);
+    }
+  panel.y.logarithmic = least > 0.0 && largest > 20.0 * least;
+  panel.y.from_zero = !panel.y.logarithmic;
+  if (warmup > 0)
+    panel.rules.push_back({static_cast<double>(warmup) + 0.5, "timed from here", true});
+  picture.panels = {panel};
+  picture.notes = {
+      "Bars reach down to the fastest rank of the step, and span the steps that a mark "
+      "stands for."};
+  return picture;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,306 @@
+#include "post/report.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "post/cells.h"
+#include "post/naming.h"
+#include "post/style.h"
+#include "post/svg.h"
+
+namespace gptbench {
+namespace {
+
+constexpr size_t most_rows = 300;  // of a picture's figures
+
+constexpr const char* page_style = R"(
+:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--soft:#57606a;--line:#d0d5db;--good:#0f6b3a;--bad:#b3261e}
+*{box-sizing:border-box}
+body{margin:0;font:16px/1.5 system-ui,'DejaVu Sans',Arial,sans-serif;color:var(--ink);background:var(--paper)}
+header,main{max-width:1040px;margin:0 auto;padding:0 16px}
+h1{font-size:1.6rem;margin:1.2rem 0 0;overflow-wrap:anywhere}
+h2{font-size:1.2rem;margin:2rem 0 .6rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}
+p{margin:.4rem 0}.soft,caption,dt{color:var(--soft)}
+.good{color:var(--good)}.bad{color:var(--bad)}.good,.bad{font-weight:700}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:1rem 0}
+.cards div{border:1px solid var(--line);border-radius:8px;padding:10px 12px}
+.cards dt{font-size:.85rem}.cards dd{margin:0;font-size:1.25rem;font-weight:600;overflow-wrap:anywhere}
+.cards dd small{display:block;font-size:.8rem;font-weight:400;color:var(--soft)}
+.wide{overflow-x:auto;max-width:100%}.wide:focus-visible{outline:2px solid var(--soft)}
+table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
+caption{text-align:left;padding-bottom:.3rem}
+th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+.num{text-align:right}
+figure{margin:0 0 1.6rem}figure svg{display:block;width:100%;min-width:720px;height:auto}
+summary{cursor:pointer;margin:.4rem 0}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.2rem 0 .8rem}
+.list{display:grid;grid-template-columns:minmax(90px,auto) 1fr;gap:2px 16px;margin:.4rem 0}
+.list dd{margin:0;overflow-wrap:anywhere}
+@media screen and (prefers-color-scheme:dark){
+:root{--ink:#e7eaee;--paper:#14181d;--soft:#a9b3be;--line:#3a424c;--good:#6fdc9c;--bad:#ff9a8f}}
+@media print{:root{color-scheme:light}body{font-size:11pt}header,main{max-width:none;padding:0}
+figure,tr,.cards div{break-inside:avoid}figure svg{min-width:0}.wide{overflow:visible}}
+)";
+
+std::string element(const std::string& tag, const std::string& content,
+                    const std::string& attributes = "") {
+  return "<" + tag + (attributes.empty() ? "" : " " + attributes) + ">" + content + "</" + tag +
+         ">\n";
+}
+
+// What may be wider than a phone scrolls in itself; the keyboard reaches it.
+std::string wide(const std::string& label, const std::string& content) {
+  return element("div", content,
+                 "class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" + xml(label) + "\"");
+}
+
+std::string html_table(const Table& table) {
+  const auto row_of = [&](const char* tag, const std::function<std::string(size_t)>& cell) {
+    std::string row;
+    for (size_t c = 0; c < table.columns.size(); ++c)
+      row += "<" + std::string(tag) + (table.columns[c].right ? " class=\"num\">" : ">") +
+             xml(cell(c)) + "</" + tag + ">";
+    return element("tr", row);
+  };
+  std::string rows;
+  for (const auto& row : table.rows) rows += row_of("td", [&](size_t c) { return row[c]; });
+  return wide(
+      table.caption,
+      element(
+          "table",
+          (table.caption.empty() ? "" : element("caption", xml(table.caption))) +
+              element("thead", row_of("th", [&](size_t c) { return table.columns[c].heading; })) +
+              element("tbody", rows)));
+}
+
+std::string section(const std::string& heading, const std::string& content) {
+  return content.empty() ? "" : element("section", element("h2", xml(heading)) + content);
+}
+
+std::string details(const std::string& summary, const std::string& content, bool open = false) {
+  return element("details", element("summary", xml(summary)) + content,
+                 open ? "open=\"open\"" : "");
+}
+
+// Terms and what they are; empty ones are left out.
+class List {
+ public:
+  List& add(const std::string& term, const std::string& value) {
+    if (!value.empty()) text_ += element("dt", xml(term)) + element("dd", xml(value));
+    return *this;
+  }
+  List& add_card(const std::string& term, const std::string& value, const std::string& small) {
+    if (!value.empty())
+      text_ += element("div", element("dt", xml(term)) +
+                                  element("dd", xml(value) + element("small", xml(small))));
+    return *this;
+  }
+  std::string text(const char* name) const {
+    return text_.empty() ? "" : element("dl", text_, std::string("class=\"") + name + "\"");
+  }
+
+ private:
+  std::string text_;
+};
+
+std::string verdict_of(const RunView& run) {
+  return run.counts() ? run.record().verdict : run.outcome();
+}
+
+std::string verdict_line(const RunView& run) {
+  const std::string verdict = verdict_of(run);
+  const bool valid = verdict == "VALID";
+  return element("p", std::string("<span class=\"") + (valid ? "good" : "bad") + "\">" +
+                          xml(verdict) + "</span>" +
+                          xml(run.record().reason.empty() ? "" : ": " + run.record().reason));
+}
+
+std::string headline_of(const RunView& run) {
+  const Summary& s = run.summary();
+  if (!run.counts() || s.sec_per_it <= 0.0) return "";
+  const double per_device = run.tflops(run.flops_convention());
+  const double devices = static_cast<double>(s.world_size);
+  const double mfu = run.utilisation(run.flops_convention(), false);
+  const auto tflops = [](double value) { return significant(value, 4, 4) + " TFLOP/s"; };
+  return List()
+      .add_card("In total", tflops(per_device * devices),
+                "model FLOPs by convention " + run.flops_convention())
+      .add_card("Tokens per second", format_count(static_cast<int64_t>(s.tokens_per_s)),
+                significant(s.tokens_per_s / devices, 4, 2) + " per device")
+      .add_card("Per device", tflops(per_device),
+                std::to_string(s.world_size) + (s.world_size == 1 ? " rank" : " ranks") + " on " +
+                    std::to_string(s.nodes) + (s.nodes == 1 ? " node" : " nodes"))
+      .add_card("MFU", mfu > 0.0 ? fixed(mfu, 1) + " %" : "n/a",
+                mfu > 0.0 ? "of " + tflops(run.peak_tflops()) + ", " + s.peak_source : s.peak_note)
+      .add_card("Time per step", format_seconds(s.sec_per_it),
+                format_seconds(s.sec_per_it_min) + " to " + format_seconds(s.sec_per_it_max) +
+                    " in " + std::to_string(s.timed_steps) + " steps")
+      .add_card("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)),
+                "rank with the highest peak")
+      .text("cards");
+}
+
+std::string headline_of(const Runs& runs) {
+  if (runs.size() == 1) return verdict_line(runs.front()) + headline_of(runs.front());
+  std::map<std::string, size_t> verdicts;
+  size_t best = 0;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    ++verdicts[runs[r].is_published() ? "published" : verdict_of(runs[r])];
+    const double rate = runs[r].counts() ? runs[r].summary().tokens_per_s : 0.0;
+    if (rate > (runs[best].counts() ? runs[best].summary().tokens_per_s : 0.0)) best = r;
+  }
+  List list;
+  for (const auto& [verdict, count] : verdicts)
+    list.add_card(verdict, std::to_string(count), count == 1 ? "run" : "runs");
+  if (runs[best].counts() && runs[best].summary().tokens_per_s > 0.0)
+    list.add_card(
+        "Highest throughput",
+        format_count(static_cast<int64_t>(runs[best].summary().tokens_per_s)) + " tokens/s",
+        labels_of(runs)[best]);
+  return list.text("cards");
+}
+
+std::string checks_of(const RunView& run) {
+  Table table{"", {{"Check"}, {"Value", true}, {"Threshold", true}, {"Outcome"}, {"Formula"}}, {}};
+  for (const VerifyEntry& check : run.record().verify)
+    table.rows.push_back({check.name, scientific(check.value), scientific(check.threshold),
+                          check.passed ? "PASSED" : "FAILED", check.formula});
+  if (table.rows.empty()) return "";
+  std::string text = html_table(table);
+  if (!run.record().kernels_not_verified.empty())
+    text += element(
+        "p", xml("Kernels not covered: " + join(run.record().kernels_not_verified, ", ") + "."));
+  return text;
+}
+
+// The keys of the resolved deck that carry no mark: those that deck or command line set.
+std::string keys_set(const RunView& run) {
+  std::string text, group, entry;
+  bool group_shown = false;
+  const auto flush = [&] {
+    const bool is_set = entry.find("! default") == std::string::npos &&
+                        entry.find("! resolved") == std::string::npos &&
+                        entry.find("! preset") == std::string::npos;
+    if (!entry.empty() && is_set) {
+      if (!group_shown) text += (text.empty() ? "" : "\n") + group + "\n";
+      group_shown = true;
+      text += "  " + entry + "\n";
+    }
+    entry.clear();
+  };
+  for (const std::string& line : split(run.record().provenance.deck_resolved, '\n')) {
+    if (line.front() == '!') continue;
+    // "directory = 'x'     ! command line": one blank before the mark.
+    const bool is_key = line.find(" = ") != std::string::npos;
+    if (is_key || line.front() == '&' || line == "/") flush();
+    if (line.front() == '&') {
+      group = line;
+      group_shown = false;
+    } else if (is_key) {
+      const size_t mark = line.rfind(" ! ");
+      entry = mark == std::string::npos ? line : trim(line.substr(0, mark)) + line.substr(mark);
+    } else if (line != "/" && !entry.empty()) {
+      entry += "\n" + line;  // a value of several lines
+    }
+  }
+  return text.empty() ? "" : element("pre", xml(text));
+}
+
+std::string provenance_of(const RunView& run) {
+  const Record& r = run.record();
+  const Provenance& p = r.provenance;
+  std::map<std::string, size_t> hosts;
+  for (const std::string& host : p.hostnames) ++hosts[host];
+  std::vector<std::string> names;
+  for (const auto& [host, ranks] : hosts)
+    names.push_back(host + " (" + std::to_string(ranks) + ")");
+  std::string text =
+      List()
+          .add("File", run.path())
+          .add("Date (UTC)", r.date_utc)
+          .add("Machine", r.machine)
+          .add("Device", run.device_name())
+          .add("Hosts (ranks)", join(names, ", "))
+          .add("Software", "gptbench " + r.software_version + ", commit " + r.git_commit)
+          .add("Deck", p.deck_name)
+          .add("Command", p.argv)
+          .text("list");
+  for (const auto& [name, lines] : {std::pair{"Libraries", &p.libraries},
+                                    {"Environment", &p.environment},
+                                    {"Job", &p.slurm},
+                                    {"Selected algorithms", &p.chosen_algorithms},
+                                    {"Sensors", &r.summary.sensors_note}})
+    if (!lines->empty()) text += details(name, element("pre", xml(*lines)));
+  return text;
+}
+
+// `content` of each run: by itself for one, folded for several.
+std::string for_each_run(const Runs& runs,
+                         const std::function<std::string(const RunView&)>& content) {
+  const std::vector<std::string> labels = labels_of(runs);
+  std::string text;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    if (runs[r].is_published()) continue;
+    const std::string of_run = content(runs[r]);
+    if (of_run.empty()) continue;
+    text += runs.size() == 1 ? of_run : details(labels[r] + ": " + verdict_of(runs[r]), of_run);
+  }
+  return text;
+}
+
+std::string figure_of(const Picture& picture, size_t number) {
+  const Table data = data_of(picture);
+  const std::string count = std::to_string(data.rows.size());
+  return element("figure", wide(picture.title, svg_of(picture, "p" + std::to_string(number), "")) +
+                               (data.rows.size() <= most_rows
+                                    ? details("Figures of this picture", html_table(data))
+                                    : element("p",
+                                              xml(count + " marks; gptpost plot --kind " +
+                                                  picture.name.substr(0, picture.name.find('-')) +
+                                                  " writes them to a file."),
+                                              "class=\"soft\"")));
+}
+
+std::string pictures_of(const Runs& runs, const PlotOptions& options) {
+  std::string text;
+  size_t number = 0;
+  for (const PlotKind& kind : plot_kinds) {
+    if (kind.shows == Shows::comparison && runs.size() == 1) continue;
+    const bool some = kind.shows == Shows::one_run && runs.size() > most_singles;
+    const Runs shown(runs.begin(), some ? runs.begin() + most_singles : runs.end());
+    for (const Picture& picture : gptbench::pictures_of(kind, shown, options))
+      text += figure_of(picture, ++number);
+  }
+  if (runs.size() > most_singles)
+    text += element(
+        "p", xml("Pictures of single runs are those of the first " + std::to_string(most_singles) +
+                 " of " + std::to_string(runs.size()) + " runs."));
+  return text;
+}
+
+}  // namespace
+
+std::string report_page(const Runs& runs, const PlotOptions& options) {
+  const std::string title =
+      "gptbench: " +
+      (runs.size() == 1 ? labels_of(runs).front() : std::to_string(runs.size()) + " runs");
+  std::string tables;
+  for (const Table& table : native_tables(runs)) tables += html_table(table);
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+         "'unsafe-inline'\"/>\n" +
+         element("title", xml(title)) + element("style", page_style + picture_style()) +
+         "</head>\n<body>\n" +
+         element("header", element("h1", xml(title)) +
+                               element("p", xml(subtitle_of(runs)), "class=\"soft\"")) +
+         "<main>\n" + section("Result", headline_of(runs)) + section("Table", tables) +
+         section("Keys that were set", for_each_run(runs, keys_set)) +
+         section("Pictures", pictures_of(runs, options)) +
+         section("Checks", for_each_run(runs, checks_of)) +
+         section("Provenance", for_each_run(runs, provenance_of)) + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace gptbench

@@ -1,0 +1,12 @@
+// One HTML page of one run or of many, complete in itself: no script, no font, no network.
+#pragma once
+
+#include <string>
+
+#include "post/plot.h"
+
+namespace gptbench {
+
+std::string report_page(const Runs& runs, const PlotOptions& options = {});
+
+}  // namespace gptbench

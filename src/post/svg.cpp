@@ -1,0 +1,551 @@
+#include "post/svg.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/printable.h"
+#include "base/text.h"
+
+namespace gptbench {
+namespace {
+
+constexpr double page_width = 960.0, text_size = 12.0, line_height = 18.0;
+
+// Each has a contrast of at least 3 to white and to #14181d.
+constexpr struct {
+  const char* fill;
+  const char* text;  // on the fill, contrast at least 4.5
+} palette[] = {{"#0072b2", "#fff"}, {"#d55e00", "#000"}, {"#17a271", "#000"}, {"#c04bb0", "#000"},
+               {"#8f7a12", "#000"}, {"#7a7f87", "#000"}, {"#8a63e8", "#000"}, {"#cf3a55", "#fff"}};
+constexpr size_t num_colours = std::size(palette);
+constexpr const char* dashes[] = {"", "9 4", "2 3", "10 3 2 3"};
+constexpr size_t num_textures = std::size(dashes);
+
+// From the ninth style on colours come again with another texture, dash and mark.
+size_t texture_of(size_t style) {
+  return (style + style / num_colours) % num_textures;
+}
+
+std::string class_of(const char* prefix, size_t style) {
+  return prefix + (style == neutral ? "n" : std::to_string(style % num_colours));
+}
+
+std::string number(double value) {
+  std::string text = printed("%.1f", value);
+  return text.size() > 2 && text.compare(text.size() - 2, 2, ".0") == 0
+             ? text.substr(0, text.size() - 2)
+             : text;
+}
+
+std::string attribute(const char* name, double value) {
+  return " " + std::string(name) + "=\"" + number(value) + "\"";
+}
+
+// Pixels of a text, on the wide side: the reader's font is not known.
+double width_of(const std::string& text, double size = text_size) {
+  const auto starts = std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+  });
+  return 0.58 * size * static_cast<double>(starts);
+}
+
+// Cut to fit `width`, which "..." marks.
+std::string cut(const std::string& text, double width) {
+  if (width_of(text) <= width) return text;
+  size_t end = text.size();
+  while (end > 0 && width_of(text.substr(0, end)) > width - width_of("...")) {
+    --end;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+  }
+  return text.substr(0, end) + "...";
+}
+
+std::vector<std::string> wrapped(const std::string& text, double width) {
+  std::vector<std::string> lines;
+  for (const std::string& word : split(text, ' ')) {
+    if (!lines.empty() && width_of(lines.back() + " " + word) <= width)
+      lines.back() += " " + word;
+    else
+      lines.push_back(cut(word, width));
+  }
+  return lines;
+}
+
+std::string text_at(double x, double y, const std::string& classes, const std::string& text,
+                    const std::string& more = "") {
+  return "<text" + attribute("x", x) + attribute("y", y) + " class=\"" + classes + "\"" + more +
+         ">" + xml(text) + "</text>\n";
+}
+
+std::string line_of(double x0, double y0, double x1, double y1, const std::string& classes) {
+  return "<path class=\"" + classes + "\" d=\"M" + number(x0) + " " + number(y0) + "L" +
+         number(x1) + " " + number(y1) + "\"/>\n";
+}
+
+std::string title_of(const std::string& tip) {
+  return tip.empty() ? "/>\n" : "><title>" + xml(tip) + "</title>";
+}
+
+// A mark of the style around a point.
+std::string mark_of(size_t style, double x, double y, const std::string& tip) {
+  static const char* const shapes[] = {"m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+                                       "m-3.6 -3.6h7.2v7.2h-7.2z",
+                                       "m0 -4.6l4.6 8h-9.2z",
+                                       "m0 -5l5 5l-5 5l-5 -5z",
+                                       "m0 4.6l4.6 -8h-9.2z",
+                                       "m-1.5 -4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z"};
+  const size_t shape = style == neutral ? 3 : style % std::size(shapes);
+  return "<path class=\"" + class_of("c", style) + "\" d=\"M" + number(x) + " " + number(y) +
+         shapes[shape] + "\"" + title_of(tip) + (tip.empty() ? "" : "</path>\n");
+}
+
+// Where values lie on the page.
+struct Scale {
+  double least = 0.0, largest = 1.0, from = 0.0, to = 1.0;
+  bool logarithmic = false;
+
+  double operator()(double value) const {
+    const double part = logarithmic
+                            ? std::log(std::max(value, least) / least) / std::log(largest / least)
+                            : (value - least) / (largest - least);
+    return from + (to - from) * part;
+  }
+};
+
+// Least and largest of values that are drawn.
+struct Range {
+  double least = std::numeric_limits<double>::infinity(), largest = -least;
+
+  void add(double value) {
+    if (!std::isfinite(value)) return;
+    least = std::min(least, value);
+    largest = std::max(largest, value);
+  }
+};
+
+Scale scale_of(const Axis& axis, Range range, bool boxes, double from, double to) {
+  if (!(range.least <= range.largest)) range = {0.0, 1.0};
+  if (axis.from_zero) range.add(0.0);
+  if (axis.logarithmic && range.least > 0.0)
+    return {range.least / 1.25, range.largest * 1.25, from, to, true};
+  double room = range.largest - range.least;
+  if (room <= 0.0) room = range.largest != 0.0 ? std::abs(range.largest) : 1.0;
+  const double below = axis.from_zero && range.least >= 0.0 ? 0.0 : (boxes ? 0.0 : 0.05 * room);
+  const double above = boxes ? 0.0 : 0.06 * room;
+  return {range.least - below, std::max(range.largest + above, range.least + 1e-300), from, to,
+          false};
+}
+
+// One panel on the page.
+class Drawing {
+ public:
+  Drawing(const Panel& panel, double top, const std::string& id) : panel_(panel), id_(id) {
+    double label = 44.0;
+    for (const auto& tick : panel.y.ticks)
+      label = std::max(label, std::min(320.0, width_of(tick.second)) + 4.0);
+    left_ = label + (panel.y.label.empty() ? 8.0 : 30.0);
+    double behind = 0.0;
+    for (const Box& box : panel.boxes) behind = std::max(behind, width_of(box.behind));
+    right_ = page_width - 20.0 - (behind > 0.0 ? behind + 4.0 : 0.0);
+    top_ = top;
+    bottom_ = top + panel.height;
+    const Range xs = range_of(true), ys = range_of(false);
+    x_ = scale_of(panel.x, xs, !panel.boxes.empty(), left_, right_);
+    y_ = panel.y.downwards ? scale_of(panel.y, ys, true, top_, bottom_)
+                           : scale_of(panel.y, ys, false, bottom_, top_);
+  }
+
+  std::string text() const { return axis_x() + axis_y() + boxes() + curves() + arrows() + rules(); }
+
+ private:
+  Range range_of(bool of_x) const {
+    Range range;
+    for (const Curve& curve : panel_.curves)
+      for (const Mark& mark : curve.marks) {
+        range.add(of_x ? mark.x : mark.y);
+        if (of_x == curve.along_x && mark.low < mark.high) {
+          range.add(mark.low);
+          range.add(mark.high);
+        }
+      }
+    for (const Box& box : panel_.boxes) {
+      range.add(of_x ? box.left : box.top);
+      range.add(of_x ? box.right : box.bottom);
+    }
+    for (const Rule& rule : panel_.rules)
+      if (rule.vertical == of_x) range.add(rule.at);
+    for (const auto& tick : (of_x ? panel_.x : panel_.y).ticks)
+      for (const double side : {-0.5, 0.5}) range.add(tick.first + side);
+    return range;
+  }
+
+  std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, const Scale& scale,
+                                                       bool of_x) const {
+    if (!axis.ticks.empty()) return axis.ticks;
+    const double pixels = std::abs(scale.to - scale.from), room = of_x ? 52.0 : 26.0;
+    std::vector<double> values;
+    if (axis.ticks_at_values) {
+      for (const Curve& curve : panel_.curves)
+        for (const Mark& mark : curve.marks) values.push_back(of_x ? mark.x : mark.y);
+      std::sort(values.begin(), values.end());
+    } else if (scale.logarithmic) {
+      values = log_ticks(scale.least, scale.largest, pixels, room);
+    } else {
+      values = round_ticks(scale.least, scale.largest, static_cast<size_t>(pixels / (2 * room)));
+    }
+    std::vector<std::pair<double, std::string>> ticks;
+    for (const double value : values) {
+      if (axis.whole && value != std::floor(value)) continue;
+      if (axis.ticks_at_values && !ticks.empty() &&
+          std::abs(scale(value) - scale(ticks.back().first)) < room)
+        continue;
+      ticks.emplace_back(value, tick_label(value));
+    }
+    return ticks;
+  }
+
+  std::string axis_x() const {
+    std::string text;
+    for (const auto& [value, label] : ticks_of(panel_.x, x_, true)) {
+      if (panel_.y.downwards) text += line_of(x_(value), top_, x_(value), bottom_, "grid");
+      text += line_of(x_(value), bottom_, x_(value), bottom_ + 5.0, "axis") +
+              text_at(x_(value), bottom_ + 18.0, "mid", label);
+    }
+    return text + line_of(left_, bottom_, right_, bottom_, "axis") +
+           text_at((left_ + right_) / 2.0, bottom_ + 38.0, "mid", panel_.x.label);
+  }
+
+  std::string axis_y() const {
+    std::string text;
+    for (const auto& [value, label] : ticks_of(panel_.y, y_, false)) {
+      if (!panel_.y.downwards) text += line_of(left_, y_(value), right_, y_(value), "grid");
+      const std::string shown = cut(label, 320.0);
+      text += text_at(left_ - 7.0, y_(value) + 4.0, "end", shown);
+    }
+    if (!panel_.y.label.empty()) {
+      const std::string middle = number((top_ + bottom_) / 2.0);
+      text += text_at(15.0, (top_ + bottom_) / 2.0, "mid", panel_.y.label,
+                      " transform=\"rotate(-90 15 " + middle + ")\"");
+    }
+    return text + line_of(left_, top_, left_, bottom_, "axis");
+  }
+
+  std::string fill_of(const Box& box) const {
+    if (box.style == hatched) return " class=\"out\" fill=\"url(#" + id_ + "-h)\"";
+    if (box.strength < 1.0)
+      return " class=\"" + class_of("c", box.style) + "\" fill-opacity=\"" +
+             printed("%.2f", 0.06 + 0.4 * box.strength) + "\"";
+    if (box.style != neutral && texture_of(box.style) > 0)
+      return " fill=\"url(#" + id_ + "-" + std::to_string(box.style) + ")\"";
+    return " class=\"" + class_of("c", box.style) + "\"";
+  }
+
+  std::string boxes() const {
+    std::string text;
+    for (const Box& box : panel_.boxes) {
+      const double x = x_(std::min(box.left, box.right)), x1 = x_(std::max(box.left, box.right));
+      const double y = std::min(y_(box.top), y_(box.bottom));
+      const double height = std::max(1.0, std::abs(y_(box.top) - y_(box.bottom)));
+      const double width = std::max(0.6, x1 - x);
+      if (!std::isfinite(x) || !std::isfinite(width) || !std::isfinite(y)) continue;
+      const std::string tip = title_of(box.tip);
+      text += "<rect" + attribute("x", x) + attribute("y", y) + attribute("width", width) +
+              attribute("height", height) + fill_of(box) + tip +
+              (box.tip.empty() ? "" : "</rect>\n");
+      const double middle = y + height / 2.0 + 4.0;
+      if (!box.inside.empty() && width > width_of(box.inside) + 4.0 && height > 12.0)
+        text +=
+            text_at(x + width / 2.0, middle,
+                    box.strength < 1.0 || box.style == hatched ? std::string("mid")
+                                                               : "mid " + class_of("t", box.style),
+                    box.inside, " pointer-events=\"none\"");
+      if (!box.behind.empty()) text += text_at(x1 + 6.0, middle, "", box.behind);
+    }
+    return text;
+  }
+
+  // The line of a curve, through the median of the marks with one x.
+  std::string path_of(const Curve& curve) const {
+    std::string path;
+    for (size_t first = 0, next = 0; first < curve.marks.size(); first = next) {
+      std::vector<double> values;
+      for (; next < curve.marks.size() && curve.marks[next].x == curve.marks[first].x; ++next)
+        if (std::isfinite(curve.marks[next].y)) values.push_back(curve.marks[next].y);
+      if (values.empty()) continue;
+      std::sort(values.begin(), values.end());
+      const size_t half = values.size() / 2;
+      const double middle =
+          values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+      path +=
+          (path.empty() ? "M" : "L") + number(x_(curve.marks[first].x)) + " " + number(y_(middle));
+    }
+    const bool dashed = curve.style == neutral || texture_of(curve.style) > 0;
+    const char* const dash = curve.style == neutral ? "3 4" : dashes[texture_of(curve.style)];
+    return "<path class=\"line " + class_of("s", curve.style) + "\" d=\"" + path + "\"" +
+           (dashed ? " stroke-dasharray=\"" + std::string(dash) + "\"" : "") + "/>\n";
+  }
+
+  std::string curves() const {
+    std::string text;
+    for (const Curve& curve : panel_.curves) {
+      if (curve.line && curve.marks.size() > 1) text += path_of(curve);
+      for (const Mark& mark : curve.marks) {
+        if (!std::isfinite(mark.x) || !std::isfinite(mark.y)) continue;
+        const double x = x_(mark.x), y = y_(mark.y);
+        if (mark.low < mark.high) {
+          const Scale& scale = curve.along_x ? x_ : y_;
+          const std::string low = number(scale(mark.low)), high = number(scale(mark.high));
+          text +=
+              "<path class=\"bar " + class_of("s", curve.style) + "\" d=\"" +
+              (curve.along_x ? "M" + low + " " + number(y - 4) + "v8m0 -4H" + high + "m0 -4v8"
+                             : "M" + number(x - 4) + " " + low + "h8m-4 0V" + high + "m-4 0h8") +
+              "\"/>\n";
+        }
+        if (!curve.along_x) text += mark_of(curve.style, x, y, mark.tip);
+      }
+    }
+    return text;
+  }
+
+  std::string arrows() const {
+    std::string text;
+    for (const Arrow& arrow : panel_.arrows) {
+      const double x = x_(arrow.to_x), y = y_(arrow.to_y);
+      text += "<path class=\"arrow\" d=\"M" + number(x_(arrow.from_x)) + " " +
+              number(y_(arrow.from_y)) + "L" + number(x) + " " + number(y) + "m-2 0h4\"" +
+              title_of(arrow.tip) + (arrow.tip.empty() ? "" : "</path>\n");
+    }
+    return text;
+  }
+
+  std::string rules() const {
+    std::string text;
+    for (const Rule& rule : panel_.rules) {
+      const double at = rule.vertical ? x_(rule.at) : y_(rule.at);
+      if (!std::isfinite(at)) continue;
+      text += rule.vertical ? line_of(at, top_, at, bottom_, "rule")
+                            : line_of(left_, at, right_, at, "rule");
+      const bool right_half = at > (left_ + right_) / 2.0;
+      if (rule.vertical)
+        text += text_at(right_half ? at - 5.0 : at + 5.0, top_ + 12.0, right_half ? "end on" : "on",
+                        rule.label);
+      else
+        text +=
+            text_at(right_ - 2.0, at < top_ + 20.0 ? at + 14.0 : at - 5.0, "end on", rule.label);
+    }
+    return text;
+  }
+
+  const Panel& panel_;
+  std::string id_;
+  double left_ = 0.0, right_ = 0.0, top_ = 0.0, bottom_ = 0.0;
+  Scale x_, y_;
+};
+
+// Textures of the styles that boxes of the picture have, and the hatching.
+std::string patterns_of(const Picture& picture, const std::string& id) {
+  static const char* const textures[num_textures] = {
+      "", "<path class=\"tex\" d=\"M-1 7L7 -1M-1 1L1 -1M5 7L7 5\"/>",
+      "<path class=\"tex\" d=\"M1 1.5h2M4 4.5h2\"/>", "<path class=\"tex\" d=\"M0 3H6\"/>"};
+  std::vector<size_t> styles;
+  for (const Panel& panel : picture.panels)
+    for (const Box& box : panel.boxes) styles.push_back(box.style);
+  std::sort(styles.begin(), styles.end());
+  styles.erase(std::unique(styles.begin(), styles.end()), styles.end());
+  std::string text;
+  for (const size_t style : styles) {
+    if (style == neutral || (style != hatched && texture_of(style) == 0)) continue;
+    const std::string name = style == hatched ? "h" : std::to_string(style);
+    text += "<pattern id=\"" + id + "-" + name +
+            "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">" +
+            (style == hatched ? "<path class=\"hatch\" d=\"M-1 -1L7 7M-1 5L1 7M5 -1L7 1\"/>"
+                              : "<rect width=\"6\" height=\"6\" class=\"" + class_of("c", style) +
+                                    "\"/>" + textures[texture_of(style)]) +
+            "</pattern>\n";
+  }
+  return text.empty() ? "" : "<defs>\n" + text + "</defs>\n";
+}
+
+bool is_curve(const Picture& picture, size_t style) {
+  for (const Panel& panel : picture.panels)
+    for (const Curve& curve : panel.curves)
+      if (curve.style == style && !curve.along_x) return true;
+  return false;
+}
+
+// The legend in rows from `top`, which moves below it.
+std::string legend_of(const Picture& picture, const std::string& id, double& top) {
+  if (picture.legend.empty()) return "";
+  std::string text;
+  double x = 16.0;
+  for (const Entry& entry : picture.legend) {
+    const std::string name = cut(entry.name, page_width - 80.0);
+    const double width = 34.0 + width_of(name) + 18.0;
+    if (x > 16.0 && x + width > page_width) {
+      x = 16.0;
+      top += line_height + 2.0;
+    }
+    const bool textured =
+        entry.style == hatched || (entry.style != neutral && texture_of(entry.style) > 0);
+    if (is_curve(picture, entry.style)) {
+      const char* const dash = entry.style == neutral ? "3 4" : dashes[texture_of(entry.style)];
+      text += "<path class=\"line " + class_of("s", entry.style) + "\" d=\"M" + number(x) + " " +
+              number(top) + "h28\" stroke-dasharray=\"" + (*dash == '\0' ? "none" : dash) +
+              "\"/>\n" + mark_of(entry.style, x + 14.0, top, "");
+    } else {
+      text += "<rect" + attribute("x", x) + attribute("y", top - 6.0) +
+              " width=\"28\" height=\"12\"" +
+              (entry.style == hatched ? " class=\"out\"" : std::string()) +
+              (textured ? " fill=\"url(#" + id + "-" +
+                              (entry.style == hatched ? "h" : std::to_string(entry.style)) + ")\""
+                        : " class=\"" + class_of("c", entry.style) + "\"") +
+              "/>\n";
+    }
+    text += text_at(x + 34.0, top + 4.0, "", name);
+    x += width;
+  }
+  top += line_height;
+  return text;
+}
+
+}  // namespace
+
+std::string xml(const std::string& raw) {
+  std::string text;
+  for (const char c : printable(raw)) {
+    switch (c) {
+      case '&':
+        text += "&amp;";
+        break;
+      case '<':
+        text += "&lt;";
+        break;
+      case '>':
+        text += "&gt;";
+        break;
+      case '"':
+        text += "&quot;";
+        break;
+      case '\'':
+        text += "&#39;";
+        break;
+      default:
+        text += c;
+    }
+  }
+  return text;
+}
+
+std::string tick_label(double value) {
+  const double size = std::abs(value);
+  struct Unit {
+    double size;
+    const char* name;
+  };
+  for (const Unit unit : {Unit{1e12, "T"}, Unit{1e9, "G"}, Unit{1e6, "M"}, Unit{1e4, ""}})
+    if (size >= unit.size) {
+      const bool thousands = unit.size == 1e4;
+      // Sequence lengths and ranks are read exactly: 65536, not 65.5k.
+      if (thousands && std::fmod(size, 1e3) != 0.0 && size < 1e6) return printed("%.9g", value);
+      return printed("%.3g", value / (thousands ? 1e3 : unit.size)) + (thousands ? "k" : unit.name);
+    }
+  return printed("%.6g", value);
+}
+
+std::vector<double> round_ticks(double least, double largest, size_t most) {
+  double step = std::pow(10.0, std::floor(std::log10((largest - least) / 10.0)));
+  for (const double factor : {2.0, 2.5, 2.0, 2.0, 2.5, 2.0}) {
+    if ((largest - least) / step < static_cast<double>(std::max<size_t>(most, 2))) break;
+    step *= factor;
+  }
+  std::vector<double> ticks;
+  for (double k = std::ceil(least / step - 1e-9); k * step <= largest + 1e-9 * step; k += 1.0)
+    ticks.push_back(k == 0.0 ? 0.0 : k * step);
+  return ticks;
+}
+
+std::vector<double> log_ticks(double least, double largest, double pixels, double room) {
+  const double decade = pixels / std::log10(largest / least);
+  const std::vector<std::vector<double>> choices = {
+      {1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0}, {1.0, 2.0, 5.0}, {1.0}};
+  for (const std::vector<double>& digits : choices) {
+    double gap = decade * std::log10(10.0 / digits.back());
+    for (size_t d = 1; d < digits.size(); ++d)
+      gap = std::min(gap, decade * std::log10(digits[d] / digits[d - 1]));
+    if (gap < room && digits.size() > 1) continue;
+    std::vector<double> ticks;
+    double last = 0.0;
+    for (int power = static_cast<int>(std::floor(std::log10(least)));
+         power <= static_cast<int>(std::ceil(std::log10(largest))); ++power)
+      for (const double digit : digits)
+        if (const double tick = digit * std::pow(10.0, power);
+            tick >= least && tick <= largest &&
+            (last == 0.0 || decade * std::log10(tick / last) >= room)) {
+          ticks.push_back(tick);
+          last = tick;
+        }
+    if (ticks.size() >= 2) return ticks;
+  }
+  // Less than a factor of two between the ends.
+  return round_ticks(least, largest, static_cast<size_t>(std::max(2.0, pixels / (2.0 * room))));
+}
+
+std::string picture_style() {
+  std::string light, colours;
+  for (size_t i = 0; i < num_colours; ++i)
+    colours += printed(".pic .c%zu{fill:%s}.pic .s%zu{stroke:%s}.pic .t%zu{fill:%s;stroke:%s}\n", i,
+                       palette[i].fill, i, palette[i].fill, i, palette[i].text, palette[i].fill);
+  const auto ground = [](const char* ink, const char* paper, const char* grid) {
+    return printed(
+        ".pic text{fill:%s}.pic .bg{fill:%s}.pic .on{stroke:%s}.pic .tex{stroke:%s}"
+        ".pic .grid{stroke:%s}.pic .axis,.pic .rule,.pic .out,.pic .hatch,.pic .arrow{stroke:%s}\n",
+        ink, paper, paper, paper, grid, ink);
+  };
+  return ".pic text{font:12px system-ui,'DejaVu Sans',Arial,sans-serif}\n"
+         ".pic .ttl{font-size:17px;font-weight:600}.pic .mid{text-anchor:middle}"
+         ".pic .end{text-anchor:end}\n"
+         ".pic .line{fill:none;stroke-width:2}.pic .bar{fill:none;stroke-width:1.4}"
+         ".pic .axis{stroke-width:1}.pic .grid{stroke-width:1}\n"
+         ".pic .rule{stroke-width:1.4;stroke-dasharray:6 4}.pic .arrow{fill:none;stroke-width:.8;"
+         "stroke-opacity:.7}\n"
+         ".pic .out{stroke-width:1}.pic .hatch{stroke-width:1;fill:none}"
+         ".pic .tex{fill:none;stroke-width:1.2;stroke-opacity:.55}\n"
+         ".pic .on,.pic [class*=\"mid t\"]{paint-order:stroke;stroke-width:3px;"
+         "stroke-linejoin:round}\n"
+         ".pic .cn{fill:#7a7f87}.pic .sn{stroke:#7a7f87}.pic .tn{fill:#000;stroke:#7a7f87}\n" +
+         ground("#1b1f24", "#fff", "#dcdfe4") + colours +
+         "@media screen and (prefers-color-scheme:dark){\n" +
+         ground("#e7eaee", "#14181d", "#3a424c") + "}\n";
+}
+
+std::string svg_of(const Picture& picture, const std::string& id, const std::string& style) {
+  double y = 26.0;
+  std::string body = text_at(16.0, y, "ttl", picture.title);
+  for (const std::string& line : wrapped(picture.subtitle, page_width - 32.0))
+    body += text_at(16.0, y += line_height, "", line);
+  y += 22.0;
+  body += legend_of(picture, id, y);
+  for (const Panel& panel : picture.panels) {
+    body += Drawing(panel, y, id).text();
+    y += panel.height + 58.0;
+  }
+  for (const std::string& note : picture.notes)
+    for (const std::string& line : wrapped(note, page_width - 32.0)) {
+      body += text_at(16.0, y, "", line);
+      y += line_height;
+    }
+  const std::string width = number(page_width), height = number(y + 4.0);
+  const bool alone = !style.empty();
+  return "<svg class=\"pic\" role=\"img\" aria-label=\"" + xml(picture.title) +
+         "\" viewBox=\"0 0 " + width + " " + height + "\"" +
+         (alone ? " width=\"" + width + "\" height=\"" + height +
+                      "\" xmlns=\"http://www.w3.org/2000/svg\""
+                : std::string()) +
+         ">\n" + (alone ? "<style>\n" + style + "</style>\n" : "") +
+         (alone ? "<title>" + xml(picture.title) + "</title>\n" : "") +
+         "<rect class=\"bg\" width=\"" + width + "\" height=\"" + height + "\"/>\n" +
+         patterns_of(picture, id) + body + "</svg>\n";
+}
+
+}  // namespace gptbench

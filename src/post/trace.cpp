@@ -1,0 +1,61 @@
+#include "post/trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <tuple>
+
+#include "base/text.h"
+
+namespace gptbench {
+namespace {
+
+// Text between the quotes behind "key":, of its last occurrence where `last`; "" where it is
+// absent.
+std::string text_of(const std::string& line, const std::string& key, bool last = false) {
+  const std::string begin = "\"" + key + "\":\"";
+  const size_t at = last ? line.rfind(begin) : line.find(begin);
+  if (at == std::string::npos) return "";
+  const size_t from = at + begin.size(), to = line.find('"', from);
+  return to == std::string::npos ? "" : line.substr(from, to - from);
+}
+
+// The number behind "key":; NaN where it is absent.
+double number_of(const std::string& line, const std::string& key) {
+  const std::string begin = "\"" + key + "\":";
+  const size_t at = line.find(begin);
+  return at == std::string::npos ? NAN : std::strtod(line.c_str() + at + begin.size(), nullptr);
+}
+
+int integer_of(const std::string& line, const std::string& key, int fallback) {
+  const double number = number_of(line, key);
+  return std::abs(number) < 1e9 ? static_cast<int>(number) : fallback;
+}
+
+}  // namespace
+
+TraceFile parse_trace(const std::string& text) {
+  TraceFile trace;
+  for (const std::string& line : split(text, '\n')) {
+    const std::string name = text_of(line, "name"), phase = text_of(line, "ph");
+    const int rank = integer_of(line, "pid", -1);
+    if (rank < 0) continue;
+    if (phase == "M" && name == "process_name")
+      trace.ranks[rank] = text_of(line, "name", true);
+    else if (phase == "M" && name == "thread_name")
+      trace.lanes[integer_of(line, "tid", 0)] = text_of(line, "name", true);
+    const double begin = number_of(line, "ts"), duration = number_of(line, "dur");
+    if (phase != "X" || !std::isfinite(begin) || !(duration >= 0.0 && duration < 1e300)) continue;
+    trace.spans.push_back({name, text_of(line, "cat"), text_of(line, "program"), rank,
+                           integer_of(line, "tid", 0), integer_of(line, "micro_batch", -1),
+                           integer_of(line, "layer", -1), begin, begin + duration,
+                           integer_of(line, "bytes", 0)});
+  }
+  std::stable_sort(trace.spans.begin(), trace.spans.end(),
+                   [](const TraceSpan& a, const TraceSpan& b) {
+                     return std::tie(a.rank, a.begin_us) < std::tie(b.rank, b.begin_us);
+                   });
+  return trace;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,27 @@
+// A trace.json of gptbench, as events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gptbench {
+
+struct TraceSpan {
+  std::string name, category, program;
+  int rank = 0, lane = 0, micro_batch = -1, layer = -1;
+  double begin_us = 0.0, end_us = 0.0;  // since the step's beginning on this rank
+  int64_t bytes = 0;                    // payload of a message
+};
+
+struct TraceFile {
+  std::vector<TraceSpan> spans;      // by rank and beginning
+  std::map<int, std::string> ranks;  // "rank 0 (tensor 0, context 0, pipeline 0, data 0)"
+  std::map<int, std::string> lanes;  // "host", "tensor", "send_forward", ...
+};
+
+// Reads `text`, one event per line, as gptbench writes it; other lines are passed over.
+TraceFile parse_trace(const std::string& text);
+
+}  // namespace gptbench

@@ -1,0 +1,116 @@
+// Text, ticks and colours of pictures.
+#include "post/svg.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <regex>
+
+namespace gptbench {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Svg, TextIsEscaped) {
+  EXPECT_EQ(xml("<a b=\"c\" d='e'>&\x1b"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\\x1b");
+}
+
+TEST(Svg, LabelsOfTicks) {
+  std::string labels;
+  for (const double value : {0.0, 0.25, 1.0, 8192.0, 12000.0, 65536.0, 1.5e6, 2e9, 3e12, -1.5e6})
+    labels += tick_label(value) + " ";
+  EXPECT_EQ(labels, "0 0.25 1 8192 12k 65536 1.5M 2G 3T -1.5M ");
+}
+
+TEST(Svg, TicksAreRound) {
+  EXPECT_EQ(round_ticks(0.0, 1012.0, 6), (std::vector<double>{0, 200, 400, 600, 800, 1000}));
+  // Less than a decade, where data themselves were once the ticks.
+  EXPECT_EQ(round_ticks(933.9, 1078.8, 4), (std::vector<double>{950, 1000, 1050}));
+  EXPECT_EQ(log_ticks(100.0, 5000.0, 400.0, 26.0),
+            (std::vector<double>{100, 200, 500, 1000, 2000, 5000}));
+  EXPECT_GE(log_ticks(933.9, 1078.8, 400.0, 26.0).size(), 3U);
+  EXPECT_LE(log_ticks(1.0, 1e12, 400.0, 26.0).size(), 16U);
+}
+
+double luminance(const std::string& colour) {
+  const auto channel = [&](size_t at) {
+    const double value = std::stoi(colour.substr(at, 2), nullptr, 16) / 255.0;
+    return value <= 0.04045 ? value / 12.92 : std::pow((value + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+}
+
+// Of the higher to the lower, as the Web Content Accessibility Guidelines define it.
+double contrast(double a, double b) {
+  return (std::max(a, b) + 0.05) / (std::min(a, b) + 0.05);
+}
+
+TEST(Svg, EveryColourIsLegibleOnWhiteAndOnDark) {
+  const std::string style = picture_style();
+  const std::regex series("\\.c([0-7n])\\{fill:(#[0-9a-f]{6})\\}");
+  int colours = 0;
+  for (std::sregex_iterator at(style.begin(), style.end(), series), end; at != end; ++at) {
+    ++colours;
+    const double of_series = luminance((*at)[2]);
+    EXPECT_GE(contrast(of_series, 1.0), 3.0) << (*at)[2];
+    EXPECT_GE(contrast(of_series, luminance("#14181d")), 3.0) << (*at)[2];
+  }
+  EXPECT_EQ(colours, 9);
+}
+
+Picture made_picture() {
+  Picture picture{"made", "Made <picture>", "of & a run"};
+  Panel panel;
+  panel.x.label = "x";
+  panel.y.label = "y";
+  for (size_t style = 0; style < 20; ++style) {
+    panel.curves.push_back({style, "curve", {{1, 2, 1, 3, "a \"tip\""}, {2, NAN, 0, 0, "none"}}});
+    panel.boxes.push_back({0, 1, 0, static_cast<double>(style), style, "box", "tip"});
+    picture.legend.push_back({"curve", style});
+  }
+  panel.boxes.push_back({0, 1, 0, 1, hatched, "box", ""});
+  panel.rules.push_back({1.0, "limit"});
+  picture.panels = {panel};
+  return picture;
+}
+
+TEST(Svg, PatternsBelongToOnePicture) {
+  const std::string first = svg_of(made_picture(), "p1", ""),
+                    second = svg_of(made_picture(), "p2", "");
+  const std::regex id("id=\"([^\"]*)\"");
+  for (std::sregex_iterator at(first.begin(), first.end(), id), end; at != end; ++at) {
+    EXPECT_TRUE(has((*at)[1], "p1-"));
+    EXPECT_FALSE(has(second, "\"" + std::string((*at)[1]) + "\""));
+  }
+  const std::regex use("url\\(#([^)]*)\\)");
+  for (std::sregex_iterator at(first.begin(), first.end(), use), end; at != end; ++at)
+    EXPECT_TRUE(has(first, "id=\"" + std::string((*at)[1]) + "\"")) << (*at)[1];
+}
+
+// Neither values without a number nor text of a file spoil the picture.
+TEST(Svg, HoldsNoNumberThatIsNone) {
+  const std::string text = svg_of(made_picture(), "p", picture_style());
+  EXPECT_FALSE(has(text, "nan"));
+  EXPECT_FALSE(has(text, "inf"));
+  EXPECT_TRUE(has(text, "Made &lt;picture&gt;"));
+  EXPECT_TRUE(has(text, "<title>a &quot;tip&quot;</title>"));
+}
+
+// Twelve series and more differ in dash, mark or texture, not in colour alone.
+TEST(Svg, StylesDifferInMoreThanColour) {
+  const std::string text = svg_of(made_picture(), "p", "");
+  const std::regex sample(
+      "<path class=\"line s([0-7])\" d=\"M[^\"]*h28\" stroke-dasharray=\"([^\"]*)\"/>\n"
+      "<path class=\"c[0-7]\" d=\"M[0-9.]* [0-9.]*(m[^\"]*)\"");
+  std::vector<std::string> seen;
+  for (std::sregex_iterator at(text.begin(), text.end(), sample), end; at != end; ++at)
+    seen.push_back(std::string((*at)[2]) + (*at)[3].str());
+  ASSERT_EQ(seen.size(), 20U);
+  for (size_t i = 0; i < 12; ++i)
+    for (size_t j = 0; j < i; ++j) EXPECT_NE(seen[i], seen[j]) << i << " " << j;
+}
+
+}  // namespace
+}  // namespace gptbench
