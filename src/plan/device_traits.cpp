@@ -38,6 +38,7 @@ DeviceTraits device_traits(DeviceKind kind, int64_t threads) {
   traits.scratch_bytes = host_scratch_bytes;
   if (kind != DeviceKind::cuda) return traits;
   traits.fuses = traits.replays = traits.transposes_fp8 = true;
+  traits.head_rows = 16384;
   traits.fp8_multiple = 16;  // of cuBLASLt's fp8 products
   traits.scratch_bytes = cuda_scratch_bytes;
   return traits;

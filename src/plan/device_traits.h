@@ -21,6 +21,10 @@ struct DeviceTraits {
   bool transposes_fp8 = false;
   int64_t fp8_multiple = 1;
   int64_t threads = 1;  // per rank
+  // The output head forms the logits of at most so many rows at a time, in at most so many bytes
+  // where that leaves 1024 rows. A host's cache wants few, the GEMMs of a GPU many.
+  int64_t head_rows = 1024;
+  int64_t head_bytes = int64_t{2} << 30;
   // Scratch memory of the kernels that execute a plan, in bytes; null: they need none.
   int64_t (*scratch_bytes)(const Plan& plan) = nullptr;
 };

@@ -5,11 +5,23 @@
 #include "base/units.h"
 
 namespace gptbench {
+namespace {
+
+// Rows per chunk: a multiple of `step` whose logits fit into head_bytes, or `step` rows.
+int64_t chunk_rows(const StageBuilder& stage) {
+  constexpr int64_t step = 1024;
+  const DeviceTraits& device = stage.plan.device;
+  const int64_t row_bytes = stage.s.V * size_of(stage.builder.A());
+  const int64_t fitting = std::max(device.head_bytes / row_bytes / step, int64_t{1}) * step;
+  return std::min({device.head_rows, fitting, stage.plan.micro_batch_rows});
+}
+
+}  // namespace
 
 LanguageModelHead::LanguageModelHead(const StageBuilder& stage, const ResidualStream& stream)
     : stage_(stage),
       stream_(stream),
-      rows_(std::min(head_chunk_rows, stage.plan.micro_batch_rows)),
+      rows_(chunk_rows(stage)),
       norm_unit_(stage.plan.space.find_unit(UnitKind::final_norm)),
       norm_(stage.find_norm("ln_f")) {
   const DType A = stage.builder.A(), S = stage.builder.S();

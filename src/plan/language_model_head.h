@@ -7,11 +7,9 @@
 
 namespace gptbench {
 
-// Rows of the head that are turned into logits at a time: the logits of a whole micro-batch would
-// be the largest activation by far. The loss gradient of a chunk of rows is formed at once, in the
-// forward program, and its memory is used again by the next.
-constexpr int64_t head_chunk_rows = 1024;
-
+// Logits are formed for a chunk of rows at a time (DeviceTraits::head_rows): those of a whole
+// micro-batch would be the largest activation by far. The loss gradient of a chunk is formed at
+// once, in the forward program, and its memory is used again by the next.
 class LanguageModelHead {
  public:
   // Adds the buffers to the plan.

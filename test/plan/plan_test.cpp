@@ -47,6 +47,27 @@ bool same(const std::vector<Wait>& a, const std::vector<Wait>& b) {
   return true;
 }
 
+int64_t logits_of(const Plan& plan) {
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.name.find("logits") != std::string::npos) return buffer.elements;
+  return 0;
+}
+
+// A host's cache wants few rows of logits at a time, a GPU's GEMMs as many as 2 GiB hold.
+TEST(Plan, ChunksOfTheOutputHeadDependOnTheDevice) {
+  Config config = gpt2_124m(32, 32, 1);
+  const int64_t V = 50304;
+  const auto rows = [&](DeviceKind kind) {
+    return logits_of(make_plan(config, 1, 0, device_traits(kind))) / V;
+  };
+  EXPECT_EQ(rows(DeviceKind::host), 1024);
+  EXPECT_EQ(rows(DeviceKind::cuda), 10240);  // 1.92 GiB in f32
+  config.precision.compute = Precision::bf16;
+  EXPECT_EQ(rows(DeviceKind::cuda), 16384);  // 1.53 GiB
+  config = gpt2_124m(4, 4, 1);
+  EXPECT_EQ(rows(DeviceKind::cuda), 4096);  // the micro-batch
+}
+
 // A plan is a value: the same input gives the same one, operation by operation.
 TEST(Plan, IsAFunctionOfItsInput) {
   const Config config = gpt2_124m(2, 11, 4);
