@@ -9,6 +9,7 @@
 #include "post/naming.h"
 #include "post/plot.h"
 #include "post/regions.h"
+#include "post/style.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -136,7 +137,7 @@ std::string spaced(std::string name) {
 std::vector<Part> planned_memory(const Record& record) {
   std::vector<Part> parts;
   for (const ArenaEntry& buffer : record.arena) {
-    const double end = static_cast<double>(buffer.offset_bytes + buffer.bytes);
+    const double end = static_cast<double>(buffer.offset_bytes) + static_cast<double>(buffer.bytes);
     const std::string name = spaced(buffer.memory_class);
     auto known = std::find_if(parts.begin(), parts.end(),
                               [&](const Part& part) { return part.name == name; });
@@ -156,19 +157,20 @@ double stated_limit(const RunView& run) {
 // Runs of one model stand together.
 Runs by_model(const Runs& runs) {
   Runs sorted;
-  for (const RunView& first : runs)
-    for (const RunView& run : runs)
-      if (run.model_name() == first.model_name() &&
-          std::none_of(sorted.begin(), sorted.end(),
-                       [&](const RunView& done) { return &done.record() == &run.record(); }))
-        sorted.push_back(run);
+  for (const Runs& group : grouped(runs, [](const RunView& run) { return run.model_name(); }))
+    sorted.insert(sorted.end(), group.begin(), group.end());
   return sorted;
+}
+
+// Steps after the warm-up, over which the messages of a record are summed.
+double steps_of(const RunView& run) {
+  return static_cast<double>(run.summary().timed_steps) +
+         static_cast<double>(skipped_after_warmup(run.record()));
 }
 
 // Time per step of an axis' exposed messages on a rank; reduced: the mean over ranks.
 double exposed_s(const RunView& run, const std::string& axis, int64_t rank) {
-  const double steps =
-      static_cast<double>(run.summary().timed_steps + skipped_after_warmup(run.record()));
+  const double steps = steps_of(run);
   double sum = 0.0;
   for (const CommEntry& entry : run.record().comm) {
     if (entry.axis != axis || entry.exposed_s.empty()) continue;
@@ -309,8 +311,7 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
   const std::vector<std::string> labels = labels_of(runs);
   for (size_t r = 0; r < runs.size(); ++r) {
     const Record& record = runs[r].record();
-    const double steps =
-        static_cast<double>(runs[r].summary().timed_steps + skipped_after_warmup(record));
+    const double steps = steps_of(runs[r]);
     if (steps <= 0.0 || record.comm.empty()) continue;
     if (!single) payloads.push_back({labels[r], {}});
     if (!single) times.push_back({labels[r], {}});

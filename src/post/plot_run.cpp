@@ -247,7 +247,8 @@ Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
     for (auto [known, name] :
          {std::pair{&classes, &buffer.memory_class}, std::pair{&lifetimes, &buffer.lifetime}})
       if (std::find(known->begin(), known->end(), *name) == known->end()) known->push_back(*name);
-    longest = std::max(longest, static_cast<double>(buffer.offset_bytes + buffer.bytes));
+    longest = std::max(
+        longest, static_cast<double>(buffer.offset_bytes) + static_cast<double>(buffer.bytes));
   }
   const bool small = longest < static_cast<double>(GiB);
   const double unit = static_cast<double>(small ? MiB : GiB);
@@ -283,8 +284,8 @@ Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
     if (lanes.empty()) continue;
     std::string label = each;
     std::replace(label.begin(), label.end(), '_', ' ');
-    const double size = *std::max_element(lanes.begin(), lanes.end());
-    label += ", " + format_bytes(static_cast<int64_t>(size));
+    label += ", " + significant(*std::max_element(lanes.begin(), lanes.end()) / unit, 4, 1) +
+             (small ? " MiB" : " GiB");
     panel.y.ticks.emplace_back(top + 0.5 * static_cast<double>(lanes.size()), label);
     top += static_cast<double>(lanes.size()) + 0.5;
   }

@@ -117,6 +117,11 @@ std::string verdict_line(const RunView& run) {
                           xml(run.record().reason.empty() ? "" : ": " + run.record().reason));
 }
 
+// A figure of a file, which may be any number, as a whole one.
+int64_t whole(double value) {
+  return value > -9e18 && value < 9e18 ? static_cast<int64_t>(value) : 0;
+}
+
 std::string headline_of(const RunView& run) {
   const Summary& s = run.summary();
   if (!run.counts() || s.sec_per_it <= 0.0) return "";
@@ -127,7 +132,7 @@ std::string headline_of(const RunView& run) {
   return List()
       .add_card("In total", tflops(per_device * devices),
                 "model FLOPs by convention " + run.flops_convention())
-      .add_card("Tokens per second", format_count(static_cast<int64_t>(s.tokens_per_s)),
+      .add_card("Tokens per second", format_count(whole(s.tokens_per_s)),
                 significant(s.tokens_per_s / devices, 4, 2) + " per device")
       .add_card("Per device", tflops(per_device),
                 std::to_string(s.world_size) + (s.world_size == 1 ? " rank" : " ranks") + " on " +
@@ -137,8 +142,7 @@ std::string headline_of(const RunView& run) {
       .add_card("Time per step", format_seconds(s.sec_per_it),
                 format_seconds(s.sec_per_it_min) + " to " + format_seconds(s.sec_per_it_max) +
                     " in " + std::to_string(s.timed_steps) + " steps")
-      .add_card("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)),
-                "rank with the highest peak")
+      .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak")
       .text("cards");
 }
 
@@ -155,10 +159,9 @@ std::string headline_of(const Runs& runs) {
   for (const auto& [verdict, count] : verdicts)
     list.add_card(verdict, std::to_string(count), count == 1 ? "run" : "runs");
   if (runs[best].counts() && runs[best].summary().tokens_per_s > 0.0)
-    list.add_card(
-        "Highest throughput",
-        format_count(static_cast<int64_t>(runs[best].summary().tokens_per_s)) + " tokens/s",
-        labels_of(runs)[best]);
+    list.add_card("Highest throughput",
+                  format_count(whole(runs[best].summary().tokens_per_s)) + " tokens/s",
+                  labels_of(runs)[best]);
   return list.text("cards");
 }
 

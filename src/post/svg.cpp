@@ -460,8 +460,11 @@ std::vector<double> round_ticks(double least, double largest, size_t most) {
     step *= factor;
   }
   std::vector<double> ticks;
-  for (double k = std::ceil(least / step - 1e-9); k * step <= largest + 1e-9 * step; k += 1.0)
-    ticks.push_back(k == 0.0 ? 0.0 : k * step);
+  const double first = std::ceil(least / step - 1e-9);
+  // As many as there can be: beyond 2^53 steps a tick does not differ from the next.
+  for (int i = 0; i <= 20; ++i)
+    if (const double tick = (first + i) * step; tick <= largest + 1e-9 * step)
+      ticks.push_back(tick == 0.0 ? 0.0 : tick);
   return ticks;
 }
 

@@ -12,6 +12,7 @@
 #include "io/result_file.h"
 #include "made_record.h"
 #include "post/load.h"
+#include "post/report.h"
 #include "post/style.h"
 
 namespace gptbench {
@@ -40,8 +41,8 @@ class Damaged : public ::testing::Test {
     return path;
   }
 
-  // Reads a file and, where that works, makes every table of it: a flipped bit may well leave a
-  // readable record with another value. Returns whether it was refused.
+  // Reads a file and, where that works, makes every table and picture of it: a flipped bit may well
+  // leave a readable record with another value. Returns whether it was refused.
   bool refused(const Bytes& bytes) {
     std::vector<std::string> problems;
     const std::string path = put("bad.h5", bytes);
@@ -53,8 +54,11 @@ class Damaged : public ::testing::Test {
       crashes_ += problem.find("HDF5 crashed") != std::string::npos;
       loops_ += problem.find("processor time") != std::string::npos;
     }
-    for (const LoadedRun& run : runs)
+    for (const LoadedRun& run : runs) {
       for (const Style& style : styles) format_markdown(style.tables({RunView(run.record)}));
+      report_page({RunView(run.record)});
+      report_page({RunView(run.record), RunView(run.record)});
+    }
     return runs.empty();
   }
 

@@ -9,6 +9,7 @@
 
 #include "made_record.h"
 #include "post/naming.h"
+#include "post/svg.h"
 #include "post/trace.h"
 
 namespace gptbench {
@@ -353,6 +354,37 @@ TEST(Plots, TracesThatAreNoneAreEmpty) {
   for (const char* text : {"", "{", "\n\n", "{\"ph\":\"X\",\"pid\":0,\"ts\":1e400,\"dur\":-1}",
                            "{\"ph\":\"X\",\"pid\":1e99}"})
     EXPECT_TRUE(parse_trace(text).spans.empty()) << text;
+}
+
+// Files may hold any number; none stops a picture or appears in it as no number.
+TEST(Plots, StrangeFigures) {
+  for (const double value : {0.0, -1.0, 1e308, 1e-308, 1e17, double(INFINITY), double(NAN)}) {
+    Record r = made_record();
+    r.loss = {value, 1.0, value};
+    r.step_time_s = {value, value, value, value};
+    for (double* figure :
+         {&r.summary.tokens_per_s, &r.summary.sec_per_it, &r.summary.sec_per_it_min,
+          &r.summary.sec_per_it_max, &r.summary.peak_memory_bytes, &r.summary.device_memory_bytes})
+      *figure = value;
+    for (RankSeries& series : r.timing)
+      std::fill(series.values.begin(), series.values.end(), value);
+    r.timing.push_back({"step", "s", "", {value, value, value, value}, 2, 2, false});
+    for (CommEntry& entry : r.comm) entry.exposed_s = entry.time_s = {value, value};
+    const int64_t bytes = value > 1e18 ? INT64_MAX : value < 0.0 ? -1 : 0;
+    r.memory[0].bytes = {bytes, bytes};
+    for (ArenaEntry& buffer : r.arena) buffer.offset_bytes = buffer.bytes = bytes;
+    r.summary.timed_steps = r.summary.world_size = bytes;
+    Record other = r;
+    other.summary.world_size = 2;
+    for (const Runs& runs : {Runs{RunView(r)}, Runs{RunView(r), RunView(other)}})
+      for (const PlotKind& kind : plot_kinds)
+        for (const Picture& picture : pictures_of(kind, runs)) {
+          const std::string text = svg_of(picture, "p", "");
+          for (const char* none :
+               {"=\"nan", "=\"inf", "=\"-nan", "=\"-inf", "Mnan", "Linf", "Vinf"})
+            EXPECT_FALSE(has(text, none)) << kind.name << " of " << value << ": " << none;
+        }
+  }
 }
 
 TEST(Plots, NothingToShow) {
