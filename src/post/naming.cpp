@@ -1,6 +1,6 @@
 #include "post/naming.h"
 
-#include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -104,16 +104,20 @@ std::string subtitle_of(const Runs& runs) {
 }
 
 std::vector<std::string> labels_of(const Runs& runs) {
-  std::vector<std::string> labels;
-  for (const RunView& run : runs) {
-    const std::string name = run.text("run", "name", "run") + ", " +
-                             std::to_string(run.summary().world_size) +
-                             (run.summary().world_size == 1 ? " rank" : " ranks") +
-                             (run.counts() ? "" : ", " + run.outcome());
-    std::string label = name;
-    for (int n = 2; std::find(labels.begin(), labels.end(), label) != labels.end(); ++n)
-      label = name + " (" + std::to_string(n) + ")";
-    labels.push_back(label);
+  std::vector<std::string> bases, labels;
+  for (const RunView& run : runs)
+    bases.push_back(run.text("run", "name", "run") + ", " +
+                    std::to_string(run.summary().world_size) +
+                    (run.summary().world_size == 1 ? " rank" : " ranks"));
+  const bool unique = std::set<std::string>(bases.begin(), bases.end()).size() == bases.size();
+  const Naming naming = unique ? Naming{} : naming_of(runs, false);
+  std::map<std::string, int> counts;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    std::string label = bases[r];
+    if (!unique && !naming.names[r].empty()) label += ", " + naming.names[r];
+    if (!runs[r].counts()) label += ", " + runs[r].outcome();
+    const int count = ++counts[label];
+    labels.push_back(label + (count > 1 ? " (" + std::to_string(count) + ")" : ""));
   }
   return labels;
 }

@@ -21,8 +21,8 @@ Naming naming_of(const Runs& runs, bool over_length);
 std::string subtitle_of(const std::string& shared, const Runs& runs);
 std::string subtitle_of(const Runs& runs);
 
-// Names of runs with their ranks and, where they did not come to figures, their outcome; told apart
-// by a number where several have one name.
+// Names of runs with their ranks, where several have the same also what tells them apart, and the
+// outcome of those that did not come to figures; equal ones are numbered.
 std::vector<std::string> labels_of(const Runs& runs);
 
 }  // namespace gptbench

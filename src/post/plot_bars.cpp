@@ -47,7 +47,7 @@ void add_bars(Picture& picture, const std::string& label, const std::vector<Unit
               const std::vector<std::string>& order, const std::vector<Bar>& bars) {
   double longest = 0.0;
   for (const Bar& bar : bars) longest = std::max(longest, length_of(bar));
-  if (longest <= 0.0) return;
+  if (!(longest > 0.0)) return;
   Unit unit = units.front();
   for (const Unit& each : units)
     if (longest >= each.size) unit = each;
@@ -60,12 +60,12 @@ void add_bars(Picture& picture, const std::string& label, const std::vector<Unit
   double row = 0.0, limit_drawn = 0.0;
   bool several_limits = false, failed = false;
   for (const Bar& bar : bars) {
-    if (bar.parts.empty()) continue;
+    if (bar.parts.size() != 1 && !(length_of(bar) > 0.0)) continue;
     if (bar.new_group && row > 0.0) row += 0.6;
     panel.y.ticks.emplace_back(row, bar.label);
     double from = 0.0;
     for (const Part& part : bar.parts) {
-      if (part.value <= 0.0) continue;
+      if (!(part.value > 0.0) && bar.parts.size() > 1) continue;
       auto known = std::find(styles.begin(), styles.end(), part.name);
       if (known == styles.end()) known = styles.insert(known, part.name);
       const size_t style = static_cast<size_t>(known - styles.begin());
@@ -83,11 +83,11 @@ void add_bars(Picture& picture, const std::string& label, const std::vector<Unit
       panel.boxes.push_back({from, to, row - 0.34, row + 0.34, style, part.name, tip, part.name});
       from = to;
     }
-    panel.boxes.push_back({0.0, from, row - 0.34, row + 0.34, bar.failed ? hatched : neutral,
-                           bar.failed ? "did not fit" : "sum",
-                           bar.label + ": " + significant(from, 4, 4) + " " + unit.name, "",
-                           (bar.behind.empty() ? "" : bar.behind + " ") + significant(from, 4, 3)});
-    if (!bar.failed) panel.boxes.back().left = from;  // the text alone
+    panel.boxes.back().behind =
+        (bar.behind.empty() ? "" : bar.behind + " ") + significant(from, 4, 3);
+    if (bar.failed)
+      panel.boxes.push_back({0.0, from, row - 0.34, row + 0.34, hatched, "did not fit",
+                             bar.label + ": " + significant(from, 4, 4) + " " + unit.name});
     failed = failed || bar.failed;
     // A limit far beyond the bars would leave nothing to see of them.
     if (bar.limit > 0.0 && bar.limit < 3.0 * longest) {

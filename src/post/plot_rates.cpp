@@ -106,12 +106,12 @@ Panel bars_of(const Runs& runs, const Figure& rate, const std::string& label,
     const double row = static_cast<double>(r), value = rate(runs[r]);
     const Mark mark = mark_of(runs[r], value, value, labels[r], unit);
     panel.y.ticks.emplace_back(row, labels[r]);
-    panel.boxes.push_back({0.0, value, row - 0.32, row + 0.32, 0, labels[r], mark.tip, "",
-                           mark.high > mark.low ? "" : significant(value, 4, 4)});
+    // A long bar has room for its figure, behind a short one there is room.
+    const bool is_long = value > 0.3 * widest;
+    const std::string text = significant(value, 4, 4);
+    panel.boxes.push_back({0.0, value, row - 0.32, row + 0.32, 0, labels[r], mark.tip,
+                           is_long ? text : "", is_long ? "" : text});
     if (mark.low < mark.high) spread.marks.push_back({value, row, mark.low, mark.high, mark.tip});
-    if (mark.low < mark.high)
-      panel.boxes.push_back({mark.high, mark.high, row - 0.2, row + 0.2, neutral, labels[r],
-                             mark.tip, "", significant(value, 4, 4)});
   }
   panel.curves.push_back(spread);
   panel.height = 26.0 * static_cast<double>(runs.size()) + 14.0;

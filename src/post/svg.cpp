@@ -297,7 +297,8 @@ class Drawing {
           const Scale& scale = curve.along_x ? x_ : y_;
           const std::string low = number(scale(mark.low)), high = number(scale(mark.high));
           text +=
-              "<path class=\"bar " + class_of("s", curve.style) + "\" d=\"" +
+              "<path class=\"bar " + (curve.along_x ? "axis" : class_of("s", curve.style)) +
+              "\" d=\"" +
               (curve.along_x ? "M" + low + " " + number(y - 4) + "v8m0 -4H" + high + "m0 -4v8"
                              : "M" + number(x - 4) + " " + low + "h8m-4 0V" + high + "m-4 0h8") +
               "\"/>\n";

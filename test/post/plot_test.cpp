@@ -80,7 +80,7 @@ TEST(Plots, ThroughputOverRanksInAscendingOrder) {
 TEST(Plots, ThroughputOverTheSequenceLengthWhereThatVaries) {
   const Record a = on(2, 300, 512), b = on(2, 200, 2048);
   EXPECT_EQ(curves_of(throughput_picture({RunView(a), RunView(b)})), ": (512 300) (2048 200)\n");
-  EXPECT_EQ(throughput_picture({RunView(a), RunView(b)}, {"ranks"}).panels[0].boxes.size(), 4U);
+  EXPECT_EQ(throughput_picture({RunView(a), RunView(b)}, {"ranks"}).panels[0].boxes.size(), 2U);
   const Record c = on(4, 200, 2048);
   const Picture both = throughput_picture({RunView(a), RunView(c)});
   EXPECT_EQ(both.panels[0].x.label, "Ranks");
@@ -177,7 +177,16 @@ TEST(Plots, MemoryStandsByClassWithItsLimit) {
   EXPECT_EQ(std::count_if(picture.panels[0].boxes.begin(), picture.panels[0].boxes.end(),
                           [](const Box& box) { return box.style == hatched; }),
             1);
-  EXPECT_TRUE(has(picture.panels[0].boxes.back().behind, "OOM 800"));
+  EXPECT_EQ(picture.panels[0].boxes[3].behind, "OOM 800.0");
+}
+
+// Runs of one name are told apart by what differs, then by a number.
+TEST(Plots, LabelsOfRunsOfOneName) {
+  Record a = on(2, 300), b = on(2, 400), c = on(2, 500);
+  set_key(c, "precision", "compute", std::string("bf16"));
+  EXPECT_EQ(labels_of({RunView(a), RunView(b), RunView(c)}),
+            (std::vector<std::string>{"made, 2 ranks, fp32", "made, 2 ranks, fp32 (2)",
+                                      "made, 2 ranks, bf16"}));
 }
 
 // A sum over ranks is drawn as their mean: 200 MiB of two ranks.
