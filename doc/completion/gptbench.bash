@@ -73,7 +73,7 @@ _gptpost() {
   case $previous in
     --style) words="native fugaku mpt zero megatron scaling" ;;
     --format) words="md csv latex json" ;;
-    --kind) words="all throughput utilisation scaling sweep loss steps memory breakdown messages timeline memory_map ranks" ;;
+    --kind) words="all throughput utilisation scaling sweep loss steps memory breakdown messages timeline roofline memory_map ranks" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;
     --status) words="FAILED TIMEOUT" ;;

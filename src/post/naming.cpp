@@ -1,5 +1,6 @@
 #include "post/naming.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -53,6 +54,11 @@ void add_varied_keys(std::vector<std::vector<std::string>>& parts, const Runs& r
 }
 
 }  // namespace
+
+std::string spaced(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
 
 Naming naming_of(const Runs& runs, bool over_length) {
   Naming naming;

@@ -25,4 +25,15 @@ std::string subtitle_of(const Runs& runs);
 // outcome of those that did not come to figures; equal ones are numbered.
 std::vector<std::string> labels_of(const Runs& runs);
 
+// "optimizer state" of "optimizer_state".
+std::string spaced(std::string name);
+
+// Waiting for pipeline messages, which no record names.
+inline constexpr const char* bubble = "pipeline wait (bubble)";
+// Kinds of work (regions of /timing) in the order of their styles, which are the same in every
+// picture; programs where a record has no kinds.
+inline const std::vector<std::string> kinds_of_work = {
+    "linear", "attention", "head loss",     "layernorm", "activation", bubble,
+    "data",   "optimizer", "communication", "embedding", "forward",    "backward"};
+
 }  // namespace gptbench

@@ -20,7 +20,7 @@ struct Entry {
 constexpr size_t neutral = static_cast<size_t>(-1);  // style of what is no series: grey
 constexpr size_t hatched = neutral - 1;              // style of boxes: outline and hatching
 
-struct Axis {
+struct PlotAxis {
   std::string label;  // with its unit
   bool logarithmic = false;
   bool from_zero = false;
@@ -69,7 +69,7 @@ struct Arrow {
 };
 
 struct Panel {
-  Axis x, y;
+  PlotAxis x, y;
   double height = 380.0;  // of the plane, in pixels
   std::vector<Curve> curves = {};
   std::vector<Box> boxes = {};

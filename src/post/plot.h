@@ -45,6 +45,7 @@ Picture steps_picture(const Runs& runs, const PlotOptions& options = {});
 Picture timeline_picture(const Runs& runs, const PlotOptions& options = {});
 Picture memory_map_picture(const Runs& runs, const PlotOptions& options = {});
 Picture ranks_picture(const Runs& runs, const PlotOptions& options = {});
+Picture roofline_picture(const Runs& runs, const PlotOptions& options = {});
 // Two deck keys that a sweep varied.
 Picture sweep_picture(const Runs& runs, const PlotOptions& options = {});
 
@@ -63,6 +64,7 @@ inline constexpr PlotKind plot_kinds[] = {
     {"messages", "payload and time of messages by axis", messages_picture, Shows::runs},
     {"timeline", "one step per rank, from trace.json beside result.h5", timeline_picture,
      Shows::one_run},
+    {"roofline", "FLOP/s and bytes/s of rank 0's kinds of work", roofline_picture, Shows::one_run},
     {"memory_map", "where the buffers of rank 0 lie", memory_map_picture, Shows::one_run},
     {"ranks", "computing time of each rank, by host", ranks_picture, Shows::one_run},
 };

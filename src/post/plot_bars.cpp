@@ -128,11 +128,6 @@ double largest_bytes(const MemoryEntry& entry, const RunView& run) {
   return is_sum ? bytes / static_cast<double>(run.summary().world_size) : bytes;
 }
 
-std::string spaced(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 // Extent of each class of the arena.
 std::vector<Part> planned_memory(const Record& record) {
   std::vector<Part> parts;
@@ -181,8 +176,6 @@ double exposed_s(const RunView& run, const std::string& axis, int64_t rank) {
   }
   return steps > 0.0 ? sum / steps : 0.0;
 }
-
-constexpr const char* bubble = "pipeline wait (bubble)";
 
 // Kinds of work of one column of /timing where a record has them, else its programs; "step" is the
 // whole of both. Waiting for pipeline messages is told from other communication.
@@ -294,9 +287,7 @@ Picture breakdown_picture(const Runs& runs, const PlotOptions&) {
     }
     if (bars.size() > before) bars[before].new_group = each_rank && runs.size() > 1;
   }
-  add_bars(picture, "Median time per step", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}},
-           {"linear", "attention", "head loss", "layernorm", "activation", bubble, "data",
-            "optimizer", "communication", "embedding", "forward", "backward"},
+  add_bars(picture, "Median time per step", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}}, kinds_of_work,
            bars);
   if (means) picture.notes.push_back("Each bar is the mean over ranks.");
   return picture;

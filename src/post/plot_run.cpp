@@ -282,8 +282,7 @@ Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
            name});
     }
     if (lanes.empty()) continue;
-    std::string label = each;
-    std::replace(label.begin(), label.end(), '_', ' ');
+    std::string label = spaced(each);
     label += ", " + significant(*std::max_element(lanes.begin(), lanes.end()) / unit, 4, 1) +
              (small ? " MiB" : " GiB");
     panel.y.ticks.emplace_back(top + 0.5 * static_cast<double>(lanes.size()), label);

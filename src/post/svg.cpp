@@ -124,7 +124,7 @@ struct Range {
   }
 };
 
-Scale scale_of(const Axis& axis, Range range, bool boxes, double from, double to) {
+Scale scale_of(const PlotAxis& axis, Range range, bool boxes, double from, double to) {
   if (!(range.least <= range.largest)) range = {0.0, 1.0};
   if (axis.from_zero) range.add(0.0);
   if (axis.logarithmic && range.least > 0.0)
@@ -180,7 +180,7 @@ class Drawing {
     return range;
   }
 
-  std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, const Scale& scale,
+  std::vector<std::pair<double, std::string>> ticks_of(const PlotAxis& axis, const Scale& scale,
                                                        bool of_x) const {
     if (!axis.ticks.empty()) return axis.ticks;
     const double pixels = std::abs(scale.to - scale.from), room = of_x ? 52.0 : 26.0;

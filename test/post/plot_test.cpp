@@ -7,7 +7,10 @@
 #include <cmath>
 #include <fstream>
 
+#include "deck/deck.h"
+#include "deck/validate.h"
 #include "made_record.h"
+#include "plan/plan.h"
 #include "post/naming.h"
 #include "post/svg.h"
 #include "post/trace.h"
@@ -301,6 +304,37 @@ TEST(Plots, RanksStandByHost) {
   EXPECT_TRUE(has(picture.panels[0].boxes[1].tip, "rank 2 on node0: 6"));
   EXPECT_TRUE(has(picture.panels[0].boxes[2].tip, "rank 1 on node1: 9"));
   EXPECT_LT(picture.panels[0].boxes[0].strength, picture.panels[0].boxes[2].strength);
+}
+
+// FLOPs of all kinds are those of the plan, and each point lies at its bytes per second.
+TEST(Plots, RooflineOfThePlan) {
+  const std::string deck =
+      "&model num_layers = 2, hidden_size = 64, num_attention_heads = 2, seq_length = 32,\n"
+      "  vocab_size = 100, vocab_multiple = 1 /\n";
+  Record r = made_record();
+  r.warmup_steps = 0;
+  r.summary.world_size = 1;
+  r.provenance.deck_resolved = deck;
+  r.timing.clear();
+  for (const char* kind : {"linear", "attention", "head_loss", "optimizer", "layernorm"})
+    r.timing.push_back({std::string("region_") + kind, "s", "", {2.0}, 1, 1, false});
+  const Picture picture = roofline_picture({RunView(r)});
+  ASSERT_EQ(picture.panels.size(), 2U);
+  const double flops = make_plan(resolve(parse_deck("", deck, {}), 1), 1, 0).model_flops;
+  double sum = 0.0;
+  for (const Curve& curve : picture.panels[0].curves) {
+    if (curve.style == neutral) continue;
+    const Mark& mark = curve.marks.at(0);
+    sum += 2e9 * mark.y;
+    for (const Box& box : picture.panels[1].boxes) {
+      if (box.name != curve.name) continue;
+      EXPECT_NEAR(mark.y, mark.x * box.right, 1e-9 * mark.y);
+    }
+  }
+  EXPECT_NEAR(sum, flops, 1e-9 * flops);
+  EXPECT_EQ(picture.panels[1].boxes.size(), 5U);
+  r.provenance.deck_resolved = "&model num_layerz = 2 /";
+  EXPECT_TRUE(roofline_picture({RunView(r)}).empty());
 }
 
 TEST(Plots, SweepOverTwoKeys) {

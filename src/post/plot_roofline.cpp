@@ -1,0 +1,128 @@
+// The roofline of a run: what its kinds of work do and move, from the plan that its deck gives,
+// over the time that they took.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "deck/deck.h"
+#include "deck/devices.h"
+#include "deck/validate.h"
+#include "plan/print_operations.h"
+#include "plan/tasks.h"
+#include "post/cells.h"
+#include "post/naming.h"
+#include "post/plot.h"
+#include "post/regions.h"
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+// Of rank 0 in a step.
+struct Work {
+  double flops = 0.0, bytes = 0.0, time_s = 0.0;
+};
+
+// By name of the region; empty where the deck of the record is none of this program's.
+std::map<std::string, Work> work_of(const Record& record) {
+  // Files come from anyone: what no run has would take memory and time to plan.
+  constexpr int64_t most_layers = 10000, most_ranks = 10000000;
+  std::map<std::string, Work> work;
+  if (record.summary.world_size < 1 || record.summary.world_size > most_ranks) return work;
+  try {
+    const Deck deck = parse_deck(record.provenance.deck_name, record.provenance.deck_resolved, {});
+    const Config config = resolve(deck, record.summary.world_size);
+    if (config.model.num_layers > most_layers) return {};
+    const Plan plan = make_plan(config, record.summary.world_size, 0);
+    for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
+      const Op& op = plan.ops[static_cast<size_t>(index)];
+      Work& of_region = work[spaced(name_of(op.region))];
+      const double count = static_cast<double>(times);
+      of_region.flops += count * op.flops_per_row * static_cast<double>(rows_of(op, rows));
+      of_region.bytes += count * static_cast<double>(bytes_moved(plan, op, rows));
+    });
+  } catch (const Error&) {
+    return {};
+  }
+  for (const RankSeries& series : record.timing)
+    for (auto& [name, of_region] : work)
+      if (spaced(series.name) == "region " + name && !series.reduced && series.ranks > 0)
+        of_region.time_s = median(timed_steps(record, series, 0));
+  return work;
+}
+
+}  // namespace
+
+Picture roofline_picture(const Runs& runs, const PlotOptions&) {
+  Picture picture{"roofline", "Roofline of rank 0 by kind of work", ""};
+  if (runs.empty()) return picture;
+  const RunView& run = runs.front();
+  picture.subtitle = labels_of({run}).front() + ": " + subtitle_of({run});
+  Panel roof, rates;
+  roof.x = {"FLOPs per byte moved", true};
+  roof.y = {"GFLOP/s", true};
+  rates.x = {"GB/s moved", false, true};
+  rates.y.downwards = true;
+  double least = INFINITY, most = 0.0, fastest = 0.0;  // FLOPs per byte; bytes per second
+  std::map<std::string, Work> all = work_of(run.record());
+  for (size_t style = 0; style < kinds_of_work.size(); ++style) {
+    const std::string& label = kinds_of_work[style];
+    const Work& work = all[label];
+    if (!(work.time_s > 0.0) || work.bytes <= 0.0) continue;
+    const double gb_per_s = work.bytes / work.time_s / 1e9,
+                 row = static_cast<double>(picture.legend.size());
+    std::string tip = label + ": " + significant(gb_per_s, 3, 3) + " GB/s";
+    fastest = std::max(fastest, 1e9 * gb_per_s);
+    if (work.flops > 0.0) {
+      const double intensity = work.flops / work.bytes, rate = work.flops / work.time_s / 1e9;
+      tip += ", " + significant(rate, 3, 3) + " GFLOP/s, " + significant(intensity, 3, 3) +
+             " FLOPs per byte";
+      roof.curves.push_back({style, label, {{intensity, rate, 0.0, 0.0, tip}}, false});
+      least = std::min(least, intensity);
+      most = std::max(most, intensity);
+    }
+    rates.y.ticks.emplace_back(row, label);
+    rates.boxes.push_back({0.0, gb_per_s, row - 0.34, row + 0.34, style, label, tip, "",
+                           significant(gb_per_s, 3, 3)});
+    picture.legend.push_back({label, style});
+  }
+  if (roof.curves.empty()) {
+    picture.legend.clear();
+    return picture;
+  }
+  const double peak = 1e12 * run.peak_tflops();
+  const DeviceData* const device =
+      find_device(run.device_name(), run.summary().device_memory_bytes);
+  const double stated = device == nullptr ? 0.0 : 1e9 * device->bandwidth_gb_per_s;
+  const double bandwidth = stated > 0.0 ? stated : fastest;
+  const std::string limit = significant(bandwidth / 1e9, 3, 3) + " GB/s, " +
+                            (stated > 0.0 ? "data sheet" : "the highest of this run");
+  Curve bound{neutral, "roof: " + limit, {}};
+  const auto add = [&](double intensity) {
+    const double by_memory = bandwidth * intensity;
+    const double rate = peak > 0.0 ? std::min(peak, by_memory) : by_memory;
+    bound.marks.push_back({intensity, rate / 1e9, 0.0, 0.0, "roof"});
+  };
+  const double ridge = peak / bandwidth;
+  least = std::min(least, ridge > 0.0 ? ridge : least) / 2.0;
+  most = std::max(most, ridge) * 2.0;
+  add(least);
+  if (ridge > 0.0) add(ridge);
+  add(most);
+  roof.curves.push_back(bound);
+  picture.legend.push_back({bound.name + (peak > 0.0 ? "; " + significant(peak / 1e9, 4, 3) +
+                                                           " GFLOP/s, " + run.summary().peak_source
+                                                     : ""),
+                            neutral});
+  if (stated > 0.0) rates.rules.push_back({stated / 1e9, limit, true});
+  rates.height = 26.0 * static_cast<double>(rates.boxes.size()) + 14.0;
+  picture.panels = {roof, rates};
+  picture.notes = {
+      "FLOPs are those of GEMMs and attention, bytes each operand of each operation once: less "
+      "than "
+      "what moves where caches are too small, more where they keep an operand."};
+  return picture;
+}
+
+}  // namespace gptbench
