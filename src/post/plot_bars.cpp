@@ -41,83 +41,105 @@ double length_of(const Bar& bar) {
   return sum;
 }
 
-// Stacked bars in the largest of `units` (ascending) of which the longest bar holds one. Parts
-// named in `order` come first, each in a style of its own in every picture.
-void add_bars(Picture& picture, const std::string& label, const std::vector<Unit>& units,
-              const std::vector<std::string>& order, const std::vector<Bar>& bars) {
-  double longest = 0.0;
-  for (const Bar& bar : bars) longest = std::max(longest, length_of(bar));
-  if (!(longest > 0.0)) return;
-  Unit unit = units.front();
-  for (const Unit& each : units)
-    if (longest >= each.size) unit = each;
-  Panel panel;
-  panel.x = {label + " (" + unit.name + ")", false, true};
-  panel.y.downwards = true;
-  std::vector<std::string> styles = order;
-  std::set<size_t> used;
-  Curve spread{neutral, "range over ranks", {}, false, true};
-  double row = 0.0, limit_drawn = 0.0;
-  bool several_limits = false, failed = false;
-  for (const Bar& bar : bars) {
-    if (bar.parts.size() != 1 && !(length_of(bar) > 0.0)) continue;
-    if (bar.new_group && row > 0.0) row += 0.6;
-    panel.y.ticks.emplace_back(row, bar.label);
-    double from = 0.0;
-    for (const Part& part : bar.parts) {
-      if (!(part.value > 0.0) && bar.parts.size() > 1) continue;
-      auto known = std::find(styles.begin(), styles.end(), part.name);
-      if (known == styles.end()) known = styles.insert(known, part.name);
-      const size_t style = static_cast<size_t>(known - styles.begin());
-      used.insert(style);
-      const double value = part.value / unit.size, to = from + value;
-      std::string tip = bar.label + ": " + part.name + " " + significant(value, 4, 4) + " " +
-                        unit.name + ", " + fixed(100.0 * part.value / length_of(bar), 1) + " %";
-      if (part.least < part.largest) {
-        tip += " (" + significant(part.least / unit.size, 4, 4) + " to " +
-               significant(part.largest / unit.size, 4, 4) + " over ranks)";
-        if (part.largest - part.least > 0.02 * longest)
-          spread.marks.push_back({to, row, to - value + part.least / unit.size,
-                                  to - value + part.largest / unit.size, tip});
-      }
-      panel.boxes.push_back({from, to, row - 0.34, row + 0.34, style, part.name, tip, part.name});
-      from = to;
+// A panel of stacked bars in the largest of `units` (ascending) of which the longest bar holds one.
+// Parts named in `order` come first, each in a style of its own in every picture.
+class BarPanel {
+ public:
+  BarPanel(const std::string& label, const std::vector<Unit>& units,
+           const std::vector<std::string>& order, const std::vector<Bar>& bars)
+      : styles_(order), unit_(units.front()) {
+    for (const Bar& bar : bars) longest_ = std::max(longest_, length_of(bar));
+    if (!(longest_ > 0.0)) return;
+    for (const Unit& each : units)
+      if (longest_ >= each.size) unit_ = each;
+    panel_.x = {label + " (" + unit_.name + ")", false, true};
+    panel_.y.downwards = true;
+    for (const Bar& bar : bars)
+      if (bar.parts.size() == 1 || length_of(bar) > 0.0) add(bar);
+    panel_.height = 26.0 * row_ + 14.0;
+  }
+
+  // Adds the panel to a picture, and what it shows to the legend; nothing where all bars are empty.
+  void put_into(Picture& picture) {
+    if (!(longest_ > 0.0)) return;
+    for (const size_t style : used_)
+      if (std::none_of(picture.legend.begin(), picture.legend.end(),
+                       [&](const Entry& entry) { return entry.style == style; }))
+        picture.legend.push_back({styles_[style], style});
+    if (failed_) picture.legend.push_back({"did not fit", hatched});
+    if (!spread_.marks.empty()) {
+      panel_.curves.push_back(spread_);
+      picture.notes.push_back("Error bars span the ranks where they differ by more than 2 %.");
     }
-    panel.boxes.back().behind =
-        (bar.behind.empty() ? "" : bar.behind + " ") + significant(from, 4, 3);
+    if (limits_.size() == 1) {
+      panel_.arrows.clear();
+      panel_.rules.push_back({*limits_.begin(), "limit " + in_unit(*limits_.begin()), true});
+    } else if (!limits_.empty()) {
+      picture.notes.push_back("Upright lines are the limits of each run.");
+    }
+    picture.panels.push_back(panel_);
+  }
+
+ private:
+  std::string in_unit(double value) const { return significant(value, 4, 4) + " " + unit_.name; }
+
+  void add(const Bar& bar) {
+    if (bar.new_group && row_ > 0.0) row_ += 0.6;
+    panel_.y.ticks.emplace_back(row_, bar.label);
+    double end = 0.0;
+    for (const Part& part : bar.parts)
+      if (part.value > 0.0 || bar.parts.size() == 1) end = add(part, bar, end);
+    panel_.boxes.back().behind =
+        (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
     if (bar.failed)
-      panel.boxes.push_back({0.0, from, row - 0.34, row + 0.34, hatched, "did not fit",
-                             bar.label + ": " + significant(from, 4, 4) + " " + unit.name});
-    failed = failed || bar.failed;
+      panel_.boxes.push_back({0.0, end, row_ - 0.34, row_ + 0.34, hatched, "did not fit",
+                              bar.label + ": " + in_unit(end)});
+    failed_ = failed_ || bar.failed;
     // A limit far beyond the bars would leave nothing to see of them.
-    if (bar.limit > 0.0 && bar.limit < 3.0 * longest) {
-      const double at = bar.limit / unit.size;
-      panel.arrows.push_back({at, row - 0.48, at, row + 0.48,
-                              bar.label + ": limit " + significant(at, 4, 3) + " " + unit.name});
-      several_limits = several_limits || (limit_drawn > 0.0 && limit_drawn != at);
-      limit_drawn = at;
+    if (bar.limit > 0.0 && bar.limit < 3.0 * longest_) {
+      const double at = bar.limit / unit_.size;
+      limits_.insert(at);
+      panel_.arrows.push_back(
+          {at, row_ - 0.48, at, row_ + 0.48, bar.label + ": limit " + in_unit(at)});
     }
-    row += 1.0;
+    row_ += 1.0;
   }
-  if (limit_drawn > 0.0 && !several_limits) {
-    panel.arrows.clear();
-    panel.rules.push_back(
-        {limit_drawn, "limit " + significant(limit_drawn, 4, 3) + " " + unit.name, true});
-  } else if (limit_drawn > 0.0) {
-    picture.notes.push_back("Upright lines are the limits of each run.");
+
+  // Returns where the part, which begins at `from`, ends.
+  double add(const Part& part, const Bar& bar, double from) {
+    auto known = std::find(styles_.begin(), styles_.end(), part.name);
+    if (known == styles_.end()) known = styles_.insert(known, part.name);
+    const size_t style = static_cast<size_t>(known - styles_.begin());
+    used_.insert(style);
+    const double value = part.value / unit_.size, least = part.least / unit_.size,
+                 largest = part.largest / unit_.size;
+    std::string tip = bar.label + ": " + part.name + " " + in_unit(value) + ", " +
+                      fixed(100.0 * part.value / length_of(bar), 1) + " %";
+    if (least < largest) {
+      tip += " (" + in_unit(least) + " to " + in_unit(largest) + " over ranks)";
+      if (part.largest - part.least > 0.02 * longest_)
+        spread_.marks.push_back({from + value, row_, from + least, from + largest, tip});
+    }
+    panel_.boxes.push_back(
+        {from, from + value, row_ - 0.34, row_ + 0.34, style, part.name, tip, part.name});
+    return from + value;
   }
-  for (const size_t style : used)
-    if (std::none_of(picture.legend.begin(), picture.legend.end(),
-                     [&](const Entry& entry) { return entry.style == style; }))
-      picture.legend.push_back({styles[style], style});
-  if (failed) picture.legend.push_back({"did not fit", hatched});
-  if (!spread.marks.empty()) {
-    panel.curves.push_back(spread);
-    picture.notes.push_back("Grey bars span the ranks where they differ by more than 2 %.");
-  }
-  panel.height = 26.0 * row + 14.0;
-  picture.panels.push_back(panel);
-}
+
+  Panel panel_;
+  std::vector<std::string> styles_;
+  Unit unit_;
+  std::set<size_t> used_;
+  std::set<double> limits_;
+  Curve spread_{neutral, "range over ranks", {}, false, true};
+  double longest_ = 0.0, row_ = 0.0;
+  bool failed_ = false;
+};
+
+const std::vector<Unit> byte_units = {{"B", 1.0},
+                                      {"KiB", static_cast<double>(KiB)},
+                                      {"MiB", static_cast<double>(MiB)},
+                                      {"GiB", static_cast<double>(GiB)}};
+const std::vector<Unit> time_units = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}};
 
 double largest_bytes(const MemoryEntry& entry, const RunView& run) {
   if (entry.bytes.empty()) return 0.0;
@@ -247,13 +269,11 @@ Picture memory_picture(const Runs& runs, const PlotOptions&) {
     model = run.model_name();
     if (!bar.parts.empty()) bars.push_back(bar);
   }
-  add_bars(picture, "Memory",
-           {{"KiB", static_cast<double>(KiB)},
-            {"MiB", static_cast<double>(MiB)},
-            {"GiB", static_cast<double>(GiB)}},
+  BarPanel("Memory", byte_units,
            {"parameters", "gradients", "optimizer state", "activations", "communication",
             "workspace", "host"},
-           bars);
+           bars)
+      .put_into(picture);
   return picture;
 }
 
@@ -287,8 +307,7 @@ Picture breakdown_picture(const Runs& runs, const PlotOptions&) {
     }
     if (bars.size() > before) bars[before].new_group = each_rank && runs.size() > 1;
   }
-  add_bars(picture, "Median time per step", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}}, kinds_of_work,
-           bars);
+  BarPanel("Median time per step", time_units, kinds_of_work, bars).put_into(picture);
   if (means) picture.notes.push_back("Each bar is the mean over ranks.");
   return picture;
 }
@@ -329,17 +348,13 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
       times.push_back({"exposed", {{order[2], largest(entry.exposed_s)}}});
     }
   }
-  add_bars(picture, "Payload per step of the rank with the most",
-           {{"B", 1.0},
-            {"KiB", static_cast<double>(KiB)},
-            {"MiB", static_cast<double>(MiB)},
-            {"GiB", static_cast<double>(GiB)}},
-           single ? order : std::vector<std::string>{}, payloads);
-  add_bars(picture,
-           single ? "Time per step of the rank with the most"
+  if (!single) order.clear();
+  BarPanel("Payload per step of the rank with the most", byte_units, order, payloads)
+      .put_into(picture);
+  BarPanel(single ? "Time per step of the rank with the most"
                   : "Time per step that a rank waited for messages, or drove them",
-           {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}}, single ? order : std::vector<std::string>{},
-           times);
+           time_units, order, times)
+      .put_into(picture);
   return picture;
 }
 

@@ -1,4 +1,4 @@
-// Pictures of rates over ranks or sequence length: throughput, utilisation, scaling, sweep.
+// Pictures of rates over ranks or sequence length: throughput, utilisation, scaling.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -88,7 +88,9 @@ std::string named(const Runs& all, const std::function<bool(const RunView&)>& la
   const std::vector<std::string> labels = labels_of(all);
   for (size_t r = 0; r < all.size(); ++r)
     if (lacks(all[r])) names.push_back(labels[r]);
-  if (names.size() > 6) names = {names.begin(), names.begin() + 5};
+  if (names.size() > 6)
+    names = {names[0], names[1], names[2], names[3],
+             "and " + std::to_string(names.size() - 4) + " more"};
   return join(names, "; ");
 }
 
@@ -180,19 +182,19 @@ Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
       "utilisation", "Model FLOPs utilisation",
       "MFU (% of peak, FLOPs by convention " + conventions_of(runs) + ")", "%", runs, options,
       false, [](const RunView& run) { return run.utilisation(run.flops_convention(), false); });
-  double highest = 0.0;
-  for (const Panel& panel : picture.panels)
-    for (const Curve& curve : panel.curves)
-      for (const Mark& mark : curve.marks) highest = std::max(highest, mark.y);
+  if (picture.empty()) return picture;
   // Nothing can be above it: what is says that the peak is wrong.
-  if (highest > 80.0) picture.panels.front().rules.push_back({100.0, "100 %"});
+  Panel& panel = picture.panels.front();
+  if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) {
+        return run.counts() && run.utilisation(run.flops_convention(), false) > 80.0;
+      }))
+    panel.rules.push_back({100.0, "100 %", panel.y.downwards});
   std::set<std::string> peaks;
   for (const RunView& run : runs)
     if (run.counts() && run.peak_tflops() > 0.0)
       peaks.insert(significant(run.peak_tflops(), 4, 4) + " TFLOP/s per device (" +
                    run.summary().peak_source + ")");
-  if (!picture.empty())
-    picture.notes.push_back("Peak: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
+  picture.notes.push_back("Peak: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
   return picture;
 }
 
@@ -210,7 +212,6 @@ Picture scaling_picture(const Runs& runs, const PlotOptions&) {
   speed.y = {"Speed-up", true};
   efficiency.y = {"Efficiency (%)", false, true};
   speed.height = efficiency.height = 300.0;
-  std::set<double> ideals;
   std::vector<std::string> single;
   for (const Curve& rates : curves_of(counting, naming, false, tokens_per_s, "tokens/s")) {
     if (rates.marks.empty() || rates.marks.back().x == rates.marks.front().x) {
@@ -231,8 +232,6 @@ Picture scaling_picture(const Runs& runs, const PlotOptions&) {
       up.tip += ", speed-up " + fixed(up.y, 2) + " of " + significant(ratio, 4, 4) +
                 ", efficiency " + fixed(100.0 * up.y / ratio, 1) + " %";
       part = {up.x, 100.0 * up.y / ratio, 100.0 * up.low / ratio, 100.0 * up.high / ratio, up.tip};
-      ideals.insert(ratio);
-      ideals.insert(1.0);
     }
     Curve ideal{neutral, "ideal", {}};
     for (const double end : {rates.marks.front().x, rates.marks.back().x})
@@ -250,93 +249,6 @@ Picture scaling_picture(const Runs& runs, const PlotOptions&) {
   picture.notes = {"Each mark is a run; its bar spans the timed steps."};
   if (!single.empty())
     picture.notes.push_back("On one number of ranks only: " + join(single, "; ") + ".");
-  return picture;
-}
-
-Picture sweep_picture(const Runs& runs, const PlotOptions&) {
-  Picture picture{"sweep", "Tokens/s over what was varied", subtitle_of(runs)};
-  Runs measured;
-  for (const RunView& run : runs)
-    if (!run.is_published()) measured.push_back(run);
-  if (measured.size() < 4) return picture;
-  // Independent keys in which runs differ: names, and values by run.
-  static const std::set<std::string> of_a_run = {"run", "output"};
-  std::vector<std::pair<std::string, std::vector<std::string>>> keys;
-  std::vector<std::string> ranks, known(measured.size());
-  for (const RunView& run : measured) ranks.push_back(std::to_string(run.summary().world_size));
-  const auto add = [&](const std::string& name, const std::vector<std::string>& cells) {
-    if (follows(cells, known)) return;
-    for (size_t r = 0; r < cells.size(); ++r) known[r] += "|" + cells[r];
-    keys.emplace_back(name, cells);
-  };
-  add("ranks", ranks);
-  for (const ConfigEntry& entry : measured.front().record().config) {
-    if (of_a_run.count(entry.group) > 0 || entry.key == "data_parallel" ||
-        entry.key == "device_memory_gib")
-      continue;
-    std::vector<std::string> cells;
-    for (const RunView& run : measured) cells.push_back(key_cell(run, entry.group, entry.key));
-    add(entry.key, cells);
-  }
-  if (keys.size() < 2 || keys.size() > 3) return picture;
-  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
-    return std::set<std::string>(a.second.begin(), a.second.end()).size() >
-           std::set<std::string>(b.second.begin(), b.second.end()).size();
-  });
-  // Values in the order of numbers where they are numbers.
-  const auto values_of = [](const std::vector<std::string>& cells) {
-    std::vector<std::string> values(cells);
-    std::sort(values.begin(), values.end(), [](const std::string& a, const std::string& b) {
-      return is_number(a) && is_number(b) ? std::stod(a) < std::stod(b) : a < b;
-    });
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    return values;
-  };
-  const std::vector<std::string> columns = values_of(keys[0].second),
-                                 rows = values_of(keys[1].second);
-  const std::vector<std::string> panels =
-      keys.size() == 3 ? values_of(keys[2].second) : std::vector<std::string>{""};
-  double most = 0.0;
-  for (const RunView& run : measured) most = std::max(most, tokens_per_s(run));
-  if (most <= 0.0 || columns.size() > 16 || panels.size() > 8) return picture;
-  const std::vector<std::string> labels = labels_of(measured);
-  std::string failed;
-  for (const std::string& value : panels) {
-    Panel panel;
-    panel.x.label =
-        keys[0].first + (value.empty() ? "" : "  (" + keys[2].first + " " + value + ")");
-    panel.y.label = keys[1].first;
-    panel.y.downwards = true;
-    panel.height = 34.0 * static_cast<double>(rows.size()) + 10.0;
-    for (size_t c = 0; c < columns.size(); ++c)
-      panel.x.ticks.emplace_back(static_cast<double>(c), columns[c]);
-    for (size_t c = 0; c < rows.size(); ++c)
-      panel.y.ticks.emplace_back(static_cast<double>(c), rows[c]);
-    for (size_t y = 0; y < rows.size(); ++y)
-      for (size_t x = 0; x < columns.size(); ++x) {
-        std::vector<double> rates;
-        std::string what;  // the runs of this cell
-        for (size_t r = 0; r < measured.size(); ++r) {
-          if (keys[0].second[r] != columns[x] || keys[1].second[r] != rows[y] ||
-              (!value.empty() && keys[2].second[r] != value))
-            continue;
-          const bool counts = measured[r].counts() && tokens_per_s(measured[r]) > 0.0;
-          if (counts) rates.push_back(tokens_per_s(measured[r]));
-          what += (what.empty() ? "" : "\n") + labels[r] +
-                  (counts ? ": " + significant(rates.back(), 4, 1) + " tokens/s" : "");
-          if (!counts) failed = measured[r].outcome();
-        }
-        if (what.empty()) continue;
-        const double rate = median(rates), at_x = static_cast<double>(x),
-                     at_y = static_cast<double>(y);
-        panel.boxes.push_back({at_x - 0.47, at_x + 0.47, at_y - 0.45, at_y + 0.45,
-                               rates.empty() ? hatched : 0, keys[1].first + " " + rows[y], what,
-                               rates.empty() ? failed : significant(rate, 4, 1), "",
-                               std::min(0.999, rate / most)});
-      }
-    picture.panels.push_back(panel);
-  }
-  picture.notes = {"Medians where a cell holds several runs."};
   return picture;
 }
 

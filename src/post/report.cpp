@@ -138,7 +138,9 @@ std::string headline_of(const RunView& run) {
                 std::to_string(s.world_size) + (s.world_size == 1 ? " rank" : " ranks") + " on " +
                     std::to_string(s.nodes) + (s.nodes == 1 ? " node" : " nodes"))
       .add_card("MFU", mfu > 0.0 ? fixed(mfu, 1) + " %" : "n/a",
-                mfu > 0.0 ? "of " + tflops(run.peak_tflops()) + ", " + s.peak_source : s.peak_note)
+                mfu > 0.0 ? (mfu > 100.0 ? "more than the peak, which must be too low: " : "of ") +
+                                tflops(run.peak_tflops()) + ", " + s.peak_source
+                          : s.peak_note)
       .add_card("Time per step", format_seconds(s.sec_per_it),
                 format_seconds(s.sec_per_it_min) + " to " + format_seconds(s.sec_per_it_max) +
                     " in " + std::to_string(s.timed_steps) + " steps")

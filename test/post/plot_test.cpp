@@ -128,6 +128,20 @@ TEST(Plots, BarsWhereThereIsOneNumberOfRanks) {
             "ranks (2) 400,\n");
 }
 
+// A peak that is exceeded is drawn, along the axis that shows MFU.
+TEST(Plots, UtilisationBesideItsPeak) {
+  Record a = on(1, 250), b = on(2, 500);
+  a.summary.peak_tflops = 1.0;
+  EXPECT_TRUE(utilisation_picture({RunView(a), RunView(b)}).panels[0].rules.empty());
+  a.summary.peak_tflops = 1e-3;
+  for (const Record* other : {&a, &b}) {
+    const Picture picture = utilisation_picture({RunView(a), RunView(*other)});
+    ASSERT_EQ(picture.panels[0].rules.size(), 1U);
+    EXPECT_EQ(picture.panels[0].rules[0].at, 100.0);
+    EXPECT_EQ(picture.panels[0].rules[0].vertical, other == &a);
+  }
+}
+
 TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
   const Record one = on(1, 250), four = on(4, 800);
   EXPECT_TRUE(scaling_picture({RunView(one)}).empty());
