@@ -129,7 +129,7 @@ std::string draw_plots(const Runs& runs, const std::string& kind, const std::str
       create_directories(directory);
       const std::string base = directory + "/" + picture.name;
       write_file(base + ".dat", tab_separated(picture));
-      write_file(base + ".svg", svg_of(picture, picture.name, style));
+      write_file(base + ".svg", svg_of(picture, style));
       report += base + ".svg, .png, .dat\n";
       names.push_back(picture.name);
     }

@@ -255,10 +255,10 @@ std::string for_each_run(const Runs& runs,
   return text;
 }
 
-std::string figure_of(const Picture& picture, size_t number) {
+std::string figure_of(const Picture& picture) {
   const Table data = data_of(picture);
   const std::string count = std::to_string(data.rows.size());
-  return element("figure", wide(picture.title, svg_of(picture, "p" + std::to_string(number), "")) +
+  return element("figure", wide(picture.title, svg_of(picture)) +
                                (data.rows.size() <= most_rows
                                     ? details("Figures of this picture", html_table(data))
                                     : element("p",
@@ -270,13 +270,12 @@ std::string figure_of(const Picture& picture, size_t number) {
 
 std::string pictures_of(const Runs& runs, const PlotOptions& options) {
   std::string text;
-  size_t number = 0;
   for (const PlotKind& kind : plot_kinds) {
     if (kind.shows == Shows::comparison && runs.size() == 1) continue;
     const bool some = kind.shows == Shows::one_run && runs.size() > most_singles;
     const Runs shown(runs.begin(), some ? runs.begin() + most_singles : runs.end());
     for (const Picture& picture : gptbench::pictures_of(kind, shown, options))
-      text += figure_of(picture, ++number);
+      text += figure_of(picture);
   }
   if (runs.size() > most_singles)
     text += element(

@@ -100,6 +100,45 @@ std::string mark_of(size_t style, double x, double y, const std::string& tip) {
          shapes[shape] + "\"" + title_of(tip) + (tip.empty() ? "" : "</path>\n");
 }
 
+// Stripes and dots over a rectangle: dashed lines, as wide as it where they are stripes. (Patterns
+// would need ids, which several pictures on a page share, and grow a printed page to megabytes.)
+std::string texture(double x, double y, double width, double height, size_t style) {
+  std::string path;
+  double line = 1.6;
+  const char* dash = "1.6 4.4";
+  switch (style == hatched ? 1 : style == neutral ? 0 : texture_of(style)) {
+    case 0:
+      return "";
+    case 1:  // upright stripes
+      path = "M" + number(x) + " " + number(y + height / 2.0) + "h" + number(width);
+      line = height;
+      dash = style == hatched ? "1 3.5" : "1.3 5";
+      break;
+    case 2:  // dots
+      for (double row = 3.0; row < height; row += 6.0)
+        path += "M" + number(x + 1.5) + " " + number(y + row) + "h" + number(width - 1.5);
+      break;
+    default:  // level stripes
+      path = "M" + number(x + width / 2.0) + " " + number(y + 2.0) + "v" + number(height - 2.0);
+      line = width;
+      dash = "1.3 4.5";
+  }
+  return "<path class=\"" + std::string(style == hatched ? "hatch" : "tex") + "\" d=\"" + path +
+         "\" stroke-width=\"" + number(line) + "\" stroke-dasharray=\"" + dash + "\"/>\n";
+}
+
+// A box on the page; of a strength below 1 it is pale and has no texture.
+std::string rectangle(double x, double y, double width, double height, size_t style,
+                      double strength, const std::string& tip) {
+  const bool pale = strength < 1.0 && style != hatched;
+  return "<rect" + attribute("x", x) + attribute("y", y) + attribute("width", width) +
+         attribute("height", height) + " class=\"" +
+         (style == hatched ? "out" : class_of("c", style)) + "\"" +
+         (pale ? " fill-opacity=\"" + printed("%.2f", 0.06 + 0.4 * strength) + "\"" : "") +
+         title_of(tip) + (tip.empty() ? "" : "</rect>\n") +
+         (pale || width < 2.0 ? "" : texture(x, y, width, height, style));
+}
+
 // Where values lie on the page.
 struct Scale {
   double least = 0.0, largest = 1.0, from = 0.0, to = 1.0;
@@ -140,7 +179,7 @@ Scale scale_of(const PlotAxis& axis, Range range, bool boxes, double from, doubl
 // One panel on the page.
 class Drawing {
  public:
-  Drawing(const Panel& panel, double top, const std::string& id) : panel_(panel), id_(id) {
+  Drawing(const Panel& panel, double top) : panel_(panel) {
     double label = 44.0;
     for (const auto& tick : panel.y.ticks)
       label = std::max(label, std::min(320.0, width_of(tick.second)) + 4.0);
@@ -231,16 +270,6 @@ class Drawing {
     return text + line_of(left_, top_, left_, bottom_, "axis");
   }
 
-  std::string fill_of(const Box& box) const {
-    if (box.style == hatched) return " class=\"out\" fill=\"url(#" + id_ + "-h)\"";
-    if (box.strength < 1.0)
-      return " class=\"" + class_of("c", box.style) + "\" fill-opacity=\"" +
-             printed("%.2f", 0.06 + 0.4 * box.strength) + "\"";
-    if (box.style != neutral && texture_of(box.style) > 0)
-      return " fill=\"url(#" + id_ + "-" + std::to_string(box.style) + ")\"";
-    return " class=\"" + class_of("c", box.style) + "\"";
-  }
-
   std::string boxes() const {
     std::string text;
     for (const Box& box : panel_.boxes) {
@@ -249,10 +278,7 @@ class Drawing {
       const double height = std::max(1.0, std::abs(y_(box.top) - y_(box.bottom)));
       const double width = std::max(0.6, x1 - x);
       if (!std::isfinite(x) || !std::isfinite(width) || !std::isfinite(y)) continue;
-      const std::string tip = title_of(box.tip);
-      text += "<rect" + attribute("x", x) + attribute("y", y) + attribute("width", width) +
-              attribute("height", height) + fill_of(box) + tip +
-              (box.tip.empty() ? "" : "</rect>\n");
+      text += rectangle(x, y, width, height, box.style, box.strength, box.tip);
       const double middle = y + height / 2.0 + 4.0;
       if (!box.inside.empty() && width > width_of(box.inside) + 4.0 && height > 12.0)
         text +=
@@ -339,34 +365,9 @@ class Drawing {
   }
 
   const Panel& panel_;
-  std::string id_;
   double left_ = 0.0, right_ = 0.0, top_ = 0.0, bottom_ = 0.0;
   Scale x_, y_;
 };
-
-// Textures of the styles that boxes of the picture have, and the hatching.
-std::string patterns_of(const Picture& picture, const std::string& id) {
-  static const char* const textures[num_textures] = {
-      "", "<path class=\"tex\" d=\"M-1 7L7 -1M-1 1L1 -1M5 7L7 5\"/>",
-      "<path class=\"tex\" d=\"M1 1.5h2M4 4.5h2\"/>", "<path class=\"tex\" d=\"M0 3H6\"/>"};
-  std::vector<size_t> styles;
-  for (const Panel& panel : picture.panels)
-    for (const Box& box : panel.boxes) styles.push_back(box.style);
-  std::sort(styles.begin(), styles.end());
-  styles.erase(std::unique(styles.begin(), styles.end()), styles.end());
-  std::string text;
-  for (const size_t style : styles) {
-    if (style == neutral || (style != hatched && texture_of(style) == 0)) continue;
-    const std::string name = style == hatched ? "h" : std::to_string(style);
-    text += "<pattern id=\"" + id + "-" + name +
-            "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">" +
-            (style == hatched ? "<path class=\"hatch\" d=\"M-1 -1L7 7M-1 5L1 7M5 -1L7 1\"/>"
-                              : "<rect width=\"6\" height=\"6\" class=\"" + class_of("c", style) +
-                                    "\"/>" + textures[texture_of(style)]) +
-            "</pattern>\n";
-  }
-  return text.empty() ? "" : "<defs>\n" + text + "</defs>\n";
-}
 
 bool is_curve(const Picture& picture, size_t style) {
   for (const Panel& panel : picture.panels)
@@ -376,7 +377,7 @@ bool is_curve(const Picture& picture, size_t style) {
 }
 
 // The legend in rows from `top`, which moves below it.
-std::string legend_of(const Picture& picture, const std::string& id, double& top) {
+std::string legend_of(const Picture& picture, double& top) {
   if (picture.legend.empty()) return "";
   std::string text;
   double x = 16.0;
@@ -387,21 +388,13 @@ std::string legend_of(const Picture& picture, const std::string& id, double& top
       x = 16.0;
       top += line_height + 2.0;
     }
-    const bool textured =
-        entry.style == hatched || (entry.style != neutral && texture_of(entry.style) > 0);
     if (is_curve(picture, entry.style)) {
       const char* const dash = entry.style == neutral ? "3 4" : dashes[texture_of(entry.style)];
       text += "<path class=\"line " + class_of("s", entry.style) + "\" d=\"M" + number(x) + " " +
               number(top) + "h28\" stroke-dasharray=\"" + (*dash == '\0' ? "none" : dash) +
               "\"/>\n" + mark_of(entry.style, x + 14.0, top, "");
     } else {
-      text += "<rect" + attribute("x", x) + attribute("y", top - 6.0) +
-              " width=\"28\" height=\"12\"" +
-              (entry.style == hatched ? " class=\"out\"" : std::string()) +
-              (textured ? " fill=\"url(#" + id + "-" +
-                              (entry.style == hatched ? "h" : std::to_string(entry.style)) + ")\""
-                        : " class=\"" + class_of("c", entry.style) + "\"") +
-              "/>\n";
+      text += rectangle(x, top - 6.0, 28.0, 12.0, entry.style, 1.0, "");
     }
     text += text_at(x + 34.0, top + 4.0, "", name);
     x += width;
@@ -513,8 +506,8 @@ std::string picture_style() {
          ".pic .axis{stroke-width:1}.pic .grid{stroke-width:1}\n"
          ".pic .rule{stroke-width:1.4;stroke-dasharray:6 4}.pic .arrow{fill:none;stroke-width:.8;"
          "stroke-opacity:.7}\n"
-         ".pic .out{stroke-width:1}.pic .hatch{stroke-width:1;fill:none}"
-         ".pic .tex{fill:none;stroke-width:1.2;stroke-opacity:.55}\n"
+         ".pic .out{stroke-width:1;fill:none;pointer-events:all}.pic .hatch,.pic .tex{fill:none;"
+         "pointer-events:none;stroke-opacity:.5}\n"
          ".pic .on,.pic [class*=\"mid t\"]{paint-order:stroke;stroke-width:3px;"
          "stroke-linejoin:round}\n"
          ".pic .cn{fill:#7a7f87}.pic .sn{stroke:#7a7f87}.pic .tn{fill:#000;stroke:#7a7f87}\n" +
@@ -523,15 +516,15 @@ std::string picture_style() {
          ground("#e7eaee", "#14181d", "#3a424c") + "}\n";
 }
 
-std::string svg_of(const Picture& picture, const std::string& id, const std::string& style) {
+std::string svg_of(const Picture& picture, const std::string& style) {
   double y = 26.0;
   std::string body = text_at(16.0, y, "ttl", picture.title);
   for (const std::string& line : wrapped(picture.subtitle, page_width - 32.0))
     body += text_at(16.0, y += line_height, "", line);
   y += 22.0;
-  body += legend_of(picture, id, y);
+  body += legend_of(picture, y);
   for (const Panel& panel : picture.panels) {
-    body += Drawing(panel, y, id).text();
+    body += Drawing(panel, y).text();
     y += panel.height + 58.0;
   }
   for (const std::string& note : picture.notes)
@@ -548,8 +541,8 @@ std::string svg_of(const Picture& picture, const std::string& id, const std::str
                 : std::string()) +
          ">\n" + (alone ? "<style>\n" + style + "</style>\n" : "") +
          (alone ? "<title>" + xml(picture.title) + "</title>\n" : "") +
-         "<rect class=\"bg\" width=\"" + width + "\" height=\"" + height + "\"/>\n" +
-         patterns_of(picture, id) + body + "</svg>\n";
+         "<rect class=\"bg\" width=\"" + width + "\" height=\"" + height + "\"/>\n" + body +
+         "</svg>\n";
 }
 
 }  // namespace gptbench

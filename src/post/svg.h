@@ -14,9 +14,8 @@ std::string xml(const std::string& text);
 // CSS of all pictures of a page.
 std::string picture_style();
 
-// The <svg> element. `id` tells its patterns from those of other pictures on the page; `style`
-// (picture_style()) stands in a file of its own, "" in a page that has it already.
-std::string svg_of(const Picture& picture, const std::string& id, const std::string& style);
+// The <svg> element. `style`: picture_style() in a file of its own, "" in a page that has it.
+std::string svg_of(const Picture& picture, const std::string& style = "");
 
 // "950", "12.5k", "3M": a tick's label, at most three significant digits; whole numbers below 10^6
 // that thousands would round stay exact.

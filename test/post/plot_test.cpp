@@ -436,7 +436,7 @@ TEST(Plots, StrangeFigures) {
     for (const Runs& runs : {Runs{RunView(r)}, Runs{RunView(r), RunView(other)}})
       for (const PlotKind& kind : plot_kinds)
         for (const Picture& picture : pictures_of(kind, runs)) {
-          const std::string text = svg_of(picture, "p", "");
+          const std::string text = svg_of(picture);
           for (const char* none :
                {"=\"nan", "=\"inf", "=\"-nan", "=\"-inf", "Mnan", "Linf", "Vinf"})
             EXPECT_FALSE(has(text, none)) << kind.name << " of " << value << ": " << none;
