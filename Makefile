@@ -17,7 +17,7 @@ GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 # A folder to be copied to another machine; its programs must not want this machine's processor.
 BUNDLE ?= build/gptbench-bundle
 
-.PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios format lint bundle install clean help
+.PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios validate format lint bundle install clean help
 .DEFAULT_GOAL := build
 
 build: configure  ## build gptbench and gptpost (the default)
@@ -59,6 +59,10 @@ bench: deps configure  ## kernels, steps and PyTorch beside what the machine can
 bench-ratios: deps configure  ## two ranks beside two independent ones: dp, tp, pp (an hour)
 	@cmake --build $(BUILD) --parallel $(JOBS) --target programs
 	@sh test/bench/ratios.sh $(BUILD)
+
+validate: configure  ## project published rows that were not fitted; doc/projection.md (minutes)
+	@cmake --build $(BUILD) --parallel $(JOBS) --target validate
+	@$(BUILD)/test/project/validate test/reference
 
 format:  ## format the sources in place
 	@sh cmake/format.sh

@@ -18,6 +18,7 @@
 #include "measure/system_info.h"
 #include "plan/describe.h"
 #include "plan/print_operations.h"
+#include "project/project.h"
 #include "run/command_line.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
@@ -57,6 +58,15 @@ void print_plan(const CommandLine& line) {
           " by the plan, in device_memory_gib\n");
   }
   print(plan_line(plan, stages, limit));
+}
+
+// A step of `ranks` ranks of a machine that is not there.
+void print_projection(const CommandLine& line) {
+  const Machine machine = read_machine(line.machine);
+  const Software software = read_software(line.software);
+  const StepWork work =
+      step_work(read_deck(line.deck, line.overrides), line.ranks, machine, software);
+  print(projection_text(work, project(work, machine, software), machine, software, line.tokens));
 }
 
 int run(int argc, char** argv, const CommandLine& line) {
@@ -105,6 +115,9 @@ int execute(int argc, char** argv, const CommandLine& line) {
       break;
     case Mode::plan:
       print_plan(line);
+      break;
+    case Mode::project:
+      print_projection(line);
       break;
     case Mode::sweep:
       return static_cast<int>(run_sweep(line));

@@ -45,19 +45,24 @@ _gptbench() {
     mapfile -t COMPREPLY < <(compgen -W "json" -- "$word")
     return
   fi
+  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --tokens ]; then return; fi
+  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --machine ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = --software ]; then
+    mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
+    return
+  fi
   if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-decks ]; then
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
     return
   fi
   for ((index = 1; index < COMP_CWORD; ++index)); do
     case ${COMP_WORDS[index]} in
-      --ranks | --format | --write-decks) ((++index)) ;;
+      --ranks | --format | --write-decks | --machine | --software | --tokens) ((++index)) ;;
       -*) ;;
       *) deck=${COMP_WORDS[index]} && break ;;
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --sweep --list --write-decks --check --keys --devices --operations --ranks --format --verbose --quiet --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--plan --project --machine --software --tokens --sweep --list --write-decks --check --keys --devices --operations --ranks --format --verbose --quiet --version --help" -- "$word")
   elif [ -z "$deck" ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     compopt -o nospace 2>/dev/null

@@ -1,29 +1,36 @@
-# Writes OUTPUT, the C++ source of what deck/presets.h declares, from DIRECTORY/presets/*.in and
-# DIRECTORY/devices.in.
+# Writes OUTPUT, the C++ source of what deck/presets.h declares, from files of DIRECTORY.
 #   cmake -DDIRECTORY=... -DOUTPUT=... -P embed_input.cmake
-file(GLOB files ${DIRECTORY}/presets/*.in)
-list(SORT files)
-set(rows "")
-foreach(file IN LISTS files)
-  get_filename_component(name ${file} NAME)
-  string(REGEX REPLACE "\\.in$" "" name ${name})
-  file(READ ${file} text)
-  string(APPEND rows "      {\"${name}\", R\"preset(${text})preset\"},\n")
-endforeach()
-file(READ ${DIRECTORY}/devices.in devices)
-file(WRITE ${OUTPUT} "// Generated from input/presets and input/devices.in.
+function(embed folder function)
+  file(GLOB files ${DIRECTORY}/${folder}/*.in)
+  list(SORT files)
+  set(rows "")
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME)
+    string(REGEX REPLACE "\\.in$" "" name ${name})
+    file(READ ${file} text)
+    string(APPEND rows "      {\"${name}\", R\"input(${text})input\"},\n")
+  endforeach()
+  file(APPEND ${OUTPUT} "
+const std::vector<Preset>& ${function}() {
+  static const std::vector<Preset> files = {
+${rows}  };
+  return files;
+}
+")
+endfunction()
+
+file(WRITE ${OUTPUT} "// Generated from files of input/.
 #include \"deck/presets.h\"
 
 namespace gptbench {
-
-const std::vector<Preset>& embedded_presets() {
-  static const std::vector<Preset> presets = {
-${rows}  };
-  return presets;
-}
-
+")
+embed(presets embedded_presets)
+embed(machines embedded_machines)
+embed(software embedded_software)
+file(READ ${DIRECTORY}/devices.in devices)
+file(APPEND ${OUTPUT} "
 const char* embedded_devices() {
-  return R\"devices(${devices})devices\";
+  return R\"input(${devices})input\";
 }
 
 }  // namespace gptbench

@@ -1,6 +1,7 @@
 #include "run/command_line.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include "base/build_info.h"
@@ -14,10 +15,10 @@ struct ModeOption {
   const char* name;
   Mode mode;
 };
-constexpr ModeOption modes[] = {{"--plan", Mode::plan},       {"--sweep", Mode::sweep},
-                                {"--check", Mode::check},     {"--keys", Mode::keys},
-                                {"--devices", Mode::devices}, {"--version", Mode::version},
-                                {"--help", Mode::help},       {"-h", Mode::help}};
+constexpr ModeOption modes[] = {
+    {"--plan", Mode::plan},       {"--project", Mode::project}, {"--sweep", Mode::sweep},
+    {"--check", Mode::check},     {"--keys", Mode::keys},       {"--devices", Mode::devices},
+    {"--version", Mode::version}, {"--help", Mode::help},       {"-h", Mode::help}};
 
 [[noreturn]] void usage(const std::string& message) {
   throw Error(Exit::usage, message + "; see gptbench --help");
@@ -36,9 +37,18 @@ int64_t rank_count(const std::string& text) {
   return value;
 }
 
+double token_count(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0' || !(value >= 1.0 && value <= 1e18))
+    usage("--tokens " + text + ": allowed is a number from 1 to 1e18, as in 3e11");
+  return value;
+}
+
 [[noreturn]] void fail_unknown(const std::string& argument) {
-  std::vector<std::string> options = {"--machine",     "--format",     "--ranks",   "--list",
-                                      "--write-decks", "--operations", "--verbose", "--quiet"};
+  std::vector<std::string> options = {"--machine",     "--software",  "--tokens",  "--format",
+                                      "--ranks",       "--list",      "--verbose", "--quiet",
+                                      "--write-decks", "--operations"};
   for (const ModeOption& mode : modes) options.push_back(mode.name);
   const std::string close = nearest(argument, options);
   usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
@@ -46,11 +56,16 @@ int64_t rank_count(const std::string& text) {
 
 // Options that do not go together.
 void check(const CommandLine& line) {
-  const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan ||
+  const bool projects = line.mode == Mode::project;
+  const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan || projects ||
                           line.mode == Mode::check || line.mode == Mode::sweep;
   if (wants_deck && line.deck.empty()) usage("no deck given");
-  if (line.ranks > 0 && line.mode != Mode::plan)
-    usage("--ranks goes with --plan; a run takes its ranks from the launcher");
+  if (line.ranks > 0 && line.mode != Mode::plan && !projects)
+    usage("--ranks goes with --plan and --project; a run takes its ranks from the launcher");
+  if (!projects && (!line.machine.empty() || !line.software.empty() || line.tokens > 0.0))
+    usage("--machine, --software and --tokens go with --project");
+  if (projects && (line.machine.empty() || line.software.empty() || line.ranks == 0))
+    usage("--project wants --machine M, --software S and --ranks N");
   if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
   if (line.verbosity != Verbosity::normal && line.mode != Mode::run)
     usage(std::string(line.verbosity == Verbosity::quiet ? "--quiet" : "--verbose") +
@@ -76,8 +91,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     if (mode != std::end(modes)) {
       if (mode_given)
         usage(
-            "only one of --plan, --sweep, --check, --keys, --devices, --version and --help can be "
-            "given");
+            "only one of --plan, --project, --sweep, --check, --keys, --devices, --version and "
+            "--help can be given");
       line.mode = mode->mode;
       mode_given = true;
     } else if (argument == "--markdown") {
@@ -103,8 +118,13 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       if (i + 1 == arguments.size() || arguments[i + 1].empty())
         usage("--write-decks wants a directory");
       line.decks_directory = arguments[++i];
-    } else if (argument == "--machine") {
-      usage(argument + ": not built yet in this version");
+    } else if (argument == "--machine" || argument == "--software" || argument == "--tokens") {
+      if (i + 1 == arguments.size() || arguments[i + 1].empty()) usage(argument + " wants a value");
+      const std::string& value = arguments[++i];
+      if (argument == "--tokens")
+        line.tokens = token_count(value);
+      else
+        (argument == "--machine" ? line.machine : line.software) = value;
     } else if (argument.rfind("-", 0) == 0) {
       fail_unknown(argument);
     } else if (line.deck.empty()) {
@@ -130,6 +150,9 @@ std::string help_text() {
       "  ./gptbench --plan DECK [--ranks N] [--operations] [group.key=value ...]\n"
       "                            grid, memory, FLOPs and messages of N ranks, and every\n"
       "                            operation of rank 0; no MPI\n"
+      "  ./gptbench --project DECK --machine M --software S --ranks N [--tokens X]\n"
+      "                            how long a step takes on a machine that is not there;\n"
+      "                            profiles: input/machines, input/software, or a path\n"
       "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value "
       "...]\n"
       "                            run the rows of &sweep one after the other, list them,\n"

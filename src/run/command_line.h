@@ -9,7 +9,7 @@
 
 namespace gptbench {
 
-enum class Mode { run, plan, sweep, check, keys, keys_markdown, devices, version, help };
+enum class Mode { run, plan, project, sweep, check, keys, keys_markdown, devices, version, help };
 
 struct CommandLine {
   Mode mode = Mode::run;
@@ -19,6 +19,8 @@ struct CommandLine {
   Verbosity verbosity = Verbosity::normal;  // of a run: --verbose, --quiet
   std::string word;                         // --keys WORD; "": all keys
   int64_t ranks = 0;                        // --ranks; 0: not given
+  std::string machine, software;            // --project: names or paths of profiles
+  double tokens = 0.0;                      // --project --tokens; 0: not given
   bool operations = false;                  // --plan --operations
   bool list = false;                        // --sweep --list
   bool json = false;                        // of --plan and --list: --format json

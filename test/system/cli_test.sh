@@ -53,6 +53,12 @@ says '^GPTBENCH plan params=[0-9]+ ranks=3 memory_bytes=[0-9]+ limit_bytes=1024 
 [ "$(tail -1 out | cut -d ' ' -f 1-2)" = 'GPTBENCH plan' ] || fail "last line: $(tail -1 out)"
 says '^ +weight = parameters::working/h.0.mlp.fc.weight ' --plan "$deck" --ranks 3 --operations
 says '^memory per rank: [0-9]+ bytes' --plan "$deck" --ranks 3 --operations
+# A step on a machine that is not there, of thousands of ranks.
+fugaku=$GPTBENCH_SOURCE_DIR/input/fugaku/fugaku-1024-none-12288-tp12-mbs1-6.144-row32.in
+says '^GPTBENCH projection sec_per_it=[0-9.e+-]+ low=[0-9.e+-]+ high=[0-9.e+-]+ tokens_per_s=[0-9.e+-]+ mfu=0\.[0-9]+ memory_bytes=[0-9]+ fits=yes machine=a64fx-2.0 software=megatron-a64fx$' --project "$fugaku" --machine a64fx-2.0 --software megatron-a64fx --ranks 12288
+[ "$(tail -1 out | cut -d ' ' -f 1-2)" = 'GPTBENCH projection' ] || fail "last line: $(tail -1 out)"
+says '^300 Gtokens +[0-9.e+]+ h, [0-9.e+]+ node-hours, [0-9.e+]+ MWh$' --project "$fugaku" --machine a64fx-2.2 --software megatron-a64fx --ranks 12288 --tokens 3e11
+says ' fits=no machine=h100 software=gptbench$' --project "$deck" --machine h100 --software gptbench --ranks 3 memory.device_memory_gib=1
 # The same figures as one JSON object; the list of a sweep likewise.
 says '^GPTBENCH plan ' --plan "$deck" --ranks 6 model.num_layers=2 parallel.pipeline_parallel=2
 tail -1 out >plan_line

@@ -76,6 +76,13 @@ refused 2 '--ranks goes with --plan' 0 --check "$deck" --ranks 2
 refused 2 '--operations goes with --plan' 0 --check "$deck" --operations
 refused 2 '--markdown goes with --keys' 0 --markdown --check "$deck"
 refused 2 'only one of' 0 --plan --check "$deck"
+refused 2 '--project wants --machine M, --software S and --ranks N' 0 --project "$deck" --machine h100
+refused 2 '--machine, --software and --tokens go with --project' 0 --plan "$deck" --machine h100
+refused 2 '--machine wants a value' 0 --project "$deck" --machine
+refused 2 '--tokens 3x: allowed is a number from 1 to 1e18' 0 --project "$deck" --tokens 3x
+refused 2 "unknown machine 'b100'; known: a100-40, " 0 --project "$deck" --machine b100 --software fsdp --ranks 1
+refused 2 "unknown software 'jax'; known: deepspeed, " 0 --project "$deck" --machine h100 --software jax --ranks 1
+refused 2 'does not fit 4 ranks' 0 --project "$deck" --machine h100 --software fsdp --ranks 4 parallel.data_parallel=3
 # Planned rows of the published table that contradict themselves.
 rows=$GPTBENCH_SOURCE_DIR/input/fugaku
 refused 2 'data_parallel = 64 does not fit 64 ranks' 0 --plan "$rows/fugaku-1024-none-64-tp2-mbs1-6.144-row24.in" --ranks 64

@@ -1,0 +1,61 @@
+#include "project/links.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gptbench {
+namespace {
+
+double steps_of_log2(int64_t n) {
+  return std::ceil(std::log2(static_cast<double>(n)));
+}
+
+// (n - 1) / n: the part of an array that a rank does not hold yet.
+double others(int64_t n) {
+  return static_cast<double>(n - 1) / static_cast<double>(n);
+}
+
+}  // namespace
+
+GroupShape shape_of(const Grid& grid, int64_t rank, Axis axis, int64_t ranks_per_node) {
+  GroupShape shape;
+  shape.ranks = grid.size_of(axis);
+  const int64_t node = rank / ranks_per_node;
+  int64_t here = 0;
+  for (int64_t place = 0; place < shape.ranks; ++place)
+    here += grid.member_of(rank, axis, place) / ranks_per_node == node ? 1 : 0;
+  shape.per_node = std::max<int64_t>(1, here);
+  shape.sharing = std::max<int64_t>(1, std::min(ranks_per_node, grid.size()) / shape.per_node);
+  return shape;
+}
+
+double collective_s(const Links& links, OpKind kind, double bytes, const GroupShape& group) {
+  if (group.ranks <= 1) return 0.0;
+  const int64_t n = group.ranks, q = group.per_node, N = group.nodes();
+  const double between = links.between.bytes_per_s / static_cast<double>(group.sharing);
+  const double slower = N == 1   ? links.within.bytes_per_s
+                        : q == 1 ? between
+                                 : std::min(links.within.bytes_per_s, between);
+  const double within_s = links.within.latency_s, between_s = links.between.latency_s;
+  const double ways = kind == OpKind::all_reduce ? 2.0 : 1.0;
+
+  // n - 1 steps, of which N leave their node where there are several.
+  const double steps_between = N > 1 ? static_cast<double>(std::min(N, n - 1)) : 0.0;
+  const double ring = ways * ((static_cast<double>(n - 1) - steps_between) * within_s +
+                              steps_between * between_s + others(n) * bytes / slower);
+  const double halving =
+      ways * (steps_of_log2(q) * within_s + steps_of_log2(N) * between_s +
+              others(q) * bytes / links.within.bytes_per_s + others(N) * bytes / between);
+  const double least = std::min(ring, halving);
+  if (kind != OpKind::all_reduce) return least;
+  const double tree =
+      2.0 * (steps_of_log2(N) * between_s + static_cast<double>(q - 1) * within_s + bytes / slower);
+  return std::min(least, tree);
+}
+
+double message_s(const Links& links, double bytes, bool same_node, int64_t sharing) {
+  if (same_node) return links.within.latency_s + bytes / links.within.bytes_per_s;
+  return links.between.latency_s + bytes * static_cast<double>(sharing) / links.between.bytes_per_s;
+}
+
+}  // namespace gptbench

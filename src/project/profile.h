@@ -1,0 +1,89 @@
+// Profiles: what a projection takes as known of a machine and of the software that trains on it.
+// They are namelists, input/machines/NAME.in and input/software/NAME.in, which are part of the
+// program and say where each figure comes from; a path names a profile of the user's own. Every key
+// must be given, so that no figure of a projection stands in code. input/profiles.md lists the
+// keys.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deck/devices.h"
+
+namespace gptbench {
+
+// Keys of &machine beside `device`, the name of a data sheet (input/devices.in) from which peaks,
+// memory and bandwidths are taken. Links are counted in one direction.
+// clang-format off
+#define GPTBENCH_MACHINE_KEYS(X)                                                               \
+  X(accelerator, "1: ranks compute on devices of their own; 0: on the host's processor")       \
+  X(clock_ghz, "clock that the peaks are taken at")                                            \
+  X(ranks_per_node, "ranks of a node, each with a device")                                     \
+  X(node_kw, "electrical power of a node that trains")                                         \
+  X(units, "tiles of a GEMM that are worked on at a time")                                     \
+  X(tile_rows, "rows of the result that a tile covers")                                        \
+  X(tile_columns, "columns that it covers")                                                    \
+  X(tile_ramp, "elements of the inner dimension that a tile's start and end cost")             \
+  X(gemm_efficiency, "share of the peak while all units work")                                 \
+  X(fp8_efficiency, "the same of GEMMs of fp8 factors")                                        \
+  X(attention_efficiency, "FLOPs of attention, all of the matrix counted, over the peak")      \
+  X(attention_ramp, "positions of a sequence that the start and end of attention cost")        \
+  X(attention_softmax, "elements of the head size that the softmax of a score costs")          \
+  X(memory_efficiency, "share of the data sheet's bandwidth that kernels reach")               \
+  X(launch_us, "from the end of a kernel to the start of the next")                            \
+  X(reserve_gib, "memory of a device that context and libraries take")                         \
+  X(host_gb_per_s, "bandwidth of the host's memory per rank, for kernels on the host")         \
+  X(within_gb_per_s, "link of a rank to the others of its node")                               \
+  X(within_us, "latency of this link")                                                         \
+  X(between_gb_per_s, "links of a node to other nodes, together")                              \
+  X(between_us, "latency of these links")                                                      \
+  X(jitter, "standard deviation of a rank's computing time per step over its mean")
+
+// Keys of &software. A factor multiplies what the plan of gptbench says.
+#define GPTBENCH_SOFTWARE_KEYS(X)                                                              \
+  X(fuses, "1: activations and residual sums run within other kernels; 0: kernels of their own") \
+  X(elementwise_factor, "bytes that kernels move which are neither GEMM nor named below")      \
+  X(loss_factor, "bytes that the loss moves")                                                  \
+  X(optimizer_factor, "bytes that the optimizer moves")                                        \
+  X(recompute_factor, "time of recomputation, which in the plan leaves out each layer's last GEMM") \
+  X(score_traffic, "bytes moved per stored attention score, forward; 0: attention is fused")   \
+  X(score_bytes, "bytes held per stored attention score until its backward pass")              \
+  X(logit_bytes, "bytes held per logit of a micro-batch, beside the plan")                     \
+  X(memory_factor, "memory that is taken over memory that is planned")                         \
+  X(operation_us, "added to each operation on the device")                                     \
+  X(message_us, "added to each message")                                                       \
+  X(step_ms, "added to each step")                                                             \
+  X(overlap_cost, "of the time of a message, what computing beside it loses")                  \
+  X(within_efficiency, "share of a link's bandwidth within a node that messages reach")        \
+  X(between_efficiency, "the same between nodes")                                              \
+  X(spread, "standard deviation of ln(projected / measured time) over rows that were not fitted") \
+  X(spread_per_doubling, "added to it by each doubling of the ranks beyond known_ranks")       \
+  X(known_ranks, "largest number of ranks among the rows that the profile was fitted to")
+// clang-format on
+
+#define GPTBENCH_PROFILE_FIELD(key, doc) double key = 0.0;
+struct Machine {
+  std::string name, device;
+  GPTBENCH_MACHINE_KEYS(GPTBENCH_PROFILE_FIELD)
+
+  const DeviceData& data() const;
+  // Dense peak of GEMMs in FLOP/s: of "fp32", "bf16", "fp8", ...
+  double peak(const std::string& type) const;
+};
+
+struct Software {
+  std::string name;
+  GPTBENCH_SOFTWARE_KEYS(GPTBENCH_PROFILE_FIELD)
+};
+#undef GPTBENCH_PROFILE_FIELD
+
+// By the name of a profile that is part of the program, or by path. Throws Error(Exit::usage) with
+// the place of what is wrong, or the names there are.
+Machine read_machine(const std::string& name_or_path);
+Software read_software(const std::string& name_or_path);
+
+// The figure of a key, for those who fit it; null where there is none.
+double* find_figure(Machine& machine, const std::string& key);
+double* find_figure(Software& software, const std::string& key);
+
+}  // namespace gptbench

@@ -1,0 +1,209 @@
+#include "project/timeline.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace gptbench {
+namespace {
+
+constexpr double unknown = -1.0;  // when a receive ends whose message has not been sent
+constexpr auto compute = static_cast<size_t>(QueueId::compute);
+
+bool spans_stages(Axis axis) {
+  return axis == Axis::model || axis == Axis::embedding || axis == Axis::world;
+}
+
+// What stages tell each other.
+struct Meeting {
+  size_t arrived = 0;
+  double start_s = 0.0;
+};
+using Channel = std::tuple<int64_t, int64_t, int32_t>;  // from stage, to stage, tag
+struct Exchange {
+  // Ends of sends that nobody has received.
+  std::map<Channel, std::queue<double>> in_flight;
+  std::map<std::pair<Axis, int64_t>, Meeting> meetings;  // by axis and number within the step
+};
+
+class Walker {
+ public:
+  Walker(const Lane& lane, size_t lanes, double overlap_cost, Exchange& exchange)
+      : lane_(lane),
+        plan_(lane.work->plan),
+        lanes_(lanes),
+        overlap_cost_(overlap_cost),
+        exchange_(exchange),
+        finished_(plan_.ops.size() * slots()),
+        latest_(plan_.ops.size()),
+        late_(plan_.ops.size()) {}
+
+  // Goes on until another stage must come first. Returns whether it went on at all.
+  bool advance() {
+    const size_t before = next_;
+    while (next_ < lane_.work->issues.size() && take(lane_.work->issues[next_])) ++next_;
+    return next_ > before;
+  }
+  bool is_done() const { return next_ == lane_.work->issues.size(); }
+
+  LaneTime time() {
+    time_.end_s = *std::max_element(clock_.begin(), clock_.end());
+    time_.exposed_s += time_.end_s - clock_[compute];
+    return time_;
+  }
+
+ private:
+  struct Posted {
+    Issue issue;
+    double start;
+    Channel channel;
+  };
+
+  size_t slots() const { return static_cast<size_t>(plan_.slots); }
+
+  // False: it cannot start yet.
+  bool take(const Issue& issue) {
+    const Op& op = plan_.ops[static_cast<size_t>(issue.op)];
+    const auto queue = static_cast<size_t>(op.queue);
+    double start = std::max(clock_[queue], clock_[compute]), waited_bubble = 0.0;
+    const double issued = start;
+    for (const Wait& wait : op.waits_for) {
+      const auto i = static_cast<size_t>(wait.op);
+      const double& end =
+          wait.same_slot ? finished_[i * slots() + static_cast<size_t>(issue.slot)] : latest_[i];
+      if (!settle(plan_.ops[i].queue, end)) return false;
+      if (end <= start) continue;
+      const bool receives =
+          plan_.ops[i].kind == OpKind::receive && plan_.ops[i].axis == Axis::pipeline;
+      waited_bubble += std::min(end - start, receives ? end - start : late_[i]);
+      start = end;
+    }
+    const double seconds = lane_.seconds[static_cast<size_t>(issue.work)];
+    double end = start + seconds;
+    if (op.queue == QueueId::compute) {
+      end += overlap_cost_ * overlap(start, seconds);
+      time_.bubble_s += waited_bubble;
+      time_.exposed_s += start - issued - waited_bubble;
+      time_.computing_s += end - start;
+      const Region region = lane_.work->works[static_cast<size_t>(issue.work)].region;
+      time_.region_s[static_cast<size_t>(region)] += end - start;
+    } else if (op.kind == OpKind::receive && op.axis == Axis::pipeline) {
+      post(op, issue, start);
+      return true;
+    } else if (is_message(op.kind)) {
+      if (!transmit(op, seconds, start, end)) return false;
+    }
+    finish(queue, issue, end);
+    return true;
+  }
+
+  void finish(size_t queue, const Issue& issue, double end) {
+    clock_[queue] = std::max(clock_[queue], end);
+    latest_[static_cast<size_t>(issue.op)] = end;
+    finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = end;
+  }
+
+  // A receive is posted before the computing that hides it; when it ends is asked by who waits.
+  void post(const Op& op, const Issue& issue, double start) {
+    const auto& size = op.as<MessageSize>();
+    posted_[static_cast<size_t>(op.queue)].push(
+        {issue, start, {size.peer, plan_.at.pipeline, size.tag}});
+    latest_[static_cast<size_t>(issue.op)] = unknown;
+    finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = unknown;
+  }
+  // Ends receives of the queue in their order until `end` is known; false where the stage that
+  // sends must come first.
+  bool settle(QueueId queue, const double& end) {
+    const auto q = static_cast<size_t>(queue);
+    while (end == unknown) {
+      const Posted& next = posted_[q].front();
+      std::queue<double>& sent = exchange_.in_flight[next.channel];
+      if (sent.empty()) return false;
+      finish(q, next.issue, std::max({next.start, clock_[q], sent.front()}));
+      sent.pop();
+      posted_[q].pop();
+    }
+    return true;
+  }
+
+  // Time that messages in flight share with computing from `start` on.
+  double overlap(double start, double seconds) const {
+    double busy_until = start;
+    for (size_t q = 0; q < clock_.size(); ++q)
+      if (is_link(static_cast<QueueId>(q))) busy_until = std::max(busy_until, clock_[q]);
+    return std::min(seconds, busy_until - start);
+  }
+  static bool is_link(QueueId queue) {  // that this rank sends over
+    return queue == QueueId::tensor || queue == QueueId::data || queue == QueueId::send_context ||
+           queue == QueueId::send_forward || queue == QueueId::send_backward;
+  }
+
+  // False where another stage must come first.
+  bool transmit(const Op& op, double seconds, double start, double& end) {
+    if (op.kind == OpKind::receive) return true;  // the sender's twin: what it sends, we receive
+    if (lanes_ > 1 && spans_stages(op.axis) && !meet(op, start)) return false;
+    double& link = link_free_[lane_.leaves_node[static_cast<size_t>(op.axis)] ? 1 : 0];
+    end = std::max(start, link) + seconds;
+    link = end;
+    if (op.axis == Axis::pipeline && op.kind == OpKind::send) {
+      const auto& size = op.as<MessageSize>();
+      exchange_.in_flight[{plan_.at.pipeline, size.peer, size.tag}].push(end);
+    }
+    return true;
+  }
+
+  // Moves `start` to when the last stage arrives; false before it has.
+  bool meet(const Op& op, double& start) {
+    const size_t members = op.axis == Axis::embedding ? 2 : lanes_;
+    Meeting& meeting = exchange_.meetings[{op.axis, met_[op.axis]}];
+    if (!is_waiting_) {
+      ++meeting.arrived;
+      meeting.start_s = std::max(meeting.start_s, start);
+    }
+    is_waiting_ = meeting.arrived < members;
+    if (is_waiting_) return false;
+    ++met_[op.axis];
+    late_[static_cast<size_t>(&op - plan_.ops.data())] = meeting.start_s - start;
+    start = meeting.start_s;
+    return true;
+  }
+
+  const Lane& lane_;
+  const Plan& plan_;
+  size_t lanes_ = 1;
+  double overlap_cost_ = 0.0;
+  Exchange& exchange_;
+  size_t next_ = 0;
+  std::array<double, num_queues> clock_{};
+  std::array<double, 2> link_free_{};                  // within the node, between nodes
+  std::vector<double> finished_, latest_;              // [op][slot], [op]: ends of latest instances
+  std::array<std::queue<Posted>, num_queues> posted_;  // receives
+  std::vector<double> late_;  // [op]: how much later than this rank the last stage arrived
+  std::map<Axis, int64_t> met_;
+  bool is_waiting_ = false;  // at a meeting where it has arrived
+  LaneTime time_;
+};
+
+}  // namespace
+
+std::vector<LaneTime> walk(const std::vector<Lane>& lanes, double overlap_cost) {
+  Exchange exchange;
+  std::vector<Walker> walkers;
+  walkers.reserve(lanes.size());
+  for (const Lane& lane : lanes) walkers.emplace_back(lane, lanes.size(), overlap_cost, exchange);
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (Walker& walker : walkers) moves = walker.advance() || moves;
+  }
+  std::vector<LaneTime> times;
+  for (Walker& walker : walkers) {
+    GPTBENCH_CHECK(walker.is_done(), "stages wait for each other");
+    times.push_back(walker.time());
+  }
+  return times;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,36 @@
+// A step on paper: the operations of one rank of each pipeline stage, walked with clocks. Ranks
+// that differ in their place on other axes do the same at the same time, so that one stands for
+// all of them.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "project/work.h"
+
+namespace gptbench {
+
+// One stage's rank: what it issues, and the seconds of each of its works.
+struct Lane {
+  const RankWork* work = nullptr;
+  std::vector<double> seconds;
+  // Links that messages of an axis use. Messages of different axes on one link take turns.
+  std::array<bool, num_axes> leaves_node{};
+};
+
+struct LaneTime {
+  double end_s = 0.0;  // of all its queues
+  double computing_s = 0.0;
+  double exposed_s = 0.0;                      // computing waited for a collective or a copy
+  double bubble_s = 0.0;                       // computing waited for another stage
+  std::array<double, num_regions> region_s{};  // of computing_s
+};
+
+// The order between queues is the engine's (plan/operation.h): a queue works in the order of issue;
+// an operation of another queue starts after the compute operations issued before it; all wait for
+// what waits_for names. A receive ends when the matching send has; a collective of several stages
+// starts when the last of them arrives. While a message is in flight, computing takes overlap_cost
+// of the time they share longer.
+std::vector<LaneTime> walk(const std::vector<Lane>& lanes, double overlap_cost);
+
+}  // namespace gptbench

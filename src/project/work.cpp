@@ -1,0 +1,202 @@
+#include "project/work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "plan/extent.h"
+#include "plan/print_operations.h"
+#include "plan/tasks.h"
+#include "project/links.h"
+
+namespace gptbench {
+namespace {
+
+bool is_backward_input(OpKind kind) {
+  return kind == OpKind::linear_backward_input || kind == OpKind::linear_gelu_backward_input;
+}
+
+Work gemm_of(const Op& op, double rows) {
+  Work work;
+  const auto& size = op.as<GemmSize>();
+  const auto K = static_cast<double>(size.K), N = static_cast<double>(size.N);
+  work.kind = Work::Kind::gemm;
+  work.fp8 = op.has(Slot::left_scale);
+  if (op.kind == OpKind::linear_backward_weight)
+    std::tie(work.M, work.N, work.K) = std::tuple(N, K, rows);
+  else if (is_backward_input(op.kind))
+    std::tie(work.M, work.N, work.K) = std::tuple(rows, K, N);
+  else
+    std::tie(work.M, work.N, work.K) = std::tuple(rows, N, K);
+  return work;
+}
+
+// `rows`: those of the micro-batch that the operation's program has left.
+Work work_of(const Plan& plan, const Op& op, int64_t rows) {
+  const auto own_rows = static_cast<double>(rows_of(op, rows));
+  Work work;
+  if (std::holds_alternative<GemmSize>(op.size)) {
+    work = gemm_of(op, own_rows);
+  } else if (std::holds_alternative<AttentionSize>(op.size)) {
+    work.kind = Work::Kind::attention;
+    work.K = static_cast<double>(plan.T_local());
+    const double per_score = op.kind == OpKind::attention_forward ? 4.0 : 8.0;
+    work.scores = op.flops_per_row * own_rows / (per_score * static_cast<double>(plan.shape.D));
+  } else if (is_message(op.kind)) {
+    work.kind = Work::Kind::message;
+    work.axis = op.axis;
+    work.peer = op.as<MessageSize>().peer;
+  } else if (is_transfer(op.kind)) {
+    work.kind = Work::Kind::transfer;
+  } else if (op.kind != OpKind::join) {
+    work.kind = op.queue == QueueId::host_kernels ? Work::Kind::host : Work::Kind::memory;
+  }
+  work.op = op.kind;
+  work.region = op.region == Region::automatic ? spec_of(op.kind).region : op.region;
+  work.recompute = op.recompute;
+  work.flops = op.flops_per_row * own_rows;
+  work.bytes = static_cast<double>(is_message(op.kind)    ? payload_bytes(op, rows)
+                                   : is_transfer(op.kind) ? transfer_bytes(plan, op, rows)
+                                                          : bytes_moved(plan, op, rows));
+  return work;
+}
+
+// Times of the operations of one rank on a machine with a software.
+class Clock {
+ public:
+  Clock(const Plan& plan, const Machine& machine, const Software& software)
+      : plan_(plan), machine_(machine), software_(software) {
+    const Precision type = type_of_activations(plan.config);
+    const bool tf32 = type == Precision::fp32 && plan.config.precision.tf32;
+    peak_ = machine.peak(tf32 ? "tf32" : name_of(type));
+    if (plan.config.precision.compute == Precision::fp8) fp8_peak_ = machine.peak("fp8");
+    bytes_per_s_ = machine.data().bandwidth_gb_per_s * 1e9 * machine.memory_efficiency;
+    links_.within = {machine.within_us * 1e-6,
+                     machine.within_gb_per_s * 1e9 * software.within_efficiency};
+    links_.between = {machine.between_us * 1e-6,
+                      machine.between_gb_per_s * 1e9 * software.between_efficiency};
+    links_.ranks_per_node = static_cast<int64_t>(machine.ranks_per_node);
+  }
+
+  double seconds(const Work& work) {
+    const double overhead = (machine_.launch_us + software_.operation_us) * 1e-6;
+    switch (work.kind) {
+      case Work::Kind::none:
+        return 0.0;
+      case Work::Kind::gemm:
+        return factor(work) * gemm(work) + overhead;
+      case Work::Kind::attention:
+        return factor(work) * attention(work) + overhead;
+      case Work::Kind::memory:
+        return factor(work) * work.bytes / bytes_per_s_ + overhead;
+      case Work::Kind::host:
+        return work.bytes / (machine_.host_gb_per_s * 1e9);
+      case Work::Kind::transfer:  // the data sheet counts both directions
+        return work.bytes / (machine_.data().host_link_gb_per_s * 0.5e9);
+      case Work::Kind::message:
+        break;
+    }
+    return message(work) + software_.message_us * 1e-6;
+  }
+
+ private:
+  double factor(const Work& work) const {
+    double factor = work.recompute ? software_.recompute_factor : 1.0;
+    if (work.kind != Work::Kind::memory) return factor;
+    return factor * (work.region == Region::optimizer   ? software_.optimizer_factor
+                     : work.region == Region::head_loss ? software_.loss_factor
+                                                        : software_.elementwise_factor);
+  }
+
+  double gemm(const Work& work) const {
+    const double rate =
+        work.fp8 ? fp8_peak_ * machine_.fp8_efficiency : peak_ * machine_.gemm_efficiency;
+    return std::max(gemm_s(machine_, rate, bytes_per_s_, work.M, work.N, work.K),
+                    work.bytes / bytes_per_s_);
+  }
+
+  double attention(const Work& work) const {
+    const double passes = work.op == OpKind::attention_forward ? 1.0 : 2.0;
+    const bool is_fused = software_.score_traffic == 0.0;
+    // Fused, backward forms the scores again: five GEMMs, of which the plan counts four.
+    const double repeats = is_fused && passes == 2.0 ? 1.25 : 1.0;
+    return repeats * work.flops / (peak_ * machine_.attention_efficiency) *
+               (1.0 + machine_.attention_ramp / work.K) *
+               (1.0 + machine_.attention_softmax / static_cast<double>(plan_.shape.D)) +
+           passes * work.scores * software_.score_traffic / bytes_per_s_;
+  }
+
+  double message(const Work& work) {
+    const auto found = shapes_.find(work.axis);
+    const GroupShape shape = found != shapes_.end()
+                                 ? found->second
+                                 : shapes_[work.axis] = shape_of(plan_.grid, plan_.rank, work.axis,
+                                                                 links_.ranks_per_node);
+    if (work.peer < 0) return collective_s(links_, work.op, work.bytes, shape);
+    const int64_t peer = plan_.grid.member_of(plan_.rank, work.axis, work.peer);
+    const bool same_node = peer / links_.ranks_per_node == plan_.rank / links_.ranks_per_node;
+    return message_s(links_, work.bytes, same_node, shape.sharing);
+  }
+
+  const Plan& plan_;
+  const Machine& machine_;
+  const Software& software_;
+  double peak_ = 1.0, fp8_peak_ = 1.0, bytes_per_s_ = 1.0;
+  Links links_;
+  std::map<Axis, GroupShape> shapes_;
+};
+
+}  // namespace
+
+double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M, double N,
+              double K) {
+  if (M <= 0.0 || N <= 0.0 || K <= 0.0) return 0.0;
+  const double tiles = std::ceil(M / machine.tile_rows) * std::ceil(N / machine.tile_columns);
+  const double flops_per_k = 2.0 * machine.tile_rows * machine.tile_columns * machine.units;
+  double least = INFINITY;
+  for (double split = 1.0; split <= 64.0; split *= 2.0) {
+    const double waves = std::ceil(tiles * split / machine.units);
+    const double sum_s = split > 1.0 ? split * M * N * 2.0 * sizeof(float) / bytes_per_s : 0.0;
+    least = std::min(least,
+                     waves * flops_per_k * (K / split + machine.tile_ramp) / flops_per_s + sum_s);
+  }
+  return least;
+}
+
+RankWork work_of(Plan plan) {
+  RankWork rank;
+  using Key = decltype(Work{}.key());
+  std::map<Key, int32_t> known;
+  std::map<std::pair<int32_t, int64_t>, int32_t> of_operation;  // {op, rows}
+  const auto index_of = [&](int32_t i, int64_t rows) {
+    const auto [found, is_new] = of_operation.insert({{i, rows}, 0});
+    if (!is_new) return found->second;
+    const Work work = work_of(plan, plan.ops[static_cast<size_t>(i)], rows);
+    const auto [same, is_first] =
+        known.insert({work.key(), static_cast<int32_t>(rank.works.size())});
+    if (is_first) rank.works.push_back(work);
+    return found->second = same->second;
+  };
+  for_each_task(plan, [&](const Task& task) {
+    const Program& program = plan.programs[static_cast<size_t>(task.program)];
+    const int64_t held = task.sequences.count * plan.T_local();
+    for_each_op(program, [&](int32_t i, int64_t first_row) {
+      const int64_t left = std::max<int64_t>(0, held - first_row);
+      const int64_t rows = program.loops(i) ? std::min(program.loop_rows, left) : held;
+      rank.issues.push_back({i, task.slot, index_of(i, rows)});
+    });
+  });
+  rank.plan = std::move(plan);
+  return rank;
+}
+
+std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,
+                               const Software& software) {
+  Clock clock(rank.plan, machine, software);
+  std::vector<double> seconds;
+  for (const Work& work : rank.works) seconds.push_back(clock.seconds(work));
+  return seconds;
+}
+
+}  // namespace gptbench

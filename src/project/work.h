@@ -1,0 +1,56 @@
+// What a rank does in a step as plain numbers, apart from any machine: the operations of its plan
+// in the order of issue, each with the work that it is.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "plan/plan.h"
+#include "project/profile.h"
+
+namespace gptbench {
+
+// The work of an operation. gemm: result [M, N], inner dimension K. attention: K keys per query.
+// bytes: moved on the device, or the payload of a message (plan/plan.h).
+struct Work {
+  enum class Kind : uint8_t { none, gemm, attention, memory, host, transfer, message };
+  Kind kind = Kind::none;
+  OpKind op = OpKind::join;
+  Region region = Region::automatic;
+  Axis axis = Axis::world;  // of a message, peer: place of the other rank of a send or receive
+  int32_t peer = -1;
+  bool recompute = false, fp8 = false;
+  double M = 0.0, N = 0.0, K = 0.0;
+  double flops = 0.0, bytes = 0.0;
+  double scores = 0.0;  // of attention: elements of the matrix
+
+  auto key() const {
+    return std::tuple(kind, op, region, axis, peer, recompute, fp8, M, N, K, flops, bytes, scores);
+  }
+};
+
+// An operation as it is issued: index into Plan::ops, slot of its micro-batch, index into
+// RankWork::works.
+struct Issue {
+  int32_t op = 0, slot = 0, work = 0;
+};
+
+struct RankWork {
+  Plan plan;
+  std::vector<Work> works;  // different ones
+  std::vector<Issue> issues;
+};
+RankWork work_of(Plan plan);
+
+// Seconds of each of RankWork::works.
+std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,
+                               const Software& software);
+
+// Seconds of one GEMM, from its FLOPs alone: tiles of the result go to the units in waves, the
+// last of which may be half empty. Where there are fewer tiles than units, the inner dimension is
+// split and the parts, f32, are summed through memory. FLOP/s and byte/s are what is reached.
+double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M, double N,
+              double K);
+
+}  // namespace gptbench

@@ -1,0 +1,99 @@
+// Profiles: those of the program are complete and say where each figure comes from.
+#include "project/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "deck/presets.h"
+
+namespace gptbench {
+namespace {
+
+TEST(Profiles, AreCompleteAndNamed) {
+  ASSERT_EQ(embedded_machines().size(), 6u);
+  for (const Preset& each : embedded_machines()) {
+    const Machine machine = read_machine(each.name);
+    EXPECT_EQ(machine.name, each.name);
+    EXPECT_GT(machine.peak(machine.accelerator != 0.0 ? "bf16" : "fp32"), 0.0) << each.name;
+  }
+  ASSERT_EQ(embedded_software().size(), 6u);
+  for (const Preset& each : embedded_software())
+    EXPECT_EQ(read_software(each.name).name, each.name);
+}
+
+// A source, or "fitted" and to which table, or "assumed" and why.
+TEST(Profiles, SayWhereEachFigureComesFrom) {
+  for (const auto* profiles : {&embedded_machines(), &embedded_software()})
+    for (const Preset& each : *profiles) {
+      std::istringstream text(each.text);
+      for (std::string line; std::getline(text, line);)
+        if (const size_t equals = line.find(" = ");
+            equals != std::string::npos && line[0] != '!' &&
+            line.find("device =") == std::string::npos &&
+            line.find("accelerator =") == std::string::npos) {
+          EXPECT_GT(line.size(), line.find('!') + 5) << each.name << ": " << line;
+        }
+    }
+}
+
+TEST(Profiles, KeysAreDocumented) {
+  std::ifstream file(GPTBENCH_SOURCE_DIR "/input/profiles.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+#define GPTBENCH_IN_PAGE(key, doc)                                                             \
+  EXPECT_NE(page.find("| `" #key "` | " doc " |"), std::string::npos) << "| `" #key "` | " doc \
+                                                                         " "                   \
+                                                                         "|";
+  GPTBENCH_MACHINE_KEYS(GPTBENCH_IN_PAGE)
+  GPTBENCH_SOFTWARE_KEYS(GPTBENCH_IN_PAGE)
+}
+
+std::string refusal(const std::string& name) {
+  try {
+    read_software(name);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    return error.what();
+  }
+  return "";
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+TEST(Profiles, OfTheUserAreReadByPath) {
+  for (const Preset& each : embedded_software())
+    if (each.name == "fsdp") write("mine.in", each.text);
+  EXPECT_EQ(read_software("mine.in").elementwise_factor, read_software("fsdp").elementwise_factor);
+}
+
+TEST(Profiles, MistakesAreNamed) {
+  EXPECT_NE(refusal("fsdb").find("unknown software 'fsdb'; known: deepspeed, "), std::string::npos);
+  EXPECT_NE(refusal("./missing.in"), "");
+  write("short.in", "&software\n fuses = 1\n/\n");
+  EXPECT_NE(refusal("short.in").find("short.in:1:1: &software must give every key; missing: elem"),
+            std::string::npos);
+  write("typo.in", "&software\n fusses = 1\n/\n");
+  EXPECT_NE(refusal("typo.in").find("typo.in:2:2: unknown key 'fusses' of &software; did you mean"),
+            std::string::npos);
+  write("machine.in", "&machine\n/\n");
+  EXPECT_NE(refusal("machine.in").find("a profile of this kind is one group &software"),
+            std::string::npos);
+}
+
+TEST(Profiles, FiguresAreFoundByKey) {
+  Machine machine;
+  ASSERT_NE(find_figure(machine, "jitter"), nullptr);
+  *find_figure(machine, "jitter") = 3.0;
+  EXPECT_EQ(machine.jitter, 3.0);
+  EXPECT_EQ(find_figure(machine, "device"), nullptr);
+  EXPECT_EQ(find_figure(machine, "spread"), nullptr);
+}
+
+}  // namespace
+}  // namespace gptbench

@@ -1,0 +1,162 @@
+// Projections: what must make a step longer does, long steps are extended right, the last line.
+#include "project/project.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <regex>
+
+namespace gptbench {
+namespace {
+
+const Machine& a100() {
+  static const Machine machine = read_machine("a100-80");
+  return machine;
+}
+const Software& fsdp() {
+  static const Software software = read_software("fsdp");
+  return software;
+}
+
+StepWork step_of(std::vector<std::string> settings, int64_t ranks) {
+  settings.insert(settings.end(), {"model.preset=mpt-125m", "precision.compute=bf16"});
+  return step_work(parse_deck("deck", "&run /\n", settings), ranks, a100(), fsdp());
+}
+
+double seconds_of(const StepWork& work, const Machine& machine = a100(),
+                  const Software& software = fsdp()) {
+  return step_time(work, machine, software).sec_per_it;
+}
+
+StepWork zero3(int64_t ranks, int64_t micro_batches) {
+  return step_of({"parallel.zero_stage=3", "batch.micro_batch_size=4",
+                  "batch.global_batch_size=" + std::to_string(4 * ranks * micro_batches)},
+                 ranks);
+}
+
+TEST(Projection, MoreRanksWithTheSameShareTakeLonger) {
+  double before = 0.0;
+  for (const int64_t ranks : {8, 16, 64, 512, 4096}) {
+    const double seconds = seconds_of(zero3(ranks, 1));
+    EXPECT_GT(seconds, before) << ranks;
+    before = seconds;
+  }
+}
+
+TEST(Projection, FasterMachinesTakeNoLonger) {
+  const StepWork work = zero3(64, 2);
+  const double seconds = seconds_of(work);
+  const std::vector<std::pair<std::string, double>> better = {{"gemm_efficiency", 1.1},
+                                                              {"attention_efficiency", 1.1},
+                                                              {"memory_efficiency", 1.1},
+                                                              {"between_gb_per_s", 2.0},
+                                                              {"within_gb_per_s", 2.0},
+                                                              {"within_us", 0.5},
+                                                              {"between_us", 0.5},
+                                                              {"launch_us", 0.5},
+                                                              {"jitter", 0.5},
+                                                              {"attention_softmax", 0.5},
+                                                              {"tile_ramp", 0.5}};
+  for (const auto& [key, factor] : better) {
+    Machine machine = a100();
+    *find_figure(machine, key) *= factor;
+    EXPECT_LE(seconds_of(work, machine), seconds) << key;
+  }
+  Machine fast = a100();
+  fast.gemm_efficiency *= 1.1;
+  EXPECT_LT(seconds_of(work, fast), seconds);
+}
+
+TEST(Projection, SlowerSoftwareTakesLonger) {
+  const StepWork work =
+      step_of({"memory.activation_checkpointing=full", "parallel.zero_stage=3"}, 8);
+  const double seconds = seconds_of(work);
+  for (const char* key : {"elementwise_factor", "loss_factor", "optimizer_factor", "operation_us",
+                          "recompute_factor", "step_ms", "overlap_cost"}) {
+    Software software = fsdp();
+    *find_figure(software, key) *= 2.0;
+    EXPECT_GT(seconds_of(work, a100(), software), seconds) << key;
+  }
+  Software stored = fsdp();
+  stored.score_traffic = 10.0;
+  EXPECT_GT(seconds_of(work, a100(), stored), seconds);
+}
+
+// A step of many micro-batches is walked with few of them; its time is that of all.
+TEST(Projection, LongStepsAreExtended) {
+  for (const char* pipeline : {"1", "2"}) {
+    const auto steps = [&](int64_t micro_batches) {
+      return step_of(
+          {"parallel.pipeline_parallel=" + std::string(pipeline), "batch.micro_batch_size=2",
+           "batch.global_batch_size=" + std::to_string(2 * micro_batches)},
+          pipeline[0] - '0');
+    };
+    StepWork few = steps(20), all = few;
+    ASSERT_FALSE(few.less.empty());
+    all.less.clear();
+    all.full.clear();
+    for (int64_t stage = 0; stage < all.plan.grid.pipeline; ++stage)
+      all.full.push_back(
+          work_of(make_plan(all.plan.config, all.plan.grid.size(), stage, all.plan.device)));
+    EXPECT_NEAR(seconds_of(few) / seconds_of(all), 1.0, 1e-3) << pipeline;
+  }
+}
+
+TEST(Projection, PipelinesHaveBubblesThatMicroBatchesFill) {
+  const auto bubble = [](int64_t micro_batches) {
+    const StepTime time =
+        step_time(step_of({"parallel.pipeline_parallel=4", "batch.micro_batch_size=8",
+                           "model.num_layers=32", "model.num_params=0", "model.vocab_size=1000",
+                           "batch.global_batch_size=" + std::to_string(8 * micro_batches)},
+                          4),
+                  a100(), fsdp());
+    return time.bubble_s / (time.sec_per_it - time.step_s - time.straggler_s);
+  };
+  EXPECT_NEAR(bubble(4), 3.0 / 7.0, 0.05);  // (p - 1) / (m + p - 1) of equal stages
+  EXPECT_LT(bubble(64), 0.5 * bubble(4));
+}
+
+TEST(Projection, StragglersFollowOrderStatistics) {
+  EXPECT_NEAR(expected_largest(1.0), 0.0, 1e-6);
+  EXPECT_NEAR(expected_largest(2.0), 1.0 / std::sqrt(M_PI), 1e-4);
+  EXPECT_NEAR(expected_largest(3.0), 1.5 / std::sqrt(M_PI), 1e-4);
+  EXPECT_NEAR(expected_largest(8.0), 1.4236, 1e-3);
+}
+
+TEST(Projection, MemoryDecidesWhetherItFits) {
+  const std::vector<std::string> settings = {"parallel.zero_stage=3"};
+  StepWork work = step_of(settings, 8);
+  const Projection projection = project(work, a100(), fsdp());
+  EXPECT_TRUE(projection.fits());
+  EXPECT_GE(projection.memory_bytes,
+            static_cast<double>(device_total(largest_stage(work.stages).class_bytes)));
+  work.plan.config.memory.device_memory_gib = 1.0;
+  EXPECT_FALSE(project(work, a100(), fsdp()).fits());
+  EXPECT_LT(projection.low_s, projection.time.sec_per_it);
+  EXPECT_GT(projection.high_s, projection.time.sec_per_it);
+}
+
+TEST(Projection, PartsAddUp) {
+  const StepTime time = step_time(zero3(16, 2), a100(), fsdp());
+  EXPECT_NEAR(time.computing_s + time.exposed_s + time.bubble_s + time.straggler_s + time.step_s,
+              time.sec_per_it, 1e-9);
+  double regions = 0.0;
+  for (const double seconds : time.region_s) regions += seconds;
+  EXPECT_NEAR(regions, time.computing_s, 1e-9);
+}
+
+TEST(Projection, LastLine) {
+  const StepWork work = zero3(16, 1);
+  const std::string text =
+      projection_text(work, project(work, a100(), fsdp()), a100(), fsdp(), 3e11);
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("\nGPTBENCH projection sec_per_it=[0-9.e+-]+ low=[0-9.e+-]+ "
+                       "high=[0-9.e+-]+ tokens_per_s=[0-9.e+-]+ mfu=0\\.[0-9]+ "
+                       "memory_bytes=[0-9]+ fits=yes machine=a100-80 software=fsdp\n$")))
+      << text;
+  EXPECT_NE(text.find("node-hours"), std::string::npos);
+  EXPECT_NE(text.find("MWh"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gptbench

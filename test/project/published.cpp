@@ -1,0 +1,127 @@
+#include "published.h"
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "deck/deck.h"
+
+namespace gptbench {
+namespace {
+
+using Cells = std::map<std::string, std::string>;
+
+// Rows of a CSV file by the names of its first line; no cell holds a comma.
+std::vector<Cells> read_csv(const std::string& path) {
+  std::ifstream file(path);
+  GPTBENCH_CHECK(file.good(), "cannot read " + path);
+  std::vector<std::string> names;
+  std::vector<Cells> rows;
+  for (std::string line; std::getline(file, line);) {
+    std::vector<std::string> cells;
+    std::istringstream stream(line);
+    for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(trim(cell));
+    if (names.empty()) {
+      names = cells;
+      continue;
+    }
+    Cells row;
+    for (size_t i = 0; i < names.size(); ++i) row[names[i]] = i < cells.size() ? cells[i] : "";
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+double number_in(const Cells& row, const std::string& name) {
+  return std::stod(row.at(name));
+}
+
+Deck deck_of(const std::vector<std::string>& settings) {
+  return parse_deck("published row", "&run /\n", settings);
+}
+
+Deck mpt_deck(const Cells& row) {
+  std::vector<std::string> settings = {
+      "model.preset=mpt-" + row.at("model"),
+      "model.seq_length=" + row.at("seq_len"),
+      "parallel.data_parallel=" + row.at("gpus"),
+      "parallel.zero_stage=3",
+      "batch.micro_batch_size=" + row.at("micro_batch_size"),
+      "batch.global_batch_size=" + row.at("global_batch_size"),
+      "output.flops_convention=mpt",
+      "precision.compute=" + std::string(row.at("precision") == "amp_fp8" ? "fp8" : "bf16"),
+      "memory.activation_checkpointing=" +
+          std::string(row.at("activation_checkpointing") == "True" ? "full" : "none")};
+  const bool pure = row.at("mp_mode") == "PURE";
+  for (const char* key : {"parameters", "reduce", "optimizer_state"})
+    settings.push_back("precision." + std::string(key) + (pure ? "=bf16" : "=fp32"));
+  settings.push_back(std::string("precision.master_weights=") + (pure ? ".false." : ".true."));
+  return deck_of(settings);
+}
+
+Deck fugaku_deck(const Cells& row) {
+  return deck_of({"model.preset=gpt2-124m", "model.seq_length=" + row.at("seq_length"),
+                  "parallel.data_parallel=" + row.at("dp"),
+                  "parallel.tensor_parallel=" + row.at("tp"),
+                  "batch.micro_batch_size=" + row.at("mbs"),
+                  "batch.global_batch_size=" + row.at("gbs"), "output.flops_convention=megatron",
+                  "memory.activation_checkpointing=" +
+                      std::string(row.at("activation_checkpointing") == "True" ? "full" : "none")});
+}
+
+}  // namespace
+
+std::vector<PublishedRow> mpt_rows(const std::string& path) {
+  const std::map<std::string, std::string> machines = {
+      {"a100_40gb", "a100-40"}, {"a100_80gb", "a100-80"}, {"h100_80gb", "h100"}};
+  std::vector<PublishedRow> rows;
+  for (const Cells& cells : read_csv(path)) {
+    PublishedRow row;
+    row.model = cells.at("model");
+    row.gpu = cells.at("gpu");
+    row.precision = cells.at("precision");
+    row.machine = machines.at(row.gpu);
+    row.software = cells.at("mp_mode") == "PURE" ? "fsdp-pure" : "fsdp";
+    row.params = number_in(cells, "num_params");
+    row.seq_length = number_in(cells, "seq_len");
+    row.ranks = number_in(cells, "gpus");
+    row.micro_batch = number_in(cells, "micro_batch_size");
+    row.recomputed = cells.at("activation_checkpointing") == "True";
+    row.measured_s = number_in(cells, "global_batch_tokens") / number_in(cells, "tokens_per_s");
+    row.rate = number_in(cells, "mfu_pct") * (row.precision == "amp_fp8" ? 2.0 : 1.0);
+    row.name = row.model + " T " + cells.at("seq_len") + ", " + cells.at("gpus") + " " + row.gpu +
+               ", " + cells.at("micro_batch_size") + " x " + cells.at("grad_accum") +
+               (row.recomputed ? ", recomputed" : "") + (row.precision == "amp_fp8" ? ", fp8" : "");
+    row.work = step_work(mpt_deck(cells), static_cast<int64_t>(row.ranks),
+                         read_machine(row.machine), read_software(row.software));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<PublishedRow> fugaku_rows(const std::string& path) {
+  std::vector<PublishedRow> rows;
+  for (const Cells& cells : read_csv(path)) {
+    PublishedRow row;
+    row.model = cells.at("size");
+    row.machine = "a64fx-" + cells.at("freq_ghz");
+    row.gpu = row.machine;
+    row.software = "megatron-a64fx";
+    row.precision = "fp32";
+    row.seq_length = number_in(cells, "seq_length");
+    row.ranks = number_in(cells, "nodes");
+    row.micro_batch = number_in(cells, "mbs");
+    row.recomputed = cells.at("activation_checkpointing") == "True";
+    row.measured_s = number_in(cells, "sec_per_it");
+    row.name = cells.at("nodes") + " nodes " + cells.at("freq_ghz") + " GHz, micro-batch " +
+               cells.at("mbs") + (row.recomputed ? ", recomputed" : "");
+    row.work = step_work(fugaku_deck(cells), static_cast<int64_t>(row.ranks),
+                         read_machine(row.machine), read_software(row.software));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,26 @@
+// Published rows as steps to project: the tables of test/reference that `make validate` works on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "project/project.h"
+
+namespace gptbench {
+
+struct PublishedRow {
+  std::string name;               // "7b T=2048 8 x a100_80gb, 6 x 2"
+  std::string machine, software;  // profiles
+  std::string model, gpu, precision;
+  double params = 0.0, seq_length = 0.0, ranks = 0.0, micro_batch = 0.0;
+  bool recomputed = false;
+  double measured_s = 0.0;
+  double rate = 0.0;  // model FLOP/s per rank over the bf16 or f32 peak
+  StepWork work;
+};
+
+// Rows with figures.
+std::vector<PublishedRow> mpt_rows(const std::string& path);
+std::vector<PublishedRow> fugaku_rows(const std::string& path);
+
+}  // namespace gptbench

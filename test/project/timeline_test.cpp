@@ -1,0 +1,118 @@
+// Schedules worked out by hand: one queue beside another, links in turn, one stage after another.
+#include "project/timeline.h"
+
+#include <gtest/gtest.h>
+
+namespace gptbench {
+namespace {
+
+// A rank that issues operations once each, in their order.
+class ByHand {
+ public:
+  ByHand() { work_.plan.slots = 1; }
+
+  int32_t add(OpKind kind, QueueId queue, Axis axis, double seconds,
+              const std::vector<int32_t>& waits_for = {}, MessageSize size = {}) {
+    Op op;
+    op.kind = kind;
+    op.queue = queue;
+    op.axis = axis;
+    if (is_message(kind)) op.size = size;
+    for (const int32_t earlier : waits_for) op.waits_for.push_back({earlier, false});
+    const auto index = static_cast<int32_t>(work_.plan.ops.size());
+    work_.plan.ops.push_back(op);
+    Work work;
+    work.region = Region::linear;
+    work_.works.push_back(work);
+    work_.issues.push_back({index, 0, index});
+    seconds_.push_back(seconds);
+    return index;
+  }
+  int32_t compute(double seconds, const std::vector<int32_t>& waits_for = {}) {
+    return add(OpKind::linear_forward, QueueId::compute, Axis::world, seconds, waits_for);
+  }
+  int32_t gather(QueueId queue, double seconds) {
+    return add(OpKind::all_gather, queue, Axis::data, seconds);
+  }
+  void stage(int64_t stage) { work_.plan.at.pipeline = stage; }
+  Lane lane() const { return {&work_, seconds_, {}}; }
+
+ private:
+  RankWork work_;
+  std::vector<double> seconds_;
+};
+
+//   compute   A A A B B . . . C       A 3 s, B 2 s, C 1 s, which waits for
+//   data            G G G G G         G 5 s, which starts after A
+TEST(Timeline, ComputingWaitsForAMessage) {
+  ByHand rank;
+  rank.compute(3.0);
+  const int32_t message = rank.gather(QueueId::data, 5.0);
+  rank.compute(2.0);
+  rank.compute(1.0, {message});
+  const LaneTime time = walk({rank.lane()}, 0.0).front();
+  EXPECT_DOUBLE_EQ(time.end_s, 9.0);
+  EXPECT_DOUBLE_EQ(time.computing_s, 6.0);
+  EXPECT_DOUBLE_EQ(time.exposed_s, 3.0);
+  EXPECT_DOUBLE_EQ(time.bubble_s, 0.0);
+  EXPECT_DOUBLE_EQ(time.region_s[static_cast<size_t>(Region::linear)], 6.0);
+}
+
+// B beside the message takes half of the time they share longer: 3 s.
+TEST(Timeline, MessagesSlowComputingDown) {
+  ByHand rank;
+  rank.compute(3.0);
+  const int32_t message = rank.gather(QueueId::data, 5.0);
+  rank.compute(2.0);
+  rank.compute(1.0, {message});
+  const LaneTime time = walk({rank.lane()}, 0.5).front();
+  EXPECT_DOUBLE_EQ(time.end_s, 9.0);
+  EXPECT_DOUBLE_EQ(time.computing_s, 7.0);
+  EXPECT_DOUBLE_EQ(time.exposed_s, 2.0);
+}
+
+// Of two queues on one link the second starts when the first ends; nobody waits for it but the end
+// of the step.
+TEST(Timeline, MessagesOnALinkTakeTurns) {
+  ByHand rank;
+  rank.gather(QueueId::tensor, 5.0);
+  rank.gather(QueueId::data, 4.0);
+  rank.compute(1.0);
+  const LaneTime time = walk({rank.lane()}, 0.0).front();
+  EXPECT_DOUBLE_EQ(time.end_s, 9.0);
+  EXPECT_DOUBLE_EQ(time.exposed_s, 8.0);
+}
+
+// Stage 0 computes 2 s and sends 1 s; stage 1 computes 4 s more on what it has received.
+TEST(Timeline, AStageWaitsForTheOneBefore) {
+  ByHand first, second;
+  first.compute(2.0);
+  first.add(OpKind::send, QueueId::send_forward, Axis::pipeline, 1.0, {}, {{}, 0, 1, 7});
+  second.stage(1);
+  const int32_t received =
+      second.add(OpKind::receive, QueueId::receive_forward, Axis::pipeline, 1.0, {}, {{}, 0, 0, 7});
+  second.compute(4.0, {received});
+  for (const bool reversed : {false, true}) {  // whoever is walked first
+    const std::vector<LaneTime> times = reversed ? walk({second.lane(), first.lane()}, 0.0)
+                                                 : walk({first.lane(), second.lane()}, 0.0);
+    const LaneTime& time = times[reversed ? 0 : 1];
+    EXPECT_DOUBLE_EQ(time.end_s, 7.0);
+    EXPECT_DOUBLE_EQ(time.bubble_s, 3.0);
+    EXPECT_DOUBLE_EQ(time.exposed_s, 0.0);
+  }
+}
+
+// A collective of all stages starts when the last of them arrives.
+TEST(Timeline, StagesMeet) {
+  ByHand first, second;
+  first.compute(2.0);
+  first.add(OpKind::all_reduce, QueueId::tensor, Axis::world, 1.0);
+  second.stage(1);
+  second.compute(5.0);
+  second.add(OpKind::all_reduce, QueueId::tensor, Axis::world, 1.0);
+  for (const LaneTime& time : walk({first.lane(), second.lane()}, 0.0))
+    EXPECT_DOUBLE_EQ(time.end_s, 6.0);
+}
+
+}  // namespace
+}  // namespace gptbench

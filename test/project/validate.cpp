@@ -1,0 +1,217 @@
+// make validate: how well projections predict published rows that they were not fitted to, beside
+// the mean of the three nearest rows; and the figures fitted to all rows, which stand in the
+// profiles.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "fit.h"
+
+namespace gptbench {
+namespace {
+
+using Rows = std::vector<const PublishedRow*>;
+using Split = std::pair<Rows, Rows>;  // fitted to, predicted
+
+const std::vector<std::string> a100 = {"a100-40", "a100-80"}, h100 = {"h100"},
+                               gpus = {"a100-40", "a100-80", "h100"},
+                               software = {"fsdp", "fsdp-pure"}, a64fx = {"a64fx-2.0", "a64fx-2.2"};
+
+// Starts are assumed. They matter where rows say nothing of a figure: those of H100 when it is left
+// out, and the links between nodes when all rows have one node. H100's attention starts at half of
+// A100's share of the peak: its rate is 1.5 times as high (FlashAttention-2 reaches 290 to 300
+// TFLOP/s on H100, github.com/pytorch/benchmark/pull/2296), its peak 3.2 times. Its GEMMs run at
+// the power limit.
+const std::vector<Fitted> mpt_figures = {{"gemm_efficiency", a100, 0.80},
+                                         {"gemm_efficiency", h100, 0.65},
+                                         {"attention_efficiency", a100, 0.80},
+                                         {"attention_efficiency", h100, 0.40},
+                                         {"attention_ramp", gpus, 128.0},
+                                         {"attention_softmax", gpus, 16.0},
+                                         {"fp8_efficiency", h100, 0.65},
+                                         {"tile_ramp", gpus, 80.0},
+                                         {"jitter", gpus, 0.005},
+                                         {"elementwise_factor", software, 1.0},
+                                         {"loss_factor", software, 2.0},
+                                         {"optimizer_factor", software, 2.0},
+                                         {"recompute_factor", {"fsdp"}, 1.0},
+                                         {"recompute_factor", {"fsdp-pure"}, 1.0},
+                                         {"operation_us", software, 5.0},
+                                         {"step_ms", software, 30.0},
+                                         {"overlap_cost", software, 0.3},
+                                         {"within_efficiency", software, 0.6},
+                                         {"between_efficiency", software, 0.6}};
+
+const std::vector<Fitted> fugaku_figures = {{"gemm_efficiency", a64fx, 0.15},
+                                            {"elementwise_factor", {"megatron-a64fx"}, 4.0},
+                                            {"operation_us", {"megatron-a64fx"}, 1000.0},
+                                            {"between_efficiency", {"megatron-a64fx"}, 0.15}};
+
+Rows those(const std::vector<PublishedRow>& rows,
+           const std::function<bool(const PublishedRow&)>& of) {
+  Rows found;
+  for (const PublishedRow& row : rows)
+    if (of(row)) found.push_back(&row);
+  return found;
+}
+
+// One split for each value of `group`: its rows are left out.
+std::vector<Split> leave_out(const std::vector<PublishedRow>& rows,
+                             const std::function<std::string(const PublishedRow&)>& group) {
+  std::set<std::string> groups;
+  for (const PublishedRow& row : rows) groups.insert(group(row));
+  std::vector<Split> splits;
+  for (const std::string& each : groups)
+    splits.push_back({those(rows, [&](const PublishedRow& r) { return group(r) != each; }),
+                      those(rows, [&](const PublishedRow& r) { return group(r) == each; })});
+  return splits;
+}
+
+// The baseline: mean model FLOP/s of the three nearest rows, by squares of logarithms of
+// parameters, positions and ranks (half), and 10 for another GPU, precision or recomputation.
+// ln(time).
+double nearest_error(const PublishedRow& row, const Rows& known) {
+  std::vector<std::pair<double, double>> by_distance;
+  for (const PublishedRow* other : known) {
+    const auto ratio2 = [](double a, double b) { return std::log(a / b) * std::log(a / b); };
+    const double distance = ratio2(row.params, other->params) +
+                            ratio2(row.seq_length, other->seq_length) +
+                            0.5 * ratio2(row.ranks, other->ranks) +
+                            10.0 * ((row.gpu != other->gpu) + (row.precision != other->precision) +
+                                    (row.recomputed != other->recomputed));
+    by_distance.push_back({distance, other->rate});
+  }
+  std::sort(by_distance.begin(), by_distance.end());
+  const double mean = (by_distance[0].second + by_distance[1].second + by_distance[2].second) / 3.0;
+  return std::log(row.rate / mean);
+}
+
+struct Errors {
+  std::vector<double> absolute;  // |projected / measured - 1|
+  void add(double log_error) { absolute.push_back(std::fabs(std::expm1(log_error))); }
+  double mean() const {
+    return std::accumulate(absolute.begin(), absolute.end(), 0.0) /
+           static_cast<double>(absolute.size());
+  }
+  double percentile_95() const {
+    std::vector<double> sorted = absolute;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[static_cast<size_t>(std::ceil(0.95 * static_cast<double>(sorted.size()))) - 1];
+  }
+};
+
+void validate(const char* name, const std::vector<Split>& splits, const Profiles& profiles,
+              const std::vector<Fitted>& figures, bool has_baseline,
+              std::vector<double>& log_errors) {
+  Errors model, nearest;
+  std::string rows;
+  for (const auto& [known, left_out] : splits) {
+    const Profiles fitted = fit(known, profiles, figures);
+    for (const PublishedRow* row : left_out) {
+      const double error = log_error(*row, fitted);
+      log_errors.push_back(error);
+      model.add(error);
+      rows += printed("  %+6.1f %%", 100.0 * std::expm1(error));
+      if (has_baseline) {
+        const double other = nearest_error(*row, known);
+        nearest.add(other);
+        rows += printed("  %+6.1f %%", 100.0 * std::expm1(other));
+      }
+      rows += "  " + row->name + "\n";
+    }
+  }
+  std::printf("%s%s: %zu rows, mean error %.1f %%, 95th percentile %.1f %%", rows.c_str(), name,
+              model.absolute.size(), 100.0 * model.mean(), 100.0 * model.percentile_95());
+  if (has_baseline)
+    std::printf("; three nearest rows %.1f %%, %.1f %%", 100.0 * nearest.mean(),
+                100.0 * nearest.percentile_95());
+  std::printf("\n\n");
+  std::fflush(stdout);
+}
+
+void print_fit(const char* table, const std::vector<PublishedRow>& rows, const Profiles& profiles,
+               const std::vector<Fitted>& figures) {
+  Profiles written = profiles;
+  Profiles fitted = fit(those(rows, [](const PublishedRow&) { return true; }), profiles, figures);
+  std::printf("%s: %zu figures fitted to %zu rows\n", table, figures.size(), rows.size());
+  for (const Fitted& figure : figures) {
+    std::printf("  %-22s %-24s start %-8.4g fitted %-8.4g profile %.4g\n", figure.key.c_str(),
+                join(figure.profiles, " ").c_str(), figure.start,
+                *figures_of(fitted, figure).front(), *figures_of(written, figure).front());
+  }
+  Errors errors;
+  size_t fitting = 0;
+  for (const PublishedRow& row : rows) {
+    errors.add(log_error(row, fitted));
+    fitting += project(row.work, fitted.machines.at(row.machine), fitted.softwares.at(row.software))
+                   .fits();
+  }
+  std::printf("  error on these rows: mean %.1f %%, 95th percentile %.1f %%\n",
+              100.0 * errors.mean(), 100.0 * errors.percentile_95());
+  std::printf("  all of them ran: memory fits by the projection in %zu of %zu\n\n", fitting,
+              rows.size());
+}
+
+// How many of the left-out rows lie within the band of a spread.
+void print_band(const std::vector<double>& log_errors, double spread) {
+  const auto within = std::count_if(log_errors.begin(), log_errors.end(), [&](double error) {
+    return std::fabs(error) <= 1.2816 * spread;
+  });
+  std::printf("80 %% bands of spread %.3f hold %.0f %% of the left-out rows\n\n", spread,
+              100.0 * static_cast<double>(within) / static_cast<double>(log_errors.size()));
+}
+
+int run_fugaku(const std::string& folder) {
+  Profiles fugaku;
+  std::vector<double> errors;
+  fugaku.softwares["megatron-a64fx"] = read_software("megatron-a64fx");
+  for (const std::string& name : a64fx) fugaku.machines[name] = read_machine(name);
+  const std::vector<PublishedRow> nodes = fugaku_rows(folder + "/fugaku_124m.csv");
+  print_fit("Fugaku", nodes, fugaku, fugaku_figures);
+  validate("Fugaku, fit up to 64 nodes",
+           {{those(nodes, [](const PublishedRow& r) { return r.ranks <= 64.0; }),
+             those(nodes, [](const PublishedRow& r) { return r.ranks > 64.0; })}},
+           fugaku, fugaku_figures, false, errors);
+  print_band(errors, fugaku.softwares.at("megatron-a64fx").spread);
+  return 0;
+}
+
+int run(const std::string& folder) {
+  Profiles mpt;
+
+  for (const std::string& name : software) mpt.softwares[name] = read_software(name);
+  for (const std::string& name : gpus) mpt.machines[name] = read_machine(name);
+  const std::vector<PublishedRow> rows = mpt_rows(folder + "/mpt_training.csv");
+  print_fit("MPT", rows, mpt, mpt_figures);
+  std::printf("Signed error of the projection, of the three nearest rows, row (left out)\n");
+  std::vector<double> errors;
+  const auto check = [&](const char* name, const std::vector<Split>& splits) {
+    validate(name, splits, mpt, mpt_figures, true, errors);
+  };
+  check("model size left out", leave_out(rows, [](const PublishedRow& r) { return r.model; }));
+  check("fit at 8 GPUs", {{those(rows, [](const PublishedRow& r) { return r.ranks == 8.0; }),
+                           those(rows, [](const PublishedRow& r) { return r.ranks > 8.0; })}});
+  check("sequence left out",
+        leave_out(rows, [](const PublishedRow& r) { return std::to_string(r.seq_length); }));
+  print_band(errors, mpt.softwares.at("fsdp").spread);
+  check("GPU type left out", leave_out(rows, [](const PublishedRow& r) { return r.gpu; }));
+
+  return run_fugaku(folder);
+}
+
+}  // namespace
+}  // namespace gptbench
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: validate FOLDER (of the published tables: test/reference)\n");
+    return 2;
+  }
+  return gptbench::run(argv[1]);
+}

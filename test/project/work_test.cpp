@@ -1,0 +1,69 @@
+// Work of operations: that of the plan, and GEMM times by hand.
+#include "project/work.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "deck/deck.h"
+#include "deck/validate.h"
+
+namespace gptbench {
+namespace {
+
+Machine four_units() {
+  Machine machine;
+  machine.units = 4.0;
+  machine.tile_rows = 128.0;
+  machine.tile_columns = 256.0;
+  machine.tile_ramp = 100.0;
+  return machine;
+}
+
+// 4 tiles on 4 units: 2 x 512 x 256 x (K + 100) FLOPs.
+TEST(Gemm, WavesOfTiles) {
+  const Machine machine = four_units();
+  const double slow = 1e-3;  // byte/s: no inner dimension is split
+  const double wave = 2.0 * 512.0 * 256.0 * 1100.0;
+  EXPECT_DOUBLE_EQ(gemm_s(machine, 1.0, slow, 512.0, 256.0, 1000.0), wave);
+  EXPECT_DOUBLE_EQ(gemm_s(machine, 2.0, slow, 512.0, 256.0, 1000.0), wave / 2.0);
+  // A fifth tile takes a wave of its own, whatever part of it is needed.
+  EXPECT_DOUBLE_EQ(gemm_s(machine, 1.0, slow, 513.0, 256.0, 1000.0), 2.0 * wave);
+  EXPECT_DOUBLE_EQ(gemm_s(machine, 1.0, slow, 1024.0, 256.0, 1000.0), 2.0 * wave);
+}
+
+// One tile on 4 units: the inner dimension is split in four, whose sums are written and read.
+TEST(Gemm, SplitsTheInnerDimension) {
+  const double parts = 2.0 * 512.0 * 256.0 * (1000.0 / 4.0 + 100.0);
+  const double sums = 4.0 * 128.0 * 256.0 * 8.0 / 1e3;
+  EXPECT_DOUBLE_EQ(gemm_s(four_units(), 1.0, 1e3, 128.0, 256.0, 1000.0), parts + sums);
+}
+
+// What is walked adds up to what the plan says.
+TEST(Work, IsThatOfThePlan) {
+  const std::vector<std::vector<std::string>> decks = {
+      {"parallel.zero_stage=3", "batch.micro_batch_size=3", "batch.global_batch_size=32"},
+      {"memory.activation_checkpointing=full", "parallel.tensor_parallel=2",
+       "parallel.sequence_parallel=.true."},
+      {"parallel.pipeline_parallel=2", "batch.micro_batch_size=1", "batch.global_batch_size=12"},
+      {"parallel.context_parallel=2", "parallel.offload=optimizer"}};
+  for (const std::vector<std::string>& settings : decks) {
+    const Deck deck = parse_deck("deck", "&run\n device = 'host'\n/\n", settings);
+    Config config = resolve(deck, 4);
+    config.run.comm = CommLibrary::mpi;
+    const RankWork rank = work_of(make_plan(config, 4, 0));
+    double flops = 0.0;
+    std::map<std::pair<Axis, OpKind>, double> bytes;
+    for (const Issue& issue : rank.issues) {
+      const Work& work = rank.works[static_cast<size_t>(issue.work)];
+      flops += work.flops;
+      if (work.kind == Work::Kind::message) bytes[{work.axis, work.op}] += work.bytes;
+    }
+    EXPECT_NEAR(flops / (rank.plan.model_flops + rank.plan.recompute_flops), 1.0, 1e-12);
+    for (const CommTotal& total : rank.plan.comm)
+      EXPECT_EQ((bytes[{total.axis, total.kind}]), static_cast<double>(total.bytes));
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
