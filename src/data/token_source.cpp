@@ -1,24 +1,63 @@
 #include "data/token_source.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "base/units.h"
+#include "data/markov_chain.h"
 #include "data/token_file.h"
 
 namespace gptbench {
 namespace {
 
-// One endless stream: position p holds floor(word(p) V / 2^32), word from RandomStream::tokens, and
-// sequence s reads positions s T .. s T + T, as a file of consecutive tokens would be read.
+// Sequence s is a piece of the chain of its own; its position i is drawn with words 2 (s (T + 1) +
+// i) and the one behind of RandomStream::tokens.
 class SyntheticTokenSource : public TokenSource {
  public:
   SyntheticTokenSource(uint64_t seed, int64_t T, int64_t vocab_size)
+      : seed_(seed), T_(T), vocab_size_(vocab_size), chain_(vocab_size) {}
+
+  std::string description() const override {
+    return printed("Markov chain of %s ids, %.3f nats per token, seed %s, sequences of %s",
+                   format_count(vocab_size_).c_str(), chain_.entropy(),
+                   std::to_string(seed_).c_str(), format_count(T_).c_str());
+  }
+
+  double entropy() const override { return chain_.entropy(); }
+
+  void read(int64_t sequence, int32_t* tokens) const override {
+    const uint64_t begin = static_cast<uint64_t>(sequence) * static_cast<uint64_t>(T_ + 1);
+    PhiloxWords words{};
+    for (int64_t i = 0; i <= T_; ++i) {
+      const uint64_t position = begin + static_cast<uint64_t>(i);
+      if (i == 0 || position % 2 == 0)
+        words = random_words(seed_, RandomStream::tokens, 0, position / 2);
+      const uint32_t octave = words[2 * (position % 2)], place = words[2 * (position % 2) + 1];
+      tokens[i] = i == 0 ? chain_.first(octave, place) : chain_.next(tokens[i - 1], octave, place);
+    }
+  }
+
+ private:
+  uint64_t seed_;
+  int64_t T_, vocab_size_;
+  MarkovChain chain_;
+};
+
+// One endless stream: position p holds floor(word(p) V / 2^32), word from RandomStream::tokens, and
+// sequence s reads positions s T .. s T + T, as a file of consecutive tokens would be read.
+class UniformTokenSource : public TokenSource {
+ public:
+  UniformTokenSource(uint64_t seed, int64_t T, int64_t vocab_size)
       : seed_(seed), T_(T), vocab_size_(vocab_size) {}
 
   std::string description() const override {
-    return "synthetic tokens, uniform over " + format_count(vocab_size_) + " ids, seed " +
+    return "tokens uniform over " + format_count(vocab_size_) + " ids, seed " +
            std::to_string(seed_) + ", sequences of " + format_count(T_);
   }
+
+  double entropy() const override { return std::log(static_cast<double>(vocab_size_)); }
 
   void read(int64_t sequence, int32_t* tokens) const override {
     const uint64_t begin = static_cast<uint64_t>(sequence) * static_cast<uint64_t>(T_);
@@ -42,9 +81,10 @@ class SyntheticTokenSource : public TokenSource {
 std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
                                                int64_t vocab_size) {
   GPTBENCH_CHECK(T > 0 && vocab_size > 0 && vocab_size <= INT32_MAX, "T and V fit the token type");
-  if (data.source == DataSource::synthetic) {
+  if (data.source == DataSource::synthetic)
     return std::make_unique<SyntheticTokenSource>(seed, T, vocab_size);
-  }
+  if (data.source == DataSource::uniform)
+    return std::make_unique<UniformTokenSource>(seed, T, vocab_size);
   TokenArray (*open)(const std::string&) = data.source == DataSource::text     ? open_text
                                            : data.source == DataSource::tokens ? open_tokens
                                                                                : open_megatron;

@@ -15,6 +15,8 @@ class TokenSource {
   virtual ~TokenSource() = default;
   // One line for the report: "text file corpus.txt, 1,115,394 bytes, 1,089 sequences of 1,024".
   virtual std::string description() const = 0;
+  // Of the tokens, in nats per token: no model's loss can stay below. 0: not known.
+  virtual double entropy() const { return 0.0; }
   // tokens[0 .. T] of sequence `sequence` >= 0 (step x global batch + place in the batch): inputs
   // are the first T, targets the last T. Files start again at their beginning when they end.
   // Throws Error(Exit::io) when a file cannot be read or holds an id >= vocab_size.

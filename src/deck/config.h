@@ -27,7 +27,7 @@ GPTBENCH_CHOICE(Offload, optimizer, parameters, activations)
 GPTBENCH_CHOICE(OffloadTarget, host, file)
 GPTBENCH_CHOICE(OffloadUpdate, device, host)
 GPTBENCH_CHOICE(Recompute, none, selective, full)
-GPTBENCH_CHOICE(DataSource, synthetic, text, tokens, megatron)
+GPTBENCH_CHOICE(DataSource, synthetic, uniform, text, tokens, megatron)
 GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
 
 struct RunConfig {

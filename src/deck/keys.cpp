@@ -294,7 +294,8 @@ void add_optimizer(Table& table) {
 void add_data(Table& table) {
   GroupRows<DataConfig> row(table, "data", "training tokens", &Config::data);
   using C = DataConfig;
-  row.choice(&C::source, "source", "where tokens come from; all but synthetic need path");
+  row.choice(&C::source, "source",
+             "synthetic: Markov chain with known entropy; uniform: random ids; others need path");
   row.string(&C::path, "path", {},
              "file of text or tokens; relative: in the working directory, else beside the deck");
   row.real(&C::short_seq_prob, "short_seq_prob", "",

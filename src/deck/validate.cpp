@@ -149,7 +149,9 @@ void check_loss_scale(const Deck& deck) {
 
 void check_data(const Deck& deck) {
   const DataConfig& data = deck.config.data;
-  if (data.source != DataSource::synthetic && data.path.empty())
+  const bool reads_file =
+      data.source != DataSource::synthetic && data.source != DataSource::uniform;
+  if (reads_file && data.path.empty())
     deck.fail({"data.source"}, "{data.source} needs the name of a file in data.path");
   // A path without a source is a source forgotten; with source = 'synthetic' written it may stay.
   const bool is_source_default = deck.origin("data", "source").kind == Origin::Kind::default_value;

@@ -134,6 +134,11 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
   if (!training.samples.empty())
     checks.push_back(
         check_initial_loss(plan, session.tokens, training.samples.front().result.loss));
+  if (must_learn(plan, static_cast<int64_t>(training.samples.size()))) {
+    std::vector<double> losses;
+    for (const StepSample& sample : training.samples) losses.push_back(sample.result.loss);
+    checks.push_back(check_learns(plan, losses));
+  }
   if (!training.signalled) checks.push_back(check_replicas(world, plan, engine.checksum()));
   checks.push_back(check_messages(world, plan, training.steps));
   checks.push_back(check_parameter_count(plan));

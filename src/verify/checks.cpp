@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 
 #include "comm/message_totals.h"
 #include "plan/lengths.h"
@@ -12,29 +14,50 @@ VerifyEntry exact(const char* name, const char* formula, double value) {
   return {name, formula, value, 0.0, value == 0.0};
 }
 
-// Share of the targets of step 0 that equal their input, over at most 64 sequences.
-double repeated_share(const Plan& plan, const TokenSource& tokens) {
+// The targets of step 0, from at most 64 sequences.
+struct Targets {
+  double repeated = 0.0;  // share of those that equal their input
+  double same = 0.0;      // sum over ids of (share of the targets)^2: chance that two are the same
+};
+
+Targets targets_of(const Plan& plan, const TokenSource& tokens) {
   const int64_t sequences = std::min<int64_t>(64, plan.config.batch.global_batch_size);
   std::vector<int32_t> sequence(static_cast<size_t>(plan.shape.T + 1));
-  int64_t repeated = 0;
+  std::vector<int64_t> count(static_cast<size_t>(plan.shape.V_valid));
+  Targets targets;
   for (int64_t s = 0; s < sequences; ++s) {
     tokens.read(s, sequence.data());
-    for (size_t t = 0; t + 1 < sequence.size(); ++t)
-      repeated += sequence[t] == sequence[t + 1] ? 1 : 0;
+    for (size_t t = 0; t + 1 < sequence.size(); ++t) {
+      targets.repeated += sequence[t] == sequence[t + 1] ? 1.0 : 0.0;
+      ++count[static_cast<size_t>(sequence[t + 1])];
+    }
   }
-  return static_cast<double>(repeated) / static_cast<double>(sequences * plan.shape.T);
+  const auto total = static_cast<double>(sequences * plan.shape.T);
+  targets.repeated /= total;
+  for (const int64_t c : count) targets.same += std::pow(static_cast<double>(c) / total, 2);
+  return targets;
+}
+
+double logit_variance(const Plan& plan) {
+  return static_cast<double>(plan.shape.C) * std::pow(plan.config.model.init_std, 2);
+}
+
+double fresh_loss(const Plan& plan) {
+  const bool masked = plan.shape.family.head == HeadKind::masked;
+  return std::log(static_cast<double>(plan.shape.V_valid)) + logit_variance(plan) / 2.0 +
+         (masked ? std::log(2.0) : 0.0);
 }
 
 }  // namespace
 
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss) {
   const double std = plan.config.model.init_std;
-  const double variance = static_cast<double>(plan.shape.C) * std * std;
+  const double variance = logit_variance(plan);
   const bool masked = plan.shape.family.head == HeadKind::masked;
-  const double expected = std::log(static_cast<double>(plan.shape.V_valid)) + variance / 2.0 +
-                          (masked ? std::log(2.0) : 0.0);
-  // The target's logit has this variance and averages over the tokens of the batch (four standard
-  // deviations); beyond, the tied head favours a token's own embedding a little: 2% of the loss.
+  const double expected = fresh_loss(plan);
+  // The target's logit has this variance and averages over the tokens of the batch, those of one id
+  // being about alike (four standard deviations); beyond, the tied head favours a token's own
+  // embedding a little: 2% of the loss.
   // A target that equals its input gains at most C std: its embedding's share of the final norm's
   // input, which learned positions halve at least.
   const double count = static_cast<double>(targets_of_step(plan, 0));
@@ -47,13 +70,29 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
   const double sentences = static_cast<double>(plan.config.batch.global_batch_size);
   const double next_sentence =
       masked ? 4.0 * std::sqrt(variance / (2.0 * sentences)) + variance / 4.0 : 0.0;
-  const double threshold = 4.0 * std::sqrt(variance / count) + 0.02 * expected +
-                           own_logit * repeated_share(plan, tokens) + next_sentence;
+  const Targets targets = targets_of(plan, tokens);
+  const double threshold = 4.0 * std::sqrt(variance * std::max(1.0 / count, targets.same)) +
+                           0.02 * expected + own_logit * targets.repeated + next_sentence;
   const double value = std::abs(loss - expected);
   return {"initial_loss",
           masked ? "|loss of step 0 - (ln V + C std^2 / 2 + ln 2)|"
                  : "|loss of step 0 - (ln V + C std^2 / 2)|",
           value, threshold, value <= threshold};
+}
+
+bool must_learn(const Plan& plan, int64_t steps) {
+  const double moves = plan.config.optimizer.lr * static_cast<double>(steps * plan.shape.C);
+  return plan.config.data.source == DataSource::synthetic && steps >= 50 && moves >= 2.0;
+}
+
+VerifyEntry check_learns(const Plan& plan, const std::vector<double>& losses) {
+  const auto last = static_cast<std::ptrdiff_t>(losses.size() / 4);
+  const double value =
+      std::accumulate(losses.end() - last, losses.end(), 0.0) / static_cast<double>(last);
+  const double threshold =
+      fresh_loss(plan) - 0.05 * std::log(static_cast<double>(plan.shape.V_valid));
+  return {"learns", "mean loss of the last quarter of the steps", value, threshold,
+          value <= threshold};
 }
 
 VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum) {

@@ -103,7 +103,7 @@ Config reduce_model(const Config& full, int64_t layers, Crosses crosses) {
   reduced.optimizer.epsilon = epsilon;
   reduced.optimizer.weight_decay = OptimizerConfig().weight_decay;
 
-  reduced.data.source = DataSource::synthetic;
+  reduced.data.source = DataSource::uniform;
   reduced.data.path.clear();
   // The few sequences of this batch may be whole by chance: all of them are drawn short.
   if (full.data.short_seq_prob > 0.0) reduced.data.short_seq_prob = 1.0;

@@ -29,6 +29,16 @@ ReferenceCheck check_against_reference(MpiWorld& world, Device& device,
 // tied head favours targets that repeat their input.
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss);
 
+// Whether a model of this plan that trains for `steps` steps has to learn: tokens can be learned
+// (data.source = 'synthetic'), and AdamW, which moves a parameter by about lr per step, can move a
+// logit, a sum of C products, by 2 or more; 50 steps at least, since losses vary.
+bool must_learn(const Plan& plan, int64_t steps);
+
+// `losses` of all steps, 50 or more: the mean of the last quarter against the expected loss of a
+// fresh model less 5 % of ln V. At a logit's move by 2 the loss falls by 15 % of ln V (seen with
+// 64 channels and 2,048 ids).
+VerifyEntry check_learns(const Plan& plan, const std::vector<double>& losses);
+
 // Collective: whether all replicas hold the same parameters, bit by bit. `checksum` (local) is
 // Engine::checksum(). Value: number of ranks that differ.
 VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum);

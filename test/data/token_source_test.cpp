@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "data/data_file.h"
+#include "data/markov_chain.h"
 #include "scratch_file.h"
 
 namespace gptbench {
@@ -43,10 +45,10 @@ TEST(FindData, WorkingDirectoryComesBeforeTheDecks) {
   std::filesystem::current_path(before);
 }
 
-TEST(SyntheticTokens, AreOneStreamOfTheGlobalPosition) {
+TEST(UniformTokens, AreOneStreamOfTheGlobalPosition) {
   const int64_t T = 33, V = 50257;
-  const auto source = make_token_source(data_config(DataSource::synthetic), 42, T, V);
-  const auto longer = make_token_source(data_config(DataSource::synthetic), 42, 3 * T, V);
+  const auto source = make_token_source(data_config(DataSource::uniform), 42, T, V);
+  const auto longer = make_token_source(data_config(DataSource::uniform), 42, 3 * T, V);
   const std::vector<int32_t> stream = read(*longer, 0, 3 * T);
   for (int64_t s = 0; s < 3; ++s) {
     const std::vector<int32_t> tokens = read(*source, s, T);
@@ -61,9 +63,42 @@ TEST(SyntheticTokens, AreOneStreamOfTheGlobalPosition) {
 
 // Philox4x32-10 of counter (0, 0, 0, 2), key 7, times 1000 / 2^32; words from an independent
 // implementation (test/oracle/philox.py).
+TEST(UniformTokens, KnownAnswer) {
+  const auto source = make_token_source(data_config(DataSource::uniform), 7, 7, 1000);
+  EXPECT_EQ(read(*source, 0, 7), (std::vector<int32_t>{212, 786, 76, 416, 35, 672, 572, 563}));
+}
+
+TEST(UniformTokens, DependOnTheSeedAndStayInTheVocabulary) {
+  const int64_t T = 1000;
+  for (const int64_t V : {1, 2, 7, 2147483647}) {
+    const auto source = make_token_source(data_config(DataSource::uniform), 3, T, V);
+    for (const int32_t id : read(*source, 1'000'000'000'000, T)) {
+      EXPECT_GE(id, 0);
+      EXPECT_LT(id, V);
+    }
+  }
+  const auto a = make_token_source(data_config(DataSource::uniform), 3, T, 50257);
+  const auto b = make_token_source(data_config(DataSource::uniform), 4, T, 50257);
+  EXPECT_NE(read(*a, 0, T), read(*b, 0, T));
+}
+
+TEST(UniformTokens, AreUniform) {
+  const int64_t T = 65536, V = 64;
+  std::vector<int64_t> count(V, 0);
+  for (const int32_t id :
+       read(*make_token_source(data_config(DataSource::uniform), 1, T, V), 0, T)) {
+    ++count[static_cast<size_t>(id)];
+  }
+  // Binomial(65537, 1/64): mean 1024, standard deviation 31.8; six of them.
+  for (const int64_t c : count) EXPECT_NEAR(static_cast<double>(c), 1024.0, 191.0);
+}
+
+// Words of Philox4x32-10, key 7, counters (0 .. 3, 0, 0, 2), by an independent implementation of
+// both (test/oracle/philox.py).
 TEST(SyntheticTokens, KnownAnswer) {
   const auto source = make_token_source(data_config(DataSource::synthetic), 7, 7, 1000);
-  EXPECT_EQ(read(*source, 0, 7), (std::vector<int32_t>{212, 786, 76, 416, 35, 672, 572, 563}));
+  EXPECT_EQ(read(*source, 0, 7), (std::vector<int32_t>{6, 5, 4, 3, 6, 5, 4, 3}));
+  EXPECT_EQ(read(*source, 3, 7), (std::vector<int32_t>{14, 11, 189, 140, 6, 5, 4, 3}));
 }
 
 TEST(SyntheticTokens, DependOnTheSeedAndStayInTheVocabulary) {
@@ -80,15 +115,43 @@ TEST(SyntheticTokens, DependOnTheSeedAndStayInTheVocabulary) {
   EXPECT_NE(read(*a, 0, T), read(*b, 0, T));
 }
 
-TEST(SyntheticTokens, AreUniform) {
-  const int64_t T = 65536, V = 64;
-  std::vector<int64_t> count(V, 0);
-  for (const int32_t id :
-       read(*make_token_source(data_config(DataSource::synthetic), 1, T, V), 0, T)) {
-    ++count[static_cast<size_t>(id)];
+// Octaves {0}, {1, 2} and {3 .. 6} are as likely.
+TEST(SyntheticTokens, FrequenciesFollowZipfAndSuccessorsComeThreeTimesInFour) {
+  const int64_t T = 120'000;
+  const std::vector<int32_t> tokens =
+      read(*make_token_source(data_config(DataSource::synthetic), 1, T, 7), 0, T);
+  std::vector<double> count(7, 0.0);
+  std::vector<std::vector<double>> behind(7, std::vector<double>(7, 0.0));
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    ++count[static_cast<size_t>(tokens[i])];
+    ++behind[static_cast<size_t>(tokens[i])][static_cast<size_t>(tokens[i + 1])];
   }
-  // Binomial(65537, 1/64): mean 1024, standard deviation 31.8; six of them.
-  for (const int64_t c : count) EXPECT_NEAR(static_cast<double>(c), 1024.0, 191.0);
+  const std::vector<double> frequency = {1 / 3.0,  1 / 6.0,  1 / 6.0, 1 / 12.0,
+                                         1 / 12.0, 1 / 12.0, 1 / 12.0};
+  const std::vector<size_t> successor = {0, 2, 1, 6, 3, 4, 5};
+  for (size_t id = 0; id < 7; ++id) {
+    // Neighbours hang together, so that the deviation is at most (1 + 3/4) / (1 - 3/4) = 7 times
+    // that of independent ids in square: 5 of these.
+    EXPECT_NEAR(count[id] / T, frequency[id], 5 * std::sqrt(7 * frequency[id] / T)) << id;
+    for (size_t next = 0; next < 7; ++next) {
+      const double share = frequency[next] / 4 + (next == successor[id] ? 0.75 : 0.0);
+      EXPECT_NEAR(behind[id][next] / count[id], share, 5 * std::sqrt(share / count[id]))
+          << id << " " << next;
+    }
+  }
+}
+
+// From the whole matrix of probabilities (test/oracle/philox.py, entropies()).
+TEST(SyntheticTokens, EntropyIsThatOfTheMatrix) {
+  EXPECT_EQ(MarkovChain(1).entropy(), 0.0);
+  EXPECT_NEAR(MarkovChain(7).entropy_alone(), 1.7917594692280554, 1e-12);
+  EXPECT_NEAR(MarkovChain(7).entropy(), 0.8336368324595922, 1e-12);
+  EXPECT_NEAR(MarkovChain(1000).entropy_alone(), 5.406981847023302, 1e-12);
+  EXPECT_NEAR(MarkovChain(1000).entropy(), 1.888462264381376, 1e-12);
+  EXPECT_NEAR(make_token_source(data_config(DataSource::synthetic), 1, 8, 7)->entropy(),
+              0.8336368324595922, 1e-12);
+  EXPECT_NEAR(make_token_source(data_config(DataSource::uniform), 1, 8, 7)->entropy(),
+              std::log(7.0), 1e-12);
 }
 
 TEST(FileTokens, NeighbouringSequencesShareOneTokenAndTheFileStartsAgain) {

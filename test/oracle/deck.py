@@ -77,7 +77,9 @@ class Deck:
     def sequence(self, s):
         """The T + 1 tokens of global sequence s (src/data)."""
         if self.data["source"] == "synthetic":
-            return philox.synthetic_tokens(self.run["seed"], s * self.T, self.T + 1, self.V_valid)
+            return philox.markov_tokens(self.run["seed"], s, self.T, self.V_valid)
+        if self.data["source"] == "uniform":
+            return philox.uniform_tokens(self.run["seed"], s * self.T, self.T + 1, self.V_valid)
         stream = self._file_tokens()
         begin = s % ((len(stream) - 1) // self.T) * self.T
         return stream[begin:begin + self.T + 1]

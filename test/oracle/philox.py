@@ -1,6 +1,8 @@
 """The random numbers of src/base/random.{h,cpp}, written once more in numpy: tokens and weights of a
 run without the program that is under test. Every function gives the same bits as its C++ namesake."""
 
+import math
+
 import numpy as np
 
 STREAM_WEIGHTS = 1
@@ -35,7 +37,47 @@ def random_words(seed, stream, instance, first, count):
     return np.stack(words, axis=1).reshape(-1)[start:start + count]
 
 
-def synthetic_tokens(seed, first, count, vocab_size):
+def octaves(vocab_size):
+    """First id and number of ids of each octave (src/data/markov_chain.h)."""
+    begins = [2**j - 1 for j in range(vocab_size.bit_length()) if 2**j - 1 < vocab_size]
+    return [(begin, min(begin + 1, vocab_size - begin)) for begin in begins]
+
+
+def successors(vocab_size):
+    """Behind each id, with probability 3/4."""
+    behind = []
+    for begin, size in octaves(vocab_size):
+        step = (size * 618 // 1000) | 1
+        behind += [begin + (i + step) % size for i in range(size)]
+    return behind
+
+
+def entropies(vocab_size):
+    """Nats of an id alone and behind another, from the matrix of all probabilities."""
+    f = np.concatenate([np.full(size, math.log2((begin + size + 1) / (begin + 1)) / size)
+                        for begin, size in octaves(vocab_size)]) / math.log2(vocab_size + 1)
+    matrix = np.tile(f / 4, (vocab_size, 1))
+    matrix[np.arange(vocab_size), successors(vocab_size)] += 0.75
+    assert np.abs(f @ matrix - f).max() < 1e-15, "frequencies do not stay"
+    return -(f * np.log(f)).sum(), -(f[:, None] * matrix * np.log(matrix)).sum()
+
+
+def markov_tokens(seed, sequence, T, vocab_size):
+    """The T + 1 tokens of a sequence (src/data/token_source.cpp)."""
+    words = random_words(seed, STREAM_TOKENS, 0, 2 * sequence * (T + 1), 2 * (T + 1))
+    groups, behind, tokens = octaves(vocab_size), successors(vocab_size), []
+    for octave_word, place_word in words.reshape(-1, 2).tolist():
+        if tokens and octave_word < 3 * 2**30:
+            tokens.append(behind[tokens[-1]])
+            continue
+        if tokens:
+            octave_word = (octave_word - 3 * 2**30) * 4
+        begin, size = groups[int(octave_word / 2**32 * math.log2(vocab_size + 1))]
+        tokens.append(begin + (place_word * size >> 32))
+    return np.array(tokens, dtype=np.int64)
+
+
+def uniform_tokens(seed, first, count, vocab_size):
     """Tokens at global positions first .. first + count - 1 (src/data/token_source.cpp)."""
     words = random_words(seed, STREAM_TOKENS, 0, first, count)
     return ((words * np.uint64(vocab_size)) >> np.uint64(32)).astype(np.int64)

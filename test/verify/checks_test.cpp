@@ -62,9 +62,9 @@ TEST(Checks, InitialLoss) {
       const Plan plan = make_plan(resolved_config(m), 1, 0);
       const double std = plan.config.model.init_std, variance = 32.0 * std * std;
       const double expected = std::log(50.0) + variance / 2.0;
-      // Batch 5 of 5 targets. A tied head favours a repeated token by C std, which learned
-      // positions reduce by sqrt(2).
-      const double threshold = 4.0 * std::sqrt(variance / 25.0) + 0.02 * expected +
+      // Batch 5 of 5 targets, which are 5 ids or one. A tied head favours a repeated token by C
+      // std, which learned positions reduce by sqrt(2).
+      const double threshold = 4.0 * std::sqrt(variance / (repeats ? 1.0 : 5.0)) + 0.02 * expected +
                                (repeats && !untied ? 32.0 * std * std::sqrt(0.5) : 0.0);
       const FakeTokens tokens(5, repeats);
       for (const double sign : {-1.0, 1.0}) {
@@ -75,6 +75,41 @@ TEST(Checks, InitialLoss) {
           check_initial_loss(plan, tokens, std::numeric_limits<double>::quiet_NaN()).passed);
       EXPECT_NEAR(check_initial_loss(plan, tokens, expected + 0.25).value, 0.25, 1e-12);
     }
+}
+
+// 50 steps, or lr x C x steps of 2, or tokens without a pattern less: the loss may stay where it
+// is.
+TEST(Checks, LearnsWhereItCan) {
+  SmallModel m;
+  m.hidden = 32;
+  m.vocab = 50;
+  Config config = resolved_config(m);
+  config.optimizer.lr = 2.0 / (32.0 * 80.0);
+  const auto plan_of_config = [&] { return make_plan(config, 1, 0); };
+  EXPECT_TRUE(must_learn(plan_of_config(), 80));
+  EXPECT_FALSE(must_learn(plan_of_config(), 79));
+  config.optimizer.lr = 0.1;
+  EXPECT_TRUE(must_learn(plan_of_config(), 50));
+  EXPECT_FALSE(must_learn(plan_of_config(), 49));
+  config.data.source = DataSource::uniform;
+  EXPECT_FALSE(must_learn(plan_of_config(), 80));
+  config.data.source = DataSource::text;
+  EXPECT_FALSE(must_learn(plan_of_config(), 80));
+
+  const Plan plan = plan_of_config();
+  const double fresh =
+      std::log(50.0) + 16.0 * plan.config.model.init_std * plan.config.model.init_std;
+  const double threshold = fresh - 0.05 * std::log(50.0);
+  std::vector<double> losses(50, 100.0);
+  for (const double around : {-1e-9, 1e-9}) {
+    // Of 50 steps the last 12 count, whose mean is what it is.
+    for (size_t i = 38; i < 50; ++i) losses[i] = threshold + around + (i % 2 == 0 ? 0.5 : -0.5);
+    const VerifyEntry entry = check_learns(plan, losses);
+    EXPECT_EQ(entry.passed, around < 0.0);
+    EXPECT_NEAR(entry.threshold, threshold, 1e-12);
+  }
+  losses.back() = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(check_learns(plan, losses).passed);
 }
 
 // One bit of one weight on the last rank: where all ranks hold the same parameters, where each
