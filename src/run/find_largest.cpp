@@ -39,26 +39,18 @@ Attempt find_largest(const Session& session, const BatchCandidates& candidates) 
   });
   if (!candidates.is_allowed(planned + 1)) note(planned + 1, "beyond what the deck allows");
 
-  int64_t failing = planned + 1, next = std::max<int64_t>(1, planned), stride = 1;
-  std::optional<Attempt> best;
-  int64_t lasting = 0;  // candidate of `best`
-  for (;;) {
-    Attempt attempt = make_attempt(session, candidates.at(next));
-    if (attempt.outcome == Exit::out_of_memory) {
-      if (next == 1) return attempt;
-      failing = next;
-      note(next, attempt.reason);
-    } else if (attempt.outcome != Exit::ok) {
-      return attempt;
-    } else {
-      best = std::move(attempt);
-      lasting = next;
-    }
-    if (failing - lasting == 1) break;
-    next = best ? lasting + (failing - lasting) / 2 : std::max<int64_t>(1, failing - stride);
-    stride *= 2;
-  }
-  best->reason = "largest " + candidates.name(lasting) + "; " + too_large;
+  std::optional<Attempt> best, failed;
+  const auto runs = [&](int64_t candidate) -> std::optional<bool> {
+    Attempt attempt = make_attempt(session, candidates.at(candidate));
+    const Exit outcome = attempt.outcome;
+    if (outcome == Exit::out_of_memory) note(candidate, attempt.reason);
+    (outcome == Exit::ok ? best : failed) = std::move(attempt);
+    if (outcome == Exit::ok || outcome == Exit::out_of_memory) return outcome == Exit::ok;
+    return {};
+  };
+  const int64_t largest = largest_that_runs(std::max<int64_t>(1, planned), runs);
+  if (largest == 0) return std::move(*failed);
+  best->reason = "largest " + candidates.name(largest) + "; " + too_large;
   return std::move(*best);
 }
 

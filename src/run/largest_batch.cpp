@@ -44,8 +44,6 @@ Config BatchCandidates::at(int64_t candidate) const {
 bool BatchCandidates::is_allowed(int64_t candidate) const {
   const int64_t b = micro_batch_size(candidate);
   if (b >= beyond_sizes) return false;
-  if (global_is_fixed_ && b > config_.batch.global_batch_size / config_.parallel.data_parallel)
-    return false;
   try {
     Deck deck = deck_;
     deck.config = at(candidate);
@@ -77,6 +75,19 @@ int64_t largest_candidate(const BatchCandidates& candidates,
     (good(middle) ? fitting : failing) = middle;
   }
   return fitting;
+}
+
+int64_t largest_that_runs(int64_t planned,
+                          const std::function<std::optional<bool>(int64_t candidate)>& runs) {
+  int64_t running = 0, failing = planned + 1, next = planned, stride = 1;
+  while (failing - running > 1) {
+    const std::optional<bool> ran = runs(next);
+    if (!ran) return 0;
+    (*ran ? running : failing) = next;
+    next = running > 0 ? running + (failing - running) / 2 : std::max<int64_t>(1, failing - stride);
+    stride *= 2;
+  }
+  return running;
 }
 
 FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTraits& device) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "deck/deck.h"
@@ -47,6 +48,12 @@ class BatchCandidates {
 // bisection: about 2 log2(candidate) calls of `fits`, which must change from true to false once.
 int64_t largest_candidate(const BatchCandidates& candidates,
                           const std::function<bool(int64_t candidate)>& fits);
+
+// Largest candidate that runs, where the plan says that `planned` >= 1 fits: that one first, then
+// by growing steps below, then between. 0 where none does or `runs` returns nothing, which ends the
+// search: the run failed for another reason.
+int64_t largest_that_runs(int64_t planned,
+                          const std::function<std::optional<bool>(int64_t candidate)>& runs);
 
 // By plans alone, without MPI: the rank with the highest need of device memory (all ranks of a
 // pipeline stage need the same), and the largest candidate whose ranks all fit in `cap_bytes`.

@@ -29,6 +29,8 @@ class Journals : public testing::Test {
     r.step_time_s.clear();
     r.tokens.clear();
     r.timing.clear();
+    r.loss_scale.clear();
+    r.skipped.clear();
     r.comm.clear();
     r.warmup_steps = 1;
     set_key(r, "batch", "global_batch_size", int64_t{16});
@@ -66,6 +68,18 @@ TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
   EXPECT_DOUBLE_EQ(r.summary.samples_per_s, 16.0 / 3.0);
   EXPECT_NE(r.reason.find("after step 4"), std::string::npos) << r.reason;
   EXPECT_EQ(r.provenance.deck_name, made_record().provenance.deck_name);
+}
+
+// Only a scaled loss has scales; others are 1 in every line.
+TEST_F(Journals, LossScalesAreThoseOfFp16) {
+  killed_after(3);
+  EXPECT_TRUE(recovered_record(directory_, "FAILED").loss_scale.empty());
+  Record half = planned();
+  set_key(half, "precision", "compute", std::string("fp16"));
+  Journal journal;
+  journal.begin(directory_, half);
+  for (int i = 1; i <= 2; ++i) journal.add({i, 1.0, 0.5, 1.0, 1.0, 64.0 * i, i == 1});
+  EXPECT_EQ(recovered_record(directory_, "FAILED").loss_scale, (std::vector<double>{64.0, 128.0}));
 }
 
 TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {

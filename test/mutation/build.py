@@ -88,7 +88,7 @@ class Copy:
                     file.write(contents)
                 shutil.copymode(os.path.join(origin, name), path)
         known = set(self.names)
-        for folder in ("src", "test", "cmake", "cuda"):
+        for folder in ("src", "test", "cmake", "cuda", "input", "jobscripts", "doc"):
             for at, _, files in os.walk(os.path.join(target, folder)):
                 for file in files:
                     if os.path.relpath(os.path.join(at, file), target) not in known:

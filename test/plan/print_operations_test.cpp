@@ -109,6 +109,8 @@ TEST(PrintOperations, BytesMoved) {
                                   (weight.has(Slot::dbias) ? 2 * 4 * size.N : 0));
   EXPECT_EQ(bytes_of(first_of(plan, OpKind::linear_gelu_forward)),
             (R * C + F * C + F + 2 * R * F) * 2);
+  EXPECT_EQ(bytes_of(first_of(plan, OpKind::fill_zero)),
+            first_of(plan, OpKind::fill_zero).as<ElementCount>().of(R) * 4);
   // A row of each table for each token.
   EXPECT_EQ(bytes_of(first_of(plan, OpKind::embedding_forward)),
             R * 4 + (R * C + std::min(R, m.seq) * C + R * C) * 2);

@@ -172,6 +172,29 @@ TEST_F(PublishedRows, LayoutOfPointsAndNodesOfZeroRows) {
   EXPECT_EQ(rows.at(1).record.summary.ranks_per_node, 4);
 }
 
+// What a preset has needs no column; a model of one's own is what the columns say.
+TEST_F(PublishedRows, ShapesOfZeroRows) {
+  const auto keys_of = [&](const std::string& columns, const std::string& values) {
+    const auto rows =
+        read("model," + columns + "gpus,zero_stage,max_global_batch,time_per_it_ms\n" + values +
+             "8,0,8,1000\n");
+    const RunView run(rows.at(0).record);
+    return std::vector<int64_t>{run.integer("model", "num_layers", -1),
+                                run.integer("model", "hidden_size", -1),
+                                run.integer("model", "num_attention_heads", -1)};
+  };
+  EXPECT_EQ(keys_of("", "gpt-345m,"), (std::vector<int64_t>{24, 1024, 16}));
+  EXPECT_EQ(keys_of("num_layers,hidden_size,num_heads,", "own,3,64,2,"),
+            (std::vector<int64_t>{3, 64, 2}));
+}
+
+// A column that no form has is left aside: a remark is no outcome.
+TEST_F(PublishedRows, UnknownColumnsAreNotRead) {
+  const auto rows = read("remark,ranks,tokens_per_s\nOOM,1,2\n");
+  EXPECT_EQ(rows.at(0).record.status, read("ranks,tokens_per_s\n1,2\n").at(0).record.status);
+  EXPECT_EQ(rows.at(0).record.summary.tokens_per_s, 2.0);
+}
+
 TEST_F(PublishedRows, WhatIsNoSuchFileIsRefusedByLine) {
   EXPECT_NE(refusal("").find("no published rows"), std::string::npos);
   EXPECT_NE(refusal("ranks,tokens_per_s\n").find("no published rows"), std::string::npos);

@@ -104,6 +104,19 @@ TEST(Show, PageOf80ColumnsWithEverything) {
 )");
 }
 
+// 56 columns are left beside the names; words are not cut unless one is longer.
+TEST(Show, LongValuesAreBrokenAtBlanks) {
+  Record r = made_record();
+  r.reason = std::string(40, 'a') + " " + std::string(30, 'b') + " " + std::string(30, 'c') + " " +
+             std::string(60, 'd');
+  const std::string page = show_page("f", r), margin(24, ' ');
+  EXPECT_NE(page.find("reason                " + std::string(40, 'a') + "\n" + margin +
+                      std::string(30, 'b') + "\n" + margin + std::string(30, 'c') + "\n" + margin +
+                      std::string(56, 'd') + "\n" + margin + "dddd\n"),
+            std::string::npos)
+      << page;
+}
+
 TEST(Show, ARunWithoutASingleStep) {
   Record r;
   r.status = "OOM";

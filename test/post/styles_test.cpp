@@ -528,7 +528,6 @@ TEST(Scaling, CommunicationShareAndAggregate) {
   EXPECT_EQ(cell(table, 0, "Comm"), "-");
 }
 
-// A record of another program version may lack anything.
 // Figures stand to the right, text to the left.
 TEST(Styles, TextColumnsAreAlignedToTheLeft) {
   const Record r = uneven_record();
@@ -549,6 +548,14 @@ TEST(Styles, TextColumnsAreAlignedToTheLeft) {
   EXPECT_EQ(text_columns(scaling_tables), "Notes");
 }
 
+TEST(RunView, AModelWithoutAPresetIsNamedByFamilyAndSize) {
+  Record r = made_record();
+  set_key(r, "model", "preset", std::string(""));
+  set_key(r, "model", "family", std::string("llama"));
+  EXPECT_EQ(RunView(r).model_name(), "LLAMA-124M");
+}
+
+// A record of another program version may lack anything.
 TEST(Styles, AnEmptyRecordHasRowsInEveryStyle) {
   const Record empty;
   for (const Style& style : styles) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "deck/validate.h"
 
 namespace gptbench {
@@ -53,6 +55,32 @@ TEST(LargestBatch, LargestThatFits) {
     while (int64_t{1} << of_powers <= fitting) ++of_powers;
     EXPECT_EQ(largest(micro + powers), of_powers);
   }
+}
+
+// Memory that the plan does not know may be short: `running` candidates run in fact.
+TEST(LargestBatch, LargestThatRuns) {
+  for (int64_t running = 0; running <= 40; ++running) {
+    std::vector<int64_t> tried;
+    const auto runs = [&](int64_t candidate) -> std::optional<bool> {
+      tried.push_back(candidate);
+      return candidate <= running;
+    };
+    EXPECT_EQ(largest_that_runs(40, runs), running);
+    EXPECT_EQ(tried.front(), 40);
+    EXPECT_LE(tried.size(), 12u);  // 1, 2, 4, ... below, then bisection
+    EXPECT_EQ(std::set<int64_t>(tried.begin(), tried.end()).size(), tried.size());
+  }
+}
+
+TEST(LargestBatch, AnotherFailureEndsTheSearch) {
+  int tries = 0;
+  EXPECT_EQ(largest_that_runs(40,
+                              [&](int64_t) -> std::optional<bool> {
+                                if (++tries < 3) return false;
+                                return {};
+                              }),
+            0);
+  EXPECT_EQ(tries, 3);
 }
 
 }  // namespace

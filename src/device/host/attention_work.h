@@ -48,10 +48,9 @@ struct Visibility {
     if (s.lengths != nullptr) limit = std::min<int64_t>(limit, s.lengths[b]);
     return count_before(s.k_positions, s.T_k, limit);
   }
-  // Number of queries at the start of [i0, i0 + width) that do not see key j, given that the last
-  // one does.
+  // Causal attention: number of queries at the start of [i0, i0 + width) that do not see key j,
+  // given that the last one does.
   int64_t hidden_queries(int64_t j, int64_t i0, int64_t width) const {
-    if (!s.causal) return 0;
     const int64_t before = count_before(s.q_positions, s.T_q, position_of(s.k_positions, j));
     return std::min(width, std::max<int64_t>(0, before - i0));
   }
