@@ -71,11 +71,11 @@ class BarPanel {
       panel_.curves.push_back(spread_);
       picture.notes.push_back("Error bars span the ranks where they differ by more than 2 %.");
     }
-    if (limits_.size() == 1) {
+    if (limits_.size() == 1 && panel_.arrows.size() == panel_.y.ticks.size()) {
       panel_.arrows.clear();
       panel_.rules.push_back({*limits_.begin(), "limit " + in_unit(*limits_.begin()), true});
     } else if (!limits_.empty()) {
-      picture.notes.push_back("Upright lines are the limits of each run.");
+      picture.notes.push_back("Short upright lines are limits of single runs.");
     }
     picture.panels.push_back(panel_);
   }
@@ -83,17 +83,25 @@ class BarPanel {
  private:
   std::string in_unit(double value) const { return significant(value, 4, 4) + " " + unit_.name; }
 
+  // Its place among the names so far.
+  size_t style_of(const std::string& name) const {
+    return static_cast<size_t>(std::find(styles_.begin(), styles_.end(), name) - styles_.begin());
+  }
+
   void add(const Bar& bar) {
     if (bar.new_group && row_ > 0.0) row_ += 0.6;
     panel_.y.ticks.emplace_back(row_, bar.label);
     double end = 0.0;
-    for (const Part& part : bar.parts)
+    std::vector<Part> parts = bar.parts;
+    std::stable_sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
+      return style_of(a.name) < style_of(b.name);
+    });
+    for (const Part& part : parts)
       if (part.value > 0.0 || bar.parts.size() == 1) end = add(part, bar, end);
     panel_.boxes.back().behind =
         (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
     if (bar.failed)
-      panel_.boxes.push_back({0.0, end, row_ - 0.34, row_ + 0.34, hatched, "did not fit",
-                              bar.label + ": " + in_unit(end)});
+      panel_.boxes.push_back({0.0, end, row_ - 0.34, row_ + 0.34, hatched, "did not fit", ""});
     failed_ = failed_ || bar.failed;
     // A limit far beyond the bars would leave nothing to see of them.
     if (bar.limit > 0.0 && bar.limit < 3.0 * longest_) {
@@ -107,9 +115,8 @@ class BarPanel {
 
   // Returns where the part, which begins at `from`, ends.
   double add(const Part& part, const Bar& bar, double from) {
-    auto known = std::find(styles_.begin(), styles_.end(), part.name);
-    if (known == styles_.end()) known = styles_.insert(known, part.name);
-    const size_t style = static_cast<size_t>(known - styles_.begin());
+    const size_t style = style_of(part.name);
+    if (style == styles_.size()) styles_.push_back(part.name);
     used_.insert(style);
     const double value = part.value / unit_.size, least = part.least / unit_.size,
                  largest = part.largest / unit_.size;

@@ -100,19 +100,31 @@ std::string mark_of(size_t style, double x, double y, const std::string& tip) {
          shapes[shape] + "\"" + title_of(tip) + (tip.empty() ? "" : "</path>\n");
 }
 
+// Diagonal lines over a rectangle.
+std::string hatching(double x, double y, double width, double height) {
+  std::string path;
+  for (double sum = 8.0; sum < width + height; sum += 10.0) {  // of the distances from a corner
+    const double left = std::max(0.0, sum - height), right = std::min(sum, width);
+    path += "M" + number(x + left) + " " + number(y + sum - left) + "L" + number(x + right) + " " +
+            number(y + sum - right);
+  }
+  return "<path class=\"hatch\" d=\"" + path + "\"/>\n";
+}
+
 // Stripes and dots over a rectangle: dashed lines, as wide as it where they are stripes. (Patterns
 // would need ids, which several pictures on a page share, and grow a printed page to megabytes.)
 std::string texture(double x, double y, double width, double height, size_t style) {
+  if (style == hatched) return hatching(x, y, width, height);
   std::string path;
   double line = 1.6;
   const char* dash = "1.6 4.4";
-  switch (style == hatched ? 1 : style == neutral ? 0 : texture_of(style)) {
+  switch (style == neutral ? 0 : texture_of(style)) {
     case 0:
       return "";
     case 1:  // upright stripes
       path = "M" + number(x) + " " + number(y + height / 2.0) + "h" + number(width);
       line = height;
-      dash = style == hatched ? "1 3.5" : "1.3 5";
+      dash = "1.3 5";
       break;
     case 2:  // dots
       for (double row = 3.0; row < height; row += 6.0)
@@ -123,8 +135,8 @@ std::string texture(double x, double y, double width, double height, size_t styl
       line = width;
       dash = "1.3 4.5";
   }
-  return "<path class=\"" + std::string(style == hatched ? "hatch" : "tex") + "\" d=\"" + path +
-         "\" stroke-width=\"" + number(line) + "\" stroke-dasharray=\"" + dash + "\"/>\n";
+  return "<path class=\"tex\" d=\"" + path + "\" stroke-width=\"" + number(line) +
+         "\" stroke-dasharray=\"" + dash + "\"/>\n";
 }
 
 // A box on the page; of a strength below 1 it is pale and has no texture.
@@ -133,7 +145,7 @@ std::string rectangle(double x, double y, double width, double height, size_t st
   const bool pale = strength < 1.0 && style != hatched;
   return "<rect" + attribute("x", x) + attribute("y", y) + attribute("width", width) +
          attribute("height", height) + " class=\"" +
-         (style == hatched ? "out" : class_of("c", style)) + "\"" +
+         (style == hatched ? (tip.empty() ? "out" : "out tip") : class_of("c", style)) + "\"" +
          (pale ? " fill-opacity=\"" + printed("%.2f", 0.06 + 0.4 * strength) + "\"" : "") +
          title_of(tip) + (tip.empty() ? "" : "</rect>\n") +
          (pale || width < 2.0 ? "" : texture(x, y, width, height, style));
@@ -271,7 +283,7 @@ class Drawing {
   }
 
   std::string boxes() const {
-    std::string text;
+    std::string text, words;  // these above all boxes
     for (const Box& box : panel_.boxes) {
       const double x = x_(std::min(box.left, box.right)), x1 = x_(std::max(box.left, box.right));
       const double y = std::min(y_(box.top), y_(box.bottom));
@@ -281,14 +293,14 @@ class Drawing {
       text += rectangle(x, y, width, height, box.style, box.strength, box.tip);
       const double middle = y + height / 2.0 + 4.0;
       if (!box.inside.empty() && width > width_of(box.inside) + 4.0 && height > 12.0)
-        text +=
+        words +=
             text_at(x + width / 2.0, middle,
                     box.strength < 1.0 || box.style == hatched ? std::string("mid")
                                                                : "mid " + class_of("t", box.style),
                     box.inside, " pointer-events=\"none\"");
-      if (!box.behind.empty()) text += text_at(x1 + 6.0, middle, "", box.behind);
+      if (!box.behind.empty()) words += text_at(x1 + 6.0, middle, "", box.behind);
     }
-    return text;
+    return text + words;
   }
 
   // The line of a curve, through the median of the marks with one x.
@@ -355,7 +367,7 @@ class Drawing {
                             : line_of(left_, at, right_, at, "rule");
       const bool right_half = at > (left_ + right_) / 2.0;
       if (rule.vertical)
-        text += text_at(right_half ? at - 5.0 : at + 5.0, top_ + 12.0, right_half ? "end on" : "on",
+        text += text_at(right_half ? at + 4.0 : at - 4.0, top_ - 5.0, right_half ? "end on" : "on",
                         rule.label);
       else
         text +=
@@ -489,29 +501,29 @@ std::vector<double> log_ticks(double least, double largest, double pixels, doubl
 }
 
 std::string picture_style() {
-  std::string light, colours;
+  static const char* const rules = R"(.pic text{font:12px system-ui,'DejaVu Sans',Arial,sans-serif}
+.pic .ttl{font-size:17px;font-weight:600}.pic .mid{text-anchor:middle}.pic .end{text-anchor:end}
+.pic .line{fill:none;stroke-width:2}.pic .bar{fill:none;stroke-width:1.4}
+.pic .axis,.pic .grid,.pic .out{stroke-width:1}
+.pic .rule{stroke-width:1.4;stroke-dasharray:6 4}
+.pic .arrow{fill:none;stroke-width:.8;stroke-opacity:.7}
+.pic .hatch,.pic .tex{fill:none;pointer-events:none}.pic .tex{stroke-opacity:.5}
+.pic .hatch{stroke-width:1.3;stroke-opacity:.8}
+.pic .out{fill:none;pointer-events:none}.pic .tip{pointer-events:all}
+.pic .on,.pic [class*="mid t"]{paint-order:stroke;stroke-width:3px;stroke-linejoin:round}
+.pic .cn{fill:#7a7f87}.pic .sn{stroke:#7a7f87}.pic .tn{fill:#000;stroke:#7a7f87}
+)";
+  std::string colours;
   for (size_t i = 0; i < num_colours; ++i)
     colours += printed(".pic .c%zu{fill:%s}.pic .s%zu{stroke:%s}.pic .t%zu{fill:%s;stroke:%s}\n", i,
                        palette[i].fill, i, palette[i].fill, i, palette[i].text, palette[i].fill);
   const auto ground = [](const char* ink, const char* paper, const char* grid) {
     return printed(
-        ".pic text{fill:%s}.pic .bg{fill:%s}.pic .on{stroke:%s}.pic .tex{stroke:%s}"
-        ".pic .grid{stroke:%s}.pic .axis,.pic .rule,.pic .out,.pic .hatch,.pic .arrow{stroke:%s}\n",
-        ink, paper, paper, paper, grid, ink);
+        ".pic text{fill:%s}.pic .bg{fill:%s}.pic .on,.pic .tex{stroke:%s}.pic .grid{stroke:%s}\n"
+        ".pic .axis,.pic .rule,.pic .out,.pic .hatch,.pic .arrow{stroke:%s}\n",
+        ink, paper, paper, grid, ink);
   };
-  return ".pic text{font:12px system-ui,'DejaVu Sans',Arial,sans-serif}\n"
-         ".pic .ttl{font-size:17px;font-weight:600}.pic .mid{text-anchor:middle}"
-         ".pic .end{text-anchor:end}\n"
-         ".pic .line{fill:none;stroke-width:2}.pic .bar{fill:none;stroke-width:1.4}"
-         ".pic .axis{stroke-width:1}.pic .grid{stroke-width:1}\n"
-         ".pic .rule{stroke-width:1.4;stroke-dasharray:6 4}.pic .arrow{fill:none;stroke-width:.8;"
-         "stroke-opacity:.7}\n"
-         ".pic .out{stroke-width:1;fill:none;pointer-events:all}.pic .hatch,.pic .tex{fill:none;"
-         "pointer-events:none;stroke-opacity:.5}\n"
-         ".pic .on,.pic [class*=\"mid t\"]{paint-order:stroke;stroke-width:3px;"
-         "stroke-linejoin:round}\n"
-         ".pic .cn{fill:#7a7f87}.pic .sn{stroke:#7a7f87}.pic .tn{fill:#000;stroke:#7a7f87}\n" +
-         ground("#1b1f24", "#fff", "#dcdfe4") + colours +
+  return rules + ground("#1b1f24", "#fff", "#dcdfe4") + colours +
          "@media screen and (prefers-color-scheme:dark){\n" +
          ground("#e7eaee", "#14181d", "#3a424c") + "}\n";
 }
@@ -524,6 +536,9 @@ std::string svg_of(const Picture& picture, const std::string& style) {
   y += 22.0;
   body += legend_of(picture, y);
   for (const Panel& panel : picture.panels) {
+    if (std::any_of(panel.rules.begin(), panel.rules.end(),
+                    [](const Rule& rule) { return rule.vertical; }))
+      y += 12.0;  // their labels stand above the panel
     body += Drawing(panel, y).text();
     y += panel.height + 58.0;
   }

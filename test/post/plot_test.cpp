@@ -227,8 +227,8 @@ TEST(Plots, BreakdownOfEachRank) {
   const Picture picture = breakdown_picture({RunView(timed)});
   EXPECT_EQ(
       bars_of(picture),
-      "made, 2 ranks, rank 0: linear 12, communication 3, pipeline wait (bubble) 2, other 3,\n"
-      "rank 1: linear 8, communication 2, pipeline wait (bubble) 9, other 1,\n");
+      "made, 2 ranks, rank 0: linear 12, pipeline wait (bubble) 2, communication 3, other 3,\n"
+      "rank 1: linear 8, pipeline wait (bubble) 9, communication 2, other 1,\n");
 }
 
 // Many ranks have one bar: their mean, with error bars over ranks.
