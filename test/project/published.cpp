@@ -124,4 +124,39 @@ std::vector<PublishedRow> fugaku_rows(const std::string& path) {
   return rows;
 }
 
+std::vector<PublishedRow> zero_rows(const std::string& path, const std::string& decks) {
+  std::vector<PublishedRow> rows;
+  for (const Cells& cells : read_csv(path)) {
+    if (cells.at("time_per_it_ms").empty()) continue;  // it did not run
+    PublishedRow row;
+    row.model = lower(cells.at("model"));
+    row.machine = row.gpu = "a100-40";
+    row.software = "deepspeed";
+    row.precision = "fp16";
+    row.ranks = number_in(cells, "gpus");
+    row.measured_s = 1e-3 * number_in(cells, "time_per_it_ms");
+    const double batch = number_in(cells, "max_global_batch");
+    row.micro_batch = batch / number_in(cells, "dp");
+    row.name = row.model + " DP " + cells.at("dp") + " MP " + cells.at("mp") + ", ZeRO " +
+               cells.at("zero_stage") + ", batch " + cells.at("max_global_batch");
+    std::string deck = decks + "/zero" + cells.at("zero_stage") + "-" + row.model + "-dp" +
+                       cells.at("dp") + "-mp" + cells.at("mp") + "-offload-";
+    const bool partitions = cells.at("zero_stage") == "3" && cells.at("mp") == "8";
+    if (cells.at("cpu_offload") == "Yes") {
+      row.name += ", offload";
+      deck += partitions ? "optimizer-activations.in" : "optimizer.in";
+    } else {
+      deck += partitions ? "activations.in" : "none.in";
+    }
+    row.work = step_work(
+        read_deck(
+            deck,
+            {"run.find_largest=none", "batch.global_batch_size=" + cells.at("max_global_batch"),
+             "batch.micro_batch_size=" + std::to_string(static_cast<int64_t>(row.micro_batch))}),
+        static_cast<int64_t>(row.ranks), read_machine(row.machine), read_software(row.software));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 }  // namespace gptbench

@@ -22,5 +22,7 @@ struct PublishedRow {
 // Rows with figures.
 std::vector<PublishedRow> mpt_rows(const std::string& path);
 std::vector<PublishedRow> fugaku_rows(const std::string& path);
+// Rows that ran, as the decks of `decks` (input/zero) have them: one micro-batch per step.
+std::vector<PublishedRow> zero_rows(const std::string& path, const std::string& decks);
 
 }  // namespace gptbench

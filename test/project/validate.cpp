@@ -53,6 +53,11 @@ const std::vector<Fitted> fugaku_figures = {{"gemm_efficiency", a64fx, 0.15},
                                             {"operation_us", {"megatron-a64fx"}, 1000.0},
                                             {"between_efficiency", {"megatron-a64fx"}, 0.15}};
 
+const std::vector<Fitted> zero_figures = {{"elementwise_factor", {"deepspeed"}, 2.0},
+                                          {"score_traffic", {"deepspeed"}, 20.0},
+                                          {"operation_us", {"deepspeed"}, 20.0},
+                                          {"within_efficiency", {"deepspeed"}, 0.6}};
+
 Rows those(const std::vector<PublishedRow>& rows,
            const std::function<bool(const PublishedRow&)>& of) {
   Rows found;
@@ -167,7 +172,7 @@ void print_band(const std::vector<double>& log_errors, double spread) {
               100.0 * static_cast<double>(within) / static_cast<double>(log_errors.size()));
 }
 
-int run_fugaku(const std::string& folder) {
+void run_fugaku(const std::string& folder) {
   Profiles fugaku;
   std::vector<double> errors;
   fugaku.softwares["megatron-a64fx"] = read_software("megatron-a64fx");
@@ -179,7 +184,20 @@ int run_fugaku(const std::string& folder) {
              those(nodes, [](const PublishedRow& r) { return r.ranks > 64.0; })}},
            fugaku, fugaku_figures, false, errors);
   print_band(errors, fugaku.softwares.at("megatron-a64fx").spread);
-  return 0;
+}
+
+void run_zero(const std::string& folder) {
+  Profiles profiles;
+  profiles.machines["a100-40"] = read_machine("a100-40");
+  profiles.softwares["deepspeed"] = read_software("deepspeed");
+  const std::vector<PublishedRow> rows =
+      zero_rows(folder + "/zero_8xa100_40gb.csv", folder + "/../../input/zero");
+  print_fit("ZeRO", rows, profiles, zero_figures);
+  std::vector<double> errors;
+  validate("ZeRO, model size left out",
+           leave_out(rows, [](const PublishedRow& r) { return r.model; }), profiles, zero_figures,
+           false, errors);
+  print_band(errors, profiles.softwares.at("deepspeed").spread);
 }
 
 int run(const std::string& folder) {
@@ -202,7 +220,9 @@ int run(const std::string& folder) {
   print_band(errors, mpt.softwares.at("fsdp").spread);
   check("GPU type left out", leave_out(rows, [](const PublishedRow& r) { return r.gpu; }));
 
-  return run_fugaku(folder);
+  run_zero(folder);
+  run_fugaku(folder);
+  return 0;
 }
 
 }  // namespace
