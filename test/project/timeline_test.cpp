@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/decompositions.h"
+
 namespace gptbench {
 namespace {
 
@@ -112,6 +114,29 @@ TEST(Timeline, StagesMeet) {
   second.add(OpKind::all_reduce, QueueId::tensor, Axis::world, 1.0);
   for (const LaneTime& time : walk({first.lane(), second.lane()}, 0.0))
     EXPECT_DOUBLE_EQ(time.end_s, 6.0);
+}
+
+// Stages of every decomposition end, whatever the schedule: none waits for another that waits for
+// it. Every operation takes a second, overlap is free.
+TEST(Timeline, EveryPlanEnds) {
+  for (const SmallModel& model : all_decompositions()) {
+    SCOPED_TRACE(name_of(model));
+    const Config config = resolved_config(model);
+    const Plan plan = make_plan(config, model.ranks(), 0);
+    std::vector<RankWork> works;
+    for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
+      Coordinates at;
+      at.pipeline = stage;
+      works.push_back(work_of(make_plan(config, model.ranks(), plan.grid.rank_of(at))));
+    }
+    std::vector<Lane> lanes;
+    for (const RankWork& work : works)
+      lanes.push_back({&work, std::vector<double>(work.works.size(), 1.0), {}});
+    for (const LaneTime& time : walk(lanes, 0.0)) {
+      EXPECT_GT(time.computing_s, 0.0);
+      EXPECT_NEAR(time.computing_s + time.exposed_s + time.bubble_s, time.end_s, 1e-6);
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// The profiles as they stand project the published rows that they were fitted to: a change of the
+// plan, or of the model, that makes `make validate` due is noticed here.
+#include "published.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gptbench {
+namespace {
+
+const std::string tables = GPTBENCH_SOURCE_DIR "/test/reference/";
+
+double mean_error(const std::vector<PublishedRow>& rows) {
+  double sum = 0.0;
+  for (const PublishedRow& row : rows) {
+    const StepTime time =
+        step_time(row.work, read_machine(row.machine), read_software(row.software));
+    sum += std::fabs(time.sec_per_it / row.measured_s - 1.0);
+  }
+  return sum / static_cast<double>(rows.size());
+}
+
+// Bounds: about one and a half times what doc/projection.md states.
+TEST(Published, Mpt) {
+  const std::vector<PublishedRow> rows = mpt_rows(tables + "mpt_training.csv");
+  EXPECT_GE(rows.size(), 99u);
+  EXPECT_LT(mean_error(rows), 0.035);
+}
+
+TEST(Published, Zero) {
+  const std::vector<PublishedRow> rows =
+      zero_rows(tables + "zero_8xa100_40gb.csv", GPTBENCH_SOURCE_DIR "/input/zero");
+  EXPECT_GE(rows.size(), 17u);
+  EXPECT_LT(mean_error(rows), 0.13);
+}
+
+TEST(Published, Fugaku) {
+  const std::vector<PublishedRow> rows = fugaku_rows(tables + "fugaku_124m.csv");
+  EXPECT_GE(rows.size(), 10u);
+  EXPECT_LT(mean_error(rows), 0.09);
+}
+
+}  // namespace
+}  // namespace gptbench
