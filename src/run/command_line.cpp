@@ -151,7 +151,7 @@ std::string help_text() {
       "                            grid, memory, FLOPs and messages of N ranks, and every\n"
       "                            operation of rank 0; no MPI\n"
       "  ./gptbench --project DECK --machine M --software S --ranks N [--tokens X]\n"
-      "                            how long a step takes on a machine that is not there;\n"
+      "                            time of a step on a machine that is not there;\n"
       "                            profiles: input/machines, input/software, or a path\n"
       "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value "
       "...]\n"
