@@ -31,7 +31,7 @@ p{margin:.4rem 0}.soft,caption,dt{color:var(--soft)}
 .wide{overflow-x:auto;max-width:100%}.wide:focus-visible{outline:2px solid var(--soft)}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding-bottom:.3rem}
-th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+td:first-child{min-width:11em}th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 .num{text-align:right}
 figure{margin:0 0 1.6rem}figure svg{display:block;width:100%;min-width:720px;height:auto}
 summary{cursor:pointer;margin:.4rem 0}
@@ -129,7 +129,8 @@ std::string headline_of(const RunView& run) {
   const double devices = static_cast<double>(s.world_size);
   const double mfu = run.utilisation(run.flops_convention(), false);
   const auto tflops = [](double value) { return significant(value, 4, 4) + " TFLOP/s"; };
-  return List()
+  List cards;
+  cards
       .add_card("In total", tflops(per_device * devices),
                 "model FLOPs by convention " + run.flops_convention())
       .add_card("Tokens per second", format_count(whole(s.tokens_per_s)),
@@ -137,15 +138,17 @@ std::string headline_of(const RunView& run) {
       .add_card("Per device", tflops(per_device),
                 std::to_string(s.world_size) + (s.world_size == 1 ? " rank" : " ranks") + " on " +
                     std::to_string(s.nodes) + (s.nodes == 1 ? " node" : " nodes"))
-      .add_card("MFU", mfu > 0.0 ? fixed(mfu, 1) + " %" : "n/a",
-                mfu > 0.0 ? (mfu > 100.0 ? "more than the peak, which must be too low: " : "of ") +
-                                tflops(run.peak_tflops()) + ", " + s.peak_source
-                          : s.peak_note)
+      .add_card("MFU", mfu > 0.0 ? fixed(mfu, 1) + " %" : "none",
+                mfu > 0.0 ? "of " + tflops(run.peak_tflops()) + ", " + s.peak_source : "see below")
       .add_card("Time per step", format_seconds(s.sec_per_it),
                 format_seconds(s.sec_per_it_min) + " to " + format_seconds(s.sec_per_it_max) +
                     " in " + std::to_string(s.timed_steps) + " steps")
-      .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak")
-      .text("cards");
+      .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak");
+  std::string note;
+  if (mfu > 100.0) note = "MFU is above 100 %: the peak is measured or stated too low.";
+  if (mfu <= 0.0)
+    note = "No MFU: " + (s.peak_note.empty() ? "no peak is known" : s.peak_note) + ".";
+  return cards.text("cards") + (note.empty() ? "" : element("p", xml(note)));
 }
 
 std::string headline_of(const Runs& runs) {
@@ -250,7 +253,9 @@ std::string for_each_run(const Runs& runs,
     if (runs[r].is_published()) continue;
     const std::string of_run = content(runs[r]);
     if (of_run.empty()) continue;
-    text += runs.size() == 1 ? of_run : details(labels[r] + ": " + verdict_of(runs[r]), of_run);
+    text += runs.size() == 1
+                ? of_run
+                : details(labels[r] + (runs[r].counts() ? ": " + verdict_of(runs[r]) : ""), of_run);
   }
   return text;
 }
