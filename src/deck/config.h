@@ -15,6 +15,7 @@
 
 namespace gptbench {
 
+GPTBENCH_CHOICE(RulesTier, as_is, tuned)
 GPTBENCH_CHOICE(DeviceKind, auto_, host, cuda, ref)
 GPTBENCH_CHOICE(CommLibrary, auto_, mpi, nccl)
 GPTBENCH_CHOICE(MpiArrays, auto_, host, device)
@@ -32,8 +33,10 @@ GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
 
 struct RunConfig {
   std::string name = "gptbench";
-  int64_t steps = 10;        // all steps, warm-up included
-  int64_t warmup_steps = 2;  // untimed, but kept in /steps
+  std::string problem_class;          // of the run rules; "": none
+  RulesTier tier = RulesTier::as_is;  // what may differ from the class
+  int64_t steps = 10;                 // all steps, warm-up included
+  int64_t warmup_steps = 2;           // untimed, but kept in /steps
   int64_t seed = 1;
   DeviceKind device = DeviceKind::auto_;
   CommLibrary comm = CommLibrary::auto_;

@@ -11,6 +11,7 @@
 #include "deck/binder.h"
 #include "deck/namelist.h"
 #include "deck/presets.h"
+#include "deck/problem_class.h"
 #include "deck/validate.h"
 
 namespace gptbench {
@@ -30,6 +31,17 @@ void bind_preset(Deck& deck) {
 
 bool names_preset(const Setting& item) {
   return item.key == find_key("model", "preset");
+}
+
+// Puts the keys of a problem class under the layers to come.
+void bind_class(Deck& deck, const ProblemClass& problem) {
+  const Source source{"class " + problem.name, false};
+  Binder binder(deck, Origin::Kind::problem_class);
+  for (const std::string& text : problem.deck) {
+    const Setting item = parse_setting(source, text);
+    binder.bind(item.source, *item.key, item.assignment);
+    if (names_preset(item)) bind_preset(deck);
+  }
 }
 
 // Of the command line: a preset named there goes over the deck, keys beside it over that.
@@ -57,6 +69,33 @@ std::vector<Group> preset_assignment(const std::vector<Group>& groups) {
     return {only};
   }
   return {};
+}
+
+// The layers of bind_deck over those of a class; null: none.
+Deck bind_layers(const std::string& path, const std::string& text, const std::vector<Group>& groups,
+                 const std::vector<Setting>& row, const std::vector<Setting>& overrides,
+                 const ProblemClass* problem) {
+  Deck deck;
+  deck.path = path;
+  deck.raw_text = text;
+  deck.origins.resize(key_table().size());
+
+  const Source source{path};
+  if (problem != nullptr) bind_class(deck, *problem);
+  if (std::none_of(overrides.begin(), overrides.end(), names_preset)) {
+    const auto of_row = std::find_if(row.begin(), row.end(), names_preset);
+    if (of_row != row.end()) {
+      Binder(deck, Origin::Kind::sweep).bind(of_row->source, *of_row->key, of_row->assignment);
+    } else {
+      Binder(deck, Origin::Kind::deck).bind(source, preset_assignment(groups));
+    }
+    if (deck.origin("model", "preset").kind > Origin::Kind::problem_class) bind_preset(deck);
+  }
+  Binder(deck, Origin::Kind::deck).bind(source, groups);
+  Binder row_binder(deck, Origin::Kind::sweep);
+  for (const Setting& item : row) row_binder.bind(item.source, *item.key, item.assignment);
+  bind_overrides(deck, overrides);
+  return deck;
 }
 
 }  // namespace
@@ -128,26 +167,10 @@ std::string read_deck_text(const std::string& path) {
 
 Deck bind_deck(const std::string& path, const std::string& text, const std::vector<Group>& groups,
                const std::vector<Setting>& row, const std::vector<Setting>& overrides) {
-  Deck deck;
-  deck.path = path;
-  deck.raw_text = text;
-  deck.origins.resize(key_table().size());
-
-  const Source source{path};
-  if (std::none_of(overrides.begin(), overrides.end(), names_preset)) {
-    const auto of_row = std::find_if(row.begin(), row.end(), names_preset);
-    if (of_row != row.end()) {
-      Binder(deck, Origin::Kind::sweep).bind(of_row->source, *of_row->key, of_row->assignment);
-    } else {
-      Binder(deck, Origin::Kind::deck).bind(source, preset_assignment(groups));
-    }
-    bind_preset(deck);
-  }
-  Binder(deck, Origin::Kind::deck).bind(source, groups);
-  Binder row_binder(deck, Origin::Kind::sweep);
-  for (const Setting& item : row) row_binder.bind(item.source, *item.key, item.assignment);
-  bind_overrides(deck, overrides);
-  return deck;
+  // Any layer may name the class, whose keys lie under all of them.
+  Deck deck = bind_layers(path, text, groups, row, overrides, nullptr);
+  const ProblemClass* const problem = find_class(deck.config.run.problem_class);
+  return problem == nullptr ? deck : bind_layers(path, text, groups, row, overrides, problem);
 }
 
 Deck parse_deck(const std::string& path, const std::string& text,

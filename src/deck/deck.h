@@ -10,10 +10,11 @@
 
 namespace gptbench {
 
-// Where the value of a key came from. Later ones win: the deck overrides a preset that it names; a
-// preset named on the command line overrides the deck, and keys beside it override that.
+// Where the value of a key came from. Later ones win: the deck overrides a class and a preset that
+// it names; a preset named on the command line overrides the deck, and keys beside it override
+// that.
 struct Origin {
-  enum class Kind { default_value, preset, deck, sweep, command_line };
+  enum class Kind { default_value, problem_class, preset, deck, sweep, command_line };
   Kind kind = Kind::default_value;
   std::string where;  // "deck.in:3:5", "command line: argument 2"; of the preset key for a preset
 };

@@ -8,37 +8,30 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "deck/binder.h"
+#include "deck/member_keys.h"
 #include "deck/presets.h"
 
 namespace gptbench {
 namespace {
 
 constexpr const char* variable = "GPTBENCH_DEVICES";
-constexpr int64_t most_values = 16;        // of one key
 constexpr double memory_tolerance = 0.15;  // of what is reported beside what its maker counts
 
 using D = DeviceData;
-using Field = std::variant<std::string D::*, double D::*, std::vector<std::string> D::*,
-                           std::vector<double> D::*>;
-struct DeviceKey {
-  const char* name;
-  Field field;
-};
-const std::vector<DeviceKey> keys = {{"names", &D::names},
-                                     {"memory_gb", &D::memory_gb},
-                                     {"bandwidth_gb_per_s", &D::bandwidth_gb_per_s},
-                                     {"link_gb_per_s", &D::link_gb_per_s},
-                                     {"host_link_gb_per_s", &D::host_link_gb_per_s},
-                                     {"fp64_tflops", &D::fp64_tflops},
-                                     {"fp32_tflops", &D::fp32_tflops},
-                                     {"tf32_tflops", &D::tf32_tflops},
-                                     {"fp16_tflops", &D::fp16_tflops},
-                                     {"bf16_tflops", &D::bf16_tflops},
-                                     {"fp8_tflops", &D::fp8_tflops},
-                                     {"clock_ghz", &D::clock_ghz},
-                                     {"vector_clock_ghz", &D::vector_clock_ghz},
-                                     {"source", &D::source}};
+const std::vector<MemberKey<DeviceData>> keys = {{"names", &D::names},
+                                                 {"memory_gb", &D::memory_gb},
+                                                 {"bandwidth_gb_per_s", &D::bandwidth_gb_per_s},
+                                                 {"link_gb_per_s", &D::link_gb_per_s},
+                                                 {"host_link_gb_per_s", &D::host_link_gb_per_s},
+                                                 {"fp64_tflops", &D::fp64_tflops},
+                                                 {"fp32_tflops", &D::fp32_tflops},
+                                                 {"tf32_tflops", &D::tf32_tflops},
+                                                 {"fp16_tflops", &D::fp16_tflops},
+                                                 {"bf16_tflops", &D::bf16_tflops},
+                                                 {"fp8_tflops", &D::fp8_tflops},
+                                                 {"clock_ghz", &D::clock_ghz},
+                                                 {"vector_clock_ghz", &D::vector_clock_ghz},
+                                                 {"source", &D::source}};
 
 struct Peaks {
   const char* type;
@@ -47,45 +40,6 @@ struct Peaks {
 constexpr Peaks peaks[] = {{"fp64", &D::fp64_tflops}, {"fp32", &D::fp32_tflops},
                            {"tf32", &D::tf32_tflops}, {"fp16", &D::fp16_tflops},
                            {"bf16", &D::bf16_tflops}, {"fp8", &D::fp8_tflops}};
-
-template <class T>
-void put(T& field, int64_t, const KeyValue& value) {
-  field = std::get<T>(value);
-}
-template <class T>
-void put(std::vector<T>& field, int64_t index, const KeyValue& value) {
-  field.resize(std::max(field.size(), static_cast<size_t>(index)));
-  field[static_cast<size_t>(index - 1)] = std::get<T>(value);
-}
-
-// As the key table describes keys, for its messages.
-Key key_of(const std::string& group, const DeviceKey& row) {
-  Key key;
-  key.group = group;
-  key.name = row.name;
-  const bool is_text = row.field.index() % 2 == 0, is_array = row.field.index() >= 2;
-  key.type = is_text ? KeyType::string : KeyType::real;
-  key.min_open = true;
-  key.max = 1e9;
-  key.elements = is_array ? most_values : 1;
-  return key;
-}
-
-void read(const Source& source, const Assignment& assignment, Claims& claims, DeviceData& device) {
-  const auto row = std::find_if(keys.begin(), keys.end(),
-                                [&](const DeviceKey& each) { return assignment.key == each.name; });
-  if (row == keys.end()) {
-    std::vector<std::string> names;
-    for (const DeviceKey& each : keys) names.push_back(each.name);
-    source.fail(assignment.place, "unknown key '" + assignment.key + "' of a device" +
-                                      key_hint(assignment.key, names));
-  }
-  const Key key = key_of(device.name, *row);
-  for (const Element& element : claims.take(source, key, assignment)) {
-    const KeyValue value = read_scalar(source, key, *element.token);
-    std::visit([&](const auto field) { put(device.*field, element.index, value); }, row->field);
-  }
-}
 
 void check(const Source& source, Place place, const DeviceData& device) {
   if (device.names.empty())
@@ -130,10 +84,8 @@ std::vector<DeviceData> parse_devices(const std::string& source_name, const std:
   const Source source{source_name};
   std::vector<DeviceData> devices;
   for (const Group& group : parse_namelist(source, text)) {
-    DeviceData device;
+    DeviceData device = read_members(source, group, keys, "of a device");
     device.name = group.name;
-    Claims claims;
-    for (const Assignment& assignment : group.assignments) read(source, assignment, claims, device);
     check(source, group.place, device);
     devices.push_back(std::move(device));
   }

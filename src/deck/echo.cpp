@@ -11,7 +11,7 @@ constexpr size_t mark_column = 62;
 
 // The deck of a sweep's row is written with the row's values: they are not marked.
 const char* mark_of(Origin::Kind kind) {
-  constexpr const char* marks[] = {"! default", "! preset", "", "", "! command line"};
+  constexpr const char* marks[] = {"! default", "! class", "! preset", "", "", "! command line"};
   return marks[static_cast<size_t>(kind)];
 }
 

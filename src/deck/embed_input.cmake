@@ -28,9 +28,14 @@ embed(presets embedded_presets)
 embed(machines embedded_machines)
 embed(software embedded_software)
 file(READ ${DIRECTORY}/devices.in devices)
+file(READ ${DIRECTORY}/classes.in classes)
 file(APPEND ${OUTPUT} "
 const char* embedded_devices() {
   return R\"input(${devices})input\";
+}
+
+const char* embedded_classes() {
+  return R\"input(${classes})input\";
 }
 
 }  // namespace gptbench

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "deck/presets.h"
+#include "deck/problem_class.h"
 #include "deck/values.h"
 
 namespace gptbench {
@@ -148,6 +149,12 @@ void add_run(Table& table) {
              "with find_largest: micro-batch sizes that are candidates");
   row.integer(&C::find_largest_steps, "find_largest_steps", 1, "steps",
               "with find_largest: at least so many steps confirm it");
+  std::vector<std::string> classes = {""};
+  for (const ProblemClass& each : problem_classes()) classes.push_back(each.name);
+  row.string(&C::problem_class, "class", classes,
+             "problem class (doc/run_rules.md), which sets keys that the deck does not; '': none");
+  row.choice(&C::tier, "tier",
+             "what may differ from the class: device and layout; tuned: precision and program too");
 }
 
 void add_model(Table& table) {

@@ -19,5 +19,7 @@ const std::vector<Preset>& embedded_software();
 
 // Text of input/devices.in (deck/devices.h).
 const char* embedded_devices();
+// Text of input/classes.in (deck/problem_class.h).
+const char* embedded_classes();
 
 }  // namespace gptbench

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "deck/family.h"
+#include "deck/problem_class.h"
 #include "deck/validate_model.h"
 #include "deck/validate_parallel.h"
 #include "deck/values.h"
@@ -266,7 +267,9 @@ void check_ranks(const Deck& deck, int64_t ranks) {
                   product + " leaves " + to_string(replicas) + "; start " +
                   ranks_text(saturating_product(asked, replica)) +
                   ", or use data_parallel = " + to_string(replicas) + " or 0");
-  const int64_t micro = c.batch.micro_batch_size, global = c.batch.global_batch_size;
+  const int64_t micro = c.batch.micro_batch_size;
+  const int64_t global =
+      c.batch.global_batch_size == 0 ? class_batch(c, ranks) : c.batch.global_batch_size;
   const int64_t least = saturating_product(micro, replicas);
   if (global == 0 || least <= global) return;
   std::string advice = "use global_batch_size >= " + to_string(least);
@@ -280,8 +283,12 @@ void check_ranks(const Deck& deck, int64_t ranks) {
 
 Config resolve(const Deck& deck, int64_t ranks) {
   check_ranks(deck, ranks);
-  Config c = deck.config;
+  return filled_in(deck.config, ranks);
+}
+
+Config filled_in(Config c, int64_t ranks) {
   c.parallel.data_parallel = ranks / model_ranks(c);
+  if (c.batch.global_batch_size == 0) c.batch.global_batch_size = class_batch(c, ranks);
   if (c.batch.global_batch_size == 0)
     c.batch.global_batch_size =
         checked_product(c.batch.micro_batch_size, c.parallel.data_parallel, "global_batch_size");

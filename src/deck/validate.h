@@ -25,5 +25,7 @@ void check_ranks(const Deck& deck, int64_t ranks);
 // output.directory, the types that follow `compute`. Not run.device and run.comm, which depend on
 // the machine.
 Config resolve(const Deck& deck, int64_t ranks);
+// The same of a Config whose layout fits the ranks.
+Config filled_in(Config config, int64_t ranks);
 
 }  // namespace gptbench

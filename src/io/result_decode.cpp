@@ -8,6 +8,7 @@
 #include "io/result_fields.h"
 #include "io/result_file.h"
 #include "io/table_rows.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
@@ -110,6 +111,8 @@ void read_summary(hid_t file, Summary& summary) {
   for (const std::string& name : names_of_attributes(group))
     if (name.compare(0, prefix.size(), prefix) == 0)
       read_attribute(group, name, summary.flops_per_step[name.substr(prefix.size())]);
+  double stored = 0.0;
+  if (!read_attribute(group, "fom_tflops", stored)) set_figure_of_merit(summary);  // older files
 }
 
 void read_steps(hid_t file, Record& record) {

@@ -36,6 +36,9 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("model_tflops_per_device", summary.model_tflops_per_device);
   visit("hardware_tflops_per_device", summary.hardware_tflops_per_device);
   visit("hardware_factor", summary.hardware_factor);
+  visit("fom_tflops", summary.fom_tflops);
+  visit("rules", summary.rules);
+  visit("rules_broken", summary.rules_broken);
   visit("peak_tflops", summary.peak_tflops);
   visit("peak_source", summary.peak_source);
   visit("peak_note", summary.peak_note);

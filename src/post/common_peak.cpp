@@ -13,11 +13,7 @@ bool has_ceiling(const Record& record) {
 }
 
 std::tuple<std::string, std::string, int64_t> group_of(const Record& record) {
-  std::string compute;
-  for (const ConfigEntry& entry : record.config)
-    if (entry.group == "precision" && entry.key == "compute")
-      if (const auto* text = std::get_if<std::string>(&entry.value)) compute = *text;
-  return {record.machine, compute, record.summary.ranks_per_node};
+  return {record.machine, key_text(record, "precision", "compute"), record.summary.ranks_per_node};
 }
 
 }  // namespace

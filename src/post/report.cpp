@@ -112,9 +112,11 @@ std::string verdict_of(const RunView& run) {
 std::string verdict_line(const RunView& run) {
   const std::string verdict = verdict_of(run);
   const bool valid = verdict == "VALID";
+  const std::string rules = rules_text(run.record());
   return element("p", std::string("<span class=\"") + (valid ? "good" : "bad") + "\">" +
                           xml(verdict) + "</span>" +
-                          xml(run.record().reason.empty() ? "" : ": " + run.record().reason));
+                          xml(run.record().reason.empty() ? "" : ": " + run.record().reason)) +
+         (rules.empty() ? "" : element("p", xml("Rules " + rules)));
 }
 
 // A figure of a file, which may be any number, as a whole one.

@@ -28,13 +28,6 @@ std::string capitals(std::string text) {
 
 }  // namespace
 
-const ConfigEntry* find_entry(const Record& record, const std::string& group,
-                              const std::string& key) {
-  for (const ConfigEntry& entry : record.config)
-    if (entry.group == group && entry.key == key) return &entry;
-  return nullptr;
-}
-
 int64_t RunView::integer(const std::string& group, const std::string& key, int64_t fallback) const {
   return value_or<int64_t>(find_entry(*record_, group, key), fallback);
 }

@@ -29,10 +29,6 @@ struct PublishedCells {
   std::map<std::string, std::string> by_heading;  // headings of that style
 };
 
-// The deck key of a record; null where it has none of that name.
-const ConfigEntry* find_entry(const Record& record, const std::string& group,
-                              const std::string& key);
-
 // A view of one record, which must outlive it, as must the cells of a published row.
 class RunView {
  public:

@@ -42,6 +42,7 @@ std::string about(const std::string& path, const Record& r) {
   std::string text = entry("file", path);
   text += entry("status", r.status + (r.verdict.empty() ? "" : ", " + r.verdict));
   text += entry("reason", r.reason);
+  text += entry("rules", rules_text(r));
   if (r.failed_step >= 0 && !run.counts())
     text += entry("ended at step", std::to_string(r.failed_step + 1));
   text += entry("run", run.text("run", "name"));

@@ -132,6 +132,8 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
   if (has(gflops_per_watt))
     columns.push_back({"GFLOPS/W", figures(gflops_per_watt, decimals(2, 3)), true, true});
   columns.push_back({"Verdict", verdict_cell, false});
+  if (has([](const RunView& run) { return run.summary().rules.empty() ? 0.0 : 1.0; }))
+    columns.push_back({"Rules", [](const RunView& run) { return run.summary().rules; }, false});
   const bool notes = std::any_of(runs.begin(), runs.end(),
                                  [](const RunView& run) { return !run.skipped_note().empty(); });
   if (notes)
@@ -146,7 +148,13 @@ std::vector<Table> native_tables(const Runs& runs) {
       {"Run", [](const RunView& run) { return run.text("run", "name"); }, false}};
   std::vector<std::string> constant;
   std::vector<std::vector<std::string>> known;
-  for (StyleColumn& column : settings()) {
+  std::vector<StyleColumn> asked = settings();
+  const StyleColumn problem_class = {
+      "Class", [](const RunView& run) { return run.text("run", "class"); }, false};
+  const std::vector<std::string> classes = cells_of(problem_class, runs);
+  if (std::any_of(classes.begin(), classes.end(), [](const auto& name) { return !name.empty(); }))
+    asked.insert(asked.begin(), problem_class);
+  for (StyleColumn& column : asked) {
     known.push_back(cells_of(column, runs));
     const bool names_a_run = column.heading == "Layout" || column.heading == "Ranks";
     if (is_constant(known.back()) && (runs.size() > 1 || !names_a_run)) {

@@ -77,6 +77,9 @@ struct Summary {
   std::map<std::string, double> flops_per_step;
   std::string flops_convention;
   double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;
+  double fom_tflops = 0.0;   // figure of merit: all devices, convention causal
+  std::string rules;         // of the problem class: "met", "not met"; "" where the deck names none
+  std::string rules_broken;  // each broken rule, "; " between them
   double peak_tflops = 0.0;  // per device
   std::string peak_source;   // "deck", "known device", "measured GEMM ceiling"
   // Why no data sheet was used, that the clock is not its clock, or why there is no MFU; or "".
@@ -138,5 +141,15 @@ struct Record {
   std::vector<VerifyEntry> verify;
   std::vector<std::string> kernels_not_verified;
 };
+
+// The deck key of a record; null where it has none of that name.
+const ConfigEntry* find_entry(const Record& record, const std::string& group,
+                              const std::string& key);
+// Its value where that is text; else "".
+std::string key_text(const Record& record, const std::string& group, const std::string& key);
+
+// "met: class demo, as_is", or "not met: class demo, as_is: " and each broken rule; "" where the
+// deck names no class.
+std::string rules_text(const Record& record);
 
 }  // namespace gptbench

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/flops_convention.h"
 #include "record/flops.h"
 
 namespace gptbench {
@@ -56,6 +57,13 @@ void summarise_steps(Record& record, int64_t sequences_per_step) {
   const double per_device = 1e-12 / (s.sec_per_it * static_cast<double>(s.world_size));
   s.model_tflops_per_device = model_flops(s, s.flops_convention) * per_device;
   s.hardware_tflops_per_device = hardware_flops(s, s.flops_convention) * per_device;
+  set_figure_of_merit(s);
+}
+
+void set_figure_of_merit(Summary& summary) {
+  if (summary.sec_per_it > 0.0)
+    summary.fom_tflops =
+        1e-12 * model_flops(summary, name_of(FlopsConvention::causal)) / summary.sec_per_it;
 }
 
 void set_peak(Summary& summary, double tflops, const std::string& source) {

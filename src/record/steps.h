@@ -27,6 +27,9 @@ double median(std::vector<double> values);
 // Without a timed step the rates stay 0. sequences_per_step: global.
 void summarise_steps(Record& record, int64_t sequences_per_step);
 
+// The figure of merit from the summary's time and FLOPs; 0 where no step was timed.
+void set_figure_of_merit(Summary& summary);
+
 // The peak of a device, and MFU and HFU against it; 0: not known.
 void set_peak(Summary& summary, double tflops, const std::string& source);
 

@@ -114,6 +114,10 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
   s.peak_tflops = plan.config.output.peak_tflops;
   s.peak_source = s.peak_tflops > 0.0 ? "deck" : "none: not measured";
   s.sensors_note = "not sampled: no step was timed";
+  if (!plan.config.run.problem_class.empty()) {
+    s.rules = "not met";
+    s.rules_broken = "the run did not end";
+  }
   record.warmup_steps = plan.config.run.warmup_steps;
 
   for (const Buffer& buffer : plan.buffers)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/flops_convention.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "record/flops.h"
@@ -219,11 +220,16 @@ std::string headline(const Record& record, const std::string& result_file) {
                       printed("%.1f tokens/s, %.4g sequences/s", s.tokens_per_s, s.samples_per_s));
     text += entry("Per rank", format_si(s.model_tflops_per_device * 1e12, "FLOP/s") + ", " +
                                   printed("%.1f tokens/s", s.tokens_per_s / ranks));
+    if (s.flops_convention != name_of(FlopsConvention::causal))
+      text += entry("Figure of merit", format_si(s.fom_tflops * 1e12, "FLOP/s") + " (causal), " +
+                                           format_si(s.fom_tflops / ranks * 1e12, "FLOP/s") +
+                                           " per rank");
     text += entry("MFU", utilisation(s));
   }
   if (s.peak_memory_bytes > 0.0)
     text += entry("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)) +
                                 " on the rank with the highest peak");
+  if (!s.rules.empty()) text += entry("Rules", rules_text(record));
   text += entry("Result", result_file);
   if (!record.reason.empty()) text += hanging(record.status + ": ", record.reason);
   return text + rule('=');
@@ -247,6 +253,11 @@ std::string last_line(const Record& record, const std::string& result_file) {
          // A loss that is not finite has no digits ("-nan" would depend on the C library).
          " loss=" +
          figure("%.6f", s.final_loss, !record.loss.empty() && std::isfinite(s.final_loss)) +
+         (s.rules.empty() ? ""
+                          : " class=" + key_text(record, "run", "class") +
+                                " tier=" + key_text(record, "run", "tier") +
+                                " rules=" + (s.rules == "met" ? "met" : "not_met") +
+                                " fom_tflops=" + figure("%.6g", s.fom_tflops, timed)) +
          " file=" + result_file + "\n";
 }
 

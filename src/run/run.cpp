@@ -10,6 +10,7 @@
 #include "comm/agree.h"
 #include "data/data_file.h"
 #include "deck/devices.h"
+#include "deck/problem_class.h"
 #include "deck/validate.h"
 #include "engine/engine.h"
 #include "io/result_file.h"
@@ -24,6 +25,7 @@
 #include "run/facts.h"
 #include "run/find_largest.h"
 #include "run/report.h"
+#include "run/rules.h"
 #include "run/sensing.h"
 #include "run/set_up.h"
 #include "run/step_report.h"
@@ -222,6 +224,11 @@ void print_start(const Session& session, const Config& config, const Attempt& at
   console.say(banner(attempt.record) + session.device.description() + "; " +
               message_libraries(session.world, config) + "\n" + session.tokens.description() +
               "\n" + bindings);
+  const std::vector<std::string> deviations =
+      class_deviations(attempt.plan.config, session.world.size());
+  if (!deviations.empty())
+    console.say(hanging("Warning: ", "the rules of class " + config.run.problem_class +
+                                         " will not be met: " + join(deviations, "; ")));
   if (console.is_verbose()) {
     console.say(echo(session.deck, config) + heading("Plan") + describe(attempt.plan, stages) +
                 heading("Training"));
@@ -294,6 +301,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);
   set_outcome(attempt.record, attempt.outcome, attempt.reason);
+  if (world.rank() == 0) set_rules(attempt.record, attempt.plan.config);
   return finish(session, attempt.plan, attempt.record, attempt.outcome);
 }
 

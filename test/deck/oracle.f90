@@ -19,12 +19,13 @@ program oracle
   character(width) :: s, u, sa(3)
   namelist /probe/ i, j, ia, x, y, xa, l, m, la, s, u, sa
 
+  character(width) :: class, tier
   character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest, &
     find_largest_over
   integer(i8) :: steps, warmup_steps, seed, find_largest_steps
   real(r8) :: duration_s, time_limit_s
   logical :: deterministic, verify
-  namelist /run/ name, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
+  namelist /run/ name, class, tier, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
     duration_s, time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps
 
   character(width) :: preset, family
@@ -98,7 +99,8 @@ contains
     i = -1; j = -1; ia = -1; x = -1; y = -1; xa = -1
     l = .false.; m = .true.; la = .false.; s = 'default'; u = 'default'; sa = 'default'
 
-    name = 'gptbench'; steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
+    name = 'gptbench'; class = ''; tier = 'as_is'
+    steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
     mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'
     duration_s = 0; time_limit_s = 0
     deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_over = 'all'; find_largest_steps = 30
@@ -147,7 +149,8 @@ contains
 
     read (deck, nml=run, iostat=status)
     call begin('run')
-    call put_string('name', name); call put_integer('steps', steps)
+    call put_string('name', name); call put_string('class', class); call put_string('tier', tier)
+    call put_integer('steps', steps)
     call put_integer('warmup_steps', warmup_steps); call put_integer('seed', seed)
     call put_string('device', device); call put_string('comm', comm)
     call put_string('mpi_arrays', mpi_arrays); call put_string('algorithms', algorithms)

@@ -264,7 +264,9 @@ std::string random_deck(Dice& dice) {
     if (dice.one_in(3) && !groups.empty()) continue;
     std::vector<std::string> items;
     for (const Key& key : key_table()) {
-      if (key.group != row.name || key.full_name() == "model.preset" || dice.one_in(2)) continue;
+      // These two set other keys.
+      if (key.full_name() == "model.preset" || key.full_name() == "run.class") continue;
+      if (key.group != row.name || dice.one_in(2)) continue;
       items.push_back(assign(dice, key.name, random_key_value(dice, key)));
     }
     shuffle(dice, items);

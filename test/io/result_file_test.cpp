@@ -266,6 +266,14 @@ TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
   };
   with([](hid_t) {});
   EXPECT_TRUE(read_result(in("made.h5")).config.empty());
+  // The figure of merit of files that were written before there was one: 6 TFLOP in 3 s.
+  with([](hid_t file) {
+    const Hdf5Handle summary = create_group(file, "summary");
+    write_attribute(summary, "sec_per_it", 3.0);
+    write_attribute(summary, "flops_per_step_causal", 6e12);
+  });
+  EXPECT_EQ(read_result(in("made.h5")).summary.fom_tflops, 2.0);
+  EXPECT_EQ(read_result(in("made.h5")).summary.rules, "");
   with([](hid_t file) { write_attribute(create_group(file, "summary"), "num_params", "many"); });
   EXPECT_NE(message_of([&] { read_result(in("made.h5")); }).find("num_params"), std::string::npos);
   with([](hid_t file) {

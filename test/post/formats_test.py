@@ -97,7 +97,7 @@ if [record["file"] for record in several] != results:
 
 texts = {
     "Source", "Run", "Model", "model", "Size", "Precision", "Recomputation", "Layout", "Device", "FLOPs", "Date",
-    "GPU", "MP Mode", "Sharding Strategy", "Activation Checkpointing", "Activation CPUOffload", "CPU Offload",
+    "GPU", "Class", "Rules", "MP Mode", "Sharding Strategy", "Activation Checkpointing", "Activation CPUOffload", "CPU Offload",
     "offload", "Notes", "notes", "Verdict", "Status",
 }
 published = [f"--published={reference}/{name}.csv" for name in ("mpt_training", "zero_8xa100_40gb", "fugaku_124m")]

@@ -47,11 +47,20 @@ TEST(Steps, RatesFollowFromTheMedianOfTimedSteps) {
   EXPECT_EQ(s.samples_per_s, 2.0);                           // 9 / 4.5
   EXPECT_DOUBLE_EQ(s.model_tflops_per_device, 4.0);          // 36 / 4.5 / 2
   EXPECT_DOUBLE_EQ(s.hardware_tflops_per_device, 16.0 / 3);  // 4/3 of it
+  EXPECT_EQ(s.fom_tflops, 0.0);                              // of `causal`, which is not there
   EXPECT_EQ(s.mfu, 0.0);
   set_peak(r.summary, 16.0, "deck");
   EXPECT_DOUBLE_EQ(s.mfu, 0.25);
   EXPECT_DOUBLE_EQ(s.hfu, 1.0 / 3.0);
   EXPECT_EQ(s.peak_source, "deck");
+}
+
+// Of all devices, whatever the deck's convention.
+TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
+  Record r = record_of_seven_steps();
+  r.summary.flops_per_step["causal"] = 27e12;
+  summarise_steps(r, 9);
+  EXPECT_DOUBLE_EQ(r.summary.fom_tflops, 6.0);  // 27 / 4.5
 }
 
 TEST(Steps, AnOddCountHasAStepInTheMiddle) {

@@ -147,6 +147,31 @@ TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
   EXPECT_NE(last_line(r, "f").find(" mfu=none "), std::string::npos);
 }
 
+// 1.5e13 FLOPs by `causal` in 2.5 s.
+TEST(Report, FigureOfMeritAndRulesOfAClass) {
+  Record r = two_ranks();
+  r.summary.fom_tflops = 6.0;
+  r.summary.flops_convention = "exact";
+  EXPECT_NE(headline(r, "f").find("Figure of merit 6 TFLOP/s (causal), 3 TFLOP/s per rank\n"),
+            std::string::npos)
+      << headline(r, "f");
+  EXPECT_EQ(headline(r, "f").find("Rules"), std::string::npos);
+  r.config = {{"run", "class", std::string("demo"), "1", ""},
+              {"run", "tier", std::string("tuned"), "1", ""}};
+  r.summary.rules = "met";
+  EXPECT_NE(headline(r, "f").find("\nRules           met: class demo, tuned\n"), std::string::npos);
+  EXPECT_NE(last_line(r, "f").find(" class=demo tier=tuned rules=met fom_tflops=6 file=f\n"),
+            std::string::npos)
+      << last_line(r, "f");
+  r.summary.rules = "not met";
+  r.summary.rules_broken = "1.25 s are timed; the verdict is INVALID";
+  EXPECT_NE(headline(r, "f").find("\nRules           not met: class demo, tuned: 1.25 s are timed; "
+                                  "the verdict is\n                INVALID\n"),
+            std::string::npos)
+      << headline(r, "f");
+  EXPECT_NE(last_line(r, "f").find(" rules=not_met "), std::string::npos);
+}
+
 // A run that was not trained has no figures, and prints no zeros in their place.
 TEST(Report, HeadlineWithoutATimedStep) {
   Record r = two_ranks();

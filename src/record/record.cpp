@@ -1,0 +1,25 @@
+#include "record/record.h"
+
+namespace gptbench {
+
+const ConfigEntry* find_entry(const Record& record, const std::string& group,
+                              const std::string& key) {
+  for (const ConfigEntry& entry : record.config)
+    if (entry.group == group && entry.key == key) return &entry;
+  return nullptr;
+}
+
+std::string key_text(const Record& record, const std::string& group, const std::string& key) {
+  const ConfigEntry* const entry = find_entry(record, group, key);
+  const auto* const text = entry == nullptr ? nullptr : std::get_if<std::string>(&entry->value);
+  return text == nullptr ? "" : *text;
+}
+
+std::string rules_text(const Record& record) {
+  const Summary& s = record.summary;
+  if (s.rules.empty()) return "";
+  return s.rules + ": class " + key_text(record, "run", "class") + ", " +
+         key_text(record, "run", "tier") + (s.rules_broken.empty() ? "" : ": " + s.rules_broken);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,19 @@
+// Whether a run keeps the rules of the problem class that its deck names (doc/run_rules.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deck/config.h"
+#include "record/record.h"
+
+namespace gptbench {
+
+// Each broken rule as a phrase, for a record with its outcome; `config` is resolved. Empty where
+// all hold, or where the deck names no class.
+std::vector<std::string> broken_rules(const Record& record, const Config& config);
+
+// Sets summary.rules and rules_broken of a record with its outcome.
+void set_rules(Record& record, const Config& config);
+
+}  // namespace gptbench

@@ -1,0 +1,106 @@
+// The rules of a problem class: a run that keeps them, and each that can be broken.
+#include "run/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "deck/deck.h"
+#include "deck/validate.h"
+
+namespace gptbench {
+namespace {
+
+// Of class demo: at least 2 s and 10 steps; the loss may rise by 5 %.
+Config demo(const std::string& keys = "") {
+  return resolve(parse_deck("a.in", "&run class='demo'" + keys + " /", {}), 2);
+}
+
+// Two ranks; 2 steps of warm-up, then 10 of a quarter of a second.
+Record valid_run() {
+  Record r;
+  r.verdict = "VALID";
+  r.status = "OK";
+  r.git_commit = "0123456789ab";
+  r.warmup_steps = 2;
+  r.step_time_s.assign(12, 0.25);
+  r.loss.assign(12, 6.0);
+  r.summary.world_size = 2;
+  r.summary.peak_tflops = 0.1;
+  r.config = {{"run", "class", std::string("demo"), "1", ""},
+              {"run", "tier", std::string("as_is"), "1", ""}};
+  return r;
+}
+
+std::string broken(const Record& record, const Config& config = demo()) {
+  Record judged = record;
+  set_rules(judged, config);
+  EXPECT_EQ(judged.summary.rules, judged.summary.rules_broken.empty() ? "met" : "not met");
+  return judged.summary.rules_broken;
+}
+
+TEST(Rules, OfAValidRunHold) {
+  EXPECT_EQ(broken(valid_run()), "");
+  Record r = valid_run();
+  set_rules(r, demo());
+  EXPECT_EQ(rules_text(r), "met: class demo, as_is");
+}
+
+TEST(Rules, OfNoClassAreNone) {
+  Record r = valid_run();
+  set_rules(r, resolve(parse_deck("a.in", "&run name='x' /", {}), 2));
+  EXPECT_EQ(r.summary.rules, "");
+  EXPECT_EQ(rules_text(r), "");
+}
+
+TEST(Rules, EachThatIsBrokenIsNamed) {
+  Record r = valid_run();
+  r.verdict = "INVALID";
+  EXPECT_EQ(broken(r), "the verdict is INVALID");
+
+  r = valid_run();
+  r.step_time_s.assign(12, 0.125);  // the warm-up does not count
+  EXPECT_EQ(broken(r), "1.25 s are timed, at least 2 s are required: raise run.duration_s");
+
+  r = valid_run();
+  r.step_time_s.assign(6, 0.5);
+  r.loss.assign(6, 6.0);
+  EXPECT_EQ(broken(r), "4 steps are timed, at least 10 are required: raise run.duration_s");
+
+  r = valid_run();
+  r.summary.skipped_steps = 1;
+  EXPECT_EQ(broken(r), "1 steps were skipped, none may be");
+
+  r = valid_run();
+  r.loss.back() = 6.29;
+  EXPECT_EQ(broken(r), "");
+  r.loss.back() = 6.31;
+  EXPECT_EQ(broken(r), "the loss went from 6.0000 to 6.3100, it may rise by at most 5 %");
+  r.loss.back() = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(broken(r).find("it may rise"), std::string::npos);
+
+  r = valid_run();
+  r.summary.peak_tflops = 0.0;
+  EXPECT_EQ(broken(r), "no peak is known: set output.peak_tflops");
+
+  r = valid_run();
+  Config config = demo();
+  config.model.num_layers = 3;
+  EXPECT_EQ(broken(r, config), "model.num_layers = 3 (the class has 2)");
+  r.verdict = "NOT VERIFIED";
+  EXPECT_EQ(broken(r, config),
+            "model.num_layers = 3 (the class has 2); the verdict is NOT VERIFIED");
+}
+
+// The program as it is distributed; `tuned` may be another.
+TEST(Rules, AsIsIsTheProgramOfACommit) {
+  for (const char* commit : {"0123456789ab+", "unknown", ""}) {
+    Record r = valid_run();
+    r.git_commit = commit;
+    EXPECT_NE(broken(r).find("the program is not that of a commit"), std::string::npos) << commit;
+    EXPECT_EQ(broken(r, demo(", tier='tuned'")), "");
+  }
+}
+
+}  // namespace
+}  // namespace gptbench
