@@ -77,11 +77,16 @@ _gptpost() {
   COMPREPLY=()
   case $previous in
     --style) words="native fugaku mpt zero megatron scaling" ;;
-    --format) words="md csv latex json" ;;
+    --format) if [ "${COMP_WORDS[1]}" = table ]; then words="md csv latex json"; else words="text json"; fi ;;
     --kind) words="all throughput utilisation scaling sweep loss steps memory breakdown messages timeline roofline memory_map ranks" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;
     --status) words="FAILED TIMEOUT" ;;
+    --junit | --write-spec)
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      return
+      ;;
+    --least) return ;;
     --peak) words="bf16 fp8 both" ;;
     --published)
       mapfile -t COMPREPLY < <(_gptbench_files "$word" csv)
@@ -94,10 +99,13 @@ _gptpost() {
     --where | --sort) return ;;
   esac
   if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
-    words="table show compare plot report recover --help --version"
+    words="table show compare plot report accept recover --help --version"
   elif [ -z "$words" ] && [[ $word == -* ]]; then
     case ${COMP_WORDS[1]} in
       table) words="--style --format --published --convention --peak --sort --where -o" ;;
+      show) words="--format" ;;
+      compare) words="--least" ;;
+      accept) words="--format --junit --write-spec" ;;
       recover) words="--status" ;;
       report) words="--over --published --convention --peak --sort --where -o" ;;
       plot) words="--kind --over --published --convention --peak --sort --where -o" ;;
@@ -107,6 +115,8 @@ _gptpost() {
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   else
     mapfile -t COMPREPLY < <(_gptbench_files "$word" h5)
+    # SPEC of accept.
+    if [ "${COMP_WORDS[1]}" = accept ]; then mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '!*.in' -- "$word"); fi
     compopt -o nospace 2>/dev/null
   fi
 }

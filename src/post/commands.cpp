@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <new>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "io/file_bytes.h"
 #include "io/journal.h"
 #include "io/result_file.h"
+#include "post/accept.h"
 #include "post/common_peak.h"
 #include "post/field.h"
 #include "post/json.h"
@@ -97,6 +99,47 @@ std::string show_json(const std::vector<LoadedRun>& runs) {
   return (records.size() == 1 ? records.front() : json_array(records)) + "\n";
 }
 
+// The groups of `compare` that hold runs: those between "--"; else two files, or runs of equal
+// run.name.
+std::vector<std::vector<LoadedRun>> compared_groups(const std::vector<LoadedRun>& runs,
+                                                    const Options& options) {
+  std::map<size_t, std::vector<LoadedRun>> groups;
+  std::vector<std::string> names;
+  size_t next = 0;
+  for (size_t file = 0; file < options.files.size() && next < runs.size(); ++file) {
+    const LoadedRun& run = runs[next];
+    if (run.path != options.files[file]) continue;  // could not be read
+    ++next;
+    size_t group = file;
+    if (!options.group_begins.empty()) {
+      group = static_cast<size_t>(
+          std::upper_bound(options.group_begins.begin(), options.group_begins.end(), file) -
+          options.group_begins.begin());
+    } else if (options.files.size() > 2) {
+      const std::string name = key_text(run.record, "run", "name");
+      group = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+      if (group == names.size()) names.push_back(name);
+    }
+    groups[group].push_back(run);
+  }
+  std::vector<std::vector<LoadedRun>> held;
+  for (auto& group : groups) held.push_back(std::move(group.second));
+  return held;
+}
+
+// Each group against the first.
+std::string compare_text(const std::vector<LoadedRun>& runs, const Options& options) {
+  const std::vector<std::vector<LoadedRun>> groups = compared_groups(runs, options);
+  if (groups.size() < 2 && runs.size() == options.files.size())
+    throw Error(Exit::usage, "compare: all runs have the name '" +
+                                 key_text(runs[0].record, "run", "name") +
+                                 "'; write -- between the two groups");
+  std::string text;
+  for (size_t g = 1; g < groups.size(); ++g)
+    text += (text.empty() ? "" : "\n") + compare_page(groups[0], groups[g], options.least_percent);
+  return text;
+}
+
 std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
   if (options.command == "table") return table_text(chosen(runs, options), options);
   if (options.command == "plot") {
@@ -111,10 +154,7 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
     write_file(file, report_page(views, {options.over}));
     return "report: " + file + "\n";
   }
-  if (options.command == "compare")
-    return runs.size() < 2
-               ? ""
-               : compare_page(runs[0].path, runs[0].record, runs[1].path, runs[1].record);
+  if (options.command == "compare") return compare_text(runs, options);
   if (options.format == "json") return show_json(runs);
   std::string text;
   for (const LoadedRun& run : runs)
@@ -130,6 +170,24 @@ int recover(const Options& options) {
             " steps, " + std::to_string(record.summary.timed_steps) + " timed\n",
         "");
   return static_cast<int>(Exit::ok);
+}
+
+int accept(const Options& options) {
+  const bool writes = !options.write_spec.empty();
+  const std::vector<AcceptRow> rows = writes ? std::vector<AcceptRow>{} : read_spec(options.spec);
+  std::vector<std::string> problems;
+  const std::vector<LoadedRun> runs = load_results(options.files, problems);
+  const std::vector<AcceptResult> results = judge(rows, runs);
+  if (writes) {
+    print(written_spec(runs), options.write_spec);
+  } else {
+    print(options.format == "json" ? accept_json(results) + "\n" : accept_text(results), "");
+    if (!options.junit.empty()) print(accept_junit(options.spec, results), options.junit);
+  }
+  for (const std::string& problem : problems) complain(problem + "; passed over");
+  // A file that cannot be read may be the one that would have failed.
+  const int status = accept_status(results);
+  return problems.empty() || status == accept_failed ? status : static_cast<int>(Exit::io);
 }
 
 }  // namespace
@@ -154,6 +212,7 @@ int exit_status_of(const std::function<int()>& body) {
 
 int run_command(const Options& options) {
   if (options.command == "recover") return recover(options);
+  if (options.command == "accept") return accept(options);
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
   for (const std::string& path : options.published)

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "post/load.h"
 #include "post/options.h"
 
 namespace gptbench {
@@ -20,9 +21,11 @@ int exit_status_of(const std::function<int()>& body);
 // The page of `show`: 80 columns.
 std::string show_page(const std::string& path, const Record& record);
 
-// The page of `compare`: figures of both runs, their ratio, its bounds from the spread of the timed
-// steps (post/noise.h), and whether a difference is beyond them.
-std::string compare_page(const std::string& path_a, const Record& a, const std::string& path_b,
-                         const Record& b);
+// The page of `compare`, B against A, at least one run each. Its first line says whether B is
+// slower, faster, no different, or not comparable. Then each figure (medians over runs), B / A, its
+// bounds (post/noise.h) and whether B is better or worse: of single runs from the spread of the
+// timed steps, else from that of the runs, where a difference counts from `least_percent`.
+std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<LoadedRun>& b,
+                         double least_percent);
 
 }  // namespace gptbench

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "post/cells.h"
 #include "post/commands.h"
@@ -13,24 +15,19 @@
 namespace gptbench {
 namespace {
 
-std::string ratio_cell(double a, double b) {
-  return a > 0.0 && b > 0.0 ? fixed(b / a, 3) : "-";
-}
+using Group = std::vector<LoadedRun>;
+using Figure = std::function<double(const Record&)>;
 
-struct Comparison {
-  Table table;
-  void add(const std::string& name, double a, double b, int decimals,
-           const RatioBounds& bounds = {}) {
-    if (a == 0.0 && b == 0.0) return;
-    std::string range, verdict;
-    if (bounds.known) {
-      range = fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3);
-      verdict = bounds.beyond_noise() ? "beyond" : "within";
-    }
-    const auto cell = [&](double value) { return value == 0.0 ? "-" : fixed(value, decimals, 3); };
-    table.rows.push_back({name, cell(a), cell(b), ratio_cell(a, b), range, verdict});
-  }
-};
+// Without bounds, as of memory, a difference counts from this on.
+constexpr double least_without_bounds = 0.01;
+
+enum class Better { less, more };
+
+std::vector<double> values_of(const Group& group, const Figure& figure) {
+  std::vector<double> values;
+  for (const LoadedRun& run : group) values.push_back(figure(run.record));
+  return values;
+}
 
 // Times of the timed steps of a region on the slowest rank.
 std::vector<double> times_of_region(const Record& r, const std::string& name) {
@@ -47,63 +44,180 @@ RatioBounds inverse(const RatioBounds& bounds) {
   return {1.0 / bounds.largest, 1.0 / bounds.least, true};
 }
 
-std::string figures(const Record& a, const Record& b) {
-  Comparison c{{"",
-                {{"figure", false},
-                 {"A", true},
-                 {"B", true},
-                 {"B / A", true},
-                 {"bounds", true},
-                 {"noise", false}},
-                {}}};
-  const RatioBounds of_time = ratio_bounds(timed_step_times(a), timed_step_times(b));
-  // Where both runs do the same work per step a rate follows from the time.
-  const auto rate_bounds = [&](double work_a, double work_b) {
-    const RatioBounds bounds = inverse(of_time);
-    const double work = work_a > 0.0 ? work_b / work_a : 0.0;
-    return work > 0.0 ? RatioBounds{bounds.least * work, bounds.largest * work, bounds.known}
-                      : RatioBounds{};
-  };
-  const Summary &of_a = a.summary, &of_b = b.summary;
-  c.add("time per step (s)", of_a.sec_per_it, of_b.sec_per_it, 3, of_time);
-  c.add("tokens/s", of_a.tokens_per_s, of_b.tokens_per_s, 1,
-        rate_bounds(of_a.tokens_per_s * of_a.sec_per_it, of_b.tokens_per_s * of_b.sec_per_it));
-  c.add("sequences/s", of_a.samples_per_s, of_b.samples_per_s, 2,
-        rate_bounds(of_a.samples_per_s * of_a.sec_per_it, of_b.samples_per_s * of_b.sec_per_it));
-  const std::string convention = of_a.flops_convention;
-  const double tflops_a = RunView(a).tflops(convention), tflops_b = RunView(b).tflops(convention);
-  c.add("model TFLOP/s per device (" + convention + ")", tflops_a, tflops_b, 3,
-        rate_bounds(tflops_a * of_a.sec_per_it, tflops_b * of_b.sec_per_it));
-  c.add("MFU (%)", 100.0 * of_a.mfu, 100.0 * of_b.mfu, 2);
-  c.add("peak memory (MiB)", of_a.peak_memory_bytes / static_cast<double>(MiB),
-        of_b.peak_memory_bytes / static_cast<double>(MiB), 1);
-  c.add("power per device (W)", of_a.power_w.value_or(0.0), of_b.power_w.value_or(0.0), 1);
-  c.add("energy per token (J)", of_a.energy_j_per_token.value_or(0.0),
-        of_b.energy_j_per_token.value_or(0.0), 4);
-  c.add("final loss", of_a.final_loss, of_b.final_loss, 4);
-  for (const RegionTime& region : slowest_rank(a).regions) {
-    const std::vector<double> times_a = times_of_region(a, region.name),
-                              times_b = times_of_region(b, region.name);
-    c.add("  " + region.name + " (s)", median(times_a), median(times_b), 4,
-          ratio_bounds(times_a, times_b));
+// B against A, figure by figure; with verdicts where they are comparable.
+class Comparison {
+ public:
+  Comparison(const Group& a, const Group& b, double least_percent, bool comparable)
+      : a_(a), b_(b), least_(least_percent / 100.0), comparable_(comparable) {
+    if (is_of_single_runs())
+      of_time_ = ratio_bounds(timed_step_times(a[0].record), timed_step_times(b[0].record));
   }
-  return format_plain(c.table);
+
+  bool is_of_single_runs() const { return a_.size() == 1 && b_.size() == 1; }
+
+  struct Result {
+    double a = 0.0, b = 0.0;  // medians over runs
+    RatioBounds bounds;
+    double ratio() const { return a > 0.0 && b > 0.0 ? b / a : 0.0; }
+  };
+  // `of_steps`: bounds of single runs.
+  Result of(const Figure& figure, const RatioBounds& of_steps) const {
+    const std::vector<double> a = values_of(a_, figure), b = values_of(b_, figure);
+    return {median(a), median(b), is_of_single_runs() ? of_steps : ratio_bounds_of_runs(a, b)};
+  }
+  // A figure that is work over time: where the steps take longer it falls.
+  Result of_rate(const Figure& rate) const {
+    const auto work = [&](const Record& r) { return rate(r) * r.summary.sec_per_it; };
+    const double work_a = work(a_[0].record), work_b = work(b_[0].record);
+    RatioBounds bounds = inverse(of_time_);
+    bounds.least *= work_a > 0.0 ? work_b / work_a : 0.0;
+    bounds.largest *= work_a > 0.0 ? work_b / work_a : 0.0;
+    bounds.known = bounds.known && bounds.least > 0.0;
+    return of(rate, bounds);
+  }
+  // Whether a difference counts.
+  bool differs(const Result& result) const {
+    if (!result.bounds.known)
+      return is_of_single_runs() && std::fabs(result.ratio() - 1.0) >= least_without_bounds;
+    return result.bounds.beyond_noise() &&
+           (is_of_single_runs() || std::fabs(result.bounds.middle() - 1.0) >= least_);
+  }
+
+  void add(const std::string& name, const Result& result, int decimals, Better better) {
+    if (result.a == 0.0 && result.b == 0.0) return;
+    const auto cell = [&](double value) { return value == 0.0 ? "-" : fixed(value, decimals, 3); };
+    const RatioBounds& bounds = result.bounds;
+    const double ratio = result.ratio();
+    const bool is_better = better == Better::more ? ratio > 1.0 : ratio < 1.0;
+    table_.rows.push_back(
+        {name, cell(result.a), cell(result.b), ratio > 0.0 ? fixed(ratio, 3) : "-",
+         bounds.known ? fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3) : "",
+         ratio == 0.0 || !comparable_ ? ""
+         : !differs(result)           ? "same"
+         : is_better                  ? "better"
+                                      : "worse"});
+  }
+
+  Result time() const {
+    return of([](const Record& r) { return r.summary.sec_per_it; }, of_time_);
+  }
+  Result tokens_per_s() const {
+    return of_rate([](const Record& r) { return r.summary.tokens_per_s; });
+  }
+  std::string figures();
+
+ private:
+  const Group& a_;
+  const Group& b_;
+  double least_;  // fraction
+  bool comparable_;
+  RatioBounds of_time_;  // of single runs
+  Table table_ = {"",
+                  {{"figure", false},
+                   {"A", true},
+                   {"B", true},
+                   {"B / A", true},
+                   {"bounds", true},
+                   {"B is", false}},
+                  {}};
+};
+
+std::string Comparison::figures() {
+  const std::string convention = a_[0].record.summary.flops_convention;
+  add("time per step (s)", time(), 3, Better::less);
+  add("tokens/s", tokens_per_s(), 1, Better::more);
+  add("sequences/s", of_rate([](const Record& r) { return r.summary.samples_per_s; }), 2,
+      Better::more);
+  add("model TFLOP/s per device (" + convention + ")",
+      of_rate([&](const Record& r) { return RunView(r).tflops(convention); }), 3, Better::more);
+  add("MFU (%)", of_rate([](const Record& r) { return 100.0 * r.summary.mfu; }), 2, Better::more);
+  const auto without_bounds = [&](const char* name, const Figure& figure, int decimals) {
+    add(name, of(figure, {}), decimals, Better::less);
+  };
+  without_bounds(
+      "peak memory (MiB)",
+      [](const Record& r) { return r.summary.peak_memory_bytes / static_cast<double>(MiB); }, 1);
+  without_bounds(
+      "power per device (W)", [](const Record& r) { return r.summary.power_w.value_or(0.0); }, 1);
+  without_bounds(
+      "energy per token (J)",
+      [](const Record& r) { return r.summary.energy_j_per_token.value_or(0.0); }, 4);
+  without_bounds(
+      "final loss", [](const Record& r) { return r.summary.final_loss; }, 4);
+  for (const RegionTime& region : slowest_rank(a_[0].record).regions) {
+    const auto times = [&](const Record& r) { return times_of_region(r, region.name); };
+    add("  " + region.name + " (s)",
+        of([&](const Record& r) { return median(times(r)); },
+           ratio_bounds(times(a_[0].record), times(b_[0].record))),
+        4, Better::less);
+  }
+  return format_plain(table_);
 }
 
-// A sentence on what the bounds are based on.
-std::string noise(const Record& a, const Record& b) {
-  const std::vector<double> times_a = timed_step_times(a), times_b = timed_step_times(b);
-  const RatioBounds bounds = ratio_bounds(times_a, times_b);
-  if (!bounds.known) return "Noise: not known, since a run has fewer than two timed steps.\n";
-  const auto percent = [](const std::vector<double>& times) {
+// Why the rates of the runs say nothing about each other; "" where they do.
+std::string not_comparable(const Group& a, const Group& b) {
+  std::vector<std::string> keys;
+  const Record& first = a[0].record;
+  for (const Group* group : {&a, &b})
+    for (const LoadedRun& run : *group) {
+      if (const std::string outcome = RunView(run.record).outcome(); !outcome.empty())
+        return run.path + " is " + outcome;
+      for (const ConfigEntry& entry : first.config) {
+        if (entry.group != "model" || entry.key == "preset" || entry.key == "num_params") continue;
+        const ConfigEntry* const other = find_entry(run.record, entry.group, entry.key);
+        const std::string name = entry.group + "." + entry.key;
+        if (other != nullptr && other->value != entry.value &&
+            std::find(keys.begin(), keys.end(), name) == keys.end())
+          keys.push_back(name);
+      }
+    }
+  return keys.empty() ? "" : "decks differ in model: " + join(keys, ", ");
+}
+
+std::string percent(double fraction) {
+  return fixed(100.0 * fraction, 1) + " %";
+}
+
+// The first line.
+std::string answer(const Comparison& comparison, const Group& a, const Group& b) {
+  const Comparison::Result rate = comparison.tokens_per_s();
+  if (rate.ratio() == 0.0) return "Not comparable: no step was timed.\n";
+  const RatioBounds& bounds = rate.bounds;
+  const bool single = comparison.is_of_single_runs(), slower = rate.ratio() < 1.0;
+  const std::string runs = std::to_string(a.size()) + " and " + std::to_string(b.size()) + " runs";
+  const std::string evidence = !bounds.known ? "noise is not known"
+                               : single      ? std::string("1 and 1 run, ") +
+                                              (bounds.beyond_noise() ? "beyond" : "within") +
+                                              " the noise of their steps"
+                                        : runs + ", 95 % bounds " + percent(bounds.least - 1.0) +
+                                              " to " + percent(bounds.largest - 1.0);
+  if (!comparison.differs(rate))
+    return "No difference was found in tokens/s: B is at " + percent(rate.ratio()) + " of A (" +
+           evidence + ").\n";
+  return "B is " + percent(std::fabs(rate.ratio() - 1.0)) + (slower ? " slower" : " faster") +
+         " than A in tokens/s (" + evidence + ").\n";
+}
+
+// What the bounds are based on.
+std::string noise(const Comparison& comparison, const Group& a, const Group& b,
+                  double least_percent) {
+  if (!comparison.is_of_single_runs()) {
+    if (!comparison.time().bounds.known) return "Noise: not known.\n";
+    return "Bounds are those of 95 % of Welch's t-test over runs. A difference counts where they\n"
+           "exclude 1 and it is at least " +
+           fixed(least_percent, 1) + " % (--least).\n";
+  }
+  if (!comparison.time().bounds.known)
+    return "Noise: not known, since a run has fewer than two timed steps.\n";
+  const auto share = [](const Group& group) {
+    const std::vector<double> times = timed_step_times(group[0].record);
     return fixed(100.0 * median_bounds(times).coverage, 0) + "% of " +
            std::to_string(times.size()) + " steps";
   };
-  return std::string("The difference in time per step is ") +
-         (bounds.beyond_noise() ? "beyond" : "within") +
-         " noise. Bounds of the ratio of medians are from\nthe spread of the timed steps (" +
-         percent(times_a) + "; " + percent(times_b) +
-         "): runs at other\ntimes may differ by more, so repeat them in turn.\n";
+  return "Bounds of the ratio of medians are from the spread of the timed steps (" + share(a) +
+         ";\n" + share(b) +
+         "). Runs at other times may differ by more: repeat both in turn and\n"
+         "compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n";
 }
 
 std::string loss_difference(const Record& a, const Record& b) {
@@ -123,34 +237,55 @@ std::string value_text(const ConfigEntry* entry) {
   return scientific(std::get<double>(entry->value));
 }
 
-std::string differences(const Record& a, const Record& b) {
+// The value that all runs of a group have, else "several".
+std::string common_text(const Group& group, const std::function<std::string(const Record&)>& text) {
+  const std::string first = text(group[0].record);
+  const bool is_common = std::all_of(
+      group.begin(), group.end(), [&](const LoadedRun& run) { return text(run.record) == first; });
+  return is_common ? first : "several";
+}
+
+std::string differences(const Group& a, const Group& b) {
   Table table{"", {{"differs", false}, {"A", false}, {"B", false}}, {}};
-  const auto add = [&](const std::string& name, const std::string& of_a, const std::string& of_b) {
+  const auto add = [&](const std::string& name,
+                       const std::function<std::string(const Record&)>& text) {
+    const std::string of_a = common_text(a, text), of_b = common_text(b, text);
     if (of_a != of_b) table.rows.push_back({name, of_a, of_b});
   };
-  add("status", a.status, b.status);
-  add("machine", a.machine, b.machine);
-  add("git_commit", a.git_commit, b.git_commit);
-  add("world_size", std::to_string(a.summary.world_size), std::to_string(b.summary.world_size));
-  add("nodes", std::to_string(a.summary.nodes), std::to_string(b.summary.nodes));
+  add("status", [](const Record& r) { return r.status; });
+  add("machine", [](const Record& r) { return r.machine; });
+  add("git_commit", [](const Record& r) { return r.git_commit; });
+  add("world_size", [](const Record& r) { return std::to_string(r.summary.world_size); });
+  add("nodes", [](const Record& r) { return std::to_string(r.summary.nodes); });
   const auto add_key = [&](const ConfigEntry& entry) {
     const std::string name = entry.group + "." + entry.key;
     if (name == "output.directory") return;  // differs between any two runs
-    add(name, value_text(find_entry(a, entry.group, entry.key)),
-        value_text(find_entry(b, entry.group, entry.key)));
+    add(name, [&](const Record& r) { return value_text(find_entry(r, entry.group, entry.key)); });
   };
-  for (const ConfigEntry& entry : a.config) add_key(entry);
-  for (const ConfigEntry& entry : b.config)
-    if (find_entry(a, entry.group, entry.key) == nullptr) add_key(entry);
+  const Record &first = a[0].record, &other = b[0].record;
+  for (const ConfigEntry& entry : first.config) add_key(entry);
+  for (const ConfigEntry& entry : other.config)
+    if (find_entry(first, entry.group, entry.key) == nullptr) add_key(entry);
   return table.rows.empty() ? "Decks, machine and program are the same.\n" : format_plain(table);
+}
+
+std::string files_of(const std::string& lead, const Group& group) {
+  std::string text;
+  for (const LoadedRun& run : group) text += (text.empty() ? lead : "   ") + run.path + "\n";
+  return text;
 }
 
 }  // namespace
 
-std::string compare_page(const std::string& path_a, const Record& a, const std::string& path_b,
-                         const Record& b) {
-  return "A  " + path_a + "\nB  " + path_b + "\n\n" + figures(a, b) + "\n" + noise(a, b) +
-         loss_difference(a, b) + "\n" + differences(a, b);
+std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<LoadedRun>& b,
+                         double least_percent) {
+  const std::string reason = not_comparable(a, b);
+  Comparison comparison(a, b, least_percent, reason.empty());
+  return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
+         files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() + "\n" +
+         noise(comparison, a, b, least_percent) +
+         (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "") + "\n" +
+         differences(a, b);
 }
 
 }  // namespace gptbench

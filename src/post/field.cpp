@@ -45,6 +45,15 @@ std::optional<Field> field_of(const Record& record, const std::string& name) {
   return found;
 }
 
+std::vector<std::string> attribute_names() {
+  std::vector<std::string> names;
+  const auto add = [&](const char* name, const auto&) { names.push_back(name); };
+  const Record record;
+  visit_root(record, add);
+  visit_summary(record.summary, add);
+  return names;
+}
+
 bool field_equals(const Field& field, const std::string& text) {
   if (const auto* own = std::get_if<std::string>(&field)) return *own == text;
   const double number = std::get<double>(field);

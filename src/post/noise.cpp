@@ -17,7 +17,65 @@ double heads(size_t k, size_t n) {
                   trials * std::log(2.0));
 }
 
+// Mean and variance of the logarithms; the variance needs two values.
+struct LogMoments {
+  double count = 0.0, mean = 0.0, variance = 0.0;
+};
+
+LogMoments log_moments(const std::vector<double>& values) {
+  LogMoments m;
+  m.count = static_cast<double>(values.size());
+  for (const double value : values) m.mean += std::log(value) / m.count;
+  for (const double value : values)
+    m.variance += std::pow(std::log(value) - m.mean, 2.0) / std::max(1.0, m.count - 1.0);
+  return m;
+}
+
+// Integral of cos^(df - 1) from 0 to `angle`, by Simpson's rule.
+double power_of_cosine(double angle, double df) {
+  constexpr int intervals = 100;
+  double sum = 0.0;
+  for (int i = 0; i <= intervals; ++i) {
+    const double weight = i == 0 || i == intervals ? 1.0 : i % 2 == 1 ? 4.0 : 2.0;
+    sum += weight * std::pow(std::cos(angle * i / intervals), df - 1.0);
+  }
+  return sum * angle / (3.0 * intervals);
+}
+
 }  // namespace
+
+// With t = sqrt(df) tan(angle) the density of t becomes that power of the cosine.
+double student_t(double df) {
+  // Beyond ten standard deviations nothing is left.
+  const double end = std::min(1.5707963267948966, 10.0 / std::sqrt(df));
+  const double wanted = wanted_coverage * power_of_cosine(end, df);
+  double low = 0.0, high = end;
+  for (int i = 0; i < 40; ++i) {
+    const double angle = 0.5 * (low + high);
+    (power_of_cosine(angle, df) < wanted ? low : high) = angle;
+  }
+  return std::sqrt(df) * std::tan(low);
+}
+
+RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto is_positive = [](double value) { return value > 0.0 && std::isfinite(value); };
+  if (a.empty() || b.empty() || a.size() + b.size() < 3 ||
+      !std::all_of(a.begin(), a.end(), is_positive) ||
+      !std::all_of(b.begin(), b.end(), is_positive))
+    return {};
+  LogMoments of_a = log_moments(a), of_b = log_moments(b);
+  if (a.size() == 1) of_a.variance = of_b.variance;
+  if (b.size() == 1) of_b.variance = of_a.variance;
+  // Welch and Satterthwaite: degrees of freedom of the sum of two estimated variances. A single
+  // run estimates none.
+  const double part_a = of_a.variance / of_a.count, part_b = of_b.variance / of_b.count;
+  double df = std::max(of_a.count, of_b.count) - 1.0;
+  if (a.size() > 1 && b.size() > 1 && part_a + part_b > 0.0)
+    df = std::pow(part_a + part_b, 2.0) /
+         (part_a * part_a / (of_a.count - 1.0) + part_b * part_b / (of_b.count - 1.0));
+  const double half = student_t(df) * std::sqrt(part_a + part_b), ratio = of_b.mean - of_a.mean;
+  return {std::exp(ratio - half), std::exp(ratio + half), true};
+}
 
 MedianBounds median_bounds(std::vector<double> values) {
   const size_t n = values.size();

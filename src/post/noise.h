@@ -1,6 +1,7 @@
 // How far a difference between two runs can be noise.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "record/record.h"
@@ -24,7 +25,16 @@ struct RatioBounds {
   double least = 0.0, largest = 0.0;
   bool known = false;
   bool beyond_noise() const { return known && (least > 1.0 || largest < 1.0); }
+  double middle() const { return std::sqrt(least * largest); }
 };
 RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>& b);
+
+// Bounds of 95% of the ratio b / a of what two groups of runs stand for, one positive value per
+// run: Welch's t-test on logarithms. A group of one run is taken to vary as the other does. Not
+// known with fewer than three runs in total.
+RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector<double>& b);
+
+// Student's t beyond which, on both sides, a share of 5% lies.
+double student_t(double degrees_of_freedom);
 
 }  // namespace gptbench

@@ -11,9 +11,10 @@
 namespace gptbench {
 namespace {
 
-const std::vector<std::string> commands = {"table", "show", "compare", "plot", "report", "recover"};
+const std::vector<std::string> commands = {"table",  "show",   "compare", "plot",
+                                           "report", "accept", "recover"};
 const std::vector<std::string> formats = {"md", "csv", "latex", "json"};
-const std::vector<std::string> show_formats = {"text", "json"};
+const std::vector<std::string> page_formats = {"text", "json"};
 const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
 
 // Each takes a value, as the next argument or after '='.
@@ -26,6 +27,8 @@ std::vector<std::string> options_of(const std::string& command) {
     return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
   if (command == "report")
     return {"--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
+  if (command == "compare") return {"--least"};
+  if (command == "accept") return {"--format", "--junit", "--write-spec"};
   if (command == "recover") return {"--status"};
   return {};
 }
@@ -54,13 +57,18 @@ std::string one_of(const std::string& what, const std::string& value,
         (close.empty() ? "" : " (did you mean " + close + "?)"));
 }
 
-double positive_number(const std::string& option, const std::string& value) {
+double positive_number(const std::string& option, const std::string& value,
+                       const std::string& otherwise = "") {
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
   if (end == value.c_str() || *end != '\0' || !(number > 0.0 && number < 1e300))
-    usage(option + " '" + value + "': a positive number is expected, or one of " +
-          join(peak_types, ", "));
+    usage(option + " '" + value + "': a positive number is expected" + otherwise);
   return number;
+}
+
+std::string file_name(const std::string& option, const std::string& value) {
+  if (value.empty()) usage(option + ": a file is expected");
+  return value;
 }
 
 void set_option(Options& options, const std::string& name, const std::string& value) {
@@ -69,20 +77,26 @@ void set_option(Options& options, const std::string& name, const std::string& va
   } else if (name == "--kind") {
     options.kind = one_of("kind", value, kind_names());
   } else if (name == "--published") {
-    if (value.empty()) usage("--published: a file is expected");
-    options.published.push_back(value);
+    options.published.push_back(file_name(name, value));
+  } else if (name == "--junit") {
+    options.junit = file_name(name, value);
+  } else if (name == "--write-spec") {
+    options.write_spec = file_name(name, value);
+  } else if (name == "--least") {
+    options.least_percent = positive_number(name, value);
   } else if (name == "--status") {
     options.status = one_of("status", value, {"FAILED", "TIMEOUT"});
   } else if (name == "--over") {
     options.over = one_of("axis", value, {"ranks", "length"});
   } else if (name == "--format") {
-    options.format = one_of("format", value, options.command == "show" ? show_formats : formats);
+    options.format = one_of("format", value, options.command == "table" ? formats : page_formats);
   } else if (name == "--convention") {
     options.restatement.convention = one_of("convention", value, names_of(FlopsConvention{}));
   } else if (name == "--peak") {
     const bool is_type = std::find(peak_types.begin(), peak_types.end(), value) != peak_types.end();
     options.restatement.peak_type = is_type ? value : "";
-    options.restatement.peak_tflops = is_type ? 0.0 : positive_number(name, value);
+    options.restatement.peak_tflops =
+        is_type ? 0.0 : positive_number(name, value, ", or one of " + join(peak_types, ", "));
   } else if (name == "--sort") {
     options.descending = !value.empty() && value.front() == '-';
     options.sort = value.substr(options.descending ? 1 : 0);
@@ -98,10 +112,18 @@ void set_option(Options& options, const std::string& name, const std::string& va
   }
 }
 
-void check_files(const Options& options) {
+void check_files(Options& options) {
+  if (options.command == "accept" && options.write_spec.empty() && !options.files.empty()) {
+    options.spec = options.files.front();
+    options.files.erase(options.files.begin());
+    if (options.files.empty()) usage("accept takes SPEC RESULT ...: no result file given");
+  }
   const size_t files = options.files.size();
-  if (options.command == "compare" && files != 2)
-    usage("compare takes two result files, " + std::to_string(files) + " given");
+  if (options.command == "compare" && files < 2)
+    usage("compare takes A B, or A1 A2 ... -- B1 B2 ...: at least two result files, " +
+          std::to_string(files) + " given");
+  if (!options.group_begins.empty() && options.group_begins.back() == files)
+    usage("compare: no result file behind the last --");
   if (options.command == "recover" && files != 1)
     usage("recover takes the directory of one run, " + std::to_string(files) + " given");
   if (files == 0 && options.published.empty()) usage(options.command + ": no result file given");
@@ -112,6 +134,11 @@ void parse_rest(Options& options, const std::vector<std::string>& arguments) {
   bool options_end = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
+    if (argument == "--" && options.command == "compare" && !options.files.empty()) {
+      options.group_begins.push_back(options.files.size());
+      options_end = true;
+      continue;
+    }
     if (options_end || argument.size() < 2 || argument.front() != '-') {
       options.files.push_back(argument);
       continue;
@@ -159,6 +186,10 @@ std::string help_text() {
       "  gptpost show RESULT.h5 ...              one run on a page; its whole record\n"
       "                                          with --format json\n"
       "  gptpost compare A.h5 B.h5               two runs side by side\n"
+      "  gptpost compare [--least PERCENT] A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n"
+      "      two groups of repeated runs; a difference counts from 1.5 % on\n"
+      "  gptpost accept [options] SPEC RESULT.h5 ...\n"
+      "      whether the runs reach the figures that SPEC requires\n"
       "  gptpost plot [options] RESULT.h5 ...    pictures (SVG, PNG), with data\n"
       "  gptpost report [options] RESULT.h5 ...  one HTML page: figures, table,\n"
       "                                          pictures, checks, provenance\n"
@@ -197,9 +228,14 @@ std::string help_text() {
       "NAME is a deck key (batch.micro_batch_size), an attribute of /summary\n"
       "(tokens_per_s) or of the file (status).\n"
       "\n"
+      "Options of accept:\n"
+      "  --format FORMAT       text, json\n"
+      "  --junit FILE          verdicts as JUnit XML too\n"
+      "  --write-spec FILE     a SPEC of what the runs reached; takes no SPEC\n"
+      "\n"
       "Files that cannot be read are named on standard error and passed over.\n"
       "Exit status: 0 all files read; 2 usage; 3 out of memory; 7 a file could not\n"
-      "be read or written.\n";
+      "be read or written; of accept 9 a row failed, 10 a row was not decided.\n";
   return text;
 }
 

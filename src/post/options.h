@@ -10,7 +10,7 @@
 namespace gptbench {
 
 struct Options {
-  std::string command;  // table, show, compare, plot, report, recover; help, version
+  std::string command;  // table, show, compare, plot, report, accept, recover; help, version
   std::string style = "native";
   std::string format = "md";
   std::string output;                  // "": standard output; plot: "plots"; report: "report.html"
@@ -23,6 +23,10 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> where;  // figure = value, all of them
   std::string status = "FAILED";                           // of recover: outcome of the run
   std::vector<std::string> files;                          // of recover, the directory of a run
+  std::vector<size_t> group_begins;  // of compare: files at which "--" begins another group
+  double least_percent = 1.5;        // of compare: difference between groups of runs that counts
+  std::string spec;                  // of accept: file of what is required
+  std::string junit, write_spec;     // of accept: files to write; "": none
 };
 
 // `arguments` without the program's name. Throws Error(Exit::usage), one line.

@@ -120,15 +120,19 @@ test_completion() {
   offers 'bf16' srun --ntasks 4 "$GPTBENCH" a.in precision.compute = b
   offers 'own-word' srun own
   offers 'json' "$GPTBENCH" --plan a.in --format ''
+  offers 'json text' "$GPTPOST" accept --format ''
+  offers 'csv json latex md' "$GPTPOST" table --format ''
+  offers 'a.in b.in more/ r.h5' "$GPTPOST" accept ''
+  offers 'b.in b.txt' "$GPTPOST" accept --write-spec b
   # Every key of the program and every word of gptpost's help is offered.
   complete_words "$GPTBENCH" a.in ''
   [ "${#COMPREPLY[@]}" -eq "$("$GPTBENCH" --keys | grep -c '^  [a-z]')" ] || fail "${#COMPREPLY[@]} keys are offered"
   local option
-  for option in table plot; do
+  for option in table plot accept; do
     complete_words "$GPTPOST" "$option" -
     printf '%s\n' "${COMPREPLY[@]}"
   done | sort -u >offered
-  "$GPTPOST" --help | sed -n 's/^  \(--*[a-z]*\) .*/\1/p' | sort -u >documented
+  "$GPTPOST" --help | sed -n 's/^  \(--*[a-z-]*\) .*/\1/p' | sort -u >documented
   cmp -s offered documented || fail "options of gptpost: $(diff offered documented)"
   for option in style kind; do
     complete_words "$GPTPOST" plot "--$option" ''
@@ -164,6 +168,10 @@ test_man() {
 # Files for other tools: they compile, name options that the build has, and run where the tool is.
 test_python() {
   local file option version
+  python3 -c 'import sys, xml.etree.ElementTree as x; x.parse(sys.argv[1])' "$top/doc/ecosystem/jube.xml" || fail "jube.xml"
+  while read -r option; do
+    "$GPTPOST" --help | grep -q -- "$option" || fail "jube.xml: gptpost has no option $option"
+  done < <(grep -oE 'gptpost [^<]*' "$top/doc/ecosystem/jube.xml" | grep -oE -- '--[a-z]+' | sort -u)
   for file in "$top"/doc/ecosystem/spack/packages/gptbench/package.py "$top"/doc/ecosystem/easybuild/*.eb \
     "$top"/test/ecosystem/gptbench_check.py; do
     python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$file" || fail "$file"
@@ -174,7 +182,7 @@ test_python() {
     "$top/doc/ecosystem/gptbench.def" | grep -vx 'GPTBENCH_DATA\|GPTBENCH_JOBSCRIPTS' | sort -u)
   version=$("$GPTBENCH" --version | sed -n '1s/^gptbench \([0-9.]*\).*/\1/p')
   [ -e "$top/doc/ecosystem/easybuild/gptbench-$version-foss-2023b.eb" ] || fail "the easyconfig is not of version $version"
-  echo "not exercised: Spack, EasyBuild, Apptainer (doc/ecosystem)"
+  echo "not exercised: Spack, EasyBuild, Apptainer, JUBE (doc/ecosystem)"
   if ! command -v reframe >/dev/null; then
     echo "not exercised: ReFrame was not found (pip install reframe-hpc)"
     return
@@ -192,9 +200,10 @@ PYTHON
 &output peak_tflops = 0.1 /
 DECK
   mkdir -p installed
-  ln -sf "$GPTBENCH" installed/gptbench
+  ln -sf "$GPTBENCH" "$GPTPOST" installed/
+  echo "&fast figure = 'tokens_per_s', reference = 1 / &slow figure = 'sec_per_it', reference = 1000 /" >accept.in
   reframe -C settings.py --prefix "$PWD/reframe" -c "$top/test/ecosystem/gptbench_check.py" -S top="$PWD/installed" \
-    -S deck="$PWD/tiny.in" -r >reframe.log 2>&1 || fail "ReFrame: $(tail -n 20 reframe.log)"
+    -S deck="$PWD/tiny.in" -S spec="$PWD/accept.in" -r >reframe.log 2>&1 || fail "ReFrame: $(tail -n 20 reframe.log)"
   grep -q 'tokens/s' reframe.log || fail "ReFrame shows no throughput"
 }
 

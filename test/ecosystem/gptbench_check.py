@@ -3,8 +3,8 @@
 #   reframe -C <settings of the site> -c test/ecosystem/gptbench_check.py -r
 #
 # Runs a deck on each partition, wants the verdict VALID, and reports throughput, time per step and TFLOP/s
-# of its last line. Sites add their reference values under `reference`. The programs are those of the
-# checkout (make) or, with -S top=..., of an installation.
+# of its last line. With -S spec=FILE, `gptpost accept` must accept the result (doc/run_rules.md). The
+# programs are those of the checkout (make) or, with -S top=..., of an installation.
 import os
 
 import reframe as rfm
@@ -20,6 +20,7 @@ class GptbenchCheck(rfm.RunOnlyRegressionTest):
     deck = variable(str, value=os.path.join(TOP, "input", "124m_short.in"))
     ranks = parameter([1, 2])
     overrides = variable(str, value="")
+    spec = variable(str, value="")
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
     time_limit = "30m"
@@ -27,17 +28,23 @@ class GptbenchCheck(rfm.RunOnlyRegressionTest):
     @run_after("init")
     def set_up(self):
         self.descr = f"gptbench on {self.ranks} ranks"
-        program = os.path.join(self.top, "gptbench")
-        if not os.path.exists(program):
-            program = os.path.join(self.top, "bin", "gptbench")
-        self.executable = program
+        programs = self.top
+        if not os.path.exists(os.path.join(programs, "gptbench")):
+            programs = os.path.join(self.top, "bin")
+        self.executable = os.path.join(programs, "gptbench")
         self.executable_opts = [self.deck, "output.directory=result", *self.overrides.split()]
+        if self.spec:
+            gptpost = os.path.join(programs, "gptpost")
+            self.postrun_cmds = [f"{gptpost} accept --junit accept.xml {self.spec} result/result.h5"]
         self.num_tasks = self.ranks
         self.tags = {"gptbench", "performance"}
 
     @sanity_function
     def is_valid(self):
-        return sn.assert_found(r"^GPTBENCH status=OK verdict=VALID .*ranks=%d " % self.ranks, self.stdout)
+        valid = sn.assert_found(r"^GPTBENCH status=OK verdict=VALID .*ranks=%d " % self.ranks, self.stdout)
+        if not self.spec:
+            return valid
+        return sn.all([valid, sn.assert_found(r"^ACCEPTED: ", self.stdout)])
 
     def figure(self, name):
         return sn.extractsingle(r"^GPTBENCH .* %s=(\S+)" % name, self.stdout, 1, float)

@@ -61,6 +61,44 @@ expect 0 table --sort -tokens_per_s "$good"
 expect 2 table --sort -token_per_s "$good";  lines err 1; says err "no file has a figure 'token_per_s'"
 expect 2 table --where statu=OK "$good";     lines err 1; says err "no file has a figure 'statu'"
 
+# Groups of runs: parted by "--", or by the runs' names, of which these have one.
+b=$folder/b/result.h5
+expect 0 compare "$good" "$b" -- "$b" "$good"; says out "No difference was found in tokens/s"
+expect 2 compare "$good" "$b" "$b"; lines err 1; says err "write -- between the two groups"
+expect 2 compare "$good" "$b" --;   lines err 1
+"$1" "$folder/other" another || exit 1
+expect 0 compare "$good" "$b" "$folder/other/result.h5"
+says out "A  $good"
+says out "B  $folder/other/result.h5"
+
+# Acceptance. The made run is valid, named `made`, on 2 ranks, with 256 tokens/s; a check has failed.
+expect 0 accept --write-spec "$folder/written.in" "$good" "$b"; lines out 0
+expect 0 accept "$folder/written.in" "$good" "$b"; says out "ACCEPTED: 1 of 1 rows PASSED"
+printf '&speed figure = "tokens_per_s", reference = 250 /\n' > "$folder/pass.in"
+printf '&speed figure = "tokens_per_s", reference = 300 /\n&rules rules = "met" /\n&wide ranks = 64 /\n' > "$folder/fail.in"
+printf '&wide ranks = 64 /\n' > "$folder/open.in"
+printf '&speed figur = "tokens_per_s" /\n' > "$folder/wrong.in"
+expect 0 accept "$folder/pass.in" "$good"; lines err 0
+expect 9 accept --junit "$folder/junit.xml" "$folder/fail.in" "$good"
+says out "NOT ACCEPTED: 0 of 3 rows PASSED, 2 FAILED, 1 NOT DECIDED"
+python3 - "$folder/junit.xml" << 'PYTHON' || failures=$((failures + 1))
+import sys, xml.etree.ElementTree as xml
+suite = xml.parse(sys.argv[1]).getroot()
+assert (suite.tag, suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("testsuite", "3", "2", "1")
+assert [[child.tag for child in case] for case in suite] == [["failure"], ["failure"], ["error"]]
+assert suite[0].get("name") == "speed" and "reference 300" in suite[0][0].get("message")
+PYTHON
+expect 9 accept --format json "$folder/fail.in" "$good"
+python3 -c 'import json, sys; assert [row["verdict"] for row in json.load(open(sys.argv[1]))["rows"]] == ["FAILED", "FAILED", "NOT DECIDED"]' \
+  "$folder/out" || failures=$((failures + 1))
+expect 10 accept "$folder/open.in" "$good"
+expect 7 accept "$folder/pass.in" "$good" "$folder/none.h5"; lines err 1
+expect 9 accept "$folder/fail.in" "$good" "$folder/none.h5"
+expect 2 accept "$folder/wrong.in" "$good"; lines out 0; lines err 1; says err "did you mean 'figure'?"
+expect 2 accept "$folder/none.in" "$good";  lines err 1; says err "accept takes SPEC RESULT"
+expect 2 accept "$good" "$b";               lines err 1
+expect 7 accept --junit "$folder/none/j.xml" "$folder/pass.in" "$good"
+
 # Published tables beside a result, and alone.
 reference=$(dirname "$0")/../reference
 for style in native fugaku mpt zero megatron scaling; do

@@ -47,6 +47,24 @@ TEST(Options, PublishedFilesAloneSuffice) {
   EXPECT_EQ(parse_options({"plot", "a", "--over", "length"}).over, "length");
 }
 
+TEST(Options, GroupsOfCompare) {
+  const Options o = parse_options({"compare", "--least=2", "a1", "a2", "--", "b1", "--", "-c"});
+  EXPECT_EQ(o.files, (Arguments{"a1", "a2", "b1", "-c"}));
+  EXPECT_EQ(o.group_begins, (std::vector<size_t>{2, 3}));
+  EXPECT_EQ(o.least_percent, 2.0);
+  EXPECT_TRUE(parse_options({"compare", "--", "-a", "b"}).group_begins.empty());
+}
+
+TEST(Options, TheFirstFileOfAcceptIsItsSpecification) {
+  const Options o =
+      parse_options({"accept", "--junit", "j.xml", "s.in", "--format=json", "a", "b"});
+  EXPECT_EQ(o.spec, "s.in");
+  EXPECT_EQ(o.files, (Arguments{"a", "b"}));
+  EXPECT_EQ(o.junit, "j.xml");
+  EXPECT_EQ(o.format, "json");
+  EXPECT_EQ(parse_options({"accept", "--write-spec", "s.in", "a"}).files, Arguments{"a"});
+}
+
 TEST(Options, HelpAndVersionGoFirst) {
   EXPECT_EQ(parse_options({"table", "--help"}).command, "help");
   EXPECT_EQ(parse_options({"--version"}).command, "version");
@@ -80,6 +98,13 @@ TEST(Options, EachMistakeIsNamed) {
            {{"table", "a", "--peak", "fp16"}, "bf16, fp8, both"},
            {{"plot", "--format", "md", "a"}, "unknown option '--format' of plot"},
            {{"compare", "a"}, "two result files, 1 given"},
+           {{"compare", "a", "b", "--"}, "no result file behind the last --"},
+           {{"compare", "a", "b", "--least", "x"}, "positive number"},
+           {{"compare", "a", "b", "--leats", "1"}, "did you mean --least?"},
+           {{"accept"}, "no result file"},
+           {{"accept", "spec.in"}, "SPEC RESULT"},
+           {{"accept", "spec.in", "a", "--junit", ""}, "a file is expected"},
+           {{"accept", "spec.in", "a", "--format", "xml"}, "is none of text, json"},
        })
     EXPECT_NE(message_of(c.arguments).find(c.contains), std::string::npos)
         << message_of(c.arguments);

@@ -16,6 +16,11 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// `compare` of one run each.
+std::string page_of(const Record& a, const Record& b) {
+  return compare_page({{"a.h5", a, {}}}, {{"b.h5", b, {}}}, 1.5);
+}
+
 TEST(ExitStatus, OfWhateverIsThrown) {
   struct Case {
     std::function<int()> body;
@@ -140,9 +145,8 @@ TEST(Show, ReducedFiguresSayWhatTheyAre) {
   EXPECT_TRUE(has(page, "  forward  6.00 s  18.8 %\n")) << page;
   EXPECT_TRUE(has(page, "-- communication of the timed steps, sum over ranks ----"));
   EXPECT_TRUE(has(page, "  data  all_reduce  7,000  5.0 MiB     2.500        1.250\n")) << page;
-  EXPECT_TRUE(has(compare_page("a", r, "b", r),
-                  "\n  forward (s)                   6.0000  6.0000  1.000\n"))
-      << compare_page("a", r, "b", r);
+  EXPECT_TRUE(has(page_of(r, r), "\n  forward (s)                   6.0000  6.0000  1.000"))
+      << page_of(r, r);
 }
 
 TEST(Regions, TheSlowestRankByMediansOfTimedSteps) {
@@ -181,27 +185,31 @@ TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
   b.config.push_back({"moe", "experts", int64_t{8}, "1", ""});
   b.config.push_back({"output", "directory", std::string("x"), "1", ""});
   b.summary.power_w.reset();
+  b.summary.peak_memory_bytes = 2.6e9;
   b.summary.world_size = 4;
-  EXPECT_EQ(compare_page("a.h5", made_record(), "b.h5", b),
-            R"(A  a.h5
+  EXPECT_EQ(
+      page_of(made_record(), b),
+      R"(B is 100.0 % faster than A in tokens/s (1 and 1 run, beyond the noise of their steps).
+
+A  a.h5
 B  b.h5
 
-figure                               A       B  B / A          bounds  noise
-time per step (s)               32.000  16.000  0.500  0.485 to 0.540  beyond
-tokens/s                         256.0   512.0  2.000  1.853 to 2.062  beyond
-sequences/s                      0.250   0.500  2.000  1.853 to 2.062  beyond
-model TFLOP/s per device (mpt)   0.110   0.110  1.000  0.926 to 1.031  within
-MFU (%)                          48.90   48.90  1.000
-peak memory (MiB)               2384.2  2384.2  1.000
+figure                               A       B  B / A          bounds  B is
+time per step (s)               32.000  16.000  0.500  0.485 to 0.540  better
+tokens/s                         256.0   512.0  2.000  1.853 to 2.062  better
+sequences/s                      0.250   0.500  2.000  1.853 to 2.062  better
+model TFLOP/s per device (mpt)   0.110   0.110  1.000  0.926 to 1.031  same
+MFU (%)                          48.90   48.90  1.000  0.926 to 1.031  same
+peak memory (MiB)               2384.2  2479.6  1.040                  worse
 power per device (W)              65.5       -      -
-energy per token (J)            0.2500  0.2500  1.000
-final loss                      9.7500  9.7500  1.000
-  forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  within
-  optimizer (s)                 0.6000  0.5000  0.833  0.375 to 1.750  within
+energy per token (J)            0.2500  0.2500  1.000                  same
+final loss                      9.7500  9.7500  1.000                  same
+  forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  same
+  optimizer (s)                 0.6000  0.5000  0.833  0.375 to 1.750  same
 
-The difference in time per step is beyond noise. Bounds of the ratio of medians are from
-the spread of the timed steps (75% of 3 steps; 75% of 3 steps): runs at other
-times may differ by more, so repeat them in turn.
+Bounds of the ratio of medians are from the spread of the timed steps (75% of 3 steps;
+75% of 3 steps). Runs at other times may differ by more: repeat both in turn and
+compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...
 Loss: largest difference over 3 common steps 0.25.
 
 differs            A            B
@@ -213,19 +221,95 @@ moe.experts        -            8
 )");
 }
 
+std::string first_line(const std::string& page) {
+  return page.substr(0, page.find('\n'));
+}
+
 TEST(Compare, WithinAndBeyondNoise) {
   const Record a = made_record();
   Record b = made_record();
   b.step_time_s = {40.0, 32.0, 32.5, 33.0};  // overlaps 31.5 .. 33
   b.summary.sec_per_it = 32.5;
-  EXPECT_TRUE(has(compare_page("a", a, "b", b), "per step is within noise"));
+  b.summary.tokens_per_s = 252.0;
+  EXPECT_EQ(first_line(page_of(a, b)),
+            "No difference was found in tokens/s: B is at 98.4 % of A (1 and 1 run, within the "
+            "noise of their steps).");
   // The least and the largest of n steps cover 1 - 2^(1 - n).
   b.step_time_s = {40.0, 32.0, 32.5};
-  EXPECT_TRUE(has(compare_page("a", a, "b", b), "(75% of 3 steps; 50% of 2 steps)"));
+  EXPECT_TRUE(has(page_of(a, b), "(75% of 3 steps;\n50% of 2 steps)")) << page_of(a, b);
   b.step_time_s = {40.0, 16.0};
-  const std::string page = compare_page("a", a, "b", b);
+  const std::string page = page_of(a, b);
   EXPECT_TRUE(has(page, "not known"));
+  EXPECT_EQ(first_line(page), "B is 1.6 % slower than A in tokens/s (noise is not known).");
   EXPECT_FALSE(has(page.substr(0, page.find("forward (s)")), " to ")) << page;
+}
+
+TEST(Compare, WhatIsNotComparableComesFirst) {
+  Record b = made_record();
+  set_key(b, "model", "hidden_size", int64_t{1024});
+  set_key(b, "model", "preset", std::string("other"));
+  EXPECT_EQ(first_line(page_of(made_record(), b)),
+            "Not comparable: decks differ in model: model.hidden_size.");
+  b.summary.peak_memory_bytes *= 2.0;
+  EXPECT_TRUE(has(page_of(made_record(), b), " 2.000\n")) << "a verdict in a row";
+  b = made_record();
+  b.status = "TIMEOUT";
+  EXPECT_EQ(first_line(page_of(made_record(), b)), "Not comparable: b.h5 is TIMEOUT.");
+  b = made_record();
+  b.summary.tokens_per_s = 0.0;
+  EXPECT_EQ(first_line(page_of(made_record(), b)), "Not comparable: no step was timed.");
+}
+
+// Five runs, whose median times are `times`; 8192 tokens per step.
+std::vector<LoadedRun> group_of(const std::string& name, const std::vector<double>& times) {
+  std::vector<LoadedRun> group;
+  for (const double time_s : times) {
+    LoadedRun run{name + std::to_string(group.size() + 1) + ".h5", made_record(), {}};
+    run.record.summary.sec_per_it = time_s;
+    run.record.summary.tokens_per_s = 8192.0 / time_s;
+    group.push_back(std::move(run));
+  }
+  return group;
+}
+
+// Variance 2.5e-4 and t = 2.306 of 8 degrees of freedom: ln 1.1 +- 2.306 sqrt(2 x 2.5e-4 / 5) is
+// 1.075 to 1.126 of the time.
+TEST(Compare, GroupsOfRunsByWelchsTest) {
+  const std::vector<double> fast = {9.802, 9.900, 10.0, 10.101, 10.202};
+  std::vector<double> slow;
+  for (const double time : fast) slow.push_back(1.1 * time);
+  const std::string page = compare_page(group_of("a", fast), group_of("b", slow), 1.5);
+  EXPECT_EQ(first_line(page),
+            "B is 9.1 % slower than A in tokens/s (5 and 5 runs, 95 % bounds -11.2 % to -7.0 %).");
+  EXPECT_TRUE(has(page, "\nA  a1.h5\n   a2.h5\n")) << page;
+  EXPECT_TRUE(has(page,
+                  "\ntime per step (s)               10.000  11.000  1.100  1.075 to 1.126  "
+                  "worse\n"))
+      << page;
+  EXPECT_TRUE(has(page, "exclude 1 and it is at least 1.5 % (--least)")) << page;
+  EXPECT_FALSE(has(page, "Loss:")) << page;
+  // A difference that is small, however sure.
+  for (double& time : slow) time /= 1.1 / 1.01;
+  std::vector<double> same(5, 10.0), later(5, 10.1);
+  later[0] = 10.1001;
+  EXPECT_EQ(first_line(compare_page(group_of("a", same), group_of("b", later), 1.5)).substr(0, 22),
+            "No difference was foun");
+  EXPECT_EQ(first_line(compare_page(group_of("a", same), group_of("b", later), 0.5)).substr(0, 19),
+            "B is 0.99 % slower ");
+  // One new run against five.
+  EXPECT_EQ(first_line(compare_page(group_of("a", fast), group_of("b", {12.0}), 1.5)).substr(0, 19),
+            "B is 16.7 % slower ");
+  EXPECT_EQ(first_line(compare_page(group_of("a", fast), group_of("b", {10.2}), 1.5)).substr(0, 22),
+            "No difference was foun");
+}
+
+TEST(Compare, ARunOfAGroupThatDiffersSaysSo) {
+  std::vector<LoadedRun> a = group_of("a", {10, 11}), b = group_of("b", {10, 11});
+  set_key(b[1].record, "optimizer", "lr", 1e-4);
+  EXPECT_TRUE(has(compare_page(a, b, 1.5), "optimizer.lr  0.0006  several\n"))
+      << compare_page(a, b, 1.5);
+  b[1].record.verdict = "INVALID";
+  EXPECT_EQ(first_line(compare_page(a, b, 1.5)), "Not comparable: b2.h5 is INVALID.");
 }
 
 }  // namespace

@@ -1,0 +1,230 @@
+#include "post/accept.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "deck/deck.h"
+#include "deck/member_keys.h"
+#include "post/field.h"
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+const std::vector<MemberKey<AcceptRow>>& row_keys() {
+  using R = AcceptRow;
+  static const std::vector<MemberKey<R>> keys = {
+      {"runs", &R::runs},
+      {"nodes", &R::nodes},
+      {"ranks", &R::ranks},
+      {"where", &R::where},
+      {"figure", &R::figure},
+      {"reference", &R::reference, "", false, 1e300},
+      {"tolerance", &R::tolerance_percent, "", true},
+      {"worse", &R::worse, "auto,less,more,both"},
+      {"repeats", &R::repeats},
+      {"spread", &R::spread_percent},
+      {"verdict", &R::verdict, "valid,any"},
+      {"rules", &R::rules, "any,met"},
+      {"checks", &R::checks},
+  };
+  return keys;
+}
+
+bool is_about(const AcceptRow& row, const Record& record) {
+  if (fnmatch(row.runs.c_str(), key_text(record, "run", "name").c_str(), 0) != 0) return false;
+  const auto is_any_or = [](double wanted, int64_t has) {
+    return wanted == 0.0 || wanted == static_cast<double>(has);
+  };
+  if (!is_any_or(row.nodes, record.summary.nodes) ||
+      !is_any_or(row.ranks, record.summary.world_size))
+    return false;
+  return std::all_of(row.where.begin(), row.where.end(), [&](const std::string& condition) {
+    const size_t equals = condition.find('=');
+    const std::optional<Field> field = field_of(record, trim(condition.substr(0, equals)));
+    return field && field_equals(*field, trim(condition.substr(equals + 1)));
+  });
+}
+
+double figure_of(const Record& record, const std::string& figure) {
+  const std::optional<Field> field = field_of(record, figure);
+  const double* const value = field ? std::get_if<double>(&*field) : nullptr;
+  return value == nullptr ? 0.0 : *value;
+}
+
+// What one run lacks, with the verdict that follows; PASSED where nothing.
+struct Lack {
+  Accepted verdict = Accepted::PASSED;
+  std::string what;
+};
+
+Lack lack_of(const AcceptRow& row, const Record& record) {
+  const std::string reason = record.reason.empty() ? "" : ": " + record.reason;
+  if (row.verdict == "valid" && record.verdict != "VALID")
+    return {record.verdict == "INVALID" ? Accepted::FAILED : Accepted::NOT_DECIDED,
+            "is " + record.verdict + " (" + record.status + reason + ")"};
+  if (row.rules == "met" && record.summary.rules != "met")
+    return {Accepted::FAILED, record.summary.rules.empty()
+                                  ? "names no problem class"
+                                  : "does not meet its rules: " + record.summary.rules_broken};
+  for (const std::string& name : row.checks) {
+    const auto check = std::find_if(record.verify.begin(), record.verify.end(),
+                                    [&](const VerifyEntry& entry) { return entry.name == name; });
+    if (check == record.verify.end()) return {Accepted::NOT_DECIDED, "was not checked for " + name};
+    if (!check->passed) return {Accepted::FAILED, "failed the check " + name};
+  }
+  return {};
+}
+
+std::string runs_text(size_t count) {
+  return std::to_string(count) + (count == 1 ? " run" : " runs");
+}
+
+// How much worse than the reference `value` is, in per cent; negative: better.
+double worse_percent(const AcceptRow& row, double value) {
+  const std::string worse = row.worse == "auto" ? worse_by_default(row.figure) : row.worse;
+  const double change = 100.0 * (value / row.reference - 1.0);
+  return worse == "both" ? std::fabs(change) : worse == "more" ? change : -change;
+}
+
+// Median, spread and verdict of the figure over the runs.
+void judge_figure(const AcceptRow& row, const std::vector<double>& values, AcceptResult& result) {
+  const auto [least, largest] = std::minmax_element(values.begin(), values.end());
+  result.measured = median(values);
+  result.change_percent = 100.0 * (result.measured / row.reference - 1.0);
+  result.spread_percent = 100.0 * (*largest - *least) / result.measured;
+  const bool within = worse_percent(row, result.measured) <= row.tolerance_percent;
+  // A spread or number of runs that leaves the median open is no doubt where no run is good enough.
+  const bool all_fail = std::all_of(values.begin(), values.end(), [&](double value) {
+    return worse_percent(row, value) > row.tolerance_percent;
+  });
+  result.reason = printed("%s %.6g, reference %.6g (%+.1f %%, %g %% allowed), %s",
+                          row.figure.c_str(), result.measured, row.reference, result.change_percent,
+                          row.tolerance_percent, runs_text(values.size()).c_str());
+  if (values.size() > 1) result.reason += printed(", spread %.1f %%", result.spread_percent);
+  const bool enough = static_cast<double>(values.size()) >= row.repeats;
+  const bool steady = row.spread_percent == 0.0 || result.spread_percent <= row.spread_percent;
+  if (!enough) result.reason += printed("; %g runs are required", row.repeats);
+  if (!steady)
+    result.reason += printed("; a spread of at most %g %% is required", row.spread_percent);
+  result.verdict = (enough && steady ? !within : all_fail) ? Accepted::FAILED
+                   : enough && steady                      ? Accepted::PASSED
+                                                           : Accepted::NOT_DECIDED;
+}
+
+AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs) {
+  AcceptResult result;
+  result.row = row.name;
+  result.figure = row.figure;
+  result.reference = row.reference;
+  std::vector<double> values;
+  const auto lacks = [&](Accepted verdict, const std::string& reason) {
+    if (verdict == Accepted::PASSED || result.verdict == Accepted::FAILED) return;
+    if (result.verdict == Accepted::NOT_DECIDED && verdict == Accepted::NOT_DECIDED) return;
+    result.verdict = verdict;
+    result.reason = reason;
+  };
+  for (const LoadedRun& run : runs) {
+    if (!is_about(row, run.record)) continue;
+    result.files.push_back(run.path);
+    const Lack lack = lack_of(row, run.record);
+    lacks(lack.verdict, run.path + " " + lack.what);
+    if (row.figure.empty()) continue;
+    values.push_back(figure_of(run.record, row.figure));
+    if (values.back() <= 0.0)
+      lacks(Accepted::NOT_DECIDED, run.path + " has no figure " + row.figure);
+  }
+  if (result.files.empty())
+    lacks(Accepted::NOT_DECIDED, "none of " + runs_text(runs.size()) + " belongs to this row");
+  if (result.verdict != Accepted::PASSED) return result;
+  if (!row.figure.empty()) {
+    judge_figure(row, values, result);
+    return result;
+  }
+  result.reason = runs_text(result.files.size());
+  if (static_cast<double>(result.files.size()) >= row.repeats) return result;
+  result.verdict = Accepted::NOT_DECIDED;
+  result.reason += printed("; %g are required", row.repeats);
+  return result;
+}
+
+void check_row(const Source& source, Place place, const AcceptRow& row) {
+  const auto fail = [&](const std::string& message) {
+    source.fail(place, "&" + row.name + " " + message);
+  };
+  const auto check_figure = [&](const std::string& name) {
+    const std::vector<std::string> names = attribute_names();
+    const size_t dot = name.find('.');
+    const bool is_key =
+        dot != std::string::npos && find_key(name.substr(0, dot), name.substr(dot + 1)) != nullptr;
+    if (!is_key && !contains(names, name))
+      fail("has an unknown figure '" + name + "'" + key_hint(name, names));
+  };
+  if (!row.figure.empty()) check_figure(row.figure);
+  if (row.figure.empty() != (row.reference == 0.0))
+    fail(row.figure.empty() ? "has a reference without a figure"
+                            : "has a figure without a reference; gptpost accept --write-spec FILE "
+                              "RESULT ... writes those of runs");
+  if (row.figure.empty() && row.spread_percent > 0.0) fail("has a spread without a figure");
+  for (const std::string& condition : row.where) {
+    const size_t equals = condition.find('=');
+    if (equals == std::string::npos || equals == 0)
+      fail("has where = '" + condition +
+           "'; name=value is expected, as in 'precision.compute=bf16'");
+    check_figure(trim(condition.substr(0, equals)));
+  }
+}
+
+}  // namespace
+
+std::string worse_by_default(const std::string& figure) {
+  for (const char* part : {"sec_per_it", "memory", "power", "energy", "loss", "spread", "skipped"})
+    if (figure.find(part) != std::string::npos) return "more";
+  return "less";
+}
+
+std::vector<AcceptRow> read_spec(const std::string& path) {
+  std::string text;
+  try {
+    text = read_deck_text(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("accept takes SPEC RESULT ...: ") + error.what());
+  }
+  return parse_spec(path, text);
+}
+
+std::vector<AcceptRow> parse_spec(const std::string& path, const std::string& text) {
+  const Source source{path};
+  std::vector<AcceptRow> rows;
+  for (const Group& group : parse_namelist(source, text)) {
+    AcceptRow row = read_members(source, group, row_keys(), "of a requirement");
+    row.name = group.name;
+    check_row(source, group.place, row);
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty())
+    source.fail({1, 1},
+                "holds no requirement, as in &speed figure = 'tokens_per_s', reference = 100 /");
+  return rows;
+}
+
+std::vector<AcceptResult> judge(const std::vector<AcceptRow>& rows,
+                                const std::vector<LoadedRun>& runs) {
+  std::vector<AcceptResult> results;
+  for (const AcceptRow& row : rows) results.push_back(judge_row(row, runs));
+  return results;
+}
+
+int accept_status(const std::vector<AcceptResult>& results) {
+  int status = 0;
+  for (const AcceptResult& result : results) {
+    if (result.verdict == Accepted::FAILED) return accept_failed;
+    if (result.verdict == Accepted::NOT_DECIDED) status = accept_not_decided;
+  }
+  return status;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,220 @@
+// Specifications of `gptpost accept` and every verdict about them.
+#include "post/accept.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "made_record.h"
+
+namespace gptbench {
+namespace {
+
+// A valid run named `made` on 2 ranks of a node.
+LoadedRun run_at(double tokens_per_s, const std::string& path = "a.h5") {
+  LoadedRun run{path, made_record(), std::nullopt};
+  run.record.verify[1].passed = true;
+  run.record.summary.tokens_per_s = tokens_per_s;
+  run.record.summary.rules = "met";
+  return run;
+}
+
+std::vector<LoadedRun> runs_at(const std::vector<double>& rates) {
+  std::vector<LoadedRun> runs;
+  for (const double rate : rates) runs.push_back(run_at(rate, std::to_string(runs.size()) + ".h5"));
+  return runs;
+}
+
+AcceptResult judged(const std::string& keys, const std::vector<LoadedRun>& runs) {
+  return judge(parse_spec("s.in", "&speed " + keys + " /"), runs).at(0);
+}
+
+// Verdict and reason.
+std::string outcome(const std::string& keys, const std::vector<LoadedRun>& runs) {
+  const AcceptResult result = judged(keys, runs);
+  return name_of(result.verdict) + " " + result.reason;
+}
+
+const std::string at_100 = "figure='tokens_per_s', reference=100";
+
+TEST(Accept, OneSidedInTheHarmfulDirection) {
+  EXPECT_EQ(outcome(at_100, {run_at(95.1)}),
+            "PASSED tokens_per_s 95.1, reference 100 (-4.9 %, 5 % allowed), 1 run");
+  EXPECT_EQ(outcome(at_100, {run_at(94.9)}),
+            "FAILED tokens_per_s 94.9, reference 100 (-5.1 %, 5 % allowed), 1 run");
+  EXPECT_EQ(judged(at_100, {run_at(300)}).verdict, Accepted::PASSED);
+  EXPECT_EQ(judged(at_100 + ", worse='both'", {run_at(106)}).verdict, Accepted::FAILED);
+  EXPECT_EQ(judged(at_100 + ", tolerance=0", {run_at(100)}).verdict, Accepted::PASSED);
+  EXPECT_EQ(judged(at_100 + ", tolerance=0", {run_at(99.99)}).verdict, Accepted::FAILED);
+  // Of time and memory more is worse: made_record takes 32 s per step.
+  const std::string time = "figure='sec_per_it', tolerance=5, reference=";
+  EXPECT_EQ(judged(time + "30.6", {run_at(1)}).verdict, Accepted::PASSED);
+  EXPECT_EQ(judged(time + "30.4", {run_at(1)}).verdict, Accepted::FAILED);
+  EXPECT_EQ(judged(time + "64", {run_at(1)}).verdict, Accepted::PASSED);
+  EXPECT_EQ(judged(time + "64, worse='less'", {run_at(1)}).verdict, Accepted::FAILED);
+}
+
+TEST(Accept, MedianRepeatsAndSpread) {
+  const std::string three = at_100 + ", repeats=3";
+  EXPECT_EQ(outcome(three, runs_at({90, 99, 103})),
+            "PASSED tokens_per_s 99, reference 100 (-1.0 %, 5 % allowed), 3 runs, spread 13.1 %");
+  EXPECT_EQ(outcome(three, runs_at({99, 103})),
+            "NOT_DECIDED tokens_per_s 101, reference 100 (+1.0 %, 5 % allowed), 2 runs, spread "
+            "4.0 %; 3 runs are required");
+  EXPECT_EQ(outcome(three + ", spread=4", runs_at({90, 99, 103})),
+            "NOT_DECIDED tokens_per_s 99, reference 100 (-1.0 %, 5 % allowed), 3 runs, spread "
+            "13.1 %; a spread of at most 4 % is required");
+  EXPECT_EQ(judged(three + ", spread=4", runs_at({98, 99, 101})).verdict, Accepted::PASSED);
+  // A median below with a run above is open where the spread is too large; none above is not.
+  EXPECT_EQ(judged(three + ", spread=4", runs_at({80, 90, 99})).verdict, Accepted::NOT_DECIDED);
+  EXPECT_EQ(judged(three + ", spread=4", runs_at({80, 85, 94})).verdict, Accepted::FAILED);
+  EXPECT_EQ(judged(three, {run_at(80)}).verdict, Accepted::FAILED);
+}
+
+TEST(Accept, VerdictRulesAndChecksOfEachRun) {
+  LoadedRun run = run_at(100, "b.h5");
+  run.record.verdict = "INVALID";
+  run.record.status = "INVALID";
+  run.record.reason = "check failed";
+  EXPECT_EQ(outcome(at_100, {run_at(100), run}), "FAILED b.h5 is INVALID (INVALID: check failed)");
+  EXPECT_EQ(judged(at_100 + ", verdict='any'", {run}).verdict, Accepted::PASSED);
+  run.record.verdict = "NOT VERIFIED";
+  run.record.status = "TIMEOUT";
+  run.record.reason = "";
+  EXPECT_EQ(outcome(at_100, {run, run_at(1)}), "NOT_DECIDED b.h5 is NOT VERIFIED (TIMEOUT)");
+
+  run = run_at(100, "b.h5");
+  EXPECT_EQ(judged(at_100 + ", rules='met'", {run}).verdict, Accepted::PASSED);
+  run.record.summary.rules = "not met";
+  run.record.summary.rules_broken = "too short";
+  EXPECT_EQ(outcome(at_100 + ", rules='met'", {run}),
+            "FAILED b.h5 does not meet its rules: too short");
+  EXPECT_EQ(judged(at_100, {run}).verdict, Accepted::PASSED);
+  run.record.summary.rules = "";
+  EXPECT_EQ(outcome("rules='met'", {run}), "FAILED b.h5 names no problem class");
+
+  const std::string checks = "checks='loss_against_reference', 'replicas_identical'";
+  EXPECT_EQ(outcome(checks, {run}), "PASSED 1 run");
+  EXPECT_EQ(outcome(checks + ", repeats=2", {run}), "NOT_DECIDED 1 run; 2 are required");
+  run.record.verify[1].passed = false;
+  EXPECT_EQ(outcome(checks, {run}), "FAILED b.h5 failed the check replicas_identical");
+  run.record.verify.pop_back();
+  EXPECT_EQ(outcome(checks, {run}), "NOT_DECIDED b.h5 was not checked for replicas_identical");
+  // What fails goes before what is open, whatever the order of the runs.
+  LoadedRun failed = run_at(100, "c.h5");
+  failed.record.verify[0].passed = false;
+  EXPECT_EQ(judged(checks, {run, failed}).verdict, Accepted::FAILED);
+}
+
+TEST(Accept, RunsThatBelongToARow) {
+  LoadedRun four = run_at(400, "four.h5");
+  set_key(four.record, "run", "name", std::string("wide_4"));
+  four.record.summary.world_size = four.record.summary.nodes = 4;
+  const std::vector<LoadedRun> runs = {run_at(100), four};
+  const auto files = [&](const std::string& keys) { return judged(keys, runs).files; };
+  using Files = std::vector<std::string>;
+  EXPECT_EQ(files(""), (Files{"a.h5", "four.h5"}));
+  EXPECT_EQ(files("nodes=4"), Files{"four.h5"});
+  EXPECT_EQ(files("ranks=2"), Files{"a.h5"});
+  EXPECT_EQ(files("runs='wide*'"), Files{"four.h5"});
+  EXPECT_EQ(files("where='run.name=made', 'precision.compute = fp32'"), Files{"a.h5"});
+  EXPECT_EQ(outcome(at_100 + ", ranks=8", runs), "NOT_DECIDED none of 2 runs belongs to this row");
+  four.record.summary.power_w.reset();
+  EXPECT_EQ(outcome("figure='power_w', reference=65", {four}),
+            "NOT_DECIDED four.h5 has no figure power_w");
+}
+
+TEST(Accept, MistakesOfASpecificationAreNamed) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      parse_spec("s.in", text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::usage);
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(message("&a figure='tokens_per_s', reference=1 / &b rules='met' /"), "accepted");
+  EXPECT_EQ(message(" "),
+            "s.in:1:1: holds no requirement, as in &speed figure = 'tokens_per_s', reference = "
+            "100 /");
+  EXPECT_EQ(message("&a\n  figur='x' /"),
+            "s.in:2:3: unknown key 'figur' of a requirement; did you mean 'figure'?");
+  EXPECT_EQ(message("&a figure='token_per_s', reference=1 /"),
+            "s.in:1:1: &a has an unknown figure 'token_per_s'; did you mean 'tokens_per_s'?");
+  EXPECT_EQ(message("&a reference=1 /"), "s.in:1:1: &a has a reference without a figure");
+  EXPECT_NE(message("&a figure='mfu' /").find("a figure without a reference; gptpost accept"),
+            std::string::npos);
+  EXPECT_EQ(message("&a spread=1 /"), "s.in:1:1: &a has a spread without a figure");
+  EXPECT_NE(message("&a where='nodes' /").find("name=value is expected"), std::string::npos);
+  EXPECT_NE(message("&a where='node=1' /").find("did you mean 'nodes'?"), std::string::npos);
+  EXPECT_NE(message("&a rules='yes' /").find("a.rules = 'yes' is not allowed"), std::string::npos);
+  EXPECT_NE(message("&a tolerance=-1 /").find("a.tolerance = -1.0 is not allowed"),
+            std::string::npos);
+  EXPECT_NE(message("&a repeats=0 /").find("more than 0"), std::string::npos);
+  EXPECT_NE(message("&a rules='met' / &a rules='any' /").find("&a is given twice"),
+            std::string::npos);
+  EXPECT_NE(message("&a rules='met', rules='any' /").find("a.rules is given twice"),
+            std::string::npos);
+}
+
+std::vector<AcceptResult> one_of_each() {
+  return judge(parse_spec("s.in",
+                          "&good figure='tokens_per_s', reference=100 / &bad figure='tokens_per_s',"
+                          " reference=200 / &open ranks=9 /"),
+               {run_at(100, "<a & \"b\">.h5")});
+}
+
+TEST(Accept, TextBeginsWithTheAnswer) {
+  EXPECT_EQ(accept_text(one_of_each()),
+            "NOT ACCEPTED: 1 of 3 rows PASSED, 1 FAILED, 1 NOT DECIDED\n"
+            "PASSED       good: tokens_per_s 100, reference 100 (+0.0 %, 5 % allowed), 1 run\n"
+            "FAILED       bad: tokens_per_s 100, reference 200 (-50.0 %, 5 % allowed), 1 run\n"
+            "NOT DECIDED  open: none of 1 run belongs to this row\n");
+  const std::vector<AcceptResult> good = {one_of_each()[0]};
+  EXPECT_EQ(accept_text(good).substr(0, 59),
+            "ACCEPTED: 1 of 1 rows PASSED, 0 FAILED, 0 NOT DECIDED\nPASSE");
+}
+
+TEST(Accept, ExitStatus) {
+  const std::vector<AcceptResult> all = one_of_each();
+  EXPECT_EQ(accept_status(all), 9);
+  EXPECT_EQ(accept_status({all[0], all[2]}), 10);
+  EXPECT_EQ(accept_status({all[0]}), 0);
+}
+
+TEST(Accept, JsonAndJunit) {
+  const std::string json = accept_json(one_of_each());
+  EXPECT_EQ(
+      json.find("{\"accepted\": false, \"rows\": [{\"row\": \"good\", \"verdict\": \"PASSED\""), 0u)
+      << json;
+  EXPECT_NE(json.find("\"measured\": 100, \"change_percent\": -50"), std::string::npos) << json;
+  const std::string junit = accept_junit("s.in", one_of_each());
+  EXPECT_NE(junit.find("<testsuite name=\"s.in\" tests=\"3\" failures=\"1\" errors=\"1\">"),
+            std::string::npos)
+      << junit;
+  EXPECT_NE(junit.find("&lt;a &amp; &quot;b&quot;&gt;.h5</failure>"), std::string::npos) << junit;
+  EXPECT_NE(junit.find("<error message=\"none of 1 run"), std::string::npos) << junit;
+}
+
+// Runs are accepted by the specification that was written of them.
+TEST(Accept, WritesASpecificationOfWhatRunsReached) {
+  std::vector<LoadedRun> runs = runs_at({100, 110, 105});
+  LoadedRun odd = run_at(7);
+  set_key(odd.record, "run", "name", std::string("it's"));
+  odd.record.summary.rules = "";
+  runs.push_back(odd);
+  const std::vector<AcceptRow> rows = parse_spec("s.in", written_spec(runs));
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].runs, "it's");
+  EXPECT_EQ(rows[0].rules, "any");
+  EXPECT_EQ(rows[1].reference, 105);
+  EXPECT_EQ(rows[1].repeats, 3);
+  EXPECT_EQ(rows[1].rules, "met");
+  EXPECT_EQ(rows[1].ranks, 2);
+  EXPECT_EQ(accept_status(judge(rows, runs)), 0);
+  runs[0].record.verdict = "INVALID";
+  EXPECT_THROW(written_spec({runs[0]}), Error);
+}
+
+}  // namespace
+}  // namespace gptbench
