@@ -20,6 +20,8 @@ using Figure = std::function<double(const Record&)>;
 
 // Without bounds, as of memory, a difference counts from this on.
 constexpr double least_without_bounds = 0.01;
+// The time of a region counts from a difference of this part of a step on.
+constexpr double least_part_of_step = 0.01;
 
 enum class Better { less, more };
 
@@ -83,17 +85,20 @@ class Comparison {
            (is_of_single_runs() || std::fabs(result.bounds.middle() - 1.0) >= least_);
   }
 
-  void add(const std::string& name, const Result& result, int decimals, Better better) {
+  // `least_difference`: of A and B, smaller ones do not count.
+  void add(const std::string& name, const Result& result, int decimals, Better better,
+           double least_difference = 0.0) {
     if (result.a == 0.0 && result.b == 0.0) return;
     const auto cell = [&](double value) { return value == 0.0 ? "-" : fixed(value, decimals, 3); };
     const RatioBounds& bounds = result.bounds;
     const double ratio = result.ratio();
     const bool is_better = better == Better::more ? ratio > 1.0 : ratio < 1.0;
+    const bool counts = differs(result) && std::fabs(result.b - result.a) >= least_difference;
     table_.rows.push_back(
         {name, cell(result.a), cell(result.b), ratio > 0.0 ? fixed(ratio, 3) : "-",
          bounds.known ? fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3) : "",
          ratio == 0.0 || !comparable_ ? ""
-         : !differs(result)           ? "same"
+         : !counts                    ? "same"
          : is_better                  ? "better"
                                       : "worse"});
   }
@@ -149,7 +154,7 @@ std::string Comparison::figures() {
     add("  " + region.name + " (s)",
         of([&](const Record& r) { return median(times(r)); },
            ratio_bounds(times(a_[0].record), times(b_[0].record))),
-        4, Better::less);
+        4, Better::less, least_part_of_step * time().a);
   }
   return format_plain(table_);
 }

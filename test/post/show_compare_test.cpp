@@ -244,6 +244,19 @@ TEST(Compare, WithinAndBeyondNoise) {
   EXPECT_FALSE(has(page.substr(0, page.find("forward (s)")), " to ")) << page;
 }
 
+// 1 % of a step is 0.32 s: regions that differ by less do not count, however sure.
+TEST(Compare, RegionsThatHardlyMatterRaiseNoAlarm) {
+  Record a = made_record(), b = made_record();
+  a.timing[1].values.assign(8, 0.5);
+  b.timing[1].values.assign(8, 0.8);
+  EXPECT_TRUE(has(page_of(a, b),
+                  "  optimizer (s)                 0.5000  0.8000  1.600  1.600 to "
+                  "1.600  same\n"))
+      << page_of(a, b);
+  b.timing[1].values.assign(8, 0.9);
+  EXPECT_TRUE(has(page_of(a, b), "1.800 to 1.800  worse\n")) << page_of(a, b);
+}
+
 TEST(Compare, WhatIsNotComparableComesFirst) {
   Record b = made_record();
   set_key(b, "model", "hidden_size", int64_t{1024});
