@@ -35,7 +35,7 @@ _gptbench() {
   fi
   if [ -n "$key" ]; then
     case $key in
-      data.path | output.directory) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+      data.path | output.directory | checkpoint.directory | run.resume | run.init_from) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
       *) mapfile -t COMPREPLY < <(compgen -W "$(_gptbench_keys "$program" "$key")" -- "$word") ;;
     esac
     return

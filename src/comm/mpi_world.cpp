@@ -22,6 +22,14 @@ T reduced(T value, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return value;
 }
 
+template <class T>
+void sum_values(std::vector<T>& values, MPI_Datatype type, int rank, MPI_Comm comm) {
+  check_mpi(MPI_Reduce(rank == 0 ? MPI_IN_PLACE : values.data(), values.data(),
+                       static_cast<int>(values.size()), type, MPI_SUM, 0, comm),
+            "MPI_Reduce");
+  if (rank != 0) std::fill(values.begin(), values.end(), T{});
+}
+
 }  // namespace
 
 struct MpiWorld::Communicators {
@@ -155,11 +163,11 @@ std::vector<std::string> MpiWorld::gather(const std::string& text) {
 }
 
 void MpiWorld::sum_on_first(std::vector<double>& values) {
-  const int count = static_cast<int>(values.size());
-  check_mpi(MPI_Reduce(rank_ == 0 ? MPI_IN_PLACE : values.data(), values.data(), count, MPI_DOUBLE,
-                       MPI_SUM, 0, comms_->world),
-            "MPI_Reduce");
-  if (rank_ != 0) std::fill(values.begin(), values.end(), 0.0);
+  sum_values(values, MPI_DOUBLE, rank_, comms_->world);
+}
+
+void MpiWorld::sum_on_first(std::vector<uint64_t>& values) {
+  sum_values(values, MPI_UINT64_T, rank_, comms_->world);
 }
 
 void MpiWorld::barrier() {

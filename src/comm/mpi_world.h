@@ -56,6 +56,7 @@ class MpiWorld {
   std::vector<std::string> gather(const std::string& text);
   // values[i] = sum over all ranks, on rank 0; zeros on the others.
   void sum_on_first(std::vector<double>& values);
+  void sum_on_first(std::vector<uint64_t>& values);  // modulo 2^64
   void barrier();
 
   // Group of `rank` along `axis` of `grid`, which covers all ranks; the host as device.

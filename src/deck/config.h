@@ -51,6 +51,8 @@ struct RunConfig {
   FindLargest find_largest = FindLargest::none;
   SearchedSizes find_largest_over = SearchedSizes::all;
   int64_t find_largest_steps = 30;  // that the largest must last
+  std::string resume = "no";        // "auto", or the path of a checkpoint
+  std::string init_from;            // path of a checkpoint; "": fresh weights
 };
 
 struct ModelConfig {
@@ -146,6 +148,14 @@ struct OutputConfig {
   int64_t trace_step = 0;    // from 1; 0: none
 };
 
+struct CheckpointConfig {
+  std::string directory;    // "": none are written
+  int64_t every_steps = 0;  // 0: not by steps
+  double every_s = 0.0;     // 0: not by time
+  int64_t keep = 2;
+  bool async = true;  // written in the background
+};
+
 struct Config {
   RunConfig run;
   ModelConfig model;
@@ -156,6 +166,7 @@ struct Config {
   OptimizerConfig optimizer;
   DataConfig data;
   OutputConfig output;
+  CheckpointConfig checkpoint;
 };
 
 // Type of activations and of the parameters beside them. fp8 is the type of copies alone; what they

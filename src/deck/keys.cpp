@@ -155,6 +155,13 @@ void add_run(Table& table) {
              "problem class (doc/run_rules.md), which sets keys that the deck does not; '': none");
   row.choice(&C::tier, "tier",
              "what may differ from the class: device and layout; tuned: precision and program too");
+  row.string(
+      &C::resume, "resume", {},
+      "'no'; 'auto': continue from the newest checkpoint of checkpoint.directory, if any; or "
+      "the path of a checkpoint or of a directory of some");
+  row.string(
+      &C::init_from, "init_from", {},
+      "path of a checkpoint, or of a directory of some, whose weights begin the run; '': drawn");
 }
 
 void add_model(Table& table) {
@@ -325,6 +332,20 @@ void add_output(Table& table) {
               "step, from 1, whose operations are written to trace.json; 0: none");
 }
 
+void add_checkpoint(Table& table) {
+  GroupRows<CheckpointConfig> row(table, "checkpoint", "saved states to resume from",
+                                  &Config::checkpoint);
+  using C = CheckpointConfig;
+  row.string(&C::directory, "directory", {},
+             "where checkpoints are written, one at the end of each run; '': none");
+  row.integer(&C::every_steps, "every_steps", 0, "steps",
+              "also after each step whose number this divides; 0: not by steps");
+  row.real(&C::every_s, "every_s", "s", "also once this time has passed; 0: not by time");
+  row.integer(&C::keep, "keep", 1, "", "newest checkpoints that are kept");
+  row.logical(&C::async, "async",
+              "write in the background, from a copy in host memory; steps wait for the copy alone");
+}
+
 std::string format_bound(const Key& key, double bound) {
   return key.type == KeyType::real ? format_real(bound)
                                    : std::to_string(static_cast<int64_t>(bound));
@@ -342,6 +363,7 @@ const Table& table() {
     add_optimizer(rows);
     add_data(rows);
     add_output(rows);
+    add_checkpoint(rows);
     return rows;
   }();
   return all;

@@ -172,6 +172,35 @@ void check_memory(const Deck& deck) {
               "{memory.checkpoint_every} is more than {model.num_layers}");
 }
 
+void check_checkpoint(const Deck& deck) {
+  const CheckpointConfig& checkpoint = deck.config.checkpoint;
+  const RunConfig& run = deck.config.run;
+  if (checkpoint.directory.empty()) {
+    if (run.resume == "auto")
+      deck.fail({"run.resume"},
+                "{run.resume} looks for checkpoints in checkpoint.directory, which is not set");
+    for (const char* key : {"every_steps", "every_s"})
+      if (find_key("checkpoint", key)->get(deck.config) !=
+          default_value(*find_key("checkpoint", key)))
+        deck.fail({std::string("checkpoint.") + key},
+                  std::string("checkpoint.") + key +
+                      " needs checkpoint.directory, which is not "
+                      "set");
+  }
+  if (run.resume.empty())
+    deck.fail({"run.resume"}, "run.resume is empty; use 'auto', 'no' or the path of a checkpoint");
+  const bool by_path = run.resume != "auto" && run.resume != "no";
+  if (by_path && !run.init_from.empty())
+    deck.fail({"run.resume", "run.init_from"},
+              "{run.resume} continues a run, whose weights cannot also be those of "
+              "{run.init_from}; give one of the two");
+  if (run.find_largest != FindLargest::none &&
+      (!checkpoint.directory.empty() || run.resume != "no"))
+    deck.fail({"run.find_largest", "checkpoint.directory", "run.resume"},
+              "{run.find_largest} trains a new model for each batch: neither checkpoint.directory "
+              "nor run.resume goes with it");
+}
+
 // Holds every product of four keys: none is above 2^31, and where one is, few factors are left.
 __extension__ using Wide = __int128;
 
@@ -242,6 +271,7 @@ void validate(const Deck& deck) {
   check_loss_scale(deck);
   check_data(deck);
   check_memory(deck);
+  check_checkpoint(deck);
   check_decomposition(deck);
 }
 

@@ -55,6 +55,24 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   return result;
 }
 
+TrainingState Engine::state(int64_t steps) {
+  TrainingState state;
+  state.steps = steps;
+  state.updates = updates_;
+  state.sequences = inputs_.sequences_before(steps);
+  const int loss_scale = resources_.plan.loss_scale;
+  if (loss_scale >= 0) resources_.fetch({loss_scale}, state.loss_scale.data(), loss_scale_bytes);
+  return state;
+}
+
+void Engine::continue_from(const TrainingState& state) {
+  updates_ = state.updates;
+  inputs_.set_position(state.steps, state.sequences);
+  const int loss_scale = resources_.plan.loss_scale;
+  if (loss_scale >= 0 && state.loss_scale[0] > 0.0)
+    resources_.put({loss_scale}, state.loss_scale.data(), loss_scale_bytes);
+}
+
 // Issues the tasks of a step, or records them and replays the recording.
 void Engine::run_tasks() {
   if (graph_.recorded()) return replay_tasks();

@@ -13,6 +13,7 @@
 #include "engine/step_inputs.h"
 #include "engine/step_timer.h"
 #include "engine/trace.h"
+#include "engine/training_state.h"
 #include "engine/weights.h"
 
 namespace gptbench {
@@ -80,6 +81,12 @@ class Engine {
   std::vector<double> read(Role role, int tensor, int64_t first, int64_t count) {
     return read_tensor(resources_, role, tensor, first, count, gradient_scale_);
   }
+  // What `steps` steps, the number of those executed, leave to the next one beside tensors.
+  TrainingState state(int64_t steps);
+  // The next step is number state.steps; no step has been executed yet.
+  void continue_from(const TrainingState& state);
+  // For tensors and fp8 scales (plan/tensor_parts.h, engine/training_state.h); outside of steps.
+  Resources& resources() { return resources_; }
   // A hash of all bits of this rank's working parameters.
   uint64_t checksum() { return checksum_of_weights(resources_); }
 

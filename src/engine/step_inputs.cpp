@@ -40,7 +40,7 @@ bool StepInputs::allocate() {
 void StepInputs::begin_step(int64_t step, int64_t update, bool stop) {
   step_ = step;
   update_ = update;
-  num_targets_ = targets_of_step(plan(), step);
+  num_targets_ = targets_of_batch(plan(), sequences_before(step));
   vote_ = stop ? 1.0 : 0.0;
 }
 

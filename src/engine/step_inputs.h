@@ -29,6 +29,15 @@ class StepInputs {
   // Modes other than `upload` require allocate().
   void set_mode(InputMode mode) { memory_.set_mode(mode); }
 
+  // Number in the stream of tokens of the first sequence of `step`; global.
+  int64_t sequences_before(int64_t step) const {
+    return step_zero_ + step * plan().config.batch.global_batch_size;
+  }
+  // From now on `step` begins with sequence `sequences`.
+  void set_position(int64_t step, int64_t sequences) {
+    step_zero_ += sequences - sequences_before(step);
+  }
+
   // `step` from 0, `update` of the parameters from 1; `stop` is this rank's vote to stop.
   void begin_step(int64_t step, int64_t update, bool stop);
   // Where steps are alike to the device, what else differs between them: the corrections of AdamW
@@ -58,7 +67,7 @@ class StepInputs {
   const Plan& plan() const { return resources_.plan; }
   // Number of the task's first sequence in the stream of tokens; global.
   int64_t first_sequence(const OpCall& call) const {
-    return step_ * plan().config.batch.global_batch_size + call.task.sequences.first;
+    return sequences_before(step_) + call.task.sequences.first;
   }
   void put(const OpCall& call, Slot to, const void* from, int64_t bytes) {
     memory_.put(call.queue(), call[to], from, bytes);
@@ -75,6 +84,8 @@ class StepInputs {
   std::vector<int32_t> types_, labels_;    // [B, T_local], [B]; where the family has them
   std::vector<int32_t> lengths_;           // [B]; where sequences are padded
   int64_t step_ = 0, update_ = 1;
+  int64_t step_zero_ = 0;  // sequence at which step 0 would begin; other than 0 where the size of
+                           // the batch has changed
   int64_t num_targets_ = 1;
   double vote_ = 0.0;              // 1: stop
   double* pinned_vote_ = nullptr;  // the same in page-locked memory

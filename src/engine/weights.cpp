@@ -3,120 +3,41 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/convert.h"
 #include "base/fp8.h"
 #include "base/random.h"
+#include "plan/tensor_parts.h"
 
 namespace gptbench {
 namespace {
 
 constexpr int64_t staging_elements = 1 << 20;
 
-// f(element of the storage type `type`).
-template <class Function>
-void with_storage(DType type, const Function& f) {
-  if (type == DType::f64)
-    f(double{});
-  else if (type == DType::bf16)
-    f(bfloat16{});
-  else if (type == DType::f16)
-    f(float16{});
-  else
-    f(float{});
-}
-
-// values[i] = element i of `bytes`, which are of type `type`.
-void widen(const std::vector<char>& bytes, DType type, double* values) {
-  with_storage(type, [&](auto element) {
-    for (size_t i = 0; i < bytes.size() / sizeof element; ++i) {
-      std::memcpy(&element, bytes.data() + i * sizeof element, sizeof element);
-      if constexpr (sizeof element == 2)
-        values[i] = static_cast<float>(element);
-      else
-        values[i] = element;
-    }
-  });
-}
-
-// values[0 .. count-1] rounded to `type`.
-void narrow(const float* values, int64_t count, DType type, std::vector<char>& out) {
-  out.resize(static_cast<size_t>(count * size_of(type)));
-  with_storage(type, [&](auto element) {
-    for (int64_t i = 0; i < count; ++i) {
-      element = decltype(element)(values[i]);
-      std::memcpy(out.data() + i * static_cast<int64_t>(sizeof element), &element, sizeof element);
-    }
-  });
-}
-
-// Calls visit(global element, flat element, count) for the runs of consecutive elements that are so
-// in the global tensor and in flat space.
-template <class Visit>
-void for_each_run(const LocalTensor& local, const Placement& placement, int64_t global_cols,
-                  Visit visit) {
-  for (const RowSegment& segment : local.segments) {
-    const bool whole_rows = local.cols == global_cols;
-    const int64_t runs = whole_rows ? 1 : segment.rows;
-    const int64_t length = whole_rows ? segment.rows * local.cols : local.cols;
-    for (int64_t i = 0; i < runs; ++i)
-      visit((segment.global_row + i) * global_cols + local.global_col,
-            placement.begin + (segment.local_row + i) * local.cols, length);
-  }
-}
-
-// Part of flat elements [flat, flat + count) that a copy holds.
-struct Run {
-  int64_t skip = 0;    // elements before
-  int64_t offset = 0;  // of the copy's buffer
-  int64_t count = 0;
-};
-
-Run held_part(const Plan& plan, const Representation& copy, int unit, int64_t flat, int64_t count) {
-  if (copy.extent == Extent::flat) return {0, flat, count};
-  const Unit& u = plan.space.units[static_cast<size_t>(unit)];
-  const int64_t begin = u.begin + plan.grid.place_of(plan.rank, Axis::shard) * u.shard;
-  const int64_t from = std::max(flat, begin);
-  const int64_t to = std::min(flat + count, begin + u.shard);
-  if (from >= to) return {};
-  return {from - flat, copy.extent == Extent::own_part ? from : u.shard_begin + from - begin,
-          to - from};
-}
-
-// Elements [global, global + count) of a tensor, consecutive in flat space from `flat` on.
-struct TensorPart {
-  int unit = 0;
-  int64_t global = 0, flat = 0, count = 0;
-};
-
-// Part of one copy. `weights` has the arguments that are the same for all elements of the tensor.
-void draw_on_device(Resources& resources, const Representation& copy, const DrawWeights& weights,
+// Part of a copy. `weights` has the arguments that are the same for all elements of the tensor.
+void draw_on_device(Resources& resources, DType type, const DrawWeights& weights,
                     const TensorPart& part) {
-  const Run run = held_part(resources.plan, copy, part.unit, part.flat, part.count);
   DrawWeights args = weights;
-  args.y = resources.arena.address({copy.buffer, run.offset}, 0);
-  args.n = run.count;
-  args.first = static_cast<uint64_t>(part.global + run.skip);
-  args.type = copy.dtype;
+  args.y = resources.arena.address(part.at, 0);
+  args.n = part.count;
+  args.first = static_cast<uint64_t>(part.first);
+  args.type = type;
   resources.kernels.draw_weights(resources.queues[QueueId::compute], args);
 }
 
-// Part of copies in host memory or in a file: the same bits as the kernel draws.
-void draw_on_host(Resources& resources, const std::vector<Representation>& copies,
-                  const DrawWeights& weights, const TensorPart& part) {
+// Part of a copy in host memory or in a file: the same bits as the kernel draws.
+void draw_on_host(Resources& resources, DType type, const DrawWeights& weights,
+                  const TensorPart& part) {
   std::vector<float> values(static_cast<size_t>(std::min(staging_elements, part.count)));
-  std::vector<char> stored;
+  std::vector<char> stored(values.size() * static_cast<size_t>(size_of(type)));
   for (int64_t done = 0; done < part.count; done += staging_elements) {
     const int64_t count = std::min(staging_elements, part.count - done);
     if (weights.ones)
       std::fill_n(values.begin(), count, 1.0f);
     else
       fill_normal(values.data(), count, weights.seed, RandomStream::weights, weights.tensor,
-                  static_cast<uint64_t>(part.global + done), weights.std);
-    for (const Representation& copy : copies) {
-      const Run run = held_part(resources.plan, copy, part.unit, part.flat + done, count);
-      if (run.count == 0) continue;
-      narrow(values.data() + run.skip, run.count, copy.dtype, stored);
-      resources.put({copy.buffer, run.offset}, stored.data(), run.count * size_of(copy.dtype));
-    }
+                  static_cast<uint64_t>(part.first + done), weights.std);
+    convert_elements(values.data(), DType::f32, stored.data(), type, count);
+    resources.put({part.at.buffer, part.at.offset + done}, stored.data(), count * size_of(type));
   }
 }
 
@@ -148,15 +69,6 @@ void initialise_loss_scale(Resources& resources) {
 // host.
 void initialise_weights(Resources& resources) {
   const Plan& plan = resources.plan;
-  const Representation& master = plan.representation(Role::master);
-  const Representation& working = plan.representation(Role::working);
-  // Working copies may be flat where masters are shards: both are written.
-  std::vector<Representation> on_device, on_host;
-  for (const Representation& copy : {working, master}) {
-    if (copy.role == Role::master && master.buffer == working.buffer) continue;  // one and the same
-    const bool device = is_on_device(resources.buffer_of({copy.buffer}).memory_class);
-    (device ? on_device : on_host).push_back(copy);
-  }
   for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
     const LocalTensor& local = plan.space.tensors[i];
     const LogicalTensor& tensor = plan.tensors[static_cast<size_t>(local.tensor)];
@@ -166,12 +78,12 @@ void initialise_weights(Resources& resources) {
     weights.tensor = static_cast<uint32_t>(local.tensor);
     weights.std = static_cast<float>(tensor.init_std);
     weights.ones = tensor.init == Init::ones;
-    const auto draw = [&](int64_t global, int64_t flat, int64_t count) {
-      const TensorPart part{plan.space.unit_of[i], global, flat, count};
-      for (const Representation& copy : on_device) draw_on_device(resources, copy, weights, part);
-      if (!on_host.empty()) draw_on_host(resources, on_host, weights, part);
-    };
-    for_each_run(local, plan.space.placements[i], tensor.cols, draw);
+    for (const Representation& copy : parameter_copies(plan)) {
+      const bool on_device = is_on_device(resources.buffer_of({copy.buffer}).memory_class);
+      const auto draw = on_device ? draw_on_device : draw_on_host;
+      for_each_part(plan, copy, i, Visit::all,
+                    [&](const TensorPart& part) { draw(resources, copy.dtype, weights, part); });
+    }
   }
   initialise_fp8_scales(resources);
   resources.queues[QueueId::compute].synchronize();
@@ -188,26 +100,20 @@ std::vector<double> read_tensor(Resources& resources, Role role, int tensor, int
   const Representation& copy = plan.representation(role);
   const double scale =
       role == Role::gradient || role == Role::gradient_shard ? gradient_scale : 1.0;
-  // One of the ranks that hold the same elements counts them.
-  const Axis same = copy.extent == Extent::flat ? Axis::zero : Axis::replica;
   const int found = plan.space.find(tensor);
-  if (found < 0 || plan.grid.place_of(plan.rank, same) != 0) return values;
-  const size_t index = static_cast<size_t>(found);
-  const LocalTensor& local = plan.space.tensors[index];
-  if (!local.counted) return values;
+  if (found < 0) return values;
   std::vector<char> bytes;
-  const auto collect = [&](int64_t global, int64_t flat, int64_t length) {
-    const int64_t begin = std::max(global, first), end = std::min(global + length, first + count);
+  const auto collect = [&](const TensorPart& part) {
+    const int64_t begin = std::max(part.first, first);
+    const int64_t end = std::min(part.first + part.count, first + count);
     if (begin >= end) return;
-    const Run run =
-        held_part(plan, copy, plan.space.unit_of[index], flat + begin - global, end - begin);
-    if (run.count == 0) return;
-    bytes.resize(static_cast<size_t>(run.count * size_of(copy.dtype)));
-    resources.fetch({copy.buffer, run.offset}, bytes.data(), static_cast<int64_t>(bytes.size()));
-    widen(bytes, copy.dtype, values.data() + (begin - first) + run.skip);
+    bytes.resize(static_cast<size_t>((end - begin) * size_of(copy.dtype)));
+    resources.fetch({copy.buffer, part.at.offset + begin - part.first}, bytes.data(),
+                    static_cast<int64_t>(bytes.size()));
+    convert_elements(bytes.data(), copy.dtype, values.data() + (begin - first), DType::f64,
+                     end - begin);
   };
-  for_each_run(local, plan.space.placements[index], plan.tensors[static_cast<size_t>(tensor)].cols,
-               collect);
+  for_each_part(plan, copy, static_cast<size_t>(found), Visit::once, collect);
   for (double& value : values) value /= scale;
   return values;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
@@ -46,6 +47,23 @@ uint32_t posix_checksum(const unsigned char* data, size_t bytes) {
   for (size_t length = bytes; length > 0; length >>= 8)
     crc = append(crc, static_cast<unsigned char>(length));
   return ~crc;
+}
+
+uint64_t element_checksum(const void* elements, int64_t element_bytes, int64_t first, int64_t n) {
+  constexpr uint64_t stride = 0x9e3779b97f4a7c15ull;
+  const auto sum_of = [&](auto element) {
+    uint64_t sum = 0, offset = static_cast<uint64_t>(first) * stride;
+    const char* at = static_cast<const char*>(elements);
+    for (int64_t i = 0; i < n; ++i, at += sizeof element) {
+      std::memcpy(&element, at, sizeof element);
+      uint64_t x = element + (offset += stride);
+      x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+      x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+      sum += x ^ x >> 31;
+    }
+    return sum;
+  };
+  return element_bytes == 8 ? sum_of(uint64_t{}) : sum_of(uint32_t{});
 }
 
 void add_checksum(Bytes& file) {

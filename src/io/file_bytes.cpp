@@ -128,9 +128,15 @@ NewFile::NewFile(const std::string& path) : path_(path) {
   if (fd_ < 0) fail(path_, "cannot create", errno);
 }
 
+NewFile::NewFile(const std::string& path, const std::string& temporary)
+    : path_(path), temporary_(temporary), owns_(false) {
+  fd_ = ::open(temporary_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd_ < 0) fail(path_, "cannot open", errno);
+}
+
 NewFile::~NewFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (owns_ && !temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void NewFile::write_at(int64_t offset, const void* data, size_t bytes) {
@@ -163,6 +169,12 @@ void NewFile::read_at(int64_t offset, void* data, size_t bytes) const {
 
 void NewFile::resize(int64_t bytes) {
   if (::ftruncate(fd_, bytes) != 0) fail(path_, "cannot write", errno);
+}
+
+int64_t NewFile::size() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) fail(path_, "cannot read", errno);
+  return info.st_size;
 }
 
 void NewFile::sync() {

@@ -35,6 +35,9 @@ enum class Existing {
 class NewFile {
  public:
   explicit NewFile(const std::string& path);
+  // A second way, for another process, to write and sync() the NewFile of one that stated its
+  // temporary name. Leaves the file as it is, and cannot publish it.
+  NewFile(const std::string& path, const std::string& temporary);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -43,6 +46,8 @@ class NewFile {
   // Bytes beyond the end read as 0.
   void read_at(int64_t offset, void* data, size_t bytes) const;
   void resize(int64_t bytes);
+  int64_t size() const;
+  const std::string& temporary() const { return temporary_; }
   // Forces the content to the disk: reports an error that write_at() left to the system.
   void sync();
   // sync(), then the file gets its name. Afterwards only the destructor may be called.
@@ -50,6 +55,7 @@ class NewFile {
 
  private:
   std::string path_, temporary_;
+  bool owns_ = true;
   int fd_ = -1;
 };
 

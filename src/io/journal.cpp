@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -43,15 +44,26 @@ std::string line_of(const JournalStep& s) {
   return cells + printed(",%u\n", checksum_of(cells));
 }
 
-// Appends the step of a line; false where the line is not one that line_of() made for the next
-// step.
+void rewind(Record& record, size_t steps) {
+  for (std::vector<double>* series :
+       {&record.loss, &record.grad_norm, &record.step_time_s, &record.loss_scale})
+    series->resize(std::min(series->size(), steps));
+  for (std::vector<int64_t>* series : {&record.tokens, &record.skipped})
+    series->resize(std::min(series->size(), steps));
+}
+
+// Adds the step of a line; false where the line is not one that line_of() made for the next step or
+// one before it.
 bool take_line(const std::string& line, bool scaled, Record& record) {
   const size_t comma = line.rfind(',');
   const std::vector<std::string> cells = split(line, ',');
   if (comma == std::string::npos || cells.size() != num_columns ||
-      printed("%u", checksum_of(line.substr(0, comma))) != cells.back() ||
-      std::strtoll(cells[0].c_str(), nullptr, 10) != static_cast<long long>(record.loss.size()) + 1)
+      printed("%u", checksum_of(line.substr(0, comma))) != cells.back())
     return false;
+  const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - record.summary.resumed_step;
+  if (step < 1) return true;  // of the run that this one continues
+  if (step > static_cast<int64_t>(record.loss.size()) + 1) return false;
+  rewind(record, static_cast<size_t>(step) - 1);
   const auto number = [&](size_t column) { return std::strtod(cells[column].c_str(), nullptr); };
   record.loss.push_back(number(1));
   record.grad_norm.push_back(number(2));
@@ -70,6 +82,14 @@ Value configured(const Record& record, const std::string& group, const std::stri
     if (entry.group == group && entry.key == key && std::holds_alternative<Value>(entry.value))
       return std::get<Value>(entry.value);
   return {};
+}
+
+// Cuts the open file `path` behind its last whole line.
+void cut_last_line(const std::string& path, int fd) {
+  const Bytes bytes = read_bytes(path, longest_journal_bytes);
+  const auto end = std::find(bytes.rbegin(), bytes.rend(), '\n');
+  if (::ftruncate(fd, bytes.rend() - end) != 0)
+    throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
 }
 
 // The journal of an earlier run becomes its result file. One that cannot be read stays as it is.
@@ -94,15 +114,19 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   const bool again = !directory_.empty();
   close();
   create_directories(directory);
-  if (!again && ::access(planned_path(directory).c_str(), F_OK) == 0) recover(directory);
+  const std::string path = steps_path(directory);
+  const bool continues =
+      !again && planned.summary.resumed_step > 0 && ::access(path.c_str(), F_OK) == 0;
+  if (!again && !continues && ::access(planned_path(directory).c_str(), F_OK) == 0)
+    recover(directory);
   directory_ = directory;
   const Bytes bytes = encode_result(reduced_over_ranks(planned));
   write_file(planned_path(directory), {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-             again ? Existing::replaced : Existing::kept_numbered);
-  const std::string path = steps_path(directory);
-  write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
+             again || continues ? Existing::replaced : Existing::kept_numbered);
+  if (!continues) write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
   fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
+  if (continues) cut_last_line(path, fd_);
   dirty_ = ending_ = false;
   forcing_ = std::thread([this] { force_to_disk(); });
 }
@@ -174,9 +198,9 @@ Record recovered_record(const std::string& directory, const std::string& status)
   set_peak(record.summary, record.summary.peak_tflops, record.summary.peak_source);
   record.status = status;
   record.verdict = "NOT VERIFIED";
-  record.failed_step = static_cast<int64_t>(record.loss.size()) - 1;
+  record.failed_step = record.summary.resumed_step + static_cast<int64_t>(record.loss.size()) - 1;
   record.reason = "recovered from the journal: the run ended without a result after step " +
-                  std::to_string(record.loss.size()) + "; step times are those of rank 0";
+                  std::to_string(record.failed_step + 1) + "; step times are those of rank 0";
   return record;
 }
 

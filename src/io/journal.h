@@ -33,9 +33,10 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Starts the journal of a run, or of its next attempt. Turns the journal of an earlier run that
-  // ended without a result into that run's result file first; keeps the steps.csv of a run that has
-  // one under a numbered name. Throws Error(Exit::io).
+  // Starts the journal of a run, or of its next attempt. A run that continues another (resumed_step
+  // of `planned`) continues its steps.csv. Else it turns the journal of an earlier run that
+  // ended without a result into that run's result file first, and keeps the steps.csv of a run that
+  // has one under a numbered name. Throws Error(Exit::io).
   void begin(const std::string& directory, const Record& planned);
   // A line that cannot be written is left out: the run goes on, and trouble() says why.
   void add(const JournalStep& step);
@@ -57,8 +58,10 @@ class Journal {
 };
 
 // The record of a run that ended without a result: the planned record and the steps of the journal,
-// up to the first line that is damaged or cut. Status `status` ("FAILED", "TIMEOUT"), verdict NOT
-// VERIFIED. Throws Error(Exit::io) where `directory` has no journal.
+// up to the first line that is damaged or cut; of a run that continues another its own steps. A
+// line of a step that has one already begins anew there: the run before was continued from an
+// earlier step. Status `status` ("FAILED", "TIMEOUT"), verdict NOT VERIFIED. Throws Error(Exit::io)
+// where `directory` has no journal.
 Record recovered_record(const std::string& directory, const std::string& status);
 
 }  // namespace gptbench

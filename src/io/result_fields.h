@@ -49,6 +49,11 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("peak_memory_bytes", summary.peak_memory_bytes);
   visit("final_loss", summary.final_loss);
   visit("skipped_steps", summary.skipped_steps);
+  visit("resumed_from", summary.resumed_from);
+  visit("resumed_step", summary.resumed_step);
+  visit("resume_s", summary.resume_s);
+  visit("checkpoint_bytes", summary.checkpoint_bytes);
+  visit("checkpoint_write_s", summary.checkpoint_write_s);
   visit("device_name", summary.device_name);
   visit("clock_ghz", summary.clock_ghz);
   visit("device_memory_bytes", summary.device_memory_bytes);
@@ -81,6 +86,8 @@ void visit_steps(Object& record, const Visit& visit) {
         record.step_time_s);
   visit("tokens", "1", "tokens trained over all ranks, padding included, [step]", Written::always,
         record.tokens);
+  visit("checkpoint_s", "s", "wait for a checkpoint after the step, not part of time_s, [step]",
+        Written::unless_empty, record.checkpoint_s);
 }
 
 // Datasets [rank] of one operation of one axis, /comm/<axis>_<op>_<name>.

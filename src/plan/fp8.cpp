@@ -54,6 +54,11 @@ std::string tensor_name(int64_t layer, Linear linear, const char* what) {
   return "h." + std::to_string(layer) + "." + names[static_cast<int>(linear)] + what;
 }
 
+std::string factor_name(int64_t layer, Linear linear, Fp8Role role) {
+  static const char* const roles[] = {"x", "weight", "dy"};
+  return "h." + std::to_string(layer) + "." + name_of(linear) + "." + roles[static_cast<int>(role)];
+}
+
 Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
   const Plan& plan = builder.plan();
   transposes_ = plan.device.transposes_fp8;
@@ -74,12 +79,10 @@ Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
 
   Fp8Plan fp8;
   const auto add = [&](int64_t l, Linear linear, Fp8Role role) {
-    static const char* const roles[] = {"x", "weight", "dy"};
     const int weight = builder.tensor(tensor_name(l, linear, "weight"));
     const double std = plan.tensors[static_cast<size_t>(weight)].init_std;
     Fp8Tensor tensor;
-    tensor.name =
-        "h." + std::to_string(l) + "." + name_of(linear) + "." + roles[static_cast<int>(role)];
+    tensor.name = factor_name(l, linear, role);
     tensor.type = role == Fp8Role::dy ? DType::fp8_e5m2 : DType::fp8_e4m3;
     tensor.expected_amax = expected_amax(plan, linear, role, std);
     fp8.tensors.push_back(tensor);

@@ -33,10 +33,13 @@ const char* name_of(Linear linear);
 // Name of a tensor of a linear layer: "h.3.attn.qkv.weight"; `what`: "weight" or "bias".
 std::string tensor_name(int64_t layer, Linear linear, const char* what);
 enum class Fp8Role : uint8_t { x, weight, dy };
+constexpr Fp8Role all_fp8_roles[] = {Fp8Role::x, Fp8Role::weight, Fp8Role::dy};
+// Name of a factor of a linear layer: "h.3.qkv.x".
+std::string factor_name(int64_t layer, Linear linear, Fp8Role role);
 
 // One factor of one linear layer of this rank.
 struct Fp8Tensor {
-  std::string name;  // "h.3.qkv.x"
+  std::string name;  // factor_name()
   DType type = DType::fp8_e4m3;
   double expected_amax = 0.0;  // of a fresh model, an upper estimate
 };

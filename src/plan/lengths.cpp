@@ -33,11 +33,11 @@ double padded_share(const Config& config) {
   return config.data.short_seq_prob * (1.0 - (mean + T) / 2.0 / T);
 }
 
-int64_t targets_of_step(const Plan& plan, int64_t step) {
+int64_t targets_of_batch(const Plan& plan, int64_t first) {
   const int64_t sequences = plan.config.batch.global_batch_size;
   if (plan.lengths < 0) return sequences * plan.shape.targets();
   int64_t targets = 0;
-  for (int64_t s = step * sequences; s < (step + 1) * sequences; ++s)
+  for (int64_t s = first; s < first + sequences; ++s)
     targets += masked_tokens_of(length_of_sequence(plan.config, s));
   return targets;
 }

@@ -23,8 +23,8 @@ int64_t length_of_sequence(const Config& config, int64_t sequence);
 // Mean share of positions that are padding.
 double padded_share(const Config& config);
 
-// Rows of the global batch of `step`, from 0, that have a target. Takes the time of
-// global_batch_size random numbers where sequences are padded.
-int64_t targets_of_step(const Plan& plan, int64_t step);
+// Rows that have a target in the global batch that begins with global sequence `first`. Takes the
+// time of global_batch_size random numbers where sequences are padded.
+int64_t targets_of_batch(const Plan& plan, int64_t first);
 
 }  // namespace gptbench

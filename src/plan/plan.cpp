@@ -12,6 +12,7 @@
 #include "plan/stage_programs.h"
 #include "plan/step_programs.h"
 #include "plan/tasks.h"
+#include "plan/tensor_parts.h"
 #include "plan/waits.h"
 
 namespace gptbench {
@@ -96,6 +97,11 @@ void make_programs(Plan& plan, PlanBuilder& builder) {
   std::unique_ptr<Fp8State> fp8;
   if (plan.config.precision.compute == Precision::fp8) fp8 = std::make_unique<Fp8State>(builder);
   const ParameterLayout layout(builder, fp8.get());
+  const CheckpointConfig& checkpoint = plan.config.checkpoint;
+  if (checkpoint.async && !checkpoint.directory.empty())
+    plan.checkpoint_copy =
+        builder.add_buffer("checkpoint_copy", MemoryClass::host, Lifetime::run, DType::u8,
+                           std::max<int64_t>(1, checkpoint_share_bytes(plan)));
   Weights weights(builder, layout, fp8.get());
   Gradients gradients(builder, layout);
   builder.begin_program(ProgramKind::begin_step);

@@ -226,10 +226,17 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
 }
 
 std::string loss_difference(const Record& a, const Record& b) {
-  const size_t steps = std::min(a.loss.size(), b.loss.size());
-  if (steps == 0) return "";
+  // A resumed run begins with a later step.
+  const int64_t of_a = a.summary.resumed_step, of_b = b.summary.resumed_step;
+  const int64_t first = std::max(of_a, of_b);
+  const int64_t steps = std::min(of_a + static_cast<int64_t>(a.loss.size()),
+                                 of_b + static_cast<int64_t>(b.loss.size())) -
+                        first;
+  if (steps <= 0) return "";
   double largest = 0.0;
-  for (size_t i = 0; i < steps; ++i) largest = std::max(largest, std::fabs(a.loss[i] - b.loss[i]));
+  for (int64_t step = first; step < first + steps; ++step)
+    largest = std::max(largest, std::fabs(a.loss[static_cast<size_t>(step - of_a)] -
+                                          b.loss[static_cast<size_t>(step - of_b)]));
   return "Loss: largest difference over " + std::to_string(steps) + " common steps " +
          scientific(largest) + ".\n";
 }

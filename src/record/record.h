@@ -89,6 +89,14 @@ struct Summary {
   double gemm_ceiling_spread = 0.0;  // fraction; of its measurements in this run and earlier ones
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
+  // Of a run that continues another: the checkpoint, the steps before, which are not in this
+  // record, and the time that loading took (also of weights alone); "", 0, 0.
+  std::string resumed_from;
+  int64_t resumed_step = 0;
+  double resume_s = 0.0;
+  int64_t checkpoint_bytes = 0;  // of the last checkpoint; 0: none was written
+  // Mean time from the end of a step to the completion of its checkpoint.
+  double checkpoint_write_s = 0.0;
   int64_t skipped_steps = 0;  // whose scaled gradient was not finite, warm-up included
   // Hardware FLOPs over model FLOPs where a convention has no figure of its own with recomputation:
   // 4/3 with full activation checkpointing (plan/cost.h); 0: not known.
@@ -131,8 +139,11 @@ struct Record {
   std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
   std::vector<int64_t> skipped;                      // [step]: 1 where no weight was updated; ditto
   std::vector<int64_t> tokens;                       // [step]
+  std::vector<double> checkpoint_s;  // [step]: wait for a checkpoint after it; empty: none
   int64_t warmup_steps = 0;
-  int64_t failed_step = -1;  // step in which a run that is not OK ended; -1: before the first
+  // Step, from 0 and those before a resumed run included, in which a run that is not OK ended; -1:
+  // before the first.
+  int64_t failed_step = -1;
 
   std::vector<RankSeries> timing;  // /timing/<name>_s
   std::vector<MemoryEntry> memory;

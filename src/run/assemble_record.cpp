@@ -39,6 +39,7 @@ void add_training(Record& record, const Plan& plan, const RunParts& parts) {
   record.step_time_s = training.step_time_s;
   record.loss_scale = training.loss_scale;
   record.skipped = training.skipped;
+  record.checkpoint_s = training.checkpoint_s;
   record.tokens.assign(training.loss.size(), record.summary.tokens_per_step);
   record.timing = training.timing;
   record.comm = training.comm;

@@ -17,7 +17,7 @@ constexpr size_t recent_steps = 9;  // whose median stands for those to come
 
 bool Progress::is_due(int64_t step, double now_s) const {
   const bool last = length_.duration_s == 0.0 && step + 1 == length_.steps;
-  if (step == 0 || last || now_s - printed_s_ >= longest_silence_s) return true;
+  if (step == length_.first_step || last || now_s - printed_s_ >= longest_silence_s) return true;
   if (log_every_ > 0) return (step + 1) % log_every_ == 0;
   if (length_.duration_s > 0.0)
     return now_s - printed_s_ >= length_.duration_s / static_cast<double>(lines_per_run);
@@ -27,18 +27,18 @@ bool Progress::is_due(int64_t step, double now_s) const {
 double Progress::left_s(int64_t step, double now_s) const {
   const double step_s = median({recent_s_.begin(), recent_s_.end()});
   if (length_.duration_s == 0.0) return step_s * static_cast<double>(length_.steps - step - 1);
-  const int64_t warmup_left = std::max<int64_t>(0, length_.warmup_steps - step - 1);
+  const int64_t warmup_left = std::max<int64_t>(0, warmup_end() - step - 1);
   const double end_s = (warmup_left > 0 ? now_s : timed_begin_s_) + length_.duration_s;
   return std::max(0.0, end_s - now_s) + step_s * static_cast<double>(warmup_left);
 }
 
 void Progress::add(int64_t step, const StepResult& result, double now_s) {
-  if (step == 0) {
+  if (step == length_.first_step) {
     milliseconds_ = result.time_s < 1.0;
     console_.say(printed("    step      loss grad norm %9s   tokens/s   TFLOP/s time left\n",
                          milliseconds_ ? "time (ms)" : "time (s)"));
   }
-  if (step + 1 <= std::max<int64_t>(1, length_.warmup_steps)) timed_begin_s_ = now_s;
+  if (step + 1 <= std::max(length_.first_step + 1, warmup_end())) timed_begin_s_ = now_s;
   recent_s_.push_back(result.time_s);
   if (recent_s_.size() > recent_steps) recent_s_.pop_front();
   if (!result.skipped && !is_due(step, now_s)) return;
@@ -49,7 +49,7 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
                        result.grad_norm, milliseconds_ ? 3 : 4,
                        result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
                        flops_ / result.time_s / 1e12, format_seconds(left_s(step, now_s)).c_str(),
-                       step < length_.warmup_steps ? " warm-up" : ""));
+                       step < warmup_end() ? " warm-up" : ""));
   if (result.skipped)
     console_.say(printed("         skipped: gradient not finite; loss scale %g, next %g\n",
                          result.loss_scale, result.next_loss_scale));

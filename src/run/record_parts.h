@@ -50,6 +50,7 @@ struct TrainingSeries {
   std::vector<double> loss, grad_norm, step_time_s;  // [step]; time of the slowest rank
   std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
   std::vector<int64_t> skipped;                      // [step]; ditto
+  std::vector<double> checkpoint_s;                  // [step]; empty where none was written
   std::vector<RankSeries> timing;
   std::vector<CommEntry> comm;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/flops_convention.h"
 #include "base/text.h"
@@ -131,6 +132,18 @@ std::string messages(const Record& record) {
   return text;
 }
 
+// What one took, and the share of all in the time of steps and checkpoints.
+std::string checkpoints(const Record& record) {
+  const double all_s = std::accumulate(record.checkpoint_s.begin(), record.checkpoint_s.end(), 0.0);
+  const double steps_s = std::accumulate(record.step_time_s.begin(), record.step_time_s.end(), 0.0);
+  const double bytes = static_cast<double>(record.summary.checkpoint_bytes);
+  return format_bytes(record.summary.checkpoint_bytes) + " each, written in " +
+         format_seconds(record.summary.checkpoint_write_s) + " (" +
+         format_si(bytes / record.summary.checkpoint_write_s, "B/s") + "); training waited " +
+         format_seconds(all_s) +
+         printed(", %.1f %% of its time", 100.0 * all_s / (all_s + steps_s));
+}
+
 }  // namespace
 
 std::string rule(char c) {
@@ -230,6 +243,11 @@ std::string headline(const Record& record, const std::string& result_file) {
     text += entry("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)) +
                                 " on the rank with the highest peak");
   if (!s.rules.empty()) text += entry("Rules", rules_text(record));
+  if (!s.resumed_from.empty())
+    text +=
+        entry("Resumed", printed("after step %lld of ", static_cast<long long>(s.resumed_step)) +
+                             s.resumed_from + ", loaded in " + format_seconds(s.resume_s));
+  if (s.checkpoint_write_s > 0.0) text += entry("Checkpoints", checkpoints(record));
   text += entry("Result", result_file);
   if (!record.reason.empty()) text += hanging(record.status + ": ", record.reason);
   return text + rule('=');

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/load.h"
 #include "comm/agree.h"
 #include "data/data_file.h"
 #include "deck/devices.h"
@@ -131,9 +133,9 @@ void verify_reduced(const Session& session, const Plan& plan,
 // Collective. Appends the checks of the trained model, on rank 0. After a signal the launcher may
 // kill the process within a second, so the one that takes time is left out.
 void check_run(const Session& session, const Plan& plan, Engine& engine, const Training& training,
-               std::vector<VerifyEntry>& checks) {
+               bool fresh, std::vector<VerifyEntry>& checks) {
   MpiWorld& world = session.world;
-  if (!training.samples.empty())
+  if (fresh && !training.samples.empty())
     checks.push_back(
         check_initial_loss(plan, session.tokens, training.samples.front().result.loss));
   if (must_learn(plan, static_cast<int64_t>(training.samples.size()))) {
@@ -145,6 +147,28 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
   checks.push_back(check_messages(world, plan, training.steps));
   checks.push_back(check_parameter_count(plan));
   checks.push_back(check_memory(world, engine, plan));
+}
+
+// Collective. Where the model of this run begins: fresh, or as a checkpoint has it.
+TrainingStart start_from(const Session& session, const Config& config, Engine& engine,
+                         Record& record) {
+  const double start_s = now_s();
+  const auto say = [&](const std::string& line) { session.console.always(line + "\n"); };
+  const TrainingStart start = start_training(session.world, engine, say);
+  if (!start.path.empty() && config.run.duration_s == 0.0 && start.steps >= config.run.steps)
+    throw AgreedError(Exit::usage, "run.steps = " + std::to_string(config.run.steps) +
+                                       ": nothing is left to train, " + start.path +
+                                       " was saved after step " + std::to_string(start.steps) +
+                                       "; use more steps, or run.resume = 'no'");
+  record.summary.resumed_from = start.path;
+  record.summary.resumed_step = start.steps;
+  if (start.fresh) return start;
+  record.summary.resume_s = now_s() - start_s;
+  session.console.say((start.path.empty() ? "Weights of " + config.run.init_from
+                                          : "Resumed from " + start.path + " after step " +
+                                                std::to_string(start.steps)) +
+                      ", loaded in " + format_seconds(record.summary.resume_s) + "\n");
+  return start;
 }
 
 // Collective. Trains the plan of `attempt` and collects what came of it: the outcome of training,
@@ -173,6 +197,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   if (!world.all(take_arena(engine, device)))
     return out_of_memory("met when the arena was allocated");
   engine.initialise_weights();
+  const TrainingStart start = start_from(session, plan.config, engine, attempt.record);
   allow_graphs(world, engine, plan);
   const int64_t trace_step = plan.config.output.trace_step;
   if (trace_step > 0) engine.trace_step(trace_step - 1);
@@ -181,17 +206,19 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   // Training, and the files that were asked for.
   Dump dump(world, plan);
   dump.weights(engine, "weights_initial");
-  StepReport report(session, attempt.record, plan);
+  StepReport report(session, attempt.record, plan, start.steps);
+  Checkpoints checkpoints(world, engine);
   agreed(world, [&] { report.begin(attempt.record, parts); });
   const auto after_step = [&](int64_t step, const StepResult& result) {
     report.add(step, result);
-    if (step == 0) dump.gradients(engine);
+    if (step == start.steps) dump.gradients(engine);
   };
-  const Training training =
-      train(world, engine, plan, communicators, sensing, session.start_s, after_step);
+  const Training training = train(world, engine, plan, communicators, sensing, checkpoints,
+                                  start.steps, session.start_s, after_step);
   if (!training.signalled) dump.weights(engine, "weights_final");
   dump.close();
-  if (trace_step > 0 && trace_step <= static_cast<int64_t>(training.samples.size())) {
+  if (trace_step > start.steps &&
+      trace_step <= start.steps + static_cast<int64_t>(training.samples.size())) {
     write_trace(world, plan, *engine.trace());
     session.console.say("Trace of step " + std::to_string(trace_step) + ": " +
                         plan.config.output.directory + "/trace.json\n");
@@ -200,10 +227,12 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   // What came of it.
   attempt.outcome = training.outcome;
   attempt.reason = training.reason;
-  if (training.outcome != Exit::ok) attempt.record.failed_step = training.steps - 1;
+  if (training.outcome != Exit::ok) attempt.record.failed_step = start.steps + training.steps - 1;
+  attempt.record.summary.checkpoint_bytes = checkpoints.bytes();
+  attempt.record.summary.checkpoint_write_s = checkpoints.write_s();
   parts.memory = gather_memory(world, engine);
   parts.training = gather_series(world, training, plan, communicators);
-  check_run(session, plan, engine, training, parts.checks);
+  check_run(session, plan, engine, training, start.fresh, parts.checks);
   parts.sensors = sensing.summary(world);
   parts.selected_algorithms = device.choices() + graph_note(engine, plan);
 }
@@ -214,7 +243,8 @@ void judge(MpiWorld& world, Attempt& attempt) {
   if (attempt.outcome != Exit::ok || world.all(failed.empty())) return;
   attempt.outcome = Exit::invalid;
   attempt.reason = failed;
-  attempt.record.failed_step = static_cast<int64_t>(attempt.record.loss.size()) - 1;
+  attempt.record.failed_step =
+      attempt.record.summary.resumed_step + static_cast<int64_t>(attempt.record.loss.size()) - 1;
 }
 
 // On rank 0: the machine, the deck, the plan.
@@ -285,6 +315,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
     check_output_directory(config.output.directory);
     known_devices();
   });
+  check_checkpoint_directory(world, config.checkpoint);
   std::unique_ptr<TokenSource> tokens;
   agreed(world, [&] {
     tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),

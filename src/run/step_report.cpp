@@ -9,11 +9,13 @@
 
 namespace gptbench {
 
-StepReport::StepReport(const Session& session, const Record& planned, const Plan& plan)
+StepReport::StepReport(const Session& session, const Record& planned, const Plan& plan,
+                       int64_t first_step)
     : session_(session),
       plan_(plan),
       progress_(session.console,
-                {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.duration_s},
+                {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.duration_s,
+                 first_step},
                 plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
                 model_flops(planned.summary, planned.summary.flops_convention)) {}
 

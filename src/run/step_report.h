@@ -10,12 +10,12 @@ namespace gptbench {
 
 class StepReport {
  public:
-  // planned: of the attempt.
-  StepReport(const Session& session, const Record& planned, const Plan& plan);
+  // planned: of the attempt. first_step: from 0; of this run.
+  StepReport(const Session& session, const Record& planned, const Plan& plan, int64_t first_step);
 
   // Starts the journal with what is known before the first step. Throws Error(Exit::io).
   void begin(Record planned, const RunParts& parts);
-  // After each step, in order, from 0.
+  // After each step, in order.
   void add(int64_t step, const StepResult& result);
 
  private:

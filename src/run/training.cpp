@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "comm/agree.h"
 #include "comm/message_totals.h"
 #include "measure/job_limit.h"
 
@@ -68,7 +69,8 @@ bool note_failure(MpiWorld& world, const Engine& engine, Training& training) {
   if (world.rank() != 0) return true;
   training.reason = reasons[static_cast<size_t>(first)];
   if (training.outcome == Exit::out_of_memory)
-    training.reason = "out of memory, met in step " + std::to_string(training.steps) + " by rank " +
+    training.reason = "out of memory, met in step " +
+                      std::to_string(training.first_step + training.steps) + " by rank " +
                       std::to_string(first) + ": " + training.reason;
   return true;
 }
@@ -87,6 +89,20 @@ std::string non_finite_reason(const PrecisionConfig& precision, const StepResult
   return "";
 }
 
+// Collective. Calls `action`, which writes checkpoints; false where one could not be written, which
+// ends the run.
+template <class Action>
+bool written(Training& training, const Action& action) {
+  try {
+    action();
+    return true;
+  } catch (const AgreedError& error) {
+    training.outcome = error.code();
+    training.reason = error.what();
+    return false;
+  }
+}
+
 }  // namespace
 
 bool signal_pending() {
@@ -103,17 +119,20 @@ void watch_signals() {
 }
 
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
-               const CommunicatorTable& communicators, Sensing& sensing, double start_s,
+               const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
+               int64_t first_step, double start_s,
                const std::function<void(int64_t, const StepResult&)>& after_step) {
   const RunConfig& run = plan.config.run;
   const bool by_time = run.duration_s > 0.0;
+  const int64_t first_timed = first_step + run.warmup_steps;
   Training training;
+  training.first_step = first_step;
   reset_message_counts();
   world.barrier();
   const Deadline deadline = deadline_of(run.time_limit_s, start_s);
   double last_step_s = 0.0, timed_begin_s = 0.0;
-  for (int64_t step = 0; by_time || step < run.steps; ++step) {
-    if (step == run.warmup_steps) {
+  for (int64_t step = first_step; by_time || step < run.steps; ++step) {
+    if (step == first_timed) {
       for (Communicator* communicator : communicators.by_axis)
         if (communicator != nullptr) communicator->reset_statistics();
       engine.reset_exposed();
@@ -125,11 +144,10 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     // The vote is cast before the step whose end it decides about.
     const double end_s = now_s() + last_step_s;
     const bool last = !by_time && step + 1 == run.steps;
-    const bool late = !last && end_s + last_step_s > deadline.at_s;
-    const bool done =
-        by_time && step >= run.warmup_steps && end_s >= timed_begin_s + run.duration_s;
+    const bool late = !last && end_s + last_step_s + checkpoints.longest_s() > deadline.at_s;
+    const bool done = by_time && step >= first_timed && end_s >= timed_begin_s + run.duration_s;
     const StepResult result = engine.step(step, signal_received != 0 || late || done);
-    training.steps = step + 1;
+    training.steps = step + 1 - first_step;
     // A rank that failed has computed on stale values: the step has no figures.
     if (result.stop && note_failure(world, engine, training)) break;
     training.samples.push_back({result, engine.times()});
@@ -144,6 +162,10 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                         "; " + trouble;
       break;
     }
+    const auto save = [&] {
+      training.samples.back().checkpoint_s = checkpoints.after_step(step + 1, last || result.stop);
+    };
+    if (!written(training, save)) break;
     if (result.stop && !last) {
       note_stop(world, deadline, late, training);
       break;
@@ -151,6 +173,8 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   }
   sensing.end();
   training.exposed_s = engine.exposed_s();
+  // One that is on its way is good, whatever ended the run.
+  written(training, [&] { checkpoints.finish(); });
   // A rank that failed after the votes of the last step.
   if (training.outcome == Exit::ok) note_failure(world, engine, training);
   return training;

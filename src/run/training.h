@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "checkpoint/checkpoints.h"
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
 #include "plan/plan.h"
@@ -18,30 +19,37 @@ namespace gptbench {
 struct StepSample {
   StepResult result;
   StepTimes times;
+  double checkpoint_s = 0.0;  // that training waited for a checkpoint after the step
 };
 static_assert(sizeof(StepSample) <= 256, "a run of a million steps keeps at most 256 MB per rank");
 
 struct Training {
-  std::deque<StepSample> samples;  // [step]; without the step in which tokens or memory failed
-  int64_t steps = 0;               // executed, the failed one included
-  ExposedTimes exposed_s{};        // of the steps after the warm-up, skipped ones included
-  Exit outcome = Exit::ok;  // ok, out_of_memory, non_finite, io or timeout; same on all ranks
-  bool signalled = false;   // a signal ended it: little time is left; same on all ranks
-  std::string reason;       // on rank 0
+  // [step of this run]; without the step in which tokens or memory failed
+  std::deque<StepSample> samples;
+  int64_t first_step = 0;    // from 0; other than 0 where an earlier run is continued
+  int64_t steps = 0;         // executed by this run, the failed one included
+  ExposedTimes exposed_s{};  // of the steps after the warm-up, skipped ones included
+  Exit outcome = Exit::ok;   // ok, out_of_memory, non_finite, io or timeout; same on all ranks
+  bool signalled = false;    // a signal ended it: little time is left; same on all ranks
+  std::string reason;        // on rank 0
 };
 
-// Runs the plan's steps: run.steps of them, or as many as end after run.duration_s from the end of
-// the warm-up. Calls after_step(step, its result) on all ranks, outside of the timed steps;
-// gradients are still those of the step. Ends early, after the current step, when
+// Runs the plan's steps from `first_step` on: up to run.steps, or as many as end after
+// run.duration_s from the end of the warm-up, which is that of this run. Calls after_step(step, its
+// result) on all ranks, outside of the timed steps; gradients are still those of the step. Ends
+// early, after the current step, when
 //   - loss or gradient norm is not finite (scaled loss: the loss, or the norm at the least scale),
 //   - tokens cannot be read or memory runs out (that step leaves no sample),
 //   - a rank received a signal,
+//   - a checkpoint cannot be written (io),
 //   - another step would pass run.time_limit_s (since `start_s`) or come too close to the end of
 //     the batch job (measure/job_limit.h).
 // Communicator statistics, exposed times and sensors cover the steps after the warm-up, the
-// message counter all of them.
+// message counter all of them. Checkpoints are written when they are due, and after the last step
+// unless its weights are useless; the time is of no step.
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
-               const CommunicatorTable& communicators, Sensing& sensing, double start_s,
+               const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
+               int64_t first_step, double start_s,
                const std::function<void(int64_t, const StepResult&)>& after_step);
 
 // Installs handlers for SIGTERM, SIGINT and SIGUSR1 that request the end of the loop. A second

@@ -104,10 +104,14 @@ TrainingSeries gather_series(MpiWorld& world, const Training& training, const Pl
   for (const StepSample& sample : training.samples) {
     series.loss.push_back(sample.result.loss);
     series.grad_norm.push_back(sample.result.grad_norm);
+    series.checkpoint_s.push_back(sample.checkpoint_s);
     if (plan.loss_scale < 0) continue;
     series.loss_scale.push_back(sample.result.loss_scale);
     series.skipped.push_back(sample.result.skipped ? 1 : 0);
   }
+  if (std::all_of(series.checkpoint_s.begin(), series.checkpoint_s.end(),
+                  [](double wait_s) { return wait_s == 0.0; }))
+    series.checkpoint_s.clear();
   return series;
 }
 

@@ -326,6 +326,9 @@ void name_rows(Sweep& sweep) {
                                    "'; they are the same, or sweep.name tells them not apart");
     set_value(row.deck, "run", "name", row.name);
     set_value(row.deck, "output", "directory", sweep.directory + "/" + row.name);
+    const std::string& checkpoints = row.deck.config.checkpoint.directory;
+    if (!checkpoints.empty())
+      set_value(row.deck, "checkpoint", "directory", checkpoints + "/" + row.name);
   }
 }
 

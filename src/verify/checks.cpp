@@ -60,7 +60,7 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
   // embedding a little: 2% of the loss.
   // A target that equals its input gains at most C std: its embedding's share of the final norm's
   // input, which learned positions halve at least.
-  const double count = static_cast<double>(targets_of_step(plan, 0));
+  const double count = static_cast<double>(targets_of_batch(plan, 0));
   const Family& family = plan.shape.family;
   const double share = family.positions == PositionEmbedding::learned ? std::sqrt(0.5) : 1.0;
   const double own_logit =

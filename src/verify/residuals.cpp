@@ -117,7 +117,7 @@ constexpr double share_of_whole = 0.01;
 double loss_residual(const Plan& plan, ComputeType compute, double loss, double reference) {
   const ModelShape& s = plan.shape;
   const double logits = std::sqrt(static_cast<double>(s.C)) * plan.config.model.init_std;
-  const double tokens = static_cast<double>(targets_of_step(plan, 0));
+  const double tokens = static_cast<double>(targets_of_batch(plan, 0));
   const double roundoff =
       roundoff_of(plan, compute, chain_length(s, compute)) * logits / std::sqrt(tokens) +
       roundoff_of_statistics(compute) * reference;

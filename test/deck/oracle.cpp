@@ -43,7 +43,7 @@ std::vector<Reading> run_oracle(const std::string& folder, size_t first, size_t 
       readings.back()[group].values[word] = line.substr(word.size() + 1);
     }
   }
-  const bool is_last_partial = !readings.empty() && readings.back().count("output") == 0;
+  const bool is_last_partial = !readings.empty() && readings.back().count("checkpoint") == 0;
   if (!completed && is_last_partial) readings.pop_back();
   return readings;
 }

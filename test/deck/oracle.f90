@@ -21,12 +21,13 @@ program oracle
 
   character(width) :: class, tier
   character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest, &
-    find_largest_over
+    find_largest_over, resume, init_from
   integer(i8) :: steps, warmup_steps, seed, find_largest_steps
   real(r8) :: duration_s, time_limit_s
   logical :: deterministic, verify
   namelist /run/ name, class, tier, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
-    duration_s, time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps
+    duration_s, time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps, &
+    resume, init_from
 
   character(width) :: preset, family
   integer(i8) :: num_layers, hidden_size, num_attention_heads, num_kv_heads, ffn_hidden_size
@@ -76,6 +77,12 @@ program oracle
   integer(i8) :: log_every, trace_step
   namelist /output/ directory, dump, flops_convention, peak_tflops, log_every, trace_step
 
+  ! directory: that of output has been written by the time that this group is read
+  integer(i8) :: every_steps, keep
+  real(r8) :: every_s
+  logical :: async
+  namelist /checkpoint/ directory, every_steps, every_s, keep, async
+
   character(1000) :: list_path, out_path, deck_path
 
   call get_command_argument(1, list_path)
@@ -104,6 +111,7 @@ contains
     mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'
     duration_s = 0; time_limit_s = 0
     deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_over = 'all'; find_largest_steps = 30
+    resume = 'no'; init_from = ''
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
     position_embedding = 'auto'; rotary_theta = 10000; no_bias = .false.
@@ -121,6 +129,7 @@ contains
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''; short_seq_prob = 0
     directory = ''; dump = 'none'; flops_convention = 'causal'; peak_tflops = 0; log_every = 0; trace_step = 0
+    every_steps = 0; every_s = 0; keep = 2; async = .true.
   end subroutine
 
   subroutine begin(group)
@@ -160,6 +169,7 @@ contains
     call put_logical('verify', verify); call put_string('find_largest', find_largest)
     call put_string('find_largest_over', find_largest_over)
     call put_integer('find_largest_steps', find_largest_steps)
+    call put_string('resume', resume); call put_string('init_from', init_from)
 
     read (deck, nml=model, iostat=status)
     call begin('model')
@@ -240,6 +250,13 @@ contains
     call put_string('flops_convention', flops_convention)
     call put_real('peak_tflops', peak_tflops)
     call put_integer('log_every', log_every); call put_integer('trace_step', trace_step)
+
+    directory = ''
+    read (deck, nml=checkpoint, iostat=status)
+    call begin('checkpoint')
+    call put_string('directory', directory); call put_integer('every_steps', every_steps)
+    call put_real('every_s', every_s); call put_integer('keep', keep)
+    call put_logical('async', async)
   end subroutine
 
   function element(key) result(text)

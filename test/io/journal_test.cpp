@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -134,6 +135,29 @@ TEST_F(Journals, AnotherAttemptOfTheSameRunBeginsAnew) {
   EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 0u);
   EXPECT_FALSE(fs::exists(directory_ + "/steps.1.csv"));
   EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
+}
+
+// Killed in step 5 after a checkpoint of step 2, continued, killed again in step 4.
+TEST_F(Journals, AResumedRunContinuesTheFile) {
+  killed_after(4);
+  write_steps(steps_text() + "5,5.0,0.5");  // was being written
+  Record r = planned();
+  r.summary.resumed_step = 2;
+  r.warmup_steps = 0;
+  {
+    Journal journal;
+    journal.begin(directory_, r);
+    for (int i = 3; i <= 4; ++i) journal.add({i, 20.0 - i, 0.5, 10.0 * i, 1.0, 1.0, false});
+  }
+  EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
+  EXPECT_FALSE(fs::exists(directory_ + "/steps.1.csv"));
+  const Record recovered = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(recovered.loss, (std::vector<double>{17, 16}));
+  EXPECT_EQ(recovered.step_time_s, (std::vector<double>{30, 40}));
+  EXPECT_EQ(recovered.failed_step, 3);
+  EXPECT_NE(recovered.reason.find("after step 4"), std::string::npos) << recovered.reason;
+  const std::string text = steps_text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4 + 2);
 }
 
 TEST_F(Journals, APlanThatCannotBeReadStaysAndStopsNoRun) {

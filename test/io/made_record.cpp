@@ -61,6 +61,10 @@ Summary made_summary() {
   s.peak_memory_bytes = 2.5e9;
   s.final_loss = 9.75;
   s.skipped_steps = 1;
+  s.resumed_from = "ck/step-00000007.h5";
+  s.resume_s = 1.5;
+  s.checkpoint_bytes = 5000000000;
+  s.checkpoint_write_s = 2.5;
   s.hardware_factor = 1.0;
   s.device_name = "x86-64";
   s.clock_ghz = 2.2;
@@ -106,6 +110,7 @@ Record made_record() {
   r.skipped = {1, 0, 0, 0};
   r.step_time_s = {40.0, 31.5, 32.0, 33.0};
   r.tokens = {8192, 8192, 8192, 8192};
+  r.checkpoint_s = {0.0, 0.25, 0.0, 0.125};
   r.warmup_steps = 1;
   r.failed_step = 2;
   r.timing = {{"forward", "s", "forward pass", {1, 2, 3, 4, 5, 6, 7, 8}, 4, 2, false},

@@ -77,11 +77,11 @@ TEST(Lengths, SayHowManyTargetsAStepHas) {
     int64_t expected = 0;
     for (int64_t s = 7 * step; s < 7 * step + 7; ++s)
       expected += masked_tokens_of(length_of_sequence(plan.config, s));
-    EXPECT_EQ(targets_of_step(plan, step), expected);
+    EXPECT_EQ(targets_of_batch(plan, 7 * step), expected);
     EXPECT_LT(expected, 7 * plan.shape.targets());
   }
   m.short_seq_prob = 0.0;
-  EXPECT_EQ(targets_of_step(make_plan(resolved_config(m), 1, 0), 3), 7 * plan.shape.targets());
+  EXPECT_EQ(targets_of_batch(make_plan(resolved_config(m), 1, 0), 21), 7 * plan.shape.targets());
 }
 
 // Every stage loads them once a micro-batch, and every attention reads them; messages and FLOPs are

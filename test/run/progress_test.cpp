@@ -39,6 +39,18 @@ TEST(Progress, OneUnitPerColumnAndTimeLeft) {
             "     3/3   9.75000    0.0125    2.5000     4505.6         2 0 us\n");
 }
 
+// Two steps of an earlier run went before; the warm-up is that of this one.
+TEST(Progress, OfAResumedRunStepsCountOn) {
+  Progress progress(console, {4, 1, 0.0, 2}, 1, 1.0, 1.0);
+  testing::internal::CaptureStdout();
+  progress.add(2, step_of(2.5), 2.5);
+  progress.add(3, step_of(2.5), 5.0);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(count_of_lines(text), 1 + 2);
+  EXPECT_NE(text.find("     3/4 "), std::string::npos) << text;
+  EXPECT_NE(text.find("2.50 s warm-up\n     4/4 "), std::string::npos) << text;
+}
+
 // 40 steps of 10 ms: the first, and each fourth.
 TEST(Progress, LinesAreThinned) {
   EXPECT_EQ(count_of_lines(lines_of({40, 2, 0.0}, 0, 40, 0.01)), 1 + 1 + 10);

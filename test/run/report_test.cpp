@@ -134,6 +134,25 @@ TEST(Report, HeadlineOfAValidRun) {
   EXPECT_EQ(headline(r, "out/result.h5"), expected);
 }
 
+// 6 s of steps, 2 s of waiting.
+TEST(Report, HeadlineTellsOfCheckpoints) {
+  Record r = two_ranks();
+  r.step_time_s = {2.0, 1.0, 2.0, 1.0};
+  r.checkpoint_s = {0.0, 1.5, 0.0, 0.5};
+  r.summary.resumed_from = "ck/step-00000004.h5";
+  r.summary.resumed_step = 4;
+  r.summary.resume_s = 0.5;
+  r.summary.checkpoint_bytes = 4 << 20;
+  r.summary.checkpoint_write_s = 2.0;
+  const std::string text = headline(r, "f");
+  EXPECT_NE(
+      text.find("\nResumed         after step 4 of ck/step-00000004.h5, loaded in 500.00 ms\n"
+                "Checkpoints     4.0 MiB each, written in 2.00 s (2.097 MB/s); training waited\n"
+                "                2.00 s, 25.0 % of its time\n"),
+      std::string::npos)
+      << text;
+}
+
 TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
   Record r = two_ranks();
   r.summary.mfu = r.summary.hfu = 1.109;

@@ -140,6 +140,29 @@ for deck in "${odd[@]}"; do
   esac
 done
 
+# --- a job that is stopped early goes on where its deck says so ---------------------------------
+printf '#!/bin/sh\nexec "$@"\n' >bin/srun
+printf '#!/bin/sh\necho "$*" >>requeued\n' >bin/scontrol
+chmod +x bin/scontrol
+stopped() { # stopped STATUS ARGUMENTS...
+  local expected=$1
+  shift
+  rm -f requeued
+  SLURM_JOB_ID=7 SLURM_NTASKS=1 SLURM_JOB_END_TIME=$(($(date +%s) + 5)) GPTBENCH_OUTPUT=stopped \
+    bash "$scripts/gptbench.slurm" small.in batch.global_batch_size=4 run.steps=2000000000 "$@" >out 2>&1
+  [ $? -eq "$expected" ] || fail "$*: another status than $expected: $(tail -3 out)"
+}
+resumes=(checkpoint.directory="$PWD/saved checkpoints" run.resume=auto)
+for _ in 1 2; do
+  stopped 0 "${resumes[@]}"
+  contains requeued '^requeue 7$'
+  contains out 'queued again to go on from its checkpoint'
+done
+contains out '^Resumed from .*/saved checkpoints/step-[0-9]*.h5 after step'
+stopped 8 checkpoint.directory=other
+[ ! -e requeued ] || fail "requeued without run.resume"
+printf '#!/bin/sh\necho "srun $*"\n' >bin/srun
+
 # Bad use of each script, outside of any job.
 refused() {
   local pattern=$1

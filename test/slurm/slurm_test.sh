@@ -105,6 +105,27 @@ for _ in $(seq 40); do
 done
 scontrol update "JobId=$again" StartTime=now || fail "the requeued job cannot start at once"
 
+# One that is told to stop, as before its time limit, queues itself again and goes on.
+goes_on=$(submit --time=2 --nodes=2 --requeue --output=goes_on.out "$scripts/gptbench.slurm" decks/small.in "${endless[@]}" \
+  checkpoint.directory=saved run.resume=auto)
+await_line() { # await_line PATTERN FILE
+  for _ in $(seq 480); do
+    if grep -q "$1" "$2" 2>/dev/null; then return; fi
+    sleep 0.25
+  done
+  fail "no '$1' in $2"
+}
+await_line '2000000000 ' goes_on.out
+scancel --signal=TERM "$goes_on"
+await_line 'queued again to go on from its checkpoint' goes_on.out
+for _ in $(seq 40); do
+  if [ "$(field_of "$goes_on" JobState)" = PENDING ]; then break; fi
+  sleep 0.25
+done
+scontrol update "JobId=$goes_on" StartTime=now || fail "the requeued job cannot start at once"
+await_line '^Resumed from saved/step-[0-9]*.h5 after step' goes_on.out
+scancel "$goes_on"
+
 for attempt in 1 2 3; do
   wait_for 180 "$misfit" "$missing" "$misspelt" "${jobs[@]}" || show "$study"/*.out
   if [ "$attempt" = 3 ] || ! died_in_mpi_init; then break; fi

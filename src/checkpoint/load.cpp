@@ -1,0 +1,290 @@
+#include "checkpoint/load.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/convert.h"
+#include "base/text.h"
+#include "checkpoint/contents.h"
+#include "checkpoint/manifest.h"
+#include "comm/agree.h"
+#include "data/data_file.h"
+#include "io/checksum.h"
+#include "plan/tensor_parts.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t staging_elements = 1 << 20;
+constexpr int64_t longest_frame_bytes = int64_t{1} << 30;
+
+// continued: all of it. weights_only: a new run from its weights.
+enum class Use { continued, weights_only };
+
+// Calls visit(first, n) for pieces of elements [first, end) that fit into staging memory.
+template <class Visitor>
+void for_each_piece(int64_t first, int64_t end, const Visitor& visit) {
+  for (; first < end; first += staging_elements)
+    visit(first, std::min(staging_elements, end - first));
+}
+
+// The HDF5 file of a checkpoint, whose arrays lie where the manifest says.
+class ArrayReader {
+ public:
+  explicit ArrayReader(const std::string& path) : file_(path) {}
+  // Elements [first, first + n) of `array`, of its type.
+  const char* read(const FileArray& array, int64_t first, int64_t n) {
+    return read_bytes(array.offset + first * size_of(array.type), n * size_of(array.type));
+  }
+  const char* read_bytes(int64_t offset, int64_t bytes) {
+    bytes_.resize(static_cast<size_t>(bytes));
+    file_.read(offset, bytes, bytes_.data());
+    return reinterpret_cast<const char*>(bytes_.data());
+  }
+  const DataFile& file() const { return file_; }
+
+ private:
+  DataFile file_;
+  Bytes bytes_;
+};
+
+void check_frame(ArrayReader& reader, const Manifest& manifest) {
+  if (reader.file().size_bytes() != manifest.file_bytes)
+    throw reader.file().error(printed("has %lld bytes, its manifest says %lld",
+                                      static_cast<long long>(reader.file().size_bytes()),
+                                      static_cast<long long>(manifest.file_bytes)));
+  Bytes frame;
+  for (const auto& [begin, end] : frame_of(manifest)) {
+    if (end - begin > longest_frame_bytes)
+      throw reader.file().error("is damaged: more HDF5 structure than there can be");
+    const char* bytes = reader.read_bytes(begin, end - begin);
+    frame.insert(frame.end(), bytes, bytes + (end - begin));
+  }
+  if (posix_checksum(frame.data(), frame.size()) != manifest.frame_checksum)
+    throw reader.file().error("is damaged: its HDF5 structure does not match the checksum");
+}
+
+// Collective. Reads everything once, each rank an even share; throws AgreedError that names what
+// does not match its checksum.
+void verify(MpiWorld& world, const std::string& path, const Manifest& manifest) {
+  std::vector<uint64_t> checksums(manifest.arrays.size());
+  agreed(world, [&] {
+    ArrayReader reader(path);
+    if (world.rank() == 0) check_frame(reader, manifest);
+    for (size_t i = 0; i < checksums.size(); ++i) {
+      const FileArray& array = manifest.arrays[i];
+      const int64_t share = array.elements() / world.size(), first = share * world.rank();
+      const bool last = world.rank() + 1 == world.size();
+      for_each_piece(first, last ? array.elements() : first + share, [&](int64_t at, int64_t n) {
+        checksums[i] += element_checksum(reader.read(array, at, n), size_of(array.type), at, n);
+      });
+    }
+  });
+  world.sum_on_first(checksums);
+  agreed(world, [&] {
+    for (size_t i = 0; world.rank() == 0 && i < checksums.size(); ++i)
+      if (checksums[i] != manifest.arrays[i].checksum)
+        throw Error(Exit::io, path + " is damaged: " + manifest.arrays[i].name +
+                                  " does not match its checksum");
+  });
+}
+
+// Throws where the checkpoint is not of this deck's model. Weights alone may be of a longer
+// position table.
+void check_fit(const Config& config, const std::string& path, const Manifest& manifest, Use use) {
+  const std::map<std::string, std::string> stored(manifest.keys.begin(), manifest.keys.end());
+  std::vector<std::string> differences;
+  const auto compare = [&](const std::string& key, const std::string& ours) {
+    const auto theirs = stored.find(key);
+    const std::string value = theirs != stored.end() ? theirs->second : "absent";
+    if (value == ours) return;
+    if (use == Use::weights_only && key == "model.seq_length" &&
+        config.model.seq_length < std::strtoll(value.c_str(), nullptr, 10))
+      return;
+    differences.push_back(key + " = " + value + " (the deck: " + ours + ")");
+  };
+  for (const auto& [key, value] : model_keys(config)) compare(key, value);
+  if (use == Use::continued && manifest.seed != config.run.seed)
+    differences.push_back("run.seed = " + std::to_string(manifest.seed) +
+                          " (the deck: " + std::to_string(config.run.seed) + ")");
+  if (!differences.empty())
+    throw Error(Exit::io, path + " was saved with " + join(differences, ", ") +
+                              "; use these values, or another checkpoint");
+}
+
+class Loader {
+ public:
+  Loader(Engine& engine, const std::string& path, const Manifest& manifest)
+      : resources_(engine.resources()), reader_(path) {
+    for (const FileArray& array : manifest.arrays) arrays_[array.name] = &array;
+  }
+
+  void load(Use use) {
+    const Plan& plan = resources_.plan;
+    for (const StoredRole& stored : stored_roles) {
+      if (stored.role == Role::master)
+        for (const Representation& copy : parameter_copies(plan)) load(stored.group, copy);
+      else if (use == Use::continued)
+        load(stored.group, plan.representation(stored.role));
+    }
+    load_fp8_scales();
+  }
+
+ private:
+  // The array `name`, where this rank finds at least `elements` elements; a checkpoint of the same
+  // keys has it.
+  const FileArray& array(const std::string& name, int64_t elements) const {
+    const auto found = arrays_.find(name);
+    if (found == arrays_.end() || found->second->elements() < elements)
+      throw reader_.file().error("has no array " + name + " of " + std::to_string(elements) +
+                                 " elements");
+    return *found->second;
+  }
+
+  // Rows that pad the vocabulary for tensor parallelism stay as they were drawn.
+  void load(const std::string& group, const Representation& copy) {
+    const Plan& plan = resources_.plan;
+    const std::vector<LogicalTensor> stored = tensor_table(plan.config.model);
+    std::vector<char> converted;
+    for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
+      const LogicalTensor& tensor = stored[static_cast<size_t>(plan.space.tensors[i].tensor)];
+      const FileArray& from = array(group + "/" + tensor.name, tensor.size());
+      for_each_part(plan, copy, i, Visit::all, [&](const TensorPart& part) {
+        const int64_t end = std::min(part.first + part.count, tensor.size());
+        for_each_piece(part.first, end, [&](int64_t first, int64_t n) {
+          converted.resize(static_cast<size_t>(n * size_of(copy.dtype)));
+          convert_elements(reader_.read(from, first, n), from.type, converted.data(), copy.dtype,
+                           n);
+          resources_.put({part.at.buffer, part.at.offset + first - part.first}, converted.data(),
+                         static_cast<int64_t>(converted.size()));
+        });
+      });
+    }
+  }
+
+  // Those of a model that was not trained in fp8 stay as estimated for a fresh one. A longer
+  // history begins with zeros, a shorter one leaves out the oldest steps.
+  void load_fp8_scales() {
+    std::vector<Fp8Scaling> factors = read_fp8_scaling(resources_);
+    for (Fp8Scaling& factor : factors) {
+      const auto found = arrays_.find(fp8_array(factor.name));
+      if (found == arrays_.end()) return;
+      const FileArray& from = *found->second;
+      const int64_t history = static_cast<int64_t>(factor.amax.size());
+      const int64_t n = std::min(history, from.elements() - 1);
+      convert_elements(reader_.read(from, 0, 1), from.type, &factor.scale, DType::f32, 1);
+      std::fill(factor.amax.begin(), factor.amax.end(), 0.0f);
+      convert_elements(reader_.read(from, from.elements() - n, n), from.type,
+                       factor.amax.data() + (history - n), DType::f32, n);
+    }
+    write_fp8_scaling(resources_, factors);
+  }
+
+  Resources& resources_;
+  ArrayReader reader_;
+  std::map<std::string, const FileArray*> arrays_;
+};
+
+bool is_directory(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// On rank 0: what `path`, a directory or one file of a checkpoint, offers.
+Inventory offered_by(const std::string& path) {
+  if (is_directory(path)) return take_inventory(path);
+  const size_t dot = path.rfind('.');
+  const CheckpointFiles files{path.substr(0, dot)};
+  if (path != files.array_file() && path != files.manifest_file())
+    throw Error(Exit::io, path +
+                              ": no such directory, and not the name of a checkpoint, which ends "
+                              "in .h5 or .manifest");
+  Inventory one;
+  one.complete.push_back({files, read_manifest(files.manifest_file())});
+  return one;
+}
+
+// Collective. Loads the newest usable checkpoint of `path`; false where there is none at all.
+bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use use,
+                 const std::function<void(const std::string&)>& say, TrainingStart& start) {
+  Inventory offer;
+  agreed(world, [&] {
+    if (world.rank() != 0) return;
+    // The directory of a run that begins need not exist.
+    const bool own = path == engine.resources().plan.config.checkpoint.directory;
+    offer = own ? take_inventory(path) : offered_by(path);
+  });
+  for (const std::string& leftover : offer.leftovers)
+    say("Checkpoint passed over: " + leftover + " is incomplete: its run ended while writing it");
+  std::string last_reason;
+  const auto pass_over = [&](const std::string& reason) {
+    last_reason = reason;
+    if (world.rank() == 0) say("Checkpoint passed over: " + reason);
+  };
+  for (const std::string& reason : offer.unusable) pass_over(reason);
+  for (size_t i = 0;; ++i) {
+    std::string stem, text;
+    if (i < offer.complete.size()) {
+      stem = offer.complete[i].files.stem;
+      text = encode(offer.complete[i].manifest);
+    }
+    world.broadcast(stem);
+    world.broadcast(text);
+    if (stem.empty()) break;
+    const std::string file = CheckpointFiles{stem}.array_file();
+    Manifest manifest;
+    agreed(world, [&] {
+      manifest = decode_manifest(text);
+      check_fit(engine.resources().plan.config, file, manifest, use);
+    });
+    try {
+      verify(world, file, manifest);
+    } catch (const AgreedError& damage) {
+      pass_over(damage.what());
+      continue;
+    }
+    agreed(world, [&] { Loader(engine, file, manifest).load(use); });
+    start = {file, 0, false};
+    if (use == Use::weights_only) return true;
+    engine.continue_from(manifest.state);
+    start.steps = manifest.state.steps;
+    return true;
+  }
+  int64_t damaged = last_reason.empty() ? 0 : 1;
+  world.broadcast(damaged);
+  agreed(world, [&] {
+    if (damaged != 0)
+      throw Error(Exit::io,
+                  "no usable checkpoint in " + path + "; the last one tried: " + last_reason);
+  });
+  return false;
+}
+
+}  // namespace
+
+TrainingStart start_training(MpiWorld& world, Engine& engine,
+                             const std::function<void(const std::string&)>& say) {
+  const Config& config = engine.resources().plan.config;
+  const std::string& resume = config.run.resume;
+  TrainingStart start;
+  const auto load = [&](const std::string& path, Use use) {
+    return load_newest(world, engine, path, use, say, start);
+  };
+  const auto require = [&](bool loaded, const std::string& path) {
+    if (!loaded) throw AgreedError(Exit::io, path + ": holds no checkpoint");
+  };
+  if (resume == "auto") {
+    if (load(config.checkpoint.directory, Use::continued)) return start;
+  } else if (resume != "no") {
+    require(load(resume, Use::continued), resume);
+    return start;
+  }
+  if (config.run.init_from.empty()) return start;
+  require(load(config.run.init_from, Use::weights_only), config.run.init_from);
+  start.path.clear();
+  return start;
+}
+
+}  // namespace gptbench

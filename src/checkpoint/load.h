@@ -1,0 +1,28 @@
+// Finding a checkpoint and starting from it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "comm/mpi_world.h"
+#include "engine/engine.h"
+
+namespace gptbench {
+
+// Where training starts; the same on all ranks.
+struct TrainingStart {
+  std::string path;   // of the checkpoint that training continues from; "": none
+  int64_t steps = 0;  // that were executed before
+  bool fresh = true;  // the weights are those of a new model
+};
+
+// Collective, with the weights initialised. Follows run.resume and run.init_from: continues from
+// the newest checkpoint that is complete and undamaged, or takes the weights of one; saved with
+// another layout or in another precision as well. `say` is called on rank 0 with a line for each
+// checkpoint that is passed over, and why.
+// Throws AgreedError(Exit::io) where a checkpoint was asked for and none can be used, or one is of
+// another model; the message names the keys.
+TrainingStart start_training(MpiWorld& world, Engine& engine,
+                             const std::function<void(const std::string&)>& say);
+
+}  // namespace gptbench

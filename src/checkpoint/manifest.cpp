@@ -1,0 +1,182 @@
+#include "checkpoint/manifest.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "io/checksum.h"
+
+namespace gptbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* first_line = "gptbench checkpoint 1";
+constexpr int64_t longest_manifest_bytes = int64_t{1} << 28;
+const std::string stem_begin = "step-";
+
+std::string checksum_line(const std::string& lines) {
+  return printed(
+      "checksum %u\n",
+      posix_checksum(reinterpret_cast<const unsigned char*>(lines.data()), lines.size()));
+}
+
+int64_t number_of(const std::string& text) {
+  return std::strtoll(text.c_str(), nullptr, 10);
+}
+
+// "weights/wte f32 2048 0123456789abcdef 256 64": name, type, offset, checksum, shape.
+FileArray array_of(const std::vector<std::string>& words) {
+  if (words.size() < 5) throw Error(Exit::io, "an array without a shape");
+  FileArray array;
+  array.name = words[0];
+  array.type = words[1] == "f64" ? DType::f64 : DType::f32;
+  array.offset = number_of(words[2]);
+  array.checksum = std::strtoull(words[3].c_str(), nullptr, 16);
+  for (size_t i = 4; i < words.size(); ++i) array.shape.push_back(number_of(words[i]));
+  return array;
+}
+
+// Of "step-00000100.h5": "step-00000100"; "" of names that are not of a checkpoint.
+std::string stem_of(const std::string& name, const std::string& extension) {
+  const size_t end = name.size() - std::min(name.size(), extension.size());
+  const bool is_ours = name.compare(0, stem_begin.size(), stem_begin) == 0 &&
+                       name.compare(end, std::string::npos, extension) == 0 &&
+                       end > stem_begin.size() &&
+                       name.find_first_not_of("0123456789", stem_begin.size()) == end;
+  return is_ours ? name.substr(0, end) : "";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> state_entries(const Manifest& m) {
+  const TrainingState& s = m.state;
+  return {{"step", std::to_string(s.steps)},
+          {"updates", std::to_string(s.updates)},
+          {"sequences", std::to_string(s.sequences)},
+          {"seed", std::to_string(m.seed)},
+          {"loss_scale",
+           printed("%.17g %.17g %.17g", s.loss_scale[0], s.loss_scale[1], s.loss_scale[2])}};
+}
+
+std::string encode(const Manifest& m) {
+  std::string text = std::string(first_line) + "\n";
+  for (const auto& [word, value] : state_entries(m)) text += word + " " + value + "\n";
+  text += "written_s " + std::to_string(m.written_s) + "\nfile_bytes " +
+          std::to_string(m.file_bytes) + "\nframe_checksum " + std::to_string(m.frame_checksum) +
+          "\n";
+  for (const auto& [key, value] : m.keys) text += "key " + key + " " + value + "\n";
+  for (const FileArray& array : m.arrays) {
+    text += "array " + array.name + " " + name_of(array.type) + " " + std::to_string(array.offset) +
+            printed(" %016llx", static_cast<unsigned long long>(array.checksum));
+    for (const int64_t extent : array.shape) text += " " + std::to_string(extent);
+    text += "\n";
+  }
+  return text + checksum_line(text);
+}
+
+// What the checksum vouches for need not be checked again, but for what bounds memory and places.
+Manifest decode_manifest(const std::string& text) {
+  const size_t last = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
+  if (last == std::string::npos || checksum_line(text.substr(0, last + 1)) != text.substr(last + 1))
+    throw Error(Exit::io, "damaged or cut: the content does not match its checksum");
+  const std::vector<std::string> lines = split(text.substr(0, last), '\n');
+  if (lines.empty() || lines.front() != first_line)
+    throw Error(Exit::io,
+                std::string("is not a manifest of this program: the first line is not '") +
+                    first_line + "'");
+  Manifest m;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    std::vector<std::string> words = split(lines[i], ' ');
+    const std::string word = words.front();
+    words.erase(words.begin());
+    words.resize(std::max<size_t>(words.size(), 1));
+    const int64_t value = number_of(words[0]);
+    if (word == "step") m.state.steps = value;
+    if (word == "updates") m.state.updates = value;
+    if (word == "sequences") m.state.sequences = value;
+    if (word == "seed") m.seed = value;
+    if (word == "written_s") m.written_s = value;
+    if (word == "file_bytes") m.file_bytes = value;
+    if (word == "frame_checksum") m.frame_checksum = static_cast<uint32_t>(value);
+    if (word == "loss_scale")
+      for (size_t k = 0; k < std::min(words.size(), m.state.loss_scale.size()); ++k)
+        m.state.loss_scale[k] = std::strtod(words[k].c_str(), nullptr);
+    if (word == "key") m.keys.emplace_back(words[0], words.size() > 1 ? words[1] : "");
+    if (word == "array") m.arrays.push_back(array_of(words));
+  }
+  for (const FileArray& array : m.arrays) {
+    // In floating point: a product of extents may leave the range of integers.
+    double bytes = static_cast<double>(size_of(array.type));
+    for (const int64_t extent : array.shape) bytes *= static_cast<double>(extent);
+    if (!(bytes > 0.0) || array.offset < 0 || array.offset > m.file_bytes ||
+        bytes > static_cast<double>(m.file_bytes - array.offset))
+      throw Error(Exit::io, "array " + array.name + " lies outside of the file");
+  }
+  return m;
+}
+
+std::vector<std::pair<int64_t, int64_t>> frame_of(const Manifest& manifest) {
+  std::vector<std::pair<int64_t, int64_t>> arrays, frame;
+  for (const FileArray& array : manifest.arrays)
+    arrays.emplace_back(array.offset, array.offset + array.bytes());
+  arrays.emplace_back(manifest.file_bytes, manifest.file_bytes);
+  std::sort(arrays.begin(), arrays.end());
+  int64_t end = 0;
+  for (const auto& [begin, array_end] : arrays) {
+    if (begin > end) frame.emplace_back(end, begin);
+    end = std::max(end, array_end);
+  }
+  return frame;
+}
+
+CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps) {
+  return {directory + "/" + stem_begin + printed("%08lld", static_cast<long long>(steps))};
+}
+
+Manifest read_manifest(const std::string& path) {
+  const Bytes bytes = read_bytes(path, longest_manifest_bytes);
+  try {
+    return decode_manifest({bytes.begin(), bytes.end()});
+  } catch (const Error& error) {
+    throw Error(Exit::io, path + ": " + error.what());
+  }
+}
+
+Inventory take_inventory(const std::string& directory) {
+  Inventory found;
+  std::error_code error;
+  if (!fs::exists(directory, error)) return found;
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  if (error) throw Error(Exit::io, directory + ": cannot list: " + error.message());
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    const size_t partial = name.find(".partial-");
+    const std::string whole = name.substr(0, partial);
+    const std::string arrays = stem_of(whole, ".h5"), manifest = stem_of(whole, ".manifest");
+    if (arrays.empty() && manifest.empty()) continue;
+    const bool has_manifest = std::binary_search(names.begin(), names.end(), arrays + ".manifest");
+    if (partial != std::string::npos || (!arrays.empty() && !has_manifest))
+      found.leftovers.push_back(path);
+    if (partial != std::string::npos || manifest.empty()) continue;
+    try {
+      found.complete.push_back({{directory + "/" + manifest}, read_manifest(path)});
+    } catch (const Error& damage) {
+      found.unusable.push_back(damage.what());
+    }
+  }
+  const auto newer = [](const Inventory::Complete& a, const Inventory::Complete& b) {
+    return std::pair(a.manifest.written_s, a.manifest.state.steps) >
+           std::pair(b.manifest.written_s, b.manifest.state.steps);
+  };
+  std::sort(found.complete.begin(), found.complete.end(), newer);
+  return found;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,64 @@
+// The manifest of a checkpoint: a file of text beside the HDF5 file, written last. A checkpoint is
+// complete when it has one, and is read by it alone: where arrays lie and what they must sum up to.
+// HDF5, which a damaged file can crash, is not involved.
+//
+//   <directory>/step-00000100.h5
+//   <directory>/step-00000100.manifest
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/training_state.h"
+#include "io/array_file.h"
+
+namespace gptbench {
+
+struct Manifest {
+  TrainingState state;
+  int64_t seed = 0;
+  int64_t written_s = 0;        // since 1970, UTC
+  int64_t file_bytes = 0;       // of the HDF5 file
+  uint32_t frame_checksum = 0;  // posix_checksum() of its bytes outside of arrays
+  std::vector<std::pair<std::string, std::string>> keys;  // "model.num_layers" and its value, ...
+  std::vector<FileArray> arrays;                          // without descriptions
+};
+
+// Step, position in the data, seed and loss scale as words and values, for a manifest's reader.
+std::vector<std::pair<std::string, std::string>> state_entries(const Manifest& manifest);
+
+// One "word values" per line; the last line is the checksum of the others.
+std::string encode(const Manifest& manifest);
+// Throws Error(Exit::io) where `text` is not what encode() made.
+Manifest decode_manifest(const std::string& text);
+
+// Bytes [begin, end) of the HDF5 file outside of arrays, in order.
+std::vector<std::pair<int64_t, int64_t>> frame_of(const Manifest& manifest);
+
+// One checkpoint of a directory, complete or not; paths without extension.
+struct CheckpointFiles {
+  std::string stem;  // "ck/step-00000100"
+  std::string array_file() const { return stem + ".h5"; }
+  std::string manifest_file() const { return stem + ".manifest"; }
+};
+CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps);
+
+// What a directory holds. Local.
+struct Inventory {
+  struct Complete {
+    CheckpointFiles files;
+    Manifest manifest;
+  };
+  std::vector<Complete> complete;      // newest first, by the time of writing
+  std::vector<std::string> unusable;   // "PATH: why", of manifests that cannot be read
+  std::vector<std::string> leftovers;  // paths of files of checkpoints that were not completed
+};
+// Of a missing directory: empty. Throws Error(Exit::io) where it cannot be listed.
+Inventory take_inventory(const std::string& directory);
+
+// Reads a manifest; throws Error(Exit::io) that begins with its path.
+Manifest read_manifest(const std::string& path);
+
+}  // namespace gptbench

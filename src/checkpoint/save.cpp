@@ -1,0 +1,229 @@
+#include "checkpoint/save.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/convert.h"
+#include "base/text.h"
+#include "checkpoint/contents.h"
+#include "checkpoint/failpoint.h"
+#include "comm/agree.h"
+#include "io/checksum.h"
+#include "plan/tensor_parts.h"
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t staging_elements = 1 << 20;
+
+void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data) {
+  const int64_t size = size_of(array.type);
+  file.write_at(array.offset + first * size, data, static_cast<size_t>(n * size));
+  array.checksum += element_checksum(data, size, first, n);
+}
+
+// Calls visit(array, first element, elements, fill) for the pieces of the arrays that this rank
+// writes, always in the same order; fill(memory) assigns their elements, of the type of the array.
+template <class Visitor>
+void visit_tensors(Resources& resources, Role role, size_t first_array,
+                   const std::vector<FileArray>& arrays, const Visitor& visit) {
+  const Plan& plan = resources.plan;
+  const Representation& copy = plan.representation(role);
+  std::vector<char> stored;
+  for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
+    const size_t index = first_array + static_cast<size_t>(plan.space.tensors[i].tensor);
+    const FileArray& array = arrays[index];
+    for_each_part(plan, copy, i, Visit::once, [&](const TensorPart& part) {
+      // What lies beyond only pads the vocabulary.
+      const int64_t end = std::min(part.first + part.count, array.elements());
+      for (int64_t first = part.first; first < end; first += staging_elements) {
+        const int64_t n = std::min(staging_elements, end - first);
+        visit(index, first, n, [&](void* memory) {
+          const Operand from{part.at.buffer, part.at.offset + first - part.first};
+          const int64_t bytes = n * size_of(copy.dtype);
+          if (copy.dtype == array.type) return resources.fetch(from, memory, bytes);
+          stored.resize(static_cast<size_t>(bytes));
+          resources.fetch(from, stored.data(), bytes);
+          convert_elements(stored.data(), copy.dtype, memory, array.type, n);
+        });
+      }
+    });
+  }
+}
+
+// One rank of each pipeline stage writes the scales of its layers.
+template <class Visitor>
+void visit_fp8_scales(Resources& resources, const std::vector<FileArray>& arrays,
+                      const Visitor& visit) {
+  const Plan& plan = resources.plan;
+  if (plan.at.tensor != 0 || plan.grid.place_of(plan.rank, Axis::zero) != 0) return;
+  std::vector<Fp8Scaling> factors;
+  for (size_t i = 0; i < plan.fp8.tensors.size(); ++i) {
+    const std::string name = fp8_array(plan.fp8.tensors[i].name);
+    const auto array = std::find_if(arrays.begin(), arrays.end(),
+                                    [&](const FileArray& each) { return each.name == name; });
+    GPTBENCH_CHECK(array != arrays.end(), name + " is an array of the checkpoint");
+    visit(static_cast<size_t>(array - arrays.begin()), int64_t{0}, array->elements(),
+          [&](void* memory) {
+            if (factors.empty()) factors = read_fp8_scaling(resources);
+            std::vector<float> values = {factors[i].scale};
+            values.insert(values.end(), factors[i].amax.begin(), factors[i].amax.end());
+            std::memcpy(memory, values.data(), values.size() * sizeof(float));
+          });
+  }
+}
+
+// All that this rank writes.
+template <class Visitor>
+void visit_share(Resources& resources, const std::vector<FileArray>& arrays, const Visitor& visit) {
+  size_t first_array = 0;
+  for (const StoredRole& stored : stored_roles) {
+    visit_tensors(resources, stored.role, first_array, arrays, visit);
+    first_array += resources.plan.tensors.size();
+  }
+  visit_fp8_scales(resources, arrays, visit);
+}
+
+// Collective. Rank 0 makes the file `path` in `folder`, the others open it; offsets are set on all.
+std::unique_ptr<NewFile> open_on_all(MpiWorld& world, const std::string& folder,
+                                     const std::string& path, Manifest& manifest) {
+  std::unique_ptr<NewFile> file;
+  std::string text;  // name and offsets
+  agreed(world, [&] {
+    if (world.rank() != 0) return;
+    create_directories(folder);
+    file = std::make_unique<NewFile>(path);
+    std::vector<std::pair<std::string, std::string>> attributes = manifest.keys;
+    for (const auto& entry : state_entries(manifest)) attributes.push_back(entry);
+    reserve_arrays(*file, manifest.arrays, attributes);
+    manifest.file_bytes = file->size();
+    text = file->temporary();
+    for (const FileArray& array : manifest.arrays) text += "\n" + std::to_string(array.offset);
+  });
+  world.broadcast(text);
+  agreed(world, [&] {
+    if (world.rank() == 0) return;
+    const std::vector<std::string> lines = split(text, '\n');
+    file = std::make_unique<NewFile>(path, lines.front());
+    for (size_t i = 0; i < manifest.arrays.size(); ++i)
+      manifest.arrays[i].offset = std::stoll(lines[i + 1]);
+  });
+  return file;
+}
+
+// Of the bytes outside of arrays, which HDF5 has written.
+uint32_t frame_checksum(const NewFile& file, const Manifest& manifest) {
+  Bytes frame;
+  for (const auto& [begin, end] : frame_of(manifest)) {
+    const size_t at = frame.size();
+    frame.resize(at + static_cast<size_t>(end - begin));
+    file.read_at(begin, frame.data() + at, static_cast<size_t>(end - begin));
+  }
+  return posix_checksum(frame.data(), frame.size());
+}
+
+// The manifest goes first: what is left of a checkpoint is then seen as a leftover.
+void remove_checkpoint(const CheckpointFiles& files) {
+  ::unlink(files.manifest_file().c_str());
+  ::unlink(files.array_file().c_str());
+}
+
+void prune(const std::string& directory, int64_t keep) {
+  const Inventory found = take_inventory(directory);
+  for (size_t i = static_cast<size_t>(keep); i < found.complete.size(); ++i)
+    remove_checkpoint(found.complete[i].files);
+  for (const std::string& path : found.leftovers) ::unlink(path.c_str());
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t steps)
+    : world_(world), config_(engine.resources().plan.config), begin_s_(now_s()) {
+  Resources& resources = engine.resources();
+  files_ = checkpoint_files(config_.checkpoint.directory, steps);
+  manifest_.state = engine.state(steps);
+  manifest_.seed = config_.run.seed;
+  manifest_.written_s = static_cast<int64_t>(std::time(nullptr));
+  manifest_.keys = model_keys(config_);
+  manifest_.arrays = contents_of(config_);
+  file_ = open_on_all(world_, config_.checkpoint.directory, files_.array_file(), manifest_);
+  if (world_.rank() == 0) failpoint("checkpoint_created");
+  std::vector<FileArray>& arrays = manifest_.arrays;
+  if (resources.plan.checkpoint_copy < 0) {
+    agreed(world_, [&] {
+      std::vector<char> memory;
+      visit_share(resources, arrays, [&](size_t array, int64_t first, int64_t n, auto fill) {
+        memory.resize(static_cast<size_t>(n * size_of(arrays[array].type)));
+        fill(memory.data());
+        write_elements(*file_, arrays[array], first, n, memory.data());
+      });
+      file_->sync();
+    });
+    share_s_ = now_s();
+    written_ = true;
+    return;
+  }
+  copy_ = static_cast<char*>(resources.arena.address({resources.plan.checkpoint_copy}, 0));
+  char* at = copy_;
+  visit_share(resources, arrays, [&](size_t array, int64_t, int64_t n, auto fill) {
+    fill(at);
+    at += n * size_of(arrays[array].type);
+  });
+  GPTBENCH_CHECK(at - copy_ <= resources.buffer_of({resources.plan.checkpoint_copy}).bytes(),
+                 "the copy holds the share");
+  thread_ = std::thread([this, &resources] { write_copy(resources); });
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (thread_.joinable()) thread_.join();
+}
+
+// Reads the plan and the copy alone: training goes on.
+void CheckpointWriter::write_copy(Resources& resources) {
+  try {
+    const char* at = copy_;
+    visit_share(resources, manifest_.arrays, [&](size_t array, int64_t first, int64_t n, auto) {
+      if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
+      write_elements(*file_, manifest_.arrays[array], first, n, at);
+      at += n * size_of(manifest_.arrays[array].type);
+    });
+    file_->sync();
+  } catch (const Error& error) {
+    error_ = error;
+  }
+  share_s_ = now_s();
+  written_ = true;
+}
+
+void CheckpointWriter::finish() {
+  if (thread_.joinable()) thread_.join();
+  agreed(world_, [&] {
+    if (error_) throw Error(*error_);
+  });
+  failpoint("checkpoint_written");
+  const double finish_s = now_s();
+  std::vector<uint64_t> checksums;
+  for (const FileArray& array : manifest_.arrays) checksums.push_back(array.checksum);
+  world_.sum_on_first(checksums);
+  agreed(world_, [&] {
+    if (world_.rank() != 0) return;
+    for (size_t i = 0; i < checksums.size(); ++i) manifest_.arrays[i].checksum = checksums[i];
+    manifest_.frame_checksum = frame_checksum(*file_, manifest_);
+    // A run may replace what another run left under this name.
+    ::unlink(files_.manifest_file().c_str());
+    file_->publish(Existing::replaced);
+    failpoint("checkpoint_published");
+    write_file(files_.manifest_file(), encode(manifest_));
+    failpoint("checkpoint_complete");
+    prune(config_.checkpoint.directory, config_.checkpoint.keep);
+    failpoint("checkpoint_pruned");
+  });
+  write_s_ = world_.max(share_s_ - begin_s_) + (now_s() - finish_s);
+}
+
+}  // namespace gptbench

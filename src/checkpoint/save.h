@@ -1,0 +1,59 @@
+// Writing of a checkpoint.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "checkpoint/manifest.h"
+#include "comm/mpi_world.h"
+#include "engine/engine.h"
+
+namespace gptbench {
+
+// One checkpoint in checkpoint.directory on its way to the disk, every rank its share, in this
+// order: the HDF5 file under a temporary name, fsync by every rank, its name, then the manifest in
+// the same way. Whenever this is interrupted, the directory holds the earlier checkpoints and at
+// most leftovers.
+class CheckpointWriter {
+ public:
+  // Collective, after step number `steps`. Makes the file and writes this rank's share; with
+  // checkpoint.async copies it to host memory (Plan::checkpoint_copy), from which a thread writes
+  // it while training goes on. The thread makes no MPI calls. Throws AgreedError (Exit::io) where a
+  // rank cannot write; earlier checkpoints are intact.
+  CheckpointWriter(MpiWorld& world, Engine& engine, int64_t steps);
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  bool share_is_written() const { return written_; }  // local; or has failed
+  // Collective, once: waits for all shares, and completes the checkpoint. Then removes all complete
+  // checkpoints but the newest checkpoint.keep, and leftovers. Throws as the constructor does.
+  void finish();
+
+  const CheckpointFiles& files() const { return files_; }
+  // After finish(): with the checksums, on rank 0 alone.
+  const Manifest& manifest() const { return manifest_; }
+  // After finish(): from the beginning to the end of writing, without the time between the end of
+  // the slowest share and finish(), s. The same on all ranks.
+  double write_s() const { return write_s_; }
+
+ private:
+  void write_copy(Resources& resources);
+
+  MpiWorld& world_;
+  const Config& config_;
+  CheckpointFiles files_;
+  Manifest manifest_;
+  std::unique_ptr<NewFile> file_;
+  char* copy_ = nullptr;  // of this rank's share, piece by piece
+  double begin_s_, share_s_ = 0.0, write_s_ = 0.0;
+  std::optional<Error> error_;  // of the thread
+  std::atomic<bool> written_{false};
+  std::thread thread_;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,53 @@
+#include "engine/training_state.h"
+
+namespace gptbench {
+namespace {
+
+int64_t bytes_of(const std::vector<float>& values) {
+  return static_cast<int64_t>(values.size() * sizeof(float));
+}
+
+}  // namespace
+
+std::vector<Fp8Scaling> read_fp8_scaling(Resources& resources) {
+  const Fp8Plan& fp8 = resources.plan.fp8;
+  const size_t count = fp8.tensors.size();
+  const size_t length = static_cast<size_t>(resources.plan.config.precision.fp8_amax_history);
+  if (count == 0) return {};
+  std::vector<float> scales(count), history(length * count);
+  std::vector<int32_t> positions(count);
+  resources.fetch({fp8.scale}, scales.data(), bytes_of(scales));
+  resources.fetch({fp8.history}, history.data(), bytes_of(history));
+  resources.fetch({fp8.position}, positions.data(), static_cast<int64_t>(count * sizeof(int32_t)));
+  std::vector<Fp8Scaling> factors;
+  for (size_t i = 0; i < count; ++i) {
+    Fp8Scaling factor{fp8.tensors[i].name, scales[i], {}};
+    // The oldest row is the one that the next step replaces.
+    for (size_t step = 0; step < length; ++step) {
+      const size_t row = (static_cast<size_t>(positions[i]) + step) % length;
+      factor.amax.push_back(history[row * count + i]);
+    }
+    factors.push_back(std::move(factor));
+  }
+  return factors;
+}
+
+void write_fp8_scaling(Resources& resources, const std::vector<Fp8Scaling>& factors) {
+  const Fp8Plan& fp8 = resources.plan.fp8;
+  const size_t count = factors.size();
+  const size_t length = static_cast<size_t>(resources.plan.config.precision.fp8_amax_history);
+  if (count == 0) return;
+  std::vector<float> scales, inverse, history(length * count);
+  for (size_t i = 0; i < count; ++i) {
+    scales.push_back(factors[i].scale);
+    inverse.push_back(1.0f / factors[i].scale);
+    for (size_t step = 0; step < length; ++step) history[step * count + i] = factors[i].amax[step];
+  }
+  const std::vector<int32_t> positions(count, 0);
+  resources.put({fp8.scale}, scales.data(), bytes_of(scales));
+  resources.put({fp8.inverse}, inverse.data(), bytes_of(inverse));
+  resources.put({fp8.history}, history.data(), bytes_of(history));
+  resources.put({fp8.position}, positions.data(), static_cast<int64_t>(count * sizeof(int32_t)));
+}
+
+}  // namespace gptbench

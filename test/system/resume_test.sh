@@ -1,0 +1,184 @@
+#!/bin/bash
+# Checkpoints as a user meets them: a run that is killed, stopped or runs into a full disk continues
+# from its newest checkpoint, and its steps are those of a run that was never interrupted.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+deck=$decks/tiny.in
+saved=$PWD/saved  # checkpoints and results; run() empties $work
+begin() { rm -rf "$saved"; }
+keys=(run.resume=auto checkpoint.directory="$saved/ck" output.directory="$saved/out" batch.global_batch_size=8)
+often=("${keys[@]}" checkpoint.every_steps=2)
+ten=("${often[@]}" run.steps=10)
+
+# losses: step, loss, norm, scale and skip flag of each step, of the run that came last.
+losses() { awk -F, 'NR > 1 { line[$1] = $1 " " $2 " " $3 " " $6 " " $7; last = $1 } END { for (i = 1; i <= last; ++i) print line[i] }' "$saved/out/steps.csv"; }
+
+# expect_losses FILE: bit for bit.
+expect_losses() {
+  losses >continued
+  cmp -s "$1" continued || fail "other steps than without interruption: $(diff "$1" continued | head -4)"
+}
+
+# A run that is killed in any phase of its second checkpoint, and goes on.
+unbroken() { # unbroken RANKS ARGUMENTS...
+  local ranks=$1
+  shift
+  begin
+  run "$ranks" "$deck" "${ten[@]}" "$@"
+  [ "$status" -eq 0 ] || fail "status $status"
+  losses >unbroken
+  [ "$(wc -l <unbroken)" -eq 10 ] || fail "no ten steps"
+}
+killed() { # killed PHASE STEP RANKS ARGUMENTS...: the run after it continues after STEP
+  local phase=$1 step=$2 ranks=$3
+  shift 3
+  begin
+  GPTBENCH_FAILPOINT=checkpoint_$phase run "$ranks" "$deck" "${ten[@]}" "$@"
+  [ "$status" -ne 0 ] || fail "was not killed at $phase"
+  run "$ranks" "$deck" "${ten[@]}" "$@"
+  case="killed at $phase: $case"
+  [ "$status" -eq 0 ] || fail "status $status after a kill"
+  if [ "$step" -gt 0 ]; then
+    grep -q "^Resumed from .*/step-0000000$step.h5 after step $step," out || fail "does not continue after step $step"
+  fi
+  expect_losses unbroken
+  [ "$(find "$saved/ck" -type f | wc -l)" -eq 4 ] || fail "left $(ls "$saved/ck")"
+  check_result "$saved/out/result.h5" OK
+  grep -qx "steps $((10 - step))" values || fail "$(grep '^steps' values)"
+}
+shards=(parallel.zero_stage=1 model.dropout=0.1)
+unbroken 2 "${shards[@]}"
+for phase in created:2 half:2 written:2 published:2; do killed "$phase" 2 2 "${shards[@]}"; done
+for phase in complete:2 pruned:2; do killed "$phase" 4 2 "${shards[@]}"; done
+killed created 0 2 "${shards[@]}" # nothing was saved: from the beginning
+grep -q 'Checkpoint passed over: .*/step-00000002.h5.partial-.* is incomplete' out || fail "the leftover is not named"
+scale=(precision.compute=fp16 precision.initial_loss_scale=1e7 precision.loss_scale_window=3)
+unbroken 1 "${scale[@]}"
+killed complete:2 4 1 "${scale[@]}"
+
+# Killed at any time, a rank at random: whenever a run comes to its end, its steps are the same.
+long=("${keys[@]}" checkpoint.every_steps=300 run.steps=3000 output.log_every=1000 "${shards[@]}")
+begin
+run 2 "$deck" "${long[@]}"
+losses >unbroken
+begin
+ended=0
+# A run that was killed after its last checkpoint has nothing left to do.
+at_the_end() { [ "$status" -eq 0 ] || grep -q 'nothing is left to train' err; }
+for kill in $(seq "${GPTBENCH_KILLS:-6}"); do
+  case="kill $kill"
+  rm -f "$work/pids" out
+  # shellcheck disable=SC2016  # expanded by the inner shell
+  (cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH 2" &&
+    exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" "$deck" "${long[@]}") >out 2>err &
+  job=$!
+  until grep -q '^ *step ' out || ! kill -0 "$job" 2>/dev/null; do sleep 0.05; done
+  sleep "0.$((RANDOM % 10))"
+  kill -KILL "$(shuf -n 1 "$work/pids")" 2>/dev/null
+  await_end "$job"
+  if at_the_end; then
+    expect_losses unbroken
+    ended=$((ended + 1))
+    begin
+  fi
+done
+run 2 "$deck" "${long[@]}"
+at_the_end || fail "status $status after $kill kills"
+expect_losses unbroken
+echo "$kill kills, $((ended + 1)) runs came to their end"
+
+# The next run goes on with another layout; losses agree to rounding.
+unbroken 1
+for layout in "2 parallel.tensor_parallel=2" "4 parallel.zero_stage=3"; do
+  begin
+  GPTBENCH_FAILPOINT=checkpoint_complete:2 run 1 "$deck" "${ten[@]}"
+  # shellcheck disable=SC2086
+  run ${layout%% *} "$deck" "${ten[@]}" ${layout#* }
+  [ "$status" -eq 0 ] || fail "status $status"
+  losses | paste -d' ' - unbroken | awk '{ d = $2 / $7 - 1; e = $3 / $8 - 1; if (d * d > 1e-10 || e * e > 1e-8) bad = 1 } END { exit bad || NR != 10 }' ||
+    fail "other steps: $(losses | paste -d' ' - unbroken)"
+done
+
+# The same deck once more: nothing is left; with more steps it goes on, and the journal with it.
+run 4 "$deck" "${ten[@]}" parallel.zero_stage=3
+[ "$status" -eq 2 ] || fail "status $status instead of 2"
+grep -q 'run.steps = 10: nothing is left to train' err || fail "no message"
+run 1 "$deck" "${often[@]}" run.steps=14
+[ "$status" -eq 0 ] || fail "status $status"
+[ "$(losses | wc -l)" -eq 14 ] || fail "the journal is not continued"
+[ -e "$saved/out/result.1.h5" ] || fail "the earlier result is gone"
+
+# Killed after it was resumed: what is recovered are its own steps.
+case="recovery of a resumed run"
+GPTBENCH_FAILPOINT=checkpoint_created:2 run 1 "$deck" "${often[@]}" run.steps=20
+"$GPTPOST" recover --status TIMEOUT "$saved/out" >recovered 2>err || fail "recover"
+check_result "$saved/out/result.h5" TIMEOUT
+grep -qx 'steps 4' values || fail "$(grep '^steps' values)"
+grep -q 'after step 18;' values || fail "$(grep reason values)"
+
+# A signal: an orderly end with a checkpoint, from which the next run goes on.
+begin
+rm -rf "$work" out
+mkdir -p "$work"
+case="signal"
+(cd "$work" && exec "$GPTBENCH" "$deck" "${keys[@]}" run.steps=2000000000 --verbose) >out 2>err &
+job=$!
+await '^ *3/2000000000 ' out "$job"
+kill -TERM "$job"
+await_end "$job"
+[ "$status" -eq 8 ] || fail "status $status instead of 8"
+check_result "$saved/out/result.h5" TIMEOUT
+steps=$(awk '/^steps/ { print $2 }' values)
+[ -e "$(printf '%s/ck/step-%08d.manifest' "$saved" "$steps")" ] || fail "no checkpoint after step $steps: $(ls "$saved/ck")"
+run 1 "$deck" "${keys[@]}" run.steps=$((steps + 3)) run.warmup_steps=2
+[ "$status" -eq 0 ] || fail "status $status"
+grep -q "after step $steps," out || fail "does not continue after step $steps"
+grep -q '^Checkpoints ' out || fail "no line about the checkpoints"
+# The warm-up is that of this run, and its steps are not those of the run before.
+check_result "$saved/out/result.h5" OK
+grep -qx 'timed_steps 1' values || fail "$(grep timed values)"
+
+# A full disk ends the run with status 7, and leaves what is there. A limit of file size serves for
+# the disk; MPI's shared memory is a file, too.
+export OMPI_MCA_btl=self,tcp
+cat >"$decks/limited" <<'END_OF_SCRIPT'
+#!/bin/bash
+trap '' XFSZ
+ulimit -f 200
+exec "$program" "$@"
+END_OF_SCRIPT
+chmod +x "$decks/limited"
+export program=$GPTBENCH
+large=(model.hidden_size=64 model.num_layers=2)
+begin
+run 2 "$deck" "${often[@]}" "${large[@]}" run.steps=4
+[ "$status" -eq 0 ] || fail "status $status"
+find "$saved/ck" -type f -exec cksum {} + | sort >before
+GPTBENCH=$decks/limited run 2 "$deck" "${ten[@]}" "${large[@]}"
+[ "$status" -eq 7 ] || fail "status $status instead of 7"
+check_result "$saved/out/result.h5" FAILED
+grep -q 'reason .*step-00000006.h5: cannot write: File too large' values || fail "$(grep reason values)"
+find "$saved/ck" -type f -exec cksum {} + | sort | cmp -s - before || fail "the checkpoints have changed"
+unset OMPI_MCA_btl
+
+# A disk that is really full, where this user may make one.
+mkdir -p "$saved/disk"
+if mount -t tmpfs -o size=1m tmpfs "$saved/disk" 2>/dev/null; then
+  run 1 "$deck" "${large[@]}" checkpoint.directory="$saved/disk/ck" run.steps=2
+  [ "$status" -eq 7 ] || fail "status $status instead of 7"
+  check_result "$work/output/tiny/result.h5" FAILED
+  grep -q 'reason .*step-00000002.h5: cannot write: No space left' values || fail "$(grep reason values)"
+  [ -z "$(find "$saved/disk" -type f)" ] || fail "left $(find "$saved/disk" -type f)"
+  umount "$saved/disk"
+else
+  echo "not tested: a full tmpfs (this user may not mount one)"
+fi
+
+# Decks that ask for what cannot be.
+refused 2 "run.resume = 'auto' looks for checkpoints in checkpoint.directory, which is not set" 0 "$deck" run.resume=auto
+refused 2 'checkpoint.every_steps needs checkpoint.directory' 0 "$deck" checkpoint.every_steps=2
+refused 2 'give one of the two' 0 "$deck" run.resume=a.h5 run.init_from=b.h5
+refused 7 'none: no such directory' 0 "$deck" run.resume=none
+refused 7 'checkpoint directory /proc/ck.*cannot create' 0 "$deck" checkpoint.directory=/proc/ck
+finish
