@@ -38,6 +38,19 @@ Curve curve_of(const std::vector<double>& values, const std::vector<double>& low
   return curve;
 }
 
+// Puts the panel into the picture; of more curves than can be told apart the first, which it says.
+void put(Panel panel, Picture& picture) {
+  constexpr size_t most_curves = 40;
+  const size_t curves = panel.curves.size();
+  if (curves > most_curves) {
+    panel.curves.resize(most_curves);
+    picture.legend.resize(most_curves);
+    picture.notes.push_back("The first " + std::to_string(most_curves) + " of " +
+                            std::to_string(curves) + " curves.");
+  }
+  picture.panels = {panel};
+}
+
 // Largest difference over common steps.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   double largest = 0.0;
@@ -103,7 +116,7 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
     const double guess = std::log(static_cast<double>(vocabulary));
     panel.rules.push_back({guess, "ln V = " + fixed(guess, 3) + ", a uniform guess"});
   }
-  picture.panels = {panel};
+  put(panel, picture);
   return picture;
 }
 
@@ -147,10 +160,10 @@ Picture steps_picture(const Runs& runs, const PlotOptions&) {
   panel.y.from_zero = !panel.y.logarithmic;
   if (warmup > 0)
     panel.rules.push_back({static_cast<double>(warmup) + 0.5, "timed from here", true});
-  picture.panels = {panel};
   picture.notes = {
       "Bars reach down to the fastest rank of the step, and span the steps that a mark "
       "stands for."};
+  put(panel, picture);
   return picture;
 }
 

@@ -42,22 +42,23 @@ std::string attribute(const char* name, double value) {
   return " " + std::string(name) + "=\"" + number(value) + "\"";
 }
 
-// Pixels of a text, on the wide side: the reader's font is not known.
-double width_of(const std::string& text, double size = text_size) {
-  const auto starts = std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-  });
-  return 0.58 * size * static_cast<double>(starts);
+// Pixels of a character, on the wide side: the reader's font is not known.
+constexpr double character = 0.58 * text_size;
+
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;  // UTF-8
+}
+
+double width_of(const std::string& text) {
+  return character * static_cast<double>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
 // Cut to fit `width`, which "..." marks.
 std::string cut(const std::string& text, double width) {
   if (width_of(text) <= width) return text;
-  size_t end = text.size();
-  while (end > 0 && width_of(text.substr(0, end)) > width - width_of("...")) {
-    --end;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
-  }
+  size_t end = 0;
+  for (double room = width - 3.0 * character; end < text.size(); ++end)
+    if (begins_character(text[end]) && (room -= character) < 0.0) break;
   return text.substr(0, end) + "...";
 }
 

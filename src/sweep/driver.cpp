@@ -234,8 +234,8 @@ class Driver {
         print("  " + job.status + "  " + job.row->name + "\n");
     const std::string directory = shell_word(sweep_.directory),
                       results = directory + "/*/result.h5\n";
-    print("Table: gptpost table --style native --format md " + results);
     print("Report: gptpost report -o " + directory + "/report.html " + results);
+    print("Table: gptpost table --style native --format md " + results);
   }
 
   Sweep& sweep_;

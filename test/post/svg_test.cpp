@@ -60,6 +60,20 @@ TEST(Svg, EveryColourIsLegibleOnWhiteAndOnDark) {
   EXPECT_EQ(colours, 9);
 }
 
+Picture made_picture();
+
+// Letters of several bytes stay whole.
+TEST(Svg, LongTextIsCut) {
+  Picture picture = made_picture();
+  std::string name;
+  for (int i = 0; i < 400; ++i) name += "\xc3\xa9";
+  picture.legend[0].name = name;
+  const std::string text = svg_of(picture);
+  EXPECT_FALSE(has(text, name));
+  EXPECT_TRUE(has(text, "\xc3\xa9...</text>"));
+  EXPECT_FALSE(has(text, "\\x"));
+}
+
 Picture made_picture() {
   Picture picture{"made", "Made <picture>", "of & a run"};
   Panel panel;
