@@ -29,8 +29,10 @@ Sizes transposed(Sizes sizes) {
 
 }  // namespace
 
-float hidden_score() {
-  return -std::numeric_limits<float>::infinity();
+float hidden_score(int64_t cudnn_version) {
+  constexpr int64_t infinity_version = 91000;
+  return cudnn_version < infinity_version ? std::numeric_limits<float>::lowest()
+                                          : -std::numeric_limits<float>::infinity();
 }
 
 int64_t attention_lengths_bytes(const AttentionKey& key) {

@@ -39,7 +39,8 @@ int64_t attention_sums_bytes(const AttentionKey& key);
 int64_t attention_accumulator_bytes(const AttentionKey& key);
 int64_t attention_arrays_bytes(const AttentionKey& key);
 
-// What hidden scores read: below every score.
-float hidden_score();
+// What hidden scores read: below every score. Up to 9.9 the library wants the lowest finite number
+// (cudnn-frontend's choice), later ones take -inf.
+float hidden_score(int64_t cudnn_version);
 
 }  // namespace gptbench

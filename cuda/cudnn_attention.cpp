@@ -99,7 +99,6 @@ class CudnnAttention final : public AttentionLibrary {
   AttentionPolicy policy_;
   Cudnn cudnn_;
   cudnnHandle_t handle_ = nullptr;
-  cudaStream_t stream_ = nullptr;  // of the handle
   AttentionChoices choices_;
   std::map<AttentionKey, Planned> planned_;
   // Of heads [first, first + count) of so many. Recorded steps read them: kept to the end.
@@ -109,17 +108,15 @@ class CudnnAttention final : public AttentionLibrary {
 bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const AttentionGraph& graph,
                           const CudnnPlan& plan, const AttentionArrays& a, double scale,
                           const Workspace& workspace) {
-  const cudaStream_t stream = stream_of(queue);
-  if (stream != stream_ && cudnn_.cudnnSetStream(handle_, stream) != CUDNN_STATUS_SUCCESS)
-    return false;
-  stream_ = stream;
+  // Set in each call: a new stream may have the address of one that is gone.
+  if (cudnn_.cudnnSetStream(handle_, stream_of(queue)) != CUDNN_STATUS_SUCCESS) return false;
   GPTBENCH_CHECK(attention_arrays_bytes(key) + plan.workspace_bytes <= workspace.bytes,
                  "workspace of " + text_of(key));
   char* const query_lengths = static_cast<char*>(workspace.data);
   char* const sums = query_lengths + attention_lengths_bytes(key);
   char* const accumulator = sums + attention_sums_bytes(key);
   char* const of_library = accumulator + attention_accumulator_bytes(key);
-  float factor = static_cast<float>(scale), one = 1.0f, hidden = hidden_score();
+  float factor = static_cast<float>(scale), one = 1.0f, hidden = hidden_score(cudnn_.version());
   const auto given = [](const void* p) { return const_cast<void*>(p); };
   std::vector<void*> pointers = {given(a.q), given(a.k), given(a.v), given(a.out)};
   if (key.backward)

@@ -35,6 +35,9 @@ void simt_attention_forward(Queue&, const AttentionForward&);
 template <class A>
 void simt_attention_backward(Queue&, const AttentionBackward&, const float* delta);
 
+// Shared memory per block of the largest tensor_* kernel; GPUs of compute capability 8.6, 8.9 and
+// 12.x offer 99 KiB.
+constexpr size_t tensor_shared_bytes = size_t{96} << 10;
 bool tensor_attention_applies(const AttentionForward&);
 bool tensor_attention_applies(const AttentionBackward&);
 template <class A>

@@ -162,7 +162,7 @@ void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   with_head_size<A>(s.D, [&](auto size) {
     constexpr int D_max = decltype(size)::value;
     using Tile = SimtTile<D_max>;
-    const size_t shared = sizeof(float) * (4 * Tile::floats + Tile::score_floats);
+    constexpr size_t shared = Tile::shared_bytes(4);
     const unsigned sequences = static_cast<unsigned>(s.B);
     launch(GPTBENCH_KERNEL(simt_attention_dq_kernel<A, Gradient, D_max>),
            dim3{static_cast<unsigned>(ceil_div(s.T_q, Tile::T)), static_cast<unsigned>(s.H),

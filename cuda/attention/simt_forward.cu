@@ -112,7 +112,7 @@ void forward(Queue& queue, const AttentionForward& a) {
     using Tile = SimtTile<D_max>;
     const dim3 grid{static_cast<unsigned>(ceil_div(s.T_q, Tile::T)), static_cast<unsigned>(s.H),
                     static_cast<unsigned>(s.B)};
-    const size_t shared = sizeof(float) * (3 * Tile::floats + Tile::score_floats);
+    constexpr size_t shared = Tile::shared_bytes(3);
     launch(GPTBENCH_KERNEL(simt_attention_forward_kernel<A, Out, D_max>), grid, simt_threads,
            shared, stream_of(queue), arrays, Scores(s));
   });

@@ -19,6 +19,10 @@ struct SimtTile {
   static constexpr int score_stride = T + 4;
   static constexpr int floats = T * stride;  // of a tile of q, k, v or dout
   static constexpr int score_floats = T * score_stride;
+  // Shared memory of a block that holds tiles of `operands` arrays and one of scores.
+  static constexpr size_t shared_bytes(int operands) {
+    return sizeof(float) * static_cast<size_t>(operands * floats + score_floats);
+  }
 };
 
 struct SimtThread {

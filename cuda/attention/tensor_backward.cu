@@ -237,17 +237,19 @@ template <int D, class A, class Gradient, Extra extra>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   const AttentionShape& s = a.shape;
   const BackwardArrays<A, Gradient> arrays(a, delta);
-  // Registers: accumulators of D / 2 floats a thread for dq, D for dk and dv.
-  constexpr int dq_keys = 64, dkdv_queries = D == 64 ? 64 : 32;
+  // Registers: accumulators of D / 2 floats per thread for dq, D for dk and dv.
+  constexpr int N = D == 64 ? 64 : 32;
+  constexpr size_t shared = sizeof(A) * Layout<D, N>::end;
+  static_assert(shared <= tensor_shared_bytes, "attention_shared_bytes() states the largest");
   const unsigned sequences = static_cast<unsigned>(s.B);
   launch(
-      GPTBENCH_KERNEL(tensor_attention_dq_kernel<D, dq_keys, A, Gradient, extra>),
+      GPTBENCH_KERNEL(tensor_attention_dq_kernel<D, N, A, Gradient, extra>),
       dim3{static_cast<unsigned>(ceil_div(s.T_q, own_rows)), static_cast<unsigned>(s.H), sequences},
-      threads, sizeof(A) * Layout<D, dq_keys>::end, stream_of(queue), arrays, Scores(s));
-  launch(GPTBENCH_KERNEL(tensor_attention_dkdv_kernel<D, dkdv_queries, A, Gradient, extra>),
+      threads, shared, stream_of(queue), arrays, Scores(s));
+  launch(GPTBENCH_KERNEL(tensor_attention_dkdv_kernel<D, N, A, Gradient, extra>),
          dim3{static_cast<unsigned>(ceil_div(s.T_k, own_rows)), static_cast<unsigned>(s.H_kv),
               sequences},
-         threads, sizeof(A) * Layout<D, dkdv_queries>::end, stream_of(queue), arrays, Scores(s));
+         threads, shared, stream_of(queue), arrays, Scores(s));
 }
 
 template <int D, class A, class Gradient>

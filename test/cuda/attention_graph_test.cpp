@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/error.h"
 #include "plan/workspace.h"
 
@@ -35,6 +37,11 @@ AttentionKey call_of(bool backward, DType type, int64_t B, int64_t T, int64_t H,
 }
 
 }  // namespace
+
+TEST(AttentionGraph, HiddenScoresAreFiniteForOldLibraries) {
+  EXPECT_EQ(hidden_score(90900), std::numeric_limits<float>::lowest());
+  EXPECT_EQ(hidden_score(91000), -std::numeric_limits<float>::infinity());
+}
 
 TEST(AttentionGraph, IsPlannedForGpusThatAreNotHere) {
   std::unique_ptr<Cudnn> cudnn;

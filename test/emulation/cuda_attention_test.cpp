@@ -1,6 +1,7 @@
 // The attention of cuda/ against the reference, on tensor cores (bf16 and fp16, aligned rows, D <=
 // 128) and without; whole sequences, and blocks of keys as context parallelism brings them.
 #include "attention_comparison.h"
+#include "cuda/attention/shared_memory.h"
 #include "cuda/attention/swizzle.h"
 
 namespace gptbench::test {
@@ -138,6 +139,22 @@ TEST(TensorTile, EightRowsOfAChunkLieInAllBanks) {
   };
   expect([](int row, int chunk) { return cuda::swizzled<64>(row, chunk); }, 64);
   expect([](int row, int chunk) { return cuda::swizzled<128>(row, chunk); }, 128);
+}
+
+// Of 99 KiB per block, which smaller GPUs have, tensor cores and short heads make do.
+TEST(AttentionSharedMemory, IsKnownBeforeLaunches) {
+  constexpr int64_t smaller_gpu = int64_t{99} << 10, a100 = int64_t{163} << 10;
+  for (const int64_t D : {8, 64, 72, 128}) {
+    EXPECT_LE(attention_shared_bytes(DType::bf16, D), smaller_gpu) << D;
+    EXPECT_LE(attention_shared_bytes(DType::f16, D), smaller_gpu) << D;
+  }
+  EXPECT_LE(attention_shared_bytes(DType::f32, 64), smaller_gpu);
+  EXPECT_LE(attention_shared_bytes(DType::bf16, 63), smaller_gpu);
+  for (const int64_t D : {65, 128, 256}) {
+    EXPECT_GT(attention_shared_bytes(DType::f32, D), smaller_gpu) << D;
+    EXPECT_LE(attention_shared_bytes(DType::f32, D), a100) << D;
+  }
+  EXPECT_GT(attention_shared_bytes(DType::bf16, 129), smaller_gpu);
 }
 
 }  // namespace gptbench::test
