@@ -24,4 +24,8 @@ const KernelTable& kernels_under_test(const Device& /*host*/, ComputeType comput
                                         : cuda::table<float>;
 }
 
+bool kernels_round_alike() {
+  return true;
+}
+
 }  // namespace gptbench::test

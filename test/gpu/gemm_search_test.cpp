@@ -1,4 +1,4 @@
-// The timed search for algorithms of matrix products, and what is taken over from an earlier one.
+// The timed search for GEMM algorithms, and the reuse of those of an earlier one.
 #include "base/error.h"
 #include "base/units.h"
 #include "cuda/gemm_cublaslt.h"
@@ -70,14 +70,21 @@ TEST_F(CudaGemmSearch, ChoicesAreTimedAndKept) {
   EXPECT_EQ(gradients(reading), gradients(measured));
 }
 
-TEST_F(CudaGemmSearch, AnAlgorithmOfAnotherProductIsRefused) {
-  CublasLtGemm gemms(false);
+// The library refuses it, or computes the GEMM with it all the same: its word decides, and nothing
+// but its own algorithms is shown to it.
+TEST_F(CudaGemmSearch, AnAlgorithmOfAnotherGemmIsRefusedOrWorks) {
+  CublasLtGemm gemms(false), expected(false);
   const GemmKey key{GemmOp::backward_weight, DType::bf16, R, K, N, true};
   gemms.search({{GemmOp::forward, DType::f32, R, K, N}}, gemm_workspace_bytes, *gpu_queue, kernels);
-  GemmChoice wrong = gemms.choices().by_key.begin()->second;
-  for (uint64_t& word : wrong.algorithm) word = ~word;
-  gemms.choices().by_key[key] = wrong;
-  EXPECT_THROW(gradients(gemms), Error);
+  gemms.choices().by_key[key] = gemms.choices().by_key.begin()->second;
+  std::vector<float> all;
+  try {
+    all = gradients(gemms);
+  } catch (const Error&) {
+    return;
+  }
+  // Sums of R products of bf16 numbers, exact in f32, in another order.
+  expect_close(all, gradients(expected), R * R * eps32 * 16.0, 0.0, "gradients");
 }
 
 TEST_F(CudaGemmSearch, NoMemoryForItsArraysIsNoError) {

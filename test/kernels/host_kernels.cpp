@@ -7,4 +7,8 @@ const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
   return host.kernels(compute);
 }
 
+bool kernels_round_alike() {
+  return true;
+}
+
 }  // namespace gptbench::test

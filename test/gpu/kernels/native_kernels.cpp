@@ -42,4 +42,8 @@ const KernelTable& kernels_under_test(const Device& host, ComputeType compute) {
   return fp32 = table_of<ComputeType::fp32>(host.kernels(compute));
 }
 
+bool kernels_round_alike() {
+  return false;
+}
+
 }  // namespace gptbench::test
