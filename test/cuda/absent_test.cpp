@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cuda/backend.h"
 #include "cuda/dynamic_library.h"
+#include "cuda/kernels/runtime.h"
 
 namespace gptbench {
 namespace {
@@ -48,6 +49,17 @@ TEST(CudaAbsent, LibraryWithoutAFunctionIsTooOld) {
   EXPECT_EQ(cosine(0.0), 1.0);
   const std::string text = refusal([&] { math.symbol("gptbench_none"); });
   EXPECT_NE(text.find("libm.so.6 has no gptbench_none"), std::string::npos) << text;
+}
+
+// The library of kernels throws what the program catches, and reports through its own CUDA runtime.
+TEST(CudaAbsent, LibraryOfKernelsThrows) {
+  if (cuda_census().devices > 0) GTEST_SKIP() << "there is a GPU";
+  try {
+    cuda::multiprocessors();
+    FAIL() << "no error without a GPU";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cudaGetDevice"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace gptbench
