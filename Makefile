@@ -14,7 +14,7 @@ STEPS_ARGS ?=
 BUILD := build/$(PRESET)
 GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 
-# A folder to be copied to another machine; its programs must not want this machine's processor.
+# What BUNDLE.tar.xz unpacks to on another machine; its programs must not want this machine's processor.
 BUNDLE ?= build/gptbench-bundle
 
 .PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios validate format lint bundle install clean help
@@ -70,11 +70,11 @@ format:  ## format the sources in place
 lint: configure  ## formatting, includes, shell scripts, clang-tidy
 	@sh cmake/lint.sh $(BUILD)
 
-bundle:  ## programs with all libraries but CUDA's in BUNDLE, for a machine without them
+bundle:  ## BUNDLE.tar.xz: programs with all libraries but CUDA's, for another machine
 	@$(MAKE) --no-print-directory configure PRESET=portable
 	@cmake --build build/portable --parallel $(JOBS) --target programs
 	@if cmake --build build/portable --target help | grep -q test_gpu; then \
-	   cmake --build build/portable --parallel $(JOBS) --target test_gpu test_gpu_kernels bench_cuda_kernels; fi
+	   cmake --build build/portable --parallel $(JOBS) --target test_gpu test_gpu_kernels test_gpu_equivalence bench_cuda_kernels; fi
 	@sh cmake/bundle.sh build/portable $(BUNDLE)
 
 install: build  ## install programs, decks and documentation under PREFIX

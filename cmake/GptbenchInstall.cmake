@@ -1,5 +1,6 @@
-# bin/gptbench, bin/gptpost; decks, job scripts and documentation under share/gptbench; man pages and
-# completion where shells look for them; a module file (share/modulefiles); and a CMake package, so that
+# bin/gptbench, bin/gptpost, the library of CUDA kernels where there is one; decks, job scripts and documentation
+# under share/gptbench; man pages and completion where shells look for them; a module file
+# (share/modulefiles); and a CMake package, so that
 #
 #   find_package(gptbench REQUIRED)
 #   add_custom_target(measure COMMAND ... gptbench::gptbench deck.in)

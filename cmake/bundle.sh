@@ -1,11 +1,10 @@
 #!/bin/sh
-# bundle.sh BUILD FOLDER: gptbench of a build folder with all libraries that it needs, to be copied to a
-# machine of the same processor family that has none of them: FOLDER/bin, FOLDER/lib, FOLDER/input, and
-# FOLDER/launch, which starts a program on a number of ranks. Tests and benchmarks of a GPU that were
-# built come along and do not count towards the limit of size. Not taken along: gptpost (results are read
-# at home), the C library (the machine's must not be older than this one's) and the libraries of CUDA
-# (opened when a run asks for them; set LD_LIBRARY_PATH or CUDA_HOME there). Of MPI libraries Open MPI is
-# known. Large libraries are packed, and unpacked where they lie by the first program that is started.
+# bundle.sh BUILD FOLDER: FOLDER.tar.xz, gptbench and gptpost of a build folder with all libraries that they
+# need, for a machine of the same processor family that has none of them; FOLDER is what it unpacks to:
+# bin, lib, input, test/gpu/check.sh, and `launch`, which starts a program on a number of ranks. Tests and
+# benchmarks of a GPU that were built come along. Not taken along: the C library (the machine's must not be
+# older than this one's) and the libraries of CUDA (found by `launch` in their usual places and in
+# LD_LIBRARY_PATH when a run asks for them). Of MPI libraries Open MPI is known.
 set -eu
 
 if [ $# -ne 2 ]; then
@@ -15,23 +14,20 @@ fi
 build=$1
 folder=$2
 source=$(cd "$(dirname "$0")/.." && pwd)
-limit_mib=60
+limit_mib=48
 
-rm -rf "$folder"
+rm -rf "$folder" "$folder.tar.xz"
 mkdir -p "$folder/bin" "$folder/lib" "$folder/output"
 folder=$(cd "$folder" && pwd)
 
-programs=gptbench
-for program in test_gpu test_gpu_kernels test_gpu_equivalence bench_cuda_kernels; do
-  if [ -x "$build/bin/$program" ]; then programs="$programs $program"; fi
-done
-for program in $programs; do
+for program in gptbench gptpost test_gpu test_gpu_kernels test_gpu_equivalence bench_cuda_kernels; do
+  case $program in gpt*) ;; *) [ -x "$build/bin/$program" ] || continue ;; esac
   cp "$build/bin/$program" "$folder/bin/"
   strip "$folder/bin/$program"
 done
 cp -r "$source/input" "$folder/input"
 mkdir -p "$folder/test/gpu" "$folder/test/bench"
-cp "$source/test/gpu/check.sh" "$folder/test/gpu/"
+cp "$source/test/gpu/check.sh" "$source/test/gpu/step_kernels.py" "$folder/test/gpu/"
 cp "$source/test/bench/pytorch_step.py" "$folder/test/bench/"
 
 # Open MPI: its launcher and the components that runs on one machine and over TCP use; those of fabrics
@@ -74,41 +70,35 @@ find "$folder/bin" "$folder/lib" -type f -exec ldd {} + 2>/dev/null |
   done
 find "$folder/lib" -type f -name '*.so*' -exec strip --strip-unneeded {} + 2>/dev/null || true
 
-# Sourced by scripts; with it the programs run from any working directory.
-cat >"$folder/environment" <<'END'
-# . FOLDER/environment, with GPTBENCH_BUNDLE set to FOLDER
-for packed in "$GPTBENCH_BUNDLE"/lib/*.gz; do
-  [ -e "$packed" ] && [ ! -e "${packed%.gz}" ] || continue
-  gunzip -c "$packed" >"${packed%.gz}.$$" && chmod 755 "${packed%.gz}.$$" && mv "${packed%.gz}.$$" "${packed%.gz}"
-done
-LD_LIBRARY_PATH=$GPTBENCH_BUNDLE/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-PATH=$GPTBENCH_BUNDLE/bin:$PATH
-OPAL_PREFIX=$GPTBENCH_BUNDLE
-OPAL_LIBDIR=$GPTBENCH_BUNDLE/lib
-OPAL_PKGLIBDIR=$GPTBENCH_BUNDLE/lib/openmpi
-OPAL_PKGDATADIR=$GPTBENCH_BUNDLE/share/openmpi
-OPAL_BINDIR=$GPTBENCH_BUNDLE/bin
-OPAL_SYSCONFDIR=$GPTBENCH_BUNDLE/etc
-OMPI_MCA_mca_base_component_path=$GPTBENCH_BUNDLE/lib/openmpi
-PMIX_MCA_mca_base_component_path=$GPTBENCH_BUNDLE/lib/pmix
-PMIX_INSTALL_PREFIX=$GPTBENCH_BUNDLE
-PMIX_MCA_pcompress_base_silence_warning=1
-OMPI_ALLOW_RUN_AS_ROOT=1
-OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-OMPI_MCA_btl_vader_single_copy_mechanism=none
-export LD_LIBRARY_PATH PATH OPAL_PREFIX OPAL_LIBDIR OPAL_PKGLIBDIR OPAL_PKGDATADIR OPAL_BINDIR OPAL_SYSCONFDIR
-export OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path PMIX_INSTALL_PREFIX
-export PMIX_MCA_pcompress_base_silence_warning OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
-export OMPI_MCA_btl_vader_single_copy_mechanism
-END
 cat >"$folder/launch" <<'END'
 #!/bin/sh
 # launch RANKS PROGRAM [ARGUMENTS]: starts a program of this folder (gptbench, test_gpu, ...), or
-# another one, on that many ranks of this machine.
+# another one, on that many ranks of this machine; a single rank without MPI's launcher. Programs find
+# CUDA's libraries in LD_LIBRARY_PATH, an installation, or Python packages, in this order.
 set -eu
-GPTBENCH_BUNDLE=$(cd "$(dirname "$0")" && pwd)
-. "$GPTBENCH_BUNDLE/environment"
-exec mpirun --oversubscribe --bind-to none -n "$@"
+here=$(cd "$(dirname "$0")" && pwd)
+[ -x "$here/bin/gptbench" ] || chmod u+x "$here"/bin/*  # a copy may lose the modes
+ranks=$1
+shift
+LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+for libraries in /usr/local/cuda/lib64 "${VIRTUAL_ENV:-/opt/venv}"/lib/python3*/site-packages/nvidia/*/lib \
+  /opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib /opt/*/lib/python3*/site-packages/nvidia/*/lib \
+  /usr/local/lib/python3*/*-packages/nvidia/*/lib /usr/lib/python3*/*-packages/nvidia/*/lib; do
+  if [ -d "$libraries" ]; then LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$libraries; fi
+done
+PATH=$here/bin:$PATH
+export LD_LIBRARY_PATH PATH
+export OPAL_PREFIX="$here" OPAL_LIBDIR="$here/lib" OPAL_PKGLIBDIR="$here/lib/openmpi"
+export OPAL_PKGDATADIR="$here/share/openmpi" OPAL_BINDIR="$here/bin" OPAL_SYSCONFDIR="$here/etc"
+export OMPI_MCA_mca_base_component_path="$here/lib/openmpi"
+export PMIX_MCA_mca_base_component_path="$here/lib/pmix" PMIX_INSTALL_PREFIX="$here"
+export PMIX_MCA_pcompress_base_silence_warning=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm=isolated  # wants no ssh
+if [ "$ranks" = 1 ]; then
+  export OMPI_MCA_ess_singleton_isolated=1
+  exec "$@"
+fi
+exec mpirun --oversubscribe --bind-to none -n "$ranks" "$@"
 END
 chmod +x "$folder/launch"
 
@@ -120,12 +110,10 @@ if [ -n "$missing" ]; then
   echo "$missing" >&2
   exit 1
 fi
-find "$folder/lib" -maxdepth 1 -name '*.so*' -size +8M -exec gzip -9 {} +
-kib=$(du -sk "$folder" | cut -f1)
-for program in "$folder"/bin/test_* "$folder"/bin/bench_*; do
-  if [ -e "$program" ]; then kib=$((kib - $(du -sk "$program" | cut -f1))); fi
-done
-echo "bundle: $folder, $((kib / 1024)) MiB"
+# A window of 64 MiB: programs share much of their code.
+tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz --lzma2=preset=2,dict=64MiB >"$folder.tar.xz"
+kib=$(du -sk "$folder.tar.xz" | cut -f1)
+echo "bundle: $folder.tar.xz, $((kib / 1024)) MiB; $(du -sm "$folder" | cut -f1) MiB unpacked by tar -xJf"
 if [ "$kib" -gt $((limit_mib * 1024)) ]; then
   echo "bundle: more than $limit_mib MiB" >&2
   exit 1

@@ -3,9 +3,9 @@
 //   bench_cuda_kernels [--markdown] [--compute fp32|bf16]
 //
 // Kernels bound by memory: bytes as stated with each kernel over the time of a call, beside a copy
-// on the device (bytes read plus bytes written). Attention, our own and cuDNN's: counted products
-// over time. Arrays are larger than the L2 cache and hold random numbers. Times are medians of 20
-// calls between events.
+// on the device (bytes read plus bytes written). Attention, our own and cuDNN's, and one large GEMM
+// with the fastest of 16 algorithms: counted products over time. Arrays are larger than the L2
+// cache and hold random numbers. Times are medians of 20 calls between events.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "cuda/attention_library.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
+#include "cuda/gemm_cublaslt.h"
 #include "cuda/kernels.h"
 #include "plan/workspace.h"
 
@@ -249,9 +250,23 @@ struct Bench {
     measure("accumulate", 12 * N, [&] { kernels.accumulate(queue, {p.data(), g.data(), n}); });
   }
 
-  // `peak`: TFLOP/s of the H100 and H200 in bf16 (dense), in which the share is counted.
+  // TFLOP/s of the H100 and H200 in bf16 (dense), in which shares are counted.
+  static constexpr double peak = 989.5;
+
+  void gemm() const {
+    constexpr int64_t n = 8192;
+    std::vector<GemmKey> keys = {{GemmOp::forward, A, n, n, n}};
+    if (A == DType::bf16) keys.push_back({GemmOp::forward, DType::fp8_e4m3, n, n, n});
+    CublasLtGemm gemms(false);
+    gemms.search(keys, gemm_workspace_bytes, queue, kernels);
+    head("GEMM", "TFLOP/s");
+    for (const auto& [key, choice] : gemms.choices().by_key) {
+      const double s = 1e-6 * choice.time_us;
+      row(text_of(key).c_str(), s, 2e-12 * static_cast<double>(n * n * n) / s, peak);
+    }
+  }
+
   void attention() const {
-    constexpr double peak = 989.5;
     constexpr struct {
       const char* name;
       int64_t B, T, H, D;
@@ -278,19 +293,19 @@ struct Bench {
                                           lse.data(),  shape,       row,         row,
                                           s.T * row,   s.T * row,   ws};
       const double forward_s = median_s([&] { kernels.attention_forward(queue, forward); });
-      row_of(s.name, ", forward", forward_s, tflops / forward_s, peak);
+      row_of(s.name, ", forward", forward_s, tflops / forward_s);
       const double backward_s = median_s([&] { kernels.attention_backward(queue, backward); });
-      row_of(s.name, ", backward", backward_s, 2.0 * tflops / backward_s, peak);
+      row_of(s.name, ", backward", backward_s, 2.0 * tflops / backward_s);
       if (cudnn == nullptr || A == DType::f32) continue;
       const bool served = cudnn->forward(queue, A, forward) && cudnn->backward(queue, A, backward);
       if (!served) continue;
       const double cudnn_forward_s = median_s([&] { cudnn->forward(queue, A, forward); });
-      row_of(s.name, ", cuDNN forward", cudnn_forward_s, tflops / cudnn_forward_s, peak);
+      row_of(s.name, ", cuDNN forward", cudnn_forward_s, tflops / cudnn_forward_s);
       const double cudnn_backward_s = median_s([&] { cudnn->backward(queue, A, backward); });
-      row_of(s.name, ", cuDNN backward", cudnn_backward_s, 2.0 * tflops / cudnn_backward_s, peak);
+      row_of(s.name, ", cuDNN backward", cudnn_backward_s, 2.0 * tflops / cudnn_backward_s);
     }
   }
-  void row_of(const char* name, const char* direction, double s, double rate, double peak) const {
+  void row_of(const char* name, const char* direction, double s, double rate) const {
     row((std::string(name) + direction).c_str(), s, rate, peak);
   }
 };
@@ -327,6 +342,7 @@ int run(int argc, char** argv) {
     const Bench bench{queue, cuda_kernels(compute), activation_type(compute), markdown,
                       cudnn.get()};
     bench.memory_kernels();
+    bench.gemm();
     bench.attention();
   }
   return 0;

@@ -1,10 +1,12 @@
 """A training step of GPT-2 in PyTorch, the plain way: what a user would otherwise run.
 
     pytorch_step.py [--layers L] [--hidden C] [--heads H] [--vocab V] [--length T] [--batch B]
-                    [--compute fp32|bf16] [--threads N] [--steps N] [--device cpu|cuda] [--compile]
+                    [--accumulate N] [--compute fp32|bf16] [--threads N] [--steps N]
+                    [--device cpu|cuda] [--compile]
 
-Trains on random tokens: forward, cross-entropy, backward, AdamW. bf16 is autocast. Attention is
-torch's fused one where the version has it, else the product with a mask. Prints one line:
+Trains on random tokens: forward, cross-entropy, backward, of N micro-batches of B sequences per step,
+and AdamW (on a GPU the fused one). bf16 is autocast. Attention is torch's fused one where the version
+has it (flash or cuDNN on a GPU), else the product with a mask. Prints one line:
 
     pytorch version=2.3.0 compute=fp32 tokens_per_s=106.1 step_s=38.6 peak_mib=10812 loss=10.97
 
@@ -85,7 +87,7 @@ class Gpt2(nn.Module):
 def main():
     parser = argparse.ArgumentParser()
     for name, default in [("layers", 12), ("hidden", 768), ("heads", 12), ("vocab", 50304),
-                          ("length", 1024), ("batch", 4), ("threads", 0), ("steps", 2)]:
+                          ("length", 1024), ("batch", 4), ("accumulate", 1), ("threads", 0), ("steps", 2)]:
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--compute", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
@@ -97,15 +99,17 @@ def main():
     torch.manual_seed(1)
     device = torch.device(args.device)
     model = Gpt2(args).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    fused = {"fused": True} if args.device == "cuda" else {}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **fused)
     step_model = torch.compile(model) if args.compile else model
     tokens = torch.randint(args.vocab, (args.batch, args.length + 1), device=device)
     times = []
     for _ in range(1 + args.steps):
         start = time.perf_counter()
-        with torch.autocast(args.device, dtype=torch.bfloat16, enabled=args.compute == "bf16"):
-            loss = step_model(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
-        loss.backward()
+        for _ in range(args.accumulate):
+            with torch.autocast(args.device, dtype=torch.bfloat16, enabled=args.compute == "bf16"):
+                loss = step_model(tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+            (loss / args.accumulate).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         value = loss.item()  # waits for the device
@@ -114,7 +118,7 @@ def main():
     peak = (torch.cuda.max_memory_allocated() if args.device == "cuda" else
             resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
     print(f"pytorch version={torch.__version__} compute={args.compute} "
-          f"tokens_per_s={args.batch * args.length / step_s:.6g} step_s={step_s:.6g} "
+          f"tokens_per_s={args.accumulate * args.batch * args.length / step_s:.6g} step_s={step_s:.6g} "
           f"peak_mib={peak / 2**20:.0f} loss={value:.4f}")
 
 

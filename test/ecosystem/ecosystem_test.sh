@@ -45,9 +45,10 @@ CMAKE
   PATH=$PWD/../prefix/bin:$PATH bash "$share/gptbench/jobscripts/post.slurm" text >post.log 2>&1
   grep -q 'no program' post.log && fail "post.slurm does not find gptpost: $(cat post.log)"
   cd ..
-  # Libraries of other folders than the system's are found as in the build.
+  # Libraries of other folders than the system's are found as in the build; ours come from the prefix.
   local library
   while read -r library; do
+    case $library in "$GPTBENCH_BINARY_DIR"/*) library=prefix/bin/../lib ;; esac
     ldd prefix/bin/gptbench | grep -qF "$library" || fail "the installed program does not find $library"
   done < <(ldd "$GPTBENCH" | sed -n 's/.*=> \(\/[^ ]*\).*/\1/p')
   test_module "$share/modulefiles"

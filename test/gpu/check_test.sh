@@ -21,7 +21,7 @@ for word in "$@"; do case $word in output.directory=*) mkdir -p "${word#*=}" && 
 printf '     1/3 11.0 2.0\nGPTBENCH status=OK mfu=0.5 %s file=x\n' "$(printf '%s\n' "$@" | sort | tr '\n' ' ')"
 END
 program bundle/bin/gptpost <<'END'
-printf '{"chosen_algorithms": "gemm_library=x\\ngemm.linear_forward.R8192.K8192.N8192.bf16=fused 1 us 1400.0 tried 16 algorithm 00\\nattention.attention_forward.B32=plan 1 us 170.0 native_us 300.0\\n"}\n'
+printf '{"chosen_algorithms": "gemm_library=x\\u000agemm.linear_forward.R8192.K8192.N8192.bf16=fused 1 us 1400.0 tried 16 algorithm 00\\u000aattention.attention_forward.B32=plan 1 us 170.0 native_us 300.0\\u000a"}\n'
 END
 for name in test_gpu_kernels test_gpu_equivalence bench_cuda_kernels; do
   program "bundle/bin/$name" <<<'echo "copy  100.0  4300.0  100.0"; echo "[  PASSED  ] 3 tests."'
