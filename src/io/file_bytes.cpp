@@ -94,6 +94,7 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes) {
 std::vector<std::string> create_directories(const std::string& directory) {
   std::vector<std::string> created;
   size_t end = 0;
+  int again = 100;
   while (end != std::string::npos) {
     end = directory.find('/', end + 1);
     const std::string part = directory.substr(0, end);
@@ -107,6 +108,11 @@ std::vector<std::string> create_directories(const std::string& directory) {
     if (::stat(part.c_str(), &info) == 0) {
       if (S_ISDIR(info.st_mode)) continue;
       error = ENOTDIR;
+    }
+    // Another run that was trying its own directory has just taken away the parent of both.
+    if (error == ENOENT && again-- > 0) {
+      end = 0;
+      continue;
     }
     remove_directories(created);
     fail(directory, "cannot create this directory", error);

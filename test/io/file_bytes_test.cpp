@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "base/error.h"
 #include "file_size_limit.h"
@@ -153,6 +154,17 @@ TEST_F(FileBytes, OnlyRegularFilesOfTheAllowedSizeAreRead) {
   ASSERT_EQ(::mkfifo(in("fifo").c_str(), 0666), 0);
   EXPECT_EQ(message(in("fifo"), 5), in("fifo") + ": is not a regular file");
   EXPECT_EQ(message(in("none"), 5), in("none") + ": cannot open: No such file or directory");
+}
+
+// Runs that start together try directories beside each other, and take away what they made: at
+// times the parent of the other's.
+TEST_F(FileBytes, DirectoriesThatOthersTakeAway) {
+  const auto try_often = [&](const char* name) {
+    for (int i = 0; i < 8000; ++i) remove_directories(create_directories(in(name)));
+  };
+  auto first = std::async(std::launch::async, [&] { try_often("sweep/rows/1"); });
+  EXPECT_NO_THROW(try_often("sweep/rows/2"));
+  EXPECT_NO_THROW(first.get());
 }
 
 TEST_F(FileBytes, DirectoriesAreCreatedOrNoneIs) {
