@@ -105,15 +105,14 @@ std::vector<std::string> create_directories(const std::string& directory) {
     int error = errno;
     struct stat info;
     // mkdir of an existing folder may fail with another error than EEXIST (read-only parents).
-    if (::stat(part.c_str(), &info) == 0) {
-      if (S_ISDIR(info.st_mode)) continue;
-      error = ENOTDIR;
-    }
-    // Another run that was trying its own directory has just taken away the parent of both.
-    if (error == ENOENT && again-- > 0) {
+    const bool exists = ::stat(part.c_str(), &info) == 0;
+    if (exists && S_ISDIR(info.st_mode)) continue;
+    // Another run that was trying its own directory has just taken away this parent of both.
+    if (!exists && (error == ENOENT || error == EEXIST) && again-- > 0) {
       end = 0;
       continue;
     }
+    if (exists) error = ENOTDIR;
     remove_directories(created);
     fail(directory, "cannot create this directory", error);
   }
