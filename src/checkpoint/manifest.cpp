@@ -39,7 +39,8 @@ FileArray array_of(const std::vector<std::string>& words) {
   return array;
 }
 
-// Of "step-00000100.h5": "step-00000100"; "" of names that are not of a checkpoint.
+// The name without its extension: "step-00000100" for "step-00000100.h5"; "" for names that no
+// checkpoint has.
 std::string stem_of(const std::string& name, const std::string& extension) {
   const size_t end = name.size() - std::min(name.size(), extension.size());
   const bool is_ours = name.compare(0, stem_begin.size(), stem_begin) == 0 &&

@@ -55,7 +55,7 @@ struct Inventory {
   std::vector<std::string> unusable;   // "PATH: why", of manifests that cannot be read
   std::vector<std::string> leftovers;  // paths of files of checkpoints that were not completed
 };
-// Of a missing directory: empty. Throws Error(Exit::io) where it cannot be listed.
+// Empty where the directory is missing. Throws Error(Exit::io) where it cannot be listed.
 Inventory take_inventory(const std::string& directory);
 
 // Reads a manifest; throws Error(Exit::io) that begins with its path.

@@ -116,7 +116,7 @@ std::unique_ptr<NewFile> open_on_all(MpiWorld& world, const std::string& folder,
   return file;
 }
 
-// Of the bytes outside of arrays, which HDF5 has written.
+// The checksum of the bytes outside of arrays, which HDF5 has written.
 uint32_t frame_checksum(const NewFile& file, const Manifest& manifest) {
   Bytes frame;
   for (const auto& [begin, end] : frame_of(manifest)) {

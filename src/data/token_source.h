@@ -15,7 +15,7 @@ class TokenSource {
   virtual ~TokenSource() = default;
   // One line for the report: "text file corpus.txt, 1,115,394 bytes, 1,089 sequences of 1,024".
   virtual std::string description() const = 0;
-  // Of the tokens, in nats per token: no model's loss can stay below. 0: not known.
+  // The entropy of the tokens in nats per token, below which no model's loss can stay; 0: unknown.
   virtual double entropy() const { return 0.0; }
   // tokens[0 .. T] of sequence `sequence` >= 0 (step x global batch + place in the batch): inputs
   // are the first T, targets the last T. Files start again at their beginning when they end.

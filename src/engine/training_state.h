@@ -20,7 +20,7 @@ struct TrainingState {
 };
 constexpr int64_t loss_scale_bytes = sizeof TrainingState::loss_scale;
 
-// Of one factor of a linear layer in fp8 (plan/fp8.h).
+// The scaling of one factor of a linear layer in fp8 (plan/fp8.h).
 struct Fp8Scaling {
   std::string name;         // factor_name()
   float scale = 1.0f;       // of the next step

@@ -75,7 +75,7 @@ bool take_line(const std::string& line, bool scaled, Record& record) {
   return true;
 }
 
-// Of the resolved deck.
+// The value of a key of the resolved deck.
 template <class Value>
 Value configured(const Record& record, const std::string& group, const std::string& key) {
   for (const ConfigEntry& entry : record.config)

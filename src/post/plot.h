@@ -41,7 +41,7 @@ Picture messages_picture(const Runs& runs, const PlotOptions& options = {});
 // Over steps.
 Picture loss_picture(const Runs& runs, const PlotOptions& options = {});
 Picture steps_picture(const Runs& runs, const PlotOptions& options = {});
-// Of the first run.
+// Pictures of the first run alone.
 Picture timeline_picture(const Runs& runs, const PlotOptions& options = {});
 Picture memory_map_picture(const Runs& runs, const PlotOptions& options = {});
 Picture ranks_picture(const Runs& runs, const PlotOptions& options = {});

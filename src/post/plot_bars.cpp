@@ -321,7 +321,7 @@ Picture breakdown_picture(const Runs& runs, const PlotOptions&) {
 
 Picture messages_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"messages", "Messages per step by axis and operation", subtitle_of(runs)};
-  // Of one run a bar per operation, of several a bar per run, stacked by operation.
+  // One run has a bar per operation; several have a bar each, stacked by operation.
   const bool single = runs.size() == 1;
   std::vector<Bar> payloads, times;
   std::vector<std::string> order = {"payload", "in flight", "rank waited for it, or drove it"};

@@ -19,7 +19,7 @@
 namespace gptbench {
 namespace {
 
-// Of rank 0 in a step.
+// What rank 0 does in a step.
 struct Work {
   double flops = 0.0, bytes = 0.0, time_s = 0.0;
 };

@@ -45,7 +45,8 @@ struct Projection {
   StepTime time;
   double low_s = 0.0, high_s = 0.0;  // 80 % of measured steps lie between
   double tokens_per_s = 0.0, mfu = 0.0, hfu = 0.0, peak_flops = 0.0;
-  // Of the device with the highest need. reserve_bytes: of context and libraries, on top.
+  // Memory of the device with the highest need; reserve_bytes, for context and libraries, is on
+  // top.
   double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0;
   bool fits() const { return memory_bytes + reserve_bytes <= limit_bytes; }
 };

@@ -89,7 +89,7 @@ struct Summary {
   double gemm_ceiling_spread = 0.0;  // fraction; of its measurements in this run and earlier ones
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
-  // Of a run that continues another: the checkpoint, the steps before, which are not in this
+  // For a run that continues another: the checkpoint, the steps before, which are not in this
   // record, and the time that loading took (also of weights alone); "", 0, 0.
   std::string resumed_from;
   int64_t resumed_step = 0;

@@ -53,7 +53,8 @@ TEST(CudaAbsent, LibraryWithoutAFunctionIsTooOld) {
 
 // The library of kernels throws what the program catches, and reports through its own CUDA runtime.
 TEST(CudaAbsent, LibraryOfKernelsThrows) {
-  if (cuda_census().devices > 0) GTEST_SKIP() << "there is a GPU";
+  if (cuda_census().devices > 0)
+    GTEST_SKIP() << "a machine with a GPU cannot show the error of one without";
   try {
     cuda::multiprocessors();
     FAIL() << "no error without a GPU";

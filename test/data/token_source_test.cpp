@@ -68,18 +68,20 @@ TEST(UniformTokens, KnownAnswer) {
   EXPECT_EQ(read(*source, 0, 7), (std::vector<int32_t>{212, 786, 76, 416, 35, 672, 572, 563}));
 }
 
-TEST(UniformTokens, DependOnTheSeedAndStayInTheVocabulary) {
+TEST(GeneratedTokens, DependOnTheSeedAndStayInTheVocabulary) {
   const int64_t T = 1000;
-  for (const int64_t V : {1, 2, 7, 2147483647}) {
-    const auto source = make_token_source(data_config(DataSource::uniform), 3, T, V);
-    for (const int32_t id : read(*source, 1'000'000'000'000, T)) {
-      EXPECT_GE(id, 0);
-      EXPECT_LT(id, V);
+  for (const DataSource source : {DataSource::uniform, DataSource::synthetic}) {
+    const auto tokens = [&](uint64_t seed, int64_t V, int64_t sequence) {
+      return read(*make_token_source(data_config(source), seed, T, V), sequence, T);
+    };
+    for (const int64_t V : {1, 2, 7, 2147483647}) {
+      for (const int32_t id : tokens(3, V, 1'000'000'000'000)) {
+        EXPECT_GE(id, 0);
+        EXPECT_LT(id, V);
+      }
     }
+    EXPECT_NE(tokens(3, 50257, 0), tokens(4, 50257, 0));
   }
-  const auto a = make_token_source(data_config(DataSource::uniform), 3, T, 50257);
-  const auto b = make_token_source(data_config(DataSource::uniform), 4, T, 50257);
-  EXPECT_NE(read(*a, 0, T), read(*b, 0, T));
 }
 
 TEST(UniformTokens, AreUniform) {
@@ -99,20 +101,6 @@ TEST(SyntheticTokens, KnownAnswer) {
   const auto source = make_token_source(data_config(DataSource::synthetic), 7, 7, 1000);
   EXPECT_EQ(read(*source, 0, 7), (std::vector<int32_t>{6, 5, 4, 3, 6, 5, 4, 3}));
   EXPECT_EQ(read(*source, 3, 7), (std::vector<int32_t>{14, 11, 189, 140, 6, 5, 4, 3}));
-}
-
-TEST(SyntheticTokens, DependOnTheSeedAndStayInTheVocabulary) {
-  const int64_t T = 1000;
-  for (const int64_t V : {1, 2, 7, 2147483647}) {
-    const auto source = make_token_source(data_config(DataSource::synthetic), 3, T, V);
-    for (const int32_t id : read(*source, 1'000'000'000'000, T)) {
-      EXPECT_GE(id, 0);
-      EXPECT_LT(id, V);
-    }
-  }
-  const auto a = make_token_source(data_config(DataSource::synthetic), 3, T, 50257);
-  const auto b = make_token_source(data_config(DataSource::synthetic), 4, T, 50257);
-  EXPECT_NE(read(*a, 0, T), read(*b, 0, T));
 }
 
 // Octaves {0}, {1, 2} and {3 .. 6} are as likely.
