@@ -25,7 +25,7 @@ test_install() {
   cat >consumer/CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.22)
 project(consumer NONE)
-find_package(gptbench 0.1 REQUIRED)
+find_package(gptbench 0.2 REQUIRED)
 add_custom_target(plan ALL COMMAND gptbench::gptbench --plan ${gptbench_DATA_DIR}/input/124m_short.in --ranks 2
   COMMAND gptbench::gptpost --version)
 CMAKE
