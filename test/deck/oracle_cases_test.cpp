@@ -162,7 +162,7 @@ TEST(Oracle, DifficultProbesHaveTheSameValues) {
   std::cout << lines.size() << " decks, " << refused << " of them refused by both\n";
 }
 
-// The differences that doc/deck.md lists. The side of a studied gfortran is checked as well; of
+// The differences that doc/deck.md speaks of. The side of a studied gfortran is checked as well; of
 // another, what it does differently is printed (then the list can become shorter).
 TEST(Oracle, DocumentedDifferences) {
   struct Case {
