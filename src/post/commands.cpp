@@ -71,7 +71,7 @@ Runs chosen(std::vector<LoadedRun>& runs, const Options& options) {
     std::stable_sort(runs.begin(), runs.end(), [&](const LoadedRun& a, const LoadedRun& b) {
       const std::optional<Field> of_a = field_of(a.record, options.sort);
       const std::optional<Field> of_b = field_of(b.record, options.sort);
-      if (!of_a || !of_b) return of_a && !of_b;  // runs without the figure come last
+      if (!of_a || !of_b) return of_a.has_value();  // runs without the figure come last
       return options.descending ? field_less(*of_b, *of_a) : field_less(*of_a, *of_b);
     });
   Runs views;

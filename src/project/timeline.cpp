@@ -173,7 +173,7 @@ class Walker {
 
   const Lane& lane_;
   const Plan& plan_;
-  size_t lanes_ = 1;
+  size_t lanes_;
   double overlap_cost_ = 0.0;
   Exchange& exchange_;
   size_t next_ = 0;

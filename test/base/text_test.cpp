@@ -58,6 +58,8 @@ TEST(Text, NearestFindsMisspeltKeys) {
   EXPECT_EQ(nearest("hiden_sise", keys), "hidden_size");  // missing and wrong
   EXPECT_EQ(nearest("seq_lenght", keys), "seq_length");   // two letters swapped
   EXPECT_EQ(nearest("clpi", keys), "clip");
+  EXPECT_EQ(nearest("deepspeed", {"megatron", "deeperror"}), "");           // four of nine letters
+  EXPECT_EQ(nearest("deepspeed", {"megatron", "deepspoon"}), "deepspoon");  // three of nine
   EXPECT_EQ(nearest("num_layers", keys), "num_layers");
 }
 

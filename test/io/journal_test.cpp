@@ -80,7 +80,9 @@ TEST_F(Journals, LossScalesAreThoseOfFp16) {
   Journal journal;
   journal.begin(directory_, half);
   for (int i = 1; i <= 2; ++i) journal.add({i, 1.0, 0.5, 1.0, 1.0, 64.0 * i, i == 1});
-  EXPECT_EQ(recovered_record(directory_, "FAILED").loss_scale, (std::vector<double>{64.0, 128.0}));
+  const Record found = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(found.loss_scale, (std::vector<double>{64.0, 128.0}));
+  EXPECT_EQ(found.skipped, (std::vector<int64_t>{1, 0}));
 }
 
 TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {

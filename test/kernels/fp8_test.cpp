@@ -95,6 +95,16 @@ TYPED_TEST(HostKernel, Fp8QuantizeOfWhatIsNoNumber) {
   }
 }
 
+// Zeros have no largest value: the history holds 0, not the smallest float.
+TYPED_TEST(HostKernel, Fp8QuantizeOfZeros) {
+  const Shape s{4, 32};
+  const std::vector<TypeParam> x(static_cast<size_t>(s.R * s.C));
+  EXPECT_EQ(quantized(this->template host_kernels<TypeParam>(), *this->queue, x, s, DType::fp8_e4m3,
+                      1.0f, 0.0f, true, false)
+                .amax,
+            0.0f);
+}
+
 // Four steps over a history of three: the fourth overwrites the first.
 TYPED_TEST(HostKernel, Fp8ScalesFollowTheHistory) {
   using A = TypeParam;

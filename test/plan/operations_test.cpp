@@ -284,6 +284,13 @@ TEST(Operations, TheTableRefusesOthers) {
   EXPECT_EQ(departure_from_spec(op), "copy: sizes of another group");
 }
 
+// The names stand in result files (region_head_loss).
+TEST(Operations, RegionsAreNamed) {
+  EXPECT_STREQ(name_of(Region::head_loss), "head_loss");
+  EXPECT_STREQ(name_of(Region::optimizer), "optimizer");
+  EXPECT_STREQ(name_of(Region::offload), "offload");
+}
+
 TEST(Operations, OperandsAreFoundByName) {
   Operands operands{{Slot::x, {3, 5}}, {Slot::bias, {}}};
   EXPECT_EQ(operands[Slot::x].offset, 5);

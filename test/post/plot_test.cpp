@@ -302,6 +302,7 @@ TEST(Plots, BuffersThatShareBytesLieBelowEachOther) {
   EXPECT_EQ(picture.panels[0].boxes[0].inside, "a");
   EXPECT_LT(picture.panels[0].boxes[0].bottom, picture.panels[0].boxes[1].top);
   EXPECT_EQ(picture.panels[0].boxes[0].top, picture.panels[0].boxes[2].top);
+  EXPECT_EQ(picture.panels[0].height, 60.0);  // two lanes and half of one between classes
   ASSERT_EQ(picture.legend.size(), 2U);
   EXPECT_EQ(picture.legend[0].name, "part of a program");
 }
@@ -380,6 +381,7 @@ constexpr const char* trace_text =
 {"ph":"X","name":"norm","cat":"layernorm","pid":0,"tid":0,"ts":40,"dur":10,"args":{"program":"forward","micro_batch":0,"bytes":0}},
 {"ph":"X","name":"wait","cat":"wait","pid":0,"tid":0,"ts":50,"dur":20,"args":{"program":"forward","micro_batch":0,"bytes":0}},
 {"ph":"X","name":"linear","cat":"linear","pid":0,"tid":0,"ts":70,"dur":30,"args":{"program":"backward","micro_batch":0,"bytes":0}},
+{"ph":"X","name":"wait","cat":"wait","pid":0,"tid":0,"ts":100,"dur":0.01,"args":{"program":"backward","micro_batch":0,"bytes":0}},
 {"ph":"X","name":"pipeline send","cat":"communication","pid":0,"tid":5,"ts":50,"dur":10,"args":{"program":"forward","micro_batch":0,"bytes":64}},
 {"ph":"X","name":"pipeline receive","cat":"communication","pid":1,"tid":6,"ts":20,"dur":45,"args":{"program":"forward","micro_batch":0,"bytes":64}}
 ]})json";
@@ -400,6 +402,9 @@ TEST(Plots, TimelineOfATrace) {
   EXPECT_EQ(boxes,
             "forward 10-50\nwaiting 50-70\nmessage in flight 50-60\nbackward 70-100\n"
             "message in flight 20-65\n");
+  EXPECT_EQ(panel.boxes[2].tip.rfind("pipeline send, micro-batch 1, 64 B", 0), 0U)
+      << panel.boxes[2].tip;
+  EXPECT_EQ(panel.boxes[2].inside, "");
   ASSERT_EQ(panel.arrows.size(), 1U);
   EXPECT_EQ(panel.arrows[0].from_x, 50.0);
   EXPECT_EQ(panel.arrows[0].to_x, 65.0);

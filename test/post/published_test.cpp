@@ -74,6 +74,18 @@ TEST_F(PublishedRows, HeadingsAsPublished) {
   EXPECT_EQ(rows[0].cells.by_heading.at("MFU"), "-");
 }
 
+// What a row does not say is neither guessed nor a figure.
+TEST_F(PublishedRows, EmptyCellsAndColumnsLeftOut) {
+  const auto rows =
+      read("model,seq_len,gpus,tokens_per_s,precision,global_batch_size\nown,,16,1000,bf16,64\n");
+  EXPECT_EQ(rows.at(0).record.summary.sec_per_it, 0.0);
+  const auto points =
+      read("size,seq_length,activation_checkpointing,nodes,dp,sec_per_it\n124M,1024,no,8,8,1.5\n");
+  const RunView point(points.at(0).record);
+  EXPECT_EQ(point.integer("parallel", "tensor_parallel", 1), 1);
+  EXPECT_EQ(point.integer("parallel", "pipeline_parallel", 1), 1);
+}
+
 TEST_F(PublishedRows, ShardingAndOffloadOfMptRows) {
   const auto rows = read(
       "model,seq_len,gpus,tokens_per_s,precision,sharding,activation_cpu_offload,"

@@ -122,6 +122,16 @@ TEST(Show, LongValuesAreBrokenAtBlanks) {
       << page;
 }
 
+TEST(Show, SensorsWithLongNamesAndClocksThatAreUnknown) {
+  Record r = made_record();
+  r.summary.clock_ghz = 2.5;
+  r.summary.cpu_clock_ghz = 0.0;
+  r.summary.sensors_note = std::string(21, 'n') + ": read once";
+  const std::string page = show_page("f", r);
+  EXPECT_FALSE(has(page, "clock of the host"));
+  EXPECT_TRUE(has(page, "\n    " + std::string(21, 'n') + " read once\n")) << page;
+}
+
 TEST(Show, ARunWithoutASingleStep) {
   Record r;
   r.status = "OOM";

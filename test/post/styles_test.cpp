@@ -546,6 +546,10 @@ TEST(Styles, TextColumnsAreAlignedToTheLeft) {
   EXPECT_EQ(text_columns(zero_tables), "Model, CPU Offload, Notes");
   EXPECT_EQ(text_columns(megatron_tables), "model \\ num_node * num_gpus, 4*15");
   EXPECT_EQ(text_columns(scaling_tables), "Notes");
+  Record other = r;
+  other.summary.flops_convention = "mpt";
+  for (const Column& column : native_tables({RunView(r), RunView(other)}).at(0).columns)
+    EXPECT_FALSE(column.heading == "FLOPs" && column.right);
 }
 
 TEST(RunView, AModelWithoutAPresetIsNamedByFamilyAndSize) {

@@ -185,6 +185,7 @@ TEST(Sweep, GradientAccumulation) {
         .refused;
   };
   EXPECT_NE(refused("global_batch_tokens = 64").find("both given"), std::string::npos);
+  EXPECT_NE(refused("global_batch_tokens = 1").find("both given"), std::string::npos);
   EXPECT_NE(refused("vary(2) = 'global_batch_size = 4'").find("both given"), std::string::npos);
   EXPECT_NE(refused("vary(2) = 'tensor_parallel = 3', ranks = 4"), "");
 }
