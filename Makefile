@@ -48,6 +48,7 @@ TEST_JOBS = $(shell expr $(JOBS) + 1)
 test: deps-test  ## deps for tests, build everything, run every test
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
+	@cmake --build $(BUILD) --target test_prerequisites
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(TEST_JOBS) $(CTEST_ARGS)
 
 # An hour and more; STEPS_ARGS='--only t1024-mb4-fp32' and others: see test/bench/steps.sh.

@@ -49,7 +49,6 @@ void for_each_pass(const StageSchedule& schedule, const Visit& visit) {
   int64_t warmup = p - stage - 1;
   if (schedule.schedule == PipelineSchedule::gpipe && p > 1) warmup = passes;
   if (v > 1) warmup = 2 * (p - stage - 1) + (v - 1) * p;
-  warmup = std::min(warmup, passes);
   int64_t forward = 0;
   const auto add = [&](PassKind kind, int64_t k) {
     const StagePass pass = pass_at(kind, p, v, planned, k);

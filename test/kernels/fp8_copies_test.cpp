@@ -80,8 +80,10 @@ TYPED_TEST(HostKernel, Fp8CopiesOfNorms) {
   using A = TypeParam;
   for (const Shape& s : shapes) {
     SCOPED_TRACE(testing::Message() << s.R << " x " << s.C);
-    const auto x = random_array<A>(s.R * s.C, 1), gamma = random_array<A>(s.C, 2),
-               beta = random_array<A>(s.C, 3);
+    // Values above what amax holds before, 0.125, and below 1: all are told apart from a start
+    // of 1.
+    const auto x = random_array<A>(s.R * s.C, 1), gamma = random_array<A>(s.C, 2, 0.125),
+               beta = random_array<A>(s.C, 3, 0.125);
     std::vector<float> mean(static_cast<size_t>(s.R)), rstd(mean);
     for (const KernelTable* kernels :
          {&this->template host_kernels<A>(), &this->template ref_kernels<A>()}) {

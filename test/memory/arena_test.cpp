@@ -110,6 +110,10 @@ TEST(Arena, GivesBackWhatItHolds) {
       const bool needed = refused >= 0 && plan.class_bytes[static_cast<size_t>(refused)] > 0;
       EXPECT_EQ(arena.allocate(), !needed) << "class " << refused;
       EXPECT_EQ(device.held(), needed ? 0 : total(plan.class_bytes)) << "class " << refused;
+      int64_t allocated = 0;
+      for (int c = 0; c < num_memory_classes; ++c)
+        allocated += arena.allocated_bytes(static_cast<MemoryClass>(c));
+      EXPECT_EQ(allocated, device.held()) << "class " << refused;
     }
     EXPECT_EQ(device.held(), 0) << "class " << refused;
   }

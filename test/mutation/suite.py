@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass, field
 
 # Tests that look at the source, the build or the machine's tools, not at the behaviour of src/.
-EXCLUDED = (r"^(aarch64|base_cxx20|bench_.*|build_layers|clean_clone|docs_.*|ecosystem_.*|emulation.*|emulated_.*|fuzz_.*|gpu.*|lint_.*"
+EXCLUDED = (r"^(aarch64|bench_.*|build_layers|clean_clone|docs_.*|ecosystem_.*|emulation.*|emulated_.*|fuzz_.*|gpu.*|lint_.*"
             r"|mpi_main|mutation_tool|oracle_self|oracle_golden_origin|script_.*|slurm_.*|system_bundle"
             r"|system_cuda_built)$")
 

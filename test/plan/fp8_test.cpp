@@ -94,6 +94,23 @@ TEST(Fp8Plan, CopiesWhereParametersLieFlat) {
   EXPECT_EQ(elements_of(on_gpu, "activations::fp8.fc.dy.transposed"), 16 * 128);
 }
 
+// Products of a GPU want multiples of 16, those of a host any size.
+TEST(Fp8Plan, SizesThatProductsWant) {
+  SmallModel m = small("host");
+  m.hidden = 27;
+  m.heads = 3;
+  EXPECT_EQ(elements_of(plan_of(m), "activations::h.1.ln_1.fp8"), 12 * 27);
+  m.device = "cuda";
+  try {
+    plan_of(m);
+    FAIL() << "27 columns were accepted";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("multiples of 16: model.hidden_size = 27"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 // On GPUs the activation is kept transposed, as its weight's gradient wants it, beside a temporary
 // copy for the product; where sequences are a multiple of 16, to which transposed rows are padded.
 TEST(Fp8Plan, ActivationsAreTurnedWhereTheyAreMade) {

@@ -199,6 +199,14 @@ TEST(Plan, MemoryClassesFollowTheFormula) {
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::parameters)], P / 2);
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::gradients)], P);
   EXPECT_EQ(half.class_bytes[static_cast<size_t>(MemoryClass::optimizer_state)], 3 * P);
+
+  // ZeRO 2: a shard of the gradients is kept, and a window that they are formed in.
+  mixed.parallel.data_parallel = 2;
+  mixed.parallel.zero_stage = 2;
+  const Plan sharded = make_plan(mixed, 2, 0);
+  const int64_t shard = round_up(4 * sharded.space.shard_elements, buffer_alignment);
+  EXPECT_GT(sharded.class_bytes[static_cast<size_t>(MemoryClass::gradients)], shard);
+  EXPECT_EQ(sharded.class_bytes[static_cast<size_t>(MemoryClass::optimizer_state)], 3 * shard);
 }
 
 // A layer keeps from forward to backward, in elements a row: x, ln_1, x_mid, ln_2 and attention

@@ -142,6 +142,14 @@ TEST(Show, ARunWithoutASingleStep) {
   EXPECT_TRUE(has(page, "OOM"));
 }
 
+TEST(Show, MessagesWithoutTimes) {
+  Record r = made_record();
+  r.comm.resize(1);
+  r.comm[0].exposed_s.clear();
+  const std::string page = show_page("f", r);
+  EXPECT_NE(page.find("0.500        0.000"), std::string::npos) << page;
+}
+
 // Beyond 1,024 ranks a record has maxima of times and sums of messages.
 TEST(Show, ReducedFiguresSayWhatTheyAre) {
   Record r = made_record();

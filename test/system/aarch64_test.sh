@@ -2,31 +2,12 @@
 # The program for A64FX, cross-compiled and run by qemu with 512-bit SVE: unit tests of arithmetic and
 # kernels, messages and checks on two ranks, and a run that must be VALID.
 #
-# Needs GPTBENCH_SOURCE_DIR, BUILD (a folder for the build, kept between runs), GENERATOR and JOBS.
+# Needs GPTBENCH_SOURCE_DIR, BUILD (the folder of aarch64_build.sh), GENERATOR and JOBS.
 set -u
 # shellcheck source=/dev/null
 source "$GPTBENCH_SOURCE_DIR/test/slurm/jobs.sh"
-for command in aarch64-linux-gnu-g++ qemu-aarch64 dpkg-deb; do
-  if ! command -v "$command" >/dev/null; then
-    echo "skipped: $command was not found (Debian: apt-get install g++-aarch64-linux-gnu qemu-user)"
-    exit 77
-  fi
-done
+sh "$GPTBENCH_SOURCE_DIR/test/system/aarch64_build.sh" "$GPTBENCH_SOURCE_DIR" "$BUILD" || exit
 sysroot=$GPTBENCH_SOURCE_DIR/build/aarch64-sysroot
-if ! sh "$GPTBENCH_SOURCE_DIR/cmake/aarch64/sysroot.sh" "$sysroot" >sysroot.log 2>&1; then
-  echo "skipped: Debian's arm64 packages are not to be had: $(tail -n 1 sysroot.log)"
-  exit 77
-fi
-
-tests=(base_dtype base_fp8 base_random kernels_device kernels_host comm_all_reduce verify_checks)
-{
-  cmake -S "$GPTBENCH_SOURCE_DIR" --preset aarch64 -B "$BUILD" -G "$GENERATOR" -DGPTBENCH_SYSROOT="$sysroot" -DGPTBENCH_WERROR=ON \
-    && cmake --build "$BUILD" --target gptbench "${tests[@]/#/test_}" --parallel "$JOBS"
-} >build.log 2>&1 || {
-  echo "FAILED: the build"
-  tail -n 30 build.log
-  exit 1
-}
 
 # Large GEMMs, and attention with many tiles, take minutes in an emulator.
 export GTEST_FILTER='-*Linear*:Bf16Products*:*Threads*:HostAttention*EqualsReference:HostAttention*BlocksOfKeys*'
