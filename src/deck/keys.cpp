@@ -428,8 +428,12 @@ std::string format_value(const Key& key, const KeyValue& value) {
       return format_logical(std::get<bool>(value));
     case KeyType::string:
       return format_string(std::get<std::string>(value));
-    case KeyType::integers:
-      return join(split(std::get<std::string>(value), ','), ", ");
+    case KeyType::integers: {
+      std::vector<std::string> elements = split(std::get<std::string>(value), ',');
+      for (std::string& element : elements)
+        if (element == "-1") element.clear();  // not given: a null value
+      return join(elements, ", ");
+    }
     case KeyType::list:
       break;
   }
