@@ -18,14 +18,16 @@
 #include "measure/system_info.h"
 #include "plan/describe.h"
 #include "plan/print_operations.h"
-#include "project/project.h"
+#include "run/auto_layout.h"
 #include "run/command_line.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
 #include "run/launch_check.h"
+#include "run/projection.h"
 #include "run/run.h"
 #include "sweep/config.h"
 #include "sweep/driver.h"
+#include "sweep/search.h"
 
 namespace gptbench {
 namespace {
@@ -41,15 +43,18 @@ void print_plan(const CommandLine& line) {
   const int64_t one_replica = p.tensor_parallel * p.pipeline_parallel * p.context_parallel;
   const int64_t ranks =
       line.ranks > 0 ? line.ranks : one_replica * std::max<int64_t>(1, p.data_parallel);
-  Config config = resolve(deck, ranks);
+  Config config = resolve(with_best_layout(deck, ranks).deck, ranks);
   resolve_device(config);
   const Plan plan = make_plan(config, ranks, 0);
   if (line.operations) print(print_operations(plan) + "\n");
   const std::vector<StageFigures> stages = stage_figures(plan);
   const auto limit =
       static_cast<int64_t>(config.memory.device_memory_gib * static_cast<double>(GiB));
-  if (line.json) return print(plan_json(plan, stages, limit) + "\n");
+  Traffic traffic;
+  if (line.ranks_per_node > 0) traffic = traffic_of(plan, line.ranks_per_node);
+  if (line.json) return print(plan_json(plan, stages, limit, traffic) + "\n");
   print(describe(plan, stages));
+  if (line.ranks_per_node > 0) print(traffic_text(traffic, line.ranks_per_node));
 
   const BatchCandidates candidates(deck, config);
   if (candidates.is_asked() && limit > 0) {
@@ -58,15 +63,6 @@ void print_plan(const CommandLine& line) {
           " by the plan, in device_memory_gib\n");
   }
   print(plan_line(plan, stages, limit));
-}
-
-// A step of `ranks` ranks of a machine that is not there.
-void print_projection(const CommandLine& line) {
-  const Machine machine = read_machine(line.machine);
-  const Software software = read_software(line.software);
-  const StepWork work =
-      step_work(read_deck(line.deck, line.overrides), line.ranks, machine, software);
-  print(projection_text(work, project(work, machine, software), machine, software, line.tokens));
 }
 
 int run(int argc, char** argv, const CommandLine& line) {
@@ -117,7 +113,10 @@ int execute(int argc, char** argv, const CommandLine& line) {
       print_plan(line);
       break;
     case Mode::project:
-      print_projection(line);
+      print(run_projection(line, join({argv, argv + argc}, " ")));
+      break;
+    case Mode::search:
+      print(run_search(line));
       break;
     case Mode::sweep:
       return static_cast<int>(run_sweep(line));

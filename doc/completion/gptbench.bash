@@ -40,29 +40,28 @@ _gptbench() {
     esac
     return
   fi
-  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --ranks ]; then return; fi
+  case ${COMP_WORDS[COMP_CWORD - 1]} in --ranks | --ranks-per-node | --top | --tokens) return ;; esac
   if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --format ]; then
     mapfile -t COMPREPLY < <(compgen -W "json" -- "$word")
     return
   fi
-  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --tokens ]; then return; fi
   if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --machine ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = --software ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     return
   fi
-  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-decks ]; then
+  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-decks ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-result ]; then
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
     return
   fi
   for ((index = 1; index < COMP_CWORD; ++index)); do
     case ${COMP_WORDS[index]} in
-      --ranks | --format | --write-decks | --machine | --software | --tokens) ((++index)) ;;
+      --ranks | --ranks-per-node | --top | --format | --write-decks | --write-result | --machine | --software | --tokens) ((++index)) ;;
       -*) ;;
       *) deck=${COMP_WORDS[index]} && break ;;
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --project --machine --software --tokens --sweep --list --write-decks --check --keys --devices --operations --ranks --format --verbose --quiet --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--plan --project --search --machine --software --tokens --top --write-result --sweep --list --write-decks --check --keys --devices --operations --ranks --ranks-per-node --format --verbose --quiet --version --help" -- "$word")
   elif [ -z "$deck" ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     compopt -o nospace 2>/dev/null

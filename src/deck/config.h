@@ -16,6 +16,7 @@
 namespace gptbench {
 
 GPTBENCH_CHOICE(RulesTier, as_is, tuned)
+GPTBENCH_CHOICE(LayoutKind, given, auto_)
 GPTBENCH_CHOICE(DeviceKind, auto_, host, cuda, ref)
 GPTBENCH_CHOICE(CommLibrary, auto_, mpi, nccl)
 GPTBENCH_CHOICE(MpiArrays, auto_, host, device)
@@ -51,8 +52,10 @@ struct RunConfig {
   FindLargest find_largest = FindLargest::none;
   SearchedSizes find_largest_over = SearchedSizes::all;
   int64_t find_largest_steps = 30;  // that the largest must last
-  std::string resume = "no";        // "auto", or the path of a checkpoint
-  std::string init_from;            // path of a checkpoint; "": fresh weights
+  LayoutKind layout = LayoutKind::given;
+  std::string machine;        // with layout auto_: a machine profile; "": the local one
+  std::string resume = "no";  // "auto", or the path of a checkpoint
+  std::string init_from;      // path of a checkpoint; "": fresh weights
 };
 
 struct ModelConfig {

@@ -131,7 +131,7 @@ void Deck::fail(const std::vector<std::string>& keys, const std::string& message
     text += (first == 0 ? name + " = " : "") + format_value(*key, key->get(config));
     at = end;
   }
-  throw Error(Exit::usage, where(keys) + ": " + text);
+  throw Refusal(keys, where(keys) + ": " + text);
 }
 
 std::string read_deck_text(const std::string& path) {

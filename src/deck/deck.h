@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "deck/config.h"
 #include "deck/keys.h"
 
@@ -19,6 +21,17 @@ struct Origin {
   std::string where;  // "deck.in:3:5", "command line: argument 2"; of the preset key for a preset
 };
 
+// Keys that do not go together.
+class Refusal : public Error {
+ public:
+  Refusal(std::vector<std::string> keys, const std::string& message)
+      : Error(Exit::usage, message), keys_(std::move(keys)) {}
+  const std::vector<std::string>& keys() const { return keys_; }  // "group.key"
+
+ private:
+  std::vector<std::string> keys_;
+};
+
 struct Deck {
   Config config;
   std::string path;                    // as given by the user
@@ -31,7 +44,7 @@ struct Deck {
   // ("group.key") that the user set last (command line before deck before preset); the deck's path
   // where all are defaults.
   std::string where(const std::vector<std::string>& keys) const;
-  // Throws Error(Exit::usage, "<where(keys)>: <message>"). In the message {run.steps} stands for
+  // Throws Refusal, "<where(keys)>: <message>". In the message {run.steps} stands for
   // "run.steps = 10", {=run.steps} for "10"; text that names no key stays as it is.
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& message) const;
 };
@@ -61,5 +74,7 @@ std::string echo(const Deck& deck);
 std::string echo(const Deck& deck, const Config& resolved);
 // Only the keys that the user set, one paragraph per group, in 80 columns.
 std::string keys_that_were_set(const Deck& deck);
+// The keys that the user set as a deck of its own: reading it gives the same Config.
+std::string deck_text(const Deck& deck);
 
 }  // namespace gptbench

@@ -102,4 +102,18 @@ std::string keys_that_were_set(const Deck& deck) {
   return out;
 }
 
+std::string deck_text(const Deck& deck) {
+  std::string out;
+  for (const KeyGroup& group : key_groups()) {
+    std::string keys;
+    for (const Key& key : key_table()) {
+      if (key.group != group.name || deck.origins[key_index(key)].kind < Origin::Kind::deck)
+        continue;
+      keys += "  " + key.name + " = " + format_value(key, key.get(deck.config)) + "\n";
+    }
+    if (!keys.empty()) out += "&" + group.name + "\n" + keys + "/\n";
+  }
+  return out;
+}
+
 }  // namespace gptbench

@@ -149,6 +149,11 @@ void add_run(Table& table) {
              "with find_largest: micro-batch sizes that are candidates");
   row.integer(&C::find_largest_steps, "find_largest_steps", 1, "steps",
               "with find_largest: at least so many steps confirm it");
+  row.choice(&C::layout, "layout",
+             "decomposition, ZeRO, micro-batch and recomputation: those of the deck, or (auto) the "
+             "best by projected time, doc/projection.md");
+  row.string(&C::machine, "machine", {},
+             "with layout: machine profile, a name or a path; '': input/machines/local.in");
   std::vector<std::string> classes = {""};
   for (const ProblemClass& each : problem_classes()) classes.push_back(each.name);
   row.string(&C::problem_class, "class", classes,

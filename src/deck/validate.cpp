@@ -39,6 +39,11 @@ void check_run(const Deck& deck) {
     deck.fail({"run.attention", "run.device"},
               "{run.attention} needs run.device = 'cuda', which is {=run.device}; use attention = "
               "'auto'");
+  if (run.layout == LayoutKind::auto_ && run.find_largest != FindLargest::none)
+    deck.fail(
+        {"run.layout", "run.find_largest"},
+        "{run.layout} chooses micro_batch_size, which {run.find_largest} searches; use one of "
+        "the two");
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';

@@ -120,6 +120,13 @@ void read_summary(hid_t file, Summary& summary) {
   if (!read_attribute(group, "fom_tflops", stored)) set_figure_of_merit(summary);  // older files
 }
 
+void read_projection(hid_t file, ProjectionFacts& projection) {
+  const Hdf5Handle group = open_object(file, "projection");
+  if (group < 0) return;
+  visit_projection(projection,
+                   [&](const char* name, auto& value) { read_attribute(group, name, value); });
+}
+
 void read_steps(hid_t file, Record& record) {
   const Hdf5Handle group = open_object(file, "steps");
   if (group < 0) return;
@@ -220,6 +227,7 @@ Record read_all(hid_t file) {
   read_timing(file, record.timing);
   read_memory(file, record);
   read_comm(file, record.comm);
+  read_projection(file, record.projection);
   read_verify(file, record);
   return record;
 }

@@ -131,6 +131,11 @@ void write_comm(hid_t file, const std::vector<CommEntry>& comm) {
   }
 }
 
+void write_projection(hid_t file, const ProjectionFacts& projection) {
+  const Hdf5Handle group = create_group(file, "projection");
+  if (!projection.machine.empty()) visit_projection(projection, WriteAttribute{group});
+}
+
 void write_verify(hid_t file, const Record& record) {
   const Hdf5Handle group = create_group(file, "verify");
   if (!record.kernels_not_verified.empty())
@@ -154,7 +159,7 @@ void write_all(hid_t file, const Record& record) {
   write_timing(file, record.timing);
   write_memory(file, record);
   write_comm(file, record.comm);
-  create_group(file, "projection");  // reserved
+  write_projection(file, record.projection);
   write_verify(file, record);
 }
 

@@ -100,6 +100,18 @@ void visit_comm(Object& entry, const Visit& visit) {
   visit("exposed_s", "s", "time not hidden behind computation", entry.exposed_s);
 }
 
+template <class Object, class Visit>
+void visit_projection(Object& projection, const Visit& visit) {
+  visit("machine", projection.machine);
+  visit("software", projection.software);
+  visit("sec_per_it_low", projection.sec_per_it_low);
+  visit("sec_per_it_high", projection.sec_per_it_high);
+  visit("tokens_per_s_low", projection.tokens_per_s_low);
+  visit("tokens_per_s_high", projection.tokens_per_s_high);
+  visit("mfu_low", projection.mfu_low);
+  visit("mfu_high", projection.mfu_high);
+}
+
 // Attributes of /summary named with this prefix and a convention: FLOPs per step of the whole job.
 inline constexpr const char* flops_prefix = "flops_per_step_";
 

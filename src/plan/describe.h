@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/stage_figures.h"
+#include "plan/traffic.h"
 
 namespace gptbench {
 
@@ -19,8 +20,12 @@ std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& 
 std::string plan_line(const Plan& plan, const std::vector<StageFigures>& stages,
                       int64_t limit_bytes);
 
-// The figures of both as one JSON object, in bytes, FLOPs and calls.
+// The figures of both as one JSON object, in bytes, FLOPs and calls; `traffic` where it is not
+// empty.
 std::string plan_json(const Plan& plan, const std::vector<StageFigures>& stages,
-                      int64_t limit_bytes);
+                      int64_t limit_bytes, const Traffic& traffic);
+// Parts of it that other reports have as well.
+std::string grid_json(const Plan& plan);
+std::string messages_json(const std::vector<CommTotal>& comm);
 
 }  // namespace gptbench

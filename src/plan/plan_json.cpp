@@ -12,6 +12,12 @@ std::string bytes_json(const ClassBytes& bytes) {
   return object.add("total_bytes", total(bytes)).text();
 }
 
+std::string transfer_json(const TransferTotal& total) {
+  return JsonObject().add("count", total.count).add("bytes", total.bytes).text();
+}
+
+}  // namespace
+
 std::string messages_json(const std::vector<CommTotal>& comm) {
   std::vector<std::string> rows;
   for (const CommTotal& total : comm)
@@ -24,14 +30,18 @@ std::string messages_json(const std::vector<CommTotal>& comm) {
   return json_array(rows);
 }
 
-std::string transfer_json(const TransferTotal& total) {
-  return JsonObject().add("count", total.count).add("bytes", total.bytes).text();
+std::string grid_json(const Plan& plan) {
+  return JsonObject()
+      .add("tensor", plan.grid.tensor)
+      .add("context", plan.grid.context)
+      .add("pipeline", plan.grid.pipeline)
+      .add("data", plan.grid.data)
+      .add("zero_stage", plan.config.parallel.zero_stage)
+      .text();
 }
 
-}  // namespace
-
 std::string plan_json(const Plan& plan, const std::vector<StageFigures>& stages,
-                      int64_t limit_bytes) {
+                      int64_t limit_bytes, const Traffic& traffic) {
   const int64_t memory_bytes = device_total(largest_stage(stages).class_bytes);
   std::vector<std::string> of_stages;
   for (const StageFigures& stage : stages)
@@ -44,22 +54,15 @@ std::string plan_json(const Plan& plan, const std::vector<StageFigures>& stages,
   JsonObject flops;
   for (const auto& [convention, value] : flops_by_convention(plan, stages))
     flops.add(convention, value);
-  const Grid& grid = plan.grid;
   const ModelShape& s = plan.shape;
   const BatchConfig& batch = plan.config.batch;
-  return JsonObject()
-      .add("params", plan.num_params)
-      .add("ranks", grid.size())
+  JsonObject object;
+  object.add("params", plan.num_params)
+      .add("ranks", plan.grid.size())
       .add("memory_bytes", memory_bytes)
       .add("limit_bytes", limit_bytes)
       .add("fits", limit_bytes == 0 || memory_bytes <= limit_bytes)
-      .add_json("grid", JsonObject()
-                            .add("tensor", grid.tensor)
-                            .add("context", grid.context)
-                            .add("pipeline", grid.pipeline)
-                            .add("data", grid.data)
-                            .add("zero_stage", plan.config.parallel.zero_stage)
-                            .text())
+      .add_json("grid", grid_json(plan))
       .add_json("model", JsonObject()
                              .add("family", name_of(plan.config.model.family))
                              .add("num_layers", static_cast<int64_t>(s.L))
@@ -76,8 +79,9 @@ std::string plan_json(const Plan& plan, const std::vector<StageFigures>& stages,
       .add_json("flops_per_step", flops.text())
       .add_json("messages", messages_json(plan.comm))
       .add_json("loads", transfer_json(plan.loads))
-      .add_json("stores", transfer_json(plan.stores))
-      .text();
+      .add_json("stores", transfer_json(plan.stores));
+  if (!traffic.empty()) object.add_json("traffic", traffic_json(traffic));
+  return object.text();
 }
 
 }  // namespace gptbench

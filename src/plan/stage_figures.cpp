@@ -5,13 +5,10 @@
 #include "plan/cost.h"
 
 namespace gptbench {
-namespace {
 
 StageFigures figures_of(const Plan& plan) {
   return {plan.rank, plan.class_bytes, plan.model_flops, plan.recompute_flops, plan.fp8_flops};
 }
-
-}  // namespace
 
 std::vector<StageFigures> stage_figures(const Plan& plan) {
   std::vector<StageFigures> stages;

@@ -17,6 +17,8 @@ struct StageFigures {
   double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in Plan
 };
 
+// Of the stage of plan.rank.
+StageFigures figures_of(const Plan& plan);
 // [stage]: the ranks with the place of plan.rank on the other axes. Plans every other stage once,
 // which takes as many times as long as planning one.
 std::vector<StageFigures> stage_figures(const Plan& plan);

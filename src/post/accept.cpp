@@ -62,6 +62,8 @@ struct Lack {
 };
 
 Lack lack_of(const AcceptRow& row, const Record& record) {
+  if (!record.projection.machine.empty())
+    return {Accepted::NOT_DECIDED, "is projected, not measured"};
   const std::string reason = record.reason.empty() ? "" : ": " + record.reason;
   if (row.verdict == "valid" && record.verdict != "VALID")
     return {record.verdict == "INVALID" ? Accepted::FAILED : Accepted::NOT_DECIDED,

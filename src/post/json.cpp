@@ -48,6 +48,12 @@ std::string summary_json(const Summary& summary) {
   return object.text();
 }
 
+std::string projection_json(const ProjectionFacts& projection) {
+  JsonObject object;
+  if (!projection.machine.empty()) visit_projection(projection, AddAttribute{object});
+  return object.text();
+}
+
 std::string steps_json(const Record& record) {
   JsonObject object;
   object.add("warmup_steps", record.warmup_steps).add("failed_step", record.failed_step);
@@ -128,6 +134,7 @@ std::string record_json(const std::string& path, const Record& record) {
       .add_json("timing", timing_json(record.timing))
       .add_json("memory", memory_json(record))
       .add_json("comm", comm_json(record.comm))
+      .add_json("projection", projection_json(record.projection))
       .add_json("verify", verify_json(record))
       .text();
 }

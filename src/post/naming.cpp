@@ -24,7 +24,7 @@ std::vector<std::string> parts_of(const RunView& run, bool over_length) {
   // A published point without a model is its series.
   if (run.is_published() && run.seq_length() == 0)
     return {"published: " + run.text("run", "name"), "", "", "", "", "", "", ""};
-  return {(run.is_published() ? "published: " : "") + run.model_name(),
+  return {run.source_mark() + run.model_name(),
           over_length ? std::to_string(run.summary().world_size) + " ranks"
                       : "sequence " + std::to_string(run.seq_length()),
           run.text("precision", "compute", "fp32"),
@@ -112,8 +112,8 @@ std::string subtitle_of(const Runs& runs) {
 std::vector<std::string> labels_of(const Runs& runs) {
   std::vector<std::string> bases, labels;
   for (const RunView& run : runs)
-    bases.push_back(run.text("run", "name", "run") + ", " +
-                    std::to_string(run.summary().world_size) +
+    bases.push_back((run.is_projected() ? run.source_mark() : "") + run.text("run", "name", "run") +
+                    ", " + std::to_string(run.summary().world_size) +
                     (run.summary().world_size == 1 ? " rank" : " ranks"));
   const bool unique = std::set<std::string>(bases.begin(), bases.end()).size() == bases.size();
   const Naming naming = unique ? Naming{} : naming_of(runs, false);

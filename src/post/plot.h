@@ -30,7 +30,7 @@ struct PlotKind {
   Shows shows;
 };
 
-// Over ranks or sequence length; published rows are points without a line.
+// Over ranks or sequence length; published and projected rows are points without a line.
 Picture throughput_picture(const Runs& runs, const PlotOptions& options = {});
 Picture utilisation_picture(const Runs& runs, const PlotOptions& options = {});
 Picture scaling_picture(const Runs& runs, const PlotOptions& options = {});

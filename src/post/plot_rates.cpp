@@ -51,7 +51,7 @@ std::vector<Curve> curves_of(const Runs& runs, const Naming& naming, bool over_l
     auto curve = std::find_if(curves.begin(), curves.end(),
                               [&](const Curve& each) { return each.name == name; });
     if (curve == curves.end())
-      curve = curves.insert(curve, {curves.size(), name, {}, !runs[r].is_published()});
+      curve = curves.insert(curve, {curves.size(), name, {}, runs[r].is_measured()});
     const int64_t x = over_length ? runs[r].seq_length() : runs[r].summary().world_size;
     if (x > 0)
       curve->marks.push_back(

@@ -81,7 +81,7 @@ Picture sweep_picture(const Runs& runs, const PlotOptions&) {
   Runs measured;
   double most = 0.0;
   for (const RunView& run : runs) {
-    if (run.is_published()) continue;
+    if (!run.is_measured()) continue;
     measured.push_back(run);
     if (run.counts()) most = std::max(most, run.summary().tokens_per_s);
   }

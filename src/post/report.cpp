@@ -153,19 +153,23 @@ std::string headline_of(const RunView& run) {
   return cards.text("cards") + (note.empty() ? "" : element("p", xml(note)));
 }
 
+// Tokens per second; a projection is no record to be proud of.
+double rate_of(const RunView& run) {
+  return run.counts() && !run.is_projected() ? run.summary().tokens_per_s : 0.0;
+}
+
 std::string headline_of(const Runs& runs) {
   if (runs.size() == 1) return verdict_line(runs.front()) + headline_of(runs.front());
   std::map<std::string, size_t> verdicts;
   size_t best = 0;
   for (size_t r = 0; r < runs.size(); ++r) {
     ++verdicts[runs[r].is_published() ? "published" : verdict_of(runs[r])];
-    const double rate = runs[r].counts() ? runs[r].summary().tokens_per_s : 0.0;
-    if (rate > (runs[best].counts() ? runs[best].summary().tokens_per_s : 0.0)) best = r;
+    if (rate_of(runs[r]) > rate_of(runs[best])) best = r;
   }
   List list;
   for (const auto& [verdict, count] : verdicts)
     list.add_card(verdict, std::to_string(count), count == 1 ? "run" : "runs");
-  if (runs[best].counts() && runs[best].summary().tokens_per_s > 0.0)
+  if (rate_of(runs[best]) > 0.0)
     list.add_card("Highest throughput",
                   format_count(whole(runs[best].summary().tokens_per_s)) + " tokens/s",
                   labels_of(runs)[best]);

@@ -44,6 +44,13 @@ class RunView {
   const std::string& path() const { return path_; }  // of its file; "": not known
 
   bool is_published() const { return published_ != nullptr; }
+  bool is_projected() const { return !record_->projection.machine.empty(); }
+  bool is_measured() const { return !is_published() && !is_projected(); }
+  std::string source() const {
+    return is_published() ? "published" : is_projected() ? "projected" : "measured";
+  }
+  // "published: ", "projected: ", or "" where measured: before a name.
+  std::string source_mark() const { return is_measured() ? "" : source() + ": "; }
   bool is_restated() const { return restatement_.any(); }
   const std::string& restated_convention() const { return restatement_.convention; }
   const std::string& restated_peak_type() const { return restatement_.peak_type; }

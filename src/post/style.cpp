@@ -43,9 +43,8 @@ Table table_of(const std::string& style, const std::string& caption,
     if (column.shown != Shown::for_programs) add_column(people, column, runs, cells, false);
     if (column.shown != Shown::for_people) add_column(programs, column, runs, cells, true);
   };
-  if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return run.is_published(); }))
-    add({"Source", [](const RunView& run) { return run.is_published() ? "published" : "measured"; },
-         false});
+  if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return !run.is_measured(); }))
+    add({"Source", [](const RunView& run) { return run.source(); }, false});
   for (const StyleColumn& column : columns) add(column);
   add({"Status", [](const RunView& run) { return run.counts() ? "OK" : run.outcome(); }, false,
        false, Shown::for_programs});

@@ -53,8 +53,8 @@ inline constexpr Style styles[] = {
 
 // One row per run. For programs a figure is a number or empty, and a last column Status says why:
 // OK or the outcome. A published row has its cells as they were
-// printed in this style, unless figures are restated; where there are published rows, a first
-// column says of each which it is.
+// printed in this style, unless figures are restated; where rows are published or projected, a
+// first column says of each which it is.
 Table table_of(const std::string& style, const std::string& caption,
                const std::vector<StyleColumn>& columns, const Runs& runs);
 

@@ -8,8 +8,8 @@ namespace gptbench {
 namespace {
 
 std::string row_of(const RunView& run) {
-  std::string row = run.is_published() ? "published: " : "";
-  row += run.model_name() + " (mp=" + std::to_string(run.tensor_parallel());
+  std::string row =
+      run.source_mark() + run.model_name() + " (mp=" + std::to_string(run.tensor_parallel());
   if (run.pipeline_parallel() > 1) row += ", pp=" + std::to_string(run.pipeline_parallel());
   if (run.integer("batch", "micro_batch_size", 0) > 0)  // a published row may not say it
     row += ", grad accum=" + std::to_string(run.gradient_accumulation()) +

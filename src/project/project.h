@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "deck/deck.h"
 #include "plan/stage_figures.h"
 #include "project/profile.h"
+#include "project/timeline.h"
 #include "project/work.h"
 
 namespace gptbench {
@@ -17,17 +17,22 @@ namespace gptbench {
 // What a step is, apart from how fast a machine is. [stage]: one rank of each pipeline stage, of
 // those that hold the largest share of the batch.
 struct StepWork {
-  Plan plan;  // of rank 0
-  std::vector<StageFigures> stages;
+  std::vector<RankWork> stages;
+  std::vector<StageFigures> figures;
   // A step of many micro-batches is walked with `walked` and with `fewer` of them; from there on
-  // its time is linear in their number. `less` is empty where all are walked.
-  std::vector<RankWork> full, less;
-  double micro_batches = 1.0, walked = 1.0, fewer = 1.0;
+  // its time is linear in their number. `fewer` is 0 where all are walked.
+  double micro_batches = 1.0, walked = 1.0, fewer = 0.0;
+
+  const Plan& plan() const { return stages.front().plan; }  // of rank 0
 };
 // The deck on `ranks` ranks of the machine. Throws Error(Exit::usage) where they do not go
 // together.
 StepWork step_work(const Deck& deck, int64_t ranks, const Machine& machine,
                    const Software& software);
+// In two parts: plans of one rank of each stage, which is enough for memory; then their work.
+std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,
+                              const Software& software);
+StepWork step_work(std::vector<Plan> stages);
 
 // Seconds of a step, and what they are: of the stage that computes longest.
 struct StepTime {
@@ -41,22 +46,28 @@ struct StepTime {
 };
 StepTime step_time(const StepWork& work, const Machine& machine, const Software& software);
 
-struct Projection {
-  StepTime time;
-  double low_s = 0.0, high_s = 0.0;  // 80 % of measured steps lie between
-  double tokens_per_s = 0.0, mfu = 0.0, hfu = 0.0, peak_flops = 0.0;
-  // Memory of the device with the highest need; reserve_bytes, for context and libraries, is on
-  // top.
+// The step as it was walked, on lanes by stage with LaneTime::spans.
+struct StepTimeline {
+  std::vector<Lane> lanes;
+  std::vector<LaneTime> times;
+};
+StepTimeline step_timeline(const StepWork& work, const Machine& machine, const Software& software);
+
+// Memory of the device with the highest need; reserve_bytes, for context and libraries, is on top.
+struct MemoryNeed {
   double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0;
   bool fits() const { return memory_bytes + reserve_bytes <= limit_bytes; }
 };
-Projection project(const StepWork& work, const Machine& machine, const Software& software);
+// `figures` by stage, `plan` of the first.
+MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figures,
+                       const Machine& machine, const Software& software);
 
-// The projection in 80 columns, node-hours and MWh for `tokens` where these are not 0, and as last
-// line "GPTBENCH projection sec_per_it=... low=... high=... tokens_per_s=... mfu=...
-// memory_bytes=... fits=yes|no machine=... software=...".
-std::string projection_text(const StepWork& work, const Projection& projection,
-                            const Machine& machine, const Software& software, double tokens);
+struct Projection : MemoryNeed {
+  StepTime time;
+  double low_s = 0.0, high_s = 0.0;  // 80 % of measured steps lie between
+  double tokens_per_s = 0.0, mfu = 0.0, hfu = 0.0, peak_flops = 0.0;
+};
+Projection project(const StepWork& work, const Machine& machine, const Software& software);
 
 // Expected largest of n independent standard normal numbers: 0 of one, 0.564 of two, 1.423 of 8.
 double expected_largest(double n);

@@ -34,30 +34,33 @@ class Walker {
   Walker(const Lane& lane, size_t lanes, double overlap_cost, Exchange& exchange)
       : lane_(lane),
         plan_(lane.work->plan),
+        issues_(lane.fewer ? lane.work->fewer : lane.work->issues),
         lanes_(lanes),
         overlap_cost_(overlap_cost),
         exchange_(exchange),
         finished_(plan_.ops.size() * slots()),
         latest_(plan_.ops.size()),
-        late_(plan_.ops.size()) {}
+        late_(plan_.ops.size()) {
+    if (lane.traced) time_.spans.resize(issues_.size());
+  }
 
   // Goes on until another stage must come first. Returns whether it went on at all.
   bool advance() {
     const size_t before = next_;
-    while (next_ < lane_.work->issues.size() && take(lane_.work->issues[next_])) ++next_;
+    while (next_ < issues_.size() && take(issues_[next_])) ++next_;
     return next_ > before;
   }
-  bool is_done() const { return next_ == lane_.work->issues.size(); }
+  bool is_done() const { return next_ == issues_.size(); }
 
   LaneTime time() {
     time_.end_s = *std::max_element(clock_.begin(), clock_.end());
     time_.exposed_s += time_.end_s - clock_[compute];
-    return time_;
+    return std::move(time_);
   }
 
  private:
   struct Posted {
-    Issue issue;
+    const Issue* issue;
     double start;
     Channel channel;
   };
@@ -96,11 +99,15 @@ class Walker {
     } else if (is_message(op.kind)) {
       if (!transmit(op, seconds, start, end)) return false;
     }
-    finish(queue, issue, end);
+    finish(queue, issue, is_message(op.kind) ? end - seconds : start, end);
     return true;
   }
 
-  void finish(size_t queue, const Issue& issue, double end) {
+  void finish(size_t queue, const Issue& issue, double begin, double end) {
+    if (lane_.traced) {
+      const auto index = static_cast<size_t>(&issue - issues_.data());
+      time_.spans[index] = {static_cast<int32_t>(index), begin, end};
+    }
     clock_[queue] = std::max(clock_[queue], end);
     latest_[static_cast<size_t>(issue.op)] = end;
     finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = end;
@@ -110,7 +117,7 @@ class Walker {
   void post(const Op& op, const Issue& issue, double start) {
     const auto& size = op.as<MessageSize>();
     posted_[static_cast<size_t>(op.queue)].push(
-        {issue, start, {size.peer, plan_.at.pipeline, size.tag}});
+        {&issue, start, {size.peer, plan_.at.pipeline, size.tag}});
     latest_[static_cast<size_t>(issue.op)] = unknown;
     finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = unknown;
   }
@@ -122,7 +129,7 @@ class Walker {
       const Posted& next = posted_[q].front();
       std::queue<double>& sent = exchange_.in_flight[next.channel];
       if (sent.empty()) return false;
-      finish(q, next.issue, std::max({next.start, clock_[q], sent.front()}));
+      finish(q, *next.issue, next.start, std::max({next.start, clock_[q], sent.front()}));
       sent.pop();
       posted_[q].pop();
     }
@@ -173,6 +180,7 @@ class Walker {
 
   const Lane& lane_;
   const Plan& plan_;
+  const std::vector<Issue>& issues_;
   size_t lanes_;
   double overlap_cost_ = 0.0;
   Exchange& exchange_;

@@ -16,6 +16,14 @@ struct Lane {
   std::vector<double> seconds;
   // Links that messages of an axis use. Messages of different axes on one link take turns.
   std::array<bool, num_axes> leaves_node{};
+  bool fewer = false;   // RankWork::fewer in place of its issues
+  bool traced = false;  // keeps LaneTime::spans
+};
+
+// When an operation worked: RankWork::issues[issue], seconds from the start of the step.
+struct Span {
+  int32_t issue = 0;
+  double begin_s = 0.0, end_s = 0.0;
 };
 
 struct LaneTime {
@@ -24,6 +32,7 @@ struct LaneTime {
   double exposed_s = 0.0;                      // computing waited for a collective or a copy
   double bubble_s = 0.0;                       // computing waited for another stage
   std::array<double, num_regions> region_s{};  // of computing_s
+  std::vector<Span> spans;                     // of a lane that is traced, in the order of issue
 };
 
 // The order between queues is the engine's (plan/operation.h): a queue works in the order of issue;

@@ -147,6 +147,49 @@ class Clock {
   std::map<Axis, GroupShape> shapes_;
 };
 
+// The works of a rank's plan, each different one once.
+class Works {
+ public:
+  Works(const Plan& plan, std::vector<Work>& works)
+      : plan_(plan), works_(works), latest_(plan.ops.size()) {}
+
+  // A step of the plan's micro-batches.
+  std::vector<Issue> issues() {
+    std::vector<Issue> issues;
+    for_each_task(plan_, [&](const Task& task) {
+      const Program& program = plan_.programs[static_cast<size_t>(task.program)];
+      const int64_t held = task.sequences.count * plan_.T_local();
+      for_each_op(program, [&](int32_t i, int64_t first_row) {
+        const int64_t left = std::max<int64_t>(0, held - first_row);
+        const int64_t rows = program.loops(i) ? std::min(program.loop_rows, left) : held;
+        issues.push_back({i, task.slot, index_of(i, rows), task.micro_batch});
+      });
+    });
+    return issues;
+  }
+
+ private:
+  int32_t index_of(int32_t i, int64_t rows) {
+    Latest& latest = latest_[static_cast<size_t>(i)];
+    if (latest.rows == rows) return latest.work;
+    const Work work = work_of(plan_, plan_.ops[static_cast<size_t>(i)], rows);
+    const auto [same, is_first] = known_.insert({work.key(), static_cast<int32_t>(works_.size())});
+    if (is_first) works_.push_back(work);
+    latest = {rows, same->second};
+    return latest.work;
+  }
+
+  const Plan& plan_;
+  std::vector<Work>& works_;
+  std::map<decltype(Work{}.key()), int32_t> known_;
+  // What an operation was with the rows that it had last, by operation.
+  struct Latest {
+    int64_t rows = -1;
+    int32_t work = 0;
+  };
+  std::vector<Latest> latest_;
+};
+
 }  // namespace
 
 double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M, double N,
@@ -166,28 +209,23 @@ double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, do
 
 RankWork work_of(Plan plan) {
   RankWork rank;
-  using Key = decltype(Work{}.key());
-  std::map<Key, int32_t> known;
-  std::map<std::pair<int32_t, int64_t>, int32_t> of_operation;  // {op, rows}
-  const auto index_of = [&](int32_t i, int64_t rows) {
-    const auto [found, is_new] = of_operation.insert({{i, rows}, 0});
-    if (!is_new) return found->second;
-    const Work work = work_of(plan, plan.ops[static_cast<size_t>(i)], rows);
-    const auto [same, is_first] =
-        known.insert({work.key(), static_cast<int32_t>(rank.works.size())});
-    if (is_first) rank.works.push_back(work);
-    return found->second = same->second;
-  };
-  for_each_task(plan, [&](const Task& task) {
-    const Program& program = plan.programs[static_cast<size_t>(task.program)];
-    const int64_t held = task.sequences.count * plan.T_local();
-    for_each_op(program, [&](int32_t i, int64_t first_row) {
-      const int64_t left = std::max<int64_t>(0, held - first_row);
-      const int64_t rows = program.loops(i) ? std::min(program.loop_rows, left) : held;
-      rank.issues.push_back({i, task.slot, index_of(i, rows)});
-    });
-  });
   rank.plan = std::move(plan);
+  Works works(rank.plan, rank.works);
+  rank.issues = works.issues();
+  return rank;
+}
+
+RankWork work_of(Plan plan, int64_t walked, int64_t fewer) {
+  RankWork rank;
+  rank.plan = std::move(plan);
+  const MicroBatches all = rank.plan.micro_batches;
+  const int64_t size = rank.plan.config.batch.micro_batch_size;
+  Works works(rank.plan, rank.works);
+  rank.plan.micro_batches = {walked * size, 1, 0, size};
+  rank.issues = works.issues();
+  rank.plan.micro_batches = {fewer * size, 1, 0, size};
+  rank.fewer = works.issues();
+  rank.plan.micro_batches = all;
   return rank;
 }
 

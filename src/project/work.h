@@ -34,14 +34,19 @@ struct Work {
 // RankWork::works.
 struct Issue {
   int32_t op = 0, slot = 0, work = 0;
+  int32_t micro_batch = -1;  // -1: before the first or after the last
 };
 
 struct RankWork {
   Plan plan;
   std::vector<Work> works;  // different ones
-  std::vector<Issue> issues;
+  std::vector<Issue> issues, fewer;
 };
+// `issues` are the whole step.
 RankWork work_of(Plan plan);
+// `issues` are a step of `walked` full micro-batches in place of the plan's, `fewer` one of so
+// many.
+RankWork work_of(Plan plan, int64_t walked, int64_t fewer);
 
 // Seconds of each of RankWork::works.
 std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,

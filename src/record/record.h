@@ -55,6 +55,15 @@ struct CommEntry {
   bool reduced = false;  // beyond 1,024 ranks: one value each, the sum over ranks
 };
 
+// Of a record that was projected (project/project.h): the profiles, and what 80 % of measured steps
+// lie between.
+struct ProjectionFacts {
+  std::string machine, software;  // "": the record was measured
+  double sec_per_it_low = 0.0, sec_per_it_high = 0.0;
+  double tokens_per_s_low = 0.0, tokens_per_s_high = 0.0;
+  double mfu_low = 0.0, mfu_high = 0.0;
+};
+
 struct VerifyEntry {
   std::string name;     // "gradients_against_reference"
   std::string formula;  // how the value is made
@@ -126,7 +135,7 @@ struct Provenance {
 
 struct Record {
   std::string schema = "gptbench-1";
-  std::string verdict;  // VALID, INVALID, NOT VERIFIED
+  std::string verdict;  // VALID, INVALID, NOT VERIFIED; PROJECTED where nothing ran
   std::string status;   // OK, OOM, INVALID, FAILED, TIMEOUT
   std::string reason;   // one line where status is not OK; notes
   std::string date_utc, machine, git_commit, software_version;
@@ -149,6 +158,7 @@ struct Record {
   std::vector<MemoryEntry> memory;
   std::vector<ArenaEntry> arena;
   std::vector<CommEntry> comm;
+  ProjectionFacts projection;
   std::vector<VerifyEntry> verify;
   std::vector<std::string> kernels_not_verified;
 };

@@ -15,16 +15,18 @@ struct ModeOption {
   const char* name;
   Mode mode;
 };
-constexpr ModeOption modes[] = {
-    {"--plan", Mode::plan},       {"--project", Mode::project}, {"--sweep", Mode::sweep},
-    {"--check", Mode::check},     {"--keys", Mode::keys},       {"--devices", Mode::devices},
-    {"--version", Mode::version}, {"--help", Mode::help},       {"-h", Mode::help}};
+constexpr ModeOption modes[] = {{"--plan", Mode::plan},       {"--project", Mode::project},
+                                {"--sweep", Mode::sweep},     {"--search", Mode::search},
+                                {"--check", Mode::check},     {"--keys", Mode::keys},
+                                {"--devices", Mode::devices}, {"--version", Mode::version},
+                                {"--help", Mode::help},       {"-h", Mode::help}};
 
 [[noreturn]] void usage(const std::string& message) {
   throw Error(Exit::usage, message + "; see gptbench --help");
 }
 
-int64_t rank_count(const std::string& text) {
+// A number of an option, from 1 to `most`.
+int64_t count_of(const std::string& option, const std::string& text, int64_t most) {
   size_t used = 0;
   int64_t value = 0;
   try {
@@ -32,8 +34,8 @@ int64_t rank_count(const std::string& text) {
   } catch (const std::exception&) {
     used = 0;
   }
-  if (used == 0 || used != text.size() || value < 1 || value > 1000000000)
-    usage("--ranks " + text + ": allowed is a number from 1 to 1000000000");
+  if (used == 0 || used != text.size() || value < 1 || value > most)
+    usage(option + " " + text + ": allowed is a number from 1 to " + std::to_string(most));
   return value;
 }
 
@@ -46,9 +48,10 @@ double token_count(const std::string& text) {
 }
 
 [[noreturn]] void fail_unknown(const std::string& argument) {
-  std::vector<std::string> options = {"--machine",     "--software",  "--tokens",  "--format",
-                                      "--ranks",       "--list",      "--verbose", "--quiet",
-                                      "--write-decks", "--operations"};
+  std::vector<std::string> options = {
+      "--machine",        "--software", "--tokens",      "--format",      "--ranks",
+      "--list",           "--verbose",  "--quiet",       "--write-decks", "--operations",
+      "--ranks-per-node", "--top",      "--write-result"};
   for (const ModeOption& mode : modes) options.push_back(mode.name);
   const std::string close = nearest(argument, options);
   usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
@@ -56,14 +59,23 @@ double token_count(const std::string& text) {
 
 // Options that do not go together.
 void check(const CommandLine& line) {
-  const bool projects = line.mode == Mode::project;
+  const bool projects = line.mode == Mode::project, searches = line.mode == Mode::search;
   const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan || projects ||
-                          line.mode == Mode::check || line.mode == Mode::sweep;
+                          searches || line.mode == Mode::check || line.mode == Mode::sweep;
   if (wants_deck && line.deck.empty()) usage("no deck given");
-  if (line.ranks > 0 && line.mode != Mode::plan && !projects)
-    usage("--ranks goes with --plan and --project; a run takes its ranks from the launcher");
-  if (!projects && (!line.machine.empty() || !line.software.empty() || line.tokens > 0.0))
-    usage("--machine, --software and --tokens go with --project");
+  if (line.ranks > 0 && line.mode != Mode::plan && !projects && !searches)
+    usage(
+        "--ranks goes with --plan, --project and --search; a run takes its ranks from the "
+        "launcher");
+  if (!projects && !searches && (!line.machine.empty() || !line.software.empty()))
+    usage("--machine and --software go with --project and --search");
+  if (!projects && (line.tokens > 0.0 || !line.result_directory.empty()))
+    usage(std::string(line.tokens > 0.0 ? "--tokens" : "--write-result") + " goes with --project");
+  if (searches && (line.machine.empty() || line.ranks == 0))
+    usage("--search wants --machine M and --ranks N");
+  if (line.top != CommandLine{}.top && !searches) usage("--top goes with --search");
+  if (line.ranks_per_node > 0 && line.mode != Mode::plan)
+    usage("--ranks-per-node goes with --plan; a machine profile has its own");
   if (projects && (line.machine.empty() || line.software.empty() || line.ranks == 0))
     usage("--project wants --machine M, --software S and --ranks N");
   if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
@@ -71,10 +83,11 @@ void check(const CommandLine& line) {
     usage(std::string(line.verbosity == Verbosity::quiet ? "--quiet" : "--verbose") +
           " goes with a run");
   const bool writes = !line.decks_directory.empty();
-  if (line.mode != Mode::sweep && (line.list || writes))
-    usage(std::string(line.list ? "--list" : "--write-decks") + " goes with --sweep");
-  if (line.json && line.mode != Mode::plan && !line.list)
-    usage("--format goes with --plan and with --sweep --list");
+  if (line.mode != Mode::sweep && line.list) usage("--list goes with --sweep");
+  if (line.mode != Mode::sweep && !searches && writes)
+    usage("--write-decks goes with --sweep and --search");
+  if (line.json && line.mode != Mode::plan && !projects && !searches && !line.list)
+    usage("--format goes with --plan, --project, --search and --sweep --list");
   if (line.json && line.operations) usage("only one of --format and --operations can be given");
   if (line.list && writes) usage("only one of --list and --write-decks can be given");
 }
@@ -91,15 +104,17 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     if (mode != std::end(modes)) {
       if (mode_given)
         usage(
-            "only one of --plan, --project, --sweep, --check, --keys, --devices, --version and "
-            "--help can be given");
+            "only one of --plan, --project, --search, --sweep, --check, --keys, --devices, "
+            "--version and --help can be given");
       line.mode = mode->mode;
       mode_given = true;
     } else if (argument == "--markdown") {
       markdown = true;
-    } else if (argument == "--ranks") {
-      if (i + 1 == arguments.size()) usage("--ranks wants a number of ranks");
-      line.ranks = rank_count(arguments[++i]);
+    } else if (argument == "--ranks" || argument == "--ranks-per-node" || argument == "--top") {
+      if (i + 1 == arguments.size()) usage(argument + " wants a number");
+      const bool is_top = argument == "--top";
+      const int64_t count = count_of(argument, arguments[++i], is_top ? 10000 : 1000000000);
+      (is_top ? line.top : argument == "--ranks" ? line.ranks : line.ranks_per_node) = count;
     } else if (argument == "--operations") {
       line.operations = true;
     } else if (argument == "--verbose" || argument == "--quiet") {
@@ -114,10 +129,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
           "json")
         usage("--format wants json");
       line.json = true;
-    } else if (argument == "--write-decks") {
+    } else if (argument == "--write-decks" || argument == "--write-result") {
       if (i + 1 == arguments.size() || arguments[i + 1].empty())
-        usage("--write-decks wants a directory");
-      line.decks_directory = arguments[++i];
+        usage(argument + " wants a directory");
+      (argument == "--write-decks" ? line.decks_directory : line.result_directory) = arguments[++i];
     } else if (argument == "--machine" || argument == "--software" || argument == "--tokens") {
       if (i + 1 == arguments.size() || arguments[i + 1].empty()) usage(argument + " wants a value");
       const std::string& value = arguments[++i];
@@ -147,17 +162,24 @@ std::string help_text() {
       "\n"
       "  mpirun -n 2 ./gptbench DECK [group.key=value ...] [--verbose | --quiet]\n"
       "                            run (srun likewise); print everything, or the last line\n"
-      "  ./gptbench --plan DECK [--ranks N] [--operations] [group.key=value ...]\n"
-      "                            grid, memory, FLOPs and messages of N ranks, and every\n"
-      "                            operation of rank 0; no MPI\n"
+      "  ./gptbench --plan DECK [--ranks N] [--ranks-per-node Q] [--operations]\n"
+      "                            grid, memory, FLOPs and messages of N ranks, bytes within\n"
+      "                            and between nodes, every operation of rank 0; no MPI\n"
       "  ./gptbench --project DECK --machine M --software S --ranks N [--tokens X]\n"
+      "             [--write-result DIR]\n"
       "                            time of a step on a machine that is not there;\n"
-      "                            profiles: input/machines, input/software, or a path\n"
+      "                            profiles: input/machines, input/software, or a path;\n"
+      "                            DIR takes a result file and a trace of it\n"
+      "  ./gptbench --search DECK --machine M --ranks N [--software S] [--top K]\n"
+      "             [--write-decks DIR]\n"
+      "                            layouts of N ranks by projected time, the best K (10);\n"
+      "                            keys on the command line stay as they are\n"
       "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value "
       "...]\n"
       "                            run the rows of &sweep one after the other, list them,\n"
       "                            or write a deck for each; not started by mpirun\n"
-      "  --format json             with --plan and --list: a JSON object instead of text\n"
+      "  --format json             with --plan, --project, --search and --list: a JSON\n"
+      "                            object instead of text\n"
       "  ./gptbench --check DECK   read and validate a deck, print it with defaults\n"
       "  ./gptbench --keys [WORD]  keys of a deck, with range and default; those with WORD in\n"
       "                            name or meaning\n"

@@ -9,7 +9,19 @@
 
 namespace gptbench {
 
-enum class Mode { run, plan, project, sweep, check, keys, keys_markdown, devices, version, help };
+enum class Mode {
+  run,
+  plan,
+  project,
+  search,
+  sweep,
+  check,
+  keys,
+  keys_markdown,
+  devices,
+  version,
+  help
+};
 
 struct CommandLine {
   Mode mode = Mode::run;
@@ -19,12 +31,15 @@ struct CommandLine {
   Verbosity verbosity = Verbosity::normal;  // of a run: --verbose, --quiet
   std::string word;                         // --keys WORD; "": all keys
   int64_t ranks = 0;                        // --ranks; 0: not given
-  std::string machine, software;            // --project: names or paths of profiles
+  int64_t ranks_per_node = 0;               // --plan --ranks-per-node; 0: not given
+  std::string machine, software;            // --project, --search: names or paths of profiles
   double tokens = 0.0;                      // --project --tokens; 0: not given
   bool operations = false;                  // --plan --operations
   bool list = false;                        // --sweep --list
-  bool json = false;                        // of --plan and --list: --format json
-  std::string decks_directory;              // --sweep --write-decks; "": not given
+  bool json = false;             // of --plan, --project, --search and --list: --format json
+  int64_t top = 10;              // --search --top
+  std::string decks_directory;   // --sweep, --search: --write-decks; "": not given
+  std::string result_directory;  // --project --write-result; "": not given
 };
 
 // Throws Error(Exit::usage).

@@ -19,8 +19,10 @@
 #include "measure/host_memory.h"
 #include "memory/budget.h"
 #include "plan/describe.h"
+#include "project/search.h"
 #include "run/assemble_record.h"
 #include "run/attempt.h"
+#include "run/auto_layout.h"
 #include "run/ceiling.h"
 #include "run/device_setup.h"
 #include "run/dump.h"
@@ -50,6 +52,21 @@ Deck read_deck_once(MpiWorld& world, const CommandLine& line) {
     validate(deck);
   });
   return deck;
+}
+
+// Collective. The deck with the layout that run.layout asks for, which rank 0 searches.
+// `text`: the layout, on all ranks; "" where the deck's own is taken.
+Deck choose_layout(MpiWorld& world, const Deck& deck, std::string& text) {
+  std::string settings;
+  agreed(world, [&] {
+    if (world.rank() != 0) return;
+    const ChosenLayout chosen = with_best_layout(deck, world.size());
+    settings = join(chosen.settings, "\n");
+    text = chosen.text;
+  });
+  world.broadcast(settings);
+  world.broadcast(text);
+  return with_settings(deck, split(settings, '\n'));
 }
 
 // Writes the result, then prints the end of the report, on rank 0; collective. In this order, since
@@ -304,7 +321,9 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   watch_signals();
 
   // Deck to plan: everything that can be refused is refused here.
-  const Deck deck = read_deck_once(world, line);
+  const Deck given = read_deck_once(world, line);
+  std::string chosen;
+  const Deck deck = choose_layout(world, given, chosen);
   Config config;
   agreed(world, [&] { config = resolve(deck, world.size()); });
   config.data.path =
@@ -324,6 +343,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
 
   // Plan to record.
   const Console console(world.rank() == 0, line.verbosity);
+  if (!chosen.empty()) console.say(hanging("Layout          ", chosen));
   Journal journal;
   const Session session = {
       world, deck,    *device, *tokens, device_traits(device->kind(), device->num_threads()),
@@ -331,6 +351,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);
+  if (!chosen.empty()) attempt.record.provenance.chosen_algorithms += "layout=" + chosen + "\n";
   set_outcome(attempt.record, attempt.outcome, attempt.reason);
   if (world.rank() == 0) set_rules(attempt.record, attempt.plan.config);
   return finish(session, attempt.plan, attempt.record, attempt.outcome);

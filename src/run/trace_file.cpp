@@ -16,35 +16,58 @@ std::string title(const Op& op) {
   return is_message(op.kind) ? std::string(name_of(op.axis)) + " " + name : name;
 }
 
-std::string lines_of(const Plan& plan, const Trace& trace) {
-  std::string lines;
+// Names of a rank and its lanes. `before`: "" of a measured one.
+std::string heading_of(const Plan& plan, const std::string& before) {
   const long long rank = plan.rank;
-  lines += printed(
-      ",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%lld,\"args\":{\"name\":\"rank %lld "
+  std::string lines = printed(
+      ",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%lld,\"args\":{\"name\":\"%srank %lld "
       "(tensor %lld, context %lld, pipeline %lld, data %lld)\"}}",
-      rank, rank, static_cast<long long>(plan.at.tensor), static_cast<long long>(plan.at.context),
-      static_cast<long long>(plan.at.pipeline), static_cast<long long>(plan.at.data));
+      rank, before.c_str(), rank, static_cast<long long>(plan.at.tensor),
+      static_cast<long long>(plan.at.context), static_cast<long long>(plan.at.pipeline),
+      static_cast<long long>(plan.at.data));
   for (int q = 0; q < num_queues; ++q)
     lines += printed(
         ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%lld,\"tid\":%d,\"args\":"
         "{\"name\":\"%s\"}}",
         rank, q, q == 0 ? "host" : name_of(static_cast<QueueId>(q)));
+  return lines;
+}
+
+// One line of the file; times in microseconds.
+struct Line {
+  std::string name, category;
+  int lane = 0;
+  double begin_us = 0.0, end_us = 0.0;
+  int32_t op = 0, micro_batch = 0;
+  ProgramKind program = ProgramKind::begin_step;
+  int64_t bytes = 0;
+  double issued_us = 0.0, pending_us = 0.0;
+};
+std::string text_of(const Plan& plan, const Line& line) {
+  return printed(
+      ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%lld,\"tid\":%d,\"ts\":%.3f,"
+      "\"dur\":%.3f,\"args\":{\"program\":\"%s\",\"micro_batch\":%d,\"layer\":%d,"
+      "\"operation\":%d,\"bytes\":%lld,\"issued_us\":%.3f,\"pending_us\":%.3f}}",
+      line.name.c_str(), line.category.c_str(), static_cast<long long>(plan.rank), line.lane,
+      line.begin_us, line.end_us - line.begin_us, name_of(line.program), line.micro_batch,
+      plan.ops[static_cast<size_t>(line.op)].layer, line.op, static_cast<long long>(line.bytes),
+      line.issued_us, line.pending_us);
+}
+
+std::string lines_of(const Plan& plan, const Trace& trace) {
+  std::string lines = heading_of(plan, "");
   const auto us = [&](double time_s) { return 1e6 * (time_s - trace.origin_s()); };
   const auto span = [&](const std::string& name, const char* category, int lane, double begin_s,
                         double end_s, const TraceEvent& event) {
     const Op& op = plan.ops[static_cast<size_t>(event.op)];
     const Task& task = event.task;
-    const Program& program = plan.programs[static_cast<size_t>(task.program)];
     const int64_t rows = task.sequences.count * plan.shape.T / plan.grid.context;
-    lines += printed(
-        ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%lld,\"tid\":%d,\"ts\":%.3f,"
-        "\"dur\":%.3f,\"args\":{\"program\":\"%s\",\"micro_batch\":%d,\"layer\":%d,"
-        "\"operation\":%d,\"bytes\":%lld,\"issued_us\":%.3f,\"pending_us\":%.3f}}",
-        name.c_str(), category, rank, lane, us(begin_s), 1e6 * (end_s - begin_s),
-        name_of(program.kind), task.micro_batch, op.layer, event.op,
-        static_cast<long long>(is_message(op.kind) ? payload_bytes(op, rows) : 0),
-        us(event.begin_s),
-        event.message.pending_s < 0.0 ? us(event.end_s) : us(event.message.pending_s));
+    Line line{name, category, lane, us(begin_s), us(end_s), event.op, task.micro_batch};
+    line.program = plan.programs[static_cast<size_t>(task.program)].kind;
+    line.bytes = is_message(op.kind) ? payload_bytes(op, rows) : 0;
+    line.issued_us = us(event.begin_s);
+    line.pending_us = us(event.message.pending_s < 0.0 ? event.end_s : event.message.pending_s);
+    lines += text_of(plan, line);
   };
   for (const TraceEvent& event : trace.events()) {
     const Op& op = plan.ops[static_cast<size_t>(event.op)];
@@ -63,6 +86,36 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
   return lines;
 }
 
+std::string lines_of(const RankWork& rank, const LaneTime& time) {
+  const Plan& plan = rank.plan;
+  std::string lines = heading_of(plan, "projected ");
+  std::vector<ProgramKind> programs(plan.ops.size());
+  for (const Program& program : plan.programs)
+    for (int32_t i = program.first; i < program.last; ++i)
+      programs[static_cast<size_t>(i)] = program.kind;
+  for (const Span& span : time.spans) {
+    const Issue& issue = rank.issues[static_cast<size_t>(span.issue)];
+    const Op& op = plan.ops[static_cast<size_t>(issue.op)];
+    Line line{title(op),        name_of(op.region), static_cast<int>(op.queue), 1e6 * span.begin_s,
+              1e6 * span.end_s, issue.op,           issue.micro_batch};
+    line.program = programs[static_cast<size_t>(issue.op)];
+    const Work& work = rank.works[static_cast<size_t>(issue.work)];
+    line.bytes = work.kind == Work::Kind::message ? static_cast<int64_t>(work.bytes) : 0;
+    line.issued_us = line.begin_us;
+    line.pending_us = line.end_us;
+    lines += text_of(plan, line);
+  }
+  return lines;
+}
+
+void write_file_of(const std::string& directory, const std::vector<std::string>& parts) {
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (const std::string& part : parts)
+    if (!part.empty()) text += part.substr(text.back() == '\n' ? 2 : 0);  // no comma at first
+  create_directories(directory);
+  write_file(directory + "/trace.json", text + "\n]}\n");
+}
+
 }  // namespace
 
 void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace) {
@@ -70,19 +123,20 @@ void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace) {
       world.gather(plan.rank < most_ranks ? lines_of(plan, trace) : std::string());
   agreed(world, [&] {
     if (world.rank() != 0) return;
-    std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-    for (const std::string& part : parts)
-      if (!part.empty()) text += part.substr(text.back() == '\n' ? 2 : 0);  // no comma at first
-    text += "\n]}\n";
-    const std::string& directory = plan.config.output.directory;
     try {
-      create_directories(directory);
-      write_file(directory + "/trace.json", text);
+      write_file_of(plan.config.output.directory, parts);
     } catch (const Error& error) {
       throw Error(Exit::io, std::string(error.what()) +
                                 "; look at output.directory, or use output.trace_step = 0");
     }
   });
+}
+
+void write_trace(const std::string& directory, const StepTimeline& timeline) {
+  std::vector<std::string> parts;
+  for (size_t stage = 0; stage < timeline.lanes.size(); ++stage)
+    parts.push_back(lines_of(*timeline.lanes[stage].work, timeline.times[stage]));
+  write_file_of(directory, parts);
 }
 
 }  // namespace gptbench

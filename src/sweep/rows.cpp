@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "io/guarded_read.h"
+#include "project/search.h"
 #include "run/assemble_record.h"
 #include "run/device_setup.h"
 #include "run/largest_batch.h"
@@ -49,6 +50,7 @@ bool is_left_open(const Key& key, const SweepRow& row) {
   if (key.group == "run" && key.name == "comm") return run.comm == CommLibrary::auto_;
   // Where it was found, and when it would have been ended.
   if (key.full_name() == "output.directory" || key.full_name() == "run.time_limit_s") return true;
+  if (run.layout == LayoutKind::auto_ && contains(layout_keys(), key.full_name())) return true;
   const bool is_sought = key.group == "batch" || key.full_name() == "run.steps";
   return run.find_largest != FindLargest::none && is_sought;
 }

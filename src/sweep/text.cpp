@@ -84,18 +84,9 @@ std::string reason_of(const Sweep& sweep, const std::vector<std::string>& left_o
 }  // namespace
 
 std::string row_deck_text(const Sweep& sweep, const SweepRow& row) {
-  std::string out = "! Row " + std::to_string(row.number) + " of " + one_line(sweep.path) + ": " +
-                    count_of(row.ranks, "rank") + " on " + count_of(row.nodes, "node") + ".\n";
-  for (const KeyGroup& group : key_groups()) {
-    std::string keys;
-    for (const Key& key : key_table()) {
-      const Origin::Kind origin = row.deck.origins[key_index(key)].kind;
-      if (key.group != group.name || origin < Origin::Kind::deck) continue;
-      keys += "  " + key.name + " = " + format_value(key, key.get(row.deck.config)) + "\n";
-    }
-    if (!keys.empty()) out += "&" + group.name + "\n" + keys + "/\n";
-  }
-  return out;
+  return "! Row " + std::to_string(row.number) + " of " + one_line(sweep.path) + ": " +
+         count_of(row.ranks, "rank") + " on " + count_of(row.nodes, "node") + ".\n" +
+         deck_text(row.deck);
 }
 
 std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left_out) {

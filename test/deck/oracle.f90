@@ -21,13 +21,13 @@ program oracle
 
   character(width) :: class, tier
   character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest, &
-    find_largest_over, resume, init_from
+    find_largest_over, layout, machine, resume, init_from
   integer(i8) :: steps, warmup_steps, seed, find_largest_steps
   real(r8) :: duration_s, time_limit_s
   logical :: deterministic, verify
   namelist /run/ name, class, tier, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
     duration_s, time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps, &
-    resume, init_from
+    layout, machine, resume, init_from
 
   character(width) :: preset, family
   integer(i8) :: num_layers, hidden_size, num_attention_heads, num_kv_heads, ffn_hidden_size
@@ -111,6 +111,7 @@ contains
     mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'
     duration_s = 0; time_limit_s = 0
     deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_over = 'all'; find_largest_steps = 30
+    layout = 'given'; machine = ''
     resume = 'no'; init_from = ''
     preset = ''; family = 'gpt'; num_layers = 12; hidden_size = 768; num_attention_heads = 12
     num_kv_heads = 0; ffn_hidden_size = 0; seq_length = 1024; vocab_size = 50257
@@ -169,6 +170,7 @@ contains
     call put_logical('verify', verify); call put_string('find_largest', find_largest)
     call put_string('find_largest_over', find_largest_over)
     call put_integer('find_largest_steps', find_largest_steps)
+    call put_string('layout', layout); call put_string('machine', machine)
     call put_string('resume', resume); call put_string('init_from', init_from)
 
     read (deck, nml=model, iostat=status)

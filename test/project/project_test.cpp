@@ -1,5 +1,5 @@
 // Projections: what must make a step longer does, long steps are extended right, the last line.
-#include "project/project.h"
+#include "project/report.h"
 
 #include <gtest/gtest.h>
 
@@ -91,13 +91,10 @@ TEST(Projection, LongStepsAreExtended) {
            "batch.global_batch_size=" + std::to_string(2 * micro_batches)},
           pipeline[0] - '0');
     };
-    StepWork few = steps(20), all = few;
-    ASSERT_FALSE(few.less.empty());
-    all.less.clear();
-    all.full.clear();
-    for (int64_t stage = 0; stage < all.plan.grid.pipeline; ++stage)
-      all.full.push_back(
-          work_of(make_plan(all.plan.config, all.plan.grid.size(), stage, all.plan.device)));
+    const StepWork few = steps(20);
+    ASSERT_GT(few.fewer, 0.0);
+    StepWork all;
+    for (const RankWork& stage : few.stages) all.stages.push_back(work_of(stage.plan));
     EXPECT_NEAR(seconds_of(few) / seconds_of(all), 1.0, 1e-3) << pipeline;
   }
 }
@@ -129,8 +126,8 @@ TEST(Projection, MemoryDecidesWhetherItFits) {
   const Projection projection = project(work, a100(), fsdp());
   EXPECT_TRUE(projection.fits());
   EXPECT_GE(projection.memory_bytes,
-            static_cast<double>(device_total(largest_stage(work.stages).class_bytes)));
-  work.plan.config.memory.device_memory_gib = 1.0;
+            static_cast<double>(device_total(largest_stage(work.figures).class_bytes)));
+  work.stages.front().plan.config.memory.device_memory_gib = 1.0;
   EXPECT_FALSE(project(work, a100(), fsdp()).fits());
   EXPECT_LT(projection.low_s, projection.time.sec_per_it);
   EXPECT_GT(projection.high_s, projection.time.sec_per_it);
@@ -147,8 +144,8 @@ TEST(Projection, PartsAddUp) {
 
 TEST(Projection, LastLine) {
   const StepWork work = zero3(16, 1);
-  const std::string text =
-      projection_text(work, project(work, a100(), fsdp()), a100(), fsdp(), 3e11);
+  const Projection projection = project(work, a100(), fsdp());
+  const std::string text = projection_text({work, projection, a100(), fsdp(), 3e11});
   EXPECT_TRUE(std::regex_search(
       text, std::regex("\nGPTBENCH projection sec_per_it=[0-9.e+-]+ low=[0-9.e+-]+ "
                        "high=[0-9.e+-]+ tokens_per_s=[0-9.e+-]+ mfu=0\\.[0-9]+ "

@@ -58,6 +58,17 @@ TEST(Timeline, ComputingWaitsForAMessage) {
   EXPECT_DOUBLE_EQ(time.exposed_s, 3.0);
   EXPECT_DOUBLE_EQ(time.bubble_s, 0.0);
   EXPECT_DOUBLE_EQ(time.region_s[static_cast<size_t>(Region::linear)], 6.0);
+
+  Lane traced = rank.lane();
+  traced.traced = true;
+  const std::vector<Span> spans = walk({traced}, 0.0).front().spans;
+  const std::vector<std::pair<double, double>> expected = {{0, 3}, {3, 8}, {3, 5}, {8, 9}};
+  ASSERT_EQ(spans.size(), expected.size());
+  for (size_t i = 0; i < spans.size(); ++i) {
+    EXPECT_EQ(spans[i].issue, static_cast<int32_t>(i));
+    EXPECT_DOUBLE_EQ(spans[i].begin_s, expected[i].first);
+    EXPECT_DOUBLE_EQ(spans[i].end_s, expected[i].second);
+  }
 }
 
 // B beside the message takes half of the time they share longer: 3 s.

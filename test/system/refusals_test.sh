@@ -77,7 +77,7 @@ refused 2 '--operations goes with --plan' 0 --check "$deck" --operations
 refused 2 '--markdown goes with --keys' 0 --markdown --check "$deck"
 refused 2 'only one of' 0 --plan --check "$deck"
 refused 2 '--project wants --machine M, --software S and --ranks N' 0 --project "$deck" --machine h100
-refused 2 '--machine, --software and --tokens go with --project' 0 --plan "$deck" --machine h100
+refused 2 '--machine and --software go with --project and --search' 0 --plan "$deck" --machine h100
 refused 2 '--machine wants a value' 0 --project "$deck" --machine
 refused 2 '--tokens 3x: allowed is a number from 1 to 1e18' 0 --project "$deck" --tokens 3x
 refused 2 "unknown machine 'b100'; known: a100-40, " 0 --project "$deck" --machine b100 --software fsdp --ranks 1

@@ -1,0 +1,82 @@
+#include "plan/traffic.h"
+
+#include <tuple>
+#include <vector>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "plan/tasks.h"
+
+namespace gptbench {
+namespace {
+
+// Shares of the array that one rank sends in a ring.
+double ring_share(OpKind kind, int64_t ranks) {
+  const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  return kind == OpKind::all_reduce ? 2.0 * others : others;
+}
+
+}  // namespace
+
+void add_stage(Traffic& traffic, const Plan& plan, int64_t ranks_per_node) {
+  const Grid& grid = plan.grid;
+  // Bytes that one rank sends along an axis to a place of its group, -1: the next one of a ring.
+  std::map<std::pair<Axis, int32_t>, double> sent;
+  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
+    const Op& op = plan.ops[static_cast<size_t>(i)];
+    if (!is_message(op.kind) || op.kind == OpKind::receive) return;
+    const double payload = static_cast<double>(payload_bytes(op, rows) * times);
+    const int32_t peer = op.as<MessageSize>().peer;
+    sent[{op.axis, peer}] +=
+        peer >= 0 ? payload : payload * ring_share(op.kind, grid.size_of(op.axis));
+  });
+  // A context ring's peer is a neighbour of plan.rank: the same step away from every rank.
+  for (const auto& [where, bytes] : sent) {
+    const auto& [axis, peer] = where;
+    const int64_t ranks = grid.size_of(axis), own = grid.place_of(plan.rank, axis);
+    const int64_t step = peer >= 0 ? peer - own : 1;
+    NodeTraffic& total = traffic[axis];
+    for (int64_t rank = 0; rank < grid.size(); ++rank) {
+      if (grid.coordinates_of(rank).pipeline != plan.at.pipeline) continue;
+      const int64_t place = (grid.place_of(rank, axis) + step + ranks) % ranks;
+      const bool same = grid.member_of(rank, axis, place) / ranks_per_node == rank / ranks_per_node;
+      (same ? total.within_bytes : total.between_bytes) += bytes;
+    }
+  }
+}
+
+Traffic traffic_of(const Plan& plan, int64_t ranks_per_node) {
+  Traffic traffic;
+  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
+    Coordinates at = plan.at;
+    at.pipeline = stage;
+    add_stage(traffic, make_plan(plan.config, plan.grid.size(), plan.grid.rank_of(at), plan.device),
+              ranks_per_node);
+  }
+  return traffic;
+}
+
+std::string traffic_text(const Traffic& traffic, int64_t ranks_per_node) {
+  std::string text =
+      printed("%-32s%16s%16s\n", "Bytes sent per step, all ranks", "within nodes", "between nodes");
+  for (const auto& [axis, bytes] : traffic)
+    text += printed("  %-30s%16s%16s\n", name_of(axis), format_si(bytes.within_bytes, "B").c_str(),
+                    format_si(bytes.between_bytes, "B").c_str());
+  if (traffic.empty()) text += "  none\n";
+  return text + printed("  %lld ranks per node; collectives counted as rings in rank order\n",
+                        static_cast<long long>(ranks_per_node));
+}
+
+std::string traffic_json(const Traffic& traffic) {
+  std::vector<std::string> rows;
+  for (const auto& [axis, bytes] : traffic)
+    rows.push_back(JsonObject()
+                       .add("axis", name_of(axis))
+                       .add("within_bytes", bytes.within_bytes)
+                       .add("between_bytes", bytes.between_bytes)
+                       .text());
+  return json_array(rows);
+}
+
+}  // namespace gptbench

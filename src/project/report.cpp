@@ -1,0 +1,164 @@
+#include "project/report.h"
+
+#include <cmath>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "plan/describe.h"
+#include "plan/traffic.h"
+#include "project/links.h"
+
+namespace gptbench {
+namespace {
+
+constexpr auto gib = static_cast<double>(GiB);
+
+int64_t ranks_per_node(const Machine& machine) {
+  return static_cast<int64_t>(machine.ranks_per_node);
+}
+
+int64_t nodes_of(const ProjectionReport& report) {
+  return ceil_div(report.work.plan().grid.size(), ranks_per_node(report.machine));
+}
+
+Traffic traffic_of(const ProjectionReport& report) {
+  Traffic traffic;
+  for (const RankWork& stage : report.work.stages)
+    add_stage(traffic, stage.plan, ranks_per_node(report.machine));
+  return traffic;
+}
+
+// What a step is, and its seconds: regions of computing, then what computing waits for.
+std::vector<std::pair<std::string, double>> parts_of(const StepTime& time) {
+  std::vector<std::pair<std::string, double>> parts;
+  const auto add = [&](const char* name, double seconds) {
+    if (seconds > 0.0) parts.emplace_back(name, seconds);
+  };
+  for (int r = 0; r < num_regions; ++r)
+    add(name_of(static_cast<Region>(r)), time.region_s[static_cast<size_t>(r)]);
+  add("exposed messages", time.exposed_s);
+  add("pipeline bubble", time.bubble_s);
+  add("slowest rank", time.straggler_s);
+  add("step", time.step_s);
+  return parts;
+}
+
+// Seconds that the host of the rank works in a step: AdamW on offloaded state.
+double host_s(const ProjectionReport& report) {
+  const RankWork& rank = report.work.stages.front();
+  const std::vector<double> seconds = seconds_of(rank, report.machine, report.software);
+  double sum = 0.0;
+  for (const Issue& issue : rank.issues) {
+    const auto work = static_cast<size_t>(issue.work);
+    if (rank.works[work].kind == Work::Kind::host) sum += seconds[work];
+  }
+  return sum;
+}
+
+// What it takes to train on the tokens.
+struct Budget {
+  double hours, node_hours, mwh;
+};
+Budget budget_of(const ProjectionReport& report) {
+  const double hours = report.tokens / report.projection.tokens_per_s / 3600.0;
+  const double node_hours = hours * static_cast<double>(nodes_of(report));
+  return {hours, node_hours, node_hours * report.machine.node_kw * 1e-3};
+}
+
+}  // namespace
+
+std::string projection_text(const ProjectionReport& report) {
+  const Projection& projection = report.projection;
+  const StepTime& time = projection.time;
+  const Plan& plan = report.work.plan();
+  const std::string &machine = report.machine.name, &software = report.software.name;
+  std::string text = "Projected, not measured: " + machine + ", " + software + "\n" +
+                     "Grid            " + describe(plan.grid) +
+                     printed(", %lld nodes\n", static_cast<long long>(nodes_of(report)));
+  text += "Step            " + format_seconds(time.sec_per_it) + ", 80 % of steps between " +
+          format_seconds(projection.low_s) + " and " + format_seconds(projection.high_s) + "\n";
+  for (const auto& [name, seconds] : parts_of(time))
+    text += printed("  %-20s%10.4g s %5.1f %%\n", name.c_str(), seconds,
+                    100.0 * seconds / time.sec_per_it);
+  text +=
+      printed("Rates           %.0f tokens/s, MFU %.1f %%, HFU %.1f %% of %.4g TFLOP/s (%s)\n",
+              projection.tokens_per_s, 100.0 * projection.mfu, 100.0 * projection.hfu,
+              projection.peak_flops * 1e-12, name_of(plan.config.output.flops_convention).c_str());
+  text += printed("Memory          %.2f GiB and a reserve of %.2f, of %.2f GiB\n",
+                  projection.memory_bytes / gib, projection.reserve_bytes / gib,
+                  projection.limit_bytes / gib);
+  if (!plan.comm.empty()) text += "Messages of rank 0\n";
+  for (const CommTotal& each : plan.comm) {
+    const GroupShape group =
+        shape_of(plan.grid, plan.rank, each.axis, ranks_per_node(report.machine));
+    text +=
+        printed("  %-10s %-15s%8s of payload, %lld ranks, %lld per node\n", name_of(each.axis),
+                spec_of(each.kind).name, format_si(static_cast<double>(each.bytes), "B").c_str(),
+                static_cast<long long>(group.ranks), static_cast<long long>(group.per_node));
+  }
+  if (!plan.comm.empty()) text += traffic_text(traffic_of(report), ranks_per_node(report.machine));
+  if (plan.loads.count + plan.stores.count > 0)
+    text += printed("Offload         rank 0 loads %s, stores %s, updates on the host for %.4g s\n",
+                    format_si(static_cast<double>(plan.loads.bytes), "B").c_str(),
+                    format_si(static_cast<double>(plan.stores.bytes), "B").c_str(), host_s(report));
+  if (report.tokens > 0.0) {
+    const Budget budget = budget_of(report);
+    text += printed("%-16s%.4g h, %.4g node-hours, %.4g MWh\n",
+                    format_si(report.tokens, "tokens").c_str(), budget.hours, budget.node_hours,
+                    budget.mwh);
+  }
+  return text + printed(
+                    "GPTBENCH projection sec_per_it=%.6g low=%.6g high=%.6g tokens_per_s=%.6g "
+                    "mfu=%.4f memory_bytes=%.0f fits=%s machine=%s software=%s\n",
+                    time.sec_per_it, projection.low_s, projection.high_s, projection.tokens_per_s,
+                    projection.mfu, projection.memory_bytes, projection.fits() ? "yes" : "no",
+                    machine.c_str(), software.c_str());
+}
+
+std::string projection_json(const ProjectionReport& report) {
+  const Projection& projection = report.projection;
+  const Plan& plan = report.work.plan();
+  JsonObject parts;
+  for (const auto& [name, seconds] : parts_of(projection.time)) parts.add(name, seconds);
+  JsonObject object;
+  object.add("projected", true)
+      .add("machine", report.machine.name)
+      .add("software", report.software.name)
+      .add("ranks", plan.grid.size())
+      .add("nodes", nodes_of(report))
+      .add_json("grid", grid_json(plan))
+      .add("sec_per_it", projection.time.sec_per_it)
+      .add("low", projection.low_s)
+      .add("high", projection.high_s)
+      .add_json("parts_s", parts.text())
+      .add("tokens_per_s", projection.tokens_per_s)
+      .add("mfu", projection.mfu)
+      .add("hfu", projection.hfu)
+      .add("flops_convention", name_of(plan.config.output.flops_convention))
+      .add("peak_flops", projection.peak_flops)
+      .add("memory_bytes", projection.memory_bytes)
+      .add("reserve_bytes", projection.reserve_bytes)
+      .add("limit_bytes", projection.limit_bytes)
+      .add("fits", projection.fits())
+      .add_json("messages", messages_json(plan.comm))
+      .add_json("traffic", traffic_json(traffic_of(report)));
+  if (plan.loads.count + plan.stores.count > 0)
+    object.add_json("offload", JsonObject()
+                                   .add("load_bytes", plan.loads.bytes)
+                                   .add("store_bytes", plan.stores.bytes)
+                                   .add("host_s", host_s(report))
+                                   .text());
+  if (report.tokens > 0.0) {
+    const Budget need = budget_of(report);
+    object.add_json("budget", JsonObject()
+                                  .add("tokens", report.tokens)
+                                  .add("hours", need.hours)
+                                  .add("node_hours", need.node_hours)
+                                  .add("mwh", need.mwh)
+                                  .text());
+  }
+  return object.text();
+}
+
+}  // namespace gptbench

@@ -1,0 +1,26 @@
+// A projection as text and as JSON.
+#pragma once
+
+#include <string>
+
+#include "project/project.h"
+
+namespace gptbench {
+
+// What was projected, for which profiles. `tokens`: what is to be trained on; 0: no budget.
+struct ProjectionReport {
+  const StepWork& work;
+  const Projection& projection;
+  const Machine& machine;
+  const Software& software;
+  double tokens = 0.0;
+};
+
+// In 80 columns: grid, time and what it is, rates, memory, bytes that leave ranks and nodes,
+// node-hours and MWh for `tokens`, and as last line "GPTBENCH projection sec_per_it=... low=...
+// high=... tokens_per_s=... mfu=... memory_bytes=... fits=yes|no machine=... software=...".
+std::string projection_text(const ProjectionReport& report);
+// The same figures as one JSON object.
+std::string projection_json(const ProjectionReport& report);
+
+}  // namespace gptbench

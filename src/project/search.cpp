@@ -1,0 +1,365 @@
+#include "project/search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <iterator>
+#include <map>
+#include <thread>
+#include <tuple>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "deck/binder.h"
+#include "deck/validate.h"
+
+namespace gptbench {
+namespace {
+
+std::vector<int64_t> divisors_of(int64_t n) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    divisors.push_back(d);
+    if (d != n / d) divisors.push_back(n / d);
+  }
+  std::sort(divisors.begin(), divisors.end());
+  return divisors;
+}
+
+void set_layout(Config& config, const Layout& layout) {
+  ParallelConfig& parallel = config.parallel;
+  parallel.tensor_parallel = layout.tensor_parallel;
+  parallel.context_parallel = layout.context_parallel;
+  parallel.pipeline_parallel = layout.pipeline_parallel;
+  parallel.sequence_parallel = layout.sequence_parallel;
+  parallel.pipeline_schedule = layout.pipeline_schedule;
+  parallel.virtual_stages = layout.virtual_stages;
+  parallel.zero_stage = layout.zero_stage;
+  config.memory.activation_checkpointing = layout.activation_checkpointing;
+  config.batch.micro_batch_size = layout.micro_batch_size;
+}
+
+// How much of a layout a refusal is about: all layouts that share so much are refused alike. The
+// order is that in which layouts vary, the slowest first.
+enum class Part { grid, schedule, zero, recomputation, micro_batch };
+
+bool share(const Layout& a, const Layout& b, Part part) {
+  if (a.sequence_parallel != b.sequence_parallel) return false;
+  if (part >= Part::schedule && std::tie(a.pipeline_schedule, a.virtual_stages) !=
+                                    std::tie(b.pipeline_schedule, b.virtual_stages))
+    return false;
+  if (part >= Part::zero && a.zero_stage != b.zero_stage) return false;
+  if (part >= Part::recomputation && a.activation_checkpointing != b.activation_checkpointing)
+    return false;
+  return part < Part::micro_batch || a.micro_batch_size == b.micro_batch_size;
+}
+
+Part part_of(const Refusal& refusal) {
+  static const std::map<std::string, Part> parts = {
+      {"parallel.pipeline_schedule", Part::schedule},
+      {"parallel.virtual_stages", Part::schedule},
+      {"parallel.zero_stage", Part::zero},
+      {"memory.activation_checkpointing", Part::recomputation},
+      {"batch.micro_batch_size", Part::micro_batch}};
+  Part part = Part::grid;
+  for (const std::string& key : refusal.keys()) {
+    const auto found = parts.find(key);
+    if (found != parts.end()) part = std::max(part, found->second);
+  }
+  return part;
+}
+
+// What one thread has found.
+struct Found {
+  struct Ranked {
+    int64_t number;  // in the order of the search, which decides between equals
+    FoundLayout found;
+  };
+  int64_t layouts = 0, fitting = 0;
+  std::vector<Ranked> best;
+  struct First {
+    int64_t count, number;
+    std::string example;  // of layout `number`
+  };
+  std::map<std::string, First> left_out;  // by reason
+
+  void leave_out(const std::string& reason, const First& some) {
+    const auto [found, is_new] = left_out.insert({reason, some});
+    if (is_new) return;
+    First& known = found->second;
+    known.count += some.count;
+    if (some.number >= known.number) return;
+    known.number = some.number;
+    known.example = some.example;
+  }
+  void keep(size_t top) {
+    const auto is_better = [](const Ranked& a, const Ranked& b) {
+      return std::tuple(a.found.projection.time.sec_per_it, a.number) <
+             std::tuple(b.found.projection.time.sec_per_it, b.number);
+    };
+    std::sort(best.begin(), best.end(), is_better);
+    if (best.size() > top) best.resize(top);
+  }
+};
+
+class Search {
+ public:
+  Search(const Deck& deck, int64_t ranks, const Machine& machine, const Software& software,
+         size_t top)
+      : deck_(deck), ranks_(ranks), machine_(machine), software_(software), top_(top) {
+    int64_t& batch = deck_.config.batch.global_batch_size;
+    if (batch == 0) batch = resolve(deck_, ranks).batch.global_batch_size;
+    if (!is_fixed("parallel.data_parallel")) deck_.config.parallel.data_parallel = 0;
+    given_ = deck_.config;
+    const ParallelConfig& parallel = given_.parallel;
+    for (const int64_t tensor : axis("parallel.tensor_parallel", parallel.tensor_parallel))
+      for (const int64_t context : axis("parallel.context_parallel", parallel.context_parallel))
+        for (const int64_t pipeline :
+             axis("parallel.pipeline_parallel", parallel.pipeline_parallel)) {
+          Layout grid;
+          grid.tensor_parallel = tensor;
+          grid.context_parallel = context;
+          grid.pipeline_parallel = pipeline;
+          if (ranks % (tensor * context) == 0 && ranks / (tensor * context) % pipeline == 0)
+            grids_.push_back(grid);
+        }
+    if (grids_.empty()) check_ranks(deck_, ranks);  // fixed sizes that the ranks do not hold
+  }
+
+  LayoutSearch run() {
+    const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1,
+                                              std::max<size_t>(1, grids_.size()));
+    std::atomic<size_t> next{0};
+    std::vector<std::future<Found>> parts;
+    for (size_t t = 0; t < threads; ++t)
+      parts.push_back(std::async(std::launch::async, [&] { return work(next); }));
+    Found all;
+    for (std::future<Found>& part : parts) {
+      Found found = part.get();
+      all.layouts += found.layouts;
+      all.fitting += found.fitting;
+      std::move(found.best.begin(), found.best.end(), std::back_inserter(all.best));
+      for (const auto& [reason, some] : found.left_out) all.leave_out(reason, some);
+    }
+    all.keep(top_);
+    LayoutSearch search;
+    search.layouts = all.layouts;
+    search.fitting = all.fitting;
+    search.global_batch_size = given_.batch.global_batch_size;
+    for (Found::Ranked& ranked : all.best) search.best.push_back(std::move(ranked.found));
+    for (auto& [reason, left] : all.left_out)
+      search.left_out.push_back({reason, left.example, left.count});
+    std::stable_sort(search.left_out.begin(), search.left_out.end(),
+                     [](const LeftOut& a, const LeftOut& b) { return a.count > b.count; });
+    return search;
+  }
+
+ private:
+  bool is_fixed(const std::string& key) const {
+    const size_t dot = key.find('.');
+    return deck_.origin(key.substr(0, dot), key.substr(dot + 1)).kind == Origin::Kind::command_line;
+  }
+  template <class T>
+  std::vector<T> values(const std::string& key, const T& given, std::vector<T> all) const {
+    return is_fixed(key) ? std::vector<T>{given} : std::move(all);
+  }
+  std::vector<int64_t> axis(const std::string& key, int64_t given) const {
+    return values(key, given, divisors_of(ranks_));
+  }
+
+  std::vector<std::pair<PipelineSchedule, int64_t>> schedules(int64_t stages) const {
+    const ParallelConfig& given = given_.parallel;
+    const bool fixed_schedule = is_fixed("parallel.pipeline_schedule"),
+               fixed_stages = is_fixed("parallel.virtual_stages");
+    if (stages == 1)
+      return {{fixed_schedule ? given.pipeline_schedule : PipelineSchedule::_1f1b,
+               fixed_stages ? given.virtual_stages : 1}};
+    std::vector<std::pair<PipelineSchedule, int64_t>> all;
+    for (const PipelineSchedule schedule :
+         {PipelineSchedule::gpipe, PipelineSchedule::_1f1b, PipelineSchedule::zero_bubble})
+      all.emplace_back(schedule, 1);
+    for (int64_t v = 2; v * stages <= given_.model.num_layers; v *= 2)
+      all.emplace_back(PipelineSchedule::interleaved, v);
+    if (fixed_stages) {
+      all.clear();
+      for (const PipelineSchedule schedule :
+           {PipelineSchedule::gpipe, PipelineSchedule::_1f1b, PipelineSchedule::zero_bubble,
+            PipelineSchedule::interleaved})
+        if ((schedule == PipelineSchedule::interleaved) == (given.virtual_stages > 1))
+          all.emplace_back(schedule, given.virtual_stages);
+    }
+    if (fixed_schedule)
+      all.erase(
+          std::remove_if(all.begin(), all.end(),
+                         [&](const auto& each) { return each.first != given.pipeline_schedule; }),
+          all.end());
+    return all;
+  }
+
+  // All layouts of a grid, in the order of Part.
+  std::vector<Layout> layouts_of(Layout layout) const {
+    const int64_t model = layout.tensor_parallel * layout.pipeline_parallel;
+    const int64_t copies = ranks_ / model;  // data x context
+    const std::vector<bool> halves = values<bool>(
+        "parallel.sequence_parallel", given_.parallel.sequence_parallel,
+        layout.tensor_parallel > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false});
+    const std::vector<int64_t> stages =
+        values<int64_t>("parallel.zero_stage", given_.parallel.zero_stage,
+                        copies > 1 ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0});
+    const std::vector<Recompute> recomputed =
+        values<Recompute>("memory.activation_checkpointing", given_.memory.activation_checkpointing,
+                          {Recompute::none, Recompute::selective, Recompute::full});
+    const std::vector<int64_t> sizes = values<int64_t>(
+        "batch.micro_batch_size", given_.batch.micro_batch_size,
+        divisors_of(ceil_div(given_.batch.global_batch_size, copies / layout.context_parallel)));
+    std::vector<Layout> layouts;
+    for (const bool sequence_parallel : halves)
+      for (const auto& [schedule, virtual_stages] : schedules(layout.pipeline_parallel))
+        for (const int64_t zero_stage : stages)
+          for (const Recompute recompute : recomputed)
+            for (const int64_t size : sizes) {
+              layout.sequence_parallel = sequence_parallel;
+              layout.pipeline_schedule = schedule;
+              layout.virtual_stages = virtual_stages;
+              layout.zero_stage = zero_stage;
+              layout.activation_checkpointing = recompute;
+              layout.micro_batch_size = size;
+              layouts.push_back(layout);
+            }
+    return layouts;
+  }
+
+  // What comes of one layout: a projection, or why it cannot run and what part of it decides that.
+  struct Outcome {
+    FoundLayout found;
+    std::string reason, example;  // "": it fits
+    Part part = Part::micro_batch;
+  };
+  Outcome outcome_of(Deck& deck, const Layout& layout) const {
+    Outcome outcome;
+    outcome.found.layout = layout;
+    set_layout(deck.config, layout);
+    std::vector<Plan> stages;
+    try {
+      validate(deck);
+      stages = stage_plans(deck, ranks_, machine_, software_);
+    } catch (const Refusal& refusal) {
+      outcome.reason = join(refusal.keys(), ", ");
+      outcome.example = refusal.what();
+      outcome.part = part_of(refusal);
+      return outcome;
+    } catch (const Error& error) {
+      outcome.reason = "plan";
+      outcome.example = error.what();
+      return outcome;
+    }
+    outcome.found.data_parallel = stages.front().grid.data;
+    std::vector<StageFigures> figures;
+    for (const Plan& stage : stages) figures.push_back(figures_of(stage));
+    const MemoryNeed need = memory_need(stages.front(), figures, machine_, software_);
+    if (!need.fits()) {
+      constexpr auto gib = static_cast<double>(GiB);
+      outcome.reason = "memory";
+      outcome.example =
+          describe(outcome.found) + printed(": %.2f GiB and a reserve of %.2f, of %.2f",
+                                            need.memory_bytes / gib, need.reserve_bytes / gib,
+                                            need.limit_bytes / gib);
+      outcome.part = Part::recomputation;  // larger micro-batches need no less
+      return outcome;
+    }
+    outcome.found.projection = project(step_work(std::move(stages)), machine_, software_);
+    return outcome;
+  }
+
+  // Grids, one after the other, until none is left.
+  Found work(std::atomic<size_t>& next) const {
+    Found found;
+    Deck deck = deck_;
+    for (size_t grid; (grid = next++) < grids_.size();) {
+      const std::vector<Layout> layouts = layouts_of(grids_[grid]);
+      found.layouts += static_cast<int64_t>(layouts.size());
+      for (size_t i = 0; i < layouts.size();) {
+        const size_t first = i++;
+        const auto number = static_cast<int64_t>(grid << 32 | first);
+        const Outcome outcome = outcome_of(deck, layouts[first]);
+        if (outcome.reason.empty()) {
+          ++found.fitting;
+          found.best.push_back({number, outcome.found});
+          if (found.best.size() >= 2 * top_ + 64) found.keep(top_);
+          continue;
+        }
+        while (i < layouts.size() && share(layouts[i], layouts[first], outcome.part)) ++i;
+        found.leave_out(outcome.reason, {static_cast<int64_t>(i - first), number, outcome.example});
+      }
+    }
+    return found;
+  }
+
+  Deck deck_;
+  Config given_;
+  int64_t ranks_;
+  const Machine& machine_;
+  const Software& software_;
+  size_t top_;
+  std::vector<Layout> grids_;  // of which only the sizes of axes are set
+};
+
+}  // namespace
+
+LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
+                            const Software& software, int64_t top) {
+  return Search(deck, ranks, machine, software, static_cast<size_t>(top)).run();
+}
+
+const std::vector<std::string>& layout_keys() {
+  static const std::vector<std::string> keys = {
+      "parallel.data_parallel",         "parallel.tensor_parallel",
+      "parallel.pipeline_parallel",     "parallel.context_parallel",
+      "parallel.sequence_parallel",     "parallel.pipeline_schedule",
+      "parallel.virtual_stages",        "parallel.zero_stage",
+      "batch.micro_batch_size",         "batch.global_batch_size",
+      "memory.activation_checkpointing"};
+  return keys;
+}
+
+std::vector<std::string> settings_of(const FoundLayout& found, int64_t global_batch_size) {
+  Config config;
+  set_layout(config, found.layout);
+  config.parallel.data_parallel = found.data_parallel;
+  config.batch.global_batch_size = global_batch_size;
+  std::vector<std::string> settings;
+  for (const std::string& name : layout_keys()) {
+    const size_t dot = name.find('.');
+    const Key& key = *find_key(name.substr(0, dot), name.substr(dot + 1));
+    settings.push_back(name + "=" + format_value(key, key.get(config)));
+  }
+  return settings;
+}
+
+Deck with_settings(Deck deck, const std::vector<std::string>& settings) {
+  Binder binder(deck, Origin::Kind::sweep);
+  for (const std::string& text : settings) {
+    const Setting item = parse_setting(Source{"a search of layouts"}, text);
+    binder.bind(item.source, *item.key, item.assignment);
+  }
+  return deck;
+}
+
+std::string describe(const FoundLayout& found) {
+  const Layout& layout = found.layout;
+  std::string pipeline = std::to_string(layout.pipeline_parallel);
+  if (layout.pipeline_parallel > 1) {
+    pipeline += " (" + name_of(layout.pipeline_schedule);
+    if (layout.virtual_stages > 1) pipeline += " by " + std::to_string(layout.virtual_stages);
+    pipeline += ")";
+  }
+  return "tensor " + std::to_string(layout.tensor_parallel) + " x context " +
+         std::to_string(layout.context_parallel) + " x pipeline " + pipeline + " x data " +
+         std::to_string(found.data_parallel) + ", ZeRO " + std::to_string(layout.zero_stage) +
+         ", micro-batch " + std::to_string(layout.micro_batch_size) + ", recomputation " +
+         name_of(layout.activation_checkpointing) +
+         (layout.sequence_parallel ? ", sequence parallel" : "");
+}
+
+}  // namespace gptbench

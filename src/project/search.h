@@ -1,0 +1,64 @@
+// The layouts that a deck can have on a number of ranks, by projected time.
+//
+// A search varies the keys of Layout; a key that stands on the command line stays as it is. The
+// global batch is that of the deck, so that all layouts do the same work: where the deck leaves it
+// open, that of its own layout. data_parallel is what a layout leaves of the ranks. Values tried:
+//   sizes of axes     divisors of the ranks
+//   virtual stages    2, 4, 8, ... with pipeline_schedule = 'interleaved'
+//   micro-batches     divisors of a replica's share of the global batch
+// A choice that changes nothing (ZeRO on one rank, a schedule of one stage) is not tried. Whether a
+// layout is legal, the checks of decks decide (deck/validate.h); whether it fits, the plan.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "project/project.h"
+
+namespace gptbench {
+
+struct Layout {
+  int64_t tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1;
+  bool sequence_parallel = false;
+  PipelineSchedule pipeline_schedule = PipelineSchedule::_1f1b;
+  int64_t virtual_stages = 1, zero_stage = 0;
+  Recompute activation_checkpointing = Recompute::none;
+  int64_t micro_batch_size = 1;
+};
+
+struct FoundLayout {
+  Layout layout;
+  int64_t data_parallel = 1;
+  Projection projection;
+};
+
+// Layouts that cannot run, by the keys that do not go together, "memory" where they do not fit.
+struct LeftOut {
+  std::string reason;
+  std::string example;  // the message about the first of them
+  int64_t count = 0;
+};
+
+struct LayoutSearch {
+  int64_t layouts = 0, fitting = 0;
+  int64_t global_batch_size = 0;
+  std::vector<FoundLayout> best;  // shortest step first
+  std::vector<LeftOut> left_out;  // most frequent first
+};
+
+// All layouts of `deck` on `ranks` ranks, of which `top` are kept. Takes as many threads as the
+// process may use. Throws Error(Exit::usage) where the deck goes with no layout.
+LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
+                            const Software& software, int64_t top);
+
+// Keys that a search sets, "group.key": those of Layout, data_parallel, global_batch_size.
+const std::vector<std::string>& layout_keys();
+// The layout as settings of these keys, "group.key=value".
+std::vector<std::string> settings_of(const FoundLayout& found, int64_t global_batch_size);
+// The deck with settings in place of its own.
+Deck with_settings(Deck deck, const std::vector<std::string>& settings);
+// "tensor 2 x context 1 x pipeline 4 (1f1b) x data 8, ZeRO 1, micro-batch 4, recomputation full".
+std::string describe(const FoundLayout& found);
+
+}  // namespace gptbench

@@ -1,0 +1,45 @@
+#include "run/auto_layout.h"
+
+#include <filesystem>
+
+#include "base/units.h"
+#include "project/search.h"
+
+namespace gptbench {
+namespace {
+
+constexpr const char* local_profile = "input/machines/local.in";
+
+}  // namespace
+
+ChosenLayout with_best_layout(const Deck& deck, int64_t ranks, const Machine& machine,
+                              const Software& software) {
+  if (deck.config.run.layout == LayoutKind::given) return {deck, {}, ""};
+  const LayoutSearch search = search_layouts(deck, ranks, machine, software, 1);
+  if (search.best.empty())
+    deck.fail({"run.layout"}, "{run.layout}: none of " + format_count(search.layouts) +
+                                  " layouts of " + std::to_string(ranks) + " ranks fits on " +
+                                  machine.name + "; gptbench --search says why");
+  const FoundLayout& best = search.best.front();
+  const std::vector<std::string> settings = settings_of(best, search.global_batch_size);
+  return {with_settings(deck, settings), settings,
+          describe(best) + "; the best of " + format_count(search.fitting) +
+              " that fit, projected at " + format_seconds(best.projection.time.sec_per_it) +
+              " per step on " + machine.name};
+}
+
+ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
+  if (deck.config.run.layout == LayoutKind::given) return {deck, {}, ""};
+  std::string machine = deck.config.run.machine;
+  if (machine.empty()) {
+    if (!std::filesystem::exists(local_profile))
+      deck.fail({"run.layout", "run.machine"},
+                "{run.layout} needs a profile of this machine, and there is no " +
+                    std::string(local_profile) +
+                    "; name one in run.machine (input/profiles.md), or use layout = 'given'");
+    machine = local_profile;
+  }
+  return with_best_layout(deck, ranks, read_machine(machine), read_software("gptbench"));
+}
+
+}  // namespace gptbench

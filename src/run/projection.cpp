@@ -1,0 +1,104 @@
+#include "run/projection.h"
+
+#include "base/units.h"
+#include "io/result_file.h"
+#include "record/steps.h"
+#include "run/assemble_record.h"
+#include "run/auto_layout.h"
+#include "run/trace_file.h"
+
+namespace gptbench {
+namespace {
+
+// Of one step and one rank.
+void add_time(Record& record, const std::string& name, const std::string& description,
+              double seconds) {
+  record.timing.push_back({name, "s", description, {seconds}, 1, 1, false});
+}
+
+void add_times(Record& record, const StepTime& time) {
+  const std::string of = ", projected, of the stage that computes longest, [step, rank]";
+  add_time(record, "step", "whole step" + of, time.sec_per_it);
+  for (int r = 0; r < num_regions; ++r) {
+    const double seconds = time.region_s[static_cast<size_t>(r)];
+    const std::string name = name_of(static_cast<Region>(r));
+    if (seconds > 0.0) add_time(record, "region_" + name, name + of, seconds);
+  }
+  add_time(record, "communication", "exposed messages" + of, time.exposed_s);
+  add_time(record, "bubble", "waiting for another stage" + of, time.bubble_s);
+  add_time(record, "straggler", "slowest of all ranks over their mean" + of, time.straggler_s);
+}
+
+}  // namespace
+
+Record projected_record(const Deck& deck, const ProjectionReport& report, const std::string& argv) {
+  const Machine& machine = report.machine;
+  const Projection& projection = report.projection;
+  const StepTime& time = projection.time;
+  const Plan& plan = report.work.plan();
+  const auto per_node = static_cast<int64_t>(machine.ranks_per_node);
+  Record record = planned_record(deck, plan, report.work.figures,
+                                 ceil_div(plan.grid.size(), per_node), per_node, argv);
+  record.machine = "projected for " + machine.name;
+  record.verdict = "PROJECTED";
+  record.status = "OK";
+  record.reason = "projected for machine " + machine.name + ", software " + report.software.name +
+                  "; nothing ran";
+  record.provenance.slurm = record.provenance.environment = "";
+  record.warmup_steps = 0;
+  record.step_time_s = {time.sec_per_it};
+  record.tokens = {record.summary.tokens_per_step};
+  summarise_steps(record, plan.config.batch.global_batch_size);
+  Summary& s = record.summary;
+  s.sec_per_it_min = projection.low_s;
+  s.sec_per_it_max = projection.high_s;
+  s.rules = s.rules_broken = "";
+  s.sensors_note = "projected";
+  s.device_name = machine.data().name;
+  s.clock_ghz = machine.clock_ghz;
+  s.peak_memory_bytes = s.device_memory_used_bytes = projection.memory_bytes;
+  s.device_memory_bytes = projection.limit_bytes;
+  const bool by_deck = plan.config.output.peak_tflops > 0.0;
+  set_peak(s, 1e-12 * projection.peak_flops, by_deck ? "deck" : "machine profile");
+  add_times(record, time);
+  for (const CommTotal& total : plan.comm)
+    record.comm.push_back({name_of(total.axis),
+                           spec_of(total.kind).name,
+                           {total.bytes},
+                           {total.count},
+                           {0.0},
+                           {0.0},
+                           {0.0},
+                           false});
+  const auto bytes = static_cast<int64_t>(projection.memory_bytes);
+  record.memory.push_back(
+      {"peak", "projected, of the device with the highest need", {bytes}, false});
+
+  ProjectionFacts& facts = record.projection;
+  facts.machine = machine.name;
+  facts.software = report.software.name;
+  facts.sec_per_it_low = projection.low_s;
+  facts.sec_per_it_high = projection.high_s;
+  facts.tokens_per_s_low = projection.tokens_per_s * time.sec_per_it / projection.high_s;
+  facts.tokens_per_s_high = projection.tokens_per_s * time.sec_per_it / projection.low_s;
+  facts.mfu_low = projection.mfu * time.sec_per_it / projection.high_s;
+  facts.mfu_high = projection.mfu * time.sec_per_it / projection.low_s;
+  return record;
+}
+
+std::string run_projection(const CommandLine& line, const std::string& argv) {
+  const Machine machine = read_machine(line.machine);
+  const Software software = read_software(line.software);
+  const Deck deck =
+      with_best_layout(read_deck(line.deck, line.overrides), line.ranks, machine, software).deck;
+  const StepWork work = step_work(deck, line.ranks, machine, software);
+  const Projection projection = project(work, machine, software);
+  const ProjectionReport report = {work, projection, machine, software, line.tokens};
+  if (!line.result_directory.empty()) {
+    write_result(line.result_directory, projected_record(deck, report, argv));
+    write_trace(line.result_directory, step_timeline(work, machine, software));
+  }
+  return line.json ? projection_json(report) + "\n" : projection_text(report);
+}
+
+}  // namespace gptbench

@@ -1,0 +1,160 @@
+#include "sweep/search.h"
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "io/file_bytes.h"
+
+namespace gptbench {
+namespace {
+
+constexpr auto gib = static_cast<double>(GiB);
+
+std::string schedule_cell(const Layout& layout) {
+  if (layout.pipeline_parallel == 1) return "-";
+  const std::string stages =
+      layout.virtual_stages > 1 ? " " + std::to_string(layout.virtual_stages) : "";
+  return name_of(layout.pipeline_schedule) + stages;
+}
+
+std::string row_text(size_t number, const FoundLayout& found) {
+  const Layout& layout = found.layout;
+  const Projection& projection = found.projection;
+  return printed(
+      "%2zu %9.4g %4.1f %6.1f %5lld %3lld %3lld %3lld %-14s %2lld %5lld %s%s\n", number,
+      projection.time.sec_per_it, 100.0 * projection.mfu, projection.memory_bytes / gib,
+      static_cast<long long>(found.data_parallel), static_cast<long long>(layout.tensor_parallel),
+      static_cast<long long>(layout.context_parallel),
+      static_cast<long long>(layout.pipeline_parallel), schedule_cell(layout).c_str(),
+      static_cast<long long>(layout.zero_stage), static_cast<long long>(layout.micro_batch_size),
+      name_of(layout.activation_checkpointing).c_str(), layout.sequence_parallel ? " sp" : "");
+}
+
+std::string layout_name(const SearchReport& report, size_t place) {
+  return report.deck.config.run.name + "-layout" + std::to_string(place + 1);
+}
+
+// Lines of a comment. A path may hold what would end one.
+std::string comment(const std::string& text) {
+  std::string out = hanging("  ", text);
+  for (size_t line = 0; line < out.size(); line = out.find('\n', line) + 1) out[line] = '!';
+  return out;
+}
+
+}  // namespace
+
+std::string search_text(const SearchReport& report) {
+  const LayoutSearch& search = report.search;
+  const std::string &machine = report.machine.name, &software = report.software.name;
+  std::string text =
+      "Projected, not measured: " + machine + ", " + software + "\n" +
+      hanging("Layouts         ",
+              format_count(search.layouts) + " of " + format_count(report.ranks) + " ranks for " +
+                  format_count(search.global_batch_size) + " sequences per step, of which " +
+                  format_count(search.fitting) + " are legal and fit");
+  if (!search.left_out.empty()) text += "Left out, by the keys that do not go together\n";
+  for (const LeftOut& left : search.left_out)
+    text += hanging(printed("%13s   ", format_count(left.count).c_str()),
+                    left.reason + ": " + left.example);
+  if (!search.best.empty())
+    text += " #    sec/it  MFU    GiB    dp  tp  cp  pp schedule       Z0   mbs recompute\n";
+  for (size_t k = 0; k < search.best.size(); ++k) text += row_text(k + 1, search.best[k]);
+  text += "GPTBENCH search layouts=" + std::to_string(search.layouts) +
+          " fit=" + std::to_string(search.fitting);
+  if (search.best.empty()) {
+    text += " sec_per_it=none mfu=none memory_bytes=none";
+  } else {
+    const Projection& best = search.best.front().projection;
+    text += printed(" sec_per_it=%.6g mfu=%.4f memory_bytes=%.0f", best.time.sec_per_it, best.mfu,
+                    best.memory_bytes);
+  }
+  return text + " machine=" + machine + " software=" + software + "\n";
+}
+
+std::string search_json(const SearchReport& report) {
+  const LayoutSearch& search = report.search;
+  std::vector<std::string> best, left_out;
+  for (const FoundLayout& found : search.best) {
+    const Layout& layout = found.layout;
+    const Projection& projection = found.projection;
+    best.push_back(JsonObject()
+                       .add("sec_per_it", projection.time.sec_per_it)
+                       .add("low", projection.low_s)
+                       .add("high", projection.high_s)
+                       .add("tokens_per_s", projection.tokens_per_s)
+                       .add("mfu", projection.mfu)
+                       .add("memory_bytes", projection.memory_bytes)
+                       .add("data_parallel", found.data_parallel)
+                       .add("tensor_parallel", layout.tensor_parallel)
+                       .add("context_parallel", layout.context_parallel)
+                       .add("pipeline_parallel", layout.pipeline_parallel)
+                       .add("pipeline_schedule", name_of(layout.pipeline_schedule))
+                       .add("virtual_stages", layout.virtual_stages)
+                       .add("sequence_parallel", layout.sequence_parallel)
+                       .add("zero_stage", layout.zero_stage)
+                       .add("micro_batch_size", layout.micro_batch_size)
+                       .add("activation_checkpointing", name_of(layout.activation_checkpointing))
+                       .text());
+  }
+  for (const LeftOut& left : search.left_out)
+    left_out.push_back(JsonObject()
+                           .add("reason", left.reason)
+                           .add("count", left.count)
+                           .add("example", left.example)
+                           .text());
+  return JsonObject()
+      .add("projected", true)
+      .add("machine", report.machine.name)
+      .add("software", report.software.name)
+      .add("ranks", report.ranks)
+      .add("global_batch_size", search.global_batch_size)
+      .add("layouts", search.layouts)
+      .add("fit", search.fitting)
+      .add_json("best", json_array(best))
+      .add_json("left_out", json_array(left_out))
+      .text();
+}
+
+std::string layout_deck_text(const SearchReport& report, size_t place) {
+  const LayoutSearch& search = report.search;
+  const FoundLayout& found = search.best[place];
+  const std::string name = layout_name(report, place);
+  std::vector<std::string> settings = settings_of(found, search.global_batch_size);
+  settings.push_back("run.name=" + name);
+  if (report.deck.config.run.layout != LayoutKind::given) settings.push_back("run.layout=given");
+  const std::string& directory = report.deck.config.output.directory;
+  if (!directory.empty())
+    settings.push_back("output.directory=" +
+                       format_value(*find_key("output", "directory"), directory + "/" + name));
+  return comment("Layout " + std::to_string(place + 1) + " of " +
+                 std::to_string(search.best.size()) + " that gptbench --search chose for " +
+                 report.deck.path + " on " + std::to_string(report.ranks) +
+                 " ranks: the shortest projected steps among " + format_count(search.fitting) +
+                 " layouts that are legal and fit.") +
+         comment(printed("Projected, not measured, for machine %s and software %s: %.4g s per "
+                         "step (80 %% band %.4g to %.4g), MFU %.1f %%, %.1f GiB.",
+                         report.machine.name.c_str(), report.software.name.c_str(),
+                         found.projection.time.sec_per_it, found.projection.low_s,
+                         found.projection.high_s, 100.0 * found.projection.mfu,
+                         found.projection.memory_bytes / gib)) +
+         deck_text(with_settings(report.deck, settings));
+}
+
+std::string run_search(const CommandLine& line) {
+  const Machine machine = read_machine(line.machine);
+  const Software software = read_software(line.software.empty() ? "gptbench" : line.software);
+  const Deck deck = read_deck(line.deck, line.overrides);
+  const LayoutSearch search = search_layouts(deck, line.ranks, machine, software, line.top);
+  const SearchReport report = {deck, line.ranks, machine, software, search};
+  std::string text = line.json ? search_json(report) + "\n" : search_text(report);
+  if (line.decks_directory.empty()) return text;
+  create_directories(line.decks_directory);
+  for (size_t place = 0; place < search.best.size(); ++place)
+    write_file(line.decks_directory + "/" + layout_name(report, place) + ".in",
+               layout_deck_text(report, place));
+  const std::string written =
+      std::to_string(search.best.size()) + " decks in " + line.decks_directory + "\n";
+  return line.json ? text : written + text;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,170 @@
+// Searches of layouts against all of them, each checked and projected by itself.
+#include "project/search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/units.h"
+#include "deck/validate.h"
+
+namespace gptbench {
+namespace {
+
+const Machine& a100() {
+  static const Machine machine = read_machine("a100-80");
+  return machine;
+}
+const Software& fsdp() {
+  static const Software software = read_software("fsdp");
+  return software;
+}
+
+Deck deck_of(std::vector<std::string> overrides) {
+  return parse_deck("deck",
+                    "&model num_layers = 4 hidden_size = 256 num_attention_heads = 4 seq_length = "
+                    "256 vocab_size = 1000 /\n&batch global_batch_size = 12 /\n"
+                    "&precision compute = 'bf16' /\n",
+                    overrides);
+}
+
+std::vector<int64_t> divisors(int64_t n) {
+  std::vector<int64_t> all;
+  for (int64_t d = 1; d <= n; ++d)
+    if (n % d == 0) all.push_back(d);
+  return all;
+}
+
+// Every combination that the header of search.h names, nothing skipped.
+struct BruteForce {
+  int64_t layouts = 0, fitting = 0;
+  double best_s = INFINITY;
+  std::map<std::string, int64_t> left_out;
+
+  BruteForce(Deck deck, int64_t ranks) {
+    ParallelConfig& p = deck.config.parallel;
+    for (const int64_t tensor : divisors(ranks))
+      for (const int64_t context : divisors(ranks / tensor))
+        for (const int64_t pipeline : divisors(ranks / tensor / context)) {
+          p.tensor_parallel = tensor;
+          p.context_parallel = context;
+          p.pipeline_parallel = pipeline;
+          of_grid(deck, ranks);
+        }
+  }
+
+ private:
+  void of_grid(Deck& deck, int64_t ranks) {
+    ParallelConfig& p = deck.config.parallel;
+    const int64_t copies = ranks / (p.tensor_parallel * p.pipeline_parallel);
+    const int64_t data = copies / p.context_parallel;
+    std::vector<std::pair<PipelineSchedule, int64_t>> schedules = {{PipelineSchedule::_1f1b, 1}};
+    if (p.pipeline_parallel > 1) {
+      schedules.insert(schedules.end(),
+                       {{PipelineSchedule::gpipe, 1}, {PipelineSchedule::zero_bubble, 1}});
+      for (int64_t v = 2; v * p.pipeline_parallel <= deck.config.model.num_layers; v *= 2)
+        schedules.emplace_back(PipelineSchedule::interleaved, v);
+    }
+    for (const auto& [schedule, stages] : schedules)
+      for (int64_t zero = 0; zero <= (copies > 1 ? 3 : 0); ++zero)
+        for (const bool sequence : {false, true})
+          for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+            for (const int64_t size :
+                 divisors(ceil_div(deck.config.batch.global_batch_size, data))) {
+              if (sequence && p.tensor_parallel == 1) continue;
+              p.pipeline_schedule = schedule;
+              p.virtual_stages = stages;
+              p.zero_stage = zero;
+              p.sequence_parallel = sequence;
+              deck.config.memory.activation_checkpointing = recompute;
+              deck.config.batch.micro_batch_size = size;
+              of_layout(deck, ranks);
+            }
+  }
+
+  void of_layout(const Deck& deck, int64_t ranks) {
+    ++layouts;
+    try {
+      validate(deck);
+      check_ranks(deck, ranks);
+    } catch (const Refusal& refusal) {
+      ++left_out[join(refusal.keys(), ", ")];
+      return;
+    }
+    const Projection projection = project(step_work(deck, ranks, a100(), fsdp()), a100(), fsdp());
+    if (!projection.fits()) {
+      ++left_out["memory"];
+      return;
+    }
+    ++fitting;
+    best_s = std::min(best_s, projection.time.sec_per_it);
+  }
+};
+
+TEST(Search, FindsTheBestOfAllLayouts) {
+  // 6 ranks of 4 heads and 4 layers: some axes do not divide; 2.06 GiB: some layouts do not fit.
+  for (const char* memory : {"0", "2.06"}) {
+    const Deck deck = deck_of({std::string("memory.device_memory_gib=") + memory});
+    const BruteForce all(deck, 6);
+    const LayoutSearch search = search_layouts(deck, 6, a100(), fsdp(), 5);
+    EXPECT_EQ(search.layouts, all.layouts);
+    EXPECT_EQ(search.fitting, all.fitting);
+    ASSERT_EQ(search.best.size(), 5u);
+    EXPECT_DOUBLE_EQ(search.best.front().projection.time.sec_per_it, all.best_s);
+    for (size_t k = 1; k < search.best.size(); ++k)
+      EXPECT_GE(search.best[k].projection.time.sec_per_it,
+                search.best[k - 1].projection.time.sec_per_it);
+    std::map<std::string, int64_t> left_out;
+    int64_t sum = search.fitting;
+    for (const LeftOut& left : search.left_out) {
+      left_out[left.reason] = left.count;
+      sum += left.count;
+      EXPECT_FALSE(left.example.empty());
+    }
+    EXPECT_EQ(left_out, all.left_out);
+    EXPECT_EQ(sum, search.layouts);
+    EXPECT_EQ(left_out.count("memory"), memory[0] == '0' ? 0u : 1u);
+    EXPECT_GT(left_out.size(), 1u);
+  }
+}
+
+// The settings of a layout make a deck that is projected to the same time.
+TEST(Search, SettingsGiveTheLayout) {
+  const Deck deck = deck_of({});
+  const LayoutSearch search = search_layouts(deck, 8, a100(), fsdp(), 20);
+  for (const FoundLayout& found : search.best) {
+    const Deck chosen = with_settings(deck, settings_of(found, search.global_batch_size));
+    validate(chosen);
+    EXPECT_EQ(chosen.config.parallel.data_parallel, found.data_parallel);
+    EXPECT_DOUBLE_EQ(project(step_work(chosen, 8, a100(), fsdp()), a100(), fsdp()).time.sec_per_it,
+                     found.projection.time.sec_per_it)
+        << describe(found);
+  }
+}
+
+TEST(Search, KeysOfTheCommandLineStay) {
+  const LayoutSearch search =
+      search_layouts(deck_of({"parallel.tensor_parallel=2", "parallel.pipeline_schedule=gpipe",
+                              "parallel.zero_stage=1", "batch.micro_batch_size=1"}),
+                     8, a100(), fsdp(), 100);
+  ASSERT_FALSE(search.best.empty());
+  for (const FoundLayout& found : search.best) {
+    EXPECT_EQ(found.layout.tensor_parallel, 2);
+    EXPECT_EQ(found.layout.pipeline_schedule, PipelineSchedule::gpipe);
+    EXPECT_EQ(found.layout.zero_stage, 1);
+    EXPECT_EQ(found.layout.micro_batch_size, 1);
+  }
+  EXPECT_THROW(search_layouts(deck_of({"parallel.tensor_parallel=3"}), 8, a100(), fsdp(), 1),
+               Error);
+}
+
+// Where the deck leaves the batch open, all layouts get that of its own layout.
+TEST(Search, AllLayoutsTrainTheSameBatch) {
+  Deck deck = deck_of({"batch.micro_batch_size=3"});
+  deck.config.batch.global_batch_size = 0;
+  EXPECT_EQ(search_layouts(deck, 4, a100(), fsdp(), 1).global_batch_size, 12);
+}
+
+}  // namespace
+}  // namespace gptbench

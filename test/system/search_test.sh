@@ -1,0 +1,79 @@
+#!/bin/bash
+# --search, decks that it writes, run.layout = 'auto', and projections as result files beside
+# measured ones.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+deck=$decks/tiny.in
+searched=(../decks/tiny.in --machine a100-80 --ranks 4 model.num_layers=4 batch.global_batch_size=8)
+
+# Text in 80 columns, and the same as JSON.
+run 0 --search "${searched[@]}" --top 3 --write-decks "$decks/best"
+[ "$status" -eq 0 ] || fail "status $status"
+[ "$(awk 'length > 80' out | wc -l)" -eq 1 ] || fail "wider than 80 columns"  # the last line
+tail -1 out | grep -Eq '^GPTBENCH search layouts=[0-9]+ fit=[0-9]+ sec_per_it=[0-9.e+-]+ mfu=[0-9.]+ memory_bytes=[0-9]+ machine=a100-80 software=gptbench$' || fail "last line"
+cp out text
+run 0 --search "${searched[@]}" --top 3 --format json
+python3 - text out <<'PY' || fail "JSON is not the text"
+import json, re, sys
+text, found = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
+line = dict(word.split("=") for word in text.splitlines()[-1].split()[2:])
+assert found["layouts"] == int(line["layouts"]) and found["fit"] == int(line["fit"])
+assert found["layouts"] == found["fit"] + sum(each["count"] for each in found["left_out"])
+assert "%.6g" % found["best"][0]["sec_per_it"] == line["sec_per_it"]
+assert len(found["best"]) == 3 and found["projected"] is True
+for each in found["left_out"]:
+    assert each["reason"].split(",")[0] in text
+rows = [l.split() for l in text.splitlines() if re.match(r" [123] ", l)]
+assert [row[1] for row in rows] == ["%.4g" % each["sec_per_it"] for each in found["best"]]
+PY
+best=$(sed -n 's/.* sec_per_it=\([^ ]*\) .*/\1/p' text)
+
+# The decks: --plan takes them, and the first one is projected to the time of the search.
+for k in 1 2 3; do
+  run 0 --plan "$decks/best/tiny-layout$k.in" --ranks 4
+  [ "$status" -eq 0 ] || fail "status $status"
+done
+grep -q '^! Layout 1 of 3 that gptbench --search chose' "$decks/best/tiny-layout1.in" || fail "no header"
+run 0 --project "$decks/best/tiny-layout1.in" --machine a100-80 --software gptbench --ranks 4 --write-result projected
+tail -1 out | grep -Fq "sec_per_it=$best " || fail "not the $best s of the search"
+cp -r "$work/projected" .
+
+# layout = 'auto' with the same profile chooses the same, and needs one.
+run 0 --project "${searched[@]}" --software gptbench run.layout=auto
+tail -1 out | grep -Fq "sec_per_it=$best " || fail "not the $best s of the search"
+refused 2 "run.layout = 'auto' needs a profile of this machine, and there is no input/machines/local.in" 1 "$deck" run.layout=auto
+refused 2 "'auto' chooses micro_batch_size" 1 "$deck" run.layout=auto run.find_largest=micro_batch
+refused 2 "none of .* layouts of 2 ranks fits" 2 "$deck" run.layout=auto run.machine=a100-80 memory.device_memory_gib=0.001
+ends 0 OK 2 "$deck" run.layout=auto run.machine=a100-80 batch.global_batch_size=4
+grep -q '^Layout  *tensor .* x data ' out || fail "does not say its layout"
+case="record of layout = 'auto'"
+"$GPTPOST" show "$work/output/tiny/result.h5" --format json >shown
+python3 - shown <<'PY' || fail "the record does not state the layout"
+import json, sys
+record = json.load(open(sys.argv[1]))
+record = record[0] if isinstance(record, list) else record
+assert record["config"]["run"]["layout"] == "auto"
+assert "layout=tensor " in record["provenance"]["chosen_algorithms"]
+p = record["config"]["parallel"]
+assert p["data_parallel"] * p["tensor_parallel"] * p["pipeline_parallel"] * p["context_parallel"] == 2
+PY
+
+# Projected and measured side by side.
+case="tables of projections"
+for style in native mpt scaling fugaku zero; do
+  "$GPTPOST" table --style $style --format csv projected/result.h5 "$work/output/tiny/result.h5" >table.csv 2>err || fail "$style"
+  grep -q projected table.csv || fail "$style does not say what is projected"
+done
+"$GPTPOST" table --style native --format csv projected/result.h5 >table.csv
+grep -q PROJECTED table.csv || fail "no verdict PROJECTED"
+grep -q '"name":"projected rank 0 ' projected/trace.json || fail "the trace does not say that it is projected"
+python3 -c 'import json; json.load(open("projected/trace.json"))' || fail "not a trace"
+
+# --search and others say what goes with them.
+refused 2 '--search wants --machine M and --ranks N' 0 --search "$deck" --machine h100
+refused 2 '--top goes with --search' 0 --plan "$deck" --top 3
+refused 2 '--write-result goes with --project' 0 --search "${searched[@]}" --write-result x
+refused 2 'tensor_parallel = 3 does not divide' 0 --search "${searched[@]}" parallel.tensor_parallel=3
+
+[ "$failures" -eq 0 ] || exit 1
