@@ -19,7 +19,7 @@ void Weights::gather(int unit) {
                           : Operand{layout_.plan.representation(Role::working).buffer, u.begin};
   if (layout_.is_offloaded(Role::working)) {
     const Operand target = sharded ? layout_.offload_window(Role::working, unit) : window;
-    builder_.emit(ops::load(flat(u.shard), shard, target));
+    builder_.emit(ops::load(flat(sharded ? u.shard : u.size()), shard, target));
     shard = target;
   }
   if (!sharded) return;
