@@ -548,8 +548,29 @@ TEST(Styles, TextColumnsAreAlignedToTheLeft) {
   EXPECT_EQ(text_columns(scaling_tables), "Notes");
   Record other = r;
   other.summary.flops_convention = "mpt";
-  for (const Column& column : native_tables({RunView(r), RunView(other)}).at(0).columns)
+  const std::vector<Table> tables = native_tables({RunView(r), RunView(other)});
+  for (const Column& column : tables.at(0).columns)
     EXPECT_FALSE(column.heading == "FLOPs" && column.right);
+}
+
+// A projected row says so in every style, beside a measured one and alone.
+TEST(Styles, ProjectedRowsSaySo) {
+  Record projected = made_record();
+  projected.projection.machine = "h100";
+  projected.verdict = "PROJECTED";
+  const Record measured = made_record();
+  for (const auto style : {native_tables, fugaku_tables, mpt_tables, zero_tables, scaling_tables}) {
+    const std::vector<Table> both = style({RunView(projected), RunView(measured)});
+    EXPECT_EQ(both.at(0).columns.at(0).heading, "Source");
+    EXPECT_EQ(both.at(0).rows.at(0).at(0), "projected");
+    EXPECT_EQ(both.at(0).rows.at(1).at(0), "measured");
+    const std::vector<Table> measured_alone = style({RunView(measured)});
+    EXPECT_NE(measured_alone.at(0).columns.at(0).heading, "Source");
+  }
+  EXPECT_EQ(megatron_tables({RunView(projected)}).at(0).rows.at(0).at(0).rfind("projected: ", 0),
+            0u);
+  EXPECT_EQ(RunView(projected).source_mark(), "projected: ");
+  EXPECT_FALSE(RunView(projected).is_measured());
 }
 
 TEST(RunView, AModelWithoutAPresetIsNamedByFamilyAndSize) {
