@@ -80,15 +80,22 @@ std::vector<DeviceData> read_devices() {
 
 }  // namespace
 
+DeviceData read_device(const Source& source, const Group& group) {
+  DeviceData device = read_members(source, group, keys, "of a device");
+  device.name = group.name;
+  check(source, group.place, device);
+  return device;
+}
+
+std::string device_text(const DeviceData& device) {
+  return "&" + device.name + "\n" + members_text(device, keys, {}) + "/\n";
+}
+
 std::vector<DeviceData> parse_devices(const std::string& source_name, const std::string& text) {
   const Source source{source_name};
   std::vector<DeviceData> devices;
-  for (const Group& group : parse_namelist(source, text)) {
-    DeviceData device = read_members(source, group, keys, "of a device");
-    device.name = group.name;
-    check(source, group.place, device);
-    devices.push_back(std::move(device));
-  }
+  for (const Group& group : parse_namelist(source, text))
+    devices.push_back(read_device(source, group));
   return devices;
 }
 
@@ -116,23 +123,26 @@ const DeviceData* find_device(const std::string& name, double memory_bytes) {
   return found;
 }
 
-DevicePeak known_peak(const std::string& name, const std::string& type, double clock_ghz) {
-  const DeviceData* const device = find_device(name);
-  if (device == nullptr) return {};
-  const std::vector<double>& clocks = device->clock_ghz;
+DevicePeak peak_of(const DeviceData& device, const std::string& type, double clock_ghz) {
+  const std::vector<double>& clocks = device.clock_ghz;
   size_t nearest = 0;
   for (size_t i = 1; i < clocks.size(); ++i)
     if (std::fabs(clocks[i] - clock_ghz) < std::fabs(clocks[nearest] - clock_ghz)) nearest = i;
   if (clocks.size() > 1 && clock_ghz <= 0.0) return {};
   const bool is_vector = type == "fp64" || type == "fp32";
-  const double clock = is_vector && device->vector_clock_ghz > 0.0 ? device->vector_clock_ghz
-                       : clocks.empty()                            ? 0.0
-                                                                   : clocks[nearest];
+  const double clock = is_vector && device.vector_clock_ghz > 0.0 ? device.vector_clock_ghz
+                       : clocks.empty()                           ? 0.0
+                                                                  : clocks[nearest];
   for (const Peaks& each : peaks)
-    if (const std::vector<double>& tflops = device->*each.tflops;
+    if (const std::vector<double>& tflops = device.*each.tflops;
         type == each.type && !tflops.empty())
       return {tflops[nearest], clock};
   return {};
+}
+
+DevicePeak known_peak(const std::string& name, const std::string& type, double clock_ghz) {
+  const DeviceData* const device = find_device(name);
+  return device == nullptr ? DevicePeak{} : peak_of(*device, type, clock_ghz);
 }
 
 std::string devices_text() {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "deck/namelist.h"
+
 namespace gptbench {
 
 // 0 or empty: not stated.
@@ -19,6 +21,10 @@ struct DeviceData {
   std::vector<double> fp64_tflops, fp32_tflops, tf32_tflops, fp16_tflops, bf16_tflops, fp8_tflops;
   std::string source;
 };
+
+// The data sheet that a group states, and the group of a data sheet.
+DeviceData read_device(const Source& source, const Group& group);
+std::string device_text(const DeviceData& device);
 
 // The groups of a file of devices; `source` names it in messages. Throws Error(Exit::usage) with
 // file:line:column.
@@ -37,8 +43,10 @@ struct DevicePeak {
   double clock_ghz = 0.0;  // that it is stated at; 0: not known
 };
 
-// Dense peak of find_device(name) for "fp64", "fp32", "tf32", "fp16", "bf16" or "fp8". Of several
+// Dense peak of a device for "fp64", "fp32", "tf32", "fp16", "bf16" or "fp8". Of several
 // clocks the nearest to `clock_ghz`, the measured one; not known where that is 0.
+DevicePeak peak_of(const DeviceData& device, const std::string& type, double clock_ghz);
+// The same of find_device(name).
 DevicePeak known_peak(const std::string& name, const std::string& type, double clock_ghz);
 
 // The devices as a table of 80 columns.

@@ -1,9 +1,12 @@
-// Namelist files whose groups are structs: input/devices.in, input/classes.in, the specifications
-// of gptpost accept. A table names the key of each member; messages are those of decks.
+// Namelist files whose groups are structs: input/devices.in, input/classes.in, machine and software
+// profiles, the specifications of gptpost accept. A table names the key of each member; messages
+// are those of decks.
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -73,6 +76,38 @@ T read_members(const Source& source, const Group& group, const std::vector<Membe
     }
   }
   return object;
+}
+
+// The lines of a group that state the object: "  key = value". What is empty, or 0 where that is no
+// value, is left out. A comment stands behind the keys that `comments` names.
+template <class T>
+std::string members_text(const T& object, const std::vector<MemberKey<T>>& keys,
+                         const std::map<std::string, std::string>& comments) {
+  struct Written {
+    std::string operator()(double value) const { return format_real(value); }
+    std::string operator()(const std::string& value) const { return format_string(value); }
+  };
+  const Written written;
+  std::string text;
+  for (const MemberKey<T>& key : keys) {
+    std::vector<std::string> values;
+    std::visit(
+        [&](const auto member) {
+          if constexpr (std::is_same_v<decltype(member), std::string T::*const>) {
+            if (!(object.*member).empty()) values.push_back(written(object.*member));
+          } else if constexpr (std::is_same_v<decltype(member), double T::*const>) {
+            if (key.may_be_zero || object.*member != 0.0) values.push_back(written(object.*member));
+          } else {
+            for (const auto& each : object.*member) values.push_back(written(each));
+          }
+        },
+        key.member);
+    if (values.empty()) continue;
+    const auto comment = comments.find(key.name);
+    text += std::string("  ") + key.name + " = " + join(values, ", ") +
+            (comment == comments.end() ? "" : "  ! " + comment->second) + "\n";
+  }
+  return text;
 }
 
 }  // namespace gptbench

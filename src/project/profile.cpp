@@ -1,56 +1,23 @@
 #include "project/profile.h"
 
 #include <algorithm>
-#include <variant>
 
 #include "base/error.h"
-#include "deck/binder.h"
+#include "base/text.h"
 #include "deck/deck.h"
+#include "deck/member_keys.h"
 #include "deck/presets.h"
 
 namespace gptbench {
 namespace {
 
-template <class Profile>
-struct ProfileKey {
-  const char* name;
-  std::variant<double Profile::*, std::string Profile::*> field;
-  const char* doc;
-};
-
 using M = Machine;
 using S = Software;
-#define GPTBENCH_MACHINE_ROW(key, doc) {#key, &M::key, doc},
-const std::vector<ProfileKey<M>> machine_keys = {
-    {"device", &M::device, "data sheet of input/devices.in"},
-    GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)};
-#define GPTBENCH_SOFTWARE_ROW(key, doc) {#key, &S::key, doc},
-const std::vector<ProfileKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)};
-
-template <class Profile>
-void read(const Source& source, const Assignment& assignment, const std::string& group,
-          const std::vector<ProfileKey<Profile>>& keys, Claims& claims, Profile& profile) {
-  const auto row = std::find_if(keys.begin(), keys.end(),
-                                [&](const auto& each) { return assignment.key == each.name; });
-  if (row == keys.end()) {
-    std::vector<std::string> names;
-    for (const auto& each : keys) names.push_back(each.name);
-    source.fail(assignment.place, "unknown key '" + assignment.key + "' of &" + group +
-                                      key_hint(assignment.key, names));
-  }
-  Key key;
-  key.group = group;
-  key.name = row->name;
-  key.type = row->field.index() == 0 ? KeyType::real : KeyType::string;
-  key.max = 1e9;
-  for (const Element& element : claims.take(source, key, assignment)) {
-    const KeyValue value = read_scalar(source, key, *element.token);
-    if (key.type == KeyType::real)
-      profile.*std::get<0>(row->field) = std::get<double>(value);
-    else
-      profile.*std::get<1>(row->field) = std::get<std::string>(value);
-  }
-}
+#define GPTBENCH_MACHINE_ROW(key, doc) {#key, &M::key, "", true},
+const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},
+                                                GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)};
+#define GPTBENCH_SOFTWARE_ROW(key, doc) {#key, &S::key, "", true},
+const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)};
 
 // The text of a profile: of the program's own by name, else of the file.
 std::string text_of(const std::string& what, const std::string& name,
@@ -65,42 +32,52 @@ std::string text_of(const std::string& what, const std::string& name,
                                "; or give the path of a profile of your own");
 }
 
-template <class Profile>
-Profile read_profile(const std::string& group, const std::string& name,
-                     const std::vector<Preset>& known,
-                     const std::vector<ProfileKey<Profile>>& keys) {
-  const std::string text = text_of(group, name, known);
+// A profile's file: its source and groups.
+struct ProfileFile {
+  Source source;
+  std::vector<Group> groups;
+};
+ProfileFile read_file(const std::string& group, const std::string& name,
+                      const std::vector<Preset>& known) {
   const Source source{name};
-  const std::vector<Group> groups = parse_namelist(source, text);
-  if (groups.size() != 1 || groups[0].name != group)
-    source.fail(groups.empty() ? Place{1, 1} : groups.back().place,
-                "a profile of this kind is one group &" + group);
-  Profile profile;
-  profile.name = name;
-  Claims claims;
+  return {source, parse_namelist(source, text_of(group, name, known))};
+}
+
+// The group of the file that states the profile.
+template <class Profile>
+Profile profile_of(const ProfileFile& file, const std::string& group,
+                   const std::vector<MemberKey<Profile>>& keys) {
+  const auto is_own = [&](const Group& each) { return each.name == group; };
+  const auto own = std::find_if(file.groups.begin(), file.groups.end(), is_own);
+  if (std::count_if(file.groups.begin(), file.groups.end(), is_own) != 1)
+    file.source.fail(file.groups.empty() ? Place{1, 1} : file.groups.back().place,
+                     "a profile of this kind has one group &" + group);
+  Profile profile = read_members(file.source, *own, keys, "of &" + group);
+  profile.name = file.source.name;
   std::vector<std::string> missing;
-  for (const auto& key : keys) missing.push_back(key.name);
-  for (const Assignment& assignment : groups[0].assignments) {
-    read(source, assignment, group, keys, claims, profile);
-    missing.erase(std::remove(missing.begin(), missing.end(), assignment.key), missing.end());
-  }
+  for (const auto& key : keys)
+    if (std::none_of(own->assignments.begin(), own->assignments.end(),
+                     [&](const Assignment& each) { return each.key == key.name; }))
+      missing.push_back(key.name);
   if (!missing.empty())
-    source.fail(groups[0].place,
-                "&" + group + " must give every key; missing: " + join(missing, ", "));
+    file.source.fail(own->place,
+                     "&" + group + " must give every key; missing: " + join(missing, ", "));
   return profile;
 }
 
 template <class Profile>
-double* figure_of(Profile& profile, const std::vector<ProfileKey<Profile>>& keys,
+double* figure_of(Profile& profile, const std::vector<MemberKey<Profile>>& keys,
                   const std::string& name) {
   for (const auto& key : keys)
-    if (key.name == name && key.field.index() == 0) return &(profile.*std::get<0>(key.field));
+    if (const auto* field = std::get_if<double Profile::*>(&key.member); name == key.name && field)
+      return &(profile.**field);
   return nullptr;
 }
 
 }  // namespace
 
 const DeviceData& Machine::data() const {
+  if (sheet.name == lower(device)) return sheet;
   const DeviceData* const found = find_device(device);
   if (found == nullptr)
     throw Error(Exit::usage, "machine " + name + ": no data sheet of '" + device +
@@ -109,7 +86,7 @@ const DeviceData& Machine::data() const {
 }
 
 double Machine::peak(const std::string& type) const {
-  const DevicePeak peak = known_peak(data().name, type, clock_ghz);
+  const DevicePeak peak = peak_of(data(), type, clock_ghz);
   if (peak.tflops <= 0.0)
     throw Error(Exit::usage, "machine " + name + ": the data sheet of " + device +
                                  " has no peak of " + type + " at this clock");
@@ -117,13 +94,24 @@ double Machine::peak(const std::string& type) const {
 }
 
 Machine read_machine(const std::string& name_or_path) {
-  Machine machine = read_profile("machine", name_or_path, embedded_machines(), machine_keys);
+  const ProfileFile file = read_file("machine", name_or_path, embedded_machines());
+  Machine machine = profile_of(file, "machine", machine_keys);
+  for (const Group& group : file.groups)
+    if (group.name == lower(machine.device)) machine.sheet = read_device(file.source, group);
   machine.data();
   return machine;
 }
 
 Software read_software(const std::string& name_or_path) {
-  return read_profile("software", name_or_path, embedded_software(), software_keys);
+  return profile_of(read_file("software", name_or_path, embedded_software()), "software",
+                    software_keys);
+}
+
+std::string profile_text(const Machine& machine, const Software& software,
+                         const std::map<std::string, std::string>& comments) {
+  return (machine.sheet.name.empty() ? "" : device_text(machine.sheet)) + "&machine\n" +
+         members_text(machine, machine_keys, comments) + "/\n&software\n" +
+         members_text(software, software_keys, comments) + "/\n";
 }
 
 double* find_figure(Machine& machine, const std::string& key) {

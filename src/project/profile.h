@@ -2,11 +2,11 @@
 // They are namelists, input/machines/NAME.in and input/software/NAME.in, which are part of the
 // program and say where each figure comes from; a path names a profile of the user's own. Every key
 // must be given, so that no figure of a projection stands in code. input/profiles.md lists the
-// keys.
+// keys. One file may hold a group &machine, a group &software and the data sheet of the device.
 #pragma once
 
+#include <map>
 #include <string>
-#include <vector>
 
 #include "deck/devices.h"
 
@@ -64,6 +64,7 @@ namespace gptbench {
 #define GPTBENCH_PROFILE_FIELD(key, doc) double key = 0.0;
 struct Machine {
   std::string name, device;
+  DeviceData sheet;  // of the profile's own file; without a name: there is none
   GPTBENCH_MACHINE_KEYS(GPTBENCH_PROFILE_FIELD)
 
   const DeviceData& data() const;
@@ -81,6 +82,10 @@ struct Software {
 // the place of what is wrong, or the names there are.
 Machine read_machine(const std::string& name_or_path);
 Software read_software(const std::string& name_or_path);
+
+// The text of a profile that both functions above read. `comments` by key.
+std::string profile_text(const Machine& machine, const Software& software,
+                         const std::map<std::string, std::string>& comments);
 
 // The figure of a key, for those who fit it; null where there is none.
 double* find_figure(Machine& machine, const std::string& key);

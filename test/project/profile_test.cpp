@@ -82,7 +82,7 @@ TEST(Profiles, MistakesAreNamed) {
   EXPECT_NE(refusal("typo.in").find("typo.in:2:2: unknown key 'fusses' of &software; did you mean"),
             std::string::npos);
   write("machine.in", "&machine\n/\n");
-  EXPECT_NE(refusal("machine.in").find("a profile of this kind is one group &software"),
+  EXPECT_NE(refusal("machine.in").find("a profile of this kind has one group &software"),
             std::string::npos);
 }
 
