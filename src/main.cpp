@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "calibrate/calibrate.h"
 #include "comm/agree.h"
 #include "deck/deck.h"
 #include "deck/devices.h"
@@ -75,7 +76,8 @@ int run(int argc, char** argv, const CommandLine& line) {
     return static_cast<int>(Exit::usage);
   }
   try {
-    return static_cast<int>(run_deck(world, line, join({argv, argv + argc}, " ")));
+    const auto phases = line.mode == Mode::calibrate ? calibrate : run_deck;
+    return static_cast<int>(phases(world, line, join({argv, argv + argc}, " ")));
   } catch (const AgreedError& error) {
     if (world.rank() == 0) std::fprintf(stderr, "gptbench: %s\n", error.what());
     return static_cast<int>(error.code());
@@ -121,6 +123,7 @@ int execute(int argc, char** argv, const CommandLine& line) {
     case Mode::sweep:
       return static_cast<int>(run_sweep(line));
     case Mode::run:
+    case Mode::calibrate:
       return run(argc, argv, line);
   }
   return static_cast<int>(Exit::ok);

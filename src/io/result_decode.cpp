@@ -212,6 +212,22 @@ void read_verify(hid_t file, Record& record) {
   }
 }
 
+void read_calibration(hid_t file, Calibration& calibration) {
+  const Hdf5Handle group = open_object(file, "calibration");
+  if (group < 0) return;
+  read_rows<KernelRow>(group, "kernels", [&](const KernelRow& row) {
+    calibration.kernels.push_back({text_or_empty(row.kernel), text_or_empty(row.dtype), row.rows,
+                                   row.columns, row.inner, row.flops, row.bytes, row.time_s,
+                                   row.spread});
+  });
+  read_rows<MessageRow>(group, "messages", [&](const MessageRow& row) {
+    calibration.messages.push_back({text_or_empty(row.axis), text_or_empty(row.op),
+                                    text_or_empty(row.dtype), text_or_empty(row.redop), row.ranks,
+                                    row.per_node, row.bytes, row.count, row.time_s});
+  });
+  read_dataset(group, "profile", calibration.profile);
+}
+
 Record read_all(hid_t file) {
   Record record;
   read_schema(file, record);
@@ -229,6 +245,7 @@ Record read_all(hid_t file) {
   read_comm(file, record.comm);
   read_projection(file, record.projection);
   read_verify(file, record);
+  read_calibration(file, record.calibration);
   return record;
 }
 

@@ -149,6 +149,24 @@ void write_verify(hid_t file, const Record& record) {
   }
 }
 
+void write_calibration(hid_t file, const Calibration& calibration) {
+  if (calibration.empty()) return;
+  const Hdf5Handle group = create_group(file, "calibration");
+  std::vector<KernelRow> kernels;
+  for (const KernelRate& k : calibration.kernels)
+    kernels.push_back({k.kernel.c_str(), k.type.c_str(), k.rows, k.columns, k.inner, k.flops,
+                       k.bytes, k.time_s, k.spread});
+  write_dataset(group, {"kernels", "table; times in s", "one call of a kernel, mean over ranks"},
+                {extent(kernels.size())}, KernelRow::type(), kernels.data());
+  std::vector<MessageRow> messages;
+  for (const MessageRate& m : calibration.messages)
+    messages.push_back({m.axis.c_str(), m.op.c_str(), m.type.c_str(), m.redop.c_str(), m.ranks,
+                        m.per_node, m.bytes, m.count, m.time_s});
+  write_dataset(group, {"messages", "table; times in s", "one call of a collective or message"},
+                {extent(messages.size())}, MessageRow::type(), messages.data());
+  write_text(group, {"profile", "text", "the machine profile made of them"}, calibration.profile);
+}
+
 void write_all(hid_t file, const Record& record) {
   write_attribute(file, "schema", record.schema);
   visit_root(record, WriteAttribute{file});
@@ -161,6 +179,7 @@ void write_all(hid_t file, const Record& record) {
   write_comm(file, record.comm);
   write_projection(file, record.projection);
   write_verify(file, record);
+  write_calibration(file, record.calibration);
 }
 
 Bytes lay_out(const Record& record) {

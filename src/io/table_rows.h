@@ -1,4 +1,4 @@
-// Rows of the two tables (compound datasets) of a result file, as HDF5 sees them in memory: text is
+// Rows of the tables (compound datasets) of a result file, as HDF5 sees them in memory: text is
 // a pointer, which HDF5 allocates on reading.
 #pragma once
 
@@ -44,6 +44,52 @@ struct KeyRow {
     H5Tinsert(row, "value", HOFFSET(KeyRow, value), text);
     H5Tinsert(row, "unit", HOFFSET(KeyRow, unit), text);
     H5Tinsert(row, "description", HOFFSET(KeyRow, description), text);
+    return row;
+  }
+};
+
+struct KernelRow {
+  const char* kernel;
+  const char* dtype;
+  int64_t rows, columns, inner;
+  double flops, bytes, time_s, spread;
+
+  static Hdf5Handle type() {
+    const Hdf5Handle text = hdf5_string_type();
+    Hdf5Handle row(H5Tcreate(H5T_COMPOUND, sizeof(KernelRow)), "make a type of /calibration");
+    H5Tinsert(row, "kernel", HOFFSET(KernelRow, kernel), text);
+    H5Tinsert(row, "type", HOFFSET(KernelRow, dtype), text);
+    H5Tinsert(row, "rows", HOFFSET(KernelRow, rows), H5T_NATIVE_INT64);
+    H5Tinsert(row, "columns", HOFFSET(KernelRow, columns), H5T_NATIVE_INT64);
+    H5Tinsert(row, "inner", HOFFSET(KernelRow, inner), H5T_NATIVE_INT64);
+    H5Tinsert(row, "flops", HOFFSET(KernelRow, flops), H5T_NATIVE_DOUBLE);
+    H5Tinsert(row, "bytes", HOFFSET(KernelRow, bytes), H5T_NATIVE_DOUBLE);
+    H5Tinsert(row, "time_s", HOFFSET(KernelRow, time_s), H5T_NATIVE_DOUBLE);
+    H5Tinsert(row, "spread", HOFFSET(KernelRow, spread), H5T_NATIVE_DOUBLE);
+    return row;
+  }
+};
+
+struct MessageRow {
+  const char* axis;
+  const char* op;
+  const char* dtype;
+  const char* redop;
+  int64_t ranks, per_node, bytes, count;
+  double time_s;
+
+  static Hdf5Handle type() {
+    const Hdf5Handle text = hdf5_string_type();
+    Hdf5Handle row(H5Tcreate(H5T_COMPOUND, sizeof(MessageRow)), "make a type of /calibration");
+    H5Tinsert(row, "axis", HOFFSET(MessageRow, axis), text);
+    H5Tinsert(row, "op", HOFFSET(MessageRow, op), text);
+    H5Tinsert(row, "type", HOFFSET(MessageRow, dtype), text);
+    H5Tinsert(row, "redop", HOFFSET(MessageRow, redop), text);
+    H5Tinsert(row, "ranks", HOFFSET(MessageRow, ranks), H5T_NATIVE_INT64);
+    H5Tinsert(row, "per_node", HOFFSET(MessageRow, per_node), H5T_NATIVE_INT64);
+    H5Tinsert(row, "bytes", HOFFSET(MessageRow, bytes), H5T_NATIVE_INT64);
+    H5Tinsert(row, "count", HOFFSET(MessageRow, count), H5T_NATIVE_INT64);
+    H5Tinsert(row, "time_s", HOFFSET(MessageRow, time_s), H5T_NATIVE_DOUBLE);
     return row;
   }
 };

@@ -116,6 +116,39 @@ std::string verify_json(const Record& record) {
   return object.text();
 }
 
+std::string calibration_json(const Calibration& calibration) {
+  std::vector<std::string> kernels, messages;
+  for (const KernelRate& k : calibration.kernels)
+    kernels.push_back(JsonObject()
+                          .add("kernel", k.kernel)
+                          .add("type", k.type)
+                          .add("rows", k.rows)
+                          .add("columns", k.columns)
+                          .add("inner", k.inner)
+                          .add("flops", k.flops)
+                          .add("bytes", k.bytes)
+                          .add("time_s", k.time_s)
+                          .add("spread", k.spread)
+                          .text());
+  for (const MessageRate& m : calibration.messages)
+    messages.push_back(JsonObject()
+                           .add("axis", m.axis)
+                           .add("op", m.op)
+                           .add("type", m.type)
+                           .add("redop", m.redop)
+                           .add("ranks", m.ranks)
+                           .add("per_node", m.per_node)
+                           .add("bytes", m.bytes)
+                           .add("count", m.count)
+                           .add("time_s", m.time_s)
+                           .text());
+  return JsonObject()
+      .add_json("kernels", json_array(kernels))
+      .add_json("messages", json_array(messages))
+      .add("profile", calibration.profile)
+      .text();
+}
+
 std::string cell_json(const std::string& cell, bool is_figure) {
   if (!is_figure) return json(cell);
   return is_number(cell) ? json(std::strtod(cell.c_str(), nullptr)) : "null";
@@ -127,7 +160,7 @@ std::string record_json(const std::string& path, const Record& record) {
   JsonObject object;
   object.add("file", path).add("schema", record.schema);
   visit_root(record, AddAttribute{object});
-  return object.add_json("config", config_json(record.config))
+  object.add_json("config", config_json(record.config))
       .add_json("provenance", provenance_json(record.provenance))
       .add_json("summary", summary_json(record.summary))
       .add_json("steps", steps_json(record))
@@ -135,8 +168,10 @@ std::string record_json(const std::string& path, const Record& record) {
       .add_json("memory", memory_json(record))
       .add_json("comm", comm_json(record.comm))
       .add_json("projection", projection_json(record.projection))
-      .add_json("verify", verify_json(record))
-      .text();
+      .add_json("verify", verify_json(record));
+  if (!record.calibration.empty())
+    object.add_json("calibration", calibration_json(record.calibration));
+  return object.text();
 }
 
 std::string tables_json(const std::vector<Table>& tables) {

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "record/calibration.h"
+
 namespace gptbench {
 
 // One deck key, resolved.
@@ -161,6 +163,7 @@ struct Record {
   ProjectionFacts projection;
   std::vector<VerifyEntry> verify;
   std::vector<std::string> kernels_not_verified;
+  Calibration calibration;  // of gptbench --calibrate; empty for a run
 };
 
 // The deck key of a record; null where it has none of that name.

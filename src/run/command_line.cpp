@@ -15,11 +15,17 @@ struct ModeOption {
   const char* name;
   Mode mode;
 };
-constexpr ModeOption modes[] = {{"--plan", Mode::plan},       {"--project", Mode::project},
-                                {"--sweep", Mode::sweep},     {"--search", Mode::search},
-                                {"--check", Mode::check},     {"--keys", Mode::keys},
-                                {"--devices", Mode::devices}, {"--version", Mode::version},
-                                {"--help", Mode::help},       {"-h", Mode::help}};
+constexpr ModeOption modes[] = {{"--plan", Mode::plan},
+                                {"--project", Mode::project},
+                                {"--calibrate", Mode::calibrate},
+                                {"--sweep", Mode::sweep},
+                                {"--search", Mode::search},
+                                {"--check", Mode::check},
+                                {"--keys", Mode::keys},
+                                {"--devices", Mode::devices},
+                                {"--version", Mode::version},
+                                {"--help", Mode::help},
+                                {"-h", Mode::help}};
 
 [[noreturn]] void usage(const std::string& message) {
   throw Error(Exit::usage, message + "; see gptbench --help");
@@ -57,8 +63,16 @@ double token_count(const std::string& text) {
   usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
 }
 
+// Of a profile; it may hold that of the software too (project/profile.h).
+bool is_path(const std::string& profile) {
+  const std::string end = ".in";
+  return profile.find('/') != std::string::npos ||
+         (profile.size() > end.size() &&
+          profile.compare(profile.size() - end.size(), end.size(), end) == 0);
+}
+
 // Options that do not go together.
-void check(const CommandLine& line) {
+void check(CommandLine& line) {
   const bool projects = line.mode == Mode::project, searches = line.mode == Mode::search;
   const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan || projects ||
                           searches || line.mode == Mode::check || line.mode == Mode::sweep;
@@ -76,10 +90,11 @@ void check(const CommandLine& line) {
   if (line.top != CommandLine{}.top && !searches) usage("--top goes with --search");
   if (line.ranks_per_node > 0 && line.mode != Mode::plan)
     usage("--ranks-per-node goes with --plan; a machine profile has its own");
+  if (projects && line.software.empty() && is_path(line.machine)) line.software = line.machine;
   if (projects && (line.machine.empty() || line.software.empty() || line.ranks == 0))
     usage("--project wants --machine M, --software S and --ranks N");
   if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
-  if (line.verbosity != Verbosity::normal && line.mode != Mode::run)
+  if (line.verbosity != Verbosity::normal && line.mode != Mode::run && line.mode != Mode::calibrate)
     usage(std::string(line.verbosity == Verbosity::quiet ? "--quiet" : "--verbose") +
           " goes with a run");
   const bool writes = !line.decks_directory.empty();
@@ -104,8 +119,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     if (mode != std::end(modes)) {
       if (mode_given)
         usage(
-            "only one of --plan, --project, --search, --sweep, --check, --keys, --devices, "
-            "--version and --help can be given");
+            "only one of --plan, --project, --calibrate, --search, --sweep, --check, --keys, "
+            "--devices, --version and --help can be given");
       line.mode = mode->mode;
       mode_given = true;
     } else if (argument == "--markdown") {
@@ -142,7 +157,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
         (argument == "--machine" ? line.machine : line.software) = value;
     } else if (argument.rfind("-", 0) == 0) {
       fail_unknown(argument);
-    } else if (line.deck.empty()) {
+    } else if (line.deck.empty() &&
+               (line.mode != Mode::calibrate || argument.find('=') == std::string::npos)) {
       line.deck = argument;
     } else {
       if (line.overrides.empty()) line.first_override = static_cast<int>(i) + 1;
@@ -174,6 +190,9 @@ std::string help_text() {
       "             [--write-decks DIR]\n"
       "                            layouts of N ranks by projected time, the best K (10);\n"
       "                            keys on the command line stay as they are\n"
+      "  mpirun -n 2 ./gptbench --calibrate [DECK] [group.key=value ...]\n"
+      "                            rates of kernels and messages here: a result file and\n"
+      "                            a machine profile for --project\n"
       "  ./gptbench --sweep DECK [--list | --write-decks DIR] [group.key=value "
       "...]\n"
       "                            run the rows of &sweep one after the other, list them,\n"

@@ -14,6 +14,7 @@ enum class Mode {
   plan,
   project,
   search,
+  calibrate,
   sweep,
   check,
   keys,
@@ -25,7 +26,7 @@ enum class Mode {
 
 struct CommandLine {
   Mode mode = Mode::run;
-  std::string deck;
+  std::string deck;                         // --calibrate: "" for none
   std::vector<std::string> overrides;       // "group.key=value"
   int first_override = 2;                   // number of the argument overrides[0], for messages
   Verbosity verbosity = Verbosity::normal;  // of a run: --verbose, --quiet

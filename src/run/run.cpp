@@ -40,20 +40,6 @@
 namespace gptbench {
 namespace {
 
-Deck read_deck_once(MpiWorld& world, const CommandLine& line) {
-  std::string text;
-  agreed(world, [&] {
-    if (world.rank() == 0) text = read_deck_text(line.deck);
-  });
-  world.broadcast(text);
-  Deck deck;
-  agreed(world, [&] {
-    deck = parse_deck(line.deck, text, line.overrides, line.first_override);
-    validate(deck);
-  });
-  return deck;
-}
-
 // Collective. The deck with the layout that run.layout asks for, which rank 0 searches.
 // `text`: the layout, on all ranks; "" where the deck's own is taken.
 Deck choose_layout(MpiWorld& world, const Deck& deck, std::string& text) {
@@ -316,12 +302,25 @@ Attempt make_attempt(const Session& session, const Config& config) {
   return attempt;
 }
 
+Deck read_deck_once(MpiWorld& world, const CommandLine& line, std::string text) {
+  agreed(world, [&] {
+    if (world.rank() == 0 && text.empty()) text = read_deck_text(line.deck);
+  });
+  world.broadcast(text);
+  Deck deck;
+  agreed(world, [&] {
+    deck = parse_deck(line.deck, text, line.overrides, line.first_override);
+    validate(deck);
+  });
+  return deck;
+}
+
 Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv) {
   const double start_s = now_s();
   watch_signals();
 
   // Deck to plan: everything that can be refused is refused here.
-  const Deck given = read_deck_once(world, line);
+  const Deck given = read_deck_once(world, line, "");
   std::string chosen;
   const Deck deck = choose_layout(world, given, chosen);
   Config config;

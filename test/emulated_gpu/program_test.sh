@@ -39,6 +39,11 @@ says found 'emulated GPU'
 run again 1 0 run.device=cuda run.algorithms=found/result.h5
 same_steps found again
 
+# What it reaches, as a profile.
+GPTBENCH_EMULATED_GPU_MIB=256 run calibrated 1 0 --calibrate run.device=cuda run.time_limit_s=1
+says calibrated 'GPTBENCH calibration status=OK verdict=VALID '
+grep -rq '^  accelerator = 1' calibrated || fail "no profile of an accelerator"
+
 # Too little memory: what the plan says, and what the first steps of a run find.
 GPTBENCH_EMULATED_GPU_MIB=24 run small_gpu 1 3 run.device=cuda
 says small_gpu 'status=OOM'

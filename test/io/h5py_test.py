@@ -52,6 +52,13 @@ with h5py.File(sys.argv[1], "r") as f:
     check = f["/verify/replicas_identical"].attrs
     assert (check["value"], check["threshold"], bool(check["passed"])) == (3.0, 0.0, False)
     assert len(f["/projection"]) == 0
+    kernels, messages = f["/calibration/kernels"], f["/calibration/messages"]
+    assert kernels.dtype.names == ("kernel", "type", "rows", "columns", "inner", "flops", "bytes",
+                                   "time_s", "spread")
+    assert kernels[0]["kernel"].decode() == "linear_forward" and kernels[0]["inner"] == 768
+    assert messages.dtype.names == ("axis", "op", "type", "redop", "ranks", "per_node", "bytes",
+                                    "count", "time_s")
+    assert messages[0]["redop"].decode() == "sum" and messages[1]["time_s"] == 1.5e-6
 
     unlabelled = []
     f.visititems(lambda name, item: unlabelled.append(name)
@@ -63,5 +70,6 @@ with h5py.File(sys.argv[1], "r") as f:
     names |= {n for n in f["/summary"].attrs if not n.startswith("flops_per_step_")}
     names |= {"/" + group for group in f} | set(check) | set(f["/verify"].attrs)
     names |= set(arena.dtype.names) | set(keys.dtype.names)
+    names |= set(f["/calibration"]) | set(kernels.dtype.names) | set(messages.dtype.names)
     assert names <= documented, names - documented
 print("h5py", h5py.__version__, "reads all of", sys.argv[1])

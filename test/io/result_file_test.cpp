@@ -103,6 +103,21 @@ TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
   ASSERT_EQ(r.verify.size(), 2u);
   EXPECT_FALSE(r.verify[1].passed);
   EXPECT_EQ(r.kernels_not_verified, expected.kernels_not_verified);
+  ASSERT_EQ(r.calibration.kernels.size(), 1u);
+  const KernelRate& kernel = r.calibration.kernels[0];
+  EXPECT_EQ(kernel.kernel + " " + kernel.type, "linear_forward bf16");
+  EXPECT_EQ((std::vector<int64_t>{kernel.rows, kernel.columns, kernel.inner}),
+            (std::vector<int64_t>{1024, 2304, 768}));
+  EXPECT_EQ((std::vector<double>{kernel.flops, kernel.bytes, kernel.time_s, kernel.spread}),
+            (std::vector<double>{3.6e9, 8.25e6, 0.03125, 0.0625}));
+  ASSERT_EQ(r.calibration.messages.size(), 2u);
+  const MessageRate& message = r.calibration.messages[0];
+  EXPECT_EQ(message.axis + " " + message.op + " " + message.type + " " + message.redop,
+            "data all_reduce f32 sum");
+  EXPECT_EQ((std::vector<int64_t>{message.ranks, message.per_node, message.bytes, message.count}),
+            (std::vector<int64_t>{4, 2, 8000000, 2000000}));
+  EXPECT_EQ(message.time_s, 0.004);
+  EXPECT_EQ(r.calibration.profile, expected.calibration.profile);
 }
 
 // A run that ended before its first step: everything empty is a file too.

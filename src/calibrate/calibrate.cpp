@@ -1,0 +1,303 @@
+#include "calibrate/calibrate.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "calibrate/fit_machine.h"
+#include "calibrate/measure_kernels.h"
+#include "calibrate/measure_messages.h"
+#include "comm/agree.h"
+#include "deck/devices.h"
+#include "deck/validate.h"
+#include "io/file_bytes.h"
+#include "io/result_file.h"
+#include "measure/system_info.h"
+#include "memory/budget.h"
+#include "plan/plan.h"
+#include "plan/tasks.h"
+#include "run/assemble_record.h"
+#include "run/console.h"
+#include "run/device_setup.h"
+#include "run/run.h"
+
+namespace gptbench {
+namespace {
+
+// What is measured where the command line names no deck.
+std::string default_deck(int64_t ranks) {
+  return "&run name = 'calibration' /\n&model preset = 'gpt2-124m' /\n"
+         "&batch micro_batch_size = 1 global_batch_size = " +
+         std::to_string(ranks) + " /\n";
+}
+
+// Everything that a type of numbers is measured with.
+struct TypeCases {
+  ComputeType type = ComputeType::fp32;
+  Plan plan;  // of this rank
+  std::vector<GemmCase> gemms;
+  std::vector<AttentionCase> attention;
+  ArrayCase arrays;
+};
+
+// The types that the device has kernels for; of a deck its own.
+std::vector<Precision> types_of(const Device& device, const Config& config, bool has_deck) {
+  if (has_deck) return {type_of_activations(config)};
+  std::vector<Precision> types = {Precision::fp32, Precision::bf16};
+  if (device.kind() == DeviceKind::cuda) types.push_back(Precision::fp16);
+  return types;
+}
+
+ComputeType compute_of(Precision type) {
+  return type == Precision::bf16   ? ComputeType::bf16
+         : type == Precision::fp16 ? ComputeType::fp16
+                                   : ComputeType::fp32;
+}
+
+// Layers of hidden sizes 384 to 6144, in and out of the feed-forward part, cheap ones first.
+std::vector<GemmCase> default_gemms() {
+  std::vector<GemmCase> cases;
+  for (const int64_t hidden : {384, 768, 1536, 3072, 6144})
+    for (const int64_t rows : {256, 1024, 4096}) {
+      cases.push_back({rows, 3 * hidden, hidden});
+      cases.push_back({rows, hidden, hidden});
+      cases.push_back({rows, hidden, 4 * hidden});
+    }
+  return cases;
+}
+
+std::vector<AttentionCase> default_attention() {
+  std::vector<AttentionCase> cases;
+  for (const int64_t T : {256, 1024, 4096})
+    for (const int64_t D : {64, 128}) cases.push_back({T, 768 / D, D});
+  return cases;
+}
+
+// GEMMs and attention of a step of the deck, forward; the gradients have the same sizes. The first
+// and the last rank hold the first and the last pipeline stage, which has the head.
+void add_cases_of(const Plan& own, TypeCases& cases) {
+  std::set<std::tuple<int64_t, int64_t, int64_t>> sizes;
+  for (const int64_t rank : {int64_t{0}, own.grid.size() - 1}) {
+    const Plan plan = make_plan(own.config, own.grid.size(), rank, own.device);
+    for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t) {
+      const Op& op = plan.ops[static_cast<size_t>(index)];
+      const int64_t R = rows_of(op, rows);
+      const bool is_forward =
+          op.kind == OpKind::linear_forward || op.kind == OpKind::linear_gelu_forward;
+      if (is_forward && R > 0) sizes.insert({R, op.as<GemmSize>().N, op.as<GemmSize>().K});
+    });
+  }
+  for (const auto& [R, N, K] : sizes) cases.gemms.push_back({R, N, K});
+  cases.attention = {{own.T_local(), own.local.H, own.shape.D}};
+}
+
+TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const Device& device,
+                   bool has_deck) {
+  TypeCases cases;
+  cases.type = compute_of(type);
+  Config config = given;
+  if (!has_deck) config.precision.compute = type;
+  cases.plan = make_plan(config, world.size(), world.rank(),
+                         device_traits(device.kind(), device.num_threads()));
+  const Plan& plan = cases.plan;
+  if (has_deck) {
+    add_cases_of(plan, cases);
+  } else {
+    cases.gemms = default_gemms();
+    cases.attention = default_attention();
+  }
+  std::sort(cases.gemms.begin(), cases.gemms.end(),
+            [](const GemmCase& a, const GemmCase& b) { return a.flops() < b.flops(); });
+  cases.arrays = {has_deck                            ? plan.micro_batch_rows
+                  : device.kind() == DeviceKind::cuda ? 65536
+                                                      : 8192,
+                  plan.shape.C, plan.local.V};
+  return cases;
+}
+
+// The phases of a calibration, each with its part of the time that is left.
+class Phases {
+ public:
+  Phases(MpiWorld& world, const Console& console, double limit_s, double weights)
+      : world_(world), console_(console), start_s_(now_s()), limit_s_(limit_s), weights_(weights) {}
+
+  // Seconds for the phase, the same on all ranks, after a line of progress.
+  double begin(const std::string& what, double weight) {
+    const double used_s = world_.max(now_s() - start_s_), left_s = limit_s_ - used_s;
+    console_.say(printed("  %4.0f s, %.0f s left: ", used_s, std::max(0.0, left_s)) + what + "\n");
+    const double share = weight / weights_;
+    weights_ -= weight;
+    return std::max(0.0, left_s) * std::min(1.0, share);
+  }
+
+ private:
+  MpiWorld& world_;
+  const Console& console_;
+  double start_s_, limit_s_, weights_;
+};
+
+// Bytes that a rank may take for arrays: half of what is there, shared by the ranks of a node.
+int64_t room_of(MpiWorld& world, const Device& device) {
+  const int64_t sharers = device.identity().empty() ? world.node_size() : 1;
+  return world.min(device.memory_offer().available_bytes / 2 / sharers);
+}
+
+NodeFacts facts_of(MpiWorld& world, const Device& device, const MemoryOffer& before) {
+  NodeFacts facts;
+  facts.is_accelerator = device.kind() == DeviceKind::cuda;
+  facts.fuses = device_traits(device.kind()).fuses;
+  facts.ranks_per_node = world.node_size();
+  facts.nodes = world.num_nodes();
+  facts.threads = device.num_threads();
+  const double sharers = facts.is_accelerator ? 1.0 : static_cast<double>(world.node_size());
+  facts.memory_bytes = static_cast<double>(before.total_bytes) / sharers;
+  facts.reserve_bytes = facts.is_accelerator
+                            ? static_cast<double>(before.total_bytes - before.available_bytes)
+                            : static_cast<double>(runtime_bytes_per_rank);
+  facts.reported = facts.is_accelerator ? device.model() : system_info().cpu_model;
+  if (facts.is_accelerator)
+    if (const DeviceData* const known = find_device(device.model(), facts.memory_bytes))
+      facts.sheet = *known;
+  return facts;
+}
+
+struct Measured {
+  Calibration calibration;
+  int64_t left_out = 0, wrong = 0;
+};
+
+Measured measure(MpiWorld& world, Device& device, const std::vector<TypeCases>& types,
+                 const std::vector<AxisMessages>& axes, const Console& console, double limit_s) {
+  constexpr double gemm_weight = 3.0, attention_weight = 1.0, array_weight = 1.0,
+                   machine_weight = 0.4, axis_weight = 3.0;
+  Phases phases(
+      world, console, limit_s,
+      static_cast<double>(types.size()) * (gemm_weight + attention_weight + array_weight) +
+          static_cast<double>(axes.size()) * axis_weight + machine_weight);
+  Measured measured;
+  const int64_t room = room_of(world, device);
+  KernelBench bench(world, device, room, measured.calibration);
+  bench.machine(phases.begin("memory and launches", machine_weight));
+  for (const TypeCases& each : types) {
+    const std::string in = std::string(" in ") + name_of(each.type);
+    settle_choices(world, device, each.plan);
+    bench.gemms(each.type, each.gemms, phases.begin("GEMMs" + in, gemm_weight));
+    bench.attention(each.type, each.attention, phases.begin("attention" + in, attention_weight));
+    bench.arrays(each.type, each.arrays, phases.begin("other kernels" + in, array_weight));
+  }
+  measured.left_out = bench.left_out();
+  for (const AxisMessages& axis : axes) {
+    const std::string where = printed("messages along axis %s, %lld ranks", name_of(axis.axis),
+                                      static_cast<long long>(axis.grid.size_of(axis.axis)));
+    const MessageOutcome outcome =
+        measure_messages(world, device, types.front().plan, axis, room,
+                         phases.begin(where, axis_weight), measured.calibration);
+    measured.left_out += outcome.left_out;
+    measured.wrong += outcome.wrong;
+  }
+  return measured;
+}
+
+// Bus bandwidth of the largest all-reduce, GB/s; 0: there is none.
+double all_reduce_rate(const Calibration& calibration) {
+  double rate = 0.0;
+  int64_t most = 0;
+  for (const MessageRate& each : calibration.messages)
+    if (each.op == "all_reduce" && each.bytes > most) {
+      most = each.bytes;
+      rate = static_cast<double>(each.bytes) * bus_factor(each.op, each.ranks) / each.time_s / 1e9;
+    }
+  return rate;
+}
+
+}  // namespace
+
+Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv) {
+  const bool has_deck = !line.deck.empty();
+  CommandLine named = line;
+  if (!has_deck) named.deck = "(default deck of --calibrate)";
+  Deck deck = read_deck_once(world, named, has_deck ? "" : default_deck(world.size()));
+  if (has_deck) deck.config.run.name += "-calibration";
+  Config config;
+  agreed(world, [&] { config = resolve(deck, world.size()); });
+  const std::unique_ptr<Device> device = make_device(world, config);
+  const MemoryOffer before = device->memory_offer();
+  const std::string& directory = config.output.directory;
+  agreed(world, [&] {
+    if (world.rank() == 0) check_output_directory(directory);
+  });
+  const double limit_s =
+      config.run.time_limit_s > 0.0 ? config.run.time_limit_s : calibration_limit_s;
+
+  std::vector<TypeCases> types;
+  std::vector<AxisMessages> axes;
+  agreed(world, [&] {
+    for (const Precision type : types_of(*device, config, has_deck))
+      types.push_back(cases_of(config, type, world, *device, has_deck));
+  });
+  axes = has_deck ? messages_of(world, types.front().plan)
+                  : default_messages(world.size(), world.num_nodes(), world.node_size());
+
+  const Console console(world.rank() == 0, line.verbosity);
+  console.say(printed("Calibration of %lld ranks on %lld nodes, at most %.0f s: ",
+                      static_cast<long long>(world.size()),
+                      static_cast<long long>(world.num_nodes()), limit_s) +
+              device->description() + "\n");
+  const Measured measured = measure(world, *device, types, axes, console, limit_s);
+  const std::vector<std::string> hosts = world.gather(system_info().hostname);
+
+  Exit outcome = measured.wrong > 0 ? Exit::invalid : Exit::ok;
+  const std::string file = directory + "/result.h5",
+                    profile_path = directory + "/" + config.run.name + ".in";
+  std::string last_line;
+  agreed(world, [&] {
+    if (world.rank() != 0) return;
+    const Plan& plan = types.front().plan;
+    const NodeFacts node = facts_of(world, *device, before);
+    const FittedProfile fitted = fit_machine(measured.calibration, node);
+    Record record =
+        planned_record(deck, plan, stage_figures(plan), world.num_nodes(), world.node_size(), argv);
+    record.provenance.hostnames = hosts;
+    record.provenance.libraries = message_libraries(world, config) + "\n";
+    record.provenance.chosen_algorithms = device->choices();
+    record.calibration = measured.calibration;
+    record.calibration.profile = "! Profile of " + node.reported + " (" + device->description() +
+                                 "),\n! measured on " + record.date_utc +
+                                 " by gptbench --calibrate on " + std::to_string(world.size()) +
+                                 " ranks. Keys: input/profiles.md.\n" +
+                                 profile_text(fitted.machine, fitted.software, fitted.comments);
+    record.verify.push_back({"messages_correct",
+                             "arrays that do not hold the sum, or the parts, of all ranks",
+                             static_cast<double>(measured.wrong), 0.0, measured.wrong == 0});
+    record.summary.gemm_ceiling_tflops = fitted.gemm_flops_per_s / 1e12;
+    std::string reason;
+    if (measured.left_out > 0)
+      reason = printed("%lld measurements left out, for lack of time (run.time_limit_s) or memory",
+                       static_cast<long long>(measured.left_out));
+    if (measured.wrong > 0)
+      reason = printed("%lld messages left wrong arrays", static_cast<long long>(measured.wrong));
+    set_outcome(record, outcome, reason);
+    write_result(directory, record);
+    write_file(profile_path, record.calibration.profile);
+    last_line = printed(
+        "GPTBENCH calibration status=%s verdict=%s ranks=%lld nodes=%lld kernels=%zu messages=%zu "
+        "left_out=%lld gemm_tflops=%.4g memory_gb_per_s=%.4g all_reduce_busbw_gb_per_s=%.4g "
+        "profile=%s file=%s\n",
+        record.status.c_str(), record.verdict.c_str(), static_cast<long long>(world.size()),
+        static_cast<long long>(world.num_nodes()), measured.calibration.kernels.size(),
+        measured.calibration.messages.size(), static_cast<long long>(measured.left_out),
+        fitted.gemm_flops_per_s / 1e12, fitted.bytes_per_s / 1e9,
+        all_reduce_rate(measured.calibration), profile_path.c_str(), file.c_str());
+  });
+  console.say("Project with it: gptbench --project DECK --machine " + profile_path +
+              " --ranks N\n" + "Messages:        gptpost table --style comm " + file + "\n");
+  console.always(last_line);
+  return outcome;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,366 @@
+#include "calibrate/fit_machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "calibrate/measure_kernels.h"
+#include "deck/presets.h"
+#include "project/work.h"
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+using Rates = std::vector<KernelRate>;
+
+Rates rates_of(const Calibration& calibration, const std::function<bool(const KernelRate&)>& is) {
+  Rates found;
+  std::copy_if(calibration.kernels.begin(), calibration.kernels.end(), std::back_inserter(found),
+               is);
+  return found;
+}
+
+Rates named(const Calibration& calibration, const std::string& kernel) {
+  return rates_of(calibration, [&](const KernelRate& each) { return each.kernel == kernel; });
+}
+
+// Bytes per second of the only rate of that name; 0: it was not measured.
+double bytes_per_s(const Calibration& calibration, const std::string& kernel) {
+  const Rates found = named(calibration, kernel);
+  return found.empty() ? 0.0 : found.front().bytes / found.front().time_s;
+}
+
+double four_digits(double value) {
+  return std::stod(printed("%.4g", value));
+}
+
+// Shorter messages tell latency, not bandwidth.
+constexpr int64_t least_bytes_of_bandwidth = 256 * KiB;
+
+// Fits that differ by less are equal: the smaller figures win.
+constexpr double equal_variance = 1e-9;
+
+// Mean and variance of ln(model / measured).
+struct Misfit {
+  double mean = 0.0, variance = 0.0;
+};
+Misfit misfit_of(const Rates& rates, const std::function<double(const KernelRate&)>& model_s) {
+  double sum = 0.0, squares = 0.0;
+  for (const KernelRate& rate : rates) {
+    const double error = std::log(model_s(rate) / rate.time_s);
+    sum += error;
+    squares += error * error;
+  }
+  const double n = std::max<double>(1.0, static_cast<double>(rates.size()));
+  return {sum / n, std::max(0.0, squares / n - sum / n * (sum / n))};
+}
+
+// The fit as it goes: what was measured, what is known of the machine, what follows.
+class Fit {
+ public:
+  Fit(const Calibration& calibration, const NodeFacts& facts)
+      : calibration_(calibration), facts_(facts) {
+    fitted_.software = read_software("gptbench");
+    fitted_.machine.name = "calibrated";
+    for (const KernelRate& rate : gemms()) types_.insert(rate.type);
+    memory_rate_ = bytes_per_s(calibration, sum_of_arrays);
+    if (types_.empty() || memory_rate_ == 0.0)
+      throw Error(Exit::invalid,
+                  "calibration: no GEMM or no sum of arrays was measured; use a "
+                  "longer run.time_limit_s");
+    const std::string preferred = facts.is_accelerator ? "bf16" : "fp32";
+    main_type_ = types_.count(preferred) > 0 ? preferred : *types_.begin();
+  }
+
+  FittedProfile result() {
+    state_facts();
+    fit_memory();
+    fit_gemms();
+    fit_attention();
+    fit_kernels();
+    fit_links();
+#define GPTBENCH_ASSUMED(key, doc) \
+  fitted_.comments.insert({#key, "as in input/software/gptbench.in"});
+    GPTBENCH_SOFTWARE_KEYS(GPTBENCH_ASSUMED)
+#undef GPTBENCH_ASSUMED
+    return fitted_;
+  }
+
+ private:
+  Rates gemms(const std::string& type = "") const {
+    return rates_of(calibration_, [&](const KernelRate& each) {
+      return each.kernel.rfind("linear_", 0) == 0 && (type.empty() || each.type == type);
+    });
+  }
+
+  void set(const std::string& key, double value, const std::string& comment) {
+    double* const figure = find_figure(fitted_.machine, key);
+    *(figure != nullptr ? figure : find_figure(fitted_.software, key)) = four_digits(value);
+    fitted_.comments[key] = comment;
+  }
+
+  void state_facts() {
+    Machine& machine = fitted_.machine;
+    machine.sheet = facts_.sheet;
+    const bool is_known = !machine.sheet.name.empty();
+    if (!is_known) {
+      machine.sheet.name = facts_.is_accelerator ? "calibrated_device" : "calibrated_host";
+      machine.sheet.names = {facts_.reported.empty() ? "unknown" : facts_.reported};
+      machine.sheet.memory_gb = four_digits(facts_.memory_bytes / static_cast<double>(GiB));
+      machine.sheet.source = "measured by gptbench --calibrate";
+    }
+    machine.device = machine.sheet.name;
+    set("accelerator", facts_.is_accelerator ? 1.0 : 0.0, "as the ranks ran");
+    const std::vector<double>& clocks = machine.sheet.clock_ghz;
+    set("clock_ghz", clocks.empty() ? 0.0 : clocks.front(),
+        clocks.empty() ? "not known" : "of the data sheet");
+    set("ranks_per_node", static_cast<double>(facts_.ranks_per_node), "as the ranks ran");
+    set("node_kw", 0.0, "not measured: give the power of a node to have MWh");
+    set("reserve_gib", facts_.reserve_bytes / static_cast<double>(GiB),
+        facts_.is_accelerator ? "in use before anything was allocated"
+                              : "program and libraries of a rank, src/memory/budget.h");
+    fitted_.software.name = machine.name;
+    set("fuses", facts_.fuses ? 1.0 : 0.0, "of this device's kernels");
+    set("message_us", 0.0, "in within_us and between_us");
+    set("operation_us", 0.0, "in launch_us");
+    set("within_efficiency", 1.0, "in within_gb_per_s");
+    set("between_efficiency", 1.0, "in between_gb_per_s");
+    const double copies = std::min(bytes_per_s(calibration_, copy_to_device),
+                                   bytes_per_s(calibration_, copy_to_host));
+    if (copies > 0.0) machine.sheet.host_link_gb_per_s = four_digits(2.0 * copies / 1e9);
+  }
+
+  void fit_memory() {
+    DeviceData& sheet = fitted_.machine.sheet;
+    if (sheet.bandwidth_gb_per_s == 0.0) sheet.bandwidth_gb_per_s = four_digits(memory_rate_ / 1e9);
+    fitted_.bytes_per_s = memory_rate_;
+    set("memory_efficiency", memory_rate_ / (sheet.bandwidth_gb_per_s * 1e9),
+        "measured: sum of two arrays, fp32");
+    const double host = bytes_per_s(calibration_, host_sum);
+    set("host_gb_per_s", (host > 0.0 ? host : memory_rate_) / 1e9,
+        "measured: sum of two arrays by the host");
+    const Rates launches = named(calibration_, launch);
+    set("launch_us", launches.empty() ? 0.0 : 1e6 * launches.front().time_s,
+        launches.empty() ? "not measured" : "measured: a kernel of one element");
+  }
+
+  // Measured time without the launch, which the model adds.
+  double own_s(const KernelRate& rate) const {
+    return std::max(0.1 * rate.time_s, rate.time_s - 1e-6 * fitted_.machine.launch_us);
+  }
+
+  // FLOP/s that tiles of this size reach, [type], and how far the measured times scatter.
+  double try_tiles(const Machine& machine, std::map<std::string, double>& reached) const {
+    double variance = 0.0;
+    for (const std::string& type : types_) {
+      Rates rates = gemms(type);
+      for (KernelRate& rate : rates) rate.time_s = own_s(rate);
+      double flops_per_s = 0.0;
+      for (const KernelRate& rate : rates)
+        flops_per_s = std::max(flops_per_s, rate.flops / rate.time_s);
+      const auto model_s = [&](const KernelRate& rate) {
+        return std::max(gemm_s(machine, flops_per_s, memory_rate_, static_cast<double>(rate.rows),
+                               static_cast<double>(rate.columns), static_cast<double>(rate.inner)),
+                        rate.bytes / memory_rate_);
+      };
+      // A few steps, since what memory bounds does not follow the rate. Tiles and waves cost at
+      // most half of the fastest GEMM.
+      const double most = 2.0 * flops_per_s;
+      for (int step = 0; step < 8; ++step)
+        flops_per_s = std::min(most, flops_per_s * std::exp(misfit_of(rates, model_s).mean));
+      const Misfit misfit = misfit_of(rates, model_s);
+      variance += misfit.variance + misfit.mean * misfit.mean;
+      reached[type] = flops_per_s;
+    }
+    return variance;
+  }
+
+  void fit_gemms() {
+    Machine& machine = fitted_.machine;
+    // An accelerator's units and tiles are those of its profile, where it has one.
+    std::vector<double> units = {static_cast<double>(facts_.threads)};
+    std::vector<double> tiles = {4, 8, 16, 32, 64};
+    if (facts_.is_accelerator) {
+      units = {};
+      tiles = {64, 128, 256};
+      for (const Preset& each : embedded_machines())
+        if (const Machine known = read_machine(each.name);
+            known.device == machine.device && units.empty())
+          units.push_back(known.units);
+      if (units.empty()) units = {80, 108, 114, 132, 144, 160, 192};
+    }
+    double least = std::numeric_limits<double>::infinity();
+    std::map<std::string, double> best;
+    Machine trial = machine;
+    for (const double unit : units)
+      for (const double rows : tiles)
+        for (const double columns : tiles)
+          for (const double ramp : {0.0, 8.0, 16.0, 32.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0}) {
+            trial.units = unit;
+            trial.tile_rows = rows;
+            trial.tile_columns = columns;
+            trial.tile_ramp = ramp;
+            std::map<std::string, double> reached;
+            const double variance = try_tiles(trial, reached);
+            if (variance + equal_variance >= least) continue;
+            least = variance;
+            best = reached;
+            machine.units = unit;
+            machine.tile_rows = rows;
+            machine.tile_columns = columns;
+            machine.tile_ramp = ramp;
+          }
+    const double scatter = std::sqrt(least / static_cast<double>(types_.size()));
+    const std::string how = printed("fitted to %lld GEMMs, which scatter by %.0f %%",
+                                    static_cast<long long>(gemms().size()), 100.0 * scatter);
+    for (const char* key : {"units", "tile_rows", "tile_columns", "tile_ramp"})
+      fitted_.comments[key] = how;
+    fitted_.gemm_flops_per_s = best.at(main_type_);
+    if (facts_.sheet.name.empty()) set_peaks(best);
+    set("gemm_efficiency", best.at(main_type_) / machine.peak(main_type_), how + ", " + main_type_);
+    set("fp8_efficiency", machine.gemm_efficiency, "not measured: as gemm_efficiency");
+    double spread = 0.0, times = 0.0;
+    for (const KernelRate& rate : gemms())
+      if (rate.time_s > 1e-3) {
+        spread += rate.spread;
+        times += 1.0;
+      }
+    set("jitter", times > 0.0 ? spread / times : 0.0, "measured: of the times of equal GEMMs");
+  }
+
+  // The peaks of a device without a data sheet: the rates that its GEMMs approach.
+  void set_peaks(const std::map<std::string, double>& reached) {
+    DeviceData& sheet = fitted_.machine.sheet;
+    for (const auto& [type, flops_per_s] : reached) {
+      const std::vector<double> peak = {four_digits(flops_per_s / 1e12)};
+      (type == "fp32"   ? sheet.fp32_tflops
+       : type == "bf16" ? sheet.bf16_tflops
+       : type == "fp16" ? sheet.fp16_tflops
+                        : sheet.fp64_tflops) = peak;
+    }
+  }
+
+  void fit_attention() {
+    const Machine& machine = fitted_.machine;
+    Rates rates = rates_of(calibration_, [](const KernelRate& each) {
+      return each.kernel.rfind("attention_", 0) == 0;
+    });
+    if (rates.empty()) {
+      set("attention_efficiency", 0.5 * machine.gemm_efficiency, "not measured: half of a GEMM's");
+      set("attention_ramp", 0.0, "not measured");
+      set("attention_softmax", 0.0, "not measured");
+      return;
+    }
+    for (KernelRate& rate : rates) rate.time_s = own_s(rate);
+    double least = std::numeric_limits<double>::infinity(), ramp = 0.0, softmax = 0.0, mean = 0.0;
+    for (double r = 0.0; r <= 1024.0; r += 32.0)
+      for (double s = 0.0; s <= 128.0; s += 4.0) {
+        const Misfit misfit = misfit_of(rates, [&](const KernelRate& rate) {
+          const double repeats = rate.kernel == "attention_forward" ? 1.0 : 1.25;
+          return repeats * rate.flops / machine.peak(rate.type) *
+                 (1.0 + r / static_cast<double>(rate.inner)) *
+                 (1.0 + s / static_cast<double>(rate.columns));
+        });
+        if (misfit.variance + equal_variance >= least) continue;
+        least = misfit.variance;
+        mean = misfit.mean;
+        ramp = r;
+        softmax = s;
+      }
+    const std::string how = printed("fitted to %lld calls of attention, which scatter by %.0f %%",
+                                    static_cast<long long>(rates.size()), 100.0 * std::sqrt(least));
+    set("attention_efficiency", std::exp(mean), how);
+    set("attention_ramp", ramp, how);
+    set("attention_softmax", softmax, how);
+  }
+
+  // Time of kernels over that of their bytes, in all types.
+  void fit_factor(const std::string& key, const std::set<std::string>& kernels) {
+    double time_s = 0.0, bytes = 0.0;
+    for (const KernelRate& rate : calibration_.kernels)
+      if (kernels.count(rate.kernel) > 0) {
+        time_s += own_s(rate);
+        bytes += rate.bytes;
+      }
+    if (bytes == 0.0) return set(key, 1.0, "not measured");
+    set(key, time_s * memory_rate_ / bytes,
+        "measured: " + join({kernels.begin(), kernels.end()}, ", "));
+  }
+
+  void fit_kernels() {
+    fit_factor("elementwise_factor", {"layernorm_forward", "layernorm_backward", "gelu_forward",
+                                      "gelu_backward", "residual_forward"});
+    fit_factor("loss_factor", {"cross_entropy_statistics", "cross_entropy_finish"});
+    fit_factor("optimizer_factor", {"adamw", "squared_norm"});
+  }
+
+  // Steps of latency in the fastest algorithm (project/links.h).
+  static double steps_of(const MessageRate& rate) {
+    if (rate.op == "send") return 1.0;
+    const double steps = std::ceil(std::log2(static_cast<double>(rate.ranks)));
+    return rate.op == "all_reduce" ? 2.0 * steps : steps;
+  }
+
+  // Bandwidth of one rank from the largest messages, latency from the smallest.
+  void fit_tier(const std::string& tier, const std::string& where,
+                const std::function<bool(const MessageRate&)>& is_in, double ranks,
+                double otherwise_gb_per_s) {
+    std::map<std::string, std::pair<int64_t, int64_t>> ends;  // least and most bytes by op and axis
+    for (const MessageRate& rate : calibration_.messages)
+      if (is_in(rate)) {
+        const auto found = ends.insert({rate.axis + rate.op, {rate.bytes, rate.bytes}});
+        auto& [least, most] = found.first->second;
+        least = std::min(least, rate.bytes);
+        most = std::max(most, rate.bytes);
+      }
+    std::vector<double> rates, latencies_us;
+    for (const MessageRate& rate : calibration_.messages) {
+      if (!is_in(rate)) continue;
+      const auto [least, most] = ends.at(rate.axis + rate.op);
+      const double bytes = static_cast<double>(rate.bytes) * bus_factor(rate.op, rate.ranks);
+      if (rate.bytes <= 8 * least) latencies_us.push_back(1e6 * rate.time_s / steps_of(rate));
+      if (rate.bytes >= std::max(most / 4, least_bytes_of_bandwidth))
+        rates.push_back(bytes / rate.time_s / 1e9);
+    }
+    const auto how = [&](const std::vector<double>& values) {
+      return (values.empty() ? "not measured: " : "measured: messages ") + where;
+    };
+    set(tier + "_gb_per_s", rates.empty() ? otherwise_gb_per_s : ranks * median(rates), how(rates));
+    set(tier + "_us", median(latencies_us), how(latencies_us));
+  }
+
+  void fit_links() {
+    fit_tier(
+        "within", facts_.ranks_per_node > 1 ? "within a node" : "one rank per node",
+        [](const MessageRate& rate) { return rate.nodes() == 1 && rate.ranks > 1; }, 1.0,
+        memory_rate_ / 1e9);
+    const auto ranks = static_cast<double>(facts_.ranks_per_node);
+    // Groups of one rank per node send at the same time through the node's links.
+    fit_tier(
+        "between", facts_.nodes > 1 ? "between nodes" : "one node",
+        [](const MessageRate& rate) { return rate.nodes() > 1 && rate.per_node == 1; }, ranks,
+        ranks * fitted_.machine.within_gb_per_s);
+  }
+
+  const Calibration& calibration_;
+  const NodeFacts& facts_;
+  FittedProfile fitted_;
+  std::set<std::string> types_;
+  std::string main_type_;
+  double memory_rate_ = 0.0;  // bytes per second
+};
+
+}  // namespace
+
+FittedProfile fit_machine(const Calibration& calibration, const NodeFacts& facts) {
+  return Fit(calibration, facts).result();
+}
+
+}  // namespace gptbench

@@ -1,0 +1,64 @@
+// Times of kernels, called through the device's kernel table as the engine calls them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/time_share.h"
+#include "device/device.h"
+#include "record/calibration.h"
+
+namespace gptbench {
+
+// y[rows, columns] = x[rows, inner] W[columns, inner]^T, and its gradients.
+struct GemmCase {
+  int64_t rows = 0, columns = 0, inner = 0;
+  double flops() const {
+    return 2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
+           static_cast<double>(inner);
+  }
+};
+// Causal attention of one sequence: T positions, H heads of D elements.
+struct AttentionCase {
+  int64_t T = 0, H = 0, D = 0;
+};
+// Arrays [rows, columns] of kernels that memory bounds; logits have `vocabulary` columns.
+struct ArrayCase {
+  int64_t rows = 0, columns = 0, vocabulary = 0;
+};
+
+// Names of what no kernel of the table is named after.
+inline constexpr const char* sum_of_arrays = "sum_of_arrays";  // STREAM's add, in fp32
+inline constexpr const char* launch = "launch";                // a kernel with nothing to do
+inline constexpr const char* host_sum = "host_sum_of_arrays";  // the same by the host's kernels
+inline constexpr const char* copy_to_device = "copy_to_device";
+inline constexpr const char* copy_to_host = "copy_to_host";
+
+// Measures on all ranks at the same time, as they train; the result is complete on rank 0. All
+// members are collective. Cases that take more than room_bytes are left out.
+class KernelBench {
+ public:
+  KernelBench(MpiWorld& world, Device& device, int64_t room_bytes, Calibration& result);
+
+  void gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds);
+  void attention(ComputeType type, const std::vector<AttentionCase>& cases, double seconds);
+  void arrays(ComputeType type, const ArrayCase& size, double seconds);
+  // Launches, the host's memory and, for a device with memory of its own, copies.
+  void machine(double seconds);
+  int64_t left_out() const { return left_out_; }
+
+ private:
+  void add(TimeShare& share, KernelRate rate, const std::function<void()>& call,
+           Queue* queue = nullptr);
+
+  MpiWorld& world_;
+  Device& device_;
+  int64_t room_bytes_;
+  Calibration& result_;
+  std::unique_ptr<Queue> queue_;
+  int64_t left_out_ = 0;
+};
+
+const char* name_of(ComputeType type);
+
+}  // namespace gptbench

@@ -1,0 +1,193 @@
+#include "calibrate/measure_messages.h"
+
+#include <algorithm>
+#include <array>
+
+#include "comm/agree.h"
+#include "project/links.h"
+#include "run/device_setup.h"
+
+namespace gptbench {
+namespace {
+
+const std::vector<OpKind> all_kinds = {OpKind::all_reduce, OpKind::reduce_scatter,
+                                       OpKind::all_gather, OpKind::send};
+constexpr int64_t element_bytes = 4;  // f32
+
+// Two arrays of a group's messages, and the calls that use them.
+class Exchange {
+ public:
+  Exchange(Device& device, Communicator* communicator, int64_t bytes)
+      : device_(device),
+        communicator_(communicator),
+        bytes_(bytes),
+        queue_(device.make_message_queue("calibration", 2 * bytes)),
+        compute_(device.make_queue("calibration")),
+        event_(device.make_event()),
+        in_(static_cast<float*>(device.allocate(bytes))),
+        out_(static_cast<float*>(device.allocate(bytes))) {}
+  ~Exchange() {
+    device_.release(in_, bytes_);
+    device_.release(out_, bytes_);
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  bool has_memory() const { return in_ != nullptr && out_ != nullptr; }
+  Queue& queue() { return *queue_; }
+
+  // Elements that this rank passes of an array of `count`.
+  int64_t own(OpKind kind, int64_t count) const {
+    const bool is_part = kind == OpKind::reduce_scatter || kind == OpKind::all_gather;
+    return is_part ? count / communicator_->size() : count;
+  }
+
+  // One operation about an array of `count` elements; the next begins when it has completed.
+  void call(OpKind kind, int64_t count) {
+    if (communicator_ == nullptr) return;
+    if (kind == OpKind::send) return bounce(count);
+    communicator_->enqueue(*queue_, {kind, kind == OpKind::all_reduce ? in_ : out_, in_,
+                                     own(kind, count), DType::f32});
+    wait();
+  }
+
+  // Whether the operation makes of ones what it must; the arrays are 0 afterwards.
+  bool is_right(OpKind kind, int64_t count) {
+    if (communicator_ == nullptr) return true;
+    const KernelTable& kernels = device_.kernels(ComputeType::fp32);
+    kernels.draw_weights(*compute_, {in_, count, 1, 0, 0, 1.0f, true, DType::f32});
+    device_.fill_zero(*compute_, out_, count * element_bytes);
+    compute_->synchronize();
+    call(kind, count);
+    queue_->synchronize();
+    const bool is_sum = kind == OpKind::all_reduce || kind == OpKind::reduce_scatter;
+    const bool is_alone = kind == OpKind::send && peer() < 0;
+    const float expected = is_alone ? 0.0f
+                           : is_sum ? static_cast<float>(communicator_->size())
+                                    : 1.0f;
+    const float* const array = kind == OpKind::all_reduce ? in_ : out_;
+    const int64_t last = (kind == OpKind::reduce_scatter ? own(kind, count) : count) - 1;
+    std::array<float, 2> seen{};
+    device_.download(*compute_, &seen[0], array, element_bytes);
+    device_.download(*compute_, &seen[1], array + last, element_bytes);
+    device_.fill_zero(*compute_, in_, count * element_bytes);
+    compute_->synchronize();
+    return seen[0] == expected && seen[1] == expected;
+  }
+
+ private:
+  void wait() {
+    queue_->record(*event_);
+    queue_->wait(*event_);
+  }
+
+  // The neighbour's place; -1: none. Places 0 and 1, 2 and 3, ... are neighbours.
+  int peer() const {
+    const auto place = static_cast<int>(communicator_->rank());
+    const int other = place % 2 == 0 ? place + 1 : place - 1;
+    return other < communicator_->size() ? other : -1;
+  }
+
+  // There and back: the even place sends first.
+  void bounce(int64_t count) {
+    if (peer() < 0) return;
+    for (int turn = 0; turn < 2; ++turn) {
+      if (turn == communicator_->rank() % 2)
+        communicator_->send(*queue_, in_, count, DType::f32, peer(), 0);
+      else
+        communicator_->receive(*queue_, out_, count, DType::f32, peer(), 0);
+      wait();
+    }
+  }
+
+  Device& device_;
+  Communicator* communicator_;
+  int64_t bytes_;
+  std::unique_ptr<Queue> queue_, compute_;
+  std::unique_ptr<Event> event_;
+  float *in_, *out_;
+};
+
+}  // namespace
+
+std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t ranks_per_node) {
+  Grid flat;
+  flat.data = ranks;
+  if (ranks == 1) return {};
+  if (nodes == 1 || nodes * ranks_per_node != ranks) return {{flat, Axis::data, all_kinds}};
+  Grid grid;
+  grid.tensor = ranks_per_node;
+  grid.data = nodes;
+  std::vector<AxisMessages> all = {{grid, Axis::data, all_kinds}};
+  if (ranks_per_node > 1) {
+    all.insert(all.begin(), {grid, Axis::tensor, all_kinds});
+    all.push_back({grid, Axis::world, all_kinds});
+  }
+  return all;
+}
+
+std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan) {
+  std::array<std::array<bool, num_op_kinds>, num_axes> used{};
+  for (const Op& op : plan.ops)
+    if (is_message(op.kind)) {
+      const OpKind kind = op.kind == OpKind::receive ? OpKind::send : op.kind;
+      used[static_cast<size_t>(op.axis)][static_cast<size_t>(kind)] = true;
+    }
+  std::vector<AxisMessages> all;
+  for (int axis = 0; axis < num_axes; ++axis) {
+    AxisMessages messages{plan.grid, static_cast<Axis>(axis), {}};
+    for (const OpKind kind : all_kinds)
+      if (!world.all(!used[static_cast<size_t>(axis)][static_cast<size_t>(kind)]))
+        messages.kinds.push_back(kind);
+    if (!messages.kinds.empty() && plan.grid.size_of(messages.axis) > 1) all.push_back(messages);
+  }
+  return all;
+}
+
+MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,
+                                const AxisMessages& messages, int64_t room_bytes, double seconds,
+                                Calibration& result) {
+  Plan own = plan;
+  own.grid = messages.grid;
+  const std::unique_ptr<Communicator> communicator = make_communicator(world, own, messages.axis);
+  const GroupShape shape = shape_of(own.grid, 0, messages.axis, world.node_size());
+  int64_t largest = largest_message_bytes;
+  while (4 * largest > room_bytes && largest > smallest_message_bytes) largest /= 2;
+  largest = world.min(largest);
+
+  MessageOutcome outcome;
+  Exchange exchange(device, communicator.get(), std::max(largest, shape.ranks * element_bytes));
+  if (!world.all(exchange.has_memory()))
+    throw AgreedError(Exit::out_of_memory, "calibration: no memory for messages");
+  std::vector<int64_t> counts;  // elements, each a multiple of the ranks
+  for (int64_t bytes = smallest_message_bytes; bytes <= largest; bytes *= 2) {
+    const int64_t count = std::max<int64_t>(1, bytes / element_bytes / shape.ranks) * shape.ranks;
+    if (counts.empty() || count > counts.back()) counts.push_back(count);
+  }
+  for (const OpKind kind : messages.kinds) {
+    TimeShare share(world, seconds / static_cast<double>(messages.kinds.size()),
+                    static_cast<int64_t>(counts.size()));
+    for (const int64_t count : counts) {
+      const std::optional<CallTime> time = share.time(
+          exchange.queue(), [&] { exchange.call(kind, count); }, true);
+      if (!time) continue;
+      outcome.wrong += world.sum(exchange.is_right(kind, count) ? 0 : 1);
+      if (world.rank() != 0) continue;
+      MessageRate rate;
+      rate.axis = name_of(messages.axis);
+      rate.op = spec_of(kind).name;
+      rate.type = "f32";
+      rate.redop = kind == OpKind::all_reduce || kind == OpKind::reduce_scatter ? "sum" : "none";
+      rate.ranks = shape.ranks;
+      rate.per_node = shape.per_node;
+      rate.bytes = count * element_bytes;
+      rate.count = count;
+      rate.time_s = kind == OpKind::send ? 0.5 * time->time_s : time->time_s;
+      result.messages.push_back(rate);
+    }
+    outcome.left_out += share.left_out();
+  }
+  return outcome;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,40 @@
+// Times of the messages that the engine sends, through its communicators, axis by axis.
+#pragma once
+
+#include <vector>
+
+#include "calibrate/time_share.h"
+#include "plan/plan.h"
+#include "record/calibration.h"
+
+namespace gptbench {
+
+constexpr int64_t smallest_message_bytes = 8, largest_message_bytes = int64_t{256} << 20;
+
+// The groups of `axis` of a grid, and what is measured in them: kinds of collectives, and `send`
+// for messages between two neighbours, of which the even one sends and gets the message back.
+struct AxisMessages {
+  Grid grid;
+  Axis axis = Axis::world;
+  std::vector<OpKind> kinds;
+};
+
+// What to measure without a deck. On one node all ranks as one group; on several nodes groups
+// within nodes (tensor), groups of one rank of each node (data), and all ranks (world).
+std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t ranks_per_node);
+// The axes and collectives that the plan of any rank uses. Collective.
+std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan);
+
+struct MessageOutcome {
+  int64_t left_out = 0;
+  int64_t wrong = 0;  // arrays that did not hold what they must
+};
+
+// Collective. Messages of 8 bytes to 256 MiB (of room_bytes, where that is less), in powers of two.
+// Each is checked once: of ones, an all-reduce or reduce-scatter makes the number of ranks, the
+// others leave ones. Appends to `result` on rank 0. `plan`: of this rank, for its device.
+MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,
+                                const AxisMessages& messages, int64_t room_bytes, double seconds,
+                                Calibration& result);
+
+}  // namespace gptbench

@@ -1,0 +1,71 @@
+#include "calibrate/time_share.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/clock.h"
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+constexpr double sample_s = 2e-3;  // calls shorter than this are timed several at once
+constexpr double longest_measurement_s = 0.5;
+constexpr double fewest_samples = 3.0, most_samples = 40.0, most_calls = 200.0;
+constexpr double fewest_calls = fewest_samples + 2.0;
+
+double spread_of(const std::vector<double>& samples) {
+  double sum = 0.0, squares = 0.0;
+  for (const double each : samples) sum += each;
+  const double n = static_cast<double>(samples.size()), mean = sum / n;
+  for (const double each : samples) squares += (each - mean) * (each - mean);
+  return std::sqrt(squares / std::max(1.0, n - 1.0)) / mean;
+}
+
+}  // namespace
+
+TimeShare::TimeShare(MpiWorld& world, double seconds, int64_t items)
+    : world_(world), end_s_(now_s() + seconds), items_(items) {}
+
+bool TimeShare::has_time() {
+  const double left_s = -world_.max(-(end_s_ - now_s()));
+  return once_s_ == 0.0 || left_s > fewest_calls * once_s_;
+}
+
+std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()>& call,
+                                        bool slowest) {
+  if (!has_time()) {
+    leave_out();
+    return std::nullopt;
+  }
+  // Two calls warm up, the second tells the time: the first may set up a library.
+  double once_s = 0.0;
+  for (int warm_up = 0; warm_up < 2; ++warm_up) {
+    world_.barrier();
+    const double start_s = now_s();
+    call();
+    queue.synchronize();
+    once_s = now_s() - start_s;
+  }
+  once_s_ = once_s = std::max(world_.max(once_s), 1e-8);
+  const double left_s = -world_.max(-(end_s_ - now_s()));
+  const double share_s =
+      std::min(longest_measurement_s, left_s / static_cast<double>(std::max<int64_t>(1, items_)));
+  --items_;
+  const int calls = static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, most_calls));
+  const int count =
+      static_cast<int>(std::clamp(share_s / (calls * once_s), fewest_samples, most_samples));
+  std::vector<double> samples;
+  for (int sample = 0; sample < count; ++sample) {
+    if (slowest) world_.barrier();
+    const double start_s = now_s();
+    for (int i = 0; i < calls; ++i) call();
+    queue.synchronize();
+    const double time_s = (now_s() - start_s) / calls;
+    samples.push_back(slowest ? world_.max(time_s) : time_s);
+  }
+  return CallTime{median(samples), spread_of(samples)};
+}
+
+}  // namespace gptbench

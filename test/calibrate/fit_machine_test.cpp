@@ -1,0 +1,139 @@
+// A machine whose rates are known: what is fitted to them is that machine, and its profile reads
+// back and projects.
+#include "calibrate/fit_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "base/error.h"
+#include "calibrate/measure_kernels.h"
+#include "project/project.h"
+
+namespace gptbench {
+namespace {
+
+constexpr double gemm_rate = 1e11, memory_rate = 1e10, launch_s = 2e-6;
+constexpr double bus_rate = 4e9, latency_s = 5e-6;
+
+// GEMMs of a machine of one unit, tiles of 16 x 32, which cost 64 elements of the inner dimension.
+Calibration known_machine() {
+  Machine machine;
+  machine.units = 1;
+  machine.tile_rows = 16;
+  machine.tile_columns = 32;
+  machine.tile_ramp = 64;
+  Calibration calibration;
+  for (const int64_t M : {100, 333, 1024})
+    for (const int64_t N : {70, 1000})
+      for (const int64_t K : {64, 500, 4000}) {
+        const double flops = 2.0 * static_cast<double>(M * N * K);
+        const double time_s = gemm_s(machine, gemm_rate, memory_rate, static_cast<double>(M),
+                                     static_cast<double>(N), static_cast<double>(K));
+        calibration.kernels.push_back(
+            {"linear_forward", "fp32", M, N, K, flops, 0.0, launch_s + time_s, 0.01});
+      }
+  calibration.kernels.push_back({launch, "fp32", 1, 1, 0, 0.0, 0.0, launch_s, 0.0});
+  calibration.kernels.push_back({sum_of_arrays, "fp32", 1, 1, 0, 0.0, 1e9, 0.1, 0.0});
+  // Half the bandwidth of a sum.
+  calibration.kernels.push_back({"gelu_forward", "fp32", 1, 1, 0, 0.0, 1e9, launch_s + 0.2, 0.0});
+  // FLOPs at half the rate of GEMMs, 1 + 256 / T times as long.
+  for (const int64_t T : {256, 1024, 4096})
+    for (const char* const kernel : {"attention_forward", "attention_backward"}) {
+      const bool is_forward = kernel == std::string("attention_forward");
+      const double time_s = (is_forward ? 1.0 : 1.25) * 1e9 / (0.5 * gemm_rate) *
+                            (1.0 + 256.0 / static_cast<double>(T));
+      calibration.kernels.push_back({kernel, "fp32", T, 64, T, 1e9, 0.0, launch_s + time_s, 0.0});
+    }
+  return calibration;
+}
+
+// Two ranks: an all-reduce passes its array once each way, in two steps.
+void add_messages(Calibration& calibration) {
+  for (int64_t bytes = 8; bytes <= int64_t{1} << 28; bytes *= 2) {
+    const double s = static_cast<double>(bytes) / bus_rate;
+    calibration.messages.push_back(
+        {"data", "all_reduce", "f32", "sum", 2, 2, bytes, bytes / 4, 2.0 * latency_s + s});
+    calibration.messages.push_back(
+        {"data", "send", "f32", "none", 2, 2, bytes, bytes / 4, latency_s + s});
+  }
+}
+
+NodeFacts host_of_two() {
+  NodeFacts facts;
+  facts.ranks_per_node = 2;
+  facts.memory_bytes = 8.0 * 1073741824.0;
+  facts.reported = "a processor of 2 cores";
+  return facts;
+}
+
+TEST(Fit, FindsTheMachine) {
+  Calibration calibration = known_machine();
+  add_messages(calibration);
+  const FittedProfile fitted = fit_machine(calibration, host_of_two());
+  const Machine& m = fitted.machine;
+  EXPECT_EQ(m.tile_rows, 16);
+  EXPECT_EQ(m.tile_columns, 32);
+  EXPECT_EQ(m.tile_ramp, 64);
+  // Profiles hold four digits.
+  EXPECT_NEAR(m.peak("fp32") * m.gemm_efficiency, gemm_rate, 2e-3 * gemm_rate);
+  EXPECT_NEAR(m.data().bandwidth_gb_per_s, 10.0, 1e-6);
+  EXPECT_NEAR(m.memory_efficiency, 1.0, 1e-6);
+  EXPECT_NEAR(m.launch_us, 2.0, 1e-6);
+  EXPECT_NEAR(m.attention_efficiency, 0.5, 2e-3);
+  EXPECT_EQ(m.attention_ramp, 256);
+  EXPECT_EQ(m.attention_softmax, 0);
+  EXPECT_NEAR(m.jitter, 0.01, 1e-6);
+  EXPECT_EQ(m.data().memory_gb, 8.0);
+  EXPECT_NEAR(fitted.software.elementwise_factor, 2.0, 2e-3);
+  EXPECT_EQ(fitted.comments.at("loss_factor"), "not measured");
+  // Messages of 64 MiB and more: latency is less than a thousandth.
+  EXPECT_NEAR(m.within_gb_per_s, 4.0, 4e-3);
+  EXPECT_NEAR(m.within_us, 5.0, 0.02);
+  EXPECT_EQ(fitted.comments.at("between_us"), "not measured: one node");
+}
+
+TEST(Fit, ProfileReadsBackAndProjects) {
+  Calibration calibration = known_machine();
+  add_messages(calibration);
+  const FittedProfile fitted = fit_machine(calibration, host_of_two());
+  std::ofstream("fitted.in") << profile_text(fitted.machine, fitted.software, fitted.comments);
+  const Machine machine = read_machine("./fitted.in");
+  const Software software = read_software("./fitted.in");
+#define GPTBENCH_SAME_MACHINE(key, doc) EXPECT_EQ(machine.key, fitted.machine.key) << #key;
+  GPTBENCH_MACHINE_KEYS(GPTBENCH_SAME_MACHINE)
+#define GPTBENCH_SAME_SOFTWARE(key, doc) EXPECT_EQ(software.key, fitted.software.key) << #key;
+  GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SAME_SOFTWARE)
+  EXPECT_EQ(machine.peak("fp32"), fitted.machine.peak("fp32"));
+
+  const Deck deck = parse_deck(
+      "deck", "&model preset = 'gpt2-124m' /\n&batch global_batch_size = 2 /", {"run.device=host"});
+  const StepWork work = step_work(deck, 2, machine, software);
+  const Projection projection = project(work, machine, software);
+  // At most the rate of GEMMs.
+  EXPECT_GT(projection.time.sec_per_it, work.plan.model_flops / gemm_rate);
+  EXPECT_LT(projection.time.sec_per_it, 3.0 * work.plan.model_flops / gemm_rate);
+  EXPECT_EQ(projection.limit_bytes, fitted.machine.data().memory_gb * 1073741824.0);
+}
+
+// Groups of one rank per node share the links of their node.
+TEST(Fit, LinksBetweenNodesAreThoseOfANode) {
+  Calibration calibration = known_machine();
+  for (int64_t bytes = 8; bytes <= int64_t{1} << 28; bytes *= 2)
+    calibration.messages.push_back({"data", "all_gather", "f32", "none", 2, 1, bytes, bytes / 4,
+                                    latency_s + 0.5 * static_cast<double>(bytes) / bus_rate});
+  NodeFacts facts = host_of_two();
+  facts.nodes = 2;
+  const FittedProfile fitted = fit_machine(calibration, facts);
+  EXPECT_NEAR(fitted.machine.between_gb_per_s, 8.0, 8e-3);
+  EXPECT_NEAR(fitted.machine.between_us, 5.0, 0.02);
+  EXPECT_EQ(fitted.comments.at("within_us"), "not measured: within a node");
+}
+
+TEST(Fit, RefusesWithoutGemms) {
+  EXPECT_THROW(fit_machine(Calibration{}, host_of_two()), Error);
+}
+
+}  // namespace
+}  // namespace gptbench

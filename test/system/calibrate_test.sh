@@ -1,0 +1,42 @@
+#!/bin/bash
+# gptbench --calibrate: the result file, the profile that --project reads, and what is refused. Times
+# mean nothing here: the limit is a second, which leaves the cheapest of each kind.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+
+# calibrates NAME TYPE RANKS ARGUMENTS...: ends well, with both files of output/NAME, and a last line.
+calibrates() {
+  local name=$1 type=$2
+  shift 2
+  run "$1" --calibrate "${@:2}" run.time_limit_s=1 run.device=host
+  [ "$status" -eq 0 ] || fail "status $status"
+  tail -1 out | grep -Eq "^GPTBENCH calibration status=OK verdict=VALID ranks=$1 nodes=1 kernels=[0-9]+ messages=[0-9]+ left_out=[0-9]+ gemm_tflops=[0-9.e+-]+ memory_gb_per_s=[0-9.e+-]+ all_reduce_busbw_gb_per_s=[0-9.e+-]+ profile=output/$name/$name.in file=output/$name/result.h5$" ||
+    fail "last line: $(tail -1 out)"
+  check_result "$work/output/$name/result.h5" OK
+  cp "$work/output/$name/$name.in" "$decks/profile.in"
+  cp "$work/output/$name/result.h5" "$decks/calibration.h5"
+  run 0 --project "$decks/tiny.in" --machine "$decks/profile.in" --ranks 2 "precision.compute=$type"
+  grep -Eq '^GPTBENCH projection sec_per_it=[0-9.e+-]+ ' out || fail "no projection with the profile"
+}
+calibrates calibration fp32 1
+calibrates tiny-calibration bf16 2 "$decks/tiny.in" precision.compute=bf16 parallel.zero_stage=3
+"$GPTPOST" table --style comm --format csv "$decks/calibration.h5" >out 2>err || fail "no table"
+for op in reduce_scatter all_gather all_reduce; do
+  grep -q ",$op,2,1," out || fail "no $op"
+done
+calibrates calibration bf16 2
+"$GPTPOST" table --style comm --format csv "$decks/calibration.h5" >out 2>err || fail "no table"
+grep -q '^data,send,2,1,8,2,f32,none,' out || fail "no message of 8 bytes"
+
+# Explained with the profile; a calibration has no steps.
+run 2 "$decks/tiny.in"
+"$GPTPOST" explain --profile "$decks/profile.in" "$work/output/tiny/result.h5" >out 2>err ||
+  fail "explain: $(cat err)"
+grep -q '^  limits    profile' out || fail "the profile is not named"
+if "$GPTPOST" explain "$decks/calibration.h5" >out 2>err; then fail "explains a calibration"; fi
+grep -q 'a calibration has no steps' err || fail "says nothing of steps"
+
+refused 2 'only one of --plan' 0 --calibrate --plan
+refused 2 'unknown key' 2 --calibrate run.bogus=1
+exit $((failures > 0))
