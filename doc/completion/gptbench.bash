@@ -61,7 +61,7 @@ _gptbench() {
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --project --search --machine --software --tokens --top --write-result --sweep --list --write-decks --check --keys --devices --operations --ranks --ranks-per-node --format --verbose --quiet --version --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--plan --project --calibrate --search --machine --software --tokens --top --write-result --sweep --list --write-decks --check --keys --devices --operations --ranks --ranks-per-node --format --verbose --quiet --version --help" -- "$word")
   elif [ -z "$deck" ]; then
     mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
     compopt -o nospace 2>/dev/null
@@ -75,7 +75,7 @@ _gptpost() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
   COMPREPLY=()
   case $previous in
-    --style) words="native fugaku mpt zero megatron scaling" ;;
+    --style) words="native fugaku mpt zero megatron scaling comm" ;;
     --format) if [ "${COMP_WORDS[1]}" = table ]; then words="md csv latex json"; else words="text json"; fi ;;
     --kind) words="all throughput utilisation scaling sweep loss steps memory breakdown messages timeline roofline memory_map ranks" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;
@@ -86,6 +86,10 @@ _gptpost() {
       return
       ;;
     --least) return ;;
+    --profile)
+      mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
+      return
+      ;;
     --peak) words="bf16 fp8 both" ;;
     --published)
       mapfile -t COMPREPLY < <(_gptbench_files "$word" csv)
@@ -98,12 +102,13 @@ _gptpost() {
     --where | --sort) return ;;
   esac
   if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
-    words="table show compare plot report accept recover --help --version"
+    words="table show compare explain plot report accept recover --help --version"
   elif [ -z "$words" ] && [[ $word == -* ]]; then
     case ${COMP_WORDS[1]} in
       table) words="--style --format --published --convention --peak --sort --where -o" ;;
       show) words="--format" ;;
       compare) words="--least" ;;
+      explain) words="--profile" ;;
       accept) words="--format --junit --write-spec" ;;
       recover) words="--status" ;;
       report) words="--over --published --convention --peak --sort --where -o" ;;

@@ -59,6 +59,11 @@ std::string whole_mebibytes(double bytes) {
   return plain(bytes / static_cast<double>(MiB), 0) + "MiB";
 }
 
+std::string page_heading(const std::string& title) {
+  const std::string line = "-- " + title + " ";
+  return line + std::string(80 - std::min<size_t>(80, line.size()), '-') + "\n";
+}
+
 std::string scientific(double value) {
   return printed("%.3g", value);
 }

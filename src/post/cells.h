@@ -26,6 +26,9 @@ std::string model_size(int64_t num_params);
 std::string mebibytes(double bytes);
 std::string whole_mebibytes(double bytes);
 
+// "-- title ------": a line of 80 columns above a part of a page.
+std::string page_heading(const std::string& title);
+
 // "3.2e-06": three significant digits, for residuals and thresholds.
 std::string scientific(double value);
 

@@ -14,6 +14,7 @@
 #include "io/result_file.h"
 #include "post/accept.h"
 #include "post/common_peak.h"
+#include "post/explain.h"
 #include "post/field.h"
 #include "post/json.h"
 #include "post/load.h"
@@ -155,10 +156,12 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
     return "report: " + file + "\n";
   }
   if (options.command == "compare") return compare_text(runs, options);
-  if (options.format == "json") return show_json(runs);
+  if (options.command == "show" && options.format == "json") return show_json(runs);
   std::string text;
   for (const LoadedRun& run : runs)
-    text += (text.empty() ? "" : "\n") + show_page(run.path, run.record);
+    text += (text.empty() ? "" : "\n") + (options.command == "explain"
+                                              ? explain_page(run.path, run.record, options.profile)
+                                              : show_page(run.path, run.record));
   return text;
 }
 
@@ -218,7 +221,7 @@ int run_command(const Options& options) {
   for (const std::string& path : options.published)
     for (PublishedRun& row : read_published(path))
       runs.push_back({path, std::move(row.record), std::move(row.cells)});
-  if (options.command != "show") share_ceilings(runs);
+  if (options.command != "show" && options.command != "explain") share_ceilings(runs);
   const std::string text = text_of(runs, options);
   if (!text.empty()) print(text, options.command == "table" ? options.output : "");
   for (const std::string& problem : problems) complain(problem + "; passed over");

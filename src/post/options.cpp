@@ -11,8 +11,8 @@
 namespace gptbench {
 namespace {
 
-const std::vector<std::string> commands = {"table",  "show",   "compare", "plot",
-                                           "report", "accept", "recover"};
+const std::vector<std::string> commands = {"table", "show",   "compare", "explain",
+                                           "plot",  "report", "accept",  "recover"};
 const std::vector<std::string> formats = {"md", "csv", "latex", "json"};
 const std::vector<std::string> page_formats = {"text", "json"};
 const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
@@ -28,6 +28,7 @@ std::vector<std::string> options_of(const std::string& command) {
   if (command == "report")
     return {"--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
   if (command == "compare") return {"--least"};
+  if (command == "explain") return {"--profile"};
   if (command == "accept") return {"--format", "--junit", "--write-spec"};
   if (command == "recover") return {"--status"};
   return {};
@@ -78,6 +79,8 @@ void set_option(Options& options, const std::string& name, const std::string& va
     options.kind = one_of("kind", value, kind_names());
   } else if (name == "--published") {
     options.published.push_back(file_name(name, value));
+  } else if (name == "--profile") {
+    options.profile = file_name(name, value);
   } else if (name == "--junit") {
     options.junit = file_name(name, value);
   } else if (name == "--write-spec") {
@@ -188,6 +191,9 @@ std::string help_text() {
       "  gptpost compare A.h5 B.h5               two runs side by side\n"
       "  gptpost compare [--least PERCENT] A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n"
       "      two groups of repeated runs; a difference counts from 1.5 % on\n"
+      "  gptpost explain [--profile P] RESULT.h5 ...\n"
+      "      where a step's time goes, against the rates of a machine profile or those\n"
+      "      of the file; ranks that are slower than the others\n"
       "  gptpost accept [options] SPEC RESULT.h5 ...\n"
       "      whether the runs reach the figures that SPEC requires\n"
       "  gptpost plot [options] RESULT.h5 ...    pictures (SVG, PNG), with data\n"

@@ -10,7 +10,8 @@
 namespace gptbench {
 
 struct Options {
-  std::string command;  // table, show, compare, plot, report, accept, recover; help, version
+  // table, show, compare, explain, plot, report, accept, recover; help, version
+  std::string command;
   std::string style = "native";
   std::string format = "md";
   std::string output;                  // "": standard output; plot: "plots"; report: "report.html"
@@ -25,6 +26,7 @@ struct Options {
   std::vector<std::string> files;                          // of recover, the directory of a run
   std::vector<size_t> group_begins;  // of compare: files at which "--" begins another group
   double least_percent = 1.5;        // of compare: difference between groups of runs that counts
+  std::string profile;               // of explain: a machine profile; "": none
   std::string spec;                  // of accept: file of what is required
   std::string junit, write_spec;     // of accept: files to write; "": none
 };

@@ -14,11 +14,6 @@ namespace {
 
 constexpr size_t page_width = 80;
 
-std::string heading(const std::string& title) {
-  const std::string line = "-- " + title + " ";
-  return line + std::string(page_width - std::min(page_width, line.size()), '-') + "\n";
-}
-
 // "  name    value": a long value is continued on lines of its own, broken at blanks where it can
 // be.
 std::string entry(const std::string& name, const std::string& value) {
@@ -138,7 +133,7 @@ std::string sensors(const Summary& s) {
     const bool named = colon != std::string::npos && colon < 22;
     text += entry(named ? "  " + line.substr(0, colon) : "", named ? line.substr(colon + 2) : line);
   }
-  return text.empty() ? "" : heading("sensors") + text;
+  return text.empty() ? "" : page_heading("sensors") + text;
 }
 
 std::string memory(const Record& r) {
@@ -154,7 +149,7 @@ std::string memory(const Record& r) {
          m.reduced ? "" : format_bytes(*std::min_element(m.bytes.begin(), m.bytes.end())),
          format_bytes(*largest), m.reduced ? "" : std::to_string(largest - m.bytes.begin())});
   }
-  return table.rows.empty() ? "" : heading("memory per rank") + format_plain(table);
+  return table.rows.empty() ? "" : page_heading("memory per rank") + format_plain(table);
 }
 
 std::string breakdown(const Record& r) {
@@ -166,8 +161,9 @@ std::string breakdown(const Record& r) {
                           r.summary.sec_per_it > 0.0
                               ? fixed(100.0 * region.time_s / r.summary.sec_per_it, 1) + " %"
                               : "-"});
-  return heading(slowest.rank >= 0 ? "time of the slowest rank, " + std::to_string(slowest.rank)
-                                   : std::string("time, maximum over ranks")) +
+  return page_heading(slowest.rank >= 0
+                          ? "time of the slowest rank, " + std::to_string(slowest.rank)
+                          : std::string("time, maximum over ranks")) +
          format_plain(table);
 }
 
@@ -192,8 +188,8 @@ std::string communication(const Record& r) {
   }
   if (table.rows.empty()) return "";
   const bool summed = r.comm.front().reduced;
-  return heading(std::string("communication of the timed steps, ") +
-                 (summed ? "sum over ranks" : "largest over ranks")) +
+  return page_heading(std::string("communication of the timed steps, ") +
+                      (summed ? "sum over ranks" : "largest over ranks")) +
          format_plain(table);
 }
 
@@ -204,7 +200,7 @@ std::string verification(const Record& r) {
     table.rows.push_back(
         {"", v.name, scientific(v.value), scientific(v.threshold), v.passed ? "PASSED" : "FAILED"});
   if (table.rows.empty()) return "";
-  std::string text = heading("verification") + format_plain(table);
+  std::string text = page_heading("verification") + format_plain(table);
   std::string kernels;
   for (const std::string& kernel : r.kernels_not_verified)
     kernels += (kernels.empty() ? "" : ", ") + kernel;
@@ -215,7 +211,7 @@ std::string verification(const Record& r) {
 
 std::string show_page(const std::string& path, const Record& record) {
   const RunView run(record);
-  return heading("gptbench result") + about(path, record) + heading("run") + model(run) +
+  return page_heading("gptbench result") + about(path, record) + page_heading("run") + model(run) +
          throughput(run) + sensors(record.summary) + memory(record) + breakdown(record) +
          communication(record) + verification(record);
 }

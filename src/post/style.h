@@ -41,6 +41,7 @@ std::vector<Table> mpt_tables(const Runs& runs);
 std::vector<Table> zero_tables(const Runs& runs);
 std::vector<Table> megatron_tables(const Runs& runs);
 std::vector<Table> scaling_tables(const Runs& runs);
+std::vector<Table> comm_tables(const Runs& runs);
 
 inline constexpr Style styles[] = {
     {"native", "what tells the runs apart, time, rates, MFU, memory, verdict", native_tables},
@@ -49,6 +50,7 @@ inline constexpr Style styles[] = {
     {"zero", "largest batch, time and memory of each device by ZeRO stage", zero_tables},
     {"megatron", "a matrix of models over nodes * devices", megatron_tables},
     {"scaling", "speed-up and efficiency over ranks", scaling_tables},
+    {"comm", "messages: size, time, algbw and busbw as nccl-tests have them", comm_tables},
 };
 
 // One row per run. For programs a figure is a number or empty, and a last column Status says why:

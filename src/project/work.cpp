@@ -32,36 +32,6 @@ Work gemm_of(const Op& op, double rows) {
   return work;
 }
 
-// `rows`: those of the micro-batch that the operation's program has left.
-Work work_of(const Plan& plan, const Op& op, int64_t rows) {
-  const auto own_rows = static_cast<double>(rows_of(op, rows));
-  Work work;
-  if (std::holds_alternative<GemmSize>(op.size)) {
-    work = gemm_of(op, own_rows);
-  } else if (std::holds_alternative<AttentionSize>(op.size)) {
-    work.kind = Work::Kind::attention;
-    work.K = static_cast<double>(plan.T_local());
-    const double per_score = op.kind == OpKind::attention_forward ? 4.0 : 8.0;
-    work.scores = op.flops_per_row * own_rows / (per_score * static_cast<double>(plan.shape.D));
-  } else if (is_message(op.kind)) {
-    work.kind = Work::Kind::message;
-    work.axis = op.axis;
-    work.peer = op.as<MessageSize>().peer;
-  } else if (is_transfer(op.kind)) {
-    work.kind = Work::Kind::transfer;
-  } else if (op.kind != OpKind::join) {
-    work.kind = op.queue == QueueId::host_kernels ? Work::Kind::host : Work::Kind::memory;
-  }
-  work.op = op.kind;
-  work.region = op.region == Region::automatic ? spec_of(op.kind).region : op.region;
-  work.recompute = op.recompute;
-  work.flops = op.flops_per_row * own_rows;
-  work.bytes = static_cast<double>(is_message(op.kind)    ? payload_bytes(op, rows)
-                                   : is_transfer(op.kind) ? transfer_bytes(plan, op, rows)
-                                                          : bytes_moved(plan, op, rows));
-  return work;
-}
-
 // Times of the operations of one rank on a machine with a software.
 class Clock {
  public:
@@ -205,6 +175,35 @@ double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, do
                      waves * flops_per_k * (K / split + machine.tile_ramp) / flops_per_s + sum_s);
   }
   return least;
+}
+
+Work work_of(const Plan& plan, const Op& op, int64_t rows) {
+  const auto own_rows = static_cast<double>(rows_of(op, rows));
+  Work work;
+  if (std::holds_alternative<GemmSize>(op.size)) {
+    work = gemm_of(op, own_rows);
+  } else if (std::holds_alternative<AttentionSize>(op.size)) {
+    work.kind = Work::Kind::attention;
+    work.K = static_cast<double>(plan.T_local());
+    const double per_score = op.kind == OpKind::attention_forward ? 4.0 : 8.0;
+    work.scores = op.flops_per_row * own_rows / (per_score * static_cast<double>(plan.shape.D));
+  } else if (is_message(op.kind)) {
+    work.kind = Work::Kind::message;
+    work.axis = op.axis;
+    work.peer = op.as<MessageSize>().peer;
+  } else if (is_transfer(op.kind)) {
+    work.kind = Work::Kind::transfer;
+  } else if (op.kind != OpKind::join) {
+    work.kind = op.queue == QueueId::host_kernels ? Work::Kind::host : Work::Kind::memory;
+  }
+  work.op = op.kind;
+  work.region = op.region == Region::automatic ? spec_of(op.kind).region : op.region;
+  work.recompute = op.recompute;
+  work.flops = op.flops_per_row * own_rows;
+  work.bytes = static_cast<double>(is_message(op.kind)    ? payload_bytes(op, rows)
+                                   : is_transfer(op.kind) ? transfer_bytes(plan, op, rows)
+                                                          : bytes_moved(plan, op, rows));
+  return work;
 }
 
 RankWork work_of(Plan plan) {

@@ -30,6 +30,9 @@ struct Work {
   }
 };
 
+// `rows`: those of the micro-batch that the operation's program has left.
+Work work_of(const Plan& plan, const Op& op, int64_t rows);
+
 // An operation as it is issued: index into Plan::ops, slot of its micro-batch, index into
 // RankWork::works.
 struct Issue {

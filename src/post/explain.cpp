@@ -1,0 +1,316 @@
+#include "post/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "deck/deck.h"
+#include "deck/validate.h"
+#include "plan/tasks.h"
+#include "post/regions.h"
+#include "project/work.h"
+#include "record/steps.h"
+
+namespace gptbench {
+namespace {
+
+constexpr const char* region_prefix = "region_";
+
+// Mean over ranks of the median over the timed steps; of a reduced series the median over ranks.
+double mean_of(const Record& record, const RankSeries& series) {
+  if (series.reduced) return median(timed_steps(record, series, 1));
+  double sum = 0.0;
+  for (int64_t rank = 0; rank < series.ranks; ++rank)
+    sum += median(timed_steps(record, series, rank));
+  return series.ranks > 0 ? sum / static_cast<double>(series.ranks) : 0.0;
+}
+
+bool is_region(const RankSeries& series) {
+  return series.name.rfind(region_prefix, 0) == 0;
+}
+
+// Seconds that each rank computes in each timed step, [rank][step]; of reduced series none.
+std::vector<std::vector<double>> computing_of(const Record& record) {
+  std::vector<std::vector<double>> computing;
+  for (const RankSeries& series : record.timing) {
+    if (!is_region(series) || series.reduced) continue;
+    computing.resize(std::max(computing.size(), static_cast<size_t>(series.ranks)));
+    for (int64_t rank = 0; rank < series.ranks; ++rank) {
+      const std::vector<double> steps = timed_steps(record, series, rank);
+      std::vector<double>& sums = computing[static_cast<size_t>(rank)];
+      sums.resize(std::max(sums.size(), steps.size()));
+      for (size_t step = 0; step < steps.size(); ++step) sums[step] += steps[step];
+    }
+  }
+  return computing;
+}
+
+// The middle one; of an even number the lower of the two.
+double lower_median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+// The plan of rank 0 of each pipeline stage, as the run made it.
+std::vector<Plan> stage_plans(const Record& record) {
+  // Files come from anyone: what no run has would take memory and time to plan.
+  constexpr int64_t most_layers = 10000, most_ranks = 10000000, most_stages = 256;
+  const int64_t ranks = record.summary.world_size;
+  const Deck deck = parse_deck(record.provenance.deck_name, record.provenance.deck_resolved, {});
+  if (ranks < 1 || ranks > most_ranks || deck.config.model.num_layers > most_layers)
+    throw Error(Exit::usage, "explain: the deck of this result cannot be planned");
+  const Config config = resolve(deck, ranks);
+  std::vector<Plan> plans = {make_plan(config, ranks, 0)};
+  for (int64_t stage = 1; stage < std::min(plans[0].grid.pipeline, most_stages); ++stage) {
+    Coordinates at;
+    at.pipeline = stage;
+    plans.push_back(make_plan(config, ranks, plans[0].grid.rank_of(at)));
+  }
+  return plans;
+}
+
+// One kind of operation of one size, as it is counted.
+struct Counted {
+  Work work;
+  double calls = 0.0;        // per rank and step
+  double projected_s = 0.0;  // of one call, by the profile
+};
+
+std::string name_of_work(const Work& work) {
+  const std::string name = spec_of(work.op).name;
+  if (work.kind != Work::Kind::gemm) return name;
+  return name + printed(" %.0fx%.0fx%.0f", work.M, work.N, work.K);
+}
+
+// Operations of all stages, with the calls of a mean rank.
+std::vector<Counted> count_operations(const std::vector<Plan>& plans,
+                                      const std::optional<Machine>& machine,
+                                      const Software& software) {
+  std::map<decltype(Work{}.key()), Counted> counted;
+  for (const Plan& plan : plans) {
+    std::map<decltype(Work{}.key()), double> calls;
+    RankWork rank;
+    for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
+      const Work work = work_of(plan, plan.ops[static_cast<size_t>(index)], rows);
+      if (work.kind == Work::Kind::none || times == 0) return;
+      const auto [found, is_new] = calls.insert({work.key(), 0.0});
+      found->second += static_cast<double>(times) / static_cast<double>(plans.size());
+      if (is_new) rank.works.push_back(work);
+    });
+    rank.plan = plan;
+    const std::vector<double> seconds =
+        machine ? seconds_of(rank, *machine, software) : std::vector<double>(rank.works.size());
+    for (size_t i = 0; i < rank.works.size(); ++i) {
+      Counted& each = counted[rank.works[i].key()];
+      each.work = rank.works[i];
+      each.calls += calls.at(rank.works[i].key());
+      each.projected_s = seconds[i];
+    }
+  }
+  std::vector<Counted> all;
+  for (const auto& each : counted) all.push_back(each.second);
+  return all;
+}
+
+// Seconds of one call at the ceilings, by FLOPs and by bytes; none of what the host computes or the
+// link to it passes.
+std::pair<double, double> limits_of(const Work& work, const Ceilings& ceilings) {
+  if (work.kind == Work::Kind::host || work.kind == Work::Kind::transfer) return {0.0, 0.0};
+  const double rate = work.fp8 ? ceilings.fp8_flops_per_s : ceilings.flops_per_s;
+  return {rate > 0.0 ? work.flops / rate : 0.0,
+          ceilings.bytes_per_s > 0.0 ? work.bytes / ceilings.bytes_per_s : 0.0};
+}
+
+OperationTime operation_of(const Counted& counted, const Ceilings& ceilings) {
+  OperationTime operation;
+  operation.name = name_of_work(counted.work);
+  operation.region = name_of(counted.work.region);
+  operation.calls = counted.calls;
+  operation.flops = counted.calls * counted.work.flops;
+  operation.bytes = counted.calls * counted.work.bytes;
+  const auto [by_flops, by_bytes] = limits_of(counted.work, ceilings);
+  operation.limit_s = counted.calls * std::max(by_flops, by_bytes);
+  operation.bound_by_flops = by_flops > by_bytes;
+  operation.launch_s = counted.calls * ceilings.launch_s;
+  // Until the region's time is known: what it is shared by.
+  operation.time_s =
+      counted.projected_s > 0.0 ? counted.calls * counted.projected_s : operation.limit_s;
+  return operation;
+}
+
+void add_to(PartOfStep& region, const OperationTime& operation) {
+  region.flops += operation.flops;
+  region.bytes += operation.bytes;
+  region.calls += operation.calls;
+  region.limit_s += operation.limit_s;
+  region.launch_s += operation.launch_s;
+}
+
+// Regions with what their operations do, and operations with their share of the region's time.
+void account_computing(const Record& record, const std::vector<Counted>& counted,
+                       const Ceilings& ceilings, StepAccount& account) {
+  for (const Counted& each : counted)
+    if (each.work.kind != Work::Kind::message)
+      account.operations.push_back(operation_of(each, ceilings));
+  for (const RankSeries& series : record.timing) {
+    if (series.name == "communication") account.communication_s = mean_of(record, series);
+    if (!is_region(series)) continue;
+    PartOfStep region;
+    region.name = series.name.substr(std::string(region_prefix).size());
+    region.time_s = mean_of(record, series);
+    double weights = 0.0, by_flops_s = 0.0;
+    for (const OperationTime& each : account.operations) {
+      if (each.region != region.name) continue;
+      add_to(region, each);
+      weights += each.time_s;
+      if (each.bound_by_flops) by_flops_s += each.limit_s;
+    }
+    region.bound_by_flops = by_flops_s > 0.5 * region.limit_s;
+    for (OperationTime& each : account.operations)
+      if (each.region == region.name)
+        each.time_s = weights > 0.0 ? region.time_s * each.time_s / weights : 0.0;
+    if (region.time_s > 0.0) account.regions.push_back(region);
+  }
+  std::sort(account.regions.begin(), account.regions.end(),
+            [](const PartOfStep& a, const PartOfStep& b) { return a.time_s > b.time_s; });
+  std::sort(account.operations.begin(), account.operations.end(),
+            [](const PartOfStep& a, const PartOfStep& b) {
+              return a.time_s - a.limit_s > b.time_s - b.limit_s;
+            });
+}
+
+template <class T>
+double mean_per_step(const Record& record, const CommEntry& entry, const std::vector<T>& values) {
+  double sum = 0.0;
+  for (const T each : values) sum += static_cast<double>(each);
+  const double ranks = static_cast<double>(entry.reduced ? record.summary.world_size
+                                                         : static_cast<int64_t>(values.size()));
+  return sum / std::max(1.0, ranks) / static_cast<double>(record.summary.timed_steps);
+}
+
+void account_messages(const Record& record, const std::vector<Counted>& counted, const Grid& grid,
+                      StepAccount& account) {
+  for (const CommEntry& entry : record.comm) {
+    MessageTime message;
+    message.axis = entry.axis;
+    message.op = entry.op;
+    message.bytes = mean_per_step(record, entry, entry.bytes);
+    message.time_s = mean_per_step(record, entry, entry.time_s);
+    message.exposed_s = mean_per_step(record, entry, entry.exposed_s);
+    for (int axis = 0; axis < num_axes; ++axis)
+      if (name_of(static_cast<Axis>(axis)) == entry.axis && message.time_s > 0.0)
+        message.bus_bytes_per_s = message.bytes / message.time_s *
+                                  bus_factor(entry.op, grid.size_of(static_cast<Axis>(axis)));
+    for (const Counted& each : counted)
+      if (each.work.kind == Work::Kind::message && name_of(each.work.axis) == entry.axis &&
+          spec_of(each.work.op).name == entry.op)
+        message.limit_s += each.calls * each.projected_s;
+    account.messages.push_back(message);
+  }
+}
+
+// Ranks of one pipeline stage, which all compute the same: those that are slow are added.
+void add_slow(const Record& record, const std::vector<std::vector<double>>& computing,
+              const std::vector<int64_t>& stage, StepAccount& account) {
+  const size_t steps = computing.front().size();
+  const auto of_step = [&](size_t step) {
+    std::vector<double> times;
+    for (const int64_t rank : stage) times.push_back(computing[static_cast<size_t>(rank)][step]);
+    return lower_median(times);
+  };
+  std::vector<double> middle;
+  for (size_t step = 0; step < steps; ++step) middle.push_back(of_step(step));
+  for (const int64_t rank : stage) {
+    const std::vector<double>& own = computing[static_cast<size_t>(rank)];
+    size_t slow_steps = 0;
+    for (size_t step = 0; step < steps; ++step)
+      slow_steps += own[step] > slow_factor * middle[step] ? 1 : 0;
+    if (static_cast<double>(slow_steps) < slow_share * static_cast<double>(steps)) continue;
+    const auto& hosts = record.provenance.hostnames;
+    account.slow.push_back(
+        {rank,
+         static_cast<size_t>(rank) < hosts.size() ? hosts[static_cast<size_t>(rank)] : "its host",
+         median(own), median(middle)});
+  }
+}
+
+void account_ranks(const Record& record, const Grid& grid, StepAccount& account) {
+  const std::vector<std::vector<double>> computing = computing_of(record);
+  if (computing.size() != static_cast<size_t>(grid.size()) || computing.front().empty()) return;
+  double sum = 0.0, most = 0.0;
+  std::map<int64_t, std::vector<int64_t>> stages;
+  for (int64_t rank = 0; rank < grid.size(); ++rank) {
+    const std::vector<double>& own = computing[static_cast<size_t>(rank)];
+    if (own.size() != computing.front().size()) return;  // a file of another program
+    sum += median(own);
+    most = std::max(most, median(own));
+    stages[grid.coordinates_of(rank).pipeline].push_back(rank);
+  }
+  account.imbalance_s =
+      std::min(account.communication_s, most - sum / static_cast<double>(computing.size()));
+  account.names_ranks = stages.begin()->second.size() > 1;
+  for (const auto& stage : stages) add_slow(record, computing, stage.second, account);
+}
+
+}  // namespace
+
+Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine) {
+  const Summary& s = record.summary;
+  Ceilings ceilings;
+  if (!machine) {
+    const bool has_ceiling = s.gemm_ceiling_tflops > 0.0;
+    ceilings.flops_per_s = 1e12 * (has_ceiling ? s.gemm_ceiling_tflops : s.peak_tflops);
+    ceilings.fp8_flops_per_s = ceilings.flops_per_s;
+    ceilings.source = has_ceiling ? "measured GEMM ceiling of the run" : "peak of the run";
+    const DeviceData* const device = find_device(s.device_name);
+    if (key_text(record, "run", "device") != "cuda" || device == nullptr) return ceilings;
+    ceilings.bytes_per_s = 1e9 * device->bandwidth_gb_per_s;
+    ceilings.source += ", bandwidth of its data sheet";
+    return ceilings;
+  }
+  const ConfigEntry* const tf32 = find_entry(record, "precision", "tf32");
+  const bool is_tf32 = tf32 != nullptr && std::get_if<bool>(&tf32->value) != nullptr &&
+                       *std::get_if<bool>(&tf32->value);
+  const std::string compute = key_text(record, "precision", "compute");
+  const bool is_fp8 = compute == "fp8";
+  ceilings.flops_per_s = machine->peak(is_tf32  ? "tf32"
+                                       : is_fp8 ? "bf16"
+                                                : compute) *
+                         machine->gemm_efficiency;
+  if (is_fp8) ceilings.fp8_flops_per_s = machine->peak("fp8") * machine->fp8_efficiency;
+  ceilings.bytes_per_s = machine->data().bandwidth_gb_per_s * 1e9 * machine->memory_efficiency;
+  ceilings.launch_s = 1e-6 * machine->launch_us;
+  ceilings.source = "profile " + machine->name;
+  return ceilings;
+}
+
+double StepAccount::unexplained_s() const {
+  double explained_s = communication_s;
+  for (const PartOfStep& region : regions) explained_s += region.time_s;
+  return std::fabs(step_s - explained_s);
+}
+
+StepAccount account_of(const Record& record, const std::optional<Machine>& machine,
+                       const Software& software) {
+  if (record.summary.sec_per_it <= 0.0 || record.timing.empty() || record.summary.timed_steps < 1)
+    throw Error(Exit::usage, record.calibration.empty()
+                                 ? "explain: no step of this run was timed"
+                                 : "explain: a calibration has no steps; give it as --profile, by "
+                                   "its file *.in, with the result of a run");
+  std::optional<Machine> here = machine;
+  if (here && record.summary.ranks_per_node > 0)
+    here->ranks_per_node = static_cast<double>(record.summary.ranks_per_node);
+  const std::vector<Plan> plans = stage_plans(record);
+  const std::vector<Counted> counted = count_operations(plans, here, software);
+  StepAccount account;
+  account.step_s = record.summary.sec_per_it;
+  account_computing(record, counted, ceilings_of(record, here), account);
+  account_messages(record, counted, plans[0].grid, account);
+  account_ranks(record, plans[0].grid, account);
+  return account;
+}
+
+}  // namespace gptbench

@@ -1,0 +1,83 @@
+// Where the time of a step goes, and why it could not be less: what was measured beside what the
+// plan of the same deck does and moves, over rates that this machine reaches.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "project/profile.h"
+#include "record/record.h"
+
+namespace gptbench {
+
+// Rates of one rank; 0: not known.
+struct Ceilings {
+  double flops_per_s = 0.0, fp8_flops_per_s = 0.0;  // of GEMMs
+  double bytes_per_s = 0.0;                         // of memory
+  double launch_s = 0.0;                            // per operation on the device
+  std::string source;                               // for the page
+};
+// Those of a profile, for the types of the record; without one those that the record holds: its
+// GEMM ceiling or peak, and the bandwidth of a known accelerator.
+Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine);
+
+// Part of a step, per rank: means over the ranks of medians over the timed steps, in seconds.
+struct PartOfStep {
+  std::string name;
+  double time_s = 0.0;
+  double flops = 0.0, bytes = 0.0, calls = 0.0;  // per rank and step, by the plan
+  double limit_s = 0.0;                          // what it takes at the ceilings; 0: not known
+  bool bound_by_flops = false;                   // of most of the limit; else by bytes
+  double launch_s = 0.0;
+  double rest_s() const { return time_s - limit_s - launch_s; }
+};
+
+// An operation of one size. Its time is its share of the region's, by what the profile projects
+// for it, or without a profile by its limit.
+struct OperationTime : PartOfStep {
+  std::string region;
+};
+
+// Messages of one kind along one axis, per rank and step.
+struct MessageTime {
+  std::string axis, op;
+  double bytes = 0.0, time_s = 0.0, exposed_s = 0.0;
+  double bus_bytes_per_s = 0.0;  // as nccl-tests define it; 0: one rank, or no time
+  double limit_s = 0.0;          // by the links of the profile; 0: no profile
+};
+
+// A rank that in most steps (slow_share of them) computes slow_factor times as long as the median
+// of the ranks of its pipeline stage; of an even number of ranks the lower one. Medians over steps.
+struct SlowRank {
+  int64_t rank = 0;
+  std::string host;
+  double computing_s = 0.0, median_s = 0.0;
+};
+constexpr double slow_factor = 1.1, slow_share = 0.75;
+
+struct StepAccount {
+  double step_s = 0.0;                    // Summary::sec_per_it
+  std::vector<PartOfStep> regions;        // of computing, longest first
+  std::vector<OperationTime> operations;  // most time lost first
+  std::vector<MessageTime> messages;
+  // Time in communication, and how much of it ranks wait because others compute longer: the longest
+  // computing time less the mean.
+  double communication_s = 0.0, imbalance_s = 0.0;
+  bool names_ranks = false;  // the file has figures of each rank, and a stage has several
+  std::vector<SlowRank> slow;
+
+  double unexplained_s() const;  // in no region: gaps between operations
+  double explained() const { return 1.0 - unexplained_s() / step_s; }
+};
+
+// Throws Error(Exit::usage) where the record has no timed step, or its deck makes no plan.
+StepAccount account_of(const Record& record, const std::optional<Machine>& machine,
+                       const Software& software);
+
+// The page of `explain`: 80 columns. `profile`: name or path of a machine profile, "" for none; a
+// path names that of the software too.
+std::string explain_page(const std::string& path, const Record& record, const std::string& profile);
+
+}  // namespace gptbench

@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "deck/presets.h"
+#include "post/cells.h"
+#include "post/explain.h"
+#include "post/table.h"
+
+namespace gptbench {
+namespace {
+
+constexpr size_t most_operations = 10;
+
+// Milliseconds; "-" for 0.
+std::string ms(double seconds) {
+  return seconds != 0.0 ? printed("%.4g", 1e3 * seconds) : "-";
+}
+
+std::string percent(double part, double whole) {
+  return whole > 0.0 && part > 0.0 ? printed("%.1f %%", 100.0 * part / whole) : "-";
+}
+
+std::string regions_text(const StepAccount& account) {
+  Table table{"",
+              {{"", false},
+               {"region", false},
+               {"ms", true},
+               {"step", true},
+               {"limit", true},
+               {"by", false},
+               {"reached", true},
+               {"launch", true},
+               {"rest", true}},
+              {}};
+  for (const PartOfStep& r : account.regions)
+    table.rows.push_back({"", r.name, ms(r.time_s), percent(r.time_s, account.step_s),
+                          ms(r.limit_s),
+                          r.limit_s == 0.0   ? "-"
+                          : r.bound_by_flops ? "FLOPs"
+                                             : "bytes",
+                          percent(r.limit_s, r.time_s), ms(r.launch_s), ms(r.rest_s())});
+  const auto line = [&](const std::string& name, double time_s) {
+    if (time_s > 0.0)
+      table.rows.push_back(
+          {"", name, ms(time_s), percent(time_s, account.step_s), "-", "-", "-", "-", "-"});
+  };
+  line("imbalance", account.imbalance_s);
+  line("messages", account.communication_s - account.imbalance_s);
+  line("gaps", account.unexplained_s());
+  return page_heading("a step in ms, mean over ranks") + format_plain(table);
+}
+
+std::string operations_text(const StepAccount& account) {
+  Table table{"",
+              {{"", false},
+               {"operation", false},
+               {"region", false},
+               {"calls", true},
+               {"ms", true},
+               {"limit", true},
+               {"lost", true}},
+              {}};
+  for (const OperationTime& each : account.operations)
+    if (each.limit_s > 0.0 && each.time_s > each.limit_s && table.rows.size() < most_operations)
+      table.rows.push_back({"", each.name, each.region, fixed(each.calls, 0, 0), ms(each.time_s),
+                            ms(each.limit_s), ms(each.time_s - each.limit_s)});
+  if (table.rows.empty()) return "";
+  return page_heading("operations that lose most, ms per step") + format_plain(table);
+}
+
+std::string messages_text(const StepAccount& account) {
+  Table table{"",
+              {{"", false},
+               {"axis", false},
+               {"operation", false},
+               {"payload", true},
+               {"ms", true},
+               {"exposed", true},
+               {"busbw (GB/s)", true},
+               {"reached", true}},
+              {}};
+  for (const MessageTime& m : account.messages)
+    table.rows.push_back({"", m.axis, m.op, format_bytes(static_cast<int64_t>(m.bytes)),
+                          ms(m.time_s), ms(m.exposed_s), printed("%.4g", m.bus_bytes_per_s / 1e9),
+                          percent(m.limit_s, m.time_s)});
+  if (table.rows.empty()) return "";
+  return page_heading("messages per rank and step, ms") + format_plain(table);
+}
+
+std::string ranks_text(const StepAccount& account) {
+  if (!account.names_ranks) return "";
+  std::string text = page_heading("ranks");
+  for (const SlowRank& each : account.slow)
+    text += hanging(
+        "  ",
+        printed("rank %lld on %s computes %.2f times as long as the median of its stage: %.4g "
+                "s per step, median %.4g s",
+                static_cast<long long>(each.rank), each.host.c_str(),
+                each.computing_s / each.median_s, each.computing_s, each.median_s));
+  if (account.slow.empty())
+    text +=
+        printed("  no rank computes %.2f times as long as the median of its stage\n", slow_factor);
+  return text;
+}
+
+}  // namespace
+
+std::string explain_page(const std::string& path, const Record& record,
+                         const std::string& profile) {
+  std::optional<Machine> machine;
+  if (!profile.empty()) machine = read_machine(profile);
+  const auto& known = embedded_machines();
+  const bool is_own =
+      !profile.empty() && std::none_of(known.begin(), known.end(),
+                                       [&](const Preset& each) { return each.name == profile; });
+  const Software software = read_software(is_own ? profile : "gptbench");
+  const StepAccount account = account_of(record, machine, software);
+  const Ceilings ceilings = ceilings_of(record, machine);
+  std::string limits =
+      ceilings.source + ": " + format_si(ceilings.flops_per_s, "FLOP/s") +
+      (ceilings.bytes_per_s > 0.0 ? ", " + format_si(ceilings.bytes_per_s, "B/s")
+                                  : "; --profile adds memory and links, see gptbench --calibrate");
+  return page_heading("gptbench explain") + "  file      " + path + "\n" +
+         printed("  step      %.4g s, %.1f %% explained\n", account.step_s,
+                 100.0 * account.explained()) +
+         hanging("  limits    ", limits) + regions_text(account) + operations_text(account) +
+         messages_text(account) + ranks_text(account);
+}
+
+}  // namespace gptbench
