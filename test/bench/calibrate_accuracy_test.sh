@@ -1,0 +1,16 @@
+#!/bin/sh
+# calibrate_accuracy_test.sh DRIVER BUILD: prints 20 rows and their errors, of tiny models; what the
+# errors are means nothing.
+set -eu
+driver=$1
+build=$2
+sh "$driver" "$build" --quick --seconds 1 >output 2>&1 || { cat output; exit 1; }
+rows=$(grep -Ec ' [12] +[0-9.e+-]+ +[0-9.e+-]+ +[+-][0-9.]+%$' output || true)
+if [ "$rows" != 20 ] || ! grep -Eq '^20 decks: mean error [0-9.]+ %, largest [0-9.]+ %$' output; then
+  echo "FAILED: $rows rows"
+  cat output
+  exit 1
+fi
+status=0
+sh "$driver" "$build" --fast >output 2>&1 || status=$?
+[ "$status" = 2 ] || { echo "FAILED: an unknown option: status $status"; exit 1; }
