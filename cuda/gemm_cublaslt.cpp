@@ -225,7 +225,7 @@ bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
   if (arguments.b_scale != nullptr && !set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, arguments.b_scale))
     return false;
   const float alpha = 1.0f;
-  const float beta = planned.gemm.accumulate ? 1.0f : 0.0f;
+  const float beta = planned.gemm.accumulate && !arguments.assign ? 1.0f : 0.0f;
   const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned.choice);
   return lt_.cublasLtMatmul(handle_, planned.operation, &alpha, arguments.a, planned.a, arguments.b,
                             planned.b, &beta, arguments.d, planned.d, arguments.d, planned.d,
@@ -267,8 +267,8 @@ void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwar
                  "x and dy transposed for an fp8 product");
   const GemmKey key{GemmOp::backward_weight, type, l.R, l.K, l.N, l.dbias != nullptr};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GemmArguments arguments{l.x,     l.dy,        l.dweight,   nullptr,
-                          nullptr, l.workspace, l.fp8.right, l.fp8.left};
+  GemmArguments arguments{l.x,         l.dy,        l.dweight,  nullptr,      nullptr,
+                          l.workspace, l.fp8.right, l.fp8.left, !l.accumulate};
   if (planned.choice.fused) {
     const int64_t taken = bias_bytes(l.N);
     GPTBENCH_CHECK(taken <= l.workspace.bytes, "workspace of the gradient of a bias");

@@ -28,6 +28,7 @@ struct GemmArguments {
   // What fp8 factors are multiplied with, on the device; null: 1.
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;
+  bool assign = false;  // D where its description says D +=
 };
 
 class CublasLtGemm {

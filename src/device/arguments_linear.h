@@ -29,8 +29,8 @@ struct LinearBackwardInput {
   Fp8Scales fp8 = {};
 };
 
-// dW[N,K] += dy[R,N]^T x[R,K],  dbias[N] += sum over rows of dy.  Accumulates (S). dbias may be
-// null. FLOPs 2 R K N.
+// dW[N,K] += dy[R,N]^T x[R,K],  dbias[N] += sum over rows of dy.  Accumulates (S), but assigns dW
+// where `accumulate` is false; then R > 0. dbias may be null. FLOPs 2 R K N.
 struct LinearBackwardWeight {
   void* dweight;
   void* dbias;
@@ -39,6 +39,7 @@ struct LinearBackwardWeight {
   int64_t R, K, N;
   Workspace workspace;
   Fp8Scales fp8 = {};
+  bool accumulate = true;
 };
 
 // LinearForward and GeluForward in one: linear.y = x W^T + bias, activation = gelu(linear.y).

@@ -58,6 +58,11 @@ void set_others(const OpCall& call, Rotary& args) {
   args.theta = call.plan().config.model.rotary_theta;
 }
 
+void set_others(const OpCall& call, LinearBackwardWeight& args) {
+  args.accumulate = call.accumulates_gradient();
+  GPTBENCH_CHECK(args.accumulate || args.R > 0, "rows of what assigns a gradient");
+}
+
 void set_others(const OpCall& call, ResidualForward& args) {
   args.y = call[Slot::sum];
   args.x = call[Slot::branch];

@@ -36,6 +36,10 @@ int64_t OpCall::elements() const {
   return rows * columns();
 }
 
+bool OpCall::accumulates_gradient() const {
+  return first_row_ > 0 || !assigns_gradient(op, task.micro_batch);
+}
+
 Workspace OpCall::workspace() const {
   const Operand scratch{plan().scratch};
   if (scratch.buffer < 0) return {};

@@ -45,8 +45,9 @@ class OpCall {
   const Buffer& buffer(Slot name) const { return resources_.buffer_of(op[name]); }
   DType type_of(Slot name) const { return buffer(name).dtype; }
 
-  int64_t columns() const;   // of RowSize; 0 for kinds of other sizes
-  int64_t elements() const;  // of RowSize, ElementCount and UpdateSize; else 0
+  int64_t columns() const;            // of RowSize; 0 for kinds of other sizes
+  int64_t elements() const;           // of RowSize, ElementCount and UpdateSize; else 0
+  bool accumulates_gradient() const;  // to dweight
 
   // Arguments that several kernels share (device/arguments_types.h).
   Workspace workspace() const;

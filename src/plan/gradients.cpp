@@ -10,10 +10,24 @@ Operand Gradients::of(int tensor) const {
   return operand;
 }
 
-void Gradients::open(int unit) {
-  // Else it accumulates over the step, zeroed where it begins.
-  if (unit < 0 || (!layout_.reduces_each && layout_.sum_windows.empty())) return;
-  builder_.emit(ops::fill_zero(flat(layout_.unit(unit).size()), layout_.summed_gradient(unit)));
+GradientSum Gradients::sum_of(int tensor) const {
+  if (!layout_.is_assigned(tensor)) return GradientSum::adds;
+  const bool each = layout_.forms_each() || layout_.plan.micro_batches.size() == 1;
+  return each ? GradientSum::begins_micro_batch : GradientSum::begins_step;
+}
+
+void Gradients::open(int unit, bool matrices) {
+  if (unit < 0 || !layout_.forms_each()) return;  // else it accumulates over the step
+  const Unit& u = layout_.unit(unit);
+  const auto zero = [&](int64_t begin, int64_t end) {
+    Operand part = layout_.summed_gradient(unit);
+    part.offset += begin - u.begin;
+    builder_.emit(ops::fill_zero(flat(end - begin), part));
+  };
+  if (matrices)
+    layout_.for_each_unassigned(u.begin, u.end, zero);
+  else
+    zero(u.begin, u.end);
 }
 
 void Gradients::fold(int unit) {

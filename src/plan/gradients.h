@@ -13,10 +13,13 @@ class Gradients {
   Gradients(PlanBuilder& builder, const ParameterLayout& layout)
       : builder_(builder), layout_(layout) {}
 
-  // This micro-batch is about to accumulate to the gradient of a unit. A unit or tensor below 0
-  // does not exist: nothing is emitted, the operand is absent.
-  void open(int unit);
+  // This micro-batch is about to accumulate to the gradient of a unit, and with `matrices` to
+  // assign those parts that GEMMs assign. A unit or tensor below 0 does not exist: nothing is
+  // emitted, the operand is absent.
+  void open(int unit, bool matrices = true);
   Operand of(int tensor) const;
+  // What the GEMM that forms the gradient of a matrix does to it.
+  GradientSum sum_of(int tensor) const;
   // This micro-batch has accumulated to a unit all that it will until the next open().
   void fold(int unit);
   // `last`: the last micro-batch has been folded; its sum is reduced where that happens once.

@@ -99,7 +99,7 @@ void LanguageModelHead::emit_rows(int64_t first, Operand x, Operand dx) const {
     }
     stage_.emit_in(Region::head_loss, op);
   };
-  const GemmSize gemm{s.C, s.V};
+  const GemmSize gemm{s.C, s.V, false, stage_.gradients.sum_of(table_)};
   x = at_row({x.buffer, x.offset, s.C}, first);
   dx = at_row({dx.buffer, dx.offset, s.C}, first);
   const Operand logits{logits_}, targets{plan.targets, first, 1};

@@ -174,8 +174,9 @@ void LinearLayers::emit_weight_gradient(int64_t l, Linear linear, const LayerAct
     dbias = none;
   }
   const Operand x = gradient_input(l, linear, a), dweight = stage_.gradients.of(at.weight);
-  emit_gemm(ops::linear_backward_weight({l}, {at.K, at.N, transposes_}, dy, x, dweight, dbias), l,
-            linear, Fp8Role::dy, Fp8Role::x);
+  const GemmSize size{at.K, at.N, transposes_, stage_.gradients.sum_of(at.weight)};
+  emit_gemm(ops::linear_backward_weight({l}, size, dy, x, dweight, dbias), l, linear, Fp8Role::dy,
+            Fp8Role::x);
   if (at.bias >= 0 && at.row_parallel && stage_.sp > 1)
     stage_.emit(ops::bias_backward({l, stage_.sp}, at.N, part, stage_.gradients.of(at.bias)));
 }

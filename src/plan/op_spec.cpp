@@ -76,7 +76,7 @@ constexpr OpSpec specs[num_op_kinds] = {
         reads(Slot::weight, N, K), left_scale, right_scale, writes(Slot::dx, R, K)),
     row(OpKind::linear_backward_weight, Region::linear, SizeGroup::gemm,
         reads(Slot::dy, Dim::R_factor, N), reads(Slot::x, Dim::R_factor, K), left_scale,
-        right_scale, adds(Slot::dweight, N, K), maybe(adds(Slot::dbias, N))),
+        right_scale, writes_or_adds(Slot::dweight, N, K), maybe(adds(Slot::dbias, N))),
     // A linear layer with the GELU of its output, and the gradients of both (plan/fuse.h).
     row(OpKind::linear_gelu_forward, Region::linear, SizeGroup::gemm, reads(Slot::x, R, K),
         reads(Slot::weight, N, K), maybe(reads(Slot::bias, N)), writes(Slot::y, R, N),

@@ -93,7 +93,7 @@ const char* name_of(Slot slot);
 
 // write: every element is overwritten. accumulate: elements are read and written, be it that
 // something is added to them or that they change in place. write_or_accumulate: what the sizes of
-// the operation say (a conversion that adds, a further block of keys).
+// the operation say (a conversion that adds, a further block of keys, a further micro-batch).
 enum class Access : uint8_t { read, write, accumulate, write_or_accumulate };
 
 // Factors of an operand's extent; all are local to the rank.

@@ -34,9 +34,20 @@ Access access_of(const Op& op, Slot slot) {
   const SlotSpec* const spec = spec_of(op.kind).find(slot);
   GPTBENCH_CHECK(spec != nullptr, "an operand of the kind");
   if (spec->access != Access::write_or_accumulate) return spec->access;
-  const bool accumulates = op.kind == OpKind::convert ? op.as<ConvertSize>().accumulate
-                                                      : op.as<AttentionSize>().accumulate;
+  bool accumulates = false;
+  if (op.kind == OpKind::convert)
+    accumulates = op.as<ConvertSize>().accumulate;
+  else if (op.kind == OpKind::linear_backward_weight)
+    accumulates = !assigns_gradient(op, 1);
+  else
+    accumulates = op.as<AttentionSize>().accumulate;
   return accumulates ? Access::accumulate : Access::write;
+}
+
+bool assigns_gradient(const Op& op, int64_t micro_batch) {
+  const GradientSum sum = op.as<GemmSize>().sum;
+  return op.row_begin == 0 && (sum == GradientSum::begins_micro_batch ||
+                               (sum == GradientSum::begins_step && micro_batch == 0));
 }
 
 std::string departure_from_spec(const Op& op) {

@@ -107,11 +107,17 @@ struct MatrixSize {
   int64_t rows(int64_t rows) const { return rows + fixed_rows; }
 };
 
+// Which rows of a step assign the gradient of a matrix; all others add to it. adds: none, the
+// gradient is zeroed before; begins_step: the first rows of the first micro-batch;
+// begins_micro_batch: the first rows of each micro-batch.
+enum class GradientSum : uint8_t { adds, begins_step, begins_micro_batch };
+
 // y[R,N] = x[R,K] W[N,K]^T and its gradients. transposed: fp8 factors are (device/kernels.h,
-// Fp8Scales).
+// Fp8Scales). sum: of dweight.
 struct GemmSize {
   int64_t K = 0, N = 0;
   bool transposed = false;
+  GradientSum sum = GradientSum::adds;
 };
 
 // The keys are those of context rank keys_of; -1: each rank holds whole sequences. accumulate: the
@@ -198,8 +204,11 @@ struct Op {
   }
 };
 
-// What an operation does to one of its operands; never write_or_accumulate.
+// What an operation does to one of its operands; never write_or_accumulate. A gradient that only
+// the first micro-batch assigns counts as accumulated.
 Access access_of(const Op& op, Slot slot);
+// Whether the operation, issued for a micro-batch, assigns its dweight.
+bool assigns_gradient(const Op& op, int64_t micro_batch);
 
 // Where an operation departs from the table: a required operand that is missing, one that its kind
 // has not, sizes of another group; "" where it does not.

@@ -88,6 +88,7 @@ ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8) : pl
   if (fp8 != nullptr) add_fp8_copies(builder, fp8->transposes());
   add_offload_windows(builder);
   if (updates_on_host) add_host_windows(builder);
+  find_assigned(builder);
   if (!reduces_each) return;
   int64_t largest = 0;
   for (const Unit& unit : plan.space.units) largest = std::max(largest, unit.shard);
@@ -149,6 +150,23 @@ void ParameterLayout::add_fp8_copies(PlanBuilder& builder, bool transposes) {
   };
   fp8_buffers_[0] = add(name);
   if (transposes) fp8_buffers_[1] = add(name + ".transposed");
+}
+
+// Matrices of the layers, and the table of the output head, which a tied embedding adds to after
+// the head.
+void ParameterLayout::find_assigned(const PlanBuilder& builder) {
+  for (const Chunk& chunk : plan.chunks) {
+    for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l)
+      for (const Linear linear : all_linears)
+        assigned_.insert(builder.tensor(tensor_name(l, linear, "weight")));
+    if (chunk.has_head)
+      assigned_.insert(
+          builder.tensor(plan.shape.family.shares_embedding() ? "wte" : "lm_head.weight"));
+  }
+}
+
+bool ParameterLayout::is_assigned(int tensor) const {
+  return assigned_.count(tensor) != 0;
 }
 
 int64_t ParameterLayout::largest_part() const {

@@ -32,6 +32,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "plan/builder.h"
@@ -83,6 +84,22 @@ struct ParameterLayout {
     int64_t offset;
   };
   Place place_of(int tensor) const;
+  // A micro-batch's gradient of a unit is formed in memory that other units or micro-batches used.
+  bool forms_each() const { return reduces_each || !sum_windows.empty(); }
+  // Whether a GEMM forms the gradient of a tensor before anything is added to it.
+  bool is_assigned(int tensor) const;
+  // Calls visit(begin, end) for the parts of [begin, end) of flat space that no GEMM assigns.
+  template <class Visit>
+  void for_each_unassigned(int64_t begin, int64_t end, const Visit& visit) const {
+    for (size_t i = 0; i < plan.space.placements.size(); ++i) {
+      const Placement& place = plan.space.placements[i];
+      if (place.begin < begin || place.begin >= end || !is_assigned(plan.space.tensors[i].tensor))
+        continue;
+      if (place.begin > begin) visit(begin, place.begin);
+      begin = place.begin + place.size;
+    }
+    if (begin < end) visit(begin, end);
+  }
 
  private:
   Residency residency_of(Role role) const;
@@ -91,9 +108,11 @@ struct ParameterLayout {
   void add_offload_windows(PlanBuilder& builder);
   void add_host_windows(PlanBuilder& builder);
   int64_t largest_part() const;
+  void find_assigned(const PlanBuilder& builder);
 
   int fp8_buffers_[2] = {-1, -1};     // as they are, transposed
   std::map<int, int64_t> fp8_begin_;  // of tensors in these buffers
+  std::set<int> assigned_;            // tensors
 };
 
 }  // namespace gptbench

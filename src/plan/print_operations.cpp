@@ -126,7 +126,8 @@ std::string print_operations(const Plan& plan) {
   std::string text = "Operations of rank " + std::to_string(plan.rank) + ", sizes of " +
                      format_count(plan.micro_batch_rows) + " rows (positions of a micro-batch)\n" +
                      "  x = read, y := written, dx += accumulated; buffer/tensor or buffer+offset, "
-                     "type[shape]\n";
+                     "type[shape]\n"
+                     "  the first micro-batch of a step writes the dweight of matrices\n";
   for (const Program& program : plan.programs) {
     text += std::string("\n") + name_of(program.kind);
     if (plan.chunks.size() > 1) text += ", virtual stage " + std::to_string(program.chunk);

@@ -144,7 +144,7 @@ class StagePrograms {
       if ((l - ahead) % 2 == 1 && ahead >= stage_.chunk.first_layer) gather(ahead);
     }
     if (stage_.recompute == Recompute::selective) layers_.emit_selective(l);
-    stage_.gradients.open(unit);
+    stage_.gradients.open(unit, pass.weights);
     if (pass.inputs)
       layers_.emit_input_gradients(l, pass);
     else

@@ -195,14 +195,19 @@ class EndStep {
 
 void emit_begin_step(PlanBuilder& builder, const ParameterLayout& layout, Weights& weights) {
   const Plan& plan = builder.plan();
-  const auto zero = [&](int buffer, int64_t elements) {
-    builder.emit(ops::fill_zero(flat(elements), {buffer}));
+  const auto zero = [&](int buffer, int64_t begin, int64_t end) {
+    builder.emit(ops::fill_zero(flat(end - begin), {buffer, begin}));
+  };
+  const auto zero_gradient = [&](int64_t begin, int64_t end) {
+    zero(plan.representation(Role::gradient).buffer, begin, end);
   };
   const bool each = layout.reduces_each;
-  if (plan.has(Role::gradient) && !each)
-    zero(plan.representation(Role::gradient).buffer, plan.space.elements);
-  if (each) zero(plan.representation(Role::gradient_shard).buffer, plan.space.shard_elements);
-  zero(plan.scalars, plan.buffers[static_cast<size_t>(plan.scalars)].elements);
+  if (!layout.forms_each())
+    layout.for_each_unassigned(0, plan.space.elements, zero_gradient);
+  else if (plan.has(Role::gradient) && !each)
+    zero_gradient(0, plan.space.elements);
+  if (each) zero(plan.representation(Role::gradient_shard).buffer, 0, plan.space.shard_elements);
+  zero(plan.scalars, 0, plan.buffers[static_cast<size_t>(plan.scalars)].elements);
   builder.emit(
       ops::load_control(plan.scalar(Scalar::stop_votes),
                         plan.lengths >= 0 ? plan.scalar(Scalar::target_weight) : Operand{}));

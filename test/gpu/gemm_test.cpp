@@ -85,34 +85,31 @@ TYPED_TEST(CudaGemm, BackwardWeightAccumulatesInF32) {
   using A = TypeParam;
   const ComputeType compute = compute_of<A>();
   for (const Shape& s : shapes)
-    for (const bool with_bias : {false, true}) {
-      SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << with_bias);
+    for (const auto& [with_bias, accumulate] :
+         {std::pair{false, true}, std::pair{true, true}, std::pair{true, false}}) {
+      SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << with_bias
+                                      << " accumulate " << accumulate);
       const auto dy = random_array<A>(s.R * s.N, 1), x = random_array<A>(s.R * s.K, 2);
       auto dw_ref = random_array<float>(s.N * s.K, 3), dbias_ref = random_array<float>(s.N, 4);
+      if (!accumulate) dw_ref.assign(dw_ref.size(), std::nanf(""));  // not read
       const auto ady = absolute(dy), ax = absolute(x);
       auto magnitude = absolute(dw_ref), bias_magnitude = absolute(dbias_ref);
       const OnDevice<A> on_dy(*this->gpu_queue, dy), on_x(*this->gpu_queue, x);
       const OnDevice<float> on_dw(*this->gpu_queue, dw_ref), on_dbias(*this->gpu_queue, dbias_ref);
-      gpu().kernels(compute).linear_backward_weight(
-          *this->gpu_queue, {on_dw.data(), with_bias ? on_dbias.data() : nullptr, on_dy.data(),
-                             on_x.data(), s.R, s.K, s.N, this->gpu_workspace()});
-      const KernelTable& ref = this->template ref_kernels<A>();
-      ref.linear_backward_weight(*this->queue, {dw_ref.data(),
-                                                with_bias ? dbias_ref.data() : nullptr,
-                                                dy.data(),
-                                                x.data(),
-                                                s.R,
-                                                s.K,
-                                                s.N,
-                                                {}});
-      ref.linear_backward_weight(*this->queue, {magnitude.data(),
-                                                with_bias ? bias_magnitude.data() : nullptr,
-                                                ady.data(),
-                                                ax.data(),
-                                                s.R,
-                                                s.K,
-                                                s.N,
-                                                {}});
+      LinearBackwardWeight arguments{on_dw.data(), with_bias ? on_dbias.data() : nullptr,
+                                     on_dy.data(), on_x.data(),
+                                     s.R,          s.K,
+                                     s.N,          this->gpu_workspace()};
+      arguments.accumulate = accumulate;
+      gpu().kernels(compute).linear_backward_weight(*this->gpu_queue, arguments);
+      const auto reference = [&](float* dw, float* dbias, const A* of_dy, const A* of_x) {
+        LinearBackwardWeight on_host{dw, with_bias ? dbias : nullptr, of_dy, of_x, s.R, s.K, s.N,
+                                     {}};
+        on_host.accumulate = accumulate;
+        this->template ref_kernels<A>().linear_backward_weight(*this->queue, on_host);
+      };
+      reference(dw_ref.data(), dbias_ref.data(), dy.data(), x.data());
+      reference(magnitude.data(), bias_magnitude.data(), ady.data(), ax.data());
       expect_sums(on_dw.read(), dw_ref, magnitude, s.R, "dweight");
       expect_sums(on_dbias.read(), dbias_ref, bias_magnitude, s.R, "dbias");
     }

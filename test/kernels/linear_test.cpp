@@ -127,6 +127,27 @@ TYPED_TEST(HostKernel, LinearBackwardWeightOfManyThreadsWithLittleWorkspace) {
   expect_sums(dw, dw_ref, magnitude, R, "dweight");
 }
 
+// The first micro-batch of a step overwrites what the last step left; long sums are split, too.
+TYPED_TEST(HostKernel, LinearBackwardWeightAssigns) {
+  using A = TypeParam;
+  for (const Shape s : {Shape{5, 7, 3}, Shape{2048, 260, 258}}) {
+    const auto dy = random_array<A>(s.R * s.N, 1), x = random_array<A>(s.R * s.K, 2);
+    const auto ady = absolute(dy), ax = absolute(x);
+    std::vector<float> dw(static_cast<size_t>(s.N * s.K), std::nanf("")), dw_ref(dw), magnitude(dw);
+    const auto assign = [&](const KernelTable& kernels, std::vector<float>& to,
+                            const std::vector<A>& of_dy, const std::vector<A>& of_x) {
+      LinearBackwardWeight arguments{to.data(), nullptr, of_dy.data(), of_x.data(),
+                                     s.R,       s.K,     s.N,          this->gemm_workspace()};
+      arguments.accumulate = false;
+      kernels.linear_backward_weight(*this->queue, arguments);
+    };
+    assign(this->template host_kernels<A>(), dw, dy, x);
+    assign(this->template ref_kernels<A>(), dw_ref, dy, x);
+    assign(this->template ref_kernels<A>(), magnitude, ady, ax);
+    expect_sums(dw, dw_ref, magnitude, s.R, "dweight");
+  }
+}
+
 // Ends on no boundary of the blocks in which columns and rows are summed.
 TYPED_TEST(HostKernel, BiasBackwardEqualsReference) {
   using A = TypeParam;

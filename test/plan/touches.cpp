@@ -71,8 +71,10 @@ void attention_touches(TouchList& touch, const Plan& plan, const Op& op, int64_t
   touch.rows(Slot::dkv, of_keys, alone ? s.qkv() : packed, packed, kind);
 }
 
-void linear_touches(TouchList& touch, const Op& op, int64_t R) {
-  const auto [K, N, transposed] = op.as<GemmSize>();
+void linear_touches(TouchList& touch, const Op& op, const Task& task, int64_t R) {
+  const auto [K, N, transposed, sum] = op.as<GemmSize>();
+  const bool begins = sum == GradientSum::begins_micro_batch ||
+                      (sum == GradientSum::begins_step && task.micro_batch == 0);
   const int64_t columns = transposed ? padded_rows(R) : R;  // where rows stand as columns
   switch (op.kind) {
     case OpKind::linear_forward:
@@ -93,7 +95,8 @@ void linear_touches(TouchList& touch, const Op& op, int64_t R) {
     default:
       touch.read(Slot::dy, columns * N);
       touch.read(Slot::x, columns * K);
-      touch.accumulate(Slot::dweight, N * K);
+      touch.add(Slot::dweight, 0, N * K,
+                begins && op.row_begin == 0 ? TouchKind::assign : TouchKind::accumulate);
       touch.accumulate(Slot::dbias, N);
       break;
   }
@@ -353,7 +356,7 @@ std::vector<Touch> touches_of(const Plan& plan, const Op& op, const Task& task) 
   } else if (const auto* count = std::get_if<ElementCount>(&op.size)) {
     array_touches(touch, plan, op.kind, count->of(R));
   } else if (std::holds_alternative<GemmSize>(op.size)) {
-    linear_touches(touch, op, R);
+    linear_touches(touch, op, task, R);
   } else if (const auto* rows = std::get_if<RowSize>(&op.size)) {
     row_touches(touch, plan, op, task, R);
     copied_columns = (op.kind == OpKind::swiglu_backward ? 2 : 1) * rows->columns;

@@ -195,8 +195,8 @@ PlannedGemms& plans() {
 
 thread_local int gemm_threads = 1;
 
-// C += A B in pieces of k. With many threads the library shares out a long k, too, and then wants a
-// copy of C for each share: GiBs for the gradient of the head.
+// The gradient of a weight in pieces of k, its rows. With many threads the library shares out a
+// long k, too, and then wants a copy of C for each share: GiBs for the gradient of the head.
 constexpr int64_t split_k = 1024;
 
 void run_split(const Gemm& gemm, const Workspace& workspace) {
@@ -204,6 +204,7 @@ void run_split(const Gemm& gemm, const Workspace& workspace) {
   for (int64_t k0 = 0; k0 < gemm.k; k0 += split_k) {
     Gemm piece = gemm;
     piece.k = std::min(split_k, gemm.k - k0);
+    piece.accumulate = gemm.accumulate || k0 > 0;
     piece.a.data =
         static_cast<const char*>(gemm.a.data) + element * (gemm.a.transposed ? k0 * gemm.a.ld : k0);
     piece.b.data =
@@ -259,7 +260,7 @@ void run_gemm(const Gemm& gemm, const Workspace& workspace) {
     case Route::matmul:
       if (plan.scratchpad_bytes <= workspace.bytes)
         run_matmul(plan, gemm, workspace);
-      else if (gemm.accumulate && gemm.k > split_k)
+      else if (gemm.a.transposed && gemm.k > split_k)
         run_split(gemm, workspace);
       else if (gemm.in == DType::f32)
         run_sgemm(gemm);

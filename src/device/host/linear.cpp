@@ -33,7 +33,7 @@ void linear_backward_weight(Queue& queue, const LinearBackwardWeight& a) {
   const int64_t rows = padded_rows(a.R);
   const GemmFactor dy{a.dy, transposed ? rows : a.N, !transposed, DType::fp8_e5m2, a.fp8.left};
   const GemmFactor x{a.x, transposed ? rows : a.K, transposed, DType::fp8_e4m3, a.fp8.right};
-  run_gemm({dtype_of<A>(), DType::f32, a.N, a.K, a.R, dy, x, a.dweight, a.K, nullptr, true,
+  run_gemm({dtype_of<A>(), DType::f32, a.N, a.K, a.R, dy, x, a.dweight, a.K, nullptr, a.accumulate,
             bf16_products_of(queue)},
            a.workspace);
   if (a.dbias != nullptr && a.fp8.left == nullptr)

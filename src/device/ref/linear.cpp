@@ -127,7 +127,7 @@ void linear_backward_weight(Queue& queue, const LinearBackwardWeight& a) {
       const int64_t width = std::min(chunk, a.K - k0);
       const int64_t to = n * a.K + k0;
       double sum[chunk];
-      for (int64_t k = 0; k < width; ++k) sum[k] = load<S>(a.dweight, to + k);
+      for (int64_t k = 0; k < width; ++k) sum[k] = a.accumulate ? load<S>(a.dweight, to + k) : 0.0;
       add_products(
           sum, width, a.R, [&](int64_t r) { return dy(r, n); }, x, k0);
       for (int64_t k = 0; k < width; ++k) store<S>(a.dweight, to + k, sum[k]);
