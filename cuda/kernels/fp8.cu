@@ -23,7 +23,7 @@ struct StoredElements {
 template <int N>
 __global__ void fp8_transpose_kernel(uint8_t* y, const uint8_t* x, int64_t R, int64_t C,
                                      int64_t padded) {
-  GPTBENCH_DYNAMIC_SHARED(uint8_t, turned);
+  GPTBENCH_DYNAMIC_SHARED(uint32_t, tile);
   const int64_t r0 = static_cast<int64_t>(blockIdx.x) * fp8_tile;
   const int64_t c0 = static_cast<int64_t>(blockIdx.y) * fp8_tile;
   constexpr int pieces = fp8_tile / N;
@@ -37,15 +37,15 @@ __global__ void fp8_transpose_kernel(uint8_t* y, const uint8_t* x, int64_t R, in
       if (inside) v = *reinterpret_cast<const uint4*>(x + r * C + c);
       const uint32_t words[4] = {v.x, v.y, v.z, v.w};
       GPTBENCH_UNROLL
-      for (int j = 0; j < N; ++j)
-        turned[(column + j) * fp8_tile_pitch + row] =
-            static_cast<uint8_t>(words[j / 4] >> (j % 4 * 8));
+      for (int i = 0; i < 4; ++i)
+        tile[fp8_tile_word(column + 4 * i + row % 4, row / 4)] = transposed_bytes(words[i], pieces);
     } else {
-      turned[column * fp8_tile_pitch + row] = inside ? x[r * C + c] : static_cast<uint8_t>(0);
+      uint8_t* const bytes = reinterpret_cast<uint8_t*>(tile + fp8_tile_word(column, row / 4));
+      bytes[row % 4] = inside ? x[r * C + c] : static_cast<uint8_t>(0);
     }
   }
   __syncthreads();
-  store_columns(y, turned, r0, c0, C, padded);
+  store_columns(y, tile, r0, c0, C, padded);
 }
 
 constexpr int tensors_a_block = 32, slices = 8;
@@ -100,11 +100,11 @@ void fp8_transpose(Queue& queue, const Fp8Transpose& a) {
   const int64_t padded = padded_rows(a.R);
   const dim3 grid = fp8_tiles_of(ceil_div(a.R, fp8_tile), a.C);
   if (is_aligned(x, 16) && a.C % 16 == 0)
-    launch(GPTBENCH_KERNEL(fp8_transpose_kernel<16>), grid, fp8_tile_threads,
-           fp8_tile * fp8_tile_pitch, stream_of(queue), y, x, a.R, a.C, padded);
+    launch(GPTBENCH_KERNEL(fp8_transpose_kernel<16>), grid, fp8_tile_threads, 4 * fp8_tile_words,
+           stream_of(queue), y, x, a.R, a.C, padded);
   else
-    launch(GPTBENCH_KERNEL(fp8_transpose_kernel<1>), grid, fp8_tile_threads,
-           fp8_tile * fp8_tile_pitch, stream_of(queue), y, x, a.R, a.C, padded);
+    launch(GPTBENCH_KERNEL(fp8_transpose_kernel<1>), grid, fp8_tile_threads, 4 * fp8_tile_words,
+           stream_of(queue), y, x, a.R, a.C, padded);
 }
 
 template <class A>

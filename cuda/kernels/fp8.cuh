@@ -61,13 +61,6 @@ __device__ inline void note_amax(float* amax, int largest) {
   if (threadIdx.x % 32 == 0 && largest > *static_cast<volatile int*>(to)) atomicMax(to, largest);
 }
 
-// x[i] rounded to A.
-template <class A, int N>
-__device__ inline void round_to(float (&x)[N]) {
-  GPTBENCH_UNROLL
-  for (int i = 0; i < N; ++i) x[i] = to_float(from_float<A>(x[i]));
-}
-
 // The codes of N elements to y, whose largest magnitude takes part in `largest`.
 template <int N>
 __device__ inline void put_codes(uint8_t* y, const float (&x)[N], float scale, DType type,
@@ -99,23 +92,56 @@ __global__ void fp8_rows_kernel(F f, Fp8Copy copy, int64_t R, int64_t C) {
   note_amax(copy.amax, largest);
 }
 
-// Tiles of 64 rows by 64 columns turn in shared memory.
+// Tiles of 64 rows by 64 columns are transposed in shared memory, which holds them column by
+// column.
 constexpr int fp8_tile = 64;
 constexpr int fp8_tile_threads = 256;
-// Bytes from one column of a tile to the next in shared memory: 16 more, so that eight columns lie
-// in different banks.
-constexpr int fp8_tile_pitch = fp8_tile + 16;
+constexpr int fp8_tile_words = fp8_tile * fp8_tile / 4;
+
+// Place of rows 4 w .. 4 w + 3 of a column: 16 words per column, permuted within 16 bytes, among
+// these and between neighbouring columns, so that the lanes that write at the same time (columns
+// 8 i + j, i < 8, j < 4, of one w) hit all 32 banks.
+__device__ inline int fp8_tile_word(int column, int w) {
+  return (column ^ (column >> 5)) * 16 + (((w >> 2) ^ (column >> 3)) & 3) * 4 + ((w ^ column) & 3);
+}
+
+// Bytes of a (0 .. 3) and b (4 .. 7), one per digit of `selector`, the lowest first.
+__device__ inline uint32_t bytes_of(uint32_t a, uint32_t b, uint32_t selector) {
+#if defined(GPTBENCH_EMULATION)
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t out = 0;
+  for (int i = 0; i < 4; ++i)
+    out |= static_cast<uint32_t>(both >> (selector >> 4 * i & 7) * 8 & 255) << 8 * i;
+  return out;
+#else
+  return __byte_perm(a, b, selector);
+#endif
+}
+
+// Four lanes, `step` apart from one another, hold four bytes each of rows 0 .. 3; the return value
+// of lane q is the column of their bytes q.
+__device__ inline uint32_t transposed_bytes(uint32_t row, int step) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const uint32_t next = __shfl_xor_sync(full_warp, row, step);
+  const uint32_t pairs =
+      (lane & step) == 0 ? bytes_of(row, next, 0x6240) : bytes_of(row, next, 0x3715);
+  const uint32_t other = __shfl_xor_sync(full_warp, pairs, 2 * step);
+  return (lane & 2 * step) == 0 ? bytes_of(pairs, other, 0x5410) : bytes_of(pairs, other, 0x3276);
+}
 
 // Columns of a tile in shared memory to rows of y, 16 bytes at a time.
-__device__ inline void store_columns(uint8_t* y, const uint8_t* turned, int64_t r0, int64_t c0,
+__device__ inline void store_columns(uint8_t* y, const uint32_t* tile, int64_t r0, int64_t c0,
                                      int64_t C, int64_t padded) {
   constexpr int pieces = fp8_tile / 16;
   for (int item = static_cast<int>(threadIdx.x); item < fp8_tile * pieces;
        item += fp8_tile_threads) {
     const int column = item / pieces, row = item % pieces * 16;
-    if (c0 + column < C && r0 + row < padded)
-      *reinterpret_cast<uint4*>(y + (c0 + column) * padded + r0 + row) =
-          *reinterpret_cast<const uint4*>(turned + column * fp8_tile_pitch + row);
+    if (c0 + column >= C || r0 + row >= padded) continue;
+    const uint4 v = *reinterpret_cast<const uint4*>(tile + (fp8_tile_word(column, row / 4) & ~3));
+    const bool odd = (column & 1) != 0, upper = (column & 2) != 0;
+    const uint4 pairs = odd ? uint4{v.y, v.x, v.w, v.z} : v;
+    *reinterpret_cast<uint4*>(y + (c0 + column) * padded + r0 + row) =
+        upper ? uint4{pairs.z, pairs.w, pairs.x, pairs.y} : pairs;
   }
 }
 
@@ -124,7 +150,7 @@ constexpr int fp8_tile_warps = fp8_tile_threads / 32;
 // Shared memory of a tile: codes, then sums over the rows of each warp.
 template <int parts>
 constexpr int fp8_tile_bytes() {
-  return parts * (fp8_tile * fp8_tile_pitch + fp8_tile_warps * fp8_tile * 4);
+  return parts * 4 * (fp8_tile_words + fp8_tile_warps * fp8_tile);
 }
 
 // v[m][j]: sums of this thread over its rows, column 8 (lane % 8) + j of part m. Those of its warp
@@ -151,8 +177,8 @@ __device__ inline void share_column_sums(float (&v)[parts][vector_width], float*
 template <int N, class F>
 __global__ void fp8_tiles_kernel(F f, Fp8Copy copy, float* partial, int64_t first, int64_t R,
                                  int64_t C, int64_t padded) {
-  GPTBENCH_DYNAMIC_SHARED(uint8_t, turned);
-  float* const tile_sums = reinterpret_cast<float*>(turned + F::parts * fp8_tile * fp8_tile_pitch);
+  GPTBENCH_DYNAMIC_SHARED(uint32_t, tiles);
+  float* const tile_sums = reinterpret_cast<float*>(tiles + F::parts * fp8_tile_words);
   uint8_t* const y = static_cast<uint8_t*>(copy.y);
   const int64_t r0 = (first + static_cast<int64_t>(blockIdx.x)) * fp8_tile;
   const int64_t c0 = static_cast<int64_t>(blockIdx.y) * fp8_tile;
@@ -195,10 +221,10 @@ __global__ void fp8_tiles_kernel(F f, Fp8Copy copy, float* partial, int64_t firs
           for (int j = 0; j < vector_width && c + j < C; ++j) to[j] = byte(j);
         }
       }
-      // Rows behind the last are zero, whose code is 0.
-      GPTBENCH_UNROLL
-      for (int j = 0; j < vector_width; ++j)
-        turned[(m * fp8_tile + column + j) * fp8_tile_pitch + row] = byte(j);
+      // Rows behind the last are zero, whose code is 0. Lanes 8 apart have the rows of one word.
+      uint32_t* const tile = tiles + m * fp8_tile_words;
+      tile[fp8_tile_word(column + row % 4, row / 4)] = transposed_bytes(bytes.x, vectors);
+      tile[fp8_tile_word(column + 4 + row % 4, row / 4)] = transposed_bytes(bytes.y, vectors);
     }
   }
   if (partial != nullptr) share_column_sums<F::parts>(sums, tile_sums);
@@ -215,7 +241,7 @@ __global__ void fp8_tiles_kernel(F f, Fp8Copy copy, float* partial, int64_t firs
     GPTBENCH_UNROLL
     for (int m = 0; m < F::parts; ++m)
       store_columns(static_cast<uint8_t*>(copy.y_transposed) + m * C * padded,
-                    turned + m * fp8_tile * fp8_tile_pitch, r0, c0, C, padded);
+                    tiles + m * fp8_tile_words, r0, c0, C, padded);
   }
   note_amax(copy.amax, largest);
 }

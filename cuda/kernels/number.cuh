@@ -59,6 +59,13 @@ __device__ inline float16 from_float<float16>(float x) {
 #endif
 }
 
+// x[i] rounded to A.
+template <class A, int N>
+__device__ inline void round_to(float (&x)[N]) {
+  GPTBENCH_UNROLL
+  for (int i = 0; i < N; ++i) x[i] = to_float(from_float<A>(x[i]));
+}
+
 // Two values of a type of 2 bytes side by side in 32 bits, `low` at the lower address.
 template <class A>
 __device__ inline uint32_t pack(float low, float high);
