@@ -22,23 +22,20 @@ __device__ inline float factor_of(const Scores& scores, uint32_t word) {
 
 // Rows are queries, columns keys: `i` is that of row 0, `j` of column 0.
 __device__ inline void mask_of_keys_in_columns(float (&factor)[4], const Scores& scores, int64_t b,
-                                               int64_t h, int64_t i, int64_t j) {
-  const AttentionShape& s = scores.s;
+                                               int64_t h, int i, int j) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t rows[2] = {position_of(s.q_positions, i + lane / 4),
-                           position_of(s.q_positions, i + lane / 4 + 8)};
+  const int rows[2] = {scores.q_at(i + lane / 4), scores.q_at(i + lane / 4 + 8)};
   if (!scores.in_fours) {
     GPTBENCH_UNROLL
     for (int e = 0; e < 4; ++e)
-      factor[e] =
-          scores.dropped(b, h, rows[e / 2], position_of(s.k_positions, j + 2 * (lane % 4) + e % 2));
+      factor[e] = scores.dropped(b, h, rows[e / 2], scores.k_at(j + 2 * (lane % 4) + e % 2));
     return;
   }
   // Lanes 2 u and 2 u + 1 hold four keys of two rows: one computes the words of the upper row, the
   // other those of the lower.
   const bool lower = lane % 2 != 0;
   const PhiloxWords mine = mask_words(scores, scores.mask_head(b, h), lower ? rows[1] : rows[0],
-                                      position_of(s.k_positions, j + lane % 4 / 2 * 4));
+                                      scores.k_at(j + lane % 4 / 2 * 4));
   const uint32_t first = __shfl_xor_sync(full_warp, lower ? mine.word[0] : mine.word[2], 1);
   const uint32_t second = __shfl_xor_sync(full_warp, lower ? mine.word[1] : mine.word[3], 1);
   factor[0] = factor_of(scores, lower ? first : mine.word[0]);
@@ -49,22 +46,21 @@ __device__ inline void mask_of_keys_in_columns(float (&factor)[4], const Scores&
 
 // Rows are keys, columns queries: `j` is that of row 0, `i` of column 0.
 __device__ inline void mask_of_keys_in_rows(float (&factor)[4], const Scores& scores, int64_t b,
-                                            int64_t h, int64_t i, int64_t j) {
-  const AttentionShape& s = scores.s;
+                                            int64_t h, int i, int j) {
   const int lane = static_cast<int>(threadIdx.x) % 32, column = 2 * (lane % 4);
   if (!scores.in_fours) {
     GPTBENCH_UNROLL
     for (int e = 0; e < 4; ++e)
-      factor[e] = scores.dropped(b, h, position_of(s.q_positions, i + column + e % 2),
-                                 position_of(s.k_positions, j + lane / 4 + e / 2 * 8));
+      factor[e] = scores.dropped(b, h, scores.q_at(i + column + e % 2),
+                                 scores.k_at(j + lane / 4 + e / 2 * 8));
     return;
   }
   // Four lanes, 4 apart, hold four keys of two columns, in the upper rows and in the lower: number
   // k computes the words of element k of all of them, which are then transposed.
   const int number = lane / 4 % 4;
-  PhiloxWords words = mask_words(scores, scores.mask_head(b, h),
-                                 position_of(s.q_positions, i + column + number % 2),
-                                 position_of(s.k_positions, j + lane / 16 * 4 + number / 2 * 8));
+  PhiloxWords words =
+      mask_words(scores, scores.mask_head(b, h), scores.q_at(i + column + number % 2),
+                 scores.k_at(j + lane / 16 * 4 + number / 2 * 8));
   GPTBENCH_UNROLL
   for (int bit = 1; bit <= 2; bit *= 2) {
     const bool upper = (number & bit) == 0;

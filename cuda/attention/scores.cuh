@@ -2,6 +2,7 @@
 // probabilities are dropped, and which tiles there is nothing to do for.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
 #include "cuda/kernels/dropout.cuh"
@@ -28,8 +29,22 @@ __device__ __noinline__ inline float dropout_factor(uint64_t seed, uint32_t inst
   return uniform_of(word) >= threshold ? scale : 0.0f;
 }
 
+// Positions in 32 bits, for the loops over scores.
+struct Places {
+  int begin[2], split;
+
+  explicit Places(const Positions& p)
+      : begin{narrow(p.begin[0]), narrow(p.begin[1])}, split(narrow(p.split)) {}
+  static int narrow(int64_t x) { return static_cast<int>(x < INT_MAX ? x : INT_MAX); }
+  GPTBENCH_HOST_DEVICE int at(int t) const {
+    return t < split ? begin[0] + t : begin[1] + t - split;
+  }
+};
+
 struct Scores {
   AttentionShape s;
+  Places q_places, k_places;
+  int T_q, T_k;
   DropoutMask mask;
   float scale;
   bool adds;      // keys come in blocks: results are of type S and brought up to date
@@ -38,6 +53,10 @@ struct Scores {
 
   explicit Scores(const AttentionShape& shape)
       : s(shape),
+        q_places(shape.q_positions),
+        k_places(shape.k_positions),
+        T_q(Places::narrow(shape.T_q)),
+        T_k(Places::narrow(shape.T_k)),
         mask(shape.dropout),
         scale(static_cast<float>(shape.scale)),
         adds(shape.keys != KeyBlock::all),
@@ -66,21 +85,32 @@ struct Scores {
   GPTBENCH_HOST_DEVICE int64_t length(int64_t b) const {
     return s.lengths != nullptr ? s.lengths[b] : INT64_MAX;
   }
-  GPTBENCH_HOST_DEVICE bool visible(int64_t q_position, int64_t k_position, int64_t length) const {
+  GPTBENCH_HOST_DEVICE int narrow_length(int64_t b) const {
+    const int64_t all = length(b);
+    return static_cast<int>(all < INT_MAX ? all : INT_MAX);
+  }
+  GPTBENCH_HOST_DEVICE int64_t q_at(int64_t i) const { return position_of(s.q_positions, i); }
+  GPTBENCH_HOST_DEVICE int64_t k_at(int64_t j) const { return position_of(s.k_positions, j); }
+  GPTBENCH_HOST_DEVICE int q_at(int i) const { return q_places.at(i); }
+  GPTBENCH_HOST_DEVICE int k_at(int j) const { return k_places.at(j); }
+  template <class Index>
+  GPTBENCH_HOST_DEVICE bool visible(Index q_position, Index k_position, Index length) const {
     return k_position < length && (!s.causal || k_position <= q_position);
   }
   // Of queries [i0, i1) and keys [j0, j1), both not empty: whether no pair is visible, whether all
   // are. Positions ascend.
-  GPTBENCH_HOST_DEVICE bool none_visible(int64_t i1, int64_t j0, int64_t length) const {
-    return !visible(position_of(s.q_positions, i1 - 1), position_of(s.k_positions, j0), length);
+  template <class Index>
+  GPTBENCH_HOST_DEVICE bool none_visible(Index i1, Index j0, Index length) const {
+    return !visible(q_at(i1 - 1), k_at(j0), length);
   }
-  GPTBENCH_HOST_DEVICE bool all_visible(int64_t i0, int64_t j1, int64_t length) const {
-    return visible(position_of(s.q_positions, i0), position_of(s.k_positions, j1 - 1), length);
+  template <class Index>
+  GPTBENCH_HOST_DEVICE bool all_visible(Index i0, Index j1, Index length) const {
+    return visible(q_at(i0), k_at(j1 - 1), length);
   }
 
   // Whether rows [t, t + n) stand at consecutive positions.
-  GPTBENCH_HOST_DEVICE static bool consecutive(const Positions& p, int64_t t, int n) {
-    return position_of(p, t + n - 1) - position_of(p, t) == n - 1;
+  GPTBENCH_HOST_DEVICE static bool consecutive(const Places& p, int t, int n) {
+    return p.at(t + n - 1) - p.at(t) == n - 1;
   }
 
   // Slope of head h of this rank (device/kernels.h).
@@ -109,7 +139,7 @@ struct Scores {
   }
 };
 
-// Arrays of a call; Out is A, or float where keys come in blocks.
+// Arrays of a call; Out is A, or float where keys come in blocks, or void.
 template <class A, class Out>
 struct ForwardArrays {
   explicit ForwardArrays(const AttentionForward& a)
@@ -123,7 +153,7 @@ struct ForwardArrays {
   const A *q, *k, *v;
 };
 
-// Gradient is A, or float where keys come in blocks. delta: see attention.cuh.
+// Gradient as Out. delta: see attention.cuh.
 template <class A, class Gradient>
 struct BackwardArrays {
   BackwardArrays(const AttentionBackward& a, const float* delta_of_rows)

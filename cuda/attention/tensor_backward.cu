@@ -25,15 +25,14 @@ struct Row {
   float lse, delta;
 };
 __device__ inline Row row_of(const float* lse, const float* delta, const Scores& scores, int64_t b,
-                             int64_t h, int64_t i) {
-  const AttentionShape& s = scores.s;
-  if (i >= s.T_q) return {0.0f, 0.0f};
-  return {lse[scores.lse(b, h, i)] * log2_e, delta[(b * s.H + h) * s.T_q + i]};
+                             int64_t h, int i) {
+  if (i >= scores.T_q) return {0.0f, 0.0f};
+  return {lse[scores.lse(b, h, i)] * log2_e, delta[(b * scores.s.H + h) * scores.s.T_q + i]};
 }
 
 // A pair of a query and a key: their rows, and by how many positions they differ.
 struct Pair {
-  int64_t i, j;
+  int i, j;
   float distance;
 };
 
@@ -42,16 +41,14 @@ struct Pair {
 // pair.distance is known.
 template <Extra extra>
 __device__ inline void score_gradient(float& s, float& dp, const Scores& scores, const Row& row,
-                                      bool plain, const Pair& pair, int64_t length, float slope,
+                                      bool plain, const Pair& pair, int length, float slope,
                                       float factor) {
-  const AttentionShape& shape = scores.s;
   float bias = 0.0f;
   if (plain) {
     if constexpr (extra != Extra::none) bias = -slope * fabsf(pair.distance);
   } else {
-    const int64_t q_position = position_of(shape.q_positions, pair.i);
-    const int64_t k_position = position_of(shape.k_positions, pair.j);
-    if (pair.i >= shape.T_q || pair.j >= shape.T_k ||
+    const int q_position = scores.q_at(pair.i), k_position = scores.k_at(pair.j);
+    if (pair.i >= scores.T_q || pair.j >= scores.T_k ||
         !scores.visible(q_position, k_position, length)) {
       s = dp = 0.0f;
       return;
@@ -72,45 +69,45 @@ __device__ inline void score_gradient(float& s, float& dp, const Scores& scores,
 // Whether all pairs of queries [i, i + n_i) and keys [j, j + n_j) are visible, and both stand at
 // consecutive positions where a bias asks how far they are apart.
 template <Extra extra>
-__device__ inline bool plain_tile(const Scores& scores, int64_t i, int n_i, int64_t j, int n_j,
-                                  int64_t length) {
-  const AttentionShape& s = scores.s;
-  if (i + n_i > s.T_q || j + n_j > s.T_k || !scores.all_visible(i, j + n_j, length)) return false;
-  return extra == Extra::none ||
-         (Scores::consecutive(s.q_positions, i, n_i) && Scores::consecutive(s.k_positions, j, n_j));
+__device__ inline bool plain_tile(const Scores& scores, int i, int n_i, int j, int n_j,
+                                  int length) {
+  if (i + n_i > scores.T_q || j + n_j > scores.T_k || !scores.all_visible(i, j + n_j, length))
+    return false;
+  return extra == Extra::none || (Scores::consecutive(scores.q_places, i, n_i) &&
+                                  Scores::consecutive(scores.k_places, j, n_j));
 }
 
 // Positions of row i and row j apart, of a plain tile.
-__device__ inline float distance_of(const Scores& scores, int64_t i, int64_t j) {
-  return static_cast<float>(position_of(scores.s.q_positions, i) -
-                            position_of(scores.s.k_positions, j));
+__device__ inline float distance_of(const Scores& scores, int i, int j) {
+  return static_cast<float>(scores.q_at(i) - scores.k_at(j));
 }
 
 // dq of own_rows queries of one head: a pass over the keys, N at a time.
-template <int D, int N, class A, class Gradient, Extra extra>
+template <int D, int N, class A, Extra extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_dq_kernel(BackwardArrays<A, Gradient> a, Scores scores) {
+    tensor_attention_dq_kernel(BackwardArrays<A, void> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D, N>;
   const AttentionShape& s = scores.s;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t i0 = static_cast<int64_t>(gridDim.x - 1 - blockIdx.x) * own_rows;
+  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * own_rows;
   const int64_t h = blockIdx.y, b = blockIdx.z;
-  const int64_t i1 = i0 + own_rows < s.T_q ? i0 + own_rows : s.T_q;
-  const int64_t row0 = i0 + 16 * warp;
-  const int64_t length = scores.length(b);
+  const int i1 = i0 + own_rows < scores.T_q ? i0 + own_rows : scores.T_q;
+  const int row0 = i0 + 16 * warp;
+  const int length = scores.narrow_length(b);
   const float slope = extra != Extra::none ? scores.slope(h) : 0.0f;
   const int64_t kv = scores.kv(b, h / scores.group, 0);
   A* const k_tiles = shared + L::first;
   A* const v_tiles = k_tiles + 2 * L::other;
-  const auto load_keys = [&](int64_t j0, int buffer) {
-    const int64_t at = kv + j0 * s.kv_row, rows = s.T_k - j0;
+  const auto load_keys = [&](int j0, int buffer) {
+    const int64_t at = kv + j0 * s.kv_row;
+    const int rows = scores.T_k - j0;
     load_rows_async<D, N, threads>(k_tiles + buffer * L::other, a.k + at, s.kv_row, rows, s.D);
     load_rows_async<D, N, threads>(v_tiles + buffer * L::other, a.v + at, s.kv_row, rows, s.D);
     commit_copies();
   };
-  const auto something_at = [&](int64_t j0) {
-    return j0 < s.T_k && !scores.none_visible(i1, j0, length);
+  const auto something_at = [&](int j0) {
+    return j0 < scores.T_k && !scores.none_visible(i1, j0, length);
   };
 
   const Row rows[2] = {row_of(a.lse, a.delta, scores, b, h, row0 + lane / 4),
@@ -122,7 +119,7 @@ __global__ void __launch_bounds__(threads)
   commit_copies();
   if (something_at(0)) load_keys(0, 0);
   int buffer = 0;
-  for (int64_t j0 = 0; something_at(j0); j0 += N, buffer ^= 1) {
+  for (int j0 = 0; something_at(j0); j0 += N, buffer ^= 1) {
     wait_for_copies<0>();
     __syncthreads();
     if (something_at(j0 + N)) load_keys(j0 + N, buffer ^ 1);
@@ -148,42 +145,42 @@ __global__ void __launch_bounds__(threads)
     fragment_times_rows<D, N, 1>(dq, ds, k_tiles + buffer * L::other);
   }
   wait_for_copies<0>();  // of the queries, where there was no tile
-  put_rows<D>(a.dq + b * a.dq_step + h * s.D, a.dq_row, row0, s.T_q, s.D, dq[0], scores.scale,
-              scores.scale, scores.adds);
+  put_rows<D, A>({a.dq, b * a.dq_step + h * s.D, a.dq_row, scores.adds, scores.adds}, row0,
+                 scores.T_q, s.D, dq[0], scores.scale, scores.scale);
 }
 
 // dk and dv of own_rows keys of one key/value head: a pass over the queries, N at a time, of the
 // heads that share it. Scores are computed transposed, one row per key.
-template <int D, int N, class A, class Gradient, Extra extra>
+template <int D, int N, class A, Extra extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_dkdv_kernel(BackwardArrays<A, Gradient> a, Scores scores) {
+    tensor_attention_dkdv_kernel(BackwardArrays<A, void> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D, N>;
   const AttentionShape& s = scores.s;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t j0 = static_cast<int64_t>(blockIdx.x) * own_rows;
+  const int j0 = static_cast<int>(blockIdx.x) * own_rows;
   const int64_t h_kv = blockIdx.y, b = blockIdx.z;
-  const int64_t j1 = j0 + own_rows < s.T_k ? j0 + own_rows : s.T_k;
-  const int64_t row0 = j0 + 16 * warp;  // of this warp's keys
-  const int64_t length = scores.length(b);
+  const int j1 = j0 + own_rows < scores.T_k ? j0 + own_rows : scores.T_k;
+  const int row0 = j0 + 16 * warp;  // of this warp's keys
+  const int length = scores.narrow_length(b);
   A* const q_tiles = shared + L::first;
   A* const dout_tiles = q_tiles + 2 * L::other;
 
   // Tiles of queries from the first that sees the first of these keys on; positions ascend.
-  const int64_t tiles = (s.T_q + N - 1) / N;
-  int64_t first = 0;
+  const int tiles = (scores.T_q + N - 1) / N;
+  int first = 0;
   while (first < tiles &&
-         scores.none_visible(first * N + N < s.T_q ? first * N + N : s.T_q, j0, length))
+         scores.none_visible(first * N + N < scores.T_q ? first * N + N : scores.T_q, j0, length))
     ++first;
-  const int64_t tiles_per_head = tiles - first;
-  const int64_t steps = tiles_per_head * scores.group;
-  const auto load_queries = [&](int64_t step, int buffer) {
+  const int tiles_per_head = tiles - first;
+  const int steps = tiles_per_head * static_cast<int>(scores.group);
+  const auto load_queries = [&](int step, int buffer) {
     const int64_t h = h_kv * scores.group + step / tiles_per_head;
-    const int64_t i0 = (first + step % tiles_per_head) * N;
+    const int i0 = (first + step % tiles_per_head) * N;
     load_rows_async<D, N, threads>(q_tiles + buffer * L::other, a.q + scores.q(b, h, i0), s.q_row,
-                                   s.T_q - i0, s.D);
+                                   scores.T_q - i0, s.D);
     load_rows_async<D, N, threads>(dout_tiles + buffer * L::other, a.dout + scores.out(b, h, i0),
-                                   s.out_row, s.T_q - i0, s.D);
+                                   s.out_row, scores.T_q - i0, s.D);
     commit_copies();
   };
 
@@ -194,12 +191,12 @@ __global__ void __launch_bounds__(threads)
   commit_copies();
   if (steps > 0) load_queries(0, 0);
   int buffer = 0;
-  for (int64_t step = 0; step < steps; ++step, buffer ^= 1) {
+  for (int step = 0; step < steps; ++step, buffer ^= 1) {
     wait_for_copies<0>();
     __syncthreads();
     if (step + 1 < steps) load_queries(step + 1, buffer ^ 1);
     const int64_t h = h_kv * scores.group + step / tiles_per_head;
-    const int64_t i0 = (first + step % tiles_per_head) * N;
+    const int i0 = (first + step % tiles_per_head) * N;
     const float slope = extra != Extra::none ? scores.slope(h) : 0.0f;
     float p[1][N / 8][4], ds[1][N / 8][4];
     rows_times_rows<D, N, 1>(p, shared, 16 * warp, q_tiles + buffer * L::other);
@@ -209,7 +206,7 @@ __global__ void __launch_bounds__(threads)
         distance_of(scores, i0, row0) + static_cast<float>(2 * (lane % 4) - lane / 4);
     GPTBENCH_UNROLL
     for (int n = 0; n < N / 8; ++n) {
-      const int64_t i = i0 + 8 * n + 2 * (lane % 4);
+      const int i = i0 + 8 * n + 2 * (lane % 4);
       const Row rows[2] = {row_of(a.lse, a.delta, scores, b, h, i),
                            row_of(a.lse, a.delta, scores, b, h, i + 1)};
       float factor[4] = {};
@@ -228,39 +225,40 @@ __global__ void __launch_bounds__(threads)
   }
   wait_for_copies<0>();  // of the keys, where there was no tile
   const int64_t at = b * a.dkv_step + h_kv * s.D;
-  put_rows<D>(a.dk + at, a.dkv_row, row0, s.T_k, s.D, dk[0], scores.scale, scores.scale,
-              scores.adds);
-  put_rows<D>(a.dv + at, a.dkv_row, row0, s.T_k, s.D, dv[0], 1.0f, 1.0f, scores.adds);
+  put_rows<D, A>({a.dk, at, a.dkv_row, scores.adds, scores.adds}, row0, scores.T_k, s.D, dk[0],
+                 scores.scale, scores.scale);
+  put_rows<D, A>({a.dv, at, a.dkv_row, scores.adds, scores.adds}, row0, scores.T_k, s.D, dv[0],
+                 1.0f, 1.0f);
 }
 
-template <int D, class A, class Gradient, Extra extra>
+template <int D, class A, Extra extra>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   const AttentionShape& s = a.shape;
-  const BackwardArrays<A, Gradient> arrays(a, delta);
+  const BackwardArrays<A, void> arrays(a, delta);
   // Registers: accumulators of D / 2 floats per thread for dq, D for dk and dv.
   constexpr int N = D == 64 ? 64 : 32;
   constexpr size_t shared = sizeof(A) * Layout<D, N>::end;
   static_assert(shared <= tensor_shared_bytes, "attention_shared_bytes() states the largest");
   const unsigned sequences = static_cast<unsigned>(s.B);
   launch(
-      GPTBENCH_KERNEL(tensor_attention_dq_kernel<D, N, A, Gradient, extra>),
+      GPTBENCH_KERNEL(tensor_attention_dq_kernel<D, N, A, extra>),
       dim3{static_cast<unsigned>(ceil_div(s.T_q, own_rows)), static_cast<unsigned>(s.H), sequences},
       threads, shared, stream_of(queue), arrays, Scores(s));
-  launch(GPTBENCH_KERNEL(tensor_attention_dkdv_kernel<D, N, A, Gradient, extra>),
+  launch(GPTBENCH_KERNEL(tensor_attention_dkdv_kernel<D, N, A, extra>),
          dim3{static_cast<unsigned>(ceil_div(s.T_k, own_rows)), static_cast<unsigned>(s.H_kv),
               sequences},
          threads, shared, stream_of(queue), arrays, Scores(s));
 }
 
-template <int D, class A, class Gradient>
+template <int D, class A>
 void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
   switch (extra_of(a.shape)) {
     case Extra::none:
-      return backward<D, A, Gradient, Extra::none>(queue, a, delta);
+      return backward<D, A, Extra::none>(queue, a, delta);
     case Extra::bias:
-      return backward<D, A, Gradient, Extra::bias>(queue, a, delta);
+      return backward<D, A, Extra::bias>(queue, a, delta);
     case Extra::dropout:
-      return backward<D, A, Gradient, Extra::dropout>(queue, a, delta);
+      return backward<D, A, Extra::dropout>(queue, a, delta);
   }
 }
 
@@ -268,11 +266,7 @@ void backward(Queue& queue, const AttentionBackward& a, const float* delta) {
 
 template <class A>
 void tensor_attention_backward(Queue& queue, const AttentionBackward& a, const float* delta) {
-  const bool whole = a.shape.keys == KeyBlock::all;
-  if (a.shape.D <= 64)
-    whole ? backward<64, A, A>(queue, a, delta) : backward<64, A, float>(queue, a, delta);
-  else
-    whole ? backward<128, A, A>(queue, a, delta) : backward<128, A, float>(queue, a, delta);
+  a.shape.D <= 64 ? backward<64, A>(queue, a, delta) : backward<128, A>(queue, a, delta);
 }
 
 template void tensor_attention_backward<bfloat16>(Queue&, const AttentionBackward&, const float*);

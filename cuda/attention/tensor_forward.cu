@@ -24,22 +24,21 @@ struct Layout {
 // What is done to scores where a tile has hidden keys, or scores have a bias: s = scale s + bias
 // with `biased`, -inf where hidden.
 template <bool biased, int k_rows>
-__device__ inline void adjust(float (&c)[M][k_rows / 8][4], const Scores& scores, int64_t row0,
-                              int64_t j0, int64_t length, float slope) {
-  const AttentionShape& s = scores.s;
+__device__ inline void adjust(float (&c)[M][k_rows / 8][4], const Scores& scores, int row0, int j0,
+                              int length, float slope) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   GPTBENCH_UNROLL
   for (int m = 0; m < M; ++m) {
     GPTBENCH_UNROLL
     for (int e = 0; e < 4; ++e) {
-      const int64_t q_position = position_of(s.q_positions, row0 + 16 * m + lane / 4 + e / 2 * 8);
+      const int q_position = scores.q_at(row0 + 16 * m + lane / 4 + e / 2 * 8);
       GPTBENCH_UNROLL
       for (int n = 0; n < k_rows / 8; ++n) {
-        const int64_t key = j0 + 8 * n + 2 * (lane % 4) + e % 2;
-        const int64_t k_position = position_of(s.k_positions, key);
+        const int key = j0 + 8 * n + 2 * (lane % 4) + e % 2;
+        const int k_position = scores.k_at(key);
         float& x = c[m][n][e];
         if constexpr (biased) x = x * scores.scale + Scores::bias(slope, q_position, k_position);
-        if (key >= s.T_k || !scores.visible(q_position, k_position, length)) x = -HUGE_VALF;
+        if (key >= scores.T_k || !scores.visible(q_position, k_position, length)) x = -HUGE_VALF;
       }
     }
   }
@@ -47,12 +46,11 @@ __device__ inline void adjust(float (&c)[M][k_rows / 8][4], const Scores& scores
 
 // The same where no key is hidden and rows and keys stand at consecutive positions.
 template <int k_rows>
-__device__ inline void add_bias(float (&c)[M][k_rows / 8][4], const Scores& scores, int64_t row0,
-                                int64_t j0, float slope) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const float first = static_cast<float>(position_of(scores.s.q_positions, row0) -
-                                         position_of(scores.s.k_positions, j0)) +
-                      static_cast<float>(lane / 4 - 2 * (lane % 4));
+__device__ inline void add_bias(float (&c)[M][k_rows / 8][4], const Scores& scores, int row0,
+                                int j0, float slope) {
+  const int lane = own_thread() % 32;
+  const float first =
+      static_cast<float>(scores.q_at(row0) - scores.k_at(j0) + lane / 4 - 2 * (lane % 4));
   GPTBENCH_UNROLL
   for (int m = 0; m < M; ++m) {
     GPTBENCH_UNROLL
@@ -68,7 +66,7 @@ __device__ inline void add_bias(float (&c)[M][k_rows / 8][4], const Scores& scor
 
 template <int k_rows>
 __device__ inline void drop(float (&p)[M][k_rows / 8][4], const Scores& scores, int64_t b,
-                            int64_t h, int64_t row0, int64_t j0) {
+                            int64_t h, int row0, int j0) {
   GPTBENCH_UNROLL
   for (int m = 0; m < M; ++m) {
     GPTBENCH_UNROLL
@@ -82,36 +80,37 @@ __device__ inline void drop(float (&p)[M][k_rows / 8][4], const Scores& scores, 
 }
 
 // A block computes q_rows queries of one head.
-template <int D, class A, class Out, Extra extra>
+template <int D, class A, Extra extra>
 __global__ void __launch_bounds__(threads)
-    tensor_attention_forward_kernel(ForwardArrays<A, Out> a, Scores scores) {
+    tensor_attention_forward_kernel(ForwardArrays<A, void> a, Scores scores) {
   GPTBENCH_DYNAMIC_SHARED(A, shared);
   using L = Layout<D>;
   constexpr int k_rows = L::k_rows;
   const AttentionShape& s = scores.s;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   // The last tiles, which under a causal mask have most to do, start first.
-  const int64_t i0 = static_cast<int64_t>(gridDim.x - 1 - blockIdx.x) * q_rows;
+  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * q_rows;
   const int64_t h = blockIdx.y, b = blockIdx.z;
-  const int64_t i1 = i0 + q_rows < s.T_q ? i0 + q_rows : s.T_q;
-  const int64_t row0 = i0 + 16 * M * warp;  // of this warp
-  const int64_t length = scores.length(b);
+  const int i1 = i0 + q_rows < scores.T_q ? i0 + q_rows : scores.T_q;
+  const int row0 = i0 + 16 * M * warp;  // of this warp
+  const int length = scores.narrow_length(b);
   constexpr bool biased = extra != Extra::none;
   const float slope = biased ? scores.slope(h) : 0.0f;
   // A score times c is the exponent of 2.
   const float c = biased ? log2_e : scores.scale * log2_e;
 
   const int64_t kv = scores.kv(b, h / scores.group, 0);
-  const auto load_keys = [&](int64_t j0, int buffer) {
-    const int64_t at = kv + j0 * s.kv_row, rows = s.T_k - j0;
+  const auto load_keys = [&](int j0, int buffer) {
+    const int64_t at = kv + j0 * s.kv_row;
+    const int rows = scores.T_k - j0;
     load_rows_async<D, k_rows, threads>(shared + L::k + buffer * k_rows * D, a.k + at, s.kv_row,
                                         rows, s.D);
     load_rows_async<D, k_rows, threads>(shared + L::v + buffer * k_rows * D, a.v + at, s.kv_row,
                                         rows, s.D);
     commit_copies();
   };
-  const auto something_at = [&](int64_t j0) {
-    return j0 < s.T_k && !scores.none_visible(i1, j0, length);
+  const auto something_at = [&](int j0) {
+    return j0 < scores.T_k && !scores.none_visible(i1, j0, length);
   };
 
   float acc[M][D / 8][4] = {};
@@ -122,8 +121,8 @@ __global__ void __launch_bounds__(threads)
     for (int half = 0; half < 2; ++half) {
       max[m][half] = -HUGE_VALF;
       sum[m][half] = 0.0f;
-      const int64_t row = row0 + 16 * m + lane / 4 + 8 * half;
-      if (s.keys != KeyBlock::further || row >= s.T_q) continue;
+      const int row = row0 + 16 * m + lane / 4 + 8 * half;
+      if (s.keys != KeyBlock::further || row >= scores.T_q) continue;
       const float before = a.lse[scores.lse(b, h, row)];
       if (before == -HUGE_VALF) continue;
       max[m][half] = before * (log2_e / c);
@@ -131,9 +130,10 @@ __global__ void __launch_bounds__(threads)
       GPTBENCH_UNROLL
       for (int n = 0; n < D / 8; ++n) {
         if (8 * n >= s.D) continue;
-        const Out* const out = a.out + scores.out(b, h, row) + 8 * n + 2 * (lane % 4);
-        acc[m][n][2 * half] = to_float(out[0]);
-        acc[m][n][2 * half + 1] = to_float(out[1]);
+        const float* const out =
+            static_cast<const float*>(a.out) + scores.out(b, h, row) + 8 * n + 2 * (lane % 4);
+        acc[m][n][2 * half] = out[0];
+        acc[m][n][2 * half + 1] = out[1];
       }
     }
   }
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(threads)
   commit_copies();
   if (something_at(0)) load_keys(0, 0);
   int buffer = 0;
-  for (int64_t j0 = 0; something_at(j0); j0 += k_rows, buffer ^= 1) {
+  for (int j0 = 0; something_at(j0); j0 += k_rows, buffer ^= 1) {
     wait_for_copies<0>();
     __syncthreads();
     if (something_at(j0 + k_rows)) load_keys(j0 + k_rows, buffer ^ 1);
@@ -151,9 +151,9 @@ __global__ void __launch_bounds__(threads)
     float p[M][k_rows / 8][4];
     rows_times_rows<D, k_rows, M>(p, shared + L::q, 16 * M * warp,
                                   shared + L::k + buffer * k_rows * D);
-    const bool hidden = j0 + k_rows > s.T_k || !scores.all_visible(row0, j0 + k_rows, length);
-    if (hidden || (biased && !(Scores::consecutive(s.q_positions, row0, 16 * M) &&
-                               Scores::consecutive(s.k_positions, j0, k_rows))))
+    const bool hidden = j0 + k_rows > scores.T_k || !scores.all_visible(row0, j0 + k_rows, length);
+    if (hidden || (biased && !(Scores::consecutive(scores.q_places, row0, 16 * M) &&
+                               Scores::consecutive(scores.k_places, j0, k_rows))))
       adjust<biased, k_rows>(p, scores, row0, j0, length, slope);
     else if constexpr (biased)
       add_bias<k_rows>(p, scores, row0, j0, slope);
@@ -202,34 +202,34 @@ __global__ void __launch_bounds__(threads)
       const float all = quad_sum(sum[m][half]);
       const bool none = all == 0.0f;
       inverse[half] = none ? 0.0f : 1.0f / all;
-      const int64_t row = row0 + 16 * m + lane / 4 + 8 * half;
-      if (lane % 4 == 0 && row < s.T_q)
+      const int row = row0 + 16 * m + lane / 4 + 8 * half;
+      if (lane % 4 == 0 && row < scores.T_q)
         a.lse[scores.lse(b, h, row)] = none ? -HUGE_VALF : max[m][half] * c * ln_2 + logf(all);
     }
-    put_rows<D>(a.out + scores.out(b, h, 0), s.out_row, row0 + 16 * m, s.T_q, s.D, acc[m],
-                inverse[0], inverse[1], false);
+    put_rows<D, A>({a.out, scores.out(b, h, 0), s.out_row, scores.adds, false}, row0 + 16 * m,
+                   scores.T_q, s.D, acc[m], inverse[0], inverse[1]);
   }
 }
 
-template <int D, class A, class Out, Extra extra>
+template <int D, class A, Extra extra>
 void forward(Queue& queue, const AttentionForward& a) {
   const AttentionShape& s = a.shape;
-  const ForwardArrays<A, Out> arrays(a);
+  const ForwardArrays<A, void> arrays(a);
   const dim3 grid{static_cast<unsigned>(ceil_div(s.T_q, q_rows)), static_cast<unsigned>(s.H),
                   static_cast<unsigned>(s.B)};
-  launch(GPTBENCH_KERNEL(tensor_attention_forward_kernel<D, A, Out, extra>), grid, threads,
+  launch(GPTBENCH_KERNEL(tensor_attention_forward_kernel<D, A, extra>), grid, threads,
          sizeof(A) * Layout<D>::end, stream_of(queue), arrays, Scores(s));
 }
 
-template <int D, class A, class Out>
+template <int D, class A>
 void forward(Queue& queue, const AttentionForward& a) {
   switch (extra_of(a.shape)) {
     case Extra::none:
-      return forward<D, A, Out, Extra::none>(queue, a);
+      return forward<D, A, Extra::none>(queue, a);
     case Extra::bias:
-      return forward<D, A, Out, Extra::bias>(queue, a);
+      return forward<D, A, Extra::bias>(queue, a);
     case Extra::dropout:
-      return forward<D, A, Out, Extra::dropout>(queue, a);
+      return forward<D, A, Extra::dropout>(queue, a);
   }
 }
 
@@ -237,11 +237,7 @@ void forward(Queue& queue, const AttentionForward& a) {
 
 template <class A>
 void tensor_attention_forward(Queue& queue, const AttentionForward& a) {
-  const bool whole = a.shape.keys == KeyBlock::all;
-  if (a.shape.D <= 64)
-    whole ? forward<64, A, A>(queue, a) : forward<64, A, float>(queue, a);
-  else
-    whole ? forward<128, A, A>(queue, a) : forward<128, A, float>(queue, a);
+  a.shape.D <= 64 ? forward<64, A>(queue, a) : forward<128, A>(queue, a);
 }
 
 template void tensor_attention_forward<bfloat16>(Queue&, const AttentionForward&);

@@ -11,16 +11,26 @@
 
 namespace gptbench::cuda {
 
+// Index of the thread in its block. What follows from it is computed where it is used: the compiler
+// would keep dozens of addresses in shared memory in registers that accumulators need.
+__device__ inline int own_thread() {
+  int thread = static_cast<int>(threadIdx.x);
+#if !defined(GPTBENCH_EMULATION)
+  asm volatile("" : "+r"(thread));
+#endif
+  return thread;
+}
+
 // tile[r][d] = x[r row + d] for r < rows and d < size, zeros for what else there is up to R x D;
 // complete after commit and wait. size is a multiple of 8.
 template <int D, int R, int threads, class A>
-__device__ inline void load_rows_async(A* tile, const A* x, int64_t row, int64_t rows,
-                                       int64_t size) {
+__device__ inline void load_rows_async(A* tile, const A* x, int64_t row, int rows, int64_t size) {
   constexpr int chunks = D / 8;
   static_assert(R * chunks % threads == 0, "as many copies for every thread");
+  const int thread = own_thread();
   GPTBENCH_UNROLL
   for (int n = 0; n < R * chunks / threads; ++n) {
-    const int e = n * threads + static_cast<int>(threadIdx.x);
+    const int e = n * threads + thread;
     const int r = e / chunks, chunk = e % chunks;
     const bool exists = r < rows && chunk * 8 < size;
     copy_16_async(tile + swizzled<D>(r, chunk), x + (exists ? r * row + chunk * 8 : 0), exists);
@@ -30,7 +40,7 @@ __device__ inline void load_rows_async(A* tile, const A* x, int64_t row, int64_t
 // c[m][n/8] = x y^T: rows x_row + 16 m .. + 15 of tile x by rows 0 .. N-1 of tile y, summed over D.
 template <int D, int N, int M, class A>
 __device__ inline void rows_times_rows(float (&c)[M][N / 8][4], const A* x, int x_row, const A* y) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = own_thread() % 32;
   GPTBENCH_UNROLL
   for (int m = 0; m < M; ++m) {
     GPTBENCH_UNROLL
@@ -60,7 +70,7 @@ __device__ inline void rows_times_rows(float (&c)[M][N / 8][4], const A* x, int 
 template <int D, int N, int M, class A>
 __device__ inline void fragment_times_rows(float (&acc)[M][D / 8][4], const float (&p)[M][N / 8][4],
                                            const A* y) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = own_thread() % 32;
   GPTBENCH_UNROLL
   for (int k = 0; k < N / 16; ++k) {
     uint32_t a[M][4];
@@ -94,22 +104,31 @@ __device__ inline void put_pair(float* at, float x, float y, bool adds) {
   *pair = float2{before.x + x, before.y + y};
 }
 
-// Rows [row0, row0 + 16) of a result whose fragments are acc, times a scale for either half of
-// them; `end` rows of `size` elements exist.
-template <int D, class Out>
-__device__ inline void put_rows(Out* out, int64_t row, int64_t row0, int64_t end, int64_t size,
-                                const float (&acc)[D / 8][4], float scale_low, float scale_high,
-                                bool adds) {
+// Rows [row0, row0 + 16) of a result that begins at element `at` of `out`, in float or A; its
+// fragments are acc, times a scale for either half of them. `end` rows of `size` elements exist.
+struct Result {
+  void* out;
+  int64_t at, row;
+  bool in_float, adds;
+};
+template <int D, class A>
+__device__ inline void put_rows(const Result& result, int row0, int end, int64_t size,
+                                const float (&acc)[D / 8][4], float scale_low, float scale_high) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t low = row0 + lane / 4, high = low + 8;
+  const auto put = [&](int64_t i, float x, float y) {
+    if (result.in_float)
+      put_pair(static_cast<float*>(result.out) + i, x, y, result.adds);
+    else
+      put_pair(static_cast<A*>(result.out) + i, x, y, result.adds);
+  };
+  const int low = row0 + lane / 4, high = low + 8;
+  const int64_t at_low = result.at + low * result.row, at_high = at_low + 8 * result.row;
   GPTBENCH_UNROLL
   for (int n = 0; n < D / 8; ++n) {
     const int d = 8 * n + 2 * (lane % 4);
     if (d >= size) continue;
-    if (low < end)
-      put_pair(out + low * row + d, acc[n][0] * scale_low, acc[n][1] * scale_low, adds);
-    if (high < end)
-      put_pair(out + high * row + d, acc[n][2] * scale_high, acc[n][3] * scale_high, adds);
+    if (low < end) put(at_low + d, acc[n][0] * scale_low, acc[n][1] * scale_low);
+    if (high < end) put(at_high + d, acc[n][2] * scale_high, acc[n][3] * scale_high);
   }
 }
 
