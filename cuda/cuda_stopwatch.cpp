@@ -1,5 +1,7 @@
 #include "cuda/cuda_stopwatch.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/cuda_recording.h"
@@ -14,12 +16,19 @@ double seconds_between(cudaEvent_t begin, cudaEvent_t end) {
 
 void CudaStopwatch::mark(Queue& queue, int label) {
   if (!labels_.empty() && labels_.back() == label) return;
+  show(label);
   if (labels_.size() == events_.size()) events_.emplace_back();
   // Within a recording a plain event only orders; this one is recorded by every replay.
   const unsigned flags =
       current_recording() != 0 ? cudaEventRecordExternal : cudaEventRecordDefault;
   GPTBENCH_CUDA(cudaEventRecordWithFlags(events_[labels_.size()], stream_of(queue), flags));
   labels_.push_back(label);
+}
+
+void CudaStopwatch::show(int label) {
+  if (shown_) nvtxRangePop();
+  shown_ = label >= 0 && static_cast<size_t>(label) < names_.size();
+  if (shown_) nvtxRangePushA(names_[static_cast<size_t>(label)].c_str());
 }
 
 void CudaStopwatch::collect(std::vector<double>& seconds) {

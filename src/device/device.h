@@ -44,6 +44,8 @@ class Queue {
 class Stopwatch {
  public:
   virtual ~Stopwatch() = default;
+  // Names of the labels from 0, for tools that watch the program; before the first mark.
+  virtual void set_names(std::vector<std::string> /*names*/) {}
   // Time of the queue from here to the next mark, waiting included, is booked under `label`; under
   // none where `label` is negative. All marks between two collections are on one queue.
   virtual void mark(Queue& queue, int label) = 0;

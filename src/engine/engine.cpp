@@ -35,8 +35,12 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   if (tracing_ != nullptr) tracing_->begin_step(start_s);
 
   run_tasks();
+  // The device works meanwhile.
+  if (plan.device.replays) inputs_.draw_ahead(step + 1);
   const std::array<double, num_scalars> scalars = read_scalars();
+  const double end_s = now_s();
   timer_.collect_marks();
+  if (tracing_ != nullptr) tracing_->collect();
 
   const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
   const double sequences = static_cast<double>(plan.config.batch.global_batch_size);
@@ -51,7 +55,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   }
   if (!result.skipped) ++updates_;
   result.stop = scalar(Scalar::stop_votes) > 0.0;
-  result.time_s = now_s() - start_s;
+  result.time_s = end_s - start_s;
   return result;
 }
 
@@ -75,10 +79,11 @@ void Engine::continue_from(const TrainingState& state) {
 
 // Issues the tasks of a step, or records them and replays the recording.
 void Engine::run_tasks() {
-  if (graph_.recorded()) return replay_tasks();
+  if (graph_.recorded() && tracing_ == nullptr) return replay_tasks();
   StepQueues& queues = resources_.queues;
   Queue& compute = queues[QueueId::compute];
-  if (graph_.due()) {
+  if (graph_.recorded()) inputs_.set_mode(InputMode::copy);  // of the steps that are replayed
+  if (graph_.due() && tracing_ == nullptr) {
     inputs_.set_mode(InputMode::record);
     const auto record = [&] {
       queues.begin_recording();
@@ -95,6 +100,7 @@ void Engine::run_tasks() {
   inputs_.load_scalars();
   issue_tasks();
   timer_.mark_end(compute);
+  if (tracing_ != nullptr) tracing_->mark_end(compute);
   graph_.step_issued();
 }
 
@@ -135,7 +141,10 @@ void Engine::issue(const Op& op, const Task& task, int64_t first_row) {
     event = &tracing_->begin(index, task);
     if (is_message(op.kind)) resources_.communicators[op.axis].trace_next(&event->message);
   }
-  if (op.queue == QueueId::compute) timer_.mark(resources_.queues[op.queue], op);
+  if (op.queue == QueueId::compute) {
+    timer_.mark(resources_.queues[op.queue], op);
+    if (tracing_ != nullptr) tracing_->mark_event(resources_.queues[op.queue]);
+  }
   const double start_s = now_s();
   call(op, task, first_row);
   const double end_s = now_s();
@@ -173,7 +182,10 @@ void Engine::wait_for(const Op& op, int32_t slot) {
     const Op& earlier = resources_.plan.ops[static_cast<size_t>(wait.op)];
     const int32_t awaited = queues.awaited_slot(wait, slot);
     const double start_s = now_s();
-    if (op.queue == QueueId::compute) timer_.mark(queues[op.queue], earlier);
+    if (op.queue == QueueId::compute) {
+      timer_.mark(queues[op.queue], earlier);
+      if (tracing_ != nullptr) tracing_->mark_wait(queues[op.queue]);
+    }
     queues.wait(op.queue, wait.op, awaited);
     const double end_s = now_s();
     timer_.book(earlier, end_s - start_s);

@@ -66,9 +66,9 @@ class Engine {
   const std::string& failure() const { return failure_.reason(); }
   Exit failure_code() const { return failure_.code(); }
 
-  // Traces `step`, from 0, as it runs; takes the memory now.
+  // Traces `step`, from 0, as it runs; takes the memory now. The step is issued, not replayed.
   void trace_step(int64_t step) {
-    trace_ = std::make_unique<Trace>(resources_.plan);
+    trace_ = std::make_unique<Trace>(resources_.plan, resources_.device.make_stopwatch());
     traced_step_ = step;
   }
   // The trace of that step, once it has run; null where no step was to be traced.

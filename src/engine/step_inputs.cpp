@@ -67,9 +67,9 @@ void StepInputs::load_tokens(const OpCall& call) {
     for (int64_t b = 0; b < B; ++b) {
       const int64_t sequence = first_sequence(call) + b;
       const SentencePair* pair = pairs_ != nullptr ? &pairs_->read(sequence) : nullptr;
-      if (pair == nullptr) source_.read(sequence, sequence_.data());
-      const int32_t* inputs = pair != nullptr ? pair->inputs.data() : sequence_.data();
-      const int32_t* targets = pair != nullptr ? pair->targets.data() : sequence_.data() + 1;
+      const int32_t* tokens = pair == nullptr ? read_sequence(sequence) : nullptr;
+      const int32_t* inputs = pair != nullptr ? pair->inputs.data() : tokens;
+      const int32_t* targets = pair != nullptr ? pair->targets.data() : tokens + 1;
       for (int64_t t = 0; t < T; ++t) {
         const int64_t at = position_of(held, t);
         const size_t row = static_cast<size_t>(b * T + t);
@@ -86,6 +86,30 @@ void StepInputs::load_tokens(const OpCall& call) {
   put(call, Slot::tokens, inputs_.data(), bytes);
   put(call, Slot::targets, targets_.data(), bytes);
   if (pairs_ != nullptr) put(call, Slot::types, types_.data(), bytes);
+}
+
+const int32_t* StepInputs::read_sequence(int64_t sequence) {
+  const int64_t ahead = sequence - ahead_first_;
+  if (ahead >= 0 && ahead < ahead_count_)
+    return ahead_.data() + ahead * static_cast<int64_t>(sequence_.size());
+  source_.read(sequence, sequence_.data());
+  return sequence_.data();
+}
+
+void StepInputs::draw_ahead(int64_t step) {
+  const bool loads = plan().tokens >= 0 && pairs_ == nullptr;
+  const SequenceRange mine =
+      sequences_of(plan().config.batch.global_batch_size, plan().grid.data, plan().at.data);
+  ahead_first_ = sequences_before(step) + mine.first;
+  ahead_count_ = 0;
+  if (!loads) return;
+  ahead_.resize(static_cast<size_t>(mine.count) * sequence_.size());
+  try {
+    for (; ahead_count_ < mine.count; ++ahead_count_)
+      source_.read(ahead_first_ + ahead_count_,
+                   ahead_.data() + ahead_count_ * static_cast<int64_t>(sequence_.size()));
+  } catch (const Error&) {  // noted where the step asks for it
+  }
 }
 
 // As far as this rank works on them.

@@ -52,6 +52,9 @@ class StepInputs {
   void load_lengths(const OpCall& call);
   void load_control(const OpCall& call);
 
+  // Draws the tokens of a later step, for load_tokens() to find. What cannot be read is left to it.
+  void draw_ahead(int64_t step);
+
   // This rank has failed: it votes to stop, in the next step where the votes of this one have been
   // counted.
   void vote_to_stop();
@@ -73,13 +76,17 @@ class StepInputs {
     memory_.put(call.queue(), call[to], from, bytes);
   }
   Address in_memory(int buffer) const;
+  // Sequence `sequence` and its successor, [T + 1].
+  const int32_t* read_sequence(int64_t sequence);
 
   Resources& resources_;
   const TokenSource& source_;
   Failure& failure_;
   InputMemory memory_;
-  std::unique_ptr<SentencePairs> pairs_;   // what sequences become; null: next tokens
-  std::vector<int32_t> sequence_;          // [T + 1] one sequence and its successor
+  std::unique_ptr<SentencePairs> pairs_;  // what sequences become; null: next tokens
+  std::vector<int32_t> sequence_;         // [T + 1] one sequence and its successor
+  std::vector<int32_t> ahead_;            // [ahead_count_, T + 1] sequences drawn before
+  int64_t ahead_first_ = 0, ahead_count_ = 0;
   std::vector<int32_t> inputs_, targets_;  // [B, T_local]
   std::vector<int32_t> types_, labels_;    // [B, T_local], [B]; where the family has them
   std::vector<int32_t> lengths_;           // [B]; where sequences are padded

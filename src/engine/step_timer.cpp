@@ -1,5 +1,6 @@
 #include "engine/step_timer.h"
 
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -35,6 +36,20 @@ ProgramClass class_of(ProgramKind kind) {
 // What time is spent on: a region, or messages of an axis and kind.
 constexpr int num_subjects = num_regions + num_axes * num_op_kinds;
 
+// "backward linear", "forward all_reduce data"; by label.
+std::vector<std::string> names_of_labels() {
+  std::vector<std::string> names;
+  for (const char* program : {"forward ", "backward ", "step ", "receive "}) {
+    for (int region = 0; region < num_regions; ++region)
+      names.push_back(std::string(program) + name_of(static_cast<Region>(region)));
+    for (int axis = 0; axis < num_axes; ++axis)
+      for (int kind = 0; kind < num_op_kinds; ++kind)
+        names.push_back(std::string(program) + spec_of(static_cast<OpKind>(kind)).name + " " +
+                        name_of(static_cast<Axis>(axis)));
+  }
+  return names;
+}
+
 int subject_of(const Op& op) {
   if (!is_message(op.kind))
     return static_cast<int>(is_transfer(op.kind) ? Region::offload : op.region);
@@ -54,6 +69,10 @@ void add(double seconds, int subject, StepTimes& times, ExposedTimes* exposed_s)
 }
 
 }  // namespace
+
+StepTimer::StepTimer(Device& device) : stopwatch_(device.make_stopwatch()) {
+  if (stopwatch_ != nullptr) stopwatch_->set_names(names_of_labels());
+}
 
 void StepTimer::begin_program(ProgramKind kind) {
   program_ = kind;

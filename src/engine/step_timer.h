@@ -23,7 +23,7 @@ using ExposedTimes = std::array<std::array<double, num_op_kinds>, num_axes>;
 // compute queue tell the times instead: the host's clock would tell how long it took to enqueue.
 class StepTimer {
  public:
-  explicit StepTimer(Device& device) : stopwatch_(device.make_stopwatch()) {}
+  explicit StepTimer(Device& device);
 
   void begin_step() { times_ = {}; }
   void begin_program(ProgramKind kind);

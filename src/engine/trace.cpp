@@ -1,13 +1,15 @@
 #include "engine/trace.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
 
-Trace::Trace(const Plan& plan) : latest_(plan.ops.size()) {
+Trace::Trace(const Plan& plan, std::unique_ptr<Stopwatch> clock)
+    : clock_(std::move(clock)), latest_(plan.ops.size()) {
   size_t events = 0, waits = 0;
   for_each_operation(plan, [&](int32_t i, int64_t /*rows*/, int64_t times) {
     events += static_cast<size_t>(times);
@@ -15,6 +17,7 @@ Trace::Trace(const Plan& plan) : latest_(plan.ops.size()) {
   });
   events_.reserve(events);
   waits_.reserve(waits);
+  if (clock_ != nullptr) marks_.reserve(events + waits);
   for (size_t i = 0; i < plan.ops.size(); ++i)
     if (plan.ops[i].signals) latest_[i].assign(static_cast<size_t>(plan.slots), -1);
 }
@@ -23,6 +26,7 @@ void Trace::begin_step(double now_s) {
   origin_s_ = now_s;
   events_.clear();
   waits_.clear();
+  marks_.clear();
   for (std::vector<int32_t>& slots : latest_) std::fill(slots.begin(), slots.end(), -1);
 }
 
@@ -38,7 +42,33 @@ TraceEvent& Trace::begin(int32_t op, const Task& task) {
 
 void Trace::waited(int32_t op, int32_t slot, double begin_s, double end_s) {
   const int32_t event = latest_[static_cast<size_t>(op)][static_cast<size_t>(slot)];
-  if (event >= 0) waits_.push_back({event, begin_s, end_s});  // else issued in an earlier step
+  if (event >= 0)
+    waits_.push_back({event, begin_s, end_s});
+  else if (!marks_.empty() && marks_.back().wait)  // issued in an earlier step
+    marks_.back().index = -1;
+}
+
+void Trace::mark(Queue& compute, Mark mark) {
+  if (clock_ == nullptr) return;
+  clock_->mark(compute, static_cast<int>(marks_.size()));
+  marks_.push_back(mark);
+}
+
+void Trace::collect() {
+  if (clock_ == nullptr) return;
+  std::vector<double> seconds(marks_.size());
+  clock_->collect(seconds);
+  double at_s = origin_s_;
+  for (size_t i = 0; i < marks_.size(); ++i) {
+    const double begin_s = at_s;
+    at_s += seconds[i];
+    const size_t index = static_cast<size_t>(marks_[i].index);
+    if (marks_[i].index < 0) continue;
+    double& begin = marks_[i].wait ? waits_[index].begin_s : events_[index].begin_s;
+    double& end = marks_[i].wait ? waits_[index].end_s : events_[index].end_s;
+    begin = begin_s;
+    end = at_s;
+  }
 }
 
 }  // namespace gptbench

@@ -62,10 +62,6 @@ std::string refusal_of_cudnn(const Config& config) {
 std::string refusal_of_gpu(const Config& config) {
   if (config.run.attention == AttentionKernels::cudnn && !refusal_of_cudnn(config).empty())
     return refusal_of_cudnn(config);
-  if (config.output.trace_step != 0)
-    return "output.trace_step tells what the host does, which on device = 'cuda' is to hand out "
-           "work; "
-           "use trace_step = 0, and Nsight Systems for a trace of the GPU";
   return "";
 }
 

@@ -62,6 +62,11 @@ for zero in 0 3; do
     "run.algorithms=nccl$zero/result.h5"
   same_steps "nccl$zero" "issued$zero"
 done
+# A step that is traced is issued between replays; its operations have the GPU's times.
+run traced 2 0 run.device=cuda run.comm=auto run.cuda_graph=true model.dropout=0.1 output.trace_step=3 \
+  run.algorithms=nccl0/result.h5
+same_steps nccl0 traced
+grep -q layernorm_backward traced/trace.json || fail "traced: no operation in trace.json"
 # Streams that run as late as they can are the rule; ahead of what the host waits for, and in any order:
 for order in early random; do
   GPTBENCH_EMULATED_ORDER=$order run "$order" 2 0 run.device=cuda run.cuda_graph=false parallel.zero_stage=3 \

@@ -3,6 +3,8 @@
 // way.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "plan/replay.h"
 #include "recording_device.h"
 #include "train.h"
@@ -21,9 +23,39 @@ struct Seen {
   int recordings = 0, replays = 0;
 };
 
-// Collective.
+// Notes how often each sequence is asked for.
+class CountedTokens final : public TokenSource {
+ public:
+  explicit CountedTokens(std::unique_ptr<TokenSource> inner) : inner_(std::move(inner)) {}
+  std::string description() const override { return inner_->description(); }
+  void read(int64_t sequence, int32_t* tokens) const override {
+    ++reads[sequence];
+    inner_->read(sequence, tokens);
+  }
+  mutable std::map<int64_t, int> reads;
+
+ private:
+  std::unique_ptr<TokenSource> inner_;
+};
+
+// Compute operations of a trace lie one behind the other, a second each by the counting stopwatch,
+// with another for each wait.
+void expect_times_of_the_device(const Plan& plan, const Trace& trace) {
+  double at = trace.origin_s(), waits = 0.0;
+  for (const TraceEvent& event : trace.events()) {
+    const Op& op = plan.ops[static_cast<size_t>(event.op)];
+    if (op.queue != QueueId::compute) continue;
+    waits += static_cast<double>(op.waits_for.size());
+    EXPECT_GE(event.begin_s, at);
+    EXPECT_NEAR(event.end_s - event.begin_s, 1.0, 1e-6);
+    at = event.end_s;
+  }
+  EXPECT_LE(at - trace.origin_s(), static_cast<double>(trace.events().size()) + waits + 1e-3);
+}
+
+// Collective. traced: a step, or -1.
 Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
-         bool refuses = false) {
+         bool refuses = false, int traced = -1) {
   model.device = "cuda";
   RecordingDevice device(refuses);
   Config config = resolved_config(model);
@@ -40,12 +72,14 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
     owned.push_back(std::make_unique<RecordedCommunicator>(*inner));
     communicators.by_axis[static_cast<size_t>(axis)] = owned.back().get();
   }
-  const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
-  Engine engine(plan, device, communicators, *tokens);
+  const CountedTokens tokens(
+      make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid));
+  Engine engine(plan, device, communicators, tokens);
   EXPECT_TRUE(engine.allocate());
   engine.initialise_weights();
   const auto all = [&](bool mine) { return world.all(mine); };
   EXPECT_TRUE(!replay || engine.replay_steps(required, all));
+  if (traced >= 0) engine.trace_step(traced);
   Seen seen;
   for (int step = 0; step < steps; ++step) {
     const StepResult result = engine.step(step, step == 3);
@@ -54,6 +88,10 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
     seen.region_s.push_back(engine.times().region_s);
     seen.norms.push_back(result.skipped ? -result.loss_scale : result.grad_norm);
   }
+  if (traced >= 0) expect_times_of_the_device(plan, *engine.trace());
+  // Those of the next step are drawn while one runs.
+  for (const auto& [sequence, reads] : tokens.reads)
+    EXPECT_TRUE(reads == 1 || plan.shape.family.head == HeadKind::masked) << sequence;
   seen.checksum = engine.checksum();
   seen.refusal = engine.replay_refusal();
   seen.recordings = device.recordings;
@@ -90,6 +128,18 @@ std::vector<SmallModel> models(int64_t ranks) {
 }
 
 }  // namespace
+
+// Among steps that are replayed, one that is traced is issued.
+TEST(Replays, MakeWayForATracedStep) {
+  MpiWorld world(nullptr, nullptr);
+  const SmallModel model = models(world.size()).front();
+  const Seen issued = run(world, model, false), traced = run(world, model, true, false, false, 3);
+  EXPECT_EQ(traced.recordings, 1);
+  EXPECT_EQ(traced.replays, steps - 2);
+  EXPECT_EQ(traced.losses, issued.losses);
+  EXPECT_EQ(traced.region_s, issued.region_s);
+  EXPECT_EQ(traced.checksum, issued.checksum);
+}
 
 TEST(Replays, GiveTheBitsOfSteps) {
   MpiWorld world(nullptr, nullptr);
