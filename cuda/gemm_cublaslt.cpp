@@ -40,17 +40,21 @@ cudaDataType_t data_type_of(DType type) {
 
 // In the order of GemmEpilogue.
 constexpr cublasLtEpilogue_t epilogues[] = {
-    CUBLASLT_EPILOGUE_DEFAULT,  CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_BGRADB,
-    CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU};
+    CUBLASLT_EPILOGUE_DEFAULT,    CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_BGRADB,
+    CUBLASLT_EPILOGUE_GELU_AUX,   CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU,
+    CUBLASLT_EPILOGUE_DGELU_BGRAD};
 
-// What a fused gradient of the bias takes of the workspace.
-int64_t bias_bytes(int64_t N) {
-  return round_up(N * size_of(DType::f32), 256);
+// Elements of a fused gradient of the bias, and what it takes of the workspace.
+int64_t bias_elements(const GemmDescription& gemm) {
+  return gemm.epilogue == GemmEpilogue::bias_gradient ? gemm.n : gemm.m;
+}
+int64_t bias_bytes(const GemmDescription& gemm) {
+  if (!forms_bias_gradient(gemm.epilogue)) return 0;
+  return round_up(bias_elements(gemm) * size_of(DType::f32), 256);
 }
 // What is left for the library.
 int64_t library_bytes(const GemmDescription& gemm, int64_t workspace_bytes) {
-  const bool taken = gemm.epilogue == GemmEpilogue::bias_gradient;
-  return std::max<int64_t>(workspace_bytes - (taken ? bias_bytes(gemm.n) : 0), 0);
+  return std::max<int64_t>(workspace_bytes - bias_bytes(gemm), 0);
 }
 
 // Arrays start at multiples of 16 bytes at least, calls at any of their columns: bytes that an
@@ -87,8 +91,7 @@ void CublasLtGemm::forget_plans() {
   planned_.clear();
 }
 
-std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key,
-                                                              bool fused) const {
+std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key, int fused) const {
   auto planned = std::make_unique<Planned>(lt_);
   const GemmDescription gemm = describe_gemm(key, fused);
   planned->gemm = gemm;
@@ -103,6 +106,7 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (gemm.fast_accumulation) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   if (gemm.epilogue != GemmEpilogue::none) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[static_cast<size_t>(gemm.epilogue)]);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type_of(gemm.out));
@@ -129,7 +133,7 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   return planned;
 }
 
-std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, bool fused,
+std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, int fused,
                                                 int64_t workspace_bytes, int most) const {
   cublasLtMatmulPreference_t preference = nullptr;
   lt_.check(lt_.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
@@ -188,8 +192,7 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
                                    "; use run.algorithms = '' (a timed search)");
   } else {
     std::vector<GemmChoice> first;
-    for (const bool fused : {true, false}) {
-      if (!first.empty() || (fused && !prefers_fused(key))) continue;
+    for (int fused = preferred_fusion(key); fused >= 0 && first.empty(); --fused) {
       planned = describe(key, fused);
       first = proposals(*planned, fused, workspace_bytes, 1);
     }
@@ -202,11 +205,29 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
   return *planned_.emplace(key, std::move(planned)).first->second;
 }
 
-bool CublasLtGemm::prefers_fused(const GemmKey& key) const {
-  if (!key.gelu) return false;
+int CublasLtGemm::preferred_fusion(const GemmKey& key) const {
+  int fused = 0;
   for (const auto& [other, choice] : choices_.by_key)
-    if (other.gelu && other.op == key.op && choice.fused) return true;
-  return false;
+    if (key.gelu && other.gelu && other.op == key.op) fused = std::max(fused, choice.fused);
+  return std::min(fused, most_fused(key));
+}
+
+void CublasLtGemm::place_bias_gradient(const Planned& planned, GemmArguments& arguments) const {
+  const int64_t taken = bias_bytes(planned.gemm);
+  if (taken == 0) return;
+  GPTBENCH_CHECK(taken <= arguments.workspace.bytes, "workspace of the gradient of a bias");
+  arguments.bias = arguments.workspace.data;
+  arguments.workspace = arguments.workspace.rest(taken);
+}
+
+void CublasLtGemm::add_bias_gradient(const Planned& planned, const GemmArguments& arguments,
+                                     void* dbias, Queue& queue, const KernelTable& kernels) const {
+  const int64_t n = bias_elements(planned.gemm);
+  if (planned.gemm.out == DType::f32)
+    add_f32(stream_of(queue), static_cast<float*>(dbias), static_cast<const float*>(arguments.bias),
+            n);
+  else
+    kernels.convert(queue, {dbias, arguments.bias, 1, n, n, n, DType::f32, planned.gemm.out, true});
 }
 
 bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
@@ -257,7 +278,7 @@ void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearB
       text_of(key));
 }
 
-// The library assigns gradients of biases: fused ones go by the workspace and are added from there.
+// The library assigns gradients of biases: fused ones pass through the workspace.
 void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwardWeight& l,
                                    const KernelTable& kernels) {
   if (l.R == 0) return;
@@ -269,15 +290,10 @@ void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwar
   const Planned& planned = plan_for(key, l.workspace.bytes);
   GemmArguments arguments{l.x,         l.dy,        l.dweight,  nullptr,      nullptr,
                           l.workspace, l.fp8.right, l.fp8.left, !l.accumulate};
-  if (planned.choice.fused) {
-    const int64_t taken = bias_bytes(l.N);
-    GPTBENCH_CHECK(taken <= l.workspace.bytes, "workspace of the gradient of a bias");
-    arguments.bias = l.workspace.data;
-    arguments.workspace = {static_cast<char*>(l.workspace.data) + taken, l.workspace.bytes - taken};
-  }
+  place_bias_gradient(planned, arguments);
   GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
-  if (planned.choice.fused)
-    add_f32(stream, static_cast<float*>(l.dbias), static_cast<const float*>(arguments.bias), l.N);
+  if (forms_bias_gradient(planned.gemm.epilogue))
+    add_bias_gradient(planned, arguments, l.dbias, queue, kernels);
   else if (l.dbias != nullptr)
     kernels.bias_backward(queue, {l.dbias, l.dy, l.R, l.N, l.workspace});
 }
@@ -289,7 +305,7 @@ void CublasLtGemm::gelu_forward(Queue& queue, DType type, const LinearGeluForwar
   const cudaStream_t stream = stream_of(queue);
   const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, l.bias != nullptr, true};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  if (planned.choice.fused) {
+  if (planned.choice.fused > 0) {
     GPTBENCH_CHECK(run(planned, {l.weight, l.x, f.activation, l.bias, l.y, l.workspace}, stream),
                    text_of(key));
     return;
@@ -304,11 +320,29 @@ void CublasLtGemm::gelu_backward_input(Queue& queue, DType type, const LinearGel
   const LinearBackwardInput& l = f.linear;
   if (l.R == 0) return;
   const cudaStream_t stream = stream_of(queue);
-  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, false, true};
+  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, f.dbias != nullptr, true};
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(run(planned, {l.weight, l.dy, l.dx, nullptr, f.pre, l.workspace}, stream),
-                 text_of(key));
-  if (!planned.choice.fused) kernels.gelu_backward(queue, {l.dx, l.dx, f.pre, l.R * l.K});
+  GemmArguments arguments{l.weight, l.dy, l.dx, nullptr, f.pre, l.workspace};
+  place_bias_gradient(planned, arguments);
+  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
+  finish_gelu_gradient(planned, arguments, f, queue, kernels);
+}
+
+// What the library has left over of the gradients of GELU and of the bias.
+void CublasLtGemm::finish_gelu_gradient(const Planned& planned, const GemmArguments& arguments,
+                                        const LinearGeluBackwardInput& f, Queue& queue,
+                                        const KernelTable& kernels) const {
+  const LinearBackwardInput& l = f.linear;
+  if (planned.choice.fused > 1)
+    return add_bias_gradient(planned, arguments, f.dbias, queue, kernels);
+  if (planned.choice.fused == 1) {
+    if (f.dbias != nullptr) kernels.bias_backward(queue, {f.dbias, l.dx, l.R, l.K, l.workspace});
+    return;
+  }
+  GeluBackward gelu{l.dx, l.dx, f.pre, l.R * l.K, l.K};
+  gelu.fp8.sums = f.dbias;
+  gelu.fp8.workspace = l.workspace;
+  kernels.gelu_backward(queue, gelu);
 }
 
 }  // namespace gptbench

@@ -22,7 +22,7 @@ struct GemmArguments {
   const void* a = nullptr;
   const void* b = nullptr;
   void* d = nullptr;
-  const void* bias = nullptr;  // read by the epilogue `bias`, assigned by `bias_gradient`
+  const void* bias = nullptr;  // read by the epilogue `bias`, assigned by gradients of biases
   const void* aux = nullptr;   // assigned by `gelu` and `gelu_bias`, read by `gelu_gradient`
   Workspace workspace;
   // What fp8 factors are multiplied with, on the device; null: 1.
@@ -64,12 +64,20 @@ class CublasLtGemm {
 
  private:
   struct Planned;
-  std::unique_ptr<Planned> describe(const GemmKey& key, bool fused) const;
-  std::vector<GemmChoice> proposals(const Planned& planned, bool fused, int64_t workspace_bytes,
+  std::unique_ptr<Planned> describe(const GemmKey& key, int fused) const;
+  std::vector<GemmChoice> proposals(const Planned& planned, int fused, int64_t workspace_bytes,
                                     int most) const;
-  // Whether products of that kind, with GELU, were found faster fused.
-  bool prefers_fused(const GemmKey& key) const;
+  // How much of products of that kind, with GELU, was found faster fused.
+  int preferred_fusion(const GemmKey& key) const;
   Planned& plan_for(const GemmKey& key, int64_t workspace_bytes);
+  // Puts the gradient of a bias that the call assigns before the library's workspace.
+  void place_bias_gradient(const Planned& planned, GemmArguments& arguments) const;
+  // Adds it, f32 or of activations' type, to dbias.
+  void add_bias_gradient(const Planned& planned, const GemmArguments& arguments, void* dbias,
+                         Queue& queue, const KernelTable& kernels) const;
+  void finish_gelu_gradient(const Planned& planned, const GemmArguments& arguments,
+                            const LinearGeluBackwardInput& f, Queue& queue,
+                            const KernelTable& kernels) const;
   // False where the library refuses the algorithm.
   bool run(const Planned& planned, const GemmArguments& arguments, cudaStream_t stream) const;
   GemmChoice timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,

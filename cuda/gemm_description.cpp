@@ -32,8 +32,8 @@ GemmKey GemmKey::parse(const std::string& text) {
 }
 
 std::string text_of(const GemmChoice& choice) {
-  std::string text = printed("fused %d us %.3f tried %d algorithm ", choice.fused ? 1 : 0,
-                             choice.time_us, choice.tried);
+  std::string text =
+      printed("fused %d us %.3f tried %d algorithm ", choice.fused, choice.time_us, choice.tried);
   for (const uint64_t word : choice.algorithm)
     text += printed("%016llx", static_cast<unsigned long long>(word));
   return text;
@@ -42,19 +42,17 @@ std::string text_of(const GemmChoice& choice) {
 bool GemmChoice::parse(const std::string& text) {
   std::istringstream words(text);
   std::string name, us, tries, word, digits;
-  int is_fused = 0;
-  if (!(words >> name >> is_fused >> us >> time_us >> tries >> tried >> word >> digits) ||
+  if (!(words >> name >> fused >> us >> time_us >> tries >> tried >> word >> digits) ||
       name != "fused" || us != "us" || tries != "tried" || word != "algorithm" ||
       digits.size() != 16 * algorithm.size() ||
       digits.find_first_not_of("0123456789abcdef") != std::string::npos)
     return false;
-  fused = is_fused != 0;
   for (size_t i = 0; i < algorithm.size(); ++i)
     algorithm[i] = std::stoull(digits.substr(16 * i, 16), nullptr, 16);
   return true;
 }
 
-GemmDescription describe_gemm(const GemmKey& key, bool fused) {
+GemmDescription describe_gemm(const GemmKey& key, int fused) {
   GemmDescription d;
   const bool fp8 = is_fp8(key.type);
   const bool forward = key.op == GemmOp::forward, of_weight = key.op == GemmOp::backward_weight;
@@ -73,14 +71,15 @@ GemmDescription describe_gemm(const GemmKey& key, bool fused) {
   d.in_b = key.type;
   d.out = of_weight ? DType::f32 : fp8 ? DType::bf16 : key.type;
   d.accumulate = of_weight;
-  if (forward && key.gelu && fused)
+  d.fast_accumulation = fp8 && forward;
+  if (forward && key.gelu && fused > 0)
     d.epilogue = key.bias ? GemmEpilogue::gelu_bias : GemmEpilogue::gelu;
   else if (forward && key.bias)
     d.epilogue = GemmEpilogue::bias;
-  else if (of_weight && key.bias && fused)
+  else if (of_weight && key.bias && fused > 0)
     d.epilogue = GemmEpilogue::bias_gradient;
-  else if (key.op == GemmOp::backward_input && key.gelu && fused)
-    d.epilogue = GemmEpilogue::gelu_gradient;
+  else if (key.op == GemmOp::backward_input && key.gelu && fused > 0)
+    d.epilogue = fused > 1 ? GemmEpilogue::gelu_bias_gradient : GemmEpilogue::gelu_gradient;
   return d;
 }
 

@@ -24,7 +24,9 @@ struct GemmKey {
   // (e5m2); W and, beside dy, x are e4m3, results bf16.
   DType type = DType::f32;
   int64_t R = 0, K = 0, N = 0;
-  bool bias = false;  // forward: bias added; backward_weight: its gradient wanted
+  // forward: bias added; backward_weight: its gradient wanted; backward_input with gelu: that of
+  // the layer before.
+  bool bias = false;
   bool gelu = false;  // forward: GELU as well; backward_input: its gradient as well
 
   auto parts() const { return std::tie(op, type, R, K, N, bias, gelu); }
@@ -38,7 +40,7 @@ std::string text_of(const GemmKey& key);
 
 struct GemmChoice {
   std::array<uint64_t, 8> algorithm{};
-  bool fused = false;    // with the gradient of the bias, or with GELU (describe_gemm)
+  int fused = 0;         // how many of the operations beside the GEMM are in it (describe_gemm)
   double time_us = 0.0;  // 0: not timed, the library's first proposal
   int tried = 0;         // algorithms timed
 
@@ -52,11 +54,21 @@ using GemmChoices = TuningCache<GemmKey, GemmChoice>;
 enum class GemmArray { x, weight, dy };
 // What the library does to the product in passing. `gelu`: D = gelu(AB), the product itself goes to
 // an array apart (aux), and with `gelu_bias` has a bias added first; `gelu_gradient`: D = AB
-// gelu'(aux). aux is laid out as D.
-enum class GemmEpilogue { none, bias, bias_gradient, gelu, gelu_bias, gelu_gradient };
+// gelu'(aux), with `gelu_bias_gradient` and the sums of the columns of D. aux is laid out as D.
+enum class GemmEpilogue {
+  none,
+  bias,
+  bias_gradient,
+  gelu,
+  gelu_bias,
+  gelu_gradient,
+  gelu_bias_gradient
+};
 inline bool has_aux(GemmEpilogue epilogue) {
-  return epilogue == GemmEpilogue::gelu || epilogue == GemmEpilogue::gelu_bias ||
-         epilogue == GemmEpilogue::gelu_gradient;
+  return epilogue >= GemmEpilogue::gelu;
+}
+inline bool forms_bias_gradient(GemmEpilogue epilogue) {
+  return epilogue == GemmEpilogue::bias_gradient || epilogue == GemmEpilogue::gelu_bias_gradient;
 }
 
 // D[m,n] = op(A) op(B), or D += where `accumulate`; all column-major, columns ld elements apart.
@@ -65,7 +77,8 @@ inline bool has_aux(GemmEpilogue epilogue) {
 // A row-major array [R,N] is the column-major array [N,R], ld N. So y[R,N] = x W^T is,
 // column-major, y'[N,R] = W'^T x' with W'[K,N] and x'[K,R]; dx = dy W is dx'[K,R] = W' dy'; and dW
 // = dy^T x is dW'[K,N] = x' dy'^T. Biases run along the rows of D (`bias`: length m), gradients of
-// biases along its columns (`bias_gradient`: sums of op(B) over k, length n).
+// biases along its columns (`bias_gradient`: sums of op(B) over k, length n) or rows
+// (`gelu_bias_gradient`: sums of D over n, length m, in the type of D).
 //
 // fp8 factors are multiplied along consecutive elements of both alone (transpose_a, not
 // transpose_b): W for dx, and x and dy for dW, come transposed (device/kernels.h, Fp8Scales).
@@ -76,15 +89,18 @@ struct GemmDescription {
   int64_t lda = 0, ldb = 0, ldd = 0;
   DType in = DType::f32, in_b = DType::f32, out = DType::f32;  // of A, B and D
   bool accumulate = false;
+  // fp8: the tensor cores' own sums of few bits, as Transformer Engine has them in forward GEMMs.
+  bool fast_accumulation = false;
   GemmEpilogue epilogue = GemmEpilogue::none;
 };
 
-// `fused`: backward_weight forms the gradient of the bias in the same call, and products with GELU
-// that or its gradient.
-GemmDescription describe_gemm(const GemmKey& key, bool fused);
-// Whether there is anything that a product may form in the same call or apart.
-inline bool may_fuse(const GemmKey& key) {
-  return key.gelu || (key.op == GemmOp::backward_weight && key.bias);
+// `fused`: how many of the operations beside the GEMM the call forms. backward_weight: the gradient
+// of the bias. With GELU: that or its gradient, then the gradient of the bias.
+GemmDescription describe_gemm(const GemmKey& key, int fused);
+// How many there are.
+inline int most_fused(const GemmKey& key) {
+  const bool gradient_of_bias = key.bias && key.op != GemmOp::forward;
+  return (key.gelu ? 1 : 0) + (gradient_of_bias ? 1 : 0);
 }
 
 // The products of a step of `plan`, each once.

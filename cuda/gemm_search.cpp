@@ -52,7 +52,7 @@ void CublasLtGemm::search(const std::vector<GemmKey>& keys, int64_t workspace_by
 GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
                                       const KernelTable& kernels) const {
   const cudaStream_t stream = stream_of(queue);
-  const GemmDescription gemm = describe_gemm(key, false);
+  const GemmDescription gemm = describe_gemm(key, 0);
   const SearchArrays arrays(key, gemm, workspace_bytes);
   GemmChoice best;
   if (!arrays.exist()) return best;
@@ -61,21 +61,23 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
   // What is done beside the product where it is not done in passing, or the part of it that is
   // left.
   const bool bias_gradient = key.op == GemmOp::backward_weight && key.bias;
-  const auto do_the_rest = [&](bool fused, const Workspace& rest) {
-    if (bias_gradient && fused)
-      add_f32(stream, static_cast<float*>(arrays.bias.get()),
-              static_cast<const float*>(arrays.workspace.get()), key.N);
-    else if (bias_gradient)
-      kernels.bias_backward(queue, {arrays.bias.get(), arrays.b.get(), key.R, key.N, rest});
-    else if (key.gelu && !fused && key.op == GemmOp::forward)
-      kernels.gelu_forward(queue, {arrays.aux.get(), arrays.d.get(), gemm.m * gemm.n});
-    else if (key.gelu && !fused)
-      kernels.gelu_backward(queue,
-                            {arrays.d.get(), arrays.d.get(), arrays.aux.get(), gemm.m * gemm.n});
-  };
   const Workspace whole = {arrays.workspace.get(), workspace_bytes};
-  for (const bool fused : {false, true}) {
-    if (fused && !may_fuse(key)) continue;
+  const auto do_the_rest = [&](const Planned& planned, const GemmArguments& arguments) {
+    const int fused = planned.choice.fused;
+    if (bias_gradient && fused > 0)
+      add_bias_gradient(planned, arguments, arrays.bias.get(), queue, kernels);
+    else if (bias_gradient)
+      kernels.bias_backward(queue, {arrays.bias.get(), arrays.b.get(), key.R, key.N, whole});
+    else if (key.gelu && fused == 0 && key.op == GemmOp::forward)
+      kernels.gelu_forward(queue, {arrays.aux.get(), arrays.d.get(), gemm.m * gemm.n});
+    else if (key.gelu && key.op == GemmOp::backward_input)
+      finish_gelu_gradient(planned, arguments,
+                           {{arrays.d.get(), nullptr, nullptr, key.R, key.K, key.N, whole},
+                            arrays.aux.get(),
+                            key.bias ? arrays.bias.get() : nullptr},
+                           queue, kernels);
+  };
+  for (int fused = 0; fused <= most_fused(key); ++fused) {
     const std::unique_ptr<Planned> planned = describe(key, fused);
     for (const GemmChoice& proposal :
          proposals(*planned, fused, workspace_bytes, proposals_timed)) {
@@ -83,14 +85,10 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
       GemmArguments arguments{arrays.a.get(),   arrays.b.get(), arrays.d.get(), nullptr,
                               arrays.aux.get(), whole,          nullptr,        nullptr};
       if (key.op == GemmOp::forward && key.bias) arguments.bias = arrays.bias.get();
-      if (fused && bias_gradient) {
-        const int64_t taken = round_up(key.N * size_of(DType::f32), 256);
-        arguments.bias = whole.data;
-        arguments.workspace = {static_cast<char*>(whole.data) + taken, whole.bytes - taken};
-      }
+      place_bias_gradient(*planned, arguments);
       const double us = median_us(stream, [&] {
         if (!run(*planned, arguments, stream)) return false;
-        do_the_rest(fused, arguments.workspace);
+        do_the_rest(*planned, arguments);
         return true;
       });
       if (us < 0.0) {

@@ -80,6 +80,17 @@ struct GeluBackwardElements {
   }
 };
 
+// The same in rows whose columns are summed.
+template <class A>
+struct GeluBackwardColumns {
+  GeluBackwardElements<A> elements;
+
+  template <int N>
+  __device__ void at(float (&v)[1][N], int64_t r, int64_t c) const {
+    elements.template values<N>(v, r, c);
+  }
+};
+
 // Of a row of x: gate in columns 0 .. F-1, value in F .. 2F-1.
 template <class A>
 struct SwigluForwardRows {
@@ -202,10 +213,15 @@ template <class A>
 void gelu_backward(Queue& queue, const GeluBackward& a) {
   const GeluBackwardElements<A> f{static_cast<A*>(a.dx), static_cast<const A*>(a.dy),
                                   static_cast<const A*>(a.x), a.C};
-  if (a.fp8.wanted() && a.n > 0)
-    make_copied(queue, f, a.fp8, a.n / a.C, a.C,
-                rows_are_aligned(
-                    a.C, {{a.dx, sizeof(A), a.C}, {a.dy, sizeof(A), a.C}, {a.x, sizeof(A), a.C}}));
+  const bool in_rows = (a.fp8.wanted() || a.fp8.sums != nullptr) && a.n > 0;
+  const bool aligned =
+      in_rows && rows_are_aligned(
+                     a.C, {{a.dx, sizeof(A), a.C}, {a.dy, sizeof(A), a.C}, {a.x, sizeof(A), a.C}});
+  if (in_rows && a.fp8.wanted())
+    make_copied(queue, f, a.fp8, a.n / a.C, a.C, aligned);
+  else if (in_rows)
+    column_sum<1>(queue, GeluBackwardColumns<A>{f}, {{static_cast<float*>(a.fp8.sums)}}, a.n / a.C,
+                  a.C, a.fp8.workspace, aligned);
   else
     elementwise(queue, f, a.n, {{a.dx, sizeof(A)}, {a.dy, sizeof(A)}, {a.x, sizeof(A)}});
 }

@@ -61,20 +61,28 @@ __global__ void column_sum_kernel(F f, ColumnSums<M> out, float* partial, int64_
   }
 }
 
-// The sums of chunks as rows to be summed.
+// The sums of chunks, partial[chunks][M][C], added up in order: 32 columns of one m per block,
+// whose 32 warps take turns with the chunks.
 template <int M>
-struct PartialRows {
-  const float* partial;
-  int64_t C;
-
-  template <int N>
-  __device__ void at(float (&v)[M][N], int64_t r, int64_t c) const {
-    GPTBENCH_UNROLL
-    for (int m = 0; m < M; ++m) {
-      load<N>(v[m], partial + (r * M + m) * C + c);
-    }
-  }
-};
+__global__ void __launch_bounds__(1024)
+    sum_partials_kernel(ColumnSums<M> out, const float* partial, int64_t chunks, int64_t C) {
+  GPTBENCH_DYNAMIC_SHARED(float, sums);  // [warps][column_lanes]
+  constexpr int warps = 1024 / column_lanes;
+  const int lane = static_cast<int>(threadIdx.x) % column_lanes;
+  const int warp = static_cast<int>(threadIdx.x) / column_lanes;
+  const int m = static_cast<int>(blockIdx.y);
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * column_lanes + lane;
+  float sum = 0.0f;
+  for (int64_t r = warp; r < chunks && c < C; r += warps) sum += partial[(r * M + m) * C + c];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  float* to = out.out[0];
+  GPTBENCH_UNROLL
+  for (int k = 1; k < M; ++k) to = k == m ? out.out[k] : to;
+  if (warp != 0 || c >= C || to == nullptr) return;
+  for (int other = 1; other < warps; ++other) sum += sums[other * column_lanes + lane];
+  to[c] += sum;
+}
 
 template <int M, class F>
 void launch_column_sum(Queue& queue, const F& f, const ColumnSums<M>& out, float* partial,
@@ -97,8 +105,9 @@ void launch_column_sum(Queue& queue, const F& f, const ColumnSums<M>& out, float
 template <int M>
 void sum_partials(Queue& queue, const ColumnSums<M>& out, const float* partial, int64_t chunks,
                   int64_t C) {
-  launch_column_sum<M>(queue, PartialRows<M>{partial, C}, out, nullptr, chunks, C, 1,
-                       rows_are_aligned(C, {{partial, sizeof(float), C}}));
+  const dim3 grid{static_cast<unsigned>(ceil_div(C, column_lanes)), M, 1};
+  launch(GPTBENCH_KERNEL(sum_partials_kernel<M>), grid, 1024, 1024 * sizeof(float),
+         stream_of(queue), out, partial, chunks, C);
 }
 
 // Chunks whose sums fit into the scratch memory, at most `wanted`; 1 where there is none. It does

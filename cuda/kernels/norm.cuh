@@ -42,6 +42,62 @@ void with_row_layout(int64_t C, bool aligned, const F& f, const G& g) {
     f(RowLayout<4, 16>{});
 }
 
+// A vector of a row as it lies in memory, with half of the registers of its values in 16-bit types.
+template <class A>
+struct Stored {
+  static constexpr int words = vector_width * static_cast<int>(sizeof(A)) / vector_bytes;
+  uint4 word[words];
+};
+
+// Read for the last time before it is overwritten: what the GEMMs read next stays in the cache.
+template <class A>
+__device__ inline Stored<A> load_last(const A* p) {
+  Stored<A> out;
+  GPTBENCH_UNROLL
+  for (int w = 0; w < Stored<A>::words; ++w) {
+    const uint4* const from = reinterpret_cast<const uint4*>(p) + w;
+#if defined(GPTBENCH_EMULATION)
+    out.word[w] = *from;
+#else
+    out.word[w] = __ldcs(from);
+#endif
+  }
+  return out;
+}
+
+template <class A>
+__device__ inline void values_of(float (&x)[vector_width], const Stored<A>& stored) {
+  GPTBENCH_UNROLL
+  for (int w = 0; w < Stored<A>::words; ++w) {
+    const uint32_t words[4] = {stored.word[w].x, stored.word[w].y, stored.word[w].z,
+                               stored.word[w].w};
+    GPTBENCH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (sizeof(A) == sizeof(float)) {
+        x[4 * w + i] = __uint_as_float(words[i]);
+      } else {
+        const float2 pair = unpack<A>(words[i]);
+        x[2 * i] = pair.x;
+        x[2 * i + 1] = pair.y;
+      }
+    }
+  }
+}
+
+// The compiler forms values anew from what is stored instead of keeping them in registers.
+template <class A>
+__device__ inline void forget_values(Stored<A>& stored) {
+#if defined(GPTBENCH_EMULATION)
+  static_cast<void>(stored);
+#else
+  GPTBENCH_UNROLL
+  for (int w = 0; w < Stored<A>::words; ++w)
+    asm volatile(""
+                 : "+r"(stored.word[w].x), "+r"(stored.word[w].y), "+r"(stored.word[w].z),
+                   "+r"(stored.word[w].w));
+#endif
+}
+
 // Threads of a block whose threads loop over the columns of one row.
 constexpr int wide_threads = 256;
 constexpr int wide_warps = wide_threads / 32;

@@ -1,5 +1,5 @@
 // Gradients of LayerNorm and RMSNorm: 4 R C elements of A (dy, x, dx read and written) where
-// scratch memory holds the sums of chunks of rows, 6 R C without.
+// scratch memory holds the sums of chunks of rows, 6 R C without, and then one more for sums of dx.
 #include "cuda/kernels/column_sum.cuh"
 #include "cuda/kernels/kernels.cuh"
 #include "cuda/kernels/norm.cuh"
@@ -18,14 +18,26 @@ struct Rows {
   int64_t R, C;
 };
 
+// Columns that are summed: dy n and, for LayerNorm, dy, then dx on request.
+template <bool centred, bool sums_dx>
+constexpr int num_sums = (centred ? 2 : 1) + (sums_dx ? 1 : 0);
+
+// Blocks whose registers a multiprocessor of 65536 holds: per vector of a thread its sums and, as
+// they are stored, x, dy and dx.
+template <class A, class Layout, int M>
+constexpr int resident_blocks =
+    std::max(1, 65536 / (Layout::threads * Layout::rows *
+                         (44 + Layout::vectors * (vector_width * M + 6 * int{sizeof(A)}))));
+
 // dx += rstd (g - mean_C(g) - n mean_C(g n)), n = (x - mean) rstd, g = dy gamma; RMSNorm leaves
-// mean_C(g) out. Where `partial` is given, the sums over this block's rows of dy n and, for
-// LayerNorm, dy are assigned to partial[block][m][C].
-template <class A, bool centred, int V, int W>
-__global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
+// mean_C(g) out. Where `partial` is given, the sums over this block's rows are assigned to
+// partial[block][m][C].
+template <class A, bool centred, bool sums_dx, int V, int W>
+__global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows,
+                                  (resident_blocks<A, RowLayout<V, W>, num_sums<centred, sums_dx>>))
     normalization_backward_kernel(Rows<A> a, float* partial) {
   using Layout = RowLayout<V, W>;
-  constexpr int M = centred ? 2 : 1;
+  constexpr int M = num_sums<centred, sums_dx>;
   GPTBENCH_DYNAMIC_SHARED(float, shared);
   const int lane = static_cast<int>(threadIdx.x) % Layout::threads;
   const int row_in_block = static_cast<int>(threadIdx.x) / Layout::threads;
@@ -34,24 +46,32 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * Layout::rows + row_in_block; r < a.R;
        r += static_cast<int64_t>(gridDim.x) * Layout::rows) {
     const float mean = centred ? a.mean[r] : 0.0f, rstd = a.rstd[r];
-    float n[V][vector_width] = {}, g[V][vector_width] = {};
+    Stored<A> x[V] = {}, dy[V] = {}, before[V] = {};
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c >= a.C) continue;
+      x[v] = load_last(a.x + r * a.C + c);
+      dy[v] = load_last(a.dy + r * a.C + c);
+      before[v] = load_last(a.dx + r * a.C + c);
+    }
     float means[2] = {};  // of g n, and of g
     GPTBENCH_UNROLL
     for (int v = 0; v < V; ++v) {
       const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
       if (c >= a.C) continue;
-      float gamma[vector_width];
-      load<vector_width>(n[v], a.x + r * a.C + c);
-      load<vector_width>(g[v], a.dy + r * a.C + c);
+      float n[vector_width], g[vector_width], gamma[vector_width];
+      values_of<A>(n, x[v]);
+      values_of<A>(g, dy[v]);
       load<vector_width>(gamma, a.gamma + c);
       GPTBENCH_UNROLL
       for (int j = 0; j < vector_width; ++j) {
-        n[v][j] = (n[v][j] - mean) * rstd;
-        sums[0][v][j] += g[v][j] * n[v][j];
-        if constexpr (centred) sums[1][v][j] += g[v][j];
-        g[v][j] *= gamma[j];
-        means[0] += g[v][j] * n[v][j];
-        means[1] += g[v][j];
+        n[j] = (n[j] - mean) * rstd;
+        sums[0][v][j] += g[j] * n[j];
+        if constexpr (centred) sums[1][v][j] += g[j];
+        g[j] *= gamma[j];
+        means[0] += g[j] * n[j];
+        means[1] += g[j];
       }
     }
     group_sum<W>(means, shared);
@@ -60,11 +80,24 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
     for (int v = 0; v < V; ++v) {
       const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
       if (c >= a.C) continue;
-      float dx[vector_width];
-      load<vector_width>(dx, a.dx + r * a.C + c);
+      forget_values(x[v]);
+      forget_values(dy[v]);
+      float n[vector_width], g[vector_width], gamma[vector_width], dx[vector_width];
+      values_of<A>(n, x[v]);
+      values_of<A>(g, dy[v]);
+      values_of<A>(dx, before[v]);
+      load<vector_width>(gamma, a.gamma + c);
       GPTBENCH_UNROLL
-      for (int j = 0; j < vector_width; ++j) dx[j] += rstd * (g[v][j] - mean_g - n[v][j] * mean_gn);
+      for (int j = 0; j < vector_width; ++j) {
+        n[j] = (n[j] - mean) * rstd;
+        dx[j] += rstd * (g[j] * gamma[j] - mean_g - n[j] * mean_gn);
+      }
       store<vector_width>(a.dx + r * a.C + c, dx);
+      if constexpr (sums_dx) {
+        round_to<A>(dx);
+        GPTBENCH_UNROLL
+        for (int j = 0; j < vector_width; ++j) sums[M - 1][v][j] += dx[j];
+      }
     }
   }
   if (partial == nullptr) return;
@@ -145,10 +178,13 @@ struct GradientColumns {
   }
 };
 
-template <class A, bool centred>
-void backward(Queue& queue, const Rows<A>& a, const ColumnSums<centred ? 2 : 1>& out,
+// As many blocks as an H200 holds at once write sums, on every device: the sums have the same bits.
+constexpr int64_t multiprocessors_of_h200 = 132;
+
+template <class A, bool centred, bool sums_dx>
+void backward(Queue& queue, const Rows<A>& a, const ColumnSums<num_sums<centred, sums_dx>>& out,
               const Workspace& workspace) {
-  constexpr int M = centred ? 2 : 1;
+  constexpr int M = num_sums<centred, sums_dx>;
   if (a.R == 0) return;
   const bool aligned = rows_are_aligned(a.C, {{a.dx, sizeof(A), a.C},
                                               {a.dy, sizeof(A), a.C},
@@ -159,9 +195,9 @@ void backward(Queue& queue, const Rows<A>& a, const ColumnSums<centred ? 2 : 1>&
       a.C, aligned,
       [&](auto layout) {
         using L = decltype(layout);
-        // Blocks that write sums are as many on every device.
+        const int64_t resident = multiprocessors_of_h200 * resident_blocks<A, L, M>;
         const int64_t chunks =
-            chunks_that_fit(workspace, std::min<int64_t>(512, ceil_div(a.R, 4 * L::rows)), M, a.C);
+            chunks_that_fit(workspace, std::min(resident, ceil_div(a.R, 4 * L::rows)), M, a.C);
         summed = chunks > 1;
         float* const partial = summed ? static_cast<float*>(workspace.data) : nullptr;
         const dim3 grid{
@@ -169,7 +205,8 @@ void backward(Queue& queue, const Rows<A>& a, const ColumnSums<centred ? 2 : 1>&
         const size_t shared = sizeof(float) * (L::warps > 1 ? size_t{2} * L::warps
                                                             : static_cast<size_t>(L::rows) *
                                                                   static_cast<size_t>(a.C));
-        launch(GPTBENCH_KERNEL(normalization_backward_kernel<A, centred, L::vectors, L::warps>),
+        launch(GPTBENCH_KERNEL(
+                   normalization_backward_kernel<A, centred, sums_dx, L::vectors, L::warps>),
                grid, L::threads * L::rows, shared, stream_of(queue), a, partial);
         if (summed) sum_partials<M>(queue, out, partial, chunks, a.C);
       },
@@ -178,25 +215,38 @@ void backward(Queue& queue, const Rows<A>& a, const ColumnSums<centred ? 2 : 1>&
                dim3{blocks_for(a.R, 16), 1, 1}, wide_threads, sizeof(float) * 2 * wide_warps,
                stream_of(queue), a);
       });
-  if (!summed)
-    column_sum<M>(queue, GradientColumns<A, centred>{a.dy, a.x, a.mean, a.rstd, a.C}, out, a.R, a.C,
-                  workspace, aligned);
+  if (summed) return;
+  ColumnSums<centred ? 2 : 1> of_parameters;
+  std::copy_n(out.out, centred ? 2 : 1, of_parameters.out);
+  column_sum<centred ? 2 : 1>(queue, GradientColumns<A, centred>{a.dy, a.x, a.mean, a.rstd, a.C},
+                              of_parameters, a.R, a.C, workspace, aligned);
+  if constexpr (sums_dx) bias_backward<A>(queue, {out.out[M - 1], a.dx, a.R, a.C, workspace});
 }
 
 }  // namespace
 
 template <class A>
 void layernorm_backward(Queue& queue, const LayerNormBackward& a) {
-  backward<A, true>(queue,
-                    {static_cast<A*>(a.dx), static_cast<const A*>(a.dy), static_cast<const A*>(a.x),
-                     static_cast<const A*>(a.gamma), static_cast<const float*>(a.mean),
-                     static_cast<const float*>(a.rstd), a.R, a.C},
-                    {{static_cast<float*>(a.dgamma), static_cast<float*>(a.dbeta)}}, a.workspace);
+  const Rows<A> rows{static_cast<A*>(a.dx),
+                     static_cast<const A*>(a.dy),
+                     static_cast<const A*>(a.x),
+                     static_cast<const A*>(a.gamma),
+                     static_cast<const float*>(a.mean),
+                     static_cast<const float*>(a.rstd),
+                     a.R,
+                     a.C};
+  float* const dgamma = static_cast<float*>(a.dgamma);
+  float* const dbeta = static_cast<float*>(a.dbeta);
+  if (a.column_sums != nullptr)
+    backward<A, true, true>(queue, rows, {{dgamma, dbeta, static_cast<float*>(a.column_sums)}},
+                            a.workspace);
+  else
+    backward<A, true, false>(queue, rows, {{dgamma, dbeta}}, a.workspace);
 }
 
 template <class A>
 void rmsnorm_backward(Queue& queue, const RmsNormBackward& a) {
-  backward<A, false>(
+  backward<A, false, false>(
       queue,
       {static_cast<A*>(a.dx), static_cast<const A*>(a.dy), static_cast<const A*>(a.x),
        static_cast<const A*>(a.gamma), nullptr, static_cast<const float*>(a.rstd), a.R, a.C},

@@ -27,14 +27,11 @@ struct Rows {
   GlobalRows rows;
 };
 
-// Elements c, c + 1, ... of row r of what is normalised, as they are stored. Of a sum they are
-// formed.
+// x, elements c, c + 1, ... of row r of the residual, becomes its sum with those of the branch, as
+// it is stored.
 template <int N, class A>
-__device__ inline void load_input(float (&x)[N], const Rows<A>& a, int64_t r, int64_t c) {
-  load<N>(x, a.x + r * a.C + c);
-  if (a.sum == nullptr) return;
-  float branch[N];
-  load<N>(branch, a.branch + r * a.C + c);
+__device__ inline void form_sum(float (&x)[N], float (&branch)[N], const Rows<A>& a, int64_t r,
+                                int64_t c) {
   if (a.mask.on) {
     float factor[N];
     a.mask.template factors<N>(factor, global_row(a.rows, r) * a.C + c);
@@ -62,10 +59,24 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
        r += static_cast<int64_t>(gridDim.x) * Layout::rows) {
     float x[V][vector_width] = {};
     float mean[1] = {}, square[1] = {};
+    // All loads are in flight before the first sum is stored, which they might depend on.
+    Stored<A> first[V] = {}, second[V] = {};
     GPTBENCH_UNROLL
     for (int v = 0; v < V; ++v) {
       const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
-      if (c < a.C) load_input<vector_width>(x[v], a, r, c);
+      if (c >= a.C) continue;
+      first[v] = load_last(a.x + r * a.C + c);
+      if (a.sum != nullptr) second[v] = load_last(a.branch + r * a.C + c);
+    }
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c >= a.C) continue;
+      values_of<A>(x[v], first[v]);
+      if (a.sum == nullptr) continue;
+      float branch[vector_width];
+      values_of<A>(branch, second[v]);
+      form_sum<vector_width>(x[v], branch, a, r, c);
     }
     if constexpr (centred) {
       GPTBENCH_UNROLL
@@ -123,8 +134,8 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a) {
     float mean[1] = {}, square[1] = {};
     if (a.sum != nullptr) {  // each thread reads again what it wrote itself
       for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
-        float formed[1];
-        load_input<1>(formed, a, r, c);
+        float formed[1] = {to_float(x[c])}, branch[1] = {to_float(a.branch[r * a.C + c])};
+        form_sum<1>(formed, branch, a, r, c);
       }
       x = a.sum + r * a.C;
     }

@@ -51,9 +51,12 @@ struct LinearGeluForward {
 
 // LinearBackwardInput and GeluBackward in one: linear.dx = (dy W) gelu'(pre). Assigns linear.dx
 // (A).
+// Where dbias is not null, the sums over rows of linear.dx are added to it, the gradient of the
+// bias of the layer that formed `pre`; a library may round them to A before.
 struct LinearGeluBackwardInput {
   LinearBackwardInput linear;
-  const void* pre;  // [R, K] A: what gelu was formed from
+  const void* pre;        // [R, K] A: what gelu was formed from
+  void* dbias = nullptr;  // [K] S
 };
 
 // dbias[N] += sum over rows of dy[R,N].  Accumulates (S). Apart from LinearBackwardWeight where

@@ -85,4 +85,10 @@ struct CrossEntropyFinish {
   const double* row_weight = nullptr;
 };
 
+// Both passes over the whole vocabulary, on the same arrays.
+struct CrossEntropy {
+  CrossEntropyStatistics statistics;
+  CrossEntropyFinish finish;
+};
+
 }  // namespace gptbench

@@ -37,7 +37,8 @@ struct LayerNormForward {
 
 // With n = (x - mean) rstd and g = dy gamma:
 //   dx += rstd (g - mean_C(g) - n mean_C(g n)),  dgamma += sum_R dy n,  dbeta += sum_R dy.
-// Accumulates dx (A), dgamma[C], dbeta[C] (S); dbeta may be null.
+// Accumulates dx (A), dgamma[C], dbeta[C] (S); dbeta may be null. Where column_sums is not null,
+// the sums over rows of dx as stored are added to it, the gradient of a bias.
 struct LayerNormBackward {
   void* dx;
   void* dgamma;
@@ -48,7 +49,8 @@ struct LayerNormBackward {
   const void* mean;
   const void* rstd;
   int64_t R, C;
-  Workspace workspace = {};  // for partial sums; may be empty
+  Workspace workspace = {};     // for partial sums; may be empty
+  void* column_sums = nullptr;  // [C] S
 };
 
 // y = x rstd gamma over each row of C (Zhang and Sennrich, arXiv:1910.07467);

@@ -57,7 +57,8 @@
 #define GPTBENCH_LOSS_KERNELS(X)                      \
   X(cross_entropy_statistics, CrossEntropyStatistics) \
   X(cross_entropy_combine, CrossEntropyCombine)       \
-  X(cross_entropy_finish, CrossEntropyFinish)
+  X(cross_entropy_finish, CrossEntropyFinish)         \
+  X(cross_entropy, CrossEntropy)
 #define GPTBENCH_OPTIMIZER_KERNELS(X) \
   X(accumulate, Accumulate)           \
   X(squared_norm, SquaredNorm)        \

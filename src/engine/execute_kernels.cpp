@@ -60,7 +60,10 @@ void set_others(const OpCall& call, Rotary& args) {
 
 void set_others(const OpCall& call, LinearBackwardWeight& args) {
   args.accumulate = call.accumulates_gradient();
-  GPTBENCH_CHECK(args.accumulate || args.R > 0, "rows of what assigns a gradient");
+  // A rank's last micro-batch may be empty: its sum is zero, and the kernel does nothing.
+  if (args.R == 0 && !args.accumulate)
+    call.device().fill_zero(call.queue(), args.dweight,
+                            args.N * args.K * size_of(call.type_of(Slot::dweight)));
 }
 
 void set_others(const OpCall& call, ResidualForward& args) {
@@ -153,6 +156,8 @@ Arguments arguments_of(const OpCall& call) {
   GPTBENCH_SET(fp8, call.fp8_copy());
   GPTBENCH_SET(fp8, call.fp8_scales());
   GPTBENCH_SET(linear, arguments_of<decltype(a.linear)>(call));
+  GPTBENCH_SET(statistics, arguments_of<decltype(a.statistics)>(call));
+  GPTBENCH_SET(finish, arguments_of<decltype(a.finish)>(call));
   if (call.op.has(Slot::sum)) GPTBENCH_SET(residual, arguments_of<ResidualSum>(call));
   // Norms name their parameters as in the literature.
   GPTBENCH_SET(gamma, call[Slot::weight]);

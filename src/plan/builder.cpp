@@ -59,7 +59,8 @@ int PlanBuilder::emit(Op op) {
   // The operation before is of the same program and the same iteration of a loop.
   const bool follows = static_cast<int32_t>(plan_.ops.size()) > plan_.programs.back().loop_last;
   if (fuses_ && follows &&
-      (fuse_activation(plan_, plan_.ops.back(), op) || fuse_norm(plan_.ops.back(), op)))
+      (fuse_activation(plan_, plan_.ops.back(), op) || fuse_loss(plan_, plan_.ops.back(), op) ||
+       fuse_norm(plan_.ops.back(), op)))
     return static_cast<int>(plan_.ops.size()) - 1;
   const std::string departure = departure_from_spec(op);
   GPTBENCH_CHECK(departure.empty(), departure);

@@ -37,7 +37,7 @@ DeviceTraits device_traits(DeviceKind kind, int64_t threads) {
   if (kind == DeviceKind::ref) return traits;  // plain loops
   traits.scratch_bytes = host_scratch_bytes;
   if (kind != DeviceKind::cuda) return traits;
-  traits.fuses = traits.replays = traits.transposes_fp8 = true;
+  traits.fuses = traits.single_pass = traits.replays = traits.transposes_fp8 = true;
   traits.head_rows = 16384;
   traits.fp8_multiple = 16;  // of cuBLASLt's fp8 products
   traits.scratch_bytes = cuda_scratch_bytes;

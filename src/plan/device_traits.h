@@ -14,6 +14,9 @@ struct DeviceTraits {
   // One kernel forms a product and the activation behind it, one the sum of the residual stream and
   // its norm (plan/fuse.h).
   bool fuses = false;
+  // Beside `fuses`: what forms dy of a linear layer sums its rows in passing, the gradient of the
+  // bias; the loss and its gradient are one pass over the logits.
+  bool single_pass = false;
   // A step can be recorded and repeated (plan/replay.h).
   bool replays = false;
   // Products in fp8 also want their factors transposed, and sizes that are multiples of

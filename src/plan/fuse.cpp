@@ -38,6 +38,20 @@ bool fuse_activation(const Plan& plan, Op& linear, const Op& activation) {
   if (!is_same(result, activation[Slot::dx])) return false;
   linear.kind = OpKind::linear_gelu_backward_input;
   linear.operands.set(Slot::pre, activation[Slot::x]);
+  linear.operands.set(Slot::dbias, activation[Slot::column_sums]);
+  return true;
+}
+
+bool fuse_loss(const Plan& plan, Op& statistics, const Op& finish) {
+  if (!plan.device.single_pass || statistics.kind != OpKind::cross_entropy_statistics ||
+      finish.kind != OpKind::cross_entropy_finish ||
+      !is_same(statistics[Slot::logits], finish[Slot::logits]) ||
+      !has_same_rows(statistics, finish))
+    return false;
+  statistics.kind = OpKind::cross_entropy;
+  statistics.size = finish.size;
+  for (const Slot slot : {Slot::loss_scale, Slot::row_weight, Slot::loss_sum})
+    statistics.operands.set(slot, finish[slot]);
   return true;
 }
 

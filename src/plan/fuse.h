@@ -11,6 +11,9 @@ namespace gptbench {
 // activations (fp8) are left alone.
 bool fuse_activation(const Plan& plan, Op& linear, const Op& activation);
 
+// The same of `statistics` and the finish of the loss of the same logits: one pass over them.
+bool fuse_loss(const Plan& plan, Op& statistics, const Op& finish);
+
 // The same of `residual`, a sum of the residual stream, and the norm of the sum that follows: the
 // norm then forms the sum in its pass (Slot::sum).
 bool fuse_norm(Op& residual, const Op& norm);

@@ -135,13 +135,13 @@ void LanguageModelHead::emit_rows(int64_t first, Operand x, Operand dx) const {
   emit(ops::linear_backward_input({L}, gemm, logits, table, dx));
 }
 
-void LanguageModelHead::emit_backward(const Pass& pass) const {
+void LanguageModelHead::emit_backward(const Pass& pass, Operand dx_sums) const {
   const int64_t L = stage_.plan.shape.L;
   if (pass.inputs) {
     stage_.gradients.open(norm_unit_);
     const Operand dx{stream_.dx};
     stage_.emit_in(Region::layernorm, ops::fill_zero(per_row(stage_.s.C), dx, {L, stage_.sp}));
-    stage_.emit_norm_backward(L, {dln_f_}, {stream_.x_end}, norm_, dx);
+    stage_.emit_norm_backward(L, {dln_f_}, {stream_.x_end}, norm_, dx, dx_sums);
     stage_.gradients.fold(norm_unit_);
   }
   if (!pass.weights) return;

@@ -19,7 +19,8 @@ class LanguageModelHead {
   // The loss of stream.x_end and its gradient with respect to the final norm's output.
   void emit_forward() const;
   // To stream.dx, and the gradient of the final norm's parameters.
-  void emit_backward(const Pass& pass) const;
+  // dx_sums: what sums over the rows of stream.dx are added to, or absent.
+  void emit_backward(const Pass& pass, Operand dx_sums) const;
 
  private:
   // Logits of a block of rows of x, their loss and its gradient dx.

@@ -163,7 +163,8 @@ void LinearLayers::emit_weight_gradient(int64_t l, Linear linear, const LayerAct
                                         Operand part, Operand dy) {
   const Layer& at = layer(l, linear);
   const Operand none;
-  Operand dbias = bias_gradient(l, linear);
+  const bool is_summed = sums_of_dy(l, linear).buffer >= 0;
+  Operand dbias = is_summed ? none : bias_gradient(l, linear);
   if (fp8_ != nullptr) {
     const Operand as_it_is{of_dy(linear).as_it_is}, transposed{of_dy(linear).transposed};
     if (stage_.splits)
@@ -177,8 +178,23 @@ void LinearLayers::emit_weight_gradient(int64_t l, Linear linear, const LayerAct
   const GemmSize size{at.K, at.N, transposes_, stage_.gradients.sum_of(at.weight)};
   emit_gemm(ops::linear_backward_weight({l}, size, dy, x, dweight, dbias), l, linear, Fp8Role::dy,
             Fp8Role::x);
-  if (at.bias >= 0 && at.row_parallel && stage_.sp > 1)
+  if (at.bias >= 0 && at.row_parallel && stage_.sp > 1 && !is_summed)
     stage_.emit(ops::bias_backward({l, stage_.sp}, at.N, part, stage_.gradients.of(at.bias)));
+}
+
+// dy of fc is formed by the gradient of GELU; dy of a projection is the gradient of the residual
+// stream, formed by the norm behind the projection unless dropout stands between.
+Operand LinearLayers::sums_of_dy(int64_t l, Linear linear) const {
+  const ModelShape& s = stage_.s;
+  if (!stage_.plan.device.single_pass || fp8_ != nullptr || stage_.splits) return {};
+  const bool by_gelu = linear == Linear::fc && s.family.activation == ActivationKind::gelu;
+  // The norm behind mlp_proj is that of the next layer, whose gradients come first.
+  const bool ends = l + 1 == stage_.chunk.end_layer && !stage_.chunk.has_head;
+  const bool has_norm = linear == Linear::attn_proj || (linear == Linear::mlp_proj && !ends &&
+                                                        stage_.gradients.is_open_all_step());
+  const bool by_norm =
+      has_norm && s.family.norm == NormKind::layernorm && stage_.plan.config.model.dropout <= 0.0;
+  return by_gelu || by_norm ? stage_.gradients.of(layer(l, linear).bias) : Operand{};
 }
 
 void LinearLayers::set_norm_copy(Op& norm, int64_t l, Linear linear,
@@ -200,7 +216,10 @@ void LinearLayers::set_activation_copy(Op& activation, int64_t l, const LayerAct
 }
 
 void LinearLayers::set_dfc_copies(Op& activation_backward, int64_t l, const Pass& pass) const {
-  if (fp8_ != nullptr) ops::set_fp8_copy(activation_backward, dy_copies(l, Linear::fc, pass));
+  if (fp8_ != nullptr)
+    ops::set_fp8_copy(activation_backward, dy_copies(l, Linear::fc, pass));
+  else
+    activation_backward.operands.set(Slot::column_sums, sums_of_dy(l, Linear::fc));
 }
 
 }  // namespace gptbench

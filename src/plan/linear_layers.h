@@ -30,6 +30,9 @@ class LinearLayers {
   void set_activation_copy(Op& activation, int64_t l, const LayerActivations& a, bool repeats,
                            bool read) const;
   void set_dfc_copies(Op& activation_backward, int64_t l, const Pass& pass) const;
+  // The gradient of the layer's bias where the operation that assigns dy adds it up
+  // (DeviceTraits::single_pass); absent where the layer's own operations do.
+  Operand sums_of_dy(int64_t l, Linear linear) const;
 
  private:
   struct Layer {

@@ -21,7 +21,7 @@ namespace gptbench {
   X(tanh_forward) X(tanh_backward) X(first_rows_forward) X(first_rows_backward)                 \
   X(residual_forward) X(dropout_backward)                                                       \
   X(embedding_forward) X(embedding_backward)                                                    \
-  X(cross_entropy_statistics) X(cross_entropy_combine) X(cross_entropy_finish)                  \
+  X(cross_entropy_statistics) X(cross_entropy_combine) X(cross_entropy_finish) X(cross_entropy) \
   X(accumulate) X(squared_norm) X(sum_scalars) X(loss_scale) X(clip_factor) X(adamw) X(convert) \
   X(fp8_quantize) X(fp8_transpose) X(fp8_update_scales)                                         \
   X(load) X(store)                                                                              \

@@ -58,6 +58,8 @@ std::string departure_from_spec(const Op& op) {
   if (op.size.index() != static_cast<size_t>(spec.sizes)) return says("sizes", "of another group");
   for (const Operands::Named& each : op.operands)
     if (spec.find(each.slot) == nullptr) return says(name_of(each.slot), "is no operand of it");
+  if (op.kind == OpKind::gelu_backward && op.has(Slot::column_sums) && !op.has(Slot::fp8_scale))
+    return says("column_sums", "is of fp8 copies");
   for (const SlotSpec& each : spec)
     if (!each.optional && !op.has(each.slot)) return says(name_of(each.slot), "is missing");
   return "";

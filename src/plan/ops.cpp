@@ -195,7 +195,8 @@ Op norm_backward(NormKind kind, Rows rows, int64_t columns, Operand dy, Operand 
                  {Slot::rstd, norm.rstd},
                  {Slot::dx, gradients.dx},
                  {Slot::dweight, gradients.dweight},
-                 {Slot::dbias, gradients.dbias}});
+                 {Slot::dbias, gradients.dbias},
+                 {Slot::column_sums, gradients.column_sums}});
 }
 
 Op rotary_forward(Rows rows, int64_t columns, Operand x) {

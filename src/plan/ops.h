@@ -64,7 +64,7 @@ struct NormOperands {
 Op norm_forward(NormKind kind, Rows rows, int64_t columns, Operand x, const NormOperands& norm,
                 Operand y);
 struct NormGradients {
-  Operand dx, dweight, dbias;
+  Operand dx, dweight, dbias, column_sums;  // the last: of dx, of a LayerNorm
 };
 Op norm_backward(NormKind kind, Rows rows, int64_t columns, Operand dy, Operand x,
                  const NormOperands& norm, const NormGradients& gradients);

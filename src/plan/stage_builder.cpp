@@ -78,10 +78,10 @@ Op StageBuilder::norm_forward(int64_t l, Operand x, const Norm& norm, Operand y)
 }
 
 void StageBuilder::emit_norm_backward(int64_t l, Operand dy, Operand x, const Norm& norm,
-                                      Operand dx) const {
+                                      Operand dx, Operand dx_sums) const {
   emit(ops::norm_backward(s.family.norm, {l, sp}, s.C, dy, x,
                           {weights.of(norm.weight), {}, {norm.mean}, {norm.rstd}},
-                          {dx, gradients.of(norm.weight), gradients.of(norm.bias)}));
+                          {dx, gradients.of(norm.weight), gradients.of(norm.bias), dx_sums}));
 }
 
 ResidualStream::ResidualStream(const StageBuilder& stage) {

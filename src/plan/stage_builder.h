@@ -71,8 +71,9 @@ struct StageBuilder {
   Norm find_norm(const std::string& name) const;  // its tensors
   Op norm_forward(int64_t l, Operand x, const Norm& norm, Operand y) const;
   // Accumulates in dx. A norm's parameters have their gradients formed with those of its input:
-  // they cost nothing beside.
-  void emit_norm_backward(int64_t l, Operand dy, Operand x, const Norm& norm, Operand dx) const;
+  // they cost nothing beside. dx_sums: what sums over the rows of dx are added to, or absent.
+  void emit_norm_backward(int64_t l, Operand dy, Operand x, const Norm& norm, Operand dx,
+                          Operand dx_sums = {}) const;
 };
 
 // Buffers along the residual stream and its branches, which embedding, layers and head use in turn.

@@ -114,7 +114,7 @@ class StagePrograms {
         stage_.weights.gather(stage_.plan.space.find_unit(UnitKind::final_norm));
         if (first < end) gather(full ? activations_.segment_start(end - 1) : end - 1);
       }
-      head_->emit_backward(pass);
+      head_->emit_backward(pass, layers_.sums_of_dx(end - 1));
     }
     for (int64_t l = end - 1; l >= first; --l) emit_layer_backward(l, pass);
     if (embedding_) {

@@ -116,7 +116,8 @@ void TransformerLayers::emit_input_gradients(int64_t l, const Pass& pass) {
     linear_.emit_weight_gradient(l, Linear::mlp_proj, a, dmlp, dmlp_full);
     linear_.emit_weight_gradient(l, Linear::fc, a, dfc, dfc);
   }
-  stage_.emit_norm_backward(l, dln_2, {a.x_mid}, norm_before(l, Linear::fc, a), dx);
+  stage_.emit_norm_backward(l, dln_2, {a.x_mid}, norm_before(l, Linear::fc, a), dx,
+                            linear_.sums_of_dy(l, Linear::attn_proj));
 
   attention_.begin_backward(l, a);
   const Operand dproj = at_branch(l, proj_site, d.dproj);
@@ -129,7 +130,11 @@ void TransformerLayers::emit_input_gradients(int64_t l, const Pass& pass) {
     linear_.emit_weight_gradient(l, Linear::attn_proj, a, dproj, dproj_full);
     linear_.emit_weight_gradient(l, Linear::qkv, a, dqkv, dqkv);
   }
-  stage_.emit_norm_backward(l, dln_1, {a.x}, norm_before(l, Linear::qkv, a), dx);
+  stage_.emit_norm_backward(l, dln_1, {a.x}, norm_before(l, Linear::qkv, a), dx, sums_of_dx(l - 1));
+}
+
+Operand TransformerLayers::sums_of_dx(int64_t l) const {
+  return l < stage_.chunk.first_layer ? Operand{} : linear_.sums_of_dy(l, Linear::mlp_proj);
 }
 
 void TransformerLayers::emit_weight_gradients(int64_t l) {

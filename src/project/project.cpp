@@ -91,6 +91,7 @@ std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& ma
   config.run.mpi_arrays = MpiArrays::host;
   DeviceTraits traits = device_traits(config.run.device);
   traits.fuses = software.fuses != 0.0;
+  traits.single_pass = false;  // of this program alone
   std::vector<Plan> stages = {make_plan(config, ranks, 0, traits)};
   for (int64_t stage = 1; stage < stages.front().grid.pipeline; ++stage) {
     Coordinates at;

@@ -201,6 +201,12 @@ struct Bench {
       kernels.cross_entropy_finish(queue, {factor + 1, logits.data(), row_max, row_max + rows,
                                            row_max + 2 * rows, tokens, rows, V, 50257, 0, 1e-3});
     });
+    measure("cross_entropy", 2 * L * e, [&] {
+      kernels.cross_entropy(queue, {{row_max, row_max + rows, row_max + 2 * rows, logits.data(),
+                                     tokens, rows, V, 50257, 0},
+                                    {factor + 1, logits.data(), row_max, row_max + rows,
+                                     row_max + 2 * rows, tokens, rows, V, 50257, 0, 1e-3}});
+    });
     measure("squared_norm", 4 * N, [&] {
       kernels.squared_norm(queue, {factor + 2, g.data(), n, DType::f32, ws});
     });

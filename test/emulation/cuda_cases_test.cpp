@@ -51,22 +51,25 @@ TYPED_TEST(HostKernel, NormalizationOfEveryWidth) {
 
       auto dx_ref = before;
       auto dgamma_ref = dgamma, dbeta_ref = dbeta;
+      std::vector<float> dx_sums(static_cast<size_t>(C)), dx_sums_ref(dx_sums);
       const auto backward = [&](const KernelTable& kernels, std::vector<A>& dx,
-                                std::vector<float>& dg, std::vector<float>& db, Workspace ws) {
+                                std::vector<float>& dg, std::vector<float>& db, Workspace ws,
+                                std::vector<float>* sums) {
         if (rms)
           kernels.rmsnorm_backward(*this->queue, {dx.data(), dg.data(), dy.data(), x.data(),
                                                   gamma.data(), rstd_ref.data(), R, C, ws});
         else
           kernels.layernorm_backward(
-              *this->queue, {dx.data(), dg.data(), db.data(), dy.data(), x.data(), gamma.data(),
-                             mean_ref.data(), rstd_ref.data(), R, C, ws});
+              *this->queue,
+              {dx.data(), dg.data(), db.data(), dy.data(), x.data(), gamma.data(), mean_ref.data(),
+               rstd_ref.data(), R, C, ws, sums != nullptr ? sums->data() : nullptr});
       };
-      backward(ref, dx_ref, dgamma_ref, dbeta_ref, {});
+      backward(ref, dx_ref, dgamma_ref, dbeta_ref, {}, nullptr);
       std::vector<A> dx_without;
       for (const int64_t bytes : {int64_t{0}, 3 * 2 * C * 4, int64_t{4} << 20}) {
         auto dx = before;
         auto dg = dgamma, db = dbeta;
-        backward(tested, dx, dg, db, this->workspace(bytes));
+        backward(tested, dx, dg, db, this->workspace(bytes), nullptr);
         const double g = max_abs(dy) * max_abs(gamma);
         expect_close(dx, dx_ref,
                      4.0 * sum_error * max_abs(rstd_ref) * g * (1.0 + n * n) + ulp_of<A>(),
@@ -78,6 +81,18 @@ TYPED_TEST(HostKernel, NormalizationOfEveryWidth) {
           dx_without = dx;
         else
           expect_same_bits(dx, dx_without, "dx");
+        if (rms) continue;
+        // The same with sums of what was stored.
+        auto dx_summed = before;
+        dx_sums.assign(dx_sums.size(), 0.5f);
+        dx_sums_ref = dx_sums;
+        dg = dgamma, db = dbeta;
+        backward(tested, dx_summed, dg, db, this->workspace(bytes), &dx_sums);
+        expect_same_bits(dx_summed, dx, "dx beside sums of it");
+        expect_close(dg, dgamma_ref, rows_error * (1.0 + max_abs(dy) * n), eps32, "dgamma");
+        expect_close(db, dbeta_ref, rows_error * (1.0 + max_abs(dy)), eps32, "dbeta");
+        ref.bias_backward(*this->queue, {dx_sums_ref.data(), dx.data(), R, C});
+        expect_close(dx_sums, dx_sums_ref, rows_error * (1.0 + max_abs(dx)), eps32, "dx_sums");
       }
     }
   }

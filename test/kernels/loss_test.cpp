@@ -128,6 +128,35 @@ TYPED_TEST(HostKernel, CrossEntropyOfIgnoredRowsEqualsReference) {
   for (size_t j = 0; j < 150; ++j) EXPECT_EQ(value_of(logits[j]), 0.0);
 }
 
+// One pass over the logits makes what the two make, bit by bit, whether a row fits into a GPU's
+// shared memory or not.
+TYPED_TEST(HostKernel, CrossEntropyInOnePass) {
+  using A = TypeParam;
+  const KernelTable& kernels = this->template host_kernels<A>();
+  for (const Shape& s : {Shape{5, 1040, 1025}, Shape{3, 50, 47}, Shape{2, 50304, 50257}}) {
+    SCOPED_TRACE(testing::Message() << s.R << " " << s.V_tp << " " << s.V_valid);
+    auto targets = random_tokens(s.R, 1, s.V_valid);
+    targets[1] = -1;  // not part of the loss
+    auto logits = random_logits<A>(s.R, s.V_tp, s.V_valid, true);
+    auto in_one = logits;
+    auto statistics = statistics_of(kernels, *this->queue, logits, targets, s.V_tp, s.V_valid, 0);
+    std::vector<float> made(statistics.size());
+    double loss = 1.0, loss_in_one = 1.0;
+    const auto finish = [&](double* sum, std::vector<A>& x, float* max) {
+      return CrossEntropyFinish{sum, x.data(), max,       max + s.R, max + 2 * s.R, targets.data(),
+                                s.R, s.V_tp,   s.V_valid, 0,         0.25};
+    };
+    kernels.cross_entropy_finish(*this->queue, finish(&loss, logits, statistics.data()));
+    float* const max = made.data();
+    kernels.cross_entropy(*this->queue, {{max, max + s.R, max + 2 * s.R, in_one.data(),
+                                          targets.data(), s.R, s.V_tp, s.V_valid, 0},
+                                         finish(&loss_in_one, in_one, max)});
+    expect_same_bits(made, statistics, "statistics");
+    expect_same_bits(in_one, logits, "dlogits");
+    EXPECT_EQ(loss_in_one, loss);
+  }
+}
+
 // A logit that is not a number makes the loss not a number, whichever it is.
 TYPED_TEST(HostKernel, CrossEntropyKeepsNan) {
   using A = TypeParam;

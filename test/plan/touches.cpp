@@ -91,6 +91,7 @@ void linear_touches(TouchList& touch, const Op& op, const Task& task, int64_t R)
       touch.read(Slot::weight, N * K);
       touch.read(Slot::pre, R * K);
       touch.assign(Slot::dx, R * K);
+      touch.accumulate(Slot::dbias, K);
       break;
     default:
       touch.read(Slot::dy, columns * N);
@@ -137,6 +138,7 @@ void row_touches(TouchList& touch, const Plan& plan, const Op& op, const Task& t
       touch.accumulate(Slot::dx, R * C);
       touch.accumulate(Slot::dweight, C);
       touch.accumulate(Slot::dbias, C);
+      touch.accumulate(Slot::column_sums, C);
       break;
     case OpKind::rotary_forward:  // turned in place, v left as it is
       touch.accumulate(Slot::x, R * C);
@@ -231,7 +233,7 @@ void loss_touches(TouchList& touch, const Plan& plan, const Op& op, int64_t R) {
     touch.read(Slot::logits, R * V);
     return statistics(TouchKind::assign);
   }
-  statistics(TouchKind::read);
+  statistics(op.kind == OpKind::cross_entropy ? TouchKind::assign : TouchKind::read);
   touch.read(Slot::loss_scale, 1);
   touch.read(Slot::row_weight, 1);
   touch.accumulate(Slot::loss_sum, 1);

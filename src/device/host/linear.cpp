@@ -50,6 +50,7 @@ template <class A>
 void linear_gelu_backward_input(Queue& queue, const LinearGeluBackwardInput& f) {
   linear_backward_input<A>(queue, f.linear);
   gelu_backward<A>(queue, {f.linear.dx, f.linear.dx, f.pre, f.linear.R * f.linear.K});
+  if (f.dbias != nullptr) bias_backward<A>(queue, {f.dbias, f.linear.dx, f.linear.R, f.linear.K});
 }
 
 GPTBENCH_LINEAR_KERNELS(GPTBENCH_HOST_KERNEL)

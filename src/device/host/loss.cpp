@@ -174,6 +174,12 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
   });
 }
 
+template <class A>
+void cross_entropy(Queue& queue, const CrossEntropy& a) {
+  cross_entropy_statistics<A>(queue, a.statistics);
+  cross_entropy_finish<A>(queue, a.finish);
+}
+
 GPTBENCH_LOSS_KERNELS(GPTBENCH_HOST_KERNEL)
 
 }  // namespace gptbench::host

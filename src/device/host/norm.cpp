@@ -209,9 +209,10 @@ void layernorm_forward(Queue& queue, const LayerNormForward& a) {
 }
 
 template <class A>
-void layernorm_backward(Queue&, const LayerNormBackward& a) {
+void layernorm_backward(Queue& queue, const LayerNormBackward& a) {
   norm_backward<true, A>("gptbench::layernorm_backward_input",
                          "gptbench::layernorm_backward_parameters", a);
+  if (a.column_sums != nullptr) bias_backward<A>(queue, {a.column_sums, a.dx, a.R, a.C});
 }
 
 template <class A>

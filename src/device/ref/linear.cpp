@@ -145,6 +145,8 @@ template <class A, class S>
 void linear_gelu_backward_input(Queue& queue, const LinearGeluBackwardInput& f) {
   linear_backward_input<A, S>(queue, f.linear);
   gelu_backward<A, S>(queue, {f.linear.dx, f.linear.dx, f.pre, f.linear.R * f.linear.K});
+  if (f.dbias != nullptr)
+    bias_backward<A, S>(queue, {f.dbias, f.linear.dx, f.linear.R, f.linear.K});
 }
 
 GPTBENCH_LINEAR_KERNELS(GPTBENCH_REF_KERNEL)

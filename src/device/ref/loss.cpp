@@ -62,6 +62,12 @@ void cross_entropy_finish(Queue&, const CrossEntropyFinish& a) {
   }
 }
 
+template <class A, class S>
+void cross_entropy(Queue& queue, const CrossEntropy& a) {
+  cross_entropy_statistics<A, S>(queue, a.statistics);
+  cross_entropy_finish<A, S>(queue, a.finish);
+}
+
 GPTBENCH_LOSS_KERNELS(GPTBENCH_REF_KERNEL)
 
 }  // namespace gptbench::ref

@@ -77,8 +77,9 @@ void layernorm_forward(Queue& queue, const LayerNormForward& a) {
 }
 
 template <class A, class S>
-void layernorm_backward(Queue&, const LayerNormBackward& a) {
+void layernorm_backward(Queue& queue, const LayerNormBackward& a) {
   norm_backward<true, A, S>(a);
+  if (a.column_sums != nullptr) bias_backward<A, S>(queue, {a.column_sums, a.dx, a.R, a.C});
 }
 
 template <class A, class S>
