@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -273,6 +274,44 @@ TEST(Operations, AGpuFormsResidualSumsInNorms) {
             Counts(m.layers - 1, 1));
   EXPECT_EQ(fused(make_plan(resolved_config(m), 2, 1), ProgramKind::forward),
             Counts(m.layers - 1, 1));
+}
+
+// Three of a layer's four gradients of biases are sums of what another operation forms; the loss is
+// one pass over logits that this rank has in full.
+TEST(Operations, AGpuSumsGradientsOfBiasesInPassing) {
+  using Counts = std::array<int64_t, 3>;  // by GELU's gradient, by norms, beside weights
+  const auto sums = [](const SmallModel& model) {
+    Counts counts{};
+    for (const Op& op : make_plan(resolved_config(model), model.ranks(), 0).ops) {
+      counts[0] += op.kind == OpKind::linear_gelu_backward_input && op.has(Slot::dbias) ? 1 : 0;
+      counts[1] += op.kind == OpKind::layernorm_backward && op.has(Slot::column_sums) ? 1 : 0;
+      counts[2] += op.kind == OpKind::linear_backward_weight && op.has(Slot::dbias) ? 1 : 0;
+    }
+    return counts;
+  };
+  const auto losses = [](const SmallModel& model) {
+    const Plan plan = make_plan(resolved_config(model), model.ranks(), 0);
+    return std::count_if(plan.ops.begin(), plan.ops.end(),
+                         [](const Op& op) { return op.kind == OpKind::cross_entropy; });
+  };
+  SmallModel m;
+  m.compute = "bf16";
+  m.layers = 4;
+  m.device = "host";
+  EXPECT_EQ(sums(m), (Counts{0, 0, 16}));
+  EXPECT_EQ(losses(m), 0);
+  m.device = "cuda";
+  EXPECT_EQ(sums(m), (Counts{4, 8, 4}));
+  EXPECT_EQ(losses(m), 1);
+  SmallModel dropped = m, windows = m, split = m;
+  dropped.dropout = 0.1;  // stands between a projection and the residual stream
+  EXPECT_EQ(sums(dropped), (Counts{4, 0, 12}));
+  windows.data_parallel = 2;  // of gradients: that of the next layer is closed
+  windows.zero_stage = 3;
+  EXPECT_EQ(sums(windows), (Counts{8, 8, 16}));  // and the last micro-batch has its own program
+  split.tensor_parallel = 2;
+  EXPECT_EQ(sums(split), (Counts{4, 8, 4}));
+  EXPECT_EQ(losses(split), 0);
 }
 
 TEST(Operations, TheTableRefusesOthers) {
