@@ -107,6 +107,13 @@ Software read_software(const std::string& name_or_path) {
                     software_keys);
 }
 
+Software software_beside(const std::string& machine_name_or_path) {
+  const ProfileFile file = read_file("machine", machine_name_or_path, embedded_machines());
+  const bool has_own = std::any_of(file.groups.begin(), file.groups.end(),
+                                   [](const Group& each) { return each.name == "software"; });
+  return has_own ? profile_of(file, "software", software_keys) : read_software("gptbench");
+}
+
 std::string profile_text(const Machine& machine, const Software& software,
                          const std::map<std::string, std::string>& comments) {
   return (machine.sheet.name.empty() ? "" : device_text(machine.sheet)) + "&machine\n" +

@@ -82,6 +82,8 @@ struct Software {
 // the place of what is wrong, or the names there are.
 Machine read_machine(const std::string& name_or_path);
 Software read_software(const std::string& name_or_path);
+// The software that a machine's file holds beside it, as those of --calibrate do; else gptbench.
+Software software_beside(const std::string& machine_name_or_path);
 
 // The text of a profile that both functions above read. `comments` by key.
 std::string profile_text(const Machine& machine, const Software& software,

@@ -39,7 +39,7 @@ ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
                     "; name one in run.machine (input/profiles.md), or use layout = 'given'");
     machine = local_profile;
   }
-  return with_best_layout(deck, ranks, read_machine(machine), read_software("gptbench"));
+  return with_best_layout(deck, ranks, read_machine(machine), software_beside(machine));
 }
 
 }  // namespace gptbench

@@ -18,7 +18,7 @@ struct ChosenLayout {
 // The deck itself where run.layout is 'given'. Throws Error(Exit::usage) where no layout fits.
 ChosenLayout with_best_layout(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software);
-// For the machine of run.machine, '' being input/machines/local.in, and gptbench itself. Throws
+// For the profile of run.machine, '' being input/machines/local.in. Throws
 // Error(Exit::usage) where there is no such profile.
 ChosenLayout with_best_layout(const Deck& deck, int64_t ranks);
 

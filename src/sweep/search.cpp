@@ -142,7 +142,8 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
 
 std::string run_search(const CommandLine& line) {
   const Machine machine = read_machine(line.machine);
-  const Software software = read_software(line.software.empty() ? "gptbench" : line.software);
+  const Software software =
+      line.software.empty() ? software_beside(line.machine) : read_software(line.software);
   const Deck deck = read_deck(line.deck, line.overrides);
   const LayoutSearch search = search_layouts(deck, line.ranks, machine, software, line.top);
   const SearchReport report = {deck, line.ranks, machine, software, search};

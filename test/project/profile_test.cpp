@@ -72,6 +72,14 @@ TEST(Profiles, OfTheUserAreReadByPath) {
   EXPECT_EQ(read_software("mine.in").elementwise_factor, read_software("fsdp").elementwise_factor);
 }
 
+// A calibration writes both into one file; other machines run gptbench.
+TEST(Profiles, SoftwareStandsBesideItsMachine) {
+  EXPECT_EQ(software_beside("h100").name, "gptbench");
+  write("both.in", profile_text(read_machine("h100"), read_software("fsdp"), {}));
+  EXPECT_EQ(software_beside("both.in").elementwise_factor,
+            read_software("fsdp").elementwise_factor);
+}
+
 TEST(Profiles, MistakesAreNamed) {
   EXPECT_NE(refusal("fsdb").find("unknown software 'fsdb'; known: deepspeed, "), std::string::npos);
   EXPECT_NE(refusal("./missing.in"), "");
