@@ -54,16 +54,20 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
       std::min(longest_measurement_s, left_s / static_cast<double>(std::max<int64_t>(1, items_)));
   --items_;
   const int calls = static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, most_calls));
-  const int count =
-      static_cast<int>(std::clamp(share_s / (calls * once_s), fewest_samples, most_samples));
+  const double count = std::clamp(share_s / (calls * once_s), fewest_samples, most_samples);
   std::vector<double> samples;
-  for (int sample = 0; sample < count; ++sample) {
+  // A rank that stalls must not take the time of the others; where all go together, all see the
+  // same times.
+  double spent_s = 0.0;
+  for (double taken = 0.0; taken < fewest_samples || (taken < count && spent_s < 2.0 * share_s);
+       taken += 1.0) {
     if (slowest) world_.barrier();
     const double start_s = now_s();
     for (int i = 0; i < calls; ++i) call();
     queue.synchronize();
-    const double time_s = (now_s() - start_s) / calls;
-    samples.push_back(slowest ? world_.max(time_s) : time_s);
+    const double mine_s = now_s() - start_s, sample_time_s = slowest ? world_.max(mine_s) : mine_s;
+    spent_s += sample_time_s;
+    samples.push_back(sample_time_s / calls);
   }
   return CallTime{median(samples), spread_of(samples)};
 }
