@@ -10,6 +10,7 @@ DEPS ?= yes
 CMAKE_ARGS ?=
 CTEST_ARGS ?=
 STEPS_ARGS ?=
+FUZZ_S ?= 3600
 
 BUILD := build/$(PRESET)
 GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
@@ -17,7 +18,7 @@ GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
 # What BUNDLE.tar.xz unpacks to on another machine; its programs must not want this machine's processor.
 BUNDLE ?= build/gptbench-bundle
 
-.PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios validate format lint bundle install clean help
+.PHONY: build deps deps-test configure run sweep-demo test bench bench-ratios validate fuzz format lint bundle install clean help
 .DEFAULT_GOAL := build
 
 build: configure  ## build gptbench and gptpost (the default)
@@ -65,6 +66,10 @@ validate: configure  ## project published rows that were not fitted; doc/project
 	@cmake --build $(BUILD) --parallel $(JOBS) --target validate
 	@$(BUILD)/test/project/validate test/reference
 
+fuzz: configure  ## libFuzzer on every parser, FUZZ_S seconds each
+	@cmake --build $(BUILD) --parallel $(JOBS) --target parser_fuzzer_program
+	@sh test/fuzz/run.sh $(BUILD) $(FUZZ_S)
+
 format:  ## format the sources in place
 	@sh cmake/format.sh
 
@@ -87,5 +92,5 @@ clean:  ## remove every build folder and the links to the programs
 help:  ## print this list
 	@echo "make TARGET [VARIABLE=value ...]"
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-10s %s\n", $$1, $$2}'
-	@echo "variables: PRESET=release|debug|asan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS STEPS_ARGS"
+	@echo "variables: PRESET=release|debug|asan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS STEPS_ARGS FUZZ_S"
 	@echo "           DEPS=no when the libraries come from modules or Spack, not from packages"

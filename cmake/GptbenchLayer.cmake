@@ -7,7 +7,7 @@
 
 # The order of the design: GPTBENCH_BELOW_<layer> names what a layer may depend on. `cuda` is the
 # folder at the top of the tree; every other layer is a folder of src/.
-set(GPTBENCH_LAYERS base record measure deck plan project device comm memory data engine verify io checkpoint run calibrate post sweep)
+set(GPTBENCH_LAYERS base record measure deck plan project device comm memory data engine verify io weights checkpoint run calibrate post sweep)
 set(GPTBENCH_BELOW_base)
 set(GPTBENCH_BELOW_record base)
 set(GPTBENCH_BELOW_measure base)
@@ -22,11 +22,12 @@ set(GPTBENCH_BELOW_data base deck plan device)
 set(GPTBENCH_BELOW_engine base deck plan device comm memory data)
 set(GPTBENCH_BELOW_verify base record deck plan device comm memory data engine)
 set(GPTBENCH_BELOW_io base record)
-set(GPTBENCH_BELOW_checkpoint base record deck plan device comm memory data engine io)
-set(GPTBENCH_BELOW_run base record measure deck plan project device comm cuda memory data engine verify io checkpoint)
-set(GPTBENCH_BELOW_calibrate base record measure deck plan project device comm cuda memory data engine verify io checkpoint run)
-set(GPTBENCH_BELOW_post base record deck plan project io)
-set(GPTBENCH_BELOW_sweep base record measure deck plan project device comm cuda memory data engine verify io checkpoint run)
+set(GPTBENCH_BELOW_weights base record deck plan io)
+set(GPTBENCH_BELOW_checkpoint base record deck plan device comm memory data engine io weights)
+set(GPTBENCH_BELOW_run base record measure deck plan project device comm cuda memory data engine verify io weights checkpoint)
+set(GPTBENCH_BELOW_calibrate base record measure deck plan project device comm cuda memory data engine verify io weights checkpoint run)
+set(GPTBENCH_BELOW_post base record deck plan project io weights)
+set(GPTBENCH_BELOW_sweep base record measure deck plan project device comm cuda memory data engine verify io weights checkpoint run)
 
 function(gptbench_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;SEES;PRIVATE_LIBRARIES;PUBLIC_LIBRARIES" ${ARGN})

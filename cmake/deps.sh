@@ -64,6 +64,7 @@ need_command ninja ninja-build
 for package in $mpi; do need "$package"; done
 need libtrilinos-kokkos-dev libkokkos-dev
 need libdnnl-dev
+need nlohmann-json3-dev
 if [ "$purpose" = test ]; then
   need libgtest-dev
   need libblas-dev libopenblas-dev
@@ -101,9 +102,9 @@ if [ "$(id -u)" != 0 ]; then
 deps: packages are missing, and installing them needs root or sudo. As root:
     apt-get update && apt-get install --no-install-recommends $first
 With Spack:
-    spack install gcc cmake ninja openmpi hdf5 kokkos +openmp onednn googletest
-    spack load cmake ninja openmpi hdf5 kokkos onednn googletest
-With modules: load a C++17 compiler, CMake 3.22, MPI, HDF5, Kokkos and oneDNN, then: make DEPS=no ...
+    spack install gcc cmake ninja openmpi hdf5 kokkos +openmp onednn nlohmann-json googletest
+    spack load cmake ninja openmpi hdf5 kokkos onednn nlohmann-json googletest
+With modules: load a C++17 compiler, CMake 3.22, MPI, HDF5, Kokkos, oneDNN and nlohmann-json, then: make DEPS=no ...
     (Kokkos_ROOT, OneDNN_ROOT and HDF5_ROOT in the environment name installations)
 END
     exit 1

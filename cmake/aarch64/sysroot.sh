@@ -9,7 +9,7 @@ if [ $# -ne 1 ]; then
   exit 2
 fi
 sysroot=$1
-packages="libopenmpi-dev libhdf5-openmpi-dev libtrilinos-kokkos-dev libdnnl-dev libopenblas-dev libgtest-dev"
+packages="libopenmpi-dev libhdf5-openmpi-dev libtrilinos-kokkos-dev libdnnl-dev libopenblas-dev libgtest-dev nlohmann-json3-dev"
 complete=$(cksum <"$0")
 if [ "$(cat "$sysroot/complete" 2>/dev/null || true)" = "$complete" ]; then exit 0; fi
 

@@ -81,11 +81,13 @@ _gptpost() {
     --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;
     --status) words="FAILED TIMEOUT" ;;
+    --to) words="gptbench safetensors llmc" ;;
+    --type) words="f32 f16 bf16" ;;
     --junit | --write-spec)
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
       ;;
-    --least) return ;;
+    --least | --shard-gib) return ;;
     --profile)
       mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
       return
@@ -102,7 +104,7 @@ _gptpost() {
     --where | --sort) return ;;
   esac
   if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
-    words="table show compare explain plot report accept recover --help --version"
+    words="table show compare explain plot report accept recover convert --help --version"
   elif [ -z "$words" ] && [[ $word == -* ]]; then
     case ${COMP_WORDS[1]} in
       table) words="--style --format --published --convention --peak --sort --where -o" ;;
@@ -111,12 +113,16 @@ _gptpost() {
       explain) words="--profile" ;;
       accept) words="--format --junit --write-spec" ;;
       recover) words="--status" ;;
+      convert) words="--to --type --shard-gib" ;;
       report) words="--over --published --convention --peak --sort --where -o" ;;
       plot) words="--kind --over --published --convention --peak --sort --where -o" ;;
     esac
   fi
   if [ -n "$words" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+  elif [ "${COMP_WORDS[1]}" = convert ]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    compopt -o nospace 2>/dev/null
   else
     mapfile -t COMPREPLY < <(_gptbench_files "$word" h5)
     # SPEC of accept.

@@ -1,70 +1,20 @@
 #include "checkpoint/load.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <map>
 
 #include "base/convert.h"
 #include "base/text.h"
-#include "checkpoint/contents.h"
-#include "checkpoint/manifest.h"
 #include "comm/agree.h"
-#include "data/data_file.h"
-#include "io/checksum.h"
 #include "plan/tensor_parts.h"
+#include "weights/arrays.h"
+#include "weights/contents.h"
 
 namespace gptbench {
 namespace {
 
-constexpr int64_t staging_elements = 1 << 20;
-constexpr int64_t longest_frame_bytes = int64_t{1} << 30;
-
 // continued: all of it. weights_only: a new run from its weights.
 enum class Use { continued, weights_only };
-
-// Calls visit(first, n) for pieces of elements [first, end) that fit into staging memory.
-template <class Visitor>
-void for_each_piece(int64_t first, int64_t end, const Visitor& visit) {
-  for (; first < end; first += staging_elements)
-    visit(first, std::min(staging_elements, end - first));
-}
-
-// The HDF5 file of a checkpoint, whose arrays lie where the manifest says.
-class ArrayReader {
- public:
-  explicit ArrayReader(const std::string& path) : file_(path) {}
-  // Elements [first, first + n) of `array`, of its type.
-  const char* read(const FileArray& array, int64_t first, int64_t n) {
-    return read_bytes(array.offset + first * size_of(array.type), n * size_of(array.type));
-  }
-  const char* read_bytes(int64_t offset, int64_t bytes) {
-    bytes_.resize(static_cast<size_t>(bytes));
-    file_.read(offset, bytes, bytes_.data());
-    return reinterpret_cast<const char*>(bytes_.data());
-  }
-  const DataFile& file() const { return file_; }
-
- private:
-  DataFile file_;
-  Bytes bytes_;
-};
-
-void check_frame(ArrayReader& reader, const Manifest& manifest) {
-  if (reader.file().size_bytes() != manifest.file_bytes)
-    throw reader.file().error(printed("has %lld bytes, its manifest says %lld",
-                                      static_cast<long long>(reader.file().size_bytes()),
-                                      static_cast<long long>(manifest.file_bytes)));
-  Bytes frame;
-  for (const auto& [begin, end] : frame_of(manifest)) {
-    if (end - begin > longest_frame_bytes)
-      throw reader.file().error("is damaged: more HDF5 structure than there can be");
-    const char* bytes = reader.read_bytes(begin, end - begin);
-    frame.insert(frame.end(), bytes, bytes + (end - begin));
-  }
-  if (posix_checksum(frame.data(), frame.size()) != manifest.frame_checksum)
-    throw reader.file().error("is damaged: its HDF5 structure does not match the checksum");
-}
 
 // Collective. Reads everything once, each rank an even share; throws AgreedError that names what
 // does not match its checksum.
@@ -72,27 +22,23 @@ void verify(MpiWorld& world, const std::string& path, const Manifest& manifest) 
   std::vector<uint64_t> checksums(manifest.arrays.size());
   agreed(world, [&] {
     ArrayReader reader(path);
-    if (world.rank() == 0) check_frame(reader, manifest);
+    if (world.rank() == 0) reader.check_frame(manifest);
     for (size_t i = 0; i < checksums.size(); ++i) {
       const FileArray& array = manifest.arrays[i];
       const int64_t share = array.elements() / world.size(), first = share * world.rank();
       const bool last = world.rank() + 1 == world.size();
-      for_each_piece(first, last ? array.elements() : first + share, [&](int64_t at, int64_t n) {
-        checksums[i] += element_checksum(reader.read(array, at, n), size_of(array.type), at, n);
-      });
+      checksums[i] = reader.checksum(array, first, last ? array.elements() : first + share);
     }
   });
   world.sum_on_first(checksums);
   agreed(world, [&] {
     for (size_t i = 0; world.rank() == 0 && i < checksums.size(); ++i)
-      if (checksums[i] != manifest.arrays[i].checksum)
-        throw Error(Exit::io, path + " is damaged: " + manifest.arrays[i].name +
-                                  " does not match its checksum");
+      if (checksums[i] != manifest.arrays[i].checksum) throw array_damage(path, manifest.arrays[i]);
   });
 }
 
 // Throws where the checkpoint is not of this deck's model. Weights alone may be of a longer
-// position table.
+// position table, and of a vocabulary with another padding.
 void check_fit(const Config& config, const std::string& path, const Manifest& manifest, Use use) {
   const std::map<std::string, std::string> stored(manifest.keys.begin(), manifest.keys.end());
   std::vector<std::string> differences;
@@ -100,8 +46,10 @@ void check_fit(const Config& config, const std::string& path, const Manifest& ma
     const auto theirs = stored.find(key);
     const std::string value = theirs != stored.end() ? theirs->second : "absent";
     if (value == ours) return;
+    if (use == Use::weights_only && key == "model.vocab_multiple") return;
     if (use == Use::weights_only && key == "model.seq_length" &&
-        config.model.seq_length < std::strtoll(value.c_str(), nullptr, 10))
+        (config.model.position_embedding != PositionEmbedding::learned ||
+         config.model.seq_length < std::strtoll(value.c_str(), nullptr, 10)))
       return;
     differences.push_back(key + " = " + value + " (the deck: " + ours + ")");
   };
@@ -139,20 +87,24 @@ class Loader {
     const auto found = arrays_.find(name);
     if (found == arrays_.end() || found->second->elements() < elements)
       throw reader_.file().error("has no array " + name + " of " + std::to_string(elements) +
-                                 " elements");
+                                 " elements; to begin with weights alone use run.init_from");
     return *found->second;
   }
 
-  // Rows that pad the vocabulary for tensor parallelism stay as they were drawn.
+  // Rows that pad the vocabulary and are not stored stay as they were drawn.
   void load(const std::string& group, const Representation& copy) {
     const Plan& plan = resources_.plan;
-    const std::vector<LogicalTensor> stored = tensor_table(plan.config.model);
+    ModelConfig unpadded = plan.config.model;
+    unpadded.vocab_multiple = 1;
+    const std::vector<LogicalTensor> padded = tensor_table(plan.config.model),
+                                     stored = tensor_table(unpadded);
     std::vector<char> converted;
     for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
-      const LogicalTensor& tensor = stored[static_cast<size_t>(plan.space.tensors[i].tensor)];
-      const FileArray& from = array(group + "/" + tensor.name, tensor.size());
+      const size_t tensor = static_cast<size_t>(plan.space.tensors[i].tensor);
+      const FileArray& from = array(group + "/" + stored[tensor].name, stored[tensor].size());
       for_each_part(plan, copy, i, Visit::all, [&](const TensorPart& part) {
-        const int64_t end = std::min(part.first + part.count, tensor.size());
+        const int64_t end =
+            std::min({part.first + part.count, padded[tensor].size(), from.elements()});
         for_each_piece(part.first, end, [&](int64_t first, int64_t n) {
           converted.resize(static_cast<size_t>(n * size_of(copy.dtype)));
           convert_elements(reader_.read(from, first, n), from.type, converted.data(), copy.dtype,
@@ -187,25 +139,6 @@ class Loader {
   std::map<std::string, const FileArray*> arrays_;
 };
 
-bool is_directory(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-// On rank 0: what `path`, a directory or one file of a checkpoint, offers.
-Inventory offered_by(const std::string& path) {
-  if (is_directory(path)) return take_inventory(path);
-  const size_t dot = path.rfind('.');
-  const CheckpointFiles files{path.substr(0, dot)};
-  if (path != files.array_file() && path != files.manifest_file())
-    throw Error(Exit::io, path +
-                              ": no such directory, and not the name of a checkpoint, which ends "
-                              "in .h5 or .manifest");
-  Inventory one;
-  one.complete.push_back({files, read_manifest(files.manifest_file())});
-  return one;
-}
-
 // Collective. Loads the newest usable checkpoint of `path`; false where there is none at all.
 bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use use,
                  const std::function<void(const std::string&)>& say, TrainingStart& start) {
@@ -214,7 +147,7 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
     if (world.rank() != 0) return;
     // The directory of a run that begins need not exist.
     const bool own = path == engine.resources().plan.config.checkpoint.directory;
-    offer = own ? take_inventory(path) : offered_by(path);
+    offer = own ? take_inventory(path) : inventory_of(path);
   });
   for (const std::string& leftover : offer.leftovers)
     say("Checkpoint passed over: " + leftover + " is incomplete: its run ended while writing it");

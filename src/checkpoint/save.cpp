@@ -10,16 +10,15 @@
 #include "base/clock.h"
 #include "base/convert.h"
 #include "base/text.h"
-#include "checkpoint/contents.h"
 #include "checkpoint/failpoint.h"
 #include "comm/agree.h"
 #include "io/checksum.h"
 #include "plan/tensor_parts.h"
+#include "weights/arrays.h"
+#include "weights/contents.h"
 
 namespace gptbench {
 namespace {
-
-constexpr int64_t staging_elements = 1 << 20;
 
 void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data) {
   const int64_t size = size_of(array.type);
@@ -41,8 +40,7 @@ void visit_tensors(Resources& resources, Role role, size_t first_array,
     for_each_part(plan, copy, i, Visit::once, [&](const TensorPart& part) {
       // What lies beyond only pads the vocabulary.
       const int64_t end = std::min(part.first + part.count, array.elements());
-      for (int64_t first = part.first; first < end; first += staging_elements) {
-        const int64_t n = std::min(staging_elements, end - first);
+      for_each_piece(part.first, end, [&](int64_t first, int64_t n) {
         visit(index, first, n, [&](void* memory) {
           const Operand from{part.at.buffer, part.at.offset + first - part.first};
           const int64_t bytes = n * size_of(copy.dtype);
@@ -51,7 +49,7 @@ void visit_tensors(Resources& resources, Role role, size_t first_array,
           resources.fetch(from, stored.data(), bytes);
           convert_elements(stored.data(), copy.dtype, memory, array.type, n);
         });
-      }
+      });
     });
   }
 }
@@ -114,17 +112,6 @@ std::unique_ptr<NewFile> open_on_all(MpiWorld& world, const std::string& folder,
       manifest.arrays[i].offset = std::stoll(lines[i + 1]);
   });
   return file;
-}
-
-// The checksum of the bytes outside of arrays, which HDF5 has written.
-uint32_t frame_checksum(const NewFile& file, const Manifest& manifest) {
-  Bytes frame;
-  for (const auto& [begin, end] : frame_of(manifest)) {
-    const size_t at = frame.size();
-    frame.resize(at + static_cast<size_t>(end - begin));
-    file.read_at(begin, frame.data() + at, static_cast<size_t>(end - begin));
-  }
-  return posix_checksum(frame.data(), frame.size());
 }
 
 // The manifest goes first: what is left of a checkpoint is then seen as a leftover.

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "base/error.h"
-#include "checkpoint/manifest.h"
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
+#include "weights/manifest.h"
 
 namespace gptbench {
 

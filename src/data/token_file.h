@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "data/data_file.h"
+#include "base/data_file.h"
 #include "data/token_source.h"
 
 namespace gptbench {
 
-enum class TokenType { u8, i8, i16, u16, i32, i64 };
+enum class TokenType { u8, i8, i16, u16, i32, u32, i64 };
 int64_t bytes_of(TokenType type);
 
 // Where the tokens lie: `count` integers of `type` from byte `offset` of `file`.
@@ -25,8 +26,8 @@ struct TokenArray {
 // Any file; a token is a byte.
 TokenArray open_text(const std::string& path);
 
-// GPT-2 token files as written by llm.c and others: 256 int32 (magic 20240520, version 1, number of
-// tokens, zeros), then uint16 tokens.
+// Token files as llm.c and others write them: 256 int32 (magic, version, number of tokens, zeros),
+// then the tokens. Magic 20240520, version 1: uint16; magic 20240801, version 7 (or 1): uint32.
 TokenArray open_tokens(const std::string& path);
 
 // Indexed dataset of Megatron-LM, PATH.bin and PATH.idx; `path` with either suffix or none. The
@@ -37,9 +38,12 @@ TokenArray open_tokens(const std::string& path);
 // boundaries are checked against PATH.bin.
 TokenArray open_megatron(const std::string& path);
 
-// Sequence s is positions (s mod n) T .. (s mod n) T + T of the array, n = (count - 1) / T: as in
-// other trainers, neighbouring sequences share one token, and the remainder of an epoch is dropped.
-// Ids are checked as they are read.
-std::unique_ptr<TokenSource> make_file_source(TokenArray array, int64_t T, int64_t vocab_size);
+// The sequences of the files, at least one, in order, and from the beginning again. Sequence s of a
+// file of `count` tokens, s < n = (count - 1) / T, is its positions s T .. s T + T: neighbouring
+// sequences share one token, none spans two files, and what is left behind the last one of a file
+// is never read. Ids are checked as they are read. Throws Error(Exit::io) where a file holds less
+// than one sequence.
+std::unique_ptr<TokenSource> make_file_source(std::vector<TokenArray> arrays, int64_t T,
+                                              int64_t vocab_size);
 
 }  // namespace gptbench

@@ -1,11 +1,13 @@
 #include "data/token_source.h"
 
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "data/data_paths.h"
 #include "data/markov_chain.h"
 #include "data/token_file.h"
 
@@ -92,7 +94,10 @@ std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t 
     throw Error(Exit::usage,
                 "data.source = '" + name_of(data.source) + "' reads a file: give data.path");
   }
-  return make_file_source(open(data.path), T, vocab_size);
+  std::vector<TokenArray> arrays;
+  for (const std::string& file : data_files(data.path)) arrays.push_back(open(file));
+  if (arrays.empty()) throw Error(Exit::io, "data.path = '" + data.path + "' names no file");
+  return make_file_source(std::move(arrays), T, vocab_size);
 }
 
 }  // namespace gptbench

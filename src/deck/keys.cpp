@@ -315,8 +315,10 @@ void add_data(Table& table) {
   using C = DataConfig;
   row.choice(&C::source, "source",
              "synthetic: Markov chain with known entropy; uniform: random ids; others need path");
-  row.string(&C::path, "path", {},
-             "file of text or tokens; relative: in the working directory, else beside the deck");
+  row.string(
+      &C::path, "path", {},
+      "file of text or tokens, several with commas between them, or a pattern (*, ?, [a-z]); "
+      "relative: in the working directory, else beside the deck");
   row.real(&C::short_seq_prob, "short_seq_prob", "",
            "bert: probability that a sequence is shorter than seq_length, and padded to it")
       .max = 1.0;

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "engine/failure.h"
+#include "engine/fp8_scaling.h"
 #include "engine/resources.h"
 #include "engine/step_graph.h"
 #include "engine/step_inputs.h"
 #include "engine/step_timer.h"
 #include "engine/trace.h"
-#include "engine/training_state.h"
 #include "engine/weights.h"
+#include "plan/training_state.h"
 
 namespace gptbench {
 
@@ -85,7 +86,7 @@ class Engine {
   TrainingState state(int64_t steps);
   // The next step is number state.steps; no step has been executed yet.
   void continue_from(const TrainingState& state);
-  // For tensors and fp8 scales (plan/tensor_parts.h, engine/training_state.h); outside of steps.
+  // For tensors and fp8 scales (plan/tensor_parts.h, engine/fp8_scaling.h); outside of steps.
   Resources& resources() { return resources_; }
   // A hash of all bits of this rank's working parameters.
   uint64_t checksum() { return checksum_of_weights(resources_); }

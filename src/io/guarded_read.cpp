@@ -15,6 +15,14 @@
 #include "base/error.h"
 #include "io/result_file.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // gcc
+#define GPTBENCH_SANITIZED
+#elif defined(__has_feature)  // clang
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GPTBENCH_SANITIZED
+#endif
+#endif
+
 namespace gptbench {
 namespace {
 
@@ -43,7 +51,7 @@ void apply(const ReadLimits& limits) {
   ::setrlimit(RLIMIT_CORE, &no_core);
   const rlimit processor = {limits.processor_s, limits.processor_s + 1};
   ::setrlimit(RLIMIT_CPU, &processor);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef GPTBENCH_SANITIZED
   const rlimit memory = {limits.memory_bytes, limits.memory_bytes};
   ::setrlimit(RLIMIT_AS, &memory);
 #endif

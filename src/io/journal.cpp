@@ -26,9 +26,6 @@ constexpr int num_columns = 8;
 constexpr auto longest_in_cache = std::chrono::milliseconds(500);
 constexpr int64_t longest_journal_bytes = int64_t{1} << 30;
 
-std::string planned_path(const std::string& directory) {
-  return directory + "/planned.h5";
-}
 std::string steps_path(const std::string& directory) {
   return directory + "/steps.csv";
 }
@@ -182,8 +179,15 @@ void Journal::end() {
   directory_.clear();
 }
 
+std::string planned_path(const std::string& directory) {
+  return directory + "/planned.h5";
+}
+
 Record recovered_record(const std::string& directory, const std::string& status) {
-  Record record = read_result(planned_path(directory));
+  return recovered_record(directory, status, read_result(planned_path(directory)));
+}
+
+Record recovered_record(const std::string& directory, const std::string& status, Record record) {
   const Bytes bytes = read_bytes(steps_path(directory), longest_journal_bytes);
   const std::string text(bytes.begin(), bytes.end());
   const bool scaled = configured<std::string>(record, "precision", "compute") == "fp16";

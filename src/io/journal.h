@@ -57,11 +57,14 @@ class Journal {
   std::thread forcing_;
 };
 
-// The record of a run that ended without a result: the planned record and the steps of the journal,
-// up to the first line that is damaged or cut; of a run that continues another its own steps. A
-// line of a step that has one already begins anew there: the run before was continued from an
-// earlier step. Status `status` ("FAILED", "TIMEOUT"), verdict NOT VERIFIED. Throws Error(Exit::io)
-// where `directory` has no journal.
+// The record of a run that ended without a result: the planned record and the steps of the journal
+// in `directory`, up to the first line that is damaged or cut; of a run that continues another its
+// own steps. A line of a step that has one already begins anew there: the run before was continued
+// from an earlier step. Status `status` ("FAILED", "TIMEOUT"), verdict NOT VERIFIED. Throws
+// Error(Exit::io) where `directory` has no journal. The first form reads <directory>/planned.h5,
+// which must be one of ours; of one of unknown origin, io/guarded_read.h makes `planned`.
 Record recovered_record(const std::string& directory, const std::string& status);
+Record recovered_record(const std::string& directory, const std::string& status, Record planned);
+std::string planned_path(const std::string& directory);
 
 }  // namespace gptbench

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "io/file_bytes.h"
+#include "io/guarded_read.h"
 #include "io/journal.h"
 #include "io/result_file.h"
 #include "post/accept.h"
@@ -167,7 +168,8 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
 
 int recover(const Options& options) {
   const std::string& directory = options.files.front();
-  const Record record = recovered_record(directory, options.status);
+  const Record record =
+      recovered_record(directory, options.status, read_result_guarded(planned_path(directory)));
   write_result(directory, record);
   print(directory + "/result.h5: " + record.status + ", " + std::to_string(record.loss.size()) +
             " steps, " + std::to_string(record.summary.timed_steps) + " timed\n",
@@ -216,6 +218,10 @@ int exit_status_of(const std::function<int()>& body) {
 int run_command(const Options& options) {
   if (options.command == "recover") return recover(options);
   if (options.command == "accept") return accept(options);
+  if (options.command == "convert") {
+    print(convert_weights(options.conversion), "");
+    return static_cast<int>(Exit::ok);
+  }
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
   for (const std::string& path : options.published)

@@ -5,14 +5,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "deck/deck.h"
 #include "post/plot.h"
 #include "post/style.h"
 
 namespace gptbench {
 namespace {
 
-const std::vector<std::string> commands = {"table", "show",   "compare", "explain",
-                                           "plot",  "report", "accept",  "recover"};
+const std::vector<std::string> commands = {"table",  "show",   "compare", "explain", "plot",
+                                           "report", "accept", "recover", "convert"};
 const std::vector<std::string> formats = {"md", "csv", "latex", "json"};
 const std::vector<std::string> page_formats = {"text", "json"};
 const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
@@ -31,6 +32,7 @@ std::vector<std::string> options_of(const std::string& command) {
   if (command == "explain") return {"--profile"};
   if (command == "accept") return {"--format", "--junit", "--write-spec"};
   if (command == "recover") return {"--status"};
+  if (command == "convert") return {"--to", "--type", "--shard-gib"};
   return {};
 }
 
@@ -89,6 +91,16 @@ void set_option(Options& options, const std::string& name, const std::string& va
     options.least_percent = positive_number(name, value);
   } else if (name == "--status") {
     options.status = one_of("status", value, {"FAILED", "TIMEOUT"});
+  } else if (name == "--to") {
+    options.conversion.format =
+        choice_of<WeightFormat>(one_of("format", value, names_of(WeightFormat{})));
+  } else if (name == "--type") {
+    const std::vector<DType> types = {DType::f32, DType::f16, DType::bf16};
+    const std::string type = one_of("type", value, {"f32", "f16", "bf16"});
+    for (const DType each : types)
+      if (type == name_of(each)) options.conversion.type = each;
+  } else if (name == "--shard-gib") {
+    options.conversion.shard_gib = positive_number(name, value);
   } else if (name == "--over") {
     options.over = one_of("axis", value, {"ranks", "length"});
   } else if (name == "--format") {
@@ -115,12 +127,26 @@ void set_option(Options& options, const std::string& name, const std::string& va
   }
 }
 
+// FROM TO [model.key=value ...]
+void check_conversion(Options& options) {
+  std::vector<std::string>& given = options.files;
+  if (given.size() < 2) usage("convert takes FROM TO: " + std::to_string(given.size()) + " given");
+  options.conversion.from = given[0];
+  options.conversion.to = given[1];
+  options.conversion.overrides.assign(given.begin() + 2, given.end());
+  for (const std::string& each : options.conversion.overrides)
+    if (each.rfind("model.", 0) != 0)
+      usage("convert: '" + each + "': behind FROM TO only model.key=value is expected");
+  parse_deck("command line", "&model /", options.conversion.overrides, 4);  // or throws
+}
+
 void check_files(Options& options) {
   if (options.command == "accept" && options.write_spec.empty() && !options.files.empty()) {
     options.spec = options.files.front();
     options.files.erase(options.files.begin());
     if (options.files.empty()) usage("accept takes SPEC RESULT ...: no result file given");
   }
+  if (options.command == "convert") return check_conversion(options);
   const size_t files = options.files.size();
   if (options.command == "compare" && files < 2)
     usage("compare takes A B, or A1 A2 ... -- B1 B2 ...: at least two result files, " +
@@ -201,6 +227,8 @@ std::string help_text() {
       "                                          pictures, checks, provenance\n"
       "  gptpost recover [--status FAILED|TIMEOUT] DIR\n"
       "      DIR/result.h5 of a run that was killed, from its planned.h5 and steps.csv\n"
+      "  gptpost convert [options] FROM TO [model.key=value ...]\n"
+      "      weights: checkpoints, safetensors of GPT-2 and Llama, llm.c's\n"
       "  gptpost --help | --version\n"
       "\n"
       "Options of table, plot and report:\n"
@@ -238,6 +266,13 @@ std::string help_text() {
       "  --format FORMAT       text, json\n"
       "  --junit FILE          verdicts as JUnit XML too\n"
       "  --write-spec FILE     a SPEC of what the runs reached; takes no SPEC\n"
+      "\n"
+      "Options of convert, whose FROM is what its name or content says:\n"
+      "  --to FORMAT           gptbench (a directory or NAME.h5), safetensors (a\n"
+      "                        directory or NAME.safetensors, with config.json), llmc\n"
+      "                        (NAME.bin); default: by the name\n"
+      "  --type TYPE           of safetensors and llmc: f32 (default), f16, bf16\n"
+      "  --shard-gib GIB       several files of at most this size, and their index\n"
       "\n"
       "Files that cannot be read are named on standard error and passed over.\n"
       "Exit status: 0 all files read; 2 usage; 3 out of memory; 7 a file could not\n"

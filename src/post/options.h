@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "post/run_view.h"
+#include "weights/convert.h"
 
 namespace gptbench {
 
 struct Options {
-  // table, show, compare, explain, plot, report, accept, recover; help, version
+  // table, show, compare, explain, plot, report, accept, recover, convert; help, version
   std::string command;
   std::string style = "native";
   std::string format = "md";
@@ -29,6 +30,7 @@ struct Options {
   std::string profile;               // of explain: a machine profile; "": none
   std::string spec;                  // of accept: file of what is required
   std::string junit, write_spec;     // of accept: files to write; "": none
+  Conversion conversion;             // of convert
 };
 
 // `arguments` without the program's name. Throws Error(Exit::usage), one line.

@@ -10,7 +10,7 @@
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/load.h"
 #include "comm/agree.h"
-#include "data/data_file.h"
+#include "data/data_paths.h"
 #include "deck/devices.h"
 #include "deck/problem_class.h"
 #include "deck/validate.h"

@@ -27,10 +27,10 @@ std::vector<int32_t> read(const TokenSource& source, int64_t sequence) {
   return tokens;
 }
 
-// Opens and reads the first two sequences; the message must be one line that names the file and
-// holds `reason`.
+// Opens and reads the first two sequences; the message must be one line that names the file (`path`
+// or `named`) and holds `reason`.
 void expect_refused(DataSource source, const std::string& path, const std::string& reason,
-                    int64_t vocab_size = 50257) {
+                    int64_t vocab_size = 50257, const std::string& named = "") {
   try {
     const auto opened = open(source, path, vocab_size);
     read(*opened, 0);
@@ -39,20 +39,21 @@ void expect_refused(DataSource source, const std::string& path, const std::strin
   } catch (const Error& error) {
     const std::string message = error.what();
     EXPECT_EQ(error.code(), Exit::io) << message;
-    EXPECT_NE(message.find(path), std::string::npos) << message;
+    EXPECT_NE(message.find(named.empty() ? path : named), std::string::npos) << message;
     EXPECT_NE(message.find(reason), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
 }
 
-std::string token_file(const std::vector<uint16_t>& tokens, int32_t magic = 20240520,
+template <class Token>
+std::string token_file(const std::vector<Token>& tokens, int32_t magic = 20240520,
                        int32_t version = 1, int32_t extra_count = 0) {
   std::string bytes;
   append(bytes, magic);
   append(bytes, version);
   append(bytes, static_cast<int32_t>(tokens.size()) + extra_count);
   bytes.resize(1024);
-  for (const uint16_t token : tokens) append(bytes, token);
+  for (const Token token : tokens) append(bytes, token);
   return bytes;
 }
 
@@ -64,6 +65,54 @@ TEST(TokenFiles, GptTwoFileIsRead) {
   EXPECT_EQ(read(*source, 0), (std::vector<int32_t>{50256, 1, 2, 3, 256}));
   EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{256, 5, 6, 7, 40000}));
   EXPECT_EQ(read(*source, 2), read(*source, 0));
+}
+
+TEST(TokenFiles, WideTokensAreRead) {
+  const ScratchDirectory scratch;
+  const std::vector<uint32_t> tokens = {128255, 1, 2, 3, 70000};
+  for (const int32_t version : {7, 1}) {
+    const std::string path = scratch.write("a.bin", token_file(tokens, 20240801, version));
+    EXPECT_EQ(read(*open(DataSource::tokens, path, 128256), 0),
+              (std::vector<int32_t>{128255, 1, 2, 3, 70000}));
+  }
+  expect_refused(
+      DataSource::tokens,
+      scratch.write("a.bin", token_file<uint32_t>({1, 2, 3, 4, 4294967295u}, 20240801, 7)),
+      "token 4294967295 at position 4", 128256);
+}
+
+// 2 sequences, then 1, with 1 and 2 tokens left over, then from the beginning.
+TEST(TokenFiles, SeveralAreReadOneAfterTheOther) {
+  const ScratchDirectory scratch;
+  const std::vector<uint16_t> first = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const std::vector<uint32_t> second = {20, 21, 22, 23, 24, 25, 26};
+  const std::string b = scratch.write("b.bin", token_file(second, 20240801, 7));
+  const std::string a = scratch.write("a.bin", token_file(first));
+  scratch.write("c.txt", "no token file");
+  for (const std::string& path : {scratch.path("*.bin"), scratch.path("[ab].bin"), a + "," + b,
+                                  a + ", " + scratch.path("b*")}) {
+    const auto source = open(DataSource::tokens, path);
+    EXPECT_EQ(read(*source, 0), (std::vector<int32_t>{0, 1, 2, 3, 4})) << path;
+    EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{4, 5, 6, 7, 8}));
+    EXPECT_EQ(read(*source, 2), (std::vector<int32_t>{20, 21, 22, 23, 24}));
+    EXPECT_EQ(read(*source, 3), read(*source, 0));
+    EXPECT_EQ(read(*source, 3 * 100000000000 + 2), read(*source, 2));
+    EXPECT_EQ(source->description(),
+              "GPT-2 token file " + a + " and 1 more up to " + b + ", 17 tokens, 3 sequences of 4");
+  }
+  EXPECT_EQ(read(*open(DataSource::tokens, b + "," + a), 0)[0], 20);
+  const auto expect_refused_by = [&](const std::string& path, const std::string& name,
+                                     const std::string& reason) {
+    expect_refused(DataSource::tokens, path, reason, 50257, scratch.path(name));
+  };
+  expect_refused_by(a + "," + scratch.path("x*"), "x*", "matches no file");
+  expect_refused_by(scratch.path("*"), "c.txt", "is not a token file");
+  expect_refused_by(a + "," + scratch.path("gone.bin"), "gone.bin", "No such file");
+  scratch.write("b.bin", token_file<uint16_t>({1, 2, 3, 4}));
+  expect_refused_by(scratch.path("*.bin"), "b.bin", "holds 4 tokens; one sequence takes");
+  // A name that is a file is that file, whatever is in it.
+  const std::string strange = scratch.write("a,[b]*.bin", token_file(nine_tokens));
+  EXPECT_EQ(read(*open(DataSource::tokens, strange), 0)[0], 50256);
 }
 
 TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {
@@ -78,19 +127,19 @@ TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {
   }
   expect_refused(DataSource::text, scratch.write("short", "abcd"),
                  "holds 4 tokens; one sequence takes");
-  expect_refused(DataSource::tokens, scratch.write("short", token_file({1, 2, 3, 4})),
+  expect_refused(DataSource::tokens, scratch.write("short", token_file<uint16_t>({1, 2, 3, 4})),
                  "holds 4 tokens");
-  expect_refused(DataSource::tokens, scratch.write("none", token_file({})), "holds 0 tokens");
+  expect_refused(DataSource::tokens, scratch.write("none", token_file<uint16_t>({})),
+                 "holds 0 tokens");
 }
 
 TEST(TokenFiles, ForeignAndTruncatedTokenFilesAreRefused) {
   const ScratchDirectory scratch;
   const std::string good = token_file(nine_tokens);
-  expect_refused(DataSource::tokens, scratch.write("a", "hello, world"), "not a GPT-2 token file");
+  expect_refused(DataSource::tokens, scratch.write("a", "hello, world"), "is not a token file");
   expect_refused(DataSource::tokens, scratch.write("a", std::string(5000, '\0')),
-                 "not a GPT-2 token file");
-  expect_refused(DataSource::tokens, scratch.write("a", good.substr(0, 3)),
-                 "not a GPT-2 token file");
+                 "is not a token file");
+  expect_refused(DataSource::tokens, scratch.write("a", good.substr(0, 3)), "is not a token file");
   expect_refused(DataSource::tokens, scratch.write("a", good.substr(0, 500)), "truncated");
   expect_refused(DataSource::tokens, scratch.write("a", good.substr(0, good.size() - 1)),
                  "truncated");
@@ -98,7 +147,9 @@ TEST(TokenFiles, ForeignAndTruncatedTokenFilesAreRefused) {
   expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240520, 2)),
                  "version 2");
   expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240801, 7)),
-                 "20240801");
+                 "truncated: 1042 bytes, but its header promises 9 tokens");
+  expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240801, 2)),
+                 "version 2");
   expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240520, 1, 1)),
                  "truncated");
   expect_refused(DataSource::tokens, scratch.write("a", token_file(nine_tokens, 20240520, 1, -1)),

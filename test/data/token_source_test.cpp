@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/data_file.h"
+#include "data/data_paths.h"
 #include "data/markov_chain.h"
 #include "scratch_file.h"
 
@@ -38,6 +38,15 @@ TEST(FindData, WorkingDirectoryComesBeforeTheDecks) {
   EXPECT_EQ(find_data("missing", deck.path("")), "missing");
   EXPECT_EQ(find_data("", deck.path("")), "");
   EXPECT_EQ(find_data(here.path("text"), deck.path("")), here.path("text"));
+  // Of several names each is looked for, patterns as well; the folder itself is none.
+  const std::string folder = deck.path("[x]*");
+  std::filesystem::create_directory(folder);
+  deck.write("[x]*/a.bin", "a");
+  deck.write("[x]*/b.bin", "b");
+  EXPECT_EQ(find_data("a.bin,b.bin,c.bin", folder), folder + "/a.bin," + folder + "/b.bin,c.bin");
+  EXPECT_EQ(data_files(find_data("*.bin", folder)),
+            (std::vector<std::string>{folder + "/a.bin", folder + "/b.bin"}));
+  EXPECT_EQ(find_data("*.none", folder), "*.none");
   here.write("text", "here");
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(here.path(""));

@@ -197,6 +197,14 @@ TEST_F(ResultFile, NumbersThatAreTakenAreSkipped) {
   EXPECT_EQ(fs::file_size(in("result.1.h5")), 3u);
 }
 
+TEST_F(ResultFile, IsReadInItsOwnFolder) {
+  write_result(in("here"), made_record());
+  const fs::path before = fs::current_path();
+  fs::current_path(in("here"));
+  EXPECT_NO_THROW(read_result("result.h5"));
+  fs::current_path(before);
+}
+
 TEST_F(ResultFile, NothingIsLeftWhereItCannotBeWritten) {
   put("file", Bytes(1, 'x'));
   const std::string below_file = message_of([&] { write_result(in("file/out"), made_record()); });

@@ -55,6 +55,18 @@ TEST(Options, GroupsOfCompare) {
   EXPECT_TRUE(parse_options({"compare", "--", "-a", "b"}).group_begins.empty());
 }
 
+TEST(Options, ConvertTakesTwoNamesAndKeysOfTheModel) {
+  const Conversion c = parse_options({"convert", "--to=llmc", "from", "to", "--type", "bf16",
+                                      "--shard-gib", "0.5", "model.num_attention_heads=4"})
+                           .conversion;
+  EXPECT_EQ(c.from, "from");
+  EXPECT_EQ(c.to, "to");
+  EXPECT_EQ(c.format, WeightFormat::llmc);
+  EXPECT_EQ(c.type, DType::bf16);
+  EXPECT_EQ(c.shard_gib, 0.5);
+  EXPECT_EQ(c.overrides, Arguments{"model.num_attention_heads=4"});
+}
+
 TEST(Options, TheFirstFileOfAcceptIsItsSpecification) {
   const Options o =
       parse_options({"accept", "--junit", "j.xml", "s.in", "--format=json", "a", "b"});
@@ -101,6 +113,10 @@ TEST(Options, EachMistakeIsNamed) {
            {{"compare", "a", "b", "--"}, "no result file behind the last --"},
            {{"compare", "a", "b", "--least", "x"}, "positive number"},
            {{"compare", "a", "b", "--leats", "1"}, "did you mean --least?"},
+           {{"convert", "a"}, "convert takes FROM TO"},
+           {{"convert", "a", "b", "c"}, "model.key=value"},
+           {{"convert", "a", "b", "model.heads=2"}, "heads"},
+           {{"convert", "a", "b", "--type", "fp8"}, "f32, f16, bf16"},
            {{"accept"}, "no result file"},
            {{"accept", "spec.in"}, "SPEC RESULT"},
            {{"accept", "spec.in", "a", "--junit", ""}, "a file is expected"},

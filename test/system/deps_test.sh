@@ -49,7 +49,7 @@ fresh
 run run
 if [ "$status" != 0 ]; then fail "root, nothing installed: status $status"; fi
 if ! head -n 1 log | grep -q "^apt-get update -qq"; then fail "no update first"; fi
-for package in g++ cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libtrilinos-kokkos-dev libdnnl-dev; do
+for package in g++ cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libtrilinos-kokkos-dev libdnnl-dev nlohmann-json3-dev; do
   if ! grep -q "install .*--no-install-recommends.* $package.*\[noninteractive\]" log; then fail "$package is not installed"; fi
 done
 if grep -q libgtest-dev log; then fail "running needs no GoogleTest"; fi
@@ -79,7 +79,7 @@ run run
 if [ "$status" = 0 ] || grep -q install log; then fail "an unknown package does not stop the script"; fi
 
 fresh
-printf '%s\n' g++ cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libkokkos-dev libdnnl-dev >installed
+printf '%s\n' g++ cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libkokkos-dev libdnnl-dev nlohmann-json3-dev >installed
 run run
 if [ "$status" != 0 ] || [ -s log ]; then fail "everything installed: status $status, and apt-get was called"; fi
 

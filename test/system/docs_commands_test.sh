@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs the commands of README.md, doc/user_guide.md and doc/run_rules.md: every line of a ```sh block, in their order,
+# Runs the commands of README.md and of the pages below: every line of a ```sh block, in their order,
 # in a folder that looks like the top of the tree. `# exit N` behind a command states its exit
 # status, else it is 0. Training runs are made small by keys added behind those that the command
 # gives, unless they are to fail. What no test should run (clusters, package managers) stands in
@@ -45,7 +45,7 @@ commands_of() {
 
 failures=0
 number=0
-for page in README.md doc/user_guide.md doc/run_rules.md; do
+for page in README.md doc/user_guide.md doc/run_rules.md doc/weights.md; do
   commands_of "$page" >commands
   [ -s commands ] || { echo "FAILED: no commands found in $page"; failures=$((failures + 1)); }
   while IFS= read -r line <&3; do

@@ -29,4 +29,5 @@ forbid "CUDA, cuBLAS, cuDNN and NCCL headers belong to cuda/" \
 forbid "HDF5 headers belong to src/io" 'hdf5|H5' src -path src/io -prune -o
 forbid "Kokkos and oneDNN headers belong to src/device" 'Kokkos|oneapi/|dnnl' src -path src/device -prune -o
 forbid "mpi.h belongs to src/comm" 'mpi\.h|mpi-ext' src -path src/comm -prune -o
+forbid "nlohmann's JSON belongs to src/weights" 'nlohmann/' src -path src/weights -prune -o
 exit "$status"

@@ -30,6 +30,7 @@ class Gptbench(CMakePackage):
     depends_on("hdf5")
     depends_on("kokkos@3.4:")
     depends_on("onednn@2.6:")
+    depends_on("nlohmann-json", type="build")
     depends_on("cuda@12:", when="+cuda")
     depends_on("librsvg", type="run")
     depends_on("googletest", type="test")

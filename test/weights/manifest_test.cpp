@@ -1,4 +1,4 @@
-#include "checkpoint/manifest.h"
+#include "weights/manifest.h"
 
 #include <gtest/gtest.h>
 

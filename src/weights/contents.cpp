@@ -1,4 +1,4 @@
-#include "checkpoint/contents.h"
+#include "weights/contents.h"
 
 #include "base/text.h"
 #include "deck/keys.h"

@@ -1,4 +1,4 @@
-#include "checkpoint/manifest.h"
+#include "weights/manifest.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -178,6 +178,19 @@ Inventory take_inventory(const std::string& directory) {
   };
   std::sort(found.complete.begin(), found.complete.end(), newer);
   return found;
+}
+
+Inventory inventory_of(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return take_inventory(path);
+  const CheckpointFiles files{path.substr(0, path.rfind('.'))};
+  if (path != files.array_file() && path != files.manifest_file())
+    throw Error(Exit::io, path +
+                              ": no such directory, and not the name of a checkpoint, which ends "
+                              "in .h5 or .manifest");
+  Inventory one;
+  one.complete.push_back({files, read_manifest(files.manifest_file())});
+  return one;
 }
 
 }  // namespace gptbench

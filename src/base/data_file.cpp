@@ -1,27 +1,14 @@
-#include "data/data_file.h"
+#include "base/data_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 namespace gptbench {
-
-std::string find_data(const std::string& path, const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code error;  // of a folder that may not be entered: nothing is there
-  const auto exists = [&](const fs::path& name) {
-    return fs::exists(name, error) || fs::exists(name.string() + ".bin", error);
-  };
-  if (path.empty() || fs::path(path).is_absolute() || exists(path)) return path;
-  const fs::path beside = fs::path(folder) / path;
-  return exists(beside) ? beside.string() : path;
-}
 
 DataFile::DataFile(const std::string& path) : path_(path) {
   // Asked before opening: to open a FIFO would wait for its writer.

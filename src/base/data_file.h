@@ -34,11 +34,6 @@ class DataFile {
   int64_t size_bytes_ = 0;
 };
 
-// `path`, a file of data or the name before ".bin", ".idx" of several; where it is relative and
-// there is nothing of that name in the working directory but in `folder`, that of the deck, the one
-// there, so that decks run from any directory.
-std::string find_data(const std::string& path, const std::string& folder);
-
 // Little-endian integer of sizeof(Integer) bytes, on any machine.
 template <class Integer>
 Integer little_endian(const unsigned char* bytes) {

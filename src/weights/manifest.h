@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/training_state.h"
 #include "io/array_file.h"
+#include "plan/training_state.h"
 
 namespace gptbench {
 
@@ -57,6 +57,9 @@ struct Inventory {
 };
 // Empty where the directory is missing. Throws Error(Exit::io) where it cannot be listed.
 Inventory take_inventory(const std::string& directory);
+// What `path`, a directory or one file of a checkpoint, offers. Throws Error(Exit::io) where it is
+// neither.
+Inventory inventory_of(const std::string& path);
 
 // Reads a manifest; throws Error(Exit::io) that begins with its path.
 Manifest read_manifest(const std::string& path);

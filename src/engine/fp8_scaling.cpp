@@ -1,4 +1,4 @@
-#include "engine/training_state.h"
+#include "engine/fp8_scaling.h"
 
 namespace gptbench {
 namespace {

@@ -1,24 +1,12 @@
-// What one training step leaves to the next beside parameters and moments.
+// Scaling of fp8 as a checkpoint holds it.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/resources.h"
 
 namespace gptbench {
-
-// The same on all ranks.
-struct TrainingState {
-  int64_t steps = 0;      // executed since the model was fresh
-  int64_t updates = 0;    // of the parameters: steps that were not skipped
-  int64_t sequences = 0;  // of the stream of tokens that were trained on
-  // State of the dynamic loss scale (LossScale in device/kernels.h); 0: the loss is not scaled.
-  std::array<double, 3> loss_scale{};
-};
-constexpr int64_t loss_scale_bytes = sizeof TrainingState::loss_scale;
 
 // The scaling of one factor of a linear layer in fp8 (plan/fp8.h).
 struct Fp8Scaling {

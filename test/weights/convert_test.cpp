@@ -1,0 +1,293 @@
+// Conversion of weights: round trips, and files that are damaged or hostile, which are refused by
+// name in one line (exit 7). Agreement with PyTorch is tested by published_test.py.
+#include "weights/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "scratch_file.h"
+#include "weights/hugging_face.h"
+#include "weights/manifest.h"
+#include "weights/safetensors.h"
+
+namespace gptbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+ModelConfig tiny(ModelFamily family) {
+  const bool is_gpt = family == ModelFamily::gpt;
+  return model_from("test",
+                    {{"family", "'" + name_of(family) + "'"},
+                     {"num_layers", "2"},
+                     {"hidden_size", "8"},
+                     {"num_attention_heads", "2"},
+                     {"num_kv_heads", is_gpt ? "2" : "1"},
+                     {"ffn_hidden_size", is_gpt ? "32" : "12"},
+                     {"seq_length", "6"},
+                     {"vocab_size", "11"}},
+                    {});
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A model in safetensors with config.json; numbers differ from element to element.
+class Model {
+ public:
+  explicit Model(ModelFamily family, DType type = DType::f32)
+      : config_(tiny(family)), tensors_(hugging_face_tensors(config_, type)) {
+    header_ = safetensors_header(tensors_);
+    float x = -3.0f;
+    for (const StoredTensor& tensor : tensors_)
+      for (int64_t i = 0; i < tensor.rows * tensor.cols; ++i, x += 0.015625f)
+        data_.append(reinterpret_cast<const char*>(&x), sizeof x);
+  }
+  std::string text() const { return header_ + data_; }
+  // The file with `from` in its header replaced by text of any length.
+  std::string with(const std::string& from, const std::string& to) const {
+    std::string json = header_.substr(8);
+    const size_t at = json.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return file_of(json.replace(at, from.size(), to), data_);
+  }
+  static std::string file_of(const std::string& json, const std::string& data) {
+    std::string file;
+    append(file, static_cast<int64_t>(json.size()));
+    return file + json + data;
+  }
+  // Writes model and config.json into a directory.
+  std::string write(const ScratchDirectory& scratch, const std::string& name,
+                    const std::string& content) const {
+    fs::create_directories(scratch.path(name));
+    scratch.write(name + "/config.json", hugging_face_config(config_, DType::f32));
+    scratch.write(name + "/model.safetensors", content);
+    return scratch.path(name);
+  }
+
+ private:
+  ModelConfig config_;
+  std::vector<StoredTensor> tensors_;
+  std::string header_, data_;
+};
+
+std::string convert(const std::string& from, const std::string& to,
+                    const std::function<void(Conversion&)>& change = nullptr) {
+  Conversion conversion;
+  conversion.from = from;
+  conversion.to = to;
+  if (change) change(conversion);
+  return convert_weights(conversion);
+}
+
+// One line that holds each part; nothing is left at `to`.
+void expect_refused(const std::string& from, const ScratchDirectory& scratch,
+                    const std::vector<std::string>& parts, Exit code = Exit::io,
+                    const std::function<void(Conversion&)>& change = nullptr) {
+  const std::string to = scratch.path("refused_out");
+  try {
+    convert(from, to, change);
+    ADD_FAILURE() << "accepted, expected: " << join(parts, ", ");
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.code(), code) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    for (const std::string& part : parts)
+      EXPECT_NE(message.find(part), std::string::npos) << message << "\nlacks " << part;
+  }
+  EXPECT_TRUE(!fs::exists(to) || fs::is_empty(to));
+  fs::remove_all(to);
+}
+
+TEST(Convert, RoundTripsKeepEveryBit) {
+  const ScratchDirectory scratch;
+  for (const ModelFamily family : {ModelFamily::gpt, ModelFamily::llama}) {
+    const std::string name = name_of(family);
+    const Model model(family);
+    const std::string from = model.write(scratch, name, model.text());
+    convert(from, scratch.path(name + ".h5"));
+    convert(scratch.path(name + ".h5"), scratch.path(name + "_back"));
+    EXPECT_EQ(bytes_of(scratch.path(name + "_back/model.safetensors")), model.text()) << name;
+    EXPECT_EQ(bytes_of(scratch.path(name + "_back/config.json")), bytes_of(from + "/config.json"));
+  }
+  convert(scratch.path("gpt.h5"), scratch.path("gpt.bin"));
+  convert(scratch.path("gpt.bin"), scratch.path("two.safetensors"));
+  EXPECT_EQ(bytes_of(scratch.path("two.safetensors")),
+            bytes_of(scratch.path("gpt/model.safetensors")));
+}
+
+TEST(Convert, SeveralFilesHoldWhatOneHolds) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::llama);
+  const std::string from = model.write(scratch, "one", model.text());
+  convert(from, scratch.path("three"), [](Conversion& c) {
+    c.format = WeightFormat::safetensors;
+    c.shard_gib = 2000.0 / 0x1p30;
+  });
+  EXPECT_TRUE(fs::exists(scratch.path("three/model-00002-of-00003.safetensors")));
+  convert(scratch.path("three"), scratch.path("back.safetensors"));
+  EXPECT_EQ(bytes_of(scratch.path("back.safetensors")), model.text());
+  // A tensor that is in another file than the index says; a file that is missing; ways out.
+  const std::string index = bytes_of(scratch.path("three/model.safetensors.index.json"));
+  const auto with = [&](const std::string& name) {
+    std::string text = index;
+    const std::string first = "model-00001-of-00003.safetensors";
+    scratch.write("three/model.safetensors.index.json",
+                  text.replace(text.find(first), first.size(), name));
+  };
+  with("model-00003-of-00003.safetensors");
+  expect_refused(scratch.path("three"), scratch, {"index.json", "is not in"});
+  with("gone.safetensors");
+  expect_refused(scratch.path("three"), scratch, {"gone.safetensors", "No such file"});
+  for (const std::string path : {"../one/model.safetensors", "/etc/passwd", "..", "",
+                                 "a\\u0000.safetensors", "/x.safetensors"}) {
+    with(path);
+    expect_refused(scratch.path("three"), scratch, {"index.json", "not a plain name"});
+  }
+}
+
+TEST(Convert, DamagedSafetensorsAreRefusedByFileAndTensor) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::gpt);
+  const std::string good = model.text(), ln = "ln_f.bias";
+  const auto expect = [&](const std::string& content, const std::vector<std::string>& parts) {
+    std::vector<std::string> all = parts;
+    all.push_back("model.safetensors");
+    expect_refused(model.write(scratch, "m", content), scratch, all);
+  };
+  expect("", {"is empty"});
+  expect(good.substr(0, 5), {"length of its header"});
+  expect(good.substr(0, 40), {"truncated"});
+  expect(std::string(8, '\xff') + good, {"length of its header"});
+  std::string huge;
+  append(huge, INT64_MAX);
+  expect(huge + good, {"truncated or damaged"});
+  expect(good.substr(0, good.size() - 1), {"truncated", ln});
+  expect(good + "x", {"goes on behind its last tensor"});
+  expect(Model::file_of("[]", ""), {"not an object"});
+  expect(Model::file_of("{\"a\":", ""), {"not JSON at byte"});
+  expect(Model::file_of("{\"a\":" + std::string(100000, '['), ""), {"nested too deeply"});
+  expect(model.with("\"ln_f.bias\"", "\"ln_g.bias\""), {"has no tensor 'ln_f.bias'"});
+  expect(model.with("\"dtype\": \"F32\"", "\"dtype\": \"F16\""), {"wte.weight", "not those of"});
+  expect(model.with("\"dtype\": \"F32\"", "\"dtype\": \"I32\""), {"wte.weight", "I32"});
+  expect(model.with("\"dtype\": \"F32\"", "\"dtype\": 7"), {"wte.weight", "has no dtype"});
+  expect(model.with("[8, 24]", "[24, 8]"), {"h.0.attn.c_attn.weight", "[24, 8]", "[8, 24]"});
+  // Names come from anywhere, too.
+  expect(model.with("\"ln_f.bias\"", "\"ln\\n\\u001b\""), {"has no tensor 'ln_f.bias'"});
+  expect(model.with("[11, 8]", "[-11, -8]"), {"wte.weight", "not those of"});
+  expect(model.with("[11, 8]", "[4611686018427387904, 4, 88]"), {"wte.weight", "not those of"});
+  expect(model.with("[0, 352]", "[352, 0]"), {"wte.weight", "offsets"});
+  expect(model.with("[0, 352]", "[1e99, 352]"), {"wte.weight", "offsets"});
+  expect(model.with("[0, 352]", "[9223372036854775455, 9223372036854775807]"),
+         {"wte.weight", "truncated"});
+  expect(model.with("[0, 352]", "[352, 704]"), {"overlap"});
+  std::string nan = good;
+  nan.replace(nan.size() - 4, 4, "\x00\x00\xc0\x7f", 4);
+  expect(nan, {"nan", "ln_f.bias"});
+}
+
+TEST(Convert, WhatTheEngineDoesNotHaveIsRefused) {
+  const ScratchDirectory scratch;
+  const Model gpt(ModelFamily::gpt), llama(ModelFamily::llama);
+  const auto expect = [&](const Model& model, const std::string& config,
+                          const std::vector<std::string>& parts) {
+    const std::string from = model.write(scratch, "m", model.text());
+    scratch.write("m/config.json", config);
+    expect_refused(from, scratch, parts);
+  };
+  expect(gpt, "{\"model_type\": \"gpt2\"}", {"attention heads", "model.num_attention_heads=N"});
+  expect(gpt, "{\"model_type\": \"falcon\"}", {"config.json", "falcon", "gpt2 and llama"});
+  expect(gpt, "{\"n_head\": 3}", {"divisible"});
+  expect(gpt, "{\"n_head\": -1}", {"n_head is not a whole number"});
+  expect(gpt, "{\"n_head\": 2, \"activation_function\": \"relu\"}",
+         {"activation_function is \"relu\"", "gelu_new"});
+  expect(llama, "{\"num_attention_heads\": 2, \"rope_scaling\": {\"factor\": 8.0}}",
+         {"rope_scaling", "null"});
+  expect(llama, "{\"num_attention_heads\": 2, \"rope_parameters\": {\"rope_type\": \"llama3\"}}",
+         {"rope_type", "llama3"});
+  expect(llama, "{\"num_attention_heads\": 2, \"num_key_value_heads\": 2}",
+         {"k_proj.weight", "[4, 8]", "[8, 8]"});
+  scratch.write("m/config.json", "[");
+  expect_refused(scratch.path("m"), scratch, {"config.json", "not JSON"});
+  const std::string more =
+      gpt.with("\"wte.weight\"",
+               "\"h.0.attn.c_attn.scale\": {\"dtype\": \"F32\", \"shape\": [0], "
+               "\"data_offsets\": [0, 0]}, \"wte.weight\"");
+  expect_refused(gpt.write(scratch, "m", more), scratch, {"c_attn.scale", "does not have"});
+  std::string large = gpt.text();
+  large.replace(large.size() - 4, 4, std::string("\x00\x50\xc3\x47", 4));  // 1e5
+  expect_refused(gpt.write(scratch, "m", large), scratch, {"ln_f.bias", "100000", "f16 cannot"},
+                 Exit::usage, [](Conversion& c) {
+                   c.type = DType::f16;
+                   c.format = WeightFormat::safetensors;
+                 });
+}
+
+TEST(Convert, HeadsMayBeGivenWhereNoConfigIs) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::gpt);
+  const std::string from = scratch.write("alone.safetensors", model.text());
+  expect_refused(from, scratch, {"attention heads"});
+  const std::string text = convert(from, scratch.path("a.h5"), [](Conversion& c) {
+    c.overrides = {"model.num_attention_heads=2"};
+  });
+  EXPECT_NE(text.find("num_attention_heads = 2"), std::string::npos) << text;
+}
+
+TEST(Convert, DamagedCheckpointsAreRefused) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::gpt);
+  convert(model.write(scratch, "m", model.text()), scratch.path("ck"));
+  const std::string file = scratch.path("ck/step-00000000.h5"), good = bytes_of(file);
+  const Manifest manifest = read_manifest(scratch.path("ck/step-00000000.manifest"));
+  std::string flipped = good;
+  flipped[static_cast<size_t>(manifest.arrays[3].offset)] ^= 1;
+  scratch.write("ck/step-00000000.h5", flipped);
+  expect_refused(scratch.path("ck"), scratch, {file, "weights/h.0.ln_1.bias", "checksum"});
+  scratch.write("ck/step-00000000.h5", good.substr(0, good.size() - 1));
+  expect_refused(scratch.path("ck"), scratch, {file, "its manifest says"});
+  fs::create_directory(scratch.path("none"));
+  expect_refused(scratch.path("none"), scratch, {"holds no checkpoint"});
+  expect_refused(scratch.path("missing"), scratch, {"missing", "No such file"});
+  // The directory of a run is no place for other weights.
+  scratch.write("ck/step-00000000.h5", good);
+  fs::copy(file, scratch.path("ck/step-00000007.h5"));
+  fs::copy(scratch.path("ck/step-00000000.manifest"), scratch.path("ck/step-00000007.manifest"));
+  EXPECT_THROW(convert(scratch.path("m"), scratch.path("ck")), Error);
+}
+
+TEST(Convert, DamagedLlmcFilesAreRefused) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::gpt);
+  convert(model.write(scratch, "m", model.text()), scratch.path("a.bin"));
+  const std::string good = bytes_of(scratch.path("a.bin"));
+  const auto with = [&](size_t field, int32_t value) {
+    std::string file = good, bytes;
+    append(bytes, value);
+    return file.replace(4 * field, 4, bytes);
+  };
+  const auto expect = [&](const std::string& content, const std::vector<std::string>& parts) {
+    expect_refused(scratch.write("b.bin", content), scratch, parts, Exit::io,
+                   [](Conversion& c) { c.format = WeightFormat::safetensors; });
+  };
+  expect(good.substr(0, 20), {"b.bin", "truncated"});
+  expect(good.substr(0, good.size() - 4), {"b.bin", "truncated"});
+  expect(good + "x", {"b.bin", "damaged"});
+  expect(with(0, 1), {"b.bin", "begins with 1", "20240326"});
+  expect(with(1, 4), {"version 4"});
+  expect(with(3, 1), {"vocab_size"});
+  expect(with(4, INT32_MAX), {"num_layers"});
+  expect(with(4, 100000), {"truncated"});
+  expect(with(5, 0), {"num_attention_heads"});
+  expect(with(6, INT32_MIN), {"hidden_size"});
+  expect(with(7, 5), {"b.bin"});
+}
+
+}  // namespace
+}  // namespace gptbench
