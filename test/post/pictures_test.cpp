@@ -1,6 +1,6 @@
-// Every kind of picture as a whole, byte by byte beside test/post/pictures/NAME.svg, which a
-// browser shows. To write them anew after a change that is meant, and look at them:
-// GPTBENCH_UPDATE=1 test_post_pictures.
+// Every kind of picture but the roofline, which follows from a plan, as a whole, byte by byte
+// beside test/post/pictures/NAME.svg, which a browser shows. To write them anew after a change that
+// is meant, and look at them: GPTBENCH_UPDATE=1 test_post_pictures.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -117,7 +117,7 @@ TEST(Pictures, OfARun) {
 {"ph":"X","name":"linear","cat":"linear","pid":1,"tid":0,"ts":66,"dur":34,"args":{"program":"forward","micro_batch":0,"bytes":0}}
 ]})json";
   const RunView run(r, {}, nullptr, (folder / "result.h5").string());
-  for (const auto make : {timeline_picture, memory_map_picture, ranks_picture, roofline_picture})
+  for (const auto make : {timeline_picture, memory_map_picture, ranks_picture})
     expect_as_kept(make({run}, {}));
 }
 
