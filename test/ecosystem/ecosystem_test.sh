@@ -129,7 +129,7 @@ test_completion() {
   complete_words "$GPTBENCH" a.in ''
   [ "${#COMPREPLY[@]}" -eq "$("$GPTBENCH" --keys | grep -c '^  [a-z]')" ] || fail "${#COMPREPLY[@]} keys are offered"
   local option
-  for option in table plot accept; do
+  for option in table plot accept convert; do
     complete_words "$GPTPOST" "$option" -
     printf '%s\n' "${COMPREPLY[@]}"
   done | sort -u >offered
