@@ -13,7 +13,7 @@ bool is_whole(const Positions& positions) {
   return positions.begin[0] == 0 && positions.split == INT64_MAX;
 }
 
-// Of 16-bit types, what the library's fused kernels take.
+// Whether the library's fused kernels take this shape: 16-bit types only.
 bool is_fit(DType type, int64_t H, int64_t H_kv, int64_t D) {
   return (type == DType::bf16 || type == DType::f16) && D % 8 == 0 && D <= 128 && H % H_kv == 0;
 }

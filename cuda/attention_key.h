@@ -58,7 +58,7 @@ bool prefers_library(const AttentionChoices& choices, bool backward);
 std::optional<AttentionKey> key_of(DType type, const AttentionShape& shape);
 std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call);
 
-// Those of a step of `plan` that have a key, each once.
+// Keys of the attention calls of a step of `plan`, each once.
 std::vector<AttentionKey> attentions_of(const Plan& plan);
 
 }  // namespace gptbench

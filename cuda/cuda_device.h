@@ -17,7 +17,7 @@ std::string gpu_identity(int ordinal);
 
 class CudaDevice final : public Device {
  public:
-  // Of GPU `ordinal`, which is made the current one.
+  // Opens GPU `ordinal` and makes it the current one.
   CudaDevice(int ordinal, const CudaOptions& options);
 
   DeviceKind kind() const override { return DeviceKind::cuda; }

@@ -101,7 +101,8 @@ class CudnnAttention final : public AttentionLibrary {
   cudnnHandle_t handle_ = nullptr;
   AttentionChoices choices_;
   std::map<AttentionKey, Planned> planned_;
-  // Of heads [first, first + count) of so many. Recorded steps read them: kept to the end.
+  // ALiBi slopes by {first head, heads here, heads in all}. Captured steps read them, so they are
+  // kept to the end.
   std::map<std::array<int64_t, 3>, DeviceArray> slopes_;
 };
 

@@ -93,7 +93,7 @@ class CudnnGraph {
   Tensor index(const Result& y, Tensor like, int64_t axis) {
     return pointwise(CUDNN_POINTWISE_GEN_INDEX, y, like, none, none, axis);
   }
-  // Of the last two dimensions.
+  // Multiplies over the last two dimensions.
   Tensor matmul(const Result& y, Tensor a, Tensor b, const Extents& extents);
   Tensor reduce(cudnnReduceTensorOp_t operation, const Result& y, Tensor x);
   void reshape(Tensor x, Tensor y);

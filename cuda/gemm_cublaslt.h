@@ -33,7 +33,7 @@ struct GemmArguments {
 
 class CublasLtGemm {
  public:
-  // Of the current device. Throws Error(Exit::usage) where the library is missing.
+  // For the current device. Throws Error(Exit::usage) where the library is missing.
   explicit CublasLtGemm(bool tf32);
   ~CublasLtGemm();
   CublasLtGemm(const CublasLtGemm&) = delete;

@@ -20,8 +20,8 @@ enum class GemmOp { forward, backward_input, backward_weight };
 // A product of the kernel table (device/kernels.h: LinearForward and so on), up to its addresses.
 struct GemmKey {
   GemmOp op = GemmOp::forward;
-  // Of activations and weights; sums, and gradients of weights, are f32. fp8: of x (e4m3) or dy
-  // (e5m2); W and, beside dy, x are e4m3, results bf16.
+  // Type of activations and weights; sums and gradients of weights are f32. With fp8 it is the type
+  // of x (e4m3) or dy (e5m2); W and, beside dy, x are e4m3, results bf16.
   DType type = DType::f32;
   int64_t R = 0, K = 0, N = 0;
   // forward: bias added; backward_weight: its gradient wanted; backward_input with gelu: that of

@@ -40,9 +40,9 @@ class StagedQueue final : public StagingQueue {
     bool busy() const { return busy_; }
 
    private:
-    // Of a wait: the event where it was recorded on a stream, which runs on by itself, so that a
-    // later point of it comes as well; else the point on the host's queue as it was then, since a
-    // later one may be behind this very wait. Both null: a copy.
+    // What a wait waits for; both null: the entry is a copy. An event that was recorded on a stream
+    // is kept itself: the stream runs on, so a later record of it completes as well. Of the host's
+    // queue the point at that time is kept, since a later one may come behind this very wait.
     const CudaEvent* awaited_ = nullptr;
     const HostQueue* awaited_queue_ = nullptr;
     uint64_t awaited_ticket_ = 0;

@@ -20,8 +20,8 @@ inline Extra extra_of(const AttentionShape& s) {
   return s.dropout.rate > 0.0 ? Extra::dropout : s.alibi ? Extra::bias : Extra::none;
 }
 
-// Not inlined: unrolled loops call it for every element of a tile. Of numbers, not of a structure,
-// which would be copied to the stack.
+// Not inlined, since unrolled loops call it for every element of a tile. Takes numbers and not a
+// structure, which would be copied to the stack.
 __device__ __noinline__ inline float dropout_factor(uint64_t seed, uint32_t instance,
                                                     int64_t element, float threshold, float scale) {
   const uint32_t word =
@@ -97,8 +97,8 @@ struct Scores {
   GPTBENCH_HOST_DEVICE bool visible(Index q_position, Index k_position, Index length) const {
     return k_position < length && (!s.causal || k_position <= q_position);
   }
-  // Of queries [i0, i1) and keys [j0, j1), both not empty: whether no pair is visible, whether all
-  // are. Positions ascend.
+  // Whether no pair, or every pair, of queries [i0, i1) and keys [j0, j1) is visible. Neither range
+  // is empty; positions ascend.
   template <class Index>
   GPTBENCH_HOST_DEVICE bool none_visible(Index i1, Index j0, Index length) const {
     return !visible(q_at(i1 - 1), k_at(j0), length);

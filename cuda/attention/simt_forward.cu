@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(simt_threads)
   const int64_t length = scores.length(b);
   const float slope = scores.slope(h);
 
-  // Of this thread's rows: maximum and sum so far, and the unnormalised result.
+  // State of this thread's rows: maximum and sum so far, and the unnormalised result.
   float max[P], sum[P], acc[P][Tile::columns];
   int64_t position[P];
   GPTBENCH_UNROLL

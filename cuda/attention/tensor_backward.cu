@@ -36,8 +36,8 @@ struct Pair {
   float distance;
 };
 
-// Of one element, s and dp the products q k and dout v, `factor` that of dropout: s becomes the
-// dropped probability, dp the gradient of the score. With `plain` the pair is visible and
+// Gradient of one score. On entry s is q k, dp is dout v, `factor` the factor of dropout; on return
+// s is the dropped probability, dp the gradient of the score. With `plain` the pair is visible and
 // pair.distance is known.
 template <Extra extra>
 __device__ inline void score_gradient(float& s, float& dp, const Scores& scores, const Row& row,

@@ -16,7 +16,7 @@ __device__ inline float sigmoid_of_gelu(float x) {
   return divide<A>(1.0f, 1.0f + exp_of<A>(-2.0f * u));
 }
 
-// Of all elements, or in rows of C with an fp8 copy; then the array itself may be null.
+// Elementwise over all elements, or in rows of C with an fp8 copy; then y may be null.
 template <class A>
 struct GeluForwardElements {
   static constexpr int parts = 1;
@@ -91,7 +91,7 @@ struct GeluBackwardColumns {
   }
 };
 
-// Of a row of x: gate in columns 0 .. F-1, value in F .. 2F-1.
+// A row of x holds the gate in columns 0 .. F-1, the value in F .. 2F-1.
 template <class A>
 struct SwigluForwardRows {
   static constexpr int parts = 1;

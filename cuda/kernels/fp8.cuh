@@ -246,7 +246,8 @@ __global__ void fp8_tiles_kernel(F f, Fp8Copy copy, float* partial, int64_t firs
   note_amax(copy.amax, largest);
 }
 
-// Of a tile a block. Rows, of which a batch may have millions, along x: y ends at 65535.
+// Grid with one block per tile. Rows, of which a batch may have millions, lie along x, since y ends
+// at 65535.
 inline dim3 fp8_tiles_of(int64_t row_tiles, int64_t C) {
   return {static_cast<unsigned>(row_tiles), static_cast<unsigned>(ceil_div(C, fp8_tile)), 1};
 }

@@ -16,8 +16,8 @@ constexpr int threads = 512, warps = threads / 32;
 struct MaxSum {
   float max, sum;
 };
-// Of two sets: the sum of the one with the smaller maximum is rescaled. An empty set (-inf, 0)
-// changes nothing.
+// The union of two sets: the sum of the one with the smaller maximum is rescaled. An empty set
+// (-inf, 0) changes nothing.
 template <class A>
 __device__ inline MaxSum joined(const MaxSum& a, const MaxSum& b) {
   const float max = a.max > b.max ? a.max : b.max;

@@ -17,7 +17,7 @@
 namespace gptbench {
 namespace {
 
-// Puts the preset that config.model.preset names under the layers to come.
+// Binds the keys of the preset that config.model.preset names; what is bound later overrides them.
 void bind_preset(Deck& deck) {
   const std::string name = deck.config.model.preset;
   if (name.empty()) return;
@@ -33,7 +33,7 @@ bool names_preset(const Setting& item) {
   return item.key == find_key("model", "preset");
 }
 
-// Puts the keys of a problem class under the layers to come.
+// Binds the keys of a problem class; what is bound later overrides them.
 void bind_class(Deck& deck, const ProblemClass& problem) {
   const Source source{"class " + problem.name, false};
   Binder binder(deck, Origin::Kind::problem_class);
@@ -44,7 +44,7 @@ void bind_class(Deck& deck, const ProblemClass& problem) {
   }
 }
 
-// Of the command line: a preset named there goes over the deck, keys beside it over that.
+// Binds the settings of the command line: a preset overrides the deck, keys beside it the preset.
 void bind_overrides(Deck& deck, const std::vector<Setting>& overrides) {
   Binder binder(deck, Origin::Kind::command_line);
   for (const Setting& item : overrides) {
@@ -71,7 +71,7 @@ std::vector<Group> preset_assignment(const std::vector<Group>& groups) {
   return {};
 }
 
-// The layers of bind_deck over those of a class; null: none.
+// Binds the keys of a class (null: none), then preset, deck, row of a sweep and command line.
 Deck bind_layers(const std::string& path, const std::string& text, const std::vector<Group>& groups,
                  const std::vector<Setting>& row, const std::vector<Setting>& overrides,
                  const ProblemClass* problem) {

@@ -23,7 +23,8 @@ enum class KeyType {
              // last that is; "" where none is
 };
 
-// Of integer, real and logical; a string of string, list and integers.
+// Value of a key: int64_t for integer, double for real, bool for logical; text for string, list and
+// integers.
 using KeyValue = std::variant<int64_t, double, bool, std::string>;
 
 // Text of a list of choices without any.

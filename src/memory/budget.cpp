@@ -46,7 +46,7 @@ MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& 
   const std::string identity = device.identity();
   std::string reason;
 
-  // Of the node: everything, or what does not lie on a device with memory of its own.
+  // Bytes that the node must hold: everything, or what does not lie on a device with own memory.
   int64_t on_node = total(plan.class_bytes);
   MemoryOffer node = device.memory_offer();
   if (!identity.empty()) {

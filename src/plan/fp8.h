@@ -44,7 +44,8 @@ struct Fp8Tensor {
   double expected_amax = 0.0;  // of a fresh model, an upper estimate
 };
 
-// Of the plan of one rank; buffers are of f32. The tensors in e4m3 come first.
+// The fp8 tensors of one rank's plan and the buffers (f32) of their scales. Tensors in e4m3 come
+// first.
 struct Fp8Plan {
   std::vector<Fp8Tensor> tensors;
   int64_t e4m3 = 0;                         // tensors
@@ -58,7 +59,7 @@ class Fp8State {
   // Adds tensors and buffers to the plan.
   explicit Fp8State(PlanBuilder& builder);
 
-  // Whether factors are also kept transposed (device/kernels.h, Fp8Scales): of GPUs.
+  // Whether factors are also kept transposed (device/kernels.h, Fp8Scales), as GPUs need.
   bool transposes() const { return transposes_; }
   Operand scale(int64_t layer, Linear linear, Fp8Role role) const;
   Operand inverse(int64_t layer, Linear linear, Fp8Role role) const;  // of the scale
@@ -66,8 +67,8 @@ class Fp8State {
   // For the copies of an array that an operation assigns; any of the three may be absent.
   ops::Fp8CopyOperands copies(int64_t layer, Linear linear, Fp8Role role, Operand copy,
                               Operand transposed, Operand column_sums) const;
-  // Operations of end_step: the amax of all ranks, which travels while others work; then the
-  // history and the scales.
+  // Operations of end_step: the reduction of amax over all ranks, in flight while others work; then
+  // the history and the scales.
   void emit_reduction() const;
   void emit_update() const;
 

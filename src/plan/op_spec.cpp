@@ -66,7 +66,7 @@ constexpr OpSpec specs[num_op_kinds] = {
         reads(Slot::whole)),
     row(OpKind::copy, Region::activation, SizeGroup::elements, reads(Slot::x, n),
         writes(Slot::y, n)),
-    // Of an array that all tensor-parallel ranks hold, the rows that this rank keeps.
+    // Copies this rank's rows of an array that all tensor-parallel ranks hold in full.
     row(OpKind::copy_part, Region::activation, SizeGroup::elements, reads(Slot::x, n),
         writes(Slot::y, n)),
     row(OpKind::linear_forward, Region::linear, SizeGroup::gemm, reads(Slot::x, R, K),

@@ -186,8 +186,9 @@ struct Op {
   // the rows.
   int64_t row_begin = 0, row_count = 0;
   int64_t row_div = 1;
-  // Of operations with a row for each sequence: its positions T. The row is that of the sequence's
-  // first position, and the rank that holds this works on it: of row_div parts part `part`.
+  // Operations with one row per sequence: the positions T of a sequence, else 0. The row belongs to
+  // the sequence's first position; the rank that holds this position (part `part` of row_div parts)
+  // works on it.
   int64_t sequence_rows = 0;
   double flops_per_row = 0.0;  // linear and attention; other kernels count as 0
 

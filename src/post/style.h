@@ -1,6 +1,6 @@
 // Table styles: each is a list of columns (heading, cell) and a rule by which runs form tables.
 // Headings and their order are those of the published tables but for `native`, our own;
-// doc/performance_definitions.md derives every column.
+// doc/performance_definitions.md and test/reference/README.md derive the columns.
 #pragma once
 
 #include <functional>

@@ -125,7 +125,7 @@ std::vector<StyleColumn> columns_for_programs() {
   };
 }
 
-// Of several runs of one cell, the fastest that counts.
+// Whether run a is shown before b in their cell: runs that count first, then the faster one.
 bool better(const RunView& a, const RunView& b) {
   if (a.counts() != b.counts()) return a.counts();
   return a.summary().samples_per_s > b.summary().samples_per_s;

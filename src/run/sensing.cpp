@@ -131,7 +131,7 @@ DeviceFacts Sensing::device_facts(const MpiWorld& world, const Device& device) c
   DeviceFacts facts;
   facts.reported = on_gpu_ ? gpu_->sensors()->facts().name : system.cpu_model;
   facts.memory_bytes = static_cast<double>(device.memory_offer().total_bytes);
-  // That of a host is any.
+  // The memory of a host does not identify its processor, so 0 is passed.
   const DeviceData* const known = find_device(facts.reported, on_gpu_ ? facts.memory_bytes : 0.0);
   if (known != nullptr) facts.name = known->name;
   if (known == nullptr && on_gpu_) facts.name = facts.reported;

@@ -36,7 +36,7 @@ TEST(Agreed, OneRankFails) {
   }
 }
 
-// Of several the lowest rank's is taken, code and message together.
+// The failure of the lowest rank is taken, code and message together.
 TEST(Agreed, LowestRankSpeaks) {
   MpiWorld world(nullptr, nullptr);
   const int64_t lowest = world.size() > 1 ? 1 : 0;

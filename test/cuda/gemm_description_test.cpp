@@ -179,8 +179,8 @@ TEST_F(GemmDescriptions, BackwardWeight) {
     }
 }
 
-// Of fp8 factors, along consecutive elements of both: W^T for dx, x^T and dy^T, padded with zeros,
-// for dW. The types are those that the library multiplies.
+// GEMMs in fp8 sum along consecutive elements of both factors: W^T for dx, x^T and dy^T, padded
+// with zeros, for dW. The types are those that the library multiplies.
 TEST_F(GemmDescriptions, Fp8FactorsLieAlongTheSum) {
   const auto transposed = [](const std::vector<float>& x, int64_t rows, int64_t columns) {
     const int64_t pitch = padded_rows(rows);

@@ -180,7 +180,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
   });
   return cudaSuccess;
 }
-// Of device memory it returns before it is done.
+// On device memory it returns before it is done.
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   return cudaMemsetAsync(memory, value, bytes, nullptr);
 }

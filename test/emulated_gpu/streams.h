@@ -79,7 +79,7 @@ bool is_reached(const PointPtr& point, bool ask);
 // Blocks until then.
 void wait_for(CUstream_st* stream);
 void wait_for(const PointPtr& point);
-// Of all streams, as cudaFree and cudaDeviceSynchronize do.
+// Waits for all streams, as cudaFree and cudaDeviceSynchronize do.
 void wait_for_all();
 
 // Seconds of a steady clock.

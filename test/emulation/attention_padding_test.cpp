@@ -15,8 +15,8 @@ TEST_F(AttentionPadding, LengthsOfQueries) {
   }
 }
 
-// Of rows that allow accesses of 16 bytes and of rows that do not; queries, which stand before keys
-// and values, stay.
+// With rows that allow accesses of 16 bytes and with rows that do not; queries, which stand before
+// keys and values, stay.
 TEST_F(AttentionPadding, RowsOfPaddingBecomeZero) {
   const std::vector<int32_t> lengths = {40, 1, 0, 17};
   const int64_t B = 4, T = 40;

@@ -141,7 +141,7 @@ TEST(TensorTile, EightRowsOfAChunkLieInAllBanks) {
   expect([](int row, int chunk) { return cuda::swizzled<128>(row, chunk); }, 128);
 }
 
-// Of 99 KiB per block, which smaller GPUs have, tensor cores and short heads make do.
+// Tensor cores and short heads make do with 99 KiB per block, which smaller GPUs have.
 TEST(AttentionSharedMemory, IsKnownBeforeLaunches) {
   constexpr int64_t smaller_gpu = int64_t{99} << 10, a100 = int64_t{163} << 10;
   for (const int64_t D : {8, 64, 72, 128}) {

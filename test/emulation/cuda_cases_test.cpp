@@ -171,8 +171,8 @@ TYPED_TEST(HostKernel, EmbeddingGradientOfARepeatedToken) {
   expect_same_bits(dtable, dtable_ref, "dtoken_table");
 }
 
-// Of three ranks, with room between their arrays; one holds no token of the vocabulary. Sums of
-// three terms, each with the exponential's 2 ulp and the rounding of an argument below 16.
+// Statistics of three ranks, with room between their arrays; one holds no token of the vocabulary.
+// Sums of three terms, each with the exponential's 2 ulp and the rounding of an argument below 16.
 TYPED_TEST(HostKernel, CrossEntropyCombineEqualsReference) {
   using A = TypeParam;
   const int64_t R = 300, array = R + 4, part = 3 * array, parts = 3;

@@ -24,7 +24,7 @@ struct Index3 {
   unsigned x = 0, y = 0, z = 0;
 };
 
-// Of the thread that runs.
+// Indices of the thread that runs.
 extern Index3 thread_index, block_index, block_size, grid_size;
 
 // Runs `body` once for every thread of a grid. Throws std::runtime_error.

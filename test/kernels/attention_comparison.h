@@ -61,8 +61,8 @@ void expect_equals_reference(const AttentionComparison& on, const AttentionCase&
   expect_close(tested.dqkv, ref.dqkv, tolerance * max_abs(ref.dqkv), ulp_of<A>(), "dqkv");
 }
 
-// Of two and of three ranks, whose pieces of the sequences follow one another or are dealt out in
-// zigzag.
+// Blocks of two and of three ranks, whose pieces of the sequences follow one another or are dealt
+// out in zigzag.
 template <class A>
 void expect_blocks_equal_reference(const AttentionComparison& on, const AttentionCase& c,
                                    bool aligned = false) {

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int steps = 5;
 
-// Those of `texts` whose combination has as many ranks as this run. MPI is initialised before tests
-// are registered (test/mpi_main.cpp).
+// The members of `texts` whose combination has as many ranks as this run. MPI is initialised before
+// tests are registered (test/mpi_main.cpp).
 template <size_t n>
 std::vector<std::string> of_these_ranks(const char* const (&texts)[n]) {
   int ranks = 1;

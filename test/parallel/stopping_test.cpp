@@ -77,7 +77,7 @@ TEST(Stopping, UnreadableTokensStopAll) {
   }
 }
 
-// Of several failures of a rank the first is told: what follows may be its consequence.
+// A rank with several failures reports the first: what follows may be its consequence.
 TEST(Stopping, TheFirstFailureIsTold) {
   MpiWorld world(nullptr, nullptr);
   Replicas replicas(world);

@@ -30,7 +30,7 @@ bool is_meant_to_hide(const Plan& plan, const Op& op) {
          op.queue == QueueId::data && op.axis != Axis::embedding;
 }
 
-// Of the messages that somebody waited for, those behind which nothing was computed.
+// Messages that somebody waited for, and those among them behind which nothing was computed.
 std::map<std::string, Hidden> hidden_in(const Plan& plan, const Trace& trace) {
   std::map<std::string, Hidden> result;
   std::vector<bool> seen(trace.events().size());

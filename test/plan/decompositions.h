@@ -137,7 +137,7 @@ inline std::vector<SmallModel> all_decompositions() {
               tensor.size > 1 && !tensor.sequence && std::string(recompute.what) == "full";
           // Five micro-batches, the last one of some replicas empty.
           m.global_batch = m.data_parallel > 1 ? 4 * m.data_parallel + 1 : 5;
-          // Of the types that bf16 can be mixed with, each choice with each of the others in turn.
+          // The types that bf16 can be mixed with, each with each of the others in turn.
           const size_t mix = all.size();
           m.compute = mix % 3 == 0 ? "fp32" : "bf16";
           m.parameters = mix % 3 == 1 ? "fp32" : "";

@@ -51,7 +51,7 @@ int64_t state_bytes(const Plan& plan) {
   return bytes;
 }
 
-// Of parameters, gradients and moments, as keys of &precision.
+// Types of parameters, gradients and moments, as keys of &precision.
 struct Types {
   const char *compute, *parameters, *reduce, *moments;
   bool master;
@@ -135,7 +135,7 @@ TEST(Document, ZeroMemory) {
   }
 }
 
-// Bytes a parameter of one rank, without windows.
+// Bytes per parameter of one rank, without windows.
 TEST(Document, BytesAParameter) {
   const SmallModel large = gpt(32, 4096, 32, 2048, 50257);
   for (const auto& [bytes, types] : {std::pair{18, bf16}, std::pair{16, fp32_parameters},
@@ -154,7 +154,7 @@ TEST(Document, BytesAParameter) {
 }
 
 // A sequence of 65,536 positions of GPT-2 124M in bf16: activations of one, and what travels round
-// the ring, in MiB a rank.
+// the ring, in MiB per rank.
 TEST(Document, ContextMemory) {
   SmallModel m = gpt(12, 768, 12, 65536, 50257);
   m.compute = "bf16";

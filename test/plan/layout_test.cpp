@@ -46,7 +46,7 @@ Case random_case(std::mt19937& random) {
     Program program{ProgramKind::forward, 0, static_cast<int32_t>(c.ops.size()), 0};
     for (int i = pick(1, 15); i > 0; --i) {
       Op op;
-      // Of whatever kind: the layout asks for nothing but what is touched.
+      // The kind of operation does not matter: the layout only looks at what is touched.
       constexpr Slot names[] = {Slot::x, Slot::y, Slot::dx};
       for (int k = pick(0, 3); k > 0 && !usable.empty(); --k) {
         const int buffer =

@@ -20,7 +20,7 @@
 namespace gptbench {
 namespace {
 
-// Of device ref, whose plans are those of the host but for the scratch memory.
+// Decompositions on device ref, whose plans are those of the host but for the scratch memory.
 std::vector<SmallModel> layouts() {
   std::vector<SmallModel> all = all_decompositions();
   for (const int64_t data_parallel : {1, 3}) {
@@ -76,7 +76,7 @@ std::vector<SmallModel> layouts() {
         m.compute = "fp8";
         m.layers = 3;
         m.hidden = 32;
-        // Of which a multiple of 16 lets activations be turned where they are made.
+        // A multiple of 16 lets activations be transposed where they are formed.
         if (device[0] == 'c' && zero < 2) m.seq = 16;
         m.data_parallel = zero > 0 ? 2 : 1;
         m.zero_stage = zero;

@@ -43,7 +43,7 @@ struct Cost {
   size_t ops = 0, buffers = 0, tasks = 0, scalars = 0;
 };
 
-// Of the last rank, each replica having two micro-batches of one sequence.
+// Cost of the last rank; each replica has two micro-batches of one sequence.
 Cost cost_of(SmallModel m, int64_t replicas) {
   m.data_parallel = replicas;
   m.micro_batch = 1;

@@ -35,8 +35,7 @@ const Case cases[] = {
        m.device = "host", m.compute = "fp8", m.fp8_amax_history = 5;
      }}};
 
-// Of all ranks together each element of a tensor is visited once; of each rank all that it holds,
-// which covers what it visits once.
+// All ranks together visit each element of a tensor once; each rank holds what it visits.
 TEST(TensorParts, OncePerElementOverAllRanks) {
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);

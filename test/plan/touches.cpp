@@ -109,8 +109,8 @@ void linear_touches(TouchList& touch, const Op& op, const Task& task, int64_t R)
 void row_touches(TouchList& touch, const Plan& plan, const Op& op, const Task& task, int64_t R) {
   const ModelShape s = local_shape(plan.shape, plan.grid.tensor);
   const int64_t C = op.as<RowSize>().columns;
-  // Of a row per sequence: the rows of this rank's part, and the first of them that begins a
-  // sequence.
+  // Operations with a row per sequence: the rows of this rank's part, and the first of them that
+  // begins a sequence.
   const int64_t part_rows = task.sequences.count * (s.T / plan.grid.context) / op.row_div;
   const int64_t first_position = (s.T - op.part * part_rows % s.T) % s.T;
   switch (op.kind) {

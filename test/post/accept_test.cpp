@@ -45,7 +45,7 @@ TEST(Accept, OneSidedInTheHarmfulDirection) {
   EXPECT_EQ(judged(at_100 + ", worse='both'", {run_at(106)}).verdict, Accepted::FAILED);
   EXPECT_EQ(judged(at_100 + ", tolerance=0", {run_at(100)}).verdict, Accepted::PASSED);
   EXPECT_EQ(judged(at_100 + ", tolerance=0", {run_at(99.99)}).verdict, Accepted::FAILED);
-  // Of time and memory more is worse: made_record takes 32 s per step.
+  // More time or memory is worse: made_record takes 32 s per step.
   const std::string time = "figure='sec_per_it', tolerance=5, reference=";
   EXPECT_EQ(judged(time + "30.6", {run_at(1)}).verdict, Accepted::PASSED);
   EXPECT_EQ(judged(time + "30.4", {run_at(1)}).verdict, Accepted::FAILED);

@@ -213,7 +213,7 @@ TEST(Plots, MemoryThatIsASumOverRanks) {
   EXPECT_EQ(bars_of(memory_picture({RunView(r)})), "made, 2 ranks: parameters 100,\n");
 }
 
-// Of each rank, with waiting for pipeline messages apart from other communication.
+// One bar per rank, with waiting for pipeline messages apart from other communication.
 TEST(Plots, BreakdownOfEachRank) {
   Record timed = made_record();
   timed.warmup_steps = 0;

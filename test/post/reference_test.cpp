@@ -170,10 +170,10 @@ TEST(Reference, ZeroRowsPrintedByOurStyle) {
   EXPECT_EQ(trained, 17);
 }
 
-// Of tensor-parallel size 8, in the styles that were not published of it. The largest of the eight
-// GPUs has 29012 MiB = 30.4e9 bytes; 128 sequences in 1.520643019 s; V = 50304:
-// 72 * 128 * 1024 * 24 * 1024^2 * (1 + 1 / 6 + 50304 / (16 * 24 * 1024)) = 3.0746e14 FLOPs per
-// step, so 25.3 TFLOP/s a GPU.
+// A run of tensor-parallel size 8, in the styles that were not published for it. The largest of the
+// eight GPUs has 29012 MiB = 30.4e9 bytes; 128 sequences in 1.520643019 s; V = 50304: 72 * 128 *
+// 1024 * 24 * 1024^2 * (1 + 1 / 6 + 50304 / (16 * 24 * 1024)) = 3.0746e14 FLOPs per step, so 25.3
+// TFLOP/s a GPU.
 TEST(Reference, ZeroRowInOtherStyles) {
   const std::vector<PublishedRun> rows = published("zero_8xa100_40gb.csv");
   const RunView run(rows.at(2).record, {}, &rows.at(2).cells);

@@ -124,7 +124,7 @@ TEST(Megatron, EveryPartOfRowAndCell) {
             "8.80 samples/sec\n0.40 tflops/gpu\n8.1 GB\n66 W");
 }
 
-// Of several runs of one cell the fastest that counts, wherever it stands; nodes * devices in
+// A cell shows the fastest run that counts, wherever it stands; nodes * devices are in
 // ascending order of devices, then of nodes.
 TEST(Megatron, TheFastestRunOfACell) {
   Record slow = made_record(), fast = made_record(), failed = made_record();

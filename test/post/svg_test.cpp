@@ -42,7 +42,7 @@ double luminance(const std::string& colour) {
   return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
 }
 
-// Of the higher to the lower, as the Web Content Accessibility Guidelines define it.
+// Contrast ratio as the Web Content Accessibility Guidelines define it.
 double contrast(double a, double b) {
   return (std::max(a, b) + 0.05) / (std::min(a, b) + 0.05);
 }

@@ -51,13 +51,13 @@ TEST(Links, TwoNodes) {
   EXPECT_DOUBLE_EQ(collective_s(links, OpKind::reduce_scatter, 400.0, {2, 1, 2}), 10.0 + 8.0);
 }
 
-// Of short messages latency grows with log2(n), not with n.
+// Latency of short messages grows with log2(n), not with n.
 TEST(Links, ThousandsOfNodes) {
   EXPECT_DOUBLE_EQ(collective_s(links, OpKind::all_reduce, 0.0, {4096, 1, 1}), 2.0 * 12.0 * 10.0);
   EXPECT_DOUBLE_EQ(collective_s(links, OpKind::all_gather, 0.0, {12288, 1, 1}), 14.0 * 10.0);
 }
 
-// Of long ones over few nodes a tree sends 2 S, the others 2 (n - 1) / n S.
+// Long messages over few nodes: a tree sends 2 S, the others 2 (n - 1) / n S.
 TEST(Links, AllReduceNeverSlowerThanATree) {
   for (const double bytes : {1.0, 1e3, 1e6})
     for (const int64_t n : {2, 8, 64, 4096})

@@ -84,7 +84,7 @@ TEST(Timeline, MessagesSlowComputingDown) {
   EXPECT_DOUBLE_EQ(time.exposed_s, 2.0);
 }
 
-// Of two queues on one link the second starts when the first ends; nobody waits for it but the end
+// Two queues share one link: the second starts when the first ends; nobody waits for it but the end
 // of the step.
 TEST(Timeline, MessagesOnALinkTakeTurns) {
   ByHand rank;

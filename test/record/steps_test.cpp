@@ -55,7 +55,7 @@ TEST(Steps, RatesFollowFromTheMedianOfTimedSteps) {
   EXPECT_EQ(s.peak_source, "deck");
 }
 
-// Of all devices, whatever the deck's convention.
+// The total of all devices, whatever the deck's convention.
 TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
   Record r = record_of_seven_steps();
   r.summary.flops_per_step["causal"] = 27e12;

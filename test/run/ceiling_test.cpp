@@ -23,7 +23,7 @@ TEST(Ceiling, AnOutlierIsForgotten) {
   EXPECT_EQ(ceiling.spread, 0.0);
 }
 
-// Of twelve earlier runs the latest eight count: 2 x 8 against this one of 2, not 1 x 4.
+// The latest eight of twelve earlier runs count: 2 x 8 against this one of 2, not 1 x 4.
 TEST(Ceiling, OnlyTheLatestRunsCount) {
   const GemmCeiling ceiling =
       ceiling_of({2.0}, {1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0});

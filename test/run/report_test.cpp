@@ -213,7 +213,7 @@ TEST(Report, HeadlineWithoutATimedStep) {
             "tokens_per_s=none tflops=none convention=causal mfu=none loss=none file=f\n");
 }
 
-// Of the slowest rank, 1: 4.5 of 9 s forward, 0.9 ms exposed.
+// Shares of the slowest rank, 1: 4.5 of 9 s forward, 0.9 ms exposed.
 TEST(Report, TimeAndChecksInBrief) {
   Record r = two_ranks();
   EXPECT_EQ(time_shares(r), "Time            forward 50.0 %, communication 0.0 %\n");

@@ -11,7 +11,7 @@
 namespace gptbench {
 namespace {
 
-// Of class demo: at least 2 s and 10 steps; the loss may rise by 5 %.
+// A deck of class demo: at least 2 s and 10 steps; the loss may rise by 5 %.
 Config demo(const std::string& keys = "") {
   return resolve(parse_deck("a.in", "&run class='demo'" + keys + " /", {}), 2);
 }

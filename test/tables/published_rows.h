@@ -35,7 +35,7 @@ std::vector<Row> rows_of(const Sweep& sweep, const std::vector<std::string>& fig
 // The text of a published column; "" where it is not known.
 std::string figure(const Row& row, const std::string& column);
 
-// Of the named columns of a style, those whose figure does not follow from the row's own time or
+// Those of the named columns whose figure does not follow from the row's own time or
 // throughput, batch and model: "TFLOPs 0.42, from its columns 0.44".
 std::vector<std::string> departures(const std::string& style, const Row& row,
                                     const std::vector<std::string>& columns);

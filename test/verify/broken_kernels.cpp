@@ -110,7 +110,7 @@ void embedding_backward_no_positions(Queue& q, const EmbeddingBackward& k) {
   sound.embedding_backward(q, wrong);
 }
 
-// Of a tied table the part of the head is left, which is the larger one.
+// A tied table keeps the gradient of the head, which is the larger part.
 void embedding_backward_no_tokens(Queue& q, const EmbeddingBackward& k) {
   std::vector<float> lost(static_cast<size_t>(k.V_tp * k.C));
   EmbeddingBackward wrong = k;

@@ -18,7 +18,7 @@ struct BrokenKernel {
 const std::vector<BrokenKernel>& broken_kernels();
 // Those that a run in fp8 finds, and some of fp8 alone.
 std::vector<BrokenKernel> broken_kernels_in_fp8();
-// Of padded sequences.
+// Kernels that are wrong on padded sequences.
 const std::vector<BrokenKernel>& broken_kernels_of_padding();
 
 // The host with one kernel broken; null: sound. `tf32`: products of fp32 are tf32_products().

@@ -102,7 +102,7 @@ TEST(Checks, LearnsWhereItCan) {
   const double threshold = fresh - 0.05 * std::log(50.0);
   std::vector<double> losses(50, 100.0);
   for (const double around : {-1e-9, 1e-9}) {
-    // Of 50 steps the last 12 count, whose mean is what it is.
+    // The mean of the last 12 of 50 steps counts.
     for (size_t i = 38; i < 50; ++i) losses[i] = threshold + around + (i % 2 == 0 ? 0.5 : -0.5);
     const VerifyEntry entry = check_learns(plan, losses);
     EXPECT_EQ(entry.passed, around < 0.0);
@@ -305,7 +305,7 @@ TEST(Checks, SkippedSteps) {
   EXPECT_TRUE(check_skipped_steps(0, 0).passed);
 }
 
-// Of two models the worse residual decides, wherever it is.
+// The worse residual of two models decides, wherever it is.
 TEST(Checks, WorstOfTwoModels) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const auto& [first, second, worst] :

@@ -10,7 +10,7 @@ namespace {
 //   dq_i = scale sum_j dS_ij k_j,    dk_j = scale sum_i dS_ij q_i.
 // The scale is left to the end.
 
-// Of the queries of a panel: lse in units of ln 2, and delta.
+// Statistics of the queries of a panel: lse in units of ln 2, and delta.
 struct QueryNumbers {
   float lse[attention_tile_queries];
   float delta[attention_tile_queries];
@@ -74,10 +74,10 @@ struct BackwardArrays {
   static constexpr bool in_place = sizeof(F) == sizeof(float);
   Workspace gemm;
   F *k, *v;         // [T_k,D]
-  F* k_transposed;  // a tile of keys after another, [D,keys of a tile] each
-  F* k_part;        // of k_transposed: keys at the start of a tile
+  F* k_transposed;  // tiles of keys one after another, each [D,keys of the tile]
+  F* k_part;        // keys at the start of a tile of k_transposed
   float *dk, *dv;   // [T_k,D]
-  // Of a panel of queries after another:
+  // Reused by one panel of queries after another:
   F *q, *dout;                        // [width,D]
   F *q_transposed, *dout_transposed;  // [D,width]
   float* dq;                          // transposed: [D,width]
@@ -86,9 +86,8 @@ struct BackwardArrays {
   float* factors;
 };
 
-// What one item has a part in: tiles of keys `first_keys`, `first_keys` + `step_keys`, ... by
-// panels of queries counted likewise, of heads [first_head, end_head); and which gradients it is to
-// yield.
+// The work of one item: tiles of keys `first_keys`, `first_keys` + `step_keys`, ... by panels of
+// queries counted likewise, for heads [first_head, end_head); and which gradients it forms.
 struct Part {
   int64_t b, h_kv;
   int64_t first_head, end_head;
@@ -97,7 +96,7 @@ struct Part {
   bool dq, dkv;
 };
 
-// A gradient of type A is assigned; one of type float, of keys in blocks, added to.
+// Gradients of type A are assigned. Gradients of keys in blocks are float and are added to.
 template <class A>
 void prefetch_row(const AttentionShape& s, const void* base, int64_t at, int64_t D) {
   if (s.keys == KeyBlock::all)

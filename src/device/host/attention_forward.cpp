@@ -48,7 +48,7 @@ void softmax_tile(const float* scores, A* probabilities, int64_t rows, int64_t w
     const float m = simd::larger(running.max[i], factor * top[i]);
     running.shrink[i] = m == -infinity ? 1.0f : simd::exp2(running.max[i] - m);
     running.max[i] = m;
-    top[i] = m == -infinity ? 0.0f : m;  // of queries that have seen no key so far
+    top[i] = m == -infinity ? 0.0f : m;  // 0 for queries without a key so far
   }
   for (int64_t j = 0; j < fours; j += 4) {
     const float* const s = scores + j * width;

@@ -1,5 +1,5 @@
 // Block sizes of host kernels, which tests and the reduced model of the verification must exceed.
-// Those of GEMMs are in gemm_converted.h and gemm_fp8.h, those of attention in plan/workspace.h.
+// GEMMs have theirs in gemm_converted.h and gemm_fp8.h, attention in plan/workspace.h.
 #pragma once
 
 #include <cstdint>

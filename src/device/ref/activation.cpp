@@ -8,7 +8,7 @@ namespace {
 constexpr double sqrt_2_over_pi = 0.79788456080286535588;
 constexpr double cubic = 0.044715;
 
-// Of n elements in rows of C, which only fp8 copies have.
+// Rows of C elements among n; C is 0 where there is no fp8 copy, which alone needs rows.
 int64_t rows_of(int64_t n, int64_t C) {
   return C > 0 ? n / C : 0;
 }

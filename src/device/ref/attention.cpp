@@ -11,7 +11,7 @@ namespace gptbench {
 double alibi_slope(int64_t h, int64_t H) {
   int64_t n = 1;
   while (n < H) n *= 2;
-  // Of the n slopes the odd-numbered come first where H is not a power of two.
+  // Where H is not a power of two the odd-numbered slopes come first.
   const int64_t odd = n / 2;
   const int64_t place = n == H ? h : h < odd ? 2 * h + 1 : 2 * (h - odd);
   return std::exp2(-8.0 * static_cast<double>(place + 1) / static_cast<double>(n));

@@ -162,7 +162,7 @@ using namespace gptbench::emulation;
 
 namespace {
 
-// Of a call that names no layout of its own for C.
+// Checks a call that names no layout of its own for C.
 cublasStatus_t described(cublasLtHandle_t handle, const Operation* o, const Layout* a,
                          const Layout* b, const Layout* c, const Layout* d, const char* call,
                          Problem& problem) {

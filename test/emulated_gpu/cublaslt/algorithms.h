@@ -9,7 +9,7 @@ namespace gptbench::emulation {
 // What the 64 bytes of an algorithm stand for.
 struct Algorithm {
   uint32_t magic;
-  // Of what the algorithm is for: types, transposes, epilogue.
+  // What the algorithm is for: a hash of types, transposes and epilogue.
   uint32_t kind;
   int32_t id;
   int32_t parts;  // that the sum over k is formed in

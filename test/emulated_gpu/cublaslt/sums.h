@@ -13,7 +13,7 @@ namespace gptbench::emulation {
 void form_sums(const Problem& problem, const void* a, const void* b, int64_t k_begin, int64_t k_end,
                float* sums);
 
-// Of op(A) over k (by row) or op(B) (by column).
+// Sums of op(A) over k (by row) or of op(B) (by column).
 void sum_factor(const Problem& problem, bool of_a, const void* factor, float* sums);
 
 float load(cudaDataType_t type, const void* base, int64_t index);

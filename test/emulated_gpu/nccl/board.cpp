@@ -90,7 +90,7 @@ void CurrentNote::set(const Note& note) {
   version_.store(version + 2);
 }
 
-// Of a writer that ends in the middle: nothing.
+// The current note; empty where its writer ended in the middle.
 Note CurrentNote::get() const {
   for (int attempt = 0; attempt < 1000; ++attempt) {
     const uint64_t version = version_.load();

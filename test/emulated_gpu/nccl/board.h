@@ -61,7 +61,7 @@ struct Seat {
   std::atomic<int32_t> process;
   char gpu[gpu_name_bytes];  // written before state is `taken`
   CurrentNote current;
-  // Of collectives; `taken` counts the pieces that this rank has taken from everyone.
+  // Collectives; `taken` counts the pieces that this rank has taken from everyone.
   Channel collective;
 };
 

@@ -128,7 +128,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
   }
 }
 
-// Of the last failure in the process, whatever the communicator.
+// Text of the last failure in the process, whatever the communicator.
 const char* ncclGetLastError(ncclComm_t) {
   static thread_local std::string text;
   text = last_error();

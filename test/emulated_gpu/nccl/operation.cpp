@@ -74,7 +74,7 @@ void Operation::begin() {
   note_.number = note_.kind == Kind::send      ? comm_->sends_begun[peer]++
                  : note_.kind == Kind::receive ? comm_->receives_begun[peer]++
                                                : comm_->collectives_begun++;
-  // Of a reduce_scatter a piece holds as much for each rank.
+  // A piece of a reduce_scatter holds as much for each rank.
   const size_t blocks = note_.kind == Kind::reduce_scatter ? static_cast<size_t>(comm_->ranks) : 1;
   piece_elements_ = piece_bytes / (element_bytes_ * blocks);
   pieces_ = std::max<uint64_t>(1, (note_.count + piece_elements_ - 1) / piece_elements_);

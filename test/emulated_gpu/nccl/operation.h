@@ -53,7 +53,7 @@ class Operation {
   std::weak_ptr<Operation> before_;       // in the same, or both in none
   uint64_t runs_ = 0;                     // that have ended
 
-  // Of the run under way.
+  // State of the operation that runs.
   bool begun_ = false, stalled_ = false;
   Note note_;
   size_t piece_elements_ = 0;

@@ -9,7 +9,7 @@
 namespace gptbench::emulation {
 namespace {
 
-// Of a rank that hangs; nothing in these tests takes as long.
+// Longest life of a rank, which ends hanging ones; nothing in these tests takes as long.
 constexpr unsigned longest_s = 60;
 
 std::string contents(int file) {

@@ -74,8 +74,8 @@ const char* const identical_stages[] = {
     "dp4 group2 det cuda L2 batch4",
 };
 
-// Of the tables above those of as many ranks as there are. Ranks without communicators are tested
-// once.
+// The members of the tables above with as many ranks as there are. Ranks without communicators are
+// tested once.
 class GpuEquivalence : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
