@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "comm/pulse.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/cuda_recording.h"
@@ -34,7 +35,7 @@ ncclDataType_t nccl_type(DType type) {
 
 NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan& plan, Axis axis,
                                    const std::map<std::string, ncclUniqueId>& ids)
-    : nccl_(std::move(nccl)), timed_(max_timed) {
+    : nccl_(std::move(nccl)), axis_(axis), timed_(max_timed) {
   const std::vector<int64_t> group = plan.grid.group_of(plan.rank, axis);
   size_ = static_cast<int64_t>(group.size());
   rank_ = std::find(group.begin(), group.end(), plan.rank) - group.begin();
@@ -80,6 +81,15 @@ std::vector<ncclComm_t> NcclCommunicator::all() const {
 
 void NcclCommunicator::check() const {
   for (ncclComm_t comm : all()) nccl_->check(comm);
+  // Those of a recording are not seen: their events tell of an earlier replay.
+  for (; completed_ < pending_; ++completed_) {
+    const Timed& oldest = timed_[(first_ + completed_) % max_timed];
+    if (cudaEventQuery(oldest.end) != cudaSuccess) {
+      cudaGetLastError();  // not being ready counts as one
+      return pulse.wait_for(oldest.kind, axis_);
+    }
+    pulse.advance();
+  }
 }
 
 std::vector<std::function<void()>> NcclCommunicator::give_up() {
@@ -171,6 +181,7 @@ void NcclCommunicator::harvest(size_t keep) const {
     take_time(timed_[first_]);
     first_ = (first_ + 1) % max_timed;
     --pending_;
+    if (completed_ > 0) --completed_;
   }
 }
 

@@ -54,7 +54,8 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   void reset_statistics() override;
 
  private:
-  // Throws Error(Exit::peer) where one of its communicators has met an error.
+  // Throws Error(Exit::peer) where one of its communicators has met an error. Says to a watchdog
+  // which operations have completed (comm/pulse.h).
   void check() const override;
   // Its communicators, to be aborted, which ends their kernels; no operation may follow.
   std::vector<std::function<void()>> give_up() override;
@@ -76,6 +77,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   void take_time(const Timed& timed) const;
 
   std::shared_ptr<const Nccl> nccl_;
+  Axis axis_;
   int64_t size_ = 1, rank_ = 0;
   ncclComm_t group_ = nullptr;
   std::map<NcclLinks::Edge, ncclComm_t> edges_;
@@ -83,6 +85,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   mutable std::array<CommStatistics, num_op_kinds> statistics_{};
   mutable std::vector<Timed> timed_;  // a ring: [first_, first_ + pending_)
   mutable size_t first_ = 0, pending_ = 0;
+  mutable size_t completed_ = 0;  // of the pending ones, as check() has seen it
   // Of operations in recordings, which share them with us as long as they live.
   mutable std::vector<std::shared_ptr<Timed>> recorded_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "comm/pulse.h"
 #include "cuda/cuda_stopwatch.h"
 
 namespace gptbench {
@@ -38,6 +39,7 @@ double median_us(cudaStream_t stream, const Call& call) {
     if (!call()) return -1.0;
     GPTBENCH_CUDA(cudaEventRecord(end, stream));
     GPTBENCH_CUDA(cudaEventSynchronize(end));
+    pulse.advance();
     if (run > 0) times.push_back(1e6 * seconds_between(begin, end));
   }
   std::sort(times.begin(), times.end());

@@ -30,7 +30,7 @@ void give_up_watched_streams(const std::string& why);
 // Calls all of `endings` at the same time and returns when all have.
 void end_together(const std::vector<std::function<void()>>& endings, const std::string& why);
 
-// What a peer that does not answer is given before the run ends.
+// What a peer that does not answer a call of NCCL is given before the run ends.
 constexpr double peer_timeout_s = 600.0;
 
 // Calls `work`; where it throws, all watches give up.
@@ -44,8 +44,8 @@ void or_give_up(const Work& work) {
   }
 }
 
-// Block until the stream, or the event, has completed. Throw Error(Exit::peer) where a watch does,
-// and after peer_timeout_s where there are watches; all have then given up.
+// Block until the stream, or the event, has completed; a watchdog (run/watchdog.h) says for how
+// long. Throw Error(Exit::peer) where a watch does; all have then given up.
 void wait_watched(cudaStream_t stream);
 void wait_watched(cudaEvent_t event);
 

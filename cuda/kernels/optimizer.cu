@@ -30,7 +30,7 @@ struct AdamWElements {
   __device__ void at(int64_t i) const {
     float x[N];
     load<N>(x, p + i);
-    if (skip == nullptr || skip[0] == 0.0) {
+    if ((skip == nullptr || skip[0] == 0.0) && factor[0] == factor[0]) {
       const float scale = static_cast<float>(factor[0]);
       const float size = corrections != nullptr ? corrections[0] : step_size;
       const float root_factor = corrections != nullptr ? corrections[1] : root_correction;
@@ -205,7 +205,8 @@ __global__ void loss_scale_kernel(LossScale a) {
 
 __global__ void clip_factor_kernel(ClipFactor a) {
   const double norm = sqrt(a.norm2[0]);
-  const double factor = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+  const bool good = norm - norm == 0.0;  // neither infinite nor NaN
+  const double factor = !good ? norm - norm : a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
   a.factor[0] = a.loss_scale != nullptr ? factor / a.loss_scale[0] : factor;
 }
 

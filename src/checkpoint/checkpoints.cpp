@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "comm/agree.h"
+#include "comm/pulse.h"
 
 namespace gptbench {
 
@@ -65,6 +66,7 @@ double Checkpoints::after_step(int64_t steps, bool last) {
   const double start_s = now_s();
   const bool due = is_due(steps, last);
   if (!due && writing_ == nullptr) return 0.0;
+  pulse.enter(Phase::checkpoint);
   if (writing_ != nullptr && world_.all(due || writing_->share_is_written())) finish();
   if (due) {
     writing_ = std::make_unique<CheckpointWriter>(world_, engine_, steps);
@@ -73,6 +75,7 @@ double Checkpoints::after_step(int64_t steps, bool last) {
   }
   const double wait_s = now_s() - start_s;
   if (due) longest_s_ = std::max(longest_s_, wait_s);
+  pulse.enter(Phase::training);
   return wait_s;
 }
 

@@ -6,6 +6,7 @@
 #include "base/convert.h"
 #include "base/text.h"
 #include "comm/agree.h"
+#include "comm/pulse.h"
 #include "plan/tensor_parts.h"
 #include "weights/arrays.h"
 #include "weights/contents.h"
@@ -28,6 +29,7 @@ void verify(MpiWorld& world, const std::string& path, const Manifest& manifest) 
       const int64_t share = array.elements() / world.size(), first = share * world.rank();
       const bool last = world.rank() + 1 == world.size();
       checksums[i] = reader.checksum(array, first, last ? array.elements() : first + share);
+      pulse.advance();
     }
   });
   world.sum_on_first(checksums);
@@ -111,13 +113,15 @@ class Loader {
                            n);
           resources_.put({part.at.buffer, part.at.offset + first - part.first}, converted.data(),
                          static_cast<int64_t>(converted.size()));
+          pulse.advance();
         });
       });
     }
   }
 
-  // Those of a model that was not trained in fp8 stay as estimated for a fresh one. A longer
-  // history begins with zeros, a shorter one leaves out the oldest steps.
+  // Scales and histories of fp8. A checkpoint of a model that was not trained in fp8 has none; the
+  // scales stay as estimated for a fresh model. Where the run's history is longer than the saved
+  // one it begins with zeros, where it is shorter the oldest steps are left out.
   void load_fp8_scales() {
     std::vector<Fp8Scaling> factors = read_fp8_scaling(resources_);
     for (Fp8Scaling& factor : factors) {
@@ -196,6 +200,11 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
 }
 
 }  // namespace
+
+bool load_newest(MpiWorld& world, Engine& engine, const std::string& path,
+                 const std::function<void(const std::string&)>& say, TrainingStart& start) {
+  return load_newest(world, engine, path, Use::continued, say, start);
+}
 
 TrainingStart start_training(MpiWorld& world, Engine& engine,
                              const std::function<void(const std::string&)>& say) {

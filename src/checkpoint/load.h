@@ -25,4 +25,9 @@ struct TrainingStart {
 TrainingStart start_training(MpiWorld& world, Engine& engine,
                              const std::function<void(const std::string&)>& say);
 
+// Collective. Continues from the newest usable checkpoint of `path`, in the middle of a run too;
+// false where there is none at all. Throws as start_training() does.
+bool load_newest(MpiWorld& world, Engine& engine, const std::string& path,
+                 const std::function<void(const std::string&)>& say, TrainingStart& start);
+
 }  // namespace gptbench

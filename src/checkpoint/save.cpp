@@ -9,9 +9,10 @@
 
 #include "base/clock.h"
 #include "base/convert.h"
+#include "base/failpoint.h"
 #include "base/text.h"
-#include "checkpoint/failpoint.h"
 #include "comm/agree.h"
+#include "comm/pulse.h"
 #include "io/checksum.h"
 #include "plan/tensor_parts.h"
 #include "weights/arrays.h"
@@ -24,6 +25,7 @@ void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, c
   const int64_t size = size_of(array.type);
   file.write_at(array.offset + first * size, data, static_cast<size_t>(n * size));
   array.checksum += element_checksum(data, size, first, n);
+  pulse.advance();
 }
 
 // Calls visit(array, first element, elements, fill) for the pieces of the arrays that this rank

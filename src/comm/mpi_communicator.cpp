@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/message_counter.h"
+#include "comm/pulse.h"
 #include "plan/messages.h"
 
 namespace gptbench {
@@ -159,6 +160,7 @@ bool MpiCommunicator::Work::test() {
     int done = 0;
     if (request != MPI_REQUEST_NULL)
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) pulse.advance();
   }
   if (in_pieces) start_pieces();
   const double tested_s = now_s();

@@ -7,23 +7,27 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/mpi_communicator.h"
+#include "comm/pulse.h"
 
 namespace gptbench {
 namespace {
 
 template <class T>
 T reduced(T value, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const Pulse::Waiting waiting;
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, type, op, comm), "MPI_Allreduce");
   return value;
 }
 
 template <class T>
 void sum_values(std::vector<T>& values, MPI_Datatype type, int rank, MPI_Comm comm) {
+  const Pulse::Waiting waiting;
   check_mpi(MPI_Reduce(rank == 0 ? MPI_IN_PLACE : values.data(), values.data(),
                        static_cast<int>(values.size()), type, MPI_SUM, 0, comm),
             "MPI_Reduce");
@@ -35,6 +39,7 @@ void sum_values(std::vector<T>& values, MPI_Datatype type, int rank, MPI_Comm co
 struct MpiWorld::Communicators {
   MPI_Comm world = MPI_COMM_NULL;  // a duplicate: its errors return, its messages are separate
   MPI_Comm node = MPI_COMM_NULL;
+  MPI_Win node_memory = MPI_WIN_NULL;
 };
 
 MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicators>()) {
@@ -49,6 +54,11 @@ MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicat
   MPI_Comm_size(comms_->world, &size_);
 
   MPI_Comm_split_type(comms_->world, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &comms_->node);
+  if (const char* ranks = std::getenv("GPTBENCH_RANKS_PER_NODE")) {  // tests: nodes on one machine
+    MPI_Comm machine = std::exchange(comms_->node, MPI_COMM_NULL);
+    MPI_Comm_split(machine, rank_ / std::max(1, std::atoi(ranks)), rank_, &comms_->node);
+    MPI_Comm_free(&machine);
+  }
   MPI_Comm_rank(comms_->node, &node_rank_);
   MPI_Comm_size(comms_->node, &node_size_);
   const int leads = node_rank_ == 0 ? 1 : 0;
@@ -60,6 +70,7 @@ MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicat
 }
 
 MpiWorld::~MpiWorld() {
+  if (comms_->node_memory != MPI_WIN_NULL) MPI_Win_free(&comms_->node_memory);
   MPI_Comm_free(&comms_->node);
   MPI_Comm_free(&comms_->world);
   if (owns_mpi_) MPI_Finalize();
@@ -100,11 +111,13 @@ void MpiWorld::broadcast(std::string& text) {
   int64_t length = static_cast<int64_t>(text.size());
   broadcast(length);
   text.resize(static_cast<size_t>(length));
+  const Pulse::Waiting waiting;
   check_mpi(MPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, 0, comms_->world),
             "MPI_Bcast");
 }
 
 void MpiWorld::broadcast(int64_t& value) {
+  const Pulse::Waiting waiting;
   check_mpi(MPI_Bcast(&value, 1, MPI_INT64_T, 0, comms_->world), "MPI_Bcast");
 }
 
@@ -133,6 +146,7 @@ int64_t MpiWorld::node_sum(int64_t value) {
 }
 
 std::vector<double> MpiWorld::gather(const std::vector<double>& values) {
+  const Pulse::Waiting waiting;
   const int count = static_cast<int>(values.size());
   std::vector<double> all(rank_ == 0 ? values.size() * static_cast<size_t>(size_) : 0);
   check_mpi(
@@ -142,6 +156,7 @@ std::vector<double> MpiWorld::gather(const std::vector<double>& values) {
 }
 
 std::vector<std::string> MpiWorld::gather(const std::string& text) {
+  const Pulse::Waiting waiting;
   const int length = static_cast<int>(text.size());
   std::vector<int> lengths(rank_ == 0 ? static_cast<size_t>(size_) : 0), offsets(lengths.size());
   check_mpi(MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comms_->world),
@@ -171,7 +186,24 @@ void MpiWorld::sum_on_first(std::vector<uint64_t>& values) {
 }
 
 void MpiWorld::barrier() {
+  const Pulse::Waiting waiting;
   check_mpi(MPI_Barrier(comms_->world), "MPI_Barrier");
+}
+
+void* MpiWorld::share_on_node(int64_t bytes) {
+  GPTBENCH_CHECK(comms_->node_memory == MPI_WIN_NULL, "memory of the node is shared once");
+  const MPI_Aint total = node_rank_ == 0 ? static_cast<MPI_Aint>(bytes) : 0;
+  void* memory = nullptr;
+  MPI_Comm_set_errhandler(comms_->node, MPI_ERRORS_RETURN);
+  const bool shared = MPI_Win_allocate_shared(total, 1, MPI_INFO_NULL, comms_->node, &memory,
+                                              &comms_->node_memory) == MPI_SUCCESS;
+  MPI_Aint size = 0;
+  int unit = 1;
+  if (shared) MPI_Win_shared_query(comms_->node_memory, 0, &size, &unit, &memory);
+  if (!all(shared)) return nullptr;
+  if (node_rank_ == 0) std::memset(memory, 0, static_cast<size_t>(bytes));
+  barrier();
+  return memory;
 }
 
 std::unique_ptr<Communicator> MpiWorld::make_communicator(const Grid& grid, Axis axis) {

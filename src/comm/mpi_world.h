@@ -58,6 +58,9 @@ class MpiWorld {
   void sum_on_first(std::vector<double>& values);
   void sum_on_first(std::vector<uint64_t>& values);  // modulo 2^64
   void barrier();
+  // Memory of `bytes` zeros that the ranks of a node share, as long as this object lives; null on
+  // all ranks where some node has none. Once.
+  void* share_on_node(int64_t bytes);
 
   // Group of `rank` along `axis` of `grid`, which covers all ranks; the host as device.
   std::unique_ptr<Communicator> make_communicator(const Grid& grid, Axis axis);

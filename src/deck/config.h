@@ -34,7 +34,7 @@ GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
 
 struct RunConfig {
   std::string name = "gptbench";
-  std::string problem_class;          // of the run rules; "": none
+  std::string problem_class;          // class of the run rules; "": none
   RulesTier tier = RulesTier::as_is;  // what may differ from the class
   int64_t steps = 10;                 // all steps, warm-up included
   int64_t warmup_steps = 2;           // untimed, but kept in /steps
@@ -45,13 +45,15 @@ struct RunConfig {
   std::string algorithms;  // "": a timed search
   AttentionKernels attention = AttentionKernels::auto_;
   CudaGraph cuda_graph = CudaGraph::auto_;
-  double duration_s = 0.0;     // of the timed steps; 0: `steps` of them
-  double time_limit_s = 0.0;   // 0: none
-  bool deterministic = false;  // the same bits whatever the ZeRO stage
-  bool verify = true;          // compare with a reference rank on a reduced model
+  double duration_s = 0.0;           // of the timed steps; 0: `steps` of them
+  double time_limit_s = 0.0;         // 0: none
+  double watchdog_s = 600.0;         // of silence that end the run; 0: it waits for ever
+  bool deterministic = false;        // the same bits whatever the ZeRO stage
+  bool verify = true;                // compare with a reference rank on a reduced model
+  int64_t check_replicas_every = 0;  // steps; 0: after the last one
   FindLargest find_largest = FindLargest::none;
   SearchedSizes find_largest_over = SearchedSizes::all;
-  int64_t find_largest_steps = 30;  // that the largest must last
+  int64_t find_largest_steps = 30;  // least steps that the largest batch completes
   LayoutKind layout = LayoutKind::given;
   std::string machine;        // with layout auto_: a machine profile; "": the local one
   std::string resume = "no";  // "auto", or the path of a checkpoint
@@ -88,14 +90,14 @@ struct ParallelConfig {
   int64_t zero_group = 0;  // ranks that a ZeRO partition is spread over; 0: all of data x context
   PipelineSchedule pipeline_schedule = PipelineSchedule::_1f1b;
   int64_t virtual_stages = 1;
-  std::string stage_layers;      // of each virtual stage, "4,4,4,0"; "": balanced by FLOPs
+  std::string stage_layers;      // layers by virtual stage, "4,4,4,0"; "": balanced by FLOPs
   std::vector<Offload> offload;  // empty: 'none'
   OffloadTarget offload_target = OffloadTarget::host;
   OffloadUpdate offload_update = OffloadUpdate::device;  // of offloaded optimizer state
 };
 
 struct BatchConfig {
-  int64_t micro_batch_size = 1;  // sequences a micro-batch and data-parallel rank
+  int64_t micro_batch_size = 1;  // sequences per micro-batch and data-parallel rank
   int64_t global_batch_size =
       0;  // sequences per step over all ranks; 0: micro_batch_size x data_parallel
 };
@@ -110,7 +112,7 @@ struct PrecisionConfig {
   Precision gather = Precision::auto_;  // parameters under ZeRO 3; auto_: compute
   int64_t fp8_amax_history = 1024;      // steps whose largest magnitudes give the scales of fp8
   int64_t fp8_margin = 0;               // powers of two that scales stay below what would fit
-  // Of compute = 'fp16'. The defaults are those of PyTorch's torch.amp.GradScaler.
+  // Loss scaling, with compute = 'fp16'. Defaults as in PyTorch's torch.amp.GradScaler.
   double loss_scale = 0.0;              // fixed; 0: dynamic
   double initial_loss_scale = 65536.0;  // dynamic, of the first step
   double min_loss_scale = 1.0;          // a run whose scale falls below it has failed
@@ -139,15 +141,15 @@ struct OptimizerConfig {
 struct DataConfig {
   DataSource source = DataSource::synthetic;
   std::string path;
-  double short_seq_prob = 0.0;  // bert: of a sequence that is shorter and padded
+  double short_seq_prob = 0.0;  // bert: probability that a sequence is shorter, and padded
 };
 
 struct OutputConfig {
   std::string directory;  // "": output/<run name>
   DumpContent dump = DumpContent::none;
   FlopsConvention flops_convention = FlopsConvention::causal;
-  double peak_tflops = 0.0;  // a device, for MFU; 0: known peak or measured GEMM ceiling
-  int64_t log_every = 0;     // steps from line to line; 0: about ten lines per run
+  double peak_tflops = 0.0;  // peak of a device; 0: known peak or measured GEMM ceiling
+  int64_t log_every = 0;     // steps between printed lines; 0: about ten lines per run
   int64_t trace_step = 0;    // from 1; 0: none
 };
 
@@ -172,8 +174,9 @@ struct Config {
   CheckpointConfig checkpoint;
 };
 
-// Type of activations and of the parameters beside them. fp8 is the type of copies alone; what they
-// are made of is bf16, and fp64 where the reference computes, so that it rounds nothing else.
+// Type of activations and of the parameters that kernels read. With compute = 'fp8' only copies for
+// GEMMs are fp8; the arrays that are copied are bf16, and fp64 on the reference device, which then
+// rounds nothing else.
 inline Precision type_of_activations(const Config& config) {
   if (config.precision.compute != Precision::fp8) return config.precision.compute;
   return config.run.device == DeviceKind::ref ? Precision::fp64 : Precision::bf16;

@@ -140,10 +140,16 @@ void add_run(Table& table) {
            "train for this long after the warm-up, in place of steps; 0: steps");
   row.real(&C::time_limit_s, "time_limit_s", "s",
            "stop cleanly before this time, which cuts the run short; 0: no limit");
+  row.real(&C::watchdog_s, "watchdog_s", "s",
+           "end the run when a rank has been dead or stopped, or no rank has made progress, for "
+           "so long; 0: never");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");
   row.logical(&C::verify, "verify",
               "compare the decomposition with one reference rank on a reduced model");
+  row.integer(&C::check_replicas_every, "check_replicas_every", 0, "steps",
+              "compare the weights of replicas, bit by bit, after every so many steps; 0: at the "
+              "end");
   row.choice(&C::find_largest, "find_largest", "search the largest batch that fits in memory");
   row.choice(&C::find_largest_over, "find_largest_over",
              "with find_largest: micro-batch sizes that are candidates");

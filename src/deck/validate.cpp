@@ -31,6 +31,9 @@ void check_run(const Deck& deck) {
   if (by_steps && deck.config.output.trace_step > run.steps)
     deck.fail({"output.trace_step", "run.steps"},
               "{output.trace_step} is none of the steps 1 to {=run.steps}; use one, or 0");
+  constexpr double shortest_watchdog_s = 1.0;
+  if (run.watchdog_s > 0.0 && run.watchdog_s < shortest_watchdog_s)
+    deck.fail({"run.watchdog_s"}, "{run.watchdog_s} would end live runs; use 1 s or more, or 0");
   const bool is_host = run.device == DeviceKind::host || run.device == DeviceKind::ref;
   if (run.comm == CommLibrary::nccl && is_host)
     deck.fail({"run.comm", "run.device"},

@@ -51,7 +51,7 @@ struct LossScale {
 };
 
 // factor[0] = 1 where clip = 0 or sqrt(norm2) <= clip, else clip / sqrt(norm2); divided by
-// loss_scale[0] where that is not null. Assigns (double).
+// loss_scale[0] where that is not null. NaN where norm2 is not finite. Assigns (double).
 struct ClipFactor {
   double* factor;
   const double* norm2;
@@ -64,8 +64,8 @@ struct ClipFactor {
 //   p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p),
 // p the master copy; `working` (A), where not null, is assigned p rounded. Types are S or A,
 // moments not f16; arithmetic is done in S or wider and rounded once, to nearest even. Where `skip`
-// is not null and skip[0] is not 0, p, m and v are unchanged, whatever g holds; `working` is
-// assigned.
+// is not null and skip[0] is not 0, or factor is NaN, p, m and v are unchanged, whatever g holds;
+// `working` is assigned.
 struct AdamW {
   void* p;
   void* m;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "comm/pulse.h"
 #include "engine/handlers.h"
 #include "plan/tasks.h"
 
@@ -29,6 +30,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   const Plan& plan = resources_.plan;
   if (failure_.watch_memory(resources_.device)) inputs_.vote_to_stop();
   const double start_s = now_s();
+  pulse.begin_step(step);
   inputs_.begin_step(step, updates_ + 1, vote_to_stop || failure_.code() != Exit::ok);
   timer_.begin_step();
   tracing_ = step == traced_step_ ? trace_.get() : nullptr;
@@ -41,6 +43,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   const double end_s = now_s();
   timer_.collect_marks();
   if (tracing_ != nullptr) tracing_->collect();
+  pulse.end_step();
 
   const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
   const double sequences = static_cast<double>(plan.config.batch.global_batch_size);
@@ -56,7 +59,25 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   if (!result.skipped) ++updates_;
   result.stop = scalar(Scalar::stop_votes) > 0.0;
   result.time_s = end_s - start_s;
+  if (resources_.device.kind() == DeviceKind::cuda) pulse.note_device_step(result.time_s);
   return result;
+}
+
+NonFinite Engine::find_non_finite(int64_t step, const std::function<bool(bool)>& all_ranks) {
+  NonFinite found = non_finite_weights(resources_);
+  if (!all_ranks(found.what.empty())) return found;
+  NonFiniteSearch search(resources_);
+  search_ = &search;
+  pulse.begin_step(step);
+  inputs_.begin_step(step, updates_, false);
+  if (graph_.recorded()) inputs_.set_mode(InputMode::copy);  // issued, not replayed
+  inputs_.load_scalars();
+  issue_tasks();
+  read_scalars();
+  timer_.forget_marks();
+  pulse.end_step();
+  search_ = nullptr;
+  return search.found();
 }
 
 TrainingState Engine::state(int64_t steps) {
@@ -145,8 +166,10 @@ void Engine::issue(const Op& op, const Task& task, int64_t first_row) {
     timer_.mark(resources_.queues[op.queue], op);
     if (tracing_ != nullptr) tracing_->mark_event(resources_.queues[op.queue]);
   }
+  pulse.issue(op);
   const double start_s = now_s();
   call(op, task, first_row);
+  if (search_ != nullptr) search_->look(op, task, first_row);
   const double end_s = now_s();
   if (event != nullptr) {
     event->begin_s = start_s;
@@ -181,6 +204,7 @@ void Engine::wait_for(const Op& op, int32_t slot) {
   for (const Wait& wait : op.waits_for) {
     const Op& earlier = resources_.plan.ops[static_cast<size_t>(wait.op)];
     const int32_t awaited = queues.awaited_slot(wait, slot);
+    pulse.wait_for(earlier);
     const double start_s = now_s();
     if (op.queue == QueueId::compute) {
       timer_.mark(queues[op.queue], earlier);
@@ -208,6 +232,7 @@ std::array<double, num_scalars> Engine::read_scalars() {
   // What nobody waited for, the last all-gathered parameters for example, ends here.
   for (size_t q = 0; q < latest_.size(); ++q) {
     const double start_s = now_s();
+    if (latest_[q] != nullptr) pulse.wait_for(*latest_[q]);
     resources_.queues[static_cast<QueueId>(q)].synchronize();
     if (latest_[q] != nullptr) timer_.book(*latest_[q], now_s() - start_s);
   }

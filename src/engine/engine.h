@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/failure.h"
 #include "engine/fp8_scaling.h"
+#include "engine/non_finite.h"
 #include "engine/resources.h"
 #include "engine/step_graph.h"
 #include "engine/step_inputs.h"
@@ -88,6 +90,10 @@ class Engine {
   void continue_from(const TrainingState& state);
   // For tensors and fp8 scales (plan/tensor_parts.h, engine/fp8_scaling.h); outside of steps.
   Resources& resources() { return resources_; }
+  // Where numbers of `step`, the one executed last, whose loss or norm is not finite and which has
+  // changed no weights, first cease to be finite on this rank: looks at the weights, then repeats
+  // the step and looks at what each operation assigns. Collective.
+  NonFinite find_non_finite(int64_t step, const std::function<bool(bool)>& all_ranks);
   // A hash of all bits of this rank's working parameters.
   uint64_t checksum() { return checksum_of_weights(resources_); }
 
@@ -111,7 +117,8 @@ class Engine {
   std::array<const Op*, num_queues> latest_{};  // message or transfer of each queue
   std::unique_ptr<Trace> trace_;
   int64_t traced_step_ = -1;
-  Trace* tracing_ = nullptr;     // trace_ in the step to be traced
+  Trace* tracing_ = nullptr;  // trace_ in the step to be traced
+  NonFiniteSearch* search_ = nullptr;
   int64_t updates_ = 0;          // of the parameters: steps that were not skipped
   double gradient_scale_ = 1.0;  // factor of the gradients in memory
 };

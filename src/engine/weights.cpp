@@ -63,6 +63,26 @@ void initialise_loss_scale(Resources& resources) {
   resources.put({resources.plan.loss_scale}, state, sizeof state);
 }
 
+constexpr uint64_t hash_of_nothing = 0xcbf29ce484222325ull;
+
+// FNV-1a over 64-bit words, the last one filled up with zeros.
+uint64_t add_to_hash(Resources& resources, Operand at, int64_t elements, uint64_t hash) {
+  const int64_t size = size_of(resources.buffer_of(at).dtype);
+  std::vector<char> staging(static_cast<size_t>(8 * std::min(staging_elements, elements)));
+  const int64_t most = std::max<int64_t>(1, static_cast<int64_t>(staging.size()) / size);
+  for (; elements > 0; elements -= most, at.offset += most) {
+    const int64_t bytes = std::min(elements, most) * size;
+    resources.fetch(at, staging.data(), bytes);
+    for (int64_t i = 0; i < bytes; i += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, staging.data() + i, static_cast<size_t>(std::min<int64_t>(8, bytes - i)));
+      hash = (hash ^ word) * 0x100000001b3ull;
+      hash ^= hash >> 32;  // multiplying moves bits upwards only: two highest bits would cancel
+    }
+  }
+  return hash;
+}
+
 }  // namespace
 
 // Each rank draws the elements that it holds: those in device memory on the device, others on the
@@ -118,26 +138,27 @@ std::vector<double> read_tensor(Resources& resources, Role role, int tensor, int
   return values;
 }
 
-// FNV-1a over 64-bit words.
+std::vector<uint64_t> checksums_of_tensors(Resources& resources) {
+  const Plan& plan = resources.plan;
+  const Representation& working = plan.representation(Role::working);
+  std::vector<uint64_t> hashes;
+  for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
+    uint64_t hash = hash_of_nothing;
+    for_each_part(plan, working, i, Visit::all, [&](const TensorPart& part) {
+      hash = add_to_hash(resources, part.at, part.count, hash);
+    });
+    hashes.push_back(hash);
+  }
+  return hashes;
+}
+
 uint64_t checksum_of_weights(Resources& resources) {
   const Plan& plan = resources.plan;
   const Representation& working = plan.representation(Role::working);
-  const int64_t elements =
-      working.extent == Extent::shards ? plan.space.shard_elements : plan.space.elements;
-  const int64_t bytes = elements * size_of(working.dtype);
-  std::vector<char> staging(static_cast<size_t>(std::min<int64_t>(bytes, 8 * staging_elements)));
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(staging.size())) {
-    const int64_t count = std::min(static_cast<int64_t>(staging.size()), bytes - at);
-    resources.fetch({working.buffer, at / size_of(working.dtype)}, staging.data(), count);
-    for (int64_t i = 0; i + 8 <= count; i += 8) {  // tensors are padded to whole cache lines
-      uint64_t word;
-      std::memcpy(&word, staging.data() + i, sizeof word);
-      hash = (hash ^ word) * 0x100000001b3ull;
-      hash ^= hash >> 32;  // multiplying moves bits upwards only: two highest bits would cancel
-    }
-  }
-  return hash;
+  return add_to_hash(
+      resources, {working.buffer},
+      working.extent == Extent::shards ? plan.space.shard_elements : plan.space.elements,
+      hash_of_nothing);
 }
 
 }  // namespace gptbench

@@ -18,6 +18,8 @@ void initialise_weights(Resources& resources);
 std::vector<double> read_tensor(Resources& resources, Role role, int tensor, int64_t first,
                                 int64_t count, double gradient_scale);
 
+// A hash of all bits of each of this rank's working parameters, [local tensor].
+std::vector<uint64_t> checksums_of_tensors(Resources& resources);
 // A hash of all bits of this rank's working parameters.
 uint64_t checksum_of_weights(Resources& resources);
 

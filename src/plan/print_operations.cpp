@@ -45,20 +45,6 @@ std::string shape_text(const Plan& plan, const Op& op, const SlotSpec& spec, int
   return "[" + (text.empty() ? "1" : text) + "]";
 }
 
-// Where an operand begins: the tensor's name in a copy of flat space, else the distance from the
-// start of the buffer.
-std::string place_text(const Plan& plan, const Operand& operand) {
-  const Buffer& buffer = plan.buffers[static_cast<size_t>(operand.buffer)];
-  for (const Representation& copy : plan.representations) {
-    if (copy.buffer != operand.buffer || copy.extent != Extent::flat) continue;
-    for (size_t i = 0; i < plan.space.tensors.size(); ++i)
-      if (plan.space.placements[i].begin == operand.offset)
-        return buffer.name + "/" +
-               plan.tensors[static_cast<size_t>(plan.space.tensors[i].tensor)].name;
-  }
-  return buffer.name + (operand.offset > 0 ? "+" + std::to_string(operand.offset) : "");
-}
-
 // "x = activations::h.0.ln_1 bf16[2048, 768]": "=" of what is read, ":=" of what is overwritten,
 // "+=" of what is accumulated to.
 std::string operand_text(const Plan& plan, const Op& op, const SlotSpec& spec, int64_t held_rows) {
@@ -107,6 +93,18 @@ void print_operation(std::string& text, const Plan& plan, int32_t i) {
 }
 
 }  // namespace
+
+std::string place_text(const Plan& plan, const Operand& operand) {
+  const Buffer& buffer = plan.buffers[static_cast<size_t>(operand.buffer)];
+  for (const Representation& copy : plan.representations) {
+    if (copy.buffer != operand.buffer || copy.extent != Extent::flat) continue;
+    for (size_t i = 0; i < plan.space.tensors.size(); ++i)
+      if (plan.space.placements[i].begin == operand.offset)
+        return buffer.name + "/" +
+               plan.tensors[static_cast<size_t>(plan.space.tensors[i].tensor)].name;
+  }
+  return buffer.name + (operand.offset > 0 ? "+" + std::to_string(operand.offset) : "");
+}
 
 int64_t bytes_moved(const Plan& plan, const Op& op, int64_t held_rows) {
   int64_t bytes = 0;

@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/load.h"
 #include "comm/agree.h"
+#include "comm/pulse.h"
 #include "data/data_paths.h"
 #include "deck/devices.h"
 #include "deck/problem_class.h"
@@ -28,6 +29,7 @@
 #include "run/dump.h"
 #include "run/facts.h"
 #include "run/find_largest.h"
+#include "run/numbers.h"
 #include "run/report.h"
 #include "run/rules.h"
 #include "run/sensing.h"
@@ -35,6 +37,7 @@
 #include "run/step_report.h"
 #include "run/trace_file.h"
 #include "run/training.h"
+#include "run/watchdog.h"
 #include "verify/verify.h"
 
 namespace gptbench {
@@ -112,6 +115,7 @@ void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& p
 // need not wait for it.
 void tune(const Session& session, const Plan& plan, RunParts& parts) {
   MpiWorld& world = session.world;
+  pulse.enter(Phase::autotuning);
   settle_choices(world, session.device, plan);
   const bool peak_known = world.all(world.rank() != 0 || peak_of(plan, parts).tflops > 0.0);
   if (peak_known || session.device.kind() == DeviceKind::ref) return;
@@ -125,6 +129,7 @@ void tune(const Session& session, const Plan& plan, RunParts& parts) {
 void verify_reduced(const Session& session, const Plan& plan,
                     const CommunicatorTable& communicators, RunParts& parts) {
   const double start_s = now_s();
+  pulse.enter(Phase::verification);
   session.console.say("Verifying a reduced model against one reference rank ...");
   ReferenceCheck check =
       check_against_reference(session.world, session.device, communicators, plan);
@@ -150,6 +155,26 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
   checks.push_back(check_messages(world, plan, training.steps));
   checks.push_back(check_parameter_count(plan));
   checks.push_back(check_memory(world, engine, plan));
+}
+
+// Collective. What is to be said, on rank 0, of numbers that are wrong: where they come from, and
+// whether they come again.
+std::string reason_of_numbers(const Session& session, Engine& engine, const Training& training,
+                              const std::vector<VerifyEntry>& checks) {
+  MpiWorld& world = session.world;
+  const int64_t last_step = training.first_step + training.steps - 1;
+  if (training.outcome == Exit::non_finite) return origin_of_non_finite(world, engine, last_step);
+  const auto differ = [](const VerifyEntry& check) {
+    return check.name == "replicas_identical" && !check.passed;
+  };
+  if (training.outcome == Exit::ok)
+    return world.all(std::none_of(checks.begin(), checks.end(), differ))
+               ? ""
+               : "; " + differences_of_replicas(world, engine);
+  if (training.outcome != Exit::invalid) return "";
+  return repeat_from_checkpoint(world, engine, last_step, [&](const std::string& line) {
+    session.console.always(line + "\n");
+  });
 }
 
 // Collective. Where the model of this run begins: fresh, or as a checkpoint has it.
@@ -195,6 +220,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
 
   // The model itself.
   const double start_s = now_s();
+  pulse.enter(Phase::weights);
   reset_host_memory_peak();
   Engine engine(plan, device, communicators, session.tokens);
   if (!world.all(take_arena(engine, device)))
@@ -207,6 +233,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
 
   // Training, and the files that were asked for.
+  pulse.enter(Phase::training);
   Dump dump(world, plan);
   dump.weights(engine, "weights_initial");
   StepReport report(session, attempt.record, plan, start.steps);
@@ -228,6 +255,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   }
 
   // What came of it.
+  pulse.enter(Phase::result);
   attempt.outcome = training.outcome;
   attempt.reason = training.reason;
   if (training.outcome != Exit::ok) attempt.record.failed_step = start.steps + training.steps - 1;
@@ -236,6 +264,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   parts.memory = gather_memory(world, engine);
   parts.training = gather_series(world, training, plan, communicators);
   check_run(session, plan, engine, training, start.fresh, parts.checks);
+  attempt.reason += reason_of_numbers(session, engine, training, parts.checks);
   parts.sensors = sensing.summary(world);
   parts.selected_algorithms = device.choices() + graph_note(engine, plan);
 }
@@ -245,7 +274,7 @@ void judge(MpiWorld& world, Attempt& attempt) {
   const std::string failed = failed_checks(attempt.record);
   if (attempt.outcome != Exit::ok || world.all(failed.empty())) return;
   attempt.outcome = Exit::invalid;
-  attempt.reason = failed;
+  attempt.reason = failed + attempt.reason;
   attempt.record.failed_step =
       attempt.record.summary.resumed_step + static_cast<int64_t>(attempt.record.loss.size()) - 1;
 }
@@ -325,6 +354,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const Deck deck = choose_layout(world, given, chosen);
   Config config;
   agreed(world, [&] { config = resolve(deck, world.size()); });
+  const Watchdog watchdog(world, config.run.watchdog_s, config.output.directory);
   config.data.path =
       find_data(config.data.path, std::filesystem::path(deck.path).parent_path().string());
   const std::unique_ptr<Device> device = make_device(world, config);

@@ -9,6 +9,7 @@
 #include "comm/agree.h"
 #include "comm/message_totals.h"
 #include "measure/job_limit.h"
+#include "run/numbers.h"
 
 namespace gptbench {
 namespace {
@@ -161,6 +162,16 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                         std::to_string(result.grad_norm) + " in step " + std::to_string(step + 1) +
                         "; " + trouble;
       break;
+    }
+    // Before a checkpoint is written, which is to be free of it.
+    if (run.check_replicas_every > 0 && (step + 1) % run.check_replicas_every == 0) {
+      const ReplicaCheck check = compare_replicas(world, engine);
+      if (!check.agree) {
+        training.outcome = Exit::invalid;
+        training.reason =
+            "replicas differ after step " + std::to_string(step + 1) + ": " + check.differences;
+        break;
+      }
     }
     const auto save = [&] {
       training.samples.back().checkpoint_s = checkpoints.after_step(step + 1, last || result.stop);

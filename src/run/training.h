@@ -29,9 +29,10 @@ struct Training {
   int64_t first_step = 0;    // from 0; other than 0 where an earlier run is continued
   int64_t steps = 0;         // executed by this run, the failed one included
   ExposedTimes exposed_s{};  // of the steps after the warm-up, skipped ones included
-  Exit outcome = Exit::ok;   // ok, out_of_memory, non_finite, io or timeout; same on all ranks
-  bool signalled = false;    // a signal ended it: little time is left; same on all ranks
-  std::string reason;        // on rank 0
+  // ok, out_of_memory, non_finite, invalid (replicas differ), io or timeout; same on all ranks
+  Exit outcome = Exit::ok;
+  bool signalled = false;  // a signal ended it: little time is left; same on all ranks
+  std::string reason;      // on rank 0
 };
 
 // Runs the plan's steps from `first_step` on: up to run.steps, or as many as end after
@@ -40,6 +41,7 @@ struct Training {
 // early, after the current step, when
 //   - loss or gradient norm is not finite (scaled loss: the loss, or the norm at the least scale),
 //   - tokens cannot be read or memory runs out (that step leaves no sample),
+//   - replicas differ, where run.check_replicas_every compares them,
 //   - a rank received a signal,
 //   - a checkpoint cannot be written (io),
 //   - another step would pass run.time_limit_s (since `start_s`) or come too close to the end of

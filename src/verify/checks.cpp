@@ -95,12 +95,15 @@ VerifyEntry check_learns(const Plan& plan, const std::vector<double>& losses) {
           value <= threshold};
 }
 
-VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum) {
-  // Ranks that hold the same parameters: all of `zero` where working copies are whole, else those
-  // with the same place in their partitions.
+// All of `zero` where working copies are whole, else those with the same place in their partitions.
+int64_t replica_leader(const Plan& plan) {
   const Axis same =
       plan.representation(Role::working).extent == Extent::flat ? Axis::zero : Axis::replica;
-  const int64_t first = plan.grid.member_of(plan.rank, same, 0);
+  return plan.grid.member_of(plan.rank, same, 0);
+}
+
+VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum) {
+  const int64_t first = replica_leader(plan);
   const std::vector<double> all = world.gather(
       std::vector<double>{static_cast<double>(first), static_cast<double>(checksum >> 32),
                           static_cast<double>(checksum & 0xffffffffu)});

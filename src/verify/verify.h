@@ -39,6 +39,9 @@ bool must_learn(const Plan& plan, int64_t steps);
 // 64 channels and 2,048 ids).
 VerifyEntry check_learns(const Plan& plan, const std::vector<double>& losses);
 
+// The first of the ranks that hold the same parameters as the rank of `plan`.
+int64_t replica_leader(const Plan& plan);
+
 // Collective: whether all replicas hold the same parameters, bit by bit. `checksum` (local) is
 // Engine::checksum(). Value: number of ranks that differ.
 VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum);

@@ -22,12 +22,12 @@ program oracle
   character(width) :: class, tier
   character(width) :: name, device, comm, mpi_arrays, algorithms, attention, cuda_graph, find_largest, &
     find_largest_over, layout, machine, resume, init_from
-  integer(i8) :: steps, warmup_steps, seed, find_largest_steps
-  real(r8) :: duration_s, time_limit_s
+  integer(i8) :: steps, warmup_steps, seed, find_largest_steps, check_replicas_every
+  real(r8) :: duration_s, time_limit_s, watchdog_s
   logical :: deterministic, verify
   namelist /run/ name, class, tier, steps, warmup_steps, seed, device, comm, mpi_arrays, algorithms, attention, cuda_graph, &
     duration_s, time_limit_s, deterministic, verify, find_largest, find_largest_over, find_largest_steps, &
-    layout, machine, resume, init_from
+    layout, machine, resume, init_from, watchdog_s, check_replicas_every
 
   character(width) :: preset, family
   integer(i8) :: num_layers, hidden_size, num_attention_heads, num_kv_heads, ffn_hidden_size
@@ -109,7 +109,7 @@ contains
     name = 'gptbench'; class = ''; tier = 'as_is'
     steps = 10; warmup_steps = 2; seed = 1; device = 'auto'; comm = 'auto'
     mpi_arrays = 'auto'; algorithms = ''; attention = 'auto'; cuda_graph = 'auto'
-    duration_s = 0; time_limit_s = 0
+    duration_s = 0; time_limit_s = 0; watchdog_s = 600; check_replicas_every = 0
     deterministic = .false.; verify = .true.; find_largest = 'none'; find_largest_over = 'all'; find_largest_steps = 30
     layout = 'given'; machine = ''
     resume = 'no'; init_from = ''
@@ -166,8 +166,10 @@ contains
     call put_string('mpi_arrays', mpi_arrays); call put_string('algorithms', algorithms)
     call put_string('attention', attention); call put_string('cuda_graph', cuda_graph)
     call put_real('duration_s', duration_s)
-    call put_real('time_limit_s', time_limit_s); call put_logical('deterministic', deterministic)
-    call put_logical('verify', verify); call put_string('find_largest', find_largest)
+    call put_real('time_limit_s', time_limit_s); call put_real('watchdog_s', watchdog_s)
+    call put_logical('deterministic', deterministic)
+    call put_logical('verify', verify)
+    call put_integer('check_replicas_every', check_replicas_every); call put_string('find_largest', find_largest)
     call put_string('find_largest_over', find_largest_over)
     call put_integer('find_largest_steps', find_largest_steps)
     call put_string('layout', layout); call put_string('machine', machine)

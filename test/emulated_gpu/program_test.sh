@@ -82,4 +82,18 @@ says lost 'remote process exited'
 GPTBENCH_EMULATED_NCCL_FAULT=error:0:5 run lost_stage 2 6 run.device=cuda parallel.pipeline_parallel=2 run.verify=F
 says lost_stage 'remote process exited'
 
+# A rank that is stopped in a step, while its peer waits for it in NCCL.
+cat >faulty <<'END_OF_SCRIPT'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] || unset GPTBENCH_FAILPOINT
+exec "$program" "$@"
+END_OF_SCRIPT
+chmod +x faulty
+export program=$GPTBENCH_EMULATED
+GPTBENCH_EMULATED=./faulty GPTBENCH_FAILPOINT=all_reduce:4/stop run stopped 2 6 run.device=cuda run.verify=F \
+  run.watchdog_s=10 run.cuda_graph=false
+says stopped "rank 1 on "
+says stopped "has been stopped for more than 10 s, its last operation: 'step"
+says stopped "; not reached: 'step"
+
 [ "$failures" -eq 0 ]

@@ -118,6 +118,9 @@ TYPED_TEST(HostKernel, ClipFactor) {
     EXPECT_EQ(factor_of(16.0, 4.0), 1.0);
     EXPECT_EQ(factor_of(16.0, 1.0), 0.25);
     EXPECT_EQ(factor_of(0.0, 1.0), 1.0);
+    for (const double clip : {0.0, 1.0})
+      for (const double norm2 : {HUGE_VAL, std::nan("")})
+        EXPECT_TRUE(std::isnan(factor_of(norm2, clip)));
 
     double factor = -1.0;
     double norm2 = 16.0, loss_scale = 8.0;
@@ -165,34 +168,37 @@ TYPED_TEST(HostKernel, LossScaleFollowsItsRule) {
     }
 }
 
-// A step that is skipped leaves the state as it is, whatever the gradient holds, and the working
-// copy is that of the master; one that is not, as if it could not be.
+// A step that is skipped, by its flag or by a factor that is NaN, leaves the state as it is,
+// whatever the gradient holds, and the working copy is that of the master; one that is not, as if
+// it could not be.
 TYPED_TEST(HostKernel, AdamWSkips) {
   using A = TypeParam;
   for (const KernelTable* kernels :
        {&this->template host_kernels<A>(), &this->template ref_kernels<A>()})
-    for (const double skip : {0.0, 1.0}) {
+    for (const auto& [skip, factor] : {std::pair{0.0, 0.5}, {1.0, 0.5}, {0.0, std::nan("")}}) {
+      const bool skips = skip != 0.0 || std::isnan(factor);
+      const double* const scale = &factor;
       const int64_t n = 9001;
       auto g = random_array<float>(n, 1);
-      if (skip != 0.0) g[3] = g[8000] = std::nanf("");
+      if (skips) g[3] = g[8000] = std::nanf("");
       const auto p = random_array<float>(n, 2), m = random_array<float>(n, 3);
       std::vector<float> v(p.size(), 0.5f);
       const auto run = [&](std::vector<float>& p1, std::vector<float>& m1, std::vector<float>& v1,
                            std::vector<A>& working, const double* flag) {
-        const double factor = 0.5;
-        kernels->adamw(*this->queue, {p1.data(), m1.data(), v1.data(), g.data(), working.data(),
-                                      &factor, n, 3, 0.1, 0.9, 0.95, 1e-8, 0.1, DType::f32,
-                                      DType::f32, DType::f32, nullptr, flag});
+        kernels->adamw(*this->queue,
+                       {p1.data(), m1.data(), v1.data(), g.data(), working.data(), scale, n, 3, 0.1,
+                        0.9, 0.95, 1e-8, 0.1, DType::f32, DType::f32, DType::f32, nullptr, flag});
       };
       auto p1 = p, m1 = m, v1 = v;
       std::vector<A> working(p.size());
-      run(p1, m1, v1, working, &skip);
+      const double flag = skip;
+      run(p1, m1, v1, working, &flag);
       for (size_t i = 0; i < p.size(); ++i) {
         A rounded;
         assign(rounded, value_of(p1[i]));
         ASSERT_EQ(value_of(working[i]), value_of(rounded));
       }
-      if (skip != 0.0) {
+      if (skips) {
         expect_same_bits(p1, p, "p");
         expect_same_bits(m1, m, "m");
         expect_same_bits(v1, v, "v");

@@ -62,7 +62,7 @@ void adamw_of(const AdamW& a) {
   const float v_scale = static_cast<float>(1.0 / correction2);
   const float epsilon = static_cast<float>(a.epsilon);
   const float decay = static_cast<float>(a.lr * a.weight_decay);
-  const bool skip = a.skip != nullptr && a.skip[0] != 0.0;
+  const bool skip = (a.skip != nullptr && a.skip[0] != 0.0) || std::isnan(a.factor[0]);
   parallel_blocks("gptbench::adamw", a.n, [=](int64_t begin, int64_t end) {
     const int64_t updated = skip ? begin : end;
 #pragma omp simd
@@ -129,7 +129,9 @@ void loss_scale(Queue&, const LossScale& a) {
 template <class A>
 void clip_factor(Queue&, const ClipFactor& a) {
   const double norm = std::sqrt(a.norm2[0]);
-  const double factor = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+  const double factor = !std::isfinite(norm)              ? std::nan("")
+                        : a.clip == 0.0 || norm <= a.clip ? 1.0
+                                                          : a.clip / norm;
   a.factor[0] = a.loss_scale != nullptr ? factor / a.loss_scale[0] : factor;
 }
 

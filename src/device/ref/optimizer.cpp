@@ -38,6 +38,7 @@ template <class A, class S>
 void clip_factor(Queue&, const ClipFactor& a) {
   const double norm = std::sqrt(a.norm2[0]);
   a.factor[0] = a.clip == 0.0 || norm <= a.clip ? 1.0 : a.clip / norm;
+  if (!std::isfinite(norm)) a.factor[0] = std::nan("");
   if (a.loss_scale != nullptr) a.factor[0] /= a.loss_scale[0];
 }
 
@@ -45,7 +46,7 @@ template <class A, class S>
 void adamw(Queue&, const AdamW& a) {
   const double correction1 = 1.0 - std::pow(a.beta1, static_cast<double>(a.t));
   const double correction2 = 1.0 - std::pow(a.beta2, static_cast<double>(a.t));
-  const bool skip = a.skip != nullptr && a.skip[0] != 0.0;
+  const bool skip = (a.skip != nullptr && a.skip[0] != 0.0) || std::isnan(a.factor[0]);
   for (int64_t i = 0; i < a.n; ++i) {
     if (a.working != nullptr && skip) store<A>(a.working, i, load_as<A, S>(a.p_type, a.p, i));
     if (skip) continue;

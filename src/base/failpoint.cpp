@@ -1,0 +1,39 @@
+#include "base/failpoint.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+
+namespace gptbench {
+
+bool failpoint_requested() {
+  static const bool requested = std::getenv("GPTBENCH_FAILPOINT") != nullptr;
+  return requested;
+}
+
+void failpoint(const char* name) {
+  if (!failpoint_requested()) return;
+  static std::mutex mutex;  // a checkpoint is written by two threads
+  const std::lock_guard<std::mutex> lock(mutex);
+  static std::map<std::string, int> calls;
+  const int call = ++calls[name];
+  const std::string requested = std::getenv("GPTBENCH_FAILPOINT");
+  const std::string wanted = requested.substr(0, requested.find('/'));
+  if (wanted != name + (":" + std::to_string(call)) && (call != 1 || wanted != name)) return;
+  const std::string what = requested.substr(wanted.size());
+  if (what == "/hang") {
+    for (;;) ::pause();
+  } else if (what == "/busy") {
+    for (const double start_s = now_s(); now_s() < start_s + 8.0;) continue;
+  } else {
+    std::raise(what == "/stop" ? SIGSTOP : SIGKILL);
+  }
+}
+
+}  // namespace gptbench

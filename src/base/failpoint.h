@@ -1,0 +1,14 @@
+// Places at which a test ends or stops the process without warning.
+#pragma once
+
+namespace gptbench {
+
+// Kills this process where the environment has GPTBENCH_FAILPOINT=NAME, or NAME:n and this is the
+// n-th call with that name. With "/stop" behind it stops it (SIGSTOP); with "/hang" the call never
+// returns; with "/busy" it computes for 8 s. For tests.
+void failpoint(const char* name);
+
+// Whether the environment names one.
+bool failpoint_requested();
+
+}  // namespace gptbench

@@ -1,0 +1,258 @@
+#include "run/watchdog.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/pulse.h"
+#include "io/file_bytes.h"
+#include "measure/system_info.h"
+
+namespace gptbench {
+namespace {
+
+constexpr double unheard_s = 30.0;  // of a node, before it is said to be unheard
+
+enum State : int { absent, watching, left, informed };
+
+// "R", "S", "T", ... of /proc/PID/stat; 0 where there is no such process.
+char process_state(int64_t pid) {
+  const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = line.rfind(") ");
+  return name_end != std::string::npos && name_end + 2 < line.size() ? line[name_end + 2] : '\0';
+}
+
+const char* state_in_words(char state) {
+  if (state == '\0' || state == 'Z' || state == 'X') return "has been dead";
+  return state == 'T' || state == 't' ? "has been stopped" : "has not responded";
+}
+
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+// One rank, in memory of the node.
+struct Watchdog::Seat {
+  PulseMemory pulse;
+  std::atomic<uint64_t> beats, progress;
+  std::atomic<int> state;
+  int64_t rank, pid;
+  char host[64];
+
+  std::string name() const { return "rank " + std::to_string(rank) + " on " + host; }
+  std::string doing() const { return "'" + text_of_entry(pulse.latest(), false) + "'"; }
+};
+
+struct Watchdog::NodeMemory {
+  std::atomic<int> verdict;  // 0: none, 1: being written, 2: to be read
+  std::atomic<int> accused;  // 1 + place of the rank that is dead or stopped; 0: none of this node
+  std::atomic<int> written;  // the last operations are in their file
+  char why[512];
+  Seat seats[1];  // as many as the node has ranks
+};
+
+Watchdog::Watchdog(MpiWorld& world, double limit_s, const std::string& directory)
+    : limit_s_(limit_s),
+      tick_s_(std::min(1.0, limit_s / 20.0)),
+      file_(directory + "/last_operations" +
+            (world.num_nodes() > 1 ? ".node" + std::to_string(world.node()) : "") + ".txt"),
+      node_rank_(static_cast<size_t>(world.node_rank())),
+      node_size_(static_cast<size_t>(world.node_size())),
+      beats_(node_size_) {
+  if (limit_s == 0.0 || world.size() == 1) return;
+  node_ = static_cast<NodeMemory*>(
+      world.share_on_node(static_cast<int64_t>(sizeof(NodeMemory) + node_size_ * sizeof(Seat))));
+  if (node_ == nullptr) {
+    if (world.rank() == 0)
+      std::fprintf(stderr,
+                   "gptbench: warning: run.watchdog_s: MPI shares no memory on some node; "
+                   "nothing is watched\n");
+    return;
+  }
+  if (world.num_nodes() > 1) link_ = std::make_unique<NodeLink>(world);
+  Seat& seat = own();
+  seat.rank = world.rank();
+  seat.pid = ::getpid();
+  std::strncpy(seat.host, system_info().hostname.c_str(), sizeof seat.host - 1);
+  pulse.move_to(&seat.pulse);
+  seat.state = watching;
+  ::pthread_getcpuclockid(::pthread_self(), &main_clock_);
+  thread_ = std::thread([this] { watch(); });
+}
+
+Watchdog::~Watchdog() {
+  if (node_ == nullptr) return;
+  own().state = left;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+  pulse.move_to(nullptr);
+}
+
+Watchdog::Seat& Watchdog::own() const {
+  return node_->seats[node_rank_];
+}
+
+void Watchdog::watch() {
+  double last_s = now_s();
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (
+      !changed_.wait_for(lock, std::chrono::duration<double>(tick_s_), [&] { return ending_; })) {
+    const double passed_s = now_s() - last_s;
+    last_s += passed_s;
+    look(std::min(passed_s, 2.0 * tick_s_));  // longer: this process did not run
+  }
+}
+
+void Watchdog::look(double passed_s) {
+  count();
+  look_at_others(passed_s);
+  if (node_rank_ == 0) look_at_progress(passed_s);
+  if (node_->verdict == 2) end();
+}
+
+// A rank that computes is alive, however long an operation takes.
+void Watchdog::count() {
+  const PulseMemory& memory = pulse.memory();
+  const uint64_t signs = memory.entries + memory.advances;
+  const double used_s = seconds_of(main_clock_);
+  const bool computes = !entry_waits(memory.latest()) && used_s - used_s_ > 0.01 * tick_s_;
+  if (signs != signs_ || computes) ++own().progress;
+  signs_ = signs;
+  used_s_ = used_s;
+  ++own().beats;
+}
+
+void Watchdog::look_at_others(double passed_s) {
+  for (size_t i = 0; i < node_size_; ++i) {
+    const Seat& seat = node_->seats[i];
+    beats_[i].look(seat.beats, passed_s);
+    if (seat.state != watching || beats_[i].age_s <= limit_s_) continue;
+    const char state = process_state(seat.pid);
+    if (state != 'R')
+      accuse(seat.name() + " " + state_in_words(state) + printed(" for more than %g s", limit_s_) +
+                 ", its last operation: " + seat.doing(),
+             static_cast<int>(i) + 1);
+  }
+}
+
+void Watchdog::look_at_progress(double passed_s) {
+  uint64_t progress = 0, longest_step_us = 0;
+  // To blame is a rank that does not even wait, else the one that is furthest behind.
+  const Seat* last = nullptr;
+  const auto place = [](const Seat& seat) {
+    const uint64_t latest = seat.pulse.latest();
+    return std::make_tuple(entry_waits(latest), latest >> 32, seat.pulse.entries.load());
+  };
+  for (size_t i = 0; i < node_size_; ++i) {
+    const Seat& seat = node_->seats[i];
+    progress += seat.progress;
+    longest_step_us = std::max(longest_step_us, seat.pulse.longest_step_us.load());
+    if (seat.state == watching && (last == nullptr || place(seat) < place(*last))) last = &seat;
+  }
+  if (link_ != nullptr) {
+    link_->exchange(progress, passed_s);
+    progress += link_->progress();
+    if (!link_->told().empty()) accuse(link_->told());
+    const std::string unheard = link_->silent(unheard_s, true);
+    if (!unheard.empty() && !std::exchange(warned_, true))
+      std::fprintf(stderr,
+                   "gptbench: warning: run.watchdog_s: no datagram (UDP) comes from %s "
+                   "which is not watched\n",
+                   unheard.c_str());
+  }
+  progress_.look(progress, passed_s);
+  if (progress_.age_s <= limit_s_) return;
+  const std::string silent = link_ != nullptr ? link_->silent(limit_s_) : "";
+  if (!silent.empty())
+    return accuse(silent + printed(" has been silent for more than %g s", limit_s_));
+  if (last == nullptr || (link_ != nullptr && !link_->complete())) return;
+  // Another node may know better.
+  const bool hesitates = link_ != nullptr && entry_waits(last->pulse.latest());
+  if (progress_.age_s >
+      limit_s_ + 1e-6 * static_cast<double>(longest_step_us) + (hesitates ? 3.0 * tick_s_ : 0.0))
+    accuse(printed("no rank has made progress for more than %g s; furthest behind is ", limit_s_) +
+           last->name() + ", at " + last->doing());
+}
+
+// The first accusation on a node counts.
+void Watchdog::accuse(const std::string& why, int accused) {
+  int none = 0;
+  if (!node_->verdict.compare_exchange_strong(none, 1)) return;
+  std::strncpy(node_->why, why.c_str(), sizeof node_->why - 1);
+  node_->accused = accused;
+  node_->verdict = 2;
+}
+
+bool Watchdog::is_there(size_t seat) const {
+  const int state = node_->seats[seat].state;
+  return node_->accused != static_cast<int>(seat) + 1 && (state == watching || state == informed) &&
+         beats_[seat].age_s < 0.5 * limit_s_;
+}
+
+// All ranks have said it before the first one ends, after which a launcher ends the others.
+void Watchdog::end() {
+  constexpr double patience_s = 2.0;
+  const std::string why = node_->why;
+  const std::string line = "gptbench: " + own().name() + ": " + why +
+                           "; not reached: " + own().doing() +
+                           "; the run ends (run.watchdog_s), last operations: " + file_ + "\n";
+  std::fputs(line.c_str(), stderr);
+  own().state = informed;
+  size_t first = 0;
+  while (first < node_rank_ && !is_there(first)) ++first;
+  if (first == node_rank_) {
+    if (link_ != nullptr) link_->tell(why);
+    write_last_operations(why);
+    node_->written = 1;
+  }
+  const auto waits_for = [&](size_t seat) {
+    return is_there(seat) && node_->seats[seat].state == watching;
+  };
+  const double start_s = now_s();
+  for (bool waits = true; waits && now_s() - start_s < patience_s;) {
+    ::usleep(10000);
+    waits = node_->written == 0;
+    for (size_t i = 0; i < node_size_; ++i) waits = waits || waits_for(i);
+  }
+  if (link_ != nullptr) ::usleep(static_cast<useconds_t>(1.5e6 * tick_s_));  // the other nodes
+  ::_exit(static_cast<int>(Exit::peer));
+}
+
+void Watchdog::write_last_operations(const std::string& why) const {
+  std::string text = why + "\n";
+  for (size_t i = 0; i < node_size_; ++i) {
+    const Seat& seat = node_->seats[i];
+    const uint64_t entries = seat.pulse.entries;
+    const uint64_t kept = std::min(entries, PulseMemory::num_entries);
+    text +=
+        printed("\n%s%s: %llu operations and waits, the last %llu of them:\n", seat.name().c_str(),
+                is_there(i) ? "" : " (does not answer)", static_cast<unsigned long long>(entries),
+                static_cast<unsigned long long>(kept));
+    for (uint64_t k = entries - kept; k < entries; ++k)
+      text += "  " + text_of_entry(seat.pulse.entry[k % PulseMemory::num_entries]) + "\n";
+  }
+  try {
+    create_directories(file_.substr(0, file_.rfind('/')));
+    write_file(file_, text);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "gptbench: %s\n", error.what());
+  }
+}
+
+}  // namespace gptbench
