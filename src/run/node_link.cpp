@@ -84,6 +84,12 @@ NodeLink::NodeLink(MpiWorld& world)
         nodes_[i].addresses.push_back(address);
     }
   }
+  // A node that stops in its first step has been heard before.
+  for (int attempt = 0; world.node_rank() == 0 && !complete_ && attempt < 30; ++attempt) {
+    if (attempt > 0) ::usleep(100000);
+    exchange(0, 0.0);
+  }
+  world.barrier();
 }
 
 NodeLink::~NodeLink() {
@@ -139,9 +145,9 @@ void NodeLink::exchange(uint64_t progress, double passed_s) {
     for (const sockaddr_in& address : nodes_[i].addresses) send(datagram, address);
 }
 
-std::string NodeLink::silent(double limit_s, bool never) const {
+std::string NodeLink::first_of(bool heard, double silent_for_s) const {
   for (size_t i = node_ == 0 ? 1 : 0; i < (node_ == 0 ? nodes_.size() : 1); ++i)
-    if (nodes_[i].heard != never && nodes_[i].datagrams.age_s > limit_s)
+    if (nodes_[i].heard == heard && nodes_[i].datagrams.age_s > silent_for_s)
       return nodes_[i].name + ", and its node,";
   return "";
 }

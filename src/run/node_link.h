@@ -26,7 +26,8 @@ struct Observed {
 // the sum. A node that was never heard is taken to be behind a firewall, not to be dead.
 class NodeLink {
  public:
-  explicit NodeLink(MpiWorld& world);  // collective
+  // Collective; returns when every node has been heard, or after three seconds.
+  explicit NodeLink(MpiWorld& world);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
@@ -38,8 +39,9 @@ class NodeLink {
   // Whether progress() is up to date and covers all nodes.
   bool complete() const { return complete_; }
   // The first node that was heard, and has been silent for more than `limit_s`: "rank 8 on beta,
-  // and its node"; "" where there is none. Where `never`, one that was never heard.
-  std::string silent(double limit_s, bool never = false) const;
+  // and its node,"; "" where there is none.
+  std::string silent(double limit_s) const { return first_of(true, limit_s); }
+  std::string never_heard() const { return first_of(false, -1.0); }
 
   // Tells all other nodes why the run ends; by any rank.
   void tell(const std::string& why) const;
@@ -54,6 +56,7 @@ class NodeLink {
     uint64_t received = 0, progress = 0;
   };
   struct Datagram;
+  std::string first_of(bool heard, double silent_for_s) const;
   void send(const Datagram& datagram, const sockaddr_in& to) const;
   void receive();
 

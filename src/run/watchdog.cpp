@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <tuple>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,8 +17,6 @@
 
 namespace gptbench {
 namespace {
-
-constexpr double unheard_s = 30.0;  // of a node, before it is said to be unheard
 
 enum State : int { absent, watching, left, informed };
 
@@ -81,7 +78,15 @@ Watchdog::Watchdog(MpiWorld& world, double limit_s, const std::string& directory
                    "nothing is watched\n");
     return;
   }
-  if (world.num_nodes() > 1) link_ = std::make_unique<NodeLink>(world);
+  if (world.num_nodes() > 1) {
+    link_ = std::make_unique<NodeLink>(world);
+    const std::string unheard = node_rank_ == 0 ? link_->never_heard() : "";
+    if (!unheard.empty())
+      std::fprintf(stderr,
+                   "gptbench: warning: run.watchdog_s: no datagram (UDP) comes from %s "
+                   "which is not watched until one does\n",
+                   unheard.c_str());
+  }
   Seat& seat = own();
   seat.rank = world.rank();
   seat.pid = ::getpid();
@@ -169,12 +174,6 @@ void Watchdog::look_at_progress(double passed_s) {
     link_->exchange(progress, passed_s);
     progress += link_->progress();
     if (!link_->told().empty()) accuse(link_->told());
-    const std::string unheard = link_->silent(unheard_s, true);
-    if (!unheard.empty() && !std::exchange(warned_, true))
-      std::fprintf(stderr,
-                   "gptbench: warning: run.watchdog_s: no datagram (UDP) comes from %s "
-                   "which is not watched\n",
-                   unheard.c_str());
   }
   progress_.look(progress, passed_s);
   if (progress_.age_s <= limit_s_) return;

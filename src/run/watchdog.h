@@ -20,9 +20,8 @@ namespace gptbench {
 //   - a rank does not count: it is dead, or stopped as a whole (one that only waits for a processor
 //     is left alone);
 //   - or no rank of the run makes progress: none begins an operation or completes a message, and
-//   none
-//     computes, all wait. For a device, whose operations the host does not see, the longest step so
-//     far is added.
+//     none computes, all wait. For a device, whose operations the host does not see, the longest
+//     step so far is added.
 // Then each rank says who is to blame and what it was at, the last operations of all ranks go to
 // <directory>/last_operations.txt, and the processes end. A thread that is not run itself counts no
 // time.
@@ -59,7 +58,6 @@ class Watchdog {
   clockid_t main_clock_{};          // processor time of the thread that runs the training,
   double used_s_ = 0.0;             // at the last look
   uint64_t signs_ = 0;              // of this rank's life
-  bool warned_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;  // guarded by mutex_

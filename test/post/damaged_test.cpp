@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr ReadLimits one_second = {1, 300};
+const ReadLimits one_second = {1, 300};
 
 class Damaged : public ::testing::Test {
  protected:

@@ -50,8 +50,10 @@ stopped 0 all_gather:9 'step [0-9]+: [a-z_]+ .*' 3 "$deck" parallel.zero_stage=3
 stopped 1 receive:9 'step [0-9]+: (receive|all_reduce) .*' 2 "$deck" model.num_layers=2 parallel.pipeline_parallel=2
 stopped 2 checkpoint_written:2 'step [0-9]+: checkpoint.*' 3 "$deck" checkpoint.directory=ck checkpoint.every_steps=3
 for ((stop = 0; stop < ${GPTBENCH_STOPS:-2}; ++stop)); do
-  kinds=(linear_forward adamw all_reduce squared_norm checkpoint_created checkpoint)
-  stopped $((stop % 3 == 0 ? 0 : RANDOM % 3)) "${kinds[RANDOM % 5]}:$((1 + RANDOM % 9))" '.*' 3 "$deck" checkpoint.directory=ck \
+  kinds=(linear_forward adamw all_reduce squared_norm checkpoint_written checkpoint_created)
+  kind=$((RANDOM % 6))
+  # Rank 0 alone creates a checkpoint.
+  stopped $((kind == 5 ? 0 : RANDOM % 3)) "${kinds[kind]}:$((1 + RANDOM % 9))" '.*' 3 "$deck" checkpoint.directory=ck \
     checkpoint.every_steps=2
 done
 
