@@ -207,7 +207,12 @@ void CheckpointWriter::finish() {
     ::unlink(files_.manifest_file().c_str());
     file_->publish(Existing::replaced);
     failpoint("checkpoint_published");
-    write_file(files_.manifest_file(), encode(manifest_));
+    try {
+      write_file(files_.manifest_file(), encode(manifest_));
+    } catch (const Error&) {
+      remove_checkpoint(files_);  // of no use, and the disk may be full
+      throw;
+    }
     failpoint("checkpoint_complete");
     prune(config_.checkpoint.directory, config_.checkpoint.keep);
     failpoint("checkpoint_pruned");

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Writing goes wrong, as on a disk that fails or is full or beyond its quota: status 7, a message
+# that names the file and the reason, no half of a file, and files of earlier runs as they were.
+# Writes that take a part of what they are given are continued.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+deck=$decks/tiny.in
+checkpoints=(checkpoint.directory=ck checkpoint.every_steps=2)
+
+# A journal may grow: a resumed run adds its steps.
+contents() { find "$work" -type f ! -name steps.csv -exec cksum {} + | awk '{ print $1, $2 }' | sort; }
+
+# begin ARGUMENTS...: a run without faults, whose files are the earlier ones.
+begin() {
+  run 0 "$deck" "$@"
+  [ "$status" -eq 0 ] || fail "status $status instead of 0"
+  contents >before
+}
+# continued FAULT RANKS ARGUMENTS...: a run with faults behind it (write_faults.cpp).
+continued() {
+  local fault=$1 ranks=$2 launch=()
+  shift 2
+  case="fault '$fault', $ranks ranks: $*"
+  if [ "$ranks" -gt 0 ]; then read -r -a launch <<<"$GPTBENCH_LAUNCH $ranks"; fi
+  status=0
+  (cd "$work" && LD_PRELOAD=$WRITE_FAULTS WRITE_FAULT=$fault exec "${limited[@]}" "${launch[@]}" "$GPTBENCH" "$deck" "$@") \
+    >out 2>err || status=$?
+}
+# failing PATTERN FAULT RANKS ARGUMENTS...
+failing() {
+  local pattern=$1
+  shift
+  continued "$@"
+  [ "$status" -eq 7 ] || fail "status $status instead of 7"
+  cat out err | grep -Eq -- "$pattern" || fail "does not say '$pattern'"
+  [ -z "$(contents | comm -13 - before)" ] || fail "files of the run before have changed"
+  [ -z "$(find "$work" -name '*.partial*')" ] || fail "left $(find "$work" -name '*.partial*')"
+}
+
+begin
+for error in '5:Input/output error' '28:No space left on device' '122:Disk quota exceeded'; do
+  failing "result.h5: cannot write: ${error#*:}; name a writable one" "${error%%:*} 1 result.h5" 0
+  failing "result.h5: cannot write: ${error#*:}" "${error%%:*} 2 result.h5" 0
+done
+failing 'result.h5: cannot write: Input/output error' 'sync 5 2 result.h5' 0
+failing 'steps.csv: cannot write: Input/output error' '5 1 steps.csv' 0
+failing 'planned.h5: cannot write: Input/output error' '5 1 planned.h5' 2
+failing 'trace.json: cannot write: No space left' '28 1 trace.json' 0 output.trace_step=3
+failing 'dump.h5: cannot write: No space left' '28 2 dump.h5' 0 output.dump=weights
+# The result is written, although the journal was not.
+continued '28 2 steps.csv' 0 run.steps=1000000 run.time_limit_s=2 output.log_every=1000000
+[ "$status" -eq 8 ] || fail "status $status instead of 8"
+grep -q 'steps.csv: no line from step [0-9]* on: No space left on device' out || fail "nothing about the journal"
+
+# The checkpoints of a run are used by the next, whichever of its own writes fails.
+for fault in '5 1 step-00000006' '28 9 step-00000006' 'sync 5 1 step-00000006' '5 1 step-00000006.manifest' \
+  'sync 28 1 step-00000006.manifest'; do
+  for mode in F T; do
+    begin "${checkpoints[@]}"
+    failing 'step-00000006.(h5|manifest): cannot write: (Input/output error|No space left on device)' "$fault" 2 "${checkpoints[@]}" \
+      run.resume=auto run.steps=8 checkpoint.async=$mode
+    check_result "$work/output/tiny/result.h5" FAILED
+    [ -z "$(find "$work/ck" -name 'step-00000006*')" ] || fail "left $(find "$work/ck" -name 'step-00000006*')"
+    continued none 1 "${checkpoints[@]}" run.resume=auto run.steps=8
+    [ "$status" -eq 0 ] || fail "status $status instead of 0"
+    grep -q 'step-00000004' out || fail "does not continue from step 4"
+  done
+done
+
+# A part of what was given: the same files as without.
+for ranks in 0 2; do
+  begin "${checkpoints[@]}" checkpoint.keep=9 output.trace_step=3 output.dump=weights
+  (cd "$work" && find . -name 'step-*.h5' -exec cksum {} + | sort) >whole
+  rm -rf "$work/ck" "$work/output"
+  continued 'short 1 /' "$ranks" "${checkpoints[@]}" checkpoint.keep=9 output.trace_step=3 output.dump=weights
+  [ "$status" -eq 0 ] || fail "status $status instead of 0"
+  check_result "$work/output/tiny/result.h5" OK
+  [ "$ranks" -eq 2 ] || (cd "$work" && find . -name 'step-*.h5' -exec cksum {} + | sort) | cmp -s - whole || fail "other checkpoints"
+  tail -c 3 "$work/output/tiny/trace.json" | grep -q ']}' || fail "the trace is cut"
+done
+finish
