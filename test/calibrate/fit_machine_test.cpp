@@ -94,6 +94,15 @@ TEST(Fit, FindsTheMachine) {
   EXPECT_EQ(fitted.comments.at("between_us"), "not measured: one node");
 }
 
+// Peaks of a device that is known are those of its data sheet.
+TEST(Fit, KeepsTheDataSheet) {
+  NodeFacts facts = host_of_two();
+  facts.sheet = *find_device("a100_80gb");
+  const FittedProfile fitted = fit_machine(known_machine(), facts);
+  EXPECT_EQ(fitted.machine.peak("fp32"), 19.5e12);
+  EXPECT_NEAR(fitted.machine.gemm_efficiency, gemm_rate / 19.5e12, 1e-3 * gemm_rate / 19.5e12);
+}
+
 TEST(Fit, ProfileReadsBackAndProjects) {
   Calibration calibration = known_machine();
   add_messages(calibration);

@@ -1,5 +1,6 @@
 // fp8 copies made in the passes that make what they copy have the bits of those that fp8_quantize
 // makes of the stored array, whether that is stored as well or not; so have the sums over rows.
+#include <algorithm>
 #include <functional>
 
 #include "base/fp8.h"
@@ -35,13 +36,18 @@ Copied<A> produced(const Producer<A>& kernel, const KernelTable& kernels, const 
   const float scale = 32.0f;
   Copied<A> out;
   out.array.assign(static_cast<size_t>(stored ? s.R * s.C : 0), A(0.0f));
-  out.y.assign(static_cast<size_t>(as_it_is ? s.R * s.C : 0), 0xee);
+  // Kernels take up to 1,024 rows at a time; none may write behind the last.
+  const size_t elements = static_cast<size_t>(as_it_is ? s.R * s.C : 0);
+  out.y.assign(elements + static_cast<size_t>(1024 * s.C), 0xee);
   out.transposed.assign(static_cast<size_t>(transposed ? padded_rows(s.R) * s.C : 0), 0xee);
   out.amax = 0.125f;
   if (summed) out.sums = random_array<float>(s.C, 9);
   kernel(kernels, stored ? out.array.data() : nullptr,
          {as_it_is ? out.y.data() : nullptr, transposed ? out.transposed.data() : nullptr,
           &out.amax, &scale, type, summed ? out.sums.data() : nullptr, workspace});
+  EXPECT_EQ(std::count(out.y.begin() + static_cast<std::ptrdiff_t>(elements), out.y.end(), 0xee),
+            1024 * s.C);
+  out.y.resize(elements);
   return out;
 }
 

@@ -18,10 +18,15 @@ struct memory {
 static int the_gpu;
 static unsigned long long energy_mj = 5000;
 
+int fake_nvml_users; /* initialised and not shut down */
+
 int nvmlInit_v2(void) {
-  return getenv("FAKE_NVML_GONE") != NULL ? gone : success;
+  if (getenv("FAKE_NVML_GONE") != NULL) return gone;
+  ++fake_nvml_users;
+  return success;
 }
 int nvmlShutdown(void) {
+  --fake_nvml_users;
   return success;
 }
 const char* nvmlErrorString(int status) {

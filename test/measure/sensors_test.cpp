@@ -1,6 +1,7 @@
 // Sensors over a made tree of sysfs and procfs and over a made libnvidia-ml.so.
 #include "measure/sensors.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -165,6 +166,20 @@ TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
   EXPECT_DOUBLE_EQ(reading.utilisation.value(), 0.97);
   EXPECT_DOUBLE_EQ(reading.clock_ghz.value(), 1.755);
   EXPECT_DOUBLE_EQ(reading.memory_used_bytes.value(), 6e10);
+}
+
+TEST(GpuSensors, TheLibraryIsShutDown) {
+  void* const library = ::dlopen(FAKE_NVML, RTLD_NOW);
+  ASSERT_NE(library, nullptr);
+  const auto* const users = static_cast<const int*>(::dlsym(library, "fake_nvml_users"));
+  ASSERT_NE(users, nullptr);
+  {
+    const auto found = make_gpu_sensors("0000:19:00.0", FAKE_NVML);
+    const auto missing = make_gpu_sensors("0000:99:00.0", FAKE_NVML);
+    EXPECT_EQ(*users, 2);
+  }
+  EXPECT_EQ(*users, 0);
+  ::dlclose(library);
 }
 
 TEST(GpuSensors, WithoutEnergyCounterPowerIsSampled) {

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "configs.h"
 #include "plan/describe.h"
+#include "plan/extent.h"
 #include "plan/replay.h"
 
 namespace gptbench {
@@ -92,6 +93,21 @@ TEST(Fp8Plan, CopiesWhereParametersLieFlat) {
   EXPECT_EQ(elements_of(on_gpu, "activations::fp8.attn_proj.x"), 12 * 32);
   EXPECT_EQ(elements_of(on_gpu, "activations::fp8.fc.x.transposed"), 16 * 32);
   EXPECT_EQ(elements_of(on_gpu, "activations::fp8.fc.dy.transposed"), 16 * 128);
+}
+
+// What an update of scales touches: a scale, an inverse, a largest magnitude and a history of each
+// tensor, and one place in the history.
+TEST(Fp8Plan, ExtentsOfTheUpdateOfScales) {
+  SmallModel m = small("host");
+  m.fp8_amax_history = 5;
+  const Plan plan = plan_of(m);
+  int64_t updates = 0;
+  for (const Op& op : plan.ops) {
+    if (op.kind != OpKind::fp8_update_scales) continue;
+    ++updates;
+    EXPECT_EQ(value_of(plan, op, Dim::history, 1), 5);
+  }
+  EXPECT_GT(updates, 0);
 }
 
 // Products of a GPU want multiples of 16, those of a host any size.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/error.h"
 #include "deck/deck.h"
 #include "deck/validate.h"
@@ -95,6 +97,16 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   EXPECT_NEAR(all.imbalance_s, 0.05, 1e-12);
   EXPECT_NEAR(all.explained(), 1.0, 1e-12);
   EXPECT_NEAR(account(record_of({0.2, 0.3}, 1.25)).explained(), 0.8, 1e-12);
+}
+
+// Without a profile a ceiling stands for products in fp8, too.
+TEST(Explain, Fp8WithoutAProfile) {
+  Record record = record_of({0.2, 0.3});
+  std::string& deck = record.provenance.deck_resolved;
+  const size_t at = deck.find("compute = 'fp32'");
+  ASSERT_NE(at, std::string::npos) << deck;
+  deck.replace(at, std::strlen("compute = 'fp32'"), "compute = 'fp8'");
+  EXPECT_NEAR(region(account(record), "linear").limit_s, 0.1, 1e-12);
 }
 
 // nccl-tests: 2 (n - 1) / n times the bytes, over the time.

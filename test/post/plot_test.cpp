@@ -11,7 +11,9 @@
 #include "deck/validate.h"
 #include "made_record.h"
 #include "plan/plan.h"
+#include "post/cells.h"
 #include "post/naming.h"
+#include "post/report.h"
 #include "post/svg.h"
 #include "post/trace.h"
 
@@ -204,6 +206,22 @@ TEST(Plots, LabelsOfRunsOfOneName) {
   EXPECT_EQ(labels_of({RunView(a), RunView(b), RunView(c)}),
             (std::vector<std::string>{"made, 2 ranks, fp32", "made, 2 ranks, fp32 (2)",
                                       "made, 2 ranks, bf16"}));
+  for (const char* const key : {"tensor_parallel", "pipeline_parallel", "context_parallel"})
+    set_key(a, "parallel", key, int64_t{2});
+  EXPECT_EQ(
+      labels_of({RunView(a), RunView(b)}),
+      (std::vector<std::string>{"made, 2 ranks, tp2 pp2 cp2", "made, 2 ranks, data parallel"}));
+}
+
+// The page of several runs names the best one, where there is one.
+TEST(Plots, HighestThroughputOfAReport) {
+  Record a = on(2, 300), b = on(2, 400);
+  EXPECT_NE(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
+  for (Record* const failed : {&a, &b}) {
+    failed->status = "OOM";
+    failed->verdict = "NOT VERIFIED";
+  }
+  EXPECT_EQ(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
 }
 
 // A sum over ranks is drawn as their mean: 200 MiB of two ranks.
@@ -348,6 +366,15 @@ TEST(Plots, RooflineOfThePlan) {
   }
   EXPECT_NEAR(sum, flops, 1e-9 * flops);
   EXPECT_EQ(picture.panels[1].boxes.size(), 5U);
+  // Without a data sheet the roof is the highest rate.
+  r.summary.device_name.clear();
+  const Picture own = roofline_picture({RunView(r)});
+  double highest = 0.0;
+  for (const Box& box : own.panels[1].boxes) highest = std::max(highest, box.right);
+  const std::string roof = "roof: " + significant(highest, 3, 3) + " GB/s, the highest of this run";
+  EXPECT_TRUE(std::any_of(own.panels[0].curves.begin(), own.panels[0].curves.end(),
+                          [&](const Curve& curve) { return curve.name == roof; }))
+      << roof;
   r.provenance.deck_resolved = "&model num_layerz = 2 /";
   EXPECT_TRUE(roofline_picture({RunView(r)}).empty());
 }
@@ -408,6 +435,17 @@ TEST(Plots, TimelineOfATrace) {
   ASSERT_EQ(panel.arrows.size(), 1U);
   EXPECT_EQ(panel.arrows[0].from_x, 50.0);
   EXPECT_EQ(panel.arrows[0].to_x, 65.0);
+  // Interleaved schedules send from the last stage to the first, too.
+  std::string around = trace_text;
+  around.replace(around.rfind("\n]}"), 1, R"json(,
+{"ph":"X","name":"pipeline send","cat":"communication","pid":1,"tid":5,"ts":70,"dur":5,"args":{"program":"forward","micro_batch":0,"bytes":64}},
+{"ph":"X","name":"pipeline receive","cat":"communication","pid":0,"tid":6,"ts":60,"dur":20,"args":{"program":"forward","micro_batch":0,"bytes":64}}
+)json");
+  std::ofstream(directory + "/trace.json") << around;
+  const Picture ring = timeline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
+  ASSERT_EQ(ring.panels.at(0).arrows.size(), 2U);
+  EXPECT_EQ(ring.panels[0].arrows[1].from_x, 70.0);
+  EXPECT_EQ(ring.panels[0].arrows[1].to_x, 80.0);
   // A result that a later run moved aside has no trace.
   EXPECT_TRUE(timeline_picture({RunView(r, {}, nullptr, directory + "/result.1.h5")}).empty());
 }

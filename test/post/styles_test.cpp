@@ -499,6 +499,20 @@ TEST(Megatron, MatrixOverMachines) {
   EXPECT_EQ(table.rows[1][2], "");
 }
 
+TEST(Styles, ValuesOfKeys) {
+  Record r = made_record();
+  set_key(r, "run", "text", std::string("words"));
+  set_key(r, "run", "on", true);
+  set_key(r, "run", "off", false);
+  set_key(r, "run", "count", int64_t{12});
+  set_key(r, "run", "real", 0.5);
+  const RunView run(r);
+  std::string cells;
+  for (const char* const key : {"text", "on", "off", "count", "real", "missing"})
+    cells += key_cell(run, "run", key) + " ";
+  EXPECT_EQ(cells, "words true false 12 0.5 - ");
+}
+
 // Warm-up 1 and three timed steps in made_record; the step skipped in the warm-up is not noted.
 TEST(Styles, NoteSkippedSteps) {
   const std::string note = "2 of 5 steps skipped, not timed";

@@ -65,5 +65,29 @@ TEST(Work, IsThatOfThePlan) {
   }
 }
 
+// A message to the next stage: within a node of four ranks from rank 0 to 2 (tensor groups of two
+// lie beside each other), between nodes of two.
+TEST(Work, MessagesOfAPipelineKnowTheirNode) {
+  const Deck deck = parse_deck("deck", "&run\n device = 'host'\n/\n",
+                               {"parallel.tensor_parallel=2", "parallel.pipeline_parallel=2"});
+  Config config = resolve(deck, 4);
+  config.run.comm = CommLibrary::mpi;
+  const RankWork rank = work_of(make_plan(config, 4, 1));
+  Machine machine = read_machine("a100-80");
+  machine.between_us = 1e9;
+  const Software software = read_software("gptbench");
+  int64_t sent = 0;
+  for (const double ranks_per_node : {2.0, 4.0}) {
+    machine.ranks_per_node = ranks_per_node;
+    const std::vector<double> seconds = seconds_of(rank, machine, software);
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      if (rank.works[i].peer < 0) continue;
+      ++sent;
+      EXPECT_EQ(seconds[i] > 1.0, ranks_per_node == 2.0) << ranks_per_node;
+    }
+  }
+  EXPECT_GT(sent, 0);
+}
+
 }  // namespace
 }  // namespace gptbench

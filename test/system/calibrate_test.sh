@@ -14,6 +14,8 @@ calibrates() {
   tail -1 out | grep -Eq "^GPTBENCH calibration status=OK verdict=VALID ranks=$1 nodes=1 kernels=[0-9]+ messages=[0-9]+ left_out=[0-9]+ gemm_tflops=[0-9.e+-]+ memory_gb_per_s=[0-9.e+-]+ all_reduce_busbw_gb_per_s=[0-9.e+-]+ profile=output/$name/$name.in file=output/$name/result.h5$" ||
     fail "last line: $(tail -1 out)"
   check_result "$work/output/$name/result.h5" OK
+  "$GPTPOST" show "$work/output/$name/result.h5" --format json >shown
+  grep -Eq "\"nodes\": *1,.*\"ranks_per_node\": *$1," <(tr -d '\n' <shown) || fail "not $1 ranks on one node"
   cp "$work/output/$name/$name.in" "$decks/profile.in"
   cp "$work/output/$name/result.h5" "$decks/calibration.h5"
   run 0 --project "$decks/tiny.in" --machine "$decks/profile.in" --ranks 2 "precision.compute=$type"

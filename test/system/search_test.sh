@@ -59,6 +59,9 @@ p = record["config"]["parallel"]
 assert p["data_parallel"] * p["tensor_parallel"] * p["pipeline_parallel"] * p["context_parallel"] == 2
 PY
 
+# The device of a projection is that of the profile.
+"$GPTPOST" show projected/result.h5 --format json | grep -Eq '"device_memory_bytes": *8[0-9]{10}[,.]' || fail "not the memory of the device"
+
 # Projected and measured side by side.
 case="tables of projections"
 for style in native mpt scaling fugaku zero; do

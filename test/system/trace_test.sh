@@ -25,6 +25,9 @@ for pid in 0 1; do
     grep -q "\"ph\":\"X\",\"name\":\"$name\",.*\"pid\":$pid," traced/trace.json || fail "no $name of rank $pid"
   done
 done
+for name in host tensor data send_forward; do
+  grep -q "\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,.*\"name\":\"$name\"" traced/trace.json || fail "no lane '$name' of rank 1"
+done
 python=
 for candidate in python3 /usr/bin/python3; do
   "$candidate" -c 'import json' 2>/dev/null && python=$candidate

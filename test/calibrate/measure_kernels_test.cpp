@@ -1,0 +1,72 @@
+// The FLOPs and bytes that measured times are divided by, counted by hand.
+#include "calibrate/measure_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "deck/config.h"
+
+namespace gptbench {
+namespace {
+
+class Kernels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const ComputeType type : {ComputeType::fp32, ComputeType::bf16}) {
+      bench_.gemms(type, {{6, 4, 10}}, 1.0);
+      bench_.attention(type, {{8, 2, 4}}, 1.0);
+      bench_.arrays(type, {6, 4, 8}, 1.0);
+    }
+    for (const KernelRate& rate : result_.kernels) {
+      rates_[rate.type + " " + rate.kernel] = rate;
+      EXPECT_GT(rate.time_s, 0.0) << rate.kernel;
+    }
+  }
+  const KernelRate& rate(const std::string& name) { return rates_.at(name); }
+
+  std::unique_ptr<Device> device_ = make_host_device(DeviceKind::host);
+  Calibration result_;
+  MpiWorld world_{nullptr, nullptr};
+  KernelBench bench_{world_, *device_, int64_t{1} << 26, result_};
+  std::map<std::string, KernelRate> rates_;
+};
+
+TEST_F(Kernels, Gemms) {
+  for (const char* const name :
+       {"linear_forward", "linear_backward_input", "linear_backward_weight"})
+    EXPECT_EQ(rate(std::string("fp32 ") + name).flops, 2.0 * 6.0 * 4.0 * 10.0) << name;
+  // x, y and W once each; gradients of weights are f32, read and written.
+  EXPECT_EQ(rate("fp32 linear_forward").bytes, 4.0 * (60.0 + 24.0 + 40.0));
+  EXPECT_EQ(rate("bf16 linear_forward").bytes, 2.0 * (60.0 + 24.0 + 40.0));
+  EXPECT_EQ(rate("bf16 linear_backward_input").bytes, 2.0 * (60.0 + 24.0 + 40.0));
+  EXPECT_EQ(rate("bf16 linear_backward_weight").bytes, 2.0 * (60.0 + 24.0) + 8.0 * 40.0);
+}
+
+// Two products of all positions with all; q, k, v and the result.
+TEST_F(Kernels, Attention) {
+  EXPECT_EQ(rate("fp32 attention_forward").flops, 4.0 * 8.0 * 8.0 * 8.0);
+  EXPECT_EQ(rate("fp32 attention_backward").flops, 8.0 * 8.0 * 8.0 * 8.0);
+  EXPECT_EQ(rate("bf16 attention_forward").bytes, 2.0 * 8.0 * 4.0 * 8.0);
+  EXPECT_EQ(rate("bf16 attention_backward").bytes, 4.0 * 8.0 * 4.0 * 8.0);
+}
+
+// Arrays of 24 elements; 24 / 8 rows of logits, 24 elements as well.
+TEST_F(Kernels, Arrays) {
+  const std::map<std::string, double> passes = {
+      {"layernorm_forward", 2.0},   {"layernorm_backward", 4.0}, {"gelu_forward", 2.0},
+      {"gelu_backward", 3.0},       {"residual_forward", 3.0},   {"cross_entropy_statistics", 1.0},
+      {"cross_entropy_finish", 2.0}};
+  for (const auto& [name, count] : passes) {
+    EXPECT_EQ(rate("fp32 " + name).bytes, 24.0 * 4.0 * count) << name;
+    EXPECT_EQ(rate("bf16 " + name).bytes, 24.0 * 2.0 * count) << name;
+  }
+  EXPECT_EQ(rate("bf16 squared_norm").bytes, 24.0 * 4.0);
+  // Master weights and moments are read and written, the gradient is read.
+  EXPECT_EQ(rate("fp32 adamw").bytes, 24.0 * 28.0);
+  EXPECT_EQ(rate("bf16 adamw").bytes, 24.0 * 30.0);
+  EXPECT_EQ(rate("bf16 convert").bytes, 24.0 * 6.0);
+}
+
+}  // namespace
+}  // namespace gptbench
