@@ -118,8 +118,8 @@ TEST(Sweep, CombinesLastFastest) {
 TEST(Sweep, TableOfRowsBesideVariedKeys) {
   const Sweep sweep = sweep_of(
       "columns = 'nodes tensor_parallel', 'micro_batch_size'\n"
-      "rows = '1 1 1'\n"
-      "       '2, 2, -'\n"
+      "rows(1) = '1 1 1'\n"
+      "rows(3) = '2, 2, -'\n"
       "vary(1) = 'zero_stage = 0, 3'\n"
       "ranks_per_node = 2");
   ASSERT_EQ(sweep.rows.size(), 4u);
