@@ -77,7 +77,7 @@ _gptpost() {
   case $previous in
     --style) words="native fugaku mpt zero megatron scaling comm" ;;
     --format) if [ "${COMP_WORDS[1]}" = table ]; then words="md csv latex json"; else words="text json"; fi ;;
-    --kind) words="all throughput utilisation scaling sweep loss steps memory breakdown messages timeline roofline memory_map ranks" ;;
+    --kind) words="all throughput utilisation scaling sweep loss steps sensors memory breakdown messages timeline roofline memory_map ranks" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;
     --over) words="ranks length" ;;
     --status) words="FAILED TIMEOUT" ;;

@@ -137,6 +137,15 @@ void read_steps(hid_t file, Record& record) {
   });
 }
 
+void read_sensors(hid_t file, SensorSeries& series) {
+  const Hdf5Handle group = open_object(file, "sensors");
+  if (group < 0) return;
+  read_attribute(group, "interval_s", series.interval_s);
+  visit_sensors(series, [&](const char* name, const char*, const char*, auto& values) {
+    read_dataset(group, name, values);
+  });
+}
+
 void read_timing(hid_t file, std::vector<RankSeries>& timing) {
   const Hdf5Handle group = open_object(file, "timing");
   if (group < 0) return;
@@ -241,6 +250,7 @@ Record read_all(hid_t file) {
   read_summary(file, record.summary);
   read_steps(file, record);
   read_timing(file, record.timing);
+  read_sensors(file, record.sensors);
   read_memory(file, record);
   read_comm(file, record.comm);
   read_projection(file, record.projection);

@@ -91,6 +91,18 @@ void write_timing(hid_t file, const std::vector<RankSeries>& timing) {
   }
 }
 
+void write_sensors(hid_t file, const SensorSeries& series) {
+  if (series.interval_s <= 0.0) return;
+  const Hdf5Handle group = create_group(file, "sensors");
+  write_attribute(group, "interval_s", series.interval_s);
+  visit_sensors(series,
+                [&](const char* name, const char* units, const char* what, const auto& values) {
+                  if (!values.empty())
+                    write_dataset(group, {name, units, std::string(what) + ", means, [interval]"},
+                                  {extent(values.size())}, values);
+                });
+}
+
 void write_arena(hid_t parent, const std::vector<ArenaEntry>& arena) {
   std::vector<ArenaRow> rows;
   for (const ArenaEntry& entry : arena)
@@ -175,6 +187,7 @@ void write_all(hid_t file, const Record& record) {
   write_summary(file, record.summary);
   write_steps(file, record);
   write_timing(file, record.timing);
+  write_sensors(file, record.sensors);
   write_memory(file, record);
   write_comm(file, record.comm);
   write_projection(file, record.projection);

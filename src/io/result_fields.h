@@ -32,6 +32,8 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("sec_per_it_max", summary.sec_per_it_max);
   visit("tokens_per_s", summary.tokens_per_s);
   visit("samples_per_s", summary.samples_per_s);
+  visit("drift_percent", summary.drift_percent);
+  visit("drift_percent_per_hour", summary.drift_percent_per_hour);
   visit("flops_convention", summary.flops_convention);
   visit("model_tflops_per_device", summary.model_tflops_per_device);
   visit("hardware_tflops_per_device", summary.hardware_tflops_per_device);
@@ -62,6 +64,9 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("power_limit_w", summary.power_limit_w);
   visit("energy_j_per_token", summary.energy_j_per_token);
   visit("utilisation", summary.utilisation);
+  visit("temperature_c", summary.temperature_c);
+  visit("errors_corrected", summary.errors_corrected);
+  visit("errors_uncorrected", summary.errors_uncorrected);
   visit("cpu_clock_ghz", summary.cpu_clock_ghz);
   visit("node_memory_bytes", summary.node_memory_bytes);
   visit("node_memory_used_bytes", summary.node_memory_used_bytes);
@@ -88,6 +93,15 @@ void visit_steps(Object& record, const Visit& visit) {
         record.tokens);
   visit("checkpoint_s", "s", "wait for a checkpoint after the step, not part of time_s, [step]",
         Written::unless_empty, record.checkpoint_s);
+}
+
+// Datasets [interval] of /sensors.
+template <class Object, class Visit>
+void visit_sensors(Object& series, const Visit& visit) {
+  visit("power_w", "W", "power per device", series.power_w);
+  visit("clock_ghz", "GHz", "clock", series.clock_ghz);
+  visit("temperature_c", "degC", "temperature", series.temperature_c);
+  visit("utilisation", "1", "fraction of time in which a device was busy", series.utilisation);
 }
 
 // Datasets [rank] of one operation of one axis, /comm/<axis>_<op>_<name>.

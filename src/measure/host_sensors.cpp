@@ -1,3 +1,5 @@
+#include <glob.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -6,6 +8,7 @@
 #include "base/units.h"
 #include "measure/powercap.h"
 #include "measure/sensors.h"
+#include "measure/system_info.h"
 
 namespace gptbench {
 namespace {
@@ -103,10 +106,62 @@ class Clock {
   std::vector<std::string> paths_;
 };
 
+// Files PATTERN under root/folder, sorted: "hwmon*/temp*_input".
+std::vector<std::string> files_like(const std::string& root, const std::string& pattern) {
+  std::vector<std::string> paths;
+  glob_t found{};
+  if (::glob((root + pattern).c_str(), 0, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  return paths;
+}
+
+std::optional<double> number_in(const std::string& path) {
+  double value = 0.0;
+  if (!(std::ifstream(path) >> value)) return std::nullopt;
+  return value;
+}
+
+// Sensors of the processors, in thousandths of a degree Celsius.
+std::vector<std::string> temperature_files(const std::string& root, std::string& source) {
+  std::vector<std::string> paths;
+  for (const std::string& name : files_like(root, "/sys/class/hwmon/hwmon*/name")) {
+    const std::string driver = first_line(name);
+    const std::string drivers = " coretemp k10temp zenpower cpu_thermal ";
+    if (drivers.find(" " + driver + " ") == std::string::npos) continue;
+    const std::string folder = name.substr(root.size(), name.size() - root.size() - 4);
+    for (const std::string& path : files_like(root, folder + "temp*_input")) paths.push_back(path);
+    source = "hwmon " + driver;
+  }
+  if (!paths.empty()) return paths;
+  for (const std::string& type : files_like(root, "/sys/class/thermal/thermal_zone*/type")) {
+    const std::string name = first_line(type);
+    if (name.find("pkg") == std::string::npos && name.find("cpu") == std::string::npos) continue;
+    paths.push_back(type.substr(0, type.size() - 4) + "temp");
+    source = "thermal zone " + name;
+  }
+  if (paths.empty()) source = "none, neither hwmon nor a thermal zone has it for the processors";
+  return paths;
+}
+
+// Sum of the counters of all memory controllers; absent where there is none.
+std::optional<double> sum_of(const std::vector<std::string>& paths) {
+  double sum = 0.0;
+  for (const std::string& path : paths) sum += number_in(path).value_or(0.0);
+  if (paths.empty()) return std::nullopt;
+  return sum;
+}
+
 class HostSensors : public Sensors {
  public:
   HostSensors(const std::vector<int>& cores, const std::string& root)
-      : root_(root), counters_(root), clock_(cores, root), ticks_(processor_ticks(root)) {
+      : root_(root),
+        counters_(root),
+        clock_(cores, root),
+        temperature_paths_(temperature_files(root, temperature_source_)),
+        corrected_paths_(files_like(root, "/sys/devices/system/edac/mc/mc*/ce_count")),
+        uncorrected_paths_(files_like(root, "/sys/devices/system/edac/mc/mc*/ue_count")),
+        ticks_(processor_ticks(root)) {
     facts_.name = "host";
     facts_.power_limit_w = counters_.power_limit_w();
     facts_.memory_total_bytes = meminfo(root, "MemTotal");
@@ -117,7 +172,10 @@ class HostSensors : public Sensors {
         "clock: " + clock_.source(),
         std::string("memory: ") + (facts_.memory_total_bytes
                                        ? "/proc/meminfo, of the node"
-                                       : "none, /proc/meminfo cannot be read")};
+                                       : "none, /proc/meminfo cannot be read"),
+        "temperature: " + temperature_source_,
+        std::string("errors of memory: ") +
+            (uncorrected_paths_.empty() ? "none, EDAC knows no memory controller" : "EDAC")};
   }
 
   SensorReading read() override {
@@ -132,6 +190,11 @@ class HostSensors : public Sensors {
     const std::optional<double> available = meminfo(root_, "MemAvailable");
     if (facts_.memory_total_bytes && available)
       reading.memory_used_bytes = *facts_.memory_total_bytes - *available;
+    for (const std::string& path : temperature_paths_)
+      if (const std::optional<double> value = number_in(path))
+        reading.temperature_c = std::max(reading.temperature_c.value_or(-273.0), 1e-3 * *value);
+    reading.errors_corrected = sum_of(corrected_paths_);
+    reading.errors_uncorrected = sum_of(uncorrected_paths_);
     return reading;
   }
 
@@ -141,6 +204,8 @@ class HostSensors : public Sensors {
   std::string root_;
   EnergyCounters counters_;
   Clock clock_;
+  std::string temperature_source_;
+  std::vector<std::string> temperature_paths_, corrected_paths_, uncorrected_paths_;
   Ticks ticks_;
   SensorFacts facts_;
 };

@@ -10,7 +10,8 @@ namespace {
 
 using NvmlDevice = struct NvmlDeviceOpaque*;
 constexpr int nvml_success = 0;
-constexpr int nvml_clock_sm = 1;
+constexpr int nvml_clock_sm = 1, nvml_temperature_gpu = 0;
+constexpr int nvml_corrected = 0, nvml_uncorrected = 1, nvml_since_driver = 0;
 
 struct NvmlUtilization {
   unsigned int gpu, memory;  // percent
@@ -31,6 +32,8 @@ struct Nvml {
   int (*utilization)(NvmlDevice, NvmlUtilization*) = nullptr;
   int (*clock)(NvmlDevice, int, unsigned int*) = nullptr;  // MHz
   int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
+  int (*temperature)(NvmlDevice, int, unsigned int*) = nullptr;  // degrees Celsius
+  int (*errors)(NvmlDevice, int, int, unsigned long long*) = nullptr;
 };
 
 class GpuSensors : public Sensors {
@@ -69,12 +72,22 @@ class GpuSensors : public Sensors {
     NvmlMemory memory{};
     if (nvml_.memory(device_, &memory) == nvml_success)
       reading.memory_used_bytes = static_cast<double>(memory.used);
+    if (nvml_.temperature(device_, nvml_temperature_gpu, &value) == nvml_success)
+      reading.temperature_c = value;
+    reading.errors_corrected = errors(nvml_corrected);
+    reading.errors_uncorrected = errors(nvml_uncorrected);
     return reading;
   }
 
   const SensorFacts& facts() const override { return facts_; }
 
  private:
+  std::optional<double> errors(int kind) const {
+    unsigned long long count = 0;
+    if (nvml_.errors(device_, kind, nvml_since_driver, &count) != nvml_success) return std::nullopt;
+    return static_cast<double>(count);
+  }
+
   template <class Function>
   bool find(const char* symbol, Function& function) {
     function = reinterpret_cast<Function>(::dlsym(library_, symbol));
@@ -92,7 +105,9 @@ class GpuSensors : public Sensors {
            find("nvmlDeviceGetTotalEnergyConsumption", nvml_.total_energy) &&
            find("nvmlDeviceGetUtilizationRates", nvml_.utilization) &&
            find("nvmlDeviceGetClockInfo", nvml_.clock) &&
-           find("nvmlDeviceGetMemoryInfo", nvml_.memory);
+           find("nvmlDeviceGetMemoryInfo", nvml_.memory) &&
+           find("nvmlDeviceGetTemperature", nvml_.temperature) &&
+           find("nvmlDeviceGetTotalEccErrors", nvml_.errors);
   }
 
   // "" where the device was found, else why not.
@@ -140,6 +155,11 @@ class GpuSensors : public Sensors {
     source("utilisation", "part of its sampling period with a kernel running", utilisation);
     source("clock", "SM clock", clock);
     source("memory", "all processes on the GPU", facts_.memory_total_bytes ? nvml_success : -1);
+    unsigned int celsius = 0;
+    source("temperature", "of the GPU", nvml_.temperature(device_, nvml_temperature_gpu, &celsius));
+    unsigned long long count = 0;
+    source("errors of memory", "ECC since the driver was loaded",
+           nvml_.errors(device_, nvml_uncorrected, nvml_since_driver, &count));
   }
 
   void* library_ = nullptr;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -37,7 +38,7 @@ void SensorIntegral::add(double time_s, const SensorReading& reading) {
   const double elapsed_s = first ? 0.0 : time_s - last_s_;
   if (first) {
     first_s_ = time_s;
-    first_energy_j_ = reading.energy_j;
+    first_ = reading;
   }
   last_s_ = time_s;
   ++readings_;
@@ -48,11 +49,13 @@ void SensorIntegral::add(double time_s, const SensorReading& reading) {
   };
   add_to(utilisation_, reading.utilisation);
   add_to(clock_, reading.clock_ghz);
-  if (reading.power_w && last_power_w_) add_to(power_, 0.5 * (*reading.power_w + *last_power_w_));
-  last_power_w_ = reading.power_w;
-  last_energy_j_ = reading.energy_j;
-  if (reading.memory_used_bytes)
-    memory_used_bytes_ = std::max(memory_used_bytes_.value_or(0.0), *reading.memory_used_bytes);
+  if (reading.power_w && last_.power_w) add_to(power_, 0.5 * (*reading.power_w + *last_.power_w));
+  last_ = reading;
+  const auto raise = [](std::optional<double>& largest, const std::optional<double>& value) {
+    if (value && (!largest || *value > *largest)) largest = value;
+  };
+  raise(memory_used_bytes_, reading.memory_used_bytes);
+  raise(temperature_c_, reading.temperature_c);
 }
 
 SensorTotals SensorIntegral::totals() const {
@@ -63,8 +66,16 @@ SensorTotals SensorIntegral::totals() const {
   totals.clock_ghz = clock_.value();
   totals.power_w = power_.value();
   totals.memory_used_bytes = memory_used_bytes_;
-  if (first_energy_j_ && last_energy_j_ && totals.window_s > 0.0) {
-    totals.energy_j = *last_energy_j_ - *first_energy_j_;
+  totals.temperature_c = temperature_c_;
+  const auto counted = [&](std::optional<double> SensorReading::*counter) {
+    const std::optional<double>&first = first_.*counter, &last = last_.*counter;
+    return first && last ? std::optional<double>(*last - *first) : std::nullopt;
+  };
+  totals.errors_corrected = counted(&SensorReading::errors_corrected);
+  totals.errors_uncorrected = counted(&SensorReading::errors_uncorrected);
+  const std::optional<double> energy_j = counted(&SensorReading::energy_j);
+  if (energy_j && totals.window_s > 0.0) {
+    totals.energy_j = energy_j;
     totals.power_w = *totals.energy_j / totals.window_s;
   } else if (totals.power_w) {
     totals.energy_j = *totals.power_w * totals.window_s;
@@ -72,8 +83,41 @@ SensorTotals SensorIntegral::totals() const {
   return totals;
 }
 
+void SensorTimeline::add(double time_s, const SensorReading& reading) {
+  const bool first = !std::exchange(begun_, true);
+  if (first) first_s_ = time_s;
+  const double passed_s = first ? 0.0 : time_s - last_s_, at_s = time_s - first_s_;
+  while (at_s >= interval_s_ * static_cast<double>(most_intervals)) double_interval();
+  const auto interval = static_cast<size_t>(at_s / interval_s_);
+  const auto add_to = [&](Quantity quantity, const std::optional<double>& value) {
+    if (!value) return;
+    sums_[at(quantity, false, interval)] += *value;
+    sums_[at(quantity, true, interval)] += 1.0;
+  };
+  // A counter tells more than a look at the power of a moment.
+  const bool counts = reading.energy_j && last_energy_j_ && passed_s > 0.0;
+  add_to(power, counts ? std::optional<double>((*reading.energy_j - *last_energy_j_) / passed_s)
+                       : reading.power_w);
+  add_to(clock, reading.clock_ghz);
+  add_to(temperature, reading.temperature_c);
+  add_to(utilisation, reading.utilisation);
+  last_s_ = time_s;
+  last_energy_j_ = reading.energy_j;
+}
+
+void SensorTimeline::double_interval() {
+  for (size_t row = 0; row < sums_.size(); row += most_intervals)
+    for (size_t i = 0; i < most_intervals; ++i)
+      sums_[row + i] = 2 * i < most_intervals ? sums_[row + 2 * i] + sums_[row + 2 * i + 1] : 0.0;
+  interval_s_ *= 2.0;
+}
+
+void SensorTimeline::coarsen_to(double interval_s) {
+  while (interval_s_ < interval_s) double_interval();
+}
+
 Sampler::Sampler(std::unique_ptr<Sensors> sensors, double period_s)
-    : sensors_(std::move(sensors)), period_s_(period_s) {}
+    : sensors_(std::move(sensors)), period_s_(period_s), timeline_(period_s) {}
 
 Sampler::~Sampler() {
   end();
@@ -82,6 +126,7 @@ Sampler::~Sampler() {
 void Sampler::begin() {
   if (sensors_ == nullptr || thread_.joinable()) return;
   integral_ = SensorIntegral();
+  timeline_ = SensorTimeline(period_s_);
   longest_reading_s_ = 0.0;
   stop_ = false;
   take();
@@ -119,6 +164,7 @@ void Sampler::take() {
   const SensorReading reading = sensors_->read();
   longest_reading_s_ = std::max(longest_reading_s_, now_s() - start_s);
   integral_.add(start_s, reading);
+  timeline_.add(start_s, reading);
 }
 
 }  // namespace gptbench

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "measure/sensors.h"
 
@@ -20,8 +21,9 @@ struct SensorTotals {
   double reading_s = 0.0;          // longest time that one took
   std::optional<double> energy_j;  // difference of counters, else sampled power over time
   std::optional<double> power_w;   // mean: energy over the interval
-  std::optional<double> utilisation, clock_ghz;  // means over time
-  std::optional<double> memory_used_bytes;       // largest
+  std::optional<double> utilisation, clock_ghz;                // means over time
+  std::optional<double> memory_used_bytes, temperature_c;      // largest
+  std::optional<double> errors_corrected, errors_uncorrected;  // new ones
 };
 
 // Means over time of readings that follow each other. A reading stands for the time since the one
@@ -38,8 +40,34 @@ class SensorIntegral {
   };
   int64_t readings_ = 0;
   double first_s_ = 0.0, last_s_ = 0.0;
-  std::optional<double> first_energy_j_, last_energy_j_, last_power_w_, memory_used_bytes_;
+  SensorReading first_, last_;
+  std::optional<double> memory_used_bytes_, temperature_c_;
   Mean power_, utilisation_, clock_;
+};
+
+// Readings over time, as means over intervals of equal length from the first one on. When there are
+// more than most_intervals, pairs of them become one.
+class SensorTimeline {
+ public:
+  enum Quantity { power, clock, temperature, utilisation, num_quantities };
+  static constexpr size_t most_intervals = 128;
+
+  explicit SensorTimeline(double interval_s = 1.0) : interval_s_(interval_s) {}
+  void add(double time_s, const SensorReading& reading);
+  void coarsen_to(double interval_s);  // a multiple by a power of two
+  double interval_s() const { return interval_s_; }
+  // [quantity, sum or number of readings, interval]; timelines of several units can be added up.
+  const std::vector<double>& sums() const { return sums_; }
+  static size_t at(size_t quantity, bool number, size_t interval) {
+    return (2 * quantity + (number ? 1 : 0)) * most_intervals + interval;
+  }
+
+ private:
+  void double_interval();
+  double interval_s_, first_s_ = 0.0, last_s_ = 0.0;
+  std::optional<double> last_energy_j_;
+  bool begun_ = false;
+  std::vector<double> sums_ = std::vector<double>(at(num_quantities, false, 0));
 };
 
 // Reads sensors at both ends of an interval and once per period in between. Energy counters need
@@ -59,6 +87,9 @@ class Sampler {
   // Totals since begin(); empty where that was not called.
   SensorTotals end();
 
+  // Of the last interval that ended; empty before.
+  const SensorTimeline& timeline() const { return timeline_; }
+
   const Sensors* sensors() const { return sensors_.get(); }
 
  private:
@@ -73,6 +104,7 @@ class Sampler {
   bool stop_ = false;
 
   SensorIntegral integral_;  // over the stretch so far
+  SensorTimeline timeline_;
   double longest_reading_s_ = 0.0;
 };
 

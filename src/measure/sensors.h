@@ -1,5 +1,5 @@
-// Sensors of a machine during a run: energy, power, utilisation, clock and memory of a node's host
-// (sysfs and procfs) or of one GPU (NVML), where offered.
+// Sensors of a machine during a run: energy, power, utilisation, clock, temperature, memory and
+// errors of memory of a node's host (sysfs and procfs) or of one GPU (NVML), where offered.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,14 @@ namespace gptbench {
 
 // One reading. What the machine does not offer is absent.
 struct SensorReading {
-  std::optional<double> energy_j;     // counted from some moment in the past on; never steps back
-  std::optional<double> power_w;      // now, or as the device averages it
-  std::optional<double> utilisation;  // fraction of time busy, since the reading before
-  std::optional<double> clock_ghz;    // now
+  std::optional<double> energy_j;       // counted from some moment in the past on; never steps back
+  std::optional<double> power_w;        // now, or as the device averages it
+  std::optional<double> utilisation;    // fraction of time busy, since the reading before
+  std::optional<double> clock_ghz;      // now
+  std::optional<double> temperature_c;  // now, the highest of the unit
   std::optional<double> memory_used_bytes;  // now
+  // Errors of memory (ECC), counted from some moment in the past on.
+  std::optional<double> errors_corrected, errors_uncorrected;
 };
 
 // Facts that do not change during a run.
@@ -38,7 +41,8 @@ class Sensors {
 
 // The node's host: energy from powercap (RAPL) zones or, on Cray systems, pm_counters; utilisation
 // of all its processors from /proc/stat; clock of the processors `cores` (all where empty) from
-// cpufreq, else /proc/cpuinfo; memory from /proc/meminfo. `root` is put before every path: tests
+// cpufreq, else /proc/cpuinfo; temperature from hwmon (coretemp, k10temp, ...), else thermal zones;
+// memory from /proc/meminfo, its errors from EDAC. `root` is put before every path: tests
 // lay out a tree of their own.
 std::unique_ptr<Sensors> make_host_sensors(const std::vector<int>& cores,
                                            const std::string& root = "");

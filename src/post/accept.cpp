@@ -27,6 +27,7 @@ const std::vector<MemberKey<AcceptRow>>& row_keys() {
       {"worse", &R::worse, "auto,less,more,both"},
       {"repeats", &R::repeats},
       {"spread", &R::spread_percent},
+      {"drift", &R::drift_percent},
       {"verdict", &R::verdict, "valid,any"},
       {"rules", &R::rules, "any,met"},
       {"checks", &R::checks},
@@ -78,6 +79,12 @@ Lack lack_of(const AcceptRow& row, const Record& record) {
     if (check == record.verify.end()) return {Accepted::NOT_DECIDED, "was not checked for " + name};
     if (!check->passed) return {Accepted::FAILED, "failed the check " + name};
   }
+  if (row.drift_percent == 0.0) return {};
+  const std::optional<double>& drift = record.summary.drift_percent;
+  if (!drift) return {Accepted::NOT_DECIDED, "has too few timed steps to tell a drift"};
+  if (std::fabs(*drift) > row.drift_percent)
+    return {Accepted::FAILED,
+            printed("drifts by %+.2f %%, %g %% allowed", *drift, row.drift_percent)};
   return {};
 }
 

@@ -23,6 +23,7 @@ struct AcceptRow {
   std::string worse = "auto";      // less, more, both; auto: as worse_by_default() has it
   double repeats = 1.0;            // runs, at least
   double spread_percent = 0.0;     // of the runs, (largest - least) / median, at most; 0: any
+  double drift_percent = 0.0;      // of the rate of each run, up or down, at most; 0: any
   // What is required of each run.
   std::string verdict = "valid";    // any
   std::string rules = "any";        // met

@@ -64,6 +64,16 @@ std::string steps_json(const Record& record) {
   return object.text();
 }
 
+std::string sensors_json(const SensorSeries& series) {
+  JsonObject object;
+  if (series.interval_s <= 0.0) return object.text();
+  object.add("interval_s", series.interval_s);
+  visit_sensors(series, [&](const char* name, const char*, const char*, const auto& values) {
+    if (!values.empty()) object.add(name, values);
+  });
+  return object.text();
+}
+
 std::string timing_json(const std::vector<RankSeries>& timing) {
   JsonObject object;
   for (const RankSeries& series : timing) {
@@ -165,6 +175,7 @@ std::string record_json(const std::string& path, const Record& record) {
       .add_json("summary", summary_json(record.summary))
       .add_json("steps", steps_json(record))
       .add_json("timing", timing_json(record.timing))
+      .add_json("sensors", sensors_json(record.sensors))
       .add_json("memory", memory_json(record))
       .add_json("comm", comm_json(record.comm))
       .add_json("projection", projection_json(record.projection))

@@ -41,6 +41,8 @@ Picture messages_picture(const Runs& runs, const PlotOptions& options = {});
 // Over steps.
 Picture loss_picture(const Runs& runs, const PlotOptions& options = {});
 Picture steps_picture(const Runs& runs, const PlotOptions& options = {});
+// Over time.
+Picture sensors_picture(const Runs& runs, const PlotOptions& options = {});
 // Pictures of the first run alone.
 Picture timeline_picture(const Runs& runs, const PlotOptions& options = {});
 Picture memory_map_picture(const Runs& runs, const PlotOptions& options = {});
@@ -63,6 +65,7 @@ inline constexpr PlotKind plot_kinds[] = {
     {"messages", "payload and time of messages by axis", messages_picture, Shows::runs},
     {"steps", "time of each step", steps_picture, Shows::runs},
     {"loss", "loss over steps", loss_picture, Shows::runs},
+    {"sensors", "power, temperature, clock and load over time", sensors_picture, Shows::runs},
     {"memory", "largest memory of a rank by class, and its limit", memory_picture, Shows::runs},
     {"memory_map", "where the buffers of rank 0 lie", memory_map_picture, Shows::one_run},
     {"roofline", "FLOP/s and bytes/s of rank 0's kinds of work", roofline_picture, Shows::one_run},

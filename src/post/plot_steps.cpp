@@ -1,4 +1,4 @@
-// Pictures over steps: loss, time.
+// Pictures over steps and time: loss, time of steps, sensors.
 #include <algorithm>
 #include <cmath>
 
@@ -165,6 +165,57 @@ Picture steps_picture(const Runs& runs, const PlotOptions&) {
       "stands for."};
   put(panel, picture);
   return picture;
+}
+
+Picture sensors_picture(const Runs& runs, const PlotOptions&) {
+  Picture picture{"sensors", "Sensors during the timed steps, means of all devices",
+                  subtitle_of(runs)};
+  struct Quantity {
+    const char* label;
+    const std::vector<double>& (*of)(const SensorSeries&);
+  };
+  constexpr Quantity quantities[] = {
+      {"Power per device (W)", [](const SensorSeries& s) -> auto& {return s.power_w;
+}
+}  // namespace gptbench
+, {"Temperature (°C)", [](const SensorSeries& s) -> auto& {return s.temperature_c;
+}
+}
+, {"Clock (GHz)", [](const SensorSeries& s) -> auto& {return s.clock_ghz;
+}
+}
+, {"Busy (fraction of time)", [](const SensorSeries& s) -> auto& {return s.utilisation;
+}
+}
+,
+}
+;
+const std::vector<std::string> labels = labels_of(runs);
+std::vector<size_t> styles(runs.size(), neutral);
+for (const Quantity& quantity : quantities) {
+  Panel panel;
+  panel.x = {"Time (min)"};
+  panel.y = {quantity.label};
+  panel.height = 150.0;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const SensorSeries& series = runs[r].record().sensors;
+    const std::vector<double>& values = quantity.of(series);
+    if (std::none_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); }))
+      continue;
+    if (styles[r] == neutral) {
+      styles[r] = picture.legend.size();
+      picture.legend.push_back({labels[r], styles[r]});
+    }
+    Curve curve{styles[r], labels[r], {}};
+    for (size_t i = 0; i < values.size(); ++i)
+      if (std::isfinite(values[i]))
+        curve.marks.push_back({(static_cast<double>(i) + 0.5) * series.interval_s / 60.0, values[i],
+                               0.0, 0.0, labels[r] + ": " + printed("%.5g", values[i])});
+    panel.curves.push_back(std::move(curve));
+  }
+  if (!panel.curves.empty()) picture.panels.push_back(std::move(panel));
+}
+return picture;
 }
 
 }  // namespace gptbench

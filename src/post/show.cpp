@@ -81,6 +81,9 @@ std::string throughput(const RunView& run) {
       entry("time per step", fixed(s.sec_per_it, 3) + " s (median of " +
                                  std::to_string(s.timed_steps) + "; " + fixed(s.sec_per_it_min, 3) +
                                  " to " + fixed(s.sec_per_it_max, 3) + " s)");
+  if (s.drift_percent)
+    text += entry("drift", printed("rate %+.2f %% over the timed steps, %+.2f %% per hour",
+                                   *s.drift_percent, *s.drift_percent_per_hour));
   text += entry("throughput", fixed(s.tokens_per_s, 1) + " tokens/s, " +
                                   fixed(s.samples_per_s, 2, 3) + " sequences/s");
   text += entry("model TFLOP/s", fixed(s.model_tflops_per_device, 3) + " per device (" +
@@ -121,6 +124,11 @@ std::string sensors(const Summary& s) {
   if (s.energy_j_per_token)
     text += entry("energy per token", fixed(*s.energy_j_per_token, 3, 3) + " J");
   if (s.utilisation) text += entry("utilisation", fixed(100.0 * *s.utilisation, 1) + " %");
+  if (s.temperature_c) text += entry("temperature", fixed(*s.temperature_c, 0) + " degC at most");
+  if (s.errors_uncorrected)
+    text +=
+        entry("errors of memory", printed("%.0f corrected, %.0f not",
+                                          s.errors_corrected.value_or(0.0), *s.errors_uncorrected));
   if (s.clock_ghz > 0.0) text += entry("clock", fixed(s.clock_ghz, 2) + " GHz");
   if (s.cpu_clock_ghz > 0.0 && s.cpu_clock_ghz != s.clock_ghz)
     text += entry("clock of the host", fixed(s.cpu_clock_ghz, 2) + " GHz");

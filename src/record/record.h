@@ -74,6 +74,13 @@ struct VerifyEntry {
   bool passed = false;
 };
 
+// Sensors over the timed steps: means over intervals of equal length and over devices (hosts, where
+// these train). NaN: nothing was read; empty: not offered. [interval]
+struct SensorSeries {
+  double interval_s = 0.0;
+  std::vector<double> power_w, clock_ghz, temperature_c, utilisation;
+};
+
 struct Summary {
   int64_t num_params = 0;
   int64_t world_size = 0, nodes = 0, ranks_per_node = 0;
@@ -82,6 +89,9 @@ struct Summary {
   // Median over the timed steps of the slowest rank's time; 0 where no step was timed.
   double sec_per_it = 0.0, sec_per_it_min = 0.0, sec_per_it_max = 0.0;
   double tokens_per_s = 0.0, samples_per_s = 0.0;
+  // Change of the rate of steps over the timed ones, of their median rate, and its slope; absent
+  // for fewer than 16 (record/steps.h).
+  std::optional<double> drift_percent, drift_percent_per_hour;
   // FLOPs per step of the whole job by convention ("mpt", "megatron", "causal", "exact"); what is
   // recomputed on top of "exact" ("exact_recomputed"), and the part of both in fp8 ("exact_fp8");
   // see doc/performance_definitions.md.
@@ -122,6 +132,10 @@ struct Summary {
   // Per device, over the timed steps; absent where the machine does not offer them, with the reason
   // in sensors_note. A host's power is shared evenly by its ranks.
   std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
+  std::optional<double> temperature_c;  // the highest
+  // Errors of memory during the timed steps that ECC corrected, and could not correct, on all
+  // devices.
+  std::optional<double> errors_corrected, errors_uncorrected;
   // Host figures, whatever the device; 0 or absent where not offered.
   double cpu_clock_ghz = 0.0;                                    // mean over nodes and time
   double node_memory_bytes = 0.0, node_memory_used_bytes = 0.0;  // used: largest over nodes
@@ -157,6 +171,7 @@ struct Record {
   int64_t failed_step = -1;
 
   std::vector<RankSeries> timing;  // /timing/<name>_s
+  SensorSeries sensors;
   std::vector<MemoryEntry> memory;
   std::vector<ArenaEntry> arena;
   std::vector<CommEntry> comm;

@@ -14,6 +14,32 @@ bool is_skipped(const Record& record, int64_t step) {
   return i < record.skipped.size() && record.skipped[i] != 0;
 }
 
+// Of groups of consecutive steps the median rate over that of all, by the time in the middle of the
+// group; the slope is the median of the slopes between all pairs (Theil, Sen), which a disturbance
+// of a few groups does not move.
+void set_drift(Summary& s, const std::vector<double>& timed) {
+  constexpr size_t least_steps = 16, most_groups = 64;
+  if (timed.size() < least_steps) return;
+  const size_t groups = std::min(most_groups, timed.size());
+  std::vector<double> rates, at_s, slopes;
+  double elapsed_s = 0.0;
+  for (size_t g = 0; g < groups; ++g) {
+    const auto step = [&](size_t group) {
+      return timed.begin() + static_cast<std::ptrdiff_t>(group * timed.size() / groups);
+    };
+    const double part_s = std::accumulate(step(g), step(g + 1), 0.0);
+    rates.push_back(s.sec_per_it / median({step(g), step(g + 1)}));
+    at_s.push_back(elapsed_s + 0.5 * part_s);
+    elapsed_s += part_s;
+  }
+  for (size_t a = 0; a < groups; ++a)
+    for (size_t b = a + 1; b < groups; ++b)
+      if (at_s[b] > at_s[a]) slopes.push_back((rates[b] - rates[a]) / (at_s[b] - at_s[a]));
+  const double per_second = 100.0 * median(std::move(slopes));
+  s.drift_percent = per_second * elapsed_s;
+  s.drift_percent_per_hour = per_second * 3600.0;
+}
+
 }  // namespace
 
 bool is_timed(const Record& record, int64_t step) {
@@ -58,6 +84,7 @@ void summarise_steps(Record& record, int64_t sequences_per_step) {
   s.model_tflops_per_device = model_flops(s, s.flops_convention) * per_device;
   s.hardware_tflops_per_device = hardware_flops(s, s.flops_convention) * per_device;
   set_figure_of_merit(s);
+  set_drift(s, timed);
 }
 
 void set_figure_of_merit(Summary& summary) {

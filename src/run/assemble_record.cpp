@@ -58,6 +58,12 @@ void add_sensors(Record& record, const SensorSummary& sensors) {
   s.power_w = sensors.power_w;
   s.power_limit_w = sensors.power_limit_w;
   s.utilisation = sensors.utilisation;
+  s.temperature_c = sensors.temperature_c;
+  s.errors_corrected = sensors.errors_corrected;
+  s.errors_uncorrected = sensors.errors_uncorrected;
+  record.sensors = sensors.series;
+  if (sensors.errors_uncorrected)
+    record.verify.push_back(check_memory_errors(*sensors.errors_uncorrected));
   s.node_power_w = sensors.node_power_w;
   s.clock_ghz = sensors.clock_ghz;
   s.cpu_clock_ghz = sensors.cpu_clock_ghz;

@@ -29,11 +29,14 @@ struct DeviceFacts {
 
 // Sensors over the timed steps; absent or 0 where the machine does not offer them.
 struct SensorSummary {
-  std::optional<double> power_w, power_limit_w, utilisation;  // per device
-  std::optional<double> node_power_w;                         // mean over nodes
-  std::optional<double> energy_j;                             // of all devices
-  double clock_ghz = 0.0, cpu_clock_ghz = 0.0;                // means over devices, nodes and time
-  double node_memory_used_bytes = 0.0;                        // largest over nodes
+  std::optional<double> power_w, power_limit_w, utilisation;   // per device
+  std::optional<double> node_power_w;                          // mean over nodes
+  std::optional<double> energy_j;                              // of all devices
+  std::optional<double> temperature_c;                         // the highest
+  std::optional<double> errors_corrected, errors_uncorrected;  // of all devices
+  SensorSeries series;
+  double clock_ghz = 0.0, cpu_clock_ghz = 0.0;  // means over devices, nodes and time
+  double node_memory_used_bytes = 0.0;          // largest over nodes
   std::optional<double> gpu_memory_bytes, gpu_memory_used_bytes;  // largest over GPUs
   std::vector<MemoryEntry> memory;  // what GPUs count themselves, one entry
   std::string note;                 // how it was sampled, and what is not offered

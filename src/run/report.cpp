@@ -94,6 +94,16 @@ std::string utilisation(const Summary& s) {
   return text;
 }
 
+constexpr double burn_in_s = 600.0;  // runs so long say how steady they were
+
+std::string drift(const Summary& s) {
+  std::string text = printed("rate %+.2f %% over the timed steps, %+.2f %% per hour",
+                             *s.drift_percent, *s.drift_percent_per_hour);
+  if (s.temperature_c) text += printed("; up to %.0f degC", *s.temperature_c);
+  if (s.errors_corrected) text += printed("; %.0f errors of memory corrected", *s.errors_corrected);
+  return text;
+}
+
 std::string check_line(const VerifyEntry& entry) {
   return printed("%-32s %14.6g %14.6g  %s\n", entry.name.c_str(), entry.value, entry.threshold,
                  entry.passed ? "PASSED" : "FAILED");
@@ -239,6 +249,8 @@ std::string headline(const Record& record, const std::string& result_file) {
                                            " per rank");
     text += entry("MFU", utilisation(s));
   }
+  if (s.drift_percent && s.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
+    text += entry("Drift", drift(s));
   if (s.peak_memory_bytes > 0.0)
     text += entry("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)) +
                                 " on the rank with the highest peak");

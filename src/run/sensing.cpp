@@ -28,6 +28,9 @@ enum Slot {
   clock_now,
   memory_used,
   memory_total,
+  celsius,
+  corrected,
+  uncorrected,
   num_slots
 };
 
@@ -49,6 +52,9 @@ std::vector<double> packed(const Sampler& sampler, const SensorTotals& totals) {
   values[clock_now] = totals.clock_ghz.value_or(absent);
   values[memory_used] = totals.memory_used_bytes.value_or(absent);
   values[memory_total] = facts.memory_total_bytes.value_or(absent);
+  values[celsius] = totals.temperature_c.value_or(absent);
+  values[corrected] = totals.errors_corrected.value_or(absent);
+  values[uncorrected] = totals.errors_uncorrected.value_or(absent);
   return values;
 }
 
@@ -86,6 +92,28 @@ class Gathered {
  private:
   std::vector<std::vector<double>> rows_;
 };
+
+// Collective. Means over the devices of all ranks, on rank 0.
+SensorSeries series_of(MpiWorld& world, SensorTimeline timeline, double window_s) {
+  SensorSeries series;
+  series.interval_s = world.max(timeline.interval_s());
+  timeline.coarsen_to(series.interval_s);
+  std::vector<double> sums = timeline.sums();
+  world.sum_on_first(sums);
+  const size_t intervals =
+      std::min(SensorTimeline::most_intervals,
+               static_cast<size_t>(std::ceil(std::max(0.0, window_s) / series.interval_s)));
+  std::vector<double>* const rows[] = {&series.power_w, &series.clock_ghz, &series.temperature_c,
+                                       &series.utilisation};
+  for (size_t q = 0; q < SensorTimeline::num_quantities && world.rank() == 0; ++q) {
+    std::vector<double>& row = *rows[q];
+    for (size_t i = 0; i < intervals; ++i)
+      row.push_back(sums[SensorTimeline::at(q, false, i)] / sums[SensorTimeline::at(q, true, i)]);
+    if (std::none_of(row.begin(), row.end(), [](double x) { return std::isfinite(x); }))
+      row.clear();
+  }
+  return series;
+}
 
 // True on the lowest of the ranks that pass the same key. Collective.
 bool speaks_for(MpiWorld& world, const std::string& key) {
@@ -160,6 +188,8 @@ std::optional<SensorSummary> Sensing::summary(MpiWorld& world) const {
   const Gathered gpus(world.gather(packed(*gpu_, gpu_totals_)));
   const std::vector<double> used = world.gather(
       std::vector<double>{on_gpu_ ? gpu_totals_.memory_used_bytes.value_or(0.0) : 0.0});
+  const SensorSeries series = series_of(world, (on_gpu_ ? gpu_ : host_)->timeline(),
+                                        (on_gpu_ ? gpus : hosts).largest(window).value_or(0.0));
   if (world.rank() != 0 || hosts.largest(readings).value_or(0.0) == 0.0) return std::nullopt;
   SensorSummary s;
   s.node_memory_used_bytes = hosts.largest(memory_used).value_or(0.0);
@@ -176,6 +206,10 @@ std::optional<SensorSummary> Sensing::summary(MpiWorld& world) const {
   s.utilisation = devices.mean(busy);
   s.energy_j = devices.sum(energy);
   s.clock_ghz = devices.mean(clock_now).value_or(0.0);
+  s.temperature_c = devices.largest(celsius);
+  s.errors_corrected = devices.sum(corrected);
+  s.errors_uncorrected = devices.sum(uncorrected);
+  s.series = series;
   s.note = how_sampled(hosts, "host") + "\n" + sources_of(*host_);
   if (!on_gpu_) return s;
 

@@ -143,6 +143,11 @@ VerifyEntry check_skipped_steps(int64_t skipped, int64_t steps) {
           threshold, share <= threshold};
 }
 
+VerifyEntry check_memory_errors(double uncorrected) {
+  return {"memory_errors", "errors of memory during the timed steps that ECC could not correct",
+          uncorrected, 0.0, uncorrected <= 0.0};
+}
+
 VerifyEntry check_parameter_count(const Plan& plan) {
   const ModelShape& s = plan.shape;
   const Family& family = s.family;

@@ -54,6 +54,9 @@ VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps);
 // is one of steps that updated the weights.
 VerifyEntry check_skipped_steps(int64_t skipped, int64_t steps);
 
+// Errors of memory during the timed steps that could not be corrected.
+VerifyEntry check_memory_errors(double uncorrected);
+
 // Parameters of the tensor table against the closed formula of the family.
 VerifyEntry check_parameter_count(const Plan& plan);
 

@@ -35,13 +35,16 @@ with h5py.File(sys.argv[1], "r") as f:
         peak_tflops=0.225, peak_memory_bytes=2.5e9, final_loss=9.75, clock_ghz=2.2, utilisation=0.97,
         device_memory_bytes=12.0e9, device_memory_used_bytes=2.6e9, power_w=65.5, power_limit_w=120.0,
         energy_j_per_token=0.25, cpu_clock_ghz=2.25, node_memory_bytes=24.0e9,
-        node_memory_used_bytes=6.5e9, node_power_w=131.0)
+        node_memory_used_bytes=6.5e9, node_power_w=131.0, temperature_c=71.5, errors_corrected=4.0,
+        errors_uncorrected=0.0, drift_percent=-0.25, drift_percent_per_hour=-1.5)
     assert {name: s[name] for name in expected} == expected
 
     steps = len(f["/steps/loss"])
     assert all(f["/steps"][n].shape == (steps,) for n in ("grad_norm", "time_s", "tokens"))
     assert f["/timing/forward_s"].shape == (steps, 2)
     assert f["/timing/forward_s"][1, 0] == 3.0
+    assert f["/sensors"].attrs["interval_s"] == 2.0 and list(f["/sensors"]) == ["power_w", "temperature_c", "utilisation"]
+    assert f["/sensors/temperature_c"][()].tolist() == [65.0, 71.5]
     assert f["/memory/peak_bytes"][()].tolist() == [2500000000, 2400000000]
     arena = f["/memory/arena"]
     assert arena.dtype.names == ("name", "class", "dtype", "offset", "bytes", "lifetime")

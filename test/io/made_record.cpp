@@ -74,6 +74,11 @@ Summary made_summary() {
   s.power_limit_w = 120.0;
   s.energy_j_per_token = 0.25;
   s.utilisation = 0.97;
+  s.temperature_c = 71.5;
+  s.errors_corrected = 4.0;
+  s.errors_uncorrected = 0.0;
+  s.drift_percent = -0.25;
+  s.drift_percent_per_hour = -1.5;
   s.cpu_clock_ghz = 2.25;
   s.node_memory_bytes = 24.0e9;
   s.node_memory_used_bytes = 6.5e9;
@@ -104,6 +109,7 @@ Record made_record() {
                   "OMP_NUM_THREADS=1\n",
                   "gemm=oneDNN\n"};
   r.summary = made_summary();
+  r.sensors = {2.0, {60.0, 70.0}, {}, {65.0, 71.5}, {0.96, 0.98}};
   r.loss = {10.98, 10.5, 10.1, 9.75};
   r.grad_norm = {3.5, 2.5, 2.0, 1.75};
   r.loss_scale = {65536.0, 32768.0, 32768.0, 32768.0};

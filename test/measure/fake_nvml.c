@@ -78,3 +78,14 @@ int nvmlDeviceGetMemoryInfo(void* device, struct memory* memory) {
   memory->free = memory->total - memory->used;
   return success;
 }
+int nvmlDeviceGetTemperature(void* device, int sensor, unsigned int* celsius) {
+  (void)device;
+  *celsius = sensor == 0 ? 61 : 0; /* 0: the GPU's */
+  return success;
+}
+int nvmlDeviceGetTotalEccErrors(void* device, int type, int counter, unsigned long long* count) {
+  (void)device;
+  if (getenv("FAKE_NVML_OLD") != NULL) return not_supported;
+  *count = counter != 0 ? 99 : type == 0 ? 7 : 2; /* 0: corrected; 0: since the driver was loaded */
+  return success;
+}

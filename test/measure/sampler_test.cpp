@@ -69,6 +69,47 @@ TEST(SensorIntegral, EnergyIsTheDifferenceOfCounters) {
   EXPECT_DOUBLE_EQ(integral.totals().power_w.value(), 25.0);
 }
 
+TEST(SensorIntegral, HighestTemperatureAndNewErrors) {
+  SensorReading reading;
+  SensorIntegral integral;
+  reading.errors_corrected = 100.0;
+  reading.errors_uncorrected = 5.0;
+  for (const double celsius : {-40.0, -20.0, -30.0}) {
+    reading.temperature_c = celsius;
+    integral.add(celsius + 50.0, reading);
+    *reading.errors_corrected += 3.0;
+  }
+  EXPECT_EQ(integral.totals().temperature_c.value(), -20.0);
+  EXPECT_EQ(integral.totals().errors_corrected.value(), 6.0);
+  EXPECT_EQ(integral.totals().errors_uncorrected.value(), 0.0);
+}
+
+// 256 readings, one a second, in 128 intervals of 2 s; the first joules are those between the first
+// two readings.
+TEST(SensorTimeline, IntervalsGrowWithTheTime) {
+  SensorTimeline timeline;
+  const auto mean = [&](SensorTimeline::Quantity quantity, size_t interval) {
+    return timeline.sums()[SensorTimeline::at(quantity, false, interval)] /
+           timeline.sums()[SensorTimeline::at(quantity, true, interval)];
+  };
+  SensorReading reading;
+  for (int second = 0; second < 256; ++second) {
+    reading.temperature_c = second;
+    reading.energy_j = second < 128 ? 10.0 * second : 1270.0 + 20.0 * (second - 127);
+    timeline.add(1000.0 + second, reading);
+  }
+  EXPECT_EQ(timeline.interval_s(), 2.0);
+  EXPECT_EQ(mean(SensorTimeline::temperature, 0), 0.5);
+  EXPECT_EQ(mean(SensorTimeline::temperature, 127), 254.5);
+  EXPECT_EQ(mean(SensorTimeline::power, 0), 10.0);
+  EXPECT_EQ(mean(SensorTimeline::power, 63), 10.0);
+  EXPECT_EQ(mean(SensorTimeline::power, 64), 20.0);
+  EXPECT_EQ(timeline.sums()[SensorTimeline::at(SensorTimeline::clock, true, 0)], 0.0);
+  timeline.coarsen_to(8.0);
+  EXPECT_EQ(mean(SensorTimeline::temperature, 31), 251.5);
+  EXPECT_EQ(timeline.sums()[SensorTimeline::at(SensorTimeline::temperature, true, 32)], 0.0);
+}
+
 // Each reading has 5 J and 100 bytes more than the one before.
 class Scripted : public Sensors {
  public:

@@ -145,13 +145,46 @@ TEST_F(MadeRoot, AnEmptyMachineOffersNothingAndSaysSo) {
   const auto sensors = make_host_sensors({0}, root());
   const SensorReading reading = sensors->read();
   EXPECT_FALSE(reading.energy_j || reading.utilisation || reading.clock_ghz ||
-               reading.memory_used_bytes);
-  const char* const quantities[] = {"power and energy", "utilisation", "clock", "memory"};
-  ASSERT_EQ(sensors->facts().sources.size(), 4u);
-  for (size_t i = 0; i < 4; ++i) {
+               reading.memory_used_bytes || reading.temperature_c || reading.errors_uncorrected);
+  const char* const quantities[] = {"power and energy", "utilisation", "clock",
+                                    "memory",           "temperature", "errors of memory"};
+  ASSERT_EQ(sensors->facts().sources.size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
     const std::string wanted = std::string(quantities[i]) + ": none, ";
     EXPECT_EQ(sensors->facts().sources[i].substr(0, wanted.size()), wanted);
   }
+}
+
+TEST_F(MadeRoot, TheHottestSensorOfTheProcessors) {
+  put("sys/class/hwmon/hwmon0/name", "nvme\n");
+  put("sys/class/hwmon/hwmon0/temp1_input", "95000\n");
+  put("sys/class/hwmon/hwmon1/name", "coretemp\n");
+  put("sys/class/hwmon/hwmon1/temp1_input", "51000\n");
+  put("sys/class/hwmon/hwmon1/temp2_input", "63500\n");
+  const auto sensors = make_host_sensors({}, root());
+  EXPECT_DOUBLE_EQ(sensors->read().temperature_c.value(), 63.5);
+  EXPECT_EQ(source(sensors->facts(), "temperature"), "temperature: hwmon coretemp");
+}
+
+TEST_F(MadeRoot, ThermalZonesWhereHwmonHasNone) {
+  put("sys/class/thermal/thermal_zone0/type", "acpitz\n");
+  put("sys/class/thermal/thermal_zone0/temp", "20000\n");
+  put("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+  put("sys/class/thermal/thermal_zone1/temp", "44000\n");
+  const auto sensors = make_host_sensors({}, root());
+  EXPECT_DOUBLE_EQ(sensors->read().temperature_c.value(), 44.0);
+  EXPECT_EQ(source(sensors->facts(), "temperature"), "temperature: thermal zone x86_pkg_temp");
+}
+
+TEST_F(MadeRoot, ErrorsOfAllMemoryControllers) {
+  for (const std::string mc : {"mc0", "mc1"}) {
+    put("sys/devices/system/edac/mc/" + mc + "/ce_count", "3\n");
+    put("sys/devices/system/edac/mc/" + mc + "/ue_count", "1\n");
+  }
+  const auto sensors = make_host_sensors({}, root());
+  EXPECT_DOUBLE_EQ(sensors->read().errors_corrected.value(), 6.0);
+  EXPECT_DOUBLE_EQ(sensors->read().errors_uncorrected.value(), 2.0);
+  EXPECT_EQ(source(sensors->facts(), "errors"), "errors of memory: EDAC");
 }
 
 TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
@@ -166,6 +199,9 @@ TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
   EXPECT_DOUBLE_EQ(reading.utilisation.value(), 0.97);
   EXPECT_DOUBLE_EQ(reading.clock_ghz.value(), 1.755);
   EXPECT_DOUBLE_EQ(reading.memory_used_bytes.value(), 6e10);
+  EXPECT_DOUBLE_EQ(reading.temperature_c.value(), 61.0);
+  EXPECT_DOUBLE_EQ(reading.errors_corrected.value(), 7.0);
+  EXPECT_DOUBLE_EQ(reading.errors_uncorrected.value(), 2.0);
 }
 
 TEST(GpuSensors, TheLibraryIsShutDown) {
@@ -188,6 +224,7 @@ TEST(GpuSensors, WithoutEnergyCounterPowerIsSampled) {
   const SensorReading reading = sensors->read();
   ::unsetenv("FAKE_NVML_OLD");
   EXPECT_FALSE(reading.energy_j.has_value());
+  EXPECT_FALSE(reading.errors_uncorrected.has_value());
   EXPECT_TRUE(reading.power_w.has_value());
   EXPECT_EQ(sensors->facts().sources.front(), "power and energy: NVML, sampled power");
 }

@@ -105,6 +105,18 @@ TEST(Accept, VerdictRulesAndChecksOfEachRun) {
   EXPECT_EQ(judged(checks, {run, failed}).verdict, Accepted::FAILED);
 }
 
+TEST(Accept, DriftOfEachRun) {
+  std::vector<LoadedRun> runs = runs_at({100, 100});
+  for (LoadedRun& run : runs) run.record.summary.drift_percent.reset();
+  EXPECT_EQ(judged("drift=2", runs).verdict, Accepted::NOT_DECIDED);
+  runs[0].record.summary.drift_percent = 1.5;
+  runs[1].record.summary.drift_percent = -2.0;
+  EXPECT_EQ(judged("drift=2", runs).verdict, Accepted::PASSED);
+  runs[1].record.summary.drift_percent = -2.1;
+  EXPECT_EQ(outcome("drift=2", runs), "FAILED 1.h5 drifts by -2.10 %, 2 % allowed");
+  EXPECT_EQ(judged("runs='made'", runs).verdict, Accepted::PASSED);
+}
+
 TEST(Accept, RunsThatBelongToARow) {
   LoadedRun four = run_at(400, "four.h5");
   set_key(four.record, "run", "name", std::string("wide_4"));

@@ -88,7 +88,7 @@ for result in results:
     compared = []
     with h5py.File(result, "r") as file:
         compare_group(file, loads(output_of("show", "--format", "json", result)))
-    for group in ("/config/model", "/provenance", "/summary", "/steps", "/timing", "/memory", "/comm", "/verify"):
+    for group in ("/config/model", "/provenance", "/summary", "/steps", "/timing", "/sensors", "/memory", "/comm", "/verify"):
         if group not in compared:
             failures.append(f"{result}: {group} was not compared")
 several = loads(output_of("show", "--format", "json", *results))

@@ -3,6 +3,7 @@
 // is meant, and look at them: GPTBENCH_UPDATE=1 test_post_pictures.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -71,6 +72,16 @@ TEST(Pictures, OfAStudy) {
   for (const auto make : {throughput_picture, utilisation_picture, scaling_picture, memory_picture,
                           breakdown_picture, messages_picture, loss_picture, steps_picture})
     expect_as_kept(make(runs_of(records), {}));
+}
+
+TEST(Pictures, OfSensors) {
+  Record a = made_record(), b = made_record();
+  for (int i = 0; i < 30; ++i) {
+    a.sensors.power_w.push_back(65.0 + 0.2 * i);
+    b.sensors.clock_ghz.push_back(i == 10 ? NAN : 2.25 - 0.01 * (i % 3));
+  }
+  b.summary.world_size = 4;
+  expect_as_kept(sensors_picture(runs_of({a, b})));
 }
 
 TEST(Pictures, OfASweep) {

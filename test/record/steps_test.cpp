@@ -63,6 +63,34 @@ TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
   EXPECT_DOUBLE_EQ(r.summary.fom_tflops, 6.0);  // 27 / 4.5
 }
 
+// 100 steps, each of which takes 1 ms longer than the one before, around a second; three of them
+// are disturbed. The rate falls from 1 / 0.9505 to 1 / 1.0495: by about 0.1 in 100 s.
+TEST(Steps, DriftIsARobustSlope) {
+  Record r;
+  r.warmup_steps = 1;
+  r.step_time_s = {9.0};
+  double elapsed_s = 0.0;
+  for (int step = 0; step < 100; ++step) {
+    r.step_time_s.push_back(0.9505 + 0.001 * step);
+    elapsed_s += r.step_time_s.back();
+  }
+  for (const size_t disturbed : {5U, 50U, 99U}) r.step_time_s[disturbed] += 1.0;
+  r.loss.assign(101, 1.0);
+  summarise_steps(r, 1);
+  // The time of the three seconds is part of the hours.
+  EXPECT_NEAR(r.summary.drift_percent.value(), -10.0, 0.5);
+  EXPECT_NEAR(r.summary.drift_percent_per_hour.value(),
+              r.summary.drift_percent.value() * 3600.0 / (elapsed_s + 3.0), 1e-9);
+  // Fifteen timed steps say nothing.
+  r.step_time_s.resize(16);
+  r.summary.drift_percent.reset();
+  summarise_steps(r, 1);
+  EXPECT_FALSE(r.summary.drift_percent);
+  r.step_time_s.push_back(1.0);
+  summarise_steps(r, 1);
+  EXPECT_TRUE(r.summary.drift_percent);
+}
+
 TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   Record r = record_of_seven_steps();
   r.skipped.clear();  // timed: 4, 8, 0.5, 2 and 5
