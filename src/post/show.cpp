@@ -81,9 +81,13 @@ std::string throughput(const RunView& run) {
       entry("time per step", fixed(s.sec_per_it, 3) + " s (median of " +
                                  std::to_string(s.timed_steps) + "; " + fixed(s.sec_per_it_min, 3) +
                                  " to " + fixed(s.sec_per_it_max, 3) + " s)");
-  if (s.drift_percent)
-    text += entry("drift", printed("rate %+.2f %% over the timed steps, %+.2f %% per hour",
-                                   *s.drift_percent, *s.drift_percent_per_hour));
+  if (s.drift_percent) {
+    // Minutes say nothing of an hour.
+    const bool is_long = s.sec_per_it * static_cast<double>(s.timed_steps) >= 600.0;
+    text += entry("drift",
+                  printed("rate %+.2f %% over the timed steps", *s.drift_percent) +
+                      (is_long ? printed(", %+.2f %% per hour", *s.drift_percent_per_hour) : ""));
+  }
   text += entry("throughput", fixed(s.tokens_per_s, 1) + " tokens/s, " +
                                   fixed(s.samples_per_s, 2, 3) + " sequences/s");
   text += entry("model TFLOP/s", fixed(s.model_tflops_per_device, 3) + " per device (" +

@@ -70,7 +70,7 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   decomposition         data 2, tensor 3, pipeline 4, context 5, ZeRO 0
   batch                 8 sequences: 2 micro-batches of 3 per replica
   time per step         32.000 s (median of 3; 31.500 to 33.000 s)
-  drift                 rate -0.25 % over the timed steps, -1.50 % per hour
+  drift                 rate -0.25 % over the timed steps
   throughput            256.0 tokens/s, 0.250 sequences/s
   model TFLOP/s         0.110 per device (mpt), with recomputation 0.120
   utilisation           MFU 48.90 %, HFU 53.30 % of 0.225 TFLOP/s (measured GEMM
