@@ -266,6 +266,17 @@ TEST(Convert, HeadsMayBeGivenWhereNoConfigIs) {
   EXPECT_NE(text.find("num_attention_heads = 2"), std::string::npos) << text;
 }
 
+TEST(Convert, FamiliesWithoutATwinAreNamed) {
+  ModelConfig bert = tiny(ModelFamily::gpt, 11);
+  bert.family = ModelFamily::bert;
+  try {
+    hugging_face_tensors(bert, DType::f32);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'bert' has no twin"), std::string::npos);
+  }
+}
+
 TEST(Convert, DamagedCheckpointsAreRefused) {
   const ScratchDirectory scratch;
   const Model model(ModelFamily::gpt);
