@@ -75,7 +75,7 @@ _gptpost() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
   COMPREPLY=()
   case $previous in
-    --style) words="native fugaku mpt zero megatron scaling comm" ;;
+    --style) words="native fugaku mpt zero megatron scaling comm checkpoint" ;;
     --format) if [ "${COMP_WORDS[1]}" = table ]; then words="md csv latex json"; else words="text json"; fi ;;
     --kind) words="all throughput utilisation scaling sweep loss steps sensors memory breakdown messages timeline roofline memory_map ranks" ;;
     --convention) words="mpt mpt_star megatron causal exact" ;;

@@ -235,7 +235,7 @@ std::string help_text() {
       "  --style STYLE         for tables, one of\n";
   for (const Style& style : styles) {
     const std::string name = style.name;
-    text += "      " + name + std::string(10 - name.size(), ' ') + style.doc + "\n";
+    text += "      " + name + std::string(12 - name.size(), ' ') + style.doc + "\n";
   }
   text +=
       "  --format FORMAT       for tables: md, csv, latex, json\n"

@@ -42,15 +42,17 @@ std::vector<Table> zero_tables(const Runs& runs);
 std::vector<Table> megatron_tables(const Runs& runs);
 std::vector<Table> scaling_tables(const Runs& runs);
 std::vector<Table> comm_tables(const Runs& runs);
+std::vector<Table> checkpoint_tables(const Runs& runs);
 
 inline constexpr Style styles[] = {
     {"native", "what tells the runs apart, time, rates, MFU, memory, verdict", native_tables},
-    {"fugaku", "nodes, decomposition, memory, time, TFLOPs, aggregate PetaFLOPs", fugaku_tables},
+    {"fugaku", "nodes, layout, memory, time, TFLOPs, aggregate PetaFLOPs", fugaku_tables},
     {"mpt", "MFU, HFU, throughput by sequence, token and device", mpt_tables},
     {"zero", "largest batch, time and memory of each device by ZeRO stage", zero_tables},
     {"megatron", "a matrix of models over nodes * devices", megatron_tables},
     {"scaling", "speed-up and efficiency over ranks", scaling_tables},
     {"comm", "messages: size, time, algbw and busbw as nccl-tests have them", comm_tables},
+    {"checkpoint", "checkpoints: size, rate, waits, time to resume", checkpoint_tables},
 };
 
 // One row per run. For programs a figure is a number or empty, and a last column Status says why:

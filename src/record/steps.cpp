@@ -60,6 +60,14 @@ int64_t skipped_after_warmup(const Record& record) {
   return count;
 }
 
+double checkpoint_overhead(const Record& record) {
+  const auto sum = [](const std::vector<double>& all) {
+    return std::accumulate(all.begin(), all.end(), 0.0);
+  };
+  const double waits_s = sum(record.checkpoint_s), whole_s = waits_s + sum(record.step_time_s);
+  return whole_s > 0.0 ? waits_s / whole_s : 0.0;
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
   std::sort(values.begin(), values.end());

@@ -19,6 +19,9 @@ std::vector<double> timed_step_times(const Record& record);
 // Skipped steps after the warm-up: executed, not timed.
 int64_t skipped_after_warmup(const Record& record);
 
+// Share of the waits for checkpoints in the time of steps and waits; 0 where none was written.
+double checkpoint_overhead(const Record& record);
+
 // Median; 0 for no values.
 double median(std::vector<double> values);
 

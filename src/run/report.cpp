@@ -145,13 +145,12 @@ std::string messages(const Record& record) {
 // What one took, and the share of all in the time of steps and checkpoints.
 std::string checkpoints(const Record& record) {
   const double all_s = std::accumulate(record.checkpoint_s.begin(), record.checkpoint_s.end(), 0.0);
-  const double steps_s = std::accumulate(record.step_time_s.begin(), record.step_time_s.end(), 0.0);
   const double bytes = static_cast<double>(record.summary.checkpoint_bytes);
   return format_bytes(record.summary.checkpoint_bytes) + " each, written in " +
          format_seconds(record.summary.checkpoint_write_s) + " (" +
          format_si(bytes / record.summary.checkpoint_write_s, "B/s") + "); training waited " +
          format_seconds(all_s) +
-         printed(", %.1f %% of its time", 100.0 * all_s / (all_s + steps_s));
+         printed(", %.1f %% of its time", 100.0 * checkpoint_overhead(record));
 }
 
 }  // namespace

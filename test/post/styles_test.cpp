@@ -169,6 +169,31 @@ TEST(Scaling, EveryColumn) {
 
 // Definitions of nccl-tests, GB/s: 8 MB in 4 ms are 2, the bus factor of an all-reduce of 4 ranks
 // is 1.5. Of the run's own messages the mean over 3 + 4 calls: 201 / 7 B in 0.75 / 7 s.
+// 5 GB in 2.5 s on two nodes; waits of 0.5 s and 1.5 s beside 96 s of timed steps and 32 s.
+TEST(Checkpoint, EveryColumn) {
+  Record r = made_record();
+  r.reason.clear();
+  r.summary.nodes = 2;
+  set_key(r, "checkpoint", "async", true);
+  set_key(r, "checkpoint", "every_steps", int64_t{2});
+  r.step_time_s = {32, 32, 32, 32};
+  r.checkpoint_s = {0, 0.5, 0, 1.5};
+  const Table table = checkpoint_tables({RunView(r)}).at(0);
+  EXPECT_EQ(headings(table),
+            (std::vector<std::string>{"Run", "Ranks", "Nodes", "Async", "Every", "Size (GB)",
+                                      "Write (s)", "GB/s", "GB/s/node", "Wait (ms)", "Overhead (%)",
+                                      "Resume (s)", "Notes"}));
+  EXPECT_EQ(table.rows.at(0),
+            (std::vector<std::string>{"made, 2 ranks", "2", "2", "true", "2", "5.00", "2.50",
+                                      "2.00", "1.00", "1000.00", "1.54", "1.50", "03-09"}));
+  r.checkpoint_s.clear();
+  r.summary.checkpoint_bytes = 0;
+  r.summary.checkpoint_write_s = r.summary.resume_s = 0.0;
+  const Table none = checkpoint_tables({RunView(r)}).at(0);
+  for (const char* const heading : {"Size (GB)", "GB/s", "Wait (ms)", "Overhead (%)", "Resume (s)"})
+    EXPECT_EQ(cell(none, 0, heading), "-") << heading;
+}
+
 TEST(Comm, EveryColumn) {
   Record r = made_record();
   r.comm.pop_back();
