@@ -20,6 +20,7 @@
 #include "io/file_bytes.h"
 #include "io/result_file.h"
 #include "run/report.h"
+#include "sweep/bad_nodes.h"
 #include "sweep/decks.h"
 #include "sweep/progress.h"
 #include "sweep/row_process.h"
@@ -178,7 +179,8 @@ class Driver {
     row.deck.raw_text = row_deck_text(sweep_, row);
     row.deck.path = deck_path;
     write_file(deck_path, row.deck.raw_text);
-    const std::vector<std::string> words = row_command(sweep_, row, program_, deck_path);
+    const std::vector<std::string> words =
+        row_command(sweep_, row, program_, deck_path, bad_nodes_.left_out());
 
     const std::string result = directory + "/result.h5";
     const FileIdentity before = file_identity(result);
@@ -202,6 +204,20 @@ class Driver {
     job.status = record->status;
     time_left_.finish(index, job.status, end.wall_s);
     report(index, end.wall_s, *record);
+    if (record->status == "FAILED") note_bad_nodes(row.name, output);
+  }
+
+  void note_bad_nodes(const std::string& row, const std::string& output) {
+    constexpr int64_t most_bytes = int64_t{1} << 24;
+    std::string text;
+    try {
+      const Bytes bytes = read_bytes(output, most_bytes);
+      text.assign(bytes.begin(), bytes.end());
+    } catch (const Error&) {  // too long to be a report of gptbench
+    }
+    for (const std::string& node : bad_nodes_.note(row, text))
+      print("    " + node + " failed in " + join(bad_nodes_.rows_of(node), " and in ") +
+            ": rows that follow leave it out, where sweep.launcher has {exclude}\n");
   }
 
   std::string position(size_t index) const {
@@ -244,6 +260,7 @@ class Driver {
   std::string program_;
   int64_t refused_ = 0;
   TimeLeft time_left_;  // rows as in jobs_
+  BadNodes bad_nodes_;
 };
 
 void refuse_inside_of_mpi() {

@@ -147,12 +147,13 @@ std::string row_directory(const SweepRow& row) {
 std::string launcher_pattern(const SweepConfig& config) {
   if (!config.launcher.empty()) return config.launcher;
   if (std::getenv("SLURM_JOB_ID") != nullptr && is_program("srun"))
-    return "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={ranks_per_node}";
+    return "srun --nodes={nodes} --ntasks={ranks} --ntasks-per-node={ranks_per_node} {exclude}";
   return std::getenv("PJM_JOBID") != nullptr ? "mpiexec -n {ranks}" : "mpirun -n {ranks}";
 }
 
 std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
-                                     const std::string& program, const std::string& deck) {
+                                     const std::string& program, const std::string& deck,
+                                     const std::string& nodes_left_out) {
   const std::string pattern = launcher_pattern(sweep.config);
   std::vector<std::string> words = parse_command(pattern, [&](const std::string& message) {
     throw Error(Exit::usage, sweep.path + ": sweep.launcher: " + message);
@@ -161,13 +162,16 @@ std::vector<std::string> row_command(const Sweep& sweep, const SweepRow& row,
     throw Error(Exit::usage, sweep.path + ": sweep.launcher is blank; '' takes the default");
   if (pattern.find("{program}") == std::string::npos) words.push_back("{program}");
   if (pattern.find("{deck}") == std::string::npos) words.push_back("{deck}");
+  if (nodes_left_out.empty())
+    words.erase(std::remove(words.begin(), words.end(), "{exclude}"), words.end());
   for (std::string& word : words)
     word = filled_in(word, {{"ranks_per_node", std::to_string(row.ranks_per_node)},
                             {"ranks", std::to_string(row.ranks)},
                             {"nodes", std::to_string(row.nodes)},
                             {"name", row.name},
                             {"program", program},
-                            {"deck", deck}});
+                            {"deck", deck},
+                            {"exclude", "--exclude=" + nodes_left_out}});
   return words;
 }
 

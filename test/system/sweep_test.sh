@@ -106,6 +106,25 @@ stand_in FAILED 'status 6' 'echo gptbench: rank 1: a peer is gone; echo launcher
 grep -q 'reason .*; rank 1: a peer is gone' values || fail "$(grep reason values)"
 stand_in OOM 'status 6.*Out-Of-Memory' 'echo slurmstepd: Out-Of-Memory; exit 6'
 stand_in FAILED 'status 0' 'exit 0'
+# A node that two rows blame is left out of those that follow.
+sweep_deck ends <<END
+  launcher = '"$decks/stand-in" {exclude}', vary(1) = 'seed = 1, 2, 3'
+END
+cat >"$decks/stand-in" <<'END'
+#!/bin/sh
+[ "$1" = --exclude=beta ] && shift && exec "$@"
+echo 'gptbench: rank 0 on alpha: rank 1 on beta has been dead for more than 600 s'
+exit 6
+END
+rm -rf "$work"
+mkdir -p "$work"
+sweeps 0 "$decks/ends.in"
+check_result "$work/output/tiny/tiny-2/result.h5" FAILED
+check_result "$work/output/tiny/tiny-3/result.h5" OK
+grep -q 'beta failed in tiny-1 and in tiny-2: rows that follow leave it out' out || fail "does not say that beta is left out"
+sweep_deck ends <<END
+  launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2'
+END
 # The result of an earlier job is none of a job that leaves none.
 printf '#!/bin/sh\nexit 3\n' >"$decks/stand-in"
 sweeps 0 "$decks/ends.in" sweep.rerun=failed

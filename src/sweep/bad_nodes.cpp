@@ -1,0 +1,40 @@
+#include "sweep/bad_nodes.h"
+
+#include <regex>
+
+#include "base/text.h"
+
+namespace gptbench {
+
+std::set<std::string> blamed_nodes(const std::string& output) {
+  // Names of hosts alone: they become words of a command.
+  static const std::regex blame(
+      "(?:rank [0-9]+ on ([A-Za-z0-9][A-Za-z0-9._-]*)"
+      "(?: has been (?:dead|stopped)|, and its node, has been silent)"
+      "|Node failure on ([A-Za-z0-9][A-Za-z0-9._-]*))");
+  std::set<std::string> nodes;
+  for (const std::string& line : split(output, '\n')) {
+    if (line.size() > 4096) continue;
+    for (std::sregex_iterator match(line.begin(), line.end(), blame), end; match != end; ++match)
+      nodes.insert((*match)[1].matched ? (*match)[1].str() : (*match)[2].str());
+  }
+  return nodes;
+}
+
+std::vector<std::string> BadNodes::note(const std::string& row, const std::string& output) {
+  std::vector<std::string> left_out;
+  for (const std::string& node : blamed_nodes(output)) {
+    rows_[node].push_back(row);
+    if (rows_[node].size() == too_often) left_out.push_back(node);
+  }
+  return left_out;
+}
+
+std::string BadNodes::left_out() const {
+  std::vector<std::string> nodes;
+  for (const auto& [node, rows] : rows_)
+    if (rows.size() >= too_often) nodes.push_back(node);
+  return join(nodes, ",");
+}
+
+}  // namespace gptbench

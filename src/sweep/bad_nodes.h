@@ -1,0 +1,30 @@
+// Nodes of a cluster that make the jobs of a sweep fail.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gptbench {
+
+// Nodes that the output of a job blames: by the watchdog ("rank 3 on beta has been dead ...") or by
+// srun ("error: Node failure on beta"). A job that was killed blames none: that may be its own
+// doing.
+std::set<std::string> blamed_nodes(const std::string& output);
+
+// A node that two failed rows blame is left out of the rows that follow.
+class BadNodes {
+ public:
+  // What a row that failed has printed. Returns the nodes that are left out from now on.
+  std::vector<std::string> note(const std::string& row, const std::string& output);
+  // "alpha,beta"; "": none.
+  std::string left_out() const;
+  const std::vector<std::string>& rows_of(const std::string& node) const { return rows_.at(node); }
+
+ private:
+  static constexpr size_t too_often = 2;
+  std::map<std::string, std::vector<std::string>> rows_;  // that blame the node
+};
+
+}  // namespace gptbench

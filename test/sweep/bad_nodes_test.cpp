@@ -1,0 +1,42 @@
+// Nodes that outputs of failed jobs blame.
+#include "sweep/bad_nodes.h"
+
+#include <gtest/gtest.h>
+
+namespace gptbench {
+namespace {
+
+using Nodes = std::set<std::string>;
+
+TEST(BadNodes, WhoIsBlamed) {
+  EXPECT_EQ(
+      blamed_nodes("gptbench: rank 0 on alpha: rank 3 on beta has been dead for more than 2 s, "
+                   "its last operation: 'step 7: adamw'; not reached: 'step 8'\n"
+                   "gptbench: rank 1 on alpha: rank 8 on gamma-1, and its node, has been silent "
+                   "for more than 2 s\n"),
+      (Nodes{"beta", "gamma-1"}));
+  EXPECT_EQ(blamed_nodes("srun: error: Node failure on n17.cluster\n"), (Nodes{"n17.cluster"}));
+  // Slow, out of memory, or wrong on all nodes alike.
+  EXPECT_EQ(blamed_nodes("gptbench: rank 0 on alpha: rank 3 on beta has not responded for more\n"
+                         "srun: error: n2: task 5: Killed\n"
+                         "gptbench: rank 0 on alpha: no rank has made progress for more than 2 s; "
+                         "furthest behind is rank 1 on beta, at 'step 7'\n"),
+            Nodes{});
+  EXPECT_EQ(blamed_nodes("Node failure on -oops\nNode failure on $(reboot)\n"), Nodes{});
+}
+
+TEST(BadNodes, TwoRowsLeaveANodeOut) {
+  const std::string beta = "Node failure on beta\nNode failure on beta\n",
+                    both = "Node failure on beta\nNode failure on alpha\n";
+  BadNodes nodes;
+  EXPECT_TRUE(nodes.note("row-1", beta).empty());
+  EXPECT_EQ(nodes.left_out(), "");
+  EXPECT_EQ(nodes.note("row-2", both), (std::vector<std::string>{"beta"}));
+  EXPECT_EQ(nodes.rows_of("beta"), (std::vector<std::string>{"row-1", "row-2"}));
+  EXPECT_EQ(nodes.left_out(), "beta");
+  EXPECT_EQ(nodes.note("row-3", both), (std::vector<std::string>{"alpha"}));
+  EXPECT_EQ(nodes.left_out(), "alpha,beta");
+}
+
+}  // namespace
+}  // namespace gptbench
