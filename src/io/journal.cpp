@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -19,6 +21,8 @@
 
 namespace gptbench {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* header =
     "step,loss,grad_norm,time_s,tokens_per_s,loss_scale,skipped,checksum\n";
@@ -99,6 +103,21 @@ void recover(const std::string& directory) {
   }
   write_result(directory, record);
   ::unlink(planned_path(directory).c_str());
+}
+
+// What a watchdog wrote first when it ended the run whose plan lies here; "" where none did.
+std::string words_of_watchdog(const std::string& directory) {
+  std::error_code error;
+  const auto begun = fs::last_write_time(planned_path(directory), error);
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().filename().string().rfind("last_operations", 0) != 0 ||
+        fs::last_write_time(entry, error) < begun)
+      continue;
+    std::string line;
+    std::getline(std::ifstream(entry.path()), line);
+    return line.substr(0, 500);
+  }
+  return "";
 }
 
 }  // namespace
@@ -205,6 +224,8 @@ Record recovered_record(const std::string& directory, const std::string& status,
   record.failed_step = record.summary.resumed_step + static_cast<int64_t>(record.loss.size()) - 1;
   record.reason = "recovered from the journal: the run ended without a result after step " +
                   std::to_string(record.failed_step + 1) + "; step times are those of rank 0";
+  const std::string words = words_of_watchdog(directory);
+  if (!words.empty()) record.reason += "; " + words;
   return record;
 }
 

@@ -183,11 +183,18 @@ TrainingStart start_from(const Session& session, const Config& config, Engine& e
   const double start_s = now_s();
   const auto say = [&](const std::string& line) { session.console.always(line + "\n"); };
   const TrainingStart start = start_training(session.world, engine, say);
-  if (!start.path.empty() && config.run.duration_s == 0.0 && start.steps >= config.run.steps)
-    throw AgreedError(Exit::usage, "run.steps = " + std::to_string(config.run.steps) +
-                                       ": nothing is left to train, " + start.path +
-                                       " was saved after step " + std::to_string(start.steps) +
-                                       "; use more steps, or run.resume = 'no'");
+  if (!start.path.empty() && config.run.duration_s == 0.0 && start.steps >= config.run.steps) {
+    // A job that was queued again after its last step is complete.
+    const std::string result = config.output.directory + "/result.h5";
+    std::error_code error;
+    const bool is_complete =
+        config.run.resume == "auto" &&
+        !session.world.all(session.world.rank() != 0 || !std::filesystem::exists(result, error));
+    throw AgreedError(is_complete ? Exit::ok : Exit::usage,
+                      "run.steps = " + std::to_string(config.run.steps) +
+                          ": nothing is left to train, " + start.path + " was saved after step " +
+                          std::to_string(start.steps) + "; use more steps, or run.resume = 'no'");
+  }
   record.summary.resumed_from = start.path;
   record.summary.resumed_step = start.steps;
   if (start.fresh) return start;

@@ -68,6 +68,14 @@ TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
   EXPECT_EQ(r.summary.sec_per_it, 3.0);
   EXPECT_DOUBLE_EQ(r.summary.samples_per_s, 16.0 / 3.0);
   EXPECT_NE(r.reason.find("after step 4"), std::string::npos) << r.reason;
+  // What the watchdog said, but not that of an earlier run.
+  const std::string file = directory_ + "/last_operations.node1.txt";
+  std::ofstream(file) << "rank 1 on beta has been dead\n\nrank 0\n";
+  const auto reason = [&] { return recovered_record(directory_, "FAILED").reason; };
+  EXPECT_NE(reason().find("rank 0; rank 1 on beta has been dead"), std::string::npos) << reason();
+  fs::last_write_time(file,
+                      fs::last_write_time(directory_ + "/planned.h5") - std::chrono::hours(1));
+  EXPECT_EQ(reason().find("beta"), std::string::npos);
   EXPECT_EQ(r.provenance.deck_name, made_record().provenance.deck_name);
 }
 
