@@ -37,6 +37,8 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   if (tracing_ != nullptr) tracing_->begin_step(start_s);
 
   run_tasks();
+  loads_ += resources_.loads;  // a replay repeats the step that was issued
+  stores_ += resources_.stores;
   // The device works meanwhile.
   if (plan.device.replays) inputs_.draw_ahead(step + 1);
   const std::array<double, num_scalars> scalars = read_scalars();
@@ -143,6 +145,7 @@ void Engine::replay_tasks() {
 
 void Engine::issue_tasks() {
   const Plan& plan = resources_.plan;
+  resources_.loads = resources_.stores = {};
   for_each_task(plan, [&](const Task& task) {
     const Program& program = plan.programs[static_cast<size_t>(task.program)];
     timer_.begin_program(program.kind);

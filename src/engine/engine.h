@@ -62,6 +62,9 @@ class Engine {
   // Sums over the steps since the last reset.
   const ExposedTimes& exposed_s() const { return timer_.exposed_s(); }
   void reset_exposed() { timer_.reset_exposed(); }
+  // Transfers to and from where data is offloaded, in all steps; local.
+  const TransferTotal& loads() const { return loads_; }
+  const TransferTotal& stores() const { return stores_; }
   // The first failure of this rank, "" and ok where there is none: tokens that cannot be read (io),
   // or too little memory for a kernel or on the node (out_of_memory). Such a rank finishes the step
   // on stale values, so that no other rank waits for it, and votes to stop: in this step, or in the
@@ -119,6 +122,7 @@ class Engine {
   int64_t traced_step_ = -1;
   Trace* tracing_ = nullptr;  // trace_ in the step to be traced
   NonFiniteSearch* search_ = nullptr;
+  TransferTotal loads_, stores_;
   int64_t updates_ = 0;          // of the parameters: steps that were not skipped
   double gradient_scale_ = 1.0;  // factor of the gradients in memory
 };

@@ -56,6 +56,7 @@ void copy_part(const OpCall& call) {
 
 void load(const OpCall& call) {
   const int64_t bytes = transfer_bytes(call, Slot::x);
+  call.loads() += {1, bytes};
   if (bytes == 0) return;
   if (is_on_host(call, Slot::x))
     call.device().copy(call.queue(), call[Slot::y], call[Slot::x], bytes);
@@ -65,6 +66,7 @@ void load(const OpCall& call) {
 
 void store(const OpCall& call) {
   const int64_t bytes = transfer_bytes(call, Slot::y);
+  call.stores() += {1, bytes};
   if (bytes == 0) return;
   if (is_on_host(call, Slot::y))
     call.device().copy(call.queue(), call[Slot::y], call[Slot::x], bytes);

@@ -37,6 +37,8 @@ class OpCall {
   Communicator& group() const { return resources_.communicators[op.axis]; }  // of a message
   OffloadFile& offload_file() const { return *resources_.offload_file; }
   StepInputs& inputs() const { return inputs_; }
+  TransferTotal& loads() const { return resources_.loads; }  // of the step so far
+  TransferTotal& stores() const { return resources_.stores; }
 
   Address operator[](Slot name) const { return address(name, 0); }
   // Address `elements` elements after the start of an operand.

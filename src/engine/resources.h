@@ -12,6 +12,12 @@
 
 namespace gptbench {
 
+inline TransferTotal& operator+=(TransferTotal& total, const TransferTotal& more) {
+  total.count += more.count;
+  total.bytes += more.bytes;
+  return total;
+}
+
 // The compute type of a resolved deck.
 ComputeType compute_type(const Config& config);
 
@@ -40,6 +46,8 @@ struct Resources {
   Arena arena;
   std::unique_ptr<OffloadFile> offload_file;  // null where nothing is offloaded to a file
   StepQueues queues;
+  // What the transfers of the step that was issued last moved.
+  TransferTotal loads, stores;
 };
 
 }  // namespace gptbench

@@ -33,11 +33,12 @@ void sum(std::vector<T>& values) {
 
 Record reduced_over_ranks(Record record) {
   for (RankSeries& series : record.timing) reduce(series);
-  for (MemoryEntry& entry : record.memory) {
-    if (static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
-    sum(entry.bytes);
-    entry.reduced = true;
-  }
+  for (std::vector<MemoryEntry>* entries : {&record.memory, &record.offload})
+    for (MemoryEntry& entry : *entries) {
+      if (static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
+      sum(entry.bytes);
+      entry.reduced = true;
+    }
   for (CommEntry& entry : record.comm) {
     if (static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
     sum(entry.bytes);

@@ -167,9 +167,7 @@ void read_timing(hid_t file, std::vector<RankSeries>& timing) {
   }
 }
 
-void read_memory(hid_t file, Record& record) {
-  const Hdf5Handle group = open_object(file, "memory");
-  if (group < 0) return;
+void read_bytes(hid_t group, std::vector<MemoryEntry>& entries) {
   for (const std::string& name : names_of_links(group)) {
     if (!ends_with(name, "_bytes")) continue;
     MemoryEntry entry;
@@ -178,8 +176,16 @@ void read_memory(hid_t file, Record& record) {
     entry.name = name.substr(0, name.size() - std::strlen("_bytes"));
     read_attribute(dataset, "description", entry.description);
     entry.reduced = is_reduced(dataset);
-    record.memory.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
   }
+}
+
+void read_memory(hid_t file, Record& record) {
+  const Hdf5Handle offload = open_object(file, "offload");
+  if (offload >= 0) read_bytes(offload, record.offload);
+  const Hdf5Handle group = open_object(file, "memory");
+  if (group < 0) return;
+  read_bytes(group, record.memory);
   read_rows<ArenaRow>(group, "arena", [&](const ArenaRow& row) {
     record.arena.push_back({text_or_empty(row.name), text_or_empty(row.memory_class),
                             text_or_empty(row.dtype), row.offset, row.bytes,

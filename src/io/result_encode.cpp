@@ -114,15 +114,20 @@ void write_arena(hid_t parent, const std::vector<ArenaEntry>& arena) {
                 {extent(rows.size())}, ArenaRow::type(), rows.data());
 }
 
-void write_memory(hid_t file, const Record& record) {
-  const Hdf5Handle group = create_group(file, "memory");
-  for (const MemoryEntry& entry : record.memory) {
+// Datasets [rank] named <entry>_bytes.
+void write_bytes(hid_t group, const std::vector<MemoryEntry>& entries) {
+  for (const MemoryEntry& entry : entries) {
     const Hdf5Handle dataset =
         write_dataset(group, {entry.name + "_bytes", "bytes", entry.description},
                       {extent(entry.bytes.size())}, entry.bytes);
     write_attribute(dataset, "class", entry.name);
     if (entry.reduced) write_attribute(dataset, "reduction", "sum");
   }
+}
+
+void write_memory(hid_t file, const Record& record) {
+  const Hdf5Handle group = create_group(file, "memory");
+  write_bytes(group, record.memory);
   write_arena(group, record.arena);
 }
 
@@ -189,6 +194,7 @@ void write_all(hid_t file, const Record& record) {
   write_timing(file, record.timing);
   write_sensors(file, record.sensors);
   write_memory(file, record);
+  write_bytes(create_group(file, "offload"), record.offload);
   write_comm(file, record.comm);
   write_projection(file, record.projection);
   write_verify(file, record);

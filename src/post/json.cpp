@@ -87,9 +87,13 @@ std::string timing_json(const std::vector<RankSeries>& timing) {
   return object.text();
 }
 
-std::string memory_json(const Record& record) {
+JsonObject bytes_json(const std::vector<MemoryEntry>& entries) {
   JsonObject object;
-  for (const MemoryEntry& entry : record.memory) object.add(entry.name + "_bytes", entry.bytes);
+  for (const MemoryEntry& entry : entries) object.add(entry.name + "_bytes", entry.bytes);
+  return object;
+}
+
+std::string memory_json(const Record& record) {
   std::vector<std::string> rows;
   for (const ArenaEntry& entry : record.arena)
     rows.push_back(JsonObject()
@@ -100,7 +104,7 @@ std::string memory_json(const Record& record) {
                        .add("bytes", entry.bytes)
                        .add("lifetime", entry.lifetime)
                        .text());
-  return object.add_json("arena", json_array(rows)).text();
+  return bytes_json(record.memory).add_json("arena", json_array(rows)).text();
 }
 
 std::string comm_json(const std::vector<CommEntry>& comm) {
@@ -177,6 +181,7 @@ std::string record_json(const std::string& path, const Record& record) {
       .add_json("timing", timing_json(record.timing))
       .add_json("sensors", sensors_json(record.sensors))
       .add_json("memory", memory_json(record))
+      .add_json("offload", bytes_json(record.offload).text())
       .add_json("comm", comm_json(record.comm))
       .add_json("projection", projection_json(record.projection))
       .add_json("verify", verify_json(record));

@@ -148,12 +148,11 @@ std::string sensors(const Summary& s) {
   return text.empty() ? "" : page_heading("sensors") + text;
 }
 
-std::string memory(const Record& r) {
+std::string bytes_of_ranks(const std::string& heading, const char* kind,
+                           const std::vector<MemoryEntry>& entries) {
   Table table{
-      "",
-      {{"", false}, {"class", false}, {"least", true}, {"largest", true}, {"of rank", true}},
-      {}};
-  for (const MemoryEntry& m : r.memory) {
+      "", {{"", false}, {kind, false}, {"least", true}, {"largest", true}, {"of rank", true}}, {}};
+  for (const MemoryEntry& m : entries) {
     if (m.bytes.empty()) continue;
     const auto largest = std::max_element(m.bytes.begin(), m.bytes.end());
     table.rows.push_back(
@@ -161,7 +160,7 @@ std::string memory(const Record& r) {
          m.reduced ? "" : format_bytes(*std::min_element(m.bytes.begin(), m.bytes.end())),
          format_bytes(*largest), m.reduced ? "" : std::to_string(largest - m.bytes.begin())});
   }
-  return table.rows.empty() ? "" : page_heading("memory per rank") + format_plain(table);
+  return table.rows.empty() ? "" : page_heading(heading) + format_plain(table);
 }
 
 std::string breakdown(const Record& r) {
@@ -224,8 +223,10 @@ std::string verification(const Record& r) {
 std::string show_page(const std::string& path, const Record& record) {
   const RunView run(record);
   return page_heading("gptbench result") + about(path, record) + page_heading("run") + model(run) +
-         throughput(run) + sensors(record.summary) + memory(record) + breakdown(record) +
-         communication(record) + verification(record);
+         throughput(run) + sensors(record.summary) +
+         bytes_of_ranks("memory per rank", "class", record.memory) +
+         bytes_of_ranks("offloaded data moved per rank, all steps", "transfer", record.offload) +
+         breakdown(record) + communication(record) + verification(record);
 }
 
 }  // namespace gptbench

@@ -40,8 +40,9 @@ struct RankSeries {
   bool reduced = false;          // the second index runs over the four reductions
 };
 
+// Bytes of a memory class, or moved by a kind of transfer.
 struct MemoryEntry {
-  std::string name;  // "parameters", ..., "peak"
+  std::string name;  // "parameters", ..., "peak"; "load", "store"
   std::string description;
   std::vector<int64_t> bytes;  // [rank]
   bool reduced = false;        // beyond 1,024 ranks: one value, the sum over ranks
@@ -174,6 +175,7 @@ struct Record {
   SensorSeries sensors;
   std::vector<MemoryEntry> memory;
   std::vector<ArenaEntry> arena;
+  std::vector<MemoryEntry> offload;  // transfers of all steps; empty where nothing is offloaded
   std::vector<CommEntry> comm;
   ProjectionFacts projection;
   std::vector<VerifyEntry> verify;

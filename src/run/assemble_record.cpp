@@ -44,6 +44,7 @@ void add_training(Record& record, const Plan& plan, const RunParts& parts) {
   record.timing = training.timing;
   record.comm = training.comm;
   record.memory = parts.memory.entries;
+  record.offload = parts.memory.offload;
   record.summary.peak_memory_bytes = parts.memory.peak_bytes;
   record.summary.device_memory_used_bytes = parts.memory.peak_bytes;
   summarise_steps(record, plan.config.batch.global_batch_size);

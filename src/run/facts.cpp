@@ -36,13 +36,17 @@ std::string gather_bindings(MpiWorld& world, const Device& device) {
   return binding_report(bindings);
 }
 
-MemoryUse gather_memory(MpiWorld& world, const Engine& engine) {
+MemoryUse gather_memory(MpiWorld& world, const Engine& engine, const Plan& plan) {
   MemoryUse use;
-  const auto add = [&](const std::string& name, const std::string& description, int64_t bytes) {
+  const auto add_to = [&](std::vector<MemoryEntry>& entries, const std::string& name,
+                          const std::string& description, int64_t bytes) {
     MemoryEntry entry{name, description, {}};
     for (const double each : world.gather(std::vector<double>{static_cast<double>(bytes)}))
       entry.bytes.push_back(static_cast<int64_t>(each));
-    if (world.rank() == 0) use.entries.push_back(std::move(entry));
+    if (world.rank() == 0) entries.push_back(std::move(entry));
+  };
+  const auto add = [&](const std::string& name, const std::string& description, int64_t bytes) {
+    add_to(use.entries, name, description, bytes);
   };
   int64_t sum = 0;
   for (int c = 0; c < num_memory_classes; ++c) {
@@ -57,6 +61,10 @@ MemoryUse gather_memory(MpiWorld& world, const Engine& engine) {
   add("arena", "sum over the classes", sum);
   const int64_t peak = host_memory().peak_resident_bytes;
   add("peak", "high-water mark of the process, from the operating system", peak);
+  if (!plan.config.parallel.offload.empty()) {
+    add_to(use.offload, "load", "to the device, all steps", engine.loads().bytes);
+    add_to(use.offload, "store", "from the device, all steps", engine.stores().bytes);
+  }
   use.peak_bytes = world.max(static_cast<double>(peak));
   return use;
 }

@@ -20,6 +20,6 @@ MachineFacts gather_machine(MpiWorld& world, const Plan& plan, const Device& dev
 std::string gather_bindings(MpiWorld& world, const Device& device);
 
 // Collective, after the last step; entries on rank 0.
-MemoryUse gather_memory(MpiWorld& world, const Engine& engine);
+MemoryUse gather_memory(MpiWorld& world, const Engine& engine, const Plan& plan);
 
 }  // namespace gptbench

@@ -45,7 +45,8 @@ struct SensorSummary {
 // Memory of the ranks after the last step.
 struct MemoryUse {
   std::vector<MemoryEntry> entries;
-  double peak_bytes = 0.0;  // largest over ranks; on all ranks
+  std::vector<MemoryEntry> offload;  // bytes moved, not held; empty where nothing is offloaded
+  double peak_bytes = 0.0;           // largest over ranks; on all ranks
 };
 
 // The steps that were trained.

@@ -117,14 +117,19 @@ std::string loss_scale(const Record& record) {
                  static_cast<long long>(record.loss_scale.size()));
 }
 
-std::string memory(const Record& record) {
-  std::string text = "Memory, largest over ranks\n";
-  for (const MemoryEntry& entry : record.memory)
+std::string bytes_of_ranks(const char* heading, const std::vector<MemoryEntry>& entries) {
+  std::string text = entries.empty() ? "" : std::string(heading) + ", largest over ranks\n";
+  for (const MemoryEntry& entry : entries)
     if (!entry.bytes.empty())
       text +=
           printed("  %-28s %12s\n", entry.name.c_str(),
                   format_bytes(*std::max_element(entry.bytes.begin(), entry.bytes.end())).c_str());
   return text;
+}
+
+std::string memory(const Record& record) {
+  return bytes_of_ranks("Memory", record.memory) +
+         bytes_of_ranks("Offloaded data moved in all steps", record.offload);
 }
 
 std::string messages(const Record& record) {

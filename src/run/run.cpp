@@ -153,6 +153,8 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
   }
   if (!training.signalled) checks.push_back(check_replicas(world, plan, engine.checksum()));
   checks.push_back(check_messages(world, plan, training.steps));
+  if (!plan.config.parallel.offload.empty())
+    checks.push_back(check_transfers(world, plan, engine.loads(), engine.stores(), training.steps));
   checks.push_back(check_parameter_count(plan));
   checks.push_back(check_memory(world, engine, plan));
 }
@@ -268,7 +270,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   if (training.outcome != Exit::ok) attempt.record.failed_step = start.steps + training.steps - 1;
   attempt.record.summary.checkpoint_bytes = checkpoints.bytes();
   attempt.record.summary.checkpoint_write_s = checkpoints.write_s();
-  parts.memory = gather_memory(world, engine);
+  parts.memory = gather_memory(world, engine, plan);
   parts.training = gather_series(world, training, plan, communicators);
   check_run(session, plan, engine, training, start.fresh, parts.checks);
   attempt.reason += reason_of_numbers(session, engine, training, parts.checks);

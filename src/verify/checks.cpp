@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 #include "comm/message_totals.h"
 #include "plan/lengths.h"
@@ -133,6 +134,18 @@ VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps) {
   }
   return exact("messages_as_planned",
                "max |counted - planned| of messages and bytes by axis and operation",
+               static_cast<double>(world.max(difference)));
+}
+
+VerifyEntry check_transfers(MpiWorld& world, const Plan& plan, const TransferTotal& loads,
+                            const TransferTotal& stores, int64_t steps) {
+  int64_t difference = 0;
+  for (const auto& [counted, planned] :
+       {std::pair{loads, plan.loads}, std::pair{stores, plan.stores}})
+    difference = std::max({difference, std::abs(counted.count - planned.count * steps),
+                           std::abs(counted.bytes - planned.bytes * steps)});
+  return exact("transfers_as_planned",
+               "max |counted - planned| of loads and stores of offloaded data, and of their bytes",
                static_cast<double>(world.max(difference)));
 }
 

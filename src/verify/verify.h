@@ -50,6 +50,11 @@ VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum)
 // `steps` times the plan's. Value: the largest difference in bytes or messages on any rank.
 VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps);
 
+// Collective: what engines count as they load and store offloaded data, against `steps` times the
+// plan's. Value: the largest difference in transfers or bytes on any rank.
+VerifyEntry check_transfers(MpiWorld& world, const Plan& plan, const TransferTotal& loads,
+                            const TransferTotal& stores, int64_t steps);
+
 // Share of the `steps` after the warm-up that were skipped; at most a half, so that the median time
 // is one of steps that updated the weights.
 VerifyEntry check_skipped_steps(int64_t skipped, int64_t steps);

@@ -46,6 +46,8 @@ with h5py.File(sys.argv[1], "r") as f:
     assert f["/sensors"].attrs["interval_s"] == 2.0 and list(f["/sensors"]) == ["power_w", "temperature_c", "utilisation"]
     assert f["/sensors/temperature_c"][()].tolist() == [65.0, 71.5]
     assert f["/memory/peak_bytes"][()].tolist() == [2500000000, 2400000000]
+    assert f["/offload/load_bytes"][()].tolist() == [4096, 8192]
+    assert f["/offload/store_bytes"][()].tolist() == [2048, 1024]
     arena = f["/memory/arena"]
     assert arena.dtype.names == ("name", "class", "dtype", "offset", "bytes", "lifetime")
     assert arena[1]["name"].decode() == "h.0.attn.q" and arena[1]["offset"] == 4096

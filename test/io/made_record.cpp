@@ -126,6 +126,8 @@ Record made_record() {
               {"peak", "high-water mark of the operating system", {2500000000, 2400000000}, false}};
   r.arena = {{"wte", "parameters", "f32", 0, 154533888, "run"},
              {"h.0.attn.q", "activations", "bf16", 4096, 1572864, "forward..backward"}};
+  r.offload = {{"load", "to the device", {4096, 8192}, false},
+               {"store", "from the device", {2048, 1024}, false}};
   r.comm = {{"data",
              "all_reduce",
              {100, 101},

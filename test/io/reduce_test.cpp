@@ -20,6 +20,7 @@ Record record_of(int64_t ranks) {
   const std::vector<int64_t> ones(static_cast<size_t>(ranks), 1);
   const std::vector<double> halves(static_cast<size_t>(ranks), 0.5);
   record.memory = {{"peak", "", ones, false}};
+  record.offload = {{"load", "", ones, false}};
   record.comm = {{"data", "all_reduce", ones, ones, halves, halves, halves, false}};
   return record;
 }
@@ -40,6 +41,7 @@ TEST(Reduce, BeyondThatMinimumMedianMaximumAndItsRank) {
   EXPECT_EQ(series.values, (std::vector<double>{0, 513, 1e6, 7, -1024, -512, 0, 0}));
   EXPECT_TRUE(record.memory[0].reduced);
   EXPECT_EQ(record.memory[0].bytes, std::vector<int64_t>{1025});
+  EXPECT_EQ(record.offload[0].bytes, std::vector<int64_t>{1025});
   EXPECT_TRUE(record.comm[0].reduced);
   EXPECT_EQ(record.comm[0].count, std::vector<int64_t>{1025});
   EXPECT_EQ(record.comm[0].bytes, std::vector<int64_t>{1025});

@@ -184,6 +184,11 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     if (moved != planned)
       trained.unplanned.push_back("offload: " + std::to_string(moved) + " bytes, planned " +
                                   std::to_string(planned));
+    const auto differ = [step](const TransferTotal& executed, const TransferTotal& each) {
+      return executed.count != each.count * (step + 1) || executed.bytes != each.bytes * (step + 1);
+    };
+    if (differ(engine.loads(), plan.loads) || differ(engine.stores(), plan.stores))
+      trained.unplanned.push_back("loads or stores differ from the plan");
     trained.losses.push_back(result.loss);
     trained.grad_norms.push_back(result.grad_norm);
     trained.skipped += result.skipped ? 1 : 0;

@@ -54,6 +54,7 @@ Record hostile_record(const std::string& status) {
   }
   for (RankSeries& series : r.timing) series.name += hostile;
   for (MemoryEntry& entry : r.memory) entry.name += hostile;
+  for (MemoryEntry& entry : r.offload) entry.name += hostile;
   for (ArenaEntry& entry : r.arena)
     entry.name = entry.memory_class = entry.dtype = entry.lifetime = hostile;
   for (CommEntry& entry : r.comm) entry.axis = entry.op = hostile;

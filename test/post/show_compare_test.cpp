@@ -96,6 +96,10 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   activations                  858.3 MiB   858.3 MiB        1
   peak                        2288.8 MiB  2384.2 MiB        0
   workspace (sum over ranks)                4.00 KiB
+-- offloaded data moved per rank, all steps ------------------------------------
+  transfer     least   largest  of rank
+  load      4.00 KiB  8.00 KiB        1
+  store     1.00 KiB  2.00 KiB        0
 -- time of the slowest rank, 1 -------------------------------------------------
   region        a step   share
   forward       6.00 s  18.8 %

@@ -12,6 +12,11 @@ ends 0 OK 3 "$deck" run.verify=true batch.micro_batch_size=2 batch.global_batch_
 for check in loss_against_reference gradients_against_reference update_against_reference initial_loss replicas_identical messages_as_planned parameter_count memory_as_planned; do
   grep -qx "check $check passed" values || fail "no check $check"
 done
+! grep -q '^check transfers' values || fail "a check of transfers that nobody makes"
+# What is offloaded is counted, too.
+ends 0 OK 2 "$deck" parallel.offload=optimizer,activations parallel.offload_update=host
+grep -qx 'check transfers_as_planned passed' values || fail "no check of transfers"
+ends 0 OK 3 "$deck" batch.micro_batch_size=2 batch.global_batch_size=7
 grep -qx 'steps 4' values || fail "$(grep steps values)"
 # Times: the slowest rank's of each step; programs and regions divide a step. 7 sequences of 8 tokens.
 grep -qx 'tokens_per_step 56' values || fail "$(grep tokens_per_step values)"

@@ -195,6 +195,39 @@ TEST(Checks, MessagesAsPlanned) {
   reset_message_counts();
 }
 
+// Executed transfers of two steps; then one load or store too many on one rank, or one of another
+// size, and transfers of steps that were not executed.
+TEST(Checks, TransfersAsPlanned) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel m;
+  m.offload = "optimizer,activations";
+  const Plan plan = plan_of(world, m);
+  ASSERT_GT(plan.loads.bytes, 0);
+  ASSERT_GT(plan.stores.bytes, 0);
+  const Connections connections = connect(world, plan);
+  const auto device = device_of(plan.config, &world);
+  const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
+  Engine engine(plan, *device, connections.table, *tokens);
+  ASSERT_TRUE(engine.allocate());
+  engine.initialise_weights();
+  for (int step = 0; step < 2; ++step) engine.step(step, false);
+  const auto expect = [&](const TransferTotal& loads, const TransferTotal& stores, double value) {
+    const VerifyEntry entry = check_transfers(world, plan, loads, stores, 2);
+    EXPECT_EQ(entry.value, value);
+    EXPECT_EQ(entry.passed, value == 0.0);
+  };
+  expect(engine.loads(), engine.stores(), 0.0);
+  for (const TransferTotal& wrong :
+       {TransferTotal{1, 0}, TransferTotal{-1, 0}, TransferTotal{0, 4}, TransferTotal{0, -4}}) {
+    TransferTotal loads = engine.loads(), stores = engine.stores();
+    if (is_last(world)) loads += wrong;
+    expect(loads, engine.stores(), static_cast<double>(std::abs(wrong.count + wrong.bytes)));
+    if (is_last(world)) stores += wrong;
+    expect(engine.loads(), stores, static_cast<double>(std::abs(wrong.count + wrong.bytes)));
+  }
+  EXPECT_FALSE(check_transfers(world, plan, engine.loads(), engine.stores(), 1).passed);
+}
+
 // A class of another size on the last rank alone, each in turn, larger and smaller.
 TEST(Checks, MemoryAsPlannedByClass) {
   MpiWorld world(nullptr, nullptr);
