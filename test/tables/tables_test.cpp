@@ -246,6 +246,7 @@ TEST(Tables, Megatron) {
     EXPECT_EQ(c.parallel.tensor_parallel, number(csv, "mp"));
     EXPECT_EQ(c.parallel.zero_stage, number(csv, "zero_stage"));
     EXPECT_EQ(!c.parallel.offload.empty(), csv.at("offload") == "cpu");
+    EXPECT_EQ(c.parallel.offload_update == OffloadUpdate::host, csv.at("offload") == "cpu");
     if (!is_planned(row, number(csv, "mp") > row.ranks)) continue;
     if (!csv.at("micro_batch_size").empty()) {
       EXPECT_EQ(c.batch.micro_batch_size, number(csv, "micro_batch_size"));
