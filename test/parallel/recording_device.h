@@ -81,7 +81,8 @@ class RecordedCommunicator final : public Communicator {
   void enqueue(Queue& queue, const CommRequest& request) override {
     ASSERT_TRUE(request.in != nullptr && request.out != nullptr)
         << "no plan with messages from rank to rank is recorded";
-    run_or_record([=, &queue] { inner_.enqueue(RecordingQueue::inner(queue), request); });
+    run_or_record(
+        [this, &queue, request] { inner_.enqueue(RecordingQueue::inner(queue), request); });
   }
   CommStatistics statistics(OpKind kind) const override { return inner_.statistics(kind); }
   void reset_statistics() override { inner_.reset_statistics(); }

@@ -154,8 +154,8 @@ TEST(Pictures, OfALongRunOfManyRanks) {
   }
   r.timing = {step, waits};
   for (const auto& [make, name] :
-       {std::pair{loss_picture, "loss_long"}, std::pair{steps_picture, "steps_long"},
-        std::pair{ranks_picture, "ranks_many"}}) {
+       {std::pair{&loss_picture, "loss_long"}, std::pair{&steps_picture, "steps_long"},
+        std::pair{&ranks_picture, "ranks_many"}}) {
     Picture picture = make({RunView(r)}, {});
     picture.name = name;
     expect_as_kept(picture);
