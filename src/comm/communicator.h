@@ -21,6 +21,10 @@ struct CommStatistics {
   double least_s = 0.0, time_s = 0.0;
 };
 
+inline CommStatistics difference(const CommStatistics& a, const CommStatistics& b) {
+  return {a.count - b.count, a.bytes - b.bytes, a.least_s - b.least_s, a.time_s - b.time_s};
+}
+
 // Times of one operation, by now_s(); -1: not known.
 struct MessageTimes {
   double started_s = -1.0;    // passed to the library, after waiting in its queue

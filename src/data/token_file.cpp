@@ -45,10 +45,16 @@ int64_t token_at(const unsigned char* bytes, TokenType type) {
 
 class FileTokenSource : public TokenSource {
  public:
-  FileTokenSource(std::vector<TokenArray> arrays, int64_t T, int64_t vocab_size)
-      : arrays_(std::move(arrays)), T_(T), vocab_size_(vocab_size) {
+  FileTokenSource(std::vector<TokenArray> arrays, int64_t T, int64_t vocab_size, int64_t held_out)
+      : arrays_(std::move(arrays)), T_(T), vocab_size_(vocab_size), held_out_(held_out) {
     int64_t sequences = 0;
-    for (const TokenArray& array : arrays_) ends_.push_back(sequences += (array.count - 1) / T);
+    for (const TokenArray& array : arrays_) ends_.push_back(sequences += sequences_in(array, T));
+    if (sequences <= held_out)
+      throw arrays_.back().file.error(
+          "leaves nothing to train on: " + format_count(sequences) + " sequences of " +
+          format_count(T) + " in all, " + format_count(held_out) +
+          " held out; use more data, fewer convergence.evaluate_batches or a "
+          "convergence.held_out_path");
   }
 
   std::string description() const override {
@@ -61,11 +67,15 @@ class FileTokenSource : public TokenSource {
                arrays_.back().file.path();
     return files + ", " + format_count(count) +
            (first.kind == text_kind ? " bytes, " : " tokens, ") + format_count(ends_.back()) +
-           " sequences of " + format_count(T_);
+           " sequences of " + format_count(T_) +
+           (held_out_ > 0 ? ", the last " + format_count(held_out_) + " held out" : "");
   }
 
   void read(int64_t sequence, int32_t* tokens) const override {
-    const int64_t s = sequence % ends_.back();
+    const int64_t trained = ends_.back() - held_out_;
+    const int64_t s = sequence < held_out_begin || held_out_ == 0
+                          ? sequence % trained
+                          : trained + (sequence - held_out_begin) % held_out_;
     const auto end = std::upper_bound(ends_.begin(), ends_.end(), s);
     const TokenArray& array = arrays_[static_cast<size_t>(end - ends_.begin())];
     const int64_t begin = (s - (end == ends_.begin() ? 0 : *(end - 1))) * T_;
@@ -96,7 +106,7 @@ class FileTokenSource : public TokenSource {
 
   std::vector<TokenArray> arrays_;
   std::vector<int64_t> ends_;  // sequences of the files up to and with each
-  int64_t T_, vocab_size_;
+  int64_t T_, vocab_size_, held_out_;
 };
 
 }  // namespace
@@ -144,13 +154,13 @@ TokenArray open_tokens(const std::string& path) {
 }
 
 std::unique_ptr<TokenSource> make_file_source(std::vector<TokenArray> arrays, int64_t T,
-                                              int64_t vocab_size) {
+                                              int64_t vocab_size, int64_t held_out) {
   for (const TokenArray& array : arrays)
     if (array.count < T + 1)
       throw array.file.error(
           "holds " + std::to_string(array.count) +
           " tokens; one sequence takes model.seq_length + 1 = " + std::to_string(T + 1));
-  return std::make_unique<FileTokenSource>(std::move(arrays), T, vocab_size);
+  return std::make_unique<FileTokenSource>(std::move(arrays), T, vocab_size, held_out);
 }
 
 }  // namespace gptbench

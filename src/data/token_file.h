@@ -41,9 +41,15 @@ TokenArray open_megatron(const std::string& path);
 // The sequences of the files, at least one, in order, and from the beginning again. Sequence s of a
 // file of `count` tokens, s < n = (count - 1) / T, is its positions s T .. s T + T: neighbouring
 // sequences share one token, none spans two files, and what is left behind the last one of a file
-// is never read. Ids are checked as they are read. Throws Error(Exit::io) where a file holds less
-// than one sequence.
+// is never read. The last `held_out` sequences of all are those from held_out_begin on. Ids are
+// checked as they are read. Throws Error(Exit::io) where a file holds less than one sequence, or
+// all of them together none but held-out ones.
 std::unique_ptr<TokenSource> make_file_source(std::vector<TokenArray> arrays, int64_t T,
-                                              int64_t vocab_size);
+                                              int64_t vocab_size, int64_t held_out = 0);
+
+// Sequences of T positions that a file holds.
+inline int64_t sequences_in(const TokenArray& array, int64_t T) {
+  return array.count > 0 ? (array.count - 1) / T : 0;
+}
 
 }  // namespace gptbench

@@ -81,7 +81,7 @@ class UniformTokenSource : public TokenSource {
 }  // namespace
 
 std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
-                                               int64_t vocab_size) {
+                                               int64_t vocab_size, const HeldOut& held_out) {
   GPTBENCH_CHECK(T > 0 && vocab_size > 0 && vocab_size <= INT32_MAX, "T and V fit the token type");
   if (data.source == DataSource::synthetic)
     return std::make_unique<SyntheticTokenSource>(seed, T, vocab_size);
@@ -95,9 +95,21 @@ std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t 
                 "data.source = '" + name_of(data.source) + "' reads a file: give data.path");
   }
   std::vector<TokenArray> arrays;
-  for (const std::string& file : data_files(data.path)) arrays.push_back(open(file));
-  if (arrays.empty()) throw Error(Exit::io, "data.path = '" + data.path + "' names no file");
-  return make_file_source(std::move(arrays), T, vocab_size);
+  const auto open_all = [&](const char* key, const std::string& path) {
+    const size_t before = arrays.size();
+    for (const std::string& file : data_files(path)) arrays.push_back(open(file));
+    if (arrays.size() == before)
+      throw Error(Exit::io, std::string(key) + " = '" + path + "' names no file");
+    return before;
+  };
+  open_all("data.path", data.path);
+  int64_t sequences = held_out.sequences;
+  if (!held_out.path.empty()) {
+    sequences = 0;
+    for (size_t i = open_all("convergence.held_out_path", held_out.path); i < arrays.size(); ++i)
+      sequences += sequences_in(arrays[i], T);
+  }
+  return make_file_source(std::move(arrays), T, vocab_size, sequences);
 }
 
 }  // namespace gptbench

@@ -10,6 +10,10 @@
 
 namespace gptbench {
 
+// Number of the first held-out sequence: no training reaches it. Synthetic sequences stay apart up
+// to 2^23 positions each.
+constexpr int64_t held_out_begin = int64_t{1} << 40;
+
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
@@ -18,14 +22,22 @@ class TokenSource {
   // The entropy of the tokens in nats per token, below which no model's loss can stay; 0: unknown.
   virtual double entropy() const { return 0.0; }
   // tokens[0 .. T] of sequence `sequence` >= 0 (step x global batch + place in the batch): inputs
-  // are the first T, targets the last T. Files start again at their beginning when they end.
-  // Throws Error(Exit::io) when a file cannot be read or holds an id >= vocab_size.
+  // are the first T, targets the last T. Files start again at their beginning when they end. From
+  // held_out_begin on: held-out sequences, for synthetic tokens others of the same distribution,
+  // for files those that no number below yields. Throws Error(Exit::io) when a file cannot be read
+  // or holds an id >= vocab_size.
   virtual void read(int64_t sequence, int32_t* tokens) const = 0;
 };
 
+// What files hold out: the sequences of the files `path`, or the last `sequences` of data.path.
+struct HeldOut {
+  int64_t sequences = 0;  // 0: none
+  std::string path;
+};
+
 // T positions, ids below vocab_size (before padding). Throws Error(Exit::io) for files that are
-// missing, truncated or of another kind.
+// missing, truncated, too short or of another kind.
 std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t seed, int64_t T,
-                                               int64_t vocab_size);
+                                               int64_t vocab_size, const HeldOut& held_out = {});
 
 }  // namespace gptbench

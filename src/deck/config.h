@@ -30,6 +30,7 @@ GPTBENCH_CHOICE(OffloadTarget, host, file)
 GPTBENCH_CHOICE(OffloadUpdate, device, host)
 GPTBENCH_CHOICE(Recompute, none, selective, full)
 GPTBENCH_CHOICE(DataSource, synthetic, uniform, text, tokens, megatron)
+GPTBENCH_CHOICE(LearningRate, constant, cosine)
 GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
 
 struct RunConfig {
@@ -144,6 +145,17 @@ struct DataConfig {
   double short_seq_prob = 0.0;  // bert: probability that a sequence is shorter, and padded
 };
 
+struct ConvergenceConfig {
+  LearningRate lr_schedule = LearningRate::constant;
+  int64_t lr_warmup_steps = 0;   // in which the learning rate rises from 0 to optimizer.lr
+  int64_t lr_decay_steps = 0;    // at whose end a cosine reaches lr_min; 0: run.steps
+  double lr_min = 0.0;           // least learning rate of a cosine
+  int64_t evaluate_every = 0;    // steps; 0: no held-out loss
+  int64_t evaluate_batches = 1;  // global batches that are held out
+  std::string held_out_path;     // file of held-out tokens; "": the last ones of data.path
+  double target_loss = 0.0;      // held-out loss that ends the run; 0: none
+};
+
 struct OutputConfig {
   std::string directory;  // "": output/<run name>
   DumpContent dump = DumpContent::none;
@@ -170,9 +182,16 @@ struct Config {
   MemoryConfig memory;
   OptimizerConfig optimizer;
   DataConfig data;
+  ConvergenceConfig convergence;
   OutputConfig output;
   CheckpointConfig checkpoint;
 };
+
+// Update from which a cosine keeps the learning rate at its least.
+inline int64_t decay_steps_of(const Config& config) {
+  const int64_t steps = config.convergence.lr_decay_steps;
+  return steps > 0 ? steps : config.run.steps;
+}
 
 // Type of activations and of the parameters that kernels read. With compute = 'fp8' only copies for
 // GEMMs are fp8; the arrays that are copied are bf16, and fp64 on the reference device, which then

@@ -307,7 +307,7 @@ void add_memory(Table& table) {
 void add_optimizer(Table& table) {
   GroupRows<OptimizerConfig> row(table, "optimizer", "AdamW", &Config::optimizer);
   using C = OptimizerConfig;
-  row.real(&C::lr, "lr", "", "learning rate of AdamW, constant");
+  row.real(&C::lr, "lr", "", "learning rate of AdamW, of a schedule the highest");
   row.fraction(&C::beta1, "beta1", "decay of the first moment");
   row.fraction(&C::beta2, "beta2", "decay of the second moment");
   row.positive(&C::epsilon, "epsilon", "added to the root of the second moment");
@@ -328,6 +328,25 @@ void add_data(Table& table) {
   row.real(&C::short_seq_prob, "short_seq_prob", "",
            "bert: probability that a sequence is shorter than seq_length, and padded to it")
       .max = 1.0;
+}
+
+void add_convergence(Table& table) {
+  GroupRows<ConvergenceConfig> row(table, "convergence", "learning rate and held-out loss",
+                                   &Config::convergence);
+  using C = ConvergenceConfig;
+  row.choice(&C::lr_schedule, "lr_schedule", "learning rate after its warm-up");
+  row.integer(&C::lr_warmup_steps, "lr_warmup_steps", 0, "steps",
+              "steps in which it rises in a line to optimizer.lr");
+  row.integer(&C::lr_decay_steps, "lr_decay_steps", 0, "steps",
+              "cosine: step from which it is lr_min; 0: run.steps");
+  row.real(&C::lr_min, "lr_min", "", "cosine: least learning rate");
+  row.integer(&C::evaluate_every, "evaluate_every", 0, "steps",
+              "steps between evaluations, which are not timed; 0: none");
+  row.integer(&C::evaluate_batches, "evaluate_batches", 1, "batches",
+              "global batches that are held out");
+  row.string(&C::held_out_path, "held_out_path", {},
+             "file of held-out tokens, as data.path; '': the end of data.path");
+  row.real(&C::target_loss, "target_loss", "nat", "held-out loss that ends the run; 0: none");
 }
 
 void add_output(Table& table) {
@@ -375,6 +394,7 @@ const Table& table() {
     add_memory(rows);
     add_optimizer(rows);
     add_data(rows);
+    add_convergence(rows);
     add_output(rows);
     add_checkpoint(rows);
     return rows;

@@ -174,6 +174,34 @@ void check_data(const Deck& deck) {
               "sequences are cut from one stream and need no padding; use 0");
 }
 
+void check_convergence(const Deck& deck) {
+  const ConvergenceConfig& convergence = deck.config.convergence;
+  const bool decays = convergence.lr_schedule == LearningRate::cosine;
+  const bool has_steps = deck.config.run.duration_s == 0.0;
+  if (decays && convergence.lr_decay_steps == 0 && !has_steps)
+    deck.fail({"convergence.lr_decay_steps", "run.duration_s"},
+              "{convergence.lr_decay_steps} is run.steps, which run.duration_s replaces; use "
+              "lr_decay_steps > 0");
+  if (decays && convergence.lr_warmup_steps >= decay_steps_of(deck.config))
+    deck.fail({"convergence.lr_warmup_steps", "convergence.lr_decay_steps", "run.steps"},
+              "{convergence.lr_warmup_steps} leaves no step to decay; it must be less than " +
+                  to_string(decay_steps_of(deck.config)));
+  if (convergence.lr_min > deck.config.optimizer.lr)
+    deck.fail({"convergence.lr_min", "optimizer.lr"},
+              "{convergence.lr_min} is more than {optimizer.lr}");
+  for (const char* key : {"target_loss", "held_out_path", "evaluate_batches"}) {
+    const Key& each = *find_key("convergence", key);
+    if (convergence.evaluate_every == 0 && each.get(deck.config) != default_value(each))
+      deck.fail({each.full_name()}, each.full_name() + " needs convergence.evaluate_every > 0");
+  }
+  const DataSource source = deck.config.data.source;
+  if (!convergence.held_out_path.empty() &&
+      (source == DataSource::synthetic || source == DataSource::uniform))
+    deck.fail({"convergence.held_out_path", "data.source"},
+              "{convergence.held_out_path} needs data.source = 'text', 'tokens' or 'megatron', "
+              "which is {=data.source}");
+}
+
 void check_memory(const Deck& deck) {
   if (deck.config.memory.checkpoint_every > deck.config.model.num_layers)
     deck.fail({"memory.checkpoint_every", "model.num_layers"},
@@ -278,6 +306,7 @@ void validate(const Deck& deck) {
   check_precision(deck);
   check_loss_scale(deck);
   check_data(deck);
+  check_convergence(deck);
   check_memory(deck);
   check_checkpoint(deck);
   check_decomposition(deck);

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "comm/pulse.h"
 #include "engine/handlers.h"
-#include "plan/tasks.h"
 
 namespace gptbench {
 
@@ -63,6 +62,31 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   result.time_s = end_s - start_s;
   if (resources_.device.kind() == DeviceKind::cuda) pulse.note_device_step(result.time_s);
   return result;
+}
+
+double Engine::evaluate(int64_t first) {
+  const Plan& plan = resources_.plan;
+  const ExposedTimes exposed_s = timer_.exposed_s();
+  const TransferTotal loads = resources_.loads, stores = resources_.stores;  // of the step
+  // Scales of later steps do not follow from these numbers.
+  std::vector<float> amax(plan.fp8.tensors.size());
+  const int64_t amax_bytes = static_cast<int64_t>(amax.size() * sizeof(float));
+  if (!amax.empty()) resources_.fetch({plan.fp8.amax}, amax.data(), amax_bytes);
+  inputs_.begin_evaluation(first);
+  if (graph_.recorded()) inputs_.set_mode(InputMode::copy);  // issued, not replayed
+  inputs_.load_scalars();
+  issue_tasks(for_each_evaluation_task);
+  const std::array<double, num_scalars> scalars = read_scalars();
+  timer_.forget_marks();
+  pulse.end_step();
+  timer_.set_exposed(exposed_s);
+  resources_.loads = loads;
+  resources_.stores = stores;
+  if (!amax.empty()) resources_.put({plan.fp8.amax}, amax.data(), amax_bytes);
+  const double sequences = static_cast<double>(plan.config.batch.global_batch_size);
+  return scalars[static_cast<size_t>(Scalar::loss_sum)] /
+             static_cast<double>(inputs_.num_targets()) +
+         scalars[static_cast<size_t>(Scalar::sentence_loss_sum)] / sequences;
 }
 
 NonFinite Engine::find_non_finite(int64_t step, const std::function<bool(bool)>& all_ranks) {
@@ -143,10 +167,10 @@ void Engine::replay_tasks() {
   timer_.repeat_marks();
 }
 
-void Engine::issue_tasks() {
+void Engine::issue_tasks(decltype(for_each_task)& tasks) {
   const Plan& plan = resources_.plan;
   resources_.loads = resources_.stores = {};
-  for_each_task(plan, [&](const Task& task) {
+  tasks(plan, [&](const Task& task) {
     const Program& program = plan.programs[static_cast<size_t>(task.program)];
     timer_.begin_program(program.kind);
     for_each_op(program, [&](int32_t i, int64_t first_row) {

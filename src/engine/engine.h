@@ -17,6 +17,7 @@
 #include "engine/step_timer.h"
 #include "engine/trace.h"
 #include "engine/weights.h"
+#include "plan/tasks.h"
 #include "plan/training_state.h"
 
 namespace gptbench {
@@ -58,6 +59,10 @@ class Engine {
 
   // One training step, `step` from 0: forward, backward, reduction, clipping, AdamW.
   StepResult step(int64_t step, bool vote_to_stop);
+  // Forward passes alone, without dropout, of the global batch that begins with sequence `first`:
+  // this rank's part of its loss, which the sum over all ranks is. Weights, moments and scales
+  // stay; times() and exposed_s() are those of steps.
+  double evaluate(int64_t first);
   const StepTimes& times() const { return timer_.times(); }  // of the last step
   // Sums over the steps since the last reset.
   const ExposedTimes& exposed_s() const { return timer_.exposed_s(); }
@@ -105,7 +110,7 @@ class Engine {
  private:
   void run_tasks();
   void replay_tasks();
-  void issue_tasks();
+  void issue_tasks(decltype(for_each_task)& tasks = for_each_task);
   void issue(const Op& op, const Task& task, int64_t first_row);
   void call(const Op& op, const Task& task, int64_t first_row);
   void wait_for(const Op& op, int32_t slot);

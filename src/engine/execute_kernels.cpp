@@ -131,7 +131,7 @@ void set_others(const OpCall& call, AdamW& args) {
   args.g = call[Slot::gradient];
   args.factor = call[Slot::clip_factor];
   args.t = call.inputs().update();
-  args.lr = optimizer.lr;
+  args.lr = call.inputs().learning_rate();
   args.beta1 = optimizer.beta1;
   args.beta2 = optimizer.beta2;
   args.epsilon = optimizer.epsilon;

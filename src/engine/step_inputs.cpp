@@ -40,8 +40,16 @@ bool StepInputs::allocate() {
 void StepInputs::begin_step(int64_t step, int64_t update, bool stop) {
   step_ = step;
   update_ = update;
-  num_targets_ = targets_of_batch(plan(), sequences_before(step));
+  evaluates_ = false;
+  batch_begin_ = sequences_before(step);
+  num_targets_ = targets_of_batch(plan(), batch_begin_);
   vote_ = stop ? 1.0 : 0.0;
+}
+
+void StepInputs::begin_evaluation(int64_t first) {
+  evaluates_ = true;
+  batch_begin_ = first;
+  num_targets_ = targets_of_batch(plan(), first);
 }
 
 void StepInputs::load_scalars() {
@@ -50,7 +58,7 @@ void StepInputs::load_scalars() {
   Queue& queue = resources_.queues[QueueId::compute];
   const OptimizerConfig& o = plan().config.optimizer;
   const double t = static_cast<double>(update_);
-  const float corrections[2] = {static_cast<float>(o.lr / (1.0 - std::pow(o.beta1, t))),
+  const float corrections[2] = {static_cast<float>(learning_rate() / (1.0 - std::pow(o.beta1, t))),
                                 static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t)))};
   memory_.put(queue, resources_.arena.address({plan().corrections}, 0), corrections,
               sizeof corrections);

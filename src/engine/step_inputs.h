@@ -9,6 +9,7 @@
 #include "data/token_source.h"
 #include "engine/failure.h"
 #include "engine/input_memory.h"
+#include "engine/learning_rate.h"
 #include "engine/op_call.h"
 
 namespace gptbench {
@@ -40,6 +41,8 @@ class StepInputs {
 
   // `step` from 0, `update` of the parameters from 1; `stop` is this rank's vote to stop.
   void begin_step(int64_t step, int64_t update, bool stop);
+  // The next batch begins with sequence `first`; nothing is dropped and no parameter updated.
+  void begin_evaluation(int64_t first);
   // Where steps are alike to the device, what else differs between them: the corrections of AdamW
   // and the seed of dropout. To be called before the first operation of a step.
   void load_scalars();
@@ -61,6 +64,8 @@ class StepInputs {
 
   int64_t num_targets() const { return num_targets_; }  // rows of the global batch that have one
   int64_t update() const { return update_; }
+  double learning_rate() const { return learning_rate_of(plan().config, update_); }
+  double dropout_rate() const { return evaluates_ ? 0.0 : plan().config.model.dropout; }
   uint64_t dropout_seed() const;
   // In the device's memory; null where kernels take them by value.
   const float* corrections_in_memory() const { return in_memory(plan().corrections); }
@@ -70,7 +75,7 @@ class StepInputs {
   const Plan& plan() const { return resources_.plan; }
   // Number of the task's first sequence in the stream of tokens; global.
   int64_t first_sequence(const OpCall& call) const {
-    return sequences_before(step_) + call.task.sequences.first;
+    return batch_begin_ + call.task.sequences.first;
   }
   void put(const OpCall& call, Slot to, const void* from, int64_t bytes) {
     memory_.put(call.queue(), call[to], from, bytes);
@@ -91,6 +96,8 @@ class StepInputs {
   std::vector<int32_t> types_, labels_;    // [B, T_local], [B]; where the family has them
   std::vector<int32_t> lengths_;           // [B]; where sequences are padded
   int64_t step_ = 0, update_ = 1;
+  int64_t batch_begin_ = 0;  // first sequence of the batch
+  bool evaluates_ = false;
   int64_t step_zero_ = 0;  // sequence at which step 0 would begin; other than 0 where the size of
                            // the batch has changed
   int64_t num_targets_ = 1;

@@ -51,6 +51,7 @@ class StepTimer {
   // Sums over the steps since the last reset.
   const ExposedTimes& exposed_s() const { return exposed_s_; }
   void reset_exposed() { exposed_s_ = {}; }
+  void set_exposed(const ExposedTimes& sums) { exposed_s_ = sums; }
 
  private:
   std::unique_ptr<Stopwatch> stopwatch_;  // null: the host's clock tells the times

@@ -50,6 +50,12 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("gemm_ceiling_spread", summary.gemm_ceiling_spread);
   visit("peak_memory_bytes", summary.peak_memory_bytes);
   visit("final_loss", summary.final_loss);
+  visit("token_entropy", summary.token_entropy);
+  visit("held_out_loss", summary.held_out_loss);
+  visit("evaluation_s", summary.evaluation_s);
+  visit("steps_to_target", summary.steps_to_target);
+  visit("tokens_to_target", summary.tokens_to_target);
+  visit("time_to_target_s", summary.time_to_target_s);
   visit("skipped_steps", summary.skipped_steps);
   visit("resumed_from", summary.resumed_from);
   visit("resumed_step", summary.resumed_step);
@@ -93,6 +99,10 @@ void visit_steps(Object& record, const Visit& visit) {
         record.tokens);
   visit("checkpoint_s", "s", "wait for a checkpoint after the step, not part of time_s, [step]",
         Written::unless_empty, record.checkpoint_s);
+  visit("held_out_step", "1", "steps trained before the evaluation, [evaluation]",
+        Written::unless_empty, record.held_out_step);
+  visit("held_out_loss", "nat", "mean cross-entropy per held-out token, [evaluation]",
+        Written::unless_empty, record.held_out_loss);
 }
 
 // Datasets [interval] of /sensors.

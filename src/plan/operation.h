@@ -227,6 +227,11 @@ enum class ProgramKind : uint8_t {
   end_step
 };
 const char* name_of(ProgramKind kind);
+// Part of an evaluation, which has forward passes only.
+constexpr bool is_evaluated(ProgramKind kind) {
+  return kind == ProgramKind::begin_step || kind == ProgramKind::receive_forward ||
+         kind == ProgramKind::forward;
+}
 
 // Operations [first, last) of Plan::ops, in the order of issue. `chunk` counts the virtual stages
 // of this rank. The loop [loop_first, loop_last) within is issued `loop_times` times, each time on

@@ -116,6 +116,20 @@ void make_programs(Plan& plan, PlanBuilder& builder) {
   builder.end_program();
 }
 
+void add_messages(const Plan& plan, const Op& op, int64_t rows, int64_t times,
+                  std::vector<CommTotal>& totals) {
+  const auto same = [&](const CommTotal& total) {
+    return total.axis == op.axis && total.kind == op.kind;
+  };
+  auto total = std::find_if(totals.begin(), totals.end(), same);
+  if (total == totals.end()) total = totals.insert(totals.end(), {op.axis, op.kind, 0, 0, 0});
+  const int64_t bytes = payload_bytes(op, rows);
+  total->count += times;
+  total->messages += messages_of(op.kind, bytes, plan.config.run.comm == CommLibrary::nccl) * times;
+  total->bytes = checked_sum(total->bytes, checked_product(bytes, times, "bytes of the messages"),
+                             "bytes of the messages");
+}
+
 void sum_costs(Plan& plan) {
   for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
@@ -130,18 +144,12 @@ void sum_costs(Plan& plan) {
     }
     // A receive is the other end of a send, which counts.
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
-    const auto same = [&](const CommTotal& total) {
-      return total.axis == op.axis && total.kind == op.kind;
+    add_messages(plan, op, rows, times, plan.comm);
+    const auto holds = [&](const Program& program) {
+      return program.first <= i && i < program.last && is_evaluated(program.kind);
     };
-    auto total = std::find_if(plan.comm.begin(), plan.comm.end(), same);
-    if (total == plan.comm.end())
-      total = plan.comm.insert(plan.comm.end(), {op.axis, op.kind, 0, 0, 0});
-    const int64_t bytes = payload_bytes(op, rows);
-    total->count += times;
-    total->messages +=
-        messages_of(op.kind, bytes, plan.config.run.comm == CommLibrary::nccl) * times;
-    total->bytes = checked_sum(total->bytes, checked_product(bytes, times, "bytes of the messages"),
-                               "bytes of the messages");
+    if (std::any_of(plan.programs.begin(), plan.programs.end(), holds))
+      add_messages(plan, op, rows, times, plan.evaluation_comm);
   });
 }
 

@@ -92,6 +92,7 @@ struct Plan {
   double recompute_flops = 0.0;  // forward passes repeated in backward, on top
   double fp8_flops = 0.0;        // of both, those of products of fp8 factors
   std::vector<CommTotal> comm;   // a step of this rank
+  std::vector<CommTotal> evaluation_comm;  // the forward passes alone, of a step of this rank
   TransferTotal loads, stores;
 
   // Positions of each sequence that this rank holds.

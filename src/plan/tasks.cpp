@@ -44,10 +44,10 @@ bool is_of_step(ProgramKind kind) {
   return kind == ProgramKind::begin_step || kind == ProgramKind::end_step;
 }
 
-}  // namespace
-
 // A stage asks for the input of a pass while the pass before it runs.
-void for_each_task(const Plan& plan, const std::function<void(const Task&)>& visit) {
+template <class Takes>
+void for_each_task_of(const Plan& plan, const Takes& takes,
+                      const std::function<void(const Task&)>& visit) {
   const ProgramTable programs(plan);
   const auto run = [&](ProgramKind kind, const StagePass& pass) {
     const bool last = pass.micro_batch + 1 == plan.micro_batches.size();
@@ -71,12 +71,25 @@ void for_each_task(const Plan& plan, const std::function<void(const Task&)>& vis
   visit({programs.find(ProgramKind::begin_step, 0), -1, 0, {}});
   std::optional<StagePass> before;
   for_each_pass(plan.schedule(), [&](const StagePass& pass) {
+    if (!takes(pass)) return;
     receive(pass);
     if (before) compute(*before);
     before = pass;
   });
   if (before) compute(*before);
-  visit({programs.find(ProgramKind::end_step, 0), -1, 0, {}});
+}
+
+}  // namespace
+
+void for_each_task(const Plan& plan, const std::function<void(const Task&)>& visit) {
+  for_each_task_of(
+      plan, [](const StagePass&) { return true; }, visit);
+  visit({ProgramTable(plan).find(ProgramKind::end_step, 0), -1, 0, {}});
+}
+
+void for_each_evaluation_task(const Plan& plan, const std::function<void(const Task&)>& visit) {
+  for_each_task_of(
+      plan, [](const StagePass& pass) { return pass.kind == PassKind::forward; }, visit);
 }
 
 std::vector<ProgramRuns> program_runs(const Plan& plan) {

@@ -13,6 +13,10 @@ namespace gptbench {
 // Calls visit(task) for each task of a step in the order of issue.
 void for_each_task(const Plan& plan, const std::function<void(const Task&)>& visit);
 
+// The same for an evaluation, the forward passes of a step: its beginning clears the sum of losses,
+// nothing follows the last pass.
+void for_each_evaluation_task(const Plan& plan, const std::function<void(const Task&)>& visit);
+
 // A program of which `times` runs in a step are equal but for the micro-batch: of `rows` rows on
 // this rank.
 struct ProgramRuns {

@@ -59,6 +59,21 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return largest;
 }
 
+// The held-out losses of one run, a curve of their own.
+void add_held_out(const Record& record, Panel& panel, Picture& picture) {
+  if (record.held_out_loss.empty()) return;
+  Curve curve{panel.curves.size(), "held out", {}};
+  for (size_t i = 0; i < record.held_out_loss.size(); ++i) {
+    const int64_t step = record.held_out_step[i] - record.summary.resumed_step;
+    const double loss = record.held_out_loss[i];
+    curve.marks.push_back(
+        {static_cast<double>(step), loss, loss, loss,
+         printed("held out, after step %lld: %.5g", static_cast<long long>(step), loss)});
+  }
+  picture.legend.push_back({curve.name, curve.style});
+  panel.curves.push_back(std::move(curve));
+}
+
 }  // namespace
 
 Picture loss_picture(const Runs& runs, const PlotOptions&) {
@@ -112,6 +127,13 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
         curve_of(runs[group.first].record().loss, {}, style, labels[group.first]));
     picture.legend.push_back({name, style});
   }
+  // What no model of the runs' tokens can stay below, where they have one entropy.
+  double entropy = runs.front().record().summary.token_entropy.value_or(0.0);
+  for (const RunView& run : runs)
+    if (run.record().summary.token_entropy.value_or(0.0) != entropy) entropy = 0.0;
+  if (entropy > 0.0)
+    panel.rules.push_back({entropy, "entropy of the tokens = " + fixed(entropy, 3)});
+  if (runs.size() == 1) add_held_out(runs.front().record(), panel, picture);
   if (vocabulary > 1) {
     const double guess = std::log(static_cast<double>(vocabulary));
     panel.rules.push_back({guess, "ln V = " + fixed(guess, 3) + ", a uniform guess"});

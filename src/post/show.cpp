@@ -97,7 +97,8 @@ std::string throughput(const RunView& run) {
     text += entry("utilisation", "MFU " + fixed(100.0 * s.mfu, 2) + " %, HFU " +
                                      fixed(100.0 * s.hfu, 2) + " % of " + fixed(s.peak_tflops, 3) +
                                      " TFLOP/s (" + s.peak_source +
-                                     (s.peak_note.empty() ? "" : "; " + s.peak_note) + ")");
+                                     (s.peak_note.empty() ? "" : "; " + s.peak_note) + ")" +
+                                     (s.mfu > 1.0 ? std::string("; ") + mfu_above_100 : ""));
   std::string others;
   for (const auto& convention : s.flops_per_step)
     if (convention.first != s.flops_convention && is_convention(convention.first))
@@ -109,6 +110,14 @@ std::string throughput(const RunView& run) {
   if (!run.record().loss.empty())
     text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 0, " +
                               fixed(run.record().loss.back(), 4) + " at the last");
+  if (s.held_out_loss)
+    text += entry("held-out loss",
+                  fixed(*s.held_out_loss, 4) +
+                      (s.steps_to_target == 0
+                           ? ""
+                           : ", target reached after " + std::to_string(s.steps_to_target) +
+                                 " steps, " + fixed(s.time_to_target_s, 3) + " s, " +
+                                 format_count(s.tokens_to_target) + " tokens"));
   if (!run.record().loss_scale.empty())
     text += entry("loss scale", fixed(run.record().loss_scale.front(), 0) + " at step 0, " +
                                     fixed(run.record().loss_scale.back(), 0) + " at the last, " +

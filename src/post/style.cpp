@@ -48,6 +48,13 @@ Table table_of(const std::string& style, const std::string& caption,
   for (const StyleColumn& column : columns) add(column);
   add({"Status", [](const RunView& run) { return run.counts() ? "OK" : run.outcome(); }, false,
        false, Shown::for_programs});
+  const bool shows_mfu = std::any_of(columns.begin(), columns.end(), [](const StyleColumn& column) {
+    return column.heading.find("MFU") != std::string::npos;
+  });
+  if (shows_mfu && std::any_of(runs.begin(), runs.end(), [](const RunView& run) {
+        return run.counts() && run.utilisation(run.flops_convention(), false) > 100.0;
+      }))
+    people.caption += std::string("; ") + mfu_above_100;
   people.for_programs = {programs};
   return people;
 }

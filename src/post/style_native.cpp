@@ -43,6 +43,14 @@ double gflops_per_watt(const RunView& run) {
   return watt > 0.0 ? 1e3 * tflops_per_device(run) / watt : 0.0;
 }
 
+double held_out_loss(const RunView& run) {
+  return run.summary().held_out_loss.value_or(0.0);
+}
+
+double time_to_target(const RunView& run) {
+  return run.summary().time_to_target_s;
+}
+
 std::string verdict_cell(const RunView& run) {
   return run.counts() ? run.record().verdict : run.outcome();
 }
@@ -131,6 +139,10 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
     columns.push_back({"Tokens/J", figures(tokens_per_joule, decimals(2, 3))});
   if (has(gflops_per_watt))
     columns.push_back({"GFLOPS/W", figures(gflops_per_watt, decimals(2, 3)), true, true});
+  if (has(held_out_loss))
+    columns.push_back({"Held-out loss", figures(held_out_loss, decimals(3, 3))});
+  if (has(time_to_target))
+    columns.push_back({"To target (s)", figures(time_to_target, decimals(1, 3))});
   columns.push_back({"Verdict", verdict_cell, false});
   if (has([](const RunView& run) { return run.summary().rules.empty() ? 0.0 : 1.0; }))
     columns.push_back({"Rules", [](const RunView& run) { return run.summary().rules; }, false});

@@ -111,6 +111,17 @@ struct Summary {
   double gemm_ceiling_spread = 0.0;  // fraction; of its measurements in this run and earlier ones
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
+  // Of the tokens, below which no loss can stay, in nats per token; absent where it is not known.
+  std::optional<double> token_entropy;
+  // Mean loss over the held-out batches, by the last evaluation, and the time of all evaluations,
+  // which is that of no step.
+  std::optional<double> held_out_loss;
+  double evaluation_s = 0.0;
+  // Until the first evaluation at or below convergence.target_loss; 0: not reached. Steps and
+  // tokens count from the start of training, the time is that of the steps, warm-up included, and 0
+  // for a run that continues another.
+  int64_t steps_to_target = 0, tokens_to_target = 0;
+  double time_to_target_s = 0.0;
   // For a run that continues another: the checkpoint, the steps before, which are not in this
   // record, and the time that loading took (also of weights alone); "", 0, 0.
   std::string resumed_from;
@@ -165,7 +176,9 @@ struct Record {
   std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
   std::vector<int64_t> skipped;                      // [step]: 1 where no weight was updated; ditto
   std::vector<int64_t> tokens;                       // [step]
-  std::vector<double> checkpoint_s;  // [step]: wait for a checkpoint after it; empty: none
+  std::vector<double> checkpoint_s;    // [step]: wait for a checkpoint after it; empty: none
+  std::vector<int64_t> held_out_step;  // [evaluation]: steps before it, from the start of training
+  std::vector<double> held_out_loss;   // [evaluation]
   int64_t warmup_steps = 0;
   // Step, from 0 and those before a resumed run included, in which a run that is not OK ended; -1:
   // before the first.

@@ -95,6 +95,21 @@ void summarise_steps(Record& record, int64_t sequences_per_step) {
   set_drift(s, timed);
 }
 
+void set_time_to_target(Record& record, double target_loss) {
+  Summary& s = record.summary;
+  const std::vector<double>& losses = record.held_out_loss;
+  if (losses.empty()) return;
+  s.held_out_loss = losses.back();
+  const auto reached =
+      std::find_if(losses.begin(), losses.end(), [&](double loss) { return loss <= target_loss; });
+  if (target_loss <= 0.0 || reached == losses.end()) return;
+  s.steps_to_target = record.held_out_step[static_cast<size_t>(reached - losses.begin())];
+  s.tokens_to_target = s.steps_to_target * s.tokens_per_step;
+  if (s.resumed_step == 0)
+    s.time_to_target_s = std::accumulate(record.step_time_s.begin(),
+                                         record.step_time_s.begin() + s.steps_to_target, 0.0);
+}
+
 void set_figure_of_merit(Summary& summary) {
   if (summary.sec_per_it > 0.0)
     summary.fom_tflops =

@@ -30,6 +30,10 @@ double median(std::vector<double> values);
 // Without a timed step the rates stay 0. sequences_per_step: global.
 void summarise_steps(Record& record, int64_t sequences_per_step);
 
+// Fills what an evaluation is for, from record.held_out_step, held_out_loss and step_time_s.
+// target_loss: 0 where there is none.
+void set_time_to_target(Record& record, double target_loss);
+
 // The figure of merit from the summary's time and FLOPs; 0 where no step was timed.
 void set_figure_of_merit(Summary& summary);
 

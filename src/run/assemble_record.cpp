@@ -47,7 +47,11 @@ void add_training(Record& record, const Plan& plan, const RunParts& parts) {
   record.offload = parts.memory.offload;
   record.summary.peak_memory_bytes = parts.memory.peak_bytes;
   record.summary.device_memory_used_bytes = parts.memory.peak_bytes;
+  record.held_out_step = training.held_out_step;
+  record.held_out_loss = training.held_out_loss;
+  record.summary.evaluation_s = training.evaluation_s;
   summarise_steps(record, plan.config.batch.global_batch_size);
+  set_time_to_target(record, plan.config.convergence.target_loss);
   if (plan.loss_scale < 0) return;
   const int64_t skipped = skipped_after_warmup(record);
   record.verify.push_back(check_skipped_steps(skipped, skipped + record.summary.timed_steps));

@@ -55,6 +55,9 @@ struct TrainingSeries {
   std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
   std::vector<int64_t> skipped;                      // [step]; ditto
   std::vector<double> checkpoint_s;                  // [step]; empty where none was written
+  std::vector<int64_t> held_out_step;                // [evaluation]
+  std::vector<double> held_out_loss;                 // [evaluation]
+  double evaluation_s = 0.0;                         // of all evaluations
   std::vector<RankSeries> timing;
   std::vector<CommEntry> comm;
 };

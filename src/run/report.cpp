@@ -104,6 +104,18 @@ std::string drift(const Summary& s) {
   return text;
 }
 
+// The last held-out loss, and when the target was reached.
+std::string convergence(const Record& record) {
+  const Summary& s = record.summary;
+  std::string text = printed("%.4f after step %lld", *s.held_out_loss,
+                             static_cast<long long>(record.held_out_step.back()));
+  if (s.steps_to_target > 0)
+    text +=
+        printed(", target reached with %lld tokens", static_cast<long long>(s.tokens_to_target));
+  if (s.time_to_target_s > 0.0) text += " in " + format_seconds(s.time_to_target_s) + " of steps";
+  return text + "; evaluated in " + format_seconds(s.evaluation_s) + ", not part of any step";
+}
+
 std::string check_line(const VerifyEntry& entry) {
   return printed("%-32s %14.6g %14.6g  %s\n", entry.name.c_str(), entry.value, entry.threshold,
                  entry.passed ? "PASSED" : "FAILED");
@@ -263,6 +275,7 @@ std::string headline(const Record& record, const std::string& result_file) {
     text +=
         entry("Resumed", printed("after step %lld of ", static_cast<long long>(s.resumed_step)) +
                              s.resumed_from + ", loaded in " + format_seconds(s.resume_s));
+  if (s.held_out_loss) text += entry("Held-out loss", convergence(record));
   if (s.checkpoint_write_s > 0.0) text += entry("Checkpoints", checkpoints(record));
   text += entry("Result", result_file);
   if (!record.reason.empty()) text += hanging(record.status + ": ", record.reason);

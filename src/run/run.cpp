@@ -152,7 +152,9 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
     checks.push_back(check_learns(plan, losses));
   }
   if (!training.signalled) checks.push_back(check_replicas(world, plan, engine.checksum()));
-  checks.push_back(check_messages(world, plan, training.steps));
+  checks.push_back(check_messages(world, plan, training.steps,
+                                  static_cast<int64_t>(training.evaluations.size()) *
+                                      plan.config.convergence.evaluate_batches));
   if (!plan.config.parallel.offload.empty())
     checks.push_back(check_transfers(world, plan, engine.loads(), engine.stores(), training.steps));
   checks.push_back(check_parameter_count(plan));
@@ -248,12 +250,14 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   StepReport report(session, attempt.record, plan, start.steps);
   Checkpoints checkpoints(world, engine);
   agreed(world, [&] { report.begin(attempt.record, parts); });
-  const auto after_step = [&](int64_t step, const StepResult& result) {
+  TrainingEvents events;
+  events.after_step = [&](int64_t step, const StepResult& result) {
     report.add(step, result);
     if (step == start.steps) dump.gradients(engine);
   };
+  events.after_evaluation = [&](const Evaluation& evaluation) { report.evaluated(evaluation); };
   const Training training = train(world, engine, plan, communicators, sensing, checkpoints,
-                                  start.steps, session.start_s, after_step);
+                                  start.steps, session.start_s, events);
   if (!training.signalled) dump.weights(engine, "weights_final");
   dump.close();
   if (trace_step > start.steps &&
@@ -329,6 +333,10 @@ Attempt make_attempt(const Session& session, const Config& config) {
     stages = stage_figures(plan);
     attempt.record = planned_record(session.deck, plan, stages, world.num_nodes(),
                                     world.node_size(), session.argv);
+    // Masked tokens are seen from both sides.
+    const double entropy = session.tokens.entropy();
+    if (entropy > 0.0 && plan.shape.family.head != HeadKind::masked)
+      attempt.record.summary.token_entropy = entropy;
   }
   const std::string bindings = gather_bindings(world, device);
   if (world.rank() == 0) print_start(session, config, attempt, stages, bindings);
@@ -364,8 +372,8 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   Config config;
   agreed(world, [&] { config = resolve(deck, world.size()); });
   const Watchdog watchdog(world, config.run.watchdog_s, config.output.directory);
-  config.data.path =
-      find_data(config.data.path, std::filesystem::path(deck.path).parent_path().string());
+  for (std::string* path : {&config.data.path, &config.convergence.held_out_path})
+    *path = find_data(*path, std::filesystem::path(deck.path).parent_path().string());
   const std::unique_ptr<Device> device = make_device(world, config);
   agreed(world, [&] {
     if (world.rank() != 0) return;
@@ -375,8 +383,12 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   check_checkpoint_directory(world, config.checkpoint);
   std::unique_ptr<TokenSource> tokens;
   agreed(world, [&] {
+    HeldOut held_out;
+    if (config.convergence.evaluate_every > 0)
+      held_out = {config.convergence.evaluate_batches * config.batch.global_batch_size,
+                  config.convergence.held_out_path};
     tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),
-                               config.model.seq_length, config.model.vocab_size);
+                               config.model.seq_length, config.model.vocab_size, held_out);
   });
 
   // Plan to record.

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "record/flops.h"
 #include "run/assemble_record.h"
-#include "run/training.h"
 
 namespace gptbench {
 
@@ -32,6 +32,12 @@ void StepReport::add(int64_t step, const StepResult& result) {
                         tokens / result.time_s, result.loss_scale, result.skipped});
   // A launcher that ends the run may have stopped reading what is printed.
   if (!signal_pending()) progress_.add(step, result, now_s());
+}
+
+void StepReport::evaluated(const Evaluation& evaluation) {
+  if (!signal_pending())
+    session_.console.say(printed("Held-out loss after step %lld: %.6f\n",
+                                 static_cast<long long>(evaluation.steps), evaluation.loss));
 }
 
 }  // namespace gptbench

@@ -5,6 +5,7 @@
 #include "run/attempt.h"
 #include "run/progress.h"
 #include "run/record_parts.h"
+#include "run/training.h"
 
 namespace gptbench {
 
@@ -17,6 +18,7 @@ class StepReport {
   void begin(Record planned, const RunParts& parts);
   // After each step, in order.
   void add(int64_t step, const StepResult& result);
+  void evaluated(const Evaluation& evaluation);
 
  private:
   const Session& session_;

@@ -1,5 +1,6 @@
 #include "run/training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <ctime>
@@ -104,6 +105,37 @@ bool written(Training& training, const Action& action) {
   }
 }
 
+// The statistics of all communicators, less those in `earlier`.
+MessageSums message_sums(const CommunicatorTable& communicators, const MessageSums& earlier = {}) {
+  MessageSums sums{};
+  for (size_t axis = 0; axis < sums.size(); ++axis) {
+    const Communicator* communicator = communicators.by_axis[axis];
+    if (communicator == nullptr) continue;
+    for (size_t kind = 0; kind < sums[axis].size(); ++kind)
+      sums[axis][kind] =
+          difference(communicator->statistics(static_cast<OpKind>(kind)), earlier[axis][kind]);
+  }
+  return sums;
+}
+
+// Collective. Appends the held-out loss after `steps` steps; whether it is at most the target.
+bool evaluate(MpiWorld& world, Engine& engine, const Plan& plan,
+              const CommunicatorTable& communicators, int64_t steps, Training& training) {
+  const ConvergenceConfig& convergence = plan.config.convergence;
+  const double start_s = now_s();
+  const MessageSums before = message_sums(communicators, training.evaluation_messages);
+  std::vector<double> loss = {0.0};
+  for (int64_t batch = 0; batch < convergence.evaluate_batches; ++batch)
+    loss[0] += engine.evaluate(held_out_begin + batch * plan.config.batch.global_batch_size);
+  world.sum_on_first(loss);
+  training.evaluations.push_back(
+      {steps, loss[0] / static_cast<double>(convergence.evaluate_batches)});
+  training.evaluation_messages = message_sums(communicators, before);
+  training.evaluation_s += now_s() - start_s;
+  const bool reached = training.evaluations.back().loss <= convergence.target_loss;
+  return world.all(world.rank() != 0 || reached) && convergence.target_loss > 0.0;
+}
+
 }  // namespace
 
 bool signal_pending() {
@@ -121,8 +153,7 @@ void watch_signals() {
 
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
-               int64_t first_step, double start_s,
-               const std::function<void(int64_t, const StepResult&)>& after_step) {
+               int64_t first_step, double start_s, const TrainingEvents& events) {
   const RunConfig& run = plan.config.run;
   const bool by_time = run.duration_s > 0.0;
   const int64_t first_timed = first_step + run.warmup_steps;
@@ -131,12 +162,14 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   reset_message_counts();
   world.barrier();
   const Deadline deadline = deadline_of(run.time_limit_s, start_s);
-  double last_step_s = 0.0, timed_begin_s = 0.0;
+  const int64_t evaluate_every = plan.config.convergence.evaluate_every;
+  double last_step_s = 0.0, timed_begin_s = 0.0, longest_evaluation_s = 0.0;
   for (int64_t step = first_step; by_time || step < run.steps; ++step) {
     if (step == first_timed) {
       for (Communicator* communicator : communicators.by_axis)
         if (communicator != nullptr) communicator->reset_statistics();
       engine.reset_exposed();
+      training.evaluation_messages = {};
       sensing.begin();
       world.barrier();  // else the ranks that read sensors would be late in the first timed step
       timed_begin_s = now_s();
@@ -145,7 +178,9 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     // The vote is cast before the step whose end it decides about.
     const double end_s = now_s() + last_step_s;
     const bool last = !by_time && step + 1 == run.steps;
-    const bool late = !last && end_s + last_step_s + checkpoints.longest_s() > deadline.at_s;
+    const bool late =
+        !last &&
+        end_s + last_step_s + checkpoints.longest_s() + longest_evaluation_s > deadline.at_s;
     const bool done = by_time && step >= first_timed && end_s >= timed_begin_s + run.duration_s;
     const StepResult result = engine.step(step, signal_received != 0 || late || done);
     training.steps = step + 1 - first_step;
@@ -153,7 +188,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     if (result.stop && note_failure(world, engine, training)) break;
     training.samples.push_back({result, engine.times()});
     last_step_s = result.time_s;
-    after_step(step, result);
+    events.after_step(step, result);
 
     const std::string trouble = non_finite_reason(plan.config.precision, result);
     if (!trouble.empty()) {
@@ -173,10 +208,19 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
         break;
       }
     }
+    bool reached = false;
+    if (evaluate_every > 0 && (step + 1) % evaluate_every == 0 && (last || !result.stop)) {
+      const double before_s = training.evaluation_s;
+      reached = evaluate(world, engine, plan, communicators, step + 1, training);
+      if (note_failure(world, engine, training)) break;
+      longest_evaluation_s = std::max(longest_evaluation_s, training.evaluation_s - before_s);
+      events.after_evaluation(training.evaluations.back());
+    }
     const auto save = [&] {
-      training.samples.back().checkpoint_s = checkpoints.after_step(step + 1, last || result.stop);
+      training.samples.back().checkpoint_s =
+          checkpoints.after_step(step + 1, last || result.stop || reached);
     };
-    if (!written(training, save)) break;
+    if (!written(training, save) || reached) break;
     if (result.stop && !last) {
       note_stop(world, deadline, late, training);
       break;

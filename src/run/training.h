@@ -1,9 +1,11 @@
 // The timed loop over steps, and what it leaves for the record.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "checkpoint/checkpoints.h"
@@ -23,12 +25,29 @@ struct StepSample {
 };
 static_assert(sizeof(StepSample) <= 256, "a run of a million steps keeps at most 256 MB per rank");
 
+using MessageSums = std::array<std::array<CommStatistics, num_op_kinds>, num_axes>;
+
+// The held-out loss after a number of steps.
+struct Evaluation {
+  int64_t steps = 0;  // from the start of training
+  double loss = 0.0;  // mean over the held-out batches; global, on rank 0
+};
+
+// Called on all ranks, outside of the timed steps.
+struct TrainingEvents {
+  std::function<void(int64_t step, const StepResult&)> after_step;
+  std::function<void(const Evaluation&)> after_evaluation;
+};
+
 struct Training {
   // [step of this run]; without the step in which tokens or memory failed
   std::deque<StepSample> samples;
   int64_t first_step = 0;    // from 0; other than 0 where an earlier run is continued
   int64_t steps = 0;         // executed by this run, the failed one included
   ExposedTimes exposed_s{};  // of the steps after the warm-up, skipped ones included
+  std::vector<Evaluation> evaluations;
+  double evaluation_s = 0.0;          // of all evaluations, which are part of no step
+  MessageSums evaluation_messages{};  // of the communicators' statistics, what evaluations sent
   // ok, out_of_memory, non_finite, invalid (replicas differ), io or timeout; same on all ranks
   Exit outcome = Exit::ok;
   bool signalled = false;  // a signal ended it: little time is left; same on all ranks
@@ -36,9 +55,9 @@ struct Training {
 };
 
 // Runs the plan's steps from `first_step` on: up to run.steps, or as many as end after
-// run.duration_s from the end of the warm-up, which is that of this run. Calls after_step(step, its
-// result) on all ranks, outside of the timed steps; gradients are still those of the step. Ends
-// early, after the current step, when
+// run.duration_s from the end of the warm-up, which is that of this run. When after_step is called,
+// gradients are still those of the step. Ends early, after the current step, when
+//   - the held-out loss, evaluated every convergence.evaluate_every steps, is at most target_loss,
 //   - loss or gradient norm is not finite (scaled loss: the loss, or the norm at the least scale),
 //   - tokens cannot be read or memory runs out (that step leaves no sample),
 //   - replicas differ, where run.check_replicas_every compares them,
@@ -48,11 +67,10 @@ struct Training {
 //     the batch job (measure/job_limit.h).
 // Communicator statistics, exposed times and sensors cover the steps after the warm-up, the
 // message counter all of them. Checkpoints are written when they are due, and after the last step
-// unless its weights are useless; the time is of no step.
+// unless its weights are useless; the time is of no step, as that of evaluations is not.
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
-               int64_t first_step, double start_s,
-               const std::function<void(int64_t, const StepResult&)>& after_step);
+               int64_t first_step, double start_s, const TrainingEvents& events);
 
 // Installs handlers for SIGTERM, SIGINT and SIGUSR1 that request the end of the loop. A second
 // SIGINT, at least one second after the first signal, ends the process at once.

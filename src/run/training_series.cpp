@@ -71,7 +71,10 @@ void gather_communication(MpiWorld& world, const Training& training, const Plan&
       const bool mine = std::any_of(plan.comm.begin(), plan.comm.end(), is_it);
       if (world.all(!mine)) continue;
       CommStatistics statistics;
-      if (mine) statistics = communicators[static_cast<Axis>(axis)].statistics(kind);
+      if (mine)
+        statistics = difference(
+            communicators[static_cast<Axis>(axis)].statistics(kind),
+            training.evaluation_messages[static_cast<size_t>(axis)][static_cast<size_t>(k)]);
       const double exposed_s =
           training.exposed_s[static_cast<size_t>(axis)][static_cast<size_t>(k)];
       const std::vector<double> all = world.gather(std::vector<double>{
@@ -109,6 +112,11 @@ TrainingSeries gather_series(MpiWorld& world, const Training& training, const Pl
     series.loss_scale.push_back(sample.result.loss_scale);
     series.skipped.push_back(sample.result.skipped ? 1 : 0);
   }
+  for (const Evaluation& evaluation : training.evaluations) {
+    series.held_out_step.push_back(evaluation.steps);
+    series.held_out_loss.push_back(evaluation.loss);
+  }
+  series.evaluation_s = training.evaluation_s;
   if (std::all_of(series.checkpoint_s.begin(), series.checkpoint_s.end(),
                   [](double wait_s) { return wait_s == 0.0; }))
     series.checkpoint_s.clear();

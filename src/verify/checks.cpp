@@ -82,7 +82,10 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
 }
 
 bool must_learn(const Plan& plan, int64_t steps) {
-  const double moves = plan.config.optimizer.lr * static_cast<double>(steps * plan.shape.C);
+  double rates = 0.0;
+  for (int64_t update = 1; update <= steps; ++update)
+    rates += learning_rate_of(plan.config, update);
+  const double moves = rates * static_cast<double>(plan.shape.C) * (1.0 + 1e-9);  // of rounding
   return plan.config.data.source == DataSource::synthetic && steps >= 50 && moves >= 2.0;
 }
 
@@ -118,14 +121,20 @@ VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum)
                static_cast<double>(different));
 }
 
-VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps) {
+VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps, int64_t evaluated) {
   int64_t difference = 0;
   for (int axis = 0; axis < num_axes; ++axis) {
     for (int kind = 0; kind < num_op_kinds; ++kind) {
       MessageTotal planned;
-      for (const CommTotal& total : plan.comm)
-        if (static_cast<int>(total.axis) == axis && static_cast<int>(total.kind) == kind)
-          planned = {total.messages * steps, total.bytes * steps};
+      const auto add = [&](const std::vector<CommTotal>& totals, int64_t times) {
+        for (const CommTotal& total : totals)
+          if (static_cast<int>(total.axis) == axis && static_cast<int>(total.kind) == kind) {
+            planned.messages += total.messages * times;
+            planned.bytes += total.bytes * times;
+          }
+      };
+      add(plan.comm, steps);
+      add(plan.evaluation_comm, evaluated);
       const MessageTotal counted =
           messages_counted(static_cast<Axis>(axis), static_cast<OpKind>(kind));
       difference = std::max({difference, std::abs(counted.messages - planned.messages),

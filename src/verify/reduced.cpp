@@ -95,6 +95,7 @@ Config reduce_model(const Config& full, int64_t layers, Crosses crosses) {
   reduced.model.num_params = 0;
   reduced.parallel.stage_layers.clear();
   reduced.checkpoint = {};
+  reduced.convergence = {};
   reduce_widths(reduced.model, full, crosses);
 
   // AdamW's first step is nearly the sign of the gradient: where that is close to zero, roundoff

@@ -47,8 +47,9 @@ int64_t replica_leader(const Plan& plan);
 VerifyEntry check_replicas(MpiWorld& world, const Plan& plan, uint64_t checksum);
 
 // Collective: messages and bytes seen at MPI's profiling interface since the last reset, against
-// `steps` times the plan's. Value: the largest difference in bytes or messages on any rank.
-VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps);
+// those that the plan has for `steps` steps and the evaluation of `evaluated` batches. Value: the
+// largest difference in bytes or messages on any rank.
+VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps, int64_t evaluated = 0);
 
 // Collective: what engines count as they load and store offloaded data, against `steps` times the
 // plan's. Value: the largest difference in transfers or bytes on any rank.

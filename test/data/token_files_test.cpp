@@ -14,11 +14,11 @@ namespace {
 constexpr int64_t T = 4;
 
 std::unique_ptr<TokenSource> open(DataSource source, const std::string& path,
-                                  int64_t vocab_size = 50257) {
+                                  int64_t vocab_size = 50257, const HeldOut& held_out = {}) {
   DataConfig data;
   data.source = source;
   data.path = path;
-  return make_token_source(data, 1, T, vocab_size);
+  return make_token_source(data, 1, T, vocab_size, held_out);
 }
 
 std::vector<int32_t> read(const TokenSource& source, int64_t sequence) {
@@ -113,6 +113,35 @@ TEST(TokenFiles, SeveralAreReadOneAfterTheOther) {
   // A name that is a file is that file, whatever is in it.
   const std::string strange = scratch.write("a,[b]*.bin", token_file(nine_tokens));
   EXPECT_EQ(read(*open(DataSource::tokens, strange), 0)[0], 50256);
+}
+
+// Three sequences: the last one held out, or that of a second file.
+TEST(TokenFiles, HeldOutSequencesAreNotTrained) {
+  const ScratchDirectory scratch;
+  const std::vector<uint16_t> first = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  const std::string a = scratch.write("a.bin", token_file(first));
+  const std::string b = scratch.write("b.bin", token_file<uint16_t>({20, 21, 22, 23, 24, 25}));
+  for (const bool own_file : {false, true}) {
+    const auto source = own_file ? open(DataSource::tokens, a, 50257, {7, b})
+                                 : open(DataSource::tokens, a + "," + b, 50257, {1, ""});
+    for (const int64_t sequence : {0, 2, 1000})
+      EXPECT_EQ(read(*source, sequence), (std::vector<int32_t>{0, 1, 2, 3, 4})) << sequence;
+    EXPECT_EQ(read(*source, 1), (std::vector<int32_t>{4, 5, 6, 7, 8}));
+    for (const int64_t more : {0, 1, 70000})
+      EXPECT_EQ(read(*source, held_out_begin + more), (std::vector<int32_t>{20, 21, 22, 23, 24}));
+    EXPECT_NE(source->description().find("3 sequences of 4, the last 1 held out"),
+              std::string::npos)
+        << source->description();
+  }
+  try {
+    open(DataSource::tokens, a, 50257, {2, ""});
+    FAIL() << "nothing is left to train on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::io);
+    EXPECT_NE(std::string(error.what()).find("2 sequences of 4 in all, 2 held out"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {

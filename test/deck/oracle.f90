@@ -72,6 +72,12 @@ program oracle
   real(r8) :: short_seq_prob
   namelist /data/ source, path, short_seq_prob
 
+  character(width) :: lr_schedule, held_out_path
+  integer(i8) :: lr_warmup_steps, lr_decay_steps, evaluate_every, evaluate_batches
+  real(r8) :: lr_min, target_loss
+  namelist /convergence/ lr_schedule, lr_warmup_steps, lr_decay_steps, lr_min, evaluate_every, evaluate_batches, &
+    held_out_path, target_loss
+
   character(width) :: directory, dump, flops_convention
   real(r8) :: peak_tflops
   integer(i8) :: log_every, trace_step
@@ -129,6 +135,8 @@ contains
     partition_checkpoints = .false.
     lr = 6d-4; beta1 = 0.9d0; beta2 = 0.95d0; epsilon = 1d-8; weight_decay = 0.1d0; clip = 1
     source = 'synthetic'; path = ''; short_seq_prob = 0
+    lr_schedule = 'constant'; lr_warmup_steps = 0; lr_decay_steps = 0; lr_min = 0
+    evaluate_every = 0; evaluate_batches = 1; held_out_path = ''; target_loss = 0
     directory = ''; dump = 'none'; flops_convention = 'causal'; peak_tflops = 0; log_every = 0; trace_step = 0
     every_steps = 0; every_s = 0; keep = 2; async = .true.
   end subroutine
@@ -247,6 +255,14 @@ contains
     call begin('data')
     call put_string('source', source); call put_string('path', path)
     call put_real('short_seq_prob', short_seq_prob)
+
+    read (deck, nml=convergence, iostat=status)
+    call begin('convergence')
+    call put_string('lr_schedule', lr_schedule)
+    call put_integer('lr_warmup_steps', lr_warmup_steps); call put_integer('lr_decay_steps', lr_decay_steps)
+    call put_real('lr_min', lr_min)
+    call put_integer('evaluate_every', evaluate_every); call put_integer('evaluate_batches', evaluate_batches)
+    call put_string('held_out_path', held_out_path); call put_real('target_loss', target_loss)
 
     read (deck, nml=output, iostat=status)
     call begin('output')

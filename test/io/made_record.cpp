@@ -60,6 +60,12 @@ Summary made_summary() {
   s.gemm_ceiling_tflops = 0.225;
   s.peak_memory_bytes = 2.5e9;
   s.final_loss = 9.75;
+  s.token_entropy = 9.5;
+  s.held_out_loss = 9.875;
+  s.evaluation_s = 4.5;
+  s.steps_to_target = 2;
+  s.tokens_to_target = 16384;
+  s.time_to_target_s = 71.5;
   s.skipped_steps = 1;
   s.resumed_from = "ck/step-00000007.h5";
   s.resume_s = 1.5;
@@ -117,6 +123,8 @@ Record made_record() {
   r.step_time_s = {40.0, 31.5, 32.0, 33.0};
   r.tokens = {8192, 8192, 8192, 8192};
   r.checkpoint_s = {0.0, 0.25, 0.0, 0.125};
+  r.held_out_step = {2, 4};
+  r.held_out_loss = {10.25, 9.875};
   r.warmup_steps = 1;
   r.failed_step = 2;
   r.timing = {{"forward", "s", "forward pass", {1, 2, 3, 4, 5, 6, 7, 8}, 4, 2, false},

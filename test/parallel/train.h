@@ -84,12 +84,13 @@ inline Connections connect(MpiWorld& world, const Plan& plan) {
 }
 
 // Bytes and calls of every axis and kind, as an independent layer counted them since the last
-// reset.
-inline void compare_messages(const Plan& plan, std::vector<std::string>& unplanned) {
+// reset, against `totals` of a plan.
+inline void compare_messages(const std::vector<CommTotal>& totals,
+                             std::vector<std::string>& unplanned) {
   for (int axis = 0; axis < num_axes; ++axis)
     for (int kind = 0; kind < num_op_kinds; ++kind) {
       MessageTotal planned;
-      for (const CommTotal& total : plan.comm)
+      for (const CommTotal& total : totals)
         if (static_cast<int>(total.axis) == axis && static_cast<int>(total.kind) == kind)
           planned = {total.messages, total.bytes};
       const MessageTotal counted =
@@ -137,8 +138,19 @@ class CountingDevice final : public WrappedDevice {
   int64_t bytes_ = 0;
 };
 
+// Collective. The loss of the batch of `step`, by forward passes alone, on rank 0.
+inline double evaluate(MpiWorld& world, const Plan& plan, Engine& engine, int64_t step,
+                       std::vector<std::string>& unplanned) {
+  reset_message_counts();
+  std::vector<double> loss = {engine.evaluate(step * plan.config.batch.global_batch_size)};
+  compare_messages(plan.evaluation_comm, unplanned);
+  world.sum_on_first(loss);
+  return loss[0];
+}
+
 // Collective where `world` is given, the model then being decomposed over its ranks; else one rank,
-// whatever decomposition `model` names.
+// whatever decomposition `model` names. Every other step of a decomposition is evaluated before: it
+// must have that loss, and go on as one rank does, which evaluates nothing.
 inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* world) {
   Config config = resolved_config(model);
   config.output.directory = ".";
@@ -176,9 +188,17 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
   for (const LogicalTensor& tensor : plan.tensors) trained.tensors.push_back(tensor.name);
   compare_memory(plan, engine.arena(), trained.unplanned);
   for (int step = 0; step < steps; ++step) {
+    const bool evaluates = world != nullptr && step % 2 == 1;
+    const double evaluated =
+        evaluates ? evaluate(*world, plan, engine, step, trained.unplanned) : 0.0;
+    if (counting != nullptr) counting->transferred_bytes();
     reset_message_counts();
     const StepResult result = engine.step(step, false);
-    compare_messages(plan, trained.unplanned);
+    if (evaluates && world->rank() == 0 && config.model.dropout == 0.0 &&
+        !(std::abs(evaluated - result.loss) <= 1e-12 * result.loss))
+      trained.unplanned.push_back("evaluated loss " + std::to_string(evaluated) + ", of the step " +
+                                  std::to_string(result.loss));
+    compare_messages(plan.comm, trained.unplanned);
     const int64_t planned = plan.loads.bytes + plan.stores.bytes;
     const int64_t moved = counting != nullptr ? counting->transferred_bytes() : planned;
     if (moved != planned)

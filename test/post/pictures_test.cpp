@@ -142,6 +142,9 @@ TEST(Pictures, OfALongRunOfManyRanks) {
     r.loss.push_back(11.0 - 0.002 * step + (step % 7 == 0 ? 0.3 : 0.0));
     r.step_time_s.push_back(2.0 + 0.001 * (step % 11) + (step == 1500 ? 3.0 : 0.0));
   }
+  r.held_out_step = {750, 1500, 2250, 3000};
+  r.held_out_loss = {9.7, 8.3, 7.0, 5.9};
+  r.summary.token_entropy = 4.5;
   r.summary.world_size = 40;
   r.timing.clear();
   RankSeries step{"step", "s", "", {}, 1, 40, false},

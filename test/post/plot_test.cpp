@@ -280,9 +280,15 @@ TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
             "made, 2 ranks: (1 11) (2 11) (3 10) (4 10)\n"
             "made, 2 ranks (3): (1 11) (2 11) (3 10) (4 12)\n");
   EXPECT_EQ(picture.legend[0].name, "made, 2 ranks and 1 more (largest difference 1.0e-04)");
-  ASSERT_EQ(picture.panels[0].rules.size(), 1U);
-  EXPECT_NEAR(picture.panels[0].rules[0].at, std::log(50257.0), 1e-12);
-  EXPECT_TRUE(has(picture.panels[0].rules[0].label, "ln V = 10.825"));
+  ASSERT_EQ(picture.panels[0].rules.size(), 2U);
+  EXPECT_EQ(picture.panels[0].rules[0].at, 9.5);
+  EXPECT_EQ(picture.panels[0].rules[0].label, "entropy of the tokens = 9.500");
+  EXPECT_NEAR(picture.panels[0].rules[1].at, std::log(50257.0), 1e-12);
+  EXPECT_TRUE(has(picture.panels[0].rules[1].label, "ln V = 10.825"));
+  // Runs of other tokens have no floor in common; a single run shows its held-out losses.
+  a.summary.token_entropy = 8.0;
+  EXPECT_EQ(loss_picture({RunView(a), RunView(b)}).panels[0].rules.size(), 1U);
+  EXPECT_TRUE(has(curves_of(loss_picture({RunView(a)})), "held out: (2 10) (4 10)\n"));
 }
 
 // Thousands of steps are means of as many each, which span them.

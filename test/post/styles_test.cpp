@@ -289,10 +289,12 @@ TEST(Native, OneRun) {
   EXPECT_EQ(headings(table),
             (std::vector<std::string>{"Run", "Layout", "Ranks", "Time (s)", "Spread (%)",
                                       "Tokens/s", "TFLOP/s per device", "TFLOP/s total", "MFU (%)",
-                                      "Memory (MiB)", "Tokens/J", "GFLOPS/W", "Verdict"}));
+                                      "Memory (MiB)", "Tokens/J", "GFLOPS/W", "Held-out loss",
+                                      "To target (s)", "Verdict"}));
   EXPECT_EQ(table.rows.at(0),
             (std::vector<std::string>{"made", "dp2 tp2 pp5 cp3 z2", "60", "2.500", "12.0", "4506",
-                                      "0.100", "6.00", "20.0", "7718.5", "4.00", "1.53", "VALID"}));
+                                      "0.100", "6.00", "20.0", "7718.5", "4.00", "1.53", "9.875",
+                                      "71.5", "VALID"}));
 }
 
 // Runs that differ in ZeRO stage, micro-batch and weight decay, which follows from the stage.
@@ -306,7 +308,8 @@ TEST(Native, ColumnsAreWhatTheRunsDifferIn) {
   EXPECT_EQ(headings(table),
             (std::vector<std::string>{"Run", "Layout", "micro_batch_size", "Time (s)", "Spread (%)",
                                       "Tokens/s", "TFLOP/s per device", "TFLOP/s total", "MFU (%)",
-                                      "Memory (MiB)", "Tokens/J", "GFLOPS/W", "Verdict"}));
+                                      "Memory (MiB)", "Tokens/J", "GFLOPS/W", "Held-out loss",
+                                      "To target (s)", "Verdict"}));
   EXPECT_EQ(cell(table, 1, "Layout"), "dp2 tp2 pp5 cp3 z3");
   EXPECT_EQ(cell(table, 2, "micro_batch_size"), "2");
   EXPECT_EQ(cell(table, 2, "Time (s)"), "OOM");

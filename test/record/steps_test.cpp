@@ -55,6 +55,30 @@ TEST(Steps, RatesFollowFromTheMedianOfTimedSteps) {
   EXPECT_EQ(s.peak_source, "deck");
 }
 
+// Evaluated after 2, 4 and 6 of seven steps of 9,000 tokens that took 100 + 0.25 + 4 + 8 + 0.5 + 2
+// + 5 s.
+TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
+  Record r = record_of_seven_steps();
+  r.held_out_step = {2, 4, 6};
+  r.held_out_loss = {6.0, 3.5, 3.6};
+  const Summary& s = r.summary;
+  set_time_to_target(r, 3.0);
+  EXPECT_EQ(s.held_out_loss, 3.6);
+  EXPECT_EQ(s.steps_to_target, 0);
+  set_time_to_target(r, 3.5);
+  EXPECT_EQ(s.steps_to_target, 4);
+  EXPECT_EQ(s.tokens_to_target, 36000);
+  EXPECT_EQ(s.time_to_target_s, 112.25);
+  // A run that continues another knows the steps of both, and its own time.
+  r = record_of_seven_steps();
+  r.summary.resumed_step = 10;
+  r.held_out_step = {12};
+  r.held_out_loss = {1.0};
+  set_time_to_target(r, 1.0);
+  EXPECT_EQ(s.tokens_to_target, 12 * 9000);
+  EXPECT_EQ(s.time_to_target_s, 0.0);
+}
+
 // The total of all devices, whatever the deck's convention.
 TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
   Record r = record_of_seven_steps();

@@ -79,6 +79,19 @@ int main(int argc, char** argv) {
     std::printf("timed_steps %lld\n", static_cast<long long>(record.summary.timed_steps));
     std::printf("flags %lld\n", static_cast<long long>(std::accumulate(
                                     record.skipped.begin(), record.skipped.end(), int64_t{0})));
+    std::printf("time_of_steps %.17g\n",
+                std::accumulate(record.step_time_s.begin(), record.step_time_s.end(), 0.0));
+    if (!record.held_out_step.empty()) {
+      std::printf("held_out_step");
+      for (const int64_t step : record.held_out_step)
+        std::printf(" %lld", static_cast<long long>(step));
+      std::printf("\nheld_out_loss");
+      for (const double loss : record.held_out_loss) std::printf(" %.17g", loss);
+      std::printf("\nto_target %lld steps %lld tokens %.17g s\n",
+                  static_cast<long long>(record.summary.steps_to_target),
+                  static_cast<long long>(record.summary.tokens_to_target),
+                  record.summary.time_to_target_s);
+    }
     print_times(record);
     for (const MemoryEntry& entry : record.memory) {
       std::printf("%s_bytes", entry.name.c_str());

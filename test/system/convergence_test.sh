@@ -1,0 +1,55 @@
+#!/bin/bash
+# Held-out loss, target and time to target end to end: on one rank and on every axis, from files, and
+# what is refused.
+set -u
+source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
+fresh_folders
+options=(run.steps=16 model.num_layers=2 model.hidden_size=32 batch.global_batch_size=8 optimizer.lr=1e-2
+  convergence.evaluate_every=4)
+
+two=convergence.evaluate_batches=2
+
+# held_out N: the held-out loss of the N-th evaluation.
+held_out() { sed -n 's/^held_out_loss //p' values | cut -d ' ' -f "$1"; }
+# same A B: losses that differ by at most 0.001: AdamW passes on differences of roundoff.
+same() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a > 0 && b > 0 && d * d < 1e-6) }'; }
+
+ends 0 OK 1 "$decks/tiny.in" "${options[@]}" "$two"
+[ "$(grep -c '^Held-out loss after step' out)" = 4 ] || fail "not four evaluations"
+grep -qx 'held_out_step 4 8 12 16' values || fail "evaluations: $(grep '^held_out_step' values)"
+grep -qx 'to_target 0 steps 0 tokens 0 s' values || fail "a target that was not set: $(grep '^to_target' values)"
+grep -q '^Held-out loss   [0-9.]* after step 16; evaluated in' out || fail "not in the headline"
+third=$(held_out 3)
+last=$(held_out 4)
+
+for layout in tensor_parallel=2 pipeline_parallel=2 context_parallel=2 zero_stage=3 zero_stage=1; do
+  ends 0 OK 2 "$decks/tiny.in" "${options[@]}" "$two" "parallel.$layout"
+  same "$last" "$(held_out 4)" || fail "held-out loss $(held_out 4), on one rank $last"
+done
+
+# The third evaluation as the target: the run ends there. The time is that of its steps.
+ends 0 OK 1 "$decks/tiny.in" "${options[@]}" "$two" convergence.target_loss="$third"
+grep -qx 'steps 12' values || fail "$(grep '^steps ' values) trained"
+grep -qx "to_target 12 steps 768 tokens $(sed -n 's/^time_of_steps //p' values) s" values || fail "$(grep '^to_target' values)"
+grep -q '^Held-out loss .* target reached with 768 tokens in' out || fail "not in the headline"
+"$GPTPOST" table "$work/output/tiny/result.h5" | grep -q 'To target (s)' || fail "not in the table"
+"$GPTPOST" show "$work/output/tiny/result.h5" | grep -q 'target reached after 12' || fail "not on the page"
+
+# The end of the files is held out, or a file of its own.
+head -c 4000 /dev/zero | tr '\0' a >"$decks/a.txt"
+head -c 129 /dev/zero | tr '\0' b >"$decks/b.txt"
+cat "$decks/a.txt" "$decks/b.txt" >"$decks/ab.txt"
+text=("${options[@]}" model.vocab_size=256 data.source=text)
+ends 0 OK 1 "$decks/tiny.in" "${text[@]}" "$two" data.path=ab.txt
+unseen=$(held_out 4)
+awk -v a="$unseen" 'BEGIN { exit !(a > 4) }' || fail "what was never trained has a loss of $unseen"
+ends 0 OK 2 "$decks/tiny.in" "${text[@]}" "$two" data.path=a.txt convergence.held_out_path=b.txt
+same "$unseen" "$(held_out 4)" || fail "held out from a file of its own $(held_out 4), from the end $unseen"
+refused 7 'a.txt.*leaves nothing to train on' 1 "$decks/tiny.in" "${text[@]}" data.path=a.txt convergence.evaluate_batches=1000
+
+refused 2 'convergence.target_loss needs convergence.evaluate_every' 0 "$decks/tiny.in" convergence.target_loss=1
+refused 2 'leaves no step to decay' 0 "$decks/tiny.in" convergence.lr_schedule=cosine convergence.lr_warmup_steps=4
+refused 2 'which run.duration_s replaces' 0 "$decks/tiny.in" convergence.lr_schedule=cosine run.duration_s=1
+refused 2 'is more than optimizer.lr' 0 "$decks/tiny.in" convergence.lr_schedule=cosine convergence.lr_min=1
+refused 2 "needs data.source = 'text'" 0 "$decks/tiny.in" convergence.held_out_path=x convergence.evaluate_every=1
+finish
