@@ -18,5 +18,5 @@ twin() {
 twin mpt 2 "sweep.vary='seq_length = 128', 'activation_checkpointing = none, full'"
 twin zero 2 "sweep.rows='1 2 3 activations device T', '2 1 2 optimizer host F'" run.find_largest_steps=3
 twin fugaku 2 "sweep.vary='(ranks, tensor_parallel, micro_batch_size) = (1, 1, 2), (2, 2, 1)'" model.num_layers=1
-twin megatron 2 "sweep.rows='1 2 1 2 4 0 none', '1 2 2 1 4 0 none'"
+twin megatron 2 "sweep.rows='1 2 1 2 4 0 none device', '1 2 2 1 4 0 none device'"
 finish
