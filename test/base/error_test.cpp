@@ -42,7 +42,6 @@ TEST(Check, PassesSilently) {
 }
 
 TEST(CheckDeathTest, NamesRankHostPlaceAndExpression) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const int one = 1;
   EXPECT_EXIT(
       {

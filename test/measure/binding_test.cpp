@@ -1,8 +1,9 @@
 #include "measure/binding.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <stdlib.h>
+
+#include "affinity.h"
 
 namespace gptbench {
 namespace {
@@ -42,15 +43,11 @@ TEST(Binding, SurvivesTheWay) {
 }
 
 TEST(Binding, FollowsTheAffinityOfTheProcess) {
-  cpu_set_t all, one;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  int processor = 0;
-  while (!CPU_ISSET(processor, &all)) ++processor;
-  CPU_ZERO(&one);
-  CPU_SET(processor, &one);
-  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const std::set<int> all = processors_of_process();
+  const int processor = *all.begin();
+  bind_all_threads({processor});
   const RankBinding own = own_binding(0, 1);
-  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  bind_all_threads(all);
   EXPECT_EQ(own.processors, std::vector<int>{processor});
   EXPECT_EQ(own.cores.size(), 1u);
   EXPECT_LE(own.numa_nodes.size(), 1u);

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "affinity.h"
+
 namespace gptbench {
 namespace {
 
@@ -21,43 +23,33 @@ TEST(SystemInfo, NamesTheMachine) {
 }
 
 TEST(SystemInfo, BindingFollowsAffinity) {
-  cpu_set_t all, one;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  int core = 0;
-  while (!CPU_ISSET(core, &all)) ++core;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const std::set<int> all = processors_of_process();
+  const int core = *all.begin();
+  bind_all_threads({core});
   const SystemInfo info = system_info();
-  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  bind_all_threads(all);
   EXPECT_EQ(info.binding, std::to_string(core));
   EXPECT_EQ(info.cores, std::vector<int>{core});
 }
 
 // As OMP_PROC_BIND leaves it: one processor for each thread.
 TEST(SystemInfo, BindingIsThatOfAllThreads) {
-  cpu_set_t all;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  std::vector<int> processors;
-  for (int p = 0; p < CPU_SETSIZE && processors.size() < 2; ++p)
-    if (CPU_ISSET(p, &all)) processors.push_back(p);
-  if (processors.size() < 2) GTEST_SKIP() << "one processor: nothing to tell apart";
-  const auto bind_to = [](int processor) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(processor, &one);
-    return sched_setaffinity(0, sizeof one, &one);
-  };
+  const std::set<int> all = processors_of_process();
+  if (all.size() < 2) GTEST_SKIP() << "one processor: nothing to tell apart";
+  const std::vector<int> processors = {*all.begin(), *std::next(all.begin())};
+  bind_all_threads({processors[0]});
   std::promise<void> bound, done;
   std::thread other([&] {
-    EXPECT_EQ(bind_to(processors[1]), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processors[1], &one);
+    EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     bound.set_value();
     done.get_future().wait();
   });
   bound.get_future().wait();
-  EXPECT_EQ(bind_to(processors[0]), 0);
   const SystemInfo info = system_info();
-  EXPECT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  bind_all_threads(all);
   done.set_value();
   other.join();
   EXPECT_EQ(info.binding, core_list(processors));
