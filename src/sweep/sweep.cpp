@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -332,6 +333,20 @@ void name_rows(Sweep& sweep) {
   }
 }
 
+// Lines of the comment that says what of the rows is published and what is inferred.
+std::string origins_of(const std::string& text) {
+  std::string origins;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string begin = origins.empty() ? "! Published" : "! ";
+    if (line.rfind(begin, 0) == 0)
+      origins += line + "\n";
+    else if (!origins.empty())
+      break;
+  }
+  return origins;
+}
+
 }  // namespace
 
 Sweep expand_sweep(const std::string& path, const std::string& text,
@@ -349,6 +364,7 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
 
   Sweep sweep;
   sweep.path = path;
+  sweep.origins = origins_of(text);
   sweep.config = read_sweep_config(source, group, overrides, first_argument);
   const Dimensions dimensions(sweep.config, source.at(group.place));
 

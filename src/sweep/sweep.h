@@ -33,6 +33,7 @@ struct Sweep {
   SweepConfig config;
   std::string name;                  // run.name of the deck
   std::string directory;             // of the sweep: the deck's output.directory, else output/name
+  std::string origins;               // the deck's comment "! Published: ..."; "" where it has none
   std::vector<std::string> columns;  // names of what varies, the table's first
   std::vector<SweepRow> rows;        // the refused included
 
@@ -50,8 +51,8 @@ constexpr int64_t most_sweep_rows = 100000;
 Sweep expand_sweep(const std::string& path, const std::string& text,
                    const std::vector<std::string>& overrides, int first_argument = 2);
 
-// The row as a deck: every key that it, the sweep's deck or the command line sets, nothing else.
-// Reading it gives the row's Config.
+// The row as a deck: where its settings come from, and every key that it, the sweep's deck or the
+// command line sets, nothing else. Reading it gives the row's Config.
 std::string row_deck_text(const Sweep& sweep, const SweepRow& row);
 
 // The rows as a table of 80 columns, those left out with the reason, and the last line "N rows, M

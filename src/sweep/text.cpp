@@ -86,7 +86,7 @@ std::string reason_of(const Sweep& sweep, const std::vector<std::string>& left_o
 std::string row_deck_text(const Sweep& sweep, const SweepRow& row) {
   return "! Row " + std::to_string(row.number) + " of " + one_line(sweep.path) + ": " +
          count_of(row.ranks, "rank") + " on " + count_of(row.nodes, "node") + ".\n" +
-         deck_text(row.deck);
+         sweep.origins + deck_text(row.deck);
 }
 
 std::string sweep_table(const Sweep& sweep, const std::vector<std::string>& left_out) {

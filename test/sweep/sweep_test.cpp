@@ -272,6 +272,19 @@ TEST(Sweep, DecksOfAPathWithALineEnd) {
   EXPECT_EQ(again.config.run.steps, sweep.rows[0].deck.config.run.steps);
 }
 
+TEST(Sweep, DecksSayWhatIsPublished) {
+  const auto deck = [](const std::string& comments) {
+    const Sweep sweep = expand_sweep("s.in", comments + "&sweep vary(1) = 'seed = 1' /\n", {});
+    const std::string text = row_deck_text(sweep, sweep.rows[0]);
+    return text.substr(0, text.find('&'));
+  };
+  const std::string row = "! Row 1 of s.in: 1 rank on 1 node.\n",
+                    origins = "! Published: a.\n! b.\n";
+  EXPECT_EQ(deck("! Title.\n!\n" + origins + "!\n! More.\n"), row + origins);
+  EXPECT_EQ(deck(origins), row + origins);
+  EXPECT_EQ(deck("! Title.\n"), row);
+}
+
 TEST(Sweep, DecksGiveTheRowsBack) {
   const Sweep sweep = sweep_of(
       "vary(1) = 'offload = none, \"optimizer, parameters\"'\n"

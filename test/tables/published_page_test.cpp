@@ -321,8 +321,7 @@ std::string page() {
              fixed(reserve_gib, 0, 1) +
              " GiB of the device are left for context, libraries and fragmentation. Published "
              "figures are those of [test/reference](../test/reference/README.md); an empty cell "
-             "is not known. What of a deck is published and what inferred: the head of "
-             "`sweep.in` in its folder. FLOPs: "
+             "is not known. A deck's head says what is published and what inferred. FLOPs: "
              "[conventions](performance_definitions.md#flops).") +
          join({mpt_page(), zero_page(), fugaku_page(), megatron_page()}, "\n");
 }
