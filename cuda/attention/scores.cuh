@@ -29,13 +29,16 @@ __device__ __noinline__ inline float dropout_factor(uint64_t seed, uint32_t inst
   return uniform_of(word) >= threshold ? scale : 0.0f;
 }
 
+GPTBENCH_HOST_DEVICE constexpr int narrow(int64_t x) {
+  return static_cast<int>(x < INT_MAX ? x : INT_MAX);
+}
+
 // Positions in 32 bits, for the loops over scores.
 struct Places {
   int begin[2], split;
 
   explicit Places(const Positions& p)
       : begin{narrow(p.begin[0]), narrow(p.begin[1])}, split(narrow(p.split)) {}
-  static int narrow(int64_t x) { return static_cast<int>(x < INT_MAX ? x : INT_MAX); }
   GPTBENCH_HOST_DEVICE int at(int t) const {
     return t < split ? begin[0] + t : begin[1] + t - split;
   }
@@ -44,7 +47,7 @@ struct Places {
 struct Scores {
   AttentionShape s;
   Places q_places, k_places;
-  int T_q, T_k;
+  int T_q, T_k, D, q_row, kv_row, out_row;
   DropoutMask mask;
   float scale;
   bool adds;      // keys come in blocks: results are of type S and brought up to date
@@ -55,8 +58,12 @@ struct Scores {
       : s(shape),
         q_places(shape.q_positions),
         k_places(shape.k_positions),
-        T_q(Places::narrow(shape.T_q)),
-        T_k(Places::narrow(shape.T_k)),
+        T_q(narrow(shape.T_q)),
+        T_k(narrow(shape.T_k)),
+        D(narrow(shape.D)),
+        q_row(narrow(shape.q_row)),
+        kv_row(narrow(shape.kv_row)),
+        out_row(narrow(shape.out_row)),
         mask(shape.dropout),
         scale(static_cast<float>(shape.scale)),
         adds(shape.keys != KeyBlock::all),
@@ -82,29 +89,20 @@ struct Scores {
   }
 
   // The first position that no query of sequence b may see.
-  GPTBENCH_HOST_DEVICE int64_t length(int64_t b) const {
-    return s.lengths != nullptr ? s.lengths[b] : INT64_MAX;
+  GPTBENCH_HOST_DEVICE int length(int64_t b) const {
+    return s.lengths != nullptr ? s.lengths[b] : INT_MAX;
   }
-  GPTBENCH_HOST_DEVICE int narrow_length(int64_t b) const {
-    const int64_t all = length(b);
-    return static_cast<int>(all < INT_MAX ? all : INT_MAX);
-  }
-  GPTBENCH_HOST_DEVICE int64_t q_at(int64_t i) const { return position_of(s.q_positions, i); }
-  GPTBENCH_HOST_DEVICE int64_t k_at(int64_t j) const { return position_of(s.k_positions, j); }
   GPTBENCH_HOST_DEVICE int q_at(int i) const { return q_places.at(i); }
   GPTBENCH_HOST_DEVICE int k_at(int j) const { return k_places.at(j); }
-  template <class Index>
-  GPTBENCH_HOST_DEVICE bool visible(Index q_position, Index k_position, Index length) const {
+  GPTBENCH_HOST_DEVICE bool visible(int q_position, int k_position, int length) const {
     return k_position < length && (!s.causal || k_position <= q_position);
   }
   // Whether no pair, or every pair, of queries [i0, i1) and keys [j0, j1) is visible. Neither range
   // is empty; positions ascend.
-  template <class Index>
-  GPTBENCH_HOST_DEVICE bool none_visible(Index i1, Index j0, Index length) const {
+  GPTBENCH_HOST_DEVICE bool none_visible(int i1, int j0, int length) const {
     return !visible(q_at(i1 - 1), k_at(j0), length);
   }
-  template <class Index>
-  GPTBENCH_HOST_DEVICE bool all_visible(Index i0, Index j1, Index length) const {
+  GPTBENCH_HOST_DEVICE bool all_visible(int i0, int j1, int length) const {
     return visible(q_at(i0), k_at(j1 - 1), length);
   }
 
@@ -123,8 +121,8 @@ struct Scores {
     const int64_t place = n == s.H_global ? head : head < odd ? 2 * head + 1 : 2 * (head - odd);
     return static_cast<float>(exp2(-8.0 * static_cast<double>(place + 1) / static_cast<double>(n)));
   }
-  __device__ static float bias(float slope, int64_t q_position, int64_t k_position) {
-    const int64_t distance = q_position - k_position;
+  __device__ static float bias(float slope, int q_position, int k_position) {
+    const int distance = q_position - k_position;
     return -slope * static_cast<float>(distance < 0 ? -distance : distance);
   }
   // The number of head h of sequence b among those of the global batch.
@@ -132,7 +130,7 @@ struct Scores {
     return (s.first_sequence + b) * s.H_global + s.first_head + h;
   }
   // Factor of the probability of (b, h, q_position, k_position).
-  __device__ float dropped(int64_t b, int64_t h, int64_t q_position, int64_t k_position) const {
+  __device__ float dropped(int64_t b, int64_t h, int q_position, int k_position) const {
     return dropout_factor(seed_of(mask.dropout), mask.dropout.instance,
                           (mask_head(b, h) * s.T + q_position) * s.T + k_position, mask.threshold,
                           mask.scale);

@@ -11,23 +11,23 @@ template <class A, int D_max>
 __device__ inline void score_gradients(
     float (&p)[SimtTile<D_max>::per_thread][SimtTile<D_max>::per_thread],
     float (&dp)[SimtTile<D_max>::per_thread][SimtTile<D_max>::per_thread], const Scores& scores,
-    const float* lse, const float* delta, int64_t b, int64_t h, int64_t i0, int64_t j0,
-    int64_t length, float slope) {
+    const float* lse, const float* delta, int64_t b, int64_t h, int i0, int j0, int length,
+    float slope) {
   constexpr int P = SimtTile<D_max>::per_thread;
   const AttentionShape& s = scores.s;
   const SimtThread thread;
   GPTBENCH_UNROLL
   for (int i = 0; i < P; ++i) {
-    const int64_t row = i0 + thread.ty * P + i;
-    const bool exists = row < s.T_q;
-    const int64_t q_position = position_of(s.q_positions, row);
+    const int row = i0 + thread.ty * P + i;
+    const bool exists = row < scores.T_q;
+    const int q_position = scores.q_at(row);
     const float row_lse = exists ? lse[scores.lse(b, h, row)] : 0.0f;
     const float row_delta = exists ? delta[(b * s.H + h) * s.T_q + row] : 0.0f;
     GPTBENCH_UNROLL
     for (int j = 0; j < P; ++j) {
-      const int64_t key = j0 + thread.tx + 16 * j;
-      const int64_t k_position = position_of(s.k_positions, key);
-      if (!exists || key >= s.T_k || !scores.visible(q_position, k_position, length)) {
+      const int key = j0 + thread.tx + 16 * j;
+      const int k_position = scores.k_at(key);
+      if (!exists || key >= scores.T_k || !scores.visible(q_position, k_position, length)) {
         p[i][j] = dp[i][j] = 0.0f;
         continue;
       }
@@ -59,20 +59,20 @@ __global__ void __launch_bounds__(simt_threads)
   float* const ds_tile = v_tile + Tile::floats;
   const AttentionShape& s = scores.s;
   const SimtThread thread;
-  const int64_t i0 = static_cast<int64_t>(gridDim.x - 1 - blockIdx.x) * Tile::T;
+  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * Tile::T;
   const int64_t h = blockIdx.y, b = blockIdx.z;
-  const int64_t i1 = i0 + Tile::T < s.T_q ? i0 + Tile::T : s.T_q;
-  const int64_t length = scores.length(b);
+  const int i1 = i0 + Tile::T < scores.T_q ? i0 + Tile::T : scores.T_q;
+  const int length = scores.length(b);
   const float slope = scores.slope(h);
 
   float dq[P][Tile::columns] = {};
-  load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), s.q_row, i1 - i0, s.D);
-  load_tile<D_max>(dout_tile, a.dout + scores.out(b, h, i0), s.out_row, i1 - i0, s.D);
-  for (int64_t j0 = 0; j0 < s.T_k && !scores.none_visible(i1, j0, length); j0 += Tile::T) {
+  load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), scores.q_row, i1 - i0, scores.D);
+  load_tile<D_max>(dout_tile, a.dout + scores.out(b, h, i0), scores.out_row, i1 - i0, scores.D);
+  for (int j0 = 0; j0 < scores.T_k && !scores.none_visible(i1, j0, length); j0 += Tile::T) {
     __syncthreads();
     const int64_t at = scores.kv(b, h / scores.group, j0);
-    load_tile<D_max>(k_tile, a.k + at, s.kv_row, s.T_k - j0, s.D);
-    load_tile<D_max>(v_tile, a.v + at, s.kv_row, s.T_k - j0, s.D);
+    load_tile<D_max>(k_tile, a.k + at, scores.kv_row, scores.T_k - j0, scores.D);
+    load_tile<D_max>(v_tile, a.v + at, scores.kv_row, scores.T_k - j0, scores.D);
     __syncthreads();
     float p[P][P], ds[P][P];
     multiply_rows<D_max>(p, q_tile, k_tile);
@@ -84,12 +84,12 @@ __global__ void __launch_bounds__(simt_threads)
   }
   GPTBENCH_UNROLL
   for (int i = 0; i < P; ++i) {
-    const int64_t row = i0 + thread.ty * P + i;
-    if (row >= s.T_q) continue;
+    const int row = i0 + thread.ty * P + i;
+    if (row >= scores.T_q) continue;
     GPTBENCH_UNROLL
     for (int c = 0; c < Tile::columns; ++c) {
       const int d = thread.tx + 16 * c;
-      if (d < s.D)
+      if (d < scores.D)
         put(a.dq + b * a.dq_step + row * a.dq_row + h * s.D + d, scores.scale * dq[i][c],
             scores.adds);
     }
@@ -111,21 +111,21 @@ __global__ void __launch_bounds__(simt_threads)
   float* const score_tile = v_tile + Tile::floats;
   const AttentionShape& s = scores.s;
   const SimtThread thread;
-  const int64_t j0 = static_cast<int64_t>(blockIdx.x) * Tile::T;
+  const int j0 = static_cast<int>(blockIdx.x) * Tile::T;
   const int64_t h_kv = blockIdx.y, b = blockIdx.z;
-  const int64_t length = scores.length(b);
+  const int length = scores.length(b);
 
   float dk[P][Tile::columns] = {}, dv[P][Tile::columns] = {};
-  load_tile<D_max>(k_tile, a.k + scores.kv(b, h_kv, j0), s.kv_row, s.T_k - j0, s.D);
-  load_tile<D_max>(v_tile, a.v + scores.kv(b, h_kv, j0), s.kv_row, s.T_k - j0, s.D);
+  load_tile<D_max>(k_tile, a.k + scores.kv(b, h_kv, j0), scores.kv_row, scores.T_k - j0, scores.D);
+  load_tile<D_max>(v_tile, a.v + scores.kv(b, h_kv, j0), scores.kv_row, scores.T_k - j0, scores.D);
   for (int64_t h = h_kv * scores.group; h < (h_kv + 1) * scores.group; ++h) {
     const float slope = scores.slope(h);
-    for (int64_t i0 = 0; i0 < s.T_q; i0 += Tile::T) {
-      const int64_t i1 = i0 + Tile::T < s.T_q ? i0 + Tile::T : s.T_q;
+    for (int i0 = 0; i0 < scores.T_q; i0 += Tile::T) {
+      const int i1 = i0 + Tile::T < scores.T_q ? i0 + Tile::T : scores.T_q;
       if (scores.none_visible(i1, j0, length)) continue;
       __syncthreads();
-      load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), s.q_row, i1 - i0, s.D);
-      load_tile<D_max>(dout_tile, a.dout + scores.out(b, h, i0), s.out_row, i1 - i0, s.D);
+      load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), scores.q_row, i1 - i0, scores.D);
+      load_tile<D_max>(dout_tile, a.dout + scores.out(b, h, i0), scores.out_row, i1 - i0, scores.D);
       __syncthreads();
       float p[P][P], ds[P][P];
       multiply_rows<D_max>(p, q_tile, k_tile);
@@ -142,12 +142,12 @@ __global__ void __launch_bounds__(simt_threads)
   }
   GPTBENCH_UNROLL
   for (int i = 0; i < P; ++i) {
-    const int64_t key = j0 + thread.ty * P + i;
-    if (key >= s.T_k) continue;
+    const int key = j0 + thread.ty * P + i;
+    if (key >= scores.T_k) continue;
     GPTBENCH_UNROLL
     for (int c = 0; c < Tile::columns; ++c) {
       const int d = thread.tx + 16 * c;
-      if (d >= s.D) continue;
+      if (d >= scores.D) continue;
       const int64_t at = b * a.dkv_step + key * a.dkv_row + h_kv * s.D + d;
       put(a.dk + at, scores.scale * dk[i][c], scores.adds);
       put(a.dv + at, dv[i][c], scores.adds);

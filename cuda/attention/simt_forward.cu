@@ -19,38 +19,38 @@ __global__ void __launch_bounds__(simt_threads)
   const AttentionShape& s = scores.s;
   const SimtThread thread;
   // The last tiles, which under a causal mask have most to do, start first.
-  const int64_t i0 = static_cast<int64_t>(gridDim.x - 1 - blockIdx.x) * Tile::T;
+  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * Tile::T;
   const int64_t h = blockIdx.y, b = blockIdx.z;
-  const int64_t i1 = i0 + Tile::T < s.T_q ? i0 + Tile::T : s.T_q;
-  const int64_t length = scores.length(b);
+  const int i1 = i0 + Tile::T < scores.T_q ? i0 + Tile::T : scores.T_q;
+  const int length = scores.length(b);
   const float slope = scores.slope(h);
 
   // State of this thread's rows: maximum and sum so far, and the unnormalised result.
   float max[P], sum[P], acc[P][Tile::columns];
-  int64_t position[P];
+  int position[P];
   GPTBENCH_UNROLL
   for (int i = 0; i < P; ++i) {
-    const int64_t row = i0 + thread.ty * P + i;
+    const int row = i0 + thread.ty * P + i;
     max[i] = -HUGE_VALF;
     sum[i] = 0.0f;
-    position[i] = position_of(s.q_positions, row);
-    const bool before = s.keys == KeyBlock::further && row < s.T_q;
+    position[i] = scores.q_at(row);
+    const bool before = s.keys == KeyBlock::further && row < scores.T_q;
     if (before) max[i] = a.lse[scores.lse(b, h, row)];
     const bool kept = before && max[i] != -HUGE_VALF;
     if (kept) sum[i] = 1.0f;
     GPTBENCH_UNROLL
     for (int c = 0; c < Tile::columns; ++c) {
       const int d = thread.tx + 16 * c;
-      acc[i][c] = kept && d < s.D ? to_float(a.out[scores.out(b, h, row) + d]) : 0.0f;
+      acc[i][c] = kept && d < scores.D ? to_float(a.out[scores.out(b, h, row) + d]) : 0.0f;
     }
   }
 
-  load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), s.q_row, i1 - i0, s.D);
-  for (int64_t j0 = 0; j0 < s.T_k && !scores.none_visible(i1, j0, length); j0 += Tile::T) {
+  load_tile<D_max>(q_tile, a.q + scores.q(b, h, i0), scores.q_row, i1 - i0, scores.D);
+  for (int j0 = 0; j0 < scores.T_k && !scores.none_visible(i1, j0, length); j0 += Tile::T) {
     __syncthreads();
     const int64_t at = scores.kv(b, h / scores.group, j0);
-    load_tile<D_max>(k_tile, a.k + at, s.kv_row, s.T_k - j0, s.D);
-    load_tile<D_max>(v_tile, a.v + at, s.kv_row, s.T_k - j0, s.D);
+    load_tile<D_max>(k_tile, a.k + at, scores.kv_row, scores.T_k - j0, scores.D);
+    load_tile<D_max>(v_tile, a.v + at, scores.kv_row, scores.T_k - j0, scores.D);
     __syncthreads();
     float p[P][P];
     multiply_rows<D_max>(p, q_tile, k_tile);
@@ -60,9 +60,9 @@ __global__ void __launch_bounds__(simt_threads)
       bool seen[P];
       GPTBENCH_UNROLL
       for (int j = 0; j < P; ++j) {
-        const int64_t key = j0 + thread.tx + 16 * j;
-        const int64_t k_position = position_of(s.k_positions, key);
-        seen[j] = key < s.T_k && scores.visible(position[i], k_position, length);
+        const int key = j0 + thread.tx + 16 * j;
+        const int k_position = scores.k_at(key);
+        seen[j] = key < scores.T_k && scores.visible(position[i], k_position, length);
         p[i][j] = p[i][j] * scores.scale + Scores::bias(slope, position[i], k_position);
         if (seen[j] && p[i][j] > top) top = p[i][j];
       }
@@ -73,10 +73,8 @@ __global__ void __launch_bounds__(simt_threads)
       for (int j = 0; j < P; ++j) {
         p[i][j] = seen[j] ? exp_of<A>(p[i][j] - top) : 0.0f;
         row += p[i][j];
-        if (scores.mask.on) {
-          const int64_t key = j0 + thread.tx + 16 * j;
-          p[i][j] *= scores.dropped(b, h, position[i], position_of(s.k_positions, key));
-        }
+        if (scores.mask.on)
+          p[i][j] *= scores.dropped(b, h, position[i], scores.k_at(j0 + thread.tx + 16 * j));
       }
       max[i] = top;
       sum[i] = sum[i] * kept + row_sum(row);
@@ -90,14 +88,14 @@ __global__ void __launch_bounds__(simt_threads)
 
   GPTBENCH_UNROLL
   for (int i = 0; i < P; ++i) {
-    const int64_t row = i0 + thread.ty * P + i;
-    if (row >= s.T_q) continue;
+    const int row = i0 + thread.ty * P + i;
+    if (row >= scores.T_q) continue;
     const bool none = sum[i] == 0.0f;
     const float inverse = none ? 0.0f : 1.0f / sum[i];
     GPTBENCH_UNROLL
     for (int c = 0; c < Tile::columns; ++c) {
       const int d = thread.tx + 16 * c;
-      if (d < s.D) a.out[scores.out(b, h, row) + d] = from_float<Out>(acc[i][c] * inverse);
+      if (d < scores.D) a.out[scores.out(b, h, row) + d] = from_float<Out>(acc[i][c] * inverse);
     }
     if (thread.tx == 0) a.lse[scores.lse(b, h, row)] = none ? -HUGE_VALF : max[i] + logf(sum[i]);
   }

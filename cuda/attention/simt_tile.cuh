@@ -31,7 +31,7 @@ struct SimtThread {
 
 // tile[r][d] = x[r row + d] for r < rows and d < D; 0 for what else there is up to T x D_max.
 template <int D_max, class A>
-__device__ inline void load_tile(float* tile, const A* x, int64_t row, int64_t rows, int64_t D) {
+__device__ inline void load_tile(float* tile, const A* x, int row, int rows, int D) {
   using Tile = SimtTile<D_max>;
   for (int e = static_cast<int>(threadIdx.x); e < Tile::T * D_max; e += simt_threads) {
     const int r = e / D_max, d = e % D_max;

@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(threads)
   const int64_t h = blockIdx.y, b = blockIdx.z;
   const int i1 = i0 + own_rows < scores.T_q ? i0 + own_rows : scores.T_q;
   const int row0 = i0 + 16 * warp;
-  const int length = scores.narrow_length(b);
+  const int length = scores.length(b);
   const float slope = extra != Extra::none ? scores.slope(h) : 0.0f;
   const int64_t kv = scores.kv(b, h / scores.group, 0);
   A* const k_tiles = shared + L::first;
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(threads)
   const int64_t h_kv = blockIdx.y, b = blockIdx.z;
   const int j1 = j0 + own_rows < scores.T_k ? j0 + own_rows : scores.T_k;
   const int row0 = j0 + 16 * warp;  // of this warp's keys
-  const int length = scores.narrow_length(b);
+  const int length = scores.length(b);
   A* const q_tiles = shared + L::first;
   A* const dout_tiles = q_tiles + 2 * L::other;
 

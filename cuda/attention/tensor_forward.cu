@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(threads)
   const int64_t h = blockIdx.y, b = blockIdx.z;
   const int i1 = i0 + q_rows < scores.T_q ? i0 + q_rows : scores.T_q;
   const int row0 = i0 + 16 * M * warp;  // of this warp
-  const int length = scores.narrow_length(b);
+  const int length = scores.length(b);
   constexpr bool biased = extra != Extra::none;
   const float slope = biased ? scores.slope(h) : 0.0f;
   // A score times c is the exponent of 2.

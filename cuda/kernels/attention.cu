@@ -1,6 +1,9 @@
 #include "cuda/attention/attention.cuh"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "cuda/attention/shared_memory.h"
 #include "cuda/kernels/elementwise.cuh"
 #include "cuda/kernels/kernels.cuh"
 #include "cuda/kernels/reduce.cuh"
@@ -24,14 +27,18 @@ __global__ void attention_delta_kernel(float* delta, const A* dout, const A* out
     const int64_t h = row % s.H, i = row / s.H % s.T_q, b = row / s.H / s.T_q;
     const int64_t at = scores.out(b, h, i);
     float sum = 0.0f;
-    for (int64_t d = lane; d < s.D; d += 32) sum += to_float(dout[at + d]) * to_float(out[at + d]);
+    for (int d = lane; d < scores.D; d += 32) sum += to_float(dout[at + d]) * to_float(out[at + d]);
     sum = warp_sum(sum);
     if (lane == 0) delta[(b * s.H + h) * s.T_q + i] = sum;
   }
 }
 
 void check_shape(const AttentionShape& s) {
-  GPTBENCH_CHECK(s.D <= simt_head_size && s.H <= 65535 && s.B <= 65535,
+  const int64_t positions = std::max({s.T_q, s.T_k, position_of(s.q_positions, s.T_q - 1) + 1,
+                                      position_of(s.k_positions, s.T_k - 1) + 1});
+  GPTBENCH_CHECK(s.D <= simt_head_size && s.H <= max_attention_heads &&
+                     s.B <= max_attention_sequences && positions <= max_attention_positions &&
+                     std::max({s.q_row, s.kv_row, s.out_row}) <= max_attention_row,
                  "attention of a size that no kernel of cuda/ takes");
 }
 

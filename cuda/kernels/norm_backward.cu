@@ -1,5 +1,6 @@
 // Gradients of LayerNorm and RMSNorm: 4 R C elements of A (dy, x, dx read and written) where
-// scratch memory holds the sums of chunks of rows, 6 R C without, and then one more for sums of dx.
+// scratch memory holds the sums of chunks of rows, 6 R C without. Sums of dx: one R C more without
+// scratch memory, and for C > 8192.
 #include "cuda/kernels/column_sum.cuh"
 #include "cuda/kernels/kernels.cuh"
 #include "cuda/kernels/norm.cuh"
@@ -21,6 +22,12 @@ struct Rows {
 // Columns that are summed: dy n and, for LayerNorm, dy, then dx on request.
 template <bool centred, bool sums_dx>
 constexpr int num_sums = (centred ? 2 : 1) + (sums_dx ? 1 : 0);
+
+// Whether a thread has registers for its sums beside x, dy and dx as they are stored. Where it has
+// not (C > 8192), these are read when they are used, x and dy a second time from the cache, and dx
+// is summed apart.
+template <class Layout>
+constexpr bool holds_row = Layout::vectors* Layout::warps < 64;
 
 // Blocks whose registers a multiprocessor of 65536 holds: per vector of a thread its sums and, as
 // they are stored, x, dy and dx.
@@ -47,12 +54,15 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows,
        r += static_cast<int64_t>(gridDim.x) * Layout::rows) {
     const float mean = centred ? a.mean[r] : 0.0f, rstd = a.rstd[r];
     Stored<A> x[V] = {}, dy[V] = {}, before[V] = {};
-    GPTBENCH_UNROLL
-    for (int v = 0; v < V; ++v) {
-      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
-      if (c >= a.C) continue;
+    const auto read = [&](int v, int64_t c) {
       x[v] = load_last(a.x + r * a.C + c);
       dy[v] = load_last(a.dy + r * a.C + c);
+    };
+    GPTBENCH_UNROLL
+    for (int v = 0; v < (holds_row<Layout> ? V : 0); ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      if (c >= a.C) continue;
+      read(v, c);
       before[v] = load_last(a.dx + r * a.C + c);
     }
     float means[2] = {};  // of g n, and of g
@@ -60,6 +70,7 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows,
     for (int v = 0; v < V; ++v) {
       const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
       if (c >= a.C) continue;
+      if constexpr (!holds_row<Layout>) read(v, c);
       float n[vector_width], g[vector_width], gamma[vector_width];
       values_of<A>(n, x[v]);
       values_of<A>(g, dy[v]);
@@ -80,8 +91,13 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows,
     for (int v = 0; v < V; ++v) {
       const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
       if (c >= a.C) continue;
-      forget_values(x[v]);
-      forget_values(dy[v]);
+      if constexpr (holds_row<Layout>) {
+        forget_values(x[v]);
+        forget_values(dy[v]);
+      } else {
+        read(v, c);
+        before[v] = load_last(a.dx + r * a.C + c);
+      }
       float n[vector_width], g[vector_width], gamma[vector_width], dx[vector_width];
       values_of<A>(n, x[v]);
       values_of<A>(g, dy[v]);
@@ -181,24 +197,33 @@ struct GradientColumns {
 // As many blocks as an H200 holds at once write sums, on every device: the sums have the same bits.
 constexpr int64_t multiprocessors_of_h200 = 132;
 
+template <int N, int M>
+ColumnSums<N> first_of(const ColumnSums<M>& all) {
+  ColumnSums<N> some;
+  std::copy_n(all.out, N, some.out);
+  return some;
+}
+
 template <class A, bool centred, bool sums_dx>
 void backward(Queue& queue, const Rows<A>& a, const ColumnSums<num_sums<centred, sums_dx>>& out,
               const Workspace& workspace) {
-  constexpr int M = num_sums<centred, sums_dx>;
   if (a.R == 0) return;
   const bool aligned = rows_are_aligned(a.C, {{a.dx, sizeof(A), a.C},
                                               {a.dy, sizeof(A), a.C},
                                               {a.x, sizeof(A), a.C},
                                               {a.gamma, sizeof(A), 0}});
-  bool summed = false;
+  bool summed = false, dx_summed = false;
   with_row_layout(
       a.C, aligned,
       [&](auto layout) {
         using L = decltype(layout);
+        constexpr bool dx_too = sums_dx && holds_row<L>;
+        constexpr int M = num_sums<centred, dx_too>;
         const int64_t resident = multiprocessors_of_h200 * resident_blocks<A, L, M>;
         const int64_t chunks =
             chunks_that_fit(workspace, std::min(resident, ceil_div(a.R, 4 * L::rows)), M, a.C);
         summed = chunks > 1;
+        dx_summed = summed && dx_too;
         float* const partial = summed ? static_cast<float*>(workspace.data) : nullptr;
         const dim3 grid{
             summed ? static_cast<unsigned>(chunks) : blocks_for(ceil_div(a.R, L::rows), 8), 1, 1};
@@ -206,21 +231,21 @@ void backward(Queue& queue, const Rows<A>& a, const ColumnSums<num_sums<centred,
                                                             : static_cast<size_t>(L::rows) *
                                                                   static_cast<size_t>(a.C));
         launch(GPTBENCH_KERNEL(
-                   normalization_backward_kernel<A, centred, sums_dx, L::vectors, L::warps>),
+                   normalization_backward_kernel<A, centred, dx_too, L::vectors, L::warps>),
                grid, L::threads * L::rows, shared, stream_of(queue), a, partial);
-        if (summed) sum_partials<M>(queue, out, partial, chunks, a.C);
+        if (summed) sum_partials<M>(queue, first_of<M>(out), partial, chunks, a.C);
       },
       [&] {
         launch(GPTBENCH_KERNEL(normalization_backward_wide_kernel<A, centred>),
                dim3{blocks_for(a.R, 16), 1, 1}, wide_threads, sizeof(float) * 2 * wide_warps,
                stream_of(queue), a);
       });
-  if (summed) return;
-  ColumnSums<centred ? 2 : 1> of_parameters;
-  std::copy_n(out.out, centred ? 2 : 1, of_parameters.out);
-  column_sum<centred ? 2 : 1>(queue, GradientColumns<A, centred>{a.dy, a.x, a.mean, a.rstd, a.C},
-                              of_parameters, a.R, a.C, workspace, aligned);
-  if constexpr (sums_dx) bias_backward<A>(queue, {out.out[M - 1], a.dx, a.R, a.C, workspace});
+  constexpr int of_parameters = num_sums<centred, false>;
+  if (!summed)
+    column_sum<of_parameters>(queue, GradientColumns<A, centred>{a.dy, a.x, a.mean, a.rstd, a.C},
+                              first_of<of_parameters>(out), a.R, a.C, workspace, aligned);
+  if constexpr (sums_dx)
+    if (!dx_summed) bias_backward<A>(queue, {out.out[of_parameters], a.dx, a.R, a.C, workspace});
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
                const TokenSource& tokens)
     : resources_(plan, device, communicators),
       inputs_(resources_, tokens, failure_),
-      timer_(device),
+      timer_(plan.programs, device),
       graph_(device) {}
 
 bool Engine::replay_steps(bool required, StepGraph::Agreement all_ranks) {
@@ -135,6 +135,7 @@ void Engine::run_tasks() {
     const auto record = [&] {
       queues.begin_recording();
       inputs_.load_scalars();
+      timer_.begin_recording();
       issue_tasks();
       queues.join_recording();
       timer_.mark_end(compute);
@@ -172,7 +173,7 @@ void Engine::issue_tasks(decltype(for_each_task)& tasks) {
   resources_.loads = resources_.stores = {};
   tasks(plan, [&](const Task& task) {
     const Program& program = plan.programs[static_cast<size_t>(task.program)];
-    timer_.begin_program(program.kind);
+    timer_.begin_program(task.program);
     for_each_op(program, [&](int32_t i, int64_t first_row) {
       issue(plan.ops[static_cast<size_t>(i)], task, first_row);
       drive_messages();

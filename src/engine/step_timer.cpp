@@ -33,21 +33,37 @@ ProgramClass class_of(ProgramKind kind) {
   return receiving;
 }
 
-// What time is spent on: a region, or messages of an axis and kind.
-constexpr int num_subjects = num_regions + num_axes * num_op_kinds;
+// What time is spent on: a region, or messages of an axis and kind; or regions that are told apart
+// by the first task of the program.
+constexpr int undivided = num_regions + num_axes * num_op_kinds;
+constexpr int num_subjects = undivided + 1;
+
+// A label says in which program the time was spent, and on what.
+int label_of(int32_t program, int subject) {
+  return program * num_subjects + subject;
+}
 
 // "backward linear", "forward all_reduce data"; by label.
-std::vector<std::string> names_of_labels() {
+std::vector<std::string> names_of_labels(const std::vector<Program>& programs) {
+  constexpr const char* classes[num_program_classes] = {"forward ", "backward ", "step ",
+                                                        "receive "};
   std::vector<std::string> names;
-  for (const char* program : {"forward ", "backward ", "step ", "receive "}) {
+  for (const Program& program : programs) {
+    const std::string in = classes[class_of(program.kind)];
     for (int region = 0; region < num_regions; ++region)
-      names.push_back(std::string(program) + name_of(static_cast<Region>(region)));
+      names.push_back(in + name_of(static_cast<Region>(region)));
     for (int axis = 0; axis < num_axes; ++axis)
       for (int kind = 0; kind < num_op_kinds; ++kind)
-        names.push_back(std::string(program) + spec_of(static_cast<OpKind>(kind)).name + " " +
+        names.push_back(in + spec_of(static_cast<OpKind>(kind)).name + " " +
                         name_of(static_cast<Axis>(axis)));
+    names.push_back(in);
   }
   return names;
+}
+
+// Waits for messages and transfers depend on what else is under way.
+bool differs_by_task(int subject) {
+  return subject >= num_regions || subject == static_cast<int>(Region::offload);
 }
 
 int subject_of(const Op& op) {
@@ -70,17 +86,26 @@ void add(double seconds, int subject, StepTimes& times, ExposedTimes* exposed_s)
 
 }  // namespace
 
-StepTimer::StepTimer(Device& device) : stopwatch_(device.make_stopwatch()) {
-  if (stopwatch_ != nullptr) stopwatch_->set_names(names_of_labels());
+StepTimer::StepTimer(const std::vector<Program>& programs, Device& device)
+    : programs_(programs), stopwatch_(device.make_stopwatch()) {
+  if (stopwatch_ != nullptr) stopwatch_->set_names(names_of_labels(programs));
 }
 
-void StepTimer::begin_program(ProgramKind kind) {
-  program_ = kind;
+void StepTimer::begin_recording() {
+  recording_ = true;
+  marked_.assign(programs_.size(), false);
+}
+
+void StepTimer::begin_program(int32_t program) {
+  program_ = program;
+  const size_t at = static_cast<size_t>(program);
+  undivided_ = recording_ && marked_[at];
+  if (recording_) marked_[at] = true;
   program_start_s_ = now_s();
 }
 
 void StepTimer::end_program() {
-  const ProgramClass in = class_of(program_);
+  const ProgramClass in = class_of(programs_[static_cast<size_t>(program_)].kind);
   if (in != receiving) times_.*program_sums[in] += now_s() - program_start_s_;
 }
 
@@ -88,23 +113,31 @@ void StepTimer::book(const Op& op, double seconds) {
   add(seconds, subject_of(op), times_, stopwatch_ == nullptr ? &exposed_s_ : nullptr);
 }
 
-// A label says in which class of programs the time was spent, and on what.
 void StepTimer::mark(Queue& compute, const Op& op) {
-  if (stopwatch_ != nullptr)
-    stopwatch_->mark(compute, class_of(program_) * num_subjects + subject_of(op));
+  if (stopwatch_ == nullptr) return;
+  const int subject = subject_of(op);
+  stopwatch_->mark(
+      compute, label_of(program_, undivided_ && !differs_by_task(subject) ? undivided : subject));
 }
 
 void StepTimer::collect_marks() {
   if (stopwatch_ == nullptr) return;
-  std::vector<double> seconds(static_cast<size_t>(num_program_classes * num_subjects));
+  std::vector<double> seconds(programs_.size() * num_subjects);
   stopwatch_->collect(seconds);
   times_ = {};
-  for (int in = 0; in < num_program_classes; ++in)
-    for (int subject = 0; subject < num_subjects; ++subject) {
-      const double spent_s = seconds[static_cast<size_t>(in * num_subjects + subject)];
+  for (size_t p = 0; p < programs_.size(); ++p) {
+    const double* const of_program = &seconds[p * num_subjects];
+    double divided_s = 0.0;
+    for (int subject = 0; subject < undivided; ++subject)
+      if (!differs_by_task(subject)) divided_s += of_program[subject];
+    const double factor = divided_s > 0.0 ? 1.0 + of_program[undivided] / divided_s : 1.0;
+    const ProgramClass in = class_of(programs_[p].kind);
+    for (int subject = 0; subject < undivided; ++subject) {
+      const double spent_s = of_program[subject] * (differs_by_task(subject) ? 1.0 : factor);
       if (in != receiving) times_.*program_sums[in] += spent_s;
       add(spent_s, subject, times_, &exposed_s_);
     }
+  }
 }
 
 }  // namespace gptbench
