@@ -27,7 +27,7 @@ __global__ void attention_delta_kernel(float* delta, const A* dout, const A* out
     const int64_t h = row % s.H, i = row / s.H % s.T_q, b = row / s.H / s.T_q;
     const int64_t at = scores.out(b, h, i);
     float sum = 0.0f;
-    for (int d = lane; d < scores.D; d += 32) sum += to_float(dout[at + d]) * to_float(out[at + d]);
+    for (int64_t d = lane; d < s.D; d += 32) sum += to_float(dout[at + d]) * to_float(out[at + d]);
     sum = warp_sum(sum);
     if (lane == 0) delta[(b * s.H + h) * s.T_q + i] = sum;
   }
