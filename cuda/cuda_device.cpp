@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cuda/attention/shared_memory.h"
+#include "cuda/attention/limits.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_recording.h"
 #include "cuda/cuda_stopwatch.h"
@@ -36,34 +36,6 @@ std::string version_text(int version) {
 
 int64_t scratch_bytes(const Plan& plan) {
   return plan.scratch < 0 ? 0 : plan.buffers[static_cast<size_t>(plan.scratch)].elements;
-}
-
-// Refuses a plan whose attention no kernel of ours can compute, on this GPU: 8.6, 8.9 and 12.x
-// offer 99 KiB of shared memory per block, A100 163 KiB, H100 and H200 227 KiB; or on any.
-void check_attention(const Plan& plan, const cudaDeviceProp& gpu) {
-  const auto at_most = [](const char* what, int64_t size, int64_t most) {
-    if (size > most)
-      throw Error(Exit::usage, "device = 'cuda': attention takes at most " + std::to_string(most) +
-                                   ' ' + what + " (found " + std::to_string(size) + ')');
-  };
-  const ModelShape& local = plan.local;
-  at_most("positions: reduce model.seq_length", local.T, max_attention_positions);
-  at_most("elements of q, k and v of a position: increase parallel.tensor_parallel", local.qkv(),
-          max_attention_row);
-  at_most("heads per rank: increase parallel.tensor_parallel", local.H, max_attention_heads);
-  at_most("sequences: reduce batch.micro_batch_size", plan.config.batch.micro_batch_size,
-          max_attention_sequences);
-  const Precision precision = type_of_activations(plan.config);
-  const int64_t needed = attention_shared_bytes(dtype_of(precision), plan.shape.D);
-  const int64_t offered = static_cast<int64_t>(gpu.sharedMemPerBlockOptin);
-  if (needed > offered)
-    throw Error(Exit::usage, "device = 'cuda': attention with heads of " +
-                                 std::to_string(plan.shape.D) + " elements in " +
-                                 name_of(precision) + " needs " + format_bytes(needed) +
-                                 " of shared memory per block, " + gpu.name + " offers " +
-                                 format_bytes(offered) +
-                                 "; use precision.compute = 'bf16' with head sizes that are "
-                                 "multiples of 8 up to 128, or head sizes up to 64");
 }
 
 ComputeType compute_of(const GemmKey& key) {
@@ -226,7 +198,8 @@ const KernelTable& CudaDevice::host_kernels(ComputeType compute) const {
 }
 
 std::string CudaDevice::measure_choices(const Plan& plan) {
-  check_attention(plan, properties_of(ordinal_));
+  const cudaDeviceProp gpu = properties_of(ordinal_);
+  check_attention(plan, gpu.name, static_cast<int64_t>(gpu.sharedMemPerBlockOptin));
   const std::vector<GemmKey> keys = gemms_of(plan);
   if (keys.empty()) return choices();
   CudaQueue queue;  // without libraries: what they are compared with is our own

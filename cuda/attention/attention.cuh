@@ -1,11 +1,9 @@
 // Attention in tiles, the scores never in memory. Two implementations:
 //   simt_*     arithmetic in float, D <= 256, any alignment: for A = float, and where the other
-//   does
-//              not apply;
+//              does not apply;
 //   tensor_*   products of bfloat16 or float16 on tensor cores (mma.sync, compute capability 8.0),
-//   sums in
-//              float, D <= 128 a multiple of 8 (padded to 64 or 128 in shared memory), rows at
-//              multiples of 16 bytes.
+//              sums in float, D <= 128 a multiple of 8 (padded to 64 or 128 in shared memory), rows
+//              at multiples of 16 bytes.
 // Both make the same bits from run to run: every output element is summed by one warp, in the order
 // of the tiles. Backward therefore computes the scores twice, once for dq and once for dk and dv.
 #pragma once
@@ -25,9 +23,6 @@ bool library_attention(Queue& queue, DType type, const AttentionBackward& call);
 }  // namespace gptbench
 
 namespace gptbench::cuda {
-
-// Largest D.
-constexpr int64_t simt_head_size = 256;
 
 template <class A>
 void simt_attention_forward(Queue&, const AttentionForward&);

@@ -2,7 +2,7 @@
 #include <initializer_list>
 
 #include "cuda/attention/attention.cuh"
-#include "cuda/attention/shared_memory.h"
+#include "cuda/attention/limits.h"
 #include "cuda/attention/simt_tile.cuh"
 
 namespace gptbench::cuda {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cuda/attention/shared_memory.h"
+#include "cuda/attention/limits.h"
 #include "cuda/kernels/elementwise.cuh"
 #include "cuda/kernels/kernels.cuh"
 #include "cuda/kernels/reduce.cuh"
@@ -36,7 +36,7 @@ __global__ void attention_delta_kernel(float* delta, const A* dout, const A* out
 void check_shape(const AttentionShape& s) {
   const int64_t positions = std::max({s.T_q, s.T_k, position_of(s.q_positions, s.T_q - 1) + 1,
                                       position_of(s.k_positions, s.T_k - 1) + 1});
-  GPTBENCH_CHECK(s.D <= simt_head_size && s.H <= max_attention_heads &&
+  GPTBENCH_CHECK(s.D <= max_attention_head_size && s.H <= max_attention_heads &&
                      s.B <= max_attention_sequences && positions <= max_attention_positions &&
                      std::max({s.q_row, s.kv_row, s.out_row}) <= max_attention_row,
                  "attention of a size that no kernel of cuda/ takes");

@@ -1,7 +1,7 @@
 // The attention of cuda/ against the reference, on tensor cores (bf16 and fp16, aligned rows, D <=
 // 128) and without; whole sequences, and blocks of keys as context parallelism brings them.
 #include "attention_comparison.h"
-#include "cuda/attention/shared_memory.h"
+#include "cuda/attention/limits.h"
 #include "cuda/attention/swizzle.h"
 
 namespace gptbench::test {
