@@ -23,6 +23,14 @@ class CountingStopwatch final : public Stopwatch {
   void repeat() override { labels_ = collected_; }
   void forget() override { labels_.clear(); }
 
+  // Of the step collected last, marks that take an event: a label that lasts takes no second one.
+  int events() const {
+    int changes = 0;
+    for (size_t i = 0; i < collected_.size(); ++i)
+      if (i == 0 || collected_[i] != collected_[i - 1]) ++changes;
+    return changes;
+  }
+
  private:
   std::vector<int> labels_, collected_;
 };

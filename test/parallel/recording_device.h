@@ -109,7 +109,9 @@ class RecordingDevice final : public WrappedDevice {
   }
 
   std::unique_ptr<Stopwatch> make_stopwatch() override {
-    return std::make_unique<CountingStopwatch>();
+    auto made = std::make_unique<CountingStopwatch>();
+    stopwatch = made.get();
+    return made;
   }
 
   void upload(Queue& queue, void* device, const void* host, int64_t bytes) override {
@@ -146,6 +148,7 @@ class RecordingDevice final : public WrappedDevice {
   }
 
   int recordings = 0, replays = 0;
+  const CountingStopwatch* stopwatch = nullptr;  // made last
 
  private:
   class Replayed final : public Recording {

@@ -21,6 +21,7 @@ struct Seen {
   uint64_t checksum = 0;
   std::string refusal;
   int recordings = 0, replays = 0;
+  int events = 0;  // of marks, in the last step
 };
 
 // Notes how often each sequence is asked for.
@@ -101,6 +102,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
   seen.refusal = engine.replay_refusal();
   seen.recordings = device.recordings;
   seen.replays = device.replays;
+  seen.events = device.stopwatch->events();
   return seen;
 }
 
@@ -162,6 +164,29 @@ TEST(Replays, GiveTheBitsOfSteps) {
     EXPECT_EQ(replayed.region_s, issued.region_s);
     EXPECT_EQ(replayed.checksum, issued.checksum);
   }
+}
+
+// Each mark of a recorded step is a node of its graph: a further micro-batch has one where its
+// forward pass begins and one where its backward pass does, and two around each wait for messages.
+// Issued, it has marks per region.
+TEST(Replays, MarkRegionsInTheFirstTaskOfAProgram) {
+  MpiWorld world(nullptr, nullptr);
+  SmallModel model = models(world.size()).front();
+  model.micro_batch = 1;
+  const auto further = [&](bool replay) {
+    int events[2];
+    for (const int64_t micro_batches : {7, 8}) {
+      model.global_batch = micro_batches * world.size();
+      events[micro_batches - 7] = run(world, model, replay).events;
+    }
+    return events[1] - events[0];
+  };
+  const int replayed = further(true), issued = further(false);
+  if (world.size() == 1)
+    EXPECT_EQ(replayed, 2);
+  else
+    EXPECT_EQ(replayed % 2, 0);
+  EXPECT_GT(issued, replayed + 20);
 }
 
 // A device that refuses in the end, be it of one rank, has run nothing: the step is issued on all
