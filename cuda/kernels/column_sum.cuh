@@ -17,6 +17,14 @@ constexpr int column_lanes = 32, row_lanes = 8;  // of a block
 template <int M>
 struct ColumnSums {
   float* out[M];  // an entry may be null
+
+  // out[m], selected: an array with indices of run time lies in memory instead of registers.
+  __device__ float* of(int m) const {
+    float* selected = out[0];
+    GPTBENCH_UNROLL
+    for (int k = 1; k < M; ++k) selected = k == m ? out[k] : selected;
+    return selected;
+  }
 };
 
 // Row chunk y of the block; sums are added to `out`, or assigned to partial[y][m][c] where that is
@@ -56,8 +64,8 @@ __global__ void column_sum_kernel(F f, ColumnSums<M> out, float* partial, int64_
     for (int row = 0; row < row_lanes; ++row) sum += sums[(m * row_lanes + row) * width + column];
     if (partial != nullptr)
       partial[(static_cast<int64_t>(blockIdx.y) * M + m) * C + c0 + column] = sum;
-    else if (out.out[m] != nullptr)
-      out.out[m][c0 + column] += sum;
+    else if (float* const to = out.of(m); to != nullptr)
+      to[c0 + column] += sum;
   }
 }
 
@@ -76,9 +84,7 @@ __global__ void __launch_bounds__(1024)
   for (int64_t r = warp; r < chunks && c < C; r += warps) sum += partial[(r * M + m) * C + c];
   sums[threadIdx.x] = sum;
   __syncthreads();
-  float* to = out.out[0];
-  GPTBENCH_UNROLL
-  for (int k = 1; k < M; ++k) to = k == m ? out.out[k] : to;
+  float* const to = out.of(m);
   if (warp != 0 || c >= C || to == nullptr) return;
   for (int other = 1; other < warps; ++other) sum += sums[other * column_lanes + lane];
   to[c] += sum;

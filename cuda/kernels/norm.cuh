@@ -65,6 +65,15 @@ __device__ inline Stored<A> load_last(const A* p) {
   return out;
 }
 
+// Read by every row, and not written by the kernel.
+template <class A>
+__device__ inline Stored<A> load_shared_by_rows(const A* __restrict__ p) {
+  Stored<A> out;
+  GPTBENCH_UNROLL
+  for (int w = 0; w < Stored<A>::words; ++w) out.word[w] = reinterpret_cast<const uint4*>(p)[w];
+  return out;
+}
+
 template <class A>
 __device__ inline void values_of(float (&x)[vector_width], const Stored<A>& stored) {
   GPTBENCH_UNROLL

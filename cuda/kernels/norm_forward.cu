@@ -15,8 +15,6 @@ struct Rows {
   float* mean;
   float* rstd;
   const A* x;
-  const A* gamma;
-  const A* beta;
   int64_t R, C;
   float epsilon;
   Fp8Copy fp8;  // without it y is not null
@@ -46,7 +44,8 @@ __device__ inline void form_sum(float (&x)[N], float (&branch)[N], const Rows<A>
 
 template <class A, bool centred, int V, int W>
 __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
-    normalization_forward_kernel(Rows<A> a) {
+    normalization_forward_kernel(Rows<A> a, const A* __restrict__ gamma,
+                                 const A* __restrict__ beta) {
   using Layout = RowLayout<V, W>;
   GPTBENCH_DYNAMIC_SHARED(float, shared);
   const int lane = static_cast<int>(threadIdx.x) % Layout::threads;
@@ -87,6 +86,14 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
       group_sum<W>(mean, shared);
       mean[0] /= count;
     }
+    // In flight during the second sum, and before y is stored.
+    GPTBENCH_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
+      first[v] = second[v] = {};
+      if (c < a.C) first[v] = load_shared_by_rows(gamma + c);
+      if (c < a.C && beta != nullptr) second[v] = load_shared_by_rows(beta + c);
+    }
     GPTBENCH_UNROLL
     for (int v = 0; v < V; ++v) {
       if ((v * Layout::threads + lane) * vector_width >= a.C) continue;
@@ -102,12 +109,12 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
     for (int v = 0; v < V; ++v) {
       const int64_t c = static_cast<int64_t>(v * Layout::threads + lane) * vector_width;
       if (c >= a.C) continue;
-      float gamma[vector_width], beta[vector_width] = {};
-      load<vector_width>(gamma, a.gamma + c);
-      if (a.beta != nullptr) load<vector_width>(beta, a.beta + c);
+      float factor[vector_width], shift[vector_width];
+      values_of<A>(factor, first[v]);
+      values_of<A>(shift, second[v]);
       GPTBENCH_UNROLL
       for (int j = 0; j < vector_width; ++j)
-        x[v][j] = (x[v][j] - mean[0]) * rstd * gamma[j] + beta[j];
+        x[v][j] = (x[v][j] - mean[0]) * rstd * factor[j] + shift[j];
       if (a.y != nullptr) store<vector_width>(a.y + r * a.C + c, x[v]);
       if (copy == nullptr) continue;
       round_to<A>(x[v]);
@@ -123,7 +130,8 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
 
 // Any C, any alignment; one block per row.
 template <class A, bool centred>
-__global__ void normalization_forward_wide_kernel(Rows<A> a) {
+__global__ void normalization_forward_wide_kernel(Rows<A> a, const A* __restrict__ gamma,
+                                                  const A* __restrict__ beta) {
   GPTBENCH_DYNAMIC_SHARED(float, shared);
   const float count = static_cast<float>(a.C);
   uint8_t* const copy = static_cast<uint8_t*>(a.fp8.y);
@@ -151,9 +159,9 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a) {
     group_sum<wide_warps>(square, shared);
     const float rstd = 1.0f / sqrtf(square[0] / count + a.epsilon);
     for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) {
-      const float beta = a.beta != nullptr ? to_float(a.beta[c]) : 0.0f;
+      const float shift = beta != nullptr ? to_float(beta[c]) : 0.0f;
       const float n = (to_float(x[c]) - mean[0]) * rstd;
-      float y[1] = {n * to_float(a.gamma[c]) + beta};
+      float y[1] = {n * to_float(gamma[c]) + shift};
       if (a.y != nullptr) store<1>(a.y + r * a.C + c, y);
       if (copy == nullptr) continue;
       round_to<A>(y);
@@ -168,14 +176,16 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a) {
 }
 
 template <class A, bool centred>
-void forward(Queue& queue, const Rows<A>& a) {
+void forward(Queue& queue, const Rows<A>& a, const void* gamma_of_rows, const void* beta_of_rows) {
   if (a.R == 0) return;
+  const auto *gamma = static_cast<const A*>(gamma_of_rows),
+             *beta = static_cast<const A*>(beta_of_rows);
   const bool aligned = rows_are_aligned(a.C, {{a.y, sizeof(A), a.C},
                                               {a.x, sizeof(A), a.C},
                                               {a.sum, sizeof(A), a.C},
                                               {a.branch, sizeof(A), a.C},
-                                              {a.gamma, sizeof(A), 0},
-                                              {a.beta, sizeof(A), 0}}) &&
+                                              {gamma, sizeof(A), 0},
+                                              {beta, sizeof(A), 0}}) &&
                        reinterpret_cast<uintptr_t>(a.fp8.y) % vector_width == 0;
   with_row_layout(
       a.C, aligned,
@@ -183,24 +193,23 @@ void forward(Queue& queue, const Rows<A>& a) {
         using L = decltype(layout);
         const dim3 grid{blocks_for(ceil_div(a.R, L::rows), 16), 1, 1};
         launch(GPTBENCH_KERNEL(normalization_forward_kernel<A, centred, L::vectors, L::warps>),
-               grid, L::threads * L::rows, sizeof(float) * L::warps, stream_of(queue), a);
+               grid, L::threads * L::rows, sizeof(float) * L::warps, stream_of(queue), a, gamma,
+               beta);
       },
       [&] {
         launch(GPTBENCH_KERNEL(normalization_forward_wide_kernel<A, centred>),
                dim3{blocks_for(a.R, 16), 1, 1}, wide_threads, sizeof(float) * wide_warps,
-               stream_of(queue), a);
+               stream_of(queue), a, gamma, beta);
       });
 }
 
 template <class A, class Arguments>
-Rows<A> rows_of(const Arguments& a, void* mean, const void* beta) {
+Rows<A> rows_of(const Arguments& a, void* mean) {
   const ResidualSum& sum = a.residual;
   return {static_cast<A*>(a.y),
           static_cast<float*>(mean),
           static_cast<float*>(a.rstd),
           static_cast<const A*>(sum.sum != nullptr ? sum.residual : a.x),
-          static_cast<const A*>(a.gamma),
-          static_cast<const A*>(beta),
           a.R,
           a.C,
           static_cast<float>(a.epsilon),
@@ -215,12 +224,12 @@ Rows<A> rows_of(const Arguments& a, void* mean, const void* beta) {
 
 template <class A>
 void layernorm_forward(Queue& queue, const LayerNormForward& a) {
-  forward<A, true>(queue, rows_of<A>(a, a.mean, a.beta));
+  forward<A, true>(queue, rows_of<A>(a, a.mean), a.gamma, a.beta);
 }
 
 template <class A>
 void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
-  forward<A, false>(queue, rows_of<A>(a, nullptr, nullptr));
+  forward<A, false>(queue, rows_of<A>(a, nullptr), a.gamma, nullptr);
 }
 
 GPTBENCH_CUDA_KERNEL(layernorm_forward, LayerNormForward)

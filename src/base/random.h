@@ -20,10 +20,13 @@ enum class RandomStream : uint32_t {
   masking = 6
 };
 
-// Four words as a type that device code may index; the host's own is std::array.
+// Four words as a type for device code; the host's own is std::array. A word is selected, not
+// indexed, since an array with indices of run time lies in a GPU's memory instead of registers.
 struct PhiloxWords {
   uint32_t word[4];
-  GPTBENCH_HOST_DEVICE uint32_t operator[](uint64_t i) const { return word[i]; }
+  GPTBENCH_HOST_DEVICE uint32_t operator[](uint64_t i) const {
+    return i < 2 ? (i == 0 ? word[0] : word[1]) : i == 2 ? word[2] : word[3];
+  }
 };
 
 // Philox4x32-10 (Salmon et al., SC11, section 3): four 32-bit words from a 128-bit counter and a

@@ -10,7 +10,7 @@ namespace {
 
 // One size a layout of rows in registers (cuda/kernels/norm.cuh), one between two, and one
 // beyond them all.
-constexpr int64_t widths[] = {64, 512, 768, 1000, 1600, 4096, 5120, 8200, 16392};
+constexpr int64_t widths[] = {64, 512, 768, 1000, 1600, 4096, 5120, 8200, 12288, 16392};
 
 }  // namespace
 
