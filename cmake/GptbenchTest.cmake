@@ -10,6 +10,9 @@ function(gptbench_set_test_properties name processors timeout)
   if(NOT timeout)
     set(timeout 900)
   endif()
+  if(CMAKE_CROSSCOMPILING)  # emulated
+    math(EXPR timeout "10 * ${timeout}")
+  endif()
   # Each test measures its own GEMM ceiling: what earlier runs left would change what it sees.
   set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT} GPTBENCH_CEILINGS=none)
   if(GPTBENCH_SANITIZE)

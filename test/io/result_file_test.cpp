@@ -338,6 +338,18 @@ TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
   _exit(0);
 }
 
+// Whether a process can limit its address space: under qemu it keeps that of the emulator.
+[[maybe_unused]] bool limits_address_space() {
+  rlimit old{}, set{}, now{};
+  getrlimit(RLIMIT_AS, &old);
+  set = old;
+  set.rlim_cur = std::min(old.rlim_max, rlim_t{1} << 44);
+  setrlimit(RLIMIT_AS, &set);
+  getrlimit(RLIMIT_AS, &now);
+  setrlimit(RLIMIT_AS, &old);
+  return now.rlim_cur == set.rlim_cur;
+}
+
 // The file is laid out in memory: 32 MB of figures do not fit. In a process of its own, since HDF5
 // keeps what it could not write.
 TEST(EncodeResult, LackOfMemoryIsOutOfMemory) {
@@ -347,6 +359,7 @@ TEST(EncodeResult, LackOfMemoryIsOutOfMemory) {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   if (pages == 0) GTEST_SKIP() << "no /proc/self/statm";
+  if (!limits_address_space()) GTEST_SKIP() << "RLIMIT_AS has no effect";
   Record record = made_record();
   record.loss.resize(4 << 20);
   const int64_t now_bytes = pages * sysconf(_SC_PAGESIZE) + (32 << 20);  // and the record
