@@ -109,6 +109,7 @@ std::vector<std::string> create_directories(const std::string& directory) {
     if (exists && S_ISDIR(info.st_mode)) continue;
     // Another run that was trying its own directory has just taken away this parent of both.
     if (!exists && (error == ENOENT || error == EEXIST) && again-- > 0) {
+      ::usleep(1000);  // or it wins the next race for the same locks, too
       end = 0;
       continue;
     }
