@@ -1,5 +1,6 @@
 #include "engine/step_inputs.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "plan/lengths.h"
@@ -71,21 +72,26 @@ void StepInputs::load_tokens(const OpCall& call) {
   const int64_t T = plan().T_local();
   const int64_t B = call.task.sequences.count;
   const Positions held = call.positions();
+  const int64_t split = std::min(held.split, T);
   try {
     for (int64_t b = 0; b < B; ++b) {
+      const auto hold = [&](const int32_t* sequence, std::vector<int32_t>& rows) {
+        int32_t* const to = rows.data() + b * T;
+        std::copy_n(sequence + held.begin[0], split, to);
+        std::copy_n(sequence + held.begin[1], T - split, to + split);
+      };
       const int64_t sequence = first_sequence(call) + b;
-      const SentencePair* pair = pairs_ != nullptr ? &pairs_->read(sequence) : nullptr;
-      const int32_t* tokens = pair == nullptr ? read_sequence(sequence) : nullptr;
-      const int32_t* inputs = pair != nullptr ? pair->inputs.data() : tokens;
-      const int32_t* targets = pair != nullptr ? pair->targets.data() : tokens + 1;
-      for (int64_t t = 0; t < T; ++t) {
-        const int64_t at = position_of(held, t);
-        const size_t row = static_cast<size_t>(b * T + t);
-        inputs_[row] = inputs[at];
-        targets_[row] = targets[at];
-        if (pair != nullptr) types_[row] = pair->types[static_cast<size_t>(at)];
+      if (pairs_ == nullptr) {
+        const int32_t* const tokens = read_sequence(sequence);
+        hold(tokens, inputs_);
+        hold(tokens + 1, targets_);
+        continue;
       }
-      if (pair != nullptr) labels_[static_cast<size_t>(b)] = pair->label;
+      const SentencePair& pair = pairs_->read(sequence);
+      hold(pair.inputs.data(), inputs_);
+      hold(pair.targets.data(), targets_);
+      hold(pair.types.data(), types_);
+      labels_[static_cast<size_t>(b)] = pair.label;
     }
   } catch (const Error& error) {
     if (failure_.note(Exit::io, error.what())) vote_to_stop();
