@@ -34,26 +34,19 @@ void convert_block(float* out, const GemmFactor& factor, int64_t row, int64_t ro
   });
 }
 
-// Initial values of c[m, ldc], rows from m0 and columns from n0 of the result: bias, zeros, or the
-// result so far.
+// Initial values of c[m, ldc], columns from n0 of the result: bias or zeros.
 template <class A>
-void begin_block(float* c, int64_t ldc, const Gemm& gemm, int64_t m0, int64_t m, int64_t n0,
-                 int64_t n, int threads) {
+void begin_block(float* c, int64_t ldc, const Gemm& gemm, int64_t m, int64_t n0, int64_t n,
+                 int threads) {
   const A* const bias = static_cast<const A*>(gemm.bias);
-  const bool in_place = gemm.out == DType::f32;
-  if (bias == nullptr && gemm.accumulate && in_place) return;
-  const A* const before = static_cast<const A*>(gemm.c) + m0 * gemm.ldc + n0;
-  const int64_t ld_before = gemm.ldc;
-  const bool accumulate = gemm.accumulate;
   for_rows(m, threads, [=](int64_t i) {
     float* const row = c + i * ldc;
-    if (bias == nullptr && !accumulate) {
+    if (bias == nullptr) {
       std::fill_n(row, n, 0.0f);
       return;
     }
-    const A* const from = bias != nullptr ? bias + n0 : before + i * ld_before;
 #pragma omp simd
-    for (int64_t j = 0; j < n; ++j) row[j] = simd::load(from[j]);
+    for (int64_t j = 0; j < n; ++j) row[j] = simd::load(bias[n0 + j]);
   });
 }
 
@@ -81,7 +74,7 @@ void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
       const bool direct = gemm.out == DType::f32;
       float* const c = direct ? static_cast<float*>(gemm.c) + c0 : block;
       const int64_t ldc = direct ? gemm.ldc : n;
-      begin_block<A>(c, ldc, gemm, m0, m, n0, n, threads);
+      if (!gemm.accumulate) begin_block<A>(c, ldc, gemm, m, n0, n, threads);
       for (int64_t k0 = 0; k0 < gemm.k; k0 += block_k) {
         const int64_t k = std::min(block_k, gemm.k - k0);
         if (gemm.a.transposed)
@@ -119,6 +112,7 @@ void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
 }  // namespace
 
 void run_converted(const Gemm& gemm, const Workspace& workspace, int threads) {
+  GPTBENCH_CHECK(!gemm.accumulate || gemm.out == DType::f32, "sums of products are f32");
   if (gemm.in == DType::f16)
     run_blocks<float16>(gemm, workspace, threads);
   else

@@ -36,8 +36,8 @@ struct GemmFactor {
 
 // C[m,n] = A[m,k] B[k,n] + bias[n], or C += A B where `accumulate`. A, B and bias are `in`, C (rows
 // ldc apart) is `out`: f32 from f32, f32 or bf16 from bf16, f32 or f16 from f16; sums run in f32.
-// bias may be null, and is null where `accumulate`. Where both factors have an fp8_inverse they are
-// fp8, and `in` is the type of the bias alone.
+// bias may be null. Where `accumulate` it is null, and C is f32. Where both factors have an
+// fp8_inverse they are fp8, and `in` is the type of the bias alone.
 struct Gemm {
   DType in, out;
   int64_t m, n, k;
