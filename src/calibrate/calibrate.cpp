@@ -12,6 +12,7 @@
 #include "calibrate/fit_machine.h"
 #include "calibrate/measure_kernels.h"
 #include "calibrate/measure_messages.h"
+#include "calibrate/time_share.h"
 #include "comm/agree.h"
 #include "deck/devices.h"
 #include "deck/validate.h"
@@ -120,25 +121,25 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
   return cases;
 }
 
-// The phases of a calibration, each with its part of the time that is left.
+// The phases of a calibration, each after a line of progress.
 class Phases {
  public:
   Phases(MpiWorld& world, const Console& console, double limit_s, double weights)
-      : world_(world), console_(console), start_s_(now_s()), limit_s_(limit_s), weights_(weights) {}
+      : world_(world), console_(console), start_s_(now_s()), division_(limit_s, weights) {}
 
-  // Seconds for the phase, the same on all ranks, after a line of progress.
+  // Seconds for the phase, the same on all ranks. Collective.
   double begin(const std::string& what, double weight) {
-    const double used_s = world_.max(now_s() - start_s_), left_s = limit_s_ - used_s;
-    console_.say(printed("  %4.0f s, %.0f s left: ", used_s, std::max(0.0, left_s)) + what + "\n");
-    const double share = weight / weights_;
-    weights_ -= weight;
-    return std::max(0.0, left_s) * std::min(1.0, share);
+    const double used_s = world_.max(now_s() - start_s_);
+    console_.say(printed("  %4.0f s, %.0f s left: ", used_s, division_.left_s(used_s)) + what +
+                 "\n");
+    return division_.begin(used_s, weight);
   }
 
  private:
   MpiWorld& world_;
   const Console& console_;
-  double start_s_, limit_s_, weights_;
+  double start_s_;
+  TimeDivision division_;
 };
 
 // Bytes that a rank may take for arrays: half of what is there, shared by the ranks of a node.

@@ -25,6 +25,16 @@ double spread_of(const std::vector<double>& samples) {
 
 }  // namespace
 
+double TimeDivision::left_s(double used_s) const {
+  return std::max(0.0, limit_s_ - used_s);
+}
+
+double TimeDivision::begin(double used_s, double weight) {
+  const double share = weight / weights_;
+  weights_ -= weight;
+  return left_s(used_s) * std::min(1.0, share);
+}
+
 TimeShare::TimeShare(MpiWorld& world, double seconds, int64_t items)
     : world_(world), end_s_(now_s() + seconds), items_(items) {}
 

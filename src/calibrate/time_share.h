@@ -14,6 +14,22 @@ struct CallTime {
   double time_s = 0.0, spread = 0.0;
 };
 
+// A time limit, divided by weight among phases that follow each other: what a phase leaves, or
+// takes beyond its part, is divided among those behind it.
+class TimeDivision {
+ public:
+  // weights: the sum over all phases.
+  TimeDivision(double limit_s, double weights) : limit_s_(limit_s), weights_(weights) {}
+
+  // Seconds until the limit, when `used_s` have passed; 0 behind it.
+  double left_s(double used_s) const;
+  // Seconds for the next phase, which has this weight.
+  double begin(double used_s, double weight);
+
+ private:
+  double limit_s_, weights_;  // weights of the phases that have not begun
+};
+
 // A stretch of time for `items` measurements one after the other, cheap ones first: where the time
 // is too short for one, it is for those behind it. All ranks go through the same measurements: what
 // depends on time is decided by the slowest rank.
