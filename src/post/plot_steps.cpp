@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t most_marks = 120;  // of a curve
 
-// `values` over steps from 1. More than most_marks are drawn as the means of as many steps each,
-// with the range of these as error bars.
-Curve curve_of(const std::vector<double>& values, const std::vector<double>& low, size_t style,
-               const std::string& name) {
+// `values` over steps, the first of which is that after step `before`. More than most_marks are
+// drawn as the means of as many steps each, with the range of these as error bars.
+Curve curve_of(const std::vector<double>& values, const std::vector<double>& low, int64_t before,
+               size_t style, const std::string& name) {
   Curve curve{style, name, {}};
   const size_t width = (values.size() + most_marks - 1) / most_marks;
   for (size_t first = 0; first < values.size(); first += width) {
@@ -28,11 +28,13 @@ Curve curve_of(const std::vector<double>& values, const std::vector<double>& low
       largest = std::max(largest, values[step]);
     }
     const double mean = sum / static_cast<double>(end - first);
+    const int64_t from = before + static_cast<int64_t>(first) + 1,
+                  to = before + static_cast<int64_t>(end);
     const std::string steps =
-        width == 1 ? "step " + std::to_string(first + 1)
-                   : "mean of steps " + std::to_string(first + 1) + " to " + std::to_string(end);
+        width == 1 ? "step " + std::to_string(from)
+                   : "mean of steps " + std::to_string(from) + " to " + std::to_string(to);
     curve.marks.push_back(
-        {0.5 * static_cast<double>(first + 1 + end), mean, least, largest,
+        {0.5 * static_cast<double>(from + to), mean, least, largest,
          (name.empty() ? "" : name + ", ") + steps + ": " + printed("%.5g", mean)});
   }
   return curve;
@@ -64,7 +66,7 @@ void add_held_out(const Record& record, Panel& panel, Picture& picture) {
   if (record.held_out_loss.empty()) return;
   Curve curve{panel.curves.size(), "held out", {}};
   for (size_t i = 0; i < record.held_out_loss.size(); ++i) {
-    const int64_t step = record.held_out_step[i] - record.summary.resumed_step;
+    const int64_t step = record.held_out_step[i];
     const double loss = record.held_out_loss[i];
     curve.marks.push_back(
         {static_cast<double>(step), loss, loss, loss,
@@ -105,8 +107,10 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
     const std::vector<double>& loss = runs[r].record().loss;
     if (loss.empty()) continue;
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      const std::vector<double>& drawn = runs[group.first].record().loss;
-      return drawn.size() == loss.size() && difference(drawn, loss) <= 0.002 * (largest - least);
+      const RunView& other = runs[group.first];
+      const std::vector<double>& drawn = other.record().loss;
+      return other.summary().resumed_step == runs[r].summary().resumed_step &&
+             drawn.size() == loss.size() && difference(drawn, loss) <= 0.002 * (largest - least);
     });
     if (same == groups.end()) {
       groups.push_back({r, 0, 0.0});
@@ -123,8 +127,9 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
     if (group.more > 0)
       name += " and " + std::to_string(group.more) + " more (largest difference " +
               (group.difference > 0.0 ? printed("%.1e", group.difference) : "0") + ")";
+    const Record& record = runs[group.first].record();
     panel.curves.push_back(
-        curve_of(runs[group.first].record().loss, {}, style, labels[group.first]));
+        curve_of(record.loss, {}, record.summary.resumed_step, style, labels[group.first]));
     picture.legend.push_back({name, style});
   }
   // What no model of the runs' tokens can stay below, where they have one entropy.
@@ -166,9 +171,11 @@ Picture steps_picture(const Runs& runs, const PlotOptions&) {
       }
     }
     const size_t style = panel.curves.size();
-    panel.curves.push_back(curve_of(record.step_time_s, fastest, style, labels[r]));
+    const int64_t before = record.summary.resumed_step;
+    panel.curves.push_back(curve_of(record.step_time_s, fastest, before, style, labels[r]));
     picture.legend.push_back({labels[r], style});
-    warmup = warmup == -1 || warmup == record.warmup_steps ? record.warmup_steps : 0;
+    const int64_t untimed = record.warmup_steps > 0 ? before + record.warmup_steps : 0;
+    warmup = warmup == -1 || warmup == untimed ? untimed : 0;
   }
   if (panel.curves.empty()) return picture;
   // Where one run takes many times as long as another, both are still legible.
@@ -194,50 +201,39 @@ Picture sensors_picture(const Runs& runs, const PlotOptions&) {
                   subtitle_of(runs)};
   struct Quantity {
     const char* label;
-    const std::vector<double>& (*of)(const SensorSeries&);
+    std::vector<double> SensorSeries::*values;
   };
-  constexpr Quantity quantities[] = {
-      {"Power per device (W)", [](const SensorSeries& s) -> auto& {return s.power_w;
-}
-}  // namespace gptbench
-, {"Temperature (°C)", [](const SensorSeries& s) -> auto& {return s.temperature_c;
-}
-}
-, {"Clock (GHz)", [](const SensorSeries& s) -> auto& {return s.clock_ghz;
-}
-}
-, {"Busy (fraction of time)", [](const SensorSeries& s) -> auto& {return s.utilisation;
-}
-}
-,
-}
-;
-const std::vector<std::string> labels = labels_of(runs);
-std::vector<size_t> styles(runs.size(), neutral);
-for (const Quantity& quantity : quantities) {
-  Panel panel;
-  panel.x = {"Time (min)"};
-  panel.y = {quantity.label};
-  panel.height = 150.0;
-  for (size_t r = 0; r < runs.size(); ++r) {
-    const SensorSeries& series = runs[r].record().sensors;
-    const std::vector<double>& values = quantity.of(series);
-    if (std::none_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); }))
-      continue;
-    if (styles[r] == neutral) {
-      styles[r] = picture.legend.size();
-      picture.legend.push_back({labels[r], styles[r]});
+  constexpr Quantity quantities[] = {{"Power per device (W)", &SensorSeries::power_w},
+                                     {"Temperature (°C)", &SensorSeries::temperature_c},
+                                     {"Clock (GHz)", &SensorSeries::clock_ghz},
+                                     {"Busy (fraction of time)", &SensorSeries::utilisation}};
+  const std::vector<std::string> labels = labels_of(runs);
+  std::vector<size_t> styles(runs.size(), neutral);
+  for (const Quantity& quantity : quantities) {
+    Panel panel;
+    panel.x = {"Time (min)"};
+    panel.y = {quantity.label};
+    panel.height = 150.0;
+    for (size_t r = 0; r < runs.size(); ++r) {
+      const SensorSeries& series = runs[r].record().sensors;
+      const std::vector<double>& values = series.*quantity.values;
+      if (std::none_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); }))
+        continue;
+      if (styles[r] == neutral) {
+        styles[r] = picture.legend.size();
+        picture.legend.push_back({labels[r], styles[r]});
+      }
+      Curve curve{styles[r], labels[r], {}};
+      for (size_t i = 0; i < values.size(); ++i)
+        if (std::isfinite(values[i]))
+          curve.marks.push_back({(static_cast<double>(i) + 0.5) * series.interval_s / 60.0,
+                                 values[i], 0.0, 0.0,
+                                 labels[r] + ": " + printed("%.5g", values[i])});
+      panel.curves.push_back(std::move(curve));
     }
-    Curve curve{styles[r], labels[r], {}};
-    for (size_t i = 0; i < values.size(); ++i)
-      if (std::isfinite(values[i]))
-        curve.marks.push_back({(static_cast<double>(i) + 0.5) * series.interval_s / 60.0, values[i],
-                               0.0, 0.0, labels[r] + ": " + printed("%.5g", values[i])});
-    panel.curves.push_back(std::move(curve));
+    if (!panel.curves.empty()) picture.panels.push_back(std::move(panel));
   }
-  if (!panel.curves.empty()) picture.panels.push_back(std::move(panel));
-}
-return picture;
+  return picture;
 }
 
 }  // namespace gptbench

@@ -306,6 +306,24 @@ TEST(Plots, ManyStepsAreBinned) {
   EXPECT_EQ(picture.panels[0].rules[0].at, 1.5);  // after the warm-up step
 }
 
+// Steps of a run that continues another have the numbers that they have in steps.csv.
+TEST(Plots, StepsOfAResumedRunGoOnCounting) {
+  Record r = made_record(), first = r;
+  r.summary.resumed_step = 100;
+  r.held_out_step = {102};
+  r.held_out_loss = {10.0};
+  const Picture loss = loss_picture({RunView(r)});
+  EXPECT_TRUE(has(curves_of(loss), ": (101 11) (102 11) (103 10) (104 10)\n")) << curves_of(loss);
+  EXPECT_TRUE(has(curves_of(loss), "held out: (102 10)\n")) << curves_of(loss);
+  EXPECT_TRUE(has(loss.panels[0].curves[0].marks[0].tip, "step 101: "));
+  const Picture steps = steps_picture({RunView(r)});
+  EXPECT_EQ(steps.panels[0].curves[0].marks[0].x, 101.0);
+  EXPECT_EQ(steps.panels[0].rules[0].at, 101.5);
+  // The same losses after other steps are another curve; there is no one end of the warm-up.
+  EXPECT_EQ(loss_picture({RunView(first), RunView(r)}).panels[0].curves.size(), 2U);
+  EXPECT_TRUE(steps_picture({RunView(first), RunView(r)}).panels[0].rules.empty());
+}
+
 TEST(Plots, MessagesPerStep) {
   const Picture picture = messages_picture({RunView(made_record())});
   // 101 B, 0.5 s in flight, 0.125 s exposed over three steps, on the rank with the most.
