@@ -24,6 +24,8 @@ GPTBENCH_CHOICE(AttentionKernels, auto_, native, cudnn)
 GPTBENCH_CHOICE(CudaGraph, auto_, true_, false_)
 GPTBENCH_CHOICE(FindLargest, none, micro_batch, global_batch)
 GPTBENCH_CHOICE(SearchedSizes, all, powers_of_two)
+GPTBENCH_CHOICE(RankOrder, tp_cp_pp_dp, tp_cp_dp_pp, tp_pp_cp_dp, tp_pp_dp_cp, tp_dp_cp_pp,
+                tp_dp_pp_cp)
 GPTBENCH_CHOICE(PipelineSchedule, gpipe, _1f1b, interleaved, zero_bubble)
 GPTBENCH_CHOICE(Offload, optimizer, parameters, activations)
 GPTBENCH_CHOICE(OffloadTarget, host, file)
@@ -87,6 +89,7 @@ struct ParallelConfig {
   int64_t pipeline_parallel = 1;
   int64_t context_parallel = 1;
   bool sequence_parallel = false;
+  RankOrder rank_order = RankOrder::tp_cp_pp_dp;
   int64_t zero_stage = 0;
   int64_t zero_group = 0;  // ranks that a ZeRO partition is spread over; 0: all of data x context
   PipelineSchedule pipeline_schedule = PipelineSchedule::_1f1b;

@@ -3,6 +3,20 @@
 namespace gptbench {
 namespace {
 
+struct AxisFields {
+  int64_t Grid::*size;
+  int64_t Coordinates::*place;
+};
+
+// axis: one of the four of the grid.
+const AxisFields& fields_of(Axis axis) {
+  static constexpr AxisFields fields[] = {{&Grid::tensor, &Coordinates::tensor},
+                                          {&Grid::context, &Coordinates::context},
+                                          {&Grid::pipeline, &Coordinates::pipeline},
+                                          {&Grid::data, &Coordinates::data}};
+  return fields[static_cast<size_t>(axis)];
+}
+
 // Ranks along an axis, and the place of one of them; -1: it is not on the axis.
 struct Span {
   int64_t size, place;
@@ -47,17 +61,22 @@ const char* name_of(Axis axis) {
 
 Coordinates Grid::coordinates_of(int64_t rank) const {
   Coordinates at;
-  at.tensor = rank % tensor;
-  rank /= tensor;
-  at.context = rank % context;
-  rank /= context;
-  at.pipeline = rank % pipeline;
-  at.data = rank / pipeline;
+  for (const Axis axis : order) {
+    const AxisFields& fields = fields_of(axis);
+    at.*fields.place = rank % (this->*fields.size);
+    rank /= this->*fields.size;
+  }
   return at;
 }
 
 int64_t Grid::rank_of(const Coordinates& at) const {
-  return at.tensor + tensor * (at.context + context * (at.pipeline + pipeline * at.data));
+  int64_t rank = 0, stride = 1;
+  for (const Axis axis : order) {
+    const AxisFields& fields = fields_of(axis);
+    rank += stride * (at.*fields.place);
+    stride *= this->*fields.size;
+  }
+  return rank;
 }
 
 int64_t Grid::size_of(Axis axis) const {
@@ -118,9 +137,11 @@ std::vector<int64_t> Grid::group_of(int64_t rank, Axis axis) const {
 }
 
 std::string describe(const Grid& grid) {
-  return "tensor " + std::to_string(grid.tensor) + " x context " + std::to_string(grid.context) +
-         " x pipeline " + std::to_string(grid.pipeline) + " x data " + std::to_string(grid.data) +
-         " = " + std::to_string(grid.size()) + (grid.size() == 1 ? " rank" : " ranks");
+  std::string text;
+  for (const Axis axis : grid.order)
+    text += (text.empty() ? "" : " x ") + std::string(name_of(axis)) + " " +
+            std::to_string(grid.size_of(axis));
+  return text + " = " + std::to_string(grid.size()) + (grid.size() == 1 ? " rank" : " ranks");
 }
 
 }  // namespace gptbench

@@ -1,13 +1,14 @@
 // The process grid: how global ranks map to coordinates on the axes of the decomposition.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace gptbench {
 
-// The four axes of the grid in rank order, fastest first, and groups made of them:
+// The four axes of the grid, and groups made of them:
 //   zero       data x context, the ranks that hold the same part of the model; gradients are summed
 //              over it and ZeRO partitions over it
 //   shard      consecutive ranks of `zero` that one partition is spread over (all of it, unless
@@ -25,7 +26,8 @@ struct Coordinates {
   int64_t tensor = 0, context = 0, pipeline = 0, data = 0;
 };
 
-// Sizes of the axes; global, the same on all ranks. Example, tensor = 2, pipeline = 2, data = 2:
+// Sizes of the axes; global, the same on all ranks. Example, tensor = 2, pipeline = 2, data = 2, in
+// the order tensor, context, pipeline, data:
 //   rank      0 1 2 3 4 5 6 7
 //   tensor    0 1 0 1 0 1 0 1
 //   pipeline  0 0 1 1 0 0 1 1
@@ -35,6 +37,8 @@ struct Coordinates {
 struct Grid {
   int64_t tensor = 1, context = 1, pipeline = 1, data = 1;
   int64_t zero_group = 0;  // ranks that one ZeRO partition is spread over; 0: all of `zero`
+  // How ranks lie on the grid: the axis along which they follow each other first.
+  std::array<Axis, 4> order = {Axis::tensor, Axis::context, Axis::pipeline, Axis::data};
 
   int64_t size() const { return tensor * context * pipeline * data; }
   Coordinates coordinates_of(int64_t rank) const;

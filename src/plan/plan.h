@@ -2,6 +2,7 @@
 // The engine executes it, the arena allocates it, reports print it; nothing is decided elsewhere.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -111,6 +112,8 @@ struct Plan {
 // thread per rank.
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const DeviceTraits& device);
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank);
+// Axes by parallel.rank_order, the one along which ranks follow each other first.
+std::array<Axis, 4> axes_of(RankOrder order);
 
 // Payload of one message about a micro-batch of which this rank holds `rows` rows.
 int64_t payload_bytes(const Op& op, int64_t rows);

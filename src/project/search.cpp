@@ -5,6 +5,7 @@
 #include <future>
 #include <iterator>
 #include <map>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -36,6 +37,7 @@ void set_layout(Config& config, const Layout& layout) {
   parallel.pipeline_schedule = layout.pipeline_schedule;
   parallel.virtual_stages = layout.virtual_stages;
   parallel.zero_stage = layout.zero_stage;
+  parallel.rank_order = layout.rank_order;
   config.memory.activation_checkpointing = layout.activation_checkpointing;
   config.batch.micro_batch_size = layout.micro_batch_size;
 }
@@ -268,8 +270,42 @@ class Search {
       outcome.part = Part::recomputation;  // larger micro-batches need no less
       return outcome;
     }
-    outcome.found.projection = project(step_work(std::move(stages)), machine_, software_);
+    project_fastest_order(step_work(std::move(stages)), outcome.found);
     return outcome;
+  }
+
+  // Orders of the axes that differ in how ranks lie on nodes, the default first. Axes of one rank
+  // lie anywhere.
+  std::vector<RankOrder> orders_of(const Grid& grid) const {
+    if (is_fixed("parallel.rank_order")) return {given_.parallel.rank_order};
+    std::vector<RankOrder> orders;
+    std::set<std::vector<Axis>> seen;
+    for (size_t i = 0; i < names_of(RankOrder{}).size(); ++i) {
+      const auto order = static_cast<RankOrder>(i);
+      std::vector<Axis> axes;
+      for (const Axis axis : axes_of(order))
+        if (grid.size_of(axis) > 1) axes.push_back(axis);
+      if (seen.insert(axes).second) orders.push_back(order);
+      if (static_cast<double>(grid.size()) <= machine_.ranks_per_node)
+        break;  // all links are alike
+    }
+    return orders;
+  }
+
+  // The order of ranks changes nothing in a plan but where its messages go.
+  void project_fastest_order(StepWork work, FoundLayout& found) const {
+    bool is_first = true;
+    for (const RankOrder order : orders_of(work.plan().grid)) {
+      for (RankWork& stage : work.stages) {
+        stage.plan.grid.order = axes_of(order);
+        stage.plan.rank = stage.plan.grid.rank_of(stage.plan.at);
+      }
+      const Projection projection = project(work, machine_, software_);
+      if (!is_first && projection.time.sec_per_it >= found.projection.time.sec_per_it) continue;
+      is_first = false;
+      found.projection = projection;
+      found.layout.rank_order = order;
+    }
   }
 
   // Grids, one after the other, until none is left.
@@ -314,12 +350,10 @@ LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& mach
 
 const std::vector<std::string>& layout_keys() {
   static const std::vector<std::string> keys = {
-      "parallel.data_parallel",         "parallel.tensor_parallel",
-      "parallel.pipeline_parallel",     "parallel.context_parallel",
-      "parallel.sequence_parallel",     "parallel.pipeline_schedule",
-      "parallel.virtual_stages",        "parallel.zero_stage",
-      "batch.micro_batch_size",         "batch.global_batch_size",
-      "memory.activation_checkpointing"};
+      "parallel.data_parallel",    "parallel.tensor_parallel",   "parallel.pipeline_parallel",
+      "parallel.context_parallel", "parallel.sequence_parallel", "parallel.pipeline_schedule",
+      "parallel.virtual_stages",   "parallel.zero_stage",        "parallel.rank_order",
+      "batch.micro_batch_size",    "batch.global_batch_size",    "memory.activation_checkpointing"};
   return keys;
 }
 
@@ -354,10 +388,16 @@ std::string describe(const FoundLayout& found) {
     if (layout.virtual_stages > 1) pipeline += " by " + std::to_string(layout.virtual_stages);
     pipeline += ")";
   }
-  return "tensor " + std::to_string(layout.tensor_parallel) + " x context " +
-         std::to_string(layout.context_parallel) + " x pipeline " + pipeline + " x data " +
-         std::to_string(found.data_parallel) + ", ZeRO " + std::to_string(layout.zero_stage) +
-         ", micro-batch " + std::to_string(layout.micro_batch_size) + ", recomputation " +
+  const std::map<Axis, std::string> sizes = {
+      {Axis::tensor, std::to_string(layout.tensor_parallel)},
+      {Axis::context, std::to_string(layout.context_parallel)},
+      {Axis::pipeline, pipeline},
+      {Axis::data, std::to_string(found.data_parallel)}};
+  std::string axes;
+  for (const Axis axis : axes_of(layout.rank_order))
+    axes += (axes.empty() ? "" : " x ") + std::string(name_of(axis)) + " " + sizes.at(axis);
+  return axes + ", ZeRO " + std::to_string(layout.zero_stage) + ", micro-batch " +
+         std::to_string(layout.micro_batch_size) + ", recomputation " +
          name_of(layout.activation_checkpointing) +
          (layout.sequence_parallel ? ", sequence parallel" : "");
 }

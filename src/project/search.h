@@ -6,6 +6,7 @@
 //   sizes of axes     divisors of the ranks
 //   virtual stages    2, 4, 8, ... with pipeline_schedule = 'interleaved'
 //   micro-batches     divisors of a replica's share of the global batch
+//   orders of ranks   those that lay messages between nodes in another way; the fastest is kept
 // A choice that changes nothing (ZeRO on one rank, a schedule of one stage) is not tried. Whether a
 // layout is legal, the checks of decks decide (deck/validate.h); whether it fits, the plan.
 #pragma once
@@ -25,6 +26,7 @@ struct Layout {
   int64_t virtual_stages = 1, zero_stage = 0;
   Recompute activation_checkpointing = Recompute::none;
   int64_t micro_batch_size = 1;
+  RankOrder rank_order = RankOrder::tp_cp_pp_dp;
 };
 
 struct FoundLayout {
@@ -58,7 +60,8 @@ const std::vector<std::string>& layout_keys();
 std::vector<std::string> settings_of(const FoundLayout& found, int64_t global_batch_size);
 // The deck with settings in place of its own.
 Deck with_settings(Deck deck, const std::vector<std::string>& settings);
-// "tensor 2 x context 1 x pipeline 4 (1f1b) x data 8, ZeRO 1, micro-batch 4, recomputation full".
+// "tensor 2 x context 1 x pipeline 4 (1f1b) x data 8, ZeRO 1, micro-batch 4, recomputation full",
+// axes in the order of ranks.
 std::string describe(const FoundLayout& found);
 
 }  // namespace gptbench

@@ -17,16 +17,24 @@ std::string schedule_cell(const Layout& layout) {
   return name_of(layout.pipeline_schedule) + stages;
 }
 
+// "tcpd": the axes by their first letters, that of neighbours in rank first.
+std::string order_cell(const Layout& layout) {
+  std::string cell;
+  for (const Axis axis : axes_of(layout.rank_order)) cell += name_of(axis)[0];
+  return cell;
+}
+
 std::string row_text(size_t number, const FoundLayout& found) {
   const Layout& layout = found.layout;
   const Projection& projection = found.projection;
   return printed(
-      "%2zu %9.4g %4.1f %6.1f %5lld %3lld %3lld %3lld %-14s %2lld %5lld %s%s\n", number,
+      "%2zu %8.4g %4.1f %5.1f %5lld %3lld %3lld %3lld %-5s %-13s %2lld %4lld %s%s\n", number,
       projection.time.sec_per_it, 100.0 * projection.mfu, projection.memory_bytes / gib,
       static_cast<long long>(found.data_parallel), static_cast<long long>(layout.tensor_parallel),
       static_cast<long long>(layout.context_parallel),
-      static_cast<long long>(layout.pipeline_parallel), schedule_cell(layout).c_str(),
-      static_cast<long long>(layout.zero_stage), static_cast<long long>(layout.micro_batch_size),
+      static_cast<long long>(layout.pipeline_parallel), order_cell(layout).c_str(),
+      schedule_cell(layout).c_str(), static_cast<long long>(layout.zero_stage),
+      static_cast<long long>(layout.micro_batch_size),
       name_of(layout.activation_checkpointing).c_str(), layout.sequence_parallel ? " sp" : "");
 }
 
@@ -57,8 +65,10 @@ std::string search_text(const SearchReport& report) {
     text += hanging(printed("%13s   ", format_count(left.count).c_str()),
                     left.reason + ": " + left.example);
   if (!search.best.empty())
-    text += " #    sec/it  MFU    GiB    dp  tp  cp  pp schedule       Z0   mbs recompute\n";
+    text += " #   sec/it  MFU   GiB    dp  tp  cp  pp order schedule      Z0  mbs recompute\n";
   for (size_t k = 0; k < search.best.size(); ++k) text += row_text(k + 1, search.best[k]);
+  if (!search.best.empty())
+    text += "order: the axes t, c, p, d; ranks follow each other along the first\n";
   text += "GPTBENCH search layouts=" + std::to_string(search.layouts) +
           " fit=" + std::to_string(search.fitting);
   if (search.best.empty()) {
@@ -88,6 +98,7 @@ std::string search_json(const SearchReport& report) {
                        .add("tensor_parallel", layout.tensor_parallel)
                        .add("context_parallel", layout.context_parallel)
                        .add("pipeline_parallel", layout.pipeline_parallel)
+                       .add("rank_order", name_of(layout.rank_order))
                        .add("pipeline_schedule", name_of(layout.pipeline_schedule))
                        .add("virtual_stages", layout.virtual_stages)
                        .add("sequence_parallel", layout.sequence_parallel)

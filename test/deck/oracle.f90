@@ -42,9 +42,9 @@ program oracle
   integer(i8) :: data_parallel, tensor_parallel, pipeline_parallel, context_parallel
   integer(i8) :: zero_stage, zero_group, virtual_stages, stage_layers(256)
   logical :: sequence_parallel
-  character(width) :: pipeline_schedule, offload(3), offload_target, offload_update
+  character(width) :: rank_order, pipeline_schedule, offload(3), offload_target, offload_update
   namelist /parallel/ data_parallel, tensor_parallel, pipeline_parallel, context_parallel, &
-    sequence_parallel, zero_stage, zero_group, pipeline_schedule, virtual_stages, &
+    sequence_parallel, rank_order, zero_stage, zero_group, pipeline_schedule, virtual_stages, &
     stage_layers, offload, offload_target, offload_update
 
   integer(i8) :: micro_batch_size, global_batch_size
@@ -124,7 +124,8 @@ contains
     position_embedding = 'auto'; rotary_theta = 10000; no_bias = .false.
     vocab_multiple = 1; dropout = 0; init_std = 0.02d0; layernorm_epsilon = 1d-5; num_params = 0
     data_parallel = 0; tensor_parallel = 1; pipeline_parallel = 1; context_parallel = 1
-    sequence_parallel = .false.; zero_stage = 0; zero_group = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
+    sequence_parallel = .false.; rank_order = 'tp_cp_pp_dp'
+    zero_stage = 0; zero_group = 0; pipeline_schedule = '1f1b'; virtual_stages = 1
     stage_layers = -1; offload = ''; offload_target = 'host'; offload_update = 'device'
     micro_batch_size = 1; global_batch_size = 0
     compute = 'fp32'; parameters = 'auto'; gather = 'auto'; reduce = 'fp32'; optimizer_state = 'fp32'
@@ -205,6 +206,7 @@ contains
     call put_integer('pipeline_parallel', pipeline_parallel)
     call put_integer('context_parallel', context_parallel)
     call put_logical('sequence_parallel', sequence_parallel)
+    call put_string('rank_order', rank_order)
     call put_integer('zero_stage', zero_stage); call put_integer('zero_group', zero_group)
     call put_string('pipeline_schedule', pipeline_schedule)
     call put_integer('virtual_stages', virtual_stages)

@@ -58,6 +58,8 @@ inline SmallModel combination(const std::string& text) {
       continue;
     if (one_of({"full", "selective"}, m.recompute) ||
         one_of({"gpipe", "1f1b", "zero_bubble"}, m.schedule) ||
+        one_of({"tp_cp_dp_pp", "tp_pp_cp_dp", "tp_pp_dp_cp", "tp_dp_cp_pp", "tp_dp_pp_cp"},
+               m.rank_order) ||
         one_of({"fp32", "fp64", "bf16", "fp16", "fp8"}, m.compute) ||
         one_of({"ref", "host", "cuda"}, m.device) || one_of({"nccl"}, m.comm) ||
         one_of({"optimizer", "parameters", "activations", "optimizer,parameters",
@@ -153,6 +155,7 @@ inline SmallModel random_combination(int64_t ranks, std::mt19937& random) {
       m.kv_heads = pick(2, 4);
       m.ffn = 96;
     }
+    m.rank_order = pick("tp_cp_pp_dp", "tp_cp_dp_pp", "tp_dp_pp_cp");
     if (is_possible(m)) return m;
   }
 }

@@ -87,8 +87,9 @@ inline void check_ranks(MpiWorld& world, const SmallModel& m, const Trained& all
   const std::vector<double> halves = world.gather(std::vector<double>{
       static_cast<double>(all.checksum >> 32), static_cast<double>(all.checksum & 0xffffffffu)});
   if (world.rank() != 0) return;
-  const Grid grid{m.tensor_parallel, m.context_parallel, m.pipeline_parallel, m.data_parallel,
-                  m.zero_group};
+  const Grid grid{m.tensor_parallel,   m.context_parallel,
+                  m.pipeline_parallel, m.data_parallel,
+                  m.zero_group,        axes_of(choice_of<RankOrder>(m.rank_order))};
   const Axis same = m.zero_stage == 3 ? Axis::replica : Axis::zero;
   for (size_t r = 0; 2 * r < halves.size(); ++r) {
     const size_t first = static_cast<size_t>(grid.group_of(static_cast<int64_t>(r), same).front());

@@ -23,6 +23,7 @@ struct SmallModel {
   int64_t fp8_amax_history = 1024;
   int64_t tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
   bool sequence_parallel = false;
+  const char* rank_order = "tp_cp_pp_dp";
   const char* schedule = "1f1b";
   std::string stage_layers;
   int64_t zero_stage = 0, zero_group = 0;
@@ -68,6 +69,7 @@ inline Config resolved_config(const SmallModel& m) {
   c.parallel.pipeline_parallel = m.pipeline_parallel;
   c.parallel.virtual_stages = m.virtual_stages;
   c.parallel.sequence_parallel = m.sequence_parallel;
+  c.parallel.rank_order = choice_of<RankOrder>(m.rank_order);
   c.parallel.pipeline_schedule = choice_of<PipelineSchedule>(m.schedule);
   c.parallel.stage_layers = m.stage_layers;
   c.parallel.zero_stage = m.zero_stage;

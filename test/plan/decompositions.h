@@ -29,6 +29,7 @@ inline std::string name_of(const SmallModel& m) {
           std::to_string(m.pipeline_parallel) + " x " + std::to_string(m.virtual_stages) + " " +
           m.schedule + ", dp " + std::to_string(m.data_parallel) + ", zero " +
           std::to_string(m.zero_stage);
+  if (std::string(m.rank_order) != "tp_cp_pp_dp") name += std::string(", order ") + m.rank_order;
   if (!m.stage_layers.empty()) name += ", layers " + m.stage_layers;
   if (m.zero_group > 0) name += " in groups of " + std::to_string(m.zero_group);
   if (m.deterministic) name += " deterministic";

@@ -1,4 +1,4 @@
-#include "plan/grid.h"
+#include "plan/plan.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,9 @@ std::vector<Grid> shapes() {
   for (const int64_t tensor : {1, 2, 3})
     for (const int64_t context : {1, 2, 4})
       for (const int64_t pipeline : {1, 3})
-        for (const int64_t data : {1, 2, 5}) grids.push_back({tensor, context, pipeline, data});
+        for (const int64_t data : {1, 2, 5})
+          for (const RankOrder order : {RankOrder::tp_cp_pp_dp, RankOrder::tp_dp_cp_pp})
+            grids.push_back({tensor, context, pipeline, data, 0, axes_of(order)});
   return grids;
 }
 
@@ -38,6 +40,38 @@ TEST(Grid, ExampleOfTheHeader) {
   EXPECT_EQ(grid.group_of(5, Axis::pipeline), (std::vector<int64_t>{5, 7}));
   EXPECT_EQ(grid.group_of(5, Axis::data), (std::vector<int64_t>{1, 5}));
   EXPECT_EQ(describe(grid), "tensor 2 x context 1 x pipeline 2 x data 2 = 8 ranks");
+}
+
+// Data before pipeline: replicas of a stage are neighbours, its next stage is half the ranks away.
+TEST(Grid, RanksFollowTheOrderOfTheAxes) {
+  const Grid grid{2, 1, 2, 2, 0, axes_of(RankOrder::tp_dp_pp_cp)};
+  const int64_t pipeline[] = {0, 0, 0, 0, 1, 1, 1, 1};
+  const int64_t data[] = {0, 0, 1, 1, 0, 0, 1, 1};
+  for (int64_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(grid.coordinates_of(rank).tensor, rank % 2) << "rank " << rank;
+    EXPECT_EQ(grid.coordinates_of(rank).pipeline, pipeline[rank]) << "rank " << rank;
+    EXPECT_EQ(grid.coordinates_of(rank).data, data[rank]) << "rank " << rank;
+  }
+  EXPECT_EQ(grid.group_of(5, Axis::tensor), (std::vector<int64_t>{4, 5}));
+  EXPECT_EQ(grid.group_of(5, Axis::pipeline), (std::vector<int64_t>{1, 5}));
+  EXPECT_EQ(grid.group_of(5, Axis::data), (std::vector<int64_t>{5, 7}));
+  EXPECT_EQ(grid.group_of(5, Axis::model), (std::vector<int64_t>{0, 1, 4, 5}));
+  EXPECT_EQ(describe(grid), "tensor 2 x data 2 x pipeline 2 x context 1 = 8 ranks");
+}
+
+TEST(Grid, OrdersNameEveryAxisOnce) {
+  using Axes = std::array<Axis, 4>;
+  EXPECT_EQ(axes_of(RankOrder::tp_cp_pp_dp),
+            (Axes{Axis::tensor, Axis::context, Axis::pipeline, Axis::data}));
+  EXPECT_EQ(axes_of(RankOrder::tp_cp_pp_dp), Grid().order);
+  std::set<Axes> orders;
+  for (const std::string& name : names_of(RankOrder{})) {
+    const Axes axes = axes_of(choice_of<RankOrder>(name));
+    EXPECT_EQ((std::set<Axis>{axes.begin(), axes.end()}).size(), 4u) << name;
+    EXPECT_EQ(axes[0], Axis::tensor) << name;
+    orders.insert(axes);
+  }
+  EXPECT_EQ(orders.size(), 6u);
 }
 
 TEST(Grid, CoordinatesAndRanksAreABijection) {

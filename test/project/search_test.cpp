@@ -159,6 +159,40 @@ TEST(Search, KeysOfTheCommandLineStay) {
                Error);
 }
 
+// Nodes of two ranks: what lies within a node is for the order to say.
+TEST(Search, RanksLieInTheFastestOrder) {
+  Machine machine = a100();
+  machine.ranks_per_node = 2.0;
+  const std::vector<std::string> fixed = {
+      "parallel.tensor_parallel=1",   "parallel.context_parallel=1",
+      "parallel.pipeline_parallel=2", "parallel.pipeline_schedule=1f1b",
+      "parallel.zero_stage=0",        "batch.micro_batch_size=1"};
+  std::map<RankOrder, double> time_s;
+  for (const std::string& order : names_of(RankOrder{})) {
+    std::vector<std::string> keys = fixed;
+    keys.insert(keys.end(),
+                {"parallel.rank_order=" + order, "memory.activation_checkpointing=none"});
+    const Deck deck = deck_of(keys);
+    const Projection projection = project(step_work(deck, 8, machine, fsdp()), machine, fsdp());
+    time_s[choice_of<RankOrder>(order)] = projection.time.sec_per_it;
+    const LayoutSearch search = search_layouts(deck, 8, machine, fsdp(), 1);
+    ASSERT_EQ(search.best.size(), 1u);
+    EXPECT_EQ(name_of(search.best[0].layout.rank_order), order);  // a fixed key stays
+    EXPECT_EQ(search.best[0].projection.time.sec_per_it, projection.time.sec_per_it);
+  }
+  // Four replicas of two stages: gradients within nodes, or messages between stages.
+  EXPECT_NE(time_s[RankOrder::tp_cp_pp_dp], time_s[RankOrder::tp_cp_dp_pp]);
+  EXPECT_EQ(time_s[RankOrder::tp_cp_pp_dp], time_s[RankOrder::tp_pp_dp_cp]);
+  std::vector<std::string> keys = fixed;
+  keys.push_back("memory.activation_checkpointing=none");
+  const LayoutSearch search = search_layouts(deck_of(keys), 8, machine, fsdp(), 1);
+  ASSERT_EQ(search.best.size(), 1u);
+  const double least = std::min(time_s[RankOrder::tp_cp_pp_dp], time_s[RankOrder::tp_cp_dp_pp]);
+  EXPECT_EQ(search.best[0].projection.time.sec_per_it, least);
+  EXPECT_EQ(time_s[search.best[0].layout.rank_order], least);
+  EXPECT_EQ(search.layouts, 1);
+}
+
 // Where the deck leaves the batch open, all layouts get that of its own layout.
 TEST(Search, AllLayoutsTrainTheSameBatch) {
   Deck deck = deck_of({"batch.micro_batch_size=3"});
