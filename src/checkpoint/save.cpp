@@ -24,6 +24,7 @@ namespace {
 void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data) {
   const int64_t size = size_of(array.type);
   file.write_at(array.offset + first * size, data, static_cast<size_t>(n * size));
+  file.begin_sync(array.offset + first * size, n * size);
   array.checksum += element_checksum(data, size, first, n);
   pulse.advance();
 }

@@ -183,6 +183,10 @@ int64_t NewFile::size() const {
   return info.st_size;
 }
 
+void NewFile::begin_sync(int64_t offset, int64_t bytes) {
+  ::sync_file_range(fd_, offset, bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 void NewFile::sync() {
   // EINVAL: a file system without fsync.
   if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, "cannot write", errno);

@@ -48,6 +48,9 @@ class NewFile {
   void resize(int64_t bytes);
   int64_t size() const;
   const std::string& temporary() const { return temporary_; }
+  // Starts writing these bytes to the disk, so that the disk works while more is computed; sync()
+  // ends it, and reports errors.
+  void begin_sync(int64_t offset, int64_t bytes);
   // Forces the content to the disk: reports an error that write_at() left to the system.
   void sync();
   // sync(), then the file gets its name. Afterwards only the destructor may be called.
