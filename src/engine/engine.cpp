@@ -38,8 +38,8 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   run_tasks();
   loads_ += resources_.loads;  // a replay repeats the step that was issued
   stores_ += resources_.stores;
-  // The device works meanwhile.
-  if (plan.device.replays) inputs_.draw_ahead(step + 1);
+  const double targets = static_cast<double>(inputs_.num_targets());
+  if (plan.device.replays) load_ahead(step + 1);  // the device works meanwhile
   const std::array<double, num_scalars> scalars = read_scalars();
   const double end_s = now_s();
   timer_.collect_marks();
@@ -49,8 +49,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   const auto scalar = [&](Scalar which) { return scalars[static_cast<size_t>(which)]; };
   const double sequences = static_cast<double>(plan.config.batch.global_batch_size);
   StepResult result;
-  result.loss = scalar(Scalar::loss_sum) / static_cast<double>(inputs_.num_targets()) +
-                scalar(Scalar::sentence_loss_sum) / sequences;
+  result.loss = scalar(Scalar::loss_sum) / targets + scalar(Scalar::sentence_loss_sum) / sequences;
   result.grad_norm = std::sqrt(scalar(Scalar::grad_norm2));
   if (plan.loss_scale >= 0) {
     gradient_scale_ = result.loss_scale = scalar(Scalar::loss_scale);
@@ -132,7 +131,9 @@ void Engine::run_tasks() {
   if (graph_.recorded()) inputs_.set_mode(InputMode::copy);  // of the steps that are replayed
   if (graph_.due() && tracing_ == nullptr) {
     inputs_.set_mode(InputMode::record);
-    const auto record = [&] {
+    const auto record = [&](int set) {
+      timer_.forget_marks();  // of the recording before: they are the same
+      inputs_.use_set(set);
       queues.begin_recording();
       inputs_.load_scalars();
       timer_.begin_recording();
@@ -140,7 +141,7 @@ void Engine::run_tasks() {
       queues.join_recording();
       timer_.mark_end(compute);
     };
-    if (graph_.record(compute, record)) return graph_.replay(compute);
+    if (graph_.record(compute, record)) return graph_.replay(compute, inputs_.set());
     // Nothing has run.
     timer_.forget_marks();
     inputs_.set_mode(InputMode::copy);
@@ -152,11 +153,20 @@ void Engine::run_tasks() {
   graph_.step_issued();
 }
 
-// Only the inputs are new.
+// Only the inputs are new; most of them have been loaded ahead.
 void Engine::replay_tasks() {
-  const Plan& plan = resources_.plan;
   inputs_.set_mode(InputMode::replay);
   inputs_.load_scalars();
+  if (inputs_.filled())
+    inputs_.renew_vote();
+  else
+    load_inputs();
+  graph_.replay(resources_.queues[QueueId::compute], inputs_.set());
+  timer_.repeat_marks();
+}
+
+void Engine::load_inputs() {
+  const Plan& plan = resources_.plan;
   for_each_task(plan, [&](const Task& task) {
     const Program& program = plan.programs[static_cast<size_t>(task.program)];
     for (int32_t i = program.first; i < program.last; ++i) {
@@ -164,8 +174,16 @@ void Engine::replay_tasks() {
       if (is_input(op.kind)) call(op, task, 0);
     }
   });
-  graph_.replay(resources_.queues[QueueId::compute]);
-  timer_.repeat_marks();
+}
+
+// Draws the tokens of a later step, and copies them to where a replay finds them.
+void Engine::load_ahead(int64_t step) {
+  inputs_.draw_ahead(step);
+  if (!graph_.recorded()) return;
+  inputs_.begin_ahead(step);
+  inputs_.load_scalars();
+  load_inputs();
+  inputs_.end_ahead();
 }
 
 void Engine::issue_tasks(decltype(for_each_task)& tasks) {

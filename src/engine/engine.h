@@ -50,7 +50,7 @@ class Engine {
 
   // Records the second step from now and replays it from there on; the plan allows it
   // (plan/replay.h). Collective: `all_ranks` says whether its argument is true on all ranks. Takes
-  // page-locked memory for the inputs of a step; false where some rank has too little. Where a
+  // page-locked memory for the inputs of two steps; false where some rank has too little. Where a
   // device refuses a step that is `required`, Error(Exit::peer) is thrown, else steps are issued as
   // before and replay_refusal() says why.
   bool replay_steps(bool required, StepGraph::Agreement all_ranks);
@@ -110,6 +110,8 @@ class Engine {
  private:
   void run_tasks();
   void replay_tasks();
+  void load_inputs();
+  void load_ahead(int64_t step);
   void issue_tasks(decltype(for_each_task)& tasks = for_each_task);
   void issue(const Op& op, const Task& task, int64_t first_row);
   void call(const Op& op, const Task& task, int64_t first_row);

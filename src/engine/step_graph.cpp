@@ -4,11 +4,13 @@
 
 namespace gptbench {
 
-bool StepGraph::record(Queue& compute, const std::function<void()>& issue) {
+bool StepGraph::record(Queue& compute, const std::function<void(int)>& issue) {
   try {
-    device_.begin_recording(compute);
-    issue();
-    recording_ = device_.end_recording(compute);
+    for (int set = InputMemory::num_sets - 1; set >= 0; --set) {
+      device_.begin_recording(compute);
+      issue(set);
+      recordings_[static_cast<size_t>(set)] = device_.end_recording(compute);
+    }
   } catch (const Error& error) {
     refusal_ = error.what();
     try {
@@ -19,7 +21,7 @@ bool StepGraph::record(Queue& compute, const std::function<void()>& issue) {
   }
   if (all_ranks_(refusal_.empty())) return true;
   if (refusal_.empty()) refusal_ = "the device of another rank refused";
-  recording_.reset();
+  for (std::unique_ptr<Recording>& recording : recordings_) recording.reset();
   if (required_) throw Error(Exit::peer, refusal_);
   return false;
 }

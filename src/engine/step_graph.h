@@ -1,12 +1,14 @@
 // Steps that are recorded once and replayed (CUDA graphs).
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "device/device.h"
+#include "engine/input_memory.h"
 
 namespace gptbench {
 
@@ -28,20 +30,20 @@ class StepGraph {
 
   // The next step is to be recorded.
   bool due() const { return warm_ && refusal_.empty(); }
-  bool recorded() const { return recording_ != nullptr; }
+  bool recorded() const { return recordings_.front() != nullptr; }
   // Collective: all ranks record or none does, since messages that some replay and others issue
-  // would not meet. Records what `issue` enqueues, on `compute` and on queues that join the
-  // recording behind it; nothing runs before replay(). False where the device of some rank refused;
-  // throws Error(Exit::peer) where the recording is required.
-  bool record(Queue& compute, const std::function<void()>& issue);
-  void replay(Queue& compute) { recording_->replay(compute); }
+  // would not meet. Records what `issue(set)` enqueues for each set of input memory, set 0 last, on
+  // `compute` and on queues that join the recording behind it; nothing runs before replay(). False
+  // where the device of some rank refused; throws Error(Exit::peer) where recordings are required.
+  bool record(Queue& compute, const std::function<void(int)>& issue);
+  void replay(Queue& compute, int set) { recordings_[static_cast<size_t>(set)]->replay(compute); }
   const std::string& refusal() const { return refusal_; }  // why; "" where no device refused
 
  private:
   Device& device_;
   Agreement all_ranks_;
   bool required_ = false, warm_ = false;
-  std::unique_ptr<Recording> recording_;
+  std::array<std::unique_ptr<Recording>, InputMemory::num_sets> recordings_;  // [set]
   std::string refusal_;
 };
 

@@ -47,6 +47,15 @@ void StepInputs::begin_step(int64_t step, int64_t update, bool stop) {
   vote_ = stop ? 1.0 : 0.0;
 }
 
+// The update and the vote are not known yet.
+void StepInputs::begin_ahead(int64_t step) {
+  begin_step(step, update_, false);
+  set_mode(InputMode::replay);
+  memory_.use_set((memory_.set() + 1) % InputMemory::num_sets);
+  ahead_of_step_ = true;
+  filled_step_ = step;
+}
+
 void StepInputs::begin_evaluation(int64_t first) {
   evaluates_ = true;
   batch_begin_ = first;
@@ -94,7 +103,10 @@ void StepInputs::load_tokens(const OpCall& call) {
       labels_[static_cast<size_t>(b)] = pair.label;
     }
   } catch (const Error& error) {
-    if (failure_.note(Exit::io, error.what())) vote_to_stop();
+    if (ahead_of_step_)
+      filled_step_ = -1;
+    else if (failure_.note(Exit::io, error.what()))
+      vote_to_stop();
   }
   const int64_t bytes = B * T * size_of(DType::i32);
   put(call, Slot::tokens, inputs_.data(), bytes);

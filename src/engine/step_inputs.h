@@ -25,10 +25,17 @@ class StepInputs {
   // The arguments must outlive it. Tokens that cannot be read are noted in `failure`.
   StepInputs(Resources& resources, const TokenSource& source, Failure& failure);
 
-  // Takes page-locked memory for the inputs of a step; false where there is too little.
+  // Takes page-locked memory for the inputs of two steps; false where there is too little.
   bool allocate();
-  // Modes other than `upload` require allocate().
-  void set_mode(InputMode mode) { memory_.set_mode(mode); }
+  // Modes other than `upload` require allocate(). What is enqueued may overwrite a set that was
+  // filled ahead.
+  void set_mode(InputMode mode) {
+    if (mode != InputMode::replay) filled_step_ = -1;
+    memory_.set_mode(mode);
+  }
+  // The set of page-locked memory in use.
+  int set() const { return memory_.set(); }
+  void use_set(int set) { memory_.use_set(set); }
 
   // Number in the stream of tokens of the first sequence of `step`; global.
   int64_t sequences_before(int64_t step) const {
@@ -37,10 +44,19 @@ class StepInputs {
   // From now on `step` begins with sequence `sequences`.
   void set_position(int64_t step, int64_t sequences) {
     step_zero_ += sequences - sequences_before(step);
+    filled_step_ = -1;
   }
 
   // `step` from 0, `update` of the parameters from 1; `stop` is this rank's vote to stop.
   void begin_step(int64_t step, int64_t update, bool stop);
+  // From here to end_ahead() the inputs of `step`, to be replayed next, are loaded into the other
+  // set, while the device works on the step before. What cannot be read is left to that step.
+  void begin_ahead(int64_t step);
+  void end_ahead() { ahead_of_step_ = false; }
+  // The set in use holds the inputs of this step. Those that were not known ahead are renewed by
+  // load_scalars() and renew_vote().
+  bool filled() const { return filled_step_ == step_; }
+  void renew_vote() { *pinned_vote_ = vote_; }
   // The next batch begins with sequence `first`; nothing is dropped and no parameter updated.
   void begin_evaluation(int64_t first);
   // Where steps are alike to the device, what else differs between them: the corrections of AdamW
@@ -92,6 +108,8 @@ class StepInputs {
   std::vector<int32_t> sequence_;         // [T + 1] one sequence and its successor
   std::vector<int32_t> ahead_;            // [ahead_count_, T + 1] sequences drawn before
   int64_t ahead_first_ = 0, ahead_count_ = 0;
+  bool ahead_of_step_ = false;             // between begin_ahead() and end_ahead()
+  int64_t filled_step_ = -1;               // whose inputs the set in use holds; -1: of none
   std::vector<int32_t> inputs_, targets_;  // [B, T_local]
   std::vector<int32_t> types_, labels_;    // [B, T_local], [B]; where the family has them
   std::vector<int32_t> lengths_;           // [B]; where sequences are padded

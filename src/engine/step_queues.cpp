@@ -63,7 +63,7 @@ void StepQueues::join_recording() {
   Queue& compute = (*this)[QueueId::compute];
   for (size_t q = 0; q < queues_.size(); ++q) {
     if (!used_[q] || q == static_cast<size_t>(QueueId::compute)) continue;
-    recorded_ends_[q] = device_.make_event();
+    if (recorded_ends_[q] == nullptr) recorded_ends_[q] = device_.make_event();
     queues_[q]->record(*recorded_ends_[q]);
     compute.wait(*recorded_ends_[q]);
   }

@@ -32,6 +32,18 @@ TEST(InputMemory, ArraysLieBehindEachOtherAtTheSamePlacesInEveryStep) {
   EXPECT_EQ(places[1][1], places[0][0] + 128);
   EXPECT_EQ(std::memcmp(places[1][0], first, 65), 0);
   EXPECT_EQ(std::memcmp(to, second, 3), 0);
+
+  // The other set lies elsewhere, and what is put there leaves this one as it is.
+  memory.use_set(1);
+  memory.begin_step();
+  char* const other = static_cast<char*>(memory.put(*queue, to, second, 3));
+  EXPECT_GE(other, places[0][1] + 3);
+  EXPECT_NE(memory.put(*queue, to, first, 65), nullptr);
+  EXPECT_EQ(std::memcmp(places[0][0], first, 65), 0);
+  memory.use_set(0);
+  memory.begin_step();
+  EXPECT_EQ(memory.put(*queue, to, first, 65), places[0][0]);
+  EXPECT_NE(memory.put(*queue, to, second, 3), nullptr);
   EXPECT_DEATH(memory.put(*queue, to, second, 3), "page-locked memory");
 }
 

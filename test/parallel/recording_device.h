@@ -7,6 +7,9 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,6 +22,8 @@ namespace gptbench {
 using Work = std::vector<std::function<void()>>;
 inline Work* recorded = nullptr;  // null: nothing is recorded
 inline KernelTable host_table;
+// Called where the host next waits for a queue.
+inline std::function<void()> at_wait;
 
 inline void run_or_record(std::function<void()> work) {
   if (recorded != nullptr)
@@ -37,7 +42,10 @@ class RecordingQueue final : public Queue {
   void wait(const Event& event) override {
     run_or_record([this, &event] { inner_->wait(event); });
   }
-  void synchronize() override { inner_->synchronize(); }
+  void synchronize() override {
+    if (const auto call = std::exchange(at_wait, nullptr)) call();
+    inner_->synchronize();
+  }
   void progress() override { inner_->progress(); }
   static Queue& inner(Queue& queue) { return *static_cast<RecordingQueue&>(queue).inner_; }
 
@@ -133,6 +141,13 @@ class RecordingDevice final : public WrappedDevice {
     WrappedDevice::download(RecordingQueue::inner(queue), host, from, bytes);
   }
 
+  // The inputs of steps lie there.
+  void* allocate_host(int64_t bytes) override {
+    void* const memory = WrappedDevice::allocate_host(bytes);
+    inputs_ = {static_cast<const char*>(memory), static_cast<size_t>(bytes)};
+    return memory;
+  }
+
   bool can_record() const override {
     return true;
   }
@@ -144,28 +159,46 @@ class RecordingDevice final : public WrappedDevice {
   std::unique_ptr<Recording> end_recording(Queue&) override {
     recorded = nullptr;
     if (refuses_) throw Error(Exit::peer, "this device records nothing");
-    return std::make_unique<Replayed>(std::move(work_), replays);
+    return std::make_unique<Replayed>(std::move(work_), *this);
   }
 
   int recordings = 0, replays = 0;
   const CountingStopwatch* stopwatch = nullptr;  // made last
+  // Bytes of input memory that changed between the latest launch of a replay and the host's first
+  // wait behind it, and between that wait and the next launch; in each replay but the first.
+  std::vector<int64_t> changed_before_wait, changed_after_wait;
 
  private:
   class Replayed final : public Recording {
    public:
-    Replayed(std::unique_ptr<Work> work, int& replays)
-        : work_(std::move(work)), replays_(replays) {}
+    Replayed(std::unique_ptr<Work> work, RecordingDevice& device)
+        : work_(std::move(work)), device_(device) {}
     void replay(Queue&) override {
-      ++replays_;
+      if (device_.replays++ > 0) device_.changed_after_wait.push_back(device_.note_changes());
       for (const auto& each : *work_) each();
+      device_.note_changes();
+      at_wait = [&device = device_] {
+        device.changed_before_wait.push_back(device.note_changes());
+      };
     }
 
    private:
     std::unique_ptr<Work> work_;
-    int& replays_;
+    RecordingDevice& device_;
   };
 
+  // Bytes of input memory that differ from what they were when this was called before.
+  int64_t note_changes() {
+    const std::string now(inputs_);
+    int64_t changed = 0;
+    for (size_t i = 0; i < now.size(); ++i) changed += i >= noted_.size() || now[i] != noted_[i];
+    noted_ = now;
+    return changed;
+  }
+
   bool refuses_;
+  std::string_view inputs_;
+  std::string noted_;
   std::unique_ptr<Work> work_;
   mutable KernelTable table_;
 };

@@ -21,7 +21,8 @@ struct Seen {
   uint64_t checksum = 0;
   std::string refusal;
   int recordings = 0, replays = 0;
-  int events = 0;  // of marks, in the last step
+  int events = 0;                                                // of marks, in the last step
+  std::vector<int64_t> changed_before_wait, changed_after_wait;  // RecordingDevice
 };
 
 // Notes how often each sequence is asked for.
@@ -54,9 +55,9 @@ void expect_times_of_the_device(const Plan& plan, const Trace& trace) {
   EXPECT_LE(at - trace.origin_s(), static_cast<double>(trace.events().size()) + waits + 1e-3);
 }
 
-// Collective. traced: a step, or -1.
+// Collective. traced: a step, or -1. evaluated: the step before an evaluation, or -1.
 Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
-         bool refuses = false, int traced = -1) {
+         bool refuses = false, int traced = -1, int evaluated = -1) {
   model.device = "cuda";
   RecordingDevice device(refuses);
   Config config = resolved_config(model);
@@ -88,6 +89,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
     seen.losses.push_back(result.loss);
     seen.region_s.push_back(engine.times().region_s);
     seen.norms.push_back(result.skipped ? -result.loss_scale : result.grad_norm);
+    if (step == evaluated) seen.losses.push_back(engine.evaluate(1000));
   }
   if (traced >= 0) expect_times_of_the_device(plan, *engine.trace());
   // Those of the next step are drawn while one runs.
@@ -103,6 +105,8 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
   seen.recordings = device.recordings;
   seen.replays = device.replays;
   seen.events = device.stopwatch->events();
+  seen.changed_before_wait = device.changed_before_wait;
+  seen.changed_after_wait = device.changed_after_wait;
   return seen;
 }
 
@@ -141,11 +145,39 @@ TEST(Replays, MakeWayForATracedStep) {
   MpiWorld world(nullptr, nullptr);
   const SmallModel model = models(world.size()).front();
   const Seen issued = run(world, model, false), traced = run(world, model, true, false, false, 3);
-  EXPECT_EQ(traced.recordings, 1);
+  EXPECT_EQ(traced.recordings, InputMemory::num_sets);
   EXPECT_EQ(traced.replays, steps - 2);
   EXPECT_EQ(traced.losses, issued.losses);
   EXPECT_EQ(traced.region_s, issued.region_s);
   EXPECT_EQ(traced.checksum, issued.checksum);
+}
+
+// An evaluation is issued, and overwrites what was loaded ahead.
+TEST(Replays, MakeWayForAnEvaluation) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& model : models(world.size())) {
+    for (const int step : {1, 2}) {
+      const Seen issued = run(world, model, false, false, false, -1, step);
+      const Seen replayed = run(world, model, true, false, false, -1, step);
+      EXPECT_EQ(replayed.replays, steps - 1);
+      EXPECT_EQ(replayed.losses, issued.losses);
+      EXPECT_EQ(replayed.norms, issued.norms);
+      EXPECT_EQ(replayed.checksum, issued.checksum);
+    }
+  }
+}
+
+// While a step runs the next one's inputs are loaded; then AdamW's corrections, the seed of dropout
+// and the vote to stop are left.
+TEST(Replays, FindTheirInputsLoaded) {
+  MpiWorld world(nullptr, nullptr);
+  for (const SmallModel& model : models(world.size())) {
+    const Seen seen = run(world, model, true);
+    ASSERT_EQ(seen.changed_before_wait.size(), static_cast<size_t>(steps - 1));
+    ASSERT_EQ(seen.changed_after_wait.size(), static_cast<size_t>(steps - 2));
+    for (const int64_t bytes : seen.changed_before_wait) EXPECT_GT(bytes, 24);
+    for (const int64_t bytes : seen.changed_after_wait) EXPECT_LE(bytes, 24);
+  }
 }
 
 TEST(Replays, GiveTheBitsOfSteps) {
@@ -157,7 +189,7 @@ TEST(Replays, GiveTheBitsOfSteps) {
                  << model.tensor_parallel << " dropout " << model.dropout);
     const Seen issued = run(world, model, false), replayed = run(world, model, true);
     EXPECT_EQ(issued.recordings, 0);
-    EXPECT_EQ(replayed.recordings, 1);
+    EXPECT_EQ(replayed.recordings, InputMemory::num_sets);
     EXPECT_EQ(replayed.replays, steps - 1);  // the recorded step is run by its first replay
     EXPECT_EQ(replayed.losses, issued.losses);
     EXPECT_EQ(replayed.norms, issued.norms);
@@ -198,7 +230,7 @@ TEST(Replays, RefusedStepsAreIssued) {
   const Seen issued = run(world, model, false), refused = run(world, model, true, false, refuses);
   EXPECT_EQ(refused.refusal,
             refuses ? "this device records nothing" : "the device of another rank refused");
-  EXPECT_EQ(refused.recordings, 1);
+  EXPECT_EQ(refused.recordings, refuses ? 1 : InputMemory::num_sets);
   EXPECT_EQ(refused.replays, 0);
   EXPECT_EQ(refused.losses, issued.losses);
   EXPECT_EQ(refused.region_s, issued.region_s);
