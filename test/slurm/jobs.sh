@@ -44,6 +44,33 @@ wait_for() {
   return 1
 }
 
+# await_line PATTERN FILE: until the output of a job has such a line, or fails.
+await_line() {
+  for _ in $(seq 960); do
+    if grep -q -- "$1" "$2" 2>/dev/null; then return; fi
+    sleep 0.25
+  done
+  fail "no '$1' in $2"
+  show "$2"
+  return 1
+}
+
+# start_again JOB: waits until a job that is being requeued runs again. Slurm would let it wait for two
+# minutes. Nodes refuse a job whose credential is as old, in seconds, as the end of its first run
+# ("Job credential revoked"), and the job then ends with status 1.
+start_again() {
+  local job=$1
+  for _ in $(seq 480); do
+    if [ "$(field_of "$job" Restarts)" -gt 0 ] && [ "$(field_of "$job" JobState)" = PENDING ]; then
+      sleep 3
+      scontrol update "JobId=$job" StartTime=now && return
+    fi
+    sleep 0.25
+  done
+  fail "job $job does not wait for its second start: $(scontrol show job --oneliner "$job")"
+  return 1
+}
+
 # ended JOB STATUS: its script's exit status.
 ended() {
   local code

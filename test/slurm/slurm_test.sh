@@ -93,36 +93,17 @@ one_line out 'scaling_study: output/small-scaling holds a study already'
 
 # A requeued job counts its starts.
 again=$(submit --time=2 --output=again.out --open-mode=append "$scripts/gptbench.slurm" decks/small.in "${endless[@]}" run.time_limit_s=8)
-for _ in $(seq 240); do
-  if grep -q '2000000000 ' again.out 2>/dev/null; then break; fi
-  sleep 0.25
-done
+await_line '2000000000 ' again.out
 scontrol requeue "$again" || fail "requeue"
-# Slurm lets a requeued job wait for two minutes.
-for _ in $(seq 40); do
-  if [ "$(field_of "$again" JobState)" = PENDING ]; then break; fi
-  sleep 0.25
-done
-scontrol update "JobId=$again" StartTime=now || fail "the requeued job cannot start at once"
+start_again "$again"
 
 # One that is told to stop, as before its time limit, queues itself again and goes on.
 goes_on=$(submit --time=2 --nodes=2 --requeue --output=goes_on.out "$scripts/gptbench.slurm" decks/small.in "${endless[@]}" \
   checkpoint.directory=saved run.resume=auto)
-await_line() { # await_line PATTERN FILE
-  for _ in $(seq 480); do
-    if grep -q "$1" "$2" 2>/dev/null; then return; fi
-    sleep 0.25
-  done
-  fail "no '$1' in $2"
-}
 await_line '2000000000 ' goes_on.out
 scancel --signal=TERM "$goes_on"
 await_line 'queued again to go on from its checkpoint' goes_on.out
-for _ in $(seq 40); do
-  if [ "$(field_of "$goes_on" JobState)" = PENDING ]; then break; fi
-  sleep 0.25
-done
-scontrol update "JobId=$goes_on" StartTime=now || fail "the requeued job cannot start at once"
+start_again "$goes_on"
 await_line '^Resumed from saved/step-[0-9]*.h5 after step' goes_on.out
 scancel "$goes_on"
 
