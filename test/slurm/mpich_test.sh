@@ -55,7 +55,7 @@ cat >small.in <<'DECK'
 &output peak_tflops = 0.1 /
 DECK
 # MPICH waits by spinning: no more ranks than this host may have cores.
-job=$(submit --time=4 --nodes=2 --output=job.out "$scripts/gptbench.slurm" small.in)
+job=$(submit --time=20 --nodes=2 --output=job.out "$scripts/gptbench.slurm" small.in)
 wait_for 200 "$job"
 ended "$job" 0
 contains job.out '^2 ranks on 2 nodes:'

@@ -29,6 +29,7 @@ sed 's/^ *//' >decks/small.in <<'DECK'
 &output peak_tflops = 0.1 /
 DECK
 endless=(run.steps=2000000000 run.verify=.false.)
+# Jobs of gptbench.slurm get 20 minutes: its signal two minutes before the end must not come by itself.
 
 # --- bad use -----------------------------------------------------------------------------------
 sbatch --partition=nowhere "$scripts/gptbench.slurm" decks/small.in >out 2>&1 && fail "an unknown partition is accepted"
@@ -47,9 +48,9 @@ one_line out "scaling_study: --nodes '1,2'"
 [ -z "$(squeue -h)" ] || fail "refused studies left jobs behind: $(squeue -h)"
 [ ! -e output/small-scaling ] || fail "refused studies wrote $(find output)"
 
-misfit=$(submit --time=2 --nodes=2 --output=misfit.out "$scripts/gptbench.slurm" decks/small.in parallel.data_parallel=3)
-missing=$(submit --time=2 --output=missing.out "$scripts/gptbench.slurm" decks/none.in)
-misspelt=$(submit --time=2 --output=misspelt.out "$scripts/gptbench.slurm" decks/small.in run.stepz=3)
+misfit=$(submit --time=20 --nodes=2 --output=misfit.out "$scripts/gptbench.slurm" decks/small.in parallel.data_parallel=3)
+missing=$(submit --time=20 --output=missing.out "$scripts/gptbench.slurm" decks/none.in)
+misspelt=$(submit --time=20 --output=misspelt.out "$scripts/gptbench.slurm" decks/small.in run.stepz=3)
 
 # --- array -------------------------------------------------------------------------------------
 # The job's limit of a minute ends row 3: gptbench stops before it, and Slurm's signal comes first or
@@ -71,7 +72,7 @@ study=output/small-scaling
 
 # submit_study: sets `jobs` to the jobs of the study and its table.
 submit_study() {
-  "$scripts/scaling_study.sh" --nodes "1 2 4" --chain --sbatch=--time=3 decks/small.in >study.out 2>&1 || fail "the study is not submitted"
+  "$scripts/scaling_study.sh" --nodes "1 2 4" --chain --sbatch=--time=20 decks/small.in >study.out 2>&1 || fail "the study is not submitted"
   show study.out
   mapfile -t jobs < <(sed -n 's/.*job \([0-9]*\).*/\1/p' study.out)
   if [ ${#jobs[@]} -ne 4 ]; then fail "${#jobs[@]} jobs of the study instead of 4"; fi
@@ -92,13 +93,13 @@ submit_study
 one_line out 'scaling_study: output/small-scaling holds a study already'
 
 # A requeued job counts its starts.
-again=$(submit --time=2 --output=again.out --open-mode=append "$scripts/gptbench.slurm" decks/small.in "${endless[@]}" run.time_limit_s=8)
+again=$(submit --time=20 --output=again.out --open-mode=append "$scripts/gptbench.slurm" decks/small.in "${endless[@]}" run.time_limit_s=8)
 await_line '2000000000 ' again.out
 scontrol requeue "$again" || fail "requeue"
 start_again "$again"
 
 # One that is told to stop, as before its time limit, queues itself again and goes on.
-goes_on=$(submit --time=2 --nodes=2 --requeue --output=goes_on.out "$scripts/gptbench.slurm" decks/small.in "${endless[@]}" \
+goes_on=$(submit --time=20 --nodes=2 --requeue --output=goes_on.out "$scripts/gptbench.slurm" decks/small.in "${endless[@]}" \
   checkpoint.directory=saved run.resume=auto)
 await_line '2000000000 ' goes_on.out
 scancel --signal=TERM "$goes_on"
