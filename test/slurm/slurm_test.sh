@@ -28,6 +28,8 @@ sed 's/^ *//' >decks/small.in <<'DECK'
 &batch micro_batch_size = 1, global_batch_size = 32 /
 &output peak_tflops = 0.1 /
 DECK
+# Ranks that wait for one that died in MPI_Init are ended soon.
+export SLURM_WAIT=10
 endless=(run.steps=2000000000 run.verify=.false.)
 # Jobs of gptbench.slurm get 20 minutes: its signal two minutes before the end must not come by itself.
 
