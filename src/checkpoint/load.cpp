@@ -183,10 +183,12 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
       continue;
     }
     agreed(world, [&] { Loader(engine, file, manifest).load(use); });
-    start = {file, 0, false};
+    start.path = file;
+    start.fresh = false;
     if (use == Use::weights_only) return true;
     engine.continue_from(manifest.state);
     start.steps = manifest.state.steps;
+    start.steps_s = manifest.state.steps_s;
     return true;
   }
   int64_t damaged = last_reason.empty() ? 0 : 1;

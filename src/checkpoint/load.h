@@ -11,9 +11,10 @@ namespace gptbench {
 
 // Where training starts; the same on all ranks.
 struct TrainingStart {
-  std::string path;   // of the checkpoint that training continues from; "": none
-  int64_t steps = 0;  // that were executed before
-  bool fresh = true;  // the weights are those of a new model
+  std::string path;      // of the checkpoint that training continues from; "": none
+  int64_t steps = 0;     // that were executed before
+  double steps_s = 0.0;  // their time, of the slowest rank; 0: not known
+  bool fresh = true;     // the weights are those of a new model
 };
 
 // Collective, with the weights initialised. Follows run.resume and run.init_from: continues from

@@ -137,6 +137,7 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   Resources& resources = engine.resources();
   files_ = checkpoint_files(config_.checkpoint.directory, steps);
   manifest_.state = engine.state(steps);
+  manifest_.state.steps_s = world_.max(manifest_.state.steps_s);
   manifest_.seed = config_.run.seed;
   manifest_.written_s = static_cast<int64_t>(std::time(nullptr));
   manifest_.keys = model_keys(config_);

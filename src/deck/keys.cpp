@@ -342,7 +342,7 @@ void add_convergence(Table& table) {
               "cosine: step from which it is lr_min; 0: run.steps");
   row.real(&C::lr_min, "lr_min", "", "cosine: least learning rate");
   row.integer(&C::evaluate_every, "evaluate_every", 0, "steps",
-              "steps between evaluations, which are not timed; 0: none");
+              "steps between evaluations, which are not timed; also after the last; 0: none");
   row.integer(&C::evaluate_batches, "evaluate_batches", 1, "batches",
               "global batches that are held out");
   row.string(&C::held_out_path, "held_out_path", {},

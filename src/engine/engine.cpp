@@ -59,6 +59,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   if (!result.skipped) ++updates_;
   result.stop = scalar(Scalar::stop_votes) > 0.0;
   result.time_s = end_s - start_s;
+  steps_s_ += result.time_s;
   if (resources_.device.kind() == DeviceKind::cuda) pulse.note_device_step(result.time_s);
   return result;
 }
@@ -110,6 +111,7 @@ TrainingState Engine::state(int64_t steps) {
   state.steps = steps;
   state.updates = updates_;
   state.sequences = inputs_.sequences_before(steps);
+  state.steps_s = steps_s_;
   const int loss_scale = resources_.plan.loss_scale;
   if (loss_scale >= 0) resources_.fetch({loss_scale}, state.loss_scale.data(), loss_scale_bytes);
   return state;
@@ -117,6 +119,7 @@ TrainingState Engine::state(int64_t steps) {
 
 void Engine::continue_from(const TrainingState& state) {
   updates_ = state.updates;
+  steps_s_ = state.steps_s;
   inputs_.set_position(state.steps, state.sequences);
   const int loss_scale = resources_.plan.loss_scale;
   if (loss_scale >= 0 && state.loss_scale[0] > 0.0)

@@ -92,7 +92,8 @@ class Engine {
   std::vector<double> read(Role role, int tensor, int64_t first, int64_t count) {
     return read_tensor(resources_, role, tensor, first, count, gradient_scale_);
   }
-  // What `steps` steps, the number of those executed, leave to the next one beside tensors.
+  // What `steps` steps, the number of those executed, leave to the next one beside tensors. The
+  // time of the steps is that of this rank.
   TrainingState state(int64_t steps);
   // The next step is number state.steps; no step has been executed yet.
   void continue_from(const TrainingState& state);
@@ -131,6 +132,7 @@ class Engine {
   NonFiniteSearch* search_ = nullptr;
   TransferTotal loads_, stores_;
   int64_t updates_ = 0;          // of the parameters: steps that were not skipped
+  double steps_s_ = 0.0;         // of the steps so far
   double gradient_scale_ = 1.0;  // factor of the gradients in memory
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -25,8 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* header =
-    "step,loss,grad_norm,time_s,tokens_per_s,loss_scale,skipped,checksum\n";
-constexpr int num_columns = 8;
+    "step,loss,grad_norm,time_s,tokens_per_s,loss_scale,skipped,held_out_loss,checksum\n";
+constexpr size_t num_columns = 9;
+constexpr size_t columns_without_held_out_loss = 8;  // of earlier versions
 constexpr auto longest_in_cache = std::chrono::milliseconds(500);
 constexpr int64_t longest_journal_bytes = int64_t{1} << 30;
 
@@ -39,9 +41,9 @@ uint32_t checksum_of(const std::string& cells) {
 }
 
 std::string line_of(const JournalStep& s) {
-  const std::string cells =
-      printed("%lld,%.9g,%.9g,%.9g,%.9g,%.9g,%d", static_cast<long long>(s.step), s.loss,
-              s.grad_norm, s.time_s, s.tokens_per_s, s.loss_scale, s.skipped ? 1 : 0);
+  const std::string cells = printed(
+      "%lld,%.9g,%.9g,%.9g,%.9g,%.9g,%d,%.9g", static_cast<long long>(s.step), s.loss, s.grad_norm,
+      s.time_s, s.tokens_per_s, s.loss_scale, s.skipped ? 1 : 0, s.held_out_loss);
   return cells + printed(",%u\n", checksum_of(cells));
 }
 
@@ -51,6 +53,11 @@ void rewind(Record& record, size_t steps) {
     series->resize(std::min(series->size(), steps));
   for (std::vector<int64_t>* series : {&record.tokens, &record.skipped})
     series->resize(std::min(series->size(), steps));
+  while (!record.held_out_step.empty() &&
+         record.held_out_step.back() > record.summary.resumed_step + static_cast<int64_t>(steps)) {
+    record.held_out_step.pop_back();
+    record.held_out_loss.pop_back();
+  }
 }
 
 // Adds the step of a line; false where the line is not one that line_of() made for the next step or
@@ -58,7 +65,8 @@ void rewind(Record& record, size_t steps) {
 bool take_line(const std::string& line, bool scaled, Record& record) {
   const size_t comma = line.rfind(',');
   const std::vector<std::string> cells = split(line, ',');
-  if (comma == std::string::npos || cells.size() != num_columns ||
+  if (comma == std::string::npos ||
+      (cells.size() != num_columns && cells.size() != columns_without_held_out_loss) ||
       printed("%u", checksum_of(line.substr(0, comma))) != cells.back())
     return false;
   const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - record.summary.resumed_step;
@@ -70,6 +78,10 @@ bool take_line(const std::string& line, bool scaled, Record& record) {
   record.grad_norm.push_back(number(2));
   record.step_time_s.push_back(number(3));
   record.tokens.push_back(record.summary.tokens_per_step);
+  if (cells.size() == num_columns && std::isfinite(number(7))) {
+    record.held_out_step.push_back(record.summary.resumed_step + step);
+    record.held_out_loss.push_back(number(7));
+  }
   if (!scaled) return true;
   record.loss_scale.push_back(number(5));
   record.skipped.push_back(number(6) != 0.0 ? 1 : 0);
@@ -83,6 +95,13 @@ Value configured(const Record& record, const std::string& group, const std::stri
     if (entry.group == group && entry.key == key && std::holds_alternative<Value>(entry.value))
       return std::get<Value>(entry.value);
   return {};
+}
+
+// Whether a file lies here whose lines have the same columns.
+bool has_our_columns(const std::string& path) {
+  std::string line;
+  std::getline(std::ifstream(path), line);
+  return line + "\n" == header;
 }
 
 // Cuts the open file `path` behind its last whole line.
@@ -131,8 +150,7 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   close();
   create_directories(directory);
   const std::string path = steps_path(directory);
-  const bool continues =
-      !again && planned.summary.resumed_step > 0 && ::access(path.c_str(), F_OK) == 0;
+  const bool continues = !again && planned.summary.resumed_step > 0 && has_our_columns(path);
   if (!again && !continues && ::access(planned_path(directory).c_str(), F_OK) == 0)
     recover(directory);
   directory_ = directory;
@@ -144,12 +162,17 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
   if (continues) cut_last_line(path, fd_);
   dirty_ = ending_ = false;
+  last_step_ = 0;
   forcing_ = std::thread([this] { force_to_disk(); });
 }
 
 void Journal::add(const JournalStep& step) {
   if (fd_ < 0 || !trouble_.empty()) return;
   const std::string line = line_of(step);
+  if (step.step == last_step_)
+    (void)!::ftruncate(fd_, ::lseek(fd_, 0, SEEK_END) - last_line_bytes_);
+  last_step_ = step.step;
+  last_line_bytes_ = static_cast<int64_t>(line.size());
   size_t done = 0;
   while (done < line.size()) {
     const ssize_t wrote = ::write(fd_, line.data() + done, line.size() - done);
@@ -210,6 +233,8 @@ Record recovered_record(const std::string& directory, const std::string& status,
   const Bytes bytes = read_bytes(steps_path(directory), longest_journal_bytes);
   const std::string text(bytes.begin(), bytes.end());
   const bool scaled = configured<std::string>(record, "precision", "compute") == "fp16";
+  record.held_out_step.clear();  // a plan has none
+  record.held_out_loss.clear();
   size_t at = text.find('\n');  // behind the header
   while (at != std::string::npos && at + 1 < text.size()) {
     const size_t end = text.find('\n', at + 1);
@@ -218,6 +243,7 @@ Record recovered_record(const std::string& directory, const std::string& status,
     at = end;
   }
   summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
+  set_time_to_target(record, configured<double>(record, "convergence", "target_loss"));
   set_peak(record.summary, record.summary.peak_tflops, record.summary.peak_source);
   record.status = status;
   record.verdict = "NOT VERIFIED";

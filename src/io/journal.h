@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -22,6 +23,8 @@ struct JournalStep {
   double tokens_per_s = 0.0;
   double loss_scale = 1.0;
   bool skipped = false;
+  // Of an evaluation after the step; NaN: none.
+  double held_out_loss = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Written by rank 0. A line is handed to the system at once and is on the disk within a second: a
@@ -38,7 +41,8 @@ class Journal {
   // ended without a result into that run's result file first, and keeps the steps.csv of a run that
   // has one under a numbered name. Throws Error(Exit::io).
   void begin(const std::string& directory, const Record& planned);
-  // A line that cannot be written is left out: the run goes on, and trouble() says why.
+  // A line that cannot be written is left out: the run goes on, and trouble() says why. The step of
+  // the line before replaces that line.
   void add(const JournalStep& step);
   // The result file is written: removes planned.h5; steps.csv stays. Throws nothing.
   void end();
@@ -51,6 +55,7 @@ class Journal {
   std::string directory_;  // "": not begun
   int fd_ = -1;
   std::string trouble_;
+  int64_t last_step_ = 0, last_line_bytes_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool dirty_ = false, ending_ = false;  // guarded by mutex_

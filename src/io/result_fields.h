@@ -59,6 +59,7 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("skipped_steps", summary.skipped_steps);
   visit("resumed_from", summary.resumed_from);
   visit("resumed_step", summary.resumed_step);
+  visit("resumed_steps_s", summary.resumed_steps_s);
   visit("resume_s", summary.resume_s);
   visit("checkpoint_bytes", summary.checkpoint_bytes);
   visit("checkpoint_write_s", summary.checkpoint_write_s);

@@ -13,6 +13,7 @@ struct TrainingState {
   int64_t sequences = 0;  // of the stream of tokens that were trained on
   // State of the dynamic loss scale (LossScale in device/kernels.h); 0: the loss is not scaled.
   std::array<double, 3> loss_scale{};
+  double steps_s = 0.0;  // sum of the times of these steps; 0: not known
 };
 constexpr int64_t loss_scale_bytes = sizeof TrainingState::loss_scale;
 

@@ -117,16 +117,17 @@ struct Summary {
   // which is that of no step.
   std::optional<double> held_out_loss;
   double evaluation_s = 0.0;
-  // Until the first evaluation at or below convergence.target_loss; 0: not reached. Steps and
-  // tokens count from the start of training, the time is that of the steps, warm-up included, and 0
-  // for a run that continues another.
+  // Until the first evaluation at or below convergence.target_loss; 0: not reached. All count from
+  // the start of training; the time is that of the steps, warm-up included, 0 where it is not
+  // known.
   int64_t steps_to_target = 0, tokens_to_target = 0;
   double time_to_target_s = 0.0;
   // For a run that continues another: the checkpoint, the steps before, which are not in this
-  // record, and the time that loading took (also of weights alone); "", 0, 0.
+  // record, the sum of their times (0: not known), and the time that loading took (also of weights
+  // alone); "", 0, 0, 0.
   std::string resumed_from;
   int64_t resumed_step = 0;
-  double resume_s = 0.0;
+  double resumed_steps_s = 0.0, resume_s = 0.0;
   int64_t checkpoint_bytes = 0;  // of the last checkpoint; 0: none was written
   // Mean time from the end of a step to the completion of its checkpoint.
   double checkpoint_write_s = 0.0;

@@ -105,9 +105,10 @@ void set_time_to_target(Record& record, double target_loss) {
   if (target_loss <= 0.0 || reached == losses.end()) return;
   s.steps_to_target = record.held_out_step[static_cast<size_t>(reached - losses.begin())];
   s.tokens_to_target = s.steps_to_target * s.tokens_per_step;
-  if (s.resumed_step == 0)
-    s.time_to_target_s = std::accumulate(record.step_time_s.begin(),
-                                         record.step_time_s.begin() + s.steps_to_target, 0.0);
+  if (s.resumed_step > 0 && s.resumed_steps_s == 0.0) return;
+  s.time_to_target_s = std::accumulate(
+      record.step_time_s.begin(), record.step_time_s.begin() + s.steps_to_target - s.resumed_step,
+      s.resumed_steps_s);
 }
 
 void set_figure_of_merit(Summary& summary) {

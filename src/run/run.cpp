@@ -201,6 +201,7 @@ TrainingStart start_from(const Session& session, const Config& config, Engine& e
   }
   record.summary.resumed_from = start.path;
   record.summary.resumed_step = start.steps;
+  record.summary.resumed_steps_s = start.steps_s;
   if (start.fresh) return start;
   record.summary.resume_s = now_s() - start_s;
   session.console.say((start.path.empty() ? "Weights of " + config.run.init_from

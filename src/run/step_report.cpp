@@ -28,13 +28,19 @@ void StepReport::begin(Record planned, const RunParts& parts) {
 void StepReport::add(int64_t step, const StepResult& result) {
   if (session_.world.rank() != 0) return;
   const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * plan_.shape.T);
-  session_.journal.add({step + 1, result.loss, result.grad_norm, result.time_s,
-                        tokens / result.time_s, result.loss_scale, result.skipped});
+  latest_ = {
+      step + 1,          result.loss,   result.grad_norm, result.time_s, tokens / result.time_s,
+      result.loss_scale, result.skipped};
+  session_.journal.add(latest_);
   // A launcher that ends the run may have stopped reading what is printed.
   if (!signal_pending()) progress_.add(step, result, now_s());
 }
 
 void StepReport::evaluated(const Evaluation& evaluation) {
+  if (session_.world.rank() == 0) {
+    latest_.held_out_loss = evaluation.loss;
+    session_.journal.add(latest_);
+  }
   if (!signal_pending())
     session_.console.say(printed("Held-out loss after step %lld: %.6f\n",
                                  static_cast<long long>(evaluation.steps), evaluation.loss));

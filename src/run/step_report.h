@@ -18,12 +18,14 @@ class StepReport {
   void begin(Record planned, const RunParts& parts);
   // After each step, in order.
   void add(int64_t step, const StepResult& result);
+  // After the step that was added last.
   void evaluated(const Evaluation& evaluation);
 
  private:
   const Session& session_;
   const Plan& plan_;
   Progress progress_;
+  JournalStep latest_;
 };
 
 }  // namespace gptbench

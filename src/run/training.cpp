@@ -208,8 +208,11 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
         break;
       }
     }
+    const bool stopped = result.stop && !last;
+    if (stopped) note_stop(world, deadline, late, training);
+    const bool complete = last || (stopped && training.outcome == Exit::ok);
     bool reached = false;
-    if (evaluate_every > 0 && (step + 1) % evaluate_every == 0 && (last || !result.stop)) {
+    if (evaluate_every > 0 && (complete || (!stopped && (step + 1) % evaluate_every == 0))) {
       const double before_s = training.evaluation_s;
       reached = evaluate(world, engine, plan, communicators, step + 1, training);
       if (note_failure(world, engine, training)) break;
@@ -218,13 +221,9 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     }
     const auto save = [&] {
       training.samples.back().checkpoint_s =
-          checkpoints.after_step(step + 1, last || result.stop || reached);
+          checkpoints.after_step(step + 1, last || stopped || reached);
     };
-    if (!written(training, save) || reached) break;
-    if (result.stop && !last) {
-      note_stop(world, deadline, late, training);
-      break;
-    }
+    if (!written(training, save) || reached || stopped) break;
   }
   sensing.end();
   training.exposed_s = engine.exposed_s();

@@ -65,6 +65,7 @@ struct Training {
 //   - a checkpoint cannot be written (io),
 //   - another step would pass run.time_limit_s (since `start_s`) or come too close to the end of
 //     the batch job (measure/job_limit.h).
+// A run that is complete ends with an evaluation, one that is cut short without.
 // Communicator statistics, exposed times and sensors cover the steps after the warm-up, the
 // message counter all of them. Checkpoints are written when they are due, and after the last step
 // unless its weights are useless; the time is of no step, as that of evaluations is not.

@@ -57,6 +57,7 @@ std::vector<std::pair<std::string, std::string>> state_entries(const Manifest& m
   return {{"step", std::to_string(s.steps)},
           {"updates", std::to_string(s.updates)},
           {"sequences", std::to_string(s.sequences)},
+          {"steps_s", printed("%.9g", s.steps_s)},
           {"seed", std::to_string(m.seed)},
           {"loss_scale",
            printed("%.17g %.17g %.17g", s.loss_scale[0], s.loss_scale[1], s.loss_scale[2])}};
@@ -98,6 +99,7 @@ Manifest decode_manifest(const std::string& text) {
     if (word == "step") m.state.steps = value;
     if (word == "updates") m.state.updates = value;
     if (word == "sequences") m.state.sequences = value;
+    if (word == "steps_s") m.state.steps_s = std::strtod(words[0].c_str(), nullptr);
     if (word == "seed") m.seed = value;
     if (word == "written_s") m.written_s = value;
     if (word == "file_bytes") m.file_bytes = value;

@@ -277,7 +277,7 @@ Seeds journal_seeds() {
   Journal journal;
   journal.begin("journal", small_record());
   for (int64_t step = 1; step <= 4; ++step)
-    journal.add({step, 3.0, 1.0, 0.1, 640.0, 65536.0, step == 2});
+    journal.add({step, 3.0, 1.0, 0.1, 640.0, 65536.0, step == 2, 2.5});
   const std::string text = bytes_of("journal/steps.csv");
   journal.end();
   return {text};

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "io/checksum.h"
 #include "io/result_file.h"
 #include "made_record.h"
 
@@ -32,6 +33,9 @@ class Journals : public testing::Test {
     r.timing.clear();
     r.loss_scale.clear();
     r.skipped.clear();
+    r.held_out_step.clear();
+    r.held_out_loss.clear();
+    r.summary.resumed_steps_s = 0.0;
     r.comm.clear();
     r.warmup_steps = 1;
     set_key(r, "batch", "global_batch_size", int64_t{16});
@@ -77,6 +81,42 @@ TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
                       fs::last_write_time(directory_ + "/planned.h5") - std::chrono::hours(1));
   EXPECT_EQ(reason().find("beta"), std::string::npos);
   EXPECT_EQ(r.provenance.deck_name, made_record().provenance.deck_name);
+}
+
+// An evaluation after a step is a cell of its line; without one the cell is "nan".
+TEST_F(Journals, HeldOutLossesAreRecovered) {
+  Record with_target = planned();
+  set_key(with_target, "convergence", "target_loss", 5.0);
+  {
+    Journal journal;
+    journal.begin(directory_, with_target);
+    for (int i = 1; i <= 5; ++i) {
+      JournalStep step{i, 9.0, 0.5, 1.0 * i, 1.0, 1.0, false};
+      journal.add(step);
+      if (i % 2 == 1) continue;
+      step.held_out_loss = 9.0 - i;
+      journal.add(step);
+    }
+  }
+  const std::string text = steps_text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 5);
+  const Record r = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(r.loss.size(), 5u);
+  EXPECT_EQ(r.held_out_step, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(r.held_out_loss, (std::vector<double>{7, 5}));
+  EXPECT_EQ(r.summary.steps_to_target, 4);
+  EXPECT_EQ(r.summary.time_to_target_s, 10.0);
+  // Continued behind step 1 and killed in step 4: lines of steps 2 and 3 stay, those after are
+  // gone.
+  Record continued = with_target;
+  continued.summary.resumed_step = 1;
+  continued.summary.resumed_steps_s = 1.0;
+  Journal journal;
+  journal.begin(directory_, continued);
+  journal.add({3, 9.0, 0.5, 3.0, 1.0, 1.0, false, 5.0});
+  const Record second = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(second.held_out_step, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(second.summary.time_to_target_s, 6.0);
 }
 
 // Only a scaled loss has scales; others are 1 in every line.
@@ -168,6 +208,34 @@ TEST_F(Journals, AResumedRunContinuesTheFile) {
   EXPECT_NE(recovered.reason.find("after step 4"), std::string::npos) << recovered.reason;
   const std::string text = steps_text();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4 + 2);
+}
+
+// A file of an earlier version, whose lines had no held-out loss. A resumed run leaves it as it is.
+TEST_F(Journals, LinesWithoutHeldOutLosses) {
+  killed_after(4);
+  std::istringstream in(steps_text());
+  std::string line, earlier;
+  std::getline(in, line);
+  earlier = "step,loss,grad_norm,time_s,tokens_per_s,loss_scale,skipped,checksum\n";
+  while (std::getline(in, line)) {
+    const std::string cells = line.substr(0, line.find(",nan,"));
+    const auto* bytes = reinterpret_cast<const unsigned char*>(cells.data());
+    earlier += cells + "," + std::to_string(posix_checksum(bytes, cells.size())) + "\n";
+  }
+  write_steps(earlier);
+  const Record r = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(r.loss, (std::vector<double>{9, 8, 7, 6}));
+  EXPECT_TRUE(r.held_out_loss.empty());
+  Record continued = planned();
+  continued.summary.resumed_step = 2;
+  Journal journal;
+  journal.begin(directory_, continued);
+  journal.add({3, 5.0, 0.5, 1.0, 1.0, 1.0, false});
+  EXPECT_EQ(recovered_record(directory_, "FAILED").loss, (std::vector<double>{5}));
+  std::ostringstream kept;
+  kept << std::ifstream(directory_ + "/steps.1.csv").rdbuf();
+  EXPECT_EQ(kept.str(), earlier);
+  EXPECT_EQ(read_result(directory_ + "/result.h5").loss.size(), 4u);
 }
 
 TEST_F(Journals, APlanThatCannotBeReadStaysAndStopsNoRun) {

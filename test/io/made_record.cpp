@@ -68,6 +68,7 @@ Summary made_summary() {
   s.time_to_target_s = 71.5;
   s.skipped_steps = 1;
   s.resumed_from = "ck/step-00000007.h5";
+  s.resumed_steps_s = 6.5;
   s.resume_s = 1.5;
   s.checkpoint_bytes = 5000000000;
   s.checkpoint_write_s = 2.5;

@@ -69,7 +69,7 @@ TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
   EXPECT_EQ(s.steps_to_target, 4);
   EXPECT_EQ(s.tokens_to_target, 36000);
   EXPECT_EQ(s.time_to_target_s, 112.25);
-  // A run that continues another knows the steps of both, and its own time.
+  // A run that continues another: the time of the first is in its checkpoint, or is not known.
   r = record_of_seven_steps();
   r.summary.resumed_step = 10;
   r.held_out_step = {12};
@@ -77,6 +77,9 @@ TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
   set_time_to_target(r, 1.0);
   EXPECT_EQ(s.tokens_to_target, 12 * 9000);
   EXPECT_EQ(s.time_to_target_s, 0.0);
+  r.summary.resumed_steps_s = 1000.0;
+  set_time_to_target(r, 1.0);
+  EXPECT_EQ(s.time_to_target_s, 1100.25);
 }
 
 // The total of all devices, whatever the deck's convention.

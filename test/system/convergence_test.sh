@@ -4,8 +4,8 @@
 set -u
 source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
 fresh_folders
-options=(run.steps=16 model.num_layers=2 model.hidden_size=32 batch.global_batch_size=8 optimizer.lr=1e-2
-  convergence.evaluate_every=4)
+model=(model.num_layers=2 model.hidden_size=32 batch.global_batch_size=8 optimizer.lr=1e-2)
+options=("${model[@]}" run.steps=16 convergence.evaluate_every=4)
 
 two=convergence.evaluate_batches=2
 
@@ -27,6 +27,15 @@ for layout in tensor_parallel=2 pipeline_parallel=2 context_parallel=2 zero_stag
   same "$last" "$(held_out 4)" || fail "held-out loss $(held_out 4), on one rank $last"
 done
 
+# The journal has them too, and is the data of a run that was killed.
+[ "$(cut -d , -f 8 "$work/output/tiny/steps.csv" | sed -n '1p;5p;17p')" = "$(printf 'held_out_loss\n%.9g\n%.9g' "$(held_out 1)" "$(held_out 4)")" ] ||
+  fail "steps.csv has $(cut -d , -f 8 "$work/output/tiny/steps.csv" | tr '\n' ' ')"
+# Between two evaluations the run ends with one, by its steps and by the clock.
+ends 0 OK 1 "$decks/tiny.in" "${model[@]}" convergence.evaluate_every=4 run.steps=10
+grep -qx 'held_out_step 4 8 10' values || fail "evaluations: $(grep '^held_out_step' values)"
+ends 0 OK 1 "$decks/tiny.in" "${model[@]}" convergence.evaluate_every=1000000 run.duration_s=0.2
+[ "$(wc -w < <(grep '^held_out_step' values))" = 2 ] || fail "evaluations: $(grep '^held_out_step' values)"
+
 # The third evaluation as the target: the run ends there. The time is that of its steps.
 ends 0 OK 1 "$decks/tiny.in" "${options[@]}" "$two" convergence.target_loss="$third"
 grep -qx 'steps 12' values || fail "$(grep '^steps ' values) trained"
@@ -34,6 +43,19 @@ grep -qx "to_target 12 steps 768 tokens $(sed -n 's/^time_of_steps //p' values) 
 grep -q '^Held-out loss .* target reached with 768 tokens in' out || fail "not in the headline"
 "$GPTPOST" table "$work/output/tiny/result.h5" | grep -q 'To target (s)' || fail "not in the table"
 "$GPTPOST" show "$work/output/tiny/result.h5" | grep -q 'target reached after 12' || fail "not on the page"
+
+# A run that continues another adds the time of its steps.
+saved=$PWD/saved
+rm -rf "$saved"
+ends 0 OK 2 "$decks/tiny.in" "${model[@]}" convergence.evaluate_every=4 "$two" run.steps=8 checkpoint.directory="$saved"
+first=$(sed -n 's/^time_of_steps //p' values)
+target=$(awk -v loss="$third" 'BEGIN { print loss + 0.001 }')
+ends 0 OK 1 "$decks/tiny.in" "${options[@]}" "$two" run.resume="$saved" convergence.target_loss="$target"
+own=$(sed -n 's/^time_of_steps //p' values)
+# The checkpoint has the time of the slowest rank, the first result the sum of each step's slowest.
+sed -n 's/^to_target \([0-9]*\) steps .* tokens \(.*\) s$/\1 \2/p' values |
+  awk -v a="$first" -v b="$own" '{ exit !($1 == 12 && $2 > b + a / 2 && $2 < 1.0001 * (a + b)) }' ||
+  fail "$(grep '^to_target' values): $first s before, and $own s"
 
 # The end of the files is held out, or a file of its own.
 head -c 4000 /dev/zero | tr '\0' a >"$decks/a.txt"

@@ -11,7 +11,7 @@ namespace {
 
 Manifest made() {
   Manifest m;
-  m.state = {100, 97, 800, {65536.0, 3.0, 1.0}};
+  m.state = {100, 97, 800, {65536.0, 3.0, 1.0}, 12.5};
   m.seed = 42;
   m.written_s = 1790000000;
   m.file_bytes = 5000;
