@@ -106,7 +106,8 @@ const std::vector<SweepKey>& sweep_key_table() {
              "deck's",
              most),
       scalar(&C::name, "name", KeyType::string, "",
-             "name of a row, as in '{run.name}-{zero_stage}'; '': run.name and what varies"),
+             "name of a row, as in '{run.name}-{zero_stage}'; '': run.name, what varies and its "
+             "values"),
       scalar(&C::prune, "prune", KeyType::string, "",
              "rows left out: those that a run would refuse, and those too large for "
              "device_memory_gib"),

@@ -313,12 +313,16 @@ void name_rows(Sweep& sweep) {
                                      std::to_string(row.name.size()) + " letters; allowed: 1 to " +
                                      std::to_string(longest));
     } else {
-      std::string values;
-      for (size_t c = 0; c < row.values.size(); ++c)
-        if (distinct[c].size() > 1) values += " " + row.values[c];
-      row.name = safe_name(sweep.name + values);
-      if (row.name.size() > longest)
-        row.name = safe_name(sweep.name + " " + std::to_string(row.number));
+      std::string values, settings;  // "3" and "zero_stage_3"
+      for (size_t c = 0; c < row.values.size(); ++c) {
+        if (distinct[c].size() == 1) continue;
+        values += " " + row.values[c];
+        settings += " " + sweep.columns[c] + "_" + row.values[c];
+      }
+      for (const std::string& suffix : {settings, values, " " + std::to_string(row.number)}) {
+        row.name = safe_name(sweep.name + suffix);
+        if (row.name.size() <= longest) break;
+      }
     }
     const auto [earlier, is_new] = taken.insert({row.name, row.number});
     if (!is_new)

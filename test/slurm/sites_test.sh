@@ -116,7 +116,7 @@ for directory in plain -w "it's; \$(a) b"; do
   path=$directory
   [ "$directory" != -w ] || path=./-w
   for seed in 1 2; do
-    grep -qxF "srun  $GPTBENCH $path/small-$seed.in output.directory=output/1x2-8/$seed" <(sed 's/^srun  */srun  /' out) || fail "rows in '$directory': $(cat out)"
+    grep -qxF "srun  $GPTBENCH $path/small-seed_$seed.in output.directory=output/1x2-8/$seed" <(sed 's/^srun  */srun  /' out) || fail "rows in '$directory': $(cat out)"
   done
 done
 for directory in $'w\nnl' $'w\033esc' $'w\177'; do

@@ -110,8 +110,9 @@ TEST(Sweep, CombinesLastFastest) {
   EXPECT_EQ(sweep.rows[4].deck.config.parallel.zero_stage, 1);
   EXPECT_EQ(sweep.rows[4].deck.config.model.seq_length, 16);
   EXPECT_EQ(sweep.rows[4].number, 5);
-  EXPECT_EQ(sweep.rows[4].name, "base-1-16");
-  EXPECT_EQ(sweep.rows[4].deck.config.output.directory, "output/base/base-1-16");
+  EXPECT_EQ(sweep.rows[4].name, "base-zero_stage_1-seq_length_16");
+  EXPECT_EQ(sweep.rows[4].deck.config.output.directory,
+            "output/base/base-zero_stage_1-seq_length_16");
   EXPECT_EQ(sweep.rows[4].refused, "");
 }
 
@@ -238,7 +239,7 @@ TEST(Sweep, PresetOfARowStandsBelowTheKeysOfTheDeck) {
   EXPECT_EQ(sweep.rows[0].deck.config.model.num_layers, 24);
   EXPECT_EQ(sweep.rows[1].deck.config.model.num_layers, 12);
   EXPECT_EQ(sweep.rows[1].deck.config.model.seq_length, 256);
-  EXPECT_EQ(sweep.rows[1].name, "p-gpt2-124m");
+  EXPECT_EQ(sweep.rows[1].name, "p-preset_gpt2-124m");
 }
 
 TEST(Sweep, NamesByPattern) {
@@ -254,12 +255,14 @@ TEST(Sweep, NamesByPattern) {
   expect_message("vary(1) = 'zero_stage = 0, 0'", {"rows 1 and 2", "the same name"});
 }
 
-// run.name has at most 100 letters; "base-" takes 5. Longer ones are told apart by their number.
+// run.name has at most 100 letters; "base-" takes 5. Rows with longer ones have values without
+// their keys, or their number.
 TEST(Sweep, LongNames) {
   const auto name_of = [](size_t letters) {
     const std::string path(letters, 'x');
     return sweep_of("vary(1) = '(source, path) = (text, " + path + "), (text, y)'").rows[0].name;
   };
+  EXPECT_EQ(name_of(90), "base-path_" + std::string(90, 'x'));
   EXPECT_EQ(name_of(95), "base-" + std::string(95, 'x'));
   EXPECT_EQ(name_of(96), "base-1");
 }

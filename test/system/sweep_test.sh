@@ -95,7 +95,7 @@ stand_in() {
     launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2', time_limit_s = $limit, grace_s = 0.2
 END
   sweeps 0 "$decks/ends.in"
-  check_result "$work/output/tiny/tiny-2/result.h5" "$word"
+  check_result "$work/output/tiny/tiny-seed_2/result.h5" "$word"
   grep -Eq "reason .*$pattern" values || fail "$(grep reason values)"
 }
 stand_in FAILED 'status 9 and left no result; this is why' 'echo first; echo this is why >&2; echo ----; exit 9'
@@ -119,17 +119,17 @@ END
 rm -rf "$work"
 mkdir -p "$work"
 sweeps 0 "$decks/ends.in"
-check_result "$work/output/tiny/tiny-2/result.h5" FAILED
-check_result "$work/output/tiny/tiny-3/result.h5" OK
-grep -q 'beta failed in tiny-1 and in tiny-2: rows that follow leave it out' out || fail "does not say that beta is left out"
+check_result "$work/output/tiny/tiny-seed_2/result.h5" FAILED
+check_result "$work/output/tiny/tiny-seed_3/result.h5" OK
+grep -q 'beta failed in tiny-seed_1 and in tiny-seed_2: rows that follow leave it out' out || fail "does not say that beta is left out"
 sweep_deck ends <<END
   launcher = '"$decks/stand-in"', vary(1) = 'seed = 1, 2'
 END
 # The result of an earlier job is none of a job that leaves none.
 printf '#!/bin/sh\nexit 3\n' >"$decks/stand-in"
 sweeps 0 "$decks/ends.in" sweep.rerun=failed
-check_result "$work/output/tiny/tiny-2/result.h5" OOM
-check_result "$work/output/tiny/tiny-2/result.1.h5" FAILED
+check_result "$work/output/tiny/tiny-seed_2/result.h5" OOM
+check_result "$work/output/tiny/tiny-seed_2/result.1.h5" FAILED
 # One that ends on SIGUSR1, one that ignores all but SIGKILL, one that leaves a process behind: none lives on.
 limit=1
 stand_in TIMEOUT 'time_limit_s' "echo \$\$ >'$top/pid'; exec sleep 100"
@@ -168,19 +168,19 @@ END
 case="a sweep that is stopped"
 (cd "$work" && exec "$GPTBENCH" --sweep "$decks/stopped.in") >out 2>err &
 sweep=$!
-await '^ *3/2000000000 ' "$work/output/tiny/tiny-2000000000/output.txt" "$sweep"
+await '^ *3/2000000000 ' "$work/output/tiny/tiny-steps_2000000000/output.txt" "$sweep"
 kill -TERM "$sweep"
 await_end "$sweep"
 [ "$status" -eq 8 ] || fail "status $status instead of 8"
-grep -q 'tiny-2000000000  interrupted' out || fail "no word of the interrupted row"
+grep -q 'tiny-steps_2000000000  interrupted' out || fail "no word of the interrupted row"
 grep -q '1 OK, 2 not run' out || fail "summary"
-check_result "$work/output/tiny/tiny-4/result.h5" OK
-if [ -e "$work/output/tiny/tiny-2000000000/result.h5" ]; then fail "the interrupted row has a result"; fi
+check_result "$work/output/tiny/tiny-steps_4/result.h5" OK
+if [ -e "$work/output/tiny/tiny-steps_2000000000/result.h5" ]; then fail "the interrupted row has a result"; fi
 rm -f started
 sweeps 0 "$decks/stopped.in" sweep.time_limit_s=2
 [ "$(wc -l <started)" -eq 2 ] || fail "goes on: $(cat started)"
-check_result "$work/output/tiny/tiny-2000000000/result.h5" TIMEOUT
-check_result "$work/output/tiny/tiny-5/result.h5" OK
+check_result "$work/output/tiny/tiny-steps_2000000000/result.h5" TIMEOUT
+check_result "$work/output/tiny/tiny-steps_5/result.h5" OK
 
 # A driver that is killed leaves its job running. The next one waits for it, says which process it is, takes
 # its result and goes on behind it.
@@ -193,7 +193,7 @@ case="a driver that is killed"
 rm -f out # of the driver before, which await would read
 (cd "$work" && exec "$GPTBENCH" --sweep "$decks/killed.in" run.time_limit_s=100) >out 2>err &
 sweep=$!
-output=$work/output/tiny/tiny-2000000000/output.txt
+output=$work/output/tiny/tiny-steps_2000000000/output.txt
 await '^ *3/2000000000 ' "$output" "$sweep"
 grep -Eqx "process $sweep on .+" "$work/output/tiny/sweep.lock" || fail "sweep.lock: $(cat "$work/output/tiny/sweep.lock")"
 kill -KILL "$sweep"
@@ -203,7 +203,7 @@ rm -f out # of the driver before, which await would read
 sweep=$!
 await 'still runs here|^Launcher' out "$sweep"
 pid=$(cat pid)
-grep -qx "tiny-2000000000: the job of an earlier sweep still runs here; waiting for it (to end it: kill $pid)" out || fail "does not wait: $(cat out)"
+grep -qx "tiny-steps_2000000000: the job of an earlier sweep still runs here; waiting for it (to end it: kill $pid)" out || fail "does not wait: $(cat out)"
 # A driver that is stopped while it waits leaves the job alone.
 kill -TERM "$sweep"
 await_end "$sweep"
@@ -224,9 +224,9 @@ grep -q ' 2 rows, 1 OK, 1 TIMEOUT;' out || fail "$(cat out)"
 flock "$output" sleep 2 &
 until ! flock --nonblock "$output" true; do sleep 0.05; done
 sweeps 0 "$decks/killed.in" run.time_limit_s=100
-grep -qx 'tiny-2000000000: the job of an earlier sweep still runs here; waiting for it (on another machine)' out || fail "does not wait: $(cat out)"
-check_result "$work/output/tiny/tiny-2000000000/result.h5" TIMEOUT
-[ ! -e "$work/output/tiny/tiny-2000000000/result.1.h5" ] || fail "the row has two results"
+grep -qx 'tiny-steps_2000000000: the job of an earlier sweep still runs here; waiting for it (on another machine)' out || fail "does not wait: $(cat out)"
+check_result "$work/output/tiny/tiny-steps_2000000000/result.h5" TIMEOUT
+[ ! -e "$work/output/tiny/tiny-steps_2000000000/result.1.h5" ] || fail "the row has two results"
 
 # Through the MPI launcher, from a path that a shell would take apart.
 odd="$work/an odd; name \$(echo x)"
@@ -237,7 +237,7 @@ sweep_deck ranks <<END
 END
 cp "$decks/ranks.in" "$odd/it's.in"
 sweeps 0 "$odd/it's.in" "output.directory=$odd/out; here"
-check_result "$odd/out; here/tiny-3-3/result.h5" OK
+check_result "$odd/out; here/tiny-ranks_3-zero_stage_3/result.h5" OK
 grep -Eqx 'peak_bytes [0-9]+ [0-9]+ [0-9]+' values || fail "not three ranks"
 
 # A second driver keeps out; a launcher that is not there is named; MPI processes do not sweep.
@@ -283,20 +283,20 @@ grep -q 'left out: .*tensor_parallel = 3 does not divide' out || fail "no reason
 [ "$(awk 'length > 80' out | wc -l)" -eq 0 ] || fail "lines of more than 80 columns"
 sweeps 2 "$decks/pruned.in" --list
 sweeps 0 "$decks/ranks.in" --write-decks "$work/rows"
-[ "$(cd "$work/rows" && echo *)" = '1x1.rows 1x3.rows submit.sh tiny-1-0.in tiny-1-3.in tiny-3-0.in tiny-3-3.in' ] ||
+[ "$(cd "$work/rows" && echo *)" = '1x1.rows 1x3.rows submit.sh tiny-ranks_1-zero_stage_0.in tiny-ranks_1-zero_stage_3.in tiny-ranks_3-zero_stage_0.in tiny-ranks_3-zero_stage_3.in' ] ||
   fail "wrote $(cd "$work/rows" && echo *)"
-[ "$(sed 1d "$work/rows/1x3.rows")" = "$work/rows/tiny-3-0.in
-$work/rows/tiny-3-3.in" ] || fail "$(cat "$work/rows/1x3.rows")"
+[ "$(sed 1d "$work/rows/1x3.rows")" = "$work/rows/tiny-ranks_3-zero_stage_0.in
+$work/rows/tiny-ranks_3-zero_stage_3.in" ] || fail "$(cat "$work/rows/1x3.rows")"
 [ "$(grep ^sbatch "$work/rows/submit.sh")" = "sbatch --array=1-2 --nodes=1 --ntasks-per-node=1 \"\$@\" jobscripts/array.slurm $work/rows/1x1.rows
 sbatch --array=1-2 --nodes=1 --ntasks-per-node=3 \"\$@\" jobscripts/array.slurm $work/rows/1x3.rows" ] || fail "$(cat "$work/rows/submit.sh")"
 [ -x "$work/rows/submit.sh" ] || fail "submit.sh cannot be started"
 # Three ranks on nodes of two: the number of tasks is given as well. Rows left out are not written.
 sweeps 0 pruned.in memory.device_memory_gib=0.06 sweep.ranks_per_node=2 --write-decks uneven
-[ "$(cd "$work/uneven" && echo *)" = '2x2-3.rows submit.sh tiny-1-1.in tiny-64-1.in' ] || fail "wrote $(ls "$work/uneven")"
+[ "$(cd "$work/uneven" && echo *)" = '2x2-3.rows submit.sh tiny-micro_batch_size_1-tensor_parallel_1.in tiny-micro_batch_size_64-tensor_parallel_1.in' ] || fail "wrote $(ls "$work/uneven")"
 grep -qx 'sbatch --array=1-2 --nodes=2 --ntasks-per-node=2 --ntasks=3 "$@" jobscripts/array.slurm uneven/2x2-3.rows' "$work/uneven/submit.sh" ||
   fail "$(cat "$work/uneven/submit.sh")"
 case="plan of a row"
-"$GPTBENCH" --plan "$work/rows/tiny-3-3.in" >out 2>err || fail "cannot be planned"
+"$GPTBENCH" --plan "$work/rows/tiny-ranks_3-zero_stage_3.in" >out 2>err || fail "cannot be planned"
 grep -q '= 3 ranks' out || fail "the deck does not say its ranks"
 
 finish
