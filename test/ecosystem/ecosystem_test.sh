@@ -183,7 +183,10 @@ test_python() {
     "$top/doc/ecosystem/gptbench.def" | grep -vx 'GPTBENCH_DATA\|GPTBENCH_JOBSCRIPTS' | sort -u)
   version=$("$GPTBENCH" --version | sed -n '1s/^gptbench \([0-9.]*\).*/\1/p')
   [ -e "$top/doc/ecosystem/easybuild/gptbench-$version-foss-2023b.eb" ] || fail "the easyconfig is not of version $version"
-  echo "not exercised: Spack, EasyBuild, Apptainer, JUBE (doc/ecosystem)"
+  echo "not exercised: Spack, EasyBuild, Apptainer (doc/ecosystem)"
+  mkdir -p installed
+  ln -sf "$GPTBENCH" "$GPTPOST" installed/
+  test_jube
   if ! command -v reframe >/dev/null; then
     echo "not exercised: ReFrame was not found (pip install reframe-hpc)"
     return
@@ -200,12 +203,31 @@ PYTHON
 &model num_layers = 1, hidden_size = 32, num_attention_heads = 2, seq_length = 16, vocab_size = 64 /
 &output peak_tflops = 0.1 /
 DECK
-  mkdir -p installed
-  ln -sf "$GPTBENCH" "$GPTPOST" installed/
   echo "&fast figure = 'tokens_per_s', reference = 1 / &slow figure = 'sec_per_it', reference = 1000 /" >accept.in
   reframe -C settings.py --prefix "$PWD/reframe" -c "$top/test/ecosystem/gptbench_check.py" -S top="$PWD/installed" \
     -S deck="$PWD/tiny.in" -S spec="$PWD/accept.in" -r >reframe.log 2>&1 || fail "ReFrame: $(tail -n 20 reframe.log)"
   grep -q 'tokens/s' reframe.log || fail "ReFrame shows no throughput"
+}
+
+# jube.xml for the class 'demo' on this machine, which is one node to every run.
+test_jube() {
+  if ! command -v jube >/dev/null; then
+    echo "not exercised: JUBE was not found (github.com/FZJ-JSC/JUBE)"
+    return
+  fi
+  rm -rf jube
+  mkdir -p jube/doc/ecosystem jube/input
+  cp "$top/input/rules.in" jube/input
+  sed -e 's/gpt_124m_weak/demo/; s/>1,2,4</>1,2</; s/\(ranks_per_node" type="int">\)4/\11/' \
+    -e "s|srun -N .nodes -n|$GPTBENCH_LAUNCH|" "$top/doc/ecosystem/jube.xml" >jube/doc/ecosystem/jube.xml
+  cd jube/doc/ecosystem || exit 1
+  echo "&fast figure = 'tokens_per_s', reference = 1 /" >accept_1.in
+  echo "&slow figure = 'tokens_per_s', reference = 1e9 /" >accept_2.in
+  PATH=$PWD/../../../installed:$PATH jube run jube.xml >jube.log 2>&1 || fail "jube run: $(tail -n 20 jube.log)"
+  jube result -a gptbench_runs >result.log 2>&1
+  grep -Eq '^\| *1 \|.* [0-9.]+ \| +ACCEPTED: ' result.log || fail "JUBE, 1 node: $(cat result.log)"
+  grep -Eq '^\| *2 \|.* [0-9.]+ \| +NOT ACCEPTED: 0 of 1 ' result.log || fail "JUBE, 2 nodes: $(cat result.log)"
+  cd ../../..
 }
 
 case ${1:-} in
