@@ -151,9 +151,9 @@ contains row-5.out 'row 5 of rows.txt: it has 4 rows'
 ended "$array_post" 0
 table=output/rows-$array/table.md
 [ -s "output/rows-$array/report.html" ] || fail "no report of the array"
-contains "$table" 'OOM'
-contains "$table" 'TIMEOUT at step'
-[ "$(grep -c '^| *1 [|(]' "$table")" -eq 3 ] || fail "the table of the array has not 3 rows"
+contains "$table" '^\| small .*OOM'
+contains "$table" '^\| small .*TIMEOUT'
+[ "$(grep -Ec '^\| (first_row|small) ' "$table")" -eq 3 ] || fail "the table of the array has not 3 rows"
 cat "$table"
 
 # --- what Slurm offered stands in the record ---------------------------------------------------
