@@ -164,35 +164,44 @@ measure_pytorch() {
   [ -z "$quick" ] || length=16
   split="parallel.zero_stage=1"
   [ $((ranks % 2)) != 0 ] || split="$split parallel.tensor_parallel=2 parallel.sequence_parallel=.true."
+  modes=eager
+  if "$python" -c 'import torch; torch.compile(torch.sin)(torch.ones(1))' >/dev/null 2>&1; then modes='eager compiled'; fi
   for compute in fp32 bf16; do
     wanted "pytorch-$compute" || wanted pytorch || continue
-    rm -f "$work/ours-$compute.rate" "$work/torch-$compute.rate" "$work/torch-$compute.ratio"
-    repeat=0
-    while [ "$repeat" -lt "$repeats" ]; do
-      repeat=$((repeat + 1))
-      say "pytorch $compute, $repeat of $repeats"
-      # shellcheck disable=SC2086  # words
-      train "ours-$compute" "precision.compute=$compute" "model.seq_length=$length" \
-        batch.micro_batch_size=1 batch.global_batch_size=4 $split
-      # shellcheck disable=SC2086  # words
-      OMP_NUM_THREADS=$ranks "$python" "$(dirname "$0")/pytorch_step.py" --compute "$compute" --threads "$ranks" --batch 4 \
-        --steps "$steps" $small >"$work/torch.log"
-      ours=$(field tokens_per_s "$work/ours-$compute.log")
-      theirs=$(field tokens_per_s "$work/torch.log")
-      echo "$ours" >>"$work/ours-$compute.rate"
-      echo "$theirs" >>"$work/torch-$compute.rate"
-      echo "$ours $theirs" | awk '{ print $1 / $2 }' >>"$work/torch-$compute.ratio"
-    done
-    ours=$(median "$work/ours-$compute.rate")
-    theirs=$(median "$work/torch-$compute.rate")
-    median "$work/torch-$compute.ratio" >"$work/median"
-    read -r ratio least largest <"$work/median"
-    mine=$(peak_mib "$work/ours-$compute.log")
-    other=$(field peak_mib "$work/torch.log")
-    printf '| %s, PyTorch %s | %.1f | %.1f | %.2f (%.2f to %.2f) | %.0f | %.0f | %.2f |\n' "$compute" \
-      "$(field version "$work/torch.log")" "${ours%% *}" "${theirs%% *}" "$ratio" "$least" "$largest" \
-      "$mine" "$other" "$(echo "$mine $other" | awk '{ print $1 / $2 }')"
+    for mode in $modes; do compare_with_pytorch; done
   done
+}
+
+# One row: $compute, $mode (eager, or compiled by torch.compile) in $python.
+compare_with_pytorch() {
+  rm -f "$work/ours-$compute.rate" "$work/torch-$compute.rate" "$work/torch-$compute.ratio"
+  option=
+  [ "$mode" = eager ] || option=--compile
+  repeat=0
+  while [ "$repeat" -lt "$repeats" ]; do
+    repeat=$((repeat + 1))
+    say "pytorch $compute $mode, $repeat of $repeats"
+    # shellcheck disable=SC2086  # words
+    train "ours-$compute" "precision.compute=$compute" "model.seq_length=$length" \
+      batch.micro_batch_size=1 batch.global_batch_size=4 $split
+    # shellcheck disable=SC2086  # words
+    OMP_NUM_THREADS=$ranks "$python" "$(dirname "$0")/pytorch_step.py" --compute "$compute" --threads "$ranks" --batch 4 \
+      --steps "$steps" $option $small >"$work/torch.log"
+    ours=$(field tokens_per_s "$work/ours-$compute.log")
+    theirs=$(field tokens_per_s "$work/torch.log")
+    echo "$ours" >>"$work/ours-$compute.rate"
+    echo "$theirs" >>"$work/torch-$compute.rate"
+    echo "$ours $theirs" | awk '{ print $1 / $2 }' >>"$work/torch-$compute.ratio"
+  done
+  ours=$(median "$work/ours-$compute.rate")
+  theirs=$(median "$work/torch-$compute.rate")
+  median "$work/torch-$compute.ratio" >"$work/median"
+  read -r ratio least largest <"$work/median"
+  mine=$(peak_mib "$work/ours-$compute.log")
+  other=$(field peak_mib "$work/torch.log")
+  printf '| %s, PyTorch %s, %s | %.1f | %.1f | %.2f (%.2f to %.2f) | %.0f | %.0f | %.2f |\n' "$compute" \
+    "$(field version "$work/torch.log")" "$mode" "${ours%% *}" "${theirs%% *}" "$ratio" "$least" "$largest" \
+    "$mine" "$other" "$(echo "$mine $other" | awk '{ print $1 / $2 }')"
 }
 
 {

@@ -31,7 +31,7 @@ if [ "$PYTHON" = none ]; then
   grep -q "not compared with PyTorch" output || fail "says nothing of PyTorch"
 else
   for compute in fp32 bf16; do
-    grep -Eq "^\| $compute, PyTorch [0-9][^ ]*( \| [0-9.]+){2} \| [0-9.]+ \(.*\)( \| [0-9.]+){3} \|$" \
+    grep -Eq "^\| $compute, PyTorch [0-9][^ ]*, eager( \| [0-9.]+){2} \| [0-9.]+ \(.*\)( \| [0-9.]+){3} \|$" \
       doc.md || fail "no comparison in $compute"
   done
 fi
