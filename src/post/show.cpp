@@ -108,18 +108,19 @@ std::string throughput(const RunView& run) {
   if (fp8_share(s) > 0.0)
     text += entry("in fp8", fixed(100.0 * fp8_share(s), 1) + " % of the FLOPs executed");
   if (!run.record().loss.empty())
-    text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 0, " +
+    text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 1, " +
                               fixed(run.record().loss.back(), 4) + " at the last");
   if (s.held_out_loss)
-    text += entry("held-out loss",
-                  fixed(*s.held_out_loss, 4) +
-                      (s.steps_to_target == 0
-                           ? ""
-                           : ", target reached after " + std::to_string(s.steps_to_target) +
-                                 " steps, " + fixed(s.time_to_target_s, 3) + " s, " +
-                                 format_count(s.tokens_to_target) + " tokens"));
+    text += entry(
+        "held-out loss",
+        fixed(*s.held_out_loss, 4) +
+            (s.steps_to_target == 0
+                 ? ""
+                 : ", target reached after " + std::to_string(s.steps_to_target) + " steps, " +
+                       (s.time_to_target_s > 0.0 ? fixed(s.time_to_target_s, 3) + " s, " : "") +
+                       format_count(s.tokens_to_target) + " tokens"));
   if (!run.record().loss_scale.empty())
-    text += entry("loss scale", fixed(run.record().loss_scale.front(), 0) + " at step 0, " +
+    text += entry("loss scale", fixed(run.record().loss_scale.front(), 0) + " at step 1, " +
                                     fixed(run.record().loss_scale.back(), 0) + " at the last, " +
                                     std::to_string(run.record().summary.skipped_steps) +
                                     " steps skipped");

@@ -35,7 +35,7 @@ double Progress::left_s(int64_t step, double now_s) const {
 void Progress::add(int64_t step, const StepResult& result, double now_s) {
   if (step == length_.first_step) {
     milliseconds_ = result.time_s < 1.0;
-    console_.say(printed("    step      loss grad norm %9s   tokens/s   TFLOP/s time left\n",
+    console_.say(printed("    step      loss grad norm %9s   tokens/s   TFLOP/s  left (s)\n",
                          milliseconds_ ? "time (ms)" : "time (s)"));
   }
   if (step + 1 <= std::max(length_.first_step + 1, warmup_end())) timed_begin_s_ = now_s;
@@ -45,11 +45,10 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   printed_s_ = now_s;
   const std::string count = std::to_string(step + 1) +
                             (length_.duration_s > 0.0 ? "" : "/" + std::to_string(length_.steps));
-  console_.say(printed("%8s %9.5f %9.4g %9.*f %10.1f %9.4g %s%s\n", count.c_str(), result.loss,
-                       result.grad_norm, milliseconds_ ? 3 : 4,
-                       result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
-                       flops_ / result.time_s / 1e12, format_seconds(left_s(step, now_s)).c_str(),
-                       step < warmup_end() ? " warm-up" : ""));
+  console_.say(printed(
+      "%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9.2f%s\n", count.c_str(), result.loss, result.grad_norm,
+      milliseconds_ ? 3 : 4, result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
+      flops_ / result.time_s / 1e12, left_s(step, now_s), step < warmup_end() ? " warm-up" : ""));
   if (result.skipped)
     console_.say(printed("         skipped: gradient not finite; loss scale %g, next %g\n",
                          result.loss_scale, result.next_loss_scale));

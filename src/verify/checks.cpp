@@ -76,8 +76,8 @@ VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, doub
                            0.02 * expected + own_logit * targets.repeated + next_sentence;
   const double value = std::abs(loss - expected);
   return {"initial_loss",
-          masked ? "|loss of step 0 - (ln V + C std^2 / 2 + ln 2)|"
-                 : "|loss of step 0 - (ln V + C std^2 / 2)|",
+          masked ? "|loss of step 1 - (ln V + C std^2 / 2 + ln 2)|"
+                 : "|loss of step 1 - (ln V + C std^2 / 2)|",
           value, threshold, value <= threshold};
 }
 

@@ -177,7 +177,7 @@ std::vector<VerifyEntry> compare_with_reference(const Plan& plan, const TrainedS
         "max over tensors of ||g - ref|| / (u sqrt(n) (||ref|| + ||ref of all|| / 100))",
         tensor_residual(plan, compute, run.gradients, reference.gradients, {}));
   entry("update_against_reference",
-        "the same of the weights' change d in step 0, u_W ||weights|| added below",
+        "the same of the weights' change d in step 1, u_W ||weights|| added below",
         tensor_residual(plan, compute, difference(run.after, run.before),
                         difference(reference.after, reference.before), reference.before));
   return entries;

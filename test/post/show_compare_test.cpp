@@ -77,10 +77,10 @@ TEST(Show, PageOf80ColumnsWithEverything) {
                         ceiling)
   other conventions     causal 0.103, exact 0.102, megatron 0.108
   in fp8                40.0 % of the FLOPs executed
-  loss                  10.9800 at step 0, 9.7500 at the last
+  loss                  10.9800 at step 1, 9.7500 at the last
   held-out loss         9.8750, target reached after 2 steps, 71.500 s, 16,384
                         tokens
-  loss scale            65536 at step 0, 32768 at the last, 1 steps skipped
+  loss scale            65536 at step 1, 32768 at the last, 1 steps skipped
 -- sensors ---------------------------------------------------------------------
   power per device      65.5 W of 120 W
   power per node        131.0 W
