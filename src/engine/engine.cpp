@@ -111,7 +111,7 @@ TrainingState Engine::state(int64_t steps) {
   state.steps = steps;
   state.updates = updates_;
   state.sequences = inputs_.sequences_before(steps);
-  state.steps_s = steps_s_;
+  if (steps_s_known_) state.steps_s = steps_s_;
   const int loss_scale = resources_.plan.loss_scale;
   if (loss_scale >= 0) resources_.fetch({loss_scale}, state.loss_scale.data(), loss_scale_bytes);
   return state;
@@ -120,6 +120,7 @@ TrainingState Engine::state(int64_t steps) {
 void Engine::continue_from(const TrainingState& state) {
   updates_ = state.updates;
   steps_s_ = state.steps_s;
+  steps_s_known_ = state.steps == 0 || state.steps_s > 0.0;
   inputs_.set_position(state.steps, state.sequences);
   const int loss_scale = resources_.plan.loss_scale;
   if (loss_scale >= 0 && state.loss_scale[0] > 0.0)

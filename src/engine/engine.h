@@ -133,6 +133,7 @@ class Engine {
   TransferTotal loads_, stores_;
   int64_t updates_ = 0;          // of the parameters: steps that were not skipped
   double steps_s_ = 0.0;         // of the steps so far
+  bool steps_s_known_ = true;    // else that of the steps before is missing
   double gradient_scale_ = 1.0;  // factor of the gradients in memory
 };
 

@@ -70,12 +70,27 @@ TEST_F(Layouts, AnotherLayoutLoadsTheSameTensors) {
     expect_same(world, saved, returned);
     EXPECT_EQ(returned.state.updates, saved.state.updates);
     EXPECT_EQ(returned.state.sequences, saved.state.sequences);
+    EXPECT_NEAR(returned.state.steps_s, saved.state.steps_s, 1e-8 * saved.state.steps_s);
     // What follows is the same training, as far as both compute in the same type.
     const std::vector<StepResult> on = run.train(2), over = other.train(2);
     for (size_t i = 0; i < on.size(); ++i)
       EXPECT_NEAR(on[i].loss, over[i].loss, 2e-2 * on[i].loss) << i;
   }
   EXPECT_GE(tried, 5);
+}
+
+// A checkpoint of an earlier version does not say how long its steps took; those that follow it
+// cannot.
+TEST_F(Layouts, AnUnknownTimeOfStepsStaysUnknown) {
+  if (world.size() > 1) return;
+  SavedRun run(world, "host", directory());
+  run.train(2);
+  TrainingState state = run.engine().state(2);
+  EXPECT_GT(state.steps_s, 0.0);
+  state.steps_s = 0.0;
+  run.engine().continue_from(state);
+  run.train(1);
+  EXPECT_EQ(run.engine().state(3).steps_s, 0.0);
 }
 
 TEST_F(Layouts, TheSameLayoutContinuesBitByBit) {
