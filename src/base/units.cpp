@@ -41,7 +41,7 @@ std::string format_count(int64_t count) {
 }
 
 std::string format_si(double value, const char* unit) {
-  static const char* const prefixes[] = {"", "K", "M", "G", "T", "P", "E", "Z"};
+  static const char* const prefixes[] = {"", "k", "M", "G", "T", "P", "E", "Z"};
   int prefix = 0;
   while (std::fabs(value) >= 1000.0 && prefix < 7) {
     value /= 1000.0;

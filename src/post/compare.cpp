@@ -208,21 +208,21 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
                   double least_percent) {
   if (!comparison.is_of_single_runs()) {
     if (!comparison.time().bounds.known) return "Noise: not known.\n";
-    return "Bounds are those of 95 % of Welch's t-test over runs. A difference counts where they\n"
-           "exclude 1 and it is at least " +
+    return "Bounds are those of 95 % of Welch's t-test over runs. A difference counts where\n"
+           "they exclude 1 and it is at least " +
            fixed(least_percent, 1) + " % (--least).\n";
   }
   if (!comparison.time().bounds.known)
     return "Noise: not known, since a run has fewer than two timed steps.\n";
   const auto share = [](const Group& group) {
     const std::vector<double> times = timed_step_times(group[0].record);
-    return fixed(100.0 * median_bounds(times).coverage, 0) + "% of " +
+    return fixed(100.0 * median_bounds(times).coverage, 0) + " % of " +
            std::to_string(times.size()) + " steps";
   };
-  return "Bounds of the ratio of medians are from the spread of the timed steps (" + share(a) +
-         ";\n" + share(b) +
-         "). Runs at other times may differ by more: repeat both in turn and\n"
-         "compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n";
+  return "Bounds of the ratio of medians are from the spread of the timed steps\n(" + share(a) +
+         "; " + share(b) +
+         "). Runs at other times may differ by more: repeat\n"
+         "both in turn and compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n";
 }
 
 std::string loss_difference(const Record& a, const Record& b) {

@@ -121,9 +121,9 @@ std::string throughput(const RunView& run) {
                        format_count(s.tokens_to_target) + " tokens"));
   if (!run.record().loss_scale.empty())
     text += entry("loss scale", fixed(run.record().loss_scale.front(), 0) + " at step 1, " +
-                                    fixed(run.record().loss_scale.back(), 0) + " at the last, " +
-                                    std::to_string(run.record().summary.skipped_steps) +
-                                    " steps skipped");
+                                    fixed(run.record().loss_scale.back(), 0) +
+                                    " at the last, steps skipped: " +
+                                    std::to_string(run.record().summary.skipped_steps));
   return text;
 }
 
@@ -176,7 +176,7 @@ std::string bytes_of_ranks(const std::string& heading, const char* kind,
 std::string breakdown(const Record& r) {
   const Breakdown slowest = slowest_rank(r);
   if (slowest.regions.empty()) return "";
-  Table table{"", {{"", false}, {"region", false}, {"a step", true}, {"share", true}}, {}};
+  Table table{"", {{"", false}, {"region", false}, {"per step", true}, {"share", true}}, {}};
   for (const RegionTime& region : slowest.regions)
     table.rows.push_back({"", region.name, format_seconds(region.time_s),
                           r.summary.sec_per_it > 0.0

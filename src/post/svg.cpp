@@ -225,6 +225,10 @@ class Drawing {
       range.add(of_x ? box.left : box.top);
       range.add(of_x ? box.right : box.bottom);
     }
+    for (const Arrow& arrow : panel_.arrows) {
+      range.add(of_x ? arrow.from_x : arrow.from_y);
+      range.add(of_x ? arrow.to_x : arrow.to_y);
+    }
     for (const Rule& rule : panel_.rules)
       if (rule.vertical == of_x) range.add(rule.at);
     for (const auto& tick : (of_x ? panel_.x : panel_.y).ticks)

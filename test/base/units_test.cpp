@@ -44,7 +44,7 @@ TEST(Units, PrefixesOfTheSI) {
   EXPECT_EQ(format_si(8.6e14, "FLOP"), "860 TFLOP");
   EXPECT_EQ(format_si(0.0, "B/s"), "0 B/s");
   EXPECT_EQ(format_si(41e9, "B/s"), "41 GB/s");
-  EXPECT_EQ(format_si(-1500.0, "x"), "-1.5 Kx");
+  EXPECT_EQ(format_si(-1500.0, "x"), "-1.5 kx");
 }
 
 TEST(Units, ProductsThatOverflowNameWhatTheyAre) {

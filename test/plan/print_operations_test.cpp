@@ -38,7 +38,7 @@ TEST(PrintOperations, OneOperation) {
   EXPECT_NE(text.find("dweight += gradients::gradient/h.0.attn.qkv.weight f32[24, 8]"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("3.072 KFLOP"), std::string::npos) << text;  // 2 x 8 x 8 x 24
+  EXPECT_NE(text.find("3.072 kFLOP"), std::string::npos) << text;  // 2 x 8 x 8 x 24
 }
 
 // doc/one_layer.txt is layer 0 of input/124m_short.in on one rank.

@@ -6,63 +6,10 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "deck/deck.h"
-#include "deck/validate.h"
-#include "made_record.h"
+#include "made_runs.h"
 
 namespace gptbench {
 namespace {
-
-// One layer of GPT: C = 8, one head, F = 32, T = 4, V = 16; one sequence per rank and step. Two
-// timed steps behind one of warm-up. Seconds of each rank: in linear layers `linear_s`, in
-// LayerNorm 0.05, in communication what is left to 1.
-Record record_of(const std::vector<double>& linear_s, double step_s = 1.0) {
-  const auto ranks = static_cast<int64_t>(linear_s.size());
-  const Deck deck = parse_deck("tiny.in",
-                               "&run name = 'tiny' device = 'host' comm = 'mpi' /\n"
-                               "&model num_layers = 1 hidden_size = 8 num_attention_heads = 1\n"
-                               "  ffn_hidden_size = 32 seq_length = 4 vocab_size = 16\n"
-                               "  vocab_multiple = 16 /\n"
-                               "&batch micro_batch_size = 1 global_batch_size = " +
-                                   std::to_string(ranks) + " /\n&precision compute = 'fp32' /\n",
-                               {});
-  Record r;
-  r.config = {{"run", "device", std::string("host"), "1", ""},
-              {"precision", "compute", std::string("fp32"), "1", ""}};
-  r.provenance.deck_name = "tiny.in";
-  r.provenance.deck_resolved = echo(deck, resolve(deck, ranks));
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    r.provenance.hostnames.push_back("node" + std::to_string(rank));
-  r.summary.world_size = ranks;
-  r.summary.ranks_per_node = ranks;
-  r.summary.timed_steps = 2;
-  r.summary.sec_per_it = step_s;
-  r.summary.gemm_ceiling_tflops = 184320.0 / 1e12;
-  r.warmup_steps = 1;
-  r.step_time_s = {9.0, step_s, step_s};
-  RankSeries linear{"region_linear", "s", "", {}, 3, ranks, false};
-  RankSeries norm = linear, waiting = linear;
-  norm.name = "region_layernorm";
-  waiting.name = "communication";
-  for (int64_t step = 0; step < 3; ++step)
-    for (const double each : linear_s) {
-      linear.values.push_back(step == 0 ? 7.0 : each);
-      norm.values.push_back(0.05);
-      waiting.values.push_back(0.95 - each);
-    }
-  r.timing = {norm, linear, waiting};
-  // Per rank and step 2e9 bytes in one second, half of it exposed.
-  CommEntry reduced{"data", "all_reduce", {}, {}, {}, {}, {}, false};
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    reduced.bytes.push_back(4'000'000'000);
-    reduced.count.push_back(4);
-    reduced.least_s.push_back(2.0);
-    reduced.time_s.push_back(2.0);
-    reduced.exposed_s.push_back(1.0);
-  }
-  r.comm = {reduced};
-  return r;
-}
 
 StepAccount account(const Record& record, const std::optional<Machine>& machine = {}) {
   return account_of(record, machine, read_software("gptbench"));
@@ -78,7 +25,7 @@ const PartOfStep& region(const StepAccount& all, const std::string& name) {
 // 184320 FLOP/s. Means over ranks: 0.25 s in linear layers, 0.7 s in communication, of which the
 // other rank waits 0.3 - 0.25 s for the slower one.
 TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
-  const StepAccount all = account(record_of({0.2, 0.3}));
+  const StepAccount all = account(one_layer_run({0.2, 0.3}));
   ASSERT_EQ(all.regions.size(), 2u);
   const PartOfStep& linear = region(all, "linear");
   EXPECT_EQ(all.regions[0].name, "linear");
@@ -96,12 +43,12 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   EXPECT_NEAR(all.communication_s, 0.7, 1e-12);
   EXPECT_NEAR(all.imbalance_s, 0.05, 1e-12);
   EXPECT_NEAR(all.explained(), 1.0, 1e-12);
-  EXPECT_NEAR(account(record_of({0.2, 0.3}, 1.25)).explained(), 0.8, 1e-12);
+  EXPECT_NEAR(account(one_layer_run({0.2, 0.3}, 1.25)).explained(), 0.8, 1e-12);
 }
 
 // Without a profile a ceiling stands for products in fp8, too.
 TEST(Explain, Fp8WithoutAProfile) {
-  Record record = record_of({0.2, 0.3});
+  Record record = one_layer_run({0.2, 0.3});
   std::string& deck = record.provenance.deck_resolved;
   const size_t at = deck.find("compute = 'fp32'");
   ASSERT_NE(at, std::string::npos) << deck;
@@ -111,13 +58,13 @@ TEST(Explain, Fp8WithoutAProfile) {
 
 // nccl-tests: 2 (n - 1) / n times the bytes, over the time.
 TEST(Explain, Messages) {
-  const StepAccount two = account(record_of({0.2, 0.2}));
+  const StepAccount two = account(one_layer_run({0.2, 0.2}));
   ASSERT_EQ(two.messages.size(), 1u);
   EXPECT_DOUBLE_EQ(two.messages[0].bytes, 2e9);
   EXPECT_DOUBLE_EQ(two.messages[0].time_s, 1.0);
   EXPECT_DOUBLE_EQ(two.messages[0].exposed_s, 0.5);
   EXPECT_DOUBLE_EQ(two.messages[0].bus_bytes_per_s, 2e9);
-  const StepAccount four = account(record_of({0.2, 0.2, 0.2, 0.2}));
+  const StepAccount four = account(one_layer_run({0.2, 0.2, 0.2, 0.2}));
   EXPECT_DOUBLE_EQ(four.messages[0].bus_bytes_per_s, 3e9);
   EXPECT_EQ(four.messages[0].limit_s, 0.0);
 }
@@ -130,7 +77,7 @@ TEST(Explain, RegionsFromAProfile) {
   machine.gemm_efficiency = 184320.0 / machine.peak("fp32");
   machine.memory_efficiency = 32960.0 / (machine.data().bandwidth_gb_per_s * 1e9);
   machine.launch_us = 1000.0;
-  const StepAccount all = account(record_of({0.2, 0.2}), machine);
+  const StepAccount all = account(one_layer_run({0.2, 0.2}), machine);
   const PartOfStep& norm = region(all, "layernorm");
   EXPECT_NEAR(norm.limit_s, 0.1, 1e-9);
   EXPECT_FALSE(norm.bound_by_flops);
@@ -144,7 +91,7 @@ TEST(Explain, RegionsFromAProfile) {
 }
 
 TEST(Explain, SlowRanksAreNamedWithTheirHost) {
-  const StepAccount slow = account(record_of({0.2, 0.2, 0.3, 0.2}));
+  const StepAccount slow = account(one_layer_run({0.2, 0.2, 0.3, 0.2}));
   ASSERT_TRUE(slow.names_ranks);
   ASSERT_EQ(slow.slow.size(), 1u);
   EXPECT_EQ(slow.slow[0].rank, 2);
@@ -152,20 +99,20 @@ TEST(Explain, SlowRanksAreNamedWithTheirHost) {
   EXPECT_NEAR(slow.slow[0].computing_s, 0.35, 1e-12);
   EXPECT_NEAR(slow.slow[0].median_s, 0.25, 1e-12);
   // Of two ranks the faster one is the median.
-  ASSERT_EQ(account(record_of({0.3, 0.2})).slow.size(), 1u);
-  EXPECT_EQ(account(record_of({0.3, 0.2})).slow[0].rank, 0);
+  ASSERT_EQ(account(one_layer_run({0.3, 0.2})).slow.size(), 1u);
+  EXPECT_EQ(account(one_layer_run({0.3, 0.2})).slow[0].rank, 0);
   // 9 % longer is not slow, and a rank that is faster slows none.
-  EXPECT_TRUE(account(record_of({0.2, 0.2, 0.2225, 0.2})).slow.empty());
-  EXPECT_TRUE(account(record_of({0.2, 0.2, 0.2, 0.1})).slow.empty());
-  EXPECT_FALSE(account(record_of({0.2})).names_ranks);
+  EXPECT_TRUE(account(one_layer_run({0.2, 0.2, 0.2225, 0.2})).slow.empty());
+  EXPECT_TRUE(account(one_layer_run({0.2, 0.2, 0.2, 0.1})).slow.empty());
+  EXPECT_FALSE(account(one_layer_run({0.2})).names_ranks);
   // One of two steps is no habit.
-  Record once = record_of({0.2, 0.2, 0.3, 0.2});
+  Record once = one_layer_run({0.2, 0.2, 0.3, 0.2});
   once.timing[1].values[10] = 0.2;
   EXPECT_TRUE(account(once).slow.empty());
 }
 
 TEST(Explain, PageOf80Columns) {
-  const Record record = record_of({0.2, 0.3});
+  const Record record = one_layer_run({0.2, 0.3});
   for (const char* const profile : {"", "a100-80"}) {
     const std::string page = explain_page("out/result.h5", record, profile);
     for (size_t begin = 0; begin < page.size(); begin = page.find('\n', begin) + 1)
@@ -180,10 +127,10 @@ TEST(Explain, PageOf80Columns) {
 }
 
 TEST(Explain, RefusesWhatHasNoSteps) {
-  Record none = record_of({0.2});
+  Record none = one_layer_run({0.2});
   none.summary.sec_per_it = 0.0;
   EXPECT_THROW(account(none), Error);
-  Record foreign = record_of({0.2});
+  Record foreign = one_layer_run({0.2});
   foreign.provenance.deck_resolved = "&run bogus = 1 /";
   EXPECT_THROW(account(foreign), Error);
 }

@@ -80,7 +80,7 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   loss                  10.9800 at step 1, 9.7500 at the last
   held-out loss         9.8750, target reached after 2 steps, 71.500 s, 16,384
                         tokens
-  loss scale            65536 at step 1, 32768 at the last, 1 steps skipped
+  loss scale            65536 at step 1, 32768 at the last, steps skipped: 1
 -- sensors ---------------------------------------------------------------------
   power per device      65.5 W of 120 W
   power per node        131.0 W
@@ -234,9 +234,9 @@ final loss                      9.7500  9.7500  1.000                  same
   forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  same
   optimizer (s)                 0.6000  0.5000  0.833  0.375 to 1.750  same
 
-Bounds of the ratio of medians are from the spread of the timed steps (75% of 3 steps;
-75% of 3 steps). Runs at other times may differ by more: repeat both in turn and
-compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...
+Bounds of the ratio of medians are from the spread of the timed steps
+(75 % of 3 steps; 75 % of 3 steps). Runs at other times may differ by more: repeat
+both in turn and compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...
 Loss: largest difference over 3 common steps 0.25.
 
 differs            A            B
@@ -263,7 +263,7 @@ TEST(Compare, WithinAndBeyondNoise) {
             "noise of their steps).");
   // The least and the largest of n steps cover 1 - 2^(1 - n).
   b.step_time_s = {40.0, 32.0, 32.5};
-  EXPECT_TRUE(has(page_of(a, b), "(75% of 3 steps;\n50% of 2 steps)")) << page_of(a, b);
+  EXPECT_TRUE(has(page_of(a, b), "(75 % of 3 steps; 50 % of 2 steps)")) << page_of(a, b);
   b.step_time_s = {40.0, 16.0};
   const std::string page = page_of(a, b);
   EXPECT_TRUE(has(page, "not known"));

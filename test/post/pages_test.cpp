@@ -1,0 +1,152 @@
+// What gptpost prints, whole pages beside those kept in test/post/pages, which a reader can check.
+// To write them anew after a change that is meant, and look at them:
+// GPTBENCH_UPDATE=1 test_post_pages.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "made_runs.h"
+#include "post/accept.h"
+#include "post/commands.h"
+#include "post/explain.h"
+#include "post/json.h"
+#include "post/report.h"
+#include "post/style.h"
+
+namespace gptbench {
+namespace {
+
+void expect_page(const std::string& name, const std::string& text) {
+  expect_as_kept("pages/" + name, text);
+}
+
+// A run that ended before its first step.
+Record failed_run() {
+  Record r = made_record();
+  r.status = "OOM";
+  r.verdict.clear();
+  r.reason = "rank 1 needs 12 GiB, device_memory_gib allows 8";
+  set_key(r, "run", "name", std::string("too large"));
+  const Summary full = r.summary;
+  r.summary = Summary{};
+  r.summary.num_params = full.num_params;
+  r.summary.world_size = full.world_size;
+  r.summary.nodes = full.nodes;
+  r.summary.ranks_per_node = full.ranks_per_node;
+  r.summary.device_name = full.device_name;
+  r.summary.device_memory_bytes = full.device_memory_bytes;
+  r.summary.peak_memory_bytes = full.peak_memory_bytes;
+  r.sensors = {};
+  r.loss = r.grad_norm = r.loss_scale = r.step_time_s = r.checkpoint_s = r.held_out_loss = {};
+  r.skipped.clear();
+  r.tokens.clear();
+  r.held_out_step.clear();
+  r.failed_step = -1;
+  r.timing.clear();
+  r.comm.clear();
+  r.verify.clear();
+  r.kernels_not_verified.clear();
+  r.calibration = {};
+  return r;
+}
+
+std::vector<LoadedRun> loaded(const std::vector<double>& tokens_per_s) {
+  std::vector<LoadedRun> runs;
+  for (const double rate : tokens_per_s) {
+    LoadedRun run{"run-" + std::to_string(runs.size()) + ".h5", made_record(), std::nullopt};
+    run.record.verify[1].passed = true;
+    run.record.summary.tokens_per_s = rate;
+    run.record.summary.sec_per_it = 8192.0 / rate;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+std::string tables_of(const std::string& what, const std::vector<Record>& records,
+                      const std::function<std::string(const std::vector<Table>&)>& format) {
+  std::string text;
+  for (const Style& style : styles)
+    text += "== " + std::string(style.name) + ", " + what + "\n" +
+            format(style.tables(runs_of(records))) + "\n";
+  return text;
+}
+
+TEST(Pages, TablesOfEachStyle) {
+  expect_page("tables.md", tables_of("a study", study(), format_markdown) +
+                               tables_of("a sweep", length_batch_sweep(), format_markdown) +
+                               tables_of("one run", {made_record()}, format_markdown));
+  expect_page("tables_csv.txt", tables_of("a study", study(), format_csv));
+  expect_page("tables_latex.txt", tables_of("a sweep", length_batch_sweep(), format_latex));
+  expect_page("tables_json.txt", tables_of("one run", {made_record()}, tables_json));
+}
+
+// test_post_show_compare has pages of runs with all that a record holds.
+TEST(Pages, Show) {
+  expect_page("show_study.txt", show_page("study/result.h5", study()[5]));
+  expect_page("show_failed.txt", show_page("failed/result.h5", failed_run()));
+  expect_page("show.json", record_json("made/result.h5", made_record()));
+}
+
+TEST(Pages, Compare) {
+  const std::vector<LoadedRun> a = loaded({256.0, 258.0, 254.0});
+  std::vector<LoadedRun> b = loaded({240.0, 244.0, 238.0});
+  for (LoadedRun& run : b) {
+    run.record.machine = "another machine";
+    run.record.git_commit = "ba9876543210";
+    run.record.status = "INVALID";
+  }
+  b[1].record.summary.nodes = 2;
+  expect_page("compare.txt", compare_page(a, b, 1.5));
+}
+
+TEST(Pages, Accept) {
+  const std::vector<LoadedRun> runs = loaded({256.0, 258.0, 254.0});
+  const std::vector<AcceptResult> results =
+      judge(parse_spec("spec.in",
+                       "&fast figure='tokens_per_s', reference=250, repeats=3 /\n"
+                       "&slow figure='sec_per_it', reference=20, tolerance=2.5 /\n"
+                       "&large ranks=64, figure='mfu', reference=0.5 /\n"
+                       "&right checks='loss_against_reference' /\n"),
+            runs);
+  expect_page("accept.txt", accept_text(results));
+  expect_page("accept.json", accept_json(results));
+  expect_page("accept_junit.xml", accept_junit("spec", results));
+  expect_page("accept_spec.in", written_spec(runs));
+}
+
+TEST(Pages, Explain) {
+  const Record record = one_layer_run({0.2, 0.2, 0.3, 0.2});
+  expect_page("explain.txt", explain_page("out/result.h5", record, ""));
+  expect_page("explain_profile.txt", explain_page("out/result.h5", record, "a100-80"));
+  Record tf32 = record;
+  set_key(tf32, "precision", "tf32", true);
+  expect_page("explain_tf32.txt", explain_page("out/result.h5", tf32, "a100-80"));
+  Record cuda = one_layer_run({0.2});
+  cuda.comm.clear();
+  set_key(cuda, "run", "device", std::string("cuda"));
+  cuda.summary.device_name = "NVIDIA A100-SXM4-80GB";
+  expect_page("explain_cuda.txt", explain_page("out/result.h5", cuda, ""));
+}
+
+// Without their pictures, which are kept by themselves.
+std::string without_pictures(std::string page) {
+  const std::string end = "</svg>";
+  for (size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) {
+    const size_t after = page.find(end, at);
+    if (after == std::string::npos) break;
+    page.replace(at, after + end.size() - at, "<svg/>");
+  }
+  return page;
+}
+
+TEST(Pages, Report) {
+  const Record one = run_of_two_stages();
+  const RunView run(one, {}, nullptr, folder_of_trace() + "/result.h5");
+  expect_page("report_run.html", without_pictures(report_page({run})));
+  const std::vector<Record> records = study();
+  expect_page("report_study.html", without_pictures(report_page(runs_of(records))));
+  expect_page("report_failed.html", without_pictures(report_page(runs_of({failed_run()}))));
+}
+
+}  // namespace
+}  // namespace gptbench
