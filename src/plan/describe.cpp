@@ -49,8 +49,8 @@ void describe_model(std::string& text, const Plan& plan) {
 
 void describe_batch(std::string& text, const Plan& plan) {
   const BatchConfig& batch = plan.config.batch;
-  line(text, "Global batch    %s sequences, %s tokens per step",
-       format_count(batch.global_batch_size).c_str(),
+  line(text, "Global batch    %s sequence%s, %s tokens per step",
+       format_count(batch.global_batch_size).c_str(), batch.global_batch_size == 1 ? "" : "s",
        format_count(batch.global_batch_size * plan.shape.T).c_str());
   const std::string first = micro_batch_text(plan, 0);
   const std::string last = micro_batch_text(plan, plan.grid.data - 1);
@@ -66,7 +66,7 @@ void describe_batch(std::string& text, const Plan& plan) {
 
 void describe_memory(std::string& text, const Plan& plan) {
   line(text, "Memory of rank %lld (%s)", static_cast<long long>(plan.rank),
-       "one allocation a class");
+       "one allocation per class");
   for (int c = 0; c < num_memory_classes; ++c) {
     if (!is_on_device(static_cast<MemoryClass>(c)) && plan.class_bytes[c] == 0) continue;
     line(text, "  %-16s %20s bytes  %12s", name_of(static_cast<MemoryClass>(c)),
@@ -180,8 +180,10 @@ void describe_decomposition(std::string& text, const Plan& plan) {
   }
   const MemoryConfig& memory = plan.config.memory;
   if (memory.activation_checkpointing == Recompute::full)
-    line(text, "Recomputation   full, every %lld layers kept%s",
-         static_cast<long long>(memory.checkpoint_every),
+    line(text, "Recomputation   full, one input kept per %s%s",
+         memory.checkpoint_every == 1
+             ? "layer"
+             : (std::to_string(memory.checkpoint_every) + " layers").c_str(),
          memory.partition_checkpoints ? ", divided over tensor-parallel ranks" : "");
   else if (memory.activation_checkpointing == Recompute::selective)
     line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");

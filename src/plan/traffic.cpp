@@ -64,8 +64,8 @@ std::string traffic_text(const Traffic& traffic, int64_t ranks_per_node) {
     text += printed("  %-30s%16s%16s\n", name_of(axis), format_si(bytes.within_bytes, "B").c_str(),
                     format_si(bytes.between_bytes, "B").c_str());
   if (traffic.empty()) text += "  none\n";
-  return text + printed("  %lld ranks per node; collectives counted as rings in rank order\n",
-                        static_cast<long long>(ranks_per_node));
+  return text + printed("  %lld rank%s per node; collectives counted as rings in rank order\n",
+                        static_cast<long long>(ranks_per_node), ranks_per_node == 1 ? "" : "s");
 }
 
 std::string traffic_json(const Traffic& traffic) {

@@ -1,0 +1,72 @@
+#!/bin/bash
+# Pages of the program that no machine changes, plans, projections, searches and lists, as wholes
+# beside those kept in test/system/pages. To write them anew after a change that is meant, and look at
+# them: GPTBENCH_UPDATE=1 ctest -R system_pages.
+#
+# Needs GPTBENCH, GPTBENCH_SOURCE_DIR.
+set -u
+pages=$GPTBENCH_SOURCE_DIR/test/system/pages
+export OMP_NUM_THREADS=1
+unset GPTBENCH_DEVICES
+failures=0
+made=$PWD/pages
+mkdir -p "$made"
+cd "$GPTBENCH_SOURCE_DIR" || exit 1
+
+# page NAME ARGUMENTS ...: what the program prints, with its exit status as the last line.
+page() {
+  local name=$1
+  shift
+  {
+    "$GPTBENCH" "$@" 2>&1
+    echo "exit status $?"
+  } >"$made/$name"
+  if [ -n "${GPTBENCH_UPDATE:-}" ]; then cp "$made/$name" "$pages/$name"; fi
+  if ! diff "$pages/$name" "$made/$name" >"$made/diff"; then
+    echo "FAILED: gptbench $*: not as in test/system/pages/$name (GPTBENCH_UPDATE=1 keeps it)"
+    head -n 20 "$made/diff"
+    failures=$((failures + 1))
+  fi
+}
+
+short=input/124m_short.in
+limit=(run.device=host memory.device_memory_gib=40)
+small=(model.num_layers=1 model.hidden_size=64 model.num_attention_heads=4 model.seq_length=32
+  model.vocab_size=96 model.vocab_multiple=1 batch.global_batch_size=8)
+
+# Plans: layouts in which every axis and every term of memory and messages shows.
+page plan_tensor.txt --plan $short --ranks 4 parallel.tensor_parallel=2 "${limit[@]}"
+page plan_pipeline.txt --plan $short --ranks 8 --ranks-per-node 4 parallel.pipeline_parallel=4 \
+  parallel.virtual_stages=3 parallel.pipeline_schedule=interleaved batch.global_batch_size=16 "${limit[@]}"
+page plan_zero3.txt --plan $short --ranks 16 --ranks-per-node 4 parallel.zero_stage=3 parallel.context_parallel=2 \
+  precision.compute=bf16 memory.activation_checkpointing=full parallel.offload=optimizer batch.global_batch_size=16 "${limit[@]}"
+page plan_zero_bubble.txt --plan $short --ranks 4 parallel.pipeline_parallel=4 \
+  parallel.pipeline_schedule=zero_bubble run.deterministic=.false. batch.global_batch_size=16 "${limit[@]}"
+page plan_too_large.txt --plan $short --ranks 1 run.device=host memory.device_memory_gib=1
+page plan.json --plan $short --ranks 4 parallel.tensor_parallel=2 "${limit[@]}" --format json
+page plan_mpt.txt --plan input/mpt/mpt-7b-2048-64x312-40gib-mbs18.in run.device=host
+for family in gpt llama bert; do
+  page operations_$family.txt --plan $short --ranks 2 --operations "${small[@]}" model.preset= model.family=$family \
+    parallel.tensor_parallel=2 "${limit[@]}"
+done
+page operations_fp8.txt --plan $short --ranks 2 --operations "${small[@]}" precision.compute=fp8 \
+  parallel.zero_stage=3 memory.activation_checkpointing=selective "${limit[@]}"
+
+# Projections.
+page project_fsdp.txt --project input/mpt/mpt-7b-2048-64x312-40gib-mbs18.in --machine a100-40 --software fsdp --ranks 64
+page project_fugaku.txt --project input/fugaku/fugaku-1024-full-1-tp1-mbs1-6.144-row5.in \
+  --machine a64fx-2.0 --software megatron-a64fx --ranks 512 --tokens 3e11 parallel.data_parallel=0 batch.global_batch_size=512
+page search.txt --search $short --machine h100 --software gptbench --ranks 8 --top 3 batch.global_batch_size=16
+
+# Lists.
+page list_fugaku.txt --sweep input/fugaku/sweep.in --list
+page list_zero.json --sweep input/zero/sweep_short.in --list --format json
+page devices.txt --devices
+page keys_gather.txt --keys gather
+page check.txt --check $short parallel.tensor_parallel=2
+
+if [ "$failures" -gt 0 ]; then
+  echo "$failures failures"
+  exit 1
+fi
+echo "all as kept"
