@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "deck/validate.h"
 #include "plan/cost.h"
@@ -51,9 +52,13 @@ void set_rates(const StepWork& work, const Machine& machine, Projection& project
   const Config& config = work.plan().config;
   const auto ranks = static_cast<double>(work.plan().grid.size());
   const bool tf32 = config.precision.compute == Precision::fp32 && config.precision.tf32;
-  projection.peak_flops = config.output.peak_tflops > 0.0
-                              ? config.output.peak_tflops * 1e12
-                              : machine.peak(tf32 ? "tf32" : name_of(config.precision.compute));
+  const double peak = machine.peak(tf32 ? "tf32" : name_of(config.precision.compute));
+  const double stated = config.output.peak_tflops * 1e12;
+  projection.peak_flops = stated > 0.0 ? stated : peak;
+  if (stated > 0.0 && std::abs(stated - peak) > 0.01 * peak)
+    projection.peak_note =
+        printed("MFU is of the deck's output.peak_tflops = %.4g; the peak of %s is %.4g",
+                config.output.peak_tflops, machine.name.c_str(), 1e-12 * peak);
   Summary summary;
   summary.flops_per_step = flops_by_convention(work.plan(), work.figures);
   summary.hardware_factor = hardware_factor(config.memory);

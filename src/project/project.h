@@ -66,6 +66,7 @@ struct Projection : MemoryNeed {
   StepTime time;
   double low_s = 0.0, high_s = 0.0;  // 80 % of measured steps lie between
   double tokens_per_s = 0.0, mfu = 0.0, hfu = 0.0, peak_flops = 0.0;
+  std::string peak_note;  // a line where the deck states another peak than the machine's; or ""
 };
 Projection project(const StepWork& work, const Machine& machine, const Software& software);
 

@@ -69,6 +69,8 @@ std::string search_text(const SearchReport& report) {
   for (size_t k = 0; k < search.best.size(); ++k) text += row_text(k + 1, search.best[k]);
   if (!search.best.empty())
     text += "order: the axes t, c, p, d; ranks follow each other along the first\n";
+  if (!search.best.empty() && !search.best.front().projection.peak_note.empty())
+    text += search.best.front().projection.peak_note + "\n";
   text += "GPTBENCH search layouts=" + std::to_string(search.layouts) +
           " fit=" + std::to_string(search.fitting);
   if (search.best.empty()) {

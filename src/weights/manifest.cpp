@@ -57,7 +57,6 @@ std::vector<std::pair<std::string, std::string>> state_entries(const Manifest& m
   return {{"step", std::to_string(s.steps)},
           {"updates", std::to_string(s.updates)},
           {"sequences", std::to_string(s.sequences)},
-          {"steps_s", printed("%.9g", s.steps_s)},
           {"seed", std::to_string(m.seed)},
           {"loss_scale",
            printed("%.17g %.17g %.17g", s.loss_scale[0], s.loss_scale[1], s.loss_scale[2])}};
@@ -66,9 +65,9 @@ std::vector<std::pair<std::string, std::string>> state_entries(const Manifest& m
 std::string encode(const Manifest& m) {
   std::string text = std::string(first_line) + "\n";
   for (const auto& [word, value] : state_entries(m)) text += word + " " + value + "\n";
-  text += "written_s " + std::to_string(m.written_s) + "\nfile_bytes " +
-          std::to_string(m.file_bytes) + "\nframe_checksum " + std::to_string(m.frame_checksum) +
-          "\n";
+  text += "steps_s " + printed("%.9g", m.state.steps_s) + "\nwritten_s " +
+          std::to_string(m.written_s) + "\nfile_bytes " + std::to_string(m.file_bytes) +
+          "\nframe_checksum " + std::to_string(m.frame_checksum) + "\n";
   for (const auto& [key, value] : m.keys) text += "key " + key + " " + value + "\n";
   for (const FileArray& array : m.arrays) {
     text += "array " + array.name + " " + name_of(array.type) + " " + std::to_string(array.offset) +

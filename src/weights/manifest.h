@@ -26,7 +26,8 @@ struct Manifest {
   std::vector<FileArray> arrays;                          // without descriptions
 };
 
-// Step, position in the data, seed and loss scale as words and values, for a manifest's reader.
+// Step, position in the data, seed and loss scale as words and values, for a manifest's reader. No
+// times: the same training gives the same bytes.
 std::vector<std::pair<std::string, std::string>> state_entries(const Manifest& manifest);
 
 // One "word values" per line; the last line is the checksum of the others.

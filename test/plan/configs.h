@@ -20,7 +20,7 @@ struct SmallModel {
   const char* reduce = "";
   const char* optimizer_state = "";
   bool master_weights = true;
-  int64_t fp8_amax_history = 1024;
+  int64_t fp8_amax_history = 1024, fp8_margin = 0;
   int64_t tensor_parallel = 1, context_parallel = 1, pipeline_parallel = 1, virtual_stages = 1;
   bool sequence_parallel = false;
   const char* rank_order = "tp_cp_pp_dp";
@@ -99,6 +99,7 @@ inline Config resolved_config(const SmallModel& m) {
   set(c.precision.optimizer_state, m.optimizer_state);
   c.precision.master_weights = m.master_weights;
   c.precision.fp8_amax_history = m.fp8_amax_history;
+  c.precision.fp8_margin = m.fp8_margin;
   return c;
 }
 

@@ -193,6 +193,12 @@ TEST(Document, Schedules) {
   expect_in_document(draw_schedule(PipelineSchedule::zero_bubble, 4, 1, 6, 100));
 }
 
+// Four stages and six micro-batches of 1 + 2 units: 3 (6 + 3) units of two characters.
+TEST(Document, SchedulesThatAreTooWideAreNotDrawn) {
+  EXPECT_NE(draw_schedule(PipelineSchedule::_1f1b, 4, 1, 6, 54), "");
+  EXPECT_EQ(draw_schedule(PipelineSchedule::_1f1b, 4, 1, 6, 53), "");
+}
+
 TEST(Document, WorkedExample) {
   const Grid grid{2, 1, 2, 2};
   std::string table;

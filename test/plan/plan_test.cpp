@@ -68,6 +68,12 @@ TEST(Plan, ChunksOfTheOutputHeadDependOnTheDevice) {
   EXPECT_EQ(rows(DeviceKind::cuda), 4096);  // the micro-batch
 }
 
+// Plain loops keep nothing beside their operands.
+TEST(Plan, TheReferenceTakesNoScratchMemory) {
+  EXPECT_EQ(device_traits(DeviceKind::ref).scratch_bytes, nullptr);
+  EXPECT_NE(device_traits(DeviceKind::host).scratch_bytes, nullptr);
+}
+
 // A plan is a value: the same input gives the same one, operation by operation.
 TEST(Plan, IsAFunctionOfItsInput) {
   const Config config = gpt2_124m(2, 11, 4);

@@ -103,7 +103,7 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   load      4.00 KiB  8.00 KiB        1
   store     1.00 KiB  2.00 KiB        0
 -- time of the slowest rank, 1 -------------------------------------------------
-  region        a step   share
+  region      per step   share
   forward       6.00 s  18.8 %
   optimizer  600.00 ms   1.9 %
 -- communication of the timed steps, largest over ranks ------------------------

@@ -56,7 +56,9 @@ page operations_fp8.txt --plan $short --ranks 2 --operations "${small[@]}" preci
 page project_fsdp.txt --project input/mpt/mpt-7b-2048-64x312-40gib-mbs18.in --machine a100-40 --software fsdp --ranks 64
 page project_fugaku.txt --project input/fugaku/fugaku-1024-full-1-tp1-mbs1-6.144-row5.in \
   --machine a64fx-2.0 --software megatron-a64fx --ranks 512 --tokens 3e11 parallel.data_parallel=0 batch.global_batch_size=512
-page search.txt --search $short --machine h100 --software gptbench --ranks 8 --top 3 batch.global_batch_size=16
+page project_other_peak.txt --project input/mpt/mpt-7b-2048-64x312-40gib-mbs18.in --machine h100 --software fsdp --ranks 64
+page search.txt --search $short --machine h100 --software gptbench --ranks 8 --top 3 batch.global_batch_size=16 \
+  output.peak_tflops=100
 
 # Lists.
 page list_fugaku.txt --sweep input/fugaku/sweep.in --list
