@@ -293,7 +293,7 @@ part_decks() {
     gpu 1 small_fp32 45 $small
     gpu 1 small_bf16 45 $small precision.compute=bf16 run.attention=auto
     gpu 1 small_fp16 45 $small precision.compute=fp16
-    gpu 1 small_overflow 45 $small precision.compute=fp16 precision.initial_loss_scale=1e12 run.steps=40
+    gpu 1 small_overflow 45 $small precision.compute=fp16 precision.initial_loss_scale=1e8 run.steps=14
     gpu 1 small_issued 45 $small run.cuda_graph=false model.dropout=0.1 &&
       gpu 1 small_graph 45 $small run.cuda_graph=true model.dropout=0.1 \
         "run.algorithms=$work/small_issued/result.h5"
