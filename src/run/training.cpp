@@ -91,6 +91,24 @@ std::string non_finite_reason(const PrecisionConfig& precision, const StepResult
   return "";
 }
 
+// Collective, the same on all ranks: the numbers of the first rank that has a reason, and the
+// reason;
+// "" where none has. A fault of one rank's memory is not seen by the others, which would go on
+// alone.
+std::string trouble_of(MpiWorld& world, const PrecisionConfig& precision, int64_t step,
+                       const StepResult& result) {
+  const std::string reason = non_finite_reason(precision, result);
+  if (world.all(reason.empty())) return "";
+  const std::string mine = "loss " + std::to_string(result.loss) + ", gradient norm " +
+                           std::to_string(result.grad_norm) + " in step " +
+                           std::to_string(step + 1) + "; " + reason;
+  std::string first;
+  for (const std::string& text : world.gather(reason.empty() ? reason : mine))
+    if (first.empty()) first = text;
+  world.broadcast(first);
+  return first;
+}
+
 // Collective. Calls `action`, which writes checkpoints; false where one could not be written, which
 // ends the run.
 template <class Action>
@@ -190,12 +208,10 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     last_step_s = result.time_s;
     events.after_step(step, result);
 
-    const std::string trouble = non_finite_reason(plan.config.precision, result);
+    const std::string trouble = trouble_of(world, plan.config.precision, step, result);
     if (!trouble.empty()) {
       training.outcome = Exit::non_finite;
-      training.reason = "loss " + std::to_string(result.loss) + ", gradient norm " +
-                        std::to_string(result.grad_norm) + " in step " + std::to_string(step + 1) +
-                        "; " + trouble;
+      training.reason = trouble;
       break;
     }
     // Before a checkpoint is written, which is to be free of it.
