@@ -193,6 +193,13 @@ TEST(Document, Schedules) {
   expect_in_document(draw_schedule(PipelineSchedule::zero_bubble, 4, 1, 6, 100));
 }
 
+TEST(Document, ADrawnScheduleHasALineForEachStage) {
+  const std::string drawn = draw_schedule(PipelineSchedule::gpipe, 2, 1, 1, 20);
+  EXPECT_EQ(drawn,
+            "  stage 0  F0......B0  \n"
+            "  stage 1  ..F0B0  ....\n");
+}
+
 // Four stages and six micro-batches of 1 + 2 units: 3 (6 + 3) units of two characters.
 TEST(Document, SchedulesThatAreTooWideAreNotDrawn) {
   EXPECT_NE(draw_schedule(PipelineSchedule::_1f1b, 4, 1, 6, 54), "");

@@ -113,6 +113,7 @@ TEST_F(Numbers, FlippedBitOfOneReplica) {
   EXPECT_FALSE(check.agree);
   expect_says(check.differences, last());
   expect_says(check.differences, std::string(" differs in ") + damaged);
+  EXPECT_EQ(check.differences.find("more tensor"), std::string::npos) << check.differences;
   // Of two replicas neither is known to be right; of four one is wrong.
   if (world.rank() == 0) {
     EXPECT_EQ(check.differences.find("rank 0 on ") == std::string::npos, world.size() == 4)

@@ -62,6 +62,19 @@ PY
 # The device of a projection is that of the profile.
 "$GPTPOST" show projected/result.h5 --format json | grep -Eq '"device_memory_bytes": *8[0-9]{10}[,.]' || fail "not the memory of the device"
 
+case="band of a projection"
+"$GPTPOST" show projected/result.h5 --format json >shown
+python3 - shown <<'PY' || fail "rates are not those of the times"
+import json, sys
+record = json.load(open(sys.argv[1]))
+summary, band = record["summary"], record["projection"]
+low, step, high = band["sec_per_it_low"], summary["sec_per_it"], band["sec_per_it_high"]
+assert low < step < high
+for rate in ("tokens_per_s", "mfu"):
+    assert abs(band[rate + "_low"] * high - summary[rate] * step) < 1e-9 * summary[rate] * step, rate
+    assert abs(band[rate + "_high"] * low - summary[rate] * step) < 1e-9 * summary[rate] * step, rate
+PY
+
 # Projected and measured side by side.
 case="tables of projections"
 for style in native mpt scaling fugaku zero; do
