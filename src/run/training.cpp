@@ -91,10 +91,9 @@ std::string non_finite_reason(const PrecisionConfig& precision, const StepResult
   return "";
 }
 
-// Collective, the same on all ranks: the numbers of the first rank that has a reason, and the
-// reason;
-// "" where none has. A fault of one rank's memory is not seen by the others, which would go on
-// alone.
+// Collective, the same on all ranks: the numbers of the first rank that has a reason to end, and
+// the reason; "" where none has. A fault of one rank's memory is not seen by the others, which
+// would go on alone.
 std::string trouble_of(MpiWorld& world, const PrecisionConfig& precision, int64_t step,
                        const StepResult& result) {
   const std::string reason = non_finite_reason(precision, result);

@@ -4,6 +4,7 @@
 set -u
 source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
 fresh_folders
+command -v python3 >/dev/null || { echo "skipped: no python3 to write into the memory of a process"; exit 77; }
 deck=$decks/tiny.in
 keys=("$deck" model.hidden_size=256 model.vocab_size=2048 run.steps=2000000 output.log_every=1
   checkpoint.directory=ck checkpoint.every_steps=4 checkpoint.async=F)
@@ -86,4 +87,4 @@ flipped 1 nan run.watchdog_s=60
 tr -s '\n ' ' ' <out >line
 grep -Eq 'FAILED: loss [^ ]+, gradient norm [^ ]+ in step [0-9]+; .*; first on rank 1 on [^ ]+: tensor wte of the weights' line ||
   fail "neither rank nor tensor"
-exit $((failures > 0))
+finish
