@@ -43,6 +43,11 @@ StepTime walk_step(const std::vector<Lane>& lanes, const Software& software) {
   return time;
 }
 
+// Seconds by which the slowest of all ranks computes longer than their mean.
+double straggler_s(const Plan& plan, const Machine& machine, double computing_s) {
+  return machine.jitter * expected_largest(static_cast<double>(plan.grid.size())) * computing_s;
+}
+
 // The value at `m` of the line through two points.
 double on_line(double m, double m1, double y1, double m2, double y2) {
   return y2 + (m - m2) * (y2 - y1) / (m2 - m1);
@@ -147,11 +152,25 @@ StepTime step_time(const StepWork& work, const Machine& machine, const Software&
     extend(time.bubble_s, less.bubble_s);
     for (size_t r = 0; r < time.region_s.size(); ++r) extend(time.region_s[r], less.region_s[r]);
   }
-  const auto ranks = static_cast<double>(work.plan().grid.size());
-  time.straggler_s = machine.jitter * expected_largest(ranks) * time.computing_s;
+  // The line through two walks may fall below what one stage computes.
+  for (const RankWork& stage : work.stages) {
+    const double least_s = computing_s(stage.plan, machine, software);
+    time.computing_s = std::max(time.computing_s, least_s);
+    time.sec_per_it = std::max(time.sec_per_it, least_s);
+  }
+  time.straggler_s = straggler_s(work.plan(), machine, time.computing_s);
   time.step_s = software.step_ms * 1e-3;
   time.sec_per_it += time.straggler_s + time.step_s;
   return time;
+}
+
+double least_step_s(const std::vector<Plan>& stages, const Machine& machine,
+                    const Software& software) {
+  double least_s = 0.0;
+  for (const Plan& stage : stages)
+    least_s = std::max(least_s, computing_s(stage, machine, software));
+  const double added_s = straggler_s(stages.front(), machine, least_s) + software.step_ms * 1e-3;
+  return least_s + added_s;
 }
 
 StepTimeline step_timeline(const StepWork& work, const Machine& machine, const Software& software) {

@@ -46,6 +46,11 @@ struct StepTime {
 };
 StepTime step_time(const StepWork& work, const Machine& machine, const Software& software);
 
+// No step of these stages is shorter (in seconds, exactly): what the one with the most work
+// computes, with stragglers and Software::step_ms. Far cheaper than step_time().
+double least_step_s(const std::vector<Plan>& stages, const Machine& machine,
+                    const Software& software);
+
 // The step as it was walked, on lanes by stage with LaneTime::spans.
 struct StepTimeline {
   std::vector<Lane> lanes;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <future>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -72,14 +74,18 @@ Part part_of(const Refusal& refusal) {
   return part;
 }
 
+// A layout that fits. Its number is the place in the order of the search, which decides between
+// equals.
+struct Candidate {
+  int64_t number = 0;
+  Layout layout;
+  double least_s = 0.0;  // least_step_s()
+};
+
 // What one thread has found.
 struct Found {
-  struct Ranked {
-    int64_t number;  // in the order of the search, which decides between equals
-    FoundLayout found;
-  };
-  int64_t layouts = 0, fitting = 0;
-  std::vector<Ranked> best;
+  int64_t layouts = 0;
+  std::vector<Candidate> candidates;
   struct First {
     int64_t count, number;
     std::string example;  // of layout `number`
@@ -95,15 +101,47 @@ struct Found {
     known.number = some.number;
     known.example = some.example;
   }
-  void keep(size_t top) {
-    const auto is_better = [](const Ranked& a, const Ranked& b) {
-      return std::tuple(a.found.projection.time.sec_per_it, a.number) <
-             std::tuple(b.found.projection.time.sec_per_it, b.number);
-    };
-    std::sort(best.begin(), best.end(), is_better);
-    if (best.size() > top) best.resize(top);
-  }
 };
+
+// The best layouts that the threads have found so far.
+class Best {
+ public:
+  explicit Best(size_t top) : top_(top) {}
+
+  // A layout that takes longer is none of the best.
+  double bound_s() const { return bound_s_; }
+
+  void offer(int64_t number, FoundLayout found) {
+    const std::pair place(found.projection.time.sec_per_it, number);
+    const std::lock_guard lock(mutex_);
+    best_.emplace(place, std::move(found));
+    if (best_.size() > top_) best_.erase(std::prev(best_.end()));
+    if (best_.size() == top_) bound_s_ = best_.rbegin()->first.first;
+  }
+
+  std::vector<FoundLayout> take() {
+    std::vector<FoundLayout> all;
+    for (auto& [place, found] : best_) all.push_back(std::move(found));
+    return all;
+  }
+
+ private:
+  size_t top_;
+  std::mutex mutex_;
+  std::map<std::pair<double, int64_t>, FoundLayout> best_;  // by time and number
+  std::atomic<double> bound_s_ = INFINITY;
+};
+
+// What `work` returns on each thread.
+template <class Work>
+auto on_all_threads(const Work& work) {
+  std::vector<std::future<decltype(work())>> parts;
+  for (unsigned t = std::max(1u, std::thread::hardware_concurrency()); t > 0; --t)
+    parts.push_back(std::async(std::launch::async, work));
+  std::vector<decltype(work())> results;
+  for (auto& part : parts) results.push_back(part.get());
+  return results;
+}
 
 class Search {
  public:
@@ -129,27 +167,30 @@ class Search {
     if (grids_.empty()) check_ranks(deck_, ranks);  // fixed sizes that the ranks do not hold
   }
 
-  LayoutSearch run() {
-    const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1,
-                                              std::max<size_t>(1, grids_.size()));
-    std::atomic<size_t> next{0};
-    std::vector<std::future<Found>> parts;
-    for (size_t t = 0; t < threads; ++t)
-      parts.push_back(std::async(std::launch::async, [&] { return work(next); }));
+  LayoutSearch run() const {
     Found all;
-    for (std::future<Found>& part : parts) {
-      Found found = part.get();
+    std::atomic<size_t> next{0};
+    for (Found& found : on_all_threads([&] { return candidates_of_grids(next); })) {
       all.layouts += found.layouts;
-      all.fitting += found.fitting;
-      std::move(found.best.begin(), found.best.end(), std::back_inserter(all.best));
+      std::move(found.candidates.begin(), found.candidates.end(),
+                std::back_inserter(all.candidates));
       for (const auto& [reason, some] : found.left_out) all.leave_out(reason, some);
     }
-    all.keep(top_);
+    // From the most promising on, until the rest cannot be among the best.
+    std::sort(all.candidates.begin(), all.candidates.end(),
+              [](const Candidate& a, const Candidate& b) {
+                return std::tuple(a.least_s, a.number) < std::tuple(b.least_s, b.number);
+              });
+    Best best(top_);
+    next = 0;
     LayoutSearch search;
+    for (const int64_t projected :
+         on_all_threads([&] { return project_candidates(all.candidates, next, best); }))
+      search.projected += projected;
     search.layouts = all.layouts;
-    search.fitting = all.fitting;
+    search.fitting = static_cast<int64_t>(all.candidates.size());
     search.global_batch_size = given_.batch.global_batch_size;
-    for (Found::Ranked& ranked : all.best) search.best.push_back(std::move(ranked.found));
+    search.best = best.take();
     for (auto& [reason, left] : all.left_out)
       search.left_out.push_back({reason, left.example, left.count});
     std::stable_sort(search.left_out.begin(), search.left_out.end(),
@@ -232,15 +273,14 @@ class Search {
     return layouts;
   }
 
-  // What comes of one layout: a projection, or why it cannot run and what part of it decides that.
+  // Whether a layout can run, and how fast at best; or why not, and what part of it decides that.
   struct Outcome {
-    FoundLayout found;
+    double least_s = 0.0;
     std::string reason, example;  // "": it fits
     Part part = Part::micro_batch;
   };
   Outcome outcome_of(Deck& deck, const Layout& layout) const {
     Outcome outcome;
-    outcome.found.layout = layout;
     set_layout(deck.config, layout);
     std::vector<Plan> stages;
     try {
@@ -256,7 +296,6 @@ class Search {
       outcome.example = error.what();
       return outcome;
     }
-    outcome.found.data_parallel = stages.front().grid.data;
     std::vector<StageFigures> figures;
     for (const Plan& stage : stages) figures.push_back(figures_of(stage));
     const MemoryNeed need = memory_need(stages.front(), figures, machine_, software_);
@@ -264,13 +303,13 @@ class Search {
       constexpr auto gib = static_cast<double>(GiB);
       outcome.reason = "memory";
       outcome.example =
-          describe(outcome.found) + printed(": %.2f GiB and a reserve of %.2f, of %.2f",
-                                            need.memory_bytes / gib, need.reserve_bytes / gib,
-                                            need.limit_bytes / gib);
+          describe({layout, stages.front().grid.data, {}}) +
+          printed(": %.2f GiB and a reserve of %.2f, of %.2f", need.memory_bytes / gib,
+                  need.reserve_bytes / gib, need.limit_bytes / gib);
       outcome.part = Part::recomputation;  // larger micro-batches need no less
       return outcome;
     }
-    project_fastest_order(step_work(std::move(stages)), outcome.found);
+    outcome.least_s = least_step_s(stages, machine_, software_);
     return outcome;
   }
 
@@ -309,7 +348,7 @@ class Search {
   }
 
   // Grids, one after the other, until none is left.
-  Found work(std::atomic<size_t>& next) const {
+  Found candidates_of_grids(std::atomic<size_t>& next) const {
     Found found;
     Deck deck = deck_;
     for (size_t grid; (grid = next++) < grids_.size();) {
@@ -320,9 +359,7 @@ class Search {
         const auto number = static_cast<int64_t>(grid << 32 | first);
         const Outcome outcome = outcome_of(deck, layouts[first]);
         if (outcome.reason.empty()) {
-          ++found.fitting;
-          found.best.push_back({number, outcome.found});
-          if (found.best.size() >= 2 * top_ + 64) found.keep(top_);
+          found.candidates.push_back({number, layouts[first], outcome.least_s});
           continue;
         }
         while (i < layouts.size() && share(layouts[i], layouts[first], outcome.part)) ++i;
@@ -330,6 +367,23 @@ class Search {
       }
     }
     return found;
+  }
+
+  // `candidates`: the one with the shortest least_s first. Returns how many were projected.
+  int64_t project_candidates(const std::vector<Candidate>& candidates, std::atomic<size_t>& next,
+                             Best& best) const {
+    Deck deck = deck_;
+    int64_t projected = 0;
+    for (size_t i; (i = next++) < candidates.size(); ++projected) {
+      const Candidate& candidate = candidates[i];
+      if (candidate.least_s > best.bound_s()) break;
+      set_layout(deck.config, candidate.layout);
+      std::vector<Plan> stages = stage_plans(deck, ranks_, machine_, software_);
+      FoundLayout found{candidate.layout, stages.front().grid.data, {}};
+      project_fastest_order(step_work(std::move(stages)), found);
+      best.offer(candidate.number, std::move(found));
+    }
+    return projected;
   }
 
   Deck deck_;

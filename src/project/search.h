@@ -44,13 +44,14 @@ struct LeftOut {
 
 struct LayoutSearch {
   int64_t layouts = 0, fitting = 0;
+  int64_t projected = 0;  // of those that fit; the others compute too long to be among the best
   int64_t global_batch_size = 0;
   std::vector<FoundLayout> best;  // shortest step first
   std::vector<LeftOut> left_out;  // most frequent first
 };
 
-// All layouts of `deck` on `ranks` ranks, of which `top` are kept. Takes as many threads as the
-// process may use. Throws Error(Exit::usage) where the deck goes with no layout.
+// All layouts of `deck` on `ranks` ranks, of which `top`, at least 1, are kept. Takes as many
+// threads as the process may use. Throws Error(Exit::usage) where the deck goes with no layout.
 LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
                             const Software& software, int64_t top);
 

@@ -236,4 +236,15 @@ std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,
   return seconds;
 }
 
+double computing_s(const Plan& plan, const Machine& machine, const Software& software) {
+  Clock clock(plan, machine, software);
+  double sum_s = 0.0;
+  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
+    const Op& op = plan.ops[static_cast<size_t>(i)];
+    if (op.queue == QueueId::compute)
+      sum_s += static_cast<double>(times) * clock.seconds(work_of(plan, op, rows));
+  });
+  return sum_s;
+}
+
 }  // namespace gptbench

@@ -55,6 +55,9 @@ RankWork work_of(Plan plan, int64_t walked, int64_t fewer);
 std::vector<double> seconds_of(const RankWork& rank, const Machine& machine,
                                const Software& software);
 
+// Seconds that the rank's compute queue works in a step of its plan, if nothing delays it.
+double computing_s(const Plan& plan, const Machine& machine, const Software& software);
+
 // Seconds of one GEMM, from its FLOPs alone: tiles of the result go to the units in waves, the
 // last of which may be half empty. Where there are fewer tiles than units, the inner dimension is
 // split and the parts, f32, are summed through memory. FLOP/s and byte/s are what is reached.

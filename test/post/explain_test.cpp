@@ -98,6 +98,10 @@ TEST(Explain, SlowRanksAreNamedWithTheirHost) {
   EXPECT_EQ(slow.slow[0].host, "node2");
   EXPECT_NEAR(slow.slow[0].computing_s, 0.35, 1e-12);
   EXPECT_NEAR(slow.slow[0].median_s, 0.25, 1e-12);
+  // Of five ranks the third.
+  const StepAccount five = account(one_layer_run({0.4, 0.21, 0.3, 0.22, 0.2}));
+  ASSERT_EQ(five.slow.size(), 2u);
+  EXPECT_NEAR(five.slow[0].median_s, 0.27, 1e-12);
   // Of two ranks the faster one is the median.
   ASSERT_EQ(account(one_layer_run({0.3, 0.2})).slow.size(), 1u);
   EXPECT_EQ(account(one_layer_run({0.3, 0.2})).slow[0].rank, 0);

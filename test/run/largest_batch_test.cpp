@@ -69,6 +69,9 @@ TEST(LargestBatch, LargestThatRuns) {
     EXPECT_EQ(tried.front(), 40);
     EXPECT_LE(tried.size(), 12u);  // 1, 2, 4, ... below, then bisection
     EXPECT_EQ(std::set<int64_t>(tried.begin(), tried.end()).size(), tried.size());
+    if (running == 20) {
+      EXPECT_EQ(tried, (std::vector<int64_t>{40, 39, 37, 33, 25, 9, 17, 21, 19, 20}));
+    }
   }
 }
 

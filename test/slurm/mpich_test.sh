@@ -1,8 +1,8 @@
 #!/bin/bash
 # MPICH under Slurm: gptbench built with MPICH, the shipped script on two nodes through PMI-2.
 #
-# Needs GPTBENCH_SOURCE_DIR, GPTPOST (of any build), BUILD (a folder for the second build, kept
-# between runs), CXX and JOBS.
+# Needs GPTBENCH_SOURCE_DIR, GPTPOST (of any build), BUILD (the folder of mpich_build.sh), CXX,
+# GENERATOR and JOBS.
 set -u
 here=$GPTBENCH_SOURCE_DIR/test/slurm
 # shellcheck source=/dev/null
@@ -10,28 +10,11 @@ source "$here/cluster.sh"
 # shellcheck source=/dev/null
 source "$here/jobs.sh"
 cluster_skip_without_slurm
-wrapper=$(command -v mpicxx.mpich)
-launcher=$(command -v mpiexec.mpich)
-if [ -z "$wrapper" ] || [ -z "$launcher" ]; then
-  echo "skipped: mpicxx.mpich was not found (Debian, Ubuntu: apt-get install libmpich-dev mpich libhdf5-mpich-dev)"
-  exit 77
-fi
-
-# Kernels are tested elsewhere: without optimisation they compile in less than half the time.
-{
-  cmake -S "$GPTBENCH_SOURCE_DIR" -B "$BUILD" -G "$GENERATOR" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DCMAKE_CXX_COMPILER="$CXX" -DMPI_CXX_COMPILER="$wrapper" \
-    -DMPIEXEC_EXECUTABLE="$launcher" -DGPTBENCH_TOP_LINKS=OFF -DGPTBENCH_CUDA=OFF -DBUILD_TESTING=OFF \
-    && cmake --build "$BUILD" --target gptbench --parallel "$JOBS"
-} >build.log 2>&1 || {
-  echo "FAILED: the build with MPICH"
-  tail -n 30 build.log
-  exit 1
-}
+sh "$here/mpich_build.sh" "$GPTBENCH_SOURCE_DIR" "$BUILD" || exit
 "$BUILD/bin/gptbench" --version
 
 # Ubuntu 24.04's MPICH was built for PMIx alone: neither its own launcher nor Slurm can start it.
-case $("$launcher" -n 2 "$BUILD/bin/gptbench" "$GPTBENCH_SOURCE_DIR/input/missing.in" 2>&1) in
+case $(mpiexec.mpich -n 2 "$BUILD/bin/gptbench" "$GPTBENCH_SOURCE_DIR/input/missing.in" 2>&1) in
   *"made of each a world of 1 rank"*)
     echo "skipped: this MPICH starts single processes by its own mpiexec (Launchpad 2072338)"
     exit 77

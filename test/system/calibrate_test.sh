@@ -13,6 +13,12 @@ calibrates() {
   [ "$status" -eq 0 ] || fail "status $status"
   tail -1 out | grep -Eq "^GPTBENCH calibration status=OK verdict=VALID ranks=$1 nodes=1 kernels=[0-9]+ messages=[0-9]+ left_out=[0-9]+ gemm_tflops=[0-9.e+-]+ memory_gb_per_s=[0-9.e+-]+ all_reduce_busbw_gb_per_s=[0-9.e+-]+ profile=output/$name/$name.in file=output/$name/result.h5$" ||
     fail "last line: $(tail -1 out)"
+  grep -q "^Calibration of $1 ranks on 1 nodes, at most 1 s: " out || fail "the first line: $(head -1 out)"
+  grep -Eq '^     [01] s, [01] s left: memory and launches$' out || fail "no progress: $(cat out)"
+  local phase in=" in $type"
+  for phase in "GEMMs$in" "attention$in" "other kernels$in" "messages along axis"; do
+    [[ $1 -eq 1 && $phase == messages* ]] || grep -Eq "^ +[0-9]+ s, [01] s left: $phase" out || fail "no phase: $phase"
+  done
   check_result "$work/output/$name/result.h5" OK
   "$GPTPOST" show "$work/output/$name/result.h5" --format json >shown
   grep -Eq "\"nodes\": *1,.*\"ranks_per_node\": *$1," <(tr -d '\n' <shown) || fail "not $1 ranks on one node"

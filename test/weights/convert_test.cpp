@@ -292,8 +292,10 @@ TEST(Convert, DamagedCheckpointsAreRefused) {
   fs::create_directory(scratch.path("none"));
   expect_refused(scratch.path("none"), scratch, {"holds no checkpoint"});
   expect_refused(scratch.path("missing"), scratch, {"missing", "No such file"});
-  // The directory of a run is no place for other weights.
-  scratch.write("ck/step-00000000.h5", good);
+  // Weights of step 0 may be written again; the directory of a run is no place for others.
+  scratch.write("ck/step-00000000.h5", flipped);
+  convert(scratch.path("m"), scratch.path("ck"));
+  EXPECT_EQ(bytes_of(file), good);
   fs::copy(file, scratch.path("ck/step-00000007.h5"));
   fs::copy(scratch.path("ck/step-00000000.manifest"), scratch.path("ck/step-00000007.manifest"));
   EXPECT_THROW(convert(scratch.path("m"), scratch.path("ck")), Error);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "io/checksum.h"
+#include "scratch_file.h"
 
 namespace gptbench {
 namespace {
@@ -66,6 +67,44 @@ TEST(Manifest, ForgeriesAreRefused) {
                                              array + "\n")),
                  Error)
         << array;
+}
+
+// Numbers that a manifest gives too few or too many of leave and change nothing beside them.
+TEST(Manifest, LossScalesOfAnyCount) {
+  const auto scales = [](const std::string& numbers) {
+    std::string lines = "gptbench checkpoint 1\nfile_bytes 100\nloss_scale " + numbers + "\n";
+    lines +=
+        printed("checksum %u\n",
+                posix_checksum(reinterpret_cast<const unsigned char*>(lines.data()), lines.size()));
+    return decode_manifest(lines).state.loss_scale;
+  };
+  const auto none = Manifest().state.loss_scale;
+  EXPECT_EQ(scales("8 3"), (decltype(none){8.0, 3.0, none[2]}));
+  EXPECT_EQ(scales("8 3 1 7 7"), (decltype(none){8.0, 3.0, 1.0}));
+}
+
+// Files of other names are none of a checkpoint, though they begin and end alike.
+TEST(Inventory, NamesOfCheckpoints) {
+  const ScratchDirectory scratch;
+  Manifest m = made();
+  for (const char* const name :
+       {"step-00000100.manifest", "step-.manifest", "step-12x.manifest", "step-7.manifest.old",
+        "step.manifest", "astep-3.manifest", "step-00000100.h5", "step-.h5", "step-5", "h5"})
+    scratch.write(name, encode(m));
+  scratch.write("step-00000101.h5", "no manifest");
+  scratch.write("step-00000102.h5.partial-77", "half a file");
+  scratch.write("step-00000103.manifest", "not a manifest");
+  m.state.steps = 99;
+  scratch.write("step-00000099.manifest", encode(m));
+  const Inventory found = take_inventory(scratch.path(""));
+  ASSERT_EQ(found.complete.size(), 2u);
+  EXPECT_EQ(found.complete[0].manifest.state.steps, 100);
+  EXPECT_EQ(found.complete[1].manifest.state.steps, 99);
+  ASSERT_EQ(found.leftovers.size(), 2u);
+  EXPECT_NE(found.leftovers[0].find("step-00000101.h5"), std::string::npos);
+  EXPECT_NE(found.leftovers[1].find("step-00000102.h5.partial-77"), std::string::npos);
+  ASSERT_EQ(found.unusable.size(), 1u);
+  EXPECT_NE(found.unusable[0].find("step-00000103.manifest"), std::string::npos);
 }
 
 // Parts in any order add up to the whole; an element at another place is another array.
