@@ -114,6 +114,9 @@ function(gptbench_command_test name)
     GPTBENCH_SOURCE_DIR=${PROJECT_SOURCE_DIR} GPTBENCH_BINARY_DIR=${CMAKE_BINARY_DIR} ${ARG_COMMAND})
   set_tests_properties(${name} PROPERTIES GPTBENCH_STARTS_MPI ON)
   gptbench_set_test_properties(${name} ${ARG_PROCESSORS} "${ARG_TIMEOUT}" ${ARG_LABELS})
+  if(ARG_PROCESSORS GREATER 1)  # begins first: it would wait until nothing is left to run beside it
+    set_tests_properties(${name} PROPERTIES COST 200)
+  endif()
 endfunction()
 
 # Sets `result` to a Python that imports the modules named, or to "" where there is none: a machine

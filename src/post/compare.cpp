@@ -213,7 +213,7 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
            fixed(least_percent, 1) + " % (--least).\n";
   }
   if (!comparison.time().bounds.known)
-    return "Noise: not known, since a run has fewer than two timed steps.\n";
+    return "Noise: not known, since a run is projected or has fewer than two timed steps.\n";
   const auto share = [](const Group& group) {
     const std::vector<double> times = timed_step_times(group[0].record);
     return fixed(100.0 * median_bounds(times).coverage, 0) + " % of " +
@@ -283,7 +283,9 @@ std::string differences(const Group& a, const Group& b) {
 
 std::string files_of(const std::string& lead, const Group& group) {
   std::string text;
-  for (const LoadedRun& run : group) text += (text.empty() ? lead : "   ") + run.path + "\n";
+  for (const LoadedRun& run : group)
+    text += (text.empty() ? lead : "   ") + run.path +
+            (RunView(run.record).is_projected() ? "  (projected)" : "") + "\n";
   return text;
 }
 

@@ -304,6 +304,16 @@ TEST(Compare, WhatIsNotComparableComesFirst) {
   EXPECT_EQ(first_line(page_of(made_record(), b)), "Not comparable: no step was timed.");
 }
 
+TEST(Compare, ProjectionsSayThatTheyAreNoMeasurements) {
+  Record b = made_record();
+  b.projection.machine = "h100";
+  b.verdict = "PROJECTED";
+  b.step_time_s.clear();
+  const std::string page = page_of(made_record(), b);
+  EXPECT_TRUE(has(page, "A  a.h5\nB  b.h5  (projected)\n")) << page;
+  EXPECT_TRUE(has(page, "Noise: not known, since a run is projected ")) << page;
+}
+
 // Five runs, whose median times are `times`; 8192 tokens per step.
 std::vector<LoadedRun> group_of(const std::string& name, const std::vector<double>& times) {
   std::vector<LoadedRun> group;
