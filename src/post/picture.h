@@ -52,8 +52,9 @@ struct Box {
   std::string name;  // as in the legend
   std::string tip;
   std::string inside = "";  // text, where it fits
-  std::string behind = "";  // text right of the box
+  std::string behind = "";  // text right of the box and of `clear_of`
   double strength = 1.0;    // of the colour; less than 1 in heat maps
+  double clear_of = 0.0;    // see `behind`
 };
 
 // A dashed line across the panel, at a value of y (or of x).

@@ -98,8 +98,10 @@ class BarPanel {
     });
     for (const Part& part : parts)
       if (part.value > 0.0 || bar.parts.size() == 1) end = add(part, bar, end);
-    panel_.boxes.back().behind =
-        (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
+    Box& last = panel_.boxes.back();
+    last.behind = (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
+    for (const Mark& mark : spread_.marks)
+      if (mark.y == row_) last.clear_of = std::max(last.clear_of, mark.high);
     if (bar.failed)
       panel_.boxes.push_back({0.0, end, row_ - 0.34, row_ + 0.34, hatched, "did not fit", ""});
     failed_ = failed_ || bar.failed;

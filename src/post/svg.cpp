@@ -303,7 +303,8 @@ class Drawing {
                     box.strength < 1.0 || box.style == hatched ? std::string("mid")
                                                                : "mid " + class_of("t", box.style),
                     box.inside, " pointer-events=\"none\"");
-      if (!box.behind.empty()) words += text_at(x1 + 6.0, middle, "", box.behind);
+      if (!box.behind.empty())
+        words += text_at(std::max(x1, x_(box.clear_of)) + 6.0, middle, "", box.behind);
     }
     return text + words;
   }
