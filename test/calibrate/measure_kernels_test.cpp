@@ -51,6 +51,17 @@ TEST_F(Kernels, Attention) {
   EXPECT_EQ(rate("bf16 attention_backward").bytes, 4.0 * 8.0 * 4.0 * 8.0);
 }
 
+// Three products, two passes of attention, and nothing else where there is room for nothing.
+TEST_F(Kernels, WhatHasNoRoomIsCounted) {
+  Calibration nothing;
+  KernelBench bench(world_, *device_, 0, nothing);
+  bench.gemms(ComputeType::fp32, {{6, 4, 10}}, 1.0);
+  EXPECT_EQ(bench.left_out(), 3);
+  bench.attention(ComputeType::fp32, {{8, 2, 4}}, 1.0);
+  EXPECT_EQ(bench.left_out(), 5);
+  EXPECT_TRUE(nothing.kernels.empty());
+}
+
 // Arrays of 24 elements; 24 / 8 rows of logits, 24 elements as well.
 TEST_F(Kernels, Arrays) {
   const std::map<std::string, double> passes = {

@@ -52,15 +52,15 @@ def list_tests(build):
 
 def programs_of(tests, build):
     """Names of the build targets that the tests start: gptbench_test(NAME) builds test_NAME, and the
-    commands of the others name programs of the build folder."""
+    commands of the others name programs of the build folder, and libraries to preload."""
     prefix, names = os.path.join(build, ""), set()
     for test in tests:
         if not test.command:
             names.add("test_" + test.name)
         for word in test.command:
             path = word.split("=")[-1]
-            if path.startswith(prefix) and "." not in os.path.basename(path):
-                names.add(os.path.basename(path))
+            if path.startswith(prefix):
+                names.add(re.sub(r"^lib(.*)\.so$", r"\1", os.path.basename(path)))
     shown = subprocess.run(["cmake", "--build", build, "--target", "help"], check=True, stdout=subprocess.PIPE,
                            text=True).stdout
     return sorted(names & set(re.findall(r"[\w.]+", shown)))

@@ -158,6 +158,15 @@ TEST(Sweep, RanksFromWhatIsGiven) {
   EXPECT_EQ(sweep.rows[0].nodes, 2);
 }
 
+// Letters that no directory has become one '-', none at the end.
+TEST(Sweep, NamesOfRowsAreNamesOfDirectories) {
+  const Sweep sweep = sweep_of("vary(1) = 'data.path = \"/tmp/a b: /\", \"..c\", \"//\"'");
+  ASSERT_EQ(sweep.rows.size(), 3u);
+  EXPECT_EQ(sweep.rows[0].name, "base-path_-tmp-a-b");
+  EXPECT_EQ(sweep.rows[1].name, "base-path_..c");
+  EXPECT_EQ(sweep.rows[2].name, "base-path_");
+}
+
 TEST(Sweep, TokenBudget) {
   const Sweep sweep = sweep_of("vary(1) = 'seq_length = 8:64:*2'\nglobal_batch_tokens = 100");
   ASSERT_EQ(sweep.rows.size(), 4u);

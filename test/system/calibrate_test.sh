@@ -33,6 +33,7 @@ calibrates tiny-calibration bf16 2 "$decks/tiny.in" precision.compute=bf16 paral
 for op in reduce_scatter all_gather all_reduce; do
   grep -q ",$op,2,1," out || fail "no $op"
 done
+if grep -q '^data,send,' out; then fail "messages that the deck does not send"; fi
 calibrates calibration bf16 2
 "$GPTPOST" table --style comm --format csv "$decks/calibration.h5" >out 2>err || fail "no table"
 grep -q '^data,send,2,1,8,2,f32,none,' out || fail "no message of 8 bytes"

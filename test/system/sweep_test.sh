@@ -106,6 +106,10 @@ stand_in FAILED 'status 6' 'echo gptbench: rank 1: a peer is gone; echo launcher
 grep -q 'reason .*; rank 1: a peer is gone' values || fail "$(grep reason values)"
 stand_in OOM 'status 6.*Out-Of-Memory' 'echo slurmstepd: Out-Of-Memory; exit 6'
 stand_in FAILED 'status 0' 'exit 0'
+sweeps 0 "$decks/ends.in" run.class=demo
+check_result "$work/output/tiny/tiny-seed_2/result.h5" FAILED
+"$GPTPOST" show "$work/output/tiny/tiny-seed_2/result.h5" >page
+grep -q '^  rules  *not met: class demo, as_is: the run did not end' page || fail "the page is $(head -12 page)"
 # A node that two rows blame is left out of those that follow.
 sweep_deck ends <<END
   launcher = '"$decks/stand-in" {exclude}', vary(1) = 'seed = 1, 2, 3'
@@ -204,6 +208,7 @@ sweep=$!
 await 'still runs here|^Launcher' out "$sweep"
 pid=$(cat pid)
 grep -qx "tiny-steps_2000000000: the job of an earlier sweep still runs here; waiting for it (to end it: kill $pid)" out || fail "does not wait: $(cat out)"
+[ "$(grep -c 'still runs here' out)" -eq 1 ] || fail "says more than once that it waits: $(cat out)"
 # A driver that is stopped while it waits leaves the job alone.
 kill -TERM "$sweep"
 await_end "$sweep"
