@@ -25,6 +25,7 @@
 #include "run/assemble_record.h"
 #include "run/console.h"
 #include "run/device_setup.h"
+#include "run/facts.h"
 #include "run/run.h"
 
 namespace gptbench {
@@ -250,7 +251,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
                       static_cast<long long>(world.num_nodes()), limit_s) +
               device->description() + "\n");
   const Measured measured = measure(world, *device, types, axes, console, limit_s);
-  const std::vector<std::string> hosts = world.gather(system_info().hostname);
+  const MachineFacts machine = gather_machine(world, config, *device);
 
   Exit outcome = measured.wrong > 0 ? Exit::invalid : Exit::ok;
   const std::string file = directory + "/result.h5",
@@ -263,9 +264,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     const FittedProfile fitted = fit_machine(measured.calibration, node);
     Record record =
         planned_record(deck, plan, stage_figures(plan), world.num_nodes(), world.node_size(), argv);
-    record.provenance.hostnames = hosts;
-    record.provenance.libraries = message_libraries(world, config) + "\n";
-    record.provenance.chosen_algorithms = device->choices();
+    add_machine(record, machine, device->choices());
     record.calibration = measured.calibration;
     record.calibration.profile = "! Profile of " + node.reported + " (" + device->description() +
                                  "),\n! measured on " + record.date_utc +

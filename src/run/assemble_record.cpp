@@ -25,13 +25,6 @@ std::string lifetime_text(const Buffer& buffer) {
   return text;
 }
 
-void add_machine(Record& record, const MachineFacts& machine, const std::string& selected) {
-  Provenance& p = record.provenance;
-  p.hostnames = machine.hostnames;
-  p.libraries = machine.libraries;
-  p.chosen_algorithms = machine.algorithms + selected;
-}
-
 void add_training(Record& record, const Plan& plan, const RunParts& parts) {
   const TrainingSeries& training = *parts.training;
   record.loss = training.loss;
@@ -136,6 +129,13 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
     record.arena.push_back({buffer.name, name_of(buffer.memory_class), name_of(buffer.dtype),
                             buffer.offset, buffer.bytes(), lifetime_text(buffer)});
   return record;
+}
+
+void add_machine(Record& record, const MachineFacts& machine, const std::string& selected) {
+  Provenance& p = record.provenance;
+  p.hostnames = machine.hostnames;
+  p.libraries = machine.libraries;
+  p.chosen_algorithms = machine.algorithms + selected;
 }
 
 Peak peak_of(const Plan& plan, const RunParts& parts) {

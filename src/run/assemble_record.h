@@ -19,6 +19,9 @@ namespace gptbench {
 Record planned_record(const Deck& deck, const Plan& plan, const std::vector<StageFigures>& stages,
                       int64_t nodes, int64_t ranks_per_node, const std::string& argv);
 
+// Adds what the ranks gathered, and the algorithms that were selected, as "name=value" lines.
+void add_machine(Record& record, const MachineFacts& machine, const std::string& selected);
+
 // The peak of a device in TFLOP/s and where it is from: the deck, the data sheet of the device, or
 // its GEMM ceiling, where that was measured.
 struct Peak {

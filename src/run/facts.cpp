@@ -10,19 +10,18 @@
 
 namespace gptbench {
 
-MachineFacts gather_machine(MpiWorld& world, const Plan& plan, const Device& device,
-                            const TokenSource& tokens) {
+MachineFacts gather_machine(MpiWorld& world, const Config& config, const Device& device) {
   const SystemInfo system = system_info();
   MachineFacts facts;
   facts.hostnames = world.gather(system.hostname);
   const std::vector<std::string> bindings = world.gather(system.binding);
   if (world.rank() != 0) return {};
   facts.libraries = "mpi=" + world.library() + "\n";
-  if (plan.config.run.comm == CommLibrary::nccl)
+  if (config.run.comm == CommLibrary::nccl)
     facts.libraries += "nccl=" + nccl_description() + "\n";
   facts.libraries += std::string("build=") + build_libraries() + "\ncompiler=" + build_compiler() +
                      "\nflags=" + build_flags() + "\n";
-  facts.algorithms = "device=" + device.description() + "\ndata=" + tokens.description() + "\n";
+  facts.algorithms = "device=" + device.description() + "\n";
   for (size_t r = 0; r < bindings.size(); ++r)
     facts.algorithms += "cores_of_rank_" + std::to_string(r) + "=" + bindings[r] + "\n";
   return facts;

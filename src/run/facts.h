@@ -4,7 +4,6 @@
 #include <string>
 
 #include "comm/mpi_world.h"
-#include "data/token_source.h"
 #include "device/device.h"
 #include "engine/engine.h"
 #include "plan/plan.h"
@@ -13,8 +12,7 @@
 namespace gptbench {
 
 // Collective; on rank 0.
-MachineFacts gather_machine(MpiWorld& world, const Plan& plan, const Device& device,
-                            const TokenSource& tokens);
+MachineFacts gather_machine(MpiWorld& world, const Config& config, const Device& device);
 
 // Collective. One line per node: which processors its ranks run on; on rank 0.
 std::string gather_bindings(MpiWorld& world, const Device& device);

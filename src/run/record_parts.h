@@ -16,7 +16,7 @@ namespace gptbench {
 struct MachineFacts {
   std::vector<std::string> hostnames;  // [rank]
   std::string libraries;               // MPI, NCCL, build
-  std::string algorithms;              // device, data, processors of each rank
+  std::string algorithms;              // device, processors of each rank; data of a run
 };
 
 struct DeviceFacts {

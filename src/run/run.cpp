@@ -326,7 +326,8 @@ Attempt make_attempt(const Session& session, const Config& config) {
 
   // The machine, the deck as resolved, the plan.
   RunParts parts;
-  parts.machine = gather_machine(world, plan, device, session.tokens);
+  parts.machine = gather_machine(world, plan.config, device);
+  parts.machine.algorithms += "data=" + session.tokens.description() + "\n";
   Sensing sensing(world, device);
   parts.device = sensing.device_facts(world, device);
   std::vector<StageFigures> stages;

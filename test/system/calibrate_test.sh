@@ -15,11 +15,14 @@ calibrates() {
     fail "last line: $(tail -1 out)"
   grep -q "^Calibration of $1 ranks on 1 nodes, at most 1 s: " out || fail "the first line: $(head -1 out)"
   grep -Eq '^     [01] s, [01] s left: memory and launches$' out || fail "no progress: $(cat out)"
-  local phase in=" in $type"
+  local line phase in=" in $type"
   for phase in "GEMMs$in" "attention$in" "other kernels$in" "messages along axis"; do
     [[ $1 -eq 1 && $phase == messages* ]] || grep -Eq "^ +[0-9]+ s, [01] s left: $phase" out || fail "no phase: $phase"
   done
   check_result "$work/output/$name/result.h5" OK
+  for line in "hosts $1" 'libraries mpi=.' 'chosen device=.'; do
+    grep -q "^$line" values || fail "no '$line': $(grep -E 'hosts|libraries|chosen' values)"
+  done
   "$GPTPOST" show "$work/output/$name/result.h5" --format json >shown
   grep -Eq "\"nodes\": *1,.*\"ranks_per_node\": *$1," <(tr -d '\n' <shown) || fail "not $1 ranks on one node"
   cp "$work/output/$name/$name.in" "$decks/profile.in"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "io/result_file.h"
 
 namespace {
@@ -73,6 +74,10 @@ int main(int argc, char** argv) {
     const Record record = read_result(argv[1]);
     std::printf("status %s\nverdict %s\nreason %s\n", record.status.c_str(), record.verdict.c_str(),
                 record.reason.c_str());
+    const Provenance& p = record.provenance;
+    std::printf("hosts %zu\nlibraries %s\nchosen %s\n", p.hostnames.size(),
+                join(split(p.libraries, '\n'), " ").c_str(),
+                join(split(p.chosen_algorithms, '\n'), " ").c_str());
     std::printf("num_params %lld\n", static_cast<long long>(record.summary.num_params));
     std::printf("steps %zu\n", record.loss.size());
     std::printf("skipped_steps %lld\n", static_cast<long long>(record.summary.skipped_steps));
