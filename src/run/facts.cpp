@@ -17,8 +17,7 @@ MachineFacts gather_machine(MpiWorld& world, const Config& config, const Device&
   const std::vector<std::string> bindings = world.gather(system.binding);
   if (world.rank() != 0) return {};
   facts.libraries = "mpi=" + world.library() + "\n";
-  if (config.run.comm == CommLibrary::nccl)
-    facts.libraries += "nccl=" + nccl_description() + "\n";
+  if (config.run.comm == CommLibrary::nccl) facts.libraries += "nccl=" + nccl_description() + "\n";
   facts.libraries += std::string("build=") + build_libraries() + "\ncompiler=" + build_compiler() +
                      "\nflags=" + build_flags() + "\n";
   facts.algorithms = "device=" + device.description() + "\n";
