@@ -226,6 +226,10 @@ TEST(Accept, WritesASpecificationOfWhatRunsReached) {
   EXPECT_EQ(accept_status(judge(rows, runs)), 0);
   runs[0].record.verdict = "INVALID";
   EXPECT_THROW(written_spec({runs[0]}), Error);
+  odd.record.summary.tokens_per_s = 0.25;  // of a large model on a small machine
+  EXPECT_EQ(parse_spec("s.in", written_spec({odd})).at(0).reference, 0.25);
+  odd.record.summary.tokens_per_s = 0.0;
+  EXPECT_THROW(written_spec({odd}), Error);
 }
 
 }  // namespace

@@ -309,7 +309,12 @@ TEST(Compare, ProjectionsSayThatTheyAreNoMeasurements) {
   b.projection.machine = "h100";
   b.verdict = "PROJECTED";
   b.step_time_s.clear();
-  const std::string page = page_of(made_record(), b);
+  b.summary.power_w = b.summary.energy_j_per_token = std::nullopt;
+  Record a = made_record();
+  a.summary.power_w = a.summary.energy_j_per_token = std::nullopt;
+  const std::string page = page_of(a, b);
+  EXPECT_FALSE(has(page, "power")) << page;
+  EXPECT_FALSE(has(page, "energy")) << page;
   EXPECT_TRUE(has(page, "A  a.h5\nB  b.h5  (projected)\n")) << page;
   EXPECT_TRUE(has(page, "Noise: not known, since a run is projected ")) << page;
 }
