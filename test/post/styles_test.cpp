@@ -297,6 +297,17 @@ TEST(Native, OneRun) {
                                       "71.5", "VALID"}));
 }
 
+TEST(Native, FiguresThatNoRunHasAreNoColumns) {
+  Record r = uneven_record();
+  r.summary.power_w = r.summary.energy_j_per_token = std::nullopt;
+  r.summary.held_out_loss = std::nullopt;
+  r.summary.time_to_target_s = 0.0;
+  EXPECT_EQ(headings(native_tables({RunView(r)}).at(0)),
+            (std::vector<std::string>{"Run", "Layout", "Ranks", "Time (s)", "Spread (%)",
+                                      "Tokens/s", "TFLOP/s per device", "TFLOP/s total", "MFU (%)",
+                                      "Memory (MiB)", "Verdict"}));
+}
+
 // Runs that differ in ZeRO stage, micro-batch and weight decay, which follows from the stage.
 TEST(Native, ColumnsAreWhatTheRunsDifferIn) {
   Record a = uneven_record(), b = uneven_record(), c = uneven_record();

@@ -67,6 +67,20 @@ TEST(Projection, FasterMachinesTakeNoLonger) {
   EXPECT_LT(seconds_of(work, fast), seconds);
 }
 
+// Of an A100: 156 TFLOP/s for 19.5, of products alone.
+TEST(Projection, ProductsInTf32AreFaster) {
+  const auto times_of = [](const char* tf32) {
+    const Deck deck = parse_deck("deck", "&run device = 'cuda' /\n",
+                                 {"model.preset=mpt-125m", std::string("precision.tf32=") + tf32});
+    return step_time(step_work(deck, 1, a100(), fsdp()), a100(), fsdp()).region_s;
+  };
+  const auto fp32 = times_of(".false."), tf32 = times_of(".true.");
+  const auto linear = static_cast<size_t>(Region::linear),
+             norm = static_cast<size_t>(Region::layernorm);
+  EXPECT_LT(tf32[linear], 0.5 * fp32[linear]);
+  EXPECT_NEAR(tf32[norm], fp32[norm], 1e-12);  // differences of clocks of less than a second
+}
+
 TEST(Projection, SlowerSoftwareTakesLonger) {
   const StepWork work =
       step_of({"memory.activation_checkpointing=full", "parallel.zero_stage=3"}, 8);
