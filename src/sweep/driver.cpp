@@ -99,9 +99,9 @@ class Driver {
   }
 
   Exit run() {
-    const std::vector<std::string> words = parse_launcher();
-    if (!is_program(words.front()))
-      throw Error(Exit::usage, "sweep.launcher: no program " + words.front() +
+    const std::string launcher = row_command(sweep_, SweepRow(), program_, "").front();
+    if (!is_program(launcher))
+      throw Error(Exit::usage, "sweep.launcher: no program " + launcher +
                                    " on the PATH; give sweep.launcher='mpirun -n {ranks}' or srun");
     create_directories(sweep_.directory);
     const SweepLock lock(sweep_.directory);
@@ -120,11 +120,6 @@ class Driver {
   }
 
  private:
-  std::vector<std::string> parse_launcher() const {
-    static const SweepRow none;
-    return row_command(sweep_, jobs_.empty() ? none : *jobs_.front().row, program_, "");
-  }
-
   // A driver that was killed leaves its job running. Two jobs would share the machine and the
   // row's directory, so this one waits, and takes the result.
   void wait_for_earlier_jobs(JobSignals& signals) const {
