@@ -86,6 +86,8 @@ int main(int argc, char** argv) {
                                     record.skipped.begin(), record.skipped.end(), int64_t{0})));
     std::printf("time_of_steps %.17g\n",
                 std::accumulate(record.step_time_s.begin(), record.step_time_s.end(), 0.0));
+    std::printf("checkpoint_wait_s %.6f\n",
+                std::accumulate(record.checkpoint_s.begin(), record.checkpoint_s.end(), 0.0));
     if (!record.held_out_step.empty()) {
       std::printf("held_out_step");
       for (const int64_t step : record.held_out_step)

@@ -46,6 +46,8 @@ killed() { # killed PHASE STEP RANKS ARGUMENTS...: the run after it continues af
   [ "$(find "$saved/ck" -type f | wc -l)" -eq 4 ] || fail "left $(ls "$saved/ck")"
   check_result "$saved/out/result.h5" OK
   grep -qx "steps $((10 - step))" values || fail "$(grep '^steps' values)"
+  # Steps wait for checkpoints, and no longer than this test may take.
+  awk '/^checkpoint_wait_s / { waits = $2 > 0 && $2 < 900 } END { exit !waits }' values || fail "$(grep wait values)"
 }
 shards=(parallel.zero_stage=1 model.dropout=0.1)
 unbroken 2 "${shards[@]}"
