@@ -195,6 +195,20 @@ TEST(Checks, MessagesAsPlanned) {
   reset_message_counts();
 }
 
+TEST(Checks, MessagesAreCountedAlongEveryAxis) {
+  MpiWorld world(nullptr, nullptr);
+  const Plan plan = plan_of(world, {});
+  for (int axis = 0; axis < num_axes; ++axis) {
+    reset_message_counts();
+    for (const CommTotal& total : plan.comm)
+      for (int64_t i = 0; i < total.messages; ++i)
+        count_message(total.axis, total.kind, i == 0 ? total.bytes : 0);
+    if (is_last(world)) count_message(static_cast<Axis>(axis), OpKind::all_reduce, 24);
+    EXPECT_EQ(check_messages(world, plan, 1).value, 24.0) << name_of(static_cast<Axis>(axis));
+  }
+  reset_message_counts();
+}
+
 // Executed transfers of two steps; then one load or store too many on one rank, or one of another
 // size, and transfers of steps that were not executed.
 TEST(Checks, TransfersAsPlanned) {
