@@ -2,52 +2,58 @@
 # compare_trials.sh BUILD [TRIALS] [QUOTA]
 # How often `gptpost compare` finds a slowdown, and how often it finds one where there is none. Each trial
 # compares five runs on one core (A) with five under a CPU quota of QUOTA per cent (B), and with five
-# more like A (C), in turn: A B C A B C ... Default: 50 trials, quota 97, which is 3 % slower.
-# Needs an idle machine and a cgroup that this user may write (root, version 1 or 2); a trial takes two
-# minutes. Not part of the tests.
+# more like A (C), in turn: A B C A B C ... Default: 50 trials, quota 97, which is 3 % slower. The cores
+# of CORES (0) share the trials. Needs an idle machine and a cgroup that this user may write (root, version
+# 1 or 2); a trial takes two and a half minutes. Not part of the tests.
 set -eu
 build=${1:?usage: compare_trials.sh BUILD [TRIALS] [QUOTA]}
 trials=${2:-50}
 quota=${3:-97}
-deck="run.duration_s=5 run.verify=F model.num_layers=4 model.hidden_size=256 model.num_attention_heads=4
+deck="run.duration_s=8 run.verify=F model.num_layers=4 model.hidden_size=256 model.num_attention_heads=4
   model.seq_length=128 model.vocab_size=1024 batch.micro_batch_size=4 output.peak_tflops=1"
 
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
   group=/sys/fs/cgroup/gptbench_trials
-  set_quota() { echo "$((quota * 100)) 10000" >"$group/cpu.max"; }
+  set_quota() { echo "$((quota * 100)) 10000" >"$1/cpu.max"; }
 else
   group=/sys/fs/cgroup/cpu/gptbench_trials
-  set_quota() { echo 10000 >"$group/cpu.cfs_period_us" && echo $((quota * 100)) >"$group/cpu.cfs_quota_us"; }
+  set_quota() { echo 10000 >"$1/cpu.cfs_period_us" && echo $((quota * 100)) >"$1/cpu.cfs_quota_us"; }
 fi
-if ! { mkdir "$group" && set_quota; } 2>/dev/null; then
-  echo "skipped: $group cannot be made, or takes no quota"
-  exit 77
-fi
+read -ra cores <<<"${CORES:-0}"
+for core in "${cores[@]}"; do
+  if ! { mkdir "$group.$core" && set_quota "$group.$core"; } 2>/dev/null; then
+    echo "skipped: $group.$core cannot be made, or takes no quota"
+    exit 77
+  fi
+done
 work=$(mktemp -d)
-trap 'rm -rf "$work"; rmdir "$group"' EXIT
+trap 'rm -rf "$work"; for core in "${cores[@]}"; do rmdir "$group.$core"; done' EXIT
 echo "&run name = 'trial' /" >"$work/deck.in"
 
-# one DIRECTORY: a run, in the group of the calling shell.
+# one CORE DIRECTORY: a run, in the group of the calling shell.
 one() {
   # shellcheck disable=SC2086
-  OMP_NUM_THREADS=1 GPTBENCH_CEILINGS=none taskset -c 0 "$build/bin/gptbench" --quiet "$work/deck.in" $deck "output.directory=$1" >/dev/null
+  OMP_NUM_THREADS=1 GPTBENCH_CEILINGS=none taskset -c "$1" "$build/bin/gptbench" --quiet "$work/deck.in" $deck "output.directory=$2" >/dev/null
 }
 
-found=0
-false_alarms=0
-for ((trial = 1; trial <= trials; ++trial)); do
-  rm -rf "$work"/[ABC]*
-  for run in 1 2 3 4 5; do
-    one "$work/A$run"
-    (echo "$BASHPID" >"$group/cgroup.procs" && one "$work/B$run")
-    one "$work/C$run"
+# trials_on CORE: what is left of the trials when the others have taken theirs.
+trials_on() {
+  local core=$1 trial run at
+  for ((trial = 1; trial <= trials; ++trial)); do
+    mkdir "$work/$trial" 2>/dev/null || continue
+    at=$work/$trial
+    for run in 1 2 3 4 5; do
+      one "$core" "$at/A$run"
+      (echo "$BASHPID" >"$group.$core/cgroup.procs" && one "$core" "$at/B$run")
+      one "$core" "$at/C$run"
+    done
+    echo "trial $trial: with quota: $("$build/bin/gptpost" compare "$at"/A*/result.h5 -- "$at"/B*/result.h5 | head -n 1)"
+    echo "trial $trial: without:    $("$build/bin/gptpost" compare "$at"/A*/result.h5 -- "$at"/C*/result.h5 | head -n 1)"
+    rm -rf "$at"/[ABC]*
   done
-  slow=$("$build/bin/gptpost" compare "$work"/A*/result.h5 -- "$work"/B*/result.h5 | head -n 1)
-  same=$("$build/bin/gptpost" compare "$work"/A*/result.h5 -- "$work"/C*/result.h5 | head -n 1)
-  case $slow in *" slower than A"*) found=$((found + 1)) ;; esac
-  case $same in *"No difference"*) ;; *) false_alarms=$((false_alarms + 1)) ;; esac
-  echo "trial $trial: with quota: $slow"
-  echo "trial $trial: without:    $same"
-done
+}
+for core in "${cores[@]}"; do trials_on "$core" & done | tee "$work/log"
+found=$(grep -c 'with quota: B is .* slower than A' "$work/log" || true)
+false_alarms=$(grep 'without: ' "$work/log" | grep -cv 'No difference' || true)
 echo "$found of $trials slowdowns found, $false_alarms of $trials false alarms"
 [ $((100 * found)) -ge $((96 * trials)) ] && [ $((100 * false_alarms)) -le $((2 * trials)) ]
