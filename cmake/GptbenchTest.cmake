@@ -14,7 +14,7 @@ function(gptbench_set_test_properties name processors timeout)
     math(EXPR timeout "10 * ${timeout}")
   endif()
   # Each test measures its own GEMM ceiling: what earlier runs left would change what it sees.
-  set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT} GPTBENCH_CEILINGS=none)
+  set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT} ${GPTBENCH_TEST_ENVIRONMENT} GPTBENCH_CEILINGS=none)
   if(GPTBENCH_SANITIZE)
     list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1)
     # MPI libraries keep memory until the process ends, in modules that are gone by then.
@@ -25,6 +25,9 @@ function(gptbench_set_test_properties name processors timeout)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
     WORKING_DIRECTORY ${folder} TIMEOUT ${timeout} PROCESSORS ${processors} SKIP_RETURN_CODE 77)
+  if(processors GREATER 1)  # begins first: it would wait until nothing is left to run beside it
+    set_tests_properties(${name} PROPERTIES COST 200)
+  endif()
 endfunction()
 
 # A GoogleTest program; RANKS (or MPI) starts it through the MPI launcher with the main function of
@@ -114,9 +117,6 @@ function(gptbench_command_test name)
     GPTBENCH_SOURCE_DIR=${PROJECT_SOURCE_DIR} GPTBENCH_BINARY_DIR=${CMAKE_BINARY_DIR} ${ARG_COMMAND})
   set_tests_properties(${name} PROPERTIES GPTBENCH_STARTS_MPI ON)
   gptbench_set_test_properties(${name} ${ARG_PROCESSORS} "${ARG_TIMEOUT}" ${ARG_LABELS})
-  if(ARG_PROCESSORS GREATER 1)  # begins first: it would wait until nothing is left to run beside it
-    set_tests_properties(${name} PROPERTIES COST 200)
-  endif()
 endfunction()
 
 # Sets `result` to a Python that imports the modules named, or to "" where there is none: a machine

@@ -3,6 +3,7 @@
 #   GPTBENCH_MPI              e.g. "Open MPI 4.1.4"
 #   GPTBENCH_LAUNCH           command that a number of ranks and a program follow
 #   GPTBENCH_LAUNCH_ENVIRONMENT   VAR=VALUE; what a launched test wants in its environment
+#   GPTBENCH_TEST_ENVIRONMENT     VAR=VALUE; what tests alone want
 set(MPI_CXX_SKIP_MPICXX ON)
 set(MPI_DETERMINE_LIBRARY_VERSION ON)
 find_package(MPI COMPONENTS CXX)
@@ -33,11 +34,15 @@ execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE launcher
 # Tests start more ranks than a small machine has cores, and containers often forbid binding and
 # reading another process's memory; both are settings of Open MPI alone.
 set(GPTBENCH_LAUNCH_ENVIRONMENT OMP_NUM_THREADS=1)
+set(GPTBENCH_TEST_ENVIRONMENT "")
 if(launcher MATCHES "OpenRTE|Open MPI|PRRTE|prte")
   set(launcher_flavour "Open MPI")
   set(GPTBENCH_LAUNCH ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none -n)
   list(APPEND GPTBENCH_LAUNCH_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none)
+  # Each of some thousand starts would look for fast networks, and a rank without a launcher start a
+  # daemon: 0.2 s each.
+  set(GPTBENCH_TEST_ENVIRONMENT OMPI_MCA_pml=ob1 OMPI_MCA_ess_singleton_isolated=1)
 elseif(launcher MATCHES "^slurm")
   set(launcher_flavour "Slurm")
   set(GPTBENCH_LAUNCH ${MPIEXEC_EXECUTABLE} --overcommit --overlap -n)

@@ -3,14 +3,14 @@
 //   bench_kernels [--markdown] [--compute fp32|bf16] [--seconds S] [--best] [--only NAME]
 //                 [--rows R] [--help]
 //
-// GEMMs: each product of GPT-2 124M at 1024 rows through the kernel table, in turn with the
+// GEMMs: each product of GPT-2 124M, of 1024 rows, through the kernel table, in turn with the
 // library's own best form of it (oneDNN matmul, layout of the weights chosen by the library): the
 // ceiling. Other kernels: bytes moved in arrays larger than caches against a triad a = b + s c
 // (STREAM counts: 12 bytes an element), attention against the mean of the GEMM ceilings. Times are
 // medians, or with --best minima, which a machine shared with others disturbs less; S seconds are
 // spent on each figure (default 0.3). --only measures the kernels bound by memory whose name holds
-// NAME, and nothing else. --rows sets the rows of these (default 24576, 768 columns): at 64 the
-// arrays lie in a core's own cache, and the rate is that of the instructions.
+// NAME, and nothing else. --rows sets the rows of these (else 24576, of 768 columns) and of the
+// GEMMs: at 64 the arrays lie in a core's own cache, and the rate is that of the instructions.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -40,7 +40,7 @@ struct Options {
   bool best = false;
   double seconds = 0.3;
   std::string only;
-  int64_t rows = 24576;
+  int64_t gemm_rows = 1024, memory_rows = 24576;
 };
 
 struct Bench {
@@ -58,7 +58,7 @@ struct Bench {
 
   // Returns the mean ceiling over all products, FLOP/s, weighted by their work.
   double gemms() const {
-    constexpr int64_t R = 1024;
+    const int64_t R = options.gemm_rows;
     constexpr struct {
       const char* name;
       int64_t K, N;
@@ -70,7 +70,8 @@ struct Bench {
     const Array workspace_memory(device, gemm_workspace_bytes / 4, DType::f32, 0.0);
     const Workspace ws{workspace_memory.data(), gemm_workspace_bytes};
     double flops_done = 0.0, ceiling_s = 0.0, kernel_s = 0.0;
-    table.head({"product, 1024 rows", "ms", "GFLOP/s", "ceiling", "share %"});
+    const std::string product = "product, " + std::to_string(R) + " rows";
+    table.head({product.c_str(), "ms", "GFLOP/s", "ceiling", "share %"});
     for (const auto& layer : layers) {
       const int64_t K = layer.K, N = layer.N;
       const bool head = N > 10000;
@@ -118,7 +119,7 @@ struct Bench {
   void memory_row(const char* name, double bytes, double triad, const std::function<void()>& f,
                   const std::function<void()>& again) const {
     // Arrays that fit into caches would be driven out of them by the triad.
-    const std::vector<double> s = options.rows < 4096
+    const std::vector<double> s = options.memory_rows < 4096
                                       ? std::vector<double>{times({f})[0], times({again})[0]}
                                       : times({f, again});
     const double triad_rate = triad / s[1];
@@ -129,7 +130,7 @@ struct Bench {
   // Every kernel in turn with a triad.
   void memory_kernels() const {
     constexpr int64_t C = 768, V = 50304, T = 1024;
-    const int64_t R = options.rows, n = R * C, rows = std::min<int64_t>(256, ceil_div(n, V));
+    const int64_t R = options.memory_rows, n = R * C, rows = std::min<int64_t>(256, ceil_div(n, V));
     const Array a(device, n, A, 1.0), b(device, n, A, 1.0), c(device, n, A, 1.0),
         row(device, C, A, 1.0), mean(device, R, DType::f32, 0.0), rstd(device, R, DType::f32, 1.0),
         dgamma(device, C, DType::f32, 0.0), dbeta(device, C, DType::f32, 0.0),
@@ -291,8 +292,8 @@ constexpr const char* help_text =
     "\n"
     "  bench_kernels                      everything, in fp32 and in bf16\n"
     "  bench_kernels --compute bf16       fp32 or bf16 alone\n"
-    "  bench_kernels --only NAME          kernels bound by memory whose name holds NAME, alone\n"
-    "  bench_kernels --rows R             rows of these kernels (default 24576)\n"
+    "  bench_kernels --only NAME          memory-bound kernels whose name holds NAME\n"
+    "  bench_kernels --rows R             rows of these (24576) and of GEMMs (1024)\n"
     "  bench_kernels --seconds S          seconds spent on each figure (default 0.3)\n"
     "  bench_kernels --best               minima in place of medians\n"
     "  bench_kernels --markdown           tables in Markdown\n"
@@ -320,7 +321,7 @@ Options parse(int argc, char** argv) {
       options.only = value;
       ++i;
     } else if (word == "--rows" && std::atol(value.c_str()) > 0) {
-      options.rows = std::atol(value.c_str());
+      options.gemm_rows = options.memory_rows = std::atol(value.c_str());
       ++i;
     } else {
       throw Error(Exit::usage, "bench_kernels: '" + word +
