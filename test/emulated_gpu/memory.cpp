@@ -16,7 +16,7 @@
 namespace gptbench::emulation {
 namespace {
 
-constexpr size_t page = 4096;
+constexpr size_t page = 4096, huge_page = size_t{2} << 20;
 
 struct Memory {
   std::mutex mutex;
@@ -43,12 +43,20 @@ char* first_page(const char* allocation) {
   return const_cast<char*>(allocation) - reinterpret_cast<uintptr_t>(allocation) % page;
 }
 char* map_pages(size_t bytes) {
-  const size_t size = pages_of(bytes);
-  void* const begin =
-      mmap(nullptr, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (begin == MAP_FAILED) return nullptr;
+  const size_t size = pages_of(bytes), slack = size >= huge_page ? huge_page : 0;
+  void* const mapped = mmap(nullptr, size + page + slack, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  char* begin = static_cast<char*>(mapped);
+  if (slack > 0) {  // huge pages: an allocation is opened and closed for every wait of the host
+    const size_t lead = (huge_page - reinterpret_cast<uintptr_t>(begin) % huge_page) % huge_page;
+    begin += lead;
+    if (lead > 0) munmap(mapped, lead);
+    if (lead < slack) munmap(begin + size + page, slack - lead);
+    madvise(begin, size, MADV_HUGEPAGE);
+  }
   mprotect(begin, size, PROT_READ | PROT_WRITE);
-  return static_cast<char*>(begin) + size - aligned(bytes);
+  return begin + size - aligned(bytes);
 }
 
 void protect(const std::pair<const char* const, size_t>& allocation, int protection) {
