@@ -35,7 +35,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 launch=${GPTBENCH_LAUNCH:-mpiexec -n}
-printf '&run name = "row" steps = 6 warmup_steps = 2 verify = .false. /\n' >"$work/deck.in"
+printf '&run name = "row" steps = 6 warmup_steps = 2 verify = .false. /\n&output peak_tflops = 1 /\n' >"$work/deck.in"
 
 last() { sed -n 's/^GPTBENCH .* '"$2"'=\([^ ]*\).*/\1/p' "$1" | tail -n 1; }
 

@@ -12,12 +12,13 @@ quota=${3:-97}
 deck="run.duration_s=8 run.verify=F model.num_layers=4 model.hidden_size=256 model.num_attention_heads=4
   model.seq_length=128 model.vocab_size=1024 batch.micro_batch_size=4 output.peak_tflops=1"
 
+# The kernel's usual period, 0.1 s: each stop of a virtual processor costs time of its own.
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
   group=/sys/fs/cgroup/gptbench_trials
-  set_quota() { echo "$((quota * 100)) 10000" >"$1/cpu.max"; }
+  set_quota() { echo "$((quota * 1000)) 100000" >"$1/cpu.max"; }
 else
   group=/sys/fs/cgroup/cpu/gptbench_trials
-  set_quota() { echo 10000 >"$1/cpu.cfs_period_us" && echo $((quota * 100)) >"$1/cpu.cfs_quota_us"; }
+  set_quota() { echo 100000 >"$1/cpu.cfs_period_us" && echo $((quota * 1000)) >"$1/cpu.cfs_quota_us"; }
 fi
 read -ra cores <<<"${CORES:-0}"
 for core in "${cores[@]}"; do
