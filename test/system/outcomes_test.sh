@@ -8,6 +8,12 @@ deck=$decks/tiny.in
 # 0: valid, with the checks of a run, on one rank and on three with shares that differ.
 ends 0 OK 0 "$deck" run.verify=true
 grep -qx 'check gradients_against_reference passed' values || fail "no check against the reference"
+# The result holds the deck as it was read, what became of it, the command and the environment.
+"$GPTPOST" show --format json "$work/output/tiny/result.h5" >shown
+for text in '"deck_raw": "! A model small enough that a step takes microseconds.\u000a&run' \
+  "\"deck_name\": \"$deck\"" 'num_layers = 1\u000a' "$deck run.verify=true" 'OMP_NUM_THREADS=1'; do
+  grep -Fq -- "$text" shown || fail "no '$text' in the result"
+done
 ends 0 OK 3 "$deck" run.verify=true batch.micro_batch_size=2 batch.global_batch_size=7
 for check in loss_against_reference gradients_against_reference update_against_reference initial_loss replicas_identical messages_as_planned parameter_count memory_as_planned; do
   grep -qx "check $check passed" values || fail "no check $check"
