@@ -5,7 +5,7 @@
 # gives, unless they are to fail. What no test should run (clusters, package managers) stands in
 # ```bash blocks that begin with "# not run by the test".
 set -u
-unset OMPI_MCA_pml OMPI_MCA_ess_singleton_isolated  # as users start programs
+unset OMPI_MCA_pml OMPI_MCA_ess_singleton_isolated OMPI_MCA_mpi_yield_when_idle  # as users start programs
 top=$GPTBENCH_SOURCE_DIR
 rm -rf tree tools commands
 mkdir -p tree tools
