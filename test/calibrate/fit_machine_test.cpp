@@ -92,6 +92,12 @@ TEST(Fit, FindsTheMachine) {
   EXPECT_NEAR(m.within_gb_per_s, 4.0, 4e-3);
   EXPECT_NEAR(m.within_us, 5.0, 0.02);
   EXPECT_EQ(fitted.comments.at("between_us"), "not measured: one node");
+  // What is part of other figures costs nothing once more.
+  EXPECT_EQ(fitted.software.message_us, 0.0);
+  EXPECT_EQ(fitted.software.operation_us, 0.0);
+  EXPECT_EQ(fitted.software.within_efficiency, 1.0);
+  EXPECT_EQ(fitted.software.between_efficiency, 1.0);
+  EXPECT_EQ(fitted.comments.at("reserve_gib").substr(0, 34), "program and libraries of a rank, s");
 }
 
 // Peaks of a device that is known are those of its data sheet.
@@ -101,6 +107,9 @@ TEST(Fit, KeepsTheDataSheet) {
   const FittedProfile fitted = fit_machine(known_machine(), facts);
   EXPECT_EQ(fitted.machine.peak("fp32"), 19.5e12);
   EXPECT_NEAR(fitted.machine.gemm_efficiency, gemm_rate / 19.5e12, 1e-3 * gemm_rate / 19.5e12);
+  facts.is_accelerator = true;
+  EXPECT_EQ(fit_machine(known_machine(), facts).comments.at("reserve_gib"),
+            "in use before anything was allocated");
 }
 
 TEST(Fit, ProfileReadsBackAndProjects) {

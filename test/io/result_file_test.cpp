@@ -1,6 +1,7 @@
 #include "io/result_file.h"
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -173,6 +174,20 @@ TEST(ResultChecksum, EveryChangeIsRefused) {
   Bytes longer = good;
   longer.push_back(0);
   EXPECT_TRUE(refused(longer));
+}
+
+// A file of another writer, with a number where a text belongs.
+TEST_F(ResultFile, NamesWhatIsOfAnotherType) {
+  put("r.h5", without_checksum(encode_result(made_record())));
+  const hid_t file = H5Fopen(in("r.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(H5Ldelete(file, "/provenance/argv", H5P_DEFAULT), 0);
+  const hid_t scalar = H5Screate(H5S_SCALAR);
+  H5Dclose(H5Dcreate2(file, "/provenance/argv", H5T_NATIVE_INT, scalar, H5P_DEFAULT, H5P_DEFAULT,
+                      H5P_DEFAULT));
+  H5Sclose(scalar);
+  H5Fclose(file);
+  const std::string message = message_of([&] { read_result(in("r.h5")); });
+  EXPECT_NE(message.find("argv: not text"), std::string::npos) << message;
 }
 
 TEST_F(ResultFile, WritesReadsAndKeepsFormerOnesNumbered) {

@@ -266,6 +266,13 @@ TEST(Plots, BreakdownOfManyRanks) {
   const Mark& mark = picture.panels[0].curves[0].marks[0];
   EXPECT_DOUBLE_EQ(mark.low, 8.0);
   EXPECT_DOUBLE_EQ(mark.high, 12.0);
+  EXPECT_TRUE(has(mark.tip, "(8.000 s to 12.00 s over ranks)")) << mark.tip;
+  for (RankSeries& series : timed.timing)
+    for (double& value : series.values) value *= 1e-3;
+  const Picture short_steps = breakdown_picture({RunView(timed)});
+  const Mark& in_ms = short_steps.panels[0].curves[0].marks[0];
+  EXPECT_DOUBLE_EQ(in_ms.low, 8.0);
+  EXPECT_DOUBLE_EQ(in_ms.high, 12.0);
 }
 
 TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
@@ -332,6 +339,12 @@ TEST(Plots, MessagesPerStep) {
                   "data all reduce, in flight: in flight 167,\nexposed: rank "
                   "waited for it, or drove it 42,\n"))
       << bars_of(picture, 1);
+  // Of many ranks the sum is known: 200 B of two ranks.
+  Record many = made_record();
+  many.summary.world_size = 2;
+  many.comm = {{"data", "all_reduce", {200}, {3}, {1.0}, {1.0}, {0.25}, true}};
+  EXPECT_TRUE(has(bars_of(messages_picture({RunView(many)})), "data all reduce: payload 33,\n"))
+      << bars_of(messages_picture({RunView(many)}));
 }
 
 TEST(Plots, BuffersThatShareBytesLieBelowEachOther) {
@@ -386,6 +399,7 @@ TEST(Plots, RooflineOfThePlan) {
     for (const Box& box : picture.panels[1].boxes) {
       if (box.name != curve.name) continue;
       EXPECT_NEAR(mark.y, mark.x * box.right, 1e-9 * mark.y);
+      EXPECT_TRUE(has(box.tip, ": " + significant(box.right, 3, 3) + " GB/s")) << box.tip;
     }
   }
   EXPECT_NEAR(sum, flops, 1e-9 * flops);

@@ -84,6 +84,7 @@ TEST_F(PublishedRows, EmptyCellsAndColumnsLeftOut) {
   const RunView point(points.at(0).record);
   EXPECT_EQ(point.integer("parallel", "tensor_parallel", 1), 1);
   EXPECT_EQ(point.integer("parallel", "pipeline_parallel", 1), 1);
+  EXPECT_EQ(point.text("output", "flops_convention"), "megatron");
 }
 
 TEST_F(PublishedRows, ShardingAndOffloadOfMptRows) {
