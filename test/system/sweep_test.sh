@@ -142,6 +142,10 @@ if kill -0 "$(cat pid)" 2>/dev/null; then fail "a job outlives its limit"; fi
 limit=100
 stand_in FAILED 'status 0' "(setsid sleep 100 & echo \$! >'$top/pid'); exit 0"
 if kill -0 "$(cat pid)" 2>/dev/null; then fail "a process outlives its job"; fi
+# What a launcher leaves behind may end by itself: it has two seconds.
+rm -f ended
+stand_in FAILED 'status 0' "(setsid sh -c 'sleep 0.2; echo >>\"$top/ended\"' &); exit 0"
+[ "$(wc -l <ended)" = 2 ] || fail "a process that was ending was killed: $(wc -l <ended)"
 
 # At the limit a job is asked to write its result before it is told to end.
 rm -f signals
