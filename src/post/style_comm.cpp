@@ -1,6 +1,6 @@
 // Messages as nccl-tests print them (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): of a
 // calibration one row per size, of a run one row per kind of message, with the mean size.
-#include <algorithm>
+#include <numeric>
 
 #include "base/text.h"
 #include "plan/grid.h"
@@ -39,14 +39,10 @@ int64_t ranks_of(const RunView& run, const std::string& name) {
 std::vector<MessageRate> messages_of(const RunView& run) {
   std::vector<MessageRate> messages = run.record().calibration.messages;
   for (const CommEntry& entry : run.record().comm) {
-    double bytes = 0.0, calls = 0.0, time_s = 0.0;
-    for (size_t rank = 0;
-         rank < std::min(entry.count.size(), entry.time_s.size()) && rank < entry.bytes.size();
-         ++rank) {
-      bytes += static_cast<double>(entry.bytes[rank]);
-      calls += static_cast<double>(entry.count[rank]);
-      time_s += entry.time_s[rank];
-    }
+    const auto sum = [](const auto& of_ranks) {
+      return std::accumulate(of_ranks.begin(), of_ranks.end(), 0.0);
+    };
+    const double bytes = sum(entry.bytes), calls = sum(entry.count), time_s = sum(entry.time_s);
     if (calls <= 0.0 || time_s <= 0.0) continue;
     MessageRate rate;
     rate.axis = entry.axis;
