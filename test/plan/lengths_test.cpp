@@ -97,6 +97,9 @@ TEST(Lengths, ReachAllAttention) {
   for (int64_t rank = 0; rank < 2; ++rank) {
     const Plan plan = make_plan(resolved_config(m), 2, rank);
     const Plan other = make_plan(resolved_config(whole), 2, rank);
+    const Buffer& lengths = plan.buffers.at(static_cast<size_t>(plan.lengths));
+    EXPECT_EQ(lengths.elements, m.micro_batch);
+    EXPECT_EQ(lengths.slots, plan.slots);
     int64_t loads = 0, attentions = 0;
     for_each_operation(plan, [&](int32_t i, int64_t /*rows*/, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(i)];

@@ -341,6 +341,23 @@ TEST(Checks, AgainstReference) {
       }
 }
 
+// Distances are measured in units of the reference's own size: twice its change is half as near to
+// it as it is to twice its change.
+TEST(Checks, ResidualsAreInUnitsOfTheReference) {
+  const Plan plan = make_plan(resolved_config({}), 1, 0);
+  TrainedSteps once = sound_steps(plan);
+  for (std::vector<double>& tensor : once.before) std::fill(tensor.begin(), tensor.end(), 0.0);
+  TrainedSteps twice = once;
+  for (auto* const tensors : {&twice.after, &twice.gradients})
+    for (std::vector<double>& tensor : *tensors)
+      for (double& value : tensor) value *= 2.0;
+  const auto far = compare_with_reference(plan, twice, once);
+  const auto near = compare_with_reference(plan, once, twice);
+  for (const size_t check : {size_t{1}, size_t{2}})
+    EXPECT_NEAR(far.at(check).value, 2.0 * near.at(check).value, 1e-9 * far.at(check).value)
+        << far.at(check).name;
+}
+
 // At most half of the steps after the warm-up; a run that ended in the warm-up has none.
 TEST(Checks, SkippedSteps) {
   for (const int64_t skipped : {0, 4, 5, 6, 10}) {
