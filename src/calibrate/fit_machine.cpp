@@ -145,7 +145,8 @@ class Fit {
         "measured: sum of two arrays, fp32");
     const double host = bytes_per_s(calibration_, host_sum);
     set("host_gb_per_s", (host > 0.0 ? host : memory_rate_) / 1e9,
-        "measured: sum of two arrays by the host");
+        host > 0.0 || !facts_.is_accelerator ? "measured: sum of two arrays by the host"
+                                             : "not measured: as of the device");
     const Rates launches = named(calibration_, launch);
     set("launch_us", launches.empty() ? 0.0 : 1e6 * launches.front().time_s,
         launches.empty() ? "not measured" : "measured: a kernel of one element");

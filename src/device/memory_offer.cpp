@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
-// Value of the line "KEY VALUE" or "KEY: VALUE kB"; -1 where there is none.
+// Value of the line "KEY VALUE" or "KEY: VALUE kB"; 0 where there is none.
 int64_t field_of(const std::string& file, const std::string& key) {
   std::ifstream in(file);
   std::string line;
@@ -20,7 +20,7 @@ int64_t field_of(const std::string& file, const std::string& key) {
     int64_t value;
     if (words >> name >> value && (name == key || name == key + ":")) return value;
   }
-  return -1;
+  return 0;
 }
 
 // A file that holds one number; `unlimited` for "max", a missing file or version 1's huge default.
@@ -49,8 +49,7 @@ void narrow(MemoryOffer& offer, const std::string& mount, std::string path,
     const int64_t limit = limit_of(group + "/" + files.limit);
     if (limit != unlimited) {
       const int64_t usage = limit_of(group + "/" + files.usage);
-      const int64_t reclaimable =
-          std::max<int64_t>(0, field_of(group + "/memory.stat", files.reclaimable));
+      const int64_t reclaimable = field_of(group + "/memory.stat", files.reclaimable);
       const int64_t used = usage == unlimited ? 0 : std::max<int64_t>(0, usage - reclaimable);
       offer.total_bytes = std::min(offer.total_bytes, limit);
       offer.available_bytes = std::min(offer.available_bytes, std::max<int64_t>(0, limit - used));
@@ -65,8 +64,8 @@ void narrow(MemoryOffer& offer, const std::string& mount, std::string path,
 MemoryOffer read_memory_offer(const std::string& root) {
   constexpr int64_t kilobyte = 1024;
   const std::string meminfo = root + "/proc/meminfo";
-  MemoryOffer offer{std::max<int64_t>(0, field_of(meminfo, "MemTotal")) * kilobyte,
-                    std::max<int64_t>(0, field_of(meminfo, "MemAvailable")) * kilobyte};
+  MemoryOffer offer{field_of(meminfo, "MemTotal") * kilobyte,
+                    field_of(meminfo, "MemAvailable") * kilobyte};
 
   // Lines "ID:CONTROLLERS:PATH"; version 2 has ID 0 and no controllers.
   std::ifstream groups(root + "/proc/self/cgroup");

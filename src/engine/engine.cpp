@@ -70,8 +70,7 @@ double Engine::evaluate(int64_t first) {
   const TransferTotal loads = resources_.loads, stores = resources_.stores;  // of the step
   // Scales of later steps do not follow from these numbers.
   std::vector<float> amax(plan.fp8.tensors.size());
-  const int64_t amax_bytes = static_cast<int64_t>(amax.size() * sizeof(float));
-  if (!amax.empty()) resources_.fetch({plan.fp8.amax}, amax.data(), amax_bytes);
+  if (!amax.empty()) resources_.fetch({plan.fp8.amax}, amax);
   inputs_.begin_evaluation(first);
   if (graph_.recorded()) inputs_.set_mode(InputMode::copy);  // issued, not replayed
   inputs_.load_scalars();
@@ -82,7 +81,7 @@ double Engine::evaluate(int64_t first) {
   timer_.set_exposed(exposed_s);
   resources_.loads = loads;
   resources_.stores = stores;
-  if (!amax.empty()) resources_.put({plan.fp8.amax}, amax.data(), amax_bytes);
+  if (!amax.empty()) resources_.put({plan.fp8.amax}, amax);
   const double sequences = static_cast<double>(plan.config.batch.global_batch_size);
   return scalars[static_cast<size_t>(Scalar::loss_sum)] /
              static_cast<double>(inputs_.num_targets()) +
@@ -113,7 +112,7 @@ TrainingState Engine::state(int64_t steps) {
   state.sequences = inputs_.sequences_before(steps);
   if (steps_s_known_) state.steps_s = steps_s_;
   const int loss_scale = resources_.plan.loss_scale;
-  if (loss_scale >= 0) resources_.fetch({loss_scale}, state.loss_scale.data(), loss_scale_bytes);
+  if (loss_scale >= 0) resources_.fetch({loss_scale}, state.loss_scale);
   return state;
 }
 
@@ -123,8 +122,7 @@ void Engine::continue_from(const TrainingState& state) {
   steps_s_known_ = state.steps == 0 || state.steps_s > 0.0;
   inputs_.set_position(state.steps, state.sequences);
   const int loss_scale = resources_.plan.loss_scale;
-  if (loss_scale >= 0 && state.loss_scale[0] > 0.0)
-    resources_.put({loss_scale}, state.loss_scale.data(), loss_scale_bytes);
+  if (loss_scale >= 0 && state.loss_scale[0] > 0.0) resources_.put({loss_scale}, state.loss_scale);
 }
 
 // Issues the tasks of a step, or records them and replays the recording.

@@ -1,13 +1,6 @@
 #include "engine/fp8_scaling.h"
 
 namespace gptbench {
-namespace {
-
-int64_t bytes_of(const std::vector<float>& values) {
-  return static_cast<int64_t>(values.size() * sizeof(float));
-}
-
-}  // namespace
 
 std::vector<Fp8Scaling> read_fp8_scaling(Resources& resources) {
   const Fp8Plan& fp8 = resources.plan.fp8;
@@ -16,9 +9,9 @@ std::vector<Fp8Scaling> read_fp8_scaling(Resources& resources) {
   if (count == 0) return {};
   std::vector<float> scales(count), history(length * count);
   std::vector<int32_t> positions(count);
-  resources.fetch({fp8.scale}, scales.data(), bytes_of(scales));
-  resources.fetch({fp8.history}, history.data(), bytes_of(history));
-  resources.fetch({fp8.position}, positions.data(), static_cast<int64_t>(count * sizeof(int32_t)));
+  resources.fetch({fp8.scale}, scales);
+  resources.fetch({fp8.history}, history);
+  resources.fetch({fp8.position}, positions);
   std::vector<Fp8Scaling> factors;
   for (size_t i = 0; i < count; ++i) {
     Fp8Scaling factor{fp8.tensors[i].name, scales[i], {}};
@@ -44,10 +37,10 @@ void write_fp8_scaling(Resources& resources, const std::vector<Fp8Scaling>& fact
     for (size_t step = 0; step < length; ++step) history[step * count + i] = factors[i].amax[step];
   }
   const std::vector<int32_t> positions(count, 0);
-  resources.put({fp8.scale}, scales.data(), bytes_of(scales));
-  resources.put({fp8.inverse}, inverse.data(), bytes_of(inverse));
-  resources.put({fp8.history}, history.data(), bytes_of(history));
-  resources.put({fp8.position}, positions.data(), static_cast<int64_t>(count * sizeof(int32_t)));
+  resources.put({fp8.scale}, scales);
+  resources.put({fp8.inverse}, inverse);
+  resources.put({fp8.history}, history);
+  resources.put({fp8.position}, positions);
 }
 
 }  // namespace gptbench

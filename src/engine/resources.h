@@ -37,6 +37,15 @@ struct Resources {
   // wherever the buffer resides. Outside of steps only.
   void put(const Operand& to, const void* source, int64_t bytes);
   void fetch(const Operand& from, void* target, int64_t bytes);
+  // As many elements as there are in `values`: a vector or an array.
+  template <class Values>
+  void put(const Operand& to, const Values& values) {
+    put(to, values.data(), static_cast<int64_t>(values.size() * sizeof *values.data()));
+  }
+  template <class Values>
+  void fetch(const Operand& from, Values& values) {
+    fetch(from, values.data(), static_cast<int64_t>(values.size() * sizeof *values.data()));
+  }
 
   const Plan& plan;
   Device& device;

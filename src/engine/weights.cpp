@@ -49,18 +49,17 @@ void initialise_fp8_scales(Resources& resources) {
     scales.push_back(
         fp8_scale(static_cast<float>(tensor.expected_amax), fp8_format(tensor.type), margin, 1.0f));
   if (scales.empty()) return;
-  const int64_t bytes = static_cast<int64_t>(scales.size() * sizeof(float));
-  resources.put({fp8.scale}, scales.data(), bytes);
+  resources.put({fp8.scale}, scales);
   for (float& scale : scales) scale = 1.0f / scale;
-  resources.put({fp8.inverse}, scales.data(), bytes);
+  resources.put({fp8.inverse}, scales);
 }
 
 void initialise_loss_scale(Resources& resources) {
   if (resources.plan.loss_scale < 0) return;
   const PrecisionConfig& p = resources.plan.config.precision;
-  const double state[3] = {p.loss_scale > 0.0 ? p.loss_scale : p.initial_loss_scale, 0.0,
-                           static_cast<double>(p.loss_scale_hysteresis)};
-  resources.put({resources.plan.loss_scale}, state, sizeof state);
+  const std::array<double, 3> state = {p.loss_scale > 0.0 ? p.loss_scale : p.initial_loss_scale,
+                                       0.0, static_cast<double>(p.loss_scale_hysteresis)};
+  resources.put({resources.plan.loss_scale}, state);
 }
 
 constexpr uint64_t hash_of_nothing = 0xcbf29ce484222325ull;

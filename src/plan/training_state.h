@@ -15,6 +15,5 @@ struct TrainingState {
   std::array<double, 3> loss_scale{};
   double steps_s = 0.0;  // sum of the times of these steps; 0: not known
 };
-constexpr int64_t loss_scale_bytes = sizeof TrainingState::loss_scale;
 
 }  // namespace gptbench

@@ -152,7 +152,7 @@ Picture steps_picture(const Runs& runs, const PlotOptions&) {
   Panel panel;
   panel.x = {"Step"};
   panel.x.whole = true;
-  panel.y = {"Time of the slowest rank (s)", false, true};
+  panel.y = {"Time of the slowest rank (s)"};
   const std::vector<std::string> labels = labels_of(runs);
   int64_t warmup = -1;
   for (size_t r = 0; r < runs.size(); ++r) {

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
 #include "base/error.h"
 #include "calibrate/measure_kernels.h"
+#include "kept_text.h"
 #include "project/project.h"
 
 namespace gptbench {
@@ -98,6 +100,63 @@ TEST(Fit, FindsTheMachine) {
   EXPECT_EQ(fitted.software.within_efficiency, 1.0);
   EXPECT_EQ(fitted.software.between_efficiency, 1.0);
   EXPECT_EQ(fitted.comments.at("reserve_gib").substr(0, 34), "program and libraries of a rank, s");
+}
+
+// Both at the end of what is tried.
+TEST(Fit, FindsTheLargestRampAndSoftmax) {
+  Calibration calibration = known_machine();
+  const auto is_attention = [](const KernelRate& rate) {
+    return rate.kernel.rfind("attention_", 0) == 0;
+  };
+  auto& kernels = calibration.kernels;
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), is_attention), kernels.end());
+  for (const int64_t T : {256, 1024, 4096})
+    for (const int64_t D : {32, 64, 128}) {
+      const double time_s = 1e9 / (0.5 * gemm_rate) * (1.0 + 1024.0 / static_cast<double>(T)) *
+                            (1.0 + 128.0 / static_cast<double>(D));
+      kernels.push_back({"attention_forward", "fp32", T, D, T, 1e9, 0.0, launch_s + time_s, 0.0});
+    }
+  const FittedProfile fitted = fit_machine(calibration, host_of_two());
+  EXPECT_EQ(fitted.machine.attention_ramp, 1024);
+  EXPECT_EQ(fitted.machine.attention_softmax, 128);
+  EXPECT_NEAR(fitted.machine.attention_efficiency, 0.5, 2e-3);
+}
+
+// Whole profiles with their comments, kept in test/calibrate/profiles.
+TEST(Fit, WritesWhatIsKept) {
+  const auto expect_profile = [](const std::string& name, const Calibration& calibration,
+                                 const NodeFacts& facts) {
+    const FittedProfile fitted = fit_machine(calibration, facts);
+    expect_as_kept("calibrate/profiles/" + name,
+                   profile_text(fitted.machine, fitted.software, fitted.comments));
+  };
+  Calibration calibration = known_machine();
+  NodeFacts facts = host_of_two();
+  facts.reserve_bytes = 1073741824.0;
+  expect_profile("host.in", calibration, facts);
+  add_messages(calibration);
+  for (int64_t bytes = 8; bytes <= int64_t{1} << 28; bytes *= 2)
+    calibration.messages.push_back({"tensor", "all_gather", "f32", "none", 2, 1, bytes, bytes / 4,
+                                    3.0 * latency_s + static_cast<double>(bytes) / bus_rate});
+  facts.nodes = 2;
+  expect_profile("hosts.in", calibration, facts);
+
+  facts.is_accelerator = facts.fuses = true;
+  facts.reported = "a new accelerator";
+  calibration.kernels.push_back({host_sum, "fp32", 1, 1, 0, 0.0, 1e9, 0.25, 0.0});
+  calibration.kernels.push_back({copy_to_device, "fp32", 1, 1, 0, 0.0, 1e9, 0.04, 0.0});
+  calibration.kernels.push_back({copy_to_host, "fp32", 1, 1, 0, 0.0, 1e9, 0.05, 0.0});
+  calibration.kernels.push_back({"adamw", "fp32", 1, 1, 0, 0.0, 1e9, launch_s + 0.3, 0.0});
+  calibration.kernels.push_back(
+      {"cross_entropy_finish", "fp32", 1, 1, 0, 0.0, 1e9, launch_s + 0.15, 0.0});
+  expect_profile("accelerator.in", calibration, facts);
+  facts.sheet = *find_device("a100_80gb");
+  expect_profile("a100.in", calibration, facts);
+  // Nothing but a GEMM and a sum.
+  Calibration least;
+  for (const KernelRate& rate : known_machine().kernels)
+    if (rate.kernel == sum_of_arrays || least.kernels.empty()) least.kernels.push_back(rate);
+  expect_profile("least.in", least, host_of_two());
 }
 
 // Peaks of a device that is known are those of its data sheet.

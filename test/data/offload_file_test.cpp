@@ -47,6 +47,30 @@ TEST(OffloadFile, HoldsEveryPieceOfManyPending) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Work that is done when the test says so.
+class Gate final : public PendingWork {
+ public:
+  bool test() override { return is_open; }
+  bool is_open = false;
+};
+
+// A transfer only joins its queue: it waits neither for what is before it nor for its own end.
+TEST(OffloadFile, ATransferIsNotWaitedFor) {
+  const ScratchDirectory scratch;
+  OffloadFile file(scratch.path(""), 8);
+  std::string in(8, '\0');
+  const std::string out = "12345678";
+  HostQueue queue;
+  Gate gate;
+  queue.add(gate);
+  file.write(queue, out.data(), 0, 8);
+  file.read(queue, in.data(), 0, 8);
+  EXPECT_EQ(in, std::string(8, '\0'));
+  gate.is_open = true;
+  queue.synchronize();
+  EXPECT_EQ(in, out);
+}
+
 TEST(OffloadFile, ReadsAndWritesAtOnce) {
   const ScratchDirectory scratch;
   const OffloadFile file(scratch.path("made/on/demand"), 100);

@@ -116,6 +116,12 @@ TEST(Namelist, Messages) {
       {"&g a=\"it\"s\" /", "a.in:1:10: expected a blank or ',' after the string, found 's'"},
       {"&g a 5 /", "a.in:1:6: expected '=' after 'a', found '5'"},
       {"&g a\n/", "a.in:2:1: expected '=' after 'a', found '/'"},
+      {"&g a(x", "a.in:1:6: expected an integer in the subscript, as in a(2), found 'x'"},
+      {"&g a(\n",
+       "a.in:1:6: expected an integer in the subscript, as in a(2), found the end of the "
+       "line"},
+      {"&g a(1\r\n", "a.in:1:7: expected ')' after the subscript, found the end of the line"},
+      {"&g a(1", "a.in:1:7: expected ')' after the subscript, found the end of the text"},
       {"&g 5=a /", "a.in:1:4: expected a key or the '/' that ends the group, found '5'"},
       {"&g a==5 /", "a.in:1:6: unexpected '=' where a value is expected"},
       {"&g a=5? /", "a.in:1:7: unexpected '?' in the value '5'"},

@@ -2,24 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "deck/deck.h"
 #include "deck/validate.h"
 
 namespace gptbench {
-namespace {
-
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-}  // namespace
 
 Record scaled(int64_t ranks, double sec_per_it, int64_t zero_stage) {
   Record r = made_record();
@@ -167,15 +156,6 @@ Runs runs_of(const std::vector<Record>& records) {
   Runs runs;
   for (const Record& record : records) runs.emplace_back(record);
   return runs;
-}
-
-void expect_as_kept(const std::string& name, const std::string& text) {
-  const std::string path = std::string(GPTBENCH_SOURCE_DIR "/test/post/") + name;
-  if (std::getenv("GPTBENCH_UPDATE") != nullptr) std::ofstream(path, std::ios::binary) << text;
-  if (text == text_of(path)) return;
-  const std::string made = testing::TempDir() + std::filesystem::path(name).filename().string();
-  std::ofstream(made, std::ios::binary) << text;
-  ADD_FAILURE() << made << " is not " << path << "; GPTBENCH_UPDATE=1 keeps it";
 }
 
 }  // namespace gptbench

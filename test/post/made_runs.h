@@ -28,7 +28,4 @@ Record one_layer_run(const std::vector<double>& linear_s, double step_s = 1.0);
 
 Runs runs_of(const std::vector<Record>& records);
 
-// Whether `text` is that of test/post/`name`; GPTBENCH_UPDATE=1 in the environment keeps it.
-void expect_as_kept(const std::string& name, const std::string& text);
-
 }  // namespace gptbench

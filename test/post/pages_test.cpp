@@ -3,13 +3,16 @@
 // GPTBENCH_UPDATE=1 test_post_pages.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
 
+#include "kept_text.h"
 #include "made_runs.h"
 #include "post/accept.h"
 #include "post/commands.h"
 #include "post/explain.h"
 #include "post/json.h"
+#include "post/published.h"
 #include "post/report.h"
 #include "post/style.h"
 
@@ -17,7 +20,7 @@ namespace gptbench {
 namespace {
 
 void expect_page(const std::string& name, const std::string& text) {
-  expect_as_kept("pages/" + name, text);
+  expect_as_kept("post/pages/" + name, text);
 }
 
 // A run that ended before its first step.
@@ -75,9 +78,51 @@ TEST(Pages, TablesOfEachStyle) {
   expect_page("tables.md", tables_of("a study", study(), format_markdown) +
                                tables_of("a sweep", length_batch_sweep(), format_markdown) +
                                tables_of("one run", {made_record()}, format_markdown));
-  expect_page("tables_csv.txt", tables_of("a study", study(), format_csv));
+  expect_page("tables_csv.txt", tables_of("a study", study(), format_csv) +
+                                    tables_of("a sweep", length_batch_sweep(), format_csv) +
+                                    tables_of("one run", {made_record()}, format_csv));
   expect_page("tables_latex.txt", tables_of("a sweep", length_batch_sweep(), format_latex));
   expect_page("tables_json.txt", tables_of("one run", {made_record()}, tables_json));
+}
+
+// Published rows of each table, and runs, by another convention and against other peaks.
+TEST(Pages, TablesOfPublishedAndRestatedRows) {
+  const std::string path = testing::TempDir() + "published.csv";
+  std::vector<PublishedRun> published;
+  for (const char* const rows :
+       {"seq_length,activation_checkpointing,nodes,freq_ghz,size,dp,tp,pp,mbs,gbs,mem_mib,"
+        "sec_per_it,tflops,est_aggr_petaflops,notes\n"
+        "1024,True,64,2.2,124M,64,1,1,2,1024,5088.4,30.5,0.59,0.038,02-15\n"
+        "1024,False,64,2.0,124M,32,2,1,1,1024,4078.4,41.0,0.45,0.03,02-16\n",
+        "model \\ num_node * num_gpus,1*8\n"
+        "BERT-345M,84.17 samples/sec<br>25.3 tflops/gpu<br>30.4/40.5 GB<br>310/400 W<br>97 %\n",
+        "model,gpus,zero_stage,max_global_batch,time_per_it_ms\ngpt-345m,16,2,8,1000\n",
+        "ranks,tokens_per_s\n512,100000\n"}) {
+    std::ofstream(path) << rows;
+    for (PublishedRun& each : read_published(path)) published.push_back(std::move(each));
+  }
+  std::remove(path.c_str());
+  Record fp8 = scaled(2, 4.0, 1);
+  set_key(fp8, "precision", "compute", std::string("fp8"));
+  fp8.summary.device_name = "NVIDIA H100 80GB HBM3";
+  const std::vector<Record> records = {fp8, scaled(4, 3.0, 3)};
+  const std::pair<const char*, Restatement> restatements[] = {
+      {"as they are", {}},
+      {"FLOPs of Megatron, 100 TFLOP/s", {"megatron", 100.0, ""}},
+      {"both peaks", {"", 0.0, "both"}},
+  };
+  std::string text;
+  for (const auto& [what, restatement] : restatements)
+    for (const Style& style : styles) {
+      Runs runs;
+      for (const PublishedRun& each : published)
+        runs.emplace_back(each.record, restatement, &each.cells);
+      for (const Record& record : records) runs.emplace_back(record, restatement);
+      const std::vector<Table> tables = style.tables(runs);
+      text += "== " + std::string(style.name) + ", " + what + "\n" + format_markdown(tables) +
+              format_csv(tables) + "\n";
+    }
+  expect_page("tables_restated.txt", text);
 }
 
 // test_post_show_compare has pages of runs with all that a record holds.
@@ -121,6 +166,9 @@ TEST(Pages, Explain) {
   Record tf32 = record;
   set_key(tf32, "precision", "tf32", true);
   expect_page("explain_tf32.txt", explain_page("out/result.h5", tf32, "a100-80"));
+  Record fp8 = record;
+  set_key(fp8, "precision", "compute", std::string("fp8"));
+  expect_page("explain_fp8.txt", explain_page("out/result.h5", fp8, "h100"));
   Record cuda = one_layer_run({0.2});
   cuda.comm.clear();
   set_key(cuda, "run", "device", std::string("cuda"));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "kept_text.h"
 #include "made_runs.h"
 #include "post/plot.h"
 #include "post/svg.h"
@@ -13,7 +14,7 @@ namespace gptbench {
 namespace {
 
 void expect_picture(const Picture& picture) {
-  expect_as_kept("pictures/" + picture.name + ".svg", svg_of(picture, picture_style()));
+  expect_as_kept("post/pictures/" + picture.name + ".svg", svg_of(picture, picture_style()));
 }
 
 TEST(Pictures, OfAStudy) {

@@ -176,6 +176,7 @@ TEST_F(PublishedRows, LayoutOfPointsAndNodesOfZeroRows) {
   const Table table = scaling_tables({RunView(points.at(0).record, {}, &points.at(0).cells)}).at(0);
   EXPECT_EQ(Fields(table.rows[0].begin(), table.rows[0].begin() + 9),
             (Fields{"published", "512", "-", "-", "-", "-", "-", "-", "-"}));
+  EXPECT_NE(table.caption.find("published: published"), std::string::npos) << table.caption;
   const auto rows = read(
       "model,gpus,zero_stage,max_global_batch,time_per_it_ms\ngpt-345m,16,0,8,1000\n"
       "gpt-345m,4,0,8,1000\n");

@@ -13,6 +13,8 @@ TEST(BusFactor, OfNcclTests) {
   EXPECT_DOUBLE_EQ(bus_factor("all_gather", 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor("send", 8), 1.0);
   EXPECT_DOUBLE_EQ(bus_factor("all_reduce", 1), 0.0);
+  EXPECT_DOUBLE_EQ(bus_factor("send", 1), 0.0);
+  EXPECT_DOUBLE_EQ(bus_factor("all_gather", 0), 0.0);
 }
 
 }  // namespace

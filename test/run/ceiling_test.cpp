@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 
 namespace gptbench {
 namespace {
@@ -61,6 +63,43 @@ TEST_F(Store, DamagedLinesAndUnwritableFilesAreNoError) {
   setenv("GPTBENCH_CEILINGS", "none", 1);
   CeilingStore().add("k", 1.0);
   EXPECT_TRUE(CeilingStore().read("k").empty());
+}
+
+// Sets or, with null, unsets a variable of the environment while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST(CeilingPath, IsTheCacheOfTheUserOrNone) {
+  const std::string folder = testing::TempDir() + "ceiling_path";
+  const Variable own("GPTBENCH_CEILINGS", nullptr);
+  {
+    const Variable cache("XDG_CACHE_HOME", folder.c_str());
+    CeilingStore().add("cache", 1.0);
+  }
+  const Variable no_cache("XDG_CACHE_HOME", nullptr);
+  {
+    const Variable home("HOME", folder.c_str());
+    CeilingStore().add("home", 2.0);
+    EXPECT_EQ(CeilingStore().read("home"), std::vector<double>{2});
+  }
+  EXPECT_TRUE(std::ifstream(folder + "/gptbench/gemm_ceilings").good());
+  EXPECT_TRUE(std::ifstream(folder + "/.cache/gptbench/gemm_ceilings").good());
+  const Variable no_home("HOME", nullptr);
+  CeilingStore().add("k", 1.0);
+  EXPECT_TRUE(CeilingStore().read("k").empty());
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

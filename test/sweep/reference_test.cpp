@@ -25,6 +25,8 @@ TEST(Reference, DocumentIsWhatTheTableGives) {
 
 TEST(Reference, NamesEveryKeyWithin80Columns) {
   const std::string text = keys_text({sweep_reference()});
+  EXPECT_NE(text.find("\n  watchdog_s = 600.0\n      real: at least 0.0 s\n      end the run when"),
+            std::string::npos);
   for (const Key& key : key_table()) {
     EXPECT_NE(text.find("\n  " + key.name + " = "), std::string::npos) << key.full_name();
   }

@@ -1,0 +1,76 @@
+// Which result files a sweep takes for those of its rows.
+#include "sweep/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "io/result_file.h"
+
+namespace gptbench {
+namespace {
+
+class RowResult : public testing::Test {
+ protected:
+  explicit RowResult(const std::string& find_largest = "none") {
+    const Sweep sweep =
+        expand_sweep("s.in",
+                     "&model num_layers = 1, hidden_size = 16, num_attention_heads = 4,\n"
+                     "  vocab_size = 32, seq_length = 8 /\n"
+                     "&sweep vary(1) = 'ranks = 2' /\n",
+                     {"output.directory=" + directory_, "run.find_largest=" + find_largest});
+    row_ = sweep.rows.at(0);
+    std::filesystem::create_directories(row_directory(row_));
+    record_ = record_without_result(sweep, row_, {}, "", "", false);
+  }
+  ~RowResult() override { std::filesystem::remove_all(directory_); }
+
+  // Whether a file is the row's that differs from it in one key.
+  bool is_taken_with(const std::string& group, const std::string& key, const KeyValue& value) {
+    Record other = record_;
+    for (ConfigEntry& entry : other.config)
+      if (entry.group == group && entry.key == key) entry.value = value;
+    write_result(row_directory(row_), other);
+    return row_result(row_).has_value();
+  }
+
+  std::string directory_ = testing::TempDir() + "row_result";
+  SweepRow row_;
+  Record record_;
+};
+
+TEST_F(RowResult, IsThatOfTheSameDeck) {
+  EXPECT_FALSE(row_result(row_).has_value());
+  EXPECT_TRUE(is_taken_with("run", "seed", row_.deck.config.run.seed));
+  EXPECT_FALSE(is_taken_with("run", "seed", row_.deck.config.run.seed + 1));
+  EXPECT_FALSE(is_taken_with("run", "name", std::string("another")));
+  EXPECT_FALSE(is_taken_with("batch", "micro_batch_size", int64_t{7}));
+  record_.summary.world_size = 4;
+  EXPECT_FALSE(is_taken_with("run", "seed", row_.deck.config.run.seed));
+}
+
+// What a run resolves, or was given to find it.
+TEST_F(RowResult, MayBeOfAnyDeviceLibraryAndPlace) {
+  EXPECT_TRUE(is_taken_with("run", "device", std::string("cuda")));
+  EXPECT_TRUE(is_taken_with("run", "comm", std::string("nccl")));
+  EXPECT_TRUE(is_taken_with("output", "directory", std::string("elsewhere")));
+  EXPECT_TRUE(is_taken_with("run", "time_limit_s", 5.0));
+  row_.deck.config.run.device = DeviceKind::host;
+  row_.deck.config.run.comm = CommLibrary::mpi;
+  EXPECT_FALSE(is_taken_with("run", "device", std::string("cuda")));
+  EXPECT_FALSE(is_taken_with("run", "comm", std::string("nccl")));
+}
+
+class RowResultOfLargest : public RowResult {
+ protected:
+  RowResultOfLargest() : RowResult("micro_batch") {}
+};
+
+TEST_F(RowResultOfLargest, MayHaveFoundItsBatch) {
+  EXPECT_TRUE(is_taken_with("batch", "micro_batch_size", int64_t{7}));
+  EXPECT_TRUE(is_taken_with("run", "steps", int64_t{3}));
+  EXPECT_FALSE(is_taken_with("run", "seed", row_.deck.config.run.seed + 1));
+}
+
+}  // namespace
+}  // namespace gptbench
