@@ -22,8 +22,7 @@ std::string layout_of(const RunView& run) {
 
 std::vector<std::string> parts_of(const RunView& run, bool over_length) {
   // A published point without a model is its series.
-  if (run.is_published() && run.seq_length() == 0)
-    return {"published: " + run.text("run", "name"), "", "", "", "", "", "", ""};
+  if (run.is_point()) return {"published: " + run.text("run", "name"), "", "", "", "", "", "", ""};
   return {run.source_mark() + run.model_name(),
           over_length ? std::to_string(run.summary().world_size) + " ranks"
                       : "sequence " + std::to_string(run.seq_length()),

@@ -48,6 +48,8 @@ class RunView {
   const std::string& path() const { return path_; }  // of its file; "": not known
 
   bool is_published() const { return published_ != nullptr; }
+  // A published point: ranks and throughput, nothing of model and layout.
+  bool is_point() const { return is_published() && seq_length() == 0; }
   bool is_projected() const { return !record_->projection.machine.empty(); }
   bool is_measured() const { return !is_published() && !is_projected(); }
   std::string source() const {

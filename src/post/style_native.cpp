@@ -61,7 +61,7 @@ std::vector<StyleColumn> settings() {
   const auto key = [](const char* group, const char* name) {
     return [=](const RunView& run) { return key_cell(run, group, name); };
   };
-  return {
+  std::vector<StyleColumn> columns = {
       {"Model", [](const RunView& run) { return run.model_name(); }, false},
       {"Sequence", whole(&RunView::seq_length)},
       {"Batch", whole(&RunView::global_batch)},
@@ -74,6 +74,12 @@ std::vector<StyleColumn> settings() {
       {"FLOPs", [](const RunView& run) { return run.flops_convention(); }, false, true},
       {"Date", [](const RunView& run) { return run.record().date_utc.substr(0, 10); }, false},
   };
+  for (StyleColumn& column : columns)
+    if (column.heading != "Ranks")
+      column.cell = [cell = column.cell](const RunView& run) {
+        return run.is_point() ? "-" : cell(run);
+      };
+  return columns;
 }
 
 std::vector<std::string> cells_of(const StyleColumn& column, const Runs& runs) {

@@ -9,8 +9,7 @@ namespace {
 
 // Runs of one table differ in ranks and batch only.
 std::string setting(const RunView& run) {
-  if (run.is_published() && run.integer("model", "seq_length", 0) == 0)
-    return "published: " + run.text("run", "name");
+  if (run.is_point()) return "published: " + run.text("run", "name");
   return run.model_name() + ", sequence length " + std::to_string(run.seq_length()) + ", " +
          run.text("precision", "compute", "fp32") + ", activation checkpointing " +
          run.checkpointing_cell() + ", ZeRO " + std::to_string(run.zero_stage()) + ", on " +

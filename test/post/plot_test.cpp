@@ -404,6 +404,10 @@ TEST(Plots, RooflineOfThePlan) {
   }
   EXPECT_NEAR(sum, flops, 1e-9 * flops);
   EXPECT_EQ(picture.panels[1].boxes.size(), 5U);
+  // A series of no ranks, as only a damaged file has, says nothing.
+  Record damaged = r;
+  damaged.timing.push_back({"region_linear", "s", "", {}, 2, 0, false});
+  EXPECT_EQ(roofline_picture({RunView(damaged)}).panels[1].boxes.size(), 5U);
   // Without a data sheet the roof is the highest rate.
   r.summary.device_name.clear();
   const Picture own = roofline_picture({RunView(r)});

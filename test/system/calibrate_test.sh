@@ -41,6 +41,14 @@ calibrates calibration bf16 2
 "$GPTPOST" table --style comm --format csv "$decks/calibration.h5" >out 2>err || fail "no table"
 grep -q '^data,send,2,1,8,2,f32,none,' out || fail "no message of 8 bytes"
 
+# What there is no time for is counted: measured or left out, it is as many in any time.
+counted() { tail -1 out | sed -E 's/.* kernels=([0-9]+) messages=([0-9]+) left_out=([0-9]+) .*/\1 + \2 + \3/'; }
+run 2 --calibrate run.time_limit_s=0.3 run.device=host
+short=$(counted)
+run 2 --calibrate run.time_limit_s=3 run.device=host
+[ $((short)) -eq $(($(counted))) ] || fail "measured and left out: $short in 0.3 s, $(counted) in 3 s"
+[ "$short" != "$(counted)" ] || fail "as many in 0.3 s as in 3 s: $short"
+
 # Explained with the profile; a calibration has no steps.
 run 2 "$decks/tiny.in"
 "$GPTPOST" explain --profile "$decks/profile.in" "$work/output/tiny/result.h5" >out 2>err ||
