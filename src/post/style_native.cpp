@@ -61,25 +61,23 @@ std::vector<StyleColumn> settings() {
   const auto key = [](const char* group, const char* name) {
     return [=](const RunView& run) { return key_cell(run, group, name); };
   };
-  std::vector<StyleColumn> columns = {
-      {"Model", [](const RunView& run) { return run.model_name(); }, false},
-      {"Sequence", whole(&RunView::seq_length)},
-      {"Batch", whole(&RunView::global_batch)},
+  const auto unless_point = [](const Cell& cell) -> Cell {
+    return [cell](const RunView& run) { return run.is_point() ? "-" : cell(run); };
+  };
+  return {
+      {"Model", unless_point([](const RunView& run) { return run.model_name(); }), false},
+      {"Sequence", unless_point(whole(&RunView::seq_length))},
+      {"Batch", unless_point(whole(&RunView::global_batch))},
       {"Precision", key("precision", "compute"), false},
-      {"Recomputation", [](const RunView& run) { return run.checkpointing(); }, false},
-      {"Layout", layout_cell, false},
+      {"Recomputation", unless_point([](const RunView& run) { return run.checkpointing(); }),
+       false},
+      {"Layout", unless_point(layout_cell), false},
       {"Ranks", whole(&Summary::world_size)},
-      {"Nodes", whole(&Summary::nodes)},
+      {"Nodes", unless_point(whole(&Summary::nodes))},
       {"Device", [](const RunView& run) { return run.device_name(); }, false},
       {"FLOPs", [](const RunView& run) { return run.flops_convention(); }, false, true},
       {"Date", [](const RunView& run) { return run.record().date_utc.substr(0, 10); }, false},
   };
-  for (StyleColumn& column : columns)
-    if (column.heading != "Ranks")
-      column.cell = [cell = column.cell](const RunView& run) {
-        return run.is_point() ? "-" : cell(run);
-      };
-  return columns;
 }
 
 std::vector<std::string> cells_of(const StyleColumn& column, const Runs& runs) {
@@ -184,7 +182,8 @@ std::vector<Table> native_tables(const Runs& runs) {
   }
   for (const StyleColumn& column : varied_keys(runs, known)) columns.push_back(column);
   for (const StyleColumn& column : figure_columns(runs)) columns.push_back(column);
-  return {table_of("native", "Runs: " + join(constant, ", "), columns, runs)};
+  const std::string caption = constant.empty() ? "Runs" : "Runs: " + join(constant, ", ");
+  return {table_of("native", caption, columns, runs)};
 }
 
 }  // namespace gptbench
