@@ -66,7 +66,6 @@ void EnergyCounters::find_powercap(const std::string& root) {
     const bool top_level = zone.find(':', prefix.size()) == std::string::npos;
     if (top_level ? name.compare(0, 7, "package") != 0 : name != "dram") continue;
     const std::string counter = path + "/energy_uj";
-    errno = 0;
     if (!read_count(counter)) {
       source_ = "none, " + why_unreadable(counter);
       continue;

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "device/host/gemm_converted.h"
 #include "kernel_test.h"
 #include "product_sums.h"
@@ -63,6 +65,47 @@ TYPED_TEST(HostKernel, LinearBackwardInputEqualsReference) {
     this->template ref_kernels<A>().linear_backward_input(
         *this->queue, {magnitude.data(), ady.data(), aw.data(), s.R, s.K, s.N, ws});
     expect_sums(dx, dx_ref, magnitude, s.N, "dx");
+  }
+}
+
+// A plan of a GPU fuses gelu with GEMMs; here each is its parts, to the bit.
+TYPED_TEST(HostKernel, LinearGeluIsItsParts) {
+  using A = TypeParam;
+  constexpr int64_t R = 5, K = 33, N = 17;
+  const auto x = random_array<A>(R * K, 1), w = random_array<A>(N * K, 2),
+             bias = random_array<A>(N, 3), dy = random_array<A>(R * N, 4),
+             pre = random_array<A>(R * K, 5);
+  const Workspace ws = this->gemm_workspace();
+  const auto equal = [](const auto& a, const auto& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0;
+  };
+  for (const KernelTable* kernels :
+       {&this->template host_kernels<A>(), &this->template ref_kernels<A>()}) {
+    std::vector<A> y(R * N), activation(R * N), y_alone(R * N), activation_alone(R * N);
+    kernels->linear_gelu_forward(
+        *this->queue,
+        {{y.data(), x.data(), w.data(), bias.data(), R, K, N, ws}, activation.data()});
+    kernels->linear_forward(*this->queue,
+                            {y_alone.data(), x.data(), w.data(), bias.data(), R, K, N, ws});
+    kernels->gelu_forward(*this->queue, {activation_alone.data(), y_alone.data(), R * N});
+    EXPECT_TRUE(equal(y, y_alone));
+    EXPECT_TRUE(equal(activation, activation_alone));
+
+    std::vector<A> dx_alone(R * K);
+    kernels->linear_backward_input(*this->queue,
+                                   {dx_alone.data(), dy.data(), w.data(), R, K, N, ws});
+    kernels->gelu_backward(*this->queue, {dx_alone.data(), dx_alone.data(), pre.data(), R * K});
+    for (const bool with_bias : {false, true}) {
+      std::vector<A> dx(R * K);
+      auto dbias = random_array<float>(K, 6), dbias_alone = dbias;
+      kernels->linear_gelu_backward_input(*this->queue,
+                                          {{dx.data(), dy.data(), w.data(), R, K, N, ws},
+                                           pre.data(),
+                                           with_bias ? dbias.data() : nullptr});
+      if (with_bias) kernels->bias_backward(*this->queue, {dbias_alone.data(), dx.data(), R, K});
+      EXPECT_TRUE(equal(dx, dx_alone)) << with_bias;
+      EXPECT_TRUE(equal(dbias, dbias_alone)) << with_bias;
+    }
   }
 }
 

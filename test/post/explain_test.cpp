@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "base/error.h"
 #include "made_runs.h"
@@ -128,6 +129,26 @@ TEST(Explain, PageOf80Columns) {
   EXPECT_NE(page.find("linear     250  25.0 %    100  FLOPs   40.0 %       -   150"),
             std::string::npos)
       << page;
+}
+
+// A profile of one's own holds software too, by which operations share the time of a region.
+TEST(Explain, OperationsShareTimeAsAnOwnProfileSays) {
+  Record record = one_layer_run({0.2});
+  for (const RankSeries& series : std::vector<RankSeries>(record.timing))
+    if (series.name == "region_linear") {
+      record.timing.push_back(series);
+      record.timing.back().name = "region_head_loss";
+    }
+  const Machine machine = read_machine("a100-80");
+  Software software = read_software("gptbench");
+  const auto page = [&](double loss_factor) {
+    software.loss_factor = loss_factor;
+    std::ofstream("own.in") << profile_text(machine, software, {});
+    return explain_page("out/result.h5", record, "./own.in");
+  };
+  const std::string fast = page(1.0), slow = page(1000.0);
+  EXPECT_NE(fast, slow);
+  EXPECT_EQ(fast, page(1.0));
 }
 
 TEST(Explain, RefusesWhatHasNoSteps) {

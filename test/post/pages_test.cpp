@@ -166,6 +166,8 @@ TEST(Pages, Explain) {
   Record tf32 = record;
   set_key(tf32, "precision", "tf32", true);
   expect_page("explain_tf32.txt", explain_page("out/result.h5", tf32, "a100-80"));
+  expect_page("explain_equal.txt",
+              explain_page("out/result.h5", one_layer_run({0.2, 0.21, 0.2}), ""));
   Record fp8 = record;
   set_key(fp8, "precision", "compute", std::string("fp8"));
   expect_page("explain_fp8.txt", explain_page("out/result.h5", fp8, "h100"));

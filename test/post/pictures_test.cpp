@@ -104,6 +104,9 @@ TEST(Pictures, OfALongRunOfManyRanks) {
        {std::pair{&loss_picture, "loss_long"}, std::pair{&steps_picture, "steps_long"},
         std::pair{&ranks_picture, "ranks_many"}, std::pair{&breakdown_picture, "breakdown_many"}})
     expect_picture(make({RunView(r)}, {}), name);
+  for (RankSeries& series : r.timing)
+    for (double& value : series.values) value *= 1e-3;
+  expect_picture(ranks_picture({RunView(r)}, {}), "ranks_ms");
 }
 
 }  // namespace

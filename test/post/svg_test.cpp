@@ -30,6 +30,7 @@ TEST(Svg, TicksAreRound) {
   EXPECT_EQ(round_ticks(933.9, 1078.8, 4), (std::vector<double>{950, 1000, 1050}));
   EXPECT_EQ(log_ticks(100.0, 5000.0, 400.0, 26.0),
             (std::vector<double>{100, 200, 500, 1000, 2000, 5000}));
+  EXPECT_EQ(log_ticks(10.0, 1000.0, 400.0, 26.0).back(), 1000.0);
   EXPECT_GE(log_ticks(933.9, 1078.8, 400.0, 26.0).size(), 3U);
   EXPECT_LE(log_ticks(1.0, 1e12, 400.0, 26.0).size(), 16U);
 }

@@ -3,7 +3,7 @@
 # beside those kept in test/system/pages. To write them anew after a change that is meant, and look at
 # them: GPTBENCH_UPDATE=1 ctest -R system_pages.
 #
-# Needs GPTBENCH, GPTBENCH_SOURCE_DIR.
+# Needs GPTBENCH, GPTPOST, GPTBENCH_SOURCE_DIR.
 set -u
 pages=$GPTBENCH_SOURCE_DIR/test/system/pages
 export OMP_NUM_THREADS=1
@@ -13,7 +13,8 @@ made=$PWD/pages
 mkdir -p "$made"
 cd "$GPTBENCH_SOURCE_DIR" || exit 1
 
-# page NAME ARGUMENTS ...: what the program prints, with its exit status as the last line.
+# page NAME ARGUMENTS ...: what the program prints, with its exit status as the last line. Figures of JSON
+# have all their digits; six behind the point are kept.
 page() {
   local name=$1
   shift
@@ -21,9 +22,17 @@ page() {
     "$GPTBENCH" "$@" 2>&1
     echo "exit status $?"
   } >"$made/$name"
+  if [[ $name == *.json ]]; then shorten "$made/$name"; fi
+  compare "$name" "gptbench $*"
+}
+shorten() { sed -E -i 's/(\.[0-9]{6})[0-9]+/\1/g' "$1"; }
+
+# compare NAME WHAT: $made/NAME with the page that is kept.
+compare() {
+  local name=$1
   if [ -n "${GPTBENCH_UPDATE:-}" ]; then cp "$made/$name" "$pages/$name"; fi
   if ! diff "$pages/$name" "$made/$name" >"$made/diff"; then
-    echo "FAILED: gptbench $*: not as in test/system/pages/$name (GPTBENCH_UPDATE=1 keeps it)"
+    echo "FAILED: $2: not as in test/system/pages/$name (GPTBENCH_UPDATE=1 keeps it)"
     head -n 20 "$made/diff"
     failures=$((failures + 1))
   fi
@@ -59,6 +68,20 @@ page project_fugaku.txt --project input/fugaku/fugaku-1024-full-1-tp1-mbs1-6.144
 page project_other_peak.txt --project input/mpt/mpt-7b-2048-64x312-40gib-mbs18.in --machine h100 --software fsdp --ranks 64
 page search.txt --search $short --machine h100 --software gptbench --ranks 8 --top 3 batch.global_batch_size=16 \
   output.peak_tflops=100
+
+page project_offload.json --project $short --machine h100 --software gptbench --ranks 16 parallel.offload=optimizer \
+  parallel.zero_stage=2 batch.global_batch_size=16 --tokens 1e9 --format json --write-result "$made/projected"
+page search.json --search $short --machine a100-80 --software megatron --ranks 8 --top 2 batch.global_batch_size=16 \
+  --format json
+# What a projected result holds, without dates, versions and decks.
+"$GPTPOST" show --format json "$made/projected/result.h5" | python3 -c '
+import json, sys
+record = json.load(sys.stdin)
+for key in ("file", "date_utc", "git_commit", "software_version", "config", "provenance"):
+    del record[key]
+print(json.dumps(record, indent=1))' >"$made/projected.json"
+shorten "$made/projected.json"
+compare projected.json "gptpost show of a projection"
 
 # Lists.
 page list_fugaku.txt --sweep input/fugaku/sweep.in --list

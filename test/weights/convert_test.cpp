@@ -147,6 +147,10 @@ TEST(Convert, RoundTripsKeepEveryBit) {
     const Model model(family);
     const std::string from = model.write(scratch, name, model.text());
     convert(from, scratch.path(name + ".h5"));
+    // A checkpoint as a run leaves it, with its state in attributes.
+    const std::string checkpoint = bytes_of(scratch.path(name + ".h5"));
+    for (const auto& entry : state_entries(Manifest{}))
+      EXPECT_NE(checkpoint.find('\0' + entry.first + '\0'), std::string::npos) << entry.first;
     convert(scratch.path(name + ".h5"), scratch.path(name + "_back"));
     EXPECT_EQ(bytes_of(scratch.path(name + "_back/model.safetensors")), model.text()) << name;
     EXPECT_EQ(bytes_of(scratch.path(name + "_back/config.json")), bytes_of(from + "/config.json"));
