@@ -202,6 +202,13 @@ TEST(GpuSensors, FiguresOfNvmlInOurUnits) {
   EXPECT_DOUBLE_EQ(reading.temperature_c.value(), 61.0);
   EXPECT_DOUBLE_EQ(reading.errors_corrected.value(), 7.0);
   EXPECT_DOUBLE_EQ(reading.errors_uncorrected.value(), 2.0);
+  EXPECT_EQ(sensors->facts().sources,
+            (std::vector<std::string>{
+                "power and energy: NVML, energy counter",
+                "utilisation: NVML, part of its sampling period with a kernel running",
+                "clock: NVML, SM clock", "memory: NVML, all processes on the GPU",
+                "temperature: NVML, of the GPU",
+                "errors of memory: NVML, ECC since the driver was loaded"}));
 }
 
 TEST(GpuSensors, TheLibraryIsShutDown) {
