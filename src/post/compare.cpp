@@ -209,7 +209,7 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
       return std::string(" (1 and 1 run, ") + (bounds.beyond_noise() ? "beyond" : "within") +
              " the noise of their steps)";
     return " (" + std::to_string(a.size()) + " and " + std::to_string(b.size()) +
-           " runs, 95 % bounds " + percent(bounds.least - 1.0) + " to " +
+           " runs, 99 % bounds " + percent(bounds.least - 1.0) + " to " +
            percent(bounds.largest - 1.0) + ")";
   };
   const auto differs_by = [&](double ratio) {
@@ -232,7 +232,7 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
                   double least_percent) {
   if (!comparison.is_of_single_runs()) {
     if (!comparison.time().bounds.known) return "Noise: not known.\n";
-    return "Bounds are those of 95 % of Welch's t-test over runs. A difference counts where\n"
+    return "Bounds are those of 99 % of Welch's t-test over runs. A difference counts where\n"
            "they exclude 1 and it is at least " +
            fixed(least_percent, 1) + " % (--least).\n";
   }

@@ -8,7 +8,7 @@
 namespace gptbench {
 namespace {
 
-constexpr double wanted_coverage = 0.95;
+constexpr double wanted_coverage = 0.95, wanted_coverage_of_runs = 0.99;
 
 // P(X = k) of n throws of a coin.
 double heads(size_t k, size_t n) {
@@ -45,10 +45,10 @@ double power_of_cosine(double angle, double df) {
 }  // namespace
 
 // With t = sqrt(df) tan(angle) the density of t becomes that power of the cosine.
-double student_t(double df) {
+double student_t(double df, double coverage) {
   // Beyond ten standard deviations nothing is left.
   const double end = std::min(1.5707963267948966, 10.0 / std::sqrt(df));
-  const double wanted = wanted_coverage * power_of_cosine(end, df);
+  const double wanted = coverage * power_of_cosine(end, df);
   double low = 0.0, high = end;
   for (int i = 0; i < 40; ++i) {
     const double angle = 0.5 * (low + high);
@@ -73,7 +73,8 @@ RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector
   if (a.size() > 1 && b.size() > 1 && part_a + part_b > 0.0)
     df = std::pow(part_a + part_b, 2.0) /
          (part_a * part_a / (of_a.count - 1.0) + part_b * part_b / (of_b.count - 1.0));
-  const double half = student_t(df) * std::sqrt(part_a + part_b), ratio = of_b.mean - of_a.mean;
+  const double half = student_t(df, wanted_coverage_of_runs) * std::sqrt(part_a + part_b);
+  const double ratio = of_b.mean - of_a.mean;
   return {std::exp(ratio - half), std::exp(ratio + half), true};
 }
 

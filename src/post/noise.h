@@ -29,12 +29,13 @@ struct RatioBounds {
 };
 RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>& b);
 
-// Bounds of 95% of the ratio b / a of what two groups of runs stand for, one positive value per
+// Bounds of 99% of the ratio b / a of what two groups of runs stand for, one positive value per
 // run: Welch's t-test on logarithms. A group of one run is taken to vary as the other does. Not
-// known with fewer than three runs in total.
+// known with fewer than three runs in total. 99%, since an acceptance test compares often, and each
+// comparison asks twice: of all steps and of the fastest.
 RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector<double>& b);
 
-// Student's t beyond which, on both sides, a share of 5% lies.
-double student_t(double degrees_of_freedom);
+// Student's t within which, on both sides of 0, a share of `coverage` lies.
+double student_t(double degrees_of_freedom, double coverage);
 
 }  // namespace gptbench

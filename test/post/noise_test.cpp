@@ -67,12 +67,14 @@ TEST(RatioBounds, OneDisturbedStepDoesNotHideADifference) {
 
 // Quantiles of a printed table.
 TEST(RunBounds, StudentsT) {
-  EXPECT_NEAR(student_t(1), 12.706, 1e-3);
-  EXPECT_NEAR(student_t(2), 4.3027, 1e-4);
-  EXPECT_NEAR(student_t(4), 2.7764, 1e-4);
-  EXPECT_NEAR(student_t(8), 2.3060, 1e-4);
-  EXPECT_NEAR(student_t(100), 1.9840, 1e-4);
-  EXPECT_NEAR(student_t(1e6), 1.9600, 1e-4);
+  EXPECT_NEAR(student_t(1, 0.95), 12.706, 1e-3);
+  EXPECT_NEAR(student_t(2, 0.95), 4.3027, 1e-4);
+  EXPECT_NEAR(student_t(4, 0.95), 2.7764, 1e-4);
+  EXPECT_NEAR(student_t(8, 0.95), 2.3060, 1e-4);
+  EXPECT_NEAR(student_t(100, 0.95), 1.9840, 1e-4);
+  EXPECT_NEAR(student_t(1e6, 0.95), 1.9600, 1e-4);
+  EXPECT_NEAR(student_t(2, 0.99), 9.9248, 1e-3);
+  EXPECT_NEAR(student_t(8, 0.99), 3.3554, 1e-4);
 }
 
 TEST(RunBounds, NeedThreePositiveRuns) {
@@ -83,16 +85,16 @@ TEST(RunBounds, NeedThreePositiveRuns) {
   EXPECT_EQ(ratio_bounds_of_runs({1.0, 1.0}, {1.0, 1.0}).least, 1.0);
 }
 
-// How many of `trials` comparisons of five runs with five find a difference of at least 1.5 %, as
-// `gptpost compare` does. Medians of runs vary by `deviation`, those of B take `factor` times as
+// How many of `trials` comparisons of `runs` runs with as many find a difference of at least 1.5 %,
+// as `gptpost compare` does. Medians of runs vary by `deviation`, those of B take `factor` times as
 // long.
-int found(int trials, double deviation, double factor, unsigned seed) {
+int found(int trials, double deviation, double factor, unsigned seed, int runs = 5) {
   std::mt19937 random(seed);
   std::normal_distribution<double> noise(0.0, deviation);
   int count = 0;
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<double> a, b;
-    for (int run = 0; run < 5; ++run) {
+    for (int run = 0; run < runs; ++run) {
       a.push_back(1.0 + noise(random));
       b.push_back(factor * (1.0 + noise(random)));
     }
@@ -103,17 +105,24 @@ int found(int trials, double deviation, double factor, unsigned seed) {
 }
 
 // The promise of `gptpost compare`: 48 of 50 slowdowns of 3 % are found and 1 of 50 alarms is
-// false, where runs vary by up to 0.8 % (standard deviation). Rates over 2,000 trials: what is
-// promised must hold in nearly all sets of 50.
+// false, where runs vary by up to 0.7 % (standard deviation), or by 1.2 % with ten runs. Rates over
+// 2,000 trials: what is promised must hold in nearly all sets of 50.
 TEST(RunBounds, FindASlowdownOfThreePercentInFiveRuns) {
-  for (const double deviation : {0.002, 0.005, 0.008}) {
+  for (const double deviation : {0.002, 0.005, 0.007}) {
     EXPECT_GE(found(2000, deviation, 1.03, 1), 1970) << deviation;
     EXPECT_LE(found(2000, deviation, 1.0, 2), 14) << deviation;
   }
+  EXPECT_GE(found(2000, 0.012, 1.03, 1, 10), 1970);
   for (unsigned seed = 0; seed < 10; ++seed) {
-    EXPECT_GE(found(50, 0.008, 1.03, seed), 48) << seed;
-    EXPECT_LE(found(50, 0.008, 1.0, seed), 1) << seed;
+    EXPECT_GE(found(50, 0.007, 1.03, seed), 48) << seed;
+    EXPECT_LE(found(50, 0.007, 1.0, seed), 1) << seed;
   }
+}
+
+// Where runs vary by so much that a difference of 3 % is hardly ever found, alarms stay rare.
+TEST(RunBounds, AreSilentOnANoisyMachine) {
+  for (const double deviation : {0.015, 0.03, 0.1})
+    EXPECT_LE(found(2000, deviation, 1.0, 3), 30) << deviation;
 }
 
 TEST(TimedSteps, WithoutTheWarmUpAndSkippedSteps) {

@@ -331,18 +331,18 @@ std::vector<LoadedRun> group_of(const std::string& name, const std::vector<doubl
   return group;
 }
 
-// Variance 2.5e-4 and t = 2.306 of 8 degrees of freedom: ln 1.1 +- 2.306 sqrt(2 x 2.5e-4 / 5) is
-// 1.075 to 1.126 of the time.
+// Variance 2.5e-4 and t = 3.355 of 8 degrees of freedom: ln 1.1 +- 3.355 sqrt(2 x 2.5e-4 / 5) is
+// 1.064 to 1.138 of the time.
 TEST(Compare, GroupsOfRunsByWelchsTest) {
   const std::vector<double> fast = {9.802, 9.900, 10.0, 10.101, 10.202};
   std::vector<double> slow;
   for (const double time : fast) slow.push_back(1.1 * time);
   const std::string page = compare_page(group_of("a", fast), group_of("b", slow), 1.5);
   EXPECT_EQ(first_line(page),
-            "B is 9.1 % slower than A in tokens/s (5 and 5 runs, 95 % bounds -11.2 % to -7.0 %).");
+            "B is 9.1 % slower than A in tokens/s (5 and 5 runs, 99 % bounds -12.1 % to -6.0 %).");
   EXPECT_TRUE(has(page, "\nA  a1.h5\n   a2.h5\n")) << page;
   EXPECT_TRUE(has(page,
-                  "\ntime per step (s)               10.000  11.000  1.100  1.075 to 1.126  "
+                  "\ntime per step (s)               10.000  11.000  1.100  1.064 to 1.138  "
                   "worse\n"))
       << page;
   EXPECT_TRUE(has(page, "exclude 1 and it is at least 1.5 % (--least)")) << page;
@@ -380,7 +380,7 @@ TEST(Compare, FastestStepsTellWhereMediansCannot) {
   };
   const std::string page = compare_page(group("a", 1.0), group("b", 1.03), 1.5);
   EXPECT_EQ(first_line(page),
-            "B is 2.9 % slower than A in the fastest tenth of its steps (5 and 5 runs, 95 % "
+            "B is 2.9 % slower than A in the fastest tenth of its steps (5 and 5 runs, 99 % "
             "bounds -3.0 % to -2.8 %); no difference was found in tokens/s.");
   EXPECT_TRUE(has(page, "\n  fastest tenth of steps (s)     0.910   0.937  1.030  ")) << page;
   EXPECT_EQ(first_line(compare_page(group("a", 1.0), group("b", 1.01), 1.5)).substr(0, 22),
