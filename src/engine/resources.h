@@ -37,7 +37,7 @@ struct Resources {
   // wherever the buffer resides. Outside of steps only.
   void put(const Operand& to, const void* source, int64_t bytes);
   void fetch(const Operand& from, void* target, int64_t bytes);
-  // As many elements as there are in `values`: a vector or an array.
+  // The same of all elements of `values`, a vector or an array of the buffer's type.
   template <class Values>
   void put(const Operand& to, const Values& values) {
     put(to, values.data(), static_cast<int64_t>(values.size() * sizeof *values.data()));

@@ -1,6 +1,7 @@
 #include "engine/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/convert.h"

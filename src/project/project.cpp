@@ -196,7 +196,8 @@ MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figure
   }
   constexpr auto gib = static_cast<double>(GiB);
   const double limit_gib = plan.config.memory.device_memory_gib;
-  return {software.memory_factor * most + scores * software.score_bytes, machine.reserve_gib * gib,
+  return {std::ceil(software.memory_factor * most + scores * software.score_bytes),
+          machine.reserve_gib * gib,
           (limit_gib > 0.0 ? limit_gib : machine.data().memory_gb) * gib};
 }
 

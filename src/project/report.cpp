@@ -139,7 +139,7 @@ std::string projection_json(const ProjectionReport& report) {
       .add("flops_convention", name_of(plan.config.output.flops_convention))
       .add("peak_flops", projection.peak_flops)
       .add("peak_note", projection.peak_note)
-      .add("memory_bytes", static_cast<int64_t>(projection.memory_bytes))
+      .add("memory_bytes", projection.memory_bytes)
       .add("reserve_bytes", projection.reserve_bytes)
       .add("limit_bytes", projection.limit_bytes)
       .add("fits", projection.fits())

@@ -95,7 +95,7 @@ std::string search_json(const SearchReport& report) {
                        .add("high", projection.high_s)
                        .add("tokens_per_s", projection.tokens_per_s)
                        .add("mfu", projection.mfu)
-                       .add("memory_bytes", static_cast<int64_t>(projection.memory_bytes))
+                       .add("memory_bytes", projection.memory_bytes)
                        .add("data_parallel", found.data_parallel)
                        .add("tensor_parallel", layout.tensor_parallel)
                        .add("context_parallel", layout.context_parallel)

@@ -175,9 +175,11 @@ TEST(Fit, ProfileReadsBackAndProjects) {
   Calibration calibration = known_machine();
   add_messages(calibration);
   const FittedProfile fitted = fit_machine(calibration, host_of_two());
-  std::ofstream("fitted.in") << profile_text(fitted.machine, fitted.software, fitted.comments);
-  const Machine machine = read_machine("./fitted.in");
-  const Software software = read_software("./fitted.in");
+  const std::string path = testing::TempDir() + "fitted.in";
+  std::ofstream(path) << profile_text(fitted.machine, fitted.software, fitted.comments);
+  const Machine machine = read_machine(path);
+  const Software software = read_software(path);
+  std::remove(path.c_str());
 #define GPTBENCH_SAME_MACHINE(key, doc) EXPECT_EQ(machine.key, fitted.machine.key) << #key;
   GPTBENCH_MACHINE_KEYS(GPTBENCH_SAME_MACHINE)
 #define GPTBENCH_SAME_SOFTWARE(key, doc) EXPECT_EQ(software.key, fitted.software.key) << #key;

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 // A folder that stands for "/".
 class MadeRoot : public ::testing::Test {
  protected:
-  MadeRoot() : root_(fs::absolute("made_root")) { fs::remove_all(root_); }
+  MadeRoot() : root_(fs::path(testing::TempDir()) / "made_root") { fs::remove_all(root_); }
+  ~MadeRoot() override { fs::remove_all(root_); }
   void put(const std::string& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;

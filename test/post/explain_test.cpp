@@ -141,14 +141,16 @@ TEST(Explain, OperationsShareTimeAsAnOwnProfileSays) {
     }
   const Machine machine = read_machine("a100-80");
   Software software = read_software("gptbench");
+  const std::string path = testing::TempDir() + "own.in";
   const auto page = [&](double loss_factor) {
     software.loss_factor = loss_factor;
-    std::ofstream("own.in") << profile_text(machine, software, {});
-    return explain_page("out/result.h5", record, "./own.in");
+    std::ofstream(path) << profile_text(machine, software, {});
+    return explain_page("out/result.h5", record, path);
   };
   const std::string fast = page(1.0), slow = page(1000.0);
   EXPECT_NE(fast, slow);
   EXPECT_EQ(fast, page(1.0));
+  std::remove(path.c_str());
 }
 
 TEST(Explain, RefusesWhatHasNoSteps) {

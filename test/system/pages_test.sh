@@ -73,12 +73,13 @@ page project_offload.json --project $short --machine h100 --software gptbench --
   parallel.zero_stage=2 batch.global_batch_size=16 --tokens 1e9 --format json --write-result "$made/projected"
 page search.json --search $short --machine a100-80 --software megatron --ranks 8 --top 2 batch.global_batch_size=16 \
   --format json
-# What a projected result holds, without dates, versions and decks.
+# What a projected result holds, without dates, versions, decks and the list of buffers.
 "$GPTPOST" show --format json "$made/projected/result.h5" | python3 -c '
 import json, sys
 record = json.load(sys.stdin)
 for key in ("file", "date_utc", "git_commit", "software_version", "config", "provenance"):
     del record[key]
+del record["memory"]["arena"]
 print(json.dumps(record, indent=1))' >"$made/projected.json"
 shorten "$made/projected.json"
 compare projected.json "gptpost show of a projection"
