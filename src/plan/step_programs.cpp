@@ -68,18 +68,16 @@ class EndStep {
     }
   }
 
-  // [begin, end) of flat space, cut to shard `s` of unit `u` where shards count apart.
+  // [begin, end) of flat space, cut to shard `s` of unit `u`: all of a unit that is not
+  // partitioned.
   void emit_squared_norm(size_t u, int64_t s, int64_t begin, int64_t end) {
     const Unit& unit = plan_.space.units[u];
-    const bool sharded = layout_.sharded();
     const int64_t shard = unit.begin + s * unit.shard;
-    if (sharded || by_shard_) {
-      begin = std::max(begin, shard);
-      end = std::min(end, shard + unit.shard);
-    }
+    begin = std::max(begin, shard);
+    end = std::min(end, shard + unit.shard);
     if (begin >= end) return;
     const Role role = layout_.reduced_gradient();
-    const int64_t at = sharded ? unit.shard_begin + begin - shard : begin;
+    const int64_t at = layout_.sharded() ? unit.shard_begin + begin - shard : begin;
     const int64_t sum = static_cast<int64_t>(u) * sums_per_unit_ + (by_shard_ ? s : 0);
     builder_.emit(ops::squared_norm(end - begin, {plan_.representation(role).buffer, at},
                                     {plan_.scalars, num_scalars + sum}));

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
+#include <thread>
 
+#include "calibrate/time_share.h"
 #include "deck/config.h"
 
 namespace gptbench {
@@ -41,6 +44,17 @@ TEST_F(Kernels, Gemms) {
   EXPECT_EQ(rate("bf16 linear_forward").bytes, 2.0 * (60.0 + 24.0 + 40.0));
   EXPECT_EQ(rate("bf16 linear_backward_input").bytes, 2.0 * (60.0 + 24.0 + 40.0));
   EXPECT_EQ(rate("bf16 linear_backward_weight").bytes, 2.0 * (60.0 + 24.0) + 8.0 * 40.0);
+}
+
+// A call that sleeps takes no less; samples of one rank differ by less than their mean.
+TEST_F(Kernels, TimeAndSpreadOfACall) {
+  const std::unique_ptr<Queue> queue = device_->make_queue("test");
+  TimeShare share(world_, 1e-3, 1);
+  const std::optional<CallTime> time = share.time(
+      *queue, [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, true);
+  ASSERT_TRUE(time);
+  EXPECT_GE(time->time_s, 0.1);
+  EXPECT_LT(time->spread, time->time_s);
 }
 
 // Two products of all positions with all; q, k, v and the result.

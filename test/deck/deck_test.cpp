@@ -238,6 +238,26 @@ TEST(Echo, OfOverridesAndPresets) {
   shows("  warmup_steps = 2" + std::string(44, ' ') + "! default\n");
 }
 
+// A line that is too long is broken at column 80 inside of a string, and numbers behind a comma.
+TEST(Echo, LongLines) {
+  const std::string end(30, 'y');
+  const std::string shown =
+      echo(parse_deck("a.in", "&run name='" + std::string(70, 'x') + end + "' /", {}));
+  EXPECT_NE(shown.find("\n  name = '" + std::string(70, 'x') + "\n" + end + "'\n"),
+            std::string::npos)
+      << shown;
+}
+
+// What the report of a run begins with: neither defaults nor what a preset says.
+TEST(Echo, OfTheKeysThatWereSet) {
+  const Deck deck = parse_deck("a.in", "&model preset='gpt2-124m' num_layers=2 /",
+                               {"run.steps=5", "output.directory=o"});
+  EXPECT_EQ(keys_that_were_set(deck),
+            "  &run          steps=5\n"
+            "  &model        preset='gpt2-124m', num_layers=2\n"
+            "  &output       directory='o'\n");
+}
+
 TEST(Echo, OfTheResolvedDeckResolvesToTheSame) {
   const Deck deck = parse_deck("a.in", "&run name='r' / &batch micro_batch_size=3 /", {});
   const Config resolved = resolve(deck, 4);

@@ -4,14 +4,24 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "io/checksum.h"
 #include "io/result_file.h"
 #include "made_record.h"
+
+// Stands for the C library's in this program, and counts instead.
+std::atomic<int> times_forced{0};
+extern "C" int fdatasync(int) {
+  ++times_forced;
+  return 0;
+}
 
 namespace gptbench {
 namespace {
@@ -81,6 +91,18 @@ TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
                       fs::last_write_time(directory_ + "/planned.h5") - std::chrono::hours(1));
   EXPECT_EQ(reason().find("beta"), std::string::npos);
   EXPECT_EQ(r.provenance.deck_name, made_record().provenance.deck_name);
+}
+
+// A line is forced to the disk, and without another line nothing is.
+TEST_F(Journals, LinesAreForcedToTheDisk) {
+  Journal journal;
+  journal.begin(directory_, planned());
+  for (int line = 1; line <= 2; ++line) {
+    const int before = times_forced;
+    journal.add({line, 9.0, 0.5, 1.0, 1.0, 1.0, false});
+    while (times_forced == before) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_LE(times_forced, 2);
 }
 
 // An evaluation after a step is a cell of its line; without one the cell is "nan".

@@ -153,6 +153,20 @@ TYPED_TEST(HostKernel, NormsFormTheSumOfTheResidualStream) {
                                  dropout, pieces};
         std::vector<float> mean(static_cast<size_t>(s.R)), rstd(mean), mean_apart(mean),
             rstd_apart(mean);
+        std::vector<A> sum_of_ref(residual);
+        ref.layernorm_forward(
+            *this->queue, {y.data(),
+                           mean.data(),
+                           rstd.data(),
+                           nullptr,
+                           gamma.data(),
+                           beta.data(),
+                           s.R,
+                           s.C,
+                           1e-5,
+                           {},
+                           {sum_of_ref.data(), residual.data(), branch.data(), dropout, pieces}});
+        expect_same_bits_of_kernels(sum_of_ref, expected, "sum of the reference");
         host.layernorm_forward(*this->queue, {y.data(),
                                               mean.data(),
                                               rstd.data(),

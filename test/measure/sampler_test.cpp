@@ -150,9 +150,13 @@ TEST(Sampler, CountersGiveEnergyBetweenTheEnds) {
 // The period is an hour: the ends alone are read, and end() does not wait for the thread's period.
 TEST(Sampler, TheTwoEndsSuffice) {
   Sampler sampler(std::make_unique<Scripted>(), 3600.0);
+  const auto start = std::chrono::steady_clock::now();
   sampler.begin();
   const SensorTotals totals = sampler.end();
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(totals.readings, 2);
+  EXPECT_GT(totals.reading_s, 0.0);
+  EXPECT_LT(totals.reading_s, passed.count());
   EXPECT_DOUBLE_EQ(totals.energy_j.value(), 5.0);
 }
 

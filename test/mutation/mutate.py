@@ -67,10 +67,14 @@ def tell(text):
     print(text, flush=True)
 
 
+def source_of(options, site):
+    with open(os.path.join(options.work, "source", site.file), "rb") as file:
+        return file.read()
+
+
 def patch(options, site):
     """The plain mutation as `git apply` takes it."""
-    with open(os.path.join(options.work, "source", site.file), "rb") as file:
-        text = file.read()
+    text = source_of(options, site)
     before, after = (t.decode().splitlines(True) for t in (text, s.apply(text, site)))
     return "".join(difflib.unified_diff(before, after, "a/" + site.file, "b/" + site.file))
 
@@ -169,8 +173,9 @@ def run_all(options):
     equivalent = table.read_equivalents(options.equivalent)
     for mutant in mutants:
         hunt.plan_tests(mutant, tests, reached)
-        if not mutant.outcome and mutant.site.key() in equivalent:
-            mutant.outcome, mutant.detail = "equivalent", equivalent[mutant.site.key()]
+        for key in (mutant.site.key(), s.line_key(source_of(options, mutant.site), mutant.site)):
+            if not mutant.outcome and key in equivalent:
+                mutant.outcome, mutant.detail = "equivalent", equivalent[key]
     with open(state_file(options), "wb") as file:
         pickle.dump({"mutants": mutants, "tests": tests, "reached": reached}, file)
     hunt.Hunt(mutants, options.work, options.jobs, begin + 60 * options.minutes, tell).run()

@@ -167,7 +167,10 @@ class Switching(unittest.TestCase):
         if os.path.exists("trace"):
             os.remove("trace")
         self.output(GPTBENCH_MUTATION_TRACE=os.path.abspath("trace"))
+        with open("trace", "a") as file:
+            file.write("R 2R 70000 A.B\n")  # of two processes, one of which was killed
         reached, _ = suite.read_trace("trace")
+        self.assertEqual(reached.pop(70000), {"A.B"})
         self.assertEqual(reached[int(self.number("arithmetic", "a - b", "a + b"))], {""})
         self.assertEqual(max(len(cases) for cases in reached.values()), 1)
         self.assertLess(len(reached), len(self.sites))
@@ -209,6 +212,9 @@ class Hunting(unittest.TestCase):
             file.write("# comment\nsrc/small/main.cpp | constant | 0 | 1 | why\n")
         site = s.Site("src/small/main.cpp", 1, "constant", (s.Part(0, 1, "1"),), "0", "1")
         self.assertEqual(table.read_equivalents("equivalent.txt")[site.key()], "why")
+        text = b"int a = 0;\nint  b = 0;  // why\n"
+        other = s.Site("src/small/main.cpp", 2, "constant", (s.Part(20, 21, "1"),), "0", "1")
+        self.assertEqual(s.line_key(text, other), ("src/small/main.cpp", "constant", "int b = 0;", "int b = (1);"))
 
 
 class Listener(unittest.TestCase):

@@ -328,3 +328,10 @@ def apply(text, site):
         mutated = "" if part.wrap == "void" else f"({part.mutated})"
         text = text[:part.start] + mutated.encode() + text[part.end:]
     return text
+
+
+def line_key(text, site):
+    """Names a mutant as Site.key() does, by the line of code that it changes, without its comment."""
+    lines = (t.decode().splitlines() for t in (text, apply(text, site)))
+    changed = next((pair for pair in zip(*lines) if pair[0] != pair[1]), ("", ""))
+    return (site.file, site.kind, *(" ".join(line.split("//")[0].split()) for line in changed))

@@ -188,9 +188,11 @@ def read_trace(path):
     if os.path.exists(path):
         with open(path, errors="replace") as file:
             for line in file:
-                words = line.rstrip("\n").split(" ")
-                if words[0] == "R":
-                    reached.setdefault(int(words[1]), set()).add(words[2])
-                elif words[0] == "T" and len(words) == 3:
-                    seconds[words[1]] = max(seconds.get(words[1], 0.0), int(words[2]) / 1000)
+                # A process that is killed while it writes leaves the beginning of a line before the next one.
+                site = re.search(r"R (\d+) (\S*)\n$", line)
+                case = re.search(r"T (\S+) (\d+)\n$", line)
+                if site:
+                    reached.setdefault(int(site[1]), set()).add(site[2])
+                elif case:
+                    seconds[case[1]] = max(seconds.get(case[1], 0.0), int(case[2]) / 1000)
     return reached, seconds

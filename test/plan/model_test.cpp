@@ -105,6 +105,9 @@ TEST(Model, ParametersOfGpt2) {
   EXPECT_EQ(count_params(tensor_table(padded)), 124475904);
   EXPECT_EQ(model_shape(padded).V, 50304);
   EXPECT_EQ(model_shape(padded).V_valid, 50257);
+  padded.vocab_multiple = 1;
+  EXPECT_EQ(model_shape(padded).V, 50257);
+  EXPECT_EQ(model_shape(padded, 2).V, 50258);
 }
 
 TEST(Model, ParametersFollowTheFormula) {

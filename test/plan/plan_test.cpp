@@ -253,6 +253,30 @@ TEST(Plan, DescriptionFitsEightyColumns) {
   }
 }
 
+TEST(Plan, DescriptionSaysWhatIsRecomputed) {
+  const auto line = [](const std::function<void(MemoryConfig&)>& set) {
+    Config config = gpt2_124m(1, 1, 1);
+    config.parallel.tensor_parallel = 2;
+    set(config.memory);
+    const Plan plan = make_plan(config, 2, 0);
+    const std::string text = describe(plan, stage_figures(plan));
+    const size_t begin = text.find("Recomputation");
+    return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(line([](MemoryConfig&) {}), "");
+  EXPECT_EQ(line([](MemoryConfig& m) { m.activation_checkpointing = Recompute::selective; }),
+            "Recomputation   selective: outputs of LayerNorm and GELU");
+  EXPECT_EQ(line([](MemoryConfig& m) { m.activation_checkpointing = Recompute::full; }),
+            "Recomputation   full, one input kept per layer");
+  EXPECT_EQ(
+      line([](MemoryConfig& m) {
+        m.activation_checkpointing = Recompute::full;
+        m.checkpoint_every = 3;
+        m.partition_checkpoints = true;
+      }),
+      "Recomputation   full, one input kept per 3 layers, divided over tensor-parallel ranks");
+}
+
 // The last stage's copy of the tied embedding is left out: the first stage's counts.
 TEST(Plan, NormsCountEveryParameterOnce) {
   SmallModel m;

@@ -57,6 +57,39 @@ TEST(Explain, Fp8WithoutAProfile) {
   EXPECT_NEAR(region(account(record), "linear").limit_s, 0.1, 1e-12);
 }
 
+// A profile has a rate of its own for products in fp8: 184320 FLOP/s are a tenth of a second.
+TEST(Explain, Fp8WithAProfile) {
+  Record record = one_layer_run({0.2, 0.3});
+  std::string& deck = record.provenance.deck_resolved;
+  deck.replace(deck.find("compute = 'fp32'"), std::strlen("compute = 'fp32'"), "compute = 'fp8'");
+  set_key(record, "precision", "compute", std::string("fp8"));
+  Machine machine = read_machine("h100");
+  machine.fp8_efficiency = 184320.0 / machine.peak("fp8");
+  EXPECT_NEAR(region(account(record, machine), "linear").limit_s, 0.1, 1e-6);
+}
+
+// Two stages of a layer each: the first has the embedding, the last the head, each counted once.
+TEST(Explain, EveryStageOfAPipelineOnce) {
+  Record record = one_layer_run({0.2, 0.3});
+  std::string& deck = record.provenance.deck_resolved;
+  for (const auto& [from, to] : {std::pair{"num_layers = 1", "num_layers = 2"},
+                                 std::pair{"data_parallel = 2", "data_parallel = 1"},
+                                 std::pair{"pipeline_parallel = 1", "pipeline_parallel = 2"}}) {
+    ASSERT_NE(deck.find(from), std::string::npos) << from << " in\n" << deck;
+    deck.replace(deck.find(from), std::strlen(from), to);
+  }
+  const StepAccount all = account(record);
+  const auto calls = [&](const std::string& name) {
+    double sum = 0.0;
+    for (const OperationTime& each : all.operations)
+      if (each.name.rfind(name, 0) == 0) sum += each.calls;
+    return sum;
+  };
+  EXPECT_EQ(calls("attention_forward"), calls("attention_backward"));
+  EXPECT_GT(calls("attention_forward"), 0.0);
+  EXPECT_EQ(calls("embedding_forward"), 0.5 * calls("attention_forward"));
+}
+
 // nccl-tests: 2 (n - 1) / n times the bytes, over the time.
 TEST(Explain, Messages) {
   const StepAccount two = account(one_layer_run({0.2, 0.2}));

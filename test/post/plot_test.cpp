@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "deck/deck.h"
@@ -128,6 +129,8 @@ TEST(Plots, BarsWhereThereIsOneNumberOfRanks) {
   EXPECT_EQ(bars_of(picture),
             "made, 2 ranks: made, 2 ranks 300,\nmade, 2 ranks (2): made, 2 "
             "ranks (2) 400,\n");
+  const Record slow = on(2, 0.0123456);
+  EXPECT_EQ(throughput_picture({RunView(slow)}).panels[0].boxes[0].inside, "0.0123");
 }
 
 // A peak that is exceeded is drawn, along the axis that shows MFU.
@@ -142,6 +145,47 @@ TEST(Plots, UtilisationBesideItsPeak) {
     EXPECT_EQ(picture.panels[0].rules[0].at, 100.0);
     EXPECT_EQ(picture.panels[0].rules[0].vertical, other == &a);
   }
+}
+
+// Peaks that are known, each once.
+TEST(Plots, PeaksOfAPictureOfUtilisation) {
+  Record a = on(1, 250), b = on(2, 500), none = on(4, 900);
+  for (Record* each : {&a, &b}) each->summary.peak_tflops = 1.0;
+  none.summary.peak_tflops = 0.0;
+  EXPECT_EQ(utilisation_picture({RunView(a), RunView(b), RunView(none)}).notes.back(),
+            "Peak: 1.000 TFLOP/s per device (measured GEMM ceiling).");
+}
+
+// The file beside a picture: a heading and a row per mark, cells between tabs.
+TEST(Plots, DataFileOfAPicture) {
+  const std::string directory = testing::TempDir() + "gptbench_plot_data";
+  std::filesystem::remove_all(directory);
+  const Record a = on(1, 250), b = on(2, 500);
+  draw_plots({RunView(a), RunView(b)}, "throughput", directory);
+  std::ifstream file(directory + "/throughput.dat");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind('#', 0) != 0) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].rfind("series\tx\t", 0), 0U) << lines[0];
+  for (const std::string& line : lines)
+    EXPECT_EQ(std::count(line.begin(), line.end(), '\t'),
+              std::count(lines[0].begin(), lines[0].end(), '\t'))
+        << line;
+  std::filesystem::remove_all(directory);
+}
+
+// Of many ranks a series has its minima, means, maxima and values of the slowest step.
+TEST(Plots, BreakdownOfMaximaOverRanks) {
+  Record r = made_record();
+  r.warmup_steps = 0;
+  r.skipped = {0};
+  r.summary.world_size = 1000;
+  r.timing = {{"step", "s", "", {10, 11, 12, 13}, 1, 4, true},
+              {"region_linear", "s", "", {3, 4, 7, 1}, 1, 4, true}};
+  const Picture picture = breakdown_picture({RunView(r)});
+  EXPECT_TRUE(has(bars_of(picture), ", maxima over ranks: linear 7,")) << bars_of(picture);
+  EXPECT_EQ(picture.panels[0].y.ticks.size(), 1U);
 }
 
 TEST(Plots, ScalingNeedsTwoNumbersOfRanks) {
@@ -217,6 +261,12 @@ TEST(Plots, LabelsOfRunsOfOneName) {
 TEST(Plots, HighestThroughputOfAReport) {
   Record a = on(2, 300), b = on(2, 400);
   EXPECT_NE(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
+  // Of runs that are as fast the first, whose name is not the second's.
+  b.summary.tokens_per_s = 300;
+  set_key(b, "precision", "compute", std::string("bf16"));
+  const std::string page = report_page({RunView(a), RunView(b)});
+  const size_t card = page.find("Highest throughput");
+  EXPECT_TRUE(has(page.substr(card, 200), "fp32")) << page.substr(card, 200);
   for (Record* const failed : {&a, &b}) {
     failed->status = "OOM";
     failed->verdict = "NOT VERIFIED";

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+
+#include "device/gemm_ceiling.h"
 
 namespace gptbench {
 namespace {
@@ -31,6 +34,30 @@ TEST(Ceiling, OnlyTheLatestRunsCount) {
       ceiling_of({2.0}, {1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0});
   EXPECT_EQ(ceiling.runs, 9);
   EXPECT_EQ(ceiling.tflops, 2.0);
+}
+
+// A long batch and a wide vocabulary would take longer than a ceiling may: they are cut.
+TEST(Ceiling, ProductsAreOfTheModelAndOfBoundedSize) {
+  ModelShape shape;
+  shape.L = 12;
+  shape.C = 768;
+  shape.H = shape.H_kv = 12;
+  shape.D = 64;
+  shape.F = 3072;
+  shape.V = 50304;
+  const auto sizes = [&](int64_t rows) {
+    std::vector<std::array<int64_t, 4>> all;
+    for (const GemmShape& gemm : gemms_of(shape, rows))
+      all.push_back({gemm.R, gemm.K, gemm.N, gemm.count});
+    return all;
+  };
+  using Sizes = std::vector<std::array<int64_t, 4>>;
+  EXPECT_EQ(sizes(1024), (Sizes{{1024, 768, 2304, 12},
+                                {1024, 768, 768, 12},
+                                {1024, 768, 3072, 12},
+                                {1024, 3072, 768, 12},
+                                {1024, 768, 8192, 1}}));
+  EXPECT_EQ(sizes(100000)[0], (std::array<int64_t, 4>{2048, 768, 2304, 12}));
 }
 
 class Store : public testing::Test {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <functional>
 
 #include "base/error.h"
@@ -323,6 +325,7 @@ TEST(Convert, DamagedCheckpointsAreRefused) {
   scratch.write("ck/step-00000000.h5", flipped);
   convert(scratch.path("m"), scratch.path("ck"));
   EXPECT_EQ(bytes_of(file), good);
+  EXPECT_LE(std::abs(manifest.written_s - static_cast<int64_t>(std::time(nullptr))), 3600);
   fs::copy(file, scratch.path("ck/step-00000007.h5"));
   fs::copy(scratch.path("ck/step-00000000.manifest"), scratch.path("ck/step-00000007.manifest"));
   EXPECT_THROW(convert(scratch.path("m"), scratch.path("ck")), Error);
