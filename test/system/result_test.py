@@ -1,0 +1,150 @@
+"""result_test.py RESULT.json WALL_S DIRECTORY: relations that hold between the figures of any run's
+result (`gptpost show --format json`), worked out anew; prints those that do not, and fails."""
+
+import calendar
+import json
+import math
+import os
+import statistics
+import sys
+import time
+
+with open(sys.argv[1]) as file:
+    result = json.load(file)
+wall_s, directory = float(sys.argv[2]), sys.argv[3]
+summary, steps, timing, memory = (result[key] for key in ("summary", "steps", "timing", "memory"))
+config, comm, provenance = result["config"], result["comm"], result["provenance"]
+ranks, wrong = summary["world_size"], []
+
+
+def check(holds, what, *values):
+    if not holds:
+        wrong.append(f"{what}: {values}")
+
+
+def same(a, b, what):
+    check(math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-300), what, a, b)
+
+
+# Steps
+warm_up, count = steps["warmup_steps"], len(steps["loss"])
+skipped = steps.get("skipped") or [0] * count
+timed = [i for i in range(warm_up, count) if not skipped[i]]
+for key in ("grad_norm", "time_s", "tokens"):
+    check(len(steps[key]) == count, f"steps/{key} of each step", len(steps[key]), count)
+times = [steps["time_s"][i] for i in timed]
+check(summary["timed_steps"] == len(timed), "timed_steps", summary["timed_steps"], timed)
+check(summary["skipped_steps"] == sum(map(bool, skipped)), "skipped_steps", summary["skipped_steps"], skipped)
+same(summary["sec_per_it"], statistics.median(times), "sec_per_it")
+same(summary["sec_per_it_min"], min(times), "sec_per_it_min")
+same(summary["sec_per_it_max"], max(times), "sec_per_it_max")
+tokens = config["batch"]["global_batch_size"] * config["model"]["seq_length"]
+check(set(steps["tokens"]) == {tokens} == {summary["tokens_per_step"]}, "tokens of a step", steps["tokens"], tokens)
+same(summary["tokens_per_s"], tokens / summary["sec_per_it"], "tokens_per_s")
+same(summary["samples_per_s"], config["batch"]["global_batch_size"] / summary["sec_per_it"], "samples_per_s")
+same(summary["final_loss"], steps["loss"][-1], "final_loss")
+check(all(0 < t < wall_s for t in steps["time_s"]), "times of steps within the run's", wall_s)
+
+# FLOPs
+convention = summary["flops_convention"]
+flops = summary[f"flops_per_step_{convention}"]
+rate = "hardware" if convention == "megatron" else "model"  # that convention counts recomputation
+same(summary[f"{rate}_tflops_per_device"], flops / summary["sec_per_it"] / ranks / 1e12, f"{rate}_tflops_per_device")
+same(summary["fom_tflops"], summary["flops_per_step_causal"] / summary["sec_per_it"] / 1e12, "fom_tflops")
+check(summary["hardware_tflops_per_device"] >= summary["model_tflops_per_device"], "hardware FLOPs")
+if summary["mfu"] > 0:
+    same(summary["mfu"], summary["model_tflops_per_device"] / summary["peak_tflops"], "mfu")
+    same(summary["hfu"], summary["hardware_tflops_per_device"] / summary["peak_tflops"], "hfu")
+else:
+    check(summary["hfu"] == 0 and summary["peak_note"], "MFU is left out with a reason", summary["peak_note"])
+if config["memory"]["activation_checkpointing"] == "none":
+    same(summary["hfu"], summary["mfu"], "hfu without recomputation")
+parameters = summary["num_params"]
+check(6 * parameters * tokens * 0.4 < flops < 6 * parameters * tokens * 2.5, "FLOPs of a step against 6 N", flops)
+
+# Evaluations
+held_out = list(zip(steps.get("held_out_step", []), steps.get("held_out_loss", [])))
+every, target = config["convergence"]["evaluate_every"], config["convergence"]["target_loss"]
+if every > 0:
+    wanted = [s for s in range(1, count + 1) if s % every == 0 or s == count]
+    check([s for s, _ in held_out] == wanted, "steps of evaluations", held_out, wanted)
+    check(0 < summary["evaluation_s"] < wall_s, "evaluation_s", summary["evaluation_s"], wall_s)
+    same(summary["held_out_loss"], held_out[-1][1], "held_out_loss")
+    check(0 < summary["token_entropy"] < math.log(config["model"]["vocab_size"]), "token_entropy")
+else:
+    check(not held_out and summary["evaluation_s"] == 0, "evaluations that were not asked for", held_out)
+reached = next((s for s, loss in held_out if target > 0 and loss <= target), 0)
+check(summary["steps_to_target"] == reached, "steps_to_target", summary["steps_to_target"], reached)
+check(summary["tokens_to_target"] == reached * tokens, "tokens_to_target", summary["tokens_to_target"], reached)
+same(summary["time_to_target_s"], sum(steps["time_s"][:reached]), "time_to_target_s")
+
+# Times of ranks
+for name, series in timing.items():
+    check(len(series) == count and all(len(row) == ranks for row in series), f"{name} of each step and rank")
+    check(all(0 <= value <= wall_s for row in series for value in row), f"{name} within the run's time")
+for i, row in enumerate(timing["step_s"]):
+    same(max(row), steps["time_s"][i], f"step {i + 1} is its slowest rank's")
+    for parts in ([k for k in timing if k.startswith("region_")] + ["communication_s"],
+                  ["forward_s", "backward_s", "optimizer_s"]):
+        for rank in range(ranks):
+            spent = sum(timing[k][i][rank] for k in parts if k in timing)
+            check(0 < spent <= row[rank] * (1 + 1e-9), f"parts of step {i + 1}, rank {rank}", parts, spent, row[rank])
+
+# Messages: of the timed steps, skipped ones among them
+counted = count - warm_up
+for name in [k[:-len("_bytes")] for k in comm if k.endswith("_bytes")]:
+    for rank in range(ranks):
+        numbers = {k: comm[f"{name}_{k}"][rank] for k in ("bytes", "count", "least_s", "time_s", "exposed_s")}
+        check(numbers["count"] % counted == 0 and numbers["bytes"] % counted == 0, f"{name} of each step", numbers)
+        check(0 <= numbers["least_s"] <= numbers["time_s"] <= wall_s, f"{name} in flight", numbers)
+        check(0 <= numbers["exposed_s"] <= sum(steps["time_s"][warm_up:]), f"{name} exposed", numbers)
+check((ranks > 1) == any(k.endswith("_bytes") and sum(v) > 0 for k, v in comm.items()), "messages", comm)
+
+# Memory: each class reaches as far as its buffers on rank 0
+classes = {}
+for buffer in memory["arena"]:
+    classes[buffer["class"]] = max(classes.get(buffer["class"], 0), buffer["offset"] + buffer["bytes"])
+    check(buffer["bytes"] > 0 and buffer["offset"] >= 0 and buffer["lifetime"], "buffer", buffer)
+for name, extent in classes.items():
+    check(memory[f"{name}_bytes"][0] == extent, f"{name} of rank 0", memory[f"{name}_bytes"], extent)
+names = ("parameters", "gradients", "optimizer_state", "activations", "communication", "workspace", "host")
+for rank in range(ranks):
+    check(memory["arena_bytes"][rank] == sum(memory[f"{name}_bytes"][rank] for name in names), "arena", rank)
+check(summary["peak_memory_bytes"] == max(memory["peak_bytes"]), "peak_memory_bytes", memory["peak_bytes"])
+check(0 < summary["device_memory_used_bytes"] <= summary["device_memory_bytes"], "memory of the device")
+check(0 < summary["node_memory_used_bytes"] <= summary["node_memory_bytes"], "memory of the node")
+
+# Checkpoints
+if config["checkpoint"]["directory"]:
+    waited, folder = steps["checkpoint_s"], os.path.join(directory, config["checkpoint"]["directory"])
+    saved = [i for i in range(count) if (i + 1) % config["checkpoint"]["every_steps"] == 0]
+    check(all(waited[i] > 0 for i in saved), "training waits for each checkpoint", waited, saved)
+    check(all(0 <= w < wall_s for w in waited), "waiting within the run's time", waited)
+    check(0 < summary["checkpoint_write_s"] < wall_s, "checkpoint_write_s", summary["checkpoint_write_s"])
+    kept = sorted(name for name in os.listdir(folder) if name.endswith(".h5"))
+    check(len(kept) == min(config["checkpoint"]["keep"], len(saved)), "checkpoints that are kept", kept)
+    size = os.path.getsize(os.path.join(folder, kept[-1]))
+    check(summary["checkpoint_bytes"] == size, "checkpoint_bytes", summary["checkpoint_bytes"], size)
+
+# Verification and provenance
+for name, entry in result["verify"].items():
+    if isinstance(entry, dict):
+        check(entry["passed"] == (entry["value"] <= entry["threshold"]), f"verify/{name}", entry)
+passed = all(entry["passed"] for entry in result["verify"].values() if isinstance(entry, dict))
+check((result["verdict"] == "VALID") == (passed and result["status"] == "OK"), "verdict", result["verdict"])
+check(summary["nodes"] * summary["ranks_per_node"] == ranks == len(provenance["hostnames"]), "nodes and ranks")
+parallel = config["parallel"]
+product = math.prod(parallel[k] for k in ("data_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel"))
+check(product == ranks, "the grid covers the ranks", product, ranks)
+written = calendar.timegm(time.strptime(result["date_utc"], "%Y-%m-%dT%H:%M:%SZ"))
+check(abs(time.time() - written) < wall_s + 60, "date_utc", result["date_utc"])
+with open(os.path.join(directory, provenance["deck_name"])) as file:
+    check(provenance["deck_raw"] == file.read(), "deck_raw is the deck")
+sensors = result["sensors"]
+for key in ("power_w", "temperature_c", "utilisation", "clock_ghz"):
+    for value in sensors.get(key, []):
+        check(value is None or 0 < value < (1.0 + 1e-9 if key == "utilisation" else 1e5), f"sensors/{key}", value)
+
+for line in wrong:
+    print(line)
+sys.exit(1 if wrong else 0)
