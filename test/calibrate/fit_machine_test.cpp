@@ -102,24 +102,26 @@ TEST(Fit, FindsTheMachine) {
   EXPECT_EQ(fitted.comments.at("reserve_gib").substr(0, 34), "program and libraries of a rank, s");
 }
 
-// Both at the end of what is tried.
-TEST(Fit, FindsTheLargestRampAndSoftmax) {
-  Calibration calibration = known_machine();
-  const auto is_attention = [](const KernelRate& rate) {
-    return rate.kernel.rfind("attention_", 0) == 0;
-  };
-  auto& kernels = calibration.kernels;
-  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), is_attention), kernels.end());
-  for (const int64_t T : {256, 1024, 4096})
-    for (const int64_t D : {32, 64, 128}) {
-      const double time_s = 1e9 / (0.5 * gemm_rate) * (1.0 + 1024.0 / static_cast<double>(T)) *
-                            (1.0 + 128.0 / static_cast<double>(D));
-      kernels.push_back({"attention_forward", "fp32", T, D, T, 1e9, 0.0, launch_s + time_s, 0.0});
-    }
-  const FittedProfile fitted = fit_machine(calibration, host_of_two());
-  EXPECT_EQ(fitted.machine.attention_ramp, 1024);
-  EXPECT_EQ(fitted.machine.attention_softmax, 128);
-  EXPECT_NEAR(fitted.machine.attention_efficiency, 0.5, 2e-3);
+// Between and at the end of what is tried.
+TEST(Fit, FindsRampAndSoftmax) {
+  for (const auto& [ramp, softmax] : {std::pair{96.0, 12.0}, std::pair{1024.0, 128.0}}) {
+    Calibration calibration = known_machine();
+    const auto is_attention = [](const KernelRate& rate) {
+      return rate.kernel.rfind("attention_", 0) == 0;
+    };
+    auto& kernels = calibration.kernels;
+    kernels.erase(std::remove_if(kernels.begin(), kernels.end(), is_attention), kernels.end());
+    for (const int64_t T : {256, 1024, 4096})
+      for (const int64_t D : {32, 64, 128}) {
+        const double time_s = 1e9 / (0.5 * gemm_rate) * (1.0 + ramp / static_cast<double>(T)) *
+                              (1.0 + softmax / static_cast<double>(D));
+        kernels.push_back({"attention_forward", "fp32", T, D, T, 1e9, 0.0, launch_s + time_s, 0.0});
+      }
+    const FittedProfile fitted = fit_machine(calibration, host_of_two());
+    EXPECT_EQ(fitted.machine.attention_ramp, ramp);
+    EXPECT_EQ(fitted.machine.attention_softmax, softmax);
+    EXPECT_NEAR(fitted.machine.attention_efficiency, 0.5, 2e-3);
+  }
 }
 
 // Whole profiles with their comments, kept in test/calibrate/profiles.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "made_record.h"
+#include "post/run_view.h"
 
 namespace gptbench {
 namespace {
@@ -47,6 +48,17 @@ TEST(CommonPeak, NoneWhereAllVariedAndKnownPeaksStay) {
   EXPECT_EQ(runs[0].record.summary.peak_tflops, 0.0);
   EXPECT_EQ(runs[1].record.summary.mfu, 0.0);
   EXPECT_EQ(runs[2].record.summary.peak_tflops, 100.0);
+}
+
+// Both peaks of a device that is not known leave the figure of the run.
+TEST(CommonPeak, BothOfADeviceThatIsNotKnown) {
+  Record r = made_record();
+  set_key(r, "precision", "compute", std::string("fp8"));
+  const RunView run(r, {"", 0.0, "both"});
+  const auto values = run.utilisations("causal", false);
+  ASSERT_EQ(values.size(), 1u);
+  EXPECT_EQ(values[0].first, "");
+  EXPECT_EQ(values[0].second, run.utilisation("causal", false));
 }
 
 }  // namespace

@@ -45,6 +45,12 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   EXPECT_NEAR(all.imbalance_s, 0.05, 1e-12);
   EXPECT_NEAR(all.explained(), 1.0, 1e-12);
   EXPECT_NEAR(account(one_layer_run({0.2, 0.3}, 1.25)).explained(), 0.8, 1e-12);
+  // A region that took no time is none.
+  Record idle = one_layer_run({0.2, 0.3});
+  idle.timing.push_back(idle.timing[0]);
+  idle.timing.back().name = "region_optimizer";
+  idle.timing.back().values.assign(6, 0.0);
+  EXPECT_EQ(account(idle).regions.size(), 2u);
 }
 
 // Without a profile a ceiling stands for products in fp8, too.
@@ -184,6 +190,14 @@ TEST(Explain, OperationsShareTimeAsAnOwnProfileSays) {
   EXPECT_NE(fast, slow);
   EXPECT_EQ(fast, page(1.0));
   std::remove(path.c_str());
+}
+
+// Faster than the ceiling, which may be measured on another day, nothing is lost.
+TEST(Explain, OperationsThatLoseNothingAreNotListed) {
+  EXPECT_NE(explain_page("out/result.h5", one_layer_run({0.2}), "").find("operations that lose"),
+            std::string::npos);
+  EXPECT_EQ(explain_page("out/result.h5", one_layer_run({0.01}), "").find("operations that lose"),
+            std::string::npos);
 }
 
 TEST(Explain, RefusesWhatHasNoSteps) {

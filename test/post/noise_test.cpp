@@ -85,6 +85,20 @@ TEST(RunBounds, NeedThreePositiveRuns) {
   EXPECT_EQ(ratio_bounds_of_runs({1.0, 1.0}, {1.0, 1.0}).least, 1.0);
 }
 
+// A single run is taken to vary as the others do: (1 + 1 / 3) times their variance, with two
+// degrees of freedom; 9.9248 is Student's t of 99 %. The bounds are the same the other way round,
+// inverted.
+TEST(RunBounds, OfASingleRunAgainstThree) {
+  const std::vector<double> three = {std::exp(-0.01), 1.0, std::exp(0.01)};
+  const double half = 9.9248 * 0.01 * std::sqrt(4.0 / 3.0);
+  const RatioBounds of_b = ratio_bounds_of_runs({1.0}, three);
+  EXPECT_NEAR(std::log(of_b.least), -half, 1e-5);
+  EXPECT_NEAR(std::log(of_b.largest), half, 1e-5);
+  const RatioBounds of_a = ratio_bounds_of_runs(three, {1.0});
+  EXPECT_NEAR(of_a.least, of_b.least, 1e-12);
+  EXPECT_NEAR(of_a.largest, of_b.largest, 1e-12);
+}
+
 // How many of `trials` comparisons of `runs` runs with as many find a difference of at least 1.5 %,
 // as `gptpost compare` does. Medians of runs vary by `deviation`, those of B take `factor` times as
 // long.

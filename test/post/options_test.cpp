@@ -30,6 +30,7 @@ TEST(Options, AllOfTable) {
   EXPECT_EQ(o.output, "out.csv");
   EXPECT_EQ(o.restatement.convention, "causal");
   EXPECT_EQ(o.restatement.peak_tflops, 1979.0);
+  EXPECT_EQ(o.restatement.peak_type, "");
   ASSERT_EQ(o.where.size(), 2u);
   EXPECT_EQ(o.where[1], (std::pair<std::string, std::string>("status", "OK")));
   EXPECT_EQ(o.sort, "tokens_per_s");

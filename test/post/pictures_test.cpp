@@ -109,5 +109,18 @@ TEST(Pictures, OfALongRunOfManyRanks) {
   expect_picture(ranks_picture({RunView(r)}, {}), "ranks_ms");
 }
 
+// Data sheets have whole GB/s.
+TEST(Pictures, RoofOfADataSheet) {
+  Record r = run_of_two_stages();
+  r.summary.device_name = "NVIDIA Grace";
+  r.summary.device_memory_bytes = 480e9;
+  const Picture picture = roofline_picture({RunView(r)});
+  ASSERT_EQ(picture.panels.size(), 2U);
+  EXPECT_TRUE(
+      std::any_of(picture.panels[0].curves.begin(), picture.panels[0].curves.end(),
+                  [](const Curve& curve) { return curve.name == "roof: 384 GB/s, data sheet"; }))
+      << picture.panels[0].curves.back().name;
+}
+
 }  // namespace
 }  // namespace gptbench

@@ -490,6 +490,68 @@ TEST(Plots, SweepOverTwoKeys) {
   EXPECT_EQ(picture.panels[0].boxes[3].style, hatched);
 }
 
+// Names and folders of runs are no keys of a sweep; a ninth panel is one too many.
+TEST(Plots, SweepOverThreeKeys) {
+  std::vector<Record> records;
+  for (int64_t heads = 1; heads <= 9; ++heads)
+    for (const int64_t stage : {0, 3})
+      for (int64_t batch = 1; batch <= 9; ++batch) {
+        records.push_back(on(2, 100.0));
+        set_key(records.back(), "model", "num_attention_heads", heads);
+        set_key(records.back(), "parallel", "zero_stage", stage);
+        set_key(records.back(), "batch", "micro_batch_size", batch);
+        set_key(records.back(), "run", "name", "row " + std::to_string(records.size()));
+        set_key(records.back(), "output", "directory", "row " + std::to_string(records.size()));
+      }
+  const auto panels_of = [&](int64_t most_heads, int64_t most_batch) {
+    Runs runs;
+    for (const Record& record : records) {
+      const RunView run(record);
+      if (run.integer("model", "num_attention_heads", 0) <= most_heads &&
+          run.integer("batch", "micro_batch_size", 0) <= most_batch)
+        runs.push_back(run);
+    }
+    return sweep_picture(runs).panels.size();
+  };
+  EXPECT_EQ(panels_of(9, 9), 2U);
+  EXPECT_EQ(panels_of(3, 2), 2U);
+  std::vector<Record> deep;
+  for (int64_t layers = 1; layers <= 9; ++layers)
+    for (const Record& record : records) {
+      deep.push_back(record);
+      set_key(deep.back(), "parallel", "zero_stage", layers);
+    }
+  Runs nine;
+  for (const Record& record : deep) nine.emplace_back(record);
+  EXPECT_TRUE(sweep_picture(nine).empty());
+}
+
+// Deck keys on a page: what was set, with values of several lines as a whole.
+TEST(Plots, KeysOfAReport) {
+  Record r = made_record();
+  r.provenance.deck_resolved =
+      "&run\n  name = 'a long\nname'      ! command line\n  steps = 4    ! default\n/\n"
+      "&model\n  num_layers = 2\n/\n";
+  const std::string page = report_page({RunView(r)});
+  EXPECT_TRUE(has(page,
+                  "&amp;run\n  name = &#39;a long\nname&#39;      ! command line\n\n"
+                  "&amp;model\n  num_layers = 2\n"))
+      << page.substr(page.find("&amp;run") == std::string::npos ? 0 : page.find("&amp;run"), 300);
+}
+
+// A table of a thousand figures is none that is read.
+TEST(Plots, LongTablesOfAReportAreFiles) {
+  Record r = made_record();
+  r.arena.clear();
+  for (int64_t i = 0; i < 301; ++i)
+    r.arena.push_back({"h." + std::to_string(i), "activations", "f32", i * 256, 256, "run"});
+  const std::string page = report_page({RunView(r)});
+  EXPECT_TRUE(has(page,
+                  "<p class=\"soft\">301 marks; gptpost plot --kind memory_map writes them to "
+                  "a file.</p>"))
+      << page.substr(page.find(" marks") - std::min<size_t>(80, page.find(" marks")), 100);
+}
+
 constexpr const char* trace_text =
     R"json({"displayTimeUnit":"ms","traceEvents":[
 {"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0 (tensor 0, context 0, pipeline 0, data 0)"}},
@@ -540,6 +602,42 @@ TEST(Plots, TimelineOfATrace) {
   EXPECT_EQ(ring.panels[0].arrows[1].to_x, 80.0);
   // A result that a later run moved aside has no trace.
   EXPECT_TRUE(timeline_picture({RunView(r, {}, nullptr, directory + "/result.1.h5")}).empty());
+}
+
+// Forwards from a stage to the next, backwards to the one before; a ring of three has both.
+TEST(Plots, ArrowsBetweenThreeStages) {
+  const std::string directory = testing::TempDir() + "gptbench_plot_ring";
+  std::filesystem::create_directories(directory);
+  std::string text = "{\"traceEvents\":[";
+  const auto span = [&](int rank, const char* lane, int thread, int begin) {
+    const std::string pid = "\"pid\":" + std::to_string(rank), number = std::to_string(thread);
+    text += "\n{\"ph\":\"M\",\"name\":\"thread_name\"," + pid + ",\"tid\":" + number +
+            ",\"args\":{\"name\":\"" + lane +
+            "\"}},\n{\"ph\":\"X\",\"name\":\"message\",\"cat\":\"communication\"," + pid +
+            ",\"tid\":" + number + ",\"ts\":" + std::to_string(begin) +
+            ",\"dur\":5,\"args\":{\"program\":\"forward\",\"micro_batch\":0,\"bytes\":64}},";
+  };
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string number = std::to_string(rank);
+    text += "\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + number +
+            ",\"args\":{\"name\":\"rank " + number + " (tensor 0, context 0, pipeline " + number +
+            ", data 0)\"}},";
+  }
+  span(0, "send_forward", 1, 10);
+  span(1, "receive_forward", 2, 11);
+  span(2, "send_backward", 3, 30);
+  span(1, "receive_backward", 4, 31);
+  text.back() = '\n';
+  std::ofstream(directory + "/trace.json") << text << "]}";
+  const Record r = made_record();
+  const Picture picture = timeline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
+  ASSERT_EQ(picture.panels.size(), 1U);
+  ASSERT_EQ(picture.panels[0].arrows.size(), 2U);
+  EXPECT_EQ(picture.panels[0].arrows[0].from_x, 10.0);
+  EXPECT_EQ(picture.panels[0].arrows[0].to_x, 16.0);
+  EXPECT_EQ(picture.panels[0].arrows[1].from_x, 30.0);
+  EXPECT_EQ(picture.panels[0].arrows[1].to_x, 36.0);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Plots, TracesThatAreNoneAreEmpty) {

@@ -141,6 +141,20 @@ TEST(Show, SensorsWithLongNamesAndClocksThatAreUnknown) {
   EXPECT_TRUE(has(page, "\n    " + std::string(21, 'n') + " read once\n")) << page;
 }
 
+TEST(Show, RatesOfFastRuns) {
+  Record r = made_record();
+  r.summary.samples_per_s = 123.456;
+  EXPECT_TRUE(has(show_page("f", r), "tokens/s, 123.46 sequences/s\n"));
+}
+
+// As a file of another program may be.
+TEST(Show, ARunWithoutKeys) {
+  Record r = made_record();
+  r.config.clear();
+  const std::string page = show_page("f", r);
+  EXPECT_TRUE(has(page, "0 layers, hidden size 0, 0 heads, sequence 0")) << page;
+}
+
 TEST(Show, ARunWithoutASingleStep) {
   Record r;
   r.status = "OOM";
@@ -269,6 +283,19 @@ TEST(Compare, WithinAndBeyondNoise) {
   EXPECT_TRUE(has(page, "not known"));
   EXPECT_EQ(first_line(page), "B is 1.6 % slower than A in tokens/s (noise is not known).");
   EXPECT_FALSE(has(page.substr(0, page.find("forward (s)")), " to ")) << page;
+}
+
+// Of two single runs what is beyond the noise of their steps counts, whatever is the least that
+// counts between groups.
+TEST(Compare, ASmallDifferenceOfSingleRuns) {
+  const Record a = made_record();
+  Record b = made_record();
+  b.step_time_s = {40.0, 33.2, 33.2, 33.2};
+  b.summary.sec_per_it = 33.2;
+  const std::string page = compare_page({{"a.h5", a, {}}}, {{"b.h5", b, {}}}, 50.0);
+  const size_t row = page.find("time per step");
+  ASSERT_NE(row, std::string::npos) << page;
+  EXPECT_TRUE(has(page.substr(row, page.find('\n', row) - row), "worse")) << page;
 }
 
 // 1 % of a step is 0.32 s: regions that differ by less do not count, however sure.

@@ -197,10 +197,16 @@ TEST(Checkpoint, EveryColumn) {
 TEST(Comm, EveryColumn) {
   Record r = made_record();
   r.comm.pop_back();
+  // Messages that a run planned but never sent, or that took no time, have no rate.
+  r.comm.push_back({"tensor", "send", {0}, {0}, {0.0}, {1.0}, {0.0}, false});
+  r.comm.push_back({"tensor", "send", {8}, {1}, {0.0}, {0.0}, {0.0}, false});
   const Table table = comm_tables({RunView(r)}).at(0);
   EXPECT_EQ(headings(table), (std::vector<std::string>{
                                  "Axis", "Operation", "Ranks", "Nodes", "Size (B)", "Count", "Type",
                                  "Redop", "Time (us)", "Algbw (GB/s)", "Busbw (GB/s)"}));
+  Record damaged = r;
+  damaged.calibration.messages[0].time_s = 0.0;
+  EXPECT_EQ(cell(comm_tables({RunView(damaged)}).at(0), 0, "Algbw (GB/s)"), "0.000");
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.rows[0],
             (std::vector<std::string>{"data", "all_reduce", "4", "2", "8000000", "2000000", "f32",

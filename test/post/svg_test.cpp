@@ -32,6 +32,8 @@ TEST(Svg, TicksAreRound) {
             (std::vector<double>{100, 200, 500, 1000, 2000, 5000}));
   EXPECT_EQ(log_ticks(10.0, 1000.0, 400.0, 26.0).back(), 1000.0);
   EXPECT_GE(log_ticks(933.9, 1078.8, 400.0, 26.0).size(), 3U);
+  // 160 pixels have room for four ticks at twice their distance: less than three steps of 50.
+  EXPECT_EQ(log_ticks(933.9, 1078.8, 200.0, 25.0), (std::vector<double>{950, 1000, 1050}));
   EXPECT_LE(log_ticks(1.0, 1e12, 400.0, 26.0).size(), 16U);
 }
 

@@ -331,6 +331,36 @@ TEST(Convert, DamagedCheckpointsAreRefused) {
   EXPECT_THROW(convert(scratch.path("m"), scratch.path("ck")), Error);
 }
 
+// Whatever says so: the model that is written, or a key beside a file.
+TEST(Convert, LlmcHoldsGpt2Alone) {
+  const ScratchDirectory scratch;
+  const Model llama(ModelFamily::llama), gpt(ModelFamily::gpt);
+  convert(llama.write(scratch, "l", llama.text()), scratch.path("l.h5"));
+  try {
+    convert(scratch.path("l.h5"), scratch.path("l.bin"));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("llm.c has GPT-2 alone"), std::string::npos);
+  }
+  convert(gpt.write(scratch, "g", gpt.text()), scratch.path("g.bin"));
+  expect_refused(scratch.path("g.bin"), scratch, {"llm.c has GPT-2 alone"}, Exit::usage,
+                 [](Conversion& c) { c.overrides = {"model.ffn_hidden_size=12"}; });
+}
+
+TEST(Convert, TypesOfSafetensorsAreNamed) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::gpt);
+  const std::string from = model.write(scratch, "m", model.text());
+  for (const auto& [type, name] : {std::pair{DType::f32, "F32"}, std::pair{DType::bf16, "BF16"},
+                                   std::pair{DType::f16, "F16"}}) {
+    convert(from, scratch.path("as.safetensors"),
+            [&, type = type](Conversion& c) { c.type = type; });
+    for (const auto& entry : open_safetensors(scratch.path("as.safetensors")).tensors)
+      EXPECT_EQ(entry.second.dtype, name) << entry.first;
+    fs::remove(scratch.path("as.safetensors"));
+  }
+}
+
 TEST(Convert, DamagedLlmcFilesAreRefused) {
   const ScratchDirectory scratch;
   const Model model(ModelFamily::gpt);
