@@ -40,6 +40,7 @@ TEST(Cells, ModelSizes) {
   EXPECT_EQ(model_size(12853954560), "13B");
   EXPECT_EQ(model_size(1008000000000), "1.0T");
   EXPECT_EQ(model_size(1250000), "1.2M");
+  EXPECT_EQ(model_size(1000000), "1.0M");
   EXPECT_EQ(model_size(512), "512");
 }
 

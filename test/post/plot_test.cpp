@@ -156,6 +156,35 @@ TEST(Plots, PeaksOfAPictureOfUtilisation) {
             "Peak: 1.000 TFLOP/s per device (measured GEMM ceiling).");
 }
 
+// MFU is of the model's FLOPs, in pictures and on pages; 1e12 of them in 2 s on two devices of
+// 1 TFLOP/s are 25 %.
+TEST(Plots, UtilisationIsOfModelFlops) {
+  Record r = on(2, 500);
+  r.summary.flops_convention = "causal";
+  for (auto& each : r.summary.flops_per_step) each.second = 1e12;
+  r.summary.hardware_factor = 1.25;
+  r.summary.sec_per_it = 2.0;
+  r.summary.peak_tflops = 1.0;
+  Record slower = r;
+  slower.summary.world_size = 4;
+  const Picture picture = utilisation_picture({RunView(r), RunView(slower)});
+  EXPECT_NEAR(picture.panels[0].curves[0].marks[0].y, 25.0, 1e-9);
+  const std::string page = report_page({RunView(r)});
+  const size_t card = page.find("<dt>MFU</dt>");
+  ASSERT_NE(card, std::string::npos);
+  EXPECT_TRUE(has(page.substr(card, 80), "25.0 %")) << page.substr(card, 80);
+}
+
+// A step that takes much longer than the others needs a logarithmic axis.
+TEST(Plots, AxisOfStepTimes) {
+  Record r = made_record();
+  r.step_time_s = {1.0, 1.0, 20.0, 1.0};
+  EXPECT_FALSE(steps_picture({RunView(r)}).panels[0].y.logarithmic);
+  EXPECT_TRUE(steps_picture({RunView(r)}).panels[0].y.from_zero);
+  r.step_time_s[2] = 21.0;
+  EXPECT_TRUE(steps_picture({RunView(r)}).panels[0].y.logarithmic);
+}
+
 // The file beside a picture: a heading and a row per mark, cells between tabs.
 TEST(Plots, DataFileOfAPicture) {
   const std::string directory = testing::TempDir() + "gptbench_plot_data";
@@ -530,11 +559,13 @@ TEST(Plots, SweepOverThreeKeys) {
 TEST(Plots, KeysOfAReport) {
   Record r = made_record();
   r.provenance.deck_resolved =
-      "&run\n  name = 'a long\nname'      ! command line\n  steps = 4    ! default\n/\n"
+      "&run\n  name = 'a long\nname'      ! command line\n  steps = 4    ! default\n"
+      "  seed = 5          ! command line\n/\n"
       "&model\n  num_layers = 2\n/\n";
   const std::string page = report_page({RunView(r)});
   EXPECT_TRUE(has(page,
-                  "&amp;run\n  name = &#39;a long\nname&#39;      ! command line\n\n"
+                  "&amp;run\n  name = &#39;a long\nname&#39;      ! command line\n"
+                  "  seed = 5 ! command line\n\n"
                   "&amp;model\n  num_layers = 2\n"))
       << page.substr(page.find("&amp;run") == std::string::npos ? 0 : page.find("&amp;run"), 300);
 }

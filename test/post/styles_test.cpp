@@ -314,6 +314,12 @@ TEST(Native, FiguresThatNoRunHasAreNoColumns) {
                                       "Memory (MiB)", "Verdict"}));
 }
 
+TEST(Native, RulesThatARunFollowed) {
+  Record r = uneven_record();
+  r.summary.rules = "benchmark";
+  EXPECT_EQ(cell(native_tables({RunView(r)}).at(0), 0, "Rules"), "benchmark");
+}
+
 // Runs that differ in ZeRO stage, micro-batch and weight decay, which follows from the stage.
 TEST(Native, ColumnsAreWhatTheRunsDifferIn) {
   Record a = uneven_record(), b = uneven_record(), c = uneven_record();

@@ -19,6 +19,9 @@ TEST(Tables, Markdown) {
 
 // Text of a foreign file: no HTML, code, link or picture, and no cell more than the table has.
 TEST(Tables, MarkdownOfHostileText) {
+  EXPECT_EQ(format_markdown({{"", {{"a", true}}, {{"1"}}}}).rfind("|   a |\n|----:|\n|   1 |\n", 0),
+            0U)
+      << format_markdown({{"", {{"a", true}}, {{"1"}}}});
   EXPECT_EQ(format_markdown({{"<b>`x`", {{"a \\ b", false}}, {{"<i> `c` ![p](u) \\| \\<"}}}}),
             "\\<b>\\`x\\`\n\n"
             "| a \\ b                         |\n"
