@@ -30,8 +30,15 @@ calibrates() {
   run 0 --project "$decks/tiny.in" --machine "$decks/profile.in" --ranks 2 "precision.compute=$type"
   grep -Eq '^GPTBENCH projection sec_per_it=[0-9.e+-]+ ' out || fail "no projection with the profile"
 }
+profiled() { sed -n "s/^  $1 = \([0-9.]*\).*/\1/p" "$decks/profile.in"; }
 calibrates calibration fp32 1
+memory=$(profiled memory_gb)
+[ "$(profiled ranks_per_node)" = 1.0 ] || fail "$(profiled ranks_per_node) ranks per node"
 calibrates tiny-calibration bf16 2 "$decks/tiny.in" precision.compute=bf16 parallel.zero_stage=3
+[ "$(profiled ranks_per_node)" = 2.0 ] || fail "$(profiled ranks_per_node) ranks per node"
+# Two ranks of a host share what one has; both figures have four digits.
+awk -v one="$memory" -v two="$(profiled memory_gb)" 'BEGIN { d = 2 * two / one - 1; exit !(d * d < 4e-6) }' ||
+  fail "memory of a rank: $memory GiB of one, $(profiled memory_gb) of two"
 "$GPTPOST" table --style comm --format csv "$decks/calibration.h5" >out 2>err || fail "no table"
 for op in reduce_scatter all_gather all_reduce; do
   grep -q ",$op,2,1," out || fail "no $op"
