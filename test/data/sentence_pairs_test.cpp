@@ -206,6 +206,27 @@ TEST(SentencePairs, ArePaddedToT) {
   EXPECT_GT(padded, 300);
 }
 
+// No sequence draws the numbers of another: what is masked in one is not what is masked in the
+// next, some places further. By chance 15 in 100 are; of 200 x 100 half would be 100 deviations
+// beyond.
+TEST(SentencePairs, MasksOfSequencesAreNotShiftedAgainstEachOther) {
+  const int64_t T = 128;
+  const Counting source(T);
+  SentencePairs pairs(source, 5, T, vocab);
+  std::vector<std::vector<int32_t>> targets;
+  for (int64_t s = 0; s < 200; ++s) targets.push_back(pairs.read(s).targets);
+  for (size_t shift = 0; shift < 28; ++shift) {
+    int64_t masked = 0, both = 0;
+    for (size_t s = 0; s + 1 < targets.size(); ++s)
+      for (size_t t = shift; t < static_cast<size_t>(T); ++t)
+        if (targets[s][t] >= 0) {
+          ++masked;
+          both += targets[s + 1][t - shift] >= 0 ? 1 : 0;
+        }
+    EXPECT_LT(2 * both, masked) << "places further: " << shift;
+  }
+}
+
 TEST(SentencePairs, FifteenInAHundred) {
   EXPECT_EQ(masked_tokens_of(512), 77);
   EXPECT_EQ(masked_tokens_of(128), 19);

@@ -247,6 +247,10 @@ TEST(BadDeck, DecompositionsThatCannotWork) {
           {"more than model.num_layers = 12", "at most 12"});
   refused("&parallel pipeline_parallel=4 stage_layers=3,3,3 /", 4,
           {"has 3 values for pipeline_parallel x virtual_stages = 4", "use 3, 3, 3, 3"});
+  refused(
+      "&parallel pipeline_parallel=2 virtual_stages=2 pipeline_schedule='interleaved' "
+      "stage_layers=6,6 /",
+      2, {"has 2 values for pipeline_parallel x virtual_stages = 4", "use 3, 3, 3, 3"});
   refused("&parallel pipeline_parallel=4 stage_layers=3,3,3,2 /", 4,
           {"adds up to 11 of model.num_layers = 12", "use 3, 3, 3, 3"});
   refused("&parallel pipeline_parallel=4 stage_layers=6,0,6,0 /", 4,

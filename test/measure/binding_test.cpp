@@ -90,6 +90,17 @@ TEST(Binding, MoreThreadsThanCores) {
   EXPECT_TRUE(has(report, "Warning: node 0: 4 threads of rank 0 on 2 cores (0-1)\n")) << report;
 }
 
+// What holds an overfilled set is overfilled, too, and goes without saying.
+TEST(Binding, OneWarningForCoresWithinOthers) {
+  const std::string report = binding_report(
+      {bound(0, {0}), bound(0, {0}), bound(0, {0, 1}), bound(0, {0, 1}), bound(0, {0, 1})});
+  const size_t first = report.find("Warning");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(report.find("Warning", first + 1), std::string::npos) << report;
+  EXPECT_TRUE(has(report, "(0)\n         ranks take turns there and are timed so; bind them apart"))
+      << report;
+}
+
 TEST(Binding, NodesThatDifferAreCountedAndWarningsBounded) {
   std::vector<RankBinding> ranks = {bound(0, {0})};
   for (int node = 1; node < 9; ++node) ranks.push_back(bound(node, {1}, 2));

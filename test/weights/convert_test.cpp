@@ -254,6 +254,14 @@ TEST(Convert, WhatTheEngineDoesNotHaveIsRefused) {
          {"rope_type", "llama3"});
   expect(llama, "{\"num_attention_heads\": 2, \"num_key_value_heads\": 2}",
          {"k_proj.weight", "[4, 8]", "[8, 8]"});
+  // Without a head the table must be said to be shared; a file of something else has neither table.
+  expect_refused(
+      scratch.write("headless.safetensors", llama.with("\"lm_head.weight\"", "\"lm_hade.weight\"")),
+      scratch, {"lm_head.weight"}, Exit::io, [](Conversion& c) {
+        c.overrides = {"model.num_attention_heads=2", "model.num_kv_heads=1"};
+      });
+  expect_refused(scratch.write("other.safetensors", gpt.with("\"wte.weight\"", "\"wtf.weight\"")),
+                 scratch, {"holds neither wte.weight nor model.embed_tokens.weight"});
   scratch.write("m/config.json", "[");
   expect_refused(scratch.path("m"), scratch, {"config.json", "not JSON"});
   const std::string more =
