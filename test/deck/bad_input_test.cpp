@@ -162,6 +162,9 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
                {"a.in:1:27: ", "use 'fp32'"});
   expect_parts(message_of("&precision compute='bf16' loss_scale_window=5 /"),
                {"a.in:1:27: ", "loss_scale_window is of compute = 'fp16'", "leave it out"});
+  EXPECT_EQ(message_of("&precision compute='fp16' loss_scale=4 initial_loss_scale=8 "
+                       "min_loss_scale=16 /"),
+            "accepted");  // a fixed scale starts nowhere else
   expect_parts(message_of("&precision compute='fp16' initial_loss_scale=8 min_loss_scale=16 /"),
                {"a.in:1:", "initial_loss_scale = 8", "is less than precision.min_loss_scale = 16"});
   for (const char* wrong :

@@ -92,6 +92,8 @@ TEST(Devices, PeaksAreWidthTimesClock) {
         << row.name;
   }
   EXPECT_EQ(known_peak("h100_80gb", "fp32", 0.0).clock_ghz, 1.98);
+  EXPECT_EQ(known_peak("a100_80gb", "fp32", 0.0).clock_ghz,
+            known_peak("a100_80gb", "bf16", 0.0).clock_ghz);
 }
 
 TEST(Devices, TheMeasuredClockSelectsThePeak) {

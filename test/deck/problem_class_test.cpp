@@ -118,8 +118,11 @@ TEST(ProblemClass, MistakesOfATableAreNamed) {
   EXPECT_EQ(message("&a deck='run.steps=3', min_steps=2, min_duration_s=1 /"), "accepted");
   EXPECT_EQ(message("&a decks='run.steps=3' /"),
             "c.in:1:4: unknown key 'decks' of a problem class; did you mean 'deck'?");
-  EXPECT_EQ(message("&a deck='run.steps=3' /"),
-            "c.in:1:1: &a needs deck, min_duration_s and min_steps");
+  for (const char* const two :
+       {"deck='run.steps=3'", "deck='run.steps=3', min_steps=2",
+        "deck='run.steps=3', min_duration_s=1", "min_steps=2, min_duration_s=1"})
+    EXPECT_EQ(message("&a " + std::string(two) + " /"),
+              "c.in:1:1: &a needs deck, min_duration_s and min_steps");
   EXPECT_NE(message("&a min_steps=-2 /").find("c.in:1:14: a.min_steps = -2.0 is not allowed"),
             std::string::npos)
       << message("&a min_steps=-2 /");

@@ -2,9 +2,13 @@
 #include "measure/sampler.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 namespace gptbench {
@@ -158,6 +162,22 @@ TEST(Sampler, TheTwoEndsSuffice) {
   EXPECT_GT(totals.reading_s, 0.0);
   EXPECT_LT(totals.reading_s, passed.count());
   EXPECT_DOUBLE_EQ(totals.energy_j.value(), 5.0);
+}
+
+// A signal is for the thread that trains: its mask stays, that of the sampler's is full.
+TEST(Sampler, SignalsAreForOtherThreads) {
+  static std::atomic<bool> was_here{false};
+  static pthread_t here = pthread_self();
+  std::signal(SIGUSR1, [](int) { was_here = pthread_equal(pthread_self(), here) != 0; });
+  Sampler sampler(std::make_unique<Scripted>(), 3600.0);
+  sampler.begin();
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_EQ(sigismember(&blocked, SIGUSR1), 0);
+  ::kill(::getpid(), SIGUSR1);
+  EXPECT_TRUE(was_here);
+  sampler.end();
+  std::signal(SIGUSR1, SIG_DFL);
 }
 
 TEST(Sampler, ASecondStretchStartsAnew) {

@@ -162,6 +162,8 @@ TEST_F(MadeRoot, TheHottestSensorOfTheProcessors) {
   put("sys/class/hwmon/hwmon1/name", "coretemp\n");
   put("sys/class/hwmon/hwmon1/temp1_input", "51000\n");
   put("sys/class/hwmon/hwmon1/temp2_input", "63500\n");
+  put("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+  put("sys/class/thermal/thermal_zone1/temp", "44000\n");
   const auto sensors = make_host_sensors({}, root());
   EXPECT_DOUBLE_EQ(sensors->read().temperature_c.value(), 63.5);
   EXPECT_EQ(source(sensors->facts(), "temperature"), "temperature: hwmon coretemp");

@@ -118,6 +118,32 @@ TEST(Steps, DriftIsARobustSlope) {
   EXPECT_TRUE(r.summary.drift_percent);
 }
 
+// Of sixteen steps every pair has a slope; their median, worked out anew.
+TEST(Steps, DriftIsTheMedianOfTheSlopesOfAllPairs) {
+  Record r = record_of_seven_steps();
+  r.warmup_steps = 0;
+  r.skipped.clear();
+  r.step_time_s = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
+  r.loss.assign(16, 1.0);
+  summarise_steps(r, 1);
+  EXPECT_EQ(r.summary.sec_per_it, 5.0);
+  std::vector<double> rates, middles, slopes;
+  double elapsed_s = 0.0;
+  for (const double time_s : r.step_time_s) {
+    rates.push_back(500.0 / time_s);  // per cent of the median's
+    middles.push_back(elapsed_s + 0.5 * time_s);
+    elapsed_s += time_s;
+  }
+  for (size_t a = 0; a < 16; ++a)
+    for (size_t b = a + 1; b < 16; ++b)
+      slopes.push_back((rates[b] - rates[a]) / (middles[b] - middles[a]));
+  ASSERT_EQ(slopes.size(), 120u);
+  std::sort(slopes.begin(), slopes.end());
+  const double slope = 0.5 * (slopes[59] + slopes[60]);
+  EXPECT_NEAR(r.summary.drift_percent.value(), slope * elapsed_s, 1e-9);
+  EXPECT_NEAR(r.summary.drift_percent_per_hour.value(), slope * 3600.0, 1e-9);
+}
+
 TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   Record r = record_of_seven_steps();
   r.skipped.clear();  // timed: 4, 8, 0.5, 2 and 5
@@ -137,6 +163,7 @@ TEST(Steps, WithoutATimedStepThereAreNoRates) {
     EXPECT_EQ(r->summary.timed_steps, 0);
     EXPECT_EQ(r->summary.sec_per_it, 0.0);
     EXPECT_EQ(r->summary.tokens_per_s, 0.0);
+    EXPECT_EQ(r->summary.fom_tflops, 0.0);
     EXPECT_EQ(r->summary.final_loss, 1.5);
   }
   EXPECT_EQ(all_skipped.summary.skipped_steps, 7);

@@ -107,6 +107,24 @@ TEST(Inventory, NamesOfCheckpoints) {
   EXPECT_NE(found.unusable[0].find("step-00000103.manifest"), std::string::npos);
 }
 
+// The one written last comes first, and of two of one time the one with more steps.
+TEST(Inventory, TheLatestComesFirst) {
+  const auto first_steps = [](int64_t written_of_5, int64_t written_of_6) {
+    const ScratchDirectory scratch;
+    Manifest m = made();
+    for (const auto& [steps, written] :
+         {std::pair<int64_t, int64_t>{5, written_of_5}, {6, written_of_6}}) {
+      m.state.steps = steps;
+      m.written_s = written;
+      scratch.write("step-0000000" + std::to_string(steps) + ".manifest", encode(m));
+    }
+    return take_inventory(scratch.path("")).complete.at(0).manifest.state.steps;
+  };
+  EXPECT_EQ(first_steps(100, 200), 6);
+  EXPECT_EQ(first_steps(200, 100), 5);
+  EXPECT_EQ(first_steps(100, 100), 6);
+}
+
 // Parts in any order add up to the whole; an element at another place is another array.
 TEST(ElementChecksum, AddsUpOverParts) {
   std::vector<float> x;
