@@ -45,7 +45,7 @@ TokenArray open_megatron(const std::string& path);
 // checked as they are read. Throws Error(Exit::io) where a file holds less than one sequence, or
 // all of them together none but held-out ones.
 std::unique_ptr<TokenSource> make_file_source(std::vector<TokenArray> arrays, int64_t T,
-                                              int64_t vocab_size, int64_t held_out = 0);
+                                              int64_t vocab_size, int64_t held_out);
 
 // Sequences of T positions that a file holds.
 inline int64_t sequences_in(const TokenArray& array, int64_t T) {

@@ -81,7 +81,7 @@ void read_tokens(TokenArray array) {
   std::vector<TokenArray> arrays;
   arrays.push_back(std::move(array));
   constexpr int64_t T = 3;
-  const auto source = make_file_source(std::move(arrays), T, 50257);
+  const auto source = make_file_source(std::move(arrays), T, 50257, 0);
   int32_t tokens[T + 1];
   for (const int64_t sequence : {int64_t{0}, int64_t{1}, INT64_MAX}) source->read(sequence, tokens);
 }

@@ -99,6 +99,10 @@ TEST(Binding, OneWarningForCoresWithinOthers) {
   EXPECT_EQ(report.find("Warning", first + 1), std::string::npos) << report;
   EXPECT_TRUE(has(report, "(0)\n         ranks take turns there and are timed so; bind them apart"))
       << report;
+  // The smaller set is named, whichever has the lower core.
+  const std::string higher = binding_report({bound(0, {0, 1, 2}, 4), bound(0, {1}, 2)});
+  EXPECT_TRUE(has(higher, "Warning: node 0: 2 threads of rank 1 on 1 core (1)\n")) << higher;
+  EXPECT_FALSE(has(higher, "on 3 cores")) << higher;
 }
 
 TEST(Binding, NodesThatDifferAreCountedAndWarningsBounded) {

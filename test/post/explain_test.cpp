@@ -32,6 +32,7 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   EXPECT_EQ(all.regions[0].name, "linear");
   EXPECT_DOUBLE_EQ(linear.time_s, 0.25);
   EXPECT_DOUBLE_EQ(linear.flops, 18432.0);
+  EXPECT_DOUBLE_EQ(linear.calls, 12.0);  // four linear layers forward, and two products backward
   EXPECT_NEAR(linear.limit_s, 0.1, 1e-12);
   EXPECT_TRUE(linear.bound_by_flops);
   EXPECT_NEAR(linear.rest_s(), 0.15, 1e-12);

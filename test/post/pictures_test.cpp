@@ -120,6 +120,10 @@ TEST(Pictures, RoofOfADataSheet) {
       std::any_of(picture.panels[0].curves.begin(), picture.panels[0].curves.end(),
                   [](const Curve& curve) { return curve.name == "roof: 384 GB/s, data sheet"; }))
       << picture.panels[0].curves.back().name;
+  ASSERT_EQ(picture.panels[1].rules.size(), 1U);
+  EXPECT_EQ(picture.panels[1].rules[0].at, 384.0);
+  r.summary.device_name = "made device";
+  EXPECT_TRUE(roofline_picture({RunView(r)}).panels[1].rules.empty());
 }
 
 }  // namespace

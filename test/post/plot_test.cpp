@@ -453,6 +453,10 @@ TEST(Plots, RanksStandByHost) {
   EXPECT_TRUE(has(picture.panels[0].boxes[1].tip, "rank 2 on node0: 6"));
   EXPECT_TRUE(has(picture.panels[0].boxes[2].tip, "rank 1 on node1: 9"));
   EXPECT_LT(picture.panels[0].boxes[0].strength, picture.panels[0].boxes[2].strength);
+  // Seconds from one second on.
+  r.timing[0].values = {5, 2, 5};
+  EXPECT_TRUE(has(ranks_picture({RunView(r)}).panels[0].boxes[1].tip, "rank 2 on node0: 1.000 s,"))
+      << ranks_picture({RunView(r)}).panels[0].boxes[1].tip;
 }
 
 // FLOPs of all kinds are those of the plan, and each point lies at its bytes per second.

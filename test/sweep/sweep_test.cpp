@@ -167,6 +167,16 @@ TEST(Sweep, NamesOfRowsAreNamesOfDirectories) {
   EXPECT_EQ(sweep.rows[2].name, "base-path_");
 }
 
+TEST(Sweep, RowsHaveCheckpointsOfTheirOwn) {
+  const std::string vary = "vary(1) = 'zero_stage = 0, 1'";
+  const Sweep kept = sweep_of(vary + " / &checkpoint directory = 'kept', every_steps = 1");
+  ASSERT_EQ(kept.rows.size(), 2u);
+  for (const auto& row : kept.rows)
+    EXPECT_EQ(row.deck.config.checkpoint.directory, "kept/" + row.name);
+  EXPECT_NE(kept.rows[0].name, kept.rows[1].name);
+  EXPECT_EQ(sweep_of(vary).rows[1].deck.config.checkpoint.directory, "");
+}
+
 TEST(Sweep, TokenBudget) {
   const Sweep sweep = sweep_of("vary(1) = 'seq_length = 8:64:*2'\nglobal_batch_tokens = 100");
   ASSERT_EQ(sweep.rows.size(), 4u);

@@ -65,6 +65,7 @@ named 1 all_reduce:40/hang "no rank has made progress for more than $limit s; fu
 export GPTBENCH_RANKS_PER_NODE=1
 silent() { named "$1" "$2" "rank $1 on [^ ]+, and its node, has been silent for more than $limit s" '.*' "${@:3}"; }
 silent 1 all_reduce:40/stop 2 "$deck"
+grep -q 'no datagram' err && fail "a node that was heard of is warned of: $(cat err)"
 silent 0 all_reduce:40/stop 3 "$deck"
 named 2 all_reduce:40/hang 'no rank has made progress' '.*' 3 "$deck"
 unset GPTBENCH_RANKS_PER_NODE
