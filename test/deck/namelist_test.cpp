@@ -121,6 +121,7 @@ TEST(Namelist, Messages) {
        "a.in:1:6: expected an integer in the subscript, as in a(2), found the end of the "
        "line"},
       {"&g a(1\r\n", "a.in:1:7: expected ')' after the subscript, found the end of the line"},
+      {"&g a(1:2 )=5 /", "a.in:1:9: expected ')' after the subscript, found a blank"},
       {"&g a(1", "a.in:1:7: expected ')' after the subscript, found the end of the text"},
       {"&g 5=a /", "a.in:1:4: expected a key or the '/' that ends the group, found '5'"},
       {"&g a==5 /", "a.in:1:6: unexpected '=' where a value is expected"},

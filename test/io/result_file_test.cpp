@@ -176,6 +176,13 @@ TEST(ResultChecksum, EveryChangeIsRefused) {
   EXPECT_TRUE(refused(longer));
 }
 
+// Two runs of the same figures write the same bytes at any time.
+TEST(ResultEncoding, HoldsNoTimesOfWriting) {
+  hbool_t kept = true;
+  hdf5_check(H5Pget_obj_track_times(ordered_properties(H5P_GROUP_CREATE), &kept), "read");
+  EXPECT_FALSE(kept);
+}
+
 // A file of another writer, with a number where a text belongs.
 TEST_F(ResultFile, NamesWhatIsOfAnotherType) {
   put("r.h5", without_checksum(encode_result(made_record())));
