@@ -150,7 +150,8 @@ else
 fi
 
 expect 0 plot -o "$folder/one" "$good"
-[ -s "$folder/one/loss.svg" ] && [ ! -e "$folder/one/loss-1.svg" ] || { echo "pictures of one run are numbered"; failures=$((failures + 1)); }
+[ -s "$folder/one/loss.svg" ] || { echo "no loss.svg of one run"; failures=$((failures + 1)); }
+[ ! -e "$folder/one/loss-1.svg" ] || { echo "pictures of one run are numbered"; failures=$((failures + 1)); }
 name="'x''\"\`touch ran\`\\ @y \$(z) %d <&> $escape"
 "$1" "$folder/odd'name \$(touch x)" "$name" || exit 1
 expect 0 plot -o "$folder/p/q" "$folder/odd'name \$(touch x)/result.h5" "$good"
