@@ -191,10 +191,13 @@ int Board::gone(int but) {
   const bool look = now - looked_ > std::chrono::milliseconds(5);
   if (look) looked_ = now;
   for (int rank = 0; rank < ranks_; ++rank) {
-    const SeatState state = seat(rank).state.load();
+    const Seat& peer = seat(rank);
+    const SeatState state = peer.state.load();
     if (rank == but || state == SeatState::empty) continue;
     if (state == SeatState::aborted) return rank;
-    if (look && state == SeatState::taken && !lives(seat(rank).process.load())) return rank;
+    if (!look || state != SeatState::taken || lives(peer.process.load())) continue;
+    // Read again: the peer may have finalized and ended since.
+    if (peer.state.load() == SeatState::taken) return rank;
   }
   return -1;
 }
