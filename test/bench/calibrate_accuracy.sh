@@ -2,9 +2,10 @@
 # calibrate_accuracy.sh BUILD [--seconds S] [--quick] [KEY=VALUE ...]
 # How well the profile of `gptbench --calibrate` predicts this machine: calibrates 1 and 2 ranks without
 # a deck, S seconds each (default 300), then runs 20 decks, ten on each number of ranks, none of which the
-# profile has seen, and prints the signed error of each, their mean size and the largest. The machine
-# must be idle; some 20 minutes on two cores. --quick makes the models tiny, to see that the script works.
-# KEY=VALUE are deck keys of all runs.
+# profile has seen, and prints the signed error of each, their mean size and the largest; and how much of
+# each measured step `gptpost explain` explains, with the least. The machine must be idle; some 20 minutes
+# on two cores. --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all
+# runs.
 set -eu
 
 usage() {
@@ -46,7 +47,7 @@ for ranks in 1 2; do
   tail -n 1 "$work/log"
 done
 
-printf '%-64s %5s %10s %10s %8s\n' deck ranks measured projected error
+printf '%-64s %5s %10s %10s %8s %9s\n' deck ranks measured projected error explained
 for ranks in 1 2; do
   while read -r row; do
     # shellcheck disable=SC2046,SC2086  # words
@@ -57,7 +58,9 @@ for ranks in 1 2; do
     measured=$(last "$work/log" sec_per_it)
     "$build/bin/gptbench" --project "$work/deck.in" --machine "$work/calibrated$ranks/calibration.in" \
       --ranks "$ranks" "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-    echo "$(echo "$row" | sed 's/[a-z]*\.//g' | tr ' ' ',') $ranks $measured $(last "$work/log" sec_per_it)"
+    explained=$("$build/bin/gptpost" explain --profile "$work/calibrated$ranks/calibration.in" "$work/run/result.h5" |
+      sed -n 's/.* \([0-9.]*\) % explained$/\1/p')
+    echo "$(echo "$row" | sed 's/[a-z]*\.//g' | tr ' ' ',') $ranks $measured $(last "$work/log" sec_per_it) $explained"
   done <<END
 model.preset=gpt2-124m model.seq_length=256 model.num_layers=4
 model.preset=gpt2-124m model.seq_length=512 model.num_layers=3
@@ -73,5 +76,7 @@ END
 done >"$work/rows"
 awk '{ error = 100 * ($4 / $3 - 1); size = error < 0 ? -error : error; sum += size
        if (size > most) most = size
-       printf "%-64s %5d %10.4g %10.4g %+7.1f%%\n", $1, $2, $3, $4, error }
-     END { printf "%d decks: mean error %.1f %%, largest %.1f %%\n", NR, sum / NR, most }' "$work/rows"
+       if (NR == 1 || $5 < least) least = $5
+       printf "%-64s %5d %10.4g %10.4g %+7.1f%% %8.1f%%\n", $1, $2, $3, $4, error, $5 }
+     END { printf "%d decks: mean error %.1f %%, largest %.1f %%; explained: at least %.1f %%\n",
+                  NR, sum / NR, most, least }' "$work/rows"
