@@ -207,11 +207,12 @@ TYPED_TEST(HostKernel, BiasBackwardEqualsReference) {
     }
 }
 
-// From 2^26 multiplications on, products of bf16 factors go the way that was chosen; smaller ones
-// the library's.
+// From 2^26 multiplications on, and beyond a block of converted factors, which the in-run
+// verification crosses with small GEMMs, GEMMs of bf16 factors go the selected way; others the
+// library's.
 TEST(Bf16Products, LargeOnesGoTheChosenWay) {
-  const auto implementation = [](Bf16Products products, int64_t m) {
-    const int64_t k = 512, n = 512;
+  const auto implementation = [](Bf16Products products, int64_t m, int64_t n = 512,
+                                 int64_t k = 512) {
     return gemm_implementation({DType::bf16,
                                 DType::bf16,
                                 m,
@@ -229,6 +230,11 @@ TEST(Bf16Products, LargeOnesGoTheChosenWay) {
   EXPECT_EQ(implementation(Bf16Products::converted, 256), converted);
   const std::string library = implementation(Bf16Products::library, 255);
   EXPECT_EQ(implementation(Bf16Products::converted, 255), library);
+  const int64_t beyond = gemm_block_mn + 1;
+  EXPECT_EQ(implementation(Bf16Products::converted, 24, beyond, 64), converted);
+  EXPECT_EQ(implementation(Bf16Products::converted, beyond, 24, 64), converted);
+  EXPECT_EQ(implementation(Bf16Products::converted, 24, 64, beyond), converted);
+  EXPECT_EQ(implementation(Bf16Products::converted, gemm_block_mn, 24, 64), library);
   if (library != converted) {  // the library has bf16 on this processor
     EXPECT_NE(implementation(Bf16Products::library, 256), converted);
   }

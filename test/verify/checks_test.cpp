@@ -112,6 +112,16 @@ TEST(Checks, LearnsWhereItCan) {
   EXPECT_FALSE(check_learns(plan, losses).passed);
 }
 
+// A single error of memory that ECC could not correct makes a run INVALID.
+TEST(Checks, MemoryErrors) {
+  EXPECT_TRUE(check_memory_errors(0.0).passed);
+  const VerifyEntry one = check_memory_errors(1.0);
+  EXPECT_FALSE(one.passed);
+  EXPECT_EQ(one.name, "memory_errors");
+  EXPECT_EQ(one.value, 1.0);
+  EXPECT_EQ(one.threshold, 0.0);
+}
+
 // One bit of one weight on the last rank: where all ranks hold the same parameters, where each
 // holds a shard of its own, and where two tensor-parallel ranks hold different ones.
 TEST(Checks, ReplicasIdentical) {

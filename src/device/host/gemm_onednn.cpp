@@ -145,10 +145,17 @@ bool prefers_sgemm(const Gemm& gemm) {
   return !blas_name().empty() || (has_fast_sgemm && gemm.bias == nullptr && is_large(gemm));
 }
 
+// Small ones that reach beyond a block go the same way: they are those of the reduced model that
+// verifies the run.
+bool crosses_block(const Gemm& gemm) {
+  return std::max({gemm.m, gemm.n, gemm.k}) > gemm_block_mn;
+}
+
 // Later versions of the library have f16 GEMMs, some of which accumulate in f16.
 bool prefers_conversion(const Gemm& gemm) {
   if (gemm.in == DType::f16) return true;
-  return gemm.in == DType::bf16 && is_large(gemm) && gemm.bf16_products == Bf16Products::converted;
+  return gemm.in == DType::bf16 && gemm.bf16_products == Bf16Products::converted &&
+         (is_large(gemm) || crosses_block(gemm));
 }
 
 class PlannedGemms {

@@ -12,9 +12,9 @@
 
 namespace gptbench {
 
-// How large bf16 GEMMs are computed: by the library, or as f32 GEMMs of converted blocks. On some
-// processors the library's bf16 runs at half the rate of its f32 (AVX512-BF16 without AMX), or is
-// emulated. In both cases sums run in f32 and C is rounded once.
+// How bf16 GEMMs that are large, or larger than a block, are computed: by the library, or as f32
+// GEMMs of converted blocks. On some processors the library's bf16 runs at half the rate of its f32
+// (AVX512-BF16 without AMX), or is emulated. In both cases sums run in f32 and C is rounded once.
 enum class Bf16Products : int { library, converted };
 constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which a GEMM is large
 
