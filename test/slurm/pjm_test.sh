@@ -62,6 +62,8 @@ if command -v h5dump >/dev/null; then
   h5dump -d /provenance/slurm $study/strong-2/result.h5 >dump.out
   contains dump.out 'PJM_JOBID=1'
   contains dump.out 'PJM_NODE=2'
+else
+  not_tested "the record's variables of PJM (h5dump was not found; Debian: hdf5-tools)"
 fi
 
 # --- rows: a bulk job ----------------------------------------------------------------------------

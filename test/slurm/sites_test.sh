@@ -202,6 +202,6 @@ if command -v taskset >/dev/null; then
   contains bound.out "rank 1: processors $processor"
   contains bound.out 'Warning: node 0: 2 threads of ranks 0-1 on 1 core \('
 else
-  echo "not checked: two ranks on one core (taskset was not found)"
+  not_tested "two ranks on one core (taskset was not found; Debian: util-linux)"
 fi
 finish

@@ -167,6 +167,6 @@ if command -v h5dump >/dev/null; then
   contains dump.out 'SLURM_JOB_END_TIME=[0-9]+'
   contains dump.out 'SLURM_RESTART_COUNT=1'
 else
-  echo "not checked: the record's Slurm variables (h5dump was not found)"
+  not_tested "the record's Slurm variables (h5dump was not found; Debian: hdf5-tools)"
 fi
 finish

@@ -71,7 +71,7 @@ if command -v h5dump >/dev/null; then
     if cmp -s row.65536 "row.$row"; then fail "row 65536 of the dump is row $row"; fi
   done
 else
-  echo "not tested: the content of dumps (h5dump is not installed)"
+  not_tested "the content of dumps (h5dump was not found; Debian: hdf5-tools)"
 fi
 
 # run() of outcomes.sh empties $work, so the links are in a folder of their own.

@@ -19,6 +19,11 @@ for check in loss_against_reference gradients_against_reference update_against_r
   grep -qx "check $check passed" values || fail "no check $check"
 done
 ! grep -q '^check transfers' values || fail "a check of transfers that nobody makes"
+# Runs of 50 steps and more must learn; a learning rate that is much too high makes them INVALID.
+ends 0 OK 0 "$deck" run.steps=60 batch.micro_batch_size=8 optimizer.lr=0.1
+grep -qx 'check learns passed' values || fail "no check that the run learns"
+ends 4 INVALID 0 "$deck" run.steps=60 batch.micro_batch_size=8 optimizer.lr=10
+grep -qx 'check learns failed' values || fail "$(grep learns values)"
 # What is offloaded is counted, too.
 ends 0 OK 2 "$deck" parallel.offload=optimizer,activations parallel.offload_update=host
 grep -qx 'check transfers_as_planned passed' values || fail "no check of transfers"
@@ -180,8 +185,11 @@ for recipients in "USR1 1 one" "TERM 2 ranks" "INT 2 one" "USR1 2 launcher"; do
 done
 # The launcher told to end. Open MPI's mpirun sends SIGKILL a second after SIGTERM, which a loaded
 # machine may need for a step; five here. A ceiling of GEMMs, where the peak is not known, takes two
-# seconds, so it is measured before the first step. The status is the launcher's.
+# seconds, so it is measured before the first step and not once more behind the last, which is when it
+# would be kept; nor are replicas compared. The status is the launcher's.
 peak=(output.peak_tflops=0)
+export GPTBENCH_CEILINGS=$PWD/ceilings
+rm -f "$GPTBENCH_CEILINGS"
 endless=(run.steps=2000000000) # of the smallest steps
 export OMPI_MCA_odls_base_sigkill_timeout=5
 for recipients in "TERM 2 launcher" "INT 2 group"; do
@@ -190,8 +198,14 @@ for recipients in "TERM 2 launcher" "INT 2 group"; do
   [ "$status" -ne 0 ] || fail "status 0"
   timed_out
   awk '/^GEMM ceiling/ { seen = 1 } /^ *1\/2000000000 / { exit !seen }' out || fail "no ceiling before the first step"
+  [ ! -e "$GPTBENCH_CEILINGS" ] || fail "a ceiling was measured after the signal"
+  if grep -q '^check replicas_identical' values; then fail "replicas were compared after the signal"; fi
 done
 unset OMPI_MCA_odls_base_sigkill_timeout
+# A run that ends by itself keeps its ceiling.
+run 1 "$deck" output.peak_tflops=0
+[ -s "$GPTBENCH_CEILINGS" ] || fail "no ceiling is kept"
+unset GPTBENCH_CEILINGS
 
 # 7: output that cannot be written, and a limit of file size.
 if [ -c /dev/full ]; then
