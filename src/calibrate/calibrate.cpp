@@ -61,7 +61,8 @@ ComputeType compute_of(Precision type) {
                                    : ComputeType::fp32;
 }
 
-// Layers of hidden sizes 384 to 6144, in and out of the feed-forward part, cheap ones first.
+// Layers of hidden sizes 384 to 6144, in and out of the feed-forward part, and heads of
+// vocabularies.
 std::vector<GemmCase> default_gemms() {
   std::vector<GemmCase> cases;
   for (const int64_t hidden : {384, 768, 1536, 3072, 6144})
@@ -70,6 +71,8 @@ std::vector<GemmCase> default_gemms() {
       cases.push_back({rows, hidden, hidden});
       cases.push_back({rows, hidden, 4 * hidden});
     }
+  for (const int64_t hidden : {768, 1536})
+    for (const int64_t rows : {256, 1024}) cases.push_back({rows, 49152, hidden});
   return cases;
 }
 

@@ -84,6 +84,7 @@ class Fit {
     fit_memory();
     fit_gemms();
     fit_attention();
+    fit_shapes();
     fit_kernels();
     fit_links();
 #define GPTBENCH_ASSUMED(key, doc) \
@@ -280,6 +281,25 @@ class Fit {
     set("attention_efficiency", std::exp(mean), how);
     set("attention_ramp", ramp, how);
     set("attention_softmax", softmax, how);
+  }
+
+  // What the fits above leave of each measured shape.
+  void fit_shapes() {
+    Machine& machine = fitted_.machine;
+    const double bytes_per_s = machine.sheet.bandwidth_gb_per_s * 1e9 * machine.memory_efficiency;
+    for (const KernelRate& rate : calibration_.kernels) {
+      const bool is_gemm = rate.kernel.rfind("linear_", 0) == 0;
+      if (!is_gemm && rate.kernel.rfind("attention_", 0) != 0) continue;
+      const auto M = static_cast<double>(rate.rows), N = static_cast<double>(rate.columns),
+                 K = static_cast<double>(rate.inner);
+      const double peak = machine.peak(rate.type);
+      const double model_s =
+          is_gemm ? modelled_gemm_s(machine, peak * machine.gemm_efficiency, bytes_per_s, M, N, K,
+                                    rate.bytes)
+                  : modelled_attention_s(machine, peak, rate.kernel == "attention_forward", K, N,
+                                         rate.flops);
+      machine.shapes[rate.kernel + "_" + rate.type].push_back({M, N, K, own_s(rate) / model_s});
+    }
   }
 
   // Time of kernels over that of their bytes, in all types.

@@ -3,45 +3,12 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/error.h"
-#include "base/units.h"
+#include "calibrate/device_array.h"
 #include "deck/config.h"
 #include "plan/workspace.h"
 
 namespace gptbench {
 namespace {
-
-enum class Fill { random, ones, zeros };
-
-// An array on the device. Random numbers, since the power that a GPU draws depends on the data.
-class DeviceArray {
- public:
-  DeviceArray(Device& device, Queue& queue, ComputeType compute, int64_t elements, DType type,
-              Fill fill)
-      : device_(device), bytes_(elements * size_of(type)), data_(device.allocate(bytes_)) {
-    if (data_ == nullptr)
-      throw Error(Exit::out_of_memory,
-                  "calibration: no memory for an array of " + format_bytes(bytes_));
-    if (fill == Fill::zeros) return;    // as allocated
-    constexpr int64_t drawn = 1 << 18;  // drawing takes time: the others repeat them
-    device.kernels(compute).draw_weights(
-        queue, {data_, std::min(elements, drawn), 1, 0, 0, 0.5f, fill == Fill::ones, type});
-    char* const bytes = static_cast<char*>(data_);
-    for (int64_t filled = drawn * size_of(type); filled < bytes_; filled *= 2)
-      device.copy(queue, bytes + filled, bytes, std::min(filled, bytes_ - filled));
-    queue.synchronize();
-  }
-  ~DeviceArray() { device_.release(data_, bytes_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  void* data() const { return data_; }
-  Workspace workspace() const { return {data_, bytes_}; }
-
- private:
-  Device& device_;
-  int64_t bytes_;
-  void* data_;
-};
 
 double product(int64_t a, int64_t b) {
   return static_cast<double>(a) * static_cast<double>(b);
@@ -61,11 +28,15 @@ KernelBench::KernelBench(MpiWorld& world, Device& device, int64_t room_bytes, Ca
       device_(device),
       room_bytes_(room_bytes),
       result_(result),
-      queue_(device.make_queue("calibration")) {}
+      queue_(device.make_queue("calibration")),
+      cold_caches_(device, *queue_, room_bytes, world.node_size()) {}
 
 void KernelBench::add(TimeShare& share, KernelRate rate, const std::function<void()>& call,
-                      Queue* queue) {
-  const std::optional<CallTime> mine = share.time(queue != nullptr ? *queue : *queue_, call, false);
+                      const std::optional<DeviceArrays>& in_cache, Queue* queue) {
+  const bool is_cold = cold_caches_.has_any() && in_cache.has_value();
+  const std::optional<CallTime> mine =
+      share.time(queue != nullptr ? *queue : *queue_, call, false,
+                 is_cold ? [&] { cold_caches_.prepare(*in_cache); } : std::function<void()>());
   if (!mine) return;
   const std::vector<double> all = world_.gather(std::vector<double>{mine->time_s, mine->spread});
   if (world_.rank() != 0) return;
@@ -97,15 +68,21 @@ void KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases, do
     const double arrays = product(R, K) + product(R, N) + product(N, K);
     KernelRate rate{
         "linear_forward", name_of(type), R, N, K, c.flops(), arrays * static_cast<double>(e)};
-    add(share, rate, [&] {
-      kernels.linear_forward(*queue_, {y.data(), x.data(), w.data(), nullptr, R, K, N, ws});
-    });
+    add(
+        share, rate,
+        [&] {
+          kernels.linear_forward(*queue_, {y.data(), x.data(), w.data(), nullptr, R, K, N, ws});
+        },
+        DeviceArrays{&x});
     rate.kernel = "linear_backward_input";
     rate.columns = K;
     rate.inner = N;
-    add(share, rate, [&] {
-      kernels.linear_backward_input(*queue_, {x.data(), y.data(), w.data(), R, K, N, ws});
-    });
+    add(
+        share, rate,
+        [&] {
+          kernels.linear_backward_input(*queue_, {x.data(), y.data(), w.data(), R, K, N, ws});
+        },
+        DeviceArrays{&y});
     rate = {"linear_backward_weight",
             name_of(type),
             N,
@@ -113,10 +90,13 @@ void KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases, do
             R,
             c.flops(),
             (product(R, K) + product(R, N)) * static_cast<double>(e) + 8.0 * product(N, K)};
-    add(share, rate, [&] {
-      kernels.linear_backward_weight(*queue_,
-                                     {dw.data(), nullptr, y.data(), x.data(), R, K, N, ws});
-    });
+    add(
+        share, rate,
+        [&] {
+          kernels.linear_backward_weight(*queue_,
+                                         {dw.data(), nullptr, y.data(), x.data(), R, K, N, ws});
+        },
+        DeviceArrays{&y});
   }
   left_out_ += share.left_out();
 }
@@ -155,19 +135,25 @@ void KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& 
                     T,
                     flops,
                     product(T, row + out_row) * static_cast<double>(size_of(A))};
-    add(share, rate, [&] {
-      kernels.attention_forward(*queue_, {out.data(), lse.data(), part(qkv, 0), part(qkv, 1),
-                                          part(qkv, 2), shape, scratch.workspace()});
-    });
+    add(
+        share, rate,
+        [&] {
+          kernels.attention_forward(*queue_, {out.data(), lse.data(), part(qkv, 0), part(qkv, 1),
+                                              part(qkv, 2), shape, scratch.workspace()});
+        },
+        DeviceArrays{&qkv});
     rate.kernel = "attention_backward";
     rate.flops *= 2.0;
     rate.bytes *= 2.0;
-    add(share, rate, [&, step = T * row] {
-      kernels.attention_backward(
-          *queue_,
-          {part(dqkv, 0), part(dqkv, 1), part(dqkv, 2), dout.data(), part(qkv, 0), part(qkv, 1),
-           part(qkv, 2), out.data(), lse.data(), shape, row, row, step, step, scratch.workspace()});
-    });
+    add(
+        share, rate,
+        [&, step = T * row] {
+          kernels.attention_backward(
+              *queue_, {part(dqkv, 0), part(dqkv, 1), part(dqkv, 2), dout.data(), part(qkv, 0),
+                        part(qkv, 1), part(qkv, 2), out.data(), lse.data(), shape, row, row, step,
+                        step, scratch.workspace()});
+        },
+        DeviceArrays{&dout});
   }
   left_out_ += share.left_out();
 }
@@ -204,62 +190,103 @@ void KernelBench::arrays(ComputeType type, const ArrayCase& size, double seconds
     const char* kernel;
     int64_t rows, columns;
     double bytes;
+    DeviceArrays in_cache;
     std::function<void()> call;
   };
   const std::vector<Case> cases = {
-      {"layernorm_forward", R, C, 2 * N * e,
+      {"layernorm_forward",
+       R,
+       C,
+       2 * N * e,
+       {a.get()},
        [&] {
          kernels.layernorm_forward(queue, {b->data(), mean->data(), rstd->data(), a->data(),
                                            gamma->data(), gamma->data(), R, C, 1e-5});
        }},
-      {"layernorm_backward", R, C, 4 * N * e,
+      {"layernorm_backward",
+       R,
+       C,
+       4 * N * e,
+       {b.get()},
        [&] {
          kernels.layernorm_backward(
              queue, {c->data(), dgamma->data(), dbeta, b->data(), a->data(), gamma->data(),
                      mean->data(), rstd->data(), R, C, scratch->workspace()});
        }},
-      {"gelu_forward", R, C, 2 * N * e,
+      {"gelu_forward",
+       R,
+       C,
+       2 * N * e,
+       {a.get()},
        [&] {
          kernels.gelu_forward(queue, {b->data(), a->data(), n});
        }},
-      {"gelu_backward", R, C, 3 * N * e,
+      {"gelu_backward",
+       R,
+       C,
+       3 * N * e,
+       {b.get()},
        [&] {
          kernels.gelu_backward(queue, {c->data(), b->data(), a->data(), n});
        }},
-      {"residual_forward", R, C, 3 * N * e,
+      {"residual_forward",
+       R,
+       C,
+       3 * N * e,
+       {b.get()},
        [&] {
          kernels.residual_forward(
              queue, {c->data(), b->data(), a->data(), R, C, Dropout{}, {0, 0, R, R, {}}});
        }},
-      {"cross_entropy_statistics", L, V, logits * e,
+      {"cross_entropy_statistics",
+       L,
+       V,
+       logits * e,
+       {a.get()},
        [&] {
          kernels.cross_entropy_statistics(
              queue, {row_max, row_max + L, row_max + 2 * L, a->data(), tokens, L, V, V, 0});
        }},
-      {"cross_entropy_finish", L, V, 2 * logits * e,
+      {"cross_entropy_finish",
+       L,
+       V,
+       2 * logits * e,
+       {a.get()},
        [&] {
          kernels.cross_entropy_finish(queue, {loss, a->data(), row_max, row_max + L,
                                               row_max + 2 * L, tokens, L, V, V, 0, 1e-3});
        }},
-      {"squared_norm", R, C, 4 * N,
+      {"squared_norm",
+       R,
+       C,
+       4 * N,
+       {},
        [&] {
          kernels.squared_norm(queue, {loss + 2, g->data(), n, DType::f32, scratch->workspace()});
        }},
-      {"adamw", R, C, N * (28.0 + (has_copy ? e : 0.0)),
+      {"adamw",
+       R,
+       C,
+       N * (28.0 + (has_copy ? e : 0.0)),
+       {},
        [&] {
          kernels.adamw(queue, {p->data(), m->data(), v->data(), g->data(),
                                has_copy ? b->data() : nullptr, loss + 1, n, 10, 0.0, 0.9, 0.95,
                                1e-8, 0.0, DType::f32, DType::f32, DType::f32});
        }},
-      {"convert", R, C, N * (4.0 + e),
+      {"convert",
+       R,
+       C,
+       N * (4.0 + e),
+       {},
        [&] {
          kernels.convert(queue, {b->data(), g->data(), R, C, C, C, A, DType::f32, false});
        }},
   };
   TimeShare share(world_, seconds, static_cast<int64_t>(cases.size()));
   for (const Case& each : cases)
-    add(share, {each.kernel, name_of(type), each.rows, each.columns, 0, 0.0, each.bytes},
-        each.call);
+    add(share, {each.kernel, name_of(type), each.rows, each.columns, 0, 0.0, each.bytes}, each.call,
+        each.in_cache);
   left_out_ += share.left_out();
 }
 
@@ -282,8 +309,9 @@ void KernelBench::machine(double seconds) {
     add(launches, {launch, "fp32", 1, 1}, [&] {
       device_.kernels(type).accumulate(*queue_, {y.data(), a.data(), 1});
     });
-    add(share, {sum_of_arrays, "fp32", R, C, 0, 0.0, sum_bytes},
-        [&] { sum(device_.kernels(type), *queue_, y.data(), a.data(), b.data()); });
+    add(
+        share, {sum_of_arrays, "fp32", R, C, 0, 0.0, sum_bytes},
+        [&] { sum(device_.kernels(type), *queue_, y.data(), a.data(), b.data()); }, DeviceArrays());
   }
   if (!has_own_memory) return;
   const auto free_host = [&](void* memory) { device_.release_host(memory, 3 * bytes); };
@@ -297,7 +325,7 @@ void KernelBench::machine(double seconds) {
       [&] {
         sum(device_.host_kernels(type), *host_queue, memory, memory + bytes, memory + 2 * bytes);
       },
-      host_queue.get());
+      {}, host_queue.get());
   const DeviceArray a(device_, *queue_, type, n, DType::f32, Fill::zeros);
   const double copied = static_cast<double>(bytes);
   add(share, {copy_to_device, "fp32", R, C, 0, 0.0, copied},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/device_array.h"
 #include "calibrate/time_share.h"
 #include "device/device.h"
 #include "record/calibration.h"
@@ -48,14 +49,17 @@ class KernelBench {
   int64_t left_out() const { return left_out_; }
 
  private:
+  // in_cache: what the kernel before this one has just written in a step; none: caches stay as the
+  // calls leave them.
   void add(TimeShare& share, KernelRate rate, const std::function<void()>& call,
-           Queue* queue = nullptr);
+           const std::optional<DeviceArrays>& in_cache = {}, Queue* queue = nullptr);
 
   MpiWorld& world_;
   Device& device_;
   int64_t room_bytes_;
   Calibration& result_;
   std::unique_ptr<Queue> queue_;
+  ColdCaches cold_caches_;
   int64_t left_out_ = 0;
 };
 

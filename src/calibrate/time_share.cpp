@@ -44,27 +44,34 @@ bool TimeShare::has_time() {
 }
 
 std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()>& call,
-                                        bool slowest) {
+                                        bool slowest, const std::function<void()>& prepare) {
   if (!has_time()) {
     leave_out();
     return std::nullopt;
   }
   // Two calls warm up, the second tells the time: the first may set up a library.
-  double once_s = 0.0;
+  double once_s = 0.0, prepared_s = 0.0;
   for (int warm_up = 0; warm_up < 2; ++warm_up) {
     world_.barrier();
+    const double begin_s = now_s();
+    if (prepare) prepare();
     const double start_s = now_s();
+    prepared_s = start_s - begin_s;
     call();
     queue.synchronize();
     once_s = now_s() - start_s;
   }
-  once_s_ = once_s = std::max(world_.max(once_s), 1e-8);
+  once_s = std::max(world_.max(once_s), 1e-8);
+  prepared_s = prepare ? world_.max(prepared_s) : 0.0;
+  once_s_ = once_s + prepared_s;
   const double left_s = -world_.max(-(end_s_ - now_s()));
   const double share_s =
       std::min(longest_measurement_s, left_s / static_cast<double>(std::max<int64_t>(1, items_)));
   --items_;
-  const int calls = static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, most_calls));
-  const double count = std::clamp(share_s / (calls * once_s), fewest_samples, most_samples);
+  const int calls =
+      prepare ? 1 : static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, most_calls));
+  const double count =
+      std::clamp(share_s / (calls * once_s + prepared_s), fewest_samples, most_samples);
   std::vector<double> samples;
   // A rank that stalls must not take the time of the others; where all go together, all see the
   // same times.
@@ -72,11 +79,12 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
   for (double taken = 0.0; taken < fewest_samples || (taken < count && spent_s < 2.0 * share_s);
        taken += 1.0) {
     if (slowest) world_.barrier();
+    if (prepare) prepare();
     const double start_s = now_s();
     for (int i = 0; i < calls; ++i) call();
     queue.synchronize();
     const double mine_s = now_s() - start_s, sample_time_s = slowest ? world_.max(mine_s) : mine_s;
-    spent_s += sample_time_s;
+    spent_s += sample_time_s + prepared_s;
     samples.push_back(sample_time_s / calls);
   }
   return CallTime{median(samples), spread_of(samples)};

@@ -43,8 +43,10 @@ class TimeShare {
   // Collective. Times `call`, which enqueues on `queue`, while all ranks do the same; nothing, and
   // one more left out, where the rest of the time is too short for it. Of
   // `slowest` every sample is the slowest rank's, and all ranks make the same number of calls, as
-  // messages demand; else each rank times its own.
-  std::optional<CallTime> time(Queue& queue, const std::function<void()>& call, bool slowest);
+  // messages demand; else each rank times its own. `prepare` runs before every call and ends before
+  // it returns; its time does not count.
+  std::optional<CallTime> time(Queue& queue, const std::function<void()>& call, bool slowest,
+                               const std::function<void()>& prepare = nullptr);
   // Passes over measurements.
   void leave_out(int64_t items = 1) {
     left_out_ += items;

@@ -96,8 +96,10 @@ double Machine::peak(const std::string& type) const {
 Machine read_machine(const std::string& name_or_path) {
   const ProfileFile file = read_file("machine", name_or_path, embedded_machines());
   Machine machine = profile_of(file, "machine", machine_keys);
-  for (const Group& group : file.groups)
+  for (const Group& group : file.groups) {
     if (group.name == lower(machine.device)) machine.sheet = read_device(file.source, group);
+    if (group.name == shapes_group) machine.shapes = read_shapes(file.source, group);
+  }
   machine.data();
   return machine;
 }
@@ -118,7 +120,7 @@ std::string profile_text(const Machine& machine, const Software& software,
                          const std::map<std::string, std::string>& comments) {
   return (machine.sheet.name.empty() ? "" : device_text(machine.sheet)) + "&machine\n" +
          members_text(machine, machine_keys, comments) + "/\n&software\n" +
-         members_text(software, software_keys, comments) + "/\n";
+         members_text(software, software_keys, comments) + "/\n" + shapes_text(machine.shapes);
 }
 
 double* find_figure(Machine& machine, const std::string& key) {

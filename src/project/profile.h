@@ -2,13 +2,15 @@
 // They are namelists, input/machines/NAME.in and input/software/NAME.in, which are part of the
 // program and say where each figure comes from; a path names a profile of the user's own. Every key
 // must be given, so that no figure of a projection stands in code. input/profiles.md lists the
-// keys. One file may hold a group &machine, a group &software and the data sheet of the device.
+// keys. One file may hold a group &machine, a group &software, the data sheet of the device and a
+// group &shapes.
 #pragma once
 
 #include <map>
 #include <string>
 
 #include "deck/devices.h"
+#include "project/shapes.h"
 
 namespace gptbench {
 
@@ -64,7 +66,8 @@ namespace gptbench {
 #define GPTBENCH_PROFILE_FIELD(key, doc) double key = 0.0;
 struct Machine {
   std::string name, device;
-  DeviceData sheet;  // of the profile's own file; without a name: there is none
+  DeviceData sheet;       // of the profile's own file; without a name: there is none
+  MeasuredShapes shapes;  // empty but in profiles that were calibrated
   GPTBENCH_MACHINE_KEYS(GPTBENCH_PROFILE_FIELD)
 
   const DeviceData& data() const;

@@ -40,6 +40,7 @@ class Clock {
     const Precision type = type_of_activations(plan.config);
     const bool tf32 = type == Precision::fp32 && plan.config.precision.tf32;
     peak_ = machine.peak(tf32 ? "tf32" : name_of(type));
+    type_ = name_of(type);
     if (plan.config.precision.compute == Precision::fp8) fp8_peak_ = machine.peak("fp8");
     bytes_per_s_ = machine.data().bandwidth_gb_per_s * 1e9 * machine.memory_efficiency;
     links_.within = {machine.within_us * 1e-6,
@@ -80,21 +81,31 @@ class Clock {
   }
 
   double gemm(const Work& work) const {
-    const double rate =
-        work.fp8 ? fp8_peak_ * machine_.fp8_efficiency : peak_ * machine_.gemm_efficiency;
-    return std::max(gemm_s(machine_, rate, bytes_per_s_, work.M, work.N, work.K),
-                    work.bytes / bytes_per_s_);
+    if (work.fp8)
+      return modelled_gemm_s(machine_, fp8_peak_ * machine_.fp8_efficiency, bytes_per_s_, work.M,
+                             work.N, work.K, work.bytes);
+    return modelled_gemm_s(machine_, peak_ * machine_.gemm_efficiency, bytes_per_s_, work.M, work.N,
+                           work.K, work.bytes) *
+           shape_factor(machine_.shapes, measured_name(work.op), work.M, work.N, work.K);
+  }
+
+  // As kernels are called in a calibration, without what is fused.
+  std::string measured_name(OpKind op) const {
+    if (is_backward_input(op)) op = OpKind::linear_backward_input;
+    return std::string(spec_of(op).name) + "_" + type_;
   }
 
   double attention(const Work& work) const {
-    const double passes = work.op == OpKind::attention_forward ? 1.0 : 2.0;
+    const bool is_forward = work.op == OpKind::attention_forward;
     const bool is_fused = software_.score_traffic == 0.0;
-    // Fused, backward forms the scores again: five GEMMs, of which the plan counts four.
-    const double repeats = is_fused && passes == 2.0 ? 1.25 : 1.0;
-    return repeats * work.flops / (peak_ * machine_.attention_efficiency) *
-               (1.0 + machine_.attention_ramp / work.K) *
-               (1.0 + machine_.attention_softmax / static_cast<double>(plan_.shape.D)) +
-           passes * work.scores * software_.score_traffic / bytes_per_s_;
+    const auto D = static_cast<double>(plan_.shape.D);
+    // Stored scores are not formed again: four GEMMs backward, as forward costs twice its own.
+    const double gemms_s =
+        modelled_attention_s(machine_, peak_, is_forward || !is_fused, work.K, D, work.flops);
+    if (is_fused)
+      return gemms_s * shape_factor(machine_.shapes, measured_name(work.op), work.K, D, work.K);
+    return gemms_s +
+           (is_forward ? 1.0 : 2.0) * work.scores * software_.score_traffic / bytes_per_s_;
   }
 
   double message(const Work& work) {
@@ -112,6 +123,7 @@ class Clock {
   const Plan& plan_;
   const Machine& machine_;
   const Software& software_;
+  std::string type_;
   double peak_ = 1.0, fp8_peak_ = 1.0, bytes_per_s_ = 1.0;
   Links links_;
   std::map<Axis, GroupShape> shapes_;
@@ -161,6 +173,17 @@ class Works {
 };
 
 }  // namespace
+
+double modelled_gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M,
+                       double N, double K, double bytes) {
+  return std::max(gemm_s(machine, flops_per_s, bytes_per_s, M, N, K), bytes / bytes_per_s);
+}
+
+double modelled_attention_s(const Machine& machine, double peak, bool is_forward, double T,
+                            double D, double flops) {
+  return (is_forward ? 1.0 : 1.25) * flops / (peak * machine.attention_efficiency) *
+         (1.0 + machine.attention_ramp / T) * (1.0 + machine.attention_softmax / D);
+}
 
 double gemm_s(const Machine& machine, double flops_per_s, double bytes_per_s, double M, double N,
               double K) {

@@ -12,6 +12,7 @@
 #include "calibrate/measure_kernels.h"
 #include "kept_text.h"
 #include "project/project.h"
+#include "project/work.h"
 
 namespace gptbench {
 namespace {
@@ -102,6 +103,31 @@ TEST(Fit, FindsTheMachine) {
   EXPECT_EQ(fitted.comments.at("reserve_gib").substr(0, 34), "program and libraries of a rank, s");
 }
 
+// What a fit cannot follow stays with its shape: one kernel in one type takes three times as long.
+TEST(Fit, KeepsWhatAShapeTakes) {
+  Calibration calibration = known_machine();
+  for (const int64_t N : {70, 1000}) {
+    KernelRate slow = calibration.kernels.front();
+    slow.kernel = "linear_backward_input";
+    slow.columns = N;
+    calibration.kernels.push_back(slow);
+  }
+  const FittedProfile fitted = fit_machine(calibration, host_of_two());
+  const Machine& m = fitted.machine;
+  for (const KernelRate& rate : calibration.kernels) {
+    if (rate.kernel.rfind("linear_", 0) != 0) continue;
+    const auto M = static_cast<double>(rate.rows), N = static_cast<double>(rate.columns),
+               K = static_cast<double>(rate.inner);
+    const double model_s = modelled_gemm_s(m, m.peak("fp32") * m.gemm_efficiency,
+                                           m.data().bandwidth_gb_per_s * 1e9 * m.memory_efficiency,
+                                           M, N, K, rate.bytes);
+    const double factor = shape_factor(m.shapes, rate.kernel + "_fp32", M, N, K);
+    EXPECT_NEAR(factor * model_s, rate.time_s - launch_s, 1e-9 * rate.time_s) << rate.kernel;
+  }
+  EXPECT_EQ(m.shapes.at("linear_backward_input_fp32").size(), 2u);
+  EXPECT_EQ(m.shapes.count("gelu_forward_fp32"), 0u);
+}
+
 // Between and at the end of what is tried.
 TEST(Fit, FindsRampAndSoftmax) {
   for (const auto& [ramp, softmax] : {std::pair{96.0, 12.0}, std::pair{1024.0, 128.0}}) {
@@ -187,6 +213,7 @@ TEST(Fit, ProfileReadsBackAndProjects) {
 #define GPTBENCH_SAME_SOFTWARE(key, doc) EXPECT_EQ(software.key, fitted.software.key) << #key;
   GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SAME_SOFTWARE)
   EXPECT_EQ(machine.peak("fp32"), fitted.machine.peak("fp32"));
+  EXPECT_EQ(machine.shapes.size(), 3u);
 
   const Deck deck = parse_deck(
       "deck", "&model preset = 'gpt2-124m' /\n&batch global_batch_size = 2 /", {"run.device=host"});

@@ -57,6 +57,22 @@ TEST_F(Kernels, TimeAndSpreadOfACall) {
   EXPECT_LT(time->spread, time->time_s);
 }
 
+// What prepares a call counts for no time, and comes before every call.
+TEST_F(Kernels, PreparationIsNotTimed) {
+  const std::unique_ptr<Queue> queue = device_->make_queue("test");
+  TimeShare share(world_, 1e-3, 1);
+  int prepared = 0, called = 0;
+  const std::optional<CallTime> time = share.time(
+      *queue, [&] { EXPECT_EQ(++called, prepared); }, true,
+      [&] {
+        ++prepared;
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      });
+  ASSERT_TRUE(time);
+  EXPECT_LT(time->time_s, 0.2);
+  EXPECT_GE(called, 5);
+}
+
 // Two products of all positions with all; q, k, v and the result.
 TEST_F(Kernels, Attention) {
   EXPECT_EQ(rate("fp32 attention_forward").flops, 4.0 * 8.0 * 8.0 * 8.0);

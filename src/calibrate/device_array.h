@@ -1,0 +1,71 @@
+// Arrays that a calibration measures with.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "device/device.h"
+
+namespace gptbench {
+
+enum class Fill { random, ones, zeros };
+
+// An array on the device. Random numbers, since the power that a GPU draws depends on the data.
+class DeviceArray {
+ public:
+  DeviceArray(Device& device, Queue& queue, ComputeType compute, int64_t elements, DType type,
+              Fill fill)
+      : device_(device), bytes_(elements * size_of(type)), data_(device.allocate(bytes_)) {
+    if (data_ == nullptr)
+      throw Error(Exit::out_of_memory,
+                  "calibration: no memory for an array of " + format_bytes(bytes_));
+    if (fill == Fill::zeros) return;    // as allocated
+    constexpr int64_t drawn = 1 << 18;  // drawing takes time: the others repeat them
+    device.kernels(compute).draw_weights(
+        queue, {data_, std::min(elements, drawn), 1, 0, 0, 0.5f, fill == Fill::ones, type});
+    char* const bytes = static_cast<char*>(data_);
+    for (int64_t filled = drawn * size_of(type); filled < bytes_; filled *= 2)
+      device.copy(queue, bytes + filled, bytes, std::min(filled, bytes_ - filled));
+    queue.synchronize();
+  }
+  ~DeviceArray() { device_.release(data_, bytes_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  Workspace workspace() const { return {data_, bytes_}; }
+
+ private:
+  Device& device_;
+  int64_t bytes_;
+  void* data_;
+};
+
+using DeviceArrays = std::vector<const DeviceArray*>;
+
+// Puts a host's caches in the state that a kernel of a training step finds: what the kernel before
+// has written is in them, weights and stored activations are not. Kernels that are timed again and
+// again on the same small arrays are up to twice as fast. Devices with memory of their own are
+// measured as they are: their caches are small beside the arrays of a step.
+class ColdCaches {
+ public:
+  // `sharers`: ranks of the node, which do the same at the same time. Takes at most a quarter of
+  // room_bytes.
+  ColdCaches(Device& device, Queue& queue, int64_t room_bytes, int64_t sharers);
+  bool has_any() const { return other_ != nullptr; }
+  // Reads an array twice as large as the caches, then those that are to be in them. Returns when
+  // done.
+  void prepare(const DeviceArrays& in_cache);
+
+ private:
+  void read(const DeviceArray& array);
+
+  Device& device_;
+  Queue& queue_;
+  std::unique_ptr<DeviceArray> other_, sum_;  // null: nothing is to be done
+};
+
+}  // namespace gptbench

@@ -1,0 +1,36 @@
+// Measured shapes of a machine profile: how much longer than by its model a GEMM or attention of
+// this shape takes. The model has one set of tiles for all kernels and types; libraries have many.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "deck/namelist.h"
+
+namespace gptbench {
+
+constexpr const char* shapes_group = "shapes";
+
+// factor = measured time / time by the model without factors. linear_*: result [M, N], inner
+// dimension K; attention_*: M = K = T positions, N = D.
+struct MeasuredShape {
+  double M = 0.0, N = 0.0, K = 0.0, factor = 1.0;
+};
+
+// By kernel and type: "linear_forward_fp32".
+using MeasuredShapes = std::map<std::string, std::vector<MeasuredShape>>;
+
+// The factor of any shape: the mean of ln(factor) of the measured ones, each weighted by d^-4, d^2
+// = the sum of squares of ln(M / M'), ln(N / N') and ln(K / K'). A measured shape has its own; 1
+// where the kernel was not measured in this type.
+double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type, double M,
+                    double N, double K);
+
+// The group &shapes of a profile: "linear_forward_fp32 = M, N, K, factor, ...". Throws
+// Error(Exit::usage) with the place of what is wrong.
+MeasuredShapes read_shapes(const Source& source, const Group& group);
+// The group's text, one shape per line; "" without shapes.
+std::string shapes_text(const MeasuredShapes& shapes);
+
+}  // namespace gptbench

@@ -1,0 +1,120 @@
+// Measured shapes: means by hand, text that reads back, mistakes that are named.
+#include "project/shapes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "deck/deck.h"
+#include "deck/validate.h"
+#include "project/work.h"
+
+namespace gptbench {
+namespace {
+
+MeasuredShapes two_shapes() {
+  return {{"linear_forward_fp32", {{100.0, 10.0, 50.0, 2.0}, {400.0, 10.0, 50.0, 8.0}}}};
+}
+
+TEST(Shapes, MeasuredOnesHaveTheirOwnFactor) {
+  EXPECT_EQ(shape_factor(two_shapes(), "linear_forward_fp32", 100.0, 10.0, 50.0), 2.0);
+  EXPECT_EQ(shape_factor(two_shapes(), "linear_forward_fp32", 400.0, 10.0, 50.0), 8.0);
+}
+
+TEST(Shapes, OthersAreWeightedByTheFourthPowerOfTheirDistance) {
+  // In the middle, in logarithms: sqrt(2 x 8).
+  EXPECT_NEAR(shape_factor(two_shapes(), "linear_forward_fp32", 200.0, 10.0, 50.0), 4.0, 1e-12);
+  // 800 is three times as far from 100 as from 400: weights 1 and 81.
+  EXPECT_NEAR(shape_factor(two_shapes(), "linear_forward_fp32", 800.0, 10.0, 50.0),
+              std::exp((std::log(2.0) + 81.0 * std::log(8.0)) / 82.0), 1e-12);
+  // Each extent counts: 2 and 2 in M, 3 in N, 5 in K.
+  const double middle = shape_factor(two_shapes(), "linear_forward_fp32", 200.0, 30.0, 250.0);
+  EXPECT_NEAR(middle, 4.0, 1e-12);
+  const MeasuredShapes by_extent = {
+      {"attention_forward_bf16",
+       {{1.0, 1.0, 1.0, 1.0}, {1.0, 4.0, 1.0, 1.0}, {1.0, 1.0, 2.0, 3.0}}}};
+  // From (1, 2, 1): ln 2 twice, and sqrt 2 ln 2.
+  EXPECT_NEAR(shape_factor(by_extent, "attention_forward_bf16", 1.0, 2.0, 1.0),
+              std::exp(0.25 * std::log(3.0) / 2.25), 1e-12);
+}
+
+TEST(Shapes, WhatWasNotMeasuredFollowsTheModel) {
+  EXPECT_EQ(shape_factor(two_shapes(), "linear_forward_bf16", 100.0, 10.0, 50.0), 1.0);
+  EXPECT_EQ(shape_factor({}, "linear_forward_fp32", 100.0, 10.0, 50.0), 1.0);
+  EXPECT_EQ(shape_factor(two_shapes(), "linear_forward_fp32", 0.0, 10.0, 50.0), 1.0);
+}
+
+MeasuredShapes read(const std::string& text) {
+  const Source source{"profile"};
+  return read_shapes(source, parse_namelist(source, text).at(0));
+}
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Shapes, TextReadsBack) {
+  MeasuredShapes shapes = two_shapes();
+  shapes["attention_backward_bf16"] = {{1024.0, 64.0, 1024.0, 0.1234}};
+  EXPECT_EQ(shapes_text({}), "");
+  const MeasuredShapes back = read(shapes_text(shapes));
+  ASSERT_EQ(back.size(), 2u);
+  for (const auto& [key, own] : shapes) {
+    ASSERT_EQ(back.at(key).size(), own.size());
+    for (size_t i = 0; i < own.size(); ++i) {
+      const MeasuredShape &a = own[i], &b = back.at(key)[i];
+      EXPECT_EQ(std::tuple(a.M, a.N, a.K, a.factor), std::tuple(b.M, b.N, b.K, b.factor)) << key;
+    }
+  }
+}
+
+TEST(Shapes, MistakesAreNamed) {
+  EXPECT_NE(refusal("&shapes linear_forward = 1 /").find("unknown key 'linear_forward' of &shapes"),
+            std::string::npos);
+  EXPECT_NE(refusal("&shapes linear_forward_fp32 = 1, 2, 3 /").find("found 3 numbers"),
+            std::string::npos);
+  EXPECT_NE(refusal("&shapes linear_forward_fp32 = 1, 2, 3, 0 /"), "");
+  EXPECT_NE(refusal("&shapes linear_forward_fp32 = 1, 2, , 4, 5 /").find("leaves out"),
+            std::string::npos);
+  EXPECT_NE(refusal("&shapes linear_forward_fp32 = 4*1 linear_forward_fp32 = 4*2 /"), "");
+}
+
+// In a projection the GEMMs and the attention of the measured kernel and type take so many times as
+// long, and nothing else does.
+TEST(Shapes, ScaleTheirKernelsInAProjection) {
+  const Deck deck = parse_deck("deck", "&run\n device = 'host'\n/\n", {"precision.compute=bf16"});
+  Config config = resolve(deck, 1);
+  config.run.comm = CommLibrary::mpi;
+  const RankWork rank = work_of(make_plan(config, 1, 0));
+  Machine machine = read_machine("a100-80");
+  machine.launch_us = 0.0;
+  Software software = read_software("gptbench");
+  software.operation_us = 0.0;
+  const std::vector<double> before = seconds_of(rank, machine, software);
+  machine.shapes = {{"linear_backward_input_bf16", {{1.0, 1.0, 1.0, 3.0}}},
+                    {"attention_forward_bf16", {{1.0, 1.0, 1.0, 5.0}}},
+                    {"linear_forward_fp32", {{1.0, 1.0, 1.0, 7.0}}}};
+  const std::vector<double> after = seconds_of(rank, machine, software);
+  int64_t tripled = 0, fivefold = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const OpKind op = rank.works[i].op;
+    double factor = 1.0;
+    if (op == OpKind::linear_backward_input || op == OpKind::linear_gelu_backward_input)
+      factor = 3.0;
+    if (op == OpKind::attention_forward) factor = 5.0;
+    tripled += factor == 3.0;
+    fivefold += factor == 5.0;
+    EXPECT_NEAR(after[i], factor * before[i], 1e-12 * after[i]) << spec_of(op).name;
+  }
+  EXPECT_GT(tripled, 0);
+  EXPECT_GT(fivefold, 0);
+}
+
+}  // namespace
+}  // namespace gptbench
