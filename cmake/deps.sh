@@ -80,6 +80,7 @@ if [ "$purpose" = test ]; then
   need_command shellcheck shellcheck
   need_command git git
   need_command mandoc mandoc
+  want environment-modules
   # The build for Arm, tested in an emulator.
   need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
   need_command qemu-aarch64 qemu-user

@@ -298,7 +298,8 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
         all_reduce_rate(measured.calibration), profile_path.c_str(), file.c_str());
   });
   console.say("Project with it: gptbench --project DECK --machine " + profile_path +
-              " --ranks N\n" + "Messages:        gptpost table --style comm " + file + "\n");
+              " --ranks N\n" + "As machine 'local': cp " + profile_path + " " + local_profile +
+              "\n" + "Messages:        gptpost table --style comm " + file + "\n");
   console.always(last_line);
   return outcome;
 }

@@ -122,6 +122,7 @@ class Fit {
     const std::vector<double>& clocks = machine.sheet.clock_ghz;
     set("clock_ghz", clocks.empty() ? 0.0 : clocks.front(),
         clocks.empty() ? "not known" : "of the data sheet");
+    set("capped_clock_ghz", 0.0, "none: rates are those that were measured");
     set("ranks_per_node", static_cast<double>(facts_.ranks_per_node), "as the ranks ran");
     set("node_kw", 0.0, "not measured: give the power of a node to have MWh");
     set("reserve_gib", facts_.reserve_bytes / static_cast<double>(GiB),

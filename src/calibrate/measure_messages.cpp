@@ -171,7 +171,8 @@ MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& pla
       const std::optional<CallTime> time = share.time(
           exchange.queue(), [&] { exchange.call(kind, count); }, true);
       if (!time) continue;
-      outcome.wrong += world.sum(exchange.is_right(kind, count) ? 0 : 1);
+      const int64_t wrong = world.sum(exchange.is_right(kind, count) ? 0 : 1);
+      outcome.wrong += wrong;
       if (world.rank() != 0) continue;
       MessageRate rate;
       rate.axis = name_of(messages.axis);
@@ -183,6 +184,7 @@ MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& pla
       rate.bytes = count * element_bytes;
       rate.count = count;
       rate.time_s = kind == OpKind::send ? 0.5 * time->time_s : time->time_s;
+      rate.wrong = wrong;
       result.messages.push_back(rate);
     }
     outcome.left_out += share.left_out();

@@ -2,6 +2,7 @@
 #   cmake -DDIRECTORY=... -DOUTPUT=... -P embed_input.cmake
 function(embed folder function)
   file(GLOB files ${DIRECTORY}/${folder}/*.in)
+  list(FILTER files EXCLUDE REGEX "/machines/local\\.in$")  # of the machine at hand, read when it runs
   list(SORT files)
   set(rows "")
   foreach(file IN LISTS files)

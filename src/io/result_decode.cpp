@@ -238,7 +238,7 @@ void read_calibration(hid_t file, Calibration& calibration) {
   read_rows<MessageRow>(group, "messages", [&](const MessageRow& row) {
     calibration.messages.push_back({text_or_empty(row.axis), text_or_empty(row.op),
                                     text_or_empty(row.dtype), text_or_empty(row.redop), row.ranks,
-                                    row.per_node, row.bytes, row.count, row.time_s});
+                                    row.per_node, row.bytes, row.count, row.time_s, row.wrong});
   });
   read_dataset(group, "profile", calibration.profile);
 }

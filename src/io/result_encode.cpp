@@ -178,7 +178,7 @@ void write_calibration(hid_t file, const Calibration& calibration) {
   std::vector<MessageRow> messages;
   for (const MessageRate& m : calibration.messages)
     messages.push_back({m.axis.c_str(), m.op.c_str(), m.type.c_str(), m.redop.c_str(), m.ranks,
-                        m.per_node, m.bytes, m.count, m.time_s});
+                        m.per_node, m.bytes, m.count, m.time_s, m.wrong});
   write_dataset(group, {"messages", "table; times in s", "one call of a collective or message"},
                 {extent(messages.size())}, MessageRow::type(), messages.data());
   write_text(group, {"profile", "text", "the machine profile made of them"}, calibration.profile);

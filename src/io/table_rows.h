@@ -77,6 +77,7 @@ struct MessageRow {
   const char* redop;
   int64_t ranks, per_node, bytes, count;
   double time_s;
+  int64_t wrong = -1;  // files of version 0.1 have none
 
   static Hdf5Handle type() {
     const Hdf5Handle text = hdf5_string_type();
@@ -90,6 +91,7 @@ struct MessageRow {
     H5Tinsert(row, "bytes", HOFFSET(MessageRow, bytes), H5T_NATIVE_INT64);
     H5Tinsert(row, "count", HOFFSET(MessageRow, count), H5T_NATIVE_INT64);
     H5Tinsert(row, "time_s", HOFFSET(MessageRow, time_s), H5T_NATIVE_DOUBLE);
+    H5Tinsert(row, "wrong", HOFFSET(MessageRow, wrong), H5T_NATIVE_INT64);
     return row;
   }
 };

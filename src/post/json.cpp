@@ -155,6 +155,7 @@ std::string calibration_json(const Calibration& calibration) {
                            .add("bytes", m.bytes)
                            .add("count", m.count)
                            .add("time_s", m.time_s)
+                           .add("wrong", m.wrong)
                            .text());
   return JsonObject()
       .add_json("kernels", json_array(kernels))

@@ -20,23 +20,28 @@ namespace {
 
 constexpr int no_program = 127;  // as a shell says it
 
-// Runs `rsvg-convert NAME.svg -o NAME.png` in the directory; by argument vector, never through a
-// shell. Returns its exit status.
+// Runs `rsvg-convert NAME.svg` in the directory; by argument vector, never through a shell. Its
+// output becomes NAME.png under a temporary name first, so that no link is followed. Returns its
+// exit status.
 int convert(const std::string& directory, const std::string& name) {
+  NewFile png(directory + "/" + name + ".png");
   const pid_t child = ::fork();
   if (child < 0) throw Error(Exit::io, std::string("cannot fork: ") + std::strerror(errno));
   if (child == 0) {
     const int nowhere = ::open("/dev/null", O_RDWR);
     if (nowhere >= 0) ::dup2(nowhere, STDIN_FILENO);
+    const int output = ::open(png.temporary().c_str(), O_WRONLY | O_NOFOLLOW);
+    if (output < 0 || ::dup2(output, STDOUT_FILENO) < 0) ::_exit(1);
     if (::chdir(directory.c_str()) != 0) ::_exit(1);
-    const std::string svg = name + ".svg", png = name + ".png";
-    const char* const arguments[] = {"rsvg-convert", svg.c_str(), "-o", png.c_str(), nullptr};
+    const std::string svg = name + ".svg";
+    const char* const arguments[] = {"rsvg-convert", svg.c_str(), nullptr};
     ::execvp(arguments[0], const_cast<char* const*>(arguments));
     ::_exit(no_program);
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (status == 0) png.publish(Existing::replaced);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 

@@ -21,9 +21,11 @@ std::vector<std::string> row_of(const MessageRate& rate) {
           rate.count > 0 ? std::to_string(rate.count) : "-",
           rate.type.empty() ? "-" : rate.type,
           rate.redop.empty() ? "-" : rate.redop,
+          "-1",  // no operation has a root
           printed("%.2f", 1e6 * rate.time_s),
           printed("%.3f", algbw),
-          printed("%.3f", algbw * bus_factor(rate.op, rate.ranks))};
+          printed("%.3f", algbw * bus_factor(rate.op, rate.ranks)),
+          rate.wrong >= 0 ? std::to_string(rate.wrong) : "-"};
 }
 
 // Ranks of a group along the axis; 1 where no axis has this name.
@@ -63,8 +65,9 @@ std::vector<Table> comm_tables(const Runs& runs) {
   std::vector<Table> tables;
   for (size_t r = 0; r < runs.size(); ++r) {
     Table table{"Messages of " + labels[r], {}, {}};
-    for (const char* heading : {"Axis", "Operation", "Ranks", "Nodes", "Size (B)", "Count", "Type",
-                                "Redop", "Time (us)", "Algbw (GB/s)", "Busbw (GB/s)"}) {
+    for (const char* heading :
+         {"Axis", "Operation", "Ranks", "Nodes", "Size (B)", "Count", "Type", "Redop", "Root",
+          "Time (us)", "Algbw (GB/s)", "Busbw (GB/s)", "#wrong"}) {
       const std::string text = heading;
       const bool is_text =
           text == "Axis" || text == "Operation" || text == "Type" || text == "Redop";

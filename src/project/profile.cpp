@@ -1,6 +1,7 @@
 #include "project/profile.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -19,7 +20,8 @@ const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},
 #define GPTBENCH_SOFTWARE_ROW(key, doc) {#key, &S::key, "", true},
 const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)};
 
-// The text of a profile: of the program's own by name, else of the file.
+// The text of a profile: of the program's own by name, of this machine as "local", else of the
+// file.
 std::string text_of(const std::string& what, const std::string& name,
                     const std::vector<Preset>& known) {
   std::vector<std::string> names;
@@ -28,6 +30,12 @@ std::string text_of(const std::string& what, const std::string& name,
     names.push_back(each.name);
   }
   if (name.find_first_of("./") != std::string::npos) return read_deck_text(name);
+  if (what == "machine" && name == "local") {
+    if (std::filesystem::exists(local_profile)) return read_deck_text(local_profile);
+    throw Error(Exit::usage, std::string("machine 'local': there is no ") + local_profile +
+                                 "; gptbench --calibrate measures this machine and says which "
+                                 "file to copy there");
+  }
   throw Error(Exit::usage, "unknown " + what + " '" + name + "'; known: " + join(names, ", ") +
                                "; or give the path of a profile of your own");
 }

@@ -20,6 +20,7 @@ namespace gptbench {
 #define GPTBENCH_MACHINE_KEYS(X)                                                               \
   X(accelerator, "1: ranks compute on devices of their own; 0: on the host's processor")       \
   X(clock_ghz, "clock that the peaks are taken at")                                            \
+  X(capped_clock_ghz, "clock that a power cap leaves to GEMMs and attention; 0: clock_ghz")    \
   X(ranks_per_node, "ranks of a node, each with a device")                                     \
   X(node_kw, "electrical power of a node that trains")                                         \
   X(units, "tiles of a GEMM that are worked on at a time")                                     \
@@ -47,10 +48,13 @@ namespace gptbench {
   X(elementwise_factor, "bytes that kernels move which are neither GEMM nor named below")      \
   X(loss_factor, "bytes that the loss moves")                                                  \
   X(optimizer_factor, "bytes that the optimizer moves")                                        \
+  X(host_optimizer_factor, "bytes that the optimizer moves on the host")                       \
   X(recompute_factor, "time of recomputation, which in the plan leaves out each layer's last GEMM") \
   X(score_traffic, "bytes moved per stored attention score, forward; 0: attention is fused")   \
   X(score_bytes, "bytes held per stored attention score until its backward pass")              \
   X(logit_bytes, "bytes held per logit of a micro-batch, beside the plan")                     \
+  X(gather_bytes, "bytes of a parameter in the gathers of ZeRO; 0: as the deck's types")       \
+  X(reduce_bytes, "bytes of a gradient in its reductions; 0: as the deck's types")             \
   X(memory_factor, "memory that is taken over memory that is planned")                         \
   X(operation_us, "added to each operation on the device")                                     \
   X(message_us, "added to each message")                                                       \
@@ -81,8 +85,11 @@ struct Software {
 };
 #undef GPTBENCH_PROFILE_FIELD
 
-// By the name of a profile that is part of the program, or by path. Throws Error(Exit::usage) with
-// the place of what is wrong, or the names there are.
+// The profile of the machine at hand, relative to the working folder: what "local" names.
+constexpr const char* local_profile = "input/machines/local.in";
+
+// By the name of a profile that is part of the program, "local", or by path. Throws
+// Error(Exit::usage) with the place of what is wrong, or the names there are.
 Machine read_machine(const std::string& name_or_path);
 Software read_software(const std::string& name_or_path);
 // The software that a machine's file holds beside it, as those of --calibrate do; else gptbench.

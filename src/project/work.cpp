@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/error.h"
 #include "plan/extent.h"
 #include "plan/print_operations.h"
 #include "plan/tasks.h"
@@ -32,6 +33,11 @@ Work gemm_of(const Op& op, double rows) {
   return work;
 }
 
+// Its ranks hold copies or shares of the same parameters.
+bool holds_replicas(Axis axis) {
+  return axis == Axis::data || axis == Axis::zero || axis == Axis::shard || axis == Axis::replica;
+}
+
 // Times of the operations of one rank on a machine with a software.
 class Clock {
  public:
@@ -42,6 +48,13 @@ class Clock {
     peak_ = machine.peak(tf32 ? "tf32" : name_of(type));
     type_ = name_of(type);
     if (plan.config.precision.compute == Precision::fp8) fp8_peak_ = machine.peak("fp8");
+    if (machine.capped_clock_ghz > 0.0) {
+      if (machine.clock_ghz <= 0.0)
+        throw Error(Exit::usage, "machine " + machine.name +
+                                     ": capped_clock_ghz needs clock_ghz, that of the peaks");
+      peak_ *= machine.capped_clock_ghz / machine.clock_ghz;
+      fp8_peak_ *= machine.capped_clock_ghz / machine.clock_ghz;
+    }
     bytes_per_s_ = machine.data().bandwidth_gb_per_s * 1e9 * machine.memory_efficiency;
     links_.within = {machine.within_us * 1e-6,
                      machine.within_gb_per_s * 1e9 * software.within_efficiency};
@@ -62,7 +75,8 @@ class Clock {
       case Work::Kind::memory:
         return factor(work) * work.bytes / bytes_per_s_ + overhead;
       case Work::Kind::host:
-        return work.bytes / (machine_.host_gb_per_s * 1e9);
+        return (work.region == Region::optimizer ? software_.host_optimizer_factor : 1.0) *
+               work.bytes / (machine_.host_gb_per_s * 1e9);
       case Work::Kind::transfer:  // the data sheet counts both directions
         return work.bytes / (machine_.data().host_link_gb_per_s * 0.5e9);
       case Work::Kind::message:
@@ -114,10 +128,18 @@ class Clock {
                                  ? found->second
                                  : shapes_[work.axis] = shape_of(plan_.grid, plan_.rank, work.axis,
                                                                  links_.ranks_per_node);
-    if (work.peer < 0) return collective_s(links_, work.op, work.bytes, shape);
+    if (work.peer < 0) return collective_s(links_, work.op, sent_bytes(work), shape);
     const int64_t peer = plan_.grid.member_of(plan_.rank, work.axis, work.peer);
     const bool same_node = peer / links_.ranks_per_node == plan_.rank / links_.ranks_per_node;
     return message_s(links_, work.bytes, same_node, shape.sharing);
+  }
+
+  // Of a collective, with the software's own types of parameters and gradients.
+  double sent_bytes(const Work& work) const {
+    if (!holds_replicas(work.axis)) return work.bytes;
+    const double own =
+        work.op == OpKind::all_gather ? software_.gather_bytes : software_.reduce_bytes;
+    return own > 0.0 ? work.bytes * own / work.element_bytes : work.bytes;
   }
 
   const Plan& plan_;
@@ -214,6 +236,7 @@ Work work_of(const Plan& plan, const Op& op, int64_t rows) {
     work.kind = Work::Kind::message;
     work.axis = op.axis;
     work.peer = op.as<MessageSize>().peer;
+    work.element_bytes = static_cast<int32_t>(op.as<MessageSize>().element_bytes);
   } else if (is_transfer(op.kind)) {
     work.kind = Work::Kind::transfer;
   } else if (op.kind != OpKind::join) {

@@ -19,14 +19,15 @@ struct Work {
   OpKind op = OpKind::join;
   Region region = Region::automatic;
   Axis axis = Axis::world;  // of a message, peer: place of the other rank of a send or receive
-  int32_t peer = -1;
+  int32_t peer = -1, element_bytes = 0;
   bool recompute = false, fp8 = false;
   double M = 0.0, N = 0.0, K = 0.0;
   double flops = 0.0, bytes = 0.0;
   double scores = 0.0;  // of attention: elements of the matrix
 
   auto key() const {
-    return std::tuple(kind, op, region, axis, peer, recompute, fp8, M, N, K, flops, bytes, scores);
+    return std::tuple(kind, op, region, axis, peer, element_bytes, recompute, fp8, M, N, K, flops,
+                      bytes, scores);
   }
 };
 

@@ -6,12 +6,6 @@
 #include "project/search.h"
 
 namespace gptbench {
-namespace {
-
-constexpr const char* local_profile = "input/machines/local.in";
-
-}  // namespace
-
 ChosenLayout with_best_layout(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software) {
   if (deck.config.run.layout == LayoutKind::given) return {deck, {}, ""};
@@ -33,11 +27,13 @@ ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
   std::string machine = deck.config.run.machine;
   if (machine.empty()) {
     if (!std::filesystem::exists(local_profile))
-      deck.fail({"run.layout", "run.machine"},
-                "{run.layout} needs a profile of this machine, and there is no " +
-                    std::string(local_profile) +
-                    "; name one in run.machine (input/profiles.md), or use layout = 'given'");
-    machine = local_profile;
+      deck.fail(
+          {"run.layout", "run.machine"},
+          "{run.layout} needs a profile of this machine, and there is no " +
+              std::string(local_profile) +
+              " (gptbench --calibrate makes one); name one in run.machine (input/profiles.md), or "
+              "use layout = 'given'");
+    machine = "local";
   }
   return with_best_layout(deck, ranks, read_machine(machine), software_beside(machine));
 }

@@ -86,13 +86,14 @@ void check(CommandLine& line) {
   if (!projects && (line.tokens > 0.0 || !line.result_directory.empty()))
     usage(std::string(line.tokens > 0.0 ? "--tokens" : "--write-result") + " goes with --project");
   if (searches && (line.machine.empty() || line.ranks == 0))
-    usage("--search wants --machine M and --ranks N");
+    usage("--search requires --machine M and --ranks N");
   if (line.top != CommandLine{}.top && !searches) usage("--top goes with --search");
   if (line.ranks_per_node > 0 && line.mode != Mode::plan)
     usage("--ranks-per-node goes with --plan; a machine profile has its own");
   if (projects && line.software.empty() && is_path(line.machine)) line.software = line.machine;
-  if (projects && (line.machine.empty() || line.software.empty() || line.ranks == 0))
-    usage("--project wants --machine M, --software S and --ranks N");
+  const bool has_software = !line.software.empty() || line.machine == "local";
+  if (projects && (line.machine.empty() || !has_software || line.ranks == 0))
+    usage("--project requires --machine M, --software S and --ranks N");
   if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
   if (line.verbosity != Verbosity::normal && line.mode != Mode::run && line.mode != Mode::calibrate)
     usage(std::string(line.verbosity == Verbosity::quiet ? "--quiet" : "--verbose") +
@@ -126,7 +127,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     } else if (argument == "--markdown") {
       markdown = true;
     } else if (argument == "--ranks" || argument == "--ranks-per-node" || argument == "--top") {
-      if (i + 1 == arguments.size()) usage(argument + " wants a number");
+      if (i + 1 == arguments.size()) usage(argument + " requires a number");
       const bool is_top = argument == "--top";
       const int64_t count = count_of(argument, arguments[++i], is_top ? 10000 : 1000000000);
       (is_top ? line.top : argument == "--ranks" ? line.ranks : line.ranks_per_node) = count;
@@ -142,14 +143,15 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       const bool is_next = argument == "--format" && i + 1 < arguments.size();
       if ((is_next ? arguments[++i] : argument.substr(std::min<size_t>(argument.size(), 9))) !=
           "json")
-        usage("--format wants json");
+        usage("--format requires json");
       line.json = true;
     } else if (argument == "--write-decks" || argument == "--write-result") {
       if (i + 1 == arguments.size() || arguments[i + 1].empty())
-        usage(argument + " wants a directory");
+        usage(argument + " requires a directory");
       (argument == "--write-decks" ? line.decks_directory : line.result_directory) = arguments[++i];
     } else if (argument == "--machine" || argument == "--software" || argument == "--tokens") {
-      if (i + 1 == arguments.size() || arguments[i + 1].empty()) usage(argument + " wants a value");
+      if (i + 1 == arguments.size() || arguments[i + 1].empty())
+        usage(argument + " requires a value");
       const std::string& value = arguments[++i];
       if (argument == "--tokens")
         line.tokens = token_count(value);

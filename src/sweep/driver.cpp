@@ -40,8 +40,12 @@ class SweepLock {
  public:
   explicit SweepLock(const std::string& directory) {
     const std::string path = directory + "/sweep.lock";
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) throw Error(Exit::io, path + ": cannot be written: " + std::strerror(errno));
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd_ < 0)
+      throw Error(Exit::io,
+                  path + ": cannot be written: " +
+                      (errno == ELOOP ? "a symbolic link, which is not followed; remove it"
+                                      : std::strerror(errno)));
     // A file system without locks has none to hold.
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(fd_);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# ecosystem_test.sh install|completion|man|python: what surrounds the programs, exercised with the tools
-# that are here; a part that is not says so.
+# ecosystem_test.sh install|module|completion|man|mandoc|files|reframe|jube: what surrounds the programs.
+# A part whose tool is missing is skipped, and says how to get the tool.
 set -u
 failures=0
 top=$GPTBENCH_SOURCE_DIR
@@ -8,6 +8,12 @@ top=$GPTBENCH_SOURCE_DIR
 fail() {
   echo "FAILED: $*"
   failures=$((failures + 1))
+}
+
+# skip TOOL HOW: ends this part as skipped.
+skip() {
+  echo "skipped: $1 was not found ($2)"
+  exit 77
 }
 
 # `make install` into a scratch prefix, and a CMake project that uses what lies there.
@@ -51,24 +57,21 @@ CMAKE
     case $library in "$GPTBENCH_BINARY_DIR"/*) library=prefix/bin/../lib ;; esac
     ldd prefix/bin/gptbench | grep -qF "$library" || fail "the installed program does not find $library"
   done < <(ldd "$GPTBENCH" | sed -n 's/.*=> \(\/[^ ]*\).*/\1/p')
-  test_module "$share/modulefiles"
 }
 
-# test_module FOLDER: the module file sets what it says, as Environment Modules reads it.
+# The module file sets what it says, as Environment Modules reads it.
 test_module() {
-  local modulecmd
+  local modulecmd folder=$PWD/prefix/share/modulefiles
   for modulecmd in /usr/lib/x86_64-linux-gnu/modulecmd.tcl /usr/lib/*/modulecmd.tcl /usr/libexec/modulecmd.tcl; do
     [ -e "$modulecmd" ] && break
   done
-  if [ ! -e "$modulecmd" ]; then
-    echo "not exercised: the module file (Debian, Ubuntu: apt-get install environment-modules)"
-    return
-  fi
+  [ -e "$modulecmd" ] || skip modulecmd "Debian, Ubuntu: apt-get install environment-modules"
+  cmake --install "$GPTBENCH_BINARY_DIR" --prefix "$PWD/prefix" >install.log 2>&1 || fail "cmake --install: $(tail -n 3 install.log)"
   (
     unset MANPATH GPTBENCH_JOBSCRIPTS
     # modulecmd prints what the shell is to do.
-    eval "$(MODULEPATH=$1 tclsh "$modulecmd" bash load gptbench)"
-    [ "$(command -v gptpost)" = "${1%/share/modulefiles}/bin/gptpost" ] || exit 1
+    eval "$(MODULEPATH=$folder tclsh "$modulecmd" bash load gptbench)"
+    [ "$(command -v gptpost)" = "$PWD/prefix/bin/gptpost" ] || exit 1
     [ -s "$GPTBENCH_DATA/input/124m_short.in" ] && [ -s "$GPTBENCH_JOBSCRIPTS/array.slurm" ] && [ -z "${MANPATH+set}" ]
   ) || fail "the module file does not set PATH, GPTBENCH_DATA or GPTBENCH_JOBSCRIPTS, or sets MANPATH"
 }
@@ -153,21 +156,25 @@ test_man() {
     "$program" --help | grep -oE -- '--[a-z]+' | sort -u >documented
     grep -oE 'Fl -[a-z]+' "$page" | sed 's/^Fl /-/' | grep -vx -- --markdown | sort -u >described
     cmp -s documented described || fail "$page: $(diff documented described)"
-    if command -v mandoc >/dev/null; then
-      mandoc -Tlint -Wwarning "$page" >lint 2>&1 || fail "$page: $(cat lint)"
-      mandoc -Tutf8 "$page" >"$(basename "$page").txt" 2>&1
-      [ "$(wc -l <"$(basename "$page").txt")" -gt 40 ] || fail "$page renders to nothing"
-    else
-      echo "not exercised: mandoc was not found (Debian, Ubuntu: apt-get install mandoc)"
-    fi
   done
   for status in 0 2 3 4 5 6 7 8; do
     grep -qx ".It $status" "$top/doc/man/gptbench.1" || fail "exit status $status is not in the man page"
   done
 }
 
-# Files for other tools: they compile, name options that the build has, and run where the tool is.
-test_python() {
+test_mandoc() {
+  local page
+  command -v mandoc >/dev/null || skip mandoc "Debian, Ubuntu: apt-get install mandoc"
+  for page in "$top"/doc/man/*.1; do
+    mandoc -Tlint -Wwarning "$page" >lint 2>&1 || fail "$page: $(cat lint)"
+    mandoc -Tutf8 "$page" >"$(basename "$page").txt" 2>&1
+    [ "$(wc -l <"$(basename "$page").txt")" -gt 40 ] || fail "$page renders to nothing"
+  done
+}
+
+# Files for other tools compile, and name options that the build has. Spack, EasyBuild and Apptainer
+# themselves are not run (doc/ecosystem says so).
+test_files() {
   local file option version
   python3 -c 'import sys, xml.etree.ElementTree as x; x.parse(sys.argv[1])' "$top/doc/ecosystem/jube.xml" || fail "jube.xml"
   while read -r option; do
@@ -183,14 +190,12 @@ test_python() {
     "$top/doc/ecosystem/gptbench.def" | grep -vx 'GPTBENCH_DATA\|GPTBENCH_JOBSCRIPTS' | sort -u)
   version=$("$GPTBENCH" --version | sed -n '1s/^gptbench \([0-9.]*\).*/\1/p')
   [ -e "$top/doc/ecosystem/easybuild/gptbench-$version-foss-2023b.eb" ] || fail "the easyconfig is not of version $version"
-  echo "not exercised: Spack, EasyBuild, Apptainer (doc/ecosystem)"
+}
+
+test_reframe() {
+  command -v reframe >/dev/null || skip ReFrame "pip install reframe-hpc"
   mkdir -p installed
   ln -sf "$GPTBENCH" "$GPTPOST" installed/
-  test_jube
-  if ! command -v reframe >/dev/null; then
-    echo "not exercised: ReFrame was not found (pip install reframe-hpc)"
-    return
-  fi
   cat >settings.py <<'PYTHON'
 site_configuration = {
     "systems": [{"name": "here", "hostnames": [".*"], "partitions": [
@@ -211,10 +216,9 @@ DECK
 
 # jube.xml for the class 'demo' on this machine, which is one node to every run.
 test_jube() {
-  if ! command -v jube >/dev/null; then
-    echo "not exercised: JUBE was not found (github.com/FZJ-JSC/JUBE)"
-    return
-  fi
+  command -v jube >/dev/null || skip JUBE github.com/FZJ-JSC/JUBE
+  mkdir -p installed
+  ln -sf "$GPTBENCH" "$GPTPOST" installed/
   rm -rf jube
   mkdir -p jube/doc/ecosystem jube/input
   cp "$top/input/rules.in" jube/input
@@ -232,9 +236,13 @@ test_jube() {
 
 case ${1:-} in
   install) test_install ;;
+  module) test_module ;;
   completion) test_completion ;;
   man) test_man ;;
-  python) test_python ;;
-  *) fail "install, completion, man or python is wanted" ;;
+  mandoc) test_mandoc ;;
+  files) test_files ;;
+  reframe) test_reframe ;;
+  jube) test_jube ;;
+  *) fail "no part '${1:-}'" ;;
 esac
 exit $((failures > 0))

@@ -62,8 +62,9 @@ with h5py.File(sys.argv[1], "r") as f:
                                    "time_s", "spread")
     assert kernels[0]["kernel"].decode() == "linear_forward" and kernels[0]["inner"] == 768
     assert messages.dtype.names == ("axis", "op", "type", "redop", "ranks", "per_node", "bytes",
-                                    "count", "time_s")
+                                    "count", "time_s", "wrong")
     assert messages[0]["redop"].decode() == "sum" and messages[1]["time_s"] == 1.5e-6
+    assert list(messages["wrong"]) == [0, 3]
 
     unlabelled = []
     f.visititems(lambda name, item: unlabelled.append(name)

@@ -151,8 +151,8 @@ Record made_record() {
   r.kernels_not_verified = {"dropout", "cross_entropy"};
   r.calibration.kernels = {
       {"linear_forward", "bf16", 1024, 2304, 768, 3.6e9, 8.25e6, 0.03125, 0.0625}};
-  r.calibration.messages = {{"data", "all_reduce", "f32", "sum", 4, 2, 8000000, 2000000, 0.004},
-                            {"data", "send", "f32", "none", 4, 2, 8, 2, 1.5e-6}};
+  r.calibration.messages = {{"data", "all_reduce", "f32", "sum", 4, 2, 8000000, 2000000, 0.004, 0},
+                            {"data", "send", "f32", "none", 4, 2, 8, 2, 1.5e-6, 3}};
   r.calibration.profile = "&machine\n/\n";
   return r;
 }

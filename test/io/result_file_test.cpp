@@ -118,6 +118,7 @@ TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
   EXPECT_EQ((std::vector<int64_t>{message.ranks, message.per_node, message.bytes, message.count}),
             (std::vector<int64_t>{4, 2, 8000000, 2000000}));
   EXPECT_EQ(message.time_s, 0.004);
+  EXPECT_EQ(r.calibration.messages[1].wrong, 3);
   EXPECT_EQ(r.calibration.profile, expected.calibration.profile);
 }
 

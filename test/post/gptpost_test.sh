@@ -154,6 +154,9 @@ expect 0 plot -o "$folder/one" "$good"
 [ ! -e "$folder/one/loss-1.svg" ] || { echo "pictures of one run are numbered"; failures=$((failures + 1)); }
 name="'x''\"\`touch ran\`\\ @y \$(z) %d <&> $escape"
 "$1" "$folder/odd'name \$(touch x)" "$name" || exit 1
+mkdir -p "$folder/p/q"
+echo precious > "$folder/p/victim"
+ln -s ../victim "$folder/p/q/loss.png"
 expect 0 plot -o "$folder/p/q" "$folder/odd'name \$(touch x)/result.h5" "$good"
 lines err 0
 says out "scaling: no run has the figures"
@@ -164,6 +167,7 @@ for kind in throughput utilisation memory breakdown messages loss steps memory_m
     head -c 4 "$folder/p/q/$kind.png" | grep -q PNG || { echo "no $kind.png"; failures=$((failures + 1)); }
   fi
 done
+[ "$(cat "$folder/p/victim")" = precious ] || { echo "a link was followed"; failures=$((failures + 1)); }
 [ ! -e "$folder/p/q/ran" ] || { echo "a run's name was executed"; failures=$((failures + 1)); }
 grep -qF "&#39;x&#39;&#39;&quot;\`touch ran\`\\ @y \$(z) %d &lt;&amp;&gt; \\x1b[2J\\xc2\\x9b\\x0d, 2 ranks" "$folder/p/q/loss.svg" ||
   { echo "the legend of the loss is not the run's name:"; grep -aF "touch" "$folder/p/q/loss.svg"; failures=$((failures + 1)); }

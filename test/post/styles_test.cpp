@@ -201,18 +201,20 @@ TEST(Comm, EveryColumn) {
   r.comm.push_back({"tensor", "send", {0}, {0}, {0.0}, {1.0}, {0.0}, false});
   r.comm.push_back({"tensor", "send", {8}, {1}, {0.0}, {0.0}, {0.0}, false});
   const Table table = comm_tables({RunView(r)}).at(0);
-  EXPECT_EQ(headings(table), (std::vector<std::string>{
-                                 "Axis", "Operation", "Ranks", "Nodes", "Size (B)", "Count", "Type",
-                                 "Redop", "Time (us)", "Algbw (GB/s)", "Busbw (GB/s)"}));
+  EXPECT_EQ(headings(table),
+            (std::vector<std::string>{"Axis", "Operation", "Ranks", "Nodes", "Size (B)", "Count",
+                                      "Type", "Redop", "Root", "Time (us)", "Algbw (GB/s)",
+                                      "Busbw (GB/s)", "#wrong"}));
   Record damaged = r;
   damaged.calibration.messages[0].time_s = 0.0;
   EXPECT_EQ(cell(comm_tables({RunView(damaged)}).at(0), 0, "Algbw (GB/s)"), "0.000");
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.rows[0],
             (std::vector<std::string>{"data", "all_reduce", "4", "2", "8000000", "2000000", "f32",
-                                      "sum", "4000.00", "2.000", "3.000"}));
+                                      "sum", "-1", "4000.00", "2.000", "3.000", "0"}));
   EXPECT_EQ(table.rows[1], (std::vector<std::string>{"data", "send", "4", "2", "8", "2", "f32",
-                                                     "none", "1.50", "0.005", "0.005"}));
+                                                     "none", "-1", "1.50", "0.005", "0.005", "3"}));
+  EXPECT_EQ(cell(table, 2, "#wrong"), "-");
   EXPECT_EQ(cell(table, 2, "Size (B)"), "28");
   EXPECT_EQ(cell(table, 2, "Nodes"), "-");
   EXPECT_EQ(cell(table, 2, "Time (us)"), "107142.86");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -50,6 +51,27 @@ TEST(Profiles, KeysAreDocumented) {
                                                                          "|";
   GPTBENCH_MACHINE_KEYS(GPTBENCH_IN_PAGE)
   GPTBENCH_SOFTWARE_KEYS(GPTBENCH_IN_PAGE)
+}
+
+// "local" is the file of the working folder, whatever it was when the program was built.
+TEST(Profiles, LocalIsTheMachineAtHand) {
+  namespace fs = std::filesystem;
+  const fs::path before = fs::current_path(), folder = before / "local_machine";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "input/machines");
+  fs::current_path(folder);
+  std::string message;
+  try {
+    read_machine("local");
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message.rfind("machine 'local': there is no input/machines/local.in; ", 0), 0u)
+      << message;
+  fs::copy_file(GPTBENCH_SOURCE_DIR "/input/machines/h100.in", local_profile);
+  EXPECT_EQ(read_machine("local").units, read_machine("h100").units);
+  EXPECT_EQ(read_machine("local").name, "local");
+  fs::current_path(before);
 }
 
 std::string refusal(const std::string& name) {

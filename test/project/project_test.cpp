@@ -6,6 +6,9 @@
 #include <cmath>
 #include <regex>
 
+#include "base/error.h"
+#include "deck/validate.h"
+
 namespace gptbench {
 namespace {
 
@@ -94,6 +97,64 @@ TEST(Projection, SlowerSoftwareTakesLonger) {
   Software stored = fsdp();
   stored.score_traffic = 10.0;
   EXPECT_GT(seconds_of(work, a100(), stored), seconds);
+}
+
+// Of clocks: GEMMs and attention at 4/5 of theirs take 5/4 of the time, what memory bounds the
+// same.
+TEST(Projection, ACappedClockSlowsGemmsAlone) {
+  const StepWork work = step_of({}, 1);
+  Machine without = a100();  // GEMMs by their FLOPs alone
+  without.memory_efficiency = 1e6;
+  without.launch_us = 0.0;
+  Software software = fsdp();
+  software.operation_us = 0.0;
+  Machine capped = without;
+  capped.capped_clock_ghz = 0.8 * capped.clock_ghz;
+  const auto times_of = [&](const Machine& machine) {
+    return step_time(work, machine, software).region_s;
+  };
+  for (const Region region : {Region::linear, Region::attention}) {
+    const auto r = static_cast<size_t>(region);
+    EXPECT_NEAR(times_of(capped)[r], 1.25 * times_of(without)[r], 1e-3 * times_of(without)[r]);
+  }
+  Machine normal = a100(), slow = a100();
+  slow.capped_clock_ghz = 0.8 * slow.clock_ghz;
+  const auto norm = static_cast<size_t>(Region::layernorm);
+  EXPECT_NEAR(step_time(work, slow, fsdp()).region_s[norm],
+              step_time(work, normal, fsdp()).region_s[norm], 1e-9);
+  slow.clock_ghz = 0.0;
+  EXPECT_THROW(step_time(work, slow, fsdp()), Error);
+}
+
+// Parameters that are gathered in two of their four bytes, gradients reduced in two.
+TEST(Projection, TypesOfMessagesAreTheSoftwares) {
+  const Deck deck =
+      parse_deck("deck", "&run /\n", {"model.preset=mpt-125m", "parallel.zero_stage=3"});
+  const StepWork work = step_work(deck, 16, a100(), fsdp());
+  Machine slow = a100();  // messages are all that takes time
+  slow.between_gb_per_s = 1e-3;
+  slow.within_gb_per_s = 1e-3;
+  const double seconds = seconds_of(work, slow);
+  Software gathers = fsdp(), both = fsdp();
+  gathers.gather_bytes = 2.0;
+  both.gather_bytes = both.reduce_bytes = 2.0;
+  // Bytes of the full arrays; an all-reduce sends them twice.
+  double gathered = 0.0, sent = 0.0;
+  for (const CommTotal& total : make_plan(resolve(deck, 16), 16, 0).comm) {
+    const auto bytes = static_cast<double>(total.bytes);
+    if (total.kind == OpKind::all_gather) gathered += bytes;
+    sent += (total.kind == OpKind::all_reduce ? 2.0 : 1.0) * bytes;
+  }
+  EXPECT_GT(gathered, 0.4 * sent);
+  EXPECT_NEAR(seconds_of(work, slow, gathers) / seconds, 1.0 - 0.5 * gathered / sent, 0.01);
+  EXPECT_NEAR(seconds_of(work, slow, both) / seconds, 0.5, 0.01);
+}
+
+TEST(Projection, AnOptimizerOnTheHostHasAFactorOfItsOwn) {
+  const StepWork work = step_of({"parallel.offload=optimizer", "parallel.offload_update=host"}, 1);
+  Software slow = fsdp();
+  slow.host_optimizer_factor = 3.0;
+  EXPECT_GT(seconds_of(work, a100(), slow), 1.5 * seconds_of(work));
 }
 
 // A step of many micro-batches is walked with few of them; its time is that of all.

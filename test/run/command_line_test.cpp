@@ -57,7 +57,7 @@ TEST(CommandLine, SoftwareOfAProfile) {
   EXPECT_EQ(parsed("--project a.in --machine mine.in --software fsdp --ranks 8").software, "fsdp");
   for (const char* const name : {"h100", "a100-80", ".in", "in"})
     EXPECT_NE(refused(std::string("--project a.in --ranks 8 --machine ") + name)
-                  .find("--project wants --machine M, --software S"),
+                  .find("--project requires --machine M, --software S"),
               std::string::npos)
         << name;
   EXPECT_EQ(parsed("--search a.in --machine mine.in --ranks 8").software, "");
@@ -93,25 +93,25 @@ TEST(CommandLine, WhatDoesNotGoTogether) {
               {"--plam a.in", "did you mean --plan?"},
               {"--rank 8", "did you mean --ranks?"},
               {"a.in --ranks 8", "--ranks goes with --plan"},
-              {"--plan a.in --ranks", "--ranks wants a number"},
+              {"--plan a.in --ranks", "--ranks requires a number"},
               {"--plan a.in --ranks 0", "from 1 to 1000000000"},
               {"--plan a.in --ranks 1000000001", "from 1 to 1000000000"},
               {"--plan a.in --ranks 8x", "from 1 to 1000000000"},
               {"--plan a.in --ranks eight", "from 1 to 1000000000"},
               {"--search a.in --machine h100 --ranks 8 --top 10001", "from 1 to 10000"},
-              {"--project a.in --machine h100 --ranks 8 --software", "--software wants a value"},
+              {"--project a.in --machine h100 --ranks 8 --software", "--software requires a value"},
               {"--project a.in --machine h100 --software fsdp", "--ranks N"},
               {"--project a.in --software fsdp --ranks 8", "--machine M"},
               {"--project a.in --tokens 0.5", "from 1 to 1e18"},
               {"--project a.in --tokens 2e18", "from 1 to 1e18"},
               {"--project a.in --tokens 3e11x", "from 1 to 1e18"},
-              {"--project a.in --write-result", "--write-result wants a directory"},
+              {"--project a.in --write-result", "--write-result requires a directory"},
               {"a.in --machine h100", "--machine and --software go with"},
               {"--plan a.in --software fsdp", "--machine and --software go with"},
               {"--plan a.in --tokens 5", "--tokens goes with --project"},
               {"--plan a.in --write-result d", "--write-result goes with --project"},
-              {"--search a.in --ranks 8", "--search wants --machine M and --ranks N"},
-              {"--search a.in --machine h100", "--search wants --machine M and --ranks N"},
+              {"--search a.in --ranks 8", "--search requires --machine M and --ranks N"},
+              {"--search a.in --machine h100", "--search requires --machine M and --ranks N"},
               {"--plan a.in --top 3", "--top goes with --search"},
               {"a.in --ranks-per-node 4", "--ranks-per-node goes with --plan"},
               {"a.in --operations", "--operations goes with --plan"},
@@ -123,8 +123,8 @@ TEST(CommandLine, WhatDoesNotGoTogether) {
               {"--sweep a.in --list --write-decks d", "only one of --list and --write-decks"},
               {"a.in --format json", "--format goes with"},
               {"--sweep a.in --format json", "--format goes with"},
-              {"--plan a.in --format", "--format wants json"},
-              {"--plan a.in --format xml", "--format wants json"},
+              {"--plan a.in --format", "--format requires json"},
+              {"--plan a.in --format xml", "--format requires json"},
               {"--plan a.in --operations --format json", "only one of --format and --operations"},
               {"--plan a.in --markdown", "--markdown goes with --keys"}};
   for (const auto& row : rows) {

@@ -19,6 +19,7 @@ calibrates() {
   for phase in "GEMMs$in" "attention$in" "other kernels$in" "messages along axis"; do
     [[ $1 -eq 1 && $phase == messages* ]] || grep -Eq "^ +[0-9]+ s, [01] s left: $phase" out || fail "no phase: $phase"
   done
+  grep -Fqx "As machine 'local': cp output/$name/$name.in input/machines/local.in" out || fail "does not say how to keep it"
   check_result "$work/output/$name/result.h5" OK
   for line in "hosts $1" 'libraries mpi=.' 'chosen device=.'; do
     grep -q "^$line" values || fail "no '$line': $(grep -E 'hosts|libraries|chosen' values)"

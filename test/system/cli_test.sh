@@ -109,7 +109,7 @@ run 0 --verbose "$deck"
 grep -q '^  beta1 = ' out || fail "no deck with --verbose"
 grep -q '^Time of the slowest rank' out || fail "no performance with --verbose"
 refused 2 '^gptbench: --format goes with --plan, --project, --search and --sweep --list' 0 "$deck" --format json
-refused 2 '^gptbench: --format wants json' 0 --plan "$deck" --format xml
+refused 2 '^gptbench: --format requires json' 0 --plan "$deck" --format xml
 refused 2 'only one of --verbose and --quiet' 0 "$deck" --quiet --verbose
 refused 2 '^gptbench: --quiet goes with a run' 0 --check "$deck" --quiet
 says '^  warmup_steps = ' --keys warm

@@ -95,4 +95,11 @@ run 0 --sweep "$decks/sweep.in" output.directory="$PWD/swept"
 [ "$status" -eq 0 ] || fail "status $status"
 [ "$(cat swept/victim)" = precious ] || fail "a link was followed"
 if [ -L swept/tiny/output.txt ] || ! grep -q '^GPTBENCH status=OK' swept/tiny/output.txt; then fail "no output of the row"; fi
+# The driver's own file: a link is refused, and named.
+rm -f swept/sweep.lock
+ln -s victim swept/sweep.lock
+run 0 --sweep "$decks/sweep.in" output.directory="$PWD/swept"
+[ "$status" -eq 7 ] || fail "status $status"
+grep -q 'swept/sweep.lock: cannot be written: a symbolic link' err || fail "$(cat err)"
+[ "$(cat swept/victim)" = precious ] || fail "a link was followed"
 finish

@@ -68,7 +68,7 @@ unset PMI_SIZE PMI_RANK
 # The command line.
 refused 2 'no deck' 0
 refused 2 'unknown option --plam, did you mean --plan' 0 --plam "$deck"
-refused 2 '--ranks wants a number' 0 --plan "$deck" --ranks
+refused 2 '--ranks requires a number' 0 --plan "$deck" --ranks
 refused 2 '--ranks 0: allowed is a number from 1 to 1000000000' 0 --plan "$deck" --ranks 0
 refused 2 '--ranks 3x: allowed is' 0 --plan "$deck" --ranks 3x
 refused 2 '--ranks 1000000001: allowed is' 0 --plan "$deck" --ranks 1000000001
@@ -76,9 +76,9 @@ refused 2 '--ranks goes with --plan' 0 --check "$deck" --ranks 2
 refused 2 '--operations goes with --plan' 0 --check "$deck" --operations
 refused 2 '--markdown goes with --keys' 0 --markdown --check "$deck"
 refused 2 'only one of' 0 --plan --check "$deck"
-refused 2 '--project wants --machine M, --software S and --ranks N' 0 --project "$deck" --machine h100
+refused 2 '--project requires --machine M, --software S and --ranks N' 0 --project "$deck" --machine h100
 refused 2 '--machine and --software go with --project and --search' 0 --plan "$deck" --machine h100
-refused 2 '--machine wants a value' 0 --project "$deck" --machine
+refused 2 '--machine requires a value' 0 --project "$deck" --machine
 refused 2 '--tokens 3x: allowed is a number from 1 to 1e18' 0 --project "$deck" --tokens 3x
 refused 2 "unknown machine 'b100'; known: a100-40, " 0 --project "$deck" --machine b100 --software fsdp --ranks 1
 refused 2 "unknown software 'jax'; known: deepspeed, " 0 --project "$deck" --machine h100 --software jax --ranks 1
@@ -94,7 +94,7 @@ refused 2 'no deck given' 0 --sweep --list
 refused 2 '--list goes with --sweep' 0 --list "$deck"
 refused 2 '--write-decks goes with --sweep' 0 --plan "$deck" --write-decks there
 refused 2 'only one of' 0 --sweep "$deck" --list --write-decks there
-refused 2 'wants a directory' 0 --sweep "$deck" --write-decks
+refused 2 'requires a directory' 0 --sweep "$deck" --write-decks
 refused 2 'does not fit a 64-bit integer; use smaller sizes' 0 --plan "$deck" --ranks 2 model.num_layers=2 model.seq_length=2147483647 batch.global_batch_size=100000000 parallel.pipeline_parallel=2 parallel.pipeline_schedule=gpipe
 refused 2 'does not fit 4 ranks' 0 --plan "$deck" --ranks 4 parallel.data_parallel=3
 

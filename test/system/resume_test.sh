@@ -178,7 +178,7 @@ if mount -t tmpfs -o size=1m tmpfs "$saved/disk" 2>/dev/null; then
   [ -z "$(find "$saved/disk" -type f)" ] || fail "left $(find "$saved/disk" -type f)"
   umount "$saved/disk"
 else
-  echo "not tested: a full tmpfs (this user may not mount one)"
+  not_tested "a full tmpfs (this user may not mount one)"
 fi
 
 # Decks that ask for what cannot be.

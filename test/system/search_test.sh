@@ -40,6 +40,7 @@ tail -1 out | grep -Fq "sec_per_it=$best " || fail "not the $best s of the searc
 cp -r "$work/projected" .
 
 # layout = 'auto' with the same profile chooses the same, and needs one.
+refused 2 "machine 'local': there is no input/machines/local.in; gptbench --calibrate measures" 0 --project "$deck" --machine local --ranks 2
 run 0 --project "${searched[@]}" --software gptbench run.layout=auto
 tail -1 out | grep -Fq "sec_per_it=$best " || fail "not the $best s of the search"
 refused 2 "run.layout = 'auto' needs a profile of this machine, and there is no input/machines/local.in" 1 "$deck" run.layout=auto
@@ -87,7 +88,7 @@ grep -q '"name":"projected rank 0 ' projected/trace.json || fail "the trace does
 python3 -c 'import json; json.load(open("projected/trace.json"))' || fail "not a trace"
 
 # --search and others say what goes with them.
-refused 2 '--search wants --machine M and --ranks N' 0 --search "$deck" --machine h100
+refused 2 '--search requires --machine M and --ranks N' 0 --search "$deck" --machine h100
 refused 2 '--top goes with --search' 0 --plan "$deck" --top 3
 refused 2 '--write-result goes with --project' 0 --search "${searched[@]}" --write-result x
 refused 2 'tensor_parallel = 3 does not divide' 0 --search "${searched[@]}" parallel.tensor_parallel=3
