@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -88,7 +89,12 @@ std::string table_text(const Runs& runs, const Options& options) {
   std::vector<Table> tables;
   for (const Style& style : styles)
     if (options.style == style.name) tables = style.tables(runs);
-  if (options.format == "csv") return format_csv(tables);
+  if (options.format == "csv") {
+    std::set<std::string> warnings;
+    for (const Table& table : tables) warnings.insert(table.warnings.begin(), table.warnings.end());
+    for (const std::string& warning : warnings) complain(warning);
+    return format_csv(tables);
+  }
   if (options.format == "json") return tables_json(tables) + "\n";
   return options.format == "latex" ? format_latex(tables) : format_markdown(tables);
 }

@@ -11,6 +11,7 @@
 #include "post/regions.h"
 #include "post/run_view.h"
 #include "post/table.h"
+#include "record/flops.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -249,6 +250,17 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
          "both in turn and compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n";
 }
 
+// One line where a utilisation of the group cannot be.
+std::string doubts(const char* name, const Group& group) {
+  double mfu = 0.0, hfu = 0.0;
+  for (const LoadedRun& run : group) {
+    mfu = std::max(mfu, run.record.summary.mfu);
+    hfu = std::max(hfu, run.record.summary.hfu);
+  }
+  const std::string warning = impossible_utilisation(mfu, hfu);
+  return warning.empty() ? "" : std::string(name) + ": " + warning + ".\n";
+}
+
 std::string loss_difference(const Record& a, const Record& b) {
   // A resumed run begins with a later step.
   const int64_t of_a = a.summary.resumed_step, of_b = b.summary.resumed_step;
@@ -320,8 +332,8 @@ std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<Load
   const std::string reason = not_comparable(a, b);
   Comparison comparison(a, b, least_percent, reason.empty());
   return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
-         files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() + "\n" +
-         noise(comparison, a, b, least_percent) +
+         files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() + doubts("A", a) +
+         doubts("B", b) + "\n" + noise(comparison, a, b, least_percent) +
          (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "") + "\n" +
          differences(a, b);
 }

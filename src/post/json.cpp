@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "io/result_fields.h"
+#include "record/flops.h"
 
 namespace gptbench {
 namespace {
@@ -174,6 +175,8 @@ std::string cell_json(const std::string& cell, bool is_figure) {
 std::string record_json(const std::string& path, const Record& record) {
   JsonObject object;
   object.add("file", path).add("schema", record.schema);
+  const std::string warning = impossible_utilisation(record.summary.mfu, record.summary.hfu);
+  object.add("notes", warning.empty() ? std::vector<std::string>{} : std::vector{warning});
   visit_root(record, AddAttribute{object});
   object.add_json("config", config_json(record.config))
       .add_json("provenance", provenance_json(record.provenance))
@@ -202,8 +205,11 @@ std::string tables_json(const std::vector<Table>& tables) {
         row.add_json(table.columns[c].heading, cell_json(cells[c], table.columns[c].right));
       rows.push_back(row.text());
     }
-    all.push_back(
-        JsonObject().add("caption", table.caption).add_json("rows", json_array(rows)).text());
+    all.push_back(JsonObject()
+                      .add("caption", table.caption)
+                      .add("notes", whole.warnings)
+                      .add_json("rows", json_array(rows))
+                      .text());
   }
   return json_array(all);
 }

@@ -11,10 +11,11 @@ namespace gptbench {
 
 // One object with the groups, attributes and datasets of the result file under their names
 // (doc/result_schema.md), but for the description of each; [step, rank] as arrays of steps.
+// "notes": why its figures are doubtful.
 std::string record_json(const std::string& path, const Record& record);
 
-// An array of {"caption": ..., "rows": [{heading: cell, ...}, ...]}, tables as programs get them: a
-// cell on the right is a number or null.
+// An array of {"caption": ..., "notes": [...], "rows": [{heading: cell, ...}, ...]}, tables as
+// programs get them: a cell on the right is a number or null.
 std::string tables_json(const std::vector<Table>& tables);
 
 }  // namespace gptbench

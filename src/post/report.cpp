@@ -9,6 +9,7 @@
 #include "post/naming.h"
 #include "post/style.h"
 #include "post/svg.h"
+#include "record/flops.h"
 
 namespace gptbench {
 namespace {
@@ -147,7 +148,7 @@ std::string headline_of(const RunView& run) {
                     " in " + std::to_string(s.timed_steps) + " steps")
       .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak");
   std::string note;
-  if (mfu > 100.0) note = std::string(mfu_above_100) + ".";
+  if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0) + ".";
   if (mfu <= 0.0)
     note = "No MFU: " + (s.peak_note.empty() ? "no peak is known" : s.peak_note) + ".";
   return cards.text("cards") + (note.empty() ? "" : element("p", xml(note)));

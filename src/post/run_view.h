@@ -30,10 +30,6 @@ struct PublishedCells {
 };
 
 // A view of one record, which must outlive it, as must the cells of a published row.
-// Warning beside such a figure.
-constexpr const char* mfu_above_100 =
-    "WARNING: MFU above 100 %, the peak is measured or stated too low";
-
 class RunView {
  public:
   explicit RunView(const Record& record, const Restatement& restatement = {},

@@ -93,12 +93,13 @@ std::string throughput(const RunView& run) {
   text += entry("model TFLOP/s", fixed(s.model_tflops_per_device, 3) + " per device (" +
                                      s.flops_convention + "), with recomputation " +
                                      fixed(s.hardware_tflops_per_device, 3));
+  const std::string warning = impossible_utilisation(s.mfu, s.hfu);
   if (s.peak_tflops > 0.0)
     text += entry("utilisation", "MFU " + fixed(100.0 * s.mfu, 2) + " %, HFU " +
                                      fixed(100.0 * s.hfu, 2) + " % of " + fixed(s.peak_tflops, 3) +
                                      " TFLOP/s (" + s.peak_source +
                                      (s.peak_note.empty() ? "" : "; " + s.peak_note) + ")" +
-                                     (s.mfu > 1.0 ? std::string("; ") + mfu_above_100 : ""));
+                                     (warning.empty() ? "" : "; " + warning));
   std::string others;
   for (const auto& convention : s.flops_per_step)
     if (convention.first != s.flops_convention && is_convention(convention.first))

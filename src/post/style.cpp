@@ -1,10 +1,12 @@
 #include "post/style.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "base/text.h"
 #include "post/cells.h"
+#include "record/flops.h"
 
 namespace gptbench {
 
@@ -15,6 +17,15 @@ std::string number_of(const std::string& cell, const std::string& unit) {
   const size_t at_unit = unit.empty() ? std::string::npos : cell.find(unit);
   const std::string number = cell.substr(0, std::min(cell.find(' '), at_unit));
   return is_number(number) ? number : "";
+}
+
+// Of cells as "110.9" and "46.60 bf16, 23.30 fp8", whose first figure is the larger one; a
+// fraction.
+double largest_percent(const std::vector<std::string>& cells) {
+  double largest = 0.0;
+  for (const std::string& cell : cells)
+    largest = std::max(largest, 0.01 * std::strtod(number_of(cell, "%").c_str(), nullptr));
+  return largest;
 }
 
 void add_column(Table& table, const StyleColumn& column, const Runs& runs,
@@ -33,6 +44,7 @@ Table table_of(const std::string& style, const std::string& caption,
                const std::vector<StyleColumn>& columns, const Runs& runs) {
   Table people{caption, {}, std::vector<std::vector<std::string>>(runs.size())};
   Table programs = people;
+  double mfu = 0.0, hfu = 0.0;  // the largest that is printed, fractions
   const auto add = [&](const StyleColumn& column) {
     std::vector<std::string> cells;
     for (const RunView& run : runs) {
@@ -42,19 +54,19 @@ Table table_of(const std::string& style, const std::string& caption,
     }
     if (column.shown != Shown::for_programs) add_column(people, column, runs, cells, false);
     if (column.shown != Shown::for_people) add_column(programs, column, runs, cells, true);
+    if (column.heading.rfind("MFU", 0) == 0) mfu = std::max(mfu, largest_percent(cells));
+    if (column.heading.rfind("HFU", 0) == 0) hfu = std::max(hfu, largest_percent(cells));
   };
   if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return !run.is_measured(); }))
     add({"Source", [](const RunView& run) { return run.source(); }, false});
   for (const StyleColumn& column : columns) add(column);
   add({"Status", [](const RunView& run) { return run.counts() ? "OK" : run.outcome(); }, false,
        false, Shown::for_programs});
-  const bool shows_mfu = std::any_of(columns.begin(), columns.end(), [](const StyleColumn& column) {
-    return column.heading.find("MFU") != std::string::npos;
-  });
-  if (shows_mfu && std::any_of(runs.begin(), runs.end(), [](const RunView& run) {
-        return run.counts() && run.utilisation(run.flops_convention(), false) > 100.0;
-      }))
-    people.caption += std::string("; ") + mfu_above_100;
+  const std::string warning = impossible_utilisation(mfu, hfu);
+  if (!warning.empty()) {
+    people.caption += "; " + warning;
+    people.warnings = {warning};
+  }
   people.for_programs = {programs};
   return people;
 }

@@ -18,6 +18,8 @@ struct Table {
   // The same for programs (csv), at most one; none: this table serves both. Cells of its columns on
   // the right are numbers or empty.
   std::vector<Table> for_programs = {};
+  // Why figures are doubtful: for people in the caption, for programs outside the table.
+  std::vector<std::string> warnings = {};
 };
 
 // Cells of several lines hold '\n'.

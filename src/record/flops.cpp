@@ -40,4 +40,10 @@ double hardware_flops(const Summary& summary, const std::string& convention) {
   return flops * factor_of(summary);
 }
 
+std::string impossible_utilisation(double mfu, double hfu) {
+  if (mfu <= 1.0 && hfu <= 1.0) return "";
+  return std::string("WARNING: ") + (mfu > 1.0 ? "MFU" : "HFU") +
+         " above 100 %, the convention counts work that is not done, or the peak is too low";
+}
+
 }  // namespace gptbench

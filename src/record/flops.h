@@ -23,4 +23,8 @@ double model_flops(const Summary& summary, const std::string& convention);
 // `megatron`, else model FLOPs x hardware_factor.
 double hardware_flops(const Summary& summary, const std::string& convention);
 
+// Warning beside utilisations (fractions of the peak) that nothing can reach; "" where both are
+// possible. It stands wherever they are printed.
+std::string impossible_utilisation(double mfu, double hfu);
+
 }  // namespace gptbench

@@ -87,11 +87,8 @@ std::string utilisation(const Summary& s) {
               format_si(s.peak_tflops * 1e12, "FLOP/s").c_str(), s.peak_source.c_str());
   if (s.hfu != s.mfu) text += printed(", HFU %.1f %%", 100.0 * s.hfu);
   if (s.peak_source == "known device" && !s.peak_note.empty()) text += "; " + s.peak_note;
-  if (s.mfu > 1.0)
-    text +=
-        "; WARNING: above 100 %, the convention counts work that is not done, or the peak is too "
-        "low";
-  return text;
+  const std::string warning = impossible_utilisation(s.mfu, s.hfu);
+  return text + (warning.empty() ? "" : "; " + warning);
 }
 
 constexpr double burn_in_s = 600.0;  // runs so long say how steady they were
@@ -297,6 +294,9 @@ std::string last_line(const Record& record, const std::string& result_file) {
          " tokens_per_s=" + figure("%.6g", s.tokens_per_s, timed) +
          " tflops=" + figure("%.6g", s.model_tflops_per_device, timed) +
          " convention=" + s.flops_convention + " mfu=" + figure("%.4f", s.mfu, s.mfu > 0.0) +
+         (impossible_utilisation(s.mfu, s.hfu).empty()
+              ? ""
+              : std::string(" warning=") + (s.mfu > 1.0 ? "mfu" : "hfu") + "_above_100_percent") +
          // A loss that is not finite has no digits ("-nan" would depend on the C library).
          " loss=" +
          figure("%.6f", s.final_loss, !record.loss.empty() && std::isfinite(s.final_loss)) +

@@ -54,6 +54,8 @@ for format in md csv latex; do
 done
 expect 0 table --format csv -o "$folder/table.csv" "$good"; lines out 0
 grep -q '^Run,Model,Sequence,' "$folder/table.csv" || failures=$((failures + 1))
+# A table for programs has no room for a warning.
+expect 0 table --format csv --peak 0.000001 "$good"; lines err 1; says err "WARNING: MFU above 100 %"
 expect 0 show "$good";                       says out "OK, VALID"
 expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
 expect 0 table --where status=OOM "$good";   lines out 0

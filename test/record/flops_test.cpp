@@ -38,5 +38,12 @@ TEST(Flops, ShareOfFp8) {
   EXPECT_FALSE(is_convention("exact_recomputed"));
 }
 
+// Fractions of the peak; just at the peak is possible.
+TEST(Flops, UtilisationsThatCannotBe) {
+  EXPECT_EQ(impossible_utilisation(0.5, 1.0), "");
+  EXPECT_EQ(impossible_utilisation(1.109, 1.2).rfind("WARNING: MFU above 100 %", 0), 0U);
+  EXPECT_EQ(impossible_utilisation(0.9, 1.2).rfind("WARNING: HFU above 100 %", 0), 0U);
+}
+
 }  // namespace
 }  // namespace gptbench

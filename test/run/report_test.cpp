@@ -156,9 +156,17 @@ TEST(Report, HeadlineTellsOfCheckpoints) {
 TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
   Record r = two_ranks();
   r.summary.mfu = r.summary.hfu = 1.109;
-  EXPECT_NE(headline(r, "f").find("110.9 % of 20 TFLOP/s per rank (deck); WARNING: above"),
-            std::string::npos)
+  EXPECT_NE(
+      headline(r, "f").find("110.9 % of 20 TFLOP/s per rank (deck); WARNING: MFU above 100 %"),
+      std::string::npos)
       << headline(r, "f");
+  EXPECT_NE(last_line(r, "f").find(" mfu=1.1090 warning=mfu_above_100_percent loss="),
+            std::string::npos)
+      << last_line(r, "f");
+  r.summary.mfu = 0.9;
+  EXPECT_NE(last_line(r, "f").find(" mfu=0.9000 warning=hfu_above_100_percent loss="),
+            std::string::npos)
+      << last_line(r, "f");
   r.summary.mfu = r.summary.hfu = 0.0;
   r.summary.peak_note = "the ceiling varies";
   EXPECT_NE(headline(r, "f").find("MFU             none: the ceiling varies\n"), std::string::npos)
