@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "post/cells.h"
 #include "post/style.h"
 
@@ -63,7 +65,17 @@ std::string setting(const RunView& run) {
 
 std::string caption(const RunView& run) {
   return setting(run) + (run.full_checkpointing() ? " (* recomputation counted)" : "") +
-         run.restated_note();
+         run.restated_note() + ". As published: TFLOPs per rank, PetaFLOPs = TFLOPs x ranks / 1024";
+}
+
+// The clock stands in a cell for people alone.
+void explain_clock(Table& table) {
+  const bool has_clock = std::any_of(table.rows.begin(), table.rows.end(), [](const auto& row) {
+    return std::any_of(row.begin(), row.end(), [](const std::string& cell) {
+      return cell.find("Hz)") != std::string::npos;
+    });
+  });
+  if (has_clock) table.caption += ", Hz stands for GHz";
 }
 
 }  // namespace
@@ -73,6 +85,7 @@ std::vector<Table> fugaku_tables(const Runs& runs) {
   for (const Runs& group : grouped(runs, setting)) {
     const bool full = group.front().full_checkpointing();
     tables.push_back(table_of("fugaku", caption(group.front()), columns_of(full), group));
+    explain_clock(tables.back());
   }
   return tables;
 }

@@ -143,7 +143,9 @@ std::vector<Table> megatron_tables(const Runs& runs) {
   std::sort(machines.begin(), machines.end());
 
   const std::string restated = runs.empty() ? "" : runs.front().restated_note();
-  Table table{"Models over nodes * devices per node" + restated,
+  Table table{"Models over nodes * devices per node" + restated +
+                  ". A cell is the fastest valid run; mp: tensor parallel, tflops/gpu: per device, "
+                  "recomputation counted",
               {{"model \\ num_node * num_gpus", false}},
               {}};
   for (const Machine& machine : machines)

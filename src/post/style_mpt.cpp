@@ -116,7 +116,11 @@ std::vector<Table> mpt_tables(const Runs& runs) {
                   [](const RunView& run) { return !run.skipped_note().empty(); }))
     columns.push_back({"Notes", [](const RunView& run) { return run.skipped_note(); }, false});
   const std::string restated = runs.empty() ? "" : runs.front().restated_note();
-  return {table_of("mpt", "Training throughput" + restated, columns, runs)};
+  return {table_of("mpt",
+                   "Training throughput" + restated +
+                       ". As published: Model TFLOP per device in units of 1e14 FLOP/s, " +
+                       "Throughput (S/s) of 1 and more cut to whole sequences",
+                   columns, runs)};
 }
 
 }  // namespace gptbench

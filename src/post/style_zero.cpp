@@ -70,7 +70,11 @@ std::vector<Table> zero_tables(const Runs& runs) {
                          decimals(0)),
                      true, false, Shown::for_programs, "MiB"});
   columns.push_back({"Notes", [](const RunView& run) { return run.notes(); }, false});
-  return {table_of("zero", "Largest batch by ZeRO stage", columns, runs)};
+  return {table_of(
+      "zero",
+      "Batch by ZeRO stage. As published, Max Global BSZ is the batch of the run: the largest "
+      "only where a search found it",
+      columns, runs)};
 }
 
 }  // namespace gptbench

@@ -118,24 +118,63 @@ std::string markdown_table(const Table& table) {
   return caption + heading + "\n" + rule + "\n" + body;
 }
 
-std::string latex_table(const Table& table) {
-  constexpr size_t page_width = 80;  // characters, with two blanks between columns
-  size_t width = 0;
+// How a table is laid out on pages of the class `article` at 10 pt, 345 pt wide and 550 pt high. A
+// character takes 5 to 7 pt, a line 12 pt.
+struct LatexLayout {
+  const char* environment = "table";
+  const char* scaled_to = "";  // length; "": as it is
+  size_t rows_per_page = 40;
+};
+
+LatexLayout latex_layout(const Table& table) {
+  size_t width = 0;  // characters, with two blanks between columns
   for (const size_t column : widths_of(table, [](const std::string& text) { return text; }))
     width += column + 2;
-  const bool wide = width > page_width;
-  std::string layout, text;
-  for (const Column& column : table.columns) layout += column.right ? 'r' : 'l';
-  text = "\\begin{table}\n\\caption{" + latex_cell(table.caption) + "}\n" +
-         (wide ? "\\resizebox{\\textwidth}{!}{%\n" : "") + "\\begin{tabular}{" + layout +
-         "}\n\\hline\n";
+  if (width <= 55) return {};
+  if (width <= 110) return {"table", "\\textwidth", 36};
+  return {"sidewaystable", "\\textheight", 24};
+}
+
+std::string latex_row(const std::vector<std::string>& cells) {
+  std::string text;
+  for (const std::string& cell : cells)
+    text += (&cell == &cells[0] ? "" : " & ") + latex_cell(cell);
+  return text + " \\\\\n";
+}
+
+// One float for each page of rows, with the headings.
+std::string latex_table(const Table& table) {
+  const LatexLayout layout = latex_layout(table);
+  const std::string environment = layout.environment, scaled_to = layout.scaled_to;
+  std::string alignment;
+  for (const Column& column : table.columns) alignment += column.right ? 'r' : 'l';
   const auto lines = lines_of(table);
-  for (size_t r = 0; r < lines.size(); ++r) {
-    for (size_t c = 0; c < lines[r].size(); ++c)
-      text += (c == 0 ? "" : " & ") + latex_cell(lines[r][c]);
-    text += r == 0 ? " \\\\\n\\hline\n" : " \\\\\n";
+  std::string text;
+  size_t next = 1;
+  do {
+    text += "\\begin{" + environment + "}\n\\caption{" +
+            latex_cell(next == 1 ? table.caption : "Continued: " + table.caption) + "}\n" +
+            (scaled_to.empty() ? "" : "\\resizebox{" + scaled_to + "}{!}{%\n") +
+            "\\begin{tabular}{" + alignment + "}\n\\hline\n" + latex_row(lines[0]) + "\\hline\n";
+    for (const size_t end = std::min(lines.size(), next + layout.rows_per_page); next < end; ++next)
+      text += latex_row(lines[next]);
+    text += std::string("\\hline\n\\end{tabular}") + (scaled_to.empty() ? "" : "}") + "\n\\end{" +
+            environment + "}\n";
+  } while (next < lines.size());
+  return text;
+}
+
+// What the document has to load, as a comment; "" where LaTeX alone will do.
+std::string latex_packages(const std::vector<Table>& tables) {
+  bool scaled = false, rotated = false;
+  for (const Table& table : tables) {
+    const LatexLayout layout = latex_layout(table);
+    scaled = scaled || layout.scaled_to[0] != '\0';
+    rotated = rotated || std::string(layout.environment) == "sidewaystable";
   }
-  return text + "\\hline\n\\end{tabular}" + (wide ? "}" : "") + "\n\\end{table}\n";
+  if (!scaled) return "";
+  return std::string("% The preamble needs \\usepackage{graphicx}") +
+         (rotated ? " and \\usepackage{rotating}" : "") + "\n";
 }
 
 std::string joined(const std::vector<Table>& tables,
@@ -175,7 +214,7 @@ std::string format_csv(const std::vector<Table>& tables) {
 }
 
 std::string format_latex(const std::vector<Table>& tables) {
-  return joined(tables, latex_table);
+  return latex_packages(tables) + joined(tables, latex_table);
 }
 
 std::string format_plain(const Table& table) {

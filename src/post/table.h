@@ -27,8 +27,9 @@ struct Table {
 //          holds no HTML, code or links
 //   csv    RFC 4180; several tables are separated by an empty line and begin with "# caption"; text
 //          that a spreadsheet would take as a formula (= + - @ first) begins with an apostrophe
-//   latex  one `table` environment each; without packages unless it is wider than a page, then
-//          \resizebox of graphicx scales it
+//   latex  `table` environments that fit on pages of the class article, one for each page of rows;
+//          wide ones are scaled (graphicx) and, where they would be too small, turned (rotating). A
+//          comment at the top names the packages
 std::string format_markdown(const std::vector<Table>& tables);
 std::string format_csv(const std::vector<Table>& tables);
 std::string format_latex(const std::vector<Table>& tables);

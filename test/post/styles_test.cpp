@@ -229,7 +229,8 @@ TEST(Fugaku, PublishedRowInAllFormats) {
             "1,124M,1,1,1,1,1024,7718.0,1489.7,0.56,0.0005,02-15,2.0,OK\n");
   EXPECT_EQ(
       format_markdown(tables),
-      "Sequence length 1024, activation checkpointing False\n\n"
+      "Sequence length 1024, activation checkpointing False. As published: TFLOPs per rank, "
+      "PetaFLOPs = TFLOPs x ranks / 1024, Hz stands for GHz\n\n"
       "|     Nodes | Size |  DP |  TP |  PP | MBS |  GBS |        Mem | Sec/it | TFLOPs | Est. "
       "Aggr. PetaFLOPs | Notes |\n"
       "|----------:|-----:|----:|----:|----:|----:|-----:|-----------:|-------:|-------:|----"
@@ -251,8 +252,10 @@ TEST(Fugaku, OneTableForEachSequenceLengthAndSetting) {
   EXPECT_EQ(tables[0].rows.size(), 2u);
   EXPECT_EQ(cell(tables[0], 1, "Nodes"), "4");
   EXPECT_EQ(tables[1].caption,
-            "Sequence length 1024, activation checkpointing True (* recomputation counted)");
-  EXPECT_EQ(tables[2].caption, "Sequence length 2048, activation checkpointing False");
+            "Sequence length 1024, activation checkpointing True (* recomputation counted). As "
+            "published: TFLOPs per rank, PetaFLOPs = TFLOPs x ranks / 1024");
+  EXPECT_EQ(tables[2].caption.rfind("Sequence length 2048, activation checkpointing False. ", 0),
+            0U);
 }
 
 TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
@@ -550,6 +553,20 @@ TEST(Megatron, MatrixOverMachines) {
   EXPECT_EQ(table.rows[0][2], "OOM");
   EXPECT_EQ(table.rows[1][0], "BERT-345M (mp=1, grad accum=4, micro-batch=1, ZeRO 3 + offload)");
   EXPECT_EQ(table.rows[1][2], "");
+}
+
+// What would mislead beside other tables: units, cut figures, misprints, names.
+TEST(Styles, CaptionsExplainWhatPublishedTablesDoDifferently) {
+  const Record mpt = mpt_record(), fugaku = fugaku_record({1, 2.0, 1, 7718.0, 1489.7});
+  const auto explains = [](const Table& table, const char* what) {
+    return table.caption.find(what) != std::string::npos;
+  };
+  for (const char* const what : {"units of 1e14 FLOP/s", "cut to whole sequences"})
+    EXPECT_TRUE(explains(mpt_tables({RunView(mpt)}).at(0), what)) << what;
+  for (const char* const what : {"Hz stands for GHz", "x ranks / 1024"})
+    EXPECT_TRUE(explains(fugaku_tables({RunView(fugaku)}).at(0), what)) << what;
+  EXPECT_TRUE(explains(zero_tables({RunView(mpt)}).at(0), "only where a search found it"));
+  EXPECT_TRUE(explains(megatron_tables({RunView(mpt)}).at(0), "mp: tensor parallel"));
 }
 
 TEST(Styles, ValuesOfKeys) {

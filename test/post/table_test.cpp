@@ -64,6 +64,32 @@ TEST(Tables, Latex) {
             "\\hline\n\\end{tabular}\n\\end{table}\n");
 }
 
+// 60 characters are more than a page is wide, 120 than it is high; 50 rows are more than one holds.
+TEST(Tables, LatexFitsOnPages) {
+  const auto table = [](size_t width, size_t rows) {
+    return format_latex({{"c", {{"a", false}}, {rows, {std::string(width, 'x')}}}});
+  };
+  const auto count = [](const std::string& text, const std::string& part) {
+    size_t found = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(table(50, 1).rfind("\\begin{table}\n", 0), 0U);
+  EXPECT_EQ(table(60, 1).rfind("% The preamble needs \\usepackage{graphicx}\n\\begin{table}\n", 0),
+            0U);
+  EXPECT_EQ(count(table(60, 1), "\\resizebox{\\textwidth}{!}{%\n"), 1U);
+  EXPECT_EQ(table(120, 1).rfind("% The preamble needs \\usepackage{graphicx} and "
+                                "\\usepackage{rotating}\n\\begin{sidewaystable}\n",
+                                0),
+            0U);
+  const std::string long_one = table(20, 50);
+  EXPECT_EQ(count(long_one, "\\end{tabular}\n\\end{table}\n"), 2U);
+  EXPECT_EQ(count(long_one, "\\hline\na \\\\\n\\hline\n"), 2U) << long_one;
+  EXPECT_EQ(count(long_one, std::string(20, 'x')), 50U);
+  EXPECT_EQ(count(long_one, "\\caption{Continued: c}"), 1U);
+}
+
 // Characters that are others in LaTeX's default encoding, and a row that begins like an argument of
 // the line end before it.
 TEST(Tables, LatexCharactersOfNotes) {
