@@ -85,7 +85,7 @@ std::string projection_text(const ProjectionReport& report) {
       printed("Rates           %.0f tokens/s, MFU %.1f %%, HFU %.1f %% of %.4g TFLOP/s (%s)\n",
               projection.tokens_per_s, 100.0 * projection.mfu, 100.0 * projection.hfu,
               projection.peak_flops * 1e-12, name_of(plan.config.output.flops_convention).c_str());
-  if (!projection.peak_note.empty()) text += "                " + projection.peak_note + "\n";
+  if (!projection.peak_note.empty()) text += hanging(std::string(16, ' '), projection.peak_note);
   text += printed("Memory          %.2f GiB and a reserve of %.2f, of %.2f GiB\n",
                   projection.memory_bytes / gib, projection.reserve_bytes / gib,
                   projection.limit_bytes / gib);

@@ -25,7 +25,7 @@ LoadedRun timed(double seconds, double ceiling) {
   r.skipped.clear();
   r.warmup_steps = 1;
   r.step_time_s = {10.0 * seconds, seconds, seconds, seconds};
-  r.summary.flops_per_step = {{"causal", 0.08e12}};
+  r.summary.flops_per_step = {{"causal", 0.08e12}, {"mpt", 0.08e12}};
   r.summary.flops_convention = "causal";
   summarise_steps(r, 8);
   set_peak(r.summary, ceiling, "measured GEMM ceiling");
