@@ -10,18 +10,25 @@ namespace gptbench {
 namespace {
 
 constexpr int64_t lines_per_run = 10;
-constexpr double longest_silence_s = 60.0;
+constexpr int64_t evaluations_per_run = 5;
+constexpr int64_t skips_with_a_line = 3;
 constexpr size_t recent_steps = 9;  // whose median stands for those to come
 
 }  // namespace
 
-bool Progress::is_due(int64_t step, double now_s) const {
-  const bool last = length_.duration_s == 0.0 && step + 1 == length_.steps;
-  if (step == length_.first_step || last || now_s - printed_s_ >= longest_silence_s) return true;
+bool Progress::is_part(int64_t step, double now_s) const {
   if (log_every_ > 0) return (step + 1) % log_every_ == 0;
-  if (length_.duration_s > 0.0)
-    return now_s - printed_s_ >= length_.duration_s / static_cast<double>(lines_per_run);
-  return (step + 1) % ceil_div(length_.steps, lines_per_run) == 0;
+  if (length_.duration_s == 0.0) return (step + 1) % ceil_div(length_.steps, lines_per_run) == 0;
+  if (step < warmup_end()) return step + 1 == warmup_end();
+  return now_s - printed_s_ >= length_.duration_s / static_cast<double>(lines_per_run);
+}
+
+bool Progress::is_due(int64_t step, double now_s) {
+  const bool last = length_.duration_s == 0.0 && step + 1 == length_.steps;
+  if (step == length_.first_step || last || is_part(step, now_s)) return true;
+  if (now_s - printed_s_ < silence_s_) return false;
+  silence_s_ *= 2.0;
+  return true;
 }
 
 double Progress::left_s(int64_t step, double now_s) const {
@@ -41,17 +48,38 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   if (step + 1 <= std::max(length_.first_step + 1, warmup_end())) timed_begin_s_ = now_s;
   recent_s_.push_back(result.time_s);
   if (recent_s_.size() > recent_steps) recent_s_.pop_front();
-  if (!result.skipped && !is_due(step, now_s)) return;
+  if (result.skipped) ++skipped_;
+  const bool tells_of_skip = result.skipped && (log_every_ > 0 || skipped_ <= skips_with_a_line);
+  if (result.skipped && !tells_of_skip) ++untold_skips_;
+  if (!is_due(step, now_s) && !tells_of_skip) return;
   printed_s_ = now_s;
   const std::string count = std::to_string(step + 1) +
                             (length_.duration_s > 0.0 ? "" : "/" + std::to_string(length_.steps));
-  console_.say(printed(
-      "%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9.2f%s\n", count.c_str(), result.loss, result.grad_norm,
-      milliseconds_ ? 3 : 4, result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
-      flops_ / result.time_s / 1e12, left_s(step, now_s), step < warmup_end() ? " warm-up" : ""));
-  if (result.skipped)
+  std::string note = step < warmup_end() ? " warm-up" : "";
+  if (untold_skips_ > 0) note = " " + std::to_string(untold_skips_) + " skipped";
+  untold_skips_ = 0;
+  console_.say(printed("%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9.2f%s\n", count.c_str(), result.loss,
+                       result.grad_norm, milliseconds_ ? 3 : 4,
+                       result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
+                       flops_ / result.time_s / 1e12, left_s(step, now_s), note.c_str()));
+  if (tells_of_skip)
     console_.say(printed("         skipped: gradient not finite; loss scale %g, next %g\n",
                          result.loss_scale, result.next_loss_scale));
+}
+
+void Progress::evaluated(int64_t steps, double loss, double now_s) {
+  const bool first = evaluated_steps_ < 0;
+  const bool last = length_.duration_s == 0.0 && steps == length_.steps;
+  const bool is_part =
+      length_.duration_s > 0.0 && log_every_ == 0
+          ? now_s - evaluated_s_ >= length_.duration_s / static_cast<double>(evaluations_per_run)
+          : steps - evaluated_steps_ >=
+                (log_every_ > 0 ? log_every_ : ceil_div(length_.steps, evaluations_per_run));
+  if (!first && !last && !is_part) return;
+  evaluated_steps_ = steps;
+  evaluated_s_ = now_s;
+  console_.say(
+      printed("Held-out loss after step %lld: %.6f\n", static_cast<long long>(steps), loss));
 }
 
 }  // namespace gptbench

@@ -11,8 +11,9 @@
 namespace gptbench {
 
 // Prints the first step, the last one and every so many in between: output.log_every, or about ten
-// in the whole run where that is 0. A line also appears once a minute, so that a long run shows
-// that it lives. A skipped step has a line always.
+// in the whole run where that is 0. A line also appears after a silence of one minute, then of two,
+// four and so on, so that a long run shows that it lives, in few lines. The first skipped steps
+// have lines of their own, later ones are counted in the next line; with log_every each has one.
 class Progress {
  public:
   // The length of the run is `steps`, or `duration_s` of timed steps where that is not 0. The first
@@ -29,10 +30,13 @@ class Progress {
 
   // After each step, in order, from first_step.
   void add(int64_t step, const StepResult& result, double now_s);
+  // After an evaluation behind so many steps: prints the first, the last and some in between.
+  void evaluated(int64_t steps, double loss, double now_s);
 
  private:
   int64_t warmup_end() const { return length_.first_step + length_.warmup_steps; }
-  bool is_due(int64_t step, double now_s) const;
+  bool is_part(int64_t step, double now_s) const;  // of the lines in between
+  bool is_due(int64_t step, double now_s);
   double left_s(int64_t step, double now_s) const;
 
   const Console& console_;
@@ -43,6 +47,10 @@ class Progress {
   bool milliseconds_ = false;    // unit of the column, chosen by the first step
   double timed_begin_s_ = 0.0;   // end of the warm-up
   double printed_s_ = 0.0;       // when the latest line was printed
+  double silence_s_ = 60.0;      // the next one that is broken
+  int64_t skipped_ = 0, untold_skips_ = 0;
+  int64_t evaluated_steps_ = -1;  // of the latest evaluation that was printed
+  double evaluated_s_ = 0.0;
 };
 
 }  // namespace gptbench

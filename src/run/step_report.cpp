@@ -41,9 +41,7 @@ void StepReport::evaluated(const Evaluation& evaluation) {
     latest_.held_out_loss = evaluation.loss;
     session_.journal.add(latest_);
   }
-  if (!signal_pending())
-    session_.console.say(printed("Held-out loss after step %lld: %.6f\n",
-                                 static_cast<long long>(evaluation.steps), evaluation.loss));
+  if (!signal_pending()) progress_.evaluated(evaluation.steps, evaluation.loss, now_s());
 }
 
 }  // namespace gptbench

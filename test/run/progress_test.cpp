@@ -58,10 +58,35 @@ TEST(Progress, LinesAreThinned) {
   EXPECT_EQ(count_of_lines(lines_of({40, 2, 0.0}, 1, 40, 0.01)), 1 + 40);
 }
 
-// 1,000 steps of 2.5 s, of which each hundredth is due: a line a minute, after 24 steps, beside
-// them.
+// 1,000 steps of 2.5 s, of which each hundredth is due: beside them one after a minute (24 steps),
+// one after two more (48), one after four more.
 TEST(Progress, LongRunsShowThatTheyLive) {
-  EXPECT_GT(count_of_lines(lines_of({1000, 2, 0.0}, 0, 200)), 200 / 24);
+  const std::string text = lines_of({1000, 2, 0.0}, 0, 200);
+  for (const char* const step : {"25/1000", "73/1000", "100/1000", "196/1000", "200/1000"})
+    EXPECT_NE(text.find(step), std::string::npos) << step << " in\n" << text;
+  EXPECT_EQ(count_of_lines(text), 1 + 1 + 5);
+  // A day of steps of a minute.
+  EXPECT_LE(count_of_lines(lines_of({1440, 2, 0.0}, 0, 1440, 60.0)), 25);
+}
+
+// Steps, skipped steps and held-out losses of 500 steps, the last 200 skipped, together.
+TEST(Progress, LinesOfALongRunAreFew) {
+  for (const double duration_s : {0.0, 5.0})
+    for (const int64_t log_every : {0, 50}) {
+      Progress progress(console, {500, 100, duration_s}, log_every, 1.0, 1.0);
+      testing::internal::CaptureStdout();
+      for (int64_t i = 0; i < 500; ++i) {
+        StepResult result = step_of(0.0125);
+        result.skipped = log_every == 0 && i >= 300;
+        const double now_s = 0.0125 * static_cast<double>(i + 1);
+        progress.add(i, result, now_s);
+        progress.evaluated(i + 1, 1.0, now_s);
+      }
+      const std::string text = testing::internal::GetCapturedStdout();
+      EXPECT_LE(count_of_lines(text), 25) << text;
+      EXPECT_GE(count_of_lines(text), 15) << text;
+      EXPECT_NE(text.find("Held-out loss after step 1: 1.000000\n"), std::string::npos);
+    }
 }
 
 // 20 s after one step of warm-up: at 5 s the first timed step has ended, and 17.5 s are left.
@@ -74,7 +99,19 @@ TEST(Progress, OfADurationTheTimeLeftIsKnown) {
       << text;  // of how many is not known
 }
 
-TEST(Progress, SkippedStepsAlwaysHaveALine) {
+// Three have lines of their own; the others are told of in the next line.
+TEST(Progress, FurtherSkippedStepsAreCounted) {
+  Progress progress(console, {100, 1, 0.0}, 0, 1.0, 1.0);
+  StepResult skipped = step_of(0.01);
+  skipped.skipped = true;
+  testing::internal::CaptureStdout();
+  for (int64_t i = 0; i < 10; ++i) progress.add(i, i < 8 ? skipped : step_of(0.01), 0.01);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(count_of_lines(text), 1 + 3 * 2 + 1) << text;
+  EXPECT_NE(text.find(" 5 skipped\n"), std::string::npos) << text;
+}
+
+TEST(Progress, WithLogEverySkippedStepsAlwaysHaveALine) {
   Progress progress(console, {100, 1, 0.0}, 100, 1.0, 1.0);
   StepResult skipped = step_of(0.01);
   skipped.skipped = true;

@@ -102,6 +102,15 @@ run 0 "$deck" run.steps=200 output.log_every=0
 grep -Eq '^VALID +199 timed steps' out || fail "no headline"
 grep -Eq '^ *200/200 ' out || fail "no last step"
 awk 'length($0) > 80 && !/^(GPTBENCH|Deck) / { exit 1 }' out || fail "lines of more than 80 columns"
+# However long it is and whatever it tells of: held-out losses, skipped steps, a duration.
+few_lines() {
+  run 0 "$deck" output.log_every=0 "$@"
+  [ "$(wc -l <out)" -le 60 ] || fail "$(wc -l <out) lines: $*"
+  grep -Eq '^VALID ' out || fail "no headline: $*"
+}
+few_lines run.steps=500 convergence.evaluate_every=1
+few_lines run.duration_s=1 convergence.evaluate_every=1
+few_lines run.steps=500 run.warmup_steps=100 precision.compute=fp16 precision.initial_loss_scale=1e20
 run 0 "$deck" --quiet
 [ "$(wc -l <out)" -eq 1 ] || fail "$(wc -l <out) lines with --quiet"
 grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
