@@ -105,6 +105,9 @@ int execute(int argc, char** argv, const CommandLine& line) {
     case Mode::keys_markdown:
       print(keys_markdown({sweep_reference()}));
       break;
+    case Mode::keys_words:
+      print(keys_words({sweep_reference()}));
+      break;
     case Mode::devices:
       print(devices_text());
       break;

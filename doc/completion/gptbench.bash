@@ -2,19 +2,14 @@
 # hand: source doc/completion/gptbench.bash
 # shellcheck shell=bash
 
-# Deck keys as group.key=, or the values of one key, out of the program itself.
-#   _gptbench_keys PROGRAM             every group.key=
-#   _gptbench_keys PROGRAM group.key   its values, where they are words
+# Deck keys as group.key=, or the values of one key, out of the tables of the program itself.
+#   _gptbench_keys PROGRAM              every group.key=
+#   _gptbench_keys PROGRAM group.key=   its values, where they are a fixed set
+#   _gptbench_keys PROGRAM --machine    names that the option takes, also --software
 _gptbench_keys() {
-  "$1" --keys 2>/dev/null | awk -v wanted="${2:-}" '
-    /^&/ { group = substr($1, 2); next }
-    /^  [a-z]/ { key = group "." $1; if (wanted == "") print key "="; next }
-    key == wanted && /^      string: / {
-      sub(/^      string: /, "")
-      n = split($0, words, /, */)
-      for (i = 1; i <= n; ++i) { gsub(/\047/, "", words[i]); if (words[i] ~ /^[a-z0-9_.-]+$/) print words[i] }
-    }
-    key == wanted && /^      logical: / { print ".true."; print ".false." }'
+  "$1" --keys --words 2>/dev/null | awk -v wanted="${2:-}" '
+    wanted == "" && !/^-/ { print $1 }
+    wanted != "" && $1 == wanted { for (i = 2; i <= NF; ++i) print $i }'
 }
 
 # Files that end in $2 and begin with $1, and directories on the way to them.
@@ -36,7 +31,14 @@ _gptbench() {
   if [ -n "$key" ]; then
     case $key in
       data.path | output.directory | checkpoint.directory | run.resume | run.init_from) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-      *) mapfile -t COMPREPLY < <(compgen -W "$(_gptbench_keys "$program" "$key")" -- "$word") ;;
+      *)
+        # Elements of a list stand behind commas.
+        local before=''
+        case $word in *,*) before=${word%,*}, ;; esac
+        mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_gptbench_keys "$program" "$key=")" -- "${word#"$before"}")
+        # Machine and software are names, or paths.
+        case $key in run.machine | run.software) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(_gptbench_files "$word" in) ;; esac
+        ;;
     esac
     return
   fi
@@ -45,10 +47,15 @@ _gptbench() {
     mapfile -t COMPREPLY < <(compgen -W "json" -- "$word")
     return
   fi
-  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --machine ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = --software ]; then
-    mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
-    return
-  fi
+  case ${COMP_WORDS[COMP_CWORD - 1]} in
+    --machine | --software)
+      mapfile -t COMPREPLY < <(
+        compgen -W "$(_gptbench_keys "$program" "${COMP_WORDS[COMP_CWORD - 1]}")" -- "$word"
+        _gptbench_files "$word" in
+      )
+      return
+      ;;
+  esac
   if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-decks ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-result ]; then
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
     return

@@ -122,5 +122,8 @@ struct ReferenceGroup {
 // their name, "group.key", or meaning, whatever the case; throws Error(Exit::usage) where none has.
 std::string keys_text(const std::vector<ReferenceGroup>& further, const std::string& word = "");
 std::string keys_markdown(const std::vector<ReferenceGroup>& further);
+// The same for the completion of shells: a line per key, "group.key=", then its values where they
+// are few, and lines of the options that name embedded files. No value has a blank.
+std::string keys_words(const std::vector<ReferenceGroup>& further);
 
 }  // namespace gptbench

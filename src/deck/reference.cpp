@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "deck/binder.h"
 #include "deck/keys.h"
+#include "deck/presets.h"
 
 namespace gptbench {
 namespace {
@@ -40,6 +41,17 @@ std::string values_text(const Key& key) {
   return (type == "string" ? "" : type + ", ") + allowed + unit;
 }
 
+// Every value of a key that takes few.
+std::vector<std::string> fixed_values(const Key& key) {
+  constexpr double most = 16.0;
+  if (key.type == KeyType::logical) return {".true.", ".false."};
+  if (key.type != KeyType::integer || key.max - key.min >= most) return key.allowed;
+  std::vector<std::string> values;
+  for (auto value = static_cast<int64_t>(key.min); value <= static_cast<int64_t>(key.max); ++value)
+    values.push_back(std::to_string(value));
+  return values;
+}
+
 }  // namespace
 
 std::string keys_text(const std::vector<ReferenceGroup>& further, const std::string& word) {
@@ -67,6 +79,31 @@ std::string keys_text(const std::vector<ReferenceGroup>& further, const std::str
                                  "' in its name or meaning; gptbench --keys "
                                  "lists them all");
   return out;
+}
+
+std::string keys_words(const std::vector<ReferenceGroup>& further) {
+  const auto line = [](const std::string& name, const std::vector<std::string>& values) {
+    std::string text = name;
+    for (const std::string& value : values) text += value.empty() ? "" : " " + value;
+    return text + "\n";
+  };
+  const auto names_of = [](const std::vector<Preset>& files) {
+    std::vector<std::string> names;
+    for (const Preset& file : files) names.push_back(file.name);
+    return names;
+  };
+  const std::vector<std::string> machines = names_of(embedded_machines());
+  const std::vector<std::string> software = names_of(embedded_software());
+  std::string out;
+  for (const ReferenceGroup& group : reference_groups(further))
+    for (const ReferenceRow& row : group.rows) {
+      const std::string name = group.name + "." + row.key->name;
+      std::vector<std::string> values = fixed_values(*row.key);
+      if (name == "run.machine") values = machines;
+      if (name == "run.software") values = software;
+      out += line(name + "=", values);
+    }
+  return out + line("--machine", machines) + line("--software", software);
 }
 
 std::string keys_markdown(const std::vector<ReferenceGroup>& further) {

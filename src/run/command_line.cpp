@@ -112,7 +112,7 @@ void check(CommandLine& line) {
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
-  bool mode_given = false, markdown = false;
+  bool mode_given = false, markdown = false, words = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     const auto mode = std::find_if(std::begin(modes), std::end(modes),
@@ -126,6 +126,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       mode_given = true;
     } else if (argument == "--markdown") {
       markdown = true;
+    } else if (argument == "--words") {
+      words = true;
     } else if (argument == "--ranks" || argument == "--ranks-per-node" || argument == "--top") {
       if (i + 1 == arguments.size()) usage(argument + " requires a number");
       const bool is_top = argument == "--top";
@@ -168,8 +170,10 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     }
   }
   if (line.mode == Mode::keys) std::swap(line.word, line.deck);
-  if (markdown && line.mode != Mode::keys) usage("--markdown goes with --keys");
+  if ((markdown || words) && line.mode != Mode::keys)
+    usage(std::string(markdown ? "--markdown" : "--words") + " goes with --keys");
   if (markdown) line.mode = Mode::keys_markdown;
+  if (words) line.mode = Mode::keys_words;
   check(line);
   return line;
 }

@@ -19,6 +19,7 @@ enum class Mode {
   check,
   keys,
   keys_markdown,
+  keys_words,
   devices,
   version,
   help

@@ -115,6 +115,24 @@ test_completion() {
   offers '.false. .true.' "$GPTBENCH" a.in run.verify =
   offers 'bf16' "$GPTBENCH" a.in precision.compute = b
   offers '' "$GPTBENCH" a.in run.steps = ''
+  offers 'gpt2-124m' "$GPTBENCH" a.in model.preset = gpt2-12
+  offers 'demo' "$GPTBENCH" a.in run.class = de
+  offers '0 1 2 3' "$GPTBENCH" a.in parallel.zero_stage = ''
+  offers 'optimizer,parameters' "$GPTBENCH" a.in parallel.offload = optimizer,p
+  offers 'a100-40' "$GPTBENCH" a.in run.machine = a100-4
+  offers 'a100-40' "$GPTBENCH" --project a.in --machine a100-4
+  # Whatever the deck reader names as allowed is offered: the values of its own message.
+  local key value
+  while read -r key; do
+    "$GPTBENCH" --check "$top/input/text_short.in" "$key=no-such-word" 2>&1 | sed -n 's/.*; allowed: //p' |
+      grep -oE "'[^']*'" | tr -d "'" | grep . | sort -u >allowed
+    [ -s allowed ] || continue
+    complete_words "$GPTBENCH" a.in "$key" = ''
+    printf '%s\n' "${COMPREPLY[@]}" | sort -u >offered
+    cmp -s offered allowed || fail "values of $key: $(diff offered allowed)"
+    value=$((${value:-0} + 1))
+  done < <(_gptbench_keys "$GPTBENCH" | grep -v '^sweep' | tr -d =)
+  [ "${value:-0}" -ge 20 ] || fail "only ${value:-0} keys with a fixed set were compared"
   offers 'table' "$GPTPOST" ta
   offers 'more/ r.h5' "$GPTPOST" table ''
   offers '--style' "$GPTPOST" table --st
@@ -152,9 +170,9 @@ test_man() {
   local program page
   for program in "$GPTBENCH" "$GPTPOST"; do
     page=$top/doc/man/$(basename "$program").1
-    # --markdown is for the documentation of the project itself.
+    # --markdown is for the documentation of the project itself, --words for completion.
     "$program" --help | grep -oE -- '--[a-z]+' | sort -u >documented
-    grep -oE 'Fl -[a-z]+' "$page" | sed 's/^Fl /-/' | grep -vx -- --markdown | sort -u >described
+    grep -oE 'Fl -[a-z]+' "$page" | sed 's/^Fl /-/' | grep -vxE -- '--(markdown|words)' | sort -u >described
     cmp -s documented described || fail "$page: $(diff documented described)"
   done
   for status in 0 2 3 4 5 6 7 8; do

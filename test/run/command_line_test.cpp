@@ -37,6 +37,8 @@ TEST(CommandLine, DeckAndOverrides) {
   EXPECT_EQ(parsed("--keys batch").word, "batch");
   EXPECT_EQ(parsed("--keys batch").deck, "");
   EXPECT_EQ(parsed("--keys --markdown").mode, Mode::keys_markdown);
+  EXPECT_EQ(parsed("--keys --words").mode, Mode::keys_words);
+  EXPECT_EQ(refused("a.in --words"), "--words goes with --keys; see gptbench --help");
   EXPECT_EQ(refused("a.in b.in --list"), "--list goes with --sweep; see gptbench --help");
 }
 
