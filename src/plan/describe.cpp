@@ -95,19 +95,37 @@ void describe_stages(std::string& text, const std::vector<StageFigures>& stages)
   }
 }
 
-void describe_flops(std::string& text, const std::map<std::string, double>& flops) {
-  static const char* const meaning[][2] = {{"mpt", "B T (6 N + 12 L C T)"},
-                                           {"megatron", "k B T (2 L W + 4 L C T + 1.5 C V)"},
-                                           {"causal", "half of the attention matrix"},
-                                           {"exact", "operations of this plan"},
-                                           {"exact_recomputed", "recomputed, on top of exact"},
-                                           {"exact_fp8", "of both, products of fp8 factors"}};
+// Formulas, and the values that they take here: plan/cost.h.
+void describe_flops(std::string& text, const Plan& plan,
+                    const std::map<std::string, double>& flops) {
+  const ModelShape& s = plan.shape;
+  const std::pair<const char*, const char*> meaning[] = {
+      {"mpt", "B T (6 N + 12 L C T)"},
+      {"megatron", "k B T (2 L W + 4 L C T + 1.5 C V)"},
+      {"causal",
+       s.family.causal ? "B T (6 L W + 6 C V + 6 L C T)" : "B T (6 L W + 6 C V + 12 L C T)"},
+      {"exact", "operations of this plan"},
+      {"exact_recomputed", "recomputed, on top of exact"},
+      {"exact_fp8", "of both, products of fp8 factors"}};
   line(text, "%s", "FLOPs per step, all ranks, by convention");
   for (const auto& [name, formula] : meaning) {
     if (flops.count(name) == 0) continue;
     line(text, "  %-16s %12.6e %12s  %s", name, flops.at(name),
          format_si(flops.at(name), "FLOP").c_str(), formula);
   }
+  const bool full = plan.config.memory.activation_checkpointing == Recompute::full;
+  const std::pair<const char*, int64_t> values[] = {{"B", plan.config.batch.global_batch_size},
+                                                    {"T", s.T},
+                                                    {"L", s.L},
+                                                    {"C", s.C},
+                                                    {"V", s.V},
+                                                    {"N", plan.num_params},
+                                                    {"W", s.layer_weights()},
+                                                    {"k", full ? 4 : 3}};
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, value] : values)
+    symbols.push_back(std::string(symbol) + "=" + std::to_string(value));
+  text += hanging("  ", join(symbols, ", ") + "; W: entries of the matrices of a layer");
 }
 
 void describe_messages(std::string& text, const Plan& plan) {
@@ -231,7 +249,7 @@ std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) 
   describe_schedule(text, plan);
   describe_memory(text, plan);
   describe_stages(text, stages);
-  describe_flops(text, flops_by_convention(plan, stages));
+  describe_flops(text, plan, flops_by_convention(plan, stages));
   describe_messages(text, plan);
   describe_transfers(text, plan);
   return text;

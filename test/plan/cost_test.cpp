@@ -3,6 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
 
 #include "configs.h"
 #include "plan/describe.h"
@@ -142,6 +148,77 @@ TEST(Cost, CausalCountsAllOfAttentionWhereItIsNotCausal) {
   EXPECT_EQ(flops_causal(model_shape(config.model), 1), 816.0);
   config.model.family = ModelFamily::bert;
   EXPECT_EQ(flops_causal(model_shape(config.model), 1), 864.0);
+}
+
+// Value of a printed formula: numbers, symbols, sums in brackets; products have no sign.
+class Formula {
+ public:
+  Formula(const std::string& text, const std::map<std::string, double>& symbols)
+      : words_(text), symbols_(symbols) {}
+
+  double sum() {
+    double value = product();
+    while (peek() == '+') {
+      words_.get();
+      value += product();
+    }
+    return value;
+  }
+
+ private:
+  int peek() { return (words_ >> std::ws).peek(); }
+  double product() {
+    double value = 1.0;
+    for (int c = peek(); c != '+' && c != ')' && c != EOF; c = peek()) value *= factor(c);
+    return value;
+  }
+  double factor(int c) {
+    double value = 0.0;
+    if (c == '(') {
+      words_.get();
+      value = sum();
+      EXPECT_EQ(words_.get(), ')');
+    } else if (std::isdigit(c) != 0) {
+      words_ >> value;
+    } else {
+      value = symbols_.at(std::string(1, static_cast<char>(words_.get())));
+    }
+    return value;
+  }
+
+  std::istringstream words_;
+  const std::map<std::string, double>& symbols_;
+};
+
+// With the values of symbols that stand below the formulas, and in the printed seven digits.
+TEST(Cost, PrintedFormulasYieldThePrintedNumbers) {
+  for (const char* const family : {"gpt", "llama", "mpt", "bert"})
+    for (const char* const recompute : {"none", "full"}) {
+      SmallModel m;
+      m.family = family;
+      m.recompute = recompute;
+      m.hidden = 16;
+      m.heads = 4;
+      m.ffn = 40;
+      if (std::string(family) == "llama") m.kv_heads = 2;
+      const Plan plan = make_plan(resolved_config(m), 1, 0);
+      std::string text = describe(plan, stage_figures(plan));
+      text = text.substr(text.find("FLOPs per step"));
+      std::map<std::string, double> symbols;
+      const std::regex symbol("([A-Za-z])=([0-9]+)");
+      for (std::sregex_iterator at(text.begin(), text.end(), symbol), end; at != end; ++at)
+        symbols[(*at)[1]] = std::stod((*at)[2]);
+      int formulas = 0;
+      const std::regex row("  (\\w+) +([0-9.e+]+) +[0-9.]+ \\w+  (.*[A-Z] .*\\(.*\\))\n");
+      for (std::sregex_iterator at(text.begin(), text.end(), row), end; at != end;
+           ++at, ++formulas) {
+        const double value = Formula((*at)[3], symbols).sum();
+        EXPECT_NEAR(value, std::stod((*at)[2]), 1e-6 * value)
+            << family << ", " << (*at)[1] << ": " << (*at)[3] << "\n"
+            << text;
+      }
+      EXPECT_EQ(formulas, 3) << text;
+    }
 }
 
 }  // namespace
