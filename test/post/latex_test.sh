@@ -22,11 +22,11 @@ pages() {
   shift
   "$GPTPOST" table --format latex "$@" > "$folder/table.tex" || exit 1
   {
-    echo '\documentclass{article}'
+    printf '%s\n' '\documentclass{article}'
     sed -n '1s/^% //p' "$folder/table.tex" | grep -o '\\usepackage{[a-z]*}'
-    echo '\begin{document}'
+    printf '%s\n' '\begin{document}'
     cat "$folder/table.tex"
-    echo '\end{document}'
+    printf '%s\n' '\end{document}'
   } > "$folder/$name.tex"
   if ! (cd "$folder" && pdflatex -halt-on-error -interaction=nonstopmode "$name.tex" > "$name.out" 2>&1) ||
     grep -E 'Overfull|too large|LaTeX Warning: Float' "$folder/$name.log"; then
