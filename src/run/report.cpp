@@ -256,10 +256,6 @@ std::string headline(const Record& record, const std::string& result_file) {
                       printed("%.1f tokens/s, %.4g sequences/s", s.tokens_per_s, s.samples_per_s));
     text += entry("Per rank", format_si(s.model_tflops_per_device * 1e12, "FLOP/s") + ", " +
                                   printed("%.1f tokens/s", s.tokens_per_s / ranks));
-    if (s.flops_convention != name_of(FlopsConvention::causal))
-      text += entry("Figure of merit", format_si(s.fom_tflops * 1e12, "FLOP/s") + " (causal), " +
-                                           format_si(s.fom_tflops / ranks * 1e12, "FLOP/s") +
-                                           " per rank");
     text += entry("MFU", utilisation(s));
   }
   if (s.drift_percent && s.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
@@ -292,7 +288,8 @@ std::string last_line(const Record& record, const std::string& result_file) {
                  static_cast<long long>(s.world_size), static_cast<long long>(s.timed_steps)) +
          " sec_per_it=" + figure("%.6g", s.sec_per_it, timed) +
          " tokens_per_s=" + figure("%.6g", s.tokens_per_s, timed) +
-         " tflops=" + figure("%.6g", s.model_tflops_per_device, timed) +
+         " tflops=" + figure("%.6g", s.model_tflops_per_device, timed) + " total_tflops=" +
+         figure("%.6g", s.model_tflops_per_device * static_cast<double>(s.world_size), timed) +
          " convention=" + s.flops_convention + " mfu=" + figure("%.4f", s.mfu, s.mfu > 0.0) +
          (impossible_utilisation(s.mfu, s.hfu).empty()
               ? ""

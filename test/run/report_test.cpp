@@ -179,9 +179,9 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
   Record r = two_ranks();
   r.summary.fom_tflops = 6.0;
   r.summary.flops_convention = "exact";
-  EXPECT_NE(headline(r, "f").find("Figure of merit 6 TFLOP/s (causal), 3 TFLOP/s per rank\n"),
-            std::string::npos)
-      << headline(r, "f");
+  // One aggregate figure alone, by the convention that the deck names.
+  EXPECT_NE(headline(r, "f").find("\nTotal           6 TFLOP/s (exact), "), std::string::npos);
+  EXPECT_EQ(headline(r, "f").find("causal"), std::string::npos) << headline(r, "f");
   EXPECT_EQ(headline(r, "f").find("Rules"), std::string::npos);
   r.config = {{"run", "class", std::string("demo"), "1", ""},
               {"run", "tier", std::string("tuned"), "1", ""}};
@@ -218,7 +218,8 @@ TEST(Report, HeadlineWithoutATimedStep) {
                                               edge + "\n");
   EXPECT_EQ(last_line(r, "f"),
             "GPTBENCH status=OOM verdict=NOT_VERIFIED params=0 ranks=2 steps=0 sec_per_it=none "
-            "tokens_per_s=none tflops=none convention=causal mfu=none loss=none file=f\n");
+            "tokens_per_s=none tflops=none total_tflops=none convention=causal mfu=none loss=none "
+            "file=f\n");
 }
 
 // Shares of the slowest rank, 1: 4.5 of 9 s forward, 0.9 ms exposed.
@@ -256,7 +257,7 @@ TEST(Report, LastLine) {
   Record r = two_ranks();
   const std::string before_loss =
       "GPTBENCH status=OK verdict=VALID params=1234567 ranks=2 steps=3 sec_per_it=2.5 "
-      "tokens_per_s=4505.6 tflops=3 convention=causal mfu=0.1500 loss=";
+      "tokens_per_s=4505.6 tflops=3 total_tflops=6 convention=causal mfu=0.1500 loss=";
   r.loss = {9.75};
   EXPECT_EQ(last_line(r, "out/result.h5"), before_loss + "9.750000 file=out/result.h5\n");
   r.summary.final_loss = -std::numeric_limits<double>::quiet_NaN();
