@@ -9,6 +9,7 @@
 #include "io/file_bytes.h"
 
 namespace gptbench {
+
 std::string shell_word(const std::string& word) {
   const std::string plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:@%,=";
@@ -17,6 +18,50 @@ std::string shell_word(const std::string& word) {
   for (const char c : word) out += c == '\'' ? std::string("'\"'\"'") : std::string(1, c);
   return out + "'";
 }
+
+namespace {
+
+// submit.sh from its commands, one per layout of nodes and ranks.
+std::string submit_script(const std::string& directory, const std::string& sbatch,
+                          const std::string& pjsub) {
+  const std::filesystem::path path = std::filesystem::path(directory + "/.").lexically_normal();
+  const std::string name = path.parent_path().filename().string();
+  std::string text =
+      "#!/bin/sh\n"
+      "# Submits the rows by sbatch or (PJM) pjsub, whose options may follow, and the job that "
+      "makes\n"
+      "# tables, plots and a report of all of them. Start it from the top of the tree, or "
+      "anywhere\n"
+      "# with an installed gptbench in PATH. Results: $GPTBENCH_OUTPUT, or a folder of output/.\n"
+      "set -e\n"
+      "output=$GPTBENCH_OUTPUT\n"
+      "if [ -z \"$output\" ]; then output=" +
+      shell_word("output/" + name) +
+      "; fi\n"
+      "scripts=${GPTBENCH_JOBSCRIPTS:-jobscripts}\n"
+      "if [ ! -d \"$scripts\" ] && program=$(command -v gptbench); then\n"
+      "  scripts=${program%/bin/*}/share/gptbench/jobscripts\n"
+      "fi\n"
+      "export GPTBENCH_JOBSCRIPTS=\"$scripts\"\n";
+  if (sbatch.empty()) return text;
+  return text + "if command -v pjsub >/dev/null; then\n" + pjsub +
+         "echo \"When all rows have ended, STUDY=$output: pjsub -x STUDY "
+         "$scripts/sites/fugaku.pjm\"\n"
+         "exit\nfi\n"
+         "jobs=\n"
+         "rows() {\n"
+         "  name=$1 && shift\n"
+         "  job=$(GPTBENCH_OUTPUT=$output/$name sbatch --parsable \"$@\")\n"
+         "  jobs=$jobs:${job%%;*}\n"
+         "  echo \"rows of $name: job ${job%%;*}\"\n"
+         "}\n" +
+         sbatch +
+         "job=$(sbatch --parsable \"$@\" --dependency=\"afterany$jobs\" --kill-on-invalid-dep=yes "
+         "\"$scripts/post.slurm\" \"$output\")\n"
+         "echo \"tables, plots and report: job ${job%%;*}, then in $output\"\n";
+}
+
+}  // namespace
 
 std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left_out,
                         const std::string& given_directory) {
@@ -64,18 +109,17 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
     const std::string count = std::to_string(paths.size());
     const std::string nodes = std::to_string(layout.nodes);
     const std::string per_node = std::to_string(layout.ranks_per_node);
-    sbatch += "sbatch --array=1-" + count + " --nodes=" + nodes + " --ntasks-per-node=" + per_node +
-              ntasks + " \"$@\" jobscripts/array.slurm " + shell_word(list) + "\n";
+    sbatch += "rows " + name + " --array=1-" + count + " --nodes=" + nodes +
+              " --ntasks-per-node=" + per_node + ntasks + " \"$@\" \"$scripts/array.slurm\" " +
+              shell_word(list) + "\n";
     pjsub += "ROWS=" + shell_word(list) + " RANKS_PER_NODE=" + per_node + " " + ranks +
-             "pjsub --bulk --sparam 1-" + count + " -L node=" + nodes +
-             " --mpi max-proc-per-node=" + per_node + " -x ROWS -x RANKS_PER_NODE" + pass_ranks +
-             " \"$@\" jobscripts/sites/fugaku.pjm\n";
+             "GPTBENCH_OUTPUT=$output/" + name + " pjsub --bulk --sparam 1-" + count +
+             " -L node=" + nodes + " --mpi max-proc-per-node=" + per_node +
+             " -x ROWS -x RANKS_PER_NODE" + pass_ranks +
+             " -x GPTBENCH_OUTPUT -x GPTBENCH_JOBSCRIPTS \"$@\" \"$scripts/sites/fugaku.pjm\"\n";
   }
   const std::string script = directory + "/submit.sh";
-  write_file(script,
-             "#!/bin/sh\n# Submits the rows, from the top of the tree, by sbatch or (PJM) pjsub; "
-             "options of these may follow.\nset -e\nif command -v pjsub >/dev/null; then\n" +
-                 pjsub + "exit\nfi\n" + sbatch);
+  write_file(script, submit_script(directory, sbatch, pjsub));
   std::error_code error;  // a file system without permissions: sh runs it all the same
   std::filesystem::permissions(script,
                                std::filesystem::perms::owner_exec |

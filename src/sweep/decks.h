@@ -9,7 +9,8 @@
 namespace gptbench {
 
 // Writes NAME.in for each row that is not left out, NODESxRANKS.rows (the list that
-// jobscripts/array.slurm takes) for each layout of nodes and ranks per node, and submit.sh. Returns
+// jobscripts/array.slurm takes) for each layout of nodes and ranks per node, and submit.sh, which
+// submits them and one job behind them that makes tables of all rows. Returns
 // what to print. Throws Error: usage (a directory with control characters in its name), io.
 std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left_out,
                         const std::string& directory);

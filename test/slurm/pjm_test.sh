@@ -97,7 +97,7 @@ sh "./it's, rows/submit.sh" -x GPTBENCH -N sweep >out 2>&1 || fail "submit.sh: $
 wait_for_pjm 60 4
 for seed in 1 2; do
   contains "sweep.4[$seed].out" 'GPTBENCH status=OK verdict=VALID .* ranks=2 '
-  [ -s "output/1x2-4/$seed/result.h5" ] || fail "no result of row $seed"
+  [ -s "output/it's, rows/1x2/$seed/result.h5" ] || fail "no result of row $seed"
 done
 PJM_JOBID=5 "$GPTBENCH" --sweep sweep.in >out 2>&1 || fail "a sweep in a job: $(cat out)"
 

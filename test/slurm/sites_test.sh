@@ -98,25 +98,38 @@ done 3<commands
 contains tree/output/124m-scaling/study.txt '^strong 4 192 1234 output/124m-scaling/strong-4$'
 
 # Rows that --write-decks wrote, from directories with odd names: their submit.sh through a stand-in of
-# sbatch that runs the tasks of the array at once.
+# sbatch that runs the tasks of the array at once. The job behind them covers all layouts.
 cat >bin/sbatch <<'SBATCH'
 #!/bin/bash
 for word in "$@"; do
-  case $word in --array=1-*) tasks=${word#--array=1-} ;; esac
+  case $word in
+    --array=1-*) tasks=${word#--array=1-} ;;
+    --ntasks-per-node=*) ranks=${word#*=} ;;
+  esac
 done
+[[ " $* " == *" --parsable "* ]] || exit 1
+echo "$*" >>submitted
+echo "$(wc -l <submitted);cluster"
+if [[ $* == *jobscripts/post.slurm* ]]; then exit; fi
 while [ "$1" != jobscripts/array.slurm ]; do shift; done
 for ((task = 1; task <= tasks; ++task)); do
-  SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_JOB_ID=8 SLURM_JOB_ID=9 SLURM_NTASKS=2 SLURM_JOB_END_TIME=1 bash "$@" || exit
+  SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_JOB_ID=8 SLURM_JOB_ID=9 SLURM_NTASKS=$ranks SLURM_JOB_END_TIME=1 bash "$@" >>tasks || exit
 done
 SBATCH
-{ cat small.in && echo "&sweep vary(1) = 'run.seed = 1, 2', ranks = 2 /"; } >tree/rows.in
+{ cat small.in && echo "&sweep vary(1) = 'run.seed = 1, 2', vary(2) = 'ranks = 1, 2' /"; } >tree/rows.in
 for directory in plain -w "it's; \$(a) b"; do
-  (cd tree && "$GPTBENCH" --sweep rows.in --write-decks "$directory" && sh "./$directory/submit.sh") >out 2>&1 ||
+  rm -f tree/submitted tree/tasks
+  (cd tree && "$GPTBENCH" --sweep rows.in --write-decks "$directory" && sh "./$directory/submit.sh" --account=x) >out 2>&1 ||
     fail "rows in '$directory': $(cat out)"
+  [ "$(tail -n 1 tree/submitted)" = "--parsable --account=x --dependency=afterany:1:2 --kill-on-invalid-dep=yes jobscripts/post.slurm output/$directory" ] ||
+    fail "rows in '$directory': the last job is $(tail -n 1 tree/submitted)"
   path=$directory
   [ "$directory" != -w ] || path=./-w
   for seed in 1 2; do
-    grep -qxF "srun  $GPTBENCH $path/small-seed_$seed.in output.directory=output/1x2-8/$seed" <(sed 's/^srun  */srun  /' out) || fail "rows in '$directory': $(cat out)"
+    for ranks in 1 2; do
+      grep -qxF "srun  $GPTBENCH $path/small-seed_$seed-ranks_$ranks.in output.directory=output/$directory/1x$ranks/$seed" <(sed 's/^srun  */srun  /' tree/tasks) ||
+        fail "rows in '$directory': $(cat tree/tasks)"
+    done
   done
 done
 for directory in $'w\nnl' $'w\033esc' $'w\177'; do
