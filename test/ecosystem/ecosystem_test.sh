@@ -24,6 +24,7 @@ test_install() {
   for file in bin/gptbench bin/gptpost share/man/man1/gptbench.1 share/man/man1/gptpost.1 \
     share/bash-completion/completions/gptbench share/bash-completion/completions/gptpost \
     share/gptbench/jobscripts/gptbench.slurm share/gptbench/input/124m_short.in share/gptbench/doc/deck.md \
+    share/gptbench/doc/ecosystem/gptbench_check.py \
     share/doc/gptbench/LICENSE; do
     [ -s "prefix/$file" ] || fail "no $file"
   done
@@ -51,12 +52,52 @@ CMAKE
   PATH=$PWD/../prefix/bin:$PATH bash "$share/gptbench/jobscripts/post.slurm" text >post.log 2>&1
   grep -q 'no program' post.log && fail "post.slurm does not find gptpost: $(cat post.log)"
   cd ..
+  test_installed_sweep
   # Libraries of other folders than the system's are found as in the build; ours come from the prefix.
   local library
   while read -r library; do
     case $library in "$GPTBENCH_BINARY_DIR"/*) library=prefix/bin/../lib ;; esac
     ldd prefix/bin/gptbench | grep -qF "$library" || fail "the installed program does not find $library"
   done < <(ldd "$GPTBENCH" | sed -n 's/.*=> \(\/[^ ]*\).*/\1/p')
+}
+
+# test_installed_sweep SHARE: the rows of a sweep go to Slurm from anywhere, by the scripts of the prefix, and the job
+# behind them covers all layouts. A stand-in of sbatch runs what is submitted.
+test_installed_sweep() {
+  cd elsewhere || exit 1
+  cat >../bin/sbatch <<'SBATCH'
+#!/bin/bash
+echo "$*" >>submitted
+while [[ $1 == --* ]]; do
+  case $1 in
+    --array=1-*) tasks=${1#--array=1-} ;;
+    --ntasks-per-node=*) ranks=${1#*=} ;;
+  esac
+  shift
+done
+[[ $1 == */share/gptbench/jobscripts/*.slurm && -f $1 ]] || { echo "sbatch: no script $1" >&2; exit 1; }
+for ((task = 1; task <= ${tasks:-1}; ++task)); do
+  SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_JOB_ID=8 SLURM_JOB_ID=9 SLURM_NTASKS=${ranks:-1} SLURM_JOB_END_TIME=1 bash "$@" >>jobs.log 2>&1 || exit
+done
+wc -l <submitted
+SBATCH
+  # shellcheck disable=SC2016
+  printf '#!/bin/bash\nwhile [[ $1 == -* ]]; do shift; done\nexec %s "$SLURM_NTASKS" "$@"\n' "$GPTBENCH_LAUNCH" >../bin/srun
+  chmod +x ../bin/sbatch ../bin/srun
+  rm -rf rows output submitted jobs.log
+  cat >rows.in <<'DECK'
+&run name = 'tiny', steps = 3, warmup_steps = 1, verify = .false. /
+&model num_layers = 1, hidden_size = 32, num_attention_heads = 2, seq_length = 16, vocab_size = 64 /
+&parallel data_parallel = 0 /
+&output peak_tflops = 0.1 /
+&sweep vary(1) = 'run.seed = 1, 2', vary(2) = 'ranks = 1, 2' /
+DECK
+  if ! PATH=$PWD/../bin:$PWD/../prefix/bin:$PATH sh -c 'gptbench --sweep rows.in --write-decks rows && sh rows/submit.sh --time=5' >sweep.log 2>&1; then
+    fail "submit.sh from the prefix: $(cat sweep.log submitted jobs.log)"
+  fi
+  [ "$(grep -c '^[^#]' output/rows/table.csv)" -eq 5 ] || fail "not all rows in the tables: $(cat jobs.log output/rows/table.csv)"
+  [ -s output/rows/report.html ] || fail "no report of the sweep"
+  cd ..
 }
 
 # The module file sets what it says, as Environment Modules reads it.
@@ -199,7 +240,7 @@ test_files() {
     "$GPTPOST" --help | grep -q -- "$option" || fail "jube.xml: gptpost has no option $option"
   done < <(grep -oE 'gptpost [^<]*' "$top/doc/ecosystem/jube.xml" | grep -oE -- '--[a-z]+' | sort -u)
   for file in "$top"/doc/ecosystem/spack/packages/gptbench/package.py "$top"/doc/ecosystem/easybuild/*.eb \
-    "$top"/test/ecosystem/gptbench_check.py; do
+    "$top"/doc/ecosystem/gptbench_check.py; do
     python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$file" || fail "$file"
   done
   while read -r option; do
@@ -227,7 +268,12 @@ PYTHON
 &output peak_tflops = 0.1 /
 DECK
   echo "&fast figure = 'tokens_per_s', reference = 1 / &slow figure = 'sec_per_it', reference = 1000 /" >accept.in
-  reframe -C settings.py --prefix "$PWD/reframe" -c "$top/test/ecosystem/gptbench_check.py" -S top="$PWD/installed" \
+  # As installed: the check finds the programs of its prefix.
+  rm -rf prefix
+  mkdir -p prefix/share/gptbench/doc/ecosystem
+  cp "$top/doc/ecosystem/gptbench_check.py" prefix/share/gptbench/doc/ecosystem
+  ln -s ../installed prefix/bin
+  reframe -C settings.py --prefix "$PWD/reframe" -c prefix/share/gptbench/doc/ecosystem/gptbench_check.py \
     -S deck="$PWD/tiny.in" -S spec="$PWD/accept.in" -r >reframe.log 2>&1 || fail "ReFrame: $(tail -n 20 reframe.log)"
   grep -q 'tokens/s' reframe.log || fail "ReFrame shows no throughput"
 }
@@ -247,8 +293,10 @@ test_jube() {
   echo "&slow figure = 'tokens_per_s', reference = 1e9 /" >accept_2.in
   PATH=$PWD/../../../installed:$PATH jube run jube.xml >jube.log 2>&1 || fail "jube run: $(tail -n 20 jube.log)"
   jube result -a gptbench_runs >result.log 2>&1
-  grep -Eq '^\| *1 \|.* [0-9.]+ \| +ACCEPTED: ' result.log || fail "JUBE, 1 node: $(cat result.log)"
-  grep -Eq '^\| *2 \|.* [0-9.]+ \| +NOT ACCEPTED: 0 of 1 ' result.log || fail "JUBE, 2 nodes: $(cat result.log)"
+  grep -Eq '^\| *1 \|.* [0-9.]+ \| +0 \| +ACCEPTED: ' result.log || fail "JUBE, 1 node: $(cat result.log)"
+  grep -Eq '^\| *2 \|.* [0-9.]+ \| +9 \| +NOT ACCEPTED: 0 of 1 ' result.log || fail "JUBE, 2 nodes: $(cat result.log)"
+  # What failed is a failed step, not only a row of the table.
+  [ "$(find gptbench_runs -name error | wc -l)" -eq 1 ] || fail "JUBE: $(find gptbench_runs -name error | wc -l) steps failed, not one"
   cd ../../..
 }
 

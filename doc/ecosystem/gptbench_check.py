@@ -1,10 +1,11 @@
 # ReFrame check of gptbench (ReFrame 4):
 #
-#   reframe -C <settings of the site> -c test/ecosystem/gptbench_check.py -r
+#   reframe -C <settings of the site> -c doc/ecosystem/gptbench_check.py -r
 #
 # Runs a deck on each partition, wants the verdict VALID, and reports throughput, time per step and TFLOP/s
 # of its last line. With -S spec=FILE, `gptpost accept` must accept the result (doc/run_rules.md). The
-# programs are those of the checkout (make) or, with -S top=..., of an installation.
+# programs are those of the checkout (make) or of the installation (share/gptbench/doc/ecosystem) that this file
+# lies in, or with -S top=... of another one.
 import os
 
 import reframe as rfm
@@ -28,9 +29,8 @@ class GptbenchCheck(rfm.RunOnlyRegressionTest):
     @run_after("init")
     def set_up(self):
         self.descr = f"gptbench on {self.ranks} ranks"
-        programs = self.top
-        if not os.path.exists(os.path.join(programs, "gptbench")):
-            programs = os.path.join(self.top, "bin")
+        places = [self.top, os.path.join(self.top, "bin"), os.path.join(self.top, "..", "..", "bin")]
+        programs = next((each for each in places if os.path.isfile(os.path.join(each, "gptbench"))), self.top)
         self.executable = os.path.join(programs, "gptbench")
         self.executable_opts = [self.deck, "output.directory=result", *self.overrides.split()]
         if self.spec:
