@@ -9,18 +9,24 @@
 namespace gptbench {
 namespace {
 
+// Parts of a run, each with a line at its end. With the rest of a report that has them all, these
+// fit in 60 lines.
 constexpr int64_t lines_per_run = 10;
-constexpr int64_t evaluations_per_run = 5;
-constexpr int64_t skips_with_a_line = 3;
+constexpr int64_t lines_beside_evaluations = 4;
+constexpr int64_t evaluations_per_run = 3;
 constexpr size_t recent_steps = 9;  // whose median stands for those to come
 
 }  // namespace
 
+int64_t Progress::parts() const {
+  return length_.evaluates ? lines_beside_evaluations : lines_per_run;
+}
+
 bool Progress::is_part(int64_t step, double now_s) const {
   if (log_every_ > 0) return (step + 1) % log_every_ == 0;
-  if (length_.duration_s == 0.0) return (step + 1) % ceil_div(length_.steps, lines_per_run) == 0;
+  if (length_.duration_s == 0.0) return (step + 1) % ceil_div(length_.steps, parts()) == 0;
   if (step < warmup_end()) return step + 1 == warmup_end();
-  return now_s - printed_s_ >= length_.duration_s / static_cast<double>(lines_per_run);
+  return now_s - printed_s_ >= length_.duration_s / static_cast<double>(parts());
 }
 
 bool Progress::is_due(int64_t step, double now_s) {
@@ -48,8 +54,8 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   if (step + 1 <= std::max(length_.first_step + 1, warmup_end())) timed_begin_s_ = now_s;
   recent_s_.push_back(result.time_s);
   if (recent_s_.size() > recent_steps) recent_s_.pop_front();
-  if (result.skipped) ++skipped_;
-  const bool tells_of_skip = result.skipped && (log_every_ > 0 || skipped_ <= skips_with_a_line);
+  const bool tells_of_skip = result.skipped && (log_every_ > 0 || !told_of_skip_);
+  told_of_skip_ = told_of_skip_ || tells_of_skip;
   if (result.skipped && !tells_of_skip) ++untold_skips_;
   if (!is_due(step, now_s) && !tells_of_skip) return;
   printed_s_ = now_s;
@@ -68,14 +74,13 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
 }
 
 void Progress::evaluated(int64_t steps, double loss, double now_s) {
-  const bool first = evaluated_steps_ < 0;
   const bool last = length_.duration_s == 0.0 && steps == length_.steps;
-  const bool is_part =
+  const bool due =
       length_.duration_s > 0.0 && log_every_ == 0
           ? now_s - evaluated_s_ >= length_.duration_s / static_cast<double>(evaluations_per_run)
           : steps - evaluated_steps_ >=
                 (log_every_ > 0 ? log_every_ : ceil_div(length_.steps, evaluations_per_run));
-  if (!first && !last && !is_part) return;
+  if (!last && !due) return;
   evaluated_steps_ = steps;
   evaluated_s_ = now_s;
   console_.say(

@@ -11,9 +11,10 @@
 namespace gptbench {
 
 // Prints the first step, the last one and every so many in between: output.log_every, or about ten
-// in the whole run where that is 0. A line also appears after a silence of one minute, then of two,
-// four and so on, so that a long run shows that it lives, in few lines. The first skipped steps
-// have lines of their own, later ones are counted in the next line; with log_every each has one.
+// in the whole run where that is 0, fewer where held-out losses come between. A line also appears
+// after a silence of one minute, then of two, four and so on, so that a long run shows that it
+// lives, in few lines. The first skipped step has a line of its own, later ones are counted in the
+// next line; with log_every each has one.
 class Progress {
  public:
   // The length of the run is `steps`, or `duration_s` of timed steps where that is not 0. The first
@@ -22,6 +23,7 @@ class Progress {
     int64_t steps = 0, warmup_steps = 0;
     double duration_s = 0.0;
     int64_t first_step = 0;
+    bool evaluates = false;  // held-out losses come between the steps
   };
   // tokens, flops: per step of the whole job. now_s: clock of the caller (base/clock.h).
   Progress(const Console& console, const Length& length, int64_t log_every, double tokens,
@@ -30,11 +32,12 @@ class Progress {
 
   // After each step, in order, from first_step.
   void add(int64_t step, const StepResult& result, double now_s);
-  // After an evaluation behind so many steps: prints the first, the last and some in between.
+  // After an evaluation behind so many steps: prints the last one and some before.
   void evaluated(int64_t steps, double loss, double now_s);
 
  private:
   int64_t warmup_end() const { return length_.first_step + length_.warmup_steps; }
+  int64_t parts() const;
   bool is_part(int64_t step, double now_s) const;  // of the lines in between
   bool is_due(int64_t step, double now_s);
   double left_s(int64_t step, double now_s) const;
@@ -48,8 +51,9 @@ class Progress {
   double timed_begin_s_ = 0.0;   // end of the warm-up
   double printed_s_ = 0.0;       // when the latest line was printed
   double silence_s_ = 60.0;      // the next one that is broken
-  int64_t skipped_ = 0, untold_skips_ = 0;
-  int64_t evaluated_steps_ = -1;  // of the latest evaluation that was printed
+  bool told_of_skip_ = false;
+  int64_t untold_skips_ = 0;
+  int64_t evaluated_steps_ = 0;  // of the latest evaluation that was printed
   double evaluated_s_ = 0.0;
 };
 

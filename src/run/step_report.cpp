@@ -15,7 +15,7 @@ StepReport::StepReport(const Session& session, const Record& planned, const Plan
       plan_(plan),
       progress_(session.console,
                 {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.duration_s,
-                 first_step},
+                 first_step, plan.config.convergence.evaluate_every > 0},
                 plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
                 model_flops(planned.summary, planned.summary.flops_convention)) {}
 

@@ -110,7 +110,8 @@ few_lines() {
 }
 few_lines run.steps=500 convergence.evaluate_every=1
 few_lines run.duration_s=1 convergence.evaluate_every=1
-few_lines run.steps=500 run.warmup_steps=100 precision.compute=fp16 precision.initial_loss_scale=1e20
+few_lines run.steps=500 run.warmup_steps=100 run.verify=true convergence.evaluate_every=1 memory.activation_checkpointing=full \
+  precision.compute=fp16 precision.initial_loss_scale=1e20
 run 0 "$deck" --quiet
 [ "$(wc -l <out)" -eq 1 ] || fail "$(wc -l <out) lines with --quiet"
 grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
