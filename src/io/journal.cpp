@@ -155,9 +155,11 @@ void Journal::begin(const std::string& directory, const Record& planned) {
     recover(directory);
   directory_ = directory;
   const Bytes bytes = encode_result(reduced_over_ranks(planned));
+  // First the steps, then the plan: a run that ends between them must not leave the steps of an
+  // earlier run beside its own plan.
+  if (!continues) write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
   write_file(planned_path(directory), {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
              again || continues ? Existing::replaced : Existing::kept_numbered);
-  if (!continues) write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
   fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
   if (continues) cut_last_line(path, fd_);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "file_size_limit.h"
 #include "io/checksum.h"
 #include "io/result_file.h"
 #include "made_record.h"
@@ -141,6 +142,21 @@ TEST_F(Journals, HeldOutLossesAreRecovered) {
   const Record second = recovered_record(directory_, "FAILED");
   EXPECT_EQ(second.held_out_step, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(second.summary.time_to_target_s, 6.0);
+}
+
+// A run that ends while its journal begins, here since the plan does not fit: the steps of the run
+// before are never beside its plan.
+TEST_F(Journals, APlanIsNotLeftBesideStepsOfAnEarlierRun) {
+  killed_after(3);
+  fs::remove(directory_ + "/planned.h5");  // as after a run with a result
+  {
+    const FileSizeLimit limit(500);
+    Journal journal;
+    EXPECT_THROW(journal.begin(directory_, planned()), Error);
+  }
+  const std::string text = steps_text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_THROW(recovered_record(directory_, "FAILED"), Error);
 }
 
 // Only a scaled loss has scales; others are 1 in every line.

@@ -59,36 +59,75 @@ scale=(precision.compute=fp16 precision.initial_loss_scale=1e7 precision.loss_sc
 unbroken 1 "${scale[@]}"
 killed complete:2 4 1 "${scale[@]}"
 
-# Killed at any time, a rank at random: whenever a run comes to its end, its steps are the same.
-long=("${keys[@]}" checkpoint.every_steps=300 run.steps=3000 output.log_every=1000 "${shards[@]}")
+# A rank at random is killed at a random moment, from the launch to the end of a run. After each kill the
+# journal has every step that was printed, with the values of the unbroken run, and `gptpost recover` makes
+# a result of it; the run that comes to the end has all of them. GPTBENCH_KILLS: how many.
+long=("${keys[@]}" checkpoint.every_steps=300 run.steps=3000 "${shards[@]}")
 begin
+begun=$(date +%s%N)
 run 2 "$deck" "${long[@]}"
+lasts_ms=$((($(date +%s%N) - begun) / 1000000))
 losses >unbroken
+[ "$(wc -l <unbroken)" -eq 3000 ] || fail "no 3000 steps"
 begin
-ended=0
+ended=0 early=0 missed=0
 # A run that was killed after its last checkpoint has nothing left to do.
 at_the_end() { [ "$status" -eq 0 ] || grep -q 'nothing is left to train' err; }
+# The last step that a run has printed; 0: none.
+printed_step() { awk '/^ *[0-9]+\/3000 / { split($1, n, "/"); last = n[1] } END { print last + 0 }' out; }
+# expect_journal STEP: the journal of a run that was killed has all steps up to STEP, and no wrong one.
+expect_journal() {
+  if [ ! -e "$saved/out/steps.csv" ]; then
+    [ "$1" -eq 0 ] || fail "$1 steps were printed, and there is no journal"
+    return
+  fi
+  losses >continued
+  local kept
+  kept=$(grep -c . continued)
+  [ "$kept" -ge "$1" ] || fail "$1 steps were printed, the journal has $kept"
+  head -n "$kept" unbroken | cmp -s - continued || fail "the journal has other steps: $(head -n "$kept" unbroken | diff - continued | head -4)"
+}
+# expect_recovery STEP: of a copy of the folder, since the next run continues the journal. A run that is
+# killed behind its last step may have its result.
+expect_recovery() {
+  if [ ! -e "$saved/out/planned.h5" ] && [ -e "$saved/out/result.h5" ]; then return; fi
+  rm -rf recovering
+  cp -r "$saved/out" recovering
+  "$GPTPOST" recover --status TIMEOUT recovering >recovered 2>&1 || fail "recover: $(cat recovered)"
+  check_result recovering/result.h5 TIMEOUT
+  local found
+  found=$(sed -n 's/^reason .* after step \([0-9]*\);.*/\1/p' values)
+  [ "${found:-0}" -ge "$1" ] || fail "$1 steps were printed, recovered are $found"
+}
+
 for kill in $(seq "${GPTBENCH_KILLS:-6}"); do
   case="kill $kill"
   rm -f "$work/pids" out
+  : >out
   # shellcheck disable=SC2016  # expanded by the inner shell
   (cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH 2" &&
     exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" "$deck" "${long[@]}") >out 2>err &
   job=$!
-  until grep -q '^ *step ' out || ! kill -0 "$job" 2>/dev/null; do sleep 0.05; done
-  sleep "0.$((RANDOM % 10))"
-  kill -KILL "$(shuf -n 1 "$work/pids")" 2>/dev/null
+  until [ "$(wc -l 2>/dev/null <"$work/pids" || echo 0)" -eq 2 ] || ! kill -0 "$job" 2>/dev/null; do sleep 0.02; done
+  at_ms=$(shuf -i "0-$lasts_ms" -n 1)
+  sleep "$((at_ms / 1000)).$(printf %03d $((at_ms % 1000)))"
+  kill -KILL "$(shuf -n 1 "$work/pids")" 2>/dev/null || missed=$((missed + 1))
   await_end "$job"
+  reached=$(printed_step)
+  [ "$reached" -gt 0 ] || early=$((early + 1))
   if at_the_end; then
     expect_losses unbroken
     ended=$((ended + 1))
     begin
+  else
+    expect_journal "$reached"
+    [ "$reached" -eq 0 ] || expect_recovery "$reached"
   fi
 done
 run 2 "$deck" "${long[@]}"
 at_the_end || fail "status $status after $kill kills"
 expect_losses unbroken
-echo "$kill kills, $((ended + 1)) runs came to their end"
+echo "$kill kills, $early of them before a step was printed, $missed after the end; $((ended + 1)) runs came to their end"
 
 # The next run goes on with another layout; losses agree to rounding.
 unbroken 1
