@@ -10,6 +10,7 @@
 #include "post/style.h"
 #include "post/svg.h"
 #include "record/flops.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
@@ -190,6 +191,21 @@ std::string checks_of(const RunView& run) {
   return text;
 }
 
+std::string checkpoints_of(const RunView& run) {
+  const Summary& s = run.summary();
+  const CheckpointCost cost = checkpoint_cost(run.record());
+  List list;
+  if (s.checkpoint_write_s > 0.0)
+    list.add("Size", format_bytes(s.checkpoint_bytes))
+        .add("Writing", format_seconds(s.checkpoint_write_s) + ", " +
+                            significant(1e-9 * cost.node_bytes_per_s, 4, 4) + " GB/s per node")
+        .add("Stall", format_seconds(cost.stall_s) + " per step, " + format_seconds(cost.wait_s) +
+                          " per checkpoint")
+        .add("Overhead", fixed(100.0 * cost.overhead, 2) + " %");
+  if (s.resume_s > 0.0) list.add("Time to resume", format_seconds(s.resume_s));
+  return list.text("list");
+}
+
 // The keys of the resolved deck that carry no mark: those that deck or command line set.
 std::string keys_set(const RunView& run) {
   std::string text, group, entry;
@@ -315,6 +331,7 @@ std::string report_page(const Runs& runs, const PlotOptions& options) {
          "<main>\n" + section("Result", headline_of(runs)) + section("Table", tables) +
          section("Keys that were set", for_each_run(runs, keys_set)) +
          section("Pictures", pictures_of(runs, options)) +
+         section("Checkpoints", for_each_run(runs, checkpoints_of)) +
          section("Checks", for_each_run(runs, checks_of)) +
          section("Provenance", for_each_run(runs, provenance_of)) + "</main>\n</body>\n</html>\n";
 }

@@ -8,6 +8,7 @@
 #include "post/run_view.h"
 #include "post/table.h"
 #include "record/flops.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
@@ -128,6 +129,22 @@ std::string throughput(const RunView& run) {
   return text;
 }
 
+std::string checkpoints(const Record& r) {
+  const Summary& s = r.summary;
+  const CheckpointCost cost = checkpoint_cost(r);
+  std::string text;
+  if (s.checkpoint_write_s > 0.0) {
+    text += entry("checkpoints", format_bytes(s.checkpoint_bytes) + " each, written in " +
+                                     format_seconds(s.checkpoint_write_s) + ": " +
+                                     fixed(1e-9 * cost.node_bytes_per_s, 3, 3) + " GB/s per node");
+    text +=
+        entry("stall", format_seconds(cost.stall_s) + " per step, " + format_seconds(cost.wait_s) +
+                           " per checkpoint; overhead " + fixed(100.0 * cost.overhead, 2) + " %");
+  }
+  if (s.resume_s > 0.0) text += entry("time to resume", format_seconds(s.resume_s));
+  return text;
+}
+
 // Figures that the machine offers, then where they come from and why others are absent.
 std::string sensors(const Summary& s) {
   std::string text;
@@ -234,7 +251,7 @@ std::string verification(const Record& r) {
 std::string show_page(const std::string& path, const Record& record) {
   const RunView run(record);
   return page_heading("gptbench result") + about(path, record) + page_heading("run") + model(run) +
-         throughput(run) + sensors(record.summary) +
+         throughput(run) + checkpoints(record) + sensors(record.summary) +
          bytes_of_ranks("memory per rank", "class", record.memory) +
          bytes_of_ranks("offloaded data moved per rank, all steps", "transfer", record.offload) +
          breakdown(record) + communication(record) + verification(record);

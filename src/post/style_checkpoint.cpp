@@ -1,6 +1,6 @@
 // What checkpoints cost: size, rate of writing, waits of training, time to resume.
 #include <algorithm>
-#include <cmath>
+#include <functional>
 
 #include "base/text.h"
 #include "post/cells.h"
@@ -11,24 +11,9 @@
 namespace gptbench {
 namespace {
 
-double rate_of(const RunView& run) {
-  const Summary& s = run.summary();
-  if (s.checkpoint_write_s <= 0.0) return 0.0;
-  return 1e-9 * static_cast<double>(s.checkpoint_bytes) / s.checkpoint_write_s;
-}
-
-double rate_per_node(const RunView& run) {
-  return rate_of(run) / static_cast<double>(std::max<int64_t>(1, run.summary().nodes));
-}
-
-// Mean wait of training for a checkpoint, in ms.
-double wait_ms(const RunView& run) {
-  double sum_s = 0.0, count = 0.0;
-  for (const double wait_s : run.record().checkpoint_s) {
-    sum_s += wait_s;
-    count += wait_s > 0.0 ? 1.0 : 0.0;
-  }
-  return count > 0.0 ? 1e3 * sum_s / count : 0.0;
+// A figure of the costs, times `unit`.
+std::function<double(const RunView&)> cost(double CheckpointCost::*figure, double unit) {
+  return [=](const RunView& run) { return unit * (checkpoint_cost(run.record()).*figure); };
 }
 
 double size_gb(const RunView& run) {
@@ -58,12 +43,11 @@ std::vector<Table> checkpoint_tables(const Runs& runs) {
       {"Every", key("every_steps")},
       {"Size (GB)", figures(size_gb, digits)},
       {"Write (s)", figures(&Summary::checkpoint_write_s, digits)},
-      {"GB/s", figures(rate_of, digits)},
-      {"GB/s/node", figures(rate_per_node, digits)},
-      {"Wait (ms)", figures(wait_ms, digits)},
-      {"Overhead (%)",
-       figures([](const RunView& run) { return 100.0 * checkpoint_overhead(run.record()); },
-               digits)},
+      {"GB/s", figures(cost(&CheckpointCost::bytes_per_s, 1e-9), digits)},
+      {"GB/s/node", figures(cost(&CheckpointCost::node_bytes_per_s, 1e-9), digits)},
+      {"Wait (ms)", figures(cost(&CheckpointCost::wait_s, 1e3), digits)},
+      {"Stall (ms/step)", figures(cost(&CheckpointCost::stall_s, 1e3), digits)},
+      {"Overhead (%)", figures(cost(&CheckpointCost::overhead, 100.0), digits)},
       {"Resume (s)", figures(&Summary::resume_s, digits)},
       {"Notes", [](const RunView& run) { return run.notes(); }, false},
   };

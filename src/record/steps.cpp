@@ -68,6 +68,24 @@ double checkpoint_overhead(const Record& record) {
   return whole_s > 0.0 ? waits_s / whole_s : 0.0;
 }
 
+CheckpointCost checkpoint_cost(const Record& record) {
+  const Summary& s = record.summary;
+  CheckpointCost cost;
+  if (s.checkpoint_write_s > 0.0)
+    cost.bytes_per_s = static_cast<double>(s.checkpoint_bytes) / s.checkpoint_write_s;
+  cost.node_bytes_per_s = cost.bytes_per_s / static_cast<double>(std::max<int64_t>(1, s.nodes));
+  double waits_s = 0.0, waits = 0.0;
+  for (const double wait_s : record.checkpoint_s) {
+    waits_s += wait_s;
+    waits += wait_s > 0.0 ? 1.0 : 0.0;
+  }
+  if (waits == 0.0) return cost;
+  cost.wait_s = waits_s / waits;
+  cost.stall_s = waits_s / static_cast<double>(record.checkpoint_s.size());
+  cost.overhead = checkpoint_overhead(record);
+  return cost;
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
   std::sort(values.begin(), values.end());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/flops_convention.h"
 #include "base/text.h"
@@ -156,15 +155,14 @@ std::string messages(const Record& record) {
   return text;
 }
 
-// What one took, and the share of all in the time of steps and checkpoints.
+// What one took, and what all cost the training.
 std::string checkpoints(const Record& record) {
-  const double all_s = std::accumulate(record.checkpoint_s.begin(), record.checkpoint_s.end(), 0.0);
-  const double bytes = static_cast<double>(record.summary.checkpoint_bytes);
+  const CheckpointCost cost = checkpoint_cost(record);
   return format_bytes(record.summary.checkpoint_bytes) + " each, written in " +
          format_seconds(record.summary.checkpoint_write_s) + " (" +
-         format_si(bytes / record.summary.checkpoint_write_s, "B/s") + "); training waited " +
-         format_seconds(all_s) +
-         printed(", %.1f %% of its time", 100.0 * checkpoint_overhead(record));
+         format_si(cost.node_bytes_per_s, "B/s") + " per node); training waited " +
+         format_seconds(cost.stall_s) +
+         printed(" per step, %.1f %% of its time", 100.0 * cost.overhead);
 }
 
 }  // namespace

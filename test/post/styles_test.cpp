@@ -181,16 +181,17 @@ TEST(Checkpoint, EveryColumn) {
   const Table table = checkpoint_tables({RunView(r)}).at(0);
   EXPECT_EQ(headings(table),
             (std::vector<std::string>{"Run", "Ranks", "Nodes", "Async", "Every", "Size (GB)",
-                                      "Write (s)", "GB/s", "GB/s/node", "Wait (ms)", "Overhead (%)",
-                                      "Resume (s)", "Notes"}));
-  EXPECT_EQ(table.rows.at(0),
-            (std::vector<std::string>{"made, 2 ranks", "2", "2", "true", "2", "5.00", "2.50",
-                                      "2.00", "1.00", "1000.00", "1.54", "1.50", "03-09"}));
+                                      "Write (s)", "GB/s", "GB/s/node", "Wait (ms)",
+                                      "Stall (ms/step)", "Overhead (%)", "Resume (s)", "Notes"}));
+  EXPECT_EQ(table.rows.at(0), (std::vector<std::string>{"made, 2 ranks", "2", "2", "true", "2",
+                                                        "5.00", "2.50", "2.00", "1.00", "1000.00",
+                                                        "500.00", "1.54", "1.50", "03-09"}));
   r.checkpoint_s.clear();
   r.summary.checkpoint_bytes = 0;
   r.summary.checkpoint_write_s = r.summary.resume_s = 0.0;
   const Table none = checkpoint_tables({RunView(r)}).at(0);
-  for (const char* const heading : {"Size (GB)", "GB/s", "Wait (ms)", "Overhead (%)", "Resume (s)"})
+  for (const char* const heading :
+       {"Size (GB)", "GB/s", "Wait (ms)", "Stall (ms/step)", "Overhead (%)", "Resume (s)"})
     EXPECT_EQ(cell(none, 0, heading), "-") << heading;
 }
 

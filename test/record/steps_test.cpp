@@ -144,6 +144,24 @@ TEST(Steps, DriftIsTheMedianOfTheSlopesOfAllPairs) {
   EXPECT_NEAR(r.summary.drift_percent_per_hour.value(), slope * 3600.0, 1e-9);
 }
 
+// 6 GB in 1.5 s on two nodes; waits of 0.5 s and 1.5 s in four steps of 24.5 s.
+TEST(Steps, WhatCheckpointsCost) {
+  Record r;
+  EXPECT_EQ(checkpoint_cost(r).stall_s, 0.0);
+  EXPECT_EQ(checkpoint_cost(r).bytes_per_s, 0.0);
+  r.summary.nodes = 2;
+  r.summary.checkpoint_bytes = 6000000000;
+  r.summary.checkpoint_write_s = 1.5;
+  r.step_time_s = {24.5, 24.5, 24.5, 24.5};
+  r.checkpoint_s = {0, 0.5, 0, 1.5};
+  const CheckpointCost cost = checkpoint_cost(r);
+  EXPECT_DOUBLE_EQ(cost.bytes_per_s, 4e9);
+  EXPECT_DOUBLE_EQ(cost.node_bytes_per_s, 2e9);
+  EXPECT_DOUBLE_EQ(cost.wait_s, 1.0);
+  EXPECT_DOUBLE_EQ(cost.stall_s, 0.5);
+  EXPECT_DOUBLE_EQ(cost.overhead, 0.02);
+}
+
 TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   Record r = record_of_seven_steps();
   r.skipped.clear();  // timed: 4, 8, 0.5, 2 and 5

@@ -147,8 +147,8 @@ TEST(Report, HeadlineTellsOfCheckpoints) {
   const std::string text = headline(r, "f");
   EXPECT_NE(
       text.find("\nResumed         after step 4 of ck/step-00000004.h5, loaded in 500.00 ms\n"
-                "Checkpoints     4.0 MiB each, written in 2.00 s (2.097 MB/s); training waited\n"
-                "                2.00 s, 25.0 % of its time\n"),
+                "Checkpoints     4.0 MiB each, written in 2.00 s (2.097 MB/s per node); training\n"
+                "                waited 500.00 ms per step, 25.0 % of its time\n"),
       std::string::npos)
       << text;
 }
