@@ -27,6 +27,7 @@
 #include "run/device_setup.h"
 #include "run/facts.h"
 #include "run/run.h"
+#include "run/signals.h"
 
 namespace gptbench {
 namespace {
@@ -223,6 +224,7 @@ double all_reduce_rate(const Calibration& calibration) {
 }  // namespace
 
 Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv) {
+  watch_signals();
   const bool has_deck = !line.deck.empty();
   CommandLine named = line;
   if (!has_deck) named.deck = "(default deck of --calibrate)";
@@ -256,24 +258,28 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   const Measured measured = measure(world, *device, types, axes, console, limit_s);
   const MachineFacts machine = gather_machine(world, config, *device);
 
-  Exit outcome = measured.wrong > 0 ? Exit::invalid : Exit::ok;
+  const int64_t signal = world.max(static_cast<int64_t>(received_signal()));
+  const bool whole = signal == 0;
+  const Exit outcome = measured.wrong > 0 ? Exit::invalid : whole ? Exit::ok : Exit::timeout;
   const std::string file = directory + "/result.h5",
-                    profile_path = directory + "/" + config.run.name + ".in";
+                    profile_path = whole ? directory + "/" + config.run.name + ".in" : "none";
   std::string last_line;
   agreed(world, [&] {
     if (world.rank() != 0) return;
     const Plan& plan = types.front().plan;
     const NodeFacts node = facts_of(world, *device, before);
-    const FittedProfile fitted = fit_machine(measured.calibration, node);
+    FittedProfile fitted;  // none of what a signal has cut short
+    if (whole) fitted = fit_machine(measured.calibration, node);
     Record record =
         planned_record(deck, plan, stage_figures(plan), world.num_nodes(), world.node_size(), argv);
     add_machine(record, machine, device->choices());
     record.calibration = measured.calibration;
-    record.calibration.profile = "! Profile of " + node.reported + " (" + device->description() +
-                                 "),\n! measured on " + record.date_utc +
-                                 " by gptbench --calibrate on " + std::to_string(world.size()) +
-                                 " ranks. Keys: input/profiles.md.\n" +
-                                 profile_text(fitted.machine, fitted.software, fitted.comments);
+    if (whole)
+      record.calibration.profile = "! Profile of " + node.reported + " (" + device->description() +
+                                   "),\n! measured on " + record.date_utc +
+                                   " by gptbench --calibrate on " + std::to_string(world.size()) +
+                                   " ranks. Keys: input/profiles.md.\n" +
+                                   profile_text(fitted.machine, fitted.software, fitted.comments);
     record.verify.push_back({"messages_correct",
                              "arrays that do not hold the sum, or the parts, of all ranks",
                              static_cast<double>(measured.wrong), 0.0, measured.wrong == 0});
@@ -282,11 +288,14 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     if (measured.left_out > 0)
       reason = printed("%lld measurements left out, for lack of time (run.time_limit_s) or memory",
                        static_cast<long long>(measured.left_out));
+    if (!whole)
+      reason = printed("stopped by signal %lld, without a profile; measurements left out: %lld",
+                       static_cast<long long>(signal), static_cast<long long>(measured.left_out));
     if (measured.wrong > 0)
       reason = printed("%lld messages left wrong arrays", static_cast<long long>(measured.wrong));
     set_outcome(record, outcome, reason);
     write_result(directory, record);
-    write_file(profile_path, record.calibration.profile);
+    if (whole) write_file(profile_path, record.calibration.profile);
     last_line = printed(
         "GPTBENCH calibration status=%s verdict=%s ranks=%lld nodes=%lld kernels=%zu messages=%zu "
         "left_out=%lld gemm_tflops=%.4g memory_gb_per_s=%.4g all_reduce_busbw_gb_per_s=%.4g "
@@ -297,9 +306,11 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
         fitted.gemm_flops_per_s / 1e12, fitted.bytes_per_s / 1e9,
         all_reduce_rate(measured.calibration), profile_path.c_str(), file.c_str());
   });
-  console.say("Project with it: gptbench --project DECK --machine " + profile_path +
-              " --ranks N\n" + "As machine 'local': cp " + profile_path + " " + local_profile +
-              "\n" + "Messages:        gptpost table --style comm " + file + "\n");
+  if (whole)
+    console.say("Project with it: gptbench --project DECK --machine " + profile_path +
+                " --ranks N\n" + "As machine 'local': cp " + profile_path + " " + local_profile +
+                "\n");
+  console.say("Messages:        gptpost table --style comm " + file + "\n");
   console.always(last_line);
   return outcome;
 }

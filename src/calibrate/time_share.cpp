@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/clock.h"
 #include "record/steps.h"
+#include "run/signals.h"
 
 namespace gptbench {
 namespace {
@@ -39,8 +41,9 @@ TimeShare::TimeShare(MpiWorld& world, double seconds, int64_t items)
     : world_(world), end_s_(now_s() + seconds), items_(items) {}
 
 bool TimeShare::has_time() {
-  const double left_s = -world_.max(-(end_s_ - now_s()));
-  return once_s_ == 0.0 || left_s > fewest_calls * once_s_;
+  constexpr double stopped_s = -std::numeric_limits<double>::infinity();
+  const double left_s = -world_.max(-(signal_pending() ? stopped_s : end_s_ - now_s()));
+  return left_s > stopped_s && (once_s_ == 0.0 || left_s > fewest_calls * once_s_);
 }
 
 std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()>& call,

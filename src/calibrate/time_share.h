@@ -38,7 +38,7 @@ class TimeShare {
   TimeShare(MpiWorld& world, double seconds, int64_t items);
 
   // Collective. Whether there is time for a measurement that is no shorter than the last one. The
-  // first of a share is always made.
+  // first of a share is always made, unless a rank was told to end by a signal.
   bool has_time();
   // Collective. Times `call`, which enqueues on `queue`, while all ranks do the same; nothing, and
   // one more left out, where the rest of the time is too short for it. Of

@@ -34,6 +34,7 @@
 #include "run/rules.h"
 #include "run/sensing.h"
 #include "run/set_up.h"
+#include "run/signals.h"
 #include "run/step_report.h"
 #include "run/trace_file.h"
 #include "run/training.h"

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "record/flops.h"
 #include "run/assemble_record.h"
+#include "run/signals.h"
 
 namespace gptbench {
 

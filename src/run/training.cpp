@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
-#include <ctime>
 #include <limits>
 
 #include "base/clock.h"
@@ -11,25 +9,10 @@
 #include "comm/message_totals.h"
 #include "measure/job_limit.h"
 #include "run/numbers.h"
+#include "run/signals.h"
 
 namespace gptbench {
 namespace {
-
-volatile std::sig_atomic_t signal_received = 0;
-volatile std::time_t signal_received_s = 0;
-
-// The first signal asks for the end of the run. Ctrl-C once more ends the process, unless it comes
-// with the first: a launcher and the terminal may both deliver one Ctrl-C.
-void note_signal(int number) {
-  const std::time_t now = std::time(nullptr);
-  if (signal_received == 0) {
-    signal_received_s = now;
-    signal_received = number;
-  } else if (number == SIGINT && now > signal_received_s + 1) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
-  }
-}
 
 struct Deadline {
   double at_s;  // by now_s()
@@ -51,7 +34,7 @@ Deadline deadline_of(double time_limit_s, double start_s) {
 // Collective. Why some rank voted to stop: a signal, a deadline that is near, or else the end of
 // run.duration_s, which leaves the outcome as it is.
 void note_stop(MpiWorld& world, const Deadline& deadline, bool late, Training& training) {
-  const int64_t signal = world.max(static_cast<int64_t>(signal_received));
+  const int64_t signal = world.max(static_cast<int64_t>(received_signal()));
   if (signal == 0 && world.all(!late)) return;
   training.outcome = Exit::timeout;
   training.signalled = signal != 0;
@@ -155,19 +138,6 @@ bool evaluate(MpiWorld& world, Engine& engine, const Plan& plan,
 
 }  // namespace
 
-bool signal_pending() {
-  return signal_received != 0;
-}
-
-// No SA_RESTART: a signal must end a write to a launcher that no longer reads. (mpirun stops
-// reading when it is told to end, a second before it ends the ranks.)
-void watch_signals() {
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  sigemptyset(&action.sa_mask);
-  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaction(number, &action, nullptr);
-}
-
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
                int64_t first_step, double start_s, const TrainingEvents& events) {
@@ -199,7 +169,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
         !last &&
         end_s + last_step_s + checkpoints.longest_s() + longest_evaluation_s > deadline.at_s;
     const bool done = by_time && step >= first_timed && end_s >= timed_begin_s + run.duration_s;
-    const StepResult result = engine.step(step, signal_received != 0 || late || done);
+    const StepResult result = engine.step(step, signal_pending() || late || done);
     training.steps = step + 1 - first_step;
     // A rank that failed has computed on stale values: the step has no figures.
     if (result.stop && note_failure(world, engine, training)) break;

@@ -73,12 +73,6 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
                int64_t first_step, double start_s, const TrainingEvents& events);
 
-// Installs handlers for SIGTERM, SIGINT and SIGUSR1 that request the end of the loop. A second
-// SIGINT, at least one second after the first signal, ends the process at once.
-void watch_signals();
-// Whether this rank received one.
-bool signal_pending();
-
 // Collective. The series of all ranks, on rank 0.
 TrainingSeries gather_series(MpiWorld& world, const Training& training, const Plan& plan,
                              const CommunicatorTable& communicators);

@@ -65,6 +65,27 @@ grep -q '^  limits    profile' out || fail "the profile is not named"
 if "$GPTPOST" explain "$decks/calibration.h5" >out 2>err; then fail "explains a calibration"; fi
 grep -q 'a calibration has no steps' err || fail "says nothing of steps"
 
+# A signal to one rank: what was measured so far is in the result, and there is no profile.
+for ranks in 1 2; do
+  case="signal, $ranks ranks"
+  rm -rf "$work" out
+  mkdir -p "$work"
+  # shellcheck disable=SC2016  # expanded by the inner shell
+  (cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH $ranks" &&
+    exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" --calibrate run.time_limit_s=200 run.device=host) >out 2>err &
+  job=$!
+  await ' left: GEMMs in fp32$' out "$job"
+  kill -TERM "$(head -n 1 "$work/pids")"
+  await_end "$job"
+  [ "$status" -eq 8 ] || fail "status $status instead of 8"
+  tail -1 out | grep -q '^GPTBENCH calibration status=TIMEOUT verdict=NOT VERIFIED .* profile=none ' || fail "last line: $(tail -1 out)"
+  check_result "$work/output/calibration/result.h5" TIMEOUT
+  grep -q '^reason stopped by signal 15, without a profile; measurements left out: [1-9]' values || fail "$(grep reason values)"
+  [ ! -e "$work/output/calibration/calibration.in" ] || fail "a profile"
+  "$GPTPOST" show "$work/output/calibration/result.h5" --format json >shown || fail "the result is not shown"
+  grep -q '"kernel": *"sum_of_arrays"' shown || fail "what was measured is not in the result"
+done
+
 refused 2 'only one of --plan' 0 --calibrate --plan
 refused 2 'unknown key' 2 --calibrate run.bogus=1
 exit $((failures > 0))

@@ -183,6 +183,28 @@ for recipients in "USR1 1 one" "TERM 2 ranks" "INT 2 one" "USR1 2 launcher"; do
   [ "$status" -eq 8 ] || fail "status $status instead of 8"
   timed_out
 done
+
+# A second signal ends the process at once, unless it comes within a second. The checkpoint in hand never ends.
+for signals in "TERM TERM 143" "USR1 TERM 143" "TERM USR1 138" "INT INT 130"; do
+  read -r first second expected <<<"$signals"
+  case="$first, and $second behind it"
+  rm -rf "$work" out
+  mkdir -p "$work"
+  set -m # with a process group of its own it does not ignore SIGINT
+  (cd "$work" && GPTBENCH_FAILPOINT=checkpoint_written/hang exec "$GPTBENCH" "$deck" "${endless[@]}" \
+    checkpoint.directory=ck checkpoint.every_steps=2 checkpoint.async=F) </dev/null >out 2>err &
+  job=$!
+  set +m
+  await '^ *2/2000000000 ' out "$job" || continue
+  kill "-$first" "$job"
+  kill "-$second" "$job"
+  sleep 1.2
+  kill -0 "$job" 2>/dev/null || fail "two signals at once have ended it"
+  kill "-$second" "$job"
+  await_end "$job"
+  [ "$status" -eq "$expected" ] || fail "status $status instead of $expected"
+done
+
 # The launcher told to end. Open MPI's mpirun sends SIGKILL a second after SIGTERM, which a loaded
 # machine may need for a step; five here. A ceiling of GEMMs, where the peak is not known, takes two
 # seconds, so it is measured before the first step and not once more behind the last, which is when it

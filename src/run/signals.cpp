@@ -1,0 +1,46 @@
+#include "run/signals.h"
+
+#include <csignal>
+#include <ctime>
+
+namespace gptbench {
+namespace {
+
+volatile std::sig_atomic_t first_signal = 0;
+timespec first_time{};  // of the handler alone
+
+// Signals within a second are one: a launcher and the terminal may both deliver a Ctrl-C, and
+// mpirun sends SIGTERM after SIGINT.
+void note_signal(int number) {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  if (first_signal == 0) {
+    first_time = now;
+    first_signal = number;
+    return;
+  }
+  const double passed_s = static_cast<double>(now.tv_sec - first_time.tv_sec) +
+                          1e-9 * static_cast<double>(now.tv_nsec - first_time.tv_nsec);
+  if (passed_s <= 1.0) return;
+  std::signal(number, SIG_DFL);
+  std::raise(number);  // delivered when this handler returns
+}
+
+}  // namespace
+
+int received_signal() {
+  return first_signal;
+}
+
+// No SA_RESTART: a signal must end a write to a launcher that no longer reads. (mpirun stops
+// reading when it is told to end, a second before it ends the ranks.)
+void watch_signals() {
+  constexpr int watched[] = {SIGTERM, SIGINT, SIGUSR1};
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  sigemptyset(&action.sa_mask);
+  for (const int number : watched) sigaddset(&action.sa_mask, number);  // one at a time
+  for (const int number : watched) sigaction(number, &action, nullptr);
+}
+
+}  // namespace gptbench

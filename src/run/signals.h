@@ -1,0 +1,15 @@
+// Signals that ask a run or a calibration to end.
+#pragma once
+
+namespace gptbench {
+
+// Installs handlers for SIGTERM, SIGINT and SIGUSR1: the first signal asks for an orderly end, a
+// second one, more than a second after it, ends the process at once.
+void watch_signals();
+// The signal that this rank received; 0: none. The others may have received none.
+int received_signal();
+inline bool signal_pending() {
+  return received_signal() != 0;
+}
+
+}  // namespace gptbench
