@@ -11,6 +11,7 @@ CMAKE_ARGS ?=
 CTEST_ARGS ?=
 STEPS_ARGS ?=
 FUZZ_S ?= 3600
+FUZZ_TARGETS ?=
 
 BUILD := build/$(PRESET)
 GENERATOR := $(if $(shell command -v ninja),Ninja,Unix Makefiles)
@@ -66,9 +67,9 @@ validate: configure  ## project published rows that were not fitted; doc/project
 	@cmake --build $(BUILD) --parallel $(JOBS) --target validate
 	@$(BUILD)/test/project/validate test/reference
 
-fuzz: configure  ## libFuzzer on every parser, FUZZ_S seconds each
+fuzz: configure  ## libFuzzer on every parser (or FUZZ_TARGETS), FUZZ_S seconds each
 	@cmake --build $(BUILD) --parallel $(JOBS) --target parser_fuzzer_program
-	@sh test/fuzz/run.sh $(BUILD) $(FUZZ_S)
+	@FUZZ_TARGETS='$(FUZZ_TARGETS)' sh test/fuzz/run.sh $(BUILD) $(FUZZ_S)
 
 format:  ## format the sources in place
 	@sh cmake/format.sh
@@ -92,5 +93,5 @@ clean:  ## remove every build folder and the links to the programs
 help:  ## print this list
 	@echo "make TARGET [VARIABLE=value ...]"
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-10s %s\n", $$1, $$2}'
-	@echo "variables: PRESET=release|debug|asan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS STEPS_ARGS FUZZ_S"
+	@echo "variables: PRESET=release|debug|asan JOBS DECK RANKS PREFIX CMAKE_ARGS CTEST_ARGS STEPS_ARGS FUZZ_S FUZZ_TARGETS"
 	@echo "           DEPS=no when the libraries come from modules or Spack, not from packages"

@@ -1,10 +1,8 @@
 #include "cuda/attention_key.h"
 
-#include <set>
 #include <sstream>
 
 #include "base/text.h"
-#include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
@@ -13,12 +11,11 @@ bool is_whole(const Positions& positions) {
   return positions.begin[0] == 0 && positions.split == INT64_MAX;
 }
 
-// Whether the library's fused kernels take this shape: 16-bit types only.
-bool is_fit(DType type, int64_t H, int64_t H_kv, int64_t D) {
+}  // namespace
+
+bool fits_library(DType type, int64_t H, int64_t H_kv, int64_t D) {
   return (type == DType::bf16 || type == DType::f16) && D % 8 == 0 && D <= 128 && H % H_kv == 0;
 }
-
-}  // namespace
 
 template <class Text>
 void AttentionKey::list_parts(Text& text) {
@@ -66,7 +63,7 @@ std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
   if (s.keys != KeyBlock::all || s.T_q != s.T_k || s.T_q != s.T || s.lse_step != s.T ||
       s.q_step != s.T * s.q_row || s.kv_step != s.T * s.kv_row || s.out_step != s.T * s.out_row ||
       !is_whole(s.q_positions) || !is_whole(s.k_positions) || s.dropout.rate > 0.0 ||
-      (s.alibi && !s.causal) || s.B == 0 || !is_fit(type, s.H, s.H_kv, s.D))
+      (s.alibi && !s.causal) || s.B == 0 || !fits_library(type, s.H, s.H_kv, s.D))
     return std::nullopt;
   AttentionKey key;
   key.type = type;
@@ -92,33 +89,6 @@ std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call) {
   std::optional<AttentionKey> key = key_of(type, s);
   if (key) key->backward = true;
   return key;
-}
-
-std::vector<AttentionKey> attentions_of(const Plan& plan) {
-  const ModelShape& s = plan.local;
-  std::set<AttentionKey> keys;
-  const bool alibi = s.family.positions == PositionEmbedding::alibi;
-  if (plan.config.model.dropout > 0.0 || plan.grid.context > 1 || (alibi && !s.family.causal))
-    return {};
-  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t /*times*/) {
-    const Op& op = plan.ops[static_cast<size_t>(i)];
-    if (op.kind != OpKind::attention_forward && op.kind != OpKind::attention_backward) return;
-    AttentionKey key;
-    key.backward = op.kind == OpKind::attention_backward;
-    key.type = plan.buffers[static_cast<size_t>(op[Slot::q].buffer)].dtype;
-    key.B = rows / plan.T_local();
-    key.T = plan.shape.T;
-    key.H = s.H;
-    key.H_kv = s.H_kv;
-    key.D = s.D;
-    key.q_row = key.kv_row = s.qkv();
-    key.out_row = s.H * s.D;
-    key.causal = s.family.causal;
-    key.padded = plan.lengths >= 0;
-    key.alibi = alibi;
-    if (key.B > 0 && is_fit(key.type, key.H, key.H_kv, key.D)) keys.insert(key);
-  });
-  return {keys.begin(), keys.end()};
 }
 
 }  // namespace gptbench

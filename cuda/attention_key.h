@@ -58,6 +58,9 @@ bool prefers_library(const AttentionChoices& choices, bool backward);
 std::optional<AttentionKey> key_of(DType type, const AttentionShape& shape);
 std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call);
 
+// Whether the library's fused kernels take this shape: 16-bit types only.
+bool fits_library(DType type, int64_t H, int64_t H_kv, int64_t D);
+
 // Keys of the attention calls of a step of `plan`, each once.
 std::vector<AttentionKey> attentions_of(const Plan& plan);
 

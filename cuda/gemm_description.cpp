@@ -1,12 +1,10 @@
 #include "cuda/gemm_description.h"
 
-#include <set>
 #include <sstream>
 
 #include "base/fp8.h"
 #include "base/text.h"
 #include "device/kernels.h"
-#include "plan/tasks.h"
 
 namespace gptbench {
 template <class Text>
@@ -81,27 +79,6 @@ GemmDescription describe_gemm(const GemmKey& key, int fused) {
   else if (key.op == GemmOp::backward_input && key.gelu && fused > 0)
     d.epilogue = fused > 1 ? GemmEpilogue::gelu_bias_gradient : GemmEpilogue::gelu_gradient;
   return d;
-}
-
-std::vector<GemmKey> gemms_of(const Plan& plan) {
-  std::set<GemmKey> keys;
-  for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t /*times*/) {
-    const Op& op = plan.ops[static_cast<size_t>(i)];
-    if (spec_of(op.kind).sizes != SizeGroup::gemm) return;
-    GemmKey key;
-    key.R = rows_of(op, rows);
-    key.K = op.as<GemmSize>().K;
-    key.N = op.as<GemmSize>().N;
-    key.op = op.has(Slot::dweight) ? GemmOp::backward_weight
-             : op.has(Slot::dx)    ? GemmOp::backward_input
-                                   : GemmOp::forward;
-    key.bias = op.has(Slot::bias) || op.has(Slot::dbias);
-    key.gelu = op.has(Slot::activation) || op.has(Slot::pre);
-    const Slot left = key.op == GemmOp::forward ? Slot::x : Slot::dy;
-    key.type = plan.buffers[static_cast<size_t>(op[left].buffer)].dtype;
-    if (key.R > 0) keys.insert(key);
-  });
-  return {keys.begin(), keys.end()};
 }
 
 }  // namespace gptbench

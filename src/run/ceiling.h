@@ -8,6 +8,7 @@
 #include "comm/mpi_world.h"
 #include "device/device.h"
 #include "plan/plan.h"
+#include "run/ceiling_store.h"
 
 namespace gptbench {
 
@@ -25,19 +26,6 @@ constexpr double most_ceiling_spread = 0.03;
 
 // measured: in this run, at least one. earlier: ceilings of earlier runs, oldest first.
 GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> earlier);
-
-// Ceilings of earlier runs, one line per kind of run in a text file: GPTBENCH_CEILINGS, or
-// gptbench/gemm_ceilings in $XDG_CACHE_HOME or ~/.cache. A file that cannot be read or written is
-// no error: the ceiling is then that of this run. GPTBENCH_CEILINGS=none: no file.
-class CeilingStore {
- public:
-  CeilingStore();
-  std::vector<double> read(const std::string& key) const;
-  void add(const std::string& key, double tflops) const;
-
- private:
-  std::string path_;  // "": none
-};
 
 // Collective; on rank 0, TFLOP/s. Measures for about a second.
 double measure_ceiling(MpiWorld& world, Device& device, const Plan& plan);

@@ -1,10 +1,8 @@
 #include "run/device_setup.h"
 
-#include <fstream>
-#include <sstream>
-
 #include "comm/agree.h"
 #include "cuda/backend.h"
+#include "io/file_bytes.h"
 #include "io/result_file.h"
 
 namespace gptbench {
@@ -96,13 +94,15 @@ std::string read_choices(const std::string& path) {
   constexpr const char* hdf5_suffix = ".h5";
   if (path.size() > 3 && path.compare(path.size() - 3, 3, hdf5_suffix) == 0)
     return read_result(path).provenance.chosen_algorithms;
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
-    throw Error(Exit::io, "run.algorithms = '" + path +
-                              "' cannot be read; name a result file or a file of its "
+  constexpr int64_t most_bytes = 1 << 24;  // of a regular file
+  try {
+    const Bytes bytes = read_bytes(path, most_bytes);
+    return {bytes.begin(), bytes.end()};
+  } catch (const Error& error) {
+    throw Error(Exit::io, "run.algorithms = '" + path + "' cannot be read (" + error.what() +
+                              "); name a result file or a file of its "
                               "provenance/chosen_algorithms, or '' for a timed search");
-  return text.str();
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "data/token_file.h"
 #include "deck/devices.h"
 #include "deck/presets.h"
+#include "deck/problem_class.h"
 #include "io/checksum.h"
 #include "io/guarded_read.h"
 #include "io/journal.h"
@@ -353,6 +354,13 @@ Seeds software_seeds() {
   return texts_of(embedded_software());
 }
 
+bool fuzz_rules(const std::string& input) {
+  return read_or_refuse(input, [&] { parse_run_rules("classes.in", input); });
+}
+Seeds rules_seeds() {
+  return {embedded_classes()};
+}
+
 Seeds deck_seeds() {
   return texts_of(embedded_presets());
 }
@@ -368,6 +376,10 @@ void require(bool holds, const std::string& what, const std::string& input) {
 const std::vector<FuzzTarget>& fuzz_targets() {
   static const std::vector<FuzzTarget> all = {
       {"deck", fuzz_deck, deck_seeds},
+      {"sweep", fuzz_sweep, sweep_seeds},
+      {"rules", fuzz_rules, rules_seeds},
+      {"tuning", fuzz_tuning, tuning_seeds},
+      {"ceilings", fuzz_ceilings, ceiling_seeds},
       {"devices", fuzz_devices, device_seeds},
       {"machine", fuzz_machine, machine_seeds},
       {"software", fuzz_software, software_seeds},

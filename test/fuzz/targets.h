@@ -20,6 +20,16 @@ const std::vector<FuzzTarget>& fuzz_targets();
 // deck_target.cpp: the text of a deck, which may begin with an override, "!!group.key=value".
 bool fuzz_deck(const std::string& text);
 
+// tuning_target.cpp
+bool fuzz_tuning(const std::string& text);
+std::vector<std::string> tuning_seeds();
+bool fuzz_ceilings(const std::string& text);
+std::vector<std::string> ceiling_seeds();
+
+// sweep_target.cpp
+bool fuzz_sweep(const std::string& text);
+std::vector<std::string> sweep_seeds();
+
 // Aborts with a message.
 void require(bool holds, const std::string& what, const std::string& input);
 

@@ -84,12 +84,23 @@ TEST_F(Store, DamagedLinesAndUnwritableFilesAreNoError) {
   CeilingStore().add("k", 1.0);
   std::ofstream(path_) << "k\tnan -1 0 words 7\nno tab\n";
   EXPECT_EQ(CeilingStore().read("k"), std::vector<double>{7});
+  std::ofstream(path_) << "k\t1 2 3 4 5 6 7 8 9 10 11 12\n";
+  CeilingStore().add("k", 13.0);
+  EXPECT_EQ(CeilingStore().read("k"), (std::vector<double>{5, 6, 7, 8, 9, 10, 11, 12, 13}));
   setenv("GPTBENCH_CEILINGS", "/proc/none/of_these", 1);
   CeilingStore().add("k", 1.0);
   EXPECT_TRUE(CeilingStore().read("k").empty());
   setenv("GPTBENCH_CEILINGS", "none", 1);
   CeilingStore().add("k", 1.0);
   EXPECT_TRUE(CeilingStore().read("k").empty());
+}
+
+// A name without a folder is a file of the working directory.
+TEST_F(Store, MayBeInTheWorkingDirectory) {
+  setenv("GPTBENCH_CEILINGS", "ceilings_here", 1);
+  CeilingStore().add("k", 1.0);
+  EXPECT_EQ(CeilingStore().read("k"), std::vector<double>{1});
+  std::filesystem::remove_all("ceilings_here");
 }
 
 // Sets or, with null, unsets a variable of the environment while it lives.
