@@ -158,8 +158,13 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   // First the steps, then the plan: a run that ends between them must not leave the steps of an
   // earlier run beside its own plan.
   if (!continues) write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
-  write_file(planned_path(directory), {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-             again || continues ? Existing::replaced : Existing::kept_numbered);
+  try {
+    write_file(planned_path(directory), {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+               again || continues ? Existing::replaced : Existing::kept_numbered);
+  } catch (const Error&) {
+    if (!continues) ::unlink(path.c_str());
+    throw;
+  }
   fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
   if (continues) cut_last_line(path, fd_);
