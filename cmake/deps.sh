@@ -78,6 +78,11 @@ if [ "$purpose" = test ]; then
   want chromium
   need_command clang-format-14 clang-format-14
   need_command shellcheck shellcheck
+  # libFuzzer comes with clang, in a package of its own.
+  need_command clang++ clang
+  want libclang-rt-dev
+  need_command fio fio
+  need_command valgrind valgrind
   need_command git git
   need_command mandoc mandoc
   want environment-modules

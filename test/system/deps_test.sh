@@ -56,6 +56,9 @@ if grep -q libgtest-dev log; then fail "running needs no GoogleTest"; fi
 
 fresh
 run test
+for package in libclang-rt-dev clang fio valgrind; do
+  if ! grep -q "install .* $package" log; then fail "$package is not installed"; fi
+done
 if ! grep -q "install.* libgtest-dev.* python3-torch" log; then fail "packages of the tests are not installed"; fi
 
 fresh
