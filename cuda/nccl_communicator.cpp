@@ -83,10 +83,14 @@ void NcclCommunicator::check() const {
   for (ncclComm_t comm : all()) nccl_->check(comm);
   // Those of a recording are not seen: their events tell of an earlier replay.
   for (; completed_ < pending_; ++completed_) {
-    const Timed& oldest = timed_[(first_ + completed_) % max_timed];
+    const size_t place = (first_ + completed_) % max_timed;
+    const Timed& oldest = timed_[place];
     if (cudaEventQuery(oldest.end) != cudaSuccess) {
       cudaGetLastError();  // not being ready counts as one
-      return pulse.wait_for(oldest.kind, axis_);
+      // Once per operation: a watchdog takes an entry for progress.
+      if (place != waited_for_) pulse.wait_for(oldest.kind, axis_);
+      waited_for_ = place;
+      return;
     }
     pulse.advance();
   }

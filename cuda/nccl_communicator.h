@@ -85,7 +85,8 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   mutable std::array<CommStatistics, num_op_kinds> statistics_{};
   mutable std::vector<Timed> timed_;  // a ring: [first_, first_ + pending_)
   mutable size_t first_ = 0, pending_ = 0;
-  mutable size_t completed_ = 0;  // of the pending ones, as check() has seen it
+  mutable size_t completed_ = 0;           // of the pending ones, as check() has seen it
+  mutable size_t waited_for_ = max_timed;  // place of the operation that check() last waited for
   // Of operations in recordings, which share them with us as long as they live.
   mutable std::vector<std::shared_ptr<Timed>> recorded_;
 };
