@@ -74,6 +74,56 @@ else
   not_tested "the content of dumps (h5dump was not found; Debian: hdf5-tools)"
 fi
 
+# A folder that cannot be written, from the start or from some moment on: status 7, and what is there stays.
+# Permissions do not bind root, who takes a file system of its own.
+unset OMPI_MCA_btl
+folder=$PWD/read_only
+set_writable() { # set_writable yes|no; fails where a file of it is being written
+  if [ "$(id -u)" -ne 0 ]; then
+    find "$folder" -type d -exec chmod "$([ "$1" = yes ] && echo u+w || echo a-w)" {} +
+  else
+    mount -o "remount,$([ "$1" = yes ] && echo rw || echo ro)" "$folder" 2>/dev/null
+  fi
+}
+rm -rf "$folder"
+mkdir "$folder"
+if [ "$(id -u)" -ne 0 ] || mount -t tmpfs -o size=64m tmpfs "$folder" 2>/dev/null; then
+  saving=(checkpoint.directory="$folder/ck" checkpoint.every_steps=2 run.resume=auto)
+  run 2 "$deck" "${saving[@]}" output.directory="$folder/out"
+  [ "$status" -eq 0 ] || fail "status $status"
+  contents() { find "$folder" -type f -exec cksum {} + | sort; }
+  contents >before
+  set_writable no || fail "the folder stays writable"
+  for arguments in "output.directory=$folder/out" "output.directory=$folder/other" "checkpoint.directory=$folder/ck2"; do
+    refused 7 "$folder/.*(Read-only file system|Permission denied)" 2 "$deck" "$arguments" run.steps=8
+  done
+  refused 7 "$folder/ck.*(Read-only file system|Permission denied)" 2 "$deck" "${saving[@]}" run.steps=8
+  contents | cmp -s - before || fail "files have changed: $(contents | diff - before)"
+  set_writable yes
+
+  # From a checkpoint of the run itself on.
+  rm -rf "$work" out
+  mkdir -p "$work"
+  case="a folder that becomes read-only"
+  (cd "$work" && exec "$GPTBENCH" "$deck" checkpoint.directory="$folder/ck" checkpoint.every_s=0.5 run.resume=auto \
+    run.steps=2000000000 output.log_every=1000000 run.time_limit_s=40) >out 2>err &
+  job=$!
+  until [ "$(find "$folder/ck" -name '*.manifest' -newer before | wc -l)" -ge 2 ] || ! kill -0 "$job" 2>/dev/null; do sleep 0.1; done
+  until set_writable no || ! kill -0 "$job" 2>/dev/null; do sleep 0.01; done
+  contents >before
+  await_end "$job"
+  [ "$status" -eq 7 ] || fail "status $status instead of 7"
+  check_result "$work/output/tiny/result.h5" FAILED
+  grep -Eq "reason .*$folder/ck/step-[0-9]*.h5: cannot create: (Read-only file system|Permission denied)" values || fail "$(grep reason values)"
+  contents | cmp -s - before || fail "files have changed: $(contents | diff - before)"
+  set_writable yes
+  run 1 "$deck" checkpoint.directory="$folder/ck" run.resume=auto run.duration_s=1
+  [ "$status" -eq 0 ] || fail "does not go on: status $status"
+  [ "$(id -u)" -ne 0 ] || umount "$folder"
+else
+  not_tested "read-only folders (root may not mount a file system here)"
+fi
+
 # run() of outcomes.sh empties $work, so the links are in a folder of their own.
 rm -rf links
 mkdir links

@@ -1,14 +1,16 @@
 // Preloaded into a program (LD_PRELOAD): writing to some files goes wrong as on a failing or full
 // disk. WRITE_FAULT="what n part": from the n-th call on (from 1) to files whose path contains
 // `part`, writes fail with the error number `what`, a number as in errno.h; "sync 5": fsync fails
-// with it; "short 1": writes take half of what they
-// are given, which is no error.
+// with it; "lock 37": locks do;
+// "short 1": writes take half of what they are given, which is no error.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -24,8 +26,8 @@ struct Fault {
     if (text == nullptr) return;
     std::istringstream in(text);
     in >> what;
-    if (what == "sync") in >> error;
-    if (what != "sync" && what != "short") error = std::atoi(what.c_str());
+    if (what == "sync" || what == "lock") in >> error;
+    if (error == 0 && what != "short") error = std::atoi(what.c_str());
     in >> from >> part;
   }
 };
@@ -54,7 +56,7 @@ Function* original(const char* name) {
 
 // Whether a write to `file` fails, with errno set; else shortens `bytes` where that is asked for.
 bool write_fails(int file, size_t& bytes) {
-  if (fault().what == "sync" || !is_meant(file)) return false;
+  if (fault().what == "sync" || fault().what == "lock" || !is_meant(file)) return false;
   if (fault().what == "short") {
     bytes = (bytes + 1) / 2;
     return false;
@@ -79,9 +81,42 @@ int sync_of(const char* name, int file) {
   return original<int(int)>(name)(file);
 }
 
+bool lock_fails(int file) {
+  if (fault().what != "lock" || !is_meant(file)) return false;
+  errno = fault().error;
+  return true;
+}
+
+bool locks(int command) {
+  return command == F_SETLK || command == F_SETLKW || command == F_GETLK ||
+         command == F_OFD_SETLK || command == F_OFD_SETLKW || command == F_OFD_GETLK;
+}
+
 }  // namespace
 
 extern "C" {
+
+// flock(), whose name is that of a struct, too.
+int lock_whole(int file, int operation) __asm__("flock");
+int lock_whole(int file, int operation) {
+  return lock_fails(file) ? -1 : original<int(int, int)>("flock")(file, operation);
+}
+int fcntl(int file, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void* const argument = va_arg(list, void*);
+  va_end(list);
+  if (locks(command) && lock_fails(file)) return -1;
+  return original<int(int, int, ...)>("fcntl")(file, command, argument);
+}
+int fcntl64(int file, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void* const argument = va_arg(list, void*);
+  va_end(list);
+  if (locks(command) && lock_fails(file)) return -1;
+  return original<int(int, int, ...)>("fcntl64")(file, command, argument);
+}
 
 ssize_t write(int file, const void* data, size_t bytes) {
   if (write_fails(file, bytes)) return -1;

@@ -79,4 +79,18 @@ for ranks in 0 2; do
   [ "$ranks" -eq 2 ] || (cd "$work" && find . -name 'step-*.h5' -exec cksum {} + | sort) | cmp -s - whole || fail "other checkpoints"
   tail -c 3 "$work/output/tiny/trace.json" | grep -q ']}' || fail "the trace is cut"
 done
+
+# A file system without locks (37: No locks available): nothing needs one.
+begin "${checkpoints[@]}"
+for ranks in 0 2; do
+  continued 'lock 37 1 /' "$ranks" "${checkpoints[@]}" run.resume=auto run.steps=$((6 + ranks))
+  [ "$status" -eq 0 ] || fail "status $status instead of 0"
+  check_result "$work/output/tiny/result.h5" OK
+done
+without_locks=(env "LD_PRELOAD=$WRITE_FAULTS" 'WRITE_FAULT=lock 37 1 /')
+"${without_locks[@]}" "$GPTPOST" show "$work/output/tiny/result.h5" >out 2>err || fail "the result is not shown"
+printf "&sweep\n  vary = 'run.seed = 1'\n/\n" | cat "$deck" - >"$decks/sweep.in"
+rm -rf swept
+"${limited[@]}" "${without_locks[@]}" "$GPTBENCH" --sweep "$decks/sweep.in" output.directory="$PWD/swept" >out 2>err || fail "the sweep ends with status $?"
+if command -v flock >/dev/null && "${without_locks[@]}" flock -n "$deck" true 2>/dev/null; then fail "there are locks"; fi
 finish
