@@ -3,9 +3,9 @@
 # A long run whose memory and open files must stay flat, and which the watchdog must not end. For SECONDS
 # it trains DECK (default: a tiny model, thousands of steps per second) on N ranks (default 2; 8 on two
 # cores are fourfold oversubscription), saves checkpoints, and samples each rank's resident memory and
-# descriptors into soak/samples: seconds, rank, KiB, descriptors, steps. Needs GPTBENCH and
-# GPTBENCH_LAUNCH, as the tests have them. An hour of the short deck:
-#   GPTBENCH=$PWD/gptbench GPTBENCH_LAUNCH=$PWD/build/release/launch bash test/system/soak.sh 3600 --ranks 8
+# descriptors into soak/samples: seconds, rank, KiB, descriptors, steps. GPTBENCH and GPTBENCH_LAUNCH
+# name another program than that of build/release. An hour of the short deck:
+#   bash test/system/soak.sh 3600 --deck input/124m_short.in
 # soak.sh --judge FILE: judges samples.
 #
 # What is judged is the least of each quarter of the samples, since a checkpoint that is being written
@@ -69,6 +69,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 case $seconds$ranks in *[!0-9]*) usage ;; esac
+build=$(cd "$(dirname "$0")/../.." && pwd)/build/release
+: "${GPTBENCH:=$build/bin/gptbench}" "${GPTBENCH_LAUNCH:=$build/launch}"
 
 rm -rf soak
 mkdir soak
@@ -86,7 +88,7 @@ job=$!
 trap 'kill "$job" 2>/dev/null' EXIT
 
 # 40 samples and more, the first after the first step.
-pause=$(awk -v s="$seconds" 'BEGIN { p = s / 50; print p < 0.1 ? 0.1 : p > 10 ? 10 : p }')
+pause=$(awk -v s="$seconds" 'BEGIN { p = s / 50; print (p < 0.1 ? 0.1 : p > 10 ? 10 : p) }')
 begin=$SECONDS
 while kill -0 "$job" 2>/dev/null; do
   sleep "$pause"
