@@ -1,25 +1,47 @@
 #include "plan/stage_figures.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plan/cost.h"
 
 namespace gptbench {
 
+namespace {
+
+Plan plan_of_stage(const Plan& plan, int64_t stage) {
+  Coordinates at = plan.at;
+  at.pipeline = stage;
+  return make_plan(plan.config, plan.grid.size(), plan.grid.rank_of(at), plan.device);
+}
+
+}  // namespace
+
 StageFigures figures_of(const Plan& plan) {
   return {plan.rank, plan.class_bytes, plan.model_flops, plan.recompute_flops, plan.fp8_flops};
 }
 
+void for_each_stage(const Plan& plan, const std::function<void(const Plan&)>& visit) {
+  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
+    if (stage == plan.at.pipeline)
+      visit(plan);
+    else
+      visit(plan_of_stage(plan, stage));
+  }
+}
+
+std::vector<Plan> stage_plans(Plan plan) {
+  std::vector<Plan> stages(static_cast<size_t>(plan.grid.pipeline));
+  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage)
+    if (stage != plan.at.pipeline) stages[static_cast<size_t>(stage)] = plan_of_stage(plan, stage);
+  const auto own = static_cast<size_t>(plan.at.pipeline);
+  stages[own] = std::move(plan);
+  return stages;
+}
+
 std::vector<StageFigures> stage_figures(const Plan& plan) {
   std::vector<StageFigures> stages;
-  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
-    Coordinates at = plan.at;
-    at.pipeline = stage;
-    const int64_t rank = plan.grid.rank_of(at);
-    stages.push_back(rank == plan.rank
-                         ? figures_of(plan)
-                         : figures_of(make_plan(plan.config, plan.grid.size(), rank, plan.device)));
-  }
+  for_each_stage(plan, [&](const Plan& stage) { stages.push_back(figures_of(stage)); });
   return stages;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,16 +12,20 @@
 
 namespace gptbench {
 
+// Plans of the ranks with the place of plan.rank on the other axes, one of each stage in order of
+// stages; `plan` is that of its own. Each takes as long as planning one.
+void for_each_stage(const Plan& plan, const std::function<void(const Plan&)>& visit);
+std::vector<Plan> stage_plans(Plan plan);
+
 struct StageFigures {
   int64_t rank = 0;  // whose plan it is
   ClassBytes class_bytes{};
   double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in Plan
 };
 
-// Of the stage of plan.rank.
+// Figures of the stage that plan.rank belongs to.
 StageFigures figures_of(const Plan& plan);
-// [stage]: the ranks with the place of plan.rank on the other axes. Plans every other stage once,
-// which takes as many times as long as planning one.
+// Figures of every stage, [stage].
 std::vector<StageFigures> stage_figures(const Plan& plan);
 
 // The stage whose ranks need the most device memory.

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "plan/stage_figures.h"
 #include "plan/tasks.h"
 
 namespace gptbench {
@@ -48,12 +49,7 @@ void add_stage(Traffic& traffic, const Plan& plan, int64_t ranks_per_node) {
 
 Traffic traffic_of(const Plan& plan, int64_t ranks_per_node) {
   Traffic traffic;
-  for (int64_t stage = 0; stage < plan.grid.pipeline; ++stage) {
-    Coordinates at = plan.at;
-    at.pipeline = stage;
-    add_stage(traffic, make_plan(plan.config, plan.grid.size(), plan.grid.rank_of(at), plan.device),
-              ranks_per_node);
-  }
+  for_each_stage(plan, [&](const Plan& stage) { add_stage(traffic, stage, ranks_per_node); });
   return traffic;
 }
 

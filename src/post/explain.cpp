@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "deck/deck.h"
 #include "deck/validate.h"
+#include "plan/stage_figures.h"
 #include "plan/tasks.h"
 #include "post/regions.h"
 #include "project/work.h"
@@ -62,14 +63,10 @@ std::vector<Plan> stage_plans(const Record& record) {
   const Deck deck = parse_deck(record.provenance.deck_name, record.provenance.deck_resolved, {});
   if (ranks < 1 || ranks > most_ranks || deck.config.model.num_layers > most_layers)
     throw Error(Exit::usage, "explain: the deck of this result cannot be planned");
-  const Config config = resolve(deck, ranks);
-  std::vector<Plan> plans = {make_plan(config, ranks, 0)};
-  for (int64_t stage = 1; stage < std::min(plans[0].grid.pipeline, most_stages); ++stage) {
-    Coordinates at;
-    at.pipeline = stage;
-    plans.push_back(make_plan(config, ranks, plans[0].grid.rank_of(at)));
-  }
-  return plans;
+  Plan plan = make_plan(resolve(deck, ranks), ranks, 0);
+  if (plan.grid.pipeline > most_stages)
+    throw Error(Exit::usage, "explain: the deck of this result cannot be planned");
+  return stage_plans(std::move(plan));
 }
 
 // One kind of operation of one size, as it is counted.

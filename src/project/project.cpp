@@ -105,13 +105,7 @@ std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& ma
   DeviceTraits traits = device_traits(config.run.device);
   traits.fuses = software.fuses != 0.0;
   traits.single_pass = false;  // of this program alone
-  std::vector<Plan> stages = {make_plan(config, ranks, 0, traits)};
-  for (int64_t stage = 1; stage < stages.front().grid.pipeline; ++stage) {
-    Coordinates at;
-    at.pipeline = stage;
-    stages.push_back(make_plan(config, ranks, stages.front().grid.rank_of(at), traits));
-  }
-  return stages;
+  return stage_plans(make_plan(config, ranks, 0, traits));
 }
 
 StepWork step_work(std::vector<Plan> stages) {

@@ -53,14 +53,104 @@ double token_count(const std::string& text) {
   return value;
 }
 
+void set_verbosity(CommandLine& line, Verbosity verbosity) {
+  if (line.verbosity != Verbosity::normal) usage("only one of --verbose and --quiet can be given");
+  line.verbosity = verbosity;
+}
+
+// An option beside those that choose the mode. `value`: what must follow it; null: nothing.
+struct Option {
+  const char* name;
+  const char* value;
+  void (*apply)(CommandLine& line, const std::string& name, const std::string& value);
+};
+
+constexpr int64_t most_ranks = 1000000000, most_layouts = 10000;
+
+using Line = CommandLine;
+using Text = std::string;
+const Option options[] = {
+    {"--ranks", "a number",
+     [](Line& line, const Text& name, const Text& value) {
+       line.ranks = count_of(name, value, most_ranks);
+     }},
+    {"--ranks-per-node", "a number",
+     [](Line& line, const Text& name, const Text& value) {
+       line.ranks_per_node = count_of(name, value, most_ranks);
+     }},
+    {"--top", "a number",
+     [](Line& line, const Text& name, const Text& value) {
+       line.top = count_of(name, value, most_layouts);
+     }},
+    {"--machine", "a value",
+     [](Line& line, const Text&, const Text& value) { line.machine = value; }},
+    {"--software", "a value",
+     [](Line& line, const Text&, const Text& value) { line.software = value; }},
+    {"--tokens", "a value",
+     [](Line& line, const Text&, const Text& value) { line.tokens = token_count(value); }},
+    {"--write-decks", "a directory",
+     [](Line& line, const Text&, const Text& value) { line.decks_directory = value; }},
+    {"--write-result", "a directory",
+     [](Line& line, const Text&, const Text& value) { line.result_directory = value; }},
+    {"--format", "json",
+     [](Line& line, const Text&, const Text& value) {
+       if (value != "json") usage("--format requires json");
+       line.json = true;
+     }},
+    {"--operations", nullptr, [](Line& line, const Text&, const Text&) { line.operations = true; }},
+    {"--list", nullptr, [](Line& line, const Text&, const Text&) { line.list = true; }},
+    {"--verbose", nullptr,
+     [](Line& line, const Text&, const Text&) { set_verbosity(line, Verbosity::verbose); }},
+    {"--quiet", nullptr,
+     [](Line& line, const Text&, const Text&) { set_verbosity(line, Verbosity::quiet); }},
+    {"--markdown", nullptr,
+     [](Line& line, const Text&, const Text&) { line.keys_form = Mode::keys_markdown; }},
+    {"--words", nullptr,
+     [](Line& line, const Text&, const Text&) { line.keys_form = Mode::keys_words; }},
+};
+
 [[noreturn]] void fail_unknown(const std::string& argument) {
-  std::vector<std::string> options = {
-      "--machine",        "--software", "--tokens",      "--format",      "--ranks",
-      "--list",           "--verbose",  "--quiet",       "--write-decks", "--operations",
-      "--ranks-per-node", "--top",      "--write-result"};
-  for (const ModeOption& mode : modes) options.push_back(mode.name);
-  const std::string close = nearest(argument, options);
+  std::vector<std::string> names;
+  for (const Option& option : options) names.push_back(option.name);
+  for (const ModeOption& mode : modes) names.push_back(mode.name);
+  const std::string close = nearest(argument, names);
   usage("unknown option " + argument + (close.empty() ? "" : ", did you mean " + close + "?"));
+}
+
+// Takes arguments[i] and what belongs to it, --name VALUE or --name=VALUE. Returns the number of
+// arguments, 0 where it is no such option.
+size_t take_option(CommandLine& line, const std::vector<std::string>& arguments, size_t i) {
+  const std::string& argument = arguments[i];
+  const std::string name = argument.substr(0, argument.find('='));
+  const auto option = std::find_if(std::begin(options), std::end(options),
+                                   [&](const Option& each) { return name == each.name; });
+  if (option == std::end(options)) return 0;
+  const bool has_own = name.size() < argument.size();
+  if (option->value == nullptr) {
+    if (has_own) usage(name + " takes no value");
+    option->apply(line, name, "");
+    return 1;
+  }
+  const bool is_next = !has_own && i + 1 < arguments.size();
+  const std::string value = has_own   ? argument.substr(name.size() + 1)
+                            : is_next ? arguments[i + 1]
+                                      : "";
+  if (value.empty()) usage(name + " requires " + option->value);
+  option->apply(line, name, value);
+  return is_next ? 2 : 1;
+}
+
+// Takes arguments[i] where it chooses the mode.
+bool take_mode(CommandLine& line, const std::string& argument, bool& is_given) {
+  const auto mode = std::find_if(std::begin(modes), std::end(modes),
+                                 [&](const ModeOption& each) { return argument == each.name; });
+  if (mode == std::end(modes)) return false;
+  if (is_given)
+    usage(
+        "only one of --plan, --project, --calibrate, --search, --sweep, --check, --keys, "
+        "--devices, --version and --help can be given");
+  line.mode = mode->mode;
+  return is_given = true;
 }
 
 // Of a profile; it may hold that of the software too (project/profile.h).
@@ -95,6 +185,9 @@ void check(CommandLine& line) {
   if (projects && (line.machine.empty() || !has_software || line.ranks == 0))
     usage("--project requires --machine M, --software S and --ranks N");
   if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
+  if (line.keys_form != Mode::keys && line.mode != Mode::keys)
+    usage(std::string(line.keys_form == Mode::keys_words ? "--words" : "--markdown") +
+          " goes with --keys");
   if (line.verbosity != Verbosity::normal && line.mode != Mode::run && line.mode != Mode::calibrate)
     usage(std::string(line.verbosity == Verbosity::quiet ? "--quiet" : "--verbose") +
           " goes with a run");
@@ -112,69 +205,30 @@ void check(CommandLine& line) {
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   CommandLine line;
-  bool mode_given = false, markdown = false, words = false;
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  bool mode_given = false;
+  for (size_t i = 0; i < arguments.size();) {
     const std::string& argument = arguments[i];
-    const auto mode = std::find_if(std::begin(modes), std::end(modes),
-                                   [&](const ModeOption& each) { return argument == each.name; });
-    if (mode != std::end(modes)) {
-      if (mode_given)
-        usage(
-            "only one of --plan, --project, --calibrate, --search, --sweep, --check, --keys, "
-            "--devices, --version and --help can be given");
-      line.mode = mode->mode;
-      mode_given = true;
-    } else if (argument == "--markdown") {
-      markdown = true;
-    } else if (argument == "--words") {
-      words = true;
-    } else if (argument == "--ranks" || argument == "--ranks-per-node" || argument == "--top") {
-      if (i + 1 == arguments.size()) usage(argument + " requires a number");
-      const bool is_top = argument == "--top";
-      const int64_t count = count_of(argument, arguments[++i], is_top ? 10000 : 1000000000);
-      (is_top ? line.top : argument == "--ranks" ? line.ranks : line.ranks_per_node) = count;
-    } else if (argument == "--operations") {
-      line.operations = true;
-    } else if (argument == "--verbose" || argument == "--quiet") {
-      if (line.verbosity != Verbosity::normal)
-        usage("only one of --verbose and --quiet can be given");
-      line.verbosity = argument == "--quiet" ? Verbosity::quiet : Verbosity::verbose;
-    } else if (argument == "--list") {
-      line.list = true;
-    } else if (argument == "--format" || argument.rfind("--format=", 0) == 0) {
-      const bool is_next = argument == "--format" && i + 1 < arguments.size();
-      if ((is_next ? arguments[++i] : argument.substr(std::min<size_t>(argument.size(), 9))) !=
-          "json")
-        usage("--format requires json");
-      line.json = true;
-    } else if (argument == "--write-decks" || argument == "--write-result") {
-      if (i + 1 == arguments.size() || arguments[i + 1].empty())
-        usage(argument + " requires a directory");
-      (argument == "--write-decks" ? line.decks_directory : line.result_directory) = arguments[++i];
-    } else if (argument == "--machine" || argument == "--software" || argument == "--tokens") {
-      if (i + 1 == arguments.size() || arguments[i + 1].empty())
-        usage(argument + " requires a value");
-      const std::string& value = arguments[++i];
-      if (argument == "--tokens")
-        line.tokens = token_count(value);
-      else
-        (argument == "--machine" ? line.machine : line.software) = value;
-    } else if (argument.rfind("-", 0) == 0) {
-      fail_unknown(argument);
-    } else if (line.deck.empty() &&
-               (line.mode != Mode::calibrate || argument.find('=') == std::string::npos)) {
+    if (take_mode(line, argument, mode_given)) {
+      ++i;
+      continue;
+    }
+    if (const size_t taken = take_option(line, arguments, i)) {
+      i += taken;
+      continue;
+    }
+    if (argument.rfind("-", 0) == 0) fail_unknown(argument);
+    const bool is_setting = argument.find('=') != std::string::npos;
+    if (line.deck.empty() && !(line.mode == Mode::calibrate && is_setting)) {
       line.deck = argument;
     } else {
       if (line.overrides.empty()) line.first_override = static_cast<int>(i) + 1;
       line.overrides.push_back(argument);
     }
+    ++i;
   }
   if (line.mode == Mode::keys) std::swap(line.word, line.deck);
-  if ((markdown || words) && line.mode != Mode::keys)
-    usage(std::string(markdown ? "--markdown" : "--words") + " goes with --keys");
-  if (markdown) line.mode = Mode::keys_markdown;
-  if (words) line.mode = Mode::keys_words;
   check(line);
+  if (line.mode == Mode::keys) line.mode = line.keys_form;
   return line;
 }
 

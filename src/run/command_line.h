@@ -32,6 +32,7 @@ struct CommandLine {
   int first_override = 2;                   // number of the argument overrides[0], for messages
   Verbosity verbosity = Verbosity::normal;  // of a run: --verbose, --quiet
   std::string word;                         // --keys WORD; "": all keys
+  Mode keys_form = Mode::keys;              // --keys --markdown, --keys --words
   int64_t ranks = 0;                        // --ranks; 0: not given
   int64_t ranks_per_node = 0;               // --plan --ranks-per-node; 0: not given
   std::string machine, software;            // --project, --search: names or paths of profiles

@@ -36,6 +36,8 @@ TEST(CommandLine, DeckAndOverrides) {
   EXPECT_EQ(parsed("--calibrate run.steps=5").first_override, 2);
   EXPECT_EQ(parsed("--keys batch").word, "batch");
   EXPECT_EQ(parsed("--keys batch").deck, "");
+  EXPECT_EQ(parsed("--plan a.in --ranks=8").ranks, 8);
+  EXPECT_EQ(parsed("--plan a.in --ranks=8 run.steps=5").overrides.size(), 1u);
   EXPECT_EQ(parsed("--keys --markdown").mode, Mode::keys_markdown);
   EXPECT_EQ(parsed("--keys --words").mode, Mode::keys_words);
   EXPECT_EQ(refused("a.in --words"), "--words goes with --keys; see gptbench --help");
@@ -125,6 +127,8 @@ TEST(CommandLine, WhatDoesNotGoTogether) {
               {"--sweep a.in --list --write-decks d", "only one of --list and --write-decks"},
               {"a.in --format json", "--format goes with"},
               {"--sweep a.in --format json", "--format goes with"},
+              {"--sweep a.in --list=1", "--list takes no value"},
+              {"--plan a.in --ranks= 8", "--ranks requires a number"},
               {"--plan a.in --format", "--format requires json"},
               {"--plan a.in --format xml", "--format requires json"},
               {"--plan a.in --operations --format json", "only one of --format and --operations"},
