@@ -221,6 +221,33 @@ double all_reduce_rate(const Calibration& calibration) {
   return rate;
 }
 
+// Why a calibration is less than whole; "" where it is not.
+std::string reason_of(const Measured& measured, int64_t signal) {
+  if (measured.wrong > 0)
+    return printed("%lld messages left wrong arrays", static_cast<long long>(measured.wrong));
+  if (signal != 0)
+    return printed("stopped by signal %lld, without a profile; measurements left out: %lld",
+                   static_cast<long long>(signal), static_cast<long long>(measured.left_out));
+  if (measured.left_out > 0)
+    return printed("%lld measurements left out, for lack of time (run.time_limit_s) or memory",
+                   static_cast<long long>(measured.left_out));
+  return "";
+}
+
+// Without the names of the files.
+std::string last_line_of(const Record& record, const Measured& measured,
+                         const FittedProfile& fitted) {
+  return printed(
+      "GPTBENCH calibration status=%s verdict=%s ranks=%lld nodes=%lld kernels=%zu messages=%zu "
+      "left_out=%lld gemm_tflops=%.4g memory_gb_per_s=%.4g all_reduce_busbw_gb_per_s=%.4g ",
+      record.status.c_str(), record.verdict.c_str(),
+      static_cast<long long>(record.summary.world_size),
+      static_cast<long long>(record.summary.nodes), measured.calibration.kernels.size(),
+      measured.calibration.messages.size(), static_cast<long long>(measured.left_out),
+      fitted.gemm_flops_per_s / 1e12, fitted.bytes_per_s / 1e9,
+      all_reduce_rate(measured.calibration));
+}
+
 }  // namespace
 
 Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv) {
@@ -284,27 +311,11 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
                              "arrays that do not hold the sum, or the parts, of all ranks",
                              static_cast<double>(measured.wrong), 0.0, measured.wrong == 0});
     record.summary.gemm_ceiling_tflops = fitted.gemm_flops_per_s / 1e12;
-    std::string reason;
-    if (measured.left_out > 0)
-      reason = printed("%lld measurements left out, for lack of time (run.time_limit_s) or memory",
-                       static_cast<long long>(measured.left_out));
-    if (!whole)
-      reason = printed("stopped by signal %lld, without a profile; measurements left out: %lld",
-                       static_cast<long long>(signal), static_cast<long long>(measured.left_out));
-    if (measured.wrong > 0)
-      reason = printed("%lld messages left wrong arrays", static_cast<long long>(measured.wrong));
-    set_outcome(record, outcome, reason);
+    set_outcome(record, outcome, reason_of(measured, signal));
     write_result(directory, record);
     if (whole) write_file(profile_path, record.calibration.profile);
-    last_line = printed(
-        "GPTBENCH calibration status=%s verdict=%s ranks=%lld nodes=%lld kernels=%zu messages=%zu "
-        "left_out=%lld gemm_tflops=%.4g memory_gb_per_s=%.4g all_reduce_busbw_gb_per_s=%.4g "
-        "profile=%s file=%s\n",
-        record.status.c_str(), record.verdict.c_str(), static_cast<long long>(world.size()),
-        static_cast<long long>(world.num_nodes()), measured.calibration.kernels.size(),
-        measured.calibration.messages.size(), static_cast<long long>(measured.left_out),
-        fitted.gemm_flops_per_s / 1e12, fitted.bytes_per_s / 1e9,
-        all_reduce_rate(measured.calibration), profile_path.c_str(), file.c_str());
+    last_line =
+        last_line_of(record, measured, fitted) + "profile=" + profile_path + " file=" + file + "\n";
   });
   if (whole)
     console.say("Project with it: gptbench --project DECK --machine " + profile_path +

@@ -186,107 +186,53 @@ void KernelBench::arrays(ComputeType type, const ArrayCase& size, double seconds
   const double e = static_cast<double>(size_of(A)), N = product(R, C), logits = product(L, V);
   const bool has_copy = A != DType::f32;
 
-  struct Case {
-    const char* kernel;
-    int64_t rows, columns;
-    double bytes;
-    DeviceArrays in_cache;
-    std::function<void()> call;
+  TimeShare share(world_, seconds, 10);
+  const auto time = [&](const char* kernel, int64_t rows, int64_t columns, double bytes,
+                        const DeviceArrays& in_cache, const std::function<void()>& call) {
+    add(share, {kernel, name_of(type), rows, columns, 0, 0.0, bytes}, call, in_cache);
   };
-  const std::vector<Case> cases = {
-      {"layernorm_forward",
-       R,
-       C,
-       2 * N * e,
-       {a.get()},
-       [&] {
-         kernels.layernorm_forward(queue, {b->data(), mean->data(), rstd->data(), a->data(),
-                                           gamma->data(), gamma->data(), R, C, 1e-5});
-       }},
-      {"layernorm_backward",
-       R,
-       C,
-       4 * N * e,
-       {b.get()},
-       [&] {
-         kernels.layernorm_backward(
-             queue, {c->data(), dgamma->data(), dbeta, b->data(), a->data(), gamma->data(),
-                     mean->data(), rstd->data(), R, C, scratch->workspace()});
-       }},
-      {"gelu_forward",
-       R,
-       C,
-       2 * N * e,
-       {a.get()},
-       [&] {
-         kernels.gelu_forward(queue, {b->data(), a->data(), n});
-       }},
-      {"gelu_backward",
-       R,
-       C,
-       3 * N * e,
-       {b.get()},
-       [&] {
-         kernels.gelu_backward(queue, {c->data(), b->data(), a->data(), n});
-       }},
-      {"residual_forward",
-       R,
-       C,
-       3 * N * e,
-       {b.get()},
-       [&] {
-         kernels.residual_forward(
-             queue, {c->data(), b->data(), a->data(), R, C, Dropout{}, {0, 0, R, R, {}}});
-       }},
-      {"cross_entropy_statistics",
-       L,
-       V,
-       logits * e,
-       {a.get()},
-       [&] {
-         kernels.cross_entropy_statistics(
-             queue, {row_max, row_max + L, row_max + 2 * L, a->data(), tokens, L, V, V, 0});
-       }},
-      {"cross_entropy_finish",
-       L,
-       V,
-       2 * logits * e,
-       {a.get()},
-       [&] {
-         kernels.cross_entropy_finish(queue, {loss, a->data(), row_max, row_max + L,
-                                              row_max + 2 * L, tokens, L, V, V, 0, 1e-3});
-       }},
-      {"squared_norm",
-       R,
-       C,
-       4 * N,
-       {},
-       [&] {
-         kernels.squared_norm(queue, {loss + 2, g->data(), n, DType::f32, scratch->workspace()});
-       }},
-      {"adamw",
-       R,
-       C,
-       N * (28.0 + (has_copy ? e : 0.0)),
-       {},
-       [&] {
-         kernels.adamw(queue, {p->data(), m->data(), v->data(), g->data(),
-                               has_copy ? b->data() : nullptr, loss + 1, n, 10, 0.0, 0.9, 0.95,
-                               1e-8, 0.0, DType::f32, DType::f32, DType::f32});
-       }},
-      {"convert",
-       R,
-       C,
-       N * (4.0 + e),
-       {},
-       [&] {
-         kernels.convert(queue, {b->data(), g->data(), R, C, C, C, A, DType::f32, false});
-       }},
+  const auto time_rows = [&](const char* kernel, double bytes, const DeviceArrays& in_cache,
+                             const std::function<void()>& call) {
+    time(kernel, R, C, bytes, in_cache, call);
   };
-  TimeShare share(world_, seconds, static_cast<int64_t>(cases.size()));
-  for (const Case& each : cases)
-    add(share, {each.kernel, name_of(type), each.rows, each.columns, 0, 0.0, each.bytes}, each.call,
-        each.in_cache);
+  time_rows("layernorm_forward", 2 * N * e, {a.get()}, [&] {
+    kernels.layernorm_forward(queue, {b->data(), mean->data(), rstd->data(), a->data(),
+                                      gamma->data(), gamma->data(), R, C, 1e-5});
+  });
+  time_rows("layernorm_backward", 4 * N * e, {b.get()}, [&] {
+    kernels.layernorm_backward(
+        queue, {c->data(), dgamma->data(), dbeta, b->data(), a->data(), gamma->data(), mean->data(),
+                rstd->data(), R, C, scratch->workspace()});
+  });
+  time_rows("gelu_forward", 2 * N * e, {a.get()}, [&] {
+    kernels.gelu_forward(queue, {b->data(), a->data(), n});
+  });
+  time_rows("gelu_backward", 3 * N * e, {b.get()}, [&] {
+    kernels.gelu_backward(queue, {c->data(), b->data(), a->data(), n});
+  });
+  time_rows("residual_forward", 3 * N * e, {b.get()}, [&] {
+    kernels.residual_forward(queue,
+                             {c->data(), b->data(), a->data(), R, C, Dropout{}, {0, 0, R, R, {}}});
+  });
+  time("cross_entropy_statistics", L, V, logits * e, {a.get()}, [&] {
+    kernels.cross_entropy_statistics(
+        queue, {row_max, row_max + L, row_max + 2 * L, a->data(), tokens, L, V, V, 0});
+  });
+  time("cross_entropy_finish", L, V, 2 * logits * e, {a.get()}, [&] {
+    kernels.cross_entropy_finish(
+        queue, {loss, a->data(), row_max, row_max + L, row_max + 2 * L, tokens, L, V, V, 0, 1e-3});
+  });
+  time_rows("squared_norm", 4 * N, {}, [&] {
+    kernels.squared_norm(queue, {loss + 2, g->data(), n, DType::f32, scratch->workspace()});
+  });
+  time_rows("adamw", N * (28.0 + (has_copy ? e : 0.0)), {}, [&] {
+    kernels.adamw(queue,
+                  {p->data(), m->data(), v->data(), g->data(), has_copy ? b->data() : nullptr,
+                   loss + 1, n, 10, 0.0, 0.9, 0.95, 1e-8, 0.0, DType::f32, DType::f32, DType::f32});
+  });
+  time_rows("convert", N * (4.0 + e), {}, [&] {
+    kernels.convert(queue, {b->data(), g->data(), R, C, C, C, A, DType::f32, false});
+  });
   left_out_ += share.left_out();
 }
 

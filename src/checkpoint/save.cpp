@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <functional>
+#include <future>
 #include <memory>
 
 #include "base/clock.h"
@@ -21,16 +23,26 @@
 namespace gptbench {
 namespace {
 
-void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data) {
+// `summing`: where the checksum is formed, in a thread beside the write or after it.
+void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data,
+                    std::launch summing) {
   const int64_t size = size_of(array.type);
+  std::future<uint64_t> checksum = std::async(summing, element_checksum, data, size, first, n);
   file.write_at(array.offset + first * size, data, static_cast<size_t>(n * size));
   file.begin_sync(array.offset + first * size, n * size);
-  array.checksum += element_checksum(data, size, first, n);
+  array.checksum += checksum.get();
   pulse.advance();
 }
 
-// Calls visit(array, first element, elements, fill) for the pieces of the arrays that this rank
-// writes, always in the same order; fill(memory) assigns their elements, of the type of the array.
+// Elements of a piece of an array, of the array's type: where the host can read them in place, or
+// from `fill`, which assigns them to memory.
+struct Source {
+  const void* in_place;  // null: they must be filled in
+  std::function<void(void* memory)> fill;
+};
+
+// Calls visit(array, first element, elements, source) for the pieces of the arrays that this rank
+// writes, always in the same order.
 template <class Visitor>
 void visit_tensors(Resources& resources, Role role, size_t first_array,
                    const std::vector<FileArray>& arrays, const Visitor& visit) {
@@ -44,14 +56,16 @@ void visit_tensors(Resources& resources, Role role, size_t first_array,
       // What lies beyond only pads the vocabulary.
       const int64_t end = std::min(part.first + part.count, array.elements());
       for_each_piece(part.first, end, [&](int64_t first, int64_t n) {
-        visit(index, first, n, [&](void* memory) {
-          const Operand from{part.at.buffer, part.at.offset + first - part.first};
+        const Operand from{part.at.buffer, part.at.offset + first - part.first};
+        const bool converts = copy.dtype != array.type;
+        const auto fill = [&](void* memory) {
           const int64_t bytes = n * size_of(copy.dtype);
-          if (copy.dtype == array.type) return resources.fetch(from, memory, bytes);
+          if (!converts) return resources.fetch(from, memory, bytes);
           stored.resize(static_cast<size_t>(bytes));
           resources.fetch(from, stored.data(), bytes);
           convert_elements(stored.data(), copy.dtype, memory, array.type, n);
-        });
+        };
+        visit(index, first, n, Source{converts ? nullptr : resources.in_place(from), fill});
       });
     });
   }
@@ -70,12 +84,12 @@ void visit_fp8_scales(Resources& resources, const std::vector<FileArray>& arrays
                                     [&](const FileArray& each) { return each.name == name; });
     GPTBENCH_CHECK(array != arrays.end(), name + " is an array of the checkpoint");
     visit(static_cast<size_t>(array - arrays.begin()), int64_t{0}, array->elements(),
-          [&](void* memory) {
-            if (factors.empty()) factors = read_fp8_scaling(resources);
-            std::vector<float> values = {factors[i].scale};
-            values.insert(values.end(), factors[i].amax.begin(), factors[i].amax.end());
-            std::memcpy(memory, values.data(), values.size() * sizeof(float));
-          });
+          Source{nullptr, [&](void* memory) {
+                   if (factors.empty()) factors = read_fp8_scaling(resources);
+                   std::vector<float> values = {factors[i].scale};
+                   values.insert(values.end(), factors[i].amax.begin(), factors[i].amax.end());
+                   std::memcpy(memory, values.data(), values.size() * sizeof(float));
+                 }});
   }
 }
 
@@ -148,11 +162,16 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   if (resources.plan.checkpoint_copy < 0) {
     agreed(world_, [&] {
       std::vector<char> memory;
-      visit_share(resources, arrays, [&](size_t array, int64_t first, int64_t n, auto fill) {
-        memory.resize(static_cast<size_t>(n * size_of(arrays[array].type)));
-        fill(memory.data());
-        write_elements(*file_, arrays[array], first, n, memory.data());
-      });
+      visit_share(resources, arrays,
+                  [&](size_t array, int64_t first, int64_t n, const Source& from) {
+                    if (from.in_place == nullptr) {
+                      memory.resize(static_cast<size_t>(n * size_of(arrays[array].type)));
+                      from.fill(memory.data());
+                    }
+                    write_elements(*file_, arrays[array], first, n,
+                                   from.in_place != nullptr ? from.in_place : memory.data(),
+                                   std::launch::async);
+                  });
       file_->sync();
     });
     share_s_ = now_s();
@@ -161,8 +180,8 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   }
   copy_ = static_cast<char*>(resources.arena.address({resources.plan.checkpoint_copy}, 0));
   char* at = copy_;
-  visit_share(resources, arrays, [&](size_t array, int64_t, int64_t n, auto fill) {
-    fill(at);
+  visit_share(resources, arrays, [&](size_t array, int64_t, int64_t n, const Source& from) {
+    from.fill(at);
     at += n * size_of(arrays[array].type);
   });
   GPTBENCH_CHECK(at - copy_ <= resources.buffer_of({resources.plan.checkpoint_copy}).bytes(),
@@ -178,11 +197,13 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::write_copy(Resources& resources) {
   try {
     const char* at = copy_;
-    visit_share(resources, manifest_.arrays, [&](size_t array, int64_t first, int64_t n, auto) {
-      if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
-      write_elements(*file_, manifest_.arrays[array], first, n, at);
-      at += n * size_of(manifest_.arrays[array].type);
-    });
+    visit_share(
+        resources, manifest_.arrays, [&](size_t array, int64_t first, int64_t n, const Source&) {
+          if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
+          // Training has the cores: no thread beside this one.
+          write_elements(*file_, manifest_.arrays[array], first, n, at, std::launch::deferred);
+          at += n * size_of(manifest_.arrays[array].type);
+        });
     file_->sync();
   } catch (const Error& error) {
     error_ = error;

@@ -93,6 +93,8 @@ class Device {
   // `bytes` may be 0.
   virtual void* allocate(int64_t bytes) = 0;
   virtual void release(void* memory, int64_t bytes) = 0;
+  // Whether the host can read it in place.
+  virtual bool is_host_memory() const { return false; }
   // The same for host memory that copy() can access.
   virtual void* allocate_host(int64_t bytes) { return allocate(bytes); }
   virtual void release_host(void* memory, int64_t bytes) { release(memory, bytes); }

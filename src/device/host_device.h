@@ -18,6 +18,7 @@ class HostDevice final : public Device {
   explicit HostDevice(DeviceKind kind);
 
   DeviceKind kind() const override { return kind_; }
+  bool is_host_memory() const override { return true; }
   std::string description() const override;
   // Threads of the kernels: those of Kokkos; 1 for `ref`.
   int num_threads() const override;

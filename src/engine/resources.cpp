@@ -41,6 +41,13 @@ void Resources::put(const Operand& to, const void* source, int64_t bytes) {
     device.upload(queues[QueueId::compute], arena.address(to, 0), source, bytes);
 }
 
+const void* Resources::in_place(const Operand& from) const {
+  const MemoryClass memory_class = buffer_of(from).memory_class;
+  const bool is_readable = memory_class == MemoryClass::host ||
+                           (memory_class != MemoryClass::file && device.is_host_memory());
+  return is_readable ? arena.address(from, 0) : nullptr;
+}
+
 void Resources::fetch(const Operand& from, void* target, int64_t bytes) {
   const MemoryClass memory_class = buffer_of(from).memory_class;
   if (memory_class == MemoryClass::file)

@@ -37,7 +37,9 @@ struct Resources {
   // wherever the buffer resides. Outside of steps only.
   void put(const Operand& to, const void* source, int64_t bytes);
   void fetch(const Operand& from, void* target, int64_t bytes);
-  // The same of all elements of `values`, a vector or an array of the buffer's type.
+  // The operand's elements where they are, if the host can read them there; null where it cannot.
+  const void* in_place(const Operand& from) const;
+  // put() and fetch() of all elements of `values`, a vector or an array of the buffer's type.
   template <class Values>
   void put(const Operand& to, const Values& values) {
     put(to, values.data(), static_cast<int64_t>(values.size() * sizeof *values.data()));

@@ -52,6 +52,39 @@ std::map<std::string, Work> work_of(const Record& record) {
   return work;
 }
 
+// What the work of a run spans.
+struct Range {
+  double least = INFINITY, most = 0.0;  // FLOPs per byte
+  double bytes_per_s = 0.0;             // the highest rate
+};
+
+// The bound that peak and bandwidth set, and the bandwidth of the data sheet among the rates.
+void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& roof, Panel& rates) {
+  const double peak = 1e12 * run.peak_tflops();
+  const DeviceData* const device =
+      find_device(run.device_name(), run.summary().device_memory_bytes);
+  const double stated = device == nullptr ? 0.0 : 1e9 * device->bandwidth_gb_per_s;
+  const double bandwidth = stated > 0.0 ? stated : range.bytes_per_s;
+  const std::string limit = significant(bandwidth / 1e9, 3, 3) + " GB/s, " +
+                            (stated > 0.0 ? "data sheet" : "the highest of this run");
+  Curve bound{neutral, "roof: " + limit, {}};
+  const auto add = [&](double intensity) {
+    const double by_memory = bandwidth * intensity;
+    const double rate = peak > 0.0 ? std::min(peak, by_memory) : by_memory;
+    bound.marks.push_back({intensity, rate / 1e9, 0.0, 0.0, "roof"});
+  };
+  const double ridge = peak / bandwidth;
+  add((ridge > 0.0 ? std::min(range.least, ridge) : range.least) / 2.0);
+  if (ridge > 0.0) add(ridge);
+  add(2.0 * std::max(range.most, ridge));
+  roof.curves.push_back(bound);
+  picture.legend.push_back({bound.name + (peak > 0.0 ? "; " + significant(peak / 1e9, 4, 3) +
+                                                           " GFLOP/s, " + run.summary().peak_source
+                                                     : ""),
+                            neutral});
+  if (stated > 0.0) rates.rules.push_back({stated / 1e9, limit, true});
+}
+
 }  // namespace
 
 Picture roofline_picture(const Runs& runs, const PlotOptions&) {
@@ -64,7 +97,7 @@ Picture roofline_picture(const Runs& runs, const PlotOptions&) {
   roof.y = {"GFLOP/s", true};
   rates.x = {"GB/s moved", false, true};
   rates.y.downwards = true;
-  double least = INFINITY, most = 0.0, fastest = 0.0;  // FLOPs per byte; bytes per second
+  Range range;
   std::map<std::string, Work> all = work_of(run.record());
   for (size_t style = 0; style < kinds_of_work.size(); ++style) {
     const std::string& label = kinds_of_work[style];
@@ -73,14 +106,14 @@ Picture roofline_picture(const Runs& runs, const PlotOptions&) {
     const double gb_per_s = work.bytes / work.time_s / 1e9,
                  row = static_cast<double>(picture.legend.size());
     std::string tip = label + ": " + significant(gb_per_s, 3, 3) + " GB/s";
-    fastest = std::max(fastest, 1e9 * gb_per_s);
+    range.bytes_per_s = std::max(range.bytes_per_s, 1e9 * gb_per_s);
     if (work.flops > 0.0) {
       const double intensity = work.flops / work.bytes, rate = work.flops / work.time_s / 1e9;
       tip += ", " + significant(rate, 3, 3) + " GFLOP/s, " + significant(intensity, 3, 3) +
              " FLOPs per byte";
       roof.curves.push_back({style, label, {{intensity, rate, 0.0, 0.0, tip}}, false});
-      least = std::min(least, intensity);
-      most = std::max(most, intensity);
+      range.least = std::min(range.least, intensity);
+      range.most = std::max(range.most, intensity);
     }
     rates.y.ticks.emplace_back(row, label);
     rates.boxes.push_back({0.0, gb_per_s, row - 0.34, row + 0.34, style, label, tip, "",
@@ -91,31 +124,7 @@ Picture roofline_picture(const Runs& runs, const PlotOptions&) {
     picture.legend.clear();
     return picture;
   }
-  const double peak = 1e12 * run.peak_tflops();
-  const DeviceData* const device =
-      find_device(run.device_name(), run.summary().device_memory_bytes);
-  const double stated = device == nullptr ? 0.0 : 1e9 * device->bandwidth_gb_per_s;
-  const double bandwidth = stated > 0.0 ? stated : fastest;
-  const std::string limit = significant(bandwidth / 1e9, 3, 3) + " GB/s, " +
-                            (stated > 0.0 ? "data sheet" : "the highest of this run");
-  Curve bound{neutral, "roof: " + limit, {}};
-  const auto add = [&](double intensity) {
-    const double by_memory = bandwidth * intensity;
-    const double rate = peak > 0.0 ? std::min(peak, by_memory) : by_memory;
-    bound.marks.push_back({intensity, rate / 1e9, 0.0, 0.0, "roof"});
-  };
-  const double ridge = peak / bandwidth;
-  least = std::min(least, ridge > 0.0 ? ridge : least) / 2.0;
-  most = std::max(most, ridge) * 2.0;
-  add(least);
-  if (ridge > 0.0) add(ridge);
-  add(most);
-  roof.curves.push_back(bound);
-  picture.legend.push_back({bound.name + (peak > 0.0 ? "; " + significant(peak / 1e9, 4, 3) +
-                                                           " GFLOP/s, " + run.summary().peak_source
-                                                     : ""),
-                            neutral});
-  if (stated > 0.0) rates.rules.push_back({stated / 1e9, limit, true});
+  add_roof(picture, run, range, roof, rates);
   rates.height = 26.0 * static_cast<double>(rates.boxes.size()) + 14.0;
   picture.panels = {roof, rates};
   picture.notes = {

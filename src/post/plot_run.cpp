@@ -231,6 +231,74 @@ Picture timeline_picture(const Runs& runs, const PlotOptions&) {
   return picture;
 }
 
+namespace {
+
+// What a memory map is drawn with.
+struct MemoryScale {
+  double unit;  // bytes
+  const char* name;
+  std::vector<std::string> lifetimes;  // each has a style
+};
+
+// Adds the buffers of a class, sorted by offset, below `top`; returns where the next class begins.
+// Buffers that share bytes are in lanes below each other.
+double add_class(Panel& panel, const std::string& name, const std::vector<ArenaEntry>& buffers,
+                 const MemoryScale& scale, double top) {
+  std::vector<double> lanes;  // where the last buffer of each ends
+  for (const ArenaEntry& buffer : buffers) {
+    if (buffer.memory_class != name || buffer.bytes <= 0) continue;
+    const double begin = static_cast<double>(buffer.offset_bytes),
+                 end = begin + static_cast<double>(buffer.bytes);
+    const auto lane =
+        std::find_if(lanes.begin(), lanes.end(), [&](double last) { return last <= begin; });
+    const double row = top + static_cast<double>(lane - lanes.begin());
+    if (lane == lanes.end())
+      lanes.push_back(end);
+    else
+      *lane = end;
+    const std::string prefix = name + "::";
+    const std::string text = buffer.name.compare(0, prefix.size(), prefix) == 0
+                                 ? buffer.name.substr(prefix.size())
+                                 : buffer.name;
+    const auto style = static_cast<size_t>(
+        std::find(scale.lifetimes.begin(), scale.lifetimes.end(), buffer.lifetime) -
+        scale.lifetimes.begin());
+    panel.boxes.push_back(
+        {begin / scale.unit, end / scale.unit, row + 0.05, row + 0.95, style, buffer.lifetime,
+         buffer.name + ", " + buffer.dtype + ", " + format_bytes(buffer.bytes) + " at " +
+             format_bytes(buffer.offset_bytes) + "; lives: " + buffer.lifetime,
+         text});
+  }
+  if (lanes.empty()) return top;
+  const double largest = *std::max_element(lanes.begin(), lanes.end());
+  panel.y.ticks.emplace_back(
+      top + 0.5 * static_cast<double>(lanes.size()),
+      spaced(name) + ", " + significant(largest / scale.unit, 4, 1) + " " + scale.name);
+  return top + static_cast<double>(lanes.size()) + 0.5;
+}
+
+// [rank]: median over the timed steps of step less communication, s; empty where the record lacks
+// them.
+std::vector<double> computing_times(const Record& record) {
+  const RankSeries *step = nullptr, *communication = nullptr;
+  for (const RankSeries& series : record.timing) {
+    if (series.name == "step") step = &series;
+    if (series.name == "communication") communication = &series;
+  }
+  if (step == nullptr || step->reduced ||
+      (communication != nullptr && communication->values.size() != step->values.size()))
+    return {};
+  RankSeries computing = *step;
+  for (size_t i = 0; communication != nullptr && i < computing.values.size(); ++i)
+    computing.values[i] -= communication->values[i];
+  std::vector<double> times;
+  for (int64_t rank = 0; rank < step->ranks; ++rank)
+    times.push_back(median(timed_steps(record, computing, rank)));
+  return times;
+}
+
+}  // namespace
+
 Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"memory_map", "Memory map of rank 0", ""};
   if (runs.empty() || runs.front().record().arena.empty()) return picture;
@@ -242,52 +310,21 @@ Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
   std::stable_sort(buffers.begin(), buffers.end(), [](const ArenaEntry& a, const ArenaEntry& b) {
     return a.offset_bytes < b.offset_bytes;
   });
-  double longest = 0.0;
+  int64_t longest = 0;
   for (const ArenaEntry& buffer : buffers) {
     for (auto [known, name] :
          {std::pair{&classes, &buffer.memory_class}, std::pair{&lifetimes, &buffer.lifetime}})
       if (std::find(known->begin(), known->end(), *name) == known->end()) known->push_back(*name);
-    longest = std::max(
-        longest, static_cast<double>(buffer.offset_bytes) + static_cast<double>(buffer.bytes));
+    longest = std::max<int64_t>(longest, buffer.offset_bytes + buffer.bytes);
   }
-  const bool small = longest < static_cast<double>(GiB);
-  const double unit = static_cast<double>(small ? MiB : GiB);
+  const bool small = longest < GiB;
+  const MemoryScale scale = {static_cast<double>(small ? MiB : GiB), small ? "MiB" : "GiB",
+                             lifetimes};
   Panel panel;
-  panel.x = {std::string("Offset within the class (") + (small ? "MiB)" : "GiB)"), false, true};
+  panel.x = {std::string("Offset within the class (") + scale.name + ")", false, true};
   panel.y.downwards = true;
   double top = 0.0;
-  for (const std::string& each : classes) {
-    std::vector<double> lanes;  // where the last buffer of each ends
-    for (const ArenaEntry& buffer : buffers) {
-      if (buffer.memory_class != each || buffer.bytes <= 0) continue;
-      const double begin = static_cast<double>(buffer.offset_bytes),
-                   end = begin + static_cast<double>(buffer.bytes);
-      const auto lane =
-          std::find_if(lanes.begin(), lanes.end(), [&](double last) { return last <= begin; });
-      const double row = top + static_cast<double>(lane - lanes.begin());
-      if (lane == lanes.end())
-        lanes.push_back(end);
-      else
-        *lane = end;
-      const std::string prefix = each + "::";
-      const std::string name = buffer.name.compare(0, prefix.size(), prefix) == 0
-                                   ? buffer.name.substr(prefix.size())
-                                   : buffer.name;
-      const size_t style = static_cast<size_t>(
-          std::find(lifetimes.begin(), lifetimes.end(), buffer.lifetime) - lifetimes.begin());
-      panel.boxes.push_back(
-          {begin / unit, end / unit, row + 0.05, row + 0.95, style, buffer.lifetime,
-           buffer.name + ", " + buffer.dtype + ", " + format_bytes(buffer.bytes) + " at " +
-               format_bytes(buffer.offset_bytes) + "; lives: " + buffer.lifetime,
-           name});
-    }
-    if (lanes.empty()) continue;
-    std::string label = spaced(each);
-    label += ", " + significant(*std::max_element(lanes.begin(), lanes.end()) / unit, 4, 1) +
-             (small ? " MiB" : " GiB");
-    panel.y.ticks.emplace_back(top + 0.5 * static_cast<double>(lanes.size()), label);
-    top += static_cast<double>(lanes.size()) + 0.5;
-  }
+  for (const std::string& each : classes) top = add_class(panel, each, buffers, scale, top);
   if (panel.boxes.empty()) return picture;
   for (size_t i = 0; i < lifetimes.size(); ++i) picture.legend.push_back({lifetimes[i], i});
   panel.height = std::min(900.0, 20.0 * top + 10.0);
@@ -301,21 +338,9 @@ Picture ranks_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"ranks", "Computing time per step of each rank, by host", ""};
   if (runs.empty()) return picture;
   const Record& record = runs.front().record();
-  const RankSeries *step = nullptr, *communication = nullptr;
-  for (const RankSeries& series : record.timing) {
-    if (series.name == "step") step = &series;
-    if (series.name == "communication") communication = &series;
-  }
-  if (step == nullptr || step->reduced || step->ranks < 2 ||
-      (communication != nullptr && communication->values.size() != step->values.size()))
-    return picture;
+  const std::vector<double> times = computing_times(record);
+  if (times.size() < 2) return picture;
   picture.subtitle = subtitle_of_one(runs.front());
-  RankSeries computing = *step;
-  for (size_t i = 0; communication != nullptr && i < computing.values.size(); ++i)
-    computing.values[i] -= communication->values[i];
-  std::vector<double> times;
-  for (int64_t rank = 0; rank < step->ranks; ++rank)
-    times.push_back(median(timed_steps(record, computing, rank)));
   const double least = *std::min_element(times.begin(), times.end()),
                largest = *std::max_element(times.begin(), times.end());
   const bool seconds = largest >= 1.0;

@@ -76,6 +76,33 @@ void add_held_out(const Record& record, Panel& panel, Picture& picture) {
   panel.curves.push_back(std::move(curve));
 }
 
+// Runs whose losses lie within a pixel of each other: their curve is drawn once.
+struct Group {
+  size_t first, more;  // index of the run that is drawn, number of the others
+  double difference;   // the largest from the one that is drawn
+};
+std::vector<Group> groups_of(const Runs& runs, double pixel) {
+  std::vector<Group> groups;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const std::vector<double>& loss = runs[r].record().loss;
+    if (loss.empty()) continue;
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      const RunView& other = runs[group.first];
+      const std::vector<double>& drawn = other.record().loss;
+      return other.summary().resumed_step == runs[r].summary().resumed_step &&
+             drawn.size() == loss.size() && difference(drawn, loss) <= pixel;
+    });
+    if (same == groups.end()) {
+      groups.push_back({r, 0, 0.0});
+      continue;
+    }
+    ++same->more;
+    same->difference =
+        std::max(same->difference, difference(runs[same->first].record().loss, loss));
+  }
+  return groups;
+}
+
 }  // namespace
 
 Picture loss_picture(const Runs& runs, const PlotOptions&) {
@@ -96,31 +123,9 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
         largest = std::max(largest, loss);
       }
   }
-  // Curves that lie within a pixel of each other are drawn once.
-  struct Group {
-    size_t first, more;
-    double difference;
-  };
-  std::vector<Group> groups;
-  const std::vector<std::string> labels = labels_of(runs);
-  for (size_t r = 0; r < runs.size(); ++r) {
-    const std::vector<double>& loss = runs[r].record().loss;
-    if (loss.empty()) continue;
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      const RunView& other = runs[group.first];
-      const std::vector<double>& drawn = other.record().loss;
-      return other.summary().resumed_step == runs[r].summary().resumed_step &&
-             drawn.size() == loss.size() && difference(drawn, loss) <= 0.002 * (largest - least);
-    });
-    if (same == groups.end()) {
-      groups.push_back({r, 0, 0.0});
-      continue;
-    }
-    ++same->more;
-    same->difference =
-        std::max(same->difference, difference(runs[same->first].record().loss, loss));
-  }
+  const std::vector<Group> groups = groups_of(runs, 0.002 * (largest - least));
   if (groups.empty()) return picture;
+  const std::vector<std::string> labels = labels_of(runs);
   for (const Group& group : groups) {
     const size_t style = panel.curves.size();
     std::string name = labels[group.first];

@@ -212,6 +212,17 @@ TrainingStart start_from(const Session& session, const Config& config, Engine& e
   return start;
 }
 
+// Collective. The trace of the step that the deck names, if it was trained.
+void write_wanted_trace(const Session& session, Engine& engine, int64_t first_step,
+                        const Training& training) {
+  const OutputConfig& output = engine.resources().plan.config.output;
+  const auto steps = static_cast<int64_t>(training.samples.size());
+  if (output.trace_step <= first_step || output.trace_step > first_step + steps) return;
+  write_trace(session.world, engine.resources().plan, *engine.trace());
+  session.console.say("Trace of step " + std::to_string(output.trace_step) + ": " +
+                      output.directory + "/trace.json\n");
+}
+
 // Collective. Trains the plan of `attempt` and collects what came of it: the outcome of training,
 // and the parts of the record.
 void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, RunParts& parts) {
@@ -241,8 +252,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   engine.initialise_weights();
   const TrainingStart start = start_from(session, plan.config, engine, attempt.record);
   allow_graphs(world, engine, plan);
-  const int64_t trace_step = plan.config.output.trace_step;
-  if (trace_step > 0) engine.trace_step(trace_step - 1);
+  if (plan.config.output.trace_step > 0) engine.trace_step(plan.config.output.trace_step - 1);
   session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
 
   // Training, and the files that were asked for.
@@ -262,12 +272,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
                                   start.steps, session.start_s, events);
   if (!training.signalled) dump.weights(engine, "weights_final");
   dump.close();
-  if (trace_step > start.steps &&
-      trace_step <= start.steps + static_cast<int64_t>(training.samples.size())) {
-    write_trace(world, plan, *engine.trace());
-    session.console.say("Trace of step " + std::to_string(trace_step) + ": " +
-                        plan.config.output.directory + "/trace.json\n");
-  }
+  write_wanted_trace(session, engine, start.steps, training);
 
   // What came of it.
   pulse.enter(Phase::result);
