@@ -310,14 +310,15 @@ Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
   std::stable_sort(buffers.begin(), buffers.end(), [](const ArenaEntry& a, const ArenaEntry& b) {
     return a.offset_bytes < b.offset_bytes;
   });
-  int64_t longest = 0;
+  double longest = 0.0;  // not an integer: files come from anyone, and sums must not overflow
   for (const ArenaEntry& buffer : buffers) {
     for (auto [known, name] :
          {std::pair{&classes, &buffer.memory_class}, std::pair{&lifetimes, &buffer.lifetime}})
       if (std::find(known->begin(), known->end(), *name) == known->end()) known->push_back(*name);
-    longest = std::max<int64_t>(longest, buffer.offset_bytes + buffer.bytes);
+    longest = std::max(
+        longest, static_cast<double>(buffer.offset_bytes) + static_cast<double>(buffer.bytes));
   }
-  const bool small = longest < GiB;
+  const bool small = longest < static_cast<double>(GiB);
   const MemoryScale scale = {static_cast<double>(small ? MiB : GiB), small ? "MiB" : "GiB",
                              lifetimes};
   Panel panel;

@@ -19,8 +19,8 @@ std::string number_of(const std::string& cell, const std::string& unit) {
   return is_number(number) ? number : "";
 }
 
-// Of cells as "110.9" and "46.60 bf16, 23.30 fp8", whose first figure is the larger one; a
-// fraction.
+// The largest percentage among cells like "110.9" and "46.60 bf16, 23.30 fp8" (where the first
+// figure is the larger one), as a fraction.
 double largest_percent(const std::vector<std::string>& cells) {
   double largest = 0.0;
   for (const std::string& cell : cells)

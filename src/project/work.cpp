@@ -134,7 +134,8 @@ class Clock {
     return message_s(links_, work.bytes, same_node, shape.sharing);
   }
 
-  // Of a collective, with the software's own types of parameters and gradients.
+  // Bytes of the full array of a collective, in the types that the software gives parameters and
+  // gradients.
   double sent_bytes(const Work& work) const {
     if (!holds_replicas(work.axis)) return work.bytes;
     const double own =

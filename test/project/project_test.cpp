@@ -99,8 +99,7 @@ TEST(Projection, SlowerSoftwareTakesLonger) {
   EXPECT_GT(seconds_of(work, a100(), stored), seconds);
 }
 
-// Of clocks: GEMMs and attention at 4/5 of theirs take 5/4 of the time, what memory bounds the
-// same.
+// At 4/5 of the clock, GEMMs and attention take 5/4 of the time; what memory bounds takes the same.
 TEST(Projection, ACappedClockSlowsGemmsAlone) {
   const StepWork work = step_of({}, 1);
   Machine without = a100();  // GEMMs by their FLOPs alone
