@@ -6,7 +6,6 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
-#include <future>
 #include <memory>
 
 #include "base/clock.h"
@@ -23,14 +22,11 @@
 namespace gptbench {
 namespace {
 
-// `summing`: where the checksum is formed, in a thread beside the write or after it.
-void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data,
-                    std::launch summing) {
+void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data) {
   const int64_t size = size_of(array.type);
-  std::future<uint64_t> checksum = std::async(summing, element_checksum, data, size, first, n);
   file.write_at(array.offset + first * size, data, static_cast<size_t>(n * size));
   file.begin_sync(array.offset + first * size, n * size);
-  array.checksum += checksum.get();
+  array.checksum += element_checksum(data, size, first, n);
   pulse.advance();
 }
 
@@ -169,8 +165,7 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
                       from.fill(memory.data());
                     }
                     write_elements(*file_, arrays[array], first, n,
-                                   from.in_place != nullptr ? from.in_place : memory.data(),
-                                   std::launch::async);
+                                   from.in_place != nullptr ? from.in_place : memory.data());
                   });
       file_->sync();
     });
@@ -197,13 +192,12 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::write_copy(Resources& resources) {
   try {
     const char* at = copy_;
-    visit_share(
-        resources, manifest_.arrays, [&](size_t array, int64_t first, int64_t n, const Source&) {
-          if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
-          // Training has the cores: no thread beside this one.
-          write_elements(*file_, manifest_.arrays[array], first, n, at, std::launch::deferred);
-          at += n * size_of(manifest_.arrays[array].type);
-        });
+    visit_share(resources, manifest_.arrays,
+                [&](size_t array, int64_t first, int64_t n, const Source&) {
+                  if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
+                  write_elements(*file_, manifest_.arrays[array], first, n, at);
+                  at += n * size_of(manifest_.arrays[array].type);
+                });
     file_->sync();
   } catch (const Error& error) {
     error_ = error;
