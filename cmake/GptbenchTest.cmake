@@ -2,6 +2,13 @@
 # the same time), is killed after TIMEOUT seconds (a hung rank must not hang the suite) and tells
 # CTest how many processors it uses. Compiled tests know GPTBENCH_SOURCE_DIR, the top of the tree.
 
+string(SHA1 scratch_name ${CMAKE_BINARY_DIR})
+string(SUBSTRING ${scratch_name} 0 8 scratch_name)
+set(GPTBENCH_TEST_SCRATCH /tmp/gptbench_tests_${scratch_name})
+if(DEFINED ENV{TMPDIR})
+  set(GPTBENCH_TEST_SCRATCH $ENV{TMPDIR}/gptbench_tests_${scratch_name})
+endif()
+
 function(gptbench_set_test_properties name processors timeout)
   set(folder ${CMAKE_BINARY_DIR}/test_work/${name})
   file(MAKE_DIRECTORY ${folder})
@@ -15,6 +22,10 @@ function(gptbench_set_test_properties name processors timeout)
   endif()
   # Each test measures its own GEMM ceiling: what earlier runs left would change what it sees.
   set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT} ${GPTBENCH_TEST_ENVIRONMENT} GPTBENCH_CEILINGS=none)
+  # Open MPI 4 removes the folder that its jobs share when one ends, while another may be about to
+  # write there (its issue 8510): each test has its own. Not in the build tree, which a network file
+  # system may hold: Open MPI warns of that.
+  list(APPEND environment OMPI_MCA_orte_tmpdir_base=${GPTBENCH_TEST_SCRATCH}/${name})
   if(GPTBENCH_SANITIZE)
     list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1)
     # MPI libraries are not compiled for it: what they lock and free is not seen.
