@@ -15,6 +15,7 @@
 #include "comm/agree.h"
 #include "comm/pulse.h"
 #include "io/checksum.h"
+#include "io/disk_writer.h"
 #include "plan/tensor_parts.h"
 #include "weights/arrays.h"
 #include "weights/contents.h"
@@ -22,10 +23,10 @@
 namespace gptbench {
 namespace {
 
-void write_elements(NewFile& file, FileArray& array, int64_t first, int64_t n, const void* data) {
+void write_elements(DiskWriter& writer, FileArray& array, int64_t first, int64_t n,
+                    const void* data) {
   const int64_t size = size_of(array.type);
-  file.write_at(array.offset + first * size, data, static_cast<size_t>(n * size));
-  file.begin_sync(array.offset + first * size, n * size);
+  writer.write_at(array.offset + first * size, data, n * size);
   array.checksum += element_checksum(data, size, first, n);
   pulse.advance();
 }
@@ -157,6 +158,7 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   std::vector<FileArray>& arrays = manifest_.arrays;
   if (resources.plan.checkpoint_copy < 0) {
     agreed(world_, [&] {
+      DiskWriter writer(*file_);
       std::vector<char> memory;
       visit_share(resources, arrays,
                   [&](size_t array, int64_t first, int64_t n, const Source& from) {
@@ -164,9 +166,10 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
                       memory.resize(static_cast<size_t>(n * size_of(arrays[array].type)));
                       from.fill(memory.data());
                     }
-                    write_elements(*file_, arrays[array], first, n,
+                    write_elements(writer, arrays[array], first, n,
                                    from.in_place != nullptr ? from.in_place : memory.data());
                   });
+      writer.finish();
       file_->sync();
     });
     share_s_ = now_s();
@@ -191,13 +194,15 @@ CheckpointWriter::~CheckpointWriter() {
 // Reads the plan and the copy alone: training goes on.
 void CheckpointWriter::write_copy(Resources& resources) {
   try {
+    DiskWriter writer(*file_);
     const char* at = copy_;
     visit_share(resources, manifest_.arrays,
                 [&](size_t array, int64_t first, int64_t n, const Source&) {
                   if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
-                  write_elements(*file_, manifest_.arrays[array], first, n, at);
+                  write_elements(writer, manifest_.arrays[array], first, n, at);
                   at += n * size_of(manifest_.arrays[array].type);
                 });
+    writer.finish();
     file_->sync();
   } catch (const Error& error) {
     error_ = error;
@@ -213,6 +218,7 @@ void CheckpointWriter::finish() {
   });
   failpoint("checkpoint_written");
   const double finish_s = now_s();
+  double complete_s = finish_s;
   std::vector<uint64_t> checksums;
   for (const FileArray& array : manifest_.arrays) checksums.push_back(array.checksum);
   world_.sum_on_first(checksums);
@@ -230,11 +236,12 @@ void CheckpointWriter::finish() {
       remove_checkpoint(files_);  // of no use, and the disk may be full
       throw;
     }
+    complete_s = now_s();
     failpoint("checkpoint_complete");
     prune(config_.checkpoint.directory, config_.checkpoint.keep);
     failpoint("checkpoint_pruned");
   });
-  write_s_ = world_.max(share_s_ - begin_s_) + (now_s() - finish_s);
+  write_s_ = world_.max(share_s_ - begin_s_) + world_.max(complete_s - finish_s);
 }
 
 }  // namespace gptbench

@@ -37,8 +37,8 @@ class CheckpointWriter {
   const CheckpointFiles& files() const { return files_; }
   // After finish(): with the checksums, on rank 0 alone.
   const Manifest& manifest() const { return manifest_; }
-  // After finish(): from the beginning to the end of writing, without the time between the end of
-  // the slowest share and finish(), s. The same on all ranks.
+  // After finish(): from the beginning of writing until the checkpoint is complete, s, without the
+  // time between the end of the slowest share and finish(). The same on all ranks.
   double write_s() const { return write_s_; }
 
  private:

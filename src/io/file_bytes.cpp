@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -181,6 +182,18 @@ int64_t NewFile::size() const {
   struct stat info;
   if (::fstat(fd_, &info) != 0) fail(path_, "cannot read", errno);
   return info.st_size;
+}
+
+bool NewFile::is_on_local_disk() const {
+  struct statfs info;
+  if (::fstatfs(fd_, &info) != 0) return false;
+  constexpr unsigned long ext = 0xEF53, xfs = 0x58465342, btrfs = 0x9123683E;  // statfs(2)
+  const auto type = static_cast<unsigned long>(info.f_type);
+  return type == ext || type == xfs || type == btrfs;
+}
+
+int NewFile::open_direct() const {
+  return ::open(temporary_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_DIRECT);
 }
 
 void NewFile::begin_sync(int64_t offset, int64_t bytes) {

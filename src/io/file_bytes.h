@@ -48,6 +48,12 @@ class NewFile {
   void resize(int64_t bytes);
   int64_t size() const;
   const std::string& temporary() const { return temporary_; }
+  // On a file system that is known to lie on disks of this machine: ext, XFS or Btrfs.
+  bool is_on_local_disk() const;
+  // A descriptor of the same file, which the caller closes, whose writes go around the page cache
+  // (O_DIRECT): from memory, at offsets and in sizes that are multiples of the disk's blocks. -1
+  // where the file system has none.
+  int open_direct() const;
   // Starts writing these bytes to the disk, so that the disk works while more is computed; sync()
   // ends it, and reports errors.
   void begin_sync(int64_t offset, int64_t bytes);

@@ -1,11 +1,10 @@
 #!/bin/sh
 # checkpoint_rate.sh BUILD [--quick] [--repeats N] [--ranks '1 2'] [--directory DIR] [KEY=VALUE ...]
 # The rate at which checkpoints are written, from the end of a step to the complete checkpoint, beside
-# that of fio with as many writers, the same file size, in the same folder: each writer writes its part
-# of one file in pieces of 4 MiB, starts the write-back of each piece (sync_file_range) and calls fsync
-# at its end. GPT-2 124M, 1.5 GB, checkpoint.async = .false.; gptbench and fio in turn, medians and ranges.
-# Both follow a file of 4.8 GB that is written and removed: a virtual machine gets memory for a file's pages
-# from its host at a fraction of the rate of a disk, unless it has just used them.
+# that of fio with as many writers, the same file size and the same pattern, in the same folder: each
+# writer writes its part of one file in pieces of 4 MiB, around the page cache where gptbench does so (ext4,
+# XFS, Btrfs), else with sync_file_range after each, and calls fsync at its end. GPT-2 124M, 1.5 GB,
+# checkpoint.async = .false.; gptbench and fio in turn, medians and ranges.
 # --quick takes a tiny model, which says nothing about rates. DIR is on the disk to measure (default: in
 # BUILD). Prints why and ends with status 77 where fio is missing. KEY=VALUE are deck keys of all runs.
 set -eu
@@ -19,10 +18,9 @@ usage() {
 build=$(cd "$1" && pwd)
 shift
 repeats=5
-checkpoints=2
+checkpoints=4
 ranks_list='1 2'
 directory=$build
-warm_pieces=1200
 model="model.preset=gpt2-124m model.seq_length=32"
 keys=
 while [ $# -gt 0 ]; do
@@ -30,7 +28,6 @@ while [ $# -gt 0 ]; do
     --quick)
       model="model.num_layers=2 model.hidden_size=256 model.num_attention_heads=4 model.seq_length=32 model.vocab_size=101"
       repeats=1
-      warm_pieces=10
       ;;
     --repeats) shift; [ $# -gt 0 ] || usage; repeats=$1 ;;
     --ranks) shift; [ $# -gt 0 ] || usage; ranks_list=$1 ;;
@@ -53,19 +50,18 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 printf '&run name = "rate" /\n' >"$work/deck.in"
 
-warm() {
-  dd if=/dev/zero of="$work/warm" bs=4M count=$warm_pieces conv=fsync 2>/dev/null
-  rm -f "$work/warm"
-}
+case $(stat -f -c %T "$directory") in
+  ext2/ext3 | xfs | btrfs) pattern=--direct=1 ;;
+  *) pattern=--sync_file_range=write:1 ;;
+esac
 
 # gptbench_rate RANKS: MB/s; leaves the size of a checkpoint in $bytes.
 gptbench_rate() {
   rm -rf "$work/ck" "$work/out"
-  warm
   # shellcheck disable=SC2086  # words
   if ! "$build/launch" "$1" "$build/bin/gptbench" "$work/deck.in" $model run.device=host run.verify=.false. \
     run.steps=$checkpoints run.warmup_steps=1 batch.micro_batch_size=1 output.peak_tflops=1 parallel.zero_stage=1 \
-    "output.directory=$work/out" "checkpoint.directory=$work/ck" checkpoint.every_steps=1 checkpoint.keep=9 \
+    "output.directory=$work/out" "checkpoint.directory=$work/ck" checkpoint.every_steps=1 checkpoint.keep=1 \
     checkpoint.async=.false. $keys >"$work/log" 2>&1; then
     cat "$work/log" >&2
     return 1
@@ -78,10 +74,9 @@ gptbench_rate() {
 
 # fio_rate RANKS: MB/s of a file of $bytes. fio gives the time of each writer in ms, its fsync included.
 fio_rate() {
-  warm
   part=$(((bytes / $1 + 4095) / 4096 * 4096))
   fio --name=checkpoint --directory="$work" --filename=fio.data --rw=write --bs=4m --ioengine=psync --fallocate=none \
-    --numjobs="$1" --size="$part" --offset_increment="$part" --sync_file_range=write:1 --end_fsync=1 --output-format=json \
+    --numjobs="$1" --size="$part" --offset_increment="$part" "$pattern" --end_fsync=1 --output-format=json \
     >"$work/fio.json"
   rm -f "$work/fio.data"
   awk -F'[:,]' -v bytes="$bytes" '/"job_runtime"/ { if ($2 > most) most = $2 } END { printf "%.1f\n", bytes / (most > 0 ? most : 1) / 1e3 }' "$work/fio.json"

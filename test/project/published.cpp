@@ -38,6 +38,10 @@ double number_in(const Cells& row, const std::string& name) {
   return std::stod(row.at(name));
 }
 
+bool is_filled(const Cells& row, const std::string& name) {
+  return row.at(name) != "-";
+}
+
 Deck deck_of(const std::vector<std::string>& settings) {
   return parse_deck("published row", "&run /\n", settings);
 }
@@ -103,7 +107,7 @@ std::vector<PublishedRow> mpt_rows(const std::string& path) {
 
 std::vector<PublishedRow> fugaku_rows(const std::string& path) {
   std::vector<PublishedRow> rows;
-  for (const Cells& cells : read_csv(path)) {
+  for (Cells& cells : read_csv(path)) {
     PublishedRow row;
     row.model = cells.at("size");
     row.machine = "a64fx-" + cells.at("freq_ghz");
@@ -111,12 +115,20 @@ std::vector<PublishedRow> fugaku_rows(const std::string& path) {
     row.software = "megatron-a64fx";
     row.precision = "fp32";
     row.seq_length = number_in(cells, "seq_length");
-    row.ranks = number_in(cells, "nodes");
-    row.micro_batch = number_in(cells, "mbs");
     row.recomputed = cells.at("activation_checkpointing") == "True";
-    row.measured_s = number_in(cells, "sec_per_it");
-    row.name = cells.at("nodes") + " nodes " + cells.at("freq_ghz") + " GHz, micro-batch " +
-               cells.at("mbs") + (row.recomputed ? ", recomputed" : "");
+    row.measured_s = is_filled(cells, "sec_per_it") ? number_in(cells, "sec_per_it") : 0.0;
+    row.name = cells.at("nodes") + " nodes " + cells.at("freq_ghz") + " GHz, T " +
+               cells.at("seq_length") + ", DP " + cells.at("dp") + " TP " + cells.at("tp") +
+               ", micro-batch " + cells.at("mbs") + (row.recomputed ? ", recomputed" : "");
+    // Planned rows that contradict themselves: the layout counts, and a micro-batch that fits.
+    row.ranks = number_in(cells, "dp") * number_in(cells, "tp");
+    if (row.ranks != number_in(cells, "nodes"))
+      row.name += printed(" (contradicts itself: projected on %.0f nodes)", row.ranks);
+    if (number_in(cells, "dp") * number_in(cells, "mbs") > number_in(cells, "gbs")) {
+      cells["mbs"] = "1";
+      row.name += " (contradicts itself: projected with micro-batch 1)";
+    }
+    row.micro_batch = number_in(cells, "mbs");
     row.work = step_work(fugaku_deck(cells), static_cast<int64_t>(row.ranks),
                          read_machine(row.machine), read_software(row.software));
     rows.push_back(std::move(row));

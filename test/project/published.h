@@ -14,13 +14,13 @@ struct PublishedRow {
   std::string model, gpu, precision;
   double params = 0.0, seq_length = 0.0, ranks = 0.0, micro_batch = 0.0;
   bool recomputed = false;
-  double measured_s = 0.0;
-  double rate = 0.0;  // model FLOP/s per rank over the bf16 or f32 peak
+  double measured_s = 0.0;  // 0: planned, never filled
+  double rate = 0.0;        // model FLOP/s per rank over the bf16 or f32 peak
   StepWork work;
 };
 
-// Rows with figures.
 std::vector<PublishedRow> mpt_rows(const std::string& path);
+// Also of the table of planned rows, whose figures are "-".
 std::vector<PublishedRow> fugaku_rows(const std::string& path);
 // Rows that ran, as the decks of `decks` (input/zero) have them: one micro-batch per step.
 std::vector<PublishedRow> zero_rows(const std::string& path, const std::string& decks);

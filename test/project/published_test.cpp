@@ -41,5 +41,20 @@ TEST(Published, Fugaku) {
   EXPECT_LT(mean_error(rows), 0.09);
 }
 
+TEST(Published, FugakuRowsNeverFilled) {
+  const std::vector<PublishedRow> rows = fugaku_rows(tables + "fugaku_124m_unfilled.csv");
+  ASSERT_EQ(rows.size(), 18u);
+  int contradict = 0;
+  for (const PublishedRow& row : rows) {
+    const Projection projected =
+        project(row.work, read_machine(row.machine), read_software(row.software));
+    EXPECT_EQ(row.measured_s, 0.0) << row.name;
+    EXPECT_LT(projected.low_s, projected.time.sec_per_it) << row.name;
+    EXPECT_GT(projected.high_s, projected.time.sec_per_it) << row.name;
+    contradict += row.name.find("contradicts itself") != std::string::npos;
+  }
+  EXPECT_EQ(contradict, 3);
+}
+
 }  // namespace
 }  // namespace gptbench

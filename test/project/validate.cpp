@@ -172,6 +172,22 @@ void print_band(const std::vector<double>& log_errors, double spread) {
               100.0 * static_cast<double>(within) / static_cast<double>(log_errors.size()));
 }
 
+// Rows that were planned and never filled, by the profiles as they stand.
+void print_unfilled(const std::vector<PublishedRow>& rows, const Profiles& profiles) {
+  std::printf(
+      "Fugaku, planned rows that were never filled: %zu, with 80 %% bands; TFLOP/s (megatron) of "
+      "all nodes\n",
+      rows.size());
+  for (const PublishedRow& row : rows) {
+    const Projection projected =
+        project(row.work, profiles.machines.at(row.machine), profiles.softwares.at(row.software));
+    std::printf("  %8.2f s  (%.2f to %.2f s)  %8.2f TFLOP/s  %s\n", projected.time.sec_per_it,
+                projected.low_s, projected.high_s,
+                1e-12 * projected.mfu * projected.peak_flops * row.ranks, row.name.c_str());
+  }
+  std::printf("\n");
+}
+
 void run_fugaku(const std::string& folder) {
   Profiles fugaku;
   std::vector<double> errors;
@@ -184,6 +200,7 @@ void run_fugaku(const std::string& folder) {
              those(nodes, [](const PublishedRow& r) { return r.ranks > 64.0; })}},
            fugaku, fugaku_figures, false, errors);
   print_band(errors, fugaku.softwares.at("megatron-a64fx").spread);
+  print_unfilled(fugaku_rows(folder + "/fugaku_124m_unfilled.csv"), fugaku);
 }
 
 void run_zero(const std::string& folder) {

@@ -1,0 +1,136 @@
+#include "io/disk_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace gptbench {
+namespace {
+
+constexpr int64_t page = 4096;             // at least the block of any disk
+constexpr int64_t buffer_bytes = 4 << 20;  // disks reach their rate with writes of 1 MiB and more
+
+int64_t next_page(int64_t offset) {
+  return (offset / page + 1) * page;
+}
+
+}  // namespace
+
+void DiskWriter::Aligned::operator()(char* memory) const {
+  std::free(memory);
+}
+
+DiskWriter::DiskWriter(NewFile& file) : file_(file) {
+  if (!file.is_on_local_disk()) return;
+  for (Buffer* buffer : {&filling_, &writing_}) {
+    buffer->memory.reset(static_cast<char*>(std::aligned_alloc(page, buffer_bytes)));
+    if (buffer->memory == nullptr) return;  // there is no memory: the page cache has to do
+  }
+  direct_ = file.open_direct();
+  if (direct_ >= 0) thread_ = std::thread([this] { write_buffers(); });
+}
+
+DiskWriter::~DiskWriter() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  if (direct_ >= 0) ::close(direct_);
+}
+
+void DiskWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  if (!is_direct()) {
+    file_.write_at(offset, from, static_cast<size_t>(bytes));
+    file_.begin_sync(offset, bytes);
+    return;
+  }
+  if (filling_.offset + filling_.bytes != offset) submit();
+  while (bytes > 0) {
+    int64_t n = bytes;
+    if (filling_.bytes > 0 || (offset % page == 0 && bytes >= page)) {
+      if (filling_.bytes == 0) filling_.offset = offset;
+      n = std::min(bytes, buffer_bytes - filling_.bytes);
+      std::memcpy(filling_.memory.get() + filling_.bytes, from, static_cast<size_t>(n));
+      filling_.bytes += n;
+      if (filling_.bytes == buffer_bytes) submit();
+    } else {  // up to the next page, which others may share
+      n = std::min(bytes, next_page(offset) - offset);
+      file_.write_at(offset, from, static_cast<size_t>(n));
+    }
+    from += n;
+    offset += n;
+    bytes -= n;
+  }
+}
+
+// Hands whole pages of the buffer to the thread; the rest goes through the page cache, which never
+// holds a page that is also written around it.
+void DiskWriter::submit() {
+  const int64_t whole = filling_.bytes / page * page;
+  if (filling_.bytes > whole)
+    file_.write_at(filling_.offset + whole, filling_.memory.get() + whole,
+                   static_cast<size_t>(filling_.bytes - whole));
+  if (whole > 0) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    wait_until_idle(lock);
+    std::swap(filling_, writing_);
+    writing_.bytes = whole;
+    changed_.notify_all();
+  }
+  filling_.bytes = 0;
+}
+
+void DiskWriter::finish() {
+  if (!is_direct()) return;
+  submit();
+  std::unique_lock<std::mutex> lock(mutex_);
+  wait_until_idle(lock);
+}
+
+void DiskWriter::wait_until_idle(std::unique_lock<std::mutex>& lock) {
+  changed_.wait(lock, [&] { return writing_.bytes == 0; });
+  if (error_) throw Error(*error_);
+}
+
+void DiskWriter::write_buffers() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return writing_.bytes > 0 || ends_; });
+    if (writing_.bytes == 0) return;
+    lock.unlock();
+    std::optional<Error> error;
+    try {
+      write_pages(writing_);
+    } catch (const Error& caught) {
+      error = caught;
+    }
+    lock.lock();
+    if (error) error_ = error;
+    writing_.bytes = 0;
+    changed_.notify_all();
+  }
+}
+
+// A disk that refuses (EINVAL, blocks larger than a page) or a write that is cut short: the page
+// cache takes the rest, or says what is wrong.
+void DiskWriter::write_pages(const Buffer& buffer) {
+  ssize_t wrote = 0;
+  do {
+    wrote =
+        ::pwrite(direct_, buffer.memory.get(), static_cast<size_t>(buffer.bytes), buffer.offset);
+  } while (wrote < 0 && errno == EINTR);
+  const int64_t done = std::max<int64_t>(0, wrote);
+  if (done < buffer.bytes)
+    file_.write_at(buffer.offset + done, buffer.memory.get() + done,
+                   static_cast<size_t>(buffer.bytes - done));
+}
+
+}  // namespace gptbench

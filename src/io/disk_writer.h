@@ -1,0 +1,64 @@
+// Large writes at the rate of the disk.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "io/file_bytes.h"
+
+namespace gptbench {
+
+// Writes ranges of a NewFile. On a local disk whole pages go around the system's page cache
+// (O_DIRECT): a thread writes one buffer while the caller fills the other, and the rate does not
+// depend on how fast the system finds memory for pages, which on a virtual machine can be a quarter
+// of the disk's. Other file systems (tmpfs, network and parallel ones) have a cache of their own
+// that writes behind the program: there each range is written at once, and its write-back begins.
+// Several writers, also of other processes, may write disjoint ranges of one file.
+class DiskWriter {
+ public:
+  // `file` outlives it.
+  explicit DiskWriter(NewFile& file);
+  ~DiskWriter();
+  DiskWriter(const DiskWriter&) = delete;
+  DiskWriter& operator=(const DiskWriter&) = delete;
+
+  // `data` may be changed afterwards. Ranges that adjoin the one before become one write. Throws
+  // Error(Exit::io), here or in a later call.
+  void write_at(int64_t offset, const void* data, int64_t bytes);
+  // Everything is with the system; NewFile::sync() forces it to the disk. Throws the same.
+  void finish();
+
+  bool is_direct() const { return direct_ >= 0; }
+
+ private:
+  struct Aligned {
+    void operator()(char* memory) const;
+  };
+  struct Buffer {
+    std::unique_ptr<char, Aligned> memory;
+    int64_t offset = 0, bytes = 0;
+  };
+
+  void submit();
+  void write_buffers();
+  void write_pages(const Buffer& buffer);
+  void wait_until_idle(std::unique_lock<std::mutex>& lock);
+
+  NewFile& file_;
+  int direct_ = -1;  // descriptor; -1: through the page cache
+  Buffer filling_;
+  // Shared with the thread.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Buffer writing_;  // bytes > 0: the thread has to write it
+  bool ends_ = false;
+  std::optional<Error> error_;
+  std::thread thread_;
+};
+
+}  // namespace gptbench

@@ -1,0 +1,113 @@
+#include "io/disk_writer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "base/error.h"
+#include "file_size_limit.h"
+
+namespace gptbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DiskWriterTest : public testing::TestWithParam<const char*> {
+ protected:
+  DiskWriterTest()
+      : path_(std::string(GetParam()) + "/disk_writer_test." + std::to_string(::getpid())) {}
+  ~DiskWriterTest() override { fs::remove(path_); }
+
+  const std::string path_;
+};
+
+Bytes counted(int64_t bytes) {
+  Bytes content(static_cast<size_t>(bytes));
+  for (size_t i = 0; i < content.size(); ++i)
+    content[i] = static_cast<unsigned char>((i * 2654435761u) >> 13);
+  return content;
+}
+
+// Ranges as checkpoints have them: tensors of a few bytes to several buffers, one after the other.
+TEST_P(DiskWriterTest, RangesOfAllSizesArriveWhereTheyBelong) {
+  const Bytes content = counted(23'456'789);
+  const std::vector<int64_t> sizes = {1,    4095, 4096,    4097,          3072,      5'000'000, 4,
+                                      8192, 100,  4 << 20, (4 << 20) + 1, 9'000'000, 77};
+  NewFile file(path_);
+  DiskWriter writer(file);
+  int64_t offset = 0;
+  for (size_t i = 0; offset < static_cast<int64_t>(content.size()); ++i) {
+    const int64_t n =
+        std::min(sizes[i % sizes.size()], static_cast<int64_t>(content.size()) - offset);
+    Bytes passing(content.begin() + offset, content.begin() + offset + n);
+    writer.write_at(offset, passing.data(), n);
+    std::fill(passing.begin(), passing.end(), 0xAA);  // it was copied
+    offset += n;
+  }
+  writer.finish();
+  file.publish(Existing::replaced);
+  EXPECT_TRUE(read_bytes(path_, 1 << 30) == content);
+}
+
+// Two ranks write ranges that meet within a page, in an order of their own.
+TEST_P(DiskWriterTest, WritersShareTheFileAndItsPages) {
+  const Bytes content = counted(12'000'001);
+  constexpr int64_t piece = 70'001;
+  std::vector<int64_t> pieces((content.size() + piece - 1) / piece);
+  std::iota(pieces.begin(), pieces.end(), 0);
+  std::mt19937 random(1);
+  std::shuffle(pieces.begin(), pieces.end(), random);
+  NewFile file(path_);
+  file.resize(static_cast<int64_t>(content.size()));
+  {
+    NewFile other(path_, file.temporary());
+    DiskWriter first(file), second(other);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const int64_t offset = pieces[i] * piece;
+      const int64_t n = std::min(piece, static_cast<int64_t>(content.size()) - offset);
+      (i % 2 == 0 ? first : second).write_at(offset, content.data() + offset, n);
+    }
+    first.finish();
+    second.finish();
+  }
+  file.publish(Existing::replaced);
+  EXPECT_TRUE(read_bytes(path_, 1 << 30) == content);
+}
+
+TEST_P(DiskWriterTest, AFullDiskIsAnErrorWithThePath) {
+  const Bytes content = counted(20'000'000);
+  NewFile file(path_);
+  const FileSizeLimit limit(9'000'000);
+  DiskWriter writer(file);
+  try {
+    for (int64_t offset = 0; offset < 20'000'000; offset += 1'000'000)
+      writer.write_at(offset, content.data() + offset, 1'000'000);
+    writer.finish();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::io);
+    EXPECT_NE(std::string(error.what()).find(path_), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(DiskWriterTest, NothingWrittenIsNothing) {
+  NewFile file(path_);
+  DiskWriter writer(file);
+  writer.finish();
+  EXPECT_EQ(file.size(), 0);
+}
+
+// The folder of the build, mostly on a local disk, and one that is held in memory.
+INSTANTIATE_TEST_SUITE_P(, DiskWriterTest, testing::Values(".", "/dev/shm"));
+
+TEST(DiskWriter, MemoryIsNoLocalDisk) {
+  NewFile file("/dev/shm/disk_writer_test." + std::to_string(::getpid()));
+  EXPECT_FALSE(DiskWriter(file).is_direct());
+}
+
+}  // namespace
+}  // namespace gptbench
