@@ -227,10 +227,15 @@ void add_slow(const Record& record, const std::vector<std::vector<double>>& comp
       slow_steps += own[step] > slow_factor * middle[step] ? 1 : 0;
     if (static_cast<double>(slow_steps) < slow_share * static_cast<double>(steps)) continue;
     const auto& hosts = record.provenance.hostnames;
-    account.slow.push_back(
-        {rank,
-         static_cast<size_t>(rank) < hosts.size() ? hosts[static_cast<size_t>(rank)] : "its host",
-         median(own), median(middle)});
+    SlowRank slow;
+    slow.rank = rank;
+    slow.host =
+        static_cast<size_t>(rank) < hosts.size() ? hosts[static_cast<size_t>(rank)] : "its host";
+    slow.computing_s = median(own);
+    slow.median_s = median(middle);
+    slow.slow_steps = slow_steps;
+    slow.steps = steps;
+    account.slow.push_back(slow);
   }
 }
 

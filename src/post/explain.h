@@ -54,8 +54,9 @@ struct SlowRank {
   int64_t rank = 0;
   std::string host;
   double computing_s = 0.0, median_s = 0.0;
+  size_t slow_steps = 0, steps = 0;
 };
-constexpr double slow_factor = 1.1, slow_share = 0.75;
+constexpr double slow_factor = 1.1, slow_share = 2.0 / 3.0;
 
 struct StepAccount {
   double step_s = 0.0;                    // Summary::sec_per_it

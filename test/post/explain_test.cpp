@@ -139,6 +139,7 @@ TEST(Explain, SlowRanksAreNamedWithTheirHost) {
   EXPECT_EQ(slow.slow[0].host, "node2");
   EXPECT_NEAR(slow.slow[0].computing_s, 0.35, 1e-12);
   EXPECT_NEAR(slow.slow[0].median_s, 0.25, 1e-12);
+  EXPECT_EQ(slow.slow[0].slow_steps, slow.slow[0].steps);
   // Of five ranks the third.
   const StepAccount five = account(one_layer_run({0.4, 0.21, 0.3, 0.22, 0.2}));
   ASSERT_EQ(five.slow.size(), 2u);
