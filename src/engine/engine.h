@@ -10,14 +10,9 @@
 
 #include "engine/failure.h"
 #include "engine/fp8_scaling.h"
-#include "engine/non_finite.h"
-#include "engine/resources.h"
+#include "engine/operation_issuer.h"
 #include "engine/step_graph.h"
-#include "engine/step_inputs.h"
-#include "engine/step_timer.h"
-#include "engine/trace.h"
 #include "engine/weights.h"
-#include "plan/tasks.h"
 #include "plan/training_state.h"
 
 namespace gptbench {
@@ -52,30 +47,24 @@ class Engine {
   // (plan/replay.h). Collective: `all_ranks` says whether its argument is true on all ranks. Takes
   // page-locked memory for the inputs of two steps; false where some rank has too little. Where a
   // device refuses a step that is `required`, Error(Exit::peer) is thrown, else steps are issued as
-  // before and replay_refusal() says why.
+  // before and graph().refusal() says why.
   bool replay_steps(bool required, StepGraph::Agreement all_ranks);
-  bool replays() const { return graph_.recorded(); }
-  const std::string& replay_refusal() const { return graph_.refusal(); }
+  const StepGraph& graph() const { return graph_; }
 
   // One training step, `step` from 0: forward, backward, reduction, clipping, AdamW.
   StepResult step(int64_t step, bool vote_to_stop);
   // Forward passes alone, without dropout, of the global batch that begins with sequence `first`:
   // this rank's part of its loss, which the sum over all ranks is. Weights, moments and scales
-  // stay; times() and exposed_s() are those of steps.
+  // stay; the timer's times are those of steps.
   double evaluate(int64_t first);
-  const StepTimes& times() const { return timer_.times(); }  // of the last step
-  // Sums over the steps since the last reset.
-  const ExposedTimes& exposed_s() const { return timer_.exposed_s(); }
-  void reset_exposed() { timer_.reset_exposed(); }
+  StepTimer& timer() { return timer_; }
   // Transfers to and from where data is offloaded, in all steps; local.
   const TransferTotal& loads() const { return loads_; }
   const TransferTotal& stores() const { return stores_; }
-  // The first failure of this rank, "" and ok where there is none: tokens that cannot be read (io),
-  // or too little memory for a kernel or on the node (out_of_memory). Such a rank finishes the step
-  // on stale values, so that no other rank waits for it, and votes to stop: in this step, or in the
-  // next one where the votes have been counted.
-  const std::string& failure() const { return failure_.reason(); }
-  Exit failure_code() const { return failure_.code(); }
+  // Of this rank: tokens that cannot be read (io), or too little memory for a kernel or on the node
+  // (out_of_memory). Such a rank finishes the step on stale values, so that no other rank waits for
+  // it, and votes to stop: in this step, or in the next one where the votes have been counted.
+  const Failure& failure() const { return failure_; }
 
   // Traces `step`, from 0, as it runs; takes the memory now. The step is issued, not replayed.
   void trace_step(int64_t step) {
@@ -109,15 +98,10 @@ class Engine {
   const Arena& arena() const { return resources_.arena; }
 
  private:
-  void run_tasks();
+  void run_tasks(Trace* trace);
   void replay_tasks();
-  void load_inputs();
   void load_ahead(int64_t step);
-  void issue_tasks(decltype(for_each_task)& tasks = for_each_task);
-  void issue(const Op& op, const Task& task, int64_t first_row);
-  void call(const Op& op, const Task& task, int64_t first_row);
-  void wait_for(const Op& op, int32_t slot);
-  void drive_messages();
+  std::array<double, num_scalars> issue_apart(decltype(for_each_task)& tasks);
   std::array<double, num_scalars> read_scalars();
 
   Resources resources_;
@@ -125,11 +109,9 @@ class Engine {
   StepInputs inputs_;
   StepTimer timer_;
   StepGraph graph_;
-  std::array<const Op*, num_queues> latest_{};  // message or transfer of each queue
+  OperationIssuer issuer_;
   std::unique_ptr<Trace> trace_;
   int64_t traced_step_ = -1;
-  Trace* tracing_ = nullptr;  // trace_ in the step to be traced
-  NonFiniteSearch* search_ = nullptr;
   TransferTotal loads_, stores_;
   int64_t updates_ = 0;          // of the parameters: steps that were not skipped
   double steps_s_ = 0.0;         // of the steps so far

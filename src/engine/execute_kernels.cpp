@@ -130,8 +130,8 @@ void set_others(const OpCall& call, AdamW& args) {
   args.v = call[Slot::moment2];
   args.g = call[Slot::gradient];
   args.factor = call[Slot::clip_factor];
-  args.t = call.inputs().update();
-  args.lr = call.inputs().learning_rate();
+  args.t = call.inputs().constants().update();
+  args.lr = call.inputs().constants().learning_rate();
   args.beta1 = optimizer.beta1;
   args.beta2 = optimizer.beta2;
   args.epsilon = optimizer.epsilon;

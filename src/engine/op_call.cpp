@@ -48,8 +48,8 @@ Workspace OpCall::workspace() const {
 
 Dropout OpCall::dropout() const {
   Dropout dropout;
-  dropout.rate = inputs_.dropout_rate();
-  dropout.seed = inputs_.dropout_seed();
+  dropout.rate = inputs_.constants().dropout_rate();
+  dropout.seed = inputs_.constants().dropout_seed();
   dropout.instance = static_cast<uint32_t>((op.layer + 1) * 8 + op.site);
   dropout.seed_in_memory = inputs_.dropout_seed_in_memory();
   return dropout;

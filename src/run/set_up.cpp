@@ -52,8 +52,8 @@ std::string graph_note(const Engine& engine, const Plan& plan) {
   if (plan.config.run.device != DeviceKind::cuda) return "";
   std::string why = replay_obstacle(plan);
   if (plan.config.run.cuda_graph == CudaGraph::false_) why = "not requested";
-  if (why.empty()) why = engine.replay_refusal();
-  if (why.empty() && !engine.replays()) why = "there were too few steps";
+  if (why.empty()) why = engine.graph().refusal();
+  if (why.empty() && !engine.graph().recorded()) why = "there were too few steps";
   return "cuda_graph=" + (why.empty() ? "replayed from the third step on" : "none, " + why) + "\n";
 }
 

@@ -45,12 +45,13 @@ void note_stop(MpiWorld& world, const Deadline& deadline, bool late, Training& t
 
 // Collective. Sets the outcome from the lowest rank that failed; false where none did.
 bool note_failure(MpiWorld& world, const Engine& engine, Training& training) {
-  const bool failed = engine.failure_code() != Exit::ok;
+  const Failure& failure = engine.failure();
+  const bool failed = failure.code() != Exit::ok;
   const int64_t first = world.min(failed ? world.rank() : world.size());
   if (first == world.size()) return false;
   training.outcome = static_cast<Exit>(
-      world.max(world.rank() == first ? static_cast<int64_t>(engine.failure_code()) : int64_t{0}));
-  const std::vector<std::string> reasons = world.gather(engine.failure());
+      world.max(world.rank() == first ? static_cast<int64_t>(failure.code()) : int64_t{0}));
+  const std::vector<std::string> reasons = world.gather(failure.reason());
   if (world.rank() != 0) return true;
   training.reason = reasons[static_cast<size_t>(first)];
   if (training.outcome == Exit::out_of_memory)
@@ -155,7 +156,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     if (step == first_timed) {
       for (Communicator* communicator : communicators.by_axis)
         if (communicator != nullptr) communicator->reset_statistics();
-      engine.reset_exposed();
+      engine.timer().reset_exposed();
       training.evaluation_messages = {};
       sensing.begin();
       world.barrier();  // else the ranks that read sensors would be late in the first timed step
@@ -173,7 +174,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     training.steps = step + 1 - first_step;
     // A rank that failed has computed on stale values: the step has no figures.
     if (result.stop && note_failure(world, engine, training)) break;
-    training.samples.push_back({result, engine.times()});
+    training.samples.push_back({result, engine.timer().times()});
     last_step_s = result.time_s;
     events.after_step(step, result);
 
@@ -211,7 +212,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     if (!written(training, save) || reached || stopped) break;
   }
   sensing.end();
-  training.exposed_s = engine.exposed_s();
+  training.exposed_s = engine.timer().exposed_s();
   // One that is on its way is good, whatever ended the run.
   written(training, [&] { checkpoints.finish(); });
   // A rank that failed after the votes of the last step.

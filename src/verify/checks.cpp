@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/message_totals.h"
+#include "engine/learning_rate.h"
 #include "plan/lengths.h"
 #include "verify/verify.h"
 

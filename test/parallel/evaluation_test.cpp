@@ -2,6 +2,7 @@
 // decomposition evaluates what it trains is part of equivalence_test.cpp.
 #include <gtest/gtest.h>
 
+#include "engine/learning_rate.h"
 #include "train.h"
 #include "wrapped_device.h"
 

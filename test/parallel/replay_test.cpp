@@ -87,7 +87,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
     const StepResult result = engine.step(step, step == 3);
     EXPECT_EQ(result.stop, step == 3);
     seen.losses.push_back(result.loss);
-    seen.region_s.push_back(engine.times().region_s);
+    seen.region_s.push_back(engine.timer().times().region_s);
     seen.norms.push_back(result.skipped ? -result.loss_scale : result.grad_norm);
     if (step == evaluated) seen.losses.push_back(engine.evaluate(1000));
   }
@@ -101,7 +101,7 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
     EXPECT_EQ(executed.bytes, steps * planned.bytes);
   }
   seen.checksum = engine.checksum();
-  seen.refusal = engine.replay_refusal();
+  seen.refusal = engine.graph().refusal();
   seen.recordings = device.recordings;
   seen.replays = device.replays;
   seen.events = device.stopwatch->events();
@@ -140,11 +140,13 @@ std::vector<SmallModel> models(int64_t ranks) {
 
 }  // namespace
 
-// Among steps that are replayed, one that is traced is issued.
+// Among steps that are replayed, one that is traced is issued; an evaluation after it is in no
+// trace.
 TEST(Replays, MakeWayForATracedStep) {
   MpiWorld world(nullptr, nullptr);
   const SmallModel model = models(world.size()).front();
-  const Seen issued = run(world, model, false), traced = run(world, model, true, false, false, 3);
+  const Seen issued = run(world, model, false, false, false, -1, 3);
+  const Seen traced = run(world, model, true, false, false, 3, 3);
   EXPECT_EQ(traced.recordings, InputMemory::num_sets);
   EXPECT_EQ(traced.replays, steps - 2);
   EXPECT_EQ(traced.losses, issued.losses);

@@ -57,7 +57,7 @@ TEST(Stopping, OneVoteStopsAll) {
   EXPECT_FALSE(engine.step(0, false).stop);
   EXPECT_TRUE(engine.step(1, world.rank() == world.size() - 1).stop);
   EXPECT_FALSE(engine.step(2, false).stop);  // votes are cast anew in every step
-  EXPECT_EQ(engine.failure(), "");
+  EXPECT_EQ(engine.failure().reason(), "");
 }
 
 // Sequence `global batch + k` is read in step 1, by one rank, in its first or a later micro-batch.
@@ -71,9 +71,9 @@ TEST(Stopping, UnreadableTokensStopAll) {
     ASSERT_TRUE(engine.allocate());
     engine.initialise_weights();
     EXPECT_FALSE(engine.step(0, false).stop);
-    EXPECT_EQ(engine.failure(), "");
+    EXPECT_EQ(engine.failure().reason(), "");
     EXPECT_TRUE(engine.step(1, false).stop) << "sequence " << k;
-    EXPECT_EQ(world.sum(engine.failure().empty() ? int64_t{0} : int64_t{1}), 1);
+    EXPECT_EQ(world.sum(engine.failure().reason().empty() ? int64_t{0} : int64_t{1}), 1);
   }
 }
 
@@ -88,7 +88,7 @@ TEST(Stopping, TheFirstFailureIsTold) {
   engine.initialise_weights();
   EXPECT_TRUE(engine.step(0, false).stop);
   const int64_t first = replicas.plan.micro_batches[0].first;
-  EXPECT_EQ(engine.failure(), "sequence " + std::to_string(first) + " cannot be read");
+  EXPECT_EQ(engine.failure().reason(), "sequence " + std::to_string(first) + " cannot be read");
 }
 
 // Memory that a kernel or the node lacks on one rank, in whatever operation, ends the run on all.
@@ -127,8 +127,8 @@ TEST(Stopping, MemoryThatRunsOutStopsAll) {
     for (int64_t step = 1; !stopped && world.max(now_s() - until_s) < 0.0; ++step)
       stopped = engine.step(step, false).stop;
     EXPECT_TRUE(stopped);
-    EXPECT_EQ(engine.failure_code(), mine ? Exit::out_of_memory : Exit::ok);
-    EXPECT_EQ(engine.failure().empty(), !mine);
+    EXPECT_EQ(engine.failure().code(), mine ? Exit::out_of_memory : Exit::ok);
+    EXPECT_EQ(engine.failure().reason().empty(), !mine);
   }
 }
 

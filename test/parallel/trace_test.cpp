@@ -185,13 +185,13 @@ TEST(StepTimes, AddUpToTheStep) {
     engine.initialise_weights();
     engine.trace_step(1);
     engine.step(0, false);
-    engine.reset_exposed();
+    engine.timer().reset_exposed();
     const double before_s = now_s();
     const StepResult result = engine.step(1, false);
     EXPECT_LE(before_s, engine.trace()->origin_s());
     EXPECT_LE(engine.trace()->origin_s(), engine.trace()->events().front().begin_s);
-    const StepTimes& times = engine.times();
-    const ExposedTimes& exposed_s = engine.exposed_s();
+    const StepTimes& times = engine.timer().times();
+    const ExposedTimes& exposed_s = engine.timer().exposed_s();
     const Booked traced = times_of(plan, *engine.trace());
 
     const auto region = [](const StepTimes& of, Region r) {
@@ -250,7 +250,7 @@ TEST(StepTimes, OfADeviceAreThoseOfItsMarks) {
     ASSERT_TRUE(engine.allocate());
     engine.initialise_weights();
     engine.step(0, false);
-    engine.reset_exposed();
+    engine.timer().reset_exposed();
     engine.step(1, false);
 
     Booked expected;
@@ -267,9 +267,9 @@ TEST(StepTimes, OfADeviceAreThoseOfItsMarks) {
       });
     });
     expected.region_s[static_cast<size_t>(Region::communication)] += sum_of(expected.exposed_s);
-    const StepTimes& times = engine.times();
+    const StepTimes& times = engine.timer().times();
     EXPECT_EQ(times.region_s, expected.region_s);
-    EXPECT_EQ(engine.exposed_s(), expected.exposed_s);
+    EXPECT_EQ(engine.timer().exposed_s(), expected.exposed_s);
     EXPECT_EQ(times.forward_s, expected.forward_s);
     EXPECT_EQ(times.backward_s, expected.backward_s);
     EXPECT_EQ(times.optimizer_s, expected.optimizer_s);
