@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "calibrate/calibrate.h"
 #include "comm/agree.h"
+#include "comm/mpi_library.h"
 #include "deck/deck.h"
 #include "deck/devices.h"
 #include "deck/keys.h"
@@ -70,7 +71,7 @@ int run(int argc, char** argv, const CommandLine& line) {
   MpiWorld world(&argc, &argv);
   set_check_context(static_cast<int>(world.rank()), system_info().hostname, &MpiWorld::abort);
   const LaunchedAs launch = launched_as();
-  const std::string mismatch = launch_mismatch(launch, world.size(), world.library());
+  const std::string mismatch = launch_mismatch(launch, world.size(), mpi_library_name());
   if (!mismatch.empty()) {
     if (launch.rank == 0) std::fprintf(stderr, "gptbench: %s\n", mismatch.c_str());
     return static_cast<int>(Exit::usage);

@@ -1,9 +1,6 @@
 #include "comm/mpi_world.h"
 
 #include <mpi.h>
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +8,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "comm/mpi_communicator.h"
 #include "comm/pulse.h"
 
@@ -74,37 +70,6 @@ MpiWorld::~MpiWorld() {
   MPI_Comm_free(&comms_->node);
   MPI_Comm_free(&comms_->world);
   if (owns_mpi_) MPI_Finalize();
-}
-
-std::string MpiWorld::library() const {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  return library_name(std::string(text, static_cast<size_t>(length)));
-}
-
-std::string library_name(std::string version) {
-  for (char& c : version)
-    if (c == '\n' || c == '\t' || c == '\0') c = ' ';
-  if (version.rfind("Open MPI", 0) == 0) return version.substr(0, version.find(','));
-  if (version.rfind("MPICH", 0) == 0) {
-    const std::vector<std::string> words = split(version, ' ');
-    if (words.size() > 2) return "MPICH " + words[2];
-  }
-  return trim(version);
-}
-
-GpuArrays MpiWorld::gpu_arrays() const {
-#if defined(OMPI_HAVE_MPI_EXT_CUDA)
-  return MPIX_Query_cuda_support() != 0 ? GpuArrays::taken : GpuArrays::refused;
-#elif defined(MPIX_GPU_SUPPORT_CUDA)  // MPICH
-  int supported = 0;
-  if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) != MPI_SUCCESS)
-    return GpuArrays::unknown;
-  return supported != 0 ? GpuArrays::taken : GpuArrays::refused;
-#else
-  return GpuArrays::unknown;
-#endif
 }
 
 void MpiWorld::broadcast(std::string& text) {

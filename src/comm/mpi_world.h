@@ -1,5 +1,5 @@
-// MPI set-up and the control plane: small blocking exchanges outside of the timed step. The only
-// header of the project through which others reach MPI; mpi.h itself stays inside src/comm.
+// MPI set-up and the control plane: small blocking exchanges outside of the timed step. mpi.h
+// itself stays inside src/comm.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,6 @@
 #include "comm/communicator.h"
 
 namespace gptbench {
-
-// Whether the MPI library accepts arrays in the memory of an NVIDIA GPU; `unknown` where it cannot
-// be queried.
-enum class GpuArrays { refused, taken, unknown };
-
-// Short name of an MPI library from the text of MPI_Get_library_version: "Open MPI v4.1.4" from
-// "Open MPI v4.1.4, package: ...", "MPICH 4.0.2" from "MPICH Version:      4.0.2\nMPICH Release
-// ..."; the text of any other library, on one line.
-std::string library_name(std::string version);
 
 // Initialises MPI on construction and finalises it on destruction, unless MPI is initialised
 // already (by a test program). All members but the accessors are collective over all ranks.
@@ -35,10 +26,6 @@ class MpiWorld {
   int64_t num_nodes() const { return num_nodes_; }
   int64_t node_rank() const { return node_rank_; }  // place on the node
   int64_t node_size() const { return node_size_; }  // ranks on this node
-  // library_name() of the linked library.
-  std::string library() const;
-  // Whether sends and receives may take arrays on a GPU. Local.
-  GpuArrays gpu_arrays() const;
 
   // `text` of rank 0 on all ranks.
   void broadcast(std::string& text);

@@ -1,6 +1,7 @@
 #include "run/device_setup.h"
 
 #include "comm/agree.h"
+#include "comm/mpi_library.h"
 #include "cuda/backend.h"
 #include "io/file_bytes.h"
 #include "io/result_file.h"
@@ -81,9 +82,9 @@ void settle_mpi_arrays(MpiWorld& world, Config& config) {
     arrays = MpiArrays::host;
     return;
   }
-  const bool taken = world.all(world.gpu_arrays() == GpuArrays::taken);
-  if (arrays == MpiArrays::device && !world.all(world.gpu_arrays() != GpuArrays::refused))
-    throw AgreedError(Exit::usage, "run.mpi_arrays = 'device': " + world.library() +
+  const bool taken = world.all(mpi_gpu_arrays() == GpuArrays::taken);
+  if (arrays == MpiArrays::device && !world.all(mpi_gpu_arrays() != GpuArrays::refused))
+    throw AgreedError(Exit::usage, "run.mpi_arrays = 'device': " + mpi_library_name() +
                                        " is built without support for arrays on a GPU; use "
                                        "mpi_arrays = 'host'");
   if (arrays == MpiArrays::auto_) arrays = taken ? MpiArrays::device : MpiArrays::host;
@@ -149,8 +150,9 @@ std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& pla
   return make_staged_communicator(std::move(host), run.mpi_arrays == MpiArrays::device);
 }
 
-std::string message_libraries(const MpiWorld& world, const Config& config) {
-  return (config.run.comm == CommLibrary::nccl ? nccl_description() + "; " : "") + world.library();
+std::string message_libraries(const Config& config) {
+  return (config.run.comm == CommLibrary::nccl ? nccl_description() + "; " : "") +
+         mpi_library_name();
 }
 
 void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {

@@ -24,7 +24,7 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config);
 std::unique_ptr<Communicator> make_communicator(MpiWorld& world, const Plan& plan, Axis axis);
 
 // Names of the communication libraries: "NCCL 2.28.9; Open MPI v4.1.4" where run.comm is 'nccl'.
-std::string message_libraries(const MpiWorld& world, const Config& config);
+std::string message_libraries(const Config& config);
 
 // Collective. Autotuning: reuses the selections in the file run.algorithms, measures the rest.
 // Where several ranks selected for the same call, the lowest rank decides. Throws AgreedError.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/build_info.h"
+#include "comm/mpi_library.h"
 #include "cuda/backend.h"
 #include "measure/binding.h"
 #include "measure/host_memory.h"
@@ -16,7 +17,7 @@ MachineFacts gather_machine(MpiWorld& world, const Config& config, const Device&
   facts.hostnames = world.gather(system.hostname);
   const std::vector<std::string> bindings = world.gather(system.binding);
   if (world.rank() != 0) return {};
-  facts.libraries = "mpi=" + world.library() + "\n";
+  facts.libraries = "mpi=" + mpi_library_name() + "\n";
   if (config.run.comm == CommLibrary::nccl) facts.libraries += "nccl=" + nccl_description() + "\n";
   facts.libraries += std::string("build=") + build_libraries() + "\ncompiler=" + build_compiler() +
                      "\nflags=" + build_flags() + "\n";

@@ -304,8 +304,7 @@ void print_start(const Session& session, const Config& config, const Attempt& at
                  const std::vector<StageFigures>& stages, const std::string& bindings) {
   const Console& console = session.console;
   console.say(banner(attempt.record) + session.device.description() + "; " +
-              message_libraries(session.world, config) + "\n" + session.tokens.description() +
-              "\n" + bindings);
+              message_libraries(config) + "\n" + session.tokens.description() + "\n" + bindings);
   const std::vector<std::string> deviations =
       class_deviations(attempt.plan.config, session.world.size());
   if (!deviations.empty())
