@@ -11,7 +11,7 @@ Operand Gradients::of(int tensor) const {
 }
 
 GradientSum Gradients::sum_of(int tensor) const {
-  if (!layout_.is_assigned(tensor)) return GradientSum::adds;
+  if (!layout_.assigned.contains(tensor)) return GradientSum::adds;
   const bool each = layout_.forms_each() || layout_.plan.micro_batches.size() == 1;
   return each ? GradientSum::begins_micro_batch : GradientSum::begins_step;
 }
@@ -25,14 +25,14 @@ void Gradients::open(int unit, bool matrices) {
     builder_.emit(ops::fill_zero(flat(end - begin), part));
   };
   if (matrices)
-    layout_.for_each_unassigned(u.begin, u.end, zero);
+    layout_.assigned.for_each_other(u.begin, u.end, zero);
   else
     zero(u.begin, u.end);
 }
 
 void Gradients::fold(int unit) {
   if (unit < 0) return;
-  if (!layout_.sum_windows.empty()) {
+  if (!layout_.windows.sum.empty()) {
     const Unit& u = layout_.unit(unit);
     ConvertSize size{flat(u.size())};
     size.accumulate = !layout_.reduces_each;
@@ -58,7 +58,7 @@ void Gradients::reduce_replicated(int unit) {
   Operand part = layout_.whole_gradient(unit);
   part.offset += u.replicated_begin - u.begin;
   builder_.emit(ops::all_reduce({QueueId::tensor, Axis::tensor}, flat(elements),
-                                size_of(layout_.gradient_type), part));
+                                size_of(layout_.types.gradient), part));
 }
 
 void Gradients::emit_reduction(int unit) {
@@ -66,7 +66,7 @@ void Gradients::emit_reduction(int unit) {
   const Grid& grid = layout_.plan.grid;
   const Operand whole = layout_.whole_gradient(unit);
   const Unit& u = layout_.unit(unit);
-  const int64_t bytes = size_of(layout_.gradient_type);
+  const int64_t bytes = size_of(layout_.types.gradient);
   if (grid.size_of(Axis::zero) == 1) return;
   if (!layout_.reduces_each && !layout_.sharded()) {
     const Axis axis = grid.context > 1 ? Axis::zero : Axis::data;
@@ -97,8 +97,8 @@ void Gradients::accumulate_oldest() {
   ConvertSize size{flat(layout_.unit(unit).shard)};
   size.accumulate = true;
   // Statistics' own type has a kernel that only adds.
-  builder_.emit(layout_.gradient_type == builder_.S() ? ops::accumulate(size.count, reduced, shard)
-                                                      : ops::convert(size, reduced, shard));
+  builder_.emit(layout_.types.gradient == builder_.S() ? ops::accumulate(size.count, reduced, shard)
+                                                       : ops::convert(size, reduced, shard));
 }
 
 void Gradients::flush() {

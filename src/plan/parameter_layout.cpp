@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/units.h"
 
 namespace gptbench {
 namespace {
@@ -43,58 +42,58 @@ std::vector<int> add_windows(PlanBuilder& builder, const char* name, MemoryClass
 
 }  // namespace
 
-ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8) : plan(builder.plan()) {
+ParameterLayout::ParameterLayout(PlanBuilder& builder, const Fp8State* fp8)
+    : plan(builder.plan()), assigned(builder) {
   const bool alone = plan.grid.size_of(Axis::zero) == 1;
   zero_stage = alone ? 0 : static_cast<int>(plan.config.parallel.zero_stage);
   shard_rank = plan.grid.place_of(plan.rank, Axis::shard);
   reduces_each = !alone && (zero_stage >= 2 || plan.config.run.deterministic);
   const PrecisionConfig& precision = plan.config.precision;
-  working_type = dtype_of(precision.parameters);
-  gathered_type = zero_stage < 3                         ? working_type
-                  : precision.gather == Precision::auto_ ? builder.A()
-                                                         : dtype_of(precision.gather);
-  gradient_type = dtype_of(precision.reduce);
+  types.working = dtype_of(precision.parameters);
+  types.gathered = zero_stage < 3                         ? types.working
+                   : precision.gather == Precision::auto_ ? builder.A()
+                                                          : dtype_of(precision.gather);
+  types.gradient = dtype_of(precision.reduce);
   const DType moments = dtype_of(precision.optimizer_state);
-  for (const DType type : {working_type, gathered_type, gradient_type, moments})
+  for (const DType type : {types.working, types.gathered, types.gradient, moments})
     GPTBENCH_CHECK(type == builder.A() || type == builder.S(),
                    std::string("kernels for numbers of type ") + name_of(type));
   const ParallelConfig& parallel = plan.config.parallel;
   updates_on_host = parallel.offload_update == OffloadUpdate::host;
-  one_type = working_type == builder.S() || !precision.master_weights;
+  one_type = types.working == builder.S() || !precision.master_weights;
   one_copy = one_type && (!updates_on_host || contains(parallel.offload, Offload::parameters));
 
-  add(builder, Role::working, "working", working_type,
+  add(builder, Role::working, "working", types.working,
       zero_stage == 3 ? Extent::shards : Extent::flat);
-  if (zero_stage < 2) add(builder, Role::gradient, "gradient", gradient_type, Extent::flat);
+  if (zero_stage < 2) add(builder, Role::gradient, "gradient", types.gradient, Extent::flat);
   if (sharded() || reduces_each)
-    add(builder, Role::gradient_shard, "gradient_shard", gradient_type, Extent::shards);
+    add(builder, Role::gradient_shard, "gradient_shard", types.gradient, Extent::shards);
   const Extent state = sharded() ? Extent::shards : Extent::flat;
   // Where one copy serves as working and master and is flat, this rank updates its part of it.
   const bool own_part = one_copy && sharded() && zero_stage < 3;
-  add(builder, Role::master, "master", one_type ? working_type : builder.S(),
+  add(builder, Role::master, "master", one_type ? types.working : builder.S(),
       own_part ? Extent::own_part : state);
   add(builder, Role::moment1, "moment1", moments, state);
   add(builder, Role::moment2, "moment2", moments, state);
 
   const MemoryClass parameters = MemoryClass::parameters, gradients = MemoryClass::gradients;
   if (zero_stage == 3 || is_offloaded(Role::working))
-    gathered_windows = add_windows(builder, "gathered", parameters, gathered_type, 2);
-  if (gathered_type != builder.A())
-    converted_windows = add_windows(builder, "converted", parameters, builder.A(), 1);
+    windows.gathered = add_windows(builder, "gathered", parameters, types.gathered, 2);
+  if (types.gathered != builder.A())
+    windows.converted = add_windows(builder, "converted", parameters, builder.A(), 1);
   if (zero_stage >= 2)
-    gradient_windows = add_windows(builder, "gradient_window", gradients, gradient_type, 2);
-  if (gradient_type != builder.S())
-    sum_windows = add_windows(builder, "gradient_sum", gradients, builder.S(), 1);
-  if (fp8 != nullptr) add_fp8_copies(builder, fp8->transposes());
+    windows.gradient = add_windows(builder, "gradient_window", gradients, types.gradient, 2);
+  if (types.gradient != builder.S())
+    windows.sum = add_windows(builder, "gradient_sum", gradients, builder.S(), 1);
+  if (fp8 != nullptr) fp8_copies = Fp8Copies(builder, windows.gathered.empty(), fp8->transposes());
   add_offload_windows(builder);
   if (updates_on_host) add_host_windows(builder);
-  find_assigned(builder);
   if (!reduces_each) return;
   int64_t largest = 0;
   for (const Unit& unit : plan.space.units) largest = std::max(largest, unit.shard);
   for (const char* name : {"reduced.0", "reduced.1"})
     reduced.push_back(builder.add_buffer(name, MemoryClass::communication, Lifetime::run,
-                                         gradient_type, largest));
+                                         types.gradient, largest));
 }
 
 Residency ParameterLayout::residency_of(Role role) const {
@@ -125,48 +124,6 @@ void ParameterLayout::add(PlanBuilder& builder, Role role, const char* name, DTy
         name, memory_class, Lifetime::run, dtype,
         extent == Extent::flat ? plan.space.elements : plan.space.shard_elements);
   builder.add(copy);
-}
-
-// One after another where one copy holds all; the matrices of each layer from the start of a window
-// where they take turns.
-void ParameterLayout::add_fp8_copies(PlanBuilder& builder, bool transposes) {
-  const bool all = gathered_windows.empty();
-  int64_t end = 0, largest = 0;
-  for (const Unit& unit : plan.space.units) {
-    if (unit.kind != UnitKind::layer) continue;
-    if (!all) end = 0;
-    for (const Linear linear : all_linears) {
-      const int tensor = builder.tensor(tensor_name(unit.layer, linear, "weight"));
-      const size_t local = static_cast<size_t>(plan.space.find(tensor));
-      fp8_begin_[tensor] = end;
-      end += round_up(plan.space.tensors[local].size(), fp8_matrix_alignment);
-    }
-    largest = std::max(largest, end);
-  }
-  const std::string name = all ? "fp8" : "fp8.layer";
-  const auto add = [&](const std::string& which) {
-    return builder.add_buffer(which, MemoryClass::parameters, Lifetime::run, DType::fp8_e4m3,
-                              largest);
-  };
-  fp8_buffers_[0] = add(name);
-  if (transposes) fp8_buffers_[1] = add(name + ".transposed");
-}
-
-// Matrices of the layers, and the table of the output head, which a tied embedding adds to after
-// the head.
-void ParameterLayout::find_assigned(const PlanBuilder& builder) {
-  for (const Chunk& chunk : plan.chunks) {
-    for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l)
-      for (const Linear linear : all_linears)
-        assigned_.insert(builder.tensor(tensor_name(l, linear, "weight")));
-    if (chunk.has_head)
-      assigned_.insert(
-          builder.tensor(plan.shape.family.shares_embedding() ? "wte" : "lm_head.weight"));
-  }
-}
-
-bool ParameterLayout::is_assigned(int tensor) const {
-  return assigned_.count(tensor) != 0;
 }
 
 int64_t ParameterLayout::largest_part() const {
@@ -217,17 +174,17 @@ bool ParameterLayout::is_offloaded(Role role) const {
 }
 
 Operand ParameterLayout::whole_weight(int u) const {
-  if (!gathered_windows.empty()) return {gathered_windows[static_cast<size_t>(u)]};
+  if (!windows.gathered.empty()) return {windows.gathered[static_cast<size_t>(u)]};
   return {plan.representation(Role::working).buffer, unit(u).begin};
 }
 
 Operand ParameterLayout::whole_gradient(int u) const {
-  if (!gradient_windows.empty()) return {gradient_windows[static_cast<size_t>(u)]};
+  if (!windows.gradient.empty()) return {windows.gradient[static_cast<size_t>(u)]};
   return {plan.representation(Role::gradient).buffer, unit(u).begin};
 }
 
 Operand ParameterLayout::summed_gradient(int u) const {
-  return sum_windows.empty() ? whole_gradient(u) : Operand{sum_windows[static_cast<size_t>(u)]};
+  return windows.sum.empty() ? whole_gradient(u) : Operand{windows.sum[static_cast<size_t>(u)]};
 }
 
 Operand ParameterLayout::shard(Role role, int u) const {
@@ -247,14 +204,10 @@ Operand ParameterLayout::resident(Role role, int u, int64_t flat) const {
 }
 
 Operand ParameterLayout::state(Role role, int u, int64_t flat) const {
-  const auto& windows = updates_on_host ? host_windows : offload_windows;
-  const auto found = windows.find(role);
-  if (found == windows.end()) return resident(role, u, flat);
+  const auto& in_turn = updates_on_host ? host_windows : offload_windows;
+  const auto found = in_turn.find(role);
+  if (found == in_turn.end()) return resident(role, u, flat);
   return {found->second[static_cast<size_t>(u % 2)], flat - part_begin(u)};
-}
-
-Operand ParameterLayout::fp8_copy(int tensor, bool transposed) const {
-  return {fp8_buffers_[transposed ? 1 : 0], fp8_begin_.at(tensor)};
 }
 
 ParameterLayout::Place ParameterLayout::place_of(int tensor) const {

@@ -32,13 +32,23 @@
 
 #include <array>
 #include <map>
-#include <set>
 #include <vector>
 
-#include "plan/builder.h"
+#include "plan/assigned_gradients.h"
 #include "plan/fp8.h"
+#include "plan/fp8_copies.h"
 
 namespace gptbench {
+
+struct ParameterTypes {
+  DType working, gathered, gradient;
+};
+
+// Windows that hold a unit in full, [unit] buffer.
+struct UnitWindows {
+  std::vector<int> gathered, gradient;  // empty: flat
+  std::vector<int> converted, sum;      // empty: of one type
+};
 
 struct ParameterLayout {
   // Adds the representations, windows and copies to the plan. fp8: null where no GEMM is in fp8.
@@ -48,16 +58,17 @@ struct ParameterLayout {
   int zero_stage = 0;         // effective: 0 where there is nobody to share with
   int64_t shard_rank = 0;     // among the ranks that a partition is spread over
   bool reduces_each = false;  // gradients, micro-batch by micro-batch
-  DType working_type, gathered_type, gradient_type;
+  ParameterTypes types;
   bool one_type = true;          // of parameters and what AdamW updates
   bool one_copy = true;          // what GEMMs read, or is converted for them, is what AdamW updates
   bool updates_on_host = false;  // AdamW works in host memory
-  std::vector<int> gathered_windows, gradient_windows;  // [unit] buffer; empty: flat
-  std::vector<int> converted_windows, sum_windows;      // [unit] buffer; empty: of one type
-  std::vector<int> reduced;                             // buffers of reduced shards, used in turn
-  std::map<Role, std::array<int, 2>> offload_windows;   // buffers of offloaded roles, in turn
+  UnitWindows windows;
+  std::vector<int> reduced;                            // buffers of reduced shards, used in turn
+  std::map<Role, std::array<int, 2>> offload_windows;  // buffers of offloaded roles, in turn
   std::map<Role, std::array<int, 2>> host_windows;  // the same of roles on the device, on the host
   int host_scalars = -1;                            // copy of Plan::scalars on the host
+  Fp8Copies fp8_copies;
+  AssignedGradients assigned;
 
   bool sharded() const { return zero_stage >= 1; }
   const Unit& unit(int u) const { return plan.space.units[static_cast<size_t>(u)]; }
@@ -76,8 +87,6 @@ struct ParameterLayout {
   Operand state(Role role, int u, int64_t flat) const;
   // What AdamW reads.
   Role reduced_gradient() const { return sharded() ? Role::gradient_shard : Role::gradient; }
-  // Where the fp8 copy of a matrix lies, [N,K], or [K,N] where `transposed`; absent: there is none.
-  Operand fp8_copy(int tensor, bool transposed) const;
   // Unit of a tensor that this rank holds, and where the tensor begins within it.
   struct Place {
     int unit;
@@ -85,34 +94,14 @@ struct ParameterLayout {
   };
   Place place_of(int tensor) const;
   // A micro-batch's gradient of a unit is formed in memory that other units or micro-batches used.
-  bool forms_each() const { return reduces_each || !sum_windows.empty(); }
-  // Whether a GEMM forms the gradient of a tensor before anything is added to it.
-  bool is_assigned(int tensor) const;
-  // Calls visit(begin, end) for the parts of [begin, end) of flat space that no GEMM assigns.
-  template <class Visit>
-  void for_each_unassigned(int64_t begin, int64_t end, const Visit& visit) const {
-    for (size_t i = 0; i < plan.space.placements.size(); ++i) {
-      const Placement& place = plan.space.placements[i];
-      if (place.begin < begin || place.begin >= end || !is_assigned(plan.space.tensors[i].tensor))
-        continue;
-      if (place.begin > begin) visit(begin, place.begin);
-      begin = place.begin + place.size;
-    }
-    if (begin < end) visit(begin, end);
-  }
+  bool forms_each() const { return reduces_each || !windows.sum.empty(); }
 
  private:
   Residency residency_of(Role role) const;
   void add(PlanBuilder& builder, Role role, const char* name, DType dtype, Extent extent);
-  void add_fp8_copies(PlanBuilder& builder, bool transposes);
   void add_offload_windows(PlanBuilder& builder);
   void add_host_windows(PlanBuilder& builder);
   int64_t largest_part() const;
-  void find_assigned(const PlanBuilder& builder);
-
-  int fp8_buffers_[2] = {-1, -1};     // as they are, transposed
-  std::map<int, int64_t> fp8_begin_;  // of tensors in these buffers
-  std::set<int> assigned_;            // tensors
 };
 
 }  // namespace gptbench

@@ -20,7 +20,7 @@ class EndStep {
     if (layout_.reduces_each && !layout_.sharded())
       for (int u = 0; u < units; ++u)
         builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(layout_.unit(u).size()),
-                                      size_of(layout_.gradient_type),
+                                      size_of(layout_.types.gradient),
                                       layout_.shard(Role::gradient_shard, u),
                                       layout_.whole_gradient(u)));
     emit_squared_norms();
@@ -44,8 +44,8 @@ class EndStep {
     const Operand gradient =
         shards ? layout_.shard(Role::gradient_shard, unit) : layout_.whole_gradient(unit);
     builder_.emit(ops::all_reduce({QueueId::data, Axis::embedding},
-                                  flat(shards ? u.shard : u.size()), size_of(layout_.gradient_type),
-                                  gradient));
+                                  flat(shards ? u.shard : u.size()),
+                                  size_of(layout_.types.gradient), gradient));
   }
 
   // norm^2 = sum over units, shards, then the ranks of a replica. Each unit (with run.deterministic
@@ -179,7 +179,7 @@ class EndStep {
     if (!layout_.sharded() || layout_.zero_stage == 3) return;
     const Operand part{plan_.representation(Role::working).buffer, begin};
     builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(unit.size()),
-                                  size_of(layout_.working_type), part, {part.buffer, unit.begin}));
+                                  size_of(layout_.types.working), part, {part.buffer, unit.begin}));
   }
 
   PlanBuilder& builder_;
@@ -201,7 +201,7 @@ void emit_begin_step(PlanBuilder& builder, const ParameterLayout& layout, Weight
   };
   const bool each = layout.reduces_each;
   if (!layout.forms_each())
-    layout.for_each_unassigned(0, plan.space.elements, zero_gradient);
+    layout.assigned.for_each_other(0, plan.space.elements, zero_gradient);
   else if (plan.has(Role::gradient) && !each)
     zero_gradient(0, plan.space.elements);
   if (each) zero(plan.representation(Role::gradient_shard).buffer, 0, plan.space.shard_elements);

@@ -10,7 +10,7 @@ bool Weights::take(Operand window, int what) {
 }
 
 void Weights::gather(int unit) {
-  if (layout_.gathered_windows.empty() || unit < 0) return;
+  if (layout_.windows.gathered.empty() || unit < 0) return;
   const Operand window = layout_.whole_weight(unit);
   if (!take(window, unit)) return;
   const Unit& u = layout_.unit(unit);
@@ -23,21 +23,21 @@ void Weights::gather(int unit) {
     shard = target;
   }
   if (!sharded) return;
-  if (layout_.gathered_type != layout_.working_type) {
+  if (layout_.types.gathered != layout_.types.working) {
     // In place: where the gather puts this rank's shard.
     const Operand part{window.buffer, window.offset + layout_.shard_rank * u.shard};
     emit_conversion(u, u.shard, shard, part);
     shard = part;
   }
   builder_.emit(ops::all_gather({QueueId::data, Axis::shard}, flat(u.size()),
-                                size_of(layout_.gathered_type), shard, window));
+                                size_of(layout_.types.gathered), shard, window));
 }
 
 Operand Weights::of(int tensor) {
   if (tensor < 0) return {};
   const ParameterLayout::Place place = layout_.place_of(tensor);
   Operand operand =
-      layout_.converted_windows.empty() ? layout_.whole_weight(place.unit) : converted(place.unit);
+      layout_.windows.converted.empty() ? layout_.whole_weight(place.unit) : converted(place.unit);
   operand.offset += place.offset;
   return operand;
 }
@@ -45,7 +45,7 @@ Operand Weights::of(int tensor) {
 // Converted as late as can be, where they are read first: a gather that is under way hides behind
 // what comes before.
 Operand Weights::converted(int unit) {
-  const Operand window{layout_.converted_windows[static_cast<size_t>(unit)]};
+  const Operand window{layout_.windows.converted[static_cast<size_t>(unit)]};
   if (!take(window, unit)) return window;
   const Unit& u = layout_.unit(unit);
   emit_conversion(u, u.size(), layout_.whole_weight(unit), window);
@@ -60,8 +60,8 @@ void Weights::emit_conversion(const Unit& unit, int64_t elements, Operand from, 
 }
 
 Operand Weights::fp8_of(int64_t layer, Linear linear, int tensor, bool transposed) {
-  const Operand copy = layout_.fp8_copy(tensor, transposed), none;
-  if (!layout_.gathered_windows.empty() && take(copy, tensor))
+  const Operand copy = layout_.fp8_copies.of(tensor, transposed), none;
+  if (!layout_.windows.gathered.empty() && take(copy, tensor))
     emit_fp8_copy(layer, linear, tensor, transposed ? none : copy, transposed ? copy : none);
   return copy;
 }
@@ -76,13 +76,13 @@ void Weights::emit_fp8_copy(int64_t layer, Linear linear, int tensor, Operand co
 }
 
 void Weights::emit_fp8_copies() {
-  if (fp8_ == nullptr || !layout_.gathered_windows.empty()) return;
+  if (fp8_ == nullptr || !layout_.windows.gathered.empty()) return;
   for (const Unit& unit : layout_.plan.space.units) {
     if (unit.kind != UnitKind::layer) continue;
     for (const Linear linear : all_linears) {
       const int tensor = builder_.tensor(tensor_name(unit.layer, linear, "weight"));
-      emit_fp8_copy(unit.layer, linear, tensor, layout_.fp8_copy(tensor, false),
-                    layout_.fp8_copy(tensor, true));
+      emit_fp8_copy(unit.layer, linear, tensor, layout_.fp8_copies.of(tensor, false),
+                    layout_.fp8_copies.of(tensor, true));
     }
   }
 }
