@@ -150,7 +150,8 @@ std::string Comparison::figures() {
   add("sequences/s", of_rate([](const Record& r) { return r.summary.samples_per_s; }), 2,
       Better::more);
   add("model TFLOP/s per device (" + convention + ")",
-      of_rate([&](const Record& r) { return RunView(r).tflops(convention); }), 3, Better::more);
+      of_rate([&](const Record& r) { return RunView(r).rates().tflops(convention); }), 3,
+      Better::more);
   add("MFU (%)", of_rate([](const Record& r) { return 100.0 * r.summary.mfu; }), 2, Better::more);
   const auto without_bounds = [&](const char* name, const Figure& figure, int decimals) {
     add(name, of(figure, {}), decimals, Better::less);

@@ -13,25 +13,27 @@ namespace {
 // "tp2 pp2": the sizes that are not 1, or "data parallel".
 std::string layout_of(const RunView& run) {
   std::vector<std::string> sizes;
-  for (const auto& [name, size] :
-       {std::pair{"tp", run.tensor_parallel()}, std::pair{"pp", run.pipeline_parallel()},
-        std::pair{"cp", run.context_parallel()}})
+  for (const auto& [name, size] : {std::pair{"tp", run.deck().tensor_parallel()},
+                                   std::pair{"pp", run.deck().pipeline_parallel()},
+                                   std::pair{"cp", run.deck().context_parallel()}})
     if (size > 1) sizes.push_back(name + std::to_string(size));
   return sizes.empty() ? "data parallel" : join(sizes, " ");
 }
 
 std::vector<std::string> parts_of(const RunView& run, bool over_length) {
   // A published point without a model is its series.
-  if (run.is_point()) return {"published: " + run.text("run", "name"), "", "", "", "", "", "", ""};
-  return {run.source_mark() + run.model_name(),
-          over_length ? std::to_string(run.summary().world_size) + " ranks"
-                      : "sequence " + std::to_string(run.seq_length()),
-          run.text("precision", "compute", "fp32"),
-          layout_of(run),
-          "ZeRO " + std::to_string(run.zero_stage()),
-          run.checkpoints() ? run.checkpointing() + " recomputation" : "no recomputation",
-          "micro-batch " + std::to_string(run.micro_batch()),
-          run.device_name()};
+  if (run.is_point())
+    return {"published: " + run.deck().text("run", "name"), "", "", "", "", "", "", ""};
+  return {
+      run.source_mark() + run.model_name(),
+      over_length ? std::to_string(run.summary().world_size) + " ranks"
+                  : "sequence " + std::to_string(run.deck().seq_length()),
+      run.deck().text("precision", "compute", "fp32"),
+      layout_of(run),
+      "ZeRO " + std::to_string(run.deck().zero_stage()),
+      run.deck().checkpoints() ? run.deck().checkpointing() + " recomputation" : "no recomputation",
+      "micro-batch " + std::to_string(run.deck().micro_batch()),
+      run.device_name()};
 }
 
 // Keys of the layout in which runs differ although all of `parts` and `x` are equal: appended.
@@ -65,7 +67,7 @@ Naming naming_of(const Runs& runs, bool over_length) {
   std::vector<std::string> x;
   for (const RunView& run : runs) {
     parts.push_back(parts_of(run, over_length));
-    x.push_back(std::to_string(over_length ? run.seq_length() : run.summary().world_size));
+    x.push_back(std::to_string(over_length ? run.deck().seq_length() : run.summary().world_size));
   }
   naming.names.resize(runs.size());
   if (runs.empty()) return naming;
@@ -111,8 +113,9 @@ std::string subtitle_of(const Runs& runs) {
 std::vector<std::string> labels_of(const Runs& runs) {
   std::vector<std::string> bases, labels;
   for (const RunView& run : runs)
-    bases.push_back((run.is_projected() ? run.source_mark() : "") + run.text("run", "name", "run") +
-                    ", " + std::to_string(run.summary().world_size) +
+    bases.push_back((run.is_projected() ? run.source_mark() : "") +
+                    run.deck().text("run", "name", "run") + ", " +
+                    std::to_string(run.summary().world_size) +
                     (run.summary().world_size == 1 ? " rank" : " ranks"));
   const bool unique = std::set<std::string>(bases.begin(), bases.end()).size() == bases.size();
   const Naming naming = unique ? Naming{} : naming_of(runs, false);

@@ -22,7 +22,7 @@ bool over_sequence_length(const Runs& runs, const PlotOptions& options) {
   std::set<int64_t> ranks, lengths;
   for (const RunView& run : runs) {
     ranks.insert(run.summary().world_size);
-    lengths.insert(run.seq_length());
+    lengths.insert(run.deck().seq_length());
   }
   return lengths.size() > ranks.size();
 }
@@ -52,7 +52,7 @@ std::vector<Curve> curves_of(const Runs& runs, const Naming& naming, bool over_l
                               [&](const Curve& each) { return each.name == name; });
     if (curve == curves.end())
       curve = curves.insert(curve, {curves.size(), name, {}, runs[r].is_measured()});
-    const int64_t x = over_length ? runs[r].seq_length() : runs[r].summary().world_size;
+    const int64_t x = over_length ? runs[r].deck().seq_length() : runs[r].summary().world_size;
     if (x > 0)
       curve->marks.push_back(
           mark_of(runs[r], static_cast<double>(x), rate(runs[r]), labels[r], unit));
@@ -75,7 +75,7 @@ std::vector<Entry> legend_of(const std::vector<Curve>& curves) {
 void add_failures(Panel& panel, const Runs& runs, bool over_length) {
   std::map<int64_t, std::set<std::string>> outcomes;
   for (const RunView& run : runs) {
-    const int64_t x = over_length ? run.seq_length() : run.summary().world_size;
+    const int64_t x = over_length ? run.deck().seq_length() : run.summary().world_size;
     if (!run.counts() && x > 0) outcomes[x].insert(run.outcome());
   }
   for (const auto& [x, words] : outcomes)
@@ -162,7 +162,7 @@ Picture rate_picture(const std::string& name, const std::string& title, const st
 std::string conventions_of(const Runs& runs) {
   std::set<std::string> names;
   for (const RunView& run : runs)
-    if (run.counts()) names.insert(run.flops_convention());
+    if (run.counts()) names.insert(run.rates().convention());
   return join({names.begin(), names.end()}, ", ");
 }
 
@@ -181,18 +181,19 @@ Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
   Picture picture = rate_picture(
       "utilisation", "Model FLOPs utilisation",
       "MFU (% of peak, FLOPs by convention " + conventions_of(runs) + ")", "%", runs, options,
-      false, [](const RunView& run) { return run.utilisation(run.flops_convention(), false); });
+      false,
+      [](const RunView& run) { return run.rates().utilisation(run.rates().convention(), false); });
   if (picture.empty()) return picture;
   // Nothing can be above it: what is says that the peak is wrong.
   Panel& panel = picture.panels.front();
   if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) {
-        return run.counts() && run.utilisation(run.flops_convention(), false) > 80.0;
+        return run.counts() && run.rates().utilisation(run.rates().convention(), false) > 80.0;
       }))
     panel.rules.push_back({100.0, "100 %", panel.y.downwards});
   std::set<std::string> peaks;
   for (const RunView& run : runs)
-    if (run.counts() && run.peak_tflops() > 0.0)
-      peaks.insert(significant(run.peak_tflops(), 4, 4) + " TFLOP/s per device (" +
+    if (run.counts() && run.rates().peak_tflops() > 0.0)
+      peaks.insert(significant(run.rates().peak_tflops(), 4, 4) + " TFLOP/s per device (" +
                    run.summary().peak_source + ")");
   picture.notes.push_back("Peak: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
   return picture;

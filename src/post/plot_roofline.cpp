@@ -60,7 +60,7 @@ struct Range {
 
 // The bound that peak and bandwidth set, and the bandwidth of the data sheet among the rates.
 void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& roof, Panel& rates) {
-  const double peak = 1e12 * run.peak_tflops();
+  const double peak = 1e12 * run.rates().peak_tflops();
   const DeviceData* const device =
       find_device(run.device_name(), run.summary().device_memory_bytes);
   const double stated = device == nullptr ? 0.0 : 1e9 * device->bandwidth_gb_per_s;

@@ -115,7 +115,7 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
   int64_t vocabulary = -1;  // 0: runs differ
   for (const RunView& run : runs) {
     if (run.record().loss.empty()) continue;
-    const int64_t size = run.integer("model", "vocab_size", 0);
+    const int64_t size = run.deck().integer("model", "vocab_size", 0);
     vocabulary = vocabulary == -1 || vocabulary == size ? size : 0;
     for (const double loss : run.record().loss)
       if (std::isfinite(loss)) {

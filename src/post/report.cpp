@@ -129,21 +129,22 @@ int64_t whole(double value) {
 std::string headline_of(const RunView& run) {
   const Summary& s = run.summary();
   if (!run.counts() || s.sec_per_it <= 0.0) return "";
-  const double per_device = run.tflops(run.flops_convention());
+  const double per_device = run.rates().tflops(run.rates().convention());
   const double devices = static_cast<double>(s.world_size);
-  const double mfu = run.utilisation(run.flops_convention(), false);
+  const double mfu = run.rates().utilisation(run.rates().convention(), false);
   const auto tflops = [](double value) { return significant(value, 4, 4) + " TFLOP/s"; };
   List cards;
   cards
       .add_card("In total", tflops(per_device * devices),
-                "model FLOPs by convention " + run.flops_convention())
+                "model FLOPs by convention " + run.rates().convention())
       .add_card("Tokens per second", format_count(whole(s.tokens_per_s)),
                 significant(s.tokens_per_s / devices, 4, 2) + " per device")
       .add_card("Per device", tflops(per_device),
                 std::to_string(s.world_size) + (s.world_size == 1 ? " rank" : " ranks") + " on " +
                     std::to_string(s.nodes) + (s.nodes == 1 ? " node" : " nodes"))
       .add_card("MFU", mfu > 0.0 ? fixed(mfu, 1) + " %" : "none",
-                mfu > 0.0 ? "of " + tflops(run.peak_tflops()) + ", " + s.peak_source : "see below")
+                mfu > 0.0 ? "of " + tflops(run.rates().peak_tflops()) + ", " + s.peak_source
+                          : "see below")
       .add_card("Time per step", format_seconds(s.sec_per_it),
                 format_seconds(s.sec_per_it_min) + " to " + format_seconds(s.sec_per_it_max) +
                     " in " + std::to_string(s.timed_steps) + " steps")

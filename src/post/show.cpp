@@ -41,7 +41,7 @@ std::string about(const std::string& path, const Record& r) {
   text += entry("rules", rules_text(r));
   if (r.failed_step >= 0 && !run.counts())
     text += entry("ended at step", std::to_string(r.failed_step + 1));
-  text += entry("run", run.text("run", "name"));
+  text += entry("run", run.deck().text("run", "name"));
   text += entry("date (UTC)", r.date_utc);
   text += entry("machine", r.machine);
   text += entry("software", r.software_version + ", commit " + r.git_commit);
@@ -49,29 +49,32 @@ std::string about(const std::string& path, const Record& r) {
 }
 
 std::string model(const RunView& run) {
-  const auto number = [&](const char* key) { return std::to_string(run.integer("model", key, 0)); };
+  const auto number = [&](const char* key) {
+    return std::to_string(run.deck().integer("model", key, 0));
+  };
   std::string text = entry(
       "model", run.model_name() + ", " + format_count(run.summary().num_params) + " parameters");
   text += entry("shape", number("num_layers") + " layers, hidden size " + number("hidden_size") +
                              ", " + number("num_attention_heads") + " heads, sequence " +
                              number("seq_length"));
-  text += entry("precision", run.text("precision", "compute") + ", parameters " +
-                                 run.text("precision", "parameters") + ", reduced in " +
-                                 run.text("precision", "reduce"));
-  text += entry("recomputation", run.checkpointing());
+  text += entry("precision", run.deck().text("precision", "compute") + ", parameters " +
+                                 run.deck().text("precision", "parameters") + ", reduced in " +
+                                 run.deck().text("precision", "reduce"));
+  text += entry("recomputation", run.deck().checkpointing());
   const Summary& s = run.summary();
   text += entry("ranks", std::to_string(s.world_size) + " on " + std::to_string(s.nodes) +
                              (s.nodes == 1 ? " node" : " nodes"));
-  text += entry("decomposition", "data " + std::to_string(run.data_parallel()) + ", tensor " +
-                                     std::to_string(run.tensor_parallel()) + ", pipeline " +
-                                     std::to_string(run.pipeline_parallel()) + ", context " +
-                                     std::to_string(run.context_parallel()) + ", ZeRO " +
-                                     std::to_string(run.zero_stage()));
   text +=
-      entry("batch", std::to_string(run.global_batch()) +
-                         " sequences: " + std::to_string(run.gradient_accumulation()) +
-                         (run.gradient_accumulation() == 1 ? " micro-batch" : " micro-batches") +
-                         " of " + std::to_string(run.micro_batch()) + " per replica");
+      entry("decomposition", "data " + std::to_string(run.deck().data_parallel()) + ", tensor " +
+                                 std::to_string(run.deck().tensor_parallel()) + ", pipeline " +
+                                 std::to_string(run.deck().pipeline_parallel()) + ", context " +
+                                 std::to_string(run.deck().context_parallel()) + ", ZeRO " +
+                                 std::to_string(run.deck().zero_stage()));
+  text += entry("batch",
+                std::to_string(run.deck().global_batch()) +
+                    " sequences: " + std::to_string(run.deck().gradient_accumulation()) +
+                    (run.deck().gradient_accumulation() == 1 ? " micro-batch" : " micro-batches") +
+                    " of " + std::to_string(run.deck().micro_batch()) + " per replica");
   return text;
 }
 
@@ -105,7 +108,7 @@ std::string throughput(const RunView& run) {
   for (const auto& convention : s.flops_per_step)
     if (convention.first != s.flops_convention && is_convention(convention.first))
       others += (others.empty() ? "" : ", ") + convention.first + " " +
-                fixed(run.tflops(convention.first), 3);
+                fixed(run.rates().tflops(convention.first), 3);
   text += entry("other conventions", others);
   if (fp8_share(s) > 0.0)
     text += entry("in fp8", fixed(100.0 * fp8_share(s), 1) + " % of the FLOPs executed");

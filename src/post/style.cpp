@@ -48,8 +48,9 @@ Table table_of(const std::string& style, const std::string& caption,
   const auto add = [&](const StyleColumn& column) {
     std::vector<std::string> cells;
     for (const RunView& run : runs) {
-      const std::string* printed =
-          column.of_flops && run.is_restated() ? nullptr : run.printed(style, column.heading);
+      const std::string* printed = column.of_flops && run.rates().restatement().any()
+                                       ? nullptr
+                                       : run.printed(style, column.heading);
       cells.push_back(printed != nullptr ? *printed : column.cell(run));
     }
     if (column.shown != Shown::for_programs) add_column(people, column, runs, cells, false);
@@ -119,8 +120,8 @@ Cell whole(int64_t Summary::*value) {
   return [=](const RunView& run) { return std::to_string(run.summary().*value); };
 }
 
-Cell whole(int64_t (RunView::*value)() const) {
-  return [=](const RunView& run) { return std::to_string((run.*value)()); };
+Cell whole(int64_t (RunDeck::*value)() const) {
+  return [=](const RunView& run) { return std::to_string((run.deck().*value)()); };
 }
 
 Format decimals(int digits, int significant) {

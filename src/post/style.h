@@ -79,7 +79,7 @@ std::string figure(const RunView& run, double value, const Format& format);
 Cell figures(const std::function<double(const RunView&)>& value, const Format& format);
 Cell figures(double Summary::*value, const Format& format);
 Cell whole(int64_t Summary::*value);
-Cell whole(int64_t (RunView::*value)() const);
+Cell whole(int64_t (RunDeck::*value)() const);
 // fixed() (post/cells.h).
 Format decimals(int digits, int significant = 2);
 

@@ -30,8 +30,9 @@ std::vector<std::string> row_of(const MessageRate& rate) {
 
 // Ranks of a group along the axis; 1 where no axis has this name.
 int64_t ranks_of(const RunView& run, const std::string& name) {
-  const Grid grid = {run.tensor_parallel(), run.context_parallel(), run.pipeline_parallel(),
-                     run.data_parallel(), run.integer("parallel", "zero_group", 0)};
+  const Grid grid = {run.deck().tensor_parallel(), run.deck().context_parallel(),
+                     run.deck().pipeline_parallel(), run.deck().data_parallel(),
+                     run.deck().integer("parallel", "zero_group", 0)};
   for (int axis = 0; axis < num_axes; ++axis)
     if (name_of(static_cast<Axis>(axis)) == name) return grid.size_of(static_cast<Axis>(axis));
   return 1;

@@ -26,7 +26,7 @@ std::string memory_cell(const RunView& run) {
 
 // TFLOP/s per process, recomputation counted (k = 4) as published.
 double tflops_of(const RunView& run) {
-  return run.tflops(name_of(FlopsConvention::megatron), true);
+  return run.rates().tflops(name_of(FlopsConvention::megatron), true);
 }
 
 // TFLOP/s per process times processes / 1024. Published with one process per node.
@@ -42,11 +42,11 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
       {"Nodes", nodes_cell},
       {"Size", size_cell, true, false, Shown::for_people},
       {"Size", size_cell, false, false, Shown::for_programs},
-      {"DP", whole(&RunView::data_parallel)},
-      {"TP", whole(&RunView::tensor_parallel)},
-      {"PP", whole(&RunView::pipeline_parallel)},
-      {"MBS", whole(&RunView::micro_batch)},
-      {"GBS", whole(&RunView::global_batch)},
+      {"DP", whole(&RunDeck::data_parallel)},
+      {"TP", whole(&RunDeck::tensor_parallel)},
+      {"PP", whole(&RunDeck::pipeline_parallel)},
+      {"MBS", whole(&RunDeck::micro_batch)},
+      {"GBS", whole(&RunDeck::global_batch)},
       {"Mem", memory_cell, true, false, Shown::everywhere, "MiB"},
       {"Sec/it", figures(&Summary::sec_per_it, decimals(1))},
       {full_checkpointing ? "TFLOPs*" : "TFLOPs", figures(tflops_of, decimals(2)), true, true},
@@ -59,13 +59,14 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
 }
 
 std::string setting(const RunView& run) {
-  return "Sequence length " + std::to_string(run.seq_length()) + ", activation checkpointing " +
-         run.checkpointing_cell();
+  return "Sequence length " + std::to_string(run.deck().seq_length()) +
+         ", activation checkpointing " + run.deck().checkpointing_cell();
 }
 
 std::string caption(const RunView& run) {
-  return setting(run) + (run.full_checkpointing() ? " (* recomputation counted)" : "") +
-         run.restated_note() + ". As published: TFLOPs per rank, PetaFLOPs = TFLOPs x ranks / 1024";
+  return setting(run) + (run.deck().full_checkpointing() ? " (* recomputation counted)" : "") +
+         run.rates().restatement().note() +
+         ". As published: TFLOPs per rank, PetaFLOPs = TFLOPs x ranks / 1024";
 }
 
 // The clock stands in a cell for people alone.
@@ -83,7 +84,7 @@ void explain_clock(Table& table) {
 std::vector<Table> fugaku_tables(const Runs& runs) {
   std::vector<Table> tables;
   for (const Runs& group : grouped(runs, setting)) {
-    const bool full = group.front().full_checkpointing();
+    const bool full = group.front().deck().full_checkpointing();
     tables.push_back(table_of("fugaku", caption(group.front()), columns_of(full), group));
     explain_clock(tables.back());
   }

@@ -9,13 +9,14 @@ namespace {
 
 std::string row_of(const RunView& run) {
   std::string row =
-      run.source_mark() + run.model_name() + " (mp=" + std::to_string(run.tensor_parallel());
-  if (run.pipeline_parallel() > 1) row += ", pp=" + std::to_string(run.pipeline_parallel());
-  if (run.integer("batch", "micro_batch_size", 0) > 0)  // a published row may not say it
-    row += ", grad accum=" + std::to_string(run.gradient_accumulation()) +
-           ", micro-batch=" + std::to_string(run.micro_batch());
-  row += ", ZeRO " + std::to_string(run.zero_stage());
-  return row + (run.offloads() ? " + offload)" : ")");
+      run.source_mark() + run.model_name() + " (mp=" + std::to_string(run.deck().tensor_parallel());
+  if (run.deck().pipeline_parallel() > 1)
+    row += ", pp=" + std::to_string(run.deck().pipeline_parallel());
+  if (run.deck().integer("batch", "micro_batch_size", 0) > 0)  // a published row may not say it
+    row += ", grad accum=" + std::to_string(run.deck().gradient_accumulation()) +
+           ", micro-batch=" + std::to_string(run.deck().micro_batch());
+  row += ", ZeRO " + std::to_string(run.deck().zero_stage());
+  return row + (run.deck().offloads() ? " + offload)" : ")");
 }
 
 struct Machine {
@@ -41,12 +42,13 @@ double gigabytes(double bytes) {
 
 // One figure per line; what was not recorded is left out.
 std::string cell_of(const RunView& run) {
-  const std::string* const printed = run.is_restated() ? nullptr : run.printed("megatron", "cell");
+  const std::string* const printed =
+      run.rates().restatement().any() ? nullptr : run.printed("megatron", "cell");
   if (printed != nullptr) return *printed;
   if (!run.counts()) return run.outcome();
   const Summary& s = run.summary();
   std::string cell = fixed(s.samples_per_s, 2, 3) + " samples/sec";
-  const double tflops = run.tflops(name_of(FlopsConvention::megatron), true);
+  const double tflops = run.rates().tflops(name_of(FlopsConvention::megatron), true);
   if (tflops > 0.0) cell += "\n" + fixed(tflops, 1) + " tflops/gpu";
   const double used =
       s.device_memory_used_bytes > 0.0 ? s.device_memory_used_bytes : s.peak_memory_bytes;
@@ -73,14 +75,15 @@ Cell optional_figure(std::optional<double> Summary::*value, double factor = 1.0)
 // A published row may not say it.
 Cell known_batch(const Cell& cell) {
   return [=](const RunView& run) {
-    return run.integer("batch", "micro_batch_size", 0) > 0 ? cell(run) : "-";
+    return run.deck().integer("batch", "micro_batch_size", 0) > 0 ? cell(run) : "-";
   };
 }
 
 std::string published_or_computed_tflops(const RunView& run) {
-  const std::string* const printed = run.is_restated() ? nullptr : run.printed("megatron", "cell");
+  const std::string* const printed =
+      run.rates().restatement().any() ? nullptr : run.printed("megatron", "cell");
   if (printed == nullptr)
-    return figure(run, run.tflops(name_of(FlopsConvention::megatron), true), decimals(1));
+    return figure(run, run.rates().tflops(name_of(FlopsConvention::megatron), true), decimals(1));
   for (const std::string& line : split(*printed, '\n')) {
     const size_t unit = line.find(" tflops/gpu");
     if (unit != std::string::npos) return line.substr(0, unit);
@@ -99,12 +102,12 @@ std::vector<StyleColumn> columns_for_programs() {
       {"nodes", [](const RunView& run) { return std::to_string(machine_of(run).nodes); }},
       {"gpus_per_node",
        [](const RunView& run) { return std::to_string(machine_of(run).devices_per_node); }},
-      {"mp", whole(&RunView::tensor_parallel)},
-      {"pp", whole(&RunView::pipeline_parallel)},
-      {"zero_stage", whole(&RunView::zero_stage)},
-      text("offload", [](const RunView& run) { return run.offloads() ? "cpu" : "none"; }),
-      {"micro_batch_size", known_batch(whole(&RunView::micro_batch))},
-      {"grad_accum", known_batch(whole(&RunView::gradient_accumulation))},
+      {"mp", whole(&RunDeck::tensor_parallel)},
+      {"pp", whole(&RunDeck::pipeline_parallel)},
+      {"zero_stage", whole(&RunDeck::zero_stage)},
+      text("offload", [](const RunView& run) { return run.deck().offloads() ? "cpu" : "none"; }),
+      {"micro_batch_size", known_batch(whole(&RunDeck::micro_batch))},
+      {"grad_accum", known_batch(whole(&RunDeck::gradient_accumulation))},
       {"samples_per_s", figures(&Summary::samples_per_s, decimals(2, 3))},
       {"tflops_per_gpu", published_or_computed_tflops, true, true},
       {"memory_used_gb", figures(
@@ -142,7 +145,7 @@ std::vector<Table> megatron_tables(const Runs& runs) {
   }
   std::sort(machines.begin(), machines.end());
 
-  const std::string restated = runs.empty() ? "" : runs.front().restated_note();
+  const std::string restated = runs.empty() ? "" : runs.front().rates().restatement().note();
   Table table{"Models over nodes * devices per node" + restated +
                   ". A cell is the fastest valid run; mp: tensor parallel, tflops/gpu: per device, "
                   "recomputation counted",

@@ -9,7 +9,7 @@ namespace {
 
 // Published names leave the family out: "7b".
 std::string model_cell(const RunView& run) {
-  const std::string preset = run.preset();
+  const std::string preset = run.deck().preset();
   if (preset.empty()) return lower(model_size(run.summary().num_params));
   return preset.compare(0, 4, "mpt-") == 0 ? preset.substr(4) : preset;
 }
@@ -20,33 +20,35 @@ bool is_full_width(const std::string& compute) {
 
 // PURE: parameters, gradients and reductions in the type of the GEMMs, without an fp32 copy.
 bool is_pure(const RunView& run) {
-  const std::string compute = run.text("precision", "compute", "fp32");
-  const std::string parameters = run.text("precision", "parameters", "auto");
-  const bool master = run.logical("precision", "master_weights", true);
+  const std::string compute = run.deck().text("precision", "compute", "fp32");
+  const std::string parameters = run.deck().text("precision", "parameters", "auto");
+  const bool master = run.deck().logical("precision", "master_weights", true);
   return !is_full_width(compute) && !master &&
          (parameters == name_of(Precision::auto_) || parameters == compute) &&
-         run.text("precision", "reduce", "fp32") == compute;
+         run.deck().text("precision", "reduce", "fp32") == compute;
 }
 
 std::string precision_cell(const RunView& run) {
-  const std::string compute = run.text("precision", "compute", "fp32");
+  const std::string compute = run.deck().text("precision", "compute", "fp32");
   return is_full_width(compute) || is_pure(run) ? compute : "amp_" + compute;
 }
 
 // The names of PyTorch's fully sharded data parallelism; it has none for ZeRO 1.
 std::string sharding_cell(const RunView& run) {
   static const char* const names[] = {"NO_SHARD", "ZeRO-1", "SHARD_GRAD_OP", "FULL_SHARD"};
-  const int64_t stage = run.zero_stage();
+  const int64_t stage = run.deck().zero_stage();
   return stage >= 0 && stage <= 3 ? names[stage] : "-";
 }
 
 bool offloads_activations(const RunView& run) {
-  return contains(split(run.text("parallel", "offload"), ','), name_of(Offload::activations));
+  return contains(split(run.deck().text("parallel", "offload"), ','),
+                  name_of(Offload::activations));
 }
 
 std::string percent(const RunView& run, bool hardware) {
   std::string cell;
-  for (const auto& [type, value] : run.utilisations(name_of(FlopsConvention::mpt), hardware))
+  for (const auto& [type, value] :
+       run.rates().utilisations(name_of(FlopsConvention::mpt), hardware))
     cell += (cell.empty() ? "" : ", ") + figure(run, value, decimals(2)) +
             (type.empty() ? "" : " " + type);
   return run.counts() ? cell : run.outcome();
@@ -54,14 +56,15 @@ std::string percent(const RunView& run, bool hardware) {
 
 // Against the peak of fp8, where both are requested and known.
 std::string percent_of_fp8(const RunView& run, bool hardware) {
-  for (const auto& [type, value] : run.utilisations(name_of(FlopsConvention::mpt), hardware))
+  for (const auto& [type, value] :
+       run.rates().utilisations(name_of(FlopsConvention::mpt), hardware))
     if (type == name_of(Precision::fp8)) return figure(run, value, decimals(2));
   return "-";
 }
 
 // In units of 1e14 FLOP/s per device, as published.
 double model_tflop(const RunView& run) {
-  return run.tflops(name_of(FlopsConvention::mpt)) / 100.0;
+  return run.rates().tflops(name_of(FlopsConvention::mpt)) / 100.0;
 }
 
 double tokens_per_device(const RunView& run) {
@@ -75,12 +78,12 @@ std::vector<Table> mpt_tables(const Runs& runs) {
   const auto rounded = [](double value) {
     return value < 1.0 ? truncated(value) : fixed(value, 0, 1);
   };
-  const bool is_starred =
-      !runs.empty() && runs.front().restated_convention() == name_of(FlopsConvention::mpt_star);
+  const bool is_starred = !runs.empty() && runs.front().rates().restatement().convention ==
+                                               name_of(FlopsConvention::mpt_star);
   const std::string star = is_starred ? "*" : "";
   std::vector<StyleColumn> columns = {
       {"Model", model_cell, false},
-      {"SeqLen (T)", whole(&RunView::seq_length)},
+      {"SeqLen (T)", whole(&RunDeck::seq_length)},
       {"# GPUs", whole(&Summary::world_size)},
       {"GPU", [](const RunView& run) { return run.device_name(); }, false},
       {"MFU" + star, [](const RunView& run) { return percent(run, false); }, true, true,
@@ -88,25 +91,27 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"HFU" + star, [](const RunView& run) { return percent(run, true); }, true, true,
        Shown::everywhere, "%"},
       {"Model TFLOP", figures(model_tflop, decimals(6)), true, true},
-      {"MicroBatchSize", whole(&RunView::micro_batch)},
-      {"GradAccum", whole(&RunView::gradient_accumulation)},
-      {"GlobalBatchSize", whole(&RunView::global_batch)},
+      {"MicroBatchSize", whole(&RunDeck::micro_batch)},
+      {"GradAccum", whole(&RunDeck::gradient_accumulation)},
+      {"GlobalBatchSize", whole(&RunDeck::global_batch)},
       {"Throughput (S/s)", figures(&Summary::samples_per_s, truncated)},
       {"Throughput (T/s)", figures(&Summary::tokens_per_s, rounded)},
       {"Throughput (T/s/GPU)", figures(tokens_per_device, rounded)},
       {"GlobalBatchSize (T)",
-       [](const RunView& run) { return std::to_string(run.global_batch() * run.seq_length()); }},
+       [](const RunView& run) {
+         return std::to_string(run.deck().global_batch() * run.deck().seq_length());
+       }},
       {"Precision", precision_cell, false},
       {"MP Mode", [](const RunView& run) { return is_pure(run) ? "PURE" : "DEFAULT"; }, false},
       {"Sharding Strategy", sharding_cell, false},
-      {"Activation Checkpointing", [](const RunView& run) { return run.checkpointing_cell(); },
-       false},
+      {"Activation Checkpointing",
+       [](const RunView& run) { return run.deck().checkpointing_cell(); }, false},
       {"Activation CPUOffload",
        [](const RunView& run) { return offloads_activations(run) ? "True" : "False"; }, false},
       {"NumParams", whole(&Summary::num_params)},
   };
   // A cell above holds two figures where both peaks are requested; programs get the second here.
-  if (!runs.empty() && runs.front().restated_peak_type() == "both")
+  if (!runs.empty() && runs.front().rates().restatement().peak_type == "both")
     for (const bool hardware : {false, true})
       columns.push_back({std::string(hardware ? "HFU" : "MFU") + star + " fp8",
                          [=](const RunView& run) { return percent_of_fp8(run, hardware); }, true,
@@ -115,7 +120,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
   if (std::any_of(runs.begin(), runs.end(),
                   [](const RunView& run) { return !run.skipped_note().empty(); }))
     columns.push_back({"Notes", [](const RunView& run) { return run.skipped_note(); }, false});
-  const std::string restated = runs.empty() ? "" : runs.front().restated_note();
+  const std::string restated = runs.empty() ? "" : runs.front().rates().restatement().note();
   return {table_of("mpt",
                    "Training throughput" + restated +
                        ". As published: Model TFLOP per device in units of 1e14 FLOP/s, " +

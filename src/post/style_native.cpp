@@ -12,12 +12,12 @@ namespace {
 
 // "dp4 tp2 z1": the sizes that are not 1, data parallelism always, and the ZeRO stage.
 std::string layout_cell(const RunView& run) {
-  std::string cell = "dp" + std::to_string(run.data_parallel());
-  for (const auto& [name, size] :
-       {std::pair{" tp", run.tensor_parallel()}, std::pair{" pp", run.pipeline_parallel()},
-        std::pair{" cp", run.context_parallel()}})
+  std::string cell = "dp" + std::to_string(run.deck().data_parallel());
+  for (const auto& [name, size] : {std::pair{" tp", run.deck().tensor_parallel()},
+                                   std::pair{" pp", run.deck().pipeline_parallel()},
+                                   std::pair{" cp", run.deck().context_parallel()}})
     if (size > 1) cell += name + std::to_string(size);
-  return cell + " z" + std::to_string(run.zero_stage());
+  return cell + " z" + std::to_string(run.deck().zero_stage());
 }
 
 double spread_percent(const RunView& run) {
@@ -26,7 +26,7 @@ double spread_percent(const RunView& run) {
 }
 
 double tflops_per_device(const RunView& run) {
-  return run.tflops(run.flops_convention());
+  return run.rates().tflops(run.rates().convention());
 }
 
 double tflops_in_total(const RunView& run) {
@@ -66,16 +66,16 @@ std::vector<StyleColumn> settings() {
   };
   return {
       {"Model", unless_point([](const RunView& run) { return run.model_name(); }), false},
-      {"Sequence", unless_point(whole(&RunView::seq_length))},
-      {"Batch", unless_point(whole(&RunView::global_batch))},
+      {"Sequence", unless_point(whole(&RunDeck::seq_length))},
+      {"Batch", unless_point(whole(&RunDeck::global_batch))},
       {"Precision", key("precision", "compute"), false},
-      {"Recomputation", unless_point([](const RunView& run) { return run.checkpointing(); }),
+      {"Recomputation", unless_point([](const RunView& run) { return run.deck().checkpointing(); }),
        false},
       {"Layout", unless_point(layout_cell), false},
       {"Ranks", whole(&Summary::world_size)},
       {"Nodes", unless_point(whole(&Summary::nodes))},
       {"Device", [](const RunView& run) { return run.device_name(); }, false},
-      {"FLOPs", [](const RunView& run) { return run.flops_convention(); }, false, true},
+      {"FLOPs", [](const RunView& run) { return run.rates().convention(); }, false, true},
       {"Date", [](const RunView& run) { return run.record().date_utc.substr(0, 10); }, false},
   };
 }
@@ -131,8 +131,9 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
       {"TFLOP/s per device", figures(tflops_per_device, decimals(2, 3)), true, true},
       {"TFLOP/s total", figures(tflops_in_total, decimals(2, 3)), true, true},
       {"MFU (%)",
-       figures([](const RunView& r) { return r.utilisation(r.flops_convention(), false); },
-               decimals(1)),
+       figures(
+           [](const RunView& r) { return r.rates().utilisation(r.rates().convention(), false); },
+           decimals(1)),
        true, true},
       // Known for many runs that have no other figure.
       {"Memory (MiB)", [](const RunView& run) {
@@ -161,12 +162,12 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
 
 std::vector<Table> native_tables(const Runs& runs) {
   std::vector<StyleColumn> columns = {
-      {"Run", [](const RunView& run) { return run.text("run", "name"); }, false}};
+      {"Run", [](const RunView& run) { return run.deck().text("run", "name"); }, false}};
   std::vector<std::string> constant;
   std::vector<std::vector<std::string>> known;
   std::vector<StyleColumn> asked = settings();
   const StyleColumn problem_class = {
-      "Class", [](const RunView& run) { return run.text("run", "class"); }, false};
+      "Class", [](const RunView& run) { return run.deck().text("run", "class"); }, false};
   const std::vector<std::string> classes = cells_of(problem_class, runs);
   if (std::any_of(classes.begin(), classes.end(), [](const auto& name) { return !name.empty(); }))
     asked.insert(asked.begin(), problem_class);

@@ -9,11 +9,11 @@ namespace {
 
 // Runs of one table differ in ranks and batch only.
 std::string setting(const RunView& run) {
-  if (run.is_point()) return "published: " + run.text("run", "name");
-  return run.model_name() + ", sequence length " + std::to_string(run.seq_length()) + ", " +
-         run.text("precision", "compute", "fp32") + ", activation checkpointing " +
-         run.checkpointing_cell() + ", ZeRO " + std::to_string(run.zero_stage()) + ", on " +
-         run.device_name();
+  if (run.is_point()) return "published: " + run.deck().text("run", "name");
+  return run.model_name() + ", sequence length " + std::to_string(run.deck().seq_length()) + ", " +
+         run.deck().text("precision", "compute", "fp32") + ", activation checkpointing " +
+         run.deck().checkpointing_cell() + ", ZeRO " + std::to_string(run.deck().zero_stage()) +
+         ", on " + run.device_name();
 }
 
 double ranks_of(const RunView& run) {
@@ -36,7 +36,7 @@ double tokens_per_rank(const RunView& run) {
 
 // TFLOP/s per rank, by the convention of the deck.
 double tflops_of(const RunView& run) {
-  return run.tflops(run.flops_convention());
+  return run.rates().tflops(run.rates().convention());
 }
 
 // Percent of a step that the slowest rank spends in communication; negative where it is not known.
@@ -60,12 +60,12 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
   return {
       {"Ranks", whole(&Summary::world_size)},
       {"Nodes", whole(&Summary::nodes)},
-      {"DP", whole(&RunView::data_parallel)},
-      {"TP", whole(&RunView::tensor_parallel)},
-      {"PP", whole(&RunView::pipeline_parallel)},
-      {"CP", whole(&RunView::context_parallel)},
-      {"MBS", whole(&RunView::micro_batch)},
-      {"GBS", whole(&RunView::global_batch)},
+      {"DP", whole(&RunDeck::data_parallel)},
+      {"TP", whole(&RunDeck::tensor_parallel)},
+      {"PP", whole(&RunDeck::pipeline_parallel)},
+      {"CP", whole(&RunDeck::context_parallel)},
+      {"MBS", whole(&RunDeck::micro_batch)},
+      {"GBS", whole(&RunDeck::global_batch)},
       {"Sec/it", figures(&Summary::sec_per_it, decimals(2, 3))},
       {"Tokens/s", figures(&Summary::tokens_per_s, decimals(0, 3))},
       {"Tokens/s/rank", figures(tokens_per_rank, decimals(0, 3))},
@@ -96,7 +96,8 @@ std::vector<Table> scaling_tables(const Runs& runs) {
     std::stable_sort(group.begin(), group.end(), [](const RunView& a, const RunView& b) {
       return a.summary().world_size < b.summary().world_size;
     });
-    tables.push_back(table_of("scaling", setting(group.front()) + group.front().restated_note(),
+    tables.push_back(table_of("scaling",
+                              setting(group.front()) + group.front().rates().restatement().note(),
                               columns_for(base_of(group)), group));
   }
   return tables;

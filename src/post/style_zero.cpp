@@ -28,7 +28,7 @@ std::string memory_cell(const RunView& run, int64_t device) {
 
 std::string batch_cell(const RunView& run) {
   const bool never_trained = run.outcome() == "OOM" && run.record().loss.empty();
-  return never_trained ? "Cannot even initialize model" : std::to_string(run.global_batch());
+  return never_trained ? "Cannot even initialize model" : std::to_string(run.deck().global_batch());
 }
 
 int64_t devices_shown(const Runs& runs) {
@@ -41,7 +41,7 @@ int64_t devices_shown(const Runs& runs) {
 
 std::vector<Table> zero_tables(const Runs& runs) {
   const auto key = [](const char* name) {
-    return [=](const RunView& run) { return std::to_string(run.integer("model", name, 0)); };
+    return [=](const RunView& run) { return std::to_string(run.deck().integer("model", name, 0)); };
   };
   std::vector<StyleColumn> columns = {
       {"Model", [](const RunView& run) { return run.model_name(); }, false},
@@ -49,10 +49,11 @@ std::vector<Table> zero_tables(const Runs& runs) {
       {"hidden_size", key("hidden_size")},
       {"num_heads", key("num_attention_heads")},
       {"# gpus", whole(&Summary::world_size)},
-      {"data parallel", whole(&RunView::data_parallel)},
-      {"model parallel", whole(&RunView::tensor_parallel)},
-      {"ZeRO Stage", whole(&RunView::zero_stage)},
-      {"CPU Offload", [](const RunView& run) { return run.offloads() ? "Yes" : "No"; }, false},
+      {"data parallel", whole(&RunDeck::data_parallel)},
+      {"model parallel", whole(&RunDeck::tensor_parallel)},
+      {"ZeRO Stage", whole(&RunDeck::zero_stage)},
+      {"CPU Offload", [](const RunView& run) { return run.deck().offloads() ? "Yes" : "No"; },
+       false},
       {"Max Global BSZ", batch_cell},
       {"time/it (ms)",
        figures([](const RunView& run) { return 1e3 * run.summary().sec_per_it; }, decimals(1))},

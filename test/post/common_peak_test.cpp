@@ -55,10 +55,10 @@ TEST(CommonPeak, BothOfADeviceThatIsNotKnown) {
   Record r = made_record();
   set_key(r, "precision", "compute", std::string("fp8"));
   const RunView run(r, {"", 0.0, "both"});
-  const auto values = run.utilisations("causal", false);
+  const auto values = run.rates().utilisations("causal", false);
   ASSERT_EQ(values.size(), 1u);
   EXPECT_EQ(values[0].first, "");
-  EXPECT_EQ(values[0].second, run.utilisation("causal", false));
+  EXPECT_EQ(values[0].second, run.rates().utilisation("causal", false));
 }
 
 }  // namespace

@@ -540,8 +540,8 @@ TEST(Plots, SweepOverThreeKeys) {
     Runs runs;
     for (const Record& record : records) {
       const RunView run(record);
-      if (run.integer("model", "num_attention_heads", 0) <= most_heads &&
-          run.integer("batch", "micro_batch_size", 0) <= most_batch)
+      if (run.deck().integer("model", "num_attention_heads", 0) <= most_heads &&
+          run.deck().integer("batch", "micro_batch_size", 0) <= most_batch)
         runs.push_back(run);
     }
     return sweep_picture(runs).panels.size();

@@ -50,10 +50,11 @@ class PublishedRows : public ::testing::Test {
 TEST_F(PublishedRows, PointsOfSeries) {
   const auto rows = read("freq, series ,ranks,tokens_per_s\r\n2.0,slow,512,100\n2.2,fast,1,7\n");
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(RunView(rows[0].record).text("run", "name"), "slow");
+  EXPECT_EQ(RunView(rows[0].record).deck().text("run", "name"), "slow");
   EXPECT_EQ(rows[0].record.summary.world_size, 512);
   EXPECT_EQ(rows[0].record.summary.tokens_per_s, 100.0);
-  EXPECT_EQ(RunView(read("ranks,tokens_per_s\n1,2\n")[0].record).text("run", "name"), "published");
+  EXPECT_EQ(RunView(read("ranks,tokens_per_s\n1,2\n")[0].record).deck().text("run", "name"),
+            "published");
 }
 
 // The headings of the table do as well as the names of columns, in any order; what the row does
@@ -64,13 +65,13 @@ TEST_F(PublishedRows, HeadingsAsPublished) {
       ",some-model,2048,16,1000,bf16,PURE,64,-\n");
   ASSERT_EQ(rows.size(), 1u);
   const RunView run(rows[0].record);
-  EXPECT_EQ(run.seq_length(), 2048);
+  EXPECT_EQ(run.deck().seq_length(), 2048);
   EXPECT_DOUBLE_EQ(run.summary().tokens_per_s, 1000.0);
   EXPECT_DOUBLE_EQ(run.summary().sec_per_it, 64.0 * 2048.0 / 1000.0);
-  EXPECT_EQ(run.text("precision", "reduce"), "bf16");
-  EXPECT_FALSE(run.logical("precision", "master_weights", true));
-  EXPECT_EQ(run.integer("batch", "micro_batch_size", -1), -1);
-  EXPECT_EQ(run.tflops("mpt"), 0.0);  // of no preset, so the shape is not known
+  EXPECT_EQ(run.deck().text("precision", "reduce"), "bf16");
+  EXPECT_FALSE(run.deck().logical("precision", "master_weights", true));
+  EXPECT_EQ(run.deck().integer("batch", "micro_batch_size", -1), -1);
+  EXPECT_EQ(run.rates().tflops("mpt"), 0.0);  // of no preset, so the shape is not known
   EXPECT_EQ(rows[0].cells.by_heading.at("MFU"), "-");
 }
 
@@ -82,9 +83,9 @@ TEST_F(PublishedRows, EmptyCellsAndColumnsLeftOut) {
   const auto points =
       read("size,seq_length,activation_checkpointing,nodes,dp,sec_per_it\n124M,1024,no,8,8,1.5\n");
   const RunView point(points.at(0).record);
-  EXPECT_EQ(point.integer("parallel", "tensor_parallel", 1), 1);
-  EXPECT_EQ(point.integer("parallel", "pipeline_parallel", 1), 1);
-  EXPECT_EQ(point.text("output", "flops_convention"), "megatron");
+  EXPECT_EQ(point.deck().integer("parallel", "tensor_parallel", 1), 1);
+  EXPECT_EQ(point.deck().integer("parallel", "pipeline_parallel", 1), 1);
+  EXPECT_EQ(point.deck().text("output", "flops_convention"), "megatron");
 }
 
 TEST_F(PublishedRows, ShardingAndOffloadOfMptRows) {
@@ -96,14 +97,14 @@ TEST_F(PublishedRows, ShardingAndOffloadOfMptRows) {
       "7b,2048,16,1000,amp_bf16,NO_SHARD,False,False\n");
   ASSERT_EQ(rows.size(), 3u);
   const RunView a(rows[0].record), b(rows[1].record), c(rows[2].record);
-  EXPECT_EQ(a.zero_stage(), 3);
-  EXPECT_EQ(b.zero_stage(), 2);
-  EXPECT_EQ(c.zero_stage(), 0);
-  EXPECT_EQ(a.text("parallel", "offload"), "activations");
-  EXPECT_FALSE(b.offloads());
-  EXPECT_FALSE(a.full_checkpointing());
-  EXPECT_TRUE(b.full_checkpointing());
-  EXPECT_EQ(a.preset(), "mpt-7b");
+  EXPECT_EQ(a.deck().zero_stage(), 3);
+  EXPECT_EQ(b.deck().zero_stage(), 2);
+  EXPECT_EQ(c.deck().zero_stage(), 0);
+  EXPECT_EQ(a.deck().text("parallel", "offload"), "activations");
+  EXPECT_FALSE(b.deck().offloads());
+  EXPECT_FALSE(a.deck().full_checkpointing());
+  EXPECT_TRUE(b.deck().full_checkpointing());
+  EXPECT_EQ(a.deck().preset(), "mpt-7b");
 }
 
 // Cells of the matrix, as a list and as published; a cell that was not run is no row.
@@ -117,12 +118,12 @@ TEST_F(PublishedRows, CellsOfTheMatrix) {
   const auto rows = read(matrix);
   ASSERT_EQ(rows.size(), 3u);
   const RunView run(rows[0].record);
-  EXPECT_EQ(run.preset(), "bert-345m");
-  EXPECT_EQ(run.tensor_parallel(), 8);
-  EXPECT_EQ(run.zero_stage(), 3);
-  EXPECT_TRUE(run.offloads());
-  EXPECT_EQ(run.global_batch(), 8);
-  EXPECT_EQ(run.gradient_accumulation(), 2);
+  EXPECT_EQ(run.deck().preset(), "bert-345m");
+  EXPECT_EQ(run.deck().tensor_parallel(), 8);
+  EXPECT_EQ(run.deck().zero_stage(), 3);
+  EXPECT_TRUE(run.deck().offloads());
+  EXPECT_EQ(run.deck().global_batch(), 8);
+  EXPECT_EQ(run.deck().gradient_accumulation(), 2);
   EXPECT_DOUBLE_EQ(run.summary().samples_per_s, 84.17);
   EXPECT_DOUBLE_EQ(run.summary().device_memory_used_bytes, 30.4e9);
   EXPECT_DOUBLE_EQ(run.summary().device_memory_bytes, 40.5e9);
@@ -132,7 +133,7 @@ TEST_F(PublishedRows, CellsOfTheMatrix) {
   EXPECT_EQ(rows[1].record.summary.world_size, 32);
   EXPECT_EQ(RunView(rows[1].record).outcome(), "OOM");
   EXPECT_EQ(rows[2].record.summary.nodes, 16);
-  EXPECT_EQ(RunView(rows[2].record).integer("batch", "micro_batch_size", 0), 0);
+  EXPECT_EQ(RunView(rows[2].record).deck().integer("batch", "micro_batch_size", 0), 0);
   EXPECT_DOUBLE_EQ(rows[2].record.summary.samples_per_s, 5.1);
 
   const auto list = read(
@@ -193,9 +194,9 @@ TEST_F(PublishedRows, ShapesOfZeroRows) {
         read("model," + columns + "gpus,zero_stage,max_global_batch,time_per_it_ms\n" + values +
              "8,0,8,1000\n");
     const RunView run(rows.at(0).record);
-    return std::vector<int64_t>{run.integer("model", "num_layers", -1),
-                                run.integer("model", "hidden_size", -1),
-                                run.integer("model", "num_attention_heads", -1)};
+    return std::vector<int64_t>{run.deck().integer("model", "num_layers", -1),
+                                run.deck().integer("model", "hidden_size", -1),
+                                run.deck().integer("model", "num_attention_heads", -1)};
   };
   EXPECT_EQ(keys_of("", "gpt-345m,"), (std::vector<int64_t>{24, 1024, 16}));
   EXPECT_EQ(keys_of("num_layers,hidden_size,num_heads,", "own,3,64,2,"),

@@ -1,0 +1,60 @@
+#include "post/run_deck.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "base/units.h"
+
+namespace gptbench {
+namespace {
+
+// The value where it has the type asked for.
+template <class T>
+T value_or(const ConfigEntry* entry, const T& fallback) {
+  if (entry == nullptr) return fallback;
+  const T* value = std::get_if<T>(&entry->value);
+  return value == nullptr ? fallback : *value;
+}
+
+}  // namespace
+
+int64_t RunDeck::integer(const std::string& group, const std::string& key, int64_t fallback) const {
+  return value_or<int64_t>(find_entry(*record_, group, key), fallback);
+}
+
+std::string RunDeck::text(const std::string& group, const std::string& key,
+                          const std::string& fallback) const {
+  return value_or<std::string>(find_entry(*record_, group, key), fallback);
+}
+
+bool RunDeck::logical(const std::string& group, const std::string& key, bool fallback) const {
+  return value_or<bool>(find_entry(*record_, group, key), fallback);
+}
+
+int64_t RunDeck::data_parallel() const {
+  const int64_t stated = integer("parallel", "data_parallel", 0);
+  if (stated > 0) return stated;
+  const int64_t others = tensor_parallel() * pipeline_parallel() * context_parallel();
+  return others > 0 ? std::max<int64_t>(1, record_->summary.world_size / others) : 1;
+}
+
+int64_t RunDeck::global_batch() const {
+  const int64_t stated = integer("batch", "global_batch_size", 0);
+  return stated > 0 ? stated : micro_batch() * data_parallel();
+}
+
+int64_t RunDeck::gradient_accumulation() const {
+  const int64_t at_once = micro_batch() * data_parallel();
+  return at_once > 0 ? ceil_div(global_batch(), at_once) : 0;
+}
+
+std::string RunDeck::checkpointing() const {
+  return text("memory", "activation_checkpointing", name_of(Recompute::none));
+}
+
+std::string RunDeck::checkpointing_cell() const {
+  if (!checkpoints()) return "False";
+  return full_checkpointing() ? "True" : checkpointing();
+}
+
+}  // namespace gptbench

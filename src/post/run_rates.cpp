@@ -1,0 +1,50 @@
+#include "post/run_rates.h"
+
+#include "deck/devices.h"
+#include "post/run_deck.h"
+#include "record/flops.h"
+
+namespace gptbench {
+
+std::string device_name_of(const Record& record) {
+  return record.summary.device_name.empty() ? record.machine : record.summary.device_name;
+}
+
+double RunRates::tflops(const std::string& convention, bool hardware) const {
+  const Summary& s = record_->summary;
+  const std::string& name = restatement_.convention.empty() ? convention : restatement_.convention;
+  if (s.sec_per_it <= 0.0 || s.world_size <= 0) return 0.0;
+  const double flops = hardware ? hardware_flops(s, name) : model_flops(s, name);
+  return flops / (s.sec_per_it * static_cast<double>(s.world_size)) / 1e12;
+}
+
+double RunRates::known_peak(Precision type) const {
+  return gptbench::known_peak(device_name_of(*record_), name_of(type), record_->summary.clock_ghz)
+      .tflops;
+}
+
+double RunRates::peak_tflops() const {
+  if (restatement_.peak_tflops > 0.0) return restatement_.peak_tflops;
+  const bool one_type = !restatement_.peak_type.empty() && restatement_.peak_type != "both";
+  return one_type ? known_peak(choice_of<Precision>(restatement_.peak_type))
+                  : record_->summary.peak_tflops;
+}
+
+double RunRates::utilisation(const std::string& convention, bool hardware) const {
+  return peak_tflops() > 0.0 ? 100.0 * tflops(convention, hardware) / peak_tflops() : 0.0;
+}
+
+std::vector<std::pair<std::string, double>> RunRates::utilisations(const std::string& convention,
+                                                                   bool hardware) const {
+  if (restatement_.peak_type == "both" &&
+      RunDeck(*record_).text("precision", "compute") == name_of(Precision::fp8)) {
+    std::vector<std::pair<std::string, double>> values;
+    for (const Precision type : {Precision::bf16, Precision::fp8})
+      if (known_peak(type) > 0.0)
+        values.emplace_back(name_of(type), 100.0 * tflops(convention, hardware) / known_peak(type));
+    if (!values.empty()) return values;
+  }
+  return {{"", utilisation(convention, hardware)}};
+}
+
+}  // namespace gptbench

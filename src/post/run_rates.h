@@ -1,0 +1,59 @@
+// FLOP/s and utilisation of a run, as recorded or restated.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deck/keys.h"
+#include "record/record.h"
+
+namespace gptbench {
+
+// How figures are restated; empty and 0: as recorded, or as the style is published.
+struct Restatement {
+  std::string convention;    // of FLOPs: a FlopsConvention
+  double peak_tflops = 0.0;  // per device, for MFU and HFU
+  // Where MFU and HFU are against the data sheet's peak of known devices: bf16, fp8, or both, which
+  // shows runs with fp8 GEMMs against each of the two.
+  std::string peak_type;
+  bool any() const { return !convention.empty() || peak_tflops > 0.0 || !peak_type.empty(); }
+  // Text that a caption adds where FLOPs are restated: ", FLOPs by convention mpt"; else "".
+  std::string note() const {
+    return convention.empty() ? "" : ", FLOPs by convention " + convention;
+  }
+};
+
+// The device's name, or the machine's where the record has none.
+std::string device_name_of(const Record& record);
+
+class RunRates {
+ public:
+  RunRates(const Record& record, const Restatement& restatement)  // the record must outlive it
+      : record_(&record), restatement_(restatement) {}
+
+  const Restatement& restatement() const { return restatement_; }
+  // The convention of FLOPs asked for, else that of the deck.
+  std::string convention() const {
+    return restatement_.convention.empty() ? record_->summary.flops_convention
+                                           : restatement_.convention;
+  }
+  // TFLOP/s per device by `convention` (a restatement goes first); 0 where the record has no such
+  // figure or nothing was timed. With recomputation where `hardware`.
+  double tflops(const std::string& convention, bool hardware = false) const;
+  double peak_tflops() const;
+  // Percent of the peak; 0 where it is not known.
+  double utilisation(const std::string& convention, bool hardware) const;
+  // The same against one denominator, without a name; or against two, for a run with fp8 GEMMs
+  // where both are requested: {"bf16", 46.6}, {"fp8", 23.3}.
+  std::vector<std::pair<std::string, double>> utilisations(const std::string& convention,
+                                                           bool hardware) const;
+
+ private:
+  double known_peak(Precision type) const;
+
+  const Record* record_;
+  Restatement restatement_;
+};
+
+}  // namespace gptbench
