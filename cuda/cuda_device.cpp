@@ -5,14 +5,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/units.h"
-#include "cuda/attention/limits.h"
 #include "cuda/cuda_error.h"
-#include "cuda/cuda_recording.h"
 #include "cuda/cuda_stopwatch.h"
 #include "cuda/kernels.h"
 #include "cuda/staged_queue.h"
-#include "plan/workspace.h"
 
 namespace gptbench {
 namespace {
@@ -34,16 +30,6 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-int64_t scratch_bytes(const Plan& plan) {
-  return plan.scratch < 0 ? 0 : plan.buffers[static_cast<size_t>(plan.scratch)].elements;
-}
-
-ComputeType compute_of(const GemmKey& key) {
-  return key.type == DType::f32   ? ComputeType::fp32
-         : key.type == DType::f16 ? ComputeType::fp16
-                                  : ComputeType::bf16;  // fp8 beside bf16
-}
-
 }  // namespace
 
 std::string gpu_identity(int ordinal) {
@@ -54,37 +40,22 @@ std::string gpu_identity(int ordinal) {
 }
 
 CudaDevice::CudaDevice(int ordinal, const CudaOptions& options)
-    : options_(options), ordinal_(made_current(ordinal)), gemms_(options.tf32) {
-  identity_ = gpu_identity(ordinal);
-  if (options.attention != AttentionKernels::native)
-    attention_ = make_cudnn_attention(
-        {options.attention == AttentionKernels::cudnn, options.deterministic}, attention_obstacle_);
-  if (options.attention == AttentionKernels::cudnn && attention_ == nullptr)
-    throw Error(Exit::usage, attention_obstacle_);
-}
-
-std::string CudaDevice::model() const {
-  return properties_of(ordinal_).name;
-}
-
-std::string CudaDevice::pci_bus_id() const {
-  constexpr int longest = 32;
-  char text[longest];
-  GPTBENCH_CUDA(cudaDeviceGetPCIBusId(text, longest, ordinal_));
-  return text;
-}
-
-std::string CudaDevice::description() const {
-  const cudaDeviceProp properties = properties_of(ordinal_);
+    : messages_by_mpi_(options.messages_by_mpi), autotuning_(made_current(ordinal), options) {
+  const cudaDeviceProp properties = properties_of(ordinal);
   int runtime = 0, driver = 0;
   cudaRuntimeGetVersion(&runtime);
   cudaDriverGetVersion(&driver);
-  return std::string(properties.name) + " (GPU " + std::to_string(ordinal_) + ", " +
-         std::to_string(properties.multiProcessorCount) + " SMs, compute capability " +
-         std::to_string(properties.major) + "." + std::to_string(properties.minor) + "), CUDA " +
-         version_text(runtime) + " (driver " + version_text(driver) + "), " + gemms_.description() +
-         (attention_ != nullptr ? ", " + attention_->description() : "") +
-         (gemms_.tf32() ? ", fp32 products in tf32" : "");
+  info_.kind = DeviceKind::cuda;
+  info_.model = properties.name;
+  info_.description = info_.model + " (GPU " + std::to_string(ordinal) + ", " +
+                      std::to_string(properties.multiProcessorCount) + " SMs, compute capability " +
+                      std::to_string(properties.major) + "." + std::to_string(properties.minor) +
+                      "), CUDA " + version_text(runtime) + " (driver " + version_text(driver) +
+                      "), " + autotuning_.description();
+  char bus_id[32];
+  GPTBENCH_CUDA(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal));
+  info_.pci_bus_id = bus_id;
+  info_.identity = gpu_identity(ordinal);
 }
 
 MemoryOffer CudaDevice::memory_offer() const {
@@ -128,12 +99,12 @@ void CudaDevice::release_host(void* memory, int64_t /*bytes*/) {
 }
 
 std::unique_ptr<Queue> CudaDevice::make_queue(const std::string& /*name*/) {
-  return std::make_unique<CudaQueue>(CudaLibraries{&gemms_, attention_.get()});
+  return std::make_unique<CudaQueue>(autotuning_.libraries());
 }
 
 std::unique_ptr<Queue> CudaDevice::make_message_queue(const std::string& name,
                                                       int64_t staging_bytes) {
-  if (!options_.messages_by_mpi) return make_queue(name);
+  if (!messages_by_mpi_) return make_queue(name);
   return std::make_unique<StagedQueue>(staged_queues_, staging_bytes);
 }
 
@@ -175,14 +146,6 @@ void CudaDevice::copy(Queue& queue, void* to, const void* from, int64_t bytes) {
         cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_of(queue)));
 }
 
-void CudaDevice::begin_recording(Queue& queue) {
-  begin_capture(stream_of(queue));
-}
-
-std::unique_ptr<Recording> CudaDevice::end_recording(Queue& queue) {
-  return std::make_unique<CudaRecording>(stream_of(queue));
-}
-
 const KernelTable& CudaDevice::kernels(ComputeType compute) const {
   if (compute == ComputeType::fp64)
     throw Error(
@@ -195,46 +158,6 @@ const KernelTable& CudaDevice::kernels(ComputeType compute) const {
 const KernelTable& CudaDevice::host_kernels(ComputeType compute) const {
   static const std::unique_ptr<Device> host = make_host_device(DeviceKind::host);
   return host->kernels(compute);
-}
-
-std::string CudaDevice::measure_choices(const Plan& plan) {
-  const cudaDeviceProp gpu = properties_of(ordinal_);
-  check_attention(plan, gpu.name, static_cast<int64_t>(gpu.sharedMemPerBlockOptin));
-  const std::vector<GemmKey> keys = gemms_of(plan);
-  if (keys.empty()) return choices();
-  CudaQueue queue;  // without libraries: what they are compared with is our own
-  const ComputeType compute = compute_of(keys.front());
-  gemms_.search(keys, gemm_workspace_bytes, queue, cuda_kernels(compute));
-  if (attention_ != nullptr)
-    attention_->search(attentions_of(plan), scratch_bytes(plan), queue, cuda_kernels(compute));
-  queue.synchronize();
-  return choices();
-}
-
-void CudaDevice::use_choices(const std::string& text) {
-  if (text.find("gemm_library=") == std::string::npos)
-    throw Error(Exit::io,
-                "no choices of GEMM algorithms in what was given; run.algorithms names a result of "
-                "device = 'cuda', or is '' for a timed search");
-  GemmChoices chosen;
-  chosen.library = gemms_.choices().library;
-  chosen.add(text);
-  AttentionChoices attention;
-  if (attention_ != nullptr) {
-    attention.library = attention_->choices().library;
-    attention.add(text);
-    attention_->choices() = attention;
-    attention_->forget_plans();
-  }
-  gemms_.choices() = chosen;
-  gemms_.forget_plans();
-}
-
-std::string CudaDevice::choices() {
-  const std::string gemms = gemms_.choices().text();
-  if (attention_ != nullptr) return gemms + attention_->choices().text();
-  return attention_obstacle_.empty() ? gemms
-                                     : gemms + "attention=native, " + attention_obstacle_ + "\n";
 }
 
 }  // namespace gptbench

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "cuda/attention_library.h"
 #include "cuda/backend.h"
+#include "cuda/cuda_autotuning.h"
 #include "cuda/cuda_queue.h"
-#include "cuda/gemm_cublaslt.h"
+#include "cuda/cuda_recording.h"
 #include "cuda/pinned_staging.h"
 #include "device/device.h"
 
@@ -20,14 +20,9 @@ class CudaDevice final : public Device {
   // Opens GPU `ordinal` and makes it the current one.
   CudaDevice(int ordinal, const CudaOptions& options);
 
-  DeviceKind kind() const override { return DeviceKind::cuda; }
-  // "NVIDIA H200 (GPU 0, 132 SMs, compute capability 9.0), CUDA 13.0 (driver 13.0),
+  // Description: "NVIDIA H200 (GPU 0, 132 SMs, compute capability 9.0), CUDA 13.0 (driver 13.0),
   // cuBLASLt 13.1.0".
-  std::string description() const override;
-  std::string model() const override;
-  int num_threads() const override { return 1; }
-  std::string identity() const override { return identity_; }
-  std::string pci_bus_id() const override;
+  const DeviceInfo& info() const override { return info_; }
 
   MemoryOffer memory_offer() const override;
   void* allocate(int64_t bytes) override;
@@ -49,24 +44,18 @@ class CudaDevice final : public Device {
   void fill_zero(Queue& queue, void* device, int64_t bytes) override;
   void copy(Queue& queue, void* to, const void* from, int64_t bytes) override;
 
-  bool can_record() const override { return true; }
-  void begin_recording(Queue& queue) override;
-  std::unique_ptr<Recording> end_recording(Queue& queue) override;
+  Recorder* recorder() override { return &recorder_; }
 
   const KernelTable& kernels(ComputeType compute) const override;
   const KernelTable& host_kernels(ComputeType compute) const override;
 
-  std::string measure_choices(const Plan& plan) override;
-  void use_choices(const std::string& text) override;
-  std::string choices() override;
+  Autotuning& autotuning() override { return autotuning_; }
 
  private:
-  CudaOptions options_;
-  int ordinal_;
-  std::string identity_;
-  CublasLtGemm gemms_;
-  std::unique_ptr<AttentionLibrary> attention_;  // null: our own kernels alone
-  std::string attention_obstacle_;               // why, where that was not asked for
+  bool messages_by_mpi_;
+  CudaAutotuning autotuning_;
+  CudaRecorder recorder_;
+  DeviceInfo info_;
   PinnedStaging staging_;
   std::vector<HostQueue*> staged_queues_;  // driven together
 };

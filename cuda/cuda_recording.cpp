@@ -26,12 +26,16 @@ int current_recording() {
 }
 
 // Relaxed: libraries may set attributes of kernels or load one that they have not run yet.
-void begin_capture(cudaStream_t stream) {
-  GPTBENCH_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+void CudaRecorder::begin(Queue& queue) {
+  GPTBENCH_CUDA(cudaStreamBeginCapture(stream_of(queue), cudaStreamCaptureModeRelaxed));
   ++recordings;
   recording = true;
-  origin = stream;
+  origin = stream_of(queue);
   on_host.clear();
+}
+
+std::unique_ptr<Recording> CudaRecorder::end(Queue& queue) {
+  return std::make_unique<CudaRecording>(stream_of(queue));
 }
 
 void before_each_replay(std::function<void()> work) {

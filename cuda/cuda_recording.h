@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "device/device.h"
@@ -11,10 +12,8 @@
 namespace gptbench {
 
 // Which recording is under way in this process, from 1; 0: none. Events of earlier ones, or of
-// none, have completed when it begins (Device::begin_recording).
+// none, have completed when it begins (Recorder).
 int current_recording();
-
-void begin_capture(cudaStream_t stream);
 
 // `work` is done on the host, in the order of these calls, each time before the recording under way
 // is replayed.
@@ -42,6 +41,12 @@ class CudaRecording final : public Recording {
 
   cudaGraphExec_t executable_ = nullptr;
   std::vector<std::function<void()>> on_host_;
+};
+
+class CudaRecorder final : public Recorder {
+ public:
+  void begin(Queue& queue) override;
+  std::unique_ptr<Recording> end(Queue& queue) override;
 };
 
 }  // namespace gptbench

@@ -52,7 +52,7 @@ struct TypeCases {
 std::vector<Precision> types_of(const Device& device, const Config& config, bool has_deck) {
   if (has_deck) return {type_of_activations(config)};
   std::vector<Precision> types = {Precision::fp32, Precision::bf16};
-  if (device.kind() == DeviceKind::cuda) types.push_back(Precision::fp16);
+  if (device.info().kind == DeviceKind::cuda) types.push_back(Precision::fp16);
   return types;
 }
 
@@ -109,7 +109,7 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
   Config config = given;
   if (!has_deck) config.precision.compute = type;
   cases.plan = make_plan(config, world.size(), world.rank(),
-                         device_traits(device.kind(), device.num_threads()));
+                         device_traits(device.info().kind, device.info().num_threads));
   const Plan& plan = cases.plan;
   if (has_deck) {
     add_cases_of(plan, cases);
@@ -119,9 +119,9 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
   }
   std::sort(cases.gemms.begin(), cases.gemms.end(),
             [](const GemmCase& a, const GemmCase& b) { return a.flops() < b.flops(); });
-  cases.arrays = {has_deck                            ? plan.micro_batch_rows
-                  : device.kind() == DeviceKind::cuda ? 65536
-                                                      : 8192,
+  cases.arrays = {has_deck                                 ? plan.micro_batch_rows
+                  : device.info().kind == DeviceKind::cuda ? 65536
+                                                           : 8192,
                   plan.shape.C, plan.local.V};
   return cases;
 }
@@ -149,25 +149,25 @@ class Phases {
 
 // Bytes that a rank may take for arrays: half of what is there, shared by the ranks of a node.
 int64_t room_of(MpiWorld& world, const Device& device) {
-  const int64_t sharers = device.identity().empty() ? world.node_size() : 1;
+  const int64_t sharers = device.info().identity.empty() ? world.node_size() : 1;
   return world.min(device.memory_offer().available_bytes / 2 / sharers);
 }
 
 NodeFacts facts_of(MpiWorld& world, const Device& device, const MemoryOffer& before) {
   NodeFacts facts;
-  facts.is_accelerator = device.kind() == DeviceKind::cuda;
-  facts.fuses = device_traits(device.kind()).fuses;
+  facts.is_accelerator = device.info().kind == DeviceKind::cuda;
+  facts.fuses = device_traits(device.info().kind).fuses;
   facts.ranks_per_node = world.node_size();
   facts.nodes = world.num_nodes();
-  facts.threads = device.num_threads();
+  facts.threads = device.info().num_threads;
   const double sharers = facts.is_accelerator ? 1.0 : static_cast<double>(world.node_size());
   facts.memory_bytes = static_cast<double>(before.total_bytes) / sharers;
   facts.reserve_bytes = facts.is_accelerator
                             ? static_cast<double>(before.total_bytes - before.available_bytes)
                             : static_cast<double>(runtime_bytes_per_rank);
-  facts.reported = facts.is_accelerator ? device.model() : system_info().cpu_model;
+  facts.reported = facts.is_accelerator ? device.info().model : system_info().cpu_model;
   if (facts.is_accelerator)
-    if (const DeviceData* const known = find_device(device.model(), facts.memory_bytes))
+    if (const DeviceData* const known = find_device(device.info().model, facts.memory_bytes))
       facts.sheet = *known;
   return facts;
 }
@@ -281,7 +281,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   console.say(printed("Calibration of %lld ranks on %lld nodes, at most %.0f s: ",
                       static_cast<long long>(world.size()),
                       static_cast<long long>(world.num_nodes()), limit_s) +
-              device->description() + "\n");
+              device->info().description + "\n");
   const Measured measured = measure(world, *device, types, axes, console, limit_s);
   const MachineFacts machine = gather_machine(world, config, *device);
 
@@ -299,14 +299,14 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     if (whole) fitted = fit_machine(measured.calibration, node);
     Record record =
         planned_record(deck, plan, stage_figures(plan), world.num_nodes(), world.node_size(), argv);
-    add_machine(record, machine, device->choices());
+    add_machine(record, machine, device->autotuning().selected());
     record.calibration = measured.calibration;
     if (whole)
-      record.calibration.profile = "! Profile of " + node.reported + " (" + device->description() +
-                                   "),\n! measured on " + record.date_utc +
-                                   " by gptbench --calibrate on " + std::to_string(world.size()) +
-                                   " ranks. Keys: input/profiles.md.\n" +
-                                   profile_text(fitted.machine, fitted.software, fitted.comments);
+      record.calibration.profile =
+          "! Profile of " + node.reported + " (" + device->info().description +
+          "),\n! measured on " + record.date_utc + " by gptbench --calibrate on " +
+          std::to_string(world.size()) + " ranks. Keys: input/profiles.md.\n" +
+          profile_text(fitted.machine, fitted.software, fitted.comments);
     record.verify.push_back({"messages_correct",
                              "arrays that do not hold the sum, or the parts, of all ranks",
                              static_cast<double>(measured.wrong), 0.0, measured.wrong == 0});

@@ -24,7 +24,7 @@ int64_t cache_bytes() {
 
 ColdCaches::ColdCaches(Device& device, Queue& queue, int64_t room_bytes, int64_t sharers)
     : device_(device), queue_(queue) {
-  if (device.kind() == DeviceKind::cuda) return;
+  if (device.info().kind == DeviceKind::cuda) return;
   const int64_t bytes = std::min(2 * cache_bytes() / sharers, room_bytes / 4) / MiB * MiB;
   if (bytes == 0) return;
   // Filled, since pages that nothing has written are all the same one.

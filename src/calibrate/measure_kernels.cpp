@@ -109,7 +109,7 @@ void KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& 
   for (const auto& [T, H, D] : cases) {
     const int64_t row = 3 * H * D, out_row = H * D;
     const int64_t scratch_bytes = std::max(
-        {device_.num_threads() * attention_workspace_bytes_per_thread(T, D, sizeof(float)),
+        {device_.info().num_threads * attention_workspace_bytes_per_thread(T, D, sizeof(float)),
          cuda_attention_workspace_bytes(1, H, T), cudnn_attention_workspace_bytes(1, H, T, D)});
     if (scratch_bytes + size_of(A) * T * (2 * row + 2 * out_row) > room_bytes_ ||
         !share.has_time()) {
@@ -239,7 +239,7 @@ void KernelBench::arrays(ComputeType type, const ArrayCase& size, double seconds
 void KernelBench::machine(double seconds) {
   constexpr ComputeType type = ComputeType::fp32;
   constexpr int64_t C = 1024;
-  const bool has_own_memory = device_.kind() == DeviceKind::cuda;
+  const bool has_own_memory = device_.info().kind == DeviceKind::cuda;
   const int64_t R = std::min<int64_t>(has_own_memory ? 131072 : 16384, room_bytes_ / (4 * 4 * C));
   const int64_t n = R * C, bytes = 4 * n;
   const double sum_bytes = 3.0 * static_cast<double>(bytes);

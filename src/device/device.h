@@ -58,12 +58,36 @@ class Stopwatch {
   virtual void forget() {}
 };
 
-// Recorded work of one or more queues (Device::end_recording).
+// Recorded work of one or more queues (Recorder).
 class Recording {
  public:
   virtual ~Recording() = default;
   // Enqueues all of it on `queue`.
   virtual void replay(Queue& queue) = 0;
+};
+
+// Between begin(queue) and end(queue), work on `queue` and on queues that wait for it is recorded
+// and does not run; Device::copy() is, upload() and download() are not. Earlier work has completed.
+// Before the end, `queue` waits for all queues that joined.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual void begin(Queue& queue) = 0;
+  // Ends the recording in any case; throws Error(Exit::peer) where the device refused it.
+  virtual std::unique_ptr<Recording> end(Queue& queue) = 0;
+};
+
+// Algorithms that a device selects by timing (GEMMs and attention), as lines of text for the result
+// file. This class selects none.
+class Autotuning {
+ public:
+  virtual ~Autotuning() = default;
+  // Selects those that a step of `plan` still needs, before memory is allocated for the plan.
+  virtual void select(const Plan& /*plan*/) {}
+  // Replaces all selections, so that all ranks, or a later run, compute the same bits; throws
+  // Error(Exit::io) where `text` is not of this device.
+  virtual void reuse(const std::string& /*text*/) {}
+  virtual std::string selected() { return ""; }
 };
 
 // Memory of a device or node, as one rank sees it.
@@ -72,20 +96,23 @@ struct MemoryOffer {
   int64_t available_bytes;  // now
 };
 
+struct DeviceInfo {
+  DeviceKind kind{};
+  // One line for the report: "host, Kokkos Serial, 1 thread, oneDNN 2.6.3 (avx512_core_bf16)".
+  std::string description;
+  std::string model;  // name in the table of peak rates: "NVIDIA H200"; "" for the host
+  int num_threads = 1;
+  // PCI address, under which a GPU's sensors are found: "0000:19:00.0". "" for the host.
+  std::string pci_bus_id;
+  // Ranks whose devices have the same identity share its memory; "" where that is the memory of the
+  // node.
+  std::string identity;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
-  virtual DeviceKind kind() const = 0;
-  // One line for the report: "host, Kokkos Serial, 1 thread, oneDNN 2.6.3 (avx512_core_bf16)".
-  virtual std::string description() const = 0;
-  // Name in the table of peak rates: "NVIDIA H200"; "" for the host.
-  virtual std::string model() const { return ""; }
-  virtual int num_threads() const = 0;
-  // PCI address, under which a GPU's sensors are found: "0000:19:00.0". "" for the host.
-  virtual std::string pci_bus_id() const { return ""; }
-  // Ranks whose devices have the same identity share its memory; "" where that is the memory of the
-  // node.
-  virtual std::string identity() const { return ""; }
+  virtual const DeviceInfo& info() const = 0;
 
   virtual MemoryOffer memory_offer() const = 0;
   // Memory of the device, zero-filled, aligned to buffer_alignment (plan/layout.h) or better, on
@@ -126,27 +153,17 @@ class Device {
   // From device memory, or host memory of allocate_host(), to either; not overlapping.
   virtual void copy(Queue& queue, void* to, const void* from, int64_t bytes) = 0;
 
-  // Between begin_recording(queue) and end_recording(queue), work on `queue` and on queues that
-  // wait for it is recorded and does not run; copy() is, upload() and download() are not. Earlier
-  // work has completed. Before the end, `queue` waits for all queues that joined. end_recording()
-  // ends the recording in any case, and throws Error(Exit::peer) where the device refused it.
-  virtual bool can_record() const { return false; }
-  virtual void begin_recording(Queue& /*queue*/) {}
-  virtual std::unique_ptr<Recording> end_recording(Queue& /*queue*/) { return nullptr; }
+  virtual Recorder* recorder() { return nullptr; }  // null: work cannot be recorded
 
   // The kernels for one compute type; throws Error(Exit::usage) where the device lacks it.
   virtual const KernelTable& kernels(ComputeType compute) const = 0;
   // Kernels of the host, for arrays in memory of allocate_host().
   virtual const KernelTable& host_kernels(ComputeType compute) const { return kernels(compute); }
 
-  // Algorithms that the device selects by timing (autotuning of GEMMs and attention), as lines of
-  // text for the result file. measure_choices() selects those that a step of `plan` still needs,
-  // before memory is allocated for the plan. use_choices() replaces all selections, so that all
-  // ranks, or a later run, compute the same bits; throws Error(Exit::io) where `text` is not of
-  // this device.
-  virtual std::string measure_choices(const Plan& /*plan*/) { return ""; }
-  virtual void use_choices(const std::string& /*text*/) {}
-  virtual std::string choices() { return ""; }
+  virtual Autotuning& autotuning() {
+    static Autotuning none;
+    return none;
+  }
 };
 
 // The host with its own kernels (DeviceKind::host) or with plain loops (DeviceKind::ref).

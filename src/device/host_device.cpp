@@ -62,22 +62,17 @@ int64_t mapped_bytes(int64_t bytes) {
 
 }  // namespace
 
-HostDevice::HostDevice(DeviceKind kind) : kind_(kind) {
+HostDevice::HostDevice(DeviceKind kind) : autotuning_(kind == DeviceKind::host) {
   GPTBENCH_CHECK(kind == DeviceKind::host || kind == DeviceKind::ref,
                  "a host device is of kind host or ref");
   static KokkosRuntime runtime;
-}
-
-std::string HostDevice::description() const {
-  if (kind_ == DeviceKind::ref) return "ref, plain loops, 1 thread";
-  const int threads = num_threads();
-  return std::string("host, Kokkos ") + Kokkos::DefaultHostExecutionSpace::name() + ", " +
-         std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
-         gemm_library_description();
-}
-
-int HostDevice::num_threads() const {
-  return kind_ == DeviceKind::ref ? 1 : Kokkos::DefaultHostExecutionSpace().concurrency();
+  info_.kind = kind;
+  info_.description = "ref, plain loops, 1 thread";
+  if (kind == DeviceKind::ref) return;
+  const int threads = info_.num_threads = Kokkos::DefaultHostExecutionSpace().concurrency();
+  info_.description = std::string("host, Kokkos ") + Kokkos::DefaultHostExecutionSpace::name() +
+                      ", " + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") +
+                      gemm_library_description();
 }
 
 MemoryOffer HostDevice::memory_offer() const {
@@ -107,7 +102,7 @@ void HostDevice::release(void* memory, int64_t bytes) {
 }
 
 std::unique_ptr<Queue> HostDevice::make_queue(const std::string& /*name*/) {
-  return std::make_unique<HostQueue>(queues_, &used_bf16_products_);
+  return std::make_unique<HostQueue>(queues_, autotuning_.used());
 }
 
 std::unique_ptr<Event> HostDevice::make_event() {
@@ -132,7 +127,7 @@ void HostDevice::copy(Queue& queue, void* to, const void* from, int64_t bytes) {
 }
 
 const KernelTable& HostDevice::kernels(ComputeType compute) const {
-  if (kind_ == DeviceKind::ref) return ref_kernels(compute);
+  if (info_.kind == DeviceKind::ref) return ref_kernels(compute);
   if (compute == ComputeType::fp64)
     throw Error(
         Exit::usage,
@@ -141,19 +136,16 @@ const KernelTable& HostDevice::kernels(ComputeType compute) const {
   return gptbench::host_kernels(compute);  // not the member, which would call this one
 }
 
-std::string HostDevice::measure_choices(const Plan& plan) {
-  if (kind_ == DeviceKind::host && !bf16_products_ && has_large_bf16_products(plan))
-    bf16_products_ = measure_bf16_products();
-  return choices();
+void HostAutotuning::select(const Plan& plan) {
+  if (times_ && !selected_ && has_large_bf16_products(plan)) selected_ = measure_bf16_products();
 }
 
-void HostDevice::use_choices(const std::string& text) {
+void HostAutotuning::reuse(const std::string& text) {
   if (text.empty()) return;
   for (const std::string& line : split(text, '\n'))
     for (const Bf16Products products : {Bf16Products::library, Bf16Products::converted})
       if (line == std::string(bf16_choice) + name_of(products)) {
-        bf16_products_ = products;
-        used_bf16_products_ = products;
+        selected_ = used_ = products;
         return;
       }
   throw Error(Exit::io,
@@ -161,8 +153,8 @@ void HostDevice::use_choices(const std::string& text) {
               "names; name the result of a bf16 run on a host, or use algorithms = ''");
 }
 
-std::string HostDevice::choices() {
-  return bf16_products_ ? std::string(bf16_choice) + name_of(*bf16_products_) + "\n" : "";
+std::string HostAutotuning::selected() {
+  return selected_ ? std::string(bf16_choice) + name_of(*selected_) + "\n" : "";
 }
 
 std::unique_ptr<Device> make_host_device(DeviceKind kind) {

@@ -13,16 +13,32 @@
 
 namespace gptbench {
 
+// One selection: how large bf16 GEMMs are computed, "bf16_products=library" or "=converted"
+// (gemm_onednn.h). Timed where a plan has such GEMMs.
+class HostAutotuning final : public Autotuning {
+ public:
+  // `times`: select() may time GEMMs.
+  explicit HostAutotuning(bool times) : times_(times) {}
+
+  void select(const Plan& plan) override;
+  void reuse(const std::string& text) override;
+  std::string selected() override;
+  const Bf16Products* used() const { return &used_; }
+
+ private:
+  bool times_;
+  std::optional<Bf16Products> selected_;
+  Bf16Products used_ = Bf16Products::library;
+};
+
 class HostDevice final : public Device {
  public:
   explicit HostDevice(DeviceKind kind);
 
-  DeviceKind kind() const override { return kind_; }
-  bool is_host_memory() const override { return true; }
-  std::string description() const override;
-  // Threads of the kernels: those of Kokkos; 1 for `ref`.
-  int num_threads() const override;
+  // Threads of the kernels are those of Kokkos; 1 for `ref`.
+  const DeviceInfo& info() const override { return info_; }
 
+  bool is_host_memory() const override { return true; }
   MemoryOffer memory_offer() const override;
   // Anonymous pages, huge where the system grants them; untouched pages take no memory.
   void* allocate(int64_t bytes) override;
@@ -44,17 +60,12 @@ class HostDevice final : public Device {
 
   const KernelTable& kernels(ComputeType compute) const override;
 
-  // One choice: how large bf16 GEMMs are computed, "bf16_products=library" or "=converted"
-  // (gemm_onednn.h). Timed where a plan has such GEMMs.
-  std::string measure_choices(const Plan& plan) override;
-  void use_choices(const std::string& text) override;
-  std::string choices() override;
+  Autotuning& autotuning() override { return autotuning_; }
 
  private:
   std::vector<HostQueue*> queues_;  // driven together
-  DeviceKind kind_;
-  std::optional<Bf16Products> bf16_products_;  // measured or reused
-  Bf16Products used_bf16_products_ = Bf16Products::library;
+  DeviceInfo info_;
+  HostAutotuning autotuning_;
 };
 
 }  // namespace gptbench

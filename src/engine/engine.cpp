@@ -26,11 +26,11 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
     : resources_(plan, device, communicators),
       inputs_(resources_, tokens, failure_),
       timer_(plan.programs, device),
-      graph_(device),
+      graph_(device.recorder()),
       issuer_(resources_, inputs_, timer_) {}
 
 bool Engine::replay_steps(bool required, StepGraph::Agreement all_ranks) {
-  if (!resources_.device.can_record() || resources_.plan.corrections < 0) return true;
+  if (resources_.device.recorder() == nullptr || resources_.plan.corrections < 0) return true;
   if (!all_ranks(inputs_.allocate())) return false;
   inputs_.set_mode(InputMode::copy);
   graph_.allow(required, std::move(all_ranks));
@@ -70,7 +70,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   result.stop = value_of(scalars, Scalar::stop_votes) > 0.0;
   result.time_s = end_s - start_s;
   steps_s_ += result.time_s;
-  if (resources_.device.kind() == DeviceKind::cuda) pulse.note_device_step(result.time_s);
+  if (resources_.device.info().kind == DeviceKind::cuda) pulse.note_device_step(result.time_s);
   return result;
 }
 

@@ -20,7 +20,7 @@ bool Failure::note(Exit code, const std::string& reason) {
 }
 
 bool Failure::watch_memory(const Device& device) {
-  if (!device.identity().empty() || now_s() < watched_s_ + watch_interval_s) return false;
+  if (!device.info().identity.empty() || now_s() < watched_s_ + watch_interval_s) return false;
   watched_s_ = now_s();
   const int64_t available = device.memory_offer().available_bytes;
   return available < min_available_bytes &&

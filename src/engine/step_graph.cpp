@@ -7,14 +7,14 @@ namespace gptbench {
 bool StepGraph::record(Queue& compute, const std::function<void(int)>& issue) {
   try {
     for (int set = InputMemory::num_sets - 1; set >= 0; --set) {
-      device_.begin_recording(compute);
+      recorder_->begin(compute);
       issue(set);
-      recordings_[static_cast<size_t>(set)] = device_.end_recording(compute);
+      recordings_[static_cast<size_t>(set)] = recorder_->end(compute);
     }
   } catch (const Error& error) {
     refusal_ = error.what();
     try {
-      device_.end_recording(compute);
+      recorder_->end(compute);
     } catch (const Error&) {
       // It has ended.
     }

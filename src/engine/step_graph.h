@@ -17,10 +17,11 @@ class StepGraph {
   // Collective: whether the argument is true on all ranks.
   using Agreement = std::function<bool(bool)>;
 
-  // `device` must outlive it. Nothing is recorded before allow().
-  explicit StepGraph(Device& device) : device_(device) {}
+  // `recorder`: of the device, which must outlive it; null where it has none. Nothing is recorded
+  // before allow().
+  explicit StepGraph(Recorder* recorder) : recorder_(recorder) {}
 
-  // `required`: where a device refuses to record, the run ends.
+  // The device has a recorder. `required`: where a device refuses to record, the run ends.
   void allow(bool required, Agreement all_ranks) {
     required_ = required;
     all_ranks_ = std::move(all_ranks);
@@ -40,7 +41,7 @@ class StepGraph {
   const std::string& refusal() const { return refusal_; }  // why; "" where no device refused
 
  private:
-  Device& device_;
+  Recorder* recorder_;
   Agreement all_ranks_;
   bool required_ = false, warm_ = false;
   std::array<std::unique_ptr<Recording>, InputMemory::num_sets> recordings_;  // [set]

@@ -29,7 +29,7 @@ class StepQueues {
   // Operation `op`, which others wait for, has been issued on `queue` for a task in slot `slot`.
   void signal(QueueId queue, int32_t op, int32_t slot);
 
-  // While the device records its compute queue (Device::begin_recording), every other queue joins
+  // While the device records its compute queue (Recorder), every other queue joins
   // the recording behind it; in the end the compute queue waits for all that did.
   void begin_recording();
   void join_recording();

@@ -43,7 +43,7 @@ MemoryBudget agree_on_memory(MpiWorld& world, const Device& device, const Plan& 
   MemoryBudget budget;
   const std::string who = "rank " + std::to_string(world.rank());
   const int64_t pool = device_total(plan.class_bytes);
-  const std::string identity = device.identity();
+  const std::string& identity = device.info().identity;
   std::string reason;
 
   // Bytes that the node must hold: everything, or what does not lie on a device with own memory.

@@ -43,7 +43,7 @@ double measure_ceiling(MpiWorld& world, Device& device, const Plan& plan) {
 }
 
 std::string ceiling_key(const MpiWorld& world, const Device& device, const Plan& plan) {
-  std::string key = system_info().cpu_model + "; " + device.description() + "; " +
+  std::string key = system_info().cpu_model + "; " + device.info().description + "; " +
                     std::to_string(world.node_size()) + " ranks per node; " +
                     name_of(plan.config.precision.compute);
   for (const GemmShape& gemm : gemms_of(plan))

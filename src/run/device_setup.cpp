@@ -164,14 +164,15 @@ void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {
   world.broadcast(given);
   std::string all;
   agreed(world, [&] {
-    if (!given.empty()) device.use_choices(given);
-    all = device.measure_choices(plan);
+    if (!given.empty()) device.autotuning().reuse(given);
+    device.autotuning().select(plan);
+    all = device.autotuning().selected();
   });
   // Pipeline stages have different GEMMs; where ranks share one, the lowest rank decides.
   std::string joined;
   for (const std::string& each : world.gather(all)) joined += each;
   world.broadcast(joined);
-  agreed(world, [&] { device.use_choices(joined); });
+  agreed(world, [&] { device.autotuning().reuse(joined); });
 }
 
 }  // namespace gptbench

@@ -21,7 +21,7 @@ MachineFacts gather_machine(MpiWorld& world, const Config& config, const Device&
   if (config.run.comm == CommLibrary::nccl) facts.libraries += "nccl=" + nccl_description() + "\n";
   facts.libraries += std::string("build=") + build_libraries() + "\ncompiler=" + build_compiler() +
                      "\nflags=" + build_flags() + "\n";
-  facts.algorithms = "device=" + device.description() + "\n";
+  facts.algorithms = "device=" + device.info().description + "\n";
   for (size_t r = 0; r < bindings.size(); ++r)
     facts.algorithms += "cores_of_rank_" + std::to_string(r) + "=" + bindings[r] + "\n";
   return facts;
@@ -30,7 +30,7 @@ MachineFacts gather_machine(MpiWorld& world, const Config& config, const Device&
 std::string gather_bindings(MpiWorld& world, const Device& device) {
   std::vector<RankBinding> bindings;
   for (const std::string& line :
-       world.gather(encode_binding(own_binding(world.node(), device.num_threads()))))
+       world.gather(encode_binding(own_binding(world.node(), device.info().num_threads))))
     bindings.push_back(decode_binding(line));
   return binding_report(bindings);
 }

@@ -119,7 +119,7 @@ void tune(const Session& session, const Plan& plan, RunParts& parts) {
   pulse.enter(Phase::autotuning);
   settle_choices(world, session.device, plan);
   const bool peak_known = world.all(world.rank() != 0 || peak_of(plan, parts).tflops > 0.0);
-  if (peak_known || session.device.kind() == DeviceKind::ref) return;
+  if (peak_known || session.device.info().kind == DeviceKind::ref) return;
   const double start_s = now_s();
   parts.measured_ceilings = {measure_ceiling(world, session.device, plan)};
   set_ceiling(session, plan, parts);
@@ -286,7 +286,7 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   check_run(session, plan, engine, training, start.fresh, parts.checks);
   attempt.reason += reason_of_numbers(session, engine, training, parts.checks);
   parts.sensors = sensing.summary(world);
-  parts.selected_algorithms = device.choices() + graph_note(engine, plan);
+  parts.selected_algorithms = device.autotuning().selected() + graph_note(engine, plan);
 }
 
 // Collective. A run that came to its end is invalid where a check failed.
@@ -303,7 +303,7 @@ void judge(MpiWorld& world, Attempt& attempt) {
 void print_start(const Session& session, const Config& config, const Attempt& attempt,
                  const std::vector<StageFigures>& stages, const std::string& bindings) {
   const Console& console = session.console;
-  console.say(banner(attempt.record) + session.device.description() + "; " +
+  console.say(banner(attempt.record) + session.device.info().description + "; " +
               message_libraries(config) + "\n" + session.tokens.description() + "\n" + bindings);
   const std::vector<std::string> deviations =
       class_deviations(attempt.plan.config, session.world.size());
@@ -402,9 +402,15 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const Console console(world.rank() == 0, line.verbosity);
   if (!chosen.empty()) console.say(hanging("Layout          ", chosen));
   Journal journal;
-  const Session session = {
-      world, deck,    *device, *tokens, device_traits(device->kind(), device->num_threads()),
-      argv,  start_s, console, journal};
+  const Session session = {world,
+                           deck,
+                           *device,
+                           *tokens,
+                           device_traits(device->info().kind, device->info().num_threads),
+                           argv,
+                           start_s,
+                           console,
+                           journal};
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);

@@ -143,12 +143,12 @@ std::string sources_of(const Sampler& sampler) {
 }  // namespace
 
 Sensing::Sensing(MpiWorld& world, const Device& device)
-    : on_gpu_(device.kind() == DeviceKind::cuda) {
+    : on_gpu_(device.info().kind == DeviceKind::cuda) {
   const std::string node = "node " + std::to_string(world.node());
   const bool host_speaker = speaks_for(world, node);
   host_ =
       std::make_unique<Sampler>(host_speaker ? make_host_sensors(system_info().cores) : nullptr);
-  const std::string bus_id = device.pci_bus_id();
+  const std::string& bus_id = device.info().pci_bus_id;
   const bool gpu_speaker = on_gpu_ && speaks_for(world, node + " " + bus_id);
   gpu_ = std::make_unique<Sampler>(gpu_speaker ? make_gpu_sensors(bus_id) : nullptr);
 }

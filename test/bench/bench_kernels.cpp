@@ -250,7 +250,7 @@ struct Bench {
           out(device, B * T * out_row, A, 0.0), dout(device, B * T * out_row, A, 1.0),
           lse(device, B * H * T, DType::f32, 0.0);
       const int64_t bytes =
-          device.num_threads() * attention_workspace_bytes_per_thread(T, D, sizeof(float));
+          device.info().num_threads * attention_workspace_bytes_per_thread(T, D, sizeof(float));
       const Array workspace_memory(device, bytes / 4, DType::f32, 0.0);
       const Workspace ws{workspace_memory.data(), bytes};
       const auto at = [&](const Array& array, int64_t part) {
@@ -337,7 +337,7 @@ void run(const Options& options) {
   const Table table(options.markdown);
   const std::unique_ptr<Device> device = make_host_device(DeviceKind::host);
   const std::unique_ptr<Queue> queue = device->make_queue("bench");
-  table.title(device->description());
+  table.title(device->info().description);
   for (const ComputeType compute : {ComputeType::fp32, ComputeType::bf16}) {
     const bool bf16 = compute == ComputeType::bf16;
     if (bf16 ? !options.bf16 : !options.fp32) continue;
@@ -355,7 +355,7 @@ void run(const Options& options) {
       continue;
     }
     const bool converted = bf16 && measure_bf16_products() == Bf16Products::converted;
-    if (converted) device->use_choices("bf16_products=converted");  // as a run does
+    if (converted) device->autotuning().reuse("bf16_products=converted");  // as a run does
     table.title(name + ": matrix products" +
                 (converted ? ", in f32 from converted blocks; ceiling: the library's own" : ""));
     const double gemm_rate = bench.gemms();

@@ -27,7 +27,7 @@ class SavedRun {
       : world_(world),
         device_(device_of(config, &world)),
         plan_(make_plan(config, world.size(), world.rank(),
-                        device_traits(config.run.device, device_->num_threads()))),
+                        device_traits(config.run.device, device_->info().num_threads))),
         connections_(connect(world, plan_)),
         tokens_(make_token_source(config.data, 1, plan_.shape.T, plan_.shape.V_valid)),
         engine_(std::make_unique<Engine>(plan_, *device_, connections_.table, *tokens_)) {

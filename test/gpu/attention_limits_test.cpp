@@ -61,7 +61,7 @@ TEST(AttentionLimits, IndicesOf32Bits) {
   // Before algorithms are searched for.
   m = heads_of(8);
   m.seq = int64_t{1} << 30;
-  EXPECT_THROW(gpu().measure_choices(plan_of(m)), Error);
+  EXPECT_THROW(gpu().autotuning().select(plan_of(m)), Error);
 }
 
 TEST(AttentionLimits, PlacesOfAGrid) {

@@ -34,7 +34,7 @@ template <class A>
 class HostAttention : public HostKernel<A> {
  protected:
   Workspace attention_workspace(const AttentionCase& c, int64_t threads = 1) {
-    return this->workspace(std::max<int64_t>(threads, this->host_device->num_threads()) *
+    return this->workspace(std::max<int64_t>(threads, this->host_device->info().num_threads) *
                            attention_workspace_bytes_per_thread(c.T, c.D, sizeof(float)));
   }
 };

@@ -81,20 +81,20 @@ TEST(HostDevice, Fp64NeedsTheReference) {
 TEST(HostDevice, ChoicesComeFromAnEarlierResult) {
   for (const std::string choice : {"bf16_products=library\n", "bf16_products=converted\n"}) {
     const auto device = make_host_device(DeviceKind::host);
-    EXPECT_EQ(device->choices(), "");
-    device->use_choices("device=host, Kokkos Serial\n" + choice + "cores_of_rank_0=1\n");
-    EXPECT_EQ(device->choices(), choice);
-    device->use_choices("");  // nothing given
-    EXPECT_EQ(device->choices(), choice);
+    EXPECT_EQ(device->autotuning().selected(), "");
+    device->autotuning().reuse("device=host, Kokkos Serial\n" + choice + "cores_of_rank_0=1\n");
+    EXPECT_EQ(device->autotuning().selected(), choice);
+    device->autotuning().reuse("");  // nothing given
+    EXPECT_EQ(device->autotuning().selected(), choice);
     try {
-      device->use_choices("gemm_library=cuBLASLt 13.0\n");
+      device->autotuning().reuse("gemm_library=cuBLASLt 13.0\n");
       FAIL() << "choices of another device were accepted";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Exit::io);
       EXPECT_NE(std::strstr(error.what(), "bf16_products="), nullptr) << error.what();
     }
   }
-  make_host_device(DeviceKind::host)->use_choices("bf16_products=library\n");
+  make_host_device(DeviceKind::host)->autotuning().reuse("bf16_products=library\n");
 }
 
 TEST(HostDevice, EveryKernelOfEveryTableExists) {
@@ -113,8 +113,9 @@ TEST(HostDevice, EveryKernelOfEveryTableExists) {
 }
 
 TEST(HostDevice, Descriptions) {
-  EXPECT_NE(make_host_device(DeviceKind::host)->description().find("oneDNN"), std::string::npos);
-  EXPECT_EQ(make_host_device(DeviceKind::ref)->num_threads(), 1);
+  EXPECT_NE(make_host_device(DeviceKind::host)->info().description.find("oneDNN"),
+            std::string::npos);
+  EXPECT_EQ(make_host_device(DeviceKind::ref)->info().num_threads, 1);
 }
 
 }  // namespace gptbench

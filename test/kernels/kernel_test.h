@@ -160,7 +160,7 @@ void expect_same_bits_of_kernels(const std::vector<T>& x, const std::vector<T>& 
 inline std::unique_ptr<Device> make_host_under_test() {
   std::unique_ptr<Device> host = make_host_device(DeviceKind::host);
   const char* const products = std::getenv("GPTBENCH_TEST_BF16_PRODUCTS");
-  if (products != nullptr) host->use_choices(std::string("bf16_products=") + products);
+  if (products != nullptr) host->autotuning().reuse(std::string("bf16_products=") + products);
   return host;
 }
 

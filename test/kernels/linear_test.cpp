@@ -161,7 +161,7 @@ TYPED_TEST(HostKernel, LinearBackwardWeightOfManyThreadsWithLittleWorkspace) {
   set_gemm_threads(16);
   this->template host_kernels<A>().linear_backward_weight(
       *this->queue, {dw.data(), nullptr, dy.data(), x.data(), R, K, N, little});
-  set_gemm_threads(this->host_device->num_threads());
+  set_gemm_threads(this->host_device->info().num_threads);
   const KernelTable& ref = this->template ref_kernels<A>();
   ref.linear_backward_weight(*this->queue,
                              {dw_ref.data(), nullptr, dy.data(), x.data(), R, K, N, little});

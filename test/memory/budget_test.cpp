@@ -80,15 +80,15 @@ TEST(Budget, DeviceMemoryGibIsABoundOfTheArena) {
 class OwnMemoryDevice final : public WrappedDevice {
  public:
   OwnMemoryDevice(int64_t available, int64_t rank)
-      : WrappedDevice(make_host_device(DeviceKind::ref)),
-        available_(available),
-        identity_("gpu" + std::to_string(rank / 2)) {}
+      : WrappedDevice(make_host_device(DeviceKind::ref)), available_(available) {
+    info_.identity = "gpu" + std::to_string(rank / 2);
+  }
   MemoryOffer memory_offer() const override { return {2 * available_, available_}; }
-  std::string identity() const override { return identity_; }
+  const DeviceInfo& info() const override { return info_; }
 
  private:
   int64_t available_;
-  std::string identity_;
+  DeviceInfo info_;
 };
 
 TEST(Budget, RanksOnOneDeviceShareItsMemory) {

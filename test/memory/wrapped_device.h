@@ -13,9 +13,7 @@ class WrappedDevice : public Device {
  public:
   explicit WrappedDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
 
-  DeviceKind kind() const override { return inner_->kind(); }
-  std::string description() const override { return inner_->description(); }
-  int num_threads() const override { return inner_->num_threads(); }
+  const DeviceInfo& info() const override { return inner_->info(); }
   MemoryOffer memory_offer() const override { return inner_->memory_offer(); }
   void* allocate(int64_t bytes) override { return inner_->allocate(bytes); }
   void release(void* memory, int64_t bytes) override { inner_->release(memory, bytes); }

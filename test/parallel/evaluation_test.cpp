@@ -19,7 +19,7 @@ Outcome outcome_of(const SmallModel& model, int evaluated) {
   const Config config = resolved_config(model);
   const std::unique_ptr<Device> device = device_of(config, nullptr);
   const Plan plan =
-      make_plan(config, 1, 0, device_traits(config.run.device, device->num_threads()));
+      make_plan(config, 1, 0, device_traits(config.run.device, device->info().num_threads));
   const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
   Engine engine(plan, *device, {}, *tokens);
   if (!engine.allocate()) throw std::bad_alloc();

@@ -27,7 +27,7 @@ Scaled train_scaled(MpiWorld& world, const SmallModel& model, const PrecisionCon
   config.precision.loss_scale_hysteresis = scaling.loss_scale_hysteresis;
   const auto device = make_host_device(DeviceKind::host);
   const Plan plan = make_plan(config, world.size(), world.rank(),
-                              device_traits(config.run.device, device->num_threads()));
+                              device_traits(config.run.device, device->info().num_threads));
   const Connections connections = connect(world, plan);
   const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
   Engine engine(plan, *device, connections.table, *tokens);

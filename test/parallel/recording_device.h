@@ -99,7 +99,7 @@ class RecordedCommunicator final : public Communicator {
   Communicator& inner_;
 };
 
-class RecordingDevice final : public WrappedDevice {
+class RecordingDevice final : public WrappedDevice, private Recorder {
  public:
   explicit RecordingDevice(bool refuses)
       : WrappedDevice(make_host_device(DeviceKind::host)), refuses_(refuses) {}
@@ -148,18 +148,8 @@ class RecordingDevice final : public WrappedDevice {
     return memory;
   }
 
-  bool can_record() const override {
-    return true;
-  }
-  void begin_recording(Queue&) override {
-    ++recordings;
-    work_ = std::make_unique<Work>();
-    recorded = work_.get();
-  }
-  std::unique_ptr<Recording> end_recording(Queue&) override {
-    recorded = nullptr;
-    if (refuses_) throw Error(Exit::peer, "this device records nothing");
-    return std::make_unique<Replayed>(std::move(work_), *this);
+  Recorder* recorder() override {
+    return this;
   }
 
   int recordings = 0, replays = 0;
@@ -169,6 +159,17 @@ class RecordingDevice final : public WrappedDevice {
   std::vector<int64_t> changed_before_wait, changed_after_wait;
 
  private:
+  void begin(Queue&) override {
+    ++recordings;
+    work_ = std::make_unique<Work>();
+    recorded = work_.get();
+  }
+  std::unique_ptr<Recording> end(Queue&) override {
+    recorded = nullptr;
+    if (refuses_) throw Error(Exit::peer, "this device records nothing");
+    return std::make_unique<Replayed>(std::move(work_), *this);
+  }
+
   class Replayed final : public Recording {
    public:
     Replayed(std::unique_ptr<Work> work, RecordingDevice& device)

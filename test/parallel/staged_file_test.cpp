@@ -80,7 +80,8 @@ struct Seen {
 Seen run(const SmallModel& model, Device& device, const std::function<void()>& at_end) {
   Config config = resolved_config(model);
   config.output.directory = ".";
-  const Plan plan = make_plan(config, 1, 0, device_traits(config.run.device, device.num_threads()));
+  const Plan plan =
+      make_plan(config, 1, 0, device_traits(config.run.device, device.info().num_threads));
   const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);
   Engine engine(plan, device, {}, *tokens);
   EXPECT_TRUE(engine.allocate());

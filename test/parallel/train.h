@@ -168,7 +168,7 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     device = std::move(wrapped);
   }
   const Plan plan = make_plan(config, ranks, world != nullptr ? world->rank() : 0,
-                              device_traits(config.run.device, device->num_threads()));
+                              device_traits(config.run.device, device->info().num_threads));
   const Connections connections = world != nullptr ? connect(*world, plan) : Connections();
   const auto tokens = make_token_source(config.data, 1, plan.shape.T, plan.shape.V_valid);
   Engine engine(plan, *device, connections.table, *tokens);

@@ -51,7 +51,7 @@ ReferenceCheck reference_check(MpiWorld& world, const Plan& full, Device& device
 Residuals residuals_of(MpiWorld& world, const Config& config, const BrokenKernel* broken) {
   BrokenDevice device(broken, config.precision.tf32);
   const Plan full = make_plan(config, world.size(), world.rank(),
-                              device_traits(config.run.device, device.num_threads()));
+                              device_traits(config.run.device, device.info().num_threads));
   const ReferenceCheck check = reference_check(world, full, device);
   EXPECT_TRUE(check.kernels_not_verified.empty());
   Residuals residuals;
@@ -240,7 +240,7 @@ TEST(Verification, NamesKernelsThatTheReducedModelLacks) {
   const Config config = small_config(world, "fp32");
   BrokenDevice device(nullptr, false);
   Plan full = make_plan(config, world.size(), world.rank(),
-                        device_traits(config.run.device, device.num_threads()));
+                        device_traits(config.run.device, device.info().num_threads));
   for (const OpKind kind :
        {OpKind::rotary_forward, OpKind::swiglu_forward, OpKind::rotary_forward}) {
     full.ops.emplace_back();

@@ -51,7 +51,7 @@ Step step_of(Config config, Device& device, MpiWorld* world) {
   }
   const Plan plan =
       make_plan(config, world != nullptr ? world->size() : 1, world != nullptr ? world->rank() : 0,
-                device_traits(config.run.device, device.num_threads()));
+                device_traits(config.run.device, device.info().num_threads));
   const Connections connections = world != nullptr ? connect(*world, plan) : Connections();
   const auto tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),
                                         plan.shape.T, plan.shape.V_valid);

@@ -18,7 +18,7 @@ namespace gptbench {
 enum class Bf16Products : int { library, converted };
 constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which a GEMM is large
 
-// What the device of `queue` was tuned to (HostDevice::use_choices).
+// What the device of `queue` was tuned to (HostAutotuning::reuse).
 inline Bf16Products bf16_products_of(Queue& queue) {
   const Bf16Products* const chosen = static_cast<HostQueue&>(queue).bf16_products();
   return chosen != nullptr ? *chosen : Bf16Products::library;

@@ -99,7 +99,7 @@ TEST_F(LostPeers, AnErrorOfTheLibraryInARecordedStep) {
     Rank rank(*this, own);
     rank.sum();
     rank.queue.synchronize();
-    begin_capture(rank.queue.stream());
+    CudaRecorder().begin(rank.queue);
     rank.sum();
     CudaRecording recording(rank.queue.stream());
     EXPECT_EQ(exit_of([&] {
@@ -123,7 +123,7 @@ TEST_F(LostPeers, WhileAStepIsRecorded) {
       give_up_watched_streams("the test");
       return;
     }
-    begin_capture(rank.queue.stream());
+    CudaRecorder().begin(rank.queue);
     EXPECT_EQ(exit_of([&] {
                 for (;;) rank.sum();
               }),
