@@ -36,7 +36,7 @@ struct Attempt {
   std::string reason;  // on rank 0
 };
 
-// Collective. Plans, verifies and trains a resolved Config (run.cpp).
+// Collective. Plans, verifies and trains a resolved Config.
 Attempt make_attempt(const Session& session, const Config& config);
 
 }  // namespace gptbench

@@ -1,45 +1,26 @@
 #include "run/run.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "checkpoint/checkpoints.h"
-#include "checkpoint/load.h"
 #include "comm/agree.h"
-#include "comm/pulse.h"
 #include "data/data_paths.h"
 #include "deck/devices.h"
-#include "deck/problem_class.h"
 #include "deck/validate.h"
-#include "engine/engine.h"
 #include "io/result_file.h"
-#include "measure/host_memory.h"
-#include "memory/budget.h"
-#include "plan/describe.h"
 #include "project/search.h"
 #include "run/assemble_record.h"
 #include "run/attempt.h"
 #include "run/auto_layout.h"
-#include "run/ceiling.h"
 #include "run/device_setup.h"
-#include "run/dump.h"
-#include "run/facts.h"
 #include "run/find_largest.h"
-#include "run/numbers.h"
 #include "run/report.h"
 #include "run/rules.h"
-#include "run/sensing.h"
-#include "run/set_up.h"
 #include "run/signals.h"
-#include "run/step_report.h"
-#include "run/trace_file.h"
-#include "run/training.h"
 #include "run/watchdog.h"
-#include "verify/verify.h"
 
 namespace gptbench {
 namespace {
@@ -80,280 +61,7 @@ Exit finish(const Session& session, const Plan& plan, const Record& record, Exit
   return outcome;
 }
 
-// One line per failed check: value, threshold, what to do.
-std::string failed_checks(const Record& record) {
-  std::string text;
-  for (const VerifyEntry& entry : record.verify) {
-    if (entry.passed) continue;
-    text += (text.empty() ? "" : "; ") + printed("check %s failed: %g, at most %g",
-                                                 entry.name.c_str(), entry.value, entry.threshold);
-    if (entry.name == "skipped_steps")
-      text += "; lower precision.initial_loss_scale or raise run.warmup_steps and run.steps";
-  }
-  return text;
-}
-
-// On rank 0: the ceiling from what this run measured and earlier runs left.
-void set_ceiling(const Session& session, const Plan& plan, RunParts& parts) {
-  if (session.world.rank() != 0) return;
-  const std::string key = ceiling_key(session.world, session.device, plan);
-  parts.gemm_ceiling = ceiling_of(parts.measured_ceilings, CeilingStore().read(key));
-}
-
-// Collective, after training, whose memory is released: measures the ceiling a second time.
-void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& parts) {
-  if (session.world.all(parts.measured_ceilings.empty())) return;
-  parts.measured_ceilings.push_back(measure_ceiling(session.world, session.device, plan));
-  set_ceiling(session, plan, parts);
-  if (session.world.rank() != 0) return;
-  const std::vector<double>& both = parts.measured_ceilings;
-  CeilingStore().add(ceiling_key(session.world, session.device, plan),
-                     *std::max_element(both.begin(), both.end()));
-}
-
-// Collective. What this machine does best, and at best: algorithms, and the ceiling of its GEMMs,
-// which stands in for a peak that is not known. Before training, so that a run that is told to stop
-// need not wait for it.
-void tune(const Session& session, const Plan& plan, RunParts& parts) {
-  MpiWorld& world = session.world;
-  pulse.enter(Phase::autotuning);
-  settle_choices(world, session.device, plan);
-  const bool peak_known = world.all(world.rank() != 0 || peak_of(plan, parts).tflops > 0.0);
-  if (peak_known || session.device.info().kind == DeviceKind::ref) return;
-  const double start_s = now_s();
-  parts.measured_ceilings = {measure_ceiling(world, session.device, plan)};
-  set_ceiling(session, plan, parts);
-  session.console.detail("GEMM ceiling measured in " + format_seconds(now_s() - start_s) + "\n");
-}
-
-// Collective. A reduced model against the reference implementation.
-void verify_reduced(const Session& session, const Plan& plan,
-                    const CommunicatorTable& communicators, RunParts& parts) {
-  const double start_s = now_s();
-  pulse.enter(Phase::verification);
-  session.console.say("Verifying a reduced model against one reference rank ...");
-  ReferenceCheck check =
-      check_against_reference(session.world, session.device, communicators, plan);
-  parts.checks = std::move(check.entries);
-  parts.kernels_not_verified = std::move(check.kernels_not_verified);
-  session.console.say(" " + format_seconds(now_s() - start_s) + "\n");
-}
-
-// Collective. Appends the checks of the trained model, on rank 0. After a signal the launcher may
-// kill the process within a second, so the one that takes time is left out.
-void check_run(const Session& session, const Plan& plan, Engine& engine, const Training& training,
-               bool fresh, std::vector<VerifyEntry>& checks) {
-  MpiWorld& world = session.world;
-  if (fresh && !training.samples.empty())
-    checks.push_back(
-        check_initial_loss(plan, session.tokens, training.samples.front().result.loss));
-  if (must_learn(plan, static_cast<int64_t>(training.samples.size()))) {
-    std::vector<double> losses;
-    for (const StepSample& sample : training.samples) losses.push_back(sample.result.loss);
-    checks.push_back(check_learns(plan, losses));
-  }
-  if (!training.signalled) checks.push_back(check_replicas(world, plan, engine.checksum()));
-  checks.push_back(check_messages(world, plan, training.steps,
-                                  static_cast<int64_t>(training.evaluations.size()) *
-                                      plan.config.convergence.evaluate_batches));
-  if (!plan.config.parallel.offload.empty())
-    checks.push_back(check_transfers(world, plan, engine.loads(), engine.stores(), training.steps));
-  checks.push_back(check_parameter_count(plan));
-  checks.push_back(check_memory(world, engine, plan));
-}
-
-// Collective. What is to be said, on rank 0, of numbers that are wrong: where they come from, and
-// whether they come again.
-std::string reason_of_numbers(const Session& session, Engine& engine, const Training& training,
-                              const std::vector<VerifyEntry>& checks) {
-  MpiWorld& world = session.world;
-  const int64_t last_step = training.first_step + training.steps - 1;
-  if (training.outcome == Exit::non_finite) return origin_of_non_finite(world, engine, last_step);
-  const auto differ = [](const VerifyEntry& check) {
-    return check.name == "replicas_identical" && !check.passed;
-  };
-  if (training.outcome == Exit::ok)
-    return world.all(std::none_of(checks.begin(), checks.end(), differ))
-               ? ""
-               : "; " + differences_of_replicas(world, engine);
-  if (training.outcome != Exit::invalid) return "";
-  return repeat_from_checkpoint(world, engine, last_step, [&](const std::string& line) {
-    session.console.always(line + "\n");
-  });
-}
-
-// Collective. Where the model of this run begins: fresh, or as a checkpoint has it.
-TrainingStart start_from(const Session& session, const Config& config, Engine& engine,
-                         Record& record) {
-  const double start_s = now_s();
-  const auto say = [&](const std::string& line) { session.console.always(line + "\n"); };
-  const TrainingStart start = start_training(session.world, engine, say);
-  if (!start.path.empty() && config.run.duration_s == 0.0 && start.steps >= config.run.steps) {
-    // A job that was queued again after its last step is complete.
-    const std::string result = config.output.directory + "/result.h5";
-    std::error_code error;
-    const bool is_complete =
-        config.run.resume == "auto" &&
-        !session.world.all(session.world.rank() != 0 || !std::filesystem::exists(result, error));
-    throw AgreedError(is_complete ? Exit::ok : Exit::usage,
-                      "run.steps = " + std::to_string(config.run.steps) +
-                          ": nothing is left to train, " + start.path + " was saved after step " +
-                          std::to_string(start.steps) + "; use more steps, or run.resume = 'no'");
-  }
-  record.summary.resumed_from = start.path;
-  record.summary.resumed_step = start.steps;
-  record.summary.resumed_steps_s = start.steps_s;
-  if (start.fresh) return start;
-  record.summary.resume_s = now_s() - start_s;
-  session.console.say((start.path.empty() ? "Weights of " + config.run.init_from
-                                          : "Resumed from " + start.path + " after step " +
-                                                std::to_string(start.steps)) +
-                      ", loaded in " + format_seconds(record.summary.resume_s) + "\n");
-  return start;
-}
-
-// Collective. The trace of the step that the deck names, if it was trained.
-void write_wanted_trace(const Session& session, Engine& engine, int64_t first_step,
-                        const Training& training) {
-  const OutputConfig& output = engine.resources().plan.config.output;
-  const auto steps = static_cast<int64_t>(training.samples.size());
-  if (output.trace_step <= first_step || output.trace_step > first_step + steps) return;
-  write_trace(session.world, engine.resources().plan, *engine.trace());
-  session.console.say("Trace of step " + std::to_string(output.trace_step) + ": " +
-                      output.directory + "/trace.json\n");
-}
-
-// Collective. Trains the plan of `attempt` and collects what came of it: the outcome of training,
-// and the parts of the record.
-void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, RunParts& parts) {
-  MpiWorld& world = session.world;
-  Device& device = session.device;
-  const Plan& plan = attempt.plan;
-  const auto out_of_memory = [&](const std::string& reason) {
-    attempt.outcome = Exit::out_of_memory;
-    attempt.reason = "out of memory, " + reason;
-  };
-  check_graphs(plan);
-  const MemoryBudget budget = agree_on_memory(world, device, plan);
-  if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
-
-  tune(session, plan, parts);
-  const Connections connections(world, plan);
-  const CommunicatorTable& communicators = connections.table();
-  if (plan.config.run.verify) verify_reduced(session, plan, communicators, parts);
-
-  // The model itself.
-  const double start_s = now_s();
-  pulse.enter(Phase::weights);
-  reset_host_memory_peak();
-  Engine engine(plan, device, communicators, session.tokens);
-  if (!world.all(take_arena(engine, device)))
-    return out_of_memory("met when the arena was allocated");
-  engine.initialise_weights();
-  const TrainingStart start = start_from(session, plan.config, engine, attempt.record);
-  allow_graphs(world, engine, plan);
-  if (plan.config.output.trace_step > 0) engine.trace_step(plan.config.output.trace_step - 1);
-  session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
-
-  // Training, and the files that were asked for.
-  pulse.enter(Phase::training);
-  Dump dump(world, plan);
-  dump.weights(engine, "weights_initial");
-  StepReport report(session, attempt.record, plan, start.steps);
-  Checkpoints checkpoints(world, engine);
-  agreed(world, [&] { report.begin(attempt.record, parts); });
-  TrainingEvents events;
-  events.after_step = [&](int64_t step, const StepResult& result) {
-    report.add(step, result);
-    if (step == start.steps) dump.gradients(engine);
-  };
-  events.after_evaluation = [&](const Evaluation& evaluation) { report.evaluated(evaluation); };
-  const Training training = train(world, engine, plan, communicators, sensing, checkpoints,
-                                  start.steps, session.start_s, events);
-  if (!training.signalled) dump.weights(engine, "weights_final");
-  dump.close();
-  write_wanted_trace(session, engine, start.steps, training);
-
-  // What came of it.
-  pulse.enter(Phase::result);
-  attempt.outcome = training.outcome;
-  attempt.reason = training.reason;
-  if (training.outcome != Exit::ok) attempt.record.failed_step = start.steps + training.steps - 1;
-  attempt.record.summary.checkpoint_bytes = checkpoints.bytes();
-  attempt.record.summary.checkpoint_write_s = checkpoints.write_s();
-  parts.memory = gather_memory(world, engine, plan);
-  parts.training = gather_series(world, training, plan, communicators);
-  check_run(session, plan, engine, training, start.fresh, parts.checks);
-  attempt.reason += reason_of_numbers(session, engine, training, parts.checks);
-  parts.sensors = sensing.summary(world);
-  parts.selected_algorithms = device.autotuning().selected() + graph_note(engine, plan);
-}
-
-// Collective. A run that came to its end is invalid where a check failed.
-void judge(MpiWorld& world, Attempt& attempt) {
-  const std::string failed = failed_checks(attempt.record);
-  if (attempt.outcome != Exit::ok || world.all(failed.empty())) return;
-  attempt.outcome = Exit::invalid;
-  attempt.reason = failed + attempt.reason;
-  attempt.record.failed_step =
-      attempt.record.summary.resumed_step + static_cast<int64_t>(attempt.record.loss.size()) - 1;
-}
-
-// On rank 0: the machine, the deck, the plan.
-void print_start(const Session& session, const Config& config, const Attempt& attempt,
-                 const std::vector<StageFigures>& stages, const std::string& bindings) {
-  const Console& console = session.console;
-  console.say(banner(attempt.record) + session.device.info().description + "; " +
-              message_libraries(config) + "\n" + session.tokens.description() + "\n" + bindings);
-  const std::vector<std::string> deviations =
-      class_deviations(attempt.plan.config, session.world.size());
-  if (!deviations.empty())
-    console.say(hanging("Warning: ", "the rules of class " + config.run.problem_class +
-                                         " will not be met: " + join(deviations, "; ")));
-  if (console.is_verbose()) {
-    console.say(echo(session.deck, config) + heading("Plan") + describe(attempt.plan, stages) +
-                heading("Training"));
-  } else {
-    console.say("Deck " + session.deck.path + "\n" + keys_that_were_set(session.deck) + rule('-') +
-                describe_briefly(attempt.plan, stages) + rule('-'));
-  }
-}
-
 }  // namespace
-
-Attempt make_attempt(const Session& session, const Config& config) {
-  MpiWorld& world = session.world;
-  const Device& device = session.device;
-  Attempt attempt;
-  agreed(world,
-         [&] { attempt.plan = make_plan(config, world.size(), world.rank(), session.traits); });
-  const Plan& plan = attempt.plan;
-
-  // The machine, the deck as resolved, the plan.
-  RunParts parts;
-  parts.machine = gather_machine(world, plan.config, device);
-  parts.machine.algorithms += "data=" + session.tokens.description() + "\n";
-  Sensing sensing(world, device);
-  parts.device = sensing.device_facts(world, device);
-  std::vector<StageFigures> stages;
-  if (world.rank() == 0) {
-    stages = stage_figures(plan);
-    attempt.record = planned_record(session.deck, plan, stages, world.num_nodes(),
-                                    world.node_size(), session.argv);
-    // Masked tokens are seen from both sides.
-    const double entropy = session.tokens.entropy();
-    if (entropy > 0.0 && plan.shape.family.head != HeadKind::masked)
-      attempt.record.summary.token_entropy = entropy;
-  }
-  const std::string bindings = gather_bindings(world, device);
-  if (world.rank() == 0) print_start(session, config, attempt, stages, bindings);
-
-  train_attempt(session, sensing, attempt, parts);
-  if (attempt.outcome == Exit::ok) measure_ceiling_again(session, plan, parts);
-  if (world.rank() == 0) complete_record(attempt.record, plan, parts);
-  judge(world, attempt);
-  return attempt;
-}
 
 Deck read_deck_once(MpiWorld& world, const CommandLine& line, std::string text) {
   agreed(world, [&] {
@@ -402,15 +110,8 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const Console console(world.rank() == 0, line.verbosity);
   if (!chosen.empty()) console.say(hanging("Layout          ", chosen));
   Journal journal;
-  const Session session = {world,
-                           deck,
-                           *device,
-                           *tokens,
-                           device_traits(device->info().kind, device->info().num_threads),
-                           argv,
-                           start_s,
-                           console,
-                           journal};
+  const DeviceTraits traits = device_traits(device->info().kind, device->info().num_threads);
+  const Session session = {world, deck, *device, *tokens, traits, argv, start_s, console, journal};
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);
