@@ -119,11 +119,47 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
   }
   std::sort(cases.gemms.begin(), cases.gemms.end(),
             [](const GemmCase& a, const GemmCase& b) { return a.flops() < b.flops(); });
-  cases.arrays = {has_deck                                 ? plan.micro_batch_rows
+  cases.arrays = {has_deck                            ? plan.micro_batch_rows
                   : device.info().kind == DeviceKind::cuda ? 65536
-                                                           : 8192,
+                                                      : 8192,
                   plan.shape.C, plan.local.V};
   return cases;
+}
+
+// What is measured, on what, and for how long.
+struct CalibrationSetup {
+  Deck deck;
+  Config config;
+  std::unique_ptr<Device> device;
+  MemoryOffer memory;  // before anything was allocated
+  std::vector<TypeCases> types;
+  std::vector<AxisMessages> axes;
+  double limit_s = 0.0;
+};
+
+// Collective. With the deck of the command line, or the default one.
+CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
+  const bool has_deck = !line.deck.empty();
+  CommandLine named = line;
+  if (!has_deck) named.deck = "(default deck of --calibrate)";
+  CalibrationSetup setup;
+  setup.deck = read_deck_once(world, named, has_deck ? "" : default_deck(world.size()));
+  if (has_deck) setup.deck.config.run.name += "-calibration";
+  agreed(world, [&] { setup.config = resolve(setup.deck, world.size()); });
+  setup.device = make_device(world, setup.config);
+  setup.memory = setup.device->memory_offer();
+  agreed(world, [&] {
+    if (world.rank() == 0) check_output_directory(setup.config.output.directory);
+  });
+  const double limit_s = setup.config.run.time_limit_s;
+  setup.limit_s = limit_s > 0.0 ? limit_s : calibration_limit_s;
+  agreed(world, [&] {
+    for (const Precision type : types_of(*setup.device, setup.config, has_deck))
+      setup.types.push_back(cases_of(setup.config, type, world, *setup.device, has_deck));
+  });
+  setup.axes = has_deck ? messages_of(world, setup.types.front().plan)
+                        : default_messages(world.size(), world.num_nodes(), world.node_size());
+  return setup;
 }
 
 // The phases of a calibration, each after a line of progress.
@@ -153,7 +189,9 @@ int64_t room_of(MpiWorld& world, const Device& device) {
   return world.min(device.memory_offer().available_bytes / 2 / sharers);
 }
 
-NodeFacts facts_of(MpiWorld& world, const Device& device, const MemoryOffer& before) {
+NodeFacts facts_of(const MpiWorld& world, const CalibrationSetup& setup) {
+  const Device& device = *setup.device;
+  const MemoryOffer& before = setup.memory;
   NodeFacts facts;
   facts.is_accelerator = device.info().kind == DeviceKind::cuda;
   facts.fuses = device_traits(device.info().kind).fuses;
@@ -175,14 +213,21 @@ NodeFacts facts_of(MpiWorld& world, const Device& device, const MemoryOffer& bef
 struct Measured {
   Calibration calibration;
   int64_t left_out = 0, wrong = 0;
+  int64_t signal = 0;  // that ended the calibration early; 0: none; the same on all ranks
+
+  Exit outcome() const {
+    return wrong > 0 ? Exit::invalid : signal != 0 ? Exit::timeout : Exit::ok;
+  }
 };
 
-Measured measure(MpiWorld& world, Device& device, const std::vector<TypeCases>& types,
-                 const std::vector<AxisMessages>& axes, const Console& console, double limit_s) {
+Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& console) {
   constexpr double gemm_weight = 3.0, attention_weight = 1.0, array_weight = 1.0,
                    machine_weight = 0.4, axis_weight = 3.0;
+  Device& device = *setup.device;
+  const std::vector<TypeCases>& types = setup.types;
+  const std::vector<AxisMessages>& axes = setup.axes;
   Phases phases(
-      world, console, limit_s,
+      world, console, setup.limit_s,
       static_cast<double>(types.size()) * (gemm_weight + attention_weight + array_weight) +
           static_cast<double>(axes.size()) * axis_weight + machine_weight);
   Measured measured;
@@ -206,6 +251,7 @@ Measured measure(MpiWorld& world, Device& device, const std::vector<TypeCases>& 
     measured.left_out += outcome.left_out;
     measured.wrong += outcome.wrong;
   }
+  measured.signal = world.max(static_cast<int64_t>(received_signal()));
   return measured;
 }
 
@@ -222,16 +268,26 @@ double all_reduce_rate(const Calibration& calibration) {
 }
 
 // Why a calibration is less than whole; "" where it is not.
-std::string reason_of(const Measured& measured, int64_t signal) {
+std::string reason_of(const Measured& measured) {
   if (measured.wrong > 0)
     return printed("%lld messages left wrong arrays", static_cast<long long>(measured.wrong));
-  if (signal != 0)
+  if (measured.signal != 0)
     return printed("stopped by signal %lld, without a profile; measurements left out: %lld",
-                   static_cast<long long>(signal), static_cast<long long>(measured.left_out));
+                   static_cast<long long>(measured.signal),
+                   static_cast<long long>(measured.left_out));
   if (measured.left_out > 0)
     return printed("%lld measurements left out, for lack of time (run.time_limit_s) or memory",
                    static_cast<long long>(measured.left_out));
   return "";
+}
+
+// The text of a machine profile (input/profiles.md).
+std::string profile_of(const FittedProfile& fitted, const NodeFacts& node, const Device& device,
+                       int64_t ranks, const std::string& date_utc) {
+  return "! Profile of " + node.reported + " (" + device.info().description + "),\n! measured on " +
+         date_utc + " by gptbench --calibrate on " + std::to_string(ranks) +
+         " ranks. Keys: input/profiles.md.\n" +
+         profile_text(fitted.machine, fitted.software, fitted.comments);
 }
 
 // Without the names of the files.
@@ -252,66 +308,40 @@ std::string last_line_of(const Record& record, const Measured& measured,
 
 Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv) {
   watch_signals();
-  const bool has_deck = !line.deck.empty();
-  CommandLine named = line;
-  if (!has_deck) named.deck = "(default deck of --calibrate)";
-  Deck deck = read_deck_once(world, named, has_deck ? "" : default_deck(world.size()));
-  if (has_deck) deck.config.run.name += "-calibration";
-  Config config;
-  agreed(world, [&] { config = resolve(deck, world.size()); });
-  const std::unique_ptr<Device> device = make_device(world, config);
-  const MemoryOffer before = device->memory_offer();
-  const std::string& directory = config.output.directory;
-  agreed(world, [&] {
-    if (world.rank() == 0) check_output_directory(directory);
-  });
-  const double limit_s =
-      config.run.time_limit_s > 0.0 ? config.run.time_limit_s : calibration_limit_s;
-
-  std::vector<TypeCases> types;
-  std::vector<AxisMessages> axes;
-  agreed(world, [&] {
-    for (const Precision type : types_of(*device, config, has_deck))
-      types.push_back(cases_of(config, type, world, *device, has_deck));
-  });
-  axes = has_deck ? messages_of(world, types.front().plan)
-                  : default_messages(world.size(), world.num_nodes(), world.node_size());
-
+  const CalibrationSetup setup = set_up(world, line);
+  Device& device = *setup.device;
   const Console console(world.rank() == 0, line.verbosity);
   console.say(printed("Calibration of %lld ranks on %lld nodes, at most %.0f s: ",
                       static_cast<long long>(world.size()),
-                      static_cast<long long>(world.num_nodes()), limit_s) +
-              device->info().description + "\n");
-  const Measured measured = measure(world, *device, types, axes, console, limit_s);
-  const MachineFacts machine = gather_machine(world, config, *device);
+                      static_cast<long long>(world.num_nodes()), setup.limit_s) +
+              device.info().description + "\n");
+  const Measured measured = measure(world, setup, console);
+  const MachineFacts machine = gather_machine(world, setup.config, device);
 
-  const int64_t signal = world.max(static_cast<int64_t>(received_signal()));
-  const bool whole = signal == 0;
-  const Exit outcome = measured.wrong > 0 ? Exit::invalid : whole ? Exit::ok : Exit::timeout;
+  const bool whole = measured.signal == 0;
+  const std::string& directory = setup.config.output.directory;
   const std::string file = directory + "/result.h5",
-                    profile_path = whole ? directory + "/" + config.run.name + ".in" : "none";
+                    profile_path = whole ? directory + "/" + setup.config.run.name + ".in" : "none";
   std::string last_line;
   agreed(world, [&] {
     if (world.rank() != 0) return;
-    const Plan& plan = types.front().plan;
-    const NodeFacts node = facts_of(world, *device, before);
+    const Plan& plan = setup.types.front().plan;
+    const NodeFacts node = facts_of(world, setup);
     FittedProfile fitted;  // none of what a signal has cut short
     if (whole) fitted = fit_machine(measured.calibration, node);
-    Record record =
-        planned_record(deck, plan, stage_figures(plan), world.num_nodes(), world.node_size(), argv);
-    add_machine(record, machine, device->autotuning().selected());
+
+    Record record = planned_record(setup.deck, plan, stage_figures(plan), world.num_nodes(),
+                                   world.node_size(), argv);
+    add_machine(record, machine, device.autotuning().selected());
     record.calibration = measured.calibration;
     if (whole)
-      record.calibration.profile =
-          "! Profile of " + node.reported + " (" + device->info().description +
-          "),\n! measured on " + record.date_utc + " by gptbench --calibrate on " +
-          std::to_string(world.size()) + " ranks. Keys: input/profiles.md.\n" +
-          profile_text(fitted.machine, fitted.software, fitted.comments);
-    record.verify.push_back({"messages_correct",
-                             "arrays that do not hold the sum, or the parts, of all ranks",
-                             static_cast<double>(measured.wrong), 0.0, measured.wrong == 0});
+      record.calibration.profile = profile_of(fitted, node, device, world.size(), record.date_utc);
+    record.verify = {{"messages_correct",
+                      "arrays that do not hold the sum, or the parts, of all ranks",
+                      static_cast<double>(measured.wrong), 0.0, measured.wrong == 0}};
     record.summary.gemm_ceiling_tflops = fitted.gemm_flops_per_s / 1e12;
-    set_outcome(record, outcome, reason_of(measured, signal));
+    set_outcome(record, measured.outcome(), reason_of(measured));
+
     write_result(directory, record);
     if (whole) write_file(profile_path, record.calibration.profile);
     last_line =
@@ -323,7 +353,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
                 "\n");
   console.say("Messages:        gptpost table --style comm " + file + "\n");
   console.always(last_line);
-  return outcome;
+  return measured.outcome();
 }
 
 }  // namespace gptbench

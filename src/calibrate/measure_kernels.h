@@ -64,5 +64,16 @@ class KernelBench {
 };
 
 const char* name_of(ComputeType type);
+// A rate without its time; flops and bytes of one call. size: as KernelRate has it.
+KernelRate rate_of(const char* kernel, ComputeType type, const GemmCase& size, double flops,
+                   double bytes);
+
+// y = residual + x, arrays [R, C], without dropout.
+struct SumOperands {
+  void* y;
+  const void* residual;
+  const void* x;
+};
+ResidualForward sum_of_rows(const SumOperands& operands, int64_t R, int64_t C);
 
 }  // namespace gptbench

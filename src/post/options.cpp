@@ -190,6 +190,68 @@ void parse_rest(Options& options, const std::vector<std::string>& arguments) {
   }
 }
 
+constexpr const char* help_commands =
+    "gptpost: tables, plots and comparisons from result files of gptbench\n"
+    "\n"
+    "  gptpost table [options] RESULT.h5 ...   one row per run\n"
+    "  gptpost show RESULT.h5 ...              one run on a page; its whole record\n"
+    "                                          with --format json\n"
+    "  gptpost compare A.h5 B.h5               two runs side by side\n"
+    "  gptpost compare [--least PERCENT] A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n"
+    "      two groups of repeated runs; a difference counts from 1.5 % on\n"
+    "  gptpost explain [--profile P] RESULT.h5 ...\n"
+    "      where a step's time goes, against the rates of a machine profile or those\n"
+    "      of the file; ranks that are slower than the others\n"
+    "  gptpost accept [options] SPEC RESULT.h5 ...\n"
+    "      whether the runs reach the figures that SPEC requires\n"
+    "  gptpost plot [options] RESULT.h5 ...    pictures (SVG, PNG), with data\n"
+    "  gptpost report [options] RESULT.h5 ...  one HTML page: figures, table,\n"
+    "                                          pictures, checks, provenance\n"
+    "  gptpost recover [--status FAILED|TIMEOUT] DIR\n"
+    "      DIR/result.h5 of a run that was killed, from its planned.h5 and steps.csv\n"
+    "  gptpost convert [options] FROM TO [model.key=value ...]\n"
+    "      weights: checkpoints, safetensors of GPT-2 and Llama, llm.c's\n"
+    "  gptpost --help | --version\n"
+    "\n"
+    "Options of table, plot and report:\n"
+    "  --style STYLE         for tables, one of\n";
+constexpr const char* help_formats =
+    "  --format FORMAT       for tables: md, csv, latex, json\n"
+    "  --kind KIND           for plots, all or one of\n";
+constexpr const char* help_options =
+    "  --over AXIS           for pictures: ranks, length (default: what varies more)\n"
+    "  --published FILE      rows of a published table beside the measured ones: CSV\n"
+    "                        with the columns of style mpt, fugaku, zero or\n"
+    "                        megatron, or with series,ranks,tokens_per_s; may be\n"
+    "                        repeated\n"
+    "  -o NAME               file of the table instead of standard output;\n"
+    "                        directory of the plots instead of plots; file of the\n"
+    "                        report instead of report.html\n"
+    "  --convention NAME     restate FLOPs: mpt, mpt_star (MFU* and HFU*,\n"
+    "                        without attention), megatron, causal, exact\n"
+    "  --peak PEAK           restate MFU and HFU: TFLOP/s per device, or bf16, fp8,\n"
+    "                        both (their data sheets)\n"
+    "  --where NAME=VALUE    only runs with this figure; may be repeated\n"
+    "  --sort [-]NAME        ascending, with '-' descending\n"
+    "NAME is a deck key (batch.micro_batch_size), an attribute of /summary\n"
+    "(tokens_per_s) or of the file (status).\n"
+    "\n"
+    "Options of accept:\n"
+    "  --format FORMAT       text, json\n"
+    "  --junit FILE          verdicts as JUnit XML too\n"
+    "  --write-spec FILE     a SPEC of what the runs reached; takes no SPEC\n"
+    "\n"
+    "Options of convert, whose FROM is what its name or content says:\n"
+    "  --to FORMAT           gptbench (a directory or NAME.h5), safetensors (a\n"
+    "                        directory or NAME.safetensors, with config.json), llmc\n"
+    "                        (NAME.bin); default: by the name\n"
+    "  --type TYPE           of safetensors and llmc: f32 (default), f16, bf16\n"
+    "  --shard-gib GIB       several files of at most this size, and their index\n"
+    "\n"
+    "Files that cannot be read are named on standard error and passed over.\n"
+    "Exit status: 0 all files read; 2 usage; 3 out of memory; 7 a file could not\n"
+    "be read or written; of accept 9 a row failed, 10 a row was not decided.\n";
+
 }  // namespace
 
 Options parse_options(const std::vector<std::string>& arguments) {
@@ -208,76 +270,14 @@ Options parse_options(const std::vector<std::string>& arguments) {
 }
 
 std::string help_text() {
-  std::string text =
-      "gptpost: tables, plots and comparisons from result files of gptbench\n"
-      "\n"
-      "  gptpost table [options] RESULT.h5 ...   one row per run\n"
-      "  gptpost show RESULT.h5 ...              one run on a page; its whole record\n"
-      "                                          with --format json\n"
-      "  gptpost compare A.h5 B.h5               two runs side by side\n"
-      "  gptpost compare [--least PERCENT] A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n"
-      "      two groups of repeated runs; a difference counts from 1.5 % on\n"
-      "  gptpost explain [--profile P] RESULT.h5 ...\n"
-      "      where a step's time goes, against the rates of a machine profile or those\n"
-      "      of the file; ranks that are slower than the others\n"
-      "  gptpost accept [options] SPEC RESULT.h5 ...\n"
-      "      whether the runs reach the figures that SPEC requires\n"
-      "  gptpost plot [options] RESULT.h5 ...    pictures (SVG, PNG), with data\n"
-      "  gptpost report [options] RESULT.h5 ...  one HTML page: figures, table,\n"
-      "                                          pictures, checks, provenance\n"
-      "  gptpost recover [--status FAILED|TIMEOUT] DIR\n"
-      "      DIR/result.h5 of a run that was killed, from its planned.h5 and steps.csv\n"
-      "  gptpost convert [options] FROM TO [model.key=value ...]\n"
-      "      weights: checkpoints, safetensors of GPT-2 and Llama, llm.c's\n"
-      "  gptpost --help | --version\n"
-      "\n"
-      "Options of table, plot and report:\n"
-      "  --style STYLE         for tables, one of\n";
-  for (const Style& style : styles) {
-    const std::string name = style.name;
-    text += "      " + name + std::string(12 - name.size(), ' ') + style.doc + "\n";
-  }
-  text +=
-      "  --format FORMAT       for tables: md, csv, latex, json\n"
-      "  --kind KIND           for plots, all or one of\n";
-  for (const PlotKind& kind : plot_kinds) {
-    const std::string name = kind.name;
-    text += "      " + name + std::string(13 - name.size(), ' ') + kind.doc + "\n";
-  }
-  text +=
-      "  --over AXIS           for pictures: ranks, length (default: what varies more)\n"
-      "  --published FILE      rows of a published table beside the measured ones: CSV\n"
-      "                        with the columns of style mpt, fugaku, zero or\n"
-      "                        megatron, or with series,ranks,tokens_per_s; may be\n"
-      "                        repeated\n"
-      "  -o NAME               file of the table instead of standard output;\n"
-      "                        directory of the plots instead of plots; file of the\n"
-      "                        report instead of report.html\n"
-      "  --convention NAME     restate FLOPs: mpt, mpt_star (MFU* and HFU*,\n"
-      "                        without attention), megatron, causal, exact\n"
-      "  --peak PEAK           restate MFU and HFU: TFLOP/s per device, or bf16, fp8,\n"
-      "                        both (their data sheets)\n"
-      "  --where NAME=VALUE    only runs with this figure; may be repeated\n"
-      "  --sort [-]NAME        ascending, with '-' descending\n"
-      "NAME is a deck key (batch.micro_batch_size), an attribute of /summary\n"
-      "(tokens_per_s) or of the file (status).\n"
-      "\n"
-      "Options of accept:\n"
-      "  --format FORMAT       text, json\n"
-      "  --junit FILE          verdicts as JUnit XML too\n"
-      "  --write-spec FILE     a SPEC of what the runs reached; takes no SPEC\n"
-      "\n"
-      "Options of convert, whose FROM is what its name or content says:\n"
-      "  --to FORMAT           gptbench (a directory or NAME.h5), safetensors (a\n"
-      "                        directory or NAME.safetensors, with config.json), llmc\n"
-      "                        (NAME.bin); default: by the name\n"
-      "  --type TYPE           of safetensors and llmc: f32 (default), f16, bf16\n"
-      "  --shard-gib GIB       several files of at most this size, and their index\n"
-      "\n"
-      "Files that cannot be read are named on standard error and passed over.\n"
-      "Exit status: 0 all files read; 2 usage; 3 out of memory; 7 a file could not\n"
-      "be read or written; of accept 9 a row failed, 10 a row was not decided.\n";
-  return text;
+  std::string text = help_commands;
+  const auto add = [&](const std::string& name, size_t width, const std::string& doc) {
+    text += "      " + name + std::string(width - name.size(), ' ') + doc + "\n";
+  };
+  for (const Style& style : styles) add(style.name, 12, style.doc);
+  text += help_formats;
+  for (const PlotKind& kind : plot_kinds) add(kind.name, 13, kind.doc);
+  return text + help_options;
 }
 
 }  // namespace gptbench

@@ -73,6 +73,38 @@ Box cell_of(const Runs& runs, double most) {
   return box;
 }
 
+// The runs with one value of keys[2]: keys[0] from left to right, keys[1] downwards.
+Panel panel_of(const Runs& runs, const std::vector<Varied>& keys, const std::string& value,
+               double most) {
+  const Varied &columns = keys[0], &rows = keys[1], &panels = keys[2];
+  Panel panel;
+  panel.x.label = columns.name + (value.empty() ? "" : "  (" + panels.name + " " + value + ")");
+  panel.y.label = rows.name;
+  panel.y.downwards = true;
+  panel.height = 34.0 * static_cast<double>(rows.values.size()) + 10.0;
+  for (size_t x = 0; x < columns.values.size(); ++x)
+    panel.x.ticks.emplace_back(static_cast<double>(x), columns.values[x]);
+  for (size_t y = 0; y < rows.values.size(); ++y) {
+    panel.y.ticks.emplace_back(static_cast<double>(y), rows.values[y]);
+    for (const auto& [x, column] : panel.x.ticks) {
+      Runs of_cell;
+      for (size_t r = 0; r < runs.size(); ++r)
+        if (columns.of_run[r] == column && rows.of_run[r] == rows.values[y] &&
+            panels.of_run[r] == value)
+          of_cell.push_back(runs[r]);
+      if (of_cell.empty()) continue;
+      Box box = cell_of(of_cell, most);
+      box.left = x - 0.47;
+      box.right = x + 0.47;
+      box.top = static_cast<double>(y) - 0.45;
+      box.bottom = static_cast<double>(y) + 0.45;
+      box.name = columns.name + " " + column;
+      panel.boxes.push_back(box);
+    }
+  }
+  return panel;
+}
+
 }  // namespace
 
 Picture sweep_picture(const Runs& runs, const PlotOptions&) {
@@ -91,35 +123,8 @@ Picture sweep_picture(const Runs& runs, const PlotOptions&) {
   if (keys.size() != 3 || keys[0].values.size() > most_columns ||
       keys[2].values.size() > most_panels)
     return picture;
-  const Varied &columns = keys[0], &rows = keys[1], &panels = keys[2];
-  for (const std::string& value : panels.values) {
-    Panel panel;
-    panel.x.label = columns.name + (value.empty() ? "" : "  (" + panels.name + " " + value + ")");
-    panel.y.label = rows.name;
-    panel.y.downwards = true;
-    panel.height = 34.0 * static_cast<double>(rows.values.size()) + 10.0;
-    for (size_t x = 0; x < columns.values.size(); ++x)
-      panel.x.ticks.emplace_back(static_cast<double>(x), columns.values[x]);
-    for (size_t y = 0; y < rows.values.size(); ++y) {
-      panel.y.ticks.emplace_back(static_cast<double>(y), rows.values[y]);
-      for (const auto& [x, column] : panel.x.ticks) {
-        Runs of_cell;
-        for (size_t r = 0; r < measured.size(); ++r)
-          if (columns.of_run[r] == column && rows.of_run[r] == rows.values[y] &&
-              panels.of_run[r] == value)
-            of_cell.push_back(measured[r]);
-        if (of_cell.empty()) continue;
-        Box box = cell_of(of_cell, most);
-        box.left = x - 0.47;
-        box.right = x + 0.47;
-        box.top = static_cast<double>(y) - 0.45;
-        box.bottom = static_cast<double>(y) + 0.45;
-        box.name = columns.name + " " + column;
-        panel.boxes.push_back(box);
-      }
-    }
-    picture.panels.push_back(panel);
-  }
+  for (const std::string& value : keys[2].values)
+    picture.panels.push_back(panel_of(measured, keys, value, most));
   picture.notes = {"Medians where a cell holds several runs."};
   return picture;
 }

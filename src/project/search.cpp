@@ -256,20 +256,21 @@ class Search {
     const std::vector<int64_t> sizes = values<int64_t>(
         "batch.micro_batch_size", given_.batch.micro_batch_size,
         divisors_of(ceil_div(given_.batch.global_batch_size, copies / layout.context_parallel)));
-    std::vector<Layout> layouts;
-    for (const bool sequence_parallel : halves)
-      for (const auto& [schedule, virtual_stages] : schedules(layout.pipeline_parallel))
-        for (const int64_t zero_stage : stages)
-          for (const Recompute recompute : recomputed)
-            for (const int64_t size : sizes) {
-              layout.sequence_parallel = sequence_parallel;
-              layout.pipeline_schedule = schedule;
-              layout.virtual_stages = virtual_stages;
-              layout.zero_stage = zero_stage;
-              layout.activation_checkpointing = recompute;
-              layout.micro_batch_size = size;
-              layouts.push_back(layout);
-            }
+    std::vector<Layout> layouts = {layout};
+    const auto cross = [&](const auto& choices, const auto& set) {
+      std::vector<Layout> crossed;
+      for (const Layout& each : layouts)
+        for (const auto& choice : choices) set(crossed.emplace_back(each), choice);
+      layouts = std::move(crossed);
+    };
+    cross(halves, [](Layout& each, bool choice) { each.sequence_parallel = choice; });
+    cross(schedules(layout.pipeline_parallel), [](Layout& each, const auto& choice) {
+      std::tie(each.pipeline_schedule, each.virtual_stages) = choice;
+    });
+    cross(stages, [](Layout& each, int64_t choice) { each.zero_stage = choice; });
+    cross(recomputed,
+          [](Layout& each, Recompute choice) { each.activation_checkpointing = choice; });
+    cross(sizes, [](Layout& each, int64_t choice) { each.micro_batch_size = choice; });
     return layouts;
   }
 
