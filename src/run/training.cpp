@@ -137,6 +137,39 @@ bool evaluate(MpiWorld& world, Engine& engine, const Plan& plan,
   return world.all(world.rank() != 0 || reached) && convergence.target_loss > 0.0;
 }
 
+// Collective. Discards what was measured during the warm-up; returns when the timed steps begin.
+double begin_timed_steps(MpiWorld& world, Engine& engine, const CommunicatorTable& communicators,
+                         Sensing& sensing, Training& training) {
+  for (Communicator* communicator : communicators.by_axis)
+    if (communicator != nullptr) communicator->reset_statistics();
+  engine.timer().reset_exposed();
+  training.evaluation_messages = {};
+  sensing.begin();
+  world.barrier();  // else the ranks that read sensors would be late in the first timed step
+  return now_s();
+}
+
+// Collective. Whether loss and gradient of a step are finite and replicas agree, where that is
+// checked: before a checkpoint is written, which must be free of such errors. If not, the outcome
+// says why.
+bool is_sound(MpiWorld& world, Engine& engine, const Config& config, int64_t step,
+              const StepResult& result, Training& training) {
+  const std::string trouble = trouble_of(world, config.precision, step, result);
+  if (!trouble.empty()) {
+    training.outcome = Exit::non_finite;
+    training.reason = trouble;
+    return false;
+  }
+  const int64_t every = config.run.check_replicas_every;
+  if (every <= 0 || (step + 1) % every != 0) return true;
+  const ReplicaCheck check = compare_replicas(world, engine);
+  if (check.agree) return true;
+  training.outcome = Exit::invalid;
+  training.reason =
+      "replicas differ after step " + std::to_string(step + 1) + ": " + check.differences;
+  return false;
+}
+
 }  // namespace
 
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
@@ -153,15 +186,8 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   const int64_t evaluate_every = plan.config.convergence.evaluate_every;
   double last_step_s = 0.0, timed_begin_s = 0.0, longest_evaluation_s = 0.0;
   for (int64_t step = first_step; by_time || step < run.steps; ++step) {
-    if (step == first_timed) {
-      for (Communicator* communicator : communicators.by_axis)
-        if (communicator != nullptr) communicator->reset_statistics();
-      engine.timer().reset_exposed();
-      training.evaluation_messages = {};
-      sensing.begin();
-      world.barrier();  // else the ranks that read sensors would be late in the first timed step
-      timed_begin_s = now_s();
-    }
+    if (step == first_timed)
+      timed_begin_s = begin_timed_steps(world, engine, communicators, sensing, training);
     if (step + 1 == plan.config.output.trace_step) world.barrier();  // one origin for all ranks
     // The vote is cast before the step whose end it decides about.
     const double end_s = now_s() + last_step_s;
@@ -178,22 +204,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     last_step_s = result.time_s;
     events.after_step(step, result);
 
-    const std::string trouble = trouble_of(world, plan.config.precision, step, result);
-    if (!trouble.empty()) {
-      training.outcome = Exit::non_finite;
-      training.reason = trouble;
-      break;
-    }
-    // Before a checkpoint is written, which is to be free of it.
-    if (run.check_replicas_every > 0 && (step + 1) % run.check_replicas_every == 0) {
-      const ReplicaCheck check = compare_replicas(world, engine);
-      if (!check.agree) {
-        training.outcome = Exit::invalid;
-        training.reason =
-            "replicas differ after step " + std::to_string(step + 1) + ": " + check.differences;
-        break;
-      }
-    }
+    if (!is_sound(world, engine, plan.config, step, result, training)) break;
     const bool stopped = result.stop && !last;
     if (stopped) note_stop(world, deadline, late, training);
     const bool complete = last || (stopped && training.outcome == Exit::ok);

@@ -61,6 +61,51 @@ std::string submit_script(const std::string& directory, const std::string& sbatc
          "echo \"tables, plots and report: job ${job%%;*}, then in $output\"\n";
 }
 
+// What rows that share an array job have in common.
+struct JobShape {
+  int64_t nodes, ranks_per_node, ranks;
+  bool operator<(const JobShape& b) const {
+    return std::tie(nodes, ranks_per_node, ranks) < std::tie(b.nodes, b.ranks_per_node, b.ranks);
+  }
+};
+
+struct SubmitLines {
+  std::string sbatch, pjsub;
+};
+
+// Writes the list of decks of an array job; returns the lines that submit it.
+SubmitLines array_job(const std::string& directory, const JobShape& layout,
+                      const std::vector<std::string>& paths) {
+  std::string name = std::to_string(layout.nodes) + "x" + std::to_string(layout.ranks_per_node);
+  std::string ntasks, ranks, pass_ranks;
+  if (layout.ranks != layout.nodes * layout.ranks_per_node) {
+    name += "-" + std::to_string(layout.ranks);
+    ntasks = " --ntasks=" + std::to_string(layout.ranks);
+    ranks = "RANKS=" + std::to_string(layout.ranks) + " ";
+    pass_ranks = " -x RANKS";
+  }
+  std::string rows = "# Rows of " + std::to_string(layout.nodes) + " nodes with " +
+                     std::to_string(layout.ranks_per_node) +
+                     " ranks each, for jobscripts/array.slurm.\n";
+  // xargs, which reads the list in array.slurm, takes quotes as a shell does.
+  for (const std::string& path : paths) rows += shell_word(path) + "\n";
+  const std::string list = directory + "/" + name + ".rows";
+  write_file(list, rows);
+  const std::string count = std::to_string(paths.size());
+  const std::string nodes = std::to_string(layout.nodes);
+  const std::string per_node = std::to_string(layout.ranks_per_node);
+  SubmitLines lines;
+  lines.sbatch = "rows " + name + " --array=1-" + count + " --nodes=" + nodes +
+                 " --ntasks-per-node=" + per_node + ntasks + " \"$@\" \"$scripts/array.slurm\" " +
+                 shell_word(list) + "\n";
+  lines.pjsub = "ROWS=" + shell_word(list) + " RANKS_PER_NODE=" + per_node + " " + ranks +
+                "GPTBENCH_OUTPUT=$output/" + name + " pjsub --bulk --sparam 1-" + count +
+                " -L node=" + nodes + " --mpi max-proc-per-node=" + per_node +
+                " -x ROWS -x RANKS_PER_NODE" + pass_ranks +
+                " -x GPTBENCH_OUTPUT -x GPTBENCH_JOBSCRIPTS \"$@\" \"$scripts/sites/fugaku.pjm\"\n";
+  return lines;
+}
+
 }  // namespace
 
 std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left_out,
@@ -73,13 +118,7 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
   // Programs take a leading '-' for an option.
   const std::string directory = (given_directory[0] == '-' ? "./" : "") + given_directory;
   create_directories(directory);
-  struct Layout {
-    int64_t nodes, ranks_per_node, ranks;
-    bool operator<(const Layout& b) const {
-      return std::tie(nodes, ranks_per_node, ranks) < std::tie(b.nodes, b.ranks_per_node, b.ranks);
-    }
-  };
-  std::map<Layout, std::vector<std::string>> layouts;
+  std::map<JobShape, std::vector<std::string>> layouts;
   int64_t written = 0;
   for (size_t r = 0; r < sweep.rows.size(); ++r) {
     const SweepRow& row = sweep.rows[r];
@@ -91,32 +130,9 @@ std::string write_decks(const Sweep& sweep, const std::vector<std::string>& left
   }
   std::string sbatch, pjsub;
   for (const auto& [layout, paths] : layouts) {
-    std::string name = std::to_string(layout.nodes) + "x" + std::to_string(layout.ranks_per_node);
-    std::string ntasks, ranks, pass_ranks;
-    if (layout.ranks != layout.nodes * layout.ranks_per_node) {
-      name += "-" + std::to_string(layout.ranks);
-      ntasks = " --ntasks=" + std::to_string(layout.ranks);
-      ranks = "RANKS=" + std::to_string(layout.ranks) + " ";
-      pass_ranks = " -x RANKS";
-    }
-    std::string rows = "# Rows of " + std::to_string(layout.nodes) + " nodes with " +
-                       std::to_string(layout.ranks_per_node) +
-                       " ranks each, for jobscripts/array.slurm.\n";
-    // xargs, which reads the list in array.slurm, takes quotes as a shell does.
-    for (const std::string& path : paths) rows += shell_word(path) + "\n";
-    const std::string list = directory + "/" + name + ".rows";
-    write_file(list, rows);
-    const std::string count = std::to_string(paths.size());
-    const std::string nodes = std::to_string(layout.nodes);
-    const std::string per_node = std::to_string(layout.ranks_per_node);
-    sbatch += "rows " + name + " --array=1-" + count + " --nodes=" + nodes +
-              " --ntasks-per-node=" + per_node + ntasks + " \"$@\" \"$scripts/array.slurm\" " +
-              shell_word(list) + "\n";
-    pjsub += "ROWS=" + shell_word(list) + " RANKS_PER_NODE=" + per_node + " " + ranks +
-             "GPTBENCH_OUTPUT=$output/" + name + " pjsub --bulk --sparam 1-" + count +
-             " -L node=" + nodes + " --mpi max-proc-per-node=" + per_node +
-             " -x ROWS -x RANKS_PER_NODE" + pass_ranks +
-             " -x GPTBENCH_OUTPUT -x GPTBENCH_JOBSCRIPTS \"$@\" \"$scripts/sites/fugaku.pjm\"\n";
+    const SubmitLines lines = array_job(directory, layout, paths);
+    sbatch += lines.sbatch;
+    pjsub += lines.pjsub;
   }
   const std::string script = directory + "/submit.sh";
   write_file(script, submit_script(directory, sbatch, pjsub));
