@@ -332,7 +332,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
 
     Record record = planned_record(setup.deck, plan, stage_figures(plan), world.num_nodes(),
                                    world.node_size(), argv);
-    add_machine(record, machine, device.autotuning().selected());
+    record.provenance = with_machine(record.provenance, machine, device.autotuning().selected());
     record.calibration = measured.calibration;
     if (whole)
       record.calibration.profile = profile_of(fitted, node, device, world.size(), record.date_utc);
@@ -340,7 +340,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
                       "arrays that do not hold the sum, or the parts, of all ranks",
                       static_cast<double>(measured.wrong), 0.0, measured.wrong == 0}};
     record.summary.gemm_ceiling_tflops = fitted.gemm_flops_per_s / 1e12;
-    set_outcome(record, measured.outcome(), reason_of(measured));
+    set_end(record, {measured.outcome(), reason_of(measured)});
 
     write_result(directory, record);
     if (whole) write_file(profile_path, record.calibration.profile);

@@ -9,7 +9,7 @@
 #include "measure/system_info.h"
 #include "plan/cost.h"
 #include "record/steps.h"
-#include "verify/verify.h"
+#include "run/rules.h"
 
 namespace gptbench {
 namespace {
@@ -25,53 +25,49 @@ std::string lifetime_text(const Buffer& buffer) {
   return text;
 }
 
-void add_training(Record& record, const Plan& plan, const RunParts& parts) {
-  const TrainingSeries& training = *parts.training;
+void add_training(Record& record, const Plan& plan, const TrainingSeries& training,
+                  const MemoryUse& memory) {
+  Summary& s = record.summary;
   record.loss = training.loss;
   record.grad_norm = training.grad_norm;
   record.step_time_s = training.step_time_s;
   record.loss_scale = training.loss_scale;
   record.skipped = training.skipped;
   record.checkpoint_s = training.checkpoint_s;
-  record.tokens.assign(training.loss.size(), record.summary.tokens_per_step);
+  record.tokens.assign(training.loss.size(), s.tokens_per_step);
   record.timing = training.timing;
   record.comm = training.comm;
-  record.memory = parts.memory.entries;
-  record.offload = parts.memory.offload;
-  record.summary.peak_memory_bytes = parts.memory.peak_bytes;
-  record.summary.device_memory_used_bytes = parts.memory.peak_bytes;
+  record.memory = memory.entries;
+  record.offload = memory.offload;
   record.held_out_step = training.held_out_step;
   record.held_out_loss = training.held_out_loss;
-  record.summary.evaluation_s = training.evaluation_s;
+  s.peak_memory_bytes = memory.peak_bytes;
+  s.device_memory_used_bytes = memory.peak_bytes;
+  s.evaluation_s = training.evaluation_s;
   summarise_steps(record, plan.config.batch.global_batch_size);
   set_time_to_target(record, plan.config.convergence.target_loss);
-  if (plan.loss_scale < 0) return;
-  const int64_t skipped = skipped_after_warmup(record);
-  record.verify.push_back(check_skipped_steps(skipped, skipped + record.summary.timed_steps));
 }
 
 // After the steps: the energy of skipped ones counts for the tokens of the timed ones.
 void add_sensors(Record& record, const SensorSummary& sensors) {
   Summary& s = record.summary;
+  const double tokens = static_cast<double>(s.tokens_per_step * s.timed_steps);
   s.power_w = sensors.power_w;
   s.power_limit_w = sensors.power_limit_w;
   s.utilisation = sensors.utilisation;
   s.temperature_c = sensors.temperature_c;
   s.errors_corrected = sensors.errors_corrected;
   s.errors_uncorrected = sensors.errors_uncorrected;
-  record.sensors = sensors.series;
-  if (sensors.errors_uncorrected)
-    record.verify.push_back(check_memory_errors(*sensors.errors_uncorrected));
   s.node_power_w = sensors.node_power_w;
   s.clock_ghz = sensors.clock_ghz;
   s.cpu_clock_ghz = sensors.cpu_clock_ghz;
   s.node_memory_used_bytes = sensors.node_memory_used_bytes;
   s.device_memory_bytes = sensors.gpu_memory_bytes.value_or(s.device_memory_bytes);
   s.device_memory_used_bytes = sensors.gpu_memory_used_bytes.value_or(s.device_memory_used_bytes);
-  record.memory.insert(record.memory.end(), sensors.memory.begin(), sensors.memory.end());
-  const double tokens = static_cast<double>(s.tokens_per_step * s.timed_steps);
   if (sensors.energy_j && tokens > 0.0) s.energy_j_per_token = *sensors.energy_j / tokens;
   s.sensors_note = sensors.note;
+  record.sensors = sensors.series;
+  record.memory.insert(record.memory.end(), sensors.memory.begin(), sensors.memory.end());
 }
 
 constexpr double clock_tolerance = 0.05;
@@ -84,6 +80,13 @@ std::string clock_note(const DevicePeak& peak, double clock_ghz) {
   return printed(
       "the peak is stated at %.4g GHz, measured are %.4g GHz: %.4g TFLOP/s at this clock",
       peak.clock_ghz, clock_ghz, ratio * peak.tflops);
+}
+
+std::string unsteady_ceiling(const Summary& s) {
+  return printed(
+      "%sthe measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
+      "quiet machine, or set output.peak_tflops",
+      s.peak_note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling_spread, 100.0 * most_ceiling_spread);
 }
 
 }  // namespace
@@ -131,11 +134,12 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
   return record;
 }
 
-void add_machine(Record& record, const MachineFacts& machine, const std::string& selected) {
-  Provenance& p = record.provenance;
-  p.hostnames = machine.hostnames;
-  p.libraries = machine.libraries;
-  p.chosen_algorithms = machine.algorithms + selected;
+Provenance with_machine(Provenance planned, const MachineFacts& machine,
+                        const std::string& selected) {
+  planned.hostnames = machine.hostnames;
+  planned.libraries = machine.libraries;
+  planned.chosen_algorithms = machine.algorithms + selected;
+  return planned;
 }
 
 Peak peak_of(const Plan& plan, const RunParts& parts) {
@@ -158,34 +162,48 @@ Peak peak_of(const Plan& plan, const RunParts& parts) {
                     " at the clock of this run"};
 }
 
-void complete_record(Record& record, const Plan& plan, const RunParts& parts) {
+Record run_record(const Record& planned, const Plan& plan, const RunParts& parts) {
+  Record record = planned;
+  record.provenance = with_machine(planned.provenance, parts.machine, parts.selected_algorithms);
   Summary& s = record.summary;
-  add_machine(record, parts.machine, parts.selected_algorithms);
   s.device_name = parts.device.name;
   s.device_memory_bytes = parts.device.memory_bytes;
   s.node_memory_bytes = parts.device.node_memory_bytes;
   s.gemm_ceiling_tflops = parts.gemm_ceiling.tflops;
   s.gemm_ceiling_spread = parts.gemm_ceiling.spread;
+  s.token_entropy = parts.token_entropy;
+  s.resumed_from = parts.start.from.path;
+  s.resumed_step = parts.start.from.steps;
+  s.resumed_steps_s = parts.start.from.steps_s;
+  s.resume_s = parts.start.load_s;
+  s.checkpoint_bytes = parts.checkpoints.bytes;
+  s.checkpoint_write_s = parts.checkpoints.write_s;
   record.verify = parts.checks;
   record.kernels_not_verified = parts.kernels_not_verified;
-  if (parts.training) add_training(record, plan, parts);
+
+  if (parts.training) add_training(record, plan, *parts.training, parts.memory);
   if (parts.sensors) add_sensors(record, *parts.sensors);
   const Peak peak = peak_of(plan, parts);
   set_peak(s, peak.tflops, peak.source);
   s.peak_note = peak.note;
-  if (peak.source != measured_ceiling || s.gemm_ceiling_spread <= most_ceiling_spread) return;
-  s.mfu = s.hfu = 0.0;
-  s.peak_note += printed(
-      "%sthe measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
-      "quiet machine, or set output.peak_tflops",
-      s.peak_note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling_spread, 100.0 * most_ceiling_spread);
+  if (peak.source == measured_ceiling && s.gemm_ceiling_spread > most_ceiling_spread) {
+    s.mfu = s.hfu = 0.0;
+    s.peak_note += unsteady_ceiling(s);
+  }
+  if (!parts.end) return record;
+  set_end(record, *parts.end);
+  const RulesFound rules = rules_of(record, plan.config);
+  s.rules = rules.rules;
+  s.rules_broken = rules.broken;
+  return record;
 }
 
-void set_outcome(Record& record, Exit outcome, const std::string& reason) {
-  record.status = exit_code(outcome).status;
-  const bool cut_short = outcome == Exit::out_of_memory || outcome == Exit::timeout;
-  record.verdict = outcome == Exit::ok ? "VALID" : cut_short ? "NOT VERIFIED" : "INVALID";
-  record.reason = reason;
+void set_end(Record& record, const RunEnd& end) {
+  const bool cut_short = end.outcome == Exit::out_of_memory || end.outcome == Exit::timeout;
+  record.status = exit_code(end.outcome).status;
+  record.verdict = end.outcome == Exit::ok ? "VALID" : cut_short ? "NOT VERIFIED" : "INVALID";
+  record.reason = end.reason;
+  record.failed_step = end.failed_step;
 }
 
 }  // namespace gptbench

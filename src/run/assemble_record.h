@@ -1,4 +1,5 @@
-// The record of a run, assembled from what its phases return: the only place that fills one in.
+// The record of a run, assembled from what its phases return: the only place that fills one in. The
+// records of projections and calibrations begin with the same planned one.
 #pragma once
 
 #include <string>
@@ -19,8 +20,10 @@ namespace gptbench {
 Record planned_record(const Deck& deck, const Plan& plan, const std::vector<StageFigures>& stages,
                       int64_t nodes, int64_t ranks_per_node, const std::string& argv);
 
-// Adds what the ranks gathered, and the algorithms that were selected, as "name=value" lines.
-void add_machine(Record& record, const MachineFacts& machine, const std::string& selected);
+// The provenance of a planned record with what the ranks gathered, and with the algorithms that
+// were selected, as "name=value" lines.
+Provenance with_machine(Provenance planned, const MachineFacts& machine,
+                        const std::string& selected);
 
 // The peak of a device in TFLOP/s and where it is from: the deck, the data sheet of the device, or
 // its GEMM ceiling, where that was measured.
@@ -31,10 +34,11 @@ struct Peak {
 };
 Peak peak_of(const Plan& plan, const RunParts& parts);
 
-// Adds what the run measured, and the figures that follow from it, to its planned record.
-void complete_record(Record& record, const Plan& plan, const RunParts& parts);
+// The record of a run: the planned one, what the run measured, and the figures that follow from it.
+// With parts.end: outcome, and whether the run keeps the rules of its problem class.
+Record run_record(const Record& planned, const Plan& plan, const RunParts& parts);
 
-// Sets status, verdict and reason of the record.
-void set_outcome(Record& record, Exit outcome, const std::string& reason);
+// Sets status, verdict, reason and failed step of the record.
+void set_end(Record& record, const RunEnd& end);
 
 }  // namespace gptbench

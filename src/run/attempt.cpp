@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -33,9 +34,9 @@ namespace gptbench {
 namespace {
 
 // One line per failed check: value, threshold, what to do.
-std::string failed_checks(const Record& record) {
+std::string failed_checks(const std::vector<VerifyEntry>& checks) {
   std::string text;
-  for (const VerifyEntry& entry : record.verify) {
+  for (const VerifyEntry& entry : checks) {
     if (entry.passed) continue;
     text += (text.empty() ? "" : "; ") + printed("check %s failed: %g, at most %g",
                                                  entry.name.c_str(), entry.value, entry.threshold);
@@ -114,6 +115,19 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
   checks.push_back(check_memory(world, engine, plan));
 }
 
+// Appends the checks of what was gathered from all ranks.
+void check_series(const Plan& plan, RunParts& parts) {
+  if (plan.loss_scale >= 0) {
+    const std::vector<int64_t>& skipped = parts.training->skipped;
+    const auto steps = static_cast<int64_t>(skipped.size());
+    const auto begin = skipped.begin() + std::min(steps, plan.config.run.warmup_steps);
+    parts.checks.push_back(check_skipped_steps(std::accumulate(begin, skipped.end(), int64_t{0}),
+                                               skipped.end() - begin));
+  }
+  if (parts.sensors && parts.sensors->errors_uncorrected)
+    parts.checks.push_back(check_memory_errors(*parts.sensors->errors_uncorrected));
+}
+
 // Collective. What is to be said, on rank 0, of numbers that are wrong: where they come from, and
 // whether they come again.
 std::string reason_of_numbers(const Session& session, Engine& engine, const Training& training,
@@ -135,8 +149,7 @@ std::string reason_of_numbers(const Session& session, Engine& engine, const Trai
 }
 
 // Collective. Where the model of this run begins: fresh, or as a checkpoint has it.
-TrainingStart start_from(const Session& session, const Config& config, Engine& engine,
-                         Record& record) {
+RunStart start_from(const Session& session, const Config& config, Engine& engine) {
   const double start_s = now_s();
   const auto say = [&](const std::string& line) { session.console.always(line + "\n"); };
   const TrainingStart start = start_training(session.world, engine, say);
@@ -152,16 +165,13 @@ TrainingStart start_from(const Session& session, const Config& config, Engine& e
                           ": nothing is left to train, " + start.path + " was saved after step " +
                           std::to_string(start.steps) + "; use more steps, or run.resume = 'no'");
   }
-  record.summary.resumed_from = start.path;
-  record.summary.resumed_step = start.steps;
-  record.summary.resumed_steps_s = start.steps_s;
-  if (start.fresh) return start;
-  record.summary.resume_s = now_s() - start_s;
+  if (start.fresh) return {start};
+  const double load_s = now_s() - start_s;
   session.console.say((start.path.empty() ? "Weights of " + config.run.init_from
                                           : "Resumed from " + start.path + " after step " +
                                                 std::to_string(start.steps)) +
-                      ", loaded in " + format_seconds(record.summary.resume_s) + "\n");
-  return start;
+                      ", loaded in " + format_seconds(load_s) + "\n");
+  return {start, load_s};
 }
 
 // Collective. The trace of the step that the deck names, if it was trained.
@@ -177,10 +187,10 @@ void write_wanted_trace(const Session& session, Engine& engine, int64_t first_st
 
 // Collective. The model as training finds it: weights drawn or loaded, steps to be captured and
 // traced noted.
-TrainingStart set_up_model(const Session& session, Engine& engine, Record& record) {
+RunStart set_up_model(const Session& session, Engine& engine) {
   const Plan& plan = engine.resources().plan;
   engine.initialise_weights();
-  const TrainingStart start = start_from(session, plan.config, engine, record);
+  const RunStart start = start_from(session, plan.config, engine);
   allow_graphs(session.world, engine, plan);
   if (plan.config.output.trace_step > 0) engine.trace_step(plan.config.output.trace_step - 1);
   return start;
@@ -188,58 +198,59 @@ TrainingStart set_up_model(const Session& session, Engine& engine, Record& recor
 
 // Collective. Training, and the files that were asked for.
 Training train_model(const Session& session, Sensing& sensing,
-                     const CommunicatorTable& communicators, Engine& engine,
-                     const TrainingStart& start, Record& record, const RunParts& parts) {
+                     const CommunicatorTable& communicators, Engine& engine, const Record& planned,
+                     RunParts& parts) {
   MpiWorld& world = session.world;
   const Plan& plan = engine.resources().plan;
+  const int64_t first_step = parts.start.from.steps;
   pulse.enter(Phase::training);
   Dump dump(world, plan);
   dump.weights(engine, "weights_initial");
-  StepReport report(session, record, plan, start.steps);
+  StepReport report(session, planned, plan, first_step);
   Checkpoints checkpoints(world, engine);
-  agreed(world, [&] { report.begin(record, parts); });
+  agreed(world, [&] { report.begin(planned, parts); });
   TrainingEvents events;
   events.after_step = [&](int64_t step, const StepResult& result) {
     report.add(step, result);
-    if (step == start.steps) dump.gradients(engine);
+    if (step == first_step) dump.gradients(engine);
   };
   events.after_evaluation = [&](const Evaluation& evaluation) { report.evaluated(evaluation); };
-  Training training = train(world, engine, plan, communicators, sensing, checkpoints, start.steps,
+  Training training = train(world, engine, plan, communicators, sensing, checkpoints, first_step,
                             session.start_s, events);
   if (!training.signalled) dump.weights(engine, "weights_final");
   dump.close();
-  write_wanted_trace(session, engine, start.steps, training);
-  record.summary.checkpoint_bytes = checkpoints.bytes();
-  record.summary.checkpoint_write_s = checkpoints.write_s();
+  write_wanted_trace(session, engine, first_step, training);
+  parts.checkpoints = {checkpoints.bytes(), checkpoints.write_s()};
   return training;
 }
 
-// Collective. What came of training: the outcome, and the parts of the record.
-void collect(const Session& session, const Sensing& sensing, const CommunicatorTable& communicators,
-             Engine& engine, const TrainingStart& start, const Training& training, Attempt& attempt,
-             RunParts& parts) {
+// Collective. How training ended, and the parts of the record that come from it.
+RunEnd collect(const Session& session, const Sensing& sensing,
+               const CommunicatorTable& communicators, Engine& engine, const Training& training,
+               RunParts& parts) {
   MpiWorld& world = session.world;
-  const Plan& plan = attempt.plan;
+  const Plan& plan = engine.resources().plan;
   pulse.enter(Phase::result);
-  attempt.outcome = training.outcome;
-  attempt.reason = training.reason;
-  if (training.outcome != Exit::ok) attempt.record.failed_step = start.steps + training.steps - 1;
   parts.memory = gather_memory(world, engine, plan);
   parts.training = gather_series(world, training, plan, communicators);
-  check_run(session, plan, engine, training, start.fresh, parts.checks);
-  attempt.reason += reason_of_numbers(session, engine, training, parts.checks);
+  check_run(session, plan, engine, training, parts.start.from.fresh, parts.checks);
+  const std::string cause = reason_of_numbers(session, engine, training, parts.checks);
   parts.sensors = sensing.summary(world);
+  check_series(plan, parts);
   parts.selected_algorithms = session.device.autotuning().selected() + graph_note(engine, plan);
+  const bool ok = training.outcome == Exit::ok;
+  return {training.outcome, training.reason + cause,
+          ok ? -1 : parts.start.from.steps + training.steps - 1};
 }
 
-// Collective. Trains the plan of `attempt` and collects what came of it.
-void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, RunParts& parts) {
+RunEnd out_of_memory(const std::string& reason) {
+  return {Exit::out_of_memory, "out of memory, " + reason};
+}
+
+// Collective. Trains the plan, and collects what the record takes from it; returns how it ended.
+RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
+                     const Record& planned, RunParts& parts) {
   MpiWorld& world = session.world;
-  const Plan& plan = attempt.plan;
-  const auto out_of_memory = [&](const std::string& reason) {
-    attempt.outcome = Exit::out_of_memory;
-    attempt.reason = "out of memory, " + reason;
-  };
   check_graphs(plan);
   const MemoryBudget budget = agree_on_memory(world, session.device, plan);
   if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
@@ -255,29 +266,26 @@ void train_attempt(const Session& session, Sensing& sensing, Attempt& attempt, R
   Engine engine(plan, session.device, communicators, session.tokens);
   if (!world.all(take_arena(engine, session.device)))
     return out_of_memory("met when the arena was allocated");
-  const TrainingStart start = set_up_model(session, engine, attempt.record);
+  parts.start = set_up_model(session, engine);
   session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
 
-  const Training training =
-      train_model(session, sensing, communicators, engine, start, attempt.record, parts);
-  collect(session, sensing, communicators, engine, start, training, attempt, parts);
+  const Training training = train_model(session, sensing, communicators, engine, planned, parts);
+  return collect(session, sensing, communicators, engine, training, parts);
 }
 
 // Collective. A run that came to its end is invalid where a check failed.
-void judge(MpiWorld& world, Attempt& attempt) {
-  const std::string failed = failed_checks(attempt.record);
-  if (attempt.outcome != Exit::ok || world.all(failed.empty())) return;
-  attempt.outcome = Exit::invalid;
-  attempt.reason = failed + attempt.reason;
-  attempt.record.failed_step =
-      attempt.record.summary.resumed_step + static_cast<int64_t>(attempt.record.loss.size()) - 1;
+RunEnd judged(MpiWorld& world, const RunParts& parts) {
+  const std::string failed = world.rank() == 0 ? failed_checks(parts.checks) : "";
+  if (parts.end->outcome != Exit::ok || world.all(failed.empty())) return *parts.end;
+  const auto steps = static_cast<int64_t>(parts.training->loss.size());
+  return {Exit::invalid, failed + parts.end->reason, parts.start.from.steps + steps - 1};
 }
 
 // On rank 0: the machine, the deck, the plan.
 void print_start(const Session& session, const Config& config, const Attempt& attempt,
                  const std::vector<StageFigures>& stages, const std::string& bindings) {
   const Console& console = session.console;
-  console.say(banner(attempt.record) + session.device.info().description + "; " +
+  console.say(banner(attempt.planned) + session.device.info().description + "; " +
               message_libraries(config) + "\n" + session.tokens.description() + "\n" + bindings);
   const std::vector<std::string> deviations =
       class_deviations(attempt.plan.config, session.world.size());
@@ -304,7 +312,7 @@ Attempt make_attempt(const Session& session, const Config& config) {
   const Plan& plan = attempt.plan;
 
   // The machine, the deck as resolved, the plan.
-  RunParts parts;
+  RunParts& parts = attempt.parts;
   parts.machine = gather_machine(world, plan.config, device);
   parts.machine.algorithms += "data=" + session.tokens.description() + "\n";
   Sensing sensing(world, device);
@@ -312,20 +320,18 @@ Attempt make_attempt(const Session& session, const Config& config) {
   std::vector<StageFigures> stages;
   if (world.rank() == 0) {
     stages = stage_figures(plan);
-    attempt.record = planned_record(session.deck, plan, stages, world.num_nodes(),
-                                    world.node_size(), session.argv);
+    attempt.planned = planned_record(session.deck, plan, stages, world.num_nodes(),
+                                     world.node_size(), session.argv);
     // Masked tokens are seen from both sides.
     const double entropy = session.tokens.entropy();
-    if (entropy > 0.0 && plan.shape.family.head != HeadKind::masked)
-      attempt.record.summary.token_entropy = entropy;
+    if (entropy > 0.0 && plan.shape.family.head != HeadKind::masked) parts.token_entropy = entropy;
   }
   const std::string bindings = gather_bindings(world, device);
   if (world.rank() == 0) print_start(session, config, attempt, stages, bindings);
 
-  train_attempt(session, sensing, attempt, parts);
-  if (attempt.outcome == Exit::ok) measure_ceiling_again(session, plan, parts);
-  if (world.rank() == 0) complete_record(attempt.record, plan, parts);
-  judge(world, attempt);
+  parts.end = train_attempt(session, sensing, plan, attempt.planned, parts);
+  if (attempt.outcome() == Exit::ok) measure_ceiling_again(session, plan, parts);
+  parts.end = judged(world, parts);
   return attempt;
 }
 

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "base/error.h"
 #include "comm/mpi_world.h"
 #include "data/token_source.h"
 #include "deck/deck.h"
@@ -13,6 +12,7 @@
 #include "plan/plan.h"
 #include "record/record.h"
 #include "run/console.h"
+#include "run/record_parts.h"
 
 namespace gptbench {
 
@@ -31,9 +31,10 @@ struct Session {
 
 struct Attempt {
   Plan plan;
-  Record record;  // on rank 0; without status and verdict, which follow from the outcome
-  Exit outcome = Exit::ok;
-  std::string reason;  // on rank 0
+  Record planned;  // planned_record(), on rank 0
+  RunParts parts;  // parts.end is set; its reason is on rank 0
+
+  Exit outcome() const { return parts.end->outcome; }
 };
 
 // Collective. Plans, verifies and trains a resolved Config.

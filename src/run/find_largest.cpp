@@ -42,15 +42,15 @@ Attempt find_largest(const Session& session, const BatchCandidates& candidates) 
   std::optional<Attempt> best, failed;
   const auto runs = [&](int64_t candidate) -> std::optional<bool> {
     Attempt attempt = make_attempt(session, candidates.at(candidate));
-    const Exit outcome = attempt.outcome;
-    if (outcome == Exit::out_of_memory) note(candidate, attempt.reason);
+    const Exit outcome = attempt.outcome();
+    if (outcome == Exit::out_of_memory) note(candidate, attempt.parts.end->reason);
     (outcome == Exit::ok ? best : failed) = std::move(attempt);
     if (outcome == Exit::ok || outcome == Exit::out_of_memory) return outcome == Exit::ok;
     return {};
   };
   const int64_t largest = largest_that_runs(std::max<int64_t>(1, planned), runs);
   if (largest == 0) return std::move(*failed);
-  best->reason = "largest " + candidates.name(largest) + "; " + too_large;
+  best->parts.end->reason = "largest " + candidates.name(largest) + "; " + too_large;
   return std::move(*best);
 }
 

@@ -10,23 +10,56 @@
 namespace gptbench {
 namespace {
 
-// Of one step and one rank.
-void add_time(Record& record, const std::string& name, const std::string& description,
-              double seconds) {
-  record.timing.push_back({name, "s", description, {seconds}, 1, 1, false});
-}
-
-void add_times(Record& record, const StepTime& time) {
-  const std::string of = ", projected, of the stage that computes longest, [step, rank]";
-  add_time(record, "step", "whole step" + of, time.sec_per_it);
+// The times of one step, of the stage that computes longest.
+std::vector<RankSeries> times_of(const StepTime& time) {
+  std::vector<RankSeries> times;
+  const auto add = [&](const std::string& name, const std::string& what, double seconds) {
+    RankSeries& series = times.emplace_back();
+    series.name = name;
+    series.unit = "s";
+    series.description = what + ", projected, of the stage that computes longest, [step, rank]";
+    series.values = {seconds};
+    series.steps = series.ranks = 1;
+  };
+  add("step", "whole step", time.sec_per_it);
   for (int r = 0; r < num_regions; ++r) {
     const double seconds = time.region_s[static_cast<size_t>(r)];
     const std::string name = name_of(static_cast<Region>(r));
-    if (seconds > 0.0) add_time(record, "region_" + name, name + of, seconds);
+    if (seconds > 0.0) add("region_" + name, name, seconds);
   }
-  add_time(record, "communication", "exposed messages" + of, time.exposed_s);
-  add_time(record, "bubble", "waiting for another stage" + of, time.bubble_s);
-  add_time(record, "straggler", "slowest of all ranks over their mean" + of, time.straggler_s);
+  add("communication", "exposed messages", time.exposed_s);
+  add("bubble", "waiting for another stage", time.bubble_s);
+  add("straggler", "slowest of all ranks over their mean", time.straggler_s);
+  return times;
+}
+
+// The messages of the plan, without times.
+std::vector<CommEntry> messages_of(const Plan& plan) {
+  std::vector<CommEntry> messages;
+  for (const CommTotal& total : plan.comm) {
+    CommEntry& entry = messages.emplace_back();
+    entry.axis = name_of(total.axis);
+    entry.op = spec_of(total.kind).name;
+    entry.bytes = {total.bytes};
+    entry.count = {total.count};
+    entry.least_s = entry.time_s = entry.exposed_s = {0.0};
+  }
+  return messages;
+}
+
+ProjectionFacts facts_of(const ProjectionReport& report) {
+  const Projection& projection = report.projection;
+  const double step_s = projection.time.sec_per_it;
+  ProjectionFacts facts;
+  facts.machine = report.machine.name;
+  facts.software = report.software.name;
+  facts.sec_per_it_low = projection.low_s;
+  facts.sec_per_it_high = projection.high_s;
+  facts.tokens_per_s_low = projection.tokens_per_s * step_s / projection.high_s;
+  facts.tokens_per_s_high = projection.tokens_per_s * step_s / projection.low_s;
+  facts.mfu_low = projection.mfu * step_s / projection.high_s;
+  facts.mfu_high = projection.mfu * step_s / projection.low_s;
+  return facts;
 }
 
 }  // namespace
@@ -34,7 +67,6 @@ void add_times(Record& record, const StepTime& time) {
 Record projected_record(const Deck& deck, const ProjectionReport& report, const std::string& argv) {
   const Machine& machine = report.machine;
   const Projection& projection = report.projection;
-  const StepTime& time = projection.time;
   const Plan& plan = report.work.plan();
   const auto per_node = static_cast<int64_t>(machine.ranks_per_node);
   Record record = planned_record(deck, plan, report.work.figures,
@@ -46,7 +78,7 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
                   "; nothing ran";
   record.provenance.slurm = record.provenance.environment = "";
   record.warmup_steps = 0;
-  record.step_time_s = {time.sec_per_it};
+  record.step_time_s = {projection.time.sec_per_it};
   record.tokens = {record.summary.tokens_per_step};
   summarise_steps(record, plan.config.batch.global_batch_size);
   Summary& s = record.summary;
@@ -60,29 +92,13 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   s.device_memory_bytes = projection.limit_bytes;
   const bool by_deck = plan.config.output.peak_tflops > 0.0;
   set_peak(s, 1e-12 * projection.peak_flops, by_deck ? "deck" : "machine profile");
-  add_times(record, time);
-  for (const CommTotal& total : plan.comm)
-    record.comm.push_back({name_of(total.axis),
-                           spec_of(total.kind).name,
-                           {total.bytes},
-                           {total.count},
-                           {0.0},
-                           {0.0},
-                           {0.0},
-                           false});
-  const auto bytes = static_cast<int64_t>(projection.memory_bytes);
-  record.memory.push_back(
-      {"peak", "projected, of the device with the highest need", {bytes}, false});
-
-  ProjectionFacts& facts = record.projection;
-  facts.machine = machine.name;
-  facts.software = report.software.name;
-  facts.sec_per_it_low = projection.low_s;
-  facts.sec_per_it_high = projection.high_s;
-  facts.tokens_per_s_low = projection.tokens_per_s * time.sec_per_it / projection.high_s;
-  facts.tokens_per_s_high = projection.tokens_per_s * time.sec_per_it / projection.low_s;
-  facts.mfu_low = projection.mfu * time.sec_per_it / projection.high_s;
-  facts.mfu_high = projection.mfu * time.sec_per_it / projection.low_s;
+  record.timing = times_of(projection.time);
+  record.comm = messages_of(plan);
+  record.memory = {{"peak",
+                    "projected, of the device with the highest need",
+                    {static_cast<int64_t>(projection.memory_bytes)},
+                    false}};
+  record.projection = facts_of(report);
   return record;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "checkpoint/load.h"
 #include "record/record.h"
 #include "run/ceiling.h"
 
@@ -62,6 +64,24 @@ struct TrainingSeries {
   std::vector<CommEntry> comm;
 };
 
+struct RunStart {
+  TrainingStart from;
+  double load_s = 0.0;  // of a checkpoint, or of weights; 0: none was loaded
+};
+
+// The checkpoints that a run wrote; 0: none.
+struct CheckpointFacts {
+  int64_t bytes = 0;     // of the last
+  double write_s = 0.0;  // mean time from the end of a step to the completion of its checkpoint
+};
+
+// How a run ended.
+struct RunEnd {
+  Exit outcome = Exit::ok;
+  std::string reason;
+  int64_t failed_step = -1;  // as in Record
+};
+
 // Everything that a run adds to its planned record.
 struct RunParts {
   MachineFacts machine;
@@ -69,6 +89,9 @@ struct RunParts {
   std::vector<double>
       measured_ceilings;     // TFLOP/s per device, before and after training; may be empty
   GemmCeiling gemm_ceiling;  // on rank 0
+  std::optional<double> token_entropy;  // nats per token, where a loss has that bound
+  RunStart start;
+  CheckpointFacts checkpoints;
   std::vector<VerifyEntry> checks;
   std::vector<std::string> kernels_not_verified;
   // Empty where the run ended before training.
@@ -76,6 +99,7 @@ struct RunParts {
   std::optional<TrainingSeries> training;
   MemoryUse memory;
   std::optional<SensorSummary> sensors;  // none: no step was timed
+  std::optional<RunEnd> end;             // none while the run goes on: the record of its journal
 };
 
 }  // namespace gptbench

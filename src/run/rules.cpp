@@ -56,11 +56,10 @@ std::vector<std::string> broken_rules(const Record& record, const Config& config
   return broken;
 }
 
-void set_rules(Record& record, const Config& config) {
-  if (config.run.problem_class.empty()) return;
+RulesFound rules_of(const Record& record, const Config& config) {
+  if (config.run.problem_class.empty()) return {};
   const Broken broken = broken_rules(record, config);
-  record.summary.rules = broken.empty() ? "met" : "not met";
-  record.summary.rules_broken = join(broken, "; ");
+  return {broken.empty() ? "met" : "not met", join(broken, "; ")};
 }
 
 }  // namespace gptbench

@@ -13,7 +13,10 @@ namespace gptbench {
 // all hold, or where the deck names no class.
 std::vector<std::string> broken_rules(const Record& record, const Config& config);
 
-// Sets summary.rules and rules_broken of a record with its outcome.
-void set_rules(Record& record, const Config& config);
+// The same as summary.rules and rules_broken.
+struct RulesFound {
+  std::string rules, broken;
+};
+RulesFound rules_of(const Record& record, const Config& config);
 
 }  // namespace gptbench

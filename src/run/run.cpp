@@ -18,7 +18,6 @@
 #include "run/device_setup.h"
 #include "run/find_largest.h"
 #include "run/report.h"
-#include "run/rules.h"
 #include "run/signals.h"
 #include "run/watchdog.h"
 
@@ -115,10 +114,10 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);
-  if (!chosen.empty()) attempt.record.provenance.chosen_algorithms += "layout=" + chosen + "\n";
-  set_outcome(attempt.record, attempt.outcome, attempt.reason);
-  if (world.rank() == 0) set_rules(attempt.record, attempt.plan.config);
-  return finish(session, attempt.plan, attempt.record, attempt.outcome);
+  if (!chosen.empty()) attempt.parts.selected_algorithms += "layout=" + chosen + "\n";
+  Record record;
+  if (world.rank() == 0) record = run_record(attempt.planned, attempt.plan, attempt.parts);
+  return finish(session, attempt.plan, record, attempt.outcome());
 }
 
 }  // namespace gptbench

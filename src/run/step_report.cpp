@@ -20,10 +20,9 @@ StepReport::StepReport(const Session& session, const Record& planned, const Plan
                 plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
                 model_flops(planned.summary, planned.summary.flops_convention)) {}
 
-void StepReport::begin(Record planned, const RunParts& parts) {
-  if (session_.world.rank() != 0) return;
-  complete_record(planned, plan_, parts);
-  session_.journal.begin(plan_.config.output.directory, planned);
+void StepReport::begin(const Record& planned, const RunParts& parts) {
+  if (session_.world.rank() == 0)
+    session_.journal.begin(plan_.config.output.directory, run_record(planned, plan_, parts));
 }
 
 void StepReport::add(int64_t step, const StepResult& result) {

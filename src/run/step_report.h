@@ -15,7 +15,7 @@ class StepReport {
   StepReport(const Session& session, const Record& planned, const Plan& plan, int64_t first_step);
 
   // Starts the journal with what is known before the first step. Throws Error(Exit::io).
-  void begin(Record planned, const RunParts& parts);
+  void begin(const Record& planned, const RunParts& parts);
   // After each step, in order.
   void add(int64_t step, const StepResult& result);
   // After the step that was added last.

@@ -215,7 +215,7 @@ Record record_without_result(const Sweep& sweep, const SweepRow& row, const Proc
     reason = "the run ended with status " + std::to_string(end.status) + " and left no result";
   const std::string words = last_words(output_path);
   if (!words.empty() && outcome != Exit::timeout) reason += "; " + words;
-  set_outcome(record, outcome, reason);
+  set_end(record, {outcome, reason});
   return record;
 }
 

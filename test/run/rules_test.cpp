@@ -33,23 +33,21 @@ Record valid_run() {
 }
 
 std::string broken(const Record& record, const Config& config = demo()) {
-  Record judged = record;
-  set_rules(judged, config);
-  EXPECT_EQ(judged.summary.rules, judged.summary.rules_broken.empty() ? "met" : "not met");
-  return judged.summary.rules_broken;
+  const RulesFound found = rules_of(record, config);
+  EXPECT_EQ(found.rules, found.broken.empty() ? "met" : "not met");
+  return found.broken;
 }
 
 TEST(Rules, OfAValidRunHold) {
   EXPECT_EQ(broken(valid_run()), "");
   Record r = valid_run();
-  set_rules(r, demo());
+  r.summary.rules = rules_of(r, demo()).rules;
   EXPECT_EQ(rules_text(r), "met: class demo, as_is");
 }
 
 TEST(Rules, OfNoClassAreNone) {
-  Record r = valid_run();
-  set_rules(r, resolve(parse_deck("a.in", "&run name='x' /", {}), 2));
-  EXPECT_EQ(r.summary.rules, "");
+  const Record r = valid_run();
+  EXPECT_EQ(rules_of(r, resolve(parse_deck("a.in", "&run name='x' /", {}), 2)).rules, "");
   EXPECT_EQ(rules_text(r), "");
 }
 
