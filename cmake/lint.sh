@@ -1,11 +1,12 @@
 #!/bin/sh
-# lint.sh BUILD: formatting, include rules, shell scripts and clang-tidy (.clang-tidy) over src/.
+# lint.sh BUILD: formatting, include rules, values without names, shell scripts and clang-tidy (.clang-tidy) over src/.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
 
 sh cmake/format.sh --check
 sh test/system/lint_includes.sh .
+python3 test/system/lint_aggregates.py .
 sh test/system/lint_shell.sh .
 
 tidy=

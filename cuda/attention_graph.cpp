@@ -118,7 +118,7 @@ void AttentionGraph::make_forward(const AttentionKey& k) {
   const Tensor out = graph.array(A, of_q, heads(k, k.out_row));
   const Tensor lse = graph.array(S, row.sizes, {k.H * k.T, k.T, 1, 1});
   const Tensor scale = graph.scalar();
-  tensors = {q, key, v, out, lse, scale};
+  tensors.assign({q, key, v, out, lse, scale});
   add_lengths(k);
   add_slopes(k);
 
@@ -158,7 +158,7 @@ void AttentionGraph::make_backward(const AttentionKey& k) {
   const Tensor scale = graph.scalar(), one = graph.scalar();
   const Tensor sums = graph.array(S, row.sizes, row_strides);
   const Tensor accumulator = graph.array(S, of_q, {k.H * k.T * k.D, k.T * k.D, k.D, 1});
-  tensors = {q, key, v, out, dout, lse, dq, dk, dv, scale, one, sums, accumulator};
+  tensors.assign({q, key, v, out, dout, lse, dq, dk, dv, scale, one, sums, accumulator});
   add_lengths(k);
   add_slopes(k);
 

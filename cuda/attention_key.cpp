@@ -38,8 +38,14 @@ std::string text_of(const AttentionKey& key) {
 }
 
 AttentionKey AttentionKey::parse(const std::string& text) {
-  return parse_key(text, "attention",
-                   AttentionKey{false, DType::bf16, 32, 1024, 12, 12, 64, 2304, 2304, 768, true});
+  AttentionKey example;
+  example.B = 32;
+  example.T = 1024;
+  example.H = example.H_kv = 12;
+  example.D = 64;
+  example.q_row = example.kv_row = 2304;
+  example.out_row = 768;
+  return parse_key(text, "attention", example);
 }
 
 std::string text_of(const AttentionChoice& choice) {

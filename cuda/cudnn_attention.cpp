@@ -54,16 +54,30 @@ class CudnnAttention final : public AttentionLibrary {
   bool forward(Queue& queue, DType type, const AttentionForward& a) override {
     const std::optional<AttentionKey> key = key_of(type, a.shape);
     if (!key) return false;
-    return run(queue, *key,
-               {a.q, a.k, a.v, a.out, nullptr, a.lse, nullptr, nullptr, nullptr, a.shape.lengths},
-               a.shape, a.workspace);
+    AttentionArrays arrays;
+    arrays.q = a.q;
+    arrays.k = a.k;
+    arrays.v = a.v;
+    arrays.out = a.out;
+    arrays.lse = a.lse;
+    arrays.lengths = a.shape.lengths;
+    return run(queue, *key, arrays, a.shape, a.workspace);
   }
   bool backward(Queue& queue, DType type, const AttentionBackward& a) override {
     const std::optional<AttentionKey> key = key_of(type, a);
     if (!key) return false;
-    return run(queue, *key,
-               {a.q, a.k, a.v, a.out, a.dout, a.lse, a.dq, a.dk, a.dv, a.shape.lengths}, a.shape,
-               a.workspace);
+    AttentionArrays arrays;
+    arrays.q = a.q;
+    arrays.k = a.k;
+    arrays.v = a.v;
+    arrays.out = a.out;
+    arrays.dout = a.dout;
+    arrays.lse = a.lse;
+    arrays.dq = a.dq;
+    arrays.dk = a.dk;
+    arrays.dv = a.dv;
+    arrays.lengths = a.shape.lengths;
+    return run(queue, *key, arrays, a.shape, a.workspace);
   }
 
   void search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes, Queue& queue,
@@ -134,8 +148,17 @@ bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const Attention
   if (key.causal || key.padded) pointers.push_back(&hidden);
   if (!execute(cudnn_, handle_, plan, graph.tensors, pointers, of_library)) return false;
   // The library does not say what becomes of keys that are hidden from all queries.
-  if (key.padded && key.backward)
-    zero_padded_rows(queue, {{a.dk, a.dv}, a.lengths, key.B, key.T, key.H_kv * key.D, key.kv_row});
+  if (key.padded && key.backward) {
+    PaddedRows rows{};
+    rows.arrays[0] = a.dk;
+    rows.arrays[1] = a.dv;
+    rows.lengths = a.lengths;
+    rows.B = key.B;
+    rows.T = key.T;
+    rows.width = key.H_kv * key.D;
+    rows.row = key.kv_row;
+    zero_padded_rows(queue, rows);
+  }
   return true;
 }
 
@@ -278,12 +301,35 @@ class SearchArrays {
   // Our own kernel on these arrays.
   void call_native(Queue& queue, const KernelTable& native, const AttentionShape& shape) const {
     const AttentionArrays a = of_call(nullptr);
-    if (key_.backward)
-      native.attention_backward(
-          queue, {a.dq, a.dk, a.dv, a.dout, a.q, a.k, a.v, a.out, a.lse, shape, key_.q_row,
-                  key_.kv_row, shape.q_step, shape.kv_step, scratch_});
-    else
-      native.attention_forward(queue, {out_.get(), lse_.get(), a.q, a.k, a.v, shape, scratch_});
+    if (key_.backward) {
+      AttentionBackward backward{};
+      backward.dq = a.dq;
+      backward.dk = a.dk;
+      backward.dv = a.dv;
+      backward.dout = a.dout;
+      backward.q = a.q;
+      backward.k = a.k;
+      backward.v = a.v;
+      backward.out = a.out;
+      backward.lse = a.lse;
+      backward.shape = shape;
+      backward.dq_row = key_.q_row;
+      backward.dkv_row = key_.kv_row;
+      backward.dq_step = shape.q_step;
+      backward.dkv_step = shape.kv_step;
+      backward.workspace = scratch_;
+      native.attention_backward(queue, backward);
+    } else {
+      AttentionForward forward{};
+      forward.out = out_.get();
+      forward.lse = lse_.get();
+      forward.q = a.q;
+      forward.k = a.k;
+      forward.v = a.v;
+      forward.shape = shape;
+      forward.workspace = scratch_;
+      native.attention_forward(queue, forward);
+    }
   }
   const Workspace& scratch() const { return scratch_; }
 

@@ -57,6 +57,26 @@ int64_t library_bytes(const GemmDescription& gemm, int64_t workspace_bytes) {
   return std::max<int64_t>(workspace_bytes - bias_bytes(gemm), 0);
 }
 
+// bias: added, or where its gradient goes; null: neither.
+template <class Linear>
+GemmKey gemm_key(GemmOp op, DType type, const Linear& l, const void* bias) {
+  GemmKey key{op, type, l.R, l.K, l.N};
+  key.bias = bias != nullptr;
+  return key;
+}
+
+GemmArguments arguments_of(const void* a, const void* b, void* d, const Workspace& workspace,
+                           const Fp8Scales& fp8 = {}) {
+  GemmArguments arguments;
+  arguments.a = a;
+  arguments.b = b;
+  arguments.d = d;
+  arguments.workspace = workspace;
+  arguments.a_scale = fp8.right;
+  arguments.b_scale = fp8.left;
+  return arguments;
+}
+
 // Arrays start at multiples of 16 bytes at least, calls at any of their columns: bytes that an
 // address is a multiple of.
 constexpr uint32_t array_alignment = 16;
@@ -226,8 +246,17 @@ void CublasLtGemm::add_bias_gradient(const Planned& planned, const GemmArguments
   if (planned.gemm.out == DType::f32)
     add_f32(stream_of(queue), static_cast<float*>(dbias), static_cast<const float*>(arguments.bias),
             n);
-  else
-    kernels.convert(queue, {dbias, arguments.bias, 1, n, n, n, DType::f32, planned.gemm.out, true});
+  else {
+    Convert sum{};
+    sum.y = dbias;
+    sum.x = arguments.bias;
+    sum.R = 1;
+    sum.C = sum.y_row = sum.x_row = n;
+    sum.y_type = DType::f32;
+    sum.x_type = planned.gemm.out;
+    sum.accumulate = true;
+    kernels.convert(queue, sum);
+  }
 }
 
 bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
@@ -258,24 +287,21 @@ bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
 void CublasLtGemm::forward(cudaStream_t stream, DType type, const LinearForward& l) {
   if (l.R == 0) return;
   if (l.fp8.left != nullptr) type = DType::fp8_e4m3;
-  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, l.bias != nullptr};
+  const GemmKey key = gemm_key(GemmOp::forward, type, l, l.bias);
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(
-      run(planned, {l.weight, l.x, l.y, l.bias, nullptr, l.workspace, l.fp8.right, l.fp8.left},
-          stream),
-      text_of(key));
+  GemmArguments arguments = arguments_of(l.weight, l.x, l.y, l.workspace, l.fp8);
+  arguments.bias = l.bias;
+  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
 }
 
 void CublasLtGemm::backward_input(cudaStream_t stream, DType type, const LinearBackwardInput& l) {
   if (l.R == 0) return;
   if (l.fp8.left != nullptr) type = DType::fp8_e5m2;
   GPTBENCH_CHECK(l.fp8.left == nullptr || l.fp8.transposed, "W transposed for an fp8 product");
-  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, false};
+  const GemmKey key = gemm_key(GemmOp::backward_input, type, l, nullptr);
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GPTBENCH_CHECK(
-      run(planned, {l.weight, l.dy, l.dx, nullptr, nullptr, l.workspace, l.fp8.right, l.fp8.left},
-          stream),
-      text_of(key));
+  GPTBENCH_CHECK(run(planned, arguments_of(l.weight, l.dy, l.dx, l.workspace, l.fp8), stream),
+                 text_of(key));
 }
 
 // The library assigns gradients of biases: fused ones pass through the workspace.
@@ -286,10 +312,10 @@ void CublasLtGemm::backward_weight(Queue& queue, DType type, const LinearBackwar
   if (l.fp8.left != nullptr) type = DType::fp8_e5m2;
   GPTBENCH_CHECK(l.fp8.left == nullptr || l.fp8.transposed,
                  "x and dy transposed for an fp8 product");
-  const GemmKey key{GemmOp::backward_weight, type, l.R, l.K, l.N, l.dbias != nullptr};
+  const GemmKey key = gemm_key(GemmOp::backward_weight, type, l, l.dbias);
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GemmArguments arguments{l.x,         l.dy,        l.dweight,  nullptr,      nullptr,
-                          l.workspace, l.fp8.right, l.fp8.left, !l.accumulate};
+  GemmArguments arguments = arguments_of(l.x, l.dy, l.dweight, l.workspace, l.fp8);
+  arguments.assign = !l.accumulate;
   place_bias_gradient(planned, arguments);
   GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
   if (forms_bias_gradient(planned.gemm.epilogue))
@@ -303,16 +329,15 @@ void CublasLtGemm::gelu_forward(Queue& queue, DType type, const LinearGeluForwar
   const LinearForward& l = f.linear;
   if (l.R == 0) return;
   const cudaStream_t stream = stream_of(queue);
-  const GemmKey key{GemmOp::forward, type, l.R, l.K, l.N, l.bias != nullptr, true};
+  GemmKey key = gemm_key(GemmOp::forward, type, l, l.bias);
+  key.gelu = true;
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  if (planned.choice.fused > 0) {
-    GPTBENCH_CHECK(run(planned, {l.weight, l.x, f.activation, l.bias, l.y, l.workspace}, stream),
-                   text_of(key));
-    return;
-  }
-  GPTBENCH_CHECK(run(planned, {l.weight, l.x, l.y, l.bias, nullptr, l.workspace}, stream),
-                 text_of(key));
-  kernels.gelu_forward(queue, {f.activation, l.y, l.R * l.N});
+  const bool fused = planned.choice.fused > 0;
+  GemmArguments arguments = arguments_of(l.weight, l.x, fused ? f.activation : l.y, l.workspace);
+  arguments.bias = l.bias;
+  if (fused) arguments.aux = l.y;
+  GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
+  if (!fused) kernels.gelu_forward(queue, {f.activation, l.y, l.R * l.N});
 }
 
 void CublasLtGemm::gelu_backward_input(Queue& queue, DType type, const LinearGeluBackwardInput& f,
@@ -320,9 +345,11 @@ void CublasLtGemm::gelu_backward_input(Queue& queue, DType type, const LinearGel
   const LinearBackwardInput& l = f.linear;
   if (l.R == 0) return;
   const cudaStream_t stream = stream_of(queue);
-  const GemmKey key{GemmOp::backward_input, type, l.R, l.K, l.N, f.dbias != nullptr, true};
+  GemmKey key = gemm_key(GemmOp::backward_input, type, l, f.dbias);
+  key.gelu = true;
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  GemmArguments arguments{l.weight, l.dy, l.dx, nullptr, f.pre, l.workspace};
+  GemmArguments arguments = arguments_of(l.weight, l.dy, l.dx, l.workspace);
+  arguments.aux = f.pre;
   place_bias_gradient(planned, arguments);
   GPTBENCH_CHECK(run(planned, arguments, stream), text_of(key));
   finish_gelu_gradient(planned, arguments, f, queue, kernels);

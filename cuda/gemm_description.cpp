@@ -25,8 +25,9 @@ std::string text_of(const GemmKey& key) {
 }
 
 GemmKey GemmKey::parse(const std::string& text) {
-  return parse_key(text, "matrix product",
-                   GemmKey{GemmOp::forward, DType::bf16, 8192, 768, 3072, true});
+  GemmKey example{GemmOp::forward, DType::bf16, 8192, 768, 3072};
+  example.bias = true;
+  return parse_key(text, "matrix product", example);
 }
 
 std::string text_of(const GemmChoice& choice) {

@@ -62,6 +62,14 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
   // left.
   const bool bias_gradient = key.op == GemmOp::backward_weight && key.bias;
   const Workspace whole = {arrays.workspace.get(), workspace_bytes};
+  LinearGeluBackwardInput gelu{};
+  gelu.linear.dx = arrays.d.get();
+  gelu.linear.R = key.R;
+  gelu.linear.K = key.K;
+  gelu.linear.N = key.N;
+  gelu.linear.workspace = whole;
+  gelu.pre = arrays.aux.get();
+  gelu.dbias = key.bias ? arrays.bias.get() : nullptr;
   const auto do_the_rest = [&](const Planned& planned, const GemmArguments& arguments) {
     const int fused = planned.choice.fused;
     if (bias_gradient && fused > 0)
@@ -71,19 +79,19 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
     else if (key.gelu && fused == 0 && key.op == GemmOp::forward)
       kernels.gelu_forward(queue, {arrays.aux.get(), arrays.d.get(), gemm.m * gemm.n});
     else if (key.gelu && key.op == GemmOp::backward_input)
-      finish_gelu_gradient(planned, arguments,
-                           {{arrays.d.get(), nullptr, nullptr, key.R, key.K, key.N, whole},
-                            arrays.aux.get(),
-                            key.bias ? arrays.bias.get() : nullptr},
-                           queue, kernels);
+      finish_gelu_gradient(planned, arguments, gelu, queue, kernels);
   };
   for (int fused = 0; fused <= most_fused(key); ++fused) {
     const std::unique_ptr<Planned> planned = describe(key, fused);
     for (const GemmChoice& proposal :
          proposals(*planned, fused, workspace_bytes, proposals_timed)) {
       planned->choice = proposal;
-      GemmArguments arguments{arrays.a.get(),   arrays.b.get(), arrays.d.get(), nullptr,
-                              arrays.aux.get(), whole,          nullptr,        nullptr};
+      GemmArguments arguments;
+      arguments.a = arrays.a.get();
+      arguments.b = arrays.b.get();
+      arguments.d = arrays.d.get();
+      arguments.aux = arrays.aux.get();
+      arguments.workspace = whole;
       if (key.op == GemmOp::forward && key.bias) arguments.bias = arrays.bias.get();
       place_bias_gradient(*planned, arguments);
       const double us = median_us(stream, [&] {

@@ -42,7 +42,7 @@ bool tensor_attention_applies(const AttentionForward& a) {
 bool tensor_attention_applies(const AttentionBackward& a) {
   for (const int64_t stride : {a.dq_row, a.dkv_row, a.dq_step, a.dkv_step})
     if (stride % 8 != 0) return false;
-  return shape_applies(a.shape) && aligned({a.dq, a.dk, a.dv, a.dout, a.q, a.k, a.v});
+  return shape_applies(a.shape) && aligned({a.dq, a.dk, a.dv, a.dout}) && aligned({a.q, a.k, a.v});
 }
 
 }  // namespace gptbench::cuda

@@ -18,6 +18,19 @@ struct EmbeddingRows {
   int64_t T_local, C, first_token, V_tp;
   Positions positions;
 
+  explicit EmbeddingRows(const EmbeddingForward& a)
+      : y(static_cast<A*>(a.y)),
+        tokens(a.tokens),
+        token_table(static_cast<const A*>(a.token_table)),
+        position_table(static_cast<const A*>(a.position_table)),
+        types(a.types),
+        type_table(static_cast<const A*>(a.type_table)),
+        T_local(a.T_local),
+        C(a.C),
+        first_token(a.first_token),
+        V_tp(a.V_tp),
+        positions(a.positions) {}
+
   struct Row {
     A* y;
     const A* token;  // null: contributes nothing
@@ -158,18 +171,7 @@ void backward(Queue& queue, const EmbeddingBackward& a) {
 
 template <class A>
 void embedding_forward(Queue& queue, const EmbeddingForward& a) {
-  const EmbeddingRows<A> f{static_cast<A*>(a.y),
-                           a.tokens,
-                           static_cast<const A*>(a.token_table),
-                           static_cast<const A*>(a.position_table),
-                           a.types,
-                           static_cast<const A*>(a.type_table),
-                           a.T_local,
-                           a.C,
-                           a.first_token,
-                           a.V_tp,
-                           a.positions};
-  over_rows(queue, f, a.R, a.C,
+  over_rows(queue, EmbeddingRows<A>(a), a.R, a.C,
             {{a.y, sizeof(A), a.C},
              {a.token_table, sizeof(A), a.C},
              {a.position_table, sizeof(A), a.C},

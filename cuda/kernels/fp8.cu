@@ -87,8 +87,7 @@ bool is_aligned(const void* p, uintptr_t bytes) {
 
 template <class A>
 void fp8_quantize(Queue& queue, const Fp8Quantize& a) {
-  make_copied(queue, StoredElements<A>{static_cast<const A*>(a.x), a.C},
-              {a.y, a.y_transposed, a.amax, a.scale, a.type, a.sums, a.workspace}, a.R, a.C,
+  make_copied(queue, StoredElements<A>{static_cast<const A*>(a.x), a.C}, copy_of(a), a.R, a.C,
               rows_are_aligned(a.C, {{a.x, sizeof(A), a.C}}));
 }
 

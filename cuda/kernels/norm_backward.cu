@@ -17,6 +17,16 @@ struct Rows {
   const float* mean;  // null: RMSNorm
   const float* rstd;
   int64_t R, C;
+
+  explicit Rows(const LayerNormBackward& a)
+      : dx(static_cast<A*>(a.dx)),
+        dy(static_cast<const A*>(a.dy)),
+        x(static_cast<const A*>(a.x)),
+        gamma(static_cast<const A*>(a.gamma)),
+        mean(static_cast<const float*>(a.mean)),
+        rstd(static_cast<const float*>(a.rstd)),
+        R(a.R),
+        C(a.C) {}
 };
 
 // Columns that are summed: dy n and, for LayerNorm, dy, then dx on request.
@@ -252,14 +262,7 @@ void backward(Queue& queue, const Rows<A>& a, const ColumnSums<num_sums<centred,
 
 template <class A>
 void layernorm_backward(Queue& queue, const LayerNormBackward& a) {
-  const Rows<A> rows{static_cast<A*>(a.dx),
-                     static_cast<const A*>(a.dy),
-                     static_cast<const A*>(a.x),
-                     static_cast<const A*>(a.gamma),
-                     static_cast<const float*>(a.mean),
-                     static_cast<const float*>(a.rstd),
-                     a.R,
-                     a.C};
+  const Rows<A> rows(a);
   float* const dgamma = static_cast<float*>(a.dgamma);
   float* const dbeta = static_cast<float*>(a.dbeta);
   if (a.column_sums != nullptr)
@@ -271,11 +274,8 @@ void layernorm_backward(Queue& queue, const LayerNormBackward& a) {
 
 template <class A>
 void rmsnorm_backward(Queue& queue, const RmsNormBackward& a) {
-  backward<A, false, false>(
-      queue,
-      {static_cast<A*>(a.dx), static_cast<const A*>(a.dy), static_cast<const A*>(a.x),
-       static_cast<const A*>(a.gamma), nullptr, static_cast<const float*>(a.rstd), a.R, a.C},
-      {{static_cast<float*>(a.dgamma)}}, a.workspace);
+  backward<A, false, false>(queue, Rows<A>(as_layernorm(a)), {{static_cast<float*>(a.dgamma)}},
+                            a.workspace);
 }
 
 GPTBENCH_CUDA_KERNEL(layernorm_backward, LayerNormBackward)

@@ -23,6 +23,20 @@ struct Rows {
   const A* branch;
   DropoutMask mask;
   GlobalRows rows;
+
+  explicit Rows(const LayerNormForward& a)
+      : y(static_cast<A*>(a.y)),
+        mean(static_cast<float*>(a.mean)),
+        rstd(static_cast<float*>(a.rstd)),
+        x(static_cast<const A*>(a.residual.sum != nullptr ? a.residual.residual : a.x)),
+        R(a.R),
+        C(a.C),
+        epsilon(static_cast<float>(a.epsilon)),
+        fp8(a.fp8),
+        sum(static_cast<A*>(a.residual.sum)),
+        branch(static_cast<const A*>(a.residual.branch)),
+        mask(a.residual.dropout),
+        rows(a.residual.rows) {}
 };
 
 // x, elements c, c + 1, ... of row r of the residual, becomes its sum with those of the branch, as
@@ -176,10 +190,10 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a, const A* __restrict
 }
 
 template <class A, bool centred>
-void forward(Queue& queue, const Rows<A>& a, const void* gamma_of_rows, const void* beta_of_rows) {
-  if (a.R == 0) return;
-  const auto *gamma = static_cast<const A*>(gamma_of_rows),
-             *beta = static_cast<const A*>(beta_of_rows);
+void forward(Queue& queue, const LayerNormForward& norm) {
+  if (norm.R == 0) return;
+  const Rows<A> a(norm);
+  const auto *gamma = static_cast<const A*>(norm.gamma), *beta = static_cast<const A*>(norm.beta);
   const bool aligned = rows_are_aligned(a.C, {{a.y, sizeof(A), a.C},
                                               {a.x, sizeof(A), a.C},
                                               {a.sum, sizeof(A), a.C},
@@ -203,33 +217,16 @@ void forward(Queue& queue, const Rows<A>& a, const void* gamma_of_rows, const vo
       });
 }
 
-template <class A, class Arguments>
-Rows<A> rows_of(const Arguments& a, void* mean) {
-  const ResidualSum& sum = a.residual;
-  return {static_cast<A*>(a.y),
-          static_cast<float*>(mean),
-          static_cast<float*>(a.rstd),
-          static_cast<const A*>(sum.sum != nullptr ? sum.residual : a.x),
-          a.R,
-          a.C,
-          static_cast<float>(a.epsilon),
-          a.fp8,
-          static_cast<A*>(sum.sum),
-          static_cast<const A*>(sum.branch),
-          DropoutMask(sum.dropout),
-          sum.rows};
-}
-
 }  // namespace
 
 template <class A>
 void layernorm_forward(Queue& queue, const LayerNormForward& a) {
-  forward<A, true>(queue, rows_of<A>(a, a.mean), a.gamma, a.beta);
+  forward<A, true>(queue, a);
 }
 
 template <class A>
 void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
-  forward<A, false>(queue, rows_of<A>(a, nullptr), a.gamma, nullptr);
+  forward<A, false>(queue, as_layernorm(a));
 }
 
 GPTBENCH_CUDA_KERNEL(layernorm_forward, LayerNormForward)

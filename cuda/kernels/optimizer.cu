@@ -10,6 +10,10 @@
 namespace gptbench::cuda {
 namespace {
 
+double power(double base, int64_t exponent) {
+  return std::pow(base, static_cast<double>(exponent));
+}
+
 // P, M and G: types of the master copy, the moments and the gradient; A that of `working`.
 template <class A, class P, class M, class G>
 struct AdamWElements {
@@ -25,6 +29,24 @@ struct AdamWElements {
   float root_correction;     // 1 / sqrt(1 - beta2^t)
   float epsilon, decay;      // lr weight_decay
   const float* corrections;  // in place of step_size and root_correction, or null
+
+  explicit AdamWElements(const AdamW& a)
+      : p(static_cast<P*>(a.p)),
+        m(static_cast<M*>(a.m)),
+        v(static_cast<M*>(a.v)),
+        g(static_cast<const G*>(a.g)),
+        working(static_cast<A*>(a.working)),
+        factor(a.factor),
+        skip(a.skip),
+        beta1(static_cast<float>(a.beta1)),
+        beta2(static_cast<float>(a.beta2)),
+        one_minus_beta1(static_cast<float>(1.0 - a.beta1)),
+        one_minus_beta2(static_cast<float>(1.0 - a.beta2)),
+        step_size(static_cast<float>(a.lr / (1.0 - power(a.beta1, a.t)))),
+        root_correction(static_cast<float>(1.0 / std::sqrt(1.0 - power(a.beta2, a.t)))),
+        epsilon(static_cast<float>(a.epsilon)),
+        decay(static_cast<float>(a.lr * a.weight_decay)),
+        corrections(a.corrections) {}
 
   template <int N>
   __device__ void at(int64_t i) const {
@@ -60,25 +82,7 @@ struct AdamWElements {
 
 template <class A, class P, class M, class G>
 void update(Queue& queue, const AdamW& a) {
-  const double correction1 = 1.0 - std::pow(a.beta1, static_cast<double>(a.t));
-  const double correction2 = 1.0 - std::pow(a.beta2, static_cast<double>(a.t));
-  const AdamWElements<A, P, M, G> f{static_cast<P*>(a.p),
-                                    static_cast<M*>(a.m),
-                                    static_cast<M*>(a.v),
-                                    static_cast<const G*>(a.g),
-                                    static_cast<A*>(a.working),
-                                    a.factor,
-                                    a.skip,
-                                    static_cast<float>(a.beta1),
-                                    static_cast<float>(a.beta2),
-                                    static_cast<float>(1.0 - a.beta1),
-                                    static_cast<float>(1.0 - a.beta2),
-                                    static_cast<float>(a.lr / correction1),
-                                    static_cast<float>(1.0 / std::sqrt(correction2)),
-                                    static_cast<float>(a.epsilon),
-                                    static_cast<float>(a.lr * a.weight_decay),
-                                    a.corrections};
-  elementwise(queue, f, a.n,
+  elementwise(queue, AdamWElements<A, P, M, G>(a), a.n,
               {{a.p, sizeof(P)},
                {a.m, sizeof(M)},
                {a.v, sizeof(M)},

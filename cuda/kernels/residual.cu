@@ -16,6 +16,14 @@ struct ResidualRows {
   DropoutMask mask;
   GlobalRows rows;
 
+  explicit ResidualRows(const ResidualForward& a)
+      : y(static_cast<A*>(a.y)),
+        residual(static_cast<const A*>(a.residual)),
+        x(static_cast<const A*>(a.x)),
+        C(a.C),
+        mask(a.dropout),
+        rows(a.rows) {}
+
   struct Row {
     int64_t first, global_first;
   };
@@ -41,25 +49,17 @@ struct ResidualRows {
   }
 };
 
-template <class A>
-void residual(Queue& queue, void* y, const void* residual, const void* x, int64_t R, int64_t C,
-              const Dropout& dropout, const GlobalRows& rows) {
-  const ResidualRows<A> f{static_cast<A*>(y),       static_cast<const A*>(residual),
-                          static_cast<const A*>(x), C,
-                          DropoutMask(dropout),     rows};
-  over_rows(queue, f, R, C, {{y, sizeof(A), C}, {residual, sizeof(A), C}, {x, sizeof(A), C}});
-}
-
 }  // namespace
 
 template <class A>
 void residual_forward(Queue& queue, const ResidualForward& a) {
-  residual<A>(queue, a.y, a.residual, a.x, a.R, a.C, a.dropout, a.rows);
+  over_rows(queue, ResidualRows<A>(a), a.R, a.C,
+            {{a.y, sizeof(A), a.C}, {a.residual, sizeof(A), a.C}, {a.x, sizeof(A), a.C}});
 }
 
 template <class A>
 void dropout_backward(Queue& queue, const DropoutBackward& a) {
-  residual<A>(queue, a.dx, nullptr, a.dy, a.R, a.C, a.dropout, a.rows);
+  residual_forward<A>(queue, as_residual(a));
 }
 
 GPTBENCH_RESIDUAL_KERNELS(GPTBENCH_CUDA_KERNEL)

@@ -24,8 +24,14 @@ class DeviceArray {
                   "calibration: no memory for an array of " + format_bytes(bytes_));
     if (fill == Fill::zeros) return;    // as allocated
     constexpr int64_t drawn = 1 << 18;  // drawing takes time: the others repeat them
-    device.kernels(compute).draw_weights(
-        queue, {data_, std::min(elements, drawn), 1, 0, 0, 0.5f, fill == Fill::ones, type});
+    DrawWeights draw{};
+    draw.y = data_;
+    draw.n = std::min(elements, drawn);
+    draw.seed = 1;
+    draw.std = 0.5f;
+    draw.ones = fill == Fill::ones;
+    draw.type = type;
+    device.kernels(compute).draw_weights(queue, draw);
     char* const bytes = static_cast<char*>(data_);
     for (int64_t filled = drawn * size_of(type); filled < bytes_; filled *= 2)
       device.copy(queue, bytes + filled, bytes, std::min(filled, bytes_ - filled));

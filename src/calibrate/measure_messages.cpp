@@ -55,7 +55,13 @@ class Exchange {
   bool is_right(OpKind kind, int64_t count) {
     if (communicator_ == nullptr) return true;
     const KernelTable& kernels = device_.kernels(ComputeType::fp32);
-    kernels.draw_weights(*compute_, {in_, count, 1, 0, 0, 1.0f, true, DType::f32});
+    DrawWeights ones{};
+    ones.y = in_;
+    ones.n = count;
+    ones.std = 1.0f;
+    ones.ones = true;
+    ones.type = DType::f32;
+    kernels.draw_weights(*compute_, ones);
     device_.fill_zero(*compute_, out_, count * element_bytes);
     compute_->synchronize();
     call(kind, count);

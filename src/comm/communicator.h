@@ -68,7 +68,9 @@ class Communicator {
   }
   // The same for the maximum; f32 only. Counted as an all_reduce.
   void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
-    enqueue(queue, {OpKind::all_reduce, data, data, count, type, 0, 0, true});
+    CommRequest request{OpKind::all_reduce, data, data, count, type};
+    request.maximum = true;
+    enqueue(queue, request);
   }
   // out[i] = sum over ranks of in[rank count + i]: `in` holds size() shards of `count` elements,
   // this rank receives the sum of its own. Example, size = 2, count = 1: {1, 2} on rank 0 and {10,
@@ -85,10 +87,16 @@ class Communicator {
   // the order of sending. Example: send(..., peer 1, tag 0) on rank 0 matches receive(..., peer 0,
   // tag 0) on rank 1.
   void send(Queue& queue, const void* data, int64_t count, DType type, int peer, int tag) {
-    enqueue(queue, {OpKind::send, nullptr, data, count, type, peer, tag});
+    CommRequest request{OpKind::send, nullptr, data, count, type};
+    request.peer = peer;
+    request.tag = tag;
+    enqueue(queue, request);
   }
   void receive(Queue& queue, void* data, int64_t count, DType type, int peer, int tag) {
-    enqueue(queue, {OpKind::receive, data, nullptr, count, type, peer, tag});
+    CommRequest request{OpKind::receive, data, nullptr, count, type};
+    request.peer = peer;
+    request.tag = tag;
+    enqueue(queue, request);
   }
 
   // The next operation writes its times to `times`, which must stay until it has completed. Where

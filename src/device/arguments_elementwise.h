@@ -83,4 +83,16 @@ struct DropoutBackward {
   GlobalRows rows;
 };
 
+// The same as a sum without a residual.
+inline ResidualForward as_residual(const DropoutBackward& a) {
+  ResidualForward sum{};
+  sum.y = a.dx;
+  sum.x = a.dy;
+  sum.R = a.R;
+  sum.C = a.C;
+  sum.dropout = a.dropout;
+  sum.rows = a.rows;
+  return sum;
+}
+
 }  // namespace gptbench

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "device/arguments_elementwise.h"
 #include "device/arguments_types.h"
 
 namespace gptbench {
@@ -80,12 +81,45 @@ struct RmsNormBackward {
   Workspace workspace = {};  // for partial sums; may be empty
 };
 
+// The sum that a norm forms of its input, as a kernel of its own.
+inline ResidualForward residual_of(const LayerNormForward& a) {
+  ResidualForward sum{};
+  sum.y = a.residual.sum;
+  sum.residual = a.residual.residual;
+  sum.x = a.residual.branch;
+  sum.R = a.R;
+  sum.C = a.C;
+  sum.dropout = a.residual.dropout;
+  sum.rows = a.residual.rows;
+  return sum;
+}
+
 // RMSNorm as LayerNorm without mean, beta and dbeta, which are null.
 inline LayerNormForward as_layernorm(const RmsNormForward& a) {
-  return {a.y, nullptr, a.rstd, a.x, a.gamma, nullptr, a.R, a.C, a.epsilon, a.fp8, a.residual};
+  LayerNormForward norm{};
+  norm.y = a.y;
+  norm.rstd = a.rstd;
+  norm.x = a.x;
+  norm.gamma = a.gamma;
+  norm.R = a.R;
+  norm.C = a.C;
+  norm.epsilon = a.epsilon;
+  norm.fp8 = a.fp8;
+  norm.residual = a.residual;
+  return norm;
 }
 inline LayerNormBackward as_layernorm(const RmsNormBackward& a) {
-  return {a.dx, a.dgamma, nullptr, a.dy, a.x, a.gamma, nullptr, a.rstd, a.R, a.C, a.workspace};
+  LayerNormBackward norm{};
+  norm.dx = a.dx;
+  norm.dgamma = a.dgamma;
+  norm.dy = a.dy;
+  norm.x = a.x;
+  norm.gamma = a.gamma;
+  norm.rstd = a.rstd;
+  norm.R = a.R;
+  norm.C = a.C;
+  norm.workspace = a.workspace;
+  return norm;
 }
 
 }  // namespace gptbench

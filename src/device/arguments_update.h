@@ -123,6 +123,18 @@ struct Fp8Quantize {
   Workspace workspace = {};
 };
 
+inline Fp8Copy copy_of(const Fp8Quantize& a) {
+  Fp8Copy copy;
+  copy.y = a.y;
+  copy.y_transposed = a.y_transposed;
+  copy.amax = a.amax;
+  copy.scale = a.scale;
+  copy.type = a.type;
+  copy.sums = a.sums;
+  copy.workspace = a.workspace;
+  return copy;
+}
+
 // y[c,r] = x[r,c], bytes; rows of y padded_rows(R) elements apart, the padding 0.  Assigns y.
 struct Fp8Transpose {
   void* y;

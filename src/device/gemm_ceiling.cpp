@@ -38,6 +38,11 @@ double measure_gemm_ceiling(Device& device, ComputeType compute,
   char* const arrays = memory + gemm_workspace_bytes;
   const std::unique_ptr<Queue> queue = device.make_queue("ceiling");
   const KernelTable& kernels = device.kernels(compute);
+  LinearForward linear{};
+  linear.y = arrays;
+  linear.x = arrays + y * element;
+  linear.weight = arrays + (y + x) * element;
+  linear.workspace = {memory, gemm_workspace_bytes};
 
   std::vector<double> best_s(gemms.size(), std::numeric_limits<double>::infinity());
   const double end_s = now_s() + budget_s;
@@ -45,14 +50,10 @@ double measure_gemm_ceiling(Device& device, ComputeType compute,
     for (size_t i = 0; i < gemms.size(); ++i) {
       const GemmShape& gemm = gemms[i];
       const double start_s = now_s();
-      kernels.linear_forward(*queue, {arrays,
-                                      arrays + y * element,
-                                      arrays + (y + x) * element,
-                                      nullptr,
-                                      gemm.R,
-                                      gemm.K,
-                                      gemm.N,
-                                      {memory, gemm_workspace_bytes}});
+      linear.R = gemm.R;
+      linear.K = gemm.K;
+      linear.N = gemm.N;
+      kernels.linear_forward(*queue, linear);
       queue->synchronize();
       // The first round sets up the GEMM library.
       if (round > 0) best_s[i] = std::min(best_s[i], now_s() - start_s);

@@ -187,9 +187,13 @@ void read_memory(hid_t file, Record& record) {
   if (group < 0) return;
   read_bytes(group, record.memory);
   read_rows<ArenaRow>(group, "arena", [&](const ArenaRow& row) {
-    record.arena.push_back({text_or_empty(row.name), text_or_empty(row.memory_class),
-                            text_or_empty(row.dtype), row.offset, row.bytes,
-                            text_or_empty(row.lifetime)});
+    ArenaEntry& entry = record.arena.emplace_back();
+    entry.name = text_or_empty(row.name);
+    entry.memory_class = text_or_empty(row.memory_class);
+    entry.dtype = text_or_empty(row.dtype);
+    entry.offset_bytes = row.offset;
+    entry.bytes = row.bytes;
+    entry.lifetime = text_or_empty(row.lifetime);
   });
 }
 
@@ -231,14 +235,29 @@ void read_calibration(hid_t file, Calibration& calibration) {
   const Hdf5Handle group = open_object(file, "calibration");
   if (group < 0) return;
   read_rows<KernelRow>(group, "kernels", [&](const KernelRow& row) {
-    calibration.kernels.push_back({text_or_empty(row.kernel), text_or_empty(row.dtype), row.rows,
-                                   row.columns, row.inner, row.flops, row.bytes, row.time_s,
-                                   row.spread});
+    KernelRate& rate = calibration.kernels.emplace_back();
+    rate.kernel = text_or_empty(row.kernel);
+    rate.type = text_or_empty(row.dtype);
+    rate.rows = row.rows;
+    rate.columns = row.columns;
+    rate.inner = row.inner;
+    rate.flops = row.flops;
+    rate.bytes = row.bytes;
+    rate.time_s = row.time_s;
+    rate.spread = row.spread;
   });
   read_rows<MessageRow>(group, "messages", [&](const MessageRow& row) {
-    calibration.messages.push_back({text_or_empty(row.axis), text_or_empty(row.op),
-                                    text_or_empty(row.dtype), text_or_empty(row.redop), row.ranks,
-                                    row.per_node, row.bytes, row.count, row.time_s, row.wrong});
+    MessageRate& rate = calibration.messages.emplace_back();
+    rate.axis = text_or_empty(row.axis);
+    rate.op = text_or_empty(row.op);
+    rate.type = text_or_empty(row.dtype);
+    rate.redop = text_or_empty(row.redop);
+    rate.ranks = row.ranks;
+    rate.per_node = row.per_node;
+    rate.bytes = row.bytes;
+    rate.count = row.count;
+    rate.time_s = row.time_s;
+    rate.wrong = row.wrong;
   });
   read_dataset(group, "profile", calibration.profile);
 }

@@ -104,10 +104,7 @@ void write_sensors(hid_t file, const SensorSeries& series) {
 }
 
 void write_arena(hid_t parent, const std::vector<ArenaEntry>& arena) {
-  std::vector<ArenaRow> rows;
-  for (const ArenaEntry& entry : arena)
-    rows.push_back({entry.name.c_str(), entry.memory_class.c_str(), entry.dtype.c_str(),
-                    entry.offset_bytes, entry.bytes, entry.lifetime.c_str()});
+  const std::vector<ArenaRow> rows(arena.begin(), arena.end());
   write_dataset(parent,
                 {"arena", "table; offset and bytes in bytes",
                  "buffers of rank 0: one row each, offset within the memory class"},
@@ -169,16 +166,10 @@ void write_verify(hid_t file, const Record& record) {
 void write_calibration(hid_t file, const Calibration& calibration) {
   if (calibration.empty()) return;
   const Hdf5Handle group = create_group(file, "calibration");
-  std::vector<KernelRow> kernels;
-  for (const KernelRate& k : calibration.kernels)
-    kernels.push_back({k.kernel.c_str(), k.type.c_str(), k.rows, k.columns, k.inner, k.flops,
-                       k.bytes, k.time_s, k.spread});
+  const std::vector<KernelRow> kernels(calibration.kernels.begin(), calibration.kernels.end());
   write_dataset(group, {"kernels", "table; times in s", "one call of a kernel, mean over ranks"},
                 {extent(kernels.size())}, KernelRow::type(), kernels.data());
-  std::vector<MessageRow> messages;
-  for (const MessageRate& m : calibration.messages)
-    messages.push_back({m.axis.c_str(), m.op.c_str(), m.type.c_str(), m.redop.c_str(), m.ranks,
-                        m.per_node, m.bytes, m.count, m.time_s, m.wrong});
+  const std::vector<MessageRow> messages(calibration.messages.begin(), calibration.messages.end());
   write_dataset(group, {"messages", "table; times in s", "one call of a collective or message"},
                 {extent(messages.size())}, MessageRow::type(), messages.data());
   write_text(group, {"profile", "text", "the machine profile made of them"}, calibration.profile);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "io/hdf5_write.h"
+#include "record/record.h"
 
 namespace gptbench {
 
@@ -15,6 +16,15 @@ struct ArenaRow {
   int64_t offset;
   int64_t bytes;
   const char* lifetime;
+
+  ArenaRow() = default;
+  explicit ArenaRow(const ArenaEntry& entry)
+      : name(entry.name.c_str()),
+        memory_class(entry.memory_class.c_str()),
+        dtype(entry.dtype.c_str()),
+        offset(entry.offset_bytes),
+        bytes(entry.bytes),
+        lifetime(entry.lifetime.c_str()) {}
 
   static Hdf5Handle type() {
     const Hdf5Handle text = hdf5_string_type();
@@ -54,6 +64,18 @@ struct KernelRow {
   int64_t rows, columns, inner;
   double flops, bytes, time_s, spread;
 
+  KernelRow() = default;
+  explicit KernelRow(const KernelRate& rate)
+      : kernel(rate.kernel.c_str()),
+        dtype(rate.type.c_str()),
+        rows(rate.rows),
+        columns(rate.columns),
+        inner(rate.inner),
+        flops(rate.flops),
+        bytes(rate.bytes),
+        time_s(rate.time_s),
+        spread(rate.spread) {}
+
   static Hdf5Handle type() {
     const Hdf5Handle text = hdf5_string_type();
     Hdf5Handle row(H5Tcreate(H5T_COMPOUND, sizeof(KernelRow)), "make a type of /calibration");
@@ -78,6 +100,19 @@ struct MessageRow {
   int64_t ranks, per_node, bytes, count;
   double time_s;
   int64_t wrong = -1;  // files of version 0.1 have none
+
+  MessageRow() = default;
+  explicit MessageRow(const MessageRate& rate)
+      : axis(rate.axis.c_str()),
+        op(rate.op.c_str()),
+        dtype(rate.type.c_str()),
+        redop(rate.redop.c_str()),
+        ranks(rate.ranks),
+        per_node(rate.per_node),
+        bytes(rate.bytes),
+        count(rate.count),
+        time_s(rate.time_s),
+        wrong(rate.wrong) {}
 
   static Hdf5Handle type() {
     const Hdf5Handle text = hdf5_string_type();

@@ -165,17 +165,17 @@ class HostSensors : public Sensors {
     facts_.name = "host";
     facts_.power_limit_w = counters_.power_limit_w();
     facts_.memory_total_bytes = meminfo(root, "MemTotal");
-    facts_.sources = {
-        "power and energy: " + counters_.source(),
-        std::string("utilisation: ") + (ticks_.all > 0.0 ? "/proc/stat, all processors of the node"
-                                                         : "none, /proc/stat cannot be read"),
-        "clock: " + clock_.source(),
-        std::string("memory: ") + (facts_.memory_total_bytes
-                                       ? "/proc/meminfo, of the node"
-                                       : "none, /proc/meminfo cannot be read"),
-        "temperature: " + temperature_source_,
-        std::string("errors of memory: ") +
-            (uncorrected_paths_.empty() ? "none, EDAC knows no memory controller" : "EDAC")};
+    facts_.sources.assign(
+        {"power and energy: " + counters_.source(),
+         std::string("utilisation: ") + (ticks_.all > 0.0 ? "/proc/stat, all processors of the node"
+                                                          : "none, /proc/stat cannot be read"),
+         "clock: " + clock_.source(),
+         std::string("memory: ") + (facts_.memory_total_bytes
+                                        ? "/proc/meminfo, of the node"
+                                        : "none, /proc/meminfo cannot be read"),
+         "temperature: " + temperature_source_,
+         std::string("errors of memory: ") +
+             (uncorrected_paths_.empty() ? "none, EDAC knows no memory controller" : "EDAC")});
   }
 
   SensorReading read() override {

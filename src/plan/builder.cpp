@@ -36,7 +36,9 @@ int PlanBuilder::shared_buffer(const std::string& name, MemoryClass memory_class
 
 void PlanBuilder::begin_program(ProgramKind kind, int32_t chunk) {
   const int32_t at = static_cast<int32_t>(plan_.ops.size());
-  plan_.programs.push_back({kind, chunk, at, at, at, at});
+  Program program{kind, chunk};
+  program.first = program.last = program.loop_first = program.loop_last = at;
+  plan_.programs.push_back(program);
 }
 
 void PlanBuilder::end_program() {

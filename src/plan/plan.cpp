@@ -208,8 +208,12 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Dev
   const ParallelConfig& parallel = config.parallel;
   plan.config = config;
   plan.device = device;
-  plan.grid = {parallel.tensor_parallel, parallel.context_parallel, parallel.pipeline_parallel,
-               parallel.data_parallel,   parallel.zero_group,       axes_of(parallel.rank_order)};
+  plan.grid.tensor = parallel.tensor_parallel;
+  plan.grid.context = parallel.context_parallel;
+  plan.grid.pipeline = parallel.pipeline_parallel;
+  plan.grid.data = parallel.data_parallel;
+  plan.grid.zero_group = parallel.zero_group;
+  plan.grid.order = axes_of(parallel.rank_order);
   GPTBENCH_CHECK(plan.grid.size() == world_size, "the grid does not cover the ranks");
   plan.rank = rank;
   plan.at = plan.grid.coordinates_of(rank);

@@ -23,8 +23,9 @@ std::string layout_of(const RunView& run) {
 std::vector<std::string> parts_of(const RunView& run, bool over_length) {
   // A published point without a model is its series.
   if (run.is_point())
-    return {"published: " + run.deck().text("run", "name"), "", "", "", "", "", "", ""};
-  return {
+    return std::vector<std::string>{
+        "published: " + run.deck().text("run", "name"), "", "", "", "", "", "", ""};
+  return std::vector<std::string>{
       run.source_mark() + run.model_name(),
       over_length ? std::to_string(run.summary().world_size) + " ranks"
                   : "sequence " + std::to_string(run.deck().seq_length()),

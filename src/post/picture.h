@@ -57,6 +57,16 @@ struct Box {
   double clear_of = 0.0;    // see `behind`
 };
 
+// A box from `left` to `right` that reaches `half` above and below y.
+inline Box box_around(double left, double right, double y, double half) {
+  Box box;
+  box.left = left;
+  box.right = right;
+  box.top = y - half;
+  box.bottom = y + half;
+  return box;
+}
+
 // A dashed line across the panel, at a value of y (or of x).
 struct Rule {
   double at = 0.0;

@@ -102,8 +102,11 @@ class BarPanel {
     last.behind = (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
     for (const Mark& mark : spread_.marks)
       if (mark.y == row_) last.clear_of = std::max(last.clear_of, mark.high);
-    if (bar.failed)
-      panel_.boxes.push_back({0.0, end, row_ - 0.34, row_ + 0.34, hatched, "did not fit", ""});
+    if (bar.failed) {
+      Box& box = panel_.boxes.emplace_back(box_around(0.0, end, row_, 0.34));
+      box.style = hatched;
+      box.name = "did not fit";
+    }
     failed_ = failed_ || bar.failed;
     // A limit far beyond the bars would leave nothing to see of them.
     if (bar.limit > 0.0 && bar.limit < 3.0 * longest_) {
@@ -129,8 +132,10 @@ class BarPanel {
       if (part.largest - part.least > 0.02 * longest_)
         spread_.marks.push_back({from + value, row_, from + least, from + largest, tip});
     }
-    panel_.boxes.push_back(
-        {from, from + value, row_ - 0.34, row_ + 0.34, style, part.name, tip, part.name});
+    Box& box = panel_.boxes.emplace_back(box_around(from, from + value, row_, 0.34));
+    box.style = style;
+    box.name = box.inside = part.name;
+    box.tip = tip;
     return from + value;
   }
 

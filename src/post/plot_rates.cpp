@@ -111,8 +111,10 @@ Panel bars_of(const Runs& runs, const Figure& rate, const std::string& label,
     // A long bar has room for its figure, behind a short one there is room.
     const bool is_long = value > 0.3 * widest;
     const std::string text = significant(value, 4, 4);
-    panel.boxes.push_back({0.0, value, row - 0.32, row + 0.32, 0, labels[r], mark.tip,
-                           is_long ? text : "", is_long ? "" : text});
+    Box& box = panel.boxes.emplace_back(box_around(0.0, value, row, 0.32));
+    box.name = labels[r];
+    box.tip = mark.tip;
+    (is_long ? box.inside : box.behind) = text;
     if (mark.low < mark.high) spread.marks.push_back({value, row, mark.low, mark.high, mark.tip});
   }
   panel.curves.push_back(spread);

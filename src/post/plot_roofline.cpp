@@ -116,8 +116,11 @@ Picture roofline_picture(const Runs& runs, const PlotOptions&) {
       range.most = std::max(range.most, intensity);
     }
     rates.y.ticks.emplace_back(row, label);
-    rates.boxes.push_back({0.0, gb_per_s, row - 0.34, row + 0.34, style, label, tip, "",
-                           significant(gb_per_s, 3, 3)});
+    Box& box = rates.boxes.emplace_back(box_around(0.0, gb_per_s, row, 0.34));
+    box.style = style;
+    box.name = label;
+    box.tip = tip;
+    box.behind = significant(gb_per_s, 3, 3);
     picture.legend.push_back({label, style});
   }
   if (roof.curves.empty()) {

@@ -105,11 +105,16 @@ class RankRow {
  private:
   void box(double begin_us, double end_us, double top, double bottom, size_t style,
            const std::string& name, const std::string& what, const std::string& inside) {
-    panel_.boxes.push_back(
-        {begin_us / unit_us_, end_us / unit_us_, row_ + top, row_ + bottom, style, name,
-         what + ": " + printed("%.4g", (end_us - begin_us) / unit_us_) + " " + unit_ + " from " +
-             printed("%.4g", begin_us / unit_us_) + " " + unit_,
-         inside});
+    Box& box = panel_.boxes.emplace_back();
+    box.left = begin_us / unit_us_;
+    box.right = end_us / unit_us_;
+    box.top = row_ + top;
+    box.bottom = row_ + bottom;
+    box.style = style;
+    box.name = name;
+    box.tip = what + ": " + printed("%.4g", (end_us - begin_us) / unit_us_) + " " + unit_ +
+              " from " + printed("%.4g", begin_us / unit_us_) + " " + unit_;
+    box.inside = inside;
   }
 
   Panel& panel_;
@@ -263,11 +268,16 @@ double add_class(Panel& panel, const std::string& name, const std::vector<ArenaE
     const auto style = static_cast<size_t>(
         std::find(scale.lifetimes.begin(), scale.lifetimes.end(), buffer.lifetime) -
         scale.lifetimes.begin());
-    panel.boxes.push_back(
-        {begin / scale.unit, end / scale.unit, row + 0.05, row + 0.95, style, buffer.lifetime,
-         buffer.name + ", " + buffer.dtype + ", " + format_bytes(buffer.bytes) + " at " +
-             format_bytes(buffer.offset_bytes) + "; lives: " + buffer.lifetime,
-         text});
+    Box& box = panel.boxes.emplace_back();
+    box.left = begin / scale.unit;
+    box.right = end / scale.unit;
+    box.top = row + 0.05;
+    box.bottom = row + 0.95;
+    box.style = style;
+    box.name = buffer.lifetime;
+    box.tip = buffer.name + ", " + buffer.dtype + ", " + format_bytes(buffer.bytes) + " at " +
+              format_bytes(buffer.offset_bytes) + "; lives: " + buffer.lifetime;
+    box.inside = text;
   }
   if (lanes.empty()) return top;
   const double largest = *std::max_element(lanes.begin(), lanes.end());
@@ -368,12 +378,14 @@ Picture ranks_picture(const Runs& runs, const PlotOptions&) {
       const size_t rank = ranks_of[h][i];
       const double x = static_cast<double>(i % most_columns), time = times[rank];
       columns = std::max(columns, i % most_columns + 1);
-      panel.boxes.push_back({x - 0.47, x + 0.47, row - 0.44, row + 0.44, 1, hosts[h],
-                             "rank " + std::to_string(rank) + " on " + hosts[h] + ": " +
-                                 significant(time / unit, 4, 4) + (seconds ? " s" : " ms") + ", " +
-                                 fixed(100.0 * time / largest, 1) + " % of the slowest",
-                             significant(time / unit, 3, 3), "",
-                             largest > least ? 0.999 * (time - least) / (largest - least) : 0.0});
+      Box& box = panel.boxes.emplace_back(box_around(x - 0.47, x + 0.47, row, 0.44));
+      box.style = 1;
+      box.name = hosts[h];
+      box.tip = "rank " + std::to_string(rank) + " on " + hosts[h] + ": " +
+                significant(time / unit, 4, 4) + (seconds ? " s" : " ms") + ", " +
+                fixed(100.0 * time / largest, 1) + " % of the slowest";
+      box.inside = significant(time / unit, 3, 3);
+      box.strength = largest > least ? 0.999 * (time - least) / (largest - least) : 0.0;
     }
     row += 1.0;
   }

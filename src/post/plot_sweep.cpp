@@ -54,8 +54,8 @@ std::vector<Varied> varied_keys(const Runs& runs) {
 }
 
 // The runs of one cell: their median, or how they ended.
-Box cell_of(const Runs& runs, double most) {
-  Box box;
+Box cell_of(const Runs& runs, const Box& place, double most) {
+  Box box = place;
   std::vector<double> rates;
   const std::vector<std::string> labels = labels_of(runs);
   for (size_t r = 0; r < runs.size(); ++r) {
@@ -93,11 +93,8 @@ Panel panel_of(const Runs& runs, const std::vector<Varied>& keys, const std::str
             panels.of_run[r] == value)
           of_cell.push_back(runs[r]);
       if (of_cell.empty()) continue;
-      Box box = cell_of(of_cell, most);
-      box.left = x - 0.47;
-      box.right = x + 0.47;
-      box.top = static_cast<double>(y) - 0.45;
-      box.bottom = static_cast<double>(y) + 0.45;
+      const Box place = box_around(x - 0.47, x + 0.47, static_cast<double>(y), 0.45);
+      Box box = cell_of(of_cell, place, most);
       box.name = columns.name + " " + column;
       panel.boxes.push_back(box);
     }

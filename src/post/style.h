@@ -29,6 +29,15 @@ struct StyleColumn {
   std::string unit = "";
 };
 
+inline StyleColumn in_unit(const char* unit, StyleColumn column) {
+  column.unit = unit;
+  return column;
+}
+inline StyleColumn shown(Shown where, StyleColumn column) {
+  column.shown = where;
+  return column;
+}
+
 struct Style {
   const char* name;
   const char* doc;  // one line, for --help

@@ -13,19 +13,19 @@ namespace {
 std::vector<std::string> row_of(const MessageRate& rate) {
   const double algbw =
       rate.time_s > 0.0 ? static_cast<double>(rate.bytes) / rate.time_s / 1e9 : 0.0;
-  return {rate.axis,
-          rate.op,
-          std::to_string(rate.ranks),
-          rate.per_node > 0 ? std::to_string(rate.nodes()) : "-",
-          std::to_string(rate.bytes),
-          rate.count > 0 ? std::to_string(rate.count) : "-",
-          rate.type.empty() ? "-" : rate.type,
-          rate.redop.empty() ? "-" : rate.redop,
-          "-1",  // no operation has a root
-          printed("%.2f", 1e6 * rate.time_s),
-          printed("%.3f", algbw),
-          printed("%.3f", algbw * bus_factor(rate.op, rate.ranks)),
-          rate.wrong >= 0 ? std::to_string(rate.wrong) : "-"};
+  return std::vector<std::string>{rate.axis,
+                                  rate.op,
+                                  std::to_string(rate.ranks),
+                                  rate.per_node > 0 ? std::to_string(rate.nodes()) : "-",
+                                  std::to_string(rate.bytes),
+                                  rate.count > 0 ? std::to_string(rate.count) : "-",
+                                  rate.type.empty() ? "-" : rate.type,
+                                  rate.redop.empty() ? "-" : rate.redop,
+                                  "-1",  // no operation has a root
+                                  printed("%.2f", 1e6 * rate.time_s),
+                                  printed("%.3f", algbw),
+                                  printed("%.3f", algbw * bus_factor(rate.op, rate.ranks)),
+                                  rate.wrong >= 0 ? std::to_string(rate.wrong) : "-"};
 }
 
 // Ranks of a group along the axis; 1 where no axis has this name.

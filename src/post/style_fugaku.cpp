@@ -40,21 +40,22 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
   const int digits = full_checkpointing ? 3 : 2;
   return {
       {"Nodes", nodes_cell},
-      {"Size", size_cell, true, false, Shown::for_people},
-      {"Size", size_cell, false, false, Shown::for_programs},
+      shown(Shown::for_people, {"Size", size_cell}),
+      shown(Shown::for_programs, {"Size", size_cell, false}),
       {"DP", whole(&RunDeck::data_parallel)},
       {"TP", whole(&RunDeck::tensor_parallel)},
       {"PP", whole(&RunDeck::pipeline_parallel)},
       {"MBS", whole(&RunDeck::micro_batch)},
       {"GBS", whole(&RunDeck::global_batch)},
-      {"Mem", memory_cell, true, false, Shown::everywhere, "MiB"},
+      in_unit("MiB", {"Mem", memory_cell}),
       {"Sec/it", figures(&Summary::sec_per_it, decimals(1))},
       {full_checkpointing ? "TFLOPs*" : "TFLOPs", figures(tflops_of, decimals(2)), true, true},
       {"Est. Aggr. PetaFLOPs",
        figures(aggregate_petaflops, [=](double p) { return significant(p, digits, 4); }), true,
        true},
       {"Notes", [](const RunView& run) { return run.notes(); }, false},
-      {"Clock", figures(&Summary::clock_ghz, decimals(1)), true, false, Shown::for_programs, "GHz"},
+      shown(Shown::for_programs,
+            in_unit("GHz", {"Clock", figures(&Summary::clock_ghz, decimals(1))})),
   };
 }
 

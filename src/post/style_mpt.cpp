@@ -86,10 +86,10 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"SeqLen (T)", whole(&RunDeck::seq_length)},
       {"# GPUs", whole(&Summary::world_size)},
       {"GPU", [](const RunView& run) { return run.device_name(); }, false},
-      {"MFU" + star, [](const RunView& run) { return percent(run, false); }, true, true,
-       Shown::everywhere, "%"},
-      {"HFU" + star, [](const RunView& run) { return percent(run, true); }, true, true,
-       Shown::everywhere, "%"},
+      in_unit("%",
+              {"MFU" + star, [](const RunView& run) { return percent(run, false); }, true, true}),
+      in_unit("%",
+              {"HFU" + star, [](const RunView& run) { return percent(run, true); }, true, true}),
       {"Model TFLOP", figures(model_tflop, decimals(6)), true, true},
       {"MicroBatchSize", whole(&RunDeck::micro_batch)},
       {"GradAccum", whole(&RunDeck::gradient_accumulation)},
@@ -113,9 +113,11 @@ std::vector<Table> mpt_tables(const Runs& runs) {
   // A cell above holds two figures where both peaks are requested; programs get the second here.
   if (!runs.empty() && runs.front().rates().restatement().peak_type == "both")
     for (const bool hardware : {false, true})
-      columns.push_back({std::string(hardware ? "HFU" : "MFU") + star + " fp8",
-                         [=](const RunView& run) { return percent_of_fp8(run, hardware); }, true,
-                         true, Shown::for_programs, "%"});
+      columns.push_back(
+          shown(Shown::for_programs,
+                in_unit("%", {std::string(hardware ? "HFU" : "MFU") + star + " fp8",
+                              [=](const RunView& run) { return percent_of_fp8(run, hardware); },
+                              true, true})));
   // Not a published column: added where a run has something to note.
   if (std::any_of(runs.begin(), runs.end(),
                   [](const RunView& run) { return !run.skipped_note().empty(); }))

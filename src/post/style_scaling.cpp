@@ -75,15 +75,15 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
                [](double p) { return significant(p, 3, 4); }),
        true, true},
       {"Speed-up", figures(speedup, decimals(2))},
-      {"Efficiency", figures(efficiency, [](double e) { return fixed(e, 1) + " %"; }), true, false,
-       Shown::everywhere, "%"},
-      {"Comm",
-       [](const RunView& run) {
-         const double share = communication_share(run);
-         if (!run.counts() || share < 0.0) return run.counts() ? std::string("-") : run.outcome();
-         return fixed(share, 1, 0) + " %";
-       },
-       true, false, Shown::everywhere, "%"},
+      in_unit("%",
+              {"Efficiency", figures(efficiency, [](double e) { return fixed(e, 1) + " %"; })}),
+      in_unit("%", {"Comm",
+                    [](const RunView& run) {
+                      const double share = communication_share(run);
+                      if (!run.counts() || share < 0.0)
+                        return run.counts() ? std::string("-") : run.outcome();
+                      return fixed(share, 1, 0) + " %";
+                    }}),
       {"Notes", [](const RunView& run) { return run.notes(); }, false},
   };
 }

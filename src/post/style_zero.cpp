@@ -60,16 +60,14 @@ std::vector<Table> zero_tables(const Runs& runs) {
       {"Throughput (samples/sec)", figures(&Summary::samples_per_s, decimals(2, 3))},
   };
   for (int64_t device = 0; device < devices_shown(runs); ++device)
-    columns.push_back({"GPU" + std::to_string(device) + " Memory Usage",
-                       [=](const RunView& run) { return memory_cell(run, device); }, true, false,
-                       Shown::everywhere, "MiB"});
-  columns.push_back({"GPU Memory",
-                     figures(
-                         [](const RunView& run) {
-                           return run.summary().device_memory_bytes / static_cast<double>(MiB);
-                         },
-                         decimals(0)),
-                     true, false, Shown::for_programs, "MiB"});
+    columns.push_back(
+        in_unit("MiB", {"GPU" + std::to_string(device) + " Memory Usage",
+                        [=](const RunView& run) { return memory_cell(run, device); }}));
+  const auto device_mib = [](const RunView& run) {
+    return run.summary().device_memory_bytes / static_cast<double>(MiB);
+  };
+  columns.push_back(
+      shown(Shown::for_programs, in_unit("MiB", {"GPU Memory", figures(device_mib, decimals(0))})));
   columns.push_back({"Notes", [](const RunView& run) { return run.notes(); }, false});
   return {table_of(
       "zero",

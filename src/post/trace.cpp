@@ -46,10 +46,17 @@ TraceFile parse_trace(const std::string& text) {
       trace.lanes[integer_of(line, "tid", 0)] = text_of(line, "name", true);
     const double begin = number_of(line, "ts"), duration = number_of(line, "dur");
     if (phase != "X" || !std::isfinite(begin) || !(duration >= 0.0 && duration < 1e300)) continue;
-    trace.spans.push_back({name, text_of(line, "cat"), text_of(line, "program"), rank,
-                           integer_of(line, "tid", 0), integer_of(line, "micro_batch", -1),
-                           integer_of(line, "layer", -1), begin, begin + duration,
-                           integer_of(line, "bytes", 0)});
+    TraceSpan& span = trace.spans.emplace_back();
+    span.name = name;
+    span.category = text_of(line, "cat");
+    span.program = text_of(line, "program");
+    span.rank = rank;
+    span.lane = integer_of(line, "tid", 0);
+    span.micro_batch = integer_of(line, "micro_batch", -1);
+    span.layer = integer_of(line, "layer", -1);
+    span.begin_us = begin;
+    span.end_us = begin + duration;
+    span.bytes = integer_of(line, "bytes", 0);
   }
   std::stable_sort(trace.spans.begin(), trace.spans.end(),
                    [](const TraceSpan& a, const TraceSpan& b) {

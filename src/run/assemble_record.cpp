@@ -128,9 +128,15 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
   }
   record.warmup_steps = plan.config.run.warmup_steps;
 
-  for (const Buffer& buffer : plan.buffers)
-    record.arena.push_back({buffer.name, name_of(buffer.memory_class), name_of(buffer.dtype),
-                            buffer.offset, buffer.bytes(), lifetime_text(buffer)});
+  for (const Buffer& buffer : plan.buffers) {
+    ArenaEntry& entry = record.arena.emplace_back();
+    entry.name = buffer.name;
+    entry.memory_class = name_of(buffer.memory_class);
+    entry.dtype = name_of(buffer.dtype);
+    entry.offset_bytes = buffer.offset;
+    entry.bytes = buffer.bytes();
+    entry.lifetime = lifetime_text(buffer);
+  }
   return record;
 }
 

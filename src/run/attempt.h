@@ -9,6 +9,7 @@
 #include "deck/deck.h"
 #include "device/device.h"
 #include "io/journal.h"
+#include "plan/device_traits.h"
 #include "plan/plan.h"
 #include "record/record.h"
 #include "run/console.h"
@@ -18,15 +19,25 @@ namespace gptbench {
 
 // What all attempts of a run have in common.
 struct Session {
+  Session(MpiWorld& the_world, const Deck& the_deck, Device& the_device,
+          const TokenSource& the_tokens, const Console& the_console, Journal& the_journal)
+      : world(the_world),
+        deck(the_deck),
+        device(the_device),
+        tokens(the_tokens),
+        console(the_console),
+        journal(the_journal),
+        traits(device_traits(device.info().kind, device.info().num_threads)) {}
+
   MpiWorld& world;
   const Deck& deck;
   Device& device;
   const TokenSource& tokens;
-  DeviceTraits traits;  // of the device
-  std::string argv;
-  double start_s;
   const Console& console;
   Journal& journal;  // on rank 0
+  DeviceTraits traits;
+  std::string argv;
+  double start_s = 0.0;
 };
 
 struct Attempt {

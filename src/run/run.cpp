@@ -109,8 +109,9 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const Console console(world.rank() == 0, line.verbosity);
   if (!chosen.empty()) console.say(hanging("Layout          ", chosen));
   Journal journal;
-  const DeviceTraits traits = device_traits(device->info().kind, device->info().num_threads);
-  const Session session = {world, deck, *device, *tokens, traits, argv, start_s, console, journal};
+  Session session(world, deck, *device, *tokens, console, journal);
+  session.argv = argv;
+  session.start_s = start_s;
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
       candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);

@@ -28,9 +28,9 @@ void StepReport::begin(const Record& planned, const RunParts& parts) {
 void StepReport::add(int64_t step, const StepResult& result) {
   if (session_.world.rank() != 0) return;
   const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * plan_.shape.T);
-  latest_ = {
-      step + 1,          result.loss,   result.grad_norm, result.time_s, tokens / result.time_s,
-      result.loss_scale, result.skipped};
+  latest_ = {step + 1, result.loss, result.grad_norm, result.time_s, tokens / result.time_s};
+  latest_.loss_scale = result.loss_scale;
+  latest_.skipped = result.skipped;
   session_.journal.add(latest_);
   // A launcher that ends the run may have stopped reading what is printed.
   if (!signal_pending()) progress_.add(step, result, now_s());

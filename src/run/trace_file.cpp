@@ -62,7 +62,9 @@ std::string lines_of(const Plan& plan, const Trace& trace) {
     const Op& op = plan.ops[static_cast<size_t>(event.op)];
     const Task& task = event.task;
     const int64_t rows = task.sequences.count * plan.shape.T / plan.grid.context;
-    Line line{name, category, lane, us(begin_s), us(end_s), event.op, task.micro_batch};
+    Line line{name, category, lane, us(begin_s), us(end_s)};
+    line.op = event.op;
+    line.micro_batch = task.micro_batch;
     line.program = plan.programs[static_cast<size_t>(task.program)].kind;
     line.bytes = is_message(op.kind) ? payload_bytes(op, rows) : 0;
     line.issued_us = us(event.begin_s);
@@ -96,8 +98,10 @@ std::string lines_of(const RankWork& rank, const LaneTime& time) {
   for (const Span& span : time.spans) {
     const Issue& issue = rank.issues[static_cast<size_t>(span.issue)];
     const Op& op = plan.ops[static_cast<size_t>(issue.op)];
-    Line line{title(op),        name_of(op.region), static_cast<int>(op.queue), 1e6 * span.begin_s,
-              1e6 * span.end_s, issue.op,           issue.micro_batch};
+    Line line{title(op), name_of(op.region), static_cast<int>(op.queue), 1e6 * span.begin_s,
+              1e6 * span.end_s};
+    line.op = issue.op;
+    line.micro_batch = issue.micro_batch;
     line.program = programs[static_cast<size_t>(issue.op)];
     const Work& work = rank.works[static_cast<size_t>(issue.work)];
     line.bytes = work.kind == Work::Kind::message ? static_cast<int64_t>(work.bytes) : 0;

@@ -45,8 +45,12 @@ void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out
     for (const StepSample& sample : training.samples) mine.push_back(field.of(sample));
     const std::vector<double> all = world.gather(mine);  // [rank, step]
     if (world.rank() != 0) continue;
-    RankSeries series{field.name,  "s", field.description, {}, static_cast<int64_t>(steps),
-                      world.size()};
+    RankSeries series;
+    series.name = field.name;
+    series.unit = "s";
+    series.description = field.description;
+    series.steps = static_cast<int64_t>(steps);
+    series.ranks = world.size();
     for (size_t step = 0; step < steps; ++step)
       for (size_t rank = 0; rank < ranks; ++rank) series.values.push_back(all[rank * steps + step]);
     out.timing.push_back(std::move(series));

@@ -135,18 +135,10 @@ struct Rows {
 template <class A>
 void tile_gemm(float* c, int64_t m, int64_t n, int64_t k, Rows<A> a, Rows<A> b, bool accumulate,
                const Workspace& workspace) {
-  run_gemm({dtype_of<A>(),
-            DType::f32,
-            m,
-            n,
-            k,
-            {a.data, a.ld, false},
-            {b.data, b.ld, false},
-            c,
-            n,
-            nullptr,
-            accumulate},
-           workspace);
+  Gemm gemm = make_gemm(dtype_of<A>(), {m, n, k}, {a.data, a.ld, false}, {b.data, b.ld, false},
+                        {c, n, DType::f32});
+  gemm.accumulate = accumulate;
+  run_gemm(gemm, workspace);
 }
 
 // f(i, row i of the transpose of in[D,width]) for i = 0 .. width - 1; `buffer` holds

@@ -89,11 +89,21 @@ struct BackwardArrays {
 // The work of one item: tiles of keys `first_keys`, `first_keys` + `step_keys`, ... by panels of
 // queries counted likewise, for heads [first_head, end_head); and which gradients it forms.
 struct Part {
-  int64_t b, h_kv;
-  int64_t first_head, end_head;
-  int64_t first_keys, step_keys;
-  int64_t first_queries, step_queries;
-  bool dq, dkv;
+  int64_t b = 0, h_kv = 0;
+  int64_t first_head = 0, end_head = 0;
+  int64_t first_keys = 0, step_keys = 1;
+  int64_t first_queries = 0, step_queries = 1;
+  bool dq = true, dkv = true;
+
+  // All query heads of key head h_kv, of which there are `group`.
+  static Part of_keys(int64_t b, int64_t h_kv, int64_t group) {
+    Part part;
+    part.b = b;
+    part.h_kv = h_kv;
+    part.first_head = h_kv * group;
+    part.end_head = part.first_head + group;
+    return part;
+  }
 };
 
 // Gradients of type A are assigned. Gradients of keys in blocks are float and are added to.
@@ -298,30 +308,34 @@ void attention_backward_on(Queue& queue, int64_t threads, const AttentionBackwar
   };
   if (rounds(heads_kv, 5 * group, 1) <= rounds(heads_kv * key_strips, 4 * group, key_strips) +
                                             rounds(heads * query_strips, 3, query_strips)) {
-    parallel_items(
-        "gptbench::attention_backward", threads, heads_kv, s, a.workspace,
-        [=](int64_t item, const Scratch& scratch) {
-          const int64_t b = item / s.H_kv, h_kv = item % s.H_kv;
-          backward(a, {b, h_kv, h_kv * group, (h_kv + 1) * group, 0, 1, 0, 1, true, true}, scratch);
-        });
+    parallel_items("gptbench::attention_backward", threads, heads_kv, s, a.workspace,
+                   [=](int64_t item, const Scratch& scratch) {
+                     backward(a, Part::of_keys(item / s.H_kv, item % s.H_kv, group), scratch);
+                   });
     return;
   }
-  parallel_items(
-      "gptbench::attention_backward_keys", threads, heads_kv * key_strips, s, a.workspace,
-      [=](int64_t item, const Scratch& scratch) {
-        const int64_t head = item / key_strips, strip = item % key_strips;
-        const int64_t b = head / s.H_kv, h_kv = head % s.H_kv;
-        backward(a,
-                 {b, h_kv, h_kv * group, (h_kv + 1) * group, strip, key_strips, 0, 1, false, true},
-                 scratch);
-      });
-  parallel_items(
-      "gptbench::attention_backward_queries", threads, heads * query_strips, s, a.workspace,
-      [=](int64_t item, const Scratch& scratch) {
-        const int64_t head = item / query_strips, strip = item % query_strips;
-        const int64_t b = head / s.H, h = head % s.H;
-        backward(a, {b, h / group, h, h + 1, 0, 1, strip, query_strips, true, false}, scratch);
-      });
+  parallel_items("gptbench::attention_backward_keys", threads, heads_kv * key_strips, s,
+                 a.workspace, [=](int64_t item, const Scratch& scratch) {
+                   const int64_t head = item / key_strips;
+                   Part part = Part::of_keys(head / s.H_kv, head % s.H_kv, group);
+                   part.first_keys = item % key_strips;
+                   part.step_keys = key_strips;
+                   part.dq = false;
+                   backward(a, part, scratch);
+                 });
+  parallel_items("gptbench::attention_backward_queries", threads, heads * query_strips, s,
+                 a.workspace, [=](int64_t item, const Scratch& scratch) {
+                   const int64_t head = item / query_strips;
+                   Part part;
+                   part.b = head / s.H;
+                   part.first_head = head % s.H;
+                   part.end_head = part.first_head + 1;
+                   part.h_kv = part.first_head / group;
+                   part.first_queries = item % query_strips;
+                   part.step_queries = query_strips;
+                   part.dkv = false;
+                   backward(a, part, scratch);
+                 });
 }
 
 template <class A>

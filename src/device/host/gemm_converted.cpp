@@ -85,18 +85,11 @@ void run_blocks(const Gemm& gemm, const Workspace& workspace, int threads) {
           convert_block<A>(b, gemm.b, n0, n, k0, k, threads);
         else
           convert_block<A>(b, gemm.b, k0, k, n0, n, threads);
-        run_gemm({DType::f32,
-                  DType::f32,
-                  m,
-                  n,
-                  k,
-                  {a, gemm.a.transposed ? m : k, gemm.a.transposed},
-                  {b, gemm.b.transposed ? k : n, gemm.b.transposed},
-                  c,
-                  ldc,
-                  nullptr,
-                  true},
-                 workspace.rest(needed));
+        Gemm part =
+            make_gemm(DType::f32, {m, n, k}, {a, gemm.a.transposed ? m : k, gemm.a.transposed},
+                      {b, gemm.b.transposed ? k : n, gemm.b.transposed}, {c, ldc, DType::f32});
+        part.accumulate = true;
+        run_gemm(part, workspace.rest(needed));
       }
       if (direct) continue;
       A* const stored = static_cast<A*>(gemm.c) + c0;
@@ -126,9 +119,8 @@ Bf16Products measure_bf16_products(double (*clock_s)()) {
   const std::vector<bfloat16> weight(static_cast<size_t>(N * K), bfloat16(1.0f));
   std::vector<bfloat16> y(static_cast<size_t>(R * N));
   std::vector<char> scratch(static_cast<size_t>(gemm_workspace_bytes));
-  Gemm gemm{
-      DType::bf16, DType::bf16, R,       N,    K, {x.data(), K, false}, {weight.data(), K, true},
-      y.data(),    N,           nullptr, false};
+  Gemm gemm = make_gemm(DType::bf16, {R, N, K}, {x.data(), K, false}, {weight.data(), K, true},
+                        {y.data(), N, DType::bf16});
   double best_s[2] = {1e30, 1e30};
   for (int repeat = 0; repeat < 4; ++repeat)
     for (const Bf16Products products : {Bf16Products::library, Bf16Products::converted}) {

@@ -89,19 +89,12 @@ void run_gemm_fp8(const Gemm& gemm, const Workspace& workspace) {
           decode_block(b, gemm.b, n0, n, k0, k);
         else
           decode_block(b, gemm.b, k0, k, n0, n);
-        run_gemm({DType::bf16,
-                  DType::f32,
-                  m,
-                  n,
-                  k,
-                  {a, gemm.a.transposed ? m : k, gemm.a.transposed},
-                  {b, gemm.b.transposed ? k : n, gemm.b.transposed},
-                  sum,
-                  n,
-                  nullptr,
-                  true,
-                  gemm.bf16_products},
-                 workspace.rest(needed));
+        Gemm part =
+            make_gemm(DType::bf16, {m, n, k}, {a, gemm.a.transposed ? m : k, gemm.a.transposed},
+                      {b, gemm.b.transposed ? k : n, gemm.b.transposed}, {sum, n, DType::f32});
+        part.accumulate = true;
+        part.bf16_products = gemm.bf16_products;
+        run_gemm(part, workspace.rest(needed));
       }
       store_block(sum, gemm, m0, m, n0, n);
     }

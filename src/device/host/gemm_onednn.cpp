@@ -41,22 +41,6 @@ std::string isa_name(dnnl::cpu_isa isa) {
   return "";
 }
 
-// What a plan depends on, and nothing else.
-struct Key {
-  int64_t m, n, k, lda, ldb, ldc;
-  int64_t flags;  // types, transpositions, bias, accumulate, threads
-
-  bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof other) == 0; }
-};
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    uint64_t hash = 0;
-    for (const int64_t part : {key.m, key.n, key.k, key.lda, key.ldb, key.ldc, key.flags})
-      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9E3779B97F4A7C15ull + (hash >> 29);
-    return static_cast<size_t>(hash);
-  }
-};
-
 // How a GEMM is computed.
 enum class Route {
   matmul,  // a primitive of the library
@@ -158,22 +142,39 @@ bool prefers_conversion(const Gemm& gemm) {
          (is_large(gemm) || crosses_block(gemm));
 }
 
+// What a plan depends on, and nothing else.
+struct Key {
+  int64_t m, n, k, lda, ldb, ldc;
+  int64_t flags;  // types, transpositions, bias, accumulate, threads
+
+  Key(const Gemm& gemm, int threads)
+      : m(gemm.m),
+        n(gemm.n),
+        k(gemm.k),
+        lda(gemm.a.ld),
+        ldb(gemm.b.ld),
+        ldc(gemm.ldc),
+        flags((gemm.a.transposed ? 1 : 0) | (gemm.b.transposed ? 2 : 0) |
+              (gemm.bias != nullptr ? 4 : 0) | (gemm.accumulate ? 8 : 0) |
+              (prefers_conversion(gemm) ? 16 : 0) | (static_cast<int64_t>(gemm.in) << 8) |
+              (static_cast<int64_t>(gemm.out) << 16) | (static_cast<int64_t>(threads) << 24)) {}
+  bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof other) == 0; }
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = 0;
+    for (const int64_t part : {key.m, key.n, key.k, key.lda, key.ldb, key.ldc, key.flags})
+      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9E3779B97F4A7C15ull + (hash >> 29);
+    return static_cast<size_t>(hash);
+  }
+};
+
 class PlannedGemms {
  public:
   PlannedGemms() : stream_(cpu_engine()) {}
 
   PlannedGemm& find(const Gemm& gemm, int threads) {
-    const Key key{gemm.m,
-                  gemm.n,
-                  gemm.k,
-                  gemm.a.ld,
-                  gemm.b.ld,
-                  gemm.ldc,
-                  (gemm.a.transposed ? 1 : 0) | (gemm.b.transposed ? 2 : 0) |
-                      (gemm.bias != nullptr ? 4 : 0) | (gemm.accumulate ? 8 : 0) |
-                      (prefers_conversion(gemm) ? 16 : 0) | (static_cast<int64_t>(gemm.in) << 8) |
-                      (static_cast<int64_t>(gemm.out) << 16) |
-                      (static_cast<int64_t>(threads) << 24)};
+    const Key key(gemm, threads);
     const auto found = plans_.find(key);
     if (found != plans_.end()) return found->second;
     PlannedGemm& plan = plans_[key];

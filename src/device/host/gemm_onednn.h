@@ -49,6 +49,30 @@ struct Gemm {
   Bf16Products bf16_products = Bf16Products::library;
 };
 
+struct GemmSizes {
+  int64_t m, n, k;
+};
+struct GemmResult {
+  void* c;
+  int64_t ldc;
+  DType type;
+};
+// C = A B, without a bias.
+inline Gemm make_gemm(DType in, const GemmSizes& sizes, const GemmFactor& a, const GemmFactor& b,
+                      const GemmResult& result) {
+  Gemm gemm{};
+  gemm.in = in;
+  gemm.out = result.type;
+  gemm.m = sizes.m;
+  gemm.n = sizes.n;
+  gemm.k = sizes.k;
+  gemm.a = a;
+  gemm.b = b;
+  gemm.c = result.c;
+  gemm.ldc = result.ldc;
+  return gemm;
+}
+
 // Runs `gemm` on the threads of set_gemm_threads(). `workspace` serves the library as scratch
 // memory and holds converted blocks of the factors of f16 and, where it lacks that on this
 // processor, of bf16 (8 MiB do, 2 MiB at less speed); gemm_workspace_bytes of plan/workspace.h

@@ -9,8 +9,10 @@ void linear_forward(Queue& queue, const LinearForward& a) {
   const DType type = dtype_of<A>();
   const GemmFactor x{a.x, a.K, false, DType::fp8_e4m3, a.fp8.left};
   const GemmFactor weight{a.weight, a.K, true, DType::fp8_e4m3, a.fp8.right};
-  run_gemm({type, type, a.R, a.N, a.K, x, weight, a.y, a.N, a.bias, false, bf16_products_of(queue)},
-           a.workspace);
+  Gemm gemm = make_gemm(type, {a.R, a.N, a.K}, x, weight, {a.y, a.N, type});
+  gemm.bias = a.bias;
+  gemm.bf16_products = bf16_products_of(queue);
+  run_gemm(gemm, a.workspace);
 }
 
 template <class A>
@@ -21,9 +23,9 @@ void linear_backward_input(Queue& queue, const LinearBackwardInput& a) {
   const GemmFactor dy{a.dy, a.N, false, DType::fp8_e5m2, a.fp8.left};
   const GemmFactor weight{a.weight, transposed ? a.N : a.K, transposed, DType::fp8_e4m3,
                           a.fp8.right};
-  run_gemm(
-      {type, type, a.R, a.K, a.N, dy, weight, a.dx, a.K, nullptr, false, bf16_products_of(queue)},
-      a.workspace);
+  Gemm gemm = make_gemm(type, {a.R, a.K, a.N}, dy, weight, {a.dx, a.K, type});
+  gemm.bf16_products = bf16_products_of(queue);
+  run_gemm(gemm, a.workspace);
 }
 
 template <class A>
@@ -33,9 +35,10 @@ void linear_backward_weight(Queue& queue, const LinearBackwardWeight& a) {
   const int64_t rows = padded_rows(a.R);
   const GemmFactor dy{a.dy, transposed ? rows : a.N, !transposed, DType::fp8_e5m2, a.fp8.left};
   const GemmFactor x{a.x, transposed ? rows : a.K, transposed, DType::fp8_e4m3, a.fp8.right};
-  run_gemm({dtype_of<A>(), DType::f32, a.N, a.K, a.R, dy, x, a.dweight, a.K, nullptr, a.accumulate,
-            bf16_products_of(queue)},
-           a.workspace);
+  Gemm gemm = make_gemm(dtype_of<A>(), {a.N, a.K, a.R}, dy, x, {a.dweight, a.K, DType::f32});
+  gemm.accumulate = a.accumulate;
+  gemm.bf16_products = bf16_products_of(queue);
+  run_gemm(gemm, a.workspace);
   if (a.dbias != nullptr && a.fp8.left == nullptr)
     bias_backward<A>(queue, {a.dbias, a.dy, a.R, a.N});
 }

@@ -109,9 +109,8 @@ float normalise_rows(const LayerNormForward& a, int64_t begin, int64_t end) {
 template <bool centred, class A>
 void norm_forward(const char* name, Queue& queue, LayerNormForward a) {
   if (a.residual.sum != nullptr) {  // two passes: a row is in cache for neither
-    const ResidualSum& s = a.residual;
-    residual_forward<A>(queue, {s.sum, s.residual, s.branch, a.R, a.C, s.dropout, s.rows});
-    a.x = s.sum;
+    residual_forward<A>(queue, residual_of(a));
+    a.x = a.residual.sum;
   }
   parallel_with_amax(name, ceil_div(a.R, rows_at_once), a.fp8.amax, [=](int64_t block) {
     const int64_t begin = block * rows_at_once;

@@ -50,7 +50,7 @@ void residual_forward(Queue&, const ResidualForward& a) {
 
 template <class A>
 void dropout_backward(Queue& queue, const DropoutBackward& a) {
-  residual_forward<A>(queue, ResidualForward{a.dx, nullptr, a.dy, a.R, a.C, a.dropout, a.rows});
+  residual_forward<A>(queue, as_residual(a));
 }
 
 GPTBENCH_RESIDUAL_KERNELS(GPTBENCH_HOST_KERNEL)

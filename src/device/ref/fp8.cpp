@@ -6,7 +6,7 @@ namespace gptbench::ref {
 
 template <class A, class S>
 void fp8_quantize(Queue&, const Fp8Quantize& a) {
-  const Fp8Copy copy = {a.y, a.y_transposed, a.amax, a.scale, a.type, a.sums, {}};
+  const Fp8Copy copy = copy_of(a);
   const Fp8Elements<A, S> elements(nullptr, copy, a.R, a.C);
   for (int64_t i = 0; i < a.R * a.C; ++i) elements.put(i, load<A>(a.x, i));
 }

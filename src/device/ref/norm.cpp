@@ -9,9 +9,8 @@ namespace {
 template <bool centred, class A, class S>
 void norm_forward(Queue& queue, LayerNormForward a) {
   if (a.residual.sum != nullptr) {
-    const ResidualSum& s = a.residual;
-    residual_forward<A, S>(queue, {s.sum, s.residual, s.branch, a.R, a.C, s.dropout, s.rows});
-    a.x = s.sum;
+    residual_forward<A, S>(queue, residual_of(a));
+    a.x = a.residual.sum;
   }
   const double count = static_cast<double>(a.C);
   const Fp8Elements<A, S> y(a.y, a.fp8, a.R, a.C);
