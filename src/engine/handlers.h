@@ -6,15 +6,17 @@
 namespace gptbench {
 
 // By file: execute_attention, execute_kernels (all other kernels), execute_data.
-#define GPTBENCH_HANDLER(kind) void kind(const OpCall& call);
 namespace handle {
-GPTBENCH_OP_KINDS(GPTBENCH_HANDLER)
+#define GPTBENCH_OP(kind, ...) void kind(const OpCall& call);
+#include "plan/op_table.inc"
+#undef GPTBENCH_OP
 }  // namespace handle
-#undef GPTBENCH_HANDLER
 
 using Handler = void (*)(const OpCall&);
-#define GPTBENCH_HANDLER(kind) handle::kind,
-inline constexpr Handler handlers[num_op_kinds] = {GPTBENCH_OP_KINDS(GPTBENCH_HANDLER)};
-#undef GPTBENCH_HANDLER
+inline constexpr Handler handlers[num_op_kinds] = {
+#define GPTBENCH_OP(kind, ...) handle::kind,
+#include "plan/op_table.inc"
+#undef GPTBENCH_OP
+};
 
 }  // namespace gptbench

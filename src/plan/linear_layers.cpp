@@ -89,7 +89,8 @@ Operand LinearLayers::gradient_input(int64_t l, Linear linear, const LayerActiva
   }
   const Operand full = full_input(l, linear, a);
   if (!transposes_) return full;
-  stage_.emit(ops::fp8_transpose({l}, layer(l, linear).K, full, transposed));
+  stage_.emit(ops::row_op(OpKind::fp8_transpose, {l}, layer(l, linear).K,
+                          {{Slot::x, full}, {Slot::y, transposed}}));
   return transposed;
 }
 
@@ -179,7 +180,8 @@ void LinearLayers::emit_weight_gradient(int64_t l, Linear linear, const LayerAct
   emit_gemm(ops::linear_backward_weight({l}, size, dy, x, dweight, dbias), l, linear, Fp8Role::dy,
             Fp8Role::x);
   if (at.bias >= 0 && at.row_parallel && stage_.sp > 1 && !is_summed)
-    stage_.emit(ops::bias_backward({l, stage_.sp}, at.N, part, stage_.gradients.of(at.bias)));
+    stage_.emit(ops::row_op(OpKind::bias_backward, {l, stage_.sp}, at.N,
+                            {{Slot::dy, part}, {Slot::dbias, stage_.gradients.of(at.bias)}}));
 }
 
 // dy of fc is formed by the gradient of GELU; dy of a projection is the gradient of the residual

@@ -64,7 +64,8 @@ void MaskedTokenHead::emit_transform_backward() const {
   // Its reduction travels while the gradient of the input is formed.
   stage_.gradients.fold(unit_);
   emit(ops::linear_backward_input(rows, {C, C}, dgelu, stage_.weights.of(dense_.weight), {dln_f_}));
-  emit_of_sequences(ops::first_rows_backward({rows.layer}, C, {dfirst_}, {dln_f_}));
+  emit_of_sequences(ops::row_op(OpKind::first_rows_backward, {rows.layer}, C,
+                                {{Slot::dy, {dfirst_}}, {Slot::dx, {dln_f_}}}));
 }
 
 // An operation with a row for each sequence.
@@ -87,9 +88,9 @@ void MaskedTokenHead::emit_next_sentence() const {
   const Operand first{first_}, pooled{pooled_}, dpooled{dpooled_}, logits{logits_};
   const auto emit = [&](const Op& op) { emit_of_sequences(op); };
   emit(ops::load_labels(L, {plan.labels}));
-  emit(ops::first_rows_forward(rows, C, {ln_f_}, first));
+  emit(ops::row_op(OpKind::first_rows_forward, rows, C, {{Slot::x, {ln_f_}}, {Slot::y, first}}));
   emit(ops::linear_forward(rows, pooler, first, pooler_weight, pooler_bias, pooled));
-  emit(ops::tanh_forward(rows, C, pooled, pooled));
+  emit(ops::row_op(OpKind::tanh_forward, rows, C, {{Slot::x, pooled}, {Slot::y, pooled}}));
   emit(ops::linear_forward(rows, classes, pooled, nsp_weight, nsp_bias, logits));
   const int64_t sequences = plan.micro_batch_rows / plan.shape.T;
   const LossSize size{2, 2, 0, 1.0 / static_cast<double>(plan.config.batch.global_batch_size)};
@@ -104,7 +105,8 @@ void MaskedTokenHead::emit_next_sentence() const {
   emit(ops::linear_backward_weight(rows, classes, logits, pooled, gradient(classes_.weight),
                                    gradient(classes_.bias)));
   emit(ops::linear_backward_input(rows, classes, logits, nsp_weight, dpooled));
-  emit(ops::tanh_backward(rows, C, dpooled, pooled, dpooled));
+  emit(ops::row_op(OpKind::tanh_backward, rows, C,
+                   {{Slot::dy, dpooled}, {Slot::y, pooled}, {Slot::dx, dpooled}}));
   emit(ops::linear_backward_weight(rows, pooler, dpooled, first, gradient(pooler_.weight),
                                    gradient(pooler_.bias)));
   emit(ops::linear_backward_input(rows, pooler, dpooled, pooler_weight, {dfirst_}));

@@ -1,37 +1,18 @@
-// The table of operations: for each kind its name, the region that its time is booked under, the
-// group of its sizes (plan/operation.h), and its operands by name. Makers (plan/ops.h) write
-// operations, PlanBuilder::emit checks them against the table, and engine, tests and printers read
-// them by the same names.
+// The table of operations (plan/op_table.inc): for each kind its name, the region that its time is
+// booked under, the group of its sizes (plan/operation.h), and its operands by name. Makers
+// (plan/ops.h) write operations, PlanBuilder::emit checks them against the table, and engine, tests
+// and printers read them by the same names.
 #pragma once
 
 #include <cstdint>
 
 namespace gptbench {
 
-// Kinds of operations; the table in op_spec.cpp says what each of them does. Messages come last.
-// clang-format off
-#define GPTBENCH_OP_KINDS(X)                                                                    \
-  X(load_tokens) X(load_labels) X(load_lengths) X(load_control)                                 \
-  X(fill_zero) X(join) X(copy) X(copy_part)                                                     \
-  X(linear_forward) X(linear_backward_input) X(linear_backward_weight)                          \
-  X(linear_gelu_forward) X(linear_gelu_backward_input) X(bias_backward)                         \
-  X(layernorm_forward) X(layernorm_backward) X(rmsnorm_forward) X(rmsnorm_backward)             \
-  X(rotary_forward) X(rotary_backward) X(attention_forward) X(attention_backward)               \
-  X(gelu_forward) X(gelu_backward) X(swiglu_forward) X(swiglu_backward)                         \
-  X(tanh_forward) X(tanh_backward) X(first_rows_forward) X(first_rows_backward)                 \
-  X(residual_forward) X(dropout_backward)                                                       \
-  X(embedding_forward) X(embedding_backward)                                                    \
-  X(cross_entropy_statistics) X(cross_entropy_combine) X(cross_entropy_finish) X(cross_entropy) \
-  X(accumulate) X(squared_norm) X(sum_scalars) X(loss_scale) X(clip_factor) X(adamw) X(convert) \
-  X(fp8_quantize) X(fp8_transpose) X(fp8_update_scales)                                         \
-  X(load) X(store)                                                                              \
-  X(all_reduce) X(reduce_scatter) X(all_gather) X(send) X(receive)
-// clang-format on
-
+// Kinds of operations: the names of the table.
 enum class OpKind : uint8_t {
-#define GPTBENCH_OP_KIND(name) name,
-  GPTBENCH_OP_KINDS(GPTBENCH_OP_KIND)
-#undef GPTBENCH_OP_KIND
+#define GPTBENCH_OP(name, ...) name,
+#include "plan/op_table.inc"
+#undef GPTBENCH_OP
 };
 constexpr int num_op_kinds = static_cast<int>(OpKind::receive) + 1;
 inline bool is_transfer(OpKind kind) {

@@ -21,10 +21,6 @@ Op on_rows(Op op, Rows rows) {
   return op;
 }
 
-Op row_op(OpKind kind, Rows rows, int64_t columns, Operands operands) {
-  return on_rows(make(kind, RowSize{columns}, std::move(operands)), rows);
-}
-
 // On rows where there is a count for each of them.
 Op counted(Op op, ElementCount count, Rows rows) {
   return count.columns > 0 ? on_rows(std::move(op), rows) : op;
@@ -56,6 +52,10 @@ Op collective(OpKind kind, Route route, ElementCount count, int64_t element_byte
 }
 
 }  // namespace
+
+Op row_op(OpKind kind, Rows rows, int64_t columns, Operands operands) {
+  return on_rows(make(kind, RowSize{columns}, std::move(operands)), rows);
+}
 
 Op load_tokens(int64_t layer, Operand tokens, Operand targets, Operand types) {
   return array_op(OpKind::load_tokens, per_row(1),
@@ -128,10 +128,6 @@ Op linear_backward_weight(Rows rows, GemmSize size, Operand dy, Operand x, Opera
               {{Slot::dy, dy}, {Slot::x, x}, {Slot::dweight, dweight}, {Slot::dbias, dbias}});
 }
 
-Op bias_backward(Rows rows, int64_t columns, Operand dy, Operand dbias) {
-  return row_op(OpKind::bias_backward, rows, columns, {{Slot::dy, dy}, {Slot::dbias, dbias}});
-}
-
 void set_fp8_scales(Op& gemm, Operand left, Operand right) {
   gemm.operands.set(Slot::left_scale, left);
   gemm.operands.set(Slot::right_scale, right);
@@ -157,10 +153,6 @@ Op fp8_quantize_matrix(int64_t layer, const MatrixSize& size, Operand x,
   op.layer = static_cast<int32_t>(layer);
   set_fp8_copy(op, copy);
   return op;
-}
-
-Op fp8_transpose(Rows rows, int64_t columns, Operand x, Operand y) {
-  return row_op(OpKind::fp8_transpose, rows, columns, {{Slot::x, x}, {Slot::y, y}});
 }
 
 Op fp8_update_scales(int64_t tensors, const Fp8ScaleOperands& state) {
@@ -199,14 +191,6 @@ Op norm_backward(NormKind kind, Rows rows, int64_t columns, Operand dy, Operand 
                  {Slot::column_sums, gradients.column_sums}});
 }
 
-Op rotary_forward(Rows rows, int64_t columns, Operand x) {
-  return row_op(OpKind::rotary_forward, rows, columns, {{Slot::x, x}});
-}
-
-Op rotary_backward(Rows rows, int64_t columns, Operand dx) {
-  return row_op(OpKind::rotary_backward, rows, columns, {{Slot::dx, dx}});
-}
-
 Op attention_forward(Rows rows, const AttentionSize& size, double flops_per_row,
                      const AttentionOperands& operands) {
   Op op = on_rows(make(OpKind::attention_forward, size,
@@ -239,23 +223,6 @@ Op activation_backward(ActivationKind kind, Rows rows, int64_t columns, Operand 
                        Operand dx) {
   return row_op(kind == ActivationKind::swiglu ? OpKind::swiglu_backward : OpKind::gelu_backward,
                 rows, columns, {{Slot::dy, dy}, {Slot::x, x}, {Slot::dx, dx}});
-}
-
-Op tanh_forward(Rows rows, int64_t columns, Operand x, Operand y) {
-  return row_op(OpKind::tanh_forward, rows, columns, {{Slot::x, x}, {Slot::y, y}});
-}
-
-Op tanh_backward(Rows rows, int64_t columns, Operand dy, Operand y, Operand dx) {
-  return row_op(OpKind::tanh_backward, rows, columns,
-                {{Slot::dy, dy}, {Slot::y, y}, {Slot::dx, dx}});
-}
-
-Op first_rows_forward(Rows rows, int64_t columns, Operand x, Operand y) {
-  return row_op(OpKind::first_rows_forward, rows, columns, {{Slot::x, x}, {Slot::y, y}});
-}
-
-Op first_rows_backward(Rows rows, int64_t columns, Operand dy, Operand dx) {
-  return row_op(OpKind::first_rows_backward, rows, columns, {{Slot::dy, dy}, {Slot::dx, dx}});
 }
 
 Op residual_forward(Rows rows, int32_t site, int64_t columns, Operand residual, Operand branch,

@@ -1,4 +1,4 @@
-// Makers of operations, one for each kind: the only writers of operands. They name every operand
+// Makers of operations: the only writers of operands. They name every operand
 // and set the sizes of the kind; the table in plan/op_spec.h says which operands may be absent.
 // Who emits an operation may still set its region, layer, rows and whether it is a recomputation.
 #pragma once
@@ -14,6 +14,9 @@ struct Rows {
   int64_t layer = -1;
   int64_t div = 1;
 };
+
+// An operation on rows of `columns` elements that has no maker of its own.
+Op row_op(OpKind kind, Rows rows, int64_t columns, Operands operands);
 
 // What the host brings in.
 Op load_tokens(int64_t layer, Operand tokens, Operand targets, Operand types);
@@ -38,7 +41,6 @@ Op linear_forward(Rows rows, GemmSize size, Operand x, Operand weight, Operand b
 Op linear_backward_input(Rows rows, GemmSize size, Operand dy, Operand weight, Operand dx);
 Op linear_backward_weight(Rows rows, GemmSize size, Operand dy, Operand x, Operand dweight,
                           Operand dbias);
-Op bias_backward(Rows rows, int64_t columns, Operand dy, Operand dbias);
 // The factors of a GEMM are fp8 and are multiplied with these (device/kernels.h, Fp8Scales).
 void set_fp8_scales(Op& gemm, Operand left, Operand right);
 
@@ -51,7 +53,6 @@ void set_fp8_copy(Op& op, const Fp8CopyOperands& copy);
 Op fp8_quantize(Rows rows, int64_t columns, Operand x, const Fp8CopyOperands& copy);
 Op fp8_quantize_matrix(int64_t layer, const MatrixSize& size, Operand x,
                        const Fp8CopyOperands& copy);
-Op fp8_transpose(Rows rows, int64_t columns, Operand x, Operand y);
 struct Fp8ScaleOperands {
   Operand scale, inverse, amax, history, position;
 };
@@ -69,9 +70,6 @@ struct NormGradients {
 Op norm_backward(NormKind kind, Rows rows, int64_t columns, Operand dy, Operand x,
                  const NormOperands& norm, const NormGradients& gradients);
 
-// Rotary positions of q and k in rows of `columns` elements, in place.
-Op rotary_forward(Rows rows, int64_t columns, Operand x);
-Op rotary_backward(Rows rows, int64_t columns, Operand dx);
 // flops_per_row: those of a query over all its keys, forward and backward.
 struct AttentionOperands {
   Operand q, kv, lengths, out, lse;
@@ -88,10 +86,6 @@ Op attention_backward(Rows rows, const AttentionSize& size, double flops_per_row
 Op activation_forward(ActivationKind kind, Rows rows, int64_t columns, Operand x, Operand y);
 Op activation_backward(ActivationKind kind, Rows rows, int64_t columns, Operand dy, Operand x,
                        Operand dx);
-Op tanh_forward(Rows rows, int64_t columns, Operand x, Operand y);
-Op tanh_backward(Rows rows, int64_t columns, Operand dy, Operand y, Operand dx);
-Op first_rows_forward(Rows rows, int64_t columns, Operand x, Operand y);
-Op first_rows_backward(Rows rows, int64_t columns, Operand dy, Operand dx);
 // site: of the dropout mask within the layer.
 Op residual_forward(Rows rows, int32_t site, int64_t columns, Operand residual, Operand branch,
                     Operand sum);
