@@ -188,7 +188,7 @@ double stated_limit(const RunView& run) {
 // Runs of one model stand together.
 Runs by_model(const Runs& runs) {
   Runs sorted;
-  for (const Runs& group : grouped(runs, [](const RunView& run) { return run.model_name(); }))
+  for (const Runs& group : grouped(runs, &RunView::model_name))
     sorted.insert(sorted.end(), group.begin(), group.end());
   return sorted;
 }

@@ -34,7 +34,6 @@ class Keys {
     if (has_shape_) set("model.preset", name);
     return has_shape_;
   }
-  void shape_is_given() { has_shape_ = true; }
   bool has_shape() const { return has_shape_; }
   Deck deck(const std::string& where) const {
     try {

@@ -59,7 +59,7 @@ Table table_of(const std::string& style, const std::string& caption,
     if (column.heading.rfind("HFU", 0) == 0) hfu = std::max(hfu, largest_percent(cells));
   };
   if (std::any_of(runs.begin(), runs.end(), [](const RunView& run) { return !run.is_measured(); }))
-    add({"Source", [](const RunView& run) { return run.source(); }, false});
+    add({"Source", &RunView::source, false});
   for (const StyleColumn& column : columns) add(column);
   add({"Status", [](const RunView& run) { return run.counts() ? "OK" : run.outcome(); }, false,
        false, Shown::for_programs});

@@ -49,7 +49,7 @@ std::vector<Table> checkpoint_tables(const Runs& runs) {
       {"Stall (ms/step)", figures(cost(&CheckpointCost::stall_s, 1e3), digits)},
       {"Overhead (%)", figures(cost(&CheckpointCost::overhead, 100.0), digits)},
       {"Resume (s)", figures(&Summary::resume_s, digits)},
-      {"Notes", [](const RunView& run) { return run.notes(); }, false},
+      {"Notes", &RunView::notes, false},
   };
   return {table_of("checkpoint", "Checkpoints", columns, runs)};
 }

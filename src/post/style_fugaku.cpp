@@ -53,7 +53,7 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
       {"Est. Aggr. PetaFLOPs",
        figures(aggregate_petaflops, [=](double p) { return significant(p, digits, 4); }), true,
        true},
-      {"Notes", [](const RunView& run) { return run.notes(); }, false},
+      {"Notes", &RunView::notes, false},
       shown(Shown::for_programs,
             in_unit("GHz", {"Clock", figures(&Summary::clock_ghz, decimals(1))})),
   };

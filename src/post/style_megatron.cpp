@@ -98,7 +98,7 @@ std::vector<StyleColumn> columns_for_programs() {
     return StyleColumn{heading, cell, false};
   };
   return {
-      text("model", [](const RunView& run) { return run.model_name(); }),
+      text("model", &RunView::model_name),
       {"nodes", [](const RunView& run) { return std::to_string(machine_of(run).nodes); }},
       {"gpus_per_node",
        [](const RunView& run) { return std::to_string(machine_of(run).devices_per_node); }},
@@ -124,7 +124,7 @@ std::vector<StyleColumn> columns_for_programs() {
       {"power_w", optional_figure(&Summary::power_w)},
       {"power_limit_w", optional_figure(&Summary::power_limit_w)},
       {"utilisation_pct", optional_figure(&Summary::utilisation, 100.0)},
-      text("notes", [](const RunView& run) { return run.skipped_note(); }),
+      text("notes", &RunView::skipped_note),
   };
 }
 

@@ -85,7 +85,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"Model", model_cell, false},
       {"SeqLen (T)", whole(&RunDeck::seq_length)},
       {"# GPUs", whole(&Summary::world_size)},
-      {"GPU", [](const RunView& run) { return run.device_name(); }, false},
+      {"GPU", &RunView::device_name, false},
       in_unit("%",
               {"MFU" + star, [](const RunView& run) { return percent(run, false); }, true, true}),
       in_unit("%",
@@ -121,7 +121,7 @@ std::vector<Table> mpt_tables(const Runs& runs) {
   // Not a published column: added where a run has something to note.
   if (std::any_of(runs.begin(), runs.end(),
                   [](const RunView& run) { return !run.skipped_note().empty(); }))
-    columns.push_back({"Notes", [](const RunView& run) { return run.skipped_note(); }, false});
+    columns.push_back({"Notes", &RunView::skipped_note, false});
   const std::string restated = runs.empty() ? "" : runs.front().rates().restatement().note();
   return {table_of("mpt",
                    "Training throughput" + restated +

@@ -65,7 +65,7 @@ std::vector<StyleColumn> settings() {
     return [cell](const RunView& run) { return run.is_point() ? "-" : cell(run); };
   };
   return {
-      {"Model", unless_point([](const RunView& run) { return run.model_name(); }), false},
+      {"Model", unless_point(&RunView::model_name), false},
       {"Sequence", unless_point(whole(&RunDeck::seq_length))},
       {"Batch", unless_point(whole(&RunDeck::global_batch))},
       {"Precision", key("precision", "compute"), false},
@@ -74,7 +74,7 @@ std::vector<StyleColumn> settings() {
       {"Layout", unless_point(layout_cell), false},
       {"Ranks", whole(&Summary::world_size)},
       {"Nodes", unless_point(whole(&Summary::nodes))},
-      {"Device", [](const RunView& run) { return run.device_name(); }, false},
+      {"Device", &RunView::device_name, false},
       {"FLOPs", [](const RunView& run) { return run.rates().convention(); }, false, true},
       {"Date", [](const RunView& run) { return run.record().date_utc.substr(0, 10); }, false},
   };
@@ -153,8 +153,7 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
     columns.push_back({"Rules", [](const RunView& run) { return run.summary().rules; }, false});
   const bool notes = std::any_of(runs.begin(), runs.end(),
                                  [](const RunView& run) { return !run.skipped_note().empty(); });
-  if (notes)
-    columns.push_back({"Notes", [](const RunView& run) { return run.skipped_note(); }, false});
+  if (notes) columns.push_back({"Notes", &RunView::skipped_note, false});
   return columns;
 }
 

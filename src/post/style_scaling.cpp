@@ -84,7 +84,7 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
                         return run.counts() ? std::string("-") : run.outcome();
                       return fixed(share, 1, 0) + " %";
                     }}),
-      {"Notes", [](const RunView& run) { return run.notes(); }, false},
+      {"Notes", &RunView::notes, false},
   };
 }
 

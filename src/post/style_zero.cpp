@@ -44,7 +44,7 @@ std::vector<Table> zero_tables(const Runs& runs) {
     return [=](const RunView& run) { return std::to_string(run.deck().integer("model", name, 0)); };
   };
   std::vector<StyleColumn> columns = {
-      {"Model", [](const RunView& run) { return run.model_name(); }, false},
+      {"Model", &RunView::model_name, false},
       {"num_layers", key("num_layers")},
       {"hidden_size", key("hidden_size")},
       {"num_heads", key("num_attention_heads")},
@@ -68,7 +68,7 @@ std::vector<Table> zero_tables(const Runs& runs) {
   };
   columns.push_back(
       shown(Shown::for_programs, in_unit("MiB", {"GPU Memory", figures(device_mib, decimals(0))})));
-  columns.push_back({"Notes", [](const RunView& run) { return run.notes(); }, false});
+  columns.push_back({"Notes", &RunView::notes, false});
   return {table_of(
       "zero",
       "Batch by ZeRO stage. As published, Max Global BSZ is the batch of the run: the largest "
