@@ -24,7 +24,7 @@ std::shared_ptr<const Nccl> nccl() {
 
 // GPU of the process at `node_rank`, which sees one.
 int ordinal_of(int64_t node_rank) {
-  return static_cast<int>(node_rank % cuda_census().devices);
+  return static_cast<int>(node_rank % visible_gpus().devices);
 }
 
 std::string hexadecimal(const ncclUniqueId& id) {
@@ -59,27 +59,27 @@ std::map<std::string, ncclUniqueId> shared_ids(MpiWorld& world, const Plan& plan
 
 }  // namespace
 
-CudaCensus cuda_census() {
-  CudaCensus census;
-  const cudaError_t status = cudaGetDeviceCount(&census.devices);
-  if (status == cudaSuccess && census.devices > 0) return census;
+VisibleGpus visible_gpus() {
+  VisibleGpus gpus;
+  const cudaError_t status = cudaGetDeviceCount(&gpus.devices);
+  if (status == cudaSuccess && gpus.devices > 0) return gpus;
   cudaGetLastError();
-  census.devices = 0;
+  gpus.devices = 0;
   if (status == cudaErrorNoDevice || status == cudaSuccess)
-    census.reason = "no GPU is visible (CUDA_VISIBLE_DEVICES)";
+    gpus.reason = "no GPU is visible (CUDA_VISIBLE_DEVICES)";
   else if (status == cudaErrorInsufficientDriver)
-    census.reason = "no NVIDIA driver, or one older than CUDA " +
-                    std::to_string(CUDART_VERSION / 1000) + "." +
-                    std::to_string(CUDART_VERSION % 1000 / 10) + " needs";
+    gpus.reason = "no NVIDIA driver, or one older than CUDA " +
+                  std::to_string(CUDART_VERSION / 1000) + "." +
+                  std::to_string(CUDART_VERSION % 1000 / 10) + " needs";
   else
-    census.reason = std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status);
-  return census;
+    gpus.reason = std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status);
+  return gpus;
 }
 
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
-  const CudaCensus census = cuda_census();
-  if (census.devices == 0)
-    throw Error(Exit::usage, "device = 'cuda': " + census.reason + "; use device = 'host'");
+  const VisibleGpus gpus = visible_gpus();
+  if (gpus.devices == 0)
+    throw Error(Exit::usage, "device = 'cuda': " + gpus.reason + "; use device = 'host'");
   const int ordinal = ordinal_of(options.node_rank);
   cudaDeviceProp properties;
   GPTBENCH_CUDA(cudaGetDeviceProperties(&properties, ordinal));

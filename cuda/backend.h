@@ -14,11 +14,11 @@ namespace gptbench {
 
 // GPUs that this process sees (CUDA_VISIBLE_DEVICES heeded); `reason` says in one line why there
 // are none. Neither driver nor GPU is needed to ask.
-struct CudaCensus {
+struct VisibleGpus {
   int devices = 0;
   std::string reason;
 };
-CudaCensus cuda_census();
+VisibleGpus visible_gpus();
 
 struct CudaOptions {
   int64_t node_rank = 0;         // place of the process on its node

@@ -229,7 +229,7 @@ int CublasLtGemm::preferred_fusion(const GemmKey& key) const {
   int fused = 0;
   for (const auto& [other, choice] : choices_.by_key)
     if (key.gelu && other.gelu && other.op == key.op) fused = std::max(fused, choice.fused);
-  return std::min(fused, most_fused(key));
+  return std::min(fused, max_fused(key));
 }
 
 void CublasLtGemm::place_bias_gradient(const Planned& planned, GemmArguments& arguments) const {

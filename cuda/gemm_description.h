@@ -98,7 +98,7 @@ struct GemmDescription {
 // of the bias. With GELU: that or its gradient, then the gradient of the bias.
 GemmDescription describe_gemm(const GemmKey& key, int fused);
 // How many there are.
-inline int most_fused(const GemmKey& key) {
+inline int max_fused(const GemmKey& key) {
   const bool gradient_of_bias = key.bias && key.op != GemmOp::forward;
   return (key.gelu ? 1 : 0) + (gradient_of_bias ? 1 : 0);
 }

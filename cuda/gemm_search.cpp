@@ -81,7 +81,7 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
     else if (key.gelu && key.op == GemmOp::backward_input)
       finish_gelu_gradient(planned, arguments, gelu, queue, kernels);
   };
-  for (int fused = 0; fused <= most_fused(key); ++fused) {
+  for (int fused = 0; fused <= max_fused(key); ++fused) {
     const std::unique_ptr<Planned> planned = describe(key, fused);
     for (const GemmChoice& proposal :
          proposals(*planned, fused, workspace_bytes, proposals_timed)) {

@@ -11,7 +11,7 @@ const char* const reason =
 
 }  // namespace
 
-CudaCensus cuda_census() {
+VisibleGpus visible_gpus() {
   return {0, reason};
 }
 

@@ -40,8 +40,8 @@ inline int64_t elements_to_alignment(std::initializer_list<Touched> arrays) {
 }
 
 // Threads that keep a device busy where a kernel only moves bytes.
-inline unsigned blocks_for(int64_t wanted, int blocks_a_multiprocessor) {
-  const int64_t most = static_cast<int64_t>(multiprocessors()) * blocks_a_multiprocessor;
+inline unsigned blocks_for(int64_t wanted, int blocks_per_multiprocessor) {
+  const int64_t most = static_cast<int64_t>(multiprocessors()) * blocks_per_multiprocessor;
   return static_cast<unsigned>(std::max<int64_t>(1, std::min(wanted, most)));
 }
 

@@ -146,9 +146,9 @@ template <class A, int N>
 void backward(Queue& queue, const EmbeddingBackward& a) {
   const A* const dy = static_cast<const A*>(a.dy);
   const auto by_index = [&](void* dtable, const int32_t* indices, int64_t first, int64_t count) {
-    constexpr int64_t rows_a_launch = 8192;
-    for (int64_t begin = 0; begin < a.R; begin += rows_a_launch) {
-      const int64_t end = std::min(a.R, begin + rows_a_launch);
+    constexpr int64_t rows_per_launch = 8192;
+    for (int64_t begin = 0; begin < a.R; begin += rows_per_launch) {
+      const int64_t end = std::min(a.R, begin + rows_per_launch);
       launch(GPTBENCH_KERNEL(embedding_backward_kernel<A, N>),
              dim3{static_cast<unsigned>(end - begin), 1, 1}, backward_threads,
              sizeof(int) * (backward_threads + backward_threads / 32), stream_of(queue),

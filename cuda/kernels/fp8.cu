@@ -48,14 +48,14 @@ __global__ void fp8_transpose_kernel(uint8_t* y, const uint8_t* x, int64_t R, in
   store_columns(y, tile, r0, c0, C, padded);
 }
 
-constexpr int tensors_a_block = 32, slices = 8;
+constexpr int tensors_per_block = 32, slices = 8;
 
 // A warp's lanes are tensors, its warps slices of the history.
 __global__ void fp8_update_scales_kernel(Fp8UpdateScales a) {
   GPTBENCH_DYNAMIC_SHARED(float, shared);
-  const int lane = static_cast<int>(threadIdx.x) % tensors_a_block;
-  const int slice = static_cast<int>(threadIdx.x) / tensors_a_block;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * tensors_a_block + lane;
+  const int lane = static_cast<int>(threadIdx.x) % tensors_per_block;
+  const int slice = static_cast<int>(threadIdx.x) / tensors_per_block;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * tensors_per_block + lane;
   float largest = 0.0f;
   int64_t position = 0;
   if (i < a.count) {
@@ -66,11 +66,11 @@ __global__ void fp8_update_scales_kernel(Fp8UpdateScales a) {
       largest = fmaxf(largest, *entry);
     }
   }
-  shared[slice * tensors_a_block + lane] = largest;
+  shared[slice * tensors_per_block + lane] = largest;
   __syncthreads();
   if (slice != 0 || i >= a.count) return;
   for (int other = 1; other < slices; ++other)
-    largest = fmaxf(largest, shared[other * tensors_a_block + lane]);
+    largest = fmaxf(largest, shared[other * tensors_per_block + lane]);
   const DType type = i < a.e4m3 ? DType::fp8_e4m3 : DType::fp8_e5m2;
   const float scale = fp8_scale(largest, fp8_format(type), a.margin, a.scale[i]);
   a.scale[i] = scale;
@@ -109,8 +109,8 @@ void fp8_transpose(Queue& queue, const Fp8Transpose& a) {
 template <class A>
 void fp8_update_scales(Queue& queue, const Fp8UpdateScales& a) {
   if (a.count == 0) return;
-  constexpr int threads = tensors_a_block * slices;
-  const dim3 grid{static_cast<unsigned>(ceil_div(a.count, tensors_a_block)), 1, 1};
+  constexpr int threads = tensors_per_block * slices;
+  const dim3 grid{static_cast<unsigned>(ceil_div(a.count, tensors_per_block)), 1, 1};
   launch(GPTBENCH_KERNEL(fp8_update_scales_kernel), grid, threads, threads * sizeof(float),
          stream_of(queue), a);
 }

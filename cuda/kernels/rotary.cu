@@ -33,9 +33,9 @@ __global__ void rotary_kernel(A* x, int64_t R, int64_t heads, int64_t D, int64_t
       load<N>(x1, first + h * D + half);
       GPTBENCH_UNROLL
       for (int j = 0; j < N; ++j) {
-        const float turned = x0[j] * cosine[j] - x1[j] * sine[j];
+        const float rotated = x0[j] * cosine[j] - x1[j] * sine[j];
         x1[j] = x1[j] * cosine[j] + x0[j] * sine[j];
-        x0[j] = turned;
+        x0[j] = rotated;
       }
       store<N>(first + h * D, x0);
       store<N>(first + h * D + half, x1);

@@ -236,7 +236,7 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
   bench.machine(phases.begin("memory and launches", machine_weight));
   for (const TypeCases& each : types) {
     const std::string in = std::string(" in ") + name_of(each.type);
-    settle_choices(world, device, each.plan);
+    autotune(world, device, each.plan);
     bench.gemms(each.type, each.gemms, phases.begin("GEMMs" + in, gemm_weight));
     bench.attention(each.type, each.attention, phases.begin("attention" + in, attention_weight));
     bench.arrays(each.type, each.arrays, phases.begin("other kernels" + in, array_weight));

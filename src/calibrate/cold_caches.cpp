@@ -9,7 +9,7 @@ namespace {
 // Where the system does not say how large the last cache is, as on some Arm processors.
 constexpr int64_t assumed_cache_bytes = 64 * MiB;
 // Virtual machines show the whole cache of a processor of which they have a few cores.
-constexpr int64_t most_cache_bytes = 256 * MiB;
+constexpr int64_t max_cache_bytes = 256 * MiB;
 
 int64_t cache_bytes() {
   int64_t bytes = 0;
@@ -17,7 +17,7 @@ int64_t cache_bytes() {
   for (const int level : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE})
     bytes = std::max<int64_t>(bytes, ::sysconf(level));
 #endif
-  return bytes > 0 ? std::min(bytes, most_cache_bytes) : assumed_cache_bytes;
+  return bytes > 0 ? std::min(bytes, max_cache_bytes) : assumed_cache_bytes;
 }
 
 }  // namespace

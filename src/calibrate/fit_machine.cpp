@@ -42,7 +42,7 @@ double four_digits(double value) {
 }
 
 // Shorter messages tell latency, not bandwidth.
-constexpr int64_t least_bytes_of_bandwidth = 256 * KiB;
+constexpr int64_t min_bytes_of_bandwidth = 256 * KiB;
 
 // Fits that differ by less are equal: the smaller figures win.
 constexpr double equal_variance = 1e-9;
@@ -348,7 +348,7 @@ class Fit {
       const auto [least, most] = ends.at(rate.axis + rate.op);
       const double bytes = static_cast<double>(rate.bytes) * bus_factor(rate.op, rate.ranks);
       if (rate.bytes <= 8 * least) latencies_us.push_back(1e6 * rate.time_s / steps_of(rate));
-      if (rate.bytes >= std::max(most / 4, least_bytes_of_bandwidth))
+      if (rate.bytes >= std::max(most / 4, min_bytes_of_bandwidth))
         rates.push_back(bytes / rate.time_s / 1e9);
     }
     const auto how = [&](const std::vector<double>& values) {

@@ -13,9 +13,9 @@ namespace gptbench {
 namespace {
 
 constexpr double sample_s = 2e-3;  // calls shorter than this are timed several at once
-constexpr double longest_measurement_s = 0.5;
-constexpr double fewest_samples = 3.0, most_samples = 40.0, most_calls = 200.0;
-constexpr double fewest_calls = fewest_samples + 2.0;
+constexpr double max_measurement_s = 0.5;
+constexpr double min_samples = 3.0, max_samples = 40.0, max_calls = 200.0;
+constexpr double min_calls = min_samples + 2.0;
 
 double spread_of(const std::vector<double>& samples) {
   double sum = 0.0, squares = 0.0;
@@ -43,7 +43,7 @@ TimeShare::TimeShare(MpiWorld& world, double seconds, int64_t items)
 bool TimeShare::has_time() {
   constexpr double stopped_s = -std::numeric_limits<double>::infinity();
   const double left_s = -world_.max(-(signal_pending() ? stopped_s : end_s_ - now_s()));
-  return left_s > stopped_s && (once_s_ == 0.0 || left_s > fewest_calls * once_s_);
+  return left_s > stopped_s && (once_s_ == 0.0 || left_s > min_calls * once_s_);
 }
 
 std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()>& call,
@@ -69,17 +69,17 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
   once_s_ = once_s + prepared_s;
   const double left_s = -world_.max(-(end_s_ - now_s()));
   const double share_s =
-      std::min(longest_measurement_s, left_s / static_cast<double>(std::max<int64_t>(1, items_)));
+      std::min(max_measurement_s, left_s / static_cast<double>(std::max<int64_t>(1, items_)));
   --items_;
   const int calls =
-      prepare ? 1 : static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, most_calls));
+      prepare ? 1 : static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, max_calls));
   const double count =
-      std::clamp(share_s / (calls * once_s + prepared_s), fewest_samples, most_samples);
+      std::clamp(share_s / (calls * once_s + prepared_s), min_samples, max_samples);
   std::vector<double> samples;
   // A rank that stalls must not take the time of the others; where all go together, all see the
   // same times.
   double spent_s = 0.0;
-  for (double taken = 0.0; taken < fewest_samples || (taken < count && spent_s < 2.0 * share_s);
+  for (double taken = 0.0; taken < min_samples || (taken < count && spent_s < 2.0 * share_s);
        taken += 1.0) {
     if (slowest) world_.barrier();
     if (prepare) prepare();

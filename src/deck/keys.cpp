@@ -15,7 +15,7 @@ namespace {
 constexpr double max_size = 2147483647.0;
 constexpr double max_int64 = 9223372036854775807.0;
 // Virtual stages whose layers can be given one by one.
-constexpr int64_t most_stage_layers = 256;
+constexpr int64_t max_stage_layers = 256;
 constexpr double max_real = std::numeric_limits<double>::max();
 
 struct Table {
@@ -229,7 +229,7 @@ void add_parallel(Table& table) {
   row.choice(&C::pipeline_schedule, "pipeline_schedule", "order of the micro-batches");
   row.integer(&C::virtual_stages, "virtual_stages", 1, "",
               "chunks of layers a stage holds (interleaved schedule)");
-  row.integers(&C::stage_layers, "stage_layers", most_stage_layers, "layers",
+  row.integers(&C::stage_layers, "stage_layers", max_stage_layers, "layers",
                "layers of each virtual stage in order; not given: balanced by FLOPs");
   row.list(&C::offload, "offload", "what is kept off the device");
   row.choice(&C::offload_target, "offload_target", "where it is kept");

@@ -14,10 +14,10 @@
 
 namespace gptbench {
 
-// A key of a group and the member of T that holds its value. An array takes up to most_values.
+// A key of a group and the member of T that holds its value. An array takes up to max_values.
 template <class T>
 struct MemberKey {
-  static constexpr int64_t most_values = 64;
+  static constexpr int64_t max_values = 64;
   const char* name;
   std::variant<std::string T::*, double T::*, std::vector<std::string> T::*,
                std::vector<double> T::*>
@@ -35,7 +35,7 @@ struct MemberKey {
     key.allowed = split(allowed, ',');
     key.min_open = !may_be_zero;
     key.max = max;
-    key.elements = member.index() >= 2 ? most_values : 1;
+    key.elements = member.index() >= 2 ? max_values : 1;
     return key;
   }
 };

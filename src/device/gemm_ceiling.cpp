@@ -9,16 +9,16 @@
 namespace gptbench {
 
 std::vector<GemmShape> gemms_of(const ModelShape& model, int64_t rows) {
-  constexpr int64_t most_rows = 2048, most_columns = 8192;
+  constexpr int64_t max_rows = 2048, max_columns = 8192;
   std::vector<GemmShape> gemms = {{rows, model.C, model.qkv(), model.L},
                                   {rows, model.H * model.D, model.C, model.L},
                                   {rows, model.C, model.fc(), model.L},
                                   {rows, model.F, model.C, model.L},
                                   {rows, model.C, model.V, 1}};
   for (GemmShape& gemm : gemms) {
-    gemm.R = std::min(gemm.R, most_rows);
-    gemm.K = std::min(gemm.K, most_columns);
-    gemm.N = std::min(gemm.N, most_columns);
+    gemm.R = std::min(gemm.R, max_rows);
+    gemm.K = std::min(gemm.K, max_columns);
+    gemm.N = std::min(gemm.N, max_columns);
   }
   return gemms;
 }

@@ -9,7 +9,7 @@
 namespace gptbench {
 namespace {
 
-constexpr hsize_t most_elements = hsize_t{1} << 27;
+constexpr hsize_t max_elements = hsize_t{1} << 27;
 
 [[noreturn]] void unreadable(const std::string& name, const std::string& why) {
   throw Error(Exit::io, "cannot read " + name + ": " + why);
@@ -25,8 +25,7 @@ Hdf5Handle open_attribute(hid_t object, const std::string& name) {
 hsize_t elements_of(hid_t space, const std::string& name) {
   const hssize_t elements = H5Sget_simple_extent_npoints(space);
   if (elements < 0) unreadable(name, "damaged extents");
-  if (static_cast<hsize_t>(elements) > most_elements)
-    unreadable(name, "more elements than allowed");
+  if (static_cast<hsize_t>(elements) > max_elements) unreadable(name, "more elements than allowed");
   return static_cast<hsize_t>(elements);
 }
 
@@ -65,7 +64,7 @@ std::vector<std::string> strings_of(hid_t file_type, hid_t space, const std::str
     return strings;
   }
   const size_t width = H5Tget_size(file_type);
-  if (width == 0 || width > most_elements / elements) unreadable(name, "longer than allowed");
+  if (width == 0 || width > max_elements / elements) unreadable(name, "longer than allowed");
   const Hdf5Handle type(H5Tcopy(file_type), "read " + name);
   std::vector<char> text(width * elements);
   hdf5_check(read(type, text.data()), "read " + name);

@@ -29,8 +29,8 @@ constexpr const char* header =
     "step,loss,grad_norm,time_s,tokens_per_s,loss_scale,skipped,held_out_loss,checksum\n";
 constexpr size_t num_columns = 9;
 constexpr size_t columns_without_held_out_loss = 8;  // of earlier versions
-constexpr auto longest_in_cache = std::chrono::milliseconds(500);
-constexpr int64_t longest_journal_bytes = int64_t{1} << 30;
+constexpr auto max_time_in_cache = std::chrono::milliseconds(500);
+constexpr int64_t max_journal_bytes = int64_t{1} << 30;
 
 std::string steps_path(const std::string& directory) {
   return directory + "/steps.csv";
@@ -106,7 +106,7 @@ bool has_our_columns(const std::string& path) {
 
 // Cuts the open file `path` behind its last whole line.
 void cut_last_line(const std::string& path, int fd) {
-  const Bytes bytes = read_bytes(path, longest_journal_bytes);
+  const Bytes bytes = read_bytes(path, max_journal_bytes);
   const auto end = std::find(bytes.rbegin(), bytes.rend(), '\n');
   if (::ftruncate(fd, bytes.rend() - end) != 0)
     throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
@@ -200,7 +200,7 @@ void Journal::add(const JournalStep& step) {
 void Journal::force_to_disk() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ending_) {
-    changed_.wait_for(lock, longest_in_cache, [&] { return ending_; });
+    changed_.wait_for(lock, max_time_in_cache, [&] { return ending_; });
     if (!dirty_) continue;
     dirty_ = false;
     lock.unlock();
@@ -237,7 +237,7 @@ Record recovered_record(const std::string& directory, const std::string& status)
 }
 
 Record recovered_record(const std::string& directory, const std::string& status, Record record) {
-  const Bytes bytes = read_bytes(steps_path(directory), longest_journal_bytes);
+  const Bytes bytes = read_bytes(steps_path(directory), max_journal_bytes);
   const std::string text(bytes.begin(), bytes.end());
   const bool scaled = configured<std::string>(record, "precision", "compute") == "fp16";
   record.held_out_step.clear();  // a plan has none

@@ -9,7 +9,7 @@ namespace gptbench {
 namespace {
 
 void reduce(RankSeries& series) {
-  if (series.ranks <= most_ranks_in_full) return;
+  if (series.ranks <= max_ranks_in_full) return;
   std::vector<double> reduced;
   for (int64_t step = 0; step < series.steps; ++step) {
     const auto first = series.values.begin() + step * series.ranks;
@@ -35,12 +35,12 @@ Record reduced_over_ranks(Record record) {
   for (RankSeries& series : record.timing) reduce(series);
   for (std::vector<MemoryEntry>* entries : {&record.memory, &record.offload})
     for (MemoryEntry& entry : *entries) {
-      if (static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
+      if (static_cast<int64_t>(entry.bytes.size()) <= max_ranks_in_full) continue;
       sum(entry.bytes);
       entry.reduced = true;
     }
   for (CommEntry& entry : record.comm) {
-    if (static_cast<int64_t>(entry.bytes.size()) <= most_ranks_in_full) continue;
+    if (static_cast<int64_t>(entry.bytes.size()) <= max_ranks_in_full) continue;
     sum(entry.bytes);
     sum(entry.count);
     sum(entry.least_s);

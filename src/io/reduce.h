@@ -5,7 +5,7 @@
 
 namespace gptbench {
 
-constexpr int64_t most_ranks_in_full = 1024;
+constexpr int64_t max_ranks_in_full = 1024;
 
 // The record as a file keeps it: up to 1,024 ranks unchanged. Beyond, a series [step, rank] becomes
 // [step, 4] with minimum, median, maximum and the (first) rank of the maximum, and figures [rank]

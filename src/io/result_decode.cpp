@@ -102,7 +102,7 @@ void read_config(hid_t file, std::vector<ConfigEntry>& config) {
   }
 }
 
-constexpr int64_t most_steps = int64_t{1} << 40;
+constexpr int64_t max_steps = int64_t{1} << 40;
 
 void read_summary(hid_t file, Summary& summary) {
   const Hdf5Handle group = open_object(file, "summary");
@@ -110,7 +110,7 @@ void read_summary(hid_t file, Summary& summary) {
   visit_summary(summary,
                 [&](const char* name, auto& value) { read_attribute(group, name, value); });
   // Axes of plots and differences of steps are formed from it.
-  if (summary.resumed_step < 0 || summary.resumed_step > most_steps)
+  if (summary.resumed_step < 0 || summary.resumed_step > max_steps)
     throw Error(Exit::io, "cannot read attribute resumed_step: out of range");
   const std::string prefix = flops_prefix;
   for (const std::string& name : names_of_attributes(group))

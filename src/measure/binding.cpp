@@ -11,9 +11,9 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t ranks_shown = 8;      // of the first node
-constexpr size_t warnings_shown = 4;   // of all nodes
-constexpr int most_numa_nodes = 1024;  // Linux's CONFIG_NODES_SHIFT is at most 10
+constexpr size_t ranks_shown = 8;     // of the first node
+constexpr size_t warnings_shown = 4;  // of all nodes
+constexpr int max_numa_nodes = 1024;  // Linux's CONFIG_NODES_SHIFT is at most 10
 
 // The lowest processor of the core that `processor` is a hardware thread of.
 int core_of(int processor) {
@@ -26,7 +26,7 @@ int core_of(int processor) {
 std::vector<int> numa_nodes_of(const std::vector<int>& processors) {
   std::vector<int> nodes;
   for (const int node : numbers_of_list(first_line("/sys/devices/system/node/online"))) {
-    if (node >= most_numa_nodes) break;
+    if (node >= max_numa_nodes) break;
     const std::vector<int> of_node = numbers_of_list(
         first_line("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist"));
     const auto inside = [&](int processor) {

@@ -55,7 +55,7 @@ class Clock {
       std::string path = root_ + "/sys/devices/system/cpu/cpu" + std::to_string(core) +
                          "/cpufreq/scaling_cur_freq";
       if (std::ifstream(path).good()) paths_.push_back(std::move(path));
-      if (paths_.size() == most_read) break;
+      if (paths_.size() == max_sensors) break;
     }
     if (!paths_.empty())
       source_ = "cpufreq scaling_cur_freq";
@@ -79,7 +79,7 @@ class Clock {
 
  private:
   // Each costs a look at another core; a few stand for all.
-  static constexpr size_t most_read = 4;
+  static constexpr size_t max_sensors = 4;
 
   // Mean over the processors of the run.
   std::optional<double> from_cpuinfo() const {

@@ -16,13 +16,13 @@ namespace {
 
 // Lets the calling thread run wherever the job may: the kernel cuts the mask to the job's cpuset.
 void unbind_from_cores() {
-  constexpr int most_cores = 1 << 14;
+  constexpr int max_cores = 1 << 14;
   const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
-      CPU_ALLOC(most_cores), [](cpu_set_t* set) { CPU_FREE(set); });
+      CPU_ALLOC(max_cores), [](cpu_set_t* set) { CPU_FREE(set); });
   if (mask == nullptr) return;
-  const size_t bytes = CPU_ALLOC_SIZE(most_cores);
+  const size_t bytes = CPU_ALLOC_SIZE(max_cores);
   CPU_ZERO_S(bytes, mask.get());
-  for (size_t core = 0; core < most_cores; ++core) CPU_SET_S(core, bytes, mask.get());
+  for (size_t core = 0; core < max_cores; ++core) CPU_SET_S(core, bytes, mask.get());
   sched_setaffinity(0, bytes, mask.get());  // where it is refused, the thread stays where it is
 }
 
@@ -87,7 +87,7 @@ void SensorTimeline::add(double time_s, const SensorReading& reading) {
   const bool first = !std::exchange(begun_, true);
   if (first) first_s_ = time_s;
   const double passed_s = first ? 0.0 : time_s - last_s_, at_s = time_s - first_s_;
-  while (at_s >= interval_s_ * static_cast<double>(most_intervals)) double_interval();
+  while (at_s >= interval_s_ * static_cast<double>(max_intervals)) double_interval();
   const auto interval = static_cast<size_t>(at_s / interval_s_);
   const auto add_to = [&](Quantity quantity, const std::optional<double>& value) {
     if (!value) return;
@@ -106,9 +106,9 @@ void SensorTimeline::add(double time_s, const SensorReading& reading) {
 }
 
 void SensorTimeline::double_interval() {
-  for (size_t row = 0; row < sums_.size(); row += most_intervals)
-    for (size_t i = 0; i < most_intervals; ++i)
-      sums_[row + i] = 2 * i < most_intervals ? sums_[row + 2 * i] + sums_[row + 2 * i + 1] : 0.0;
+  for (size_t row = 0; row < sums_.size(); row += max_intervals)
+    for (size_t i = 0; i < max_intervals; ++i)
+      sums_[row + i] = 2 * i < max_intervals ? sums_[row + 2 * i] + sums_[row + 2 * i + 1] : 0.0;
   interval_s_ *= 2.0;
 }
 

@@ -46,11 +46,11 @@ class SensorIntegral {
 };
 
 // Readings over time, as means over intervals of equal length from the first one on. When there are
-// more than most_intervals, pairs of them become one.
+// more than max_intervals, pairs of them become one.
 class SensorTimeline {
  public:
   enum Quantity { power, clock, temperature, utilisation, num_quantities };
-  static constexpr size_t most_intervals = 128;
+  static constexpr size_t max_intervals = 128;
 
   explicit SensorTimeline(double interval_s = 1.0) : interval_s_(interval_s) {}
   void add(double time_s, const SensorReading& reading);
@@ -59,7 +59,7 @@ class SensorTimeline {
   // [quantity, sum or number of readings, interval]; timelines of several units can be added up.
   const std::vector<double>& sums() const { return sums_; }
   static size_t at(size_t quantity, bool number, size_t interval) {
-    return (2 * quantity + (number ? 1 : 0)) * most_intervals + interval;
+    return (2 * quantity + (number ? 1 : 0)) * max_intervals + interval;
   }
 
  private:

@@ -6,8 +6,8 @@ namespace gptbench {
 namespace {
 
 constexpr int64_t special_tokens = 3;
-constexpr int64_t fewest_others = 2;  // one a segment
-constexpr uint32_t instance = 1;      // of the stream: 0 is that of what is masked
+constexpr int64_t min_others = 2;  // one a segment
+constexpr uint32_t instance = 1;   // of the stream: 0 is that of what is masked
 
 }  // namespace
 
@@ -18,8 +18,8 @@ int64_t length_of_sequence(double short_seq_prob, uint64_t seed, int64_t T, int6
                        2 * static_cast<uint64_t>(sequence) + number);
   };
   if (static_cast<double>(uniform_of(word(0))) >= short_seq_prob) return T;
-  const uint64_t choices = static_cast<uint64_t>(T - special_tokens - fewest_others + 1);
-  return special_tokens + fewest_others + static_cast<int64_t>((word(1) * choices) >> 32);
+  const uint64_t choices = static_cast<uint64_t>(T - special_tokens - min_others + 1);
+  return special_tokens + min_others + static_cast<int64_t>((word(1) * choices) >> 32);
 }
 
 int64_t length_of_sequence(const Config& config, int64_t sequence) {
@@ -29,7 +29,7 @@ int64_t length_of_sequence(const Config& config, int64_t sequence) {
 
 double padded_share(const Config& config) {
   const double T = static_cast<double>(config.model.seq_length);
-  const double mean = static_cast<double>(special_tokens + fewest_others);
+  const double mean = static_cast<double>(special_tokens + min_others);
   return config.data.short_seq_prob * (1.0 - (mean + T) / 2.0 / T);
 }
 

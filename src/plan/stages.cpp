@@ -23,7 +23,7 @@ std::vector<int64_t> balanced(int64_t layers, int64_t chunks, double head_cost) 
     for (const double bound : {static_cast<double>(n), static_cast<double>(n) + head_cost})
       if (bound < best && layers_under(bound) >= layers) best = bound;
   std::vector<int64_t> counts(static_cast<size_t>(chunks));
-  const int64_t most_of_last = static_cast<int64_t>(best - head_cost + 1e-9);
+  const int64_t max_in_last = static_cast<int64_t>(best - head_cost + 1e-9);
   // Early chunks take an even share; the last takes what head and bound leave it.
   int64_t left = layers;
   for (int64_t c = 0; c < chunks; ++c) {
@@ -32,7 +32,7 @@ std::vector<int64_t> balanced(int64_t layers, int64_t chunks, double head_cost) 
     if (after == 0) {
       count = left;
     } else {
-      const int64_t for_last = std::min(most_of_last, left / (after + 1));
+      const int64_t for_last = std::min(max_in_last, left / (after + 1));
       count = (left - for_last + after - 1) / after;
     }
     counts[static_cast<size_t>(c)] = count;

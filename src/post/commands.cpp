@@ -144,7 +144,7 @@ std::string compare_text(const std::vector<LoadedRun>& runs, const Options& opti
                                  "'; write -- between the two groups");
   std::string text;
   for (size_t g = 1; g < groups.size(); ++g)
-    text += (text.empty() ? "" : "\n") + compare_page(groups[0], groups[g], options.least_percent);
+    text += (text.empty() ? "" : "\n") + compare_page(groups[0], groups[g], options.min_percent);
   return text;
 }
 

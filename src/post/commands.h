@@ -24,8 +24,8 @@ std::string show_page(const std::string& path, const Record& record);
 // The page of `compare`, B against A, at least one run each. Its first line says whether B is
 // slower, faster, no different, or not comparable. Then each figure (medians over runs), B / A, its
 // bounds (post/noise.h) and whether B is better or worse: of single runs from the spread of the
-// timed steps, else from that of the runs, where a difference counts from `least_percent`.
+// timed steps, else from that of the runs, where a difference counts from `min_percent`.
 std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<LoadedRun>& b,
-                         double least_percent);
+                         double min_percent);
 
 }  // namespace gptbench

@@ -21,9 +21,9 @@ using Group = std::vector<LoadedRun>;
 using Figure = std::function<double(const Record&)>;
 
 // Without bounds, as of memory, a difference counts from this on.
-constexpr double least_without_bounds = 0.01;
+constexpr double min_difference_without_bounds = 0.01;
 // The time of a region counts from a difference of this part of a step on.
-constexpr double least_part_of_step = 0.01;
+constexpr double min_share_of_step = 0.01;
 
 enum class Better { less, more };
 
@@ -61,8 +61,8 @@ RatioBounds inverse(const RatioBounds& bounds) {
 // B against A, figure by figure; with verdicts where they are comparable.
 class Comparison {
  public:
-  Comparison(const Group& a, const Group& b, double least_percent, bool comparable)
-      : a_(a), b_(b), least_(least_percent / 100.0), comparable_(comparable) {
+  Comparison(const Group& a, const Group& b, double min_percent, bool comparable)
+      : a_(a), b_(b), least_(min_percent / 100.0), comparable_(comparable) {
     if (is_of_single_runs())
       of_time_ = ratio_bounds(timed_step_times(a[0].record), timed_step_times(b[0].record));
   }
@@ -92,20 +92,21 @@ class Comparison {
   // Whether a difference counts.
   bool differs(const Result& result) const {
     if (!result.bounds.known)
-      return is_of_single_runs() && std::fabs(result.ratio() - 1.0) >= least_without_bounds;
+      return is_of_single_runs() &&
+             std::fabs(result.ratio() - 1.0) >= min_difference_without_bounds;
     return result.bounds.beyond_noise() &&
            (is_of_single_runs() || std::fabs(result.bounds.middle() - 1.0) >= least_);
   }
 
-  // `least_difference`: of A and B, smaller ones do not count.
+  // `min_difference`: of A and B, smaller ones do not count.
   void add(const std::string& name, const Result& result, int decimals, Better better,
-           double least_difference = 0.0) {
+           double min_difference = 0.0) {
     if (result.a == 0.0 && result.b == 0.0) return;
     const auto cell = [&](double value) { return value == 0.0 ? "-" : fixed(value, decimals, 3); };
     const RatioBounds& bounds = result.bounds;
     const double ratio = result.ratio();
     const bool is_better = better == Better::more ? ratio > 1.0 : ratio < 1.0;
-    const bool counts = differs(result) && std::fabs(result.b - result.a) >= least_difference;
+    const bool counts = differs(result) && std::fabs(result.b - result.a) >= min_difference;
     table_.rows.push_back(
         {name, cell(result.a), cell(result.b), ratio > 0.0 ? fixed(ratio, 3) : "-",
          bounds.known ? fixed(bounds.least, 3) + " to " + fixed(bounds.largest, 3) : "",
@@ -171,7 +172,7 @@ std::string Comparison::figures() {
     add("  " + region.name + " (s)",
         of([&](const Record& r) { return median(times(r)); },
            ratio_bounds(times(a_[0].record), times(b_[0].record))),
-        4, Better::less, least_part_of_step * time().a);
+        4, Better::less, min_share_of_step * time().a);
   }
   return format_plain(table_);
 }
@@ -231,12 +232,12 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
 
 // What the bounds are based on.
 std::string noise(const Comparison& comparison, const Group& a, const Group& b,
-                  double least_percent) {
+                  double min_percent) {
   if (!comparison.is_of_single_runs()) {
     if (!comparison.time().bounds.known) return "Noise: not known.\n";
     return "Bounds are those of 99 % of Welch's t-test over runs. A difference counts where\n"
            "they exclude 1 and it is at least " +
-           fixed(least_percent, 1) + " % (--least).\n";
+           fixed(min_percent, 1) + " % (--least).\n";
   }
   if (!comparison.time().bounds.known)
     return "Noise: not known, since a run is projected or has fewer than two timed steps.\n";
@@ -329,12 +330,12 @@ std::string files_of(const std::string& lead, const Group& group) {
 }  // namespace
 
 std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<LoadedRun>& b,
-                         double least_percent) {
+                         double min_percent) {
   const std::string reason = not_comparable(a, b);
-  Comparison comparison(a, b, least_percent, reason.empty());
+  Comparison comparison(a, b, min_percent, reason.empty());
   return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
          files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() + doubts("A", a) +
-         doubts("B", b) + "\n" + noise(comparison, a, b, least_percent) +
+         doubts("B", b) + "\n" + noise(comparison, a, b, min_percent) +
          (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "") + "\n" +
          differences(a, b);
 }

@@ -58,13 +58,13 @@ double lower_median(std::vector<double> values) {
 // The plan of rank 0 of each pipeline stage, as the run made it.
 std::vector<Plan> stage_plans(const Record& record) {
   // Files come from anyone: what no run has would take memory and time to plan.
-  constexpr int64_t most_layers = 10000, most_ranks = 10000000, most_stages = 256;
+  constexpr int64_t max_layers = 10000, max_ranks = 10000000, max_stages = 256;
   const int64_t ranks = record.summary.world_size;
   const Deck deck = parse_deck(record.provenance.deck_name, record.provenance.deck_resolved, {});
-  if (ranks < 1 || ranks > most_ranks || deck.config.model.num_layers > most_layers)
+  if (ranks < 1 || ranks > max_ranks || deck.config.model.num_layers > max_layers)
     throw Error(Exit::usage, "explain: the deck of this result cannot be planned");
   Plan plan = make_plan(resolve(deck, ranks), ranks, 0);
-  if (plan.grid.pipeline > most_stages)
+  if (plan.grid.pipeline > max_stages)
     throw Error(Exit::usage, "explain: the deck of this result cannot be planned");
   return stage_plans(std::move(plan));
 }

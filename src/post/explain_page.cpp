@@ -10,7 +10,7 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t most_operations = 10;
+constexpr size_t max_operations = 10;
 
 // Milliseconds; "-" for 0.
 std::string ms(double seconds) {
@@ -62,7 +62,7 @@ std::string operations_text(const StepAccount& account) {
                {"lost", true}},
               {}};
   for (const OperationTime& each : account.operations)
-    if (each.limit_s > 0.0 && each.time_s > each.limit_s && table.rows.size() < most_operations)
+    if (each.limit_s > 0.0 && each.time_s > each.limit_s && table.rows.size() < max_operations)
       table.rows.push_back({"", each.name, each.region, fixed(each.calls, 0, 0), ms(each.time_s),
                             ms(each.limit_s), ms(each.time_s - each.limit_s)});
   if (table.rows.empty()) return "";

@@ -88,7 +88,7 @@ void set_option(Options& options, const std::string& name, const std::string& va
   } else if (name == "--write-spec") {
     options.write_spec = file_name(name, value);
   } else if (name == "--least") {
-    options.least_percent = positive_number(name, value);
+    options.min_percent = positive_number(name, value);
   } else if (name == "--status") {
     options.status = one_of("status", value, {"FAILED", "TIMEOUT"});
   } else if (name == "--to") {

@@ -26,7 +26,7 @@ struct Options {
   std::string status = "FAILED";                           // of recover: outcome of the run
   std::vector<std::string> files;                          // of recover, the directory of a run
   std::vector<size_t> group_begins;  // of compare: files at which "--" begins another group
-  double least_percent = 1.5;        // of compare: difference between groups of runs that counts
+  double min_percent = 1.5;          // of compare: difference between groups of runs that counts
   std::string profile;               // of explain: a machine profile; "": none
   std::string spec;                  // of accept: file of what is required
   std::string junit, write_spec;     // of accept: files to write; "": none

@@ -119,7 +119,7 @@ std::string draw_plots(const Runs& runs, const std::string& kind, const std::str
   const std::string style = picture_style();
   for (const PlotKind& each : plot_kinds) {
     if (kind != "all" && kind != each.name) continue;
-    if (kind == "all" && each.shows == Shows::one_run && runs.size() > most_singles) {
+    if (kind == "all" && each.shows == Shows::one_run && runs.size() > max_single_runs) {
       report += std::string(each.name) + ": a picture per run, --kind " + each.name +
                 " draws all " + std::to_string(runs.size()) + "\n";
       continue;

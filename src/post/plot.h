@@ -14,7 +14,7 @@ struct PlotOptions {
 };
 
 // Runs that get pictures of their own (Shows::one_run) where no kind is requested by name.
-constexpr size_t most_singles = 8;
+constexpr size_t max_single_runs = 8;
 
 enum class Shows {
   runs,        // each run for itself, in one picture

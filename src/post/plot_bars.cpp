@@ -292,12 +292,12 @@ Picture memory_picture(const Runs& runs, const PlotOptions&) {
 }
 
 Picture breakdown_picture(const Runs& runs, const PlotOptions&) {
-  constexpr int64_t most_bars = 24;  // beyond, one bar per run and not per rank
+  constexpr int64_t max_bars = 24;  // beyond, one bar per run and not per rank
   Picture picture{"breakdown", "Time per step by kind of work", subtitle_of(runs)};
   int64_t ranks = 0;
   for (const RunView& run : runs)
     if (!run.record().timing.empty()) ranks += run.record().timing.front().ranks;
-  const bool each_rank = ranks <= most_bars;
+  const bool each_rank = ranks <= max_bars;
   std::vector<Bar> bars;
   const std::vector<std::string> labels = labels_of(runs);
   bool means = false;

@@ -27,13 +27,13 @@ struct Work {
 // By name of the region; empty where the deck of the record is none of this program's.
 std::map<std::string, Work> work_of(const Record& record) {
   // Files come from anyone: what no run has would take memory and time to plan.
-  constexpr int64_t most_layers = 10000, most_ranks = 10000000;
+  constexpr int64_t max_layers = 10000, max_ranks = 10000000;
   std::map<std::string, Work> work;
-  if (record.summary.world_size < 1 || record.summary.world_size > most_ranks) return work;
+  if (record.summary.world_size < 1 || record.summary.world_size > max_ranks) return work;
   try {
     const Deck deck = parse_deck(record.provenance.deck_name, record.provenance.deck_resolved, {});
     const Config config = resolve(deck, record.summary.world_size);
-    if (config.model.num_layers > most_layers) return {};
+    if (config.model.num_layers > max_layers) return {};
     const Plan plan = make_plan(config, record.summary.world_size, 0);
     for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(index)];

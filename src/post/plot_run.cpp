@@ -16,7 +16,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int most_ranks = 32;  // of a timeline
+constexpr int max_ranks = 32;  // of a timeline
 // Lifetime "operations 8-124 ..." of buffers that share bytes.
 constexpr const char* part_of_step = "part of a program";
 
@@ -28,12 +28,12 @@ std::string subtitle_of_one(const RunView& run) {
 // The trace of the run whose result this is; empty where there is none. A result that a later run
 // has moved aside (result.1.h5) has lost its trace to that run.
 TraceFile trace_beside(const std::string& path) {
-  constexpr int64_t most_bytes = 512 * MiB;
+  constexpr int64_t max_bytes = 512 * MiB;
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
   if (path.substr(directory.size()) != "result.h5") return {};
   try {
-    const Bytes bytes = read_bytes(directory + "trace.json", most_bytes);
+    const Bytes bytes = read_bytes(directory + "trace.json", max_bytes);
     return parse_trace({bytes.begin(), bytes.end()});
   } catch (const Error&) {
     return {};
@@ -195,7 +195,7 @@ Picture timeline_picture(const Runs& runs, const PlotOptions&) {
   for (const TraceSpan& span : trace.spans) {
     if (trace.ranks.count(span.rank) == 0) continue;
     end_us = std::max(end_us, span.end_us);
-    if (rows.size() < most_ranks) rows.emplace(span.rank, static_cast<double>(rows.size()));
+    if (rows.size() < max_ranks) rows.emplace(span.rank, static_cast<double>(rows.size()));
   }
   if (rows.empty()) return picture;
   const double unit_us = end_us > 2e6 ? 1e6 : end_us > 2e3 ? 1e3 : 1.0;
@@ -345,7 +345,7 @@ Picture memory_map_picture(const Runs& runs, const PlotOptions&) {
 }
 
 Picture ranks_picture(const Runs& runs, const PlotOptions&) {
-  constexpr size_t most_columns = 16;
+  constexpr size_t max_columns = 16;
   Picture picture{"ranks", "Computing time per step of each rank, by host", ""};
   if (runs.empty()) return picture;
   const Record& record = runs.front().record();
@@ -374,10 +374,10 @@ Picture ranks_picture(const Runs& runs, const PlotOptions&) {
   for (size_t h = 0; h < hosts.size(); ++h) {
     panel.y.ticks.emplace_back(row, hosts[h]);
     for (size_t i = 0; i < ranks_of[h].size(); ++i) {
-      if (i > 0 && i % most_columns == 0) row += 1.0;
+      if (i > 0 && i % max_columns == 0) row += 1.0;
       const size_t rank = ranks_of[h][i];
-      const double x = static_cast<double>(i % most_columns), time = times[rank];
-      columns = std::max(columns, i % most_columns + 1);
+      const double x = static_cast<double>(i % max_columns), time = times[rank];
+      columns = std::max(columns, i % max_columns + 1);
       Box& box = panel.boxes.emplace_back(box_around(x - 0.47, x + 0.47, row, 0.44));
       box.style = 1;
       box.name = hosts[h];

@@ -11,14 +11,14 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t most_marks = 120;  // of a curve
+constexpr size_t max_marks = 120;  // of a curve
 
-// `values` over steps, the first of which is that after step `before`. More than most_marks are
+// `values` over steps, the first of which is that after step `before`. More than max_marks are
 // drawn as the means of as many steps each, with the range of these as error bars.
 Curve curve_of(const std::vector<double>& values, const std::vector<double>& low, int64_t before,
                size_t style, const std::string& name) {
   Curve curve{style, name, {}};
-  const size_t width = (values.size() + most_marks - 1) / most_marks;
+  const size_t width = (values.size() + max_marks - 1) / max_marks;
   for (size_t first = 0; first < values.size(); first += width) {
     const size_t end = std::min(first + width, values.size());
     double sum = 0.0, least = values[first], largest = values[first];
@@ -42,12 +42,12 @@ Curve curve_of(const std::vector<double>& values, const std::vector<double>& low
 
 // Puts the panel into the picture; of more curves than can be told apart the first, which it says.
 void put(Panel panel, Picture& picture) {
-  constexpr size_t most_curves = 40;
+  constexpr size_t max_curves = 40;
   const size_t curves = panel.curves.size();
-  if (curves > most_curves) {
-    panel.curves.resize(most_curves);
-    picture.legend.resize(most_curves);
-    picture.notes.push_back("The first " + std::to_string(most_curves) + " of " +
+  if (curves > max_curves) {
+    panel.curves.resize(max_curves);
+    picture.legend.resize(max_curves);
+    picture.notes.push_back("The first " + std::to_string(max_curves) + " of " +
                             std::to_string(curves) + " curves.");
   }
   picture.panels = {panel};

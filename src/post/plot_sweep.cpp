@@ -105,7 +105,7 @@ Panel panel_of(const Runs& runs, const std::vector<Varied>& keys, const std::str
 }  // namespace
 
 Picture sweep_picture(const Runs& runs, const PlotOptions&) {
-  constexpr size_t fewest_runs = 4, most_columns = 16, most_panels = 8;
+  constexpr size_t min_runs = 4, max_columns = 16, max_panels = 8;
   Picture picture{"sweep", "Tokens/s over what was varied", subtitle_of(runs)};
   Runs measured;
   double most = 0.0;
@@ -114,11 +114,10 @@ Picture sweep_picture(const Runs& runs, const PlotOptions&) {
     measured.push_back(run);
     if (run.counts()) most = std::max(most, run.summary().tokens_per_s);
   }
-  if (measured.size() < fewest_runs || !(most > 0.0)) return picture;
+  if (measured.size() < min_runs || !(most > 0.0)) return picture;
   std::vector<Varied> keys = varied_keys(measured);
   if (keys.size() == 2) keys.push_back({"", std::vector<std::string>(measured.size()), {""}});
-  if (keys.size() != 3 || keys[0].values.size() > most_columns ||
-      keys[2].values.size() > most_panels)
+  if (keys.size() != 3 || keys[0].values.size() > max_columns || keys[2].values.size() > max_panels)
     return picture;
   for (const std::string& value : keys[2].values)
     picture.panels.push_back(panel_of(measured, keys, value, most));

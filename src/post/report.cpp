@@ -15,7 +15,7 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t most_rows = 300;  // of a picture's figures
+constexpr size_t max_rows = 300;  // of a picture's figures
 
 constexpr const char* page_style = R"(
 :root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--soft:#57606a;--line:#d0d5db;--good:#0f6b3a;--bad:#b3261e}
@@ -288,7 +288,7 @@ std::string figure_of(const Picture& picture) {
   const Table data = data_of(picture);
   const std::string count = std::to_string(data.rows.size());
   return element("figure", wide(picture.title, svg_of(picture)) +
-                               (data.rows.size() <= most_rows
+                               (data.rows.size() <= max_rows
                                     ? details("Figures of this picture", html_table(data))
                                     : element("p",
                                               xml(count + " marks; gptpost plot --kind " +
@@ -301,15 +301,15 @@ std::string pictures_of(const Runs& runs, const PlotOptions& options) {
   std::string text;
   for (const PlotKind& kind : plot_kinds) {
     if (kind.shows == Shows::comparison && runs.size() == 1) continue;
-    const bool some = kind.shows == Shows::one_run && runs.size() > most_singles;
-    const Runs shown(runs.begin(), some ? runs.begin() + most_singles : runs.end());
+    const bool some = kind.shows == Shows::one_run && runs.size() > max_single_runs;
+    const Runs shown(runs.begin(), some ? runs.begin() + max_single_runs : runs.end());
     for (const Picture& picture : gptbench::pictures_of(kind, shown, options))
       text += figure_of(picture);
   }
-  if (runs.size() > most_singles)
-    text += element(
-        "p", xml("Pictures of single runs are those of the first " + std::to_string(most_singles) +
-                 " of " + std::to_string(runs.size()) + " runs."));
+  if (runs.size() > max_single_runs)
+    text += element("p", xml("Pictures of single runs are those of the first " +
+                             std::to_string(max_single_runs) + " of " +
+                             std::to_string(runs.size()) + " runs."));
   return text;
 }
 

@@ -172,8 +172,8 @@ std::vector<Table> native_tables(const Runs& runs) {
     asked.insert(asked.begin(), problem_class);
   for (StyleColumn& column : asked) {
     known.push_back(cells_of(column, runs));
-    const bool names_a_run = column.heading == "Layout" || column.heading == "Ranks";
-    if (is_constant(known.back()) && (runs.size() > 1 || !names_a_run)) {
+    const bool tells_runs_apart = column.heading == "Layout" || column.heading == "Ranks";
+    if (is_constant(known.back()) && (runs.size() > 1 || !tells_runs_apart)) {
       column.shown = Shown::for_programs;
       if (!runs.empty() && !known.back().front().empty())
         constant.push_back(column.heading + " " + known.back().front());

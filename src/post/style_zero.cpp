@@ -7,7 +7,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t most_devices = 8;  // the published table is of one node of 8
+constexpr int64_t max_devices = 8;  // the published table is of one node of 8
 
 // As the device's own tool counts where there is one, else the high-water mark of the process.
 const MemoryEntry* used_memory(const RunView& run) {
@@ -34,7 +34,7 @@ std::string batch_cell(const RunView& run) {
 int64_t devices_shown(const Runs& runs) {
   int64_t devices = 1;
   for (const RunView& run : runs) devices = std::max(devices, run.summary().world_size);
-  return std::min(devices, most_devices);
+  return std::min(devices, max_devices);
 }
 
 }  // namespace

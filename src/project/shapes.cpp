@@ -9,7 +9,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t most_shapes = 10000;
+constexpr int64_t max_shapes = 10000;
 constexpr size_t numbers_per_shape = 4;
 
 // Every key of the group: kernels whose time depends on more than FLOPs and bytes, by type.
@@ -54,7 +54,7 @@ MeasuredShapes read_shapes(const Source& source, const Group& group) {
     key.type = KeyType::real;
     key.min_open = true;
     key.max = 1e9;
-    key.elements = most_shapes * static_cast<int64_t>(numbers_per_shape);
+    key.elements = max_shapes * static_cast<int64_t>(numbers_per_shape);
     std::vector<double> numbers;
     for (const Element& element : claims.take(source, key, assignment)) {
       if (element.index != static_cast<int64_t>(numbers.size()) + 1)

@@ -18,9 +18,9 @@ bool is_skipped(const Record& record, int64_t step) {
 // group; the slope is the median of the slopes between all pairs (Theil, Sen), which a disturbance
 // of a few groups does not move.
 void set_drift(Summary& s, const std::vector<double>& timed) {
-  constexpr size_t least_steps = 16, most_groups = 64;
-  if (timed.size() < least_steps) return;
-  const size_t groups = std::min(most_groups, timed.size());
+  constexpr size_t min_steps = 16, max_groups = 64;
+  if (timed.size() < min_steps) return;
+  const size_t groups = std::min(max_groups, timed.size());
   std::vector<double> rates, at_s, slopes;
   double elapsed_s = 0.0;
   for (size_t g = 0; g < groups; ++g) {

@@ -86,7 +86,7 @@ std::string unsteady_ceiling(const Summary& s) {
   return printed(
       "%sthe measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
       "quiet machine, or set output.peak_tflops",
-      s.peak_note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling_spread, 100.0 * most_ceiling_spread);
+      s.peak_note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling_spread, 100.0 * max_ceiling_spread);
 }
 
 }  // namespace
@@ -192,7 +192,7 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
   const Peak peak = peak_of(plan, parts);
   set_peak(s, peak.tflops, peak.source);
   s.peak_note = peak.note;
-  if (peak.source == measured_ceiling && s.gemm_ceiling_spread > most_ceiling_spread) {
+  if (peak.source == measured_ceiling && s.gemm_ceiling_spread > max_ceiling_spread) {
     s.mfu = s.hfu = 0.0;
     s.peak_note += unsteady_ceiling(s);
   }

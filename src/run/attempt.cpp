@@ -70,7 +70,7 @@ void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& p
 void tune(const Session& session, const Plan& plan, RunParts& parts) {
   MpiWorld& world = session.world;
   pulse.enter(Phase::autotuning);
-  settle_choices(world, session.device, plan);
+  autotune(world, session.device, plan);
   const bool peak_known = world.all(world.rank() != 0 || peak_of(plan, parts).tflops > 0.0);
   if (peak_known || session.device.info().kind == DeviceKind::ref) return;
   const double start_s = now_s();

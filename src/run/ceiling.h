@@ -22,7 +22,7 @@ struct GemmCeiling {
 };
 
 // Beyond this spread a utilisation says more about the ceiling than about the run.
-constexpr double most_ceiling_spread = 0.03;
+constexpr double max_ceiling_spread = 0.03;
 
 // measured: in this run, at least one. earlier: ceilings of earlier runs, oldest first.
 GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> earlier);

@@ -11,7 +11,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t most_store_bytes = 1 << 20;
+constexpr int64_t max_store_bytes = 1 << 20;
 
 std::string store_path() {
   const auto variable = [](const char* name) {
@@ -28,7 +28,7 @@ std::string store_path() {
 // Lines "key<TAB>value value ...", oldest first; none where the file cannot be read.
 std::vector<std::string> lines_of(const std::string& path) {
   try {
-    const Bytes bytes = read_bytes(path, most_store_bytes);
+    const Bytes bytes = read_bytes(path, max_store_bytes);
     return split(std::string(bytes.begin(), bytes.end()), '\n');
   } catch (const Error&) {
     return {};
@@ -66,7 +66,7 @@ void CeilingStore::add(const std::string& key, double tflops) const {
   size_t bytes = line.size();
   for (const std::string& other : lines_of(path_)) {
     bytes += other.size() + 1;
-    if (!has_key(other, key) && bytes < most_store_bytes / 2) lines.push_back(other);
+    if (!has_key(other, key) && bytes < max_store_bytes / 2) lines.push_back(other);
   }
   try {
     const size_t slash = path_.rfind('/');

@@ -65,22 +65,22 @@ struct Option {
   void (*apply)(CommandLine& line, const std::string& name, const std::string& value);
 };
 
-constexpr int64_t most_ranks = 1000000000, most_layouts = 10000;
+constexpr int64_t max_ranks = 1000000000, max_layouts = 10000;
 
 using Line = CommandLine;
 using Text = std::string;
 const Option options[] = {
     {"--ranks", "a number",
      [](Line& line, const Text& name, const Text& value) {
-       line.ranks = count_of(name, value, most_ranks);
+       line.ranks = count_of(name, value, max_ranks);
      }},
     {"--ranks-per-node", "a number",
      [](Line& line, const Text& name, const Text& value) {
-       line.ranks_per_node = count_of(name, value, most_ranks);
+       line.ranks_per_node = count_of(name, value, max_ranks);
      }},
     {"--top", "a number",
      [](Line& line, const Text& name, const Text& value) {
-       line.top = count_of(name, value, most_layouts);
+       line.top = count_of(name, value, max_layouts);
      }},
     {"--machine", "a value",
      [](Line& line, const Text&, const Text& value) { line.machine = value; }},

@@ -12,7 +12,7 @@ namespace {
 // Whether the run uses GPUs: the deck says so, or leaves it open and every rank sees one.
 bool takes_gpu(MpiWorld& world, const Config& config) {
   if (config.run.device != DeviceKind::auto_) return config.run.device == DeviceKind::cuda;
-  return world.all(cuda_census().devices > 0);
+  return world.all(visible_gpus().devices > 0);
 }
 
 // Why a deck that requests features of a GPU is refused on another device; "" where it is not.
@@ -95,9 +95,9 @@ std::string read_choices(const std::string& path) {
   constexpr const char* hdf5_suffix = ".h5";
   if (path.size() > 3 && path.compare(path.size() - 3, 3, hdf5_suffix) == 0)
     return read_result(path).provenance.chosen_algorithms;
-  constexpr int64_t most_bytes = 1 << 24;  // of a regular file
+  constexpr int64_t max_bytes = 1 << 24;  // of a regular file
   try {
-    const Bytes bytes = read_bytes(path, most_bytes);
+    const Bytes bytes = read_bytes(path, max_bytes);
     return {bytes.begin(), bytes.end()};
   } catch (const Error& error) {
     throw Error(Exit::io, "run.algorithms = '" + path + "' cannot be read (" + error.what() +
@@ -128,9 +128,9 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
   const std::string refusal = refusal_of_gpu(config);
   if (!refusal.empty()) throw AgreedError(Exit::usage, refusal);
   agreed(world, [&] {
-    const CudaCensus census = cuda_census();
-    if (census.devices == 0)
-      throw Error(Exit::usage, "device = 'cuda': " + census.reason + "; use device = 'host'");
+    const VisibleGpus gpus = visible_gpus();
+    if (gpus.devices == 0)
+      throw Error(Exit::usage, "device = 'cuda': " + gpus.reason + "; use device = 'host'");
   });
   settle_comm(world, config);
   settle_mpi_arrays(world, config);
@@ -155,7 +155,7 @@ std::string message_libraries(const Config& config) {
          mpi_library_name();
 }
 
-void settle_choices(MpiWorld& world, Device& device, const Plan& plan) {
+void autotune(MpiWorld& world, Device& device, const Plan& plan) {
   std::string given;
   agreed(world, [&] {
     if (world.rank() == 0 && !plan.config.run.algorithms.empty())

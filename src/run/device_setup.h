@@ -28,6 +28,6 @@ std::string message_libraries(const Config& config);
 
 // Collective. Autotuning: reuses the selections in the file run.algorithms, measures the rest.
 // Where several ranks selected for the same call, the lowest rank decides. Throws AgreedError.
-void settle_choices(MpiWorld& world, Device& device, const Plan& plan);
+void autotune(MpiWorld& world, Device& device, const Plan& plan);
 
 }  // namespace gptbench

@@ -90,7 +90,7 @@ int64_t largest_that_runs(int64_t planned,
   return running;
 }
 
-FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTraits& device) {
+HighestNeed highest_need(const Config& resolved, int64_t ranks, const DeviceTraits& device) {
   const std::vector<StageFigures> stages = stage_figures(make_plan(resolved, ranks, 0, device));
   const StageFigures& fullest = largest_stage(stages);
   return {fullest.rank, device_total(fullest.class_bytes)};
@@ -99,7 +99,7 @@ FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTrai
 int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
                         const DeviceTraits& device) {
   return largest_candidate(candidates, [&](int64_t candidate) {
-    return fullest_rank(candidates.at(candidate), ranks, device).bytes <= cap_bytes;
+    return highest_need(candidates.at(candidate), ranks, device).bytes <= cap_bytes;
   });
 }
 

@@ -57,10 +57,10 @@ int64_t largest_that_runs(int64_t planned,
 
 // By plans alone, without MPI: the rank with the highest need of device memory (all ranks of a
 // pipeline stage need the same), and the largest candidate whose ranks all fit in `cap_bytes`.
-struct FullestRank {
+struct HighestNeed {
   int64_t rank = 0, bytes = 0;
 };
-FullestRank fullest_rank(const Config& resolved, int64_t ranks, const DeviceTraits& device);
+HighestNeed highest_need(const Config& resolved, int64_t ranks, const DeviceTraits& device);
 int64_t largest_by_plan(const BatchCandidates& candidates, int64_t ranks, int64_t cap_bytes,
                         const DeviceTraits& device);
 

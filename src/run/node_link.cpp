@@ -17,7 +17,7 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t most_addresses = 4;
+constexpr size_t max_addresses = 4;
 constexpr double fresh_s = 10.0;  // a node that was heard so recently is there
 
 // The IPv4 addresses of this machine, the loopback one where there is no other.
@@ -30,7 +30,7 @@ std::vector<std::string> own_addresses() {
          each = each->ifa_next) {
       if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET ||
           (each->ifa_flags & IFF_UP) == 0 || (each->ifa_flags & IFF_LOOPBACK) != loopback ||
-          found.size() == most_addresses)
+          found.size() == max_addresses)
         continue;
       char text[INET_ADDRSTRLEN];
       const auto* address = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);

@@ -101,7 +101,7 @@ SensorSeries series_of(MpiWorld& world, SensorTimeline timeline, double window_s
   std::vector<double> sums = timeline.sums();
   world.sum_on_first(sums);
   const size_t intervals =
-      std::min(SensorTimeline::most_intervals,
+      std::min(SensorTimeline::max_intervals,
                static_cast<size_t>(std::ceil(std::max(0.0, window_s) / series.interval_s)));
   std::vector<double>* const rows[] = {&series.power_w, &series.clock_ghz, &series.temperature_c,
                                        &series.utilisation};

@@ -8,7 +8,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t most_ranks = 64;
+constexpr int64_t max_ranks = 64;
 
 // Name in a report: messages with their axis.
 std::string title(const Op& op) {
@@ -124,7 +124,7 @@ void write_file_of(const std::string& directory, const std::vector<std::string>&
 
 void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace) {
   const std::vector<std::string> parts =
-      world.gather(plan.rank < most_ranks ? lines_of(plan, trace) : std::string());
+      world.gather(plan.rank < max_ranks ? lines_of(plan, trace) : std::string());
   agreed(world, [&] {
     if (world.rank() != 0) return;
     try {

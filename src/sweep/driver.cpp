@@ -207,10 +207,10 @@ class Driver {
   }
 
   void note_bad_nodes(const std::string& row, const std::string& output) {
-    constexpr int64_t most_bytes = int64_t{1} << 24;
+    constexpr int64_t max_bytes = int64_t{1} << 24;
     std::string text;
     try {
-      const Bytes bytes = read_bytes(output, most_bytes);
+      const Bytes bytes = read_bytes(output, max_bytes);
       text.assign(bytes.begin(), bytes.end());
     } catch (const Error&) {  // too long to be a report of gptbench
     }

@@ -11,8 +11,8 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t most_dimensions = 32;
-constexpr int64_t most_rows = 10000;
+constexpr int64_t max_dimensions = 32;
+constexpr int64_t max_rows = 10000;
 
 SweepKey row_of(const char* name, KeyType type, const char* unit, const char* doc) {
   SweepKey row;
@@ -85,12 +85,12 @@ class SweepBinder {
 
 const std::vector<SweepKey>& sweep_key_table() {
   using C = SweepConfig;
-  constexpr double most = 1e9, most_real = std::numeric_limits<double>::max();
+  constexpr double most = 1e9, max_value = std::numeric_limits<double>::max();
   static const std::vector<SweepKey> table = {
-      strings(&C::vary, "vary", most_dimensions, {},
+      strings(&C::vary, "vary", max_dimensions, {},
               "keys and the values that they take; all combinations of all of them are rows"),
-      strings(&C::columns, "columns", most_dimensions, {}, "keys that `rows` gives values"),
-      strings(&C::rows, "rows", most_rows, {},
+      strings(&C::columns, "columns", max_dimensions, {}, "keys that `rows` gives values"),
+      strings(&C::rows, "rows", max_rows, {},
               "a table: one string per row, its values in the order of `columns`; '-': the deck's"),
       scalar(&C::ranks, "ranks", KeyType::integer, "ranks",
              "ranks per row; 0: from its decomposition", most),
@@ -115,10 +115,10 @@ const std::vector<SweepKey>& sweep_key_table() {
              "command that starts a row; {ranks}, {nodes}, {ranks_per_node}, {exclude}, {deck}, "
              "{program}, {name}; '': srun under Slurm, mpiexec under PJM, else mpirun"),
       scalar(&C::time_limit_s, "time_limit_s", KeyType::real, "s",
-             "wall-clock limit of a row, passed on as run.time_limit_s; 0: none", most_real),
+             "wall-clock limit of a row, passed on as run.time_limit_s; 0: none", max_value),
       scalar(&C::grace_s, "grace_s", KeyType::real, "s",
              "from the SIGUSR1 at the limit, on which a run writes its result, to the SIGTERM",
-             most_real),
+             max_value),
       strings(&C::rerun, "rerun", 4, {"failed", "timeout", "invalid", "oom"},
               "outcomes of an earlier sweep that are run again"),
   };

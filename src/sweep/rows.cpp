@@ -130,8 +130,8 @@ std::vector<std::string> too_large(const Sweep& sweep) {
       throw Error(Exit::usage, sweep.path +
                                    ": sweep.prune = 'memory' needs memory.device_memory_gib, "
                                    "the memory that a rank may use");
-    const FullestRank fullest =
-        fullest_rank(row_config(row), row.ranks, device_traits(row_config(row).run.device));
+    const HighestNeed fullest =
+        highest_need(row_config(row), row.ranks, device_traits(row_config(row).run.device));
     if (static_cast<double>(fullest.bytes) > cap)
       reasons[r] = "rank " + std::to_string(fullest.rank) + " needs " +
                    format_bytes(fullest.bytes) + ", device_memory_gib allows " +

@@ -94,9 +94,9 @@ class Dimensions {
     int64_t rows = 1;
     for (const SweepDimension& dimension : dimensions_) {
       rows *= static_cast<int64_t>(dimension.values.size());
-      if (rows > most_sweep_rows)
+      if (rows > max_sweep_rows)
         throw Error(Exit::usage, dimension.where.front() + ": the sweep has more than " +
-                                     format_count(most_sweep_rows) + " rows");
+                                     format_count(max_sweep_rows) + " rows");
     }
     return rows;
   }

@@ -43,7 +43,7 @@ struct Sweep {
   }
 };
 
-constexpr int64_t most_sweep_rows = 100000;
+constexpr int64_t max_sweep_rows = 100000;
 
 // Deterministic, no input or output. Throws Error(Exit::usage) where the sweep itself is wrong:
 // grammar, unknown keys, values that no deck can have, a key that varies twice or stands on the

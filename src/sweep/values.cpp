@@ -129,8 +129,8 @@ void add_item(const std::string& item, std::vector<std::string>& values, const F
     const double value = geometric ? first * std::pow(step, static_cast<double>(i))
                                    : first + static_cast<double>(i) * step;
     if (down ? value < last - slack : value > last + slack) break;
-    if (i == most_points)
-      fail("range " + item + " has more than " + std::to_string(most_points) + " values");
+    if (i == max_points)
+      fail("range " + item + " has more than " + std::to_string(max_points) + " values");
     values.push_back(number_text(value, whole));
   }
   if (values.size() == before) fail("range " + item + " is empty");

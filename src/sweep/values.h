@@ -22,8 +22,8 @@ struct Dimension {
   std::vector<std::vector<std::string>> values;  // [point][key]; without quotes
 };
 
-// At least one key and one value. A range has at most `most_points` values.
-constexpr size_t most_points = 100000;
+// At least one key and one value. A range has at most `max_points` values.
+constexpr size_t max_points = 100000;
 Dimension parse_vary(const std::string& text, const FailText& fail);
 
 // Fields of a row; a field "-" that was not quoted comes back as `unset`.

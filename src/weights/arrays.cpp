@@ -6,7 +6,7 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t longest_frame_bytes = int64_t{1} << 30;
+constexpr int64_t max_frame_bytes = int64_t{1} << 30;
 
 // posix_checksum() of the bytes outside of arrays; read(offset, bytes, to).
 template <class Read>
@@ -47,7 +47,7 @@ void ArrayReader::check_frame(const Manifest& manifest) {
                               static_cast<long long>(manifest.file_bytes)));
   int64_t frame_bytes = 0;
   for (const auto& [begin, end] : frame_of(manifest)) frame_bytes += end - begin;
-  if (frame_bytes > longest_frame_bytes)
+  if (frame_bytes > max_frame_bytes)
     throw file_.error("is damaged: more HDF5 structure than there can be");
   const uint32_t sum = checksum_of_frame(
       manifest,

@@ -40,7 +40,7 @@ template <class Wrote>
 void write_tensors(const WeightFiles& from, const std::vector<StoredTensor>& tensors,
                    const Files& files, const Wrote& wrote) {
   WeightReader reader(from);
-  std::vector<float> values, turned;
+  std::vector<float> values, transposed;
   Bytes stored;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const StoredTensor& tensor = tensors[i];
@@ -56,8 +56,8 @@ void write_tensors(const WeightFiles& from, const std::vector<StoredTensor>& ten
                                      printed("%g", static_cast<double>(*largest)) +
                                      ", which f16 cannot; use --type bf16 or f32");
       if (tensor.transposed) {
-        transpose(values, n, tensor.cols, turned);
-        values.swap(turned);
+        transpose(values, n, tensor.cols, transposed);
+        values.swap(transposed);
       }
       const int64_t elements = n * tensor.cols;
       stored.resize(static_cast<size_t>(elements * size_of(tensor.type)));

@@ -13,9 +13,9 @@ json read_json(const DataFile& file, int64_t offset, int64_t bytes) {
     throw file.error("is truncated or damaged: its JSON would be " + std::to_string(bytes) +
                      " bytes from byte " + std::to_string(offset) + " of " +
                      std::to_string(file.size_bytes()));
-  if (bytes > longest_json_bytes)
+  if (bytes > max_json_bytes)
     throw file.error("has " + std::to_string(bytes) + " bytes of JSON, more than the " +
-                     std::to_string(longest_json_bytes) + " that are read");
+                     std::to_string(max_json_bytes) + " that are read");
   Bytes text(static_cast<size_t>(bytes));
   file.read(offset, bytes, text.data());
   try {

@@ -10,7 +10,7 @@
 namespace gptbench {
 
 // Text that is longer is none of the files that are read here.
-constexpr int64_t longest_json_bytes = int64_t{16} << 20;
+constexpr int64_t max_json_bytes = int64_t{16} << 20;
 
 // Bytes [offset, offset + bytes) of a file: an object. Throws Error(Exit::io) that names the file
 // where they are not, lie outside of the file, are too many or too deeply nested.

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* first_line = "gptbench checkpoint 1";
-constexpr int64_t longest_manifest_bytes = int64_t{1} << 28;
+constexpr int64_t max_manifest_bytes = int64_t{1} << 28;
 const std::string stem_begin = "step-";
 
 std::string checksum_line(const std::string& lines) {
@@ -139,7 +139,7 @@ CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps) {
 }
 
 Manifest read_manifest(const std::string& path) {
-  const Bytes bytes = read_bytes(path, longest_manifest_bytes);
+  const Bytes bytes = read_bytes(path, max_manifest_bytes);
   try {
     return decode_manifest({bytes.begin(), bytes.end()});
   } catch (const Error& error) {

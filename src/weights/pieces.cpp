@@ -40,8 +40,8 @@ void WeightReader::read_part(const StoredTensor& part, int64_t first, int64_t n)
     throw file.error("holds " + printed("%g", static_cast<double>(*bad)) + " in tensor '" +
                      part.name + "'");
   if (!part.transposed) return;
-  transpose(values_, part.cols, n, turned_);
-  values_.swap(turned_);
+  transpose(values_, part.cols, n, transposed_);
+  values_.swap(transposed_);
 }
 
 }  // namespace gptbench

@@ -45,7 +45,7 @@ class WeightReader {
   const WeightFiles& weights_;
   std::vector<std::vector<const StoredTensor*>> parts_;  // [tensor], by first row
   Bytes stored_;
-  std::vector<float> values_, turned_;
+  std::vector<float> values_, transposed_;
 };
 
 }  // namespace gptbench

@@ -24,13 +24,13 @@ std::string refusal(const std::function<void()>& call) {
 
 }  // namespace
 
-// On a machine with a GPU the census counts it, on any other it says why there is none.
+// On a machine with a GPU the GPUs are counted, on any other the reason says why there is none.
 TEST(CudaAbsent, CensusCountsOrExplains) {
-  const CudaCensus census = cuda_census();
-  EXPECT_EQ(census.devices > 0, census.reason.empty()) << census.reason;
-  if (census.devices > 0) return;
+  const VisibleGpus gpus = visible_gpus();
+  EXPECT_EQ(gpus.devices > 0, gpus.reason.empty()) << gpus.reason;
+  if (gpus.devices > 0) return;
   const std::string text = refusal([] { make_cuda_device({}); });
-  EXPECT_EQ(text, "device = 'cuda': " + census.reason + "; use device = 'host'");
+  EXPECT_EQ(text, "device = 'cuda': " + gpus.reason + "; use device = 'host'");
 }
 
 TEST(CudaAbsent, MissingLibraryIsNamed) {
@@ -53,7 +53,7 @@ TEST(CudaAbsent, LibraryWithoutAFunctionIsTooOld) {
 
 // The library of kernels throws what the program catches, and reports through its own CUDA runtime.
 TEST(CudaAbsent, LibraryOfKernelsThrows) {
-  if (cuda_census().devices > 0)
+  if (visible_gpus().devices > 0)
     GTEST_SKIP() << "a machine with a GPU cannot show the error of one without";
   try {
     cuda::multiprocessors();

@@ -6,8 +6,8 @@
 namespace gptbench {
 
 TEST(CudaNotBuilt, SaysSo) {
-  EXPECT_EQ(cuda_census().devices, 0);
-  EXPECT_NE(cuda_census().reason.find("built without CUDA"), std::string::npos);
+  EXPECT_EQ(visible_gpus().devices, 0);
+  EXPECT_NE(visible_gpus().reason.find("built without CUDA"), std::string::npos);
   try {
     make_cuda_device({});
     FAIL() << "a device was made";

@@ -12,7 +12,7 @@ namespace gptbench {
 namespace {
 
 // Sweeps of more rows are read up to their dimensions: a row is a deck, and takes its time.
-constexpr size_t most_rows = 32;
+constexpr size_t max_rows = 32;
 
 bool is_small(const std::string& text) {
   const Source source{"sweep.in"};
@@ -24,10 +24,10 @@ bool is_small(const std::string& text) {
     for (const SweepText& vary : config.vary) {
       const Dimension dimension =
           parse_vary(vary.text, [&](const std::string& what) { source.fail(group.place, what); });
-      rows = std::min(most_rows + 1, rows) * dimension.values.size();
+      rows = std::min(max_rows + 1, rows) * dimension.values.size();
     }
   }
-  return rows <= most_rows;
+  return rows <= max_rows;
 }
 
 // A row is a deck of its own, which gives the row's Config.

@@ -7,9 +7,9 @@
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  const gptbench::CudaCensus census = gptbench::cuda_census();
-  if (census.devices == 0) {
-    std::printf("skipped: %s\n", census.reason.c_str());
+  const gptbench::VisibleGpus gpus = gptbench::visible_gpus();
+  if (gpus.devices == 0) {
+    std::printf("skipped: %s\n", gpus.reason.c_str());
     return 77;
   }
   return RUN_ALL_TESTS();

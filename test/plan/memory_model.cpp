@@ -7,7 +7,7 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t most_complaints = 24;
+constexpr size_t max_complaints = 24;
 
 }  // namespace
 
@@ -203,7 +203,7 @@ std::optional<int32_t> MemoryModel::written_unit(const Op& op, const Touch& touc
 
 void MemoryModel::complain(const Op& op, int32_t op_index, int32_t task_index,
                            const Operand& operand, const std::string& what) {
-  if (complaints_.size() >= most_complaints) return;
+  if (complaints_.size() >= max_complaints) return;
   const Task& task = tasks_[static_cast<size_t>(task_index)];
   const Program& program = plan_.programs[static_cast<size_t>(task.program)];
   complaints_.push_back(

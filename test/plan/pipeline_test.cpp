@@ -36,9 +36,9 @@ const std::vector<int64_t> few = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16};
 // More than slots_needed() looks at, too.
 const std::vector<int64_t> many = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 35, 53, 72, 77};
 
-std::vector<Case> cases(int64_t most_stages, const std::vector<int64_t>& micro_batches = few) {
+std::vector<Case> cases(int64_t max_stages, const std::vector<int64_t>& micro_batches = few) {
   std::vector<Case> all;
-  for (int64_t p = 1; p <= most_stages; ++p)
+  for (int64_t p = 1; p <= max_stages; ++p)
     for (const int64_t m : micro_batches) {
       for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"})
         all.push_back({schedule, p, 1, m});

@@ -52,7 +52,7 @@ TEST(Options, GroupsOfCompare) {
   const Options o = parse_options({"compare", "--least=2", "a1", "a2", "--", "b1", "--", "-c"});
   EXPECT_EQ(o.files, (Arguments{"a1", "a2", "b1", "-c"}));
   EXPECT_EQ(o.group_begins, (std::vector<size_t>{2, 3}));
-  EXPECT_EQ(o.least_percent, 2.0);
+  EXPECT_EQ(o.min_percent, 2.0);
   EXPECT_TRUE(parse_options({"compare", "--", "-a", "b"}).group_begins.empty());
 }
 

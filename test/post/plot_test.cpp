@@ -536,12 +536,12 @@ TEST(Plots, SweepOverThreeKeys) {
         set_key(records.back(), "run", "name", "row " + std::to_string(records.size()));
         set_key(records.back(), "output", "directory", "row " + std::to_string(records.size()));
       }
-  const auto panels_of = [&](int64_t most_heads, int64_t most_batch) {
+  const auto panels_of = [&](int64_t max_heads, int64_t max_batch) {
     Runs runs;
     for (const Record& record : records) {
       const RunView run(record);
-      if (run.deck().integer("model", "num_attention_heads", 0) <= most_heads &&
-          run.deck().integer("batch", "micro_batch_size", 0) <= most_batch)
+      if (run.deck().integer("model", "num_attention_heads", 0) <= max_heads &&
+          run.deck().integer("batch", "micro_batch_size", 0) <= max_batch)
         runs.push_back(run);
     }
     return sweep_picture(runs).panels.size();

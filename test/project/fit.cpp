@@ -12,7 +12,7 @@ using Vector = std::vector<double>;
 constexpr double usual_error = 0.03;  // of a row: larger ones count less and less
 constexpr double usual_change = 0.5;  // of the logarithm of a figure from its start
 constexpr double difference = 1e-3;   // for derivatives
-constexpr int most_steps = 25;
+constexpr int max_steps = 25;
 
 void set(Profiles& profiles, const Fitted& figure, double value) {
   for (double* each : figures_of(profiles, figure)) *each = value;
@@ -44,7 +44,7 @@ class Fit {
   Profiles run() {
     Vector errors = errors_at(at_);
     double damping = 1e-2;
-    for (int step = 0; step < most_steps && damping < 1e6;) {
+    for (int step = 0; step < max_steps && damping < 1e6;) {
       const Vector next = moved(errors, damping);
       const Vector next_errors = errors_at(next);
       const double gain = cost(errors, at_) - cost(next_errors, next);

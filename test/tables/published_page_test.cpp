@@ -42,7 +42,7 @@ Planned plan_of(const Row& row, const DeviceTraits& traits, int64_t global_batch
   }
   const Plan plan = make_plan(config, row.deck->ranks, 0, traits);
   Planned planned;
-  planned.bytes = static_cast<double>(fullest_rank(config, row.deck->ranks, traits).bytes);
+  planned.bytes = static_cast<double>(highest_need(config, row.deck->ranks, traits).bytes);
   planned.limit_bytes = config.memory.device_memory_gib * static_cast<double>(GiB);
   planned.fits = planned.bytes + static_cast<double>(reserve_bytes) <= planned.limit_bytes;
   planned.flops = flops_by_convention(plan, stage_figures(plan));

@@ -273,7 +273,7 @@ bool fits(const SweepRow& row, DeviceKind device, int64_t micro_batch_size = 0) 
   }
   const double limit = config.memory.device_memory_gib * static_cast<double>(GiB);
   EXPECT_GT(limit, 0.0) << row.name;
-  return fullest_rank(config, row.ranks, device_traits(device)).bytes + reserve_bytes <=
+  return highest_need(config, row.ranks, device_traits(device)).bytes + reserve_bytes <=
          static_cast<int64_t>(limit);
 }
 

@@ -255,7 +255,7 @@ void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch
   BackwardPanel<A, F> panels[attention_panels];
   for (int64_t h = part.first_head; h < part.end_head; ++h)
     for (int64_t i0 = part.first_queries * attention_tile_queries; i0 < s.T_q;) {
-      int64_t count = 0, most_keys = 0;
+      int64_t count = 0, max_keys = 0;
       for (; count < attention_panels && i0 < s.T_q;
            i0 += part.step_queries * attention_tile_queries) {
         const Queries queries =
@@ -264,9 +264,9 @@ void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch
         if (!seen && !(part.dq && s.keys == KeyBlock::all)) continue;
         panels[count].start(a, part, h, queries, arrays, count);
         ++count;
-        most_keys = queries.keys;  // later queries see more
+        max_keys = queries.keys;  // later queries see more
       }
-      for (int64_t j0 = first_key; j0 < most_keys; j0 += step)
+      for (int64_t j0 = first_key; j0 < max_keys; j0 += step)
         for (int64_t p = 0; p < count; ++p) panels[p].add_keys(a, part, j0, arrays);
       if (part.dq)
         for (int64_t p = 0; p < count; ++p) panels[p].put_dq(a, part, arrays);

@@ -245,16 +245,16 @@ void forward_strip(const AttentionForward& a, int64_t b, int64_t h_kv, int64_t s
   ForwardPanel<A, F> panels[attention_panels];
   for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h)
     for (int64_t i0 = strip * attention_tile_queries; i0 < s.T_q;) {
-      int64_t count = 0, most_keys = 0;
+      int64_t count = 0, max_keys = 0;
       for (; count < attention_panels && i0 < s.T_q; i0 += step) {
         const Queries queries =
             queries_of(visible, i0, std::min(attention_tile_queries, s.T_q - i0));
         if (queries.keys == 0 && s.keys == KeyBlock::further) continue;
         panels[count].start(a, b, h, queries, arrays, count);
         ++count;
-        most_keys = queries.keys;  // later queries see more
+        max_keys = queries.keys;  // later queries see more
       }
-      for (int64_t j0 = 0; j0 < most_keys; j0 += attention_tile_keys)
+      for (int64_t j0 = 0; j0 < max_keys; j0 += attention_tile_keys)
         for (int64_t p = 0; p < count; ++p) panels[p].add_keys(a, j0, arrays);
       for (int64_t p = 0; p < count; ++p) panels[p].finish(a, arrays);
     }

@@ -79,7 +79,7 @@ const char* const identical_stages[] = {
 class GpuEquivalence : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (cuda_census().devices == 0) GTEST_SKIP() << cuda_census().reason;
+    if (visible_gpus().devices == 0) GTEST_SKIP() << visible_gpus().reason;
     if (std::string(GetParam()) != "nccl") return;
     if (world_.size() == 1) GTEST_SKIP() << "one rank sends no messages";
     const std::string obstacle = nccl_obstacle(world_);
