@@ -39,7 +39,7 @@ int64_t attention_sums_bytes(const AttentionKey& key);
 int64_t attention_accumulator_bytes(const AttentionKey& key);
 int64_t attention_arrays_bytes(const AttentionKey& key);
 
-// What hidden scores read: below every score. Up to 9.9 the library wants the lowest finite number
+// Value of hidden scores: below every score. Up to 9.9 the library wants the lowest finite number
 // (cudnn-frontend's choice), later ones take -inf.
 float hidden_score(int64_t cudnn_version);
 

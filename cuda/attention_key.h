@@ -49,7 +49,7 @@ struct AttentionChoice {
 };
 std::string text_of(const AttentionChoice& choice);
 using AttentionChoices = TuningCache<AttentionKey, AttentionChoice>;
-// What a call takes that was not timed: the library where it won any call of that direction.
+// Choice for a call that was not timed: the library where it won any call of that direction.
 bool prefers_library(const AttentionChoices& choices, bool backward);
 
 // None where the call has what cuDNN's attention does not do as our kernels do: dropout (its masks

@@ -1,4 +1,4 @@
-// What cuDNN's attention needs beside the library where sequences are padded.
+// Kernels that cuDNN's attention needs where sequences are padded.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the program knows of the CUDA back end. Includes nothing of CUDA; where the back end was not
-// built, the same functions refuse.
+// Interface of the CUDA back end to the program. Includes nothing of CUDA; where the back end was
+// not built, the same functions refuse.
 #pragma once
 
 #include <cstdint>

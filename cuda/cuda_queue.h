@@ -21,7 +21,7 @@ class CudaEvent final : public Event {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  // What it was last recorded on; an event of neither has completed.
+  // Where it was last recorded; an event recorded on neither has completed.
   void set_stream_point(cudaStream_t stream);
   void set_host_point(HostQueue& queue);
   void set_completed() { recorded_ = Recorded::never; }

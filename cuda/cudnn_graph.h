@@ -62,7 +62,7 @@ class CudnnGraph {
 
   explicit CudnnGraph(const Cudnn& cudnn) : cudnn_(cudnn) {}
 
-  // What a product need not do of each sequence: rows of c, columns of c, and what is summed over,
+  // Parts of each sequence that a GEMM may skip: rows of c, columns of c, and what is summed over,
   // from the lengths in an array on. none: all of them count.
   struct Extents {
     Tensor m = none, n = none, k = none;

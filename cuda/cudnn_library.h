@@ -32,7 +32,7 @@ struct Cudnn {
 
   int64_t version() const { return static_cast<int64_t>(cudnnGetVersion()); }
   std::string description() const;  // "cuDNN 9.19.0"
-  // What the library says of its last failure, one line.
+  // The library's description of its last failure, one line.
   std::string last_error(cudnnStatus_t status) const;
 };
 

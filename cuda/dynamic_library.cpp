@@ -28,8 +28,7 @@ DynamicLibrary::DynamicLibrary(const std::string& purpose, const std::vector<std
   for (const std::string& root : cuda_folders())
     for (const char* folder : {"/lib64/", "/lib/"})
       for (const std::string& name : names) candidates.push_back(root + folder + name);
-  // What is found and does not load is what the user has to know about, not that the rest is
-  // missing.
+  // Reports a library that is found but does not load, not that the other names are missing.
   std::string broken;
   for (const std::string& candidate : candidates) {
     handle_ = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -44,7 +44,7 @@ constexpr cublasLtEpilogue_t epilogues[] = {
     CUBLASLT_EPILOGUE_GELU_AUX,   CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU,
     CUBLASLT_EPILOGUE_DGELU_BGRAD};
 
-// Elements of a fused gradient of the bias, and what it takes of the workspace.
+// Elements of a fused gradient of the bias, and its bytes in the workspace.
 int64_t bias_elements(const GemmDescription& gemm) {
   return gemm.epilogue == GemmEpilogue::bias_gradient ? gemm.n : gemm.m;
 }
@@ -52,7 +52,7 @@ int64_t bias_bytes(const GemmDescription& gemm) {
   if (!forms_bias_gradient(gemm.epilogue)) return 0;
   return round_up(bias_elements(gemm) * size_of(DType::f32), 256);
 }
-// What is left for the library.
+// Bytes of the workspace that are left for the library.
 int64_t library_bytes(const GemmDescription& gemm, int64_t workspace_bytes) {
   return std::max<int64_t>(workspace_bytes - bias_bytes(gemm), 0);
 }
@@ -355,7 +355,7 @@ void CublasLtGemm::gelu_backward_input(Queue& queue, DType type, const LinearGel
   finish_gelu_gradient(planned, arguments, f, queue, kernels);
 }
 
-// What the library has left over of the gradients of GELU and of the bias.
+// The parts of the gradients of GELU and of the bias that the library did not fuse.
 void CublasLtGemm::finish_gelu_gradient(const Planned& planned, const GemmArguments& arguments,
                                         const LinearGeluBackwardInput& f, Queue& queue,
                                         const KernelTable& kernels) const {

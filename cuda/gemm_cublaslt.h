@@ -25,7 +25,7 @@ struct GemmArguments {
   const void* bias = nullptr;  // read by the epilogue `bias`, assigned by gradients of biases
   const void* aux = nullptr;   // assigned by `gelu` and `gelu_bias`, read by `gelu_gradient`
   Workspace workspace;
-  // What fp8 factors are multiplied with, on the device; null: 1.
+  // Scales of the fp8 factors, in device memory; null: 1.
   const float* a_scale = nullptr;
   const float* b_scale = nullptr;
   bool assign = false;  // D where its description says D +=

@@ -52,7 +52,7 @@ std::string text_of(const GemmChoice& choice);
 using GemmChoices = TuningCache<GemmKey, GemmChoice>;
 
 enum class GemmArray { x, weight, dy };
-// What the library does to the product in passing. `gelu`: D = gelu(AB), the product itself goes to
+// Operations that the library fuses into the GEMM. `gelu`: D = gelu(AB), the product itself goes to
 // an array apart (aux), and with `gelu_bias` has a bias added first; `gelu_gradient`: D = AB
 // gelu'(aux), with `gelu_bias_gradient` and the sums of the columns of D. aux is laid out as D.
 enum class GemmEpilogue {

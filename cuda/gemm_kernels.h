@@ -1,4 +1,4 @@
-// What matrix products need beside the library: gradients of biases added up, arrays to time on.
+// Kernels that GEMMs need beside the library: sums of bias gradients, arrays to time on.
 #pragma once
 
 #include <cstdint>

@@ -58,8 +58,7 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
   if (!arrays.exist()) return best;
   arrays.fill(stream, key, gemm);
 
-  // What is done beside the product where it is not done in passing, or the part of it that is
-  // left.
+  // Operations beside the GEMM that the library did not fuse into it.
   const bool bias_gradient = key.op == GemmOp::backward_weight && key.bias;
   const Workspace whole = {arrays.workspace.get(), workspace_bytes};
   LinearGeluBackwardInput gelu{};

@@ -1,4 +1,4 @@
-// What a step of a plan calls: matrix products and attention, for the searches before the first
+// Keys of the GEMMs and attention calls of a step, for the searches before the first
 // step.
 #include <set>
 

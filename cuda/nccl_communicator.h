@@ -87,7 +87,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   mutable size_t first_ = 0, pending_ = 0;
   mutable size_t completed_ = 0;           // of the pending ones, as check() has seen it
   mutable size_t waited_for_ = max_timed;  // place of the operation that check() last waited for
-  // Of operations in recordings, which share them with us as long as they live.
+  // Times of operations in recordings, which share ownership while they live.
   mutable std::vector<std::shared_ptr<Timed>> recorded_;
 };
 

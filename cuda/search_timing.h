@@ -1,4 +1,4 @@
-// What timed searches share: arrays that may be refused, and the median time of a call.
+// Tools of timed searches: arrays that may be refused, and the median time of a call.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -40,7 +40,7 @@ class StagedQueue final : public StagingQueue {
     bool busy() const { return busy_; }
 
    private:
-    // What a wait waits for; both null: the entry is a copy. An event that was recorded on a stream
+    // Target of a wait; both null: the entry is a copy. An event that was recorded on a stream
     // is kept itself: the stream runs on, so a later record of it completes as well. Of the host's
     // queue the point at that time is kept, since a later one may come behind this very wait.
     const CudaEvent* awaited_ = nullptr;

@@ -19,7 +19,7 @@ class StreamWatch {
   StreamWatch(const StreamWatch&) = delete;
   StreamWatch& operator=(const StreamWatch&) = delete;
   virtual void check() const = 0;
-  // What is to be called so that nothing on any stream waits for this one's peers any more; each
+  // Functions to call so that nothing on any stream waits for this one's peers any more; each
   // may block until the others have been called, and outlives the watch.
   virtual std::vector<std::function<void()>> give_up() = 0;
 };
@@ -30,7 +30,7 @@ void give_up_watched_streams(const std::string& why);
 // Calls all of `endings` at the same time and returns when all have.
 void end_together(const std::vector<std::function<void()>>& endings, const std::string& why);
 
-// What a peer that does not answer a call of NCCL is given before the run ends.
+// Time that a peer has to answer a call of NCCL before the run ends.
 constexpr double peer_timeout_s = 600.0;
 
 // Calls `work`; where it throws, all watches give up.

@@ -1,4 +1,4 @@
-// What our own attention kernels take, known before the first of them is launched.
+// Limits of our own attention kernels, known before the first of them is launched.
 #pragma once
 
 #include <climits>

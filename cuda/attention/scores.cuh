@@ -1,4 +1,4 @@
-// What all attention kernels share: which keys a query sees, what is added to a score, which
+// Code shared by all attention kernels: which keys a query sees, what is added to a score, which
 // probabilities are dropped, and which tiles there is nothing to do for.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace gptbench::cuda {
 
 constexpr float log2_e = 1.44269504088896340736f, ln_2 = 0.69314718055994530942f;
 
-// What is done to scores beside scaling them: kernels that hold tiles in registers are compiled for
-// each, since what another one needs costs registers. dropout: and a bias where there is one.
+// Steps beside scaling the scores. Kernels that hold tiles in registers are compiled for each,
+// since unused steps cost registers. dropout: with a bias where there is one.
 enum class Extra { none, bias, dropout };
 inline Extra extra_of(const AttentionShape& s) {
   return s.dropout.rate > 0.0 ? Extra::dropout : s.alibi ? Extra::bias : Extra::none;

@@ -20,7 +20,7 @@ struct Layout {
   static constexpr int first = 2 * own, end = first + 4 * other;
 };
 
-// What a score needs to become a probability, and more for its gradient.
+// Numbers of a row that turn a score into a probability, and into its gradient.
 struct Row {
   float lse, delta;
 };

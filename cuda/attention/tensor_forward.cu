@@ -21,7 +21,7 @@ struct Layout {
   static constexpr int q = 0, k = q_rows * D, v = k + 2 * k_rows * D, end = v + 2 * k_rows * D;
 };
 
-// What is done to scores where a tile has hidden keys, or scores have a bias: s = scale s + bias
+// Adjusts scores where a tile has hidden keys, or scores have a bias: s = scale s + bias
 // with `biased`, -inf where hidden.
 template <bool biased, int k_rows>
 __device__ inline void adjust(float (&c)[M][k_rows / 8][4], const Scores& scores, int row0, int j0,

@@ -51,7 +51,7 @@ __global__ void elementwise_kernel(F f, int64_t head, int64_t n) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t vectors = n > head ? (n - head) / N : 0;
   for (int64_t v = thread; v < vectors; v += stride) f.template at<N>(head + v * N);
-  // What stands before and behind them.
+  // Elements before and behind the vectors.
   for (int64_t i = thread; i < n - vectors * N; i += stride)
     f.template at<1>(i < head ? i : i + vectors * N);
 }

@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(threads) cross_entropy_kernel(CrossEntropy a) 
   }
 }
 
-// What a block may have on every GPU that the back end supports.
+// Shared memory that a block may have on every supported GPU.
 constexpr size_t shared_bytes_everywhere = 99 * 1024;
 
 void add_losses(Queue& queue, const CrossEntropyFinish& a) {

@@ -1,6 +1,6 @@
-// What LayerNorm and RMSNorm share. A row of C elements is held in registers by W warps, V vectors
-// of 8 elements per thread; lane i of them holds vectors i, i + 32 W, ... Rows that do not fit, or
-// are not aligned, take kernels of their own, which read them again for each sum.
+// Code shared by LayerNorm and RMSNorm. A row of C elements is held in registers by W warps, V
+// vectors of 8 elements per thread; lane i of them holds vectors i, i + 32 W, ... Rows that do not
+// fit, or are not aligned, take kernels of their own, which read them again for each sum.
 #pragma once
 
 #include "cuda/kernels/elementwise.cuh"

@@ -73,7 +73,7 @@ struct AdamWElements {
       store<N>(p + i, x);
     }
     if (working == nullptr) return;
-    // What is read from p later is what it holds now.
+    // Rounded as p stores it, so that later reads of p give the same.
     GPTBENCH_UNROLL
     for (int j = 0; j < N; ++j) x[j] = to_float(from_float<P>(x[j]));
     store<N>(working + i, x);

@@ -38,7 +38,7 @@ inline constexpr ExitCode exit_codes[] = {
 // Row of exit_codes; every Exit has one.
 const ExitCode& exit_code(Exit code);
 
-// What a user can act on: one line that names what, where, what is allowed and what to do.
+// An error that a user can act on: one line that names what, where, what is allowed and what to do.
 // `main` prints it from one rank and exits with `code`.
 class Error : public std::runtime_error {
  public:

@@ -9,7 +9,7 @@
 
 namespace gptbench {
 
-// What a number is drawn for; part of the counter, so that streams never overlap. `instance` tells
+// Purpose of a random number; part of the counter, so that streams never overlap. `instance` tells
 // the tensors, steps or layers of one kind apart.
 enum class RandomStream : uint32_t {
   weights = 1,

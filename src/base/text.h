@@ -20,7 +20,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // alike.
 std::string hanging(const std::string& lead, const std::string& text);
 
-// What printf() prints, of any length.
+// Text as printf() would print it, of any length.
 std::string printed(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // Candidate with the least edit distance (Damerau-Levenshtein, adjacent swaps count one) to `word`;

@@ -32,14 +32,14 @@
 namespace gptbench {
 namespace {
 
-// What is measured where the command line names no deck.
+// The deck of a calibration without one on the command line.
 std::string default_deck(int64_t ranks) {
   return "&run name = 'calibration' /\n&model preset = 'gpt2-124m' /\n"
          "&batch micro_batch_size = 1 global_batch_size = " +
          std::to_string(ranks) + " /\n";
 }
 
-// Everything that a type of numbers is measured with.
+// All cases of one type of numbers.
 struct TypeCases {
   ComputeType type = ComputeType::fp32;
   Plan plan;  // of this rank
@@ -126,7 +126,7 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
   return cases;
 }
 
-// What is measured, on what, and for how long.
+// Inputs of a calibration: cases, device and time limit.
 struct CalibrationSetup {
   Deck deck;
   Config config;

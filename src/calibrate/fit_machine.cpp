@@ -284,7 +284,7 @@ class Fit {
     set("attention_softmax", softmax, how);
   }
 
-  // What the fits above leave of each measured shape.
+  // Residuals of the fits above, for each measured shape.
   void fit_shapes() {
     Machine& machine = fitted_.machine;
     const double bytes_per_s = machine.sheet.bandwidth_gb_per_s * 1e9 * machine.memory_efficiency;

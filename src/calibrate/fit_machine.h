@@ -9,7 +9,7 @@
 
 namespace gptbench {
 
-// What a profile states beside rates.
+// Facts that a profile states beside rates.
 struct NodeFacts {
   bool is_accelerator = false;
   bool fuses = false;  // the device's kernels do what Software::fuses means

@@ -19,7 +19,7 @@ struct AxisMessages {
   std::vector<OpKind> kinds;
 };
 
-// What to measure without a deck. On one node all ranks as one group; on several nodes groups
+// Messages to measure without a deck. On one node all ranks as one group; on several nodes groups
 // within nodes (tensor), groups of one rank of each node (data), and all ranks (world).
 std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t ranks_per_node);
 // The axes and collectives that the plan of any rank uses. Collective.

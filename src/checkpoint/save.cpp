@@ -50,7 +50,7 @@ void visit_tensors(Resources& resources, Role role, size_t first_array,
     const size_t index = first_array + static_cast<size_t>(plan.space.tensors[i].tensor);
     const FileArray& array = arrays[index];
     for_each_part(plan, copy, i, Visit::once, [&](const TensorPart& part) {
-      // What lies beyond only pads the vocabulary.
+      // Elements beyond the end only pad the vocabulary.
       const int64_t end = std::min(part.first + part.count, array.elements());
       for_each_piece(part.first, end, [&](int64_t first, int64_t n) {
         const Operand from{part.at.buffer, part.at.offset + first - part.first};

@@ -14,7 +14,7 @@
 
 namespace gptbench {
 
-// One checkpoint in checkpoint.directory on its way to the disk, every rank its share, in this
+// One checkpoint in flight to checkpoint.directory, every rank its share, in this
 // order: the HDF5 file under a temporary name, fsync by every rank, its name, then the manifest in
 // the same way. Whenever this is interrupted, the directory holds the earlier checkpoints and at
 // most leftovers.

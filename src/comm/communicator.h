@@ -66,7 +66,7 @@ class Communicator {
   void all_reduce(Queue& queue, void* data, int64_t count, DType type) {
     enqueue(queue, {OpKind::all_reduce, data, data, count, type});
   }
-  // The same for the maximum; f32 only. Counted as an all_reduce.
+  // The same with the maximum in place of the sum; f32 only. Counted as an all_reduce.
   void all_reduce_max(Queue& queue, void* data, int64_t count, DType type) {
     CommRequest request{OpKind::all_reduce, data, data, count, type};
     request.maximum = true;

@@ -1,6 +1,6 @@
-// What this process does, written where the other ranks of its node can read it while it is stuck:
-// a watchdog (run/watchdog.h) tells a rank that works from one that waits, and from one that is
-// dead. Costs a few stores in memory per operation.
+// Activity of this process, written where the other ranks of its node can read it while it is
+// stuck: a watchdog (run/watchdog.h) tells a rank that works from one that waits, and from one that
+// is dead. Costs a few stores in memory per operation.
 #pragma once
 
 #include <atomic>

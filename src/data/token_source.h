@@ -29,7 +29,7 @@ class TokenSource {
   virtual void read(int64_t sequence, int32_t* tokens) const = 0;
 };
 
-// What files hold out: the sequences of the files `path`, or the last `sequences` of data.path.
+// Held-out sequences: those of the files `path`, or the last `sequences` of data.path.
 struct HeldOut {
   int64_t sequences = 0;  // 0: none
   std::string path;

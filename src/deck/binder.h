@@ -75,7 +75,7 @@ struct Setting {
 Source command_line_source(int number);
 // Throws Error(Exit::usage) that begins with the name of `source`, which has no places.
 Setting parse_setting(const Source& source, const std::string& text);
-// What stands after the '=' of a setting.
+// Tokens after the '=' of a setting.
 std::vector<Token> parse_setting_value(const Source& source, const Key& key,
                                        const std::string& text);
 

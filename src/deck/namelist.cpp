@@ -31,7 +31,7 @@ bool is_comma(int c) {
 }
 constexpr int end_of_text = -1;
 
-// What may follow a value, a group name or '*' in Fortran's list-directed input.
+// Characters that may follow a value, a group name or '*' in Fortran's list-directed input.
 bool is_separator(int c) {
   return is_blank(c) || is_comma(c) || c == '/' || c == '!' || c == end_of_text;
 }

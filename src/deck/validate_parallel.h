@@ -7,8 +7,8 @@
 
 namespace gptbench {
 
-// What cannot be divided among tensor-parallel ranks and pipeline stages, and schedules that do not
-// go with other keys. Throws Error(Exit::usage).
+// Checks that sizes divide among tensor-parallel ranks and pipeline stages, and that the schedule
+// fits the other keys. Throws Error(Exit::usage).
 void check_decomposition(const Deck& deck);
 // ZeRO groups against the number of replicas. Throws Error(Exit::usage).
 void check_zero_group(const Deck& deck, int64_t replicas);

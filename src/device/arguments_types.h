@@ -23,7 +23,7 @@ constexpr DType activation_type(ComputeType c) {
 struct Workspace {
   void* data = nullptr;
   int64_t bytes = 0;
-  // What lies behind the first `taken` bytes.
+  // The part behind the first `taken` bytes.
   Workspace rest(int64_t taken) const { return {static_cast<char*>(data) + taken, bytes - taken}; }
 };
 

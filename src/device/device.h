@@ -1,4 +1,4 @@
-// What the engine knows of a device: memory pools, queues, events, copies and a table of kernels.
+// Interface of a device to the engine: memory pools, queues, events, copies and a table of kernels.
 // Implementations: host (src/device/host_device.cpp, also serving `ref`) and CUDA (cuda/). The
 // engine is written once against this interface.
 #pragma once

@@ -81,7 +81,7 @@ class Engine {
   std::vector<double> read(Role role, int tensor, int64_t first, int64_t count) {
     return read_tensor(resources_, role, tensor, first, count, gradient_scale_);
   }
-  // What `steps` steps, the number of those executed, leave to the next one beside tensors. The
+  // State beside tensors that the next step needs, after `steps` executed ones. The
   // time of the steps is that of this rank.
   TrainingState state(int64_t steps);
   // The next step is number state.steps; no step has been executed yet.

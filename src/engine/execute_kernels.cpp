@@ -45,7 +45,7 @@ void set_sizes(const OpCall& call, Arguments& args) {
   }
 }
 
-// What kernels name otherwise than operations, and what they take from the deck.
+// Arguments that operations name differently, and those that come from the deck.
 template <class Arguments>
 void set_others(const OpCall& /*call*/, Arguments& /*args*/) {}
 

@@ -1,4 +1,4 @@
-// What the engine does for each kind of operation: one function, found in a table.
+// Handlers of operations: one function per kind, found in a table.
 #pragma once
 
 #include "engine/op_call.h"

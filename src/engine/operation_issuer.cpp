@@ -73,7 +73,7 @@ void OperationIssuer::call(const Op& op, const Task& task, int64_t first_row) {
   }
 }
 
-// What the host spends here on a message is time that computing did not hide.
+// Time that the host spends here on a message is exposed: computing did not hide it.
 void OperationIssuer::wait_for(const Op& op, int32_t slot) {
   StepQueues& queues = resources_.queues;
   queues.begin_operation(op.queue);
@@ -104,7 +104,7 @@ void OperationIssuer::drive_messages() {
   }
 }
 
-// What nobody waited for, the last all-gathered parameters for example, ends here.
+// Messages that no operation waited for end here, such as the last all-gathered parameters.
 void OperationIssuer::synchronize() {
   for (size_t q = 0; q < latest_.size(); ++q) {
     const double start_s = now_s();

@@ -1,4 +1,4 @@
-// What the operations of one rank work with: plan, device, communicators, memory and queues.
+// Resources of the operations of one rank: plan, device, communicators, memory and queues.
 #pragma once
 
 #include <memory>
@@ -57,7 +57,7 @@ struct Resources {
   Arena arena;
   std::unique_ptr<OffloadFile> offload_file;  // null where nothing is offloaded to a file
   StepQueues queues;
-  // What the transfers of the step that was issued last moved.
+  // Bytes that the transfers of the last issued step moved.
   TransferTotal loads, stores;
 };
 

@@ -1,4 +1,4 @@
-// What the host brings in for each step and micro-batch.
+// Input of each step and micro-batch, from the host.
 #pragma once
 
 #include <cstdint>

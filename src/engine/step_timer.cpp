@@ -33,8 +33,8 @@ ProgramClass class_of(ProgramKind kind) {
   return receiving;
 }
 
-// What time is spent on: a region, or messages of an axis and kind; or regions that are told apart
-// by the first task of the program.
+// Subjects that time is spent on: a region, or messages of an axis and kind; or regions that are
+// told apart by the first task of the program.
 constexpr int undivided = num_regions + num_axes * num_op_kinds;
 constexpr int num_subjects = undivided + 1;
 

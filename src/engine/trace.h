@@ -1,4 +1,4 @@
-// What happened in one step of a rank, operation by operation, in memory allocated before the step.
+// Trace of one step of a rank, operation by operation, in memory allocated before the step.
 #pragma once
 
 #include <cstdint>

@@ -124,7 +124,7 @@ void recover(const std::string& directory) {
   ::unlink(planned_path(directory).c_str());
 }
 
-// What a watchdog wrote first when it ended the run whose plan lies here; "" where none did.
+// First line of a watchdog that ended the run whose plan lies here; "" where none did.
 std::string words_of_watchdog(const std::string& directory) {
   std::error_code error;
   const auto begun = fs::last_write_time(planned_path(directory), error);

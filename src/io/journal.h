@@ -23,7 +23,7 @@ struct JournalStep {
   double tokens_per_s = 0.0;
   double loss_scale = 1.0;
   bool skipped = false;
-  // Of an evaluation after the step; NaN: none.
+  // Loss of an evaluation after the step; NaN: none.
   double held_out_loss = std::numeric_limits<double>::quiet_NaN();
 };
 

@@ -87,7 +87,7 @@ class Sampler {
   // Totals since begin(); empty where that was not called.
   SensorTotals end();
 
-  // Of the last interval that ended; empty before.
+  // Timeline of the last interval that ended; empty before.
   const SensorTimeline& timeline() const { return timeline_; }
 
   const Sensors* sensors() const { return sensors_.get(); }

@@ -38,7 +38,7 @@ ActivationStore::ActivationStore(const StageBuilder& stage)
   gradients_.back().dqkv = stage.temporary("dqkv", A, s.qkv());
 }
 
-// What arrives from another stage lies on the device as a whole until backward in any case.
+// Input from another stage stays on the device as a whole until backward in any case.
 void ActivationStore::keep_input(int64_t l) {
   const bool whole = parts_ == 1 || arrives(l);
   const int buffer =

@@ -29,7 +29,7 @@ struct LayerActivations {
   int fc = -1, activation = -1;                   // [R, F or 2 F], [R, F]
 };
 
-// What the weight gradients of a layer are made of, kept where they are formed later.
+// Inputs of the weight gradients of a layer, kept where those are formed later.
 struct LayerGradients {
   int dmlp = -1, dproj = -1;  // [R, C] (s)
   int dfc = -1, dqkv = -1;    // [R, F or 2 F], [R, (H + 2 H_kv) D]

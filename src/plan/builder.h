@@ -37,8 +37,8 @@ class PlanBuilder {
 
   void begin_program(ProgramKind kind, int32_t chunk = 0);
   void end_program();
-  // What is emitted between is issued `times` times, each time on the next `rows` rows; one loop
-  // per program. Operands advance by their row_stride.
+  // Operations emitted in between are issued `times` times, each time on the next `rows` rows; one
+  // loop per program. Operands advance by their row_stride.
   void begin_loop(int64_t times, int64_t rows);
   void end_loop();
   // Appends to the program in hand, or to its last operation where the two are one on this device

@@ -207,7 +207,7 @@ void describe_decomposition(std::string& text, const Plan& plan) {
     line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");
 }
 
-// What is computed, and how it is laid out.
+// Description of the computation and its layout.
 std::string describe_computation(const Plan& plan) {
   std::string text;
   line(text, "Grid            %s", describe(plan.grid).c_str());

@@ -16,7 +16,7 @@ int64_t host_scratch_bytes(const Plan& plan) {
                       attention_workspace_bytes_per_thread(plan.T_local(), plan.shape.D, element));
 }
 
-// What cuDNN does not take (device_setup.cpp says so where it is asked for) needs the less.
+// Attention that cuDNN does not support (device_setup.cpp reports it) needs less.
 int64_t cuda_scratch_bytes(const Plan& plan) {
   const Config& config = plan.config;
   const int64_t B = config.batch.micro_batch_size, H = plan.local.H, T = plan.T_local();

@@ -1,4 +1,4 @@
-// What a plan depends on of the device that will execute it, as a value: plans are made without a
+// Properties of the executing device that a plan depends on, as a value: plans are made without a
 // device at hand.
 #pragma once
 

@@ -5,7 +5,7 @@
 
 namespace gptbench {
 
-// What `dim` stands for in `op`, in a task whose micro-batch has `held_rows` rows on this rank.
+// Value of `dim` in `op`, in a task whose micro-batch has `held_rows` rows on this rank.
 int64_t value_of(const Plan& plan, const Op& op, Dim dim, int64_t held_rows);
 
 // Elements of an operand that the operation touches.

@@ -20,7 +20,7 @@ class Gradients {
   Operand of(int tensor) const;
   // Whether something may be added before the unit is opened.
   bool is_open_all_step() const { return !layout_.forms_each(); }
-  // What the GEMM that forms the gradient of a matrix does to it.
+  // Whether the GEMM that forms the gradient of a matrix assigns it or adds to it.
   GradientSum sum_of(int tensor) const;
   // This micro-batch has accumulated to a unit all that it will until the next open().
   void fold(int unit);

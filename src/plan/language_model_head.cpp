@@ -82,7 +82,7 @@ void LanguageModelHead::emit_forward() const {
   emit_rows((blocks - 1) * rows_, x, dx);
   stage_.reduce(L, dx, dpart.buffer);
   if (masked_) masked_->emit_next_sentence();
-  // What comes next does not touch what is summed, but may use its memory again.
+  // The next operations do not touch the summed array, but may reuse its memory.
   if (stage_.sp > 1) stage_.emit(ops::join(dpart, dx));
   if (masked_) masked_->emit_transform_backward();
 }

@@ -110,7 +110,7 @@ Operand LinearLayers::weight(int64_t l, Linear linear, bool transposed) const {
                          : stage_.weights.fp8_of(l, linear, tensor, transposed);
 }
 
-// What sums over the rows of dy are added to; absent where a layer has no bias, or this rank forms
+// Target of the sums over the rows of dy; absent where a layer has no bias, or this rank forms
 // them from its part of dy.
 Operand LinearLayers::bias_gradient(int64_t l, Linear linear) const {
   const bool parts = layer(l, linear).row_parallel && stage_.sp > 1;

@@ -1,4 +1,4 @@
-// What the head of BERT has beside the decoder (Devlin et al., arXiv:1810.04805; arranged as in
+// The parts of the head of BERT beside the decoder (Devlin et al., arXiv:1810.04805; arranged as in
 // Megatron-LM). Masked tokens are predicted by a dense layer, GELU and LayerNorm before the tied
 // decoder; whether the second segment follows the first by a pooler (tanh of a dense layer) of each
 // sequence's first position and two classes. Under sequence parallelism a rank works on its own
@@ -10,7 +10,7 @@
 
 namespace gptbench {
 
-// What the decoder forms logits of, and its gradient: this rank's rows [R, C] under sequence
+// Input of the decoder, and its gradient: this rank's rows [R, C] under sequence
 // parallelism, then all rows.
 struct DecoderInput {
   int x = -1, dx = -1;

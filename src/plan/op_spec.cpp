@@ -33,7 +33,7 @@ constexpr SlotSpec column_sums(Dim columns) {
   return maybe(adds(Slot::column_sums, columns));
 }
 
-// What the factors of a GEMM are multiplied with where they are fp8.
+// Scales of the fp8 factors of a GEMM.
 constexpr SlotSpec left_scale = maybe(reads(Slot::left_scale));
 constexpr SlotSpec right_scale = maybe(reads(Slot::right_scale));
 

@@ -22,7 +22,7 @@ inline bool is_message(OpKind kind) {
   return kind >= OpKind::all_reduce;
 }
 
-// What the time of an operation is booked under; the classes partition the step.
+// Region that the time of an operation is booked under; regions partition the step.
 enum class Region : uint8_t {
   automatic,  // the usual one of the kind (spec_of)
   data,

@@ -205,7 +205,7 @@ struct Op {
   }
 };
 
-// What an operation does to one of its operands; never write_or_accumulate. A gradient that only
+// Access of an operation to one of its operands; never write_or_accumulate. A gradient that only
 // the first micro-batch assigns counts as accumulated.
 Access access_of(const Op& op, Slot slot);
 // Whether the operation, issued for a micro-batch, assigns its dweight.

@@ -1,6 +1,6 @@
 // Makers of operations: the only writers of operands. They name every operand
 // and set the sizes of the kind; the table in plan/op_spec.h says which operands may be absent.
-// Who emits an operation may still set its region, layer, rows and whether it is a recomputation.
+// The caller may still set its region, layer, rows and whether it is a recomputation.
 #pragma once
 
 #include "deck/family.h"
@@ -8,7 +8,7 @@
 
 namespace gptbench::ops {
 
-// Whose rows an operation works on: those of the micro-batch, of which sequence parallelism leaves
+// Rows that an operation works on: those of the micro-batch, of which sequence parallelism leaves
 // this rank one of `div` parts.
 struct Rows {
   int64_t layer = -1;
@@ -18,7 +18,7 @@ struct Rows {
 // An operation on rows of `columns` elements that has no maker of its own.
 Op row_op(OpKind kind, Rows rows, int64_t columns, Operands operands);
 
-// What the host brings in.
+// Input from the host.
 Op load_tokens(int64_t layer, Operand tokens, Operand targets, Operand types);
 Op load_labels(int64_t layer, Operand labels);
 Op load_lengths(int64_t layer, Operand lengths);
@@ -33,7 +33,7 @@ Op accumulate(ElementCount count, Operand x, Operand y, Rows rows = {});
 Op convert(const ConvertSize& size, Operand x, Operand y, Rows rows = {});
 Op load(ElementCount count, Operand x, Operand y, Rows rows = {});
 Op store(ElementCount count, Operand x, Operand y, Rows rows = {});
-// What comes next may use the memory of both: it waits for what is on its way there.
+// Later operations may reuse the memory of both: waits for messages in flight there.
 Op join(Operand part, Operand whole);
 
 // Linear layers: y = x W^T + bias. FLOPs follow from the size.

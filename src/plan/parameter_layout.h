@@ -85,7 +85,7 @@ struct ParameterLayout {
   // it: there, or in the window that holds the unit.
   Operand resident(Role role, int u, int64_t flat) const;
   Operand state(Role role, int u, int64_t flat) const;
-  // What AdamW reads.
+  // The gradient that AdamW reads.
   Role reduced_gradient() const { return sharded() ? Role::gradient_shard : Role::gradient; }
   // Unit of a tensor that this rank holds, and where the tensor begins within it.
   struct Place {

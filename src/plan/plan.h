@@ -75,7 +75,7 @@ struct Plan {
   // Where steps may be replayed (plan/replay.h), what kernels else are told by value
   // (device/kernels.h): the corrections of AdamW, and the seed of dropout's masks, 8 bytes.
   int corrections = -1, dropout_seed = -1;
-  // This rank's share of a checkpoint on its way to the disk; -1: none is written in the
+  // This rank's share of a checkpoint in flight to the disk; -1: none is written in the
   // background.
   int checkpoint_copy = -1;
   // State of the loss scale, three doubles (LossScale in device/kernels.h); -1: the loss is not

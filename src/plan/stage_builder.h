@@ -14,7 +14,7 @@ namespace gptbench {
 // Sites of dropout masks within a layer (kernels.h, Dropout::instance).
 enum DropoutSite : int32_t { embedding_site = 0, attention_site = 1, proj_site = 2, mlp_site = 3 };
 
-// What a backward program forms.
+// Results that a backward program forms.
 struct Pass {
   bool last = false;    // of the last micro-batch
   bool inputs = true;   // gradients of activations

@@ -1,4 +1,4 @@
-// What the stages of a pipeline need and compute. They hold different layers; the ranks of one
+// Memory and work of the stages of a pipeline. Stages hold different layers; the ranks of one
 // stage need and compute the same.
 #pragma once
 

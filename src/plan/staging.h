@@ -9,7 +9,7 @@
 
 namespace gptbench {
 
-// What goes to a file goes in pieces of at most this.
+// Maximum size of the pieces in which data is written to a file.
 constexpr int64_t file_piece_bytes = 64 * MiB;
 
 // Bytes that hold the arrays of the largest message of a step on `queue`: the full array, and this

@@ -27,7 +27,7 @@ class ProgramTable {
   }
   // -1: none.
   int32_t find(ProgramKind kind, int32_t chunk) const { return index_[at(kind, chunk)]; }
-  // What a micro-batch runs as `kind`.
+  // The program that a micro-batch runs as `kind`.
   int32_t find(ProgramKind kind, int32_t chunk, bool last) const {
     const int32_t variant = last ? find(last_of(kind), chunk) : -1;
     return variant >= 0 ? variant : find(kind, chunk);

@@ -68,7 +68,7 @@ std::vector<Representation> parameter_copies(const Plan& plan);
 // Type of the tensors in a checkpoint: f64 where the deck computes in it, else f32, which holds
 // shorter types exactly.
 DType checkpoint_type(const Config& config);
-// What this rank writes of a checkpoint (weights/contents.h): its share of parameters and
+// Bytes of a checkpoint that this rank writes (weights/contents.h): its share of parameters and
 // moments, and on one rank of each stage the scales of fp8.
 int64_t checkpoint_share_bytes(const Plan& plan);
 

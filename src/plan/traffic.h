@@ -19,7 +19,7 @@ using Traffic = std::map<Axis, NodeTraffic>;
 // next one, twice in an all-reduce. Example, 4 ranks on 2 nodes, data = 4: of each 3/4 S, ranks 0
 // and 2 send within their node, 1 and 3 to the other.
 void add_stage(Traffic& traffic, const Plan& plan, int64_t ranks_per_node);
-// Of all stages, each of which is planned.
+// Traffic of all stages; plans each of them.
 Traffic traffic_of(const Plan& plan, int64_t ranks_per_node);
 
 std::string traffic_text(const Traffic& traffic, int64_t ranks_per_node);

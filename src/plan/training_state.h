@@ -1,4 +1,5 @@
-// What one training step leaves to the next beside parameters, moments and the scaling of fp8.
+// State that one training step leaves to the next beside parameters, moments and the scaling of
+// fp8.
 #pragma once
 
 #include <array>

@@ -27,8 +27,8 @@ class TransformerLayers {
   // with respect to its input: the residual path adds, the branches accumulate through their norms.
   // With pass.weights, gradients of the parameters alternate with these.
   void emit_input_gradients(int64_t l, const Pass& pass);
-  // What the sums over the rows of dx, the gradient with respect to the output of the layer, are
-  // added to by the norm that forms it; absent where the layer forms them.
+  // Target of the sums over the rows of dx (the gradient with respect to the layer's output), which
+  // the norm that forms dx adds; absent where the layer forms them.
   Operand sums_of_dx(int64_t l) const;
   // From what input gradients have kept.
   void emit_weight_gradients(int64_t l);

@@ -12,7 +12,7 @@ size_t index(int32_t i) {
   return static_cast<size_t>(i);
 }
 
-// What a message does to a place, which is a buffer or, of a copy of flat space, a unit of it.
+// Access of a message to a place: a buffer, or one unit of a copy of flat space.
 struct Use {
   int32_t message = 0;
   size_t place = 0;

@@ -56,7 +56,7 @@ double figure_of(const Record& record, const std::string& figure) {
   return value == nullptr ? 0.0 : *value;
 }
 
-// What one run lacks, with the verdict that follows; PASSED where nothing.
+// A requirement that one run fails, and the verdict that follows; PASSED: none.
 struct Lack {
   Accepted verdict = Accepted::PASSED;
   std::string what;

@@ -16,7 +16,7 @@ struct AcceptRow {
   std::string runs = "*";           // shell pattern of run.name
   double nodes = 0.0, ranks = 0.0;  // 0: any
   std::vector<std::string> where;   // "figure=value"
-  // What is required of their median. "": no figure, only what stands below.
+  // Figure whose median is compared. "": none, only the requirements below.
   std::string figure;
   double reference = 0.0;
   double tolerance_percent = 5.0;  // by which it may be worse than the reference
@@ -24,7 +24,7 @@ struct AcceptRow {
   double repeats = 1.0;            // runs, at least
   double spread_percent = 0.0;     // of the runs, (largest - least) / median, at most; 0: any
   double drift_percent = 0.0;      // of the rate of each run, up or down, at most; 0: any
-  // What is required of each run.
+  // Requirements on each run.
   std::string verdict = "valid";    // any
   std::string rules = "any";        // met
   std::vector<std::string> checks;  // names of checks that must be there and passed

@@ -119,7 +119,7 @@ class Comparison {
   Result time() const {
     return of([](const Record& r) { return r.summary.sec_per_it; }, of_time_);
   }
-  // Of groups of runs.
+  // For groups of runs only.
   Result time_undisturbed() const { return of(fastest_tenth_s, {}); }
   Result tokens_per_s() const {
     return of_rate([](const Record& r) { return r.summary.tokens_per_s; });
@@ -230,7 +230,7 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
          evidence(rate.bounds) + ".\n";
 }
 
-// What the bounds are based on.
+// The basis of the bounds, as a sentence.
 std::string noise(const Comparison& comparison, const Group& a, const Group& b,
                   double min_percent) {
   if (!comparison.is_of_single_runs()) {

@@ -1,4 +1,4 @@
-// What runs are called in pictures: what they share, what tells them apart.
+// Names of runs in pictures: what runs share, and what tells them apart.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@
 namespace gptbench {
 namespace {
 
-// What rank 0 does in a step.
+// Work of rank 0 in a step.
 struct Work {
   double flops = 0.0, bytes = 0.0, time_s = 0.0;
 };
@@ -52,7 +52,7 @@ std::map<std::string, Work> work_of(const Record& record) {
   return work;
 }
 
-// What the work of a run spans.
+// Extremes of the work of a run.
 struct Range {
   double least = INFINITY, most = 0.0;  // FLOPs per byte
   double bytes_per_s = 0.0;             // the highest rate

@@ -238,7 +238,7 @@ Picture timeline_picture(const Runs& runs, const PlotOptions&) {
 
 namespace {
 
-// What a memory map is drawn with.
+// Scale of a memory map.
 struct MemoryScale {
   double unit;  // bytes
   const char* name;

@@ -137,7 +137,7 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
         curve_of(record.loss, {}, record.summary.resumed_step, style, labels[group.first]));
     picture.legend.push_back({name, style});
   }
-  // What no model of the runs' tokens can stay below, where they have one entropy.
+  // Lower bound of the loss: the entropy of the tokens, where all runs have the same.
   double entropy = runs.front().record().summary.token_entropy.value_or(0.0);
   for (const RunView& run : runs)
     if (run.record().summary.token_entropy.value_or(0.0) != entropy) entropy = 0.0;

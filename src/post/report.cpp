@@ -52,7 +52,7 @@ std::string element(const std::string& tag, const std::string& content,
          ">\n";
 }
 
-// What may be wider than a phone scrolls in itself; the keyboard reaches it.
+// Content that may be wider than a phone: scrolls by itself, reachable by keyboard.
 std::string wide(const std::string& label, const std::string& content) {
   return element("div", content,
                  "class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" + xml(label) + "\"");

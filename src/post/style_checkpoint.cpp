@@ -1,4 +1,4 @@
-// What checkpoints cost: size, rate of writing, waits of training, time to resume.
+// Cost of checkpoints: size, rate of writing, waits of training, time to resume.
 #include <algorithm>
 #include <functional>
 

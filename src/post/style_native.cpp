@@ -55,7 +55,7 @@ std::string verdict_cell(const RunView& run) {
   return run.counts() ? run.record().verdict : run.outcome();
 }
 
-// What a run was asked to do. Where all runs agree it stands in the caption, for programs in a
+// Settings of a run. Where all runs agree, a setting stands in the caption, for programs in a
 // column all the same.
 std::vector<StyleColumn> settings() {
   const auto key = [](const char* group, const char* name) {

@@ -164,7 +164,7 @@ std::string latex_table(const Table& table) {
   return text;
 }
 
-// What the document has to load, as a comment; "" where LaTeX alone will do.
+// Comment with the packages that the document has to load; "" where it needs none.
 std::string latex_packages(const std::vector<Table>& tables) {
   bool scaled = false, rotated = false;
   for (const Table& table : tables) {

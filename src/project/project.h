@@ -14,8 +14,8 @@
 
 namespace gptbench {
 
-// What a step is, apart from how fast a machine is. [stage]: one rank of each pipeline stage, of
-// those that hold the largest share of the batch.
+// Work of a step, independent of the speed of a machine. [stage]: one rank of each pipeline stage,
+// of those that hold the largest share of the batch.
 struct StepWork {
   std::vector<RankWork> stages;
   std::vector<StageFigures> figures;

@@ -29,7 +29,7 @@ Traffic traffic_of(const ProjectionReport& report) {
   return traffic;
 }
 
-// What a step is, and its seconds: regions of computing, then what computing waits for.
+// Parts of a step with their seconds: regions of computing, then what computing waits for.
 std::vector<std::pair<std::string, double>> parts_of(const StepTime& time) {
   std::vector<std::pair<std::string, double>> parts;
   const auto add = [&](const char* name, double seconds) {
@@ -56,7 +56,7 @@ double host_s(const ProjectionReport& report) {
   return sum;
 }
 
-// What it takes to train on the tokens.
+// Resources for training on the tokens.
 struct Budget {
   double hours, node_hours, mwh;
 };

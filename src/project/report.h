@@ -7,7 +7,7 @@
 
 namespace gptbench {
 
-// What was projected, for which profiles. `tokens`: what is to be trained on; 0: no budget.
+// A projection with its profiles. `tokens`: to be trained on; 0: no budget.
 struct ProjectionReport {
   const StepWork& work;
   const Projection& projection;

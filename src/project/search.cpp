@@ -82,7 +82,7 @@ struct Candidate {
   double least_s = 0.0;  // least_step_s()
 };
 
-// What one thread has found.
+// Findings of one thread.
 struct Found {
   int64_t layouts = 0;
   std::vector<Candidate> candidates;
@@ -132,7 +132,7 @@ class Best {
   std::atomic<double> bound_s_ = INFINITY;
 };
 
-// What `work` returns on each thread.
+// The results of `work`, one per thread.
 template <class Work>
 auto on_all_threads(const Work& work) {
   std::vector<std::future<decltype(work())>> parts;

@@ -51,7 +51,7 @@ struct LayoutSearch {
 };
 
 // All layouts of `deck` on `ranks` ranks, of which `top`, at least 1, are kept. Takes as many
-// threads as the process may use. Throws Error(Exit::usage) where the deck goes with no layout.
+// threads as the process may use. Throws Error(Exit::usage) where no layout fits the deck.
 LayoutSearch search_layouts(const Deck& deck, int64_t ranks, const Machine& machine,
                             const Software& software, int64_t top);
 

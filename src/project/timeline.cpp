@@ -17,7 +17,7 @@ bool spans_stages(Axis axis) {
   return axis == Axis::model || axis == Axis::embedding || axis == Axis::world;
 }
 
-// What stages tell each other.
+// A message between stages.
 struct Meeting {
   size_t arrived = 0;
   double start_s = 0.0;

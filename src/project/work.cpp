@@ -187,7 +187,7 @@ class Works {
   const Plan& plan_;
   std::vector<Work>& works_;
   std::map<decltype(Work{}.key()), int32_t> known_;
-  // What an operation was with the rows that it had last, by operation.
+  // Work of each operation for the number of rows it had last.
   struct Latest {
     int64_t rows = -1;
     int32_t work = 0;

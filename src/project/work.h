@@ -1,4 +1,4 @@
-// What a rank does in a step as plain numbers, apart from any machine: the operations of its plan
+// Work of a rank in a step as plain numbers, apart from any machine: the operations of its plan
 // in the order of issue, each with the work that it is.
 #pragma once
 

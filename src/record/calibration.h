@@ -1,4 +1,4 @@
-// What gptbench --calibrate measured: rates of kernels and times of messages, while all ranks work.
+// Results of gptbench --calibrate: rates of kernels and times of messages, while all ranks work.
 #pragma once
 
 #include <cstdint>

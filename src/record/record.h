@@ -1,4 +1,4 @@
-// What was measured, as plain values on rank 0: the content of one result file. The io layer writes
+// Results of a run, as plain values on rank 0: the content of one result file. The io layer writes
 // it (doc/result_schema.md documents every dataset), gptpost reads it back into the same struct.
 #pragma once
 
@@ -58,8 +58,8 @@ struct CommEntry {
   bool reduced = false;  // beyond 1,024 ranks: one value each, the sum over ranks
 };
 
-// Of a record that was projected (project/project.h): the profiles, and what 80 % of measured steps
-// lie between.
+// Facts of a projected record (project/project.h): the profiles, and the interval that holds 80 %
+// of measured steps.
 struct ProjectionFacts {
   std::string machine, software;  // "": the record was measured
   double sec_per_it_low = 0.0, sec_per_it_high = 0.0;
@@ -111,7 +111,7 @@ struct Summary {
   double gemm_ceiling_spread = 0.0;  // fraction; of its measurements in this run and earlier ones
   double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
   double final_loss = 0.0;
-  // Of the tokens, below which no loss can stay, in nats per token; absent where it is not known.
+  // Entropy of the tokens in nats per token, a lower bound of the loss; absent where not known.
   std::optional<double> token_entropy;
   // Mean loss over the held-out batches, by the last evaluation, and the time of all evaluations,
   // which is that of no step.

@@ -14,9 +14,9 @@ bool is_skipped(const Record& record, int64_t step) {
   return i < record.skipped.size() && record.skipped[i] != 0;
 }
 
-// Of groups of consecutive steps the median rate over that of all, by the time in the middle of the
-// group; the slope is the median of the slopes between all pairs (Theil, Sen), which a disturbance
-// of a few groups does not move.
+// Fits median rates of groups of consecutive steps, relative to that of all steps, over the time at
+// the middle of each group; the slope is the median of the slopes between all pairs (Theil, Sen),
+// which a disturbance of a few groups does not move.
 void set_drift(Summary& s, const std::vector<double>& timed) {
   constexpr size_t min_steps = 16, max_groups = 64;
   if (timed.size() < min_steps) return;

@@ -22,7 +22,7 @@ int64_t skipped_after_warmup(const Record& record);
 // Share of the waits for checkpoints in the time of steps and waits; 0 where none was written.
 double checkpoint_overhead(const Record& record);
 
-// What the checkpoints of a run cost; 0 where there is none.
+// Cost of the checkpoints of a run; 0 where there is none.
 struct CheckpointCost {
   double bytes_per_s = 0.0;       // of the last, from the end of its step to its completion
   double node_bytes_per_s = 0.0;  // the same per node

@@ -64,9 +64,8 @@ void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& p
                      *std::max_element(both.begin(), both.end()));
 }
 
-// Collective. What this machine does best, and at best: algorithms, and the ceiling of its GEMMs,
-// which stands in for a peak that is not known. Before training, so that a run that is told to stop
-// need not wait for it.
+// Collective. Autotuning, and the ceiling of the GEMMs, which stands in for a peak that is not
+// known. Before training, so that a run that must stop need not wait for it.
 void tune(const Session& session, const Plan& plan, RunParts& parts) {
   MpiWorld& world = session.world;
   pulse.enter(Phase::autotuning);
@@ -128,8 +127,8 @@ void check_series(const Plan& plan, RunParts& parts) {
     parts.checks.push_back(check_memory_errors(*parts.sensors->errors_uncorrected));
 }
 
-// Collective. What is to be said, on rank 0, of numbers that are wrong: where they come from, and
-// whether they come again.
+// Collective. On rank 0, the cause of wrong numbers: where they first appear, and whether a
+// repetition gives them again.
 std::string reason_of_numbers(const Session& session, Engine& engine, const Training& training,
                               const std::vector<VerifyEntry>& checks) {
   MpiWorld& world = session.world;

@@ -17,7 +17,7 @@
 
 namespace gptbench {
 
-// What all attempts of a run have in common.
+// Resources shared by all attempts of a run.
 struct Session {
   Session(MpiWorld& the_world, const Deck& the_deck, Device& the_device,
           const TokenSource& the_tokens, const Console& the_console, Journal& the_journal)

@@ -30,8 +30,8 @@ GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> 
 // Collective; on rank 0, TFLOP/s. Measures for about a second.
 double measure_ceiling(MpiWorld& world, Device& device, const Plan& plan);
 
-// What runs must have in common to share a ceiling: machine, device and libraries, ranks per node,
-// type, GEMMs.
+// Properties that runs must share to share a ceiling: machine, device and libraries, ranks per
+// node, type, GEMMs.
 std::string ceiling_key(const MpiWorld& world, const Device& device, const Plan& plan);
 
 }  // namespace gptbench

@@ -153,7 +153,7 @@ bool take_mode(CommandLine& line, const std::string& argument, bool& is_given) {
   return is_given = true;
 }
 
-// Of a profile; it may hold that of the software too (project/profile.h).
+// Whether a profile is named by its path; the file may hold the software too (project/profile.h).
 bool is_path(const std::string& profile) {
   const std::string end = ".in";
   return profile.find('/') != std::string::npos ||

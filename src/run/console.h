@@ -1,4 +1,4 @@
-// What a run prints on rank 0, by how much the user wants to read.
+// Console output of rank 0, by verbosity.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the phases of a run return for its record. Figures gathered from all ranks are on rank 0; on
-// the other ranks these parts are empty.
+// Parts that the phases of a run return for its record. Figures gathered from all ranks are on rank
+// 0; on the other ranks these parts are empty.
 #pragma once
 
 #include <cstdint>

@@ -155,7 +155,7 @@ std::string messages(const Record& record) {
   return text;
 }
 
-// What one took, and what all cost the training.
+// Time of one checkpoint, and the cost of all to training.
 std::string checkpoints(const Record& record) {
   const CheckpointCost cost = checkpoint_cost(record);
   return format_bytes(record.summary.checkpoint_bytes) + " each, written in " +

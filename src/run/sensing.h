@@ -18,7 +18,7 @@ class Sensing {
   // Collective.
   Sensing(MpiWorld& world, const Device& device);
 
-  // What is known before the first step; local, on rank 0.
+  // Facts known before the first step; local, on rank 0.
   DeviceFacts device_facts(const MpiWorld& world, const Device& device) const;
 
   // Local; called before and after the timed steps.

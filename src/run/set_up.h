@@ -1,4 +1,4 @@
-// What stands between a plan and its first step: communicators, the arena, CUDA graphs.
+// Set-up between a plan and its first step: communicators, the arena, CUDA graphs.
 #pragma once
 
 #include <array>

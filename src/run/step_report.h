@@ -1,4 +1,4 @@
-// What rank 0 makes of each step: a line on the console, and one in the journal.
+// Report of each step on rank 0: a line on the console, and one in the journal.
 #pragma once
 
 #include "plan/plan.h"

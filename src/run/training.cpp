@@ -224,7 +224,7 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
   }
   sensing.end();
   training.exposed_s = engine.timer().exposed_s();
-  // One that is on its way is good, whatever ended the run.
+  // A checkpoint in flight is good, whatever ended the run.
   written(training, [&] { checkpoints.finish(); });
   // A rank that failed after the votes of the last step.
   if (training.outcome == Exit::ok) note_failure(world, engine, training);

@@ -16,7 +16,7 @@ std::set<std::string> blamed_nodes(const std::string& output);
 // A node that two failed rows blame is left out of the rows that follow.
 class BadNodes {
  public:
-  // What a row that failed has printed. Returns the nodes that are left out from now on.
+  // Reads the output of a failed row. Returns the nodes that are left out from now on.
   std::vector<std::string> note(const std::string& row, const std::string& output);
   // "alpha,beta"; "": none.
   std::string left_out() const;

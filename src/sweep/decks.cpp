@@ -61,7 +61,7 @@ std::string submit_script(const std::string& directory, const std::string& sbatc
          "echo \"tables, plots and report: job ${job%%;*}, then in $output\"\n";
 }
 
-// What rows that share an array job have in common.
+// Shape shared by the rows of an array job.
 struct JobShape {
   int64_t nodes, ranks_per_node, ranks;
   bool operator<(const JobShape& b) const {

@@ -12,7 +12,7 @@ namespace gptbench {
 // directory. Throws Error: usage, io.
 std::string run_search(const CommandLine& line);
 
-// What was searched.
+// A finished search.
 struct SearchReport {
   const Deck& deck;
   int64_t ranks = 0;

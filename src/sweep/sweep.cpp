@@ -17,7 +17,7 @@
 namespace gptbench {
 namespace {
 
-// What varies: a key of a run, or one of the quantities of &sweep.
+// A column that varies: a key of a run, or one of the quantities of &sweep.
 struct Column {
   std::string name;          // "zero_stage", as in headings
   const Key* key = nullptr;  // null for a quantity

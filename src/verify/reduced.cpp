@@ -45,7 +45,7 @@ bool converts_factors(const Config& full) {
   return full.precision.compute != Precision::fp32 && full.precision.compute != Precision::fp64;
 }
 
-// What a reduced model crosses the blocks of.
+// Dimensions in which a reduced model is larger than a block.
 enum class Crosses { widths, keys_and_rows };
 
 // Heads, C, F and V: two key/value heads for each tensor-parallel rank, or one where blocks of
@@ -78,7 +78,7 @@ double flops_per_token(const ModelConfig& model) {
                 C * static_cast<double>(model.vocab_size));
 }
 
-// What a sequence's length is a multiple of, so that it divides over the ranks as the whole one
+// Divisor of the length of a sequence, so that it divides over the ranks as the whole one
 // does.
 int64_t pieces_of_sequence(const Config& config) {
   const ParallelConfig& parallel = config.parallel;

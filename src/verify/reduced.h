@@ -21,7 +21,7 @@ Config reduced_config(const Config& full);
 // rank would need more than about ten seconds for it.
 std::vector<Config> reduced_configs(const Config& full);
 
-// What the reference rank runs: `reduced` on one rank with plain loops in fp64.
+// Configuration of the reference rank: `reduced` on one rank with plain loops in fp64.
 Config reference_config(const Config& reduced);
 
 // make_plan() with random biases and norm scales as well: a wrong offset into arrays of equal

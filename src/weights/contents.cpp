@@ -38,7 +38,7 @@ std::vector<FileArray> contents_of(const Config& config) {
 }
 
 std::vector<std::pair<std::string, std::string>> model_keys(const Config& config) {
-  // What else is in &model does not change what the weights mean.
+  // The other keys of &model do not change the meaning of weights.
   const std::vector<std::string> others = {"preset", "dropout", "init_std", "num_params"};
   std::vector<std::pair<std::string, std::string>> keys;
   for_each_key(config, [&](const Key& key, const KeyValue& value) {

@@ -1,4 +1,4 @@
-// What a checkpoint holds: a function of the deck that does not depend on the layout of the ranks.
+// Contents of a checkpoint: a function of the deck that does not depend on the layout of the ranks.
 //
 //   weights/<tensor>, moment1/<tensor>, moment2/<tensor>   each tensor of the model under its name,
 //       in its global shape. f32, and f64 where the deck computes in that: wider types hold the

@@ -223,7 +223,7 @@ ModelKeys keys_from(ModelFamily family, const HubConfig& config, Tensors& tensor
   config.integer("num_attention_heads", "num_attention_heads", keys);
   config.integer("num_key_value_heads", "num_kv_heads", keys);
   config.integer("max_position_embeddings", "seq_length", keys);
-  // Of a file without it transformers takes 1e-6.
+  // Default of transformers for a file without this key: 1e-6.
   if (config.exists() && !config.has("rms_norm_eps"))
     keys.emplace_back("layernorm_epsilon", "1e-6");
   config.real("rms_norm_eps", "layernorm_epsilon", keys);

@@ -78,7 +78,7 @@ std::string encode(const Manifest& m) {
   return text + checksum_line(text);
 }
 
-// What the checksum vouches for need not be checked again, but for what bounds memory and places.
+// The checksum covers the text: only values that bound memory and places are checked again.
 Manifest decode_manifest(const std::string& text) {
   const size_t last = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
   if (last == std::string::npos || checksum_line(text.substr(0, last + 1)) != text.substr(last + 1))

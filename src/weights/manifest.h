@@ -46,7 +46,7 @@ struct CheckpointFiles {
 };
 CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps);
 
-// What a directory holds. Local.
+// Contents of a directory. Local.
 struct Inventory {
   struct Complete {
     CheckpointFiles files;
@@ -58,7 +58,7 @@ struct Inventory {
 };
 // Empty where the directory is missing. Throws Error(Exit::io) where it cannot be listed.
 Inventory take_inventory(const std::string& directory);
-// What `path`, a directory or one file of a checkpoint, offers. Throws Error(Exit::io) where it is
+// Inventory of `path`, a directory or one file of a checkpoint. Throws Error(Exit::io) where it is
 // neither.
 Inventory inventory_of(const std::string& path);
 

@@ -1,4 +1,4 @@
-// What FROM of a conversion is.
+// Detects the format of FROM of a conversion.
 #include <filesystem>
 #include <map>
 

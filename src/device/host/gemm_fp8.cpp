@@ -29,7 +29,7 @@ void decode_block(bfloat16* out, const GemmFactor& factor, int64_t row, int64_t 
   });
 }
 
-// What the sums of a block start with, [m0, m0 + m) x [n0, n0 + n) of C; and back.
+// Initial sums of a block, [m0, m0 + m) x [n0, n0 + n) of C; store_block() writes them back.
 void load_block(float* block, const Gemm& gemm, int64_t m0, int64_t m, int64_t n0, int64_t n) {
   const void* const from = gemm.accumulate ? gemm.c : gemm.bias;
   for (int64_t i = 0; i < m; ++i) {

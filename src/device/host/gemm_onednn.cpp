@@ -142,7 +142,7 @@ bool prefers_conversion(const Gemm& gemm) {
          (is_large(gemm) || crosses_block(gemm));
 }
 
-// What a plan depends on, and nothing else.
+// Everything that a plan depends on, and nothing else.
 struct Key {
   int64_t m, n, k, lda, ldb, ldc;
   int64_t flags;  // types, transpositions, bias, accumulate, threads

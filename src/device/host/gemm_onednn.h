@@ -18,7 +18,7 @@ namespace gptbench {
 enum class Bf16Products : int { library, converted };
 constexpr int64_t large_product = int64_t{1} << 26;  // m n k from which a GEMM is large
 
-// What the device of `queue` was tuned to (HostAutotuning::reuse).
+// Result of autotuning of the device of `queue` (HostAutotuning::reuse).
 inline Bf16Products bf16_products_of(Queue& queue) {
   const Bf16Products* const chosen = static_cast<HostQueue&>(queue).bf16_products();
   return chosen != nullptr ? *chosen : Bf16Products::library;
@@ -101,7 +101,7 @@ class SingleThreadedGemms {
 
 // "oneDNN 2.6.3 (avx512_core_bf16)".
 std::string gemm_library_description();
-// What computes `gemm`: the library's name of the implementation.
+// The library's name of the implementation that computes `gemm`.
 std::string gemm_implementation(const Gemm& gemm);
 
 }  // namespace gptbench
