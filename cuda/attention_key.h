@@ -1,4 +1,4 @@
-// Which calls of the attention cuDNN can be asked for, what tells them apart, and which attention
+// Calls of attention that cuDNN supports, what tells them apart, and which attention
 // was chosen for them, our own or cuDNN's. Pure, without CUDA.
 #pragma once
 

@@ -30,7 +30,7 @@ class CudaAutotuning final : public Autotuning {
   int ordinal_;
   CublasLtGemm gemms_;
   std::unique_ptr<AttentionLibrary> attention_;  // null: our own kernels alone
-  std::string attention_obstacle_;               // why, where that was not asked for
+  std::string attention_obstacle_;               // why, where that was not requested
 };
 
 }  // namespace gptbench

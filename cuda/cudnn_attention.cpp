@@ -205,12 +205,12 @@ const CudnnAttention::Planned& CudnnAttention::plan_for(const AttentionKey& key,
   const bool wanted =
       given ? chosen->second.plan >= 0 : policy_.forced || prefers_library(choices_, key.backward);
   if (wanted && !is_left_to_us(key)) {
-    const size_t wanted_plan = given ? static_cast<size_t>(chosen->second.plan) : 0;
+    const size_t chosen_plan = given ? static_cast<size_t>(chosen->second.plan) : 0;
     std::string reason;
-    planned = proposals(key, workspace_bytes, wanted_plan + 1, reason);
-    if (planned.plans.size() > wanted_plan) {
+    planned = proposals(key, workspace_bytes, chosen_plan + 1, reason);
+    if (planned.plans.size() > chosen_plan) {
       planned.plans.erase(planned.plans.begin(),
-                          planned.plans.begin() + static_cast<std::ptrdiff_t>(wanted_plan));
+                          planned.plans.begin() + static_cast<std::ptrdiff_t>(chosen_plan));
     } else {
       if (given)
         throw Error(Exit::usage, cudnn_.description() +

@@ -26,19 +26,19 @@ std::vector<StreamWatch*>& stream_watches() {
 // Longest wait for communicators to abort, which takes well under a second.
 constexpr auto patience = std::chrono::seconds(30);
 
-// A message whose peer is lost never ends: the library is asked in between.
+// A message whose peer is lost never ends: the library is polled in between.
 template <class Query>
 void wait_until(const Query& query, const char* call) {
   constexpr double interval_s = 0.2;
   const Pulse::Waiting waiting;
-  double asked_s = now_s();
+  double polled_s = now_s();
   for (;;) {
     const cudaError_t status = query();
     if (status == cudaSuccess) return;
     if (status != cudaErrorNotReady) check_cuda(status, call);
     cudaGetLastError();  // not being ready counts as one
-    if (now_s() - asked_s > interval_s) {
-      asked_s = now_s();
+    if (now_s() - polled_s > interval_s) {
+      polled_s = now_s();
       for (const StreamWatch* watch : stream_watches()) watch->check();
     }
     sched_yield();

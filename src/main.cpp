@@ -59,7 +59,7 @@ void print_plan(const CommandLine& line) {
   if (line.ranks_per_node > 0) print(traffic_text(traffic, line.ranks_per_node));
 
   const BatchCandidates candidates(deck, config);
-  if (candidates.is_asked() && limit > 0) {
+  if (candidates.is_requested() && limit > 0) {
     const int64_t largest = largest_by_plan(candidates, ranks, limit, plan.device);
     print("Largest batch   " + (largest > 0 ? candidates.name(largest) : "none") +
           " by the plan, in device_memory_gib\n");

@@ -21,7 +21,7 @@ struct TrainingStart {
 // the newest checkpoint that is complete and undamaged, or takes the weights of one; saved with
 // another layout or in another precision as well. `say` is called on rank 0 with a line for each
 // checkpoint that is passed over, and why.
-// Throws AgreedError(Exit::io) where a checkpoint was asked for and none can be used, or one is of
+// Throws AgreedError(Exit::io) where a checkpoint was requested and none can be used, or one is of
 // another model; the message names the keys.
 TrainingStart start_training(MpiWorld& world, Engine& engine,
                              const std::function<void(const std::string&)>& say);

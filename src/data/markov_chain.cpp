@@ -6,7 +6,7 @@
 namespace gptbench {
 namespace {
 
-constexpr uint32_t words_of_successors = 3u << 30;  // words below are 3/4 of all
+constexpr uint32_t successor_words = 3u << 30;  // words below are 3/4 of all
 
 int octave_of(int64_t id) {
   int octave = 0;
@@ -36,8 +36,8 @@ int32_t MarkovChain::first(uint32_t octave_word, uint32_t place_word) const {
 }
 
 int32_t MarkovChain::next(int32_t id, uint32_t octave_word, uint32_t place_word) const {
-  if (octave_word >= words_of_successors)
-    return first((octave_word - words_of_successors) << 2, place_word);
+  if (octave_word >= successor_words)
+    return first((octave_word - successor_words) << 2, place_word);
   const Octave& octave = octaves_[static_cast<size_t>(octave_of(id))];
   const int64_t place = id - octave.begin;
   return static_cast<int32_t>(octave.begin + (place + octave.step) % octave.size);

@@ -86,7 +86,7 @@ class StagePrograms {
 
   void emit_forward() {
     const int64_t first = stage_.chunk.first_layer, end = stage_.chunk.end_layer;
-    // Parameters are asked for one unit before they are needed.
+    // Parameters are requested one unit before they are needed.
     if (embedding_) embedding_->gather();
     if (first < end) gather(first);
     emit_load_lengths();

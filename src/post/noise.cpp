@@ -8,7 +8,7 @@
 namespace gptbench {
 namespace {
 
-constexpr double wanted_coverage = 0.95, wanted_coverage_of_runs = 0.99;
+constexpr double target_coverage = 0.95, target_coverage_of_runs = 0.99;
 
 // P(X = k) of n throws of a coin.
 double heads(size_t k, size_t n) {
@@ -73,7 +73,7 @@ RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector
   if (a.size() > 1 && b.size() > 1 && part_a + part_b > 0.0)
     df = std::pow(part_a + part_b, 2.0) /
          (part_a * part_a / (of_a.count - 1.0) + part_b * part_b / (of_b.count - 1.0));
-  const double half = student_t(df, wanted_coverage_of_runs) * std::sqrt(part_a + part_b);
+  const double half = student_t(df, target_coverage_of_runs) * std::sqrt(part_a + part_b);
   const double ratio = of_b.mean - of_a.mean;
   return {std::exp(ratio - half), std::exp(ratio + half), true};
 }
@@ -88,7 +88,7 @@ MedianBounds median_bounds(std::vector<double> values) {
   double below = heads(0, n);
   while (2 * (left_out + 1) < n) {
     const double next = below + heads(left_out + 1, n);
-    if (1.0 - 2.0 * next < wanted_coverage) break;
+    if (1.0 - 2.0 * next < target_coverage) break;
     below = next;
     ++left_out;
   }

@@ -27,7 +27,7 @@ std::string subtitle_of_one(const RunView& run) {
 
 // The trace of the run whose result this is; empty where there is none. A result that a later run
 // has moved aside (result.1.h5) has lost its trace to that run.
-TraceFile trace_beside(const std::string& path) {
+TraceFile trace_of_result(const std::string& path) {
   constexpr int64_t max_bytes = 512 * MiB;
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
@@ -187,7 +187,7 @@ void add_arrows(Panel& panel, const TraceFile& trace, const std::map<int, double
 
 Picture timeline_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"timeline", "Timeline of one step", ""};
-  const TraceFile trace = runs.empty() ? TraceFile{} : trace_beside(runs.front().path());
+  const TraceFile trace = runs.empty() ? TraceFile{} : trace_of_result(runs.front().path());
   if (trace.spans.empty()) return picture;
   picture.subtitle = subtitle_of_one(runs.front());
   double end_us = 0.0;

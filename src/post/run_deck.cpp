@@ -8,7 +8,7 @@
 namespace gptbench {
 namespace {
 
-// The value where it has the type asked for.
+// The value where it has the requested type.
 template <class T>
 T value_or(const ConfigEntry* entry, const T& fallback) {
   if (entry == nullptr) return fallback;

@@ -117,7 +117,7 @@ Software read_software(const std::string& name_or_path) {
                     software_keys);
 }
 
-Software software_beside(const std::string& machine_name_or_path) {
+Software software_of_profile(const std::string& machine_name_or_path) {
   const ProfileFile file = read_file("machine", machine_name_or_path, embedded_machines());
   const bool has_own = std::any_of(file.groups.begin(), file.groups.end(),
                                    [](const Group& each) { return each.name == "software"; });

@@ -93,7 +93,7 @@ constexpr const char* local_profile = "input/machines/local.in";
 Machine read_machine(const std::string& name_or_path);
 Software read_software(const std::string& name_or_path);
 // The software that a machine's file holds beside it, as those of --calibrate do; else gptbench.
-Software software_beside(const std::string& machine_name_or_path);
+Software software_of_profile(const std::string& machine_name_or_path);
 
 // The text of a profile that both functions above read. `comments` by key.
 std::string profile_text(const Machine& machine, const Software& software,

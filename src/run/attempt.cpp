@@ -174,8 +174,8 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
 }
 
 // Collective. The trace of the step that the deck names, if it was trained.
-void write_wanted_trace(const Session& session, Engine& engine, int64_t first_step,
-                        const Training& training) {
+void write_requested_trace(const Session& session, Engine& engine, int64_t first_step,
+                           const Training& training) {
   const OutputConfig& output = engine.resources().plan.config.output;
   const auto steps = static_cast<int64_t>(training.samples.size());
   if (output.trace_step <= first_step || output.trace_step > first_step + steps) return;
@@ -195,7 +195,7 @@ RunStart set_up_model(const Session& session, Engine& engine) {
   return start;
 }
 
-// Collective. Training, and the files that were asked for.
+// Collective. Training, and the requested files.
 Training train_model(const Session& session, Sensing& sensing,
                      const CommunicatorTable& communicators, Engine& engine, const Record& planned,
                      RunParts& parts) {
@@ -218,7 +218,7 @@ Training train_model(const Session& session, Sensing& sensing,
                             session.start_s, events);
   if (!training.signalled) dump.weights(engine, "weights_final");
   dump.close();
-  write_wanted_trace(session, engine, first_step, training);
+  write_requested_trace(session, engine, first_step, training);
   parts.checkpoints = {checkpoints.bytes(), checkpoints.write_s()};
   return training;
 }

@@ -35,7 +35,7 @@ ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
               "use layout = 'given'");
     machine = "local";
   }
-  return with_best_layout(deck, ranks, read_machine(machine), software_beside(machine));
+  return with_best_layout(deck, ranks, read_machine(machine), software_of_profile(machine));
 }
 
 }  // namespace gptbench

@@ -65,7 +65,7 @@ std::string refusal_of_gpu(const Config& config) {
 }
 
 // Selects run.comm for the GPUs of the ranks.
-void settle_comm(MpiWorld& world, Config& config) {
+void resolve_comm(MpiWorld& world, Config& config) {
   CommLibrary& comm = config.run.comm;
   if (comm == CommLibrary::auto_ && world.size() == 1) comm = CommLibrary::mpi;
   if (comm == CommLibrary::mpi) return;
@@ -76,7 +76,7 @@ void settle_comm(MpiWorld& world, Config& config) {
 
 // Selects run.mpi_arrays for GPUs. Where the library cannot say whether it accepts GPU arrays, the
 // deck decides.
-void settle_mpi_arrays(MpiWorld& world, Config& config) {
+void resolve_mpi_arrays(MpiWorld& world, Config& config) {
   MpiArrays& arrays = config.run.mpi_arrays;
   if (config.run.comm != CommLibrary::mpi) {
     arrays = MpiArrays::host;
@@ -132,8 +132,8 @@ std::unique_ptr<Device> make_device(MpiWorld& world, Config& config) {
     if (gpus.devices == 0)
       throw Error(Exit::usage, "device = 'cuda': " + gpus.reason + "; use device = 'host'");
   });
-  settle_comm(world, config);
-  settle_mpi_arrays(world, config);
+  resolve_comm(world, config);
+  resolve_mpi_arrays(world, config);
   agreed(world, [&] {
     device =
         make_cuda_device({world.node_rank(), config.run.comm == CommLibrary::mpi,

@@ -12,14 +12,14 @@ namespace {
 // Parts of a run, each with a line at its end. With the rest of a report that has them all, these
 // fit in 60 lines.
 constexpr int64_t lines_per_run = 10;
-constexpr int64_t lines_beside_evaluations = 4;
+constexpr int64_t lines_between_evaluations = 4;
 constexpr int64_t evaluations_per_run = 3;
 constexpr size_t recent_steps = 9;  // whose median stands for those to come
 
 }  // namespace
 
 int64_t Progress::parts() const {
-  return length_.evaluates ? lines_beside_evaluations : lines_per_run;
+  return length_.evaluates ? lines_between_evaluations : lines_per_run;
 }
 
 bool Progress::is_part(int64_t step, double now_s) const {
@@ -54,21 +54,21 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   if (step + 1 <= std::max(length_.first_step + 1, warmup_end())) timed_begin_s_ = now_s;
   recent_s_.push_back(result.time_s);
   if (recent_s_.size() > recent_steps) recent_s_.pop_front();
-  const bool tells_of_skip = result.skipped && (log_every_ > 0 || !told_of_skip_);
-  told_of_skip_ = told_of_skip_ || tells_of_skip;
-  if (result.skipped && !tells_of_skip) ++untold_skips_;
-  if (!is_due(step, now_s) && !tells_of_skip) return;
+  const bool reports_skip = result.skipped && (log_every_ > 0 || !reported_skip_);
+  reported_skip_ = reported_skip_ || reports_skip;
+  if (result.skipped && !reports_skip) ++unreported_skips_;
+  if (!is_due(step, now_s) && !reports_skip) return;
   printed_s_ = now_s;
   const std::string count = std::to_string(step + 1) +
                             (length_.duration_s > 0.0 ? "" : "/" + std::to_string(length_.steps));
   std::string note = step < warmup_end() ? " warm-up" : "";
-  if (untold_skips_ > 0) note = " " + std::to_string(untold_skips_) + " skipped";
-  untold_skips_ = 0;
+  if (unreported_skips_ > 0) note = " " + std::to_string(unreported_skips_) + " skipped";
+  unreported_skips_ = 0;
   console_.say(printed("%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9.2f%s\n", count.c_str(), result.loss,
                        result.grad_norm, milliseconds_ ? 3 : 4,
                        result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
                        flops_ / result.time_s / 1e12, left_s(step, now_s), note.c_str()));
-  if (tells_of_skip)
+  if (reports_skip)
     console_.say(printed("         skipped: gradient not finite; loss scale %g, next %g\n",
                          result.loss_scale, result.next_loss_scale));
 }

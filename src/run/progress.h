@@ -51,8 +51,8 @@ class Progress {
   double timed_begin_s_ = 0.0;   // end of the warm-up
   double printed_s_ = 0.0;       // when the latest line was printed
   double silence_s_ = 60.0;      // the next one that is broken
-  bool told_of_skip_ = false;
-  int64_t untold_skips_ = 0;
+  bool reported_skip_ = false;
+  int64_t unreported_skips_ = 0;
   int64_t evaluated_steps_ = 0;  // of the latest evaluation that was printed
   double evaluated_s_ = 0.0;
 };

@@ -105,7 +105,7 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
 std::string run_projection(const CommandLine& line, const std::string& argv) {
   const Machine machine = read_machine(line.machine);
   const Software software =
-      line.software.empty() ? software_beside(line.machine) : read_software(line.software);
+      line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
   const Deck deck =
       with_best_layout(read_deck(line.deck, line.overrides), line.ranks, machine, software).deck;
   const StepWork work = step_work(deck, line.ranks, machine, software);

@@ -114,7 +114,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   session.start_s = start_s;
   const BatchCandidates candidates(deck, config);
   Attempt attempt =
-      candidates.is_asked() ? find_largest(session, candidates) : make_attempt(session, config);
+      candidates.is_requested() ? find_largest(session, candidates) : make_attempt(session, config);
   if (!chosen.empty()) attempt.parts.selected_algorithms += "layout=" + chosen + "\n";
   Record record;
   if (world.rank() == 0) record = run_record(attempt.planned, attempt.plan, attempt.parts);

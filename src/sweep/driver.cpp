@@ -129,10 +129,11 @@ class Driver {
   void wait_for_earlier_jobs(JobSignals& signals) const {
     for (const auto& entry : std::filesystem::directory_iterator(sweep_.directory)) {
       const std::string output = entry.path() / "output.txt";
-      bool is_told = false;
-      while (signals.signal_number() == 0 && is_output_of_a_job(output)) {
-        if (!is_told) print(waiting_line(entry.path().filename(), processes_with_output(output)));
-        is_told = true;
+      bool is_reported = false;
+      while (signals.signal_number() == 0 && is_job_output(output)) {
+        if (!is_reported)
+          print(waiting_line(entry.path().filename(), processes_with_output(output)));
+        is_reported = true;
         signals.wait(now_s() + 0.2);
       }
     }

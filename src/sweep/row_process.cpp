@@ -227,7 +227,7 @@ ProcessEnd run_process(JobSignals& signals, const std::vector<std::string>& word
   return end;
 }
 
-bool is_output_of_a_job(const std::string& path) {
+bool is_job_output(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   const bool is_locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;

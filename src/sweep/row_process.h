@@ -44,7 +44,7 @@ ProcessEnd run_process(JobSignals& signals, const std::vector<std::string>& word
 
 // Whether a job that run_process() started still writes to `path`, also on another machine, and
 // also after the driver that started it was killed. Always false on a file system without locks.
-bool is_output_of_a_job(const std::string& path);
+bool is_job_output(const std::string& path);
 // Processes of this machine with `path` as their standard output.
 std::vector<pid_t> processes_with_output(const std::string& path);
 

@@ -156,7 +156,7 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
 std::string run_search(const CommandLine& line) {
   const Machine machine = read_machine(line.machine);
   const Software software =
-      line.software.empty() ? software_beside(line.machine) : read_software(line.software);
+      line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
   const Deck deck = read_deck(line.deck, line.overrides);
   const LayoutSearch search = search_layouts(deck, line.ranks, machine, software, line.top);
   const SearchReport report = {deck, line.ranks, machine, software, search};

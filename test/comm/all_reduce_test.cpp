@@ -111,8 +111,8 @@ TEST(Statistics, TimesOfMessagesAreBoundedFromBelowAndAbove) {
     MessageTimes times;
     comm->trace_next(&times);
     comm->receive(receives, &value, 1, DType::f64, before, 0);
-    const double asked_s = now_s();
-    while (now_s() == asked_s) continue;
+    const double polled_s = now_s();
+    while (now_s() == polled_s) continue;
     receives.progress();  // a test that finds the message pending
     world.barrier();
     const double sent = static_cast<double>(world.rank() + 10 * message);
@@ -120,8 +120,8 @@ TEST(Statistics, TimesOfMessagesAreBoundedFromBelowAndAbove) {
     receives.synchronize();
     sends.synchronize();
     EXPECT_EQ(value, static_cast<double>(before + 10 * message));
-    EXPECT_LE(times.started_s, asked_s);
-    EXPECT_LT(asked_s, times.pending_s);
+    EXPECT_LE(times.started_s, polled_s);
+    EXPECT_LT(polled_s, times.pending_s);
     EXPECT_LE(times.pending_s, times.completed_s);
     least_s += times.pending_s - times.started_s;
     time_s += times.completed_s - times.started_s;

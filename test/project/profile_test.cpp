@@ -96,9 +96,9 @@ TEST(Profiles, OfTheUserAreReadByPath) {
 
 // A calibration writes both into one file; other machines run gptbench.
 TEST(Profiles, SoftwareStandsBesideItsMachine) {
-  EXPECT_EQ(software_beside("h100").name, "gptbench");
+  EXPECT_EQ(software_of_profile("h100").name, "gptbench");
   write("both.in", profile_text(read_machine("h100"), read_software("fsdp"), {}));
-  EXPECT_EQ(software_beside("both.in").elementwise_factor,
+  EXPECT_EQ(software_of_profile("both.in").elementwise_factor,
             read_software("fsdp").elementwise_factor);
 }
 
