@@ -11,6 +11,13 @@
 #include "base/clock.h"
 
 namespace gptbench {
+namespace {
+
+void compute_for(double time_s) {
+  for (const double start_s = now_s(); now_s() < start_s + time_s;) continue;
+}
+
+}  // namespace
 
 bool failpoint_requested() {
   static const bool requested = std::getenv("GPTBENCH_FAILPOINT") != nullptr;
@@ -30,7 +37,12 @@ void failpoint(const char* name) {
   if (what == "/hang") {
     for (;;) ::pause();
   } else if (what == "/busy") {
-    for (const double start_s = now_s(); now_s() < start_s + 8.0;) continue;
+    compute_for(8.0);
+  } else if (what == "/starved") {
+    for (int i = 0; i < 80; ++i) {
+      compute_for(0.0005);
+      ::usleep(99500);
+    }
   } else {
     std::raise(what == "/stop" ? SIGSTOP : SIGKILL);
   }

@@ -33,7 +33,7 @@ class RunRates {
       : record_(&record), restatement_(restatement) {}
 
   const Restatement& restatement() const { return restatement_; }
-  // The convention of FLOPs asked for, else that of the deck.
+  // The requested convention of FLOPs, else that of the deck.
   std::string convention() const {
     return restatement_.convention.empty() ? record_->summary.flops_convention
                                            : restatement_.convention;

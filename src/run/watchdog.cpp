@@ -131,15 +131,18 @@ void Watchdog::look(double passed_s) {
   if (node_->verdict == 2) end();
 }
 
-// A rank that computes is alive, however long an operation takes.
+// A rank that computes is alive, however long an operation takes, and however little of a processor
+// it gets: more processor time, since the last sign of life, than a thread that sleeps and looks.
 void Watchdog::count() {
   const PulseMemory& memory = pulse.memory();
   const uint64_t signs = memory.entries + memory.advances;
   const double used_s = seconds_of(main_clock_);
-  const bool computes = !entry_waits(memory.latest()) && used_s - used_s_ > 0.01 * tick_s_;
-  if (signs != signs_ || computes) ++own().progress;
-  signs_ = signs;
-  used_s_ = used_s;
+  const bool computes = !entry_waits(memory.latest()) && used_s - used_s_ > 0.002 * limit_s_;
+  if (signs != signs_ || computes) {
+    ++own().progress;
+    signs_ = signs;
+    used_s_ = used_s;
+  }
   ++own().beats;
 }
 

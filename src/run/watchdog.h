@@ -56,7 +56,7 @@ class Watchdog {
   std::vector<Observed> beats_;     // of the ranks of this node
   Observed progress_;               // of all ranks, on the first rank of the node
   clockid_t main_clock_{};          // processor time of the thread that runs the training,
-  double used_s_ = 0.0;             // at the last look
+  double used_s_ = 0.0;             // at the last sign of life
   uint64_t signs_ = 0;              // of this rank's life
   std::mutex mutex_;
   std::condition_variable changed_;

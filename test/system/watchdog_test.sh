@@ -128,12 +128,15 @@ if [[ "$GPTBENCH_LAUNCH" == *oversubscribe* ]]; then
   done
 fi
 
-# Slow, and alive: a rank computes for long in one operation while the others wait.
+# Slow, and alive: a rank computes for long in one operation while the others wait, and gets all of a
+# processor or next to nothing of it.
 steps=8
 for per_node in 3 1; do
   GPTBENCH_RANKS_PER_NODE=$per_node faulty 1 linear_forward:20/busy 3 "$deck"
   [ "$status" -eq 0 ] || fail "a live run ended with status $status"
 done
+faulty 1 linear_forward:20/starved 3 "$deck"
+[ "$status" -eq 0 ] || fail "a live run ended with status $status"
 
 # Stopped for less than the limit, all together as well (a batch system that suspends a job).
 rm -rf "$work" out
