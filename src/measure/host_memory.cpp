@@ -10,22 +10,16 @@
 
 namespace gptbench {
 
-HostMemory host_memory() {
-  HostMemory memory;
+int64_t peak_resident_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     std::istringstream fields(line);
     std::string name;
     int64_t kib = 0;
-    if (!(fields >> name >> kib)) continue;
-    if (name == "VmRSS:") memory.resident_bytes = kib * KiB;
-    if (name == "VmHWM:") memory.peak_resident_bytes = kib * KiB;
+    if (fields >> name >> kib && name == "VmHWM:" && kib > 0) return kib * KiB;
   }
-  if (memory.peak_resident_bytes == 0) {
-    rusage usage{};
-    if (getrusage(RUSAGE_SELF, &usage) == 0) memory.peak_resident_bytes = usage.ru_maxrss * KiB;
-  }
-  return memory;
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * KiB : 0;
 }
 
 bool reset_host_memory_peak() {

@@ -58,7 +58,7 @@ MemoryUse gather_memory(MpiWorld& world, const Engine& engine, const Plan& plan)
         bytes);
   }
   add("arena", "sum over the classes", sum);
-  const int64_t peak = host_memory().peak_resident_bytes;
+  const int64_t peak = peak_resident_bytes();
   add("peak", "high-water mark of the process, from the operating system", peak);
   if (!plan.config.parallel.offload.empty()) {
     add_to(use.offload, "load", "to the device, all steps", engine.loads().bytes);

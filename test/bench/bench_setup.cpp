@@ -14,8 +14,8 @@
 #include "comm/mpi_world.h"
 #include "data/token_source.h"
 #include "engine/engine.h"
-#include "measure/host_memory.h"
 #include "plan/plan.h"
+#include "resident_bytes.h"
 
 namespace gptbench {
 namespace {
@@ -54,7 +54,7 @@ struct Spent {
 };
 
 Spent now() {
-  return {cpu_s(), heap_bytes(), static_cast<double>(host_memory().resident_bytes)};
+  return {cpu_s(), heap_bytes(), static_cast<double>(gptbench::resident_bytes())};
 }
 
 void print(MpiWorld& world, const char* phase, const Spent& before) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/units.h"
+#include "resident_bytes.h"
 
 namespace gptbench {
 namespace {
@@ -33,26 +34,21 @@ constexpr int64_t block_bytes = 64 * MiB;
 constexpr int64_t slack_bytes = 4 * MiB;
 
 TEST(HostMemory, SeesWhatIsTouchedAndKeepsItsPeak) {
-  const HostMemory before = host_memory();
-  ASSERT_GT(before.peak_resident_bytes, 0);
-  if (before.resident_bytes == 0) GTEST_SKIP() << "this system has no VmRSS in /proc/self/status";
-  EXPECT_GE(before.peak_resident_bytes + slack_bytes, before.resident_bytes);
-  {
-    const Touched block(block_bytes);
-    EXPECT_GE(host_memory().resident_bytes, before.resident_bytes + block_bytes - slack_bytes);
-  }
-  const HostMemory after = host_memory();
-  EXPECT_LE(after.resident_bytes, before.resident_bytes + slack_bytes);
-  EXPECT_GE(after.peak_resident_bytes, before.resident_bytes + block_bytes - slack_bytes);
+  ASSERT_GT(peak_resident_bytes(), 0);
+  const int64_t before = resident_bytes();
+  if (before == 0) GTEST_SKIP() << "this system has no /proc/self/statm";
+  EXPECT_GE(peak_resident_bytes() + slack_bytes, before);
+  { const Touched block(block_bytes); }
+  EXPECT_LE(resident_bytes(), before + slack_bytes);
+  EXPECT_GE(peak_resident_bytes(), before + block_bytes - slack_bytes);
 }
 
 TEST(HostMemory, PeakIsReset) {
   { const Touched block(block_bytes); }
-  const HostMemory before = host_memory();
+  const int64_t before = peak_resident_bytes();
   if (!reset_host_memory_peak()) GTEST_SKIP() << "this system does not permit clear_refs";
-  const HostMemory after = host_memory();
-  EXPECT_LE(after.peak_resident_bytes, before.peak_resident_bytes - block_bytes + slack_bytes);
-  EXPECT_GE(after.peak_resident_bytes + slack_bytes, after.resident_bytes);
+  EXPECT_LE(peak_resident_bytes(), before - block_bytes + slack_bytes);
+  EXPECT_GE(peak_resident_bytes() + slack_bytes, resident_bytes());
 }
 
 }  // namespace
