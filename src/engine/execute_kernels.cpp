@@ -14,7 +14,7 @@ void set_if_present(Arguments& args, const Set& set) {
   if constexpr (std::is_invocable_v<const Set&, Arguments&>) set(args);
 }
 #define GPTBENCH_SET(field, value) \
-  set_if_present(args, [&](auto& a) -> decltype(void(a.field = value)) { a.field = value; })
+  set_if_present(args, [&](auto& a) -> decltype(void(a.field = (value))) { a.field = (value); })
 
 template <class Arguments>
 void set_sizes(const OpCall& call, Arguments& args) {

@@ -57,10 +57,8 @@ NodeLink::NodeLink(MpiWorld& world)
     sockaddr_in any{};
     any.sin_family = AF_INET;
     socklen_t length = sizeof any;
-    if (socket_ >= 0) {
-      ::bind(socket_, reinterpret_cast<sockaddr*>(&any), sizeof any);
+    if (socket_ >= 0 && ::bind(socket_, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0)
       ::getsockname(socket_, reinterpret_cast<sockaddr*>(&any), &length);
-    }
     own = std::to_string(world.rank()) + " " + system_info().hostname + " " +
           std::to_string(ntohs(any.sin_port)) + " " + join(own_addresses(), " ");
   }
