@@ -37,6 +37,19 @@ struct SearchArrays {
   DeviceArray a, b, d, bias, aux, workspace;
 };
 
+LinearGeluBackwardInput gelu_gradient(const GemmKey& key, const SearchArrays& arrays,
+                                      const Workspace& workspace) {
+  LinearGeluBackwardInput gelu{};
+  gelu.linear.dx = arrays.d.get();
+  gelu.linear.R = key.R;
+  gelu.linear.K = key.K;
+  gelu.linear.N = key.N;
+  gelu.linear.workspace = workspace;
+  gelu.pre = arrays.aux.get();
+  gelu.dbias = key.bias ? arrays.bias.get() : nullptr;
+  return gelu;
+}
+
 }  // namespace
 
 void CublasLtGemm::search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
@@ -61,14 +74,7 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
   // Operations beside the GEMM that the library did not fuse into it.
   const bool bias_gradient = key.op == GemmOp::backward_weight && key.bias;
   const Workspace whole = {arrays.workspace.get(), workspace_bytes};
-  LinearGeluBackwardInput gelu{};
-  gelu.linear.dx = arrays.d.get();
-  gelu.linear.R = key.R;
-  gelu.linear.K = key.K;
-  gelu.linear.N = key.N;
-  gelu.linear.workspace = whole;
-  gelu.pre = arrays.aux.get();
-  gelu.dbias = key.bias ? arrays.bias.get() : nullptr;
+  const LinearGeluBackwardInput gelu = gelu_gradient(key, arrays, whole);
   const auto do_the_rest = [&](const Planned& planned, const GemmArguments& arguments) {
     const int fused = planned.choice.fused;
     if (bias_gradient && fused > 0)

@@ -14,12 +14,7 @@ using Measure =
 class ArrayKernels {
  public:
   ArrayKernels(Device& device, Queue& queue, ComputeType compute, const ArrayCase& size)
-      : device_(device),
-        queue_(queue),
-        compute_(compute),
-        R_(size.rows),
-        C_(size.columns),
-        V_(size.vocabulary) {
+      : device_(device), queue_(queue), compute_(compute), size_(size) {
     const double factor = 1.0;
     device_.upload(queue_, loss() + 1, &factor, sizeof factor);
   }
@@ -31,47 +26,47 @@ class ArrayKernels {
     forward.rstd = rstd_.data();
     forward.x = a_.data();
     forward.gamma = forward.beta = gamma_.data();
-    forward.R = R_;
-    forward.C = C_;
+    forward.R = size_.R;
+    forward.C = size_.C;
     forward.epsilon = 1e-5;
-    time_rows(measure, "layernorm_forward", 2 * activation_bytes_, {&a_},
+    time_rows(measure, "layernorm_forward", 2 * activation_bytes(), {&a_},
               kernels_.layernorm_forward, forward);
     LayerNormBackward backward{};
     backward.dx = c_.data();
     backward.dgamma = dgamma_.data();
-    backward.dbeta = static_cast<float*>(dgamma_.data()) + C_;
+    backward.dbeta = static_cast<float*>(dgamma_.data()) + size_.C;
     backward.dy = b_.data();
     backward.x = a_.data();
     backward.gamma = gamma_.data();
     backward.mean = mean_.data();
     backward.rstd = rstd_.data();
-    backward.R = R_;
-    backward.C = C_;
+    backward.R = size_.R;
+    backward.C = size_.C;
     backward.workspace = scratch_.workspace();
-    time_rows(measure, "layernorm_backward", 4 * activation_bytes_, {&b_},
+    time_rows(measure, "layernorm_backward", 4 * activation_bytes(), {&b_},
               kernels_.layernorm_backward, backward);
   }
 
   void elementwise(const Measure& measure) const {
-    time_rows(measure, "gelu_forward", 2 * activation_bytes_, {&a_}, kernels_.gelu_forward,
-              GeluForward{b_.data(), a_.data(), n_});
-    time_rows(measure, "gelu_backward", 3 * activation_bytes_, {&b_}, kernels_.gelu_backward,
-              GeluBackward{c_.data(), b_.data(), a_.data(), n_});
-    time_rows(measure, "residual_forward", 3 * activation_bytes_, {&b_}, kernels_.residual_forward,
-              sum_of_rows({c_.data(), b_.data(), a_.data()}, R_, C_));
+    time_rows(measure, "gelu_forward", 2 * activation_bytes(), {&a_}, kernels_.gelu_forward,
+              GeluForward{b_.data(), a_.data(), size_.n});
+    time_rows(measure, "gelu_backward", 3 * activation_bytes(), {&b_}, kernels_.gelu_backward,
+              GeluBackward{c_.data(), b_.data(), a_.data(), size_.n});
+    time_rows(measure, "residual_forward", 3 * activation_bytes(), {&b_}, kernels_.residual_forward,
+              sum_of_rows({c_.data(), b_.data(), a_.data()}, size_.R, size_.C));
   }
 
   void cross_entropy(const Measure& measure) const {
     float* const row_max = static_cast<float*>(statistics_.data());
     CrossEntropyStatistics statistics{};
     statistics.row_max = row_max;
-    statistics.row_sum = row_max + L_;
-    statistics.target_logit = row_max + 2 * L_;
+    statistics.row_sum = row_max + size_.L;
+    statistics.target_logit = row_max + 2 * size_.L;
     statistics.logits = a_.data();
     statistics.targets = targets();
-    statistics.R = L_;
-    statistics.V_tp = statistics.V_valid = V_;
-    time(measure, rate("cross_entropy_statistics", {L_, V_, 0}, logit_bytes_), {&a_},
+    statistics.R = size_.L;
+    statistics.V_tp = statistics.V_valid = size_.V;
+    time(measure, rate("cross_entropy_statistics", {size_.L, size_.V, 0}, logit_bytes()), {&a_},
          kernels_.cross_entropy_statistics, statistics);
     CrossEntropyFinish finish{};
     finish.loss_sum = loss();
@@ -80,22 +75,22 @@ class ArrayKernels {
     finish.row_sum = statistics.row_sum;
     finish.target_logit = statistics.target_logit;
     finish.targets = statistics.targets;
-    finish.R = L_;
-    finish.V_tp = finish.V_valid = V_;
+    finish.R = size_.L;
+    finish.V_tp = finish.V_valid = size_.V;
     finish.dscale = 1e-3;
-    time(measure, rate("cross_entropy_finish", {L_, V_, 0}, 2 * logit_bytes_), {&a_},
+    time(measure, rate("cross_entropy_finish", {size_.L, size_.V, 0}, 2 * logit_bytes()), {&a_},
          kernels_.cross_entropy_finish, finish);
   }
 
   void update(const Measure& measure) const {
-    const bool has_copy = A_ != DType::f32;
+    const bool has_copy = type() != DType::f32;
     SquaredNorm norm{};
     norm.sum = loss() + 2;
     norm.g = g_.data();
-    norm.n = n_;
+    norm.n = size_.n;
     norm.type = DType::f32;
     norm.workspace = scratch_.workspace();
-    time_rows(measure, "squared_norm", 4 * elements_, {}, kernels_.squared_norm, norm);
+    time_rows(measure, "squared_norm", 4 * elements(), {}, kernels_.squared_norm, norm);
     AdamW adamw{};
     adamw.p = p_.data();
     adamw.m = m_.data();
@@ -103,28 +98,40 @@ class ArrayKernels {
     adamw.g = g_.data();
     adamw.working = has_copy ? b_.data() : nullptr;
     adamw.factor = loss() + 1;
-    adamw.n = n_;
+    adamw.n = size_.n;
     adamw.t = 10;
     adamw.beta1 = 0.9;
     adamw.beta2 = 0.95;
     adamw.epsilon = 1e-8;
     adamw.p_type = adamw.moment_type = adamw.g_type = DType::f32;
-    time_rows(measure, "adamw", elements_ * (28.0 + (has_copy ? element_bytes_ : 0.0)), {},
+    time_rows(measure, "adamw", elements() * (28.0 + (has_copy ? element_bytes() : 0.0)), {},
               kernels_.adamw, adamw);
     Convert convert{};
     convert.y = b_.data();
     convert.x = g_.data();
-    convert.R = R_;
-    convert.C = convert.y_row = convert.x_row = C_;
-    convert.y_type = A_;
+    convert.R = size_.R;
+    convert.C = convert.y_row = convert.x_row = size_.C;
+    convert.y_type = type();
     convert.x_type = DType::f32;
-    time_rows(measure, "convert", elements_ * (4.0 + element_bytes_), {}, kernels_.convert,
+    time_rows(measure, "convert", elements() * (4.0 + element_bytes()), {}, kernels_.convert,
               convert);
   }
 
  private:
+  struct Size {
+    explicit Size(const ArrayCase& size) : R(size.rows), C(size.columns), V(size.vocabulary) {}
+    int64_t R, C, V;
+    int64_t n = R * C, L = std::max<int64_t>(1, n / V);
+  };
   DeviceArray array(int64_t elements, DType dtype, Fill fill) const {
     return DeviceArray(device_, queue_, compute_, elements, dtype, fill);
+  }
+  DType type() const { return activation_type(compute_); }
+  double element_bytes() const { return static_cast<double>(size_of(type())); }
+  double elements() const { return static_cast<double>(size_.n); }
+  double activation_bytes() const { return elements() * element_bytes(); }
+  double logit_bytes() const {
+    return static_cast<double>(size_.L) * static_cast<double>(size_.V) * element_bytes();
   }
   double* loss() const { return static_cast<double*>(scalars_.data()); }
   const int32_t* targets() const { return static_cast<const int32_t*>(targets_.data()); }
@@ -142,33 +149,28 @@ class ArrayKernels {
   void time_rows(const Measure& measure, const char* name, double bytes,
                  const DeviceArrays& in_cache, void (*kernel)(Queue&, const Arguments&),
                  const Arguments& arguments) const {
-    time(measure, rate(name, {R_, C_, 0}, bytes), in_cache, kernel, arguments);
+    time(measure, rate(name, {size_.R, size_.C, 0}, bytes), in_cache, kernel, arguments);
   }
 
   Device& device_;
   Queue& queue_;
   ComputeType compute_;
-  int64_t R_, C_, V_;
-  int64_t n_ = R_ * C_, L_ = std::max<int64_t>(1, n_ / V_);
-  DType A_ = activation_type(compute_);
+  Size size_;
   const KernelTable& kernels_ = device_.kernels(compute_);
-  double element_bytes_ = static_cast<double>(size_of(A_)), elements_ = static_cast<double>(n_),
-         activation_bytes_ = elements_ * element_bytes_,
-         logit_bytes_ = static_cast<double>(L_) * static_cast<double>(V_) * element_bytes_;
 
-  DeviceArray a_ = array(std::max(n_, L_* V_), A_, Fill::random);
-  DeviceArray b_ = array(n_, A_, Fill::random);
-  DeviceArray c_ = array(n_, A_, Fill::random);
-  DeviceArray gamma_ = array(C_, A_, Fill::ones);
-  DeviceArray mean_ = array(R_, DType::f32, Fill::zeros);
-  DeviceArray rstd_ = array(R_, DType::f32, Fill::ones);
-  DeviceArray dgamma_ = array(2 * C_, DType::f32, Fill::zeros);  // and dbeta
-  DeviceArray p_ = array(n_, DType::f32, Fill::random);
-  DeviceArray m_ = array(n_, DType::f32, Fill::zeros);
-  DeviceArray v_ = array(n_, DType::f32, Fill::zeros);
-  DeviceArray g_ = array(n_, DType::f32, Fill::random);
-  DeviceArray statistics_ = array(3 * L_, DType::f32, Fill::ones);
-  DeviceArray targets_ = array(L_, DType::f32, Fill::zeros);  // as int32: token 0
+  DeviceArray a_ = array(std::max(size_.n, size_.L* size_.V), type(), Fill::random);
+  DeviceArray b_ = array(size_.n, type(), Fill::random);
+  DeviceArray c_ = array(size_.n, type(), Fill::random);
+  DeviceArray gamma_ = array(size_.C, type(), Fill::ones);
+  DeviceArray mean_ = array(size_.R, DType::f32, Fill::zeros);
+  DeviceArray rstd_ = array(size_.R, DType::f32, Fill::ones);
+  DeviceArray dgamma_ = array(2 * size_.C, DType::f32, Fill::zeros);  // and dbeta
+  DeviceArray p_ = array(size_.n, DType::f32, Fill::random);
+  DeviceArray m_ = array(size_.n, DType::f32, Fill::zeros);
+  DeviceArray v_ = array(size_.n, DType::f32, Fill::zeros);
+  DeviceArray g_ = array(size_.n, DType::f32, Fill::random);
+  DeviceArray statistics_ = array(3 * size_.L, DType::f32, Fill::ones);
+  DeviceArray targets_ = array(size_.L, DType::f32, Fill::zeros);  // as int32: token 0
   DeviceArray scalars_ = array(4, DType::f64, Fill::zeros);
   DeviceArray scratch_ = array(gemm_workspace_bytes / 4, DType::f32, Fill::zeros);
 };
