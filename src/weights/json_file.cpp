@@ -29,6 +29,8 @@ json read_json(const DataFile& file, int64_t offset, int64_t bytes) {
   } catch (const json::parse_error& error) {
     throw file.error("is damaged: not JSON at byte " +
                      std::to_string(offset + static_cast<int64_t>(error.byte)));
+  } catch (const json::out_of_range&) {
+    throw file.error("is damaged: a number of its JSON is beyond the largest");
   }
 }
 

@@ -217,10 +217,10 @@ TEST(Document, WorkedExample) {
         text += (text.empty() ? "" : ", ") + std::to_string(member);
       return text;
     };
-    expect_in_document("| " + std::to_string(rank) + " | " + std::to_string(at.tensor) + " | " +
-                       std::to_string(at.pipeline) + " | " + std::to_string(at.data) + " | " +
-                       group(Axis::tensor) + " | " + group(Axis::pipeline) + " | " +
-                       group(Axis::data) + " |\n");
+    expect_in_document("|" + std::to_string(rank) + "|" + std::to_string(at.tensor) + "|" +
+                       std::to_string(at.pipeline) + "|" + std::to_string(at.data) + "|" +
+                       group(Axis::tensor) + "|" + group(Axis::pipeline) + "|" + group(Axis::data) +
+                       "|\n");
   }
 }
 

@@ -215,6 +215,7 @@ TEST(Convert, DamagedSafetensorsAreRefusedByFileAndTensor) {
   expect(Model::file_of("[]", ""), {"not an object"});
   expect(Model::file_of("{\"a\":", ""), {"not JSON at byte"});
   expect(Model::file_of("{\"a\":" + std::string(100000, '['), ""), {"nested too deeply"});
+  expect(Model::file_of("{\"a\":1e999}", ""), {"a number of its JSON is beyond the largest"});
   expect(model.with("\"ln_f.bias\"", "\"ln_g.bias\""), {"has no tensor 'ln_f.bias'"});
   expect(model.with("\"dtype\": \"F32\"", "\"dtype\": \"F16\""), {"wte.weight", "not those of"});
   expect(model.with("\"dtype\": \"F32\"", "\"dtype\": \"I32\""), {"wte.weight", "I32"});
