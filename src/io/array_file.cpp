@@ -1,5 +1,6 @@
 #include "io/array_file.h"
 
+#include "io/disk_writer.h"
 #include "io/hdf5_driver.h"
 #include "io/hdf5_write.h"
 
@@ -15,7 +16,7 @@ void reserve_arrays(NewFile& file, std::vector<FileArray>& arrays,
                     const std::vector<std::pair<std::string, std::string>>& attributes) {
   const Hdf5Quiet quiet;
   Hdf5Driver driver(file);
-  Hdf5Handle hdf5 = driver.create_file(ordered_properties(H5P_FILE_CREATE));
+  Hdf5Handle hdf5 = driver.create_file(ordered_properties(H5P_FILE_CREATE), DiskWriter::page);
   for (const auto& [name, value] : attributes) write_attribute(hdf5, name, value);
   for (FileArray& array : arrays) {
     const Hdf5Handle dataset = create_dataset(

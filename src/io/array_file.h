@@ -30,7 +30,8 @@ struct FileArray {
 };
 
 // Writes an HDF5 file with a place for each array, none of them empty, into `file`, and sets their
-// offsets. `attributes` are those of the root. Throws Error(Exit::io).
+// offsets, those of larger ones for DiskWriter to write from where they lie. `attributes` are those
+// of the root. Throws Error(Exit::io).
 void reserve_arrays(NewFile& file, std::vector<FileArray>& arrays,
                     const std::vector<std::pair<std::string, std::string>>& attributes);
 

@@ -10,8 +10,9 @@
 namespace gptbench {
 namespace {
 
-constexpr int64_t page = 4096;             // at least the block of any disk
-constexpr int64_t buffer_bytes = 4 << 20;  // disks reach their rate with writes of 1 MiB and more
+constexpr int64_t page = DiskWriter::page;
+constexpr uintptr_t memory_alignment = 512;  // from which disks read memory
+constexpr int64_t buffer_bytes = 4 << 20;    // disks reach their rate with writes of 1 MiB and more
 
 int64_t next_page(int64_t offset) {
   return (offset / page + 1) * page;
@@ -53,6 +54,15 @@ void DiskWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
     return;
   }
   if (filling_.offset + filling_.bytes != offset) submit();
+  if (offset % page == 0 && reinterpret_cast<uintptr_t>(from) % memory_alignment == 0 &&
+      bytes >= page) {
+    finish();
+    const int64_t whole = bytes / page * page;
+    write_pages(from, offset, whole);
+    from += whole;
+    offset += whole;
+    bytes -= whole;
+  }
   while (bytes > 0) {
     int64_t n = bytes;
     if (filling_.bytes > 0 || (offset % page == 0 && bytes >= page)) {
@@ -108,7 +118,7 @@ void DiskWriter::write_buffers() {
     lock.unlock();
     std::optional<Error> error;
     try {
-      write_pages(writing_);
+      write_pages(writing_.memory.get(), writing_.offset, writing_.bytes);
     } catch (const Error& caught) {
       error = caught;
     }
@@ -121,16 +131,13 @@ void DiskWriter::write_buffers() {
 
 // A disk that refuses (EINVAL, blocks larger than a page) or a write that is cut short: the page
 // cache takes the rest, or says what is wrong.
-void DiskWriter::write_pages(const Buffer& buffer) {
+void DiskWriter::write_pages(const char* from, int64_t offset, int64_t bytes) {
   ssize_t wrote = 0;
   do {
-    wrote =
-        ::pwrite(direct_, buffer.memory.get(), static_cast<size_t>(buffer.bytes), buffer.offset);
+    wrote = ::pwrite(direct_, from, static_cast<size_t>(bytes), offset);
   } while (wrote < 0 && errno == EINTR);
   const int64_t done = std::max<int64_t>(0, wrote);
-  if (done < buffer.bytes)
-    file_.write_at(buffer.offset + done, buffer.memory.get() + done,
-                   static_cast<size_t>(buffer.bytes - done));
+  if (done < bytes) file_.write_at(offset + done, from + done, static_cast<size_t>(bytes - done));
 }
 
 }  // namespace gptbench

@@ -14,13 +14,16 @@
 namespace gptbench {
 
 // Writes ranges of a NewFile. On a local disk whole pages go around the system's page cache
-// (O_DIRECT): a thread writes one buffer while the caller fills the other, and the rate does not
-// depend on how fast the system finds memory for pages, which on a virtual machine can be a quarter
-// of the disk's. Other file systems (tmpfs, network and parallel ones) have a cache of their own
-// that writes behind the program: there each range is written at once, and its write-back begins.
-// Several writers, also of other processes, may write disjoint ranges of one file.
+// (O_DIRECT), from where they lie if the disk can read them there, else a thread writes one buffer
+// while the caller fills the other. The rate does not depend on how fast the system finds memory
+// for pages, which on a virtual machine can be a quarter of the disk's. Other file systems (tmpfs,
+// network and parallel ones) have a cache of their own that writes behind the program: there each
+// range is written at once, and its write-back begins. Several writers, also of other processes,
+// may write disjoint ranges of one file.
 class DiskWriter {
  public:
+  static constexpr int64_t page = 4096;  // at least the block of any disk
+
   // `file` outlives it.
   explicit DiskWriter(NewFile& file);
   ~DiskWriter();
@@ -46,7 +49,7 @@ class DiskWriter {
 
   void submit();
   void write_buffers();
-  void write_pages(const Buffer& buffer);
+  void write_pages(const char* from, int64_t offset, int64_t bytes);
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
 
   NewFile& file_;

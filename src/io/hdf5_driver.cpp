@@ -113,10 +113,12 @@ Hdf5Driver::Hdf5Driver(NewFile& file) : target_{&file, {}} {
   driver_ = Hdf5Handle(H5FDregister(&driver), "register a file driver");
 }
 
-Hdf5Handle Hdf5Driver::create_file(hid_t creation_properties) {
+Hdf5Handle Hdf5Driver::create_file(hid_t creation_properties, int64_t alignment) {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "make a property list");
   Target* const target = &target_;
   hdf5_check(H5Pset_driver(access, driver_, &target), "make a property list");
+  const auto bytes = static_cast<hsize_t>(alignment);
+  hdf5_check(H5Pset_alignment(access, bytes, bytes), "make a property list");
   return {H5Fcreate("file", H5F_ACC_TRUNC, creation_properties, access), "create an HDF5 file"};
 }
 

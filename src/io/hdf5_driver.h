@@ -18,8 +18,9 @@ class Hdf5Driver {
   Hdf5Driver(const Hdf5Driver&) = delete;
   Hdf5Driver& operator=(const Hdf5Driver&) = delete;
 
-  // The empty HDF5 file; close it before this driver is destroyed.
-  Hdf5Handle create_file(hid_t creation_properties);
+  // The empty HDF5 file; close it before this driver is destroyed. Arrays of `alignment` bytes and
+  // more begin at multiples of it.
+  Hdf5Handle create_file(hid_t creation_properties, int64_t alignment = 1);
   // Throws the first error of the NewFile.
   void check() const;
 

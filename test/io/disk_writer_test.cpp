@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -48,6 +50,23 @@ TEST_P(DiskWriterTest, RangesOfAllSizesArriveWhereTheyBelong) {
     std::fill(passing.begin(), passing.end(), 0xAA);  // it was copied
     offset += n;
   }
+  writer.finish();
+  file.publish(Existing::replaced);
+  EXPECT_TRUE(read_bytes(path_, 1 << 30) == content);
+}
+
+// Memory that a disk can read where it lies, beside ranges that are copied.
+TEST_P(DiskWriterTest, PagesOfAlignedMemory) {
+  constexpr int64_t size = 10'000'000, aligned = 4096 * 3;
+  const std::unique_ptr<char, decltype(&std::free)> memory(
+      static_cast<char*>(std::aligned_alloc(4096, 4096 * 2442)), &std::free);
+  const Bytes content = counted(size);
+  std::copy(content.begin(), content.end(), memory.get());
+  NewFile file(path_);
+  DiskWriter writer(file);
+  writer.write_at(0, memory.get(), 5000);
+  writer.write_at(5000, memory.get() + 5000, aligned - 5000);
+  writer.write_at(aligned, memory.get() + aligned, size - aligned);
   writer.finish();
   file.publish(Existing::replaced);
   EXPECT_TRUE(read_bytes(path_, 1 << 30) == content);
