@@ -61,9 +61,10 @@ class Engine {
   // Transfers to and from where data is offloaded, in all steps; local.
   const TransferTotal& loads() const { return loads_; }
   const TransferTotal& stores() const { return stores_; }
-  // Of this rank: tokens that cannot be read (io), or too little memory for a kernel or on the node
-  // (out_of_memory). Such a rank finishes the step on stale values, so that no other rank waits for
-  // it, and votes to stop: in this step, or in the next one where the votes have been counted.
+  // The first failure of this rank: it cannot read tokens (io), or a kernel or the node has too
+  // little memory (out_of_memory). Such a rank finishes the step on stale values, so that no other
+  // rank waits for it, and votes to stop: in this step, or in the next one where the votes have
+  // been counted.
   const Failure& failure() const { return failure_; }
 
   // Traces `step`, from 0, as it runs; takes the memory now. The step is issued, not replayed.

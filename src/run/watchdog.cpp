@@ -131,8 +131,9 @@ void Watchdog::look(double passed_s) {
   if (node_->verdict == 2) end();
 }
 
-// A rank that computes is alive, however long an operation takes, and however little of a processor
-// it gets: more processor time, since the last sign of life, than a thread that sleeps and looks.
+// A rank that computes is alive, however long an operation takes. On a busy machine it may get
+// little of a processor: 0.2 % of run.watchdog_s counts, which is more than a thread uses that only
+// polls.
 void Watchdog::count() {
   const PulseMemory& memory = pulse.memory();
   const uint64_t signs = memory.entries + memory.advances;
