@@ -10,7 +10,9 @@ namespace gptbench {
 namespace {
 
 int64_t scratch_bytes(const Plan& plan) {
-  return plan.scratch < 0 ? 0 : plan.buffers[static_cast<size_t>(plan.scratch)].elements;
+  return plan.buffer_index.scratch < 0
+             ? 0
+             : plan.buffers[static_cast<size_t>(plan.buffer_index.scratch)].elements;
 }
 
 ComputeType compute_of(const GemmKey& key) {

@@ -49,7 +49,7 @@ std::vector<AttentionKey> attentions_of(const Plan& plan) {
     key.q_row = key.kv_row = s.qkv();
     key.out_row = s.H * s.D;
     key.causal = s.family.causal;
-    key.padded = plan.lengths >= 0;
+    key.padded = plan.buffer_index.lengths >= 0;
     key.alibi = alibi;
     if (key.B > 0 && fits_library(key.type, key.H, key.H_kv, key.D)) keys.insert(key);
   });

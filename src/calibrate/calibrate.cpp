@@ -119,7 +119,7 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
   }
   std::sort(cases.gemms.begin(), cases.gemms.end(),
             [](const GemmCase& a, const GemmCase& b) { return a.flops() < b.flops(); });
-  cases.arrays = {has_deck                                 ? plan.micro_batch_rows
+  cases.arrays = {has_deck                                 ? plan.micro_batches.rows
                   : device.info().kind == DeviceKind::cuda ? 65536
                                                            : 8192,
                   plan.shape.C, plan.local.V};

@@ -156,7 +156,7 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   file_ = open_on_all(world_, config_.checkpoint.directory, files_.array_file(), manifest_);
   if (world_.rank() == 0) failpoint("checkpoint_created");
   std::vector<FileArray>& arrays = manifest_.arrays;
-  if (resources.plan.checkpoint_copy < 0) {
+  if (resources.plan.buffer_index.checkpoint_copy < 0) {
     agreed(world_, [&] {
       DiskWriter writer(*file_);
       std::vector<char> memory;
@@ -176,14 +176,16 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
     written_ = true;
     return;
   }
-  copy_ = static_cast<char*>(resources.arena.address({resources.plan.checkpoint_copy}, 0));
+  copy_ =
+      static_cast<char*>(resources.arena.address({resources.plan.buffer_index.checkpoint_copy}, 0));
   char* at = copy_;
   visit_share(resources, arrays, [&](size_t array, int64_t, int64_t n, const Source& from) {
     from.fill(at);
     at += n * size_of(arrays[array].type);
   });
-  GPTBENCH_CHECK(at - copy_ <= resources.buffer_of({resources.plan.checkpoint_copy}).bytes(),
-                 "the copy holds the share");
+  GPTBENCH_CHECK(
+      at - copy_ <= resources.buffer_of({resources.plan.buffer_index.checkpoint_copy}).bytes(),
+      "the copy holds the share");
   thread_ = std::thread([this, &resources] { write_copy(resources); });
 }
 

@@ -21,9 +21,9 @@ namespace gptbench {
 class CheckpointWriter {
  public:
   // Collective, after step number `steps`. Makes the file and writes this rank's share; with
-  // checkpoint.async copies it to host memory (Plan::checkpoint_copy), from which a thread writes
-  // it while training goes on. The thread makes no MPI calls. Throws AgreedError (Exit::io) where a
-  // rank cannot write; earlier checkpoints are intact.
+  // checkpoint.async copies it to host memory (BufferIndex::checkpoint_copy), from which a thread
+  // writes it while training goes on. The thread makes no MPI calls. Throws AgreedError (Exit::io)
+  // where a rank cannot write; earlier checkpoints are intact.
   CheckpointWriter(MpiWorld& world, Engine& engine, int64_t steps);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;

@@ -51,7 +51,7 @@ bool has_large_bf16_products(const Plan& plan) {
   if (compute != Precision::bf16 && compute != Precision::fp8) return false;
   const ModelShape& s = plan.local;
   const int64_t width = std::max({s.qkv(), s.fc(), s.C, s.V});
-  return static_cast<double>(plan.micro_batch_rows) * static_cast<double>(s.C) *
+  return static_cast<double>(plan.micro_batches.rows) * static_cast<double>(s.C) *
              static_cast<double>(width) >=
          static_cast<double>(large_product);
 }

@@ -9,7 +9,7 @@ namespace gptbench {
 
 BatchReader::BatchReader(const Plan& plan, const TokenSource& source)
     : plan_(plan), source_(source), sequence_(static_cast<size_t>(plan.shape.T + 1)) {
-  const size_t rows = static_cast<size_t>(plan.micro_batch_rows);
+  const size_t rows = static_cast<size_t>(plan.micro_batches.rows);
   const size_t sequences = rows / static_cast<size_t>(plan.T_local());
   micro_batch_.inputs.resize(rows);
   micro_batch_.targets.resize(rows);
@@ -20,7 +20,7 @@ BatchReader::BatchReader(const Plan& plan, const TokenSource& source)
     micro_batch_.types.resize(rows);
     micro_batch_.labels.resize(sequences);
   }
-  if (plan.lengths >= 0) micro_batch_.lengths.resize(sequences);
+  if (plan.buffer_index.lengths >= 0) micro_batch_.lengths.resize(sequences);
 }
 
 void BatchReader::begin_batch(int64_t first) {
@@ -70,7 +70,8 @@ void BatchReader::draw_ahead(int64_t step) {
   const SequenceRange mine =
       sequences_of(plan_.config.batch.global_batch_size, plan_.grid.data, plan_.at.data);
   ahead_sequences_ = {sequences_before(step) + mine.first, 0};
-  if (plan_.tokens < 0 || pairs_ != nullptr) return;  // nothing is read, or not token by token
+  if (plan_.buffer_index.tokens < 0 || pairs_ != nullptr)
+    return;  // nothing is read, or not token by token
   ahead_.resize(static_cast<size_t>(mine.count) * sequence_.size());
   try {
     for (int64_t& drawn = ahead_sequences_.count; drawn < mine.count; ++drawn)

@@ -30,7 +30,8 @@ Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& commun
       issuer_(resources_, inputs_, timer_) {}
 
 bool Engine::replay_steps(bool required, StepGraph::Agreement all_ranks) {
-  if (resources_.device.recorder() == nullptr || resources_.plan.corrections < 0) return true;
+  if (resources_.device.recorder() == nullptr || resources_.plan.buffer_index.corrections < 0)
+    return true;
   if (!all_ranks(inputs_.allocate())) return false;
   inputs_.set_mode(InputMode::copy);
   graph_.allow(required, std::move(all_ranks));
@@ -61,7 +62,7 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   StepResult result;
   result.loss = loss_of(scalars, targets, plan);
   result.grad_norm = std::sqrt(value_of(scalars, Scalar::grad_norm2));
-  if (plan.loss_scale >= 0) {
+  if (plan.buffer_index.loss_scale >= 0) {
     gradient_scale_ = result.loss_scale = value_of(scalars, Scalar::loss_scale);
     result.next_loss_scale = value_of(scalars, Scalar::next_loss_scale);
     result.skipped = value_of(scalars, Scalar::skip) != 0.0;
@@ -108,7 +109,7 @@ TrainingState Engine::state(int64_t steps) {
   state.updates = updates_;
   state.sequences = inputs_.batch().sequences_before(steps);
   if (steps_s_known_) state.steps_s = steps_s_;
-  const int loss_scale = resources_.plan.loss_scale;
+  const int loss_scale = resources_.plan.buffer_index.loss_scale;
   if (loss_scale >= 0) resources_.fetch({loss_scale}, state.loss_scale);
   return state;
 }
@@ -118,7 +119,7 @@ void Engine::continue_from(const TrainingState& state) {
   steps_s_ = state.steps_s;
   steps_s_known_ = state.steps == 0 || state.steps_s > 0.0;
   inputs_.batch().set_position(state.steps, state.sequences);
-  const int loss_scale = resources_.plan.loss_scale;
+  const int loss_scale = resources_.plan.buffer_index.loss_scale;
   if (loss_scale >= 0 && state.loss_scale[0] > 0.0) resources_.put({loss_scale}, state.loss_scale);
 }
 
@@ -191,7 +192,7 @@ std::array<double, num_scalars> Engine::read_scalars() {
   issuer_.synchronize();
   std::array<double, num_scalars> scalars;
   resources_.device.download(resources_.queues[QueueId::compute], scalars.data(),
-                             resources_.arena.address({resources_.plan.scalars}, 0),
+                             resources_.arena.address({resources_.plan.buffer_index.scalars}, 0),
                              sizeof scalars);
   return scalars;
 }

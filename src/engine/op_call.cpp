@@ -41,7 +41,7 @@ bool OpCall::accumulates_gradient() const {
 }
 
 Workspace OpCall::workspace() const {
-  const Operand scratch{plan().scratch};
+  const Operand scratch{plan().buffer_index.scratch};
   if (scratch.buffer < 0) return {};
   return {resources_.arena.address(scratch, 0), resources_.buffer_of(scratch).elements};
 }

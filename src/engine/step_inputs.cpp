@@ -47,11 +47,12 @@ void StepInputs::load_constants() {
   if (memory_.mode() == InputMode::upload) return;
   Queue& queue = resources_.queues[QueueId::compute];
   const std::array<float, 2> corrections = constants_.corrections();
-  memory_.put(queue, resources_.arena.address({plan().corrections}, 0), corrections.data(),
-              sizeof corrections);
-  if (plan().dropout_seed < 0) return;
+  memory_.put(queue, resources_.arena.address({plan().buffer_index.corrections}, 0),
+              corrections.data(), sizeof corrections);
+  if (plan().buffer_index.dropout_seed < 0) return;
   const uint64_t seed = constants_.dropout_seed();
-  memory_.put(queue, resources_.arena.address({plan().dropout_seed}, 0), &seed, sizeof seed);
+  memory_.put(queue, resources_.arena.address({plan().buffer_index.dropout_seed}, 0), &seed,
+              sizeof seed);
 }
 
 void StepInputs::load_tokens(const OpCall& call) {
@@ -94,7 +95,7 @@ void StepInputs::vote_to_stop() {
   vote_ = 1.0;
   if (pinned_vote_ != nullptr) *pinned_vote_ = vote_;  // read when the step is replayed
   if (memory_.mode() == InputMode::record || memory_.mode() == InputMode::replay) return;
-  const Operand votes{plan().scalars, static_cast<int64_t>(Scalar::stop_votes)};
+  const Operand votes{plan().buffer_index.scalars, static_cast<int64_t>(Scalar::stop_votes)};
   resources_.put(votes, &vote_, sizeof vote_);
 }
 

@@ -69,8 +69,10 @@ class StepInputs {
   BatchReader& batch() { return batch_; }
   const StepConstants& constants() const { return constants_; }
   // In the device's memory; null where kernels take them by value.
-  const float* corrections_in_memory() const { return in_memory(plan().corrections); }
-  const uint64_t* dropout_seed_in_memory() const { return in_memory(plan().dropout_seed); }
+  const float* corrections_in_memory() const { return in_memory(plan().buffer_index.corrections); }
+  const uint64_t* dropout_seed_in_memory() const {
+    return in_memory(plan().buffer_index.dropout_seed);
+  }
 
  private:
   const Plan& plan() const { return resources_.plan; }

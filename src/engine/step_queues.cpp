@@ -11,7 +11,7 @@ StepQueues::StepQueues(const Plan& plan, Device& device)
       latest_slot_(plan.ops.size()),
       compute_point_(device.make_event()) {
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    for (int64_t slot = 0; plan.ops[i].signals && slot < plan.slots; ++slot)
+    for (int64_t slot = 0; plan.ops[i].signals && slot < plan.micro_batches.slots; ++slot)
       events_[i].push_back(device.make_event());
 }
 

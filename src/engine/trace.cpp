@@ -19,7 +19,7 @@ Trace::Trace(const Plan& plan, std::unique_ptr<Stopwatch> clock)
   waits_.reserve(waits);
   if (clock_ != nullptr) marks_.reserve(events + waits);
   for (size_t i = 0; i < plan.ops.size(); ++i)
-    if (plan.ops[i].signals) latest_[i].assign(static_cast<size_t>(plan.slots), -1);
+    if (plan.ops[i].signals) latest_[i].assign(static_cast<size_t>(plan.micro_batches.slots), -1);
 }
 
 void Trace::begin_step(double now_s) {

@@ -56,11 +56,11 @@ void initialise_fp8_scales(Resources& resources) {
 }
 
 void initialise_loss_scale(Resources& resources) {
-  if (resources.plan.loss_scale < 0) return;
+  if (resources.plan.buffer_index.loss_scale < 0) return;
   const PrecisionConfig& p = resources.plan.config.precision;
   const std::array<double, 3> state = {p.loss_scale > 0.0 ? p.loss_scale : p.initial_loss_scale,
                                        0.0, static_cast<double>(p.loss_scale_hysteresis)};
-  resources.put({resources.plan.loss_scale}, state);
+  resources.put({resources.plan.buffer_index.loss_scale}, state);
 }
 
 constexpr uint64_t hash_of_nothing = 0xcbf29ce484222325ull;

@@ -69,7 +69,8 @@ int ActivationStore::keep(FormedBy formed_by, int64_t l, const std::string& what
   const bool file = parallel.offload_target == OffloadTarget::file;
   const int away = stage_.builder.add_buffer(
       stage_.prefix + name, file ? MemoryClass::file : MemoryClass::host, Lifetime::micro_batch,
-      dtype, checked_product(plan.micro_batch_rows / row_div, columns, what.c_str()), plan.slots);
+      dtype, checked_product(plan.micro_batches.rows / row_div, columns, what.c_str()),
+      plan.micro_batches.slots);
   away_[{formed_by, group}].push_back({window, away, columns, row_div});
   return window;
 }

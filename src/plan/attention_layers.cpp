@@ -16,7 +16,7 @@ AttentionLayers::AttentionLayers(const StageBuilder& stage, const ResidualStream
   const auto travelling = [&](const std::string& name, DType dtype) {
     return stage.builder.shared_buffer(
         "ring." + name, MemoryClass::communication, dtype,
-        checked_product(stage.plan.micro_batch_rows, 2 * s_.H_kv * s_.D, "keys and values"));
+        checked_product(stage.plan.micro_batches.rows, 2 * s_.H_kv * s_.D, "keys and values"));
   };
   for (const size_t i : {0, 1}) {
     kv_[i] = travelling("kv." + std::to_string(i), A);
@@ -77,7 +77,7 @@ void AttentionLayers::emit_forward(int64_t l, const LayerActivations& a, bool re
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D}, out{out_ >= 0 ? out_ : a.attention};
   const auto step = [&](int64_t keys_of, Operand keys) {
     Op op = ops::attention_forward({l}, size(keys_of, true), flops_per_row(true),
-                                   {q, keys, {stage_.plan.lengths}, out, {a.lse}});
+                                   {q, keys, {stage_.plan.buffer_index.lengths}, out, {a.lse}});
     op.site = attention_site;
     stage_.emit(op, repeats);
   };
@@ -108,9 +108,10 @@ void AttentionLayers::emit_backward(int64_t l, const LayerActivations& a, Operan
 void AttentionLayers::emit_gradients(int64_t l, const LayerActivations& a, Operand dqkv) const {
   const Operand q{a.qkv}, kv{a.qkv, s_.H * s_.D};
   const auto step = [&](int64_t keys_of, Operand keys, Operand dq, Operand dkv) {
-    Op op = ops::attention_backward({l}, size(keys_of, false), flops_per_row(false),
-                                    {q, keys, {stage_.plan.lengths}, {a.attention}, {a.lse}},
-                                    {{dattention_}, dq, dkv});
+    Op op = ops::attention_backward(
+        {l}, size(keys_of, false), flops_per_row(false),
+        {q, keys, {stage_.plan.buffer_index.lengths}, {a.attention}, {a.lse}},
+        {{dattention_}, dq, dkv});
     op.site = attention_site;
     stage_.emit(op);
   };

@@ -19,22 +19,27 @@ SequenceRange sequences_of(int64_t global_batch, int64_t data_parallel, int64_t 
 // Micro-batches of one rank: 48 sequences by 11 are 11, 11, 11, 11, 4. All ranks have the same
 // number of micro-batches (collectives must match), so where shares differ a rank's last may be
 // empty: 3 sequences over 2 ranks by 1 are {0}, {1} on rank 0 and {2}, {} on rank 1.
-class MicroBatches {
- public:
+struct MicroBatches {
   MicroBatches() = default;
   MicroBatches(int64_t global_batch, int64_t data_parallel, int64_t data_rank, int64_t micro_batch);
 
-  int64_t size() const { return size_; }
+  int64_t size() const { return number; }
   SequenceRange operator[](int64_t k) const;
   // Full micro-batches come first. At most two follow: one of what is left, one empty.
-  int64_t full() const { return share_.count / each_; }
+  int64_t full() const { return share.count / each; }
   // Runs of equal sequence counts, in order: {sequences of a micro-batch, micro-batches}.
   std::vector<std::pair<int64_t, int64_t>> runs() const;
+  // A step of `full_ones` full micro-batches, with the rows and slots of this one.
+  MicroBatches step_of(int64_t full_ones) const;
 
- private:
-  SequenceRange share_;
-  int64_t each_ = 1;  // sequences of a full one
-  int64_t size_ = 0;
+  SequenceRange share;  // sequences of this rank
+  int64_t each = 1;     // sequences of a full micro-batch
+  int64_t number = 0;
+  // What buffers are sized by. rows: B T of the largest micro-batch of any rank, T the positions
+  // that a rank holds. Micro-batch k uses slot k mod `slots` of what it keeps for its backward
+  // pass.
+  int64_t rows = 0;
+  int64_t slots = 1;
 };
 
 }  // namespace gptbench

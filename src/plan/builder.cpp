@@ -23,7 +23,7 @@ int PlanBuilder::add_buffer(std::string name, MemoryClass memory_class, Lifetime
 int PlanBuilder::add_activation(const std::string& name, Lifetime lifetime, DType dtype,
                                 int64_t columns, int64_t row_div, int64_t slots) {
   return add_buffer(name, MemoryClass::activations, lifetime, dtype,
-                    checked_product(plan_.micro_batch_rows / row_div, columns, name.c_str()),
+                    checked_product(plan_.micro_batches.rows / row_div, columns, name.c_str()),
                     slots);
 }
 

@@ -54,7 +54,7 @@ void describe_batch(std::string& text, const Plan& plan) {
        format_count(batch.global_batch_size * plan.shape.T).c_str());
   const std::string first = micro_batch_text(plan, 0);
   const std::string last = micro_batch_text(plan, plan.grid.data - 1);
-  if (plan.lengths >= 0)
+  if (plan.buffer_index.lengths >= 0)
     line(text, "Padding         %.1f%% of them on average, counted as tokens and in FLOPs",
          100.0 * padded_share(plan.config));
   line(text, "Micro-batches   %s sequence%s%s", first.c_str(), first == "1" ? "" : "s",
@@ -131,19 +131,20 @@ void describe_flops(std::string& text, const Plan& plan,
 void describe_messages(std::string& text, const Plan& plan) {
   line(text, "Messages of rank %lld per step (payload of the full array)",
        static_cast<long long>(plan.rank));
-  if (plan.comm.empty()) line(text, "%s", "  none");
-  for (const CommTotal& total : plan.comm)
+  if (plan.costs.comm.empty()) line(text, "%s", "  none");
+  for (const CommTotal& total : plan.costs.comm)
     line(text, "  %-10s %-14s %8s calls %20s bytes", name_of(total.axis), spec_of(total.kind).name,
          format_count(total.count).c_str(), format_count(total.bytes).c_str());
 }
 
 void describe_transfers(std::string& text, const Plan& plan) {
-  if (plan.loads.count + plan.stores.count == 0) return;
+  if (plan.costs.loads.count + plan.costs.stores.count == 0) return;
   const ParallelConfig& parallel = plan.config.parallel;
   line(text, "Offload of rank %lld per step (%s%s)", static_cast<long long>(plan.rank),
        name_of(parallel.offload_target).c_str(),
        parallel.offload_update == OffloadUpdate::host ? ", AdamW by the host's kernel" : "");
-  for (const auto& [name, total] : {std::pair{"load", plan.loads}, std::pair{"store", plan.stores}})
+  for (const auto& [name, total] :
+       {std::pair{"load", plan.costs.loads}, std::pair{"store", plan.costs.stores}})
     line(text, "  %-25s %8s calls %20s bytes", name, format_count(total.count).c_str(),
          format_count(total.bytes).c_str());
 }
@@ -230,7 +231,7 @@ std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& 
     if (highest.class_bytes[c] > 0)
       classes.push_back(std::string(name_of(static_cast<MemoryClass>(c))) + " " +
                         format_bytes(highest.class_bytes[c]));
-  for (const CommTotal& total : plan.comm)
+  for (const CommTotal& total : plan.costs.comm)
     messages.push_back(std::string(name_of(total.axis)) + " " + spec_of(total.kind).name + " " +
                        format_count(total.count) + " x, " + format_bytes(total.bytes));
   if (messages.empty()) messages.push_back("none");

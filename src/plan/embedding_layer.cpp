@@ -18,15 +18,16 @@ void EmbeddingLayer::gather() const {
 
 void EmbeddingLayer::emit_forward(Operand x0) const {
   const Plan& plan = stage_.plan;
-  stage_.emit(ops::load_tokens(-1, {plan.tokens}, {plan.targets}, {plan.token_types}));
+  stage_.emit(ops::load_tokens(-1, {plan.buffer_index.tokens}, {plan.buffer_index.targets},
+                               {plan.buffer_index.token_types}));
   // Each rank looks up the tokens of its part of the vocabulary; one adds positions and types.
   const Operand partial = stage_.sp > 1 ? Operand{stream_.branch} : x0;
   const bool adds = plan.at.tensor == 0;
   const Operand token = stage_.weights.of(wte_), none;
   const Operand position = adds ? stage_.weights.of(wpe_) : none;
   const Operand type = adds ? stage_.weights.of(wtt_) : none;
-  stage_.emit(ops::embedding_forward(stage_.s.C, {plan.tokens},
-                                     adds ? Operand{plan.token_types} : none,
+  stage_.emit(ops::embedding_forward(stage_.s.C, {plan.buffer_index.tokens},
+                                     adds ? Operand{plan.buffer_index.token_types} : none,
                                      {token, position, type}, partial));
   stage_.reduce(-1, partial, x0.buffer);
   if (plan.config.model.dropout > 0.0)
@@ -41,7 +42,7 @@ void EmbeddingLayer::emit_backward(const Pass& pass) const {
       -1, stage_.dropout_backward(-1, embedding_site, {stream_.dx}, stream_.ddropped),
       stream_.dfull);
   stage_.emit(ops::embedding_backward(
-      stage_.s.C, dx, {stage_.plan.tokens}, {stage_.plan.token_types},
+      stage_.s.C, dx, {stage_.plan.buffer_index.tokens}, {stage_.plan.buffer_index.token_types},
       {stage_.gradients.of(wte_), stage_.gradients.of(wpe_), stage_.gradients.of(wtt_)}));
   stage_.gradients.close(position_unit_, pass.last);
   stage_.gradients.close(token_unit_, pass.last);

@@ -13,7 +13,7 @@ int64_t chunk_rows(const StageBuilder& stage) {
   const DeviceTraits& device = stage.plan.device;
   const int64_t row_bytes = stage.s.V * size_of(stage.builder.A());
   const int64_t fitting = std::max(device.head_bytes / row_bytes / step, int64_t{1}) * step;
-  return std::min({device.head_rows, fitting, stage.plan.micro_batch_rows});
+  return std::min({device.head_rows, fitting, stage.plan.micro_batches.rows});
 }
 
 }  // namespace
@@ -61,7 +61,8 @@ void LanguageModelHead::emit_forward() const {
   const Plan& plan = stage_.plan;
   const int64_t L = plan.shape.L;
   if (!stage_.chunk.has_embedding)
-    stage_.emit(ops::load_tokens(L, {plan.tokens}, {plan.targets}, {plan.token_types}));
+    stage_.emit(ops::load_tokens(L, {plan.buffer_index.tokens}, {plan.buffer_index.targets},
+                                 {plan.buffer_index.token_types}));
   gather();
   stage_.gradients.open(unit_);
   if (masked_) stage_.gradients.open(masked_->unit());
@@ -70,7 +71,7 @@ void LanguageModelHead::emit_forward() const {
   const Operand dpart{decoder_.dx};
   const Operand x = stage_.to_full(L, {decoder_.x}, decoder_.x_full);
   const Operand dx = stage_.sp > 1 ? Operand{decoder_.dx_full} : dpart;
-  const int64_t blocks = ceil_div(plan.micro_batch_rows, rows_);
+  const int64_t blocks = ceil_div(plan.micro_batches.rows, rows_);
   // Converted before the loop, where they are.
   stage_.weights.of(table_);
   if (masked_) stage_.weights.of(masked_->logits_bias());
@@ -102,14 +103,14 @@ void LanguageModelHead::emit_rows(int64_t first, Operand x, Operand dx) const {
   const GemmSize gemm{s.C, s.V, false, stage_.gradients.sum_of(table_)};
   x = at_row({x.buffer, x.offset, s.C}, first);
   dx = at_row({dx.buffer, dx.offset, s.C}, first);
-  const Operand logits{logits_}, targets{plan.targets, first, 1};
+  const Operand logits{logits_}, targets{plan.buffer_index.targets, first, 1};
   const ops::LossStatistics statistics{
       {statistics_, 0}, {statistics_, rows_}, {statistics_, 2 * rows_}};
   const int64_t first_token = plan.at.tensor * s.V;
   LossSize size{s.V, std::clamp<int64_t>(s.V_valid - first_token, 0, s.V), first_token, 1.0};
   ops::LossScalars scalars;
-  scalars.loss_scale = {plan.loss_scale};
-  if (plan.lengths >= 0)  // as many targets as this step's lengths leave
+  scalars.loss_scale = {plan.buffer_index.loss_scale};
+  if (plan.buffer_index.lengths >= 0)  // as many targets as this step's lengths leave
     scalars.row_weight = plan.scalar(Scalar::target_weight);
   else
     size.row_weight =
@@ -130,7 +131,7 @@ void LanguageModelHead::emit_rows(int64_t first, Operand x, Operand dx) const {
   emit(ops::linear_backward_weight({L}, gemm, logits, x, stage_.gradients.of(table_),
                                    stage_.gradients.of(logits_bias)));
   // Its reduction travels while the gradient of the input is formed.
-  const bool complete = first + rows_ >= plan.micro_batch_rows;
+  const bool complete = first + rows_ >= plan.micro_batches.rows;
   if (complete && !stage_.shares_table()) stage_.gradients.fold(unit_);
   emit(ops::linear_backward_input({L}, gemm, logits, table, dx));
 }

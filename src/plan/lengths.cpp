@@ -35,7 +35,7 @@ double padded_share(const Config& config) {
 
 int64_t targets_of_batch(const Plan& plan, int64_t first) {
   const int64_t sequences = plan.config.batch.global_batch_size;
-  if (plan.lengths < 0) return sequences * plan.shape.targets();
+  if (plan.buffer_index.lengths < 0) return sequences * plan.shape.targets();
   int64_t targets = 0;
   for (int64_t s = first; s < first + sequences; ++s)
     targets += masked_tokens_of(length_of_sequence(plan.config, s));

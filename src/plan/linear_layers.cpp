@@ -30,7 +30,7 @@ const LinearLayers::Layer& LinearLayers::layer(int64_t l, Linear linear) const {
 }
 
 void LinearLayers::add_copies() {
-  const int64_t rows = stage_.plan.micro_batch_rows;
+  const int64_t rows = stage_.plan.micro_batches.rows;
   for (const Linear linear : all_linears) {
     const auto add = [&](const char* what, DType type, int64_t columns, bool transposed) {
       return stage_.builder.add_buffer(

@@ -87,21 +87,21 @@ void MaskedTokenHead::emit_next_sentence() const {
   const Operand nsp_weight = weight(classes_.weight), nsp_bias = weight(classes_.bias);
   const Operand first{first_}, pooled{pooled_}, dpooled{dpooled_}, logits{logits_};
   const auto emit = [&](const Op& op) { emit_of_sequences(op); };
-  emit(ops::load_labels(L, {plan.labels}));
+  emit(ops::load_labels(L, {plan.buffer_index.labels}));
   emit(ops::row_op(OpKind::first_rows_forward, rows, C, {{Slot::x, {ln_f_}}, {Slot::y, first}}));
   emit(ops::linear_forward(rows, pooler, first, pooler_weight, pooler_bias, pooled));
   emit(ops::row_op(OpKind::tanh_forward, rows, C, {{Slot::x, pooled}, {Slot::y, pooled}}));
   emit(ops::linear_forward(rows, classes, pooled, nsp_weight, nsp_bias, logits));
-  const int64_t sequences = plan.micro_batch_rows / plan.shape.T;
+  const int64_t sequences = plan.micro_batches.rows / plan.shape.T;
   const LossSize size{2, 2, 0, 1.0 / static_cast<double>(plan.config.batch.global_batch_size)};
   const ops::LossStatistics statistics{
       {statistics_, 0}, {statistics_, sequences}, {statistics_, 2 * sequences}};
   // Without sequence parallelism all tensor-parallel ranks see all sequences: one counts them.
   const bool counts = stage_.sp > 1 || plan.at.tensor == 0;
   const Scalar sum = counts ? Scalar::sentence_loss_sum : Scalar::unused;
-  emit(ops::cross_entropy_statistics(L, size, logits, {plan.labels}, statistics));
-  emit(ops::cross_entropy_finish(L, size, logits, {plan.labels}, statistics,
-                                 {{plan.loss_scale}, {}, plan.scalar(sum)}));
+  emit(ops::cross_entropy_statistics(L, size, logits, {plan.buffer_index.labels}, statistics));
+  emit(ops::cross_entropy_finish(L, size, logits, {plan.buffer_index.labels}, statistics,
+                                 {{plan.buffer_index.loss_scale}, {}, plan.scalar(sum)}));
   emit(ops::linear_backward_weight(rows, classes, logits, pooled, gradient(classes_.weight),
                                    gradient(classes_.bias)));
   emit(ops::linear_backward_input(rows, classes, logits, nsp_weight, dpooled));

@@ -66,7 +66,7 @@ struct ParameterLayout {
   std::vector<int> reduced;                            // buffers of reduced shards, used in turn
   std::map<Role, std::array<int, 2>> offload_windows;  // buffers of offloaded roles, in turn
   std::map<Role, std::array<int, 2>> host_windows;  // the same of roles on the device, on the host
-  int host_scalars = -1;                            // copy of Plan::scalars on the host
+  int host_scalars = -1;                            // copy of BufferIndex::scalars on the host
   Fp8Copies fp8_copies;
   AssignedGradients assigned;
 

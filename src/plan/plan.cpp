@@ -55,51 +55,51 @@ void pack_parameters(Plan& plan) {
 }
 
 void add_shared_buffers(Plan& plan, PlanBuilder& builder) {
-  const int64_t slots = plan.slots;
-  plan.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
-  plan.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+  BufferIndex& index = plan.buffer_index;
+  const int64_t slots = plan.micro_batches.slots;
+  index.tokens = builder.add_activation("tokens", Lifetime::micro_batch, DType::i32, 1, 1, slots);
+  index.targets = builder.add_activation("targets", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   if (plan.shape.family.token_types > 0)
-    plan.token_types =
+    index.token_types =
         builder.add_activation("token_types", Lifetime::micro_batch, DType::i32, 1, 1, slots);
   if (plan.shape.family.head == HeadKind::masked)
-    plan.labels = builder.add_activation("labels", Lifetime::program, DType::i32, 1, plan.shape.T);
+    index.labels = builder.add_activation("labels", Lifetime::program, DType::i32, 1, plan.shape.T);
   if (plan.config.data.short_seq_prob > 0.0)
-    plan.lengths = builder.add_activation("lengths", Lifetime::micro_batch, DType::i32, 1,
-                                          plan.shape.T, slots);
+    index.lengths = builder.add_activation("lengths", Lifetime::micro_batch, DType::i32, 1,
+                                           plan.shape.T, slots);
   // Partial sums of the gradient's norm: of each unit, or of each of its shards.
   const int64_t shards = plan.config.run.deterministic ? plan.space.num_shards : 1;
   const int64_t norms = static_cast<int64_t>(plan.space.units.size()) * shards;
-  plan.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
-                                    num_scalars + norms);
+  index.scalars = builder.add_buffer("scalars", MemoryClass::workspace, Lifetime::run, DType::f64,
+                                     num_scalars + norms);
   if (plan.device.replays && plan.config.run.cuda_graph != CudaGraph::false_) {
-    plan.corrections =
+    index.corrections =
         builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 2);
     if (plan.config.model.dropout > 0.0)
-      plan.dropout_seed =
+      index.dropout_seed =
           builder.add_buffer("dropout_seed", MemoryClass::workspace, Lifetime::run, DType::i64, 1);
   }
   // f16 ends at 2^-24 below, where gradients are not done yet.
   if (builder.A() == DType::f16)
-    plan.loss_scale = builder.add_buffer("loss_scale", MemoryClass::optimizer_state, Lifetime::run,
-                                         DType::f64, 3);
+    index.loss_scale = builder.add_buffer("loss_scale", MemoryClass::optimizer_state, Lifetime::run,
+                                          DType::f64, 3);
   if (plan.device.scratch_bytes != nullptr)
-    plan.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
-                                      plan.device.scratch_bytes(plan));
+    index.scratch = builder.add_buffer("scratch", MemoryClass::workspace, Lifetime::run, DType::u8,
+                                       plan.device.scratch_bytes(plan));
 }
 
 void make_programs(Plan& plan, PlanBuilder& builder) {
   const StageSchedule schedule = plan.schedule();
   const bool staged = schedule.p > 1;
   const bool split = staged && schedule.schedule == PipelineSchedule::zero_bubble;
-  plan.slots = slots_needed(schedule, staged ? 1 : 0);
-
+  plan.micro_batches.slots = slots_needed(schedule, staged ? 1 : 0);
   add_shared_buffers(plan, builder);
   std::unique_ptr<Fp8State> fp8;
   if (plan.config.precision.compute == Precision::fp8) fp8 = std::make_unique<Fp8State>(builder);
   const ParameterLayout layout(builder, fp8.get());
   const CheckpointConfig& checkpoint = plan.config.checkpoint;
   if (checkpoint.async && !checkpoint.directory.empty())
-    plan.checkpoint_copy =
+    plan.buffer_index.checkpoint_copy =
         builder.add_buffer("checkpoint_copy", MemoryClass::host, Lifetime::run, DType::u8,
                            std::max<int64_t>(1, checkpoint_share_bytes(plan)));
   Weights weights(builder, layout, fp8.get());
@@ -130,27 +130,29 @@ void add_messages(const Plan& plan, const Op& op, int64_t rows, int64_t times,
                              "bytes of the messages");
 }
 
-void sum_costs(Plan& plan) {
+StepCosts costs_of(const Plan& plan) {
+  StepCosts costs;
   for_each_operation(plan, [&](int32_t i, int64_t rows, int64_t times) {
     const Op& op = plan.ops[static_cast<size_t>(i)];
     const double flops =
         op.flops_per_row * static_cast<double>(rows_of(op, rows)) * static_cast<double>(times);
-    (op.recompute ? plan.recompute_flops : plan.model_flops) += flops;
-    if (op.has(Slot::left_scale)) plan.fp8_flops += flops;
+    (op.recompute ? costs.recompute_flops : costs.model_flops) += flops;
+    if (op.has(Slot::left_scale)) costs.fp8_flops += flops;
     if (is_transfer(op.kind)) {
-      TransferTotal& total = op.kind == OpKind::load ? plan.loads : plan.stores;
+      TransferTotal& total = op.kind == OpKind::load ? costs.loads : costs.stores;
       total.count += times;
       total.bytes += transfer_bytes(plan, op, rows) * times;
     }
     // A receive is the other end of a send, which counts.
     if (!is_message(op.kind) || op.kind == OpKind::receive) return;
-    add_messages(plan, op, rows, times, plan.comm);
+    add_messages(plan, op, rows, times, costs.comm);
     const auto holds = [&](const Program& program) {
       return program.first <= i && i < program.last && is_evaluated(program.kind);
     };
     if (std::any_of(plan.programs.begin(), plan.programs.end(), holds))
-      add_messages(plan, op, rows, times, plan.evaluation_comm);
+      add_messages(plan, op, rows, times, costs.evaluation_comm);
   });
+  return costs;
 }
 
 }  // namespace
@@ -236,15 +238,15 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Dev
   const int64_t largest_share = ceil_div(config.batch.global_batch_size, plan.grid.data);
   plan.micro_batches = {config.batch.global_batch_size, plan.grid.data, plan.at.data,
                         config.batch.micro_batch_size};
-  plan.micro_batch_rows = checked_product(std::min(config.batch.micro_batch_size, largest_share),
-                                          plan.T_local(), "micro_batch_size x seq_length");
+  plan.micro_batches.rows = checked_product(std::min(config.batch.micro_batch_size, largest_share),
+                                            plan.T_local(), "micro_batch_size x seq_length");
 
   const DType activations = dtype_of(type_of_activations(config));
   PlanBuilder builder(plan, activations, activations == DType::f64 ? DType::f64 : DType::f32);
   make_programs(plan, builder);
   resolve_waits(plan);
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
-  sum_costs(plan);
+  plan.costs = costs_of(plan);
   return plan;
 }
 

@@ -22,8 +22,8 @@
 
 namespace gptbench {
 
-// Scalars that stay on the device: doubles in the buffer Plan::scalars, before the partial sums of
-// the gradient's norm. `unused` takes what nobody reads.
+// Scalars that stay on the device: doubles in the buffer BufferIndex::scalars, before the partial
+// sums of the gradient's norm. `unused` takes what nobody reads.
 enum class Scalar : int64_t {
   sentence_loss_sum,  // of the next-sentence head
   loss_sum,
@@ -51,6 +51,33 @@ struct TransferTotal {
   int64_t count = 0, bytes = 0;
 };
 
+// What a step of this rank costs.
+struct StepCosts {
+  double model_flops = 0.0;      // as executed (attention counted in full)
+  double recompute_flops = 0.0;  // forward passes repeated in backward, on top
+  double fp8_flops = 0.0;        // of both, those of GEMMs with fp8 factors
+  std::vector<CommTotal> comm;
+  std::vector<CommTotal> evaluation_comm;  // the forward passes alone
+  TransferTotal loads, stores;
+};
+
+// Positions in Plan::buffers of the buffers that are known by name; -1: the plan has none.
+struct BufferIndex {
+  int scratch = -1;  // of kernels
+  int scalars = -1;  // enum Scalar
+  int tokens = -1, targets = -1;
+  int token_types = -1, labels = -1;  // of next-sentence prediction, where the family has it
+  int lengths = -1;                   // of padded sequences (plan/lengths.h)
+  // Where steps may be replayed (plan/replay.h), what kernels else are told by value
+  // (device/kernels.h): the corrections of AdamW, and the seed of dropout's masks, 8 bytes.
+  int corrections = -1, dropout_seed = -1;
+  // This rank's share of a checkpoint in flight to the disk, which is written in the background.
+  int checkpoint_copy = -1;
+  // State of the loss scale, three doubles (LossScale in device/kernels.h), where the loss is
+  // scaled.
+  int loss_scale = -1;
+};
+
 struct Plan {
   Config config;  // resolved: no zeros that stand for "automatic"
   DeviceTraits device;
@@ -67,38 +94,18 @@ struct Plan {
   std::vector<Representation> representations;
   std::vector<Buffer> buffers;
   ClassBytes class_bytes{};
-  Fp8Plan fp8;  // empty where no product is in fp8
-  // Well-known buffers; token types and next-sentence labels where the family has them, lengths of
-  // sequences where they are padded (plan/lengths.h).
-  int scratch = -1, scalars = -1, tokens = -1, targets = -1, token_types = -1, labels = -1;
-  int lengths = -1;
-  // Where steps may be replayed (plan/replay.h), what kernels else are told by value
-  // (device/kernels.h): the corrections of AdamW, and the seed of dropout's masks, 8 bytes.
-  int corrections = -1, dropout_seed = -1;
-  // This rank's share of a checkpoint in flight to the disk; -1: none is written in the
-  // background.
-  int checkpoint_copy = -1;
-  // State of the loss scale, three doubles (LossScale in device/kernels.h); -1: the loss is not
-  // scaled.
-  int loss_scale = -1;
+  Fp8Plan fp8;  // empty where no GEMM is in fp8
+  BufferIndex buffer_index;
 
   std::vector<Op> ops;
   std::vector<Program> programs;
   // The micro-batches of one step; its tasks follow from them (plan/tasks.h).
   MicroBatches micro_batches;
-  int64_t slots = 1;             // micro-batch k uses slot k mod slots of what it keeps
-  int64_t micro_batch_rows = 0;  // B T of the largest micro-batch, the positions this rank holds
-
-  double model_flops = 0.0;      // a step of this rank, as executed (attention counted in full)
-  double recompute_flops = 0.0;  // forward passes repeated in backward, on top
-  double fp8_flops = 0.0;        // of both, those of products of fp8 factors
-  std::vector<CommTotal> comm;   // a step of this rank
-  std::vector<CommTotal> evaluation_comm;  // the forward passes alone, of a step of this rank
-  TransferTotal loads, stores;
+  StepCosts costs;
 
   // Positions of each sequence that this rank holds.
   int64_t T_local() const { return shape.T / grid.context; }
-  Operand scalar(Scalar which) const { return {scalars, static_cast<int64_t>(which)}; }
+  Operand scalar(Scalar which) const { return {buffer_index.scalars, static_cast<int64_t>(which)}; }
   const Representation& representation(Role role) const;
   bool has(Role role) const;
   // Stage of the next (+1) or previous (-1) virtual stage, around the ends: its place in the group

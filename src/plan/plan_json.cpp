@@ -77,9 +77,9 @@ std::string plan_json(const Plan& plan, const std::vector<StageFigures>& stages,
       .add("tokens_per_step", batch.global_batch_size * s.T)
       .add_json("stages", json_array(of_stages))
       .add_json("flops_per_step", flops.text())
-      .add_json("messages", messages_json(plan.comm))
-      .add_json("loads", transfer_json(plan.loads))
-      .add_json("stores", transfer_json(plan.stores));
+      .add_json("messages", messages_json(plan.costs.comm))
+      .add_json("loads", transfer_json(plan.costs.loads))
+      .add_json("stores", transfer_json(plan.costs.stores));
   if (!traffic.empty()) object.add_json("traffic", traffic_json(traffic));
   return object.text();
 }

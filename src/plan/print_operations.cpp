@@ -72,7 +72,7 @@ std::string title_of(const Plan& plan, const Op& op) {
 
 void print_operation(std::string& text, const Plan& plan, int32_t i) {
   const Op& op = plan.ops[static_cast<size_t>(i)];
-  const int64_t held_rows = plan.micro_batch_rows;
+  const int64_t held_rows = plan.micro_batches.rows;
   const double flops = op.flops_per_row * static_cast<double>(rows_of(op, held_rows));
   std::string line =
       padded(std::to_string(i), 6) + padded(name_of(op.queue), 17) + padded(title_of(plan, op), 44);
@@ -122,7 +122,8 @@ int64_t bytes_moved(const Plan& plan, const Op& op, int64_t held_rows) {
 
 std::string print_operations(const Plan& plan) {
   std::string text = "Operations of rank " + std::to_string(plan.rank) + ", sizes of " +
-                     format_count(plan.micro_batch_rows) + " rows (positions of a micro-batch)\n" +
+                     format_count(plan.micro_batches.rows) +
+                     " rows (positions of a micro-batch)\n" +
                      "  x = read, y := written, dx += accumulated; buffer/tensor or buffer+offset, "
                      "type[shape]\n"
                      "  the first micro-batch of a step writes the dweight of matrices\n";

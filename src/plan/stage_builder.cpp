@@ -29,7 +29,7 @@ int StageBuilder::temporary(const std::string& what, DType dtype, int64_t column
 int StageBuilder::kept(const std::string& what, DType dtype, int64_t columns,
                        int64_t row_div) const {
   return builder.add_activation(prefix + what, Lifetime::micro_batch, dtype, columns, row_div,
-                                plan.slots);
+                                plan.micro_batches.slots);
 }
 
 void StageBuilder::emit(Op op, bool repeats) const {

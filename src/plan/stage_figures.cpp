@@ -18,7 +18,8 @@ Plan plan_of_stage(const Plan& plan, int64_t stage) {
 }  // namespace
 
 StageFigures figures_of(const Plan& plan) {
-  return {plan.rank, plan.class_bytes, plan.model_flops, plan.recompute_flops, plan.fp8_flops};
+  return {plan.rank, plan.class_bytes, plan.costs.model_flops, plan.costs.recompute_flops,
+          plan.costs.fp8_flops};
 }
 
 void for_each_stage(const Plan& plan, const std::function<void(const Plan&)>& visit) {

@@ -78,8 +78,8 @@ class StagePrograms {
   // Every stage has layers whose attention asks for them. The virtual stages of a rank share them:
   // the first to go forward is the last to go back.
   void emit_load_lengths() const {
-    if (stage_.plan.lengths < 0 || stage_.index > 0) return;
-    Op op = ops::load_lengths(stage_.chunk.first_layer, {stage_.plan.lengths});
+    if (stage_.plan.buffer_index.lengths < 0 || stage_.index > 0) return;
+    Op op = ops::load_lengths(stage_.chunk.first_layer, {stage_.plan.buffer_index.lengths});
     op.sequence_rows = stage_.plan.shape.T;
     stage_.emit(op);
   }

@@ -26,7 +26,8 @@ class EndStep {
     emit_squared_norms();
     emit_norm();
     if (layout_.updates_on_host)
-      builder_.emit(ops::store(flat(num_scalars), {plan_.scalars}, {layout_.host_scalars}));
+      builder_.emit(
+          ops::store(flat(num_scalars), {plan_.buffer_index.scalars}, {layout_.host_scalars}));
     emit_fetch(0);
     for (int u = 0; u < units; ++u) {
       if (u + 1 < units) emit_fetch(u + 1);
@@ -80,7 +81,7 @@ class EndStep {
     const int64_t at = layout_.sharded() ? unit.shard_begin + begin - shard : begin;
     const int64_t sum = static_cast<int64_t>(u) * sums_per_unit_ + (by_shard_ ? s : 0);
     builder_.emit(ops::squared_norm(end - begin, {plan_.representation(role).buffer, at},
-                                    {plan_.scalars, num_scalars + sum}));
+                                    {plan_.buffer_index.scalars, num_scalars + sum}));
   }
 
   void emit_sum(Axis axis, int64_t elements, Operand data) {
@@ -96,16 +97,17 @@ class EndStep {
     emit_sum(Axis::world, masked ? 3 : 2,
              plan_.scalar(masked ? Scalar::sentence_loss_sum : Scalar::loss_sum));
     const int64_t sums = static_cast<int64_t>(plan_.space.units.size()) * sums_per_unit_;
-    const Operand all{plan_.scalars, num_scalars}, norm2 = plan_.scalar(Scalar::grad_norm2);
+    const Operand all{plan_.buffer_index.scalars, num_scalars},
+        norm2 = plan_.scalar(Scalar::grad_norm2);
     const bool sharded = layout_.sharded();
     if (sharded && by_shard_) emit_sum(Axis::shard, sums, all);  // one summand each is not 0
     builder_.emit(ops::sum_scalars(sums, all, norm2));
     if (sharded && !by_shard_) emit_sum(Axis::shard, 1, norm2);
     emit_sum(Axis::model, 1, norm2);
-    const bool scaled = plan_.loss_scale >= 0;
+    const bool scaled = plan_.buffer_index.loss_scale >= 0;
     const Operand loss_scale = scaled ? plan_.scalar(Scalar::loss_scale) : Operand{};
     if (scaled)
-      builder_.emit(ops::loss_scale({{plan_.loss_scale},
+      builder_.emit(ops::loss_scale({{plan_.buffer_index.loss_scale},
                                      norm2,
                                      loss_scale,
                                      plan_.scalar(Scalar::next_loss_scale),
@@ -164,7 +166,7 @@ class EndStep {
       };
       operands.gradient = state(layout_.reduced_gradient());
       operands.clip_factor = scalar(Scalar::clip_factor);
-      operands.skip = plan_.loss_scale < 0 ? Operand{} : scalar(Scalar::skip);
+      operands.skip = plan_.buffer_index.loss_scale < 0 ? Operand{} : scalar(Scalar::skip);
       operands.master = state(Role::master);
       operands.moment1 = state(Role::moment1);
       operands.moment2 = state(Role::moment2);
@@ -205,10 +207,11 @@ void emit_begin_step(PlanBuilder& builder, const ParameterLayout& layout, Weight
   else if (plan.has(Role::gradient) && !each)
     zero_gradient(0, plan.space.elements);
   if (each) zero(plan.representation(Role::gradient_shard).buffer, 0, plan.space.shard_elements);
-  zero(plan.scalars, 0, plan.buffers[static_cast<size_t>(plan.scalars)].elements);
-  builder.emit(
-      ops::load_control(plan.scalar(Scalar::stop_votes),
-                        plan.lengths >= 0 ? plan.scalar(Scalar::target_weight) : Operand{}));
+  zero(plan.buffer_index.scalars, 0,
+       plan.buffers[static_cast<size_t>(plan.buffer_index.scalars)].elements);
+  builder.emit(ops::load_control(
+      plan.scalar(Scalar::stop_votes),
+      plan.buffer_index.lengths >= 0 ? plan.scalar(Scalar::target_weight) : Operand{}));
   weights.emit_fp8_copies();
 }
 

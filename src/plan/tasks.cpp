@@ -53,7 +53,8 @@ void for_each_task_of(const Plan& plan, const Takes& takes,
     const bool last = pass.micro_batch + 1 == plan.micro_batches.size();
     const int32_t program = programs.find(kind, pass.chunk, last);
     if (program < 0) return;
-    visit({program, pass.micro_batch, static_cast<int32_t>(pass.micro_batch % plan.slots),
+    visit({program, pass.micro_batch,
+           static_cast<int32_t>(pass.micro_batch % plan.micro_batches.slots),
            plan.micro_batches[pass.micro_batch]});
   };
   const auto receive = [&](const StagePass& pass) {

@@ -179,11 +179,11 @@ StepTimeline step_timeline(const StepWork& work, const Machine& machine, const S
 
 MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figures,
                        const Machine& machine, const Software& software) {
-  const auto rows = static_cast<double>(plan.micro_batch_rows);
+  const auto rows = static_cast<double>(plan.micro_batches.rows);
   const auto layers = static_cast<double>(plan.shape.L) / static_cast<double>(plan.grid.pipeline);
   const bool recomputed = plan.config.memory.activation_checkpointing != Recompute::none;
   const double scores = rows * static_cast<double>(plan.T_local() * plan.local.H) *
-                        (recomputed ? 1.0 : layers * static_cast<double>(plan.slots));
+                        (recomputed ? 1.0 : layers * static_cast<double>(plan.micro_batches.slots));
   const double logits = rows * static_cast<double>(plan.local.V);
   double most = 0.0;
   for (const StageFigures& stage : figures) {

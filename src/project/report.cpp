@@ -89,8 +89,8 @@ std::string projection_text(const ProjectionReport& report) {
   text += printed("Memory          %.2f GiB and a reserve of %.2f, of %.2f GiB\n",
                   projection.memory_bytes / gib, projection.reserve_bytes / gib,
                   projection.limit_bytes / gib);
-  if (!plan.comm.empty()) text += "Messages of rank 0\n";
-  for (const CommTotal& each : plan.comm) {
+  if (!plan.costs.comm.empty()) text += "Messages of rank 0\n";
+  for (const CommTotal& each : plan.costs.comm) {
     const GroupShape group =
         shape_of(plan.grid, plan.rank, each.axis, ranks_per_node(report.machine));
     text +=
@@ -98,11 +98,13 @@ std::string projection_text(const ProjectionReport& report) {
                 spec_of(each.kind).name, format_si(static_cast<double>(each.bytes), "B").c_str(),
                 static_cast<long long>(group.ranks), static_cast<long long>(group.per_node));
   }
-  if (!plan.comm.empty()) text += traffic_text(traffic_of(report), ranks_per_node(report.machine));
-  if (plan.loads.count + plan.stores.count > 0)
+  if (!plan.costs.comm.empty())
+    text += traffic_text(traffic_of(report), ranks_per_node(report.machine));
+  if (plan.costs.loads.count + plan.costs.stores.count > 0)
     text += printed("Offload         rank 0 loads %s, stores %s, updates on the host for %.4g s\n",
-                    format_si(static_cast<double>(plan.loads.bytes), "B").c_str(),
-                    format_si(static_cast<double>(plan.stores.bytes), "B").c_str(), host_s(report));
+                    format_si(static_cast<double>(plan.costs.loads.bytes), "B").c_str(),
+                    format_si(static_cast<double>(plan.costs.stores.bytes), "B").c_str(),
+                    host_s(report));
   if (report.tokens > 0.0) {
     const Budget budget = budget_of(report);
     text += printed("%-16s%.4g h, %.4g node-hours, %.4g MWh\n",
@@ -143,12 +145,12 @@ std::string projection_json(const ProjectionReport& report) {
       .add("reserve_bytes", projection.reserve_bytes)
       .add("limit_bytes", projection.limit_bytes)
       .add("fits", projection.fits())
-      .add_json("messages", messages_json(plan.comm))
+      .add_json("messages", messages_json(plan.costs.comm))
       .add_json("traffic", traffic_json(traffic_of(report)));
-  if (plan.loads.count + plan.stores.count > 0)
+  if (plan.costs.loads.count + plan.costs.stores.count > 0)
     object.add_json("offload", JsonObject()
-                                   .add("load_bytes", plan.loads.bytes)
-                                   .add("store_bytes", plan.stores.bytes)
+                                   .add("load_bytes", plan.costs.loads.bytes)
+                                   .add("store_bytes", plan.costs.stores.bytes)
                                    .add("host_s", host_s(report))
                                    .text());
   if (report.tokens > 0.0) {

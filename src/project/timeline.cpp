@@ -65,7 +65,7 @@ class Walker {
     Channel channel;
   };
 
-  size_t slots() const { return static_cast<size_t>(plan_.slots); }
+  size_t slots() const { return static_cast<size_t>(plan_.micro_batches.slots); }
 
   // False: it cannot start yet.
   bool take(const Issue& issue) {

@@ -265,11 +265,10 @@ RankWork work_of(Plan plan, int64_t walked, int64_t fewer) {
   RankWork rank;
   rank.plan = std::move(plan);
   const MicroBatches all = rank.plan.micro_batches;
-  const int64_t size = rank.plan.config.batch.micro_batch_size;
   Works works(rank.plan, rank.works);
-  rank.plan.micro_batches = {walked * size, 1, 0, size};
+  rank.plan.micro_batches = all.step_of(walked);
   rank.issues = works.issues();
-  rank.plan.micro_batches = {fewer * size, 1, 0, size};
+  rank.plan.micro_batches = all.step_of(fewer);
   rank.fewer = works.issues();
   rank.plan.micro_batches = all;
   return rank;

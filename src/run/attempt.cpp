@@ -116,7 +116,7 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
 
 // Appends the checks of what was gathered from all ranks.
 void check_series(const Plan& plan, RunParts& parts) {
-  if (plan.loss_scale >= 0) {
+  if (plan.buffer_index.loss_scale >= 0) {
     const std::vector<int64_t>& skipped = parts.training->skipped;
     const auto steps = static_cast<int64_t>(skipped.size());
     const auto begin = skipped.begin() + std::min(steps, plan.config.run.warmup_steps);

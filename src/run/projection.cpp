@@ -36,7 +36,7 @@ std::vector<RankSeries> times_of(const StepTime& time) {
 // The messages of the plan, without times.
 std::vector<CommEntry> messages_of(const Plan& plan) {
   std::vector<CommEntry> messages;
-  for (const CommTotal& total : plan.comm) {
+  for (const CommTotal& total : plan.costs.comm) {
     CommEntry& entry = messages.emplace_back();
     entry.axis = name_of(total.axis);
     entry.op = spec_of(total.kind).name;

@@ -72,7 +72,7 @@ void gather_communication(MpiWorld& world, const Training& training, const Plan&
       const auto is_it = [&](const CommTotal& total) {
         return static_cast<int>(total.axis) == axis && total.kind == kind;
       };
-      const bool mine = std::any_of(plan.comm.begin(), plan.comm.end(), is_it);
+      const bool mine = std::any_of(plan.costs.comm.begin(), plan.costs.comm.end(), is_it);
       if (world.all(!mine)) continue;
       CommStatistics statistics;
       if (mine)
@@ -112,7 +112,7 @@ TrainingSeries gather_series(MpiWorld& world, const Training& training, const Pl
     series.loss.push_back(sample.result.loss);
     series.grad_norm.push_back(sample.result.grad_norm);
     series.checkpoint_s.push_back(sample.checkpoint_s);
-    if (plan.loss_scale < 0) continue;
+    if (plan.buffer_index.loss_scale < 0) continue;
     series.loss_scale.push_back(sample.result.loss_scale);
     series.skipped.push_back(sample.result.skipped ? 1 : 0);
   }

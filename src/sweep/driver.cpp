@@ -96,9 +96,9 @@ class Driver {
       }
       jobs_.push_back({&row, "", false});
       const Plan plan = row_plan(row);
-      time_left_.add_row(
-          (plan.model_flops + plan.recompute_flops) * static_cast<double>(plan.config.run.steps),
-          plan.config.run.time_limit_s);
+      time_left_.add_row((plan.costs.model_flops + plan.costs.recompute_flops) *
+                             static_cast<double>(plan.config.run.steps),
+                         plan.config.run.time_limit_s);
     }
   }
 

@@ -134,8 +134,8 @@ VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps, int
             planned.bytes += total.bytes * times;
           }
       };
-      add(plan.comm, steps);
-      add(plan.evaluation_comm, evaluated);
+      add(plan.costs.comm, steps);
+      add(plan.costs.evaluation_comm, evaluated);
       const MessageTotal counted =
           messages_counted(static_cast<Axis>(axis), static_cast<OpKind>(kind));
       difference = std::max({difference, std::abs(counted.messages - planned.messages),
@@ -151,7 +151,7 @@ VerifyEntry check_transfers(MpiWorld& world, const Plan& plan, const TransferTot
                             const TransferTotal& stores, int64_t steps) {
   int64_t difference = 0;
   for (const auto& [counted, planned] :
-       {std::pair{loads, plan.loads}, std::pair{stores, plan.stores}})
+       {std::pair{loads, plan.costs.loads}, std::pair{stores, plan.costs.stores}})
     difference = std::max({difference, std::abs(counted.count - planned.count * steps),
                            std::abs(counted.bytes - planned.bytes * steps)});
   return exact("transfers_as_planned",

@@ -42,7 +42,8 @@ TrainedSteps train(const Plan& plan, Device& device, const CommunicatorTable& co
   engine.initialise_weights();
   // The second step is then one that was recorded, as most of the run's are.
   const auto all = [&](bool mine) { return world == nullptr ? mine : world->all(mine); };
-  if (plan.corrections >= 0 && replay_obstacle(plan).empty()) engine.replay_steps(false, all);
+  if (plan.buffer_index.corrections >= 0 && replay_obstacle(plan).empty())
+    engine.replay_steps(false, all);
   TrainedSteps training;
   training.before = read_all(world, engine, plan, Role::master);
   for (int step = 0; step < num_steps; ++step) {

@@ -220,8 +220,8 @@ TEST(Fit, ProfileReadsBackAndProjects) {
   const StepWork work = step_work(deck, 2, machine, software);
   const Projection projection = project(work, machine, software);
   // At most the rate of GEMMs.
-  EXPECT_GT(projection.time.sec_per_it, work.plan().model_flops / gemm_rate);
-  EXPECT_LT(projection.time.sec_per_it, 3.0 * work.plan().model_flops / gemm_rate);
+  EXPECT_GT(projection.time.sec_per_it, work.plan().costs.model_flops / gemm_rate);
+  EXPECT_LT(projection.time.sec_per_it, 3.0 * work.plan().costs.model_flops / gemm_rate);
   EXPECT_EQ(projection.limit_bytes, fitted.machine.data().memory_gb * 1073741824.0);
 }
 

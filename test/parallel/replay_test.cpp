@@ -95,8 +95,8 @@ Seen run(MpiWorld& world, SmallModel model, bool replay, bool required = false,
   // Those of the next step are drawn while one runs.
   for (const auto& [sequence, reads] : tokens.reads)
     EXPECT_TRUE(reads == 1 || plan.shape.family.head == HeadKind::masked) << sequence;
-  for (const auto& [executed, planned] :
-       {std::pair{engine.loads(), plan.loads}, std::pair{engine.stores(), plan.stores}}) {
+  for (const auto& [executed, planned] : {std::pair{engine.loads(), plan.costs.loads},
+                                          std::pair{engine.stores(), plan.costs.stores}}) {
     EXPECT_EQ(executed.count, steps * planned.count);
     EXPECT_EQ(executed.bytes, steps * planned.bytes);
   }

@@ -143,7 +143,7 @@ inline double evaluate(MpiWorld& world, const Plan& plan, Engine& engine, int64_
                        std::vector<std::string>& unplanned) {
   reset_message_counts();
   std::vector<double> loss = {engine.evaluate(step * plan.config.batch.global_batch_size)};
-  compare_messages(plan.evaluation_comm, unplanned);
+  compare_messages(plan.costs.evaluation_comm, unplanned);
   world.sum_on_first(loss);
   return loss[0];
 }
@@ -198,8 +198,8 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
         !(std::abs(evaluated - result.loss) <= 1e-12 * result.loss))
       trained.unplanned.push_back("evaluated loss " + std::to_string(evaluated) + ", of the step " +
                                   std::to_string(result.loss));
-    compare_messages(plan.comm, trained.unplanned);
-    const int64_t planned = plan.loads.bytes + plan.stores.bytes;
+    compare_messages(plan.costs.comm, trained.unplanned);
+    const int64_t planned = plan.costs.loads.bytes + plan.costs.stores.bytes;
     const int64_t moved = counting != nullptr ? counting->transferred_bytes() : planned;
     if (moved != planned)
       trained.unplanned.push_back("offload: " + std::to_string(moved) + " bytes, planned " +
@@ -207,7 +207,7 @@ inline Trained train_decomposed(const SmallModel& model, int steps, MpiWorld* wo
     const auto differ = [step](const TransferTotal& executed, const TransferTotal& each) {
       return executed.count != each.count * (step + 1) || executed.bytes != each.bytes * (step + 1);
     };
-    if (differ(engine.loads(), plan.loads) || differ(engine.stores(), plan.stores))
+    if (differ(engine.loads(), plan.costs.loads) || differ(engine.stores(), plan.costs.stores))
       trained.unplanned.push_back("loads or stores differ from the plan");
     trained.losses.push_back(result.loss);
     trained.grad_norms.push_back(result.grad_norm);

@@ -97,7 +97,7 @@ TEST(Context, FlopsStayAndMemoryFalls) {
       const Plan plan = make_plan(resolved_config(m), c, rank);
       EXPECT_EQ(flops_by_convention(plan, stage_figures(plan)),
                 flops_by_convention(one, stage_figures(one)));
-      EXPECT_DOUBLE_EQ(plan.model_flops * static_cast<double>(c), one.model_flops);
+      EXPECT_DOUBLE_EQ(plan.costs.model_flops * static_cast<double>(c), one.costs.model_flops);
       const auto bytes = [](const Plan& p, MemoryClass memory_class) {
         return p.class_bytes[static_cast<size_t>(memory_class)];
       };

@@ -208,16 +208,16 @@ TEST(Fp8Plan, FlopsOfFp8Products) {
     const double rows = 6.0 * 6.0, product = 2.0 * rows * 12.0 * 32.0 * 32.0 * 3.0;
     // Recomputation leaves out the last product of each segment, 4 of 12 parts.
     const double again = recompute[0] == 'f' ? product * 8.0 / 12.0 : 0.0;
-    EXPECT_DOUBLE_EQ(plan.fp8_flops, 3.0 * product + again);
-    EXPECT_LT(plan.fp8_flops, plan.model_flops + plan.recompute_flops);
+    EXPECT_DOUBLE_EQ(plan.costs.fp8_flops, 3.0 * product + again);
+    EXPECT_LT(plan.costs.fp8_flops, plan.costs.model_flops + plan.costs.recompute_flops);
     EXPECT_DOUBLE_EQ(flops_by_convention(plan, stage_figures(plan)).at("exact_fp8"),
-                     plan.fp8_flops);
+                     plan.costs.fp8_flops);
     m.compute = "bf16";
     const Plan other = plan_of(m);
-    EXPECT_EQ(other.fp8_flops, 0.0);
+    EXPECT_EQ(other.costs.fp8_flops, 0.0);
     EXPECT_EQ(flops_by_convention(other, stage_figures(other)).count("exact_fp8"), 0u);
-    EXPECT_DOUBLE_EQ(other.model_flops, plan.model_flops);
-    EXPECT_DOUBLE_EQ(other.recompute_flops, plan.recompute_flops);
+    EXPECT_DOUBLE_EQ(other.costs.model_flops, plan.costs.model_flops);
+    EXPECT_DOUBLE_EQ(other.costs.recompute_flops, plan.costs.recompute_flops);
   }
 }
 
@@ -275,7 +275,7 @@ TEST(Fp8Plan, StepsAreAlikeToADevice) {
   SmallModel m = small("cuda");
   EXPECT_EQ(replay_obstacle(plan_of(m)), "");
   const Plan plan = plan_of(m);
-  EXPECT_EQ(plan.buffers.at(static_cast<size_t>(plan.corrections)).elements, 2);
+  EXPECT_EQ(plan.buffers.at(static_cast<size_t>(plan.buffer_index.corrections)).elements, 2);
 }
 
 TEST(Fp8Plan, SizesThatAGpuCannotMultiply) {

@@ -97,27 +97,27 @@ TEST(Lengths, ReachAllAttention) {
   for (int64_t rank = 0; rank < 2; ++rank) {
     const Plan plan = make_plan(resolved_config(m), 2, rank);
     const Plan other = make_plan(resolved_config(whole), 2, rank);
-    const Buffer& lengths = plan.buffers.at(static_cast<size_t>(plan.lengths));
+    const Buffer& lengths = plan.buffers.at(static_cast<size_t>(plan.buffer_index.lengths));
     EXPECT_EQ(lengths.elements, m.micro_batch);
-    EXPECT_EQ(lengths.slots, plan.slots);
+    EXPECT_EQ(lengths.slots, plan.micro_batches.slots);
     int64_t loads = 0, attentions = 0;
     for_each_operation(plan, [&](int32_t i, int64_t /*rows*/, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(i)];
       if (op.kind == OpKind::load_lengths) {
         loads += times;
-        EXPECT_EQ(op[Slot::lengths].buffer, plan.lengths);
+        EXPECT_EQ(op[Slot::lengths].buffer, plan.buffer_index.lengths);
       }
       if (op.kind != OpKind::attention_forward && op.kind != OpKind::attention_backward) return;
       attentions += times;
-      EXPECT_EQ(op[Slot::lengths].buffer, plan.lengths);
+      EXPECT_EQ(op[Slot::lengths].buffer, plan.buffer_index.lengths);
     });
     EXPECT_EQ(loads, 4);
     EXPECT_EQ(attentions, 4 * 2 * 3);  // forward, again, backward
-    EXPECT_EQ(other.lengths, -1);
-    EXPECT_EQ(plan.model_flops, other.model_flops);
-    ASSERT_EQ(plan.comm.size(), other.comm.size());
-    for (size_t i = 0; i < plan.comm.size(); ++i)
-      EXPECT_EQ(plan.comm[i].bytes, other.comm[i].bytes);
+    EXPECT_EQ(other.buffer_index.lengths, -1);
+    EXPECT_EQ(plan.costs.model_flops, other.costs.model_flops);
+    ASSERT_EQ(plan.costs.comm.size(), other.costs.comm.size());
+    for (size_t i = 0; i < plan.costs.comm.size(); ++i)
+      EXPECT_EQ(plan.costs.comm[i].bytes, other.costs.comm[i].bytes);
   }
 }
 

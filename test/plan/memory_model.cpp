@@ -20,7 +20,8 @@ MemoryModel::MemoryModel(const Plan& plan)
     if (buffer.dtype != DType::u8) cell_bytes_ = std::min(cell_bytes_, size_of(buffer.dtype));
   for (size_t c = 0; c < cells_.size(); ++c)
     cells_[c].resize(static_cast<size_t>((plan.class_bytes[c] - scratch_bytes(c)) / cell_bytes_));
-  for (std::vector<Clock>& each : finished_) each.resize(static_cast<size_t>(plan.slots));
+  for (std::vector<Clock>& each : finished_)
+    each.resize(static_cast<size_t>(plan.micro_batches.slots));
   // Set up before the first step: parameters are drawn, moments are zero as allocated, and so is
   // the history of fp8 tensors, whose scales are set; so is a loss scale.
   std::vector<int> known;
@@ -29,7 +30,7 @@ MemoryModel::MemoryModel(const Plan& plan)
   for (const int id :
        {plan.fp8.scale, plan.fp8.inverse, plan.fp8.amax, plan.fp8.history, plan.fp8.position})
     if (id >= 0) known.push_back(id);
-  if (plan.loss_scale >= 0) known.push_back(plan.loss_scale);
+  if (plan.buffer_index.loss_scale >= 0) known.push_back(plan.buffer_index.loss_scale);
   for (const int id : known) {
     const Buffer& buffer = plan.buffers.at(static_cast<size_t>(id));
     std::vector<Cell>& memory = cells_[static_cast<size_t>(buffer.memory_class)];
@@ -41,15 +42,16 @@ MemoryModel::MemoryModel(const Plan& plan)
 
 // Scratch memory, which no operation names, has no cells: it is much larger than all the rest.
 int64_t MemoryModel::scratch_bytes(size_t memory_class) const {
-  if (plan_.scratch < 0) return 0;
-  const Buffer& scratch = plan_.buffers.at(static_cast<size_t>(plan_.scratch));
+  if (plan_.buffer_index.scratch < 0) return 0;
+  const Buffer& scratch = plan_.buffers.at(static_cast<size_t>(plan_.buffer_index.scratch));
   return static_cast<size_t>(scratch.memory_class) == memory_class ? scratch.bytes() : 0;
 }
 
 int64_t MemoryModel::place_of(const Buffer& buffer) const {
   const int64_t bytes = scratch_bytes(static_cast<size_t>(buffer.memory_class));
   const bool behind =
-      bytes > 0 && buffer.offset > plan_.buffers[static_cast<size_t>(plan_.scratch)].offset;
+      bytes > 0 &&
+      buffer.offset > plan_.buffers[static_cast<size_t>(plan_.buffer_index.scratch)].offset;
   return behind ? buffer.offset - bytes : buffer.offset;
 }
 

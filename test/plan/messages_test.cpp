@@ -72,7 +72,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
       add(Axis::tensor, OpKind::all_reduce, (each ? m : 1) * replicated * s);
     }
     add(Axis::tensor, OpKind::all_gather,
-        heads * m * 3 * plan.micro_batch_rows * tp * 4);  // statistics of the loss
+        heads * m * 3 * plan.micro_batches.rows * tp * 4);  // statistics of the loss
     add(Axis::model, OpKind::all_reduce, 8);
   } else if (plan.grid.pipeline > 1) {
     add(Axis::model, OpKind::all_reduce, 8);
@@ -129,7 +129,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
 TEST(Messages, BytesFollowTheFormulas) {
   for_each_plan([](const Plan& plan) {
     std::map<std::pair<Axis, OpKind>, int64_t> expected = expected_bytes(plan);
-    for (const CommTotal& total : plan.comm) {
+    for (const CommTotal& total : plan.costs.comm) {
       EXPECT_EQ(total.bytes, (expected[{total.axis, total.kind}]))
           << gptbench::name_of(total.axis) << " " << spec_of(total.kind).name;
       expected.erase({total.axis, total.kind});

@@ -222,7 +222,7 @@ TEST(Operations, AGpuFusesGelu) {
   EXPECT_EQ(count(gpu, OpKind::linear_gelu_forward), count(host, OpKind::gelu_forward));
   EXPECT_EQ(count(gpu, OpKind::linear_gelu_backward_input), count(host, OpKind::gelu_backward));
   EXPECT_EQ(count(gpu, OpKind::gelu_forward) + count(gpu, OpKind::gelu_backward), 0);
-  EXPECT_EQ(gpu.model_flops, host.model_flops);
+  EXPECT_EQ(gpu.costs.model_flops, host.costs.model_flops);
   m.recompute = "selective";  // forms the GELU again alone
   const Plan selective = make_plan(resolved_config(m), 1, 0);
   EXPECT_EQ(count(selective, OpKind::gelu_forward), m.layers);

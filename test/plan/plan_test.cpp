@@ -174,10 +174,10 @@ TEST(Plan, MessagesOf124mAreCut) {
     bytes += unit.size() * 4;
     messages += ceil_div(unit.size() * 4, max_message_bytes);
   }
-  ASSERT_EQ(plan.comm.size(), 2u);
-  EXPECT_EQ(plan.comm[0].bytes, bytes);
-  EXPECT_EQ(plan.comm[0].bytes, 4 * plan.space.elements);
-  EXPECT_EQ(plan.comm[0].messages, messages);
+  ASSERT_EQ(plan.costs.comm.size(), 2u);
+  EXPECT_EQ(plan.costs.comm[0].bytes, bytes);
+  EXPECT_EQ(plan.costs.comm[0].bytes, 4 * plan.space.elements);
+  EXPECT_EQ(plan.costs.comm[0].messages, messages);
   // 50,304 x 768 of the token embedding are 147.4 MiB: 10 messages; each layer's 27 MiB are 2, the
   // positions' 3 MiB and the final LayerNorm's 6 KiB one each.
   EXPECT_EQ(messages, 10 + 12 * 2 + 2);

@@ -95,7 +95,7 @@ TEST(PrintOperations, AllOperations) {
 TEST(PrintOperations, BytesMoved) {
   SmallModel m = on_gpu();
   const Plan plan = make_plan(resolved_config(m), 1, 0);
-  const int64_t R = plan.micro_batch_rows, C = m.hidden, F = 4 * C;
+  const int64_t R = plan.micro_batches.rows, C = m.hidden, F = 4 * C;
   const int64_t small = 2 * C * 2 + 2 * R * 4;
   const auto bytes_of = [&](const Op& op) { return bytes_moved(plan, op, R); };
   for (const Op& op : plan.ops) {

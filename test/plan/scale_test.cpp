@@ -56,7 +56,8 @@ Cost cost_of(SmallModel m, int64_t replicas) {
   cost.ops = plan.ops.size();
   cost.buffers = plan.buffers.size();
   cost.tasks = tasks_of(plan).size();
-  cost.scalars = static_cast<size_t>(plan.buffers[static_cast<size_t>(plan.scalars)].elements);
+  cost.scalars =
+      static_cast<size_t>(plan.buffers[static_cast<size_t>(plan.buffer_index.scalars)].elements);
   return cost;
 }
 
@@ -129,7 +130,7 @@ TEST(Scale, PlansDoNotGrowWithTheBatch) {
       EXPECT_LE(bytes, few_bytes + few_bytes / 10);
       const int64_t micro_batches = (global_batch + micro_batch - 1) / micro_batch;
       // Rank 1 sends a gradient for each forward pass's message, and forward from its first chunk.
-      for (const CommTotal& total : plan.comm)
+      for (const CommTotal& total : plan.costs.comm)
         if (total.kind == OpKind::send) {
           EXPECT_EQ(total.count, micro_batches * (2 * m.virtual_stages - 1));
         }

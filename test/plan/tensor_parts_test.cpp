@@ -89,7 +89,7 @@ TEST(TensorParts, SharesOfACheckpointAddUp) {
       const int64_t share = checkpoint_share_bytes(plan);
       bytes += share;
       largest = std::max(largest, share);
-      planned += plan.buffers[static_cast<size_t>(plan.checkpoint_copy)].elements;
+      planned += plan.buffers[static_cast<size_t>(plan.buffer_index.checkpoint_copy)].elements;
       EXPECT_GE(plan.class_bytes[static_cast<size_t>(MemoryClass::host)], share);
     }
     const int64_t parameters = count_params(tensor_table(config.model));
@@ -99,7 +99,7 @@ TEST(TensorParts, SharesOfACheckpointAddUp) {
     // Replicas share the work.
     EXPECT_LT(largest, 2 * bytes / m.ranks() + 3 * 4 * 8 * 8);
     config.checkpoint.async = false;
-    EXPECT_LT(make_plan(config, m.ranks(), 0).checkpoint_copy, 0);
+    EXPECT_LT(make_plan(config, m.ranks(), 0).buffer_index.checkpoint_copy, 0);
   }
 }
 

@@ -14,7 +14,7 @@ Plan plan_of(const SmallModel& model) {
 
 double payload(const Plan& plan, Axis axis) {
   double bytes = 0.0;
-  for (const CommTotal& total : plan.comm)
+  for (const CommTotal& total : plan.costs.comm)
     if (total.axis == axis) bytes += static_cast<double>(total.bytes);
   return bytes;
 }
@@ -56,7 +56,7 @@ TEST(Traffic, StagesOnNodes) {
   // In a ring of two both ranks send half of each array, and again in an all-reduce.
   double tensor = 0.0;
   for (const int64_t rank : {0, 2})
-    for (const CommTotal& total : make_plan(plan.config, 4, rank).comm)
+    for (const CommTotal& total : make_plan(plan.config, 4, rank).costs.comm)
       if (total.axis == Axis::tensor)
         tensor +=
             2.0 * (total.kind == OpKind::all_reduce ? 1.0 : 0.5) * static_cast<double>(total.bytes);

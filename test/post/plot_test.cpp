@@ -473,7 +473,7 @@ TEST(Plots, RooflineOfThePlan) {
     r.timing.push_back({std::string("region_") + kind, "s", "", {2.0}, 1, 1, false});
   const Picture picture = roofline_picture({RunView(r)});
   ASSERT_EQ(picture.panels.size(), 2U);
-  const double flops = make_plan(resolve(parse_deck("", deck, {}), 1), 1, 0).model_flops;
+  const double flops = make_plan(resolve(parse_deck("", deck, {}), 1), 1, 0).costs.model_flops;
   double sum = 0.0;
   for (const Curve& curve : picture.panels[0].curves) {
     if (curve.style == neutral) continue;

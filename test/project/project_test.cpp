@@ -139,7 +139,7 @@ TEST(Projection, TypesOfMessagesAreTheSoftwares) {
   both.gather_bytes = both.reduce_bytes = 2.0;
   // Bytes of the full arrays; an all-reduce sends them twice.
   double gathered = 0.0, sent = 0.0;
-  for (const CommTotal& total : make_plan(resolve(deck, 16), 16, 0).comm) {
+  for (const CommTotal& total : make_plan(resolve(deck, 16), 16, 0).costs.comm) {
     const auto bytes = static_cast<double>(total.bytes);
     if (total.kind == OpKind::all_gather) gathered += bytes;
     sent += (total.kind == OpKind::all_reduce ? 2.0 : 1.0) * bytes;

@@ -11,7 +11,7 @@ namespace {
 // A rank that issues operations once each, in their order.
 class ByHand {
  public:
-  ByHand() { work_.plan.slots = 1; }
+  ByHand() { work_.plan.micro_batches.slots = 1; }
 
   int32_t add(OpKind kind, QueueId queue, Axis axis, double seconds,
               const std::vector<int32_t>& waits_for = {}, MessageSize size = {}) {

@@ -59,8 +59,9 @@ TEST(Work, IsThatOfThePlan) {
       flops += work.flops;
       if (work.kind == Work::Kind::message) bytes[{work.axis, work.op}] += work.bytes;
     }
-    EXPECT_NEAR(flops / (rank.plan.model_flops + rank.plan.recompute_flops), 1.0, 1e-12);
-    for (const CommTotal& total : rank.plan.comm)
+    EXPECT_NEAR(flops / (rank.plan.costs.model_flops + rank.plan.costs.recompute_flops), 1.0,
+                1e-12);
+    for (const CommTotal& total : rank.plan.costs.comm)
       EXPECT_EQ((bytes[{total.axis, total.kind}]), static_cast<double>(total.bytes));
   }
 }

@@ -224,7 +224,7 @@ TEST(Tables, Mpt) {
     const Plan plan = planned(table.sweep, row);
     EXPECT_EQ(plan.num_params, number(csv, "num_params"));
     // fp8 rows: the products of the blocks' linear layers, never attention and head.
-    const double fp8_share = plan.fp8_flops / plan.model_flops;
+    const double fp8_share = plan.costs.fp8_flops / plan.costs.model_flops;
     EXPECT_EQ(fp8_share > 0.0, is_fp8);
     EXPECT_LT(fp8_share, 1.0);
     rows_of_fp8 += is_fp8 ? 1 : 0;

@@ -177,7 +177,7 @@ TEST(Checks, ReplicasIdentical) {
 TEST(Checks, MessagesAsPlanned) {
   MpiWorld world(nullptr, nullptr);
   const Plan plan = plan_of(world, {});
-  ASSERT_FALSE(plan.comm.empty());
+  ASSERT_FALSE(plan.costs.comm.empty());
   const int64_t steps = 3;
   struct Case {
     int64_t resized;  // by how many bytes the first message of one kind differs
@@ -185,12 +185,12 @@ TEST(Checks, MessagesAsPlanned) {
     bool unplanned;   // the message too many is along the axis that is not in the plan
     double value;
   };
-  for (const CommTotal& altered : plan.comm)
+  for (const CommTotal& altered : plan.costs.comm)
     for (const Case& c :
          {Case{0, -1, false, 0.0}, Case{4, -1, false, 4.0}, Case{-4, -1, false, 4.0},
           Case{0, 0, false, 1.0}, Case{0, 24, true, 24.0}}) {
       reset_message_counts();
-      for (const CommTotal& total : plan.comm) {
+      for (const CommTotal& total : plan.costs.comm) {
         int64_t bytes = steps * total.bytes;
         if (&total == &altered && is_last(world)) bytes += c.resized;
         for (int64_t i = 0; i < steps * total.messages; ++i)
@@ -210,7 +210,7 @@ TEST(Checks, MessagesAreCountedAlongEveryAxis) {
   const Plan plan = plan_of(world, {});
   for (int axis = 0; axis < num_axes; ++axis) {
     reset_message_counts();
-    for (const CommTotal& total : plan.comm)
+    for (const CommTotal& total : plan.costs.comm)
       for (int64_t i = 0; i < total.messages; ++i)
         count_message(total.axis, total.kind, i == 0 ? total.bytes : 0);
     if (is_last(world)) count_message(static_cast<Axis>(axis), OpKind::all_reduce, 24);
@@ -226,8 +226,8 @@ TEST(Checks, TransfersAsPlanned) {
   SmallModel m;
   m.offload = "optimizer,activations";
   const Plan plan = plan_of(world, m);
-  ASSERT_GT(plan.loads.bytes, 0);
-  ASSERT_GT(plan.stores.bytes, 0);
+  ASSERT_GT(plan.costs.loads.bytes, 0);
+  ASSERT_GT(plan.costs.stores.bytes, 0);
   const Connections connections = connect(world, plan);
   const auto device = device_of(plan.config, &world);
   const auto tokens = make_token_source(plan.config.data, 1, plan.shape.T, plan.shape.V_valid);

@@ -41,7 +41,7 @@ Config small_config(const MpiWorld& world, const char* compute) {
 ReferenceCheck reference_check(MpiWorld& world, const Plan& full, Device& device) {
   std::vector<std::unique_ptr<Communicator>> owned;
   CommunicatorTable communicators;
-  for (const CommTotal& total : full.comm) {
+  for (const CommTotal& total : full.costs.comm) {
     owned.push_back(world.make_communicator(full.grid, total.axis));
     communicators.by_axis[static_cast<size_t>(total.axis)] = owned.back().get();
   }
