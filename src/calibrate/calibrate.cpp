@@ -296,7 +296,7 @@ std::string last_line_of(const Record& record, const Measured& measured,
   return printed(
       "GPTBENCH calibration status=%s verdict=%s ranks=%lld nodes=%lld kernels=%zu messages=%zu "
       "left_out=%lld gemm_tflops=%.4g memory_gb_per_s=%.4g all_reduce_busbw_gb_per_s=%.4g ",
-      record.status.c_str(), record.verdict.c_str(),
+      record.outcome.status.c_str(), record.outcome.verdict.c_str(),
       static_cast<long long>(record.summary.world_size),
       static_cast<long long>(record.summary.nodes), measured.calibration.kernels.size(),
       measured.calibration.messages.size(), static_cast<long long>(measured.left_out),

@@ -47,44 +47,44 @@ std::string line_of(const JournalStep& s) {
   return cells + printed(",%u\n", checksum_of(cells));
 }
 
-void rewind(Record& record, size_t steps) {
+// Drops all but the first `count` steps, and the evaluations after step `last`.
+void rewind(StepSeries& steps, size_t count, int64_t last) {
   for (std::vector<double>* series :
-       {&record.loss, &record.grad_norm, &record.step_time_s, &record.loss_scale})
-    series->resize(std::min(series->size(), steps));
-  for (std::vector<int64_t>* series : {&record.tokens, &record.skipped})
-    series->resize(std::min(series->size(), steps));
-  while (!record.held_out_step.empty() &&
-         record.held_out_step.back() > record.summary.resumed_step + static_cast<int64_t>(steps)) {
-    record.held_out_step.pop_back();
-    record.held_out_loss.pop_back();
+       {&steps.loss, &steps.grad_norm, &steps.time_s, &steps.loss_scale})
+    series->resize(std::min(series->size(), count));
+  for (std::vector<int64_t>* series : {&steps.tokens, &steps.skipped})
+    series->resize(std::min(series->size(), count));
+  while (!steps.held_out_step.empty() && steps.held_out_step.back() > last) {
+    steps.held_out_step.pop_back();
+    steps.held_out_loss.pop_back();
   }
 }
 
 // Adds the step of a line; false where the line is not one that line_of() made for the next step or
 // one before it.
-bool take_line(const std::string& line, bool scaled, Record& record) {
+bool take_line(const std::string& line, bool scaled, const Summary& summary, StepSeries& steps) {
   const size_t comma = line.rfind(',');
   const std::vector<std::string> cells = split(line, ',');
   if (comma == std::string::npos ||
       (cells.size() != num_columns && cells.size() != columns_without_held_out_loss) ||
       printed("%u", checksum_of(line.substr(0, comma))) != cells.back())
     return false;
-  const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - record.summary.resumed_step;
+  const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - summary.resumed_step;
   if (step < 1) return true;  // of the run that this one continues
-  if (step > static_cast<int64_t>(record.loss.size()) + 1) return false;
-  rewind(record, static_cast<size_t>(step) - 1);
+  if (step > static_cast<int64_t>(steps.loss.size()) + 1) return false;
+  rewind(steps, static_cast<size_t>(step) - 1, summary.resumed_step + step - 1);
   const auto number = [&](size_t column) { return std::strtod(cells[column].c_str(), nullptr); };
-  record.loss.push_back(number(1));
-  record.grad_norm.push_back(number(2));
-  record.step_time_s.push_back(number(3));
-  record.tokens.push_back(record.summary.tokens_per_step);
+  steps.loss.push_back(number(1));
+  steps.grad_norm.push_back(number(2));
+  steps.time_s.push_back(number(3));
+  steps.tokens.push_back(summary.tokens_per_step);
   if (cells.size() == num_columns && std::isfinite(number(7))) {
-    record.held_out_step.push_back(record.summary.resumed_step + step);
-    record.held_out_loss.push_back(number(7));
+    steps.held_out_step.push_back(summary.resumed_step + step);
+    steps.held_out_loss.push_back(number(7));
   }
   if (!scaled) return true;
-  record.loss_scale.push_back(number(5));
-  record.skipped.push_back(number(6) != 0.0 ? 1 : 0);
+  steps.loss_scale.push_back(number(5));
+  steps.skipped.push_back(number(6) != 0.0 ? 1 : 0);
   return true;
 }
 
@@ -240,25 +240,27 @@ Record recovered_record(const std::string& directory, const std::string& status,
   const Bytes bytes = read_bytes(steps_path(directory), max_journal_bytes);
   const std::string text(bytes.begin(), bytes.end());
   const bool scaled = configured<std::string>(record, "precision", "compute") == "fp16";
-  record.held_out_step.clear();  // a plan has none
-  record.held_out_loss.clear();
+  record.steps.held_out_step.clear();  // a plan has none
+  record.steps.held_out_loss.clear();
   size_t at = text.find('\n');  // behind the header
   while (at != std::string::npos && at + 1 < text.size()) {
     const size_t end = text.find('\n', at + 1);
     if (end == std::string::npos) break;  // cut
-    if (!take_line(text.substr(at + 1, end - at - 1), scaled, record)) break;
+    if (!take_line(text.substr(at + 1, end - at - 1), scaled, record.summary, record.steps)) break;
     at = end;
   }
   summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
   set_time_to_target(record, configured<double>(record, "convergence", "target_loss"));
   set_peak(record.summary, record.summary.peak_tflops, record.summary.peak_source);
-  record.status = status;
-  record.verdict = "NOT VERIFIED";
-  record.failed_step = record.summary.resumed_step + static_cast<int64_t>(record.loss.size()) - 1;
-  record.reason = "recovered from the journal: the run ended without a result after step " +
-                  std::to_string(record.failed_step + 1) + "; step times are those of rank 0";
+  record.outcome.status = status;
+  record.outcome.verdict = "NOT VERIFIED";
+  record.outcome.failed_step =
+      record.summary.resumed_step + static_cast<int64_t>(record.steps.loss.size()) - 1;
+  record.outcome.reason = "recovered from the journal: the run ended without a result after step " +
+                          std::to_string(record.outcome.failed_step + 1) +
+                          "; step times are those of rank 0";
   const std::string words = words_of_watchdog(directory);
-  if (!words.empty()) record.reason += "; " + words;
+  if (!words.empty()) record.outcome.reason += "; " + words;
   return record;
 }
 

@@ -130,9 +130,9 @@ void read_projection(hid_t file, ProjectionFacts& projection) {
 void read_steps(hid_t file, Record& record) {
   const Hdf5Handle group = open_object(file, "steps");
   if (group < 0) return;
-  read_attribute(group, "warmup_steps", record.warmup_steps);
-  read_attribute(group, "failed_step", record.failed_step);
-  visit_steps(record, [&](const char* name, const char*, const char*, Written, auto& values) {
+  read_attribute(group, "warmup_steps", record.steps.warmup_steps);
+  read_attribute(group, "failed_step", record.outcome.failed_step);
+  visit_steps(record.steps, [&](const char* name, const char*, const char*, Written, auto& values) {
     read_dataset(group, name, values);
   });
 }

@@ -70,10 +70,10 @@ void write_summary(hid_t file, const Summary& summary) {
 
 void write_steps(hid_t file, const Record& record) {
   const Hdf5Handle group = create_group(file, "steps");
-  write_attribute(group, "warmup_steps", record.warmup_steps);
-  write_attribute(group, "failed_step", record.failed_step);
-  visit_steps(record, [&](const char* name, const char* units, const char* description,
-                          Written written, const auto& values) {
+  write_attribute(group, "warmup_steps", record.steps.warmup_steps);
+  write_attribute(group, "failed_step", record.outcome.failed_step);
+  visit_steps(record.steps, [&](const char* name, const char* units, const char* description,
+                                Written written, const auto& values) {
     if (written == Written::always || !values.empty())
       write_dataset(group, {name, units, description}, {extent(values.size())}, values);
   });

@@ -10,9 +10,9 @@ namespace gptbench {
 
 template <class Object, class Visit>
 void visit_root(Object& record, const Visit& visit) {
-  visit("verdict", record.verdict);
-  visit("status", record.status);
-  visit("reason", record.reason);
+  visit("verdict", record.outcome.verdict);
+  visit("status", record.outcome.status);
+  visit("reason", record.outcome.reason);
   visit("date_utc", record.date_utc);
   visit("machine", record.machine);
   visit("git_commit", record.git_commit);
@@ -85,25 +85,25 @@ enum class Written { always, unless_empty };
 
 // Datasets [step] of /steps.
 template <class Object, class Visit>
-void visit_steps(Object& record, const Visit& visit) {
+void visit_steps(Object& steps, const Visit& visit) {
   visit("loss", "nat", "mean cross-entropy per token over the global batch, [step]",
-        Written::always, record.loss);
+        Written::always, steps.loss);
   visit("grad_norm", "1", "2-norm of the gradient before clipping, [step]", Written::always,
-        record.grad_norm);
+        steps.grad_norm);
   visit("loss_scale", "1", "factor of the loss in backward, [step]", Written::unless_empty,
-        record.loss_scale);
+        steps.loss_scale);
   visit("skipped", "1", "1 where the step updated no weight, else 0, [step]", Written::unless_empty,
-        record.skipped);
+        steps.skipped);
   visit("time_s", "s", "time of the slowest rank, [step], warm-up first", Written::always,
-        record.step_time_s);
+        steps.time_s);
   visit("tokens", "1", "tokens trained over all ranks, padding included, [step]", Written::always,
-        record.tokens);
+        steps.tokens);
   visit("checkpoint_s", "s", "wait for a checkpoint after the step, not part of time_s, [step]",
-        Written::unless_empty, record.checkpoint_s);
+        Written::unless_empty, steps.checkpoint_s);
   visit("held_out_step", "1", "steps trained before the evaluation, [evaluation]",
-        Written::unless_empty, record.held_out_step);
+        Written::unless_empty, steps.held_out_step);
   visit("held_out_loss", "nat", "mean cross-entropy per held-out token, [evaluation]",
-        Written::unless_empty, record.held_out_loss);
+        Written::unless_empty, steps.held_out_loss);
 }
 
 // Datasets [interval] of /sensors.

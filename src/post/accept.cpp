@@ -65,10 +65,10 @@ struct Lack {
 Lack lack_of(const AcceptRow& row, const Record& record) {
   if (!record.projection.machine.empty())
     return {Accepted::NOT_DECIDED, "is projected, not measured"};
-  const std::string reason = record.reason.empty() ? "" : ": " + record.reason;
-  if (row.verdict == "valid" && record.verdict != "VALID")
-    return {record.verdict == "INVALID" ? Accepted::FAILED : Accepted::NOT_DECIDED,
-            "is " + record.verdict + " (" + record.status + reason + ")"};
+  const std::string reason = record.outcome.reason.empty() ? "" : ": " + record.outcome.reason;
+  if (row.verdict == "valid" && record.outcome.verdict != "VALID")
+    return {record.outcome.verdict == "INVALID" ? Accepted::FAILED : Accepted::NOT_DECIDED,
+            "is " + record.outcome.verdict + " (" + record.outcome.status + reason + ")"};
   if (row.rules == "met" && record.summary.rules != "met")
     return {Accepted::FAILED, record.summary.rules.empty()
                                   ? "names no problem class"

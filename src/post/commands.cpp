@@ -177,8 +177,9 @@ int recover(const Options& options) {
   const Record record =
       recovered_record(directory, options.status, read_result_guarded(planned_path(directory)));
   write_result(directory, record);
-  print(directory + "/result.h5: " + record.status + ", " + std::to_string(record.loss.size()) +
-            " steps, " + std::to_string(record.summary.timed_steps) + " timed\n",
+  print(directory + "/result.h5: " + record.outcome.status + ", " +
+            std::to_string(record.steps.loss.size()) + " steps, " +
+            std::to_string(record.summary.timed_steps) + " timed\n",
         "");
   return static_cast<int>(Exit::ok);
 }

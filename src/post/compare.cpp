@@ -267,14 +267,14 @@ std::string loss_difference(const Record& a, const Record& b) {
   // A resumed run begins with a later step.
   const int64_t of_a = a.summary.resumed_step, of_b = b.summary.resumed_step;
   const int64_t first = std::max(of_a, of_b);
-  const int64_t steps = std::min(of_a + static_cast<int64_t>(a.loss.size()),
-                                 of_b + static_cast<int64_t>(b.loss.size())) -
+  const int64_t steps = std::min(of_a + static_cast<int64_t>(a.steps.loss.size()),
+                                 of_b + static_cast<int64_t>(b.steps.loss.size())) -
                         first;
   if (steps <= 0) return "";
   double largest = 0.0;
   for (int64_t step = first; step < first + steps; ++step)
-    largest = std::max(largest, std::fabs(a.loss[static_cast<size_t>(step - of_a)] -
-                                          b.loss[static_cast<size_t>(step - of_b)]));
+    largest = std::max(largest, std::fabs(a.steps.loss[static_cast<size_t>(step - of_a)] -
+                                          b.steps.loss[static_cast<size_t>(step - of_b)]));
   return "Loss: largest difference over " + std::to_string(steps) + " common steps " +
          scientific(largest) + ".\n";
 }
@@ -302,7 +302,7 @@ std::string differences(const Group& a, const Group& b) {
     const std::string of_a = common_text(a, text), of_b = common_text(b, text);
     if (of_a != of_b) table.rows.push_back({name, of_a, of_b});
   };
-  add("status", [](const Record& r) { return r.status; });
+  add("status", [](const Record& r) { return r.outcome.status; });
   add("machine", [](const Record& r) { return r.machine; });
   add("git_commit", [](const Record& r) { return r.git_commit; });
   add("world_size", [](const Record& r) { return std::to_string(r.summary.world_size); });

@@ -63,11 +63,11 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
 
 // The held-out losses of one run, a curve of their own.
 void add_held_out(const Record& record, Panel& panel, Picture& picture) {
-  if (record.held_out_loss.empty()) return;
+  if (record.steps.held_out_loss.empty()) return;
   Curve curve{panel.curves.size(), "held out", {}};
-  for (size_t i = 0; i < record.held_out_loss.size(); ++i) {
-    const int64_t step = record.held_out_step[i];
-    const double loss = record.held_out_loss[i];
+  for (size_t i = 0; i < record.steps.held_out_loss.size(); ++i) {
+    const int64_t step = record.steps.held_out_step[i];
+    const double loss = record.steps.held_out_loss[i];
     curve.marks.push_back(
         {static_cast<double>(step), loss, loss, loss,
          printed("held out, after step %lld: %.5g", static_cast<long long>(step), loss)});
@@ -84,11 +84,11 @@ struct Group {
 std::vector<Group> groups_of(const Runs& runs, double pixel) {
   std::vector<Group> groups;
   for (size_t r = 0; r < runs.size(); ++r) {
-    const std::vector<double>& loss = runs[r].record().loss;
+    const std::vector<double>& loss = runs[r].record().steps.loss;
     if (loss.empty()) continue;
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       const RunView& other = runs[group.first];
-      const std::vector<double>& drawn = other.record().loss;
+      const std::vector<double>& drawn = other.record().steps.loss;
       return other.summary().resumed_step == runs[r].summary().resumed_step &&
              drawn.size() == loss.size() && difference(drawn, loss) <= pixel;
     });
@@ -98,7 +98,7 @@ std::vector<Group> groups_of(const Runs& runs, double pixel) {
     }
     ++same->more;
     same->difference =
-        std::max(same->difference, difference(runs[same->first].record().loss, loss));
+        std::max(same->difference, difference(runs[same->first].record().steps.loss, loss));
   }
   return groups;
 }
@@ -114,10 +114,10 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
   double least = INFINITY, largest = -INFINITY;
   int64_t vocabulary = -1;  // 0: runs differ
   for (const RunView& run : runs) {
-    if (run.record().loss.empty()) continue;
+    if (run.record().steps.loss.empty()) continue;
     const int64_t size = run.deck().integer("model", "vocab_size", 0);
     vocabulary = vocabulary == -1 || vocabulary == size ? size : 0;
-    for (const double loss : run.record().loss)
+    for (const double loss : run.record().steps.loss)
       if (std::isfinite(loss)) {
         least = std::min(least, loss);
         largest = std::max(largest, loss);
@@ -134,7 +134,7 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
               (group.difference > 0.0 ? printed("%.1e", group.difference) : "0") + ")";
     const Record& record = runs[group.first].record();
     panel.curves.push_back(
-        curve_of(record.loss, {}, record.summary.resumed_step, style, labels[group.first]));
+        curve_of(record.steps.loss, {}, record.summary.resumed_step, style, labels[group.first]));
     picture.legend.push_back({name, style});
   }
   // Lower bound of the loss: the entropy of the tokens, where all runs have the same.
@@ -162,24 +162,24 @@ Picture steps_picture(const Runs& runs, const PlotOptions&) {
   int64_t warmup = -1;
   for (size_t r = 0; r < runs.size(); ++r) {
     const Record& record = runs[r].record();
-    if (record.step_time_s.empty()) continue;
+    if (record.steps.time_s.empty()) continue;
     // The fastest rank of each step, where the file has all ranks.
     std::vector<double> fastest;
     for (const RankSeries& series : record.timing) {
       const size_t ranks = static_cast<size_t>(series.ranks);
       if (series.name != "step" || series.reduced || ranks < 2 ||
-          series.values.size() != record.step_time_s.size() * ranks)
+          series.values.size() != record.steps.time_s.size() * ranks)
         continue;
-      for (size_t step = 0; step < record.step_time_s.size(); ++step) {
+      for (size_t step = 0; step < record.steps.time_s.size(); ++step) {
         const auto row = series.values.begin() + static_cast<std::ptrdiff_t>(step * ranks);
         fastest.push_back(*std::min_element(row, row + static_cast<std::ptrdiff_t>(ranks)));
       }
     }
     const size_t style = panel.curves.size();
     const int64_t before = record.summary.resumed_step;
-    panel.curves.push_back(curve_of(record.step_time_s, fastest, before, style, labels[r]));
+    panel.curves.push_back(curve_of(record.steps.time_s, fastest, before, style, labels[r]));
     picture.legend.push_back({labels[r], style});
-    const int64_t untimed = record.warmup_steps > 0 ? before + record.warmup_steps : 0;
+    const int64_t untimed = record.steps.warmup_steps > 0 ? before + record.steps.warmup_steps : 0;
     warmup = warmup == -1 || warmup == untimed ? untimed : 0;
   }
   if (panel.curves.empty()) return picture;

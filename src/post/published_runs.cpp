@@ -69,7 +69,8 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
     s.tokens_per_step = batch * config.model.seq_length;
     s.tokens_per_s = static_cast<double>(s.tokens_per_step) / s.sec_per_it;
   }
-  if (record.status.empty()) record.status = row.text("status").empty() ? "OK" : row.text("status");
+  if (record.outcome.status.empty())
+    record.outcome.status = row.text("status").empty() ? "OK" : row.text("status");
   if (!keys.has_shape() || batch == 0) return;
   const ModelShape shape = model_shape(config.model);
   if (s.num_params == 0) s.num_params = count_params(tensor_table(config.model));
@@ -174,7 +175,7 @@ Record zero_run(const PublishedRow& row) {
   const bool trained = !row.text("max_global_batch").empty() &&
                        std::isdigit(static_cast<unsigned char>(row.text("max_global_batch")[0]));
   if (trained) keys.set("batch.global_batch_size", row.integer("max_global_batch", 0));
-  record.status = trained ? "OK" : "OOM";
+  record.outcome.status = trained ? "OK" : "OOM";
   Summary& s = record.summary;
   s.world_size = row.integer("gpus", 0);
   s.ranks_per_node = std::min<int64_t>(8, s.world_size);
@@ -215,7 +216,7 @@ Record megatron_run(const PublishedRow& row) {
   s.power_limit_w = row.number("power_limit_w");
   if (const std::optional<double> percent = row.number("utilisation_pct"))
     s.utilisation = 0.01 * *percent;
-  if (!fitted) record.status = "OOM";
+  if (!fitted) record.outcome.status = "OOM";
   complete(row, keys, record);
   s.samples_per_s = samples_per_s;
   return record;

@@ -108,7 +108,7 @@ class List {
 };
 
 std::string verdict_of(const RunView& run) {
-  return run.counts() ? run.record().verdict : run.outcome();
+  return run.counts() ? run.record().outcome.verdict : run.outcome();
 }
 
 std::string verdict_line(const RunView& run) {
@@ -117,7 +117,9 @@ std::string verdict_line(const RunView& run) {
   const std::string rules = rules_text(run.record());
   return element("p", std::string("<span class=\"") + (valid ? "good" : "bad") + "\">" +
                           xml(verdict) + "</span>" +
-                          xml(run.record().reason.empty() ? "" : ": " + run.record().reason)) +
+                          xml(run.record().outcome.reason.empty()
+                                  ? ""
+                                  : ": " + run.record().outcome.reason)) +
          (rules.empty() ? "" : element("p", xml("Rules " + rules)));
 }
 

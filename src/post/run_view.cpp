@@ -18,16 +18,18 @@ std::string capitals(std::string text) {
 }  // namespace
 
 std::string RunView::outcome() const {
-  if (!record_->status.empty() && record_->status != "OK") return record_->status;
-  return record_->verdict == "INVALID" ? "INVALID" : "";
+  const RunOutcome& end = record_->outcome;
+  if (!end.status.empty() && end.status != "OK") return end.status;
+  return end.verdict == "INVALID" ? "INVALID" : "";
 }
 
 std::string RunView::notes() const {
   std::string notes = month_and_day(record_->date_utc);
+  const RunOutcome& end = record_->outcome;
   std::string ending = outcome();
-  if (!ending.empty() && record_->failed_step >= 0)
-    ending += " at step " + std::to_string(record_->failed_step + 1);
-  if (!record_->reason.empty()) ending += (ending.empty() ? "" : ": ") + record_->reason;
+  if (!ending.empty() && end.failed_step >= 0)
+    ending += " at step " + std::to_string(end.failed_step + 1);
+  if (!end.reason.empty()) ending += (ending.empty() ? "" : ": ") + end.reason;
   for (const std::string& note : {ending, skipped_note()})
     if (!note.empty()) notes += (notes.empty() ? "" : "; ") + note;
   return notes;

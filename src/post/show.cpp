@@ -36,11 +36,12 @@ std::string entry(const std::string& name, const std::string& value) {
 std::string about(const std::string& path, const Record& r) {
   const RunView run(r);
   std::string text = entry("file", path);
-  text += entry("status", r.status + (r.verdict.empty() ? "" : ", " + r.verdict));
-  text += entry("reason", r.reason);
+  text += entry("status",
+                r.outcome.status + (r.outcome.verdict.empty() ? "" : ", " + r.outcome.verdict));
+  text += entry("reason", r.outcome.reason);
   text += entry("rules", rules_text(r));
-  if (r.failed_step >= 0 && !run.counts())
-    text += entry("ended at step", std::to_string(r.failed_step + 1));
+  if (r.outcome.failed_step >= 0 && !run.counts())
+    text += entry("ended at step", std::to_string(r.outcome.failed_step + 1));
   text += entry("run", run.deck().text("run", "name"));
   text += entry("date (UTC)", r.date_utc);
   text += entry("machine", r.machine);
@@ -112,9 +113,9 @@ std::string throughput(const RunView& run) {
   text += entry("other conventions", others);
   if (fp8_share(s) > 0.0)
     text += entry("in fp8", fixed(100.0 * fp8_share(s), 1) + " % of the FLOPs executed");
-  if (!run.record().loss.empty())
-    text += entry("loss", fixed(run.record().loss.front(), 4) + " at step 1, " +
-                              fixed(run.record().loss.back(), 4) + " at the last");
+  if (!run.record().steps.loss.empty())
+    text += entry("loss", fixed(run.record().steps.loss.front(), 4) + " at step 1, " +
+                              fixed(run.record().steps.loss.back(), 4) + " at the last");
   if (s.held_out_loss)
     text += entry(
         "held-out loss",
@@ -124,9 +125,9 @@ std::string throughput(const RunView& run) {
                  : ", target reached after " + std::to_string(s.steps_to_target) + " steps, " +
                        (s.time_to_target_s > 0.0 ? fixed(s.time_to_target_s, 3) + " s, " : "") +
                        format_count(s.tokens_to_target) + " tokens"));
-  if (!run.record().loss_scale.empty())
-    text += entry("loss scale", fixed(run.record().loss_scale.front(), 0) + " at step 1, " +
-                                    fixed(run.record().loss_scale.back(), 0) +
+  if (!run.record().steps.loss_scale.empty())
+    text += entry("loss scale", fixed(run.record().steps.loss_scale.front(), 0) + " at step 1, " +
+                                    fixed(run.record().steps.loss_scale.back(), 0) +
                                     " at the last, steps skipped: " +
                                     std::to_string(run.record().summary.skipped_steps));
   return text;

@@ -52,7 +52,7 @@ double time_to_target(const RunView& run) {
 }
 
 std::string verdict_cell(const RunView& run) {
-  return run.counts() ? run.record().verdict : run.outcome();
+  return run.counts() ? run.record().outcome.verdict : run.outcome();
 }
 
 // Settings of a run. Where all runs agree, a setting stands in the caption, for programs in a

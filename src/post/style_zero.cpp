@@ -27,7 +27,7 @@ std::string memory_cell(const RunView& run, int64_t device) {
 }
 
 std::string batch_cell(const RunView& run) {
-  const bool never_trained = run.outcome() == "OOM" && run.record().loss.empty();
+  const bool never_trained = run.outcome() == "OOM" && run.record().steps.loss.empty();
   return never_trained ? "Cannot even initialize model" : std::to_string(run.deck().global_batch());
 }
 

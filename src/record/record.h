@@ -162,29 +162,38 @@ struct Provenance {
   std::string slurm, libraries, environment, chosen_algorithms;  // "name=value" lines
 };
 
-struct Record {
-  std::string schema = "gptbench-1";
+// How a run ended.
+struct RunOutcome {
   std::string verdict;  // VALID, INVALID, NOT VERIFIED; PROJECTED where nothing ran
   std::string status;   // OK, OOM, INVALID, FAILED, TIMEOUT
   std::string reason;   // one line where status is not OK; notes
+  // Step, from 0 and those before a resumed run included, in which a run that is not OK ended; -1:
+  // before the first.
+  int64_t failed_step = -1;
+};
+
+// What each step and evaluation gave, warm-up included.
+struct StepSeries {
+  int64_t warmup_steps = 0;
+  std::vector<double> loss, grad_norm, time_s;  // [step]; time of the slowest rank
+  std::vector<double> loss_scale;               // [step]; empty where the loss is not scaled
+  std::vector<int64_t> skipped;                 // [step]: 1 where no weight was updated; ditto
+  std::vector<int64_t> tokens;                  // [step]
+  std::vector<double> checkpoint_s;    // [step]: wait for a checkpoint after it; empty: none
+  std::vector<int64_t> held_out_step;  // [evaluation]: steps before it, from the start of training
+  std::vector<double> held_out_loss;   // [evaluation]
+};
+
+struct Record {
+  std::string schema = "gptbench-1";
+  RunOutcome outcome;
   std::string date_utc, machine, git_commit, software_version;
 
   std::vector<ConfigEntry> config;
   Provenance provenance;
   Summary summary;
 
-  std::vector<double> loss, grad_norm, step_time_s;  // [step]; time of the slowest rank
-  std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
-  std::vector<int64_t> skipped;                      // [step]: 1 where no weight was updated; ditto
-  std::vector<int64_t> tokens;                       // [step]
-  std::vector<double> checkpoint_s;    // [step]: wait for a checkpoint after it; empty: none
-  std::vector<int64_t> held_out_step;  // [evaluation]: steps before it, from the start of training
-  std::vector<double> held_out_loss;   // [evaluation]
-  int64_t warmup_steps = 0;
-  // Step, from 0 and those before a resumed run included, in which a run that is not OK ended; -1:
-  // before the first.
-  int64_t failed_step = -1;
-
+  StepSeries steps;
   std::vector<RankSeries> timing;  // /timing/<name>_s
   SensorSeries sensors;
   std::vector<MemoryEntry> memory;

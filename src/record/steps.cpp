@@ -9,9 +9,9 @@
 namespace gptbench {
 namespace {
 
-bool is_skipped(const Record& record, int64_t step) {
+bool is_skipped(const StepSeries& steps, int64_t step) {
   const size_t i = static_cast<size_t>(step);
-  return i < record.skipped.size() && record.skipped[i] != 0;
+  return i < steps.skipped.size() && steps.skipped[i] != 0;
 }
 
 // Fits median rates of groups of consecutive steps, relative to that of all steps, over the time at
@@ -43,20 +43,21 @@ void set_drift(Summary& s, const std::vector<double>& timed) {
 }  // namespace
 
 bool is_timed(const Record& record, int64_t step) {
-  return step >= record.warmup_steps && !is_skipped(record, step);
+  return step >= record.steps.warmup_steps && !is_skipped(record.steps, step);
 }
 
 std::vector<double> timed_step_times(const Record& record) {
+  const std::vector<double>& time_s = record.steps.time_s;
   std::vector<double> timed;
-  for (size_t step = 0; step < record.step_time_s.size(); ++step)
-    if (is_timed(record, static_cast<int64_t>(step))) timed.push_back(record.step_time_s[step]);
+  for (size_t step = 0; step < time_s.size(); ++step)
+    if (is_timed(record, static_cast<int64_t>(step))) timed.push_back(time_s[step]);
   return timed;
 }
 
 int64_t skipped_after_warmup(const Record& record) {
   int64_t count = 0;
-  for (int64_t step = 0; step < static_cast<int64_t>(record.skipped.size()); ++step)
-    count += step >= record.warmup_steps && is_skipped(record, step) ? 1 : 0;
+  for (int64_t step = 0; step < static_cast<int64_t>(record.steps.skipped.size()); ++step)
+    count += step >= record.steps.warmup_steps && is_skipped(record.steps, step) ? 1 : 0;
   return count;
 }
 
@@ -64,7 +65,8 @@ double checkpoint_overhead(const Record& record) {
   const auto sum = [](const std::vector<double>& all) {
     return std::accumulate(all.begin(), all.end(), 0.0);
   };
-  const double waits_s = sum(record.checkpoint_s), whole_s = waits_s + sum(record.step_time_s);
+  const double waits_s = sum(record.steps.checkpoint_s);
+  const double whole_s = waits_s + sum(record.steps.time_s);
   return whole_s > 0.0 ? waits_s / whole_s : 0.0;
 }
 
@@ -75,13 +77,13 @@ CheckpointCost checkpoint_cost(const Record& record) {
     cost.bytes_per_s = static_cast<double>(s.checkpoint_bytes) / s.checkpoint_write_s;
   cost.node_bytes_per_s = cost.bytes_per_s / static_cast<double>(std::max<int64_t>(1, s.nodes));
   double waits_s = 0.0, waits = 0.0;
-  for (const double wait_s : record.checkpoint_s) {
+  for (const double wait_s : record.steps.checkpoint_s) {
     waits_s += wait_s;
     waits += wait_s > 0.0 ? 1.0 : 0.0;
   }
   if (waits == 0.0) return cost;
   cost.wait_s = waits_s / waits;
-  cost.stall_s = waits_s / static_cast<double>(record.checkpoint_s.size());
+  cost.stall_s = waits_s / static_cast<double>(record.steps.checkpoint_s.size());
   cost.overhead = checkpoint_overhead(record);
   return cost;
 }
@@ -95,8 +97,9 @@ double median(std::vector<double> values) {
 
 void summarise_steps(Record& record, int64_t sequences_per_step) {
   Summary& s = record.summary;
-  if (!record.loss.empty()) s.final_loss = record.loss.back();
-  s.skipped_steps = std::accumulate(record.skipped.begin(), record.skipped.end(), int64_t{0});
+  const StepSeries& steps = record.steps;
+  if (!steps.loss.empty()) s.final_loss = steps.loss.back();
+  s.skipped_steps = std::accumulate(steps.skipped.begin(), steps.skipped.end(), int64_t{0});
   const std::vector<double> timed = timed_step_times(record);
   s.timed_steps = static_cast<int64_t>(timed.size());
   if (timed.empty()) return;
@@ -115,18 +118,19 @@ void summarise_steps(Record& record, int64_t sequences_per_step) {
 
 void set_time_to_target(Record& record, double target_loss) {
   Summary& s = record.summary;
-  const std::vector<double>& losses = record.held_out_loss;
+  const StepSeries& steps = record.steps;
+  const std::vector<double>& losses = steps.held_out_loss;
   if (losses.empty()) return;
   s.held_out_loss = losses.back();
   const auto reached =
       std::find_if(losses.begin(), losses.end(), [&](double loss) { return loss <= target_loss; });
   if (target_loss <= 0.0 || reached == losses.end()) return;
-  s.steps_to_target = record.held_out_step[static_cast<size_t>(reached - losses.begin())];
+  s.steps_to_target = steps.held_out_step[static_cast<size_t>(reached - losses.begin())];
   s.tokens_to_target = s.steps_to_target * s.tokens_per_step;
   if (s.resumed_step > 0 && s.resumed_steps_s == 0.0) return;
-  s.time_to_target_s = std::accumulate(
-      record.step_time_s.begin(), record.step_time_s.begin() + s.steps_to_target - s.resumed_step,
-      s.resumed_steps_s);
+  s.time_to_target_s =
+      std::accumulate(steps.time_s.begin(),
+                      steps.time_s.begin() + s.steps_to_target - s.resumed_step, s.resumed_steps_s);
 }
 
 void set_figure_of_merit(Summary& summary) {

@@ -35,12 +35,12 @@ CheckpointCost checkpoint_cost(const Record& record);
 // Median; 0 for no values.
 double median(std::vector<double> values);
 
-// Fills final_loss, skipped_steps, timed_steps and all rates of record.summary from record.loss,
-// skipped and step_time_s and from tokens_per_step, flops_per_step and world_size of the summary.
-// Without a timed step the rates stay 0. sequences_per_step: global.
+// Fills final_loss, skipped_steps, timed_steps and all rates of record.summary from loss, skipped
+// and time_s of record.steps and from tokens_per_step, flops_per_step and world_size of the
+// summary. Without a timed step the rates stay 0. sequences_per_step: global.
 void summarise_steps(Record& record, int64_t sequences_per_step);
 
-// Fills what an evaluation is for, from record.held_out_step, held_out_loss and step_time_s.
+// Fills what an evaluation is for, from held_out_step, held_out_loss and time_s of record.steps.
 // target_loss: 0 where there is none.
 void set_time_to_target(Record& record, double target_loss);
 

@@ -28,19 +28,11 @@ std::string lifetime_text(const Buffer& buffer) {
 void add_training(Record& record, const Plan& plan, const TrainingSeries& training,
                   const MemoryUse& memory) {
   Summary& s = record.summary;
-  record.loss = training.loss;
-  record.grad_norm = training.grad_norm;
-  record.step_time_s = training.step_time_s;
-  record.loss_scale = training.loss_scale;
-  record.skipped = training.skipped;
-  record.checkpoint_s = training.checkpoint_s;
-  record.tokens.assign(training.loss.size(), s.tokens_per_step);
+  record.steps = training.steps;
   record.timing = training.timing;
   record.comm = training.comm;
   record.memory = memory.entries;
   record.offload = memory.offload;
-  record.held_out_step = training.held_out_step;
-  record.held_out_loss = training.held_out_loss;
   s.peak_memory_bytes = memory.peak_bytes;
   s.device_memory_used_bytes = memory.peak_bytes;
   s.evaluation_s = training.evaluation_s;
@@ -126,7 +118,7 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
     s.rules = "not met";
     s.rules_broken = "the run did not end";
   }
-  record.warmup_steps = plan.config.run.warmup_steps;
+  record.steps.warmup_steps = plan.config.run.warmup_steps;
 
   for (const Buffer& buffer : plan.buffers) {
     ArenaEntry& entry = record.arena.emplace_back();
@@ -206,10 +198,11 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
 
 void set_end(Record& record, const RunEnd& end) {
   const bool cut_short = end.outcome == Exit::out_of_memory || end.outcome == Exit::timeout;
-  record.status = exit_code(end.outcome).status;
-  record.verdict = end.outcome == Exit::ok ? "VALID" : cut_short ? "NOT VERIFIED" : "INVALID";
-  record.reason = end.reason;
-  record.failed_step = end.failed_step;
+  RunOutcome& outcome = record.outcome;
+  outcome.status = exit_code(end.outcome).status;
+  outcome.verdict = end.outcome == Exit::ok ? "VALID" : cut_short ? "NOT VERIFIED" : "INVALID";
+  outcome.reason = end.reason;
+  outcome.failed_step = end.failed_step;
 }
 
 }  // namespace gptbench

@@ -117,7 +117,7 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
 // Appends the checks of what was gathered from all ranks.
 void check_series(const Plan& plan, RunParts& parts) {
   if (plan.buffer_index.loss_scale >= 0) {
-    const std::vector<int64_t>& skipped = parts.training->skipped;
+    const std::vector<int64_t>& skipped = parts.training->steps.skipped;
     const auto steps = static_cast<int64_t>(skipped.size());
     const auto begin = skipped.begin() + std::min(steps, plan.config.run.warmup_steps);
     parts.checks.push_back(check_skipped_steps(std::accumulate(begin, skipped.end(), int64_t{0}),
@@ -276,7 +276,7 @@ RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
 RunEnd judged(MpiWorld& world, const RunParts& parts) {
   const std::string failed = world.rank() == 0 ? failed_checks(parts.checks) : "";
   if (parts.end->outcome != Exit::ok || world.all(failed.empty())) return *parts.end;
-  const auto steps = static_cast<int64_t>(parts.training->loss.size());
+  const auto steps = static_cast<int64_t>(parts.training->steps.loss.size());
   return {Exit::invalid, failed + parts.end->reason, parts.start.from.steps + steps - 1};
 }
 

@@ -72,14 +72,14 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   Record record = planned_record(deck, plan, report.work.figures,
                                  ceil_div(plan.grid.size(), per_node), per_node, argv);
   record.machine = "projected for " + machine.name;
-  record.verdict = "PROJECTED";
-  record.status = "OK";
-  record.reason = "projected for machine " + machine.name + ", software " + report.software.name +
-                  "; nothing ran";
+  record.outcome.verdict = "PROJECTED";
+  record.outcome.status = "OK";
+  record.outcome.reason = "projected for machine " + machine.name + ", software " +
+                          report.software.name + "; nothing ran";
   record.provenance.slurm = record.provenance.environment = "";
-  record.warmup_steps = 0;
-  record.step_time_s = {projection.time.sec_per_it};
-  record.tokens = {record.summary.tokens_per_step};
+  record.steps.warmup_steps = 0;
+  record.steps.time_s = {projection.time.sec_per_it};
+  record.steps.tokens = {record.summary.tokens_per_step};
   summarise_steps(record, plan.config.batch.global_batch_size);
   Summary& s = record.summary;
   s.sec_per_it_min = projection.low_s;

@@ -53,13 +53,8 @@ struct MemoryUse {
 
 // The steps that were trained.
 struct TrainingSeries {
-  std::vector<double> loss, grad_norm, step_time_s;  // [step]; time of the slowest rank
-  std::vector<double> loss_scale;                    // [step]; empty where the loss is not scaled
-  std::vector<int64_t> skipped;                      // [step]; ditto
-  std::vector<double> checkpoint_s;                  // [step]; empty where none was written
-  std::vector<int64_t> held_out_step;                // [evaluation]
-  std::vector<double> held_out_loss;                 // [evaluation]
-  double evaluation_s = 0.0;                         // of all evaluations
+  StepSeries steps;
+  double evaluation_s = 0.0;  // of all evaluations
   std::vector<RankSeries> timing;
   std::vector<CommEntry> comm;
 };
@@ -79,7 +74,7 @@ struct CheckpointFacts {
 struct RunEnd {
   Exit outcome = Exit::ok;
   std::string reason;
-  int64_t failed_step = -1;  // as in Record
+  int64_t failed_step = -1;  // as in RunOutcome
 };
 
 // Everything that a run adds to its planned record.

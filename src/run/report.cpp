@@ -104,7 +104,7 @@ std::string drift(const Summary& s) {
 std::string convergence(const Record& record) {
   const Summary& s = record.summary;
   std::string text = printed("%.4f after step %lld", *s.held_out_loss,
-                             static_cast<long long>(record.held_out_step.back()));
+                             static_cast<long long>(record.steps.held_out_step.back()));
   if (s.steps_to_target > 0)
     text +=
         printed(", target reached with %lld tokens", static_cast<long long>(s.tokens_to_target));
@@ -118,11 +118,11 @@ std::string check_line(const VerifyEntry& entry) {
 }
 
 std::string loss_scale(const Record& record) {
-  if (record.loss_scale.empty()) return "";
+  if (record.steps.loss_scale.empty()) return "";
   return printed("%-28s %12g in the last step; %lld of %lld steps skipped and not timed\n",
-                 "Loss scale", record.loss_scale.back(),
+                 "Loss scale", record.steps.loss_scale.back(),
                  static_cast<long long>(record.summary.skipped_steps),
-                 static_cast<long long>(record.loss_scale.size()));
+                 static_cast<long long>(record.steps.loss_scale.size()));
 }
 
 std::string bytes_of_ranks(const char* heading, const std::vector<MemoryEntry>& entries) {
@@ -202,8 +202,9 @@ std::string verification_report(const Record& record) {
     for (const std::string& name : record.kernels_not_verified) text += "    " + name + "\n";
   }
   text += rule('-');
-  text += printed("Verdict: %s   Status: %s\n", record.verdict.c_str(), record.status.c_str());
-  if (!record.reason.empty()) text += record.reason + "\n";
+  const RunOutcome& outcome = record.outcome;
+  text += printed("Verdict: %s   Status: %s\n", outcome.verdict.c_str(), outcome.status.c_str());
+  if (!outcome.reason.empty()) text += outcome.reason + "\n";
   return text;
 }
 
@@ -243,8 +244,9 @@ std::string headline(const Record& record, const std::string& result_file) {
       printed("%lld timed steps, %s per step (%s to %s)", static_cast<long long>(s.timed_steps),
               format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
               format_seconds(s.sec_per_it_max).c_str());
-  text += tinted(record.verdict, record.verdict == "VALID") +
-          std::string(record.verdict.size() < 16 ? 16 - record.verdict.size() : 1, ' ') +
+  const std::string& verdict = record.outcome.verdict;
+  text += tinted(verdict, verdict == "VALID") +
+          std::string(verdict.size() < 16 ? 16 - verdict.size() : 1, ' ') +
           (timed ? steps : "no step was timed") + "\n";
   if (timed) {
     const double ranks = static_cast<double>(s.world_size);
@@ -269,7 +271,8 @@ std::string headline(const Record& record, const std::string& result_file) {
   if (s.held_out_loss) text += entry("Held-out loss", convergence(record));
   if (s.checkpoint_write_s > 0.0) text += entry("Checkpoints", checkpoints(record));
   text += entry("Result", result_file);
-  if (!record.reason.empty()) text += hanging(record.status + ": ", record.reason);
+  if (!record.outcome.reason.empty())
+    text += hanging(record.outcome.status + ": ", record.outcome.reason);
   return text + rule('=');
 }
 
@@ -279,11 +282,12 @@ std::string last_line(const Record& record, const std::string& result_file) {
     return known ? printed(format, value) : std::string("none");
   };
   const bool timed = s.timed_steps > 0;
-  std::string verdict = record.verdict;
+  std::string verdict = record.outcome.verdict;
   std::replace(verdict.begin(), verdict.end(), ' ', '_');
   return printed("GPTBENCH status=%s verdict=%s params=%lld ranks=%lld steps=%lld",
-                 record.status.c_str(), verdict.c_str(), static_cast<long long>(s.num_params),
-                 static_cast<long long>(s.world_size), static_cast<long long>(s.timed_steps)) +
+                 record.outcome.status.c_str(), verdict.c_str(),
+                 static_cast<long long>(s.num_params), static_cast<long long>(s.world_size),
+                 static_cast<long long>(s.timed_steps)) +
          " sec_per_it=" + figure("%.6g", s.sec_per_it, timed) +
          " tokens_per_s=" + figure("%.6g", s.tokens_per_s, timed) +
          " tflops=" + figure("%.6g", s.model_tflops_per_device, timed) + " total_tflops=" +
@@ -294,7 +298,7 @@ std::string last_line(const Record& record, const std::string& result_file) {
               : std::string(" warning=") + (s.mfu > 1.0 ? "mfu" : "hfu") + "_above_100_percent") +
          // A loss that is not finite has no digits ("-nan" would depend on the C library).
          " loss=" +
-         figure("%.6f", s.final_loss, !record.loss.empty() && std::isfinite(s.final_loss)) +
+         figure("%.6f", s.final_loss, !record.steps.loss.empty() && std::isfinite(s.final_loss)) +
          (s.rules.empty() ? ""
                           : " class=" + key_text(record, "run", "class") +
                                 " tier=" + key_text(record, "run", "tier") +

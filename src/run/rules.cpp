@@ -26,8 +26,8 @@ void check_length(const Record& record, const ProblemClass& problem, Broken& bro
 }
 
 void check_loss(const Record& record, const ProblemClass& problem, Broken& broken) {
-  if (record.loss.empty()) return;  // a run without a timed step is too short
-  const double first = record.loss.front(), last = record.loss.back();
+  if (record.steps.loss.empty()) return;  // a run without a timed step is too short
+  const double first = record.steps.loss.front(), last = record.steps.loss.back();
   if (last <= first * (1.0 + problem.loss_rise_percent / 100.0)) return;  // false for NaN
   broken.push_back(printed("the loss went from %.4f to %.4f, it may rise by at most %g %%", first,
                            last, problem.loss_rise_percent));
@@ -49,7 +49,8 @@ std::vector<std::string> broken_rules(const Record& record, const Config& config
   const ProblemClass* const problem = find_class(config.run.problem_class);
   if (problem == nullptr) return {};
   Broken broken = class_deviations(config, record.summary.world_size);
-  if (record.verdict != "VALID") broken.push_back("the verdict is " + record.verdict);
+  if (record.outcome.verdict != "VALID")
+    broken.push_back("the verdict is " + record.outcome.verdict);
   check_length(record, *problem, broken);
   check_loss(record, *problem, broken);
   check_report(record, config.run.tier, broken);

@@ -52,7 +52,8 @@ Exit finish(const Session& session, const Plan& plan, const Record& record, Exit
   if (!session.journal.trouble().empty())
     console.say("Warning: " + session.journal.trouble() + "\n");
   session.journal.end();
-  if (!record.loss.empty()) console.detail(heading("Performance") + performance_report(record));
+  if (!record.steps.loss.empty())
+    console.detail(heading("Performance") + performance_report(record));
   console.detail(heading("Verification") + verification_report(record));
   if (!console.is_verbose()) console.say(time_shares(record) + checks_in_brief(record));
   console.say(headline(record, file));

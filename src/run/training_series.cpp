@@ -59,7 +59,7 @@ void gather_times(MpiWorld& world, const Training& training, TrainingSeries& out
   const std::vector<double>& step_times = out.timing.front().values;
   for (size_t step = 0; step < steps; ++step) {
     const double* const begin = step_times.data() + step * ranks;
-    out.step_time_s.push_back(*std::max_element(begin, begin + ranks));
+    out.steps.time_s.push_back(*std::max_element(begin, begin + ranks));
   }
 }
 
@@ -108,22 +108,25 @@ TrainingSeries gather_series(MpiWorld& world, const Training& training, const Pl
   gather_communication(world, training, plan, communicators, series);
   if (world.rank() != 0) return series;
 
+  StepSeries& steps = series.steps;
+  steps.warmup_steps = plan.config.run.warmup_steps;
   for (const StepSample& sample : training.samples) {
-    series.loss.push_back(sample.result.loss);
-    series.grad_norm.push_back(sample.result.grad_norm);
-    series.checkpoint_s.push_back(sample.checkpoint_s);
+    steps.loss.push_back(sample.result.loss);
+    steps.grad_norm.push_back(sample.result.grad_norm);
+    steps.tokens.push_back(plan.config.batch.global_batch_size * plan.shape.T);
+    steps.checkpoint_s.push_back(sample.checkpoint_s);
     if (plan.buffer_index.loss_scale < 0) continue;
-    series.loss_scale.push_back(sample.result.loss_scale);
-    series.skipped.push_back(sample.result.skipped ? 1 : 0);
+    steps.loss_scale.push_back(sample.result.loss_scale);
+    steps.skipped.push_back(sample.result.skipped ? 1 : 0);
   }
   for (const Evaluation& evaluation : training.evaluations) {
-    series.held_out_step.push_back(evaluation.steps);
-    series.held_out_loss.push_back(evaluation.loss);
+    steps.held_out_step.push_back(evaluation.steps);
+    steps.held_out_loss.push_back(evaluation.loss);
   }
   series.evaluation_s = training.evaluation_s;
-  if (std::all_of(series.checkpoint_s.begin(), series.checkpoint_s.end(),
+  if (std::all_of(steps.checkpoint_s.begin(), steps.checkpoint_s.end(),
                   [](double wait_s) { return wait_s == 0.0; }))
-    series.checkpoint_s.clear();
+    steps.checkpoint_s.clear();
   return series;
 }
 

@@ -152,11 +152,12 @@ class Driver {
     const std::optional<Record> record = row_result(*job.row);
     if (!record) return;
     const auto& rerun = sweep_.config.rerun;
-    if (std::any_of(rerun.begin(), rerun.end(),
-                    [&](const SweepText& text) { return text.text == lower(record->status); }))
+    if (std::any_of(rerun.begin(), rerun.end(), [&](const SweepText& text) {
+          return text.text == lower(record->outcome.status);
+        }))
       return;
     job.found = true;
-    job.status = record->status;
+    job.status = record->outcome.status;
     time_left_.finish(index, job.status, 0.0);
   }
 
@@ -201,10 +202,10 @@ class Driver {
                                      out_of_memory_kills() > kills_before);
       write_result(directory, *record);
     }
-    job.status = record->status;
+    job.status = record->outcome.status;
     time_left_.finish(index, job.status, end.wall_s);
     report(index, end.wall_s, *record);
-    if (record->status == "FAILED") note_bad_nodes(row.name, output);
+    if (record->outcome.status == "FAILED") note_bad_nodes(row.name, output);
   }
 
   void note_bad_nodes(const std::string& row, const std::string& output) {
@@ -227,14 +228,14 @@ class Driver {
   }
 
   void report(size_t index, double wall_s, const Record& record) const {
-    std::string line = position(index) + jobs_[index].row->name + "  " + record.status + "  " +
-                       format_seconds(wall_s);
-    if (record.status == "OK" && record.summary.tokens_per_s > 0.0)
+    std::string line = position(index) + jobs_[index].row->name + "  " + record.outcome.status +
+                       "  " + format_seconds(wall_s);
+    if (record.outcome.status == "OK" && record.summary.tokens_per_s > 0.0)
       line += ", " + format_count(static_cast<int64_t>(record.summary.tokens_per_s)) + " tokens/s";
     const double left_s = time_left_.seconds();
     if (left_s > 0.0) line += "; about " + format_seconds(left_s) + " left";
     print(line + "\n");
-    if (record.status != "OK") print("    " + record.reason + "\n");
+    if (record.outcome.status != "OK") print("    " + record.outcome.reason + "\n");
   }
 
   void print_summary(double elapsed_s) const {

@@ -239,8 +239,8 @@ Record small_record() {
   Record record;
   record.summary.world_size = 2;
   record.summary.tokens_per_step = 64;
-  record.loss = {3.0, 2.0};
-  record.step_time_s = {0.5, 0.25};
+  record.steps.loss = {3.0, 2.0};
+  record.steps.time_s = {0.5, 0.25};
   record.config.push_back({"batch", "global_batch_size", int64_t{2}, "", ""});
   record.config.push_back({"precision", "compute", std::string("fp16"), "", ""});
   return record;

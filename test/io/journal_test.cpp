@@ -37,18 +37,18 @@ class Journals : public testing::Test {
   // What is known before the first step.
   static Record planned() {
     Record r = made_record();
-    r.loss.clear();
-    r.grad_norm.clear();
-    r.step_time_s.clear();
-    r.tokens.clear();
+    r.steps.loss.clear();
+    r.steps.grad_norm.clear();
+    r.steps.time_s.clear();
+    r.steps.tokens.clear();
     r.timing.clear();
-    r.loss_scale.clear();
-    r.skipped.clear();
-    r.held_out_step.clear();
-    r.held_out_loss.clear();
+    r.steps.loss_scale.clear();
+    r.steps.skipped.clear();
+    r.steps.held_out_step.clear();
+    r.steps.held_out_loss.clear();
     r.summary.resumed_steps_s = 0.0;
     r.comm.clear();
-    r.warmup_steps = 1;
+    r.steps.warmup_steps = 1;
     set_key(r, "batch", "global_batch_size", int64_t{16});
     return r;
   }
@@ -74,19 +74,19 @@ class Journals : public testing::Test {
 TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
   killed_after(4);
   const Record r = recovered_record(directory_, "TIMEOUT");
-  EXPECT_EQ(r.status, "TIMEOUT");
-  EXPECT_EQ(r.verdict, "NOT VERIFIED");
-  EXPECT_EQ(r.loss, (std::vector<double>{9, 8, 7, 6}));
-  EXPECT_EQ(r.step_time_s, (std::vector<double>{1, 2, 3, 4}));
-  EXPECT_EQ(r.failed_step, 3);
+  EXPECT_EQ(r.outcome.status, "TIMEOUT");
+  EXPECT_EQ(r.outcome.verdict, "NOT VERIFIED");
+  EXPECT_EQ(r.steps.loss, (std::vector<double>{9, 8, 7, 6}));
+  EXPECT_EQ(r.steps.time_s, (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(r.outcome.failed_step, 3);
   EXPECT_EQ(r.summary.timed_steps, 3);
   EXPECT_EQ(r.summary.sec_per_it, 3.0);
   EXPECT_DOUBLE_EQ(r.summary.samples_per_s, 16.0 / 3.0);
-  EXPECT_NE(r.reason.find("after step 4"), std::string::npos) << r.reason;
+  EXPECT_NE(r.outcome.reason.find("after step 4"), std::string::npos) << r.outcome.reason;
   // What the watchdog said, but not that of an earlier run.
   const std::string file = directory_ + "/last_operations.node1.txt";
   std::ofstream(file) << "rank 1 on beta has been dead\n\nrank 0\n";
-  const auto reason = [&] { return recovered_record(directory_, "FAILED").reason; };
+  const auto reason = [&] { return recovered_record(directory_, "FAILED").outcome.reason; };
   EXPECT_NE(reason().find("rank 0; rank 1 on beta has been dead"), std::string::npos) << reason();
   fs::last_write_time(file,
                       fs::last_write_time(directory_ + "/planned.h5") - std::chrono::hours(1));
@@ -126,9 +126,9 @@ TEST_F(Journals, HeldOutLossesAreRecovered) {
   const std::string text = steps_text();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 5);
   const Record r = recovered_record(directory_, "FAILED");
-  EXPECT_EQ(r.loss.size(), 5u);
-  EXPECT_EQ(r.held_out_step, (std::vector<int64_t>{2, 4}));
-  EXPECT_EQ(r.held_out_loss, (std::vector<double>{7, 5}));
+  EXPECT_EQ(r.steps.loss.size(), 5u);
+  EXPECT_EQ(r.steps.held_out_step, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(r.steps.held_out_loss, (std::vector<double>{7, 5}));
   EXPECT_EQ(r.summary.steps_to_target, 4);
   EXPECT_EQ(r.summary.time_to_target_s, 10.0);
   // Continued behind step 1 and killed in step 4: lines of steps 2 and 3 stay, those after are
@@ -140,7 +140,7 @@ TEST_F(Journals, HeldOutLossesAreRecovered) {
   journal.begin(directory_, continued);
   journal.add({3, 9.0, 0.5, 3.0, 1.0, 1.0, false, 5.0});
   const Record second = recovered_record(directory_, "FAILED");
-  EXPECT_EQ(second.held_out_step, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(second.steps.held_out_step, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(second.summary.time_to_target_s, 6.0);
 }
 
@@ -162,31 +162,31 @@ TEST_F(Journals, APlanIsNotLeftBesideStepsOfAnEarlierRun) {
 // Only a scaled loss has scales; others are 1 in every line.
 TEST_F(Journals, LossScalesAreThoseOfFp16) {
   killed_after(3);
-  EXPECT_TRUE(recovered_record(directory_, "FAILED").loss_scale.empty());
+  EXPECT_TRUE(recovered_record(directory_, "FAILED").steps.loss_scale.empty());
   Record half = planned();
   set_key(half, "precision", "compute", std::string("fp16"));
   Journal journal;
   journal.begin(directory_, half);
   for (int i = 1; i <= 2; ++i) journal.add({i, 1.0, 0.5, 1.0, 1.0, 64.0 * i, i == 1});
   const Record found = recovered_record(directory_, "FAILED");
-  EXPECT_EQ(found.loss_scale, (std::vector<double>{64.0, 128.0}));
-  EXPECT_EQ(found.skipped, (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(found.steps.loss_scale, (std::vector<double>{64.0, 128.0}));
+  EXPECT_EQ(found.steps.skipped, (std::vector<int64_t>{1, 0}));
 }
 
 TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
   killed_after(4);
   const std::string text = steps_text();
   write_steps(text.substr(0, text.size() - 1));  // no line end: the last line was being written
-  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 3u);
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss.size(), 3u);
   for (size_t i = 0; i < text.size(); ++i) {
     std::string flipped = text;
     flipped[i] = static_cast<char>(flipped[i] ^ 1);
     write_steps(flipped);
     const Record r = recovered_record(directory_, "FAILED");
-    for (size_t step = 0; step < r.loss.size(); ++step)
-      EXPECT_EQ(r.loss[step], 9.0 - static_cast<double>(step)) << flipped;
+    for (size_t step = 0; step < r.steps.loss.size(); ++step)
+      EXPECT_EQ(r.steps.loss[step], 9.0 - static_cast<double>(step)) << flipped;
     if (i > text.find('\n')) {
-      EXPECT_LT(r.loss.size(), 4u) << flipped;
+      EXPECT_LT(r.steps.loss.size(), 4u) << flipped;
     }
   }
   // Two lines swapped are no steps 2 and 3.
@@ -194,7 +194,7 @@ TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
   write_steps(lines[0] + lines[1] + lines[3] + lines[2] + lines[4]);
-  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 1u);
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss.size(), 1u);
 }
 
 TEST_F(Journals, TheNextRunKeepsWhatAKilledOneLeft) {
@@ -204,15 +204,15 @@ TEST_F(Journals, TheNextRunKeepsWhatAKilledOneLeft) {
     journal.begin(directory_, planned());
     journal.add({1, 5.0, 0.5, 1.0, 1.0, 1.0, false});
     const Record r = read_result(directory_ + "/result.h5");
-    EXPECT_EQ(r.status, "FAILED");
-    EXPECT_EQ(r.loss.size(), 3u);
+    EXPECT_EQ(r.outcome.status, "FAILED");
+    EXPECT_EQ(r.steps.loss.size(), 3u);
     write_result(directory_, made_record());
     journal.end();
   }
   EXPECT_TRUE(fs::exists(directory_ + "/steps.1.csv"));
   EXPECT_TRUE(fs::exists(directory_ + "/result.1.h5"));
   EXPECT_FALSE(fs::exists(directory_ + "/planned.h5"));
-  EXPECT_EQ(read_result(directory_ + "/result.1.h5").loss.size(), 3u);
+  EXPECT_EQ(read_result(directory_ + "/result.1.h5").steps.loss.size(), 3u);
   EXPECT_THROW(recovered_record(directory_, "FAILED"), Error);
 }
 
@@ -222,7 +222,7 @@ TEST_F(Journals, AnotherAttemptOfTheSameRunBeginsAnew) {
   journal.begin(directory_, planned());
   journal.add({1, 5.0, 0.5, 1.0, 1.0, 1.0, false});
   journal.begin(directory_, planned());
-  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 0u);
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss.size(), 0u);
   const std::string heading = steps_text();
   journal.add({1, 6.0, 0.5, 1.0, 1.0, 1.0, false});
   EXPECT_EQ(steps_text().rfind(heading, 0), 0u) << steps_text();
@@ -236,7 +236,7 @@ TEST_F(Journals, AResumedRunContinuesTheFile) {
   write_steps(steps_text() + "5,5.0,0.5");  // was being written
   Record r = planned();
   r.summary.resumed_step = 2;
-  r.warmup_steps = 0;
+  r.steps.warmup_steps = 0;
   {
     Journal journal;
     journal.begin(directory_, r);
@@ -245,10 +245,11 @@ TEST_F(Journals, AResumedRunContinuesTheFile) {
   EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
   EXPECT_FALSE(fs::exists(directory_ + "/steps.1.csv"));
   const Record recovered = recovered_record(directory_, "FAILED");
-  EXPECT_EQ(recovered.loss, (std::vector<double>{17, 16}));
-  EXPECT_EQ(recovered.step_time_s, (std::vector<double>{30, 40}));
-  EXPECT_EQ(recovered.failed_step, 3);
-  EXPECT_NE(recovered.reason.find("after step 4"), std::string::npos) << recovered.reason;
+  EXPECT_EQ(recovered.steps.loss, (std::vector<double>{17, 16}));
+  EXPECT_EQ(recovered.steps.time_s, (std::vector<double>{30, 40}));
+  EXPECT_EQ(recovered.outcome.failed_step, 3);
+  EXPECT_NE(recovered.outcome.reason.find("after step 4"), std::string::npos)
+      << recovered.outcome.reason;
   const std::string text = steps_text();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4 + 2);
 }
@@ -267,18 +268,18 @@ TEST_F(Journals, LinesWithoutHeldOutLosses) {
   }
   write_steps(earlier);
   const Record r = recovered_record(directory_, "FAILED");
-  EXPECT_EQ(r.loss, (std::vector<double>{9, 8, 7, 6}));
-  EXPECT_TRUE(r.held_out_loss.empty());
+  EXPECT_EQ(r.steps.loss, (std::vector<double>{9, 8, 7, 6}));
+  EXPECT_TRUE(r.steps.held_out_loss.empty());
   Record continued = planned();
   continued.summary.resumed_step = 2;
   Journal journal;
   journal.begin(directory_, continued);
   journal.add({3, 5.0, 0.5, 1.0, 1.0, 1.0, false});
-  EXPECT_EQ(recovered_record(directory_, "FAILED").loss, (std::vector<double>{5}));
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{5}));
   std::ostringstream kept;
   kept << std::ifstream(directory_ + "/steps.1.csv").rdbuf();
   EXPECT_EQ(kept.str(), earlier);
-  EXPECT_EQ(read_result(directory_ + "/result.h5").loss.size(), 4u);
+  EXPECT_EQ(read_result(directory_ + "/result.h5").steps.loss.size(), 4u);
 }
 
 TEST_F(Journals, APlanThatCannotBeReadStaysAndStopsNoRun) {
@@ -287,7 +288,7 @@ TEST_F(Journals, APlanThatCannotBeReadStaysAndStopsNoRun) {
   Journal journal;
   journal.begin(directory_, planned());
   EXPECT_TRUE(fs::exists(directory_ + "/planned.1.h5"));
-  EXPECT_EQ(recovered_record(directory_, "FAILED").loss.size(), 0u);
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss.size(), 0u);
 }
 
 }  // namespace

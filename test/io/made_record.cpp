@@ -98,9 +98,9 @@ Summary made_summary() {
 
 Record made_record() {
   Record r;
-  r.verdict = "VALID";
-  r.status = "OK";
-  r.reason = "a note with \"quotes\" | bars and \xc3\xa9";
+  r.outcome.verdict = "VALID";
+  r.outcome.status = "OK";
+  r.outcome.reason = "a note with \"quotes\" | bars and \xc3\xa9";
   r.date_utc = "2024-03-09T10:11:12Z";
   r.machine = "made machine";
   r.git_commit = "0123456789ab";
@@ -117,17 +117,17 @@ Record made_record() {
                   "gemm=oneDNN\n"};
   r.summary = made_summary();
   r.sensors = {2.0, {60.0, 70.0}, {}, {65.0, 71.5}, {0.96, 0.98}};
-  r.loss = {10.98, 10.5, 10.1, 9.75};
-  r.grad_norm = {3.5, 2.5, 2.0, 1.75};
-  r.loss_scale = {65536.0, 32768.0, 32768.0, 32768.0};
-  r.skipped = {1, 0, 0, 0};
-  r.step_time_s = {40.0, 31.5, 32.0, 33.0};
-  r.tokens = {8192, 8192, 8192, 8192};
-  r.checkpoint_s = {0.0, 0.25, 0.0, 0.125};
-  r.held_out_step = {2, 4};
-  r.held_out_loss = {10.25, 9.875};
-  r.warmup_steps = 1;
-  r.failed_step = 2;
+  r.steps.loss = {10.98, 10.5, 10.1, 9.75};
+  r.steps.grad_norm = {3.5, 2.5, 2.0, 1.75};
+  r.steps.loss_scale = {65536.0, 32768.0, 32768.0, 32768.0};
+  r.steps.skipped = {1, 0, 0, 0};
+  r.steps.time_s = {40.0, 31.5, 32.0, 33.0};
+  r.steps.tokens = {8192, 8192, 8192, 8192};
+  r.steps.checkpoint_s = {0.0, 0.25, 0.0, 0.125};
+  r.steps.held_out_step = {2, 4};
+  r.steps.held_out_loss = {10.25, 9.875};
+  r.steps.warmup_steps = 1;
+  r.outcome.failed_step = 2;
   r.timing = {{"forward", "s", "forward pass", {1, 2, 3, 4, 5, 6, 7, 8}, 4, 2, false},
               {"optimizer", "s", "AdamW", {.1, .2, .3, .4, .5, .6, .7, .8}, 4, 2, false}};
   r.memory = {{"parameters", "parameters", {497903616, 497903616}, false},
@@ -170,8 +170,8 @@ void set_key(Record& record, const std::string& group, const std::string& key,
 Record fugaku_record(const FugakuRow& row) {
   Record r = made_record();
   r.date_utc = row.date_utc;
-  r.reason.clear();
-  r.failed_step = -1;
+  r.outcome.reason.clear();
+  r.outcome.failed_step = -1;
   set_key(r, "parallel", "data_parallel", row.nodes);
   set_key(r, "batch", "micro_batch_size", row.micro_batch);
   set_key(r, "batch", "global_batch_size", int64_t{1024});

@@ -76,7 +76,7 @@ TEST(ResultEncoding, RoundTripKeepsEveryByte) {
 TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
   const Record r = decode_result(encode_result(made_record()));
   const Record expected = made_record();
-  EXPECT_EQ(r.reason, expected.reason);
+  EXPECT_EQ(r.outcome.reason, expected.outcome.reason);
   ASSERT_EQ(r.config.size(), expected.config.size());
   for (size_t i = 0; i < r.config.size(); ++i) {
     EXPECT_EQ(r.config[i].group + "." + r.config[i].key,
@@ -88,11 +88,11 @@ TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
   EXPECT_EQ(r.provenance.hostnames, expected.provenance.hostnames);
   EXPECT_EQ(r.summary.flops_per_step, expected.summary.flops_per_step);
   EXPECT_EQ(r.summary.power_w, expected.summary.power_w);
-  EXPECT_EQ(r.loss, expected.loss);
-  EXPECT_EQ(r.loss_scale, expected.loss_scale);
-  EXPECT_EQ(r.skipped, expected.skipped);
+  EXPECT_EQ(r.steps.loss, expected.steps.loss);
+  EXPECT_EQ(r.steps.loss_scale, expected.steps.loss_scale);
+  EXPECT_EQ(r.steps.skipped, expected.steps.skipped);
   EXPECT_EQ(r.summary.skipped_steps, expected.summary.skipped_steps);
-  EXPECT_EQ(r.tokens, expected.tokens);
+  EXPECT_EQ(r.steps.tokens, expected.steps.tokens);
   ASSERT_EQ(r.timing.size(), 2u);
   EXPECT_EQ(r.timing[0].values, expected.timing[0].values);
   EXPECT_EQ(r.timing[0].ranks, 2);
@@ -125,10 +125,10 @@ TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
 // A run that ended before its first step: everything empty is a file too.
 TEST(ResultEncoding, EmptyRecord) {
   Record record;
-  record.status = "OOM";
+  record.outcome.status = "OOM";
   const Record r = decode_result(encode_result(record));
-  EXPECT_EQ(r.status, "OOM");
-  EXPECT_TRUE(r.loss.empty());
+  EXPECT_EQ(r.outcome.status, "OOM");
+  EXPECT_TRUE(r.steps.loss.empty());
   EXPECT_FALSE(r.summary.power_w.has_value());
 }
 
@@ -342,7 +342,7 @@ TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
   const Hdf5Handle text(H5Tcopy(H5T_C_S1), "copy a type");
   H5Tset_size(text, 8);
   with([&](hid_t file) { put_attribute(file, "status", text, 1); });
-  EXPECT_EQ(read_result(in("made.h5")).status, "OK");
+  EXPECT_EQ(read_result(in("made.h5")).outcome.status, "OK");
 }
 
 // Status of laying out a result with 16 MiB of address space more than this process has now.
@@ -384,7 +384,7 @@ TEST(EncodeResult, LackOfMemoryIsOutOfMemory) {
   if (pages == 0) GTEST_SKIP() << "no /proc/self/statm";
   if (!limits_address_space()) GTEST_SKIP() << "RLIMIT_AS has no effect";
   Record record = made_record();
-  record.loss.resize(4 << 20);
+  record.steps.loss.resize(4 << 20);
   const int64_t now_bytes = pages * sysconf(_SC_PAGESIZE) + (32 << 20);  // and the record
   EXPECT_EXIT(encode_within_limit(record, now_bytes),
               ::testing::ExitedWithCode(static_cast<int>(Exit::out_of_memory)), "");

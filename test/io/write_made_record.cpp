@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     gptbench::Record record = gptbench::made_record();
     if (argc == 3) {
       gptbench::set_key(record, "run", "name", std::string(argv[2]));
-      record.machine = record.reason = argv[2];
+      record.machine = record.outcome.reason = argv[2];
     }
     gptbench::write_result(argv[1], record);
   } catch (const gptbench::Error& error) {

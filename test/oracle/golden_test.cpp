@@ -98,12 +98,13 @@ TEST_P(GoldenValues, AreReproduced) {
   ASSERT_FALSE(HasFailure());
 
   const Record record = read_result(directory + "/result.h5");
-  ASSERT_EQ(record.loss.size(), golden.loss.size());
-  ASSERT_EQ(record.grad_norm.size(), golden.grad_norm.size());
+  ASSERT_EQ(record.steps.loss.size(), golden.loss.size());
+  ASSERT_EQ(record.steps.grad_norm.size(), golden.grad_norm.size());
   for (size_t step = 0; step < golden.loss.size(); ++step) {
     const double grown = std::sqrt(static_cast<double>(step + 1));
-    EXPECT_NEAR(record.loss[step], golden.loss[step], c.loss * grown * golden.loss[step]) << step;
-    EXPECT_NEAR(record.grad_norm[step], golden.grad_norm[step],
+    EXPECT_NEAR(record.steps.loss[step], golden.loss[step], c.loss * grown * golden.loss[step])
+        << step;
+    EXPECT_NEAR(record.steps.grad_norm[step], golden.grad_norm[step],
                 c.gradient * grown * golden.grad_norm[step])
         << step;
   }

@@ -72,14 +72,14 @@ TEST(Accept, MedianRepeatsAndSpread) {
 
 TEST(Accept, VerdictRulesAndChecksOfEachRun) {
   LoadedRun run = run_at(100, "b.h5");
-  run.record.verdict = "INVALID";
-  run.record.status = "INVALID";
-  run.record.reason = "check failed";
+  run.record.outcome.verdict = "INVALID";
+  run.record.outcome.status = "INVALID";
+  run.record.outcome.reason = "check failed";
   EXPECT_EQ(outcome(at_100, {run_at(100), run}), "FAILED b.h5 is INVALID (INVALID: check failed)");
   EXPECT_EQ(judged(at_100 + ", verdict='any'", {run}).verdict, Accepted::PASSED);
-  run.record.verdict = "NOT VERIFIED";
-  run.record.status = "TIMEOUT";
-  run.record.reason = "";
+  run.record.outcome.verdict = "NOT VERIFIED";
+  run.record.outcome.status = "TIMEOUT";
+  run.record.outcome.reason = "";
   EXPECT_EQ(outcome(at_100, {run, run_at(1)}), "NOT_DECIDED b.h5 is NOT VERIFIED (TIMEOUT)");
 
   run = run_at(100, "b.h5");
@@ -224,7 +224,7 @@ TEST(Accept, WritesASpecificationOfWhatRunsReached) {
   EXPECT_EQ(rows[1].rules, "met");
   EXPECT_EQ(rows[1].ranks, 2);
   EXPECT_EQ(accept_status(judge(rows, runs)), 0);
-  runs[0].record.verdict = "INVALID";
+  runs[0].record.outcome.verdict = "INVALID";
   EXPECT_THROW(written_spec({runs[0]}), Error);
   odd.record.summary.tokens_per_s = 0.25;  // of a large model on a small machine
   EXPECT_EQ(parse_spec("s.in", written_spec({odd})).at(0).reference, 0.25);

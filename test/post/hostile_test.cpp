@@ -45,8 +45,8 @@ Record hostile_record(const std::string& status) {
   visit_root(r, Spoil());
   visit_provenance(r.provenance, Spoil());
   visit_summary(r.summary, Spoil());
-  r.status = status;
-  if (status == "OK") r.verdict = "VALID";
+  r.outcome.status = status;
+  if (status == "OK") r.outcome.verdict = "VALID";
   r.summary.flops_convention = "causal";
   for (ConfigEntry& entry : r.config) {
     std::visit(Spoil(), entry.value);

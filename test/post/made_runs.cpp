@@ -24,7 +24,7 @@ Record scaled(int64_t ranks, double sec_per_it, int64_t zero_stage) {
   s.device_memory_bytes = 6e9;
   set_key(r, "parallel", "data_parallel", ranks);
   set_key(r, "parallel", "zero_stage", zero_stage);
-  r.loss = {10.98, 10.5 - 0.01 * static_cast<double>(zero_stage), 10.1, 9.75};
+  r.steps.loss = {10.98, 10.5 - 0.01 * static_cast<double>(zero_stage), 10.1, 9.75};
   return r;
 }
 
@@ -32,8 +32,8 @@ std::vector<Record> study() {
   std::vector<Record> records = {scaled(1, 32.0, 0), scaled(2, 17.0, 0), scaled(2, 17.5, 0),
                                  scaled(4, 9.5, 0),  scaled(2, 18.0, 3), scaled(4, 9.0, 3),
                                  scaled(8, 0.0, 0)};
-  records.back().status = "OOM";
-  records.back().verdict.clear();
+  records.back().outcome.status = "OOM";
+  records.back().outcome.verdict.clear();
   return records;
 }
 
@@ -45,13 +45,13 @@ std::vector<Record> length_batch_sweep() {
       set_key(records.back(), "model", "seq_length", length);
       set_key(records.back(), "batch", "micro_batch_size", batch);
     }
-  records.back().status = "OOM";
+  records.back().outcome.status = "OOM";
   return records;
 }
 
 Record run_of_two_stages() {
   Record r = made_record();
-  r.warmup_steps = 0;
+  r.steps.warmup_steps = 0;
   r.provenance.deck_resolved =
       "&model num_layers = 2, hidden_size = 64, num_attention_heads = 2, seq_length = 32,\n"
       "  vocab_size = 100, vocab_multiple = 1 /\n";
@@ -126,8 +126,8 @@ Record one_layer_run(const std::vector<double>& linear_s, double step_s) {
   r.summary.timed_steps = 2;
   r.summary.sec_per_it = step_s;
   r.summary.gemm_ceiling_tflops = 184320.0 / 1e12;
-  r.warmup_steps = 1;
-  r.step_time_s = {9.0, step_s, step_s};
+  r.steps.warmup_steps = 1;
+  r.steps.time_s = {9.0, step_s, step_s};
   RankSeries linear{"region_linear", "s", "", {}, 3, ranks, false};
   RankSeries norm = linear, waiting = linear;
   norm.name = "region_layernorm";

@@ -142,9 +142,9 @@ TEST(RunBounds, AreSilentOnANoisyMachine) {
 TEST(TimedSteps, WithoutTheWarmUpAndSkippedSteps) {
   Record r = made_record();  // warm-up 1
   EXPECT_EQ(timed_step_times(r), (std::vector<double>{31.5, 32.0, 33.0}));
-  r.skipped = {0, 0, 1, 0};
+  r.steps.skipped = {0, 0, 1, 0};
   EXPECT_EQ(timed_step_times(r), (std::vector<double>{31.5, 33.0}));
-  r.warmup_steps = 9;  // a run that ended before
+  r.steps.warmup_steps = 9;  // a run that ended before
   EXPECT_TRUE(timed_step_times(r).empty());
 }
 

@@ -26,9 +26,9 @@ void expect_page(const std::string& name, const std::string& text) {
 // A run that ended before its first step.
 Record failed_run() {
   Record r = made_record();
-  r.status = "OOM";
-  r.verdict.clear();
-  r.reason = "rank 1 needs 12 GiB, device_memory_gib allows 8";
+  r.outcome.status = "OOM";
+  r.outcome.verdict.clear();
+  r.outcome.reason = "rank 1 needs 12 GiB, device_memory_gib allows 8";
   set_key(r, "run", "name", std::string("too large"));
   const Summary full = r.summary;
   r.summary = Summary{};
@@ -40,11 +40,12 @@ Record failed_run() {
   r.summary.device_memory_bytes = full.device_memory_bytes;
   r.summary.peak_memory_bytes = full.peak_memory_bytes;
   r.sensors = {};
-  r.loss = r.grad_norm = r.loss_scale = r.step_time_s = r.checkpoint_s = r.held_out_loss = {};
-  r.skipped.clear();
-  r.tokens.clear();
-  r.held_out_step.clear();
-  r.failed_step = -1;
+  r.steps.loss = r.steps.grad_norm = r.steps.loss_scale = r.steps.time_s = r.steps.checkpoint_s =
+      r.steps.held_out_loss = {};
+  r.steps.skipped.clear();
+  r.steps.tokens.clear();
+  r.steps.held_out_step.clear();
+  r.outcome.failed_step = -1;
   r.timing.clear();
   r.comm.clear();
   r.verify.clear();
@@ -138,7 +139,7 @@ TEST(Pages, Compare) {
   for (LoadedRun& run : b) {
     run.record.machine = "another machine";
     run.record.git_commit = "ba9876543210";
-    run.record.status = "INVALID";
+    run.record.outcome.status = "INVALID";
   }
   b[1].record.summary.nodes = 2;
   expect_page("compare.txt", compare_page(a, b, 1.5));

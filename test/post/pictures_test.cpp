@@ -67,7 +67,7 @@ TEST(Pictures, OfLimitsRangesAndManyCurves) {
   std::vector<Record> many;
   for (int run = 0; run < 41; ++run) {
     many.push_back(scaled(1, 20.0 + run, 0));
-    for (double& loss : many.back().loss) loss += 0.01 * run;
+    for (double& loss : many.back().steps.loss) loss += 0.01 * run;
   }
   expect_picture(loss_picture(runs_of(many)), "loss_41_runs");
   many.pop_back();
@@ -77,15 +77,15 @@ TEST(Pictures, OfLimitsRangesAndManyCurves) {
 // Many steps are binned; of many ranks some stand for the others.
 TEST(Pictures, OfALongRunOfManyRanks) {
   Record r = made_record();
-  r.warmup_steps = 1;
-  r.loss.clear();
-  r.step_time_s.clear();
+  r.steps.warmup_steps = 1;
+  r.steps.loss.clear();
+  r.steps.time_s.clear();
   for (int step = 0; step < 3000; ++step) {
-    r.loss.push_back(11.0 - 0.002 * step + (step % 7 == 0 ? 0.3 : 0.0));
-    r.step_time_s.push_back(2.0 + 0.001 * (step % 11) + (step == 1500 ? 3.0 : 0.0));
+    r.steps.loss.push_back(11.0 - 0.002 * step + (step % 7 == 0 ? 0.3 : 0.0));
+    r.steps.time_s.push_back(2.0 + 0.001 * (step % 11) + (step == 1500 ? 3.0 : 0.0));
   }
-  r.held_out_step = {750, 1500, 2250, 3000};
-  r.held_out_loss = {9.7, 8.3, 7.0, 5.9};
+  r.steps.held_out_step = {750, 1500, 2250, 3000};
+  r.steps.held_out_loss = {9.7, 8.3, 7.0, 5.9};
   r.summary.token_entropy = 4.5;
   r.summary.world_size = 40;
   r.timing.clear();

@@ -66,7 +66,7 @@ std::string bars_of(const Picture& picture, size_t panel = 0) {
 TEST(Plots, ThroughputOverRanksInAscendingOrder) {
   const Record four = on(4, 800), one = on(1, 250), failed = on(2, 400);
   Record oom = failed;
-  oom.status = "OOM";
+  oom.outcome.status = "OOM";
   const Picture picture = throughput_picture({RunView(four), RunView(oom), RunView(one)});
   EXPECT_EQ(curves_of(picture), ": (1 250) (4 800)\n");
   EXPECT_EQ(picture.panels[0].x.label, "Ranks");
@@ -178,10 +178,10 @@ TEST(Plots, UtilisationIsOfModelFlops) {
 // A step that takes much longer than the others needs a logarithmic axis.
 TEST(Plots, AxisOfStepTimes) {
   Record r = made_record();
-  r.step_time_s = {1.0, 1.0, 20.0, 1.0};
+  r.steps.time_s = {1.0, 1.0, 20.0, 1.0};
   EXPECT_FALSE(steps_picture({RunView(r)}).panels[0].y.logarithmic);
   EXPECT_TRUE(steps_picture({RunView(r)}).panels[0].y.from_zero);
-  r.step_time_s[2] = 21.0;
+  r.steps.time_s[2] = 21.0;
   EXPECT_TRUE(steps_picture({RunView(r)}).panels[0].y.logarithmic);
 }
 
@@ -207,8 +207,8 @@ TEST(Plots, DataFileOfAPicture) {
 // Of many ranks a series has its minima, means, maxima and values of the slowest step.
 TEST(Plots, BreakdownOfMaximaOverRanks) {
   Record r = made_record();
-  r.warmup_steps = 0;
-  r.skipped = {0};
+  r.steps.warmup_steps = 0;
+  r.steps.skipped = {0};
   r.summary.world_size = 1000;
   r.timing = {{"step", "s", "", {10, 11, 12, 13}, 1, 4, true},
               {"region_linear", "s", "", {3, 4, 7, 1}, 1, 4, true}};
@@ -235,7 +235,7 @@ TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
   const PublishedCells cells;
   Record two, eight;
   two.config = eight.config = {{"run", "name", std::string("2.0 GHz"), "1", ""}};
-  two.status = eight.status = "OK";
+  two.outcome.status = eight.outcome.status = "OK";
   two.summary.world_size = 2;
   two.summary.tokens_per_s = 100;
   eight.summary.world_size = 8;
@@ -254,7 +254,7 @@ TEST(Plots, MemoryStandsByClassWithItsLimit) {
               {"arena", "", {900 << 20}, false}};
   set_key(r, "memory", "device_memory_gib", 0.5);
   // A run that was refused for its memory has a plan: the extent of each class of its arena.
-  oom.status = "OOM";
+  oom.outcome.status = "OOM";
   oom.memory.clear();
   oom.arena = {{"wte", "parameters", "f32", 0, 200 << 20, "run"},
                {"h.0", "activations", "f32", 0, 400 << 20, "step"},
@@ -297,8 +297,8 @@ TEST(Plots, HighestThroughputOfAReport) {
   const size_t card = page.find("Highest throughput");
   EXPECT_TRUE(has(page.substr(card, 200), "fp32")) << page.substr(card, 200);
   for (Record* const failed : {&a, &b}) {
-    failed->status = "OOM";
-    failed->verdict = "NOT VERIFIED";
+    failed->outcome.status = "OOM";
+    failed->outcome.verdict = "NOT VERIFIED";
   }
   EXPECT_EQ(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
 }
@@ -313,8 +313,8 @@ TEST(Plots, MemoryThatIsASumOverRanks) {
 // One bar per rank, with waiting for pipeline messages apart from other communication.
 TEST(Plots, BreakdownOfEachRank) {
   Record timed = made_record();
-  timed.warmup_steps = 0;
-  timed.skipped = {0, 0};
+  timed.steps.warmup_steps = 0;
+  timed.steps.skipped = {0, 0};
   timed.summary.timed_steps = 2;
   timed.timing = {{"step", "s", "", {20, 20, 20, 20}, 2, 2, false},
                   {"forward", "s", "", {3, 4, 3, 4}, 2, 2, false},
@@ -331,8 +331,8 @@ TEST(Plots, BreakdownOfEachRank) {
 // Many ranks have one bar: their mean, with error bars over ranks.
 TEST(Plots, BreakdownOfManyRanks) {
   Record timed = made_record();
-  timed.warmup_steps = 0;
-  timed.skipped = {0};
+  timed.steps.warmup_steps = 0;
+  timed.steps.skipped = {0};
   RankSeries step{"step", "s", "", {}, 1, 40, false}, linear = step;
   linear.name = "region_linear";
   for (int rank = 0; rank < 40; ++rank) {
@@ -359,8 +359,8 @@ TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
   set_key(a, "model", "vocab_size", int64_t{50257});
   set_key(b, "model", "vocab_size", int64_t{50257});
   set_key(c, "model", "vocab_size", int64_t{50257});
-  b.loss[1] += 1e-4;
-  c.loss[3] = 12.0;
+  b.steps.loss[1] += 1e-4;
+  c.steps.loss[3] = 12.0;
   const Picture picture = loss_picture({RunView(a), RunView(b), RunView(c)});
   EXPECT_EQ(curves_of(picture),
             "made, 2 ranks: (1 11) (2 11) (3 10) (4 10)\n"
@@ -380,8 +380,8 @@ TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
 // Thousands of steps are means of as many each, which span them.
 TEST(Plots, ManyStepsAreBinned) {
   Record r = made_record();
-  r.step_time_s.clear();
-  for (int step = 0; step < 1200; ++step) r.step_time_s.push_back(step % 10 == 0 ? 2.0 : 1.0);
+  r.steps.time_s.clear();
+  for (int step = 0; step < 1200; ++step) r.steps.time_s.push_back(step % 10 == 0 ? 2.0 : 1.0);
   const Picture picture = steps_picture({RunView(r)});
   ASSERT_EQ(picture.panels[0].curves[0].marks.size(), 120U);
   const Mark& mark = picture.panels[0].curves[0].marks[0];
@@ -396,8 +396,8 @@ TEST(Plots, ManyStepsAreBinned) {
 TEST(Plots, StepsOfAResumedRunGoOnCounting) {
   Record r = made_record(), first = r;
   r.summary.resumed_step = 100;
-  r.held_out_step = {102};
-  r.held_out_loss = {10.0};
+  r.steps.held_out_step = {102};
+  r.steps.held_out_loss = {10.0};
   const Picture loss = loss_picture({RunView(r)});
   EXPECT_TRUE(has(curves_of(loss), ": (101 11) (102 11) (103 10) (104 10)\n")) << curves_of(loss);
   EXPECT_TRUE(has(curves_of(loss), "held out: (102 10)\n")) << curves_of(loss);
@@ -443,7 +443,7 @@ TEST(Plots, BuffersThatShareBytesLieBelowEachOther) {
 
 TEST(Plots, RanksStandByHost) {
   Record r = made_record();
-  r.warmup_steps = 0;
+  r.steps.warmup_steps = 0;
   r.provenance.hostnames = {"node0", "node1", "node0"};
   r.timing = {{"step", "s", "", {10, 10, 10}, 1, 3, false},
               {"communication", "s", "", {4, 1, 4}, 1, 3, false}};
@@ -465,7 +465,7 @@ TEST(Plots, RooflineOfThePlan) {
       "&model num_layers = 2, hidden_size = 64, num_attention_heads = 2, seq_length = 32,\n"
       "  vocab_size = 100, vocab_multiple = 1 /\n";
   Record r = made_record();
-  r.warmup_steps = 0;
+  r.steps.warmup_steps = 0;
   r.summary.world_size = 1;
   r.provenance.deck_resolved = deck;
   r.timing.clear();
@@ -512,7 +512,7 @@ TEST(Plots, SweepOverTwoKeys) {
       set_key(records.back(), "parallel", "zero_stage", stage);
       set_key(records.back(), "batch", "micro_batch_size", batch);
     }
-  records[3].status = "OOM";
+  records[3].outcome.status = "OOM";
   Runs runs;
   for (const Record& record : records) runs.emplace_back(record);
   const Picture picture = sweep_picture(runs);
@@ -685,8 +685,8 @@ TEST(Plots, TracesThatAreNoneAreEmpty) {
 TEST(Plots, StrangeFigures) {
   for (const double value : {0.0, -1.0, 1e308, 1e-308, 1e17, double(INFINITY), double(NAN)}) {
     Record r = made_record();
-    r.loss = {value, 1.0, value};
-    r.step_time_s = {value, value, value, value};
+    r.steps.loss = {value, 1.0, value};
+    r.steps.time_s = {value, value, value, value};
     for (double* figure :
          {&r.summary.tokens_per_s, &r.summary.sec_per_it, &r.summary.sec_per_it_min,
           &r.summary.sec_per_it_max, &r.summary.peak_memory_bytes, &r.summary.device_memory_bytes})

@@ -206,7 +206,8 @@ TEST_F(PublishedRows, ShapesOfZeroRows) {
 // A column that no form has is left aside: a remark is no outcome.
 TEST_F(PublishedRows, UnknownColumnsAreNotRead) {
   const auto rows = read("remark,ranks,tokens_per_s\nOOM,1,2\n");
-  EXPECT_EQ(rows.at(0).record.status, read("ranks,tokens_per_s\n1,2\n").at(0).record.status);
+  EXPECT_EQ(rows.at(0).record.outcome.status,
+            read("ranks,tokens_per_s\n1,2\n").at(0).record.outcome.status);
   EXPECT_EQ(rows.at(0).record.summary.tokens_per_s, 2.0);
 }
 

@@ -125,8 +125,8 @@ TEST(Show, PageOf80ColumnsWithEverything) {
 // 56 columns are left beside the names; words are not cut unless one is longer.
 TEST(Show, LongValuesAreBrokenAtBlanks) {
   Record r = made_record();
-  r.reason = std::string(40, 'a') + " " + std::string(30, 'b') + " " + std::string(30, 'c') + " " +
-             std::string(60, 'd');
+  r.outcome.reason = std::string(40, 'a') + " " + std::string(30, 'b') + " " +
+                     std::string(30, 'c') + " " + std::string(60, 'd');
   const std::string page = show_page("f", r), margin(24, ' ');
   EXPECT_NE(page.find("reason                " + std::string(40, 'a') + "\n" + margin +
                       std::string(30, 'b') + "\n" + margin + std::string(30, 'c') + "\n" + margin +
@@ -161,8 +161,9 @@ TEST(Show, ARunWithoutKeys) {
 
 TEST(Show, ARunWithoutASingleStep) {
   Record r;
-  r.status = "OOM";
-  r.reason = "node n1: parameters need 40.0 GiB, 12.0 GiB are left; a smaller model or more ranks";
+  r.outcome.status = "OOM";
+  r.outcome.reason =
+      "node n1: parameters need 40.0 GiB, 12.0 GiB are left; a smaller model or more ranks";
   const std::string page = show_page("x.h5", r);
   EXPECT_TRUE(has(page, "no step was timed"));
   EXPECT_FALSE(has(page, "-- sensors")) << page;
@@ -180,7 +181,7 @@ TEST(Show, MessagesWithoutTimes) {
 // Beyond 1,024 ranks a record has maxima of times and sums of messages.
 TEST(Show, ReducedFiguresSayWhatTheyAre) {
   Record r = made_record();
-  r.status = "FAILED";
+  r.outcome.status = "FAILED";
   r.timing = {{"forward", "s", "", {1, 2, 3, 40, 4, 5, 6, 50}, 2, 4, true}};
   r.memory = {{"workspace", "", {4096}, true}};
   r.comm = {{"data", "all_reduce", {5 << 20}, {7000}, {1}, {2.5}, {1.25}, true}};
@@ -201,7 +202,7 @@ TEST(Regions, TheSlowestRankByMediansOfTimedSteps) {
   ASSERT_EQ(slowest.regions.size(), 2u);
   EXPECT_EQ(slowest.regions[0].time_s, 6.0);
   EXPECT_EQ(slowest_rank(Record{}).regions.size(), 0u);
-  r.skipped = {0, 0, 0, 1};
+  r.steps.skipped = {0, 0, 0, 1};
   EXPECT_EQ(slowest_rank(r).regions[0].time_s, 5.0);
 }
 
@@ -218,11 +219,11 @@ TEST(Regions, OfReducedSeriesTheMaximum) {
 // ranks. Forward: rank 1 of A (4, 6, 8 s) against rank 0 of B (3, 5, 7 s), 3 / 8 to 7 / 4.
 TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
   Record b = made_record();
-  b.step_time_s = {40.0, 16.0, 16.0, 17.0};
+  b.steps.time_s = {40.0, 16.0, 16.0, 17.0};
   b.summary.sec_per_it = 16.0;
   b.summary.tokens_per_s = 512.0;
   b.summary.samples_per_s = 0.5;
-  b.loss = {10.98, 10.75, 10.1};
+  b.steps.loss = {10.98, 10.75, 10.1};
   b.timing[0].values = {1, 2, 3, 1, 5, 1.5, 7, 2};
   b.config.pop_back();
   set_key(b, "run", "deterministic", false);
@@ -273,16 +274,16 @@ std::string first_line(const std::string& page) {
 TEST(Compare, WithinAndBeyondNoise) {
   const Record a = made_record();
   Record b = made_record();
-  b.step_time_s = {40.0, 32.0, 32.5, 33.0};  // overlaps 31.5 .. 33
+  b.steps.time_s = {40.0, 32.0, 32.5, 33.0};  // overlaps 31.5 .. 33
   b.summary.sec_per_it = 32.5;
   b.summary.tokens_per_s = 252.0;
   EXPECT_EQ(first_line(page_of(a, b)),
             "No difference was found in tokens/s: B is at 98.4 % of A (1 and 1 run, within the "
             "noise of their steps).");
   // The least and the largest of n steps cover 1 - 2^(1 - n).
-  b.step_time_s = {40.0, 32.0, 32.5};
+  b.steps.time_s = {40.0, 32.0, 32.5};
   EXPECT_TRUE(has(page_of(a, b), "(75 % of 3 steps; 50 % of 2 steps)")) << page_of(a, b);
-  b.step_time_s = {40.0, 16.0};
+  b.steps.time_s = {40.0, 16.0};
   const std::string page = page_of(a, b);
   EXPECT_TRUE(has(page, "not known"));
   EXPECT_EQ(first_line(page), "B is 1.6 % slower than A in tokens/s (noise is not known).");
@@ -294,7 +295,7 @@ TEST(Compare, WithinAndBeyondNoise) {
 TEST(Compare, ASmallDifferenceOfSingleRuns) {
   const Record a = made_record();
   Record b = made_record();
-  b.step_time_s = {40.0, 33.2, 33.2, 33.2};
+  b.steps.time_s = {40.0, 33.2, 33.2, 33.2};
   b.summary.sec_per_it = 33.2;
   const std::string page = compare_page({{"a.h5", a, {}}}, {{"b.h5", b, {}}}, 50.0);
   const size_t row = page.find("time per step");
@@ -328,7 +329,7 @@ TEST(Compare, WhatIsNotComparableComesFirst) {
   b.summary.peak_memory_bytes *= 2.0;
   EXPECT_TRUE(has(page_of(made_record(), b), " 2.000\n")) << "a verdict in a row";
   b = made_record();
-  b.status = "TIMEOUT";
+  b.outcome.status = "TIMEOUT";
   EXPECT_EQ(first_line(page_of(made_record(), b)), "Not comparable: b.h5 is TIMEOUT.");
   b = made_record();
   b.summary.tokens_per_s = 0.0;
@@ -338,8 +339,8 @@ TEST(Compare, WhatIsNotComparableComesFirst) {
 TEST(Compare, ProjectionsSayThatTheyAreNoMeasurements) {
   Record b = made_record();
   b.projection.machine = "h100";
-  b.verdict = "PROJECTED";
-  b.step_time_s.clear();
+  b.outcome.verdict = "PROJECTED";
+  b.steps.time_s.clear();
   b.summary.power_w = b.summary.energy_j_per_token = std::nullopt;
   Record a = made_record();
   a.summary.power_w = a.summary.energy_j_per_token = std::nullopt;
@@ -400,12 +401,12 @@ TEST(Compare, FastestStepsTellWhereMediansCannot) {
     std::vector<LoadedRun> runs = group_of(name, {1.0, 1.05, 1.0, 1.1, 0.98});
     for (size_t i = 0; i < runs.size(); ++i) {
       Record& r = runs[i].record;
-      r.skipped.clear();
-      r.step_time_s.assign(static_cast<size_t>(r.warmup_steps) + 20, r.summary.sec_per_it);
+      r.steps.skipped.clear();
+      r.steps.time_s.assign(static_cast<size_t>(r.steps.warmup_steps) + 20, r.summary.sec_per_it);
       const double here = factor * (1.0 + 1e-3 * static_cast<double>(i % 2));
-      r.step_time_s.front() = 0.1;  // of the warm-up
-      r.step_time_s[static_cast<size_t>(r.warmup_steps)] = 0.92 * here;
-      r.step_time_s.back() = 0.90 * here;
+      r.steps.time_s.front() = 0.1;  // of the warm-up
+      r.steps.time_s[static_cast<size_t>(r.steps.warmup_steps)] = 0.92 * here;
+      r.steps.time_s.back() = 0.90 * here;
     }
     return runs;
   };
@@ -425,7 +426,7 @@ TEST(Compare, ARunOfAGroupThatDiffersSaysSo) {
   set_key(b[1].record, "optimizer", "lr", 1e-4);
   EXPECT_TRUE(has(compare_page(a, b, 1.5), "optimizer.lr  0.0006  several\n"))
       << compare_page(a, b, 1.5);
-  b[1].record.verdict = "INVALID";
+  b[1].record.outcome.verdict = "INVALID";
   EXPECT_EQ(first_line(compare_page(a, b, 1.5)), "Not comparable: b2.h5 is INVALID.");
 }
 

@@ -28,7 +28,7 @@ std::vector<std::string> headings(const Table& table) {
 // mpt 0.2, with recomputation 4/3 of it, megatron 0.4 with recomputation (k = 4), causal 0.1.
 Record uneven_record() {
   Record r = made_record();
-  r.reason.clear();
+  r.outcome.reason.clear();
   set_key(r, "model", "preset", std::string());
   set_key(r, "model", "num_layers", int64_t{3});
   set_key(r, "model", "hidden_size", int64_t{320});
@@ -131,7 +131,7 @@ TEST(Megatron, TheFastestRunOfACell) {
   slow.summary.samples_per_s = 1.0;
   fast.summary.samples_per_s = 3.0;
   failed.summary.samples_per_s = 9.0;
-  failed.status = "FAILED";
+  failed.outcome.status = "FAILED";
   const RunView a(slow), b(fast), c(failed);
   for (const Runs& runs : {Runs{a, b, c}, Runs{c, b, a}, Runs{b, c, a}})
     EXPECT_EQ(megatron_tables(runs).at(0).rows.at(0).at(1).substr(0, 17), "3.00 samples/sec\n");
@@ -154,7 +154,7 @@ TEST(Scaling, EveryColumn) {
   base.summary.nodes = 2;
   base.summary.tokens_per_s = 2816.0;
   base.timing.clear();
-  r.warmup_steps = 1;
+  r.steps.warmup_steps = 1;
   r.timing = {{"step", "s", "", {99, 1, 4, 5, 6, 9, 5, 7}, 4, 2, false},
               {"communication", "s", "", {1, 9, 3, 1.4, 3, 9, 3, 0.5}, 4, 2, false}};
   EXPECT_EQ(format_csv(scaling_tables({RunView(r), RunView(base)})),
@@ -172,12 +172,12 @@ TEST(Scaling, EveryColumn) {
 // 5 GB in 2.5 s on two nodes; waits of 0.5 s and 1.5 s beside 96 s of timed steps and 32 s.
 TEST(Checkpoint, EveryColumn) {
   Record r = made_record();
-  r.reason.clear();
+  r.outcome.reason.clear();
   r.summary.nodes = 2;
   set_key(r, "checkpoint", "async", true);
   set_key(r, "checkpoint", "every_steps", int64_t{2});
-  r.step_time_s = {32, 32, 32, 32};
-  r.checkpoint_s = {0, 0.5, 0, 1.5};
+  r.steps.time_s = {32, 32, 32, 32};
+  r.steps.checkpoint_s = {0, 0.5, 0, 1.5};
   const Table table = checkpoint_tables({RunView(r)}).at(0);
   EXPECT_EQ(headings(table),
             (std::vector<std::string>{"Run", "Ranks", "Nodes", "Async", "Every", "Size (GB)",
@@ -186,7 +186,7 @@ TEST(Checkpoint, EveryColumn) {
   EXPECT_EQ(table.rows.at(0), (std::vector<std::string>{"made, 2 ranks", "2", "2", "true", "2",
                                                         "5.00", "2.50", "2.00", "1.00", "1000.00",
                                                         "500.00", "1.54", "1.50", "03-09"}));
-  r.checkpoint_s.clear();
+  r.steps.checkpoint_s.clear();
   r.summary.checkpoint_bytes = 0;
   r.summary.checkpoint_write_s = r.summary.resume_s = 0.0;
   const Table none = checkpoint_tables({RunView(r)}).at(0);
@@ -261,12 +261,12 @@ TEST(Fugaku, OneTableForEachSequenceLengthAndSetting) {
 
 TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
   Record oom = fugaku_record({64, 2.0, 4, 30000.0, 0.0});
-  oom.status = "OOM";
-  oom.verdict = "";
-  oom.failed_step = 3;
-  oom.reason = "activations need 31 GiB";
+  oom.outcome.status = "OOM";
+  oom.outcome.verdict = "";
+  oom.outcome.failed_step = 3;
+  oom.outcome.reason = "activations need 31 GiB";
   Record invalid = fugaku_record({1, 2.0, 1, 0.0, 1489.7});
-  invalid.status = invalid.verdict = "INVALID";
+  invalid.outcome.status = invalid.outcome.verdict = "INVALID";
   Record quick = fugaku_record({1, 2.0, 1, 0.0, 0.0});
   const Table table = fugaku_tables({RunView(oom), RunView(invalid), RunView(quick)}).at(0);
   EXPECT_EQ(cell(table, 0, "Mem"), "30000.0 MiB");
@@ -332,7 +332,7 @@ TEST(Native, ColumnsAreWhatTheRunsDifferIn) {
   set_key(b, "parallel", "zero_stage", int64_t{3});
   set_key(c, "batch", "micro_batch_size", int64_t{2});
   set_key(b, "optimizer", "weight_decay", 0.5);
-  c.status = "OOM";
+  c.outcome.status = "OOM";
   const Table table = native_tables({RunView(a), RunView(b), RunView(c)}).at(0);
   EXPECT_EQ(headings(table),
             (std::vector<std::string>{"Run", "Layout", "micro_batch_size", "Time (s)", "Spread (%)",
@@ -349,7 +349,7 @@ TEST(Native, ColumnsAreWhatTheRunsDifferIn) {
 // A row of the published table: 7b, 8 A100 80 GB, T = 2048, 37130 tokens/s. N = 6658859008.
 Record mpt_record() {
   Record r = made_record();
-  r.reason.clear();
+  r.outcome.reason.clear();
   set_key(r, "model", "preset", std::string("mpt-7b"));
   set_key(r, "model", "seq_length", int64_t{2048});
   set_key(r, "parallel", "data_parallel", int64_t{8});
@@ -476,7 +476,7 @@ TEST(Mpt, ShardingOffloadAndRatesBelowOne) {
   EXPECT_EQ(cell(table, 0, "Throughput (S/s)"), "0.00988");
   EXPECT_EQ(cell(table, 0, "Throughput (T/s)"), "2");
   EXPECT_EQ(cell(table, 0, "Throughput (T/s/GPU)"), "0.281");  // 2.25 / 8 = 0.28125
-  r.status = "TIMEOUT";
+  r.outcome.status = "TIMEOUT";
   for (const char* heading : {"MFU", "HFU", "Model TFLOP", "Throughput (S/s)", "Throughput (T/s)"})
     EXPECT_EQ(cell(mpt_tables({RunView(r)}).at(0), 0, heading), "TIMEOUT");
 }
@@ -500,7 +500,7 @@ TEST(Mpt, Fp8AgainstThePeaksOfBothTypes) {
 
 TEST(Zero, MemoryOfEachDeviceAndRunsThatNeverStarted) {
   Record r = made_record();
-  r.reason.clear();
+  r.outcome.reason.clear();
   set_key(r, "model", "preset", std::string("gpt-345m"));
   set_key(r, "parallel", "zero_stage", int64_t{2});
   set_key(r, "parallel", "offload", std::string("optimizer"));
@@ -510,8 +510,8 @@ TEST(Zero, MemoryOfEachDeviceAndRunsThatNeverStarted) {
   r.summary.sec_per_it = 1.658238935;
   r.summary.samples_per_s = 256 / 1.658238935;
   Record never = r;
-  never.status = "OOM";
-  never.loss.clear();
+  never.outcome.status = "OOM";
+  never.steps.loss.clear();
   const Table table = zero_tables({RunView(r), RunView(never)}).at(0);
   EXPECT_EQ(headings(table),
             (std::vector<std::string>{
@@ -541,7 +541,7 @@ TEST(Megatron, MatrixOverMachines) {
   eight.summary.world_size = 32;
   set_key(eight, "parallel", "data_parallel", int64_t{32});
   set_key(eight, "batch", "global_batch_size", int64_t{128});
-  eight.status = "OOM";
+  eight.outcome.status = "OOM";
   Record other = one;
   set_key(other, "parallel", "zero_stage", int64_t{3});
   set_key(other, "parallel", "offload", std::string("optimizer"));
@@ -590,7 +590,7 @@ TEST(Styles, NoteSkippedSteps) {
   Record r = made_record();
   EXPECT_EQ(RunView(r).skipped_note(), "");
   EXPECT_EQ(cell(mpt_tables({RunView(r)}).at(0), 0, "Notes"), "no column Notes");
-  r.skipped = {1, 0, 1, 1};
+  r.steps.skipped = {1, 0, 1, 1};
   for (const Style& style : styles) {
     if (style.tables == comm_tables) continue;  // its rows are messages
     const std::string text = format_csv(style.tables({RunView(r)}));
@@ -605,7 +605,7 @@ TEST(Scaling, SpeedUpAndEfficiencyFromTheFewestRanks) {
   four.summary.tokens_per_s = 1.8 * two.summary.tokens_per_s;
   Record failed = two;
   failed.summary.world_size = 1;
-  failed.status = "FAILED";
+  failed.outcome.status = "FAILED";
   const Table table = scaling_tables({RunView(four), RunView(two), RunView(failed)}).at(0);
   EXPECT_EQ(cell(table, 0, "Speed-up"), "FAILED");
   EXPECT_EQ(cell(table, 1, "Speed-up"), "1.00");
@@ -622,7 +622,7 @@ TEST(Scaling, CommunicationShareAndAggregate) {
   four.summary.flops_convention = "exact";
   four.summary.sec_per_it = 2.0;
   four.summary.flops_per_step = {{"exact", 2e15}};
-  four.warmup_steps = 0;
+  four.steps.warmup_steps = 0;
   four.timing = {{"step", "s", "", {8.0}, 1, 1, false},
                  {"communication", "s", "", {2.0}, 1, 1, false}};
   Table table = scaling_tables({RunView(four)}).at(0);
@@ -663,7 +663,7 @@ TEST(Styles, TextColumnsAreAlignedToTheLeft) {
 TEST(Styles, ProjectedRowsSaySo) {
   Record projected = made_record();
   projected.projection.machine = "h100";
-  projected.verdict = "PROJECTED";
+  projected.outcome.verdict = "PROJECTED";
   const Record measured = made_record();
   for (const auto style : {native_tables, fugaku_tables, mpt_tables, zero_tables, scaling_tables}) {
     const std::vector<Table> both = style({RunView(projected), RunView(measured)});

@@ -22,9 +22,9 @@ namespace {
 LoadedRun timed(double seconds, double ceiling) {
   LoadedRun run;
   Record& r = run.record = made_record();
-  r.skipped.clear();
-  r.warmup_steps = 1;
-  r.step_time_s = {10.0 * seconds, seconds, seconds, seconds};
+  r.steps.skipped.clear();
+  r.steps.warmup_steps = 1;
+  r.steps.time_s = {10.0 * seconds, seconds, seconds, seconds};
   r.summary.flops_per_step = {{"causal", 0.08e12}, {"mpt", 0.08e12}};
   r.summary.flops_convention = "causal";
   summarise_steps(r, 8);

@@ -10,10 +10,10 @@ namespace {
 // took 4, 8, 2 and 5 s: median (4 + 5) / 2.
 Record record_of_seven_steps() {
   Record r;
-  r.warmup_steps = 2;
-  r.loss = {7, 6, 5, 4, 3, 2, 1.5};
-  r.step_time_s = {100, 0.25, 4, 8, 0.5, 2, 5};
-  r.skipped = {0, 1, 0, 0, 1, 0, 0};
+  r.steps.warmup_steps = 2;
+  r.steps.loss = {7, 6, 5, 4, 3, 2, 1.5};
+  r.steps.time_s = {100, 0.25, 4, 8, 0.5, 2, 5};
+  r.steps.skipped = {0, 1, 0, 0, 1, 0, 0};
   Summary& s = r.summary;
   s.world_size = 2;
   s.tokens_per_step = 9000;
@@ -59,8 +59,8 @@ TEST(Steps, RatesFollowFromTheMedianOfTimedSteps) {
 // + 5 s.
 TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
   Record r = record_of_seven_steps();
-  r.held_out_step = {2, 4, 6};
-  r.held_out_loss = {6.0, 3.5, 3.6};
+  r.steps.held_out_step = {2, 4, 6};
+  r.steps.held_out_loss = {6.0, 3.5, 3.6};
   const Summary& s = r.summary;
   set_time_to_target(r, 3.0);
   EXPECT_EQ(s.held_out_loss, 3.6);
@@ -72,8 +72,8 @@ TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
   // A run that continues another: the time of the first is in its checkpoint, or is not known.
   r = record_of_seven_steps();
   r.summary.resumed_step = 10;
-  r.held_out_step = {12};
-  r.held_out_loss = {1.0};
+  r.steps.held_out_step = {12};
+  r.steps.held_out_loss = {1.0};
   set_time_to_target(r, 1.0);
   EXPECT_EQ(s.tokens_to_target, 12 * 9000);
   EXPECT_EQ(s.time_to_target_s, 0.0);
@@ -94,26 +94,26 @@ TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
 // are disturbed. The rate falls from 1 / 0.9505 to 1 / 1.0495: by about 0.1 in 100 s.
 TEST(Steps, DriftIsARobustSlope) {
   Record r;
-  r.warmup_steps = 1;
-  r.step_time_s = {9.0};
+  r.steps.warmup_steps = 1;
+  r.steps.time_s = {9.0};
   double elapsed_s = 0.0;
   for (int step = 0; step < 100; ++step) {
-    r.step_time_s.push_back(0.9505 + 0.001 * step);
-    elapsed_s += r.step_time_s.back();
+    r.steps.time_s.push_back(0.9505 + 0.001 * step);
+    elapsed_s += r.steps.time_s.back();
   }
-  for (const size_t disturbed : {5U, 50U, 99U}) r.step_time_s[disturbed] += 1.0;
-  r.loss.assign(101, 1.0);
+  for (const size_t disturbed : {5U, 50U, 99U}) r.steps.time_s[disturbed] += 1.0;
+  r.steps.loss.assign(101, 1.0);
   summarise_steps(r, 1);
   // The time of the three seconds is part of the hours.
   EXPECT_NEAR(r.summary.drift_percent.value(), -10.0, 0.5);
   EXPECT_NEAR(r.summary.drift_percent_per_hour.value(),
               r.summary.drift_percent.value() * 3600.0 / (elapsed_s + 3.0), 1e-9);
   // Fifteen timed steps say nothing.
-  r.step_time_s.resize(16);
+  r.steps.time_s.resize(16);
   r.summary.drift_percent.reset();
   summarise_steps(r, 1);
   EXPECT_FALSE(r.summary.drift_percent);
-  r.step_time_s.push_back(1.0);
+  r.steps.time_s.push_back(1.0);
   summarise_steps(r, 1);
   EXPECT_TRUE(r.summary.drift_percent);
 }
@@ -121,15 +121,15 @@ TEST(Steps, DriftIsARobustSlope) {
 // Of sixteen steps every pair has a slope; their median, worked out anew.
 TEST(Steps, DriftIsTheMedianOfTheSlopesOfAllPairs) {
   Record r = record_of_seven_steps();
-  r.warmup_steps = 0;
-  r.skipped.clear();
-  r.step_time_s = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
-  r.loss.assign(16, 1.0);
+  r.steps.warmup_steps = 0;
+  r.steps.skipped.clear();
+  r.steps.time_s = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
+  r.steps.loss.assign(16, 1.0);
   summarise_steps(r, 1);
   EXPECT_EQ(r.summary.sec_per_it, 5.0);
   std::vector<double> rates, middles, slopes;
   double elapsed_s = 0.0;
-  for (const double time_s : r.step_time_s) {
+  for (const double time_s : r.steps.time_s) {
     rates.push_back(500.0 / time_s);  // per cent of the median's
     middles.push_back(elapsed_s + 0.5 * time_s);
     elapsed_s += time_s;
@@ -152,8 +152,8 @@ TEST(Steps, WhatCheckpointsCost) {
   r.summary.nodes = 2;
   r.summary.checkpoint_bytes = 6000000000;
   r.summary.checkpoint_write_s = 1.5;
-  r.step_time_s = {24.5, 24.5, 24.5, 24.5};
-  r.checkpoint_s = {0, 0.5, 0, 1.5};
+  r.steps.time_s = {24.5, 24.5, 24.5, 24.5};
+  r.steps.checkpoint_s = {0, 0.5, 0, 1.5};
   const CheckpointCost cost = checkpoint_cost(r);
   EXPECT_DOUBLE_EQ(cost.bytes_per_s, 4e9);
   EXPECT_DOUBLE_EQ(cost.node_bytes_per_s, 2e9);
@@ -164,7 +164,7 @@ TEST(Steps, WhatCheckpointsCost) {
 
 TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   Record r = record_of_seven_steps();
-  r.skipped.clear();  // timed: 4, 8, 0.5, 2 and 5
+  r.steps.skipped.clear();  // timed: 4, 8, 0.5, 2 and 5
   summarise_steps(r, 9);
   EXPECT_EQ(r.summary.sec_per_it, 4.0);
   EXPECT_EQ(r.summary.timed_steps, 5);
@@ -173,9 +173,9 @@ TEST(Steps, AnOddCountHasAStepInTheMiddle) {
 
 TEST(Steps, WithoutATimedStepThereAreNoRates) {
   Record all_skipped = record_of_seven_steps();
-  all_skipped.skipped.assign(7, 1);
+  all_skipped.steps.skipped.assign(7, 1);
   Record too_short = record_of_seven_steps();
-  too_short.warmup_steps = 7;
+  too_short.steps.warmup_steps = 7;
   for (Record* r : {&all_skipped, &too_short}) {
     summarise_steps(*r, 9);
     EXPECT_EQ(r->summary.timed_steps, 0);

@@ -11,14 +11,14 @@ namespace {
 // takes 2 + 2 + 4 = 8 s and rank 1 3 + 3 + 3 = 9 s.
 Record two_ranks() {
   Record r;
-  r.verdict = "VALID";
-  r.status = "OK";
+  r.outcome.verdict = "VALID";
+  r.outcome.status = "OK";
   r.date_utc = "2024-03-09T10:11:12Z";
   r.machine = "made machine";
   r.git_commit = "0123456789ab";
   r.software_version = "0.1.0";
-  r.warmup_steps = 1;
-  r.loss_scale = {65536, 65536, 32768, 32768};
+  r.steps.warmup_steps = 1;
+  r.steps.loss_scale = {65536, 65536, 32768, 32768};
   r.timing = {{"step", "s", "", {50, 1, 2, 3, 2, 3, 4, 3}, 4, 2, false},
               {"forward", "s", "", {9, 9, 1, 1, 1, 1.5, 1, 2}, 4, 2, false},
               {"communication", "s", "", {9, 9, 1, 3e-4, 1, 3e-4, 1, 3e-4}, 4, 2, false}};
@@ -80,10 +80,10 @@ TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
 // s of rank 1. Rank 0 is slower in the warm-up and in skipped steps, by far.
 TEST(Report, BreaksDownTheTimedStepsAlone) {
   Record r = two_ranks();
-  r.warmup_steps = 2;
+  r.steps.warmup_steps = 2;
   r.summary.timed_steps = 4;
-  r.loss = {7, 6, 5, 4, 3, 2, 1.5};
-  r.skipped = {0, 1, 0, 0, 1, 0, 0};
+  r.steps.loss = {7, 6, 5, 4, 3, 2, 1.5};
+  r.steps.skipped = {0, 1, 0, 0, 1, 0, 0};
   r.timing = {{"step", "s", "", {900, 1, 900, 1, 5, 6, 5, 6, 900, 1, 5, 6, 5, 6}, 7, 2},
               {"forward", "s", "", {900, 1, 900, 1, 1, 2, 1, 2, 900, 1, 1, 2, 1, 3}, 7, 2}};
   const std::string report = performance_report(r);
@@ -96,7 +96,7 @@ TEST(Report, BreaksDownTheTimedStepsAlone) {
 TEST(Report, WithoutTimedStepsPeakOrRecomputation) {
   Record r = two_ranks();
   r.comm.clear();
-  r.loss_scale.clear();
+  r.steps.loss_scale.clear();
   r.summary.timed_steps = 0;
   EXPECT_EQ(performance_report(r),
             "No step was timed.\n"
@@ -137,8 +137,8 @@ TEST(Report, HeadlineOfAValidRun) {
 // 6 s of steps, 2 s of waiting.
 TEST(Report, HeadlineTellsOfCheckpoints) {
   Record r = two_ranks();
-  r.step_time_s = {2.0, 1.0, 2.0, 1.0};
-  r.checkpoint_s = {0.0, 1.5, 0.0, 0.5};
+  r.steps.time_s = {2.0, 1.0, 2.0, 1.0};
+  r.steps.checkpoint_s = {0.0, 1.5, 0.0, 0.5};
   r.summary.resumed_from = "ck/step-00000004.h5";
   r.summary.resumed_step = 4;
   r.summary.resume_s = 0.5;
@@ -202,13 +202,13 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
 // A run that was not trained has no figures, and prints no zeros in their place.
 TEST(Report, HeadlineWithoutATimedStep) {
   Record r = two_ranks();
-  r.verdict = "NOT VERIFIED";
-  r.status = "OOM";
-  r.reason = "out of memory, predicted: 3 GiB";
+  r.outcome.verdict = "NOT VERIFIED";
+  r.outcome.status = "OOM";
+  r.outcome.reason = "out of memory, predicted: 3 GiB";
   r.summary = Summary{};
   r.summary.world_size = 2;
   r.summary.flops_convention = "causal";
-  r.loss.clear();
+  r.steps.loss.clear();
   const std::string edge(80, '=');
   EXPECT_EQ(headline(r, "out/result.h5"), edge +
                                               "\n"
@@ -238,8 +238,8 @@ TEST(Report, ChecksAndVerdict) {
   r.verify = {{"initial_loss", "|loss - ln V|", 0.25, 0.5, true},
               {"replicas_identical", "differing", 3.0, 0.0, false}};
   r.kernels_not_verified = {"dropout"};
-  r.verdict = "INVALID";
-  r.reason = "one replica differs";
+  r.outcome.verdict = "INVALID";
+  r.outcome.reason = "one replica differs";
   EXPECT_EQ(verification_report(r),
             "check                                     value      threshold\n"
             "initial_loss                               0.25            0.5  PASSED\n"
@@ -258,7 +258,7 @@ TEST(Report, LastLine) {
   const std::string before_loss =
       "GPTBENCH status=OK verdict=VALID params=1234567 ranks=2 steps=3 sec_per_it=2.5 "
       "tokens_per_s=4505.6 tflops=3 total_tflops=6 convention=causal mfu=0.1500 loss=";
-  r.loss = {9.75};
+  r.steps.loss = {9.75};
   EXPECT_EQ(last_line(r, "out/result.h5"), before_loss + "9.750000 file=out/result.h5\n");
   r.summary.final_loss = -std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(last_line(r, "none"), before_loss + "none file=none\n");

@@ -19,12 +19,12 @@ Config demo(const std::string& keys = "") {
 // Two ranks; 2 steps of warm-up, then 10 of a quarter of a second.
 Record valid_run() {
   Record r;
-  r.verdict = "VALID";
-  r.status = "OK";
+  r.outcome.verdict = "VALID";
+  r.outcome.status = "OK";
   r.git_commit = "0123456789ab";
-  r.warmup_steps = 2;
-  r.step_time_s.assign(12, 0.25);
-  r.loss.assign(12, 6.0);
+  r.steps.warmup_steps = 2;
+  r.steps.time_s.assign(12, 0.25);
+  r.steps.loss.assign(12, 6.0);
   r.summary.world_size = 2;
   r.summary.peak_tflops = 0.1;
   r.config = {{"run", "class", std::string("demo"), "1", ""},
@@ -53,16 +53,16 @@ TEST(Rules, OfNoClassAreNone) {
 
 TEST(Rules, EachThatIsBrokenIsNamed) {
   Record r = valid_run();
-  r.verdict = "INVALID";
+  r.outcome.verdict = "INVALID";
   EXPECT_EQ(broken(r), "the verdict is INVALID");
 
   r = valid_run();
-  r.step_time_s.assign(12, 0.125);  // the warm-up does not count
+  r.steps.time_s.assign(12, 0.125);  // the warm-up does not count
   EXPECT_EQ(broken(r), "1.25 s are timed, at least 2 s are required: raise run.duration_s");
 
   r = valid_run();
-  r.step_time_s.assign(6, 0.5);
-  r.loss.assign(6, 6.0);
+  r.steps.time_s.assign(6, 0.5);
+  r.steps.loss.assign(6, 6.0);
   EXPECT_EQ(broken(r), "4 steps are timed, at least 10 are required: raise run.duration_s");
 
   r = valid_run();
@@ -70,11 +70,11 @@ TEST(Rules, EachThatIsBrokenIsNamed) {
   EXPECT_EQ(broken(r), "1 steps were skipped, none may be");
 
   r = valid_run();
-  r.loss.back() = 6.29;
+  r.steps.loss.back() = 6.29;
   EXPECT_EQ(broken(r), "");
-  r.loss.back() = 6.31;
+  r.steps.loss.back() = 6.31;
   EXPECT_EQ(broken(r), "the loss went from 6.0000 to 6.3100, it may rise by at most 5 %");
-  r.loss.back() = std::numeric_limits<double>::quiet_NaN();
+  r.steps.loss.back() = std::numeric_limits<double>::quiet_NaN();
   EXPECT_NE(broken(r).find("it may rise"), std::string::npos);
 
   r = valid_run();
@@ -85,7 +85,7 @@ TEST(Rules, EachThatIsBrokenIsNamed) {
   Config config = demo();
   config.model.num_layers = 3;
   EXPECT_EQ(broken(r, config), "model.num_layers = 3 (the class has 2)");
-  r.verdict = "NOT VERIFIED";
+  r.outcome.verdict = "NOT VERIFIED";
   EXPECT_EQ(broken(r, config),
             "model.num_layers = 3 (the class has 2); the verdict is NOT VERIFIED");
 }

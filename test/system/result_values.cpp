@@ -40,7 +40,7 @@ int64_t steps_of_slowest(const Record& record) {
     for (int64_t step = 0; series.name == "step" && step < series.steps; ++step) {
       const auto begin = series.values.begin() + step * series.ranks;
       steps += *std::max_element(begin, begin + series.ranks) ==
-               record.step_time_s[static_cast<size_t>(step)];
+               record.steps.time_s[static_cast<size_t>(step)];
     }
   return steps;
 }
@@ -72,28 +72,29 @@ int main(int argc, char** argv) {
   }
   try {
     const Record record = read_result(argv[1]);
-    std::printf("status %s\nverdict %s\nreason %s\n", record.status.c_str(), record.verdict.c_str(),
-                record.reason.c_str());
+    std::printf("status %s\nverdict %s\nreason %s\n", record.outcome.status.c_str(),
+                record.outcome.verdict.c_str(), record.outcome.reason.c_str());
     const Provenance& p = record.provenance;
     std::printf("hosts %zu\nlibraries %s\nchosen %s\n", p.hostnames.size(),
                 join(split(p.libraries, '\n'), " ").c_str(),
                 join(split(p.chosen_algorithms, '\n'), " ").c_str());
     std::printf("num_params %lld\n", static_cast<long long>(record.summary.num_params));
-    std::printf("steps %zu\n", record.loss.size());
+    std::printf("steps %zu\n", record.steps.loss.size());
     std::printf("skipped_steps %lld\n", static_cast<long long>(record.summary.skipped_steps));
     std::printf("timed_steps %lld\n", static_cast<long long>(record.summary.timed_steps));
-    std::printf("flags %lld\n", static_cast<long long>(std::accumulate(
-                                    record.skipped.begin(), record.skipped.end(), int64_t{0})));
+    std::printf("flags %lld\n",
+                static_cast<long long>(std::accumulate(record.steps.skipped.begin(),
+                                                       record.steps.skipped.end(), int64_t{0})));
     std::printf("time_of_steps %.17g\n",
-                std::accumulate(record.step_time_s.begin(), record.step_time_s.end(), 0.0));
-    std::printf("checkpoint_wait_s %.6f\n",
-                std::accumulate(record.checkpoint_s.begin(), record.checkpoint_s.end(), 0.0));
-    if (!record.held_out_step.empty()) {
+                std::accumulate(record.steps.time_s.begin(), record.steps.time_s.end(), 0.0));
+    std::printf("checkpoint_wait_s %.6f\n", std::accumulate(record.steps.checkpoint_s.begin(),
+                                                            record.steps.checkpoint_s.end(), 0.0));
+    if (!record.steps.held_out_step.empty()) {
       std::printf("held_out_step");
-      for (const int64_t step : record.held_out_step)
+      for (const int64_t step : record.steps.held_out_step)
         std::printf(" %lld", static_cast<long long>(step));
       std::printf("\nheld_out_loss");
-      for (const double loss : record.held_out_loss) std::printf(" %.17g", loss);
+      for (const double loss : record.steps.held_out_loss) std::printf(" %.17g", loss);
       std::printf("\nto_target %lld steps %lld tokens %.17g s\n",
                   static_cast<long long>(record.summary.steps_to_target),
                   static_cast<long long>(record.summary.tokens_to_target),
@@ -107,10 +108,10 @@ int main(int argc, char** argv) {
     }
     for (const VerifyEntry& entry : record.verify)
       std::printf("check %s %s\n", entry.name.c_str(), entry.passed ? "passed" : "failed");
-    for (size_t step = 0; step < record.loss.size(); ++step)
-      std::printf("loss %zu %.17g\n", step, record.loss[step]);
-    for (size_t step = 0; step < record.loss_scale.size(); ++step)
-      std::printf("scale %zu %.17g\n", step, record.loss_scale[step]);
+    for (size_t step = 0; step < record.steps.loss.size(); ++step)
+      std::printf("loss %zu %.17g\n", step, record.steps.loss[step]);
+    for (size_t step = 0; step < record.steps.loss_scale.size(); ++step)
+      std::printf("scale %zu %.17g\n", step, record.steps.loss_scale[step]);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
