@@ -151,7 +151,7 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
   agreed(world, [&] {
     if (world.rank() == 0) check_output_directory(setup.config.output.directory);
   });
-  const double limit_s = setup.config.run.time_limit_s;
+  const double limit_s = setup.config.run.limits.time_limit_s;
   setup.limit_s = limit_s > 0.0 ? limit_s : calibration_limit_s;
   agreed(world, [&] {
     for (const Precision type : types_of(*setup.device, setup.config, has_deck))

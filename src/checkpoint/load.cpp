@@ -211,7 +211,7 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path,
 TrainingStart start_training(MpiWorld& world, Engine& engine,
                              const std::function<void(const std::string&)>& say) {
   const Config& config = engine.resources().plan.config;
-  const std::string& resume = config.run.resume;
+  const std::string& resume = config.run.start.resume;
   TrainingStart start;
   const auto load = [&](const std::string& path, Use use) {
     return load_newest(world, engine, path, use, say, start);
@@ -225,8 +225,8 @@ TrainingStart start_training(MpiWorld& world, Engine& engine,
     require(load(resume, Use::continued), resume);
     return start;
   }
-  if (config.run.init_from.empty()) return start;
-  require(load(config.run.init_from, Use::weights_only), config.run.init_from);
+  if (config.run.start.init_from.empty()) return start;
+  require(load(config.run.start.init_from, Use::weights_only), config.run.start.init_from);
   start.path.clear();
   return start;
 }

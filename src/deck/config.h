@@ -1,7 +1,7 @@
-// The deck after validation: one plain struct per group, one field per key. Fields carry the
-// defaults. Names, ranges and one-line documentation of every key stand in the key table
-// (deck/keys.h), from which parser, echo, --keys, doc/deck.md and the HDF5 attributes are
-// generated.
+// The deck after validation: one plain struct per group, one field per key; a struct within it
+// holds keys that belong together. Fields carry the defaults. Names, ranges and one-line
+// documentation of every key stand in the key table (deck/keys.h), from which parser, echo, --keys,
+// doc/deck.md and the HDF5 attributes are generated.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,26 @@ GPTBENCH_CHOICE(DataSource, synthetic, uniform, text, tokens, megatron)
 GPTBENCH_CHOICE(LearningRate, constant, cosine)
 GPTBENCH_CHOICE(DumpContent, none, gradients, weights)
 
+// What ends a run after a time.
+struct LimitsConfig {
+  double duration_s = 0.0;    // of the timed steps; 0: `steps` of them
+  double time_limit_s = 0.0;  // 0: none
+  double watchdog_s = 600.0;  // of silence that end the run; 0: it waits for ever
+};
+
+// The search for the largest batch.
+struct LargestBatchConfig {
+  FindLargest search = FindLargest::none;
+  SearchedSizes sizes = SearchedSizes::all;
+  int64_t steps = 30;  // least steps that the largest batch completes
+};
+
+// The state that training starts from.
+struct StartConfig {
+  std::string resume = "no";  // "auto", or the path of a checkpoint
+  std::string init_from;      // path of a checkpoint; "": fresh weights
+};
+
 struct RunConfig {
   std::string name = "gptbench";
   std::string problem_class;          // class of the run rules; "": none
@@ -48,19 +68,14 @@ struct RunConfig {
   std::string algorithms;  // "": a timed search
   AttentionKernels attention = AttentionKernels::auto_;
   CudaGraph cuda_graph = CudaGraph::auto_;
-  double duration_s = 0.0;           // of the timed steps; 0: `steps` of them
-  double time_limit_s = 0.0;         // 0: none
-  double watchdog_s = 600.0;         // of silence that end the run; 0: it waits for ever
+  LimitsConfig limits;
   bool deterministic = false;        // the same bits whatever the ZeRO stage
   bool verify = true;                // compare with a reference rank on a reduced model
   int64_t check_replicas_every = 0;  // steps; 0: after the last one
-  FindLargest find_largest = FindLargest::none;
-  SearchedSizes find_largest_over = SearchedSizes::all;
-  int64_t find_largest_steps = 30;  // least steps that the largest batch completes
+  LargestBatchConfig largest;
   LayoutKind layout = LayoutKind::given;
-  std::string machine;        // with layout auto_: a machine profile; "": the local one
-  std::string resume = "no";  // "auto", or the path of a checkpoint
-  std::string init_from;      // path of a checkpoint; "": fresh weights
+  std::string machine;  // with layout auto_: a machine profile; "": the local one
+  StartConfig start;
 };
 
 struct ModelConfig {

@@ -1,5 +1,6 @@
 #include "deck/keys.h"
 
+#include <functional>
 #include <limits>
 
 #include "base/text.h"
@@ -24,13 +25,27 @@ struct Table {
 };
 
 // Adds a group and its rows: integer(&RunConfig::steps, "steps", ...) reads and writes
-// config.run.steps.
-template <typename Group>
+// config.run.steps. A Path leads from a Config to the struct of the fields: &Config::run, or a
+// function for a struct within it.
+template <typename Path>
 class GroupRows {
+  using Group = std::decay_t<std::invoke_result_t<const Path&, Config&>>;
+
  public:
-  GroupRows(Table& table, const char* name, const char* doc, Group Config::*group)
-      : keys_(table.keys), name_(name), group_(group) {
+  GroupRows(Table& table, const char* name, const char* doc, Path path)
+      : GroupRows(table.keys, name, path) {
     table.groups.push_back({name, doc});
+  }
+  GroupRows(std::vector<Key>& keys, const char* name, Path path)
+      : keys_(keys), name_(name), path_(path) {}
+
+  // For more rows of this group, of fields in a struct within its own.
+  template <typename Part>
+  auto part(Part Group::*member) const {
+    const auto path_of_part = [ outer = path_, member ](auto& config) -> auto& {
+      return std::invoke(outer, config).*member;
+    };
+    return GroupRows<std::decay_t<decltype(path_of_part)>>(keys_, name_, path_of_part);
   }
 
   Key& integer(int64_t Group::*field, const char* name, double min, const char* unit,
@@ -100,10 +115,11 @@ class GroupRows {
     key.type = type;
     key.unit = unit;
     key.doc = doc;
-    const auto group = group_;
-    key.get = [group, field](const Config& c) { return get_value(c.*group.*field); };
-    key.set = [group, field](Config& c, const KeyValue& value) {
-      set_value(c.*group.*field, value);
+    key.get = [path = path_, field](const Config& c) {
+      return get_value(std::invoke(path, c).*field);
+    };
+    key.set = [path = path_, field](Config& c, const KeyValue& value) {
+      set_value(std::invoke(path, c).*field, value);
     };
     keys_.push_back(std::move(key));
     return keys_.back();
@@ -111,11 +127,11 @@ class GroupRows {
 
   std::vector<Key>& keys_;
   const char* name_;
-  Group Config::*group_;
+  Path path_;
 };
 
 void add_run(Table& table) {
-  GroupRows<RunConfig> row(table, "run", "the run as a whole", &Config::run);
+  GroupRows row(table, "run", "the run as a whole", &Config::run);
   using C = RunConfig;
   row.string(&C::name, "name", {}, "name of the run: letters, digits, '-', '_' and '.'");
   row.integer(&C::steps, "steps", 1, "steps", "training steps, warm-up included");
@@ -136,13 +152,20 @@ void add_run(Table& table) {
       "attention kernels (cuda); auto: the faster of our own and cuDNN's, by a timed search");
   row.choice(&C::cuda_graph, "cuda_graph",
              "a step is recorded and replayed as a CUDA graph; auto: where the plan allows it");
-  row.real(&C::duration_s, "duration_s", "s",
-           "train for this long after the warm-up, in place of steps; 0: steps");
-  row.real(&C::time_limit_s, "time_limit_s", "s",
-           "stop cleanly before this time, which cuts the run short; 0: no limit");
-  row.real(&C::watchdog_s, "watchdog_s", "s",
-           "end the run when a rank has been dead or stopped, or no rank has made progress, for "
-           "so long; 0: never");
+}
+
+// The rest of the group: how long the run takes, what it checks, tries and starts from.
+void add_course_of_run(Table& table) {
+  GroupRows row(table.keys, "run", &Config::run);
+  using C = RunConfig;
+  auto limits = row.part(&C::limits);
+  limits.real(&LimitsConfig::duration_s, "duration_s", "s",
+              "train for this long after the warm-up, in place of steps; 0: steps");
+  limits.real(&LimitsConfig::time_limit_s, "time_limit_s", "s",
+              "stop cleanly before this time, which cuts the run short; 0: no limit");
+  limits.real(&LimitsConfig::watchdog_s, "watchdog_s", "s",
+              "end the run when a rank has been dead or stopped, or no rank has made progress, for "
+              "so long; 0: never");
   row.logical(&C::deterministic, "deterministic",
               "same bits for every ZeRO stage: reduce each micro-batch, fixed sums");
   row.logical(&C::verify, "verify",
@@ -150,11 +173,13 @@ void add_run(Table& table) {
   row.integer(&C::check_replicas_every, "check_replicas_every", 0, "steps",
               "compare the weights of replicas, bit by bit, after every so many steps; 0: at the "
               "end");
-  row.choice(&C::find_largest, "find_largest", "search the largest batch that fits in memory");
-  row.choice(&C::find_largest_over, "find_largest_over",
-             "with find_largest: micro-batch sizes that are candidates");
-  row.integer(&C::find_largest_steps, "find_largest_steps", 1, "steps",
-              "with find_largest: at least so many steps confirm it");
+  auto largest = row.part(&C::largest);
+  largest.choice(&LargestBatchConfig::search, "find_largest",
+                 "search the largest batch that fits in memory");
+  largest.choice(&LargestBatchConfig::sizes, "find_largest_over",
+                 "with find_largest: micro-batch sizes that are candidates");
+  largest.integer(&LargestBatchConfig::steps, "find_largest_steps", 1, "steps",
+                  "with find_largest: at least so many steps confirm it");
   row.choice(&C::layout, "layout",
              "decomposition, ZeRO, micro-batch and recomputation: those of the deck, or (auto) the "
              "best by projected time, doc/projection.md");
@@ -166,17 +191,18 @@ void add_run(Table& table) {
              "problem class (doc/run_rules.md), which sets keys that the deck does not; '': none");
   row.choice(&C::tier, "tier",
              "what may differ from the class: device and layout; tuned: precision and program too");
-  row.string(
-      &C::resume, "resume", {},
+  auto start = row.part(&C::start);
+  start.string(
+      &StartConfig::resume, "resume", {},
       "'no'; 'auto': continue from the newest checkpoint of checkpoint.directory, if any; or "
       "the path of a checkpoint or of a directory of some");
-  row.string(
-      &C::init_from, "init_from", {},
+  start.string(
+      &StartConfig::init_from, "init_from", {},
       "path of a checkpoint, or of a directory of some, whose weights begin the run; '': drawn");
 }
 
 void add_model(Table& table) {
-  GroupRows<ModelConfig> row(table, "model", "the transformer", &Config::model);
+  GroupRows row(table, "model", "the transformer", &Config::model);
   using C = ModelConfig;
   std::vector<std::string> presets = {""};
   for (const Preset& preset : embedded_presets()) presets.push_back(preset.name);
@@ -209,8 +235,7 @@ void add_model(Table& table) {
 }
 
 void add_parallel(Table& table) {
-  GroupRows<ParallelConfig> row(table, "parallel", "how the model is laid out over the ranks",
-                                &Config::parallel);
+  GroupRows row(table, "parallel", "how the model is laid out over the ranks", &Config::parallel);
   using C = ParallelConfig;
   row.integer(&C::data_parallel, "data_parallel", 0, "ranks",
               "replicas of the model; 0: what the other axes leave of the ranks");
@@ -237,7 +262,7 @@ void add_parallel(Table& table) {
 }
 
 void add_batch(Table& table) {
-  GroupRows<BatchConfig> row(table, "batch", "sequences per step", &Config::batch);
+  GroupRows row(table, "batch", "sequences per step", &Config::batch);
   using C = BatchConfig;
   row.integer(&C::micro_batch_size, "micro_batch_size", 1, "sequences",
               "sequences that a rank processes at once");
@@ -246,7 +271,7 @@ void add_batch(Table& table) {
 }
 
 void add_precision(Table& table) {
-  GroupRows<PrecisionConfig> row(table, "precision", "types of numbers", &Config::precision);
+  GroupRows row(table, "precision", "types of numbers", &Config::precision);
   using C = PrecisionConfig;
   using P = Precision;
   row.choice(&C::compute, "compute",
@@ -292,8 +317,7 @@ void add_precision(Table& table) {
 }
 
 void add_memory(Table& table) {
-  GroupRows<MemoryConfig> row(table, "memory", "memory saved at the cost of recomputation",
-                              &Config::memory);
+  GroupRows row(table, "memory", "memory saved at the cost of recomputation", &Config::memory);
   using C = MemoryConfig;
   row.choice(&C::activation_checkpointing, "activation_checkpointing",
              "recompute activations in the backward pass");
@@ -306,7 +330,7 @@ void add_memory(Table& table) {
 }
 
 void add_optimizer(Table& table) {
-  GroupRows<OptimizerConfig> row(table, "optimizer", "AdamW", &Config::optimizer);
+  GroupRows row(table, "optimizer", "AdamW", &Config::optimizer);
   using C = OptimizerConfig;
   row.real(&C::lr, "lr", "", "learning rate of AdamW, of a schedule the highest");
   row.fraction(&C::beta1, "beta1", "decay of the first moment");
@@ -318,7 +342,7 @@ void add_optimizer(Table& table) {
 }
 
 void add_data(Table& table) {
-  GroupRows<DataConfig> row(table, "data", "training tokens", &Config::data);
+  GroupRows row(table, "data", "training tokens", &Config::data);
   using C = DataConfig;
   row.choice(&C::source, "source",
              "synthetic: Markov chain with known entropy; uniform: random ids; others need path");
@@ -332,8 +356,7 @@ void add_data(Table& table) {
 }
 
 void add_convergence(Table& table) {
-  GroupRows<ConvergenceConfig> row(table, "convergence", "learning rate and held-out loss",
-                                   &Config::convergence);
+  GroupRows row(table, "convergence", "learning rate and held-out loss", &Config::convergence);
   using C = ConvergenceConfig;
   row.choice(&C::lr_schedule, "lr_schedule", "learning rate after its warm-up");
   row.integer(&C::lr_warmup_steps, "lr_warmup_steps", 0, "steps",
@@ -351,7 +374,7 @@ void add_convergence(Table& table) {
 }
 
 void add_output(Table& table) {
-  GroupRows<OutputConfig> row(table, "output", "what is written", &Config::output);
+  GroupRows row(table, "output", "what is written", &Config::output);
   using C = OutputConfig;
   row.string(&C::directory, "directory", {},
              "holds result.h5; '': output/ and the name of the run");
@@ -366,8 +389,7 @@ void add_output(Table& table) {
 }
 
 void add_checkpoint(Table& table) {
-  GroupRows<CheckpointConfig> row(table, "checkpoint", "saved states to resume from",
-                                  &Config::checkpoint);
+  GroupRows row(table, "checkpoint", "saved states to resume from", &Config::checkpoint);
   using C = CheckpointConfig;
   row.string(&C::directory, "directory", {},
              "where checkpoints are written, one at the end of each run; '': none");
@@ -388,6 +410,7 @@ const Table& table() {
   static const Table all = [] {
     Table rows;
     add_run(rows);
+    add_course_of_run(rows);
     add_model(rows);
     add_parallel(rows);
     add_batch(rows);

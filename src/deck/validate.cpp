@@ -24,7 +24,7 @@ int64_t saturating_product(int64_t a, int64_t b) {
 
 void check_run(const Deck& deck) {
   const RunConfig& run = deck.config.run;
-  const bool by_steps = run.duration_s == 0.0;
+  const bool by_steps = run.limits.duration_s == 0.0;
   if (by_steps && run.warmup_steps >= run.steps)
     deck.fail({"run.warmup_steps", "run.steps"},
               "{run.warmup_steps} leaves no step to time; it must be less than {run.steps}");
@@ -32,7 +32,7 @@ void check_run(const Deck& deck) {
     deck.fail({"output.trace_step", "run.steps"},
               "{output.trace_step} is none of the steps 1 to {=run.steps}; use one, or 0");
   constexpr double shortest_watchdog_s = 1.0;
-  if (run.watchdog_s > 0.0 && run.watchdog_s < shortest_watchdog_s)
+  if (run.limits.watchdog_s > 0.0 && run.limits.watchdog_s < shortest_watchdog_s)
     deck.fail({"run.watchdog_s"}, "{run.watchdog_s} would end live runs; use 1 s or more, or 0");
   const bool is_host = run.device == DeviceKind::host || run.device == DeviceKind::ref;
   if (run.comm == CommLibrary::nccl && is_host)
@@ -42,7 +42,7 @@ void check_run(const Deck& deck) {
     deck.fail({"run.attention", "run.device"},
               "{run.attention} needs run.device = 'cuda', which is {=run.device}; use attention = "
               "'auto'");
-  if (run.layout == LayoutKind::auto_ && run.find_largest != FindLargest::none)
+  if (run.layout == LayoutKind::auto_ && run.largest.search != FindLargest::none)
     deck.fail(
         {"run.layout", "run.find_largest"},
         "{run.layout} chooses micro_batch_size, which {run.find_largest} searches; use one of "
@@ -177,7 +177,7 @@ void check_data(const Deck& deck) {
 void check_convergence(const Deck& deck) {
   const ConvergenceConfig& convergence = deck.config.convergence;
   const bool decays = convergence.lr_schedule == LearningRate::cosine;
-  const bool has_steps = deck.config.run.duration_s == 0.0;
+  const bool has_steps = deck.config.run.limits.duration_s == 0.0;
   if (decays && convergence.lr_decay_steps == 0 && !has_steps)
     deck.fail({"convergence.lr_decay_steps", "run.duration_s"},
               "{convergence.lr_decay_steps} is run.steps, which run.duration_s replaces; use "
@@ -212,7 +212,7 @@ void check_checkpoint(const Deck& deck) {
   const CheckpointConfig& checkpoint = deck.config.checkpoint;
   const RunConfig& run = deck.config.run;
   if (checkpoint.directory.empty()) {
-    if (run.resume == "auto")
+    if (run.start.resume == "auto")
       deck.fail({"run.resume"},
                 "{run.resume} looks for checkpoints in checkpoint.directory, which is not set");
     for (const char* key : {"every_steps", "every_s"})
@@ -223,15 +223,15 @@ void check_checkpoint(const Deck& deck) {
                       " needs checkpoint.directory, which is not "
                       "set");
   }
-  if (run.resume.empty())
+  if (run.start.resume.empty())
     deck.fail({"run.resume"}, "run.resume is empty; use 'auto', 'no' or the path of a checkpoint");
-  const bool by_path = run.resume != "auto" && run.resume != "no";
-  if (by_path && !run.init_from.empty())
+  const bool by_path = run.start.resume != "auto" && run.start.resume != "no";
+  if (by_path && !run.start.init_from.empty())
     deck.fail({"run.resume", "run.init_from"},
               "{run.resume} continues a run, whose weights cannot also be those of "
               "{run.init_from}; give one of the two");
-  if (run.find_largest != FindLargest::none &&
-      (!checkpoint.directory.empty() || run.resume != "no"))
+  if (run.largest.search != FindLargest::none &&
+      (!checkpoint.directory.empty() || run.start.resume != "no"))
     deck.fail({"run.find_largest", "checkpoint.directory", "run.resume"},
               "{run.find_largest} trains a new model for each batch: neither checkpoint.directory "
               "nor run.resume goes with it");

@@ -152,12 +152,13 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
   const double start_s = now_s();
   const auto say = [&](const std::string& line) { session.console.always(line + "\n"); };
   const TrainingStart start = start_training(session.world, engine, say);
-  if (!start.path.empty() && config.run.duration_s == 0.0 && start.steps >= config.run.steps) {
+  if (!start.path.empty() && config.run.limits.duration_s == 0.0 &&
+      start.steps >= config.run.steps) {
     // A job that was queued again after its last step is complete.
     const std::string result = config.output.directory + "/result.h5";
     std::error_code error;
     const bool is_complete =
-        config.run.resume == "auto" &&
+        config.run.start.resume == "auto" &&
         !session.world.all(session.world.rank() != 0 || !std::filesystem::exists(result, error));
     throw AgreedError(is_complete ? Exit::ok : Exit::usage,
                       "run.steps = " + std::to_string(config.run.steps) +
@@ -166,7 +167,7 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
   }
   if (start.fresh) return {start};
   const double load_s = now_s() - start_s;
-  session.console.say((start.path.empty() ? "Weights of " + config.run.init_from
+  session.console.say((start.path.empty() ? "Weights of " + config.run.start.init_from
                                           : "Resumed from " + start.path + " after step " +
                                                 std::to_string(start.steps)) +
                       ", loaded in " + format_seconds(load_s) + "\n");

@@ -17,15 +17,15 @@ constexpr int64_t beyond_sizes = int64_t{1} << 31;  // the range of batch.micro_
 BatchCandidates::BatchCandidates(const Deck& deck, const Config& resolved)
     : deck_(deck), config_(resolved) {
   const int64_t replicas = resolved.parallel.data_parallel;
-  global_is_fixed_ = resolved.run.find_largest == FindLargest::micro_batch &&
+  global_is_fixed_ = resolved.run.largest.search == FindLargest::micro_batch &&
                      deck.config.batch.global_batch_size != 0;
   micro_batches_ = std::max<int64_t>(
       1, ceil_div(resolved.batch.global_batch_size, resolved.batch.micro_batch_size * replicas));
-  if (resolved.run.find_largest == FindLargest::micro_batch) micro_batches_ = 1;
+  if (resolved.run.largest.search == FindLargest::micro_batch) micro_batches_ = 1;
 }
 
 int64_t BatchCandidates::micro_batch_size(int64_t candidate) const {
-  if (config_.run.find_largest_over == SearchedSizes::all) return candidate;
+  if (config_.run.largest.sizes == SearchedSizes::all) return candidate;
   return candidate > 31 ? beyond_sizes : int64_t{1} << (candidate - 1);
 }
 
@@ -37,7 +37,7 @@ Config BatchCandidates::at(int64_t candidate) const {
     config.batch.global_batch_size =
         checked_product(checked_product(b, config.parallel.data_parallel, "global_batch_size"),
                         micro_batches_, "global_batch_size");
-  config.run.steps = std::max(config.run.steps, config.run.find_largest_steps);
+  config.run.steps = std::max(config.run.steps, config.run.largest.steps);
   return config;
 }
 
@@ -55,7 +55,7 @@ bool BatchCandidates::is_allowed(int64_t candidate) const {
 }
 
 std::string BatchCandidates::name(int64_t candidate) const {
-  if (config_.run.find_largest == FindLargest::micro_batch)
+  if (config_.run.largest.search == FindLargest::micro_batch)
     return "micro_batch_size = " + std::to_string(micro_batch_size(candidate));
   return "global_batch_size = " + std::to_string(at(candidate).batch.global_batch_size);
 }

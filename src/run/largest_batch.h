@@ -27,7 +27,7 @@ class BatchCandidates {
   // `resolved` is the deck's for the ranks of the run. Pure.
   BatchCandidates(const Deck& deck, const Config& resolved);
 
-  bool is_requested() const { return config_.run.find_largest != FindLargest::none; }
+  bool is_requested() const { return config_.run.largest.search != FindLargest::none; }
   // Resolved Config of a candidate, with enough steps to see late failures.
   Config at(int64_t candidate) const;
   // Whether a deck may have it: bounds of the global batch and of 64-bit sizes.

@@ -86,7 +86,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
   const Deck deck = choose_layout(world, given, chosen);
   Config config;
   agreed(world, [&] { config = resolve(deck, world.size()); });
-  const Watchdog watchdog(world, config.run.watchdog_s, config.output.directory);
+  const Watchdog watchdog(world, config.run.limits.watchdog_s, config.output.directory);
   for (std::string* path : {&config.data.path, &config.convergence.held_out_path})
     *path = find_data(*path, std::filesystem::path(deck.path).parent_path().string());
   const std::unique_ptr<Device> device = make_device(world, config);

@@ -14,11 +14,12 @@ StepReport::StepReport(const Session& session, const Record& planned, const Plan
                        int64_t first_step)
     : session_(session),
       plan_(plan),
-      progress_(session.console,
-                {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.duration_s,
-                 first_step, plan.config.convergence.evaluate_every > 0},
-                plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
-                model_flops(planned.summary, planned.summary.flops_convention)) {}
+      progress_(
+          session.console,
+          {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.limits.duration_s,
+           first_step, plan.config.convergence.evaluate_every > 0},
+          plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
+          model_flops(planned.summary, planned.summary.flops_convention)) {}
 
 void StepReport::begin(const Record& planned, const RunParts& parts) {
   if (session_.world.rank() == 0)

@@ -176,13 +176,13 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,
                int64_t first_step, double start_s, const TrainingEvents& events) {
   const RunConfig& run = plan.config.run;
-  const bool by_time = run.duration_s > 0.0;
+  const bool by_time = run.limits.duration_s > 0.0;
   const int64_t first_timed = first_step + run.warmup_steps;
   Training training;
   training.first_step = first_step;
   reset_message_counts();
   world.barrier();
-  const Deadline deadline = deadline_of(run.time_limit_s, start_s);
+  const Deadline deadline = deadline_of(run.limits.time_limit_s, start_s);
   const int64_t evaluate_every = plan.config.convergence.evaluate_every;
   double last_step_s = 0.0, timed_begin_s = 0.0, longest_evaluation_s = 0.0;
   for (int64_t step = first_step; by_time || step < run.steps; ++step) {
@@ -195,7 +195,8 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     const bool late =
         !last &&
         end_s + last_step_s + checkpoints.longest_s() + longest_evaluation_s > deadline.at_s;
-    const bool done = by_time && step >= first_timed && end_s >= timed_begin_s + run.duration_s;
+    const bool done =
+        by_time && step >= first_timed && end_s >= timed_begin_s + run.limits.duration_s;
     const StepResult result = engine.step(step, signal_pending() || late || done);
     training.steps = step + 1 - first_step;
     // A rank that failed has computed on stale values: the step has no figures.

@@ -98,7 +98,7 @@ class Driver {
       const Plan plan = row_plan(row);
       time_left_.add_row((plan.costs.model_flops + plan.costs.recompute_flops) *
                              static_cast<double>(plan.config.run.steps),
-                         plan.config.run.time_limit_s);
+                         plan.config.run.limits.time_limit_s);
     }
   }
 

@@ -52,7 +52,7 @@ bool is_left_open(const Key& key, const SweepRow& row) {
   if (key.full_name() == "output.directory" || key.full_name() == "run.time_limit_s") return true;
   if (run.layout == LayoutKind::auto_ && contains(layout_keys(), key.full_name())) return true;
   const bool is_sought = key.group == "batch" || key.full_name() == "run.steps";
-  return run.find_largest != FindLargest::none && is_sought;
+  return run.largest.search != FindLargest::none && is_sought;
 }
 
 bool is_result_of(const Record& record, const SweepRow& row) {

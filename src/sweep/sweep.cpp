@@ -227,7 +227,7 @@ void fix_ranks(SweepRow& row) {
 // The smaller of the run's limit and the sweep's: a run that knows its limit writes its result in
 // time, under any launcher and also when the driver is gone.
 void limit_time(SweepRow& row, double limit_s) {
-  const double own_s = row.deck.config.run.time_limit_s;
+  const double own_s = row.deck.config.run.limits.time_limit_s;
   if (limit_s > 0.0 && (own_s == 0.0 || limit_s < own_s))
     set_value(row.deck, "run", "time_limit_s", limit_s);
 }

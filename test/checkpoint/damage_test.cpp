@@ -39,7 +39,7 @@ class Damage : public CheckpointTest {
   // Step that a run with run.resume = `resume` continues after; the text of the error, if any.
   std::string resumed(const std::string& resume, const std::string& layout = "") {
     Config config = SavedRun::config_of(layout.empty() ? layout_ : layout, directory());
-    config.run.resume = resume;
+    config.run.start.resume = resume;
     SavedRun run(world, config);
     try {
       const TrainingStart start = run.load();

@@ -54,7 +54,7 @@ TEST_F(Layouts, AnotherLayoutLoadsTheSameTensors) {
     run.train(4);
     const Manifest saved = run.save();
     Config other_config = SavedRun::config_of(pair.loaded, there);
-    other_config.run.resume = here;
+    other_config.run.start.resume = here;
     SavedRun other(world, other_config);
     const TrainingStart start = other.load();
     EXPECT_EQ(start.steps, 4);
@@ -63,7 +63,7 @@ TEST_F(Layouts, AnotherLayoutLoadsTheSameTensors) {
     if (saved.arrays.front().type == loaded.arrays.front().type) expect_same(world, saved, loaded);
     // Arrays of another type have other checksums: back to where they came from.
     Config back_config = SavedRun::config_of(pair.saved, here + "c");
-    back_config.run.resume = there;
+    back_config.run.start.resume = there;
     SavedRun back(world, back_config);
     back.load();
     const Manifest returned = back.save();
@@ -146,7 +146,7 @@ TEST_F(Layouts, WeightsAloneBeginANewRun) {
   run.train(3);
   const Manifest saved = run.save();
   Config config = SavedRun::config_of(layout, directory("new"));
-  config.run.init_from = directory();
+  config.run.start.init_from = directory();
   config.run.seed = 7;
   config.model.seq_length /= 2;  // the positions that are left have the weights of before
   SavedRun fresh(world, config);

@@ -39,7 +39,7 @@ class SavedRun {
     Config config = resolved_config(combination(text));
     config.output.directory = ".";
     config.checkpoint.directory = directory;
-    config.run.resume = "auto";
+    config.run.start.resume = "auto";
     // A scale that overflows at first: skipped steps, and then a scale that grows again.
     config.precision.initial_loss_scale = 0x1p24;
     config.precision.loss_scale_window = 2;

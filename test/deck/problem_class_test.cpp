@@ -33,7 +33,7 @@ TEST(ProblemClass, EveryClassIsADeckThatKeepsItsRules) {
     EXPECT_FALSE(each.purpose.empty()) << each.name;
     const Config config = resolved(text, 16);
     // A run ends with the step that is expected to reach its duration.
-    EXPECT_GE(config.run.duration_s, 1.05 * each.min_duration_s) << each.name;
+    EXPECT_GE(config.run.limits.duration_s, 1.05 * each.min_duration_s) << each.name;
     const bool fixed_batch = parse_deck("a.in", text, {}).config.batch.global_batch_size > 0;
     EXPECT_NE(fixed_batch, each.tokens_per_device > 0.0) << each.name;
   }

@@ -215,8 +215,8 @@ TEST(Sweep, TimeLimitsOfRows) {
   const auto limits = [](const std::string& keys) {
     std::vector<double> found;
     for (const SweepRow& row : sweep_of("vary(1) = 'run.time_limit_s = 0, 5, 7'\n" + keys).rows) {
-      found.push_back(row.deck.config.run.time_limit_s);
-      EXPECT_EQ(parse_deck("row.in", row_deck_text({}, row), {}).config.run.time_limit_s,
+      found.push_back(row.deck.config.run.limits.time_limit_s);
+      EXPECT_EQ(parse_deck("row.in", row_deck_text({}, row), {}).config.run.limits.time_limit_s,
                 found.back());
     }
     return found;

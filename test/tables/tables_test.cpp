@@ -186,7 +186,7 @@ TEST(Tables, Zero) {
     EXPECT_EQ(c.model.num_layers, number(csv, "num_layers"));
     EXPECT_EQ(c.model.hidden_size, number(csv, "hidden_size"));
     EXPECT_EQ(c.model.num_attention_heads, number(csv, "num_heads"));
-    EXPECT_EQ(c.run.find_largest, FindLargest::global_batch);
+    EXPECT_EQ(c.run.largest.search, FindLargest::global_batch);
     if (is_planned(row, number(csv, "dp") * number(csv, "mp") != number(csv, "gpus")))
       planned(table.sweep, row);
   }
@@ -327,7 +327,7 @@ TEST(Tables, PublishedSweeps) {
     const Config& c = row.deck.config;
     EXPECT_EQ(row.refused, "");
     EXPECT_EQ(c.batch.global_batch_size * c.model.seq_length, int64_t{1} << 21);
-    EXPECT_EQ(c.run.find_largest, FindLargest::micro_batch);
+    EXPECT_EQ(c.run.largest.search, FindLargest::micro_batch);
     EXPECT_TRUE(fits(row, DeviceKind::cuda)) << row.name;
   }
   const std::vector<CsvRow> table = csv_of("mpt");
