@@ -90,9 +90,8 @@ void check_type(const Deck& deck, const std::string& key, Precision value,
   for (const Precision each : allowed) names.push_back(name_of(each));
   const std::string is_value = " = '" + name_of(value) + "'";
   deck.fail({"precision." + key, "precision.compute"},
-            "precision." + key + is_value + " does not go with precision.compute = '" +
-                name_of(compute) + "', whose kernels do not have that type; use " +
-                join_quoted(names, " or ") +
+            "precision." + key + is_value + " has no kernels with precision.compute = '" +
+                name_of(compute) + "'; use " + join_quoted(names, " or ") +
                 (value == Precision::fp32 ? "" : ", or compute" + is_value));
 }
 
@@ -232,9 +231,10 @@ void check_checkpoint(const Deck& deck) {
               "{run.init_from}; give one of the two");
   if (run.largest.search != FindLargest::none &&
       (!checkpoint.directory.empty() || run.start.resume != "no"))
-    deck.fail({"run.find_largest", "checkpoint.directory", "run.resume"},
-              "{run.find_largest} trains a new model for each batch: neither checkpoint.directory "
-              "nor run.resume goes with it");
+    deck.fail(
+        {"run.find_largest", "checkpoint.directory", "run.resume"},
+        "{run.find_largest} trains a new model for each batch, which has no checkpoints; remove "
+        "checkpoint.directory and run.resume, or use find_largest = 'none'");
 }
 
 // Holds every product of four keys: none is above 2^31, and where one is, few factors are left.

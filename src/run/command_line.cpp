@@ -161,7 +161,7 @@ bool is_path(const std::string& profile) {
           profile.compare(profile.size() - end.size(), end.size(), end) == 0);
 }
 
-// Options that do not go together.
+// Throws where an option lacks the one that it requires, or two exclude each other.
 void check(CommandLine& line) {
   const bool projects = line.mode == Mode::project, searches = line.mode == Mode::search;
   const bool wants_deck = line.mode == Mode::run || line.mode == Mode::plan || projects ||
@@ -169,34 +169,34 @@ void check(CommandLine& line) {
   if (wants_deck && line.deck.empty()) usage("no deck given");
   if (line.ranks > 0 && line.mode != Mode::plan && !projects && !searches)
     usage(
-        "--ranks goes with --plan, --project and --search; a run takes its ranks from the "
+        "--ranks requires --plan, --project or --search; a run takes its ranks from the "
         "launcher");
   if (!projects && !searches && (!line.machine.empty() || !line.software.empty()))
-    usage("--machine and --software go with --project and --search");
+    usage("--machine and --software require --project or --search");
   if (!projects && (line.tokens > 0.0 || !line.result_directory.empty()))
-    usage(std::string(line.tokens > 0.0 ? "--tokens" : "--write-result") + " goes with --project");
+    usage(std::string(line.tokens > 0.0 ? "--tokens" : "--write-result") + " requires --project");
   if (searches && (line.machine.empty() || line.ranks == 0))
     usage("--search requires --machine M and --ranks N");
-  if (line.top != CommandLine{}.top && !searches) usage("--top goes with --search");
+  if (line.top != CommandLine{}.top && !searches) usage("--top requires --search");
   if (line.ranks_per_node > 0 && line.mode != Mode::plan)
-    usage("--ranks-per-node goes with --plan; a machine profile has its own");
+    usage("--ranks-per-node requires --plan; elsewhere the machine profile states it");
   if (projects && line.software.empty() && is_path(line.machine)) line.software = line.machine;
   const bool has_software = !line.software.empty() || line.machine == "local";
   if (projects && (line.machine.empty() || !has_software || line.ranks == 0))
     usage("--project requires --machine M, --software S and --ranks N");
-  if (line.operations && line.mode != Mode::plan) usage("--operations goes with --plan");
+  if (line.operations && line.mode != Mode::plan) usage("--operations requires --plan");
   if (line.keys_form != Mode::keys && line.mode != Mode::keys)
     usage(std::string(line.keys_form == Mode::keys_words ? "--words" : "--markdown") +
-          " goes with --keys");
+          " requires --keys");
   if (line.verbosity != Verbosity::normal && line.mode != Mode::run && line.mode != Mode::calibrate)
     usage(std::string(line.verbosity == Verbosity::quiet ? "--quiet" : "--verbose") +
-          " goes with a run");
+          " requires a run or --calibrate; leave it out");
   const bool writes = !line.decks_directory.empty();
-  if (line.mode != Mode::sweep && line.list) usage("--list goes with --sweep");
+  if (line.mode != Mode::sweep && line.list) usage("--list requires --sweep");
   if (line.mode != Mode::sweep && !searches && writes)
-    usage("--write-decks goes with --sweep and --search");
+    usage("--write-decks requires --sweep or --search");
   if (line.json && line.mode != Mode::plan && !projects && !searches && !line.list)
-    usage("--format goes with --plan, --project, --search and --sweep --list");
+    usage("--format requires --plan, --project, --search or --sweep --list");
   if (line.json && line.operations) usage("only one of --format and --operations can be given");
   if (line.list && writes) usage("only one of --list and --write-decks can be given");
 }

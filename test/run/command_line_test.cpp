@@ -40,8 +40,8 @@ TEST(CommandLine, DeckAndOverrides) {
   EXPECT_EQ(parsed("--plan a.in --ranks=8 run.steps=5").overrides.size(), 1u);
   EXPECT_EQ(parsed("--keys --markdown").mode, Mode::keys_markdown);
   EXPECT_EQ(parsed("--keys --words").mode, Mode::keys_words);
-  EXPECT_EQ(refused("a.in --words"), "--words goes with --keys; see gptbench --help");
-  EXPECT_EQ(refused("a.in b.in --list"), "--list goes with --sweep; see gptbench --help");
+  EXPECT_EQ(refused("a.in --words"), "--words requires --keys; see gptbench --help");
+  EXPECT_EQ(refused("a.in b.in --list"), "--list requires --sweep; see gptbench --help");
 }
 
 TEST(CommandLine, Plan) {
@@ -96,7 +96,7 @@ TEST(CommandLine, WhatDoesNotGoTogether) {
               {"--nonsense a.in", "unknown option --nonsense"},
               {"--plam a.in", "did you mean --plan?"},
               {"--rank 8", "did you mean --ranks?"},
-              {"a.in --ranks 8", "--ranks goes with --plan"},
+              {"a.in --ranks 8", "--ranks requires --plan"},
               {"--plan a.in --ranks", "--ranks requires a number"},
               {"--plan a.in --ranks 0", "from 1 to 1000000000"},
               {"--plan a.in --ranks 1000000001", "from 1 to 1000000000"},
@@ -110,29 +110,29 @@ TEST(CommandLine, WhatDoesNotGoTogether) {
               {"--project a.in --tokens 2e18", "from 1 to 1e18"},
               {"--project a.in --tokens 3e11x", "from 1 to 1e18"},
               {"--project a.in --write-result", "--write-result requires a directory"},
-              {"a.in --machine h100", "--machine and --software go with"},
-              {"--plan a.in --software fsdp", "--machine and --software go with"},
-              {"--plan a.in --tokens 5", "--tokens goes with --project"},
-              {"--plan a.in --write-result d", "--write-result goes with --project"},
+              {"a.in --machine h100", "--machine and --software require"},
+              {"--plan a.in --software fsdp", "--machine and --software require"},
+              {"--plan a.in --tokens 5", "--tokens requires --project"},
+              {"--plan a.in --write-result d", "--write-result requires --project"},
               {"--search a.in --ranks 8", "--search requires --machine M and --ranks N"},
               {"--search a.in --machine h100", "--search requires --machine M and --ranks N"},
-              {"--plan a.in --top 3", "--top goes with --search"},
-              {"a.in --ranks-per-node 4", "--ranks-per-node goes with --plan"},
-              {"a.in --operations", "--operations goes with --plan"},
+              {"--plan a.in --top 3", "--top requires --search"},
+              {"a.in --ranks-per-node 4", "--ranks-per-node requires --plan"},
+              {"a.in --operations", "--operations requires --plan"},
               {"a.in --verbose --quiet", "only one of --verbose and --quiet"},
-              {"--plan a.in --verbose", "--verbose goes with a run"},
-              {"--plan a.in --quiet", "--quiet goes with a run"},
-              {"a.in --list", "--list goes with --sweep"},
-              {"a.in --write-decks d", "--write-decks goes with --sweep and --search"},
+              {"--plan a.in --verbose", "--verbose requires a run"},
+              {"--plan a.in --quiet", "--quiet requires a run"},
+              {"a.in --list", "--list requires --sweep"},
+              {"a.in --write-decks d", "--write-decks requires --sweep or --search"},
               {"--sweep a.in --list --write-decks d", "only one of --list and --write-decks"},
-              {"a.in --format json", "--format goes with"},
-              {"--sweep a.in --format json", "--format goes with"},
+              {"a.in --format json", "--format requires --plan"},
+              {"--sweep a.in --format json", "--format requires --plan"},
               {"--sweep a.in --list=1", "--list takes no value"},
               {"--plan a.in --ranks= 8", "--ranks requires a number"},
               {"--plan a.in --format", "--format requires json"},
               {"--plan a.in --format xml", "--format requires json"},
               {"--plan a.in --operations --format json", "only one of --format and --operations"},
-              {"--plan a.in --markdown", "--markdown goes with --keys"}};
+              {"--plan a.in --markdown", "--markdown requires --keys"}};
   for (const auto& row : rows) {
     const std::string message = refused(row.line);
     EXPECT_NE(message.find(row.part), std::string::npos) << row.line << ": " << message;

@@ -118,10 +118,10 @@ grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
 run 0 --verbose "$deck"
 grep -q '^  beta1 = ' out || fail "no deck with --verbose"
 grep -q '^Time of the slowest rank' out || fail "no performance with --verbose"
-refused 2 '^gptbench: --format goes with --plan, --project, --search and --sweep --list' 0 "$deck" --format json
+refused 2 '^gptbench: --format requires --plan, --project, --search or --sweep --list' 0 "$deck" --format json
 refused 2 '^gptbench: --format requires json' 0 --plan "$deck" --format xml
 refused 2 'only one of --verbose and --quiet' 0 "$deck" --quiet --verbose
-refused 2 '^gptbench: --quiet goes with a run' 0 --check "$deck" --quiet
+refused 2 '^gptbench: --quiet requires a run' 0 --check "$deck" --quiet
 says '^  warmup_steps = ' --keys warm
 ! grep -q 'seq_length' out || fail "other keys"
 refused 2 "no key has 'nonsense'" 0 --keys nonsense

@@ -72,12 +72,12 @@ refused 2 '--ranks requires a number' 0 --plan "$deck" --ranks
 refused 2 '--ranks 0: allowed is a number from 1 to 1000000000' 0 --plan "$deck" --ranks 0
 refused 2 '--ranks 3x: allowed is' 0 --plan "$deck" --ranks 3x
 refused 2 '--ranks 1000000001: allowed is' 0 --plan "$deck" --ranks 1000000001
-refused 2 '--ranks goes with --plan' 0 --check "$deck" --ranks 2
-refused 2 '--operations goes with --plan' 0 --check "$deck" --operations
-refused 2 '--markdown goes with --keys' 0 --markdown --check "$deck"
+refused 2 '--ranks requires --plan' 0 --check "$deck" --ranks 2
+refused 2 '--operations requires --plan' 0 --check "$deck" --operations
+refused 2 '--markdown requires --keys' 0 --markdown --check "$deck"
 refused 2 'only one of' 0 --plan --check "$deck"
 refused 2 '--project requires --machine M, --software S and --ranks N' 0 --project "$deck" --machine h100
-refused 2 '--machine and --software go with --project and --search' 0 --plan "$deck" --machine h100
+refused 2 '--machine and --software require --project or --search' 0 --plan "$deck" --machine h100
 refused 2 '--machine requires a value' 0 --project "$deck" --machine
 refused 2 '--tokens 3x: allowed is a number from 1 to 1e18' 0 --project "$deck" --tokens 3x
 refused 2 "unknown machine 'b100'; known: a100-40, " 0 --project "$deck" --machine b100 --software fsdp --ranks 1
@@ -91,8 +91,8 @@ refused 2 'more than global_batch_size = 1024' 0 --plan "$rows/fugaku-1024-none-
 
 refused 2 'no group &sweep' 0 --sweep "$deck"
 refused 2 'no deck given' 0 --sweep --list
-refused 2 '--list goes with --sweep' 0 --list "$deck"
-refused 2 '--write-decks goes with --sweep' 0 --plan "$deck" --write-decks there
+refused 2 '--list requires --sweep' 0 --list "$deck"
+refused 2 '--write-decks requires --sweep' 0 --plan "$deck" --write-decks there
 refused 2 'only one of' 0 --sweep "$deck" --list --write-decks there
 refused 2 'requires a directory' 0 --sweep "$deck" --write-decks
 refused 2 'does not fit a 64-bit integer; use smaller sizes' 0 --plan "$deck" --ranks 2 model.num_layers=2 model.seq_length=2147483647 batch.global_batch_size=100000000 parallel.pipeline_parallel=2 parallel.pipeline_schedule=gpipe

@@ -87,10 +87,10 @@ grep -q PROJECTED table.csv || fail "no verdict PROJECTED"
 grep -q '"name":"projected rank 0 ' projected/trace.json || fail "the trace does not say that it is projected"
 python3 -c 'import json; json.load(open("projected/trace.json"))' || fail "not a trace"
 
-# --search and others say what goes with them.
+# --search and others say what they require.
 refused 2 '--search requires --machine M and --ranks N' 0 --search "$deck" --machine h100
-refused 2 '--top goes with --search' 0 --plan "$deck" --top 3
-refused 2 '--write-result goes with --project' 0 --search "${searched[@]}" --write-result x
+refused 2 '--top requires --search' 0 --plan "$deck" --top 3
+refused 2 '--write-result requires --project' 0 --search "${searched[@]}" --write-result x
 refused 2 'tensor_parallel = 3 does not divide' 0 --search "${searched[@]}" parallel.tensor_parallel=3
 
 [ "$failures" -eq 0 ] || exit 1

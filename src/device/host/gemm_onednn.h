@@ -101,7 +101,8 @@ class SingleThreadedGemms {
 
 // "oneDNN 2.6.3 (avx512_core_bf16)".
 std::string gemm_library_description();
-// The library's name of the implementation that computes `gemm`.
+// The library's name of the implementation that computes `gemm`: the tests' only way to see which
+// of several equal ones a GEMM takes.
 std::string gemm_implementation(const Gemm& gemm);
 
 }  // namespace gptbench
