@@ -48,20 +48,21 @@ AttentionKey AttentionKey::parse(const std::string& text) {
   return parse_key(text, "attention", example);
 }
 
-std::string text_of(const AttentionChoice& choice) {
-  return printed("plan %d us %.3f native_us %.3f", choice.plan, choice.time_us, choice.native_us);
+std::string text_of(const AttentionSelection& selection) {
+  return printed("plan %d us %.3f native_us %.3f", selection.plan, selection.time_us,
+                 selection.native_us);
 }
 
-bool AttentionChoice::parse(const std::string& text) {
+bool AttentionSelection::parse(const std::string& text) {
   std::istringstream words(text);
   std::string name, us, native, rest;
   return (words >> name >> plan >> us >> time_us >> native >> native_us) && name == "plan" &&
          us == "us" && native == "native_us" && plan >= -1 && !(words >> rest);
 }
 
-bool prefers_library(const AttentionChoices& choices, bool backward) {
-  for (const auto& [key, choice] : choices.by_key)
-    if (key.backward == backward && choice.plan >= 0) return true;
+bool prefers_library(const AttentionSelections& selections, bool backward) {
+  for (const auto& [key, selection] : selections.by_key)
+    if (key.backward == backward && selection.plan >= 0) return true;
   return false;
 }
 

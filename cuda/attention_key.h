@@ -1,5 +1,5 @@
 // Calls of attention that cuDNN supports, what tells them apart, and which attention
-// was chosen for them, our own or cuDNN's. Pure, without CUDA.
+// was selected for them, our own or cuDNN's. Pure, without CUDA.
 #pragma once
 
 #include <cstdint>
@@ -38,19 +38,19 @@ struct AttentionKey {
 // ".alibi" behind, or both.
 std::string text_of(const AttentionKey& key);
 
-struct AttentionChoice {
+struct AttentionSelection {
   int plan = -1;           // which of the library's proposals; -1: our own kernel
   double time_us = 0.0;    // of the proposal; 0: not timed
   double native_us = 0.0;  // of our own kernel; 0: not timed
 
-  static constexpr TuningKind kind = {"attention", "the attention's choices",
-                                      "the choice of an attention"};
+  static constexpr TuningKind kind = {"attention", "the selected attention kernels",
+                                      "a selected attention kernel"};
   bool parse(const std::string& text);
 };
-std::string text_of(const AttentionChoice& choice);
-using AttentionChoices = TuningCache<AttentionKey, AttentionChoice>;
-// Choice for a call that was not timed: the library where it won any call of that direction.
-bool prefers_library(const AttentionChoices& choices, bool backward);
+std::string text_of(const AttentionSelection& selection);
+using AttentionSelections = TuningCache<AttentionKey, AttentionSelection>;
+// Selection for a call that was not timed: the library where it won any call of that direction.
+bool prefers_library(const AttentionSelections& selections, bool backward);
 
 // None where the call has what cuDNN's attention does not do as our kernels do: dropout (its masks
 // are others), linear biases without a causal mask, blocks of keys, head sizes above 128. Lengths

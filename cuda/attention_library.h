@@ -25,13 +25,13 @@ class AttentionLibrary {
   virtual bool backward(Queue& queue, DType type, const AttentionBackward& call) = 0;
 
   // Times the library's proposals and `native`, which `queue` has no library for, on arrays of
-  // random numbers and keeps the fastest of all; calls that have a choice already, or for whose
+  // random numbers and keeps the fastest of all; calls that have a selection already, or for whose
   // arrays there is no memory, are passed over. Throws Error(Exit::usage) where the library is
   // forced and has no implementation. Takes memory and gives it back; not within a step.
   virtual void search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes, Queue& queue,
                       const KernelTable& native) = 0;
-  virtual AttentionChoices& choices() = 0;
-  // Drops what was planned, so that choices() count from the next call on.
+  virtual AttentionSelections& selections() = 0;
+  // Drops what was planned, so that selections() count from the next call on.
   virtual void forget_plans() = 0;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0"
 };

@@ -54,25 +54,25 @@ void CudaAutotuning::select(const Plan& plan) {
 void CudaAutotuning::reuse(const std::string& text) {
   if (text.find("gemm_library=") == std::string::npos)
     throw Error(Exit::io,
-                "no choices of GEMM algorithms in what was given; run.algorithms names a result of "
-                "device = 'cuda', or is '' for a timed search");
-  GemmChoices chosen;
-  chosen.library = gemms_.choices().library;
-  chosen.add(text);
-  AttentionChoices attention;
+                "run.algorithms names a file without GEMM algorithms of cuBLASLt; name a result of "
+                "device = 'cuda', or use algorithms = '' (a timed search)");
+  GemmSelections gemms;
+  gemms.library = gemms_.selections().library;
+  gemms.add(text);
+  AttentionSelections attention;
   if (attention_ != nullptr) {
-    attention.library = attention_->choices().library;
+    attention.library = attention_->selections().library;
     attention.add(text);
-    attention_->choices() = attention;
+    attention_->selections() = attention;
     attention_->forget_plans();
   }
-  gemms_.choices() = chosen;
+  gemms_.selections() = gemms;
   gemms_.forget_plans();
 }
 
 std::string CudaAutotuning::selected() {
-  const std::string gemms = gemms_.choices().text();
-  if (attention_ != nullptr) return gemms + attention_->choices().text();
+  const std::string gemms = gemms_.selections().text();
+  if (attention_ != nullptr) return gemms + attention_->selections().text();
   return attention_obstacle_.empty() ? gemms
                                      : gemms + "attention=native, " + attention_obstacle_ + "\n";
 }

@@ -44,7 +44,7 @@ class CudnnAttention final : public AttentionLibrary {
     int ordinal = 0;
     GPTBENCH_CUDA(cudaGetDevice(&ordinal));
     GPTBENCH_CUDA(cudaGetDeviceProperties(&device, ordinal));
-    choices_.library = cudnn_.description() + " on " + device.name;
+    selections_.library = cudnn_.description() + " on " + device.name;
   }
   ~CudnnAttention() override {
     planned_.clear();
@@ -82,7 +82,7 @@ class CudnnAttention final : public AttentionLibrary {
 
   void search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes, Queue& queue,
               const KernelTable& native) override;
-  AttentionChoices& choices() override { return choices_; }
+  AttentionSelections& selections() override { return selections_; }
   void forget_plans() override { planned_.clear(); }
   std::string description() const override { return cudnn_.description(); }
 
@@ -107,13 +107,13 @@ class CudnnAttention final : public AttentionLibrary {
   Planned proposals(const AttentionKey& key, int64_t workspace_bytes, size_t most,
                     std::string& reason);
   const Planned& plan_for(const AttentionKey& key, int64_t workspace_bytes);
-  AttentionChoice timed_choice(const AttentionKey& key, int64_t workspace_bytes, Queue& queue,
-                               const KernelTable& native);
+  AttentionSelection timed_selection(const AttentionKey& key, int64_t workspace_bytes, Queue& queue,
+                                     const KernelTable& native);
 
   AttentionPolicy policy_;
   Cudnn cudnn_;
   cudnnHandle_t handle_ = nullptr;
-  AttentionChoices choices_;
+  AttentionSelections selections_;
   std::map<AttentionKey, Planned> planned_;
   // ALiBi slopes by {first head, heads here, heads in all}. Captured steps read them, so they are
   // kept to the end.
@@ -200,21 +200,21 @@ const CudnnAttention::Planned& CudnnAttention::plan_for(const AttentionKey& key,
   const auto found = planned_.find(key);
   if (found != planned_.end()) return found->second;
   Planned planned;
-  const auto chosen = choices_.by_key.find(key);
-  const bool given = chosen != choices_.by_key.end();
-  const bool wanted =
-      given ? chosen->second.plan >= 0 : policy_.forced || prefers_library(choices_, key.backward);
+  const auto selected = selections_.by_key.find(key);
+  const bool is_selected = selected != selections_.by_key.end();
+  const bool wanted = is_selected ? selected->second.plan >= 0
+                                  : policy_.forced || prefers_library(selections_, key.backward);
   if (wanted && !is_left_to_us(key)) {
-    const size_t chosen_plan = given ? static_cast<size_t>(chosen->second.plan) : 0;
+    const size_t selected_plan = is_selected ? static_cast<size_t>(selected->second.plan) : 0;
     std::string reason;
-    planned = proposals(key, workspace_bytes, chosen_plan + 1, reason);
-    if (planned.plans.size() > chosen_plan) {
+    planned = proposals(key, workspace_bytes, selected_plan + 1, reason);
+    if (planned.plans.size() > selected_plan) {
       planned.plans.erase(planned.plans.begin(),
-                          planned.plans.begin() + static_cast<std::ptrdiff_t>(chosen_plan));
+                          planned.plans.begin() + static_cast<std::ptrdiff_t>(selected_plan));
     } else {
-      if (given)
+      if (is_selected)
         throw Error(Exit::usage, cudnn_.description() +
-                                     " does not offer the attention chosen for " + text_of(key) +
+                                     " does not offer the attention selected for " + text_of(key) +
                                      " (" + reason + "); use run.algorithms = '' (a timed search)");
       planned.plans.clear();
     }
@@ -236,8 +236,8 @@ bool CudnnAttention::run(Queue& queue, const AttentionKey& key, AttentionArrays 
 void CudnnAttention::search(const std::vector<AttentionKey>& keys, int64_t workspace_bytes,
                             Queue& queue, const KernelTable& native) {
   for (const AttentionKey& key : keys)
-    if (choices_.by_key.count(key) == 0)
-      choices_.by_key.emplace(key, timed_choice(key, workspace_bytes, queue, native));
+    if (selections_.by_key.count(key) == 0)
+      selections_.by_key.emplace(key, timed_selection(key, workspace_bytes, queue, native));
   forget_plans();
 }
 
@@ -342,9 +342,9 @@ class SearchArrays {
   Workspace scratch_;
 };
 
-AttentionChoice CudnnAttention::timed_choice(const AttentionKey& key, int64_t workspace_bytes,
-                                             Queue& queue, const KernelTable& native) {
-  AttentionChoice best;
+AttentionSelection CudnnAttention::timed_selection(const AttentionKey& key, int64_t workspace_bytes,
+                                                   Queue& queue, const KernelTable& native) {
+  AttentionSelection best;
   std::string reason;
   const Planned planned = proposals(key, workspace_bytes, proposals_timed, reason);
   if (planned.plans.empty()) {

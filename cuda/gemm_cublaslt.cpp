@@ -14,12 +14,12 @@
 namespace gptbench {
 namespace {
 
-static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(GemmChoice::algorithm),
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(GemmSelection::algorithm),
               "an algorithm is 64 bytes");
 
-cublasLtMatmulAlgo_t algorithm_of(const GemmChoice& choice) {
+cublasLtMatmulAlgo_t algorithm_of(const GemmSelection& selection) {
   cublasLtMatmulAlgo_t algorithm;
-  std::memcpy(&algorithm, choice.algorithm.data(), sizeof algorithm);
+  std::memcpy(&algorithm, selection.algorithm.data(), sizeof algorithm);
   return algorithm;
 }
 
@@ -99,7 +99,7 @@ CublasLtGemm::CublasLtGemm(bool tf32) : tf32_(tf32) {
   int ordinal = 0;
   GPTBENCH_CUDA(cudaGetDevice(&ordinal));
   GPTBENCH_CUDA(cudaGetDeviceProperties(&device, ordinal));
-  choices_.library = lt_.description() + " on " + device.name + (tf32 ? ", tf32" : "");
+  selections_.library = lt_.description() + " on " + device.name + (tf32 ? ", tf32" : "");
 }
 
 CublasLtGemm::~CublasLtGemm() {
@@ -153,8 +153,8 @@ std::unique_ptr<CublasLtGemm::Planned> CublasLtGemm::describe(const GemmKey& key
   return planned;
 }
 
-std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, int fused,
-                                                int64_t workspace_bytes, int most) const {
+std::vector<GemmSelection> CublasLtGemm::proposals(const Planned& planned, int fused,
+                                                   int64_t workspace_bytes, int most) const {
   cublasLtMatmulPreference_t preference = nullptr;
   lt_.check(lt_.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -179,29 +179,29 @@ std::vector<GemmChoice> CublasLtGemm::proposals(const Planned& planned, int fuse
       handle_, planned.operation, planned.a, planned.b, planned.d, planned.d, preference, most,
       results.data(), &found);
   lt_.cublasLtMatmulPreferenceDestroy(preference);
-  std::vector<GemmChoice> choices;
+  std::vector<GemmSelection> selections;
   if (status != CUBLAS_STATUS_SUCCESS)
-    return choices;  // not supported: the caller knows what to do
+    return selections;  // not supported: the caller knows what to do
   for (int i = 0; i < found; ++i) {
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;
-    GemmChoice choice;
-    choice.fused = fused;
-    std::memcpy(choice.algorithm.data(), &result.algo, sizeof result.algo);
-    choices.push_back(choice);
+    GemmSelection selection;
+    selection.fused = fused;
+    std::memcpy(selection.algorithm.data(), &result.algo, sizeof result.algo);
+    selections.push_back(selection);
   }
-  return choices;
+  return selections;
 }
 
 CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t workspace_bytes) {
   const auto found = planned_.find(key);
   if (found != planned_.end()) return *found->second;
-  const auto chosen = choices_.by_key.find(key);
+  const auto chosen = selections_.by_key.find(key);
   std::unique_ptr<Planned> planned;
-  if (chosen != choices_.by_key.end()) {
+  if (chosen != selections_.by_key.end()) {
     planned = describe(key, chosen->second.fused);
-    planned->choice = chosen->second;
-    const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned->choice);
+    planned->selection = chosen->second;
+    const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned->selection);
     cublasLtMatmulHeuristicResult_t result;
     const cublasStatus_t status =
         lt_.cublasLtMatmulAlgoCheck(handle_, planned->operation, planned->a, planned->b, planned->d,
@@ -211,7 +211,7 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
       throw Error(Exit::usage, "the library refuses the algorithm given for " + text_of(key) +
                                    "; use run.algorithms = '' (a timed search)");
   } else {
-    std::vector<GemmChoice> first;
+    std::vector<GemmSelection> first;
     for (int fused = preferred_fusion(key); fused >= 0 && first.empty(); --fused) {
       planned = describe(key, fused);
       first = proposals(*planned, fused, workspace_bytes, 1);
@@ -219,16 +219,16 @@ CublasLtGemm::Planned& CublasLtGemm::plan_for(const GemmKey& key, int64_t worksp
     if (first.empty())
       throw Error(Exit::usage, lt_.description() + " has no algorithm for " + text_of(key) +
                                    " with " + format_bytes(workspace_bytes) + " of workspace");
-    planned->choice = first.front();
-    choices_.by_key.emplace(key, planned->choice);
+    planned->selection = first.front();
+    selections_.by_key.emplace(key, planned->selection);
   }
   return *planned_.emplace(key, std::move(planned)).first->second;
 }
 
 int CublasLtGemm::preferred_fusion(const GemmKey& key) const {
   int fused = 0;
-  for (const auto& [other, choice] : choices_.by_key)
-    if (key.gelu && other.gelu && other.op == key.op) fused = std::max(fused, choice.fused);
+  for (const auto& [other, selection] : selections_.by_key)
+    if (key.gelu && other.gelu && other.op == key.op) fused = std::max(fused, selection.fused);
   return std::min(fused, max_fused(key));
 }
 
@@ -276,7 +276,7 @@ bool CublasLtGemm::run(const Planned& planned, const GemmArguments& arguments,
     return false;
   const float alpha = 1.0f;
   const float beta = planned.gemm.accumulate && !arguments.assign ? 1.0f : 0.0f;
-  const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned.choice);
+  const cublasLtMatmulAlgo_t algorithm = algorithm_of(planned.selection);
   return lt_.cublasLtMatmul(handle_, planned.operation, &alpha, arguments.a, planned.a, arguments.b,
                             planned.b, &beta, arguments.d, planned.d, arguments.d, planned.d,
                             &algorithm, arguments.workspace.data,
@@ -332,7 +332,7 @@ void CublasLtGemm::gelu_forward(Queue& queue, DType type, const LinearGeluForwar
   GemmKey key = gemm_key(GemmOp::forward, type, l, l.bias);
   key.gelu = true;
   const Planned& planned = plan_for(key, l.workspace.bytes);
-  const bool fused = planned.choice.fused > 0;
+  const bool fused = planned.selection.fused > 0;
   GemmArguments arguments = arguments_of(l.weight, l.x, fused ? f.activation : l.y, l.workspace);
   arguments.bias = l.bias;
   if (fused) arguments.aux = l.y;
@@ -360,9 +360,9 @@ void CublasLtGemm::finish_gelu_gradient(const Planned& planned, const GemmArgume
                                         const LinearGeluBackwardInput& f, Queue& queue,
                                         const KernelTable& kernels) const {
   const LinearBackwardInput& l = f.linear;
-  if (planned.choice.fused > 1)
+  if (planned.selection.fused > 1)
     return add_bias_gradient(planned, arguments, f.dbias, queue, kernels);
-  if (planned.choice.fused == 1) {
+  if (planned.selection.fused == 1) {
     if (f.dbias != nullptr) kernels.bias_backward(queue, {f.dbias, l.dx, l.R, l.K, l.workspace});
     return;
   }

@@ -51,12 +51,12 @@ class CublasLtGemm {
                            const KernelTable& kernels);
 
   // Times what the library proposes for each product on arrays of random numbers, and keeps the
-  // fastest; products that have a choice already, or for whose arrays there is no memory, are
+  // fastest; products that have a selection already, or for whose arrays there is no memory, are
   // passed over. `kernels` as above. Takes memory and gives it back; not within a step.
   void search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
               const KernelTable& kernels);
-  GemmChoices& choices() { return choices_; }
-  // Drops what was planned, so that choices() count from the next call on.
+  GemmSelections& selections() { return selections_; }
+  // Drops what was planned, so that selections() count from the next call on.
   void forget_plans();
 
   std::string description() const { return lt_.description(); }
@@ -65,8 +65,8 @@ class CublasLtGemm {
  private:
   struct Planned;
   std::unique_ptr<Planned> describe(const GemmKey& key, int fused) const;
-  std::vector<GemmChoice> proposals(const Planned& planned, int fused, int64_t workspace_bytes,
-                                    int most) const;
+  std::vector<GemmSelection> proposals(const Planned& planned, int fused, int64_t workspace_bytes,
+                                       int most) const;
   // How much of products of that kind, with GELU, was found faster fused.
   int preferred_fusion(const GemmKey& key) const;
   Planned& plan_for(const GemmKey& key, int64_t workspace_bytes);
@@ -80,13 +80,13 @@ class CublasLtGemm {
                             const KernelTable& kernels) const;
   // False where the library refuses the algorithm.
   bool run(const Planned& planned, const GemmArguments& arguments, cudaStream_t stream) const;
-  GemmChoice timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
-                          const KernelTable& kernels) const;
+  GemmSelection timed_selection(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
+                                const KernelTable& kernels) const;
 
   CublasLt lt_;
   cublasLtHandle_t handle_ = nullptr;
   bool tf32_;
-  GemmChoices choices_;
+  GemmSelections selections_;
   std::map<GemmKey, std::unique_ptr<Planned>> planned_;
 };
 

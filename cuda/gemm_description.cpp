@@ -27,18 +27,18 @@ std::string text_of(const GemmKey& key) {
 GemmKey GemmKey::parse(const std::string& text) {
   GemmKey example{GemmOp::forward, DType::bf16, 8192, 768, 3072};
   example.bias = true;
-  return parse_key(text, "matrix product", example);
+  return parse_key(text, "GEMM", example);
 }
 
-std::string text_of(const GemmChoice& choice) {
-  std::string text =
-      printed("fused %d us %.3f tried %d algorithm ", choice.fused, choice.time_us, choice.tried);
-  for (const uint64_t word : choice.algorithm)
+std::string text_of(const GemmSelection& selection) {
+  std::string text = printed("fused %d us %.3f tried %d algorithm ", selection.fused,
+                             selection.time_us, selection.tried);
+  for (const uint64_t word : selection.algorithm)
     text += printed("%016llx", static_cast<unsigned long long>(word));
   return text;
 }
 
-bool GemmChoice::parse(const std::string& text) {
+bool GemmSelection::parse(const std::string& text) {
   std::istringstream words(text);
   std::string name, us, tries, word, digits;
   if (!(words >> name >> fused >> us >> time_us >> tries >> tried >> word >> digits) ||

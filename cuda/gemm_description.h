@@ -1,6 +1,6 @@
-// The matrix products of linear layers as cuBLAS has them: column-major; and the algorithms chosen
-// for them. Pure, without CUDA: an algorithm is 64 bytes that the library alone understands, and
-// that another version of it does not.
+// The matrix products of linear layers as cuBLAS has them: column-major; and the algorithms
+// selected for them. Pure, without CUDA: an algorithm is 64 bytes that the library alone
+// understands, and that another version of it does not.
 #pragma once
 
 #include <array>
@@ -38,18 +38,18 @@ struct GemmKey {
 // "linear_forward.R8192.K768.N3072.bf16.bias".
 std::string text_of(const GemmKey& key);
 
-struct GemmChoice {
+struct GemmSelection {
   std::array<uint64_t, 8> algorithm{};
   int fused = 0;         // how many of the operations beside the GEMM are in it (describe_gemm)
   double time_us = 0.0;  // 0: not timed, the library's first proposal
   int tried = 0;         // algorithms timed
 
-  static constexpr TuningKind kind = {"gemm", "the algorithms of matrix products",
-                                      "the algorithm of a matrix product"};
+  static constexpr TuningKind kind = {"gemm", "the selected GEMM algorithms",
+                                      "a selected GEMM algorithm"};
   bool parse(const std::string& text);
 };
-std::string text_of(const GemmChoice& choice);
-using GemmChoices = TuningCache<GemmKey, GemmChoice>;
+std::string text_of(const GemmSelection& selection);
+using GemmSelections = TuningCache<GemmKey, GemmSelection>;
 
 enum class GemmArray { x, weight, dy };
 // Operations that the library fuses into the GEMM. `gelu`: D = gelu(AB), the product itself goes to

@@ -20,7 +20,7 @@ struct CublasLtGemm::Planned {
   GemmDescription gemm;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
-  GemmChoice choice;
+  GemmSelection selection;
 };
 
 }  // namespace gptbench

@@ -55,19 +55,19 @@ LinearGeluBackwardInput gelu_gradient(const GemmKey& key, const SearchArrays& ar
 void CublasLtGemm::search(const std::vector<GemmKey>& keys, int64_t workspace_bytes, Queue& queue,
                           const KernelTable& kernels) {
   for (const GemmKey& key : keys) {
-    if (choices_.by_key.count(key) != 0) continue;
-    const GemmChoice choice = timed_choice(key, workspace_bytes, queue, kernels);
-    if (choice.tried > 0) choices_.by_key.emplace(key, choice);
+    if (selections_.by_key.count(key) != 0) continue;
+    const GemmSelection selection = timed_selection(key, workspace_bytes, queue, kernels);
+    if (selection.tried > 0) selections_.by_key.emplace(key, selection);
   }
   forget_plans();
 }
 
-GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
-                                      const KernelTable& kernels) const {
+GemmSelection CublasLtGemm::timed_selection(const GemmKey& key, int64_t workspace_bytes,
+                                            Queue& queue, const KernelTable& kernels) const {
   const cudaStream_t stream = stream_of(queue);
   const GemmDescription gemm = describe_gemm(key, 0);
   const SearchArrays arrays(key, gemm, workspace_bytes);
-  GemmChoice best;
+  GemmSelection best;
   if (!arrays.exist()) return best;
   arrays.fill(stream, key, gemm);
 
@@ -76,7 +76,7 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
   const Workspace whole = {arrays.workspace.get(), workspace_bytes};
   const LinearGeluBackwardInput gelu = gelu_gradient(key, arrays, whole);
   const auto do_the_rest = [&](const Planned& planned, const GemmArguments& arguments) {
-    const int fused = planned.choice.fused;
+    const int fused = planned.selection.fused;
     if (bias_gradient && fused > 0)
       add_bias_gradient(planned, arguments, arrays.bias.get(), queue, kernels);
     else if (bias_gradient)
@@ -88,9 +88,9 @@ GemmChoice CublasLtGemm::timed_choice(const GemmKey& key, int64_t workspace_byte
   };
   for (int fused = 0; fused <= max_fused(key); ++fused) {
     const std::unique_ptr<Planned> planned = describe(key, fused);
-    for (const GemmChoice& proposal :
+    for (const GemmSelection& proposal :
          proposals(*planned, fused, workspace_bytes, proposals_timed)) {
-      planned->choice = proposal;
+      planned->selection = proposal;
       GemmArguments arguments;
       arguments.a = arrays.a.get();
       arguments.b = arrays.b.get();

@@ -25,9 +25,10 @@ std::vector<std::pair<std::string, std::string>> tuning_lines(const TuningKind& 
   return lines;
 }
 
-void refuse_choice(const TuningKind& kind, const std::string& key, const std::string& choice) {
+void refuse_selection(const TuningKind& kind, const std::string& key,
+                      const std::string& selection) {
   throw Error(Exit::io, std::string("not ") + kind.one + ": '" + kind.prefix + "." + key + "=" +
-                            choice + "'");
+                            selection + "'");
 }
 
 void refuse_key(const std::string& text, const char* what, const std::string& example) {

@@ -1,4 +1,4 @@
-// Algorithms of a library as chosen by timing or read from an earlier result, and their text in
+// Algorithms of a library as selected by timing or read from an earlier result, and their text in
 // result files: a line "gemm_library=<version and device>", then one line per key,
 // "gemm.linear_forward.R8192.K768.N3072.bf16.bias=fused 0 us 12.500 ...". Pure, without CUDA.
 #pragma once
@@ -14,46 +14,46 @@
 
 namespace gptbench {
 
-// How lines of one kind of choices begin, and what messages call them.
+// How lines of one kind of selections begin, and what messages call them.
 struct TuningKind {
   const char* prefix;  // "gemm"
-  const char* all;     // "the algorithms of matrix products"
-  const char* one;     // "the algorithm of a matrix product"
+  const char* all;     // "the selected GEMM algorithms"
+  const char* one;     // "a selected GEMM algorithm"
 };
 
-// The lines of `text` that are of `kind`, as {key, choice}. Throws Error(Exit::io) where they
+// The lines of `text` that are of `kind`, as {key, selection}. Throws Error(Exit::io) where they
 // belong to another library than `library`.
 std::vector<std::pair<std::string, std::string>> tuning_lines(const TuningKind& kind,
                                                               const std::string& library,
                                                               const std::string& text);
-[[noreturn]] void refuse_choice(const TuningKind& kind, const std::string& key,
-                                const std::string& choice);
+[[noreturn]] void refuse_selection(const TuningKind& kind, const std::string& key,
+                                   const std::string& selection);
 
-// text_of() writes a key or a choice. Key::parse(text) reads a key and throws Error(Exit::io),
-// choice.parse(text) returns false, where text_of() would not have written it.
-template <class Key, class Choice>
+// text_of() writes a key or a selection. Key::parse(text) reads a key and throws Error(Exit::io),
+// selection.parse(text) returns false, where text_of() would not have written it.
+template <class Key, class Selection>
 struct TuningCache {
-  std::string library;  // version and device that the choices belong to; "": no library
-  std::map<Key, Choice> by_key;
+  std::string library;  // version and device that the selections belong to; "": no library
+  std::map<Key, Selection> by_key;
 
   // Ordered by key; "" where there is no library.
   std::string text() const {
-    const std::string prefix = Choice::kind.prefix;
+    const std::string prefix = Selection::kind.prefix;
     if (library.empty()) return "";
     std::string text = prefix + "_library=" + library + "\n";
-    for (const auto& [key, choice] : by_key)
-      text += prefix + "." + text_of(key) + "=" + text_of(choice) + "\n";
+    for (const auto& [key, selection] : by_key)
+      text += prefix + "." + text_of(key) + "=" + text_of(selection) + "\n";
     return text;
   }
 
   // Adds the lines of `text` that are of this kind; keys already there stay as they are. Throws
   // Error(Exit::io) where a line cannot be read, and where it belongs to another library.
   void add(const std::string& text) {
-    for (const auto& [key, value] : tuning_lines(Choice::kind, library, text)) {
-      Choice choice;
+    for (const auto& [key, value] : tuning_lines(Selection::kind, library, text)) {
+      Selection selection;
       const Key parsed = Key::parse(key);
-      if (!choice.parse(value)) refuse_choice(Choice::kind, key, value);
-      by_key.emplace(parsed, choice);
+      if (!selection.parse(value)) refuse_selection(Selection::kind, key, value);
+      by_key.emplace(parsed, selection);
     }
   }
 };

@@ -146,7 +146,7 @@ void add_run(Table& table) {
              "what MPI is given to send from GPU to GPU: copies in host memory, or the arrays "
              "themselves; auto: as the library says that it can");
   row.string(&C::algorithms, "algorithms", {},
-             "result file whose choices of GEMM algorithms are taken; '': a timed search");
+             "result file whose selected GEMM algorithms are reused; '': a timed search");
   row.choice(
       &C::attention, "attention",
       "attention kernels (cuda); auto: the faster of our own and cuDNN's, by a timed search");

@@ -151,8 +151,8 @@ class Search {
     int64_t& batch = deck_.config.batch.global_batch_size;
     if (batch == 0) batch = resolve(deck_, ranks).batch.global_batch_size;
     if (!is_fixed("parallel.data_parallel")) deck_.config.parallel.data_parallel = 0;
-    given_ = deck_.config;
-    const ParallelConfig& parallel = given_.parallel;
+    config_ = deck_.config;
+    const ParallelConfig& parallel = config_.parallel;
     for (const int64_t tensor : axis("parallel.tensor_parallel", parallel.tensor_parallel))
       for (const int64_t context : axis("parallel.context_parallel", parallel.context_parallel))
         for (const int64_t pipeline :
@@ -189,7 +189,7 @@ class Search {
       search.projected += projected;
     search.layouts = all.layouts;
     search.fitting = static_cast<int64_t>(all.candidates.size());
-    search.global_batch_size = given_.batch.global_batch_size;
+    search.global_batch_size = config_.batch.global_batch_size;
     search.best = best.take();
     for (auto& [reason, left] : all.left_out)
       search.left_out.push_back({reason, left.example, left.count});
@@ -204,39 +204,39 @@ class Search {
     return deck_.origin(key.substr(0, dot), key.substr(dot + 1)).kind == Origin::Kind::command_line;
   }
   template <class T>
-  std::vector<T> values(const std::string& key, const T& given, std::vector<T> all) const {
-    return is_fixed(key) ? std::vector<T>{given} : std::move(all);
+  std::vector<T> values(const std::string& key, const T& fixed, std::vector<T> all) const {
+    return is_fixed(key) ? std::vector<T>{fixed} : std::move(all);
   }
-  std::vector<int64_t> axis(const std::string& key, int64_t given) const {
-    return values(key, given, divisors_of(ranks_));
+  std::vector<int64_t> axis(const std::string& key, int64_t fixed) const {
+    return values(key, fixed, divisors_of(ranks_));
   }
 
   std::vector<std::pair<PipelineSchedule, int64_t>> schedules(int64_t stages) const {
-    const ParallelConfig& given = given_.parallel;
+    const ParallelConfig& parallel = config_.parallel;
     const bool fixed_schedule = is_fixed("parallel.pipeline_schedule"),
                fixed_stages = is_fixed("parallel.virtual_stages");
     if (stages == 1)
-      return {{fixed_schedule ? given.pipeline_schedule : PipelineSchedule::_1f1b,
-               fixed_stages ? given.virtual_stages : 1}};
+      return {{fixed_schedule ? parallel.pipeline_schedule : PipelineSchedule::_1f1b,
+               fixed_stages ? parallel.virtual_stages : 1}};
     std::vector<std::pair<PipelineSchedule, int64_t>> all;
     for (const PipelineSchedule schedule :
          {PipelineSchedule::gpipe, PipelineSchedule::_1f1b, PipelineSchedule::zero_bubble})
       all.emplace_back(schedule, 1);
-    for (int64_t v = 2; v * stages <= given_.model.num_layers; v *= 2)
+    for (int64_t v = 2; v * stages <= config_.model.num_layers; v *= 2)
       all.emplace_back(PipelineSchedule::interleaved, v);
     if (fixed_stages) {
       all.clear();
       for (const PipelineSchedule schedule :
            {PipelineSchedule::gpipe, PipelineSchedule::_1f1b, PipelineSchedule::zero_bubble,
             PipelineSchedule::interleaved})
-        if ((schedule == PipelineSchedule::interleaved) == (given.virtual_stages > 1))
-          all.emplace_back(schedule, given.virtual_stages);
+        if ((schedule == PipelineSchedule::interleaved) == (parallel.virtual_stages > 1))
+          all.emplace_back(schedule, parallel.virtual_stages);
     }
     if (fixed_schedule)
-      all.erase(
-          std::remove_if(all.begin(), all.end(),
-                         [&](const auto& each) { return each.first != given.pipeline_schedule; }),
-          all.end());
+      all.erase(std::remove_if(
+                    all.begin(), all.end(),
+                    [&](const auto& each) { return each.first != parallel.pipeline_schedule; }),
+                all.end());
     return all;
   }
 
@@ -245,17 +245,17 @@ class Search {
     const int64_t model = layout.tensor_parallel * layout.pipeline_parallel;
     const int64_t copies = ranks_ / model;  // data x context
     const std::vector<bool> halves = values<bool>(
-        "parallel.sequence_parallel", given_.parallel.sequence_parallel,
+        "parallel.sequence_parallel", config_.parallel.sequence_parallel,
         layout.tensor_parallel > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false});
     const std::vector<int64_t> stages =
-        values<int64_t>("parallel.zero_stage", given_.parallel.zero_stage,
+        values<int64_t>("parallel.zero_stage", config_.parallel.zero_stage,
                         copies > 1 ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0});
-    const std::vector<Recompute> recomputed =
-        values<Recompute>("memory.activation_checkpointing", given_.memory.activation_checkpointing,
-                          {Recompute::none, Recompute::selective, Recompute::full});
+    const std::vector<Recompute> recomputed = values<Recompute>(
+        "memory.activation_checkpointing", config_.memory.activation_checkpointing,
+        {Recompute::none, Recompute::selective, Recompute::full});
     const std::vector<int64_t> sizes = values<int64_t>(
-        "batch.micro_batch_size", given_.batch.micro_batch_size,
-        divisors_of(ceil_div(given_.batch.global_batch_size, copies / layout.context_parallel)));
+        "batch.micro_batch_size", config_.batch.micro_batch_size,
+        divisors_of(ceil_div(config_.batch.global_batch_size, copies / layout.context_parallel)));
     std::vector<Layout> layouts = {layout};
     const auto cross = [&](const auto& choices, const auto& set) {
       std::vector<Layout> crossed;
@@ -317,7 +317,7 @@ class Search {
   // Orders of the axes that differ in how ranks lie on nodes, the default first. Axes of one rank
   // lie anywhere.
   std::vector<RankOrder> orders_of(const Grid& grid) const {
-    if (is_fixed("parallel.rank_order")) return {given_.parallel.rank_order};
+    if (is_fixed("parallel.rank_order")) return {config_.parallel.rank_order};
     std::vector<RankOrder> orders;
     std::set<std::vector<Axis>> seen;
     for (size_t i = 0; i < names_of(RankOrder{}).size(); ++i) {
@@ -388,7 +388,7 @@ class Search {
   }
 
   Deck deck_;
-  Config given_;
+  Config config_;  // of the deck, with its global batch
   int64_t ranks_;
   const Machine& machine_;
   const Software& software_;

@@ -31,8 +31,8 @@ std::string refusal_without_gpu(const Config& config) {
   if (run.attention == AttentionKernels::cudnn)
     return refuse("run.attention = 'cudnn'", "attention = 'auto'");
   if (!run.algorithms.empty() && run.device == DeviceKind::ref)
-    return "run.algorithms names choices of device = 'cuda' or 'host', this run has 'ref', which "
-           "makes none; use algorithms = ''";
+    return "run.algorithms names algorithms of device = 'cuda' or 'host', this run has 'ref', "
+           "which selects none; use algorithms = ''";
   return "";
 }
 
@@ -91,7 +91,7 @@ void resolve_mpi_arrays(MpiWorld& world, Config& config) {
 }
 
 // Selected algorithms in a result file, or in a text file of their lines.
-std::string read_choices(const std::string& path) {
+std::string read_selected(const std::string& path) {
   constexpr const char* hdf5_suffix = ".h5";
   if (path.size() > 3 && path.compare(path.size() - 3, 3, hdf5_suffix) == 0)
     return read_result(path).provenance.chosen_algorithms;
@@ -159,7 +159,7 @@ void autotune(MpiWorld& world, Device& device, const Plan& plan) {
   std::string given;
   agreed(world, [&] {
     if (world.rank() == 0 && !plan.config.run.algorithms.empty())
-      given = read_choices(plan.config.run.algorithms);
+      given = read_selected(plan.config.run.algorithms);
   });
   world.broadcast(given);
   std::string all;

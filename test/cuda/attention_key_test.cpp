@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "choices_failure.h"
 #include "configs.h"
+#include "selections_failure.h"
 
 namespace gptbench {
 namespace {
@@ -132,30 +132,31 @@ TEST(AttentionsOfPlan, AreThoseOfTheModel) {
   EXPECT_TRUE(keys()[0].padded);
 }
 
-TEST(AttentionChoices, TextAndBack) {
-  AttentionChoices choices;
-  EXPECT_EQ(choices.text(), "");
-  choices.library = "cuDNN 9.19.0 on NVIDIA H200";
-  choices.by_key[example()] = {2, 250.5, 400.25};
+TEST(AttentionSelections, TextAndBack) {
+  AttentionSelections selections;
+  EXPECT_EQ(selections.text(), "");
+  selections.library = "cuDNN 9.19.0 on NVIDIA H200";
+  selections.by_key[example()] = {2, 250.5, 400.25};
   AttentionKey forward = example();
   forward.backward = false;
-  choices.by_key[forward] = {-1, 120.0, 100.0};
-  EXPECT_TRUE(prefers_library(choices, true));
-  EXPECT_FALSE(prefers_library(choices, false));
+  selections.by_key[forward] = {-1, 120.0, 100.0};
+  EXPECT_TRUE(prefers_library(selections, true));
+  EXPECT_FALSE(prefers_library(selections, false));
 
-  AttentionChoices read;
-  read.library = choices.library;
-  read.add("gemm_library=another\n" + choices.text());
-  EXPECT_EQ(read.text(), choices.text());
+  AttentionSelections read;
+  read.library = selections.library;
+  read.add("gemm_library=another\n" + selections.text());
+  EXPECT_EQ(read.text(), selections.text());
   EXPECT_EQ(read.by_key.at(example()).plan, 2);
-  EXPECT_NE(failure(AttentionChoices(), choices.text()).find("our own kernels alone"),
+  EXPECT_NE(failure(AttentionSelections(), selections.text()).find("our own kernels alone"),
             std::string::npos);
 
   const std::string line = "attention." + text_of(example()) + "=";
-  EXPECT_EQ(failure(AttentionChoices(), line + "plan 0 us 1.0 native_us 2.0\n"), "accepted");
+  EXPECT_EQ(failure(AttentionSelections(), line + "plan 0 us 1.0 native_us 2.0\n"), "accepted");
   for (const char* value : {"", "plan x us 1.0 native_us 2.0", "plan -2 us 1.0 native_us 2.0",
                             "plan 0 us 1.0 native_us 2.0 and", "plan 0 us 1.0"})
-    EXPECT_NE(failure(AttentionChoices(), line + value).find("not the choice"), std::string::npos)
+    EXPECT_NE(failure(AttentionSelections(), line + value).find("not a selected attention kernel"),
+              std::string::npos)
         << value;
 }
 

@@ -17,37 +17,37 @@ namespace {
 constexpr const char* library = "a library on a device";
 
 // What was read is written so that it is read again.
-template <class Choices>
+template <class Selections>
 bool reads(const std::string& text) {
-  Choices choices;
-  choices.library = library;
+  Selections selections;
+  selections.library = library;
   try {
-    choices.add(text);
+    selections.add(text);
   } catch (const Error& error) {
     const std::string message = error.what();
     require(error.code() == Exit::io, "exit status", message);
     require(message.find('\n') == std::string::npos, "more than one line: " + message, text);
     return false;
   }
-  Choices again;
+  Selections again;
   again.library = library;
-  again.add(choices.text());
-  require(again.text() == choices.text(), "not the same when written and read again", text);
+  again.add(selections.text());
+  require(again.text() == selections.text(), "not the same when written and read again", text);
   return true;
 }
 
 }  // namespace
 
 bool fuzz_tuning(const std::string& text) {
-  const bool gemms = reads<GemmChoices>(text);
-  return reads<AttentionChoices>(text) && gemms;
+  const bool gemms = reads<GemmSelections>(text);
+  return reads<AttentionSelections>(text) && gemms;
 }
 
 std::vector<std::string> tuning_seeds() {
-  GemmChoices gemms;
-  AttentionChoices attention;
+  GemmSelections gemms;
+  AttentionSelections attention;
   gemms.library = attention.library = library;
-  GemmChoice first;
+  GemmSelection first;
   first.algorithm = {1, 0xffffffffffffffffull, 3, 4, 5, 6, 7, 0x8000000000000000ull};
   first.time_us = 12.5;
   first.tried = 16;

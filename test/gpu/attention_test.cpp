@@ -87,7 +87,7 @@ TEST_F(CudnnAttention, EqualsReference) {
 }
 
 // The search times both, and what it wrote down is what another run takes.
-TEST_F(CudnnAttention, ChoicesAreTimedAndKept) {
+TEST_F(CudnnAttention, SelectionsAreTimedAndKept) {
   std::string obstacle;
   const auto measured = make_cudnn_attention({false, false}, obstacle);
   ASSERT_NE(measured, nullptr) << obstacle;
@@ -97,16 +97,16 @@ TEST_F(CudnnAttention, ChoicesAreTimedAndKept) {
       keys.push_back({backward, DType::bf16, 2, 128, 2, 2, 64, 384, 384, 128, true, false, alibi});
   measured->search(keys, cudnn_attention_workspace_bytes(2, 2, 128, 64), *queue_on_gpu,
                    cuda_kernels(ComputeType::bf16));
-  ASSERT_EQ(measured->choices().by_key.size(), keys.size());
-  for (const auto& [key, choice] : measured->choices().by_key) {
-    EXPECT_GT(choice.native_us, 0.0) << text_of(key);
-    EXPECT_GT(choice.time_us, 0.0) << text_of(key);
-    EXPECT_EQ(choice.plan >= 0, choice.time_us < choice.native_us) << text_of(key);
+  ASSERT_EQ(measured->selections().by_key.size(), keys.size());
+  for (const auto& [key, selection] : measured->selections().by_key) {
+    EXPECT_GT(selection.native_us, 0.0) << text_of(key);
+    EXPECT_GT(selection.time_us, 0.0) << text_of(key);
+    EXPECT_EQ(selection.plan >= 0, selection.time_us < selection.native_us) << text_of(key);
   }
-  AttentionChoices read;
-  read.library = measured->choices().library;
-  read.add(measured->choices().text());
-  EXPECT_EQ(read.text(), measured->choices().text());
+  AttentionSelections read;
+  read.library = measured->selections().library;
+  read.add(measured->selections().text());
+  EXPECT_EQ(read.text(), measured->selections().text());
 }
 
 TEST_F(CudnnAttention, BackwardIsOursWhereItMustRepeat) {

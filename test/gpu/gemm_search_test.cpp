@@ -56,17 +56,17 @@ class CudaGemmSearch : public ::testing::Test, public Devices {
 
 }  // namespace
 
-TEST_F(CudaGemmSearch, ChoicesAreTimedAndKept) {
+TEST_F(CudaGemmSearch, SelectionsAreTimedAndKept) {
   CublasLtGemm measured(false), reading(false);
   measured.search(keys, gemm_workspace_bytes, *gpu_queue, kernels);
-  const GemmChoices& choices = measured.choices();
-  ASSERT_EQ(choices.by_key.size(), keys.size());
-  for (const auto& [key, choice] : choices.by_key) {
-    EXPECT_GT(choice.tried, 0) << text_of(key);
-    EXPECT_GT(choice.time_us, 0.0) << text_of(key);
+  const GemmSelections& selections = measured.selections();
+  ASSERT_EQ(selections.by_key.size(), keys.size());
+  for (const auto& [key, selection] : selections.by_key) {
+    EXPECT_GT(selection.tried, 0) << text_of(key);
+    EXPECT_GT(selection.time_us, 0.0) << text_of(key);
   }
-  reading.choices().add(choices.text());
-  EXPECT_EQ(reading.choices().text(), choices.text());
+  reading.selections().add(selections.text());
+  EXPECT_EQ(reading.selections().text(), selections.text());
   EXPECT_EQ(gradients(reading), gradients(measured));
 }
 
@@ -76,7 +76,7 @@ TEST_F(CudaGemmSearch, AnAlgorithmOfAnotherGemmIsRefusedOrWorks) {
   CublasLtGemm gemms(false), expected(false);
   const GemmKey key{GemmOp::backward_weight, DType::bf16, R, K, N, true};
   gemms.search({{GemmOp::forward, DType::f32, R, K, N}}, gemm_workspace_bytes, *gpu_queue, kernels);
-  gemms.choices().by_key[key] = gemms.choices().by_key.begin()->second;
+  gemms.selections().by_key[key] = gemms.selections().by_key.begin()->second;
   std::vector<float> all;
   try {
     all = gradients(gemms);
@@ -92,7 +92,7 @@ TEST_F(CudaGemmSearch, NoMemoryForItsArraysIsNoError) {
   const int64_t large = int64_t{1} << 19;
   gemms.search({{GemmOp::forward, DType::f32, large, large, large}}, gemm_workspace_bytes,
                *gpu_queue, kernels);
-  EXPECT_TRUE(gemms.choices().by_key.empty());
+  EXPECT_TRUE(gemms.selections().by_key.empty());
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 

@@ -131,9 +131,9 @@ TYPED_TEST(CudaGemm, WithGeluFusedAndNot) {
       SCOPED_TRACE(testing::Message() << s.R << " " << s.K << " " << s.N << " " << fused);
       CublasLtGemm gemms(false);
       for (const GemmOp op : {GemmOp::forward, GemmOp::backward_input}) {
-        GemmChoice other;  // of another product: what the others follow
+        GemmSelection other;  // of another product: what the others follow
         other.fused = fused;
-        gemms.choices().by_key[{op, type, 1, 1, 1, false, true}] = other;
+        gemms.selections().by_key[{op, type, 1, 1, 1, false, true}] = other;
       }
       const auto x = random_array<A>(s.R * s.K, 1), w = random_array<A>(s.N * s.K, 2, 0.1),
                  bias = random_array<A>(s.N, 3), dy = random_array<A>(s.R * s.N, 4),
