@@ -1,6 +1,7 @@
 // A deck: namelist text, preset and command-line overrides -> Config, with the origin of each key.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -72,8 +73,10 @@ Deck read_deck(const std::string& path, const std::vector<std::string>& override
 // filled in '! resolved'.
 std::string echo(const Deck& deck);
 std::string echo(const Deck& deck, const Config& resolved);
-// Only the keys that the user set, one paragraph per group, in 80 columns.
-std::string keys_that_were_set(const Deck& deck);
+// Only the keys that the user set, one paragraph per group, in 80 columns and at most `max_lines`
+// lines: where these are too few, keys that are set to their default are left out, then the last
+// ones, and a last line says how many.
+std::string keys_that_were_set(const Deck& deck, size_t max_lines);
 // The keys that the user set as a deck of its own: reading it gives the same Config.
 std::string deck_text(const Deck& deck);
 

@@ -1,4 +1,6 @@
 // The resolved deck as printed at the start of a run and kept in the result file.
+#include <algorithm>
+
 #include "base/text.h"
 #include "deck/deck.h"
 #include "deck/values.h"
@@ -63,6 +65,31 @@ std::string with_mark(std::string line, bool is_text, const std::string& mark) {
   return line + std::string(pad, ' ') + mark + "\n";
 }
 
+// A key that the user set.
+struct GivenKey {
+  std::string group, text;
+  bool is_default;
+};
+
+// One paragraph per group.
+std::string paragraphs(const std::vector<GivenKey>& settings) {
+  std::string out;
+  for (size_t s = 0; s < settings.size();) {
+    const std::string& group = settings[s].group;
+    std::vector<std::string> texts;
+    for (; s < settings.size() && settings[s].group == group; ++s)
+      texts.push_back(settings[s].text);
+    std::string lead = "  &" + group;
+    lead.resize(16, ' ');
+    out += hanging(lead, join(texts, ", "));
+  }
+  return out;
+}
+
+size_t lines_of(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 }  // namespace
 
 std::string echo(const Deck& deck) {
@@ -88,18 +115,28 @@ std::string echo(const Deck& deck, const Config& resolved) {
   return out + rule;
 }
 
-std::string keys_that_were_set(const Deck& deck) {
-  std::string out;
-  for (const KeyGroup& group : key_groups()) {
-    std::vector<std::string> settings;
-    for (const Key& key : key_table())
-      if (key.group == group.name && deck.origins[key_index(key)].kind > Origin::Kind::preset)
-        settings.push_back(key.name + "=" + format_value(key, key.get(deck.config)));
-    std::string lead = "  &" + group.name;
-    lead.resize(16, ' ');
-    if (!settings.empty()) out += hanging(lead, join(settings, ", "));
+std::string keys_that_were_set(const Deck& deck, size_t max_lines) {
+  std::vector<GivenKey> settings;
+  for (const Key& key : key_table()) {
+    if (deck.origins[key_index(key)].kind <= Origin::Kind::preset) continue;
+    const KeyValue value = key.get(deck.config);
+    settings.push_back(
+        {key.group, key.name + "=" + format_value(key, value), value == default_value(key)});
   }
-  return out;
+  const size_t all = settings.size();
+  std::string out = paragraphs(settings);
+  if (lines_of(out) <= max_lines) return out;
+  settings.erase(std::remove_if(settings.begin(), settings.end(),
+                                [](const GivenKey& setting) { return setting.is_default; }),
+                 settings.end());
+  for (;;) {
+    const size_t left_out = all - settings.size();
+    out = paragraphs(settings);
+    if (left_out > 0)
+      out += "  and " + std::to_string(left_out) + " more, which --verbose prints\n";
+    if (lines_of(out) <= max_lines || settings.empty()) return out;
+    settings.pop_back();
+  }
 }
 
 std::string deck_text(const Deck& deck) {

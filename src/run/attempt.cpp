@@ -281,24 +281,36 @@ RunEnd judged(MpiWorld& world, const RunParts& parts) {
   return {Exit::invalid, failed + parts.end->reason, parts.start.from.steps + steps - 1};
 }
 
+// What the rules of the deck's class will not accept, in a few lines; "" where there is nothing.
+std::string class_warning(const Config& resolved, int64_t ranks) {
+  constexpr size_t max_named = 3;
+  std::vector<std::string> deviations = class_deviations(resolved, ranks);
+  if (deviations.empty()) return "";
+  const size_t others = deviations.size() - std::min(deviations.size(), max_named);
+  deviations.resize(deviations.size() - others);
+  return hanging("Warning: ", "the rules of class " + resolved.run.problem_class +
+                                  " will not be met: " + join(deviations, "; ") +
+                                  (others == 0 ? "" : "; and " + std::to_string(others) + " more"));
+}
+
 // On rank 0: the machine, the deck, the plan.
 void print_start(const Session& session, const Config& config, const Attempt& attempt,
                  const std::vector<StageFigures>& stages, const std::string& bindings) {
   const Console& console = session.console;
-  console.say(banner(attempt.planned) + session.device.info().description + "; " +
-              message_libraries(config) + "\n" + session.tokens.description() + "\n" + bindings);
-  const std::vector<std::string> deviations =
-      class_deviations(attempt.plan.config, session.world.size());
-  if (!deviations.empty())
-    console.say(hanging("Warning: ", "the rules of class " + config.run.problem_class +
-                                         " will not be met: " + join(deviations, "; ")));
+  const std::string machine = banner(attempt.planned) + session.device.info().description + "; " +
+                              message_libraries(config) + "\n" + session.tokens.description() +
+                              "\n" + bindings +
+                              class_warning(attempt.plan.config, session.world.size());
+  console.say(machine);
   if (console.is_verbose()) {
     console.say(echo(session.deck, config) + heading("Plan") + describe(attempt.plan, stages) +
                 heading("Training"));
-  } else {
-    console.say("Deck " + session.deck.path + "\n" + keys_that_were_set(session.deck) + rule('-') +
-                describe_briefly(attempt.plan, stages) + rule('-'));
+    return;
   }
+  const std::string deck = "Deck " + session.deck.path + "\n";
+  const std::string plan = rule('-') + describe_briefly(attempt.plan, stages) + rule('-');
+  console.say(
+      deck + keys_that_were_set(session.deck, room_for_keys(config, machine + deck + plan)) + plan);
 }
 
 }  // namespace

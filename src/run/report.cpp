@@ -90,6 +90,15 @@ std::string utilisation(const Summary& s) {
   return text + (warning.empty() ? "" : "; " + warning);
 }
 
+// The first `max_lines` lines of a text, the last of them `rest` where there are more.
+std::string cut(const std::string& text, int64_t max_lines, const std::string& rest) {
+  if (std::count(text.begin(), text.end(), '\n') <= max_lines) return text;
+  size_t end = 0;
+  for (int64_t line = 1; line < max_lines; ++line) end = text.find('\n', end) + 1;
+  return text.substr(0, end) + std::string(16, ' ') + "... " + rest + "\n";
+}
+
+constexpr int64_t max_rules_lines = 6;
 constexpr double burn_in_s = 600.0;  // runs so long say how steady they were
 
 std::string drift(const Summary& s) {
@@ -184,6 +193,24 @@ std::string banner(const Record& record) {
                  s.nodes == 1 ? "" : "s", record.machine.c_str());
 }
 
+size_t room_for_keys(const Config& config, const std::string& around) {
+  constexpr int64_t max_lines = 60, max_step_lines = 12, step_lines_between_evaluations = 10;
+  // Heading of the steps, shares of the time, checks, the box without MFU, the last line.
+  int64_t lines = 12 + std::count(around.begin(), around.end(), '\n');
+  const bool evaluates = config.convergence.evaluate_every > 0;
+  const int64_t step_lines = evaluates ? step_lines_between_evaluations : max_step_lines;
+  lines += config.run.duration_s > 0.0 ? step_lines : std::min(config.run.steps, step_lines);
+  lines += config.output.peak_tflops > 0.0 ? 1 : 3;  // why there is no MFU takes three
+  if (evaluates) lines += 2;
+  if (config.run.verify) lines += 1;
+  if (!config.run.problem_class.empty()) lines += max_rules_lines;
+  if (!config.checkpoint.directory.empty()) lines += 2;
+  if (config.run.resume != "no") lines += 3;
+  if (config.output.trace_step > 0) lines += 1;
+  if (config.precision.compute == Precision::fp16) lines += 2;  // a skipped step, and why
+  return static_cast<size_t>(std::max(int64_t{1}, max_lines - lines));
+}
+
 std::string performance_report(const Record& record) {
   if (record.summary.timed_steps == 0)
     return "No step was timed.\n" + loss_scale(record) + memory(record);
@@ -263,7 +290,8 @@ std::string headline(const Record& record, const std::string& result_file) {
   if (s.peak_memory_bytes > 0.0)
     text += entry("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)) +
                                 " on the rank with the highest peak");
-  if (!s.rules.empty()) text += entry("Rules", rules_text(record));
+  if (!s.rules.empty())
+    text += cut(entry("Rules", rules_text(record)), max_rules_lines, "gptpost show names all");
   if (!s.resumed_from.empty())
     text +=
         entry("Resumed", printed("after step %lld of ", static_cast<long long>(s.resumed_step)) +

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "deck/config.h"
 #include "record/record.h"
 
 namespace gptbench {
@@ -13,6 +14,9 @@ std::string heading(const std::string& title);
 
 // "gptbench 0.1.0 (commit)  2 ranks on 1 node", date, machine.
 std::string banner(const Record& record);
+// Lines that the keys of the deck may take in a report of at most 60 lines. `around`: what is
+// printed before and behind them, up to the first step.
+size_t room_for_keys(const Config& config, const std::string& around);
 
 // Time by region of the slowest rank (largest sum over the timed steps), throughput, memory,
 // messages.

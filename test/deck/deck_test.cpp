@@ -252,10 +252,31 @@ TEST(Echo, LongLines) {
 TEST(Echo, OfTheKeysThatWereSet) {
   const Deck deck = parse_deck("a.in", "&model preset='gpt2-124m' num_layers=2 /",
                                {"run.steps=5", "output.directory=o"});
-  EXPECT_EQ(keys_that_were_set(deck),
+  EXPECT_EQ(keys_that_were_set(deck, 3),
             "  &run          steps=5\n"
             "  &model        preset='gpt2-124m', num_layers=2\n"
             "  &output       directory='o'\n");
+}
+
+// Where there is no room for all: first without the keys that say what holds anyway, then without
+// the last ones.
+TEST(Echo, OfTheKeysThatWereSetInFewLines) {
+  const Deck deck =
+      parse_deck("a.in", "&run seed=1 / &model num_layers=2 / &optimizer beta1=0.9 lr=1. /", {});
+  EXPECT_EQ(keys_that_were_set(deck, 3),
+            "  &run          seed=1\n"
+            "  &model        num_layers=2\n"
+            "  &optimizer    lr=1.0, beta1=0.9\n");
+  const Deck more = parse_deck("a.in", deck.raw_text + " &data short_seq_prob=0.5 /", {});
+  EXPECT_EQ(keys_that_were_set(more, 3),
+            "  &model        num_layers=2\n"
+            "  &optimizer    lr=1.0\n"
+            "  and 3 more, which --verbose prints\n");
+  // A deck of all keys, as --check prints it, says no more.
+  const std::string of_all = keys_that_were_set(parse_deck("a.in", echo(deck), {}), 3);
+  EXPECT_EQ(of_all.substr(0, of_all.find("  and ")),
+            "  &model        num_layers=2\n"
+            "  &optimizer    lr=1.0\n");
 }
 
 TEST(Echo, OfTheResolvedDeckResolvesToTheSame) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace gptbench {
@@ -197,6 +198,33 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
             std::string::npos)
       << headline(r, "f");
   EXPECT_NE(last_line(r, "f").find(" rules=not_met "), std::string::npos);
+  // Of many, the first.
+  for (int key = 0; key < 30; ++key) r.summary.rules_broken += "; model.hidden_size = 1";
+  const std::string many = headline(r, "f");
+  EXPECT_NE(many.find("\n                ... gptpost show names all\nResult "), std::string::npos)
+      << many;
+  EXPECT_LE(std::count(many.begin(), many.end(), '\n'), 16) << many;
+}
+
+// The longer the rest, the fewer keys; one line at any rate.
+TEST(Report, RoomForTheKeysOfADeck) {
+  const std::string around(20, '\n');
+  Config config;
+  config.run.verify = false;
+  config.run.steps = 5;
+  config.output.peak_tflops = 1.0;
+  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 5u - 13u);
+  config.run.steps = 1000;
+  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 13u);
+  config.run.duration_s = 1.0;
+  config.run.steps = 5;
+  config.run.verify = true;
+  config.output.peak_tflops = 0.0;
+  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 16u);
+  config.output.trace_step = 1;
+  config.run.resume = "auto";
+  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 16u - 4u);
+  EXPECT_EQ(room_for_keys(config, std::string(70, '\n')), 1u);
 }
 
 // A run that was not trained has no figures, and prints no zeros in their place.

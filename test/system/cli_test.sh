@@ -103,15 +103,39 @@ grep -Eq '^VALID +199 timed steps' out || fail "no headline"
 grep -Eq '^ *200/200 ' out || fail "no last step"
 awk 'length($0) > 80 && !/^(GPTBENCH|Deck) / { exit 1 }' out || fail "lines of more than 80 columns"
 # However long it is and whatever it tells of: held-out losses, skipped steps, a duration.
-few_lines() {
-  run 0 "$deck" output.log_every=0 "$@"
-  [ "$(wc -l <out)" -le 60 ] || fail "$(wc -l <out) lines: $*"
-  grep -Eq '^VALID ' out || fail "no headline: $*"
+few_lines() {  # few_lines RANKS ARGUMENTS...
+  run "$@"
+  [ "$(wc -l <out)" -le 60 ] || fail "$(wc -l <out) lines"
+  grep -Eq '^VALID ' out || fail "no headline"
 }
-few_lines run.steps=500 convergence.evaluate_every=1
-few_lines run.duration_s=1 convergence.evaluate_every=1
-few_lines run.steps=500 run.warmup_steps=100 run.verify=true convergence.evaluate_every=1 memory.activation_checkpointing=full \
-  precision.compute=fp16 precision.initial_loss_scale=1e20
+few_lines 0 "$deck" output.log_every=0 run.steps=500 convergence.evaluate_every=1
+few_lines 0 "$deck" output.log_every=0 run.duration_s=1 convergence.evaluate_every=1
+few_lines 0 "$deck" output.log_every=0 run.steps=500 run.warmup_steps=100 run.verify=true convergence.evaluate_every=1 \
+  memory.activation_checkpointing=full precision.compute=fp16 precision.initial_loss_scale=1e20
+# Nearly every key set to something else than its default; a deck with all keys, most of them defaults.
+cat >"$decks/keys.in" <<'END'
+&run name = 'keys', steps = 400, warmup_steps = 20, seed = 3, device = 'host', comm = 'mpi', mpi_arrays = 'host',
+  time_limit_s = 600, watchdog_s = 300, deterministic = T, check_replicas_every = 50, resume = 'auto' /
+&model num_layers = 2, hidden_size = 32, num_attention_heads = 4, ffn_hidden_size = 64, seq_length = 16, vocab_size = 61,
+  vocab_multiple = 4, position_embedding = 'learned', dropout = 0.1, init_std = 0.03, layernorm_epsilon = 1e-6 /
+&parallel data_parallel = 1, tensor_parallel = 2, sequence_parallel = T, rank_order = 'tp_cp_dp_pp', zero_stage = 1,
+  offload = 'optimizer', offload_update = 'host' /
+&batch micro_batch_size = 2, global_batch_size = 6 /
+&precision compute = 'fp16', reduce = 'fp32', initial_loss_scale = 1e20, min_loss_scale = 0.5, loss_scale_growth = 2.5,
+  loss_scale_backoff = 0.25, loss_scale_window = 100, loss_scale_hysteresis = 2 /
+&memory activation_checkpointing = 'full', checkpoint_every = 2, device_memory_gib = 4 /
+&optimizer lr = 1e-3, beta1 = 0.8, beta2 = 0.9, epsilon = 1e-7, weight_decay = 0.2, clip = 2 /
+&data source = 'uniform' /
+&convergence lr_schedule = 'cosine', lr_warmup_steps = 10, lr_decay_steps = 300, lr_min = 1e-4, evaluate_every = 50,
+  evaluate_batches = 2, target_loss = 0.01 /
+&output directory = 'all', flops_convention = 'exact', peak_tflops = 0.5, trace_step = 3 /
+&checkpoint directory = 'ck', every_steps = 100, every_s = 30, keep = 1, async = F /
+END
+few_lines 2 "$decks/keys.in"
+grep -Eq '^  and [0-9]+ more, which --verbose prints$' out || fail "all keys are printed"
+run 0 --check "$deck" output.log_every=0
+cp out "$decks/echo.in"
+few_lines 0 "$decks/echo.in"
 run 0 "$deck" --quiet
 [ "$(wc -l <out)" -eq 1 ] || fail "$(wc -l <out) lines with --quiet"
 grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
