@@ -18,123 +18,143 @@ _gptbench_files() {
   compgen -d -S / -- "$1"
 }
 
-_gptbench() {
-  local program=$1 word=${COMP_WORDS[COMP_CWORD]} key='' index deck=''
-  COMPREPLY=()
-  # "=" stands alone among the words that bash has made.
+# The word that is completed, and the option or key whose value it is, into `word` and `option` of the
+# caller: behind "=", which stands alone among the words that bash has made, or behind the last word.
+_gptbench_current() {
+  word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}
   if [ "$word" = "=" ]; then
-    key=${COMP_WORDS[COMP_CWORD - 1]}
     word=
-  elif [ "$COMP_CWORD" -ge 2 ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
-    key=${COMP_WORDS[COMP_CWORD - 2]}
+  elif [ "$option" = "=" ]; then
+    option=${COMP_WORDS[COMP_CWORD - 2]}
+  else
+    return 1
   fi
-  if [ -n "$key" ]; then
-    case $key in
-      data.path | output.directory | checkpoint.directory | run.resume | run.init_from) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-      *)
-        # Elements of a list stand behind commas.
-        local before=''
-        case $word in *,*) before=${word%,*}, ;; esac
-        mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_gptbench_keys "$program" "$key=")" -- "${word#"$before"}")
-        # Machine and software are names, or paths.
-        case $key in run.machine | run.software) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(_gptbench_files "$word" in) ;; esac
-        ;;
-    esac
+}
+
+# _gptbench_offer WORDS [PREFIX]: those that begin like `word` of the caller, behind PREFIX.
+_gptbench_offer() {
+  mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -P "${2:-}" -W "$1" -- "${word#"${2:-}"}")
+}
+
+# _gptbench_offer_files ACTION ...: files by the actions of compgen.
+_gptbench_offer_files() {
+  mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen "$@" -- "$word")
+}
+
+# Elements of a list stand behind commas.
+_gptbench_offer_key() {
+  local before=''
+  case $word in *,*) before=${word%,*}, ;; esac
+  case $2 in
+    data.path | convergence.held_out_path | output.directory | checkpoint.directory | run.algorithms | run.resume | run.init_from)
+      _gptbench_offer_files -f
+      ;;
+    *) _gptbench_offer "$(_gptbench_keys "$1" "$2=")" "$before" ;;
+  esac
+  # Machine and software are names, or paths.
+  case $2 in run.machine | run.software) _gptbench_offer_deck ;; esac
+}
+
+_gptbench_offer_deck() {
+  mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(_gptbench_files "$word" in)
+}
+
+_gptbench() {
+  local program=$1 word option index deck=''
+  COMPREPLY=()
+  if _gptbench_current && [[ $option != -* ]]; then
+    _gptbench_offer_key "$program" "$option"
     return
   fi
-  case ${COMP_WORDS[COMP_CWORD - 1]} in --ranks | --ranks-per-node | --top | --tokens) return ;; esac
-  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --format ]; then
-    mapfile -t COMPREPLY < <(compgen -W "json" -- "$word")
-    return
-  fi
-  case ${COMP_WORDS[COMP_CWORD - 1]} in
+  case $option in
+    --ranks | --ranks-per-node | --top | --tokens) return ;;
+    --format) _gptbench_offer json && return ;;
     --machine | --software)
-      mapfile -t COMPREPLY < <(
-        compgen -W "$(_gptbench_keys "$program" "${COMP_WORDS[COMP_CWORD - 1]}")" -- "$word"
-        _gptbench_files "$word" in
-      )
+      _gptbench_offer "$(_gptbench_keys "$program" "$option")"
+      _gptbench_offer_deck
       return
       ;;
+    --write-decks | --write-result) _gptbench_offer_files -d && return ;;
   esac
-  if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-decks ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = --write-result ]; then
-    mapfile -t COMPREPLY < <(compgen -d -- "$word")
-    return
-  fi
   for ((index = 1; index < COMP_CWORD; ++index)); do
     case ${COMP_WORDS[index]} in
-      --ranks | --ranks-per-node | --top | --format | --write-decks | --write-result | --machine | --software | --tokens) ((++index)) ;;
+      --ranks | --ranks-per-node | --top | --format | --write-decks | --write-result | --machine | --software | --tokens)
+        ((++index))
+        if [ "${COMP_WORDS[index]}" = "=" ]; then ((++index)); fi
+        ;;
       -*) ;;
       *) deck=${COMP_WORDS[index]} && break ;;
     esac
   done
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--plan --project --calibrate --search --machine --software --tokens --top --write-result --sweep --list --write-decks --check --keys --devices --operations --ranks --ranks-per-node --format --verbose --quiet --version --help" -- "$word")
+    _gptbench_offer "--plan --project --calibrate --search --machine --software --tokens --top --write-result --sweep --list --write-decks --check --keys --devices --operations --ranks --ranks-per-node --format --verbose --quiet --version --help"
   elif [ -z "$deck" ]; then
-    mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
+    _gptbench_offer_deck
     compopt -o nospace 2>/dev/null
   else
-    mapfile -t COMPREPLY < <(compgen -W "$(_gptbench_keys "$program")" -- "$word")
+    _gptbench_offer "$(_gptbench_keys "$program")"
     compopt -o nospace 2>/dev/null
   fi
 }
 
-_gptpost() {
-  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
-  COMPREPLY=()
-  case $previous in
-    --style) words="native fugaku mpt zero megatron scaling comm checkpoint" ;;
-    --format) if [ "${COMP_WORDS[1]}" = table ]; then words="md csv latex json"; else words="text json"; fi ;;
-    --kind) words="all throughput utilisation scaling sweep loss steps sensors memory breakdown messages timeline roofline memory_map ranks" ;;
-    --convention) words="mpt mpt_star megatron causal exact" ;;
-    --over) words="ranks length" ;;
-    --status) words="FAILED TIMEOUT" ;;
-    --to) words="gptbench safetensors llmc" ;;
-    --type) words="f32 f16 bf16" ;;
-    --junit | --write-spec)
-      mapfile -t COMPREPLY < <(compgen -f -- "$word")
-      return
-      ;;
-    --least | --shard-gib) return ;;
-    --profile)
-      mapfile -t COMPREPLY < <(_gptbench_files "$word" in)
-      return
-      ;;
-    --peak) words="bf16 fp8 both" ;;
-    --published)
-      mapfile -t COMPREPLY < <(_gptbench_files "$word" csv)
-      return
-      ;;
-    -o)
-      mapfile -t COMPREPLY < <(compgen -f -- "$word")
-      return
-      ;;
-    --where | --sort) return ;;
+# What gptpost takes, out of the tables of the program itself.
+#   _gptpost_words PROGRAM                   its commands
+#   _gptpost_words PROGRAM COMMAND           the options of one
+#   _gptpost_words PROGRAM COMMAND OPTION    the values of one, where they are known
+#   _gptpost_words PROGRAM GROUP.KEY=        the values of a deck key
+_gptpost_words() {
+  "$1" --words 2>/dev/null | awk -v command="${2:-}" -v option="${3:-}" '
+    command == "" && NF == 1 && !/=$/ { print $1 }
+    command != "" && option == "" && $1 == command && command !~ /=$/ { print $2 }
+    command ~ /=$/ && $1 == command { for (i = 2; i <= NF; ++i) print $i }
+    option != "" && $1 == command && $2 == option { for (i = 3; i <= NF; ++i) print $i }'
+}
+
+# Values of an option of gptpost: those that are known, or files.
+_gptpost_offer_value() {
+  local minus=''
+  # A figure, behind a minus to sort downwards.
+  case $option$word in --sort-*) minus=- ;; esac
+  _gptbench_offer "$(_gptpost_words "$1" "$2" "$option")" "$minus"
+  case $option in
+    --junit | --write-spec | -o) _gptbench_offer_files -f ;;
+    --profile) _gptbench_offer_deck ;;
+    --published) mapfile -t COMPREPLY < <(_gptbench_files "$word" csv) ;;
+    --where) compopt -o nospace 2>/dev/null ;;
   esac
-  if [ -z "$words" ] && [ "$COMP_CWORD" -eq 1 ]; then
-    words="table show compare explain plot report accept recover convert --help --version"
-  elif [ -z "$words" ] && [[ $word == -* ]]; then
-    case ${COMP_WORDS[1]} in
-      table) words="--style --format --published --convention --peak --sort --where -o" ;;
-      show) words="--format" ;;
-      compare) words="--least" ;;
-      explain) words="--profile" ;;
-      accept) words="--format --junit --write-spec" ;;
-      recover) words="--status" ;;
-      convert) words="--to --type --shard-gib" ;;
-      report) words="--over --published --convention --peak --sort --where -o" ;;
-      plot) words="--kind --over --published --convention --peak --sort --where -o" ;;
-    esac
-  fi
-  if [ -n "$words" ]; then
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-  elif [ "${COMP_WORDS[1]}" = convert ]; then
-    mapfile -t COMPREPLY < <(compgen -f -- "$word")
-    compopt -o nospace 2>/dev/null
+}
+
+# What gptpost COMMAND works on.
+_gptpost_offer_operand() {
+  case $2 in
+    recover) _gptbench_offer_files -d ;;
+    convert)
+      _gptbench_offer_files -f
+      if [ -n "$word" ]; then _gptbench_offer "$("$1" --words 2>/dev/null | grep -o '^model[.][^ ]*=')"; fi
+      ;;
+    accept)
+      mapfile -t COMPREPLY < <(_gptbench_files "$word" h5)
+      _gptbench_offer_files -f -X '!*.in'
+      ;;
+    *) mapfile -t COMPREPLY < <(_gptbench_files "$word" h5) ;;
+  esac
+  compopt -o nospace 2>/dev/null
+}
+
+_gptpost() {
+  local program=$1 word option command=${COMP_WORDS[1]}
+  COMPREPLY=()
+  if _gptbench_current && [[ $option != -* ]]; then
+    # A key of convert's model, or a condition of --where.
+    _gptbench_offer "$(_gptpost_words "$program" "$option=")"
+  elif [ "$COMP_CWORD" -eq 1 ]; then
+    _gptbench_offer "$(_gptpost_words "$program") --help --version"
+  elif _gptpost_words "$program" "$command" | grep -qxF -e "$option"; then
+    _gptpost_offer_value "$program" "$command"
+  elif [[ $word == -* ]]; then
+    _gptbench_offer "$(_gptpost_words "$program" "$command")"
   else
-    mapfile -t COMPREPLY < <(_gptbench_files "$word" h5)
-    # SPEC of accept.
-    if [ "${COMP_WORDS[1]}" = accept ]; then mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '!*.in' -- "$word"); fi
-    compopt -o nospace 2>/dev/null
+    _gptpost_offer_operand "$program" "$command"
   fi
 }
 

@@ -4,6 +4,7 @@
 #include "base/build_info.h"
 #include "post/commands.h"
 #include "post/options.h"
+#include "post/words.h"
 
 namespace {
 
@@ -13,6 +14,7 @@ int run(const std::vector<std::string>& arguments) {
   if (options.command == "help") return std::fputs(help_text().c_str(), stdout) < 0 ? 7 : 0;
   if (options.command == "version")
     return std::printf("gptpost %s, commit %s\n", build_version(), build_git_commit()) < 0 ? 7 : 0;
+  if (options.command == "words") return std::fputs(completion_words().c_str(), stdout) < 0 ? 7 : 0;
   return run_command(options);
 }
 

@@ -12,29 +12,8 @@
 namespace gptbench {
 namespace {
 
-const std::vector<std::string> commands = {"table",  "show",   "compare", "explain", "plot",
-                                           "report", "accept", "recover", "convert"};
-const std::vector<std::string> formats = {"md", "csv", "latex", "json"};
-const std::vector<std::string> page_formats = {"text", "json"};
-const std::vector<std::string> peak_types = {"bf16", "fp8", "both"};
-
-// Each takes a value, as the next argument or after '='.
-std::vector<std::string> options_of(const std::string& command) {
-  if (command == "table")
-    return {"--style", "--format", "--published", "--convention",
-            "--peak",  "--sort",   "--where",     "-o"};
-  if (command == "show") return {"--format"};
-  if (command == "plot")
-    return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
-  if (command == "report")
-    return {"--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
-  if (command == "compare") return {"--least"};
-  if (command == "explain") return {"--profile"};
-  if (command == "accept") return {"--format", "--junit", "--write-spec"};
-  if (command == "recover") return {"--status"};
-  if (command == "convert") return {"--to", "--type", "--shard-gib"};
-  return {};
-}
+// Types of numbers in weights of other programs.
+constexpr DType file_types[] = {DType::f32, DType::f16, DType::bf16};
 
 std::vector<std::string> style_names() {
   std::vector<std::string> names;
@@ -75,10 +54,11 @@ std::string file_name(const std::string& option, const std::string& value) {
 }
 
 void set_option(Options& options, const std::string& name, const std::string& value) {
+  const std::vector<std::string> allowed = values_of(options.command, name);
   if (name == "--style") {
-    options.style = one_of("style", value, style_names());
+    options.style = one_of("style", value, allowed);
   } else if (name == "--kind") {
-    options.kind = one_of("kind", value, kind_names());
+    options.kind = one_of("kind", value, allowed);
   } else if (name == "--published") {
     options.published.push_back(file_name(name, value));
   } else if (name == "--profile") {
@@ -90,28 +70,26 @@ void set_option(Options& options, const std::string& name, const std::string& va
   } else if (name == "--least") {
     options.min_percent = positive_number(name, value);
   } else if (name == "--status") {
-    options.status = one_of("status", value, {"FAILED", "TIMEOUT"});
+    options.status = one_of("status", value, allowed);
   } else if (name == "--to") {
-    options.conversion.format =
-        choice_of<WeightFormat>(one_of("format", value, names_of(WeightFormat{})));
+    options.conversion.format = choice_of<WeightFormat>(one_of("format", value, allowed));
   } else if (name == "--type") {
-    const std::vector<DType> types = {DType::f32, DType::f16, DType::bf16};
-    const std::string type = one_of("type", value, {"f32", "f16", "bf16"});
-    for (const DType each : types)
+    const std::string type = one_of("type", value, allowed);
+    for (const DType each : file_types)
       if (type == name_of(each)) options.conversion.type = each;
   } else if (name == "--shard-gib") {
     options.conversion.shard_gib = positive_number(name, value);
   } else if (name == "--over") {
-    options.over = one_of("axis", value, {"ranks", "length"});
+    options.over = one_of("axis", value, allowed);
   } else if (name == "--format") {
-    options.format = one_of("format", value, options.command == "table" ? formats : page_formats);
+    options.format = one_of("format", value, allowed);
   } else if (name == "--convention") {
-    options.restatement.convention = one_of("convention", value, names_of(FlopsConvention{}));
+    options.restatement.convention = one_of("convention", value, allowed);
   } else if (name == "--peak") {
-    const bool is_type = std::find(peak_types.begin(), peak_types.end(), value) != peak_types.end();
+    const bool is_type = std::find(allowed.begin(), allowed.end(), value) != allowed.end();
     options.restatement.peak_type = is_type ? value : "";
     options.restatement.peak_tflops =
-        is_type ? 0.0 : positive_number(name, value, ", or one of " + join(peak_types, ", "));
+        is_type ? 0.0 : positive_number(name, value, ", or one of " + join(allowed, ", "));
   } else if (name == "--sort") {
     options.descending = !value.empty() && value.front() == '-';
     options.sort = value.substr(options.descending ? 1 : 0);
@@ -254,16 +232,58 @@ constexpr const char* help_options =
 
 }  // namespace
 
+const std::vector<std::string>& command_names() {
+  static const std::vector<std::string> names = {"table",  "show",   "compare", "explain", "plot",
+                                                 "report", "accept", "recover", "convert"};
+  return names;
+}
+
+std::vector<std::string> options_of(const std::string& command) {
+  if (command == "table")
+    return {"--style", "--format", "--published", "--convention",
+            "--peak",  "--sort",   "--where",     "-o"};
+  if (command == "show") return {"--format"};
+  if (command == "plot")
+    return {"--kind", "--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
+  if (command == "report")
+    return {"--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
+  if (command == "compare") return {"--least"};
+  if (command == "explain") return {"--profile"};
+  if (command == "accept") return {"--format", "--junit", "--write-spec"};
+  if (command == "recover") return {"--status"};
+  if (command == "convert") return {"--to", "--type", "--shard-gib"};
+  return {};
+}
+
+std::vector<std::string> values_of(const std::string& command, const std::string& option) {
+  if (option == "--style") return style_names();
+  if (option == "--kind") return kind_names();
+  if (option == "--format" && command == "table") return {"md", "csv", "latex", "json"};
+  if (option == "--format") return {"text", "json"};
+  if (option == "--convention") return names_of(FlopsConvention{});
+  if (option == "--peak") return {"bf16", "fp8", "both"};  // or a number
+  if (option == "--over") return {"ranks", "length"};
+  if (option == "--status") return {"FAILED", "TIMEOUT"};
+  if (option == "--to") return names_of(WeightFormat{});
+  if (option == "--type") {
+    std::vector<std::string> names;
+    for (const DType type : file_types) names.push_back(name_of(type));
+    return names;
+  }
+  return {};
+}
+
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
-  if (arguments.empty()) usage("no command given: " + join(commands, ", "));
+  if (arguments.empty()) usage("no command given: " + join(command_names(), ", "));
+  if (arguments.front() == "--words") options.command = "words";
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument == "--help" || argument == "-h") options.command = "help";
     if (argument == "--version") options.command = "version";
     if (!options.command.empty()) return options;
   }
-  options.command = one_of("command", arguments.front(), commands);
+  options.command = one_of("command", arguments.front(), command_names());
   parse_rest(options, arguments);
   check_files(options);
   return options;

@@ -11,7 +11,7 @@
 namespace gptbench {
 
 struct Options {
-  // table, show, compare, explain, plot, report, accept, recover, convert; help, version
+  // table, show, compare, explain, plot, report, accept, recover, convert; help, version, words
   std::string command;
   std::string style = "native";
   std::string format = "md";
@@ -35,6 +35,12 @@ struct Options {
 
 // `arguments` without the program's name. Throws Error(Exit::usage), one line.
 Options parse_options(const std::vector<std::string>& arguments);
+
+// Names of the commands, and of the options of one, each of which takes a value.
+const std::vector<std::string>& command_names();
+std::vector<std::string> options_of(const std::string& command);
+// The values of an option that takes few; none where it takes any text.
+std::vector<std::string> values_of(const std::string& command, const std::string& option);
 
 // Text of --help: 80 columns.
 std::string help_text();

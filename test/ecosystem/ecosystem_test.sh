@@ -174,13 +174,46 @@ test_completion() {
     value=$((${value:-0} + 1))
   done < <(_gptbench_keys "$GPTBENCH" | grep -v '^sweep' | tr -d =)
   [ "${value:-0}" -ge 20 ] || fail "only ${value:-0} keys with a fixed set were compared"
+  offers 'a100-40' "$GPTBENCH" --project a.in --machine = a100-4
+  offers 'json' "$GPTBENCH" --plan a.in --format =
+  offers 'run.steps=' "$GPTBENCH" --format = json --plan a.in run.ste
   offers 'table' "$GPTPOST" ta
   offers 'more/ r.h5' "$GPTPOST" table ''
   offers '--style' "$GPTPOST" table --st
   offers 'scaling' "$GPTPOST" plot --kind sc
+  offers 'scaling' "$GPTPOST" plot --kind = sc
+  offers 'mpt mpt_star' "$GPTPOST" report --convention mpt
+  offers 'more/ r.h5' "$GPTPOST" compare r.h5 -- ''
+  # Figures by name, and what the condition of one is about.
+  offers 'tokens_per_s tokens_per_step' "$GPTPOST" table --sort tokens_per_s
+  offers '-batch.global_batch_size' "$GPTPOST" plot --sort -batch.glob
+  offers 'status=' "$GPTPOST" table --where stat
+  offers 'fp16 fp32 fp64 fp8' "$GPTPOST" table --where precision.compute = fp
+  offers 'safetensors' "$GPTPOST" convert r.h5 x --to s
+  offers 'model.preset=' "$GPTPOST" convert r.h5 x model.pre
+  offers 'gpt2-124m' "$GPTPOST" convert r.h5 x model.preset = gpt2-12
+  offers 'more' "$GPTPOST" recover ''
+  offers 'a100-40 a100-80' "$GPTPOST" explain --profile a1
+  offers 'b.in' "$GPTPOST" explain --profile b
+  # Whatever gptpost names as allowed is offered.
+  local command option rest
+  value=0
+  while read -r command option rest; do
+    if [[ $option != -* ]]; then continue; fi
+    "$GPTPOST" "$command" "$option" no-such-word 2>&1 |
+      sed -nE '/(is none|or one) of /{ s/.*(is none|or one) of //; s/ \(did.*|; try .*//; s/, /\n/g; p }' | sort -u >allowed
+    grep -q . allowed || continue
+    complete_words "$GPTPOST" "$command" "$option" ''
+    printf '%s\n' "${COMPREPLY[@]}" | sort -u >offered
+    cmp -s offered allowed || fail "values of $command $option: $(diff offered allowed)"
+    value=$((value + 1))
+  done < <("$GPTPOST" --words)
+  [ "$value" -ge 16 ] || fail "only $value options of gptpost with a fixed set were compared"
   # Behind a launcher; before the program, what completed the launcher's own words still does.
   offers 'b.in' mpirun -n 2 "$GPTBENCH" --plan b
   offers 'bf16' srun --ntasks 4 "$GPTBENCH" a.in precision.compute = b
+  offers 'latex' srun --ntasks 1 "$GPTPOST" table --format l
+  offers 'causal' mpiexec -n 1 "$GPTPOST" table --convention = c
   offers 'own-word' srun own
   offers 'json' "$GPTBENCH" --plan a.in --format ''
   offers 'json text' "$GPTPOST" accept --format ''
@@ -190,7 +223,6 @@ test_completion() {
   # Every key of the program and every word of gptpost's help is offered.
   complete_words "$GPTBENCH" a.in ''
   [ "${#COMPREPLY[@]}" -eq "$("$GPTBENCH" --keys | grep -c '^  [a-z]')" ] || fail "${#COMPREPLY[@]} keys are offered"
-  local option
   for option in table plot accept convert; do
     complete_words "$GPTPOST" "$option" -
     printf '%s\n' "${COMPREPLY[@]}"
@@ -198,7 +230,9 @@ test_completion() {
   "$GPTPOST" --help | sed -n 's/^  \(--*[a-z-]*\) .*/\1/p' | sort -u >documented
   cmp -s offered documented || fail "options of gptpost: $(diff offered documented)"
   for option in style kind; do
-    complete_words "$GPTPOST" plot "--$option" ''
+    command=table
+    if [ "$option" = kind ]; then command=plot; fi
+    complete_words "$GPTPOST" "$command" "--$option" ''
     printf '%s\n' "${COMPREPLY[@]}" | grep -vx all | sort >offered
     "$GPTPOST" --help | awk -v option="--$option" '/^  -/ { inside = $1 == option; next } inside { print $1 }' | sort >documented
     cmp -s offered documented || fail "--$option of gptpost: $(diff offered documented)"
