@@ -21,6 +21,39 @@ std::string shell_word(const std::string& word) {
 
 namespace {
 
+// The part of submit.sh for PJM. A bulk job cannot be part of a step job (user guide of Fugaku, 5.3
+// and 5.4), so nothing can be submitted that waits for it. With --step each row is a step, and the
+// job of tables the last one. A step begins when the one before it has ended, however that was.
+constexpr const char* pjsub_start =
+    "step=\n"
+    "if [ \"$1\" = --step ]; then step=yes && shift; fi\n"
+    "job=\n"
+    "submit_step() {\n"
+    "  if [ -n \"$job\" ]; then set -- --sparam \"jid=$job\" \"$@\"; fi\n"
+    "  job=$(pjsub -z jid --step \"$@\")\n"
+    "  job=${job%_*}\n"
+    "}\n"
+    "pjm_rows() {\n"
+    "  GPTBENCH_OUTPUT=$output/$1 count=$2 && shift 2\n"
+    "  export GPTBENCH_OUTPUT ROW=1\n"
+    "  if [ -z \"$step\" ]; then\n"
+    "    pjsub --bulk --sparam \"1-$count\" \"$@\"\n"
+    "    return\n"
+    "  fi\n"
+    "  while [ \"$ROW\" -le \"$count\" ]; do\n"
+    "    submit_step -x ROW \"$@\"\n"
+    "    ROW=$((ROW + 1))\n"
+    "  done\n"
+    "}\n";
+constexpr const char* pjsub_end =
+    "export STUDY=\"$output\"\n"
+    "if [ -n \"$step\" ]; then\n"
+    "  submit_step -x STUDY -x GPTBENCH_JOBSCRIPTS \"$@\" \"$scripts/sites/fugaku.pjm\"\n"
+    "  echo \"rows, then tables, plots and report in $output: step job $job\"\n"
+    "else\n"
+    "  echo \"When all rows have ended, STUDY=$output: pjsub -x STUDY $scripts/sites/fugaku.pjm\"\n"
+    "fi\n";
+
 // submit.sh from its commands, one per layout of nodes and ranks.
 std::string submit_script(const std::string& directory, const std::string& sbatch,
                           const std::string& pjsub) {
@@ -30,7 +63,8 @@ std::string submit_script(const std::string& directory, const std::string& sbatc
       "#!/bin/sh\n"
       "# Submits the rows by sbatch or (PJM) pjsub, whose options may follow, and the job that "
       "makes\n"
-      "# tables, plots and a report of all of them. Start it from the top of the tree, or "
+      "# tables, plots and a report of all of them. Under PJM that job needs --step, before other\n"
+      "# options: the rows run one after the other. Start it from the top of the tree, or "
       "anywhere\n"
       "# with an installed gptbench in PATH. Results: $GPTBENCH_OUTPUT, or a folder of output/.\n"
       "set -e\n"
@@ -44,9 +78,7 @@ std::string submit_script(const std::string& directory, const std::string& sbatc
       "fi\n"
       "export GPTBENCH_JOBSCRIPTS=\"$scripts\"\n";
   if (sbatch.empty()) return text;
-  return text + "if command -v pjsub >/dev/null; then\n" + pjsub +
-         "echo \"When all rows have ended, STUDY=$output: pjsub -x STUDY "
-         "$scripts/sites/fugaku.pjm\"\n"
+  return text + "if command -v pjsub >/dev/null; then\n" + pjsub_start + pjsub + pjsub_end +
          "exit\nfi\n"
          "jobs=\n"
          "rows() {\n"
@@ -81,7 +113,7 @@ SubmitLines array_job(const std::string& directory, const JobShape& layout,
   if (layout.ranks != layout.nodes * layout.ranks_per_node) {
     name += "-" + std::to_string(layout.ranks);
     ntasks = " --ntasks=" + std::to_string(layout.ranks);
-    ranks = "RANKS=" + std::to_string(layout.ranks) + " ";
+    ranks = " RANKS=" + std::to_string(layout.ranks);
     pass_ranks = " -x RANKS";
   }
   std::string rows = "# Rows of " + std::to_string(layout.nodes) + " nodes with " +
@@ -98,10 +130,9 @@ SubmitLines array_job(const std::string& directory, const JobShape& layout,
   lines.sbatch = "rows " + name + " --array=1-" + count + " --nodes=" + nodes +
                  " --ntasks-per-node=" + per_node + ntasks + " \"$@\" \"$scripts/array.slurm\" " +
                  shell_word(list) + "\n";
-  lines.pjsub = "ROWS=" + shell_word(list) + " RANKS_PER_NODE=" + per_node + " " + ranks +
-                "GPTBENCH_OUTPUT=$output/" + name + " pjsub --bulk --sparam 1-" + count +
-                " -L node=" + nodes + " --mpi max-proc-per-node=" + per_node +
-                " -x ROWS -x RANKS_PER_NODE" + pass_ranks +
+  lines.pjsub = "export ROWS=" + shell_word(list) + " RANKS_PER_NODE=" + per_node + ranks +
+                "\npjm_rows " + name + " " + count + " -L node=" + nodes +
+                " --mpi max-proc-per-node=" + per_node + " -x ROWS -x RANKS_PER_NODE" + pass_ranks +
                 " -x GPTBENCH_OUTPUT -x GPTBENCH_JOBSCRIPTS \"$@\" \"$scripts/sites/fugaku.pjm\"\n";
   return lines;
 }

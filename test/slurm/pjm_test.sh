@@ -17,7 +17,7 @@ chmod +x bin/mpiexec bin/llio_transfer
 export PATH=$PWD/bin:$PATH PJM_STAND_IN=$PWD/spool GPTBENCH GPTPOST
 ln -s "$GPTBENCH_SOURCE_DIR/jobscripts" "$GPTBENCH_SOURCE_DIR/input" .
 script=jobscripts/sites/fugaku.pjm
-trap 'printf "%s\n" 1 2 3 4 5 | xargs -n 1 pjdel' EXIT
+trap 'printf "%s\n" 1 2 3 4 5 6 | xargs -n 1 pjdel' EXIT
 cat >small.in <<'DECK'
 &run name = 'small', steps = 4, warmup_steps = 1 /
 &model num_layers = 1, hidden_size = 64, num_attention_heads = 2, seq_length = 64, vocab_size = 256 /
@@ -99,21 +99,28 @@ for seed in 1 2; do
   contains "sweep.4[$seed].out" 'GPTBENCH status=OK verdict=VALID .* ranks=2 '
   [ -s "output/it's, rows/1x2/$seed/result.h5" ] || fail "no result of row $seed"
 done
-PJM_JOBID=5 "$GPTBENCH" --sweep sweep.in >out 2>&1 || fail "a sweep in a job: $(cat out)"
+# As a step job: one row after the other, then tables and report.
+GPTBENCH_OUTPUT=output/steps sh "./it's, rows/submit.sh" --step -x GPTBENCH -x GPTPOST -N steps >out 2>&1 || fail "submit.sh --step: $(cat out)"
+one_line out '^rows, then tables, plots and report in output/steps: step job 5$'
+wait_for_pjm 120 5
+for step in 0 1 2; do pjm_ended 5_$step 0; done
+[ "$(grep -c '^[^#]' output/steps/table.csv)" -eq 3 ] || fail "not both rows in the table: $(cat steps.5_2.out)"
+[ -s output/steps/report.html ] || fail "no report of the steps"
+PJM_JOBID=6 "$GPTBENCH" --sweep sweep.in >out 2>&1 || fail "a sweep in a job: $(cat out)"
 
 # --- the end of a job, and bad use ----------------------------------------------------------------
 DECK=small.in OVERRIDES='run.steps=2000000000 run.verify=.false.' \
   pjsub --step -x DECK -x OVERRIDES -x GPTBENCH -N endless $script >out || fail "endless job: $(cat out)"
-pjsub --step --sparam jid=5 -x DECK=small.in -x GPTBENCH -N next $script >out || fail "next step: $(cat out)"
-contains <(pjstat) '^5_1  QUE$'
-pjdel 5
-running() { kill -0 -- "-$(cat spool/5_0/pid)" 2>/dev/null; }
+pjsub --step --sparam jid=6 -x DECK=small.in -x GPTBENCH -N next $script >out || fail "next step: $(cat out)"
+contains <(pjstat) '^6_1  QUE$'
+pjdel 6
+running() { kill -0 -- "-$(cat spool/6_0/pid)" 2>/dev/null; }
 for _ in $(seq 120); do
   if ! running; then break; fi
   sleep 0.25
 done
 running && fail "the job runs on after pjdel"
-[ ! -e next.5_1.out ] || fail "a step ran after pjdel"
+[ ! -e next.6_1.out ] || fail "a step ran after pjdel"
 for use in "FREQ_MHZ=1800 DECK=small.in" "OVERRIDES='open DECK=small.in" "DECK=none.in" "RANKS_PER_NODE=5 DECK=small.in"; do
   read -r -a words <<<"$use"
   env "${words[@]}" bash $script >out 2>&1
