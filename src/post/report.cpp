@@ -43,7 +43,8 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.2rem 0 
 @media screen and (prefers-color-scheme:dark){
 :root{--ink:#e7eaee;--paper:#14181d;--soft:#a9b3be;--line:#3a424c;--good:#6fdc9c;--bad:#ff9a8f}}
 @media print{:root{color-scheme:light}body{font-size:11pt}header,main{max-width:none;padding:0}
-figure,tr,.cards div{break-inside:avoid}figure svg{min-width:0}.wide{overflow:visible}}
+figure,tr,.cards div{break-inside:avoid}h2{break-after:avoid}figure svg{min-width:0}.wide{overflow:visible}
+table{font-size:8pt}th,td{padding:2px 4px;overflow-wrap:anywhere}td:first-child{min-width:0}}
 )";
 
 std::string element(const std::string& tag, const std::string& content,

@@ -2,8 +2,9 @@
 
 static: well-formed, complete in itself, text of results escaped, every picture there.
 browser: opened in headless Chromium at two widths, light and dark: no overflow, no console message,
-no request beyond the file, text with a contrast of at least 4.5.
+no request beyond the file, text with a contrast of at least 4.5. In print: fits the paper, light.
 """
+import base64
 import json
 import os
 import re
@@ -178,6 +179,26 @@ def check_browser(browser, path):
                     check(url == path.resolve().as_uri(), f"{at}: requested {url}")
 
 
+PAPER = 718  # pixels: 19 cm, A4 with margins of 1 cm
+
+
+def check_print(browser, path):
+    at = f"{path} in print"
+    browser.call("Emulation.setDeviceMetricsOverride", width=PAPER, height=1000, deviceScaleFactor=1, mobile=False)
+    browser.call("Emulation.setEmulatedMedia", media="print",
+                 features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.open(path)
+    wide = browser.value("document.documentElement.scrollWidth")
+    check(wide <= PAPER, f"{at}: {wide} px wide")
+    texts, low = browser.value(LOW_CONTRAST)
+    check(texts > 50 and not low, f"{at}: {texts} texts, low contrast: {low[:5]}")
+    ground = browser.value("getComputedStyle(document.body).backgroundColor")
+    check(ground == "rgb(255, 255, 255)", f"{at}: ground {ground}")
+    pdf = base64.b64decode(browser.call("Page.printToPDF")["data"])
+    check(pdf.startswith(b"%PDF-") and b"%%EOF" in pdf[-16:], f"{at}: no PDF of {len(pdf)} bytes")
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
 def main():
     files = [Path(name) for name in sys.argv[2:]]
     if sys.argv[1] == "browser":
@@ -190,6 +211,7 @@ def main():
         try:
             for path in files:
                 check_browser(browser, path)
+                check_print(browser, path)
         finally:
             browser.close()
     else:
