@@ -1,6 +1,6 @@
 #!/bin/bash
-# README.md: the sample of a run has the lines and keys that the program prints today, and the Python lines write a token
-# file that the program trains on.
+# README.md: the sample of a run has the lines and keys that the program prints today, interpreting.md quotes its figures,
+# and the Python lines write a token file that the program trains on.
 set -u
 source "$GPTBENCH_SOURCE_DIR/test/system/outcomes.sh"
 fresh_folders
@@ -22,6 +22,14 @@ run 2 "$GPTBENCH_SOURCE_DIR/input/124m_short.in" model.num_layers=1 model.hidden
 shape <out >printed
 [ "$(wc -l <sample)" -gt 20 ] || fail "no sample in README.md: $(cat sample)"
 cmp -s sample printed || fail "the sample of README.md is not what is printed: $(diff sample printed)"
+
+case="the quotation of interpreting.md"
+quoted=$(sed -n 's/^> //p' "$GPTBENCH_SOURCE_DIR/doc/interpreting.md" | tr '\n' ' ')
+block text | grep -E '^(VALID|Total) ' | grep -oE '[0-9.]+ ([A-Z]*FLOP|tokens)/s|[0-9.]+ s to [0-9.]+ s' | sed 's/ s to / to /' >figures
+[ "$(wc -l <figures)" -eq 3 ] || fail "figures of the sample: $(cat figures)"
+while read -r figure; do
+  [[ $quoted == *" $figure"* ]] || fail "not $figure, as the README has it: $quoted"
+done <figures
 
 for python in python3 /usr/bin/python3; do
   if "$python" -c 'import numpy' 2>/dev/null; then break; fi
