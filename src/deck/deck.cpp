@@ -142,7 +142,10 @@ std::string read_deck_text(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::none) fail("cannot be read: " + error.message());
-  if (!fs::exists(status)) fail("no such file; give the path of a deck, as in input/124m_short.in");
+  const bool is_setting = path.find('=') != std::string::npos;
+  if (!fs::exists(status))
+    fail(is_setting ? "no such file; the path of a deck comes before group.key=value"
+                    : "no such file; give the path of a deck, as in input/124m_short.in");
   if (fs::is_directory(status)) fail("is a directory; give the path of a deck");
   // Opening a FIFO would wait for its writer. These names are of files that the shell has opened:
   // gptbench --check <(sed ... deck.in)

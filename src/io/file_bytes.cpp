@@ -44,18 +44,19 @@ std::string folder_of(const std::string& path) {
 }
 
 // Gives an existing `path` the next free numbered name as well; nothing is ever overwritten, even
-// when two runs end at the same time, because link() refuses a name that exists.
-void keep_numbered(const std::string& path) {
+// when two runs end at the same time, because link() refuses a name that exists. Returns that name,
+// "" where there was no file.
+std::string keep_numbered(const std::string& path) {
   struct stat info;
-  if (::lstat(path.c_str(), &info) != 0) return;
+  if (::lstat(path.c_str(), &info) != 0) return "";
   if (S_ISDIR(info.st_mode)) fail(path, "cannot replace", EISDIR);
   for (int number = 1;; ++number) {
     const std::string kept = numbered_name(path, number);
-    if (::link(path.c_str(), kept.c_str()) == 0) return;
+    if (::link(path.c_str(), kept.c_str()) == 0) return kept;
     if (errno == EEXIST) continue;
     // File systems without hard links: an existence test and a rename have to do.
     if (::lstat(kept.c_str(), &info) == 0) continue;
-    if (::rename(path.c_str(), kept.c_str()) == 0) return;
+    if (::rename(path.c_str(), kept.c_str()) == 0) return kept;
     fail(path, "cannot keep the previous file as " + kept, errno);
   }
 }
@@ -205,22 +206,23 @@ void NewFile::sync() {
   if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, "cannot write", errno);
 }
 
-void NewFile::publish(Existing existing) {
+std::string NewFile::publish(Existing existing) {
   sync();
   // Closing reports what a network file system could not write.
   if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "cannot write", errno);
-  if (existing == Existing::kept_numbered) keep_numbered(path_);
+  const std::string kept = existing == Existing::kept_numbered ? keep_numbered(path_) : "";
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "cannot create", errno);
   temporary_.clear();
   // Makes the rename itself last; not every file system can, and the file is complete either way.
   const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder >= 0) ::fsync(folder);
+  return kept;
 }
 
-void write_file(const std::string& path, std::string_view content, Existing existing) {
+std::string write_file(const std::string& path, std::string_view content, Existing existing) {
   NewFile file(path);
   file.write_at(0, content.data(), content.size());
-  file.publish(existing);
+  return file.publish(existing);
 }
 
 }  // namespace gptbench

@@ -59,8 +59,9 @@ class NewFile {
   void begin_sync(int64_t offset, int64_t bytes);
   // Forces the content to the disk: reports an error that write_at() left to the system.
   void sync();
-  // sync(), then the file gets its name. Afterwards only the destructor may be called.
-  void publish(Existing existing);
+  // sync(), then the file gets its name. Afterwards only the destructor may be called. Returns the
+  // name under which an existing file is kept, "" where none is.
+  std::string publish(Existing existing);
 
  private:
   std::string path_, temporary_;
@@ -68,9 +69,9 @@ class NewFile {
   int fd_ = -1;
 };
 
-// Writes a whole file through NewFile.
-void write_file(const std::string& path, std::string_view content,
-                Existing existing = Existing::replaced);
+// Writes a whole file through NewFile; returns what its publish() returns.
+std::string write_file(const std::string& path, std::string_view content,
+                       Existing existing = Existing::replaced);
 
 // "result.h5", 3 -> "result.3.h5"; a name without extension gets the number appended.
 std::string numbered_name(const std::string& path, int number);

@@ -37,11 +37,12 @@ void check_output_directory(const std::string& directory) {
   remove_directories(created);
 }
 
-void write_result(const std::string& directory, const Record& record) {
+std::string write_result(const std::string& directory, const Record& record) {
   if (!directory.empty()) create_directories(directory);
   const Bytes bytes = encode_result(reduced_over_ranks(record));
-  write_file(path_in(directory, "result.h5"),
-             {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, Existing::kept_numbered);
+  return write_file(path_in(directory, "result.h5"),
+                    {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                    Existing::kept_numbered);
 }
 
 Record read_result(const std::string& path) {

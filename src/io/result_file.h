@@ -21,8 +21,9 @@ void check_output_directory(const std::string& directory);
 
 // Creates `directory` where missing, keeps an existing result.h5 as result.1.h5 (.2, ...: the next
 // free number), writes the new one under a temporary name and renames it. Beyond 1,024 ranks the
-// figures of ranks are reduced first (io/reduce.h). Throws Error(Exit::io).
-void write_result(const std::string& directory, const Record& record);
+// figures of ranks are reduced first (io/reduce.h). Returns the name of the earlier file, "" where
+// there was none. Throws Error(Exit::io).
+std::string write_result(const std::string& directory, const Record& record);
 
 // Reads a whole result file. Groups and datasets that it does not have stay empty; a foreign,
 // damaged, half-written or newer file throws Error(Exit::io), one line that begins with `path`.

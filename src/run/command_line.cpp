@@ -216,7 +216,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
       i += taken;
       continue;
     }
-    if (argument.rfind("-", 0) == 0) fail_unknown(argument);
+    if (argument.rfind("-", 0) == 0 && argument != "-") fail_unknown(argument);
     const bool is_setting = argument.find('=') != std::string::npos;
     if (line.deck.empty() && !(line.mode == Mode::calibrate && is_setting)) {
       line.deck = argument;
@@ -227,6 +227,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     ++i;
   }
   if (line.mode == Mode::keys) std::swap(line.word, line.deck);
+  if (line.deck == "-") line.deck = "/dev/stdin";
   check(line);
   if (line.mode == Mode::keys) line.mode = line.keys_form;
   return line;
@@ -266,9 +267,10 @@ std::string help_text() {
       "  ./gptbench --version      version, commit, compiler and libraries\n"
       "  ./gptbench --help         this text\n"
       "\n"
-      "A deck is a Fortran namelist; input/124m_short.in is a first one. A run writes\n"
-      "<directory>/result.h5, <directory> being output/<run name> unless the deck says\n"
-      "otherwise, and ends with a verdict. Tables: ./gptpost table --help.\n"
+      "A deck is a Fortran namelist; input/124m_short.in is a first one, - is standard\n"
+      "input. A run writes <directory>/result.h5, <directory> being output/<run name>\n"
+      "unless the deck says otherwise, and ends with a verdict. Tables, pictures and\n"
+      "reports: ./gptpost --help.\n"
       "\n"
       "Exit status:\n";
   for (const ExitCode& row : exit_codes) {

@@ -46,9 +46,11 @@ Exit finish(const Session& session, const Plan& plan, const Record& record, Exit
   const Console& console = session.console;
   const std::string& directory = plan.config.output.directory;
   const std::string file = directory + "/result.h5";
+  std::string earlier;
   agreed(world, [&] {
-    if (world.rank() == 0) write_result(directory, record);
+    if (world.rank() == 0) earlier = write_result(directory, record);
   });
+  if (!earlier.empty()) console.say("Earlier result  kept as " + earlier + "\n");
   if (!session.journal.trouble().empty())
     console.say("Warning: " + session.journal.trouble() + "\n");
   session.journal.end();

@@ -203,7 +203,8 @@ TEST_F(ResultFile, WritesReadsAndKeepsFormerOnesNumbered) {
   Record record = made_record();
   for (int run = 0; run < 4; ++run) {
     record.summary.final_loss = run;
-    write_result(directory, record);
+    EXPECT_EQ(write_result(directory, record),
+              run == 0 ? "" : directory + "/result." + std::to_string(run) + ".h5");
   }
   EXPECT_EQ(names(directory),
             (std::vector<std::string>{"result.1.h5", "result.2.h5", "result.3.h5", "result.h5"}));

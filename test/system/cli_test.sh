@@ -27,6 +27,7 @@ says '^  steps = 9 +! command line$' --check "$deck" run.steps=9
 # Decks that the shell has opened.
 says "^ *name = 'tiny'" --check <(cat "$deck")
 says "^ *name = 'tiny'" --check /dev/stdin < <(cat "$deck")
+says "^ *name = 'tiny'" --check - <"$deck"
 
 # What --check prints is a deck, and gives itself; of every family.
 for family in gpt bert mpt llama; do

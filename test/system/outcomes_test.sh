@@ -259,6 +259,7 @@ mkdir -p "$work"
 (cd "$work" && "${limited[@]}" "$GPTBENCH" "$deck") >out 2>err || fail "the first run"
 (cd "$work" && "${limited[@]}" "$GPTBENCH" "$deck" memory.device_memory_gib=1e-5) >out 2>err
 [ $? -eq 3 ] || fail "the second run"
+grep -qx 'Earlier result  kept as output/tiny/result.1.h5' out || fail "no word of the earlier result"
 check_result "$work/output/tiny/result.1.h5" OK
 check_result "$work/output/tiny/result.h5" OOM
 [ "$(find "$work" -type f ! -name steps.csv | wc -l)" -eq 2 ] || fail "other files: $(find "$work" -type f)"

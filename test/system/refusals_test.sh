@@ -68,6 +68,7 @@ unset PMI_SIZE PMI_RANK
 # The command line.
 refused 2 'no deck' 0
 refused 2 'unknown option --plam, did you mean --plan' 0 --plam "$deck"
+refused 2 'model.preset=gpt2-124m: no such file; the path of a deck comes before group.key=value' 0 model.preset=gpt2-124m
 refused 2 '--ranks requires a number' 0 --plan "$deck" --ranks
 refused 2 '--ranks 0: allowed is a number from 1 to 1000000000' 0 --plan "$deck" --ranks 0
 refused 2 '--ranks 3x: allowed is' 0 --plan "$deck" --ranks 3x
