@@ -28,6 +28,14 @@ std::vector<std::string> row_of(const MessageRate& rate) {
                                   rate.wrong >= 0 ? std::to_string(rate.wrong) : "-"};
 }
 
+// A figure that is not known is an empty cell to programs.
+Table with_numbers(Table table) {
+  for (auto& row : table.rows)
+    for (size_t c = 0; c < row.size(); ++c)
+      if (table.columns[c].right && row[c] == "-") row[c].clear();
+  return table;
+}
+
 // Ranks of a group along the axis; 1 where no axis has this name.
 int64_t ranks_of(const RunView& run, const std::string& name) {
   const Grid grid = {run.deck().tensor_parallel(), run.deck().context_parallel(),
@@ -75,6 +83,7 @@ std::vector<Table> comm_tables(const Runs& runs) {
       table.columns.push_back({text, !is_text});
     }
     for (const MessageRate& rate : messages_of(runs[r])) table.rows.push_back(row_of(rate));
+    table.for_programs = {with_numbers(table)};
     tables.push_back(table);
   }
   return tables;

@@ -98,7 +98,7 @@ if [record["file"] for record in several] != results:
 texts = {
     "Source", "Run", "Model", "model", "Size", "Precision", "Recomputation", "Layout", "Device", "FLOPs", "Date",
     "GPU", "Class", "Rules", "MP Mode", "Sharding Strategy", "Activation Checkpointing", "Activation CPUOffload", "CPU Offload",
-    "offload", "Notes", "notes", "Verdict", "Status",
+    "offload", "Notes", "notes", "Verdict", "Status", "Axis", "Operation", "Type", "Redop", "Async",
 }
 published = [f"--published={reference}/{name}.csv" for name in ("mpt_training", "zero_8xa100_40gb", "fugaku_124m")]
 
@@ -116,8 +116,9 @@ def check_cells(style, heading, cells):
     return 1
 
 
-for style in ("native", "fugaku", "mpt", "zero", "megatron", "scaling"):
-    for arguments in (results, [*published, "--peak", "both", *results]):
+for style in ("native", "fugaku", "mpt", "zero", "megatron", "scaling", "comm", "checkpoint"):
+    # Published rows have neither messages nor checkpoints.
+    for arguments in (results, [*published, "--peak", "both", *results])[:1 if style in ("comm", "checkpoint") else 2]:
         tables = loads(output_of("table", "--style", style, "--format", "json", *arguments))
         text = output_of("table", "--style", style, "--format", "csv", *arguments)
         parts = [
