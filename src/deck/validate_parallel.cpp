@@ -1,5 +1,6 @@
 // Decompositions that cannot work, refused with the reason and the nearest value that can.
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,6 @@ std::string nearest_divisors(int64_t value, int64_t near) {
   return below == above ? to_string(below) : to_string(below) + " or " + to_string(above);
 }
 
-void require_divisor(const Deck& deck, const std::string& key, int64_t divisor,
-                     const std::string& what, int64_t value) {
-  if (value % divisor == 0) return;
-  deck.fail({"parallel." + key, "model." + what}, "{parallel." + key + "} does not divide model." +
-                                                      what + " = " + to_string(value) + "; use " +
-                                                      nearest_divisors(value, divisor));
-}
-
 void check_partition(const Deck& deck) {
   const std::string key = "memory.partition_checkpoints";
   if (deck.config.memory.activation_checkpointing != Recompute::full)
@@ -47,12 +40,23 @@ void check_tensor(const Deck& deck) {
   const ModelConfig& model = deck.config.model;
   const ParallelConfig& parallel = deck.config.parallel;
   const int64_t tp = parallel.tensor_parallel;
-  require_divisor(deck, "tensor_parallel", tp, "num_attention_heads", model.num_attention_heads);
-  if (model.num_kv_heads != 0)
-    require_divisor(deck, "tensor_parallel", tp, "num_kv_heads", model.num_kv_heads);
-  require_divisor(deck, "tensor_parallel", tp, "ffn_hidden_size", ffn_hidden_size_of(model));
   const bool partition = deck.config.memory.partition_checkpoints;
-  if (!parallel.sequence_parallel && !partition) return;
+  const bool divides_sequence = parallel.sequence_parallel || partition;
+  const int64_t cp = parallel.context_parallel;
+  // All that the ranks divide: the advice holds for each of them.
+  int64_t divided = std::gcd(model.num_attention_heads, ffn_hidden_size_of(model));
+  divided = std::gcd(divided, model.num_kv_heads);  // 0: as many as heads
+  if (divides_sequence && cp == 1) divided = std::gcd(divided, model.seq_length);
+  const auto require = [&](const std::string& what, int64_t value) {
+    if (value % tp == 0) return;
+    deck.fail({"parallel.tensor_parallel", "model." + what},
+              "{parallel.tensor_parallel} does not divide model." + what + " = " +
+                  to_string(value) + "; use " + nearest_divisors(divided, tp));
+  };
+  require("num_attention_heads", model.num_attention_heads);
+  if (model.num_kv_heads != 0) require("num_kv_heads", model.num_kv_heads);
+  require("ffn_hidden_size", ffn_hidden_size_of(model));
+  if (!divides_sequence) return;
   const std::string name = partition ? "partition_checkpoints" : "sequence_parallel";
   const std::string key = (partition ? "memory." : "parallel.") + name;
   if (tp == 1)
@@ -62,8 +66,7 @@ void check_tensor(const Deck& deck) {
                   "or " +
                   name + " = .false.");
   if (partition) check_partition(deck);
-  const int64_t cp = parallel.context_parallel;
-  if (cp == 1) require_divisor(deck, "tensor_parallel", tp, "seq_length", model.seq_length);
+  if (cp == 1) require("seq_length", model.seq_length);
   const int64_t held = model.seq_length / cp;
   if (held % tp != 0)
     deck.fail({"parallel.tensor_parallel", "parallel.context_parallel", "model.seq_length"},

@@ -330,6 +330,11 @@ TEST(BadDeck, GroupedHeadsAndTensorParallelism) {
       message(16),
       {"a.in:1:39: ", "tensor_parallel = 16 does not divide model.num_kv_heads = 8", "use 8"});
   expect_parts(message(5), {"a.in:1:39: ", "does not divide"});
+  // The advice holds for heads and for key/value heads.
+  expect_parts(message_of("&model family='llama' num_attention_heads=6 num_kv_heads=2 / "
+                          "&parallel tensor_parallel=4 /",
+                          {}, 4),
+               {"a.in:1:72: ", "does not divide model.num_attention_heads = 6; use 2"});
 }
 
 TEST(BadDeck, RanksThatDoNotFit) {
