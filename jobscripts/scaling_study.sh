@@ -1,5 +1,5 @@
 #!/bin/bash
-# A scaling study: one job a point, and a last one that makes table, plot and report of them. Under Slurm; or
+# A scaling study: one job per point, and a last one that makes table, plot and report of them. Under Slurm; or
 # under PJM, with --site jobscripts/sites/fugaku.pjm, as a step job: one point after the other.
 #
 #   jobscripts/scaling_study.sh [options] DECK [group.key=value ...]
@@ -9,7 +9,7 @@
 #   --mode strong|weak|both strong (default): one global batch for all points;
 #                           weak: the batch grows with the ranks
 #   --batch N               sequences in the global batch; weak: at the fewest nodes. Default: the
-#                           deck's; where that is 0, micro_batch_size a rank (weak only)
+#                           deck's; where that is 0, micro_batch_size per rank (weak only)
 #   --site FILE             environment file of the machine, or its job script of PJM (jobscripts/sites/)
 #   --output DIR            default output/<name of the deck>-scaling
 #   --sbatch OPTION         further option of sbatch, e.g. --sbatch=--account=x; may be repeated

@@ -85,7 +85,7 @@ void check_context(const Deck& deck) {
   const int64_t below = T / (2 * cp) * (2 * cp);
   deck.fail({"parallel.context_parallel", "model.seq_length"},
             "{parallel.context_parallel} cuts each sequence into " + to_string(2 * cp) +
-                " pieces, two a rank, which does not divide {model.seq_length}; use "
+                " pieces, two per rank, which does not divide {model.seq_length}; use "
                 "context_parallel = " +
                 (T % 2 == 0 ? nearest_divisors(T / 2, cp) : "1") + ", or seq_length = " +
                 (below > 0 ? to_string(below) + " or " : "") + to_string(below + 2 * cp));

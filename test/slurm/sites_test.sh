@@ -70,7 +70,7 @@ contains "$scripts/sites/fugaku.pjm" '^# Not run there\.$'
 DECK=small.in PJM_NODE=4 PJM_JOBID=9 RANKS_PER_NODE=4 OVERRIDES="run.steps=3 run.seed=5" \
   bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 || fail "fugaku.pjm: $(cat pjm)"
 contains pjm "mpiexec -n 16 $GPTBENCH small.in output.directory=output/small-9 run.time_limit_s=1680 run.steps=3 run.seed=5"
-RANKS_PER_NODE=5 DECK=small.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "five ranks a node"
+RANKS_PER_NODE=5 DECK=small.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "five ranks per node"
 one_line pjm 'RANKS_PER_NODE=5'
 DECK=none.in bash "$scripts/sites/fugaku.pjm" >pjm 2>&1 && fail "no deck"
 one_line pjm 'no deck none.in'
