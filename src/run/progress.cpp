@@ -24,9 +24,14 @@ int64_t Progress::parts() const {
 
 bool Progress::is_part(int64_t step, double now_s) const {
   if (log_every_ > 0) return (step + 1) % log_every_ == 0;
-  if (length_.duration_s == 0.0) return (step + 1) % ceil_div(length_.steps, parts()) == 0;
+  if (length_.duration_s == 0.0) {
+    const int64_t steps = ceil_div(length_.steps, parts());
+    return (step + 1) % steps == 0 && (step + 1) / steps > lines_;
+  }
   if (step < warmup_end()) return step + 1 == warmup_end();
-  return now_s - printed_s_ >= length_.duration_s / static_cast<double>(parts());
+  const double part_s = length_.duration_s / static_cast<double>(parts());
+  return now_s - printed_s_ >= part_s &&
+         now_s - timed_begin_s_ >= part_s * static_cast<double>(lines_ + 1);
 }
 
 bool Progress::is_due(int64_t step, double now_s) {
@@ -57,8 +62,11 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   const bool reports_skip = result.skipped && (log_every_ > 0 || !reported_skip_);
   reported_skip_ = reported_skip_ || reports_skip;
   if (result.skipped && !reports_skip) ++unreported_skips_;
-  if (!is_due(step, now_s) && !reports_skip) return;
+  const bool due = is_due(step, now_s);
+  if (!due && !reports_skip) return;
   printed_s_ = now_s;
+  const int64_t counted_from = length_.duration_s == 0.0 ? length_.first_step + 1 : warmup_end();
+  if (due && step >= counted_from) ++lines_;
   const std::string count = std::to_string(step + 1) +
                             (length_.duration_s > 0.0 ? "" : "/" + std::to_string(length_.steps));
   std::string note = step < warmup_end() ? " warm-up" : "";

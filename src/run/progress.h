@@ -13,8 +13,8 @@ namespace gptbench {
 // Prints the first step, the last one and every so many in between: output.log_every, or about ten
 // in the whole run where that is 0, fewer where held-out losses come between. A line also appears
 // after a silence of one minute, then of two, four and so on, so that a long run shows that it
-// lives, in few lines. The first skipped step has a line of its own, later ones are counted in the
-// next line; with log_every each has one.
+// lives; later lines are left out for it, so that there are few. The first skipped step has a line
+// of its own, later ones are counted in the next line; with log_every each has one.
 class Progress {
  public:
   // The length of the run is `steps`, or `duration_s` of timed steps where that is not 0. The first
@@ -51,6 +51,7 @@ class Progress {
   double timed_begin_s_ = 0.0;   // end of the warm-up
   double printed_s_ = 0.0;       // when the latest line was printed
   double silence_s_ = 60.0;      // the next one that is broken
+  int64_t lines_ = 0;            // of the run after its first step, or of the timed steps
   bool reported_skip_ = false;
   int64_t unreported_skips_ = 0;
   int64_t evaluated_steps_ = 0;  // of the latest evaluation that was printed

@@ -58,15 +58,19 @@ TEST(Progress, LinesAreThinned) {
   EXPECT_EQ(count_of_lines(lines_of({40, 2, 0.0}, 1, 40, 0.01)), 1 + 40);
 }
 
-// 1,000 steps of 2.5 s, of which each hundredth is due: beside them one after a minute (24 steps),
-// one after two more (48), one after four more.
+// 1,000 steps of 2.5 s, of which each hundredth is due: one after a minute (24 steps), one after
+// two more (48), after four more, after eight more. These are the lines of the first 400 steps;
+// from the fifth hundred on each has its own.
 TEST(Progress, LongRunsShowThatTheyLive) {
-  const std::string text = lines_of({1000, 2, 0.0}, 0, 200);
-  for (const char* const step : {"25/1000", "73/1000", "100/1000", "196/1000", "200/1000"})
+  const std::string text = lines_of({1000, 2, 0.0}, 0, 700);
+  for (const char* const step :
+       {"25/1000", "73/1000", "169/1000", "361/1000", "500/1000", "600/1000", "700/1000"})
     EXPECT_NE(text.find(step), std::string::npos) << step << " in\n" << text;
-  EXPECT_EQ(count_of_lines(text), 1 + 1 + 5);
-  // A day of steps of a minute.
-  EXPECT_LE(count_of_lines(lines_of({1440, 2, 0.0}, 0, 1440, 60.0)), 25);
+  EXPECT_EQ(count_of_lines(text), 1 + 1 + 7);
+  // A day of steps of a minute, by steps and by time: lines behind 1, 3, 7, ..., 1023 minutes of
+  // it.
+  EXPECT_EQ(count_of_lines(lines_of({1440, 2, 0.0}, 0, 1440, 60.0)), 1 + 1 + 10 + 1);
+  EXPECT_LE(count_of_lines(lines_of({10, 2, 86400.0}, 0, 1442, 60.0)), 1 + 2 + 10);
 }
 
 // Steps, skipped steps and held-out losses of 500 steps, the last 200 skipped, together.
