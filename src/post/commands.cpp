@@ -164,6 +164,8 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
   }
   if (options.command == "compare") return compare_text(runs, options);
   if (options.command == "show" && options.format == "json") return show_json(runs);
+  if (options.command == "deck")
+    return runs.empty() ? "" : runs.front().record.provenance.deck_resolved;
   std::string text;
   for (const LoadedRun& run : runs)
     text += (text.empty() ? "" : "\n") + (options.command == "explain"

@@ -133,6 +133,8 @@ void check_files(Options& options) {
     usage("compare: no result file behind the last --");
   if (options.command == "recover" && files != 1)
     usage("recover takes the directory of one run, " + std::to_string(files) + " given");
+  if (options.command == "deck" && files != 1)
+    usage("deck takes one result file, " + std::to_string(files) + " given");
   if (files == 0 && options.published.empty()) usage(options.command + ": no result file given");
 }
 
@@ -174,6 +176,7 @@ constexpr const char* help_commands =
     "  gptpost table [options] RESULT.h5 ...   one row per run\n"
     "  gptpost show RESULT.h5 ...              one run on a page; its whole record\n"
     "                                          with --format json\n"
+    "  gptpost deck RESULT.h5                  its deck with every key, to repeat it\n"
     "  gptpost compare A.h5 B.h5               two runs side by side\n"
     "  gptpost compare [--least PERCENT] A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n"
     "      two groups of repeated runs; a difference counts from 1.5 % on\n"
@@ -233,8 +236,8 @@ constexpr const char* help_options =
 }  // namespace
 
 const std::vector<std::string>& command_names() {
-  static const std::vector<std::string> names = {"table",  "show",   "compare", "explain", "plot",
-                                                 "report", "accept", "recover", "convert"};
+  static const std::vector<std::string> names = {"table", "show",   "deck",   "compare", "explain",
+                                                 "plot",  "report", "accept", "recover", "convert"};
   return names;
 }
 

@@ -11,7 +11,8 @@
 namespace gptbench {
 
 struct Options {
-  // table, show, compare, explain, plot, report, accept, recover, convert; help, version, words
+  // table, show, deck, compare, explain, plot, report, accept, recover, convert; help, version,
+  // words
   std::string command;
   std::string style = "native";
   std::string format = "md";

@@ -57,6 +57,9 @@ grep -q '^Run,Model,Sequence,' "$folder/table.csv" || failures=$((failures + 1))
 # A table for programs has no room for a warning.
 expect 0 table --format csv --peak 0.000001 "$good"; lines err 1; says err "WARNING: MFU above 100 %"
 expect 0 show "$good";                       says out "OK, VALID"
+expect 0 deck "$good";                       says out "name = 'made'"
+expect 2 deck "$good" "$good";               lines err 1
+expect 7 deck "$folder/none.h5";             lines out 0
 expect 0 compare "$good" "$folder/b/result.h5"; says out "are the same"
 expect 0 table --where status=OOM "$good";   lines out 0
 expect 0 table --sort -tokens_per_s "$good"

@@ -40,6 +40,13 @@ for family in gpt bert mpt llama; do
   cmp -s echo.1 echo.2 || fail "$(diff echo.1 echo.2 | head -3)"
 done
 
+# And the deck that a result holds repeats its run.
+run 0 "$deck" run.steps=5 model.hidden_size=32
+loss=$(sed -n 's/.* loss=\([^ ]*\) .*/\1/p' out)
+"$GPTPOST" deck "$work/output/tiny/result.h5" >"$decks/again.in"
+run 0 "$decks/again.in"
+grep -q "^GPTBENCH status=OK .* steps=4 .* loss=${loss:-none} " out || fail "not the run of before, with loss $loss"
+
 # The plan of any number of ranks, without MPI.
 says 'data 12288 = 12288 ranks' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 12288 batch.global_batch_size=12288
 says '^Parameters +124,475,904' --plan "$GPTBENCH_SOURCE_DIR/input/124m.in" --ranks 512
