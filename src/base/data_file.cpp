@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/uninterrupted.h"
+
 namespace gptbench {
 
 DataFile::DataFile(const std::string& path) : path_(path) {
@@ -20,7 +22,7 @@ DataFile::DataFile(const std::string& path) : path_(path) {
   if (!S_ISREG(status.st_mode)) throw error("is not a regular file");
   size_bytes_ = status.st_size;
   if (size_bytes_ == 0) throw error("is empty");
-  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor_ = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
   if (descriptor_ < 0) throw error(std::string("cannot be opened: ") + std::strerror(errno));
 }
 
@@ -35,8 +37,8 @@ DataFile::DataFile(DataFile&& other) noexcept
 
 void DataFile::read(int64_t offset, int64_t bytes, unsigned char* out) const {
   while (bytes > 0) {
-    const ssize_t got = pread(descriptor_, out, static_cast<size_t>(bytes), offset);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        uninterrupted([&] { return pread(descriptor_, out, static_cast<size_t>(bytes), offset); });
     if (got < 0) {
       throw error("cannot be read at byte " + std::to_string(offset) + ": " + std::strerror(errno));
     }

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/uninterrupted.h"
 
 namespace gptbench {
 namespace {
@@ -36,7 +37,10 @@ OffloadFile::OffloadFile(const std::string& directory, int64_t bytes) : pool_(ma
   file_ = mkstemp(name.data());
   if (file_ < 0) fail("create a file in " + directory, errno);
   unlink(name.c_str());
-  const int status = posix_fallocate(file_, 0, bytes > 0 ? bytes : 1);
+  int status = 0;
+  do {
+    status = posix_fallocate(file_, 0, bytes > 0 ? bytes : 1);
+  } while (status == EINTR);
   if (status != 0) {
     close(file_);
     fail("reserve " + std::to_string(bytes) + " bytes in " + directory, status);
@@ -80,7 +84,8 @@ void OffloadFile::enqueue(HostQueue& host_queue, bool writes, char* memory, int6
 void OffloadFile::read_now(void* memory, int64_t offset, int64_t bytes) const {
   char* to = static_cast<char*>(memory);
   while (bytes > 0) {
-    const ssize_t count = pread(file_, to, static_cast<size_t>(bytes), offset);
+    const ssize_t count =
+        uninterrupted([&] { return pread(file_, to, static_cast<size_t>(bytes), offset); });
     if (count <= 0) fail("read", count < 0 ? errno : EIO);
     to += count;
     offset += count;
@@ -91,8 +96,9 @@ void OffloadFile::read_now(void* memory, int64_t offset, int64_t bytes) const {
 void OffloadFile::write_now(const void* memory, int64_t offset, int64_t bytes) const {
   const char* from = static_cast<const char*>(memory);
   while (bytes > 0) {
-    const ssize_t count = pwrite(file_, from, static_cast<size_t>(bytes), offset);
-    if (count < 0) fail("write", errno);
+    const ssize_t count =
+        uninterrupted([&] { return pwrite(file_, from, static_cast<size_t>(bytes), offset); });
+    if (count <= 0) fail("write", count < 0 ? errno : EIO);
     from += count;
     offset += count;
     bytes -= count;

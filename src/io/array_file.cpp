@@ -16,7 +16,7 @@ void reserve_arrays(NewFile& file, std::vector<FileArray>& arrays,
                     const std::vector<std::pair<std::string, std::string>>& attributes) {
   const Hdf5Quiet quiet;
   Hdf5Driver driver(file);
-  Hdf5Handle hdf5 = driver.create_file(ordered_properties(H5P_FILE_CREATE), DiskWriter::page);
+  Hdf5Handle hdf5 = driver.create_file(ordered_properties(H5P_FILE_CREATE), DiskWriter::alignment);
   for (const auto& [name, value] : attributes) write_attribute(hdf5, name, value);
   for (FileArray& array : arrays) {
     const Hdf5Handle dataset = create_dataset(

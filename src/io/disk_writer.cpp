@@ -3,20 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/uninterrupted.h"
 
 namespace gptbench {
 namespace {
 
-constexpr int64_t page = DiskWriter::page;
 constexpr uintptr_t memory_alignment = 512;  // from which disks read memory
 constexpr int64_t buffer_bytes = 4 << 20;    // disks reach their rate with writes of 1 MiB and more
-
-int64_t next_page(int64_t offset) {
-  return (offset / page + 1) * page;
-}
 
 }  // namespace
 
@@ -24,14 +22,21 @@ void DiskWriter::Aligned::operator()(char* memory) const {
   std::free(memory);
 }
 
-DiskWriter::DiskWriter(NewFile& file) : file_(file) {
+DiskWriter::DiskWriter(NewFile& file)
+    : file_(file), page_(std::max<int64_t>(alignment, ::getpagesize())) {
   if (!file.is_on_local_disk()) return;
   for (Buffer* buffer : {&filling_, &writing_}) {
-    buffer->memory.reset(static_cast<char*>(std::aligned_alloc(page, buffer_bytes)));
+    buffer->memory.reset(
+        static_cast<char*>(std::aligned_alloc(static_cast<size_t>(page_), buffer_bytes)));
     if (buffer->memory == nullptr) return;  // there is no memory: the page cache has to do
   }
   direct_ = file.open_direct();
-  if (direct_ >= 0) thread_ = std::thread([this] { write_buffers(); });
+  if (direct_ < 0) return;
+  try {
+    thread_ = std::thread([this] { write_buffers(); });
+  } catch (const std::system_error&) {  // a limit of processes: the page cache has to do
+    ::close(std::exchange(direct_, -1));
+  }
 }
 
 DiskWriter::~DiskWriter() {
@@ -54,10 +59,10 @@ void DiskWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
     return;
   }
   if (filling_.offset + filling_.bytes != offset) submit();
-  if (offset % page == 0 && reinterpret_cast<uintptr_t>(from) % memory_alignment == 0 &&
-      bytes >= page) {
+  if (offset % page_ == 0 && reinterpret_cast<uintptr_t>(from) % memory_alignment == 0 &&
+      bytes >= page_) {
     finish();
-    const int64_t whole = bytes / page * page;
+    const int64_t whole = bytes / page_ * page_;
     write_pages(from, offset, whole);
     from += whole;
     offset += whole;
@@ -65,7 +70,7 @@ void DiskWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
   }
   while (bytes > 0) {
     int64_t n = bytes;
-    if (filling_.bytes > 0 || (offset % page == 0 && bytes >= page)) {
+    if (filling_.bytes > 0 || (offset % page_ == 0 && bytes >= page_)) {
       if (filling_.bytes == 0) filling_.offset = offset;
       n = std::min(bytes, buffer_bytes - filling_.bytes);
       std::memcpy(filling_.memory.get() + filling_.bytes, from, static_cast<size_t>(n));
@@ -84,7 +89,7 @@ void DiskWriter::write_at(int64_t offset, const void* data, int64_t bytes) {
 // Hands whole pages of the buffer to the thread; the rest goes through the page cache, which never
 // holds a page that is also written around it.
 void DiskWriter::submit() {
-  const int64_t whole = filling_.bytes / page * page;
+  const int64_t whole = filling_.bytes / page_ * page_;
   if (filling_.bytes > whole)
     file_.write_at(filling_.offset + whole, filling_.memory.get() + whole,
                    static_cast<size_t>(filling_.bytes - whole));
@@ -132,10 +137,8 @@ void DiskWriter::write_buffers() {
 // A disk that refuses (EINVAL, blocks larger than a page) or a write that is cut short: the page
 // cache takes the rest, or says what is wrong.
 void DiskWriter::write_pages(const char* from, int64_t offset, int64_t bytes) {
-  ssize_t wrote = 0;
-  do {
-    wrote = ::pwrite(direct_, from, static_cast<size_t>(bytes), offset);
-  } while (wrote < 0 && errno == EINTR);
+  const ssize_t wrote =
+      uninterrupted([&] { return ::pwrite(direct_, from, static_cast<size_t>(bytes), offset); });
   const int64_t done = std::max<int64_t>(0, wrote);
   if (done < bytes) file_.write_at(offset + done, from + done, static_cast<size_t>(bytes - done));
 }

@@ -22,7 +22,8 @@ namespace gptbench {
 // may write disjoint ranges of one file.
 class DiskWriter {
  public:
-  static constexpr int64_t page = 4096;  // at least the block of any disk
+  // Multiples of it are good places for arrays: at least the block of any disk.
+  static constexpr int64_t alignment = 4096;
 
   // `file` outlives it.
   explicit DiskWriter(NewFile& file);
@@ -52,7 +53,12 @@ class DiskWriter {
   void write_pages(const char* from, int64_t offset, int64_t bytes);
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
 
+  int64_t next_page(int64_t offset) const { return (offset / page_ + 1) * page_; }
+
   NewFile& file_;
+  // Unit of the page cache, 64 KiB on some systems: what goes around it shares no page with what
+  // goes through it, whose late write-back would undo it.
+  const int64_t page_;
   int direct_ = -1;  // descriptor; -1: through the page cache
   Buffer filling_;
   // Shared with the thread.

@@ -1,6 +1,7 @@
 #include "io/file_bytes.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/uninterrupted.h"
 
 namespace gptbench {
 namespace {
@@ -36,6 +38,10 @@ class Descriptor {
  private:
   int fd_;
 };
+
+int open_file(const std::string& path, int flags) {
+  return uninterrupted([&] { return ::open(path.c_str(), flags, 0666); });
+}
 
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -78,19 +84,41 @@ Bytes read_bytes(const std::string& path, int64_t limit_bytes) {
   if (info.st_size > limit_bytes)
     throw Error(Exit::io, path + ": " + std::to_string(info.st_size) + " bytes, more than the " +
                               std::to_string(limit_bytes) + " that such a file may have");
-  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor fd(open_file(path, O_RDONLY | O_CLOEXEC));
   if (fd < 0) fail(path, "cannot open", errno);
   Bytes bytes(static_cast<size_t>(info.st_size));
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t got = ::read(fd, bytes.data() + done, bytes.size() - done);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        uninterrupted([&] { return ::read(fd, bytes.data() + done, bytes.size() - done); });
     if (got < 0) fail(path, "cannot read", errno);
     if (got == 0) break;  // cut while it was read
     done += static_cast<size_t>(got);
   }
   bytes.resize(done);
   return bytes;
+}
+
+std::string read_beginning(const std::string& path, int64_t limit_bytes) {
+  // Not to wait for the writer of a FIFO.
+  const Descriptor fd(open_file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info;
+  if (fd < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return "";
+  std::string text(static_cast<size_t>(std::min<int64_t>(info.st_size, limit_bytes)), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got =
+        uninterrupted([&] { return ::read(fd, text.data() + done, text.size() - done); });
+    if (got <= 0) break;
+    done += static_cast<size_t>(got);
+  }
+  text.resize(done);
+  return text;
+}
+
+bool is_locked(const std::string& path) {
+  const Descriptor fd(open_file(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  return fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::vector<std::string> create_directories(const std::string& directory) {
@@ -131,14 +159,15 @@ NewFile::NewFile(const std::string& path) : path_(path) {
   std::random_device random;
   do {
     temporary_ = path + printed(".partial-%08x%08x", random(), random());
-    fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_ = open_file(temporary_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC);
   } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) fail(path_, "cannot create", errno);
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // for is_locked()
 }
 
 NewFile::NewFile(const std::string& path, const std::string& temporary)
     : path_(path), temporary_(temporary), owns_(false) {
-  fd_ = ::open(temporary_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  fd_ = open_file(temporary_, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd_ < 0) fail(path_, "cannot open", errno);
 }
 
@@ -150,9 +179,9 @@ NewFile::~NewFile() {
 void NewFile::write_at(int64_t offset, const void* data, size_t bytes) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t wrote = ::pwrite(fd_, from, bytes, offset);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) fail(path_, "cannot write", errno);
+    const ssize_t wrote = uninterrupted([&] { return ::pwrite(fd_, from, bytes, offset); });
+    // A file system that takes nothing, again and again, would keep this loop for ever.
+    if (wrote <= 0) fail(path_, "cannot write", wrote < 0 ? errno : EIO);
     from += wrote;
     offset += wrote;
     bytes -= static_cast<size_t>(wrote);
@@ -162,8 +191,7 @@ void NewFile::write_at(int64_t offset, const void* data, size_t bytes) {
 void NewFile::read_at(int64_t offset, void* data, size_t bytes) const {
   char* to = static_cast<char*>(data);
   while (bytes > 0) {
-    const ssize_t got = ::pread(fd_, to, bytes, offset);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = uninterrupted([&] { return ::pread(fd_, to, bytes, offset); });
     if (got < 0) fail(path_, "cannot read", errno);
     if (got == 0) {
       std::memset(to, 0, bytes);
@@ -176,7 +204,8 @@ void NewFile::read_at(int64_t offset, void* data, size_t bytes) const {
 }
 
 void NewFile::resize(int64_t bytes) {
-  if (::ftruncate(fd_, bytes) != 0) fail(path_, "cannot write", errno);
+  if (uninterrupted([&] { return ::ftruncate(fd_, bytes); }) != 0)
+    fail(path_, "cannot write", errno);
 }
 
 int64_t NewFile::size() const {
@@ -194,7 +223,7 @@ bool NewFile::is_on_local_disk() const {
 }
 
 int NewFile::open_direct() const {
-  return ::open(temporary_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_DIRECT);
+  return open_file(temporary_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_DIRECT);
 }
 
 void NewFile::begin_sync(int64_t offset, int64_t bytes) {
@@ -203,19 +232,29 @@ void NewFile::begin_sync(int64_t offset, int64_t bytes) {
 
 void NewFile::sync() {
   // EINVAL: a file system without fsync.
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, "cannot write", errno);
+  if (uninterrupted([&] { return ::fsync(fd_); }) != 0 && errno != EINVAL)
+    fail(path_, "cannot write", errno);
 }
 
 std::string NewFile::publish(Existing existing) {
   sync();
-  // Closing reports what a network file system could not write.
-  if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "cannot write", errno);
+  // Closing reports what a network file system could not write. Linux has closed the file even
+  // where a signal interrupts it.
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail(path_, "cannot write", errno);
   const std::string kept = existing == Existing::kept_numbered ? keep_numbered(path_) : "";
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "cannot create", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (errno == ENOENT)
+      throw Error(Exit::io, path_ + ": cannot create: its temporary file " + temporary_ +
+                                " is gone; give each run that writes here a directory of its own");
+    fail(path_, "cannot create", errno);
+  }
   temporary_.clear();
-  // Makes the rename itself last; not every file system can, and the file is complete either way.
-  const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder >= 0) ::fsync(folder);
+  // Makes the rename itself last, before what the new file replaces is removed. File systems that
+  // cannot say so with other errors.
+  const Descriptor folder(open_file(folder_of(path_), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool is_synced = folder < 0 || uninterrupted([&] { return ::fsync(folder); }) == 0;
+  if (!is_synced && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+    fail(path_, "cannot write", errno);
   return kept;
 }
 

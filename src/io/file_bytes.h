@@ -16,6 +16,13 @@ using Bytes = std::vector<unsigned char>;
 // directory, unreadable, larger than `limit_bytes`).
 Bytes read_bytes(const std::string& path, int64_t limit_bytes);
 
+// The first bytes of a regular file, at most `limit_bytes`; "" where there is none of this name.
+// Does not follow a link: in a shared folder it may lead to what only this user may read.
+std::string read_beginning(const std::string& path, int64_t limit_bytes);
+// Whether a process has a lock (flock) on this file: a NewFile that is being written has one, which
+// the system removes with its process. False on a file system without locks.
+bool is_locked(const std::string& path);
+
 // Creates `directory` and its missing parents; returns those that were created, outermost first.
 // Throws Error(Exit::io); what was created until then is removed again.
 std::vector<std::string> create_directories(const std::string& directory);
@@ -29,9 +36,10 @@ enum class Existing {
 };
 
 // A file that appears under `path` only when it is complete. Until publish() it has a random name
-// in the same folder, which cannot be guessed and never follows a link; the umask and the default
-// access control list of the folder set its permissions. Every function throws Error(Exit::io) that
-// begins with `path`. A NewFile that is destroyed before publish() leaves nothing.
+// in the same folder, which cannot be guessed and never follows a link, and is_locked(); the umask
+// and the default access control list of the folder set its permissions. Every function throws
+// Error(Exit::io) that begins with `path`. A NewFile that is destroyed before publish() leaves
+// nothing.
 class NewFile {
  public:
   explicit NewFile(const std::string& path);

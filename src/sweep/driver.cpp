@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "base/clock.h"
@@ -49,8 +48,8 @@ class SweepLock {
     // A file system without locks has none to hold.
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(fd_);
-      std::string holder;
-      std::getline(std::ifstream(path), holder);
+      std::string holder = read_beginning(path, 300);
+      holder = holder.substr(0, holder.find('\n'));
       throw Error(Exit::usage, directory + ": another sweep runs here" +
                                    (holder.empty() ? "" : " (" + holder + ")") +
                                    "; wait for it, or give output.directory=... another one");
@@ -124,13 +123,14 @@ class Driver {
   }
 
  private:
-  // A driver that was killed leaves its job running. Two jobs would share the machine and the
+  // A driver that was killed leaves its job running, perhaps on another machine, with a lock on its
+  // output. Two jobs would share the machine and the
   // row's directory, so this one waits, and takes the result.
   void wait_for_earlier_jobs(JobSignals& signals) const {
     for (const auto& entry : std::filesystem::directory_iterator(sweep_.directory)) {
       const std::string output = entry.path() / "output.txt";
       bool is_reported = false;
-      while (signals.signal_number() == 0 && is_job_output(output)) {
+      while (signals.signal_number() == 0 && is_locked(output)) {
         if (!is_reported)
           print(waiting_line(entry.path().filename(), processes_with_output(output)));
         is_reported = true;

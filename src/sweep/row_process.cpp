@@ -227,14 +227,6 @@ ProcessEnd run_process(JobSignals& signals, const std::vector<std::string>& word
   return end;
 }
 
-bool is_job_output(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool is_locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  return is_locked;
-}
-
 std::vector<pid_t> processes_with_output(const std::string& path) {
   struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return {};

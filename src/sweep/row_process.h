@@ -42,9 +42,6 @@ class JobSignals {
 ProcessEnd run_process(JobSignals& signals, const std::vector<std::string>& words,
                        const std::string& output_path, double time_limit_s, double grace_s);
 
-// Whether a job that run_process() started still writes to `path`, also on another machine, and
-// also after the driver that started it was killed. Always false on a file system without locks.
-bool is_job_output(const std::string& path);
 // Processes of this machine with `path` as their standard output.
 std::vector<pid_t> processes_with_output(const std::string& path);
 

@@ -1,8 +1,11 @@
 #include "io/disk_writer.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -12,6 +15,28 @@
 
 #include "base/error.h"
 #include "file_size_limit.h"
+#include "thread_limit.h"
+
+// These stand for the C library's in this program: pages of another size, and a look at what is
+// written around the page cache.
+namespace {
+
+int page_bytes = 4096;
+std::atomic<int> direct_writes{0}, parts_of_pages{0};
+
+}  // namespace
+
+extern "C" int getpagesize() noexcept {
+  return page_bytes;
+}
+extern "C" ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
+  if ((::fcntl(file, F_GETFL) & O_DIRECT) != 0) {
+    ++direct_writes;
+    if (offset % page_bytes != 0 || static_cast<off_t>(bytes) % page_bytes != 0) ++parts_of_pages;
+  }
+  const auto original = reinterpret_cast<decltype(&pwrite)>(::dlsym(RTLD_NEXT, "pwrite"));
+  return original(file, data, bytes, offset);
+}
 
 namespace gptbench {
 namespace {
@@ -92,6 +117,43 @@ TEST_P(DiskWriterTest, WritersShareTheFileAndItsPages) {
     }
     first.finish();
     second.finish();
+  }
+  file.publish(Existing::replaced);
+  EXPECT_TRUE(read_bytes(path_, 1 << 30) == content);
+}
+
+// With pages of 64 KiB, as many systems with processors of Arm have them, a page is still written
+// in one way alone: through the cache or around it.
+TEST_P(DiskWriterTest, LargePagesAreNotShared) {
+  constexpr int64_t size = 10'000'000, begin = 3 * 4096;
+  const std::unique_ptr<char, decltype(&std::free)> memory(
+      static_cast<char*>(std::aligned_alloc(4096, 4096 * 2442)), &std::free);
+  const Bytes content = counted(size);
+  std::copy(content.begin(), content.end(), memory.get());
+  direct_writes = parts_of_pages = 0;
+  page_bytes = 65536;
+  NewFile file(path_);
+  DiskWriter writer(file);
+  for (const auto& [first, end] : {std::pair<int64_t, int64_t>{0, begin}, {begin, size}})
+    writer.write_at(first, memory.get() + first, end - first);
+  writer.finish();
+  page_bytes = 4096;
+  EXPECT_EQ(direct_writes > 0, writer.is_direct());
+  EXPECT_EQ(parts_of_pages, 0);
+  file.publish(Existing::replaced);
+  EXPECT_TRUE(read_bytes(path_, 1 << 30) == content);
+}
+
+// A limit of processes: slower, and no error.
+TEST_P(DiskWriterTest, WithoutAThread) {
+  const Bytes content = counted(5'000'000);
+  NewFile file(path_);
+  {
+    const ThreadLimit limit;
+    DiskWriter writer(file);
+    EXPECT_FALSE(writer.is_direct());
+    writer.write_at(0, content.data(), 5'000'000);
+    writer.finish();
   }
   file.publish(Existing::replaced);
   EXPECT_TRUE(read_bytes(path_, 1 << 30) == content);

@@ -101,6 +101,33 @@ TEST_F(FileBytes, NothingIsSeenBeforePublishAndNothingIsLeftWithoutIt) {
   EXPECT_EQ(text_of(path_), "old");
 }
 
+// A lock tells the file of a process that lives from what a killed one left.
+TEST_F(FileBytes, AFileThatIsBeingWrittenIsLocked) {
+  {
+    NewFile file(path_);
+    EXPECT_TRUE(is_locked(file.temporary()));
+    const NewFile of_another_rank(path_, file.temporary());
+    fs::copy_file(file.temporary(), path_ + ".partial-0123456789abcdef");
+  }
+  EXPECT_FALSE(is_locked(path_ + ".partial-0123456789abcdef"));
+  EXPECT_FALSE(is_locked(in("none")));
+  ASSERT_EQ(::mkfifo(in("fifo").c_str(), 0666), 0);
+  EXPECT_FALSE(is_locked(in("fifo")));
+}
+
+// Another run that takes this one's directory for its own has cleared it up.
+TEST_F(FileBytes, ATemporaryFileThatIsGoneIsNamed) {
+  NewFile file(path_);
+  fs::remove(file.temporary());
+  try {
+    file.publish(Existing::replaced);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), path_ + ": cannot create: its temporary file " + file.temporary() +
+                                " is gone; give each run that writes here a directory of its own");
+  }
+}
+
 TEST_F(FileBytes, PiecesInAnyOrder) {
   NewFile file(path_);
   file.write_at(4, "efgh", 4);
@@ -154,6 +181,12 @@ TEST_F(FileBytes, OnlyRegularFilesOfTheAllowedSizeAreRead) {
   ASSERT_EQ(::mkfifo(in("fifo").c_str(), 0666), 0);
   EXPECT_EQ(message(in("fifo"), 5), in("fifo") + ": is not a regular file");
   EXPECT_EQ(message(in("none"), 5), in("none") + ": cannot open: No such file or directory");
+  EXPECT_EQ(read_beginning(path_, 3), "123");
+  EXPECT_EQ(read_beginning(path_, 9), "12345");
+  fs::create_symlink("result.h5", in("link"));
+  for (const std::string& none :
+       {folder_, std::string("/dev/zero"), in("fifo"), in("link"), in("none")})
+    EXPECT_EQ(read_beginning(none, 5), "") << none;
 }
 
 // Runs that start together try directories beside each other, and take away what they made: at
