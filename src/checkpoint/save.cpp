@@ -6,7 +6,9 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/convert.h"
@@ -134,11 +136,26 @@ void remove_checkpoint(const CheckpointFiles& files) {
   ::unlink(files.array_file().c_str());
 }
 
+// Removes all complete checkpoints but the newest `keep`, and what interrupted runs left. What has
+// a lock is no leftover: another run writes it, although it should not do so here.
 void prune(const std::string& directory, int64_t keep) {
   const Inventory found = take_inventory(directory);
   for (size_t i = static_cast<size_t>(keep); i < found.complete.size(); ++i)
     remove_checkpoint(found.complete[i].files);
-  for (const std::string& path : found.leftovers) ::unlink(path.c_str());
+  for (const std::string& path : found.leftovers)
+    if (!is_locked(path)) ::unlink(path.c_str());
+}
+
+// Manifest::written_s of a checkpoint after `steps` steps: now, but behind those of the directory.
+// The clock of a machine may have been set back, or be behind that of the machine before; the
+// checkpoint would then count as an old one, and be pruned.
+int64_t time_of_writing(const std::string& directory, int64_t steps) {
+  const int64_t now_s = std::time(nullptr);
+  const Inventory found = take_inventory(directory);
+  if (found.complete.empty()) return now_s;
+  const Manifest& newest = found.complete.front().manifest;
+  const int64_t last_s = std::min(newest.written_s, std::numeric_limits<int64_t>::max() - 1);
+  return std::max(now_s, newest.state.steps < steps ? last_s : last_s + 1);
 }
 
 }  // namespace
@@ -150,7 +167,6 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   manifest_.state = engine.state(steps);
   manifest_.state.steps_s = world_.max(manifest_.state.steps_s);
   manifest_.seed = config_.run.seed;
-  manifest_.written_s = static_cast<int64_t>(std::time(nullptr));
   manifest_.keys = model_keys(config_);
   manifest_.arrays = contents_of(config_);
   file_ = open_on_all(world_, config_.checkpoint.directory, files_.array_file(), manifest_);
@@ -186,7 +202,11 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   GPTBENCH_CHECK(
       at - copy_ <= resources.buffer_of({resources.plan.buffer_index.checkpoint_copy}).bytes(),
       "the copy holds the share");
-  thread_ = std::thread([this, &resources] { write_copy(resources); });
+  try {
+    thread_ = std::thread([this, &resources] { write_copy(resources); });
+  } catch (const std::system_error&) {  // a limit of processes: training waits
+    write_copy(resources);
+  }
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -208,6 +228,8 @@ void CheckpointWriter::write_copy(Resources& resources) {
     file_->sync();
   } catch (const Error& error) {
     error_ = error;
+  } catch (const std::exception& error) {  // no memory
+    error_ = Error(Exit::io, files_.array_file() + ": cannot write: " + error.what());
   }
   share_s_ = now_s();
   written_ = true;
@@ -228,11 +250,12 @@ void CheckpointWriter::finish() {
     if (world_.rank() != 0) return;
     for (size_t i = 0; i < checksums.size(); ++i) manifest_.arrays[i].checksum = checksums[i];
     manifest_.frame_checksum = frame_checksum(*file_, manifest_);
+    manifest_.written_s = time_of_writing(config_.checkpoint.directory, manifest_.state.steps);
     // A run may replace what another run left under this name.
     ::unlink(files_.manifest_file().c_str());
-    file_->publish(Existing::replaced);
-    failpoint("checkpoint_published");
     try {
+      file_->publish(Existing::replaced);
+      failpoint("checkpoint_published");
       write_file(files_.manifest_file(), encode(manifest_));
     } catch (const Error&) {
       remove_checkpoint(files_);  // of no use, and the disk may be full

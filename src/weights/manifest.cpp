@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* first_line = "gptbench checkpoint 1";
 constexpr int64_t max_manifest_bytes = int64_t{1} << 28;
+constexpr int64_t max_count = int64_t{1} << 50;  // of steps and sequences: sums stay in range
 const std::string stem_begin = "step-";
 
 std::string checksum_line(const std::string& lines) {
@@ -37,6 +38,17 @@ FileArray array_of(const std::vector<std::string>& words) {
   array.checksum = std::strtoull(words[3].c_str(), nullptr, 16);
   for (size_t i = 4; i < words.size(); ++i) array.shape.push_back(number_of(words[i]));
   return array;
+}
+
+// Whether the array lies within the file; no product leaves the range of integers.
+bool lies_within(const FileArray& array, int64_t file_bytes) {
+  if (array.offset < 0 || array.offset > file_bytes) return false;
+  int64_t most = (file_bytes - array.offset) / size_of(array.type);
+  for (const int64_t extent : array.shape) {
+    if (extent < 1 || extent > most) return false;
+    most /= extent;
+  }
+  return true;
 }
 
 // The name without its extension: "step-00000100" for "step-00000100.h5"; "" for names that no
@@ -109,14 +121,12 @@ Manifest decode_manifest(const std::string& text) {
     if (word == "key") m.keys.emplace_back(words[0], words.size() > 1 ? words[1] : "");
     if (word == "array") m.arrays.push_back(array_of(words));
   }
-  for (const FileArray& array : m.arrays) {
-    // In floating point: a product of extents may leave the range of integers.
-    double bytes = static_cast<double>(size_of(array.type));
-    for (const int64_t extent : array.shape) bytes *= static_cast<double>(extent);
-    if (!(bytes > 0.0) || array.offset < 0 || array.offset > m.file_bytes ||
-        bytes > static_cast<double>(m.file_bytes - array.offset))
+  for (const FileArray& array : m.arrays)
+    if (!lies_within(array, m.file_bytes))
       throw Error(Exit::io, "array " + array.name + " lies outside of the file");
-  }
+  for (const int64_t count : {m.state.steps, m.state.updates, m.state.sequences})
+    if (count < 0 || count > max_count)
+      throw Error(Exit::io, "steps, updates or sequences are out of range");
   return m;
 }
 
@@ -150,7 +160,7 @@ Manifest read_manifest(const std::string& path) {
 Inventory take_inventory(const std::string& directory) {
   Inventory found;
   std::error_code error;
-  if (!fs::exists(directory, error)) return found;
+  if (fs::status(directory, error).type() == fs::file_type::not_found) return found;
   std::vector<std::string> names;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error))

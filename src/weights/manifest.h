@@ -19,7 +19,7 @@ namespace gptbench {
 struct Manifest {
   TrainingState state;
   int64_t seed = 0;
-  int64_t written_s = 0;        // since 1970, UTC
+  int64_t written_s = 0;        // since 1970, UTC; never before that of an older checkpoint
   int64_t file_bytes = 0;       // of the HDF5 file
   uint32_t frame_checksum = 0;  // posix_checksum() of its bytes outside of arrays
   std::vector<std::pair<std::string, std::string>> keys;  // "model.num_layers" and its value, ...
@@ -56,7 +56,9 @@ struct Inventory {
   std::vector<std::string> unusable;   // "PATH: why", of manifests that cannot be read
   std::vector<std::string> leftovers;  // paths of files of checkpoints that were not completed
 };
-// Empty where the directory is missing. Throws Error(Exit::io) where it cannot be listed.
+// Empty where the directory is missing, and only there: a run that begins anew because its file
+// system is away for a moment would remove its checkpoints. Throws Error(Exit::io) where it cannot
+// be listed.
 Inventory take_inventory(const std::string& directory);
 // Inventory of `path`, a directory or one file of a checkpoint. Throws Error(Exit::io) where it is
 // neither.

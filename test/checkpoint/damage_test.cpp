@@ -1,5 +1,6 @@
 // Checkpoints that are damaged, incomplete, of another model, or more than are kept.
 #include "saved_run.h"
+#include "thread_limit.h"
 
 namespace gptbench {
 namespace {
@@ -146,6 +147,62 @@ TEST_F(Damage, TheLatestAreKept) {
   EXPECT_EQ(found.complete[0].manifest.state.steps, 4);
   EXPECT_EQ(found.complete[1].manifest.state.steps, 3);
   EXPECT_TRUE(found.leftovers.empty());
+}
+
+// The clock of the machine was ahead when the earlier ones were written: the later one counts as
+// the newest all the same.
+TEST_F(Damage, ALaterOneIsNewerWhateverTheClockSays) {
+  save_two();
+  once([&] {
+    for (const char* const name : {"/step-00000001.manifest", "/step-00000002.manifest"}) {
+      Manifest manifest = read_manifest(directory() + name);
+      manifest.written_s += 1'000'000;
+      write_file(directory() + name, encode(manifest));
+    }
+  });
+  SavedRun run(world, layout_, directory());
+  run.load();
+  for (int i = 0; i < 2; ++i) {
+    run.train(1);
+    run.save();
+  }
+  EXPECT_EQ(resumed("auto"), "4");
+  // One that begins anew from an earlier step, too.
+  SavedRun again(world, layout_, directory());
+  again.train(3);
+  again.save();
+  EXPECT_EQ(resumed("auto"), "3");
+}
+
+// Where a limit of processes allows no thread, training waits for the checkpoint.
+TEST_F(Damage, WithoutAThreadItIsWrittenAtOnce) {
+  SavedRun run(world, layout_, directory());
+  run.train(2);
+  {
+    const ThreadLimit limit;
+    EXPECT_NO_THROW(run.begin_save());
+  }
+  run.finish_save();
+  EXPECT_EQ(resumed("auto"), "2");
+}
+
+// Two runs in one directory are a mistake, but neither takes away what the other is writing.
+TEST_F(Damage, WhatAnotherRunWritesIsNoLeftover) {
+  save_two();
+  std::unique_ptr<NewFile> other;
+  once([&] { other = std::make_unique<NewFile>(directory() + "/step-00000009.h5"); });
+  SavedRun run(world, layout_, directory());
+  run.load();
+  run.train(1);
+  run.save();
+  once([&] {
+    EXPECT_NO_THROW(other->publish(Existing::replaced));
+    other.reset();
+  });
+  run.train(1);
+  run.save();
+  world.barrier();
+  EXPECT_FALSE(fs::exists(directory() + "/step-00000009.h5"));  // it has no manifest
 }
 
 // What cannot be written is an error on all ranks, and leaves what was there.

@@ -61,12 +61,22 @@ TEST(Manifest, ForgeriesAreRefused) {
     EXPECT_THROW(decode_manifest(signed_text(lines)), Error) << lines;
   for (const char* array :
        {"a", "a f32", "a f32 0 0", "a f32 0 0 -1", "a f32 0 0 0", "a f32 -1 0 1", "a f32 90 0 3",
-        "a f32 0 0 4611686018427387904 4611686018427387904", "a f32 9223372036854775807 0 1"})
+        "a f32 0 0 4611686018427387904 4611686018427387904", "a f32 9223372036854775807 0 1",
+        "a f32 0 0 -2 -3"})
     EXPECT_THROW(decode_manifest(signed_text(std::string("gptbench checkpoint 1\nfile_bytes 100\n"
                                                          "array ") +
                                              array + "\n")),
                  Error)
         << array;
+  // 2^61 elements of 4 bytes in a file of 2^63 - 1.
+  EXPECT_THROW(decode_manifest(signed_text("gptbench checkpoint 1\nfile_bytes 9223372036854775807\n"
+                                           "array a f32 0 0 2305843009213693952\n")),
+               Error);
+  for (const char* count : {"step -1", "updates -1", "sequences -9223372036854775808",
+                            "step 9223372036854775807", "sequences 9223372036854775807"})
+    EXPECT_THROW(
+        decode_manifest(signed_text(std::string("gptbench checkpoint 1\n") + count + "\n")), Error)
+        << count;
 }
 
 // Numbers that a manifest gives too few or too many of leave and change nothing beside them.
@@ -105,6 +115,15 @@ TEST(Inventory, NamesOfCheckpoints) {
   EXPECT_NE(found.leftovers[1].find("step-00000102.h5.partial-77"), std::string::npos);
   ASSERT_EQ(found.unusable.size(), 1u);
   EXPECT_NE(found.unusable[0].find("step-00000103.manifest"), std::string::npos);
+}
+
+// A directory that cannot be looked at, here since its link leads to itself, is not one without
+// checkpoints: a run would begin anew, and remove them.
+TEST(Inventory, ADirectoryThatCannotBeReadIsNotEmpty) {
+  const ScratchDirectory scratch;
+  std::filesystem::create_symlink("loop", scratch.path("loop"));
+  EXPECT_THROW(take_inventory(scratch.path("loop")), Error);
+  EXPECT_TRUE(take_inventory(scratch.path("missing")).complete.empty());
 }
 
 // The one written last comes first, and of two of one time the one with more steps.
