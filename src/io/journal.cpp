@@ -1,6 +1,8 @@
 #include "io/journal.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,10 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/uninterrupted.h"
 #include "io/checksum.h"
 #include "io/file_bytes.h"
 #include "io/reduce.h"
@@ -31,6 +33,7 @@ constexpr size_t num_columns = 9;
 constexpr size_t columns_without_held_out_loss = 8;  // of earlier versions
 constexpr auto max_time_in_cache = std::chrono::milliseconds(500);
 constexpr int64_t max_journal_bytes = int64_t{1} << 30;
+constexpr int64_t max_line_bytes = 512;  // of a line that is one of ours
 
 std::string steps_path(const std::string& directory) {
   return directory + "/steps.csv";
@@ -60,18 +63,18 @@ void rewind(StepSeries& steps, size_t count, int64_t last) {
   }
 }
 
-// Adds the step of a line; false where the line is not one that line_of() made for the next step or
-// one before it.
-bool take_line(const std::string& line, bool scaled, const Summary& summary, StepSeries& steps) {
+// Adds the step of a line, unless the line is not one that line_of() made for the next step or one
+// before it.
+void take_line(const std::string& line, bool scaled, const Summary& summary, StepSeries& steps) {
   const size_t comma = line.rfind(',');
   const std::vector<std::string> cells = split(line, ',');
   if (comma == std::string::npos ||
       (cells.size() != num_columns && cells.size() != columns_without_held_out_loss) ||
       printed("%u", checksum_of(line.substr(0, comma))) != cells.back())
-    return false;
+    return;
   const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - summary.resumed_step;
-  if (step < 1) return true;  // of the run that this one continues
-  if (step > static_cast<int64_t>(steps.loss.size()) + 1) return false;
+  if (step < 1) return;  // of the run that this one continues
+  if (step > static_cast<int64_t>(steps.loss.size()) + 1) return;
   rewind(steps, static_cast<size_t>(step) - 1, summary.resumed_step + step - 1);
   const auto number = [&](size_t column) { return std::strtod(cells[column].c_str(), nullptr); };
   steps.loss.push_back(number(1));
@@ -82,10 +85,9 @@ bool take_line(const std::string& line, bool scaled, const Summary& summary, Ste
     steps.held_out_step.push_back(summary.resumed_step + step);
     steps.held_out_loss.push_back(number(7));
   }
-  if (!scaled) return true;
+  if (!scaled) return;
   steps.loss_scale.push_back(number(5));
   steps.skipped.push_back(number(6) != 0.0 ? 1 : 0);
-  return true;
 }
 
 // The value of a key of the resolved deck.
@@ -99,20 +101,50 @@ Value configured(const Record& record, const std::string& group, const std::stri
 
 // Whether a file lies here whose lines have the same columns.
 bool has_our_columns(const std::string& path) {
-  std::string line;
-  std::getline(std::ifstream(path), line);
-  return line + "\n" == header;
+  return read_beginning(path, static_cast<int64_t>(std::strlen(header))) == header;
 }
 
-// Cuts the open file `path` behind its last whole line.
+// Cuts the open file `path` behind its last whole line. Reads its end alone: it may be long.
 void cut_last_line(const std::string& path, int fd) {
-  const Bytes bytes = read_bytes(path, max_journal_bytes);
-  const auto end = std::find(bytes.rbegin(), bytes.rend(), '\n');
-  if (::ftruncate(fd, bytes.rend() - end) != 0)
+  char block[4096];
+  int64_t end = ::lseek(fd, 0, SEEK_END);
+  while (end > 0) {
+    const int64_t begin = std::max<int64_t>(0, end - static_cast<int64_t>(sizeof block));
+    const auto bytes = static_cast<size_t>(end - begin);
+    if (uninterrupted([&] { return ::pread(fd, block, bytes, begin); }) !=
+        static_cast<ssize_t>(bytes))
+      throw Error(Exit::io, path + ": cannot read its last line");
+    const auto* const line_end = static_cast<const char*>(::memrchr(block, '\n', bytes));
+    end = line_end != nullptr ? begin + (line_end - block) + 1 : begin;
+    if (line_end != nullptr) break;
+  }
+  if (uninterrupted([&] { return ::ftruncate(fd, end); }) != 0)
     throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
 }
 
-// The journal of an earlier run becomes its result file. One that cannot be read stays as it is.
+// Device and number of a file; 0 and 0 where there is none.
+std::pair<uint64_t, uint64_t> identity_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {0, 0};
+  return {info.st_dev, info.st_ino};
+}
+
+// Whether the run of this plan was killed behind its result: that is no older than the plan, and of
+// a run that began in the same second.
+bool has_result(const std::string& directory, const Record& planned) {
+  const std::string path = directory + "/result.h5";
+  std::error_code error;
+  const auto written = fs::last_write_time(path, error);
+  if (error || written < fs::last_write_time(planned_path(directory), error) || error) return false;
+  try {
+    return read_result(path).date_utc == planned.date_utc;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The journal of an earlier run that has no result becomes its result file. One that cannot be read
+// stays as it is.
 void recover(const std::string& directory) {
   Record record;
   try {
@@ -120,7 +152,7 @@ void recover(const std::string& directory) {
   } catch (const Error&) {
     return;
   }
-  write_result(directory, record);
+  if (!has_result(directory, record)) write_result(directory, record);
   ::unlink(planned_path(directory).c_str());
 }
 
@@ -132,9 +164,8 @@ std::string words_of_watchdog(const std::string& directory) {
     if (entry.path().filename().string().rfind("last_operations", 0) != 0 ||
         fs::last_write_time(entry, error) < begun)
       continue;
-    std::string line;
-    std::getline(std::ifstream(entry.path()), line);
-    return line.substr(0, 500);
+    const std::string text = read_beginning(entry.path(), max_line_bytes);
+    return text.substr(0, text.find('\n'));
   }
   return "";
 }
@@ -151,7 +182,8 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   create_directories(directory);
   const std::string path = steps_path(directory);
   const bool continues = !again && planned.summary.resumed_step > 0 && has_our_columns(path);
-  if (!again && !continues && ::access(planned_path(directory).c_str(), F_OK) == 0)
+  if (!again && !continues && !is_locked(path) &&
+      ::access(planned_path(directory).c_str(), F_OK) == 0)
     recover(directory);
   directory_ = directory;
   const Bytes bytes = encode_result(reduced_over_ranks(planned));
@@ -165,16 +197,20 @@ void Journal::begin(const std::string& directory, const Record& planned) {
     if (!continues) ::unlink(path.c_str());
     throw;
   }
-  fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  planned_file_ = identity_of(planned_path(directory));
+  fd_ = uninterrupted(
+      [&] { return ::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC); });
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // another run in this directory sees that this one lives
   if (continues) cut_last_line(path, fd_);
   dirty_ = ending_ = false;
+  sync_error_ = 0;
   last_step_ = 0;
   forcing_ = std::thread([this] { force_to_disk(); });
 }
 
 void Journal::add(const JournalStep& step) {
-  if (fd_ < 0 || !trouble_.empty()) return;
+  if (fd_ < 0 || !trouble().empty()) return;
   const std::string line = line_of(step);
   if (step.step == last_step_)
     (void)!::ftruncate(fd_, ::lseek(fd_, 0, SEEK_END) - last_line_bytes_);
@@ -182,9 +218,10 @@ void Journal::add(const JournalStep& step) {
   last_line_bytes_ = static_cast<int64_t>(line.size());
   size_t done = 0;
   while (done < line.size()) {
-    const ssize_t wrote = ::write(fd_, line.data() + done, line.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
+    const ssize_t wrote =
+        uninterrupted([&] { return ::write(fd_, line.data() + done, line.size() - done); });
+    if (wrote <= 0) {
+      if (wrote == 0) errno = EIO;
       trouble_ = steps_path(directory_) + ": no line from step " + std::to_string(step.step) +
                  " on: " + std::strerror(errno);
       return;
@@ -204,8 +241,10 @@ void Journal::force_to_disk() {
     if (!dirty_) continue;
     dirty_ = false;
     lock.unlock();
-    ::fdatasync(fd_);
+    const bool failed = uninterrupted([&] { return ::fdatasync(fd_); }) != 0 && errno != EINVAL;
+    const int error = errno;
     lock.lock();
+    if (failed) sync_error_ = error;
   }
 }
 
@@ -216,7 +255,7 @@ void Journal::close() {
     ending_ = true;
   }
   changed_.notify_one();
-  forcing_.join();
+  if (forcing_.joinable()) forcing_.join();  // it is not where begin() has thrown
   ::close(fd_);
   fd_ = -1;
 }
@@ -224,8 +263,16 @@ void Journal::close() {
 void Journal::end() {
   if (directory_.empty()) return;
   close();
-  ::unlink(planned_path(directory_).c_str());
+  if (identity_of(planned_path(directory_)) == planned_file_)
+    ::unlink(planned_path(directory_).c_str());
   directory_.clear();
+}
+
+std::string Journal::trouble() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!trouble_.empty() || sync_error_ == 0) return trouble_;
+  return steps_path(directory_) + ": lines up to step " + std::to_string(last_step_) +
+         " may be lost, and none follows: " + std::strerror(sync_error_);
 }
 
 std::string planned_path(const std::string& directory) {
@@ -246,7 +293,7 @@ Record recovered_record(const std::string& directory, const std::string& status,
   while (at != std::string::npos && at + 1 < text.size()) {
     const size_t end = text.find('\n', at + 1);
     if (end == std::string::npos) break;  // cut
-    if (!take_line(text.substr(at + 1, end - at - 1), scaled, record.summary, record.steps)) break;
+    take_line(text.substr(at + 1, end - at - 1), scaled, record.summary, record.steps);
     at = end;
   }
   summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "record/record.h"
 
@@ -39,14 +40,14 @@ class Journal {
   // Starts the journal of a run, or of its next attempt. A run that continues another (resumed_step
   // of `planned`) continues its steps.csv. Else it turns the journal of an earlier run that
   // ended without a result into that run's result file first, and keeps the steps.csv of a run that
-  // has one under a numbered name. Throws Error(Exit::io).
+  // has one, or that still writes it, under a numbered name. Throws Error(Exit::io).
   void begin(const std::string& directory, const Record& planned);
-  // A line that cannot be written is left out: the run goes on, and trouble() says why. The step of
-  // the line before replaces that line.
+  // Where lines cannot be written or forced to the disk, none follows: the run goes on, and
+  // trouble() says why. The step of the line before replaces that line.
   void add(const JournalStep& step);
-  // The result file is written: removes planned.h5; steps.csv stays. Throws nothing.
+  // The result file is written: removes planned.h5 of this run; steps.csv stays. Throws nothing.
   void end();
-  const std::string& trouble() const { return trouble_; }
+  std::string trouble() const;
 
  private:
   void close();
@@ -54,20 +55,23 @@ class Journal {
 
   std::string directory_;  // "": not begun
   int fd_ = -1;
-  std::string trouble_;
+  std::pair<uint64_t, uint64_t> planned_file_;  // identity of planned.h5 as this run wrote it
+  std::string trouble_;                         // of writing
   int64_t last_step_ = 0, last_line_bytes_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool dirty_ = false, ending_ = false;  // guarded by mutex_
+  int sync_error_ = 0;                   // errno, guarded by mutex_; 0: none
   std::thread forcing_;
 };
 
 // The record of a run that ended without a result: the planned record and the steps of the journal
-// in `directory`, up to the first line that is damaged or cut; of a run that continues another its
-// own steps. A line of a step that has one already begins anew there: the run before was continued
-// from an earlier step. Status `status` ("FAILED", "TIMEOUT"), verdict NOT VERIFIED. Throws
-// Error(Exit::io) where `directory` has no journal. The first form reads <directory>/planned.h5,
-// which must be one of ours; of one of unknown origin, io/guarded_read.h makes `planned`.
+// in `directory`, each the next one after the line before, without lines that are damaged or cut;
+// of a run that continues another its own steps. A line of a step that has one already begins anew
+// there: the run before was continued from an earlier step. Status `status` ("FAILED", "TIMEOUT"),
+// verdict NOT VERIFIED. Throws Error(Exit::io) where `directory` has no journal. The first form
+// reads <directory>/planned.h5, which must be one of ours; of one of unknown origin,
+// io/guarded_read.h makes `planned`.
 Record recovered_record(const std::string& directory, const std::string& status);
 Record recovered_record(const std::string& directory, const std::string& status, Record planned);
 std::string planned_path(const std::string& directory);

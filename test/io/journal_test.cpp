@@ -1,10 +1,13 @@
 #include "io/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -17,11 +20,19 @@
 #include "io/result_file.h"
 #include "made_record.h"
 
-// Stands for the C library's in this program, and counts instead.
+// These stand for the C library's in this program: one counts, the other fails on request.
 std::atomic<int> times_forced{0};
+bool can_be_cut = true;
 extern "C" int fdatasync(int) {
   ++times_forced;
   return 0;
+}
+extern "C" int ftruncate(int file, off_t length) noexcept {
+  if (!can_be_cut) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_ftruncate, file, length));
 }
 
 namespace gptbench {
@@ -189,12 +200,91 @@ TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
       EXPECT_LT(r.steps.loss.size(), 4u) << flipped;
     }
   }
-  // Two lines swapped are no steps 2 and 3.
+  // Of two lines that are swapped the one that comes too early is none, and so is what follows
+  // them.
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
   write_steps(lines[0] + lines[1] + lines[3] + lines[2] + lines[4]);
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{9, 8}));
+}
+
+// A damaged line of the run before hides none of the run that continued it.
+TEST_F(Journals, DamageToAnEarlierRunHidesNothingOfTheNext) {
+  killed_after(4);
+  std::string text = steps_text();
+  char& digit = text[text.find("\n3,") + 5];
+  digit = static_cast<char>(digit ^ 1);
+  write_steps(text);
+  Record r = planned();
+  r.summary.resumed_step = 3;
+  Journal journal;
+  journal.begin(directory_, r);
+  for (int i = 4; i <= 5; ++i) journal.add({i, 20.0 - i, 0.5, 1.0, 1.0, 1.0, false});
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{16, 15}));
+  // Nor do lines of the run before that nobody can place.
+  r.summary.resumed_step = 2;
+  Journal again;
+  again.begin(directory_, r);
+  for (int i = 3; i <= 4; ++i) again.add({i, 30.0 - i, 0.5, 1.0, 1.0, 1.0, false});
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{27, 26}));
+}
+
+// Longer than a journal that is read as a whole; its last line was being written.
+TEST_F(Journals, ALongFileIsContinued) {
+  killed_after(2);
+  const std::string path = directory_ + "/steps.csv";
+  const int64_t long_bytes = (int64_t{1} << 30) + 12345;
+  fs::resize_file(path, static_cast<uintmax_t>(long_bytes));  // most of it takes no space
+  const std::string whole = "\n" + std::string(5000, 'x') + "\n", cut = std::string(9000, 'y');
+  std::ofstream(path, std::ios::app) << whole << cut;
+  Record r = planned();
+  r.summary.resumed_step = 2;
+  Journal journal;
+  journal.begin(directory_, r);
+  EXPECT_EQ(static_cast<int64_t>(fs::file_size(path)),
+            long_bytes + static_cast<int64_t>(whole.size()));
+}
+
+// A file that cannot be continued is an error, after which the journal can be destroyed.
+TEST_F(Journals, AFileThatCannotBeCut) {
+  killed_after(2);
+  Record r = planned();
+  r.summary.resumed_step = 2;
+  can_be_cut = false;
+  {
+    Journal journal;
+    EXPECT_THROW(journal.begin(directory_, r), Error);
+  }
+  can_be_cut = true;
+}
+
+// Two runs in one directory: the second makes no result of a run that lives, and keeps its own plan
+// when the first ends.
+TEST_F(Journals, ARunThatLivesIsNotRecovered) {
+  Journal first, second;
+  first.begin(directory_, planned());
+  first.add({1, 9.0, 0.5, 1.0, 1.0, 1.0, false});
+  second.begin(directory_, planned());
+  EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
+  EXPECT_TRUE(fs::exists(directory_ + "/steps.1.csv"));
+  first.add({2, 8.0, 0.5, 1.0, 1.0, 1.0, false});
+  first.end();
+  second.add({1, 5.0, 0.5, 1.0, 1.0, 1.0, false});
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{5}));
+  second.end();
+  EXPECT_FALSE(fs::exists(directory_ + "/planned.h5"));
+}
+
+// What lies there under the name of a watchdog's file is read no further than a line, and waited
+// for by nobody.
+TEST_F(Journals, AForeignFileOfOperations) {
+  killed_after(1);
+  ASSERT_EQ(::mkfifo((directory_ + "/last_operations.txt").c_str(), 0666), 0);
   EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss.size(), 1u);
+  fs::remove(directory_ + "/last_operations.txt");
+  std::ofstream(directory_ + "/last_operations.txt") << std::string(100'000, 'z');
+  EXPECT_LT(recovered_record(directory_, "FAILED").outcome.reason.size(), 1000u);
 }
 
 TEST_F(Journals, TheNextRunKeepsWhatAKilledOneLeft) {
@@ -214,6 +304,22 @@ TEST_F(Journals, TheNextRunKeepsWhatAKilledOneLeft) {
   EXPECT_FALSE(fs::exists(directory_ + "/planned.h5"));
   EXPECT_EQ(read_result(directory_ + "/result.1.h5").steps.loss.size(), 3u);
   EXPECT_THROW(recovered_record(directory_, "FAILED"), Error);
+}
+
+// Killed between its result and the end of its journal: the next run leaves that result alone. One
+// that is older, here by a second, is that of another run.
+TEST_F(Journals, ARunThatWasKilledBehindItsResultHasOne) {
+  const std::string result = directory_ + "/result.h5";
+  killed_after(3);
+  write_result(directory_, made_record());
+  Journal().begin(directory_, planned());
+  EXPECT_EQ(read_result(result).status, made_record().status);
+  EXPECT_FALSE(fs::exists(directory_ + "/result.1.h5"));
+  fs::last_write_time(result,
+                      fs::last_write_time(directory_ + "/planned.h5") - std::chrono::seconds(1));
+  Journal().begin(directory_, planned());
+  EXPECT_EQ(read_result(result).status, "FAILED");
+  EXPECT_EQ(read_result(directory_ + "/result.1.h5").status, made_record().status);
 }
 
 // find_largest tries several batches in one run: the journal is that of the last.
