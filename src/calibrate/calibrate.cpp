@@ -28,6 +28,7 @@
 #include "run/facts.h"
 #include "run/run.h"
 #include "run/signals.h"
+#include "run/watchdog.h"
 
 namespace gptbench {
 namespace {
@@ -309,6 +310,8 @@ std::string last_line_of(const Record& record, const Measured& measured,
 Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv) {
   watch_signals();
   const CalibrationSetup setup = set_up(world, line);
+  const RunConfig& run = setup.config.run;
+  const Watchdog watchdog(world, run.watchdog_s, setup.config.output.directory);
   Device& device = *setup.device;
   const Console console(world.rank() == 0, line.verbosity);
   console.say(printed("Calibration of %lld ranks on %lld nodes, at most %.0f s: ",
@@ -321,7 +324,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   const bool whole = measured.signal == 0;
   const std::string& directory = setup.config.output.directory;
   const std::string file = directory + "/result.h5",
-                    profile_path = whole ? directory + "/" + setup.config.run.name + ".in" : "none";
+                    profile_path = whole ? directory + "/" + run.name + ".in" : "none";
   std::string last_line;
   agreed(world, [&] {
     if (world.rank() != 0) return;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "comm/mpi_communicator.h"
 #include "comm/pulse.h"
 
@@ -66,6 +67,7 @@ MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicat
 }
 
 MpiWorld::~MpiWorld() {
+  if (owns_mpi_) failpoint("finalize");
   if (comms_->node_memory != MPI_WIN_NULL) MPI_Win_free(&comms_->node_memory);
   MPI_Comm_free(&comms_->node);
   MPI_Comm_free(&comms_->world);

@@ -1,9 +1,12 @@
 #include "run/watchdog.h"
 
 #include <pthread.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <tuple>
@@ -36,6 +39,27 @@ double seconds_of(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Of end_within(), for its signal handler.
+volatile std::sig_atomic_t seconds_left = 0;
+char last_words[256];
+
+// Ends a second after the words: a launcher then ends the other ranks, which have said theirs.
+void count_down(int) {
+  seconds_left = seconds_left - 1;
+  if (seconds_left == 0) (void)!::write(STDERR_FILENO, last_words, std::strlen(last_words));
+  if (seconds_left < 0) ::_exit(static_cast<int>(Exit::peer));
+}
+
+// Ends this process with `words` unless it ends before; whatever hangs. Seconds in which the
+// process is stopped do not count.
+void end_within(double time_s, const std::string& words) {
+  std::strncpy(last_words, words.c_str(), sizeof last_words - 1);
+  seconds_left = static_cast<std::sig_atomic_t>(std::min(std::ceil(time_s), 1e9));
+  std::signal(SIGALRM, count_down);
+  const itimerval every_second{{1, 0}, {1, 0}};
+  ::setitimer(ITIMER_REAL, &every_second, nullptr);
 }
 
 }  // namespace
@@ -107,6 +131,10 @@ Watchdog::~Watchdog() {
   changed_.notify_one();
   thread_.join();
   pulse.move_to(nullptr);
+  end_within(limit_s_, "gptbench: " + own().name() +
+                           printed(": the end of MPI takes more than %g s: a rank is dead or "
+                                   "stopped; this one ends (run.watchdog_s)\n",
+                                   limit_s_));
 }
 
 Watchdog::Seat& Watchdog::own() const {
@@ -208,9 +236,11 @@ bool Watchdog::is_there(size_t seat) const {
          beats_[seat].age_s < 0.5 * limit_s_;
 }
 
-// All ranks have said it before the first one ends, after which a launcher ends the others.
+// All ranks have said it before the first one ends, after which a launcher ends the others. The
+// file system or the terminal that this writes to may hang, and be the reason for the end.
 void Watchdog::end() {
-  constexpr double patience_s = 2.0;
+  constexpr double patience_s = 2.0, longest_s = 7.0;
+  end_within(longest_s, "");
   const std::string why = node_->why;
   const std::string line = "gptbench: " + own().name() + ": " + why +
                            "; not reached: " + own().doing() +

@@ -86,6 +86,21 @@ for ranks in 1 2; do
   grep -q '"kernel": *"sum_of_arrays"' shown || fail "what was measured is not in the result"
 done
 
+# A rank that is stopped is named by the other.
+case="a rank is stopped"
+rm -rf "$work" out
+mkdir -p "$work"
+# shellcheck disable=SC2016  # expanded by the inner shell
+(cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH 2" &&
+  exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" --calibrate run.time_limit_s=200 \
+    run.device=host run.watchdog_s=2) >out 2>err &
+job=$!
+await ' left: GEMMs in fp32$' out "$job"
+kill -STOP "$(head -n 1 "$work/pids")"
+await_end "$job"
+[ "$status" -eq 6 ] || fail "status $status instead of 6"
+grep -Eq '^gptbench: rank [01] on .*: rank [01] on .* has been stopped for more than 2 s' err || fail "$(cat err)"
+
 refused 2 'only one of --plan' 0 --calibrate --plan
 refused 2 'unknown key' 2 --calibrate run.bogus=1
 exit $((failures > 0))

@@ -138,6 +138,14 @@ done
 faulty 1 linear_forward:20/starved 3 "$deck"
 [ "$status" -eq 0 ] || fail "a live run ended with status $status"
 
+# Stopped behind its result, where the others wait for it in the end of MPI.
+faulty 1 finalize/stop 3 "$deck"
+[ "$status" -eq 6 ] || fail "status $status instead of 6"
+check_result "$work/output/tiny/result.h5" OK
+for other in 0 2; do
+  grep -q "^gptbench: rank $other on .*: the end of MPI takes more than $limit s: " err || fail "rank $other: $(grep ^gptbench: err)"
+done
+
 # Stopped for less than the limit, all together as well (a batch system that suspends a job).
 rm -rf "$work" out
 mkdir -p "$work"
