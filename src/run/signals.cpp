@@ -19,6 +19,7 @@ void note_signal(int number) {
     first_signal = number;
     return;
   }
+  if (number == SIGXCPU) return;  // the system repeats it every second
   const double passed_s = static_cast<double>(now.tv_sec - first_time.tv_sec) +
                           1e-9 * static_cast<double>(now.tv_nsec - first_time.tv_nsec);
   if (passed_s <= 1.0) return;
@@ -35,12 +36,16 @@ int received_signal() {
 // No SA_RESTART: a signal must end a write to a launcher that no longer reads. (mpirun stops
 // reading when it is told to end, a second before it ends the ranks.)
 void watch_signals() {
-  constexpr int watched[] = {SIGTERM, SIGINT, SIGUSR1};
+  constexpr int watched[] = {SIGTERM, SIGINT, SIGUSR1, SIGXCPU, SIGHUP};
   struct sigaction action {};
   action.sa_handler = note_signal;
   sigemptyset(&action.sa_mask);
   for (const int number : watched) sigaddset(&action.sa_mask, number);  // one at a time
-  for (const int number : watched) sigaction(number, &action, nullptr);
+  for (const int number : watched) {
+    struct sigaction before {};
+    sigaction(number, &action, &before);
+    if (number == SIGHUP && before.sa_handler == SIG_IGN) sigaction(number, &before, nullptr);
+  }
 }
 
 }  // namespace gptbench

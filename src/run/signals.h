@@ -3,8 +3,9 @@
 
 namespace gptbench {
 
-// Installs handlers for SIGTERM, SIGINT and SIGUSR1: the first signal asks for an orderly end, a
-// second one, more than a second after it, ends the process at once.
+// Installs handlers for SIGTERM, SIGINT, SIGUSR1, SIGXCPU (a limit of processor time) and, unless
+// nohup has set it aside, SIGHUP: the first signal asks for an orderly end, a second one, more than
+// a second after it, ends the process at once.
 void watch_signals();
 // The signal that this rank received; 0: none. The others may have received none.
 int received_signal();

@@ -177,12 +177,31 @@ timed_out() {
   check_result "$work/output/tiny/result.h5" TIMEOUT
   awk '/^steps/ { exit !($2 >= 3) }' values || fail "$(grep '^steps' values)"
 }
-for recipients in "USR1 1 one" "TERM 2 ranks" "INT 2 one" "USR1 2 launcher"; do
+for recipients in "USR1 1 one" "TERM 2 ranks" "INT 2 one" "HUP 1 one" "XCPU 2 one" "USR1 2 launcher"; do
   read -r -a words <<<"$recipients"
   signalled "${words[@]}"
   [ "$status" -eq 8 ] || fail "status $status instead of 8"
   timed_out
 done
+
+# A hangup that nohup has set aside is none. Of a limit of processor time the system tells every second: what is in
+# hand, here a checkpoint that takes 8 s, is finished.
+case="HUP and XCPU again and again"
+rm -rf "$work" out
+mkdir -p "$work"
+(trap '' HUP && cd "$work" && GPTBENCH_FAILPOINT=checkpoint_written/busy exec "$GPTBENCH" "$deck" "${endless[@]}" \
+  checkpoint.directory=ck checkpoint.every_steps=2 checkpoint.async=F) </dev/null >out 2>err &
+job=$!
+if await '^ *2/2000000000 ' out "$job"; then
+  for signal in HUP HUP XCPU XCPU; do
+    kill "-$signal" "$job" || fail "has ended before $signal"
+    sleep 1.1
+  done
+  await_end "$job"
+  [ "$status" -eq 8 ] || fail "status $status instead of 8"
+  check_result "$work/output/tiny/result.h5" TIMEOUT
+  grep -q "stopped by signal $(kill -l XCPU) " values || fail "$(grep reason values)"
+fi
 
 # A second signal ends the process at once, unless it comes within a second. The checkpoint in hand never ends.
 for signals in "TERM TERM 143" "USR1 TERM 143" "TERM USR1 138" "INT INT 130"; do
