@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "calibrate/calibrate.h"
@@ -36,6 +37,11 @@ namespace {
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
+}
+
+// Messages quote files that may come from anyone, and a terminal obeys control characters.
+void complain(const std::string& message) {
+  std::fprintf(stderr, "gptbench: %s\n", printable(message).c_str());
 }
 
 // The plan of `ranks` ranks as seen by rank 0, without MPI.
@@ -73,20 +79,20 @@ int run(int argc, char** argv, const CommandLine& line) {
   const LaunchedAs launch = launched_as();
   const std::string mismatch = launch_mismatch(launch, world.size(), mpi_library_name());
   if (!mismatch.empty()) {
-    if (launch.rank == 0) std::fprintf(stderr, "gptbench: %s\n", mismatch.c_str());
+    if (launch.rank == 0) complain(mismatch);
     return static_cast<int>(Exit::usage);
   }
   try {
     const auto phases = line.mode == Mode::calibrate ? calibrate : run_deck;
     return static_cast<int>(phases(world, line, join({argv, argv + argc}, " ")));
   } catch (const AgreedError& error) {
-    if (world.rank() == 0) std::fprintf(stderr, "gptbench: %s\n", error.what());
+    if (world.rank() == 0) complain(error.what());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "gptbench: rank %d: out of memory\n", static_cast<int>(world.rank()));
+    complain("rank " + std::to_string(world.rank()) + ": out of memory");
     MpiWorld::abort(static_cast<int>(Exit::out_of_memory));
   } catch (const std::exception& error) {  // of this rank alone: the others wait for it
-    std::fprintf(stderr, "gptbench: rank %d: %s\n", static_cast<int>(world.rank()), error.what());
+    complain("rank " + std::to_string(world.rank()) + ": " + error.what());
     const auto* known = dynamic_cast<const Error*>(&error);
     MpiWorld::abort(static_cast<int>(known != nullptr ? known->code() : Exit::peer));
   }
@@ -142,13 +148,13 @@ int main(int argc, char** argv) {
   try {
     const int status = execute(argc, argv, parse_command_line({argv + 1, argv + argc}));
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    std::fprintf(stderr, "gptbench: cannot write to standard output (is the disk full?)\n");
+    complain("cannot write to standard output (is the disk full?)");
     return status == static_cast<int>(Exit::ok) ? static_cast<int>(Exit::io) : status;
   } catch (const Error& error) {
-    std::fprintf(stderr, "gptbench: %s\n", error.what());
+    complain(error.what());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "gptbench: out of memory\n");
+    complain("out of memory");
     return static_cast<int>(Exit::out_of_memory);
   }
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "checkpoint/checkpoints.h"
@@ -143,14 +144,15 @@ std::string reason_of_numbers(const Session& session, Engine& engine, const Trai
                : "; " + differences_of_replicas(world, engine);
   if (training.outcome != Exit::invalid) return "";
   return repeat_from_checkpoint(world, engine, last_step, [&](const std::string& line) {
-    session.console.always(line + "\n");
+    session.console.always(printable(line) + "\n");
   });
 }
 
 // Collective. Where the model of this run begins: fresh, or as a checkpoint has it.
 RunStart start_from(const Session& session, const Config& config, Engine& engine) {
   const double start_s = now_s();
-  const auto say = [&](const std::string& line) { session.console.always(line + "\n"); };
+  // Names of files in a directory that others may write.
+  const auto say = [&](const std::string& line) { session.console.always(printable(line) + "\n"); };
   const TrainingStart start = start_training(session.world, engine, say);
   if (!start.path.empty() && config.run.limits.duration_s == 0.0 &&
       start.steps >= config.run.steps) {

@@ -152,4 +152,37 @@ run 0 --sweep "$decks/sweep.in" output.directory="$PWD/swept"
 [ "$status" -eq 7 ] || fail "status $status"
 grep -q 'swept/sweep.lock: cannot be written: a symbolic link' err || fail "$(cat err)"
 [ "$(cat swept/victim)" = precious ] || fail "a link was followed"
+
+# What others have written into a shared folder is quoted without what a terminal obeys: the holder of a lock, the
+# name of a leftover, a key of a manifest.
+harmless() {
+  if grep -q "$escape" out err; then fail "a terminal would obey: $(cat -v out err | grep '\^\[')"; fi
+}
+escape=$(printf '\033')
+rm -f swept/sweep.lock
+printf 'process 1 on %s[31mhost' "$escape" >swept/sweep.lock
+exec 9<swept/sweep.lock
+if flock --nonblock 9 2>/dev/null; then
+  run 0 --sweep "$decks/sweep.in" output.directory="$PWD/swept"
+  [ "$status" -eq 2 ] || fail "status $status"
+  grep -q 'another sweep runs here (process 1 on .x1b\[31mhost)' err || fail "$(cat err)"
+  harmless
+else
+  not_tested "a sweep whose lock another process has (no command flock, or no locks here)"
+fi
+exec 9<&-
+rm -rf shared
+mkdir shared
+: >"shared/step-00000001.h5.partial-${escape}[31m"
+run 0 "$deck" checkpoint.directory="$PWD/shared" run.resume=auto
+[ "$status" -eq 0 ] || fail "status $status"
+grep -q '^Checkpoint passed over: .*/step-00000001.h5.partial-.x1b\[31m is incomplete' out || fail "the leftover is not named"
+harmless
+printf 'gptbench checkpoint 1\nstep 9\nwritten_s 9999999999\nkey model.family %s[31m\n' "$escape" >shared/step-00000009.manifest
+checksum=$(cksum <shared/step-00000009.manifest)
+echo "checksum ${checksum%% *}" >>shared/step-00000009.manifest
+run 0 "$deck" checkpoint.directory="$PWD/shared" run.resume=auto
+[ "$status" -eq 7 ] || fail "status $status"
+grep -q 'was saved with model.family = .x1b\[31m (the deck: ' err || fail "$(cat err)"
+harmless
 finish
