@@ -219,9 +219,13 @@ Training train_model(const Session& session, Sensing& sensing,
   events.after_evaluation = [&](const Evaluation& evaluation) { report.evaluated(evaluation); };
   Training training = train(world, engine, plan, communicators, sensing, checkpoints, first_step,
                             session.start_s, events);
-  if (!training.signalled) dump.weights(engine, "weights_final");
-  dump.close();
-  write_requested_trace(session, engine, first_step, training);
+  try {
+    if (!training.signalled) dump.weights(engine, "weights_final");
+    dump.close();
+    write_requested_trace(session, engine, first_step, training);
+  } catch (const AgreedError& error) {  // what was measured is kept
+    note_unwritten(error, training);
+  }
   parts.checkpoints = {checkpoints.bytes(), checkpoints.write_s()};
   return training;
 }

@@ -100,8 +100,7 @@ bool written(Training& training, const Action& action) {
     action();
     return true;
   } catch (const AgreedError& error) {
-    training.outcome = error.code();
-    training.reason = error.what();
+    note_unwritten(error, training);
     return false;
   }
 }
@@ -171,6 +170,12 @@ bool is_sound(MpiWorld& world, Engine& engine, const Config& config, int64_t ste
 }
 
 }  // namespace
+
+void note_unwritten(const AgreedError& error, Training& training) {
+  const bool failed = training.outcome != Exit::ok && training.outcome != Exit::timeout;
+  training.reason = (failed ? training.reason + "; " : "") + error.what();
+  if (!failed) training.outcome = error.code();
+}
 
 Training train(MpiWorld& world, Engine& engine, const Plan& plan,
                const CommunicatorTable& communicators, Sensing& sensing, Checkpoints& checkpoints,

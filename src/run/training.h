@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoints.h"
+#include "comm/agree.h"
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
 #include "plan/plan.h"
@@ -53,6 +54,10 @@ struct Training {
   bool signalled = false;  // a signal ended it: little time is left; same on all ranks
   std::string reason;      // on rank 0
 };
+
+// The outcome of a run that could not write a file, on all ranks: that of `error`; of a run that
+// has failed before, its own stays.
+void note_unwritten(const AgreedError& error, Training& training);
 
 // Runs the plan's steps from `first_step` on: up to run.steps, or as many as end after
 // run.duration_s from the end of the warm-up, which is that of this run. When after_step is called,

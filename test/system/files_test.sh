@@ -46,8 +46,22 @@ dump="model.hidden_size=64 model.num_layers=2 output.dump=weights"
 on_full_disk 1 dump.h5 1 "$deck" $dump
 # shellcheck disable=SC2086  # words
 on_full_disk 1000 dump.h5 2 "$deck" $dump
-on_full_disk 200 trace.json 1 "$deck" output.trace_step=3 batch.global_batch_size=64
 on_full_disk 8 planned.h5 1 "$deck"
+# Behind the last step the run has its result.
+full_at_the_end() { # full_at_the_end KIB FILE RANKS ARGUMENTS...
+  limit_kib=$1
+  local file=$2
+  shift 2
+  GPTBENCH=$decks/limited run "$@"
+  [ "$status" -eq 7 ] || fail "$limit_kib KiB: status $status instead of 7"
+  check_result "$work/output/tiny/result.h5" FAILED
+  grep -Eq "reason .*/$file: cannot write: .*large" values || fail "$limit_kib KiB: $(grep reason values)"
+  grep -qx 'steps 4' values || fail "$(grep '^steps' values)"
+  [ -z "$(find "$work" -name "$file*")" ] || fail "left $(find "$work" -name "$file*")"
+}
+# shellcheck disable=SC2086  # words
+full_at_the_end 2000 dump.h5 2 "$deck" $dump
+full_at_the_end 200 trace.json 1 "$deck" output.trace_step=3 batch.global_batch_size=64
 # A journal that cannot grow ends no run; its result then finds the disk full.
 on_full_disk 400 result.h5 1 "$deck" run.steps=20000 output.log_every=5000
 
