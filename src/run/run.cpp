@@ -11,6 +11,7 @@
 #include "deck/devices.h"
 #include "deck/validate.h"
 #include "io/result_file.h"
+#include "measure/system_info.h"
 #include "project/search.h"
 #include "run/assemble_record.h"
 #include "run/attempt.h"
@@ -37,6 +38,21 @@ Deck choose_layout(MpiWorld& world, const Deck& deck, std::string& text) {
   world.broadcast(settings);
   world.broadcast(text);
   return with_settings(deck, split(settings, '\n'));
+}
+
+// Collective. Each rank finds and opens the files of data.path by itself: on nodes with disks of
+// their own they may be others. Throws AgreedError(Exit::io) that names the lowest rank with others
+// than rank 0.
+void check_same_data(MpiWorld& world, const TokenSource& tokens) {
+  const std::string own = tokens.description();
+  std::string first = own;
+  world.broadcast(first);
+  agreed(world, [&] {
+    if (own != first)
+      throw Error(Exit::io, "data.path: rank " + std::to_string(world.rank()) + " on " +
+                                system_info().hostname + " finds " + own + ", rank 0 finds " +
+                                first + "; put the same files on all nodes");
+  });
 }
 
 // Writes the result, then prints the end of the report, on rank 0; collective. In this order, since
@@ -107,6 +123,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
     tokens = make_token_source(config.data, static_cast<uint64_t>(config.run.seed),
                                config.model.seq_length, config.model.vocab_size, held_out);
   });
+  check_same_data(world, *tokens);
 
   // Plan to record.
   const Console console(world.rank() == 0, line.verbosity);

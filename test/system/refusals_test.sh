@@ -116,4 +116,16 @@ refused 2 'data_parallel = 3 does not fit 2 ranks' 2 "$deck" parallel.data_paral
 refused 2 'unknown key' 2 "$deck" run.step=3
 refused 7 'output directory' 2 "$deck" output.directory="$deck/sub"
 refused 7 'missing.txt' 2 "$deck" data.source=text data.path="$decks/missing.txt"
+
+# Nodes whose disks hold other files under the same name.
+cat >"$decks/on_nodes" <<'END_OF_SCRIPT'
+#!/bin/sh
+cd "$nodes/${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" && exec "$program" "$@"
+END_OF_SCRIPT
+chmod +x "$decks/on_nodes"
+export program=$GPTBENCH nodes=$PWD/nodes
+mkdir -p nodes/0 nodes/1
+for rank in 0 1; do printf '%*s' $((100 + rank)) '' >"nodes/$rank/text.txt"; done
+GPTBENCH=$decks/on_nodes refused 7 'rank 1 on .* finds text file text.txt, 101 bytes.*, rank 0 finds text file text.txt, 100 bytes' 2 \
+  "$deck" data.source=text data.path=text.txt model.vocab_size=256
 finish
