@@ -18,7 +18,7 @@ cat >one.sh <<'END_OF_SCRIPT'
 target=$3
 rm -f "failed.$target"
 mkdir -p "$target"
-(cd "$target" && GPTBENCH_FUZZ=$target "$1" -max_total_time="$2" -max_len=16384 -malloc_limit_mb=256 \
+(cd "$target" && GPTBENCH_FUZZ=$target "$1" -max_total_time="$2" -max_len=32768 -malloc_limit_mb=256 \
   -print_final_stats=1 corpus) >"$target.log" 2>&1 || : >"failed.$target"
 echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$target.log") inputs"
 END_OF_SCRIPT
