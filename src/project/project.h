@@ -38,7 +38,7 @@ StepWork step_work(std::vector<Plan> stages);
 struct StepTime {
   double sec_per_it = 0.0;
   double computing_s = 0.0;
-  double exposed_s = 0.0;                      // computing waits for collectives and copies
+  double exposed_s = 0.0;                      // computing waits for messages, or loses to them
   double bubble_s = 0.0;                       // computing waits for another stage
   double straggler_s = 0.0;                    // the slowest of all ranks, over their mean
   double step_s = 0.0;                         // Software::step_ms

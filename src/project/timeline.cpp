@@ -87,12 +87,13 @@ class Walker {
     const double seconds = lane_.seconds[static_cast<size_t>(issue.work)];
     double end = start + seconds;
     if (op.queue == QueueId::compute) {
-      end += overlap_cost_ * overlap(start, seconds);
+      const double lost = lost_s(start, seconds);
+      end += lost;
       time_.bubble_s += waited_bubble;
-      time_.exposed_s += start - issued - waited_bubble;
-      time_.computing_s += end - start;
+      time_.exposed_s += start - issued - waited_bubble + lost;
+      time_.computing_s += seconds;
       const Region region = lane_.work->works[static_cast<size_t>(issue.work)].region;
-      time_.region_s[static_cast<size_t>(region)] += end - start;
+      time_.region_s[static_cast<size_t>(region)] += seconds;
     } else if (op.kind == OpKind::receive && op.axis == Axis::pipeline) {
       post(op, issue, start);
       return true;
@@ -136,12 +137,14 @@ class Walker {
     return true;
   }
 
-  // Time that messages in flight share with computing from `start` on.
-  double overlap(double start, double seconds) const {
+  // What computing of `seconds` from `start` on loses to messages in flight: overlap_cost of the
+  // time they share, which ends with the messages or with the computing.
+  double lost_s(double start, double seconds) const {
     double busy_until = start;
     for (size_t q = 0; q < clock_.size(); ++q)
       if (is_link(static_cast<QueueId>(q))) busy_until = std::max(busy_until, clock_[q]);
-    return std::min(seconds, busy_until - start);
+    const double left = 1.0 - overlap_cost_, shared = busy_until - start;
+    return seconds < left * shared ? seconds / left - seconds : overlap_cost_ * shared;
   }
   static bool is_link(QueueId queue) {  // that this rank sends over
     return queue == QueueId::tensor || queue == QueueId::data || queue == QueueId::send_context ||
@@ -150,7 +153,10 @@ class Walker {
 
   // False where another stage must come first.
   bool transmit(const Op& op, double seconds, double start, double& end) {
-    if (op.kind == OpKind::receive) return true;  // the sender's twin: what it sends, we receive
+    if (op.kind == OpKind::receive) {  // of a ring: the neighbour sends when this rank does
+      end = std::max(end, clock_[static_cast<size_t>(QueueId::send_context)]);
+      return true;
+    }
     if (lanes_ > 1 && spans_stages(op.axis) && !meet(op, start)) return false;
     double& link = link_free_[lane_.leaves_node[static_cast<size_t>(op.axis)] ? 1 : 0];
     end = std::max(start, link) + seconds;

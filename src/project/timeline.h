@@ -27,9 +27,9 @@ struct Span {
 };
 
 struct LaneTime {
-  double end_s = 0.0;  // of all its queues
-  double computing_s = 0.0;
-  double exposed_s = 0.0;                      // computing waited for a collective or a copy
+  double end_s = 0.0;                          // of all its queues
+  double computing_s = 0.0;                    // of its operations, as if nothing delayed them
+  double exposed_s = 0.0;                      // waited for collectives and copies, or lost to them
   double bubble_s = 0.0;                       // computing waited for another stage
   std::array<double, num_regions> region_s{};  // of computing_s
   std::vector<Span> spans;                     // of a lane that is traced, in the order of issue
@@ -38,8 +38,8 @@ struct LaneTime {
 // The order between queues is the engine's (plan/operation.h): a queue works in the order of issue;
 // an operation of another queue starts after the compute operations issued before it; all wait for
 // what waits_for names. A receive ends when the matching send has; a collective of several stages
-// starts when the last of them arrives. While a message is in flight, computing takes overlap_cost
-// of the time they share longer.
+// starts when the last of them arrives. While a message is in flight computing loses overlap_cost
+// of the time: at 1 it stands still, as where MPI moves data in the thread that computes.
 std::vector<LaneTime> walk(const std::vector<Lane>& lanes, double overlap_cost);
 
 }  // namespace gptbench

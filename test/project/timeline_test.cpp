@@ -71,7 +71,7 @@ TEST(Timeline, ComputingWaitsForAMessage) {
   }
 }
 
-// B beside the message takes half of the time they share longer: 3 s.
+// B beside the message computes half of the time: 4 s. C waits 1 s more.
 TEST(Timeline, MessagesSlowComputingDown) {
   ByHand rank;
   rank.compute(3.0);
@@ -80,8 +80,34 @@ TEST(Timeline, MessagesSlowComputingDown) {
   rank.compute(1.0, {message});
   const LaneTime time = walk({rank.lane()}, 0.5).front();
   EXPECT_DOUBLE_EQ(time.end_s, 9.0);
-  EXPECT_DOUBLE_EQ(time.computing_s, 7.0);
-  EXPECT_DOUBLE_EQ(time.exposed_s, 2.0);
+  EXPECT_DOUBLE_EQ(time.computing_s, 6.0);
+  EXPECT_DOUBLE_EQ(time.exposed_s, 3.0);
+}
+
+// A message of 5 s takes the cost's share of them from 10 s of computing, in one operation or ten;
+// all of it where nothing is computed while it moves.
+TEST(Timeline, WhatAMessageCostsDoesNotDependOnTheLengthOfOperations) {
+  for (const int operations : {1, 10})
+    for (const double cost : {0.0, 0.2, 0.5, 1.0}) {
+      ByHand rank;
+      rank.gather(QueueId::data, 5.0);
+      for (int i = 0; i < operations; ++i) rank.compute(10.0 / operations);
+      const LaneTime time = walk({rank.lane()}, cost).front();
+      EXPECT_NEAR(time.end_s, 10.0 + 5.0 * cost, 1e-12) << operations << " " << cost;
+      EXPECT_NEAR(time.computing_s, 10.0, 1e-12) << operations << " " << cost;
+    }
+}
+
+// Keys of a ring travel behind parameters on the same link, there and here: 5 + 1 s.
+TEST(Timeline, ARingTakesTurnsWithOtherMessages) {
+  ByHand rank;
+  rank.gather(QueueId::data, 5.0);
+  rank.add(OpKind::send, QueueId::send_context, Axis::context, 1.0);
+  const int32_t received = rank.add(OpKind::receive, QueueId::receive_context, Axis::context, 1.0);
+  rank.compute(2.0, {received});
+  const LaneTime time = walk({rank.lane()}, 0.0).front();
+  EXPECT_DOUBLE_EQ(time.end_s, 8.0);
+  EXPECT_DOUBLE_EQ(time.exposed_s, 6.0);
 }
 
 // Two queues share one link: the second starts when the first ends; nobody waits for it but the end
