@@ -223,14 +223,15 @@ struct Measured {
 
 Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& console) {
   constexpr double gemm_weight = 3.0, attention_weight = 1.0, array_weight = 1.0,
-                   machine_weight = 0.4, axis_weight = 3.0;
+                   machine_weight = 0.4, axis_weight = 3.0, overlap_weight = 1.0;
   Device& device = *setup.device;
   const std::vector<TypeCases>& types = setup.types;
   const std::vector<AxisMessages>& axes = setup.axes;
-  Phases phases(
-      world, console, setup.limit_s,
+  const double weights =
       static_cast<double>(types.size()) * (gemm_weight + attention_weight + array_weight) +
-          static_cast<double>(axes.size()) * axis_weight + machine_weight);
+      static_cast<double>(axes.size()) * axis_weight + machine_weight +
+      (axes.empty() ? 0.0 : overlap_weight);
+  Phases phases(world, console, setup.limit_s, weights);
   Measured measured;
   const int64_t room = room_of(world, device);
   KernelBench bench(world, device, room, measured.calibration);
@@ -243,6 +244,12 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
     bench.arrays(each.type, each.arrays, phases.begin("other kernels" + in, array_weight));
   }
   measured.left_out = bench.left_out();
+  if (!axes.empty()) {
+    const TypeCases& of = device.info().kind == DeviceKind::cuda ? types.back() : types.front();
+    measured.left_out += measure_overlap(world, device, of.plan, of.type, room,
+                                         phases.begin("GEMMs beside messages", overlap_weight),
+                                         measured.calibration);
+  }
   for (const AxisMessages& axis : axes) {
     const std::string where = printed("messages along axis %s, %lld ranks", name_of(axis.axis),
                                       static_cast<long long>(axis.grid.size_of(axis.axis)));

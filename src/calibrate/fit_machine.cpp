@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "calibrate/measure_kernels.h"
 #include "deck/presets.h"
+#include "project/links.h"
 #include "project/work.h"
 #include "record/steps.h"
 
@@ -87,6 +88,8 @@ class Fit {
     fit_shapes();
     fit_kernels();
     fit_links();
+    fit_messages();
+    fit_overlap();
 #define GPTBENCH_ASSUMED(key, doc) \
   fitted_.comments.insert({#key, "as in input/software/gptbench.in"});
     GPTBENCH_SOFTWARE_KEYS(GPTBENCH_ASSUMED)
@@ -369,6 +372,47 @@ class Fit {
         "between", facts_.nodes > 1 ? "between nodes" : "one node",
         [](const MessageRate& rate) { return rate.nodes() > 1 && rate.per_node == 1; }, ranks,
         ranks * fitted_.machine.within_gb_per_s);
+  }
+
+  // What the links leave of each measured message.
+  void fit_messages() {
+    const Links links = links_of(fitted_.machine, fitted_.software);
+    for (const MessageRate& rate : calibration_.messages) {
+      const auto bytes = static_cast<double>(rate.bytes);
+      const GroupShape group{rate.ranks, rate.per_node,
+                             std::max<int64_t>(1, facts_.ranks_per_node / rate.per_node)};
+      if (rate.op == spec_of(OpKind::send).name) {
+        const bool same_node = rate.per_node > 1;  // as neighbours are
+        const double model_s = message_s(links, bytes, same_node, group.sharing);
+        add_message(rate, 2, same_node ? 2 : 1, model_s);
+        continue;
+      }
+      for (const OpKind kind : {OpKind::all_reduce, OpKind::reduce_scatter, OpKind::all_gather})
+        if (rate.op == spec_of(kind).name)
+          add_message(rate, group.ranks, group.per_node, collective_s(links, kind, bytes, group));
+    }
+  }
+  void add_message(const MessageRate& rate, int64_t ranks, int64_t per_node, double model_s) {
+    if (model_s > 0.0)
+      fitted_.machine.shapes[rate.op].push_back(
+          {static_cast<double>(ranks), static_cast<double>(per_node),
+           static_cast<double>(rate.bytes), rate.time_s / model_s});
+  }
+
+  // What GEMMs lose to a message beside them, over the time of the message.
+  void fit_overlap() {
+    const Rates message = named(calibration_, message_alone),
+                gemm = named(calibration_, gemm_alone),
+                both = named(calibration_, gemms_beside_message);
+    if (message.empty() || gemm.empty() || both.empty()) {
+      if (!facts_.is_accelerator)
+        set("overlap_cost", 1.0, "not measured: MPI moves data in the thread that computes");
+      return;
+    }
+    const double gemms_s = gemm.front().time_s * both.front().flops / gemm.front().flops;
+    set("overlap_cost",
+        std::clamp((both.front().time_s - gemms_s) / message.front().time_s, 0.0, 1.0),
+        "measured: GEMMs beside an all-reduce");
   }
 
   const Calibration& calibration_;

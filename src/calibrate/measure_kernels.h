@@ -34,6 +34,11 @@ inline constexpr const char* launch = "launch";                // a kernel with 
 inline constexpr const char* host_sum = "host_sum_of_arrays";  // the same by the host's kernels
 inline constexpr const char* copy_to_device = "copy_to_device";
 inline constexpr const char* copy_to_host = "copy_to_host";
+// What computing loses to messages: a GEMM, an all-reduce of all ranks, and several such GEMMs (the
+// FLOPs tell how many) while that is in flight. Times of the slowest rank.
+inline constexpr const char* gemm_alone = "gemm_alone";
+inline constexpr const char* message_alone = "message_alone";
+inline constexpr const char* gemms_beside_message = "gemms_beside_message";
 
 // Measures on all ranks at the same time, as they train; the result is complete on rank 0. All
 // members are collective. Cases that take more than room_bytes are left out.

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "calibrate/device_array.h"
+#include "calibrate/measure_kernels.h"
 #include "comm/agree.h"
+#include "deck/config.h"
+#include "plan/workspace.h"
 #include "project/links.h"
 #include "run/device_setup.h"
 
@@ -35,6 +40,7 @@ class Exchange {
 
   bool has_memory() const { return in_ != nullptr && out_ != nullptr; }
   Queue& queue() { return *queue_; }
+  Queue& compute() { return *compute_; }
 
   // Elements that this rank passes of an array of `count`.
   int64_t own(OpKind kind, int64_t count) const {
@@ -46,9 +52,13 @@ class Exchange {
   void call(OpKind kind, int64_t count) {
     if (communicator_ == nullptr) return;
     if (kind == OpKind::send) return bounce(count);
+    start(kind, count);
+    wait();
+  }
+  // A collective that is in flight when this returns.
+  void start(OpKind kind, int64_t count) {
     communicator_->enqueue(*queue_, {kind, kind == OpKind::all_reduce ? in_ : out_, in_,
                                      own(kind, count), DType::f32});
-    wait();
   }
 
   // Whether the operation makes of ones what it must; the arrays are 0 afterwards.
@@ -196,6 +206,66 @@ MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& pla
     outcome.left_out += share.left_out();
   }
   return outcome;
+}
+
+int64_t measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
+                        int64_t room_bytes, double seconds, Calibration& result) {
+  // Long enough to be told from the scatter of GEMMs beside it.
+  const bool is_accelerator = device.info().kind == DeviceKind::cuda;
+  const int64_t bytes = (is_accelerator ? 256 : 16) * MiB, count = bytes / element_bytes;
+  const int64_t C = is_accelerator ? 4096 : 768, R = is_accelerator ? 4096 : 256;
+  constexpr int64_t rates = 3;
+  TimeShare share(world, seconds, rates);
+  if (2 * bytes + 4 * (2 * R * C + C * C) > room_bytes) return rates;
+  const std::unique_ptr<Communicator> communicator = make_communicator(world, plan, Axis::world);
+  Exchange exchange(device, communicator.get(), bytes);
+  if (!world.all(exchange.has_memory()))
+    throw AgreedError(Exit::out_of_memory, "calibration: no memory for messages");
+  Queue &compute = exchange.compute(), &messages = exchange.queue();
+  const DType A = activation_type(type);
+  const DeviceArray x(device, compute, type, R * C, A, Fill::random),
+      y(device, compute, type, R * C, A, Fill::zeros),
+      weight(device, compute, type, C * C, A, Fill::random),
+      scratch(device, compute, type, gemm_workspace_bytes / 4, DType::f32, Fill::zeros);
+  LinearForward gemm{};
+  gemm.y = y.data();
+  gemm.x = x.data();
+  gemm.weight = weight.data();
+  gemm.R = R;
+  gemm.K = gemm.N = C;
+  gemm.workspace = scratch.workspace();
+  const auto multiply = [&] { device.kernels(type).linear_forward(compute, gemm); };
+  const auto add = [&](KernelRate rate, const CallTime& time) {
+    rate.time_s = time.time_s;
+    rate.spread = time.spread;
+    if (world.rank() == 0) result.kernels.push_back(rate);
+  };
+  const GemmCase size{R, C, C};
+  const auto one = share.time(compute, multiply, true);
+  if (one) add(rate_of(gemm_alone, type, size, size.flops(), 0.0), *one);
+  const auto message = share.time(
+      messages, [&] { exchange.call(OpKind::all_reduce, count); }, true);
+  if (message)
+    add(rate_of(message_alone, type, {count, 1, 0}, 0.0, static_cast<double>(bytes)), *message);
+  if (!one || !message) share.leave_out();
+  if (!one || !message) return share.left_out();
+  // GEMMs for twice the time of the message, of which they may lose all.
+  const double gemms = std::clamp(std::ceil(2.0 * message->time_s / one->time_s), 1.0, 1000.0);
+  const auto both = share.time(
+      messages,
+      [&] {
+        exchange.start(OpKind::all_reduce, count);
+        for (double i = 0.0; i < gemms; i += 1.0) {
+          multiply();
+          messages.progress();
+        }
+        compute.synchronize();
+      },
+      true);
+  if (both)
+    add(rate_of(gemms_beside_message, type, size, gemms * size.flops(), static_cast<double>(bytes)),
+        *both);
+  return share.left_out();
 }
 
 }  // namespace gptbench

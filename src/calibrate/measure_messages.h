@@ -37,4 +37,10 @@ MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& pla
                                 const AxisMessages& messages, int64_t room_bytes, double seconds,
                                 Calibration& result);
 
+// Collective, of two and more ranks. GEMMs of `type`, an all-reduce of all ranks, and both at the
+// same time, as the engine issues them: the message first, driven between GEMMs. Appends to
+// `result` on rank 0; returns how many of the three were left out.
+int64_t measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
+                        int64_t room_bytes, double seconds, Calibration& result);
+
 }  // namespace gptbench

@@ -17,6 +17,16 @@ double others(int64_t n) {
 
 }  // namespace
 
+Links links_of(const Machine& machine, const Software& software) {
+  Links links;
+  links.within = {machine.within_us * 1e-6,
+                  machine.within_gb_per_s * 1e9 * software.within_efficiency};
+  links.between = {machine.between_us * 1e-6,
+                   machine.between_gb_per_s * 1e9 * software.between_efficiency};
+  links.ranks_per_node = static_cast<int64_t>(machine.ranks_per_node);
+  return links;
+}
+
 GroupShape shape_of(const Grid& grid, int64_t rank, Axis axis, int64_t ranks_per_node) {
   GroupShape shape;
   shape.ranks = grid.size_of(axis);

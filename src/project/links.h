@@ -5,6 +5,7 @@
 
 #include "plan/grid.h"
 #include "plan/op_spec.h"
+#include "project/profile.h"
 
 namespace gptbench {
 
@@ -18,6 +19,8 @@ struct Links {
   Tier within, between;
   int64_t ranks_per_node = 1;
 };
+// As messages of the software reach them, without Software::message_us.
+Links links_of(const Machine& machine, const Software& software);
 
 // How the ranks of a group lie on nodes. Example, 8 ranks per node, tensor = 2, data = 8: a tensor
 // group is {2 ranks, 2 per node, 1 sharing}, a data group {8 ranks, 4 per node, 2 sharing}: the two

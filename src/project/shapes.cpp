@@ -12,9 +12,10 @@ namespace {
 constexpr int64_t max_shapes = 10000;
 constexpr size_t numbers_per_shape = 4;
 
-// Every key of the group: kernels whose time depends on more than FLOPs and bytes, by type.
+// Every key of the group: messages, and kernels whose time depends on more than FLOPs and bytes, by
+// type.
 std::vector<std::string> shape_keys() {
-  std::vector<std::string> keys;
+  std::vector<std::string> keys = {"all_reduce", "reduce_scatter", "all_gather", "send"};
   for (const char* kernel : {"linear_forward", "linear_backward_input", "linear_backward_weight",
                              "attention_forward", "attention_backward"})
     for (const char* type : {"fp32", "bf16", "fp16", "fp64"})

@@ -1,5 +1,6 @@
-// Measured shapes of a machine profile: how much longer than by its model a GEMM or attention of
-// this shape takes. The model has one set of tiles for all kernels and types; libraries have many.
+// Measured shapes of a machine profile: how much longer than by its model a GEMM, attention or
+// message of this shape takes. The model has one set of tiles for all kernels and types, and one
+// bandwidth for all collectives and sizes; libraries have many algorithms.
 #pragma once
 
 #include <map>
@@ -13,12 +14,13 @@ namespace gptbench {
 constexpr const char* shapes_group = "shapes";
 
 // factor = measured time / time by the model without factors. linear_*: result [M, N], inner
-// dimension K; attention_*: M = K = T positions, N = D.
+// dimension K; attention_*: M = K = T positions, N = D. Collectives: a group of M ranks, N of them
+// per node, about an array of K bytes; send, of K bytes: M = 2, N = 2 within a node, else 1.
 struct MeasuredShape {
   double M = 0.0, N = 0.0, K = 0.0, factor = 1.0;
 };
 
-// By kernel and type: "linear_forward_fp32".
+// By kernel and type: "linear_forward_fp32"; of messages by operation: "all_reduce".
 using MeasuredShapes = std::map<std::string, std::vector<MeasuredShape>>;
 
 // The factor of any shape: the mean of ln(factor) of the measured ones, each weighted by d^-4, d^2

@@ -56,11 +56,7 @@ class Clock {
       fp8_peak_ *= machine.capped_clock_ghz / machine.clock_ghz;
     }
     bytes_per_s_ = machine.data().bandwidth_gb_per_s * 1e9 * machine.memory_efficiency;
-    links_.within = {machine.within_us * 1e-6,
-                     machine.within_gb_per_s * 1e9 * software.within_efficiency};
-    links_.between = {machine.between_us * 1e-6,
-                      machine.between_gb_per_s * 1e9 * software.between_efficiency};
-    links_.ranks_per_node = static_cast<int64_t>(machine.ranks_per_node);
+    links_ = links_of(machine, software);
   }
 
   double seconds(const Work& work) {
@@ -128,10 +124,20 @@ class Clock {
                                  ? found->second
                                  : shapes_[work.axis] = shape_of(plan_.grid, plan_.rank, work.axis,
                                                                  links_.ranks_per_node);
-    if (work.peer < 0) return collective_s(links_, work.op, sent_bytes(work), shape);
+    const auto measured = [&](const char* operation, int64_t ranks, int64_t per_node,
+                              double bytes) {
+      return shape_factor(machine_.shapes, operation, static_cast<double>(ranks),
+                          static_cast<double>(per_node), bytes);
+    };
+    if (work.peer < 0) {
+      const double bytes = sent_bytes(work);
+      return measured(spec_of(work.op).name, shape.ranks, shape.per_node, bytes) *
+             collective_s(links_, work.op, bytes, shape);
+    }
     const int64_t peer = plan_.grid.member_of(plan_.rank, work.axis, work.peer);
     const bool same_node = peer / links_.ranks_per_node == plan_.rank / links_.ranks_per_node;
-    return message_s(links_, work.bytes, same_node, shape.sharing);
+    return measured("send", 2, same_node ? 2 : 1, work.bytes) *
+           message_s(links_, work.bytes, same_node, shape.sharing);
   }
 
   // Bytes of the full array of a collective, in the types that the software gives parameters and

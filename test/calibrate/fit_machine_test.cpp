@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "calibrate/measure_kernels.h"
 #include "kept_text.h"
+#include "project/links.h"
 #include "project/project.h"
 #include "project/work.h"
 
@@ -128,6 +129,46 @@ TEST(Fit, KeepsWhatAShapeTakes) {
   EXPECT_EQ(m.shapes.count("gelu_forward_fp32"), 0u);
 }
 
+// One bandwidth for all messages leaves a factor to each: of reduce-scatters, which take six times
+// as long as theirs, and of short messages.
+TEST(Fit, KeepsWhatAMessageTakes) {
+  Calibration calibration = known_machine();
+  add_messages(calibration);
+  for (const int64_t bytes : {int64_t{1} << 20, int64_t{1} << 24})
+    calibration.messages.push_back({"data", "reduce_scatter", "f32", "sum", 2, 2, bytes, bytes / 4,
+                                    3.0 * static_cast<double>(bytes) / bus_rate});
+  const FittedProfile fitted = fit_machine(calibration, host_of_two());
+  const Links links = links_of(fitted.machine, fitted.software);
+  for (const MessageRate& rate : calibration.messages) {
+    const auto bytes = static_cast<double>(rate.bytes);
+    const OpKind kind = rate.op == "all_reduce" ? OpKind::all_reduce : OpKind::reduce_scatter;
+    const double model_s = rate.op == "send" ? message_s(links, bytes, true, 1)
+                                             : collective_s(links, kind, bytes, {2, 2, 1});
+    const double factor = shape_factor(fitted.machine.shapes, rate.op, 2.0, 2.0, bytes);
+    EXPECT_NEAR(factor * model_s, rate.time_s, 1e-9 * rate.time_s) << rate.op << " " << bytes;
+  }
+  EXPECT_EQ(fitted.machine.shapes.at("reduce_scatter").size(), 2u);
+}
+
+// Three GEMMs beside a message take what they take alone and half of the message; what is measured
+// beyond none and all of it is noise.
+TEST(Fit, MeasuresWhatMessagesCost) {
+  for (const auto& [both_s, cost] :
+       {std::pair{0.04, 0.5}, std::pair{0.02, 0.0}, std::pair{0.09, 1.0}}) {
+    Calibration calibration = known_machine();
+    calibration.kernels.push_back({gemm_alone, "fp32", 1, 1, 1, 1e9, 0.0, 0.01, 0.0});
+    calibration.kernels.push_back({message_alone, "fp32", 1, 1, 0, 0.0, 1e6, 0.02, 0.0});
+    calibration.kernels.push_back({gemms_beside_message, "fp32", 1, 1, 1, 3e9, 1e6, both_s, 0.0});
+    EXPECT_NEAR(fit_machine(calibration, host_of_two()).software.overlap_cost, cost, 1e-9);
+  }
+  // Not measured: hosts pass messages in the thread that computes.
+  EXPECT_EQ(fit_machine(known_machine(), host_of_two()).software.overlap_cost, 1.0);
+  NodeFacts accelerator = host_of_two();
+  accelerator.is_accelerator = true;
+  EXPECT_EQ(fit_machine(known_machine(), accelerator).software.overlap_cost,
+            read_software("gptbench").overlap_cost);
+}
+
 // Between and at the end of what is tried.
 TEST(Fit, FindsRampAndSoftmax) {
   for (const auto& [ramp, softmax] : {std::pair{96.0, 12.0}, std::pair{1024.0, 128.0}}) {
@@ -213,7 +254,7 @@ TEST(Fit, ProfileReadsBackAndProjects) {
 #define GPTBENCH_SAME_SOFTWARE(key, doc) EXPECT_EQ(software.key, fitted.software.key) << #key;
   GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SAME_SOFTWARE)
   EXPECT_EQ(machine.peak("fp32"), fitted.machine.peak("fp32"));
-  EXPECT_EQ(machine.shapes.size(), 3u);
+  EXPECT_EQ(machine.shapes.size(), 5u);  // GEMMs, attention both ways, two kinds of messages
 
   const Deck deck = parse_deck(
       "deck", "&model preset = 'gpt2-124m' /\n&batch global_batch_size = 2 /", {"run.device=host"});

@@ -116,5 +116,32 @@ TEST(Shapes, ScaleTheirKernelsInAProjection) {
   EXPECT_GT(fivefold, 0);
 }
 
+// So do collectives and messages from rank to rank, each by its own name.
+TEST(Shapes, ScaleTheirMessagesInAProjection) {
+  const Deck deck = parse_deck(
+      "deck", "&run\n device = 'host'\n/\n",
+      {"parallel.pipeline_parallel=2", "parallel.data_parallel=2", "parallel.zero_stage=1"});
+  Config config = resolve(deck, 4);
+  config.run.comm = CommLibrary::mpi;
+  const RankWork rank = work_of(make_plan(config, 4, 0));
+  Machine machine = read_machine("a100-80");
+  Software software = read_software("gptbench");
+  software.message_us = 0.0;
+  const std::vector<double> before = seconds_of(rank, machine, software);
+  machine.shapes = {{"all_gather", {{1.0, 1.0, 1.0, 3.0}}}, {"send", {{1.0, 1.0, 1.0, 5.0}}}};
+  const std::vector<double> after = seconds_of(rank, machine, software);
+  int64_t tripled = 0, fivefold = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const OpKind op = rank.works[i].op;
+    const bool passes = op == OpKind::send || op == OpKind::receive;
+    const double factor = op == OpKind::all_gather ? 3.0 : passes ? 5.0 : 1.0;
+    tripled += factor == 3.0;
+    fivefold += factor == 5.0;
+    EXPECT_NEAR(after[i], factor * before[i], 1e-12 * after[i]) << spec_of(op).name;
+  }
+  EXPECT_GT(tripled, 0);
+  EXPECT_GT(fivefold, 0);
+}
+
 }  // namespace
 }  // namespace gptbench

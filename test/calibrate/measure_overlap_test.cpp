@@ -1,0 +1,58 @@
+// GEMMs beside an all-reduce: what is measured, and that nothing is where there is no room.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "calibrate/measure_kernels.h"
+#include "calibrate/measure_messages.h"
+#include "deck/deck.h"
+#include "deck/validate.h"
+
+namespace gptbench {
+namespace {
+
+constexpr double time_s = 20.0;  // ample
+
+class Overlap : public ::testing::Test {
+ protected:
+  int64_t measure(int64_t room_bytes) {
+    Config config = resolve(parse_deck("deck", "&run device = 'host' /", {}), world_.size());
+    config.run.comm = CommLibrary::mpi;
+    const Plan plan = make_plan(config, world_.size(), world_.rank());
+    return measure_overlap(world_, *device_, plan, ComputeType::fp32, room_bytes, time_s, result_);
+  }
+
+  MpiWorld world_{nullptr, nullptr};
+  std::unique_ptr<Device> device_ = make_host_device(DeviceKind::host);
+  Calibration result_;
+};
+
+TEST_F(Overlap, GemmMessageAndBoth) {
+  EXPECT_EQ(measure(int64_t{1} << 30), 0);
+  if (world_.rank() != 0) {
+    EXPECT_TRUE(result_.empty());
+    return;
+  }
+  ASSERT_EQ(result_.kernels.size(), 3u);
+  const KernelRate &gemm = result_.kernels[0], &message = result_.kernels[1],
+                   &both = result_.kernels[2];
+  EXPECT_EQ(gemm.kernel, gemm_alone);
+  EXPECT_EQ(message.kernel, message_alone);
+  EXPECT_EQ(both.kernel, gemms_beside_message);
+  for (const KernelRate& rate : result_.kernels) EXPECT_GT(rate.time_s, 0.0) << rate.kernel;
+  EXPECT_EQ(gemm.flops, 2.0 * 256.0 * 768.0 * 768.0);
+  EXPECT_EQ(message.bytes, 16777216.0);
+  EXPECT_EQ(both.bytes, message.bytes);
+  // So many GEMMs that they take at least twice the time of the message.
+  const double gemms = both.flops / gemm.flops;
+  EXPECT_EQ(gemms, std::round(gemms));
+  EXPECT_GE(gemms * gemm.time_s, 2.0 * message.time_s);
+}
+
+TEST_F(Overlap, NothingWithoutRoom) {
+  EXPECT_EQ(measure(int64_t{1} << 20), 3);
+  EXPECT_TRUE(result_.empty());
+}
+
+}  // namespace
+}  // namespace gptbench
