@@ -45,6 +45,7 @@ struct TypeCases {
   ComputeType type = ComputeType::fp32;
   Plan plan;  // of this rank
   std::vector<GemmCase> gemms;
+  std::vector<GemmCase> fp8_gemms;  // of a deck in fp8, beside the same in bf16
   std::vector<AttentionCase> attention;
   ArrayCase arrays;
 };
@@ -88,7 +89,8 @@ std::vector<AttentionCase> default_attention() {
 // GEMMs and attention of a step of the deck, forward; the gradients have the same sizes. The first
 // and the last rank hold the first and the last pipeline stage, which has the head.
 void add_cases_of(const Plan& own, TypeCases& cases) {
-  std::set<std::tuple<int64_t, int64_t, int64_t>> sizes;
+  using Sizes = std::set<std::tuple<int64_t, int64_t, int64_t>>;
+  Sizes sizes, in_fp8;
   for (const int64_t rank : {int64_t{0}, own.grid.size() - 1}) {
     const Plan plan = make_plan(own.config, own.grid.size(), rank, own.device);
     for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t) {
@@ -96,10 +98,14 @@ void add_cases_of(const Plan& own, TypeCases& cases) {
       const int64_t R = rows_of(op, rows);
       const bool is_forward =
           op.kind == OpKind::linear_forward || op.kind == OpKind::linear_gelu_forward;
-      if (is_forward && R > 0) sizes.insert({R, op.as<GemmSize>().N, op.as<GemmSize>().K});
+      if (!is_forward || R == 0) return;
+      const std::tuple size(R, op.as<GemmSize>().N, op.as<GemmSize>().K);
+      sizes.insert(size);
+      if (op.has(Slot::left_scale)) in_fp8.insert(size);
     });
   }
   for (const auto& [R, N, K] : sizes) cases.gemms.push_back({R, N, K});
+  for (const auto& [R, N, K] : in_fp8) cases.fp8_gemms.push_back({R, N, K});
   cases.attention = {{own.T_local(), own.local.H, own.shape.D}};
 }
 
@@ -118,8 +124,9 @@ TypeCases cases_of(const Config& given, Precision type, MpiWorld& world, const D
     cases.gemms = default_gemms();
     cases.attention = default_attention();
   }
-  std::sort(cases.gemms.begin(), cases.gemms.end(),
-            [](const GemmCase& a, const GemmCase& b) { return a.flops() < b.flops(); });
+  for (std::vector<GemmCase>* gemms : {&cases.gemms, &cases.fp8_gemms})
+    std::sort(gemms->begin(), gemms->end(),
+              [](const GemmCase& a, const GemmCase& b) { return a.flops() < b.flops(); });
   cases.arrays = {has_deck                                 ? plan.micro_batches.rows
                   : device.info().kind == DeviceKind::cuda ? 65536
                                                            : 8192,
@@ -227,10 +234,11 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
   Device& device = *setup.device;
   const std::vector<TypeCases>& types = setup.types;
   const std::vector<AxisMessages>& axes = setup.axes;
-  const double weights =
-      static_cast<double>(types.size()) * (gemm_weight + attention_weight + array_weight) +
-      static_cast<double>(axes.size()) * axis_weight + machine_weight +
-      (axes.empty() ? 0.0 : overlap_weight);
+  double weights = machine_weight + static_cast<double>(axes.size()) * axis_weight +
+                   (axes.empty() ? 0.0 : overlap_weight);
+  for (const TypeCases& each : types)
+    weights += gemm_weight + attention_weight + array_weight +
+               (each.fp8_gemms.empty() ? 0.0 : gemm_weight);
   Phases phases(world, console, setup.limit_s, weights);
   Measured measured;
   const int64_t room = room_of(world, device);
@@ -240,6 +248,8 @@ Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& 
     const std::string in = std::string(" in ") + name_of(each.type);
     autotune(world, device, each.plan);
     bench.gemms(each.type, each.gemms, phases.begin("GEMMs" + in, gemm_weight));
+    if (!each.fp8_gemms.empty())
+      bench.fp8_gemms(each.fp8_gemms, phases.begin("GEMMs in fp8", gemm_weight));
     bench.attention(each.type, each.attention, phases.begin("attention" + in, attention_weight));
     bench.arrays(each.type, each.arrays, phases.begin("other kernels" + in, array_weight));
   }

@@ -42,6 +42,8 @@ double four_digits(double value) {
   return std::stod(printed("%.4g", value));
 }
 
+constexpr const char* fp8 = "fp8";  // type of GEMMs with fp8 factors
+
 // Shorter messages tell latency, not bandwidth.
 constexpr int64_t min_bytes_of_bandwidth = 256 * KiB;
 
@@ -229,9 +231,15 @@ class Fit {
     for (const char* key : {"units", "tile_rows", "tile_columns", "tile_ramp"})
       fitted_.comments[key] = how;
     fitted_.gemm_flops_per_s = best.at(main_type_);
-    if (facts_.sheet.name.empty()) set_peaks(best);
+    set_peaks(best);
     set("gemm_efficiency", best.at(main_type_) / machine.peak(main_type_), how + ", " + main_type_);
-    set("fp8_efficiency", machine.gemm_efficiency, "not measured: as gemm_efficiency");
+    if (best.count(fp8) > 0)
+      set("fp8_efficiency", best.at(fp8) / machine.peak(fp8), how + ", fp8");
+    else
+      set("fp8_efficiency", machine.gemm_efficiency,
+          facts_.sheet.name.empty()
+              ? "not measured, which needs a deck in fp8: peak and efficiency are those of bf16"
+              : "not measured, which needs a deck in fp8: as gemm_efficiency");
     double spread = 0.0, times = 0.0;
     for (const KernelRate& rate : gemms())
       if (rate.time_s > 1e-3) {
@@ -241,16 +249,21 @@ class Fit {
     set("jitter", times > 0.0 ? spread / times : 0.0, "measured: of the times of equal GEMMs");
   }
 
-  // The peaks of a device without a data sheet: the rates that its GEMMs approach.
+  // The peaks of a device without a data sheet: the rates that its GEMMs approach. A data sheet may
+  // leave out fp8.
   void set_peaks(const std::map<std::string, double>& reached) {
     DeviceData& sheet = fitted_.machine.sheet;
+    const bool is_known = !facts_.sheet.name.empty();
     for (const auto& [type, flops_per_s] : reached) {
-      const std::vector<double> peak = {four_digits(flops_per_s / 1e12)};
+      if (is_known && (type != fp8 || !sheet.fp8_tflops.empty())) continue;
       (type == "fp32"   ? sheet.fp32_tflops
        : type == "bf16" ? sheet.bf16_tflops
        : type == "fp16" ? sheet.fp16_tflops
-                        : sheet.fp64_tflops) = peak;
+       : type == fp8    ? sheet.fp8_tflops
+                        : sheet.fp64_tflops)
+          .assign(std::max<size_t>(1, sheet.clock_ghz.size()), four_digits(flops_per_s / 1e12));
     }
+    if (!is_known && sheet.fp8_tflops.empty()) sheet.fp8_tflops = sheet.bf16_tflops;
   }
 
   void fit_attention() {
@@ -297,9 +310,9 @@ class Fit {
       const auto M = static_cast<double>(rate.rows), N = static_cast<double>(rate.columns),
                  K = static_cast<double>(rate.inner);
       const double peak = machine.peak(rate.type);
+      const double efficiency = rate.type == fp8 ? machine.fp8_efficiency : machine.gemm_efficiency;
       const double model_s =
-          is_gemm ? modelled_gemm_s(machine, peak * machine.gemm_efficiency, bytes_per_s, M, N, K,
-                                    rate.bytes)
+          is_gemm ? modelled_gemm_s(machine, peak * efficiency, bytes_per_s, M, N, K, rate.bytes)
                   : modelled_attention_s(machine, peak, rate.kernel == "attention_forward", K, N,
                                          rate.flops);
       machine.shapes[rate.kernel + "_" + rate.type].push_back({M, N, K, own_s(rate) / model_s});

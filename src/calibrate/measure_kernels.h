@@ -47,6 +47,8 @@ class KernelBench {
   KernelBench(MpiWorld& world, Device& device, int64_t room_bytes, Calibration& result);
 
   void gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds);
+  // GEMMs of fp8 factors beside bf16 (device/arguments_types.h), which the device must have.
+  void fp8_gemms(const std::vector<GemmCase>& cases, double seconds);
   void attention(ComputeType type, const std::vector<AttentionCase>& cases, double seconds);
   void arrays(ComputeType type, const ArrayCase& size, double seconds);
   // Launches, the host's memory and, for a device with memory of its own, copies.

@@ -91,18 +91,17 @@ class Clock {
   }
 
   double gemm(const Work& work) const {
-    if (work.fp8)
-      return modelled_gemm_s(machine_, fp8_peak_ * machine_.fp8_efficiency, bytes_per_s_, work.M,
-                             work.N, work.K, work.bytes);
-    return modelled_gemm_s(machine_, peak_ * machine_.gemm_efficiency, bytes_per_s_, work.M, work.N,
-                           work.K, work.bytes) *
-           shape_factor(machine_.shapes, measured_name(work.op), work.M, work.N, work.K);
+    const double flops_per_s =
+        work.fp8 ? fp8_peak_ * machine_.fp8_efficiency : peak_ * machine_.gemm_efficiency;
+    return modelled_gemm_s(machine_, flops_per_s, bytes_per_s_, work.M, work.N, work.K,
+                           work.bytes) *
+           shape_factor(machine_.shapes, measured_name(work), work.M, work.N, work.K);
   }
 
   // As kernels are called in a calibration, without what is fused.
-  std::string measured_name(OpKind op) const {
-    if (is_backward_input(op)) op = OpKind::linear_backward_input;
-    return std::string(spec_of(op).name) + "_" + type_;
+  std::string measured_name(const Work& work) const {
+    const OpKind op = is_backward_input(work.op) ? OpKind::linear_backward_input : work.op;
+    return std::string(spec_of(op).name) + "_" + (work.fp8 ? "fp8" : type_);
   }
 
   double attention(const Work& work) const {
@@ -113,7 +112,7 @@ class Clock {
     const double gemms_s =
         modelled_attention_s(machine_, peak_, is_forward || !is_fused, work.K, D, work.flops);
     if (is_fused)
-      return gemms_s * shape_factor(machine_.shapes, measured_name(work.op), work.K, D, work.K);
+      return gemms_s * shape_factor(machine_.shapes, measured_name(work), work.K, D, work.K);
     return gemms_s +
            (is_forward ? 1.0 : 2.0) * work.scores * software_.score_traffic / bytes_per_s_;
   }

@@ -169,6 +169,38 @@ TEST(Fit, MeasuresWhatMessagesCost) {
             read_software("gptbench").overlap_cost);
 }
 
+// GEMMs in fp8 at twice the rate of bf16. Where there are none, a host's peak is that of bf16.
+TEST(Fit, GemmsInFp8HaveARateOfTheirOwn) {
+  Calibration bf16 = known_machine();
+  for (KernelRate& rate : bf16.kernels)
+    if (rate.kernel == "linear_forward") rate.type = "bf16";
+  Calibration fp8 = bf16;
+  for (KernelRate rate : bf16.kernels)
+    if (rate.kernel == "linear_forward") {
+      rate.type = "fp8";
+      rate.time_s = launch_s + 0.5 * (rate.time_s - launch_s);
+      fp8.kernels.push_back(rate);
+    }
+  const Machine without = fit_machine(bf16, host_of_two()).machine,
+                with = fit_machine(fp8, host_of_two()).machine;
+  EXPECT_EQ(without.peak("fp8") * without.fp8_efficiency,
+            without.peak("bf16") * without.gemm_efficiency);
+  EXPECT_EQ(without.shapes.count("linear_forward_fp8"), 0u);
+  EXPECT_NEAR(with.peak("bf16") * with.gemm_efficiency, gemm_rate, 2e-3 * gemm_rate);
+  EXPECT_NEAR(with.peak("fp8") * with.fp8_efficiency, 2.0 * gemm_rate, 4e-3 * gemm_rate);
+  // 18 sizes, each as measured.
+  ASSERT_EQ(with.shapes.at("linear_forward_fp8").size(), 18u);
+  for (const MeasuredShape& shape : with.shapes.at("linear_forward_fp8"))
+    EXPECT_NEAR(shape.factor, 1.0, 4e-3);
+  // A data sheet that does not state a peak of fp8 is given the measured one.
+  NodeFacts facts = host_of_two();
+  facts.sheet = *find_device("a100_80gb");
+  ASSERT_TRUE(facts.sheet.fp8_tflops.empty());
+  const Machine known = fit_machine(fp8, facts).machine;
+  EXPECT_NEAR(known.peak("fp8") * known.fp8_efficiency, 2.0 * gemm_rate, 4e-3 * gemm_rate);
+  EXPECT_EQ(known.peak("bf16"), 312e12);
+}
+
 // Between and at the end of what is tried.
 TEST(Fit, FindsRampAndSoftmax) {
   for (const auto& [ramp, softmax] : {std::pair{96.0, 12.0}, std::pair{1024.0, 128.0}}) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <thread>
+#include <tuple>
 
 #include "calibrate/time_share.h"
 #include "deck/config.h"
@@ -28,6 +29,7 @@ class Kernels : public ::testing::Test {
       bench.attention(type, {{8, 2, 4}}, time_s);
       bench.arrays(type, {6, 4, 8}, time_s);
     }
+    bench.fp8_gemms({{6, 4, 10}}, time_s);
     for (const KernelRate& rate : result.kernels) {
       rates_[rate.type + " " + rate.kernel] = rate;
       EXPECT_GT(rate.time_s, 0.0) << rate.kernel;
@@ -49,6 +51,19 @@ TEST_F(Kernels, Gemms) {
   EXPECT_EQ(rate("bf16 linear_forward").bytes, 2.0 * (60.0 + 24.0 + 40.0));
   EXPECT_EQ(rate("bf16 linear_backward_input").bytes, 2.0 * (60.0 + 24.0 + 40.0));
   EXPECT_EQ(rate("bf16 linear_backward_weight").bytes, 2.0 * (60.0 + 24.0) + 8.0 * 40.0);
+}
+
+// Factors have one byte per element, results two, gradients of weights four, read and written.
+TEST_F(Kernels, GemmsInFp8) {
+  for (const char* const name :
+       {"linear_forward", "linear_backward_input", "linear_backward_weight"})
+    EXPECT_EQ(rate(std::string("fp8 ") + name).flops, 2.0 * 6.0 * 4.0 * 10.0) << name;
+  EXPECT_EQ(rate("fp8 linear_forward").bytes, 60.0 + 40.0 + 2.0 * 24.0);
+  EXPECT_EQ(rate("fp8 linear_backward_input").bytes, 24.0 + 40.0 + 2.0 * 60.0);
+  EXPECT_EQ(rate("fp8 linear_backward_weight").bytes, 24.0 + 60.0 + 8.0 * 40.0);
+  // Result [rows, columns] and inner dimension.
+  const KernelRate& weight = rate("fp8 linear_backward_weight");
+  EXPECT_EQ(std::tuple(weight.rows, weight.columns, weight.inner), std::tuple(4, 10, 6));
 }
 
 // A call that sleeps takes no less; samples of one rank differ by less than their mean.
@@ -86,7 +101,7 @@ TEST_F(Kernels, Attention) {
   EXPECT_EQ(rate("bf16 attention_backward").bytes, 4.0 * 8.0 * 4.0 * 8.0);
 }
 
-// Three products, two passes of attention, and nothing else where there is room for nothing.
+// Three products, two passes of attention, three products in fp8 where there is room for nothing.
 TEST_F(Kernels, WhatHasNoRoomIsCounted) {
   Calibration nothing;
   KernelBench bench(world_, *device_, 0, nothing);
@@ -94,6 +109,8 @@ TEST_F(Kernels, WhatHasNoRoomIsCounted) {
   EXPECT_EQ(bench.left_out(), 3);
   bench.attention(ComputeType::fp32, {{8, 2, 4}}, time_s);
   EXPECT_EQ(bench.left_out(), 5);
+  bench.fp8_gemms({{6, 4, 10}}, time_s);
+  EXPECT_EQ(bench.left_out(), 8);
   EXPECT_TRUE(nothing.kernels.empty());
 }
 
