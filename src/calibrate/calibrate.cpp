@@ -328,7 +328,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   watch_signals();
   const CalibrationSetup setup = set_up(world, line);
   const RunConfig& run = setup.config.run;
-  const Watchdog watchdog(world, run.watchdog_s, setup.config.output.directory);
+  const Watchdog watchdog(world, run.limits.watchdog_s, setup.config.output.directory);
   Device& device = *setup.device;
   const Console console(world.rank() == 0, line.verbosity);
   console.say(printed("Calibration of %lld ranks on %lld nodes, at most %.0f s: ",

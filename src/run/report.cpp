@@ -199,13 +199,13 @@ size_t room_for_keys(const Config& config, const std::string& around) {
   int64_t lines = 12 + std::count(around.begin(), around.end(), '\n');
   const bool evaluates = config.convergence.evaluate_every > 0;
   const int64_t step_lines = evaluates ? step_lines_between_evaluations : max_step_lines;
-  lines += config.run.duration_s > 0.0 ? step_lines : std::min(config.run.steps, step_lines);
+  lines += config.run.limits.duration_s > 0.0 ? step_lines : std::min(config.run.steps, step_lines);
   lines += config.output.peak_tflops > 0.0 ? 1 : 3;  // why there is no MFU takes three
   if (evaluates) lines += 2;
   if (config.run.verify) lines += 1;
   if (!config.run.problem_class.empty()) lines += max_rules_lines;
   if (!config.checkpoint.directory.empty()) lines += 2;
-  if (config.run.resume != "no") lines += 3;
+  if (config.run.start.resume != "no") lines += 3;
   if (config.output.trace_step > 0) lines += 1;
   if (config.precision.compute == Precision::fp16) lines += 2;  // a skipped step, and why
   return static_cast<size_t>(std::max(int64_t{1}, max_lines - lines));

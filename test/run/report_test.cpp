@@ -216,13 +216,13 @@ TEST(Report, RoomForTheKeysOfADeck) {
   EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 5u - 13u);
   config.run.steps = 1000;
   EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 13u);
-  config.run.duration_s = 1.0;
+  config.run.limits.duration_s = 1.0;
   config.run.steps = 5;
   config.run.verify = true;
   config.output.peak_tflops = 0.0;
   EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 16u);
   config.output.trace_step = 1;
-  config.run.resume = "auto";
+  config.run.start.resume = "auto";
   EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 16u - 4u);
   EXPECT_EQ(room_for_keys(config, std::string(70, '\n')), 1u);
 }
