@@ -62,6 +62,8 @@ function(gptbench_test name)
   add_executable(test_${name} ${ARG_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${ARG_LIBRARIES} gptbench_warnings GTest::gtest)
   target_compile_definitions(test_${name} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # What is tested is compiled as it ships; the tests themselves take half the time to compile this way.
+  target_compile_options(test_${name} PRIVATE -O1)
   if(NOT ARG_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
     if(NOT ARG_LABELS)
