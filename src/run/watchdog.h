@@ -24,8 +24,8 @@ namespace gptbench {
 //     step so far is added.
 // Then each rank says who is to blame and what it was at, the last operations of all ranks go to
 // <directory>/last_operations.txt, and the processes end. A thread that is not run itself counts no
-// time. The destructor leaves a timer: a process that then does not end within limit_s, since MPI
-// waits for a rank that is stopped, is ended too.
+// time. The destructor leaves a timer: a process that then does not end within limit_s, and
+// ten seconds at least, since MPI waits for a rank that is stopped, is ended too.
 class Watchdog {
  public:
   // Collective. limit_s = 0, or one rank: watches nothing.
