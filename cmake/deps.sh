@@ -86,6 +86,8 @@ if [ "$purpose" = test ]; then
   need_command git git
   need_command mandoc mandoc
   want environment-modules
+  # Collectives of a step, simulated.
+  want libsimgrid-dev
   # The build for Arm, tested in an emulator.
   need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
   need_command qemu-aarch64 qemu-user

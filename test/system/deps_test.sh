@@ -56,7 +56,7 @@ if grep -q libgtest-dev log; then fail "running needs no GoogleTest"; fi
 
 fresh
 run test
-for package in libclang-rt-dev clang fio valgrind; do
+for package in libclang-rt-dev clang fio valgrind libsimgrid-dev; do
   if ! grep -q "install .* $package" log; then fail "$package is not installed"; fi
 done
 if ! grep -q "install.* libgtest-dev.* python3-torch" log; then fail "packages of the tests are not installed"; fi
