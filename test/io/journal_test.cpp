@@ -313,13 +313,13 @@ TEST_F(Journals, ARunThatWasKilledBehindItsResultHasOne) {
   killed_after(3);
   write_result(directory_, made_record());
   Journal().begin(directory_, planned());
-  EXPECT_EQ(read_result(result).status, made_record().status);
+  EXPECT_EQ(read_result(result).outcome.status, made_record().outcome.status);
   EXPECT_FALSE(fs::exists(directory_ + "/result.1.h5"));
   fs::last_write_time(result,
                       fs::last_write_time(directory_ + "/planned.h5") - std::chrono::seconds(1));
   Journal().begin(directory_, planned());
-  EXPECT_EQ(read_result(result).status, "FAILED");
-  EXPECT_EQ(read_result(directory_ + "/result.1.h5").status, made_record().status);
+  EXPECT_EQ(read_result(result).outcome.status, "FAILED");
+  EXPECT_EQ(read_result(directory_ + "/result.1.h5").outcome.status, made_record().outcome.status);
 }
 
 // find_largest tries several batches in one run: the journal is that of the last.
