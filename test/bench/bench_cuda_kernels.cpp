@@ -266,7 +266,7 @@ struct Bench {
     CublasLtGemm gemms(false);
     gemms.search(keys, gemm_workspace_bytes, queue, kernels);
     head("GEMM", "TFLOP/s");
-    for (const auto& [key, choice] : gemms.choices().by_key) {
+    for (const auto& [key, choice] : gemms.selections().by_key) {
       const double s = 1e-6 * choice.time_us;
       row(text_of(key).c_str(), s, 2e-12 * static_cast<double>(n * n * n) / s, peak);
     }
