@@ -37,7 +37,7 @@ memory=$(profiled memory_gb)
 [ "$(profiled ranks_per_node)" = 1.0 ] || fail "$(profiled ranks_per_node) ranks per node"
 # A deck in fp8: its GEMMs in fp8 beside what stays bf16, and the profile projects it.
 calibrates tiny-calibration bf16 1 "$decks/tiny.in" precision.compute=fp8
-grep -q '^  linear_backward_weight_fp8 =$' "$decks/profile.in" || fail "no shapes of GEMMs in fp8"
+grep -q '^  linear_forward_fp8 =$' "$decks/profile.in" || fail "no shapes of GEMMs in fp8"
 grep -Eq '^  fp8_efficiency = [0-9.]+  ! fitted to .*, fp8$' "$decks/profile.in" || fail "no rate of GEMMs in fp8"
 run 0 --project "$decks/tiny.in" --machine "$decks/profile.in" --ranks 1 precision.compute=fp8
 grep -Eq '^GPTBENCH projection sec_per_it=[0-9.e+-]+ ' out || fail "no projection in fp8"
