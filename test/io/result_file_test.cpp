@@ -347,7 +347,7 @@ TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
 }
 
 // Status of laying out a result with 16 MiB of address space more than this process has now.
-[[noreturn]] void encode_within_limit(const Record& record, int64_t now_bytes) {
+[[noreturn, maybe_unused]] void encode_within_limit(const Record& record, int64_t now_bytes) {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = static_cast<rlim_t>(now_bytes + (16 << 20));
