@@ -11,23 +11,15 @@
 
 namespace gptbench {
 
-// The library's best form of C[m,n] = A[m,k] B[k,n]: it chooses the layout of B.
+// The library's best form of C[m,n] = A[m,k] B[k,n]: it chooses the layout of B. Where it has no
+// bf16 (oneDNN without AVX-512) it multiplies in f32, as gptbench's own kernels do there.
 class LibraryGemm {
  public:
   LibraryGemm(DType in, DType out, int64_t m, int64_t k, int64_t n)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     using dnnl::memory;
-    const auto type = [](DType t) {
-      return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
-    };
-    const memory::desc a({m, k}, type(in), memory::format_tag::ab);
-    const memory::desc b({k, n}, type(in), memory::format_tag::any);
-    const memory::desc c({m, n}, type(out), memory::format_tag::ab);
-#if DNNL_VERSION_MAJOR >= 3
-    const dnnl::matmul::primitive_desc description(engine_, a, b, c);
-#else
-    const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, b, c), engine_);
-#endif
+    if (in == DType::bf16 && !has_bf16(engine_)) in = out = DType::f32;
+    const dnnl::matmul::primitive_desc description = describe(engine_, in, out, m, k, n);
     gemm_ = dnnl::matmul(description);
     for (const auto& [argument, desc] :
          {std::pair<int, memory::desc>{DNNL_ARG_SRC, description.src_desc()},
@@ -45,6 +37,30 @@ class LibraryGemm {
   }
 
  private:
+  static dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, DType in, DType out,
+                                               int64_t m, int64_t k, int64_t n) {
+    using dnnl::memory;
+    const auto type = [](DType t) {
+      return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+    };
+    const memory::desc a({m, k}, type(in), memory::format_tag::ab);
+    const memory::desc b({k, n}, type(in), memory::format_tag::any);
+    const memory::desc c({m, n}, type(out), memory::format_tag::ab);
+#if DNNL_VERSION_MAJOR >= 3
+    return {engine, a, b, c};
+#else
+    return {dnnl::matmul::desc(a, b, c), engine};
+#endif
+  }
+  static bool has_bf16(const dnnl::engine& engine) {
+    try {
+      describe(engine, DType::bf16, DType::bf16, 16, 16, 16);
+      return true;
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  }
+
   dnnl::engine engine_;
   dnnl::stream stream_;
   dnnl::matmul gemm_;
