@@ -120,7 +120,9 @@ void KernelBench::fp8_gemms(const std::vector<GemmCase>& cases, double seconds) 
                             Fill::zeros);
   for (const GemmCase& c : cases) {
     const int64_t R = c.rows, N = c.columns, K = c.inner;
-    // Of each factor two copies and, at first, bf16; results in bf16 and f32.
+    // Bytes per element: x, dy and the weight have two fp8 copies (1 each) and, while those are
+    // made, a bf16 array (2), whose room the bf16 result takes later; the weight gradient is f32
+    // (4).
     if (4 * R * (K + N) + 8 * N * K > room_bytes_ || !share.has_time()) {
       share.leave_out(3);
       continue;

@@ -41,7 +41,7 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Of end_within(), for its signal handler.
+// What end_within() leaves to its signal handler, count_down().
 volatile std::sig_atomic_t seconds_left = 0;
 char last_words[256];
 

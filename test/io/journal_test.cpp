@@ -200,8 +200,8 @@ TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
       EXPECT_LT(r.steps.loss.size(), 4u) << flipped;
     }
   }
-  // Of two lines that are swapped the one that comes too early is none, and so is what follows
-  // them.
+  // Where two lines are swapped, the line that comes too early is ignored, and so are those after
+  // the two.
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");

@@ -198,7 +198,7 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
             std::string::npos)
       << headline(r, "f");
   EXPECT_NE(last_line(r, "f").find(" rules=not_met "), std::string::npos);
-  // Of many, the first.
+  // A long list of broken rules is cut after its first lines.
   for (int key = 0; key < 30; ++key) r.summary.rules_broken += "; model.hidden_size = 1";
   const std::string many = headline(r, "f");
   EXPECT_NE(many.find("\n                ... gptpost show names all\nResult "), std::string::npos)
