@@ -28,6 +28,7 @@
 #include "run/launch_check.h"
 #include "run/projection.h"
 #include "run/run.h"
+#include "run/signals.h"
 #include "sweep/config.h"
 #include "sweep/driver.h"
 #include "sweep/search.h"
@@ -74,6 +75,7 @@ void print_plan(const CommandLine& line) {
 }
 
 int run(int argc, char** argv, const CommandLine& line) {
+  watch_signals();  // before MPI, which may take seconds to start
   MpiWorld world(&argc, &argv);
   set_check_context(static_cast<int>(world.rank()), system_info().hostname, &MpiWorld::abort);
   const LaunchedAs launch = launched_as();

@@ -325,7 +325,6 @@ std::string last_line_of(const Record& record, const Measured& measured,
 }  // namespace
 
 Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv) {
-  watch_signals();
   const CalibrationSetup setup = set_up(world, line);
   const RunConfig& run = setup.config.run;
   const Watchdog watchdog(world, run.limits.watchdog_s, setup.config.output.directory);

@@ -19,7 +19,6 @@
 #include "run/device_setup.h"
 #include "run/find_largest.h"
 #include "run/report.h"
-#include "run/signals.h"
 #include "run/watchdog.h"
 
 namespace gptbench {
@@ -96,7 +95,6 @@ Deck read_deck_once(MpiWorld& world, const CommandLine& line, std::string text) 
 
 Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv) {
   const double start_s = now_s();
-  watch_signals();
 
   // Deck to plan: everything that can be refused is refused here.
   const Deck given = read_deck_once(world, line, "");
