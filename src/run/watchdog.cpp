@@ -1,6 +1,7 @@
 #include "run/watchdog.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ namespace {
 
 enum State : int { absent, watching, left, informed };
 
-// "R", "S", "T", ... of /proc/PID/stat; 0 where there is no such process.
+// "R", "S", "T", ... of /proc/PID/stat; 0 where there is no such process. A thread's number will
+// do.
 char process_state(int64_t pid) {
   const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
   const size_t name_end = line.rfind(") ");
@@ -117,6 +119,7 @@ Watchdog::Watchdog(MpiWorld& world, double limit_s, const std::string& directory
   std::strncpy(seat.host, system_info().hostname.c_str(), sizeof seat.host - 1);
   pulse.move_to(&seat.pulse);
   seat.state = watching;
+  main_thread_ = ::syscall(SYS_gettid);
   ::pthread_getcpuclockid(::pthread_self(), &main_clock_);
   thread_ = std::thread([this] { watch(); });
 }
@@ -155,7 +158,7 @@ void Watchdog::watch() {
 }
 
 void Watchdog::look(double passed_s) {
-  count();
+  count(passed_s);
   look_at_others(passed_s);
   if (node_rank_ == 0) look_at_progress(passed_s);
   if (node_->verdict == 2) end();
@@ -164,17 +167,29 @@ void Watchdog::look(double passed_s) {
 // A rank that computes is alive, however long an operation takes. On a busy machine it may get
 // little of a processor: 0.2 % of run.watchdog_s counts, which is more than a thread uses that only
 // polls.
-void Watchdog::count() {
+void Watchdog::count(double passed_s) {
   const PulseMemory& memory = pulse.memory();
   const uint64_t signs = memory.entries + memory.advances;
   const double used_s = seconds_of(main_clock_);
   const bool computes = !entry_waits(memory.latest()) && used_s - used_s_ > 0.002 * limit_s_;
-  if (signs != signs_ || computes) {
+  if (signs != signs_ || computes || is_starved(used_s, passed_s)) {
     ++own().progress;
     signs_ = signs;
     used_s_ = used_s;
   }
   ++own().beats;
+}
+
+// A rank that waits for a message has to be run to see it. For a quarter of the limit each look
+// found it ready, and it was given less than 1 % of a processor: what it waits for may have come.
+bool Watchdog::is_starved(double used_s, double passed_s) {
+  const bool ready = process_state(main_thread_) == 'R';
+  ready_s_ = ready ? ready_s_ + passed_s : 0.0;
+  if (ready && ready_s_ < 0.25 * limit_s_) return false;
+  const bool starved = ready && used_s - used_before_s_ < 0.01 * ready_s_;
+  ready_s_ = 0.0;
+  used_before_s_ = used_s;
+  return starved;
 }
 
 void Watchdog::look_at_others(double passed_s) {

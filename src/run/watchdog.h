@@ -21,7 +21,7 @@ namespace gptbench {
 //     is left alone);
 //   - or no rank of the run makes progress: none begins an operation or completes a message, and
 //     none computes, all wait. For a device, whose operations the host does not see, the longest
-//     step so far is added.
+//     step so far is added. No time counts in which a rank is ready to run and gets no processor.
 // Then each rank says who is to blame and what it was at, the last operations of all ranks go to
 // <directory>/last_operations.txt, and the processes end. A thread that is not run itself counts no
 // time. The destructor leaves a timer: a process that then does not end within limit_s, and
@@ -40,7 +40,8 @@ class Watchdog {
 
   void watch();
   void look(double passed_s);
-  void count();
+  void count(double passed_s);
+  bool is_starved(double used_s, double passed_s);
   void look_at_others(double passed_s);
   void look_at_progress(double passed_s);
   void accuse(const std::string& why, int accused = 0);
@@ -56,9 +57,12 @@ class Watchdog {
   std::unique_ptr<NodeLink> link_;  // null: one node
   std::vector<Observed> beats_;     // of the ranks of this node
   Observed progress_;               // of all ranks, on the first rank of the node
-  clockid_t main_clock_{};          // processor time of the thread that runs the training,
+  int64_t main_thread_ = 0;         // the thread that runs the training, as the system numbers it
+  clockid_t main_clock_{};          // its processor time,
   double used_s_ = 0.0;             // at the last sign of life
   uint64_t signs_ = 0;              // of this rank's life
+  // For how long each look has found the main thread ready to run, and its processor time before.
+  double ready_s_ = 0.0, used_before_s_ = 0.0;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;  // guarded by mutex_

@@ -146,17 +146,40 @@ for other in 0 2; do
   grep -q "^gptbench: rank $other on .*: the end of MPI takes more than 10 s: " err || fail "rank $other: $(grep ^gptbench: err)"
 done
 
+# timed_job TIME: starts three ranks that would end after TIME, and waits for their first steps.
+timed_job() {
+  rm -rf "$work" out
+  mkdir -p "$work"
+  # shellcheck disable=SC2016  # expanded by the inner shell
+  (cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH 3" &&
+    exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" "$deck" run.steps=2000000000 \
+      run.time_limit_s="$1" run.watchdog_s=$limit) >out 2>err &
+  job=$!
+  await '^ *3/2000000000 ' out "$job"
+  mapfile -t pids <"$work/pids"
+}
+
+# All ranks wait for each other, ready to run, and for five times the limit others have their processor:
+# each main thread runs only where nothing else wants to, beside eight that always do.
+case="no processor"
+timed_job 14
+processor=$(taskset -cp "${pids[0]}" | sed 's/.*: *//; s/[-,].*//')
+for pid in "${pids[@]}"; do
+  { taskset -cp "$processor" "$pid" && chrt --idle -p 0 "$pid"; } >/dev/null
+done
+busy=()
+for _ in 1 2 3 4 5 6 7 8; do
+  taskset -c "$processor" sh -c 'while :; do :; done' &
+  busy+=($!)
+done
+sleep $((5 * limit))
+kill "${busy[@]}"
+await_end "$job"
+[ "$status" -eq 8 ] || fail "status $status instead of 8"
+
 # Stopped for less than the limit, all together as well (a batch system that suspends a job).
-rm -rf "$work" out
-mkdir -p "$work"
 case="suspended"
-# shellcheck disable=SC2016  # expanded by the inner shell
-(cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH 3" &&
-  exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" "$deck" run.steps=2000000000 \
-    run.time_limit_s=14 run.watchdog_s=$limit) >out 2>err &
-job=$!
-await '^ *3/2000000000 ' out "$job"
-mapfile -t pids <"$work/pids"
+timed_job 14
 kill -STOP "${pids[@]}"
 sleep $((2 * limit))
 kill -CONT "${pids[@]}"
