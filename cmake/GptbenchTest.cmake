@@ -44,6 +44,19 @@ function(gptbench_set_test_properties name processors timeout)
   endif()
 endfunction()
 
+# GoogleTest's header, half of what a test compiles, is compiled once for all. (ccache keeps tests
+# where its sloppiness holds pch_defines and time_macros.)
+function(gptbench_precompile_gtest)
+  if(NOT TARGET gptbench_gtest)
+    file(WRITE ${CMAKE_BINARY_DIR}/test/gtest_header.cpp "")
+    add_library(gptbench_gtest OBJECT ${CMAKE_BINARY_DIR}/test/gtest_header.cpp)
+    target_link_libraries(gptbench_gtest PRIVATE gptbench_warnings GTest::gtest)
+    target_compile_options(gptbench_gtest PRIVATE -O1)
+    target_precompile_headers(gptbench_gtest PRIVATE <gtest/gtest.h>)
+  endif()
+  target_precompile_headers(${ARGN} REUSE_FROM gptbench_gtest)
+endfunction()
+
 # A GoogleTest program; RANKS (or MPI) starts it through the MPI launcher with the main function of
 # test/mpi_main.cpp. Several rank counts (RANKS 1 2 4) register one test each, named <name>_n<ranks>.
 # SHARDS 2 (without RANKS) divides its test cases among tests <name>_s1 and <name>_s2. ARGUMENTS
@@ -64,6 +77,7 @@ function(gptbench_test name)
   target_compile_definitions(test_${name} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # What is tested is compiled as it ships; tests themselves compile in as little as half the time with -O1.
   target_compile_options(test_${name} PRIVATE -O1)
+  gptbench_precompile_gtest(test_${name})
   if(NOT ARG_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
     if(NOT ARG_LABELS)
