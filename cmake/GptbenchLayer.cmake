@@ -29,13 +29,22 @@ set(GPTBENCH_BELOW_calibrate base record measure deck plan project device comm c
 set(GPTBENCH_BELOW_post base record deck plan project io weights)
 set(GPTBENCH_BELOW_sweep base record measure deck plan project device comm cuda memory data engine verify io weights checkpoint run)
 
+# The folder of a build that differs in its MPI library alone: all but the layers that know of MPI is
+# taken from there as it was compiled.
+set(GPTBENCH_LAYERS_FROM "" CACHE PATH "Build folder to take objects from (test/slurm/mpich_build.sh)")
+set(GPTBENCH_MPI_LAYERS base comm io cuda)  # base names its version, io includes HDF5, and CUDA is off
+
 function(gptbench_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;SEES;PRIVATE_LIBRARIES;PUBLIC_LIBRARIES" ${ARGN})
   set(root ${CMAKE_BINARY_DIR}/include_roots/${name})
   file(MAKE_DIRECTORY ${root})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
 
+  if(GPTBENCH_LAYERS_FROM AND NOT name IN_LIST GPTBENCH_MPI_LAYERS)
+    file(GLOB_RECURSE ARG_SOURCES ${GPTBENCH_LAYERS_FROM}/src/${name}/CMakeFiles/gptbench_${name}.dir/*.o)
+  endif()
   add_library(gptbench_${name} STATIC ${ARG_SOURCES})
+  set_target_properties(gptbench_${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_include_directories(gptbench_${name} PUBLIC ${root})
   foreach(layer IN LISTS ARG_DEPENDS ARG_SEES)
     if(NOT layer IN_LIST GPTBENCH_BELOW_${name})

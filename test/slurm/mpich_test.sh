@@ -1,7 +1,7 @@
 #!/bin/bash
 # MPICH under Slurm: gptbench built with MPICH, the shipped script on two nodes through PMI-2.
 #
-# Needs GPTBENCH_SOURCE_DIR, GPTPOST (of any build), BUILD (the folder of mpich_build.sh), CXX,
+# Needs GPTBENCH_SOURCE_DIR, GPTPOST (of any build), BUILD and OTHER (folders of mpich_build.sh), CXX,
 # GENERATOR and JOBS.
 set -u
 here=$GPTBENCH_SOURCE_DIR/test/slurm
@@ -10,7 +10,7 @@ source "$here/cluster.sh"
 # shellcheck source=/dev/null
 source "$here/jobs.sh"
 cluster_skip_without_slurm
-sh "$here/mpich_build.sh" "$GPTBENCH_SOURCE_DIR" "$BUILD" || exit
+sh "$here/mpich_build.sh" "$GPTBENCH_SOURCE_DIR" "$BUILD" "$OTHER" || exit
 "$BUILD/bin/gptbench" --version
 
 # Ubuntu 24.04's MPICH was built for PMIx alone: neither its own launcher nor Slurm can start it.
