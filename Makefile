@@ -43,8 +43,8 @@ sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw pictures (
 	@$(MAKE) --no-print-directory build
 	@sh cmake/sweep_demo.sh $(BUILD)
 
-# One test more at a time than processors: those of several ranks spend much of their time in launchers.
-TEST_JOBS = $(shell expr $(JOBS) + 1)
+# Two tests more at a time than processors: those that start programs wait for most of their time.
+TEST_JOBS = $(shell expr $(JOBS) + 2)
 
 # CTest has the last word: nothing is printed after it.
 test: deps-test  ## deps for tests, build everything, run every test
