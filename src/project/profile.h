@@ -60,6 +60,7 @@ namespace gptbench {
   X(message_us, "added to each message")                                                       \
   X(step_ms, "added to each step")                                                             \
   X(overlap_cost, "of the time of a message, what computing beside it loses")                  \
+  X(prefetches, "1: weights of ZeRO 3 are gathered while the layer before computes; 0: when needed") \
   X(within_efficiency, "share of a link's bandwidth within a node that messages reach")        \
   X(between_efficiency, "the same between nodes")                                              \
   X(spread, "standard deviation of ln(projected / measured time) over rows that were not fitted") \

@@ -30,7 +30,7 @@ std::vector<Lane> lanes_of(const StepWork& step, const Machine& machine, const S
 }
 
 StepTime walk_step(const std::vector<Lane>& lanes, const Software& software) {
-  const std::vector<LaneTime> times = walk(lanes, software.overlap_cost);
+  const std::vector<LaneTime> times = walk(lanes, software);
   const LaneTime& busiest = *std::max_element(
       times.begin(), times.end(),
       [](const LaneTime& a, const LaneTime& b) { return a.computing_s < b.computing_s; });
@@ -173,7 +173,7 @@ double least_step_s(const std::vector<Plan>& stages, const Machine& machine,
 StepTimeline step_timeline(const StepWork& work, const Machine& machine, const Software& software) {
   StepTimeline timeline{lanes_of(work, machine, software), {}};
   for (Lane& lane : timeline.lanes) lane.traced = true;
-  timeline.times = walk(timeline.lanes, software.overlap_cost);
+  timeline.times = walk(timeline.lanes, software);
   return timeline;
 }
 

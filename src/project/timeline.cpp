@@ -31,12 +31,13 @@ struct Exchange {
 
 class Walker {
  public:
-  Walker(const Lane& lane, size_t lanes, double overlap_cost, Exchange& exchange)
+  Walker(const Lane& lane, size_t lanes, const Software& software, Exchange& exchange)
       : lane_(lane),
         plan_(lane.work->plan),
         issues_(lane.fewer ? lane.work->fewer : lane.work->issues),
         lanes_(lanes),
-        overlap_cost_(overlap_cost),
+        overlap_cost_(software.overlap_cost),
+        prefetches_(software.prefetches != 0.0),
         exchange_(exchange),
         finished_(plan_.ops.size() * slots()),
         latest_(plan_.ops.size()),
@@ -94,7 +95,7 @@ class Walker {
       time_.computing_s += seconds;
       const Region region = lane_.work->works[static_cast<size_t>(issue.work)].region;
       time_.region_s[static_cast<size_t>(region)] += seconds;
-    } else if (op.kind == OpKind::receive && op.axis == Axis::pipeline) {
+    } else if (is_asked_for(op, issue)) {
       post(op, issue, start);
       return true;
     } else if (is_message(op.kind)) {
@@ -114,7 +115,15 @@ class Walker {
     finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = end;
   }
 
-  // A receive is posted before the computing that hides it; when it ends is asked by who waits.
+  // When it ends is asked by who waits: a receive is posted before the computing that hides it, and
+  // weights that are not prefetched are gathered then.
+  bool is_asked_for(const Op& op, const Issue& issue) const {
+    if (op.kind == OpKind::receive) return op.axis == Axis::pipeline;
+    return gathers_weights(op) && issue.micro_batch >= 0 && !prefetches_;
+  }
+  static bool gathers_weights(const Op& op) {
+    return op.kind == OpKind::all_gather && op.axis == Axis::shard;
+  }
   void post(const Op& op, const Issue& issue, double start) {
     const auto& size = op.as<MessageSize>();
     posted_[static_cast<size_t>(op.queue)].push(
@@ -122,12 +131,21 @@ class Walker {
     latest_[static_cast<size_t>(issue.op)] = unknown;
     finished_[static_cast<size_t>(issue.op) * slots() + static_cast<size_t>(issue.slot)] = unknown;
   }
-  // Ends receives of the queue in their order until `end` is known; false where the stage that
+  // Ends what was posted on the queue in its order until `end` is known; false where the stage that
   // sends must come first.
   bool settle(QueueId queue, const double& end) {
     const auto q = static_cast<size_t>(queue);
     while (end == unknown) {
       const Posted& next = posted_[q].front();
+      const Op& op = plan_.ops[static_cast<size_t>(next.issue->op)];
+      if (gathers_weights(op)) {
+        const double seconds = lane_.seconds[static_cast<size_t>(next.issue->work)];
+        double gathered = 0.0;
+        transmit(op, seconds, std::max({next.start, clock_[q], clock_[compute]}), gathered);
+        finish(q, *next.issue, gathered - seconds, gathered);
+        posted_[q].pop();
+        continue;
+      }
       std::queue<double>& sent = exchange_.in_flight[next.channel];
       if (sent.empty()) return false;
       finish(q, *next.issue, next.start, std::max({next.start, clock_[q], sent.front()}));
@@ -188,7 +206,8 @@ class Walker {
   const Plan& plan_;
   const std::vector<Issue>& issues_;
   size_t lanes_;
-  double overlap_cost_ = 0.0;
+  double overlap_cost_;
+  bool prefetches_;
   Exchange& exchange_;
   size_t next_ = 0;
   std::array<double, num_queues> clock_{};
@@ -203,11 +222,11 @@ class Walker {
 
 }  // namespace
 
-std::vector<LaneTime> walk(const std::vector<Lane>& lanes, double overlap_cost) {
+std::vector<LaneTime> walk(const std::vector<Lane>& lanes, const Software& software) {
   Exchange exchange;
   std::vector<Walker> walkers;
   walkers.reserve(lanes.size());
-  for (const Lane& lane : lanes) walkers.emplace_back(lane, lanes.size(), overlap_cost, exchange);
+  for (const Lane& lane : lanes) walkers.emplace_back(lane, lanes.size(), software, exchange);
   for (bool moves = true; moves;) {
     moves = false;
     for (Walker& walker : walkers) moves = walker.advance() || moves;

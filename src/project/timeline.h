@@ -39,7 +39,8 @@ struct LaneTime {
 // an operation of another queue starts after the compute operations issued before it; all wait for
 // what waits_for names. A receive ends when the matching send has; a collective of several stages
 // starts when the last of them arrives. While a message is in flight computing loses overlap_cost
-// of the time: at 1 it stands still, as where MPI moves data in the thread that computes.
-std::vector<LaneTime> walk(const std::vector<Lane>& lanes, double overlap_cost);
+// of the time: at 1 it stands still, as where MPI moves data in the thread that computes. Software
+// that does not prefetch gathers weights when computing has come to what waits for them.
+std::vector<LaneTime> walk(const std::vector<Lane>& lanes, const Software& software);
 
 }  // namespace gptbench

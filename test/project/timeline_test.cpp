@@ -36,6 +36,11 @@ class ByHand {
   int32_t gather(QueueId queue, double seconds) {
     return add(OpKind::all_gather, queue, Axis::data, seconds);
   }
+  int32_t gather_weights(double seconds) {
+    const int32_t op = add(OpKind::all_gather, QueueId::data, Axis::shard, seconds);
+    work_.issues.back().micro_batch = 0;
+    return op;
+  }
   void stage(int64_t stage) { work_.plan.at.pipeline = stage; }
   Lane lane() const { return {&work_, seconds_, {}}; }
 
@@ -43,6 +48,14 @@ class ByHand {
   RankWork work_;
   std::vector<double> seconds_;
 };
+
+std::vector<LaneTime> walked(const std::vector<Lane>& lanes, double overlap_cost,
+                             bool prefetches = true) {
+  Software software;
+  software.overlap_cost = overlap_cost;
+  software.prefetches = prefetches ? 1.0 : 0.0;
+  return walk(lanes, software);
+}
 
 //   compute   A A A B B . . . C       A 3 s, B 2 s, C 1 s, which waits for
 //   data            G G G G G         G 5 s, which starts after A
@@ -52,7 +65,7 @@ TEST(Timeline, ComputingWaitsForAMessage) {
   const int32_t message = rank.gather(QueueId::data, 5.0);
   rank.compute(2.0);
   rank.compute(1.0, {message});
-  const LaneTime time = walk({rank.lane()}, 0.0).front();
+  const LaneTime time = walked({rank.lane()}, 0.0).front();
   EXPECT_DOUBLE_EQ(time.end_s, 9.0);
   EXPECT_DOUBLE_EQ(time.computing_s, 6.0);
   EXPECT_DOUBLE_EQ(time.exposed_s, 3.0);
@@ -61,7 +74,7 @@ TEST(Timeline, ComputingWaitsForAMessage) {
 
   Lane traced = rank.lane();
   traced.traced = true;
-  const std::vector<Span> spans = walk({traced}, 0.0).front().spans;
+  const std::vector<Span> spans = walked({traced}, 0.0).front().spans;
   const std::vector<std::pair<double, double>> expected = {{0, 3}, {3, 8}, {3, 5}, {8, 9}};
   ASSERT_EQ(spans.size(), expected.size());
   for (size_t i = 0; i < spans.size(); ++i) {
@@ -71,6 +84,25 @@ TEST(Timeline, ComputingWaitsForAMessage) {
   }
 }
 
+// Weights of C are gathered beside A and B where software prefetches, else between B and C:
+//   compute   A A A B B C           A A A B B . . C
+//   data      G G                             G G
+TEST(Timeline, WeightsAreGatheredAheadOrWhenNeeded) {
+  ByHand rank;
+  const int32_t weights = rank.gather_weights(2.0);
+  rank.compute(3.0);
+  rank.compute(2.0);
+  rank.compute(1.0, {weights});
+  EXPECT_DOUBLE_EQ(walked({rank.lane()}, 0.0).front().end_s, 6.0);
+  Lane traced = rank.lane();
+  traced.traced = true;
+  const LaneTime time = walked({traced}, 0.0, false).front();
+  EXPECT_DOUBLE_EQ(time.end_s, 8.0);
+  EXPECT_DOUBLE_EQ(time.exposed_s, 2.0);
+  EXPECT_DOUBLE_EQ(time.spans[0].begin_s, 5.0);
+  EXPECT_DOUBLE_EQ(time.spans[0].end_s, 7.0);
+}
+
 // B beside the message computes half of the time: 4 s. C waits 1 s more.
 TEST(Timeline, MessagesSlowComputingDown) {
   ByHand rank;
@@ -78,7 +110,7 @@ TEST(Timeline, MessagesSlowComputingDown) {
   const int32_t message = rank.gather(QueueId::data, 5.0);
   rank.compute(2.0);
   rank.compute(1.0, {message});
-  const LaneTime time = walk({rank.lane()}, 0.5).front();
+  const LaneTime time = walked({rank.lane()}, 0.5).front();
   EXPECT_DOUBLE_EQ(time.end_s, 9.0);
   EXPECT_DOUBLE_EQ(time.computing_s, 6.0);
   EXPECT_DOUBLE_EQ(time.exposed_s, 3.0);
@@ -92,7 +124,7 @@ TEST(Timeline, WhatAMessageCostsDoesNotDependOnTheLengthOfOperations) {
       ByHand rank;
       rank.gather(QueueId::data, 5.0);
       for (int i = 0; i < operations; ++i) rank.compute(10.0 / operations);
-      const LaneTime time = walk({rank.lane()}, cost).front();
+      const LaneTime time = walked({rank.lane()}, cost).front();
       EXPECT_NEAR(time.end_s, 10.0 + 5.0 * cost, 1e-12) << operations << " " << cost;
       EXPECT_NEAR(time.computing_s, 10.0, 1e-12) << operations << " " << cost;
     }
@@ -105,7 +137,7 @@ TEST(Timeline, ARingTakesTurnsWithOtherMessages) {
   rank.add(OpKind::send, QueueId::send_context, Axis::context, 1.0);
   const int32_t received = rank.add(OpKind::receive, QueueId::receive_context, Axis::context, 1.0);
   rank.compute(2.0, {received});
-  const LaneTime time = walk({rank.lane()}, 0.0).front();
+  const LaneTime time = walked({rank.lane()}, 0.0).front();
   EXPECT_DOUBLE_EQ(time.end_s, 8.0);
   EXPECT_DOUBLE_EQ(time.exposed_s, 6.0);
 }
@@ -117,7 +149,7 @@ TEST(Timeline, MessagesOnALinkTakeTurns) {
   rank.gather(QueueId::tensor, 5.0);
   rank.gather(QueueId::data, 4.0);
   rank.compute(1.0);
-  const LaneTime time = walk({rank.lane()}, 0.0).front();
+  const LaneTime time = walked({rank.lane()}, 0.0).front();
   EXPECT_DOUBLE_EQ(time.end_s, 9.0);
   EXPECT_DOUBLE_EQ(time.exposed_s, 8.0);
 }
@@ -132,8 +164,8 @@ TEST(Timeline, AStageWaitsForTheOneBefore) {
       second.add(OpKind::receive, QueueId::receive_forward, Axis::pipeline, 1.0, {}, {{}, 0, 0, 7});
   second.compute(4.0, {received});
   for (const bool reversed : {false, true}) {  // whoever is walked first
-    const std::vector<LaneTime> times = reversed ? walk({second.lane(), first.lane()}, 0.0)
-                                                 : walk({first.lane(), second.lane()}, 0.0);
+    const std::vector<LaneTime> times = reversed ? walked({second.lane(), first.lane()}, 0.0)
+                                                 : walked({first.lane(), second.lane()}, 0.0);
     const LaneTime& time = times[reversed ? 0 : 1];
     EXPECT_DOUBLE_EQ(time.end_s, 7.0);
     EXPECT_DOUBLE_EQ(time.bubble_s, 3.0);
@@ -149,7 +181,7 @@ TEST(Timeline, StagesMeet) {
   second.stage(1);
   second.compute(5.0);
   second.add(OpKind::all_reduce, QueueId::tensor, Axis::world, 1.0);
-  for (const LaneTime& time : walk({first.lane(), second.lane()}, 0.0))
+  for (const LaneTime& time : walked({first.lane(), second.lane()}, 0.0))
     EXPECT_DOUBLE_EQ(time.end_s, 6.0);
 }
 
@@ -169,7 +201,7 @@ TEST(Timeline, EveryPlanEnds) {
     std::vector<Lane> lanes;
     for (const RankWork& work : works)
       lanes.push_back({&work, std::vector<double>(work.works.size(), 1.0), {}});
-    for (const LaneTime& time : walk(lanes, 0.0)) {
+    for (const LaneTime& time : walked(lanes, 0.0)) {
       EXPECT_GT(time.computing_s, 0.0);
       EXPECT_NEAR(time.computing_s + time.exposed_s + time.bubble_s, time.end_s, 1e-6);
     }
