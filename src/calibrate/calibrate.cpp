@@ -358,7 +358,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     record.verify = {{"messages_correct",
                       "arrays that do not hold the sum, or the parts, of all ranks",
                       static_cast<double>(measured.wrong), 0.0, measured.wrong == 0}};
-    record.summary.gemm_ceiling_tflops = fitted.gemm_flops_per_s / 1e12;
+    record.summary.gemm_ceiling.tflops = fitted.gemm_flops_per_s / 1e12;
     set_end(record, {measured.outcome(), reason_of(measured)});
 
     write_result(directory, record);

@@ -72,17 +72,17 @@ void take_line(const std::string& line, bool scaled, const Summary& summary, Ste
       (cells.size() != num_columns && cells.size() != columns_without_held_out_loss) ||
       printed("%u", checksum_of(line.substr(0, comma))) != cells.back())
     return;
-  const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - summary.resumed_step;
+  const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - summary.resumed.steps;
   if (step < 1) return;  // of the run that this one continues
   if (step > static_cast<int64_t>(steps.loss.size()) + 1) return;
-  rewind(steps, static_cast<size_t>(step) - 1, summary.resumed_step + step - 1);
+  rewind(steps, static_cast<size_t>(step) - 1, summary.resumed.steps + step - 1);
   const auto number = [&](size_t column) { return std::strtod(cells[column].c_str(), nullptr); };
   steps.loss.push_back(number(1));
   steps.grad_norm.push_back(number(2));
   steps.time_s.push_back(number(3));
   steps.tokens.push_back(summary.tokens_per_step);
   if (cells.size() == num_columns && std::isfinite(number(7))) {
-    steps.held_out_step.push_back(summary.resumed_step + step);
+    steps.held_out_step.push_back(summary.resumed.steps + step);
     steps.held_out_loss.push_back(number(7));
   }
   if (!scaled) return;
@@ -181,7 +181,7 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   close();
   create_directories(directory);
   const std::string path = steps_path(directory);
-  const bool continues = !again && planned.summary.resumed_step > 0 && has_our_columns(path);
+  const bool continues = !again && planned.summary.resumed.steps > 0 && has_our_columns(path);
   if (!again && !continues && !is_locked(path) &&
       ::access(planned_path(directory).c_str(), F_OK) == 0)
     recover(directory);
@@ -298,11 +298,11 @@ Record recovered_record(const std::string& directory, const std::string& status,
   }
   summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
   set_time_to_target(record, configured<double>(record, "convergence", "target_loss"));
-  set_peak(record.summary, record.summary.peak_tflops, record.summary.peak_source);
+  set_peak(record.summary, record.summary.peak.tflops, record.summary.peak.source);
   record.outcome.status = status;
   record.outcome.verdict = "NOT VERIFIED";
   record.outcome.failed_step =
-      record.summary.resumed_step + static_cast<int64_t>(record.steps.loss.size()) - 1;
+      record.summary.resumed.steps + static_cast<int64_t>(record.steps.loss.size()) - 1;
   record.outcome.reason = "recovered from the journal: the run ended without a result after step " +
                           std::to_string(record.outcome.failed_step + 1) +
                           "; step times are those of rank 0";

@@ -110,12 +110,12 @@ void read_summary(hid_t file, Summary& summary) {
   visit_summary(summary,
                 [&](const char* name, auto& value) { read_attribute(group, name, value); });
   // Axes of plots and differences of steps are formed from it.
-  if (summary.resumed_step < 0 || summary.resumed_step > max_steps)
+  if (summary.resumed.steps < 0 || summary.resumed.steps > max_steps)
     throw Error(Exit::io, "cannot read attribute resumed_step: out of range");
   const std::string prefix = flops_prefix;
   for (const std::string& name : names_of_attributes(group))
     if (name.compare(0, prefix.size(), prefix) == 0)
-      read_attribute(group, name, summary.flops_per_step[name.substr(prefix.size())]);
+      read_attribute(group, name, summary.flops.per_step[name.substr(prefix.size())]);
   double stored = 0.0;
   if (!read_attribute(group, "fom_tflops", stored)) set_figure_of_merit(summary);  // older files
 }

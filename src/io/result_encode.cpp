@@ -64,7 +64,7 @@ struct WriteAttribute {
 void write_summary(hid_t file, const Summary& summary) {
   const Hdf5Handle group = create_group(file, "summary");
   visit_summary(summary, WriteAttribute{group});
-  for (const auto& [convention, flops] : summary.flops_per_step)
+  for (const auto& [convention, flops] : summary.flops.per_step)
     write_attribute(group, flops_prefix + convention, flops);
 }
 

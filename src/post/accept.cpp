@@ -69,10 +69,10 @@ Lack lack_of(const AcceptRow& row, const Record& record) {
   if (row.verdict == "valid" && record.outcome.verdict != "VALID")
     return {record.outcome.verdict == "INVALID" ? Accepted::FAILED : Accepted::NOT_DECIDED,
             "is " + record.outcome.verdict + " (" + record.outcome.status + reason + ")"};
-  if (row.rules == "met" && record.summary.rules != "met")
-    return {Accepted::FAILED, record.summary.rules.empty()
+  if (row.rules == "met" && record.summary.rules.outcome != "met")
+    return {Accepted::FAILED, record.summary.rules.outcome.empty()
                                   ? "names no problem class"
-                                  : "does not meet its rules: " + record.summary.rules_broken};
+                                  : "does not meet its rules: " + record.summary.rules.broken};
   for (const std::string& name : row.checks) {
     const auto check = std::find_if(record.verify.begin(), record.verify.end(),
                                     [&](const VerifyEntry& entry) { return entry.name == name; });
@@ -80,7 +80,7 @@ Lack lack_of(const AcceptRow& row, const Record& record) {
     if (!check->passed) return {Accepted::FAILED, "failed the check " + name};
   }
   if (row.drift_percent == 0.0) return {};
-  const std::optional<double>& drift = record.summary.drift_percent;
+  const std::optional<double>& drift = record.summary.rate.drift_percent;
   if (!drift) return {Accepted::NOT_DECIDED, "has too few timed steps to tell a drift"};
   if (std::fabs(*drift) > row.drift_percent)
     return {Accepted::FAILED,

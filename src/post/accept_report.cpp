@@ -80,10 +80,10 @@ std::string written_spec(const std::vector<LoadedRun>& runs) {
   std::map<std::tuple<std::string, int64_t, int64_t>, Repeats> groups;
   for (const LoadedRun& run : runs) {
     const Summary& s = run.record.summary;
-    if (run.record.outcome.verdict != "VALID" || s.tokens_per_s <= 0.0) continue;
+    if (run.record.outcome.verdict != "VALID" || s.rate.tokens_per_s <= 0.0) continue;
     Repeats& repeats = groups[{key_text(run.record, "run", "name"), s.nodes, s.world_size}];
-    repeats.tokens_per_s.push_back(s.tokens_per_s);
-    repeats.rules_met = repeats.rules_met && s.rules == "met";
+    repeats.tokens_per_s.push_back(s.rate.tokens_per_s);
+    repeats.rules_met = repeats.rules_met && s.rules.outcome == "met";
   }
   if (groups.empty()) throw Error(Exit::usage, "no run is valid: there is nothing to require");
   std::string text =

@@ -9,7 +9,7 @@ namespace gptbench {
 namespace {
 
 bool has_ceiling(const Record& record) {
-  return record.summary.peak_source == "measured GEMM ceiling";
+  return record.summary.peak.source == "measured GEMM ceiling";
 }
 
 std::tuple<std::string, std::string, int64_t> group_of(const Record& record) {
@@ -21,12 +21,12 @@ std::tuple<std::string, std::string, int64_t> group_of(const Record& record) {
 void share_ceilings(std::vector<LoadedRun>& runs) {
   std::map<std::tuple<std::string, std::string, int64_t>, std::vector<double>> ceilings;
   for (const LoadedRun& run : runs)
-    if (has_ceiling(run.record) && run.record.summary.mfu > 0.0)
-      ceilings[group_of(run.record)].push_back(run.record.summary.peak_tflops);
+    if (has_ceiling(run.record) && run.record.summary.flops.mfu > 0.0)
+      ceilings[group_of(run.record)].push_back(run.record.summary.peak.tflops);
   for (LoadedRun& run : runs)
     if (has_ceiling(run.record))
       set_peak(run.record.summary, median(ceilings[group_of(run.record)]),
-               run.record.summary.peak_source);
+               run.record.summary.peak.source);
 }
 
 }  // namespace gptbench

@@ -81,7 +81,7 @@ class Comparison {
   }
   // A figure that is work over time: where the steps take longer it falls.
   Result of_rate(const Figure& rate) const {
-    const auto work = [&](const Record& r) { return rate(r) * r.summary.sec_per_it; };
+    const auto work = [&](const Record& r) { return rate(r) * r.summary.rate.sec_per_it; };
     const double work_a = work(a_[0].record), work_b = work(b_[0].record);
     RatioBounds bounds = inverse(of_time_);
     bounds.least *= work_a > 0.0 ? work_b / work_a : 0.0;
@@ -117,12 +117,12 @@ class Comparison {
   }
 
   Result time() const {
-    return of([](const Record& r) { return r.summary.sec_per_it; }, of_time_);
+    return of([](const Record& r) { return r.summary.rate.sec_per_it; }, of_time_);
   }
   // For groups of runs only.
   Result time_undisturbed() const { return of(fastest_tenth_s, {}); }
   Result tokens_per_s() const {
-    return of_rate([](const Record& r) { return r.summary.tokens_per_s; });
+    return of_rate([](const Record& r) { return r.summary.rate.tokens_per_s; });
   }
   std::string figures();
 
@@ -143,17 +143,18 @@ class Comparison {
 };
 
 std::string Comparison::figures() {
-  const std::string convention = a_[0].record.summary.flops_convention;
+  const std::string convention = a_[0].record.summary.flops.convention;
   add("time per step (s)", time(), 3, Better::less);
   if (!is_of_single_runs())
     add("  fastest tenth of steps (s)", time_undisturbed(), 3, Better::less);
   add("tokens/s", tokens_per_s(), 1, Better::more);
-  add("sequences/s", of_rate([](const Record& r) { return r.summary.samples_per_s; }), 2,
+  add("sequences/s", of_rate([](const Record& r) { return r.summary.rate.samples_per_s; }), 2,
       Better::more);
   add("model TFLOP/s per device (" + convention + ")",
       of_rate([&](const Record& r) { return RunView(r).rates().tflops(convention); }), 3,
       Better::more);
-  add("MFU (%)", of_rate([](const Record& r) { return 100.0 * r.summary.mfu; }), 2, Better::more);
+  add("MFU (%)", of_rate([](const Record& r) { return 100.0 * r.summary.flops.mfu; }), 2,
+      Better::more);
   const auto without_bounds = [&](const char* name, const Figure& figure, int decimals) {
     add(name, of(figure, {}), decimals, Better::less);
   };
@@ -161,12 +162,13 @@ std::string Comparison::figures() {
       "peak memory (MiB)",
       [](const Record& r) { return r.summary.peak_memory_bytes / static_cast<double>(MiB); }, 1);
   without_bounds(
-      "power per device (W)", [](const Record& r) { return r.summary.power_w.value_or(0.0); }, 1);
+      "power per device (W)",
+      [](const Record& r) { return r.summary.device.power_w.value_or(0.0); }, 1);
   without_bounds(
       "energy per token (J)",
-      [](const Record& r) { return r.summary.energy_j_per_token.value_or(0.0); }, 4);
+      [](const Record& r) { return r.summary.device.energy_j_per_token.value_or(0.0); }, 4);
   without_bounds(
-      "final loss", [](const Record& r) { return r.summary.final_loss; }, 4);
+      "final loss", [](const Record& r) { return r.summary.convergence.final_loss; }, 4);
   for (const RegionTime& region : slowest_rank(a_[0].record).regions) {
     const auto times = [&](const Record& r) { return times_of_region(r, region.name); };
     add("  " + region.name + " (s)",
@@ -256,8 +258,8 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
 std::string doubts(const char* name, const Group& group) {
   double mfu = 0.0, hfu = 0.0;
   for (const LoadedRun& run : group) {
-    mfu = std::max(mfu, run.record.summary.mfu);
-    hfu = std::max(hfu, run.record.summary.hfu);
+    mfu = std::max(mfu, run.record.summary.flops.mfu);
+    hfu = std::max(hfu, run.record.summary.flops.hfu);
   }
   const std::string warning = impossible_utilisation(mfu, hfu);
   return warning.empty() ? "" : std::string(name) + ": " + warning + ".\n";
@@ -265,7 +267,7 @@ std::string doubts(const char* name, const Group& group) {
 
 std::string loss_difference(const Record& a, const Record& b) {
   // A resumed run begins with a later step.
-  const int64_t of_a = a.summary.resumed_step, of_b = b.summary.resumed_step;
+  const int64_t of_a = a.summary.resumed.steps, of_b = b.summary.resumed.steps;
   const int64_t first = std::max(of_a, of_b);
   const int64_t steps = std::min(of_a + static_cast<int64_t>(a.steps.loss.size()),
                                  of_b + static_cast<int64_t>(b.steps.loss.size())) -

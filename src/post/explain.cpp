@@ -263,11 +263,11 @@ Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine
   const Summary& s = record.summary;
   Ceilings ceilings;
   if (!machine) {
-    const bool has_ceiling = s.gemm_ceiling_tflops > 0.0;
-    ceilings.flops_per_s = 1e12 * (has_ceiling ? s.gemm_ceiling_tflops : s.peak_tflops);
+    const bool has_ceiling = s.gemm_ceiling.tflops > 0.0;
+    ceilings.flops_per_s = 1e12 * (has_ceiling ? s.gemm_ceiling.tflops : s.peak.tflops);
     ceilings.fp8_flops_per_s = ceilings.flops_per_s;
     ceilings.source = has_ceiling ? "measured GEMM ceiling of the run" : "peak of the run";
-    const DeviceData* const device = find_device(s.device_name);
+    const DeviceData* const device = find_device(s.device.name);
     if (key_text(record, "run", "device") != "cuda" || device == nullptr) return ceilings;
     ceilings.bytes_per_s = 1e9 * device->bandwidth_gb_per_s;
     ceilings.source += ", bandwidth of its data sheet";
@@ -297,7 +297,8 @@ double StepAccount::unexplained_s() const {
 
 StepAccount account_of(const Record& record, const std::optional<Machine>& machine,
                        const Software& software) {
-  if (record.summary.sec_per_it <= 0.0 || record.timing.empty() || record.summary.timed_steps < 1)
+  if (record.summary.rate.sec_per_it <= 0.0 || record.timing.empty() ||
+      record.summary.timed_steps < 1)
     throw Error(Exit::usage, record.calibration.empty()
                                  ? "explain: no step of this run was timed"
                                  : "explain: a calibration has no steps; give it as --profile, by "
@@ -308,7 +309,7 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
   const std::vector<Plan> plans = stage_plans(record);
   const std::vector<Counted> counted = count_operations(plans, here, software);
   StepAccount account;
-  account.step_s = record.summary.sec_per_it;
+  account.step_s = record.summary.rate.sec_per_it;
   account_computing(record, counted, ceilings_of(record, here), account);
   account_messages(record, counted, plans[0].grid, account);
   account_ranks(record, plans[0].grid, account);

@@ -59,7 +59,7 @@ struct SlowRank {
 constexpr double slow_factor = 1.1, slow_share = 2.0 / 3.0;
 
 struct StepAccount {
-  double step_s = 0.0;                    // Summary::sec_per_it
+  double step_s = 0.0;                    // RateFigures::sec_per_it
   std::vector<PartOfStep> regions;        // of computing, longest first
   std::vector<OperationTime> operations;  // most time lost first
   std::vector<MessageTime> messages;

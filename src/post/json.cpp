@@ -44,7 +44,7 @@ std::string provenance_json(const Provenance& provenance) {
 std::string summary_json(const Summary& summary) {
   JsonObject object;
   visit_summary(summary, AddAttribute{object});
-  for (const auto& [convention, flops] : summary.flops_per_step)
+  for (const auto& [convention, flops] : summary.flops.per_step)
     object.add(flops_prefix + convention, flops);
   return object.text();
 }
@@ -176,7 +176,8 @@ std::string cell_json(const std::string& cell, bool is_figure) {
 std::string record_json(const std::string& path, const Record& record) {
   JsonObject object;
   object.add("file", path).add("schema", record.schema);
-  const std::string warning = impossible_utilisation(record.summary.mfu, record.summary.hfu);
+  const std::string warning =
+      impossible_utilisation(record.summary.flops.mfu, record.summary.flops.hfu);
   object.add("notes", warning.empty() ? std::vector<std::string>{} : std::vector{warning});
   visit_root(record, AddAttribute{object});
   object.add_json("config", config_json(record.config))

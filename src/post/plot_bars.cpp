@@ -182,7 +182,7 @@ double stated_limit(const RunView& run) {
   const ConfigEntry* const entry = find_entry(run.record(), "memory", "device_memory_gib");
   const double* const limit = entry == nullptr ? nullptr : std::get_if<double>(&entry->value);
   return limit != nullptr && *limit > 0.0 ? *limit * static_cast<double>(GiB)
-                                          : run.summary().device_memory_bytes;
+                                          : run.summary().device.memory_bytes;
 }
 
 // Runs of one model stand together.

@@ -30,13 +30,14 @@ bool over_sequence_length(const Runs& runs, const PlotOptions& options) {
 // A run's mark: the rate, and its range over the timed steps.
 Mark mark_of(const RunView& run, double x, double rate, const std::string& label,
              const std::string& unit) {
-  const Summary& s = run.summary();
+  const RateFigures& steps = run.summary().rate;
   Mark mark{x, rate, 0.0, 0.0, label + ": " + significant(rate, 4, 4) + " " + unit};
-  if (s.sec_per_it > 0.0 && s.sec_per_it_min > 0.0 && s.sec_per_it_max > s.sec_per_it_min) {
-    mark.low = rate * s.sec_per_it / s.sec_per_it_max;
-    mark.high = rate * s.sec_per_it / s.sec_per_it_min;
+  if (steps.sec_per_it > 0.0 && steps.sec_per_it_min > 0.0 &&
+      steps.sec_per_it_max > steps.sec_per_it_min) {
+    mark.low = rate * steps.sec_per_it / steps.sec_per_it_max;
+    mark.high = rate * steps.sec_per_it / steps.sec_per_it_min;
     mark.tip += " (" + significant(mark.low, 4, 4) + " to " + significant(mark.high, 4, 4) +
-                " over " + std::to_string(s.timed_steps) + " steps)";
+                " over " + std::to_string(run.summary().timed_steps) + " steps)";
   }
   return mark;
 }
@@ -169,7 +170,7 @@ std::string conventions_of(const Runs& runs) {
 }
 
 double tokens_per_s(const RunView& run) {
-  return run.summary().tokens_per_s;
+  return run.summary().rate.tokens_per_s;
 }
 
 }  // namespace
@@ -196,7 +197,7 @@ Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
   for (const RunView& run : runs)
     if (run.counts() && run.rates().peak_tflops() > 0.0)
       peaks.insert(significant(run.rates().peak_tflops(), 4, 4) + " TFLOP/s per device (" +
-                   run.summary().peak_source + ")");
+                   run.summary().peak.source + ")");
   picture.notes.push_back("Peak: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
   return picture;
 }

@@ -62,7 +62,7 @@ struct Range {
 void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& roof, Panel& rates) {
   const double peak = 1e12 * run.rates().peak_tflops();
   const DeviceData* const device =
-      find_device(run.device_name(), run.summary().device_memory_bytes);
+      find_device(run.device_name(), run.summary().device.memory_bytes);
   const double stated = device == nullptr ? 0.0 : 1e9 * device->bandwidth_gb_per_s;
   const double bandwidth = stated > 0.0 ? stated : range.bytes_per_s;
   const std::string limit = significant(bandwidth / 1e9, 3, 3) + " GB/s, " +
@@ -79,7 +79,7 @@ void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& r
   add(2.0 * std::max(range.most, ridge));
   roof.curves.push_back(bound);
   picture.legend.push_back({bound.name + (peak > 0.0 ? "; " + significant(peak / 1e9, 4, 3) +
-                                                           " GFLOP/s, " + run.summary().peak_source
+                                                           " GFLOP/s, " + run.summary().peak.source
                                                      : ""),
                             neutral});
   if (stated > 0.0) rates.rules.push_back({stated / 1e9, limit, true});

@@ -89,7 +89,7 @@ std::vector<Group> groups_of(const Runs& runs, double pixel) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       const RunView& other = runs[group.first];
       const std::vector<double>& drawn = other.record().steps.loss;
-      return other.summary().resumed_step == runs[r].summary().resumed_step &&
+      return other.summary().resumed.steps == runs[r].summary().resumed.steps &&
              drawn.size() == loss.size() && difference(drawn, loss) <= pixel;
     });
     if (same == groups.end()) {
@@ -134,13 +134,13 @@ Picture loss_picture(const Runs& runs, const PlotOptions&) {
               (group.difference > 0.0 ? printed("%.1e", group.difference) : "0") + ")";
     const Record& record = runs[group.first].record();
     panel.curves.push_back(
-        curve_of(record.steps.loss, {}, record.summary.resumed_step, style, labels[group.first]));
+        curve_of(record.steps.loss, {}, record.summary.resumed.steps, style, labels[group.first]));
     picture.legend.push_back({name, style});
   }
   // Lower bound of the loss: the entropy of the tokens, where all runs have the same.
-  double entropy = runs.front().record().summary.token_entropy.value_or(0.0);
+  double entropy = runs.front().record().summary.convergence.token_entropy.value_or(0.0);
   for (const RunView& run : runs)
-    if (run.record().summary.token_entropy.value_or(0.0) != entropy) entropy = 0.0;
+    if (run.record().summary.convergence.token_entropy.value_or(0.0) != entropy) entropy = 0.0;
   if (entropy > 0.0)
     panel.rules.push_back({entropy, "entropy of the tokens = " + fixed(entropy, 3)});
   if (runs.size() == 1) add_held_out(runs.front().record(), panel, picture);
@@ -176,7 +176,7 @@ Picture steps_picture(const Runs& runs, const PlotOptions&) {
       }
     }
     const size_t style = panel.curves.size();
-    const int64_t before = record.summary.resumed_step;
+    const int64_t before = record.summary.resumed.steps;
     panel.curves.push_back(curve_of(record.steps.time_s, fastest, before, style, labels[r]));
     picture.legend.push_back({labels[r], style});
     const int64_t untimed = record.steps.warmup_steps > 0 ? before + record.steps.warmup_steps : 0;

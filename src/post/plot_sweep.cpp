@@ -59,7 +59,7 @@ Box cell_of(const Runs& runs, const Box& place, double most) {
   std::vector<double> rates;
   const std::vector<std::string> labels = labels_of(runs);
   for (size_t r = 0; r < runs.size(); ++r) {
-    const double rate = runs[r].counts() ? runs[r].summary().tokens_per_s : 0.0;
+    const double rate = runs[r].counts() ? runs[r].summary().rate.tokens_per_s : 0.0;
     if (rate > 0.0)
       rates.push_back(rate);
     else
@@ -112,7 +112,7 @@ Picture sweep_picture(const Runs& runs, const PlotOptions&) {
   for (const RunView& run : runs) {
     if (!run.is_measured()) continue;
     measured.push_back(run);
-    if (run.counts()) most = std::max(most, run.summary().tokens_per_s);
+    if (run.counts()) most = std::max(most, run.summary().rate.tokens_per_s);
   }
   if (measured.size() < min_runs || !(most > 0.0)) return picture;
   std::vector<Varied> keys = varied_keys(measured);

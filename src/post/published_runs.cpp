@@ -57,28 +57,29 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
       record.config.push_back({key.group, key.name, value, key.unit, key.doc});
   });
   Summary& s = record.summary;
-  s.flops_convention = name_of(config.output.flops_convention);
-  s.hardware_factor = hardware_factor(config.memory);
-  s.peak_tflops = known_peak(s.device_name, name_of(config.precision.compute), s.clock_ghz).tflops;
-  s.peak_source = "known device";
+  s.flops.convention = name_of(config.output.flops_convention);
+  s.flops.hardware_factor = hardware_factor(config.memory);
+  s.peak.tflops =
+      known_peak(s.device.name, name_of(config.precision.compute), s.device.clock_ghz).tflops;
+  s.peak.source = "known device";
   if (s.world_size > 0 && s.ranks_per_node > 0)
     s.nodes = (s.world_size + s.ranks_per_node - 1) / s.ranks_per_node;
   const int64_t batch = config.batch.global_batch_size;
-  if (s.sec_per_it > 0.0) {
-    s.samples_per_s = static_cast<double>(batch) / s.sec_per_it;
+  if (s.rate.sec_per_it > 0.0) {
+    s.rate.samples_per_s = static_cast<double>(batch) / s.rate.sec_per_it;
     s.tokens_per_step = batch * config.model.seq_length;
-    s.tokens_per_s = static_cast<double>(s.tokens_per_step) / s.sec_per_it;
+    s.rate.tokens_per_s = static_cast<double>(s.tokens_per_step) / s.rate.sec_per_it;
   }
   if (record.outcome.status.empty())
     record.outcome.status = row.text("status").empty() ? "OK" : row.text("status");
   if (!keys.has_shape() || batch == 0) return;
   const ModelShape shape = model_shape(config.model);
   if (s.num_params == 0) s.num_params = count_params(tensor_table(config.model));
-  s.flops_per_step[name_of(FlopsConvention::mpt)] = flops_mpt(shape, s.num_params, batch);
-  s.flops_per_step[name_of(FlopsConvention::mpt_star)] = flops_mpt_star(shape, s.num_params, batch);
-  s.flops_per_step[name_of(FlopsConvention::megatron)] =
-      flops_megatron(shape, batch, s.hardware_factor > 1.0);
-  s.flops_per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch);
+  s.flops.per_step[name_of(FlopsConvention::mpt)] = flops_mpt(shape, s.num_params, batch);
+  s.flops.per_step[name_of(FlopsConvention::mpt_star)] = flops_mpt_star(shape, s.num_params, batch);
+  s.flops.per_step[name_of(FlopsConvention::megatron)] =
+      flops_megatron(shape, batch, s.flops.hardware_factor > 1.0);
+  s.flops.per_step[name_of(FlopsConvention::causal)] = flops_causal(shape, batch);
 }
 
 }  // namespace
@@ -127,11 +128,11 @@ Record mpt_run(const PublishedRow& row) {
   s.num_params = row.integer("num_params", 0);
   s.world_size = row.integer("gpus", 0);
   s.ranks_per_node = std::min<int64_t>(8, s.world_size);  // the nodes of these tables
-  s.device_name = row.text("gpu");
+  s.device.name = row.text("gpu");
   const double tokens_per_s = row.number("tokens_per_s").value_or(0.0);
   const double tokens = static_cast<double>(row.integer("global_batch_size", 0)) *
                         static_cast<double>(row.integer("seq_len", 0));
-  if (tokens_per_s > 0.0) s.sec_per_it = tokens / tokens_per_s;
+  if (tokens_per_s > 0.0) s.rate.sec_per_it = tokens / tokens_per_s;
   complete(row, keys, record);
   return record;
 }
@@ -152,10 +153,10 @@ Record fugaku_run(const PublishedRow& row) {
   Summary& s = record.summary;
   s.world_size = row.integer("nodes", 0);
   s.ranks_per_node = 1;
-  s.device_name = "a64fx";
-  s.clock_ghz = row.number("freq_ghz").value_or(0.0);
+  s.device.name = "a64fx";
+  s.device.clock_ghz = row.number("freq_ghz").value_or(0.0);
   s.peak_memory_bytes = row.number("mem_mib").value_or(0.0) * static_cast<double>(MiB);
-  s.sec_per_it = row.number("sec_per_it").value_or(0.0);
+  s.rate.sec_per_it = row.number("sec_per_it").value_or(0.0);
   complete(row, keys, record);
   return record;
 }
@@ -179,12 +180,12 @@ Record zero_run(const PublishedRow& row) {
   Summary& s = record.summary;
   s.world_size = row.integer("gpus", 0);
   s.ranks_per_node = std::min<int64_t>(8, s.world_size);
-  s.sec_per_it = 1e-3 * row.number("time_per_it_ms").value_or(0.0);
+  s.rate.sec_per_it = 1e-3 * row.number("time_per_it_ms").value_or(0.0);
   for (int gpu = 0; gpu < 8; ++gpu)
     s.peak_memory_bytes = std::max(
         s.peak_memory_bytes, row.number("gpu" + std::to_string(gpu) + "_used_mib").value_or(0.0) *
                                  static_cast<double>(MiB));
-  s.device_memory_used_bytes = s.peak_memory_bytes;
+  s.device.memory_used_bytes = s.peak_memory_bytes;
   complete(row, keys, record);
   return record;
 }
@@ -209,16 +210,16 @@ Record megatron_run(const PublishedRow& row) {
   keys.set("output.flops_convention", name_of(FlopsConvention::megatron));
   const bool fitted = row.text("samples_per_s") != "OOM";
   const double samples_per_s = fitted ? row.number("samples_per_s").value_or(0.0) : 0.0;
-  if (samples_per_s > 0.0) s.sec_per_it = static_cast<double>(batch) / samples_per_s;
-  s.device_memory_used_bytes = row.number("memory_used_gb").value_or(0.0) * 1e9;
-  s.device_memory_bytes = row.number("memory_total_gb").value_or(0.0) * 1e9;
-  s.power_w = row.number("power_w");
-  s.power_limit_w = row.number("power_limit_w");
+  if (samples_per_s > 0.0) s.rate.sec_per_it = static_cast<double>(batch) / samples_per_s;
+  s.device.memory_used_bytes = row.number("memory_used_gb").value_or(0.0) * 1e9;
+  s.device.memory_bytes = row.number("memory_total_gb").value_or(0.0) * 1e9;
+  s.device.power_w = row.number("power_w");
+  s.device.power_limit_w = row.number("power_limit_w");
   if (const std::optional<double> percent = row.number("utilisation_pct"))
-    s.utilisation = 0.01 * *percent;
+    s.device.utilisation = 0.01 * *percent;
   if (!fitted) record.outcome.status = "OOM";
   complete(row, keys, record);
-  s.samples_per_s = samples_per_s;
+  s.rate.samples_per_s = samples_per_s;
   return record;
 }
 
@@ -236,7 +237,7 @@ Record scaling_point(const PublishedRow& row) {
       throw Error(Exit::usage,
                   row.where() + ": " + key + " '" + row.text(key) + "' is no positive figure");
   complete(row, keys, record);
-  s.tokens_per_s = tokens_per_s;
+  s.rate.tokens_per_s = tokens_per_s;
   return record;
 }
 }  // namespace gptbench

@@ -131,7 +131,7 @@ int64_t whole(double value) {
 
 std::string headline_of(const RunView& run) {
   const Summary& s = run.summary();
-  if (!run.counts() || s.sec_per_it <= 0.0) return "";
+  if (!run.counts() || s.rate.sec_per_it <= 0.0) return "";
   const double per_device = run.rates().tflops(run.rates().convention());
   const double devices = static_cast<double>(s.world_size);
   const double mfu = run.rates().utilisation(run.rates().convention(), false);
@@ -140,28 +140,29 @@ std::string headline_of(const RunView& run) {
   cards
       .add_card("In total", tflops(per_device * devices),
                 "model FLOPs by convention " + run.rates().convention())
-      .add_card("Tokens per second", format_count(whole(s.tokens_per_s)),
-                significant(s.tokens_per_s / devices, 4, 2) + " per device")
+      .add_card("Tokens per second", format_count(whole(s.rate.tokens_per_s)),
+                significant(s.rate.tokens_per_s / devices, 4, 2) + " per device")
       .add_card("Per device", tflops(per_device),
                 std::to_string(s.world_size) + (s.world_size == 1 ? " rank" : " ranks") + " on " +
                     std::to_string(s.nodes) + (s.nodes == 1 ? " node" : " nodes"))
       .add_card("MFU", mfu > 0.0 ? fixed(mfu, 1) + " %" : "none",
-                mfu > 0.0 ? "of " + tflops(run.rates().peak_tflops()) + ", " + s.peak_source
+                mfu > 0.0 ? "of " + tflops(run.rates().peak_tflops()) + ", " + s.peak.source
                           : "see below")
-      .add_card("Time per step", format_seconds(s.sec_per_it),
-                format_seconds(s.sec_per_it_min) + " to " + format_seconds(s.sec_per_it_max) +
-                    " in " + std::to_string(s.timed_steps) + " steps")
+      .add_card("Time per step", format_seconds(s.rate.sec_per_it),
+                format_seconds(s.rate.sec_per_it_min) + " to " +
+                    format_seconds(s.rate.sec_per_it_max) + " in " + std::to_string(s.timed_steps) +
+                    " steps")
       .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak");
   std::string note;
   if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0) + ".";
   if (mfu <= 0.0)
-    note = "No MFU: " + (s.peak_note.empty() ? "no peak is known" : s.peak_note) + ".";
+    note = "No MFU: " + (s.peak.note.empty() ? "no peak is known" : s.peak.note) + ".";
   return cards.text("cards") + (note.empty() ? "" : element("p", xml(note)));
 }
 
 // Tokens per second; a projection is no record to be proud of.
 double rate_of(const RunView& run) {
-  return run.counts() && !run.is_projected() ? run.summary().tokens_per_s : 0.0;
+  return run.counts() && !run.is_projected() ? run.summary().rate.tokens_per_s : 0.0;
 }
 
 std::string headline_of(const Runs& runs) {
@@ -177,7 +178,7 @@ std::string headline_of(const Runs& runs) {
     list.add_card(verdict, std::to_string(count), count == 1 ? "run" : "runs");
   if (rate_of(runs[best]) > 0.0)
     list.add_card("Highest throughput",
-                  format_count(whole(runs[best].summary().tokens_per_s)) + " tokens/s",
+                  format_count(whole(runs[best].summary().rate.tokens_per_s)) + " tokens/s",
                   labels_of(runs)[best]);
   return list.text("cards");
 }
@@ -199,14 +200,14 @@ std::string checkpoints_of(const RunView& run) {
   const Summary& s = run.summary();
   const CheckpointCost cost = checkpoint_cost(run.record());
   List list;
-  if (s.checkpoint_write_s > 0.0)
-    list.add("Size", format_bytes(s.checkpoint_bytes))
-        .add("Writing", format_seconds(s.checkpoint_write_s) + ", " +
+  if (s.checkpoint.write_s > 0.0)
+    list.add("Size", format_bytes(s.checkpoint.bytes))
+        .add("Writing", format_seconds(s.checkpoint.write_s) + ", " +
                             significant(1e-9 * cost.node_bytes_per_s, 4, 4) + " GB/s per node")
         .add("Stall", format_seconds(cost.stall_s) + " per step, " + format_seconds(cost.wait_s) +
                           " per checkpoint")
         .add("Overhead", fixed(100.0 * cost.overhead, 2) + " %");
-  if (s.resume_s > 0.0) list.add("Time to resume", format_seconds(s.resume_s));
+  if (s.resumed.load_s > 0.0) list.add("Time to resume", format_seconds(s.resumed.load_s));
   return list.text("list");
 }
 

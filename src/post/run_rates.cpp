@@ -7,19 +7,20 @@
 namespace gptbench {
 
 std::string device_name_of(const Record& record) {
-  return record.summary.device_name.empty() ? record.machine : record.summary.device_name;
+  return record.summary.device.name.empty() ? record.machine : record.summary.device.name;
 }
 
 double RunRates::tflops(const std::string& convention, bool hardware) const {
   const Summary& s = record_->summary;
   const std::string& name = restatement_.convention.empty() ? convention : restatement_.convention;
-  if (s.sec_per_it <= 0.0 || s.world_size <= 0) return 0.0;
+  if (s.rate.sec_per_it <= 0.0 || s.world_size <= 0) return 0.0;
   const double flops = hardware ? hardware_flops(s, name) : model_flops(s, name);
-  return flops / (s.sec_per_it * static_cast<double>(s.world_size)) / 1e12;
+  return flops / (s.rate.sec_per_it * static_cast<double>(s.world_size)) / 1e12;
 }
 
 double RunRates::known_peak(Precision type) const {
-  return gptbench::known_peak(device_name_of(*record_), name_of(type), record_->summary.clock_ghz)
+  return gptbench::known_peak(device_name_of(*record_), name_of(type),
+                              record_->summary.device.clock_ghz)
       .tflops;
 }
 
@@ -27,7 +28,7 @@ double RunRates::peak_tflops() const {
   if (restatement_.peak_tflops > 0.0) return restatement_.peak_tflops;
   const bool one_type = !restatement_.peak_type.empty() && restatement_.peak_type != "both";
   return one_type ? known_peak(choice_of<Precision>(restatement_.peak_type))
-                  : record_->summary.peak_tflops;
+                  : record_->summary.peak.tflops;
 }
 
 double RunRates::utilisation(const std::string& convention, bool hardware) const {

@@ -35,7 +35,7 @@ class RunRates {
   const Restatement& restatement() const { return restatement_; }
   // The requested convention of FLOPs, else that of the deck.
   std::string convention() const {
-    return restatement_.convention.empty() ? record_->summary.flops_convention
+    return restatement_.convention.empty() ? record_->summary.flops.convention
                                            : restatement_.convention;
   }
   // TFLOP/s per device by `convention` (a restatement goes first); 0 where the record has no such

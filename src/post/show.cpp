@@ -79,35 +79,44 @@ std::string model(const RunView& run) {
   return text;
 }
 
+std::string target_reached(const ConvergenceFigures& c) {
+  if (c.steps_to_target == 0) return "";
+  return ", target reached after " + std::to_string(c.steps_to_target) + " steps, " +
+         (c.time_to_target_s > 0.0 ? fixed(c.time_to_target_s, 3) + " s, " : "") +
+         format_count(c.tokens_to_target) + " tokens";
+}
+
 std::string throughput(const RunView& run) {
   const Summary& s = run.summary();
-  if (s.sec_per_it <= 0.0) return entry("throughput", "no step was timed");
+  const RateFigures& rate = s.rate;
+  const FlopsFigures& flops = s.flops;
+  if (rate.sec_per_it <= 0.0) return entry("throughput", "no step was timed");
   std::string text =
-      entry("time per step", fixed(s.sec_per_it, 3) + " s (median of " +
-                                 std::to_string(s.timed_steps) + "; " + fixed(s.sec_per_it_min, 3) +
-                                 " to " + fixed(s.sec_per_it_max, 3) + " s)");
-  if (s.drift_percent) {
+      entry("time per step",
+            fixed(rate.sec_per_it, 3) + " s (median of " + std::to_string(s.timed_steps) + "; " +
+                fixed(rate.sec_per_it_min, 3) + " to " + fixed(rate.sec_per_it_max, 3) + " s)");
+  if (rate.drift_percent) {
     // Minutes say nothing of an hour.
-    const bool is_long = s.sec_per_it * static_cast<double>(s.timed_steps) >= 600.0;
-    text += entry("drift",
-                  printed("rate %+.2f %% over the timed steps", *s.drift_percent) +
-                      (is_long ? printed(", %+.2f %% per hour", *s.drift_percent_per_hour) : ""));
+    const bool is_long = rate.sec_per_it * static_cast<double>(s.timed_steps) >= 600.0;
+    text += entry(
+        "drift", printed("rate %+.2f %% over the timed steps", *rate.drift_percent) +
+                     (is_long ? printed(", %+.2f %% per hour", *rate.drift_percent_per_hour) : ""));
   }
-  text += entry("throughput", fixed(s.tokens_per_s, 1) + " tokens/s, " +
-                                  fixed(s.samples_per_s, 2, 3) + " sequences/s");
-  text += entry("model TFLOP/s", fixed(s.model_tflops_per_device, 3) + " per device (" +
-                                     s.flops_convention + "), with recomputation " +
-                                     fixed(s.hardware_tflops_per_device, 3));
-  const std::string warning = impossible_utilisation(s.mfu, s.hfu);
-  if (s.peak_tflops > 0.0)
-    text += entry("utilisation", "MFU " + fixed(100.0 * s.mfu, 2) + " %, HFU " +
-                                     fixed(100.0 * s.hfu, 2) + " % of " + fixed(s.peak_tflops, 3) +
-                                     " TFLOP/s (" + s.peak_source +
-                                     (s.peak_note.empty() ? "" : "; " + s.peak_note) + ")" +
+  text += entry("throughput", fixed(rate.tokens_per_s, 1) + " tokens/s, " +
+                                  fixed(rate.samples_per_s, 2, 3) + " sequences/s");
+  text += entry("model TFLOP/s", fixed(flops.model_tflops_per_device, 3) + " per device (" +
+                                     flops.convention + "), with recomputation " +
+                                     fixed(flops.hardware_tflops_per_device, 3));
+  const std::string warning = impossible_utilisation(flops.mfu, flops.hfu);
+  if (s.peak.tflops > 0.0)
+    text += entry("utilisation", "MFU " + fixed(100.0 * flops.mfu, 2) + " %, HFU " +
+                                     fixed(100.0 * flops.hfu, 2) + " % of " +
+                                     fixed(s.peak.tflops, 3) + " TFLOP/s (" + s.peak.source +
+                                     (s.peak.note.empty() ? "" : "; " + s.peak.note) + ")" +
                                      (warning.empty() ? "" : "; " + warning));
   std::string others;
-  for (const auto& convention : s.flops_per_step)
-    if (convention.first != s.flops_convention && is_convention(convention.first))
+  for (const auto& convention : flops.per_step)
+    if (convention.first != flops.convention && is_convention(convention.first))
       others += (others.empty() ? "" : ", ") + convention.first + " " +
                 fixed(run.rates().tflops(convention.first), 3);
   text += entry("other conventions", others);
@@ -116,15 +125,9 @@ std::string throughput(const RunView& run) {
   if (!run.record().steps.loss.empty())
     text += entry("loss", fixed(run.record().steps.loss.front(), 4) + " at step 1, " +
                               fixed(run.record().steps.loss.back(), 4) + " at the last");
-  if (s.held_out_loss)
-    text += entry(
-        "held-out loss",
-        fixed(*s.held_out_loss, 4) +
-            (s.steps_to_target == 0
-                 ? ""
-                 : ", target reached after " + std::to_string(s.steps_to_target) + " steps, " +
-                       (s.time_to_target_s > 0.0 ? fixed(s.time_to_target_s, 3) + " s, " : "") +
-                       format_count(s.tokens_to_target) + " tokens"));
+  if (s.convergence.held_out_loss)
+    text += entry("held-out loss",
+                  fixed(*s.convergence.held_out_loss, 4) + target_reached(s.convergence));
   if (!run.record().steps.loss_scale.empty())
     text += entry("loss scale", fixed(run.record().steps.loss_scale.front(), 0) + " at step 1, " +
                                     fixed(run.record().steps.loss_scale.back(), 0) +
@@ -137,41 +140,45 @@ std::string checkpoints(const Record& r) {
   const Summary& s = r.summary;
   const CheckpointCost cost = checkpoint_cost(r);
   std::string text;
-  if (s.checkpoint_write_s > 0.0) {
-    text += entry("checkpoints", format_bytes(s.checkpoint_bytes) + " each, written in " +
-                                     format_seconds(s.checkpoint_write_s) + ": " +
+  if (s.checkpoint.write_s > 0.0) {
+    text += entry("checkpoints", format_bytes(s.checkpoint.bytes) + " each, written in " +
+                                     format_seconds(s.checkpoint.write_s) + ": " +
                                      fixed(1e-9 * cost.node_bytes_per_s, 3, 3) + " GB/s per node");
     text +=
         entry("stall", format_seconds(cost.stall_s) + " per step, " + format_seconds(cost.wait_s) +
                            " per checkpoint; overhead " + fixed(100.0 * cost.overhead, 2) + " %");
   }
-  if (s.resume_s > 0.0) text += entry("time to resume", format_seconds(s.resume_s));
+  if (s.resumed.load_s > 0.0) text += entry("time to resume", format_seconds(s.resumed.load_s));
   return text;
 }
 
 // Figures that the machine offers, then where they come from and why others are absent.
 std::string sensors(const Summary& s) {
+  const DeviceFigures& device = s.device;
   std::string text;
-  if (s.power_w)
-    text += entry("power per device",
-                  fixed(*s.power_w, 1) + " W" +
-                      (s.power_limit_w ? " of " + fixed(*s.power_limit_w, 0) + " W" : ""));
-  if (s.node_power_w) text += entry("power per node", fixed(*s.node_power_w, 1) + " W");
-  if (s.energy_j_per_token)
-    text += entry("energy per token", fixed(*s.energy_j_per_token, 3, 3) + " J");
-  if (s.utilisation) text += entry("utilisation", fixed(100.0 * *s.utilisation, 1) + " %");
-  if (s.temperature_c) text += entry("temperature", fixed(*s.temperature_c, 0) + " degC at most");
-  if (s.errors_uncorrected)
+  if (device.power_w)
     text +=
-        entry("errors of memory", printed("%.0f corrected, %.0f not",
-                                          s.errors_corrected.value_or(0.0), *s.errors_uncorrected));
-  if (s.clock_ghz > 0.0) text += entry("clock", fixed(s.clock_ghz, 2) + " GHz");
-  if (s.cpu_clock_ghz > 0.0 && s.cpu_clock_ghz != s.clock_ghz)
-    text += entry("clock of the host", fixed(s.cpu_clock_ghz, 2) + " GHz");
-  if (s.node_memory_used_bytes > 0.0)
-    text += entry("memory of a node", format_bytes(static_cast<int64_t>(s.node_memory_used_bytes)) +
+        entry("power per device",
+              fixed(*device.power_w, 1) + " W" +
+                  (device.power_limit_w ? " of " + fixed(*device.power_limit_w, 0) + " W" : ""));
+  if (s.host.power_w) text += entry("power per node", fixed(*s.host.power_w, 1) + " W");
+  if (device.energy_j_per_token)
+    text += entry("energy per token", fixed(*device.energy_j_per_token, 3, 3) + " J");
+  if (device.utilisation)
+    text += entry("utilisation", fixed(100.0 * *device.utilisation, 1) + " %");
+  if (device.temperature_c)
+    text += entry("temperature", fixed(*device.temperature_c, 0) + " degC at most");
+  if (device.errors_uncorrected)
+    text += entry("errors of memory",
+                  printed("%.0f corrected, %.0f not", device.errors_corrected.value_or(0.0),
+                          *device.errors_uncorrected));
+  if (device.clock_ghz > 0.0) text += entry("clock", fixed(device.clock_ghz, 2) + " GHz");
+  if (s.host.clock_ghz > 0.0 && s.host.clock_ghz != device.clock_ghz)
+    text += entry("clock of the host", fixed(s.host.clock_ghz, 2) + " GHz");
+  if (s.host.memory_used_bytes > 0.0)
+    text += entry("memory of a node", format_bytes(static_cast<int64_t>(s.host.memory_used_bytes)) +
                                           " used of " +
-                                          format_bytes(static_cast<int64_t>(s.node_memory_bytes)));
+                                          format_bytes(static_cast<int64_t>(s.host.memory_bytes)));
   for (const std::string& line : split(s.sensors_note, '\n')) {
     const size_t colon = line.find(": ");
     const bool named = colon != std::string::npos && colon < 22;
@@ -201,8 +208,8 @@ std::string breakdown(const Record& r) {
   Table table{"", {{"", false}, {"region", false}, {"per step", true}, {"share", true}}, {}};
   for (const RegionTime& region : slowest.regions)
     table.rows.push_back({"", region.name, format_seconds(region.time_s),
-                          r.summary.sec_per_it > 0.0
-                              ? fixed(100.0 * region.time_s / r.summary.sec_per_it, 1) + " %"
+                          r.summary.rate.sec_per_it > 0.0
+                              ? fixed(100.0 * region.time_s / r.summary.rate.sec_per_it, 1) + " %"
                               : "-"});
   return page_heading(slowest.rank >= 0
                           ? "time of the slowest rank, " + std::to_string(slowest.rank)

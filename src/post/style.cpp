@@ -112,10 +112,6 @@ Cell figures(const std::function<double(const RunView&)>& value, const Format& f
   return [=](const RunView& run) { return figure(run, value(run), format); };
 }
 
-Cell figures(double Summary::*value, const Format& format) {
-  return [=](const RunView& run) { return figure(run, run.summary().*value, format); };
-}
-
 Cell whole(int64_t Summary::*value) {
   return [=](const RunView& run) { return std::to_string(run.summary().*value); };
 }

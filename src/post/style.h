@@ -86,7 +86,10 @@ std::string figure(const RunView& run, double value, const Format& format);
 
 // Cells of a column: a figure of the summary or of the run, as figure() prints it; a whole number.
 Cell figures(const std::function<double(const RunView&)>& value, const Format& format);
-Cell figures(double Summary::*value, const Format& format);
+template <class Group>
+Cell figures(Group Summary::*group, double Group::*value, const Format& format) {
+  return figures([=](const RunView& run) { return run.summary().*group.*value; }, format);
+}
 Cell whole(int64_t Summary::*value);
 Cell whole(int64_t (RunDeck::*value)() const);
 // fixed() (post/cells.h).

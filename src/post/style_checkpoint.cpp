@@ -17,7 +17,7 @@ std::function<double(const RunView&)> cost(double CheckpointCost::*figure, doubl
 }
 
 double size_gb(const RunView& run) {
-  return 1e-9 * static_cast<double>(run.summary().checkpoint_bytes);
+  return 1e-9 * static_cast<double>(run.summary().checkpoint.bytes);
 }
 
 }  // namespace
@@ -42,13 +42,13 @@ std::vector<Table> checkpoint_tables(const Runs& runs) {
       {"Async", key("async"), false},
       {"Every", key("every_steps")},
       {"Size (GB)", figures(size_gb, digits)},
-      {"Write (s)", figures(&Summary::checkpoint_write_s, digits)},
+      {"Write (s)", figures(&Summary::checkpoint, &CheckpointFigures::write_s, digits)},
       {"GB/s", figures(cost(&CheckpointCost::bytes_per_s, 1e-9), digits)},
       {"GB/s/node", figures(cost(&CheckpointCost::node_bytes_per_s, 1e-9), digits)},
       {"Wait (ms)", figures(cost(&CheckpointCost::wait_s, 1e3), digits)},
       {"Stall (ms/step)", figures(cost(&CheckpointCost::stall_s, 1e3), digits)},
       {"Overhead (%)", figures(cost(&CheckpointCost::overhead, 100.0), digits)},
-      {"Resume (s)", figures(&Summary::resume_s, digits)},
+      {"Resume (s)", figures(&Summary::resumed, &ResumedFigures::load_s, digits)},
       {"Notes", &RunView::notes, false},
   };
   return {table_of("checkpoint", "Checkpoints", columns, runs)};

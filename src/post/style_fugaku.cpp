@@ -9,7 +9,7 @@ namespace {
 // "512", or "512 (2.2Hz)" where the clock is known: the published spelling.
 std::string nodes_cell(const RunView& run) {
   const std::string nodes = std::to_string(run.summary().nodes);
-  const double clock = run.summary().clock_ghz;
+  const double clock = run.summary().device.clock_ghz;
   return clock > 0.0 ? nodes + " (" + fixed(clock, 1) + "Hz)" : nodes;
 }
 
@@ -48,14 +48,15 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
       {"MBS", whole(&RunDeck::micro_batch)},
       {"GBS", whole(&RunDeck::global_batch)},
       in_unit("MiB", {"Mem", memory_cell}),
-      {"Sec/it", figures(&Summary::sec_per_it, decimals(1))},
+      {"Sec/it", figures(&Summary::rate, &RateFigures::sec_per_it, decimals(1))},
       {full_checkpointing ? "TFLOPs*" : "TFLOPs", figures(tflops_of, decimals(2)), true, true},
       {"Est. Aggr. PetaFLOPs",
        figures(aggregate_petaflops, [=](double p) { return significant(p, digits, 4); }), true,
        true},
       {"Notes", &RunView::notes, false},
       shown(Shown::for_programs,
-            in_unit("GHz", {"Clock", figures(&Summary::clock_ghz, decimals(1))})),
+            in_unit("GHz",
+                    {"Clock", figures(&Summary::device, &DeviceFigures::clock_ghz, decimals(1))})),
   };
 }
 

@@ -47,29 +47,30 @@ std::string cell_of(const RunView& run) {
   if (printed != nullptr) return *printed;
   if (!run.counts()) return run.outcome();
   const Summary& s = run.summary();
-  std::string cell = fixed(s.samples_per_s, 2, 3) + " samples/sec";
+  std::string cell = fixed(s.rate.samples_per_s, 2, 3) + " samples/sec";
   const double tflops = run.rates().tflops(name_of(FlopsConvention::megatron), true);
   if (tflops > 0.0) cell += "\n" + fixed(tflops, 1) + " tflops/gpu";
   const double used =
-      s.device_memory_used_bytes > 0.0 ? s.device_memory_used_bytes : s.peak_memory_bytes;
+      s.device.memory_used_bytes > 0.0 ? s.device.memory_used_bytes : s.peak_memory_bytes;
   if (used > 0.0) {
     cell += "\n" + fixed(gigabytes(used), 1);
-    if (s.device_memory_bytes > 0.0) cell += "/" + fixed(gigabytes(s.device_memory_bytes), 1);
+    if (s.device.memory_bytes > 0.0) cell += "/" + fixed(gigabytes(s.device.memory_bytes), 1);
     cell += " GB";
   }
-  if (s.power_w) {
-    cell += "\n" + fixed(*s.power_w, 0);
-    if (s.power_limit_w) cell += "/" + fixed(*s.power_limit_w, 0);
+  if (s.device.power_w) {
+    cell += "\n" + fixed(*s.device.power_w, 0);
+    if (s.device.power_limit_w) cell += "/" + fixed(*s.device.power_limit_w, 0);
     cell += " W";
   }
-  if (s.utilisation) cell += "\n" + fixed(100.0 * *s.utilisation, 0) + " %";
+  if (s.device.utilisation) cell += "\n" + fixed(100.0 * *s.device.utilisation, 0) + " %";
   if (!run.skipped_note().empty()) cell += "\n" + run.skipped_note();
   return cell;
 }
 
-Cell optional_figure(std::optional<double> Summary::*value, double factor = 1.0) {
-  return figures([=](const RunView& run) { return factor * (run.summary().*value).value_or(0.0); },
-                 decimals(1, 3));
+Cell optional_figure(std::optional<double> DeviceFigures::*value, double factor = 1.0) {
+  return figures(
+      [=](const RunView& run) { return factor * (run.summary().device.*value).value_or(0.0); },
+      decimals(1, 3));
 }
 
 // A published row may not say it.
@@ -108,22 +109,22 @@ std::vector<StyleColumn> columns_for_programs() {
       text("offload", [](const RunView& run) { return run.deck().offloads() ? "cpu" : "none"; }),
       {"micro_batch_size", known_batch(whole(&RunDeck::micro_batch))},
       {"grad_accum", known_batch(whole(&RunDeck::gradient_accumulation))},
-      {"samples_per_s", figures(&Summary::samples_per_s, decimals(2, 3))},
+      {"samples_per_s", figures(&Summary::rate, &RateFigures::samples_per_s, decimals(2, 3))},
       {"tflops_per_gpu", published_or_computed_tflops, true, true},
       {"memory_used_gb", figures(
                              [](const RunView& run) {
                                const Summary& s = run.summary();
-                               return gigabytes(s.device_memory_used_bytes > 0.0
-                                                    ? s.device_memory_used_bytes
+                               return gigabytes(s.device.memory_used_bytes > 0.0
+                                                    ? s.device.memory_used_bytes
                                                     : s.peak_memory_bytes);
                              },
                              decimals(1))},
       {"memory_total_gb",
-       figures([](const RunView& run) { return gigabytes(run.summary().device_memory_bytes); },
+       figures([](const RunView& run) { return gigabytes(run.summary().device.memory_bytes); },
                decimals(1))},
-      {"power_w", optional_figure(&Summary::power_w)},
-      {"power_limit_w", optional_figure(&Summary::power_limit_w)},
-      {"utilisation_pct", optional_figure(&Summary::utilisation, 100.0)},
+      {"power_w", optional_figure(&DeviceFigures::power_w)},
+      {"power_limit_w", optional_figure(&DeviceFigures::power_limit_w)},
+      {"utilisation_pct", optional_figure(&DeviceFigures::utilisation, 100.0)},
       text("notes", &RunView::skipped_note),
   };
 }
@@ -131,7 +132,7 @@ std::vector<StyleColumn> columns_for_programs() {
 // Whether run a is shown before b in their cell: runs that count first, then the faster one.
 bool better(const RunView& a, const RunView& b) {
   if (a.counts() != b.counts()) return a.counts();
-  return a.summary().samples_per_s > b.summary().samples_per_s;
+  return a.summary().rate.samples_per_s > b.summary().rate.samples_per_s;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ double model_tflop(const RunView& run) {
 
 double tokens_per_device(const RunView& run) {
   const int64_t ranks = run.summary().world_size;
-  return ranks > 0 ? run.summary().tokens_per_s / static_cast<double>(ranks) : 0.0;
+  return ranks > 0 ? run.summary().rate.tokens_per_s / static_cast<double>(ranks) : 0.0;
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"MicroBatchSize", whole(&RunDeck::micro_batch)},
       {"GradAccum", whole(&RunDeck::gradient_accumulation)},
       {"GlobalBatchSize", whole(&RunDeck::global_batch)},
-      {"Throughput (S/s)", figures(&Summary::samples_per_s, truncated)},
-      {"Throughput (T/s)", figures(&Summary::tokens_per_s, rounded)},
+      {"Throughput (S/s)", figures(&Summary::rate, &RateFigures::samples_per_s, truncated)},
+      {"Throughput (T/s)", figures(&Summary::rate, &RateFigures::tokens_per_s, rounded)},
       {"Throughput (T/s/GPU)", figures(tokens_per_device, rounded)},
       {"GlobalBatchSize (T)",
        [](const RunView& run) {

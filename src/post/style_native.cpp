@@ -21,8 +21,9 @@ std::string layout_cell(const RunView& run) {
 }
 
 double spread_percent(const RunView& run) {
-  const Summary& s = run.summary();
-  return s.sec_per_it > 0.0 ? 100.0 * (s.sec_per_it_max - s.sec_per_it_min) / s.sec_per_it : 0.0;
+  const RateFigures& rate = run.summary().rate;
+  const double range_s = rate.sec_per_it_max - rate.sec_per_it_min;
+  return rate.sec_per_it > 0.0 ? 100.0 * range_s / rate.sec_per_it : 0.0;
 }
 
 double tflops_per_device(const RunView& run) {
@@ -34,21 +35,21 @@ double tflops_in_total(const RunView& run) {
 }
 
 double tokens_per_joule(const RunView& run) {
-  const double joule = run.summary().energy_j_per_token.value_or(0.0);
+  const double joule = run.summary().device.energy_j_per_token.value_or(0.0);
   return joule > 0.0 ? 1.0 / joule : 0.0;
 }
 
 double gflops_per_watt(const RunView& run) {
-  const double watt = run.summary().power_w.value_or(0.0);
+  const double watt = run.summary().device.power_w.value_or(0.0);
   return watt > 0.0 ? 1e3 * tflops_per_device(run) / watt : 0.0;
 }
 
 double held_out_loss(const RunView& run) {
-  return run.summary().held_out_loss.value_or(0.0);
+  return run.summary().convergence.held_out_loss.value_or(0.0);
 }
 
 double time_to_target(const RunView& run) {
-  return run.summary().time_to_target_s;
+  return run.summary().convergence.time_to_target_s;
 }
 
 std::string verdict_cell(const RunView& run) {
@@ -125,9 +126,9 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
                        [&](const RunView& run) { return value(run) > 0.0; });
   };
   std::vector<StyleColumn> columns = {
-      {"Time (s)", figures(&Summary::sec_per_it, decimals(3, 3))},
+      {"Time (s)", figures(&Summary::rate, &RateFigures::sec_per_it, decimals(3, 3))},
       {"Spread (%)", figures(spread_percent, decimals(1))},
-      {"Tokens/s", figures(&Summary::tokens_per_s, decimals(0, 3))},
+      {"Tokens/s", figures(&Summary::rate, &RateFigures::tokens_per_s, decimals(0, 3))},
       {"TFLOP/s per device", figures(tflops_per_device, decimals(2, 3)), true, true},
       {"TFLOP/s total", figures(tflops_in_total, decimals(2, 3)), true, true},
       {"MFU (%)",
@@ -149,8 +150,9 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
   if (has(time_to_target))
     columns.push_back({"To target (s)", figures(time_to_target, decimals(1, 3))});
   columns.push_back({"Verdict", verdict_cell, false});
-  if (has([](const RunView& run) { return run.summary().rules.empty() ? 0.0 : 1.0; }))
-    columns.push_back({"Rules", [](const RunView& run) { return run.summary().rules; }, false});
+  if (has([](const RunView& run) { return run.summary().rules.outcome.empty() ? 0.0 : 1.0; }))
+    columns.push_back(
+        {"Rules", [](const RunView& run) { return run.summary().rules.outcome; }, false});
   const bool notes = std::any_of(runs.begin(), runs.end(),
                                  [](const RunView& run) { return !run.skipped_note().empty(); });
   if (notes) columns.push_back({"Notes", &RunView::skipped_note, false});

@@ -24,14 +24,14 @@ double ranks_of(const RunView& run) {
 const RunView* base_of(const Runs& runs) {
   const RunView* base = nullptr;
   for (const RunView& run : runs)
-    if (run.counts() && run.summary().tokens_per_s > 0.0 && run.summary().world_size > 0 &&
+    if (run.counts() && run.summary().rate.tokens_per_s > 0.0 && run.summary().world_size > 0 &&
         (base == nullptr || run.summary().world_size < base->summary().world_size))
       base = &run;
   return base;
 }
 
 double tokens_per_rank(const RunView& run) {
-  return run.summary().tokens_per_s / std::max(1.0, ranks_of(run));
+  return run.summary().rate.tokens_per_s / std::max(1.0, ranks_of(run));
 }
 
 // TFLOP/s per rank, by the convention of the deck.
@@ -51,7 +51,8 @@ double communication_share(const RunView& run) {
 
 std::vector<StyleColumn> columns_for(const RunView* base) {
   const auto speedup = [=](const RunView& run) {
-    return base == nullptr ? 0.0 : run.summary().tokens_per_s / base->summary().tokens_per_s;
+    return base == nullptr ? 0.0
+                           : run.summary().rate.tokens_per_s / base->summary().rate.tokens_per_s;
   };
   const auto efficiency = [=](const RunView& run) {
     const double ratio = base == nullptr ? 1.0 : ranks_of(run) / ranks_of(*base);
@@ -66,8 +67,8 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
       {"CP", whole(&RunDeck::context_parallel)},
       {"MBS", whole(&RunDeck::micro_batch)},
       {"GBS", whole(&RunDeck::global_batch)},
-      {"Sec/it", figures(&Summary::sec_per_it, decimals(2, 3))},
-      {"Tokens/s", figures(&Summary::tokens_per_s, decimals(0, 3))},
+      {"Sec/it", figures(&Summary::rate, &RateFigures::sec_per_it, decimals(2, 3))},
+      {"Tokens/s", figures(&Summary::rate, &RateFigures::tokens_per_s, decimals(0, 3))},
       {"Tokens/s/rank", figures(tokens_per_rank, decimals(0, 3))},
       {"TFLOPs/rank", figures(tflops_of, decimals(2)), true, true},
       {"PetaFLOPs",

@@ -22,7 +22,7 @@ std::string memory_cell(const RunView& run, int64_t device) {
   const MemoryEntry* const memory = used_memory(run);
   if (memory == nullptr || device >= static_cast<int64_t>(memory->bytes.size())) return "-";
   const double used = static_cast<double>(memory->bytes[static_cast<size_t>(device)]);
-  const double total = run.summary().device_memory_bytes;
+  const double total = run.summary().device.memory_bytes;
   return whole_mebibytes(used) + (total > 0.0 ? " / " + whole_mebibytes(total) : "");
 }
 
@@ -56,15 +56,17 @@ std::vector<Table> zero_tables(const Runs& runs) {
        false},
       {"Max Global BSZ", batch_cell},
       {"time/it (ms)",
-       figures([](const RunView& run) { return 1e3 * run.summary().sec_per_it; }, decimals(1))},
-      {"Throughput (samples/sec)", figures(&Summary::samples_per_s, decimals(2, 3))},
+       figures([](const RunView& run) { return 1e3 * run.summary().rate.sec_per_it; },
+               decimals(1))},
+      {"Throughput (samples/sec)",
+       figures(&Summary::rate, &RateFigures::samples_per_s, decimals(2, 3))},
   };
   for (int64_t device = 0; device < devices_shown(runs); ++device)
     columns.push_back(
         in_unit("MiB", {"GPU" + std::to_string(device) + " Memory Usage",
                         [=](const RunView& run) { return memory_cell(run, device); }}));
   const auto device_mib = [](const RunView& run) {
-    return run.summary().device_memory_bytes / static_cast<double>(MiB);
+    return run.summary().device.memory_bytes / static_cast<double>(MiB);
   };
   columns.push_back(
       shown(Shown::for_programs, in_unit("MiB", {"GPU Memory", figures(device_mib, decimals(0))})));

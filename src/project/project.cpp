@@ -65,8 +65,8 @@ void set_rates(const StepWork& work, const Machine& machine, Projection& project
         printed("MFU is of the deck's output.peak_tflops = %.4g; the peak of %s is %.4g",
                 config.output.peak_tflops, machine.name.c_str(), 1e-12 * peak);
   Summary summary;
-  summary.flops_per_step = flops_by_convention(work.plan(), work.figures);
-  summary.hardware_factor = hardware_factor(config.memory);
+  summary.flops.per_step = flops_by_convention(work.plan(), work.figures);
+  summary.flops.hardware_factor = hardware_factor(config.memory);
   const std::string convention = name_of(config.output.flops_convention);
   const double possible = projection.time.sec_per_it * ranks * projection.peak_flops;
   projection.mfu = model_flops(summary, convention) / possible;

@@ -7,12 +7,12 @@ namespace {
 
 // A record that does not say it has none.
 double factor_of(const Summary& summary) {
-  return summary.hardware_factor > 0.0 ? summary.hardware_factor : 1.0;
+  return summary.flops.hardware_factor > 0.0 ? summary.flops.hardware_factor : 1.0;
 }
 
 double recorded(const Summary& summary, const std::string& name) {
-  const auto found = summary.flops_per_step.find(name);
-  return found == summary.flops_per_step.end() ? 0.0 : found->second;
+  const auto found = summary.flops.per_step.find(name);
+  return found == summary.flops.per_step.end() ? 0.0 : found->second;
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ double hardware_flops(const Summary& summary, const std::string& convention) {
   const double flops = recorded(summary, convention);
   if (convention == name_of(FlopsConvention::megatron)) return flops;
   const std::string counted = convention + "_recomputed";
-  if (summary.flops_per_step.count(counted) > 0) return flops + recorded(summary, counted);
+  if (summary.flops.per_step.count(counted) > 0) return flops + recorded(summary, counted);
   return flops * factor_of(summary);
 }
 

@@ -7,7 +7,7 @@
 
 namespace gptbench {
 
-// Whether a key of Summary::flops_per_step is a convention, not a part of `exact`
+// Whether a key of FlopsFigures::per_step is a convention, not a part of `exact`
 // (exact_recomputed, exact_fp8).
 bool is_convention(const std::string& name);
 

@@ -17,9 +17,9 @@ std::string key_text(const Record& record, const std::string& group, const std::
 
 std::string rules_text(const Record& record) {
   const Summary& s = record.summary;
-  if (s.rules.empty()) return "";
-  return s.rules + ": class " + key_text(record, "run", "class") + ", " +
-         key_text(record, "run", "tier") + (s.rules_broken.empty() ? "" : ": " + s.rules_broken);
+  if (s.rules.outcome.empty()) return "";
+  return s.rules.outcome + ": class " + key_text(record, "run", "class") + ", " +
+         key_text(record, "run", "tier") + (s.rules.broken.empty() ? "" : ": " + s.rules.broken);
 }
 
 }  // namespace gptbench

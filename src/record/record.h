@@ -82,77 +82,116 @@ struct SensorSeries {
   std::vector<double> power_w, clock_ghz, temperature_c, utilisation;
 };
 
-struct Summary {
-  int64_t num_params = 0;
-  int64_t world_size = 0, nodes = 0, ranks_per_node = 0;
-  int64_t timed_steps = 0;  // after the warm-up, without skipped ones (record/steps.h)
-  int64_t tokens_per_step = 0;
-  // Median over the timed steps of the slowest rank's time; 0 where no step was timed.
+// Time of a step and the rates that follow; 0 where no step was timed.
+struct RateFigures {
+  // Median over the timed steps of the slowest rank's time, and its extremes.
   double sec_per_it = 0.0, sec_per_it_min = 0.0, sec_per_it_max = 0.0;
   double tokens_per_s = 0.0, samples_per_s = 0.0;
   // Change of the rate of steps over the timed ones, of their median rate, and its slope; absent
   // for fewer than 16 (record/steps.h).
   std::optional<double> drift_percent, drift_percent_per_hour;
-  // FLOPs per step of the whole job by convention ("mpt", "megatron", "causal", "exact"); what is
-  // recomputed on top of "exact" ("exact_recomputed"), and the part of both in fp8 ("exact_fp8");
-  // see doc/performance_definitions.md.
-  std::map<std::string, double> flops_per_step;
-  std::string flops_convention;
+};
+
+// FLOPs of a step and the utilisation that follows; see doc/performance_definitions.md.
+struct FlopsFigures {
+  // Whole job, by convention ("mpt", "megatron", "causal", "exact"); what is recomputed on top of
+  // "exact" ("exact_recomputed"), and the part of both in fp8 ("exact_fp8").
+  std::map<std::string, double> per_step;
+  std::string convention;  // of the TFLOP/s per device, MFU and HFU below
+  // Hardware FLOPs over model FLOPs where a convention has no figure of its own with recomputation:
+  // 4/3 with full activation checkpointing (plan/cost.h); 0: not known.
+  double hardware_factor = 0.0;
   double model_tflops_per_device = 0.0, hardware_tflops_per_device = 0.0;
-  double fom_tflops = 0.0;   // figure of merit: all devices, convention causal
-  std::string rules;         // of the problem class: "met", "not met"; "" where the deck names none
-  std::string rules_broken;  // each broken rule, "; " between them
-  double peak_tflops = 0.0;  // per device
-  std::string peak_source;   // "deck", "known device", "measured GEMM ceiling"
+  double fom_tflops = 0.0;      // figure of merit: all devices, convention causal
+  double mfu = 0.0, hfu = 0.0;  // fractions of the peak
+};
+
+// Peak of one device: the denominator of MFU and HFU.
+struct Peak {
+  double tflops = 0.0;  // 0: not known
+  std::string source;   // "deck", "known device", "measured GEMM ceiling"
   // Why no data sheet was used, that the clock is not its clock, or why there is no MFU; or "".
-  std::string peak_note;
-  double mfu = 0.0, hfu = 0.0;       // fractions of peak
-  double gemm_ceiling_tflops = 0.0;  // per device; 0: not measured
-  double gemm_ceiling_spread = 0.0;  // fraction; of its measurements in this run and earlier ones
-  double peak_memory_bytes = 0.0;    // largest over ranks, high-water mark of the operating system
+  std::string note;
+};
+
+// Mean over ranks of what each reaches on the model's GEMMs when all ranks run them at once.
+struct GemmCeiling {
+  double tflops = 0.0;  // per device, median over this run and earlier ones; 0: not measured
+  double spread = 0.0;  // largest deviation from it in this run, as a fraction
+};
+
+// Whether the run keeps the rules of the problem class of its deck.
+struct RulesOutcome {
+  std::string outcome;  // "met", "not met"; "" where the deck names no class
+  std::string broken;   // each broken rule, "; " between them
+};
+
+// Losses in nats per token, and training to a target loss.
+struct ConvergenceFigures {
   double final_loss = 0.0;
-  // Entropy of the tokens in nats per token, a lower bound of the loss; absent where not known.
-  std::optional<double> token_entropy;
-  // Mean loss over the held-out batches, by the last evaluation, and the time of all evaluations,
-  // which is that of no step.
-  std::optional<double> held_out_loss;
-  double evaluation_s = 0.0;
+  std::optional<double> token_entropy;  // of the tokens, a lower bound of the loss; or not known
+  std::optional<double> held_out_loss;  // mean over the held-out batches, by the last evaluation
+  double evaluation_s = 0.0;            // time of all evaluations, which is that of no step
   // Until the first evaluation at or below convergence.target_loss; 0: not reached. All count from
   // the start of training; the time is that of the steps, warm-up included, 0 where it is not
   // known.
   int64_t steps_to_target = 0, tokens_to_target = 0;
   double time_to_target_s = 0.0;
-  // For a run that continues another: the checkpoint, the steps before, which are not in this
-  // record, the sum of their times (0: not known), and the time that loading took (also of weights
-  // alone); "", 0, 0, 0.
-  std::string resumed_from;
-  int64_t resumed_step = 0;
-  double resumed_steps_s = 0.0, resume_s = 0.0;
-  int64_t checkpoint_bytes = 0;  // of the last checkpoint; 0: none was written
-  // Mean time from the end of a step to the completion of its checkpoint.
-  double checkpoint_write_s = 0.0;
-  int64_t skipped_steps = 0;  // whose scaled gradient was not finite, warm-up included
-  // Hardware FLOPs over model FLOPs where a convention has no figure of its own with recomputation:
-  // 4/3 with full activation checkpointing (plan/cost.h); 0: not known.
-  double hardware_factor = 0.0;
+};
 
-  // The device as the machine states it; "" or 0 where unknown. clock_ghz is given where the clock
-  // is fixed or was read during the run.
-  std::string device_name;  // "h100_80gb", "a64fx"
-  double clock_ghz = 0.0;
-  double device_memory_bytes = 0.0;       // of one device (of one rank's share of a host)
-  double device_memory_used_bytes = 0.0;  // largest over ranks, as the device's own tool counts
-  // Per device, over the timed steps; absent where the machine does not offer them, with the reason
-  // in sensors_note. A host's power is shared evenly by its ranks.
+// What a run continues; "" and 0 where it starts at the first step.
+struct ResumedFigures {
+  std::string from;      // the checkpoint
+  int64_t steps = 0;     // before, which are not in this record
+  double steps_s = 0.0;  // sum of their times; 0: not known
+  double load_s = 0.0;   // of the checkpoint, or of weights alone
+};
+
+// Checkpoints that the run wrote; 0: none.
+struct CheckpointFigures {
+  int64_t bytes = 0;     // of the last
+  double write_s = 0.0;  // mean time from the end of a step to the completion of its checkpoint
+};
+
+// The device as the machine states it, and its sensors over the timed steps; "", 0 or absent where
+// not known, with the reason in sensors_note. Per device: a host's power is shared evenly by its
+// ranks.
+struct DeviceFigures {
+  std::string name;                // "h100_80gb", "a64fx"
+  double clock_ghz = 0.0;          // where it is fixed or was read during the run
+  double memory_bytes = 0.0;       // of one device (of one rank's share of a host)
+  double memory_used_bytes = 0.0;  // largest over ranks, as the device's own tool counts
   std::optional<double> power_w, power_limit_w, energy_j_per_token, utilisation;
   std::optional<double> temperature_c;  // the highest
-  // Errors of memory during the timed steps that ECC corrected, and could not correct, on all
-  // devices.
+  // Errors of memory that ECC corrected, and could not correct, on all devices.
   std::optional<double> errors_corrected, errors_uncorrected;
-  // Host figures, whatever the device; 0 or absent where not offered.
-  double cpu_clock_ghz = 0.0;                                    // mean over nodes and time
-  double node_memory_bytes = 0.0, node_memory_used_bytes = 0.0;  // used: largest over nodes
-  std::optional<double> node_power_w;                            // mean over nodes
+};
+
+// The nodes, whatever the device; 0 or absent where not offered.
+struct HostFigures {
+  double clock_ghz = 0.0;                              // mean over nodes and time
+  double memory_bytes = 0.0, memory_used_bytes = 0.0;  // of a node; used: largest over nodes
+  std::optional<double> power_w;                       // mean over nodes
+};
+
+// The figures of a run.
+struct Summary {
+  int64_t num_params = 0;
+  int64_t world_size = 0, nodes = 0, ranks_per_node = 0;
+  int64_t tokens_per_step = 0;
+  int64_t timed_steps = 0;         // after the warm-up, without skipped ones (record/steps.h)
+  int64_t skipped_steps = 0;       // whose scaled gradient was not finite, warm-up included
+  double peak_memory_bytes = 0.0;  // largest over ranks, high-water mark of the operating system
+  RateFigures rate;
+  FlopsFigures flops;
+  Peak peak;
+  GemmCeiling gemm_ceiling;
+  RulesOutcome rules;
+  ConvergenceFigures convergence;
+  ResumedFigures resumed;
+  CheckpointFigures checkpoint;
+  DeviceFigures device;
+  HostFigures host;
   std::string sensors_note;  // how it was sampled; one line per quantity: source, or why absent
 };
 

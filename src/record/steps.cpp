@@ -17,7 +17,7 @@ bool is_skipped(const StepSeries& steps, int64_t step) {
 // Fits median rates of groups of consecutive steps, relative to that of all steps, over the time at
 // the middle of each group; the slope is the median of the slopes between all pairs (Theil, Sen),
 // which a disturbance of a few groups does not move.
-void set_drift(Summary& s, const std::vector<double>& timed) {
+void set_drift(RateFigures& rate, const std::vector<double>& timed) {
   constexpr size_t min_steps = 16, max_groups = 64;
   if (timed.size() < min_steps) return;
   const size_t groups = std::min(max_groups, timed.size());
@@ -28,7 +28,7 @@ void set_drift(Summary& s, const std::vector<double>& timed) {
       return timed.begin() + static_cast<std::ptrdiff_t>(group * timed.size() / groups);
     };
     const double part_s = std::accumulate(step(g), step(g + 1), 0.0);
-    rates.push_back(s.sec_per_it / median({step(g), step(g + 1)}));
+    rates.push_back(rate.sec_per_it / median({step(g), step(g + 1)}));
     at_s.push_back(elapsed_s + 0.5 * part_s);
     elapsed_s += part_s;
   }
@@ -36,8 +36,8 @@ void set_drift(Summary& s, const std::vector<double>& timed) {
     for (size_t b = a + 1; b < groups; ++b)
       if (at_s[b] > at_s[a]) slopes.push_back((rates[b] - rates[a]) / (at_s[b] - at_s[a]));
   const double per_second = 100.0 * median(std::move(slopes));
-  s.drift_percent = per_second * elapsed_s;
-  s.drift_percent_per_hour = per_second * 3600.0;
+  rate.drift_percent = per_second * elapsed_s;
+  rate.drift_percent_per_hour = per_second * 3600.0;
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ double checkpoint_overhead(const Record& record) {
 CheckpointCost checkpoint_cost(const Record& record) {
   const Summary& s = record.summary;
   CheckpointCost cost;
-  if (s.checkpoint_write_s > 0.0)
-    cost.bytes_per_s = static_cast<double>(s.checkpoint_bytes) / s.checkpoint_write_s;
+  if (s.checkpoint.write_s > 0.0)
+    cost.bytes_per_s = static_cast<double>(s.checkpoint.bytes) / s.checkpoint.write_s;
   cost.node_bytes_per_s = cost.bytes_per_s / static_cast<double>(std::max<int64_t>(1, s.nodes));
   double waits_s = 0.0, waits = 0.0;
   for (const double wait_s : record.steps.checkpoint_s) {
@@ -97,54 +97,56 @@ double median(std::vector<double> values) {
 
 void summarise_steps(Record& record, int64_t sequences_per_step) {
   Summary& s = record.summary;
+  RateFigures& rate = s.rate;
   const StepSeries& steps = record.steps;
-  if (!steps.loss.empty()) s.final_loss = steps.loss.back();
+  if (!steps.loss.empty()) s.convergence.final_loss = steps.loss.back();
   s.skipped_steps = std::accumulate(steps.skipped.begin(), steps.skipped.end(), int64_t{0});
   const std::vector<double> timed = timed_step_times(record);
   s.timed_steps = static_cast<int64_t>(timed.size());
   if (timed.empty()) return;
 
-  s.sec_per_it = median(timed);
-  s.sec_per_it_min = *std::min_element(timed.begin(), timed.end());
-  s.sec_per_it_max = *std::max_element(timed.begin(), timed.end());
-  s.tokens_per_s = static_cast<double>(s.tokens_per_step) / s.sec_per_it;
-  s.samples_per_s = static_cast<double>(sequences_per_step) / s.sec_per_it;
-  const double per_device = 1e-12 / (s.sec_per_it * static_cast<double>(s.world_size));
-  s.model_tflops_per_device = model_flops(s, s.flops_convention) * per_device;
-  s.hardware_tflops_per_device = hardware_flops(s, s.flops_convention) * per_device;
+  rate.sec_per_it = median(timed);
+  rate.sec_per_it_min = *std::min_element(timed.begin(), timed.end());
+  rate.sec_per_it_max = *std::max_element(timed.begin(), timed.end());
+  rate.tokens_per_s = static_cast<double>(s.tokens_per_step) / rate.sec_per_it;
+  rate.samples_per_s = static_cast<double>(sequences_per_step) / rate.sec_per_it;
+  const double per_device = 1e-12 / (rate.sec_per_it * static_cast<double>(s.world_size));
+  s.flops.model_tflops_per_device = model_flops(s, s.flops.convention) * per_device;
+  s.flops.hardware_tflops_per_device = hardware_flops(s, s.flops.convention) * per_device;
   set_figure_of_merit(s);
-  set_drift(s, timed);
+  set_drift(rate, timed);
 }
 
 void set_time_to_target(Record& record, double target_loss) {
   Summary& s = record.summary;
+  ConvergenceFigures& convergence = s.convergence;
   const StepSeries& steps = record.steps;
   const std::vector<double>& losses = steps.held_out_loss;
   if (losses.empty()) return;
-  s.held_out_loss = losses.back();
+  convergence.held_out_loss = losses.back();
   const auto reached =
       std::find_if(losses.begin(), losses.end(), [&](double loss) { return loss <= target_loss; });
   if (target_loss <= 0.0 || reached == losses.end()) return;
-  s.steps_to_target = steps.held_out_step[static_cast<size_t>(reached - losses.begin())];
-  s.tokens_to_target = s.steps_to_target * s.tokens_per_step;
-  if (s.resumed_step > 0 && s.resumed_steps_s == 0.0) return;
-  s.time_to_target_s =
-      std::accumulate(steps.time_s.begin(),
-                      steps.time_s.begin() + s.steps_to_target - s.resumed_step, s.resumed_steps_s);
+  convergence.steps_to_target = steps.held_out_step[static_cast<size_t>(reached - losses.begin())];
+  convergence.tokens_to_target = convergence.steps_to_target * s.tokens_per_step;
+  if (s.resumed.steps > 0 && s.resumed.steps_s == 0.0) return;
+  convergence.time_to_target_s = std::accumulate(
+      steps.time_s.begin(), steps.time_s.begin() + convergence.steps_to_target - s.resumed.steps,
+      s.resumed.steps_s);
 }
 
 void set_figure_of_merit(Summary& summary) {
-  if (summary.sec_per_it > 0.0)
-    summary.fom_tflops =
-        1e-12 * model_flops(summary, name_of(FlopsConvention::causal)) / summary.sec_per_it;
+  if (summary.rate.sec_per_it > 0.0)
+    summary.flops.fom_tflops =
+        1e-12 * model_flops(summary, name_of(FlopsConvention::causal)) / summary.rate.sec_per_it;
 }
 
 void set_peak(Summary& summary, double tflops, const std::string& source) {
-  summary.peak_tflops = tflops;
-  summary.peak_source = source;
+  summary.peak.tflops = tflops;
+  summary.peak.source = source;
   if (tflops <= 0.0) return;
-  summary.mfu = summary.model_tflops_per_device / tflops;
-  summary.hfu = summary.hardware_tflops_per_device / tflops;
+  summary.flops.mfu = summary.flops.model_tflops_per_device / tflops;
+  summary.flops.hfu = summary.flops.hardware_tflops_per_device / tflops;
 }
 
 }  // namespace gptbench

@@ -36,7 +36,7 @@ CheckpointCost checkpoint_cost(const Record& record);
 double median(std::vector<double> values);
 
 // Fills final_loss, skipped_steps, timed_steps and all rates of record.summary from loss, skipped
-// and time_s of record.steps and from tokens_per_step, flops_per_step and world_size of the
+// and time_s of record.steps and from tokens_per_step, flops.per_step and world_size of the
 // summary. Without a timed step the rates stay 0. sequences_per_step: global.
 void summarise_steps(Record& record, int64_t sequences_per_step);
 

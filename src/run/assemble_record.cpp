@@ -34,8 +34,8 @@ void add_training(Record& record, const Plan& plan, const TrainingSeries& traini
   record.memory = memory.entries;
   record.offload = memory.offload;
   s.peak_memory_bytes = memory.peak_bytes;
-  s.device_memory_used_bytes = memory.peak_bytes;
-  s.evaluation_s = training.evaluation_s;
+  s.device.memory_used_bytes = memory.peak_bytes;
+  s.convergence.evaluation_s = training.evaluation_s;
   summarise_steps(record, plan.config.batch.global_batch_size);
   set_time_to_target(record, plan.config.convergence.target_loss);
 }
@@ -43,20 +43,21 @@ void add_training(Record& record, const Plan& plan, const TrainingSeries& traini
 // After the steps: the energy of skipped ones counts for the tokens of the timed ones.
 void add_sensors(Record& record, const SensorSummary& sensors) {
   Summary& s = record.summary;
+  DeviceFigures& device = s.device;
   const double tokens = static_cast<double>(s.tokens_per_step * s.timed_steps);
-  s.power_w = sensors.power_w;
-  s.power_limit_w = sensors.power_limit_w;
-  s.utilisation = sensors.utilisation;
-  s.temperature_c = sensors.temperature_c;
-  s.errors_corrected = sensors.errors_corrected;
-  s.errors_uncorrected = sensors.errors_uncorrected;
-  s.node_power_w = sensors.node_power_w;
-  s.clock_ghz = sensors.clock_ghz;
-  s.cpu_clock_ghz = sensors.cpu_clock_ghz;
-  s.node_memory_used_bytes = sensors.node_memory_used_bytes;
-  s.device_memory_bytes = sensors.gpu_memory_bytes.value_or(s.device_memory_bytes);
-  s.device_memory_used_bytes = sensors.gpu_memory_used_bytes.value_or(s.device_memory_used_bytes);
-  if (sensors.energy_j && tokens > 0.0) s.energy_j_per_token = *sensors.energy_j / tokens;
+  device.power_w = sensors.power_w;
+  device.power_limit_w = sensors.power_limit_w;
+  device.utilisation = sensors.utilisation;
+  device.temperature_c = sensors.temperature_c;
+  device.errors_corrected = sensors.errors_corrected;
+  device.errors_uncorrected = sensors.errors_uncorrected;
+  s.host.power_w = sensors.node_power_w;
+  device.clock_ghz = sensors.clock_ghz;
+  s.host.clock_ghz = sensors.cpu_clock_ghz;
+  s.host.memory_used_bytes = sensors.node_memory_used_bytes;
+  device.memory_bytes = sensors.gpu_memory_bytes.value_or(device.memory_bytes);
+  device.memory_used_bytes = sensors.gpu_memory_used_bytes.value_or(device.memory_used_bytes);
+  if (sensors.energy_j && tokens > 0.0) device.energy_j_per_token = *sensors.energy_j / tokens;
   s.sensors_note = sensors.note;
   record.sensors = sensors.series;
   record.memory.insert(record.memory.end(), sensors.memory.begin(), sensors.memory.end());
@@ -78,7 +79,7 @@ std::string unsteady_ceiling(const Summary& s) {
   return printed(
       "%sthe measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
       "quiet machine, or set output.peak_tflops",
-      s.peak_note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling_spread, 100.0 * max_ceiling_spread);
+      s.peak.note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling.spread, 100.0 * max_ceiling_spread);
 }
 
 }  // namespace
@@ -108,16 +109,13 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
   s.nodes = nodes;
   s.ranks_per_node = ranks_per_node;
   s.tokens_per_step = plan.config.batch.global_batch_size * plan.shape.T;
-  s.flops_per_step = flops_by_convention(plan, stages);
-  s.flops_convention = name_of(plan.config.output.flops_convention);
-  s.hardware_factor = hardware_factor(plan.config.memory);
-  s.peak_tflops = plan.config.output.peak_tflops;
-  s.peak_source = s.peak_tflops > 0.0 ? "deck" : "none: not measured";
+  s.flops.per_step = flops_by_convention(plan, stages);
+  s.flops.convention = name_of(plan.config.output.flops_convention);
+  s.flops.hardware_factor = hardware_factor(plan.config.memory);
+  s.peak.tflops = plan.config.output.peak_tflops;
+  s.peak.source = s.peak.tflops > 0.0 ? "deck" : "none: not measured";
   s.sensors_note = "not sampled: no step was timed";
-  if (!plan.config.run.problem_class.empty()) {
-    s.rules = "not met";
-    s.rules_broken = "the run did not end";
-  }
+  if (!plan.config.run.problem_class.empty()) s.rules = {"not met", "the run did not end"};
   record.steps.warmup_steps = plan.config.run.warmup_steps;
 
   for (const Buffer& buffer : plan.buffers) {
@@ -164,18 +162,16 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
   Record record = planned;
   record.provenance = with_machine(planned.provenance, parts.machine, parts.selected_algorithms);
   Summary& s = record.summary;
-  s.device_name = parts.device.name;
-  s.device_memory_bytes = parts.device.memory_bytes;
-  s.node_memory_bytes = parts.device.node_memory_bytes;
-  s.gemm_ceiling_tflops = parts.gemm_ceiling.tflops;
-  s.gemm_ceiling_spread = parts.gemm_ceiling.spread;
-  s.token_entropy = parts.token_entropy;
-  s.resumed_from = parts.start.from.path;
-  s.resumed_step = parts.start.from.steps;
-  s.resumed_steps_s = parts.start.from.steps_s;
-  s.resume_s = parts.start.load_s;
-  s.checkpoint_bytes = parts.checkpoints.bytes;
-  s.checkpoint_write_s = parts.checkpoints.write_s;
+  s.device.name = parts.device.name;
+  s.device.memory_bytes = parts.device.memory_bytes;
+  s.host.memory_bytes = parts.device.node_memory_bytes;
+  s.gemm_ceiling = parts.gemm_ceiling;
+  s.convergence.token_entropy = parts.token_entropy;
+  s.resumed.from = parts.start.from.path;
+  s.resumed.steps = parts.start.from.steps;
+  s.resumed.steps_s = parts.start.from.steps_s;
+  s.resumed.load_s = parts.start.load_s;
+  s.checkpoint = parts.checkpoints;
   record.verify = parts.checks;
   record.kernels_not_verified = parts.kernels_not_verified;
 
@@ -183,16 +179,14 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
   if (parts.sensors) add_sensors(record, *parts.sensors);
   const Peak peak = peak_of(plan, parts);
   set_peak(s, peak.tflops, peak.source);
-  s.peak_note = peak.note;
-  if (peak.source == measured_ceiling && s.gemm_ceiling_spread > max_ceiling_spread) {
-    s.mfu = s.hfu = 0.0;
-    s.peak_note += unsteady_ceiling(s);
+  s.peak.note = peak.note;
+  if (peak.source == measured_ceiling && s.gemm_ceiling.spread > max_ceiling_spread) {
+    s.flops.mfu = s.flops.hfu = 0.0;
+    s.peak.note += unsteady_ceiling(s);
   }
   if (!parts.end) return record;
   set_end(record, *parts.end);
-  const RulesFound rules = rules_of(record, plan.config);
-  s.rules = rules.rules;
-  s.rules_broken = rules.broken;
+  s.rules = rules_of(record, plan.config);
   return record;
 }
 

@@ -27,11 +27,6 @@ Provenance with_machine(Provenance planned, const MachineFacts& machine,
 
 // The peak of a device in TFLOP/s and where it is from: the deck, the data sheet of the device, or
 // its GEMM ceiling, where that was measured.
-struct Peak {
-  double tflops = 0.0;  // 0: not known
-  std::string source;   // "deck", "known device", "measured GEMM ceiling"
-  std::string note;     // why there is no data sheet, or that the clock is not the data sheet's
-};
 Peak peak_of(const Plan& plan, const RunParts& parts);
 
 // The record of a run: the planned one, what the run measured, and the figures that follow from it.

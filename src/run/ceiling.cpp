@@ -26,7 +26,6 @@ GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> 
     earlier.erase(earlier.begin(), earlier.end() - (remembered_runs - 1));
   earlier.push_back(*std::max_element(measured.begin(), measured.end()));
   GemmCeiling ceiling;
-  ceiling.runs = static_cast<int64_t>(earlier.size());
   ceiling.tflops = median(earlier);
   for (const double each : measured)
     ceiling.spread = std::max(ceiling.spread, std::abs(each / ceiling.tflops - 1.0));

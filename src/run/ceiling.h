@@ -8,18 +8,10 @@
 #include "comm/mpi_world.h"
 #include "device/device.h"
 #include "plan/plan.h"
+#include "record/record.h"
 #include "run/ceiling_store.h"
 
 namespace gptbench {
-
-// Mean over ranks of what each reaches on the model's GEMMs when all ranks run them at once.
-struct GemmCeiling {
-  double tflops =
-      0.0;  // per device: median over the latest runs, this one included; 0: not measured
-  // Largest deviation from it among the measurements of this run, as a fraction.
-  double spread = 0.0;
-  int64_t runs = 0;  // that the median is over
-};
 
 // Beyond this spread a utilisation says more about the ceiling than about the run.
 constexpr double max_ceiling_spread = 0.03;

@@ -64,12 +64,6 @@ struct RunStart {
   double load_s = 0.0;  // of a checkpoint, or of weights; 0: none was loaded
 };
 
-// The checkpoints that a run wrote; 0: none.
-struct CheckpointFacts {
-  int64_t bytes = 0;     // of the last
-  double write_s = 0.0;  // mean time from the end of a step to the completion of its checkpoint
-};
-
 // How a run ended.
 struct RunEnd {
   Exit outcome = Exit::ok;
@@ -86,7 +80,7 @@ struct RunParts {
   GemmCeiling gemm_ceiling;  // on rank 0
   std::optional<double> token_entropy;  // nats per token, where a loss has that bound
   RunStart start;
-  CheckpointFacts checkpoints;
+  CheckpointFigures checkpoints;
   std::vector<VerifyEntry> checks;
   std::vector<std::string> kernels_not_verified;
   // Empty where the run ended before training.

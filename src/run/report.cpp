@@ -54,39 +54,40 @@ std::string breakdown(const Record& record) {
 
 std::string throughput(const Record& record) {
   const Summary& s = record.summary;
+  const RateFigures& rate = s.rate;
   std::string text;
-  text += printed("%-28s %12s  (%s to %s, %lld timed)\n", "Time per step, median",
-                  format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
-                  format_seconds(s.sec_per_it_max).c_str(), static_cast<long long>(s.timed_steps));
-  text += printed("%-28s %12.1f tokens/s, %.4g sequences/s\n", "Throughput", s.tokens_per_s,
-                  s.samples_per_s);
+  text +=
+      printed("%-28s %12s  (%s to %s, %lld timed)\n", "Time per step, median",
+              format_seconds(rate.sec_per_it).c_str(), format_seconds(rate.sec_per_it_min).c_str(),
+              format_seconds(rate.sec_per_it_max).c_str(), static_cast<long long>(s.timed_steps));
+  text += printed("%-28s %12.1f tokens/s, %.4g sequences/s\n", "Throughput", rate.tokens_per_s,
+                  rate.samples_per_s);
   text += "Model TFLOP/s per rank, by FLOPs convention\n";
-  for (const auto& entry : s.flops_per_step) {
+  for (const auto& entry : s.flops.per_step) {
     const std::string& convention = entry.first;
     if (!is_convention(convention)) continue;
     text += printed(
         "  %-26s %12.4f%s\n", convention.c_str(),
-        model_flops(s, convention) / s.sec_per_it / 1e12 / static_cast<double>(s.world_size),
-        convention == s.flops_convention ? "  (the deck's convention)" : "");
+        model_flops(s, convention) / rate.sec_per_it / 1e12 / static_cast<double>(s.world_size),
+        convention == s.flops.convention ? "  (the deck's convention)" : "");
   }
   if (fp8_share(s) > 0.0)
     text += printed("%-28s %11.1f %% of the FLOPs executed\n", "In fp8", 100.0 * fp8_share(s));
-  if (s.peak_tflops > 0.0)
-    text += printed("%-28s %12.4f TFLOP/s per rank (%s)\n", "Peak", s.peak_tflops,
-                    s.peak_source.c_str());
-  if (!s.peak_note.empty()) text += hanging("  ", s.peak_note);
+  if (s.peak.tflops > 0.0)
+    text += printed("%-28s %12.4f TFLOP/s per rank (%s)\n", "Peak", s.peak.tflops,
+                    s.peak.source.c_str());
+  if (!s.peak.note.empty()) text += hanging("  ", s.peak.note);
   return text;
 }
 
 // MFU with its peak, or why there is none.
-std::string utilisation(const Summary& s) {
-  if (s.mfu <= 0.0) return "none: " + (s.peak_note.empty() ? "no peak is known" : s.peak_note);
-  std::string text =
-      printed("%.1f %% of %s per rank (%s)", 100.0 * s.mfu,
-              format_si(s.peak_tflops * 1e12, "FLOP/s").c_str(), s.peak_source.c_str());
-  if (s.hfu != s.mfu) text += printed(", HFU %.1f %%", 100.0 * s.hfu);
-  if (s.peak_source == "known device" && !s.peak_note.empty()) text += "; " + s.peak_note;
-  const std::string warning = impossible_utilisation(s.mfu, s.hfu);
+std::string utilisation(const FlopsFigures& flops, const Peak& peak) {
+  if (flops.mfu <= 0.0) return "none: " + (peak.note.empty() ? "no peak is known" : peak.note);
+  std::string text = printed("%.1f %% of %s per rank (%s)", 100.0 * flops.mfu,
+                             format_si(peak.tflops * 1e12, "FLOP/s").c_str(), peak.source.c_str());
+  if (flops.hfu != flops.mfu) text += printed(", HFU %.1f %%", 100.0 * flops.hfu);
+  if (peak.source == "known device" && !peak.note.empty()) text += "; " + peak.note;
+  const std::string warning = impossible_utilisation(flops.mfu, flops.hfu);
   return text + (warning.empty() ? "" : "; " + warning);
 }
 
@@ -103,22 +104,24 @@ constexpr double burn_in_s = 600.0;  // runs so long say how steady they were
 
 std::string drift(const Summary& s) {
   std::string text = printed("rate %+.2f %% over the timed steps, %+.2f %% per hour",
-                             *s.drift_percent, *s.drift_percent_per_hour);
-  if (s.temperature_c) text += printed("; up to %.0f degC", *s.temperature_c);
-  if (s.errors_corrected) text += printed("; %.0f errors of memory corrected", *s.errors_corrected);
+                             *s.rate.drift_percent, *s.rate.drift_percent_per_hour);
+  if (s.device.temperature_c) text += printed("; up to %.0f degC", *s.device.temperature_c);
+  if (s.device.errors_corrected)
+    text += printed("; %.0f errors of memory corrected", *s.device.errors_corrected);
   return text;
 }
 
 // The last held-out loss, and when the target was reached.
 std::string convergence(const Record& record) {
-  const Summary& s = record.summary;
-  std::string text = printed("%.4f after step %lld", *s.held_out_loss,
+  const ConvergenceFigures& losses = record.summary.convergence;
+  std::string text = printed("%.4f after step %lld", *losses.held_out_loss,
                              static_cast<long long>(record.steps.held_out_step.back()));
-  if (s.steps_to_target > 0)
-    text +=
-        printed(", target reached with %lld tokens", static_cast<long long>(s.tokens_to_target));
-  if (s.time_to_target_s > 0.0) text += " in " + format_seconds(s.time_to_target_s) + " of steps";
-  return text + "; evaluated in " + format_seconds(s.evaluation_s) + ", not part of any step";
+  if (losses.steps_to_target > 0)
+    text += printed(", target reached with %lld tokens",
+                    static_cast<long long>(losses.tokens_to_target));
+  if (losses.time_to_target_s > 0.0)
+    text += " in " + format_seconds(losses.time_to_target_s) + " of steps";
+  return text + "; evaluated in " + format_seconds(losses.evaluation_s) + ", not part of any step";
 }
 
 std::string check_line(const VerifyEntry& entry) {
@@ -167,8 +170,8 @@ std::string messages(const Record& record) {
 // Time of one checkpoint, and the cost of all to training.
 std::string checkpoints(const Record& record) {
   const CheckpointCost cost = checkpoint_cost(record);
-  return format_bytes(record.summary.checkpoint_bytes) + " each, written in " +
-         format_seconds(record.summary.checkpoint_write_s) + " (" +
+  return format_bytes(record.summary.checkpoint.bytes) + " each, written in " +
+         format_seconds(record.summary.checkpoint.write_s) + " (" +
          format_si(cost.node_bytes_per_s, "B/s") + " per node); training waited " +
          format_seconds(cost.stall_s) +
          printed(" per step, %.1f %% of its time", 100.0 * cost.overhead);
@@ -261,6 +264,8 @@ std::string checks_in_brief(const Record& record) {
 
 std::string headline(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
+  const RateFigures& rate = s.rate;
+  const FlopsFigures& flops = s.flops;
   const auto entry = [](std::string name, const std::string& text) {
     name.resize(16, ' ');
     return hanging(name, text);
@@ -269,35 +274,35 @@ std::string headline(const Record& record, const std::string& result_file) {
   std::string text = rule('=');
   const std::string steps =
       printed("%lld timed steps, %s per step (%s to %s)", static_cast<long long>(s.timed_steps),
-              format_seconds(s.sec_per_it).c_str(), format_seconds(s.sec_per_it_min).c_str(),
-              format_seconds(s.sec_per_it_max).c_str());
+              format_seconds(rate.sec_per_it).c_str(), format_seconds(rate.sec_per_it_min).c_str(),
+              format_seconds(rate.sec_per_it_max).c_str());
   const std::string& verdict = record.outcome.verdict;
   text += tinted(verdict, verdict == "VALID") +
           std::string(verdict.size() < 16 ? 16 - verdict.size() : 1, ' ') +
           (timed ? steps : "no step was timed") + "\n";
   if (timed) {
     const double ranks = static_cast<double>(s.world_size);
-    text += entry("Total",
-                  format_si(s.model_tflops_per_device * ranks * 1e12, "FLOP/s") + " (" +
-                      s.flops_convention + "), " +
-                      printed("%.1f tokens/s, %.4g sequences/s", s.tokens_per_s, s.samples_per_s));
-    text += entry("Per rank", format_si(s.model_tflops_per_device * 1e12, "FLOP/s") + ", " +
-                                  printed("%.1f tokens/s", s.tokens_per_s / ranks));
-    text += entry("MFU", utilisation(s));
+    text += entry("Total", format_si(flops.model_tflops_per_device * ranks * 1e12, "FLOP/s") +
+                               " (" + flops.convention + "), " +
+                               printed("%.1f tokens/s, %.4g sequences/s", rate.tokens_per_s,
+                                       rate.samples_per_s));
+    text += entry("Per rank", format_si(flops.model_tflops_per_device * 1e12, "FLOP/s") + ", " +
+                                  printed("%.1f tokens/s", rate.tokens_per_s / ranks));
+    text += entry("MFU", utilisation(flops, s.peak));
   }
-  if (s.drift_percent && s.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
+  if (rate.drift_percent && rate.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
     text += entry("Drift", drift(s));
   if (s.peak_memory_bytes > 0.0)
     text += entry("Memory", format_bytes(static_cast<int64_t>(s.peak_memory_bytes)) +
                                 " on the rank with the highest peak");
-  if (!s.rules.empty())
+  if (!s.rules.outcome.empty())
     text += cut(entry("Rules", rules_text(record)), max_rules_lines, "gptpost show names all");
-  if (!s.resumed_from.empty())
+  if (!s.resumed.from.empty())
     text +=
-        entry("Resumed", printed("after step %lld of ", static_cast<long long>(s.resumed_step)) +
-                             s.resumed_from + ", loaded in " + format_seconds(s.resume_s));
-  if (s.held_out_loss) text += entry("Held-out loss", convergence(record));
-  if (s.checkpoint_write_s > 0.0) text += entry("Checkpoints", checkpoints(record));
+        entry("Resumed", printed("after step %lld of ", static_cast<long long>(s.resumed.steps)) +
+                             s.resumed.from + ", loaded in " + format_seconds(s.resumed.load_s));
+  if (s.convergence.held_out_loss) text += entry("Held-out loss", convergence(record));
+  if (s.checkpoint.write_s > 0.0) text += entry("Checkpoints", checkpoints(record));
   text += entry("Result", result_file);
   if (!record.outcome.reason.empty())
     text += hanging(record.outcome.status + ": ", record.outcome.reason);
@@ -306,6 +311,8 @@ std::string headline(const Record& record, const std::string& result_file) {
 
 std::string last_line(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
+  const RateFigures& rate = s.rate;
+  const FlopsFigures& flops = s.flops;
   const auto figure = [&](const char* format, double value, bool known) {
     return known ? printed(format, value) : std::string("none");
   };
@@ -316,22 +323,24 @@ std::string last_line(const Record& record, const std::string& result_file) {
                  record.outcome.status.c_str(), verdict.c_str(),
                  static_cast<long long>(s.num_params), static_cast<long long>(s.world_size),
                  static_cast<long long>(s.timed_steps)) +
-         " sec_per_it=" + figure("%.6g", s.sec_per_it, timed) +
-         " tokens_per_s=" + figure("%.6g", s.tokens_per_s, timed) +
-         " tflops=" + figure("%.6g", s.model_tflops_per_device, timed) + " total_tflops=" +
-         figure("%.6g", s.model_tflops_per_device * static_cast<double>(s.world_size), timed) +
-         " convention=" + s.flops_convention + " mfu=" + figure("%.4f", s.mfu, s.mfu > 0.0) +
-         (impossible_utilisation(s.mfu, s.hfu).empty()
+         " sec_per_it=" + figure("%.6g", rate.sec_per_it, timed) +
+         " tokens_per_s=" + figure("%.6g", rate.tokens_per_s, timed) +
+         " tflops=" + figure("%.6g", flops.model_tflops_per_device, timed) + " total_tflops=" +
+         figure("%.6g", flops.model_tflops_per_device * static_cast<double>(s.world_size), timed) +
+         " convention=" + flops.convention + " mfu=" + figure("%.4f", flops.mfu, flops.mfu > 0.0) +
+         (impossible_utilisation(flops.mfu, flops.hfu).empty()
               ? ""
-              : std::string(" warning=") + (s.mfu > 1.0 ? "mfu" : "hfu") + "_above_100_percent") +
+              : std::string(" warning=") + (flops.mfu > 1.0 ? "mfu" : "hfu") +
+                    "_above_100_percent") +
          // A loss that is not finite has no digits ("-nan" would depend on the C library).
          " loss=" +
-         figure("%.6f", s.final_loss, !record.steps.loss.empty() && std::isfinite(s.final_loss)) +
-         (s.rules.empty() ? ""
-                          : " class=" + key_text(record, "run", "class") +
-                                " tier=" + key_text(record, "run", "tier") +
-                                " rules=" + (s.rules == "met" ? "met" : "not_met") +
-                                " fom_tflops=" + figure("%.6g", s.fom_tflops, timed)) +
+         figure("%.6f", s.convergence.final_loss,
+                !record.steps.loss.empty() && std::isfinite(s.convergence.final_loss)) +
+         (s.rules.outcome.empty() ? ""
+                                  : " class=" + key_text(record, "run", "class") +
+                                        " tier=" + key_text(record, "run", "tier") +
+                                        " rules=" + (s.rules.outcome == "met" ? "met" : "not_met") +
+                                        " fom_tflops=" + figure("%.6g", flops.fom_tflops, timed)) +
          " file=" + result_file + "\n";
 }
 

@@ -35,7 +35,7 @@ void check_loss(const Record& record, const ProblemClass& problem, Broken& broke
 
 // A result must say what it was measured with.
 void check_report(const Record& record, RulesTier tier, Broken& broken) {
-  if (record.summary.peak_tflops <= 0.0)
+  if (record.summary.peak.tflops <= 0.0)
     broken.push_back("no peak is known: set output.peak_tflops");
   const std::string& commit = record.git_commit;
   if (tier == RulesTier::as_is && (commit.empty() || commit == "unknown" || commit.back() == '+'))
@@ -57,7 +57,7 @@ std::vector<std::string> broken_rules(const Record& record, const Config& config
   return broken;
 }
 
-RulesFound rules_of(const Record& record, const Config& config) {
+RulesOutcome rules_of(const Record& record, const Config& config) {
   if (config.run.problem_class.empty()) return {};
   const Broken broken = broken_rules(record, config);
   return {broken.empty() ? "met" : "not met", join(broken, "; ")};

@@ -13,10 +13,7 @@ namespace gptbench {
 // all hold, or where the deck names no class.
 std::vector<std::string> broken_rules(const Record& record, const Config& config);
 
-// The same as summary.rules and rules_broken.
-struct RulesFound {
-  std::string rules, broken;
-};
-RulesFound rules_of(const Record& record, const Config& config);
+// The same for the record's summary.
+RulesOutcome rules_of(const Record& record, const Config& config);
 
 }  // namespace gptbench

@@ -19,7 +19,7 @@ StepReport::StepReport(const Session& session, const Record& planned, const Plan
           {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.limits.duration_s,
            first_step, plan.config.convergence.evaluate_every > 0},
           plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
-          model_flops(planned.summary, planned.summary.flops_convention)) {}
+          model_flops(planned.summary, planned.summary.flops.convention)) {}
 
 void StepReport::begin(const Record& planned, const RunParts& parts) {
   if (session_.world.rank() == 0)

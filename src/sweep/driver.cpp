@@ -230,8 +230,9 @@ class Driver {
   void report(size_t index, double wall_s, const Record& record) const {
     std::string line = position(index) + jobs_[index].row->name + "  " + record.outcome.status +
                        "  " + format_seconds(wall_s);
-    if (record.outcome.status == "OK" && record.summary.tokens_per_s > 0.0)
-      line += ", " + format_count(static_cast<int64_t>(record.summary.tokens_per_s)) + " tokens/s";
+    const double rate = record.summary.rate.tokens_per_s;
+    if (record.outcome.status == "OK" && rate > 0.0)
+      line += ", " + format_count(static_cast<int64_t>(rate)) + " tokens/s";
     const double left_s = time_left_.seconds();
     if (left_s > 0.0) line += "; about " + format_seconds(left_s) + " left";
     print(line + "\n");

@@ -57,7 +57,7 @@ class Journals : public testing::Test {
     r.steps.skipped.clear();
     r.steps.held_out_step.clear();
     r.steps.held_out_loss.clear();
-    r.summary.resumed_steps_s = 0.0;
+    r.summary.resumed.steps_s = 0.0;
     r.comm.clear();
     r.steps.warmup_steps = 1;
     set_key(r, "batch", "global_batch_size", int64_t{16});
@@ -91,8 +91,8 @@ TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
   EXPECT_EQ(r.steps.time_s, (std::vector<double>{1, 2, 3, 4}));
   EXPECT_EQ(r.outcome.failed_step, 3);
   EXPECT_EQ(r.summary.timed_steps, 3);
-  EXPECT_EQ(r.summary.sec_per_it, 3.0);
-  EXPECT_DOUBLE_EQ(r.summary.samples_per_s, 16.0 / 3.0);
+  EXPECT_EQ(r.summary.rate.sec_per_it, 3.0);
+  EXPECT_DOUBLE_EQ(r.summary.rate.samples_per_s, 16.0 / 3.0);
   EXPECT_NE(r.outcome.reason.find("after step 4"), std::string::npos) << r.outcome.reason;
   // What the watchdog said, but not that of an earlier run.
   const std::string file = directory_ + "/last_operations.node1.txt";
@@ -140,19 +140,19 @@ TEST_F(Journals, HeldOutLossesAreRecovered) {
   EXPECT_EQ(r.steps.loss.size(), 5u);
   EXPECT_EQ(r.steps.held_out_step, (std::vector<int64_t>{2, 4}));
   EXPECT_EQ(r.steps.held_out_loss, (std::vector<double>{7, 5}));
-  EXPECT_EQ(r.summary.steps_to_target, 4);
-  EXPECT_EQ(r.summary.time_to_target_s, 10.0);
+  EXPECT_EQ(r.summary.convergence.steps_to_target, 4);
+  EXPECT_EQ(r.summary.convergence.time_to_target_s, 10.0);
   // Continued behind step 1 and killed in step 4: lines of steps 2 and 3 stay, those after are
   // gone.
   Record continued = with_target;
-  continued.summary.resumed_step = 1;
-  continued.summary.resumed_steps_s = 1.0;
+  continued.summary.resumed.steps = 1;
+  continued.summary.resumed.steps_s = 1.0;
   Journal journal;
   journal.begin(directory_, continued);
   journal.add({3, 9.0, 0.5, 3.0, 1.0, 1.0, false, 5.0});
   const Record second = recovered_record(directory_, "FAILED");
   EXPECT_EQ(second.steps.held_out_step, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(second.summary.time_to_target_s, 6.0);
+  EXPECT_EQ(second.summary.convergence.time_to_target_s, 6.0);
 }
 
 // A run that ends while its journal begins, here since the plan does not fit: the steps of the run
@@ -217,13 +217,13 @@ TEST_F(Journals, DamageToAnEarlierRunHidesNothingOfTheNext) {
   digit = static_cast<char>(digit ^ 1);
   write_steps(text);
   Record r = planned();
-  r.summary.resumed_step = 3;
+  r.summary.resumed.steps = 3;
   Journal journal;
   journal.begin(directory_, r);
   for (int i = 4; i <= 5; ++i) journal.add({i, 20.0 - i, 0.5, 1.0, 1.0, 1.0, false});
   EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{16, 15}));
   // Nor do lines of the run before that nobody can place.
-  r.summary.resumed_step = 2;
+  r.summary.resumed.steps = 2;
   Journal again;
   again.begin(directory_, r);
   for (int i = 3; i <= 4; ++i) again.add({i, 30.0 - i, 0.5, 1.0, 1.0, 1.0, false});
@@ -239,7 +239,7 @@ TEST_F(Journals, ALongFileIsContinued) {
   const std::string whole = "\n" + std::string(5000, 'x') + "\n", cut = std::string(9000, 'y');
   std::ofstream(path, std::ios::app) << whole << cut;
   Record r = planned();
-  r.summary.resumed_step = 2;
+  r.summary.resumed.steps = 2;
   Journal journal;
   journal.begin(directory_, r);
   EXPECT_EQ(static_cast<int64_t>(fs::file_size(path)),
@@ -250,7 +250,7 @@ TEST_F(Journals, ALongFileIsContinued) {
 TEST_F(Journals, AFileThatCannotBeCut) {
   killed_after(2);
   Record r = planned();
-  r.summary.resumed_step = 2;
+  r.summary.resumed.steps = 2;
   can_be_cut = false;
   {
     Journal journal;
@@ -341,7 +341,7 @@ TEST_F(Journals, AResumedRunContinuesTheFile) {
   killed_after(4);
   write_steps(steps_text() + "5,5.0,0.5");  // was being written
   Record r = planned();
-  r.summary.resumed_step = 2;
+  r.summary.resumed.steps = 2;
   r.steps.warmup_steps = 0;
   {
     Journal journal;
@@ -377,7 +377,7 @@ TEST_F(Journals, LinesWithoutHeldOutLosses) {
   EXPECT_EQ(r.steps.loss, (std::vector<double>{9, 8, 7, 6}));
   EXPECT_TRUE(r.steps.held_out_loss.empty());
   Record continued = planned();
-  continued.summary.resumed_step = 2;
+  continued.summary.resumed.steps = 2;
   Journal journal;
   journal.begin(directory_, continued);
   journal.add({3, 5.0, 0.5, 1.0, 1.0, 1.0, false});

@@ -86,8 +86,8 @@ TEST(ResultEncoding, RoundTripKeepsValuesAndTypes) {
   }
   EXPECT_EQ(r.provenance.deck_raw, expected.provenance.deck_raw);
   EXPECT_EQ(r.provenance.hostnames, expected.provenance.hostnames);
-  EXPECT_EQ(r.summary.flops_per_step, expected.summary.flops_per_step);
-  EXPECT_EQ(r.summary.power_w, expected.summary.power_w);
+  EXPECT_EQ(r.summary.flops.per_step, expected.summary.flops.per_step);
+  EXPECT_EQ(r.summary.device.power_w, expected.summary.device.power_w);
   EXPECT_EQ(r.steps.loss, expected.steps.loss);
   EXPECT_EQ(r.steps.loss_scale, expected.steps.loss_scale);
   EXPECT_EQ(r.steps.skipped, expected.steps.skipped);
@@ -129,7 +129,7 @@ TEST(ResultEncoding, EmptyRecord) {
   const Record r = decode_result(encode_result(record));
   EXPECT_EQ(r.outcome.status, "OOM");
   EXPECT_TRUE(r.steps.loss.empty());
-  EXPECT_FALSE(r.summary.power_w.has_value());
+  EXPECT_FALSE(r.summary.device.power_w.has_value());
 }
 
 // The check value of CRC-32/CKSUM in the catalogues of checksums, and `cksum </dev/null`.
@@ -202,15 +202,15 @@ TEST_F(ResultFile, WritesReadsAndKeepsFormerOnesNumbered) {
   const std::string directory = in("a/b/c");
   Record record = made_record();
   for (int run = 0; run < 4; ++run) {
-    record.summary.final_loss = run;
+    record.summary.convergence.final_loss = run;
     EXPECT_EQ(write_result(directory, record),
               run == 0 ? "" : directory + "/result." + std::to_string(run) + ".h5");
   }
   EXPECT_EQ(names(directory),
             (std::vector<std::string>{"result.1.h5", "result.2.h5", "result.3.h5", "result.h5"}));
-  EXPECT_EQ(read_result(directory + "/result.1.h5").summary.final_loss, 0.0);
-  EXPECT_EQ(read_result(directory + "/result.3.h5").summary.final_loss, 2.0);
-  EXPECT_EQ(read_result(directory + "/result.h5").summary.final_loss, 3.0);
+  EXPECT_EQ(read_result(directory + "/result.1.h5").summary.convergence.final_loss, 0.0);
+  EXPECT_EQ(read_result(directory + "/result.3.h5").summary.convergence.final_loss, 2.0);
+  EXPECT_EQ(read_result(directory + "/result.h5").summary.convergence.final_loss, 3.0);
 }
 
 TEST_F(ResultFile, NumbersThatAreTakenAreSkipped) {
@@ -319,8 +319,8 @@ TEST_F(ResultFile, MissingPartsAreEmptyAndWrongKindsAreRefused) {
     write_attribute(summary, "sec_per_it", 3.0);
     write_attribute(summary, "flops_per_step_causal", 6e12);
   });
-  EXPECT_EQ(read_result(in("made.h5")).summary.fom_tflops, 2.0);
-  EXPECT_EQ(read_result(in("made.h5")).summary.rules, "");
+  EXPECT_EQ(read_result(in("made.h5")).summary.flops.fom_tflops, 2.0);
+  EXPECT_EQ(read_result(in("made.h5")).summary.rules.outcome, "");
   with([](hid_t file) { write_attribute(create_group(file, "summary"), "num_params", "many"); });
   EXPECT_NE(message_of([&] { read_result(in("made.h5")); }).find("num_params"), std::string::npos);
   with([](hid_t file) {

@@ -13,8 +13,8 @@ namespace {
 LoadedRun run_at(double tokens_per_s, const std::string& path = "a.h5") {
   LoadedRun run{path, made_record(), std::nullopt};
   run.record.verify[1].passed = true;
-  run.record.summary.tokens_per_s = tokens_per_s;
-  run.record.summary.rules = "met";
+  run.record.summary.rate.tokens_per_s = tokens_per_s;
+  run.record.summary.rules.outcome = "met";
   return run;
 }
 
@@ -84,12 +84,12 @@ TEST(Accept, VerdictRulesAndChecksOfEachRun) {
 
   run = run_at(100, "b.h5");
   EXPECT_EQ(judged(at_100 + ", rules='met'", {run}).verdict, Accepted::PASSED);
-  run.record.summary.rules = "not met";
-  run.record.summary.rules_broken = "too short";
+  run.record.summary.rules.outcome = "not met";
+  run.record.summary.rules.broken = "too short";
   EXPECT_EQ(outcome(at_100 + ", rules='met'", {run}),
             "FAILED b.h5 does not meet its rules: too short");
   EXPECT_EQ(judged(at_100, {run}).verdict, Accepted::PASSED);
-  run.record.summary.rules = "";
+  run.record.summary.rules.outcome = "";
   EXPECT_EQ(outcome("rules='met'", {run}), "FAILED b.h5 names no problem class");
 
   const std::string checks = "checks='loss_against_reference', 'replicas_identical'";
@@ -107,12 +107,12 @@ TEST(Accept, VerdictRulesAndChecksOfEachRun) {
 
 TEST(Accept, DriftOfEachRun) {
   std::vector<LoadedRun> runs = runs_at({100, 100});
-  for (LoadedRun& run : runs) run.record.summary.drift_percent.reset();
+  for (LoadedRun& run : runs) run.record.summary.rate.drift_percent.reset();
   EXPECT_EQ(judged("drift=2", runs).verdict, Accepted::NOT_DECIDED);
-  runs[0].record.summary.drift_percent = 1.5;
-  runs[1].record.summary.drift_percent = -2.0;
+  runs[0].record.summary.rate.drift_percent = 1.5;
+  runs[1].record.summary.rate.drift_percent = -2.0;
   EXPECT_EQ(judged("drift=2", runs).verdict, Accepted::PASSED);
-  runs[1].record.summary.drift_percent = -2.1;
+  runs[1].record.summary.rate.drift_percent = -2.1;
   EXPECT_EQ(outcome("drift=2", runs), "FAILED 1.h5 drifts by -2.10 %, 2 % allowed");
   EXPECT_EQ(judged("runs='made'", runs).verdict, Accepted::PASSED);
 }
@@ -130,7 +130,7 @@ TEST(Accept, RunsThatBelongToARow) {
   EXPECT_EQ(files("runs='wide*'"), Files{"four.h5"});
   EXPECT_EQ(files("where='run.name=made', 'precision.compute = fp32'"), Files{"a.h5"});
   EXPECT_EQ(outcome(at_100 + ", ranks=8", runs), "NOT_DECIDED none of 2 runs belongs to this row");
-  four.record.summary.power_w.reset();
+  four.record.summary.device.power_w.reset();
   EXPECT_EQ(outcome("figure='power_w', reference=65", {four}),
             "NOT_DECIDED four.h5 has no figure power_w");
 }
@@ -213,7 +213,7 @@ TEST(Accept, WritesASpecificationOfWhatRunsReached) {
   std::vector<LoadedRun> runs = runs_at({100, 110, 105});
   LoadedRun odd = run_at(7);
   set_key(odd.record, "run", "name", std::string("it's"));
-  odd.record.summary.rules = "";
+  odd.record.summary.rules.outcome = "";
   runs.push_back(odd);
   const std::vector<AcceptRow> rows = parse_spec("s.in", written_spec(runs));
   ASSERT_EQ(rows.size(), 2u);
@@ -226,9 +226,9 @@ TEST(Accept, WritesASpecificationOfWhatRunsReached) {
   EXPECT_EQ(accept_status(judge(rows, runs)), 0);
   runs[0].record.outcome.verdict = "INVALID";
   EXPECT_THROW(written_spec({runs[0]}), Error);
-  odd.record.summary.tokens_per_s = 0.25;  // of a large model on a small machine
+  odd.record.summary.rate.tokens_per_s = 0.25;  // of a large model on a small machine
   EXPECT_EQ(parse_spec("s.in", written_spec({odd})).at(0).reference, 0.25);
-  odd.record.summary.tokens_per_s = 0.0;
+  odd.record.summary.rate.tokens_per_s = 0.0;
   EXPECT_THROW(written_spec({odd}), Error);
 }
 

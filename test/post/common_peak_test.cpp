@@ -14,10 +14,10 @@ LoadedRun run_with(double ceiling, const std::string& machine = "made machine") 
   run.record = made_record();
   run.record.machine = machine;
   Summary& s = run.record.summary;
-  s.model_tflops_per_device = s.hardware_tflops_per_device = 60.0;
-  s.peak_source = "measured GEMM ceiling";
-  s.peak_tflops = ceiling > 0.0 ? ceiling : 30.0;
-  s.mfu = s.hfu = ceiling > 0.0 ? 60.0 / ceiling : 0.0;
+  s.flops.model_tflops_per_device = s.flops.hardware_tflops_per_device = 60.0;
+  s.peak.source = "measured GEMM ceiling";
+  s.peak.tflops = ceiling > 0.0 ? ceiling : 30.0;
+  s.flops.mfu = s.flops.hfu = ceiling > 0.0 ? 60.0 / ceiling : 0.0;
   return run;
 }
 
@@ -26,8 +26,8 @@ TEST(CommonPeak, IsTheMedianOfSteadyCeilings) {
   std::vector<LoadedRun> runs = {run_with(80), run_with(0), run_with(120), run_with(100)};
   share_ceilings(runs);
   for (const LoadedRun& run : runs) {
-    EXPECT_EQ(run.record.summary.peak_tflops, 100.0);
-    EXPECT_DOUBLE_EQ(run.record.summary.mfu, 0.6);
+    EXPECT_EQ(run.record.summary.peak.tflops, 100.0);
+    EXPECT_DOUBLE_EQ(run.record.summary.flops.mfu, 0.6);
   }
 }
 
@@ -38,16 +38,16 @@ TEST(CommonPeak, IsOfOneMachineTypeAndNumberOfRanks) {
   runs[3].record.summary.ranks_per_node += 1;
   share_ceilings(runs);
   for (size_t i = 0; i < runs.size(); ++i)
-    EXPECT_EQ(runs[i].record.summary.peak_tflops, 100.0 - 20.0 * static_cast<double>(i));
+    EXPECT_EQ(runs[i].record.summary.peak.tflops, 100.0 - 20.0 * static_cast<double>(i));
 }
 
 TEST(CommonPeak, NoneWhereAllVariedAndKnownPeaksStay) {
   std::vector<LoadedRun> runs = {run_with(0), run_with(0), run_with(100)};
-  runs[2].record.summary.peak_source = "deck";
+  runs[2].record.summary.peak.source = "deck";
   share_ceilings(runs);
-  EXPECT_EQ(runs[0].record.summary.peak_tflops, 0.0);
-  EXPECT_EQ(runs[1].record.summary.mfu, 0.0);
-  EXPECT_EQ(runs[2].record.summary.peak_tflops, 100.0);
+  EXPECT_EQ(runs[0].record.summary.peak.tflops, 0.0);
+  EXPECT_EQ(runs[1].record.summary.flops.mfu, 0.0);
+  EXPECT_EQ(runs[2].record.summary.peak.tflops, 100.0);
 }
 
 // Both peaks of a device that is not known leave the figure of the run.

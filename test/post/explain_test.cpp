@@ -204,7 +204,7 @@ TEST(Explain, OperationsThatLoseNothingAreNotListed) {
 
 TEST(Explain, RefusesWhatHasNoSteps) {
   Record none = one_layer_run({0.2});
-  none.summary.sec_per_it = 0.0;
+  none.summary.rate.sec_per_it = 0.0;
   EXPECT_THROW(account(none), Error);
   Record foreign = one_layer_run({0.2});
   foreign.provenance.deck_resolved = "&run bogus = 1 /";

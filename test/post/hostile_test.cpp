@@ -47,7 +47,7 @@ Record hostile_record(const std::string& status) {
   visit_summary(r.summary, Spoil());
   r.outcome.status = status;
   if (status == "OK") r.outcome.verdict = "VALID";
-  r.summary.flops_convention = "causal";
+  r.summary.flops.convention = "causal";
   for (ConfigEntry& entry : r.config) {
     std::visit(Spoil(), entry.value);
     entry.unit = entry.description = hostile;

@@ -36,8 +36,8 @@ Record failed_run() {
   r.summary.world_size = full.world_size;
   r.summary.nodes = full.nodes;
   r.summary.ranks_per_node = full.ranks_per_node;
-  r.summary.device_name = full.device_name;
-  r.summary.device_memory_bytes = full.device_memory_bytes;
+  r.summary.device.name = full.device.name;
+  r.summary.device.memory_bytes = full.device.memory_bytes;
   r.summary.peak_memory_bytes = full.peak_memory_bytes;
   r.sensors = {};
   r.steps.loss = r.steps.grad_norm = r.steps.loss_scale = r.steps.time_s = r.steps.checkpoint_s =
@@ -59,8 +59,8 @@ std::vector<LoadedRun> loaded(const std::vector<double>& tokens_per_s) {
   for (const double rate : tokens_per_s) {
     LoadedRun run{"run-" + std::to_string(runs.size()) + ".h5", made_record(), std::nullopt};
     run.record.verify[1].passed = true;
-    run.record.summary.tokens_per_s = rate;
-    run.record.summary.sec_per_it = 8192.0 / rate;
+    run.record.summary.rate.tokens_per_s = rate;
+    run.record.summary.rate.sec_per_it = 8192.0 / rate;
     runs.push_back(run);
   }
   return runs;
@@ -105,7 +105,7 @@ TEST(Pages, TablesOfPublishedAndRestatedRows) {
   std::remove(path.c_str());
   Record fp8 = scaled(2, 4.0, 1);
   set_key(fp8, "precision", "compute", std::string("fp8"));
-  fp8.summary.device_name = "NVIDIA H100 80GB HBM3";
+  fp8.summary.device.name = "NVIDIA H100 80GB HBM3";
   const std::vector<Record> records = {fp8, scaled(4, 3.0, 3)};
   const std::pair<const char*, Restatement> restatements[] = {
       {"as they are", {}},
@@ -175,7 +175,7 @@ TEST(Pages, Explain) {
   Record cuda = one_layer_run({0.2});
   cuda.comm.clear();
   set_key(cuda, "run", "device", std::string("cuda"));
-  cuda.summary.device_name = "NVIDIA A100-SXM4-80GB";
+  cuda.summary.device.name = "NVIDIA A100-SXM4-80GB";
   expect_page("explain_cuda.txt", explain_page("out/result.h5", cuda, ""));
 }
 

@@ -86,7 +86,7 @@ TEST(Pictures, OfALongRunOfManyRanks) {
   }
   r.steps.held_out_step = {750, 1500, 2250, 3000};
   r.steps.held_out_loss = {9.7, 8.3, 7.0, 5.9};
-  r.summary.token_entropy = 4.5;
+  r.summary.convergence.token_entropy = 4.5;
   r.summary.world_size = 40;
   r.timing.clear();
   RankSeries step{"step", "s", "", {}, 1, 40, false},
@@ -112,8 +112,8 @@ TEST(Pictures, OfALongRunOfManyRanks) {
 // Data sheets have whole GB/s.
 TEST(Pictures, RoofOfADataSheet) {
   Record r = run_of_two_stages();
-  r.summary.device_name = "NVIDIA Grace";
-  r.summary.device_memory_bytes = 480e9;
+  r.summary.device.name = "NVIDIA Grace";
+  r.summary.device.memory_bytes = 480e9;
   const Picture picture = roofline_picture({RunView(r)});
   ASSERT_EQ(picture.panels.size(), 2U);
   EXPECT_TRUE(
@@ -122,7 +122,7 @@ TEST(Pictures, RoofOfADataSheet) {
       << picture.panels[0].curves.back().name;
   ASSERT_EQ(picture.panels[1].rules.size(), 1U);
   EXPECT_EQ(picture.panels[1].rules[0].at, 384.0);
-  r.summary.device_name = "made device";
+  r.summary.device.name = "made device";
   EXPECT_TRUE(roofline_picture({RunView(r)}).panels[1].rules.empty());
 }
 

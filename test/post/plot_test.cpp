@@ -30,7 +30,7 @@ Record on(int64_t ranks, double tokens_per_s, int64_t seq_length = 1024) {
   set_key(r, "model", "seq_length", seq_length);
   set_key(r, "parallel", "data_parallel", ranks);
   r.summary.world_size = ranks;
-  r.summary.tokens_per_s = tokens_per_s;
+  r.summary.rate.tokens_per_s = tokens_per_s;
   return r;
 }
 
@@ -136,9 +136,9 @@ TEST(Plots, BarsWhereThereIsOneNumberOfRanks) {
 // A peak that is exceeded is drawn, along the axis that shows MFU.
 TEST(Plots, UtilisationBesideItsPeak) {
   Record a = on(1, 250), b = on(2, 500);
-  a.summary.peak_tflops = 1.0;
+  a.summary.peak.tflops = 1.0;
   EXPECT_TRUE(utilisation_picture({RunView(a), RunView(b)}).panels[0].rules.empty());
-  a.summary.peak_tflops = 1e-3;
+  a.summary.peak.tflops = 1e-3;
   for (const Record* other : {&a, &b}) {
     const Picture picture = utilisation_picture({RunView(a), RunView(*other)});
     ASSERT_EQ(picture.panels[0].rules.size(), 1U);
@@ -150,8 +150,8 @@ TEST(Plots, UtilisationBesideItsPeak) {
 // Peaks that are known, each once.
 TEST(Plots, PeaksOfAPictureOfUtilisation) {
   Record a = on(1, 250), b = on(2, 500), none = on(4, 900);
-  for (Record* each : {&a, &b}) each->summary.peak_tflops = 1.0;
-  none.summary.peak_tflops = 0.0;
+  for (Record* each : {&a, &b}) each->summary.peak.tflops = 1.0;
+  none.summary.peak.tflops = 0.0;
   EXPECT_EQ(utilisation_picture({RunView(a), RunView(b), RunView(none)}).notes.back(),
             "Peak: 1.000 TFLOP/s per device (measured GEMM ceiling).");
 }
@@ -160,11 +160,11 @@ TEST(Plots, PeaksOfAPictureOfUtilisation) {
 // 1 TFLOP/s are 25 %.
 TEST(Plots, UtilisationIsOfModelFlops) {
   Record r = on(2, 500);
-  r.summary.flops_convention = "causal";
-  for (auto& each : r.summary.flops_per_step) each.second = 1e12;
-  r.summary.hardware_factor = 1.25;
-  r.summary.sec_per_it = 2.0;
-  r.summary.peak_tflops = 1.0;
+  r.summary.flops.convention = "causal";
+  for (auto& each : r.summary.flops.per_step) each.second = 1e12;
+  r.summary.flops.hardware_factor = 1.25;
+  r.summary.rate.sec_per_it = 2.0;
+  r.summary.peak.tflops = 1.0;
   Record slower = r;
   slower.summary.world_size = 4;
   const Picture picture = utilisation_picture({RunView(r), RunView(slower)});
@@ -237,9 +237,9 @@ TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
   two.config = eight.config = {{"run", "name", std::string("2.0 GHz"), "1", ""}};
   two.outcome.status = eight.outcome.status = "OK";
   two.summary.world_size = 2;
-  two.summary.tokens_per_s = 100;
+  two.summary.rate.tokens_per_s = 100;
   eight.summary.world_size = 8;
-  eight.summary.tokens_per_s = 300;
+  eight.summary.rate.tokens_per_s = 300;
   const RunView point_a(eight, {}, &cells), point_b(two, {}, &cells);
   const Picture picture = scaling_picture({RunView(one), RunView(four), point_a, point_b});
   EXPECT_TRUE(has(curves_of(picture), "published: 2.0 GHz: (2 1) (8 3)\n")) << curves_of(picture);
@@ -291,7 +291,7 @@ TEST(Plots, HighestThroughputOfAReport) {
   Record a = on(2, 300), b = on(2, 400);
   EXPECT_NE(report_page({RunView(a), RunView(b)}).find("Highest throughput"), std::string::npos);
   // Of runs that are as fast the first, whose name is not the second's.
-  b.summary.tokens_per_s = 300;
+  b.summary.rate.tokens_per_s = 300;
   set_key(b, "precision", "compute", std::string("bf16"));
   const std::string page = report_page({RunView(a), RunView(b)});
   const size_t card = page.find("Highest throughput");
@@ -372,7 +372,7 @@ TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
   EXPECT_NEAR(picture.panels[0].rules[1].at, std::log(50257.0), 1e-12);
   EXPECT_TRUE(has(picture.panels[0].rules[1].label, "ln V = 10.825"));
   // Runs of other tokens have no floor in common; a single run shows its held-out losses.
-  a.summary.token_entropy = 8.0;
+  a.summary.convergence.token_entropy = 8.0;
   EXPECT_EQ(loss_picture({RunView(a), RunView(b)}).panels[0].rules.size(), 1U);
   EXPECT_TRUE(has(curves_of(loss_picture({RunView(a)})), "held out: (2 10) (4 10)\n"));
 }
@@ -395,7 +395,7 @@ TEST(Plots, ManyStepsAreBinned) {
 // Steps of a run that continues another have the numbers that they have in steps.csv.
 TEST(Plots, StepsOfAResumedRunGoOnCounting) {
   Record r = made_record(), first = r;
-  r.summary.resumed_step = 100;
+  r.summary.resumed.steps = 100;
   r.steps.held_out_step = {102};
   r.steps.held_out_loss = {10.0};
   const Picture loss = loss_picture({RunView(r)});
@@ -492,7 +492,7 @@ TEST(Plots, RooflineOfThePlan) {
   damaged.timing.push_back({"region_linear", "s", "", {}, 2, 0, false});
   EXPECT_EQ(roofline_picture({RunView(damaged)}).panels[1].boxes.size(), 5U);
   // Without a data sheet the roof is the highest rate.
-  r.summary.device_name.clear();
+  r.summary.device.name.clear();
   const Picture own = roofline_picture({RunView(r)});
   double highest = 0.0;
   for (const Box& box : own.panels[1].boxes) highest = std::max(highest, box.right);
@@ -687,9 +687,9 @@ TEST(Plots, StrangeFigures) {
     Record r = made_record();
     r.steps.loss = {value, 1.0, value};
     r.steps.time_s = {value, value, value, value};
-    for (double* figure :
-         {&r.summary.tokens_per_s, &r.summary.sec_per_it, &r.summary.sec_per_it_min,
-          &r.summary.sec_per_it_max, &r.summary.peak_memory_bytes, &r.summary.device_memory_bytes})
+    for (double* figure : {&r.summary.rate.tokens_per_s, &r.summary.rate.sec_per_it,
+                           &r.summary.rate.sec_per_it_min, &r.summary.rate.sec_per_it_max,
+                           &r.summary.peak_memory_bytes, &r.summary.device.memory_bytes})
       *figure = value;
     for (RankSeries& series : r.timing)
       std::fill(series.values.begin(), series.values.end(), value);

@@ -52,7 +52,7 @@ TEST_F(PublishedRows, PointsOfSeries) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(RunView(rows[0].record).deck().text("run", "name"), "slow");
   EXPECT_EQ(rows[0].record.summary.world_size, 512);
-  EXPECT_EQ(rows[0].record.summary.tokens_per_s, 100.0);
+  EXPECT_EQ(rows[0].record.summary.rate.tokens_per_s, 100.0);
   EXPECT_EQ(RunView(read("ranks,tokens_per_s\n1,2\n")[0].record).deck().text("run", "name"),
             "published");
 }
@@ -66,8 +66,8 @@ TEST_F(PublishedRows, HeadingsAsPublished) {
   ASSERT_EQ(rows.size(), 1u);
   const RunView run(rows[0].record);
   EXPECT_EQ(run.deck().seq_length(), 2048);
-  EXPECT_DOUBLE_EQ(run.summary().tokens_per_s, 1000.0);
-  EXPECT_DOUBLE_EQ(run.summary().sec_per_it, 64.0 * 2048.0 / 1000.0);
+  EXPECT_DOUBLE_EQ(run.summary().rate.tokens_per_s, 1000.0);
+  EXPECT_DOUBLE_EQ(run.summary().rate.sec_per_it, 64.0 * 2048.0 / 1000.0);
   EXPECT_EQ(run.deck().text("precision", "reduce"), "bf16");
   EXPECT_FALSE(run.deck().logical("precision", "master_weights", true));
   EXPECT_EQ(run.deck().integer("batch", "micro_batch_size", -1), -1);
@@ -79,7 +79,7 @@ TEST_F(PublishedRows, HeadingsAsPublished) {
 TEST_F(PublishedRows, EmptyCellsAndColumnsLeftOut) {
   const auto rows =
       read("model,seq_len,gpus,tokens_per_s,precision,global_batch_size\nown,,16,1000,bf16,64\n");
-  EXPECT_EQ(rows.at(0).record.summary.sec_per_it, 0.0);
+  EXPECT_EQ(rows.at(0).record.summary.rate.sec_per_it, 0.0);
   const auto points =
       read("size,seq_length,activation_checkpointing,nodes,dp,sec_per_it\n124M,1024,no,8,8,1.5\n");
   const RunView point(points.at(0).record);
@@ -124,17 +124,17 @@ TEST_F(PublishedRows, CellsOfTheMatrix) {
   EXPECT_TRUE(run.deck().offloads());
   EXPECT_EQ(run.deck().global_batch(), 8);
   EXPECT_EQ(run.deck().gradient_accumulation(), 2);
-  EXPECT_DOUBLE_EQ(run.summary().samples_per_s, 84.17);
-  EXPECT_DOUBLE_EQ(run.summary().device_memory_used_bytes, 30.4e9);
-  EXPECT_DOUBLE_EQ(run.summary().device_memory_bytes, 40.5e9);
-  EXPECT_DOUBLE_EQ(run.summary().power_w.value_or(0.0), 310.0);
-  EXPECT_DOUBLE_EQ(run.summary().power_limit_w.value_or(0.0), 400.0);
-  EXPECT_DOUBLE_EQ(run.summary().utilisation.value_or(0.0), 0.97);
+  EXPECT_DOUBLE_EQ(run.summary().rate.samples_per_s, 84.17);
+  EXPECT_DOUBLE_EQ(run.summary().device.memory_used_bytes, 30.4e9);
+  EXPECT_DOUBLE_EQ(run.summary().device.memory_bytes, 40.5e9);
+  EXPECT_DOUBLE_EQ(run.summary().device.power_w.value_or(0.0), 310.0);
+  EXPECT_DOUBLE_EQ(run.summary().device.power_limit_w.value_or(0.0), 400.0);
+  EXPECT_DOUBLE_EQ(run.summary().device.utilisation.value_or(0.0), 0.97);
   EXPECT_EQ(rows[1].record.summary.world_size, 32);
   EXPECT_EQ(RunView(rows[1].record).outcome(), "OOM");
   EXPECT_EQ(rows[2].record.summary.nodes, 16);
   EXPECT_EQ(RunView(rows[2].record).deck().integer("batch", "micro_batch_size", 0), 0);
-  EXPECT_DOUBLE_EQ(rows[2].record.summary.samples_per_s, 5.1);
+  EXPECT_DOUBLE_EQ(rows[2].record.summary.rate.samples_per_s, 5.1);
 
   const auto list = read(
       "model,nodes,gpus_per_node,mp,zero_stage,offload,micro_batch_size,grad_accum,samples_per_s,"
@@ -208,7 +208,7 @@ TEST_F(PublishedRows, UnknownColumnsAreNotRead) {
   const auto rows = read("remark,ranks,tokens_per_s\nOOM,1,2\n");
   EXPECT_EQ(rows.at(0).record.outcome.status,
             read("ranks,tokens_per_s\n1,2\n").at(0).record.outcome.status);
-  EXPECT_EQ(rows.at(0).record.summary.tokens_per_s, 2.0);
+  EXPECT_EQ(rows.at(0).record.summary.rate.tokens_per_s, 2.0);
 }
 
 TEST_F(PublishedRows, WhatIsNoSuchFileIsRefusedByLine) {

@@ -50,7 +50,7 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   set_key(r, "parallel", "pipeline_parallel", int64_t{4});
   set_key(r, "parallel", "context_parallel", int64_t{5});
   set_key(r, "batch", "micro_batch_size", int64_t{3});
-  r.summary.flops_per_step["exact_fp8"] = 2.6e12;
+  r.summary.flops.per_step["exact_fp8"] = 2.6e12;
   r.memory.push_back({"workspace", "", {4096}, true});
   EXPECT_EQ(show_page("out/result.h5", r),
             R"(-- gptbench result -------------------------------------------------------------
@@ -137,8 +137,8 @@ TEST(Show, LongValuesAreBrokenAtBlanks) {
 
 TEST(Show, SensorsWithLongNamesAndClocksThatAreUnknown) {
   Record r = made_record();
-  r.summary.clock_ghz = 2.5;
-  r.summary.cpu_clock_ghz = 0.0;
+  r.summary.device.clock_ghz = 2.5;
+  r.summary.host.clock_ghz = 0.0;
   r.summary.sensors_note = std::string(21, 'n') + ": read once";
   const std::string page = show_page("f", r);
   EXPECT_FALSE(has(page, "clock of the host"));
@@ -147,7 +147,7 @@ TEST(Show, SensorsWithLongNamesAndClocksThatAreUnknown) {
 
 TEST(Show, RatesOfFastRuns) {
   Record r = made_record();
-  r.summary.samples_per_s = 123.456;
+  r.summary.rate.samples_per_s = 123.456;
   EXPECT_TRUE(has(show_page("f", r), "tokens/s, 123.46 sequences/s\n"));
 }
 
@@ -220,9 +220,9 @@ TEST(Regions, OfReducedSeriesTheMaximum) {
 TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
   Record b = made_record();
   b.steps.time_s = {40.0, 16.0, 16.0, 17.0};
-  b.summary.sec_per_it = 16.0;
-  b.summary.tokens_per_s = 512.0;
-  b.summary.samples_per_s = 0.5;
+  b.summary.rate.sec_per_it = 16.0;
+  b.summary.rate.tokens_per_s = 512.0;
+  b.summary.rate.samples_per_s = 0.5;
   b.steps.loss = {10.98, 10.75, 10.1};
   b.timing[0].values = {1, 2, 3, 1, 5, 1.5, 7, 2};
   b.config.pop_back();
@@ -230,7 +230,7 @@ TEST(Compare, EveryFigureWithItsBoundsAndWhatDiffers) {
   set_key(b, "optimizer", "lr", 1e-4);
   b.config.push_back({"moe", "experts", int64_t{8}, "1", ""});
   b.config.push_back({"output", "directory", std::string("x"), "1", ""});
-  b.summary.power_w.reset();
+  b.summary.device.power_w.reset();
   b.summary.peak_memory_bytes = 2.6e9;
   b.summary.world_size = 4;
   EXPECT_EQ(
@@ -275,8 +275,8 @@ TEST(Compare, WithinAndBeyondNoise) {
   const Record a = made_record();
   Record b = made_record();
   b.steps.time_s = {40.0, 32.0, 32.5, 33.0};  // overlaps 31.5 .. 33
-  b.summary.sec_per_it = 32.5;
-  b.summary.tokens_per_s = 252.0;
+  b.summary.rate.sec_per_it = 32.5;
+  b.summary.rate.tokens_per_s = 252.0;
   EXPECT_EQ(first_line(page_of(a, b)),
             "No difference was found in tokens/s: B is at 98.4 % of A (1 and 1 run, within the "
             "noise of their steps).");
@@ -296,7 +296,7 @@ TEST(Compare, ASmallDifferenceOfSingleRuns) {
   const Record a = made_record();
   Record b = made_record();
   b.steps.time_s = {40.0, 33.2, 33.2, 33.2};
-  b.summary.sec_per_it = 33.2;
+  b.summary.rate.sec_per_it = 33.2;
   const std::string page = compare_page({{"a.h5", a, {}}}, {{"b.h5", b, {}}}, 50.0);
   const size_t row = page.find("time per step");
   ASSERT_NE(row, std::string::npos) << page;
@@ -332,7 +332,7 @@ TEST(Compare, WhatIsNotComparableComesFirst) {
   b.outcome.status = "TIMEOUT";
   EXPECT_EQ(first_line(page_of(made_record(), b)), "Not comparable: b.h5 is TIMEOUT.");
   b = made_record();
-  b.summary.tokens_per_s = 0.0;
+  b.summary.rate.tokens_per_s = 0.0;
   EXPECT_EQ(first_line(page_of(made_record(), b)), "Not comparable: no step was timed.");
 }
 
@@ -341,9 +341,9 @@ TEST(Compare, ProjectionsSayThatTheyAreNoMeasurements) {
   b.projection.machine = "h100";
   b.outcome.verdict = "PROJECTED";
   b.steps.time_s.clear();
-  b.summary.power_w = b.summary.energy_j_per_token = std::nullopt;
+  b.summary.device.power_w = b.summary.device.energy_j_per_token = std::nullopt;
   Record a = made_record();
-  a.summary.power_w = a.summary.energy_j_per_token = std::nullopt;
+  a.summary.device.power_w = a.summary.device.energy_j_per_token = std::nullopt;
   const std::string page = page_of(a, b);
   EXPECT_FALSE(has(page, "power")) << page;
   EXPECT_FALSE(has(page, "energy")) << page;
@@ -356,8 +356,8 @@ std::vector<LoadedRun> group_of(const std::string& name, const std::vector<doubl
   std::vector<LoadedRun> group;
   for (const double time_s : times) {
     LoadedRun run{name + std::to_string(group.size() + 1) + ".h5", made_record(), {}};
-    run.record.summary.sec_per_it = time_s;
-    run.record.summary.tokens_per_s = 8192.0 / time_s;
+    run.record.summary.rate.sec_per_it = time_s;
+    run.record.summary.rate.tokens_per_s = 8192.0 / time_s;
     group.push_back(std::move(run));
   }
   return group;
@@ -402,7 +402,8 @@ TEST(Compare, FastestStepsTellWhereMediansCannot) {
     for (size_t i = 0; i < runs.size(); ++i) {
       Record& r = runs[i].record;
       r.steps.skipped.clear();
-      r.steps.time_s.assign(static_cast<size_t>(r.steps.warmup_steps) + 20, r.summary.sec_per_it);
+      r.steps.time_s.assign(static_cast<size_t>(r.steps.warmup_steps) + 20,
+                            r.summary.rate.sec_per_it);
       const double here = factor * (1.0 + 1e-3 * static_cast<double>(i % 2));
       r.steps.time_s.front() = 0.1;  // of the warm-up
       r.steps.time_s[static_cast<size_t>(r.steps.warmup_steps)] = 0.92 * here;

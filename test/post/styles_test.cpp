@@ -51,17 +51,17 @@ Record uneven_record() {
   s.world_size = 60;
   s.nodes = 4;
   s.ranks_per_node = 15;
-  s.sec_per_it = 2.5;
-  s.samples_per_s = 8.8;
-  s.tokens_per_s = 4505.6;
-  s.flops_per_step = {{"mpt", 3e13}, {"megatron", 6e13}, {"causal", 1.5e13}};
-  s.flops_convention = "causal";
-  s.hardware_factor = 4.0 / 3.0;
-  s.peak_tflops = 0.5;
-  s.device_name = "a device";
-  s.clock_ghz = 1.5;
+  s.rate.sec_per_it = 2.5;
+  s.rate.samples_per_s = 8.8;
+  s.rate.tokens_per_s = 4505.6;
+  s.flops.per_step = {{"mpt", 3e13}, {"megatron", 6e13}, {"causal", 1.5e13}};
+  s.flops.convention = "causal";
+  s.flops.hardware_factor = 4.0 / 3.0;
+  s.peak.tflops = 0.5;
+  s.device.name = "a device";
+  s.device.clock_ghz = 1.5;
   s.peak_memory_bytes = 7718.5 * 1048576;
-  s.device_memory_bytes = 0.0;
+  s.device.memory_bytes = 0.0;
   for (MemoryEntry& entry : r.memory)
     if (entry.name == "peak") {
       entry.bytes.clear();
@@ -118,8 +118,8 @@ TEST(Megatron, EveryPartOfRowAndCell) {
                 "GPT-1.2M (mp=2, pp=5, grad accum=3, micro-batch=4, ZeRO 2 + offload)",
                 "8.80 samples/sec\n0.40 tflops/gpu\n2.6 GB\n66/120 W\n97 %"}));
   // Without what the device counts, the high-water mark: 7718.5 MiB = 8.09e9 bytes.
-  r.summary.device_memory_used_bytes = 0.0;
-  r.summary.power_limit_w = r.summary.utilisation = std::nullopt;
+  r.summary.device.memory_used_bytes = 0.0;
+  r.summary.device.power_limit_w = r.summary.device.utilisation = std::nullopt;
   EXPECT_EQ(megatron_tables({RunView(r)}).at(0).rows.at(0).at(1),
             "8.80 samples/sec\n0.40 tflops/gpu\n8.1 GB\n66 W");
 }
@@ -128,9 +128,9 @@ TEST(Megatron, EveryPartOfRowAndCell) {
 // ascending order of devices, then of nodes.
 TEST(Megatron, TheFastestRunOfACell) {
   Record slow = made_record(), fast = made_record(), failed = made_record();
-  slow.summary.samples_per_s = 1.0;
-  fast.summary.samples_per_s = 3.0;
-  failed.summary.samples_per_s = 9.0;
+  slow.summary.rate.samples_per_s = 1.0;
+  fast.summary.rate.samples_per_s = 3.0;
+  failed.summary.rate.samples_per_s = 9.0;
   failed.outcome.status = "FAILED";
   const RunView a(slow), b(fast), c(failed);
   for (const Runs& runs : {Runs{a, b, c}, Runs{c, b, a}, Runs{b, c, a}})
@@ -152,7 +152,7 @@ TEST(Scaling, EveryColumn) {
   Record r = uneven_record(), base = uneven_record();
   base.summary.world_size = 30;
   base.summary.nodes = 2;
-  base.summary.tokens_per_s = 2816.0;
+  base.summary.rate.tokens_per_s = 2816.0;
   base.timing.clear();
   r.steps.warmup_steps = 1;
   r.timing = {{"step", "s", "", {99, 1, 4, 5, 6, 9, 5, 7}, 4, 2, false},
@@ -187,8 +187,8 @@ TEST(Checkpoint, EveryColumn) {
                                                         "5.00", "2.50", "2.00", "1.00", "1000.00",
                                                         "500.00", "1.54", "1.50", "03-09"}));
   r.steps.checkpoint_s.clear();
-  r.summary.checkpoint_bytes = 0;
-  r.summary.checkpoint_write_s = r.summary.resume_s = 0.0;
+  r.summary.checkpoint.bytes = 0;
+  r.summary.checkpoint.write_s = r.summary.resumed.load_s = 0.0;
   const Table none = checkpoint_tables({RunView(r)}).at(0);
   for (const char* const heading :
        {"Size (GB)", "GB/s", "Wait (ms)", "Stall (ms/step)", "Overhead (%)", "Resume (s)"})
@@ -290,10 +290,10 @@ TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
 // causal on each of 60 ranks; steps of 2.4 to 2.7 s around 2.5 s spread by 12 %; 65.5 W per device.
 TEST(Native, OneRun) {
   Record r = uneven_record();
-  r.summary.sec_per_it_min = 2.4;
-  r.summary.sec_per_it_max = 2.7;
-  r.summary.power_w = 65.5;
-  r.summary.energy_j_per_token = 0.25;
+  r.summary.rate.sec_per_it_min = 2.4;
+  r.summary.rate.sec_per_it_max = 2.7;
+  r.summary.device.power_w = 65.5;
+  r.summary.device.energy_j_per_token = 0.25;
   const Table table = native_tables({RunView(r)}).at(0);
   EXPECT_EQ(table.caption,
             "Runs: Model GPT-1.2M, Sequence 512, Batch 22, Precision bf16, Recomputation full, "
@@ -311,9 +311,9 @@ TEST(Native, OneRun) {
 
 TEST(Native, FiguresThatNoRunHasAreNoColumns) {
   Record r = uneven_record();
-  r.summary.power_w = r.summary.energy_j_per_token = std::nullopt;
-  r.summary.held_out_loss = std::nullopt;
-  r.summary.time_to_target_s = 0.0;
+  r.summary.device.power_w = r.summary.device.energy_j_per_token = std::nullopt;
+  r.summary.convergence.held_out_loss = std::nullopt;
+  r.summary.convergence.time_to_target_s = 0.0;
   EXPECT_EQ(headings(native_tables({RunView(r)}).at(0)),
             (std::vector<std::string>{"Run", "Layout", "Ranks", "Time (s)", "Spread (%)",
                                       "Tokens/s", "TFLOP/s per device", "TFLOP/s total", "MFU (%)",
@@ -322,7 +322,7 @@ TEST(Native, FiguresThatNoRunHasAreNoColumns) {
 
 TEST(Native, RulesThatARunFollowed) {
   Record r = uneven_record();
-  r.summary.rules = "benchmark";
+  r.summary.rules.outcome = "benchmark";
   EXPECT_EQ(cell(native_tables({RunView(r)}).at(0), 0, "Rules"), "benchmark");
 }
 
@@ -362,13 +362,13 @@ Record mpt_record() {
   s.num_params = 6658859008;
   s.world_size = 8;
   s.nodes = 1;
-  s.device_name = "a100_80gb";
-  s.peak_tflops = 312.0;
-  s.tokens_per_s = 37130.0;
-  s.samples_per_s = 37130.0 / 2048;
-  s.sec_per_it = 96.0 * 2048 / 37130.0;
-  s.flops_per_step["mpt"] = 96.0 * 2048 * (6.0 * 6658859008.0 + 12.0 * 32 * 4096 * 2048);
-  s.hardware_factor = 1.0;
+  s.device.name = "a100_80gb";
+  s.peak.tflops = 312.0;
+  s.rate.tokens_per_s = 37130.0;
+  s.rate.samples_per_s = 37130.0 / 2048;
+  s.rate.sec_per_it = 96.0 * 2048 / 37130.0;
+  s.flops.per_step["mpt"] = 96.0 * 2048 * (6.0 * 6658859008.0 + 12.0 * 32 * 4096 * 2048);
+  s.flops.hardware_factor = 1.0;
   return r;
 }
 
@@ -410,7 +410,7 @@ TEST(Mpt, PublishedRow) {
 
 TEST(Mpt, RecomputationPureTypesAndRestatement) {
   Record r = mpt_record();
-  r.summary.hardware_factor = 4.0 / 3.0;
+  r.summary.flops.hardware_factor = 4.0 / 3.0;
   set_key(r, "memory", "activation_checkpointing", std::string("full"));
   set_key(r, "precision", "reduce", std::string("bf16"));
   set_key(r, "precision", "master_weights", false);
@@ -422,13 +422,13 @@ TEST(Mpt, RecomputationPureTypesAndRestatement) {
   EXPECT_EQ(cell(table, 0, "Activation Checkpointing"), "True");
   EXPECT_EQ(cell(table, 0, "Activation CPUOffload"), "True");
   // Recomputation that is counted by operations is a figure of its own, on top of the model's.
-  r.summary.flops_per_step["exact"] = r.summary.flops_per_step["mpt"];
-  r.summary.flops_per_step["exact_recomputed"] = 0.25 * r.summary.flops_per_step["mpt"];
+  r.summary.flops.per_step["exact"] = r.summary.flops.per_step["mpt"];
+  r.summary.flops.per_step["exact_recomputed"] = 0.25 * r.summary.flops.per_step["mpt"];
   const Table exact = mpt_tables({RunView(r, {"exact", 0.0, ""})}).at(0);
   EXPECT_NEAR(std::atof(cell(exact, 0, "HFU").c_str()), 64.23 * 1.25, 0.03);
   const Table halved = mpt_tables({RunView(r, {"", 624.0, ""})}).at(0);
   EXPECT_NEAR(std::atof(cell(halved, 0, "MFU").c_str()), 64.23 / 2, 0.01);
-  r.summary.flops_per_step["causal"] = 0.5 * r.summary.flops_per_step["mpt"];
+  r.summary.flops.per_step["causal"] = 0.5 * r.summary.flops.per_step["mpt"];
   const Table causal = mpt_tables({RunView(r, {"causal", 0.0, ""})}).at(0);
   EXPECT_NEAR(std::atof(cell(causal, 0, "MFU").c_str()), 64.23 / 2, 0.01);
 }
@@ -468,8 +468,8 @@ TEST(Mpt, ShardingOffloadAndRatesBelowOne) {
   }
   set_key(r, "parallel", "offload", std::string("optimizer"));
   set_key(r, "memory", "activation_checkpointing", std::string("selective"));
-  r.summary.tokens_per_s = 2.25;
-  r.summary.samples_per_s = 0.0098765;
+  r.summary.rate.tokens_per_s = 2.25;
+  r.summary.rate.samples_per_s = 0.0098765;
   const Table table = mpt_tables({RunView(r)}).at(0);
   EXPECT_EQ(cell(table, 0, "Activation CPUOffload"), "False");
   EXPECT_EQ(cell(table, 0, "Activation Checkpointing"), "selective");
@@ -486,10 +486,10 @@ TEST(Mpt, ShardingOffloadAndRatesBelowOne) {
 TEST(Mpt, Fp8AgainstThePeaksOfBothTypes) {
   Record r = mpt_record();
   set_key(r, "precision", "compute", std::string("fp8"));
-  r.summary.device_name = "h100_80gb";
+  r.summary.device.name = "h100_80gb";
   r.summary.world_size = 1;
-  r.summary.sec_per_it = 1.0;
-  r.summary.flops_per_step = {{"mpt", 5e14}};
+  r.summary.rate.sec_per_it = 1.0;
+  r.summary.flops.per_step = {{"mpt", 5e14}};
   EXPECT_EQ(cell(mpt_tables({RunView(r, {"", 0.0, "both"})}).at(0), 0, "MFU"),
             "50.53 bf16, 25.27 fp8");
   EXPECT_EQ(cell(mpt_tables({RunView(r, {"", 0.0, "fp8"})}).at(0), 0, "MFU"), "25.27");
@@ -504,11 +504,11 @@ TEST(Zero, MemoryOfEachDeviceAndRunsThatNeverStarted) {
   set_key(r, "model", "preset", std::string("gpt-345m"));
   set_key(r, "parallel", "zero_stage", int64_t{2});
   set_key(r, "parallel", "offload", std::string("optimizer"));
-  r.summary.device_memory_bytes = 40537.0 * 1048576;
+  r.summary.device.memory_bytes = 40537.0 * 1048576;
   for (MemoryEntry& entry : r.memory)
     if (entry.name == "peak") entry.bytes = {int64_t{30760} << 20, int64_t{31192} << 20};
-  r.summary.sec_per_it = 1.658238935;
-  r.summary.samples_per_s = 256 / 1.658238935;
+  r.summary.rate.sec_per_it = 1.658238935;
+  r.summary.rate.samples_per_s = 256 / 1.658238935;
   Record never = r;
   never.outcome.status = "OOM";
   never.steps.loss.clear();
@@ -602,7 +602,7 @@ TEST(Scaling, SpeedUpAndEfficiencyFromTheFewestRanks) {
   Record two = made_record(), four = made_record();
   four.summary.world_size = 4;
   set_key(four, "parallel", "data_parallel", int64_t{4});
-  four.summary.tokens_per_s = 1.8 * two.summary.tokens_per_s;
+  four.summary.rate.tokens_per_s = 1.8 * two.summary.rate.tokens_per_s;
   Record failed = two;
   failed.summary.world_size = 1;
   failed.outcome.status = "FAILED";
@@ -619,9 +619,9 @@ TEST(Scaling, SpeedUpAndEfficiencyFromTheFewestRanks) {
 TEST(Scaling, CommunicationShareAndAggregate) {
   Record four = made_record();
   four.summary.world_size = 4;
-  four.summary.flops_convention = "exact";
-  four.summary.sec_per_it = 2.0;
-  four.summary.flops_per_step = {{"exact", 2e15}};
+  four.summary.flops.convention = "exact";
+  four.summary.rate.sec_per_it = 2.0;
+  four.summary.flops.per_step = {{"exact", 2e15}};
   four.steps.warmup_steps = 0;
   four.timing = {{"step", "s", "", {8.0}, 1, 1, false},
                  {"communication", "s", "", {2.0}, 1, 1, false}};
@@ -653,7 +653,7 @@ TEST(Styles, TextColumnsAreAlignedToTheLeft) {
   EXPECT_EQ(text_columns(megatron_tables), "model \\ num_node * num_gpus, 4*15");
   EXPECT_EQ(text_columns(scaling_tables), "Notes");
   Record other = r;
-  other.summary.flops_convention = "mpt";
+  other.summary.flops.convention = "mpt";
   const std::vector<Table> tables = native_tables({RunView(r), RunView(other)});
   for (const Column& column : tables.at(0).columns)
     EXPECT_FALSE(column.heading == "FLOPs" && column.right);

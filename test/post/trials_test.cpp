@@ -25,8 +25,8 @@ LoadedRun timed(double seconds, double ceiling) {
   r.steps.skipped.clear();
   r.steps.warmup_steps = 1;
   r.steps.time_s = {10.0 * seconds, seconds, seconds, seconds};
-  r.summary.flops_per_step = {{"causal", 0.08e12}, {"mpt", 0.08e12}};
-  r.summary.flops_convention = "causal";
+  r.summary.flops.per_step = {{"causal", 0.08e12}, {"mpt", 0.08e12}};
+  r.summary.flops.convention = "causal";
   summarise_steps(r, 8);
   set_peak(r.summary, ceiling, "measured GEMM ceiling");
   return run;
@@ -74,7 +74,7 @@ TEST(Trials, MfuOfEqualRunsSpreadsNoMoreThanTheirTimes) {
   std::vector<LoadedRun> runs = {timed(1.444, 0.0373), timed(1.466, 0.0454), timed(1.427, 0.0413)};
   const auto mfu = [&] {
     std::vector<double> all;
-    for (const LoadedRun& run : runs) all.push_back(run.record.summary.mfu);
+    for (const LoadedRun& run : runs) all.push_back(run.record.summary.flops.mfu);
     return all;
   };
   EXPECT_GT(spread(mfu()), 1.2);
@@ -120,7 +120,7 @@ TEST(Trials, MfuAboveOneHundredPercentIsNeverBare) {
 TEST(Trials, MfuIsJudgedByTheConventionThatATablePrints) {
   std::vector<LoadedRun> runs = {timed(1.0, 0.0404)};
   EXPECT_TRUE(mpt_tables(views(runs)).at(0).warnings.empty());
-  runs[0].record.summary.flops_per_step["mpt"] = 0.0889e12;
+  runs[0].record.summary.flops.per_step["mpt"] = 0.0889e12;
   EXPECT_EQ(mpt_tables(views(runs)).at(0).warnings.size(), 1U);
   EXPECT_TRUE(native_tables(views(runs)).at(0).warnings.empty());
 }
@@ -131,7 +131,7 @@ TEST(Trials, SpeedMfuAndPicturesOrderRunsAlike) {
   set_key(runs[1].record, "parallel", "tensor_parallel", int64_t{2});
   set_key(runs[1].record, "parallel", "data_parallel", int64_t{1});
   set_key(runs[2].record, "parallel", "zero_stage", int64_t{3});
-  EXPECT_LT(runs[1].record.summary.mfu, 0.75 * runs[0].record.summary.mfu);
+  EXPECT_LT(runs[1].record.summary.flops.mfu, 0.75 * runs[0].record.summary.flops.mfu);
   share_ceilings(runs);
   const Runs view = views(runs);
   const std::vector<size_t> slow_to_fast = {2, 0, 1};

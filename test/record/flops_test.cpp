@@ -9,8 +9,8 @@ namespace {
 // is published with those (k = 4), the others without; by operations less was repeated.
 TEST(Flops, RecomputationIsCountedOnce) {
   Summary s;
-  s.hardware_factor = 4.0 / 3.0;
-  s.flops_per_step = {
+  s.flops.hardware_factor = 4.0 / 3.0;
+  s.flops.per_step = {
       {"mpt", 300.0}, {"megatron", 400.0}, {"exact", 300.0}, {"exact_recomputed", 90.0}};
   EXPECT_DOUBLE_EQ(model_flops(s, "mpt"), 300.0);
   EXPECT_DOUBLE_EQ(hardware_flops(s, "mpt"), 400.0);
@@ -20,7 +20,7 @@ TEST(Flops, RecomputationIsCountedOnce) {
   EXPECT_DOUBLE_EQ(hardware_flops(s, "exact"), 390.0);
   EXPECT_DOUBLE_EQ(model_flops(s, "causal"), 0.0);
   EXPECT_DOUBLE_EQ(hardware_flops(s, "causal"), 0.0);
-  s.hardware_factor = 0.0;  // not known
+  s.flops.hardware_factor = 0.0;  // not known
   EXPECT_DOUBLE_EQ(model_flops(s, "megatron"), 400.0);
   EXPECT_DOUBLE_EQ(hardware_flops(s, "mpt"), 300.0);
 }
@@ -29,9 +29,9 @@ TEST(Flops, RecomputationIsCountedOnce) {
 TEST(Flops, ShareOfFp8) {
   Summary s;
   EXPECT_EQ(fp8_share(s), 0.0);
-  s.flops_per_step = {{"exact", 300.0}, {"exact_recomputed", 100.0}};
+  s.flops.per_step = {{"exact", 300.0}, {"exact_recomputed", 100.0}};
   EXPECT_EQ(fp8_share(s), 0.0);
-  s.flops_per_step["exact_fp8"] = 240.0;
+  s.flops.per_step["exact_fp8"] = 240.0;
   EXPECT_DOUBLE_EQ(fp8_share(s), 0.6);
   EXPECT_TRUE(is_convention("exact"));
   EXPECT_FALSE(is_convention("exact_fp8"));

@@ -17,9 +17,9 @@ Record record_of_seven_steps() {
   Summary& s = r.summary;
   s.world_size = 2;
   s.tokens_per_step = 9000;
-  s.flops_per_step = {{"mpt", 36e12}, {"exact", 18e12}, {"exact_recomputed", 9e12}};
-  s.flops_convention = "mpt";
-  s.hardware_factor = 4.0 / 3.0;
+  s.flops.per_step = {{"mpt", 36e12}, {"exact", 18e12}, {"exact_recomputed", 9e12}};
+  s.flops.convention = "mpt";
+  s.flops.hardware_factor = 4.0 / 3.0;
   return r;
 }
 
@@ -39,20 +39,20 @@ TEST(Steps, RatesFollowFromTheMedianOfTimedSteps) {
   const Summary& s = r.summary;
   EXPECT_EQ(s.timed_steps, 4);
   EXPECT_EQ(s.skipped_steps, 2);
-  EXPECT_EQ(s.final_loss, 1.5);
-  EXPECT_EQ(s.sec_per_it, 4.5);
-  EXPECT_EQ(s.sec_per_it_min, 2.0);
-  EXPECT_EQ(s.sec_per_it_max, 8.0);
-  EXPECT_EQ(s.tokens_per_s, 2000.0);                         // 9000 / 4.5
-  EXPECT_EQ(s.samples_per_s, 2.0);                           // 9 / 4.5
-  EXPECT_DOUBLE_EQ(s.model_tflops_per_device, 4.0);          // 36 / 4.5 / 2
-  EXPECT_DOUBLE_EQ(s.hardware_tflops_per_device, 16.0 / 3);  // 4/3 of it
-  EXPECT_EQ(s.fom_tflops, 0.0);                              // of `causal`, which is not there
-  EXPECT_EQ(s.mfu, 0.0);
+  EXPECT_EQ(s.convergence.final_loss, 1.5);
+  EXPECT_EQ(s.rate.sec_per_it, 4.5);
+  EXPECT_EQ(s.rate.sec_per_it_min, 2.0);
+  EXPECT_EQ(s.rate.sec_per_it_max, 8.0);
+  EXPECT_EQ(s.rate.tokens_per_s, 2000.0);                          // 9000 / 4.5
+  EXPECT_EQ(s.rate.samples_per_s, 2.0);                            // 9 / 4.5
+  EXPECT_DOUBLE_EQ(s.flops.model_tflops_per_device, 4.0);          // 36 / 4.5 / 2
+  EXPECT_DOUBLE_EQ(s.flops.hardware_tflops_per_device, 16.0 / 3);  // 4/3 of it
+  EXPECT_EQ(s.flops.fom_tflops, 0.0);  // of `causal`, which is not there
+  EXPECT_EQ(s.flops.mfu, 0.0);
   set_peak(r.summary, 16.0, "deck");
-  EXPECT_DOUBLE_EQ(s.mfu, 0.25);
-  EXPECT_DOUBLE_EQ(s.hfu, 1.0 / 3.0);
-  EXPECT_EQ(s.peak_source, "deck");
+  EXPECT_DOUBLE_EQ(s.flops.mfu, 0.25);
+  EXPECT_DOUBLE_EQ(s.flops.hfu, 1.0 / 3.0);
+  EXPECT_EQ(s.peak.source, "deck");
 }
 
 // Evaluated after 2, 4 and 6 of seven steps of 9,000 tokens that took 100 + 0.25 + 4 + 8 + 0.5 + 2
@@ -63,31 +63,31 @@ TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
   r.steps.held_out_loss = {6.0, 3.5, 3.6};
   const Summary& s = r.summary;
   set_time_to_target(r, 3.0);
-  EXPECT_EQ(s.held_out_loss, 3.6);
-  EXPECT_EQ(s.steps_to_target, 0);
+  EXPECT_EQ(s.convergence.held_out_loss, 3.6);
+  EXPECT_EQ(s.convergence.steps_to_target, 0);
   set_time_to_target(r, 3.5);
-  EXPECT_EQ(s.steps_to_target, 4);
-  EXPECT_EQ(s.tokens_to_target, 36000);
-  EXPECT_EQ(s.time_to_target_s, 112.25);
+  EXPECT_EQ(s.convergence.steps_to_target, 4);
+  EXPECT_EQ(s.convergence.tokens_to_target, 36000);
+  EXPECT_EQ(s.convergence.time_to_target_s, 112.25);
   // A run that continues another: the time of the first is in its checkpoint, or is not known.
   r = record_of_seven_steps();
-  r.summary.resumed_step = 10;
+  r.summary.resumed.steps = 10;
   r.steps.held_out_step = {12};
   r.steps.held_out_loss = {1.0};
   set_time_to_target(r, 1.0);
-  EXPECT_EQ(s.tokens_to_target, 12 * 9000);
-  EXPECT_EQ(s.time_to_target_s, 0.0);
-  r.summary.resumed_steps_s = 1000.0;
+  EXPECT_EQ(s.convergence.tokens_to_target, 12 * 9000);
+  EXPECT_EQ(s.convergence.time_to_target_s, 0.0);
+  r.summary.resumed.steps_s = 1000.0;
   set_time_to_target(r, 1.0);
-  EXPECT_EQ(s.time_to_target_s, 1100.25);
+  EXPECT_EQ(s.convergence.time_to_target_s, 1100.25);
 }
 
 // The total of all devices, whatever the deck's convention.
 TEST(Steps, TheFigureOfMeritIsTheTotalByCausal) {
   Record r = record_of_seven_steps();
-  r.summary.flops_per_step["causal"] = 27e12;
+  r.summary.flops.per_step["causal"] = 27e12;
   summarise_steps(r, 9);
-  EXPECT_DOUBLE_EQ(r.summary.fom_tflops, 6.0);  // 27 / 4.5
+  EXPECT_DOUBLE_EQ(r.summary.flops.fom_tflops, 6.0);  // 27 / 4.5
 }
 
 // 100 steps, each of which takes 1 ms longer than the one before, around a second; three of them
@@ -105,17 +105,17 @@ TEST(Steps, DriftIsARobustSlope) {
   r.steps.loss.assign(101, 1.0);
   summarise_steps(r, 1);
   // The time of the three seconds is part of the hours.
-  EXPECT_NEAR(r.summary.drift_percent.value(), -10.0, 0.5);
-  EXPECT_NEAR(r.summary.drift_percent_per_hour.value(),
-              r.summary.drift_percent.value() * 3600.0 / (elapsed_s + 3.0), 1e-9);
+  EXPECT_NEAR(r.summary.rate.drift_percent.value(), -10.0, 0.5);
+  EXPECT_NEAR(r.summary.rate.drift_percent_per_hour.value(),
+              r.summary.rate.drift_percent.value() * 3600.0 / (elapsed_s + 3.0), 1e-9);
   // Fifteen timed steps say nothing.
   r.steps.time_s.resize(16);
-  r.summary.drift_percent.reset();
+  r.summary.rate.drift_percent.reset();
   summarise_steps(r, 1);
-  EXPECT_FALSE(r.summary.drift_percent);
+  EXPECT_FALSE(r.summary.rate.drift_percent);
   r.steps.time_s.push_back(1.0);
   summarise_steps(r, 1);
-  EXPECT_TRUE(r.summary.drift_percent);
+  EXPECT_TRUE(r.summary.rate.drift_percent);
 }
 
 // Of sixteen steps every pair has a slope; their median, worked out anew.
@@ -126,7 +126,7 @@ TEST(Steps, DriftIsTheMedianOfTheSlopesOfAllPairs) {
   r.steps.time_s = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
   r.steps.loss.assign(16, 1.0);
   summarise_steps(r, 1);
-  EXPECT_EQ(r.summary.sec_per_it, 5.0);
+  EXPECT_EQ(r.summary.rate.sec_per_it, 5.0);
   std::vector<double> rates, middles, slopes;
   double elapsed_s = 0.0;
   for (const double time_s : r.steps.time_s) {
@@ -140,8 +140,8 @@ TEST(Steps, DriftIsTheMedianOfTheSlopesOfAllPairs) {
   ASSERT_EQ(slopes.size(), 120u);
   std::sort(slopes.begin(), slopes.end());
   const double slope = 0.5 * (slopes[59] + slopes[60]);
-  EXPECT_NEAR(r.summary.drift_percent.value(), slope * elapsed_s, 1e-9);
-  EXPECT_NEAR(r.summary.drift_percent_per_hour.value(), slope * 3600.0, 1e-9);
+  EXPECT_NEAR(r.summary.rate.drift_percent.value(), slope * elapsed_s, 1e-9);
+  EXPECT_NEAR(r.summary.rate.drift_percent_per_hour.value(), slope * 3600.0, 1e-9);
 }
 
 // 6 GB in 1.5 s on two nodes; waits of 0.5 s and 1.5 s in four steps of 24.5 s.
@@ -150,8 +150,8 @@ TEST(Steps, WhatCheckpointsCost) {
   EXPECT_EQ(checkpoint_cost(r).stall_s, 0.0);
   EXPECT_EQ(checkpoint_cost(r).bytes_per_s, 0.0);
   r.summary.nodes = 2;
-  r.summary.checkpoint_bytes = 6000000000;
-  r.summary.checkpoint_write_s = 1.5;
+  r.summary.checkpoint.bytes = 6000000000;
+  r.summary.checkpoint.write_s = 1.5;
   r.steps.time_s = {24.5, 24.5, 24.5, 24.5};
   r.steps.checkpoint_s = {0, 0.5, 0, 1.5};
   const CheckpointCost cost = checkpoint_cost(r);
@@ -166,7 +166,7 @@ TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   Record r = record_of_seven_steps();
   r.steps.skipped.clear();  // timed: 4, 8, 0.5, 2 and 5
   summarise_steps(r, 9);
-  EXPECT_EQ(r.summary.sec_per_it, 4.0);
+  EXPECT_EQ(r.summary.rate.sec_per_it, 4.0);
   EXPECT_EQ(r.summary.timed_steps, 5);
   EXPECT_EQ(median({}), 0.0);
 }
@@ -179,10 +179,10 @@ TEST(Steps, WithoutATimedStepThereAreNoRates) {
   for (Record* r : {&all_skipped, &too_short}) {
     summarise_steps(*r, 9);
     EXPECT_EQ(r->summary.timed_steps, 0);
-    EXPECT_EQ(r->summary.sec_per_it, 0.0);
-    EXPECT_EQ(r->summary.tokens_per_s, 0.0);
-    EXPECT_EQ(r->summary.fom_tflops, 0.0);
-    EXPECT_EQ(r->summary.final_loss, 1.5);
+    EXPECT_EQ(r->summary.rate.sec_per_it, 0.0);
+    EXPECT_EQ(r->summary.rate.tokens_per_s, 0.0);
+    EXPECT_EQ(r->summary.flops.fom_tflops, 0.0);
+    EXPECT_EQ(r->summary.convergence.final_loss, 1.5);
   }
   EXPECT_EQ(all_skipped.summary.skipped_steps, 7);
 }

@@ -31,21 +31,21 @@ Record two_ranks() {
   s.world_size = 2;
   s.nodes = 1;
   s.timed_steps = 3;
-  s.sec_per_it = 2.5;
-  s.sec_per_it_min = 2.0;
-  s.sec_per_it_max = 4.0;
-  s.tokens_per_s = 4505.6;
-  s.samples_per_s = 8.8;
-  s.flops_per_step = {{"mpt", 3e13},   {"megatron", 6e13},         {"causal", 1.5e13},
+  s.rate.sec_per_it = 2.5;
+  s.rate.sec_per_it_min = 2.0;
+  s.rate.sec_per_it_max = 4.0;
+  s.rate.tokens_per_s = 4505.6;
+  s.rate.samples_per_s = 8.8;
+  s.flops.per_step = {{"mpt", 3e13},   {"megatron", 6e13},         {"causal", 1.5e13},
                       {"exact", 2e13}, {"exact_recomputed", 1e13}, {"exact_fp8", 1.5e13}};
-  s.flops_convention = "causal";
-  s.model_tflops_per_device = 3.0;
-  s.hardware_factor = 4.0 / 3.0;
-  s.peak_tflops = 20.0;
-  s.peak_source = "deck";
-  s.mfu = 0.15;
-  s.hfu = 0.2;
-  s.final_loss = 9.75;
+  s.flops.convention = "causal";
+  s.flops.model_tflops_per_device = 3.0;
+  s.flops.hardware_factor = 4.0 / 3.0;
+  s.peak.tflops = 20.0;
+  s.peak.source = "deck";
+  s.flops.mfu = 0.15;
+  s.flops.hfu = 0.2;
+  s.convergence.final_loss = 9.75;
   s.skipped_steps = 1;
   return r;
 }
@@ -105,7 +105,7 @@ TEST(Report, WithoutTimedStepsPeakOrRecomputation) {
             "  parameters                        3.0 MiB\n"
             "  peak                             1.50 KiB\n");
   r.summary.timed_steps = 3;
-  r.summary.peak_tflops = 0.0;
+  r.summary.peak.tflops = 0.0;
   EXPECT_EQ(performance_report(r).find("Peak"), std::string::npos);
   EXPECT_EQ(performance_report(r).find("Messages"), std::string::npos);
 }
@@ -140,11 +140,11 @@ TEST(Report, HeadlineTellsOfCheckpoints) {
   Record r = two_ranks();
   r.steps.time_s = {2.0, 1.0, 2.0, 1.0};
   r.steps.checkpoint_s = {0.0, 1.5, 0.0, 0.5};
-  r.summary.resumed_from = "ck/step-00000004.h5";
-  r.summary.resumed_step = 4;
-  r.summary.resume_s = 0.5;
-  r.summary.checkpoint_bytes = 4 << 20;
-  r.summary.checkpoint_write_s = 2.0;
+  r.summary.resumed.from = "ck/step-00000004.h5";
+  r.summary.resumed.steps = 4;
+  r.summary.resumed.load_s = 0.5;
+  r.summary.checkpoint.bytes = 4 << 20;
+  r.summary.checkpoint.write_s = 2.0;
   const std::string text = headline(r, "f");
   EXPECT_NE(
       text.find("\nResumed         after step 4 of ck/step-00000004.h5, loaded in 500.00 ms\n"
@@ -156,7 +156,7 @@ TEST(Report, HeadlineTellsOfCheckpoints) {
 
 TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
   Record r = two_ranks();
-  r.summary.mfu = r.summary.hfu = 1.109;
+  r.summary.flops.mfu = r.summary.flops.hfu = 1.109;
   EXPECT_NE(
       headline(r, "f").find("110.9 % of 20 TFLOP/s per rank (deck); WARNING: MFU above 100 %"),
       std::string::npos)
@@ -164,12 +164,12 @@ TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
   EXPECT_NE(last_line(r, "f").find(" mfu=1.1090 warning=mfu_above_100_percent loss="),
             std::string::npos)
       << last_line(r, "f");
-  r.summary.mfu = 0.9;
+  r.summary.flops.mfu = 0.9;
   EXPECT_NE(last_line(r, "f").find(" mfu=0.9000 warning=hfu_above_100_percent loss="),
             std::string::npos)
       << last_line(r, "f");
-  r.summary.mfu = r.summary.hfu = 0.0;
-  r.summary.peak_note = "the ceiling varies";
+  r.summary.flops.mfu = r.summary.flops.hfu = 0.0;
+  r.summary.peak.note = "the ceiling varies";
   EXPECT_NE(headline(r, "f").find("MFU             none: the ceiling varies\n"), std::string::npos)
       << headline(r, "f");
   EXPECT_NE(last_line(r, "f").find(" mfu=none "), std::string::npos);
@@ -178,28 +178,28 @@ TEST(Report, UtilisationAboveTheCeilingIsFlaggedAndAnUnsteadyOneLeftOut) {
 // 1.5e13 FLOPs by `causal` in 2.5 s.
 TEST(Report, FigureOfMeritAndRulesOfAClass) {
   Record r = two_ranks();
-  r.summary.fom_tflops = 6.0;
-  r.summary.flops_convention = "exact";
+  r.summary.flops.fom_tflops = 6.0;
+  r.summary.flops.convention = "exact";
   // One aggregate figure alone, by the convention that the deck names.
   EXPECT_NE(headline(r, "f").find("\nTotal           6 TFLOP/s (exact), "), std::string::npos);
   EXPECT_EQ(headline(r, "f").find("causal"), std::string::npos) << headline(r, "f");
   EXPECT_EQ(headline(r, "f").find("Rules"), std::string::npos);
   r.config = {{"run", "class", std::string("demo"), "1", ""},
               {"run", "tier", std::string("tuned"), "1", ""}};
-  r.summary.rules = "met";
+  r.summary.rules.outcome = "met";
   EXPECT_NE(headline(r, "f").find("\nRules           met: class demo, tuned\n"), std::string::npos);
   EXPECT_NE(last_line(r, "f").find(" class=demo tier=tuned rules=met fom_tflops=6 file=f\n"),
             std::string::npos)
       << last_line(r, "f");
-  r.summary.rules = "not met";
-  r.summary.rules_broken = "1.25 s are timed; the verdict is INVALID";
+  r.summary.rules.outcome = "not met";
+  r.summary.rules.broken = "1.25 s are timed; the verdict is INVALID";
   EXPECT_NE(headline(r, "f").find("\nRules           not met: class demo, tuned: 1.25 s are timed; "
                                   "the verdict is\n                INVALID\n"),
             std::string::npos)
       << headline(r, "f");
   EXPECT_NE(last_line(r, "f").find(" rules=not_met "), std::string::npos);
   // A long list of broken rules is cut after its first lines.
-  for (int key = 0; key < 30; ++key) r.summary.rules_broken += "; model.hidden_size = 1";
+  for (int key = 0; key < 30; ++key) r.summary.rules.broken += "; model.hidden_size = 1";
   const std::string many = headline(r, "f");
   EXPECT_NE(many.find("\n                ... gptpost show names all\nResult "), std::string::npos)
       << many;
@@ -235,7 +235,7 @@ TEST(Report, HeadlineWithoutATimedStep) {
   r.outcome.reason = "out of memory, predicted: 3 GiB";
   r.summary = Summary{};
   r.summary.world_size = 2;
-  r.summary.flops_convention = "causal";
+  r.summary.flops.convention = "causal";
   r.steps.loss.clear();
   const std::string edge(80, '=');
   EXPECT_EQ(headline(r, "out/result.h5"), edge +
@@ -288,7 +288,7 @@ TEST(Report, LastLine) {
       "tokens_per_s=4505.6 tflops=3 total_tflops=6 convention=causal mfu=0.1500 loss=";
   r.steps.loss = {9.75};
   EXPECT_EQ(last_line(r, "out/result.h5"), before_loss + "9.750000 file=out/result.h5\n");
-  r.summary.final_loss = -std::numeric_limits<double>::quiet_NaN();
+  r.summary.convergence.final_loss = -std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(last_line(r, "none"), before_loss + "none file=none\n");
 }
 

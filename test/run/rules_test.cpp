@@ -26,28 +26,28 @@ Record valid_run() {
   r.steps.time_s.assign(12, 0.25);
   r.steps.loss.assign(12, 6.0);
   r.summary.world_size = 2;
-  r.summary.peak_tflops = 0.1;
+  r.summary.peak.tflops = 0.1;
   r.config = {{"run", "class", std::string("demo"), "1", ""},
               {"run", "tier", std::string("as_is"), "1", ""}};
   return r;
 }
 
 std::string broken(const Record& record, const Config& config = demo()) {
-  const RulesFound found = rules_of(record, config);
-  EXPECT_EQ(found.rules, found.broken.empty() ? "met" : "not met");
+  const RulesOutcome found = rules_of(record, config);
+  EXPECT_EQ(found.outcome, found.broken.empty() ? "met" : "not met");
   return found.broken;
 }
 
 TEST(Rules, OfAValidRunHold) {
   EXPECT_EQ(broken(valid_run()), "");
   Record r = valid_run();
-  r.summary.rules = rules_of(r, demo()).rules;
+  r.summary.rules = rules_of(r, demo());
   EXPECT_EQ(rules_text(r), "met: class demo, as_is");
 }
 
 TEST(Rules, OfNoClassAreNone) {
   const Record r = valid_run();
-  EXPECT_EQ(rules_of(r, resolve(parse_deck("a.in", "&run name='x' /", {}), 2)).rules, "");
+  EXPECT_EQ(rules_of(r, resolve(parse_deck("a.in", "&run name='x' /", {}), 2)).outcome, "");
   EXPECT_EQ(rules_text(r), "");
 }
 
@@ -78,7 +78,7 @@ TEST(Rules, EachThatIsBrokenIsNamed) {
   EXPECT_NE(broken(r).find("it may rise"), std::string::npos);
 
   r = valid_run();
-  r.summary.peak_tflops = 0.0;
+  r.summary.peak.tflops = 0.0;
   EXPECT_EQ(broken(r), "no peak is known: set output.peak_tflops");
 
   r = valid_run();

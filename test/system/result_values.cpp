@@ -96,9 +96,9 @@ int main(int argc, char** argv) {
       std::printf("\nheld_out_loss");
       for (const double loss : record.steps.held_out_loss) std::printf(" %.17g", loss);
       std::printf("\nto_target %lld steps %lld tokens %.17g s\n",
-                  static_cast<long long>(record.summary.steps_to_target),
-                  static_cast<long long>(record.summary.tokens_to_target),
-                  record.summary.time_to_target_s);
+                  static_cast<long long>(record.summary.convergence.steps_to_target),
+                  static_cast<long long>(record.summary.convergence.tokens_to_target),
+                  record.summary.convergence.time_to_target_s);
     }
     print_times(record);
     for (const MemoryEntry& entry : record.memory) {

@@ -59,7 +59,7 @@ std::string verdict(const Planned& planned) {
 
 // TFLOP/s per device that follow from the planned FLOPs and the published time; 0: not known.
 double tflops(const Row& row, const Planned& planned, const std::string& convention) {
-  const double time_s = row.published ? row.published->record.summary.sec_per_it : 0.0;
+  const double time_s = row.published ? row.published->record.summary.rate.sec_per_it : 0.0;
   if (time_s <= 0.0) return 0.0;
   return planned.flops.at(convention) / time_s / static_cast<double>(row.deck->ranks) / 1e12;
 }
@@ -127,7 +127,7 @@ class Verdicts {
 
 std::string counted(const std::vector<Row>& rows) {
   const auto count = std::count_if(rows.begin(), rows.end(), [](const Row& row) {
-    return row.published && row.published->record.summary.sec_per_it > 0.0;
+    return row.published && row.published->record.summary.rate.sec_per_it > 0.0;
   });
   return std::to_string(rows.size()) + " rows, " + std::to_string(count) + " with figures";
 }

@@ -51,7 +51,7 @@ struct Slack {
 Slack slack_of(const std::string& style, const std::string& column, const Row& row) {
   const Summary& s = row.published->record.summary;
   if (style == "fugaku") {  // times are printed to 0.05 s
-    const double share = 0.05 / (s.sec_per_it - 0.05);
+    const double share = 0.05 / (s.rate.sec_per_it - 0.05);
     return {share, share};
   }
   if (style == "zero") {
@@ -63,8 +63,8 @@ Slack slack_of(const std::string& style, const std::string& column, const Row& r
   // 3.12 times the rounded MFU.
   if (column.find("Throughput (") == 0) return {0.0, 0.0, 0.0, 1.0};
   const double rounded = figure(row, "mp_mode") == "PURE" ? 3.12 * 0.005 : 0.0;
-  if (column == "Model TFLOP") return {1.0 / s.tokens_per_s, 0.0, rounded, rounded};
-  return {1.0 / s.tokens_per_s, 0.0};
+  if (column == "Model TFLOP") return {1.0 / s.rate.tokens_per_s, 0.0, rounded, rounded};
+  return {1.0 / s.rate.tokens_per_s, 0.0};
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ std::string figure(const Row& row, const std::string& column) {
 std::vector<std::string> departures(const std::string& style, const Row& row,
                                     const std::vector<std::string>& columns) {
   std::vector<std::string> found;
-  if (!row.published || row.published->record.summary.sec_per_it <= 0.0) return found;
+  if (!row.published || row.published->record.summary.rate.sec_per_it <= 0.0) return found;
   Table table;
   for (const Style& each : styles)
     if (style == each.name) table = each.tables({RunView(row.published->record)}).at(0);
