@@ -13,7 +13,8 @@ namespace gptbench {
 struct ReadLimits {
   unsigned processor_s = 20;
   unsigned wall_s = 300;
-  uint64_t memory_bytes = uint64_t{8} << 30;  // address space; not applied under sanitizers
+  // Address space beyond that of the reading process; not applied under sanitizers.
+  uint64_t memory_bytes = uint64_t{8} << 30;
 };
 
 // Reads the file in a child process, because HDF5 can crash, loop or ask for any amount of memory

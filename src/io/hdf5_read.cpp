@@ -22,11 +22,41 @@ Hdf5Handle open_attribute(hid_t object, const std::string& name) {
   return {H5Aopen(object, name.c_str(), H5P_DEFAULT), "read attribute " + name};
 }
 
+std::vector<hsize_t> extents_of(hid_t space, const std::string& name) {
+  const int dimensions = H5Sget_simple_extent_ndims(space);
+  if (dimensions < 0) unreadable(name, "damaged");
+  std::vector<hsize_t> extents(static_cast<size_t>(dimensions));
+  if (dimensions > 0 && H5Sget_simple_extent_dims(space, extents.data(), nullptr) < 0)
+    unreadable(name, "damaged extents");
+  return extents;
+}
+
+// The product of the extents; HDF5's own may have wrapped.
 hsize_t elements_of(hid_t space, const std::string& name) {
-  const hssize_t elements = H5Sget_simple_extent_npoints(space);
-  if (elements < 0) unreadable(name, "damaged extents");
-  if (static_cast<hsize_t>(elements) > max_elements) unreadable(name, "more elements than allowed");
-  return static_cast<hsize_t>(elements);
+  if (H5Sget_simple_extent_type(space) == H5S_NULL) return 0;
+  hsize_t elements = 1;
+  for (const hsize_t extent : extents_of(space, name))
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > max_elements)
+      unreadable(name, "more elements than allowed");
+  return elements;
+}
+
+// Of a dataset: one without bytes in the file may claim any number of elements. Other programs may
+// have compressed ours, by less than a factor of 1100 (zlib).
+hsize_t elements_of(hid_t dataset, hid_t space, const std::string& name) {
+  constexpr hsize_t few = 1 << 20, most_per_byte = 1100;
+  const hsize_t elements = elements_of(space, name);
+  if (elements > few && elements / most_per_byte > H5Dget_storage_size(dataset))
+    unreadable(name, "more elements than its bytes can hold");
+  return elements;
+}
+
+// External storage and virtual datasets would make any file that its reader may read a part of what
+// gptpost shows of a result.
+void refuse_values_of_other_files(hid_t dataset, const std::string& name) {
+  const Hdf5Handle creation(H5Dget_create_plist(dataset), "read " + name);
+  if (H5Pget_external_count(creation) != 0 || H5Pget_layout(creation) == H5D_VIRTUAL)
+    unreadable(name, "its values lie in another file");
 }
 
 // The one value of an attribute, whose type in the file is one of `allowed`; false where there is
@@ -47,10 +77,9 @@ bool read_scalar(hid_t object, const std::string& name, std::initializer_list<H5
 // Strings of `elements` items in either of the two forms that HDF5 has; `read` fills memory of the
 // given type.
 template <class Read>
-std::vector<std::string> strings_of(hid_t file_type, hid_t space, const std::string& name,
-                                    const Read& read) {
+std::vector<std::string> strings_of(hid_t file_type, hid_t space, hsize_t elements,
+                                    const std::string& name, const Read& read) {
   if (H5Tget_class(file_type) != H5T_STRING) unreadable(name, "not text");
-  const hsize_t elements = elements_of(space, name);
   std::vector<std::string> strings;
   if (elements == 0) return strings;
   const htri_t variable = H5Tis_variable_str(file_type);
@@ -80,8 +109,8 @@ void read_numbers(hid_t parent, const std::string& name, std::vector<T>& values,
                   DatasetShape* shape) {
   values.clear();
   if (shape != nullptr) *shape = DatasetShape{};
-  if (!has_link(parent, name)) return;
-  const Hdf5Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "read " + name);
+  const Hdf5Handle dataset = open_dataset(parent, name);
+  if (dataset < 0) return;
   const Hdf5Handle type(H5Dget_type(dataset), "read " + name);
   const H5T_class_t kind = H5Tget_class(type);
   if (kind != H5T_INTEGER && kind != H5T_FLOAT) unreadable(name, "not numbers");
@@ -113,12 +142,24 @@ std::vector<std::string> names_listed(const Iterate& iterate, hid_t object, cons
 bool has_link(hid_t parent, const std::string& name) {
   const htri_t exists = H5Lexists(parent, name.c_str(), H5P_DEFAULT);
   if (exists < 0) unreadable(name, "damaged");
-  return exists > 0;
+  if (exists == 0) return false;
+  // Links by name may lead to other files; ours has none.
+  H5L_info_t link{};
+  if (H5Lget_info(parent, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
+    unreadable(name, "a symbolic link");
+  return true;
 }
 
 Hdf5Handle open_object(hid_t parent, const std::string& name) {
   if (!has_link(parent, name)) return {};
   return {H5Oopen(parent, name.c_str(), H5P_DEFAULT), "read " + name};
+}
+
+Hdf5Handle open_dataset(hid_t parent, const std::string& name) {
+  if (!has_link(parent, name)) return {};
+  Hdf5Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "read " + name);
+  refuse_values_of_other_files(dataset, name);
+  return dataset;
 }
 
 std::vector<std::string> names_of_links(hid_t group) {
@@ -183,7 +224,7 @@ bool read_attribute(hid_t object, const std::string& name, std::vector<std::stri
   const std::string what = "attribute " + name;
   const Hdf5Handle type(H5Aget_type(attribute), "read " + what);
   const Hdf5Handle space(H5Aget_space(attribute), "read " + what);
-  value = strings_of(type, space, what, [&](hid_t memory, void* buffer) {
+  value = strings_of(type, space, elements_of(space, what), what, [&](hid_t memory, void* buffer) {
     return H5Aread(attribute, memory, buffer);
   });
   return true;
@@ -197,14 +238,9 @@ int64_t DatasetShape::size() const {
 
 DatasetShape shape_of(hid_t dataset, const std::string& name) {
   const Hdf5Handle space(H5Dget_space(dataset), "read " + name);
-  elements_of(space, name);
-  DatasetShape shape;
-  const int dimensions = H5Sget_simple_extent_ndims(space);
-  if (dimensions < 0 || H5Sget_simple_extent_type(space) == H5S_NULL) unreadable(name, "damaged");
-  shape.extents.resize(static_cast<size_t>(dimensions));
-  if (dimensions > 0 && H5Sget_simple_extent_dims(space, shape.extents.data(), nullptr) < 0)
-    unreadable(name, "damaged extents");
-  return shape;
+  if (H5Sget_simple_extent_type(space) == H5S_NULL) unreadable(name, "damaged");
+  elements_of(dataset, space, name);
+  return {extents_of(space, name)};
 }
 
 void read_dataset(hid_t parent, const std::string& name, std::vector<double>& values,
@@ -219,11 +255,12 @@ void read_dataset(hid_t parent, const std::string& name, std::vector<int64_t>& v
 
 void read_dataset(hid_t parent, const std::string& name, std::vector<std::string>& texts) {
   texts.clear();
-  if (!has_link(parent, name)) return;
-  const Hdf5Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "read " + name);
+  const Hdf5Handle dataset = open_dataset(parent, name);
+  if (dataset < 0) return;
   const Hdf5Handle type(H5Dget_type(dataset), "read " + name);
   const Hdf5Handle space(H5Dget_space(dataset), "read " + name);
-  texts = strings_of(type, space, name, [&](hid_t memory, void* buffer) {
+  const hsize_t elements = elements_of(dataset, space, name);
+  texts = strings_of(type, space, elements, name, [&](hid_t memory, void* buffer) {
     return H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer);
   });
 }

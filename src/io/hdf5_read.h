@@ -13,9 +13,12 @@
 
 namespace gptbench {
 
+// Throws where the link is a soft or external one. `name` is one part of a path.
 bool has_link(hid_t parent, const std::string& name);
 // Opens a group or dataset; absent: a handle that is negative.
 Hdf5Handle open_object(hid_t parent, const std::string& name);
+// Likewise a dataset whose values are to be read; throws where they lie in another file.
+Hdf5Handle open_dataset(hid_t parent, const std::string& name);
 // Names of the members of a group in the order of creation where the file keeps it, else by name.
 std::vector<std::string> names_of_links(hid_t group);
 std::vector<std::string> names_of_attributes(hid_t object);

@@ -20,8 +20,8 @@ bool ends_with(const std::string& text, const std::string& end) {
 // Rows of a compound dataset; `use` gets each row while its text is allocated.
 template <class Row, class Use>
 void read_rows(hid_t parent, const std::string& name, const Use& use) {
-  if (!has_link(parent, name)) return;
-  const Hdf5Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), "read " + name);
+  const Hdf5Handle dataset = open_dataset(parent, name);
+  if (dataset < 0) return;
   const DatasetShape shape = shape_of(dataset, name);
   if (shape.extents.size() != 1) throw Error(Exit::io, "cannot read " + name + ": not a table");
   std::vector<Row> rows(static_cast<size_t>(shape.size()), Row{});
@@ -262,6 +262,13 @@ void read_calibration(hid_t file, Calibration& calibration) {
   read_dataset(group, "profile", calibration.profile);
 }
 
+// A message quotes names and texts of the file.
+std::string on_one_line(const std::string& message) {
+  std::string line;
+  for (const char c : message) line += c == '\n' ? "\\x0a" : std::string(1, c);
+  return line;
+}
+
 Record read_all(hid_t file) {
   Record record;
   read_schema(file, record);
@@ -306,7 +313,7 @@ Record decode_result(const Bytes& bytes) {
   try {
     return read_all(file);
   } catch (const Error& error) {
-    const std::string why = error.what();
+    const std::string why = on_one_line(error.what());
     throw Error(Exit::io, why.compare(0, 6, "cannot") == 0 ? "damaged: " + why : why);
   }
 }

@@ -295,6 +295,10 @@ TEST_F(ResultFile, FilesThatAreNotResultsAreNamed) {
     EXPECT_EQ(message("other.h5"),
               in("other.h5") + ": not a gptbench result: schema '" + schema + "'");
   }
+  newer.schema = "two\nlines";
+  put("other.h5", encode_result(newer));
+  EXPECT_EQ(message("other.h5"),
+            in("other.h5") + ": not a gptbench result: schema 'two\\x0alines'");
   {
     const Hdf5Handle file(
         H5Fcreate(in("foreign.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), "create");
