@@ -18,6 +18,7 @@
 #include "base/uninterrupted.h"
 #include "io/checksum.h"
 #include "io/file_bytes.h"
+#include "io/guarded_read.h"
 #include "io/reduce.h"
 #include "io/result_file.h"
 #include "record/steps.h"
@@ -137,7 +138,7 @@ bool has_result(const std::string& directory, const Record& planned) {
   const auto written = fs::last_write_time(path, error);
   if (error || written < fs::last_write_time(planned_path(directory), error) || error) return false;
   try {
-    return read_result(path).date_utc == planned.date_utc;
+    return read_result_guarded(path).date_utc == planned.date_utc;
   } catch (const Error&) {
     return false;
   }
@@ -280,7 +281,7 @@ std::string planned_path(const std::string& directory) {
 }
 
 Record recovered_record(const std::string& directory, const std::string& status) {
-  return recovered_record(directory, status, read_result(planned_path(directory)));
+  return recovered_record(directory, status, read_result_guarded(planned_path(directory)));
 }
 
 Record recovered_record(const std::string& directory, const std::string& status, Record record) {

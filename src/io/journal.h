@@ -70,8 +70,7 @@ class Journal {
 // of a run that continues another its own steps. A line of a step that has one already begins anew
 // there: the run before was continued from an earlier step. Status `status` ("FAILED", "TIMEOUT"),
 // verdict NOT VERIFIED. Throws Error(Exit::io) where `directory` has no journal. The first form
-// reads <directory>/planned.h5, which must be one of ours; of one of unknown origin,
-// io/guarded_read.h makes `planned`.
+// reads <directory>/planned.h5, which anyone may have put there.
 Record recovered_record(const std::string& directory, const std::string& status);
 Record recovered_record(const std::string& directory, const std::string& status, Record planned);
 std::string planned_path(const std::string& directory);

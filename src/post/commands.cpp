@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "io/file_bytes.h"
-#include "io/guarded_read.h"
 #include "io/journal.h"
 #include "io/result_file.h"
 #include "post/accept.h"
@@ -176,8 +175,7 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
 
 int recover(const Options& options) {
   const std::string& directory = options.files.front();
-  const Record record =
-      recovered_record(directory, options.status, read_result_guarded(planned_path(directory)));
+  const Record record = recovered_record(directory, options.status);
   write_result(directory, record);
   print(directory + "/result.h5: " + record.outcome.status + ", " +
             std::to_string(record.steps.loss.size()) + " steps, " +

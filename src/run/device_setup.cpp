@@ -4,7 +4,7 @@
 #include "comm/mpi_library.h"
 #include "cuda/backend.h"
 #include "io/file_bytes.h"
-#include "io/result_file.h"
+#include "io/guarded_read.h"
 
 namespace gptbench {
 namespace {
@@ -92,11 +92,10 @@ void resolve_mpi_arrays(MpiWorld& world, Config& config) {
 
 // Selected algorithms in a result file, or in a text file of their lines.
 std::string read_selected(const std::string& path) {
-  constexpr const char* hdf5_suffix = ".h5";
-  if (path.size() > 3 && path.compare(path.size() - 3, 3, hdf5_suffix) == 0)
-    return read_result(path).provenance.chosen_algorithms;
   constexpr int64_t max_bytes = 1 << 24;  // of a regular file
   try {
+    if (path.size() > 3 && path.compare(path.size() - 3, 3, ".h5") == 0)
+      return read_result_guarded(path).provenance.chosen_algorithms;
     const Bytes bytes = read_bytes(path, max_bytes);
     return {bytes.begin(), bytes.end()};
   } catch (const Error& error) {
