@@ -117,8 +117,11 @@ class Dimensions {
       if (column.text.empty()) continue;
       // One string may name several columns.
       const FailText fail = fail_at(column.where + ": sweep.columns");
-      for (const std::string& name : parse_row(lower(column.text), fail))
+      for (const std::string& name : parse_row(lower(column.text), fail)) {
+        if (name == unset)
+          fail("'-' is no key; it stands in sweep.rows, for the value of the deck");
         table.columns.push_back(add_column(name, fail));
+      }
     }
     for (const SweepText& row : config.rows) {
       if (row.text.empty()) continue;

@@ -386,6 +386,7 @@ TEST(Sweep, WhatIsWrongIsNamedWithItsPlace) {
   expect_message("vary(1) = 'ranks = 0'", {"from 1"});
   expect_message("columns = 'seed'", {"without sweep.rows"});
   expect_message("rows = '1'", {"s.in:4:8", "needs sweep.columns"});
+  expect_message("columns = 'zero_stage', '-' rows = '1 1'", {"s.in:4:", "columns: '-' is no key"});
   expect_message("columns = 'seed', rows = '1', '1 2'", {"s.in:4:31", "2 values for 1 columns"});
   expect_message("prune = 'some', vary(1) = 'seed = 1'", {"'none', 'refused', 'memory'"});
   expect_message("rerun = 'lost', vary(1) = 'seed = 1'", {"'failed'"});
