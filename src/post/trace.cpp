@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "base/lines.h"
 #include "base/text.h"
 
 namespace gptbench {
@@ -36,16 +37,16 @@ int integer_of(const std::string& line, const std::string& key, int fallback) {
 
 TraceFile parse_trace(const std::string& text) {
   TraceFile trace;
-  for (const std::string& line : split(text, '\n')) {
+  for_each_line(text, [&](const std::string& line) {
     const std::string name = text_of(line, "name"), phase = text_of(line, "ph");
     const int rank = integer_of(line, "pid", -1);
-    if (rank < 0) continue;
+    if (rank < 0) return;
     if (phase == "M" && name == "process_name")
       trace.ranks[rank] = text_of(line, "name", true);
     else if (phase == "M" && name == "thread_name")
       trace.lanes[integer_of(line, "tid", 0)] = text_of(line, "name", true);
     const double begin = number_of(line, "ts"), duration = number_of(line, "dur");
-    if (phase != "X" || !std::isfinite(begin) || !(duration >= 0.0 && duration < 1e300)) continue;
+    if (phase != "X" || !std::isfinite(begin) || !(duration >= 0.0 && duration < 1e300)) return;
     TraceSpan& span = trace.spans.emplace_back();
     span.name = name;
     span.category = text_of(line, "cat");
@@ -57,7 +58,7 @@ TraceFile parse_trace(const std::string& text) {
     span.begin_us = begin;
     span.end_us = begin + duration;
     span.bytes = integer_of(line, "bytes", 0);
-  }
+  });
   std::stable_sort(trace.spans.begin(), trace.spans.end(),
                    [](const TraceSpan& a, const TraceSpan& b) {
                      return std::tie(a.rank, a.begin_us) < std::tie(b.rank, b.begin_us);

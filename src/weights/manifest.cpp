@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/lines.h"
 #include "base/text.h"
 #include "io/checksum.h"
 
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* first_line = "gptbench checkpoint 1";
 constexpr int64_t max_manifest_bytes = int64_t{1} << 28;
+constexpr size_t max_line_bytes = 1 << 16;
 constexpr int64_t max_count = int64_t{1} << 50;  // of steps and sequences: sums stay in range
 const std::string stem_begin = "step-";
 
@@ -38,6 +40,28 @@ FileArray array_of(const std::vector<std::string>& words) {
   array.checksum = std::strtoull(words[3].c_str(), nullptr, 16);
   for (size_t i = 4; i < words.size(); ++i) array.shape.push_back(number_of(words[i]));
   return array;
+}
+
+void take_line(const std::string& line, Manifest& m) {
+  if (line.size() > max_line_bytes) throw Error(Exit::io, "a line is longer than any of ours");
+  std::vector<std::string> words = split(line, ' ');
+  const std::string word = words.front();
+  words.erase(words.begin());
+  words.resize(std::max<size_t>(words.size(), 1));
+  const int64_t value = number_of(words[0]);
+  if (word == "step") m.state.steps = value;
+  if (word == "updates") m.state.updates = value;
+  if (word == "sequences") m.state.sequences = value;
+  if (word == "steps_s") m.state.steps_s = std::strtod(words[0].c_str(), nullptr);
+  if (word == "seed") m.seed = value;
+  if (word == "written_s") m.written_s = value;
+  if (word == "file_bytes") m.file_bytes = value;
+  if (word == "frame_checksum") m.frame_checksum = static_cast<uint32_t>(value);
+  if (word == "loss_scale")
+    for (size_t k = 0; k < std::min(words.size(), m.state.loss_scale.size()); ++k)
+      m.state.loss_scale[k] = std::strtod(words[k].c_str(), nullptr);
+  if (word == "key") m.keys.emplace_back(words[0], words.size() > 1 ? words[1] : "");
+  if (word == "array") m.arrays.push_back(array_of(words));
 }
 
 // Whether the array lies within the file; no product leaves the range of integers.
@@ -95,32 +119,17 @@ Manifest decode_manifest(const std::string& text) {
   const size_t last = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
   if (last == std::string::npos || checksum_line(text.substr(0, last + 1)) != text.substr(last + 1))
     throw Error(Exit::io, "damaged or cut: the content does not match its checksum");
-  const std::vector<std::string> lines = split(text.substr(0, last), '\n');
-  if (lines.empty() || lines.front() != first_line)
-    throw Error(Exit::io,
-                std::string("is not a manifest of this program: the first line is not '") +
-                    first_line + "'");
+  const Error foreign(
+      Exit::io,
+      std::string("is not a manifest of this program: the first line is not '") + first_line + "'");
   Manifest m;
-  for (size_t i = 1; i < lines.size(); ++i) {
-    std::vector<std::string> words = split(lines[i], ' ');
-    const std::string word = words.front();
-    words.erase(words.begin());
-    words.resize(std::max<size_t>(words.size(), 1));
-    const int64_t value = number_of(words[0]);
-    if (word == "step") m.state.steps = value;
-    if (word == "updates") m.state.updates = value;
-    if (word == "sequences") m.state.sequences = value;
-    if (word == "steps_s") m.state.steps_s = std::strtod(words[0].c_str(), nullptr);
-    if (word == "seed") m.seed = value;
-    if (word == "written_s") m.written_s = value;
-    if (word == "file_bytes") m.file_bytes = value;
-    if (word == "frame_checksum") m.frame_checksum = static_cast<uint32_t>(value);
-    if (word == "loss_scale")
-      for (size_t k = 0; k < std::min(words.size(), m.state.loss_scale.size()); ++k)
-        m.state.loss_scale[k] = std::strtod(words[k].c_str(), nullptr);
-    if (word == "key") m.keys.emplace_back(words[0], words.size() > 1 ? words[1] : "");
-    if (word == "array") m.arrays.push_back(array_of(words));
-  }
+  bool is_first = true;
+  for_each_line(std::string_view(text).substr(0, last), [&](const std::string& line) {
+    if (is_first && line != first_line) throw Error(foreign);
+    if (!is_first) take_line(line, m);
+    is_first = false;
+  });
+  if (is_first) throw Error(foreign);
   for (const FileArray& array : m.arrays)
     if (!lies_within(array, m.file_bytes))
       throw Error(Exit::io, "array " + array.name + " lies outside of the file");

@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "base/lines.h"
 
 #include <gtest/gtest.h>
 
@@ -27,6 +28,12 @@ TEST(Text, SplitTrimsAndDropsEmptyFields) {
             (Words{"optimizer", "parameters", "activations"}));
   EXPECT_EQ(split(",, a,", ','), Words{"a"});
   EXPECT_EQ(split("", ','), Words{});
+}
+
+TEST(Text, LinesAreTrimmedAndEmptyOnesDropped) {
+  Words lines;
+  for_each_line("\n a b\r\n\n \nc, d", [&](const std::string& line) { lines.push_back(line); });
+  EXPECT_EQ(lines, (Words{"a b", "c, d"}));
 }
 
 TEST(Text, Join) {

@@ -59,6 +59,10 @@ TEST(Manifest, ForgeriesAreRefused) {
   };
   for (const char* lines : {"", "\n", "something else\n"})
     EXPECT_THROW(decode_manifest(signed_text(lines)), Error) << lines;
+  // Words of a long line would take 16 times its bytes.
+  EXPECT_THROW(decode_manifest(signed_text("gptbench checkpoint 1\nloss_scale" +
+                                           std::string(1 << 16, ' ') + "1\n")),
+               Error);
   for (const char* array :
        {"a", "a f32", "a f32 0 0", "a f32 0 0 -1", "a f32 0 0 0", "a f32 -1 0 1", "a f32 90 0 3",
         "a f32 0 0 4611686018427387904 4611686018427387904", "a f32 9223372036854775807 0 1",
