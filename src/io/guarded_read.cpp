@@ -73,12 +73,16 @@ void apply(const ReadLimits& limits) {
 }
 
 // A damaged file may hold names that no file can be given again.
-Bytes image_of(const Record& record, const std::string& path) {
+Bytes image_of(const Record& record, const std::string& path, uint64_t most_bytes) {
+  Bytes image;
   try {
-    return encode_result(record);
+    image = encode_result(record);
   } catch (const Error&) {
     throw Error(Exit::io, path + ": damaged: the record read from it is not a valid one");
   }
+  if (image.size() > most_bytes)
+    throw Error(Exit::io, path + ": damaged: holds more than a result can");
+  return image;
 }
 
 [[noreturn]] void read_in_child(const std::string& path, int to_parent, const ReadLimits& limits) {
@@ -88,7 +92,7 @@ Bytes image_of(const Record& record, const std::string& path) {
   apply(limits);
   std::string message;
   try {
-    const Bytes image = image_of(read_result(path), path);
+    const Bytes image = image_of(read_result(path), path, limits.image_bytes);
     send(to_parent, image_follows, image.data(), image.size());
     ::_exit(0);
   } catch (const Error& error) {

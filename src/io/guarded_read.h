@@ -15,6 +15,9 @@ struct ReadLimits {
   unsigned wall_s = 300;
   // Address space beyond that of the reading process; not applied under sanitizers.
   uint64_t memory_bytes = uint64_t{8} << 30;
+  // What the child sends, which the reading process holds several times: texts of a small file may
+  // be one text many times.
+  uint64_t image_bytes = uint64_t{1} << 30;
 };
 
 // Reads the file in a child process, because HDF5 can crash, loop or ask for any amount of memory

@@ -85,6 +85,16 @@ TEST(GuardedRead, MoreElementsThanTheFileHoldsAreRefused) {
   EXPECT_NE(reason(path).find("more elements than"), std::string::npos) << reason(path);
 }
 
+TEST(GuardedRead, MoreThanTheReaderWantsToHoldIsRefused) {
+  const Bytes bytes = encode_result(made_record());
+  const std::string path = put("whole.h5", bytes);
+  ReadLimits limits;
+  limits.image_bytes = bytes.size();
+  read_result_guarded(path, limits);
+  --limits.image_bytes;
+  EXPECT_THROW(read_result_guarded(path, limits), Error);
+}
+
 // What the owner of the reading process may read is not the sender's to show.
 TEST(GuardedRead, OtherFilesAreNoPartOfAResult) {
   const char* const name = "other_files.h5";
