@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,6 +107,32 @@ Bytes image_of(const Record& record, const std::string& path, uint64_t most_byte
   ::_exit(0);
 }
 
+std::string& reader_program() {
+  static std::string program;
+  return program;
+}
+
+// The process that reads and writes into the pipe `ends`; -1, with errno, where none can be made.
+pid_t start_reader(const std::string& path, const int (&ends)[2], const ReadLimits& limits) {
+  std::string program = reader_program(), option = reader_option, file = path;
+  if (program.empty()) {
+    std::fflush(nullptr);  // else the child would hold, and might write, what is buffered here
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::close(ends[0]);
+    read_in_child(path, ends[1], limits);
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  char* const arguments[] = {program.data(), option.data(), file.data(), nullptr};
+  pid_t child = -1;
+  errno = ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ);
+  const bool started = errno == 0;
+  posix_spawn_file_actions_destroy(&actions);
+  return started ? child : -1;
+}
+
 Bytes receive_all(int fd) {
   Bytes bytes;
   unsigned char part[1 << 16];
@@ -132,16 +159,15 @@ std::string reason_of_end(int status, const ReadLimits& limits) {
 
 Record read_result_guarded(const std::string& path, const ReadLimits& limits) {
   int ends[2];
-  if (::pipe(ends) != 0)
+  if (::pipe2(ends, O_CLOEXEC) != 0)
     throw Error(Exit::io, path + ": cannot make a pipe: " + std::strerror(errno));
-  std::fflush(nullptr);  // else the child would hold, and might write, what is buffered here
-  const pid_t child = ::fork();
-  if (child < 0) throw Error(Exit::io, path + ": cannot fork: " + std::strerror(errno));
-  if (child == 0) {
-    ::close(ends[0]);
-    read_in_child(path, ends[1], limits);
-  }
+  const pid_t child = start_reader(path, ends, limits);
+  const int error = errno;
   ::close(ends[1]);
+  if (child < 0) {
+    ::close(ends[0]);
+    throw Error(Exit::io, path + ": cannot start a process that reads it: " + std::strerror(error));
+  }
   Bytes answer = receive_all(ends[0]);
   ::close(ends[0]);
   int status = 0;
@@ -153,6 +179,14 @@ Record read_result_guarded(const std::string& path, const ReadLimits& limits) {
   if (answer.front() == message_follows)
     throw Error(Exit::io, std::string(content.begin(), content.end()));
   return decode_result(content);
+}
+
+void read_results_with(const std::string& program) {
+  reader_program() = program;
+}
+
+void send_result(const std::string& path) {
+  read_in_child(path, STDOUT_FILENO, {});
 }
 
 }  // namespace gptbench

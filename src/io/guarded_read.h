@@ -26,4 +26,12 @@ struct ReadLimits {
 // read.
 Record read_result_guarded(const std::string& path, const ReadLimits& limits = {});
 
+// A process that uses MPI must not fork: pages that are registered with a network would be copied
+// under it. Once a program is named, children are that program, started with the arguments
+// reader_option and the path; it must call send_result, whose limits are those of ReadLimits.
+constexpr const char* reader_option = "--read-result";
+void read_results_with(const std::string& program);
+// Writes the record of a file, or why it cannot be read, to standard output, and ends the process.
+[[noreturn]] void send_result(const std::string& path);
+
 }  // namespace gptbench
