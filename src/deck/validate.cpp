@@ -84,7 +84,8 @@ void check_type(const Deck& deck, const std::string& key, Precision value,
   const bool is_half = compute == Precision::bf16 || compute == Precision::fp16;
   if (is_half && key == "parameters") allowed.push_back(Precision::fp32);
   // The squares in Adam's second moment are too small for fp16.
-  if (compute != Precision::fp16 || key != "optimizer_state") allowed.push_back(compute);
+  const bool too_small = compute == Precision::fp16 && key == "optimizer_state";
+  if (!too_small && !contains(allowed, compute)) allowed.push_back(compute);
   if (contains(allowed, value)) return;
   std::vector<std::string> names;
   for (const Precision each : allowed) names.push_back(name_of(each));

@@ -127,9 +127,9 @@ TEST(BadDeck, KeysThatDoNotGoTogether) {
                {"a.in:1:26: ", "'fp32' or 'bf16'"});
   expect_parts(message_of("&precision fp8_amax_history=0 /"), {"a.in:1:", "1 to"});
   expect_parts(message_of("&precision fp8_margin=17 /"), {"a.in:1:", "0 to 16"});
-  expect_parts(
-      message_of("&precision reduce='fp64' /"),
-      {"a.in:1:12: ", "has no kernels with precision.compute = 'fp32'", "compute = 'fp64'"});
+  expect_parts(message_of("&precision reduce='fp64' /"),
+               {"a.in:1:12: ",
+                "has no kernels with precision.compute = 'fp32'; use 'fp32', or compute = 'fp64'"});
   expect_parts(message_of("&run steps=3 / &output trace_step=4 /"),
                {"a.in:1:24: ", "steps 1 to 3"});
   for (const char* key : {"parameters", "reduce", "optimizer_state"}) {
