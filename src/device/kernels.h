@@ -98,11 +98,4 @@ struct KernelTable {
 #undef GPTBENCH_ENTRY
 };
 
-// In the order of KernelTable's fields.
-inline constexpr const char* kernel_names[] = {
-#define GPTBENCH_NAME(name, Arguments) #name,
-    GPTBENCH_KERNELS(GPTBENCH_NAME)
-#undef GPTBENCH_NAME
-};
-
 }  // namespace gptbench

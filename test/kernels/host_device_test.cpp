@@ -105,10 +105,9 @@ TEST(HostDevice, EveryKernelOfEveryTableExists) {
         &host->kernels(ComputeType::fp16), &ref->kernels(ComputeType::fp16),
         &ref->kernels(ComputeType::fp32), &ref->kernels(ComputeType::bf16),
         &ref->kernels(ComputeType::fp64)}) {
-    void* entries[sizeof(KernelTable) / sizeof(void*)];
-    std::memcpy(entries, table, sizeof entries);
-    for (size_t i = 0; i < std::size(entries); ++i)
-      EXPECT_NE(entries[i], nullptr) << kernel_names[i];
+#define GPTBENCH_EXPECT_ENTRY(name, Arguments) EXPECT_NE(table->name, nullptr) << #name;
+    GPTBENCH_KERNELS(GPTBENCH_EXPECT_ENTRY)
+#undef GPTBENCH_EXPECT_ENTRY
   }
 }
 
