@@ -67,21 +67,22 @@ bool prefers_library(const AttentionSelections& selections, bool backward) {
 }
 
 std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
-  if (s.keys != KeyBlock::all || s.T_q != s.T_k || s.T_q != s.T || s.lse_step != s.T ||
-      s.q_step != s.T * s.q_row || s.kv_step != s.T * s.kv_row || s.out_step != s.T * s.out_row ||
+  const int64_t T = s.global.T;
+  if (s.keys != KeyBlock::all || s.T_q != s.T_k || s.T_q != T || s.lse_step != T ||
+      s.q.step != T * s.q.row || s.kv.step != T * s.kv.row || s.out.step != T * s.out.row ||
       !is_whole(s.q_positions) || !is_whole(s.k_positions) || s.dropout.rate > 0.0 ||
       (s.alibi && !s.causal) || s.B == 0 || !fits_library(type, s.H, s.H_kv, s.D))
     return std::nullopt;
   AttentionKey key;
   key.type = type;
   key.B = s.B;
-  key.T = s.T;
+  key.T = T;
   key.H = s.H;
   key.H_kv = s.H_kv;
   key.D = s.D;
-  key.q_row = s.q_row;
-  key.kv_row = s.kv_row;
-  key.out_row = s.out_row;
+  key.q_row = s.q.row;
+  key.kv_row = s.kv.row;
+  key.out_row = s.out.row;
   key.causal = s.causal;
   key.padded = s.lengths != nullptr;
   key.alibi = s.alibi;
@@ -90,8 +91,8 @@ std::optional<AttentionKey> key_of(DType type, const AttentionShape& s) {
 
 std::optional<AttentionKey> key_of(DType type, const AttentionBackward& call) {
   const AttentionShape& s = call.shape;
-  if (call.dq_row != s.q_row || call.dkv_row != s.kv_row || call.dq_step != s.q_step ||
-      call.dkv_step != s.kv_step)
+  if (call.dq_strides.row != s.q.row || call.dkv_strides.row != s.kv.row ||
+      call.dq_strides.step != s.q.step || call.dkv_strides.step != s.kv.step)
     return std::nullopt;
   std::optional<AttentionKey> key = key_of(type, s);
   if (key) key->backward = true;

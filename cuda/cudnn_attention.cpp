@@ -165,7 +165,7 @@ bool CudnnAttention::call(Queue& queue, const AttentionKey& key, const Attention
 // Null without linear biases. Made at the first call, which is not one of a recorded step.
 const float* CudnnAttention::slopes_of(Queue& queue, const AttentionShape& s) {
   if (!s.alibi) return nullptr;
-  const auto [entry, is_new] = slopes_.try_emplace({s.first_head, s.H, s.H_global}, 4 * s.H);
+  const auto [entry, is_new] = slopes_.try_emplace({s.global.first_head, s.H, s.global.H}, 4 * s.H);
   float* const slopes = static_cast<float*>(entry->second.get());
   if (!is_new) return slopes;
   if (slopes == nullptr) {
@@ -177,7 +177,7 @@ const float* CudnnAttention::slopes_of(Queue& queue, const AttentionShape& s) {
   }
   std::vector<float> values;
   for (int64_t h = 0; h < s.H; ++h)
-    values.push_back(static_cast<float>(alibi_slope(s.first_head + h, s.H_global)));
+    values.push_back(static_cast<float>(alibi_slope(s.global.first_head + h, s.global.H)));
   PinnedStaging staging;
   staging.upload(stream_of(queue), slopes, values.data(), 4 * s.H);
   GPTBENCH_CUDA(cudaStreamSynchronize(stream_of(queue)));  // other queues read them as well
@@ -313,10 +313,8 @@ class SearchArrays {
       backward.out = a.out;
       backward.lse = a.lse;
       backward.shape = shape;
-      backward.dq_row = key_.q_row;
-      backward.dkv_row = key_.kv_row;
-      backward.dq_step = shape.q_step;
-      backward.dkv_step = shape.kv_step;
+      backward.dq_strides = shape.q;
+      backward.dkv_strides = shape.kv;
       backward.workspace = scratch_;
       native.attention_backward(queue, backward);
     } else {

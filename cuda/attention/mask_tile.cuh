@@ -11,8 +11,8 @@ namespace gptbench::cuda {
 
 __device__ inline PhiloxWords mask_words(const Scores& scores, int64_t head, int64_t q_position,
                                          int64_t k_position) {
-  const uint64_t element =
-      static_cast<uint64_t>((head * scores.s.T + q_position) * scores.s.T + k_position);
+  const uint64_t element = static_cast<uint64_t>(
+      (head * scores.s.global.T + q_position) * scores.s.global.T + k_position);
   return random_words(seed_of(scores.mask.dropout), RandomStream::dropout,
                       scores.mask.dropout.instance, element / 4);
 }

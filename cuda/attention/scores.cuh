@@ -61,13 +61,13 @@ struct Scores {
         T_q(narrow(shape.T_q)),
         T_k(narrow(shape.T_k)),
         D(narrow(shape.D)),
-        q_row(narrow(shape.q_row)),
-        kv_row(narrow(shape.kv_row)),
-        out_row(narrow(shape.out_row)),
+        q_row(narrow(shape.q.row)),
+        kv_row(narrow(shape.kv.row)),
+        out_row(narrow(shape.out.row)),
         mask(shape.dropout),
         scale(static_cast<float>(shape.scale)),
         adds(shape.keys != KeyBlock::all),
-        in_fours(shape.T % 4 == 0 && in_fours_of(shape.k_positions, shape.T_k)),
+        in_fours(shape.global.T % 4 == 0 && in_fours_of(shape.k_positions, shape.T_k)),
         group(shape.H_kv > 0 ? shape.H / shape.H_kv : 1) {}
 
   static bool in_fours_of(const Positions& p, int64_t T) {
@@ -76,13 +76,13 @@ struct Scores {
 
   // Where elements lie.
   GPTBENCH_HOST_DEVICE int64_t q(int64_t b, int64_t h, int64_t i) const {
-    return b * s.q_step + i * s.q_row + h * s.D;
+    return b * s.q.step + i * s.q.row + h * s.D;
   }
   GPTBENCH_HOST_DEVICE int64_t kv(int64_t b, int64_t h_kv, int64_t j) const {
-    return b * s.kv_step + j * s.kv_row + h_kv * s.D;
+    return b * s.kv.step + j * s.kv.row + h_kv * s.D;
   }
   GPTBENCH_HOST_DEVICE int64_t out(int64_t b, int64_t h, int64_t i) const {
-    return b * s.out_step + i * s.out_row + h * s.D;
+    return b * s.out.step + i * s.out.row + h * s.D;
   }
   GPTBENCH_HOST_DEVICE int64_t lse(int64_t b, int64_t h, int64_t i) const {
     return (b * s.H + h) * s.lse_step + i;
@@ -114,11 +114,11 @@ struct Scores {
   // Slope of head h of this rank (device/kernels.h).
   __device__ float slope(int64_t h) const {
     if (!s.alibi) return 0.0f;
-    const int64_t head = s.first_head + h;
+    const int64_t head = s.global.first_head + h;
     int64_t n = 1;
-    while (n < s.H_global) n *= 2;
+    while (n < s.global.H) n *= 2;
     const int64_t odd = n / 2;
-    const int64_t place = n == s.H_global ? head : head < odd ? 2 * head + 1 : 2 * (head - odd);
+    const int64_t place = n == s.global.H ? head : head < odd ? 2 * head + 1 : 2 * (head - odd);
     return static_cast<float>(exp2(-8.0 * static_cast<double>(place + 1) / static_cast<double>(n)));
   }
   __device__ static float bias(float slope, int q_position, int k_position) {
@@ -126,14 +126,12 @@ struct Scores {
     return -slope * static_cast<float>(distance < 0 ? -distance : distance);
   }
   // The number of head h of sequence b among those of the global batch.
-  __device__ int64_t mask_head(int64_t b, int64_t h) const {
-    return (s.first_sequence + b) * s.H_global + s.first_head + h;
-  }
+  __device__ int64_t mask_head(int64_t b, int64_t h) const { return head_of(s.global, b, h); }
   // Factor of the probability of (b, h, q_position, k_position).
   __device__ float dropped(int64_t b, int64_t h, int q_position, int k_position) const {
     return dropout_factor(seed_of(mask.dropout), mask.dropout.instance,
-                          (mask_head(b, h) * s.T + q_position) * s.T + k_position, mask.threshold,
-                          mask.scale);
+                          (mask_head(b, h) * s.global.T + q_position) * s.global.T + k_position,
+                          mask.threshold, mask.scale);
   }
 };
 
@@ -164,14 +162,12 @@ struct BackwardArrays {
         v(static_cast<const A*>(a.v)),
         lse(static_cast<const float*>(a.lse)),
         delta(delta_of_rows),
-        dq_row(a.dq_row),
-        dkv_row(a.dkv_row),
-        dq_step(a.dq_step),
-        dkv_step(a.dkv_step) {}
+        dq_strides(a.dq_strides),
+        dkv_strides(a.dkv_strides) {}
   Gradient *dq, *dk, *dv;
   const A *dout, *q, *k, *v;
   const float *lse, *delta;
-  int64_t dq_row, dkv_row, dq_step, dkv_step;
+  Strides dq_strides, dkv_strides;
 };
 
 }  // namespace gptbench::cuda

@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(simt_threads)
     for (int c = 0; c < Tile::columns; ++c) {
       const int d = thread.tx + 16 * c;
       if (d < scores.D)
-        put(a.dq + b * a.dq_step + row * a.dq_row + h * s.D + d, scores.scale * dq[i][c],
-            scores.adds);
+        put(a.dq + b * a.dq_strides.step + row * a.dq_strides.row + h * s.D + d,
+            scores.scale * dq[i][c], scores.adds);
     }
   }
 }
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(simt_threads)
     for (int c = 0; c < Tile::columns; ++c) {
       const int d = thread.tx + 16 * c;
       if (d >= scores.D) continue;
-      const int64_t at = b * a.dkv_step + key * a.dkv_row + h_kv * s.D + d;
+      const int64_t at = b * a.dkv_strides.step + key * a.dkv_strides.row + h_kv * s.D + d;
       put(a.dk + at, scores.scale * dk[i][c], scores.adds);
       put(a.dv + at, dv[i][c], scores.adds);
     }

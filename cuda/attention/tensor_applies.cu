@@ -14,7 +14,7 @@ bool head_size_applies(int64_t D) {
 
 bool shape_applies(const AttentionShape& s) {
   if (!head_size_applies(s.D)) return false;
-  for (const int64_t stride : {s.q_row, s.kv_row, s.out_row, s.q_step, s.kv_step, s.out_step})
+  for (const int64_t stride : {s.q.row, s.kv.row, s.out.row, s.q.step, s.kv.step, s.out.step})
     if (stride % 8 != 0) return false;
   return s.scale > 0.0;  // a maximum of products is one of scores
 }
@@ -40,7 +40,8 @@ bool tensor_attention_applies(const AttentionForward& a) {
 }
 
 bool tensor_attention_applies(const AttentionBackward& a) {
-  for (const int64_t stride : {a.dq_row, a.dkv_row, a.dq_step, a.dkv_step})
+  for (const int64_t stride :
+       {a.dq_strides.row, a.dkv_strides.row, a.dq_strides.step, a.dkv_strides.step})
     if (stride % 8 != 0) return false;
   return shape_applies(a.shape) && aligned({a.dq, a.dk, a.dv, a.dout}) && aligned({a.q, a.k, a.v});
 }

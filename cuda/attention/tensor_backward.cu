@@ -100,10 +100,10 @@ __global__ void __launch_bounds__(threads)
   A* const k_tiles = shared + L::first;
   A* const v_tiles = k_tiles + 2 * L::other;
   const auto load_keys = [&](int j0, int buffer) {
-    const int64_t at = kv + j0 * s.kv_row;
+    const int64_t at = kv + j0 * s.kv.row;
     const int rows = scores.T_k - j0;
-    load_rows_async<D, N, threads>(k_tiles + buffer * L::other, a.k + at, s.kv_row, rows, s.D);
-    load_rows_async<D, N, threads>(v_tiles + buffer * L::other, a.v + at, s.kv_row, rows, s.D);
+    load_rows_async<D, N, threads>(k_tiles + buffer * L::other, a.k + at, s.kv.row, rows, s.D);
+    load_rows_async<D, N, threads>(v_tiles + buffer * L::other, a.v + at, s.kv.row, rows, s.D);
     commit_copies();
   };
   const auto something_at = [&](int j0) {
@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(threads)
   const Row rows[2] = {row_of(a.lse, a.delta, scores, b, h, row0 + lane / 4),
                        row_of(a.lse, a.delta, scores, b, h, row0 + lane / 4 + 8)};
   float dq[1][D / 8][4] = {};
-  load_rows_async<D, own_rows, threads>(shared, a.q + scores.q(b, h, i0), s.q_row, i1 - i0, s.D);
-  load_rows_async<D, own_rows, threads>(shared + L::own, a.dout + scores.out(b, h, i0), s.out_row,
+  load_rows_async<D, own_rows, threads>(shared, a.q + scores.q(b, h, i0), s.q.row, i1 - i0, s.D);
+  load_rows_async<D, own_rows, threads>(shared + L::own, a.dout + scores.out(b, h, i0), s.out.row,
                                         i1 - i0, s.D);
   commit_copies();
   if (something_at(0)) load_keys(0, 0);
@@ -145,8 +145,9 @@ __global__ void __launch_bounds__(threads)
     fragment_times_rows<D, N, 1>(dq, ds, k_tiles + buffer * L::other);
   }
   wait_for_copies<0>();  // of the queries, where there was no tile
-  put_rows<D, A>({a.dq, b * a.dq_step + h * s.D, a.dq_row, scores.adds, scores.adds}, row0,
-                 scores.T_q, s.D, dq[0], scores.scale, scores.scale);
+  put_rows<D, A>(
+      {a.dq, b * a.dq_strides.step + h * s.D, a.dq_strides.row, scores.adds, scores.adds}, row0,
+      scores.T_q, s.D, dq[0], scores.scale, scores.scale);
 }
 
 // dk and dv of own_rows keys of one key/value head: a pass over the queries, N at a time, of the
@@ -177,17 +178,17 @@ __global__ void __launch_bounds__(threads)
   const auto load_queries = [&](int step, int buffer) {
     const int64_t h = h_kv * scores.group + step / tiles_per_head;
     const int i0 = (first + step % tiles_per_head) * N;
-    load_rows_async<D, N, threads>(q_tiles + buffer * L::other, a.q + scores.q(b, h, i0), s.q_row,
+    load_rows_async<D, N, threads>(q_tiles + buffer * L::other, a.q + scores.q(b, h, i0), s.q.row,
                                    scores.T_q - i0, s.D);
     load_rows_async<D, N, threads>(dout_tiles + buffer * L::other, a.dout + scores.out(b, h, i0),
-                                   s.out_row, scores.T_q - i0, s.D);
+                                   s.out.row, scores.T_q - i0, s.D);
     commit_copies();
   };
 
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
   const int64_t kv = scores.kv(b, h_kv, j0);
-  load_rows_async<D, own_rows, threads>(shared, a.k + kv, s.kv_row, j1 - j0, s.D);
-  load_rows_async<D, own_rows, threads>(shared + L::own, a.v + kv, s.kv_row, j1 - j0, s.D);
+  load_rows_async<D, own_rows, threads>(shared, a.k + kv, s.kv.row, j1 - j0, s.D);
+  load_rows_async<D, own_rows, threads>(shared + L::own, a.v + kv, s.kv.row, j1 - j0, s.D);
   commit_copies();
   if (steps > 0) load_queries(0, 0);
   int buffer = 0;
@@ -224,11 +225,11 @@ __global__ void __launch_bounds__(threads)
     fragment_times_rows<D, N, 1>(dk, ds, q_tiles + buffer * L::other);
   }
   wait_for_copies<0>();  // of the keys, where there was no tile
-  const int64_t at = b * a.dkv_step + h_kv * s.D;
-  put_rows<D, A>({a.dk, at, a.dkv_row, scores.adds, scores.adds}, row0, scores.T_k, s.D, dk[0],
-                 scores.scale, scores.scale);
-  put_rows<D, A>({a.dv, at, a.dkv_row, scores.adds, scores.adds}, row0, scores.T_k, s.D, dv[0],
-                 1.0f, 1.0f);
+  const int64_t at = b * a.dkv_strides.step + h_kv * s.D;
+  put_rows<D, A>({a.dk, at, a.dkv_strides.row, scores.adds, scores.adds}, row0, scores.T_k, s.D,
+                 dk[0], scores.scale, scores.scale);
+  put_rows<D, A>({a.dv, at, a.dkv_strides.row, scores.adds, scores.adds}, row0, scores.T_k, s.D,
+                 dv[0], 1.0f, 1.0f);
 }
 
 template <int D, class A, Extra extra>

@@ -101,11 +101,11 @@ __global__ void __launch_bounds__(threads)
 
   const int64_t kv = scores.kv(b, h / scores.group, 0);
   const auto load_keys = [&](int j0, int buffer) {
-    const int64_t at = kv + j0 * s.kv_row;
+    const int64_t at = kv + j0 * s.kv.row;
     const int rows = scores.T_k - j0;
-    load_rows_async<D, k_rows, threads>(shared + L::k + buffer * k_rows * D, a.k + at, s.kv_row,
+    load_rows_async<D, k_rows, threads>(shared + L::k + buffer * k_rows * D, a.k + at, s.kv.row,
                                         rows, s.D);
-    load_rows_async<D, k_rows, threads>(shared + L::v + buffer * k_rows * D, a.v + at, s.kv_row,
+    load_rows_async<D, k_rows, threads>(shared + L::v + buffer * k_rows * D, a.v + at, s.kv.row,
                                         rows, s.D);
     commit_copies();
   };
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(threads)
     }
   }
 
-  load_rows_async<D, q_rows, threads>(shared + L::q, a.q + scores.q(b, h, i0), s.q_row, i1 - i0,
+  load_rows_async<D, q_rows, threads>(shared + L::q, a.q + scores.q(b, h, i0), s.q.row, i1 - i0,
                                       s.D);
   commit_copies();
   if (something_at(0)) load_keys(0, 0);
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(threads)
       if (lane % 4 == 0 && row < scores.T_q)
         a.lse[scores.lse(b, h, row)] = none ? -HUGE_VALF : max[m][half] * c * ln_2 + logf(all);
     }
-    put_rows<D, A>({a.out, scores.out(b, h, 0), s.out_row, scores.adds, false}, row0 + 16 * m,
+    put_rows<D, A>({a.out, scores.out(b, h, 0), s.out.row, scores.adds, false}, row0 + 16 * m,
                    scores.T_q, s.D, acc[m], inverse[0], inverse[1]);
   }
 }

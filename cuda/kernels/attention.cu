@@ -38,7 +38,7 @@ void check_shape(const AttentionShape& s) {
                                       position_of(s.k_positions, s.T_k - 1) + 1});
   GPTBENCH_CHECK(s.D <= max_attention_head_size && s.H <= max_attention_heads &&
                      s.B <= max_attention_sequences && positions <= max_attention_positions &&
-                     std::max({s.q_row, s.kv_row, s.out_row}) <= max_attention_row,
+                     std::max({s.q.row, s.kv.row, s.out.row}) <= max_attention_row,
                  "attention of a size that no kernel of cuda/ takes");
 }
 

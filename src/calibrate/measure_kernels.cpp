@@ -179,8 +179,7 @@ void KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& 
     backward.out = out.data();
     backward.lse = lse.data();
     backward.shape = forward.shape;
-    backward.dq_row = backward.dkv_row = row;
-    backward.dq_step = backward.dkv_step = T * row;
+    backward.dq_strides = backward.dkv_strides = {row, T * row};
     backward.workspace = scratch.workspace();
     add(
         share, rate_of("attention_backward", type, {T, D, T}, 2.0 * flops, 2.0 * bytes),

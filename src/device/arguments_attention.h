@@ -13,13 +13,28 @@ namespace gptbench {
 // those over the earlier blocks.
 enum class KeyBlock { all, first, further };
 
+// Strides of an array of attention in elements: from one position to the next (heads are D apart),
+// and from one sequence to the next.
+struct Strides {
+  int64_t row = 0, step = 0;
+};
+
+// Where the heads of a call lie in the global batch: H heads per sequence, T positions.
+struct GlobalHeads {
+  int64_t first_sequence = 0, first_head = 0;
+  int64_t H = 1, T = 0;
+};
+// Head h of sequence b among those of the global batch [sequence, head].
+GPTBENCH_HOST_DEVICE constexpr int64_t head_of(const GlobalHeads& g, int64_t b, int64_t h) {
+  return (g.first_sequence + b) * g.H + g.first_head + h;
+}
+
 // Sizes and masks of attention, forward and backward. Query i has position q_positions(i), key j
-// k_positions(j). Strides are in elements: `_row` from one position to the next (heads are D
-// apart), `_step` from one sequence to the next, lse_step from one head of lse to the next.
+// k_positions(j).
 struct AttentionShape {
   int64_t B = 0, T_q = 0, T_k = 0, H = 0, H_kv = 0, D = 0;
-  int64_t q_row = 0, kv_row = 0, out_row = 0;
-  int64_t q_step = 0, kv_step = 0, out_step = 0, lse_step = 0;
+  Strides q, kv, out;
+  int64_t lse_step = 0;  // from one head of lse to the next, in elements
   double scale = 1.0;
   bool causal = true;                // keys at later positions than the query are masked
   bool alibi = false;                // adds -slope(head) |position of query - position of key|
@@ -27,8 +42,7 @@ struct AttentionShape {
   Positions q_positions, k_positions;
   KeyBlock keys = KeyBlock::all;
   Dropout dropout;
-  int64_t first_sequence = 0, first_head = 0, H_global = 1;
-  int64_t T = 0;  // positions of a whole sequence
+  GlobalHeads global;
 };
 
 // Whole sequences whose positions follow one another in memory; scale 1 / sqrt(D), causal.
@@ -36,16 +50,13 @@ inline AttentionShape whole_sequences(int64_t B, int64_t T, int64_t H, int64_t H
                                       int64_t q_row, int64_t kv_row, int64_t out_row) {
   AttentionShape s;
   s.B = B;
-  s.T_q = s.T_k = s.T = s.lse_step = T;
-  s.H = s.H_global = H;
+  s.T_q = s.T_k = s.global.T = s.lse_step = T;
+  s.H = s.global.H = H;
   s.H_kv = H_kv;
   s.D = D;
-  s.q_row = q_row;
-  s.kv_row = kv_row;
-  s.out_row = out_row;
-  s.q_step = T * q_row;
-  s.kv_step = T * kv_row;
-  s.out_step = T * out_row;
+  s.q = {q_row, T * q_row};
+  s.kv = {kv_row, T * kv_row};
+  s.out = {out_row, T * out_row};
   s.scale = 1.0 / std::sqrt(static_cast<double>(D));
   return s;
 }
@@ -62,8 +73,8 @@ double alibi_slope(int64_t h, int64_t H);
 // natural logarithm of the sum of exp of the scores. Keys `first`: out is of type S. `further`: out
 // (S) and lse hold the results over earlier keys, and are updated to include these keys.
 // A query without an unmasked key: out 0, lse -inf.
-// Dropout's element index is (((first_sequence + b) H_global + first_head + h) T + position of the
-// query) T + position of the key.
+// Dropout's element index is (head_of(global, b, h) T + position of the query) T + position of the
+// key, T that of `global`.
 // FLOPs: 4 B T_q T_k H D (half where causal, convention `causal`).
 struct AttentionForward {
   void* out;
@@ -89,7 +100,7 @@ struct AttentionBackward {
   const void* out;
   const void* lse;
   AttentionShape shape;
-  int64_t dq_row = 0, dkv_row = 0, dq_step = 0, dkv_step = 0;
+  Strides dq_strides, dkv_strides;
   Workspace workspace;
 };
 

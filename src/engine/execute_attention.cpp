@@ -32,7 +32,6 @@ AttentionShape shape_of(const OpCall& call) {
   const int64_t kv_row = beside ? s.qkv() : 2 * s.H_kv * s.D;
   AttentionShape shape = whole_sequences(call.task.sequences.count, plan.T_local(), s.H, s.H_kv,
                                          s.D, s.qkv(), kv_row, s.H * s.D);
-  shape.T = plan.shape.T;
   shape.T_q = block.queries;
   shape.T_k = block.keys;
   shape.causal = block.masked;
@@ -43,9 +42,7 @@ AttentionShape shape_of(const OpCall& call) {
   shape.alibi = s.family.positions == PositionEmbedding::alibi;
   shape.lengths = call[Slot::lengths];
   shape.dropout = call.dropout();
-  shape.first_sequence = call.task.sequences.first;
-  shape.first_head = plan.at.tensor * s.H;
-  shape.H_global = plan.shape.H;
+  shape.global = {call.task.sequences.first, plan.at.tensor * s.H, plan.shape.H, plan.shape.T};
   return shape;
 }
 
@@ -55,10 +52,10 @@ Arguments block_arguments(const OpCall& call, const AttentionBlock& block) {
   const ModelShape& s = call.plan().local;
   Arguments args{};
   args.shape = shape_of(call);
-  args.q = call.address(Slot::q, block.first_query * args.shape.q_row);
-  args.k = call.address(Slot::kv, block.first_key * args.shape.kv_row);
-  args.v = call.address(Slot::kv, block.first_key * args.shape.kv_row + s.H_kv * s.D);
-  args.out = call.address(Slot::out, block.first_query * args.shape.out_row);
+  args.q = call.address(Slot::q, block.first_query * args.shape.q.row);
+  args.k = call.address(Slot::kv, block.first_key * args.shape.kv.row);
+  args.v = call.address(Slot::kv, block.first_key * args.shape.kv.row + s.H_kv * s.D);
+  args.out = call.address(Slot::out, block.first_query * args.shape.out.row);
   args.lse = call.address(Slot::lse, block.first_query);
   args.workspace = call.workspace();
   return args;
@@ -77,14 +74,14 @@ void attention_backward(const OpCall& call) {
   const AttentionBlock block = block_of(call);
   const bool in_blocks = call.op.as<AttentionSize>().keys_of >= 0;
   AttentionBackward args = block_arguments<AttentionBackward>(call, block);
-  args.dq_row = in_blocks ? s.H * s.D : s.qkv();
-  args.dkv_row = in_blocks ? 2 * s.H_kv * s.D : s.qkv();
-  args.dq_step = plan.T_local() * args.dq_row;
-  args.dkv_step = plan.T_local() * args.dkv_row;
-  args.dq = call.address(Slot::dq, block.first_query * args.dq_row);
-  args.dk = call.address(Slot::dkv, block.first_key * args.dkv_row);
-  args.dv = call.address(Slot::dkv, block.first_key * args.dkv_row + s.H_kv * s.D);
-  args.dout = call.address(Slot::dout, block.first_query * args.shape.out_row);
+  const int64_t dq_row = in_blocks ? s.H * s.D : s.qkv();
+  const int64_t dkv_row = in_blocks ? 2 * s.H_kv * s.D : s.qkv();
+  args.dq_strides = {dq_row, plan.T_local() * dq_row};
+  args.dkv_strides = {dkv_row, plan.T_local() * dkv_row};
+  args.dq = call.address(Slot::dq, block.first_query * dq_row);
+  args.dk = call.address(Slot::dkv, block.first_key * dkv_row);
+  args.dv = call.address(Slot::dkv, block.first_key * dkv_row + s.H_kv * s.D);
+  args.dout = call.address(Slot::dout, block.first_query * args.shape.out.row);
   call.kernels().attention_backward(call.queue(), args);
 }
 

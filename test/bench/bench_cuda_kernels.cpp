@@ -294,10 +294,10 @@ struct Bench {
           2e-12 * static_cast<double>(s.B * s.H * s.D) * static_cast<double>(s.T * s.T);
       const AttentionForward forward = {out.data(), lse.data(), at(qkv, 0), at(qkv, 1),
                                         at(qkv, 2), shape,      ws};
-      const AttentionBackward backward = {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(),
-                                          at(qkv, 0),  at(qkv, 1),  at(qkv, 2),  out.data(),
-                                          lse.data(),  shape,       row,         row,
-                                          s.T * row,   s.T * row,   ws};
+      const Strides in_qkv = {row, s.T * row};
+      const AttentionBackward backward = {
+          at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2),
+          out.data(),  lse.data(),  shape,       in_qkv,      in_qkv,     ws};
       const double forward_s = median_s([&] { kernels.attention_forward(queue, forward); });
       row_of(s.name, ", forward", forward_s, tflops / forward_s);
       const double backward_s = median_s([&] { kernels.attention_backward(queue, backward); });

@@ -269,9 +269,10 @@ struct Bench {
             queue, {out.data(), lse.data(), at(qkv, 0), at(qkv, 1), at(qkv, 2), shape, ws});
       };
       const auto backward = [&] {
+        const Strides in_qkv = {row, T * row};
         kernels.attention_backward(
             queue, {at(dqkv, 0), at(dqkv, 1), at(dqkv, 2), dout.data(), at(qkv, 0), at(qkv, 1),
-                    at(qkv, 2), out.data(), lse.data(), shape, row, row, T * row, T * row, ws});
+                    at(qkv, 2), out.data(), lse.data(), shape, in_qkv, in_qkv, ws});
       };
       report("forward, T = ", flops, forward);
       report("backward, T = ", 2.0 * flops, backward);

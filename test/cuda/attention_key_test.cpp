@@ -79,21 +79,20 @@ TEST(AttentionKeys, OnlyOfWhatTheLibraryDoes) {
   }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.keys = KeyBlock::first; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.T_k = 64; }));
-  EXPECT_TRUE(refused([](AttentionShape& s) { s.T = 256; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.global.T = 256; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.q_positions.begin[0] = 1; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.k_positions.split = 64; }));
-  EXPECT_TRUE(refused([](AttentionShape& s) { s.q_step += 8; }));
+  EXPECT_TRUE(refused([](AttentionShape& s) { s.q.step += 8; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.D = 12; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.D = 256; }));
   EXPECT_TRUE(refused([](AttentionShape& s) { s.B = 0; }));
 
   AttentionBackward call{};
   call.shape = whole();
-  call.dq_row = call.dkv_row = 128;
-  call.dq_step = call.dkv_step = 128 * 128;
+  call.dq_strides = call.dkv_strides = {128, 128 * 128};
   EXPECT_TRUE(key_of(DType::bf16, call).has_value());
   EXPECT_TRUE(key_of(DType::bf16, call)->backward);
-  call.dq_row = 64;
+  call.dq_strides.row = 64;
   EXPECT_FALSE(key_of(DType::bf16, call).has_value());
 }
 

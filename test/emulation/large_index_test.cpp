@@ -59,15 +59,15 @@ TYPED_TEST(HostKernel, AttentionOfSequencesFarApart) {
     dout.scatter(near.dout, out_width, far);
     std::vector<float> lse(near.lse.size());
     AttentionShape s = near.shape();
-    s.q_step = s.kv_step = s.out_step = far;
+    s.q.step = s.kv.step = s.out.step = far;
     const A* q = qkv.data();
     A* dq = dqkv.data();
     kernels.attention_forward(
         *this->queue, {out.data(), lse.data(), q, q + near.k_at(), q + near.v_at(), s, scratch});
+    const Strides in_qkv = {near.row, far};
     kernels.attention_backward(
-        *this->queue,
-        {dq, dq + near.k_at(), dq + near.v_at(), dout.data(), q, q + near.k_at(), q + near.v_at(),
-         out.data(), lse.data(), s, near.row, near.row, far, far, scratch});
+        *this->queue, {dq, dq + near.k_at(), dq + near.v_at(), dout.data(), q, q + near.k_at(),
+                       q + near.v_at(), out.data(), lse.data(), s, in_qkv, in_qkv, scratch});
     expect_same_bits(out.gather(c.B, out_width, far), near.out, "out");
     expect_same_bits(dqkv.gather(c.B, width, far), near.dqkv, "dqkv");
   }

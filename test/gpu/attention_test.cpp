@@ -115,8 +115,7 @@ TEST_F(CudnnAttention, BackwardIsOursWhereItMustRepeat) {
   ASSERT_NE(repeating, nullptr) << obstacle;
   AttentionBackward call{};
   call.shape = whole_sequences(1, 128, 2, 2, 64, 384, 384, 128);
-  call.dq_row = call.dkv_row = 384;
-  call.dq_step = call.dkv_step = 128 * 384;
+  call.dq_strides = call.dkv_strides = {384, 128 * 384};
   call.workspace = {nullptr, int64_t{1} << 30};
   EXPECT_FALSE(repeating->backward(*queue_on_gpu, DType::bf16, call));
 }

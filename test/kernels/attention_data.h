@@ -48,9 +48,7 @@ struct AttentionData {
     s.alibi = c.alibi;
     s.lengths = c.lengths.empty() ? nullptr : c.lengths.data();
     s.dropout = dropout;
-    s.first_sequence = 5;
-    s.first_head = 1;
-    s.H_global = c.H + 2;
+    s.global = {5, 1, c.H + 2, c.T};
     return s;
   }
   int64_t k_at() const { return c.H * c.D; }
@@ -64,9 +62,10 @@ struct AttentionData {
   void backward(const KernelTable& kernels, Queue& queue, const Workspace& workspace) {
     const A* q = qkv.data();
     A* dq = dqkv.data();
+    const Strides in_qkv = {row, c.T * row};
     kernels.attention_backward(
         queue, {dq, dq + k_at(), dq + v_at(), dout.data(), q, q + k_at(), q + v_at(), out.data(),
-                lse.data(), shape(), row, row, c.T * row, c.T * row, workspace});
+                lse.data(), shape(), in_qkv, in_qkv, workspace});
   }
 
   AttentionCase c;
@@ -119,8 +118,8 @@ struct RingAttention {
   AttentionShape shape(int64_t rank, int64_t from) const {
     AttentionShape s = whole.shape();
     s.T_q = s.T_k = s.lse_step = T_local;
-    s.q_step = s.kv_step = T_local * whole.row;
-    s.out_step = T_local * whole.out_row;
+    s.q.step = s.kv.step = T_local * whole.row;
+    s.out.step = T_local * whole.out_row;
     s.q_positions = positions(rank);
     s.k_positions = positions(from);
     return s;
@@ -170,10 +169,11 @@ struct RingAttention {
         S* const dkv = gradients[static_cast<size_t>(from)].data();
         AttentionShape s = shape(rank, from);
         s.keys = step == 0 ? KeyBlock::first : KeyBlock::further;
+        const Strides in_qkv = {row, T_local * row};
         kernels.attention_backward(
             queue, {dq, dkv + whole.k_at(), dkv + whole.v_at(), rank_dout.data(), q.data(),
                     kv.data() + whole.k_at(), kv.data() + whole.v_at(), rank_out.data(),
-                    rank_lse.data(), s, row, row, T_local * row, T_local * row, workspace});
+                    rank_lse.data(), s, in_qkv, in_qkv, workspace});
       }
     }
     for (int64_t rank = 0; rank < ranks; ++rank)

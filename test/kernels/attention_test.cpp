@@ -75,10 +75,11 @@ TYPED_TEST(HostAttention, FewQueriesOverManyKeys) {
     A* dq = data->dqkv.data();
     kernels.attention_forward(*this->queue, {data->out.data(), data->lse.data(), q,
                                              q + data->k_at(), q + data->v_at(), s, ws});
+    const Strides in_qkv = {data->row, c.T * data->row};
     kernels.attention_backward(
-        *this->queue, {dq, dq + data->k_at(), dq + data->v_at(), data->dout.data(), q,
-                       q + data->k_at(), q + data->v_at(), data->out.data(), data->lse.data(), s,
-                       data->row, data->row, c.T * data->row, c.T * data->row, ws});
+        *this->queue,
+        {dq, dq + data->k_at(), dq + data->v_at(), data->dout.data(), q, q + data->k_at(),
+         q + data->v_at(), data->out.data(), data->lse.data(), s, in_qkv, in_qkv, ws});
   }
   const double tolerance = tolerance_of<A>(c);
   expect_close(host.out, ref.out, tolerance * max_abs(ref.out), ulp_of<A>(), "out");
@@ -101,11 +102,11 @@ TYPED_TEST(HostAttention, IsTheSameForAnyNumberOfThreads) {
     host::attention_forward_on<A>(
         *this->queue, threads,
         {data.out.data(), data.lse.data(), q, q + data.k_at(), q + data.v_at(), data.shape(), ws});
+    const Strides in_qkv = {data.row, c.T * data.row};
     host::attention_backward_on<A>(
         *this->queue, threads,
         {dq, dq + data.k_at(), dq + data.v_at(), data.dout.data(), q, q + data.k_at(),
-         q + data.v_at(), data.out.data(), data.lse.data(), data.shape(), data.row, data.row,
-         c.T * data.row, c.T * data.row, ws});
+         q + data.v_at(), data.out.data(), data.lse.data(), data.shape(), in_qkv, in_qkv, ws});
     expect_same_bits(data.out, all.front().out, "out");
     expect_same_bits(data.lse, all.front().lse, "lse");
     expect_same_bits(data.dqkv, all.front().dqkv, "dqkv");

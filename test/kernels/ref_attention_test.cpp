@@ -120,7 +120,7 @@ TEST_F(RefGradient, QueriesOfARankOverAllKeys) {
                  expected = ring.pick(whole.out, whole.out_row, rank);
     AttentionShape s = ring.shape(rank, 0);
     s.T_k = c.T;
-    s.kv_step = c.T * whole.row;
+    s.kv.step = c.T * whole.row;
     s.k_positions = {};
     Vector out(expected.size()), lse(static_cast<size_t>(c.B * c.H * ring.T_local));
     kernels.attention_forward(*queue, {out.data(),

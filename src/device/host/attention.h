@@ -163,7 +163,7 @@ struct LinearBias {
   float position[attention_tile_queries];  // of the queries
 
   void start(const AttentionShape& s, int64_t h, const Queries& queries) {
-    slope = static_cast<float>(alibi_slope(s.first_head + h, s.H_global)) * log2_e;
+    slope = static_cast<float>(alibi_slope(s.global.first_head + h, s.global.H)) * log2_e;
     for (int64_t i = 0; i < queries.width; ++i)
       position[i] = static_cast<float>(position_of(s.q_positions, queries.i0 + i));
   }
@@ -181,18 +181,18 @@ struct LinearBias {
 class TileFactors {
  public:
   TileFactors(const AttentionShape& s, int64_t b, int64_t h)
-      : factors_(s.dropout), s_(s), head_((s.first_sequence + b) * s.H_global + s.first_head + h) {}
+      : factors_(s.dropout), s_(s), head_(head_of(s.global, b, h)) {}
 
   // out[rows keys, width queries]: element (head T + position of query) T + position of key.
   void fill(float* out, const Queries& queries, int64_t j0, int64_t rows) const {
     const int64_t width = queries.width;
     int64_t row[attention_tile_queries], element[attention_tile_queries];
     for (int64_t i = 0; i < width; ++i)
-      row[i] = (head_ * s_.T + position_of(s_.q_positions, queries.i0 + i)) * s_.T;
+      row[i] = (head_ * s_.global.T + position_of(s_.q_positions, queries.i0 + i)) * s_.global.T;
     for (int64_t j = j0; j < j0 + rows;) {
       const int64_t key = position_of(s_.k_positions, j);
       // Four keys in a row share the words of one block of random numbers.
-      const bool four = s_.T % 4 == 0 && key % 4 == 0 && j + 4 <= j0 + rows &&
+      const bool four = s_.global.T % 4 == 0 && key % 4 == 0 && j + 4 <= j0 + rows &&
                         position_of(s_.k_positions, j + 3) == key + 3;
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) element[i] = row[i] + key;

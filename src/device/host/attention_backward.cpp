@@ -140,26 +140,26 @@ class BackwardPanel {
     queries_ = queries;
     first_ = place * attention_tile_queries * D;
     const A* const q =
-        static_cast<const A*>(a.q) + part.b * s.q_step + queries.i0 * s.q_row + h * D;
-    const int64_t out_first = part.b * s.out_step + queries.i0 * s.out_row + h * D;
+        static_cast<const A*>(a.q) + part.b * s.q.step + queries.i0 * s.q.row + h * D;
+    const int64_t out_first = part.b * s.out.step + queries.i0 * s.out.row + h * D;
     const A* const dout = static_cast<const A*>(a.dout) + out_first;
     const A* const out = static_cast<const A*>(a.out) + out_first;
-    prefetch_rows(q, s.q_row, width, D);
-    prefetch_rows(dout, s.out_row, width, D);
-    prefetch_rows(out, s.out_row, width, D);
-    transpose_rows(arrays.q_transposed + first_, width, q, s.q_row, width, D, arrays.q + first_);
-    transpose_rows(arrays.dout_transposed + first_, width, dout, s.out_row, width, D,
+    prefetch_rows(q, s.q.row, width, D);
+    prefetch_rows(dout, s.out.row, width, D);
+    prefetch_rows(out, s.out.row, width, D);
+    transpose_rows(arrays.q_transposed + first_, width, q, s.q.row, width, D, arrays.q + first_);
+    transpose_rows(arrays.dout_transposed + first_, width, dout, s.out.row, width, D,
                    arrays.dout + first_);
     if (part.dkv) {
-      pack_rows(arrays.q + first_, q, s.q_row, width, D);
-      pack_rows(arrays.dout + first_, dout, s.out_row, width, D);
+      pack_rows(arrays.q + first_, q, s.q.row, width, D);
+      pack_rows(arrays.dout + first_, dout, s.out.row, width, D);
     }
     if (s.alibi) bias_.start(s, h, queries);
     const float* const lse =
         static_cast<const float*>(a.lse) + (part.b * s.H + h) * s.lse_step + queries.i0;
     for (int64_t i = 0; i < width; ++i) {
-      const A* const out_row = out + i * s.out_row;
-      const A* const dout_row = dout + i * s.out_row;
+      const A* const out_row = out + i * s.out.row;
+      const A* const dout_row = dout + i * s.out.row;
       float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
       for (int64_t d = 0; d < D; ++d) sum += simd::load(dout_row[d]) * simd::load(out_row[d]);
@@ -214,11 +214,12 @@ class BackwardPanel {
   void put_dq(const AttentionBackward& a, const Part& part, const BackwardArrays<F>& arrays) const {
     const AttentionShape& s = a.shape;
     const float scale = static_cast<float>(s.scale);
-    const int64_t first = part.b * a.dq_step + queries_.i0 * a.dq_row + h_ * s.D;
-    for_each_column(
-        arrays.dq + first_, s.D, queries_.width, arrays.scores, [&](int64_t i, const float* dq) {
-          put_row<A>(s, a.dq, first + i * a.dq_row, s.D, [=](int64_t d) { return scale * dq[d]; });
-        });
+    const int64_t first = part.b * a.dq_strides.step + queries_.i0 * a.dq_strides.row + h_ * s.D;
+    for_each_column(arrays.dq + first_, s.D, queries_.width, arrays.scores,
+                    [&](int64_t i, const float* dq) {
+                      put_row<A>(s, a.dq, first + i * a.dq_strides.row, s.D,
+                                 [=](int64_t d) { return scale * dq[d]; });
+                    });
   }
 
  private:
@@ -236,14 +237,14 @@ void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch
   const BackwardArrays<F> arrays(scratch, s);
   const Visibility visible{s, part.b};
   const int64_t keys = visible.keys_of(s.T_q - 1);
-  const int64_t kv_first = part.b * s.kv_step + part.h_kv * D;
+  const int64_t kv_first = part.b * s.kv.step + part.h_kv * D;
   const A* const k = static_cast<const A*>(a.k) + kv_first;
   const A* const v = static_cast<const A*>(a.v) + kv_first;
   const int64_t first_key = part.first_keys * tile, step = part.step_keys * tile;
   for (int64_t j0 = first_key; j0 < s.T_k; j0 += step) {
     const int64_t seen = std::max<int64_t>(0, std::min(tile, keys - j0));
-    pack_rows(arrays.k + j0 * D, k + j0 * s.kv_row, s.kv_row, seen, D);
-    pack_rows(arrays.v + j0 * D, v + j0 * s.kv_row, s.kv_row, seen, D);
+    pack_rows(arrays.k + j0 * D, k + j0 * s.kv.row, s.kv.row, seen, D);
+    pack_rows(arrays.v + j0 * D, v + j0 * s.kv.row, s.kv.row, seen, D);
     if (part.dq)
       transpose(arrays.k_transposed + j0 * D, tile, static_cast<const F*>(arrays.k) + j0 * D, D,
                 seen, D);
@@ -278,9 +279,11 @@ void backward_part(const AttentionBackward& a, const Part& part, Scratch scratch
     for (int64_t j = j0; j < std::min(j0 + tile, s.T_k); ++j) {
       if (j + rows_ahead < s.T_k)
         for (void* const gradient : {a.dk, a.dv})
-          prefetch_row<A>(s, gradient,
-                          part.b * a.dkv_step + (j + rows_ahead) * a.dkv_row + part.h_kv * D, D);
-      const int64_t at = part.b * a.dkv_step + j * a.dkv_row + part.h_kv * D;
+          prefetch_row<A>(
+              s, gradient,
+              part.b * a.dkv_strides.step + (j + rows_ahead) * a.dkv_strides.row + part.h_kv * D,
+              D);
+      const int64_t at = part.b * a.dkv_strides.step + j * a.dkv_strides.row + part.h_kv * D;
       const float* const dk = arrays.dk + j * D;
       const float* const dv = arrays.dv + j * D;
       put_row<A>(s, a.dk, at, D, [=](int64_t d) { return scale * dk[d]; });

@@ -127,9 +127,9 @@ class ForwardPanel {
     queries_ = queries;
     q_transposed_ = arrays.q_transposed + place * attention_tile_queries * s.D;
     accumulator_ = arrays.accumulator + place * attention_tile_queries * s.D;
-    const A* const q = static_cast<const A*>(a.q) + b * s.q_step + queries.i0 * s.q_row + h * s.D;
-    prefetch_rows(q, s.q_row, queries.width, s.D);
-    transpose_rows(q_transposed_, queries.width, q, s.q_row, queries.width, s.D,
+    const A* const q = static_cast<const A*>(a.q) + b * s.q.step + queries.i0 * s.q.row + h * s.D;
+    prefetch_rows(q, s.q.row, queries.width, s.D);
+    transpose_rows(q_transposed_, queries.width, q, s.q.row, queries.width, s.D,
                    reinterpret_cast<F*>(accumulator_));  // not in use yet
     if (s.alibi) bias_.start(s, h, queries);
     std::fill(running_.max, running_.max + queries.width, -infinity);
@@ -173,12 +173,12 @@ class ForwardPanel {
   // Results from running ones over the keys of this call.
   void finish(const AttentionForward& a, const ForwardArrays<F>& arrays) const {
     const AttentionShape& s = a.shape;
-    const int64_t D = s.D, first_out = b_ * s.out_step + queries_.i0 * s.out_row + h_ * D;
+    const int64_t D = s.D, first_out = b_ * s.out.step + queries_.i0 * s.out.row + h_ * D;
     float* const lse = static_cast<float*>(a.lse) + (b_ * s.H + h_) * s.lse_step + queries_.i0;
     for_each_column(accumulator_, D, queries_.width, arrays.scores,
                     [&](int64_t i, const float* sums) {
                       finish_query(a, running_.max[i], running_.sum[i], sums,
-                                   first_out + i * s.out_row, lse[i]);
+                                   first_out + i * s.out.row, lse[i]);
                     });
   }
 
@@ -233,13 +233,13 @@ void forward_strip(const AttentionForward& a, int64_t b, int64_t h_kv, int64_t s
   const ForwardArrays<F> arrays(scratch, s);
   const Visibility visible{s, b};
   const int64_t keys = visible.keys_of(s.T_q - 1);
-  const int64_t kv_first = b * s.kv_step + h_kv * D;
+  const int64_t kv_first = b * s.kv.step + h_kv * D;
   const A* const k = static_cast<const A*>(a.k) + kv_first;
   const A* const v = static_cast<const A*>(a.v) + kv_first;
-  pack_rows(arrays.k, k, s.kv_row, keys, D);
+  pack_rows(arrays.k, k, s.kv.row, keys, D);
   for (int64_t j0 = 0; j0 < keys; j0 += attention_tile_keys) {
-    prefetch_rows(v + j0 * s.kv_row, s.kv_row, std::min(attention_tile_keys, keys - j0), D);
-    transpose_rows(arrays.v_transposed + j0 * D, attention_tile_keys, v + j0 * s.kv_row, s.kv_row,
+    prefetch_rows(v + j0 * s.kv.row, s.kv.row, std::min(attention_tile_keys, keys - j0), D);
+    transpose_rows(arrays.v_transposed + j0 * D, attention_tile_keys, v + j0 * s.kv.row, s.kv.row,
                    std::min(attention_tile_keys, keys - j0), D, arrays.v_part);
   }
   ForwardPanel<A, F> panels[attention_panels];

@@ -30,9 +30,9 @@ struct Head {
 
   const AttentionShape& s() const { return a.shape; }
   int64_t h_kv() const { return h / (s().H / s().H_kv); }
-  int64_t q(int64_t i) const { return b * s().q_step + i * s().q_row + h * s().D; }
-  int64_t k(int64_t j) const { return b * s().kv_step + j * s().kv_row + h_kv() * s().D; }
-  int64_t out(int64_t i) const { return b * s().out_step + i * s().out_row + h * s().D; }
+  int64_t q(int64_t i) const { return b * s().q.step + i * s().q.row + h * s().D; }
+  int64_t k(int64_t j) const { return b * s().kv.step + j * s().kv.row + h_kv() * s().D; }
+  int64_t out(int64_t i) const { return b * s().out.step + i * s().out.row + h * s().D; }
   int64_t lse(int64_t i) const { return (b * s().H + h) * s().lse_step + i; }
 
   bool visible(int64_t i, int64_t j) const {
@@ -47,15 +47,15 @@ struct Head {
     double bias = 0.0;
     if (s().alibi) {
       const int64_t distance = position_of(s().q_positions, i) - position_of(s().k_positions, j);
-      bias =
-          -alibi_slope(s().first_head + h, s().H_global) * static_cast<double>(std::abs(distance));
+      bias = -alibi_slope(s().global.first_head + h, s().global.H) *
+             static_cast<double>(std::abs(distance));
     }
     return s().scale * sum + bias;
   }
   double dropped(int64_t i, int64_t j) const {
-    const int64_t head = (s().first_sequence + b) * s().H_global + s().first_head + h;
-    const int64_t row = head * s().T + position_of(s().q_positions, i);
-    return dropout_factor(s().dropout, row * s().T + position_of(s().k_positions, j));
+    const int64_t T = s().global.T;
+    const int64_t row = head_of(s().global, b, h) * T + position_of(s().q_positions, i);
+    return dropout_factor(s().dropout, row * T + position_of(s().k_positions, j));
   }
 };
 
@@ -151,11 +151,11 @@ void backward_head(const AttentionBackward& a, int64_t b, int64_t h_kv) {
   for (int64_t h = h_kv * group; h < (h_kv + 1) * group; ++h)
     for (int64_t i = 0; i < s.T_q; ++i) {
       backward_query<A, S>({a, b, h}, i, dq, dk, dv);
-      const int64_t row = b * a.dq_step + i * a.dq_row + h * D;
+      const int64_t row = b * a.dq_strides.step + i * a.dq_strides.row + h * D;
       for (int64_t d = 0; d < D; ++d) put(a.dq, row + d, s.scale * dq[d]);
     }
   for (int64_t j = 0; j < s.T_k; ++j) {
-    const int64_t row = b * a.dkv_step + j * a.dkv_row + h_kv * D;
+    const int64_t row = b * a.dkv_strides.step + j * a.dkv_strides.row + h_kv * D;
     for (int64_t d = 0; d < D; ++d) {
       put(a.dk, row + d, s.scale * dk[j * D + d]);
       put(a.dv, row + d, dv[j * D + d]);
