@@ -31,7 +31,8 @@ std::string text_of(const std::string& what, const std::string& name,
   }
   if (name.find_first_of("./") != std::string::npos) return read_deck_text(name);
   if (what == "machine" && name == "local") {
-    if (std::filesystem::exists(local_profile)) return read_deck_text(local_profile);
+    std::error_code unreadable;  // says the same as a missing one
+    if (std::filesystem::exists(local_profile, unreadable)) return read_deck_text(local_profile);
     throw Error(Exit::usage, std::string("machine 'local': there is no ") + local_profile +
                                  "; gptbench --calibrate measures this machine and says which "
                                  "file to copy there");

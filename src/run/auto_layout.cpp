@@ -26,7 +26,8 @@ ChosenLayout with_best_layout(const Deck& deck, int64_t ranks) {
   if (deck.config.run.layout == LayoutKind::given) return {deck, {}, ""};
   std::string machine = deck.config.run.machine;
   if (machine.empty()) {
-    if (!std::filesystem::exists(local_profile))
+    std::error_code unreadable;
+    if (!std::filesystem::exists(local_profile, unreadable))
       deck.fail(
           {"run.layout", "run.machine"},
           "{run.layout} needs a profile of this machine, and there is no " +

@@ -71,6 +71,10 @@ TEST(Profiles, LocalIsTheMachineAtHand) {
   fs::copy_file(GPTBENCH_SOURCE_DIR "/input/machines/h100.in", local_profile);
   EXPECT_EQ(read_machine("local").units, read_machine("h100").units);
   EXPECT_EQ(read_machine("local").name, "local");
+  // A link to itself, as which the system names no file.
+  fs::remove_all("input");
+  fs::create_symlink("input", "input");
+  EXPECT_THROW(read_machine("local"), Error);
   fs::current_path(before);
 }
 
