@@ -156,11 +156,13 @@ std::string read_deck_text(const std::string& path) {
 
   std::ifstream in(path, std::ios::binary);
   if (!in) fail("cannot be opened for reading; check its permissions");
-  // One byte more than allowed tells a deck that is too long from one that just fits.
-  std::string text(static_cast<size_t>(max_deck_bytes) + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  char part[1 << 14];
+  do {
+    in.read(part, sizeof part);
+    text.append(part, static_cast<size_t>(in.gcount()));
+  } while (in && static_cast<int64_t>(text.size()) <= max_deck_bytes);
   if (in.bad()) fail("cannot be read");
-  text.resize(static_cast<size_t>(in.gcount()));
   if (static_cast<int64_t>(text.size()) > max_deck_bytes) {
     fail("is too large for a deck; allowed: at most " + format_bytes(max_deck_bytes));
   }
