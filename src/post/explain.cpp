@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/sort_numbers.h"
 #include "base/text.h"
 #include "deck/deck.h"
 #include "deck/validate.h"
@@ -51,7 +52,7 @@ std::vector<std::vector<double>> computing_of(const Record& record) {
 
 // The middle one; of an even number the lower of the two.
 double lower_median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  sort_numbers(values);
   return values[(values.size() - 1) / 2];
 }
 
@@ -172,10 +173,12 @@ void account_computing(const Record& record, const std::vector<Counted>& counted
     if (region.time_s > 0.0) account.regions.push_back(region);
   }
   std::sort(account.regions.begin(), account.regions.end(),
-            [](const PartOfStep& a, const PartOfStep& b) { return a.time_s > b.time_s; });
+            [](const PartOfStep& a, const PartOfStep& b) {
+              return number_or_least(a.time_s) > number_or_least(b.time_s);
+            });
   std::sort(account.operations.begin(), account.operations.end(),
             [](const PartOfStep& a, const PartOfStep& b) {
-              return a.time_s - a.limit_s > b.time_s - b.limit_s;
+              return number_or_least(a.time_s - a.limit_s) > number_or_least(b.time_s - b.limit_s);
             });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/sort_numbers.h"
 #include "record/steps.h"
 
 namespace gptbench {
@@ -81,7 +82,7 @@ RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector
 MedianBounds median_bounds(std::vector<double> values) {
   const size_t n = values.size();
   if (n < 2) return {};
-  std::sort(values.begin(), values.end());
+  sort_numbers(values);
   // With the k smallest and the k largest left out, the median lies below the bounds with the
   // probability that at most k of n values lie below it; above them likewise.
   size_t left_out = 0;

@@ -243,7 +243,9 @@ class Drawing {
     std::vector<double> values;
     if (axis.ticks_at_values) {
       for (const Curve& curve : panel_.curves)
-        for (const Mark& mark : curve.marks) values.push_back(of_x ? mark.x : mark.y);
+        for (const Mark& mark : curve.marks)
+          if (const double value = of_x ? mark.x : mark.y; std::isfinite(value))
+            values.push_back(value);
       std::sort(values.begin(), values.end());
     } else if (scale.logarithmic) {
       values = log_ticks(scale.least, scale.largest, pixels, room);
@@ -313,16 +315,17 @@ class Drawing {
   std::string path_of(const Curve& curve) const {
     std::string path;
     for (size_t first = 0, next = 0; first < curve.marks.size(); first = next) {
+      const double x = curve.marks[first].x;  // not a number: equal to nothing, itself included
       std::vector<double> values;
-      for (; next < curve.marks.size() && curve.marks[next].x == curve.marks[first].x; ++next)
+      do {
         if (std::isfinite(curve.marks[next].y)) values.push_back(curve.marks[next].y);
-      if (values.empty()) continue;
+      } while (++next < curve.marks.size() && curve.marks[next].x == x);
+      if (values.empty() || !std::isfinite(x)) continue;
       std::sort(values.begin(), values.end());
       const size_t half = values.size() / 2;
       const double middle =
           values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-      path +=
-          (path.empty() ? "M" : "L") + number(x_(curve.marks[first].x)) + " " + number(y_(middle));
+      path += (path.empty() ? "M" : "L") + number(x_(x)) + " " + number(y_(middle));
     }
     const bool dashed = curve.style == neutral || texture_of(curve.style) > 0;
     const char* const dash = curve.style == neutral ? "3 4" : dashes[texture_of(curve.style)];

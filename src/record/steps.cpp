@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/flops_convention.h"
+#include "base/sort_numbers.h"
 #include "record/flops.h"
 
 namespace gptbench {
@@ -90,7 +91,7 @@ CheckpointCost checkpoint_cost(const Record& record) {
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
+  sort_numbers(values);
   const size_t upper = values.size() / 2;
   return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
 }

@@ -109,6 +109,21 @@ TEST(Svg, HoldsNoNumberThatIsNone) {
   EXPECT_TRUE(has(text, "<title>a &quot;tip&quot;</title>"));
 }
 
+// A line through marks that stand nowhere once did not end.
+TEST(Svg, LinesLeaveOutMarksWithoutAPlace) {
+  Curve curve{
+      0, "curve", {{NAN, 1, 0, 0, ""}, {NAN, 2, 0, 0, ""}, {1, 3, 0, 0, ""}, {2, 4, 0, 0, ""}}};
+  curve.line = true;
+  Picture picture{"made", "Made", ""};
+  picture.panels.resize(1);
+  picture.panels[0].curves = {curve};
+  picture.panels[0].x.ticks_at_values = true;
+  const std::string text = svg_of(picture);
+  EXPECT_TRUE(std::regex_search(text, std::regex("class=\"line s0\" d=\"M[0-9. ]*L[0-9. ]*\"")))
+      << text;
+  EXPECT_FALSE(has(text, "nan"));
+}
+
 // Twelve series and more differ in dash, mark or texture, not in colour alone.
 TEST(Svg, StylesDifferInMoreThanColour) {
   const std::string text = svg_of(made_picture());

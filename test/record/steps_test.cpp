@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gptbench {
 namespace {
 
@@ -169,6 +171,7 @@ TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   EXPECT_EQ(r.summary.rate.sec_per_it, 4.0);
   EXPECT_EQ(r.summary.timed_steps, 5);
   EXPECT_EQ(median({}), 0.0);
+  EXPECT_EQ(median({NAN, 2.0, 1.0}), 2.0);  // what is no number counts as the largest
 }
 
 TEST(Steps, WithoutATimedStepThereAreNoRates) {
