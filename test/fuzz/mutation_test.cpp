@@ -1,9 +1,13 @@
 // The fuzz targets on mutated inputs from a fixed seed: runs everywhere, also without libFuzzer.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "deck/presets.h"
+#include "post/report.h"
+#include "post/style.h"
 #include "random_deck.h"
 #include "targets.h"
 
@@ -63,6 +67,38 @@ TEST(ParserMutation, AnyBytesAreReadOrRefusedInOneLine) {
     const int most = std::string(target.name) == "result" ? 50 : 300;  // a process for each
     for (int n = 0; n < most; ++n) target.run(with_random_bytes(dice, dice.pick(seeds)));
   }
+}
+
+// What libFuzzer found in long runs, also with compilers and on machines where it does not run.
+TEST(ParserMutation, InputsOfTheCorpusAreReadOrRefusedInOneLine) {
+  namespace fs = std::filesystem;
+  for (const FuzzTarget& target : fuzz_targets()) {
+    if (target.name == std::string("result")) continue;  // begins with its seeds
+    int inputs = 0;
+    for (const auto& entry : fs::directory_iterator(fs::path(GPTBENCH_FUZZ_CORPUS) / target.name)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      target.run({std::istreambuf_iterator<char>(file), {}});
+      ++inputs;
+    }
+    EXPECT_GT(inputs, 0) << target.name;
+  }
+}
+
+// Whatever a result holds, gptpost makes its tables and its page.
+TEST(RecordMutation, AnyContentHasTablesAndAPage) {
+  Dice dice = dice_of(6);
+  int read = 0;
+  for (int n = 0; n < 300; ++n) {
+    std::string input;
+    for (size_t bytes = 4 + dice.below(40); bytes > 0; --bytes)
+      input += static_cast<char>(dice.below(256));
+    const std::optional<Record> record = edited_record(input);
+    if (!record) continue;
+    ++read;
+    for (const Style& style : styles) format_markdown(style.tables({RunView(*record)}));
+    report_page({RunView(*record), RunView(*record)});
+  }
+  EXPECT_GT(read, 0);
 }
 
 }  // namespace

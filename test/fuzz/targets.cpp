@@ -5,17 +5,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "data/token_file.h"
 #include "deck/devices.h"
 #include "deck/presets.h"
 #include "deck/problem_class.h"
 #include "io/checksum.h"
-#include "io/guarded_read.h"
 #include "io/journal.h"
-#include "io/result_file.h"
 #include "post/accept.h"
 #include "post/published.h"
 #include "post/trace.h"
@@ -40,22 +40,6 @@ std::string write(const std::string& name, const std::string& bytes) {
 std::string bytes_of(const std::string& name) {
   std::ifstream file(name, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// `action` ends, or throws an Error for users: one line. Anything else ends the program. Whether it
-// ended.
-template <class Action>
-bool read_or_refuse(const std::string& input, const Action& action) {
-  try {
-    action();
-    return true;
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    require(error.code() == Exit::usage || error.code() == Exit::io, "exit status", message);
-    require(message.find('\n') == std::string::npos, "more than one line: " + message, input);
-    if (std::getenv("GPTBENCH_FUZZ_SHOW") != nullptr) std::fprintf(stderr, "%s\n", message.c_str());
-    return false;
-  }
 }
 
 // Two inputs in one, the first with its length before it.
@@ -87,9 +71,14 @@ void read_tokens(TokenArray array) {
   for (const int64_t sequence : {int64_t{0}, int64_t{1}, INT64_MAX}) source->read(sequence, tokens);
 }
 
+// As a token file, and as index and data of Megatron-LM.
 bool fuzz_tokens(const std::string& input) {
-  const std::string file = write("tokens.bin", input);
-  return read_or_refuse(input, [&] { read_tokens(open_tokens(file)); });
+  write("tokens.bin", input);
+  const bool read = read_or_refuse(input, [] { read_tokens(open_tokens("tokens.bin")); });
+  const auto [index, data] = parted(input);
+  write("megatron.idx", index);
+  write("megatron.bin", data);
+  return read_or_refuse(input, [] { read_tokens(open_megatron("megatron")); }) || read;
 }
 
 Seeds token_seeds() {
@@ -99,17 +88,6 @@ Seeds token_seeds() {
   for (std::string* file : {&narrow, &wide}) file->resize(1024);
   for (uint16_t token = 0; token < 9; ++token) append(narrow, token);
   for (uint32_t token = 0; token < 9; ++token) append(wide, token);
-  return {narrow, wide};
-}
-
-bool fuzz_megatron(const std::string& input) {
-  const auto [index, data] = parted(input);
-  write("megatron.idx", index);
-  write("megatron.bin", data);
-  return read_or_refuse(input, [] { read_tokens(open_megatron("megatron")); });
-}
-
-Seeds megatron_seeds() {
   std::string index("MMIDIDX\0\0", 9), data;
   append(index, uint64_t{1});
   append(index, uint8_t{8});
@@ -119,7 +97,7 @@ Seeds megatron_seeds() {
   for (const int64_t offset : {0, 8}) append(index, offset);
   for (const int64_t boundary : {0, 1, 2}) append(index, boundary);
   for (uint16_t token = 0; token < 9; ++token) append(data, token);
-  return {joined(index, data)};
+  return {narrow, wide, joined(index, data)};
 }
 
 // ---- Weights
@@ -143,54 +121,41 @@ void read_all(const WeightFiles& weights) {
     reader.read(tensor.tensor, tensor.first_row, tensor.rows, rows);
 }
 
-bool fuzz_safetensors(const std::string& input) {
-  const auto [config, file] = parted(input);
+// As a file of llm.c; and as config.json, index (none where it is empty) and safetensors of a model
+// of Hugging Face.
+bool fuzz_weights(const std::string& input) {
+  write("llmc.bin", input);
+  const bool read = read_or_refuse(input, [] { read_all(open_llmc("llmc.bin", {})); });
+  const auto [config, rest] = parted(input);
+  const auto [index, file] = parted(rest);
   std::filesystem::create_directory("model");
   write("model/config.json", config);
   write("model/model.safetensors", file);
-  return read_or_refuse(input, [] { read_all(open_weights("model", {})); });
+  const std::string index_file = std::string("model/") + hugging_face_index;
+  if (index.empty())
+    std::filesystem::remove(index_file);
+  else
+    write(index_file, index);
+  return read_or_refuse(input, [] { read_all(open_weights("model", {})); }) || read;
 }
 
-std::string safetensors_of(const ModelConfig& model) {
-  std::vector<StoredTensor> tensors = hugging_face_tensors(model, DType::f32);
-  const std::string header = safetensors_header(tensors);
-  return header + std::string(static_cast<size_t>(tensors.back().offset + tensors.back().bytes()) -
-                                  header.size(),
-                              '\0');
-}
-
-Seeds safetensors_seeds() {
-  Seeds seeds;
-  for (const char* family : {"'gpt'", "'llama'"})
-    seeds.push_back(
-        joined(hugging_face_config(tiny(family), DType::f32), safetensors_of(tiny(family))));
-  return seeds;
-}
-
-bool fuzz_safetensors_index(const std::string& input) {
-  if (!std::filesystem::exists("a.safetensors"))
-    write("a.safetensors", safetensors_of(tiny("'llama'")));
-  write("index.json", input);
-  return read_or_refuse(input, [] { open_safetensors("index.json"); });
-}
-
-Seeds index_seeds() {
-  return {
-      "{\"metadata\": {\"total_size\": 1}, \"weight_map\": {\"lm_head.weight\": "
-      "\"a.safetensors\", \"model.norm.weight\": \"a.safetensors\"}}"};
-}
-
-bool fuzz_llmc(const std::string& input) {
-  write("llmc.bin", input);
-  return read_or_refuse(input, [] { read_all(open_llmc("llmc.bin", {})); });
-}
-
-Seeds llmc_seeds() {
+Seeds weights_seeds() {
   Seeds seeds;
   for (const DType type : {DType::f32, DType::bf16}) {
     const LlmcFile file = llmc_file(tiny("'gpt'"), type);
     seeds.push_back(file.header);
     seeds.back().resize(static_cast<size_t>(file.bytes));
+  }
+  for (const char* family : {"'gpt'", "'llama'"}) {
+    std::vector<StoredTensor> tensors = hugging_face_tensors(tiny(family), DType::f32);
+    std::string file = safetensors_header(tensors);
+    JsonObject files;
+    for (const StoredTensor& tensor : tensors) files.add(tensor.name, "model.safetensors");
+    file.resize(static_cast<size_t>(tensors.back().offset + tensors.back().bytes()));
+    const std::string config = hugging_face_config(tiny(family), DType::f32);
+    const std::string index = JsonObject().add_json("weight_map", files.text()).text();
+    for (const std::string& any : {std::string(), index})
+      seeds.push_back(joined(config, joined(any, file)));
   }
   return seeds;
 }
@@ -198,6 +163,23 @@ Seeds llmc_seeds() {
 std::string checksum_of(const std::string& text) {
   return printed("%u\n",
                  posix_checksum(reinterpret_cast<const unsigned char*>(text.data()), text.size()));
+}
+
+// The weights of a checkpoint with this manifest: its array file holds zeros, whose checksums are
+// set.
+void read_checkpoint(Manifest manifest) {
+  constexpr int64_t most_bytes = 1 << 14;
+  if (manifest.file_bytes < 0 || manifest.file_bytes > most_bytes) return;
+  const std::string zeros(static_cast<size_t>(manifest.file_bytes), '\0');
+  for (FileArray& array : manifest.arrays)
+    array.checksum = element_checksum(zeros.data(), size_of(array.type), 0, array.elements());
+  int64_t frame_bytes = 0;
+  for (const auto& [begin, end] : frame_of(manifest)) frame_bytes += end - begin;
+  manifest.frame_checksum = posix_checksum(reinterpret_cast<const unsigned char*>(zeros.data()),
+                                           static_cast<size_t>(frame_bytes));
+  write("step-00000001.h5", zeros);
+  write("step-00000001.manifest", encode(manifest));
+  read_all(open_weights("step-00000001.manifest", {}));
 }
 
 // As it is, and with the checksum that it would need.
@@ -208,10 +190,7 @@ bool fuzz_manifest(const std::string& input) {
       const Manifest manifest = decode_manifest(text);
       for (const auto& [begin, end] : frame_of(manifest))
         require(begin >= 0 && begin < end && end <= manifest.file_bytes, "frame", input);
-      encode(manifest);
-      ModelKeys keys;
-      for (const auto& [key, value] : manifest.keys) keys.emplace_back(key, value);
-      model_from("manifest", keys, {});
+      read_checkpoint(manifest);
     });
   return read;
 }
@@ -219,44 +198,23 @@ bool fuzz_manifest(const std::string& input) {
 Seeds manifest_seeds() {
   Manifest m;
   m.state = {100, 97, 800, {65536.0, 3.0, 1.0}};
-  m.file_bytes = 5000;
-  m.keys = {{"family", "'gpt'"}, {"num_layers", "2"}};
-  m.arrays.resize(2);
-  m.arrays[0].name = "weights/wte";
-  m.arrays[0].shape = {10, 3};
-  m.arrays[0].offset = 2048;
-  m.arrays[1].name = "weights/h.0.ln_1.weight";
-  m.arrays[1].type = DType::f64;
-  m.arrays[1].shape = {4};
-  m.arrays[1].offset = 3000;
+  for (const auto& [key, value] : keys_to_set(tiny("'gpt'")))
+    m.keys.emplace_back("model." + key, value);
+  m.file_bytes = 2048;
+  for (const StoredTensor& tensor : tensors_of(tiny("'gpt'"))) {
+    FileArray array;
+    array.name = "weights/" + tensor.name;
+    array.type = m.arrays.size() == 2 ? DType::f64 : DType::f32;
+    array.shape = tensor.shape;
+    array.offset = m.file_bytes;
+    m.file_bytes += array.bytes();
+    m.arrays.push_back(array);
+  }
   const std::string text = encode(m);
   return {text, text.substr(0, text.rfind("\nchecksum"))};
 }
 
 // ---- Results, journals, tables
-
-Record small_record() {
-  Record record;
-  record.summary.world_size = 2;
-  record.summary.tokens_per_step = 64;
-  record.steps.loss = {3.0, 2.0};
-  record.steps.time_s = {0.5, 0.25};
-  record.config.push_back({"batch", "global_batch_size", int64_t{2}, "", ""});
-  record.config.push_back({"precision", "compute", std::string("fp16"), "", ""});
-  return record;
-}
-
-bool fuzz_result(const std::string& input) {
-  const std::string file = write("result.h5", input);
-  return read_or_refuse(input, [&] { read_result_guarded(file); });
-}
-
-Seeds result_seeds() {
-  const Bytes bytes = encode_result(small_record());
-  // With its checksum, and as before there were checksums, where HDF5 sees every damage.
-  return {{bytes.begin(), bytes.end()},
-          {bytes.begin() + static_cast<std::ptrdiff_t>(checksum_block_bytes), bytes.end()}};
-}
 
 // As it is, and with lines that have the checksums that they would need.
 bool fuzz_journal(const std::string& input) {
@@ -300,17 +258,6 @@ Seeds trace_seeds() {
       "\n"};
 }
 
-bool fuzz_accept(const std::string& input) {
-  return read_or_refuse(input, [&] { parse_spec("spec.in", input); });
-}
-
-Seeds accept_seeds() {
-  return {
-      "&speed\n runs = '124m*' nodes = 2 figure = 'tokens_per_s' reference = 480.0\n"
-      " tolerance = 5 repeats = 3 spread = 2 where = 'precision.compute=bf16', 'status=OK'\n"
-      " checks = 'gradients', 'loss' verdict = 'valid' rules = 'met' worse = 'less' /\n"};
-}
-
 bool fuzz_published(const std::string& input) {
   const std::string file = write("published.csv", input);
   return read_or_refuse(input, [&] { read_published(file); });
@@ -325,12 +272,6 @@ Seeds published_seeds() {
 
 // ---- Namelists beside decks
 
-Seeds texts_of(const std::vector<Preset>& files) {
-  Seeds seeds;
-  for (const Preset& each : files) seeds.push_back(each.text);
-  return seeds;
-}
-
 // The groups of a namelist, one by one, without comments: short texts are mutated in more places
 // per second, and libFuzzer cuts what is longer than its limit.
 Seeds groups_of(const std::string& text) {
@@ -343,38 +284,37 @@ Seeds groups_of(const std::string& text) {
   return groups;
 }
 
-bool fuzz_devices(const std::string& input) {
-  return read_or_refuse(input, [&] { parse_devices("devices.in", input); });
-}
-Seeds device_seeds() {
-  return groups_of(embedded_devices());
-}
-
-bool fuzz_machine(const std::string& input) {
-  const std::string file = write("machine.in", input);
-  return read_or_refuse(input, [&] { read_machine(file); });
-}
-Seeds machine_seeds() {
-  return texts_of(embedded_machines());
+// As each of the files that are namelists and no decks.
+bool fuzz_namelists(const std::string& input) {
+  write("profile.in", input);
+  const std::function<void()> readers[] = {
+      [&] { parse_devices("devices.in", input); }, [&] { parse_run_rules("classes.in", input); },
+      [&] { parse_spec("spec.in", input); }, [] { read_machine("./profile.in"); },
+      [] { software_of_profile("./profile.in"); }};
+  bool read = false;
+  for (const auto& reader : readers) read |= read_or_refuse(input, reader);
+  return read;
 }
 
-bool fuzz_software(const std::string& input) {
-  const std::string file = write("software.in", input);
-  return read_or_refuse(input, [&] { read_software(file); });
-}
-Seeds software_seeds() {
-  return texts_of(embedded_software());
-}
-
-bool fuzz_rules(const std::string& input) {
-  return read_or_refuse(input, [&] { parse_run_rules("classes.in", input); });
-}
-Seeds rules_seeds() {
-  return groups_of(embedded_classes());
+Seeds namelists_seeds() {
+  Seeds seeds = {
+      "&speed\n runs = '124m*' nodes = 2 figure = 'tokens_per_s' reference = 480.0\n"
+      " tolerance = 5 repeats = 3 spread = 2 where = 'precision.compute=bf16', 'status=OK'\n"
+      " checks = 'gradients', 'loss' verdict = 'valid' rules = 'met' worse = 'less' /\n"};
+  for (const auto& text : {embedded_devices(), embedded_classes()})
+    for (const std::string& group : groups_of(text)) seeds.push_back(group);
+  for (const auto& files : {embedded_machines(), embedded_software()})
+    for (const Preset& file : files) {
+      seeds.emplace_back();
+      for (const std::string& group : groups_of(file.text)) seeds.back() += group;
+    }
+  return seeds;
 }
 
 Seeds deck_seeds() {
-  return texts_of(embedded_presets());
+  Seeds seeds;
+  for (const Preset& each : embedded_presets()) seeds.push_back(each.text);
+  return seeds;
 }
 
 }  // namespace
@@ -389,22 +329,15 @@ const std::vector<FuzzTarget>& fuzz_targets() {
   static const std::vector<FuzzTarget> all = {
       {"deck", fuzz_deck, deck_seeds},
       {"sweep", fuzz_sweep, sweep_seeds},
-      {"rules", fuzz_rules, rules_seeds},
+      {"namelists", fuzz_namelists, namelists_seeds},
       {"tuning", fuzz_tuning, tuning_seeds},
-      {"ceilings", fuzz_ceilings, ceiling_seeds},
-      {"devices", fuzz_devices, device_seeds},
-      {"machine", fuzz_machine, machine_seeds},
-      {"software", fuzz_software, software_seeds},
-      {"accept", fuzz_accept, accept_seeds},
       {"published", fuzz_published, published_seeds},
       {"trace", fuzz_trace, trace_seeds},
       {"tokens", fuzz_tokens, token_seeds},
-      {"megatron", fuzz_megatron, megatron_seeds},
-      {"safetensors", fuzz_safetensors, safetensors_seeds},
-      {"index", fuzz_safetensors_index, index_seeds},
-      {"llmc", fuzz_llmc, llmc_seeds},
+      {"weights", fuzz_weights, weights_seeds},
       {"manifest", fuzz_manifest, manifest_seeds},
       {"journal", fuzz_journal, journal_seeds},
+      {"record", fuzz_record, record_seeds},
       {"result", fuzz_result, result_seeds},
   };
   return all;
