@@ -59,7 +59,10 @@ void count_down(int) {
 void end_within(double time_s, const std::string& words) {
   std::strncpy(last_words, words.c_str(), sizeof last_words - 1);
   seconds_left = static_cast<std::sig_atomic_t>(std::min(std::ceil(time_s), 1e9));
-  std::signal(SIGALRM, count_down);
+  struct sigaction action {};
+  action.sa_handler = count_down;
+  action.sa_flags = SA_ONSTACK | SA_RESTART;  // run/signals.h
+  ::sigaction(SIGALRM, &action, nullptr);
   const itimerval every_second{{1, 0}, {1, 0}};
   ::setitimer(ITIMER_REAL, &every_second, nullptr);
 }
