@@ -43,8 +43,9 @@ sweep-demo: deps  ## run the sweeps of input/demo, print tables, draw pictures (
 	@$(MAKE) --no-print-directory build
 	@sh cmake/sweep_demo.sh $(BUILD)
 
-# Two tests more at a time than processors: those that start programs wait for most of their time.
-TEST_JOBS = $(shell expr $(JOBS) + 2)
+# Four tests more at a time than processors: those that start programs wait for most of their time, and the
+# fuzz targets take what time the others leave.
+TEST_JOBS = $(shell expr $(JOBS) + 4)
 
 # CTest has the last word: nothing is printed after it.
 test: deps-test  ## deps for tests, build everything, run every test

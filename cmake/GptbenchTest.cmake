@@ -37,6 +37,9 @@ function(gptbench_set_test_properties name processors timeout)
       list(APPEND environment ASAN_OPTIONS=detect_leaks=0)
     endif()
   endif()
+  if(processors GREATER 4)  # ranks of small tests mostly wait: others may run beside them
+    set(processors 4)
+  endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
     WORKING_DIRECTORY ${folder} TIMEOUT ${timeout} PROCESSORS ${processors} SKIP_RETURN_CODE 77)
   if(processors GREATER 1)  # begins first: it would wait until nothing is left to run beside it

@@ -65,7 +65,9 @@ train() {
 # singles SEQUENCES: two runs of one rank at the same time, so many sequences per step; the sum of their
 # rates into $work/single.
 singles() {
-  train 1 first "batch.global_batch_size=$1" &
+  # Open MPI 4 fails where two launchers create its folder at once: the first has another.
+  (mkdir -p "$work/open-mpi" && export OMPI_MCA_orte_tmpdir_base="$work/open-mpi" &&
+    train 1 first "batch.global_batch_size=$1") &
   first=$!
   train 1 second "batch.global_batch_size=$1"
   wait "$first"

@@ -77,11 +77,20 @@ TEST_F(CudnnAttention, EqualsReference) {
     const OnDevice<A> ref_out(*queue_on_gpu, ref.out);
     const OnDevice<float> ref_lse(*queue_on_gpu, ref.lse);
     ref.backward(ref_kernels<A>(), *queue, {});
-    A* const dq = dqkv.data();
-    ASSERT_TRUE(library->backward(
-        *queue_on_gpu, DType::bf16,
-        {dq, dq + data.k_at(), dq + data.v_at(), dout.data(), q, k, v, ref_out.data(),
-         ref_lse.data(), shape, data.row, data.row, c.T * data.row, c.T * data.row, workspace}));
+    AttentionBackward call{};
+    call.dq = dqkv.data();
+    call.dk = dqkv.data() + data.k_at();
+    call.dv = dqkv.data() + data.v_at();
+    call.dout = dout.data();
+    call.q = q;
+    call.k = k;
+    call.v = v;
+    call.out = ref_out.data();
+    call.lse = ref_lse.data();
+    call.shape = shape;
+    call.dq_strides = call.dkv_strides = {data.row, c.T * data.row};
+    call.workspace = workspace;
+    ASSERT_TRUE(library->backward(*queue_on_gpu, DType::bf16, call));
     expect_close(dqkv.read(), ref.dqkv, tolerance * max_abs(ref.dqkv), ulp_of<A>(), "dqkv");
   }
 }
