@@ -47,7 +47,7 @@ function(gptbench_set_test_properties name processors timeout)
   endif()
 endfunction()
 
-# GoogleTest's header, half of what a test compiles, is compiled once for all. (ccache keeps tests
+# GoogleTest's header, a second of each test's compilation, is compiled once for all. (ccache keeps tests
 # where its sloppiness holds pch_defines and time_macros.)
 function(gptbench_precompile_gtest)
   if(NOT TARGET gptbench_gtest)

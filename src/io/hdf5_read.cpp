@@ -41,8 +41,8 @@ hsize_t elements_of(hid_t space, const std::string& name) {
   return elements;
 }
 
-// Of a dataset: one without bytes in the file may claim any number of elements. Other programs may
-// have compressed ours, by less than a factor of 1100 (zlib).
+// The elements of a dataset, which a file may claim without holding any bytes for them. A program
+// that compressed one of our files (zlib) has made it smaller by less than a factor of 1100.
 hsize_t elements_of(hid_t dataset, hid_t space, const std::string& name) {
   constexpr hsize_t few = 1 << 20, most_per_byte = 1100;
   const hsize_t elements = elements_of(space, name);

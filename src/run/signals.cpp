@@ -27,9 +27,8 @@ void note_signal(int number) {
   std::raise(number);  // delivered when this handler returns
 }
 
-// A stack for handlers of the main thread, which gets the signals of the process. oneDNN's f32
-// GEMMs for AVX2 (2.6) do not bear a handler on theirs: it overwrites memory that is not the
-// stack's.
+// A stack for handlers of the main thread, which gets the signals of the process. A handler on the
+// stack of one of oneDNN's f32 GEMMs for AVX2 (2.6.3) corrupted the heap (test run_signals).
 void use_signal_stack() {
   static unsigned char memory[1 << 16];  // the largest register sets take 12 KiB
   stack_t stack{};

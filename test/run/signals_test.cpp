@@ -31,7 +31,7 @@ class SignalTimer {
 };
 
 // SIGXCPU is noted however often it comes. With handlers on the stack of oneDNN's GEMMs for AVX2
-// this ended in a segmentation fault each time.
+// this aborted each time, with a corrupted heap.
 TEST(Signals, KernelsGoOn) {
   watch_signals();
   set_gemm_threads(1);  // others have no stack for handlers
