@@ -80,7 +80,7 @@ class CublasLtGemm {
                             const KernelTable& kernels) const;
   // False where the library refuses the algorithm.
   bool run(const Planned& planned, const GemmArguments& arguments, cudaStream_t stream) const;
-  GemmSelection timed_selection(const GemmKey& key, int64_t workspace_bytes, Queue& queue,
+  GemmSelection timed_selection(const GemmKey& key, const Workspace& workspace, Queue& queue,
                                 const KernelTable& kernels) const;
 
   CublasLt lt_;
