@@ -14,11 +14,15 @@ GPTBENCH_KERNELS(GPTBENCH_DECLARED)
 #undef GPTBENCH_DECLARED
 
 template <class A>
-inline constexpr KernelTable table = {
-#define GPTBENCH_ENTRY(name, Arguments) name<A>,
-    GPTBENCH_KERNELS(GPTBENCH_ENTRY)
+constexpr KernelTable table_of() {
+  KernelTable table{};
+#define GPTBENCH_ENTRY(name, Arguments) table.name = name<A>;
+  GPTBENCH_KERNELS(GPTBENCH_ENTRY)
 #undef GPTBENCH_ENTRY
-};
+  return table;
+}
+template <class A>
+inline constexpr KernelTable table = table_of<A>();
 
 }  // namespace gptbench::cuda
 

@@ -72,30 +72,45 @@
   X(fp8_quantize, Fp8Quantize)   \
   X(fp8_transpose, Fp8Transpose) \
   X(fp8_update_scales, Fp8UpdateScales)
-#define GPTBENCH_KERNELS(X)      \
-  GPTBENCH_LINEAR_KERNELS(X)     \
-  GPTBENCH_BIAS_KERNELS(X)       \
-  GPTBENCH_NORM_KERNELS(X)       \
-  GPTBENCH_ATTENTION_KERNELS(X)  \
-  GPTBENCH_ROTARY_KERNELS(X)     \
-  GPTBENCH_ACTIVATION_KERNELS(X) \
-  GPTBENCH_RESIDUAL_KERNELS(X)   \
-  GPTBENCH_EMBEDDING_KERNELS(X)  \
-  GPTBENCH_LOSS_KERNELS(X)       \
-  GPTBENCH_OPTIMIZER_KERNELS(X)  \
-  GPTBENCH_CONVERT_KERNELS(X)    \
-  GPTBENCH_WEIGHTS_KERNELS(X)    \
-  GPTBENCH_FP8_KERNELS(X)
+
+// The groups by where a training step calls them.
+#define GPTBENCH_KERNELS_OF_GEMMS(X) \
+  GPTBENCH_LINEAR_KERNELS(X)         \
+  GPTBENCH_BIAS_KERNELS(X)           \
+  GPTBENCH_FP8_KERNELS(X)            \
+  GPTBENCH_CONVERT_KERNELS(X)
+#define GPTBENCH_KERNELS_OF_LAYERS(X) \
+  GPTBENCH_NORM_KERNELS(X)            \
+  GPTBENCH_ATTENTION_KERNELS(X)       \
+  GPTBENCH_ROTARY_KERNELS(X)          \
+  GPTBENCH_ACTIVATION_KERNELS(X)      \
+  GPTBENCH_RESIDUAL_KERNELS(X)
+#define GPTBENCH_KERNELS_OF_STEPS(X) \
+  GPTBENCH_EMBEDDING_KERNELS(X)      \
+  GPTBENCH_LOSS_KERNELS(X)           \
+  GPTBENCH_OPTIMIZER_KERNELS(X)      \
+  GPTBENCH_WEIGHTS_KERNELS(X)
+#define GPTBENCH_KERNELS(X)     \
+  GPTBENCH_KERNELS_OF_GEMMS(X)  \
+  GPTBENCH_KERNELS_OF_LAYERS(X) \
+  GPTBENCH_KERNELS_OF_STEPS(X)
 
 namespace gptbench {
 
 class Queue;
 
 // One table per device and compute type. Fields are named as in reports.
-struct KernelTable {
 #define GPTBENCH_ENTRY(name, Arguments) void (*name)(Queue&, const Arguments&);
-  GPTBENCH_KERNELS(GPTBENCH_ENTRY)
-#undef GPTBENCH_ENTRY
+struct GemmKernels {
+  GPTBENCH_KERNELS_OF_GEMMS(GPTBENCH_ENTRY)
 };
+struct LayerKernels {
+  GPTBENCH_KERNELS_OF_LAYERS(GPTBENCH_ENTRY)
+};
+struct StepKernels {
+  GPTBENCH_KERNELS_OF_STEPS(GPTBENCH_ENTRY)
+};
+#undef GPTBENCH_ENTRY
+struct KernelTable : GemmKernels, LayerKernels, StepKernels {};
 
 }  // namespace gptbench

@@ -17,12 +17,10 @@ namespace gptbench {
 // Keys of &machine beside `device`, the name of a data sheet (input/devices.in) from which peaks,
 // memory and bandwidths are taken. Links are counted in one direction.
 // clang-format off
-#define GPTBENCH_MACHINE_KEYS(X)                                                               \
+#define GPTBENCH_DEVICE_KEYS(X)                                                                \
   X(accelerator, "1: ranks compute on devices of their own; 0: on the host's processor")       \
   X(clock_ghz, "clock that the peaks are taken at")                                            \
   X(capped_clock_ghz, "clock that a power cap leaves to GEMMs and attention; 0: clock_ghz")    \
-  X(ranks_per_node, "ranks of a node, each with a device")                                     \
-  X(node_kw, "electrical power of a node that trains")                                         \
   X(units, "tiles of a GEMM that are worked on at a time")                                     \
   X(tile_rows, "rows of the result that a tile covers")                                        \
   X(tile_columns, "columns that it covers")                                                    \
@@ -35,15 +33,19 @@ namespace gptbench {
   X(memory_efficiency, "share of the data sheet's bandwidth that kernels reach")               \
   X(launch_us, "from the end of a kernel to the start of the next")                            \
   X(reserve_gib, "memory of a device that context and libraries take")                         \
-  X(host_gb_per_s, "bandwidth of the host's memory per rank, for kernels on the host")         \
+  X(host_gb_per_s, "bandwidth of the host's memory per rank, for kernels on the host")
+#define GPTBENCH_NODE_KEYS(X)                                                                  \
+  X(ranks_per_node, "ranks of a node, each with a device")                                     \
+  X(node_kw, "electrical power of a node that trains")                                         \
   X(within_gb_per_s, "link of a rank to the others of its node")                               \
   X(within_us, "latency of this link")                                                         \
   X(between_gb_per_s, "links of a node to other nodes, together")                              \
   X(between_us, "latency of these links")                                                      \
   X(jitter, "standard deviation of a rank's computing time per step over its mean")
+#define GPTBENCH_MACHINE_KEYS(X) GPTBENCH_DEVICE_KEYS(X) GPTBENCH_NODE_KEYS(X)
 
 // Keys of &software. A factor multiplies what the plan of gptbench says.
-#define GPTBENCH_SOFTWARE_KEYS(X)                                                              \
+#define GPTBENCH_WORK_KEYS(X)                                                                  \
   X(fuses, "1: activations and residual sums run within other kernels; 0: kernels of their own") \
   X(elementwise_factor, "bytes that kernels move which are neither GEMM nor named below")      \
   X(loss_factor, "bytes that the loss moves")                                                  \
@@ -51,38 +53,59 @@ namespace gptbench {
   X(host_optimizer_factor, "bytes that the optimizer moves on the host")                       \
   X(recompute_factor, "time of recomputation, which in the plan leaves out each layer's last GEMM") \
   X(score_traffic, "bytes moved per stored attention score, forward; 0: attention is fused")   \
+  X(operation_us, "added to each operation on the device")                                     \
+  X(step_ms, "added to each step")
+#define GPTBENCH_MEMORY_KEYS(X)                                                                \
   X(score_bytes, "bytes held per stored attention score until its backward pass")              \
   X(logit_bytes, "bytes held per logit of a micro-batch, beside the plan")                     \
+  X(memory_factor, "memory that is taken over memory that is planned")
+#define GPTBENCH_MESSAGE_KEYS(X)                                                               \
   X(gather_bytes, "bytes of a parameter in the gathers of ZeRO; 0: as the deck's types")       \
   X(reduce_bytes, "bytes of a gradient in its reductions; 0: as the deck's types")             \
-  X(memory_factor, "memory that is taken over memory that is planned")                         \
-  X(operation_us, "added to each operation on the device")                                     \
   X(message_us, "added to each message")                                                       \
-  X(step_ms, "added to each step")                                                             \
   X(overlap_cost, "of the time of a message, what computing beside it loses")                  \
   X(prefetches, "1: weights of ZeRO 3 are gathered while the layer before computes; 0: when needed") \
   X(within_efficiency, "share of a link's bandwidth within a node that messages reach")        \
-  X(between_efficiency, "the same between nodes")                                              \
+  X(between_efficiency, "the same between nodes")
+#define GPTBENCH_SPREAD_KEYS(X)                                                                \
   X(spread, "standard deviation of ln(projected / measured time) over rows that were not fitted") \
   X(spread_per_doubling, "added to it by each doubling of the ranks beyond known_ranks")       \
   X(known_ranks, "largest number of ranks among the rows that the profile was fitted to")
+#define GPTBENCH_SOFTWARE_KEYS(X) \
+  GPTBENCH_WORK_KEYS(X) GPTBENCH_MEMORY_KEYS(X) GPTBENCH_MESSAGE_KEYS(X) GPTBENCH_SPREAD_KEYS(X)
 // clang-format on
 
 #define GPTBENCH_PROFILE_FIELD(key, doc) double key = 0.0;
-struct Machine {
+struct MachineDevice {
+  GPTBENCH_DEVICE_KEYS(GPTBENCH_PROFILE_FIELD)
+};
+struct MachineNodes {
+  GPTBENCH_NODE_KEYS(GPTBENCH_PROFILE_FIELD)
+};
+struct Machine : MachineDevice, MachineNodes {
   std::string name, device;
   DeviceData sheet;       // of the profile's own file; without a name: there is none
   MeasuredShapes shapes;  // empty but in profiles that were calibrated
-  GPTBENCH_MACHINE_KEYS(GPTBENCH_PROFILE_FIELD)
 
   const DeviceData& data() const;
   // Dense peak of GEMMs in FLOP/s: of "fp32", "bf16", "fp8", ...
   double peak(const std::string& type) const;
 };
 
-struct Software {
+struct SoftwareWork {
+  GPTBENCH_WORK_KEYS(GPTBENCH_PROFILE_FIELD)
+};
+struct SoftwareMemory {
+  GPTBENCH_MEMORY_KEYS(GPTBENCH_PROFILE_FIELD)
+};
+struct SoftwareMessages {
+  GPTBENCH_MESSAGE_KEYS(GPTBENCH_PROFILE_FIELD)
+};
+struct SoftwareSpread {
+  GPTBENCH_SPREAD_KEYS(GPTBENCH_PROFILE_FIELD)
+};
+struct Software : SoftwareWork, SoftwareMemory, SoftwareMessages, SoftwareSpread {
   std::string name;
-  GPTBENCH_SOFTWARE_KEYS(GPTBENCH_PROFILE_FIELD)
 };
 #undef GPTBENCH_PROFILE_FIELD
 

@@ -71,7 +71,7 @@ const Arguments& as_corrected(const Arguments& a) {
 
 template <auto entry>
 struct Entry;
-template <class Arguments, void (*KernelTable::*entry)(Queue&, const Arguments&)>
+template <class Group, class Arguments, void (*Group::*entry)(Queue&, const Arguments&)>
 struct Entry<entry> {
   static void run(Queue& queue, const Arguments& arguments) {
     run_or_record([&queue, arguments] {

@@ -5,11 +5,11 @@ namespace {
 
 template <class A, class S>
 constexpr KernelTable table_of() {
-  return {
-#define GPTBENCH_ENTRY(name, Arguments) ref::name<A, S>,
-      GPTBENCH_KERNELS(GPTBENCH_ENTRY)
+  KernelTable table{};
+#define GPTBENCH_ENTRY(name, Arguments) table.name = ref::name<A, S>;
+  GPTBENCH_KERNELS(GPTBENCH_ENTRY)
 #undef GPTBENCH_ENTRY
-  };
+  return table;
 }
 
 constexpr KernelTable fp32_table = table_of<float, float>();

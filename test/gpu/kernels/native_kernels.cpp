@@ -9,8 +9,8 @@ namespace {
 
 template <ComputeType compute, auto entry>
 struct Waited;
-template <ComputeType compute, class Arguments,
-          void (*KernelTable::*entry)(Queue&, const Arguments&)>
+template <ComputeType compute, class Group, class Arguments,
+          void (*Group::*entry)(Queue&, const Arguments&)>
 struct Waited<compute, entry> {
   static void run(Queue&, const Arguments& arguments) {
     static CudaQueue queue;
