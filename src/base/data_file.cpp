@@ -12,18 +12,22 @@
 
 namespace gptbench {
 
-DataFile::DataFile(const std::string& path) : path_(path) {
-  // Asked before opening: to open a FIFO would wait for its writer.
+DataFile::DataFile(const std::string& path, int descriptor)
+    : path_(path), descriptor_(descriptor) {}
+
+// Without O_NONBLOCK opening a FIFO would wait for its writer. What is asked is the file that was
+// opened: the path may lead to another one by then.
+DataFile::DataFile(const std::string& path)
+    : DataFile(path, uninterrupted(
+                         [&] { return open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); })) {
   struct stat status;
-  if (stat(path.c_str(), &status) != 0) {
+  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
     throw error(std::string("cannot be opened: ") + std::strerror(errno));
   }
   if (S_ISDIR(status.st_mode)) throw error("is a directory; give the path of a file");
   if (!S_ISREG(status.st_mode)) throw error("is not a regular file");
   size_bytes_ = status.st_size;
   if (size_bytes_ == 0) throw error("is empty");
-  descriptor_ = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
-  if (descriptor_ < 0) throw error(std::string("cannot be opened: ") + std::strerror(errno));
 }
 
 DataFile::~DataFile() {

@@ -29,6 +29,8 @@ class DataFile {
   Error error(const std::string& message) const;
 
  private:
+  DataFile(const std::string& path, int descriptor);
+
   std::string path_;
   int descriptor_ = -1;
   int64_t size_bytes_ = 0;

@@ -77,15 +77,15 @@ std::string numbered_name(const std::string& path, int number) {
 }
 
 Bytes read_bytes(const std::string& path, int64_t limit_bytes) {
+  // Not to wait for the writer of a FIFO; what is asked is the file that was opened.
+  const Descriptor fd(open_file(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) fail(path, "cannot open", errno);
+  if (fd < 0 || ::fstat(fd, &info) != 0) fail(path, "cannot open", errno);
   if (S_ISDIR(info.st_mode)) throw Error(Exit::io, path + ": is a directory, not a file");
   if (!S_ISREG(info.st_mode)) throw Error(Exit::io, path + ": is not a regular file");
   if (info.st_size > limit_bytes)
     throw Error(Exit::io, path + ": " + std::to_string(info.st_size) + " bytes, more than the " +
                               std::to_string(limit_bytes) + " that such a file may have");
-  const Descriptor fd(open_file(path, O_RDONLY | O_CLOEXEC));
-  if (fd < 0) fail(path, "cannot open", errno);
   Bytes bytes(static_cast<size_t>(info.st_size));
   size_t done = 0;
   while (done < bytes.size()) {

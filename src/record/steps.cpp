@@ -101,7 +101,8 @@ void summarise_steps(Record& record, int64_t sequences_per_step) {
   RateFigures& rate = s.rate;
   const StepSeries& steps = record.steps;
   if (!steps.loss.empty()) s.convergence.final_loss = steps.loss.back();
-  s.skipped_steps = std::accumulate(steps.skipped.begin(), steps.skipped.end(), int64_t{0});
+  s.skipped_steps = static_cast<int64_t>(std::count_if(
+      steps.skipped.begin(), steps.skipped.end(), [](int64_t skipped) { return skipped != 0; }));
   const std::vector<double> timed = timed_step_times(record);
   s.timed_steps = static_cast<int64_t>(timed.size());
   if (timed.empty()) return;

@@ -92,9 +92,14 @@ std::string last_words(const std::string& output_path) {
 
 bool speaks_of_memory(const std::string& output_path) {
   std::ifstream in(output_path, std::ios::binary);
-  std::string line;
-  while (std::getline(in, line)) {
-    const std::string text = lower(line);
+  // In parts, since a line may have any length. Each begins with the end of the part before, where
+  // words may be cut.
+  std::string text;
+  std::vector<char> part(1 << 16);
+  while (in) {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.erase(0, text.size() - std::min<size_t>(text.size(), 16));
+    text += lower(std::string(part.data(), static_cast<size_t>(in.gcount())));
     for (const char* words : {"oom-kill", "oom_kill", "out-of-memory", "std::bad_alloc"})
       if (text.find(words) != std::string::npos) return true;
   }

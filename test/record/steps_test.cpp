@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 
 namespace gptbench {
 namespace {
@@ -188,6 +189,15 @@ TEST(Steps, WithoutATimedStepThereAreNoRates) {
     EXPECT_EQ(r->summary.convergence.final_loss, 1.5);
   }
   EXPECT_EQ(all_skipped.summary.skipped_steps, 7);
+}
+
+// A damaged file may say anything in place of 1; the sum of these is beyond int64.
+TEST(Steps, SkippedStepsAreCounted) {
+  Record r = record_of_seven_steps();
+  r.steps.skipped = {0, INT64_MAX, 0, -1, INT64_MAX, 0, 0};
+  summarise_steps(r, 9);
+  EXPECT_EQ(r.summary.skipped_steps, 3);
+  EXPECT_EQ(r.summary.timed_steps, 3);
 }
 
 }  // namespace

@@ -101,6 +101,8 @@ END
 stand_in FAILED 'status 9 and left no result; this is why' 'echo first; echo this is why >&2; echo ----; exit 9'
 stand_in OOM 'status 3' 'exit 3'
 stand_in OOM 'oom.kill' 'echo slurmstepd: error: Detected 1 oom_kill event in StepId=1.0; exit 137'
+# In a long line, which is read in parts of 64 KiB, the second of which begins within the word.
+stand_in OOM 'status 137' 'head -c 65520 /dev/zero | tr "\0" x; echo slurmstepd: oom_kill; exit 137'
 stand_in FAILED 'status 137' 'kill -KILL $$'
 stand_in FAILED 'status 6' 'echo gptbench: rank 1: a peer is gone; echo launcher text; exit 6'
 grep -q 'reason .*; rank 1: a peer is gone' values || fail "$(grep reason values)"
