@@ -126,6 +126,22 @@ void* allocate_device(size_t bytes) {
   return begin;
 }
 
+void fill_device(void* memory, int value, size_t bytes) {
+  char* begin = static_cast<char*>(memory);
+  char* const end = begin + bytes;
+  if (value == 0 && bytes >= huge_page) {
+    // Pages that are given back are zero when they are touched again, which most of a large
+    // allocation never is.
+    char* const first = begin + (page - reinterpret_cast<uintptr_t>(begin) % page) % page;
+    char* const last = first_page(end);
+    if (madvise(first, static_cast<size_t>(last - first), MADV_DONTNEED) == 0) {
+      std::memset(begin, 0, static_cast<size_t>(first - begin));
+      begin = last;
+    }
+  }
+  std::memset(begin, value, static_cast<size_t>(end - begin));
+}
+
 void* allocate_pinned(size_t bytes) {
   Memory& m = memory();
   const std::lock_guard<std::mutex> lock(m.mutex);

@@ -17,6 +17,9 @@ void* allocate_pinned(size_t bytes);
 void free_device(void* memory);
 void free_pinned(void* memory);
 
+// As memset, for memory of the device.
+void fill_device(void* memory, int value, size_t bytes);
+
 // On the GPU's thread: before and after it works.
 void open_device_memory();
 void close_device_memory();

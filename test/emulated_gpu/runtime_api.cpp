@@ -175,7 +175,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
   if (!is_device_memory(memory, bytes))
     misuse("cudaMemset: %p is not %zu bytes of device memory", memory, bytes);
   enqueue(stream, "cudaMemset", [=] {
-    std::memset(memory, value, bytes);
+    fill_device(memory, value, bytes);
     return true;
   });
   return cudaSuccess;

@@ -127,7 +127,7 @@ try() {
 
 deck=$bundle/input/124m_short.in
 # A model that a sanitizer bears, with odd sizes: rows that are no multiple of a tile, a padded vocabulary.
-small="model.num_layers=2 model.hidden_size=64 model.num_attention_heads=4 model.seq_length=40 model.vocab_size=250
+small="model.num_layers=2 model.hidden_size=64 model.num_attention_heads=4 model.seq_length=24 model.vocab_size=250
   model.vocab_multiple=8 batch.micro_batch_size=2 batch.global_batch_size=5 run.steps=3 run.warmup_steps=1
   run.attention=native"
 
@@ -293,7 +293,7 @@ part_decks() {
     gpu 1 small_fp32 45 $small
     gpu 1 small_bf16 45 $small precision.compute=bf16 run.attention=auto
     gpu 1 small_fp16 45 $small precision.compute=fp16
-    gpu 1 small_overflow 45 $small precision.compute=fp16 precision.initial_loss_scale=1e8 run.steps=14
+    gpu 1 small_overflow 45 $small precision.compute=fp16 precision.initial_loss_scale=1e7 run.steps=8
     gpu 1 small_issued 45 $small run.cuda_graph=false model.dropout=0.1 &&
       gpu 1 small_graph 45 $small run.cuda_graph=true model.dropout=0.1 \
         "run.algorithms=$work/small_issued/result.h5"
