@@ -33,7 +33,7 @@ def run_gptbench(deck, device, compute, ranks, directory):
     """Starts gptbench on the deck; returns loss, gradient norm and {group: {tensor: array}}."""
     arguments = [os.environ["GPTBENCH"], deck.path, "run.device=" + device,
                  "precision.compute=" + compute, "output.dump=weights",
-                 "output.directory=" + directory]
+                 "output.peak_tflops=1", "output.directory=" + directory]
     if deck.data["path"]:
         arguments.append("data.path=" + deck.data_path())
     if ranks > 1:

@@ -68,7 +68,7 @@ std::string run(const std::string& deck, const std::string& device, const std::s
   const std::string directory = deck + "_" + device + "_" + compute;
   std::string command = "'" + variable("GPTBENCH") + "' '" + oracle_path("decks/" + deck + ".in") +
                         "' run.device=" + device + " precision.compute=" + compute +
-                        " output.dump=gradients output.directory=" + directory;
+                        " output.dump=gradients output.peak_tflops=1 output.directory=" + directory;
   if (deck == "text") command += " 'data.path=" + oracle_path("decks/text.txt") + "'";
   command += " > " + directory + ".log 2>&1";
   const int status = std::system(command.c_str());

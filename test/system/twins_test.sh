@@ -11,12 +11,12 @@ twin() {
   case="twin of $table"
   status=0
   (cd "$work" && exec timeout --kill-after=10 120 "$GPTBENCH" --sweep "$GPTBENCH_SOURCE_DIR/input/$table/sweep_short.in" \
-    sweep.launcher="'$GPTBENCH_LAUNCH {ranks}'" run.steps=3 run.warmup_steps=1 "$@") >out 2>err || status=$?
+    sweep.launcher="'$GPTBENCH_LAUNCH {ranks}'" run.steps=2 run.warmup_steps=1 output.peak_tflops=1 "$@") >out 2>err || status=$?
   [ "$status" -eq 0 ] || fail "status $status"
   grep -Eq "^Sweep ${table}_short: $rows rows, $rows OK; " out || fail "$(tail -4 out)"
 }
 twin mpt 2 "sweep.vary='seq_length = 128', 'activation_checkpointing = none, full'"
-twin zero 2 "sweep.rows='1 2 3 activations device T', '2 1 2 optimizer host F'" run.find_largest_steps=3
+twin zero 2 "sweep.rows='1 2 3 activations device T', '2 1 2 optimizer host F'" run.find_largest_steps=2
 twin fugaku 2 "sweep.vary='(ranks, tensor_parallel, micro_batch_size) = (1, 1, 2), (2, 2, 1)'" model.num_layers=1
 twin megatron 2 "sweep.rows='1 2 1 2 4 0 none device', '1 2 2 1 4 0 none device'"
 finish

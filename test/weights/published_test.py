@@ -231,8 +231,8 @@ def deck_of(convert_text, name, tokens, batch):
 
 def first_loss(deck, *overrides):
     directory = os.path.splitext(deck)[0] + "_out"
-    run([os.environ["GPTBENCH"], deck, "run.verify=F", "output.directory=" + directory]
-        + list(overrides))
+    run([os.environ["GPTBENCH"], deck, "run.verify=F", "output.peak_tflops=1",
+         "output.directory=" + directory] + list(overrides))
     with h5py.File(os.path.join(directory, "result.h5"), "r") as result:
         return float(result["steps/loss"][0])
 
