@@ -38,7 +38,8 @@ fail() {
   failures=$((failures + 1))
 }
 
-# A command of three minutes and more hangs (a busy machine may take one): it is asked to end, and killed where it does not.
+# A command of three minutes and more hangs (on a busy machine some take one): it is asked to end, and
+# killed where it does not.
 limited=(timeout --kill-after=10 180)
 
 # run RANKS ARGUMENTS...: in the empty folder $work, 0 ranks meaning without a launcher. A hang ends
