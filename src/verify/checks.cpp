@@ -50,6 +50,22 @@ double fresh_loss(const Plan& plan) {
          (masked ? std::log(2.0) : 0.0);
 }
 
+// Of this rank in `steps` training steps and the evaluation of `evaluated` batches.
+MessageTotal planned_messages(const Plan& plan, Axis axis, OpKind kind, int64_t steps,
+                              int64_t evaluated) {
+  MessageTotal planned;
+  const auto add = [&](const std::vector<CommTotal>& totals, int64_t times) {
+    for (const CommTotal& total : totals)
+      if (total.axis == axis && total.kind == kind) {
+        planned.messages += total.messages * times;
+        planned.bytes += total.bytes * times;
+      }
+  };
+  add(plan.costs.comm, steps);
+  add(plan.costs.evaluation_comm, evaluated);
+  return planned;
+}
+
 }  // namespace
 
 VerifyEntry check_initial_loss(const Plan& plan, const TokenSource& tokens, double loss) {
@@ -126,16 +142,8 @@ VerifyEntry check_messages(MpiWorld& world, const Plan& plan, int64_t steps, int
   int64_t difference = 0;
   for (int axis = 0; axis < num_axes; ++axis) {
     for (int kind = 0; kind < num_op_kinds; ++kind) {
-      MessageTotal planned;
-      const auto add = [&](const std::vector<CommTotal>& totals, int64_t times) {
-        for (const CommTotal& total : totals)
-          if (static_cast<int>(total.axis) == axis && static_cast<int>(total.kind) == kind) {
-            planned.messages += total.messages * times;
-            planned.bytes += total.bytes * times;
-          }
-      };
-      add(plan.costs.comm, steps);
-      add(plan.costs.evaluation_comm, evaluated);
+      const MessageTotal planned = planned_messages(plan, static_cast<Axis>(axis),
+                                                    static_cast<OpKind>(kind), steps, evaluated);
       const MessageTotal counted =
           messages_counted(static_cast<Axis>(axis), static_cast<OpKind>(kind));
       difference = std::max({difference, std::abs(counted.messages - planned.messages),
