@@ -110,8 +110,8 @@ if [ -n "$missing" ]; then
   echo "$missing" >&2
   exit 1
 fi
-# A window of 64 MiB: programs share much of their code.
-tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz --lzma2=preset=2,dict=64MiB >"$folder.tar.xz"
+# A window of 64 MiB: programs share much of their code. Preset 2 takes twice as long for 4 % less.
+tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz --lzma2=preset=0,dict=64MiB >"$folder.tar.xz"
 kib=$(du -sk "$folder.tar.xz" | cut -f1)
 echo "bundle: $folder.tar.xz, $((kib / 1024)) MiB; $(du -sm "$folder" | cut -f1) MiB unpacked by tar -xJf"
 if [ "$kib" -gt $((limit_mib * 1024)) ]; then
