@@ -50,7 +50,8 @@ double fresh_loss(const Plan& plan) {
          (masked ? std::log(2.0) : 0.0);
 }
 
-// Of this rank in `steps` training steps and the evaluation of `evaluated` batches.
+// Messages and bytes that the plan has for this rank, in `steps` training steps and the evaluation
+// of `evaluated` batches.
 MessageTotal planned_messages(const Plan& plan, Axis axis, OpKind kind, int64_t steps,
                               int64_t evaluated) {
   MessageTotal planned;
