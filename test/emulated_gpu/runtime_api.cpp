@@ -230,7 +230,7 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   stream = checked(stream, "cudaStreamQuery");
   if (breaks_capture(stream)) return said(cudaErrorStreamCaptureUnsupported);
-  return said(is_idle(stream, true) ? cudaSuccess : cudaErrorNotReady);
+  return said(is_idle(stream) ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   stream = checked(stream, "cudaStreamWaitEvent");
@@ -273,7 +273,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     event->capture->broken = true;
     return said(cudaErrorCapturedEvent);
   }
-  return said(is_reached(event->point, true) ? cudaSuccess : cudaErrorNotReady);
+  return said(is_reached(event->point) ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   alive(event, "cudaEventSynchronize");
@@ -288,7 +288,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) 
   for (CUevent_st* const event :
        {alive(begin, "cudaEventElapsedTime"), alive(end, "cudaEventElapsedTime")}) {
     if (!event->timed || event->point == nullptr) return said(cudaErrorInvalidResourceHandle);
-    if (!is_reached(event->point, false)) return said(cudaErrorNotReady);
+    if (!event->point->reached) return said(cudaErrorNotReady);
   }
   *ms = static_cast<float>(1e3 * (end->point->time_s - begin->point->time_s));
   return cudaSuccess;

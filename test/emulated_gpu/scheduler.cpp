@@ -29,6 +29,9 @@ double patience_s() {
 }
 // Between two calls of work that waits for a peer.
 constexpr auto polling_interval = std::chrono::microseconds(50);
+// Of a query that is not answered at once, so that a host that asks again and again does not take
+// the processor from the GPU's thread.
+constexpr auto query_time = std::chrono::microseconds(200);
 
 enum class Order { late, early, random };
 
@@ -194,6 +197,17 @@ void wait_until(Gpu& g, std::unique_lock<std::mutex>& lock, const Done& done) {
   }
 }
 
+// Whether it is done, or is within query_time, for which the GPU is made to go on with the stream.
+template <class Done>
+bool is_done_soon(Gpu& g, std::unique_lock<std::mutex>& lock, CUstream_st* stream,
+                  const Done& done) {
+  if (done()) return true;
+  if (stream != nullptr) stream->wanted = true;
+  g.work.notify_all();
+  g.progress.wait_for(lock, query_time);
+  return done();
+}
+
 }  // namespace
 
 double clock_s() {
@@ -248,25 +262,23 @@ void append_wait(CUstream_st* stream, PointPtr point) {
   add(stream, std::move(entry));
 }
 
-bool is_idle(CUstream_st* stream, bool ask) {
+bool is_idle(CUstream_st* stream) {
   Gpu& g = gpu();
-  const std::lock_guard<std::mutex> lock(g.mutex);
-  ready(g, *stream);
-  if (stream->entries.empty()) return true;
-  if (ask) stream->wanted = true;
-  g.work.notify_all();
-  return false;
+  std::unique_lock<std::mutex> lock(g.mutex);
+  return is_done_soon(g, lock, stream, [&] {
+    ready(g, *stream);
+    return stream->entries.empty();
+  });
 }
 
-bool is_reached(const PointPtr& point, bool ask) {
+bool is_reached(const PointPtr& point) {
   if (point == nullptr) return true;
   Gpu& g = gpu();
-  const std::lock_guard<std::mutex> lock(g.mutex);
-  if (point->owner != nullptr) ready(g, *point->owner);
-  if (point->reached) return true;
-  if (ask && point->owner != nullptr) point->owner->wanted = true;
-  g.work.notify_all();
-  return false;
+  std::unique_lock<std::mutex> lock(g.mutex);
+  return is_done_soon(g, lock, point->owner, [&] {
+    if (point->owner != nullptr) ready(g, *point->owner);
+    return point->reached.load();
+  });
 }
 
 void wait_for(CUstream_st* stream) {

@@ -73,9 +73,9 @@ PointPtr append_point(CUstream_st* stream);
 void append_wait(CUstream_st* stream, PointPtr point);
 void append(CUstream_st* stream, const std::string& name, Work work);
 
-// Whether all of it has run; `ask` makes the GPU go on with it.
-bool is_idle(CUstream_st* stream, bool ask);
-bool is_reached(const PointPtr& point, bool ask);
+// Whether all of it has run; makes the GPU go on with it.
+bool is_idle(CUstream_st* stream);
+bool is_reached(const PointPtr& point);
 // Blocks until then.
 void wait_for(CUstream_st* stream);
 void wait_for(const PointPtr& point);
