@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -43,14 +42,8 @@ std::vector<double> times_of_region(const Record& r, const std::string& name) {
   return {};
 }
 
-// Mean time of the fastest tenth of the timed steps, at least one; 0 without any. What disturbs a
-// run from outside lengthens steps; a slower program, or less of a processor, these as well.
 double fastest_tenth_s(const Record& r) {
-  std::vector<double> times = timed_step_times(r);
-  if (times.empty()) return 0.0;
-  const auto end = times.begin() + static_cast<std::ptrdiff_t>((times.size() + 9) / 10);
-  std::partial_sort(times.begin(), end, times.end());
-  return std::accumulate(times.begin(), end, 0.0) / static_cast<double>(end - times.begin());
+  return mean_of_smallest(0.1, timed_step_times(r));
 }
 
 RatioBounds inverse(const RatioBounds& bounds) {

@@ -223,12 +223,18 @@ void add_slow(const Record& record, const std::vector<std::vector<double>>& comp
   };
   std::vector<double> middle;
   for (size_t step = 0; step < steps; ++step) middle.push_back(of_step(step));
-  for (const int64_t rank : stage) {
+  std::vector<double> fastest_s;  // of each rank of the stage
+  for (const int64_t rank : stage)
+    fastest_s.push_back(mean_of_smallest(fastest_share, computing[static_cast<size_t>(rank)]));
+  const double usual_fastest_s = lower_median(fastest_s);
+  for (size_t place = 0; place < stage.size(); ++place) {
+    const int64_t rank = stage[place];
     const std::vector<double>& own = computing[static_cast<size_t>(rank)];
     size_t slow_steps = 0;
     for (size_t step = 0; step < steps; ++step)
       slow_steps += own[step] > slow_factor * middle[step] ? 1 : 0;
-    if (static_cast<double>(slow_steps) < slow_share * static_cast<double>(steps)) continue;
+    const bool mostly = static_cast<double>(slow_steps) >= slow_share * static_cast<double>(steps);
+    if (!mostly && fastest_s[place] <= slow_factor * usual_fastest_s) continue;
     const auto& hosts = record.provenance.hostnames;
     SlowRank slow;
     slow.rank = rank;
@@ -238,6 +244,7 @@ void add_slow(const Record& record, const std::vector<std::vector<double>>& comp
     slow.median_s = median(middle);
     slow.slow_steps = slow_steps;
     slow.steps = steps;
+    slow.fastest_ratio = fastest_s[place] / usual_fastest_s;
     account.slow.push_back(slow);
   }
 }

@@ -1,6 +1,7 @@
 #include "record/steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/flops_convention.h"
@@ -94,6 +95,15 @@ double median(std::vector<double> values) {
   sort_numbers(values);
   const size_t upper = values.size() / 2;
   return values.size() % 2 == 1 ? values[upper] : 0.5 * (values[upper - 1] + values[upper]);
+}
+
+double mean_of_smallest(double share, std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  sort_numbers(values);
+  // A share such as 0.1 is not exact.
+  const double count = std::max(1.0, std::ceil(share * static_cast<double>(values.size()) - 1e-6));
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(count);
+  return std::accumulate(values.begin(), end, 0.0) / count;
 }
 
 void summarise_steps(Record& record, int64_t sequences_per_step) {

@@ -35,6 +35,11 @@ CheckpointCost checkpoint_cost(const Record& record);
 // Median; 0 for no values.
 double median(std::vector<double> values);
 
+// Mean of the smallest `share` of the values, of one at least; 0 for no values. Of times of steps:
+// what disturbs a run from outside lengthens steps; a slower program, or less of a processor, these
+// as well.
+double mean_of_smallest(double share, std::vector<double> values);
+
 // Fills final_loss, skipped_steps, timed_steps and all rates of record.summary from loss, skipped
 // and time_s of record.steps and from tokens_per_step, flops.per_step and world_size of the
 // summary. Without a timed step the rates stay 0. sequences_per_step: global.

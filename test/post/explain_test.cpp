@@ -157,6 +157,23 @@ TEST(Explain, SlowRanksAreNamedWithTheirHost) {
   EXPECT_TRUE(account(once).slow.empty());
 }
 
+// Rank 0 takes 0.35 s in each step, rank 1 0.25 s; a disturbance lengthens one of the two steps of
+// rank 1.
+TEST(Explain, ASlowRankIsNamedWhereTheOthersAreDisturbed) {
+  Record disturbed = one_layer_run({0.3, 0.2});
+  disturbed.timing[1].values[5] = 0.4;
+  const StepAccount named = account(disturbed);
+  ASSERT_EQ(named.slow.size(), 1u);
+  EXPECT_EQ(named.slow[0].rank, 0);
+  EXPECT_EQ(named.slow[0].slow_steps, 1u);
+  EXPECT_EQ(named.slow[0].steps, 2u);
+  EXPECT_NEAR(named.slow[0].fastest_ratio, 0.35 / 0.25, 1e-12);
+  // Where both have a step without it, none is slow.
+  Record quiet = one_layer_run({0.2, 0.2});
+  quiet.timing[1].values[5] = 0.4;
+  EXPECT_TRUE(account(quiet).slow.empty());
+}
+
 TEST(Explain, PageOf80Columns) {
   const Record record = one_layer_run({0.2, 0.3});
   for (const char* const profile : {"", "a100-80"}) {

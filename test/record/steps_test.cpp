@@ -175,6 +175,16 @@ TEST(Steps, AnOddCountHasAStepInTheMiddle) {
   EXPECT_EQ(median({NAN, 2.0, 1.0}), 2.0);  // what is no number counts as the largest
 }
 
+TEST(MeanOfSmallest, RoundsTheirNumberUp) {
+  EXPECT_EQ(mean_of_smallest(0.25, {4.0, 1.0, 3.0, 2.0}), 1.0);
+  EXPECT_EQ(mean_of_smallest(0.25, {5.0, 4.0, 1.0, 3.0, 2.0}), 1.5);
+  std::vector<double> thirty;
+  for (int i = 30; i > 0; --i) thirty.push_back(i);
+  EXPECT_EQ(mean_of_smallest(0.1, thirty), 2.0);
+  EXPECT_EQ(mean_of_smallest(0.1, {7.0}), 7.0);
+  EXPECT_EQ(mean_of_smallest(0.1, {}), 0.0);
+}
+
 TEST(Steps, WithoutATimedStepThereAreNoRates) {
   Record all_skipped = record_of_seven_steps();
   all_skipped.steps.skipped.assign(7, 1);
