@@ -13,9 +13,9 @@ namespace gptbench {
 namespace {
 
 constexpr double sample_s = 2e-3;  // calls shorter than this are timed several at once
-constexpr double max_measurement_s = 0.5;
+constexpr double max_measurement_s = 0.25;
 constexpr double min_samples = 3.0, max_samples = 40.0, max_calls = 200.0;
-constexpr double min_calls = min_samples + 2.0;
+constexpr double min_calls = min_samples + 1.0;  // the second is a sample
 
 double spread_of(const std::vector<double>& samples) {
   double sum = 0.0, squares = 0.0;
@@ -52,9 +52,9 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
     leave_out();
     return std::nullopt;
   }
-  // Two calls warm up, the second tells the time: the first may set up a library.
+  // The first call warms up: it may set up a library. The second tells the time of one.
   double once_s = 0.0, prepared_s = 0.0;
-  for (int warm_up = 0; warm_up < 2; ++warm_up) {
+  for (int trial = 0; trial < 2; ++trial) {
     world_.barrier();
     const double begin_s = now_s();
     if (prepare) prepare();
@@ -64,6 +64,7 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
     queue.synchronize();
     once_s = now_s() - start_s;
   }
+  const double second_s = once_s;
   once_s = std::max(world_.max(once_s), 1e-8);
   prepared_s = prepare ? world_.max(prepared_s) : 0.0;
   once_s_ = once_s + prepared_s;
@@ -76,11 +77,12 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
   const double count =
       std::clamp(share_s / (calls * once_s + prepared_s), min_samples, max_samples);
   std::vector<double> samples;
+  if (calls == 1) samples.push_back(slowest ? once_s : second_s);
   // A rank that stalls must not take the time of the others; where all go together, all see the
   // same times.
   double spent_s = 0.0;
-  for (double taken = 0.0; taken < min_samples || (taken < count && spent_s < 2.0 * share_s);
-       taken += 1.0) {
+  for (auto taken = static_cast<double>(samples.size());
+       taken < min_samples || (taken < count && spent_s < 2.0 * share_s); taken += 1.0) {
     if (slowest) world_.barrier();
     if (prepare) prepare();
     const double start_s = now_s();

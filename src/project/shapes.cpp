@@ -1,5 +1,6 @@
 #include "project/shapes.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -23,17 +24,28 @@ std::vector<std::string> shape_keys() {
   return keys;
 }
 
+// The power of two in a number of columns, at most 1,024.
+double power_of_two_in(double columns) {
+  const auto whole = static_cast<int64_t>(columns);
+  return static_cast<double>(std::min<int64_t>(whole & -whole, 1024));
+}
+
 }  // namespace
 
 double shape_factor(const MeasuredShapes& shapes, const std::string& kernel_type, double M,
                     double N, double K) {
   const auto found = shapes.find(kernel_type);
   if (found == shapes.end() || M <= 0.0 || N <= 0.0 || K <= 0.0) return 1.0;
+  const bool is_gemm = kernel_type.rfind("linear_", 0) == 0;
   double sum = 0.0, weights = 0.0;
   for (const MeasuredShape& each : found->second) {
     double d2 = 0.0;
     for (const double ratio : {M / each.M, N / each.N, K / each.K})
       d2 += std::log(ratio) * std::log(ratio);
+    if (is_gemm)
+      for (const double ratio : {power_of_two_in(N) / power_of_two_in(each.N),
+                                 power_of_two_in(K) / power_of_two_in(each.K)})
+        d2 += std::log(ratio) * std::log(ratio);
     if (d2 == 0.0) return each.factor;
     sum += std::log(each.factor) / (d2 * d2);
     weights += 1.0 / (d2 * d2);

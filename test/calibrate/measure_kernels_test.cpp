@@ -90,7 +90,7 @@ TEST_F(Kernels, PreparationIsNotTimed) {
       });
   ASSERT_TRUE(time);
   EXPECT_LT(time->time_s, 0.2);
-  EXPECT_GE(called, 5);
+  EXPECT_GE(called, 4);  // one warms up, three are samples
 }
 
 // Two products of all positions with all; q, k, v and the result.

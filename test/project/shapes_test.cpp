@@ -39,6 +39,31 @@ TEST(Shapes, OthersAreWeightedByTheFourthPowerOfTheirDistance) {
               std::exp(0.25 * std::log(3.0) / 2.25), 1e-12);
 }
 
+// By hand, with 768 = 3 x 256.
+TEST(Shapes, GemmsOfTheSamePowerOfTwoAreNear) {
+  const double ln2 = std::log(2.0), ln3 = std::log(3.0);
+  const auto mean = [](double d2_of_768, double d2_of_1024) {
+    const double a = 1.0 / (d2_of_768 * d2_of_768), b = 1.0 / (d2_of_1024 * d2_of_1024);
+    return std::exp(b * std::log(1.8) / (a + b));
+  };
+  const std::vector<MeasuredShape> both = {{256.0, 768.0, 64.0, 1.0}, {256.0, 1024.0, 64.0, 1.8}};
+  const MeasuredShapes shapes = {{"linear_backward_input_fp32", both},
+                                 {"attention_forward_fp32", both}};
+  const auto square = [](double x) { return x * x; };
+  // Of 2048 the power counts as 1,024.
+  EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 2048.0, 64.0),
+              mean(square(3.0 * ln2 - ln3) + square(2.0 * ln2), square(ln2)), 1e-12);
+  EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 1536.0, 64.0),
+              mean(square(ln2) + square(ln2), square(ln3 - ln2) + square(ln2)), 1e-12);
+  // Inner dimensions as well: 64 and 192 have the same, 64 and 128 not.
+  EXPECT_NEAR(
+      shape_factor(shapes, "linear_backward_input_fp32", 256.0, 768.0, 128.0),
+      mean(2.0 * square(ln2), square(2.0 * ln2 - ln3) + square(2.0 * ln2) + 2.0 * square(ln2)),
+      1e-12);
+  EXPECT_NEAR(shape_factor(shapes, "attention_forward_fp32", 256.0, 2048.0, 64.0),
+              mean(square(3.0 * ln2 - ln3), square(ln2)), 1e-12);
+}
+
 TEST(Shapes, WhatWasNotMeasuredFollowsTheModel) {
   EXPECT_EQ(shape_factor(two_shapes(), "linear_forward_bf16", 100.0, 10.0, 50.0), 1.0);
   EXPECT_EQ(shape_factor({}, "linear_forward_fp32", 100.0, 10.0, 50.0), 1.0);
