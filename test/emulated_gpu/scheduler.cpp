@@ -31,7 +31,7 @@ double patience_s() {
 constexpr auto polling_interval = std::chrono::microseconds(50);
 // Of a query that is not answered at once, so that a host that asks again and again does not take
 // the processor from the GPU's thread.
-constexpr auto query_time = std::chrono::microseconds(200);
+constexpr auto query_time = std::chrono::milliseconds(2);
 
 enum class Order { late, early, random };
 

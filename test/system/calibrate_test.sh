@@ -80,7 +80,7 @@ for ranks in 1 2; do
   (cd "$work" && read -r -a launch <<<"$GPTBENCH_LAUNCH $ranks" &&
     exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" --calibrate run.time_limit_s=200 run.device=host) >out 2>err &
   job=$!
-  await ' left: GEMMs in fp32$' out "$job"
+  await ' left: other kernels in fp32$' out "$job"
   kill -TERM "$(head -n 1 "$work/pids")"
   await_end "$job"
   [ "$status" -eq 8 ] || fail "status $status instead of 8"
@@ -101,7 +101,7 @@ mkdir -p "$work"
   exec "${limited[@]}" "${launch[@]}" sh -c 'echo $$ >>pids; exec "$0" "$@"' "$GPTBENCH" --calibrate run.time_limit_s=200 \
     run.device=host run.watchdog_s=2) >out 2>err &
 job=$!
-await ' left: GEMMs in fp32$' out "$job"
+await ' left: other kernels in fp32$' out "$job"
 kill -STOP "$(head -n 1 "$work/pids")"
 await_end "$job"
 [ "$status" -eq 6 ] || fail "status $status instead of 6"
