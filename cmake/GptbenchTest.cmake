@@ -37,10 +37,8 @@ function(gptbench_set_test_properties name processors timeout)
       list(APPEND environment ASAN_OPTIONS=detect_leaks=0)
     endif()
   endif()
-  # Ranks of small tests mostly wait: others may run beside them. With 4 of the 6 at a time of two processors
-  # they would fit beside few others, and be left for the end.
-  if(processors GREATER 3)
-    set(processors 3)
+  if(processors GREATER 4)  # ranks of small tests mostly wait: others may run beside them
+    set(processors 4)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
     WORKING_DIRECTORY ${folder} TIMEOUT ${timeout} PROCESSORS ${processors} SKIP_RETURN_CODE 77)
