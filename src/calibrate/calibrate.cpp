@@ -69,7 +69,7 @@ ComputeType compute_of(Precision type) {
 // kinds are measured.
 std::vector<GemmCase> default_gemms() {
   std::vector<GemmCase> cases;
-  for (const int64_t rows : {256, 1024, 4096}) {
+  for (const int64_t rows : {256, 512, 1024, 4096}) {
     for (const int64_t hidden : {512, 768, 1024, 1536, 2048, 4096, 8192}) {
       cases.push_back({rows, 3 * hidden, hidden});
       cases.push_back({rows, hidden, hidden});
