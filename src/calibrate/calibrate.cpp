@@ -64,9 +64,9 @@ ComputeType compute_of(Precision type) {
                                    : ComputeType::fp32;
 }
 
-// Layers, in and out of the feed-forward part, and heads of vocabularies. Of hidden sizes that are
-// powers of two rows begin at the same place in each page, and some libraries are slower: both
-// kinds are measured.
+// Layers, in and out of the feed-forward part, and heads of vocabularies. Hidden sizes are powers
+// of two and others: rows of 1,024 or 2,048 elements all begin at the same offset of a page, and
+// some libraries are slower for them.
 std::vector<GemmCase> default_gemms() {
   std::vector<GemmCase> cases;
   for (const int64_t rows : {256, 512, 1024, 4096}) {

@@ -24,9 +24,9 @@ std::vector<std::string> shape_keys() {
   return keys;
 }
 
-// The power of two in a number of columns, at most 1,024.
+// The largest power of two that divides a number of columns, at most 1,024.
 double power_of_two_in(double columns) {
-  const auto whole = static_cast<int64_t>(columns);
+  const auto whole = static_cast<int64_t>(std::max(1.0, columns));
   return static_cast<double>(std::min<int64_t>(whole & -whole, 1024));
 }
 

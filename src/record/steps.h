@@ -35,9 +35,9 @@ CheckpointCost checkpoint_cost(const Record& record);
 // Median; 0 for no values.
 double median(std::vector<double> values);
 
-// Mean of the smallest `share` of the values, of one at least; 0 for no values. Of times of steps:
-// what disturbs a run from outside lengthens steps; a slower program, or less of a processor, these
-// as well.
+// Mean of the smallest `share` of the values, of one at least; 0 for no values. For times of steps:
+// a disturbance from outside lengthens some of them, seldom the fastest; a slower program lengthens
+// all.
 double mean_of_smallest(double share, std::vector<double> values);
 
 // Fills final_loss, skipped_steps, timed_steps and all rates of record.summary from loss, skipped

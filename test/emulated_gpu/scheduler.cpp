@@ -29,8 +29,8 @@ double patience_s() {
 }
 // Between two calls of work that waits for a peer.
 constexpr auto polling_interval = std::chrono::microseconds(50);
-// Of a query that is not answered at once, so that a host that asks again and again does not take
-// the processor from the GPU's thread.
+// How long a query waits before it answers "not ready": a host that polls would otherwise take the
+// processor from the GPU's thread.
 constexpr auto query_time = std::chrono::milliseconds(2);
 
 enum class Order { late, early, random };

@@ -50,7 +50,7 @@ TEST(Shapes, GemmsOfTheSamePowerOfTwoAreNear) {
   const MeasuredShapes shapes = {{"linear_backward_input_fp32", both},
                                  {"attention_forward_fp32", both}};
   const auto square = [](double x) { return x * x; };
-  // Of 2048 the power counts as 1,024.
+  // The power of two in 2048 counts as 1,024.
   EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 2048.0, 64.0),
               mean(square(3.0 * ln2 - ln3) + square(2.0 * ln2), square(ln2)), 1e-12);
   EXPECT_NEAR(shape_factor(shapes, "linear_backward_input_fp32", 256.0, 1536.0, 64.0),
@@ -62,6 +62,12 @@ TEST(Shapes, GemmsOfTheSamePowerOfTwoAreNear) {
       1e-12);
   EXPECT_NEAR(shape_factor(shapes, "attention_forward_fp32", 256.0, 2048.0, 64.0),
               mean(square(3.0 * ln2 - ln3), square(ln2)), 1e-12);
+}
+
+// A profile may hold any positive number.
+TEST(Shapes, SizesBelowOneHaveAFactor) {
+  const MeasuredShapes small = {{"linear_forward_fp32", {{0.5, 0.5, 0.5, 2.0}}}};
+  EXPECT_NEAR(shape_factor(small, "linear_forward_fp32", 8.0, 8.0, 8.0), 2.0, 1e-12);
 }
 
 TEST(Shapes, WhatWasNotMeasuredFollowsTheModel) {
