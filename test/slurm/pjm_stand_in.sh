@@ -8,6 +8,8 @@ shopt -s nullglob
 spool=${PJM_STAND_IN:?}
 mkdir -p "$spool"
 finished() { [[ $(cat "$spool/$1/state") != @(QUE|RUN) ]]; }
+# set_state JOB STATE: renamed into place, so that nobody reads an empty file.
+set_state() { echo "$2" >"$spool/$1/state.$BASHPID" && mv "$spool/$1/state.$BASHPID" "$spool/$1/state"; }
 
 refuse() {
   echo "[ERR.] PJM 0003 pjsub $*" >&2
@@ -54,18 +56,18 @@ start() {
   local job=$1 after=$2
   shift 2
   mkdir -p "$spool/$job"
-  echo QUE >"$spool/$job/state"
+  set_state "$job" QUE
   cp "$script" "$spool/$job/script"
   # A process group of its own, which pjdel can end.
   set -m
   (
     while [ -n "$after" ] && ! finished "$after"; do sleep 0.1; done
     finished "$job" && exit
-    echo RUN >"$spool/$job/state"
+    set_state "$job" RUN
     env -i PATH="$PATH" HOME="$HOME" PJM_JOBNAME="$name" PJM_O_WORKDIR="$PWD" PJM_NODE="${resources[node]%%:*}" \
       STAND_IN_MPI="$mpi" STAND_IN_FREQ="${resources[freq]:-}" "$@" "${passed[@]}" \
       bash "$spool/$job/script" >"${out:-$name.$job.out}" 2>&1
-    echo "EXT $?" >"$spool/$job/state"
+    set_state "$job" "EXT $?"
   ) </dev/null >/dev/null 2>&1 &
   echo $! >"$spool/$job/pid"
   set +m
@@ -122,8 +124,11 @@ case $(basename "$0") in
     done
     ;;
   pjdel)
-    for job in "$spool/$1" "$spool/$1"[_[]*; do
-      if [ -d "$job" ] && ! finished "${job##*/}"; then echo CCL >"$job/state" && kill -- "-$(cat "$job/pid")"; fi
+    # The last step first: a step starts as soon as the one before it has ended.
+    jobs=("$spool/$1" "$spool/$1"[_[]*)
+    for ((at = ${#jobs[@]} - 1; at >= 0; --at)); do
+      job=${jobs[at]##*/}
+      if [ -d "$spool/$job" ] && ! finished "$job"; then set_state "$job" CCL && kill -- "-$(cat "$spool/$job/pid")"; fi
     done
     ;;
 esac
