@@ -48,7 +48,7 @@ struct MessageTime {
   double limit_s = 0.0;          // by the links of the profile; 0: no profile
 };
 
-// A rank that in most steps (slow_share of them), or in its fastest quarter of steps, computes
+// A rank that in most steps (slow_share of them), or in its fastest tenth of steps, computes
 // slow_factor times as long as the median of the ranks of its pipeline stage; of an even number of
 // ranks the lower one. A disturbance of the other ranks hides the first, hardly the second. Medians
 // over steps.
@@ -57,9 +57,9 @@ struct SlowRank {
   std::string host;
   double computing_s = 0.0, median_s = 0.0;
   size_t slow_steps = 0, steps = 0;
-  double fastest_ratio = 0.0;  // of its fastest quarter to the median rank's
+  double fastest_ratio = 0.0;  // of its fastest tenth to the median rank's
 };
-constexpr double slow_factor = 1.1, slow_share = 2.0 / 3.0, fastest_share = 0.25;
+constexpr double slow_factor = 1.1, slow_share = 2.0 / 3.0, fastest_share = 0.1;
 
 struct StepAccount {
   double step_s = 0.0;                    // RateFigures::sec_per_it

@@ -95,7 +95,7 @@ std::string ranks_text(const StepAccount& account) {
     text += hanging(
         "  ",
         printed("rank %lld on %s computes %.2f times as long as the median of its stage: %.4g "
-                "s per step, median %.4g s; slow in %zu of %zu steps, in its fastest quarter of "
+                "s per step, median %.4g s; slow in %zu of %zu steps, in its fastest tenth of "
                 "them %.2f times",
                 static_cast<long long>(each.rank), each.host.c_str(),
                 each.computing_s / each.median_s, each.computing_s, each.median_s, each.slow_steps,
