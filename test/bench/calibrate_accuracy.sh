@@ -61,7 +61,7 @@ for ranks in 1 2; do
   $launch $ranks "$build/bin/gptbench" --calibrate run.device=host run.time_limit_s="$seconds" \
     output.directory="$work/calibrated$ranks" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
   tail -n 1 "$work/log"
-  for pass in $(seq "$passes"); do
+  for _ in $(seq "$passes"); do
     while read -r row; do
       # shellcheck disable=SC2046,SC2086  # words
       set -- batch.global_batch_size=$((ranks * 2)) $(echo "$row" | sed "s/$replaced//g") $keys
