@@ -27,8 +27,10 @@ double patience_s() {
   }();
   return seconds;
 }
-// Between two calls of work that waits for a peer.
-constexpr auto polling_interval = std::chrono::microseconds(50);
+// Between two calls of work that waits for a peer, twice as long each time while none succeeds:
+// each call opens and closes all of the device's memory.
+constexpr auto shortest_pause = std::chrono::microseconds(50);
+constexpr auto longest_pause = std::chrono::microseconds(2000);
 // How long a query waits before it answers "not ready": a host that polls would otherwise take the
 // processor from the GPU's thread.
 constexpr auto query_time = std::chrono::milliseconds(2);
@@ -146,20 +148,24 @@ void run_first(Gpu& g, CUstream_st& stream, std::unique_lock<std::mutex>& lock,
 void run_gpu() {
   Gpu& g = gpu();
   std::set<CUstream_st*> waiting;
+  std::chrono::microseconds pause = shortest_pause;
   std::unique_lock<std::mutex> lock(g.mutex);
   while (!g.stopping) {
     if (CUstream_st* const stream = next_stream(g, waiting)) {
       run_first(g, *stream, lock, waiting);
+      if (waiting.empty()) pause = shortest_pause;
       continue;
     }
     close_device_memory();
     g.progress.notify_all();
-    if (!waiting.empty())
-      g.work.wait_for(lock, polling_interval);
-    else if (anything_left(g))
+    if (!waiting.empty()) {
+      g.work.wait_for(lock, pause);
+      pause = std::min<std::chrono::microseconds>(2 * pause, longest_pause);
+    } else if (anything_left(g)) {
       g.work.wait_for(lock, std::chrono::milliseconds(1));
-    else
+    } else {
       g.work.wait(lock);
+    }
     waiting.clear();
   }
 }
@@ -202,8 +208,10 @@ template <class Done>
 bool is_done_soon(Gpu& g, std::unique_lock<std::mutex>& lock, CUstream_st* stream,
                   const Done& done) {
   if (done()) return true;
-  if (stream != nullptr) stream->wanted = true;
-  g.work.notify_all();
+  if (stream != nullptr && !stream->wanted) {
+    stream->wanted = true;
+    g.work.notify_all();
+  }
   g.progress.wait_for(lock, query_time);
   return done();
 }

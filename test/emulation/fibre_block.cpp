@@ -245,7 +245,7 @@ int block_barrier(bool predicate, const char* file, int line) {
   return count;
 }
 
-const Lane* warp_exchange(const Lane& mine, const char* file, int line) {
+const Lane* warp_exchange(const Lane& mine, const char* file, int line, void (*work)(Lane* lanes)) {
   Scheduler& s = scheduler();
   const int w = s.current / warp_size;
   Meeting& m = s.warp[w];
@@ -253,7 +253,10 @@ const Lane* warp_exchange(const Lane& mine, const char* file, int line) {
     fail("collective %s:%d in a warp of %d lanes", file, line, s.alive_in_warp[w]);
   Lane* const lanes = s.lanes[w][m.generation & 1];
   lanes[s.current % warp_size] = mine;
-  if (!arrive(s, m, warp_size, file, line)) switch_to_next(s, &s.fibres[s.current]);
+  if (!arrive(s, m, warp_size, file, line))
+    switch_to_next(s, &s.fibres[s.current]);
+  else if (work != nullptr)
+    work(lanes);
   return lanes;
 }
 

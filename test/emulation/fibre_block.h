@@ -46,8 +46,10 @@ struct Lane {
   alignas(16) unsigned char bytes[48];
 };
 // All lanes of the warp: hands over `mine` and returns what each lane handed over, valid until this
-// lane's next collective.
-const Lane* warp_exchange(const Lane& mine, const char* file, int line);
+// lane's next collective. `work` is done once, on all of that, before any lane goes on; it may
+// replace it.
+const Lane* warp_exchange(const Lane& mine, const char* file, int line,
+                          void (*work)(Lane* lanes) = nullptr);
 
 // Ends the launch with an exception; arguments as of printf. What the thread's stack holds is not
 // destroyed.

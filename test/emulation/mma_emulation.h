@@ -41,32 +41,43 @@ inline void ldmatrix_x4_transposed(uint32_t (&r)[4], const void* row, GPTBENCH_H
   }
 }
 
+// What a lane l holds of c[16][8] += a[16][16] b[16][8], two elements of 16 bits a word. Rows of a
+// and c: l / 4, in odd words and in the last two of c l / 4 + 8; columns of b: l / 4.
+struct Fragments {
+  uint32_t a[4], b[2];
+  float c[4];
+};
+
+// For the whole warp at once, each sum in the order of k. Leaves each lane its part of c.
+template <class A>
+void multiply_fragments(emulation::Lane* lanes) {
+  using Row = float __attribute__((vector_size(32)));
+  float a[16][16];
+  Row b[16], c[16];
+  for (int lane = 0; lane < emulation::warp_size; ++lane) {
+    const auto f = emulation::from_lane<Fragments>(lanes, lane);
+    const int row = lane / 4, pair = 2 * (lane % 4);
+    for (int e = 0; e < 2; ++e) {
+      for (int i = 0; i < 4; ++i) a[row + i % 2 * 8][pair + i / 2 * 8 + e] = half_of<A>(f.a[i], e);
+      for (int i = 0; i < 2; ++i) b[pair + i * 8 + e][row] = half_of<A>(f.b[i], e);
+      for (int i = 0; i < 2; ++i) c[row + i * 8][pair + e] = f.c[2 * i + e];
+    }
+  }
+  for (int row = 0; row < 16; ++row)
+    for (int k = 0; k < 16; ++k) c[row] += a[row][k] * b[k];
+  for (int lane = 0; lane < emulation::warp_size; ++lane) {
+    const int row = lane / 4, pair = 2 * (lane % 4);
+    const float own[4] = {c[row][pair], c[row][pair + 1], c[row + 8][pair], c[row + 8][pair + 1]};
+    std::memcpy(lanes[lane].bytes, own, sizeof own);
+  }
+}
+
 template <class A>
 void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, GPTBENCH_HERE) {
-  struct Fragments {  // as numbers: each lane converts its own
-    float a[8], b[4];
-  };
-  Fragments mine;
-  for (int i = 0; i < 8; ++i) mine.a[i] = half_of<A>(a[i / 2], i % 2);
-  for (int i = 0; i < 4; ++i) mine.b[i] = half_of<A>(i < 2 ? b0 : b1, i % 2);
-  const emulation::Lane* lanes = emulation::warp_exchange(emulation::lane_of(mine), file, line);
-  const int lane = emulation::lane_index();
-  Fragments of_row[4], of_column[2][4];
-  for (int i = 0; i < 4; ++i) {
-    of_row[i] = emulation::from_lane<Fragments>(lanes, lane / 4 * 4 + i);
-    for (int e = 0; e < 2; ++e)
-      of_column[e][i] = emulation::from_lane<Fragments>(lanes, (2 * (lane % 4) + e) * 4 + i);
-  }
-  for (int element = 0; element < 4; ++element) {
-    const int lower_row = element / 2, column = element % 2;
-    float sum = c[element];
-    for (int k = 0; k < 16; ++k) {
-      const float x = of_row[k % 8 / 2].a[2 * (lower_row + (k < 8 ? 0 : 2)) + k % 2];
-      const float y = of_column[column][k % 8 / 2].b[2 * (k / 8) + k % 2];
-      sum += x * y;
-    }
-    c[element] = sum;
-  }
+  const Fragments mine{{a[0], a[1], a[2], a[3]}, {b0, b1}, {c[0], c[1], c[2], c[3]}};
+  const emulation::Lane* lanes =
+      emulation::warp_exchange(emulation::lane_of(mine), file, line, multiply_fragments<A>);
+  std::memcpy(c, lanes[emulation::lane_index()].bytes, sizeof c);
 }
 
 inline void copy_16_async(void* shared, const void* global, bool exists) {
