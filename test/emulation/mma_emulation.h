@@ -41,8 +41,9 @@ inline void ldmatrix_x4_transposed(uint32_t (&r)[4], const void* row, GPTBENCH_H
   }
 }
 
-// What a lane l holds of c[16][8] += a[16][16] b[16][8], two elements of 16 bits a word. Rows of a
-// and c: l / 4, in odd words and in the last two of c l / 4 + 8; columns of b: l / 4.
+// What lane l holds of c[16][8] += a[16][16] b[16][8]; a word has two neighbouring elements of 16
+// bits. a, c: row l / 4, and 8 more in odd words of a and the last two elements of c. b: column
+// l / 4. The other index begins at 2 (l % 4); in the last two words of a, the last of b, 8 later.
 struct Fragments {
   uint32_t a[4], b[2];
   float c[4];
