@@ -1,12 +1,12 @@
 #!/bin/sh
 # calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--quick] [KEY=VALUE ...]
 # How well the profile of `gptbench --calibrate` predicts this machine. For 1 and 2 ranks: calibrates
-# without a deck, S seconds (default 300), then runs ten decks, none of which the profile has seen, in P
-# passes (default 1). Prints for each deck the mean of its measured times, by how much the passes differ
-# from one another (which no profile can predict), the signed error of the projection and how much of the
-# step `gptpost explain` explains; then the errors' mean size and the largest. The machine must be idle; a
-# pass takes some 20 minutes on two cores, half of them calibration. --quick makes the models tiny, to see
-# that the script works. KEY=VALUE are deck keys of all runs.
+# without a deck, S seconds (default 300), and runs ten decks, none of which the profile has seen, in P
+# passes (default 1), half of them before the calibration. Prints for each deck the mean of its measured
+# times, by how much the passes differ from one another (which no profile can predict), the signed error of
+# the projection and how much of the step `gptpost explain` explains; then the errors' mean size and the
+# largest. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations 10.
+# --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 
 usage() {
@@ -55,27 +55,48 @@ model.preset=llama-7b model.hidden_size=512 model.num_attention_heads=8 model.nu
 model.preset=mpt-125m model.seq_length=512 model.num_layers=4 parallel.zero_stage=3
 model.preset=bert-345m model.seq_length=256 model.num_layers=2
 END
+ranks=1
+
+# Keys of ROW, a line of the list above, as words.
+# shellcheck disable=SC2046,SC2086  # words
+keys_of() { echo batch.global_batch_size=$((ranks * 2)) $(echo "$1" | sed "s/$replaced//g") $keys; }
+
+# Runs every deck once; the results of pass P lie in $work/$ranks/P/NUMBER OF DECK.
+run_pass() {
+  deck=0
+  while read -r row; do
+    deck=$((deck + 1))
+    # shellcheck disable=SC2046  # words
+    $launch $ranks "$build/bin/gptbench" "$work/deck.in" $(keys_of "$row") run.device=host \
+      output.directory="$work/$ranks/$1/$deck" --quiet </dev/null >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    last "$work/log" sec_per_it >"$work/$ranks.$1.$deck"
+  done <"$work/decks"
+}
+
 for ranks in 1 2; do
+  # Half of the passes run before the calibration and half after, so that a machine that grows slower or
+  # faster meanwhile does so for both.
+  for pass in $(seq $((passes / 2))); do run_pass "$pass"; done
   profile=$work/calibrated$ranks/calibration.in
   # shellcheck disable=SC2086  # words
   $launch $ranks "$build/bin/gptbench" --calibrate run.device=host run.time_limit_s="$seconds" \
     output.directory="$work/calibrated$ranks" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
   tail -n 1 "$work/log"
-  for _ in $(seq "$passes"); do
-    while read -r row; do
-      # shellcheck disable=SC2046,SC2086  # words
-      set -- batch.global_batch_size=$((ranks * 2)) $(echo "$row" | sed "s/$replaced//g") $keys
-      # shellcheck disable=SC2086  # words
-      $launch $ranks "$build/bin/gptbench" "$work/deck.in" "$@" run.device=host output.directory="$work/run" \
-        --quiet </dev/null >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-      measured=$(last "$work/log" sec_per_it)
-      "$build/bin/gptbench" --project "$work/deck.in" --machine "$profile" --ranks "$ranks" "$@" \
-        >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-      explained=$("$build/bin/gptpost" explain --profile "$profile" "$work/run/result.h5" |
+  for pass in $(seq $((passes / 2 + 1)) "$passes"); do run_pass "$pass"; done
+
+  deck=0
+  while read -r row; do
+    deck=$((deck + 1))
+    # shellcheck disable=SC2046  # words
+    "$build/bin/gptbench" --project "$work/deck.in" --machine "$profile" --ranks "$ranks" $(keys_of "$row") \
+      >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    for pass in $(seq "$passes"); do
+      explained=$("$build/bin/gptpost" explain --profile "$profile" "$work/$ranks/$pass/$deck/result.h5" |
         sed -n 's/.* \([0-9.]*\) % explained$/\1/p')
-      echo "$(echo "$row" | sed 's/[a-z]*\.//g' | tr ' ' ',') $ranks $measured $(last "$work/log" sec_per_it) $explained"
-    done <"$work/decks"
-  done >>"$work/rows"
+      echo "$(echo "$row" | sed 's/[a-z]*\.//g' | tr ' ' ',') $ranks $(cat "$work/$ranks.$pass.$deck")" \
+        "$(last "$work/log" sec_per_it) $explained"
+    done
+  done <"$work/decks" >>"$work/rows"
 done
 awk 'BEGIN { printf "%-64s %5s %10s %8s %10s %8s %9s\n", "deck", "ranks", "measured", "passes", "projected", "error", "explained" }
      { deck = sprintf("%-64s %5d", $1, $2)
