@@ -80,6 +80,7 @@ function(gptbench_test name)
   target_compile_definitions(test_${name} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # What is tested is compiled as it ships; tests themselves compile in as little as half the time with -O1.
   target_compile_options(test_${name} PRIVATE -O1)
+  set_target_properties(test_${name} PROPERTIES UNITY_BUILD OFF)  # names of several files may be equal
   gptbench_precompile_gtest(test_${name})
   if(NOT ARG_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)

@@ -14,8 +14,18 @@ namespace {
 
 constexpr double sample_s = 2e-3;  // calls shorter than this are timed several at once
 constexpr double max_measurement_s = 0.25;
-constexpr double min_samples = 3.0, max_samples = 40.0, max_calls = 200.0;
-constexpr double min_calls = min_samples + 1.0;  // the second is a sample
+constexpr double max_samples = 40.0, max_calls = 200.0;
+
+// Two calls that are longer than a measurement should be average what disturbs them by themselves,
+// and leave time for more sizes.
+double min_samples(double once_s) {
+  return once_s > max_measurement_s ? 2.0 : 3.0;
+}
+
+// Calls of the shortest measurement: the first warms up, the second is a sample.
+double min_calls(double once_s) {
+  return 1.0 + min_samples(once_s);
+}
 
 double spread_of(const std::vector<double>& samples) {
   double sum = 0.0, squares = 0.0;
@@ -43,7 +53,7 @@ TimeShare::TimeShare(MpiWorld& world, double seconds, int64_t items)
 bool TimeShare::has_time() {
   constexpr double stopped_s = -std::numeric_limits<double>::infinity();
   const double left_s = -world_.max(-(signal_pending() ? stopped_s : end_s_ - now_s()));
-  return left_s > stopped_s && (once_s_ == 0.0 || left_s > min_calls * once_s_);
+  return left_s > stopped_s && (once_s_ == 0.0 || left_s > min_calls(once_s_) * once_s_);
 }
 
 std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()>& call,
@@ -75,14 +85,14 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
   const int calls =
       prepare ? 1 : static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, max_calls));
   const double count =
-      std::clamp(share_s / (calls * once_s + prepared_s), min_samples, max_samples);
+      std::clamp(share_s / (calls * once_s + prepared_s), min_samples(once_s_), max_samples);
   std::vector<double> samples;
   if (calls == 1) samples.push_back(slowest ? once_s : second_s);
   // A rank that stalls must not take the time of the others; where all go together, all see the
   // same times.
   double spent_s = 0.0;
   for (auto taken = static_cast<double>(samples.size());
-       taken < min_samples || (taken < count && spent_s < 2.0 * share_s); taken += 1.0) {
+       taken < min_samples(once_s_) || (taken < count && spent_s < 2.0 * share_s); taken += 1.0) {
     if (slowest) world_.barrier();
     if (prepare) prepare();
     const double start_s = now_s();

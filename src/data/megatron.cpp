@@ -9,7 +9,7 @@ namespace gptbench {
 namespace {
 
 constexpr char magic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};
-constexpr int64_t header_bytes = 9 + 8 + 1 + 8 + 8;
+constexpr int64_t index_header_bytes = 9 + 8 + 1 + 8 + 8;
 
 // Array of little-endian integers at `offset` of a file, visited in order through a small buffer.
 template <class Integer>
@@ -58,8 +58,8 @@ std::string without_suffix(const std::string& path) {
 
 // Sequences follow one another; returns the bytes of all.
 int64_t check_sequences(const DataFile& index, int64_t sequences, int64_t token_bytes) {
-  IntegerStream<int32_t> lengths(index, header_bytes, sequences);
-  IntegerStream<int64_t> offsets(index, header_bytes + 4 * sequences, sequences);
+  IntegerStream<int32_t> lengths(index, index_header_bytes, sequences);
+  IntegerStream<int64_t> offsets(index, index_header_bytes + 4 * sequences, sequences);
   int64_t end = 0;  // bytes of the sequences so far
   for (int64_t s = 0; s < sequences; ++s) {
     const int64_t length = lengths.next();
@@ -74,7 +74,7 @@ int64_t check_sequences(const DataFile& index, int64_t sequences, int64_t token_
 }
 
 void check_documents(const DataFile& index, int64_t sequences, int64_t boundaries) {
-  IntegerStream<int64_t> documents(index, header_bytes + 12 * sequences, boundaries);
+  IntegerStream<int64_t> documents(index, index_header_bytes + 12 * sequences, boundaries);
   int64_t previous = 0;
   for (int64_t d = 0; d < boundaries; ++d) {
     const int64_t boundary = documents.next();
@@ -92,12 +92,12 @@ TokenArray open_megatron(const std::string& path) {
   DataFile index(prefix + ".idx");
   DataFile data(prefix + ".bin");
 
-  unsigned char header[header_bytes] = {};
-  index.read(0, std::min(index.size_bytes(), header_bytes), header);
+  unsigned char header[index_header_bytes] = {};
+  index.read(0, std::min(index.size_bytes(), index_header_bytes), header);
   if (std::memcmp(header, magic, sizeof magic) != 0) {
     throw index.error("is not an index of a Megatron dataset: it does not start with MMIDIDX");
   }
-  if (index.size_bytes() < header_bytes) throw index.error("is truncated within its header");
+  if (index.size_bytes() < index_header_bytes) throw index.error("is truncated within its header");
   const uint64_t version = little_endian<uint64_t>(header + 9);
   if (version != 1) {
     throw index.error("is of version " + std::to_string(version) + "; version 1 is read");
@@ -111,7 +111,7 @@ TokenArray open_megatron(const std::string& path) {
   const int64_t size = index.size_bytes();
   const bool plausible =
       sequences >= 0 && boundaries >= 0 && sequences <= size && boundaries <= size;
-  const int64_t expected = plausible ? header_bytes + 12 * sequences + 8 * boundaries : 0;
+  const int64_t expected = plausible ? index_header_bytes + 12 * sequences + 8 * boundaries : 0;
   if (!plausible || (size != expected && size != expected + sequences)) {
     throw index.error(std::string(!plausible || size < expected ? "is truncated" : "is damaged") +
                       ": " + std::to_string(size) + " bytes, but its header promises " +

@@ -18,20 +18,21 @@ constexpr const char* variable = "GPTBENCH_DEVICES";
 constexpr double memory_tolerance = 0.15;  // of what is reported beside what its maker counts
 
 using D = DeviceData;
-const std::vector<MemberKey<DeviceData>> keys = {{"names", &D::names},
-                                                 {"memory_gb", &D::memory_gb},
-                                                 {"bandwidth_gb_per_s", &D::bandwidth_gb_per_s},
-                                                 {"link_gb_per_s", &D::link_gb_per_s},
-                                                 {"host_link_gb_per_s", &D::host_link_gb_per_s},
-                                                 {"fp64_tflops", &D::fp64_tflops},
-                                                 {"fp32_tflops", &D::fp32_tflops},
-                                                 {"tf32_tflops", &D::tf32_tflops},
-                                                 {"fp16_tflops", &D::fp16_tflops},
-                                                 {"bf16_tflops", &D::bf16_tflops},
-                                                 {"fp8_tflops", &D::fp8_tflops},
-                                                 {"clock_ghz", &D::clock_ghz},
-                                                 {"vector_clock_ghz", &D::vector_clock_ghz},
-                                                 {"source", &D::source}};
+const std::vector<MemberKey<DeviceData>> device_keys = {
+    {"names", &D::names},
+    {"memory_gb", &D::memory_gb},
+    {"bandwidth_gb_per_s", &D::bandwidth_gb_per_s},
+    {"link_gb_per_s", &D::link_gb_per_s},
+    {"host_link_gb_per_s", &D::host_link_gb_per_s},
+    {"fp64_tflops", &D::fp64_tflops},
+    {"fp32_tflops", &D::fp32_tflops},
+    {"tf32_tflops", &D::tf32_tflops},
+    {"fp16_tflops", &D::fp16_tflops},
+    {"bf16_tflops", &D::bf16_tflops},
+    {"fp8_tflops", &D::fp8_tflops},
+    {"clock_ghz", &D::clock_ghz},
+    {"vector_clock_ghz", &D::vector_clock_ghz},
+    {"source", &D::source}};
 
 struct Peaks {
   const char* type;
@@ -81,14 +82,14 @@ std::vector<DeviceData> read_devices() {
 }  // namespace
 
 DeviceData read_device(const Source& source, const Group& group) {
-  DeviceData device = read_members(source, group, keys, "of a device");
+  DeviceData device = read_members(source, group, device_keys, "of a device");
   device.name = group.name;
   check(source, group.place, device);
   return device;
 }
 
 std::string device_text(const DeviceData& device) {
-  return "&" + device.name + "\n" + members_text(device, keys, {}) + "/\n";
+  return "&" + device.name + "\n" + members_text(device, device_keys, {}) + "/\n";
 }
 
 std::vector<DeviceData> parse_devices(const std::string& source_name, const std::string& text) {

@@ -12,7 +12,7 @@
 namespace gptbench {
 namespace {
 
-constexpr auto gib = static_cast<double>(GiB);
+constexpr auto bytes_per_gib = static_cast<double>(GiB);
 
 int64_t ranks_per_node(const Machine& machine) {
   return static_cast<int64_t>(machine.ranks_per_node);
@@ -87,8 +87,8 @@ std::string projection_text(const ProjectionReport& report) {
               projection.peak_flops * 1e-12, name_of(plan.config.output.flops_convention).c_str());
   if (!projection.peak_note.empty()) text += hanging(std::string(16, ' '), projection.peak_note);
   text += printed("Memory          %.2f GiB and a reserve of %.2f, of %.2f GiB\n",
-                  projection.memory_bytes / gib, projection.reserve_bytes / gib,
-                  projection.limit_bytes / gib);
+                  projection.memory_bytes / bytes_per_gib, projection.reserve_bytes / bytes_per_gib,
+                  projection.limit_bytes / bytes_per_gib);
   if (!plan.costs.comm.empty()) text += "Messages of rank 0\n";
   for (const CommTotal& each : plan.costs.comm) {
     const GroupShape group =

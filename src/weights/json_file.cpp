@@ -5,9 +5,10 @@
 
 namespace gptbench {
 
-using nlohmann::json;
+// That of nlohmann; json() of base writes.
+using Json = nlohmann::json;
 
-json read_json(const DataFile& file, int64_t offset, int64_t bytes) {
+Json read_json(const DataFile& file, int64_t offset, int64_t bytes) {
   constexpr int deepest = 8;
   if (offset < 0 || offset > file.size_bytes() || bytes < 0 || bytes > file.size_bytes() - offset)
     throw file.error("is truncated or damaged: its JSON would be " + std::to_string(bytes) +
@@ -19,22 +20,22 @@ json read_json(const DataFile& file, int64_t offset, int64_t bytes) {
   Bytes text(static_cast<size_t>(bytes));
   file.read(offset, bytes, text.data());
   try {
-    json value =
-        json::parse(text.begin(), text.end(), [&](int depth, json::parse_event_t, const json&) {
+    Json value =
+        Json::parse(text.begin(), text.end(), [&](int depth, Json::parse_event_t, const Json&) {
           if (depth > deepest) throw file.error("is damaged: its JSON is nested too deeply");
           return true;
         });
     if (!value.is_object()) throw file.error("is damaged: its JSON is not an object");
     return value;
-  } catch (const json::parse_error& error) {
+  } catch (const Json::parse_error& error) {
     throw file.error("is damaged: not JSON at byte " +
                      std::to_string(offset + static_cast<int64_t>(error.byte)));
-  } catch (const json::out_of_range&) {
+  } catch (const Json::out_of_range&) {
     throw file.error("is damaged: a number of its JSON is beyond the largest");
   }
 }
 
-int64_t whole_number(const json& value) {
+int64_t whole_number(const Json& value) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > INT64_MAX) return -1;
   return value.get<int64_t>();
 }

@@ -1,11 +1,11 @@
 #!/bin/sh
 # calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--quick] [KEY=VALUE ...]
 # How well the profile of `gptbench --calibrate` predicts this machine. For 1 and 2 ranks: calibrates
-# without a deck, S seconds (default 300), and runs ten decks, none of which the profile has seen, in P
+# without a deck, S seconds (default 420), and runs ten decks, none of which the profile has seen, in P
 # passes (default 1), half of them before the calibration. Prints for each deck the mean of its measured
 # times, by how much the passes differ from one another (which no profile can predict), the signed error of
 # the projection and how much of the step `gptpost explain` explains; then the errors' mean size and the
-# largest. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations 10.
+# largest. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations 14.
 # --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 
@@ -16,7 +16,7 @@ usage() {
 [ $# -ge 1 ] || usage
 build=$1
 shift
-seconds=300
+seconds=420
 passes=1
 keys=
 replaced='^$' # what --quick takes out of a row
