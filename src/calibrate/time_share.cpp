@@ -85,14 +85,14 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
   const int calls =
       prepare ? 1 : static_cast<int>(std::clamp(std::ceil(sample_s / once_s), 1.0, max_calls));
   const double count =
-      std::clamp(share_s / (calls * once_s + prepared_s), min_samples(once_s_), max_samples);
+      std::clamp(share_s / (calls * once_s + prepared_s), min_samples(once_s), max_samples);
   std::vector<double> samples;
   if (calls == 1) samples.push_back(slowest ? once_s : second_s);
   // A rank that stalls must not take the time of the others; where all go together, all see the
   // same times.
   double spent_s = 0.0;
   for (auto taken = static_cast<double>(samples.size());
-       taken < min_samples(once_s_) || (taken < count && spent_s < 2.0 * share_s); taken += 1.0) {
+       taken < min_samples(once_s) || (taken < count && spent_s < 2.0 * share_s); taken += 1.0) {
     if (slowest) world_.barrier();
     if (prepare) prepare();
     const double start_s = now_s();

@@ -93,6 +93,18 @@ TEST_F(Kernels, PreparationIsNotTimed) {
   EXPECT_GE(called, 4);  // one warms up, three are samples
 }
 
+TEST_F(Kernels, TwoSamplesOfALongCallAreEnough) {
+  const std::unique_ptr<Queue> queue = device_->make_queue("test");
+  TimeShare share(world_, 1e-3, 1);
+  int called = 0;
+  const auto call = [&] {
+    ++called;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  };
+  ASSERT_TRUE(share.time(*queue, call, true));
+  EXPECT_EQ(called, 3);  // one warms up
+}
+
 // Two products of all positions with all; q, k, v and the result.
 TEST_F(Kernels, Attention) {
   EXPECT_EQ(rate("fp32 attention_forward").flops, 4.0 * 8.0 * 8.0 * 8.0);
