@@ -2,11 +2,11 @@
 # calibrate_accuracy.sh BUILD [--seconds S] [--passes P] [--quick] [KEY=VALUE ...]
 # How well the profile of `gptbench --calibrate` predicts this machine. For 1 and 2 ranks: calibrates
 # without a deck, S seconds (default 420), and runs ten decks, none of which the profile has seen, in P
-# passes (default 1), half of them before the calibration. Prints for each deck the mean of its measured
-# times, by how much the passes differ from one another (which no profile can predict), the signed error of
-# the projection and how much of the step `gptpost explain` explains; then the errors' mean size and the
-# largest. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations 14.
-# --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
+# passes (default 1), half of them, rounded down, before the calibration. Prints for each deck the mean of
+# its measured times, by how much the passes differ from one another (which no profile can predict), the
+# signed error of the projection and how much of the step `gptpost explain` explains; then the errors' mean
+# size and the largest. The machine must be idle; a pass takes some 8 minutes on two cores, the calibrations
+# 14. --quick makes the models tiny, to see that the script works. KEY=VALUE are deck keys of all runs.
 set -eu
 
 usage() {
@@ -55,7 +55,6 @@ model.preset=llama-7b model.hidden_size=512 model.num_attention_heads=8 model.nu
 model.preset=mpt-125m model.seq_length=512 model.num_layers=4 parallel.zero_stage=3
 model.preset=bert-345m model.seq_length=256 model.num_layers=2
 END
-ranks=1
 
 # Keys of ROW, a line of the list above, as words.
 # shellcheck disable=SC2046,SC2086  # words
