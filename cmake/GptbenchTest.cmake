@@ -60,6 +60,16 @@ function(gptbench_precompile_gtest)
   target_precompile_headers(${ARGN} REUSE_FROM gptbench_gtest)
 endfunction()
 
+# How test programs, and objects that several of them share, are compiled.
+function(gptbench_compile_as_test target)
+  target_link_libraries(${target} PRIVATE ${ARGN} gptbench_warnings GTest::gtest)
+  target_compile_definitions(${target} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # What is tested is compiled as it ships; tests themselves compile in as little as half the time with -O1.
+  target_compile_options(${target} PRIVATE -O1)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # names of several files may be equal
+  gptbench_precompile_gtest(${target})
+endfunction()
+
 # A GoogleTest program; RANKS (or MPI) starts it through the MPI launcher with the main function of
 # test/mpi_main.cpp. Several rank counts (RANKS 1 2 4) register one test each, named <name>_n<ranks>.
 # SHARDS 2 (without RANKS) divides its test cases among tests <name>_s1 and <name>_s2. ARGUMENTS
@@ -76,12 +86,7 @@ function(gptbench_test name)
     set(ARG_RANKS 1)
   endif()
   add_executable(test_${name} ${ARG_SOURCES})
-  target_link_libraries(test_${name} PRIVATE ${ARG_LIBRARIES} gptbench_warnings GTest::gtest)
-  target_compile_definitions(test_${name} PRIVATE GPTBENCH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # What is tested is compiled as it ships; tests themselves compile in as little as half the time with -O1.
-  target_compile_options(test_${name} PRIVATE -O1)
-  set_target_properties(test_${name} PROPERTIES UNITY_BUILD OFF)  # names of several files may be equal
-  gptbench_precompile_gtest(test_${name})
+  gptbench_compile_as_test(test_${name} ${ARG_LIBRARIES})
   if(NOT ARG_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
     if(NOT ARG_LABELS)
@@ -101,8 +106,7 @@ function(gptbench_test name)
     endforeach()
     return()
   endif()
-  target_sources(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/test/mpi_main.cpp)
-  target_link_libraries(test_${name} PRIVATE MPI::MPI_CXX)
+  target_link_libraries(test_${name} PRIVATE gptbench_mpi_main MPI::MPI_CXX)
   list(LENGTH ARG_RANKS variants)
   foreach(ranks IN LISTS ARG_RANKS)
     set(test ${name})

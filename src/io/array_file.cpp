@@ -21,7 +21,7 @@ void reserve_arrays(NewFile& file, std::vector<FileArray>& arrays,
   for (FileArray& array : arrays) {
     const Hdf5Handle dataset = create_dataset(
         hdf5, {array.name, "1", array.description}, {array.shape.begin(), array.shape.end()},
-        array.type == DType::f64 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT, Place::now);
+        array.type == DType::f64 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT, AllocationTime::early);
     const haddr_t offset = H5Dget_offset(dataset);
     if (offset == HADDR_UNDEF) throw Error(Exit::io, "cannot place " + array.name);
     array.offset = static_cast<int64_t>(offset);

@@ -84,14 +84,14 @@ void write_attribute(hid_t object, const std::string& name, const char* value) {
 }
 
 Hdf5Handle create_dataset(hid_t parent, const DatasetLabel& label,
-                          const std::vector<hsize_t>& shape, hid_t type, Place place) {
+                          const std::vector<hsize_t>& shape, hid_t type, AllocationTime time) {
   const std::string what = "write " + label.name;
   const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), what);
   hdf5_check(H5Pset_create_intermediate_group(links, 1), what);
   // Without times the bytes of a file follow from its content alone.
   const Hdf5Handle creation(H5Pcreate(H5P_DATASET_CREATE), what);
   hdf5_check(H5Pset_obj_track_times(creation, false), what);
-  if (place == Place::now) {
+  if (time == AllocationTime::early) {
     hdf5_check(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY), what);
     hdf5_check(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER), what);
   }

@@ -55,12 +55,12 @@ Hdf5Handle write_dataset(hid_t parent, const DatasetLabel& label, const std::vec
 void write_text(hid_t parent, const DatasetLabel& label, const std::string& value);
 void write_text(hid_t parent, const DatasetLabel& label, const std::vector<std::string>& value);
 
-// A dataset whose rows are written later; `type` is the type in the file. later: it has its place
-// in the file when rows are written by HDF5, and is 0 elsewhere. now: it has its place, of any
+// A dataset whose rows are written later; `type` is the type in the file. late: it has its place
+// in the file when rows are written by HDF5, and is 0 elsewhere. early: it has its place, of any
 // content, at H5Dget_offset().
-enum class Place { later, now };
+enum class AllocationTime { late, early };
 Hdf5Handle create_dataset(hid_t parent, const DatasetLabel& label,
                           const std::vector<hsize_t>& shape, hid_t type,
-                          Place place = Place::later);
+                          AllocationTime time = AllocationTime::late);
 
 }  // namespace gptbench
