@@ -92,7 +92,7 @@ class Fit {
     fit_links();
     fit_messages();
     fit_overlap();
-#define GPTBENCH_ASSUMED(key, doc) \
+#define GPTBENCH_ASSUMED(key, range, doc) \
   fitted_.comments.insert({#key, "as in input/software/gptbench.in"});
     GPTBENCH_SOFTWARE_KEYS(GPTBENCH_ASSUMED)
 #undef GPTBENCH_ASSUMED

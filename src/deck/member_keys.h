@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -25,6 +26,7 @@ struct MemberKey {
   const char* allowed = "";  // texts, in lower case with commas between them; "": any
   bool may_be_zero = false;  // numbers are positive otherwise
   double max = 1e9;
+  bool is_whole = false;  // a number without a fraction
 
   // As the key table of decks describes keys.
   Key described(const std::string& group) const {
@@ -71,6 +73,10 @@ T read_members(const Source& source, const Group& group, const std::vector<Membe
     const Key key = row->described(group.name);
     for (const Element& element : claims.take(source, key, assignment)) {
       const KeyValue value = read_scalar(source, key, *element.token);
+      if (const auto* number = std::get_if<double>(&value);
+          row->is_whole && number != nullptr && *number != std::floor(*number))
+        source.fail(assignment.place, key.full_name() + " = " + format_real(*number) +
+                                          " is not allowed; allowed: whole numbers");
       std::visit([&](const auto member) { put_element(object.*member, element.index, value); },
                  row->member);
     }

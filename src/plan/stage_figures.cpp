@@ -18,8 +18,15 @@ Plan plan_of_stage(const Plan& plan, int64_t stage) {
 }  // namespace
 
 StageFigures figures_of(const Plan& plan) {
-  return {plan.rank, plan.class_bytes, plan.costs.model_flops, plan.costs.recompute_flops,
-          plan.costs.fp8_flops};
+  StageFigures figures;
+  figures.rank = plan.rank;
+  figures.class_bytes = plan.class_bytes;
+  for (const Chunk& chunk : plan.chunks) figures.layers += chunk.end_layer - chunk.first_layer;
+  figures.slots = plan.micro_batches.slots;
+  figures.model_flops = plan.costs.model_flops;
+  figures.recompute_flops = plan.costs.recompute_flops;
+  figures.fp8_flops = plan.costs.fp8_flops;
+  return figures;
 }
 
 void for_each_stage(const Plan& plan, const std::function<void(const Plan&)>& visit) {

@@ -20,6 +20,8 @@ std::vector<Plan> stage_plans(Plan plan);
 struct StageFigures {
   int64_t rank = 0;  // whose plan it is
   ClassBytes class_bytes{};
+  int64_t layers = 0;  // of its virtual stages together
+  int64_t slots = 1;   // micro-batches whose activations it keeps at a time
   double model_flops = 0.0, recompute_flops = 0.0, fp8_flops = 0.0;  // as in Plan
 };
 

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "deck/presets.h"
 #include "post/cells.h"
 #include "post/explain.h"
 #include "post/table.h"
@@ -112,11 +111,8 @@ std::string explain_page(const std::string& path, const Record& record,
                          const std::string& profile) {
   std::optional<Machine> machine;
   if (!profile.empty()) machine = read_machine(profile);
-  const auto& known = embedded_machines();
-  const bool is_own =
-      !profile.empty() && std::none_of(known.begin(), known.end(),
-                                       [&](const Preset& each) { return each.name == profile; });
-  const Software software = read_software(is_own ? profile : "gptbench");
+  const Software software =
+      profile.empty() ? read_software("gptbench") : software_of_profile(profile);
   const StepAccount account = account_of(record, machine, software);
   const Ceilings ceilings = ceilings_of(record, machine);
   std::string limits =

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "base/units.h"
 
 namespace gptbench {
 namespace {
@@ -13,6 +16,24 @@ double steps_of_log2(int64_t n) {
 // (n - 1) / n: the part of an array that a rank does not hold yet.
 double others(int64_t n) {
   return static_cast<double>(n - 1) / static_cast<double>(n);
+}
+
+// The ranks of the stage of `rank`, but only itself where the groups of all lie on nodes alike:
+// where nodes begin at multiples of what is within an axis, and axes at multiples of nodes.
+std::vector<int64_t> unlike_ranks(const Grid& grid, int64_t rank, Axis axis,
+                                  int64_t ranks_per_node) {
+  bool alike = grid.zero_group == 0 || (axis != Axis::shard && axis != Axis::replica);
+  int64_t within = 1;
+  for (const Axis each : grid.order) {
+    within *= grid.size_of(each);
+    alike = alike && (within % ranks_per_node == 0 || ranks_per_node % within == 0);
+  }
+  if (alike) return {rank};
+  const int64_t stage = grid.coordinates_of(rank).pipeline;
+  std::vector<int64_t> ranks;
+  for (int64_t each = 0; each < grid.size(); ++each)
+    if (grid.coordinates_of(each).pipeline == stage) ranks.push_back(each);
+  return ranks;
 }
 
 }  // namespace
@@ -30,13 +51,31 @@ Links links_of(const Machine& machine, const Software& software) {
 GroupShape shape_of(const Grid& grid, int64_t rank, Axis axis, int64_t ranks_per_node) {
   GroupShape shape;
   shape.ranks = grid.size_of(axis);
-  const int64_t node = rank / ranks_per_node;
-  int64_t here = 0;
-  for (int64_t place = 0; place < shape.ranks; ++place)
-    here += grid.member_of(rank, axis, place) / ranks_per_node == node ? 1 : 0;
-  shape.per_node = std::max<int64_t>(1, here);
+  int64_t most_nodes = 1;
+  std::vector<bool> seen(static_cast<size_t>(grid.size()));
+  std::vector<int64_t> nodes;
+  for (const int64_t each : unlike_ranks(grid, rank, axis, ranks_per_node)) {
+    if (seen[static_cast<size_t>(each)]) continue;
+    nodes.clear();
+    for (int64_t place = 0; place < shape.ranks; ++place) {
+      const int64_t member = grid.member_of(each, axis, place);
+      seen[static_cast<size_t>(member)] = true;
+      nodes.push_back(member / ranks_per_node);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    most_nodes =
+        std::max<int64_t>(most_nodes, std::unique(nodes.begin(), nodes.end()) - nodes.begin());
+  }
+  shape.per_node = ceil_div(shape.ranks, most_nodes);
   shape.sharing = std::max<int64_t>(1, std::min(ranks_per_node, grid.size()) / shape.per_node);
   return shape;
+}
+
+bool leaves_node(const Grid& grid, int64_t rank, Axis axis, int64_t place, int64_t ranks_per_node) {
+  const std::vector<int64_t> ranks = unlike_ranks(grid, rank, axis, ranks_per_node);
+  return std::any_of(ranks.begin(), ranks.end(), [&](int64_t each) {
+    return grid.member_of(each, axis, place) / ranks_per_node != each / ranks_per_node;
+  });
 }
 
 double collective_s(const Links& links, OpKind kind, double bytes, const GroupShape& group) {

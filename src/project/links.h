@@ -29,8 +29,13 @@ struct GroupShape {
   int64_t ranks = 1, per_node = 1, sharing = 1;
   int64_t nodes() const { return (ranks + per_node - 1) / per_node; }
 };
-// Shape of the group of `rank` along `axis`; ranks fill nodes in their order.
+// Shape of the groups along `axis` that ranks of the stage of `rank` are in; ranks fill nodes in
+// their order. Where groups lie differently, as three of 6 ranks on nodes of 8 do, it is that of
+// one on the most nodes, spread evenly: the others wait for it.
 GroupShape shape_of(const Grid& grid, int64_t rank, Axis axis, int64_t ranks_per_node);
+// Whether any rank of the stage of `rank` is on another node than the member of its group at
+// `place`.
+bool leaves_node(const Grid& grid, int64_t rank, Axis axis, int64_t place, int64_t ranks_per_node);
 
 // Seconds of one collective about an array of S `bytes` (of all ranks where it is gathered or
 // scattered) in a group of n ranks, q of them on each of N nodes: the least over

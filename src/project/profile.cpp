@@ -14,10 +14,14 @@ namespace {
 
 using M = Machine;
 using S = Software;
-#define GPTBENCH_MACHINE_ROW(key, doc) {#key, &M::key, "", true},
+template <class T>
+MemberKey<T> figure_key(const char* name, double T::*member, const FigureRange& range) {
+  return {name, member, "", range.may_be_zero, range.max, range.whole};
+}
+#define GPTBENCH_MACHINE_ROW(key, range, doc) figure_key<M>(#key, &M::key, figure_range::range),
 const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},
                                                 GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)};
-#define GPTBENCH_SOFTWARE_ROW(key, doc) {#key, &S::key, "", true},
+#define GPTBENCH_SOFTWARE_ROW(key, range, doc) figure_key<S>(#key, &S::key, figure_range::range),
 const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)};
 
 // The text of a profile: of the program's own by name, of this machine as "local", else of the

@@ -14,68 +14,81 @@
 
 namespace gptbench {
 
+// What a figure may be.
+struct FigureRange {
+  bool may_be_zero, whole;
+  double max;
+  const char* text;
+};
+namespace figure_range {
+constexpr FigureRange positive = {false, false, 1e9, "> 0"},
+                      not_negative = {true, false, 1e9, ">= 0"},
+                      fraction = {true, false, 1.0, "0 to 1"}, flag = {true, true, 1.0, "0 or 1"},
+                      count = {false, true, 1e9, "1, 2, 3, ..."};
+}  // namespace figure_range
+
 // Keys of &machine beside `device`, the name of a data sheet (input/devices.in) from which peaks,
 // memory and bandwidths are taken. Links are counted in one direction.
 // clang-format off
 #define GPTBENCH_DEVICE_KEYS(X)                                                                \
-  X(accelerator, "1: ranks compute on devices of their own; 0: on the host's processor")       \
-  X(clock_ghz, "clock that the peaks are taken at")                                            \
-  X(capped_clock_ghz, "clock that a power cap leaves to GEMMs and attention; 0: clock_ghz")    \
-  X(units, "tiles of a GEMM that are worked on at a time")                                     \
-  X(tile_rows, "rows of the result that a tile covers")                                        \
-  X(tile_columns, "columns that it covers")                                                    \
-  X(tile_ramp, "elements of the inner dimension that a tile's start and end cost")             \
-  X(gemm_efficiency, "share of the peak while all units work")                                 \
-  X(fp8_efficiency, "the same of GEMMs of fp8 factors")                                        \
-  X(attention_efficiency, "FLOPs of attention, all of the matrix counted, over the peak")      \
-  X(attention_ramp, "positions of a sequence that the start and end of attention cost")        \
-  X(attention_softmax, "elements of the head size that the softmax of a score costs")          \
-  X(memory_efficiency, "share of the data sheet's bandwidth that kernels reach")               \
-  X(launch_us, "from the end of a kernel to the start of the next")                            \
-  X(reserve_gib, "memory of a device that context and libraries take")                         \
-  X(host_gb_per_s, "bandwidth of the host's memory per rank, for kernels on the host")
+  X(accelerator, flag, "1: ranks compute on devices of their own; 0: on the host's processor")  \
+  X(clock_ghz, not_negative, "clock that the peaks are taken at")                               \
+  X(capped_clock_ghz, not_negative, "clock that a power cap leaves to GEMMs and attention; 0: clock_ghz") \
+  X(units, positive, "tiles of a GEMM that are worked on at a time")                            \
+  X(tile_rows, positive, "rows of the result that a tile covers")                               \
+  X(tile_columns, positive, "columns that it covers")                                           \
+  X(tile_ramp, not_negative, "elements of the inner dimension that a tile's start and end cost") \
+  X(gemm_efficiency, positive, "share of the peak while all units work")                        \
+  X(fp8_efficiency, positive, "the same of GEMMs of fp8 factors")                               \
+  X(attention_efficiency, positive, "FLOPs of attention, all of the matrix counted, over the peak") \
+  X(attention_ramp, not_negative, "positions of a sequence that the start and end of attention cost") \
+  X(attention_softmax, not_negative, "elements of the head size that the softmax of a score costs") \
+  X(memory_efficiency, positive, "share of the data sheet's bandwidth that kernels reach")      \
+  X(launch_us, not_negative, "from the end of a kernel to the start of the next")               \
+  X(reserve_gib, not_negative, "memory of a device that context and libraries take")            \
+  X(host_gb_per_s, positive, "bandwidth of the host's memory per rank, for kernels on the host")
 #define GPTBENCH_NODE_KEYS(X)                                                                  \
-  X(ranks_per_node, "ranks of a node, each with a device")                                     \
-  X(node_kw, "electrical power of a node that trains")                                         \
-  X(within_gb_per_s, "link of a rank to the others of its node")                               \
-  X(within_us, "latency of this link")                                                         \
-  X(between_gb_per_s, "links of a node to other nodes, together")                              \
-  X(between_us, "latency of these links")                                                      \
-  X(jitter, "standard deviation of a rank's computing time per step over its mean")
+  X(ranks_per_node, count, "ranks of a node, each with a device")                               \
+  X(node_kw, not_negative, "electrical power of a node that trains")                            \
+  X(within_gb_per_s, positive, "link of a rank to the others of its node")                      \
+  X(within_us, not_negative, "latency of this link")                                            \
+  X(between_gb_per_s, positive, "links of a node to other nodes, together")                     \
+  X(between_us, not_negative, "latency of these links")                                         \
+  X(jitter, not_negative, "standard deviation of a rank's computing time per step over its mean")
 #define GPTBENCH_MACHINE_KEYS(X) GPTBENCH_DEVICE_KEYS(X) GPTBENCH_NODE_KEYS(X)
 
 // Keys of &software. A factor multiplies what the plan of gptbench says.
 #define GPTBENCH_WORK_KEYS(X)                                                                  \
-  X(fuses, "1: activations and residual sums run within other kernels; 0: kernels of their own") \
-  X(elementwise_factor, "bytes that kernels move which are neither GEMM nor named below")      \
-  X(loss_factor, "bytes that the loss moves")                                                  \
-  X(optimizer_factor, "bytes that the optimizer moves")                                        \
-  X(host_optimizer_factor, "bytes that the optimizer moves on the host")                       \
-  X(recompute_factor, "time of recomputation, which in the plan leaves out each layer's last GEMM") \
-  X(score_traffic, "bytes moved per stored attention score, forward; 0: attention is fused")   \
-  X(operation_us, "added to each operation on the device")                                     \
-  X(step_ms, "added to each step")
+  X(fuses, flag, "1: activations and residual sums run within other kernels; 0: kernels of their own") \
+  X(elementwise_factor, positive, "bytes that kernels move which are neither GEMM nor named below") \
+  X(loss_factor, positive, "bytes that the loss moves")                                         \
+  X(optimizer_factor, positive, "bytes that the optimizer moves")                               \
+  X(host_optimizer_factor, positive, "bytes that the optimizer moves on the host")              \
+  X(recompute_factor, positive, "time of recomputation, which in the plan leaves out each layer's last GEMM") \
+  X(score_traffic, not_negative, "bytes moved per stored attention score, forward; 0: attention is fused") \
+  X(operation_us, not_negative, "added to each operation on the device")                        \
+  X(step_ms, not_negative, "added to each step")
 #define GPTBENCH_MEMORY_KEYS(X)                                                                \
-  X(score_bytes, "bytes held per stored attention score until its backward pass")              \
-  X(logit_bytes, "bytes held per logit of a micro-batch, beside the plan")                     \
-  X(memory_factor, "memory that is taken over memory that is planned")
+  X(score_bytes, not_negative, "bytes held per stored attention score until its backward pass") \
+  X(logit_bytes, not_negative, "bytes held per logit of a micro-batch, beside the plan")        \
+  X(memory_factor, positive, "memory that is taken over memory that is planned")
 #define GPTBENCH_MESSAGE_KEYS(X)                                                               \
-  X(gather_bytes, "bytes of a parameter in the gathers of ZeRO; 0: as the deck's types")       \
-  X(reduce_bytes, "bytes of a gradient in its reductions; 0: as the deck's types")             \
-  X(message_us, "added to each message")                                                       \
-  X(overlap_cost, "of the time of a message, what computing beside it loses")                  \
-  X(prefetches, "1: weights of ZeRO 3 are gathered while the layer before computes; 0: when needed") \
-  X(within_efficiency, "share of a link's bandwidth within a node that messages reach")        \
-  X(between_efficiency, "the same between nodes")
+  X(gather_bytes, not_negative, "bytes of a parameter in the gathers of ZeRO; 0: as the deck's types") \
+  X(reduce_bytes, not_negative, "bytes of a gradient in its reductions; 0: as the deck's types") \
+  X(message_us, not_negative, "added to each message")                                          \
+  X(overlap_cost, fraction, "of the time of a message, what computing beside it loses")         \
+  X(prefetches, flag, "1: weights of ZeRO 3 are gathered while the layer before computes; 0: when needed") \
+  X(within_efficiency, positive, "share of a link's bandwidth within a node that messages reach") \
+  X(between_efficiency, positive, "the same between nodes")
 #define GPTBENCH_SPREAD_KEYS(X)                                                                \
-  X(spread, "standard deviation of ln(projected / measured time) over rows that were not fitted") \
-  X(spread_per_doubling, "added to it by each doubling of the ranks beyond known_ranks")       \
-  X(known_ranks, "largest number of ranks among the rows that the profile was fitted to")
+  X(spread, not_negative, "standard deviation of ln(projected / measured time) over rows that were not fitted") \
+  X(spread_per_doubling, not_negative, "added to it by each doubling of the ranks beyond known_ranks") \
+  X(known_ranks, count, "largest number of ranks among the rows that the profile was fitted to")
 #define GPTBENCH_SOFTWARE_KEYS(X) \
   GPTBENCH_WORK_KEYS(X) GPTBENCH_MEMORY_KEYS(X) GPTBENCH_MESSAGE_KEYS(X) GPTBENCH_SPREAD_KEYS(X)
 // clang-format on
 
-#define GPTBENCH_PROFILE_FIELD(key, doc) double key = 0.0;
+#define GPTBENCH_PROFILE_FIELD(key, range, doc) double key = 0.0;
 struct MachineDevice {
   GPTBENCH_DEVICE_KEYS(GPTBENCH_PROFILE_FIELD)
 };

@@ -102,6 +102,10 @@ std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& ma
     config.run.device = machine.accelerator != 0.0 ? DeviceKind::cuda : DeviceKind::host;
   config.run.comm = config.run.device == DeviceKind::cuda ? CommLibrary::nccl : CommLibrary::mpi;
   config.run.mpi_arrays = MpiArrays::host;
+  if (!config.parallel.offload.empty() && config.parallel.offload_target == OffloadTarget::file)
+    throw Error(Exit::usage,
+                "parallel.offload_target = 'file': profiles hold no rate of storage, so that steps "
+                "that wait for it cannot be projected; use 'host', or run the deck");
   DeviceTraits traits = device_traits(config.run.device);
   traits.fuses = software.fuses != 0.0;
   traits.single_pass = false;  // of this program alone
@@ -180,22 +184,33 @@ StepTimeline step_timeline(const StepWork& work, const Machine& machine, const S
 MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figures,
                        const Machine& machine, const Software& software) {
   const auto rows = static_cast<double>(plan.micro_batches.rows);
-  const auto layers = static_cast<double>(plan.shape.L) / static_cast<double>(plan.grid.pipeline);
-  const bool recomputed = plan.config.memory.activation_checkpointing != Recompute::none;
-  const double scores = rows * static_cast<double>(plan.T_local() * plan.local.H) *
-                        (recomputed ? 1.0 : layers * static_cast<double>(plan.micro_batches.slots));
+  // Of one layer and micro-batch: each of the rank's rows has a score for each position.
+  const double scores = rows * static_cast<double>(plan.shape.T * plan.local.H);
   const double logits = rows * static_cast<double>(plan.local.V);
-  double most = 0.0;
+  const bool recomputes_all = plan.config.memory.activation_checkpointing == Recompute::full;
+  const bool has_device = machine.accelerator != 0.0;
+  MemoryNeed need;
   for (const StageFigures& stage : figures) {
     const bool has_head = &stage == &figures.back();
-    most = std::max(most, static_cast<double>(device_total(stage.class_bytes)) +
-                              (has_head ? logits * software.logit_bytes : 0.0));
+    // What is offloaded from a processor stays in the same memory.
+    const double planned = static_cast<double>(has_device ? device_total(stage.class_bytes)
+                                                          : total(stage.class_bytes)) +
+                           (has_head ? logits * software.logit_bytes : 0.0);
+    const int64_t kept =
+        recomputes_all ? std::min<int64_t>(stage.layers, 1) : stage.layers * stage.slots;
+    need.memory_bytes = std::max(
+        need.memory_bytes, std::ceil(software.memory_factor * planned +
+                                     static_cast<double>(kept) * scores * software.score_bytes));
+    if (has_device)
+      need.host_bytes =
+          std::max(need.host_bytes,
+                   static_cast<double>(total(stage.class_bytes) - device_total(stage.class_bytes)));
   }
   constexpr auto gib = static_cast<double>(GiB);
   const double limit_gib = plan.config.memory.device_memory_gib;
-  return {std::ceil(software.memory_factor * most + scores * software.score_bytes),
-          machine.reserve_gib * gib,
-          (limit_gib > 0.0 ? limit_gib : machine.data().memory_gb) * gib};
+  need.reserve_bytes = machine.reserve_gib * gib;
+  need.limit_bytes = (limit_gib > 0.0 ? limit_gib : machine.data().memory_gb) * gib;
+  return need;
 }
 
 Projection project(const StepWork& work, const Machine& machine, const Software& software) {

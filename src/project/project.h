@@ -58,9 +58,11 @@ struct StepTimeline {
 };
 StepTimeline step_timeline(const StepWork& work, const Machine& machine, const Software& software);
 
-// Memory of the device with the highest need; reserve_bytes, for context and libraries, is on top.
+// Memory of the device with the highest need, of the processor where ranks compute on it;
+// reserve_bytes, for context and libraries, is on top. host_bytes: what a rank offloads from a
+// device, for which profiles have no limit.
 struct MemoryNeed {
-  double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0;
+  double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0, host_bytes = 0.0;
   bool fits() const { return memory_bytes + reserve_bytes <= limit_bytes; }
 };
 // `figures` by stage, `plan` of the first.

@@ -56,7 +56,18 @@ double host_s(const ProjectionReport& report) {
   return sum;
 }
 
-// Resources for training on the tokens.
+// What a reader must know of the figures, beside those of the report.
+std::vector<std::string> remarks_of(const ProjectionReport& report) {
+  std::vector<std::string> remarks = report.remarks;
+  const Machine& machine = report.machine;
+  if (nodes_of(report) > 1 && machine.between_us == 0.0)
+    remarks.push_back("machine " + machine.name +
+                      " states no latency between nodes (between_us = 0), as profiles of a "
+                      "calibration on one node: messages between nodes take too little time here");
+  return remarks;
+}
+
+// Resources for training on the tokens; mwh is 0 where the machine states no power.
 struct Budget {
   double hours, node_hours, mwh;
 };
@@ -76,6 +87,12 @@ std::string projection_text(const ProjectionReport& report) {
   std::string text = "Projected, not measured: " + machine + ", " + software + "\n" +
                      "Grid            " + describe(plan.grid) +
                      printed(", %lld nodes\n", static_cast<long long>(nodes_of(report)));
+  const BatchConfig& batch = plan.config.batch;
+  text += printed("Batch           %lld sequences per step, %lld per micro-batch\n",
+                  static_cast<long long>(batch.global_batch_size),
+                  static_cast<long long>(batch.micro_batch_size));
+  for (const std::string& remark : remarks_of(report))
+    text += hanging(std::string(16, ' '), remark);
   text += "Step            " + format_seconds(time.sec_per_it) + ", 80 % of steps between " +
           format_seconds(projection.low_s) + " and " + format_seconds(projection.high_s) + "\n";
   for (const auto& [name, seconds] : parts_of(time))
@@ -89,6 +106,9 @@ std::string projection_text(const ProjectionReport& report) {
   text += printed("Memory          %.2f GiB and a reserve of %.2f, of %.2f GiB\n",
                   projection.memory_bytes / bytes_per_gib, projection.reserve_bytes / bytes_per_gib,
                   projection.limit_bytes / bytes_per_gib);
+  if (projection.host_bytes > 0.0)
+    text += printed("Host memory     %.2f GiB per rank; profiles have no limit of it\n",
+                    projection.host_bytes / bytes_per_gib);
   if (!plan.costs.comm.empty()) text += "Messages of rank 0\n";
   for (const CommTotal& each : plan.costs.comm) {
     const GroupShape group =
@@ -107,9 +127,10 @@ std::string projection_text(const ProjectionReport& report) {
                     host_s(report));
   if (report.tokens > 0.0) {
     const Budget budget = budget_of(report);
-    text += printed("%-16s%.4g h, %.4g node-hours, %.4g MWh\n",
+    text += printed("%-16s%.4g h, %.4g node-hours, %s\n",
                     format_si(report.tokens, "tokens").c_str(), budget.hours, budget.node_hours,
-                    budget.mwh);
+                    budget.mwh > 0.0 ? printed("%.4g MWh", budget.mwh).c_str()
+                                     : "energy unknown (node_kw = 0)");
   }
   return text + printed(
                     "GPTBENCH projection sec_per_it=%.6g low=%.6g high=%.6g tokens_per_s=%.6g "
@@ -131,6 +152,9 @@ std::string projection_json(const ProjectionReport& report) {
       .add("ranks", plan.grid.size())
       .add("nodes", nodes_of(report))
       .add_json("grid", grid_json(plan))
+      .add("global_batch_size", plan.config.batch.global_batch_size)
+      .add("micro_batch_size", plan.config.batch.micro_batch_size)
+      .add("remarks", remarks_of(report))
       .add("sec_per_it", projection.time.sec_per_it)
       .add("low", projection.low_s)
       .add("high", projection.high_s)
@@ -144,6 +168,7 @@ std::string projection_json(const ProjectionReport& report) {
       .add("memory_bytes", projection.memory_bytes)
       .add("reserve_bytes", projection.reserve_bytes)
       .add("limit_bytes", projection.limit_bytes)
+      .add("host_bytes", projection.host_bytes)
       .add("fits", projection.fits())
       .add_json("messages", messages_json(plan.costs.comm))
       .add_json("traffic", traffic_json(traffic_of(report)));
@@ -155,12 +180,10 @@ std::string projection_json(const ProjectionReport& report) {
                                    .text());
   if (report.tokens > 0.0) {
     const Budget need = budget_of(report);
-    object.add_json("budget", JsonObject()
-                                  .add("tokens", report.tokens)
-                                  .add("hours", need.hours)
-                                  .add("node_hours", need.node_hours)
-                                  .add("mwh", need.mwh)
-                                  .text());
+    JsonObject budget;
+    budget.add("tokens", report.tokens).add("hours", need.hours).add("node_hours", need.node_hours);
+    if (need.mwh > 0.0) budget.add("mwh", need.mwh);
+    object.add_json("budget", budget.text());
   }
   return object.text();
 }

@@ -2,18 +2,21 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "project/project.h"
 
 namespace gptbench {
 
-// A projection with its profiles. `tokens`: to be trained on; 0: no budget.
+// A projection with its profiles. `tokens`: to be trained on; 0: no budget. `remarks`: how the
+// deck was completed.
 struct ProjectionReport {
   const StepWork& work;
   const Projection& projection;
   const Machine& machine;
   const Software& software;
   double tokens = 0.0;
+  std::vector<std::string> remarks = {};
 };
 
 // In 80 columns: grid, time and what it is, rates, memory, bytes that leave ranks and nodes,

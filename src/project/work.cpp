@@ -52,6 +52,10 @@ class Clock {
       if (machine.clock_ghz <= 0.0)
         throw Error(Exit::usage, "machine " + machine.name +
                                      ": capped_clock_ghz needs clock_ghz, that of the peaks");
+      if (machine.capped_clock_ghz > machine.clock_ghz)
+        throw Error(Exit::usage,
+                    "machine " + machine.name +
+                        ": capped_clock_ghz is above clock_ghz; 0 is a clock without a cap");
       peak_ *= machine.capped_clock_ghz / machine.clock_ghz;
       fp8_peak_ *= machine.capped_clock_ghz / machine.clock_ghz;
     }
@@ -73,8 +77,8 @@ class Clock {
       case Work::Kind::host:
         return (work.region == Region::optimizer ? software_.host_optimizer_factor : 1.0) *
                work.bytes / (machine_.host_gb_per_s * 1e9);
-      case Work::Kind::transfer:  // the data sheet counts both directions
-        return work.bytes / (machine_.data().host_link_gb_per_s * 0.5e9);
+      case Work::Kind::transfer:
+        return work.bytes / host_copy_bytes_per_s();
       case Work::Kind::message:
         break;
     }
@@ -82,6 +86,18 @@ class Clock {
   }
 
  private:
+  // Of a device over its link, whose data sheet counts both directions; of a processor within its
+  // memory, which is read and written.
+  double host_copy_bytes_per_s() const {
+    if (machine_.accelerator == 0.0) return machine_.host_gb_per_s * 0.5e9;
+    const double link_gb_per_s = machine_.data().host_link_gb_per_s;
+    if (link_gb_per_s <= 0.0)
+      throw Error(Exit::usage, "machine " + machine_.name + ": the data sheet of " +
+                                   machine_.device +
+                                   " states no host_link_gb_per_s, which offload needs");
+    return link_gb_per_s * 0.5e9;
+  }
+
   double factor(const Work& work) const {
     double factor = work.recompute ? software_.recompute_factor : 1.0;
     if (work.kind != Work::Kind::memory) return factor;
@@ -133,8 +149,8 @@ class Clock {
       return measured(spec_of(work.op).name, shape.ranks, shape.per_node, bytes) *
              collective_s(links_, work.op, bytes, shape);
     }
-    const int64_t peer = plan_.grid.member_of(plan_.rank, work.axis, work.peer);
-    const bool same_node = peer / links_.ranks_per_node == plan_.rank / links_.ranks_per_node;
+    const bool same_node =
+        !leaves_node(plan_.grid, plan_.rank, work.axis, work.peer, links_.ranks_per_node);
     return measured("send", 2, same_node ? 2 : 1, work.bytes) *
            message_s(links_, work.bytes, same_node, shape.sharing);
   }

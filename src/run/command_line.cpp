@@ -180,8 +180,8 @@ void check(CommandLine& line) {
   if (line.top != CommandLine{}.top && !searches) usage("--top requires --search");
   if (line.ranks_per_node > 0 && line.mode != Mode::plan)
     usage("--ranks-per-node requires --plan; elsewhere the machine profile states it");
-  if (projects && line.software.empty() && is_path(line.machine)) line.software = line.machine;
-  const bool has_software = !line.software.empty() || line.machine == "local";
+  const bool has_software =
+      !line.software.empty() || line.machine == "local" || is_path(line.machine);
   if (projects && (line.machine.empty() || !has_software || line.ranks == 0))
     usage("--project requires --machine M, --software S and --ranks N");
   if (line.operations && line.mode != Mode::plan) usage("--operations requires --plan");

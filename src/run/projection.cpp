@@ -1,10 +1,16 @@
 #include "run/projection.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "base/units.h"
+#include "deck/validate.h"
 #include "io/result_file.h"
 #include "record/steps.h"
 #include "run/assemble_record.h"
 #include "run/auto_layout.h"
+#include "run/largest_batch.h"
 #include "run/trace_file.h"
 
 namespace gptbench {
@@ -62,6 +68,28 @@ ProjectionFacts facts_of(const ProjectionReport& report) {
   return facts;
 }
 
+// A deck that asks for its largest batch, with the largest that fits in the projected memory; and
+// what is to be said of it. The first candidate where none fits.
+std::pair<Deck, std::vector<std::string>> with_largest_batch(Deck deck, int64_t ranks,
+                                                             const Machine& machine,
+                                                             const Software& software) {
+  const BatchCandidates candidates(deck, resolve(deck, ranks));
+  if (!candidates.is_requested()) return {std::move(deck), {}};
+  Deck trial = deck;
+  const int64_t largest = largest_candidate(candidates, [&](int64_t candidate) {
+    trial.config.batch = candidates.at(candidate).batch;
+    const std::vector<Plan> stages = stage_plans(trial, ranks, machine, software);
+    std::vector<StageFigures> figures;
+    for (const Plan& stage : stages) figures.push_back(figures_of(stage));
+    return memory_need(stages.front(), figures, machine, software).fits();
+  });
+  const int64_t chosen = std::max<int64_t>(1, largest);
+  deck.config.batch = candidates.at(chosen).batch;
+  return {std::move(deck),
+          {largest > 0 ? "the largest batch that fits in the projected memory (run.find_largest)"
+                       : "the smallest batch of run.find_largest, which does not fit"}};
+}
+
 }  // namespace
 
 Record projected_record(const Deck& deck, const ProjectionReport& report, const std::string& argv) {
@@ -106,11 +134,12 @@ std::string run_projection(const CommandLine& line, const std::string& argv) {
   const Machine machine = read_machine(line.machine);
   const Software software =
       line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
-  const Deck deck =
-      with_best_layout(read_deck(line.deck, line.overrides), line.ranks, machine, software).deck;
+  const auto [deck, remarks] = with_largest_batch(
+      with_best_layout(read_deck(line.deck, line.overrides), line.ranks, machine, software).deck,
+      line.ranks, machine, software);
   const StepWork work = step_work(deck, line.ranks, machine, software);
   const Projection projection = project(work, machine, software);
-  const ProjectionReport report = {work, projection, machine, software, line.tokens};
+  const ProjectionReport report = {work, projection, machine, software, line.tokens, remarks};
   if (!line.result_directory.empty()) {
     write_result(line.result_directory, projected_record(deck, report, argv));
     write_trace(line.result_directory, step_timeline(work, machine, software));

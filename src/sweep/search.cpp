@@ -135,6 +135,9 @@ std::string layout_deck_text(const SearchReport& report, size_t place) {
   std::vector<std::string> settings = settings_of(found, search.global_batch_size);
   settings.push_back("run.name=" + name);
   if (report.deck.config.run.layout != LayoutKind::given) settings.push_back("run.layout=given");
+  // Its batch is the one that was ranked.
+  if (report.deck.config.run.largest.search != FindLargest::none)
+    settings.push_back("run.find_largest=none");
   const std::string& directory = report.deck.config.output.directory;
   if (!directory.empty())
     settings.push_back("output.directory=" +

@@ -281,9 +281,10 @@ TEST(Fit, ProfileReadsBackAndProjects) {
   const Machine machine = read_machine(path);
   const Software software = read_software(path);
   std::remove(path.c_str());
-#define GPTBENCH_SAME_MACHINE(key, doc) EXPECT_EQ(machine.key, fitted.machine.key) << #key;
+#define GPTBENCH_SAME_MACHINE(key, range, doc) EXPECT_EQ(machine.key, fitted.machine.key) << #key;
   GPTBENCH_MACHINE_KEYS(GPTBENCH_SAME_MACHINE)
-#define GPTBENCH_SAME_SOFTWARE(key, doc) EXPECT_EQ(software.key, fitted.software.key) << #key;
+#define GPTBENCH_SAME_SOFTWARE(key, range, doc) \
+  EXPECT_EQ(software.key, fitted.software.key) << #key;
   GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SAME_SOFTWARE)
   EXPECT_EQ(machine.peak("fp32"), fitted.machine.peak("fp32"));
   EXPECT_EQ(machine.shapes.size(), 5u);  // GEMMs, attention both ways, two kinds of messages

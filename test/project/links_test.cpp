@@ -27,6 +27,37 @@ TEST(Links, GroupsLieOnNodes) {
   EXPECT_EQ(shape_of(grid, 5, Axis::data, 1).nodes(), 8);
 }
 
+// 24 ranks on 3 nodes of 8, four tensor groups of 6: ranks 0 to 5 share a node, 6 to 11 do not.
+// The groups along data, {0, 6, 12, 18} and so on, lie on 2 or 3 nodes.
+TEST(Links, TheGroupOnMostNodesCounts) {
+  Grid grid;
+  grid.tensor = 6;
+  grid.data = 4;
+  const GroupShape tensor = shape_of(grid, 0, Axis::tensor, 8);
+  EXPECT_EQ(tensor.nodes(), 2);
+  EXPECT_EQ(tensor.per_node, 3);
+  EXPECT_EQ(tensor.sharing, 2);
+  EXPECT_FALSE(leaves_node(grid, 0, Axis::data, 1, 24));
+  EXPECT_TRUE(leaves_node(grid, 0, Axis::data, 1, 8));
+  // Of two stages with 3 ranks each on nodes of 4, stage 1 begins on the first node.
+  Grid stages;
+  stages.tensor = 3;
+  stages.pipeline = 2;
+  EXPECT_EQ(shape_of(stages, 0, Axis::tensor, 4).nodes(), 1);
+  EXPECT_EQ(shape_of(stages, 3, Axis::tensor, 4).nodes(), 2);
+  EXPECT_TRUE(leaves_node(stages, 0, Axis::pipeline, 1, 4));  // 1 and 4, not 0 and 3
+  EXPECT_FALSE(leaves_node(stages, 0, Axis::pipeline, 1, 8));
+}
+
+// ZeRO partitions over 4 of 8 ranks: {0..3} on one node of 6, {4..7} on two.
+TEST(Links, PartitionsOfPartOfTheReplicas) {
+  Grid grid;
+  grid.data = 8;
+  grid.zero_group = 4;
+  EXPECT_EQ(shape_of(grid, 0, Axis::shard, 6).nodes(), 2);
+  EXPECT_EQ(shape_of(grid, 0, Axis::shard, 4).nodes(), 1);
+}
+
 TEST(Links, NothingToSendToNobody) {
   EXPECT_EQ(collective_s(links, OpKind::all_reduce, 800.0, {1, 1, 1}), 0.0);
 }

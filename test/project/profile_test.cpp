@@ -45,10 +45,11 @@ TEST(Profiles, SayWhereEachFigureComesFrom) {
 TEST(Profiles, KeysAreDocumented) {
   std::ifstream file(GPTBENCH_SOURCE_DIR "/input/profiles.md");
   const std::string page((std::istreambuf_iterator<char>(file)), {});
-#define GPTBENCH_IN_PAGE(key, doc)                                                             \
-  EXPECT_NE(page.find("| `" #key "` | " doc " |"), std::string::npos) << "| `" #key "` | " doc \
-                                                                         " "                   \
-                                                                         "|";
+  const auto in_page = [&](const std::string& row) {
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  };
+#define GPTBENCH_IN_PAGE(key, range, doc) \
+  in_page(std::string("| `" #key "` | " doc " | ") + figure_range::range.text + " |");
   GPTBENCH_MACHINE_KEYS(GPTBENCH_IN_PAGE)
   GPTBENCH_SOFTWARE_KEYS(GPTBENCH_IN_PAGE)
 }
@@ -118,6 +119,36 @@ TEST(Profiles, MistakesAreNamed) {
   write("machine.in", "&machine\n/\n");
   EXPECT_NE(refusal("machine.in").find("a profile of this kind has one group &software"),
             std::string::npos);
+}
+
+// Each key of a complete profile with the values at and beyond the end of its range.
+TEST(Profiles, FiguresOutsideTheirRangeAreRefused) {
+  const std::string text = profile_text(read_machine("a100-40"), read_software("fsdp"), {});
+  const auto refused = [&](const std::string& key, const std::string& value) {
+    const size_t at = text.find("  " + key + " = ");
+    EXPECT_NE(at, std::string::npos) << key;
+    std::string changed = text;
+    changed.replace(at, text.find('\n', at) - at, "  " + key + " = " + value);
+    write("changed.in", changed);
+    try {
+      read_machine("changed.in");
+      read_software("changed.in");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::usage);
+      return true;
+    }
+    return false;
+  };
+  const auto check = [&](const std::string& key, const FigureRange& range) {
+    EXPECT_EQ(refused(key, "0.0"), !range.may_be_zero) << key;
+    EXPECT_EQ(refused(key, "0.5"), range.whole) << key;
+    EXPECT_FALSE(refused(key, "1.0")) << key;
+    EXPECT_EQ(refused(key, "2.0"), range.max < 2.0) << key;
+    EXPECT_TRUE(refused(key, "-1.0")) << key;
+  };
+#define GPTBENCH_CHECK_RANGE(key, range, doc) check(#key, figure_range::range);
+  GPTBENCH_MACHINE_KEYS(GPTBENCH_CHECK_RANGE)
+  GPTBENCH_SOFTWARE_KEYS(GPTBENCH_CHECK_RANGE)
 }
 
 TEST(Profiles, FiguresAreFoundByKey) {

@@ -207,6 +207,81 @@ TEST(Projection, MemoryDecidesWhetherItFits) {
   EXPECT_GT(projection.high_s, projection.time.sec_per_it);
 }
 
+MemoryNeed need_of(std::vector<std::string> settings, int64_t ranks, const Machine& machine,
+                   const Software& software) {
+  settings.push_back("model.preset=mpt-125m");
+  const StepWork work =
+      step_work(parse_deck("deck", "&run /\n", settings), ranks, machine, software);
+  return memory_need(work.plan(), work.figures, machine, software);
+}
+
+// Bytes of stored attention scores, one each, beside which nothing counts.
+double scores_of(const std::vector<std::string>& settings, int64_t ranks) {
+  Software software = fsdp();
+  software.score_bytes = 1.0;
+  software.memory_factor = 1e-12;
+  return std::floor(need_of(settings, ranks, a100(), software).memory_bytes - 0.5);
+}
+
+// 12 layers of 12 heads, T = 2048, 2 sequences of a micro-batch.
+TEST(Projection, StoredScoresAreCounted) {
+  const std::vector<std::string> deck = {"batch.micro_batch_size=2"};
+  const double layer = 2.0 * 2048.0 * 2048.0 * 12.0;
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), deck.begin(), deck.end());
+    return more;
+  };
+  EXPECT_EQ(scores_of(deck, 1), 12.0 * layer);
+  // Outputs of LayerNorm and GELU are recomputed, scores are not.
+  EXPECT_EQ(scores_of(with({"memory.activation_checkpointing=selective"}), 1), 12.0 * layer);
+  EXPECT_EQ(scores_of(with({"memory.activation_checkpointing=full"}), 1), layer);
+  // Each rank has a part of the rows, each row all keys; or a part of the heads.
+  EXPECT_EQ(scores_of(with({"parallel.context_parallel=4"}), 4), 12.0 * layer / 4.0);
+  EXPECT_EQ(scores_of(with({"parallel.tensor_parallel=4"}), 4), 12.0 * layer / 4.0);
+  // Stage 0 holds 7 layers of both micro-batches, stage 1 five of one.
+  EXPECT_EQ(scores_of(with({"parallel.pipeline_parallel=2", "parallel.stage_layers=7,5",
+                            "batch.global_batch_size=4", "parallel.pipeline_schedule=1f1b"}),
+                      2),
+            7.0 * 2.0 * layer);
+}
+
+// A processor copies within its own memory, where what is offloaded stays.
+TEST(Projection, OffloadOnAProcessor) {
+  const Machine a64fx = read_machine("a64fx-2.0");
+  const auto deck = [](const char* offload) {
+    return std::vector<std::string>{"parallel.zero_stage=1",
+                                    std::string("parallel.offload=") + offload};
+  };
+  const auto seconds = [&](const char* offload) {
+    std::vector<std::string> settings = deck(offload);
+    settings.push_back("model.preset=mpt-125m");
+    const StepWork work = step_work(parse_deck("deck", "&run /\n", settings), 2, a64fx, fsdp());
+    return step_time(work, a64fx, fsdp()).sec_per_it;
+  };
+  EXPECT_TRUE(std::isfinite(seconds("optimizer")));
+  EXPECT_GT(seconds("optimizer"), seconds("none"));
+  EXPECT_GE(need_of(deck("optimizer"), 2, a64fx, fsdp()).memory_bytes,
+            need_of(deck("none"), 2, a64fx, fsdp()).memory_bytes);
+  // A device's memory becomes free; the host's is stated.
+  const MemoryNeed off = need_of(deck("optimizer"), 2, a100(), fsdp()),
+                   on = need_of(deck("none"), 2, a100(), fsdp());
+  EXPECT_LT(off.memory_bytes, on.memory_bytes);
+  EXPECT_GT(off.host_bytes, 0.0);
+  EXPECT_EQ(on.host_bytes, 0.0);
+}
+
+TEST(Projection, WhatProfilesDoNotHoldIsRefused) {
+  EXPECT_THROW(step_of({"parallel.offload=optimizer", "parallel.offload_target=file"}, 1), Error);
+  const StepWork offload = step_of({"parallel.offload=optimizer"}, 1);
+  Machine machine = a100();
+  machine.sheet = machine.data();
+  machine.sheet.host_link_gb_per_s = 0.0;
+  EXPECT_THROW(step_time(offload, machine, fsdp()), Error);
+  Machine faster = a100();
+  faster.capped_clock_ghz = 1.1 * faster.clock_ghz;
+  EXPECT_THROW(step_time(offload, faster, fsdp()), Error);
+}
+
 TEST(Projection, PartsAddUp) {
   const StepTime time = step_time(zero3(16, 2), a100(), fsdp());
   EXPECT_NEAR(time.computing_s + time.exposed_s + time.bubble_s + time.straggler_s + time.step_s,
@@ -227,6 +302,16 @@ TEST(Projection, LastLine) {
       << text;
   EXPECT_NE(text.find("node-hours"), std::string::npos);
   EXPECT_NE(text.find("MWh"), std::string::npos);
+  EXPECT_NE(text.find("Batch           64 sequences per step, 4 per micro-batch\n"),
+            std::string::npos)
+      << text;
+  // What was not measured is said.
+  Machine one_node = a100();
+  one_node.node_kw = one_node.between_us = 0.0;
+  const std::string unknown = projection_text({work, projection, one_node, fsdp(), 3e11});
+  EXPECT_NE(unknown.find("energy unknown"), std::string::npos);
+  EXPECT_NE(unknown.find("between_us"), std::string::npos);
+  EXPECT_EQ(text.find("between_us"), std::string::npos);
 }
 
 }  // namespace

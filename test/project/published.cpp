@@ -1,11 +1,14 @@
 #include "published.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "deck/deck.h"
 
 namespace gptbench {
@@ -129,6 +132,8 @@ std::vector<PublishedRow> fugaku_rows(const std::string& path) {
       row.name += " (contradicts itself: projected with micro-batch 1)";
     }
     row.micro_batch = number_in(cells, "mbs");
+    if (is_filled(cells, "mem_mib"))
+      row.used_bytes = number_in(cells, "mem_mib") * static_cast<double>(MiB);
     row.work = step_work(fugaku_deck(cells), static_cast<int64_t>(row.ranks),
                          read_machine(row.machine), read_software(row.software));
     rows.push_back(std::move(row));
@@ -160,12 +165,18 @@ std::vector<PublishedRow> zero_rows(const std::string& path, const std::string& 
     } else {
       deck += partitions ? "activations.in" : "none.in";
     }
-    row.work = step_work(
-        read_deck(
-            deck,
-            {"run.find_largest=none", "batch.global_batch_size=" + cells.at("max_global_batch"),
-             "batch.micro_batch_size=" + std::to_string(static_cast<int64_t>(row.micro_batch))}),
-        static_cast<int64_t>(row.ranks), read_machine(row.machine), read_software(row.software));
+    for (int device = 0; device < 8; ++device)
+      if (const std::string key = printed("gpu%d_used_mib", device); !cells.at(key).empty())
+        row.used_bytes = std::max(row.used_bytes, number_in(cells, key) * static_cast<double>(MiB));
+    const auto stages_of = [&](double times) {
+      const auto text = [&](double value) { return std::to_string(std::llround(times * value)); };
+      return stage_plans(
+          read_deck(deck, {"run.find_largest=none", "batch.global_batch_size=" + text(batch),
+                           "batch.micro_batch_size=" + text(row.micro_batch)}),
+          static_cast<int64_t>(row.ranks), read_machine(row.machine), read_software(row.software));
+    };
+    row.work = step_work(stages_of(1.0));
+    row.doubled = stages_of(2.0);
     rows.push_back(std::move(row));
   }
   return rows;

@@ -16,7 +16,11 @@ struct PublishedRow {
   bool recomputed = false;
   double measured_s = 0.0;  // 0: planned, never filled
   double rate = 0.0;        // model FLOP/s per rank over the bf16 or f32 peak
+  // Memory of the fullest device with context and libraries (ZeRO), or of the process (Fugaku); 0:
+  // not published.
+  double used_bytes = 0.0;
   StepWork work;
+  std::vector<Plan> doubled;  // stages with twice the batch where that did not fit; else none
 };
 
 std::vector<PublishedRow> mpt_rows(const std::string& path);
