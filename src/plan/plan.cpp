@@ -206,6 +206,13 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank) {
 }
 
 Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const DeviceTraits& device) {
+  Plan plan = make_plan_without_waits(config, world_size, rank, device);
+  resolve_waits(plan);
+  return plan;
+}
+
+Plan make_plan_without_waits(const Config& config, int64_t world_size, int64_t rank,
+                             const DeviceTraits& device) {
   Plan plan;
   const ParallelConfig& parallel = config.parallel;
   plan.config = config;
@@ -244,7 +251,6 @@ Plan make_plan(const Config& config, int64_t world_size, int64_t rank, const Dev
   const DType activations = dtype_of(type_of_activations(config));
   PlanBuilder builder(plan, activations, activations == DType::f64 ? DType::f64 : DType::f32);
   make_programs(plan, builder);
-  resolve_waits(plan);
   plan.class_bytes = assign_offsets(plan.buffers, plan.programs, plan.ops);
   plan.costs = costs_of(plan);
   return plan;

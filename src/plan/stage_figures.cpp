@@ -1,6 +1,8 @@
 #include "plan/stage_figures.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "plan/cost.h"
@@ -9,10 +11,14 @@ namespace gptbench {
 
 namespace {
 
-Plan plan_of_stage(const Plan& plan, int64_t stage) {
+int64_t rank_of_stage(const Plan& plan, int64_t stage) {
   Coordinates at = plan.at;
   at.pipeline = stage;
-  return make_plan(plan.config, plan.grid.size(), plan.grid.rank_of(at), plan.device);
+  return plan.grid.rank_of(at);
+}
+
+Plan plan_of_stage(const Plan& plan, int64_t stage) {
+  return make_plan(plan.config, plan.grid.size(), rank_of_stage(plan, stage), plan.device);
 }
 
 }  // namespace
@@ -45,6 +51,26 @@ std::vector<Plan> stage_plans(Plan plan) {
   const auto own = static_cast<size_t>(plan.at.pipeline);
   stages[own] = std::move(plan);
   return stages;
+}
+
+std::vector<Plan> plans_of_unlike_stages(Plan plan) {
+  const ParallelConfig& parallel = plan.config.parallel;
+  const int64_t p = plan.grid.pipeline;
+  using Kind = std::vector<std::tuple<int64_t, bool, bool>>;  // of each virtual stage
+  std::vector<Kind> kinds(static_cast<size_t>(p));
+  for (const Chunk& chunk :
+       make_chunks(plan.shape, p * parallel.virtual_stages, integers_of(parallel.stage_layers)))
+    kinds[static_cast<size_t>(chunk.virtual_stage % p)].emplace_back(
+        chunk.end_layer - chunk.first_layer, chunk.has_embedding, chunk.has_head);
+  std::vector<Plan> plans;
+  std::set<Kind> seen;
+  for (int64_t stage = 1; stage < p; ++stage)
+    if (kinds[static_cast<size_t>(stage)] != kinds.front() &&
+        seen.insert(kinds[static_cast<size_t>(stage)]).second)
+      plans.push_back(make_plan_without_waits(plan.config, plan.grid.size(),
+                                              rank_of_stage(plan, stage), plan.device));
+  plans.insert(plans.begin(), std::move(plan));
+  return plans;
 }
 
 std::vector<StageFigures> stage_figures(const Plan& plan) {

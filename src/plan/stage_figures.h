@@ -16,6 +16,11 @@ namespace gptbench {
 // stages; `plan` is that of its own. Each takes as long as planning one.
 void for_each_stage(const Plan& plan, const std::function<void(const Plan&)>& visit);
 std::vector<Plan> stage_plans(Plan plan);
+// The same of the first stage of each kind: with the same layers in each of its virtual stages, and
+// with or without embedding and head. Later ones of a kind compute as much, and need no more
+// memory, since no more of their micro-batches are under way. `plan` is that of stage 0; the others
+// come from make_plan_without_waits().
+std::vector<Plan> plans_of_unlike_stages(Plan plan);
 
 struct StageFigures {
   int64_t rank = 0;  // whose plan it is

@@ -95,8 +95,12 @@ double expected_largest(double n) {
   return last = sum;
 }
 
-std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,
-                              const Software& software) {
+namespace {
+
+// A plan of rank 0 by `make`: make_plan() or make_plan_without_waits().
+template <class Make>
+Plan plan_of_first(const Deck& deck, int64_t ranks, const Machine& machine,
+                   const Software& software, const Make& make) {
   Config config = resolve(deck, ranks);
   if (config.run.device == DeviceKind::auto_)
     config.run.device = machine.accelerator != 0.0 ? DeviceKind::cuda : DeviceKind::host;
@@ -109,7 +113,21 @@ std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& ma
   DeviceTraits traits = device_traits(config.run.device);
   traits.fuses = software.fuses != 0.0;
   traits.single_pass = false;  // of this program alone
-  return stage_plans(make_plan(config, ranks, 0, traits));
+  return make(config, ranks, 0, traits);
+}
+
+}  // namespace
+
+std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,
+                              const Software& software) {
+  const auto make = [](const auto&... arguments) { return make_plan(arguments...); };
+  return stage_plans(plan_of_first(deck, ranks, machine, software, make));
+}
+
+std::vector<Plan> unlike_stages(const Deck& deck, int64_t ranks, const Machine& machine,
+                                const Software& software) {
+  return plans_of_unlike_stages(
+      plan_of_first(deck, ranks, machine, software, make_plan_without_waits));
 }
 
 StepWork step_work(std::vector<Plan> stages) {

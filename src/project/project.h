@@ -32,6 +32,10 @@ StepWork step_work(const Deck& deck, int64_t ranks, const Machine& machine,
 // In two parts: plans of one rank of each stage, which is enough for memory; then their work.
 std::vector<Plan> stage_plans(const Deck& deck, int64_t ranks, const Machine& machine,
                               const Software& software);
+// Of stages that differ, without waits, which is enough for memory_need() and least_step_s() and
+// far cheaper.
+std::vector<Plan> unlike_stages(const Deck& deck, int64_t ranks, const Machine& machine,
+                                const Software& software);
 StepWork step_work(std::vector<Plan> stages);
 
 // Seconds of a step, and what they are: of the stage that computes longest.
@@ -65,7 +69,7 @@ struct MemoryNeed {
   double memory_bytes = 0.0, reserve_bytes = 0.0, limit_bytes = 0.0, host_bytes = 0.0;
   bool fits() const { return memory_bytes + reserve_bytes <= limit_bytes; }
 };
-// `figures` by stage, `plan` of the first.
+// `figures` by stage, of all or of unlike_stages(); `plan` of the first.
 MemoryNeed memory_need(const Plan& plan, const std::vector<StageFigures>& figures,
                        const Machine& machine, const Software& software);
 

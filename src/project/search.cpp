@@ -286,7 +286,7 @@ class Search {
     std::vector<Plan> stages;
     try {
       validate(deck);
-      stages = stage_plans(deck, ranks_, machine_, software_);
+      stages = unlike_stages(deck, ranks_, machine_, software_);
     } catch (const Refusal& refusal) {
       outcome.reason = join(refusal.keys(), ", ");
       outcome.example = refusal.what();

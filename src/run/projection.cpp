@@ -78,7 +78,7 @@ std::pair<Deck, std::vector<std::string>> with_largest_batch(Deck deck, int64_t 
   Deck trial = deck;
   const int64_t largest = largest_candidate(candidates, [&](int64_t candidate) {
     trial.config.batch = candidates.at(candidate).batch;
-    const std::vector<Plan> stages = stage_plans(trial, ranks, machine, software);
+    const std::vector<Plan> stages = unlike_stages(trial, ranks, machine, software);
     std::vector<StageFigures> figures;
     for (const Plan& stage : stages) figures.push_back(figures_of(stage));
     return memory_need(stages.front(), figures, machine, software).fits();

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "configs.h"
+#include "plan/stage_figures.h"
 
 namespace gptbench {
 namespace {
@@ -55,6 +59,49 @@ TEST(Stages, ChunksFollowOneAnother) {
     EXPECT_EQ(chunk.first_layer, firsts[k]);
     EXPECT_EQ(chunk.has_embedding, k == 0);
     EXPECT_EQ(chunk.has_head, k == 2);
+  }
+}
+
+// The largest need of memory and the most work are those of a stage that differs from the ones
+// before it.
+TEST(Stages, UnlikeOnesStandForAll) {
+  const auto most = [](const std::vector<StageFigures>& stages) {
+    int64_t bytes = 0;
+    double flops = 0.0;
+    for (const StageFigures& stage : stages) {
+      bytes = std::max(bytes, device_total(stage.class_bytes));
+      flops = std::max(flops, stage.model_flops + stage.recompute_flops);
+    }
+    return std::pair(bytes, flops);
+  };
+  struct Case {
+    const char *schedule, *recompute;
+    int64_t virtual_stages;
+    std::string stage_layers;
+    size_t unlike;
+  };
+  for (const Case& c :
+       {Case{"1f1b", "none", 1, "", 3}, Case{"gpipe", "full", 1, "", 3},
+        Case{"zero_bubble", "none", 1, "", 3}, Case{"interleaved", "selective", 2, "", 3},
+        Case{"1f1b", "none", 1, "2,2,3,1,2,2", 5}}) {
+    SmallModel m;
+    m.layers = 12;
+    m.vocab = 8;  // the head is a small part of a layer
+    m.pipeline_parallel = 6;
+    m.global_batch = 24;
+    m.schedule = c.schedule;
+    m.recompute = c.recompute;
+    m.virtual_stages = c.virtual_stages;
+    m.stage_layers = c.stage_layers;
+    for (const int64_t zero : {0, 1}) {
+      m.zero_stage = zero;
+      m.data_parallel = 1 + zero;
+      const Plan first = make_plan(resolved_config(m), m.ranks(), 0);
+      std::vector<StageFigures> unlike;
+      for (const Plan& plan : plans_of_unlike_stages(first)) unlike.push_back(figures_of(plan));
+      EXPECT_EQ(unlike.size(), c.unlike) << c.schedule;
+      EXPECT_EQ(most(unlike), most(stage_figures(first))) << c.schedule;
+    }
   }
 }
 
