@@ -223,12 +223,12 @@ std::vector<Part> time_of(const RunView& run, int64_t column, int64_t rank) {
   const std::vector<RankSeries>& timing = run.record().timing;
   const bool by_kind = std::any_of(timing.begin(), timing.end(), is_kind);
   std::vector<Part> parts;
-  double rest_s = 0.0;
+  double step_s = 0.0, rest_s = 0.0;
   for (const RankSeries& series : timing) {
     if (column >= series.ranks) return {};
-    const double time_s = median(timed_steps(run.record(), series, column));
+    const double time_s = mean_time_s(run.record(), series, column);
     if (series.name == "step") {
-      rest_s += time_s;
+      step_s += time_s;
     } else if (series.name == "communication") {
       const double waiting_s = std::min(time_s, exposed_s(run, "pipeline", rank));
       parts.push_back({series.name, time_s - waiting_s});
@@ -240,7 +240,8 @@ std::vector<Part> time_of(const RunView& run, int64_t column, int64_t rank) {
       rest_s -= time_s;
     }
   }
-  if (rest_s > 0.0) parts.push_back({"other", rest_s});
+  rest_s += step_s;
+  if (rest_s > 1e-6 * step_s) parts.push_back({"other", rest_s});
   return parts;
 }
 
@@ -321,7 +322,7 @@ Picture breakdown_picture(const Runs& runs, const PlotOptions&) {
     }
     if (bars.size() > before) bars[before].new_group = each_rank && runs.size() > 1;
   }
-  BarPanel("Median time per step", time_units, kinds_of_work, bars).put_into(picture);
+  BarPanel("Mean time per step", time_units, kinds_of_work, bars).put_into(picture);
   if (means) picture.notes.push_back("Each bar is the mean over ranks.");
   return picture;
 }

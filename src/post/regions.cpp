@@ -1,6 +1,7 @@
 #include "post/regions.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "record/steps.h"
 
@@ -13,6 +14,12 @@ std::vector<double> timed_steps(const Record& record, const RankSeries& series, 
     if (is_timed(record, step)) timed.push_back(all.back());
   }
   return timed.empty() ? all : timed;
+}
+
+double mean_time_s(const Record& record, const RankSeries& series, int64_t column) {
+  const std::vector<double> steps = timed_steps(record, series, column);
+  if (steps.empty()) return 0.0;
+  return std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
 }
 
 namespace {
@@ -30,17 +37,14 @@ Breakdown slowest_rank(const Record& record) {
   const int64_t ranks = record.timing.front().ranks;
   for (const RankSeries& series : record.timing)
     if (series.ranks != ranks || series.reduced != reduced) return breakdown;
-  const auto time_of = [&](const RankSeries& series, int64_t column) {
-    return median(timed_steps(record, series, column));
-  };
+  const bool has_steps = std::any_of(record.timing.begin(), record.timing.end(), is_whole_step);
   int64_t column = 2;  // the maximum, of the four reductions
   if (!reduced) {
-    const bool has_steps = std::any_of(record.timing.begin(), record.timing.end(), is_whole_step);
     double longest = -1.0;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       double total = 0.0;
       for (const RankSeries& series : record.timing)
-        if (!has_steps || is_whole_step(series)) total += time_of(series, rank);
+        if (!has_steps || is_whole_step(series)) total += mean_time_s(record, series, rank);
       if (total > longest) {
         longest = total;
         column = breakdown.rank = rank;
@@ -48,8 +52,12 @@ Breakdown slowest_rank(const Record& record) {
     }
   }
   if (ranks <= column) return breakdown;
-  for (const RankSeries& series : record.timing)
-    breakdown.regions.push_back({series.name, time_of(series, column)});
+  breakdown.step_s = record.summary.rate.sec_per_it;
+  for (const RankSeries& series : record.timing) {
+    const double time_s = mean_time_s(record, series, column);
+    if (is_whole_step(series)) breakdown.step_s = time_s;
+    breakdown.regions.push_back({series.name, time_s});
+  }
   return breakdown;
 }
 

@@ -11,11 +11,12 @@ namespace gptbench {
 
 struct RegionTime {
   std::string name;
-  double time_s = 0.0;  // median over the timed steps
+  double time_s = 0.0;  // mean over the timed steps
 };
 
 struct Breakdown {
-  int64_t rank = -1;  // the slowest; -1: the file holds reductions, times are maxima over ranks
+  int64_t rank = -1;    // the slowest; -1: the file holds reductions, times are maxima over ranks
+  double step_s = 0.0;  // region "step"; without one, the median of the slowest rank's steps
   std::vector<RegionTime> regions;
 };
 
@@ -23,8 +24,10 @@ struct Breakdown {
 // was timed.
 std::vector<double> timed_steps(const Record& record, const RankSeries& series, int64_t column);
 
-// The rank whose steps take the longest (region "step"; without one, all regions together), medians
-// over the timed steps.
+// Mean over these steps: means of the parts of a step add up to the mean step, medians do not.
+double mean_time_s(const Record& record, const RankSeries& series, int64_t column);
+
+// The rank whose steps take the longest (region "step"; without one, all regions together).
 Breakdown slowest_rank(const Record& record);
 
 }  // namespace gptbench

@@ -207,10 +207,9 @@ std::string breakdown(const Record& r) {
   if (slowest.regions.empty()) return "";
   Table table{"", {{"", false}, {"region", false}, {"per step", true}, {"share", true}}, {}};
   for (const RegionTime& region : slowest.regions)
-    table.rows.push_back({"", region.name, format_seconds(region.time_s),
-                          r.summary.rate.sec_per_it > 0.0
-                              ? fixed(100.0 * region.time_s / r.summary.rate.sec_per_it, 1) + " %"
-                              : "-"});
+    table.rows.push_back(
+        {"", region.name, format_seconds(region.time_s),
+         slowest.step_s > 0.0 ? fixed(100.0 * region.time_s / slowest.step_s, 1) + " %" : "-"});
   return page_heading(slowest.rank >= 0
                           ? "time of the slowest rank, " + std::to_string(slowest.rank)
                           : std::string("time, maximum over ranks")) +

@@ -328,6 +328,21 @@ TEST(Plots, BreakdownOfEachRank) {
       "rank 1: linear 8, pipeline wait (bubble) 9, communication 2, other 1,\n");
 }
 
+// Another part is disturbed in each step; the parts make up the mean step all the same.
+TEST(Plots, BreakdownAddsUpToTheStep) {
+  Record r = made_record();
+  r.steps.warmup_steps = 0;
+  r.steps.skipped.clear();
+  r.timing = {{"step", "s", "", {20, 20, 50}, 3, 1, false},
+              {"region_linear", "s", "", {15, 5, 15}, 3, 1, false},
+              {"region_attention", "s", "", {5, 15, 35}, 3, 1, false}};
+  EXPECT_NEAR(breakdown_picture({RunView(r)}).panels.at(0).boxes.back().right, 30.0, 1e-9);
+  EXPECT_EQ(breakdown_picture({RunView(r)}).panels[0].boxes.size(), 2U);
+  r.timing[2].values = {3, 13, 33};
+  EXPECT_EQ(bars_of(breakdown_picture({RunView(r)})),
+            "made, 2 ranks: linear 12, attention 16, other 2,\n");
+}
+
 // Many ranks have one bar: their mean, with error bars over ranks.
 TEST(Plots, BreakdownOfManyRanks) {
   Record timed = made_record();
