@@ -35,9 +35,9 @@ struct Unit {
   double size;  // in the unit of the parts
 };
 
-double length_of(const Bar& bar) {
+double sum_of(const std::vector<Part>& parts) {
   double sum = 0.0;
-  for (const Part& part : bar.parts) sum += part.value;
+  for (const Part& part : parts) sum += part.value;
   return sum;
 }
 
@@ -48,14 +48,14 @@ class BarPanel {
   BarPanel(const std::string& label, const std::vector<Unit>& units,
            const std::vector<std::string>& order, const std::vector<Bar>& bars)
       : styles_(order), unit_(units.front()) {
-    for (const Bar& bar : bars) longest_ = std::max(longest_, length_of(bar));
+    for (const Bar& bar : bars) longest_ = std::max(longest_, sum_of(bar.parts));
     if (!(longest_ > 0.0)) return;
     for (const Unit& each : units)
       if (longest_ >= each.size) unit_ = each;
     panel_.x = {label + " (" + unit_.name + ")", false, true};
     panel_.y.downwards = true;
     for (const Bar& bar : bars)
-      if (bar.parts.size() == 1 || length_of(bar) > 0.0) add(bar);
+      if (bar.parts.size() == 1 || sum_of(bar.parts) > 0.0) add(bar);
     panel_.height = 26.0 * row_ + 14.0;
   }
 
@@ -126,7 +126,7 @@ class BarPanel {
     const double value = part.value / unit_.size, least = part.least / unit_.size,
                  largest = part.largest / unit_.size;
     std::string tip = bar.label + ": " + part.name + " " + in_unit(value) + ", " +
-                      fixed(100.0 * part.value / length_of(bar), 1) + " %";
+                      fixed(100.0 * part.value / sum_of(bar.parts), 1) + " %";
     if (least < largest) {
       tip += " (" + in_unit(least) + " to " + in_unit(largest) + " over ranks)";
       if (part.largest - part.least > 0.02 * longest_)
@@ -155,13 +155,21 @@ const std::vector<Unit> byte_units = {{"B", 1.0},
                                       {"GiB", static_cast<double>(GiB)}};
 const std::vector<Unit> time_units = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}};
 
-double largest_bytes(const MemoryEntry& entry, const RunView& run) {
-  if (entry.bytes.empty()) return 0.0;
-  const double bytes =
-      static_cast<double>(*std::max_element(entry.bytes.begin(), entry.bytes.end()));
-  // A sum: the mean stands for each rank.
-  const bool is_sum = entry.reduced && run.summary().world_size > 0;
-  return is_sum ? bytes / static_cast<double>(run.summary().world_size) : bytes;
+// Classes of the rank whose sum of them is the largest; of sums over ranks the mean.
+std::vector<Part> measured_memory(const RunView& run) {
+  std::vector<std::vector<Part>> ranks;
+  for (const MemoryEntry& entry : run.record().memory) {
+    if (entry.name == "peak" || entry.name == "arena" || entry.name == "device_used") continue;
+    const double share =
+        entry.reduced ? static_cast<double>(std::max<int64_t>(1, run.summary().world_size)) : 1.0;
+    ranks.resize(std::max(ranks.size(), entry.bytes.size()));
+    for (size_t rank = 0; rank < entry.bytes.size(); ++rank)
+      ranks[rank].push_back({spaced(entry.name), static_cast<double>(entry.bytes[rank]) / share});
+  }
+  std::vector<Part> largest;
+  for (const std::vector<Part>& parts : ranks)
+    if (largest.empty() || sum_of(parts) > sum_of(largest)) largest = parts;
+  return largest;
 }
 
 // Extent of each class of the arena.
@@ -270,14 +278,8 @@ Picture memory_picture(const Runs& runs, const PlotOptions&) {
   const std::vector<std::string> labels = labels_of(sorted);
   for (size_t r = 0; r < sorted.size(); ++r) {
     const RunView& run = sorted[r];
-    Bar bar{labels[r],
-            {},
-            run.counts() ? "" : run.outcome(),
-            run.outcome() == "OOM",
-            stated_limit(run)};
-    for (const MemoryEntry& entry : run.record().memory)
-      if (entry.name != "peak" && entry.name != "arena" && entry.name != "device_used")  // wholes
-        bar.parts.push_back({spaced(entry.name), largest_bytes(entry, run)});
+    Bar bar{labels[r], measured_memory(run), run.counts() ? "" : run.outcome(),
+            run.outcome() == "OOM", stated_limit(run)};
     // A run that memory did not suffice for has the plan of rank 0.
     if (bar.parts.empty()) bar.parts = planned_memory(run.record());
     bar.new_group = run.model_name() != model;

@@ -247,10 +247,11 @@ TEST(Plots, PublishedPointsStandBesideMeasuredOnes) {
     EXPECT_EQ(curve.line, !has(curve.name, "published"));
 }
 
+// A bar is one rank's, that with the most in all classes together.
 TEST(Plots, MemoryStandsByClassWithItsLimit) {
   Record r = made_record(), oom = made_record();
   r.memory = {{"parameters", "", {200 << 20, 300 << 20}, false},
-              {"optimizer_state", "", {100 << 20}, false},
+              {"optimizer_state", "", {250 << 20, 100 << 20}, false},
               {"arena", "", {900 << 20}, false}};
   set_key(r, "memory", "device_memory_gib", 0.5);
   // A run that was refused for its memory has a plan: the extent of each class of its arena.
@@ -262,7 +263,7 @@ TEST(Plots, MemoryStandsByClassWithItsLimit) {
   set_key(oom, "memory", "device_memory_gib", 0.5);
   const Picture picture = memory_picture({RunView(r), RunView(oom)});
   EXPECT_EQ(bars_of(picture),
-            "made, 2 ranks: parameters 300, optimizer state 100,\n"
+            "made, 2 ranks: parameters 200, optimizer state 250,\n"
             "made, 2 ranks, OOM: parameters 200, activations 600,\n");
   ASSERT_EQ(picture.panels[0].rules.size(), 1U);
   EXPECT_EQ(picture.panels[0].rules[0].at, 512.0);
