@@ -53,13 +53,62 @@ double width_of(const std::string& text) {
   return character * static_cast<double>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
+// Bytes of the characters from the beginning on that fit `width`.
+size_t fitting(const std::string& text, double width) {
+  size_t end = 0;
+  for (; end < text.size(); ++end)
+    if (begins_character(text[end]) && (width -= character) < 0.0) break;
+  return end;
+}
+
 // Cut to fit `width`, which "..." marks.
 std::string cut(const std::string& text, double width) {
   if (width_of(text) <= width) return text;
-  size_t end = 0;
-  for (double room = width - 3.0 * character; end < text.size(); ++end)
-    if (begins_character(text[end]) && (room -= character) < 0.0) break;
-  return text.substr(0, end) + "...";
+  return text.substr(0, fitting(text, width - 3.0 * character)) + "...";
+}
+
+// The lines of a label, broken behind the parts of a name.
+constexpr double label_width = 330.0, label_line_height = 13.0;
+std::vector<std::string> label_lines(std::string text) {
+  constexpr size_t max_lines = 8;
+  std::vector<std::string> lines;
+  while (width_of(text) > label_width && lines.size() + 1 < max_lines) {
+    const size_t most = fitting(text, label_width), part = text.find_last_of(" -_/", most - 1);
+    const size_t end = part == std::string::npos ? most : part + 1;
+    lines.push_back(text.substr(0, end));
+    text.erase(0, end);
+  }
+  lines.push_back(cut(text, label_width));
+  return lines;
+}
+
+// The lines of each label. Names of a sweep's rows are long and differ at their end: where rows
+// have too little room for them, "..." stands for the parts that such labels begin with alike.
+constexpr size_t lines_of_row = 2;
+std::vector<std::vector<std::string>> label_lines(
+    const std::vector<std::pair<double, std::string>>& ticks) {
+  std::vector<std::vector<std::string>> all;
+  std::vector<size_t> tall;
+  for (const auto& [at, label] : ticks) {
+    all.push_back(label_lines(label));
+    if (all.back().size() > lines_of_row) tall.push_back(all.size() - 1);
+  }
+  if (tall.size() < 2) return all;
+  const std::string& first = ticks[tall.front()].second;
+  size_t alike = first.size();
+  for (const size_t i : tall)
+    while (ticks[i].second.compare(0, alike, first, 0, alike) != 0) --alike;
+  const size_t part = first.substr(0, alike).rfind('-');
+  if (part == std::string::npos) return all;
+  for (const size_t i : tall) all[i] = label_lines("..." + ticks[i].second.substr(part + 1));
+  return all;
+}
+
+// Of the plane on the page.
+double height_of(const Panel& panel) {
+  size_t most = lines_of_row;
+  for (const auto& lines : label_lines(panel.y.ticks)) most = std::max(most, lines.size());
+  return panel.height * static_cast<double>(most) / static_cast<double>(lines_of_row);
 }
 
 std::vector<std::string> wrapped(const std::string& text, double width) {
@@ -195,13 +244,13 @@ class Drawing {
   Drawing(const Panel& panel, double top) : panel_(panel) {
     double label = 44.0;
     for (const auto& tick : panel.y.ticks)
-      label = std::max(label, std::min(320.0, width_of(tick.second)) + 4.0);
+      label = std::max(label, std::min(label_width, width_of(tick.second)) + 4.0);
     left_ = label + (panel.y.label.empty() ? 8.0 : 30.0);
     double behind = 0.0;
     for (const Box& box : panel.boxes) behind = std::max(behind, width_of(box.behind));
     right_ = page_width - 20.0 - (behind > 0.0 ? behind + 4.0 : 0.0);
     top_ = top;
-    bottom_ = top + panel.height;
+    bottom_ = top + height_of(panel);
     const Range xs = range_of(true), ys = range_of(false);
     x_ = scale_of(panel.x, xs, !panel.boxes.empty(), left_, right_);
     y_ = panel.y.downwards ? scale_of(panel.y, ys, true, top_, bottom_)
@@ -276,10 +325,17 @@ class Drawing {
 
   std::string axis_y() const {
     std::string text;
-    for (const auto& [value, label] : ticks_of(panel_.y, y_, false)) {
+    const std::vector<std::pair<double, std::string>> ticks = ticks_of(panel_.y, y_, false);
+    const std::vector<std::vector<std::string>> labels = label_lines(ticks);
+    for (size_t i = 0; i < ticks.size(); ++i) {
+      const double value = ticks[i].first;
       if (!panel_.y.downwards) text += line_of(left_, y_(value), right_, y_(value), "grid");
-      const std::string shown = cut(label, 320.0);
-      text += text_at(left_ - 7.0, y_(value) + 4.0, "end", shown);
+      double y =
+          y_(value) + 4.0 - 0.5 * label_line_height * static_cast<double>(labels[i].size() - 1);
+      for (const std::string& line : labels[i]) {
+        text += text_at(left_ - 7.0, y, "end", line);
+        y += label_line_height;
+      }
     }
     if (!panel_.y.label.empty()) {
       const std::string middle = number((top_ + bottom_) / 2.0);
@@ -549,7 +605,7 @@ std::string svg_of(const Picture& picture, const std::string& style) {
                     [](const Rule& rule) { return rule.vertical; }))
       y += 12.0;  // their labels stand above the panel
     body += Drawing(panel, y).text();
-    y += panel.height + 58.0;
+    y += height_of(panel) + 58.0;
   }
   for (const std::string& note : picture.notes)
     for (const std::string& line : wrapped(note, page_width - 32.0)) {

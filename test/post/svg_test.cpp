@@ -77,6 +77,36 @@ TEST(Svg, LongTextIsCut) {
   EXPECT_FALSE(has(text, "\\x"));
 }
 
+// Names of a sweep's rows, which differ at their end, and one without a place to break it.
+TEST(Svg, LongLabelsOfRowsAreBrokenNotCut) {
+  const std::string name = "llama-study-zero_stage_0-activation_checkpointing_full-micro_batch_";
+  const auto drawn = [](const std::string& label) {
+    Picture picture = made_picture();
+    picture.panels[0].y.ticks = {{1.0, label}};
+    return svg_of(picture);
+  };
+  const std::string one = drawn(name + "size_1, 2 ranks");
+  EXPECT_TRUE(has(one, ">llama-study-zero_stage_0-activation_</text>")) << one;
+  EXPECT_TRUE(has(one, ">checkpointing_full-micro_batch_size_1, 2 ranks</text>"));
+  EXPECT_NE(one, drawn(name + "size_2, 2 ranks"));
+  const std::regex height("viewBox=\"0 0 960 ([0-9.]*)\"");
+  std::smatch of_two, of_six;
+  const std::string six = drawn(std::string(260, 'x') + "y");
+  ASSERT_TRUE(std::regex_search(one, of_two, height));
+  ASSERT_TRUE(std::regex_search(six, of_six, height));
+  EXPECT_TRUE(has(six, "xy</text>"));
+  // Rows have room for two lines: without the parts that the long labels share these suffice.
+  Picture picture = made_picture();
+  picture.panels[0].y.ticks = {{1.0, name + "size_1, 2 ranks, rank 0"},
+                               {2.0, "rank 1"},
+                               {3.0, name + "size_2, 2 ranks, rank 0"}};
+  const std::string rows = svg_of(picture);
+  EXPECT_TRUE(has(rows, ">...micro_batch_size_1, 2 ranks, rank 0</text>")) << rows;
+  EXPECT_TRUE(has(rows, ">...micro_batch_size_2, 2 ranks, rank 0</text>"));
+  // A plane of 380 pixels, three times as high.
+  EXPECT_NEAR(std::stod(of_six[1]) - std::stod(of_two[1]), 760.0, 0.2);
+}
+
 Picture made_picture() {
   Picture picture{"made", "Made <picture>", "of & a run"};
   Panel panel;
