@@ -76,30 +76,36 @@ void add_held_out(const Record& record, Panel& panel, Picture& picture) {
   panel.curves.push_back(std::move(curve));
 }
 
-// Runs whose losses lie within a pixel of each other: their curve is drawn once.
+// Runs whose losses lie within a pixel of each other over their common steps: the longest curve is
+// drawn, once.
 struct Group {
   size_t first, more;  // index of the run that is drawn, number of the others
   double difference;   // the largest from the one that is drawn
 };
 std::vector<Group> groups_of(const Runs& runs, double pixel) {
+  const auto loss_of = [&](size_t run) -> const std::vector<double>& {
+    return runs[run].record().steps.loss;
+  };
+  std::vector<size_t> longest_first;
+  for (size_t r = 0; r < runs.size(); ++r)
+    if (!loss_of(r).empty()) longest_first.push_back(r);
+  std::stable_sort(longest_first.begin(), longest_first.end(),
+                   [&](size_t a, size_t b) { return loss_of(a).size() > loss_of(b).size(); });
   std::vector<Group> groups;
-  for (size_t r = 0; r < runs.size(); ++r) {
-    const std::vector<double>& loss = runs[r].record().steps.loss;
-    if (loss.empty()) continue;
+  for (const size_t r : longest_first) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      const RunView& other = runs[group.first];
-      const std::vector<double>& drawn = other.record().steps.loss;
-      return other.summary().resumed.steps == runs[r].summary().resumed.steps &&
-             drawn.size() == loss.size() && difference(drawn, loss) <= pixel;
+      return runs[group.first].summary().resumed.steps == runs[r].summary().resumed.steps &&
+             difference(loss_of(group.first), loss_of(r)) <= pixel;
     });
     if (same == groups.end()) {
       groups.push_back({r, 0, 0.0});
       continue;
     }
     ++same->more;
-    same->difference =
-        std::max(same->difference, difference(runs[same->first].record().steps.loss, loss));
+    same->difference = std::max(same->difference, difference(loss_of(same->first), loss_of(r)));
   }
+  std::sort(groups.begin(), groups.end(),
+            [](const Group& a, const Group& b) { return a.first < b.first; });
   return groups;
 }
 

@@ -387,6 +387,12 @@ TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
   EXPECT_EQ(picture.panels[0].rules[0].label, "entropy of the tokens = 9.500");
   EXPECT_NEAR(picture.panels[0].rules[1].at, std::log(50257.0), 1e-12);
   EXPECT_TRUE(has(picture.panels[0].rules[1].label, "ln V = 10.825"));
+  // A run that ended earlier is the longer one's curve as far as it goes, in any order.
+  Record ended = a;
+  ended.steps.loss.resize(2);
+  EXPECT_EQ(curves_of(loss_picture({RunView(ended), RunView(c), RunView(a)})),
+            "made, 2 ranks (2): (1 11) (2 11) (3 10) (4 12)\n"
+            "made, 2 ranks (3): (1 11) (2 11) (3 10) (4 10)\n");
   // Runs of other tokens have no floor in common; a single run shows its held-out losses.
   a.summary.convergence.token_entropy = 8.0;
   EXPECT_EQ(loss_picture({RunView(a), RunView(b)}).panels[0].rules.size(), 1U);
