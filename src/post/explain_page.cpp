@@ -40,7 +40,7 @@ std::string regions_text(const StepAccount& account) {
                                              : "bytes",
                           percent(r.limit_s, r.time_s), ms(r.launch_s), ms(r.rest_s())});
   const auto line = [&](const std::string& name, double time_s) {
-    if (time_s > 0.0)
+    if (time_s > 1e-9 * account.step_s)
       table.rows.push_back(
           {"", name, ms(time_s), percent(time_s, account.step_s), "-", "-", "-", "-", "-"});
   };

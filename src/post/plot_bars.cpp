@@ -362,7 +362,8 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
           {name, {{order[0], largest(entry.bytes)}}, fixed(largest(entry.count), 1) + " calls,"});
       times.push_back({name + ", in flight", {{order[1], largest(entry.time_s)}}});
       times.back().new_group = true;
-      times.push_back({"exposed", {{order[2], largest(entry.exposed_s)}}});
+      if (!entry.exposed_s.empty())  // of projected ones it is not known
+        times.push_back({"exposed", {{order[2], largest(entry.exposed_s)}}});
     }
   }
   if (!single) order.clear();

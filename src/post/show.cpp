@@ -210,7 +210,8 @@ std::string breakdown(const Record& r) {
     table.rows.push_back(
         {"", region.name, format_seconds(region.time_s),
          slowest.step_s > 0.0 ? fixed(100.0 * region.time_s / slowest.step_s, 1) + " %" : "-"});
-  return page_heading(slowest.rank >= 0
+  return page_heading(!r.projection.machine.empty() ? "time of the stage that computes longest"
+                      : slowest.rank >= 0
                           ? "time of the slowest rank, " + std::to_string(slowest.rank)
                           : std::string("time, maximum over ranks")) +
          format_plain(table);
@@ -233,7 +234,8 @@ std::string communication(const Record& r) {
     };
     table.rows.push_back({"", c.axis, c.op, format_count(static_cast<int64_t>(largest(c.count))),
                           format_bytes(static_cast<int64_t>(largest(c.bytes))),
-                          fixed(largest(c.time_s), 3), fixed(largest(c.exposed_s), 3)});
+                          fixed(largest(c.time_s), 3),
+                          c.exposed_s.empty() ? "-" : fixed(largest(c.exposed_s), 3)});
   }
   if (table.rows.empty()) return "";
   const bool summed = r.comm.front().reduced;

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "deck/validate.h"
 #include "io/result_file.h"
+#include "plan/tasks.h"
 #include "record/steps.h"
 #include "run/assemble_record.h"
 #include "run/auto_layout.h"
@@ -16,7 +17,8 @@
 namespace gptbench {
 namespace {
 
-// The times of one step, of the stage that computes longest.
+// The times of one step, of the stage that computes longest, as a run has them: all waiting is
+// communication.
 std::vector<RankSeries> times_of(const StepTime& time) {
   std::vector<RankSeries> times;
   const auto add = [&](const std::string& name, const std::string& what, double seconds) {
@@ -33,14 +35,28 @@ std::vector<RankSeries> times_of(const StepTime& time) {
     const std::string name = name_of(static_cast<Region>(r));
     if (seconds > 0.0) add("region_" + name, name, seconds);
   }
-  add("communication", "exposed messages", time.exposed_s);
-  add("bubble", "waiting for another stage", time.bubble_s);
-  add("straggler", "slowest of all ranks over their mean", time.straggler_s);
+  if (time.step_s > 0.0) add("region_overhead", "added by the software", time.step_s);
+  add("communication", "waiting for messages, stages and the slowest rank",
+      time.exposed_s + time.bubble_s + time.straggler_s);
+  add("bubble", "waiting for another stage, part of communication", time.bubble_s);
+  add("straggler", "slowest of all ranks over their mean, part of communication", time.straggler_s);
   return times;
 }
 
-// The messages of the plan, without times.
-std::vector<CommEntry> messages_of(const Plan& plan) {
+// The messages of rank 0. Which of them computing waits for is known of pipeline messages alone:
+// the bubble.
+std::vector<CommEntry> messages_of(const ProjectionReport& report) {
+  const Plan& plan = report.work.plan();
+  RankWork rank;
+  rank.plan = plan;
+  std::vector<double> calls;
+  for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
+    const Work work = work_of(plan, plan.ops[static_cast<size_t>(index)], rows);
+    if (work.kind != Work::Kind::message) return;
+    rank.works.push_back(work);
+    calls.push_back(static_cast<double>(times));
+  });
+  const std::vector<double> seconds = seconds_of(rank, report.machine, report.software);
   std::vector<CommEntry> messages;
   for (const CommTotal& total : plan.costs.comm) {
     CommEntry& entry = messages.emplace_back();
@@ -48,7 +64,12 @@ std::vector<CommEntry> messages_of(const Plan& plan) {
     entry.op = spec_of(total.kind).name;
     entry.bytes = {total.bytes};
     entry.count = {total.count};
-    entry.least_s = entry.time_s = entry.exposed_s = {0.0};
+    double time_s = 0.0;
+    for (size_t i = 0; i < calls.size(); ++i)
+      if (rank.works[i].axis == total.axis && rank.works[i].op == total.kind)
+        time_s += calls[i] * seconds[i];
+    entry.least_s = entry.time_s = {time_s};
+    if (total.axis == Axis::pipeline) entry.exposed_s = {report.projection.time.bubble_s};
   }
   return messages;
 }
@@ -121,7 +142,7 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   const bool by_deck = plan.config.output.peak_tflops > 0.0;
   set_peak(s, 1e-12 * projection.peak_flops, by_deck ? "deck" : "machine profile");
   record.timing = times_of(projection.time);
-  record.comm = messages_of(plan);
+  record.comm = messages_of(report);
   record.memory = {{"peak",
                     "projected, of the device with the highest need",
                     {static_cast<int64_t>(projection.memory_bytes)},

@@ -440,6 +440,11 @@ TEST(Plots, MessagesPerStep) {
                   "data all reduce, in flight: in flight 167,\nexposed: rank "
                   "waited for it, or drove it 42,\n"))
       << bars_of(picture, 1);
+  Record projected = made_record();
+  projected.comm[0].exposed_s.clear();
+  EXPECT_TRUE(has(bars_of(messages_picture({RunView(projected)}), 1),
+                  "data all reduce, in flight: in flight 167,\nworld"))
+      << bars_of(messages_picture({RunView(projected)}), 1);
   // Of many ranks the sum is known: 200 B of two ranks.
   Record many = made_record();
   many.summary.world_size = 2;

@@ -175,7 +175,10 @@ TEST(Show, MessagesWithoutTimes) {
   r.comm.resize(1);
   r.comm[0].exposed_s.clear();
   const std::string page = show_page("f", r);
-  EXPECT_NE(page.find("0.500        0.000"), std::string::npos) << page;
+  EXPECT_TRUE(has(page, "0.500            -\n")) << page;
+  EXPECT_TRUE(has(page, "-- time of the slowest rank, "));
+  r.projection.machine = "h100";
+  EXPECT_TRUE(has(show_page("f", r), "-- time of the stage that computes longest ----"));
 }
 
 // Beyond 1,024 ranks a record has maxima of times and sums of messages.

@@ -1,0 +1,62 @@
+// A projection as the record of a run, whose figures mean what they mean in a measured one.
+#include "run/projection.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace gptbench {
+namespace {
+
+Record projected(const std::vector<std::string>& keys, const std::string& software) {
+  const Deck deck = parse_deck("a.in", "&model preset = 'gpt2-124m' /", keys);
+  const Machine machine = read_machine("h100");
+  const Software known = read_software(software);
+  const StepWork work = step_work(deck, 8, machine, known);
+  return projected_record(deck, {work, project(work, machine, known), machine, known, 0.0}, "");
+}
+
+const CommEntry& messages(const Record& record, const std::string& axis, const std::string& op) {
+  for (const CommEntry& entry : record.comm)
+    if (entry.axis == axis && entry.op == op) return entry;
+  throw std::runtime_error("no messages " + axis + " " + op);
+}
+
+double time_of(const Record& record, const std::string& name) {
+  for (const RankSeries& series : record.timing)
+    if (series.name == name) return series.values.at(0);
+  return 0.0;
+}
+
+// Regions and communication are the step, the part that the software adds included.
+TEST(ProjectedRecord, RegionsAndCommunicationAreTheStep) {
+  for (const char* const software : {"fsdp", "gptbench"}) {
+    const Record r = projected({"batch.global_batch_size=64"}, software);
+    double sum = time_of(r, "communication");
+    for (const RankSeries& series : r.timing)
+      if (series.name.rfind("region_", 0) == 0) sum += series.values.at(0);
+    EXPECT_NEAR(sum, r.summary.rate.sec_per_it, 1e-9) << software;
+    EXPECT_EQ(time_of(r, "region_overhead") > 0.0, software == std::string("fsdp"));
+  }
+}
+
+TEST(ProjectedRecord, MessagesHaveTimes) {
+  const auto of_batch = [](int64_t sequences) {
+    return projected({"batch.global_batch_size=" + std::to_string(sequences),
+                      "parallel.pipeline_parallel=2", "parallel.tensor_parallel=2"},
+                     "gptbench");
+  };
+  const Record few = of_batch(16), many = of_batch(64);
+  for (const CommEntry& entry : many.comm)
+    EXPECT_EQ(entry.time_s.at(0) > 0.0, entry.count.at(0) > 0) << entry.axis << " " << entry.op;
+  // Four times the micro-batches: all of them count, not only those that are walked.
+  EXPECT_NEAR(messages(many, "tensor", "all_reduce").time_s.at(0) /
+                  messages(few, "tensor", "all_reduce").time_s.at(0),
+              4.0, 1e-9);
+  EXPECT_EQ(messages(many, "pipeline", "send").exposed_s.at(0), time_of(many, "bubble"));
+  EXPECT_GT(time_of(many, "bubble"), 0.0);
+  EXPECT_TRUE(messages(many, "tensor", "all_reduce").exposed_s.empty());  // not known
+}
+
+}  // namespace
+}  // namespace gptbench
