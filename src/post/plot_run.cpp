@@ -48,9 +48,11 @@ struct PassKind {
   const char* letter;
   Style style;
 };
-constexpr PassKind pass_kinds[] = {{"forward", "forward", "F", forward},
-                                   {"backward", "backward", "B", backward},
-                                   {"weight", "weight gradients", "W", weight}};
+constexpr PassKind pass_kinds[] = {
+    {"receive_forward", "forward", "F", forward},    {"forward", "forward", "F", forward},
+    {"receive_backward", "backward", "B", backward}, {"backward", "backward", "B", backward},
+    {"backward_last", "backward", "B", backward},    {"weight", "weight gradients", "W", weight},
+    {"weight_last", "weight gradients", "W", weight}};
 
 PassKind kind_of(const std::string& program) {
   for (const PassKind& kind : pass_kinds)

@@ -666,6 +666,34 @@ TEST(Plots, TimelineOfATrace) {
   EXPECT_TRUE(timeline_picture({RunView(r, {}, nullptr, directory + "/result.1.h5")}).empty());
 }
 
+// Every program of a micro-batch is a pass, that of the last one included; numbers are of passes.
+TEST(Plots, ProgramsOfATimeline) {
+  const std::string directory = testing::TempDir() + "gptbench_plot_programs";
+  std::filesystem::create_directories(directory);
+  std::string text =
+      R"json({"traceEvents":[
+{"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0 (tensor 0, context 0, pipeline 0, data 0)"}})json";
+  int begin = 0;
+  for (int kind = 0; kind <= static_cast<int>(ProgramKind::end_step); ++kind) {
+    const std::string name = name_of(static_cast<ProgramKind>(kind));
+    const bool is_pass = name.find("step") == std::string::npos;
+    text += printed(
+        ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"linear\",\"pid\":0,\"tid\":0,\"ts\":%d,"
+        "\"dur\":100,\"args\":{\"program\":\"%s\",\"micro_batch\":%d}}",
+        name.c_str(), begin, name.c_str(), is_pass ? 2 : -1);
+    begin += 100;
+  }
+  std::ofstream(directory + "/trace.json") << text << "\n]}";
+  const Record r = made_record();
+  const Picture picture = timeline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
+  std::string boxes;
+  for (const Box& box : picture.panels.at(0).boxes) boxes += box.name + " " + box.inside + "\n";
+  EXPECT_EQ(boxes,
+            "begin and end of the step \nforward F3\nbackward B3\nforward F3\nbackward B3\n"
+            "backward B3\nweight gradients W3\nweight gradients W3\nbegin and end of the step \n");
+  std::filesystem::remove_all(directory);
+}
+
 // Forwards from a stage to the next, backwards to the one before; a ring of three has both.
 TEST(Plots, ArrowsBetweenThreeStages) {
   const std::string directory = testing::TempDir() + "gptbench_plot_ring";
