@@ -89,12 +89,13 @@ class RankRow {
     if (!is_open_) pass_ = span;
     is_open_ = true;
     pass_.end_us = std::max(pass_.end_us, span.end_us);
+    if (span.category != "issue" && span.category != "communication")
+      computing_us_ += span.end_us - span.begin_us;
   }
 
   void close() {
     if (!is_open_) return;
     is_open_ = false;
-    busy_us_ += pass_.end_us - pass_.begin_us;
     const PassKind kind = kind_of(pass_.program);
     const std::string number =
         pass_.micro_batch < 0 ? "" : kind.letter + std::to_string(pass_.micro_batch + 1);
@@ -102,7 +103,7 @@ class RankRow {
         kind.name + micro_batch_of(pass_), number);
   }
 
-  double busy_us() const { return busy_us_; }
+  double computing_us() const { return computing_us_; }
 
  private:
   void box(double begin_us, double end_us, double top, double bottom, size_t style,
@@ -122,7 +123,7 @@ class RankRow {
   Panel& panel_;
   double row_, unit_us_;
   const char* unit_;
-  double shortest_us_, busy_us_ = 0.0;
+  double shortest_us_, computing_us_ = 0.0;
   TraceSpan pass_;
   bool is_open_ = false;
 };
@@ -216,7 +217,7 @@ Picture timeline_picture(const Runs& runs, const PlotOptions&) {
     panel.y.ticks.emplace_back(
         row, "rank " + std::to_string(rank) +
                  (stages < 2 || at.pipeline < 0 ? "" : ", stage " + std::to_string(at.pipeline)) +
-                 ", " + printed("%.0f %% busy", 100.0 * drawn.busy_us() / end_us));
+                 ", " + printed("%.0f %% computing", 100.0 * drawn.computing_us() / end_us));
   }
   add_arrows(panel, trace, rows, unit_us);
   for (const auto& [name, style] : {std::pair{"forward", size_t{forward}},
