@@ -192,6 +192,7 @@ Picture timeline_picture(const Runs& runs, const PlotOptions&) {
   Picture picture{"timeline", "Timeline of one step", ""};
   const TraceFile trace = runs.empty() ? TraceFile{} : trace_of_result(runs.front().path());
   if (trace.spans.empty()) return picture;
+  if (!trace.label.empty()) picture.title += ": " + trace.label;
   picture.subtitle = subtitle_of_one(runs.front());
   double end_us = 0.0;
   std::map<int, double> rows;

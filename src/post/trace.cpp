@@ -45,6 +45,8 @@ TraceFile parse_trace(const std::string& text) {
       trace.ranks[rank] = text_of(line, "name", true);
     else if (phase == "M" && name == "thread_name")
       trace.lanes[integer_of(line, "tid", 0)] = text_of(line, "name", true);
+    else if (phase == "M" && name == "process_labels")
+      trace.label = text_of(line, "labels");
     const double begin = number_of(line, "ts"), duration = number_of(line, "dur");
     if (phase != "X" || !std::isfinite(begin) || !(duration >= 0.0 && duration < 1e300)) return;
     TraceSpan& span = trace.spans.emplace_back();

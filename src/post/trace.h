@@ -19,6 +19,7 @@ struct TraceFile {
   std::vector<TraceSpan> spans;      // by rank and beginning
   std::map<int, std::string> ranks;  // "rank 0 (tensor 0, context 0, pipeline 0, data 0)"
   std::map<int, std::string> lanes;  // "host", "tensor", "send_forward", ...
+  std::string label;                 // "3 of 128 micro-batches"; empty: the whole step
 };
 
 // Reads `text`, one event per line, as gptbench writes it; other lines are passed over.

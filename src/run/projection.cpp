@@ -163,7 +163,7 @@ std::string run_projection(const CommandLine& line, const std::string& argv) {
   const ProjectionReport report = {work, projection, machine, software, line.tokens, remarks};
   if (!line.result_directory.empty()) {
     write_result(line.result_directory, projected_record(deck, report, argv));
-    write_trace(line.result_directory, step_timeline(work, machine, software));
+    write_trace(line.result_directory, work, step_timeline(work, machine, software));
   }
   return line.json ? projection_json(report) + "\n" : projection_text(report);
 }

@@ -136,10 +136,18 @@ void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace) {
   });
 }
 
-void write_trace(const std::string& directory, const StepTimeline& timeline) {
+void write_trace(const std::string& directory, const StepWork& work, const StepTimeline& timeline) {
   std::vector<std::string> parts;
-  for (size_t stage = 0; stage < timeline.lanes.size(); ++stage)
-    parts.push_back(lines_of(*timeline.lanes[stage].work, timeline.times[stage]));
+  for (size_t stage = 0; stage < timeline.lanes.size(); ++stage) {
+    const RankWork& rank = *timeline.lanes[stage].work;
+    parts.push_back(lines_of(rank, timeline.times[stage]));
+    if (work.fewer > 0.0)
+      parts.back() += printed(
+          ",\n{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%lld,\"args\":{\"labels\":"
+          "\"%.0f of %lld micro-batches\"}}",
+          static_cast<long long>(rank.plan.rank), work.walked,
+          static_cast<long long>(rank.plan.micro_batches.size()));
+  }
   write_file_of(directory, parts);
 }
 

@@ -13,8 +13,9 @@ namespace gptbench {
 // (its messages from start to observed completion). Throws Error(Exit::io) on rank 0.
 void write_trace(MpiWorld& world, const Plan& plan, const Trace& trace);
 
-// The same of a projected step, whose ranks, one of each stage, are called "projected rank ...": of
-// its first micro-batches where it has many. Throws Error(Exit::io).
-void write_trace(const std::string& directory, const StepTimeline& timeline);
+// The same of a projected step, whose ranks, one of each stage, are called "projected rank ...".
+// Where not all micro-batches were walked, each rank has a label: "3 of 128 micro-batches". Throws
+// Error(Exit::io).
+void write_trace(const std::string& directory, const StepWork& work, const StepTimeline& timeline);
 
 }  // namespace gptbench

@@ -673,7 +673,8 @@ TEST(Plots, ProgramsOfATimeline) {
   std::filesystem::create_directories(directory);
   std::string text =
       R"json({"traceEvents":[
-{"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0 (tensor 0, context 0, pipeline 0, data 0)"}})json";
+{"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0 (tensor 0, context 0, pipeline 0, data 0)"}},
+{"ph":"M","name":"process_labels","pid":0,"args":{"labels":"3 of 128 micro-batches"}})json";
   int begin = 0;
   for (int kind = 0; kind <= static_cast<int>(ProgramKind::end_step); ++kind) {
     const std::string name = name_of(static_cast<ProgramKind>(kind));
@@ -689,6 +690,7 @@ TEST(Plots, ProgramsOfATimeline) {
   const Picture picture = timeline_picture({RunView(r, {}, nullptr, directory + "/result.h5")});
   std::string boxes;
   for (const Box& box : picture.panels.at(0).boxes) boxes += box.name + " " + box.inside + "\n";
+  EXPECT_EQ(picture.title, "Timeline of one step: 3 of 128 micro-batches");
   EXPECT_EQ(boxes,
             "begin and end of the step \nforward F3\nbackward B3\nforward F3\nbackward B3\n"
             "backward B3\nweight gradients W3\nweight gradients W3\nbegin and end of the step \n");

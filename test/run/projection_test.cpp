@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text.h"
+#include <filesystem>
+
+#include "io/file_bytes.h"
+#include "run/trace_file.h"
 
 namespace gptbench {
 namespace {
@@ -56,6 +59,25 @@ TEST(ProjectedRecord, MessagesHaveTimes) {
   EXPECT_EQ(messages(many, "pipeline", "send").exposed_s.at(0), time_of(many, "bubble"));
   EXPECT_GT(time_of(many, "bubble"), 0.0);
   EXPECT_TRUE(messages(many, "tensor", "all_reduce").exposed_s.empty());  // not known
+}
+
+std::string trace_of(int64_t sequences) {
+  const Deck deck = parse_deck("a.in", "&model preset = 'gpt2-124m' /",
+                               {"batch.global_batch_size=" + std::to_string(sequences)});
+  const Machine machine = read_machine("h100");
+  const Software software = read_software("gptbench");
+  const StepWork work = step_work(deck, 8, machine, software);
+  const std::string directory = testing::TempDir() + "gptbench_projected_trace";
+  write_trace(directory, work, step_timeline(work, machine, software));
+  const Bytes bytes = read_bytes(directory + "/trace.json", 1 << 30);
+  std::filesystem::remove_all(directory);
+  return {bytes.begin(), bytes.end()};
+}
+
+// A trace that leaves micro-batches out says so.
+TEST(ProjectedTrace, SaysHowManyMicroBatchesItHas) {
+  EXPECT_NE(trace_of(1024).find("{\"labels\":\"3 of 128 micro-batches\"}"), std::string::npos);
+  EXPECT_EQ(trace_of(24).find("labels"), std::string::npos);
 }
 
 }  // namespace
