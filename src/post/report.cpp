@@ -44,7 +44,9 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.2rem 0 
 :root{--ink:#e7eaee;--paper:#14181d;--soft:#a9b3be;--line:#3a424c;--good:#6fdc9c;--bad:#ff9a8f}}
 @media print{:root{color-scheme:light}body{font-size:11pt}header,main{max-width:none;padding:0}
 figure,tr,.cards div{break-inside:avoid}h2{break-after:avoid}figure svg{min-width:0}.wide{overflow:visible}
-table{font-size:8pt}th,td{padding:2px 4px;overflow-wrap:anywhere}td:first-child{min-width:0}}
+table{font-size:8pt}th,td{padding:2px 4px}td:first-child{min-width:0}td.num{white-space:nowrap}
+td.long{min-width:13em;white-space:normal;overflow-wrap:anywhere}.broad{page:broad}.broad table{font-size:6.5pt}.broad th,.broad td{padding:2px 3px}}
+@page broad{size:landscape}
 )";
 
 std::string element(const std::string& tag, const std::string& content,
@@ -59,12 +61,38 @@ std::string wide(const std::string& label, const std::string& content) {
                  "class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" + xml(label) + "\"");
 }
 
+constexpr size_t longest_word = 24;  // that print does not break
+
+size_t longest_of(const std::string& text) {
+  size_t longest = 0;
+  for (const std::string& word : split(text, ' ')) longest = std::max(longest, word.size());
+  return longest;
+}
+
+// Whether the table, of which print breaks no shorter word, is too wide for an upright page.
+bool is_broad(const Table& table) {
+  constexpr size_t max_characters = 105, padding = 1;
+  size_t width = 0;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    size_t widest = longest_of(table.columns[c].heading);
+    for (const auto& row : table.rows) widest = std::max(widest, longest_of(row[c]));
+    width += std::min(widest, longest_word) + padding;
+  }
+  return width > max_characters;
+}
+
 std::string html_table(const Table& table) {
   const auto row_of = [&](const char* tag, const std::function<std::string(size_t)>& cell) {
     std::string row;
-    for (size_t c = 0; c < table.columns.size(); ++c)
-      row += "<" + std::string(tag) + (table.columns[c].right ? " class=\"num\">" : ">") +
-             xml(cell(c)) + "</" + tag + ">";
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      const bool right = table.columns[c].right;
+      const std::string text = cell(c);
+      // A name may stand in a column of numbers, which are never broken.
+      const bool is_long = (right ? text.size() : longest_of(text)) >= longest_word;
+      const std::string kind = right ? (is_long ? "num long" : "num") : (is_long ? "long" : "");
+      row += "<" + std::string(tag) + (kind.empty() ? ">" : " class=\"" + kind + "\">") +
+             xml(text) + "</" + tag + ">";
+    }
     return element("tr", row);
   };
   std::string rows;
@@ -78,8 +106,10 @@ std::string html_table(const Table& table) {
               element("tbody", rows)));
 }
 
-std::string section(const std::string& heading, const std::string& content) {
-  return content.empty() ? "" : element("section", element("h2", xml(heading)) + content);
+std::string section(const std::string& heading, const std::string& content,
+                    const std::string& attributes = "") {
+  return content.empty() ? ""
+                         : element("section", element("h2", xml(heading)) + content, attributes);
 }
 
 std::string details(const std::string& summary, const std::string& content, bool open = false) {
@@ -324,7 +354,11 @@ std::string report_page(const Runs& runs, const PlotOptions& options) {
       "gptbench: " +
       (runs.size() == 1 ? labels_of(runs).front() : std::to_string(runs.size()) + " runs");
   std::string tables;
-  for (const Table& table : native_tables(runs)) tables += html_table(table);
+  bool broad = false;
+  for (const Table& table : native_tables(runs)) {
+    tables += html_table(table);
+    broad = broad || is_broad(table);
+  }
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
@@ -333,7 +367,8 @@ std::string report_page(const Runs& runs, const PlotOptions& options) {
          "</head>\n<body>\n" +
          element("header", element("h1", xml(title)) +
                                element("p", xml(subtitle_of(runs)), "class=\"soft\"")) +
-         "<main>\n" + section("Result", headline_of(runs)) + section("Table", tables) +
+         "<main>\n" + section("Result", headline_of(runs)) +
+         section("Table", tables, broad ? "class=\"broad\"" : "") +
          section("Keys that were set", for_each_run(runs, keys_set)) +
          section("Pictures", pictures_of(runs, options)) +
          section("Checkpoints", for_each_run(runs, checkpoints_of)) +

@@ -179,17 +179,30 @@ def check_browser(browser, path):
                     check(url == path.resolve().as_uri(), f"{at}: requested {url}")
 
 
-PAPER = 718  # pixels: 19 cm, A4 with margins of 1 cm
+PAPER, LANDSCAPE = 718, 1047  # pixels: 19 and 27.7 cm, A4 with margins of 1 cm
+
+# Numbers and short words of tables that stand on several lines.
+BROKEN = """[...document.querySelectorAll('td')].filter(cell => {
+  const text = cell.textContent, range = document.createRange();
+  range.selectNodeContents(cell);
+  return (cell.className == 'num' || !/\\s|^$/.test(text) && text.length < 13) &&
+         new Set([...range.getClientRects()].map(line => line.top)).size > 1;
+}).map(cell => cell.textContent)"""
 
 
 def check_print(browser, path):
     at = f"{path} in print"
-    browser.call("Emulation.setDeviceMetricsOverride", width=PAPER, height=1000, deviceScaleFactor=1, mobile=False)
     browser.call("Emulation.setEmulatedMedia", media="print",
                  features=[{"name": "prefers-color-scheme", "value": "dark"}])
     browser.open(path)
-    wide = browser.value("document.documentElement.scrollWidth")
-    check(wide <= PAPER, f"{at}: {wide} px wide")
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    for width, broad in ((PAPER, "none"), (LANDSCAPE, "")):
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=1000, deviceScaleFactor=1,
+                     mobile=False)
+        browser.value(f"document.querySelectorAll('.broad').forEach(e => e.style.display = '{broad}')")
+        wide, broken = browser.value("document.documentElement.scrollWidth"), browser.value(BROKEN)
+        check(wide <= width, f"{at}: {wide} px wide")
+        check(not broken, f"{at}, {width} px wide: lines break within {broken[:5]}")
     texts, low = browser.value(LOW_CONTRAST)
     check(texts > 50 and not low, f"{at}: {texts} texts, low contrast: {low[:5]}")
     ground = browser.value("getComputedStyle(document.body).backgroundColor")
