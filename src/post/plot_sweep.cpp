@@ -97,6 +97,12 @@ Panel panel_of(const Runs& runs, const std::vector<Varied>& keys, const std::str
       Box box = cell_of(of_cell, place, most);
       box.name = columns.name + " " + column;
       panel.boxes.push_back(box);
+      if (box.style == hatched || std::all_of(of_cell.begin(), of_cell.end(),
+                                              [](const RunView& run) { return run.counts(); }))
+        continue;
+      panel.boxes.push_back(place);
+      panel.boxes.back().style = hatched;
+      panel.boxes.back().name = "no figures";
     }
   }
   return panel;
@@ -122,6 +128,9 @@ Picture sweep_picture(const Runs& runs, const PlotOptions&) {
   for (const std::string& value : keys[2].values)
     picture.panels.push_back(panel_of(measured, keys, value, most));
   picture.notes = {"Medians where a cell holds several runs."};
+  if (std::any_of(measured.begin(), measured.end(),
+                  [](const RunView& run) { return !run.counts(); }))
+    picture.notes.push_back("Hatched: a run of the cell has no figures.");
   return picture;
 }
 

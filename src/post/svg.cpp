@@ -358,7 +358,7 @@ class Drawing {
       if (!box.inside.empty() && width > width_of(box.inside) + 4.0 && height > 12.0)
         words +=
             text_at(x + width / 2.0, middle,
-                    box.strength < 1.0 || box.style == hatched ? std::string("mid")
+                    box.strength < 1.0 || box.style == hatched ? std::string("mid on")
                                                                : "mid " + class_of("t", box.style),
                     box.inside, " pointer-events=\"none\"");
       if (!box.behind.empty())

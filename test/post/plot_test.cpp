@@ -548,6 +548,16 @@ TEST(Plots, SweepOverTwoKeys) {
   EXPECT_EQ(picture.panels[0].boxes[0].inside, "200.0");
   EXPECT_EQ(picture.panels[0].boxes[3].inside, "OOM");
   EXPECT_EQ(picture.panels[0].boxes[3].style, hatched);
+  // A cell whose runs ended differently has the figure of one, and is marked.
+  Record stopped = records[0];
+  stopped.outcome.status = "TIMEOUT";
+  runs.emplace_back(stopped);
+  const Picture both = sweep_picture(runs);
+  ASSERT_EQ(both.panels[0].boxes.size(), 5U);
+  EXPECT_EQ(both.panels[0].boxes[0].inside, "200.0");
+  EXPECT_EQ(both.panels[0].boxes[1].style, hatched);
+  EXPECT_EQ(both.panels[0].boxes[1].left, both.panels[0].boxes[0].left);
+  EXPECT_TRUE(has(both.notes.back(), "Hatched"));
 }
 
 // Names and folders of runs are no keys of a sweep; a ninth panel is one too many.
