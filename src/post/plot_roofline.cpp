@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "deck/deck.h"
 #include "deck/devices.h"
 #include "deck/validate.h"
@@ -60,7 +61,12 @@ struct Range {
 
 // The bound that peak and bandwidth set, and the bandwidth of the data sheet among the rates.
 void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& roof, Panel& rates) {
-  const double peak = 1e12 * run.rates().peak_tflops();
+  double peak = 1e12 * run.rates().peak_tflops();
+  std::string source = run.summary().peak.source;
+  if (const GemmCeiling& ceiling = run.summary().gemm_ceiling; peak <= 0.0) {
+    peak = 1e12 * ceiling.tflops;  // too uncertain for MFU
+    source = printed("measured GEMM ceiling, which varied by %.0f %%", 100.0 * ceiling.spread);
+  }
   const DeviceData* const device =
       find_device(run.device_name(), run.summary().device.memory_bytes);
   const double stated = device == nullptr ? 0.0 : 1e9 * device->bandwidth_gb_per_s;
@@ -78,10 +84,10 @@ void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& r
   if (ridge > 0.0) add(ridge);
   add(2.0 * std::max(range.most, ridge));
   roof.curves.push_back(bound);
-  picture.legend.push_back({bound.name + (peak > 0.0 ? "; " + significant(peak / 1e9, 4, 3) +
-                                                           " GFLOP/s, " + run.summary().peak.source
-                                                     : ""),
-                            neutral});
+  picture.legend.push_back(
+      {bound.name +
+           (peak > 0.0 ? "; " + significant(peak / 1e9, 4, 3) + " GFLOP/s, " + source : ""),
+       neutral});
   if (stated > 0.0) rates.rules.push_back({stated / 1e9, limit, true});
 }
 

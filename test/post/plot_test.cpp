@@ -527,6 +527,14 @@ TEST(Plots, RooflineOfThePlan) {
   EXPECT_TRUE(std::any_of(own.panels[0].curves.begin(), own.panels[0].curves.end(),
                           [&](const Curve& curve) { return curve.name == roof; }))
       << roof;
+  // A ceiling that varied too much for MFU is a roof all the same.
+  r.summary.peak.tflops = 0.0;
+  r.summary.gemm_ceiling = {1e-6, 0.12};
+  const Picture varied = roofline_picture({RunView(r)});
+  EXPECT_TRUE(has(varied.legend.back().name,
+                  "; 0.001 GFLOP/s, measured GEMM ceiling, which varied by 12 %"))
+      << varied.legend.back().name;
+  EXPECT_DOUBLE_EQ(varied.panels[0].curves.back().marks.back().y, 1e-3);
   r.provenance.deck_resolved = "&model num_layerz = 2 /";
   EXPECT_TRUE(roofline_picture({RunView(r)}).empty());
 }
