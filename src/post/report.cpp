@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -190,26 +191,40 @@ std::string headline_of(const RunView& run) {
   return cards.text("cards") + (note.empty() ? "" : element("p", xml(note)));
 }
 
-// Tokens per second; a projection is no record to be proud of.
-double rate_of(const RunView& run) {
-  return run.counts() && !run.is_projected() ? run.summary().rate.tokens_per_s : 0.0;
+double total_tflops(const RunView& run) {
+  return run.rates().tflops(run.rates().convention()) *
+         static_cast<double>(run.summary().world_size);
 }
 
 std::string headline_of(const Runs& runs) {
   if (runs.size() == 1) return verdict_line(runs.front()) + headline_of(runs.front());
   std::map<std::string, size_t> verdicts;
-  size_t best = 0;
-  for (size_t r = 0; r < runs.size(); ++r) {
-    ++verdicts[runs[r].is_published() ? "published" : verdict_of(runs[r])];
-    if (rate_of(runs[r]) > rate_of(runs[best])) best = r;
-  }
+  for (const RunView& run : runs) ++verdicts[run.is_published() ? "published" : verdict_of(run)];
   List list;
   for (const auto& [verdict, count] : verdicts)
     list.add_card(verdict, std::to_string(count), count == 1 ? "run" : "runs");
-  if (rate_of(runs[best]) > 0.0)
-    list.add_card("Highest throughput",
-                  format_count(whole(runs[best].summary().rate.tokens_per_s)) + " tokens/s",
-                  labels_of(runs)[best]);
+  // The highest figure of runs that agree in what it is of; a projection is no record to be proud
+  // of.
+  const std::vector<std::string> labels = labels_of(runs);
+  const auto add_highest = [&](const char* term, const auto& figure, const auto& subject,
+                               const auto& text) {
+    size_t best = runs.size();
+    std::set<std::string> subjects;
+    for (size_t r = 0; r < runs.size(); ++r) {
+      if (!runs[r].counts() || runs[r].is_projected()) continue;
+      subjects.insert(subject(runs[r]));
+      if (best == runs.size() || figure(runs[r]) > figure(runs[best])) best = r;
+    }
+    if (subjects.size() == 1 && figure(runs[best]) > 0.0)
+      list.add_card(term, text(figure(runs[best])), labels[best]);
+  };
+  add_highest(
+      "Highest throughput", [](const RunView& run) { return run.summary().rate.tokens_per_s; },
+      [](const RunView& run) { return run.model_name(); },
+      [](double rate) { return format_count(whole(rate)) + " tokens/s"; });
+  add_highest(
+      "Highest in total", total_tflops, [](const RunView& run) { return run.rates().convention(); },
+      [](double rate) { return significant(rate, 4, 4) + " TFLOP/s"; });
   return list.text("cards");
 }
 

@@ -297,6 +297,15 @@ TEST(Plots, HighestThroughputOfAReport) {
   const std::string page = report_page({RunView(a), RunView(b)});
   const size_t card = page.find("Highest throughput");
   EXPECT_TRUE(has(page.substr(card, 200), "fp32")) << page.substr(card, 200);
+  const auto tflops = [](double value) { return "<dd>" + significant(value, 4, 4) + " TFLOP/s<"; };
+  const double total = 2.0 * RunView(a).rates().tflops(RunView(a).rates().convention());
+  EXPECT_TRUE(has(page, tflops(total))) << tflops(total);
+  // Tokens of another model are others, its FLOPs are not.
+  Record other = a;
+  set_key(other, "model", "preset", std::string("gpt2-345m"));
+  const std::string unlike = report_page({RunView(a), RunView(other)});
+  EXPECT_FALSE(has(unlike, "Highest throughput"));
+  EXPECT_TRUE(has(unlike, "Highest in total"));
   for (Record* const failed : {&a, &b}) {
     failed->outcome.status = "OOM";
     failed->outcome.verdict = "NOT VERIFIED";
