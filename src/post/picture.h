@@ -2,6 +2,7 @@
 // (post/plot.h) fills one; post/svg.h draws it.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -67,11 +68,12 @@ inline Box box_around(double left, double right, double y, double half) {
   return box;
 }
 
-// A dashed line across the panel, at a value of y (or of x).
+// A dashed line across the panel, at a value of y (or of x); a vertical one may have ends.
 struct Rule {
   double at = 0.0;
   std::string label;
   bool vertical = false;
+  double top = NAN, bottom = NAN;
 };
 
 struct Arrow {

@@ -71,11 +71,23 @@ class BarPanel {
       panel_.curves.push_back(spread_);
       picture.notes.push_back("Error bars span the ranks where they differ by more than 2 %.");
     }
-    if (limits_.size() == 1 && panel_.arrows.size() == panel_.y.ticks.size()) {
-      panel_.arrows.clear();
-      panel_.rules.push_back({*limits_.begin(), "limit " + in_unit(*limits_.begin()), true});
-    } else if (!limits_.empty()) {
-      picture.notes.push_back("Short upright lines are limits of single runs.");
+    const bool is_common = limits_.size() == panel_.y.ticks.size() &&
+                           std::all_of(limits_.begin(), limits_.end(), [&](const Limit& limit) {
+                             return limit.at == limits_.front().at;
+                           });
+    if (is_common) {
+      panel_.rules.push_back({limits_.front().at, "limit " + in_unit(limits_.front().at), true});
+    } else {
+      double widest = longest_ / unit_.size;
+      for (const Limit& limit : limits_) widest = std::max(widest, limit.at);
+      for (const Limit& limit : limits_) {
+        panel_.rules.push_back({limit.at, "", true, limit.row - 0.5, limit.row + 0.5});
+        Box& box = panel_.boxes[limit.box];
+        box.behind += ", limit " + significant(limit.at, 4, 4);
+        // The text would lie below the line.
+        if (limit.at > box.right && limit.at < box.right + 0.3 * widest)
+          box.clear_of = std::max(box.clear_of, limit.at);
+      }
     }
     picture.panels.push_back(panel_);
   }
@@ -98,10 +110,12 @@ class BarPanel {
     });
     for (const Part& part : parts)
       if (part.value > 0.0 || bar.parts.size() == 1) end = add(part, bar, end);
-    Box& last = panel_.boxes.back();
-    last.behind = (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
+    const size_t last = panel_.boxes.size() - 1;
+    panel_.boxes[last].behind =
+        (bar.behind.empty() ? "" : bar.behind + " ") + significant(end, 4, 3);
     for (const Mark& mark : spread_.marks)
-      if (mark.y == row_) last.clear_of = std::max(last.clear_of, mark.high);
+      if (mark.y == row_)
+        panel_.boxes[last].clear_of = std::max(panel_.boxes[last].clear_of, mark.high);
     if (bar.failed) {
       Box& box = panel_.boxes.emplace_back(box_around(0.0, end, row_, 0.34));
       box.style = hatched;
@@ -109,12 +123,8 @@ class BarPanel {
     }
     failed_ = failed_ || bar.failed;
     // A limit far beyond the bars would leave nothing to see of them.
-    if (bar.limit > 0.0 && bar.limit < 3.0 * longest_) {
-      const double at = bar.limit / unit_.size;
-      limits_.insert(at);
-      panel_.arrows.push_back(
-          {at, row_ - 0.48, at, row_ + 0.48, bar.label + ": limit " + in_unit(at)});
-    }
+    if (bar.limit > 0.0 && bar.limit < 3.0 * longest_)
+      limits_.push_back({bar.limit / unit_.size, row_, last});
     row_ += 1.0;
   }
 
@@ -143,7 +153,11 @@ class BarPanel {
   std::vector<std::string> styles_;
   Unit unit_;
   std::set<size_t> used_;
-  std::set<double> limits_;
+  struct Limit {
+    double at, row;
+    size_t box;  // which has the text behind the bar
+  };
+  std::vector<Limit> limits_;
   Curve spread_{neutral, "range over ranks", {}, false, true};
   double longest_ = 0.0, row_ = 0.0;
   bool failed_ = false;

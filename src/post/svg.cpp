@@ -428,8 +428,13 @@ class Drawing {
     for (const Rule& rule : panel_.rules) {
       const double at = rule.vertical ? x_(rule.at) : y_(rule.at);
       if (!std::isfinite(at)) continue;
-      text += rule.vertical ? line_of(at, top_, at, bottom_, "rule")
+      const bool has_ends = std::isfinite(rule.top) && std::isfinite(rule.bottom);
+      const double top = has_ends ? y_(rule.top) : top_,
+                   bottom = has_ends ? y_(rule.bottom) : bottom_;
+      if (has_ends) text += line_of(at, top, at, bottom, "on");  // it may cross a dark box
+      text += rule.vertical ? line_of(at, top, at, bottom, "rule")
                             : line_of(left_, at, right_, at, "rule");
+      if (rule.label.empty()) continue;
       const bool right_half = at > (left_ + right_) / 2.0;
       if (rule.vertical)
         text += text_at(right_half ? at + 4.0 : at - 4.0, top_ - 5.0, right_half ? "end on" : "on",
@@ -602,7 +607,7 @@ std::string svg_of(const Picture& picture, const std::string& style) {
   body += legend_of(picture, y);
   for (const Panel& panel : picture.panels) {
     if (std::any_of(panel.rules.begin(), panel.rules.end(),
-                    [](const Rule& rule) { return rule.vertical; }))
+                    [](const Rule& rule) { return rule.vertical && !rule.label.empty(); }))
       y += 12.0;  // their labels stand above the panel
     body += Drawing(panel, y).text();
     y += height_of(panel) + 58.0;

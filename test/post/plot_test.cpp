@@ -271,6 +271,17 @@ TEST(Plots, MemoryStandsByClassWithItsLimit) {
                           [](const Box& box) { return box.style == hatched; }),
             1);
   EXPECT_EQ(picture.panels[0].boxes[3].behind, "OOM 800.0");
+  // Limits that differ are lines of their rows, each with its value behind the bar.
+  set_key(r, "memory", "device_memory_gib", 0.625);
+  const Picture two = memory_picture({RunView(r), RunView(oom)});
+  ASSERT_EQ(two.panels[0].rules.size(), 2U);
+  EXPECT_EQ(two.panels[0].rules[1].at, 512.0);
+  EXPECT_EQ(two.panels[0].rules[1].top, 0.5);
+  EXPECT_EQ(two.panels[0].rules[1].bottom, 1.5);
+  EXPECT_EQ(two.panels[0].boxes[1].behind, "450.0, limit 640.0");
+  EXPECT_EQ(two.panels[0].boxes[1].clear_of, 640.0);
+  EXPECT_EQ(two.panels[0].boxes[3].behind, "OOM 800.0, limit 512.0");
+  EXPECT_EQ(two.panels[0].boxes[3].clear_of, 0.0);
 }
 
 // Runs of one name are told apart by what differs, then by a number.
