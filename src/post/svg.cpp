@@ -302,7 +302,10 @@ class Drawing {
       values = round_ticks(scale.least, scale.largest, static_cast<size_t>(pixels / (2 * room)));
     }
     std::vector<std::pair<double, std::string>> ticks;
-    for (const double value : values) {
+    // Steps begin with 1, which stands in for 0.
+    const double first = axis.whole && range_of(of_x).least > 0.0 ? 1.0 : -INFINITY;
+    for (double value : values) {
+      value = std::max(value, first);
       if (axis.whole && value != std::floor(value)) continue;
       if (axis.ticks_at_values && !ticks.empty() &&
           std::abs(scale(value) - scale(ticks.back().first)) < room)

@@ -77,6 +77,20 @@ TEST(Svg, LongTextIsCut) {
   EXPECT_FALSE(has(text, "\\x"));
 }
 
+// A range of 1 to 300 has no step 0, which a round tick would be.
+TEST(Svg, StepsBeginWithOne) {
+  Picture picture = made_picture();
+  picture.panels[0].boxes.clear();
+  picture.panels[0].curves = {{0, "curve", {{1, 2, 2, 2, ""}, {300, 2, 2, 2, ""}}}};
+  picture.panels[0].y.ticks = {{2.0, "two"}};
+  EXPECT_TRUE(has(svg_of(picture), "class=\"mid\">0</text>"));
+  picture.panels[0].x.whole = true;
+  const std::string steps = svg_of(picture);
+  EXPECT_FALSE(has(steps, "class=\"mid\">0</text>"));
+  EXPECT_TRUE(has(steps, "class=\"mid\">1</text>"));
+  EXPECT_TRUE(has(steps, "class=\"mid\">50</text>"));
+}
+
 // Names of a sweep's rows, which differ at their end, and one without a place to break it.
 TEST(Svg, LongLabelsOfRowsAreBrokenNotCut) {
   const std::string name = "llama-study-zero_stage_0-activation_checkpointing_full-micro_batch_";
