@@ -213,17 +213,26 @@ Picture sensors_picture(const Runs& runs, const PlotOptions&) {
   struct Quantity {
     const char* label;
     std::vector<double> SensorSeries::*values;
+    bool from_zero = false;
   };
   constexpr Quantity quantities[] = {{"Power per device (W)", &SensorSeries::power_w},
                                      {"Temperature (°C)", &SensorSeries::temperature_c},
                                      {"Clock (GHz)", &SensorSeries::clock_ghz},
-                                     {"Busy (fraction of time)", &SensorSeries::utilisation}};
+                                     {"Busy (fraction of time)", &SensorSeries::utilisation, true}};
+  double longest_s = 0.0;
+  for (const RunView& run : runs)
+    for (const Quantity& quantity : quantities) {
+      const SensorSeries& series = run.record().sensors;
+      longest_s = std::max(
+          longest_s, series.interval_s * static_cast<double>((series.*quantity.values).size()));
+    }
+  const bool minutes = longest_s >= 120.0;
   const std::vector<std::string> labels = labels_of(runs);
   std::vector<size_t> styles(runs.size(), neutral);
   for (const Quantity& quantity : quantities) {
     Panel panel;
-    panel.x = {"Time (min)"};
-    panel.y = {quantity.label};
+    panel.x = {minutes ? "Time (min)" : "Time (s)"};
+    panel.y = {quantity.label, false, quantity.from_zero};
     panel.height = 150.0;
     for (size_t r = 0; r < runs.size(); ++r) {
       const SensorSeries& series = runs[r].record().sensors;
@@ -237,9 +246,9 @@ Picture sensors_picture(const Runs& runs, const PlotOptions&) {
       Curve curve{styles[r], labels[r], {}};
       for (size_t i = 0; i < values.size(); ++i)
         if (std::isfinite(values[i]))
-          curve.marks.push_back({(static_cast<double>(i) + 0.5) * series.interval_s / 60.0,
-                                 values[i], 0.0, 0.0,
-                                 labels[r] + ": " + printed("%.5g", values[i])});
+          curve.marks.push_back(
+              {(static_cast<double>(i) + 0.5) * series.interval_s / (minutes ? 60.0 : 1.0),
+               values[i], 0.0, 0.0, labels[r] + ": " + printed("%.5g", values[i])});
       panel.curves.push_back(std::move(curve));
     }
     if (!panel.curves.empty()) picture.panels.push_back(std::move(panel));

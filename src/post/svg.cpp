@@ -299,7 +299,8 @@ class Drawing {
     } else if (scale.logarithmic) {
       values = log_ticks(scale.least, scale.largest, pixels, room);
     } else {
-      values = round_ticks(scale.least, scale.largest, static_cast<size_t>(pixels / (2 * room)));
+      values = round_ticks(scale.least, scale.largest,
+                           static_cast<size_t>(std::max(4.0, pixels / (2 * room))));
     }
     std::vector<std::pair<double, std::string>> ticks;
     // Steps begin with 1, which stands in for 0.

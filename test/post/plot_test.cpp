@@ -452,6 +452,22 @@ TEST(Plots, StepsOfAResumedRunGoOnCounting) {
   EXPECT_TRUE(steps_picture({RunView(first), RunView(r)}).panels[0].rules.empty());
 }
 
+// Seconds of a short run; shares of time begin at 0.
+TEST(Plots, AxesOfSensors) {
+  Record r = made_record();
+  r.sensors = {};
+  r.sensors.interval_s = 1.0;
+  r.sensors.utilisation.assign(8, 0.999);
+  const Picture seconds = sensors_picture({RunView(r)});
+  ASSERT_EQ(seconds.panels.size(), 1U);
+  EXPECT_EQ(seconds.panels[0].x.label, "Time (s)");
+  EXPECT_TRUE(seconds.panels[0].y.from_zero);
+  EXPECT_EQ(seconds.panels[0].curves[0].marks.back().x, 7.5);
+  r.sensors.interval_s = 15.0;
+  EXPECT_EQ(sensors_picture({RunView(r)}).panels[0].x.label, "Time (min)");
+  EXPECT_EQ(sensors_picture({RunView(r)}).panels[0].curves[0].marks.back().x, 7.5 / 4.0);
+}
+
 TEST(Plots, MessagesPerStep) {
   const Picture picture = messages_picture({RunView(made_record())});
   // 101 B, 0.5 s in flight, 0.125 s exposed over three steps, on the rank with the most.
