@@ -585,6 +585,7 @@ std::string picture_style() {
 .pic .hatch{stroke-width:1.3;stroke-opacity:.8}
 .pic .out{fill:none;pointer-events:none}.pic .tip{pointer-events:all}
 .pic .on,.pic [class*="mid t"]{paint-order:stroke;stroke-width:3px;stroke-linejoin:round}
+.pic [class*="mid t"]{stroke-width:6px}
 .pic .cn{fill:#7a7f87}.pic .sn{stroke:#7a7f87}.pic .tn{fill:#000;stroke:#7a7f87}
 )";
   std::string colours;
