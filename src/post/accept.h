@@ -55,11 +55,16 @@ struct AcceptResult {
 std::vector<AcceptResult> judge(const std::vector<AcceptRow>& rows,
                                 const std::vector<LoadedRun>& runs);
 
-// A first line with the sum, then one entry per row.
-std::string accept_text(const std::vector<AcceptResult>& results);
-std::string accept_json(const std::vector<AcceptResult>& results);
-// JUnit: a row that is not decided is an error. `suite`: name of the specification.
-std::string accept_junit(const std::string& suite, const std::vector<AcceptResult>& results);
+// A first line with the sum, then one entry per row and per unreadable file (the problems of
+// load_results(), post/load.h): such a file may be the one that would have failed, so that nothing
+// is accepted beside it.
+std::string accept_text(const std::vector<AcceptResult>& results,
+                        const std::vector<std::string>& unreadable = {});
+std::string accept_json(const std::vector<AcceptResult>& results,
+                        const std::vector<std::string>& unreadable = {});
+// JUnit: a row that is not decided is an error, as is a file. `suite`: name of the specification.
+std::string accept_junit(const std::string& suite, const std::vector<AcceptResult>& results,
+                         const std::vector<std::string>& unreadable = {});
 
 // A specification of what the runs reached in tokens/s: a row for each run.name, nodes and ranks.
 std::string written_spec(const std::vector<LoadedRun>& runs);

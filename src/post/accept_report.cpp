@@ -21,22 +21,32 @@ std::string verdict_text(Accepted verdict) {
   return verdict == Accepted::NOT_DECIDED ? "NOT DECIDED" : name_of(verdict);
 }
 
+bool is_accepted(const std::vector<AcceptResult>& results,
+                 const std::vector<std::string>& unreadable) {
+  return unreadable.empty() && accept_status(results) == 0;
+}
+
 }  // namespace
 
-std::string accept_text(const std::vector<AcceptResult>& results) {
+std::string accept_text(const std::vector<AcceptResult>& results,
+                        const std::vector<std::string>& unreadable) {
   const int64_t passed = count_of(results, Accepted::PASSED);
-  const int64_t rows = static_cast<int64_t>(results.size());
-  std::string text = (passed == rows ? "ACCEPTED: " : "NOT ACCEPTED: ") + std::to_string(passed) +
-                     " of " + std::to_string(rows) + " rows PASSED, " +
-                     std::to_string(count_of(results, Accepted::FAILED)) + " FAILED, " +
-                     std::to_string(count_of(results, Accepted::NOT_DECIDED)) + " NOT DECIDED\n";
+  const std::string files = std::to_string(unreadable.size());
+  std::string text = (is_accepted(results, unreadable) ? "ACCEPTED: " : "NOT ACCEPTED: ") +
+                     std::to_string(passed) + " of " + std::to_string(results.size()) +
+                     " rows PASSED, " + std::to_string(count_of(results, Accepted::FAILED)) +
+                     " FAILED, " + std::to_string(count_of(results, Accepted::NOT_DECIDED)) +
+                     " NOT DECIDED" + (unreadable.empty() ? "" : ", " + files + " NOT READABLE") +
+                     "\n";
   for (const AcceptResult& result : results)
     text += hanging(printed("%-13s", verdict_text(result.verdict).c_str()),
                     result.row + ": " + result.reason);
+  for (const std::string& problem : unreadable) text += hanging("NOT READABLE ", problem);
   return text;
 }
 
-std::string accept_json(const std::vector<AcceptResult>& results) {
+std::string accept_json(const std::vector<AcceptResult>& results,
+                        const std::vector<std::string>& unreadable) {
   std::vector<std::string> rows;
   for (const AcceptResult& r : results) {
     JsonObject row;
@@ -49,26 +59,34 @@ std::string accept_json(const std::vector<AcceptResult>& results) {
     rows.push_back(row.add("files", r.files).text());
   }
   return JsonObject()
-      .add("accepted", accept_status(results) == 0)
+      .add("accepted", is_accepted(results, unreadable))
       .add_json("rows", json_array(rows))
+      .add("unreadable", unreadable)
       .text();
 }
 
-std::string accept_junit(const std::string& suite, const std::vector<AcceptResult>& results) {
+std::string accept_junit(const std::string& suite, const std::vector<AcceptResult>& results,
+                         const std::vector<std::string>& unreadable) {
+  const auto files = static_cast<int64_t>(unreadable.size());
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"" + xml(suite) +
-                     "\" tests=\"" + std::to_string(results.size()) + "\" failures=\"" +
-                     std::to_string(count_of(results, Accepted::FAILED)) + "\" errors=\"" +
-                     std::to_string(count_of(results, Accepted::NOT_DECIDED)) + "\">\n";
-  for (const AcceptResult& r : results) {
-    text += "  <testcase classname=\"gptpost.accept\" name=\"" + xml(r.row) + "\">\n";
-    const std::string element = r.verdict == Accepted::PASSED   ? "system-out"
-                                : r.verdict == Accepted::FAILED ? "failure"
-                                                                : "error";
-    const std::string message =
-        r.verdict == Accepted::PASSED ? "" : " message=\"" + xml(r.reason) + "\"";
-    text += "    <" + element + message + ">" + xml(r.reason + "\n" + join(r.files, "\n")) + "</" +
-            element + ">\n  </testcase>\n";
-  }
+                     "\" tests=\"" + std::to_string(static_cast<int64_t>(results.size()) + files) +
+                     "\" failures=\"" + std::to_string(count_of(results, Accepted::FAILED)) +
+                     "\" errors=\"" +
+                     std::to_string(count_of(results, Accepted::NOT_DECIDED) + files) + "\">\n";
+  const auto add_case = [&](const std::string& name, const std::string& element,
+                            const std::string& reason, const std::string& content) {
+    const std::string message = element == "system-out" ? "" : " message=\"" + xml(reason) + "\"";
+    text += "  <testcase classname=\"gptpost.accept\" name=\"" + xml(name) + "\">\n    <" +
+            element + message + ">" + xml(content) + "</" + element + ">\n  </testcase>\n";
+  };
+  for (const AcceptResult& r : results)
+    add_case(r.row,
+             r.verdict == Accepted::PASSED   ? "system-out"
+             : r.verdict == Accepted::FAILED ? "failure"
+                                             : "error",
+             r.reason, r.reason + "\n" + join(r.files, "\n"));
+  for (const std::string& problem : unreadable)
+    add_case("readable " + problem.substr(0, problem.find(": ")), "error", problem, problem);
   return text + "</testsuite>\n";
 }
 

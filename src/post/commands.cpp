@@ -136,6 +136,7 @@ std::vector<std::vector<LoadedRun>> compared_groups(const std::vector<LoadedRun>
 
 // Each group against the first.
 std::string compare_text(const std::vector<LoadedRun>& runs, const Options& options) {
+  require_different_runs(runs, "compare");
   const std::vector<std::vector<LoadedRun>> groups = compared_groups(runs, options);
   if (groups.size() < 2 && runs.size() == options.files.size())
     throw Error(Exit::usage, "compare: all runs have the name '" +
@@ -189,12 +190,15 @@ int accept(const Options& options) {
   const std::vector<AcceptRow> rows = writes ? std::vector<AcceptRow>{} : read_spec(options.spec);
   std::vector<std::string> problems;
   const std::vector<LoadedRun> runs = load_results(options.files, problems);
+  require_different_runs(runs, "accept");
   const std::vector<AcceptResult> results = judge(rows, runs);
   if (writes) {
     print(written_spec(runs), options.write_spec);
   } else {
-    print(options.format == "json" ? accept_json(results) + "\n" : accept_text(results), "");
-    if (!options.junit.empty()) print(accept_junit(options.spec, results), options.junit);
+    print(options.format == "json" ? accept_json(results, problems) + "\n"
+                                   : accept_text(results, problems),
+          "");
+    if (!options.junit.empty()) print(accept_junit(options.spec, results, problems), options.junit);
   }
   for (const std::string& problem : problems) complain(problem + "; passed over");
   // A file that cannot be read may be the one that would have failed.

@@ -22,4 +22,8 @@ std::vector<LoadedRun> load_results(const std::vector<std::string>& paths,
                                     std::vector<std::string>& problems,
                                     const ReadLimits& limits = {});
 
+// Throws Error(Exit::usage), naming both files, where two of them hold one run (a copy, or a file
+// given twice): it would count as repeated runs without any noise. `command` begins the message.
+void require_different_runs(const std::vector<LoadedRun>& runs, const std::string& command);
+
 }  // namespace gptbench

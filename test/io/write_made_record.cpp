@@ -1,5 +1,6 @@
 // write_made_record DIRECTORY [TEXT]: a result file with every dataset, for readers in other
-// languages; TEXT becomes the run's name, its machine and its reason.
+// languages; TEXT becomes the run's name, its machine and its reason. Each directory is that of
+// another run.
 // write_made_record --crashing FILE: a damaged one, on which HDF5 crashes; status 77 where none is
 // found.
 #include <cstdio>
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     gptbench::Record record = gptbench::made_record();
+    record.provenance.argv += std::string(" output.directory=") + argv[1];
     if (argc == 3) {
       gptbench::set_key(record, "run", "name", std::string(argv[2]));
       record.machine = record.outcome.reason = argv[2];

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/error.h"
 #include "made_record.h"
 
@@ -185,6 +187,44 @@ TEST(Accept, TextBeginsWithTheAnswer) {
   const std::vector<AcceptResult> good = {one_of_each()[0]};
   EXPECT_EQ(accept_text(good).substr(0, 59),
             "ACCEPTED: 1 of 1 rows PASSED, 0 FAILED, 0 NOT DECIDED\nPASSE");
+}
+
+// A file that cannot be read may be the one that would have failed: every output says so.
+TEST(Accept, NothingBesideAFileThatCannotBeRead) {
+  const std::vector<AcceptResult> good = {one_of_each()[0]};
+  const std::vector<std::string> unreadable = {"a<b.h5: cannot open: no such file"};
+  const std::string text = accept_text(good, unreadable);
+  EXPECT_EQ(text.find("NOT ACCEPTED: 1 of 1 rows PASSED, 0 FAILED, 0 NOT DECIDED, 1 NOT READABLE"),
+            0u)
+      << text;
+  EXPECT_NE(text.find("\nNOT READABLE a<b.h5: cannot open: no such file\n"), std::string::npos)
+      << text;
+  const std::string json = accept_json(good, unreadable);
+  EXPECT_EQ(json.find("{\"accepted\": false, "), 0u) << json;
+  EXPECT_NE(json.find("\"unreadable\": [\"a<b.h5: cannot open: no such file\"]"), std::string::npos)
+      << json;
+  const std::string junit = accept_junit("s.in", good, unreadable);
+  EXPECT_NE(junit.find(" tests=\"2\" failures=\"0\" errors=\"1\">"), std::string::npos) << junit;
+  EXPECT_NE(junit.find("name=\"readable a&lt;b.h5\">\n    <error message=\"a&lt;b.h5: cannot open"),
+            std::string::npos)
+      << junit;
+}
+
+// The same run under another path, or the same file twice; another run differs in any of date,
+// command line, hosts, job and times.
+TEST(Accept, ARunCountsOnce) {
+  std::vector<LoadedRun> runs = {run_at(100, "a.h5"), run_at(100, "b.h5")};
+  EXPECT_THROW(require_different_runs(runs, "accept"), Error);
+  const auto differs = [&](const std::function<void(Record&)>& change) {
+    runs[1] = run_at(100, "b.h5");
+    change(runs[1].record);
+    EXPECT_NO_THROW(require_different_runs(runs, "accept"));
+  };
+  differs([](Record& r) { r.date_utc = "2024-03-09T10:11:13Z"; });
+  differs([](Record& r) { r.provenance.argv += " run.seed=2"; });
+  differs([](Record& r) { r.provenance.hostnames[1] = "node2"; });
+  differs([](Record& r) { r.provenance.slurm = "SLURM_JOB_ID=18\n"; });
+  differs([](Record& r) { r.steps.time_s[2] += 1e-9; });
 }
 
 TEST(Accept, ExitStatus) {

@@ -68,9 +68,16 @@ expect 2 table --where statu=OK "$good";     lines err 1; says err "no file has 
 
 # Groups of runs: parted by "--", or by the runs' names, of which these have one.
 b=$folder/b/result.h5
-expect 0 compare "$good" "$b" -- "$b" "$good"; says out "No difference was found in tokens/s"
-expect 2 compare "$good" "$b" "$b"; lines err 1; says err "write -- between the two groups"
+"$1" "$folder/c" && "$1" "$folder/d" || exit 1
+expect 0 compare "$good" "$b" -- "$folder/c/result.h5" "$folder/d/result.h5"
+says out "No difference was found in tokens/s"
+expect 2 compare "$good" "$b" "$folder/c/result.h5"; lines err 1; says err "write -- between the two groups"
 expect 2 compare "$good" "$b" --;   lines err 1
+cp "$b" "$folder/copy.h5"
+for arguments in "$good $b -- $folder/copy.h5" "$b $folder/copy.h5" "$good $good"; do
+  # shellcheck disable=SC2086
+  expect 2 compare $arguments; lines out 0; lines err 1; says err "hold the same run"
+done
 "$1" "$folder/other" another || exit 1
 expect 0 compare "$good" "$b" "$folder/other/result.h5"
 says out "A  $good"
@@ -84,6 +91,9 @@ printf '&speed figure = "tokens_per_s", reference = 300 /\n&rules rules = "met" 
 printf '&wide ranks = 64 /\n' > "$folder/open.in"
 printf '&speed figur = "tokens_per_s" /\n' > "$folder/wrong.in"
 expect 0 accept "$folder/pass.in" "$good"; lines err 0
+expect 2 accept "$folder/pass.in" "$b" "$folder/copy.h5"; lines out 0
+says err "accept: $b and $folder/copy.h5 hold the same run, of 2024-03-09T10:11:12Z; a run counts once"
+expect 2 accept --write-spec "$folder/none.in" "$b" "$b"; says err "$b and $b hold the same run"
 expect 9 accept --junit "$folder/junit.xml" "$folder/fail.in" "$good"
 says out "NOT ACCEPTED: 0 of 3 rows PASSED, 2 FAILED, 1 NOT DECIDED"
 python3 - "$folder/junit.xml" << 'PYTHON' || failures=$((failures + 1))
@@ -97,7 +107,10 @@ expect 9 accept --format json "$folder/fail.in" "$good"
 python3 -c 'import json, sys; assert [row["verdict"] for row in json.load(open(sys.argv[1]))["rows"]] == ["FAILED", "FAILED", "NOT DECIDED"]' \
   "$folder/out" || failures=$((failures + 1))
 expect 10 accept "$folder/open.in" "$good"
-expect 7 accept "$folder/pass.in" "$good" "$folder/none.h5"; lines err 1
+expect 7 accept --junit "$folder/junit.xml" "$folder/pass.in" "$good" "$folder/none.h5"; lines err 1
+says out "NOT ACCEPTED: 1 of 1 rows PASSED, 0 FAILED, 0 NOT DECIDED, 1 NOT READABLE"
+grep -q '<error message="[^"]*none.h5: cannot open' "$folder/junit.xml" || failures=$((failures + 1))
+expect 7 accept --format json "$folder/pass.in" "$good" "$folder/none.h5"; says out '{"accepted": false'
 expect 9 accept "$folder/fail.in" "$good" "$folder/none.h5"
 expect 2 accept "$folder/wrong.in" "$good"; lines out 0; lines err 1; says err "did you mean 'figure'?"
 expect 2 accept "$folder/none.in" "$good";  lines err 1; says err "accept takes SPEC RESULT"
