@@ -1,10 +1,12 @@
 #include "post/style.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 
-#include "base/text.h"
+#include "base/json.h"
+#include "base/units.h"
 #include "post/cells.h"
 #include "record/flops.h"
 
@@ -28,14 +30,15 @@ double largest_percent(const std::vector<std::string>& cells) {
   return largest;
 }
 
-void add_column(Table& table, const StyleColumn& column, const Runs& runs,
-                const std::vector<std::string>& cells, bool numbers_only) {
-  const bool has_unit = numbers_only && !column.unit.empty();
-  table.columns.push_back(
-      {column.heading + (has_unit ? " (" + column.unit + ")" : ""), column.right});
-  for (size_t r = 0; r < runs.size(); ++r)
-    table.rows[r].push_back(numbers_only && column.right ? number_of(cells[r], column.unit)
-                                                         : cells[r]);
+// A figure with as many digits as the record has; "" where it is not known.
+std::string every_digit(const std::optional<double>& figure) {
+  return figure && std::isfinite(*figure) ? json(*figure) : "";
+}
+
+void add_column(Table& table, const std::string& heading, bool right,
+                const std::vector<std::string>& cells) {
+  table.columns.push_back({heading, right});
+  for (size_t r = 0; r < cells.size(); ++r) table.rows[r].push_back(cells[r]);
 }
 
 }  // namespace
@@ -46,15 +49,21 @@ Table table_of(const std::string& style, const std::string& caption,
   Table programs = people;
   double mfu = 0.0, hfu = 0.0;  // the largest that is printed, fractions
   const auto add = [&](const StyleColumn& column) {
-    std::vector<std::string> cells;
+    std::vector<std::string> cells, numbers;
     for (const RunView& run : runs) {
       const std::string* printed = column.of_flops && run.rates().restatement().any()
                                        ? nullptr
                                        : run.printed(style, column.heading);
       cells.push_back(printed != nullptr ? *printed : column.cell(run));
+      const bool has_figure = printed == nullptr && column.cell.figure;
+      numbers.push_back(has_figure ? every_digit(column.cell.figure(run))
+                                   : number_of(cells.back(), column.unit));
     }
-    if (column.shown != Shown::for_programs) add_column(people, column, runs, cells, false);
-    if (column.shown != Shown::for_people) add_column(programs, column, runs, cells, true);
+    const std::string unit = column.unit.empty() ? "" : " (" + column.unit + ")";
+    if (column.shown != Shown::for_programs)
+      add_column(people, column.heading, column.right, cells);
+    if (column.shown != Shown::for_people)
+      add_column(programs, column.heading + unit, column.right, column.right ? numbers : cells);
     if (column.heading.rfind("MFU", 0) == 0) mfu = std::max(mfu, largest_percent(cells));
     if (column.heading.rfind("HFU", 0) == 0) hfu = std::max(hfu, largest_percent(cells));
   };
@@ -93,7 +102,7 @@ std::string key_cell(const RunView& run, const std::string& group, const std::st
   if (const auto* text = std::get_if<std::string>(&entry->value)) return *text;
   if (const auto* logical = std::get_if<bool>(&entry->value)) return *logical ? "true" : "false";
   if (const auto* number = std::get_if<int64_t>(&entry->value)) return std::to_string(*number);
-  return printed("%g", std::get<double>(entry->value));
+  return json(std::get<double>(entry->value));
 }
 
 bool follows(const std::vector<std::string>& derived, const std::vector<std::string>& known) {
@@ -109,7 +118,11 @@ std::string figure(const RunView& run, double value, const Format& format) {
 }
 
 Cell figures(const std::function<double(const RunView&)>& value, const Format& format) {
-  return [=](const RunView& run) { return figure(run, value(run), format); };
+  return {[=](const RunView& run) { return figure(run, value(run), format); },
+          [=](const RunView& run) {
+            const double known = run.counts() ? value(run) : 0.0;
+            return known > 0.0 ? std::optional(known) : std::nullopt;
+          }};
 }
 
 Cell whole(int64_t Summary::*value) {
@@ -118,6 +131,11 @@ Cell whole(int64_t Summary::*value) {
 
 Cell whole(int64_t (RunDeck::*value)() const) {
   return [=](const RunView& run) { return std::to_string((run.deck().*value)()); };
+}
+
+std::optional<double> peak_memory_mib(const RunView& run) {
+  const double bytes = run.summary().peak_memory_bytes;
+  return bytes > 0.0 ? std::optional(bytes / static_cast<double>(MiB)) : std::nullopt;
 }
 
 Format decimals(int digits, int significant) {

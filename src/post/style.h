@@ -4,7 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "post/run_view.h"
@@ -12,8 +14,21 @@
 
 namespace gptbench {
 
-using Cell = std::function<std::string(const RunView&)>;
+using Figure = std::function<std::optional<double>(const RunView&)>;
 using Format = std::function<std::string(double)>;
+
+// What a column holds of a run: a text, and the figure that the text rounds, of which programs get
+// every digit. Without a figure programs get the number in the text.
+struct Cell {
+  template <class Text, class = std::enable_if_t<!std::is_same_v<std::decay_t<Text>, Cell>>>
+  Cell(Text function) : text(function) {}
+  Cell(std::function<std::string(const RunView&)> function, Figure of)
+      : text(function), figure(of) {}
+  std::string operator()(const RunView& run) const { return text(run); }
+
+  std::function<std::string(const RunView&)> text;
+  Figure figure;
+};
 
 // Where a column is printed: in tables that people read (md, latex), in those that programs read
 // (csv), or in both.
@@ -64,10 +79,10 @@ inline constexpr Style styles[] = {
     {"checkpoint", "checkpoints: size, rate, waits, time to resume", checkpoint_tables},
 };
 
-// One row per run. For programs a figure is a number or empty, and a last column Status says why:
-// OK or the outcome. A published row has its cells as they were
-// printed in this style, unless figures are restated; where rows are published or projected, a
-// first column says of each which it is.
+// One row per run. For programs a figure is a number with every digit or empty, and a last column
+// Status says why: OK or the outcome. A published row has its cells as they were printed in this
+// style, unless figures are restated; where rows are published or projected, a first column says of
+// each which it is.
 Table table_of(const std::string& style, const std::string& caption,
                const std::vector<StyleColumn>& columns, const Runs& runs);
 
@@ -92,6 +107,8 @@ Cell figures(Group Summary::*group, double Group::*value, const Format& format) 
 }
 Cell whole(int64_t Summary::*value);
 Cell whole(int64_t (RunDeck::*value)() const);
+// The high-water mark of a rank, which is known for many runs that have no other figure.
+std::optional<double> peak_memory_mib(const RunView& run);
 // fixed() (post/cells.h).
 Format decimals(int digits, int significant = 2);
 

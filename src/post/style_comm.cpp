@@ -2,6 +2,7 @@
 // calibration one row per size, of a run one row per kind of message, with the mean size.
 #include <numeric>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "plan/grid.h"
 #include "post/naming.h"
@@ -10,30 +11,27 @@
 namespace gptbench {
 namespace {
 
-std::vector<std::string> row_of(const MessageRate& rate) {
+// Programs get every digit, and an empty cell where a figure is not known.
+std::vector<std::string> row_of(const MessageRate& rate, bool for_programs) {
   const double algbw =
       rate.time_s > 0.0 ? static_cast<double>(rate.bytes) / rate.time_s / 1e9 : 0.0;
+  const char* const unknown = for_programs ? "" : "-";
+  const auto figure = [&](double value, int decimals) {
+    return for_programs ? json(value) : printed("%.*f", decimals, value);
+  };
   return std::vector<std::string>{rate.axis,
                                   rate.op,
                                   std::to_string(rate.ranks),
-                                  rate.per_node > 0 ? std::to_string(rate.nodes()) : "-",
+                                  rate.per_node > 0 ? std::to_string(rate.nodes()) : unknown,
                                   std::to_string(rate.bytes),
-                                  rate.count > 0 ? std::to_string(rate.count) : "-",
+                                  rate.count > 0 ? std::to_string(rate.count) : unknown,
                                   rate.type.empty() ? "-" : rate.type,
                                   rate.redop.empty() ? "-" : rate.redop,
                                   "-1",  // no operation has a root
-                                  printed("%.2f", 1e6 * rate.time_s),
-                                  printed("%.3f", algbw),
-                                  printed("%.3f", algbw * bus_factor(rate.op, rate.ranks)),
-                                  rate.wrong >= 0 ? std::to_string(rate.wrong) : "-"};
-}
-
-// A figure that is not known is an empty cell to programs.
-Table with_numbers(Table table) {
-  for (auto& row : table.rows)
-    for (size_t c = 0; c < row.size(); ++c)
-      if (table.columns[c].right && row[c] == "-") row[c].clear();
-  return table;
+                                  figure(1e6 * rate.time_s, 2),
+                                  figure(algbw, 3),
+                                  figure(algbw * bus_factor(rate.op, rate.ranks), 3),
+                                  rate.wrong >= 0 ? std::to_string(rate.wrong) : unknown};
 }
 
 // Ranks of a group along the axis; 1 where no axis has this name.
@@ -82,8 +80,12 @@ std::vector<Table> comm_tables(const Runs& runs) {
           text == "Axis" || text == "Operation" || text == "Type" || text == "Redop";
       table.columns.push_back({text, !is_text});
     }
-    for (const MessageRate& rate : messages_of(runs[r])) table.rows.push_back(row_of(rate));
-    table.for_programs = {with_numbers(table)};
+    Table programs = table;
+    for (const MessageRate& rate : messages_of(runs[r])) {
+      table.rows.push_back(row_of(rate, false));
+      programs.rows.push_back(row_of(rate, true));
+    }
+    table.for_programs = {programs};
     tables.push_back(table);
   }
   return tables;

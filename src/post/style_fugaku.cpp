@@ -18,7 +18,7 @@ std::string size_cell(const RunView& run) {
 }
 
 // Memory is known for many runs that have no other figure.
-std::string memory_cell(const RunView& run) {
+std::string memory_text(const RunView& run) {
   const double bytes = run.summary().peak_memory_bytes;
   if (bytes > 0.0) return mebibytes(bytes);
   return run.counts() ? "-" : run.outcome();
@@ -47,7 +47,7 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
       {"PP", whole(&RunDeck::pipeline_parallel)},
       {"MBS", whole(&RunDeck::micro_batch)},
       {"GBS", whole(&RunDeck::global_batch)},
-      in_unit("MiB", {"Mem", memory_cell}),
+      in_unit("MiB", {"Mem", {memory_text, peak_memory_mib}}),
       {"Sec/it", figures(&Summary::rate, &RateFigures::sec_per_it, decimals(1))},
       {full_checkpointing ? "TFLOPs*" : "TFLOPs", figures(tflops_of, decimals(2)), true, true},
       {"Est. Aggr. PetaFLOPs",

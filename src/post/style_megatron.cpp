@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "post/cells.h"
@@ -80,16 +81,20 @@ Cell known_batch(const Cell& cell) {
   };
 }
 
-std::string published_or_computed_tflops(const RunView& run) {
-  const std::string* const printed =
-      run.rates().restatement().any() ? nullptr : run.printed("megatron", "cell");
-  if (printed == nullptr)
-    return figure(run, run.rates().tflops(name_of(FlopsConvention::megatron), true), decimals(1));
-  for (const std::string& line : split(*printed, '\n')) {
+// "" where the row has none.
+std::string published_tflops(const std::string& cell) {
+  for (const std::string& line : split(cell, '\n')) {
     const size_t unit = line.find(" tflops/gpu");
     if (unit != std::string::npos) return line.substr(0, unit);
   }
-  return "-";
+  return "";
+}
+
+double published_or_computed_tflops(const RunView& run) {
+  const std::string* const printed =
+      run.rates().restatement().any() ? nullptr : run.printed("megatron", "cell");
+  return printed == nullptr ? run.rates().tflops(name_of(FlopsConvention::megatron), true)
+                            : std::strtod(published_tflops(*printed).c_str(), nullptr);
 }
 
 // One row per run, which holds each figure of a cell in a column of its own; under names that
@@ -110,7 +115,7 @@ std::vector<StyleColumn> columns_for_programs() {
       {"micro_batch_size", known_batch(whole(&RunDeck::micro_batch))},
       {"grad_accum", known_batch(whole(&RunDeck::gradient_accumulation))},
       {"samples_per_s", figures(&Summary::rate, &RateFigures::samples_per_s, decimals(2, 3))},
-      {"tflops_per_gpu", published_or_computed_tflops, true, true},
+      {"tflops_per_gpu", figures(published_or_computed_tflops, decimals(1)), true, true},
       {"memory_used_gb", figures(
                              [](const RunView& run) {
                                const Summary& s = run.summary();

@@ -45,7 +45,7 @@ bool offloads_activations(const RunView& run) {
                   name_of(Offload::activations));
 }
 
-std::string percent(const RunView& run, bool hardware) {
+std::string percent_text(const RunView& run, bool hardware) {
   std::string cell;
   for (const auto& [type, value] :
        run.rates().utilisations(name_of(FlopsConvention::mpt), hardware))
@@ -54,12 +54,16 @@ std::string percent(const RunView& run, bool hardware) {
   return run.counts() ? cell : run.outcome();
 }
 
-// Against the peak of fp8, where both are requested and known.
-std::string percent_of_fp8(const RunView& run, bool hardware) {
-  for (const auto& [type, value] :
-       run.rates().utilisations(name_of(FlopsConvention::mpt), hardware))
-    if (type == name_of(Precision::fp8)) return figure(run, value, decimals(2));
-  return "-";
+// Against the first denominator; or that of fp8, where both are requested and known.
+Cell percent(bool hardware, bool of_fp8 = false) {
+  const auto utilisation = [=](const RunView& run) {
+    for (const auto& [type, value] :
+         run.rates().utilisations(name_of(FlopsConvention::mpt), hardware))
+      if (!of_fp8 || type == name_of(Precision::fp8)) return value;
+    return 0.0;
+  };
+  return {[=](const RunView& run) { return percent_text(run, hardware); },
+          figures(utilisation, decimals(2)).figure};
 }
 
 // In units of 1e14 FLOP/s per device, as published.
@@ -86,15 +90,14 @@ std::vector<Table> mpt_tables(const Runs& runs) {
       {"SeqLen (T)", whole(&RunDeck::seq_length)},
       {"# GPUs", whole(&Summary::world_size)},
       {"GPU", &RunView::device_name, false},
-      in_unit("%",
-              {"MFU" + star, [](const RunView& run) { return percent(run, false); }, true, true}),
-      in_unit("%",
-              {"HFU" + star, [](const RunView& run) { return percent(run, true); }, true, true}),
+      in_unit("%", {"MFU" + star, percent(false), true, true}),
+      in_unit("%", {"HFU" + star, percent(true), true, true}),
       {"Model TFLOP", figures(model_tflop, decimals(6)), true, true},
       {"MicroBatchSize", whole(&RunDeck::micro_batch)},
       {"GradAccum", whole(&RunDeck::gradient_accumulation)},
       {"GlobalBatchSize", whole(&RunDeck::global_batch)},
-      {"Throughput (S/s)", figures(&Summary::rate, &RateFigures::samples_per_s, truncated)},
+      // The published cut is the figure, for programs too.
+      {"Throughput (S/s)", figures(&Summary::rate, &RateFigures::samples_per_s, truncated).text},
       {"Throughput (T/s)", figures(&Summary::rate, &RateFigures::tokens_per_s, rounded)},
       {"Throughput (T/s/GPU)", figures(tokens_per_device, rounded)},
       {"GlobalBatchSize (T)",
@@ -113,11 +116,9 @@ std::vector<Table> mpt_tables(const Runs& runs) {
   // A cell above holds two figures where both peaks are requested; programs get the second here.
   if (!runs.empty() && runs.front().rates().restatement().peak_type == "both")
     for (const bool hardware : {false, true})
-      columns.push_back(
-          shown(Shown::for_programs,
-                in_unit("%", {std::string(hardware ? "HFU" : "MFU") + star + " fp8",
-                              [=](const RunView& run) { return percent_of_fp8(run, hardware); },
-                              true, true})));
+      columns.push_back(shown(Shown::for_programs,
+                              in_unit("%", {std::string(hardware ? "HFU" : "MFU") + star + " fp8",
+                                            percent(hardware, true), true, true})));
   // Not a published column: added where a run has something to note.
   if (std::any_of(runs.begin(), runs.end(),
                   [](const RunView& run) { return !run.skipped_note().empty(); }))

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "post/cells.h"
 #include "post/style.h"
 
@@ -137,10 +136,12 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
            decimals(1)),
        true, true},
       // Known for many runs that have no other figure.
-      {"Memory (MiB)", [](const RunView& run) {
-         const double bytes = run.summary().peak_memory_bytes;
-         return bytes > 0.0 ? fixed(bytes / static_cast<double>(MiB), 1) : "-";
-       }}};
+      {"Memory (MiB)",
+       {[](const RunView& run) {
+          const std::optional<double> mib = peak_memory_mib(run);
+          return mib ? fixed(*mib, 1) : "-";
+        },
+        peak_memory_mib}}};
   if (has(tokens_per_joule))
     columns.push_back({"Tokens/J", figures(tokens_per_joule, decimals(2, 3))});
   if (has(gflops_per_watt))

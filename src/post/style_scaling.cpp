@@ -39,14 +39,20 @@ double tflops_of(const RunView& run) {
   return run.rates().tflops(run.rates().convention());
 }
 
-// Percent of a step that the slowest rank spends in communication; negative where it is not known.
-double communication_share(const RunView& run) {
+// Percent of a step that the slowest rank spends in communication.
+std::optional<double> communication_share(const RunView& run) {
   double communication_s = -1.0, step_s = 0.0;
   for (const RegionTime& region : slowest_rank(run.record()).regions) {
     if (region.name == "communication") communication_s = region.time_s;
     if (region.name == "step") step_s = region.time_s;
   }
-  return step_s > 0.0 && communication_s >= 0.0 ? 100.0 * communication_s / step_s : -1.0;
+  if (!run.counts() || step_s <= 0.0 || communication_s < 0.0) return std::nullopt;
+  return 100.0 * communication_s / step_s;
+}
+
+std::string communication_text(const RunView& run) {
+  const std::optional<double> share = communication_share(run);
+  return share ? fixed(*share, 1, 0) + " %" : run.counts() ? "-" : run.outcome();
 }
 
 std::vector<StyleColumn> columns_for(const RunView* base) {
@@ -78,13 +84,7 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
       {"Speed-up", figures(speedup, decimals(2))},
       in_unit("%",
               {"Efficiency", figures(efficiency, [](double e) { return fixed(e, 1) + " %"; })}),
-      in_unit("%", {"Comm",
-                    [](const RunView& run) {
-                      const double share = communication_share(run);
-                      if (!run.counts() || share < 0.0)
-                        return run.counts() ? std::string("-") : run.outcome();
-                      return fixed(share, 1, 0) + " %";
-                    }}),
+      in_unit("%", {"Comm", {communication_text, communication_share}}),
       {"Notes", &RunView::notes, false},
   };
 }

@@ -17,13 +17,25 @@ const MemoryEntry* used_memory(const RunView& run) {
   return nullptr;
 }
 
-// "30760MiB / 40537MiB"; the total where the record knows it.
-std::string memory_cell(const RunView& run, int64_t device) {
+std::optional<double> used_bytes(const RunView& run, int64_t device) {
   const MemoryEntry* const memory = used_memory(run);
-  if (memory == nullptr || device >= static_cast<int64_t>(memory->bytes.size())) return "-";
-  const double used = static_cast<double>(memory->bytes[static_cast<size_t>(device)]);
-  const double total = run.summary().device.memory_bytes;
-  return whole_mebibytes(used) + (total > 0.0 ? " / " + whole_mebibytes(total) : "");
+  if (memory == nullptr || device >= static_cast<int64_t>(memory->bytes.size()))
+    return std::nullopt;
+  return static_cast<double>(memory->bytes[static_cast<size_t>(device)]);
+}
+
+// "30760MiB / 40537MiB"; the total where the record knows it.
+Cell memory_cell(int64_t device) {
+  const auto text = [=](const RunView& run) {
+    const std::optional<double> used = used_bytes(run, device);
+    const double total = run.summary().device.memory_bytes;
+    if (!used) return std::string("-");
+    return whole_mebibytes(*used) + (total > 0.0 ? " / " + whole_mebibytes(total) : "");
+  };
+  return {text, [=](const RunView& run) {
+            const std::optional<double> used = used_bytes(run, device);
+            return used ? std::optional(*used / static_cast<double>(MiB)) : std::nullopt;
+          }};
 }
 
 std::string batch_cell(const RunView& run) {
@@ -63,8 +75,7 @@ std::vector<Table> zero_tables(const Runs& runs) {
   };
   for (int64_t device = 0; device < devices_shown(runs); ++device)
     columns.push_back(
-        in_unit("MiB", {"GPU" + std::to_string(device) + " Memory Usage",
-                        [=](const RunView& run) { return memory_cell(run, device); }}));
+        in_unit("MiB", {"GPU" + std::to_string(device) + " Memory Usage", memory_cell(device)}));
   const auto device_mib = [](const RunView& run) {
     return run.summary().device.memory_bytes / static_cast<double>(MiB);
   };

@@ -141,6 +141,61 @@ for style in ("native", "fugaku", "mpt", "zero", "megatron", "scaling", "comm", 
             if len(rows) != len(table["rows"]) or figures < 5:
                 failures.append(f"{style}: {len(rows)} rows, {figures} columns of figures")
 
+# Figures of tables that programs read, against the records: those of a record have its digits, those that are
+# computed from it are rounded at most eight times, each by half a unit in the last place.
+def figures_of(record):
+    s = record["summary"]
+    ranks, time_s = s["world_size"], s["sec_per_it"]
+    total = {name: s["flops_per_step_" + name] / time_s / 1e12 for name in ("causal", "mpt", "megatron")}
+    own = total[s["flops_convention"]]
+    mib = 1 / 2**20
+    message = record["calibration"]["messages"][0]
+    return {
+        "native": {
+            "Time (s)": time_s, "Spread (%)": 100 * (s["sec_per_it_max"] - s["sec_per_it_min"]) / time_s,
+            "Tokens/s": s["tokens_per_s"], "TFLOP/s per device": own / ranks, "TFLOP/s total": own,
+            "MFU (%)": 100 * own / ranks / s["peak_tflops"], "Memory (MiB)": s["peak_memory_bytes"] * mib,
+            "Tokens/J": 1 / s["energy_j_per_token"], "GFLOPS/W": 1e3 * own / ranks / s["power_w"],
+            "Held-out loss": s["held_out_loss"], "To target (s)": s["time_to_target_s"],
+        },
+        "fugaku": {
+            "Mem (MiB)": s["peak_memory_bytes"] * mib, "Sec/it": time_s, "TFLOPs": total["megatron"] / ranks,
+            "Est. Aggr. PetaFLOPs": total["megatron"] / 1024, "Clock (GHz)": s["clock_ghz"],
+        },
+        "mpt": {
+            "MFU (%)": 100 * total["mpt"] / ranks / s["peak_tflops"], "Model TFLOP": total["mpt"] / ranks / 100,
+            "Throughput (T/s)": s["tokens_per_s"], "Throughput (T/s/GPU)": s["tokens_per_s"] / ranks,
+        },
+        "zero": {
+            "time/it (ms)": 1e3 * time_s, "Throughput (samples/sec)": s["samples_per_s"],
+            "GPU0 Memory Usage (MiB)": record["memory"]["peak_bytes"][0] * mib,
+            "GPU Memory (MiB)": s["device_memory_bytes"] * mib,
+        },
+        "megatron": {
+            "samples_per_s": s["samples_per_s"], "tflops_per_gpu": total["megatron"] / ranks,
+            "memory_used_gb": s["device_memory_used_bytes"] / 1e9, "power_w": s["power_w"],
+            "utilisation_pct": 100 * s["utilisation"],
+        },
+        "scaling": {
+            "Sec/it": time_s, "Tokens/s": s["tokens_per_s"], "Tokens/s/rank": s["tokens_per_s"] / ranks,
+            "TFLOPs/rank": own / ranks, "PetaFLOPs": own / 1e3,
+        },
+        "comm": {
+            "Time (us)": 1e6 * message["time_s"], "Algbw (GB/s)": message["bytes"] / message["time_s"] / 1e9,
+        },
+        "checkpoint": {"Size (GB)": s["checkpoint_bytes"] / 1e9, "Write (s)": s["checkpoint_write_s"]},
+    }
+
+
+rounding = 8 * 2.0**-53
+for style, figures in figures_of(several[0]).items():
+    row = loads(output_of("table", "--style", style, "--format", "json", results[0]))[0]["rows"][0]
+    text = next(csv.DictReader(io.StringIO(output_of("table", "--style", style, "--format", "csv", results[0]))))
+    for heading, figure in figures.items():
+        for printed in (row[heading], float(text[heading])):
+            if printed is None or abs(printed - figure) > rounding * abs(figure):
+                failures.append(f"{style}: {heading} is {printed}, by the record {figure}")
+
 for failure in failures:
     print(failure)
 sys.exit(1 if failures else 0)
