@@ -78,7 +78,7 @@ Naming naming_of(const Runs& runs, bool over_length) {
     std::set<std::string> values;
     for (const auto& of_run : parts) values.insert(of_run[p]);
     if (values.size() == 1) {
-      shared.push_back(*values.begin());
+      if (!values.begin()->empty()) shared.push_back(*values.begin());
       continue;
     }
     for (size_t r = 0; r < runs.size(); ++r)

@@ -222,24 +222,23 @@ Picture scaling_picture(const Runs& runs, const PlotOptions&) {
       if (!rates.marks.empty()) single.push_back(rates.name.empty() ? "measured" : rates.name);
       continue;
     }
-    std::vector<double> at_base;
-    for (const Mark& mark : rates.marks)
-      if (mark.x == rates.marks.front().x) at_base.push_back(mark.y);
-    const double base = median(at_base), fewest = rates.marks.front().x;
+    std::vector<std::pair<double, double>> points;
+    for (const Mark& mark : rates.marks) points.emplace_back(mark.x, mark.y);
+    const ScalingBase base = scaling_base(points);
     Curve speedups = rates, efficiencies = rates;
     for (size_t m = 0; m < rates.marks.size(); ++m) {
       Mark &up = speedups.marks[m], &part = efficiencies.marks[m];
-      const double ratio = up.x / fewest;
-      up.y /= base;
-      up.low /= base;
-      up.high /= base;
+      const double ratio = up.x / base.ranks;
+      up.y /= base.rate;
+      up.low /= base.rate;
+      up.high /= base.rate;
       up.tip += ", speed-up " + fixed(up.y, 2) + " of " + significant(ratio, 4, 4) +
                 ", efficiency " + fixed(100.0 * up.y / ratio, 1) + " %";
       part = {up.x, 100.0 * up.y / ratio, 100.0 * up.low / ratio, 100.0 * up.high / ratio, up.tip};
     }
     Curve ideal{neutral, "ideal", {}};
     for (const double end : {rates.marks.front().x, rates.marks.back().x})
-      ideal.marks.push_back({end, end / fewest, 0.0, 0.0, "ideal"});
+      ideal.marks.push_back({end, end / base.ranks, 0.0, 0.0, "ideal"});
     speed.curves.push_back(ideal);
     speed.curves.push_back(speedups);
     efficiency.curves.push_back(efficiencies);

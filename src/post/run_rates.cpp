@@ -1,13 +1,25 @@
 #include "post/run_rates.h"
 
+#include <algorithm>
+
 #include "deck/devices.h"
 #include "post/run_deck.h"
 #include "record/flops.h"
+#include "record/steps.h"
 
 namespace gptbench {
 
 std::string device_name_of(const Record& record) {
   return record.summary.device.name.empty() ? record.machine : record.summary.device.name;
+}
+
+ScalingBase scaling_base(const std::vector<std::pair<double, double>>& points) {
+  if (points.empty()) return {};
+  const double fewest = std::min_element(points.begin(), points.end())->first;
+  std::vector<double> rates;
+  for (const auto& [ranks, rate] : points)
+    if (ranks == fewest) rates.push_back(rate);
+  return {fewest, median(rates), rates.size()};
 }
 
 double RunRates::tflops(const std::string& convention, bool hardware) const {

@@ -27,6 +27,14 @@ struct Restatement {
 // The device's name, or the machine's where the record has none.
 std::string device_name_of(const Record& record);
 
+// What speed-up and efficiency refer to: the fewest ranks, and the median rate of the runs on them.
+struct ScalingBase {
+  double ranks = 0.0, rate = 0.0;
+  size_t runs = 0;  // on these ranks; 0: none at all
+};
+// Of pairs of ranks and rate.
+ScalingBase scaling_base(const std::vector<std::pair<double, double>>& points);
+
 class RunRates {
  public:
   RunRates(const Record& record, const Restatement& restatement)  // the record must outlive it

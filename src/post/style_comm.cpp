@@ -81,9 +81,11 @@ std::vector<Table> comm_tables(const Runs& runs) {
       table.columns.push_back({text, !is_text});
     }
     Table programs = table;
+    programs.columns.insert(programs.columns.begin(), {"Run"});
     for (const MessageRate& rate : messages_of(runs[r])) {
       table.rows.push_back(row_of(rate, false));
       programs.rows.push_back(row_of(rate, true));
+      programs.rows.back().insert(programs.rows.back().begin(), labels[r]);
     }
     table.for_programs = {programs};
     tables.push_back(table);

@@ -54,6 +54,11 @@ std::vector<StyleColumn> columns_of(bool full_checkpointing) {
        figures(aggregate_petaflops, [=](double p) { return significant(p, digits, 4); }), true,
        true},
       {"Notes", &RunView::notes, false},
+      // What the caption says, under names that --published reads.
+      shown(Shown::for_programs, {"seq_length", whole(&RunDeck::seq_length)}),
+      shown(Shown::for_programs,
+            {"activation_checkpointing",
+             [](const RunView& run) { return run.deck().checkpointing_cell(); }, false}),
       shown(Shown::for_programs,
             in_unit("GHz",
                     {"Clock", figures(&Summary::device, &DeviceFigures::clock_ghz, decimals(1))})),

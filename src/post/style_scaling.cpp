@@ -1,33 +1,33 @@
 #include <algorithm>
+#include <map>
 
 #include "post/cells.h"
+#include "post/naming.h"
 #include "post/regions.h"
 #include "post/style.h"
 
 namespace gptbench {
 namespace {
 
-// Runs of one table differ in ranks and batch only.
-std::string setting(const RunView& run) {
-  if (run.is_point()) return "published: " + run.deck().text("run", "name");
-  return run.model_name() + ", sequence length " + std::to_string(run.deck().seq_length()) + ", " +
-         run.deck().text("precision", "compute", "fp32") + ", activation checkpointing " +
-         run.deck().checkpointing_cell() + ", ZeRO " + std::to_string(run.deck().zero_stage()) +
-         ", on " + run.device_name();
-}
-
 double ranks_of(const RunView& run) {
   return static_cast<double>(run.summary().world_size);
 }
 
-// The fewest ranks with figures; null where no run has any.
-const RunView* base_of(const Runs& runs) {
-  const RunView* base = nullptr;
+ScalingBase base_of(const Runs& runs) {
+  std::vector<std::pair<double, double>> points;
   for (const RunView& run : runs)
-    if (run.counts() && run.summary().rate.tokens_per_s > 0.0 && run.summary().world_size > 0 &&
-        (base == nullptr || run.summary().world_size < base->summary().world_size))
-      base = &run;
-  return base;
+    if (run.counts() && run.summary().rate.tokens_per_s > 0.0 && run.summary().world_size > 0)
+      points.emplace_back(ranks_of(run), run.summary().rate.tokens_per_s);
+  return scaling_base(points);
+}
+
+// "; speed-up over the median of the 3 runs on 1 rank"; "" where no run has figures.
+std::string caption_of(const ScalingBase& base) {
+  if (base.runs == 0) return "";
+  const std::string ranks = fixed(base.ranks, 0, 0) + (base.ranks == 1.0 ? " rank" : " ranks");
+  return "; speed-up over the " +
+         (base.runs == 1 ? "run" : "median of the " + std::to_string(base.runs) + " runs") +
+         " on " + ranks;
 }
 
 double tokens_per_rank(const RunView& run) {
@@ -55,16 +55,29 @@ std::string communication_text(const RunView& run) {
   return share ? fixed(*share, 1, 0) + " %" : run.counts() ? "-" : run.outcome();
 }
 
-std::vector<StyleColumn> columns_for(const RunView* base) {
+// `series`: what the runs of this table have of their own.
+std::vector<StyleColumn> columns_for(const ScalingBase& base, const std::string& series) {
   const auto speedup = [=](const RunView& run) {
-    return base == nullptr ? 0.0
-                           : run.summary().rate.tokens_per_s / base->summary().rate.tokens_per_s;
+    return base.runs > 0 ? run.summary().rate.tokens_per_s / base.rate : 0.0;
   };
   const auto efficiency = [=](const RunView& run) {
-    const double ratio = base == nullptr ? 1.0 : ranks_of(run) / ranks_of(*base);
-    return 100.0 * speedup(run) / ratio;
+    return base.runs > 0 ? 100.0 * speedup(run) * base.ranks / ranks_of(run) : 0.0;
+  };
+  const auto setting = [](const char* heading, const Cell& cell, bool right = false) {
+    const auto unless_point = [cell](const RunView& run) {
+      return run.is_point() ? "-" : cell(run);
+    };
+    return shown(Shown::for_programs, {heading, unless_point, right});
   };
   return {
+      shown(Shown::for_programs, {"Series", [=](const RunView&) { return series; }, false}),
+      setting("Model", &RunView::model_name),
+      setting("Sequence", whole(&RunDeck::seq_length), true),
+      setting("Precision",
+              [](const RunView& run) { return run.deck().text("precision", "compute", "fp32"); }),
+      setting("Recomputation", [](const RunView& run) { return run.deck().checkpointing(); }),
+      setting("ZeRO", whole(&RunDeck::zero_stage), true),
+      setting("Device", &RunView::device_name),
       {"Ranks", whole(&Summary::world_size)},
       {"Nodes", whole(&Summary::nodes)},
       {"DP", whole(&RunDeck::data_parallel)},
@@ -91,15 +104,28 @@ std::vector<StyleColumn> columns_for(const RunView* base) {
 
 }  // namespace
 
+// A table for each series of the picture: runs that differ in ranks and batch alone.
 std::vector<Table> scaling_tables(const Runs& runs) {
+  const Naming naming = naming_of(runs, false);
+  std::map<std::string, Runs> series;
+  std::vector<std::string> names;  // in the order in which they come up
+  for (size_t r = 0; r < runs.size(); ++r) {
+    Runs& group = series[naming.names[r]];
+    if (group.empty()) names.push_back(naming.names[r]);
+    group.push_back(runs[r]);
+  }
   std::vector<Table> tables;
-  for (Runs group : grouped(runs, setting)) {
+  for (const std::string& name : names) {
+    Runs& group = series[name];
     std::stable_sort(group.begin(), group.end(), [](const RunView& a, const RunView& b) {
       return a.summary().world_size < b.summary().world_size;
     });
-    tables.push_back(table_of("scaling",
-                              setting(group.front()) + group.front().rates().restatement().note(),
-                              columns_for(base_of(group)), group));
+    const ScalingBase base = base_of(group);
+    const std::string setting =
+        naming.shared + (naming.shared.empty() || name.empty() ? "" : "; ") + name;
+    tables.push_back(
+        table_of("scaling", setting + group.front().rates().restatement().note() + caption_of(base),
+                 columns_for(base, name), group));
   }
   return tables;
 }

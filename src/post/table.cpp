@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "base/choice.h"
 #include "base/printable.h"
 
 namespace gptbench {
@@ -201,16 +202,32 @@ std::string format_markdown(const std::vector<Table>& tables) {
 }
 
 std::string format_csv(const std::vector<Table>& tables) {
-  return joined(tables, [&](const Table& whole) {
+  std::vector<std::vector<std::string>> lines(1);  // headings, rows of all tables
+  for (const Table& whole : tables) {
     const Table& table = for_programs(whole);
-    std::string text;
-    if (tables.size() > 1) text += "# " + replace_all(table.caption, "\n", " ") + "\n";
-    for (const auto& row : lines_of(table)) {
-      for (size_t c = 0; c < row.size(); ++c) text += (c == 0 ? "" : ",") + csv_cell(row[c]);
-      text += "\n";
+    std::vector<std::string>& headings = lines.front();
+    // Where each column of this table stands; two with one heading are two columns.
+    std::vector<size_t> places;
+    for (const Column& column : table.columns) {
+      size_t place = 0;
+      while (place < headings.size() &&
+             (headings[place] != column.heading || contains(places, place)))
+        ++place;
+      if (place == headings.size()) headings.push_back(column.heading);
+      places.push_back(place);
     }
-    return text;
-  });
+    for (const auto& row : table.rows) {
+      std::vector<std::string>& line = lines.emplace_back(lines.front().size());
+      for (size_t c = 0; c < row.size(); ++c) line[places[c]] = row[c];
+    }
+  }
+  std::string text;
+  for (std::vector<std::string>& line : lines) {
+    line.resize(lines.front().size());  // columns that only later tables have
+    for (size_t c = 0; c < line.size(); ++c) text += (c == 0 ? "" : ",") + csv_cell(line[c]);
+    text += "\n";
+  }
+  return text;
 }
 
 std::string format_latex(const std::vector<Table>& tables) {

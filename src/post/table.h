@@ -25,8 +25,9 @@ struct Table {
 // Cells of several lines hold '\n'.
 //   md     caption line, pipe table padded to equal widths; a line break in a cell is <br>, text
 //          holds no HTML, code or links
-//   csv    RFC 4180; several tables are separated by an empty line and begin with "# caption"; text
-//          that a spreadsheet would take as a formula (= + - @ first) begins with an apostrophe
+//   csv    RFC 4180, one table: of several tables all rows, with the columns that any of them has;
+//          text that a spreadsheet would take as a formula (= + - @ first) begins with an
+//          apostrophe
 //   latex  `table` environments that fit on pages of the class article, one for each page of rows;
 //          wide ones are scaled (graphicx) and, where they would be too small, turned (rotating). A
 //          comment at the top names the packages

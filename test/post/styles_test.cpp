@@ -75,8 +75,8 @@ TEST(Fugaku, EveryColumn) {
   const Record r = uneven_record();
   EXPECT_EQ(format_csv(fugaku_tables({RunView(r)})),
             "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs*,Est. Aggr. PetaFLOPs,Notes,"
-            "Clock (GHz),Status\n"
-            "4,1.2M,2,2,5,4,22,7718.5,2.5,0.4,0.0234375,03-09,1.5,OK\n");
+            "seq_length,activation_checkpointing,Clock (GHz),Status\n"
+            "4,1.2M,2,2,5,4,22,7718.5,2.5,0.4,0.0234375,03-09,512,True,1.5,OK\n");
   EXPECT_EQ(fugaku_tables({RunView(r)}).at(0).rows.at(0),
             (std::vector<std::string>{"4 (1.5Hz)", "1.2M", "2", "2", "5", "4", "22", "7718.5 MiB",
                                       "2.5", "0.40", "0.0234", "03-09"}));
@@ -158,13 +158,31 @@ TEST(Scaling, EveryColumn) {
   r.timing = {{"step", "s", "", {99, 1, 4, 5, 6, 9, 5, 7}, 4, 2, false},
               {"communication", "s", "", {1, 9, 3, 1.4, 3, 2.3, 3, 0.5}, 4, 2, false}};
   EXPECT_EQ(format_csv(scaling_tables({RunView(r), RunView(base)})),
-            "Ranks,Nodes,DP,TP,PP,CP,MBS,GBS,Sec/it,Tokens/s,Tokens/s/rank,TFLOPs/rank,PetaFLOPs,"
-            "Speed-up,Efficiency (%),Comm (%),Notes,Status\n"
-            "30,2,1,2,5,3,4,22,2.5,2816,93.86666666666666,0.2,0.006,1,100,,03-09,OK\n"
-            "60,4,2,2,5,3,4,22,2.5,4505.6,75.09333333333333,0.1,0.006,1.6,80,20,03-09,OK\n");
-  EXPECT_EQ(
-      scaling_tables({RunView(r)}).at(0).caption,
-      "GPT-1.2M, sequence length 512, bf16, activation checkpointing True, ZeRO 2, on a device");
+            "Series,Model,Sequence,Precision,Recomputation,ZeRO,Device,Ranks,Nodes,DP,TP,PP,CP,MBS,"
+            "GBS,Sec/it,Tokens/s,Tokens/s/rank,TFLOPs/rank,PetaFLOPs,Speed-up,Efficiency (%),"
+            "Comm (%),Notes,Status\n"
+            ",GPT-1.2M,512,bf16,full,2,a device,30,2,1,2,5,3,4,22,2.5,2816,93.86666666666666,0.2,"
+            "0.006,1,100,,03-09,OK\n"
+            ",GPT-1.2M,512,bf16,full,2,a device,60,4,2,2,5,3,4,22,2.5,4505.6,75.09333333333333,0.1,"
+            "0.006,1.6,80,20,03-09,OK\n");
+  EXPECT_EQ(scaling_tables({RunView(r)}).at(0).caption,
+            "GPT-1.2M, sequence 512, bf16, tp2 pp5 cp3, ZeRO 2, full recomputation, micro-batch 4, "
+            "a device; speed-up over the run on 60 ranks");
+}
+
+// A table for each run; for programs one, whose rows name theirs.
+TEST(Comm, SeveralRunsAreOneTableForPrograms) {
+  Record a = made_record(), b = made_record();
+  b.summary.world_size = 4;
+  const std::vector<Table> tables = comm_tables({RunView(a), RunView(b)});
+  EXPECT_EQ(tables.size(), 2u);
+  const std::string text = format_csv(tables);
+  EXPECT_EQ(text.rfind("Run,Axis,Operation,", 0), 0u) << text;
+  EXPECT_NE(text.find("\n\"made, 2 ranks\",data,all_reduce,4,2,8000000,"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n\"made, 4 ranks\",data,all_reduce,4,2,8000000,"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("Axis", 5), std::string::npos) << text;
 }
 
 // Definitions of nccl-tests, GB/s: 8 MB in 4 ms are 2, the bus factor of an all-reduce of 4 ranks
@@ -224,11 +242,11 @@ TEST(Comm, EveryColumn) {
 TEST(Fugaku, PublishedRowInAllFormats) {
   const Record row = fugaku_record({1, 2.0, 1, 7718.0, 1489.7});
   const std::vector<Table> tables = fugaku_tables({RunView(row)});
-  EXPECT_EQ(
-      format_csv(tables),
-      "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs,Est. Aggr. PetaFLOPs,Notes,"
-      "Clock (GHz),Status\n"
-      "1,124M,1,1,1,1,1024,7718,1489.7,0.5607877416999181,0.0005476442790038262,02-15,2,OK\n");
+  EXPECT_EQ(format_csv(tables),
+            "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs,Est. Aggr. PetaFLOPs,Notes,"
+            "seq_length,activation_checkpointing,Clock (GHz),Status\n"
+            "1,124M,1,1,1,1,1024,7718,1489.7,0.5607877416999181,0.0005476442790038262,02-15,1024,"
+            "False,2,OK\n");
   EXPECT_EQ(
       format_markdown(tables),
       "Sequence length 1024, activation checkpointing False. As published: TFLOPs per rank, "
@@ -616,6 +634,35 @@ TEST(Scaling, SpeedUpAndEfficiencyFromTheFewestRanks) {
   EXPECT_EQ(cell(table, 0, "Comm"), "FAILED");
 }
 
+// On one rank 100, 300 and 200 tokens/s in any order: their median is the base, and two ranks with
+// 360 are 1.8 times as fast. A run with another micro-batch is a series of its own.
+TEST(Scaling, TheBaseIsTheMedianOfLikeRuns) {
+  std::vector<Record> records(5, made_record());
+  const double rates[] = {100.0, 300.0, 200.0, 360.0, 900.0};
+  for (size_t r = 0; r < records.size(); ++r) {
+    const int64_t ranks = r < 3 ? 1 : 2;
+    records[r].summary.world_size = ranks;
+    records[r].summary.rate.tokens_per_s = rates[r];
+    set_key(records[r], "parallel", "data_parallel", ranks);
+  }
+  set_key(records[4], "batch", "micro_batch_size", int64_t{4});
+  Runs runs;
+  for (const size_t r : {4, 1, 3, 0, 2}) runs.emplace_back(records[r]);
+  const std::vector<Table> tables = scaling_tables(runs);
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_NE(tables[0].caption.find("; micro-batch 4; speed-up over the run on 2 ranks"),
+            std::string::npos)
+      << tables[0].caption;
+  EXPECT_EQ(cell(tables[0], 0, "Efficiency"), "100.0 %");
+  EXPECT_NE(tables[1].caption.find("speed-up over the median of the 3 runs on 1 rank"),
+            std::string::npos)
+      << tables[1].caption;
+  EXPECT_EQ(cell(tables[1], 0, "Speed-up"), "1.50");
+  EXPECT_EQ(cell(tables[1], 3, "Speed-up"), "1.80");
+  EXPECT_EQ(cell(tables[1], 3, "Efficiency"), "90.0 %");
+  EXPECT_EQ(cell(for_programs(tables[1]), 3, "Series"), "micro-batch 1");
+}
+
 // 2 s of 8 s; four ranks of 250 TFLOP/s are a PetaFLOP/s.
 TEST(Scaling, CommunicationShareAndAggregate) {
   Record four = made_record();
@@ -670,7 +717,10 @@ TEST(Styles, ProjectedRowsSaySo) {
     const std::vector<Table> both = style({RunView(projected), RunView(measured)});
     EXPECT_EQ(both.at(0).columns.at(0).heading, "Source");
     EXPECT_EQ(both.at(0).rows.at(0).at(0), "projected");
-    EXPECT_EQ(both.at(0).rows.at(1).at(0), "measured");
+    if (style == scaling_tables)  // a series of its own
+      EXPECT_EQ(both.at(1).columns.at(0).heading, "Ranks");
+    else
+      EXPECT_EQ(both.at(0).rows.at(1).at(0), "measured");
     const std::vector<Table> measured_alone = style({RunView(measured)});
     EXPECT_NE(measured_alone.at(0).columns.at(0).heading, "Source");
   }

@@ -43,15 +43,19 @@ TEST(Tables, CsvOfTextThatReadsAsAFormula) {
                         {"-"},
                         {"a=b"}}};
   const std::string text =
-      "# =1 =2\nh\n'=HYPERLINK(1)\n'+1 (x)\n'-cmd|' /C calc'!A0\n\"'@SUM(1,2)\"\n'\tx\n"
+      "h\n'=HYPERLINK(1)\n'+1 (x)\n'-cmd|' /C calc'!A0\n\"'@SUM(1,2)\"\n'\tx\n"
       "-0.5\n+1e-6\n-\na=b\n";
-  EXPECT_EQ(format_csv({table, table}), text + "\n" + text);
+  EXPECT_EQ(format_csv({table, table}), text + text.substr(2));
 }
 
 TEST(Tables, Csv) {
   EXPECT_EQ(format_csv({small}), "name,x\na|b,1\n\"\xc3\xa9\nf\",\"22,5\"\n");
-  EXPECT_EQ(format_csv({{"one", {{"h", false}}, {{"say \"hi\""}}}, {"two", {{"h", false}}, {}}}),
-            "# one\nh\n\"say \"\"hi\"\"\"\n\n# two\nh\n");
+  EXPECT_EQ(format_csv({{"one", {{"h"}}, {{"say \"hi\""}}}, {"two", {{"h"}}, {}}}),
+            "h\n\"say \"\"hi\"\"\"\n");
+  // The columns of all tables; two of one heading stay two.
+  EXPECT_EQ(format_csv({{"one", {{"a"}, {"b"}, {"a"}}, {{"1", "2", "3"}}},
+                        {"two", {{"c"}, {"a"}}, {{"4", "5"}}}}),
+            "a,b,a,c\n1,2,3,\n5,,,4\n");
 }
 
 TEST(Tables, Latex) {
