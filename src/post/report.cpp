@@ -186,8 +186,7 @@ std::string headline_of(const RunView& run) {
       .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak");
   std::string note;
   if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0) + ".";
-  if (mfu <= 0.0)
-    note = "No MFU: " + (s.peak.note.empty() ? "no peak is known" : s.peak.note) + ".";
+  if (mfu <= 0.0) note = "No MFU: " + reason_without_mfu(s) + ".";
   return cards.text("cards") + (note.empty() ? "" : element("p", xml(note)));
 }
 

@@ -108,7 +108,9 @@ std::string throughput(const RunView& run) {
                                      flops.convention + "), with recomputation " +
                                      fixed(flops.hardware_tflops_per_device, 3));
   const std::string warning = impossible_utilisation(flops.mfu, flops.hfu);
-  if (s.peak.tflops > 0.0)
+  if (flops.mfu <= 0.0)
+    text += entry("utilisation", "no MFU: " + reason_without_mfu(s));
+  else
     text += entry("utilisation", "MFU " + fixed(100.0 * flops.mfu, 2) + " %, HFU " +
                                      fixed(100.0 * flops.hfu, 2) + " % of " +
                                      fixed(s.peak.tflops, 3) + " TFLOP/s (" + s.peak.source +

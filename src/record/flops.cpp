@@ -40,6 +40,10 @@ double hardware_flops(const Summary& summary, const std::string& convention) {
   return flops * factor_of(summary);
 }
 
+std::string reason_without_mfu(const Summary& summary) {
+  return summary.peak.note.empty() ? "no peak is known" : summary.peak.note;
+}
+
 std::string impossible_utilisation(double mfu, double hfu) {
   if (mfu <= 1.0 && hfu <= 1.0) return "";
   return std::string("WARNING: ") + (mfu > 1.0 ? "MFU" : "HFU") +

@@ -23,6 +23,9 @@ double model_flops(const Summary& summary, const std::string& convention);
 // `megatron`, else model FLOPs x hardware_factor.
 double hardware_flops(const Summary& summary, const std::string& convention);
 
+// Why a run whose steps were timed has no MFU.
+std::string reason_without_mfu(const Summary& summary);
+
 // Warning beside utilisations (fractions of the peak) that nothing can reach; "" where both are
 // possible. It stands wherever they are printed.
 std::string impossible_utilisation(double mfu, double hfu);

@@ -81,8 +81,10 @@ std::string throughput(const Record& record) {
 }
 
 // MFU with its peak, or why there is none.
-std::string utilisation(const FlopsFigures& flops, const Peak& peak) {
-  if (flops.mfu <= 0.0) return "none: " + (peak.note.empty() ? "no peak is known" : peak.note);
+std::string utilisation(const Summary& summary) {
+  const FlopsFigures& flops = summary.flops;
+  const Peak& peak = summary.peak;
+  if (flops.mfu <= 0.0) return "none: " + reason_without_mfu(summary);
   std::string text = printed("%.1f %% of %s per rank (%s)", 100.0 * flops.mfu,
                              format_si(peak.tflops * 1e12, "FLOP/s").c_str(), peak.source.c_str());
   if (flops.hfu != flops.mfu) text += printed(", HFU %.1f %%", 100.0 * flops.hfu);
@@ -288,7 +290,7 @@ std::string headline(const Record& record, const std::string& result_file) {
                                        rate.samples_per_s));
     text += entry("Per rank", format_si(flops.model_tflops_per_device * 1e12, "FLOP/s") + ", " +
                                   printed("%.1f tokens/s", rate.tokens_per_s / ranks));
-    text += entry("MFU", utilisation(flops, s.peak));
+    text += entry("MFU", utilisation(s));
   }
   if (rate.drift_percent && rate.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
     text += entry("Drift", drift(s));

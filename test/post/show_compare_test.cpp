@@ -145,6 +145,18 @@ TEST(Show, SensorsWithLongNamesAndClocksThatAreUnknown) {
   EXPECT_TRUE(has(page, "\n    " + std::string(21, 'n') + " read once\n")) << page;
 }
 
+// A ceiling that varied gives no MFU, which is not 0 %.
+TEST(Show, WhyThereIsNoMfu) {
+  Record r = made_record();
+  r.summary.flops.mfu = r.summary.flops.hfu = 0.0;
+  EXPECT_TRUE(has(show_page("f", r), "\n  utilisation           no MFU: no peak is known\n"));
+  r.summary.peak.note = "the measured GEMM ceiling varies by 8.1 %, more than 3 %";
+  const std::string page = show_page("f", r);
+  EXPECT_TRUE(has(page, "utilisation           no MFU: the measured GEMM ceiling varies by 8.1 %,"))
+      << page;
+  EXPECT_FALSE(has(page, "0.00 %")) << page;
+}
+
 TEST(Show, RatesOfFastRuns) {
   Record r = made_record();
   r.summary.rate.samples_per_s = 123.456;
