@@ -11,7 +11,7 @@
 namespace gptbench {
 namespace {
 
-constexpr size_t ranks_shown = 8;     // of the first node
+constexpr size_t places_shown = 4;    // of the first node
 constexpr size_t warnings_shown = 4;  // of all nodes
 constexpr int max_numa_nodes = 1024;  // Linux's CONFIG_NODES_SHIFT is at most 10
 
@@ -45,13 +45,26 @@ std::string visible_gpus() {
   return "";
 }
 
-std::string place_of(const RankBinding& b) {
-  std::string place = "processors " + core_list(b.processors);
+// A list of numbers that leaves room for words beside it in a line.
+std::string short_list(const std::vector<int>& numbers) {
+  constexpr size_t longest = 24;
+  const std::string list = core_list(numbers);
+  if (list.size() <= longest) return list;
+  return list.substr(0, list.rfind(',', longest)) + ",...";
+}
+
+// lists: core_list, or short_list where the text is to be read.
+std::string place_of(const RankBinding& b, std::string (*list)(const std::vector<int>&)) {
+  std::string place = "processors " + list(b.processors);
   if (b.cores.size() != b.processors.size())
     place += " (" + std::to_string(b.cores.size()) + (b.cores.size() == 1 ? " core)" : " cores)");
-  if (!b.numa_nodes.empty()) place += ", NUMA " + core_list(b.numa_nodes);
+  if (!b.numa_nodes.empty()) place += ", NUMA " + list(b.numa_nodes);
   if (!b.gpus.empty()) place += ", GPU " + b.gpus;
   return place;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + short_list(ranks);
 }
 
 struct NodeRank {
@@ -91,19 +104,41 @@ std::vector<std::string> overfilled(int64_t node, const std::vector<NodeRank>& r
       }
     if (threads <= static_cast<int64_t>(cores.size())) continue;
     named.push_back(cores);
-    warnings.push_back("Warning: node " + std::to_string(node) + ": " + std::to_string(threads) +
-                       (threads == 1 ? " thread" : " threads") + " of rank" +
-                       (holders.size() == 1 ? " " : "s ") + core_list(holders) + " on " +
-                       std::to_string(cores.size()) + (cores.size() == 1 ? " core (" : " cores (") +
-                       core_list(cores) + ")\n");
+    warnings.push_back(hanging(
+        "Warning: ", "node " + std::to_string(node) + ": " + std::to_string(threads) +
+                         (threads == 1 ? " thread" : " threads") + " of " + ranks_text(holders) +
+                         " on " + std::to_string(cores.size()) +
+                         (cores.size() == 1 ? " core (" : " cores (") + short_list(cores) + ")"));
   }
   return warnings;
+}
+
+// Ranks that are bound alike.
+struct Place {
+  const RankBinding* binding;
+  std::vector<int> ranks;
+};
+
+// In the order of the first rank of each.
+std::vector<Place> places_of(const std::vector<NodeRank>& ranks) {
+  std::vector<Place> places;
+  for (const NodeRank& r : ranks) {
+    const std::string place = place_of(*r.binding, core_list);
+    const auto alike = std::find_if(places.begin(), places.end(), [&](const Place& other) {
+      return place_of(*other.binding, core_list) == place;
+    });
+    if (alike != places.end())
+      alike->ranks.push_back(r.rank);
+    else
+      places.push_back({r.binding, {r.rank}});
+  }
+  return places;
 }
 
 // Bindings of a node without what tells ranks or nodes apart.
 std::string layout_of(const std::vector<NodeRank>& ranks) {
   std::string layout;
-  for (const NodeRank& r : ranks) layout += place_of(*r.binding) + "\n";
+  for (const NodeRank& r : ranks) layout += place_of(*r.binding, core_list) + "\n";
   return layout;
 }
 
@@ -172,16 +207,18 @@ std::string binding_report(const std::vector<RankBinding>& ranks) {
   if (nodes.empty()) return "";
 
   const auto& [first_node, first] = *nodes.begin();
+  const std::vector<Place> places = places_of(first);
+  std::string lead = "Binding, node " + std::to_string(first_node);
+  lead.resize(std::max(lead.size() + 2, size_t{18}), ' ');
+  const std::string indent(lead.size(), ' ');
   std::string report;
-  for (size_t i = 0; i < std::min(first.size(), ranks_shown); ++i) {
-    std::string line = "Binding, node " + std::to_string(first_node);
-    line.resize(std::max(line.size() + 2, size_t{18}), ' ');
-    report += (i == 0 ? line : std::string(line.size(), ' ')) + "rank " +
-              std::to_string(first[i].rank) + ": " + place_of(*first[i].binding) + "\n";
+  size_t left_out = first.size();
+  for (size_t i = 0; i < std::min(places.size(), places_shown); ++i) {
+    report += hanging(i == 0 ? lead : indent, ranks_text(places[i].ranks) + ": " +
+                                                  place_of(*places[i].binding, short_list));
+    left_out -= places[i].ranks.size();
   }
-  const std::string indent(18, ' ');
-  if (first.size() > ranks_shown)
-    report += indent + "and " + std::to_string(first.size() - ranks_shown) + " ranks more\n";
+  if (left_out > 0) report += indent + "and " + std::to_string(left_out) + " ranks more\n";
   if (nodes.size() > 1) {
     const std::string layout = layout_of(first);
     const auto different = std::count_if(nodes.begin(), nodes.end(), [&](const auto& node) {
@@ -199,8 +236,7 @@ std::string binding_report(const std::vector<RankBinding>& ranks) {
   if (warnings.size() > warnings_shown)
     report += "Warning: likewise " + std::to_string(warnings.size() - warnings_shown) + " times\n";
   if (!warnings.empty())
-    report +=
-        "         ranks take turns there and are timed so; bind them apart, see doc/cluster.md\n";
+    report += "         they take turns, and are timed so; bind them apart, see doc/cluster.md\n";
   return report;
 }
 

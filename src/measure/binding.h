@@ -27,9 +27,10 @@ RankBinding decode_binding(const std::string& line);
 // Ascending numbers of "0-3,8"; empty for text that is not such a list.
 std::vector<int> numbers_of_list(const std::string& list);
 
-// Lines for the console report, of the ranks of a run in their order: the binding of the first
-// node's ranks, whether the others' are alike, and a line beginning with "Warning" for each node
-// whose threads outnumber the cores they may run on, and for each set of cores that is held by more
+// Lines of at most 80 columns for the console report, of the ranks of a run in their order: the
+// binding of the first node's ranks, one line for those that are bound alike and at most four,
+// whether the other nodes are alike, and a line beginning with "Warning" for each node whose
+// threads outnumber the cores they may run on, and for each set of cores that is held by more
 // threads than it has. The latter finds two ranks on one core as well as an unbound node with more
 // ranks than cores: with ranks r in R, threads t_r and cores C_r, each set C asks for
 // sum {t_r : C_r within C} <= |C|.

@@ -1,5 +1,6 @@
 #include "plan/describe.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -182,12 +183,15 @@ void describe_fp8(std::string& text, const Plan& plan) {
        static_cast<long long>(precision.fp8_margin));
 }
 
-void describe_decomposition(std::string& text, const Plan& plan) {
-  const ParallelConfig& p = plan.config.parallel;
-  if (p.zero_stage > 0)
-    line(text, "ZeRO            stage %lld over %lld ranks", static_cast<long long>(p.zero_stage),
-         static_cast<long long>(plan.grid.shard_size()));
-  if (p.sequence_parallel)
+void describe_zero(std::string& text, const Plan& plan) {
+  const int64_t stage = plan.config.parallel.zero_stage, ranks = plan.grid.shard_size();
+  if (stage > 0)
+    line(text, "ZeRO            stage %lld over %lld rank%s", static_cast<long long>(stage),
+         static_cast<long long>(ranks), ranks == 1 ? "" : "s");
+}
+
+void describe_split_of_sequences(std::string& text, const Plan& plan) {
+  if (plan.config.parallel.sequence_parallel)
     line(text, "%s", "Sequence        LayerNorm and dropout split over tensor-parallel ranks");
   if (plan.grid.context > 1) {
     const HeldPositions held = held_positions(plan.shape.T, plan.grid.context, plan.at.context);
@@ -197,6 +201,9 @@ void describe_decomposition(std::string& text, const Plan& plan) {
          static_cast<long long>(held.begin[1]),
          static_cast<long long>(held.begin[1] + held.split - 1), static_cast<long long>(plan.rank));
   }
+}
+
+void describe_recomputation(std::string& text, const Plan& plan) {
   const MemoryConfig& memory = plan.config.memory;
   if (memory.activation_checkpointing == Recompute::full)
     line(text, "Recomputation   full, one input kept per %s%s",
@@ -208,45 +215,65 @@ void describe_decomposition(std::string& text, const Plan& plan) {
     line(text, "%s", "Recomputation   selective: outputs of LayerNorm and GELU");
 }
 
-// Description of the computation and its layout.
-std::string describe_computation(const Plan& plan) {
-  std::string text;
-  line(text, "Grid            %s", describe(plan.grid).c_str());
-  line(text, "                fastest axis first; %lld thread%s per rank",
-       static_cast<long long>(plan.device.threads), plan.device.threads == 1 ? "" : "s");
-  describe_model(text, plan);
-  describe_batch(text, plan);
-  describe_decomposition(text, plan);
-  describe_fp8(text, plan);
-  describe_pipeline(text, plan);
-  return text;
+// In two lines at most, the most bytes first.
+std::string messages_briefly(const Plan& plan) {
+  constexpr int64_t max_lines = 2;
+  std::vector<CommTotal> sorted = plan.costs.comm;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const CommTotal& a, const CommTotal& b) { return a.bytes > b.bytes; });
+  std::vector<std::string> parts;
+  for (const CommTotal& total : sorted)
+    parts.push_back(std::string(name_of(total.axis)) + " " + spec_of(total.kind).name + " " +
+                    format_count(total.count) + " x, " + format_bytes(total.bytes));
+  if (parts.empty()) parts.push_back("none");
+  for (;;) {
+    const size_t left_out = std::max(sorted.size(), size_t{1}) - parts.size();
+    const std::string text =
+        hanging("Messages        ",
+                "rank " + std::to_string(plan.rank) + " per step: " + join(parts, "; ") +
+                    (left_out > 0 ? "; and " + std::to_string(left_out) + " more" : ""));
+    if (std::count(text.begin(), text.end(), '\n') <= max_lines || parts.size() == 1) return text;
+    parts.pop_back();
+  }
 }
 
 }  // namespace
 
 std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& stages) {
   const StageFigures& highest = largest_stage(stages);
-  std::vector<std::string> classes, messages;
+  std::vector<std::string> classes;
   for (size_t c = 0; c < highest.class_bytes.size(); ++c)
     if (highest.class_bytes[c] > 0)
       classes.push_back(std::string(name_of(static_cast<MemoryClass>(c))) + " " +
                         format_bytes(highest.class_bytes[c]));
-  for (const CommTotal& total : plan.costs.comm)
-    messages.push_back(std::string(name_of(total.axis)) + " " + spec_of(total.kind).name + " " +
-                       format_count(total.count) + " x, " + format_bytes(total.bytes));
-  if (messages.empty()) messages.push_back("none");
   const double flops = flops_by_convention(plan, stages).at(name_of(FlopsConvention::causal));
-  return describe_computation(plan) +
+  std::string text = "Grid            " + describe(plan.grid) + "\n";
+  describe_model(text, plan);
+  describe_batch(text, plan);
+  describe_zero(text, plan);
+  describe_recomputation(text, plan);
+  describe_fp8(text, plan);
+  describe_pipeline(text, plan);
+  return text +
          hanging("Memory          ", format_bytes(total(highest.class_bytes)) + " on rank " +
                                          std::to_string(highest.rank) +
                                          ", the largest: " + join(classes, ", ")) +
-         hanging("Messages        ",
-                 "rank " + std::to_string(plan.rank) + " per step: " + join(messages, "; ")) +
-         "FLOPs           " + format_si(flops, "FLOP") + " per step of all ranks (causal)\n";
+         messages_briefly(plan) + "FLOPs           " + format_si(flops, "FLOP") +
+         " per step of all ranks (causal)\n";
 }
 
 std::string describe(const Plan& plan, const std::vector<StageFigures>& stages) {
-  std::string text = describe_computation(plan);
+  std::string text;
+  line(text, "Grid            %s", describe(plan.grid).c_str());
+  line(text, "                fastest axis first; %lld thread%s per rank",
+       static_cast<long long>(plan.device.threads), plan.device.threads == 1 ? "" : "s");
+  describe_model(text, plan);
+  describe_batch(text, plan);
+  describe_zero(text, plan);
+  describe_split_of_sequences(text, plan);
+  describe_recomputation(text, plan);
+  describe_fp8(text, plan);
+  describe_pipeline(text, plan);
   describe_schedule(text, plan);
   describe_memory(text, plan);
   describe_stages(text, stages);

@@ -11,7 +11,8 @@ namespace gptbench {
 
 // In 80 columns: grid, model, memory by class, FLOPs, messages. `stages`: stage_figures() of it.
 std::string describe(const Plan& plan, const std::vector<StageFigures>& stages);
-// The same in about a dozen lines, for the report of a run.
+// The same in about a dozen lines, for the report of a run: without the order of the axes and the
+// split of sequences, and with the largest messages alone.
 std::string describe_briefly(const Plan& plan, const std::vector<StageFigures>& stages);
 
 // The last line of --plan, for grep: "GPTBENCH plan params=N ranks=N memory_bytes=N limit_bytes=N

@@ -314,9 +314,8 @@ void print_start(const Session& session, const Config& config, const Attempt& at
     return;
   }
   const std::string deck = "Deck " + session.deck.path + "\n";
-  const std::string plan = rule('-') + describe_briefly(attempt.plan, stages) + rule('-');
-  console.say(
-      deck + keys_that_were_set(session.deck, room_for_keys(config, machine + deck + plan)) + plan);
+  console.say(deck + deck_and_plan(session.deck, describe_briefly(attempt.plan, stages),
+                                   room_for_deck_and_plan(config, machine + deck)));
 }
 
 }  // namespace

@@ -9,27 +9,40 @@
 namespace gptbench {
 namespace {
 
-// Parts of a run, each with a line at its end. With the rest of a report that has them all, these
-// fit in 60 lines.
-constexpr int64_t lines_per_run = 10;
-constexpr int64_t lines_between_evaluations = 4;
 constexpr int64_t evaluations_per_run = 3;
 constexpr size_t recent_steps = 9;  // whose median stands for those to come
 
+// Parts of a run, each with a line at its end. With the rest of a report that has them all, these
+// fit in 60 lines.
+int64_t parts_of(const Progress::Length& length) {
+  return length.evaluates ? 4 : 10;
+}
+
 }  // namespace
 
-int64_t Progress::parts() const {
-  return length_.evaluates ? lines_between_evaluations : lines_per_run;
+Progress::Length Progress::length_of(const Config& config, int64_t first_step) {
+  return {config.run.steps, config.run.warmup_steps, config.run.limits.duration_s, first_step,
+          config.convergence.evaluate_every > 0};
+}
+
+int64_t Progress::max_lines(const Length& length) {
+  // The first step, and the end of the warm-up or a last one behind lines that broke a silence.
+  constexpr int64_t others = 2;
+  const int64_t parts = parts_of(length);
+  const int64_t evaluations = length.evaluates ? evaluations_per_run : 0;
+  if (length.duration_s > 0.0) return others + parts + evaluations + (length.evaluates ? 1 : 0);
+  const int64_t steps = std::max<int64_t>(1, length.steps);
+  return std::min(steps, others + steps / ceil_div(steps, parts)) + evaluations;
 }
 
 bool Progress::is_part(int64_t step, double now_s) const {
   if (log_every_ > 0) return (step + 1) % log_every_ == 0;
   if (length_.duration_s == 0.0) {
-    const int64_t steps = ceil_div(length_.steps, parts());
+    const int64_t steps = ceil_div(length_.steps, parts_of(length_));
     return (step + 1) % steps == 0 && (step + 1) / steps > lines_;
   }
   if (step < warmup_end()) return step + 1 == warmup_end();
-  const double part_s = length_.duration_s / static_cast<double>(parts());
+  const double part_s = length_.duration_s / static_cast<double>(parts_of(length_));
   return now_s - printed_s_ >= part_s &&
          now_s - timed_begin_s_ >= part_s * static_cast<double>(lines_ + 1);
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <string>
 
+#include "deck/config.h"
 #include "engine/engine.h"
 #include "run/console.h"
 
@@ -30,6 +31,11 @@ class Progress {
            double flops)
       : console_(console), length_(length), log_every_(log_every), tokens_(tokens), flops_(flops) {}
 
+  static Length length_of(const Config& config, int64_t first_step);
+  // Lines of steps and held-out losses that a run prints at most where log_every is 0, without the
+  // heading and those of skipped steps.
+  static int64_t max_lines(const Length& length);
+
   // After each step, in order, from first_step.
   void add(int64_t step, const StepResult& result, double now_s);
   // After an evaluation behind so many steps: prints the last one and some before.
@@ -37,7 +43,6 @@ class Progress {
 
  private:
   int64_t warmup_end() const { return length_.first_step + length_.warmup_steps; }
-  int64_t parts() const;
   bool is_part(int64_t step, double now_s) const;  // of the lines in between
   bool is_due(int64_t step, double now_s);
   double left_s(int64_t step, double now_s) const;

@@ -9,6 +9,7 @@
 #include "record/flops.h"
 #include "record/steps.h"
 #include "run/console.h"
+#include "run/progress.h"
 
 namespace gptbench {
 namespace {
@@ -93,9 +94,13 @@ std::string utilisation(const Summary& summary) {
   return text + (warning.empty() ? "" : "; " + warning);
 }
 
+int64_t lines_of(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
 // The first `max_lines` lines of a text, the last of them `rest` where there are more.
 std::string cut(const std::string& text, int64_t max_lines, const std::string& rest) {
-  if (std::count(text.begin(), text.end(), '\n') <= max_lines) return text;
+  if (lines_of(text) <= max_lines) return text;
   size_t end = 0;
   for (int64_t line = 1; line < max_lines; ++line) end = text.find('\n', end) + 1;
   return text.substr(0, end) + std::string(16, ' ') + "... " + rest + "\n";
@@ -198,13 +203,12 @@ std::string banner(const Record& record) {
                  s.nodes == 1 ? "" : "s", record.machine.c_str());
 }
 
-size_t room_for_keys(const Config& config, const std::string& around) {
-  constexpr int64_t max_lines = 60, max_step_lines = 12, step_lines_between_evaluations = 10;
+int64_t room_for_deck_and_plan(const Config& config, const std::string& before) {
+  constexpr int64_t max_lines = 60;
   // Heading of the steps, shares of the time, checks, the box without MFU, the last line.
-  int64_t lines = 12 + std::count(around.begin(), around.end(), '\n');
+  int64_t lines = 12 + lines_of(before);
   const bool evaluates = config.convergence.evaluate_every > 0;
-  const int64_t step_lines = evaluates ? step_lines_between_evaluations : max_step_lines;
-  lines += config.run.limits.duration_s > 0.0 ? step_lines : std::min(config.run.steps, step_lines);
+  lines += Progress::max_lines(Progress::length_of(config, 0));
   lines += config.output.peak_tflops > 0.0 ? 1 : 3;  // why there is no MFU takes three
   if (evaluates) lines += 2;
   if (config.run.verify) lines += 1;
@@ -213,7 +217,17 @@ size_t room_for_keys(const Config& config, const std::string& around) {
   if (config.run.start.resume != "no") lines += 3;
   if (config.output.trace_step > 0) lines += 1;
   if (config.precision.compute == Precision::fp16) lines += 2;  // a skipped step, and why
-  return static_cast<size_t>(std::max(int64_t{1}, max_lines - lines));
+  return max_lines - lines;
+}
+
+std::string deck_and_plan(const Deck& deck, const std::string& plan, int64_t room) {
+  constexpr int64_t min_key_lines = 6, min_plan_lines = 6, rules = 2;
+  const std::string keys = keys_that_were_set(
+      deck, static_cast<size_t>(std::max(min_key_lines, room - lines_of(plan) - rules)));
+  return keys + rule('-') +
+         cut(plan, std::max(min_plan_lines, room - lines_of(keys) - rules),
+             "--verbose prints all") +
+         rule('-');
 }
 
 std::string performance_report(const Record& record) {

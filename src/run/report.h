@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "deck/config.h"
+#include "deck/deck.h"
 #include "record/record.h"
 
 namespace gptbench {
@@ -14,9 +14,12 @@ std::string heading(const std::string& title);
 
 // "gptbench 0.1.0 (commit)  2 ranks on 1 node", date, machine.
 std::string banner(const Record& record);
-// Lines that the keys of the deck may take in a report of at most 60 lines. `around`: what is
-// printed before and behind them, up to the first step.
-size_t room_for_keys(const Config& config, const std::string& around);
+// Lines that a report of at most 60 leaves for the keys of the deck and the plan. `before`: what is
+// printed before them.
+int64_t room_for_deck_and_plan(const Config& config, const std::string& before);
+// The keys that were set, and the plan between rules, in so many lines where that can be: the plan
+// is cut where it leaves the keys less than six.
+std::string deck_and_plan(const Deck& deck, const std::string& plan, int64_t room);
 
 // Time by region of the slowest rank (largest sum over the timed steps), throughput, memory,
 // messages.

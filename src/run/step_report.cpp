@@ -14,12 +14,9 @@ StepReport::StepReport(const Session& session, const Record& planned, const Plan
                        int64_t first_step)
     : session_(session),
       plan_(plan),
-      progress_(
-          session.console,
-          {plan.config.run.steps, plan.config.run.warmup_steps, plan.config.run.limits.duration_s,
-           first_step, plan.config.convergence.evaluate_every > 0},
-          plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
-          model_flops(planned.summary, planned.summary.flops.convention)) {}
+      progress_(session.console, Progress::length_of(plan.config, first_step),
+                plan.config.output.log_every, static_cast<double>(planned.summary.tokens_per_step),
+                model_flops(planned.summary, planned.summary.flops.convention)) {}
 
 void StepReport::begin(const Record& planned, const RunParts& parts) {
   if (session_.world.rank() == 0)

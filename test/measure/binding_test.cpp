@@ -97,7 +97,7 @@ TEST(Binding, OneWarningForCoresWithinOthers) {
   const size_t first = report.find("Warning");
   ASSERT_NE(first, std::string::npos);
   EXPECT_EQ(report.find("Warning", first + 1), std::string::npos) << report;
-  EXPECT_TRUE(has(report, "(0)\n         ranks take turns there and are timed so; bind them apart"))
+  EXPECT_TRUE(has(report, "(0)\n         they take turns, and are timed so; bind them apart"))
       << report;
   // The smaller set is named, whichever has the lower core.
   const std::string higher = binding_report({bound(0, {0, 1, 2}, 4), bound(0, {1}, 2)});
@@ -115,7 +115,7 @@ TEST(Binding, NodesThatDifferAreCountedAndWarningsBounded) {
   EXPECT_TRUE(has(report, "Warning: likewise 4 times\n")) << report;
 }
 
-// Eight ranks of the first node are shown; rank r has hardware threads r and r + 64 of one core.
+// Four places of the first node are shown; rank r has hardware threads r and r + 64 of one core.
 TEST(Binding, PlacesOfTheRanksOfTheFirstNode) {
   std::vector<RankBinding> ranks;
   std::string expected;
@@ -125,16 +125,48 @@ TEST(Binding, PlacesOfTheRanksOfTheFirstNode) {
     ranks.back().numa_nodes = {r / 5, 2};
     ranks.back().gpus = std::to_string(r);
     const std::string rank = std::to_string(r), thread = std::to_string(r + 64);
-    if (r < 8)
+    if (r < 4)
       expected += std::string(r == 0 ? "Binding, node 7   " : "                  ") + "rank " +
                   rank + ": processors " + rank + "," + thread + " (1 core), NUMA " +
                   (r < 5 ? "0,2" : "1-2") + ", GPU " + rank + "\n";
   }
-  EXPECT_EQ(binding_report(ranks), expected + "                  and 2 ranks more\n");
-  ranks.resize(8);
+  EXPECT_EQ(binding_report(ranks), expected + "                  and 6 ranks more\n");
+  ranks.resize(4);
   EXPECT_EQ(binding_report(ranks), expected);
   EXPECT_EQ(binding_report({bound(0, {2, 3})}),
             "Binding, node 0   rank 0: processors 2-3, NUMA 0\n");
+}
+
+// One line for ranks that are bound alike, however many; the places in the order of their first
+// ranks.
+TEST(Binding, RanksThatAreBoundAlikeShareALine) {
+  EXPECT_EQ(binding_report(std::vector<RankBinding>(8, bound(0, {0, 1, 2, 3, 4, 5, 6, 7}))),
+            "Binding, node 0   ranks 0-7: processors 0-7, NUMA 0\n");
+  EXPECT_EQ(binding_report({bound(0, {2, 3}), bound(0, {0, 1}), bound(0, {2, 3}), bound(0, {0, 1}),
+                            bound(0, {4})}),
+            "Binding, node 0   ranks 0,2: processors 2-3, NUMA 0\n"
+            "                  ranks 1,3: processors 0-1, NUMA 0\n"
+            "                  rank 4: processors 4, NUMA 0\n");
+}
+
+// Lists of many numbers are cut, in places and in warnings; places that differ behind the cut are
+// two.
+TEST(Binding, LinesFitIn80Columns) {
+  std::vector<RankBinding> ranks;
+  for (int r = 0; r < 400; ++r) ranks.push_back(bound(0, {}));
+  for (int core = 0; core < 256; core += 2)
+    for (RankBinding& each : ranks) each.cores.push_back(core);
+  for (RankBinding& each : ranks) each.processors = each.cores;
+  for (size_t r = 1; r < ranks.size(); r += 2) ranks[r].processors.back() = 255;
+  const std::string report = binding_report(ranks);
+  EXPECT_EQ(report,
+            "Binding, node 0   ranks 0,2,4,6,8,10,12,14,16,18,...: processors\n"
+            "                  0,2,4,6,8,10,12,14,16,18,..., NUMA 0\n"
+            "                  ranks 1,3,5,7,9,11,13,15,17,19,...: processors\n"
+            "                  0,2,4,6,8,10,12,14,16,18,..., NUMA 0\n"
+            "Warning: node 0: 400 threads of ranks 0-399 on 128 cores\n"
+            "         (0,2,4,6,8,10,12,14,16,18,...)\n"
+            "         they take turns, and are timed so; bind them apart, see doc/cluster.md\n");
 }
 
 TEST(Binding, VisibleGpusAreThoseOfTheFirstVariableThatIsSet) {

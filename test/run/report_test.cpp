@@ -206,25 +206,50 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
   EXPECT_LE(std::count(many.begin(), many.end(), '\n'), 16) << many;
 }
 
-// The longer the rest, the fewer keys; one line at any rate.
-TEST(Report, RoomForTheKeysOfADeck) {
-  const std::string around(20, '\n');
+TEST(Report, RoomForTheKeysOfADeckAndThePlan) {
+  const std::string before(20, '\n');
   Config config;
   config.run.verify = false;
   config.run.steps = 5;
   config.output.peak_tflops = 1.0;
-  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 5u - 13u);
+  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 5 - 13);
   config.run.steps = 1000;
-  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 13u);
+  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 12 - 13);
   config.run.limits.duration_s = 1.0;
   config.run.steps = 5;
   config.run.verify = true;
   config.output.peak_tflops = 0.0;
-  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 16u);
+  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 12 - 16);
   config.output.trace_step = 1;
   config.run.start.resume = "auto";
-  EXPECT_EQ(room_for_keys(config, around), 60u - 20u - 12u - 16u - 4u);
-  EXPECT_EQ(room_for_keys(config, std::string(70, '\n')), 1u);
+  EXPECT_EQ(room_for_deck_and_plan(config, before), 60 - 20 - 12 - 16 - 4);
+}
+
+// Keys take what the plan leaves, and six lines at any rate; the plan takes what they leave.
+TEST(Report, KeysAndPlanShareTheirRoom) {
+  const Deck few = parse_deck("a.in", "&run steps=5 /", {});
+  std::string groups;
+  for (const char* const group :
+       {"run seed=2", "model num_layers=2", "batch micro_batch_size=2", "data short_seq_prob=0.5",
+        "optimizer lr=1.", "output trace_step=1", "memory checkpoint_every=2",
+        "precision compute='bf16'"})
+    groups += std::string("&") + group + " / ";
+  const Deck many = parse_deck("a.in", groups, {});
+  const std::string plan = "1\n2\n3\n4\n5\n6\n7\n8\n";
+  EXPECT_EQ(deck_and_plan(few, plan, 12),
+            "  &run          steps=5\n" + rule('-') + plan + rule('-'));
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (const int64_t room : {18, 17, 16, 15, 14}) {
+    const std::string text = deck_and_plan(many, plan, room);
+    EXPECT_EQ(lines(text), room) << text;
+    EXPECT_EQ(text.find("more, which --verbose prints") == std::string::npos, room == 18) << text;
+    EXPECT_EQ(text.find("\n                ... --verbose prints all\n") == std::string::npos,
+              room >= 16)
+        << text;
+  }
+  EXPECT_EQ(lines(deck_and_plan(many, plan, -3)), 6 + 6 + 2);
 }
 
 // A run that was not trained has no figures, and prints no zeros in their place.

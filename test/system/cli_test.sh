@@ -115,6 +115,8 @@ few_lines() {  # few_lines RANKS ARGUMENTS...
   run "$@"
   [ "$(wc -l <out)" -le 60 ] || fail "$(wc -l <out) lines"
   grep -Eq '^VALID ' out || fail "no headline"
+  grep -Eq '^  &run ' out || fail "none of the keys that were set"
+  awk 'length($0) > 80 && !/^(GPTBENCH|Deck) / { exit 1 }' out || fail "lines of more than 80 columns"
 }
 few_lines 0 "$deck" output.log_every=0 run.steps=500 convergence.evaluate_every=1
 few_lines 0 "$deck" output.log_every=0 run.duration_s=1 convergence.evaluate_every=1
@@ -141,6 +143,11 @@ cat >"$decks/keys.in" <<'END'
 END
 few_lines 2 "$decks/keys.in"
 grep -Eq '^  and [0-9]+ more, which --verbose prints$' out || fail "all keys are printed"
+# On more ranks, whose bindings and messages are more.
+few_lines 4 "$decks/keys.in" run.steps=40 parallel.pipeline_parallel=2
+[ "$(sed -n '/^Deck /,/^---/p' out | wc -l)" -ge 8 ] || fail "fewer than 6 lines of keys"
+few_lines 8 "$decks/keys.in" run.steps=40 parallel.pipeline_parallel=2 parallel.context_parallel=2 parallel.zero_stage=2
+grep -q '^Binding, node 0   ranks 0-7: ' out || fail "equal bindings have lines of their own"
 run 0 --check "$deck" output.log_every=0
 cp out "$decks/echo.in"
 few_lines 0 "$decks/echo.in"
