@@ -2,10 +2,23 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 namespace gptbench {
+namespace {
+
+// Launchers give ranks a terminal of their own, whatever they print to. Read before main() begins:
+// MPI_Init sets PMIX_RANK for a process that no launcher started, too.
+const bool has_launcher = [] {
+  const char* const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+  return std::any_of(std::begin(ranks), std::end(ranks),
+                     [](const char* rank) { return std::getenv(rank) != nullptr; });
+}();
+
+}  // namespace
 
 void Console::always(const std::string& text) const {
   if (!speaks_) return;
@@ -23,10 +36,8 @@ void Console::detail(const std::string& text) const {
 
 std::string tinted(const std::string& word, bool good) {
   const char* const no_color = std::getenv("NO_COLOR");
-  // Launchers give ranks a terminal of their own, whatever they print to.
-  for (const char* rank : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-    if (std::getenv(rank) != nullptr) return word;
-  if (isatty(STDOUT_FILENO) == 0 || (no_color != nullptr && no_color[0] != '\0')) return word;
+  const bool is_refused = no_color != nullptr && no_color[0] != '\0';
+  if (has_launcher || is_refused || isatty(STDOUT_FILENO) == 0) return word;
   return (good ? "\033[1;32m" : "\033[1;31m") + word + "\033[0m";
 }
 

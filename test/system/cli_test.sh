@@ -157,6 +157,22 @@ grep -q '^GPTBENCH status=OK ' out || fail "not the last line"
 run 0 --verbose "$deck"
 grep -q '^  beta1 = ' out || fail "no deck with --verbose"
 grep -q '^Time of the slowest rank' out || fail "no performance with --verbose"
+# The verdict is in colour on a terminal; not where output goes elsewhere, or NO_COLOR or a launcher says so.
+on_terminal() { (cd "$work" && "${limited[@]}" script -qec "$*" /dev/null </dev/null) >out 2>err; }
+green=$'^\033\\[1;32mVALID\033\\[0m '
+if command -v script >/dev/null; then
+  case="on a terminal"
+  on_terminal "$GPTBENCH" "$deck"
+  grep -q "$green" out || fail "no colour"
+  on_terminal NO_COLOR=1 "$GPTBENCH" "$deck"
+  grep -q '^VALID ' out || fail "colour with NO_COLOR"
+  on_terminal "$GPTBENCH_LAUNCH" 1 "$GPTBENCH" "$deck"
+  grep -q '^VALID ' out || fail "colour behind a launcher, which may write to a file"
+  run 0 "$deck"
+  grep -q '^VALID ' out || fail "colour in a file"
+else
+  not_tested "script is missing: colour"
+fi
 refused 2 '^gptbench: --format requires --plan, --project, --search or --sweep --list' 0 "$deck" --format json
 refused 2 '^gptbench: --format requires json' 0 --plan "$deck" --format xml
 refused 2 'only one of --verbose and --quiet' 0 "$deck" --quiet --verbose
