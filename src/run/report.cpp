@@ -81,16 +81,34 @@ std::string throughput(const Record& record) {
   return text;
 }
 
+// What the box offers to quote: the figure of merit of a problem class, else the deck's convention.
+struct Quoted {
+  std::string convention;
+  double tflops_per_device = 0.0, mfu = 0.0, hfu = 0.0;
+};
+
+Quoted quoted(const Summary& s) {
+  const FlopsFigures& flops = s.flops;
+  if (s.rules.outcome.empty())
+    return {flops.convention, flops.model_tflops_per_device, flops.mfu, flops.hfu};
+  Quoted q;
+  q.convention = name_of(FlopsConvention::causal);
+  q.tflops_per_device = flops.fom_tflops / static_cast<double>(s.world_size);
+  if (flops.mfu <= 0.0) return q;  // the peak is not known, or varies
+  q.mfu = q.tflops_per_device / s.peak.tflops;
+  q.hfu = q.mfu * hardware_flops(s, q.convention) / model_flops(s, q.convention);
+  return q;
+}
+
 // MFU with its peak, or why there is none.
-std::string utilisation(const Summary& summary) {
-  const FlopsFigures& flops = summary.flops;
+std::string utilisation(const Quoted& q, const Summary& summary) {
   const Peak& peak = summary.peak;
-  if (flops.mfu <= 0.0) return "none: " + reason_without_mfu(summary);
-  std::string text = printed("%.1f %% of %s per rank (%s)", 100.0 * flops.mfu,
+  if (q.mfu <= 0.0) return "none: " + reason_without_mfu(summary);
+  std::string text = printed("%.1f %% of %s per rank (%s)", 100.0 * q.mfu,
                              format_si(peak.tflops * 1e12, "FLOP/s").c_str(), peak.source.c_str());
-  if (flops.hfu != flops.mfu) text += printed(", HFU %.1f %%", 100.0 * flops.hfu);
+  if (q.hfu != q.mfu) text += printed(", HFU %.1f %%", 100.0 * q.hfu);
   if (peak.source == "known device" && !peak.note.empty()) text += "; " + peak.note;
-  const std::string warning = impossible_utilisation(flops.mfu, flops.hfu);
+  const std::string warning = impossible_utilisation(q.mfu, q.hfu);
   return text + (warning.empty() ? "" : "; " + warning);
 }
 
@@ -281,7 +299,6 @@ std::string checks_in_brief(const Record& record) {
 std::string headline(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
   const RateFigures& rate = s.rate;
-  const FlopsFigures& flops = s.flops;
   const auto entry = [](std::string name, const std::string& text) {
     name.resize(16, ' ');
     return hanging(name, text);
@@ -298,13 +315,14 @@ std::string headline(const Record& record, const std::string& result_file) {
           (timed ? steps : "no step was timed") + "\n";
   if (timed) {
     const double ranks = static_cast<double>(s.world_size);
-    text += entry("Total", format_si(flops.model_tflops_per_device * ranks * 1e12, "FLOP/s") +
-                               " (" + flops.convention + "), " +
-                               printed("%.1f tokens/s, %.4g sequences/s", rate.tokens_per_s,
-                                       rate.samples_per_s));
-    text += entry("Per rank", format_si(flops.model_tflops_per_device * 1e12, "FLOP/s") + ", " +
+    const Quoted q = quoted(s);
+    text += entry(
+        "Total",
+        format_si(q.tflops_per_device * ranks * 1e12, "FLOP/s") + " (" + q.convention + "), " +
+            printed("%.1f tokens/s, %.4g sequences/s", rate.tokens_per_s, rate.samples_per_s));
+    text += entry("Per rank", format_si(q.tflops_per_device * 1e12, "FLOP/s") + ", " +
                                   printed("%.1f tokens/s", rate.tokens_per_s / ranks));
-    text += entry("MFU", utilisation(s));
+    text += entry("MFU", utilisation(q, s));
   }
   if (rate.drift_percent && rate.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
     text += entry("Drift", drift(s));

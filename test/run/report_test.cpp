@@ -180,13 +180,24 @@ TEST(Report, FigureOfMeritAndRulesOfAClass) {
   Record r = two_ranks();
   r.summary.flops.fom_tflops = 6.0;
   r.summary.flops.convention = "exact";
+  r.summary.flops.model_tflops_per_device = 4.0;
+  r.summary.flops.mfu = 0.2;
+  r.summary.flops.hfu = 0.25;
   // One aggregate figure alone, by the convention that the deck names.
-  EXPECT_NE(headline(r, "f").find("\nTotal           6 TFLOP/s (exact), "), std::string::npos);
+  EXPECT_NE(headline(r, "f").find("\nTotal           8 TFLOP/s (exact), "), std::string::npos);
   EXPECT_EQ(headline(r, "f").find("causal"), std::string::npos) << headline(r, "f");
   EXPECT_EQ(headline(r, "f").find("Rules"), std::string::npos);
   r.config = {{"run", "class", std::string("demo"), "1", ""},
               {"run", "tier", std::string("tuned"), "1", ""}};
   r.summary.rules.outcome = "met";
+  // Of a class that is the figure of merit: 6 TFLOP/s of two ranks with a peak of 20 each.
+  EXPECT_NE(headline(r, "f").find("\nTotal           6 TFLOP/s (causal), 4505.6 tokens/s, 8.8 "
+                                  "sequences/s\nPer rank        3 TFLOP/s, 2252.8 tokens/s\n"
+                                  "MFU             15.0 % of 20 TFLOP/s per rank (deck), HFU 20.0 "
+                                  "%\n"),
+            std::string::npos)
+      << headline(r, "f");
+  EXPECT_EQ(headline(r, "f").find("exact"), std::string::npos) << headline(r, "f");
   EXPECT_NE(headline(r, "f").find("\nRules           met: class demo, tuned\n"), std::string::npos);
   EXPECT_NE(last_line(r, "f").find(" class=demo tier=tuned rules=met fom_tflops=6 file=f\n"),
             std::string::npos)
