@@ -109,7 +109,15 @@ ranks_per_node=${ranks_per_node:-$site_ranks_per_node}
 number --ranks-per-node "$ranks_per_node"
 folder=
 if [ -x ./gptbench ]; then folder=./; fi
+# Where no other program is found: that of the prefix which holds this script. The jobs use it too.
+installed=$(cd "$here/../../.." && pwd)/bin
+if [ -z "${GPTBENCH:-}$folder" ] && ! command -v gptbench >/dev/null && [ -x "$installed/gptbench" ]; then
+  export GPTBENCH=$installed/gptbench GPTPOST=${GPTPOST:-$installed/gptpost}
+fi
 program=${GPTBENCH:-${folder}gptbench}
+if [ -n "$check" ] && ! command -v "$program" >/dev/null; then
+  refuse "no program $program in $PWD or PATH; build it, or name it in GPTBENCH"
+fi
 output=${output:-output/$(basename "$deck" .in)-scaling}
 fewest=${nodes%% *}
 

@@ -49,6 +49,15 @@ CMAKE
     run.verify=F output.directory=text >text.log 2>&1 || fail "text_short.in from the prefix: $(tail -n 3 text.log)"
   PATH=$PWD/../prefix/bin:$PATH "$share/gptbench/jobscripts/scaling_study.sh" --dry-run --nodes 1 --batch 2 \
     "$share/gptbench/input/124m_short.in" >study.log 2>&1 || fail "scaling_study.sh from the prefix: $(cat study.log)"
+  # Without PATH the script finds the programs beside it.
+  (unset GPTBENCH GPTPOST && "$share/gptbench/jobscripts/scaling_study.sh" --dry-run --nodes 1 --batch 2 \
+    "$share/gptbench/input/124m_short.in") >study.log 2>&1 || fail "scaling_study.sh without PATH: $(cat study.log)"
+  grep -q '^sbatch .*/gptbench.slurm' study.log || fail "nothing is submitted: $(cat study.log)"
+  cp -r "$share/gptbench/jobscripts" alone
+  (unset GPTBENCH && alone/scaling_study.sh --dry-run "$share/gptbench/input/124m_short.in") >study.log 2>&1 &&
+    fail "a study without a program"
+  grep -q '^scaling_study: no program gptbench in .*; build it, or name it in GPTBENCH$' study.log ||
+    fail "scaling_study.sh without a program: $(cat study.log)"
   PATH=$PWD/../prefix/bin:$PATH bash "$share/gptbench/jobscripts/post.slurm" text >post.log 2>&1
   grep -q 'no program' post.log && fail "post.slurm does not find gptpost: $(cat post.log)"
   cd ..
