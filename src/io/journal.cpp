@@ -144,19 +144,6 @@ bool has_result(const std::string& directory, const Record& planned) {
   }
 }
 
-// The journal of an earlier run that has no result becomes its result file. One that cannot be read
-// stays as it is.
-void recover(const std::string& directory) {
-  Record record;
-  try {
-    record = recovered_record(directory, exit_code(Exit::peer).status);
-  } catch (const Error&) {
-    return;
-  }
-  if (!has_result(directory, record)) write_result(directory, record);
-  ::unlink(planned_path(directory).c_str());
-}
-
 // First line of a watchdog that ended the run whose plan lies here; "" where none did.
 std::string words_of_watchdog(const std::string& directory) {
   std::error_code error;
@@ -183,9 +170,7 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   create_directories(directory);
   const std::string path = steps_path(directory);
   const bool continues = !again && planned.summary.resumed.steps > 0 && has_our_columns(path);
-  if (!again && !continues && !is_locked(path) &&
-      ::access(planned_path(directory).c_str(), F_OK) == 0)
-    recover(directory);
+  if (!again && !continues) recover_journal(directory);
   directory_ = directory;
   const Bytes bytes = encode_result(reduced_over_ranks(planned));
   // First the steps, then the plan: a run that ends between them must not leave the steps of an
@@ -278,6 +263,19 @@ std::string Journal::trouble() const {
 
 std::string planned_path(const std::string& directory) {
   return directory + "/planned.h5";
+}
+
+void recover_journal(const std::string& directory) {
+  if (::access(planned_path(directory).c_str(), F_OK) != 0 || is_locked(steps_path(directory)))
+    return;
+  Record record;
+  try {
+    record = recovered_record(directory, exit_code(Exit::peer).status);
+  } catch (const Error&) {
+    return;
+  }
+  if (!has_result(directory, record)) write_result(directory, record);
+  ::unlink(planned_path(directory).c_str());
 }
 
 Record recovered_record(const std::string& directory, const std::string& status) {

@@ -38,9 +38,9 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
 
   // Starts the journal of a run, or of its next attempt. A run that continues another (resumed_step
-  // of `planned`) continues its steps.csv. Else it turns the journal of an earlier run that
-  // ended without a result into that run's result file first, and keeps the steps.csv of a run that
-  // has one, or that still writes it, under a numbered name. Throws Error(Exit::io).
+  // of `planned`) continues its steps.csv. Else it calls recover_journal() first, and keeps the
+  // steps.csv of an earlier run, or of one that still writes it, under a numbered name. Throws
+  // Error(Exit::io).
   void begin(const std::string& directory, const Record& planned);
   // Where lines cannot be written or forced to the disk, none follows: the run goes on, and
   // trouble() says why. The step of the line before replaces that line.
@@ -64,6 +64,11 @@ class Journal {
   int sync_error_ = 0;                   // errno, guarded by mutex_; 0: none
   std::thread forcing_;
 };
+
+// Turns the journal of an earlier run that ended without a result into the result file of that run.
+// One that a live run writes, or that cannot be read, stays as it is. Throws Error(Exit::io) where
+// the result cannot be written.
+void recover_journal(const std::string& directory);
 
 // The record of a run that ended without a result: the planned record and the steps of the journal
 // in `directory`, each the next one after the line before, without lines that are damaged or cut;

@@ -14,6 +14,7 @@
 #include "comm/pulse.h"
 #include "deck/problem_class.h"
 #include "engine/engine.h"
+#include "io/guarded_read.h"
 #include "measure/host_memory.h"
 #include "memory/budget.h"
 #include "plan/describe.h"
@@ -148,6 +149,37 @@ std::string reason_of_numbers(const Session& session, Engine& engine, const Trai
   });
 }
 
+// Collective. How the run ended whose last step is saved: a job may be queued again after it. Its
+// result file says so, and where it was killed before that was written, its journal.
+// reason: the end of a sentence, on rank 0; "" where all is well.
+RunEnd end_on_disk(MpiWorld& world, const Config& config) {
+  RunEnd end{Exit::usage, ""};
+  if (config.run.start.resume != "auto") return end;
+  agreed(world, [&] {
+    if (world.rank() != 0) return;
+    recover_journal(config.output.directory);
+    const std::string file = config.output.directory + "/result.h5";
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) return;
+    const Record result = read_result_guarded(file);
+    const int64_t steps =
+        result.summary.resumed.steps + static_cast<int64_t>(result.steps.loss.size());
+    const std::string& status = result.outcome.status;
+    if (steps < config.run.steps) {
+      end.reason = ", and " + file + " ends after step " + std::to_string(steps);
+      return;
+    }
+    end.outcome = Exit::peer;  // a recovered result, which is FAILED
+    for (const Exit other : {Exit::ok, Exit::invalid, Exit::timeout})
+      if (status == exit_code(other).status) end.outcome = other;
+    if (end.outcome != Exit::ok)
+      end.reason = ", and " + file + " says " + status + ": " + result.outcome.reason;
+  });
+  end.outcome = static_cast<Exit>(
+      world.max(world.rank() == 0 ? static_cast<int64_t>(end.outcome) : int64_t{0}));
+  return end;
+}
+
 // Collective. Where the model of this run begins: fresh, or as a checkpoint has it.
 RunStart start_from(const Session& session, const Config& config, Engine& engine) {
   const double start_s = now_s();
@@ -156,16 +188,11 @@ RunStart start_from(const Session& session, const Config& config, Engine& engine
   const TrainingStart start = start_training(session.world, engine, say);
   if (!start.path.empty() && config.run.limits.duration_s == 0.0 &&
       start.steps >= config.run.steps) {
-    // A job that was queued again after its last step is complete.
-    const std::string result = config.output.directory + "/result.h5";
-    std::error_code error;
-    const bool is_complete =
-        config.run.start.resume == "auto" &&
-        !session.world.all(session.world.rank() != 0 || !std::filesystem::exists(result, error));
-    throw AgreedError(is_complete ? Exit::ok : Exit::usage,
-                      "run.steps = " + std::to_string(config.run.steps) +
-                          ": nothing is left to train, " + start.path + " was saved after step " +
-                          std::to_string(start.steps) + "; use more steps, or run.resume = 'no'");
+    const RunEnd end = end_on_disk(session.world, config);
+    throw AgreedError(end.outcome, "run.steps = " + std::to_string(config.run.steps) +
+                                       ": nothing is left to train, " + start.path +
+                                       " was saved after step " + std::to_string(start.steps) +
+                                       end.reason + "; use more steps, or run.resume = 'no'");
   }
   if (start.fresh) return {start};
   const double load_s = now_s() - start_s;

@@ -154,7 +154,37 @@ run 1 "$deck" "${often[@]}" run.steps=14
 [ "$(losses | wc -l)" -eq 14 ] || fail "the journal is not continued"
 [ -e "$saved/out/result.1.h5" ] || fail "the earlier result is gone"
 
+# Nothing is left, and the result is not that of a valid run: killed behind the last checkpoint, whose
+# journal becomes the result, and not valid. However often it is started again.
+begin
+run 1 "$deck" "${often[@]}" run.steps=2
+GPTBENCH_FAILPOINT=checkpoint_complete:2 run 1 "$deck" "${often[@]}" run.steps=6
+for again in 1 2; do
+  run 2 "$deck" "${often[@]}" run.steps=6
+  case="nothing is left, $again: $case"
+  [ "$status" -eq 6 ] || fail "status $status instead of 6"
+  grep -q 'nothing is left to train, .* and .*out/result.h5 says FAILED: recovered from the journal' err || fail "no message"
+  "$RESULT_VALUES" "$saved/out/result.h5" >values
+  grep -q 'ended without a result after step 6;' values || fail "$(grep reason values)"
+  [ ! -e "$saved/out/planned.h5" ] || fail "the journal is not recovered"
+done
+run 1 "$deck" "${often[@]}" run.steps=5
+[ "$status" -eq 6 ] || fail "status $status instead of 6"
+rm "$saved/out/result.h5"
+mv "$saved/out/result.1.h5" "$saved/out/result.h5"
+run 1 "$deck" "${often[@]}" run.steps=5
+[ "$status" -eq 2 ] || fail "status $status instead of 2"
+grep -q 'out/result.h5 ends after step 2; use more steps' err || fail "no message"
+begin
+for again in 1 2; do
+  run 1 "$deck" "${keys[@]}" precision.compute=fp16 precision.initial_loss_scale=1e30
+  [ "$status" -eq 4 ] || fail "status $status instead of 4"
+done
+grep -q 'nothing is left to train, .* says INVALID: ' err || fail "no message"
+
 # Killed after it was resumed: what is recovered are its own steps.
+begin
+run 1 "$deck" "${often[@]}" run.steps=14
 case="recovery of a resumed run"
 GPTBENCH_FAILPOINT=checkpoint_created:2 run 1 "$deck" "${often[@]}" run.steps=20
 "$GPTPOST" recover --status TIMEOUT "$saved/out" >recovered 2>err || fail "recover"
