@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -34,6 +35,8 @@ constexpr size_t num_columns = 9;
 constexpr size_t columns_without_held_out_loss = 8;  // of earlier versions
 constexpr auto max_time_in_cache = std::chrono::milliseconds(500);
 constexpr int64_t max_journal_bytes = int64_t{1} << 30;
+constexpr int64_t max_missing_steps =
+    1'000'000;                           // each takes memory, whatever the size of the file
 constexpr int64_t max_line_bytes = 512;  // of a line that is one of ours
 
 std::string steps_path(const std::string& directory) {
@@ -64,31 +67,38 @@ void rewind(StepSeries& steps, size_t count, int64_t last) {
   }
 }
 
-// Adds the step of a line, unless the line is not one that line_of() made for the next step or one
-// before it.
-void take_line(const std::string& line, bool scaled, const Summary& summary, StepSeries& steps) {
+// The step of a line that line_of() made, or an earlier version of it; none: the line is damaged.
+std::optional<JournalStep> step_of(const std::string& line) {
   const size_t comma = line.rfind(',');
   const std::vector<std::string> cells = split(line, ',');
   if (comma == std::string::npos ||
       (cells.size() != num_columns && cells.size() != columns_without_held_out_loss) ||
       printed("%u", checksum_of(line.substr(0, comma))) != cells.back())
-    return;
-  const int64_t step = std::strtoll(cells[0].c_str(), nullptr, 10) - summary.resumed.steps;
-  if (step < 1) return;  // of the run that this one continues
-  if (step > static_cast<int64_t>(steps.loss.size()) + 1) return;
-  rewind(steps, static_cast<size_t>(step) - 1, summary.resumed.steps + step - 1);
+    return std::nullopt;
   const auto number = [&](size_t column) { return std::strtod(cells[column].c_str(), nullptr); };
-  steps.loss.push_back(number(1));
-  steps.grad_norm.push_back(number(2));
-  steps.time_s.push_back(number(3));
-  steps.tokens.push_back(summary.tokens_per_step);
-  if (cells.size() == num_columns && std::isfinite(number(7))) {
-    steps.held_out_step.push_back(summary.resumed.steps + step);
-    steps.held_out_loss.push_back(number(7));
+  JournalStep step{std::strtoll(cells[0].c_str(), nullptr, 10), number(1), number(2), number(3)};
+  step.loss_scale = number(5);
+  step.skipped = number(6) != 0.0;
+  if (cells.size() == num_columns) step.held_out_loss = number(7);
+  if (step.step < 1) return std::nullopt;
+  return step;
+}
+
+// Calls `take` with each line of a journal behind its heading, and with the offset behind it. A
+// last line that is cut comes without its last character, and so damaged.
+template <class Take>
+void for_each_line(const std::string& text, const Take& take) {
+  size_t at = text.find('\n');
+  while (at != std::string::npos && ++at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1);
+    take(text.substr(at, end - at), static_cast<int64_t>(end) + 1);
+    at = end;
   }
-  if (!scaled) return;
-  steps.loss_scale.push_back(number(5));
-  steps.skipped.push_back(number(6) != 0.0 ? 1 : 0);
+}
+
+std::string read_steps(const std::string& directory) {
+  const Bytes bytes = read_bytes(steps_path(directory), max_journal_bytes);
+  return {bytes.begin(), bytes.end()};
 }
 
 // The value of a key of the resolved deck.
@@ -100,27 +110,47 @@ Value configured(const Record& record, const std::string& group, const std::stri
   return {};
 }
 
-// Whether a file lies here whose lines have the same columns.
-bool has_our_columns(const std::string& path) {
-  return read_beginning(path, static_cast<int64_t>(std::strlen(header))) == header;
+// Adds the step of a line, unless it is neither the next one nor one before it.
+void take_step(const JournalStep& s, bool scaled, const Summary& summary, StepSeries& steps) {
+  const int64_t step = s.step - summary.resumed.steps;
+  if (step < 1) return;  // of the run that this one continues
+  if (step > static_cast<int64_t>(steps.loss.size()) + 1) return;
+  rewind(steps, static_cast<size_t>(step) - 1, s.step - 1);
+  steps.loss.push_back(s.loss);
+  steps.grad_norm.push_back(s.grad_norm);
+  steps.time_s.push_back(s.time_s);
+  steps.tokens.push_back(summary.tokens_per_step);
+  if (std::isfinite(s.held_out_loss)) {
+    steps.held_out_step.push_back(s.step);
+    steps.held_out_loss.push_back(s.held_out_loss);
+  }
+  if (!scaled) return;
+  steps.loss_scale.push_back(s.loss_scale);
+  steps.skipped.push_back(s.skipped ? 1 : 0);
 }
 
-// Cuts the open file `path` behind its last whole line. Reads its end alone: it may be long.
-void cut_last_line(const std::string& path, int fd) {
-  char block[4096];
-  int64_t end = ::lseek(fd, 0, SEEK_END);
-  while (end > 0) {
-    const int64_t begin = std::max<int64_t>(0, end - static_cast<int64_t>(sizeof block));
-    const auto bytes = static_cast<size_t>(end - begin);
-    if (uninterrupted([&] { return ::pread(fd, block, bytes, begin); }) !=
-        static_cast<ssize_t>(bytes))
-      throw Error(Exit::io, path + ": cannot read its last line");
-    const auto* const line_end = static_cast<const char*>(::memrchr(block, '\n', bytes));
-    end = line_end != nullptr ? begin + (line_end - block) + 1 : begin;
-    if (line_end != nullptr) break;
+// Bytes of the steps.csv in `directory` up to the line of the step after which a run resumes; 0
+// where that run, of which `resumed` tells, does not continue the one whose result lies there and
+// which saved its checkpoints where that one does, or where lines have other columns.
+int64_t bytes_to_continue(const std::string& directory, const ResumedFigures& resumed) {
+  if (resumed.steps == 0 || ::access(planned_path(directory).c_str(), F_OK) == 0) return 0;
+  int64_t bytes = 0;
+  try {
+    const Record earlier = read_result_guarded(directory + "/result.h5");
+    std::error_code error;
+    if (!fs::equivalent(fs::path(resumed.from).parent_path(),
+                        key_text(earlier, "checkpoint", "directory"), error))
+      return 0;
+    const std::string text = read_steps(directory);
+    if (text.rfind(header, 0) != 0) return 0;
+    for_each_line(text, [&](const std::string& line, int64_t end) {
+      const std::optional<JournalStep> step = step_of(line);
+      if (step && step->step == resumed.steps) bytes = end;
+    });
+  } catch (const Error&) {
+    return 0;
   }
-  if (uninterrupted([&] { return ::ftruncate(fd, end); }) != 0)
-    throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
+  return bytes;
 }
 
 // Device and number of a file; 0 and 0 where there is none.
@@ -169,26 +199,28 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   close();
   create_directories(directory);
   const std::string path = steps_path(directory);
-  const bool continues = !again && planned.summary.resumed.steps > 0 && has_our_columns(path);
-  if (!again && !continues) recover_journal(directory);
+  if (!again) recover_journal(directory);
+  const int64_t bytes_kept = again ? 0 : bytes_to_continue(directory, planned.summary.resumed);
+  const bool continues = bytes_kept > 0;
   directory_ = directory;
   const Bytes bytes = encode_result(reduced_over_ranks(planned));
   // First the steps, then the plan: a run that ends between them must not leave the steps of an
   // earlier run beside its own plan.
   if (!continues) write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
+  fd_ = uninterrupted(
+      [&] { return ::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC); });
+  if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // another run in this directory sees that this one lives
+  if (continues && uninterrupted([&] { return ::ftruncate(fd_, bytes_kept); }) != 0)
+    throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
   try {
     write_file(planned_path(directory), {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-               again || continues ? Existing::replaced : Existing::kept_numbered);
+               again ? Existing::replaced : Existing::kept_numbered);
   } catch (const Error&) {
     if (!continues) ::unlink(path.c_str());
     throw;
   }
   planned_file_ = identity_of(planned_path(directory));
-  fd_ = uninterrupted(
-      [&] { return ::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC); });
-  if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
-  ::flock(fd_, LOCK_EX | LOCK_NB);  // another run in this directory sees that this one lives
-  if (continues) cut_last_line(path, fd_);
   dirty_ = ending_ = false;
   sync_error_ = 0;
   last_step_ = 0;
@@ -283,18 +315,13 @@ Record recovered_record(const std::string& directory, const std::string& status)
 }
 
 Record recovered_record(const std::string& directory, const std::string& status, Record record) {
-  const Bytes bytes = read_bytes(steps_path(directory), max_journal_bytes);
-  const std::string text(bytes.begin(), bytes.end());
   const bool scaled = configured<std::string>(record, "precision", "compute") == "fp16";
   record.steps.held_out_step.clear();  // a plan has none
   record.steps.held_out_loss.clear();
-  size_t at = text.find('\n');  // behind the header
-  while (at != std::string::npos && at + 1 < text.size()) {
-    const size_t end = text.find('\n', at + 1);
-    if (end == std::string::npos) break;  // cut
-    take_line(text.substr(at + 1, end - at - 1), scaled, record.summary, record.steps);
-    at = end;
-  }
+  for_each_line(read_steps(directory), [&](const std::string& line, int64_t) {
+    const std::optional<JournalStep> step = step_of(line);
+    if (step) take_step(*step, scaled, record.summary, record.steps);
+  });
   summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
   set_time_to_target(record, configured<double>(record, "convergence", "target_loss"));
   set_peak(record.summary, record.summary.peak.tflops, record.summary.peak.source);

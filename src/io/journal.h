@@ -37,10 +37,10 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Starts the journal of a run, or of its next attempt. A run that continues another (resumed_step
-  // of `planned`) continues its steps.csv. Else it calls recover_journal() first, and keeps the
-  // steps.csv of an earlier run, or of one that still writes it, under a numbered name. Throws
-  // Error(Exit::io).
+  // Starts the journal of a run, or of its next attempt. recover_journal() comes first. Where
+  // `planned` continues the run whose steps.csv lies here, its lines stay up to that of the step of
+  // the checkpoint; those behind are in a result file. The steps.csv of any other run is kept under
+  // a numbered name. Throws Error(Exit::io).
   void begin(const std::string& directory, const Record& planned);
   // Where lines cannot be written or forced to the disk, none follows: the run goes on, and
   // trouble() says why. The step of the line before replaces that line.
@@ -73,8 +73,8 @@ void recover_journal(const std::string& directory);
 // The record of a run that ended without a result: the planned record and the steps of the journal
 // in `directory`, each the next one after the line before, without lines that are damaged or cut;
 // of a run that continues another its own steps. A line of a step that has one already begins anew
-// there: the run before was continued from an earlier step. Status `status` ("FAILED", "TIMEOUT"),
-// verdict NOT VERIFIED. Throws Error(Exit::io) where `directory` has no journal. The first form
+// there: the run before was continued from an earlier step. Status `status` ("FAILED", "TIMEOUT"), verdict NOT
+// VERIFIED. Throws Error(Exit::io) where `directory` has no journal. The first form
 // reads <directory>/planned.h5, which anyone may have put there.
 Record recovered_record(const std::string& directory, const std::string& status);
 Record recovered_record(const std::string& directory, const std::string& status, Record planned);

@@ -46,7 +46,7 @@ class Journals : public testing::Test {
   ~Journals() override { fs::remove_all(directory_); }
 
   // What is known before the first step.
-  static Record planned() {
+  Record planned() const {
     Record r = made_record();
     r.steps.loss.clear();
     r.steps.grad_norm.clear();
@@ -61,6 +61,14 @@ class Journals : public testing::Test {
     r.comm.clear();
     r.steps.warmup_steps = 1;
     set_key(r, "batch", "global_batch_size", int64_t{16});
+    set_key(r, "checkpoint", "directory", directory_);
+    return r;
+  }
+  // What is known of a run that continues another after `steps` steps.
+  Record continued_after(int64_t steps) const {
+    Record r = planned();
+    r.summary.resumed.steps = steps;
+    r.summary.resumed.from = directory_ + "/step.h5";
     return r;
   }
   // A run that was killed after `steps` steps of 1, 2, 3, ... s.
@@ -142,13 +150,13 @@ TEST_F(Journals, HeldOutLossesAreRecovered) {
   EXPECT_EQ(r.steps.held_out_loss, (std::vector<double>{7, 5}));
   EXPECT_EQ(r.summary.convergence.steps_to_target, 4);
   EXPECT_EQ(r.summary.convergence.time_to_target_s, 10.0);
-  // Continued behind step 1 and killed in step 4: lines of steps 2 and 3 stay, those after are
-  // gone.
-  Record continued = with_target;
-  continued.summary.resumed.steps = 1;
+  // Continued after step 1.
+  Record continued = continued_after(1);
   continued.summary.resumed.steps_s = 1.0;
+  set_key(continued, "convergence", "target_loss", 5.0);
   Journal journal;
   journal.begin(directory_, continued);
+  journal.add({2, 9.0, 0.5, 2.0, 1.0, 1.0, false, 7.0});
   journal.add({3, 9.0, 0.5, 3.0, 1.0, 1.0, false, 5.0});
   const Record second = recovered_record(directory_, "FAILED");
   EXPECT_EQ(second.steps.held_out_step, (std::vector<int64_t>{2, 3}));
@@ -196,7 +204,7 @@ TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
     const Record r = recovered_record(directory_, "FAILED");
     for (size_t step = 0; step < r.steps.loss.size(); ++step)
       EXPECT_EQ(r.steps.loss[step], 9.0 - static_cast<double>(step)) << flipped;
-    if (i > text.find('\n')) {
+    if (i > text.find('\n') && i + 1 < text.size()) {
       EXPECT_LT(r.steps.loss.size(), 4u) << flipped;
     }
   }
@@ -211,50 +219,39 @@ TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
 
 // A damaged line of the run before hides none of the run that continued it.
 TEST_F(Journals, DamageToAnEarlierRunHidesNothingOfTheNext) {
-  killed_after(4);
-  std::string text = steps_text();
-  char& digit = text[text.find("\n3,") + 5];
-  digit = static_cast<char>(digit ^ 1);
-  write_steps(text);
-  Record r = planned();
-  r.summary.resumed.steps = 3;
-  Journal journal;
-  journal.begin(directory_, r);
-  for (int i = 4; i <= 5; ++i) journal.add({i, 20.0 - i, 0.5, 1.0, 1.0, 1.0, false});
-  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{16, 15}));
-  // Nor do lines of the run before that nobody can place.
-  r.summary.resumed.steps = 2;
-  Journal again;
-  again.begin(directory_, r);
-  for (int i = 3; i <= 4; ++i) again.add({i, 30.0 - i, 0.5, 1.0, 1.0, 1.0, false});
-  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{27, 26}));
+  for (const int64_t damaged : {2, 3}) {  // before the line that is continued, and that line
+    fs::remove_all(directory_);
+    killed_after(4);
+    std::string text = steps_text();
+    char& digit = text[text.find("\n" + std::to_string(damaged) + ",") + 5];
+    digit = static_cast<char>(digit ^ 1);
+    write_steps(text);
+    Journal journal;
+    journal.begin(directory_, continued_after(3));
+    for (int i = 4; i <= 5; ++i) journal.add({i, 20.0 - i, 0.5, 1.0, 1.0, 1.0, false});
+    EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{16, 15}));
+    EXPECT_EQ(fs::exists(directory_ + "/steps.1.csv"), damaged == 3);
+  }
 }
 
-// Longer than a journal that is read as a whole; its last line was being written.
-TEST_F(Journals, ALongFileIsContinued) {
+// Longer than a journal that is read as a whole.
+TEST_F(Journals, ALongFileIsKept) {
   killed_after(2);
   const std::string path = directory_ + "/steps.csv";
-  const int64_t long_bytes = (int64_t{1} << 30) + 12345;
-  fs::resize_file(path, static_cast<uintmax_t>(long_bytes));  // most of it takes no space
-  const std::string whole = "\n" + std::string(5000, 'x') + "\n", cut = std::string(9000, 'y');
-  std::ofstream(path, std::ios::app) << whole << cut;
-  Record r = planned();
-  r.summary.resumed.steps = 2;
+  fs::resize_file(path, (uintmax_t{1} << 30) + 1);  // most of it takes no space
   Journal journal;
-  journal.begin(directory_, r);
-  EXPECT_EQ(static_cast<int64_t>(fs::file_size(path)),
-            long_bytes + static_cast<int64_t>(whole.size()));
+  journal.begin(directory_, continued_after(2));
+  EXPECT_TRUE(fs::exists(directory_ + "/steps.1.csv"));
+  EXPECT_TRUE(fs::exists(directory_ + "/planned.1.h5"));
 }
 
 // A file that cannot be continued is an error, after which the journal can be destroyed.
 TEST_F(Journals, AFileThatCannotBeCut) {
   killed_after(2);
-  Record r = planned();
-  r.summary.resumed.steps = 2;
   can_be_cut = false;
   {
     Journal journal;
-    EXPECT_THROW(journal.begin(directory_, r), Error);
+    EXPECT_THROW(journal.begin(directory_, continued_after(2)), Error);
   }
   can_be_cut = true;
 }
@@ -336,19 +333,22 @@ TEST_F(Journals, AnotherAttemptOfTheSameRunBeginsAnew) {
   EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
 }
 
-// Killed in step 5 after a checkpoint of step 2, continued, killed again in step 4.
+// Killed in step 5 after a checkpoint of step 2, continued, killed again in step 4. Each run has a
+// result, and steps.csv each step once.
 TEST_F(Journals, AResumedRunContinuesTheFile) {
   killed_after(4);
   write_steps(steps_text() + "5,5.0,0.5");  // was being written
-  Record r = planned();
-  r.summary.resumed.steps = 2;
+  Record r = continued_after(2);
   r.steps.warmup_steps = 0;
   {
     Journal journal;
     journal.begin(directory_, r);
+    const Record first = read_result(directory_ + "/result.h5");
+    EXPECT_EQ(first.outcome.status, "FAILED");
+    EXPECT_EQ(first.steps.loss, (std::vector<double>{9, 8, 7, 6}));
+    EXPECT_TRUE(recovered_record(directory_, "FAILED").steps.loss.empty());
     for (int i = 3; i <= 4; ++i) journal.add({i, 20.0 - i, 0.5, 10.0 * i, 1.0, 1.0, false});
   }
-  EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
   EXPECT_FALSE(fs::exists(directory_ + "/steps.1.csv"));
   const Record recovered = recovered_record(directory_, "FAILED");
   EXPECT_EQ(recovered.steps.loss, (std::vector<double>{17, 16}));
@@ -357,7 +357,32 @@ TEST_F(Journals, AResumedRunContinuesTheFile) {
   EXPECT_NE(recovered.outcome.reason.find("after step 4"), std::string::npos)
       << recovered.outcome.reason;
   const std::string text = steps_text();
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4 + 2);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4);
+}
+
+// A checkpoint of another run, or after a step that the journal does not have; and a run that
+// lives: its steps.csv is not continued.
+TEST_F(Journals, AnotherRunIsNotContinued) {
+  const auto is_kept = [&](const Record& r) {
+    Journal journal;
+    journal.begin(directory_, r);
+    const std::string kept = directory_ + "/steps.1.csv";
+    return fs::remove(kept) && steps_text().find("\n1,") == std::string::npos;
+  };
+  const std::string other = directory_ + "/other";
+  killed_after(3);
+  Record foreign = continued_after(2);
+  foreign.summary.resumed.from = other + "/step.h5";
+  fs::create_directories(other);
+  EXPECT_TRUE(is_kept(foreign));
+  killed_after(3);
+  EXPECT_TRUE(is_kept(continued_after(4)));
+  fs::remove_all(directory_);
+  Journal lives;
+  lives.begin(directory_, planned());
+  lives.add({1, 9.0, 0.5, 1.0, 1.0, 1.0, false});
+  EXPECT_TRUE(is_kept(continued_after(1)));
+  EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
 }
 
 // A file of an earlier version, whose lines had no held-out loss. A resumed run leaves it as it is.
@@ -376,10 +401,8 @@ TEST_F(Journals, LinesWithoutHeldOutLosses) {
   const Record r = recovered_record(directory_, "FAILED");
   EXPECT_EQ(r.steps.loss, (std::vector<double>{9, 8, 7, 6}));
   EXPECT_TRUE(r.steps.held_out_loss.empty());
-  Record continued = planned();
-  continued.summary.resumed.steps = 2;
   Journal journal;
-  journal.begin(directory_, continued);
+  journal.begin(directory_, continued_after(2));
   journal.add({3, 5.0, 0.5, 1.0, 1.0, 1.0, false});
   EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{5}));
   std::ostringstream kept;
