@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 
 #include "base/error.h"
@@ -110,24 +111,68 @@ Value configured(const Record& record, const std::string& group, const std::stri
   return {};
 }
 
-// Adds the step of a line, unless it is neither the next one nor one before it.
-void take_step(const JournalStep& s, bool scaled, const Summary& summary, StepSeries& steps) {
-  const int64_t step = s.step - summary.resumed.steps;
-  if (step < 1) return;  // of the run that this one continues
-  if (step > static_cast<int64_t>(steps.loss.size()) + 1) return;
-  rewind(steps, static_cast<size_t>(step) - 1, s.step - 1);
-  steps.loss.push_back(s.loss);
-  steps.grad_norm.push_back(s.grad_norm);
-  steps.time_s.push_back(s.time_s);
-  steps.tokens.push_back(summary.tokens_per_step);
-  if (std::isfinite(s.held_out_loss)) {
-    steps.held_out_step.push_back(s.step);
-    steps.held_out_loss.push_back(s.held_out_loss);
+// Takes the lines of a journal into the record of the run whose plan it is.
+class LinesOfRun {
+ public:
+  explicit LinesOfRun(Record& record)
+      : first_(record.summary.resumed.steps + 1),
+        tokens_(record.summary.tokens_per_step),
+        is_scaled_(configured<std::string>(record, "precision", "compute") == "fp16"),
+        steps_(record.steps) {}
+
+  // The next line. A step of earlier lines begins anew there: the run before was continued from an
+  // earlier step. Steps that are left out have no figures (NaN), so that they are not timed.
+  void take(const std::string& line) {
+    ++line_;
+    const std::optional<JournalStep> step = step_of(line);
+    const int64_t next = first_ + static_cast<int64_t>(steps_.loss.size());
+    if (!step || step->step > next + max_missing_steps - missing_) {
+      if (damaged_++ == 0) first_damaged_ = line_;
+      return;
+    }
+    if (step->step < first_) {  // of the run that this one continues, as damage before it is
+      damaged_ = 0;
+      return;
+    }
+    rewind(steps_, static_cast<size_t>(std::min(step->step, next) - first_), step->step - 1);
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    for (int64_t missing = next; missing < step->step; ++missing, ++missing_)
+      add({missing, nan, nan, nan, nan, nan});
+    add(*step);
   }
-  if (!scaled) return;
-  steps.loss_scale.push_back(s.loss_scale);
-  steps.skipped.push_back(s.skipped ? 1 : 0);
-}
+
+  // What is damaged or missing, as the end of a sentence; "" where nothing is.
+  std::string left_out() const {
+    std::string text;
+    if (damaged_ > 0)
+      text += printed("; damaged lines of steps.csv: %lld, the first is line %lld",
+                      static_cast<long long>(damaged_), static_cast<long long>(first_damaged_));
+    if (missing_ > 0)
+      text += printed("; steps without figures: %lld", static_cast<long long>(missing_));
+    return text;
+  }
+
+ private:
+  void add(const JournalStep& step) {
+    steps_.loss.push_back(step.loss);
+    steps_.grad_norm.push_back(step.grad_norm);
+    steps_.time_s.push_back(step.time_s);
+    steps_.tokens.push_back(tokens_);
+    if (std::isfinite(step.held_out_loss)) {
+      steps_.held_out_step.push_back(step.step);
+      steps_.held_out_loss.push_back(step.held_out_loss);
+    }
+    if (!is_scaled_) return;
+    steps_.loss_scale.push_back(step.loss_scale);
+    steps_.skipped.push_back(step.skipped ? 1 : 0);
+  }
+
+  int64_t first_, tokens_;  // step from 1 of the run; tokens of a step
+  bool is_scaled_;
+  StepSeries& steps_;
+  int64_t line_ = 1;  // that was read last, from 1: the heading
+  int64_t damaged_ = 0, first_damaged_ = 0, missing_ = 0;
+};
 
 // Bytes of the steps.csv in `directory` up to the line of the step after which a run resumes; 0
 // where that run, of which `resumed` tells, does not continue the one whose result lies there and
@@ -315,13 +360,10 @@ Record recovered_record(const std::string& directory, const std::string& status)
 }
 
 Record recovered_record(const std::string& directory, const std::string& status, Record record) {
-  const bool scaled = configured<std::string>(record, "precision", "compute") == "fp16";
   record.steps.held_out_step.clear();  // a plan has none
   record.steps.held_out_loss.clear();
-  for_each_line(read_steps(directory), [&](const std::string& line, int64_t) {
-    const std::optional<JournalStep> step = step_of(line);
-    if (step) take_step(*step, scaled, record.summary, record.steps);
-  });
+  LinesOfRun lines(record);
+  for_each_line(read_steps(directory), [&](const std::string& line, int64_t) { lines.take(line); });
   summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
   set_time_to_target(record, configured<double>(record, "convergence", "target_loss"));
   set_peak(record.summary, record.summary.peak.tflops, record.summary.peak.source);
@@ -331,7 +373,7 @@ Record recovered_record(const std::string& directory, const std::string& status,
       record.summary.resumed.steps + static_cast<int64_t>(record.steps.loss.size()) - 1;
   record.outcome.reason = "recovered from the journal: the run ended without a result after step " +
                           std::to_string(record.outcome.failed_step + 1) +
-                          "; step times are those of rank 0";
+                          "; step times are those of rank 0" + lines.left_out();
   const std::string words = words_of_watchdog(directory);
   if (!words.empty()) record.outcome.reason += "; " + words;
   return record;

@@ -71,9 +71,8 @@ class Journal {
 void recover_journal(const std::string& directory);
 
 // The record of a run that ended without a result: the planned record and the steps of the journal
-// in `directory`, each the next one after the line before, without lines that are damaged or cut;
-// of a run that continues another its own steps. A line of a step that has one already begins anew
-// there: the run before was continued from an earlier step. Status `status` ("FAILED", "TIMEOUT"), verdict NOT
+// in `directory`; of a run that continues another its own steps. A step whose line is damaged or
+// missing is NaN, and the reason counts them. Status `status` ("FAILED", "TIMEOUT"), verdict NOT
 // VERIFIED. Throws Error(Exit::io) where `directory` has no journal. The first form
 // reads <directory>/planned.h5, which anyone may have put there.
 Record recovered_record(const std::string& directory, const std::string& status);

@@ -180,7 +180,7 @@ int recover(const Options& options) {
   write_result(directory, record);
   print(directory + "/result.h5: " + record.outcome.status + ", " +
             std::to_string(record.steps.loss.size()) + " steps, " +
-            std::to_string(record.summary.timed_steps) + " timed\n",
+            std::to_string(record.summary.timed_steps) + " timed\n" + record.outcome.reason + "\n",
         "");
   return static_cast<int>(Exit::ok);
 }

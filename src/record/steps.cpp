@@ -45,7 +45,10 @@ void set_drift(RateFigures& rate, const std::vector<double>& timed) {
 }  // namespace
 
 bool is_timed(const Record& record, int64_t step) {
-  return step >= record.steps.warmup_steps && !is_skipped(record.steps, step);
+  const std::vector<double>& time_s = record.steps.time_s;
+  const size_t i = static_cast<size_t>(step);
+  return step >= record.steps.warmup_steps && !is_skipped(record.steps, step) &&
+         !(i < time_s.size() && std::isnan(time_s[i]));
 }
 
 std::vector<double> timed_step_times(const Record& record) {
@@ -142,9 +145,10 @@ void set_time_to_target(Record& record, double target_loss) {
   convergence.steps_to_target = steps.held_out_step[static_cast<size_t>(reached - losses.begin())];
   convergence.tokens_to_target = convergence.steps_to_target * s.tokens_per_step;
   if (s.resumed.steps > 0 && s.resumed.steps_s == 0.0) return;
-  convergence.time_to_target_s = std::accumulate(
+  const double time_s = std::accumulate(
       steps.time_s.begin(), steps.time_s.begin() + convergence.steps_to_target - s.resumed.steps,
       s.resumed.steps_s);
+  if (!std::isnan(time_s)) convergence.time_to_target_s = time_s;
 }
 
 void set_figure_of_merit(Summary& summary) {

@@ -9,8 +9,8 @@
 
 namespace gptbench {
 
-// Whether the time of `step` (from 0) enters medians and sums: it lies after the warm-up and
-// updated the weights. A skipped step leaves out the optimizer.
+// Whether the time of `step` (from 0) enters medians and sums: it lies after the warm-up, updated
+// the weights, and has a time (NaN: lost). A skipped step leaves out the optimizer.
 bool is_timed(const Record& record, int64_t step);
 
 // Times of the timed steps of the slowest rank.

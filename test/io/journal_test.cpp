@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -192,29 +193,65 @@ TEST_F(Journals, LossScalesAreThoseOfFp16) {
   EXPECT_EQ(found.steps.skipped, (std::vector<int64_t>{1, 0}));
 }
 
-TEST_F(Journals, StepsEndAtTheFirstLineThatIsDamaged) {
+// A step whose line is damaged has no figures and is not timed; those after it do.
+TEST_F(Journals, DamagedLinesAreLeftOut) {
   killed_after(4);
   const std::string text = steps_text();
+  const auto has = [](const Record& r, const std::string& words) {
+    return r.outcome.reason.find(words) != std::string::npos;
+  };
   write_steps(text.substr(0, text.size() - 1));  // no line end: the last line was being written
-  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss.size(), 3u);
-  for (size_t i = 0; i < text.size(); ++i) {
+  const Record cut = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(cut.steps.loss, (std::vector<double>{9, 8, 7}));
+  EXPECT_TRUE(has(cut, "after step 3; ")) << cut.outcome.reason;
+  EXPECT_TRUE(has(cut, "; damaged lines of steps.csv: 1, the first is line 5"));
+  for (size_t i = text.find('\n') + 1; i + 1 < text.size(); ++i) {
     std::string flipped = text;
     flipped[i] = static_cast<char>(flipped[i] ^ 1);
     write_steps(flipped);
     const Record r = recovered_record(directory_, "FAILED");
-    for (size_t step = 0; step < r.steps.loss.size(); ++step)
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n');
+    int64_t good = 0;
+    for (size_t step = 0; step < r.steps.loss.size(); ++step) {
+      if (std::isnan(r.steps.time_s[step])) continue;
       EXPECT_EQ(r.steps.loss[step], 9.0 - static_cast<double>(step)) << flipped;
-    if (i > text.find('\n') && i + 1 < text.size()) {
-      EXPECT_LT(r.steps.loss.size(), 4u) << flipped;
+      ++good;
     }
+    EXPECT_EQ(good, text[i] == '\n' ? 2 : 3) << flipped;
+    EXPECT_TRUE(has(r, ", the first is line " + std::to_string(line + 1))) << r.outcome.reason;
+    const int64_t missing = static_cast<int64_t>(r.steps.loss.size()) - good;
+    EXPECT_EQ(has(r, "; steps without figures: " + std::to_string(missing)), missing > 0);
+    // Timed are the second step and later ones.
+    EXPECT_EQ(r.summary.timed_steps, good - (std::isnan(r.steps.time_s[0]) ? 0 : 1)) << flipped;
+    EXPECT_TRUE(std::isfinite(r.summary.rate.sec_per_it)) << flipped;
   }
-  // Where two lines are swapped, the line that comes too early is ignored, and so are those after
-  // the two.
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
-  write_steps(lines[0] + lines[1] + lines[3] + lines[2] + lines[4]);
-  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{9, 8}));
+}
+
+// Lines may be missing, as where the disk was full for a while. Steps that are too many are not
+// believed: each takes memory.
+TEST_F(Journals, MissingLines) {
+  Record r = planned();
+  set_key(r, "convergence", "target_loss", 5.0);
+  r.summary.convergence.time_to_target_s = 0.0;
+  {
+    Journal journal;
+    journal.begin(directory_, r);
+    for (const int64_t step : {1, 2, 6, 2'000'000}) journal.add({step, 9.0, 0.5, 2.0});
+    JournalStep last{7, 9.0, 0.5, 2.0};
+    last.held_out_loss = 4.0;
+    journal.add(last);
+  }
+  const Record found = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(found.steps.loss.size(), 7u);
+  EXPECT_EQ(found.summary.timed_steps, 3);
+  EXPECT_EQ(found.summary.rate.sec_per_it, 2.0);
+  EXPECT_NE(found.outcome.reason.find("; damaged lines of steps.csv: 1, the first is line 5; "
+                                      "steps without figures: 3"),
+            std::string::npos)
+      << found.outcome.reason;
+  // The time to the target loss is not known.
+  EXPECT_EQ(found.summary.convergence.steps_to_target, 7);
+  EXPECT_EQ(found.summary.convergence.time_to_target_s, 0.0);
 }
 
 // A damaged line of the run before hides none of the run that continued it.
