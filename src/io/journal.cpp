@@ -342,9 +342,12 @@ std::string planned_path(const std::string& directory) {
   return directory + "/planned.h5";
 }
 
+bool is_live(const std::string& directory) {
+  return is_locked(steps_path(directory));
+}
+
 void recover_journal(const std::string& directory) {
-  if (::access(planned_path(directory).c_str(), F_OK) != 0 || is_locked(steps_path(directory)))
-    return;
+  if (::access(planned_path(directory).c_str(), F_OK) != 0 || is_live(directory)) return;
   Record record;
   try {
     record = recovered_record(directory, exit_code(Exit::peer).status);

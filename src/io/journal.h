@@ -78,5 +78,7 @@ void recover_journal(const std::string& directory);
 Record recovered_record(const std::string& directory, const std::string& status);
 Record recovered_record(const std::string& directory, const std::string& status, Record planned);
 std::string planned_path(const std::string& directory);
+// Whether a run writes the journal in `directory`; false on a file system without locks.
+bool is_live(const std::string& directory);
 
 }  // namespace gptbench

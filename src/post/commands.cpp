@@ -176,6 +176,8 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
 
 int recover(const Options& options) {
   const std::string& directory = options.files.front();
+  if (is_live(directory))
+    throw Error(Exit::io, directory + "/steps.csv: a run still writes it; wait for its end");
   const Record record = recovered_record(directory, options.status);
   write_result(directory, record);
   print(directory + "/result.h5: " + record.outcome.status + ", " +

@@ -135,6 +135,8 @@ mkdir -p "$work"
 (cd "$work" && exec "$GPTBENCH" "$deck" "${endless[@]}") >out 2>err &
 job=$!
 await '^ *5/2000000000 ' out "$job"
+"$GPTPOST" recover "$work/output/tiny" >recovered 2>err && fail "recovered a run that lives"
+grep -q 'steps.csv: a run still writes it; wait for its end' err || fail "no message"
 kill -KILL "$job"
 wait "$job" 2>/dev/null
 [ ! -e "$work/output/tiny/result.h5" ] || fail "a result"
