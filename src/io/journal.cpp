@@ -268,29 +268,30 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   planned_file_ = identity_of(planned_path(directory));
   dirty_ = ending_ = false;
   sync_error_ = 0;
-  last_step_ = 0;
+  last_step_ = missing_ = 0;
+  end_ = ::lseek(fd_, 0, SEEK_END);
   forcing_ = std::thread([this] { force_to_disk(); });
 }
 
 void Journal::add(const JournalStep& step) {
-  if (fd_ < 0 || !trouble().empty()) return;
+  if (fd_ < 0) return;
+  if (step.step == last_step_ && ::ftruncate(fd_, line_begin_) == 0) end_ = line_begin_;
   const std::string line = line_of(step);
-  if (step.step == last_step_)
-    (void)!::ftruncate(fd_, ::lseek(fd_, 0, SEEK_END) - last_line_bytes_);
-  last_step_ = step.step;
-  last_line_bytes_ = static_cast<int64_t>(line.size());
   size_t done = 0;
   while (done < line.size()) {
     const ssize_t wrote =
         uninterrupted([&] { return ::write(fd_, line.data() + done, line.size() - done); });
     if (wrote <= 0) {
-      if (wrote == 0) errno = EIO;
-      trouble_ = steps_path(directory_) + ": no line from step " + std::to_string(step.step) +
-                 " on: " + std::strerror(errno);
+      write_error_ = wrote == 0 ? EIO : errno;
+      if (missing_++ == 0) first_missing_ = step.step;
+      (void)!::ftruncate(fd_, end_);  // a part of a line
       return;
     }
     done += static_cast<size_t>(wrote);
   }
+  last_step_ = step.step;
+  line_begin_ = end_;
+  end_ += static_cast<int64_t>(line.size());
   const std::lock_guard<std::mutex> lock(mutex_);
   dirty_ = true;
 }
@@ -332,10 +333,14 @@ void Journal::end() {
 }
 
 std::string Journal::trouble() const {
+  if (missing_ > 0)
+    return steps_path(directory_) + ": steps without a line: " + std::to_string(missing_) +
+           ", the first is step " + std::to_string(first_missing_) + ": " +
+           std::strerror(write_error_);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!trouble_.empty() || sync_error_ == 0) return trouble_;
+  if (sync_error_ == 0) return "";
   return steps_path(directory_) + ": lines up to step " + std::to_string(last_step_) +
-         " may be lost, and none follows: " + std::strerror(sync_error_);
+         " may be lost: " + std::strerror(sync_error_);
 }
 
 std::string planned_path(const std::string& directory) {

@@ -42,11 +42,12 @@ class Journal {
   // the checkpoint; those behind are in a result file. The steps.csv of any other run is kept under
   // a numbered name. Throws Error(Exit::io).
   void begin(const std::string& directory, const Record& planned);
-  // Where lines cannot be written or forced to the disk, none follows: the run goes on, and
-  // trouble() says why. The step of the line before replaces that line.
+  // Where a line cannot be written, the run goes on and the next one is tried: trouble() says why.
+  // The step of the line before replaces that line.
   void add(const JournalStep& step);
   // The result file is written: removes planned.h5 of this run; steps.csv stays. Throws nothing.
   void end();
+  // Lines that are missing, and why; "" where there are none.
   std::string trouble() const;
 
  private:
@@ -56,8 +57,10 @@ class Journal {
   std::string directory_;  // "": not begun
   int fd_ = -1;
   std::pair<uint64_t, uint64_t> planned_file_;  // identity of planned.h5 as this run wrote it
-  std::string trouble_;                         // of writing
-  int64_t last_step_ = 0, last_line_bytes_ = 0;
+  int64_t last_step_ = 0;                       // that has a line
+  int64_t line_begin_ = 0, end_ = 0;            // of its line; of the file; bytes
+  int64_t missing_ = 0, first_missing_ = 0;     // lines that could not be written,
+  int write_error_ = 0;                         // errno of the last of them
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool dirty_ = false, ending_ = false;  // guarded by mutex_

@@ -61,13 +61,17 @@ Exit finish(const Session& session, const Plan& plan, const Record& record, Exit
   const Console& console = session.console;
   const std::string& directory = plan.config.output.directory;
   const std::string file = directory + "/result.h5";
+  const std::string trouble = session.journal.trouble();
   std::string earlier;
-  agreed(world, [&] {
-    if (world.rank() == 0) earlier = write_result(directory, record);
-  });
+  try {
+    agreed(world, [&] {
+      if (world.rank() == 0) earlier = write_result(directory, record);
+    });
+  } catch (const AgreedError& error) {
+    throw AgreedError(error.code(), error.what() + (trouble.empty() ? "" : "; " + trouble));
+  }
   if (!earlier.empty()) console.say("Earlier result  kept as " + earlier + "\n");
-  if (!session.journal.trouble().empty())
-    console.say("Warning: " + session.journal.trouble() + "\n");
+  if (!trouble.empty()) console.say("Warning: " + trouble + "\n");
   session.journal.end();
   if (!record.steps.loss.empty())
     console.detail(heading("Performance") + performance_report(record));

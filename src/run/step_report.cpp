@@ -23,13 +23,21 @@ void StepReport::begin(const Record& planned, const RunParts& parts) {
     session_.journal.begin(plan_.config.output.directory, run_record(planned, plan_, parts));
 }
 
+void StepReport::write_line() {
+  session_.journal.add(latest_);
+  if (has_warned_ || signal_pending()) return;
+  const std::string trouble = session_.journal.trouble();
+  has_warned_ = !trouble.empty();
+  if (has_warned_) session_.console.say("Warning: " + trouble + "\n");
+}
+
 void StepReport::add(int64_t step, const StepResult& result) {
   if (session_.world.rank() != 0) return;
   const double tokens = static_cast<double>(plan_.config.batch.global_batch_size * plan_.shape.T);
   latest_ = {step + 1, result.loss, result.grad_norm, result.time_s, tokens / result.time_s};
   latest_.loss_scale = result.loss_scale;
   latest_.skipped = result.skipped;
-  session_.journal.add(latest_);
+  write_line();
   // A launcher that ends the run may have stopped reading what is printed.
   if (!signal_pending()) progress_.add(step, result, now_s());
 }
@@ -37,7 +45,7 @@ void StepReport::add(int64_t step, const StepResult& result) {
 void StepReport::evaluated(const Evaluation& evaluation) {
   if (session_.world.rank() == 0) {
     latest_.held_out_loss = evaluation.loss;
-    session_.journal.add(latest_);
+    write_line();
   }
   if (!signal_pending()) progress_.evaluated(evaluation.steps, evaluation.loss, now_s());
 }

@@ -22,10 +22,13 @@ class StepReport {
   void evaluated(const Evaluation& evaluation);
 
  private:
+  void write_line();  // of the latest step; warns once where lines are missing
+
   const Session& session_;
   const Plan& plan_;
   Progress progress_;
   JournalStep latest_;
+  bool has_warned_ = false;
 };
 
 }  // namespace gptbench

@@ -282,6 +282,30 @@ TEST_F(Journals, ALongFileIsKept) {
   EXPECT_TRUE(fs::exists(directory_ + "/planned.1.h5"));
 }
 
+// A disk that is full for a while, here after a part of a line: lines that cannot be written are
+// missing, and no other is damaged.
+TEST_F(Journals, ADiskThatIsFullForAWhile) {
+  Journal journal;
+  journal.begin(directory_, planned());
+  const auto add = [&](int64_t step) { journal.add({step, 9.0, 0.5, 1.0}); };
+  add(1);
+  EXPECT_EQ(journal.trouble(), "");
+  {
+    const FileSizeLimit limit(static_cast<int64_t>(steps_text().size()) + 7);
+    add(2);
+    add(3);
+  }
+  add(4);
+  EXPECT_EQ(journal.trouble(), directory_ +
+                                   "/steps.csv: steps without a line: 2, the first is "
+                                   "step 2: File too large");
+  const Record r = recovered_record(directory_, "FAILED");
+  EXPECT_EQ(r.steps.loss.size(), 4u);
+  EXPECT_EQ(r.steps.loss.back(), 9.0);
+  EXPECT_EQ(r.outcome.reason.find("damaged"), std::string::npos);
+  EXPECT_NE(r.outcome.reason.find("; steps without figures: 2"), std::string::npos);
+}
+
 // A file that cannot be continued is an error, after which the journal can be destroyed.
 TEST_F(Journals, AFileThatCannotBeCut) {
   killed_after(2);

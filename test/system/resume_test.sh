@@ -245,6 +245,16 @@ if mount -t tmpfs -o size=1m tmpfs "$saved/disk" 2>/dev/null; then
   check_result "$work/output/tiny/result.h5" FAILED
   grep -q 'reason .*step-00000002.h5: cannot write: No space left' values || fail "$(grep reason values)"
   [ -z "$(find "$saved/disk" -type f)" ] || fail "left $(find "$saved/disk" -type f)"
+  # The journal fills it, and no result can be written: the run says both, and with more room the result is
+  # made of the journal.
+  mount -o remount,size=240k "$saved/disk"
+  run 1 "$deck" output.directory="$saved/disk/out" run.steps=5000 output.log_every=5000
+  [ "$status" -eq 7 ] || fail "status $status instead of 7"
+  grep -q '^Warning: .*steps.csv: steps without a line: 1, .*: No space left' out || fail "no warning"
+  grep -Eq 'result.h5: cannot write: No space left on device.*; .*steps.csv: steps without a line: [0-9]{3,}' err || fail "no message"
+  mount -o remount,size=4m "$saved/disk"
+  "$GPTPOST" recover "$saved/disk/out" >recovered 2>err || fail "recover"
+  grep -Eq 'FAILED, [0-9]{3,} steps' recovered || fail "$(cat recovered)"
   umount "$saved/disk"
 else
   not_tested "a full tmpfs (this user may not mount one)"
