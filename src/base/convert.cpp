@@ -40,4 +40,22 @@ void convert_elements(const void* from, DType from_type, void* to, DType to_type
   });
 }
 
+bool all_finite(const void* elements, DType type, int64_t n) {
+  // A number is not finite where all bits of its exponent are set.
+  const auto none_has = [&](auto exponent) {
+    const char* at = static_cast<const char*>(elements);
+    bool finite = true;
+    for (int64_t i = 0; i < n; ++i, at += sizeof exponent) {
+      auto bits = exponent;
+      std::memcpy(&bits, at, sizeof bits);
+      finite &= (bits & exponent) != exponent;
+    }
+    return finite;
+  };
+  if (type == DType::f64) return none_has(uint64_t{0x7ff0} << 48);
+  if (type == DType::bf16) return none_has(uint16_t{0x7f80});
+  if (type == DType::f16) return none_has(uint16_t{0x7c00});
+  return none_has(uint32_t{0x7f800000});
+}
+
 }  // namespace gptbench

@@ -9,4 +9,7 @@ namespace gptbench {
 // `to_type` is shorter.
 void convert_elements(const void* from, DType from_type, void* to, DType to_type, int64_t n);
 
+// Whether none of n elements, of one of the same types, is NaN or infinite.
+bool all_finite(const void* elements, DType type, int64_t n);
+
 }  // namespace gptbench

@@ -61,14 +61,15 @@ bool Checkpoints::is_due(int64_t steps, bool last) {
   return due != 0;
 }
 
-double Checkpoints::after_step(int64_t steps, bool last) {
+double Checkpoints::after_step(int64_t steps, bool last, const std::function<bool()>& is_sound) {
   if (config_.directory.empty()) return 0.0;
   const double start_s = now_s();
   const bool due = is_due(steps, last);
   if (!due && writing_ == nullptr) return 0.0;
   pulse.enter(Phase::checkpoint);
+  const bool saves = due && is_sound();
   if (writing_ != nullptr && world_.all(due || writing_->share_is_written())) finish();
-  if (due) {
+  if (saves) {
     writing_ = std::make_unique<CheckpointWriter>(world_, engine_, steps);
     if (last || !config_.async) finish();
     latest_s_ = now_s();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,9 +22,10 @@ class Checkpoints {
   Checkpoints(MpiWorld& world, Engine& engine);
 
   // Collective, after step number `steps`: completes what has been written in the background, and
-  // begins the checkpoint that &checkpoint wants after this step; `last`: no step follows. Returns
-  // the time that training waits, s. Throws AgreedError (Exit::io).
-  double after_step(int64_t steps, bool last);
+  // begins the checkpoint that &checkpoint wants after this step; `last`: no step follows. Before,
+  // it calls is_sound(), a collective test of the weights; where that says no, nothing is saved.
+  // Returns the time that training waits, s. Throws AgreedError (Exit::io, Exit::non_finite).
+  double after_step(int64_t steps, bool last, const std::function<bool()>& is_sound);
   // Collective. Completes what is being written, if anything. Throws as after_step().
   void finish();
 

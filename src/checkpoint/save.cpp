@@ -17,21 +17,12 @@
 #include "comm/agree.h"
 #include "comm/pulse.h"
 #include "io/checksum.h"
-#include "io/disk_writer.h"
 #include "plan/tensor_parts.h"
 #include "weights/arrays.h"
 #include "weights/contents.h"
 
 namespace gptbench {
 namespace {
-
-void write_elements(DiskWriter& writer, FileArray& array, int64_t first, int64_t n,
-                    const void* data) {
-  const int64_t size = size_of(array.type);
-  writer.write_at(array.offset + first * size, data, n * size);
-  array.checksum += element_checksum(data, size, first, n);
-  pulse.advance();
-}
 
 // Elements of a piece of an array, of the array's type: where the host can read them in place, or
 // from `fill`, which assigns them to memory.
@@ -207,6 +198,19 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t step
   } catch (const std::system_error&) {  // a limit of processes: training waits
     write_copy(resources);
   }
+}
+
+void CheckpointWriter::write_elements(DiskWriter& writer, FileArray& array, int64_t first,
+                                      int64_t n, const void* data) {
+  if (!all_finite(data, array.type, n))
+    throw Error(Exit::non_finite, files_.array_file() + ": not saved: " + array.name + " on rank " +
+                                      std::to_string(world_.rank()) +
+                                      " holds NaN or infinity; lower optimizer.lr or look at the "
+                                      "data");
+  const int64_t size = size_of(array.type);
+  writer.write_at(array.offset + first * size, data, n * size);
+  array.checksum += element_checksum(data, size, first, n);
+  pulse.advance();
 }
 
 CheckpointWriter::~CheckpointWriter() {

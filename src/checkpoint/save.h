@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
+#include "io/disk_writer.h"
 #include "weights/manifest.h"
 
 namespace gptbench {
@@ -22,8 +23,9 @@ class CheckpointWriter {
  public:
   // Collective, after step number `steps`. Makes the file and writes this rank's share; with
   // checkpoint.async copies it to host memory (BufferIndex::checkpoint_copy), from which a thread
-  // writes it while training goes on. The thread makes no MPI calls. Throws AgreedError (Exit::io)
-  // where a rank cannot write; earlier checkpoints are intact.
+  // writes it while training goes on. The thread makes no MPI calls. Throws AgreedError (Exit::io
+  // where a rank cannot write, Exit::non_finite where it holds NaN or infinity); earlier
+  // checkpoints are intact.
   CheckpointWriter(MpiWorld& world, Engine& engine, int64_t steps);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -42,6 +44,9 @@ class CheckpointWriter {
   double write_s() const { return write_s_; }
 
  private:
+  // Elements [first, first + n) of an array, at `data`. Calls no MPI.
+  void write_elements(DiskWriter& writer, FileArray& array, int64_t first, int64_t n,
+                      const void* data);
   void write_copy(Resources& resources);
 
   MpiWorld& world_;

@@ -171,8 +171,8 @@ void add_course_of_run(Table& table) {
   row.logical(&C::verify, "verify",
               "compare the decomposition with one reference rank on a reduced model");
   row.integer(&C::check_replicas_every, "check_replicas_every", 0, "steps",
-              "compare the weights of replicas, bit by bit, after every so many steps; 0: at the "
-              "end");
+              "compare the weights of replicas after every so many steps; 0: before checkpoints "
+              "and at the end");
   auto largest = row.part(&C::largest);
   largest.choice(&LargestBatchConfig::search, "find_largest",
                  "search the largest batch that fits in memory");

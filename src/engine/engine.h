@@ -93,8 +93,8 @@ class Engine {
   // changed no weights, first cease to be finite on this rank: looks at the weights, then repeats
   // the step and looks at what each operation assigns. Collective.
   NonFinite find_non_finite(int64_t step, const std::function<bool(bool)>& all_ranks);
-  // A hash of all bits of this rank's working parameters.
-  uint64_t checksum() { return checksum_of_weights(resources_); }
+  WeightsDigest digest() { return digest_of_weights(resources_); }
+  uint64_t checksum() { return digest().hash; }
 
   const Arena& arena() const { return resources_.arena; }
 

@@ -1,7 +1,6 @@
 #include "engine/non_finite.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "base/convert.h"
@@ -21,16 +20,13 @@ bool is_real(DType type) {
 
 // Elements that copy(first, n, memory) copies to the host piece by piece.
 template <class Copy>
-bool all_finite(DType type, int64_t elements, const Copy& copy) {
+bool are_finite(DType type, int64_t elements, const Copy& copy) {
   const int64_t piece = std::min(staging_elements, elements);
   std::vector<char> stored(static_cast<size_t>(piece * size_of(type)));
-  std::vector<double> values(static_cast<size_t>(piece));
   for (int64_t first = 0; first < elements; first += piece) {
     const int64_t n = std::min(piece, elements - first);
     copy(first, n, stored.data());
-    convert_elements(stored.data(), type, values.data(), DType::f64, n);
-    if (!std::all_of(values.begin(), values.begin() + n, [](double x) { return std::isfinite(x); }))
-      return false;
+    if (!all_finite(stored.data(), type, n)) return false;
   }
   return true;
 }
@@ -50,7 +46,7 @@ NonFinite non_finite_weights(Resources& resources) {
       bool finite = true;
       for_each_part(plan, copy, i, Visit::all, [&](const TensorPart& part) {
         finite =
-            finite && all_finite(copy.dtype, part.count, [&](int64_t first, int64_t n, void* to) {
+            finite && are_finite(copy.dtype, part.count, [&](int64_t first, int64_t n, void* to) {
               resources.fetch({part.at.buffer, part.at.offset + first}, to,
                               n * size_of(copy.dtype));
             });
@@ -71,7 +67,7 @@ bool NonFiniteSearch::is_finite(const Op& op, const Task& task, const SlotSpec& 
   const Buffer& buffer = resources_.buffer_of(operand);
   if (!is_real(buffer.dtype) || may_be_infinite(spec.slot)) return true;
   const int64_t held_rows = task.sequences.count * plan.T_local() - first_row;
-  return all_finite(buffer.dtype, elements_of(plan, op, spec, held_rows),
+  return are_finite(buffer.dtype, elements_of(plan, op, spec, held_rows),
                     [&](int64_t first, int64_t n, void* to) {
                       Operand from = operand;
                       from.offset += first;

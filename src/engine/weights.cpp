@@ -63,24 +63,26 @@ void initialise_loss_scale(Resources& resources) {
   resources.put({resources.plan.buffer_index.loss_scale}, state);
 }
 
-constexpr uint64_t hash_of_nothing = 0xcbf29ce484222325ull;
+constexpr WeightsDigest digest_of_nothing = {0xcbf29ce484222325ull, true};
 
-// FNV-1a over 64-bit words, the last one filled up with zeros.
-uint64_t add_to_hash(Resources& resources, Operand at, int64_t elements, uint64_t hash) {
-  const int64_t size = size_of(resources.buffer_of(at).dtype);
+// The hash is FNV-1a over 64-bit words, the last one filled up with zeros.
+void add_to_digest(Resources& resources, Operand at, int64_t elements, WeightsDigest& digest) {
+  const DType type = resources.buffer_of(at).dtype;
+  const int64_t size = size_of(type);
   std::vector<char> staging(static_cast<size_t>(8 * std::min(staging_elements, elements)));
   const int64_t most = std::max<int64_t>(1, static_cast<int64_t>(staging.size()) / size);
   for (; elements > 0; elements -= most, at.offset += most) {
-    const int64_t bytes = std::min(elements, most) * size;
+    const int64_t n = std::min(elements, most), bytes = n * size;
     resources.fetch(at, staging.data(), bytes);
+    digest.finite = digest.finite && all_finite(staging.data(), type, n);
     for (int64_t i = 0; i < bytes; i += 8) {
       uint64_t word = 0;
       std::memcpy(&word, staging.data() + i, static_cast<size_t>(std::min<int64_t>(8, bytes - i)));
-      hash = (hash ^ word) * 0x100000001b3ull;
-      hash ^= hash >> 32;  // multiplying moves bits upwards only: two highest bits would cancel
+      digest.hash = (digest.hash ^ word) * 0x100000001b3ull;
+      // Multiplying moves bits upwards only: two highest bits would cancel.
+      digest.hash ^= digest.hash >> 32;
     }
   }
-  return hash;
 }
 
 }  // namespace
@@ -143,22 +145,23 @@ std::vector<uint64_t> checksums_of_tensors(Resources& resources) {
   const Representation& working = plan.representation(Role::working);
   std::vector<uint64_t> hashes;
   for (size_t i = 0; i < plan.space.tensors.size(); ++i) {
-    uint64_t hash = hash_of_nothing;
+    WeightsDigest digest = digest_of_nothing;
     for_each_part(plan, working, i, Visit::all, [&](const TensorPart& part) {
-      hash = add_to_hash(resources, part.at, part.count, hash);
+      add_to_digest(resources, part.at, part.count, digest);
     });
-    hashes.push_back(hash);
+    hashes.push_back(digest.hash);
   }
   return hashes;
 }
 
-uint64_t checksum_of_weights(Resources& resources) {
+WeightsDigest digest_of_weights(Resources& resources) {
   const Plan& plan = resources.plan;
   const Representation& working = plan.representation(Role::working);
-  return add_to_hash(
-      resources, {working.buffer},
-      working.extent == Extent::shards ? plan.space.shard_elements : plan.space.elements,
-      hash_of_nothing);
+  WeightsDigest digest = digest_of_nothing;
+  add_to_digest(resources, {working.buffer},
+                working.extent == Extent::shards ? plan.space.shard_elements : plan.space.elements,
+                digest);
+  return digest;
 }
 
 }  // namespace gptbench

@@ -93,8 +93,7 @@ void verify_reduced(const Session& session, const Plan& plan,
   session.console.say(" " + format_seconds(now_s() - start_s) + "\n");
 }
 
-// Collective. Appends the checks of the trained model, on rank 0. After a signal the launcher may
-// kill the process within a second, so the one that takes time is left out.
+// Collective. Appends the checks of the trained model, on rank 0.
 void check_run(const Session& session, const Plan& plan, Engine& engine, const Training& training,
                bool fresh, std::vector<VerifyEntry>& checks) {
   MpiWorld& world = session.world;
@@ -106,7 +105,8 @@ void check_run(const Session& session, const Plan& plan, Engine& engine, const T
     for (const StepSample& sample : training.samples) losses.push_back(sample.result.loss);
     checks.push_back(check_learns(plan, losses));
   }
-  if (!training.signalled) checks.push_back(check_replicas(world, plan, engine.checksum()));
+  if (training.checked_steps == training.first_step + training.steps)
+    checks.push_back(training.replicas_identical);
   checks.push_back(check_messages(world, plan, training.steps,
                                   static_cast<int64_t>(training.evaluations.size()) *
                                       plan.config.convergence.evaluate_batches));
@@ -131,20 +131,11 @@ void check_series(const Plan& plan, RunParts& parts) {
 
 // Collective. On rank 0, the cause of wrong numbers: where they first appear, and whether a
 // repetition gives them again.
-std::string reason_of_numbers(const Session& session, Engine& engine, const Training& training,
-                              const std::vector<VerifyEntry>& checks) {
-  MpiWorld& world = session.world;
+std::string reason_of_numbers(const Session& session, Engine& engine, const Training& training) {
   const int64_t last_step = training.first_step + training.steps - 1;
-  if (training.outcome == Exit::non_finite) return origin_of_non_finite(world, engine, last_step);
-  const auto differ = [](const VerifyEntry& check) {
-    return check.name == "replicas_identical" && !check.passed;
-  };
-  if (training.outcome == Exit::ok)
-    return world.all(std::none_of(checks.begin(), checks.end(), differ))
-               ? ""
-               : "; " + differences_of_replicas(world, engine);
-  if (training.outcome != Exit::invalid) return "";
-  return repeat_from_checkpoint(world, engine, last_step, [&](const std::string& line) {
+  if (training.cause_unknown) return origin_of_non_finite(session.world, engine, last_step);
+  if (training.outcome != Exit::invalid || training.signalled) return "";
+  return repeat_from_checkpoint(session.world, engine, last_step, [&](const std::string& line) {
     session.console.always(printable(line) + "\n");
   });
 }
@@ -259,15 +250,17 @@ Training train_model(const Session& session, Sensing& sensing,
 
 // Collective. How training ended, and the parts of the record that come from it.
 RunEnd collect(const Session& session, const Sensing& sensing,
-               const CommunicatorTable& communicators, Engine& engine, const Training& training,
+               const CommunicatorTable& communicators, Engine& engine, Training& training,
                RunParts& parts) {
   MpiWorld& world = session.world;
   const Plan& plan = engine.resources().plan;
   pulse.enter(Phase::result);
   parts.memory = gather_memory(world, engine, plan);
   parts.training = gather_series(world, training, plan, communicators);
+  // After a signal the launcher may kill the process within a second.
+  if (!training.signalled) weights_are_sound(world, engine, training);
   check_run(session, plan, engine, training, parts.start.from.fresh, parts.checks);
-  const std::string cause = reason_of_numbers(session, engine, training, parts.checks);
+  const std::string cause = reason_of_numbers(session, engine, training);
   parts.sensors = sensing.summary(world);
   check_series(plan, parts);
   parts.selected_algorithms = session.device.autotuning().selected() + graph_note(engine, plan);
@@ -302,7 +295,7 @@ RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
   parts.start = set_up_model(session, engine);
   session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
 
-  const Training training = train_model(session, sensing, communicators, engine, planned, parts);
+  Training training = train_model(session, sensing, communicators, engine, planned, parts);
   return collect(session, sensing, communicators, engine, training, parts);
 }
 

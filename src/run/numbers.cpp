@@ -34,26 +34,6 @@ std::string most_frequent(const std::vector<Holder>& group, int64_t tensor) {
   return most->second > 1 ? most->first : "";
 }
 
-}  // namespace
-
-std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step) {
-  const NonFinite found = engine.find_non_finite(step, [&](bool mine) { return world.all(mine); });
-  const std::vector<std::string> all = world.gather(
-      found.what.empty() ? ""
-                         : (found.here ? "here " : "come ") + own_name(world) + ": " + found.what);
-  if (world.rank() != 0) return "";
-  for (const char* kind : {"here ", "come "}) {
-    std::vector<std::string> of_kind;
-    for (const std::string& each : all)
-      if (each.rfind(kind, 0) == 0) of_kind.push_back(each.substr(5));
-    if (of_kind.empty()) continue;
-    const std::string others =
-        of_kind.size() > 1 ? " (and on " + std::to_string(of_kind.size() - 1) + " more)" : "";
-    return "; first on " + of_kind.front() + others;
-  }
-  return "; the step, repeated, has finite numbers: suspect the machine, not the model";
-}
-
 std::string differences_of_replicas(MpiWorld& world, Engine& engine) {
   const Plan& plan = engine.resources().plan;
   const std::vector<uint64_t> checksums = checksums_of_tensors(engine.resources());
@@ -89,11 +69,34 @@ std::string differences_of_replicas(MpiWorld& world, Engine& engine) {
   return join(differences, ", ");
 }
 
-ReplicaCheck compare_replicas(MpiWorld& world, Engine& engine) {
+}  // namespace
+
+std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step) {
+  const NonFinite found = engine.find_non_finite(step, [&](bool mine) { return world.all(mine); });
+  const std::vector<std::string> all = world.gather(
+      found.what.empty() ? ""
+                         : (found.here ? "here " : "come ") + own_name(world) + ": " + found.what);
+  if (world.rank() != 0) return "";
+  for (const char* kind : {"here ", "come "}) {
+    std::vector<std::string> of_kind;
+    for (const std::string& each : all)
+      if (each.rfind(kind, 0) == 0) of_kind.push_back(each.substr(5));
+    if (of_kind.empty()) continue;
+    const std::string others =
+        of_kind.size() > 1 ? " (and on " + std::to_string(of_kind.size() - 1) + " more)" : "";
+    return "; first on " + of_kind.front() + others;
+  }
+  return "; the step, repeated, has finite numbers: suspect the machine, not the model";
+}
+
+WeightCheck check_weights(MpiWorld& world, Engine& engine) {
   const Phase phase = pulse.phase();
   pulse.enter(Phase::replicas);
-  ReplicaCheck check;
-  check.agree = world.all(check_replicas(world, engine.resources().plan, engine.checksum()).passed);
+  const WeightsDigest digest = engine.digest();
+  WeightCheck check;
+  check.replicas = check_replicas(world, engine.resources().plan, digest.hash);
+  check.agree = world.all(check.replicas.passed);
+  check.finite = world.all(digest.finite);
   if (!check.agree) check.differences = differences_of_replicas(world, engine);
   pulse.enter(phase);
   return check;
@@ -107,7 +110,7 @@ std::string repeat_from_checkpoint(MpiWorld& world, Engine& engine, int64_t last
       start.steps > last_step)
     return "; not repeated: there is no checkpoint to start from";
   for (int64_t step = start.steps; step <= last_step; ++step) engine.step(step, false);
-  const ReplicaCheck again = compare_replicas(world, engine);
+  const WeightCheck again = check_weights(world, engine);
   const std::string steps = "; steps " + std::to_string(start.steps + 1) + " to " +
                             std::to_string(last_step + 1) + ", repeated from " + start.path + ", ";
   return again.agree ? steps + "end with equal replicas: the fault does not repeat"

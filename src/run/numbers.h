@@ -6,6 +6,7 @@
 
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
+#include "record/record.h"
 
 namespace gptbench {
 
@@ -13,16 +14,17 @@ namespace gptbench {
 // rank 1 on alpha: tensor h.1.mlp.fc.weight of the weights, 2 ranks in all".
 std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step);
 
-// Which ranks hold other weights than the replicas of their part of the model, by tensor; the rank
-// that differs from most, or all where there are two: "rank 1 on alpha differs in h.0.mlp.fc.weight
-// (and 2 more tensors)". "" where replicas agree; `agree` says so on all ranks.
-struct ReplicaCheck {
-  bool agree = true;
+// The weights of all ranks, which are read once.
+struct WeightCheck {
+  VerifyEntry replicas;  // check_replicas(), on rank 0
+  bool agree = true;     // all replicas hold the same; on all ranks
+  bool finite = true;    // on all ranks
+  // Which ranks hold other weights than the replicas of their part of the model, by tensor; the
+  // rank that differs from most, or all where there are two: "rank 1 on alpha differs in
+  // h.0.mlp.fc.weight (and 2 more tensors)"
   std::string differences;
 };
-ReplicaCheck compare_replicas(MpiWorld& world, Engine& engine);
-// The same where replicas are known to differ.
-std::string differences_of_replicas(MpiWorld& world, Engine& engine);
+WeightCheck check_weights(MpiWorld& world, Engine& engine);
 
 // Repeats the steps from the newest checkpoint to `last_step`, from 0, after which replicas
 // differed: whether they differ again. Where there is no checkpoint it says so.

@@ -92,16 +92,13 @@ std::string trouble_of(MpiWorld& world, const PrecisionConfig& precision, int64_
   return first;
 }
 
-// Collective. Calls `action`, which writes checkpoints; false where one could not be written, which
-// ends the run.
+// Collective. Calls `action`, which writes checkpoints; one that cannot be written ends the run.
 template <class Action>
-bool written(Training& training, const Action& action) {
+void try_to_save(Training& training, const Action& action) {
   try {
     action();
-    return true;
   } catch (const AgreedError& error) {
     note_unwritten(error, training);
-    return false;
   }
 }
 
@@ -148,31 +145,31 @@ double begin_timed_steps(MpiWorld& world, Engine& engine, const CommunicatorTabl
   return now_s();
 }
 
-// Collective. Whether loss and gradient of a step are finite and replicas agree, where that is
-// checked: before a checkpoint is written, which must be free of such errors. If not, the outcome
-// says why.
-bool is_sound(MpiWorld& world, Engine& engine, const Config& config, int64_t step,
-              const StepResult& result, Training& training) {
-  const std::string trouble = trouble_of(world, config.precision, step, result);
-  if (!trouble.empty()) {
-    training.outcome = Exit::non_finite;
-    training.reason = trouble;
-    return false;
-  }
-  const int64_t every = config.run.check_replicas_every;
-  if (every <= 0 || (step + 1) % every != 0) return true;
-  const ReplicaCheck check = compare_replicas(world, engine);
-  if (check.agree) return true;
-  training.outcome = Exit::invalid;
-  training.reason =
-      "replicas differ after step " + std::to_string(step + 1) + ": " + check.differences;
-  return false;
+// Whether the run is to end with an error.
+bool has_failed(const Training& training) {
+  return training.outcome != Exit::ok && training.outcome != Exit::timeout;
 }
 
 }  // namespace
 
+bool weights_are_sound(MpiWorld& world, Engine& engine, Training& training) {
+  const int64_t steps = training.first_step + training.steps;
+  if (training.checked_steps == steps) return !has_failed(training);
+  const WeightCheck check = check_weights(world, engine);
+  training.checked_steps = steps;
+  training.replicas_identical = check.replicas;
+  if (has_failed(training) || (check.finite && check.agree)) return !has_failed(training);
+  training.outcome = check.finite ? Exit::invalid : Exit::non_finite;
+  training.reason = check.finite ? "replicas differ after step " + std::to_string(steps) + ": " +
+                                       check.differences
+                                 : "weights are not finite after step " + std::to_string(steps) +
+                                       "; lower optimizer.lr or look at the data" +
+                                       origin_of_non_finite(world, engine, steps - 1);
+  return false;
+}
+
 void note_unwritten(const AgreedError& error, Training& training) {
-  const bool failed = training.outcome != Exit::ok && training.outcome != Exit::timeout;
+  const bool failed = has_failed(training);
   training.reason = (failed ? training.reason + "; " : "") + error.what();
   if (!failed) training.outcome = error.code();
 }
@@ -210,7 +207,15 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     last_step_s = result.time_s;
     events.after_step(step, result);
 
-    if (!is_sound(world, engine, plan.config, step, result, training)) break;
+    const std::string trouble = trouble_of(world, plan.config.precision, step, result);
+    if (!trouble.empty()) {
+      training.outcome = Exit::non_finite;
+      training.cause_unknown = true;
+      training.reason = trouble;
+      break;
+    }
+    const int64_t every = run.check_replicas_every;
+    if (every > 0 && (step + 1) % every == 0 && !weights_are_sound(world, engine, training)) break;
     const bool stopped = result.stop && !last;
     if (stopped) note_stop(world, deadline, late, training);
     const bool complete = last || (stopped && training.outcome == Exit::ok);
@@ -224,14 +229,16 @@ Training train(MpiWorld& world, Engine& engine, const Plan& plan,
     }
     const auto save = [&] {
       training.samples.back().checkpoint_s =
-          checkpoints.after_step(step + 1, last || stopped || reached);
+          checkpoints.after_step(step + 1, last || stopped || reached,
+                                 [&] { return weights_are_sound(world, engine, training); });
     };
-    if (!written(training, save) || reached || stopped) break;
+    try_to_save(training, save);
+    if (has_failed(training) || reached || stopped) break;
   }
   sensing.end();
   training.exposed_s = engine.timer().exposed_s();
   // A checkpoint in flight is good, whatever ended the run.
-  written(training, [&] { checkpoints.finish(); });
+  try_to_save(training, [&] { checkpoints.finish(); });
   // A rank that failed after the votes of the last step.
   if (training.outcome == Exit::ok) note_failure(world, engine, training);
   return training;

@@ -52,8 +52,17 @@ struct Training {
   // ok, out_of_memory, non_finite, invalid (replicas differ), io or timeout; same on all ranks
   Exit outcome = Exit::ok;
   bool signalled = false;  // a signal ended it: little time is left; same on all ranks
-  std::string reason;      // on rank 0
+  // Loss or norm of the last step are not finite: a search may find where; same on all ranks
+  bool cause_unknown = false;
+  std::string reason;              // on rank 0
+  int64_t checked_steps = -1;      // steps after which weights were checked last, or -1
+  VerifyEntry replicas_identical;  // of that check, on rank 0
 };
+
+// Collective, outside of steps. Whether the weights after the last step are finite and the same in
+// all replicas; they are read once, even where several callers ask. If not, the outcome says so,
+// unless the run has failed before.
+bool weights_are_sound(MpiWorld& world, Engine& engine, Training& training);
 
 // The outcome of a run that could not write a file, on all ranks: that of `error`; of a run that
 // has failed before, its own stays.
@@ -64,8 +73,10 @@ void note_unwritten(const AgreedError& error, Training& training);
 // gradients are still those of the step. Ends early, after the current step, when
 //   - the held-out loss, evaluated every convergence.evaluate_every steps, is at most target_loss,
 //   - loss or gradient norm is not finite (scaled loss: the loss, or the norm at the least scale),
+//   - weights are not finite when they are to be saved,
 //   - tokens cannot be read or memory runs out (that step leaves no sample),
-//   - replicas differ, where run.check_replicas_every compares them,
+//   - replicas differ, which is looked at after every run.check_replicas_every steps and before a
+//     checkpoint,
 //   - a rank received a signal,
 //   - a checkpoint cannot be written (io),
 //   - another step would pass run.time_limit_s (since `start_s`) or come too close to the end of

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 namespace gptbench {
@@ -42,6 +44,19 @@ TEST(Convert, LongerTypesHoldShorterOnes) {
       ASSERT_EQ(back, stored);
     }
   }
+}
+
+TEST(Convert, OneNumberThatIsNotFiniteIsFound) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const DType type : types)
+    for (const double bad : {0.0, 240.0, infinity, -infinity, std::nan("")}) {
+      std::vector<double> values(9, -1.5);
+      values[7] = bad;
+      std::vector<char> stored(values.size() * static_cast<size_t>(size_of(type)));
+      convert_elements(values.data(), DType::f64, stored.data(), type, 9);
+      EXPECT_EQ(all_finite(stored.data(), type, 9), std::isfinite(bad)) << name_of(type) << bad;
+      EXPECT_TRUE(all_finite(stored.data(), type, 7));
+    }
 }
 
 }  // namespace

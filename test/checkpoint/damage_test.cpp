@@ -1,4 +1,7 @@
 // Checkpoints that are damaged, incomplete, of another model, or more than are kept.
+#include <limits>
+
+#include "plan/tensor_parts.h"
 #include "saved_run.h"
 #include "thread_limit.h"
 
@@ -147,6 +150,38 @@ TEST_F(Damage, TheLatestAreKept) {
   EXPECT_EQ(found.complete[0].manifest.state.steps, 4);
   EXPECT_EQ(found.complete[1].manifest.state.steps, 3);
   EXPECT_TRUE(found.leftovers.empty());
+}
+
+// A number that is not finite in the state of one rank, whose weights are finite.
+TEST_F(Damage, WhatIsNotFiniteIsNotSaved) {
+  save_two();
+  for (const bool async : {false, true}) {
+    Config config = SavedRun::config_of(layout_, directory());
+    config.checkpoint.async = async;
+    SavedRun run(world, config);
+    run.load();
+    run.train(1);
+    if (world.rank() == world.size() - 1) {
+      Resources& resources = run.engine().resources();
+      const float infinity = std::numeric_limits<float>::infinity();
+      const Representation& copy = resources.plan.representation(Role::moment2);
+      const size_t last = resources.plan.space.tensors.size() - 1;
+      for_each_part(resources.plan, copy, last, Visit::once, [&](const TensorPart& part) {
+        resources.put(part.at, &infinity, sizeof infinity);
+      });
+    }
+    try {
+      run.save();
+      ADD_FAILURE() << "saved";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::non_finite);
+      EXPECT_PART(error.what(), directory() + "/step-00000003.h5: not saved: ");
+      EXPECT_PART(error.what(), "moment2/ln_f.bias on rank " + std::to_string(world.size() - 1));
+    }
+    once([] {});
+    EXPECT_EQ(std::distance(fs::directory_iterator(directory()), {}), 4);
+  }
+  EXPECT_EQ(resumed("auto"), "2");
 }
 
 // The clock of the machine was ahead when the earlier ones were written: the later one counts as

@@ -71,6 +71,7 @@ TEST_F(Numbers, NotANumberInAWeight) {
     const std::string origin = origin_of_non_finite(world, run.engine(), 2);
     expect_says(origin, last());
     expect_says(origin, std::string("tensor ") + damaged + " of the weights");
+    EXPECT_FALSE(check_weights(world, run.engine()).finite);
     if (layout == "dp2 host") {
       EXPECT_EQ(run.engine().checksum(), before);
       change(run.engine(), damaged,
@@ -99,7 +100,8 @@ TEST_F(Numbers, OverflowInAnOperation) {
 TEST_F(Numbers, FlippedBitOfOneReplica) {
   SavedRun run(world, world.size() == 2 ? "dp2 host" : "dp4 host", directory());
   run.train(2);
-  EXPECT_TRUE(compare_replicas(world, run.engine()).agree);
+  EXPECT_TRUE(check_weights(world, run.engine()).agree);
+  EXPECT_TRUE(check_weights(world, run.engine()).finite);
   run.save();
   run.train(1);
   change(run.engine(), damaged, [](float value, size_t number) {
@@ -109,7 +111,7 @@ TEST_F(Numbers, FlippedBitOfOneReplica) {
     std::memcpy(&value, &bits, sizeof bits);
     return value;
   });
-  const ReplicaCheck check = compare_replicas(world, run.engine());
+  const WeightCheck check = check_weights(world, run.engine());
   EXPECT_FALSE(check.agree);
   expect_says(check.differences, last());
   expect_says(check.differences, std::string(" differs in ") + damaged);
@@ -124,7 +126,7 @@ TEST_F(Numbers, FlippedBitOfOneReplica) {
   const std::string again = repeat_from_checkpoint(world, run.engine(), 2, say);
   expect_says(again, "steps 3 to 3, repeated from ");
   expect_says(again, "the fault does not repeat");
-  EXPECT_TRUE(compare_replicas(world, run.engine()).agree);
+  EXPECT_TRUE(check_weights(world, run.engine()).agree);
   // There is none from before.
   expect_says(repeat_from_checkpoint(world, run.engine(), 1, say), "not repeated");
 }

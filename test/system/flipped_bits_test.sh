@@ -7,7 +7,7 @@ fresh_folders
 command -v python3 >/dev/null || { echo "skipped: no python3 to write into the memory of a process"; exit 77; }
 deck=$decks/tiny.in
 keys=("$deck" model.hidden_size=256 model.vocab_size=2048 run.steps=2000000 output.log_every=1
-  checkpoint.directory=ck checkpoint.every_steps=4 checkpoint.async=F)
+  checkpoint.directory=ck checkpoint.async=F)
 params=$("$GPTBENCH" --plan "${keys[@]}" --ranks 2 | sed -n 's/^GPTBENCH plan params=\([0-9]*\) .*/\1/p')
 
 # Flips a bit, or writes a NaN, in the weights of a rank: in every array of its memory that is large
@@ -51,7 +51,9 @@ with open(f"/proc/{pid}/maps") as lines, open(f"/proc/{pid}/mem", "r+b") as memo
 print(f"{what} in {written} arrays of process {pid}")
 PY
 
-# flipped RANK WHAT ARGUMENTS...: a run on two ranks, in which it happens after the sixth step.
+# flipped RANK WHAT ARGUMENTS...: a run on two ranks, in which it happens after the sixth step. With
+# `signal` that rank gets a signal then.
+signal=
 flipped() {
   local rank=$1 what=$2 injector
   shift 2
@@ -61,6 +63,7 @@ flipped() {
       sleep 0.1
     done
     python3 "$decks/flip.py" "$GPTBENCH" "$work" "$rank" "$params" "$what" >injected 2>&1
+    if [ -n "$signal" ]; then kill "-$signal" "$(sed -n 's/.* of process //p' injected)"; fi
   ) &
   injector=$!
   : >out
@@ -74,17 +77,29 @@ flipped() {
   grep -q "^$what in [1-9]" injected || fail "nothing was injected: $(cat injected)"
 }
 
-flipped 1 bit run.check_replicas_every=2
+# Found by the comparison that the deck asks for, or by the one before a checkpoint, which is not written.
+for found_by in 'check_replicas_every=2 checkpoint.every_steps=4' 'check_replicas_every=0 checkpoint.every_steps=3'; do
+  # shellcheck disable=SC2086
+  flipped 1 bit run.$found_by
+  [ "$status" -eq 4 ] || fail "status $status instead of 4"
+  tr -s '\n ' ' ' <out >line
+  grep -Eq 'INVALID: replicas differ after step [0-9]+: rank 0 on [^ ]+ differs in [^;]*, rank 1 on [^ ]+ differs in wte[^;]*; steps [0-9]+ to [0-9]+, repeated from ck/step-[0-9]+\.h5, end with equal replicas: the fault does not repeat' line ||
+    fail "neither ranks nor tensor"
+  "$GPTPOST" show "$work/output/tiny/result.h5" | tr -s '\n ' ' ' | grep -q 'replicas differ after step' || fail "not in the result"
+  step=$(sed -n 's/.*replicas differ after step \([0-9]*\):.*/\1/p' line)
+  [ ! -e "$(printf '%s/ck/step-%08d.h5' "$work" "$step")" ] || fail "saved"
+done
+signal=USR1
+flipped 1 bit checkpoint.every_steps=1000000
+signal=
 [ "$status" -eq 4 ] || fail "status $status instead of 4"
-tr -s '\n ' ' ' <out >line
-grep -Eq 'INVALID: replicas differ after step [0-9]+: rank 0 on [^ ]+ differs in [^;]*, rank 1 on [^ ]+ differs in wte[^;]*; steps [0-9]+ to [0-9]+, repeated from ck/step-[0-9]+\.h5, end with equal replicas: the fault does not repeat' line ||
-  fail "neither ranks nor tensor"
-"$GPTPOST" show "$work/output/tiny/result.h5" | tr -s '\n ' ' ' | grep -q 'replicas differ after step' || fail "not in the result"
+tr -s '\n ' ' ' <out | grep -q 'INVALID: replicas differ after step ' || fail "no reason"
+[ -z "$(find "$work" -name 'step-*')" ] || fail "saved"
 
 # Arrays that one rank alone reads are struck, too: ranks disagree on whether the step is finite.
-flipped 1 nan run.watchdog_s=60
+flipped 1 nan checkpoint.every_steps=4 run.watchdog_s=60
 [ "$status" -eq 5 ] || fail "status $status instead of 5"
 tr -s '\n ' ' ' <out >line
-grep -Eq 'FAILED: loss [^ ]+, gradient norm [^ ]+ in step [0-9]+; .*; first on rank 1 on [^ ]+: tensor wte of the weights' line ||
+grep -Eq 'FAILED: (loss [^ ]+, gradient norm [^ ]+ in step|weights are not finite after step) [0-9]+; .*; first on rank 1 on [^ ]+: tensor wte of the weights' line ||
   fail "neither rank nor tensor"
 finish

@@ -83,6 +83,12 @@ ends 4 INVALID 2 "$deck" "${skips[@]}"
 ends 5 FAILED 0 "$deck" optimizer.lr=1e30
 ends 5 FAILED 2 "$deck" optimizer.lr=1e30
 ends 5 FAILED 2 "$deck" precision.compute=fp16 optimizer.lr=1e30
+# The last update makes infinite weights of a step whose loss and gradient are finite: they are not saved.
+for saving in checkpoint.directory= checkpoint.directory=ck; do
+  ends 5 FAILED 2 "$deck" optimizer.lr=1e39 run.steps=1 run.warmup_steps=0 "$saving"
+  grep -q 'reason weights are not finite after step 1; .*; first on rank 0 on .*: tensor wte of the weights' values || fail "$(grep reason values)"
+  [ -z "$(find "$work" -name 'step-*')" ] || fail "saved"
+done
 ends 5 FAILED 2 "$deck" precision.compute=fp16 precision.initial_loss_scale=1e12 precision.min_loss_scale=2e11
 grep -q 'reason .*falls below precision.min_loss_scale' values || fail "$(grep reason values)"
 grep -qx 'steps 3' values || fail "$(grep '^steps' values)"
