@@ -1,32 +1,105 @@
 #include "post/common_peak.h"
 
+#include <algorithm>
 #include <map>
-#include <tuple>
+#include <set>
 
+#include "base/choice.h"
+#include "base/text.h"
+#include "post/cells.h"
+#include "post/style.h"
+#include "record/flops.h"
 #include "record/steps.h"
 
 namespace gptbench {
 namespace {
 
+constexpr const char* measured_ceiling = "measured GEMM ceiling";
+
 bool has_ceiling(const Record& record) {
-  return record.summary.peak.source == "measured GEMM ceiling";
+  return record.summary.peak.source == measured_ceiling;
 }
 
-std::tuple<std::string, std::string, int64_t> group_of(const Record& record) {
-  return {record.machine, key_text(record, "precision", "compute"), record.summary.ranks_per_node};
+// What the ceiling of a run depends on.
+std::string group_of(const Record& record) {
+  const RunView run(record);
+  std::vector<std::string> parts = {record.machine, run.deck().text("precision", "compute"),
+                                    std::to_string(record.summary.ranks_per_node)};
+  for (const char* key : {"family", "hidden_size", "num_attention_heads", "num_kv_heads",
+                          "ffn_hidden_size", "vocab_size"})
+    parts.push_back(key_cell(run, "model", key));
+  return join(parts, "\n");
+}
+
+struct Ceilings {
+  std::vector<double> steady;  // TFLOP/s
+  size_t runs = 0;
+};
+
+std::string runs_text(size_t count) {
+  return std::to_string(count) + (count == 1 ? " run" : " runs");
+}
+
+bool is_timed(const RunView& run) {
+  return !run.is_published() && run.counts() && run.summary().rate.sec_per_it > 0.0;
+}
+
+bool has_mfu(const RunView& run) {
+  return run.rates().utilisation(run.rates().convention(), false) > 0.0;
+}
+
+// Of runs whose ceiling varied one reason, although each varied by a figure of its own.
+std::string reason_of(const RunView& run) {
+  if (!has_ceiling(run.record()) || run.summary().gemm_ceiling.spread <= max_ceiling_spread)
+    return reason_without_mfu(run.summary());
+  return printed(
+      "the measured GEMM ceiling varied by more than %.0f %% within the run; repeat it on a quiet "
+      "machine, or set output.peak_tflops",
+      100.0 * max_ceiling_spread);
 }
 
 }  // namespace
 
 void share_ceilings(std::vector<LoadedRun>& runs) {
-  std::map<std::tuple<std::string, std::string, int64_t>, std::vector<double>> ceilings;
-  for (const LoadedRun& run : runs)
-    if (has_ceiling(run.record) && run.record.summary.flops.mfu > 0.0)
-      ceilings[group_of(run.record)].push_back(run.record.summary.peak.tflops);
-  for (LoadedRun& run : runs)
-    if (has_ceiling(run.record))
-      set_peak(run.record.summary, median(ceilings[group_of(run.record)]),
-               run.record.summary.peak.source);
+  std::map<std::string, Ceilings> groups;
+  for (const LoadedRun& run : runs) {
+    if (!has_ceiling(run.record)) continue;
+    Ceilings& group = groups[group_of(run.record)];
+    ++group.runs;
+    if (run.record.summary.flops.mfu > 0.0) group.steady.push_back(run.record.summary.peak.tflops);
+  }
+  for (LoadedRun& run : runs) {
+    if (!has_ceiling(run.record)) continue;
+    const Ceilings& group = groups[group_of(run.record)];
+    set_peak(run.record.summary, median(group.steady),
+             group.runs == 1 || group.steady.empty()
+                 ? measured_ceiling
+                 : printed("median of the measured GEMM ceilings of %zu of %s", group.steady.size(),
+                           runs_text(group.runs).c_str()));
+  }
+}
+
+std::string peaks_of(const Runs& runs) {
+  std::set<std::string> peaks;
+  for (const RunView& run : runs)
+    if (is_timed(run) && has_mfu(run)) peaks.insert(run.rates().peak_text());
+  if (peaks.empty()) return "";
+  return (peaks.size() == 1 ? "peak " : "peaks ") + join({peaks.begin(), peaks.end()}, ", ");
+}
+
+std::vector<std::string> reasons_without_mfu(const Runs& runs) {
+  std::vector<std::string> reasons;
+  std::map<std::string, size_t> counts;
+  for (const RunView& run : runs)
+    if (is_timed(run) && !has_mfu(run))
+      if (const std::string reason = reason_of(run); ++counts[reason] == 1)
+        reasons.push_back(reason);
+  std::vector<std::string> notes;
+  for (const std::string& reason : reasons)
+    notes.push_back("no MFU" +
+                    (counts[reason] == runs.size() ? "" : " of " + runs_text(counts[reason])) +
+                    ": " + reason);
+  return notes;
 }
 
 }  // namespace gptbench

@@ -1,16 +1,26 @@
 // One peak for runs that are compared.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "post/load.h"
 
 namespace gptbench {
 
-// Runs on one machine, in one type and with as many ranks per node, whose peak is a measured GEMM
-// ceiling, get the median of their ceilings as their common peak, and MFU and HFU against it: else
-// the noise of each ceiling would enter their comparison. Ceilings that varied within their run
-// (mfu 0) do not count; where no other is there, the runs keep no peak.
+// Runs of one model on one machine, in one type and with as many ranks per node, whose peak is a
+// measured GEMM ceiling, get the median of their ceilings as their common peak, and MFU and HFU
+// against it: else the noise of each ceiling would enter their comparison. The model is what gives
+// the GEMMs their sizes; layers and sequence length do not. A ceiling that varied within its run
+// (mfu 0) does not count, but its run gets the median of the others, and the source of the peak
+// says of how many; where no other is there, the runs keep no peak.
 void share_ceilings(std::vector<LoadedRun>& runs);
+
+// "peak 0.2 TFLOP/s (deck)", or all peaks of the runs that have MFU; "" where none has. Published
+// rows are left out.
+std::string peaks_of(const Runs& runs);
+
+// Why runs whose steps were timed have no MFU: each reason once.
+std::vector<std::string> reasons_without_mfu(const Runs& runs);
 
 }  // namespace gptbench

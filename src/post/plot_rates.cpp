@@ -195,10 +195,8 @@ Picture utilisation_picture(const Runs& runs, const PlotOptions& options) {
     panel.rules.push_back({100.0, "100 %", panel.y.downwards});
   std::set<std::string> peaks;
   for (const RunView& run : runs)
-    if (run.counts() && run.rates().peak_tflops() > 0.0)
-      peaks.insert(significant(run.rates().peak_tflops(), 4, 4) + " TFLOP/s per device (" +
-                   run.summary().peak.source + ")");
-  picture.notes.push_back("Peak: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
+    if (run.counts() && run.rates().peak_tflops() > 0.0) peaks.insert(run.rates().peak_text());
+  picture.notes.push_back("Peak per device: " + join({peaks.begin(), peaks.end()}, "; ") + ".");
   return picture;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "deck/devices.h"
 #include "post/run_deck.h"
 #include "record/flops.h"
@@ -43,21 +44,36 @@ double RunRates::peak_tflops() const {
                   : record_->summary.peak.tflops;
 }
 
+std::string RunRates::peak_text() const {
+  const auto text = [](double tflops, const std::string& source) {
+    return tflops > 0.0 ? printed("%.4g TFLOP/s (%s)", tflops, source.c_str()) : "";
+  };
+  if (restatement_.peak_tflops > 0.0) return text(peak_tflops(), "--peak");
+  if (is_against_both())
+    return text(known_peak(Precision::bf16), "data sheet, bf16") + ", " +
+           text(known_peak(Precision::fp8), "data sheet, fp8");
+  const bool one_type = !restatement_.peak_type.empty() && restatement_.peak_type != "both";
+  return text(peak_tflops(),
+              one_type ? "data sheet, " + restatement_.peak_type : record_->summary.peak.source);
+}
+
+bool RunRates::is_against_both() const {
+  return restatement_.peak_type == "both" &&
+         RunDeck(*record_).text("precision", "compute") == name_of(Precision::fp8) &&
+         known_peak(Precision::bf16) > 0.0 && known_peak(Precision::fp8) > 0.0;
+}
+
 double RunRates::utilisation(const std::string& convention, bool hardware) const {
   return peak_tflops() > 0.0 ? 100.0 * tflops(convention, hardware) / peak_tflops() : 0.0;
 }
 
 std::vector<std::pair<std::string, double>> RunRates::utilisations(const std::string& convention,
                                                                    bool hardware) const {
-  if (restatement_.peak_type == "both" &&
-      RunDeck(*record_).text("precision", "compute") == name_of(Precision::fp8)) {
-    std::vector<std::pair<std::string, double>> values;
-    for (const Precision type : {Precision::bf16, Precision::fp8})
-      if (known_peak(type) > 0.0)
-        values.emplace_back(name_of(type), 100.0 * tflops(convention, hardware) / known_peak(type));
-    if (!values.empty()) return values;
-  }
-  return {{"", utilisation(convention, hardware)}};
+  if (!is_against_both()) return {{"", utilisation(convention, hardware)}};
+  std::vector<std::pair<std::string, double>> values;
+  for (const Precision type : {Precision::bf16, Precision::fp8})
+    values.emplace_back(name_of(type), 100.0 * tflops(convention, hardware) / known_peak(type));
+  return values;
 }
 
 }  // namespace gptbench

@@ -50,6 +50,8 @@ class RunRates {
   // figure or nothing was timed. With recomputation where `hardware`.
   double tflops(const std::string& convention, bool hardware = false) const;
   double peak_tflops() const;
+  // "0.2 TFLOP/s (deck)", per device; "" where it is not known.
+  std::string peak_text() const;
   // Percent of the peak; 0 where it is not known.
   double utilisation(const std::string& convention, bool hardware) const;
   // The same against one denominator, without a name; or against two, for a run with fp8 GEMMs
@@ -59,6 +61,8 @@ class RunRates {
 
  private:
   double known_peak(Precision type) const;
+  // Whether utilisations are against the data sheet's peaks of bf16 and of fp8.
+  bool is_against_both() const;
 
   const Record* record_;
   Restatement restatement_;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "post/cells.h"
+#include "post/common_peak.h"
 #include "record/flops.h"
 
 namespace gptbench {
@@ -45,7 +46,13 @@ void add_column(Table& table, const std::string& heading, bool right,
 
 Table table_of(const std::string& style, const std::string& caption,
                const std::vector<StyleColumn>& columns, const Runs& runs) {
-  Table people{caption, {}, std::vector<std::vector<std::string>>(runs.size())};
+  const bool has_mfu = std::any_of(columns.begin(), columns.end(), [](const StyleColumn& column) {
+    return column.heading.rfind("MFU", 0) == 0;
+  });
+  const std::string peaks = has_mfu ? peaks_of(runs) : "";
+  Table people{caption + (peaks.empty() ? "" : "; " + peaks),
+               {},
+               std::vector<std::vector<std::string>>(runs.size())};
   Table programs = people;
   double mfu = 0.0, hfu = 0.0;  // the largest that is printed, fractions
   const auto add = [&](const StyleColumn& column) {
@@ -72,11 +79,11 @@ Table table_of(const std::string& style, const std::string& caption,
   for (const StyleColumn& column : columns) add(column);
   add({"Status", [](const RunView& run) { return run.counts() ? "OK" : run.outcome(); }, false,
        false, Shown::for_programs});
-  const std::string warning = impossible_utilisation(mfu, hfu);
-  if (!warning.empty()) {
-    people.caption += "; " + warning;
-    people.warnings = {warning};
-  }
+  std::vector<std::string> notes = has_mfu ? reasons_without_mfu(runs) : std::vector<std::string>{};
+  if (const std::string warning = impossible_utilisation(mfu, hfu); !warning.empty())
+    notes.push_back(warning);
+  for (const std::string& note : notes) people.caption += "; " + note;
+  people.warnings = notes;
   people.for_programs = {programs};
   return people;
 }

@@ -135,6 +135,10 @@ std::vector<StyleColumn> figure_columns(const Runs& runs) {
            [](const RunView& r) { return r.rates().utilisation(r.rates().convention(), false); },
            decimals(1)),
        true, true},
+      shown(Shown::for_programs,
+            {"Peak (TFLOP/s)",
+             figures([](const RunView& r) { return r.rates().peak_tflops(); }, decimals(3, 3)),
+             true, true}),
       // Known for many runs that have no other figure.
       {"Memory (MiB)",
        {[](const RunView& run) {

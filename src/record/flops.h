@@ -23,6 +23,10 @@ double model_flops(const Summary& summary, const std::string& convention);
 // `megatron`, else model FLOPs x hardware_factor.
 double hardware_flops(const Summary& summary, const std::string& convention);
 
+// Beyond this spread of the measured GEMM ceiling a utilisation says more about the ceiling than
+// about the run, and is left out.
+constexpr double max_ceiling_spread = 0.03;
+
 // Why a run whose steps were timed has no MFU.
 std::string reason_without_mfu(const Summary& summary);
 

@@ -8,13 +8,11 @@
 #include "comm/mpi_world.h"
 #include "device/device.h"
 #include "plan/plan.h"
+#include "record/flops.h"
 #include "record/record.h"
 #include "run/ceiling_store.h"
 
 namespace gptbench {
-
-// Beyond this spread a utilisation says more about the ceiling than about the run.
-constexpr double max_ceiling_spread = 0.03;
 
 // measured: in this run, at least one. earlier: ceilings of earlier runs, oldest first.
 GemmCeiling ceiling_of(const std::vector<double>& measured, std::vector<double> earlier);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "made_record.h"
-#include "post/run_view.h"
+#include "post/style.h"
 
 namespace gptbench {
 namespace {
@@ -28,7 +28,53 @@ TEST(CommonPeak, IsTheMedianOfSteadyCeilings) {
   for (const LoadedRun& run : runs) {
     EXPECT_EQ(run.record.summary.peak.tflops, 100.0);
     EXPECT_DOUBLE_EQ(run.record.summary.flops.mfu, 0.6);
+    EXPECT_EQ(run.record.summary.peak.source,
+              "median of the measured GEMM ceilings of 3 of 4 runs");
   }
+  std::vector<LoadedRun> single = {run_with(80)};
+  share_ceilings(single);
+  EXPECT_EQ(single[0].record.summary.peak.source, "measured GEMM ceiling");
+}
+
+// Another hidden size has GEMMs of other sizes, and so another ceiling; more layers have the same.
+TEST(CommonPeak, IsOfOneModel) {
+  std::vector<LoadedRun> runs = {run_with(100), run_with(80), run_with(60), run_with(0)};
+  set_key(runs[1].record, "model", "num_layers", int64_t{24});
+  for (const size_t r : {2, 3}) set_key(runs[r].record, "model", "hidden_size", int64_t{1024});
+  share_ceilings(runs);
+  const double peaks[] = {90.0, 90.0, 60.0, 60.0};
+  for (size_t r = 0; r < runs.size(); ++r)
+    EXPECT_EQ(runs[r].record.summary.peak.tflops, peaks[r]) << r;
+}
+
+// Two runs without a steady ceiling, whatever each varied by; one whose device is not known; one
+// that says its peak.
+TEST(CommonPeak, TablesNameThePeaksAndWhyThereIsNoMfu) {
+  std::vector<LoadedRun> runs = {run_with(0), run_with(0), run_with(0), run_with(100)};
+  runs[0].record.summary.gemm_ceiling.spread = 0.08;
+  runs[1].record.summary.gemm_ceiling.spread = 0.14;
+  runs[2].record.summary.peak = {};
+  runs[2].record.summary.flops.mfu = 0.0;
+  runs[3].record.summary.peak.source = "deck";
+  share_ceilings(runs);
+  Runs views;
+  for (const LoadedRun& run : runs) views.emplace_back(run.record);
+  EXPECT_EQ(peaks_of(views), "peak 100 TFLOP/s (deck)");
+  EXPECT_EQ(reasons_without_mfu(views),
+            (std::vector<std::string>{
+                "no MFU of 2 runs: the measured GEMM ceiling varied by more than 3 % within the "
+                "run; repeat it on a quiet machine, or set output.peak_tflops",
+                "no MFU of 1 run: no peak is known"}));
+  for (const Style& style : styles) {
+    const Table table = style.tables(views).at(0);
+    const bool has_mfu = std::string(style.name) == "native" || std::string(style.name) == "mpt";
+    EXPECT_EQ(
+        table.caption.find("; peak 100 TFLOP/s (deck); no MFU of 2 runs: ") != std::string::npos,
+        has_mfu)
+        << table.caption;
+    EXPECT_EQ(table.warnings.size(), has_mfu ? 2u : 0u) << style.name;
+  }
+  EXPECT_EQ(peaks_of({RunView(runs[3].record, {"", 50.0, ""})}), "peak 50 TFLOP/s (--peak)");
 }
 
 TEST(CommonPeak, IsOfOneMachineTypeAndNumberOfRanks) {

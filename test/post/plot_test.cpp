@@ -153,7 +153,7 @@ TEST(Plots, PeaksOfAPictureOfUtilisation) {
   for (Record* each : {&a, &b}) each->summary.peak.tflops = 1.0;
   none.summary.peak.tflops = 0.0;
   EXPECT_EQ(utilisation_picture({RunView(a), RunView(b), RunView(none)}).notes.back(),
-            "Peak: 1.000 TFLOP/s per device (measured GEMM ceiling).");
+            "Peak per device: 1 TFLOP/s (measured GEMM ceiling).");
 }
 
 // MFU is of the model's FLOPs, in pictures and on pages; 1e12 of them in 2 s on two devices of
