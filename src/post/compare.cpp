@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -44,6 +45,23 @@ std::vector<double> times_of_region(const Record& r, const std::string& name) {
 
 double fastest_tenth_s(const Record& r) {
   return mean_of_smallest(0.1, timed_step_times(r));
+}
+
+// The peaks of a group, as "0.02 TFLOP/s (deck)".
+std::set<std::string> peaks_of(const Group& group) {
+  std::set<std::string> peaks;
+  for (const LoadedRun& run : group)
+    if (run.record.summary.flops.mfu > 0.0) peaks.insert(RunView(run.record).rates().peak_text());
+  return peaks;
+}
+
+// Whether all runs with MFU have it of one peak: of another it says nothing of their speed.
+bool have_one_peak(const Group& a, const Group& b) {
+  std::set<double> peaks;
+  for (const Group* group : {&a, &b})
+    for (const LoadedRun& run : *group)
+      if (run.record.summary.flops.mfu > 0.0) peaks.insert(run.record.summary.peak.tflops);
+  return peaks.size() < 2;
 }
 
 RatioBounds inverse(const RatioBounds& bounds) {
@@ -146,8 +164,9 @@ std::string Comparison::figures() {
   add("model TFLOP/s per device (" + convention + ")",
       of_rate([&](const Record& r) { return RunView(r).rates().tflops(convention); }), 3,
       Better::more);
-  add("MFU (%)", of_rate([](const Record& r) { return 100.0 * r.summary.flops.mfu; }), 2,
-      Better::more);
+  if (have_one_peak(a_, b_))
+    add("MFU (%)", of_rate([](const Record& r) { return 100.0 * r.summary.flops.mfu; }), 2,
+        Better::more);
   const auto without_bounds = [&](const char* name, const Figure& figure, int decimals) {
     add(name, of(figure, {}), decimals, Better::less);
   };
@@ -196,6 +215,11 @@ std::string percent(double fraction) {
   return fixed(100.0 * fraction, 1) + " %";
 }
 
+// "+3.1 %", "-55.8 %", "0.0 %".
+std::string change(double ratio) {
+  return (ratio > 1.0 ? "+" : "") + (ratio == 1.0 ? percent(0.0) : percent(ratio - 1.0));
+}
+
 // The first line.
 std::string answer(const Comparison& comparison, const Group& a, const Group& b) {
   const Comparison::Result rate = comparison.tokens_per_s();
@@ -207,8 +231,7 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
       return std::string(" (1 and 1 run, ") + (bounds.beyond_noise() ? "beyond" : "within") +
              " the noise of their steps)";
     return " (" + std::to_string(a.size()) + " and " + std::to_string(b.size()) +
-           " runs, 99 % bounds " + percent(bounds.least - 1.0) + " to " +
-           percent(bounds.largest - 1.0) + ")";
+           " runs, 99 % bounds " + change(bounds.least) + " to " + change(bounds.largest) + ")";
   };
   const auto differs_by = [&](double ratio) {
     return "B is " + percent(std::fabs(ratio - 1.0)) + (ratio < 1.0 ? " slower" : " faster") +
@@ -221,18 +244,22 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
   if (const auto fast = comparison.time_undisturbed(); !single && comparison.differs(fast))
     return differs_by(1.0 / fast.ratio()) + "the fastest tenth of its steps" +
            evidence(inverse(fast.bounds)) + "; no difference was found in tokens/s.\n";
-  return "No difference was found in tokens/s: B is at " + percent(rate.ratio()) + " of A" +
+  return "No difference was found in tokens/s: the change from A to B is " + change(rate.ratio()) +
          evidence(rate.bounds) + ".\n";
 }
 
 // The basis of the bounds, as a sentence.
 std::string noise(const Comparison& comparison, const Group& a, const Group& b,
                   double min_percent) {
+  const std::string of_a_step =
+      "is at least " + fixed(100.0 * min_share_of_step, 0, 0) + " % of a step";
   if (!comparison.is_of_single_runs()) {
     if (!comparison.time().bounds.known) return "Noise: not known.\n";
-    return "Bounds are those of 99 % of Welch's t-test over runs. A difference counts where\n"
-           "they exclude 1 and it is at least " +
-           fixed(min_percent, 1) + " % (--least).\n";
+    return hanging("",
+                   "Bounds are those of 99 % of Welch's t-test over runs. A difference counts "
+                   "where they exclude 1 and it is at least " +
+                       fixed(min_percent, 1) + " % (--least); of a region's time only where it " +
+                       of_a_step + ".");
   }
   if (!comparison.time().bounds.known)
     return "Noise: not known, since a run is projected or has fewer than two timed steps.\n";
@@ -241,10 +268,14 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
     return fixed(100.0 * median_bounds(times).coverage, 0) + " % of " +
            std::to_string(times.size()) + " steps";
   };
-  return "Bounds of the ratio of medians are from the spread of the timed steps\n(" + share(a) +
-         "; " + share(b) +
-         "). Runs at other times may differ by more: repeat\n"
-         "both in turn and compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n";
+  return hanging("", "Bounds of the ratio of medians are from the spread of the timed steps (" +
+                         share(a) + "; " + share(b) +
+                         "). A difference counts where they exclude 1, of a region's time only "
+                         "where it " +
+                         of_a_step + ", and of figures without bounds where it is at least " +
+                         fixed(100.0 * min_difference_without_bounds, 0, 0) +
+                         " %. Runs at other times may differ by more: repeat both in turn and "
+                         "compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...");
 }
 
 // One line where a utilisation of the group cannot be.
@@ -256,6 +287,16 @@ std::string doubts(const char* name, const Group& group) {
   }
   const std::string warning = impossible_utilisation(mfu, hfu);
   return warning.empty() ? "" : std::string(name) + ": " + warning + ".\n";
+}
+
+// Why there is no row of MFU; "" where there is one.
+std::string peaks_differ(const Group& a, const Group& b) {
+  if (have_one_peak(a, b)) return "";
+  const auto text = [](const Group& group) {
+    const std::set<std::string> peaks = peaks_of(group);
+    return join({peaks.begin(), peaks.end()}, ", ");
+  };
+  return "MFU is left out, since the peaks differ: A " + text(a) + "; B " + text(b) + ".\n";
 }
 
 std::string loss_difference(const Record& a, const Record& b) {
@@ -329,8 +370,9 @@ std::string compare_page(const std::vector<LoadedRun>& a, const std::vector<Load
   const std::string reason = not_comparable(a, b);
   Comparison comparison(a, b, min_percent, reason.empty());
   return (reason.empty() ? answer(comparison, a, b) : "Not comparable: " + reason + ".\n") + "\n" +
-         files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() + doubts("A", a) +
-         doubts("B", b) + "\n" + noise(comparison, a, b, min_percent) +
+         files_of("A  ", a) + files_of("B  ", b) + "\n" + comparison.figures() +
+         peaks_differ(a, b) + doubts("A", a) + doubts("B", b) + "\n" +
+         noise(comparison, a, b, min_percent) +
          (comparison.is_of_single_runs() ? loss_difference(a[0].record, b[0].record) : "") + "\n" +
          differences(a, b);
 }

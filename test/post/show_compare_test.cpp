@@ -282,9 +282,11 @@ final loss                      9.7500  9.7500  1.000                  same
   forward (s)                   6.0000  5.0000  0.833  0.375 to 1.750  same
   optimizer (s)                 0.6000  0.5000  0.833  0.375 to 1.750  same
 
-Bounds of the ratio of medians are from the spread of the timed steps
-(75 % of 3 steps; 75 % of 3 steps). Runs at other times may differ by more: repeat
-both in turn and compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...
+Bounds of the ratio of medians are from the spread of the timed steps (75 % of 3
+steps; 75 % of 3 steps). A difference counts where they exclude 1, of a region's
+time only where it is at least 1 % of a step, and of figures without bounds
+where it is at least 1 %. Runs at other times may differ by more: repeat both in
+turn and compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...
 Loss: largest difference over 3 common steps 0.25.
 
 differs            A            B
@@ -307,11 +309,11 @@ TEST(Compare, WithinAndBeyondNoise) {
   b.summary.rate.sec_per_it = 32.5;
   b.summary.rate.tokens_per_s = 252.0;
   EXPECT_EQ(first_line(page_of(a, b)),
-            "No difference was found in tokens/s: B is at 98.4 % of A (1 and 1 run, within the "
-            "noise of their steps).");
+            "No difference was found in tokens/s: the change from A to B is -1.6 % (1 and 1 run, "
+            "within the noise of their steps).");
   // The least and the largest of n steps cover 1 - 2^(1 - n).
   b.steps.time_s = {40.0, 32.0, 32.5};
-  EXPECT_TRUE(has(page_of(a, b), "(75 % of 3 steps; 50 % of 2 steps)")) << page_of(a, b);
+  EXPECT_TRUE(has(page_of(a, b), "75 % of 3\nsteps; 50 % of 2 steps)")) << page_of(a, b);
   b.steps.time_s = {40.0, 16.0};
   const std::string page = page_of(a, b);
   EXPECT_TRUE(has(page, "not known"));
@@ -365,6 +367,21 @@ TEST(Compare, WhatIsNotComparableComesFirst) {
   EXPECT_EQ(first_line(page_of(made_record(), b)), "Not comparable: no step was timed.");
 }
 
+// 45 % of another peak is no better than 22 %.
+TEST(Compare, MfuOfOnePeakOnly) {
+  Record b = made_record();
+  b.summary.peak.tflops = 0.5;
+  b.summary.peak.source = "deck";
+  const std::string page = page_of(made_record(), b);
+  EXPECT_FALSE(has(page, "MFU (%)")) << page;
+  EXPECT_TRUE(has(page,
+                  "\nMFU is left out, since the peaks differ: A 0.225 TFLOP/s (measured GEMM "
+                  "ceiling); B 0.5 TFLOP/s (deck).\n"))
+      << page;
+  b.summary.flops.mfu = 0.0;  // has none of its own
+  EXPECT_TRUE(has(page_of(made_record(), b), "MFU (%)"));
+}
+
 TEST(Compare, ProjectionsSayThatTheyAreNoMeasurements) {
   Record b = made_record();
   b.projection.machine = "h100";
@@ -406,7 +423,11 @@ TEST(Compare, GroupsOfRunsByWelchsTest) {
                   "\ntime per step (s)               10.000  11.000  1.100  1.064 to 1.138  "
                   "worse\n"))
       << page;
-  EXPECT_TRUE(has(page, "exclude 1 and it is at least 1.5 % (--least)")) << page;
+  EXPECT_TRUE(
+      has(page,
+          "they exclude 1 and it is at least 1.5 % (--least); of a region's time only where\n"
+          "it is at least 1 % of a step.\n"))
+      << page;
   EXPECT_FALSE(has(page, "Loss:")) << page;
   // A difference that is small, however sure.
   for (double& time : slow) time /= 1.1 / 1.01;
