@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/like_seconds.h"
 #include "base/text.h"
 
 namespace gptbench {
@@ -24,12 +25,16 @@ std::string format_bytes(int64_t bytes) {
 }
 
 std::string format_seconds(double seconds) {
+  return format_seconds_like(seconds, seconds);
+}
+
+std::string format_seconds_like(double seconds, double like) {
   if (!std::isfinite(seconds)) return "unknown";
-  if (seconds < 1e-3) return printed("%.0f us", seconds * 1e6);
-  if (seconds < 1.0) return printed("%.2f ms", seconds * 1e3);
-  if (seconds < 100.0) return printed("%.2f s", seconds);
+  if (like < 1e-3) return printed("%.0f us", seconds * 1e6);
+  if (like < 1.0) return printed("%.2f ms", seconds * 1e3);
+  if (like < 100.0) return printed("%.2f s", seconds);
   const long long whole = std::llround(seconds);
-  if (whole < 3600) return printed("%lld min %02lld s", whole / 60, whole % 60);
+  if (std::llround(like) < 3600) return printed("%lld min %02lld s", whole / 60, whole % 60);
   return printed("%lld h %02lld min", whole / 3600, whole % 3600 / 60);
 }
 

@@ -19,6 +19,11 @@ double loss_of(const std::array<double, num_scalars>& scalars, int64_t targets, 
              static_cast<double>(plan.config.batch.global_batch_size);
 }
 
+// A NaN has a sign, which means nothing and which printf() prints.
+double without_sign_of_nan(double value) {
+  return std::isnan(value) ? std::fabs(value) : value;
+}
+
 }  // namespace
 
 Engine::Engine(const Plan& plan, Device& device, const CommunicatorTable& communicators,
@@ -60,8 +65,8 @@ StepResult Engine::step(int64_t step, bool vote_to_stop) {
   pulse.end_step();
 
   StepResult result;
-  result.loss = loss_of(scalars, targets, plan);
-  result.grad_norm = std::sqrt(value_of(scalars, Scalar::grad_norm2));
+  result.loss = without_sign_of_nan(loss_of(scalars, targets, plan));
+  result.grad_norm = without_sign_of_nan(std::sqrt(value_of(scalars, Scalar::grad_norm2)));
   if (plan.buffer_index.loss_scale >= 0) {
     gradient_scale_ = result.loss_scale = value_of(scalars, Scalar::loss_scale);
     result.next_loss_scale = value_of(scalars, Scalar::next_loss_scale);

@@ -83,13 +83,13 @@ void describe_memory(std::string& text, const Plan& plan) {
 void describe_stages(std::string& text, const std::vector<StageFigures>& stages) {
   if (stages.size() == 1) return;
   line(text, "%s",
-       "Memory of a rank of each stage   parameters    gradients  activations        total");
+       "Memory of a rank of each stage parameters    gradients  activations        total");
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     const ClassBytes& bytes = stages[stage].class_bytes;
     const auto of = [&](MemoryClass memory_class) {
       return format_bytes(bytes[static_cast<size_t>(memory_class)]);
     };
-    line(text, "  stage %-3lld rank %-12lld %12s %12s %12s %12s", static_cast<long long>(stage),
+    line(text, "  stage %-3lld rank %-10lld %12s %12s %12s %12s", static_cast<long long>(stage),
          static_cast<long long>(stages[stage].rank), of(MemoryClass::parameters).c_str(),
          of(MemoryClass::gradients).c_str(), of(MemoryClass::activations).c_str(),
          format_bytes(total(bytes)).c_str());

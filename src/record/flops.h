@@ -31,7 +31,7 @@ constexpr double max_ceiling_spread = 0.03;
 std::string reason_without_mfu(const Summary& summary);
 
 // Warning beside utilisations (fractions of the peak) that nothing can reach; "" where both are
-// possible. It stands wherever they are printed.
-std::string impossible_utilisation(double mfu, double hfu);
+// possible. It stands wherever they are printed. convention: of the FLOPs, where it is known.
+std::string impossible_utilisation(double mfu, double hfu, const std::string& convention = "");
 
 }  // namespace gptbench

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/flops_convention.h"
+#include "base/like_seconds.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "record/flops.h"
@@ -36,6 +37,16 @@ int64_t slowest_rank(const Record& record, const RankSeries& steps) {
   return slowest;
 }
 
+std::string timed_steps(int64_t number) {
+  return std::to_string(number) + (number == 1 ? " timed step" : " timed steps");
+}
+
+// In the unit of the median.
+std::string range_of_steps(const RateFigures& rate) {
+  return format_seconds_like(rate.sec_per_it_min, rate.sec_per_it) + " to " +
+         format_seconds_like(rate.sec_per_it_max, rate.sec_per_it);
+}
+
 std::string breakdown(const Record& record) {
   const RankSeries* steps = find(record, "step");
   if (steps == nullptr || record.summary.timed_steps == 0) return "";
@@ -43,8 +54,8 @@ std::string breakdown(const Record& record) {
   const double timed = static_cast<double>(record.summary.timed_steps);
   const double whole = timed_sum(record, *steps, rank);
   std::string text =
-      printed("Time of the slowest rank (%lld), mean of %lld timed steps\n",
-              static_cast<long long>(rank), static_cast<long long>(record.summary.timed_steps));
+      printed("Time of the slowest rank (%lld), mean of ", static_cast<long long>(rank)) +
+      timed_steps(record.summary.timed_steps) + "\n";
   for (const RankSeries& series : record.timing) {
     const double sum = timed_sum(record, series, rank);
     text += printed("  %-28s %10s  %5.1f %%\n", series.name.c_str(),
@@ -57,10 +68,9 @@ std::string throughput(const Record& record) {
   const Summary& s = record.summary;
   const RateFigures& rate = s.rate;
   std::string text;
-  text +=
-      printed("%-28s %12s  (%s to %s, %lld timed)\n", "Time per step, median",
-              format_seconds(rate.sec_per_it).c_str(), format_seconds(rate.sec_per_it_min).c_str(),
-              format_seconds(rate.sec_per_it_max).c_str(), static_cast<long long>(s.timed_steps));
+  text += printed("%-28s %12s  (%s, %lld timed)\n", "Time per step, median",
+                  format_seconds(rate.sec_per_it).c_str(), range_of_steps(rate).c_str(),
+                  static_cast<long long>(s.timed_steps));
   text += printed("%-28s %12.1f tokens/s, %.4g sequences/s\n", "Throughput", rate.tokens_per_s,
                   rate.samples_per_s);
   text += "Model TFLOP/s per rank, by FLOPs convention\n";
@@ -75,10 +85,15 @@ std::string throughput(const Record& record) {
   if (fp8_share(s) > 0.0)
     text += printed("%-28s %11.1f %% of the FLOPs executed\n", "In fp8", 100.0 * fp8_share(s));
   if (s.peak.tflops > 0.0)
-    text += printed("%-28s %12.4f TFLOP/s per rank (%s)\n", "Peak", s.peak.tflops,
+    text += printed("%-28s %12.4f TFLOP/s (%s)\n", "Peak per rank", s.peak.tflops,
                     s.peak.source.c_str());
   if (!s.peak.note.empty()) text += hanging("  ", s.peak.note);
   return text;
+}
+
+// Whether the run has rates. The speed of a wrong or unfinished computation is no result.
+bool is_quotable(const Record& record) {
+  return record.summary.timed_steps > 0 && record.outcome.verdict == "VALID";
 }
 
 // What the box offers to quote: the figure of merit of a problem class, else the deck's convention.
@@ -108,7 +123,7 @@ std::string utilisation(const Quoted& q, const Summary& summary) {
                              format_si(peak.tflops * 1e12, "FLOP/s").c_str(), peak.source.c_str());
   if (q.hfu != q.mfu) text += printed(", HFU %.1f %%", 100.0 * q.hfu);
   if (peak.source == "known device" && !peak.note.empty()) text += "; " + peak.note;
-  const std::string warning = impossible_utilisation(q.mfu, q.hfu);
+  const std::string warning = impossible_utilisation(q.mfu, q.hfu, q.convention);
   return text + (warning.empty() ? "" : "; " + warning);
 }
 
@@ -259,7 +274,7 @@ std::string verification_report(const Record& record) {
   std::string text = printed("%-32s %14s %14s\n", "check", "value", "threshold");
   for (const VerifyEntry& entry : record.verify) {
     text += check_line(entry);
-    text += printed("    %s\n", entry.formula.c_str());
+    text += hanging("    ", entry.formula);
   }
   if (!record.kernels_not_verified.empty()) {
     text += "Operations that the reduced model did not exercise:\n";
@@ -305,15 +320,15 @@ std::string headline(const Record& record, const std::string& result_file) {
   };
   const bool timed = s.timed_steps > 0;
   std::string text = rule('=');
-  const std::string steps =
-      printed("%lld timed steps, %s per step (%s to %s)", static_cast<long long>(s.timed_steps),
-              format_seconds(rate.sec_per_it).c_str(), format_seconds(rate.sec_per_it_min).c_str(),
-              format_seconds(rate.sec_per_it_max).c_str());
+  const std::string steps = timed_steps(s.timed_steps) + ", " + format_seconds(rate.sec_per_it) +
+                            " per step (" + range_of_steps(rate) + ")";
   const std::string& verdict = record.outcome.verdict;
   text += tinted(verdict, verdict == "VALID") +
           std::string(verdict.size() < 16 ? 16 - verdict.size() : 1, ' ') +
           (timed ? steps : "no step was timed") + "\n";
-  if (timed) {
+  if (timed && !is_quotable(record)) {
+    text += entry("Total", "none: no figure of a run that is " + verdict + " may be quoted");
+  } else if (timed) {
     const double ranks = static_cast<double>(s.world_size);
     const Quoted q = quoted(s);
     text += entry(
@@ -347,22 +362,23 @@ std::string last_line(const Record& record, const std::string& result_file) {
   const Summary& s = record.summary;
   const RateFigures& rate = s.rate;
   const FlopsFigures& flops = s.flops;
-  const auto figure = [&](const char* format, double value, bool known) {
-    return known ? printed(format, value) : std::string("none");
+  const auto figure = [&](const char* format, double value, bool has_value) {
+    return has_value ? printed(format, value) : std::string("none");
   };
-  const bool timed = s.timed_steps > 0;
+  const bool known = is_quotable(record);
   std::string verdict = record.outcome.verdict;
   std::replace(verdict.begin(), verdict.end(), ' ', '_');
   return printed("GPTBENCH status=%s verdict=%s params=%lld ranks=%lld steps=%lld",
                  record.outcome.status.c_str(), verdict.c_str(),
                  static_cast<long long>(s.num_params), static_cast<long long>(s.world_size),
                  static_cast<long long>(s.timed_steps)) +
-         " sec_per_it=" + figure("%.6g", rate.sec_per_it, timed) +
-         " tokens_per_s=" + figure("%.6g", rate.tokens_per_s, timed) +
-         " tflops=" + figure("%.6g", flops.model_tflops_per_device, timed) + " total_tflops=" +
-         figure("%.6g", flops.model_tflops_per_device * static_cast<double>(s.world_size), timed) +
-         " convention=" + flops.convention + " mfu=" + figure("%.4f", flops.mfu, flops.mfu > 0.0) +
-         (impossible_utilisation(flops.mfu, flops.hfu).empty()
+         " sec_per_it=" + figure("%.6g", rate.sec_per_it, known) +
+         " tokens_per_s=" + figure("%.6g", rate.tokens_per_s, known) +
+         " tflops=" + figure("%.6g", flops.model_tflops_per_device, known) + " total_tflops=" +
+         figure("%.6g", flops.model_tflops_per_device * static_cast<double>(s.world_size), known) +
+         " convention=" + flops.convention +
+         " mfu=" + figure("%.4f", flops.mfu, known && flops.mfu > 0.0) +
+         (!known || impossible_utilisation(flops.mfu, flops.hfu).empty()
               ? ""
               : std::string(" warning=") + (flops.mfu > 1.0 ? "mfu" : "hfu") +
                     "_above_100_percent") +
@@ -374,7 +390,7 @@ std::string last_line(const Record& record, const std::string& result_file) {
                                   : " class=" + key_text(record, "run", "class") +
                                         " tier=" + key_text(record, "run", "tier") +
                                         " rules=" + (s.rules.outcome == "met" ? "met" : "not_met") +
-                                        " fom_tflops=" + figure("%.6g", flops.fom_tflops, timed)) +
+                                        " fom_tflops=" + figure("%.6g", flops.fom_tflops, known)) +
          " file=" + result_file + "\n";
 }
 

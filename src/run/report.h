@@ -35,7 +35,7 @@ std::string checks_in_brief(const Record& record);
 // does not have are left out.
 std::string headline(const Record& record, const std::string& result_file);
 // "GPTBENCH status=OK verdict=VALID ..." with name=value pairs, for grep; a
-// figure that the run does not have is "none".
+// figure that the run does not have is "none", as are all rates of a run that is not VALID.
 std::string last_line(const Record& record, const std::string& result_file);
 
 }  // namespace gptbench

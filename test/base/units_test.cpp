@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/like_seconds.h"
 
 namespace gptbench {
 namespace {
@@ -29,6 +30,16 @@ TEST(Units, Seconds) {
   EXPECT_EQ(format_seconds(2 * 3600.0 + 3 * 60.0), "2 h 03 min");
   EXPECT_EQ(format_seconds(std::numeric_limits<double>::infinity()), "unknown");
   EXPECT_EQ(format_seconds(std::numeric_limits<double>::quiet_NaN()), "unknown");
+}
+
+// 919 ms beside 1.12 s, and what is shorter or longer than others.
+TEST(Units, TimesInTheUnitOfAnother) {
+  EXPECT_EQ(format_seconds_like(1.12, 0.919), "1120.00 ms");
+  EXPECT_EQ(format_seconds_like(4.2e-3, 812e-6), "4200 us");
+  EXPECT_EQ(format_seconds_like(0.25, 3.17), "0.25 s");
+  EXPECT_EQ(format_seconds_like(99.0, 725.0), "1 min 39 s");
+  EXPECT_EQ(format_seconds_like(3540.0, 3599.7), "0 h 59 min");
+  EXPECT_EQ(format_seconds_like(std::numeric_limits<double>::infinity(), 1.0), "unknown");
 }
 
 TEST(Units, Counts) {

@@ -63,7 +63,7 @@ TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
             "  megatron                         9.0000\n"
             "  mpt                              6.0000\n"
             "In fp8                              50.0 % of the FLOPs executed\n"
-            "Peak                              20.0000 TFLOP/s per rank (deck)\n"
+            "Peak per rank                     20.0000 TFLOP/s (deck)\n"
             "Loss scale                          32768 in the last step; 1 of 4 steps skipped and "
             "not timed\n"
             "Time of the slowest rank (1), mean of 3 timed steps\n"
@@ -284,6 +284,47 @@ TEST(Report, HeadlineWithoutATimedStep) {
             "GPTBENCH status=OOM verdict=NOT_VERIFIED params=0 ranks=2 steps=0 sec_per_it=none "
             "tokens_per_s=none tflops=none total_tflops=none convention=causal mfu=none loss=none "
             "file=f\n");
+}
+
+// The speed of a wrong computation, or of one that was cut short, is no result.
+TEST(Report, RunsThatAreNotValidHaveNoFigureToQuote) {
+  for (const char* const verdict : {"INVALID", "NOT VERIFIED"}) {
+    Record r = two_ranks();
+    r.outcome.verdict = verdict;
+    r.outcome.status = "FAILED";
+    r.summary.timed_steps = 1;
+    r.summary.flops.mfu = 1.5;
+    r.config = {{"run", "class", std::string("demo"), "1", ""},
+                {"run", "tier", std::string("tuned"), "1", ""}};
+    r.summary.rules = {"not met", "the verdict"};
+    const std::string box = headline(r, "f");
+    EXPECT_NE(box.find("1 timed step, 2.50 s per step (2.00 s to 4.00 s)\nTotal           none: no "
+                       "figure of a run that is " +
+                       std::string(verdict) + " may be quoted\nRules "),
+              std::string::npos)
+        << box;
+    for (const char* const figure : {"FLOP/s", "tokens/s", "MFU"})
+      EXPECT_EQ(box.find(figure), std::string::npos) << box;
+    const std::string line = last_line(r, "f");
+    EXPECT_NE(line.find(" steps=1 sec_per_it=none tokens_per_s=none tflops=none total_tflops=none "
+                        "convention=causal mfu=none loss="),
+              std::string::npos)
+        << line;
+    EXPECT_NE(line.find(" fom_tflops=none "), std::string::npos) << line;
+  }
+}
+
+// One unit in a line.
+TEST(Report, TimesOfStepsAreInOneUnit) {
+  Record r = two_ranks();
+  r.summary.rate.sec_per_it = 0.91916;
+  r.summary.rate.sec_per_it_min = 0.88182;
+  r.summary.rate.sec_per_it_max = 1.12;
+  EXPECT_NE(headline(r, "f").find(", 919.16 ms per step (881.82 ms to 1120.00 ms)\n"),
+            std::string::npos)
+      << headline(r, "f");
+  EXPECT_NE(performance_report(r).find("919.16 ms  (881.82 ms to 1120.00 ms, 3 timed)\n"),
+            std::string::npos);
 }
 
 // Shares of the slowest rank, 1: 4.5 of 9 s forward, 0.9 ms exposed.

@@ -15,7 +15,7 @@ done
 # A processor without data sheet: the measured ceiling, and why.
 ends 0 OK 2 "$deck" --verbose output.peak_tflops=0
 if ! grep -q '(known device)$' out; then
-  grep -q '^Peak .* per rank (measured GEMM ceiling)$' out || fail "$(grep '^Peak' out)"
+  grep -q '^Peak per rank .* TFLOP/s (measured GEMM ceiling)$' out || fail "$(grep '^Peak' out)"
   grep -Eq "^  (no data sheet of '|the data sheet of )" out || fail "does not say why"
 fi
 
@@ -25,7 +25,7 @@ if [ -n "$processor" ]; then
   printf "&mine\n  names = '%s'\n  clock_ghz = 100\n  fp32_tflops = 3\n/\n&b200\n  names = 'X'\n  memory_gb = 7\n/\n" "$processor" >"$own"
   export GPTBENCH_DEVICES=$own
   ends 0 OK 2 "$deck" --verbose output.peak_tflops=0
-  grep -Eq "^Peak +$(awk -v n="$sockets" 'BEGIN { printf "%.4f", 1.5 * n }') TFLOP/s per rank \(known device\)$" out || fail "$(grep '^Peak' out)"
+  grep -Eq "^Peak per rank +$(awk -v n="$sockets" 'BEGIN { printf "%.4f", 1.5 * n }') TFLOP/s \(known device\)$" out || fail "$(grep '^Peak' out)"
   if grep -q '^model name' /proc/cpuinfo && grep -q '^cpu MHz' /proc/cpuinfo; then
     grep -q '^  the peak is stated at 100 GHz, measured are ' out || fail "does not warn of the clock"
   fi

@@ -81,6 +81,9 @@ ends 4 INVALID 2 "$deck" "${skips[@]}"
 
 # 5: NaN or infinity.
 ends 5 FAILED 0 "$deck" optimizer.lr=1e30
+grep -q ' nan' out || fail "no number that is none"
+! grep -q -- '-nan' out || fail "a number that is none has a sign"
+grep -q ' verdict=INVALID .* steps=[1-9][0-9]* .* tokens_per_s=none .* mfu=none ' out || fail "figures of a run that failed"
 ends 5 FAILED 2 "$deck" optimizer.lr=1e30
 ends 5 FAILED 2 "$deck" precision.compute=fp16 optimizer.lr=1e30
 # The last update makes infinite weights of a step whose loss and gradient are finite: they are not saved.
