@@ -15,7 +15,8 @@ constexpr size_t recent_steps = 9;  // whose median stands for those to come
 // Parts of a run, each with a line at its end. With the rest of a report that has them all, these
 // fit in 60 lines.
 int64_t parts_of(const Progress::Length& length) {
-  return length.evaluates ? 4 : 10;
+  const bool has_last = length.duration_s > 0.0;  // of its own
+  return (length.evaluates ? 4 : 10) - (has_last ? 1 : 0);
 }
 
 }  // namespace
@@ -26,8 +27,8 @@ Progress::Length Progress::length_of(const Config& config, int64_t first_step) {
 }
 
 int64_t Progress::max_lines(const Length& length) {
-  // The first step, and the end of the warm-up or a last one behind lines that broke a silence.
-  constexpr int64_t others = 2;
+  // The first step, and the last one behind lines that broke a silence; the end of the warm-up.
+  const int64_t others = length.duration_s > 0.0 ? 3 : 2;
   const int64_t parts = parts_of(length);
   const int64_t evaluations = length.evaluates ? evaluations_per_run : 0;
   if (length.duration_s > 0.0) return others + parts + evaluations + (length.evaluates ? 1 : 0);
@@ -47,9 +48,8 @@ bool Progress::is_part(int64_t step, double now_s) const {
          now_s - timed_begin_s_ >= part_s * static_cast<double>(lines_ + 1);
 }
 
-bool Progress::is_due(int64_t step, double now_s) {
-  const bool last = length_.duration_s == 0.0 && step + 1 == length_.steps;
-  if (step == length_.first_step || last || is_part(step, now_s)) return true;
+bool Progress::is_due(int64_t step, bool is_last, double now_s) {
+  if (step == length_.first_step || is_last || is_part(step, now_s)) return true;
   if (now_s - printed_s_ < silence_s_) return false;
   silence_s_ *= 2.0;
   return true;
@@ -75,11 +75,21 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   const bool reports_skip = result.skipped && (log_every_ > 0 || !reported_skip_);
   reported_skip_ = reported_skip_ || reports_skip;
   if (result.skipped && !reports_skip) ++unreported_skips_;
-  const bool due = is_due(step, now_s);
-  if (!due && !reports_skip) return;
-  printed_s_ = now_s;
+  is_stopping_ = result.stop || (length_.duration_s == 0.0 && step + 1 == length_.steps);
+  const bool due = is_due(step, is_stopping_, now_s);
+  has_unprinted_ = !due && !reports_skip;
+  unprinted_ = result;
+  if (has_unprinted_) return;
   const int64_t counted_from = length_.duration_s == 0.0 ? length_.first_step + 1 : warmup_end();
   if (due && step >= counted_from) ++lines_;
+  print_step(step, result, is_stopping_ ? 0.0 : left_s(step, now_s), now_s);
+  if (reports_skip)
+    console_.say(printed("         skipped: gradient not finite; loss scale %g, next %g\n",
+                         result.loss_scale, result.next_loss_scale));
+}
+
+void Progress::print_step(int64_t step, const StepResult& result, double left_s, double now_s) {
+  printed_s_ = now_s;
   const std::string count = std::to_string(step + 1) +
                             (length_.duration_s > 0.0 ? "" : "/" + std::to_string(length_.steps));
   std::string note = step < warmup_end() ? " warm-up" : "";
@@ -88,20 +98,17 @@ void Progress::add(int64_t step, const StepResult& result, double now_s) {
   console_.say(printed("%8s %9.5f %9.4g %9.*f %10.1f %9.4g %9.2f%s\n", count.c_str(), result.loss,
                        result.grad_norm, milliseconds_ ? 3 : 4,
                        result.time_s * (milliseconds_ ? 1e3 : 1.0), tokens_ / result.time_s,
-                       flops_ / result.time_s / 1e12, left_s(step, now_s), note.c_str()));
-  if (reports_skip)
-    console_.say(printed("         skipped: gradient not finite; loss scale %g, next %g\n",
-                         result.loss_scale, result.next_loss_scale));
+                       flops_ / result.time_s / 1e12, left_s, note.c_str()));
 }
 
-void Progress::evaluated(int64_t steps, double loss, double now_s) {
-  const bool last = length_.duration_s == 0.0 && steps == length_.steps;
+void Progress::evaluated(int64_t steps, double loss, bool ends, double now_s) {
+  if (ends && has_unprinted_) print_step(steps - 1, unprinted_, 0.0, now_s);
   const bool due =
       length_.duration_s > 0.0 && log_every_ == 0
           ? now_s - evaluated_s_ >= length_.duration_s / static_cast<double>(evaluations_per_run)
           : steps - evaluated_steps_ >=
                 (log_every_ > 0 ? log_every_ : ceil_div(length_.steps, evaluations_per_run));
-  if (!last && !due) return;
+  if (!ends && !is_stopping_ && !due) return;
   evaluated_steps_ = steps;
   evaluated_s_ = now_s;
   console_.say(

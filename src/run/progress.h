@@ -12,10 +12,11 @@
 namespace gptbench {
 
 // Prints the first step, the last one and every so many in between: output.log_every, or about ten
-// in the whole run where that is 0, fewer where held-out losses come between. A line also appears
-// after a silence of one minute, then of two, four and so on, so that a long run shows that it
-// lives; later lines are left out for it, so that there are few. The first skipped step has a line
-// of its own, later ones are counted in the next line; with log_every each has one.
+// in the whole run where that is 0, fewer where held-out losses come between. The last one is also
+// that of a run which ends before its steps: by time, by a signal, or since a target is reached. A
+// line also appears after a silence of one minute, then of two, four and so on, so that a long run
+// shows that it lives; later lines are left out for it, so that there are few. The first skipped
+// step has a line of its own, later ones are counted in the next line; with log_every each has one.
 class Progress {
  public:
   // The length of the run is `steps`, or `duration_s` of timed steps where that is not 0. The first
@@ -38,13 +39,15 @@ class Progress {
 
   // After each step, in order, from first_step.
   void add(int64_t step, const StepResult& result, double now_s);
-  // After an evaluation behind so many steps: prints the last one and some before.
-  void evaluated(int64_t steps, double loss, double now_s);
+  // After an evaluation behind so many steps: prints the last one and some before. ends: the loss
+  // has reached its target, which ends the run.
+  void evaluated(int64_t steps, double loss, bool ends, double now_s);
 
  private:
   int64_t warmup_end() const { return length_.first_step + length_.warmup_steps; }
   bool is_part(int64_t step, double now_s) const;  // of the lines in between
-  bool is_due(int64_t step, double now_s);
+  bool is_due(int64_t step, bool is_last, double now_s);
+  void print_step(int64_t step, const StepResult& result, double left_s, double now_s);
   double left_s(int64_t step, double now_s) const;
 
   const Console& console_;
@@ -59,6 +62,9 @@ class Progress {
   int64_t lines_ = 0;            // of the run after its first step, or of the timed steps
   bool reported_skip_ = false;
   int64_t unreported_skips_ = 0;
+  StepResult unprinted_;  // the latest step, where has_unprinted_
+  bool has_unprinted_ = false;
+  bool is_stopping_ = false;     // the latest step is the last
   int64_t evaluated_steps_ = 0;  // of the latest evaluation that was printed
   double evaluated_s_ = 0.0;
 };

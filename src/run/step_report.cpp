@@ -47,7 +47,9 @@ void StepReport::evaluated(const Evaluation& evaluation) {
     latest_.held_out_loss = evaluation.loss;
     write_line();
   }
-  if (!signal_pending()) progress_.evaluated(evaluation.steps, evaluation.loss, now_s());
+  const double target = plan_.config.convergence.target_loss;
+  const bool ends = target > 0.0 && evaluation.loss <= target;
+  if (!signal_pending()) progress_.evaluated(evaluation.steps, evaluation.loss, ends, now_s());
 }
 
 }  // namespace gptbench

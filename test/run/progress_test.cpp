@@ -96,7 +96,7 @@ TEST(Progress, LinesOfALongRunAreFew) {
         result.skipped = log_every == 0 && i >= 300;
         const double now_s = 0.0125 * static_cast<double>(i + 1);
         progress.add(i, result, now_s);
-        progress.evaluated(i + 1, 1.0, now_s);
+        progress.evaluated(i + 1, 1.0, false, now_s);
       }
       const std::string text = testing::internal::GetCapturedStdout();
       // Heading and the skipped step.
@@ -105,6 +105,29 @@ TEST(Progress, LinesOfALongRunAreFew) {
           << text;
       EXPECT_GE(count_of_lines(text), 8) << text;
       EXPECT_NE(text.find("Held-out loss after step "), std::string::npos);
+    }
+}
+
+// Stopped by time, or by a held-out loss: the last step and the last loss are printed, in this
+// order.
+TEST(Progress, TheLastStepOfARunThatEndsEarlyIsPrinted) {
+  for (const double duration_s : {0.0, 1000.0})
+    for (const bool reaches_target : {false, true}) {
+      Progress progress(console, {500, 1, duration_s, 0, true}, 0, 1.0, 1.0);
+      testing::internal::CaptureStdout();
+      for (int64_t i = 0; i < 15; ++i) {
+        StepResult result = step_of(0.01);
+        result.stop = !reaches_target && i == 14;
+        progress.add(i, result, 0.01 * static_cast<double>(i + 1));
+      }
+      progress.evaluated(15, 1.0, reaches_target, 0.16);
+      const std::string text = testing::internal::GetCapturedStdout();
+      const std::string last = duration_s > 0.0 ? "\n      15 " : "\n  15/500 ";
+      const size_t step = text.find(last), loss = text.find("\nHeld-out loss after step 15: ");
+      EXPECT_NE(step, std::string::npos) << text;
+      EXPECT_NE(loss, std::string::npos) << text;
+      EXPECT_LT(step, loss);
+      EXPECT_EQ(text.find(last, step + 1), std::string::npos) << text;
     }
 }
 
