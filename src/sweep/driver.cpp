@@ -228,14 +228,15 @@ class Driver {
   }
 
   void report(size_t index, double wall_s, const Record& record) const {
-    std::string line = position(index) + jobs_[index].row->name + "  " + record.outcome.status +
-                       "  " + format_seconds(wall_s);
+    constexpr size_t width = 80;
+    const std::string name = position(index) + jobs_[index].row->name;
+    std::string end = record.outcome.status + "  " + format_seconds(wall_s);
     const double rate = record.summary.rate.tokens_per_s;
     if (record.outcome.status == "OK" && rate > 0.0)
-      line += ", " + format_count(static_cast<int64_t>(rate)) + " tokens/s";
+      end += ", " + format_count(static_cast<int64_t>(rate)) + " tokens/s";
     const double left_s = time_left_.seconds();
-    if (left_s > 0.0) line += "; about " + format_seconds(left_s) + " left";
-    print(line + "\n");
+    if (left_s > 0.0) end += "; about " + format_seconds(left_s) + " left";
+    print(name + (name.size() + 2 + end.size() <= width ? "  " : "\n    ") + end + "\n");
     if (record.outcome.status != "OK") print("    " + record.outcome.reason + "\n");
   }
 
@@ -252,8 +253,9 @@ class Driver {
         print("  " + job.status + "  " + job.row->name + "\n");
     const std::string directory = shell_word(sweep_.directory),
                       results = directory + "/*/result.h5\n";
-    print("Report: gptpost report -o " + directory + "/report.html " + results);
-    print("Table: gptpost table --style native --format md " + results);
+    print("Make the report and the table of these rows with\n");
+    print("  gptpost report -o " + directory + "/report.html " + results);
+    print("  gptpost table --style native --format md " + results);
   }
 
   Sweep& sweep_;

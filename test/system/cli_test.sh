@@ -15,6 +15,7 @@ says() {  # says PATTERN ARGUMENTS...: without MPI, status 0, nothing on standar
   [ -z "$(find "$work" -mindepth 1)" ] || fail "wrote something"
 }
 says '^  8  stopped by time limit or signal \(status TIMEOUT\)$' --help
+awk 'length($0) > 80 { exit 1 }' out || fail "lines of more than 80 columns"
 says '^  8  stopped by time limit or signal' -h
 says '^gptbench [0-9]+\.[0-9]+\.[0-9]+ \(commit ' --version
 says 'num_attention_heads' --keys
