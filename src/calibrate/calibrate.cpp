@@ -164,7 +164,13 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
   CalibrationSetup setup;
   setup.deck = read_deck_once(world, named, has_deck ? "" : default_deck(world.size()));
   if (has_deck) setup.deck.config.run.name += "-calibration";
-  agreed(world, [&] { setup.config = resolve(setup.deck, world.size()); });
+  agreed(world, [&] {
+    setup.config = resolve(setup.deck, world.size());
+    if (setup.config.precision.compute == Precision::fp64)
+      setup.deck.fail({"precision.compute"},
+                      "{precision.compute} cannot be calibrated, it is the arithmetic of "
+                      "run.device = 'ref', which nobody projects; use another type");
+  });
   setup.device = make_device(world, setup.config);
   setup.memory = setup.device->memory_offer();
   agreed(world, [&] {

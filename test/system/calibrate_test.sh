@@ -108,5 +108,7 @@ await_end "$job"
 grep -Eq '^gptbench: rank [01] on .*: rank [01] on .* has been stopped for more than 2 s' err || fail "$(cat err)"
 
 refused 2 'only one of --plan' 0 --calibrate --plan
+refused 2 "precision.compute = 'fp64' cannot be calibrated, .*; use another type" 2 --calibrate "$decks/tiny.in" run.device=ref \
+  precision.compute=fp64
 refused 2 'unknown key' 2 --calibrate run.bogus=1
 exit $((failures > 0))
