@@ -306,7 +306,8 @@ double all_reduce_rate(const Calibration& calibration) {
 // Why a calibration is less than whole; "" where it is not.
 std::string reason_of(const Measured& measured) {
   if (measured.wrong > 0)
-    return printed("%lld messages left wrong arrays", static_cast<long long>(measured.wrong));
+    return printed("messages left %lld wrong elements; gptpost table --style comm names them",
+                   static_cast<long long>(measured.wrong));
   if (measured.signal != 0)
     return printed("stopped by signal %lld, without a profile; measurements left out: %lld",
                    static_cast<long long>(measured.signal),
@@ -374,7 +375,7 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     if (whole)
       record.calibration.profile = profile_of(fitted, node, device, world.size(), record.date_utc);
     record.verify = {{"messages_correct",
-                      "arrays that do not hold the sum, or the parts, of all ranks",
+                      "elements that are not the sum, or a part, of those of all ranks",
                       static_cast<double>(measured.wrong), 0.0, measured.wrong == 0}};
     record.summary.gemm_ceiling.tflops = fitted.gemm_flops_per_s / 1e12;
     set_end(record, {measured.outcome(), reason_of(measured)});

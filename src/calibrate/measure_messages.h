@@ -27,15 +27,20 @@ std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan);
 
 struct MessageOutcome {
   int64_t left_out = 0;
-  int64_t wrong = 0;  // arrays that did not hold what they must
+  int64_t wrong = 0;  // elements that were not what they must be, over all ranks
 };
 
 // Collective. Messages of 8 bytes to 256 MiB (of room_bytes, where that is less), in powers of two.
-// Each is checked once: of ones, an all-reduce or reduce-scatter makes the number of ranks, the
-// others leave ones. Appends to `result` on rank 0. `plan`: of this rank, for its device.
+// Each is checked once, element by element: of ones, an all-reduce or reduce-scatter makes the
+// number of ranks, the others leave ones. Appends to `result` on rank 0. `plan`: of this rank, for
+// its device.
 MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& plan,
                                 const AxisMessages& messages, int64_t room_bytes, double seconds,
                                 Calibration& result);
+
+// Elements of a device's array [count] that are not `expected`.
+int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t count,
+                    float expected);
 
 // Collective, of two and more ranks. GEMMs of `type`, an all-reduce of all ranks, and both at the
 // same time, as the engine issues them: the message first, driven between GEMMs. Appends to

@@ -20,8 +20,8 @@ struct KernelRate {
 
 // One call of a collective, or one message between two ranks (op "send"), in groups of `ranks`
 // ranks of which `per_node` are on one node; all groups of the axis at the same time. bytes: of the
-// full array, `count` elements. time_s: of the slowest rank, median over calls. wrong: ranks whose
-// array did not hold what it must afterwards; -1 where nobody looked.
+// full array, `count` elements. time_s: of the slowest rank, median over calls. wrong: elements
+// of all ranks that were not what they must be afterwards; -1 where nobody looked.
 struct MessageRate {
   std::string axis, op, type, redop;  // redop "none" where nothing is reduced
   int64_t ranks = 1, per_node = 1;

@@ -49,6 +49,19 @@ TEST_F(Overlap, GemmMessageAndBoth) {
   EXPECT_GE(gemms * gemm.time_s, 2.0 * message.time_s);
 }
 
+// Beyond the part that is looked at in one go, and neither the first nor the last.
+TEST_F(Overlap, EveryElementOfAMessageIsLookedAt) {
+  const std::unique_ptr<Queue> queue = device_->make_queue("test");
+  std::vector<float> array(3 << 20, 2.0f);
+  const auto count = static_cast<int64_t>(array.size()) - 7;
+  EXPECT_EQ(count_wrong(*device_, *queue, array.data(), count, 2.0f), 0);
+  for (const size_t wrong : {size_t{1}, size_t{1} << 20, (size_t{2} << 20) + 5})
+    array[wrong] = 3.0f;
+  array[array.size() - 7] = 3.0f;  // behind the end
+  EXPECT_EQ(count_wrong(*device_, *queue, array.data(), count, 2.0f), 3);
+  EXPECT_EQ(count_wrong(*device_, *queue, array.data(), count, 3.0f), count - 3);
+}
+
 TEST_F(Overlap, NothingWithoutRoom) {
   EXPECT_EQ(measure(int64_t{1} << 20), 3);
   EXPECT_TRUE(result_.empty());
