@@ -9,12 +9,40 @@
 
 namespace gptbench {
 
-void check_checkpoint_directory(MpiWorld& world, const CheckpointConfig& config) {
-  if (config.directory.empty()) return;
-  std::vector<std::string> created;
+namespace {
+
+// Whether a run from the beginning writes a checkpoint after this step, and so replaces an earlier
+// one of that name.
+bool is_rewritten(const Config& config, int64_t steps) {
+  const int64_t last = config.run.steps, every = config.checkpoint.every_steps;
+  if (config.run.limits.duration_s > 0.0) return false;
+  return steps == last || (steps > 0 && steps < last && every > 0 && steps % every == 0);
+}
+
+}  // namespace
+
+CheckpointDirectory::CheckpointDirectory(MpiWorld& world, const Config& config)
+    : path_(config.checkpoint.directory) {
+  if (path_.empty()) return;
+  try {
+    probe(world);
+    agreed(world, [&] {
+      if (world.rank() == 0) take(config);
+    });
+  } catch (const AgreedError&) {
+    release();
+    throw;
+  }
+}
+
+CheckpointDirectory::~CheckpointDirectory() {
+  release();
+}
+
+void CheckpointDirectory::probe(MpiWorld& world) {
   std::unique_ptr<NewFile> probe;
   std::string name;
-  const std::string path = checkpoint_files(config.directory, 0).array_file();
+  const std::string path = checkpoint_files(path_, 0).array_file();
   const auto check = [&](const std::string& advice, const auto& action) {
     agreed(world, [&] {
       try {
@@ -26,31 +54,44 @@ void check_checkpoint_directory(MpiWorld& world, const CheckpointConfig& config)
   };
   check("name a writable one in checkpoint.directory", [&] {
     if (world.rank() != 0) return;
-    try {
-      created = create_directories(config.directory);
-      probe = std::make_unique<NewFile>(path);
-      probe->write_at(0, "", 1);
-      probe->sync();
-      name = probe->temporary();
-    } catch (const Error&) {
-      probe.reset();
-      remove_directories(created);
-      throw;
-    }
+    created_ = create_directories(path_);
+    probe = std::make_unique<NewFile>(path);
+    probe->write_at(0, "", 1);
+    probe->sync();
+    name = probe->temporary();
   });
   world.broadcast(name);
   check("name one in checkpoint.directory that all nodes share", [&] {
     if (world.rank() != 0) NewFile(path, name);
   });
   world.barrier();
-  probe.reset();
-  remove_directories(created);
 }
 
-Checkpoints::Checkpoints(MpiWorld& world, Engine& engine)
+void CheckpointDirectory::take(const Config& config) {
+  const std::string lock = path_ + "/lock";
+  lock_ = std::make_unique<FileLock>(lock);
+  if (lock_->is_taken())
+    throw Error(Exit::usage, "checkpoint.directory = '" + path_ +
+                                 "' is in use: another run has locked " + lock +
+                                 "; wait until it has ended, or name another directory");
+  if (config.run.start.resume != "no") return;
+  for (const Inventory::Complete& found : take_inventory(path_).complete)
+    if (!is_rewritten(config, found.manifest.state.steps))
+      throw Error(Exit::usage, found.files.array_file() +
+                                   " is a checkpoint of another run; set run.resume = 'auto' to "
+                                   "continue that run, or another checkpoint.directory");
+}
+
+void CheckpointDirectory::release() {
+  lock_.reset();
+  remove_directories(created_);
+}
+
+Checkpoints::Checkpoints(MpiWorld& world, Engine& engine, const OwnCheckpoints& own)
     : world_(world),
       engine_(engine),
       config_(engine.resources().plan.config.checkpoint),
+      own_(own),
       latest_s_(now_s()) {}
 
 bool Checkpoints::is_due(int64_t steps, bool last) {
@@ -70,7 +111,7 @@ double Checkpoints::after_step(int64_t steps, bool last, const std::function<boo
   const bool saves = due && is_sound();
   if (writing_ != nullptr && world_.all(due || writing_->share_is_written())) finish();
   if (saves) {
-    writing_ = std::make_unique<CheckpointWriter>(world_, engine_, steps);
+    writing_ = std::make_unique<CheckpointWriter>(world_, engine_, own_, steps);
     if (last || !config_.async) finish();
     latest_s_ = now_s();
   }

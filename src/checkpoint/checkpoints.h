@@ -5,21 +5,41 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "checkpoint/save.h"
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
+#include "io/file_bytes.h"
 
 namespace gptbench {
 
-// Collective. Throws AgreedError(Exit::io) where no checkpoint can be written, or the ranks see
-// different directories.
-void check_checkpoint_directory(MpiWorld& world, const CheckpointConfig& config);
+// checkpoint.directory, which belongs to one run from before its first step to its end.
+class CheckpointDirectory {
+ public:
+  // Collective. Throws AgreedError: Exit::io where no checkpoint can be written, or the ranks see
+  // different directories; Exit::usage where another run is using it, or it holds checkpoints that
+  // this run neither continues nor writes anew. Then it leaves the directory as it was.
+  CheckpointDirectory(MpiWorld& world, const Config& config);
+  ~CheckpointDirectory();
+  CheckpointDirectory(const CheckpointDirectory&) = delete;
+  CheckpointDirectory& operator=(const CheckpointDirectory&) = delete;
+
+ private:
+  void probe(MpiWorld& world);
+  void take(const Config& config);
+  void release();
+
+  const std::string path_;
+  // On rank 0.
+  std::vector<std::string> created_;
+  std::unique_ptr<FileLock> lock_;
+};
 
 class Checkpoints {
  public:
-  // The arguments must outlive it.
-  Checkpoints(MpiWorld& world, Engine& engine);
+  // World and engine must outlive it.
+  Checkpoints(MpiWorld& world, Engine& engine, const OwnCheckpoints& own);
 
   // Collective, after step number `steps`: completes what has been written in the background, and
   // begins the checkpoint that &checkpoint wants after this step; `last`: no step follows. Before,
@@ -41,6 +61,7 @@ class Checkpoints {
   MpiWorld& world_;
   Engine& engine_;
   const CheckpointConfig& config_;
+  OwnCheckpoints own_;
   std::unique_ptr<CheckpointWriter> writing_;
   double latest_s_;  // by now_s()
   int64_t completed_ = 0, bytes_ = 0;

@@ -180,6 +180,7 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
       verify(world, file, manifest);
     } catch (const AgreedError& damage) {
       pass_over(damage.what());
+      start.own.damaged.insert(stem);
       continue;
     }
     agreed(world, [&] { Loader(engine, file, manifest).load(use); });
@@ -189,6 +190,8 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
     engine.continue_from(manifest.state);
     start.steps = manifest.state.steps;
     start.steps_s = manifest.state.steps_s;
+    for (const Inventory::Complete& earlier : offer.complete)
+      start.own.all.insert(earlier.files.stem);
     return true;
   }
   int64_t damaged = last_reason.empty() ? 0 : 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "comm/mpi_world.h"
@@ -9,12 +10,20 @@
 
 namespace gptbench {
 
-// Where training starts; the same on all ranks.
+// The checkpoints that a run may remove: those that it has written, and those of the run that it
+// continues. By CheckpointFiles::stem, on rank 0.
+struct OwnCheckpoints {
+  std::set<std::string> all;
+  std::set<std::string> damaged;  // which were passed over: not among those that are kept
+};
+
+// Where training starts; the same on all ranks, but for `own`.
 struct TrainingStart {
   std::string path;      // of the checkpoint that training continues from; "": none
   int64_t steps = 0;     // that were executed before
   double steps_s = 0.0;  // their time, of the slowest rank; 0: not known
   bool fresh = true;     // the weights are those of a new model
+  OwnCheckpoints own;
 };
 
 // Collective, with the weights initialised. Follows run.resume and run.init_from: continues from

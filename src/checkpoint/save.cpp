@@ -127,12 +127,17 @@ void remove_checkpoint(const CheckpointFiles& files) {
   ::unlink(files.array_file().c_str());
 }
 
-// Removes all complete checkpoints but the newest `keep`, and what interrupted runs left. What has
-// a lock is no leftover: another run writes it, although it should not do so here.
-void prune(const std::string& directory, int64_t keep) {
+// Removes all of the run's own checkpoints but the newest `keep`, and what interrupted runs left.
+// What has a lock is no leftover: another run writes it, although it should not do so here.
+void prune(const std::string& directory, int64_t keep, const OwnCheckpoints& own) {
   const Inventory found = take_inventory(directory);
-  for (size_t i = static_cast<size_t>(keep); i < found.complete.size(); ++i)
-    remove_checkpoint(found.complete[i].files);
+  for (const Inventory::Complete& each : found.complete) {
+    if (own.all.count(each.files.stem) == 0) continue;
+    if (keep == 0)
+      remove_checkpoint(each.files);
+    else if (own.damaged.count(each.files.stem) == 0)
+      --keep;
+  }
   for (const std::string& path : found.leftovers)
     if (!is_locked(path)) ::unlink(path.c_str());
 }
@@ -151,8 +156,9 @@ int64_t time_of_writing(const std::string& directory, int64_t steps) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, int64_t steps)
-    : world_(world), config_(engine.resources().plan.config), begin_s_(now_s()) {
+CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoints& own,
+                                   int64_t steps)
+    : world_(world), config_(engine.resources().plan.config), own_(own), begin_s_(now_s()) {
   Resources& resources = engine.resources();
   files_ = checkpoint_files(config_.checkpoint.directory, steps);
   manifest_.state = engine.state(steps);
@@ -267,7 +273,9 @@ void CheckpointWriter::finish() {
     }
     complete_s = now_s();
     failpoint("checkpoint_complete");
-    prune(config_.checkpoint.directory, config_.checkpoint.keep);
+    own_.all.insert(files_.stem);
+    own_.damaged.erase(files_.stem);
+    prune(config_.checkpoint.directory, config_.checkpoint.keep, own_);
     failpoint("checkpoint_pruned");
   });
   write_s_ = world_.max(share_s_ - begin_s_) + world_.max(complete_s - finish_s);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "checkpoint/load.h"
 #include "comm/mpi_world.h"
 #include "engine/engine.h"
 #include "io/disk_writer.h"
@@ -26,14 +27,16 @@ class CheckpointWriter {
   // writes it while training goes on. The thread makes no MPI calls. Throws AgreedError (Exit::io
   // where a rank cannot write, Exit::non_finite where it holds NaN or infinity); earlier
   // checkpoints are intact.
-  CheckpointWriter(MpiWorld& world, Engine& engine, int64_t steps);
+  // The other arguments must outlive it.
+  CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoints& own, int64_t steps);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   bool share_is_written() const { return written_; }  // local; or has failed
-  // Collective, once: waits for all shares, and completes the checkpoint. Then removes all complete
-  // checkpoints but the newest checkpoint.keep, and leftovers. Throws as the constructor does.
+  // Collective, once: waits for all shares, and completes the checkpoint. Then removes all of the
+  // run's own checkpoints but the newest checkpoint.keep, and leftovers. Throws as the constructor
+  // does.
   void finish();
 
   const CheckpointFiles& files() const { return files_; }
@@ -51,6 +54,7 @@ class CheckpointWriter {
 
   MpiWorld& world_;
   const Config& config_;
+  OwnCheckpoints& own_;
   CheckpointFiles files_;
   Manifest manifest_;
   std::unique_ptr<NewFile> file_;

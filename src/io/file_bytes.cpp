@@ -121,6 +121,31 @@ bool is_locked(const std::string& path) {
   return fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+FileLock::FileLock(const std::string& path) : path_(path) {
+  struct stat ours {
+  }, named{};
+  do {
+    // NFS locks what is open for writing alone; elsewhere that would keep a file system from being
+    // made read-only.
+    for (const int access : {O_RDONLY, O_RDWR}) {
+      if (fd_ >= 0) ::close(fd_);
+      fd_ = open_file(path_, access | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+      if (fd_ < 0) return;
+      const int error = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+      taken_ = error == EWOULDBLOCK;
+      if (error != EBADF) break;
+    }
+    // Whoever had the lock may have removed the file since it was opened.
+  } while (!taken_ && ::fstat(fd_, &ours) == 0 &&
+           (::stat(path_.c_str(), &named) != 0 || ours.st_ino != named.st_ino));
+}
+
+FileLock::~FileLock() {
+  if (fd_ < 0) return;
+  if (!taken_) ::unlink(path_.c_str());
+  ::close(fd_);
+}
+
 std::vector<std::string> create_directories(const std::string& directory) {
   std::vector<std::string> created;
   size_t end = 0;

@@ -23,6 +23,22 @@ std::string read_beginning(const std::string& path, int64_t limit_bytes);
 // the system removes with its process. False on a file system without locks.
 bool is_locked(const std::string& path);
 
+// A lock (flock) on a file of this name, which is made for it; both go with the destructor, the
+// lock also with the process. None where the file system has no locks.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  bool is_taken() const { return taken_; }  // another process has it
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  bool taken_ = false;
+};
+
 // Creates `directory` and its missing parents; returns those that were created, outermost first.
 // Throws Error(Exit::io); what was created until then is removed again.
 std::vector<std::string> create_directories(const std::string& directory);

@@ -227,7 +227,7 @@ Training train_model(const Session& session, Sensing& sensing,
   Dump dump(world, plan);
   dump.weights(engine, "weights_initial");
   StepReport report(session, planned, plan, first_step);
-  Checkpoints checkpoints(world, engine);
+  Checkpoints checkpoints(world, engine, parts.start.from.own);
   agreed(world, [&] { report.begin(planned, parts); });
   TrainingEvents events;
   events.after_step = [&](int64_t step, const StepResult& result) {

@@ -115,7 +115,7 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
     check_output_directory(config.output.directory);
     known_devices();
   });
-  check_checkpoint_directory(world, config.checkpoint);
+  const CheckpointDirectory checkpoint_directory(world, config);
   std::unique_ptr<TokenSource> tokens;
   agreed(world, [&] {
     HeldOut held_out;

@@ -152,6 +152,35 @@ TEST_F(Damage, TheLatestAreKept) {
   EXPECT_TRUE(found.leftovers.empty());
 }
 
+// Neither does a run remove the checkpoints of another, nor count what it has passed over.
+TEST_F(Damage, OnlyOwnUndamagedOnesCount) {
+  const auto kept = [&] {
+    world.barrier();
+    std::vector<int64_t> steps;
+    for (const Inventory::Complete& each : take_inventory(directory()).complete)
+      steps.push_back(each.manifest.state.steps);
+    std::sort(steps.begin(), steps.end());
+    world.barrier();
+    return steps;
+  };
+  const auto save = [](SavedRun& run, int64_t steps) {
+    run.train(steps);
+    run.save();
+  };
+  save_two();
+  SavedRun other(world, layout_, directory());
+  save(other, 4);
+  for (int i = 0; i < 2; ++i) save(other, 1);
+  EXPECT_EQ(kept(), (std::vector<int64_t>{1, 2, 5, 6}));
+  once([&] { flip(directory() + "/step-00000006.h5", 5000); });
+  SavedRun next(world, layout_, directory());
+  EXPECT_EQ(next.load().steps, 5);
+  save(next, 2);
+  EXPECT_EQ(kept(), (std::vector<int64_t>{5, 6, 7}));
+  save(next, 1);
+  EXPECT_EQ(kept(), (std::vector<int64_t>{7, 8}));
+}
+
 // A number that is not finite in the state of one rank, whose weights are finite.
 TEST_F(Damage, WhatIsNotFiniteIsNotSaved) {
   save_two();

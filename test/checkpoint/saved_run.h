@@ -57,7 +57,9 @@ class SavedRun {
     begin_save();
     return finish_save();
   }
-  void begin_save() { writer_ = std::make_unique<CheckpointWriter>(world_, *engine_, steps_); }
+  void begin_save() {
+    writer_ = std::make_unique<CheckpointWriter>(world_, *engine_, own_, steps_);
+  }
   Manifest finish_save() {
     const std::unique_ptr<CheckpointWriter> writer = std::move(writer_);
     writer->finish();
@@ -68,6 +70,7 @@ class SavedRun {
     const TrainingStart start = start_training(
         world_, *engine_, [&](const std::string& line) { passed_over.push_back(line); });
     steps_ = start.steps;
+    own_ = start.own;
     return start;
   }
   Engine& engine() { return *engine_; }
@@ -82,6 +85,7 @@ class SavedRun {
   std::unique_ptr<TokenSource> tokens_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CheckpointWriter> writer_;
+  OwnCheckpoints own_;
   int64_t steps_ = 0;
 };
 

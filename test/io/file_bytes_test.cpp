@@ -116,6 +116,26 @@ TEST_F(FileBytes, AFileThatIsBeingWrittenIsLocked) {
 }
 
 // Another run that takes this one's directory for its own has cleared it up.
+TEST_F(FileBytes, ALockIsHeldOnceAndLeavesNoFile) {
+  {
+    const FileLock first(path_);
+    EXPECT_FALSE(first.is_taken());
+    EXPECT_TRUE(FileLock(path_).is_taken());
+    EXPECT_TRUE(is_locked(path_));
+    // Not that of the file which the first has made.
+    fs::remove(path_);
+    EXPECT_FALSE(FileLock(path_).is_taken());
+  }
+  EXPECT_FALSE(fs::exists(path_));
+  // One that a killed process has left; a link is not followed.
+  std::ofstream(path_) << "left";
+  EXPECT_FALSE(FileLock(path_).is_taken());
+  EXPECT_FALSE(fs::exists(path_));
+  fs::create_symlink("victim", path_);
+  EXPECT_FALSE(FileLock(path_).is_taken());
+  EXPECT_FALSE(fs::exists(in("victim")));
+}
+
 TEST_F(FileBytes, ATemporaryFileThatIsGoneIsNamed) {
   NewFile file(path_);
   fs::remove(file.temporary());

@@ -154,6 +154,30 @@ run 1 "$deck" "${often[@]}" run.steps=14
 [ "$(losses | wc -l)" -eq 14 ] || fail "the journal is not continued"
 [ -e "$saved/out/result.1.h5" ] || fail "the earlier result is gone"
 
+# A run that does not continue takes no checkpoint of another one away; the same run writes its own anew.
+anew=(run.resume=no checkpoint.directory="$saved/ck" output.directory="$saved/other" batch.global_batch_size=8)
+files() { find "$saved/ck" -type f -exec cksum {} + | sort; }
+files >before
+for shorter in "run.steps=10 checkpoint.every_steps=2" "run.duration_s=1"; do
+  # shellcheck disable=SC2086
+  refused 2 "ck/step-00000014.h5 is a checkpoint of another run; set run.resume = 'auto' .*, or another checkpoint.directory" 2 "$deck" "${anew[@]}" $shorter
+done
+files | cmp -s - before || fail "the checkpoints have changed"
+run 1 "$deck" "${anew[@]}" run.steps=14 checkpoint.every_steps=2
+[ "$status" -eq 0 ] || fail "status $status"
+files | cmp -s - before || fail "other checkpoints: $(files | diff - before)"
+
+# Nor does a second run use the directory of one that lives.
+: >living
+"$GPTBENCH" "$deck" checkpoint.directory="$saved/live" output.directory="$saved/living" run.steps=2000000000 >living 2>&1 &
+job=$!
+if await '^ *1/2000000000 ' living "$job"; then
+  refused 2 "checkpoint.directory = '.*live' is in use: another run has locked .*live/lock;" 2 "$deck" checkpoint.directory="$saved/live" run.resume=auto
+fi
+kill -TERM "$job"
+await_end "$job"
+[ ! -e "$saved/live/lock" ] || fail "the lock is left"
+
 # Nothing is left, and the result is not that of a valid run: killed behind the last checkpoint, whose
 # journal becomes the result, and not valid. However often it is started again.
 begin
