@@ -92,7 +92,8 @@ const std::map<ModelFamily, std::vector<Required>> required = {
       {"rope_scaling", {"null"}},
       {"sliding_window", {"null"}},
       {"attention_bias", {"false"}},
-      {"mlp_bias", {"false"}}}},
+      {"mlp_bias", {"false"}},
+      {"partial_rotary_factor", {"1.0", "1"}}}},
 };
 
 // config.json, or nothing: every key may be missing.
@@ -126,25 +127,32 @@ class HubConfig {
     keys.emplace_back(ours, format_real(json_[key].get<double>()));
   }
   void check(const std::vector<Required>& rows) const {
-    for (const Required& row : rows) {
-      if (!has(row.key)) continue;
-      const std::string value = json_[row.key].dump(-1, ' ', true, Json::error_handler_t::replace);
-      if (!contains(row.values, value))
-        throw error(std::string(row.key) + " is " + value.substr(0, 80) +
+    for (const Required& row : rows)
+      if (has(row.key) && !contains(row.values, dump(row.key)))
+        throw error(std::string(row.key) + " is " + dump(row.key).substr(0, 80) +
                     ", which the engine does not have; it has " + row.values.front());
-    }
+  }
+  // `size` is that of the tensors.
+  void check_size(const char* key, const std::string& size) const {
+    if (has(key) && dump(key) != size)
+      throw error(std::string(key) + " is " + dump(key).substr(0, 80) + ", the tensors have " +
+                  size + "; copy the weights and their config.json again");
   }
   // Newer files keep the rotary angles in an object of their own.
   void rotary(ModelKeys& keys) const {
     HubConfig inner = *this;
     if (has("rope_parameters")) inner.json_ = json_["rope_parameters"];
     if (!inner.json_.is_object()) throw error("rope_parameters is not an object");
-    inner.check({{"rope_type", {"\"default\""}}});
+    inner.check({{"rope_type", {"\"default\""}}, {"partial_rotary_factor", {"1.0", "1"}}});
     inner.real("rope_theta", "rotary_theta", keys);
   }
   Error error(const std::string& what) const { return Error(Exit::io, path_ + ": " + what); }
 
  private:
+  std::string dump(const char* key) const {
+    return json_[key].dump(-1, ' ', true, Json::error_handler_t::replace);
+  }
+
   std::string path_;
   bool exists_ = false;
   Json json_ = Json::object();
@@ -204,22 +212,28 @@ ModelFamily family_from(const HubConfig& config, const Tensors& tensors) {
   throw config.error("model_type is " + json(type) + known);
 }
 
+// Sizes are those of the tensors, and must be those of config.json where it has them.
 ModelKeys keys_from(ModelFamily family, const HubConfig& config, Tensors& tensors) {
   ModelKeys keys = {{"family", "'" + name_of(family) + "'"}};
+  const auto add = [&](const char* ours, const char* theirs, const std::string& size) {
+    config.check_size(theirs, size);
+    keys.emplace_back(ours, size);
+  };
   if (family == ModelFamily::gpt) {
-    keys.emplace_back("num_layers", tensors.layers("h.*.ln_1.weight"));
-    keys.emplace_back("hidden_size", tensors.extent("wte.weight", 1));
-    keys.emplace_back("vocab_size", tensors.extent("wte.weight", 0));
-    keys.emplace_back("seq_length", tensors.extent("wpe.weight", 0));
-    keys.emplace_back("ffn_hidden_size", tensors.extent("h.0.mlp.c_fc.weight", 1));
+    add("num_layers", "n_layer", tensors.layers("h.*.ln_1.weight"));
+    add("hidden_size", "n_embd", tensors.extent("wte.weight", 1));
+    add("vocab_size", "vocab_size", tensors.extent("wte.weight", 0));
+    add("seq_length", "n_positions", tensors.extent("wpe.weight", 0));
+    add("ffn_hidden_size", "n_inner", tensors.extent("h.0.mlp.c_fc.weight", 1));
     config.integer("n_head", "num_attention_heads", keys);
     config.real("layer_norm_epsilon", "layernorm_epsilon", keys);
     return keys;
   }
-  keys.emplace_back("num_layers", tensors.layers("model.layers.*.input_layernorm.weight"));
-  keys.emplace_back("hidden_size", tensors.extent(llama_embedding, 1));
-  keys.emplace_back("vocab_size", tensors.extent(llama_embedding, 0));
-  keys.emplace_back("ffn_hidden_size", tensors.extent("model.layers.0.mlp.gate_proj.weight", 0));
+  add("num_layers", "num_hidden_layers", tensors.layers("model.layers.*.input_layernorm.weight"));
+  add("hidden_size", "hidden_size", tensors.extent(llama_embedding, 1));
+  add("vocab_size", "vocab_size", tensors.extent(llama_embedding, 0));
+  add("ffn_hidden_size", "intermediate_size",
+      tensors.extent("model.layers.0.mlp.gate_proj.weight", 0));
   config.integer("num_attention_heads", "num_attention_heads", keys);
   config.integer("num_key_value_heads", "num_kv_heads", keys);
   config.integer("max_position_embeddings", "seq_length", keys);

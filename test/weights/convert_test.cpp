@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <functional>
+#include <set>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -254,6 +256,10 @@ TEST(Convert, WhatTheEngineDoesNotHaveIsRefused) {
          {"rope_scaling", "null"});
   expect(llama, "{\"num_attention_heads\": 2, \"rope_parameters\": {\"rope_type\": \"llama3\"}}",
          {"rope_type", "llama3"});
+  for (const std::string factor :
+       {"\"partial_rotary_factor\": 0.5", "\"rope_parameters\": {\"partial_rotary_factor\": 0.5}"})
+    expect(llama, "{\"num_attention_heads\": 2, " + factor + "}",
+           {"partial_rotary_factor is 0.5", "it has 1.0"});
   expect(llama, "{\"num_attention_heads\": 2, \"num_key_value_heads\": 2}",
          {"k_proj.weight", "[4, 8]", "[8, 8]"});
   // Without a head the table must be said to be shared; a file of something else has neither table.
@@ -278,6 +284,26 @@ TEST(Convert, WhatTheEngineDoesNotHaveIsRefused) {
                    c.type = DType::f16;
                    c.format = WeightFormat::safetensors;
                  });
+}
+
+// A layer that is missing, at the end too, and other sizes than config.json says.
+TEST(Convert, SizesMustBeThoseOfTheConfig) {
+  const ScratchDirectory scratch;
+  const Model gpt(ModelFamily::gpt), llama(ModelFamily::llama);
+  for (const Model* const model : {&gpt, &llama}) {
+    const std::string from = model->write(scratch, "m", model->text());
+    const std::string config = bytes_of(from + "/config.json");
+    for (const std::string key : {"n_layer", "n_embd", "vocab_size", "n_positions", "n_inner",
+                                  "num_hidden_layers", "hidden_size", "intermediate_size"}) {
+      const size_t at = config.find("\"" + key + "\": ");
+      if (at == std::string::npos) continue;
+      const size_t value = at + key.size() + 4, end = config.find_first_of(",}", value);
+      const std::string size = config.substr(value, end - value);
+      scratch.write("m/config.json", config.substr(0, value) + "7" + size + config.substr(end));
+      expect_refused(from, scratch,
+                     {"config.json: " + key + " is 7" + size, "the tensors have " + size});
+    }
+  }
 }
 
 // GPT-2 has one table for embedding and head, which a file may hold twice. The tables are larger
