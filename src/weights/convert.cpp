@@ -206,7 +206,8 @@ std::string convert_weights(const Conversion& conversion) {
                                ? write_safetensors(from, conversion)
                                : write_llmc(from, conversion);
   std::string text = file + ": " + format_count(count_params(tensor_table(from.model))) +
-                     " parameters of " + conversion.from + "\n";
+                     " parameters of " +
+                     (from.is_checkpoint ? from.files.front().path() : conversion.from) + "\n";
   for (const std::string& note : from.notes) text += "note: " + note + "\n";
   if (format != WeightFormat::gptbench) return text;
   text += "&run\n  init_from = '" + file + "'\n/\n&model\n";

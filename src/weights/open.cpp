@@ -13,9 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The manifest that may be used, of the newest checkpoint at `path`.
-Inventory::Complete newest_at(const std::string& path) {
+// The manifest that may be used, of the newest checkpoint at `path`; `notes` name what may be
+// newer.
+Inventory::Complete newest_at(const std::string& path, std::vector<std::string>& notes) {
   const Inventory offer = inventory_of(path);
+  for (const std::string& reason : offer.unusable) notes.push_back("passed over: " + reason);
+  for (const std::string& leftover : offer.leftovers)
+    notes.push_back("passed over: " + leftover + " is incomplete: its run ended while writing it");
   if (!offer.complete.empty()) return offer.complete.front();
   throw Error(Exit::io,
               offer.unusable.empty()
@@ -24,7 +28,8 @@ Inventory::Complete newest_at(const std::string& path) {
 }
 
 WeightFiles open_checkpoint(const std::string& path, const std::vector<std::string>& overrides) {
-  const auto [files, manifest] = newest_at(path);
+  WeightFiles weights;
+  const auto [files, manifest] = newest_at(path, weights.notes);
   const std::string file = files.array_file();
   ArrayReader reader(file);
   reader.check_frame(manifest);
@@ -33,7 +38,6 @@ WeightFiles open_checkpoint(const std::string& path, const std::vector<std::stri
   ModelKeys keys;
   for (const auto& [key, value] : manifest.keys)
     if (key.rfind(group, 0) == 0) keys.emplace_back(key.substr(group.size()), value);
-  WeightFiles weights;
   weights.model = model_from(files.manifest_file(), keys, overrides);
   std::map<std::string, const FileArray*> arrays;
   for (const FileArray& array : manifest.arrays) arrays[array.name] = &array;

@@ -342,6 +342,22 @@ TEST(Convert, FamiliesWithoutATwinAreNamed) {
   }
 }
 
+// An older checkpoint in place of a damaged or incomplete one is named, with what was passed over.
+TEST(Convert, TheCheckpointThatIsUsedIsNamed) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::gpt);
+  convert(model.write(scratch, "m", model.text()), scratch.path("ck"));
+  scratch.write("ck/step-00000009.manifest", "cut");
+  scratch.write("ck/step-00000009.h5", "");
+  scratch.write("ck/step-00000010.h5", "");
+  const std::string text = convert(scratch.path("ck"), scratch.path("w.bin"));
+  for (const std::string& part : std::vector<std::string>{
+           "parameters of " + scratch.path("ck/step-00000000.h5"),
+           "note: passed over: " + scratch.path("ck/step-00000009.manifest") + ": damaged or cut",
+           "note: passed over: " + scratch.path("ck/step-00000010.h5") + " is incomplete"})
+    EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
+}
+
 TEST(Convert, DamagedCheckpointsAreRefused) {
   const ScratchDirectory scratch;
   const Model model(ModelFamily::gpt);
