@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "base/convert.h"
 #include "base/error.h"
@@ -139,6 +141,25 @@ std::string index_text(const std::vector<StoredTensor>& tensors, const std::stri
          "\n";
 }
 
+// Removes what an earlier conversion has left of `base` beside `written`: one file beside several
+// or the reverse, other numbers of files.
+void remove_others(const fs::path& folder, const std::string& base,
+                   const std::set<std::string>& written) {
+  std::vector<std::string> others = {base + ".safetensors", base + ".safetensors.index.json"};
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    size_t number = 0, count = 0;
+    if (name.compare(0, base.size(), base) == 0 &&
+        std::sscanf(name.c_str() + base.size(), "-%5zu-of-%5zu.", &number, &count) == 2 &&
+        name == base + printed("-%05zu-of-%05zu.safetensors", number, count))
+      others.push_back(name);
+  }
+  for (const std::string& name : others)
+    if (written.count(name) == 0) ::unlink((folder / name).c_str());
+}
+
 std::string write_safetensors(const WeightFiles& from, const Conversion& conversion) {
   const bool is_file = has_ending(conversion.to, ".safetensors");
   const fs::path to = conversion.to, folder = is_file ? to.parent_path() : to;
@@ -157,23 +178,27 @@ std::string write_safetensors(const WeightFiles& from, const Conversion& convers
   }
   create_folder_of(folder / "config.json");
   Files files;
+  std::set<std::string> names;
   std::vector<StoredTensor> tensors;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string header = safetensors_header(shards[i]);
-    files.push_back(
-        std::make_unique<NewFile>((folder / shard_name(base, i, shards.size())).string()));
+    const std::string name = shard_name(base, i, shards.size());
+    names.insert(name);
+    files.push_back(std::make_unique<NewFile>((folder / name).string()));
     files[i]->write_at(0, header.data(), header.size());
     tensors.insert(tensors.end(), shards[i].begin(), shards[i].end());
   }
   write_tensors(from, tensors, files, unwatched);
   for (const auto& file : files) file->publish(Existing::replaced);
-  const fs::path index = folder / (base + ".safetensors.index.json");
-  if (shards.size() > 1)
-    write_file(index.string(), index_text(tensors, base, shards.size()));
-  else
-    ::unlink(index.c_str());  // of files that were here before
+  std::string first = shard_name(base, 0, 1);  // what a reader is given
+  if (shards.size() > 1) {
+    first = base + ".safetensors.index.json";
+    names.insert(first);
+    write_file((folder / first).string(), index_text(tensors, base, shards.size()));
+  }
   write_file((folder / "config.json").string(), hugging_face_config(from.model, conversion.type));
-  return shards.size() > 1 ? index.string() : (folder / shard_name(base, 0, 1)).string();
+  remove_others(folder, base, names);
+  return (folder / first).string();
 }
 
 std::string write_llmc(const WeightFiles& from, const Conversion& conversion) {

@@ -286,6 +286,35 @@ TEST(Convert, WhatTheEngineDoesNotHaveIsRefused) {
                  });
 }
 
+// Nothing of an earlier conversion is left that a reader would take for a part of the model.
+TEST(Convert, FilesOfAnEarlierConversionAreRemoved) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::llama);
+  const std::string from = model.write(scratch, "one", model.text()), to = scratch.path("to");
+  const auto names_after = [&](double bytes) {
+    convert(from, to, [&](Conversion& c) {
+      c.format = WeightFormat::safetensors;
+      c.shard_gib = bytes / 0x1p30;
+    });
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(to))
+      names.insert(entry.path().filename().string());
+    return names;
+  };
+  const std::set<std::string> whole = {"config.json", "model.safetensors"};
+  EXPECT_EQ(names_after(0.0), whole);
+  const std::set<std::string> three = names_after(2000.0);
+  EXPECT_EQ(three.size(), 5u);
+  EXPECT_EQ(three.count("model.safetensors"), 0u);
+  const std::set<std::string> more = names_after(1000.0);
+  EXPECT_GT(more.size(), 5u);
+  EXPECT_EQ(more.count("model-00001-of-00003.safetensors"), 0u);
+  scratch.write("to/model-00001-of-2.safetensors", "of the user");
+  std::set<std::string> kept = whole;
+  kept.insert("model-00001-of-2.safetensors");
+  EXPECT_EQ(names_after(0.0), kept);
+}
+
 // A layer that is missing, at the end too, and other sizes than config.json says.
 TEST(Convert, SizesMustBeThoseOfTheConfig) {
   const ScratchDirectory scratch;
