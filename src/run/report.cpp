@@ -91,9 +91,11 @@ std::string throughput(const Record& record) {
   return text;
 }
 
-// Whether the run has rates. The speed of a wrong or unfinished computation is no result.
+// Whether the run has rates. The speed of a wrong computation is no result; that of one that was
+// not verified is given beside a verdict that says so.
 bool is_quotable(const Record& record) {
-  return record.summary.timed_steps > 0 && record.outcome.verdict == "VALID";
+  return record.summary.timed_steps > 0 && record.outcome.verdict != "INVALID" &&
+         record.outcome.status != "FAILED";
 }
 
 // What the box offers to quote: the figure of merit of a problem class, else the deck's convention.
@@ -327,7 +329,7 @@ std::string headline(const Record& record, const std::string& result_file) {
           std::string(verdict.size() < 16 ? 16 - verdict.size() : 1, ' ') +
           (timed ? steps : "no step was timed") + "\n";
   if (timed && !is_quotable(record)) {
-    text += entry("Total", "none: no figure of a run that is " + verdict + " may be quoted");
+    text += entry("Total", "none: no figure of a run that is INVALID or FAILED may be quoted");
   } else if (timed) {
     const double ranks = static_cast<double>(s.world_size);
     const Quoted q = quoted(s);

@@ -286,8 +286,8 @@ TEST(Report, HeadlineWithoutATimedStep) {
             "file=f\n");
 }
 
-// The speed of a wrong computation, or of one that was cut short, is no result.
-TEST(Report, RunsThatAreNotValidHaveNoFigureToQuote) {
+// The speed of a wrong computation is no result.
+TEST(Report, InvalidAndFailedRunsHaveNoFigureToQuote) {
   for (const char* const verdict : {"INVALID", "NOT VERIFIED"}) {
     Record r = two_ranks();
     r.outcome.verdict = verdict;
@@ -299,8 +299,7 @@ TEST(Report, RunsThatAreNotValidHaveNoFigureToQuote) {
     r.summary.rules = {"not met", "the verdict"};
     const std::string box = headline(r, "f");
     EXPECT_NE(box.find("1 timed step, 2.50 s per step (2.00 s to 4.00 s)\nTotal           none: no "
-                       "figure of a run that is " +
-                       std::string(verdict) + " may be quoted\nRules "),
+                       "figure of a run that is INVALID or FAILED may be quoted\nRules "),
               std::string::npos)
         << box;
     for (const char* const figure : {"FLOP/s", "tokens/s", "MFU"})
@@ -311,6 +310,13 @@ TEST(Report, RunsThatAreNotValidHaveNoFigureToQuote) {
               std::string::npos)
         << line;
     EXPECT_NE(line.find(" fom_tflops=none "), std::string::npos) << line;
+  }
+  Record unverified = two_ranks();
+  unverified.outcome.verdict = "NOT VERIFIED";
+  for (const char* const status : {"OK", "TIMEOUT"}) {
+    unverified.outcome.status = status;
+    EXPECT_NE(headline(unverified, "f").find("tokens/s"), std::string::npos);
+    EXPECT_EQ(last_line(unverified, "f").find("tokens_per_s=none"), std::string::npos);
   }
 }
 
