@@ -29,6 +29,10 @@ std::string fixed(double value, int decimals, int significant) {
   return plain(value, std::max(decimals, decimals_for(value, significant)));
 }
 
+std::string signed_percent(double percent, int decimals) {
+  return (percent > 0.0 ? "+" : "") + fixed(percent == 0.0 ? 0.0 : percent, decimals) + " %";
+}
+
 std::string significant(double value, int digits, int decimals) {
   if (nothing_to_show(value)) return plain(value, 1);
   const int one_digit = decimals_for(value, 1);

@@ -215,9 +215,8 @@ std::string percent(double fraction) {
   return fixed(100.0 * fraction, 1) + " %";
 }
 
-// "+3.1 %", "-55.8 %", "0.0 %".
 std::string change(double ratio) {
-  return (ratio > 1.0 ? "+" : "") + (ratio == 1.0 ? percent(0.0) : percent(ratio - 1.0));
+  return signed_percent(100.0 * (ratio - 1.0));
 }
 
 // The first line.

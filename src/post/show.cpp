@@ -99,14 +99,21 @@ std::string throughput(const RunView& run) {
     // Minutes say nothing of an hour.
     const bool is_long = rate.sec_per_it * static_cast<double>(s.timed_steps) >= 600.0;
     text += entry(
-        "drift", printed("rate %+.2f %% over the timed steps", *rate.drift_percent) +
-                     (is_long ? printed(", %+.2f %% per hour", *rate.drift_percent_per_hour) : ""));
+        "drift",
+        "rate " + signed_percent(*rate.drift_percent, 2) + " over the timed steps" +
+            (is_long ? ", " + signed_percent(*rate.drift_percent_per_hour, 2) + " per hour" : ""));
   }
-  text += entry("throughput", fixed(rate.tokens_per_s, 1) + " tokens/s, " +
+  const double devices = static_cast<double>(std::max<int64_t>(1, s.world_size));
+  text += entry("throughput", fixed(rate.tokens_per_s, 1, 4) + " tokens/s, " +
+                                  fixed(rate.tokens_per_s / devices, 1, 4) + " per device, " +
                                   fixed(rate.samples_per_s, 2, 3) + " sequences/s");
-  text += entry("model TFLOP/s", fixed(flops.model_tflops_per_device, 3) + " per device (" +
+  const auto tflops = [](double value) { return fixed(value, 3, 4); };
+  if (!s.rules.outcome.empty() && flops.fom_tflops > 0.0)
+    text += entry("figure of merit", tflops(flops.fom_tflops) + " TFLOP/s in total (causal)");
+  text += entry("model TFLOP/s", tflops(flops.model_tflops_per_device * devices) + " in total, " +
+                                     tflops(flops.model_tflops_per_device) + " per device (" +
                                      flops.convention + "), with recomputation " +
-                                     fixed(flops.hardware_tflops_per_device, 3));
+                                     tflops(flops.hardware_tflops_per_device));
   const std::string warning = impossible_utilisation(flops.mfu, flops.hfu);
   if (flops.mfu <= 0.0)
     text += entry("utilisation", "no MFU: " + reason_without_mfu(s));

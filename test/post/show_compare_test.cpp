@@ -71,8 +71,9 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   batch                 8 sequences: 2 micro-batches of 3 per replica
   time per step         32.000 s (median of 3; 31.500 to 33.000 s)
   drift                 rate -0.25 % over the timed steps
-  throughput            256.0 tokens/s, 0.250 sequences/s
-  model TFLOP/s         0.110 per device (mpt), with recomputation 0.120
+  throughput            256.0 tokens/s, 128.0 per device, 0.250 sequences/s
+  model TFLOP/s         0.2200 in total, 0.1100 per device (mpt), with
+                        recomputation 0.1200
   utilisation           MFU 48.90 %, HFU 53.30 % of 0.225 TFLOP/s (measured GEMM
                         ceiling)
   other conventions     causal 0.103, exact 0.102, megatron 0.108
@@ -160,7 +161,15 @@ TEST(Show, WhyThereIsNoMfu) {
 TEST(Show, RatesOfFastRuns) {
   Record r = made_record();
   r.summary.rate.samples_per_s = 123.456;
-  EXPECT_TRUE(has(show_page("f", r), "tokens/s, 123.46 sequences/s\n"));
+  EXPECT_TRUE(has(show_page("f", r), "per device, 123.46 sequences/s\n"));
+}
+
+TEST(Show, TheFigureOfMeritOfAClass) {
+  Record r = made_record();
+  EXPECT_FALSE(has(show_page("f", r), "figure of merit"));
+  r.summary.rules.outcome = "met";
+  EXPECT_TRUE(
+      has(show_page("f", r), "\n  figure of merit       0.2060 TFLOP/s in total (causal)\n"));
 }
 
 // As a file of another program may be.
