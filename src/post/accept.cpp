@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "deck/deck.h"
 #include "deck/member_keys.h"
+#include "post/cells.h"
 #include "post/field.h"
 #include "record/steps.h"
 
@@ -110,9 +111,10 @@ void judge_figure(const AcceptRow& row, const std::vector<double>& values, Accep
   const bool all_fail = std::all_of(values.begin(), values.end(), [&](double value) {
     return worse_percent(row, value) > row.tolerance_percent;
   });
-  result.reason = printed("%s %.6g, reference %.6g (%+.1f %%, %g %% allowed), %s",
-                          row.figure.c_str(), result.measured, row.reference, result.change_percent,
-                          row.tolerance_percent, runs_text(values.size()).c_str());
+  result.reason =
+      printed("%s %.6g, reference %.6g (%s, %g %% allowed), %s", row.figure.c_str(),
+              result.measured, row.reference, signed_percent(result.change_percent).c_str(),
+              row.tolerance_percent, runs_text(values.size()).c_str());
   if (values.size() > 1) result.reason += printed(", spread %.1f %%", result.spread_percent);
   const bool enough = static_cast<double>(values.size()) >= row.repeats;
   const bool steady = row.spread_percent == 0.0 || result.spread_percent <= row.spread_percent;

@@ -114,9 +114,9 @@ std::string written_spec(const std::vector<LoadedRun>& runs) {
     text += "&row_" + std::to_string(++number) + "\n  runs = " + format_string(name) +
             printed(
                 "\n  nodes = %lld\n  ranks = %lld\n  figure = 'tokens_per_s'\n"
-                "  reference = %.6g\n  tolerance = 5\n  repeats = %zu\n",
+                "  reference = %s\n  tolerance = 5\n  repeats = %zu\n",
                 static_cast<long long>(nodes), static_cast<long long>(ranks),
-                median(repeats.tokens_per_s), repeats.tokens_per_s.size()) +
+                format_real(median(repeats.tokens_per_s)).c_str(), repeats.tokens_per_s.size()) +
             (repeats.rules_met ? "  rules = 'met'\n" : "") + "/\n";
   }
   return text;

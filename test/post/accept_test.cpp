@@ -181,7 +181,7 @@ std::vector<AcceptResult> one_of_each() {
 TEST(Accept, TextBeginsWithTheAnswer) {
   EXPECT_EQ(accept_text(one_of_each()),
             "NOT ACCEPTED: 1 of 3 rows PASSED, 1 FAILED, 1 NOT DECIDED\n"
-            "PASSED       good: tokens_per_s 100, reference 100 (+0.0 %, 5 % allowed), 1 run\n"
+            "PASSED       good: tokens_per_s 100, reference 100 (0.0 %, 5 % allowed), 1 run\n"
             "FAILED       bad: tokens_per_s 100, reference 200 (-50.0 %, 5 % allowed), 1 run\n"
             "NOT DECIDED  open: none of 1 run belongs to this row\n");
   const std::vector<AcceptResult> good = {one_of_each()[0]};
@@ -246,6 +246,18 @@ TEST(Accept, JsonAndJunit) {
       << junit;
   EXPECT_NE(junit.find("&lt;a &amp; &quot;b&quot;&gt;.h5</failure>"), std::string::npos) << junit;
   EXPECT_NE(junit.find("<error message=\"none of 1 run"), std::string::npos) << junit;
+}
+
+// The same run passes without any tolerance, and what differs a little does not read zero.
+TEST(Accept, AWrittenReferenceHasEveryDigit) {
+  const double rate = 847.600758123456;
+  std::vector<AcceptRow> rows = parse_spec("s.in", written_spec({run_at(rate)}));
+  rows[0].tolerance_percent = 0.0;
+  EXPECT_EQ(rows[0].reference, rate);
+  EXPECT_EQ(accept_status(judge(rows, {run_at(rate)})), 0);
+  const AcceptResult less = judge(rows, {run_at(rate * (1.0 - 3.2e-4))}).at(0);
+  EXPECT_EQ(less.verdict, Accepted::FAILED);
+  EXPECT_NE(less.reason.find(" (-0.032 %, 0 % allowed)"), std::string::npos) << less.reason;
 }
 
 // Runs are accepted by the specification that was written of them.
