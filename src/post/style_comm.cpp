@@ -1,5 +1,6 @@
 // Messages as nccl-tests print them (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): of a
 // calibration one row per size, of a run one row per kind of message, with the mean size.
+#include <algorithm>
 #include <numeric>
 
 #include "base/json.h"
@@ -57,7 +58,9 @@ std::vector<MessageRate> messages_of(const RunView& run) {
     rate.axis = entry.axis;
     rate.op = entry.op;
     rate.ranks = ranks_of(run, entry.axis);
-    rate.per_node = 0;  // not known
+    // Of a group that is a part of several nodes' ranks it is not known.
+    const bool is_known = run.summary().nodes == 1 || rate.ranks == run.summary().world_size;
+    rate.per_node = is_known ? std::min(rate.ranks, run.summary().ranks_per_node) : 0;
     rate.bytes = static_cast<int64_t>(bytes / calls);
     rate.time_s = time_s / calls;
     messages.push_back(rate);
@@ -87,6 +90,9 @@ std::vector<Table> comm_tables(const Runs& runs) {
       programs.rows.push_back(row_of(rate, true));
       programs.rows.back().insert(programs.rows.back().begin(), labels[r]);
     }
+    if (table.rows.empty())
+      programs.caption = table.caption +=
+          runs[r].summary().world_size == 1 ? ": none, since it is a single rank" : ": none";
     table.for_programs = {programs};
     tables.push_back(table);
   }

@@ -235,7 +235,19 @@ TEST(Comm, EveryColumn) {
                                                      "none", "-1", "1.50", "0.005", "0.005", "3"}));
   EXPECT_EQ(cell(table, 2, "#wrong"), "-");
   EXPECT_EQ(cell(table, 2, "Size (B)"), "28");
-  EXPECT_EQ(cell(table, 2, "Nodes"), "-");
+  EXPECT_EQ(cell(table, 2, "Nodes"), "1");
+  // Of two nodes it is known for messages between all ranks only.
+  r.summary.nodes = 2;
+  r.summary.ranks_per_node = 1;
+  EXPECT_EQ(cell(comm_tables({RunView(r)}).at(0), 2, "Nodes"), "2");
+  r.summary.world_size = 4;
+  r.summary.ranks_per_node = 2;
+  EXPECT_EQ(cell(comm_tables({RunView(r)}).at(0), 2, "Nodes"), "-");
+  r.comm.clear();
+  r.calibration = {};
+  r.summary.world_size = 1;
+  EXPECT_EQ(comm_tables({RunView(r)}).at(0).caption,
+            "Messages of made, 1 rank: none, since it is a single rank");
   EXPECT_EQ(cell(table, 2, "Time (us)"), "107142.86");
 }
 
