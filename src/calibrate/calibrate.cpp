@@ -1,6 +1,7 @@
 #include "calibrate/calibrate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -154,6 +155,7 @@ struct CalibrationSetup {
   std::vector<TypeCases> types;
   std::vector<AxisMessages> axes;
   double limit_s = 0.0;
+  bool has_deck = false;
 };
 
 // Collective. With the deck of the command line, or the default one.
@@ -162,6 +164,7 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
   CommandLine named = line;
   if (!has_deck) named.deck = "(default deck of --calibrate)";
   CalibrationSetup setup;
+  setup.has_deck = has_deck;
   setup.deck = read_deck_once(world, named, has_deck ? "" : default_deck(world.size()));
   if (has_deck) setup.deck.config.run.name += "-calibration";
   agreed(world, [&] {
@@ -187,25 +190,33 @@ CalibrationSetup set_up(MpiWorld& world, const CommandLine& line) {
   return setup;
 }
 
-// The phases of a calibration, each after a line of progress.
+// The phases of a calibration, each after a line of progress. All members are collective.
 class Phases {
  public:
   Phases(MpiWorld& world, const Console& console, double limit_s, double weights)
       : world_(world), console_(console), start_s_(now_s()), division_(limit_s, weights) {}
 
-  // Seconds for the phase, the same on all ranks. Collective.
-  double begin(const std::string& what, double weight) {
+  // Calls measure(seconds), the same on all ranks, which returns what it left out.
+  template <class Measure>
+  void run(const std::string& what, double weight, const Measure& measure) {
     const double used_s = world_.max(now_s() - start_s_);
     console_.say(printed("  %4.0f s, %.0f s left: ", used_s, division_.left_s(used_s)) + what +
                  "\n");
-    return division_.begin(used_s, weight);
+    const LeftOut left_out = measure(division_.begin(used_s, weight));
+    left_out_ += left_out;
+    const double taken_s = world_.max(now_s() - start_s_) - used_s;
+    needs_.push_back({weight, taken_s + left_out.time_s});
   }
+  const LeftOut& left_out() const { return left_out_; }
+  double sufficient_s() const { return sufficient_limit_s(needs_); }
 
  private:
   MpiWorld& world_;
   const Console& console_;
   double start_s_;
   TimeDivision division_;
+  LeftOut left_out_;
+  std::vector<PhaseNeed> needs_;
 };
 
 // Bytes that a rank may take for arrays: half of what is there, shared by the ranks of a node.
@@ -237,7 +248,10 @@ NodeFacts facts_of(const MpiWorld& world, const CalibrationSetup& setup) {
 
 struct Measured {
   Calibration calibration;
-  int64_t left_out = 0, wrong = 0;
+  LeftOut left_out;
+  double sufficient_s = 0.0;  // limit in which all would have been measured, roughly
+  bool has_deck = false;
+  int64_t wrong = 0;
   int64_t signal = 0;  // that ended the calibration early; 0: none; the same on all ranks
 
   Exit outcome() const {
@@ -247,46 +261,54 @@ struct Measured {
 
 Measured measure(MpiWorld& world, const CalibrationSetup& setup, const Console& console) {
   constexpr double gemm_weight = 3.0, attention_weight = 1.0, array_weight = 1.0,
-                   machine_weight = 0.4, axis_weight = 3.0, overlap_weight = 1.0;
+                   machine_weight = 0.4, round_weight = 0.5, axis_weight = 3.0,
+                   overlap_weight = 1.0;
   Device& device = *setup.device;
   const std::vector<TypeCases>& types = setup.types;
   const std::vector<AxisMessages>& axes = setup.axes;
-  double weights = machine_weight + static_cast<double>(axes.size()) * axis_weight +
+  const TypeCases& main = device.info().kind == DeviceKind::cuda ? types.back() : types.front();
+  double weights = machine_weight + round_weight + static_cast<double>(axes.size()) * axis_weight +
                    (axes.empty() ? 0.0 : overlap_weight);
   for (const TypeCases& each : types)
     weights += gemm_weight + attention_weight + array_weight +
                (each.fp8_gemms.empty() ? 0.0 : gemm_weight);
   Phases phases(world, console, setup.limit_s, weights);
   Measured measured;
+  measured.has_deck = setup.has_deck;
   const int64_t room = room_of(world, device);
   KernelBench bench(world, device, room, measured.calibration);
-  bench.machine(phases.begin("memory and launches", machine_weight));
+  phases.run("memory and launches", machine_weight, [&](double s) { return bench.machine(s); });
   for (const TypeCases& each : types) {
     const std::string in = std::string(" in ") + name_of(each.type);
     autotune(world, device, each.plan);
-    bench.arrays(each.type, each.arrays, phases.begin("other kernels" + in, array_weight));
-    bench.attention(each.type, each.attention, phases.begin("attention" + in, attention_weight));
+    phases.run("other kernels" + in, array_weight,
+               [&](double s) { return bench.arrays(each.type, each.arrays, s); });
+    phases.run("attention" + in, attention_weight,
+               [&](double s) { return bench.attention(each.type, each.attention, s); });
     // Behind those, which seldom take their part of the time.
-    bench.gemms(each.type, each.gemms, phases.begin("GEMMs" + in, gemm_weight));
+    phases.run("GEMMs" + in, gemm_weight,
+               [&](double s) { return bench.gemms(each.type, each.gemms, s); });
     if (!each.fp8_gemms.empty())
-      bench.fp8_gemms(each.fp8_gemms, phases.begin("GEMMs in fp8", gemm_weight));
+      phases.run("GEMMs in fp8", gemm_weight,
+                 [&](double s) { return bench.fp8_gemms(each.fp8_gemms, s); });
   }
-  measured.left_out = bench.left_out();
-  if (!axes.empty()) {
-    const TypeCases& of = device.info().kind == DeviceKind::cuda ? types.back() : types.front();
-    measured.left_out += measure_overlap(world, device, of.plan, of.type, room,
-                                         phases.begin("GEMMs beside messages", overlap_weight),
-                                         measured.calibration);
-  }
+  phases.run("rounds of GEMMs", round_weight, [&](double s) { return bench.rounds(main.type, s); });
+  if (!axes.empty())
+    phases.run("GEMMs beside messages", overlap_weight, [&](double s) {
+      return measure_overlap(world, device, main.plan, main.type, room, s, measured.calibration);
+    });
   for (const AxisMessages& axis : axes) {
     const std::string where = printed("messages along axis %s, %lld ranks", name_of(axis.axis),
                                       static_cast<long long>(axis.grid.size_of(axis.axis)));
-    const MessageOutcome outcome =
-        measure_messages(world, device, types.front().plan, axis, room,
-                         phases.begin(where, axis_weight), measured.calibration);
-    measured.left_out += outcome.left_out;
-    measured.wrong += outcome.wrong;
+    phases.run(where, axis_weight, [&](double s) {
+      const MessageOutcome outcome =
+          measure_messages(world, device, types.front().plan, axis, room, s, measured.calibration);
+      measured.wrong += outcome.wrong;
+      return outcome.left_out;
+    });
   }
+  measured.left_out = phases.left_out();
+  measured.sufficient_s = phases.sufficient_s();
   measured.signal = world.max(static_cast<int64_t>(received_signal()));
   return measured;
 }
@@ -303,6 +325,32 @@ double all_reduce_rate(const Calibration& calibration) {
   return rate;
 }
 
+int64_t measurements_of(const Measured& measured) {
+  return static_cast<int64_t>(measured.calibration.kernels.size() +
+                              measured.calibration.messages.size());
+}
+
+// At least one second.
+double two_digits_up(double seconds) {
+  const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(seconds)) - 1.0));
+  return std::max(1.0, std::ceil(seconds / unit) * unit);
+}
+
+// What was not measured, and what would help; "" where all was.
+std::string left_out_text(const Measured& measured) {
+  const LeftOut& left_out = measured.left_out;
+  if (left_out.items == 0) return "";
+  const int64_t all = left_out.items + measurements_of(measured);
+  return printed("%lld of %lld measurements were left out, large sizes first, for lack of %s",
+                 static_cast<long long>(left_out.items), static_cast<long long>(all),
+                 left_out.time_s > 0.0
+                     ? printed("time; about run.time_limit_s = %.0f would do%s",
+                               two_digits_up(measured.sufficient_s),
+                               measured.has_deck ? "" : ", or a deck, which needs fewer")
+                           .c_str()
+                     : "memory");
+}
+
 // Why a calibration is less than whole; "" where it is not.
 std::string reason_of(const Measured& measured) {
   if (measured.wrong > 0)
@@ -311,19 +359,42 @@ std::string reason_of(const Measured& measured) {
   if (measured.signal != 0)
     return printed("stopped by signal %lld, without a profile; measurements left out: %lld",
                    static_cast<long long>(measured.signal),
-                   static_cast<long long>(measured.left_out));
-  if (measured.left_out > 0)
-    return printed("%lld measurements left out, for lack of time (run.time_limit_s) or memory",
-                   static_cast<long long>(measured.left_out));
-  return "";
+                   static_cast<long long>(measured.left_out.items));
+  return left_out_text(measured);
+}
+
+// A warning where the profile stands on less than half of what was to be measured.
+std::string completeness(const Measured& measured) {
+  const std::string text = left_out_text(measured);
+  const bool is_poor = measured.left_out.items > measurements_of(measured);
+  return (is_poor ? "WARNING: most was not measured, and projections with this profile are poor. "
+                  : "") +
+         text;
+}
+
+// Keys that nothing was measured for.
+std::string assumed_keys(const FittedProfile& fitted) {
+  std::vector<std::string> keys;
+  for (const auto& [key, comment] : fitted.comments)
+    if (comment.rfind("not measured", 0) == 0) keys.push_back(key);
+  return join(keys, ", ");
+}
+
+std::string comment_lines(const std::string& text) {
+  std::string lines;
+  for (const std::string& line : split(hanging("  ", text), '\n')) lines += "! " + line + "\n";
+  return lines;
 }
 
 // The text of a machine profile (input/profiles.md).
 std::string profile_of(const FittedProfile& fitted, const NodeFacts& node, const Device& device,
-                       int64_t ranks, const std::string& date_utc) {
+                       const Measured& measured, int64_t ranks, const std::string& date_utc) {
+  const std::string assumed = assumed_keys(fitted), completeness_text = completeness(measured);
   return "! Profile of " + node.reported + " (" + device.info().description + "),\n! measured on " +
          date_utc + " by gptbench --calibrate on " + std::to_string(ranks) +
          " ranks. Keys: input/profiles.md.\n" +
+         (completeness_text.empty() ? "" : comment_lines(completeness_text)) +
+         (assumed.empty() ? "" : comment_lines("Not measured: " + assumed)) +
          profile_text(fitted.machine, fitted.software, fitted.comments);
 }
 
@@ -336,7 +407,7 @@ std::string last_line_of(const Record& record, const Measured& measured,
       record.outcome.status.c_str(), record.outcome.verdict.c_str(),
       static_cast<long long>(record.summary.world_size),
       static_cast<long long>(record.summary.nodes), measured.calibration.kernels.size(),
-      measured.calibration.messages.size(), static_cast<long long>(measured.left_out),
+      measured.calibration.messages.size(), static_cast<long long>(measured.left_out.items),
       fitted.gemm_flops_per_s / 1e12, fitted.bytes_per_s / 1e9,
       all_reduce_rate(measured.calibration));
 }
@@ -349,9 +420,10 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
   const Watchdog watchdog(world, run.limits.watchdog_s, setup.config.output.directory);
   Device& device = *setup.device;
   const Console console(world.rank() == 0, line.verbosity);
-  console.say(printed("Calibration of %lld ranks on %lld nodes, at most %.0f s: ",
-                      static_cast<long long>(world.size()),
-                      static_cast<long long>(world.num_nodes()), setup.limit_s) +
+  console.say(printed("Calibration of %lld rank%s on %lld node%s, at most %g s:\n",
+                      static_cast<long long>(world.size()), world.size() == 1 ? "" : "s",
+                      static_cast<long long>(world.num_nodes()), world.num_nodes() == 1 ? "" : "s",
+                      setup.limit_s) +
               device.info().description + "\n");
   const Measured measured = measure(world, setup, console);
   const MachineFacts machine = gather_machine(world, setup.config, device);
@@ -373,7 +445,8 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     record.provenance = with_machine(record.provenance, machine, device.autotuning().selected());
     record.calibration = measured.calibration;
     if (whole)
-      record.calibration.profile = profile_of(fitted, node, device, world.size(), record.date_utc);
+      record.calibration.profile =
+          profile_of(fitted, node, device, measured, world.size(), record.date_utc);
     record.verify = {{"messages_correct",
                       "elements that are not the sum, or a part, of those of all ranks",
                       static_cast<double>(measured.wrong), 0.0, measured.wrong == 0}};
@@ -385,6 +458,8 @@ Exit calibrate(MpiWorld& world, const CommandLine& line, const std::string& argv
     last_line =
         last_line_of(record, measured, fitted) + "profile=" + profile_path + " file=" + file + "\n";
   });
+  if (const std::string text = completeness(measured); !text.empty())
+    console.say(hanging("Left out:        ", text));
   if (whole)
     console.say("Project with it: gptbench --project DECK --machine " + profile_path +
                 " --ranks N\n" + "As machine 'local': cp " + profile_path + " " + local_profile +

@@ -86,6 +86,7 @@ class Fit {
     state_facts();
     fit_memory();
     fit_gemms();
+    fit_jitter();
     fit_attention();
     fit_shapes();
     fit_kernels();
@@ -240,13 +241,13 @@ class Fit {
           facts_.sheet.name.empty()
               ? "not measured, which needs a deck in fp8: peak and efficiency are those of bf16"
               : "not measured, which needs a deck in fp8: as gemm_efficiency");
-    double spread = 0.0, times = 0.0;
-    for (const KernelRate& rate : gemms())
-      if (rate.time_s > 1e-3) {
-        spread += rate.spread;
-        times += 1.0;
-      }
-    set("jitter", times > 0.0 ? spread / times : 0.0, "measured: of the times of equal GEMMs");
+  }
+
+  void fit_jitter() {
+    const Rates rounds = named(calibration_, round_of_gemms);
+    if (rounds.empty()) return set("jitter", 0.0, "not measured");
+    set("jitter", rounds.front().spread,
+        "measured: rounds of GEMMs, of " + format_seconds(rounds.front().time_s) + " each");
   }
 
   // The peaks of a device without a data sheet: the rates that its GEMMs approach. A data sheet may

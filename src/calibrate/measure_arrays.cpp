@@ -177,7 +177,7 @@ class ArrayKernels {
 
 }  // namespace
 
-void KernelBench::arrays(ComputeType type, const ArrayCase& size, double seconds) {
+LeftOut KernelBench::arrays(ComputeType type, const ArrayCase& size, double seconds) {
   const ArrayKernels kernels(device_, *queue_, type, size);
   TimeShare share(world_, seconds, 10);
   const Measure measure = [&](const KernelRate& rate, const std::function<void()>& call,
@@ -186,7 +186,7 @@ void KernelBench::arrays(ComputeType type, const ArrayCase& size, double seconds
   kernels.elementwise(measure);
   kernels.cross_entropy(measure);
   kernels.update(measure);
-  left_out_ += share.left_out();
+  return share.left_out();
 }
 
 }  // namespace gptbench

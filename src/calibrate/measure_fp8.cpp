@@ -113,7 +113,7 @@ class Fp8Layer {
 
 }  // namespace
 
-void KernelBench::fp8_gemms(const std::vector<GemmCase>& cases, double seconds) {
+LeftOut KernelBench::fp8_gemms(const std::vector<GemmCase>& cases, double seconds) {
   const KernelTable& kernels = device_.kernels(compute);
   TimeShare share(world_, seconds, 3 * static_cast<int64_t>(cases.size()));
   const DeviceArray scratch(device_, *queue_, compute, gemm_workspace_bytes / 4, DType::f32,
@@ -123,8 +123,9 @@ void KernelBench::fp8_gemms(const std::vector<GemmCase>& cases, double seconds) 
     // Bytes per element: x, dy and the weight have two fp8 copies (1 each) and, while those are
     // made, a bf16 array (2), whose room the bf16 result takes later; the weight gradient is f32
     // (4).
-    if (4 * R * (K + N) + 8 * N * K > room_bytes_ || !share.has_time()) {
-      share.leave_out(3);
+    const bool has_room = 4 * R * (K + N) + 8 * N * K <= room_bytes_;
+    if (!has_room || !share.has_time()) {
+      share.leave_out(3, has_room ? c.flops() : 0.0);
       continue;
     }
     const Fp8Layer layer(device_, *queue_, c, scratch.workspace());
@@ -147,7 +148,7 @@ void KernelBench::fp8_gemms(const std::vector<GemmCase>& cases, double seconds) 
         "linear_backward_weight", {N, K, R}, elements(R, K) + elements(R, N) + 8.0 * elements(N, K),
         [&] { kernels.linear_backward_weight(*queue_, layer.backward_weight()); }, layer.dy());
   }
-  left_out_ += share.left_out();
+  return share.left_out();
 }
 
 }  // namespace gptbench

@@ -1,11 +1,14 @@
 #include "calibrate/measure_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
+#include "base/clock.h"
 #include "calibrate/device_array.h"
 #include "deck/config.h"
 #include "plan/workspace.h"
+#include "record/steps.h"
 
 namespace gptbench {
 namespace {
@@ -21,6 +24,11 @@ const char* name_of(ComputeType type) {
          : type == ComputeType::fp16 ? "fp16"
          : type == ComputeType::fp64 ? "fp64"
                                      : "fp32";
+}
+
+GemmCase typical_gemm(const Device& device) {
+  return device.info().kind == DeviceKind::cuda ? GemmCase{4096, 4096, 4096}
+                                                : GemmCase{256, 768, 768};
 }
 
 KernelRate rate_of(const char* kernel, ComputeType type, const GemmCase& size, double flops,
@@ -55,14 +63,8 @@ KernelBench::KernelBench(MpiWorld& world, Device& device, int64_t room_bytes, Ca
       queue_(device.make_queue("calibration")),
       cold_caches_(device, *queue_, room_bytes, world.node_size()) {}
 
-void KernelBench::add(TimeShare& share, KernelRate rate, const std::function<void()>& call,
-                      const std::optional<DeviceArrays>& in_cache, Queue* queue) {
-  const bool is_cold = cold_caches_.has_any() && in_cache.has_value();
-  const std::optional<CallTime> mine =
-      share.time(queue != nullptr ? *queue : *queue_, call, false,
-                 is_cold ? [&] { cold_caches_.prepare(*in_cache); } : std::function<void()>());
-  if (!mine) return;
-  const std::vector<double> all = world_.gather(std::vector<double>{mine->time_s, mine->spread});
+void KernelBench::add(KernelRate rate, const CallTime& mine) {
+  const std::vector<double> all = world_.gather(std::vector<double>{mine.time_s, mine.spread});
   if (world_.rank() != 0) return;
   for (size_t r = 0; r < all.size(); r += 2) {
     rate.time_s += 2.0 * all[r] / static_cast<double>(all.size());
@@ -71,7 +73,56 @@ void KernelBench::add(TimeShare& share, KernelRate rate, const std::function<voi
   result_.kernels.push_back(rate);
 }
 
-void KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds) {
+void KernelBench::add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
+                      const std::optional<DeviceArrays>& in_cache, Queue* queue) {
+  const bool is_cold = cold_caches_.has_any() && in_cache.has_value();
+  const double work = rate.flops > 0.0 ? rate.flops : rate.bytes > 0.0 ? rate.bytes : 1.0;
+  const std::optional<CallTime> mine = share.time(
+      queue != nullptr ? *queue : *queue_, call, false,
+      is_cold ? [&] { cold_caches_.prepare(*in_cache); } : std::function<void()>(), work);
+  if (mine) add(rate, *mine);
+}
+
+LeftOut KernelBench::rounds(ComputeType type, double seconds) {
+  constexpr double max_rounds = 16.0, min_rounds = 4.0;
+  const GemmCase size = typical_gemm(device_);
+  const auto [R, N, K] = size;
+  TimeShare share(world_, seconds, 1);
+  const DType A = activation_type(type);
+  if (size_of(A) * (R * (K + N) + N * K) > room_bytes_ || !share.has_time()) return {1, 0.0};
+  const DeviceArray x(device_, *queue_, type, R * K, A, Fill::random),
+      y(device_, *queue_, type, R * N, A, Fill::zeros),
+      w(device_, *queue_, type, N * K, A, Fill::random),
+      scratch(device_, *queue_, type, gemm_workspace_bytes / 4, DType::f32, Fill::zeros);
+  LinearForward forward{};
+  forward.y = y.data();
+  forward.x = x.data();
+  forward.weight = w.data();
+  forward.R = R;
+  forward.K = K;
+  forward.N = N;
+  forward.workspace = scratch.workspace();
+  const auto seconds_of = [&](int64_t calls) {
+    world_.barrier();
+    const double start_s = now_s();
+    for (int64_t i = 0; i < calls; ++i) device_.kernels(type).linear_forward(*queue_, forward);
+    queue_->synchronize();
+    return now_s() - start_s;
+  };
+  seconds_of(1);  // warms up
+  const double once_s = std::max(world_.max(seconds_of(1)), 1e-8);
+  const double rounds = std::floor(std::min(max_rounds, seconds / once_s));
+  const double calls = rounds < min_rounds ? 0.0 : std::floor(seconds / (rounds * once_s));
+  std::vector<double> times_s;
+  while (calls > 0.0 && static_cast<double>(times_s.size()) < rounds && share.has_time())
+    times_s.push_back(seconds_of(static_cast<int64_t>(calls)));
+  if (static_cast<double>(times_s.size()) < min_rounds) return {1, min_rounds * once_s};
+  add(rate_of(round_of_gemms, type, size, calls * size.flops(), 0.0),
+      {median(times_s), spread_of(times_s)});
+  return {};
+}
+
+LeftOut KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds) {
   const DType A = activation_type(type);
   const KernelTable& kernels = device_.kernels(type);
   TimeShare share(world_, seconds, 3 * static_cast<int64_t>(cases.size()));
@@ -80,8 +131,9 @@ void KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases, do
   for (const GemmCase& c : cases) {
     const int64_t R = c.rows, N = c.columns, K = c.inner;
     const int64_t e = size_of(A), s = sizeof(float);
-    if (e * (R * (K + N) + N * K) + s * (N * K) > room_bytes_ || !share.has_time()) {
-      share.leave_out(3);
+    const bool has_room = e * (R * (K + N) + N * K) + s * (N * K) <= room_bytes_;
+    if (!has_room || !share.has_time()) {
+      share.leave_out(3, has_room ? c.flops() : 0.0);
       continue;
     }
     const DeviceArray x(device_, *queue_, type, R * K, A, Fill::random),
@@ -127,11 +179,11 @@ void KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases, do
                 (product(R, K) + product(R, N)) * element_bytes + 8.0 * product(N, K)),
         [&] { kernels.linear_backward_weight(*queue_, weight); }, DeviceArrays{&y});
   }
-  left_out_ += share.left_out();
+  return share.left_out();
 }
 
-void KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& cases,
-                            double seconds) {
+LeftOut KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& cases,
+                               double seconds) {
   const DType A = activation_type(type);
   const KernelTable& kernels = device_.kernels(type);
   TimeShare share(world_, seconds, 2 * static_cast<int64_t>(cases.size()));
@@ -140,9 +192,10 @@ void KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& 
     const int64_t scratch_bytes = std::max(
         {device_.info().num_threads * attention_workspace_bytes_per_thread(T, D, sizeof(float)),
          cuda_attention_workspace_bytes(1, H, T), cudnn_attention_workspace_bytes(1, H, T, D)});
-    if (scratch_bytes + size_of(A) * T * (2 * row + 2 * out_row) > room_bytes_ ||
-        !share.has_time()) {
-      share.leave_out(2);
+    const double flops = 4.0 * product(T, T) * product(H, D);
+    const bool has_room = scratch_bytes + size_of(A) * T * (2 * row + 2 * out_row) <= room_bytes_;
+    if (!has_room || !share.has_time()) {
+      share.leave_out(2, has_room ? 1.5 * flops : 0.0);
       continue;
     }
     const DeviceArray qkv(device_, *queue_, type, T * row, A, Fill::random),
@@ -163,7 +216,6 @@ void KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& 
     forward.v = part(qkv, 2);
     forward.shape = whole_sequences(1, T, H, H, D, row, row, out_row);
     forward.workspace = scratch.workspace();
-    const double flops = 4.0 * product(T, T) * product(H, D);
     const double bytes = product(T, row + out_row) * static_cast<double>(size_of(A));
     add(
         share, rate_of("attention_forward", type, {T, D, T}, flops, bytes),
@@ -185,10 +237,10 @@ void KernelBench::attention(ComputeType type, const std::vector<AttentionCase>& 
         share, rate_of("attention_backward", type, {T, D, T}, 2.0 * flops, 2.0 * bytes),
         [&] { kernels.attention_backward(*queue_, backward); }, DeviceArrays{&dout});
   }
-  left_out_ += share.left_out();
+  return share.left_out();
 }
 
-void KernelBench::machine(double seconds) {
+LeftOut KernelBench::machine(double seconds) {
   constexpr ComputeType type = ComputeType::fp32;
   constexpr int64_t C = 1024;
   const bool has_own_memory = device_.info().kind == DeviceKind::cuda;
@@ -211,11 +263,11 @@ void KernelBench::machine(double seconds) {
         share, rate_of(sum_of_arrays, type, {R, C, 0}, 0.0, sum_bytes),
         [&] { sum(device_.kernels(type), *queue_, y.data(), a.data(), b.data()); }, DeviceArrays());
   }
-  if (!has_own_memory) return;
+  if (!has_own_memory) return share.left_out();
   const auto free_host = [&](void* memory) { device_.release_host(memory, 3 * bytes); };
   const std::unique_ptr<void, decltype(free_host)> host(device_.allocate_host(3 * bytes),
                                                         free_host);
-  if (!world_.all(host != nullptr)) return;
+  if (!world_.all(host != nullptr)) return share.left_out();
   char* const memory = static_cast<char*>(host.get());
   const std::unique_ptr<Queue> host_queue = device_.make_host_queue();
   add(
@@ -230,6 +282,7 @@ void KernelBench::machine(double seconds) {
       [&] { device_.copy(*queue_, a.data(), memory, bytes); });
   add(share, rate_of(copy_to_host, type, {R, C, 0}, 0.0, copied),
       [&] { device_.copy(*queue_, memory, a.data(), bytes); });
+  return share.left_out();
 }
 
 }  // namespace gptbench

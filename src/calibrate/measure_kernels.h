@@ -39,26 +39,33 @@ inline constexpr const char* copy_to_host = "copy_to_host";
 inline constexpr const char* gemm_alone = "gemm_alone";
 inline constexpr const char* message_alone = "message_alone";
 inline constexpr const char* gemms_beside_message = "gemms_beside_message";
+// Many GEMMs one after the other, as in a step: time and spread of such rounds (the FLOPs tell how
+// many GEMMs there are in one).
+inline constexpr const char* round_of_gemms = "round_of_gemms";
 
 // Measures on all ranks at the same time, as they train; the result is complete on rank 0. All
-// members are collective. Cases that take more than room_bytes are left out.
+// members are collective, and return what found no time, or takes more than room_bytes.
 class KernelBench {
  public:
   KernelBench(MpiWorld& world, Device& device, int64_t room_bytes, Calibration& result);
 
-  void gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds);
+  LeftOut gemms(ComputeType type, const std::vector<GemmCase>& cases, double seconds);
   // GEMMs of fp8 factors beside bf16 (device/arguments_types.h), which the device must have.
-  void fp8_gemms(const std::vector<GemmCase>& cases, double seconds);
-  void attention(ComputeType type, const std::vector<AttentionCase>& cases, double seconds);
-  void arrays(ComputeType type, const ArrayCase& size, double seconds);
+  LeftOut fp8_gemms(const std::vector<GemmCase>& cases, double seconds);
+  LeftOut attention(ComputeType type, const std::vector<AttentionCase>& cases, double seconds);
+  LeftOut arrays(ComputeType type, const ArrayCase& size, double seconds);
   // Launches, the host's memory and, for a device with memory of its own, copies.
-  void machine(double seconds);
-  int64_t left_out() const { return left_out_; }
+  LeftOut machine(double seconds);
+  // Rounds of equal GEMMs that together fill the time, begun by all ranks at once. What disturbs
+  // single calls averages out within a round, as it does within a step.
+  LeftOut rounds(ComputeType type, double seconds);
 
  private:
   // in_cache: what the kernel before this one has just written in a step; none: caches stay as the
   // calls leave them.
-  void add(TimeShare& share, KernelRate rate, const std::function<void()>& call,
+  // Takes time and spread of each rank.
+  void add(KernelRate rate, const CallTime& mine);
+  void add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
            const std::optional<DeviceArrays>& in_cache = {}, Queue* queue = nullptr);
 
   MpiWorld& world_;
@@ -67,10 +74,11 @@ class KernelBench {
   Calibration& result_;
   std::unique_ptr<Queue> queue_;
   ColdCaches cold_caches_;
-  int64_t left_out_ = 0;
 };
 
 const char* name_of(ComputeType type);
+// The GEMM that is timed beside messages and in rounds.
+GemmCase typical_gemm(const Device& device);
 // A rate without its time; flops and bytes of one call. size: as KernelRate has it.
 KernelRate rate_of(const char* kernel, ComputeType type, const GemmCase& size, double flops,
                    double bytes);

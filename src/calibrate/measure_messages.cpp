@@ -17,7 +17,8 @@ namespace {
 
 const std::vector<OpKind> all_kinds = {OpKind::all_reduce, OpKind::reduce_scatter,
                                        OpKind::all_gather, OpKind::send};
-constexpr int64_t element_bytes = 4;  // f32
+constexpr int64_t element_bytes = 4;         // f32
+constexpr int64_t latency_bytes = 64 * KiB;  // that take about as long as the shortest message
 
 // Two arrays of a group's messages, and the calls that use them.
 class Exchange {
@@ -183,7 +184,8 @@ MessageOutcome measure_messages(MpiWorld& world, Device& device, const Plan& pla
                     static_cast<int64_t>(counts.size()));
     for (const int64_t count : counts) {
       const std::optional<CallTime> time = share.time(
-          exchange.queue(), [&] { exchange.call(kind, count); }, true);
+          exchange.queue(), [&] { exchange.call(kind, count); }, true, nullptr,
+          static_cast<double>(count * element_bytes + latency_bytes));
       if (!time) continue;
       const int64_t wrong = world.sum(exchange.wrong_elements(kind, count));
       outcome.wrong += wrong;
@@ -219,15 +221,16 @@ int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t co
   return wrong;
 }
 
-int64_t measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
+LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
                         int64_t room_bytes, double seconds, Calibration& result) {
   // Long enough to be told from the scatter of GEMMs beside it.
   const bool is_accelerator = device.info().kind == DeviceKind::cuda;
   const int64_t bytes = (is_accelerator ? 256 : 16) * MiB, count = bytes / element_bytes;
-  const int64_t C = is_accelerator ? 4096 : 768, R = is_accelerator ? 4096 : 256;
+  const GemmCase size = typical_gemm(device);
+  const int64_t R = size.rows, C = size.columns;
   constexpr int64_t rates = 3;
   TimeShare share(world, seconds, rates);
-  if (2 * bytes + 4 * (2 * R * C + C * C) > room_bytes) return rates;
+  if (2 * bytes + 4 * (2 * R * C + C * C) > room_bytes) return {rates, 0.0};
   const std::unique_ptr<Communicator> communicator = make_communicator(world, plan, Axis::world);
   Exchange exchange(device, communicator.get(), bytes);
   if (!world.all(exchange.has_memory()))
@@ -251,14 +254,13 @@ int64_t measure_overlap(MpiWorld& world, Device& device, const Plan& plan, Compu
     rate.spread = time.spread;
     if (world.rank() == 0) result.kernels.push_back(rate);
   };
-  const GemmCase size{R, C, C};
   const auto one = share.time(compute, multiply, true);
   if (one) add(rate_of(gemm_alone, type, size, size.flops(), 0.0), *one);
   const auto message = share.time(
       messages, [&] { exchange.call(OpKind::all_reduce, count); }, true);
   if (message)
     add(rate_of(message_alone, type, {count, 1, 0}, 0.0, static_cast<double>(bytes)), *message);
-  if (!one || !message) share.leave_out();
+  if (!one || !message) share.leave_out(1, 2.0);
   if (!one || !message) return share.left_out();
   // GEMMs for twice the time of the message, of which they may lose all.
   const double gemms = std::clamp(std::ceil(2.0 * message->time_s / one->time_s), 1.0, 1000.0);

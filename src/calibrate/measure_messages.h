@@ -26,7 +26,7 @@ std::vector<AxisMessages> default_messages(int64_t ranks, int64_t nodes, int64_t
 std::vector<AxisMessages> messages_of(MpiWorld& world, const Plan& plan);
 
 struct MessageOutcome {
-  int64_t left_out = 0;
+  LeftOut left_out;
   int64_t wrong = 0;  // elements that were not what they must be, over all ranks
 };
 
@@ -44,8 +44,8 @@ int64_t count_wrong(Device& device, Queue& queue, const float* array, int64_t co
 
 // Collective, of two and more ranks. GEMMs of `type`, an all-reduce of all ranks, and both at the
 // same time, as the engine issues them: the message first, driven between GEMMs. Appends to
-// `result` on rank 0; returns how many of the three were left out.
-int64_t measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
+// `result` on rank 0; returns which of the three were left out.
+LeftOut measure_overlap(MpiWorld& world, Device& device, const Plan& plan, ComputeType type,
                         int64_t room_bytes, double seconds, Calibration& result);
 
 }  // namespace gptbench

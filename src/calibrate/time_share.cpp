@@ -27,6 +27,8 @@ double min_calls(double once_s) {
   return 1.0 + min_samples(once_s);
 }
 
+}  // namespace
+
 double spread_of(const std::vector<double>& samples) {
   double sum = 0.0, squares = 0.0;
   for (const double each : samples) sum += each;
@@ -34,8 +36,6 @@ double spread_of(const std::vector<double>& samples) {
   for (const double each : samples) squares += (each - mean) * (each - mean);
   return std::sqrt(squares / std::max(1.0, n - 1.0)) / mean;
 }
-
-}  // namespace
 
 double TimeDivision::left_s(double used_s) const {
   return std::max(0.0, limit_s_ - used_s);
@@ -45,6 +45,18 @@ double TimeDivision::begin(double used_s, double weight) {
   const double share = weight / weights_;
   weights_ -= weight;
   return left_s(used_s) * std::min(1.0, share);
+}
+
+// A phase has weight / (its own and later weights) of what those before it leave.
+double sufficient_limit_s(const std::vector<PhaseNeed>& phases) {
+  double weights = 0.0, before_s = 0.0, limit_s = 0.0;
+  for (const PhaseNeed& phase : phases) weights += phase.weight;
+  for (const PhaseNeed& phase : phases) {
+    limit_s = std::max(limit_s, before_s + phase.time_s * weights / phase.weight);
+    before_s += phase.time_s;
+    weights -= phase.weight;
+  }
+  return limit_s;
 }
 
 TimeShare::TimeShare(MpiWorld& world, double seconds, int64_t items)
@@ -57,9 +69,10 @@ bool TimeShare::has_time() {
 }
 
 std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()>& call,
-                                        bool slowest, const std::function<void()>& prepare) {
+                                        bool slowest, const std::function<void()>& prepare,
+                                        double work) {
   if (!has_time()) {
-    leave_out();
+    leave_out(1, work);
     return std::nullopt;
   }
   // The first call warms up: it may set up a library. The second tells the time of one.
@@ -78,6 +91,9 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
   once_s = std::max(world_.max(once_s), 1e-8);
   prepared_s = prepare ? world_.max(prepared_s) : 0.0;
   once_s_ = once_s + prepared_s;
+  prepared_s_ = prepared_s;
+  const double per_work_s = once_s / work;
+  once_per_work_s_ = once_per_work_s_ > 0.0 ? std::min(once_per_work_s_, per_work_s) : per_work_s;
   const double left_s = -world_.max(-(end_s_ - now_s()));
   const double share_s =
       std::min(max_measurement_s, left_s / static_cast<double>(std::max<int64_t>(1, items_)));
@@ -103,6 +119,21 @@ std::optional<CallTime> TimeShare::time(Queue& queue, const std::function<void()
     samples.push_back(sample_time_s / calls);
   }
   return CallTime{median(samples), spread_of(samples)};
+}
+
+void TimeShare::leave_out(int64_t items, double work) {
+  left_out_.insert(left_out_.end(), static_cast<size_t>(items), work);
+  items_ -= items;
+}
+
+LeftOut TimeShare::left_out() const {
+  LeftOut all;
+  for (const double work : left_out_) {
+    const double once_s = work * once_per_work_s_;
+    ++all.items;
+    if (work > 0.0) all.time_s += min_calls(once_s) * (once_s + prepared_s_);
+  }
+  return all;
 }
 
 }  // namespace gptbench

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <thread>
 #include <tuple>
@@ -105,6 +106,38 @@ TEST_F(Kernels, TwoSamplesOfALongCallAreEnough) {
   EXPECT_EQ(called, 3);  // one warms up
 }
 
+// A round is many GEMMs, and all rounds fill the time; without time there are none.
+TEST_F(Kernels, RoundsOfManyGemms) {
+  Calibration result;
+  KernelBench bench(world_, *device_, int64_t{1} << 26, result);
+  const LeftOut none = bench.rounds(ComputeType::fp32, 1e-6);
+  EXPECT_TRUE(result.empty());
+  EXPECT_EQ(none.items, 1);
+  EXPECT_GT(none.time_s, 1e-6);
+  EXPECT_EQ(bench.rounds(ComputeType::fp32, 100.0 * none.time_s).items, 0);  // 400 calls
+  ASSERT_EQ(result.kernels.size(), 1u);
+  const KernelRate& round = result.kernels.front();
+  EXPECT_EQ(round.kernel, round_of_gemms);
+  const double gemms = round.flops / (2.0 * 256.0 * 768.0 * 768.0);
+  EXPECT_EQ(gemms, std::round(gemms));
+  EXPECT_GE(gemms, 2.0);
+  EXPECT_GT(round.spread, 0.0);
+}
+
+// What is left out takes as long as its work in the fastest measurement, four calls of each.
+TEST_F(Kernels, WhatFindsNoTimeHasAnEstimate) {
+  const std::unique_ptr<Queue> queue = device_->make_queue("test");
+  TimeShare share(world_, 0.0, 3);
+  EXPECT_EQ(share.left_out().items, 0);
+  const auto call = [] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); };
+  ASSERT_TRUE(share.time(*queue, call, true, nullptr, 2.0));
+  EXPECT_FALSE(share.time(*queue, call, true, nullptr, 6.0));
+  share.leave_out(1, 0.0);
+  EXPECT_EQ(share.left_out().items, 2);
+  EXPECT_GE(share.left_out().time_s, 4 * 0.03);
+  EXPECT_LT(share.left_out().time_s, 40 * 0.03);
+}
+
 // Two products of all positions with all; q, k, v and the result.
 TEST_F(Kernels, Attention) {
   EXPECT_EQ(rate("fp32 attention_forward").flops, 4.0 * 8.0 * 8.0 * 8.0);
@@ -117,12 +150,15 @@ TEST_F(Kernels, Attention) {
 TEST_F(Kernels, WhatHasNoRoomIsCounted) {
   Calibration nothing;
   KernelBench bench(world_, *device_, 0, nothing);
-  bench.gemms(ComputeType::fp32, {{6, 4, 10}}, time_s);
-  EXPECT_EQ(bench.left_out(), 3);
-  bench.attention(ComputeType::fp32, {{8, 2, 4}}, time_s);
-  EXPECT_EQ(bench.left_out(), 5);
-  bench.fp8_gemms({{6, 4, 10}}, time_s);
-  EXPECT_EQ(bench.left_out(), 8);
+  LeftOut all = bench.gemms(ComputeType::fp32, {{6, 4, 10}}, time_s);
+  EXPECT_EQ(all.items, 3);
+  all += bench.attention(ComputeType::fp32, {{8, 2, 4}}, time_s);
+  EXPECT_EQ(all.items, 5);
+  all += bench.fp8_gemms({{6, 4, 10}}, time_s);
+  EXPECT_EQ(all.items, 8);
+  all += bench.rounds(ComputeType::fp32, time_s);
+  EXPECT_EQ(all.items, 9);
+  EXPECT_EQ(all.time_s, 0.0);  // more time would not help
   EXPECT_TRUE(nothing.kernels.empty());
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gptbench {
 namespace {
 
@@ -29,6 +31,22 @@ TEST(TimeDivision, NothingIsLeftBehindTheLimit) {
 TEST(TimeDivision, NoPhaseHasMoreThanWhatIsLeft) {
   TimeDivision division(10.0, 1.0);
   EXPECT_EQ(division.begin(4.0, 1.5), 6.0);  // weights whose sum rounds to less than their parts
+}
+
+// Each phase needs its part of what those before it leave.
+TEST(TimeDivision, TheLimitThatWouldDo) {
+  EXPECT_EQ(sufficient_limit_s({{1.0, 5.0}, {1.0, 5.0}}), 10.0);
+  EXPECT_EQ(sufficient_limit_s({{1.0, 10.0}, {1.0, 5.0}}), 20.0);
+  EXPECT_EQ(sufficient_limit_s({{1.0, 1.0}, {3.0, 30.0}, {1.0, 2.0}}), 41.0);
+  for (const double limit_s : {41.0, 40.0}) {
+    TimeDivision division(limit_s, 5.0);
+    EXPECT_GE(division.begin(0.0, 1.0), 1.0);
+    EXPECT_EQ(division.begin(1.0, 3.0) >= 30.0, limit_s == 41.0);
+  }
+}
+
+TEST(TimeShare, SpreadIsOfTheSamples) {
+  EXPECT_DOUBLE_EQ(spread_of({1.0, 3.0}), std::sqrt(2.0) / 2.0);
 }
 
 }  // namespace

@@ -81,6 +81,10 @@ grep -Eqx "\[6/6\] tiny-6  OK  $time, [0-9,]+ tokens/s" out || fail "rows that w
 check_result "$work/output/tiny/tiny-1/result.h5" OK
 sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - - - -'" model.dropout=0.1
 [ "$(wc -l <started)" -eq 10 ] || fail "a deck that changed: $(cat started)"
+# A name that fills a line has it to itself.
+long=$(printf 'x%.0s' {1..60})
+sweeps 0 "$decks/all.in" sweep.rows="'1e-3 - - - -'" "run.name=$long"
+grep -A 1 -Fx "[1/1] $long-1" out | grep -Eqx "    OK  $time, [0-9,]+ tokens/s" || fail "progress: $(cat out)"
 
 # What a job that leaves no result becomes: stand-ins for the launcher end as jobs can, by themselves or
 # at a limit of `limit` seconds.
