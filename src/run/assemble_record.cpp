@@ -77,9 +77,9 @@ std::string clock_note(const DevicePeak& peak, double clock_ghz) {
 
 std::string unsteady_ceiling(const Summary& s) {
   return printed(
-      "%sthe measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a "
-      "quiet machine, or set output.peak_tflops",
-      s.peak.note.empty() ? "" : "; ", 100.0 * s.gemm_ceiling.spread, 100.0 * max_ceiling_spread);
+      "the measured GEMM ceiling varies by %.1f %%, more than %.0f %%; repeat the run on a quiet "
+      "machine, or set output.peak_tflops",
+      100.0 * s.gemm_ceiling.spread, 100.0 * max_ceiling_spread);
 }
 
 }  // namespace
@@ -182,7 +182,7 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
   s.peak.note = peak.note;
   if (peak.source == measured_ceiling && s.gemm_ceiling.spread > max_ceiling_spread) {
     s.flops.mfu = s.flops.hfu = 0.0;
-    s.peak.note += unsteady_ceiling(s);
+    s.peak.note = unsteady_ceiling(s) + (peak.note.empty() ? "" : "; ") + peak.note;
   }
   if (!parts.end) return record;
   set_end(record, *parts.end);

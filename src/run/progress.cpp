@@ -16,7 +16,7 @@ constexpr size_t recent_steps = 9;  // whose median stands for those to come
 // fit in 60 lines.
 int64_t parts_of(const Progress::Length& length) {
   const bool has_last = length.duration_s > 0.0;  // of its own
-  return (length.evaluates ? 4 : 10) - (has_last ? 1 : 0);
+  return (length.evaluates ? 3 : 10) - (has_last ? 1 : 0);
 }
 
 }  // namespace

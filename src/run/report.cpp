@@ -141,7 +141,7 @@ std::string cut(const std::string& text, int64_t max_lines, const std::string& r
   return text.substr(0, end) + std::string(16, ' ') + "... " + rest + "\n";
 }
 
-constexpr int64_t max_rules_lines = 6;
+constexpr int64_t max_rules_lines = 6, max_utilisation_lines = 3;
 constexpr double burn_in_s = 600.0;  // runs so long say how steady they were
 
 std::string drift(const Summary& s) {
@@ -240,11 +240,12 @@ std::string banner(const Record& record) {
 
 int64_t room_for_deck_and_plan(const Config& config, const std::string& before) {
   constexpr int64_t max_lines = 60;
-  // Heading of the steps, shares of the time, checks, the box without MFU, the last line.
-  int64_t lines = 12 + lines_of(before);
+  // Heading of the steps, where an earlier result is kept, shares of the time, checks, the box
+  // without MFU, the last line.
+  int64_t lines = 13 + lines_of(before);
   const bool evaluates = config.convergence.evaluate_every > 0;
   lines += Progress::max_lines(Progress::length_of(config, 0));
-  lines += config.output.peak_tflops > 0.0 ? 1 : 3;  // why there is no MFU takes three
+  lines += config.output.peak_tflops > 0.0 ? 1 : max_utilisation_lines;
   if (evaluates) lines += 2;
   if (config.run.verify) lines += 1;
   if (!config.run.problem_class.empty()) lines += max_rules_lines;
@@ -339,7 +340,7 @@ std::string headline(const Record& record, const std::string& result_file) {
             printed("%.1f tokens/s, %.4g sequences/s", rate.tokens_per_s, rate.samples_per_s));
     text += entry("Per rank", format_si(q.tflops_per_device * 1e12, "FLOP/s") + ", " +
                                   printed("%.1f tokens/s", rate.tokens_per_s / ranks));
-    text += entry("MFU", utilisation(q, s));
+    text += cut(entry("MFU", utilisation(q, s)), max_utilisation_lines, "gptpost show has more");
   }
   if (rate.drift_percent && rate.sec_per_it * static_cast<double>(s.timed_steps) >= burn_in_s)
     text += entry("Drift", drift(s));

@@ -293,6 +293,8 @@ WeightFiles open_hugging_face(const std::string& path, const std::vector<std::st
 
   WeightFiles weights;
   weights.model = model_from(file, keys, overrides);
+  config.check_size("head_dim",
+                    std::to_string(weights.model.hidden_size / weights.model.num_attention_heads));
   weights.tensors = hugging_face_tensors(weights.model, DType::f32);
   const bool ties =
       family == ModelFamily::llama && !tensors.has(head) && config.is_true("tie_word_embeddings");

@@ -332,6 +332,8 @@ TEST(Convert, SizesMustBeThoseOfTheConfig) {
       expect_refused(from, scratch,
                      {"config.json: " + key + " is 7" + size, "the tensors have " + size});
     }
+    scratch.write("m/config.json", "{\"head_dim\": 8, " + config.substr(1));
+    expect_refused(from, scratch, {"config.json: head_dim is 8, the tensors have 4"});
   }
 }
 
