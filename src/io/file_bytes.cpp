@@ -67,6 +67,20 @@ std::string keep_numbered(const std::string& path) {
   }
 }
 
+// Whether a file of this name must stay where it is. What /dev/stdout leads to may be a regular
+// file, whose directory is not that of the link.
+bool is_stream(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return false;
+  if (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode)) return true;
+  char target[64] = "";
+  (void)!::readlink(path.c_str(), target, sizeof target - 1);
+  const auto is_descriptor = [](const std::string& name) {
+    return name.rfind("/dev/fd/", 0) == 0 || name.rfind("/proc/", 0) == 0;
+  };
+  return is_descriptor(path) || is_descriptor(target);
+}
+
 }  // namespace
 
 std::string numbered_name(const std::string& path, int number) {
@@ -287,6 +301,22 @@ std::string write_file(const std::string& path, std::string_view content, Existi
   NewFile file(path);
   file.write_at(0, content.data(), content.size());
   return file.publish(existing);
+}
+
+void write_output(const std::string& path, std::string_view content) {
+  if (!is_stream(path)) {
+    write_file(path, content);
+    return;
+  }
+  // A regular file may have been opened by a shell to append to it.
+  const Descriptor fd(open_file(path, O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (fd < 0) fail(path, "cannot open", errno);
+  while (!content.empty()) {
+    const ssize_t wrote =
+        uninterrupted([&] { return ::write(fd, content.data(), content.size()); });
+    if (wrote <= 0) fail(path, "cannot write", wrote < 0 ? errno : EIO);
+    content.remove_prefix(static_cast<size_t>(wrote));
+  }
 }
 
 }  // namespace gptbench

@@ -97,6 +97,10 @@ class NewFile {
 std::string write_file(const std::string& path, std::string_view content,
                        Existing existing = Existing::replaced);
 
+// The same for a path that a user named: a device for characters, a FIFO, and a link to one such as
+// /dev/stdout, are written to and stay.
+void write_output(const std::string& path, std::string_view content);
+
 // "result.h5", 3 -> "result.3.h5"; a name without extension gets the number appended.
 std::string numbered_name(const std::string& path, int number);
 

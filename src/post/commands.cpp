@@ -32,7 +32,7 @@ namespace {
 void print(const std::string& raw, const std::string& output) {
   const std::string text = printable(raw);
   if (!output.empty()) {
-    write_file(output, text);
+    write_output(output, text);
     return;
   }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
@@ -159,7 +159,7 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
     const Runs views = chosen(runs, options);
     if (views.empty()) return "";
     const std::string file = options.output.empty() ? "report.html" : options.output;
-    write_file(file, report_page(views, {options.over}));
+    write_output(file, report_page(views, {options.over}));
     return "report: " + file + "\n";
   }
   if (options.command == "compare") return compare_text(runs, options);

@@ -149,6 +149,7 @@ void parse_rest(Options& options, const std::vector<std::string>& arguments) {
       continue;
     }
     if (options_end || argument.size() < 2 || argument.front() != '-') {
+      if (argument.empty()) usage(options.command + ": a name is empty");
       options.files.push_back(argument);
       continue;
     }

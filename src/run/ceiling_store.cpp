@@ -71,7 +71,7 @@ void CeilingStore::add(const std::string& key, double tflops) const {
   try {
     const size_t slash = path_.rfind('/');
     if (slash != std::string::npos) create_directories(path_.substr(0, slash));
-    write_file(path_, join(lines, "\n") + "\n");
+    write_output(path_, join(lines, "\n") + "\n");
   } catch (const Error&) {
     return;  // a home that is full or read-only: the next run has less to remember
   }

@@ -224,6 +224,9 @@ WeightFormat format_of(const Conversion& conversion, bool from_checkpoint) {
 }  // namespace
 
 std::string convert_weights(const Conversion& conversion) {
+  const fs::file_status to = fs::status(conversion.to);
+  if (fs::exists(to) && !fs::is_regular_file(to) && !fs::is_directory(to))
+    throw Error(Exit::usage, conversion.to + ": is neither a file nor a directory; name one");
   const WeightFiles from = open_weights(conversion.from, conversion.overrides);
   const WeightFormat format = format_of(conversion, from.is_checkpoint);
   const std::string file = format == WeightFormat::gptbench ? write_checkpoint(from, conversion)

@@ -1,7 +1,9 @@
 #include "io/file_bytes.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <sstream>
 
 #include "base/error.h"
 #include "file_size_limit.h"
@@ -51,6 +54,48 @@ class FileBytes : public ::testing::Test {
 };
 
 using Names = std::vector<std::string>;
+
+// A FIFO, a device where this user may make one, and links to them are written to and stay; a link
+// to a file is replaced.
+TEST_F(FileBytes, StreamsAreWrittenTo) {
+  const std::string fifo = in("fifo"), link = in("link"), device = in("null");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  fs::create_symlink("fifo", link);
+  for (const std::string& path : {fifo, link}) {
+    auto reader = std::async(std::launch::async, [&] {
+      std::ostringstream text;
+      text << std::ifstream(fifo).rdbuf();
+      return text.str();
+    });
+    write_output(path, "through");
+    EXPECT_EQ(reader.get(), "through");
+  }
+  EXPECT_TRUE(fs::is_fifo(fifo));
+  EXPECT_TRUE(fs::is_symlink(link));
+  if (::mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0) {
+    try {
+      write_output(device, "nothing");
+    } catch (const Error&) {  // a file system that offers no devices
+    }
+    EXPECT_TRUE(fs::is_character_file(device));
+    fs::remove(device);
+  }
+  // The link /dev/stdout of a shell that appends to a file.
+  const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(::write(file, "a", 1), 1);
+  const std::string to_file = in("stdout");
+  fs::create_symlink("/proc/self/fd/" + std::to_string(file), to_file);
+  write_output(to_file, "b");
+  ::close(file);
+  EXPECT_TRUE(fs::is_symlink(to_file));
+  EXPECT_EQ(text_of(path_), "ab");
+  fs::remove(link);
+  fs::create_symlink("result.h5", link);
+  write_output(link, "c");
+  EXPECT_FALSE(fs::is_symlink(link));
+  EXPECT_EQ(text_of(path_), "ab");
+}
 
 // Links of every name that a predictable temporary file could have: the pid counts up, so those of
 // this process and of the next ones are known.

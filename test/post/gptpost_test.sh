@@ -231,6 +231,16 @@ says err "$folder/none.h5: cannot open"
 says out "124M"
 expect 7 compare "$good" "$folder/half.h5"; lines out 0
 expect 7 table -o "$folder/none/table.md" "$good"; lines err 1
+expect 2 convert "$good" ''; says err "convert: a name is empty"
+expect 2 recover ''; says err "recover: a name is empty"
+# Like /dev/stdout: what is printed without -o, into a pipe and behind what a file holds.
+ln -s /proc/self/fd/1 "$folder/stdout"
+"$GPTPOST" table "$good" > "$folder/printed"
+"$GPTPOST" table -o "$folder/stdout" "$good" | cmp -s - "$folder/printed" || { echo "-o does not write into a pipe"; failures=$((failures + 1)); }
+echo first > "$folder/appended"
+"$GPTPOST" table -o "$folder/stdout" "$good" >> "$folder/appended"
+{ echo first; cat "$folder/printed"; } | cmp -s - "$folder/appended" || { echo "-o does not append"; failures=$((failures + 1)); }
+[ -L "$folder/stdout" ] || { echo "the link is replaced"; failures=$((failures + 1)); }
 if [ -w /dev/full ]; then
   "$GPTPOST" table "$good" > /dev/full 2> "$folder/err"
   [ $? = 7 ] || { echo "a full disk went unnoticed"; failures=$((failures + 1)); }

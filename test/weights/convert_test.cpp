@@ -3,6 +3,7 @@
 #include "weights/convert.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <ctime>
@@ -164,6 +165,22 @@ TEST(Convert, RoundTripsKeepEveryBit) {
   convert(scratch.path("gpt.bin"), scratch.path("two.safetensors"));
   EXPECT_EQ(bytes_of(scratch.path("two.safetensors")),
             bytes_of(scratch.path("gpt/model.safetensors")));
+}
+
+// What is neither a file nor a directory stays.
+TEST(Convert, AFifoIsNoPlaceForWeights) {
+  const ScratchDirectory scratch;
+  const Model model(ModelFamily::gpt);
+  const std::string fifo = scratch.path("fifo.safetensors");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  try {
+    convert(model.write(scratch, "from", model.text()), fifo);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_EQ(error.what(), fifo + ": is neither a file nor a directory; name one");
+  }
+  EXPECT_TRUE(fs::is_fifo(fifo));
 }
 
 TEST(Convert, SeveralFilesHoldWhatOneHolds) {
