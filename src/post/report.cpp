@@ -187,7 +187,9 @@ std::string headline_of(const RunView& run) {
   std::string note;
   if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0) + ".";
   if (mfu <= 0.0) note = "No MFU: " + reason_without_mfu(s) + ".";
-  return cards.text("cards") + (note.empty() ? "" : element("p", xml(note)));
+  const std::string drift = drift_text(s);
+  return cards.text("cards") + (note.empty() ? "" : element("p", xml(note))) +
+         (drift.empty() ? "" : element("p", xml("Drift: " + drift + ".")));
 }
 
 double total_tflops(const RunView& run) {

@@ -95,14 +95,7 @@ std::string throughput(const RunView& run) {
       entry("time per step",
             fixed(rate.sec_per_it, 3) + " s (median of " + std::to_string(s.timed_steps) + "; " +
                 fixed(rate.sec_per_it_min, 3) + " to " + fixed(rate.sec_per_it_max, 3) + " s)");
-  if (rate.drift_percent) {
-    // Minutes say nothing of an hour.
-    const bool is_long = rate.sec_per_it * static_cast<double>(s.timed_steps) >= 600.0;
-    text += entry(
-        "drift",
-        "rate " + signed_percent(*rate.drift_percent, 2) + " over the timed steps" +
-            (is_long ? ", " + signed_percent(*rate.drift_percent_per_hour, 2) + " per hour" : ""));
-  }
+  if (rate.drift_percent) text += entry("drift", drift_text(s));
   const double devices = static_cast<double>(std::max<int64_t>(1, s.world_size));
   text += entry("throughput", fixed(rate.tokens_per_s, 1, 4) + " tokens/s, " +
                                   fixed(rate.tokens_per_s / devices, 1, 4) + " per device, " +

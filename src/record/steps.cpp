@@ -6,6 +6,7 @@
 
 #include "base/flops_convention.h"
 #include "base/sort_numbers.h"
+#include "base/text.h"
 #include "record/flops.h"
 
 namespace gptbench {
@@ -149,6 +150,17 @@ void set_time_to_target(Record& record, double target_loss) {
       steps.time_s.begin(), steps.time_s.begin() + convergence.steps_to_target - s.resumed.steps,
       s.resumed.steps_s);
   if (!std::isnan(time_s)) convergence.time_to_target_s = time_s;
+}
+
+std::string drift_text(const Summary& summary) {
+  const RateFigures& rate = summary.rate;
+  if (!rate.drift_percent) return "";
+  std::string text = printed("rate %+.2f %% over the timed steps", *rate.drift_percent);
+  // Minutes say nothing of an hour.
+  if (rate.sec_per_it * static_cast<double>(summary.timed_steps) >= 600.0 &&
+      rate.drift_percent_per_hour)
+    text += printed(", %+.2f %% per hour", *rate.drift_percent_per_hour);
+  return text;
 }
 
 void set_figure_of_merit(Summary& summary) {

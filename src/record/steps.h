@@ -49,6 +49,10 @@ void summarise_steps(Record& record, int64_t sequences_per_step);
 // target_loss: 0 where there is none.
 void set_time_to_target(Record& record, double target_loss);
 
+// "rate -1.50 % over the timed steps", from ten minutes on with the slope; "" where it is not
+// known.
+std::string drift_text(const Summary& summary);
+
 // The figure of merit from the summary's time and FLOPs; 0 where no step was timed.
 void set_figure_of_merit(Summary& summary);
 
