@@ -375,6 +375,7 @@ Record recovered_record(const std::string& directory, const std::string& status,
   summarise_steps(record, configured<int64_t>(record, "batch", "global_batch_size"));
   set_time_to_target(record, configured<double>(record, "convergence", "target_loss"));
   set_peak(record.summary, record.summary.peak.tflops, record.summary.peak.source);
+  record.summary.sensors_note = "not sampled: the run was killed";
   record.outcome.status = status;
   record.outcome.verdict = "NOT VERIFIED";
   record.outcome.failed_step =

@@ -124,14 +124,15 @@ std::string throughput(const RunView& run) {
   text += entry("other conventions", others);
   if (fp8_share(s) > 0.0)
     text += entry("in fp8", fixed(100.0 * fp8_share(s), 1) + " % of the FLOPs executed");
+  const std::string at_first = " at step " + std::to_string(s.resumed.steps + 1) + ", ";
   if (!run.record().steps.loss.empty())
-    text += entry("loss", fixed(run.record().steps.loss.front(), 4) + " at step 1, " +
+    text += entry("loss", fixed(run.record().steps.loss.front(), 4) + at_first +
                               fixed(run.record().steps.loss.back(), 4) + " at the last");
   if (s.convergence.held_out_loss)
     text += entry("held-out loss",
                   fixed(*s.convergence.held_out_loss, 4) + target_reached(s.convergence));
   if (!run.record().steps.loss_scale.empty())
-    text += entry("loss scale", fixed(run.record().steps.loss_scale.front(), 0) + " at step 1, " +
+    text += entry("loss scale", fixed(run.record().steps.loss_scale.front(), 0) + at_first +
                                     fixed(run.record().steps.loss_scale.back(), 0) +
                                     " at the last, steps skipped: " +
                                     std::to_string(run.record().summary.skipped_steps));

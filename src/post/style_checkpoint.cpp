@@ -40,7 +40,13 @@ std::vector<Table> checkpoint_tables(const Runs& runs) {
       {"Ranks", whole(&Summary::world_size)},
       {"Nodes", whole(&Summary::nodes)},
       {"Async", key("async"), false},
-      {"Every", key("every_steps")},
+      {"Every",
+       [](const RunView& run) {
+         const std::string steps = key_cell(run, "checkpoint", "every_steps"),
+                           time_s = key_cell(run, "checkpoint", "every_s");
+         if (time_s == "-" || time_s == "0") return steps;
+         return (steps == "0" ? "" : steps + ", ") + time_s + " s";
+       }},
       {"Size (GB)", figures(size_gb, digits)},
       {"Write (s)", figures(&Summary::checkpoint, &CheckpointFigures::write_s, digits)},
       {"GB/s", figures(cost(&CheckpointCost::bytes_per_s, 1e-9), digits)},

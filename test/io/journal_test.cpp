@@ -100,6 +100,7 @@ TEST_F(Journals, AKilledRunIsRecoveredWithAllItsSteps) {
   EXPECT_EQ(r.steps.time_s, (std::vector<double>{1, 2, 3, 4}));
   EXPECT_EQ(r.outcome.failed_step, 3);
   EXPECT_EQ(r.summary.timed_steps, 3);
+  EXPECT_EQ(r.summary.sensors_note, "not sampled: the run was killed");
   EXPECT_EQ(r.summary.rate.sec_per_it, 3.0);
   EXPECT_DOUBLE_EQ(r.summary.rate.samples_per_s, 16.0 / 3.0);
   EXPECT_NE(r.outcome.reason.find("after step 4"), std::string::npos) << r.outcome.reason;

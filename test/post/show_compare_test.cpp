@@ -123,6 +123,14 @@ TEST(Show, PageOf80ColumnsWithEverything) {
 )");
 }
 
+TEST(Show, AResumedRunBeginsWithItsFirstStep) {
+  Record r = made_record();
+  r.summary.resumed.steps = 9;
+  const std::string page = show_page("result.h5", r);
+  EXPECT_NE(page.find("  loss                  10.9800 at step 10, 9.7500"), std::string::npos);
+  EXPECT_NE(page.find("  loss scale            65536 at step 10, 32768"), std::string::npos);
+}
+
 // 56 columns are left beside the names; words are not cut unless one is longer.
 TEST(Show, LongValuesAreBrokenAtBlanks) {
   Record r = made_record();

@@ -204,6 +204,10 @@ TEST(Checkpoint, EveryColumn) {
   EXPECT_EQ(table.rows.at(0), (std::vector<std::string>{"made, 2 ranks", "2", "2", "true", "2",
                                                         "5.00", "2.50", "2.00", "1.00", "1000.00",
                                                         "500.00", "1.54", "1.50", "03-09"}));
+  set_key(r, "checkpoint", "every_s", 0.7);
+  EXPECT_EQ(cell(checkpoint_tables({RunView(r)}).at(0), 0, "Every"), "2, 0.7 s");
+  set_key(r, "checkpoint", "every_steps", int64_t{0});
+  EXPECT_EQ(cell(checkpoint_tables({RunView(r)}).at(0), 0, "Every"), "0.7 s");
   r.steps.checkpoint_s.clear();
   r.summary.checkpoint.bytes = 0;
   r.summary.checkpoint.write_s = r.summary.resumed.load_s = 0.0;
