@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -27,6 +28,7 @@
 #include "run/report.h"
 #include "run/sensing.h"
 #include "run/set_up.h"
+#include "run/signals.h"
 #include "run/step_report.h"
 #include "run/trace_file.h"
 #include "run/training.h"
@@ -66,12 +68,21 @@ void measure_ceiling_again(const Session& session, const Plan& plan, RunParts& p
                      *std::max_element(both.begin(), both.end()));
 }
 
+// Collective. The end of a run that some rank was told to end before its first step; else none.
+std::optional<RunEnd> ended_by_signal(MpiWorld& world) {
+  const int64_t signal = world.max(static_cast<int64_t>(received_signal()));
+  if (signal == 0) return std::nullopt;
+  return RunEnd{Exit::timeout,
+                "stopped by signal " + std::to_string(signal) + " before the first step"};
+}
+
 // Collective. Autotuning, and the ceiling of the GEMMs, which stands in for a peak that is not
 // known. Before training, so that a run that must stop need not wait for it.
 void tune(const Session& session, const Plan& plan, RunParts& parts) {
   MpiWorld& world = session.world;
   pulse.enter(Phase::autotuning);
   autotune(world, session.device, plan);
+  if (ended_by_signal(world)) return;
   const bool peak_known = world.all(world.rank() != 0 || peak_of(plan, parts).tflops > 0.0);
   if (peak_known || session.device.info().kind == DeviceKind::ref) return;
   const double start_s = now_s();
@@ -281,10 +292,14 @@ RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
   const MemoryBudget budget = agree_on_memory(world, session.device, plan);
   if (!budget.fits) return out_of_memory("predicted: " + budget.reason);
 
+  // A launcher may leave a second between a signal and SIGKILL.
+  if (const auto end = ended_by_signal(world)) return *end;
   tune(session, plan, parts);
+  if (const auto end = ended_by_signal(world)) return *end;
   const Connections connections(world, plan);
   const CommunicatorTable& communicators = connections.table();
   if (plan.config.run.verify) verify_reduced(session, plan, communicators, parts);
+  if (const auto end = ended_by_signal(world)) return *end;
 
   const double start_s = now_s();
   pulse.enter(Phase::weights);
@@ -295,6 +310,7 @@ RunEnd train_attempt(const Session& session, Sensing& sensing, const Plan& plan,
   parts.start = set_up_model(session, engine);
   session.console.detail("Arena and weights set up in " + format_seconds(now_s() - start_s) + "\n");
 
+  if (const auto end = ended_by_signal(world)) return *end;
   Training training = train_model(session, sensing, communicators, engine, planned, parts);
   return collect(session, sensing, communicators, engine, training, parts);
 }

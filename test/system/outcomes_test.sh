@@ -195,6 +195,22 @@ for recipients in "USR1 1 one" "TERM 2 ranks" "INT 2 one" "HUP 1 one" "XCPU 2 on
   timed_out
 done
 
+# Told to end in the set-up, here in 8 s of autotuning: no other phase begins, and the result has no step.
+case="TERM before the first step"
+rm -rf "$work" out
+mkdir -p "$work"
+(cd "$work" && GPTBENCH_FAILPOINT=autotuning/busy exec "$GPTBENCH" "$deck" run.verify=T) >out 2>err &
+job=$!
+if await '^Deck ' out "$job"; then
+  kill -TERM "$job"
+  await_end "$job"
+  [ "$status" -eq 8 ] || fail "status $status instead of 8"
+  check_result "$work/output/tiny/result.h5" TIMEOUT
+  grep -qx 'steps 0' values || fail "$(grep '^steps' values)"
+  grep -qx 'reason stopped by signal 15 before the first step' values || fail "$(grep reason values)"
+  if grep -q '^Verifying' out; then fail "verifies after the signal"; fi
+fi
+
 # A hangup that nohup has set aside is none. Of a limit of processor time the system tells every second: what is in
 # hand, here a checkpoint that takes 8 s, is finished.
 case="HUP and XCPU again and again"
