@@ -30,6 +30,7 @@
 #include "run/projection.h"
 #include "run/run.h"
 #include "run/signals.h"
+#include "run/watchdog.h"
 #include "sweep/config.h"
 #include "sweep/driver.h"
 #include "sweep/search.h"
@@ -77,6 +78,7 @@ void print_plan(const CommandLine& line) {
 
 int run(int argc, char** argv, const CommandLine& line) {
   watch_signals();  // before MPI, which may take seconds to start
+  limit_start();
   read_results_with("/proc/self/exe");
   MpiWorld world(&argc, &argv);
   set_check_context(static_cast<int>(world.rank()), system_info().hostname, &MpiWorld::abort);

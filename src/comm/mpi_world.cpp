@@ -44,6 +44,7 @@ MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicat
   MPI_Initialized(&initialised);
   owns_mpi_ = initialised == 0;
   int provided = 0;
+  if (owns_mpi_) failpoint("initialise");
   if (owns_mpi_) MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms_->world);
   MPI_Comm_set_errhandler(comms_->world, MPI_ERRORS_RETURN);

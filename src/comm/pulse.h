@@ -14,8 +14,8 @@ namespace gptbench {
 // Phases of a run.
 // clang-format off
 #define GPTBENCH_PHASES(X)                                                                    \
-  X(set_up) X(autotuning) X(verification) X(weights) X(training) X(checkpoint) X(replicas)    \
-  X(result)
+  X(set_up) X(layout) X(autotuning) X(verification) X(weights) X(training) X(checkpoint)      \
+  X(replicas) X(result)
 // clang-format on
 enum class Phase : uint8_t {
 #define GPTBENCH_PHASE(name) name,

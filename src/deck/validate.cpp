@@ -354,6 +354,11 @@ Config resolve(const Deck& deck, int64_t ranks) {
   return filled_in(deck.config, ranks);
 }
 
+std::string output_directory(const Config& config) {
+  const std::string& directory = config.output.directory;
+  return directory.empty() ? "output/" + config.run.name : directory;
+}
+
 Config filled_in(Config c, int64_t ranks) {
   c.parallel.data_parallel = ranks / model_ranks(c);
   if (c.batch.global_batch_size == 0) c.batch.global_batch_size = class_batch(c, ranks);
@@ -365,7 +370,7 @@ Config filled_in(Config c, int64_t ranks) {
   const Family family = family_of(c.model);
   c.model.position_embedding = family.positions;
   c.model.no_bias = !family.biases;
-  if (c.output.directory.empty()) c.output.directory = "output/" + c.run.name;
+  c.output.directory = output_directory(c);
   const Precision type = type_of_activations(c);
   if (c.precision.parameters == Precision::auto_) c.precision.parameters = type;
   if (type == Precision::fp64) {

@@ -25,7 +25,9 @@ void check_ranks(const Deck& deck, int64_t ranks);
 // output.directory, the types that follow `compute`. Not run.device and run.comm, which depend on
 // the machine.
 Config resolve(const Deck& deck, int64_t ranks);
-// The same of a Config whose layout fits the ranks.
+// output.directory, whose default follows from run.name.
+std::string output_directory(const Config& config);
+// resolve() of a Config whose layout fits the ranks.
 Config filled_in(Config config, int64_t ranks);
 
 }  // namespace gptbench

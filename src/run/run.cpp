@@ -1,12 +1,15 @@
 #include "run/run.h"
 
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <memory>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "checkpoint/checkpoints.h"
 #include "comm/agree.h"
+#include "comm/pulse.h"
 #include "data/data_paths.h"
 #include "deck/devices.h"
 #include "deck/validate.h"
@@ -27,15 +30,23 @@ namespace {
 // Collective. The deck with the layout that run.layout asks for, which rank 0 searches.
 // `text`: the layout, on all ranks; "" where the deck's own is taken.
 Deck choose_layout(MpiWorld& world, const Deck& deck, std::string& text) {
+  if (deck.config.run.layout == LayoutKind::given) return deck;
+  pulse.enter(Phase::layout);
   std::string settings;
   agreed(world, [&] {
     if (world.rank() != 0) return;
-    const ChosenLayout chosen = with_best_layout(deck, world.size());
+    auto search =
+        std::async(std::launch::async, [&] { return with_best_layout(deck, world.size()); });
+    // Threads of its own compute, which the watchdog does not see.
+    while (search.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
+      pulse.advance();
+    const ChosenLayout chosen = search.get();
     settings = join(chosen.settings, "\n");
     text = chosen.text;
   });
   world.broadcast(settings);
   world.broadcast(text);
+  pulse.enter(Phase::set_up);
   return with_settings(deck, split(settings, '\n'));
 }
 
@@ -102,11 +113,12 @@ Exit run_deck(MpiWorld& world, const CommandLine& line, const std::string& argv)
 
   // Deck to plan: everything that can be refused is refused here.
   const Deck given = read_deck_once(world, line, "");
+  const Watchdog watchdog(world, given.config.run.limits.watchdog_s,
+                          output_directory(given.config));
   std::string chosen;
   const Deck deck = choose_layout(world, given, chosen);
   Config config;
   agreed(world, [&] { config = resolve(deck, world.size()); });
-  const Watchdog watchdog(world, config.run.limits.watchdog_s, config.output.directory);
   for (std::string* path : {&config.data.path, &config.convergence.held_out_path})
     *path = find_data(*path, std::filesystem::path(deck.path).parent_path().string());
   const std::unique_ptr<Device> device = make_device(world, config);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <tuple>
 
@@ -18,6 +19,7 @@
 #include "comm/pulse.h"
 #include "io/file_bytes.h"
 #include "measure/system_info.h"
+#include "run/launch_check.h"
 
 namespace gptbench {
 namespace {
@@ -67,7 +69,23 @@ void end_within(double time_s, const std::string& words) {
   ::setitimer(ITIMER_REAL, &every_second, nullptr);
 }
 
+void stop_timer() {
+  const itimerval none{};
+  ::setitimer(ITIMER_REAL, &none, nullptr);
+}
+
 }  // namespace
+
+void limit_start() {
+  const char* const text = std::getenv("GPTBENCH_START_S");
+  const double limit_s = text != nullptr ? std::strtod(text, nullptr) : 600.0;
+  if (limit_s <= 0.0) return;
+  end_within(
+      limit_s,
+      printed("gptbench: rank %lld on %s: MPI and deck take more than %g s to start: a rank "
+              "is dead or stopped; this one ends (GPTBENCH_START_S)\n",
+              static_cast<long long>(launched_as().rank), system_info().hostname.c_str(), limit_s));
+}
 
 // One rank, in memory of the node.
 struct Watchdog::Seat {
@@ -97,7 +115,12 @@ Watchdog::Watchdog(MpiWorld& world, double limit_s, const std::string& directory
       node_rank_(static_cast<size_t>(world.node_rank())),
       node_size_(static_cast<size_t>(world.node_size())),
       beats_(node_size_) {
-  if (limit_s == 0.0 || world.size() == 1) return;
+  begin(world);
+  stop_timer();
+}
+
+void Watchdog::begin(MpiWorld& world) {
+  if (limit_s_ == 0.0 || world.size() == 1) return;
   node_ = static_cast<NodeMemory*>(
       world.share_on_node(static_cast<int64_t>(sizeof(NodeMemory) + node_size_ * sizeof(Seat))));
   if (node_ == nullptr) {

@@ -14,6 +14,11 @@
 
 namespace gptbench {
 
+// Before MPI starts. Ends this process with status 6 where no Watchdog has begun within 600 s, or
+// GPTBENCH_START_S (0: never): a rank that is stopped in MPI_Init hangs the others for ever. The
+// deck, with its run.watchdog_s, is not read yet.
+void limit_start();
+
 // A thread on each rank, which makes no MPI calls, looks a few times a second at memory that the
 // ranks of a node share: every rank's thread counts there, and every rank writes there what it does
 // (comm/pulse.h). Nodes hear of each other through a NodeLink. For limit_s,
@@ -26,6 +31,7 @@ namespace gptbench {
 // <directory>/last_operations.txt, and the processes end. A thread that is not run itself counts no
 // time. The destructor leaves a timer: a process that then does not end within limit_s, and
 // ten seconds at least, since MPI waits for a rank that is stopped, is ended too.
+// The constructor ends what limit_start() began.
 class Watchdog {
  public:
   // Collective. limit_s = 0, or one rank: watches nothing.
@@ -38,6 +44,7 @@ class Watchdog {
   struct NodeMemory;
   struct Seat;
 
+  void begin(MpiWorld& world);
   void watch();
   void look(double passed_s);
   void count(double passed_s);

@@ -387,8 +387,7 @@ Sweep expand_sweep(const std::string& path, const std::string& text,
 
   const Deck base = bind_deck(path, "", groups, {}, settings);
   sweep.name = base.config.run.name;
-  sweep.directory =
-      base.config.output.directory.empty() ? "output/" + sweep.name : base.config.output.directory;
+  sweep.directory = output_directory(base.config);
   for (const Column& column : dimensions.columns()) sweep.columns.push_back(column.name);
 
   const int64_t rows = dimensions.rows();

@@ -84,7 +84,14 @@ stopped() { # stopped RANK FAILPOINT AT RANKS ARGUMENTS...
   longest=$((SECONDS - begin > longest ? SECONDS - begin : longest))
   count=$((count + 1))
 }
+# Before the deck is read run.watchdog_s is not known.
+GPTBENCH_START_S=6 faulty 1 initialise/stop 3 "$deck"
+[ "$status" -eq 6 ] || fail "status $status instead of 6"
+for other in 0 2; do
+  grep -q "^gptbench: rank $other on .*: MPI and deck take more than 6 s to start: " err || fail "rank $other: $(cat err)"
+done
 count=0
+stopped 1 layout 'before the first step: layout.*' 3 "$deck" run.layout=auto run.machine=a100-80 batch.global_batch_size=6
 stopped 1 autotuning 'before the first step: autotuning.*' 2 "$deck"
 stopped 1 linear_forward 'verification, step 1: .*' 3 "$deck" run.verify=T
 stopped 1 all_reduce:40 'step [0-9]+: all_reduce [a-z]+.*' 3 "$deck"
