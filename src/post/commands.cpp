@@ -98,10 +98,14 @@ std::string table_text(const Runs& runs, const Options& options) {
   return options.format == "latex" ? format_latex(tables) : format_markdown(tables);
 }
 
-// One object for one file, an array of them for several.
-std::string show_json(const std::vector<LoadedRun>& runs) {
+// The record of show or the account of explain: one object for one file, an array of them for
+// several.
+std::string runs_json(const std::vector<LoadedRun>& runs, const Options& options) {
   std::vector<std::string> records;
-  for (const LoadedRun& run : runs) records.push_back(record_json(run.path, run.record));
+  for (const LoadedRun& run : runs)
+    records.push_back(options.command == "explain"
+                          ? explain_json(run.path, run.record, options.profile)
+                          : record_json(run.path, run.record));
   if (records.empty()) return "";
   return (records.size() == 1 ? records.front() : json_array(records)) + "\n";
 }
@@ -163,9 +167,9 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
     return "report: " + file + "\n";
   }
   if (options.command == "compare") return compare_text(runs, options);
-  if (options.command == "show" && options.format == "json") return show_json(runs);
   if (options.command == "deck")
     return runs.empty() ? "" : runs.front().record.provenance.deck_resolved;
+  if (options.format == "json") return runs_json(runs, options);
   std::string text;
   for (const LoadedRun& run : runs)
     text += (text.empty() ? "" : "\n") + (options.command == "explain"

@@ -83,5 +83,7 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
 // The page of `explain`: 80 columns. `profile`: name or path of a machine profile, "" for none; a
 // path names that of the software too.
 std::string explain_page(const std::string& path, const Record& record, const std::string& profile);
+// The same as one JSON object, with every operation and every digit; times in seconds per step.
+std::string explain_json(const std::string& path, const Record& record, const std::string& profile);
 
 }  // namespace gptbench

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "post/cells.h"
@@ -105,16 +106,101 @@ std::string ranks_text(const StepAccount& account) {
   return text;
 }
 
-}  // namespace
+struct Explained {
+  Ceilings ceilings;
+  StepAccount account;
+};
 
-std::string explain_page(const std::string& path, const Record& record,
-                         const std::string& profile) {
+Explained explained(const Record& record, const std::string& profile) {
   std::optional<Machine> machine;
   if (!profile.empty()) machine = read_machine(profile);
   const Software software =
       profile.empty() ? read_software("gptbench") : software_of_profile(profile);
-  const StepAccount account = account_of(record, machine, software);
-  const Ceilings ceilings = ceilings_of(record, machine);
+  return {ceilings_of(record, machine), account_of(record, machine, software)};
+}
+
+JsonObject part_json(const PartOfStep& part) {
+  JsonObject object;
+  object.add("name", part.name)
+      .add("time_s", part.time_s)
+      .add("calls", part.calls)
+      .add("flops", part.flops)
+      .add("bytes", part.bytes)
+      .add("limit_s", part.limit_s)
+      .add("limit_by", part.limit_s == 0.0   ? ""
+                       : part.bound_by_flops ? "FLOPs"
+                                             : "bytes")
+      .add("launch_s", part.launch_s)
+      .add("rest_s", part.rest_s());
+  return object;
+}
+
+std::string message_json(const MessageTime& message) {
+  return JsonObject()
+      .add("axis", message.axis)
+      .add("op", message.op)
+      .add("bytes", message.bytes)
+      .add("time_s", message.time_s)
+      .add("exposed_s", message.exposed_s)
+      .add("bus_bytes_per_s", message.bus_bytes_per_s)
+      .add("limit_s", message.limit_s)
+      .text();
+}
+
+std::string slow_json(const SlowRank& slow) {
+  return JsonObject()
+      .add("rank", slow.rank)
+      .add("host", slow.host)
+      .add("computing_s", slow.computing_s)
+      .add("median_s", slow.median_s)
+      .add("slow_steps", static_cast<int64_t>(slow.slow_steps))
+      .add("steps", static_cast<int64_t>(slow.steps))
+      .add("fastest_ratio", slow.fastest_ratio)
+      .text();
+}
+
+// Elements of an array, each by `json`.
+template <class T, class Function>
+std::string array_of(const std::vector<T>& values, const Function& json) {
+  std::vector<std::string> elements;
+  for (const T& value : values) elements.push_back(json(value));
+  return json_array(elements);
+}
+
+}  // namespace
+
+std::string explain_json(const std::string& path, const Record& record,
+                         const std::string& profile) {
+  const auto [ceilings, account] = explained(record, profile);
+  return JsonObject()
+      .add("file", path)
+      .add("step_s", account.step_s)
+      .add("explained", account.explained())
+      .add_json("ceilings", JsonObject()
+                                .add("source", ceilings.source)
+                                .add("flops_per_s", ceilings.flops_per_s)
+                                .add("fp8_flops_per_s", ceilings.fp8_flops_per_s)
+                                .add("bytes_per_s", ceilings.bytes_per_s)
+                                .add("launch_s", ceilings.launch_s)
+                                .text())
+      .add("communication_s", account.communication_s)
+      .add("imbalance_s", account.imbalance_s)
+      .add("unexplained_s", account.unexplained_s())
+      .add_json("regions", array_of(account.regions,
+                                    [](const PartOfStep& part) { return part_json(part).text(); }))
+      .add_json("operations",
+                array_of(account.operations,
+                         [](const OperationTime& operation) {
+                           return part_json(operation).add("region", operation.region).text();
+                         }))
+      .add_json("messages", array_of(account.messages, message_json))
+      .add_json("slow_ranks", array_of(account.slow, slow_json))
+      .text();
+}
+
+std::string explain_page(const std::string& path, const Record& record,
+                         const std::string& profile) {
+  const auto [ceilings, account] = explained(record, profile);
   std::string limits =
       ceilings.source + ": " + format_si(ceilings.flops_per_s, "FLOP/s") +
       (ceilings.bytes_per_s > 0.0 ? ", " + format_si(ceilings.bytes_per_s, "B/s")

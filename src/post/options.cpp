@@ -181,7 +181,7 @@ constexpr const char* help_commands =
     "  gptpost compare A.h5 B.h5               two runs side by side\n"
     "  gptpost compare [--least PERCENT] A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...\n"
     "      two groups of repeated runs; a difference counts from 1.5 % on\n"
-    "  gptpost explain [--profile P] RESULT.h5 ...\n"
+    "  gptpost explain [--profile P] [--format text|json] RESULT.h5 ...\n"
     "      where a step's time goes, against the rates of a machine profile or those\n"
     "      of the file; ranks that are slower than the others\n"
     "  gptpost accept [options] SPEC RESULT.h5 ...\n"
@@ -252,7 +252,7 @@ std::vector<std::string> options_of(const std::string& command) {
   if (command == "report")
     return {"--over", "--published", "--convention", "--peak", "--sort", "--where", "-o"};
   if (command == "compare") return {"--least"};
-  if (command == "explain") return {"--profile"};
+  if (command == "explain") return {"--profile", "--format"};
   if (command == "accept") return {"--format", "--junit", "--write-spec"};
   if (command == "recover") return {"--status"};
   if (command == "convert") return {"--to", "--type", "--shard-gib"};

@@ -164,6 +164,7 @@ TEST(Pages, Explain) {
   const Record record = one_layer_run({0.2, 0.2, 0.3, 0.2});
   expect_page("explain.txt", explain_page("out/result.h5", record, ""));
   expect_page("explain_profile.txt", explain_page("out/result.h5", record, "a100-80"));
+  expect_page("explain.json", explain_json("out/result.h5", record, "a100-80") + "\n");
   Record tf32 = record;
   set_key(tf32, "precision", "tf32", true);
   expect_page("explain_tf32.txt", explain_page("out/result.h5", tf32, "a100-80"));

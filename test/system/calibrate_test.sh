@@ -50,10 +50,10 @@ awk -v one="$memory" -v two="$(profiled memory_gb)" 'BEGIN { d = 2 * two / one -
 for op in reduce_scatter all_gather all_reduce; do
   grep -q ",$op,2,1," out || fail "no $op"
 done
-if grep -q '^data,send,' out; then fail "messages that the deck does not send"; fi
+if grep -q ',data,send,' out; then fail "messages that the deck does not send"; fi
 calibrates calibration bf16 2
 "$GPTPOST" table --style comm --format csv "$decks/calibration.h5" >out 2>err || fail "no table"
-grep -q '^data,send,2,1,8,2,f32,none,' out || fail "no message of 8 bytes"
+grep -q ',data,send,2,1,8,2,f32,none,' out || fail "no message of 8 bytes"
 
 # What there is no time for is counted: measured or left out, it is as many in any time.
 counted() { tail -1 out | sed -E 's/.* kernels=([0-9]+) messages=([0-9]+) left_out=([0-9]+) .*/\1 + \2 + \3/'; }
