@@ -37,7 +37,8 @@ ends 0 OK 1 "$decks/tiny.in" "${model[@]}" convergence.evaluate_every=1000000 ru
 [ "$(wc -w < <(grep '^held_out_step' values))" = 2 ] || fail "evaluations: $(grep '^held_out_step' values)"
 
 # The third evaluation as the target: the run ends there. The time is that of its steps.
-ends 0 OK 1 "$decks/tiny.in" "${options[@]}" "$two" convergence.target_loss="$third"
+ends 0 OK 1 "$decks/tiny.in" "${options[@]}" "$two" convergence.target_loss="$third" output.log_every=5
+grep -A 1 -E '^ +12/16 ' out | grep -q '^Held-out loss after step 12: ' || fail "the last step is not printed before its loss"
 grep -qx 'steps 12' values || fail "$(grep '^steps ' values) trained"
 grep -qx "to_target 12 steps 768 tokens $(sed -n 's/^time_of_steps //p' values) s" values || fail "$(grep '^to_target' values)"
 grep -q '^Held-out loss .* target reached with 768 tokens in' out || fail "not in the headline"
