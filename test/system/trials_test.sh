@@ -74,7 +74,7 @@ done
 } >"$decks/zero.in"
 case="sweep over ZeRO stages"
 (cd "$work" && timeout 120 "$GPTBENCH" --sweep "$decks/zero.in" run.name=zero) >out 2>err || fail "status $?"
-(cd "$work" && eval "$(sed -n 's/^Table: //p' ../out)") >table.md 2>err || fail "the table that the sweep names"
+(cd "$work" && eval "$(sed -n 's/^  gptpost table/gptpost table/p' ../out)") >table.md 2>err || fail "the table that the sweep names"
 python3 - table.md >out 2>err <<'END' || fail "$(cat out err table.md)"
 import sys
 lines = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in open(sys.argv[1]) if line.startswith("|")]
