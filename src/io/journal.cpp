@@ -36,9 +36,8 @@ constexpr size_t num_columns = 9;
 constexpr size_t columns_without_held_out_loss = 8;  // of earlier versions
 constexpr auto max_time_in_cache = std::chrono::milliseconds(500);
 constexpr int64_t max_journal_bytes = int64_t{1} << 30;
-constexpr int64_t max_missing_steps =
-    1'000'000;                           // each takes memory, whatever the size of the file
-constexpr int64_t max_line_bytes = 512;  // of a line that is one of ours
+constexpr int64_t max_line_bytes = 512;           // of a line that is one of ours
+constexpr int64_t max_missing_steps = 1'000'000;  // which take memory, but no place in the file
 
 std::string steps_path(const std::string& directory) {
   return directory + "/steps.csv";
@@ -120,8 +119,9 @@ class LinesOfRun {
         is_scaled_(configured<std::string>(record, "precision", "compute") == "fp16"),
         steps_(record.steps) {}
 
-  // The next line. A step of earlier lines begins anew there: the run before was continued from an
-  // earlier step. Steps that are left out have no figures (NaN), so that they are not timed.
+  // The next line. A step that earlier lines have begins anew there: earlier versions of the
+  // program left the lines behind the checkpoint of a resumed run. Steps without a line have no
+  // figures (NaN), so that they are not timed.
   void take(const std::string& line) {
     ++line_;
     const std::optional<JournalStep> step = step_of(line);

@@ -82,8 +82,8 @@ void limit_start() {
   if (limit_s <= 0.0) return;
   end_within(
       limit_s,
-      printed("gptbench: rank %lld on %s: MPI and deck take more than %g s to start: a rank "
-              "is dead or stopped; this one ends (GPTBENCH_START_S)\n",
+      printed("gptbench: rank %lld on %s: MPI has not started, or the deck is not read, after "
+              "%g s: a rank is dead or stopped; this one ends (GPTBENCH_START_S)\n",
               static_cast<long long>(launched_as().rank), system_info().hostname.c_str(), limit_s));
 }
 

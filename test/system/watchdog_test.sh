@@ -88,7 +88,7 @@ stopped() { # stopped RANK FAILPOINT AT RANKS ARGUMENTS...
 GPTBENCH_START_S=6 faulty 1 initialise/stop 3 "$deck"
 [ "$status" -eq 6 ] || fail "status $status instead of 6"
 for other in 0 2; do
-  grep -q "^gptbench: rank $other on .*: MPI and deck take more than 6 s to start: " err || fail "rank $other: $(cat err)"
+  grep -q "^gptbench: rank $other on .*: MPI has not started, or the deck is not read, after 6 s: " err || fail "rank $other: $(cat err)"
 done
 count=0
 stopped 1 layout 'before the first step: layout.*' 3 "$deck" run.layout=auto run.machine=a100-80 batch.global_batch_size=6
