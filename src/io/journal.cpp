@@ -135,9 +135,10 @@ class LinesOfRun {
       return;
     }
     rewind(steps_, static_cast<size_t>(std::min(step->step, next) - first_), step->step - 1);
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-    for (int64_t missing = next; missing < step->step; ++missing, ++missing_)
-      add({missing, nan, nan, nan, nan, nan});
+    JournalStep lost;
+    lost.loss = lost.grad_norm = lost.time_s = lost.loss_scale =
+        std::numeric_limits<double>::quiet_NaN();
+    for (lost.step = next; lost.step < step->step; ++lost.step, ++missing_) add(lost);
     add(*step);
   }
 
@@ -268,7 +269,7 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   planned_file_ = identity_of(planned_path(directory));
   dirty_ = ending_ = false;
   sync_error_ = 0;
-  last_step_ = missing_ = 0;
+  last_step_ = missing_ = last_missing_ = 0;
   end_ = ::lseek(fd_, 0, SEEK_END);
   forcing_ = std::thread([this] { force_to_disk(); });
 }
@@ -283,7 +284,8 @@ void Journal::add(const JournalStep& step) {
         uninterrupted([&] { return ::write(fd_, line.data() + done, line.size() - done); });
     if (wrote <= 0) {
       write_error_ = wrote == 0 ? EIO : errno;
-      if (missing_++ == 0) first_missing_ = step.step;
+      if (step.step != last_missing_ && missing_++ == 0) first_missing_ = step.step;
+      last_missing_ = step.step;
       (void)!::ftruncate(fd_, end_);  // a part of a line
       return;
     }

@@ -59,8 +59,9 @@ class Journal {
   std::pair<uint64_t, uint64_t> planned_file_;  // identity of planned.h5 as this run wrote it
   int64_t last_step_ = 0;                       // that has a line
   int64_t line_begin_ = 0, end_ = 0;            // of its line; of the file; bytes
-  int64_t missing_ = 0, first_missing_ = 0;     // lines that could not be written,
-  int write_error_ = 0;                         // errno of the last of them
+  int64_t missing_ = 0;                         // steps whose line could not be written,
+  int64_t first_missing_ = 0, last_missing_ = 0;
+  int write_error_ = 0;  // errno of the last of them
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool dirty_ = false, ending_ = false;  // guarded by mutex_

@@ -295,6 +295,7 @@ TEST_F(Journals, ADiskThatIsFullForAWhile) {
     const FileSizeLimit limit(static_cast<int64_t>(steps_text().size()) + 7);
     add(2);
     add(3);
+    add(3);  // with an evaluation
   }
   add(4);
   EXPECT_EQ(journal.trouble(), directory_ +
