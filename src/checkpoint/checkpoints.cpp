@@ -8,7 +8,6 @@
 #include "comm/pulse.h"
 
 namespace gptbench {
-
 namespace {
 
 // Whether a run from the beginning writes a checkpoint after this step, and so replaces an earlier
