@@ -89,10 +89,6 @@ Lack lack_of(const AcceptRow& row, const Record& record) {
   return {};
 }
 
-std::string runs_text(size_t count) {
-  return std::to_string(count) + (count == 1 ? " run" : " runs");
-}
-
 // How much worse than the reference `value` is, in per cent; negative: better.
 double worse_percent(const AcceptRow& row, double value) {
   const std::string worse = row.worse == "auto" ? worse_by_default(row.figure) : row.worse;

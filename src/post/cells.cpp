@@ -33,6 +33,10 @@ std::string signed_percent(double percent, int decimals) {
   return (percent > 0.0 ? "+" : "") + fixed(percent == 0.0 ? 0.0 : percent, decimals) + " %";
 }
 
+std::string runs_text(size_t count) {
+  return std::to_string(count) + (count == 1 ? " run" : " runs");
+}
+
 std::string significant(double value, int digits, int decimals) {
   if (nothing_to_show(value)) return plain(value, 1);
   const int one_digit = decimals_for(value, 1);

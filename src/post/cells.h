@@ -14,6 +14,9 @@ std::string fixed(double value, int decimals, int significant = 2);
 // A change: "+3.1 %", "-0.032 %", "0.0 %".
 std::string signed_percent(double percent, int decimals = 1);
 
+// "1 run", "3 runs".
+std::string runs_text(size_t count);
+
 // `digits` significant digits but at most `decimals` after the point, unless that reads zero:
 // significant(0.105, 3, 4) "0.105", significant(0.000547, 2, 4) "0.0005".
 std::string significant(double value, int digits, int decimals);

@@ -31,14 +31,10 @@ std::string group_of(const Record& record) {
   return join(parts, "\n");
 }
 
-struct Ceilings {
+struct CeilingsOfModel {
   std::vector<double> steady;  // TFLOP/s
   size_t runs = 0;
 };
-
-std::string runs_text(size_t count) {
-  return std::to_string(count) + (count == 1 ? " run" : " runs");
-}
 
 bool is_timed(const RunView& run) {
   return !run.is_published() && run.counts() && run.summary().rate.sec_per_it > 0.0;
@@ -61,16 +57,16 @@ std::string reason_of(const RunView& run) {
 }  // namespace
 
 void share_ceilings(std::vector<LoadedRun>& runs) {
-  std::map<std::string, Ceilings> groups;
+  std::map<std::string, CeilingsOfModel> groups;
   for (const LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    Ceilings& group = groups[group_of(run.record)];
+    CeilingsOfModel& group = groups[group_of(run.record)];
     ++group.runs;
     if (run.record.summary.flops.mfu > 0.0) group.steady.push_back(run.record.summary.peak.tflops);
   }
   for (LoadedRun& run : runs) {
     if (!has_ceiling(run.record)) continue;
-    const Ceilings& group = groups[group_of(run.record)];
+    const CeilingsOfModel& group = groups[group_of(run.record)];
     set_peak(run.record.summary, median(group.steady),
              group.runs == 1 || group.steady.empty()
                  ? measured_ceiling
