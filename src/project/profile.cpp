@@ -16,7 +16,11 @@ using M = Machine;
 using S = Software;
 template <class T>
 MemberKey<T> figure_key(const char* name, double T::*member, const FigureRange& range) {
-  return {name, member, "", range.may_be_zero, range.max, range.whole};
+  MemberKey<T> key{name, member};
+  key.may_be_zero = range.may_be_zero;
+  key.max = range.max;
+  key.is_whole = range.whole;
+  return key;
 }
 #define GPTBENCH_MACHINE_ROW(key, range, doc) figure_key<M>(#key, &M::key, figure_range::range),
 const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},

@@ -155,12 +155,13 @@ std::string run_projection(const CommandLine& line, const std::string& argv) {
   const Machine machine = read_machine(line.machine);
   const Software software =
       line.software.empty() ? software_of_profile(line.machine) : read_software(line.software);
-  const auto [deck, remarks] = with_largest_batch(
+  auto [deck, remarks] = with_largest_batch(
       with_best_layout(read_deck(line.deck, line.overrides), line.ranks, machine, software).deck,
       line.ranks, machine, software);
   const StepWork work = step_work(deck, line.ranks, machine, software);
   const Projection projection = project(work, machine, software);
-  const ProjectionReport report = {work, projection, machine, software, line.tokens, remarks};
+  ProjectionReport report = {work, projection, machine, software, line.tokens};
+  report.remarks = std::move(remarks);
   if (!line.result_directory.empty()) {
     write_result(line.result_directory, projected_record(deck, report, argv));
     write_trace(line.result_directory, work, step_timeline(work, machine, software));

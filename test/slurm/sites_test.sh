@@ -212,7 +212,7 @@ if command -v taskset >/dev/null; then
   processor=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
   read -r -a launch <<<"$GPTBENCH_LAUNCH 2"
   PATH=${PATH#*:} "${launch[@]}" taskset -c "$processor" "$GPTBENCH" small.in batch.global_batch_size=4 output.directory=bound >bound.out 2>&1
-  contains bound.out "rank 1: processors $processor"
+  contains bound.out "ranks 0-1: processors $processor"
   contains bound.out 'Warning: node 0: 2 threads of ranks 0-1 on 1 core \('
 else
   not_tested "two ranks on one core (taskset was not found; Debian: util-linux)"
