@@ -36,6 +36,12 @@ std::string every_digit(const std::optional<double>& figure) {
   return figure && std::isfinite(*figure) ? json(*figure) : "";
 }
 
+// Styles of published tables, whose figures are those that are published: programs too get them
+// with the published digits.
+bool is_of_a_publication(const std::string& style) {
+  return style == "fugaku" || style == "mpt" || style == "zero" || style == "megatron";
+}
+
 void add_column(Table& table, const std::string& heading, bool right,
                 const std::vector<std::string>& cells) {
   table.columns.push_back({heading, right});
@@ -62,7 +68,8 @@ Table table_of(const std::string& style, const std::string& caption,
                                        ? nullptr
                                        : run.printed(style, column.heading);
       cells.push_back(printed != nullptr ? *printed : column.cell(run));
-      const bool has_figure = printed == nullptr && column.cell.figure;
+      const bool has_figure =
+          printed == nullptr && column.cell.figure && !is_of_a_publication(style);
       numbers.push_back(has_figure ? every_digit(column.cell.figure(run))
                                    : number_of(cells.back(), column.unit));
     }

@@ -76,7 +76,7 @@ TEST(Fugaku, EveryColumn) {
   EXPECT_EQ(format_csv(fugaku_tables({RunView(r)})),
             "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs*,Est. Aggr. PetaFLOPs,Notes,"
             "seq_length,activation_checkpointing,Clock (GHz),Status\n"
-            "4,1.2M,2,2,5,4,22,7718.5,2.5,0.4,0.0234375,03-09,512,True,1.5,OK\n");
+            "4,1.2M,2,2,5,4,22,7718.5,2.5,0.40,0.0234,03-09,512,True,1.5,OK\n");
   EXPECT_EQ(fugaku_tables({RunView(r)}).at(0).rows.at(0),
             (std::vector<std::string>{"4 (1.5Hz)", "1.2M", "2", "2", "5", "4", "22", "7718.5 MiB",
                                       "2.5", "0.40", "0.0234", "03-09"}));
@@ -110,7 +110,7 @@ TEST(Megatron, EveryPartOfRowAndCell) {
             "model,nodes,gpus_per_node,mp,pp,zero_stage,offload,micro_batch_size,grad_accum,"
             "samples_per_s,tflops_per_gpu,memory_used_gb,memory_total_gb,power_w,power_limit_w,"
             "utilisation_pct,notes,Status\n"
-            "GPT-1.2M,4,15,2,5,2,cpu,4,3,8.8,0.4,2.6,,65.5,120,97,,OK\n");
+            "GPT-1.2M,4,15,2,5,2,cpu,4,3,8.80,0.40,2.6,,65.5,120.0,97.0,,OK\n");
   const Table table = megatron_tables({RunView(r)}).at(0);
   EXPECT_EQ(headings(table), (std::vector<std::string>{"model \\ num_node * num_gpus", "4*15"}));
   EXPECT_EQ(table.rows.at(0),
@@ -261,8 +261,8 @@ TEST(Fugaku, PublishedRowInAllFormats) {
   EXPECT_EQ(format_csv(tables),
             "Nodes,Size,DP,TP,PP,MBS,GBS,Mem (MiB),Sec/it,TFLOPs,Est. Aggr. PetaFLOPs,Notes,"
             "seq_length,activation_checkpointing,Clock (GHz),Status\n"
-            "1,124M,1,1,1,1,1024,7718,1489.7,0.5607877416999181,0.0005476442790038262,02-15,1024,"
-            "False,2,OK\n");
+            "1,124M,1,1,1,1,1024,7718.0,1489.7,0.56,0.0005,02-15,1024,"
+            "False,2.0,OK\n");
   EXPECT_EQ(
       format_markdown(tables),
       "Sequence length 1024, activation checkpointing False. As published: TFLOPs per rank, "
@@ -315,7 +315,7 @@ TEST(Fugaku, OutcomesStandInPlaceOfFigures) {
   EXPECT_EQ(cell(table, 0, "Notes"), "02-15; OOM at step 4: activations need 31 GiB");
   // For programs a figure that is not there is empty, and Status says why.
   EXPECT_EQ(cell(for_programs(table), 0, "Sec/it"), "");
-  EXPECT_EQ(cell(for_programs(table), 0, "Mem (MiB)"), "30000");
+  EXPECT_EQ(cell(for_programs(table), 0, "Mem (MiB)"), "30000.0");
   EXPECT_EQ(cell(for_programs(table), 0, "Status"), "OOM");
   EXPECT_EQ(cell(for_programs(table), 2, "Sec/it"), "");
   EXPECT_EQ(cell(for_programs(table), 2, "Status"), "OK");
