@@ -17,6 +17,20 @@ double product(int64_t a, int64_t b) {
   return static_cast<double>(a) * static_cast<double>(b);
 }
 
+// y [R, N] = x [R, K] w^T.
+LinearForward forward_of(const GemmCase& size, const DeviceArray& y, const DeviceArray& x,
+                         const DeviceArray& w, const DeviceArray& scratch) {
+  LinearForward forward{};
+  forward.y = y.data();
+  forward.x = x.data();
+  forward.weight = w.data();
+  forward.R = size.rows;
+  forward.K = size.inner;
+  forward.N = size.columns;
+  forward.workspace = scratch.workspace();
+  return forward;
+}
+
 }  // namespace
 
 const char* name_of(ComputeType type) {
@@ -94,14 +108,7 @@ LeftOut KernelBench::rounds(ComputeType type, double seconds) {
       y(device_, *queue_, type, R * N, A, Fill::zeros),
       w(device_, *queue_, type, N * K, A, Fill::random),
       scratch(device_, *queue_, type, gemm_workspace_bytes / 4, DType::f32, Fill::zeros);
-  LinearForward forward{};
-  forward.y = y.data();
-  forward.x = x.data();
-  forward.weight = w.data();
-  forward.R = R;
-  forward.K = K;
-  forward.N = N;
-  forward.workspace = scratch.workspace();
+  const LinearForward forward = forward_of({R, N, K}, y, x, w, scratch);
   const auto seconds_of = [&](int64_t calls) {
     world_.barrier();
     const double start_s = now_s();
@@ -142,14 +149,7 @@ LeftOut KernelBench::gemms(ComputeType type, const std::vector<GemmCase>& cases,
         dw(device_, *queue_, type, N * K, DType::f32, Fill::zeros);
     const double arrays = product(R, K) + product(R, N) + product(N, K);
     const double element_bytes = static_cast<double>(e);
-    LinearForward forward{};
-    forward.y = y.data();
-    forward.x = x.data();
-    forward.weight = w.data();
-    forward.R = R;
-    forward.K = K;
-    forward.N = N;
-    forward.workspace = scratch.workspace();
+    const LinearForward forward = forward_of({R, N, K}, y, x, w, scratch);
     add(
         share, rate_of("linear_forward", type, {R, N, K}, c.flops(), arrays * element_bytes),
         [&] { kernels.linear_forward(*queue_, forward); }, DeviceArrays{&x});

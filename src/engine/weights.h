@@ -20,7 +20,7 @@ std::vector<double> read_tensor(Resources& resources, Role role, int tensor, int
 
 // A hash of all bits of each of this rank's working parameters, [local tensor].
 std::vector<uint64_t> checksums_of_tensors(Resources& resources);
-// Of this rank's working parameters, which are read once.
+// What one pass over this rank's working parameters tells.
 struct WeightsDigest {
   uint64_t hash;  // of all bits
   bool finite;    // none is NaN or infinite

@@ -44,7 +44,7 @@ bool has_mfu(const RunView& run) {
   return run.rates().utilisation(run.rates().convention(), false) > 0.0;
 }
 
-// Of runs whose ceiling varied one reason, although each varied by a figure of its own.
+// Why a run has no MFU. Runs whose ceiling varied share one text, so that a table states it once.
 std::string reason_of(const RunView& run) {
   if (!has_ceiling(run.record()) || run.summary().gemm_ceiling.spread <= max_ceiling_spread)
     return reason_without_mfu(run.summary());

@@ -250,7 +250,7 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
 // The basis of the bounds, as a sentence.
 std::string noise(const Comparison& comparison, const Group& a, const Group& b,
                   double min_percent) {
-  const std::string of_a_step =
+  const std::string share_of_step =
       "is at least " + fixed(100.0 * min_share_of_step, 0, 0) + " % of a step";
   if (!comparison.is_of_single_runs()) {
     if (!comparison.time().bounds.known) return "Noise: not known.\n";
@@ -258,7 +258,7 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
                    "Bounds are those of 99 % of Welch's t-test over runs. A difference counts "
                    "where they exclude 1 and it is at least " +
                        fixed(min_percent, 1) + " % (--least); of a region's time only where it " +
-                       of_a_step + ".");
+                       share_of_step + ".");
   }
   if (!comparison.time().bounds.known)
     return "Noise: not known, since a run is projected or has fewer than two timed steps.\n";
@@ -271,7 +271,7 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
                          share(a) + "; " + share(b) +
                          "). A difference counts where they exclude 1, of a region's time only "
                          "where it " +
-                         of_a_step + ", and of figures without bounds where it is at least " +
+                         share_of_step + ", and of figures without bounds where it is at least " +
                          fixed(100.0 * min_difference_without_bounds, 0, 0) +
                          " %. Runs at other times may differ by more: repeat both in turn and "
                          "compare A1.h5 A2.h5 ... -- B1.h5 B2.h5 ...");

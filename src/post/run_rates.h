@@ -32,7 +32,7 @@ struct ScalingBase {
   double ranks = 0.0, rate = 0.0;
   size_t runs = 0;  // on these ranks; 0: none at all
 };
-// Of pairs of ranks and rate.
+// The base of measured points, each a number of ranks and a rate.
 ScalingBase scaling_base(const std::vector<std::pair<double, double>>& points);
 
 class RunRates {

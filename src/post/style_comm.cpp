@@ -58,7 +58,7 @@ std::vector<MessageRate> messages_of(const RunView& run) {
     rate.axis = entry.axis;
     rate.op = entry.op;
     rate.ranks = ranks_of(run, entry.axis);
-    // Of a group that is a part of several nodes' ranks it is not known.
+    // The record does not tell how a group lies that holds only some ranks of several nodes.
     const bool is_known = run.summary().nodes == 1 || rate.ranks == run.summary().world_size;
     rate.per_node = is_known ? std::min(rate.ranks, run.summary().ranks_per_node) : 0;
     rate.bytes = static_cast<int64_t>(bytes / calls);

@@ -104,7 +104,7 @@ std::vector<std::vector<std::string>> label_lines(
   return all;
 }
 
-// Of the plane on the page.
+// Height on the page of the area that the axes enclose; more where labels take several lines.
 double height_of(const Panel& panel) {
   size_t most = lines_of_row;
   for (const auto& lines : label_lines(panel.y.ticks)) most = std::max(most, lines.size());
