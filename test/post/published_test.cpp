@@ -158,8 +158,8 @@ TEST_F(PublishedRows, TheMatrixThatIsPrintedIsRead) {
   Runs views;
   for (const auto& row : again) views.emplace_back(row.record, Restatement{}, &row.cells);
   EXPECT_EQ(format_csv(megatron_tables(views)), printed);
-  EXPECT_NE(printed.find("published,BERT-345M,1,8,8,1,3,cpu,4,2,84.17,25.3,30.4,40.5,310,400,"
-                         "97,,OK\n"),
+  EXPECT_NE(printed.find("published,BERT-345M,1,8,8,1,3,cpu,4,2,84.17,25.3,30.4,40.5,310.0,"
+                         "400.0,97.0,,OK\n"),
             std::string::npos)
       << printed;
   EXPECT_NE(format_markdown(megatron_tables(runs))
