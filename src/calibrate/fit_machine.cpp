@@ -390,14 +390,15 @@ class Fit {
 
   // What the links leave of each measured message.
   void fit_messages() {
-    const Links links = links_of(fitted_.machine, fitted_.software);
+    const Links links =
+        links_of(fitted_.machine, fitted_.software, facts_.nodes * facts_.ranks_per_node);
     for (const MessageRate& rate : calibration_.messages) {
       const auto bytes = static_cast<double>(rate.bytes);
       const GroupShape group{rate.ranks, rate.per_node,
                              std::max<int64_t>(1, facts_.ranks_per_node / rate.per_node)};
       if (rate.op == spec_of(OpKind::send).name) {
         const bool same_node = rate.per_node > 1;  // as neighbours are
-        const double model_s = message_s(links, bytes, same_node, group.sharing);
+        const double model_s = message_s(links, bytes, same_node ? 0 : 1, group.sharing);
         add_message(rate, 2, same_node ? 2 : 1, model_s);
         continue;
       }

@@ -26,7 +26,8 @@ struct MemberKey {
   const char* allowed = "";  // texts, in lower case with commas between them; "": any
   bool may_be_zero = false;  // numbers are positive otherwise
   double max = 1e9;
-  bool is_whole = false;  // a number without a fraction
+  bool is_whole = false;     // a number without a fraction
+  bool is_optional = false;  // for those who ask that every key is given: not this one
 
   // As the key table of decks describes keys.
   Key described(const std::string& group) const {
@@ -102,7 +103,8 @@ std::string members_text(const T& object, const std::vector<MemberKey<T>>& keys,
           if constexpr (std::is_same_v<decltype(member), std::string T::*const>) {
             if (!(object.*member).empty()) values.push_back(written(object.*member));
           } else if constexpr (std::is_same_v<decltype(member), double T::*const>) {
-            if (key.may_be_zero || object.*member != 0.0) values.push_back(written(object.*member));
+            const bool has_zero = key.may_be_zero && !key.is_optional;
+            if (has_zero || object.*member != 0.0) values.push_back(written(object.*member));
           } else {
             for (const auto& each : object.*member) values.push_back(written(each));
           }

@@ -20,11 +20,17 @@ MemberKey<T> figure_key(const char* name, double T::*member, const FigureRange& 
   key.may_be_zero = range.may_be_zero;
   key.max = range.max;
   key.is_whole = range.whole;
+  key.is_optional = range.optional;
+  return key;
+}
+MemberKey<M> collectives_key() {
+  MemberKey<M> key{"collectives", &M::collectives, collective_algorithms};
+  key.is_optional = true;
   return key;
 }
 #define GPTBENCH_MACHINE_ROW(key, range, doc) figure_key<M>(#key, &M::key, figure_range::range),
-const std::vector<MemberKey<M>> machine_keys = {{"device", &M::device},
-                                                GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW)};
+const std::vector<MemberKey<M>> machine_keys = {
+    {"device", &M::device}, GPTBENCH_MACHINE_KEYS(GPTBENCH_MACHINE_ROW) collectives_key()};
 #define GPTBENCH_SOFTWARE_ROW(key, range, doc) figure_key<S>(#key, &S::key, figure_range::range),
 const std::vector<MemberKey<S>> software_keys = {GPTBENCH_SOFTWARE_KEYS(GPTBENCH_SOFTWARE_ROW)};
 
@@ -73,7 +79,8 @@ Profile profile_of(const ProfileFile& file, const std::string& group,
   profile.name = file.source.name;
   std::vector<std::string> missing;
   for (const auto& key : keys)
-    if (std::none_of(own->assignments.begin(), own->assignments.end(),
+    if (!key.is_optional &&
+        std::none_of(own->assignments.begin(), own->assignments.end(),
                      [&](const Assignment& each) { return each.key == key.name; }))
       missing.push_back(key.name);
   if (!missing.empty())
@@ -91,6 +98,18 @@ double* figure_of(Profile& profile, const std::vector<MemberKey<Profile>>& keys,
   return nullptr;
 }
 
+void check_topology(const Machine& machine) {
+  const auto refuse = [&](const char* why) {
+    throw Error(Exit::usage, "machine " + machine.name + ": " + why);
+  };
+  if ((machine.group_nodes > 0.0) != (machine.beyond_gb_per_s > 0.0))
+    refuse("group_nodes and beyond_gb_per_s say together how groups are connected; one is missing");
+  if (machine.group_nodes > 0.0 && machine.torus_dimensions > 0.0)
+    refuse("a torus has no groups; torus_dimensions or group_nodes, not both");
+  if (!machine.may_use("ring") && !machine.may_use("halving-doubling"))
+    refuse("collectives = 'tree': only all-reduces are trees; add 'ring' or 'halving-doubling'");
+}
+
 }  // namespace
 
 const DeviceData& Machine::data() const {
@@ -100,6 +119,11 @@ const DeviceData& Machine::data() const {
     throw Error(Exit::usage, "machine " + name + ": no data sheet of '" + device +
                                  "'; gptbench --devices lists those that are known");
   return *found;
+}
+
+bool Machine::may_use(const std::string& algorithm) const {
+  return collectives.empty() ||
+         std::find(collectives.begin(), collectives.end(), algorithm) != collectives.end();
 }
 
 double Machine::peak(const std::string& type) const {
@@ -118,6 +142,7 @@ Machine read_machine(const std::string& name_or_path) {
     if (group.name == shapes_group) machine.shapes = read_shapes(file.source, group);
   }
   machine.data();
+  check_topology(machine);
   return machine;
 }
 

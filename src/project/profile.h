@@ -1,13 +1,15 @@
 // Profiles: what a projection takes as known of a machine and of the software that trains on it.
 // They are namelists, input/machines/NAME.in and input/software/NAME.in, which are part of the
 // program and say where each figure comes from; a path names a profile of the user's own. Every key
-// must be given, so that no figure of a projection stands in code. input/profiles.md lists the
+// must be given, so that no figure of a projection stands in code; only what says how nodes are
+// connected may be left out: all reach each other at full bandwidth. input/profiles.md lists the
 // keys. One file may hold a group &machine, a group &software, the data sheet of the device and a
 // group &shapes.
 #pragma once
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "deck/devices.h"
 #include "project/shapes.h"
@@ -19,12 +21,15 @@ struct FigureRange {
   bool may_be_zero, whole;
   double max;
   const char* text;
+  bool optional = false;  // 0 where it is left out
 };
 namespace figure_range {
 constexpr FigureRange positive = {false, false, 1e9, "> 0"},
                       not_negative = {true, false, 1e9, ">= 0"},
                       fraction = {true, false, 1.0, "0 to 1"}, flag = {true, true, 1.0, "0 or 1"},
-                      count = {false, true, 1e9, "1, 2, 3, ..."};
+                      count = {false, true, 1e9, "1, 2, 3, ..."},
+                      optional = {true, false, 1e9, ">= 0", true},
+                      optional_count = {true, true, 1e9, "0, 1, 2, ...", true};
 }  // namespace figure_range
 
 // Keys of &machine beside `device`, the name of a data sheet (input/devices.in) from which peaks,
@@ -55,7 +60,12 @@ constexpr FigureRange positive = {false, false, 1e9, "> 0"},
   X(between_gb_per_s, positive, "links of a node to other nodes, together")                     \
   X(between_us, not_negative, "latency of these links")                                         \
   X(jitter, not_negative, "standard deviation of a rank's computing time per step over its mean")
-#define GPTBENCH_MACHINE_KEYS(X) GPTBENCH_DEVICE_KEYS(X) GPTBENCH_NODE_KEYS(X)
+#define GPTBENCH_TOPOLOGY_KEYS(X)                                                              \
+  X(torus_dimensions, optional_count, "nodes in their order fill a torus of so many dimensions; 0: switches connect them") \
+  X(group_nodes, optional_count, "nodes of a leaf switch, rack or dragonfly group; 0: all")     \
+  X(beyond_gb_per_s, optional, "links from such a group to others, per node of it")
+#define GPTBENCH_MACHINE_KEYS(X) \
+  GPTBENCH_DEVICE_KEYS(X) GPTBENCH_NODE_KEYS(X) GPTBENCH_TOPOLOGY_KEYS(X)
 
 // Keys of &software. A factor multiplies what the plan of gptbench says.
 #define GPTBENCH_WORK_KEYS(X)                                                                  \
@@ -95,12 +105,19 @@ struct MachineDevice {
 struct MachineNodes {
   GPTBENCH_NODE_KEYS(GPTBENCH_PROFILE_FIELD)
 };
-struct Machine : MachineDevice, MachineNodes {
+struct MachineTopology {
+  GPTBENCH_TOPOLOGY_KEYS(GPTBENCH_PROFILE_FIELD)
+  std::vector<std::string> collectives;  // of collective_algorithms; empty: all
+};
+constexpr const char* collective_algorithms = "ring,tree,halving-doubling";
+struct Machine : MachineDevice, MachineNodes, MachineTopology {
   std::string name, device;
   DeviceData sheet;       // of the profile's own file; without a name: there is none
   MeasuredShapes shapes;  // empty but in profiles that were calibrated
 
   const DeviceData& data() const;
+  // Whether one of collective_algorithms is used.
+  bool may_use(const std::string& algorithm) const;
   // Dense peak of GEMMs in FLOP/s: of "fp32", "bf16", "fp8", ...
   double peak(const std::string& type) const;
 };

@@ -60,7 +60,7 @@ class Clock {
       fp8_peak_ *= machine.capped_clock_ghz / machine.clock_ghz;
     }
     bytes_per_s_ = machine.data().bandwidth_gb_per_s * 1e9 * machine.memory_efficiency;
-    links_ = links_of(machine, software);
+    links_ = links_of(machine, software, plan.grid.size());
   }
 
   double seconds(const Work& work) {
@@ -149,10 +149,14 @@ class Clock {
       return measured(spec_of(work.op).name, shape.ranks, shape.per_node, bytes) *
              collective_s(links_, work.op, bytes, shape);
     }
-    const bool same_node =
-        !leaves_node(plan_.grid, plan_.rank, work.axis, work.peer, links_.ranks_per_node);
-    return measured("send", 2, same_node ? 2 : 1, work.bytes) *
-           message_s(links_, work.bytes, same_node, shape.sharing);
+    // Of a ring the next rank, where any group has it on another node.
+    const int64_t nodes =
+        work.axis == Axis::pipeline
+            ? nodes_to_stage(plan_.grid, plan_.rank, work.peer, links_.ranks_per_node)
+        : shape.nodes() > 1 ? shape.stride
+                            : 0;
+    return measured("send", 2, nodes == 0 ? 2 : 1, work.bytes) *
+           message_s(links_, work.bytes, nodes, shape.sharing);
   }
 
   // Bytes of the full array of a collective, in the types that the software gives parameters and

@@ -140,11 +140,11 @@ TEST(Fit, KeepsWhatAMessageTakes) {
     calibration.messages.push_back({"data", "reduce_scatter", "f32", "sum", 2, 2, bytes, bytes / 4,
                                     3.0 * static_cast<double>(bytes) / bus_rate});
   const FittedProfile fitted = fit_machine(calibration, host_of_two());
-  const Links links = links_of(fitted.machine, fitted.software);
+  const Links links = links_of(fitted.machine, fitted.software, 2);
   for (const MessageRate& rate : calibration.messages) {
     const auto bytes = static_cast<double>(rate.bytes);
     const OpKind kind = rate.op == "all_reduce" ? OpKind::all_reduce : OpKind::reduce_scatter;
-    const double model_s = rate.op == "send" ? message_s(links, bytes, true, 1)
+    const double model_s = rate.op == "send" ? message_s(links, bytes, 0, 1)
                                              : collective_s(links, kind, bytes, {2, 2, 1});
     const double factor = shape_factor(fitted.machine.shapes, rate.op, 2.0, 2.0, bytes);
     EXPECT_NEAR(factor * model_s, rate.time_s, 1e-9 * rate.time_s) << rate.op << " " << bytes;

@@ -147,8 +147,42 @@ TEST(Profiles, FiguresOutsideTheirRangeAreRefused) {
     EXPECT_TRUE(refused(key, "-1.0")) << key;
   };
 #define GPTBENCH_CHECK_RANGE(key, range, doc) check(#key, figure_range::range);
-  GPTBENCH_MACHINE_KEYS(GPTBENCH_CHECK_RANGE)
+  GPTBENCH_DEVICE_KEYS(GPTBENCH_CHECK_RANGE)
+  GPTBENCH_NODE_KEYS(GPTBENCH_CHECK_RANGE)
   GPTBENCH_SOFTWARE_KEYS(GPTBENCH_CHECK_RANGE)
+}
+
+// Keys that may be left out, as lines of a complete profile.
+TEST(Profiles, Topology) {
+  Machine complete = read_machine("a100-40");
+  complete.collectives.clear();
+  const std::string text = profile_text(complete, read_software("fsdp"), {});
+  const auto message = [&](const std::string& lines) {
+    std::string changed = text;
+    write("changed.in", changed.replace(changed.find("&machine\n"), 9, "&machine\n" + lines));
+    try {
+      const Machine machine = read_machine("changed.in");
+      EXPECT_NE(profile_text(machine, read_software("fsdp"), {}).find(lines), std::string::npos);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::usage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const char* lines :
+       {"", "  torus_dimensions = 3.0\n", "  group_nodes = 16.0\n  beyond_gb_per_s = 100.0\n",
+        "  collectives = 'ring', 'tree'\n", "  collectives = 'halving-doubling'\n"})
+    EXPECT_EQ(message(lines), "") << lines;
+  const std::vector<std::pair<const char*, const char*>> refused = {
+      {"  torus_dimensions = 1.5\n", "torus_dimensions"},
+      {"  group_nodes = -1\n", "group_nodes"},
+      {"  group_nodes = 16\n", "beyond_gb_per_s"},
+      {"  beyond_gb_per_s = 100\n", "group_nodes"},
+      {"  group_nodes = 16\n  beyond_gb_per_s = 100\n  torus_dimensions = 3\n", "not both"},
+      {"  collectives = 'tree'\n", "'halving-doubling'"},
+      {"  collectives = 'rings'\n", "halving-doubling"}};
+  for (const auto& [lines, name] : refused)
+    EXPECT_NE(message(lines).find(name), std::string::npos) << lines << message(lines);
 }
 
 TEST(Profiles, FiguresAreFoundByKey) {

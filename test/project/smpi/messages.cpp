@@ -1,7 +1,9 @@
 // The collectives of one step, one per line, for replay.c: ranks of the group, distance between
 // them, operation, bytes of the array, seconds by links.h.
 //
-//   messages RANKS GB_PER_S US [group.key=value ...]     one rank per node, links of these figures
+//   messages RANKS GB_PER_S US DIMENSIONS [group.key=value ...]
+// One rank per node, links of these figures; in a torus of DIMENSIONS all collectives are rings, 0:
+// switches.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -15,10 +17,13 @@ int main(int argc, char** argv) {
   Machine machine = read_machine("a64fx-2.0");
   machine.between_gb_per_s = std::atof(argv[2]);
   machine.between_us = std::atof(argv[3]);
+  machine.torus_dimensions = std::atof(argv[4]);
+  machine.collectives.clear();
+  if (machine.torus_dimensions > 0.0) machine.collectives = {"ring"};
   Software software = read_software("gptbench");
   software.between_efficiency = 1.0;
   software.message_us = 0.0;
-  const Deck deck = parse_deck("deck", "&run /\n", {argv + 4, argv + argc});
+  const Deck deck = parse_deck("deck", "&run /\n", {argv + 5, argv + argc});
   const StepWork step = step_work(deck, ranks, machine, software);
   const RankWork& rank = step.stages.front();
   const std::vector<double> seconds = seconds_of(rank, machine, software);
