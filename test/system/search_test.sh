@@ -87,6 +87,24 @@ grep -q PROJECTED table.csv || fail "no verdict PROJECTED"
 grep -q '"name":"projected rank 0 ' projected/trace.json || fail "the trace does not say that it is projected"
 python3 -c 'import json; json.load(open("projected/trace.json"))' || fail "not a trace"
 
+# A deck that asks for its largest batch: a projection takes the largest that fits, one more does not;
+# layouts of a search have batches of their own.
+batch_of() { sed -n 's/^Batch  *[0-9,]* sequences per step, \([0-9]*\) per micro-batch$/\1/p' out; }
+largest=("$deck" --machine a100-80 --software gptbench --ranks 2)
+run 0 --project "${largest[@]}" run.find_largest=global_batch memory.device_memory_gib=2.05
+batch=$(batch_of)
+tail -1 out | grep -q ' fits=yes ' || fail "the largest batch does not fit"
+tr -s ' \n' ' ' <out | grep -q 'the largest batch that fits in the projected memory (run.find_largest)' || fail "no remark"
+for more in 0 1; do
+  run 0 --project "${largest[@]}" memory.device_memory_gib=2.05 batch.micro_batch_size=$((batch + more))
+  tail -1 out | grep -q " fits=$([ "$more" -eq 0 ] && echo yes || echo no) " || fail "$batch is not the largest"
+done
+run 0 --project "${largest[@]}" run.find_largest=global_batch memory.device_memory_gib=2.00001
+tail -1 out | grep -q ' fits=no ' || fail "fits"
+tr -s ' \n' ' ' <out | grep -q 'the smallest batch of run.find_largest, which does not fit' || fail "no remark"
+run 0 --search "${searched[@]}" run.find_largest=micro_batch --top 1 --write-decks "$decks/largest"
+grep -q "^  find_largest = 'none'" "$decks/largest/tiny-layout1.in" || fail "$(cat "$decks/largest/tiny-layout1.in")"
+
 # --search and others say what they require.
 refused 2 '--search requires --machine M and --ranks N' 0 --search "$deck" --machine h100
 refused 2 '--top requires --search' 0 --plan "$deck" --top 3
