@@ -379,6 +379,8 @@ Record recovered_record(const std::string& directory, const std::string& status,
   set_peak(record.summary, record.summary.peak.tflops, record.summary.peak.source);
   record.summary.sensors_note = "not sampled: the run was killed";
   record.outcome.status = status;
+  record.outcome.exit_status =
+      static_cast<int64_t>(status == exit_code(Exit::timeout).status ? Exit::timeout : Exit::peer);
   record.outcome.verdict = "NOT VERIFIED";
   record.outcome.failed_step =
       record.summary.resumed.steps + static_cast<int64_t>(record.steps.loss.size()) - 1;

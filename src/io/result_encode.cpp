@@ -86,8 +86,7 @@ void write_timing(hid_t file, const std::vector<RankSeries>& timing) {
         group, {series.name + "_" + series.unit, series.unit, series.description},
         {static_cast<hsize_t>(series.steps), static_cast<hsize_t>(series.ranks)}, series.values);
     write_attribute(dataset, "region", series.name);
-    if (series.reduced)
-      write_attribute(dataset, "reduction", "minimum, median, maximum, rank of maximum");
+    if (series.reduced) write_attribute(dataset, "reduction", reduction_over_ranks);
   }
 }
 
@@ -118,7 +117,7 @@ void write_bytes(hid_t group, const std::vector<MemoryEntry>& entries) {
         write_dataset(group, {entry.name + "_bytes", "bytes", entry.description},
                       {extent(entry.bytes.size())}, entry.bytes);
     write_attribute(dataset, "class", entry.name);
-    if (entry.reduced) write_attribute(dataset, "reduction", "sum");
+    if (entry.reduced) write_attribute(dataset, "reduction", reduction_to_sum);
   }
 }
 
@@ -133,14 +132,14 @@ void write_comm(hid_t file, const std::vector<CommEntry>& comm) {
   for (const CommEntry& entry : comm) {
     const std::string name = entry.axis + "_" + entry.op;
     const std::string of =
-        " of " + entry.op + " along axis " + entry.axis + ", timed steps, [rank]";
+        " of " + entry.op + " along axis " + entry.axis + ", steps after the warm-up, [rank]";
     visit_comm(entry, [&](const char* quantity, const char* units, const char* description,
                           const auto& values) {
       const Hdf5Handle dataset = write_dataset(
           group, {name + "_" + quantity, units, description + of}, {extent(values.size())}, values);
       write_attribute(dataset, "axis", entry.axis);
       write_attribute(dataset, "op", entry.op);
-      if (entry.reduced) write_attribute(dataset, "reduction", "sum");
+      if (entry.reduced) write_attribute(dataset, "reduction", reduction_to_sum);
     });
   }
 }

@@ -8,10 +8,15 @@
 
 namespace gptbench {
 
+// What datasets hold in place of the values of more than 1,024 ranks.
+constexpr const char *reduction_over_ranks = "minimum, median, maximum, rank of maximum",
+                     *reduction_to_sum = "sum";
+
 template <class Object, class Visit>
 void visit_root(Object& record, const Visit& visit) {
   visit("verdict", record.outcome.verdict);
   visit("status", record.outcome.status);
+  visit("exit_status", record.outcome.exit_status);
   visit("reason", record.outcome.reason);
   visit("date_utc", record.date_utc);
   visit("machine", record.machine);

@@ -36,8 +36,11 @@ std::string entry(const std::string& name, const std::string& value) {
 std::string about(const std::string& path, const Record& r) {
   const RunView run(r);
   std::string text = entry("file", path);
-  text += entry("status",
-                r.outcome.status + (r.outcome.verdict.empty() ? "" : ", " + r.outcome.verdict));
+  text += entry("status", r.outcome.status +
+                              (r.outcome.verdict.empty() ? "" : ", " + r.outcome.verdict) +
+                              (r.outcome.exit_status > 0
+                                   ? " (exit status " + std::to_string(r.outcome.exit_status) + ")"
+                                   : ""));
   text += entry("reason", r.outcome.reason);
   text += entry("rules", rules_text(r));
   if (r.outcome.failed_step >= 0 && !run.counts())
@@ -107,7 +110,7 @@ std::string throughput(const RunView& run) {
                                      tflops(flops.model_tflops_per_device) + " per device (" +
                                      flops.convention + "), with recomputation " +
                                      tflops(flops.hardware_tflops_per_device));
-  const std::string warning = impossible_utilisation(flops.mfu, flops.hfu);
+  const std::string warning = impossible_utilisation(flops.mfu, flops.hfu, flops.convention);
   if (flops.mfu <= 0.0)
     text += entry("utilisation", "no MFU: " + reason_without_mfu(s));
   else
@@ -242,7 +245,7 @@ std::string communication(const Record& r) {
   }
   if (table.rows.empty()) return "";
   const bool summed = r.comm.front().reduced;
-  return page_heading(std::string("communication of the timed steps, ") +
+  return page_heading(std::string("communication of the steps after the warm-up, ") +
                       (summed ? "sum over ranks" : "largest over ranks")) +
          format_plain(table);
 }
@@ -251,14 +254,14 @@ std::string verification(const Record& r) {
   Table table{
       "", {{"", false}, {"check", false}, {"value", true}, {"threshold", true}, {"", false}}, {}};
   for (const VerifyEntry& v : r.verify)
-    table.rows.push_back(
-        {"", v.name, scientific(v.value), scientific(v.threshold), v.passed ? "PASSED" : "FAILED"});
+    table.rows.push_back({"", v.name, three_digits(v.value), three_digits(v.threshold),
+                          v.passed ? "PASSED" : "FAILED"});
   if (table.rows.empty()) return "";
   std::string text = page_heading("verification") + format_plain(table);
   std::string kernels;
   for (const std::string& kernel : r.kernels_not_verified)
     kernels += (kernels.empty() ? "" : ", ") + kernel;
-  return text + entry("kernels not covered", kernels);
+  return text + entry("not verified", kernels);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct MemoryEntry {
   bool reduced = false;        // beyond 1,024 ranks: one value, the sum over ranks
 };
 
-// One operation of one axis of the decomposition, over all timed steps.
+// One operation of one axis of the decomposition, over the steps after the warm-up.
 struct CommEntry {
   std::string axis, op;               // "data", "all_reduce"
   std::vector<int64_t> bytes, count;  // [rank] payload bytes of the full array; calls
@@ -109,7 +109,9 @@ struct FlopsFigures {
 // Peak of one device: the denominator of MFU and HFU.
 struct Peak {
   double tflops = 0.0;  // 0: not known
-  std::string source;   // "deck", "known device", "measured GEMM ceiling"
+  // "deck", "known device", "measured GEMM ceiling", "machine profile" of a projection, "none: not
+  // measured"; of several runs "median of the measured GEMM ceilings ..."
+  std::string source;
   // Why no data sheet was used, that the clock is not its clock, or why there is no MFU; or "".
   std::string note;
 };
@@ -203,9 +205,10 @@ struct Provenance {
 
 // How a run ended.
 struct RunOutcome {
-  std::string verdict;  // VALID, INVALID, NOT VERIFIED; PROJECTED where nothing ran
-  std::string status;   // OK, OOM, INVALID, FAILED, TIMEOUT
-  std::string reason;   // one line where status is not OK; notes
+  std::string verdict;       // VALID, INVALID, NOT VERIFIED; PROJECTED where nothing ran
+  std::string status;        // OK, OOM, INVALID, FAILED, TIMEOUT
+  int64_t exit_status = -1;  // 5, 6 and 7 are all FAILED; -1: not known
+  std::string reason;        // one line where status is not OK; notes
   // Step, from 0 and those before a resumed run included, in which a run that is not OK ended; -1:
   // before the first.
   int64_t failed_step = -1;

@@ -194,6 +194,7 @@ void set_end(Record& record, const RunEnd& end) {
   const bool cut_short = end.outcome == Exit::out_of_memory || end.outcome == Exit::timeout;
   RunOutcome& outcome = record.outcome;
   outcome.status = exit_code(end.outcome).status;
+  outcome.exit_status = static_cast<int64_t>(end.outcome);
   outcome.verdict = end.outcome == Exit::ok ? "VALID" : cut_short ? "NOT VERIFIED" : "INVALID";
   outcome.reason = end.reason;
   outcome.failed_step = end.failed_step;

@@ -1,7 +1,6 @@
 #include "run/attempt.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 
@@ -10,12 +9,10 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "checkpoint/checkpoints.h"
-#include "checkpoint/load.h"
 #include "comm/agree.h"
 #include "comm/pulse.h"
 #include "deck/problem_class.h"
 #include "engine/engine.h"
-#include "io/guarded_read.h"
 #include "measure/host_memory.h"
 #include "memory/budget.h"
 #include "plan/describe.h"
@@ -29,6 +26,7 @@
 #include "run/sensing.h"
 #include "run/set_up.h"
 #include "run/signals.h"
+#include "run/start.h"
 #include "run/step_report.h"
 #include "run/trace_file.h"
 #include "run/training.h"
@@ -149,60 +147,6 @@ std::string reason_of_numbers(const Session& session, Engine& engine, const Trai
   return repeat_from_checkpoint(session.world, engine, last_step, [&](const std::string& line) {
     session.console.always(printable(line) + "\n");
   });
-}
-
-// Collective. How the run ended whose last step is saved: a job may be queued again after it. Its
-// result file says so, and where it was killed before that was written, its journal.
-// reason: the end of a sentence, on rank 0; "" where all is well.
-RunEnd end_on_disk(MpiWorld& world, const Config& config) {
-  RunEnd end{Exit::usage, ""};
-  if (config.run.start.resume != "auto") return end;
-  agreed(world, [&] {
-    if (world.rank() != 0) return;
-    recover_journal(config.output.directory);
-    const std::string file = config.output.directory + "/result.h5";
-    std::error_code error;
-    if (!std::filesystem::exists(file, error)) return;
-    const Record result = read_result_guarded(file);
-    const int64_t steps =
-        result.summary.resumed.steps + static_cast<int64_t>(result.steps.loss.size());
-    const std::string& status = result.outcome.status;
-    if (steps < config.run.steps) {
-      end.reason = ", and " + file + " ends after step " + std::to_string(steps);
-      return;
-    }
-    end.outcome = Exit::peer;  // a recovered result, which is FAILED
-    for (const Exit other : {Exit::ok, Exit::invalid, Exit::timeout})
-      if (status == exit_code(other).status) end.outcome = other;
-    if (end.outcome != Exit::ok)
-      end.reason = ", and " + file + " says " + status + ": " + result.outcome.reason;
-  });
-  end.outcome = static_cast<Exit>(
-      world.max(world.rank() == 0 ? static_cast<int64_t>(end.outcome) : int64_t{0}));
-  return end;
-}
-
-// Collective. Where the model of this run begins: fresh, or as a checkpoint has it.
-RunStart start_from(const Session& session, const Config& config, Engine& engine) {
-  const double start_s = now_s();
-  // Names of files in a directory that others may write.
-  const auto say = [&](const std::string& line) { session.console.always(printable(line) + "\n"); };
-  const TrainingStart start = start_training(session.world, engine, say);
-  if (!start.path.empty() && config.run.limits.duration_s == 0.0 &&
-      start.steps >= config.run.steps) {
-    const RunEnd end = end_on_disk(session.world, config);
-    throw AgreedError(end.outcome, "run.steps = " + std::to_string(config.run.steps) +
-                                       ": nothing is left to train, " + start.path +
-                                       " was saved after step " + std::to_string(start.steps) +
-                                       end.reason + "; use more steps, or run.resume = 'no'");
-  }
-  if (start.fresh) return {start};
-  const double load_s = now_s() - start_s;
-  session.console.say((start.path.empty() ? "Weights of " + config.run.start.init_from
-                                          : "Resumed from " + start.path + " after step " +
-                                                std::to_string(start.steps)) +
-                      ", loaded in " + format_seconds(load_s) + "\n");
-  return {start, load_s};
 }
 
 // Collective. The trace of the step that the deck names, if it was trained.

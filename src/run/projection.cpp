@@ -123,6 +123,7 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   record.machine = "projected for " + machine.name;
   record.outcome.verdict = "PROJECTED";
   record.outcome.status = "OK";
+  record.outcome.exit_status = 0;
   record.outcome.reason = "projected for machine " + machine.name + ", software " +
                           report.software.name + "; nothing ran";
   record.provenance.slurm = record.provenance.environment = "";

@@ -127,6 +127,7 @@ Record made_record() {
   r.steps.held_out_step = {2, 4};
   r.steps.held_out_loss = {10.25, 9.875};
   r.steps.warmup_steps = 1;
+  r.outcome.exit_status = 0;
   r.outcome.failed_step = 2;
   r.timing = {{"forward", "s", "forward pass", {1, 2, 3, 4, 5, 6, 7, 8}, 4, 2, false},
               {"optimizer", "s", "AdamW", {.1, .2, .3, .4, .5, .6, .7, .8}, 4, 2, false}};

@@ -76,15 +76,18 @@ ends() {
   run "$@"
   [ "$status" -eq "$expected" ] || fail "status $status instead of $expected"
   check_result "$work/output/tiny/result.h5" "$word"
+  grep -qx "exit_status $expected" values || fail "the file says $(grep '^exit_status' values)"
   tail -1 out | grep -q "^GPTBENCH status=$word " || fail "the last line is not GPTBENCH status=$word"
 }
 
 # check_result FILE WORD: a result file of status WORD and the verdict that goes with it.
 check_result() {
-  local verdict=INVALID
+  local verdict=INVALID exit='[567]'
   case $2 in
-    OK) verdict=VALID ;;
-    OOM | TIMEOUT) verdict='NOT VERIFIED' ;;
+    OK) verdict=VALID exit=0 ;;
+    INVALID) exit=4 ;;
+    OOM) verdict='NOT VERIFIED' exit=3 ;;
+    TIMEOUT) verdict='NOT VERIFIED' exit=8 ;;
   esac
   if ! "$RESULT_VALUES" "$1" >values 2>&1; then
     fail "$(cat values)"
@@ -92,6 +95,7 @@ check_result() {
   fi
   grep -qx "status $2" values || fail "the file says $(grep '^status' values)"
   grep -qx "verdict $verdict" values || fail "the file says $(grep '^verdict' values)"
+  grep -Eqx "exit_status $exit" values || fail "the file says $(grep '^exit_status' values)"
 }
 
 # await PATTERN FILE PROCESS: until a line matches, as long as the process that is to write it runs

@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   }
   try {
     const Record record = read_result(argv[1]);
+    std::printf("exit_status %lld\n", static_cast<long long>(record.outcome.exit_status));
     std::printf("status %s\nverdict %s\nreason %s\n", record.outcome.status.c_str(),
                 record.outcome.verdict.c_str(), record.outcome.reason.c_str());
     const Provenance& p = record.provenance;
