@@ -23,7 +23,7 @@ const std::vector<MemberKey<AcceptRow>>& row_keys() {
       {"ranks", &R::ranks},
       {"where", &R::where},
       {"figure", &R::figure},
-      {"reference", &R::reference, "", false, 1e300},
+      {"reference", &R::reference, "", true, 1e300},
       {"tolerance", &R::tolerance_percent, "", true},
       {"worse", &R::worse, "auto,less,more,both"},
       {"repeats", &R::repeats},
@@ -51,10 +51,17 @@ bool is_about(const AcceptRow& row, const Record& record) {
   });
 }
 
-double figure_of(const Record& record, const std::string& figure) {
+std::optional<double> figure_of(const Record& record, const std::string& figure) {
   const std::optional<Field> field = field_of(record, figure);
   const double* const value = field ? std::get_if<double>(&*field) : nullptr;
-  return value == nullptr ? 0.0 : *value;
+  if (value == nullptr || *value < 0.0) return std::nullopt;
+  if (*value == 0.0 && !counts_from_zero(figure)) return std::nullopt;
+  return *value;
+}
+
+// In per cent of `whole`; of 0 any difference is infinite.
+double percent_of(double difference, double whole) {
+  return difference == 0.0 ? 0.0 : 100.0 * difference / whole;
 }
 
 // A requirement that one run fails, and the verdict that follows; PASSED: none.
@@ -92,7 +99,7 @@ Lack lack_of(const AcceptRow& row, const Record& record) {
 // How much worse than the reference `value` is, in per cent; negative: better.
 double worse_percent(const AcceptRow& row, double value) {
   const std::string worse = row.worse == "auto" ? worse_by_default(row.figure) : row.worse;
-  const double change = 100.0 * (value / row.reference - 1.0);
+  const double change = percent_of(value - row.reference, row.reference);
   return worse == "both" ? std::fabs(change) : worse == "more" ? change : -change;
 }
 
@@ -100,8 +107,8 @@ double worse_percent(const AcceptRow& row, double value) {
 void judge_figure(const AcceptRow& row, const std::vector<double>& values, AcceptResult& result) {
   const auto [least, largest] = std::minmax_element(values.begin(), values.end());
   result.measured = median(values);
-  result.change_percent = 100.0 * (result.measured / row.reference - 1.0);
-  result.spread_percent = 100.0 * (*largest - *least) / result.measured;
+  result.change_percent = percent_of(result.measured - row.reference, row.reference);
+  result.spread_percent = percent_of(*largest - *least, result.measured);
   const bool within = worse_percent(row, result.measured) <= row.tolerance_percent;
   // A spread or number of runs that leaves the median open is no doubt where no run is good enough.
   const bool all_fail = std::all_of(values.begin(), values.end(), [&](double value) {
@@ -126,7 +133,7 @@ AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs)
   AcceptResult result;
   result.row = row.name;
   result.figure = row.figure;
-  result.reference = row.reference;
+  result.reference = std::max(0.0, row.reference);
   std::vector<double> values;
   const auto lacks = [&](Accepted verdict, const std::string& reason) {
     if (verdict == Accepted::PASSED || result.verdict == Accepted::FAILED) return;
@@ -140,9 +147,9 @@ AcceptResult judge_row(const AcceptRow& row, const std::vector<LoadedRun>& runs)
     const Lack lack = lack_of(row, run.record);
     lacks(lack.verdict, run.path + " " + lack.what);
     if (row.figure.empty()) continue;
-    values.push_back(figure_of(run.record, row.figure));
-    if (values.back() <= 0.0)
-      lacks(Accepted::NOT_DECIDED, run.path + " has no figure " + row.figure);
+    const std::optional<double> value = figure_of(run.record, row.figure);
+    if (!value) lacks(Accepted::NOT_DECIDED, run.path + " has no figure " + row.figure);
+    values.push_back(value.value_or(0.0));
   }
   if (result.files.empty())
     lacks(Accepted::NOT_DECIDED, "none of " + runs_text(runs.size()) + " belongs to this row");
@@ -171,10 +178,14 @@ void check_row(const Source& source, Place place, const AcceptRow& row) {
       fail("has an unknown figure '" + name + "'" + key_hint(name, names));
   };
   if (!row.figure.empty()) check_figure(row.figure);
-  if (row.figure.empty() != (row.reference == 0.0))
+  if (row.figure.empty() != (row.reference < 0.0))
     fail(row.figure.empty() ? "has a reference without a figure"
                             : "has a figure without a reference; gptpost accept --write-spec FILE "
                               "RESULT ... writes those of runs");
+  if (row.reference == 0.0 && !counts_from_zero(row.figure))
+    fail(
+        "has reference = 0, which only counts can have: skipped_steps, errors_corrected, "
+        "errors_uncorrected");
   if (row.figure.empty() && row.spread_percent > 0.0) fail("has a spread without a figure");
   for (const std::string& condition : row.where) {
     const size_t equals = condition.find('=');
@@ -188,9 +199,20 @@ void check_row(const Source& source, Place place, const AcceptRow& row) {
 }  // namespace
 
 std::string worse_by_default(const std::string& figure) {
-  for (const char* part : {"sec_per_it", "memory", "power", "energy", "loss", "spread", "skipped"})
+  const auto ends_with = [&](const std::string& end) {
+    return figure.size() >= end.size() &&
+           figure.compare(figure.size() - end.size(), end.size(), end) == 0;
+  };
+  if (ends_with("_s") && !ends_with("_per_s")) return "more";
+  for (const char* part : {"sec_per_it", "memory", "power", "energy", "temperature", "loss",
+                           "_to_target", "skipped", "errors", "spread", "drift"})
     if (figure.find(part) != std::string::npos) return "more";
   return "less";
+}
+
+bool counts_from_zero(const std::string& figure) {
+  return figure == "skipped_steps" || figure == "errors_corrected" ||
+         figure == "errors_uncorrected";
 }
 
 std::vector<AcceptRow> read_spec(const std::string& path) {

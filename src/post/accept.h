@@ -18,7 +18,7 @@ struct AcceptRow {
   std::vector<std::string> where;   // "figure=value"
   // Figure whose median is compared. "": none, only the requirements below.
   std::string figure;
-  double reference = 0.0;
+  double reference = -1.0;         // -1: none; 0 is for counts_from_zero()
   double tolerance_percent = 5.0;  // by which it may be worse than the reference
   std::string worse = "auto";      // less, more, both; auto: as worse_by_default() has it
   double repeats = 1.0;            // runs, at least
@@ -34,8 +34,11 @@ std::vector<AcceptRow> read_spec(const std::string& path);
 // Throws Error(Exit::usage) with file:line:column.
 std::vector<AcceptRow> parse_spec(const std::string& path, const std::string& text);
 
-// "more" for times, memory, power, energy and losses, else "less".
+// "more" for times, memory, power, temperature, losses, steps and tokens to a target, skipped
+// steps, errors, spreads and drifts, else "less".
 std::string worse_by_default(const std::string& figure);
+// Whether 0 is a value of the figure, of other figures it says that none was measured.
+bool counts_from_zero(const std::string& figure);
 
 GPTBENCH_CHOICE(Accepted, PASSED, FAILED, NOT_DECIDED)
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "base/error.h"
 #include "made_record.h"
+#include "post/field.h"
 
 namespace gptbench {
 namespace {
@@ -105,6 +107,68 @@ TEST(Accept, VerdictRulesAndChecksOfEachRun) {
   LoadedRun failed = run_at(100, "c.h5");
   failed.record.verify[0].passed = false;
   EXPECT_EQ(judged(checks, {run, failed}).verdict, Accepted::FAILED);
+}
+
+// Of every attribute, so that a new one is thought about.
+TEST(Accept, WhatIsWorse) {
+  std::set<std::string> more;
+  for (const std::string& name : attribute_names())
+    if (worse_by_default(name) == "more") more.insert(name);
+  EXPECT_EQ(more, (std::set<std::string>{"sec_per_it",
+                                         "sec_per_it_min",
+                                         "sec_per_it_max",
+                                         "drift_percent",
+                                         "drift_percent_per_hour",
+                                         "gemm_ceiling_spread",
+                                         "peak_memory_bytes",
+                                         "final_loss",
+                                         "held_out_loss",
+                                         "evaluation_s",
+                                         "steps_to_target",
+                                         "tokens_to_target",
+                                         "time_to_target_s",
+                                         "skipped_steps",
+                                         "resumed_steps_s",
+                                         "resume_s",
+                                         "checkpoint_write_s",
+                                         "device_memory_bytes",
+                                         "device_memory_used_bytes",
+                                         "power_w",
+                                         "power_limit_w",
+                                         "energy_j_per_token",
+                                         "temperature_c",
+                                         "errors_corrected",
+                                         "errors_uncorrected",
+                                         "node_memory_bytes",
+                                         "node_memory_used_bytes",
+                                         "node_power_w"}));
+  const std::string target = "figure='time_to_target_s', reference=100";
+  LoadedRun run = run_at(1);
+  run.record.summary.convergence.time_to_target_s = 300.0;
+  EXPECT_EQ(judged(target, {run}).verdict, Accepted::FAILED);
+  run.record.summary.convergence.time_to_target_s = 50.0;
+  EXPECT_EQ(judged(target, {run}).verdict, Accepted::PASSED);
+}
+
+// No skipped step is the best there is, and can be required; other figures of 0 were not measured.
+TEST(Accept, CountsBeginAtZero) {
+  LoadedRun run = run_at(100, "b.h5");
+  run.record.summary.skipped_steps = 0;
+  EXPECT_EQ(outcome("figure='skipped_steps', reference=2", {run}),
+            "PASSED skipped_steps 0, reference 2 (-100.0 %, 5 % allowed), 1 run");
+  const std::string none = "figure='skipped_steps', reference=0";
+  EXPECT_EQ(outcome(none, {run, run}),
+            "PASSED skipped_steps 0, reference 0 (0.0 %, 5 % allowed), 2 runs, spread 0.0 %");
+  run.record.summary.skipped_steps = 1;
+  EXPECT_EQ(judged(none, {run}).verdict, Accepted::FAILED);
+  run.record.summary.device.errors_uncorrected.reset();
+  EXPECT_EQ(outcome("figure='errors_uncorrected', reference=0", {run}),
+            "NOT_DECIDED b.h5 has no figure errors_uncorrected");
+  run.record.summary.device.errors_uncorrected = 0.0;
+  EXPECT_EQ(judged("figure='errors_uncorrected', reference=0", {run}).verdict, Accepted::PASSED);
+  run.record.summary.flops.mfu = 0.0;
+  EXPECT_EQ(outcome("figure='mfu', reference=0.5", {run}), "NOT_DECIDED b.h5 has no figure mfu");
+  EXPECT_THROW(judged("figure='mfu', reference=0", {run}), Error);
 }
 
 TEST(Accept, DriftOfEachRun) {
