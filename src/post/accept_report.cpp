@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "deck/values.h"
 #include "post/accept.h"
-#include "post/svg.h"
+#include "post/xml.h"
 #include "record/steps.h"
 
 namespace gptbench {

@@ -4,13 +4,15 @@
 #include <cmath>
 #include <limits>
 
-#include "base/printable.h"
 #include "base/text.h"
+#include "post/svg_text.h"
+#include "post/ticks.h"
+#include "post/xml.h"
 
 namespace gptbench {
 namespace {
 
-constexpr double page_width = 960.0, text_size = 12.0, line_height = 18.0;
+constexpr double page_width = 960.0, line_height = 18.0;
 
 // Each has a contrast of at least 3 to white and to #14181d.
 constexpr struct {
@@ -42,84 +44,11 @@ std::string attribute(const char* name, double value) {
   return " " + std::string(name) + "=\"" + number(value) + "\"";
 }
 
-// Pixels of a character, on the wide side: the reader's font is not known.
-constexpr double character = 0.58 * text_size;
-
-bool begins_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;  // UTF-8
-}
-
-double width_of(const std::string& text) {
-  return character * static_cast<double>(std::count_if(text.begin(), text.end(), begins_character));
-}
-
-// Bytes of the characters from the beginning on that fit `width`.
-size_t fitting(const std::string& text, double width) {
-  size_t end = 0;
-  for (; end < text.size(); ++end)
-    if (begins_character(text[end]) && (width -= character) < 0.0) break;
-  return end;
-}
-
-// Cut to fit `width`, which "..." marks.
-std::string cut(const std::string& text, double width) {
-  if (width_of(text) <= width) return text;
-  return text.substr(0, fitting(text, width - 3.0 * character)) + "...";
-}
-
-// The lines of a label, broken behind the parts of a name.
-constexpr double label_width = 330.0, label_line_height = 13.0;
-std::vector<std::string> label_lines(std::string text) {
-  constexpr size_t max_lines = 8;
-  std::vector<std::string> lines;
-  while (width_of(text) > label_width && lines.size() + 1 < max_lines) {
-    const size_t most = fitting(text, label_width), part = text.find_last_of(" -_/", most - 1);
-    const size_t end = part == std::string::npos ? most : part + 1;
-    lines.push_back(text.substr(0, end));
-    text.erase(0, end);
-  }
-  lines.push_back(cut(text, label_width));
-  return lines;
-}
-
-// The lines of each label. Names of a sweep's rows are long and differ at their end: where rows
-// have too little room for them, "..." stands for the parts that such labels begin with alike.
-constexpr size_t lines_of_row = 2;
-std::vector<std::vector<std::string>> label_lines(
-    const std::vector<std::pair<double, std::string>>& ticks) {
-  std::vector<std::vector<std::string>> all;
-  std::vector<size_t> tall;
-  for (const auto& [at, label] : ticks) {
-    all.push_back(label_lines(label));
-    if (all.back().size() > lines_of_row) tall.push_back(all.size() - 1);
-  }
-  if (tall.size() < 2) return all;
-  const std::string& first = ticks[tall.front()].second;
-  size_t alike = first.size();
-  for (const size_t i : tall)
-    while (ticks[i].second.compare(0, alike, first, 0, alike) != 0) --alike;
-  const size_t part = first.substr(0, alike).rfind('-');
-  if (part == std::string::npos) return all;
-  for (const size_t i : tall) all[i] = label_lines("..." + ticks[i].second.substr(part + 1));
-  return all;
-}
-
 // Height on the page of the area that the axes enclose; more where labels take several lines.
 double height_of(const Panel& panel) {
   size_t most = lines_of_row;
   for (const auto& lines : label_lines(panel.y.ticks)) most = std::max(most, lines.size());
   return panel.height * static_cast<double>(most) / static_cast<double>(lines_of_row);
-}
-
-std::vector<std::string> wrapped(const std::string& text, double width) {
-  std::vector<std::string> lines;
-  for (const std::string& word : split(text, ' ')) {
-    if (!lines.empty() && width_of(lines.back() + " " + word) <= width)
-      lines.back() += " " + word;
-    else
-      lines.push_back(cut(word, width));
-  }
-  return lines;
 }
 
 std::string text_at(double x, double y, const std::string& classes, const std::string& text,
@@ -468,7 +397,7 @@ std::string legend_of(const Picture& picture, double& top) {
   std::string text;
   double x = 16.0;
   for (const Entry& entry : picture.legend) {
-    const std::string name = cut(entry.name, page_width - 80.0);
+    const std::string name = cut_to(entry.name, page_width - 80.0);
     const double width = 34.0 + width_of(name) + 18.0;
     if (x > 16.0 && x + width > page_width) {
       x = 16.0;
@@ -490,89 +419,6 @@ std::string legend_of(const Picture& picture, double& top) {
 }
 
 }  // namespace
-
-std::string xml(const std::string& raw) {
-  std::string text;
-  for (const char c : printable(raw)) {
-    switch (c) {
-      case '&':
-        text += "&amp;";
-        break;
-      case '<':
-        text += "&lt;";
-        break;
-      case '>':
-        text += "&gt;";
-        break;
-      case '"':
-        text += "&quot;";
-        break;
-      case '\'':
-        text += "&#39;";
-        break;
-      default:
-        text += c;
-    }
-  }
-  return text;
-}
-
-std::string tick_label(double value) {
-  const double size = std::abs(value);
-  struct Unit {
-    double size;
-    const char* name;
-  };
-  for (const Unit unit : {Unit{1e12, "T"}, Unit{1e9, "G"}, Unit{1e6, "M"}, Unit{1e4, ""}})
-    if (size >= unit.size) {
-      const bool thousands = unit.size == 1e4;
-      // Sequence lengths and ranks are read exactly: 65536, not 65.5k.
-      if (thousands && std::fmod(size, 1e3) != 0.0 && size < 1e6) return printed("%.9g", value);
-      return printed("%.3g", value / (thousands ? 1e3 : unit.size)) + (thousands ? "k" : unit.name);
-    }
-  return printed("%.6g", value);
-}
-
-std::vector<double> round_ticks(double least, double largest, size_t most) {
-  double step = std::pow(10.0, std::floor(std::log10((largest - least) / 10.0)));
-  for (const double factor : {2.0, 2.5, 2.0, 2.0, 2.5, 2.0}) {
-    if ((largest - least) / step < static_cast<double>(std::max<size_t>(most, 2))) break;
-    step *= factor;
-  }
-  std::vector<double> ticks;
-  const double first = std::ceil(least / step - 1e-9);
-  // As many as there can be: beyond 2^53 steps a tick does not differ from the next.
-  for (int i = 0; i <= 20; ++i)
-    if (const double tick = (first + i) * step; tick <= largest + 1e-9 * step)
-      ticks.push_back(tick == 0.0 ? 0.0 : tick);
-  return ticks;
-}
-
-std::vector<double> log_ticks(double least, double largest, double pixels, double room) {
-  const double decade = pixels / std::log10(largest / least);
-  const std::vector<std::vector<double>> choices = {
-      {1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0}, {1.0, 2.0, 5.0}, {1.0}};
-  for (const std::vector<double>& digits : choices) {
-    double gap = decade * std::log10(10.0 / digits.back());
-    for (size_t d = 1; d < digits.size(); ++d)
-      gap = std::min(gap, decade * std::log10(digits[d] / digits[d - 1]));
-    if (gap < room && digits.size() > 1) continue;
-    std::vector<double> ticks;
-    double last = 0.0;
-    for (int power = static_cast<int>(std::floor(std::log10(least)));
-         power <= static_cast<int>(std::ceil(std::log10(largest))); ++power)
-      for (const double digit : digits)
-        if (const double tick = digit * std::pow(10.0, power);
-            tick >= least && tick <= largest &&
-            (last == 0.0 || decade * std::log10(tick / last) >= room)) {
-          ticks.push_back(tick);
-          last = tick;
-        }
-    if (ticks.size() >= 2) return ticks;
-  }
-  // Less than a factor of two between the ends.
-  return round_ticks(least, largest, static_cast<size_t>(std::max(2.0, pixels / (2.0 * room))));
-}
 
 std::string picture_style() {
   static const char* const rules = R"(.pic text{font:12px system-ui,'DejaVu Sans',Arial,sans-serif}

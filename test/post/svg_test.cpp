@@ -6,6 +6,9 @@
 #include <cmath>
 #include <regex>
 
+#include "post/ticks.h"
+#include "post/xml.h"
+
 namespace gptbench {
 namespace {
 
