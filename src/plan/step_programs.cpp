@@ -12,6 +12,7 @@ class EndStep {
         layout_(layout),
         plan_(builder.plan()),
         by_shard_(plan_.config.run.deterministic && plan_.grid.size_of(Axis::zero) > 1),
+        of_own_shard_(by_shard_ || layout.sharded()),
         sums_per_unit_(by_shard_ ? plan_.space.num_shards : 1) {}
 
   void emit() {
@@ -50,44 +51,41 @@ class EndStep {
   }
 
   // norm^2 = sum over units, shards, then the ranks of a replica. Each unit (with run.deterministic
-  // each shard of it) has a partial sum of its own in f64, added up in one order whoever formed it.
+  // each shard of it, on the rank that reduces it) has a partial sum of its own in f64, added up in
+  // one order whoever formed it.
   void emit_squared_norms() {
-    const bool sharded = layout_.sharded(), counts_replicated = plan_.at.tensor == 0;
     for (size_t u = plan_.space.units.size(); u-- > 0;) {  // as backward completes them
       const Unit& unit = plan_.space.units[u];
       if (!unit.counted) continue;
-      const int64_t first = sharded ? layout_.shard_rank : 0;
-      const int64_t last = sharded ? first : sums_per_unit_ - 1;
-      for (int64_t s = first; s <= last; ++s) {
-        if (counts_replicated) {
-          emit_squared_norm(u, s, unit.begin, unit.end);
-        } else {
-          emit_squared_norm(u, s, unit.begin, unit.replicated_begin);
-          emit_squared_norm(u, s, unit.replicated_end, unit.end);
-        }
+      if (plan_.at.tensor == 0) {
+        emit_squared_norm(u, unit.begin, unit.end);
+      } else {
+        emit_squared_norm(u, unit.begin, unit.replicated_begin);
+        emit_squared_norm(u, unit.replicated_end, unit.end);
       }
     }
   }
 
-  // [begin, end) of flat space, cut to shard `s` of unit `u`: all of a unit that is not
-  // partitioned.
-  void emit_squared_norm(size_t u, int64_t s, int64_t begin, int64_t end) {
+  // [begin, end) of flat space, cut to this rank's shard of unit `u` where it has the sum of that
+  // alone.
+  void emit_squared_norm(size_t u, int64_t begin, int64_t end) {
     const Unit& unit = plan_.space.units[u];
-    const int64_t shard = unit.begin + s * unit.shard;
-    begin = std::max(begin, shard);
-    end = std::min(end, shard + unit.shard);
+    const int64_t s = of_own_shard_ ? layout_.shard_rank : 0, shard = unit.begin + s * unit.shard;
+    if (of_own_shard_) {
+      begin = std::max(begin, shard);
+      end = std::min(end, shard + unit.shard);
+    }
     if (begin >= end) return;
-    const Role role = layout_.reduced_gradient();
-    const int64_t at = layout_.sharded() ? unit.shard_begin + begin - shard : begin;
+    const Role role = of_own_shard_ ? Role::gradient_shard : Role::gradient;
+    const int64_t at = of_own_shard_ ? unit.shard_begin + begin - shard : begin;
     const int64_t sum = static_cast<int64_t>(u) * sums_per_unit_ + (by_shard_ ? s : 0);
     builder_.emit(ops::squared_norm(end - begin, {plan_.representation(role).buffer, at},
                                     {plan_.buffer_index.scalars, num_scalars + sum}));
   }
 
-  void emit_sum(Axis axis, int64_t elements, Operand data) {
+  void emit_sum(Axis axis, int64_t elements, Operand data, QueueId queue = QueueId::tensor) {
     if (plan_.grid.size_of(axis) > 1)
-      builder_.emit(
-          ops::all_reduce({QueueId::tensor, axis}, flat(elements), size_of(DType::f64), data));
+      builder_.emit(ops::all_reduce({queue, axis}, flat(elements), size_of(DType::f64), data));
   }
 
   // From the partial sums to the factor of AdamW, with the losses of all ranks.
@@ -99,10 +97,12 @@ class EndStep {
     const int64_t sums = static_cast<int64_t>(plan_.space.units.size()) * sums_per_unit_;
     const Operand all{plan_.buffer_index.scalars, num_scalars},
         norm2 = plan_.scalar(Scalar::grad_norm2);
-    const bool sharded = layout_.sharded();
-    if (sharded && by_shard_) emit_sum(Axis::shard, sums, all);  // one summand each is not 0
+    // One summand each is not 0. The gathers of the gradient may still be on their way along this
+    // axis, so that the sum goes behind them.
+    if (by_shard_)
+      emit_sum(Axis::shard, sums, all, layout_.sharded() ? QueueId::tensor : QueueId::data);
     builder_.emit(ops::sum_scalars(sums, all, norm2));
-    if (sharded && !by_shard_) emit_sum(Axis::shard, 1, norm2);
+    if (of_own_shard_ && !by_shard_) emit_sum(Axis::shard, 1, norm2);
     emit_sum(Axis::model, 1, norm2);
     const bool scaled = plan_.buffer_index.loss_scale >= 0;
     const Operand loss_scale = scaled ? plan_.scalar(Scalar::loss_scale) : Operand{};
@@ -187,7 +187,8 @@ class EndStep {
   PlanBuilder& builder_;
   const ParameterLayout& layout_;
   const Plan& plan_;
-  bool by_shard_;  // shards have partial sums of their own
+  bool by_shard_;      // shards have partial sums of their own
+  bool of_own_shard_;  // this rank forms those of its shard
   int64_t sums_per_unit_;
 };
 

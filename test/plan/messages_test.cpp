@@ -121,8 +121,7 @@ std::map<std::pair<Axis, OpKind>, int64_t> expected_bytes(const Plan& plan) {
     add(Axis::shard, OpKind::all_gather, m * (P + backward) * v);
   }
   const int64_t entries = static_cast<int64_t>(plan.space.units.size()) * plan.space.num_shards;
-  if (parallel.zero_stage > 0)
-    add(Axis::shard, OpKind::all_reduce, plan.config.run.deterministic ? entries * 8 : 8);
+  add(Axis::shard, OpKind::all_reduce, plan.config.run.deterministic ? entries * 8 : 8);
   return bytes;
 }
 

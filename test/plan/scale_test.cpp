@@ -157,17 +157,19 @@ TEST(Scale, PlansOfManyLayers) {
   EXPECT_GT(make_plan(resolved_config(m), 4, 0).ops.size(), 10000u);
 }
 
-// Where norms are summed over fixed shards there is a partial sum for each: eight bytes a shard and
-// unit, which is what run.deterministic costs.
+// Where norms are summed over fixed shards there is a partial sum for each: eight bytes per shard
+// and unit, which is what run.deterministic costs. A rank forms those of its own shard.
 TEST(Scale, DeterministicNormsKeepASumForEachShard) {
   SmallModel m;
   m.deterministic = true;
-  m.zero_stage = 1;
-  const Cost few = cost_of(m, 16), many = cost_of(m, 64);
-  EXPECT_EQ(many.buffers, few.buffers);
-  EXPECT_LE(many.ops, few.ops);
-  const size_t units = 5;  // two embeddings, two layers, the last LayerNorm
-  EXPECT_EQ(many.scalars - few.scalars, units * (64 - 16));
+  for (const int stage : {0, 1}) {
+    m.zero_stage = stage;
+    const Cost few = cost_of(m, 16), many = cost_of(m, 64);
+    EXPECT_EQ(many.buffers, few.buffers) << stage;
+    EXPECT_LE(many.ops, few.ops) << stage;
+    const size_t units = 5;  // two embeddings, two layers, the last LayerNorm
+    EXPECT_EQ(many.scalars - few.scalars, units * (64 - 16)) << stage;
+  }
 }
 
 }  // namespace
