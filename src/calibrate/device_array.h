@@ -1,19 +1,18 @@
 // Arrays that a calibration measures with.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "device/device.h"
+#include "device/fill_array.h"
 
 namespace gptbench {
 
 enum class Fill { random, ones, zeros };
 
-// An array on the device. Random numbers, since the power that a GPU draws depends on the data.
 class DeviceArray {
  public:
   DeviceArray(Device& device, Queue& queue, ComputeType compute, int64_t elements, DType type,
@@ -22,19 +21,8 @@ class DeviceArray {
     if (data_ == nullptr)
       throw Error(Exit::out_of_memory,
                   "calibration: no memory for an array of " + format_bytes(bytes_));
-    if (fill == Fill::zeros) return;    // as allocated
-    constexpr int64_t drawn = 1 << 18;  // drawing takes time: the others repeat them
-    DrawWeights draw{};
-    draw.y = data_;
-    draw.n = std::min(elements, drawn);
-    draw.seed = 1;
-    draw.std = 0.5f;
-    draw.ones = fill == Fill::ones;
-    draw.type = type;
-    device.kernels(compute).draw_weights(queue, draw);
-    char* const bytes = static_cast<char*>(data_);
-    for (int64_t filled = drawn * size_of(type); filled < bytes_; filled *= 2)
-      device.copy(queue, bytes + filled, bytes, std::min(filled, bytes_ - filled));
+    if (fill == Fill::zeros) return;  // as allocated
+    (fill == Fill::ones ? fill_ones : fill_random)(device, queue, compute, data_, elements, type);
     queue.synchronize();
   }
   ~DeviceArray() { device_.release(data_, bytes_); }

@@ -17,8 +17,8 @@ struct GeluForward {
   Fp8Copy fp8 = {};
 };
 
-// dx = dy gelu'(x).  Assigns dx (A); dx may alias dy. fp8 copies as in GeluForward; a GPU forms the
-// sums of a copy without the copy, too.
+// dx = dy gelu'(x).  Assigns dx (A); dx may alias dy. fp8 copies as in GeluForward; on a GPU
+// fp8.sums may be set without the copies.
 struct GeluBackward {
   void* dx;
   const void* dy;

@@ -50,9 +50,8 @@ struct LinearGeluForward {
 };
 
 // LinearBackwardInput and GeluBackward in one: linear.dx = (dy W) gelu'(pre). Assigns linear.dx
-// (A).
-// Where dbias is not null, the sums over rows of linear.dx are added to it, the gradient of the
-// bias of the layer that formed `pre`; a library may round them to A before.
+// (A). Where dbias is not null, the sums over rows of linear.dx are added to it, the gradient of
+// the bias of the layer that formed `pre`; a library may round them to A before.
 struct LinearGeluBackwardInput {
   LinearBackwardInput linear;
   const void* pre;        // [R, K] A: what gelu was formed from

@@ -54,10 +54,12 @@ struct CrossEntropyStatistics {
 
 // Statistics of the whole vocabulary from those of the tensor-parallel ranks that hold its parts.
 // For each row, p over the parts:
-//   row_max = max_p max_p,  row_sum = sum_p sum_p exp(max_p - row_max),  target_logit = sum_p
-//   target_p.
-// `parts` holds maxima, sums and target logits of each part (S): arrays are `array` elements apart,
-// parts are `part` elements apart.  Assigns row_max, row_sum and target_logit, [R] each (S).
+//   row_max = max_p m_p
+//   row_sum = sum_p s_p exp(m_p - row_max)
+//   target_logit = sum_p t_p
+// `parts` holds maxima m_p, sums s_p and target logits t_p of each part (S): arrays are `array`
+// elements apart, parts are `part` elements apart.  Assigns row_max, row_sum and target_logit, [R]
+// each (S).
 struct CrossEntropyCombine {
   void* row_max;
   void* row_sum;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "device/fill_array.h"
 #include "plan/workspace.h"
 
 namespace gptbench {
@@ -43,6 +44,7 @@ double measure_gemm_ceiling(Device& device, ComputeType compute,
   linear.x = arrays + y * element;
   linear.weight = arrays + (y + x) * element;
   linear.workspace = {memory, gemm_workspace_bytes};
+  fill_random(device, *queue, compute, arrays + y * element, x + weight, activation_type(compute));
 
   std::vector<double> best_s(gemms.size(), std::numeric_limits<double>::infinity());
   const double end_s = now_s() + budget_s;

@@ -44,7 +44,7 @@ double measure_ceiling(MpiWorld& world, Device& device, const Plan& plan) {
 std::string ceiling_key(const MpiWorld& world, const Device& device, const Plan& plan) {
   std::string key = system_info().cpu_model + "; " + device.info().description + "; " +
                     std::to_string(world.node_size()) + " ranks per node; " +
-                    name_of(plan.config.precision.compute);
+                    name_of(plan.config.precision.compute) + ", random";  // once of zeros
   for (const GemmShape& gemm : gemms_of(plan))
     key += printed(" %lldx%lldx%lld", static_cast<long long>(gemm.R),
                    static_cast<long long>(gemm.K), static_cast<long long>(gemm.N));
