@@ -66,7 +66,7 @@ void check_mpi(int code, const char* call) {
               std::string(call) + ": " + std::string(text, static_cast<size_t>(length)));
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, Axis axis) : comm_(comm), pool_(max_pending) {
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, Axis axis) : comm_(comm) {
   MPI_Comm_size(comm_, &size_);
   MPI_Comm_rank(comm_, &rank_);
   count_messages_of(comm_, axis);
@@ -79,15 +79,22 @@ MpiCommunicator::~MpiCommunicator() {
 
 void MpiCommunicator::enqueue(Queue& queue, const CommRequest& request) {
   auto& host_queue = static_cast<HostQueue&>(queue);
-  Work& work = pool_[static_cast<size_t>(next_)];
-  next_ = (next_ + 1) % max_pending;
-  if (work.busy()) host_queue.synchronize();
+  Work& work = free_work();
   work.set(*this, request);
   host_queue.add(work);
   host_queue.progress();
   CommStatistics& statistics = statistics_[static_cast<size_t>(request.kind)];
   statistics.count += 1;
   statistics.bytes += request.full_count(size_) * size_of(request.type);
+}
+
+// The pool goes round; where one queue is far behind the others, it grows.
+MpiCommunicator::Work& MpiCommunicator::free_work() {
+  for (size_t tried = 0; tried < pool_.size(); ++tried) {
+    next_ = (next_ + 1) % pool_.size();
+    if (!pool_[next_].busy()) return pool_[next_];
+  }
+  return pool_.emplace_back();
 }
 
 void MpiCommunicator::Work::set(MpiCommunicator& owner, const CommRequest& request) {

@@ -4,7 +4,7 @@
 #include <mpi.h>
 
 #include <array>
-#include <vector>
+#include <deque>
 
 #include "comm/communicator.h"
 #include "device/host_queue.h"
@@ -52,12 +52,13 @@ class MpiCommunicator final : public Communicator {
     bool busy_ = false;
   };
 
-  static constexpr int max_pending = 256;
+  // One that is not in flight; addresses of others stay.
+  Work& free_work();
 
   MPI_Comm comm_;
   int size_ = 1, rank_ = 0;
-  std::vector<Work> pool_;
-  int next_ = 0;
+  std::deque<Work> pool_;
+  size_t next_ = 0;
   MessageTimes* trace_next_ = nullptr;
   std::array<CommStatistics, num_op_kinds> statistics_{};
 };

@@ -46,25 +46,33 @@ MpiWorld::MpiWorld(int* argc, char*** argv) : comms_(std::make_unique<Communicat
   int provided = 0;
   if (owns_mpi_) failpoint("initialise");
   if (owns_mpi_) MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
-  MPI_Comm_dup(MPI_COMM_WORLD, &comms_->world);
+  if (owns_mpi_ && provided < MPI_THREAD_FUNNELED)
+    throw Error(Exit::usage,
+                "the MPI library provides no MPI_THREAD_FUNNELED, which a program with threads "
+                "needs; use one that was built with threads");
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comms_->world), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(comms_->world, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comms_->world, &rank_);
   MPI_Comm_size(comms_->world, &size_);
 
-  MPI_Comm_split_type(comms_->world, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &comms_->node);
+  check_mpi(
+      MPI_Comm_split_type(comms_->world, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &comms_->node),
+      "MPI_Comm_split_type");
   if (const char* ranks = std::getenv("GPTBENCH_RANKS_PER_NODE")) {  // tests: nodes on one machine
     MPI_Comm machine = std::exchange(comms_->node, MPI_COMM_NULL);
-    MPI_Comm_split(machine, rank_ / std::max(1, std::atoi(ranks)), rank_, &comms_->node);
+    check_mpi(MPI_Comm_split(machine, rank_ / std::max(1, std::atoi(ranks)), rank_, &comms_->node),
+              "MPI_Comm_split");
     MPI_Comm_free(&machine);
   }
   MPI_Comm_rank(comms_->node, &node_rank_);
   MPI_Comm_size(comms_->node, &node_size_);
   const int leads = node_rank_ == 0 ? 1 : 0;
-  MPI_Allreduce(&leads, &num_nodes_, 1, MPI_INT, MPI_SUM, comms_->world);
+  check_mpi(MPI_Allreduce(&leads, &num_nodes_, 1, MPI_INT, MPI_SUM, comms_->world),
+            "MPI_Allreduce");
   int leads_until_here = 0;
-  MPI_Scan(&leads, &leads_until_here, 1, MPI_INT, MPI_SUM, comms_->world);
+  check_mpi(MPI_Scan(&leads, &leads_until_here, 1, MPI_INT, MPI_SUM, comms_->world), "MPI_Scan");
   node_ = leads_until_here - 1;
-  MPI_Bcast(&node_, 1, MPI_INT, 0, comms_->node);
+  check_mpi(MPI_Bcast(&node_, 1, MPI_INT, 0, comms_->node), "MPI_Bcast");
 }
 
 MpiWorld::~MpiWorld() {
@@ -167,7 +175,9 @@ void* MpiWorld::share_on_node(int64_t bytes) {
                                               &comms_->node_memory) == MPI_SUCCESS;
   MPI_Aint size = 0;
   int unit = 1;
-  if (shared) MPI_Win_shared_query(comms_->node_memory, 0, &size, &unit, &memory);
+  if (shared)
+    check_mpi(MPI_Win_shared_query(comms_->node_memory, 0, &size, &unit, &memory),
+              "MPI_Win_shared_query");
   if (!all(shared)) return nullptr;
   if (node_rank_ == 0) std::memset(memory, 0, static_cast<size_t>(bytes));
   barrier();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
@@ -124,7 +125,8 @@ Sampler::~Sampler() {
 }
 
 void Sampler::begin() {
-  if (sensors_ == nullptr || thread_.joinable()) return;
+  if (sensors_ == nullptr || samples_) return;
+  samples_ = true;
   integral_ = SensorIntegral();
   timeline_ = SensorTimeline(period_s_);
   longest_reading_s_ = 0.0;
@@ -134,18 +136,22 @@ void Sampler::begin() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { sample_until_stopped(); });
+  try {
+    thread_ = std::thread([this] { sample_until_stopped(); });
+  } catch (const std::system_error&) {  // a limit of processes: two readings have to do
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 SensorTotals Sampler::end() {
-  if (!thread_.joinable()) return SensorTotals();
+  if (!samples_) return SensorTotals();
+  samples_ = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   take();
   SensorTotals totals = integral_.totals();
   totals.reading_s = longest_reading_s_;

@@ -98,6 +98,7 @@ class Sampler {
 
   std::unique_ptr<Sensors> sensors_;
   double period_s_;
+  bool samples_ = false;  // between begin() and end()
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable wake_;

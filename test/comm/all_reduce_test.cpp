@@ -98,6 +98,31 @@ TEST(AllReduce, ProgressCompletesWithoutWaiting) {
   EXPECT_EQ(wrong_elements(data, world.size()), 0);
 }
 
+// A message that waits for its receive while hundreds of operations of another queue come and go.
+TEST(Requests, AQueueFarBehindKeepsItsMessage) {
+  MpiWorld world(nullptr, nullptr);
+  const auto comm = world.make_communicator(data_grid(world), Axis::data);
+  const int next = static_cast<int>((world.rank() + 1) % world.size());
+  const int before = static_cast<int>((world.rank() + world.size() - 1) % world.size());
+  const int64_t count = 1 << 20;  // too long to be sent before it is asked for
+  const std::vector<double> sent = input_of<double>(world.rank(), count);
+  std::vector<double> received(static_cast<size_t>(count)), sum(1);
+  HostQueue sends, sums, receives;
+  comm->send(sends, sent.data(), count, DType::f64, next, 0);
+  for (int k = 0; k < 1000; ++k) {
+    sum[0] = 1.0;
+    comm->all_reduce(sums, sum.data(), 1, DType::f64);
+    sums.synchronize();
+    EXPECT_EQ(sum[0], static_cast<double>(world.size()));
+  }
+  comm->receive(receives, received.data(), count, DType::f64, before, 0);
+  while (sends.pending() + receives.pending() > 0) {
+    sends.progress();
+    receives.progress();
+  }
+  EXPECT_EQ(received, input_of<double>(before, count));
+}
+
 // A receive is seen pending before its message is sent, and completed after: its statistics are the
 // bounds that the trace of the same message holds, and those of a second one are added.
 TEST(Statistics, TimesOfMessagesAreBoundedFromBelowAndAbove) {
