@@ -29,8 +29,7 @@ struct FittedProfile {
 
 // Peaks and bandwidth are those of the data sheet of a known accelerator, else the highest that was
 // measured, so that efficiencies are near 1. Without GEMMs in fp8 a host's peak of fp8 is that of
-// bf16. Throws Error(Exit::invalid) where no GEMM or no sum of
-// arrays was measured.
+// bf16. Throws Error(Exit::invalid) where no GEMM or no sum of arrays was measured.
 FittedProfile fit_machine(const Calibration& calibration, const NodeFacts& facts);
 
 }  // namespace gptbench

@@ -19,6 +19,13 @@ class ArrayKernels {
     device_.upload(queue_, loss() + 1, &factor, sizeof factor);
   }
 
+  // That the arrays of this size take, but for workspace and vectors.
+  static int64_t bytes_of(ComputeType compute, const ArrayCase& size) {
+    const Size s(size);
+    const int64_t element = size_of(activation_type(compute));
+    return element * (std::max(s.n, s.L * s.V) + 2 * s.n) + 4 * size_of(DType::f32) * s.n;
+  }
+
   void norms(const Measure& measure) const {
     LayerNormForward forward{};
     forward.y = b_.data();
@@ -177,7 +184,10 @@ class ArrayKernels {
 
 }  // namespace
 
-LeftOut KernelBench::arrays(ComputeType type, const ArrayCase& size, double seconds) {
+LeftOut KernelBench::arrays(ComputeType type, const ArrayCase& wanted, double seconds) {
+  ArrayCase size = wanted;  // with fewer rows where there is no room: rates are those of memory
+  while (size.rows > 1 && ArrayKernels::bytes_of(type, size) > room_bytes_) size.rows /= 2;
+  size.rows = world_.min(size.rows);
   const ArrayKernels kernels(device_, *queue_, type, size);
   TimeShare share(world_, seconds, 10);
   const Measure measure = [&](const KernelRate& rate, const std::function<void()>& call,

@@ -53,7 +53,8 @@ class KernelBench {
   // GEMMs of fp8 factors beside bf16 (device/arguments_types.h), which the device must have.
   LeftOut fp8_gemms(const std::vector<GemmCase>& cases, double seconds);
   LeftOut attention(ComputeType type, const std::vector<AttentionCase>& cases, double seconds);
-  LeftOut arrays(ComputeType type, const ArrayCase& size, double seconds);
+  // With fewer rows where those asked for take more than room_bytes.
+  LeftOut arrays(ComputeType type, const ArrayCase& wanted, double seconds);
   // Launches, the host's memory and, for a device with memory of its own, copies.
   LeftOut machine(double seconds);
   // Rounds of equal GEMMs that together fill the time, begun by all ranks at once. What disturbs
@@ -61,10 +62,10 @@ class KernelBench {
   LeftOut rounds(ComputeType type, double seconds);
 
  private:
-  // in_cache: what the kernel before this one has just written in a step; none: caches stay as the
-  // calls leave them.
-  // Takes time and spread of each rank.
+  // Collective. Adds the mean over ranks of time and spread to the result.
   void add(KernelRate rate, const CallTime& mine);
+  // The same of what `share` measures. in_cache: what the kernel before this one has just written
+  // in a step; none: caches stay as the calls leave them.
   void add(TimeShare& share, const KernelRate& rate, const std::function<void()>& call,
            const std::optional<DeviceArrays>& in_cache = {}, Queue* queue = nullptr);
 

@@ -63,11 +63,11 @@ class TimeShare {
   // first of a share is always made, unless a rank was told to end by a signal.
   bool has_time();
   // Collective. Times `call`, which enqueues on `queue`, while all ranks do the same; nothing, and
-  // one more left out, where the rest of the time is too short for it. Of
-  // `slowest` every sample is the slowest rank's, and all ranks make the same number of calls, as
-  // messages demand; else each rank times its own. `prepare` runs before every call and ends before
-  // it returns; its time does not count. work: what the call does beside others of this share, as
-  // FLOPs or bytes.
+  // one more left out, where the rest of the time is too short for it.
+  // slowest: every sample is the slowest rank's, and all ranks make the same number of calls, as
+  //          messages demand; else each rank times its own.
+  // prepare: runs before every call and ends before it returns; its time does not count.
+  // work:    what the call does, in a unit that all calls of this share have: FLOPs or bytes.
   std::optional<CallTime> time(Queue& queue, const std::function<void()>& call, bool slowest,
                                const std::function<void()>& prepare = nullptr, double work = 1.0);
   // Passes over measurements of so much work each; 0: for which there is no memory.

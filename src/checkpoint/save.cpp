@@ -191,14 +191,17 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoin
   }
   copy_ =
       static_cast<char*>(resources.arena.address({resources.plan.buffer_index.checkpoint_copy}, 0));
-  char* at = copy_;
-  visit_share(resources, arrays, [&](size_t array, int64_t, int64_t n, const Source& from) {
-    from.fill(at);
-    at += n * size_of(arrays[array].type);
+  const char* const end =
+      copy_ + resources.buffer_of({resources.plan.buffer_index.checkpoint_copy}).bytes();
+  agreed(world_, [&] {
+    char* at = copy_;
+    visit_share(resources, arrays, [&](size_t array, int64_t, int64_t n, const Source& from) {
+      const int64_t bytes = n * size_of(arrays[array].type);
+      GPTBENCH_CHECK(bytes <= end - at, "the copy holds the share");
+      from.fill(at);
+      at += bytes;
+    });
   });
-  GPTBENCH_CHECK(
-      at - copy_ <= resources.buffer_of({resources.plan.buffer_index.checkpoint_copy}).bytes(),
-      "the copy holds the share");
   try {
     thread_ = std::thread([this, &resources] { write_copy(resources); });
   } catch (const std::system_error&) {  // a limit of processes: training waits

@@ -47,7 +47,7 @@ class CheckpointWriter {
   double write_s() const { return write_s_; }
 
  private:
-  // Elements [first, first + n) of an array, at `data`. Calls no MPI.
+  // Writes elements [first, first + n) of an array, which are at `data`. Calls no MPI.
   void write_elements(DiskWriter& writer, FileArray& array, int64_t first, int64_t n,
                       const void* data);
   void write_copy(Resources& resources);

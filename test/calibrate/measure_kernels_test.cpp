@@ -67,6 +67,17 @@ TEST_F(Kernels, GemmsInFp8) {
   EXPECT_EQ(std::tuple(weight.rows, weight.columns, weight.inner), std::tuple(4, 10, 6));
 }
 
+// 1,024 rows of 64 columns take 1.8 MB in f32; there is room for 64 KiB.
+TEST_F(Kernels, ArraysFitTheRoom) {
+  Calibration result;
+  KernelBench bench(world_, *device_, int64_t{1} << 16, result);
+  bench.arrays(ComputeType::fp32, {1024, 64, 128}, time_s);
+  ASSERT_FALSE(result.kernels.empty());
+  EXPECT_EQ(result.kernels.front().kernel, "layernorm_forward");
+  EXPECT_EQ(result.kernels.front().rows, 32);
+  EXPECT_EQ(result.kernels.front().columns, 64);
+}
+
 // A call that sleeps takes no less; samples of one rank differ by less than their mean.
 TEST_F(Kernels, TimeAndSpreadOfACall) {
   const std::unique_ptr<Queue> queue = device_->make_queue("test");
