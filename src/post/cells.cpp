@@ -72,7 +72,7 @@ std::string page_heading(const std::string& title) {
   return line + std::string(80 - std::min<size_t>(80, line.size()), '-') + "\n";
 }
 
-std::string scientific(double value) {
+std::string three_digits(double value) {
   return printed("%.3g", value);
 }
 

@@ -1,5 +1,5 @@
-// Numbers as the published tables print them. None of these turns a figure that is not zero into
-// one that reads zero.
+// Numbers as the published tables print them. A figure that is not zero reads as one, but for whole
+// numbers and MiB of small ones.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ std::string whole_mebibytes(double bytes);
 std::string page_heading(const std::string& title);
 
 // "3.2e-06": three significant digits, for residuals and thresholds.
-std::string scientific(double value);
+std::string three_digits(double value);
 
 // "02-15" of an ISO 8601 date; "" where there is none.
 std::string month_and_day(const std::string& date_utc);

@@ -23,8 +23,11 @@ bool has_ceiling(const Record& record) {
 // What the ceiling of a run depends on.
 std::string group_of(const Record& record) {
   const RunView run(record);
-  std::vector<std::string> parts = {record.machine, run.deck().text("precision", "compute"),
+  std::vector<std::string> parts = {record.machine, record.summary.device.name,
                                     std::to_string(record.summary.ranks_per_node)};
+  for (const auto& [group, key] : {std::pair{"run", "device"}, std::pair{"precision", "compute"},
+                                   std::pair{"precision", "tf32"}})
+    parts.push_back(key_cell(run, group, key));
   for (const char* key : {"family", "hidden_size", "num_attention_heads", "num_kv_heads",
                           "ffn_hidden_size", "vocab_size"})
     parts.push_back(key_cell(run, "model", key));

@@ -10,6 +10,7 @@
 #include "post/noise.h"
 #include "post/regions.h"
 #include "post/run_view.h"
+#include "post/style.h"
 #include "post/table.h"
 #include "record/flops.h"
 #include "record/steps.h"
@@ -279,13 +280,12 @@ std::string noise(const Comparison& comparison, const Group& a, const Group& b,
 
 // One line where a utilisation of the group cannot be.
 std::string doubts(const char* name, const Group& group) {
-  double mfu = 0.0, hfu = 0.0;
   for (const LoadedRun& run : group) {
-    mfu = std::max(mfu, run.record.summary.flops.mfu);
-    hfu = std::max(hfu, run.record.summary.flops.hfu);
+    const FlopsFigures& flops = run.record.summary.flops;
+    const std::string warning = impossible_utilisation(flops.mfu, flops.hfu, flops.convention);
+    if (!warning.empty()) return std::string(name) + ": " + warning + ".\n";
   }
-  const std::string warning = impossible_utilisation(mfu, hfu);
-  return warning.empty() ? "" : std::string(name) + ": " + warning + ".\n";
+  return "";
 }
 
 // Why there is no row of MFU; "" where there is one.
@@ -307,19 +307,30 @@ std::string loss_difference(const Record& a, const Record& b) {
                         first;
   if (steps <= 0) return "";
   double largest = 0.0;
-  for (int64_t step = first; step < first + steps; ++step)
-    largest = std::max(largest, std::fabs(a.steps.loss[static_cast<size_t>(step - of_a)] -
-                                          b.steps.loss[static_cast<size_t>(step - of_b)]));
-  return "Loss: largest difference over " + std::to_string(steps) + " common steps " +
-         scientific(largest) + ".\n";
+  int64_t step = first;
+  std::string not_finite;
+  for (; step < first + steps && not_finite.empty(); ++step) {
+    const double loss_a = a.steps.loss[static_cast<size_t>(step - of_a)],
+                 loss_b = b.steps.loss[static_cast<size_t>(step - of_b)];
+    if (std::isfinite(loss_a) && std::isfinite(loss_b))
+      largest = std::max(largest, std::fabs(loss_a - loss_b));
+    else
+      not_finite = std::string("; not finite in ") +
+                   (std::isfinite(loss_a)   ? "B"
+                    : std::isfinite(loss_b) ? "A"
+                                            : "both") +
+                   " in step " + std::to_string(step + 1);
+  }
+  const int64_t compared = step - first - (not_finite.empty() ? 0 : 1);
+  return "Loss: largest difference over " + std::to_string(compared) + " common steps " +
+         three_digits(largest) + not_finite + ".\n";
 }
 
-std::string value_text(const ConfigEntry* entry) {
-  if (entry == nullptr) return "-";
-  if (const auto* text = std::get_if<std::string>(&entry->value)) return "'" + *text + "'";
-  if (const auto* logical = std::get_if<bool>(&entry->value)) return *logical ? "true" : "false";
-  if (const auto* number = std::get_if<int64_t>(&entry->value)) return std::to_string(*number);
-  return scientific(std::get<double>(entry->value));
+std::string value_text(const Record& record, const std::string& group, const std::string& key) {
+  const ConfigEntry* const entry = find_entry(record, group, key);
+  const bool is_text = entry != nullptr && std::holds_alternative<std::string>(entry->value);
+  const std::string text = key_cell(RunView(record), group, key);
+  return is_text ? "'" + text + "'" : text;
 }
 
 // The value that all runs of a group have, else "several".
@@ -345,7 +356,7 @@ std::string differences(const Group& a, const Group& b) {
   const auto add_key = [&](const ConfigEntry& entry) {
     const std::string name = entry.group + "." + entry.key;
     if (name == "output.directory") return;  // differs between any two runs
-    add(name, [&](const Record& r) { return value_text(find_entry(r, entry.group, entry.key)); });
+    add(name, [&](const Record& r) { return value_text(r, entry.group, entry.key); });
   };
   const Record &first = a[0].record, &other = b[0].record;
   for (const ConfigEntry& entry : first.config) add_key(entry);

@@ -188,7 +188,8 @@ double mean_per_step(const Record& record, const CommEntry& entry, const std::ve
   for (const T each : values) sum += static_cast<double>(each);
   const double ranks = static_cast<double>(entry.reduced ? record.summary.world_size
                                                          : static_cast<int64_t>(values.size()));
-  return sum / std::max(1.0, ranks) / static_cast<double>(record.summary.timed_steps);
+  return sum / std::max(1.0, ranks) /
+         static_cast<double>(std::max<int64_t>(1, steps_after_warmup(record)));
 }
 
 void account_messages(const Record& record, const std::vector<Counted>& counted, const Grid& grid,

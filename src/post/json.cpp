@@ -76,6 +76,12 @@ std::string sensors_json(const SensorSeries& series) {
   return object.text();
 }
 
+// Beyond 1,024 ranks: what stands in place of the values of ranks.
+template <class Entry>
+void add_reduction(JsonObject& object, const std::vector<Entry>& entries, const char* reduction) {
+  if (!entries.empty() && entries.front().reduced) object.add("reduction", reduction);
+}
+
 std::string timing_json(const std::vector<RankSeries>& timing) {
   JsonObject object;
   for (const RankSeries& series : timing) {
@@ -86,12 +92,14 @@ std::string timing_json(const std::vector<RankSeries>& timing) {
     }
     object.add_json(series.name + "_" + series.unit, json_array(steps));
   }
+  add_reduction(object, timing, reduction_over_ranks);
   return object.text();
 }
 
 JsonObject bytes_json(const std::vector<MemoryEntry>& entries) {
   JsonObject object;
   for (const MemoryEntry& entry : entries) object.add(entry.name + "_bytes", entry.bytes);
+  add_reduction(object, entries, reduction_to_sum);
   return object;
 }
 
@@ -115,6 +123,7 @@ std::string comm_json(const std::vector<CommEntry>& comm) {
     visit_comm(entry, [&](const char* quantity, const char*, const char*, const auto& values) {
       object.add(entry.axis + "_" + entry.op + "_" + quantity, values);
     });
+  add_reduction(object, comm, reduction_to_sum);
   return object.text();
 }
 
@@ -176,8 +185,8 @@ std::string cell_json(const std::string& cell, bool is_figure) {
 std::string record_json(const std::string& path, const Record& record) {
   JsonObject object;
   object.add("file", path).add("schema", record.schema);
-  const std::string warning =
-      impossible_utilisation(record.summary.flops.mfu, record.summary.flops.hfu);
+  const FlopsFigures& flops = record.summary.flops;
+  const std::string warning = impossible_utilisation(flops.mfu, flops.hfu, flops.convention);
   object.add("notes", warning.empty() ? std::vector<std::string>{} : std::vector{warning});
   visit_root(record, AddAttribute{object});
   object.add_json("config", config_json(record.config))

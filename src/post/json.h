@@ -10,7 +10,8 @@
 namespace gptbench {
 
 // One object with the groups, attributes and datasets of the result file under their names
-// (doc/result_schema.md), but for the description of each; [step, rank] as arrays of steps.
+// (doc/result_schema.md), but for their attributes; [step, rank] as arrays of steps. "reduction"
+// stands in a group whose values of ranks are reduced.
 // "notes": why its figures are doubtful.
 std::string record_json(const std::string& path, const Record& record);
 

@@ -190,6 +190,7 @@ std::vector<Part> measured_memory(const RunView& run) {
 std::vector<Part> planned_memory(const Record& record) {
   std::vector<Part> parts;
   for (const ArenaEntry& buffer : record.arena) {
+    if (buffer.memory_class == "file") continue;  // on disk
     const double end = static_cast<double>(buffer.offset_bytes) + static_cast<double>(buffer.bytes);
     const std::string name = spaced(buffer.memory_class);
     auto known = std::find_if(parts.begin(), parts.end(),
@@ -215,15 +216,9 @@ Runs by_model(const Runs& runs) {
   return sorted;
 }
 
-// Steps after the warm-up, over which the messages of a record are summed.
-double steps_of(const RunView& run) {
-  return static_cast<double>(run.summary().timed_steps) +
-         static_cast<double>(skipped_after_warmup(run.record()));
-}
-
 // Time per step of an axis' exposed messages on a rank; reduced: the mean over ranks.
 double exposed_s(const RunView& run, const std::string& axis, int64_t rank) {
-  const double steps = steps_of(run);
+  const double steps = static_cast<double>(steps_after_warmup(run.record()));
   double sum = 0.0;
   for (const CommEntry& entry : run.record().comm) {
     if (entry.axis != axis || entry.exposed_s.empty()) continue;
@@ -352,7 +347,7 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
   const std::vector<std::string> labels = labels_of(runs);
   for (size_t r = 0; r < runs.size(); ++r) {
     const Record& record = runs[r].record();
-    const double steps = steps_of(runs[r]);
+    const double steps = static_cast<double>(steps_after_warmup(record));
     if (steps <= 0.0 || record.comm.empty()) continue;
     if (!single) payloads.push_back({labels[r], {}});
     if (!single) times.push_back({labels[r], {}});
@@ -380,7 +375,13 @@ Picture messages_picture(const Runs& runs, const PlotOptions&) {
         times.push_back({"exposed", {{order[2], largest(entry.exposed_s)}}});
     }
   }
-  if (!single) order.clear();
+  // One style for an operation in both panels, whichever of them shows it.
+  if (!single) {
+    order.clear();
+    for (const Bar& bar : payloads)
+      for (const Part& part : bar.parts)
+        if (!contains(order, part.name)) order.push_back(part.name);
+  }
   BarPanel("Payload per step of the rank with the most", byte_units, order, payloads)
       .put_into(picture);
   BarPanel(single ? "Time per step of the rank with the most"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/larger.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "post/cells.h"
@@ -53,11 +54,11 @@ void put(Panel panel, Picture& picture) {
   picture.panels = {panel};
 }
 
-// Largest difference over common steps.
+// Largest difference over common steps; NaN where one of two losses is none.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   double largest = 0.0;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    largest = std::max(largest, std::abs(a[i] - b[i]));
+    if (!std::isnan(a[i]) || !std::isnan(b[i])) largest = larger(largest, std::abs(a[i] - b[i]));
   return largest;
 }
 

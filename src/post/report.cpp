@@ -10,6 +10,7 @@
 #include "post/naming.h"
 #include "post/style.h"
 #include "post/svg.h"
+#include "post/xml.h"
 #include "record/flops.h"
 #include "record/steps.h"
 
@@ -185,7 +186,7 @@ std::string headline_of(const RunView& run) {
                     " steps")
       .add_card("Memory", format_bytes(whole(s.peak_memory_bytes)), "rank with the highest peak");
   std::string note;
-  if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0) + ".";
+  if (mfu > 100.0) note = impossible_utilisation(mfu / 100.0, 0.0, run.rates().convention()) + ".";
   if (mfu <= 0.0) note = "No MFU: " + reason_without_mfu(s) + ".";
   const std::string drift = drift_text(s);
   return cards.text("cards") + (note.empty() ? "" : element("p", xml(note))) +
@@ -232,13 +233,14 @@ std::string headline_of(const Runs& runs) {
 std::string checks_of(const RunView& run) {
   Table table{"", {{"Check"}, {"Value", true}, {"Threshold", true}, {"Outcome"}, {"Formula"}}, {}};
   for (const VerifyEntry& check : run.record().verify)
-    table.rows.push_back({check.name, scientific(check.value), scientific(check.threshold),
+    table.rows.push_back({check.name, three_digits(check.value), three_digits(check.threshold),
                           check.passed ? "PASSED" : "FAILED", check.formula});
   if (table.rows.empty()) return "";
   std::string text = html_table(table);
   if (!run.record().kernels_not_verified.empty())
     text += element(
-        "p", xml("Kernels not covered: " + join(run.record().kernels_not_verified, ", ") + "."));
+        "p",
+        xml("Operations not verified: " + join(run.record().kernels_not_verified, ", ") + "."));
   return text;
 }
 

@@ -33,6 +33,12 @@ int integer_of(const std::string& line, const std::string& key, int fallback) {
   return std::abs(number) < 1e9 ? static_cast<int>(number) : fallback;
 }
 
+// 0 where it is absent, or more than a double counts exactly.
+int64_t bytes_of(const std::string& line) {
+  const double number = number_of(line, "bytes");
+  return std::abs(number) < 0x1p53 ? static_cast<int64_t>(number) : 0;
+}
+
 }  // namespace
 
 TraceFile parse_trace(const std::string& text) {
@@ -59,7 +65,7 @@ TraceFile parse_trace(const std::string& text) {
     span.layer = integer_of(line, "layer", -1);
     span.begin_us = begin;
     span.end_us = begin + duration;
-    span.bytes = integer_of(line, "bytes", 0);
+    span.bytes = bytes_of(line);
   });
   std::stable_sort(trace.spans.begin(), trace.spans.end(),
                    [](const TraceSpan& a, const TraceSpan& b) {

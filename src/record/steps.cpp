@@ -67,6 +67,10 @@ int64_t skipped_after_warmup(const Record& record) {
   return count;
 }
 
+int64_t steps_after_warmup(const Record& record) {
+  return record.summary.timed_steps + skipped_after_warmup(record);
+}
+
 double checkpoint_overhead(const Record& record) {
   const auto sum = [](const std::vector<double>& all) {
     return std::accumulate(all.begin(), all.end(), 0.0);
@@ -156,8 +160,7 @@ std::string drift_text(const Summary& summary) {
   const RateFigures& rate = summary.rate;
   if (!rate.drift_percent) return "";
   std::string text = printed("rate %+.2f %% over the timed steps", *rate.drift_percent);
-  // Minutes say nothing of an hour.
-  if (rate.sec_per_it * static_cast<double>(summary.timed_steps) >= 600.0 &&
+  if (rate.sec_per_it * static_cast<double>(summary.timed_steps) >= burn_in_s &&
       rate.drift_percent_per_hour)
     text += printed(", %+.2f %% per hour", *rate.drift_percent_per_hour);
   return text;

@@ -18,6 +18,8 @@ std::vector<double> timed_step_times(const Record& record);
 
 // Skipped steps after the warm-up: executed, not timed.
 int64_t skipped_after_warmup(const Record& record);
+// Timed and skipped ones: those over which the messages of a record are summed.
+int64_t steps_after_warmup(const Record& record);
 
 // Share of the waits for checkpoints in the time of steps and waits; 0 where none was written.
 double checkpoint_overhead(const Record& record);
@@ -52,6 +54,7 @@ void set_time_to_target(Record& record, double target_loss);
 // "rate -1.50 % over the timed steps", from ten minutes on with the slope; "" where it is not
 // known.
 std::string drift_text(const Summary& summary);
+constexpr double burn_in_s = 600.0;  // of steps: shorter runs say nothing of an hour
 
 // The figure of merit from the summary's time and FLOPs; 0 where no step was timed.
 void set_figure_of_merit(Summary& summary);

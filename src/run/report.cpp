@@ -56,12 +56,16 @@ std::string breakdown(const Record& record) {
   std::string text =
       printed("Time of the slowest rank (%lld), mean of ", static_cast<long long>(rank)) +
       timed_steps(record.summary.timed_steps) + "\n";
+  // A step is its programs, and again its regions with communication.
+  std::string programs, regions;
   for (const RankSeries& series : record.timing) {
     const double sum = timed_sum(record, series, rank);
-    text += printed("  %-28s %10s  %5.1f %%\n", series.name.c_str(),
-                    format_seconds(sum / timed).c_str(), 100.0 * sum / whole);
+    const bool is_program = series.name.rfind("region_", 0) != 0 && series.name != "communication";
+    (is_program ? programs : regions) +=
+        printed("  %-28s %10s  %5.1f %%\n", series.name.c_str(),
+                format_seconds(sum / timed).c_str(), 100.0 * sum / whole);
   }
-  return text;
+  return text + programs + (regions.empty() ? "" : " the same by kind of work\n" + regions);
 }
 
 std::string throughput(const Record& record) {
@@ -142,11 +146,9 @@ std::string cut(const std::string& text, int64_t max_lines, const std::string& r
 }
 
 constexpr int64_t max_rules_lines = 6, max_utilisation_lines = 3;
-constexpr double burn_in_s = 600.0;  // runs so long say how steady they were
 
 std::string drift(const Summary& s) {
-  std::string text = printed("rate %+.2f %% over the timed steps, %+.2f %% per hour",
-                             *s.rate.drift_percent, *s.rate.drift_percent_per_hour);
+  std::string text = drift_text(s);
   if (s.device.temperature_c) text += printed("; up to %.0f degC", *s.device.temperature_c);
   if (s.device.errors_corrected)
     text += printed("; %.0f errors of memory corrected", *s.device.errors_corrected);
@@ -197,7 +199,7 @@ std::string memory(const Record& record) {
 std::string messages(const Record& record) {
   if (record.comm.empty()) return "";
   std::string text =
-      "Messages per rank, timed steps      calls       payload      total    exposed\n";
+      "Messages per rank, after warm-up    calls       payload      total    exposed\n";
   for (const CommEntry& entry : record.comm) {
     const size_t r = static_cast<size_t>(
         std::max_element(entry.exposed_s.begin(), entry.exposed_s.end()) - entry.exposed_s.begin());
@@ -295,12 +297,18 @@ std::string time_shares(const Record& record) {
   if (steps == nullptr || record.summary.timed_steps == 0) return "";
   const int64_t rank = slowest_rank(record, *steps);
   const double whole = timed_sum(record, *steps, rank);
-  std::vector<std::string> shares;
-  for (const char* name : {"forward", "backward", "optimizer", "communication"})
-    if (const RankSeries* series = find(record, name))
-      shares.push_back(
-          printed("%s %.1f %%", name, 100.0 * timed_sum(record, *series, rank) / whole));
-  return hanging("Time            ", join(shares, ", "));
+  const auto share = [&](const char* name) {
+    const RankSeries* const series = find(record, name);
+    return series == nullptr
+               ? ""
+               : printed("%s %.1f %%", name, 100.0 * timed_sum(record, *series, rank) / whole);
+  };
+  std::vector<std::string> parts;
+  for (const char* name : {"forward", "backward", "optimizer"})
+    if (const std::string part = share(name); !part.empty()) parts.push_back(part);
+  const std::string messages = share("communication");
+  return hanging("Time            ",
+                 join(parts, ", ") + (messages.empty() ? "" : "; of that, " + messages));
 }
 
 std::string checks_in_brief(const Record& record) {

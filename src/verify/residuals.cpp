@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/larger.h"
 #include "engine/engine.h"
 #include "plan/lengths.h"
 
@@ -24,12 +25,6 @@ double distance(const std::vector<double>& x, const std::vector<double>& y) {
   double sum = 0.0;
   for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
   return std::sqrt(sum);
-}
-
-// The larger of two, and NaN where either is: std::max would drop a NaN, and a result that is none
-// must not pass.
-double larger(double a, double b) {
-  return std::isnan(b) || b > a ? b : a;
 }
 
 double unit_roundoff(DType type) {

@@ -78,10 +78,11 @@ TEST(CommonPeak, TablesNameThePeaksAndWhyThereIsNoMfu) {
 }
 
 TEST(CommonPeak, IsOfOneMachineTypeAndNumberOfRanks) {
-  std::vector<LoadedRun> runs = {run_with(100), run_with(80, "another"), run_with(60),
-                                 run_with(40)};
+  std::vector<LoadedRun> runs = {run_with(100), run_with(80, "another"), run_with(60), run_with(40),
+                                 run_with(20)};
   set_key(runs[2].record, "precision", "compute", std::string("another type"));
   runs[3].record.summary.ranks_per_node += 1;
+  runs[4].record.summary.device.name = "a device of the same machine";
   share_ceilings(runs);
   for (size_t i = 0; i < runs.size(); ++i)
     EXPECT_EQ(runs[i].record.summary.peak.tflops, 100.0 - 20.0 * static_cast<double>(i));

@@ -108,6 +108,11 @@ TEST(Explain, Messages) {
   const StepAccount four = account(one_layer_run({0.2, 0.2, 0.2, 0.2}));
   EXPECT_DOUBLE_EQ(four.messages[0].bus_bytes_per_s, 3e9);
   EXPECT_EQ(four.messages[0].limit_s, 0.0);
+  // Skipped steps send messages, too: four steps after the warm-up, of which two are timed.
+  Record skipping = one_layer_run({0.2, 0.2});
+  skipping.steps.skipped = {0, 0, 0, 1, 1};
+  skipping.steps.time_s.resize(5, 0.1);
+  EXPECT_DOUBLE_EQ(account(skipping).messages[0].bytes, 1e9);
 }
 
 // A profile adds the bandwidth of memory, launches and links. LayerNorm moves 3296 bytes (above) in

@@ -259,7 +259,8 @@ TEST(Plots, MemoryStandsByClassWithItsLimit) {
   oom.memory.clear();
   oom.arena = {{"wte", "parameters", "f32", 0, 200 << 20, "run"},
                {"h.0", "activations", "f32", 0, 400 << 20, "step"},
-               {"h.1", "activations", "f32", 300 << 20, 300 << 20, "step"}};
+               {"h.1", "activations", "f32", 300 << 20, 300 << 20, "step"},
+               {"moments", "file", "f32", 0, 700 << 20, "run"}};  // on disk
   set_key(oom, "memory", "device_memory_gib", 0.5);
   const Picture picture = memory_picture({RunView(r), RunView(oom)});
   EXPECT_EQ(bars_of(picture),
@@ -413,6 +414,11 @@ TEST(Plots, LossCountsStepsFromOneAndDrawsEqualCurvesOnce) {
   EXPECT_EQ(curves_of(loss_picture({RunView(ended), RunView(c), RunView(a)})),
             "made, 2 ranks (2): (1 11) (2 11) (3 10) (4 12)\n"
             "made, 2 ranks (3): (1 11) (2 11) (3 10) (4 10)\n");
+  // A run whose loss is no number is another curve, unless both have none there.
+  Record lost = a;
+  lost.steps.loss[2] = NAN;
+  EXPECT_EQ(loss_picture({RunView(a), RunView(lost)}).panels[0].curves.size(), 2U);
+  EXPECT_EQ(loss_picture({RunView(lost), RunView(lost)}).panels[0].curves.size(), 1U);
   // Runs of other tokens have no floor in common; a single run shows its held-out losses.
   a.summary.convergence.token_entropy = 8.0;
   EXPECT_EQ(loss_picture({RunView(a), RunView(b)}).panels[0].rules.size(), 1U);
@@ -487,6 +493,19 @@ TEST(Plots, MessagesPerStep) {
   many.comm = {{"data", "all_reduce", {200}, {3}, {1.0}, {1.0}, {0.25}, true}};
   EXPECT_TRUE(has(bars_of(messages_picture({RunView(many)})), "data all reduce: payload 33,\n"))
       << bars_of(messages_picture({RunView(many)}));
+}
+
+// Of several runs an operation has one style in both panels, though not all have times.
+TEST(Plots, OperationsKeepTheirStyle) {
+  Record r = made_record();
+  r.comm = {{"tensor", "all_reduce", {100}, {1}, {1.0}, {1.0}, {}, false},
+            {"pipeline", "send", {100}, {1}, {1.0}, {1.0}, {0.5}, false}};
+  const Picture picture = messages_picture({RunView(r), RunView(r)});
+  ASSERT_EQ(picture.panels.size(), 2U);
+  size_t style_of_send = 99;
+  for (const Entry& entry : picture.legend)
+    if (entry.name == "pipeline send") style_of_send = entry.style;
+  for (const Box& box : picture.panels[1].boxes) EXPECT_EQ(box.style, style_of_send);
 }
 
 TEST(Plots, BuffersThatShareBytesLieBelowEachOther) {
@@ -791,6 +810,14 @@ TEST(Plots, TracesThatAreNoneAreEmpty) {
   for (const char* text : {"", "{", "\n\n", "{\"ph\":\"X\",\"pid\":0,\"ts\":1e400,\"dur\":-1}",
                            "{\"ph\":\"X\",\"pid\":1e99}"})
     EXPECT_TRUE(parse_trace(text).spans.empty()) << text;
+}
+
+TEST(Plots, TracesOfLargeMessages) {
+  const TraceFile trace = parse_trace(
+      "{\"ph\":\"X\",\"name\":\"all_reduce\",\"pid\":0,\"tid\":1,\"ts\":1,\"dur\":2,"
+      "\"args\":{\"bytes\":1380000000}}\n");
+  ASSERT_EQ(trace.spans.size(), 1U);
+  EXPECT_EQ(trace.spans[0].bytes, 1'380'000'000);
 }
 
 // Files may hold any number; none stops a picture or appears in it as no number.

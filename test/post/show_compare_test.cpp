@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <new>
 #include <sstream>
 #include <stdexcept>
@@ -111,7 +113,7 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   region      per step   share
   forward       6.00 s  18.8 %
   optimizer  600.00 ms   1.9 %
--- communication of the timed steps, largest over ranks ------------------------
+-- communication of the steps after the warm-up, largest over ranks ------------
   axis   operation   calls  payload  time (s)  exposed (s)
   data   all_reduce      4    101 B     0.500        0.125
   world  barrier         9      0 B    0.0020       0.0020
@@ -119,7 +121,7 @@ TEST(Show, PageOf80ColumnsWithEverything) {
   check                   value  threshold
   loss_against_reference  1e-07      1e-05  PASSED
   replicas_identical          3          0  FAILED
-  kernels not covered   dropout, cross_entropy
+  not verified          dropout, cross_entropy
 )");
 }
 
@@ -221,7 +223,7 @@ TEST(Show, ReducedFiguresSayWhatTheyAre) {
   EXPECT_TRUE(has(page, "  ended at step         3\n")) << page;  // from 1; failed_step is 2 from 0
   EXPECT_TRUE(has(page, "-- time, maximum over ranks ----"));
   EXPECT_TRUE(has(page, "  forward    6.00 s  18.8 %\n")) << page;
-  EXPECT_TRUE(has(page, "-- communication of the timed steps, sum over ranks ----"));
+  EXPECT_TRUE(has(page, "-- communication of the steps after the warm-up, sum over ranks ----"));
   EXPECT_TRUE(has(page, "  data  all_reduce  7,000  5.0 MiB     2.500        1.250\n")) << page;
   EXPECT_TRUE(has(page_of(r, r), "\n  forward (s)                   6.0000  6.0000  1.000"))
       << page_of(r, r);
@@ -313,6 +315,21 @@ optimizer.lr       0.0006       0.0001
 data.source        'synthetic'  -
 moe.experts        -            8
 )");
+}
+
+// Keys that differ behind the third digit, and a loss that is no number.
+TEST(Compare, WhatIsEasilyMissed) {
+  Record a = made_record(), b = made_record();
+  set_key(a, "optimizer", "lr", 1.2345e-4);
+  set_key(b, "optimizer", "lr", 1.2346e-4);
+  EXPECT_TRUE(has(page_of(a, b), "optimizer.lr  0.00012345  0.00012346\n")) << page_of(a, b);
+  b.steps.loss[2] = NAN;
+  EXPECT_TRUE(has(page_of(a, b),
+                  "Loss: largest difference over 2 common steps 0; not finite in B "
+                  "in step 3.\n"))
+      << page_of(a, b);
+  EXPECT_TRUE(has(page_of(b, a), "not finite in A in step 3.\n"));
+  EXPECT_TRUE(has(page_of(b, b), "not finite in both in step 3.\n"));
 }
 
 std::string first_line(const std::string& page) {

@@ -69,11 +69,12 @@ TEST(Report, PerformanceOfTheSlowestRankOverTimedSteps) {
             "Time of the slowest rank (1), mean of 3 timed steps\n"
             "  step                             3.00 s  100.0 %\n"
             "  forward                          1.50 s   50.0 %\n"
+            " the same by kind of work\n"
             "  communication                    300 us    0.0 %\n"
             "Memory, largest over ranks\n"
             "  parameters                        3.0 MiB\n"
             "  peak                             1.50 KiB\n"
-            "Messages per rank, timed steps      calls       payload      total    exposed\n"
+            "Messages per rank, after warm-up    calls       payload      total    exposed\n"
             "  data all_reduce                       8       1.0 MiB  250.00 ms    2.00 ms\n");
 }
 
@@ -341,7 +342,7 @@ TEST(Report, TimesOfStepsAreInOneUnit) {
 // Shares of the slowest rank, 1: 4.5 of 9 s forward, 0.9 ms exposed.
 TEST(Report, TimeAndChecksInBrief) {
   Record r = two_ranks();
-  EXPECT_EQ(time_shares(r), "Time            forward 50.0 %, communication 0.0 %\n");
+  EXPECT_EQ(time_shares(r), "Time            forward 50.0 %; of that, communication 0.0 %\n");
   r.verify = {{"initial_loss", "|loss - ln V|", 0.25, 0.5, true},
               {"replicas_identical", "differing", 3.0, 0.0, false}};
   EXPECT_EQ(checks_in_brief(r),
