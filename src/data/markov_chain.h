@@ -7,11 +7,13 @@
 
 namespace gptbench {
 
-// Ids are grouped by octaves: octave j holds ids 2^j - 1 to 2^(j+1) - 2, the last one up to V - 1.
-// A drawn id is of octave j with probability log2((its end + 1) / (its begin + 1)) / log2(V + 1),
-// and any id inside is as likely: frequencies follow Zipf's law, 1 / (id + 1), by steps. Behind an
-// id comes with probability 3/4 its successor, the id that lies some way on around the same octave,
-// else an id that is drawn. So ids have the same frequencies at every place of a sequence.
+// Tokens of a fixed Markov chain.
+//   octave     ids 2^j - 1 to 2^(j+1) - 2, the last octave up to V - 1
+//   drawn id   of an octave of ids [b, e) with probability log2((e + 1) / (b + 1)) / log2(V + 1),
+//              each id in it as likely: frequencies follow Zipf's law, 1 / (id + 1), by steps
+//   next id    with probability 3/4 the successor, a fixed way further around the same octave; else
+//              a drawn id
+// So ids have the same frequencies at every place of a sequence.
 class MarkovChain {
  public:
   explicit MarkovChain(int64_t vocab_size);  // V in [1, 2^31)

@@ -275,7 +275,7 @@ void add_precision(Table& table) {
   using C = PrecisionConfig;
   using P = Precision;
   row.choice(&C::compute, "compute",
-             "type of activations and matrix products; fp8: bf16, linear layers of the blocks fp8; "
+             "type of activations and GEMMs; fp8: bf16, linear layers of the blocks fp8; "
              "fp64 needs device='ref'",
              {P::fp32, P::bf16, P::fp16, P::fp8, P::fp64});
   row.choice(&C::parameters, "parameters", "type that parameters are kept in; auto: compute",
@@ -288,7 +288,7 @@ void add_precision(Table& table) {
   row.choice(&C::optimizer_state, "optimizer_state",
              "type of Adam's moments; fp64 where compute='fp64'", {P::fp32, P::bf16, P::fp64});
   row.logical(&C::tf32, "tf32",
-              "factors of fp32 matrix products rounded to tf32 (device='cuda', compute='fp32')");
+              "factors of fp32 GEMMs rounded to tf32 (device='cuda', compute='fp32')");
   row.logical(&C::master_weights, "master_weights",
               "update an fp32 copy of parameters of a shorter type, not themselves");
   row.integer(&C::fp8_amax_history, "fp8_amax_history", 1, "steps",

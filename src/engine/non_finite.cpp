@@ -4,14 +4,13 @@
 #include <vector>
 
 #include "base/convert.h"
+#include "base/pieces.h"
 #include "plan/extent.h"
 #include "plan/print_operations.h"
 #include "plan/tensor_parts.h"
 
 namespace gptbench {
 namespace {
-
-constexpr int64_t staging_elements = 1 << 20;
 
 // Types that have numbers which are not finite, and are wide enough for activations.
 bool is_real(DType type) {
@@ -98,7 +97,8 @@ void NonFiniteSearch::look(const Op& op, const Task& task, int64_t first_row) {
           is_finite(op, task, read, first_row))
         continue;
       found_.what += " from " + name(read.slot);
-      found_.here = resources_.buffer_of(op[read.slot]).memory_class == MemoryClass::parameters;
+      found_.here = found_.here &&
+                    resources_.buffer_of(op[read.slot]).memory_class == MemoryClass::parameters;
     }
     return;
   }

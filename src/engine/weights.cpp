@@ -6,13 +6,12 @@
 
 #include "base/convert.h"
 #include "base/fp8.h"
+#include "base/pieces.h"
 #include "base/random.h"
 #include "plan/tensor_parts.h"
 
 namespace gptbench {
 namespace {
-
-constexpr int64_t staging_elements = 1 << 20;
 
 // Part of a copy. `weights` has the arguments that are the same for all elements of the tensor.
 void draw_on_device(Resources& resources, DType type, const DrawWeights& weights,
@@ -30,8 +29,7 @@ void draw_on_host(Resources& resources, DType type, const DrawWeights& weights,
                   const TensorPart& part) {
   std::vector<float> values(static_cast<size_t>(std::min(staging_elements, part.count)));
   std::vector<char> stored(values.size() * static_cast<size_t>(size_of(type)));
-  for (int64_t done = 0; done < part.count; done += staging_elements) {
-    const int64_t count = std::min(staging_elements, part.count - done);
+  for_each_piece(0, part.count, [&](int64_t done, int64_t count) {
     if (weights.ones)
       std::fill_n(values.begin(), count, 1.0f);
     else
@@ -39,7 +37,7 @@ void draw_on_host(Resources& resources, DType type, const DrawWeights& weights,
                   static_cast<uint64_t>(part.first + done), weights.std);
     convert_elements(values.data(), DType::f32, stored.data(), type, count);
     resources.put({part.at.buffer, part.at.offset + done}, stored.data(), count * size_of(type));
-  }
+  });
 }
 
 void initialise_fp8_scales(Resources& resources) {

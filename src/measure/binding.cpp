@@ -234,9 +234,9 @@ std::string binding_report(const std::vector<RankBinding>& ranks) {
     for (std::string& warning : overfilled(node, of_node)) warnings.push_back(std::move(warning));
   for (size_t i = 0; i < std::min(warnings.size(), warnings_shown); ++i) report += warnings[i];
   if (warnings.size() > warnings_shown)
-    report += "Warning: likewise " + std::to_string(warnings.size() - warnings_shown) + " times\n";
+    report += "Warning: so do " + std::to_string(warnings.size() - warnings_shown) + " more\n";
   if (!warnings.empty())
-    report += "         they take turns, and are timed so; bind them apart, see doc/cluster.md\n";
+    report += "         times include waits for cores; give each rank its own: doc/cluster.md\n";
   return report;
 }
 

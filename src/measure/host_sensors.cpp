@@ -106,7 +106,7 @@ class Clock {
   std::vector<std::string> paths_;
 };
 
-// Files PATTERN under root/folder, sorted: "hwmon*/temp*_input".
+// Files root + PATTERN, sorted: "/sys/class/hwmon/hwmon*/temp*_input".
 std::vector<std::string> files_like(const std::string& root, const std::string& pattern) {
   std::vector<std::string> paths;
   glob_t found{};

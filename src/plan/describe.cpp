@@ -16,10 +16,7 @@ namespace {
 
 template <class... Args>
 void line(std::string& text, const char* format, Args... args) {
-  char buffer[160];
-  std::snprintf(buffer, sizeof buffer, format, args...);
-  text += buffer;
-  text += '\n';
+  text += printed(format, args...) + '\n';
 }
 
 // "4 x 11 + 4" for {11, 4}, {4, 1}: values and how many there are of each.
@@ -107,7 +104,7 @@ void describe_flops(std::string& text, const Plan& plan,
        s.family.causal ? "B T (6 L W + 6 C V + 6 L C T)" : "B T (6 L W + 6 C V + 12 L C T)"},
       {"exact", "operations of this plan"},
       {"exact_recomputed", "recomputed, on top of exact"},
-      {"exact_fp8", "of both, products of fp8 factors"}};
+      {"exact_fp8", "of both, GEMMs of fp8 factors"}};
   line(text, "%s", "FLOPs per step, all ranks, by convention");
   for (const auto& [name, formula] : meaning) {
     if (flops.count(name) == 0) continue;
@@ -162,8 +159,9 @@ void describe_pipeline(std::string& text, const Plan& plan) {
     if (layers.empty() || layers.back().first != count) layers.push_back({count, 0});
     ++layers.back().second;
   }
-  line(text, "Pipeline        %s, layers of the virtual stages: %s, and the head",
-       name_of(plan.config.parallel.pipeline_schedule).c_str(), text_of_runs(layers).c_str());
+  text += hanging("Pipeline        ",
+                  name_of(plan.config.parallel.pipeline_schedule) +
+                      ", layers of the virtual stages: " + text_of_runs(layers) + ", and the head");
 }
 
 void describe_schedule(std::string& text, const Plan& plan) {
@@ -176,7 +174,7 @@ void describe_schedule(std::string& text, const Plan& plan) {
 void describe_fp8(std::string& text, const Plan& plan) {
   if (plan.fp8.tensors.empty()) return;
   const PrecisionConfig& precision = plan.config.precision;
-  line(text, "Precision       fp8 products of the blocks' linear layers, %lld scales on rank %lld",
+  line(text, "Precision       fp8 GEMMs of the blocks' linear layers, %lld scales on rank %lld",
        static_cast<long long>(plan.fp8.tensors.size()), static_cast<long long>(plan.rank));
   line(text, "                from the amax of %lld steps, margin 2^%lld",
        static_cast<long long>(precision.fp8_amax_history),

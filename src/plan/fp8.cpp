@@ -66,10 +66,11 @@ Fp8State::Fp8State(PlanBuilder& builder) : builder_(builder) {
     for (int64_t l = chunk.first_layer; l < chunk.end_layer; ++l) layers_.push_back(l);
 
   const ModelShape s = local_shape(plan.shape, plan.grid.tensor);
-  for (const auto& [size, what] : {std::pair{s.C, "model.hidden_size"},
-                                   std::pair{s.qkv(), "rows of q, k and v a tensor-parallel rank"},
-                                   std::pair{s.H * s.D, "channels a tensor-parallel rank"},
-                                   std::pair{s.F, "ffn_hidden_size a tensor-parallel rank"}})
+  for (const auto& [size, what] :
+       {std::pair{s.C, "model.hidden_size"},
+        std::pair{s.qkv(), "rows of q, k and v per tensor-parallel rank"},
+        std::pair{s.H * s.D, "channels per tensor-parallel rank"},
+        std::pair{s.F, "ffn_hidden_size per tensor-parallel rank"}})
     if (size % plan.device.fp8_multiple != 0)
       throw Error(Exit::usage, "precision.compute = 'fp8' on device = '" +
                                    name_of(plan.config.run.device) + "' needs multiples of " +

@@ -1,7 +1,7 @@
 // Linear layers of the transformer blocks in fp8: what is kept of each factor beside its bytes.
 // Internal to the plan layer but for Fp8Plan.
 //
-// The three products of a linear layer read fp8 copies of x, W (e4m3) and dy (e5m2), each with one
+// The three GEMMs of a linear layer read fp8 copies of x, W (e4m3) and dy (e5m2), each with one
 // scale for the whole logical tensor (Micikevicius et al., arXiv:2209.05433). Scales are delayed:
 // those of a step follow from the largest magnitudes (amax) of the steps before, at most
 // `fp8_amax_history` of them. During a step each rank notes the amax of what it converts; at its

@@ -1,5 +1,5 @@
 // Buffers of one rank and where they lie. Offsets are fixed here, before anything is allocated: one
-// allocation a memory class, nothing allocated inside a step.
+// allocation per memory class, nothing allocated inside a step.
 #pragma once
 
 #include <array>

@@ -11,10 +11,10 @@ namespace gptbench {
 // result depends on which it is: padding is not seen as a key and has no target.
 constexpr int32_t padding_token = 0;
 
-// Tokens of global sequence `sequence`, the special ones included; T >= 8. T, but with probability
-// `short_seq_prob` 3 + n, where n is drawn evenly from 2 .. T - 3, as Megatron-LM draws the length
-// of the two segments. A function of (seed, sequence) alone, so that every rank knows the length of
-// every sequence without asking the others. Random words 2 s and 2 s + 1 of instance 1 of
+// Tokens of global sequence `sequence`, the special ones included; T >= 8. With probability
+// `short_seq_prob` they are 3 + n, n drawn evenly from 2 .. T - 3, as Megatron-LM draws the length
+// of the two segments; else T. A function of (seed, sequence) alone, so that every rank knows the
+// length of every sequence without asking the others. Random words 2 s and 2 s + 1 of instance 1 of
 // RandomStream::masking.
 int64_t length_of_sequence(double short_seq_prob, uint64_t seed, int64_t T, int64_t sequence);
 // The same of a resolved deck.

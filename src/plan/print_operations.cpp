@@ -129,7 +129,10 @@ std::string print_operations(const Plan& plan) {
                      "  the first micro-batch of a step writes the dweight of matrices\n";
   for (const Program& program : plan.programs) {
     text += std::string("\n") + name_of(program.kind);
-    if (plan.chunks.size() > 1) text += ", virtual stage " + std::to_string(program.chunk);
+    if (plan.chunks.size() > 1 && program.kind != ProgramKind::begin_step &&
+        program.kind != ProgramKind::end_step)
+      text += ", virtual stage " +
+              std::to_string(plan.chunks[static_cast<size_t>(program.chunk)].virtual_stage);
     text += ": " + std::to_string(program.last - program.first) + " operations\n";
     for (int32_t i = program.first; i < program.last; ++i) {
       if (program.loop_times > 0 && i == program.loop_first)

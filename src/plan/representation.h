@@ -22,8 +22,8 @@ enum class Residency : uint8_t { device, host, file };
 
 // How a copy is laid out:
 //   flat      all of flat space
-//   own_part  the shards of this rank inside a flat copy, at their flat places (no memory of its
-//   own) shards    the shards of this rank, packed
+//   own_part  shards of this rank at their places inside a flat copy, without memory of their own
+//   shards    shards of this rank, packed
 enum class Extent : uint8_t { flat, own_part, shards };
 
 struct Representation {

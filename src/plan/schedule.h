@@ -44,7 +44,7 @@ std::vector<StagePass> stage_passes(const StageSchedule& schedule);
 int64_t slots_needed(const StageSchedule& schedule, int64_t ahead);
 
 // The schedule with forward passes of one unit of time and backward ones of two (one and one where
-// weight gradients are apart), a line a stage: "F3" forward of micro-batch 3, "B" backward, "W"
+// weight gradients are apart), a line per stage: "F3" forward of micro-batch 3, "B" backward, "W"
 // weight gradients, small letters the virtual stages after the first, "." idle. "" where it would
 // be wider than `columns`.
 std::string draw_schedule(PipelineSchedule schedule, int64_t p, int64_t v, int64_t m,

@@ -18,11 +18,10 @@ struct Chunk {
 };
 
 // Cuts the layers into pipeline_parallel x virtual_stages chunks such that the most expensive is as
-// cheap as can be, the head counted as V C / (W + 2 C T) layers (their FLOPs a token; W elements of
-// a layer's matrices, 12 C^2 of GPT), unless
-// parallel.stage_layers gives the layers of each. Virtual stage k runs on pipeline rank k mod
-// pipeline_parallel. Example: 12 layers and a head worth 4.5 over 4 stages are 4, 4, 4 and 0 +
-// head.
+// cheap as can be, unless parallel.stage_layers gives the layers of each. The head counts as
+// V C / (W + 2 C T) layers, the ratio of FLOPs per token; W: elements of a layer's matrices, 12 C^2
+// of GPT. Virtual stage k runs on pipeline rank k mod pipeline_parallel. Example: 12 layers and a
+// head worth 4.5 over 4 stages are 4, 4, 4 and 0 + head.
 std::vector<Chunk> make_chunks(const ModelShape& shape, int64_t num_chunks,
                                const std::vector<int64_t>& stage_layers);
 

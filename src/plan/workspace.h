@@ -9,7 +9,7 @@
 namespace gptbench {
 
 // Reserved for the GEMM library, at least; the attention's scratch serves it as well where that is
-// larger. Measured: 1.6 MiB a thread on the shapes of GPT-2 124M to 70B, R = 1 to 8192. A product
+// larger. Measured: 1.6 MiB per thread on the shapes of GPT-2 124M to 70B, R = 1 to 8192. A product
 // that would need more is split or computed another way, it does not allocate.
 constexpr int64_t gemm_workspace_bytes = 32 * MiB;
 

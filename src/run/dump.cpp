@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
+#include "base/pieces.h"
 #include "comm/agree.h"
 #include "engine/gather.h"
 #include "io/file_bytes.h"
 
 namespace gptbench {
-namespace {
-
-constexpr int64_t staging_elements = 1 << 20;
-
-}  // namespace
 
 Dump::Dump(MpiWorld& world, const Plan& plan) : world_(world), plan_(plan) {
   agreed(world_, [&] {

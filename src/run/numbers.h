@@ -11,7 +11,7 @@
 namespace gptbench {
 
 // Where the numbers of `step`, from 0 and the last one executed, ceased to be finite: "; first on
-// rank 1 on alpha: tensor h.1.mlp.fc.weight of the weights, 2 ranks in all".
+// rank 1 on alpha: tensor h.1.mlp.fc.weight of the weights (and on 1 more)".
 std::string origin_of_non_finite(MpiWorld& world, Engine& engine, int64_t step);
 
 // The weights of all ranks, which are read once.

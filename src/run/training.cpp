@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "comm/agree.h"
 #include "comm/message_totals.h"
 #include "measure/job_limit.h"
@@ -24,7 +25,7 @@ Deadline deadline_of(double time_limit_s, double start_s) {
   Deadline deadline{std::numeric_limits<double>::infinity(), ""};
   if (time_limit_s > 0.0)
     deadline = {start_s + time_limit_s,
-                "stopped: another step would pass time_limit_s = " + std::to_string(time_limit_s)};
+                printed("stopped: another step would pass time_limit_s = %g", time_limit_s)};
   const double job_end_s = now_s() + seconds_until_job_end();
   if (job_end_s < deadline.at_s)
     deadline = {job_end_s, "stopped: the job's time limit leaves no room for another step"};
@@ -75,6 +76,11 @@ std::string non_finite_reason(const PrecisionConfig& precision, const StepResult
   return "";
 }
 
+// C libraries print the sign of a NaN, or not.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : printed("%.6g", value);
+}
+
 // Collective, the same on all ranks: the numbers of the first rank that has a reason to end, and
 // the reason; "" where none has. A fault of one rank's memory is not seen by the others, which
 // would go on alone.
@@ -82,9 +88,9 @@ std::string trouble_of(MpiWorld& world, const PrecisionConfig& precision, int64_
                        const StepResult& result) {
   const std::string reason = non_finite_reason(precision, result);
   if (world.all(reason.empty())) return "";
-  const std::string mine = "loss " + std::to_string(result.loss) + ", gradient norm " +
-                           std::to_string(result.grad_norm) + " in step " +
-                           std::to_string(step + 1) + "; " + reason;
+  const std::string mine = "loss " + number_text(result.loss) + ", gradient norm " +
+                           number_text(result.grad_norm) + " in step " + std::to_string(step + 1) +
+                           "; " + reason;
   std::string first;
   for (const std::string& text : world.gather(reason.empty() ? reason : mine))
     if (first.empty()) first = text;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "base/units.h"
 #include "io/file_bytes.h"
 #include "io/result_file.h"
+#include "run/launch_check.h"
 #include "run/report.h"
 #include "sweep/bad_nodes.h"
 #include "sweep/decks.h"
@@ -268,11 +270,15 @@ class Driver {
 };
 
 void refuse_inside_of_mpi() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (std::getenv(name) != nullptr)
-      throw Error(Exit::usage,
-                  "--sweep starts its jobs itself and is no MPI process; start it "
-                  "without mpirun or srun");
+  const char* const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};  // of one process, too
+  const bool by_launcher =
+      launched_as().size > 1 ||
+      std::any_of(std::begin(variables), std::end(variables),
+                  [](const char* name) { return std::getenv(name) != nullptr; });
+  if (by_launcher)
+    throw Error(Exit::usage,
+                "--sweep starts its jobs itself and is no MPI process; start it "
+                "without mpirun or srun");
 }
 
 }  // namespace

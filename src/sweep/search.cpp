@@ -65,7 +65,7 @@ std::string search_text(const SearchReport& report) {
     text += hanging(printed("%13s   ", format_count(left.count).c_str()),
                     left.reason + ": " + left.example);
   if (!search.best.empty())
-    text += " #   sec/it  MFU   GiB    dp  tp  cp  pp order schedule      Z0  mbs recompute\n";
+    text += " #   sec/it  MFU   GiB    dp  tp  cp  pp order schedule    ZeRO  mbs recompute\n";
   for (size_t k = 0; k < search.best.size(); ++k) text += row_text(k + 1, search.best[k]);
   if (!search.best.empty())
     text += "order: the axes t, c, p, d; ranks follow each other along the first\n";

@@ -2,24 +2,14 @@
 // file can crash, is not involved.
 #pragma once
 
-#include <algorithm>
 #include <string>
 
 #include "base/data_file.h"
+#include "base/pieces.h"
 #include "io/file_bytes.h"
 #include "weights/manifest.h"
 
 namespace gptbench {
-
-// Elements that are held in memory at a time.
-constexpr int64_t staging_elements = 1 << 20;
-
-// Calls visit(first, n) for pieces of elements [first, end) that fit into staging memory.
-template <class Visitor>
-void for_each_piece(int64_t first, int64_t end, const Visitor& visit) {
-  for (; first < end; first += staging_elements)
-    visit(first, std::min(staging_elements, end - first));
-}
 
 // Every function throws Error(Exit::io) where the file cannot be read.
 class ArrayReader {

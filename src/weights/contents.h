@@ -4,9 +4,8 @@
 //       in its global shape. f32, and f64 where the deck computes in that: wider types hold the
 //       shorter ones exactly. Rows that only pad the vocabulary for tensor parallelism are left
 //       out.
-//   fp8/<factor>   scale of the next step, then the largest magnitudes of the last steps, the
-//   oldest
-//       first; where the deck computes in fp8.
+//   fp8/<factor>   scale of the next step, then the largest magnitudes of the last steps, from the
+//       oldest on; where the deck computes in fp8.
 //
 // The rest (TrainingState, seed, keys of the model) stands in the manifest and, for other programs,
 // in attributes of the file.

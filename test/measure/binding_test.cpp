@@ -97,8 +97,7 @@ TEST(Binding, OneWarningForCoresWithinOthers) {
   const size_t first = report.find("Warning");
   ASSERT_NE(first, std::string::npos);
   EXPECT_EQ(report.find("Warning", first + 1), std::string::npos) << report;
-  EXPECT_TRUE(has(report, "(0)\n         they take turns, and are timed so; bind them apart"))
-      << report;
+  EXPECT_TRUE(has(report, "(0)\n         times include waits for cores; give each rank")) << report;
   // The smaller set is named, whichever has the lower core.
   const std::string higher = binding_report({bound(0, {0, 1, 2}, 4), bound(0, {1}, 2)});
   EXPECT_TRUE(has(higher, "Warning: node 0: 2 threads of rank 1 on 1 core (1)\n")) << higher;
@@ -112,7 +111,7 @@ TEST(Binding, NodesThatDifferAreCountedAndWarningsBounded) {
   EXPECT_TRUE(has(report, "8 nodes differ")) << report;
   EXPECT_TRUE(has(report, "Warning: node 4")) << report;
   EXPECT_FALSE(has(report, "Warning: node 5")) << report;
-  EXPECT_TRUE(has(report, "Warning: likewise 4 times\n")) << report;
+  EXPECT_TRUE(has(report, "Warning: so do 4 more\n")) << report;
 }
 
 // Four places of the first node are shown; rank r has hardware threads r and r + 64 of one core.
@@ -166,7 +165,7 @@ TEST(Binding, LinesFitIn80Columns) {
             "                  0,2,4,6,8,10,12,14,16,18,..., NUMA 0\n"
             "Warning: node 0: 400 threads of ranks 0-399 on 128 cores\n"
             "         (0,2,4,6,8,10,12,14,16,18,...)\n"
-            "         they take turns, and are timed so; bind them apart, see doc/cluster.md\n");
+            "         times include waits for cores; give each rank its own: doc/cluster.md\n");
 }
 
 TEST(Binding, VisibleGpusAreThoseOfTheFirstVariableThatIsSet) {

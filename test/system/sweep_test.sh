@@ -269,7 +269,7 @@ before=$failures
 grep -qx 'gptbench: output/tiny: another sweep runs here (process 12 on n1); wait for it, .*' err || fail "$(cat err)"
 sweeps 2 "$decks/ranks.in" sweep.launcher='no-such-launcher -n {ranks}'
 grep -q 'no program no-such-launcher' err || fail "no word of the launcher"
-for variable in OMPI_COMM_WORLD_SIZE PMI_SIZE; do
+for variable in OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS; do
   (export $variable=2 && sweeps 2 "$decks/ranks.in" && exit "$((failures - before))") || fail "an MPI process swept"
   grep -q '^gptbench: --sweep starts its jobs itself and is no MPI process' err || fail "$(cat err)"
 done
