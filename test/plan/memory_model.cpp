@@ -87,12 +87,25 @@ void MemoryModel::execute(int32_t op_index, int64_t first_row, int32_t task_inde
     join(clock, finished_.at(other).at(
                     static_cast<size_t>(wait.same_slot ? task.slot : latest_slot_[other])));
   }
+  follow_collectives(op, op_index, task_index, clock);
   clock[static_cast<size_t>(op.queue)] += 1;
   unit_read_ = -1;
   for (const Touch& each : touches_of(plan_, op, task))
     if (each.operand.buffer >= 0) touch(op, op_index, task_index, each);
   finished_[index][static_cast<size_t>(task.slot)] = clock;
   latest_slot_[index] = task.slot;
+}
+
+void MemoryModel::follow_collectives(const Op& op, int32_t op_index, int32_t task_index,
+                                     const Clock& before) {
+  if (op.kind != OpKind::all_reduce && op.kind != OpKind::reduce_scatter &&
+      op.kind != OpKind::all_gather)
+    return;
+  LastOfAxis& last = last_collective_[static_cast<size_t>(op.axis)];
+  const auto queue = static_cast<size_t>(op.queue);
+  if (queue != last.queue && last.ticket > before[last.queue])
+    complain(op, op_index, task_index, {}, "does not wait for the collective before it");
+  last = {queue, before[queue] + 1};
 }
 
 // Unit of an operand in a copy of flat space; -1 elsewhere.
@@ -211,8 +224,9 @@ void MemoryModel::complain(const Op& op, int32_t op_index, int32_t task_index,
   complaints_.push_back(
       std::string(name_of(program.kind)) + ", micro-batch " + std::to_string(task.micro_batch) +
       ", operation " + std::to_string(op_index) + " (" + spec_of(op.kind).name + ", layer " +
-      std::to_string(op.layer) + "): " + plan_.buffers[static_cast<size_t>(operand.buffer)].name +
-      " " + what);
+      std::to_string(op.layer) + "): " +
+      (operand.buffer < 0 ? "" : plan_.buffers[static_cast<size_t>(operand.buffer)].name + " ") +
+      what);
 }
 
 }  // namespace gptbench

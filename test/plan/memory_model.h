@@ -4,7 +4,8 @@
 // micro-batch and by the same task or micro-batch where the buffer's lifetime asks for it, of the
 // right layer in windows of gathered parameters and gradients, and ordered by queues and waits
 // against the accesses that it depends on (so that nobody touches what a message in flight reads or
-// writes).
+// writes). Collectives along an axis must follow each other, on one queue or by waits: ranks that
+// begin them in different orders hang.
 #pragma once
 
 #include <array>
@@ -41,6 +42,7 @@ class MemoryModel {
 
   static void join(Clock& clock, const Clock& other);
   void execute(int32_t op_index, int64_t first_row, int32_t task_index);
+  void follow_collectives(const Op& op, int32_t op_index, int32_t task_index, const Clock& before);
   void touch(const Op& op, int32_t op_index, int32_t task_index, const Touch& touch);
   int64_t scratch_bytes(size_t memory_class) const;
   int64_t place_of(const Buffer& buffer) const;  // in cells_, in bytes
@@ -56,8 +58,13 @@ class MemoryModel {
   std::array<Clock, num_queues> now_{};       // of each queue's last operation
   std::vector<std::vector<Clock>> finished_;  // [op][slot]
   std::vector<int32_t> latest_slot_;          // [op]
-  std::vector<bool> transmitted_;             // elements of this rank's part that were known
-  int unit_read_ = -1;                        // by the operation in hand
+  struct LastOfAxis {
+    size_t queue = 0;
+    int32_t ticket = 0;  // on its queue, from 1; 0: none in this step
+  };
+  std::array<LastOfAxis, num_axes> last_collective_{};
+  std::vector<bool> transmitted_;  // elements of this rank's part that were known
+  int unit_read_ = -1;             // by the operation in hand
   std::vector<std::string> complaints_;
 };
 

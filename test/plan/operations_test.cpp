@@ -380,6 +380,14 @@ TEST(Operations, ReplayFindsBrokenPlans) {
   named("activations::dx").offset = named("activations::dfc").offset;
   EXPECT_NE(complaints(overlapping).find("overwritten through"), std::string::npos);
 
+  m.deterministic = true;  // sums of a norm beside the gathers of the gradient
+  Plan unordered = make_plan(resolved_config(m), 2, 0);
+  ASSERT_EQ(complaints(unordered), "");
+  for (Op& op : unordered.ops)
+    if (op.kind == OpKind::all_reduce && op.axis == Axis::shard) op.queue = QueueId::tensor;
+  EXPECT_NE(complaints(unordered).find("does not wait for the collective before it"),
+            std::string::npos);
+
   Plan overrun = sound;
   first_of(overrun, OpKind::linear_forward).as<GemmSize>().N += 1;
   EXPECT_NE(complaints(overrun).find("leaves the buffer"), std::string::npos);
