@@ -8,10 +8,9 @@
 #include "base/error.h"
 #include "base/sort_numbers.h"
 #include "base/text.h"
-#include "deck/deck.h"
-#include "deck/validate.h"
 #include "plan/stage_figures.h"
 #include "plan/tasks.h"
+#include "post/plan_of.h"
 #include "post/regions.h"
 #include "project/work.h"
 #include "record/steps.h"
@@ -54,20 +53,6 @@ std::vector<std::vector<double>> computing_of(const Record& record) {
 double lower_median(std::vector<double> values) {
   sort_numbers(values);
   return values[(values.size() - 1) / 2];
-}
-
-// The plan of rank 0 of each pipeline stage, as the run made it.
-std::vector<Plan> stage_plans(const Record& record) {
-  // Files come from anyone: what no run has would take memory and time to plan.
-  constexpr int64_t max_layers = 10000, max_ranks = 10000000, max_stages = 256;
-  const int64_t ranks = record.summary.world_size;
-  const Deck deck = parse_deck(record.provenance.deck_name, record.provenance.deck_resolved, {});
-  if (ranks < 1 || ranks > max_ranks || deck.config.model.num_layers > max_layers)
-    throw Error(Exit::usage, "explain: the deck of this result cannot be planned");
-  Plan plan = make_plan(resolve(deck, ranks), ranks, 0);
-  if (plan.grid.pipeline > max_stages)
-    throw Error(Exit::usage, "explain: the deck of this result cannot be planned");
-  return stage_plans(std::move(plan));
 }
 
 // One kind of operation of one size, as it is counted.
@@ -317,7 +302,7 @@ StepAccount account_of(const Record& record, const std::optional<Machine>& machi
   std::optional<Machine> here = machine;
   if (here && record.summary.ranks_per_node > 0)
     here->ranks_per_node = static_cast<double>(record.summary.ranks_per_node);
-  const std::vector<Plan> plans = stage_plans(record);
+  const std::vector<Plan> plans = stage_plans(plan_of(record));
   const std::vector<Counted> counted = count_operations(plans, here, software);
   StepAccount account;
   account.step_s = record.summary.rate.sec_per_it;

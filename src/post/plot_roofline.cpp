@@ -6,13 +6,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "deck/deck.h"
 #include "deck/devices.h"
-#include "deck/validate.h"
 #include "plan/print_operations.h"
 #include "plan/tasks.h"
 #include "post/cells.h"
 #include "post/naming.h"
+#include "post/plan_of.h"
 #include "post/plot.h"
 #include "post/regions.h"
 #include "record/steps.h"
@@ -25,17 +24,11 @@ struct Work {
   double flops = 0.0, bytes = 0.0, time_s = 0.0;
 };
 
-// By name of the region; empty where the deck of the record is none of this program's.
+// By name of the region; empty where the record cannot be planned.
 std::map<std::string, Work> work_of(const Record& record) {
-  // Files come from anyone: what no run has would take memory and time to plan.
-  constexpr int64_t max_layers = 10000, max_ranks = 10000000;
   std::map<std::string, Work> work;
-  if (record.summary.world_size < 1 || record.summary.world_size > max_ranks) return work;
   try {
-    const Deck deck = parse_deck(record.provenance.deck_name, record.provenance.deck_resolved, {});
-    const Config config = resolve(deck, record.summary.world_size);
-    if (config.model.num_layers > max_layers) return {};
-    const Plan plan = make_plan(config, record.summary.world_size, 0);
+    const Plan plan = plan_of(record);
     for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
       const Op& op = plan.ops[static_cast<size_t>(index)];
       Work& of_region = work[spaced(name_of(op.region))];
