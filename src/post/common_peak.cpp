@@ -14,10 +14,8 @@
 namespace gptbench {
 namespace {
 
-constexpr const char* measured_ceiling = "measured GEMM ceiling";
-
 bool has_ceiling(const Record& record) {
-  return record.summary.peak.source == measured_ceiling;
+  return record.summary.peak.source == peak_source::measured;
 }
 
 // What the ceiling of a run depends on.
@@ -72,7 +70,7 @@ void share_ceilings(std::vector<LoadedRun>& runs) {
     const CeilingsOfModel& group = groups[group_of(run.record)];
     set_peak(run.record.summary, median(group.steady),
              group.runs == 1 || group.steady.empty()
-                 ? measured_ceiling
+                 ? peak_source::measured
                  : printed("median of the measured GEMM ceilings of %zu of %s", group.steady.size(),
                            runs_text(group.runs).c_str()));
   }

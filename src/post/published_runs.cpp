@@ -13,6 +13,7 @@
 #include "deck/presets.h"
 #include "plan/cost.h"
 #include "plan/model.h"
+#include "record/flops.h"
 
 namespace gptbench {
 namespace {
@@ -61,7 +62,7 @@ void complete(const PublishedRow& row, const Keys& keys, Record& record) {
   s.flops.hardware_factor = hardware_factor(config.memory);
   s.peak.tflops =
       known_peak(s.device.name, name_of(config.precision.compute), s.device.clock_ghz).tflops;
-  s.peak.source = "known device";
+  s.peak.source = peak_source::known_device;
   if (s.world_size > 0 && s.ranks_per_node > 0)
     s.nodes = (s.world_size + s.ranks_per_node - 1) / s.ranks_per_node;
   const int64_t batch = config.batch.global_batch_size;

@@ -27,6 +27,13 @@ double hardware_flops(const Summary& summary, const std::string& convention);
 // about the run, and is left out.
 constexpr double max_ceiling_spread = 0.03;
 
+// Peak::source of single runs.
+namespace peak_source {
+constexpr const char *deck = "deck", *known_device = "known device",
+                     *measured = "measured GEMM ceiling", *profile = "machine profile",
+                     *none = "none: not measured";
+}  // namespace peak_source
+
 // Why a run whose steps were timed has no MFU.
 std::string reason_without_mfu(const Summary& summary);
 

@@ -8,13 +8,12 @@
 #include "deck/devices.h"
 #include "measure/system_info.h"
 #include "plan/cost.h"
+#include "record/flops.h"
 #include "record/steps.h"
 #include "run/rules.h"
 
 namespace gptbench {
 namespace {
-
-constexpr const char* measured_ceiling = "measured GEMM ceiling";
 
 std::string lifetime_text(const Buffer& buffer) {
   if (buffer.lifetime == Lifetime::micro_batch) return "forward to backward of a micro-batch";
@@ -113,7 +112,7 @@ Record planned_record(const Deck& deck, const Plan& plan, const std::vector<Stag
   s.flops.convention = name_of(plan.config.output.flops_convention);
   s.flops.hardware_factor = hardware_factor(plan.config.memory);
   s.peak.tflops = plan.config.output.peak_tflops;
-  s.peak.source = s.peak.tflops > 0.0 ? "deck" : "none: not measured";
+  s.peak.source = s.peak.tflops > 0.0 ? peak_source::deck : peak_source::none;
   s.sensors_note = "not sampled: no step was timed";
   if (!plan.config.run.problem_class.empty()) s.rules = {"not met", "the run did not end"};
   record.steps.warmup_steps = plan.config.run.warmup_steps;
@@ -147,9 +146,10 @@ Peak peak_of(const Plan& plan, const RunParts& parts) {
   const double clock_ghz = parts.sensors ? parts.sensors->clock_ghz : 0.0;
   const DevicePeak known = known_peak(device.name, type, clock_ghz);
   if (known.tflops > 0.0)
-    return {known.tflops * device.per_rank, "known device", clock_note(known, clock_ghz)};
+    return {known.tflops * device.per_rank, peak_source::known_device,
+            clock_note(known, clock_ghz)};
   const double ceiling = parts.gemm_ceiling.tflops;
-  return {ceiling, ceiling > 0.0 ? measured_ceiling : "none: not measured",
+  return {ceiling, ceiling > 0.0 ? peak_source::measured : peak_source::none,
           find_device(device.name) == nullptr
               ? "no data sheet of '" + device.reported + "' with " +
                     format_bytes(static_cast<int64_t>(device.memory_bytes)) +
@@ -180,7 +180,7 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
   const Peak peak = peak_of(plan, parts);
   set_peak(s, peak.tflops, peak.source);
   s.peak.note = peak.note;
-  if (peak.source == measured_ceiling && s.gemm_ceiling.spread > max_ceiling_spread) {
+  if (peak.source == peak_source::measured && s.gemm_ceiling.spread > max_ceiling_spread) {
     s.flops.mfu = s.flops.hfu = 0.0;
     s.peak.note = unsteady_ceiling(s) + (peak.note.empty() ? "" : "; ") + peak.note;
   }

@@ -8,6 +8,7 @@
 #include "deck/validate.h"
 #include "io/result_file.h"
 #include "plan/tasks.h"
+#include "record/flops.h"
 #include "record/steps.h"
 #include "run/assemble_record.h"
 #include "run/auto_layout.h"
@@ -141,7 +142,7 @@ Record projected_record(const Deck& deck, const ProjectionReport& report, const 
   s.peak_memory_bytes = s.device.memory_used_bytes = projection.memory_bytes;
   s.device.memory_bytes = projection.limit_bytes;
   const bool by_deck = plan.config.output.peak_tflops > 0.0;
-  set_peak(s, 1e-12 * projection.peak_flops, by_deck ? "deck" : "machine profile");
+  set_peak(s, 1e-12 * projection.peak_flops, by_deck ? peak_source::deck : peak_source::profile);
   record.timing = times_of(projection.time);
   record.comm = messages_of(report);
   record.memory = {{"peak",

@@ -128,7 +128,7 @@ std::string utilisation(const Quoted& q, const Summary& summary) {
   std::string text = printed("%.1f %% of %s per rank (%s)", 100.0 * q.mfu,
                              format_si(peak.tflops * 1e12, "FLOP/s").c_str(), peak.source.c_str());
   if (q.hfu != q.mfu) text += printed(", HFU %.1f %%", 100.0 * q.hfu);
-  if (peak.source == "known device" && !peak.note.empty()) text += "; " + peak.note;
+  if (peak.source == peak_source::known_device && !peak.note.empty()) text += "; " + peak.note;
   const std::string warning = impossible_utilisation(q.mfu, q.hfu, q.convention);
   return text + (warning.empty() ? "" : "; " + warning);
 }
