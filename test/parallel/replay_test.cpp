@@ -249,6 +249,11 @@ TEST(Replays, WhatTheDeviceCannotRecordIsAnObstacle) {
   SmallModel m = models(1).front();
   m.dropout = 0.1;
   EXPECT_EQ(obstacle(m, CommLibrary::mpi), "");
+  Config changing = resolved_config(m);
+  changing.convergence.lr_warmup_steps = 2;
+  EXPECT_NE(replay_obstacle(make_plan(changing, 1, 0)).find("weight_decay"), std::string::npos);
+  changing.optimizer.weight_decay = 0.0;
+  EXPECT_EQ(replay_obstacle(make_plan(changing, 1, 0)), "");
   m.data_parallel = 2;
   EXPECT_EQ(obstacle(m, CommLibrary::nccl), "");
   EXPECT_NE(obstacle(m, CommLibrary::mpi).find("comm = 'mpi'"), std::string::npos);
