@@ -44,21 +44,23 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
     GPTBENCH_CHECK(found != ids.end(), "nobody made the unique id of " + name);
     return found->second;
   };
-  // All are joined at once: two ranks may meet in several, and wait for each other in each.
+  // One after the other: before NCCL 2.27 a thread may have one such call in progress. The group
+  // and then the edges in ascending order are the same order on all ranks, so that none waits for
+  // one that waits for it.
   or_give_up([&] {
     const NcclLinks links = links_of(plan, axis);
-    if (links.collective)
+    if (links.collective) {
       group_ = nccl_->start_joining(id_of(name_of_group(group)), static_cast<int>(size_),
                                     static_cast<int>(rank_));
+      nccl_->settle(group_, peer_timeout_s);
+    }
     for (const NcclLinks::Edge& edge : links.edges) {
       const std::string name = name_of_edge(group[static_cast<size_t>(edge.from)],
                                             group[static_cast<size_t>(edge.to)], edge.way);
       edges_[edge] = nccl_->start_joining(id_of(name), 2, edge.from == rank_ ? 0 : 1);
+      nccl_->settle(edges_[edge], peer_timeout_s);
     }
-    for (ncclComm_t comm : all()) {
-      nccl_->settle(comm, peer_timeout_s);
-      Nccl::count_messages_of(comm, axis);
-    }
+    for (ncclComm_t comm : all()) Nccl::count_messages_of(comm, axis);
   });
 }
 

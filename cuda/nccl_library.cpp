@@ -114,7 +114,6 @@ void Nccl::destroy(const std::vector<ncclComm_t>& comms) const {
   // Finalising waits for the peers' last messages; one that is gone must not keep this rank.
   constexpr double patience_s = 30.0;
   const double start_s = now_s();
-  std::vector<ncclComm_t> finalizing;
   std::vector<std::function<void()>> aborts;
   const auto or_abort = [&](ncclComm_t comm, const auto& work) {
     try {
@@ -123,14 +122,11 @@ void Nccl::destroy(const std::vector<ncclComm_t>& comms) const {
       aborts.push_back([this, comm] { abort(comm); });
     }
   };
+  // One after the other, as they were joined.
   for (ncclComm_t comm : comms)
     or_abort(comm, [&] {
       const ncclResult_t result = ncclCommFinalize(comm);
       if (result != ncclInProgress) check(result, comm, "ncclCommFinalize");
-      finalizing.push_back(comm);
-    });
-  for (ncclComm_t comm : finalizing)
-    or_abort(comm, [&] {
       settle(comm, start_s + patience_s - now_s());
       check(ncclCommDestroy(comm), comm, "ncclCommDestroy");
     });
