@@ -60,8 +60,26 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
       edges_[edge] = nccl_->start_joining(id_of(name), 2, edge.from == rank_ ? 0 : 1);
       nccl_->settle(edges_[edge], peer_timeout_s);
     }
+    connect_edges();
     for (ncclComm_t comm : all()) Nccl::count_messages_of(comm, axis);
   });
+}
+
+// NCCL connects two ranks in their first message, whose call waits for that of the peer: ranks of a
+// ring that all send first would wait for ever. Here all take the edges in one order.
+void NcclCommunicator::connect_edges() {
+  if (edges_.empty()) return;
+  CudaQueue queue;
+  void* byte = nullptr;
+  check_cuda(cudaMalloc(&byte, 1), "cudaMalloc");
+  for (const auto& [edge, comm] : edges_) {
+    if (edge.from == rank_)
+      nccl_->send(byte, 1, ncclUint8, 1, comm, queue.stream());
+    else
+      nccl_->receive(byte, 1, ncclUint8, 0, comm, queue.stream());
+  }
+  queue.synchronize();
+  check_cuda(cudaFree(byte), "cudaFree");
 }
 
 // Peers that know nothing of an exception here do not leave.

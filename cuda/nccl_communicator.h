@@ -68,6 +68,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   };
   static constexpr size_t max_timed = 4096;
 
+  void connect_edges();
   std::vector<ncclComm_t> all() const;
   ncclComm_t edge(int64_t from, int64_t to, int tag) const;
   void start(const CommRequest& request, cudaStream_t stream) const;
