@@ -19,7 +19,7 @@ class ArrayKernels {
     device_.upload(queue_, loss() + 1, &factor, sizeof factor);
   }
 
-  // That the arrays of this size take, but for workspace and vectors.
+  // Bytes that the arrays of this size take, but for workspace and vectors.
   static int64_t bytes_of(ComputeType compute, const ArrayCase& size) {
     const Size s(size);
     const int64_t element = size_of(activation_type(compute));

@@ -53,7 +53,7 @@ class KernelBench {
   // GEMMs of fp8 factors beside bf16 (device/arguments_types.h), which the device must have.
   LeftOut fp8_gemms(const std::vector<GemmCase>& cases, double seconds);
   LeftOut attention(ComputeType type, const std::vector<AttentionCase>& cases, double seconds);
-  // With fewer rows where those asked for take more than room_bytes.
+  // Takes fewer rows where those that are wanted need more than room_bytes.
   LeftOut arrays(ComputeType type, const ArrayCase& wanted, double seconds);
   // Launches, the host's memory and, for a device with memory of its own, copies.
   LeftOut machine(double seconds);

@@ -37,7 +37,7 @@ std::vector<AcceptRow> parse_spec(const std::string& path, const std::string& te
 // "more" for times, memory, power, temperature, losses, steps and tokens to a target, skipped
 // steps, errors, spreads and drifts, else "less".
 std::string worse_by_default(const std::string& figure);
-// Whether 0 is a value of the figure, of other figures it says that none was measured.
+// Whether 0 is a value of the figure; other figures of 0 were not measured.
 bool counts_from_zero(const std::string& figure);
 
 GPTBENCH_CHOICE(Accepted, PASSED, FAILED, NOT_DECIDED)

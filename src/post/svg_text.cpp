@@ -7,7 +7,7 @@
 namespace gptbench {
 namespace {
 
-// Of a character.
+// Pixels per character.
 constexpr double character = 0.58 * text_size;
 
 bool begins_character(char c) {

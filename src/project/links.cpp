@@ -61,8 +61,8 @@ int64_t torus_edge(int64_t nodes, int64_t dimensions) {
   return edge;
 }
 
-// Of halving-doubling among N nodes: the bytes that a node sends over those of the array, each
-// times its load.
+// Bytes that a node sends in halving-doubling among N nodes, each message times its load, over the
+// bytes of the array.
 double halving_load(const Links& links, int64_t N, int64_t stride) {
   double sent = others(N);
   double left = 1.0;
@@ -153,7 +153,7 @@ double collective_s(const Links& links, OpKind kind, double bytes, const GroupSh
   if (group.ranks <= 1) return 0.0;
   const int64_t n = group.ranks, q = group.per_node, N = group.nodes();
   const double between = links.between.bytes_per_s / static_cast<double>(group.sharing);
-  // Of the slower tier, where messages between nodes have this load.
+  // Bandwidth of the slower tier, where messages between nodes have this load.
   const auto slower = [&](double load) {
     return N == 1   ? links.within.bytes_per_s
            : q == 1 ? between / load

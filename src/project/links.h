@@ -17,10 +17,10 @@ struct Tier {
 
 // How nodes are connected. Where all of them send to the one d nodes further at the same time, each
 // reaches Tier::bytes_per_s / load:
-//   torus of k dimensions  load = e x the largest of min(digit, base - digit), over the k digits of
-//   d
-//                          to the base nodes^(1/k), rounded up: a link carries that many messages,
-//                          of which each takes no more than the share e of it that software reaches
+//   torus of k dimensions  load = e x h. The edge of the torus is nodes^(1/k), rounded up; h is the
+//                          largest of min(digit, edge - digit) over the k digits of d to this base:
+//                          so many messages pass a link, and each takes the share e of it that
+//                          software reaches
 //   groups of g nodes      load = min(1, d / g) x bytes_per_s / what leads out of a group per node
 // but at least 1. Zeros: all nodes reach each other at full bandwidth.
 struct Topology {
@@ -43,7 +43,8 @@ struct Links {
   // Load (Topology) of messages to the node that is `nodes` further.
   double load(int64_t nodes) const;
 };
-// As messages of the software in a job of so many ranks reach them, without Software::message_us.
+// Latency and bandwidth that messages of the software reach in a job of so many ranks, without
+// Software::message_us.
 Links links_of(const Machine& machine, const Software& software, int64_t ranks);
 
 // How the ranks of a group lie on nodes. Example, 8 ranks per node, tensor = 2, data = 8: a tensor

@@ -149,7 +149,7 @@ class Clock {
       return measured(spec_of(work.op).name, shape.ranks, shape.per_node, bytes) *
              collective_s(links_, work.op, bytes, shape);
     }
-    // Of a ring the next rank, where any group has it on another node.
+    // A ring sends to the next rank, which counts as on another node where any group has it there.
     const int64_t nodes =
         work.axis == Axis::pipeline
             ? nodes_to_stage(plan_.grid, plan_.rank, work.peer, links_.ranks_per_node)

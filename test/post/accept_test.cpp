@@ -109,7 +109,8 @@ TEST(Accept, VerdictRulesAndChecksOfEachRun) {
   EXPECT_EQ(judged(checks, {run, failed}).verdict, Accepted::FAILED);
 }
 
-// Of every attribute, so that a new one is thought about.
+// The list names every attribute that is worse when larger: a new attribute must be put in or left
+// out on purpose.
 TEST(Accept, WhatIsWorse) {
   std::set<std::string> more;
   for (const std::string& name : attribute_names())

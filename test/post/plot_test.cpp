@@ -495,7 +495,8 @@ TEST(Plots, MessagesPerStep) {
       << bars_of(messages_picture({RunView(many)}));
 }
 
-// Of several runs an operation has one style in both panels, though not all have times.
+// An operation has one style in both panels of a picture of several runs, though only some
+// operations have times.
 TEST(Plots, OperationsKeepTheirStyle) {
   Record r = made_record();
   r.comm = {{"tensor", "all_reduce", {100}, {1}, {1.0}, {1.0}, {}, false},
