@@ -25,10 +25,11 @@ struct AdamWElements {
   const double* factor;
   const double* skip;
   float beta1, beta2, one_minus_beta1, one_minus_beta2;
-  float step_size;           // lr / (1 - beta1^t)
-  float root_correction;     // 1 / sqrt(1 - beta2^t)
-  float epsilon, decay;      // lr weight_decay
-  const float* corrections;  // in place of step_size and root_correction, or null
+  float step_size;        // lr / (1 - beta1^t)
+  float root_correction;  // 1 / sqrt(1 - beta2^t)
+  float epsilon, decay;   // lr weight_decay
+  bool decays;
+  const float* corrections;  // in place of step_size, root_correction and decay, or null
 
   explicit AdamWElements(const AdamW& a)
       : p(static_cast<P*>(a.p)),
@@ -46,6 +47,7 @@ struct AdamWElements {
         root_correction(static_cast<float>(1.0 / std::sqrt(1.0 - power(a.beta2, a.t)))),
         epsilon(static_cast<float>(a.epsilon)),
         decay(static_cast<float>(a.lr * a.weight_decay)),
+        decays(a.weight_decay != 0.0),
         corrections(a.corrections) {}
 
   template <int N>
@@ -56,6 +58,7 @@ struct AdamWElements {
       const float scale = static_cast<float>(factor[0]);
       const float size = corrections != nullptr ? corrections[0] : step_size;
       const float root_factor = corrections != nullptr ? corrections[1] : root_correction;
+      const float shrink = corrections != nullptr && decays ? corrections[2] : decay;
       float gradient[N], m1[N], m2[N];
       load<N>(gradient, g + i);
       load<N>(m1, m + i);
@@ -66,7 +69,7 @@ struct AdamWElements {
         m1[j] = beta1 * m1[j] + one_minus_beta1 * clipped;
         m2[j] = beta2 * m2[j] + one_minus_beta2 * clipped * clipped;
         const float root = sqrtf(m2[j]) * root_factor + epsilon;
-        x[j] -= size * (m1[j] / root) + decay * x[j];
+        x[j] -= size * (m1[j] / root) + shrink * x[j];
       }
       store<N>(m + i, m1);
       store<N>(v + i, m2);

@@ -77,8 +77,9 @@ struct AdamW {
   int64_t t;  // number of this update, from 1
   double lr, beta1, beta2, epsilon, weight_decay;
   DType p_type, moment_type, g_type;
-  // On a GPU, if not null: lr / (1 - b1^t) and 1 / sqrt(1 - b2^t) in the device's memory, used in
-  // place of t, so that one recorded step serves all steps.
+  // On a GPU, if not null: lr / (1 - b1^t), 1 / sqrt(1 - b2^t) and lr weight_decay in the device's
+  // memory, used in place of t and lr, so that one recorded step serves all steps. A weight_decay
+  // of 0 above remains 0.
   const float* corrections = nullptr;
   const double* skip = nullptr;
 };

@@ -16,11 +16,12 @@ double StepConstants::learning_rate() const {
   return learning_rate_of(config_, update_);
 }
 
-std::array<float, 2> StepConstants::corrections() const {
+std::array<float, 3> StepConstants::corrections() const {
   const OptimizerConfig& o = config_.optimizer;
   const double t = static_cast<double>(update_);
   return {static_cast<float>(learning_rate() / (1.0 - std::pow(o.beta1, t))),
-          static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t)))};
+          static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t))),
+          static_cast<float>(learning_rate() * o.weight_decay)};
 }
 
 // A seed of its own for each step: an odd multiple of the step never repeats in 2^64 steps.

@@ -20,8 +20,8 @@ class StepConstants {
   int64_t step() const { return step_; }
   int64_t update() const { return update_; }
   double learning_rate() const;
-  // Corrections of AdamW's moments (AdamW::corrections, device/arguments_update.h).
-  std::array<float, 2> corrections() const;
+  // AdamW::corrections (device/arguments_update.h).
+  std::array<float, 3> corrections() const;
   double dropout_rate() const { return evaluates_ ? 0.0 : config_.model.dropout; }
   uint64_t dropout_seed() const;
 

@@ -46,7 +46,7 @@ void StepInputs::load_constants() {
   memory_.begin_step();
   if (memory_.mode() == InputMode::upload) return;
   Queue& queue = resources_.queues[QueueId::compute];
-  const std::array<float, 2> corrections = constants_.corrections();
+  const std::array<float, 3> corrections = constants_.corrections();
   memory_.put(queue, resources_.arena.address({plan().buffer_index.corrections}, 0),
               corrections.data(), sizeof corrections);
   if (plan().buffer_index.dropout_seed < 0) return;

@@ -74,7 +74,7 @@ void add_shared_buffers(Plan& plan, PlanBuilder& builder) {
                                      num_scalars + norms);
   if (plan.device.replays && plan.config.run.cuda_graph != CudaGraph::false_) {
     index.corrections =
-        builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 2);
+        builder.add_buffer("corrections", MemoryClass::workspace, Lifetime::run, DType::f32, 3);
     if (plan.config.model.dropout > 0.0)
       index.dropout_seed =
           builder.add_buffer("dropout_seed", MemoryClass::workspace, Lifetime::run, DType::i64, 1);

@@ -5,11 +5,6 @@ namespace gptbench {
 std::string replay_obstacle(const Plan& plan) {
   const Config& config = plan.config;
   if (!plan.device.replays) return "device = '" + name_of(config.run.device) + "' records nothing";
-  // AdamW's kernel holds rate x decay as an argument, which a graph keeps.
-  const bool rate_changes = config.convergence.lr_schedule != LearningRate::constant ||
-                            config.convergence.lr_warmup_steps > 0;
-  if (rate_changes && config.optimizer.weight_decay > 0.0)
-    return "optimizer.weight_decay follows a learning rate that changes";
   for (const Op& op : plan.ops) {
     if (is_message(op.kind) && config.run.comm != CommLibrary::nccl)
       return "comm = '" + name_of(config.run.comm) + "': the host moves the messages";

@@ -45,6 +45,12 @@ run traced 2 0 run.device=cuda run.comm=auto run.cuda_graph=true model.dropout=0
   run.algorithms=nccl0/result.h5
 same_steps nccl0 traced
 grep -q layernorm_backward traced/trace.json || fail "traced: no operation in trace.json"
+# The rate of a warm-up, and the weight decay by it, are no part of what was recorded.
+warm_up=(convergence.lr_warmup_steps=3 optimizer.weight_decay=0.5 optimizer.lr=0.01)
+for graph in true false; do
+  run "rate_$graph" 1 0 run.device=cuda "run.cuda_graph=$graph" "${warm_up[@]}" run.algorithms=nccl0/result.h5
+done
+same_steps rate_true rate_false
 # Streams that run as late as they can are the rule; ahead of what the host waits for, and in any order:
 for order in early random; do
   GPTBENCH_EMULATED_ORDER=$order run "$order" 2 0 run.device=cuda run.cuda_graph=false parallel.zero_stage=3 \

@@ -234,27 +234,44 @@ TYPED_TEST(HostKernel, AdamWTakesCorrectionsFromMemory) {
   using A = TypeParam;
   const int64_t n = 1001, t = 7;
   const auto g = random_array<float>(n, 1);
-  const double factor = 0.5, lr = 1e-2, beta1 = 0.9, beta2 = 0.95;
+  const double factor = 0.5, lr = 1e-2, beta1 = 0.9, beta2 = 0.95, weight_decay = 0.1;
   const float corrections[] = {static_cast<float>(lr / (1.0 - std::pow(beta1, t))),
-                               static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, t)))};
-  std::vector<float> p[2], m[2], v[2];
-  for (int i = 0; i < 2; ++i) {
-    p[i] = random_array<float>(n, 2);
-    m[i] = random_array<float>(n, 3);
-    v[i] = random_array<float>(n, 4);
-    for (float& x : v[i]) x *= x;
-    AdamW a{p[i].data(), m[i].data(), v[i].data(), g.data(),  nullptr, &factor,
-            n,           t,           lr,          beta1,     beta2,   1e-8,
-            0.1,         DType::f32,  DType::f32,  DType::f32};
-    if (i == 1) {
-      a.t = 1;
-      a.corrections = corrections;
+                               static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, t))),
+                               static_cast<float>(lr * weight_decay)};
+  for (const bool decays : {false, true}) {
+    std::vector<float> p[2], m[2], v[2];
+    for (int i = 0; i < 2; ++i) {
+      p[i] = random_array<float>(n, 2);
+      m[i] = random_array<float>(n, 3);
+      v[i] = random_array<float>(n, 4);
+      for (float& x : v[i]) x *= x;
+      AdamW a{p[i].data(),
+              m[i].data(),
+              v[i].data(),
+              g.data(),
+              nullptr,
+              &factor,
+              n,
+              t,
+              lr,
+              beta1,
+              beta2,
+              1e-8,
+              decays ? weight_decay : 0.0,
+              DType::f32,
+              DType::f32,
+              DType::f32};
+      if (i == 1) {
+        a.t = 1;
+        a.lr = 0.0;
+        a.corrections = corrections;
+      }
+      this->template host_kernels<A>().adamw(*this->queue, a);
     }
-    this->template host_kernels<A>().adamw(*this->queue, a);
+    expect_same_bits(p[1], p[0], "p");
+    expect_same_bits(m[1], m[0], "m");
+    expect_same_bits(v[1], v[0], "v");
   }
-  expect_same_bits(p[1], p[0], "p");
-  expect_same_bits(m[1], m[0], "m");
-  expect_same_bits(v[1], v[0], "v");
 }
 
 }  // namespace gptbench::test

@@ -177,8 +177,8 @@ TEST(Replays, FindTheirInputsLoaded) {
     const Seen seen = run(world, model, true);
     ASSERT_EQ(seen.changed_before_wait.size(), static_cast<size_t>(steps - 1));
     ASSERT_EQ(seen.changed_after_wait.size(), static_cast<size_t>(steps - 2));
-    for (const int64_t bytes : seen.changed_before_wait) EXPECT_GT(bytes, 24);
-    for (const int64_t bytes : seen.changed_after_wait) EXPECT_LE(bytes, 24);
+    for (const int64_t bytes : seen.changed_before_wait) EXPECT_GT(bytes, 28);
+    for (const int64_t bytes : seen.changed_after_wait) EXPECT_LE(bytes, 28);
   }
 }
 
@@ -251,8 +251,6 @@ TEST(Replays, WhatTheDeviceCannotRecordIsAnObstacle) {
   EXPECT_EQ(obstacle(m, CommLibrary::mpi), "");
   Config changing = resolved_config(m);
   changing.convergence.lr_warmup_steps = 2;
-  EXPECT_NE(replay_obstacle(make_plan(changing, 1, 0)).find("weight_decay"), std::string::npos);
-  changing.optimizer.weight_decay = 0.0;
   EXPECT_EQ(replay_obstacle(make_plan(changing, 1, 0)), "");
   m.data_parallel = 2;
   EXPECT_EQ(obstacle(m, CommLibrary::nccl), "");

@@ -11,13 +11,14 @@ TEST(StepConstants, AreThoseOfTheStepAndUpdate) {
   config.optimizer.lr = 0.5;
   config.optimizer.beta1 = 0.75;
   config.optimizer.beta2 = 0.4375;
+  config.optimizer.weight_decay = 0.25;
   config.model.dropout = 0.25;
   config.run.seed = 7;
   StepConstants constants(config);
   constants.begin_step(0, 1);
   EXPECT_EQ(constants.dropout_seed(), 7u);
-  const std::array<float, 2> first = {2.0f, 1.0f / 0.75f};
-  EXPECT_EQ(constants.corrections(), first);  // 0.5 / (1 - 0.75), 1 / sqrt(1 - 0.4375)
+  const std::array<float, 3> first = {2.0f, 1.0f / 0.75f, 0.125f};
+  EXPECT_EQ(constants.corrections(), first);  // 0.5 / (1 - 0.75), 1 / sqrt(1 - 0.4375), 0.5 x 0.25
 
   constants.begin_evaluation();
   EXPECT_EQ(constants.dropout_rate(), 0.0);

@@ -275,7 +275,7 @@ TEST(Fp8Plan, StepsAreAlikeToADevice) {
   SmallModel m = small("cuda");
   EXPECT_EQ(replay_obstacle(plan_of(m)), "");
   const Plan plan = plan_of(m);
-  EXPECT_EQ(plan.buffers.at(static_cast<size_t>(plan.buffer_index.corrections)).elements, 2);
+  EXPECT_EQ(plan.buffers.at(static_cast<size_t>(plan.buffer_index.corrections)).elements, 3);
 }
 
 TEST(Fp8Plan, SizesThatAGpuCannotMultiply) {
