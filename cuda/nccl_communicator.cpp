@@ -49,16 +49,13 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
   // one that waits for it.
   or_give_up([&] {
     const NcclLinks links = links_of(plan, axis);
-    if (links.collective) {
-      group_ = nccl_->start_joining(id_of(name_of_group(group)), static_cast<int>(size_),
-                                    static_cast<int>(rank_));
-      nccl_->settle(group_, peer_timeout_s);
-    }
+    if (links.collective)
+      nccl_->join(group_, id_of(name_of_group(group)), static_cast<int>(size_),
+                  static_cast<int>(rank_), peer_timeout_s);
     for (const NcclLinks::Edge& edge : links.edges) {
       const std::string name = name_of_edge(group[static_cast<size_t>(edge.from)],
                                             group[static_cast<size_t>(edge.to)], edge.way);
-      edges_[edge] = nccl_->start_joining(id_of(name), 2, edge.from == rank_ ? 0 : 1);
-      nccl_->settle(edges_[edge], peer_timeout_s);
+      nccl_->join(edges_[edge], id_of(name), 2, edge.from == rank_ ? 0 : 1, peer_timeout_s);
     }
     connect_edges();
     for (ncclComm_t comm : all()) Nccl::count_messages_of(comm, axis);
@@ -95,7 +92,8 @@ NcclCommunicator::~NcclCommunicator() {
 std::vector<ncclComm_t> NcclCommunicator::all() const {
   std::vector<ncclComm_t> comms;
   if (group_ != nullptr) comms.push_back(group_);
-  for (const auto& [edge, comm] : edges_) comms.push_back(comm);
+  for (const auto& [edge, comm] : edges_)
+    if (comm != nullptr) comms.push_back(comm);
   return comms;
 }
 

@@ -65,13 +65,13 @@ ncclUniqueId Nccl::unique_id() const {
   return id;
 }
 
-ncclComm_t Nccl::start_joining(const ncclUniqueId& id, int size, int rank) const {
+void Nccl::join(ncclComm_t& comm, const ncclUniqueId& id, int size, int rank,
+                double timeout_s) const {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;  // a call that waits for a lost peer would never return
-  ncclComm_t comm = nullptr;
   const ncclResult_t result = ncclCommInitRankConfig(&comm, size, id, rank, &config);
   if (result != ncclInProgress) check(result, comm, "ncclCommInitRankConfig");
-  return comm;
+  settle(comm, timeout_s);
 }
 
 void Nccl::settle(ncclComm_t comm, double timeout_s) const {

@@ -19,8 +19,9 @@ class Nccl {
 
   std::string description() const;  // "NCCL 2.28.9"
   ncclUniqueId unique_id() const;
-  // Joins a communicator of `size` ranks; returns at once, settle() waits.
-  ncclComm_t start_joining(const ncclUniqueId& id, int size, int rank) const;
+  // Joins a communicator of `size` ranks, and settles. NCCL writes to `comm` itself until then, so
+  // that it must be where the communicator is kept; after an error it may be there, to be aborted.
+  void join(ncclComm_t& comm, const ncclUniqueId& id, int size, int rank, double timeout_s) const;
   // Waits until what was last asked of `comm` is enqueued; throws Error(Exit::peer) where it fails
   // or does not come to pass within timeout_s.
   void settle(ncclComm_t comm, double timeout_s) const;

@@ -190,10 +190,11 @@ TEST_F(LostPeers, ARankThatFailsAlone) {
 TEST_F(LostPeers, OneThatNeverJoins) {
   set_fault("absent:1");
   expect_all_pass(run_ranks(2, [&](int rank) {
-    ncclComm_t comm = nccl_->start_joining(ids_.at(name_of_group({0, 1})), 2, rank);
-    if (rank == 0) {
-      EXPECT_EQ(exit_of([&] { nccl_->settle(comm, 0.1); }), Exit::peer);
-    }
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(exit_of([&] {
+                nccl_->join(comm, ids_.at(name_of_group({0, 1})), 2, rank, 0.1);
+              }),
+              Exit::peer);
     nccl_->abort(comm);
   }));
 }
