@@ -36,6 +36,8 @@ std::string describe(const Note& note);
 // Pieces of data from one rank, counted from the first operation on. Piece p lies in half p % 2 of
 // the channel's memory, with the operation that it belongs to.
 struct Channel {
+  // What connects the two: each has been asked for its first message to, or from, the other.
+  std::atomic<bool> sender_asked, receiver_asked;
   alignas(64) std::atomic<uint64_t> published;
   alignas(64) std::atomic<uint64_t> taken;
   Note notes[2];

@@ -92,6 +92,17 @@ ncclResult_t ncclComm::finalize_locked() {
   return error != ncclSuccess ? error : ncclInProgress;
 }
 
+// Notes that this rank was asked for `message`. Collectives need nothing: their ranks are connected
+// when they join.
+bool ncclComm::connected(const Note& message) const {
+  if (is_collective(message.kind)) return true;
+  const bool sends = message.kind == Kind::send;
+  Channel& channel =
+      sends ? board->channel(rank, message.peer) : board->channel(message.peer, rank);
+  (sends ? channel.sender_asked : channel.receiver_asked) = true;
+  return channel.sender_asked && channel.receiver_asked;
+}
+
 ncclResult_t ncclComm::state_locked() {
   if (error_ != ncclSuccess) return error_;
   if (polls_left_ > 0) {
@@ -101,6 +112,10 @@ ncclResult_t ncclComm::state_locked() {
   if (life_ == Life::joining) return join_locked();
   if (life_ == Life::finalizing) return finalize_locked();
   if (asked_ != nullptr) {
+    if (!connected(asked_note_)) {
+      const ncclResult_t error = fail_where_a_peer_is_gone();
+      return error != ncclSuccess ? error : ncclInProgress;
+    }
     const std::function<void()> work = std::move(asked_);
     asked_ = nullptr;
     work();
@@ -136,17 +151,20 @@ void ncclComm::expect_settled(const char* call) {
 }
 
 ncclResult_t ncclComm::start(const char* call, const Request& request, cudaStream_t stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (error_ != ncclSuccess) return error_;
-  expect_settled_locked(call);
-  const auto operation =
-      std::make_shared<Operation>(shared_from_this(), request, stream, latest_.lock());
-  latest_ = operation;
-  asked_ = [operation, stream, name = std::string(call)] {
-    enqueue(stream, name, [operation] { return operation->step(); });
-  };
-  polls_left_ = blocking_ ? 0 : static_cast<int>(operations_asked_++ % 3);
-  return blocking_ ? state_locked() : ncclInProgress;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (error_ != ncclSuccess) return error_;
+    expect_settled_locked(call);
+    const auto operation =
+        std::make_shared<Operation>(shared_from_this(), request, stream, latest_.lock());
+    latest_ = operation;
+    asked_ = [operation, stream, name = std::string(call)] {
+      enqueue(stream, name, [operation] { return operation->step(); });
+    };
+    asked_note_ = request.note;
+    polls_left_ = blocking_ ? 0 : static_cast<int>(operations_asked_++ % 3);
+  }
+  return blocking_ ? wait() : ncclInProgress;
 }
 
 ncclResult_t ncclComm::finalize() {

@@ -15,7 +15,8 @@
 #include "emulated_gpu/nccl/operation.h"
 
 // A communicator that does not block does what it is asked for while ncclCommGetAsyncError is
-// called: who does not ask until it says ncclSuccess has enqueued nothing.
+// called: who does not ask until it says ncclSuccess has enqueued nothing. The first message from
+// a rank to another connects them, and is enqueued when both have been asked for it.
 //
 // It lives as the library's does (init.cc of NCCL 2.28): ncclCommAbort tells what runs to end and
 // then waits for it, and for the graphs that hold operations; so does ncclCommFinalize in the
@@ -57,6 +58,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   ncclResult_t state_locked();
   ncclResult_t join_locked();
   ncclResult_t finalize_locked();
+  bool connected(const gptbench::emulation::Note& message) const;
   ncclResult_t fail_where_a_peer_is_gone();
   void expect_settled_locked(const char* call) const;
 
@@ -65,6 +67,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   Life life_ = Life::joining;
   int polls_left_ = 2;           // that find what was asked last unfinished
   std::function<void()> asked_;  // is done at the poll that follows
+  gptbench::emulation::Note asked_note_;
   uint64_t operations_asked_ = 0;
   std::weak_ptr<gptbench::emulation::Operation> latest_;
   std::atomic<ncclResult_t> error_{ncclSuccess};

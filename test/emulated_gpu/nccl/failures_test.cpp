@@ -162,15 +162,28 @@ TEST(EmulatedNcclFailures, ACommunicatorIsLeftWhenNoGraphHoldsIt) {
   }));
 }
 
+// By a first message in each direction.
+void connect(const Rank& rank) {
+  for (const int from : {0, 1}) {
+    if (rank.rank == from)
+      ncclSend(rank.data.data(), 1, ncclFloat32, 1 - from, rank.comm, rank.stream);
+    else
+      ncclRecv(rank.data.data(), 1, ncclFloat32, from, rank.comm, rank.stream);
+    settle(rank.comm);
+  }
+}
+
 TEST(EmulatedNcclFailures, OperationsThatDisagree) {
   expect_misuse("is in all_reduce number 0 of 2 f32 (sum), rank", [](const Rank& rank) {
     sum(rank.comm, rank.data, rank.rank == 0 ? 2 : 1, rank.stream);
   });
   expect_misuse("wait for each other", [](const Rank& rank) {
+    connect(rank);
     ncclSend(rank.data.data(), 2, ncclFloat32, 1 - rank.rank, rank.comm, rank.stream);
     settle(rank.comm);
   });
   expect_misuse("wait for each other", [](const Rank& rank) {
+    connect(rank);
     if (rank.rank == 0) sum(rank.comm, rank.data, 2, rank.stream);
     ncclRecv(rank.data.data(), 2, ncclFloat32, 1 - rank.rank, rank.comm, rank.stream);
     settle(rank.comm);

@@ -164,6 +164,33 @@ TEST_P(EmulatedNccl, MessagesAlongARing) {
   }));
 }
 
+// The first message connects its ranks: its call comes to an end when both have made it.
+TEST(EmulatedNccl, TheFirstMessageWaitsForItsPeersCall) {
+  const ncclUniqueId id = new_id(), other = new_id();
+  expect_all_pass(run_ranks(2, [&](int rank) {
+    ncclComm_t comm = joined(id, 2, rank), baton = joined(other, 2, rank);
+    const Stream stream, signals;
+    GpuArray<float> data(values_of<float>(rank, 3)), signal(std::vector<float>{1.0f});
+    if (rank == 0) {
+      ncclSend(data.data(), 3, ncclFloat32, 1, comm, stream);
+      for (int k = 0; k < 50; ++k) {
+        ncclResult_t state = ncclSuccess;
+        EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+        EXPECT_EQ(state, ncclInProgress);
+      }
+    }
+    ncclAllReduce(signal.data(), signal.data(), 1, ncclFloat32, ncclSum, baton, signals);
+    EXPECT_EQ(settle(baton), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(signals), cudaSuccess);
+    if (rank == 1) ncclRecv(data.data(), 3, ncclFloat32, 0, comm, stream);
+    EXPECT_EQ(settle(comm), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(wrong(data.get(), values_of<float>(0, 3)), 0u);
+    leave(comm);
+    leave(baton);
+  }));
+}
+
 // What is sent has been sent when the receiver takes it: its stream does not end before.
 TEST(EmulatedNccl, ASenderWaitsForItsReceiver) {
   const ncclUniqueId id = new_id(), other = new_id();
@@ -171,6 +198,12 @@ TEST(EmulatedNccl, ASenderWaitsForItsReceiver) {
     ncclComm_t comm = joined(id, 2, rank), baton = joined(other, 2, rank);
     const Stream stream, signals;
     GpuArray<float> data(values_of<float>(rank, 3)), signal(std::vector<float>{1.0f});
+    if (rank == 0)  // connects them
+      ncclSend(signal.data(), 1, ncclFloat32, 1, comm, stream);
+    else
+      ncclRecv(signal.data(), 1, ncclFloat32, 0, comm, stream);
+    EXPECT_EQ(settle(comm), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
     if (rank == 0) {
       ncclSend(data.data(), 3, ncclFloat32, 1, comm, stream);
       EXPECT_EQ(settle(comm), ncclSuccess);
