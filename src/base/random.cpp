@@ -1,7 +1,6 @@
 #include "base/random.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/normal.h"
 
@@ -44,8 +43,7 @@ void fill_normal(float* out, int64_t count, uint64_t seed, RandomStream stream, 
     }
     const uint64_t begin = std::max(first, 4 * block0);
     const uint64_t stop = std::min(end, 4 * (block0 + chunk_blocks));
-    std::memcpy(out + (begin - first), numbers + (begin - 4 * block0),
-                sizeof(float) * (stop - begin));
+    std::copy(numbers + (begin - 4 * block0), numbers + (stop - 4 * block0), out + (begin - first));
   }
 }
 
