@@ -42,6 +42,9 @@ endif()
 function(gptbench_cuda_kernels_library name)
   add_library(${name} SHARED ${ARGN})
   target_link_libraries(${name} INTERFACE gptbench_device CUDA::cudart_static)
+  # Kernels call functions of the layer cuda, which programs that launch none do not have. Some compilers
+  # ask the linker for this themselves, though not with sanitizers.
+  target_link_options(${name} INTERFACE LINKER:--as-needed)
   target_include_directories(${name} PRIVATE ${CMAKE_BINARY_DIR}/include_roots/cuda
     $<TARGET_PROPERTY:gptbench_device,INTERFACE_INCLUDE_DIRECTORIES>)
   target_compile_options(${name} PRIVATE -Xcompiler=-Wall,-Wextra,-Wshadow,-fopenmp-simd --expt-relaxed-constexpr)

@@ -17,7 +17,7 @@ function(gptbench_set_test_properties name processors timeout)
   if(NOT timeout)
     set(timeout 900)
   endif()
-  if(CMAKE_CROSSCOMPILING)  # emulated
+  if(CMAKE_CROSSCOMPILING OR GPTBENCH_SANITIZE)  # emulated, or slow
     math(EXPR timeout "10 * ${timeout}")
   endif()
   # Each test measures its own GEMM ceiling: what earlier runs left would change what it sees.
