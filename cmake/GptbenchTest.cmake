@@ -1,6 +1,7 @@
 # Registration of tests with CTest. Every test runs in a folder of its own (so that tests may run at
 # the same time), is killed after TIMEOUT seconds (a hung rank must not hang the suite) and tells
-# CTest how many processors it uses. Compiled tests know GPTBENCH_SOURCE_DIR, the top of the tree.
+# CTest how many processors it uses. Scripts end a command after GPTBENCH_COMMAND_S. Compiled tests
+# know GPTBENCH_SOURCE_DIR, the top of the tree.
 
 string(SHA1 scratch_name ${CMAKE_BINARY_DIR})
 string(SUBSTRING ${scratch_name} 0 8 scratch_name)
@@ -17,11 +18,14 @@ function(gptbench_set_test_properties name processors timeout)
   if(NOT timeout)
     set(timeout 900)
   endif()
+  set(command_timeout 180)
   if(CMAKE_CROSSCOMPILING OR GPTBENCH_SANITIZE)  # emulated, or slow
     math(EXPR timeout "10 * ${timeout}")
+    math(EXPR command_timeout "10 * ${command_timeout}")
   endif()
   # Each test measures its own GEMM ceiling: what earlier runs left would change what it sees.
-  set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT} ${GPTBENCH_TEST_ENVIRONMENT} GPTBENCH_CEILINGS=none)
+  set(environment ${GPTBENCH_LAUNCH_ENVIRONMENT} ${GPTBENCH_TEST_ENVIRONMENT} GPTBENCH_CEILINGS=none
+    GPTBENCH_COMMAND_S=${command_timeout})
   # Open MPI 4 removes the folder that its jobs share when one ends, while another may be about to
   # write there (its issue 8510): each test has its own. Not in the build tree, which a network file
   # system may hold: Open MPI warns of that.

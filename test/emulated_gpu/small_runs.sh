@@ -17,7 +17,7 @@ run() {
   local name=$1 ranks=$2 expected=$3 status=0
   shift 3
   # shellcheck disable=SC2086  # a command
-  timeout --kill-after=10 180 $GPTBENCH_LAUNCH "$ranks" "$GPTBENCH_EMULATED" "$deck" "${small[@]}" "run.steps=$steps" "batch.global_batch_size=$sequences" "run.name=$name" "output.directory=$name" "$@" \
+  timeout --kill-after=10 "${GPTBENCH_COMMAND_S:-180}" $GPTBENCH_LAUNCH "$ranks" "$GPTBENCH_EMULATED" "$deck" "${small[@]}" "run.steps=$steps" "batch.global_batch_size=$sequences" "run.name=$name" "output.directory=$name" "$@" \
     >"$name.log" 2>&1 || status=$?
   if [ "$status" -ne "$expected" ]; then
     fail "$name: status $status, not $expected"

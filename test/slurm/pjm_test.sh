@@ -11,7 +11,8 @@ rm -rf work
 mkdir -p work/bin
 cd work || exit 1
 for command in pjsub pjstat pjdel; do ln -s "$here/pjm_stand_in.sh" bin/$command; done
-printf '#!/bin/sh\nshift\nexec %s/launch "$@"\n' "$GPTBENCH_BINARY_DIR" >bin/mpiexec
+# Jobs have an environment of their own, without the options of a sanitizer.
+printf '#!/bin/sh\nexport ASAN_OPTIONS=%s\nshift\nexec %s/launch "$@"\n' "${ASAN_OPTIONS:-}" "$GPTBENCH_BINARY_DIR" >bin/mpiexec
 printf '#!/bin/sh\n' >bin/llio_transfer
 chmod +x bin/mpiexec bin/llio_transfer
 export PATH=$PWD/bin:$PATH PJM_STAND_IN=$PWD/spool GPTBENCH GPTPOST

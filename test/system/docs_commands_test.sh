@@ -60,7 +60,7 @@ for page in README.md doc/user_guide.md doc/run_rules.md doc/weights.md; do
       continue
     fi
     status=0
-    (cd tree && PATH=$PWD/../tools:$PATH SHRINK=$shrink timeout 120 bash -c "$line" </dev/null) >out 2>err || status=$?
+    (cd tree && PATH=$PWD/../tools:$PATH SHRINK=$shrink timeout "${GPTBENCH_COMMAND_S:-180}" bash -c "$line" </dev/null) >out 2>err || status=$?
     if [ "$status" != "$expected" ]; then
       echo "FAILED: $page: $line: exit status $status, not $expected"
       cat out err | tail -n 5 | sed 's/^/    /'

@@ -40,7 +40,7 @@ fail() {
 
 # A command of three minutes and more hangs (on a busy machine some take one): it is asked to end, and
 # killed where it does not.
-limited=(timeout --kill-after=10 180)
+limited=(timeout --kill-after=10 "${GPTBENCH_COMMAND_S:-180}")
 
 # run RANKS ARGUMENTS...: in the empty folder $work, 0 ranks meaning without a launcher. A hang ends
 # with status 124 or 137. Leaves status, out and err.

@@ -18,7 +18,7 @@ sweeps() {
   shift
   case="--sweep $*"
   status=0
-  (cd "$work" && exec timeout 120 "$GPTBENCH" --sweep "$@") >out 2>err || status=$?
+  (cd "$work" && exec timeout "${GPTBENCH_COMMAND_S:-180}" "$GPTBENCH" --sweep "$@") >out 2>err || status=$?
   [ "$status" -eq "$expected" ] || fail "status $status instead of $expected"
 }
 

@@ -73,7 +73,7 @@ done
   echo "&sweep vary(1) = 'zero_stage = 0:3', vary(2) = 'micro_batch_size = 1, 2', ranks = 2, launcher = '$GPTBENCH_LAUNCH {ranks}' /"
 } >"$decks/zero.in"
 case="sweep over ZeRO stages"
-(cd "$work" && timeout 120 "$GPTBENCH" --sweep "$decks/zero.in" run.name=zero) >out 2>err || fail "status $?"
+(cd "$work" && timeout "${GPTBENCH_COMMAND_S:-180}" "$GPTBENCH" --sweep "$decks/zero.in" run.name=zero) >out 2>err || fail "status $?"
 (cd "$work" && eval "$(sed -n 's/^  gptpost table/gptpost table/p' ../out)") >table.md 2>err || fail "the table that the sweep names"
 python3 - table.md >out 2>err <<'END' || fail "$(cat out err table.md)"
 import sys

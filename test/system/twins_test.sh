@@ -10,7 +10,7 @@ twin() {
   shift 2
   case="twin of $table"
   status=0
-  (cd "$work" && exec timeout --kill-after=10 120 "$GPTBENCH" --sweep "$GPTBENCH_SOURCE_DIR/input/$table/sweep_short.in" \
+  (cd "$work" && exec timeout --kill-after=10 "${GPTBENCH_COMMAND_S:-180}" "$GPTBENCH" --sweep "$GPTBENCH_SOURCE_DIR/input/$table/sweep_short.in" \
     sweep.launcher="'$GPTBENCH_LAUNCH {ranks}'" run.steps=2 run.warmup_steps=1 output.peak_tflops=1 "$@") >out 2>err || status=$?
   [ "$status" -eq 0 ] || fail "status $status"
   grep -Eq "^Sweep ${table}_short: $rows rows, $rows OK; " out || fail "$(tail -4 out)"
