@@ -33,8 +33,10 @@ std::string class_of(const char* prefix, size_t style) {
   return prefix + (style == neutral ? "n" : std::to_string(style % num_colours));
 }
 
+// Rounded to a tenth. What lies halfway, whichever way its last bits were rounded, goes up: they
+// depend on the processor and the compiler.
 std::string number(double value) {
-  std::string text = printed("%.1f", value);
+  const std::string text = printed("%.1f", std::floor(10.0 * value + 0.5 + 1e-6) / 10.0);
   return text.size() > 2 && text.compare(text.size() - 2, 2, ".0") == 0
              ? text.substr(0, text.size() - 2)
              : text;
