@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <mutex>
 
 #include "emulated_gpu/graph.h"
 #include "emulated_gpu/memory.h"
@@ -245,15 +247,18 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 // ---- events
 // --------------------------------------------------------------------------------------
 
+// An event's memory is kept, so that a use after destruction is seen.
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  *event = new CUevent_st;
+  static std::mutex mutex;
+  static auto* const kept = new std::deque<CUevent_st>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  *event = &kept->emplace_back();
   (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
-// Its memory is kept, so that a use after destruction is seen.
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   alive(event, "cudaEventDestroy")->destroyed = true;
   return cudaSuccess;
