@@ -34,7 +34,7 @@ function(gptbench_set_test_properties name processors timeout)
     list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1)
     # MPI libraries are not compiled for it: what they lock and free is not seen.
     list(APPEND environment
-      TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/test/system/tsan.supp)
+      TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/test/system/tsan.supp)
     # MPI libraries keep memory until the process ends, in modules that are gone by then.
     get_test_property(${name} GPTBENCH_STARTS_MPI starts_mpi)
     if(starts_mpi)
