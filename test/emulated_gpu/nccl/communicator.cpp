@@ -92,9 +92,9 @@ ncclResult_t ncclComm::finalize_locked() {
   return error != ncclSuccess ? error : ncclInProgress;
 }
 
-// Notes that this rank was asked for `message`. Collectives need nothing: their ranks are connected
-// when they join.
-bool ncclComm::connected(const Note& message) const {
+// Tells the peer that this rank was asked for `message`; whether the peer was asked for it, too.
+// Collectives need nothing: their ranks are connected when they join.
+bool ncclComm::connect(const Note& message) const {
   if (is_collective(message.kind)) return true;
   const bool sends = message.kind == Kind::send;
   Channel& channel =
@@ -112,7 +112,7 @@ ncclResult_t ncclComm::state_locked() {
   if (life_ == Life::joining) return join_locked();
   if (life_ == Life::finalizing) return finalize_locked();
   if (asked_ != nullptr) {
-    if (!connected(asked_note_)) {
+    if (!connect(asked_note_)) {
       const ncclResult_t error = fail_where_a_peer_is_gone();
       return error != ncclSuccess ? error : ncclInProgress;
     }

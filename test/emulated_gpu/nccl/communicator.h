@@ -58,7 +58,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   ncclResult_t state_locked();
   ncclResult_t join_locked();
   ncclResult_t finalize_locked();
-  bool connected(const gptbench::emulation::Note& message) const;
+  bool connect(const gptbench::emulation::Note& message) const;
   ncclResult_t fail_where_a_peer_is_gone();
   void expect_settled_locked(const char* call) const;
 
