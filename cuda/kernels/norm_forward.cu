@@ -8,11 +8,11 @@
 namespace gptbench::cuda {
 namespace {
 
-// RMSNorm has neither mean nor beta.
+// Without beta where it is null.
 template <class A>
 struct Rows {
   A* y;
-  float* mean;
+  float* mean;  // null: RMSNorm, which subtracts none
   float* rstd;
   const A* x;
   int64_t R, C;
@@ -56,7 +56,7 @@ __device__ inline void form_sum(float (&x)[N], float (&branch)[N], const Rows<A>
   round_to<A>(x);
 }
 
-template <class A, bool centred, int V, int W>
+template <class A, int V, int W>
 __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
     normalization_forward_kernel(Rows<A> a, const A* __restrict__ gamma,
                                  const A* __restrict__ beta) {
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
       values_of<A>(branch, second[v]);
       form_sum<vector_width>(x[v], branch, a, r, c);
     }
-    if constexpr (centred) {
+    if (a.mean != nullptr) {
       GPTBENCH_UNROLL
       for (int v = 0; v < V; ++v) {
         GPTBENCH_UNROLL
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
       put_codes<vector_width>(copy + r * a.C + c, x[v], scale, a.fp8.type, largest);
     }
     if (lane == 0) {
-      if constexpr (centred) a.mean[r] = mean[0];
+      if (a.mean != nullptr) a.mean[r] = mean[0];
       a.rstd[r] = rstd;
     }
   }
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(32 * W * RowLayout<V, W>::rows)
 }
 
 // Any C, any alignment; one block per row.
-template <class A, bool centred>
+template <class A>
 __global__ void normalization_forward_wide_kernel(Rows<A> a, const A* __restrict__ gamma,
                                                   const A* __restrict__ beta) {
   GPTBENCH_DYNAMIC_SHARED(float, shared);
@@ -161,7 +161,7 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a, const A* __restrict
       }
       x = a.sum + r * a.C;
     }
-    if constexpr (centred) {
+    if (a.mean != nullptr) {
       for (int64_t c = threadIdx.x; c < a.C; c += wide_threads) mean[0] += to_float(x[c]);
       group_sum<wide_warps>(mean, shared);
       mean[0] /= count;
@@ -182,14 +182,14 @@ __global__ void normalization_forward_wide_kernel(Rows<A> a, const A* __restrict
       put_codes<1>(copy + r * a.C + c, y, scale, a.fp8.type, largest);
     }
     if (threadIdx.x == 0) {
-      if constexpr (centred) a.mean[r] = mean[0];
+      if (a.mean != nullptr) a.mean[r] = mean[0];
       a.rstd[r] = rstd;
     }
   }
   if (copy != nullptr) note_amax(a.fp8.amax, largest);
 }
 
-template <class A, bool centred>
+template <class A>
 void forward(Queue& queue, const LayerNormForward& norm) {
   if (norm.R == 0) return;
   const Rows<A> a(norm);
@@ -206,12 +206,11 @@ void forward(Queue& queue, const LayerNormForward& norm) {
       [&](auto layout) {
         using L = decltype(layout);
         const dim3 grid{blocks_for(ceil_div(a.R, L::rows), 16), 1, 1};
-        launch(GPTBENCH_KERNEL(normalization_forward_kernel<A, centred, L::vectors, L::warps>),
-               grid, L::threads * L::rows, sizeof(float) * L::warps, stream_of(queue), a, gamma,
-               beta);
+        launch(GPTBENCH_KERNEL(normalization_forward_kernel<A, L::vectors, L::warps>), grid,
+               L::threads * L::rows, sizeof(float) * L::warps, stream_of(queue), a, gamma, beta);
       },
       [&] {
-        launch(GPTBENCH_KERNEL(normalization_forward_wide_kernel<A, centred>),
+        launch(GPTBENCH_KERNEL(normalization_forward_wide_kernel<A>),
                dim3{blocks_for(a.R, 16), 1, 1}, wide_threads, sizeof(float) * wide_warps,
                stream_of(queue), a, gamma, beta);
       });
@@ -221,12 +220,12 @@ void forward(Queue& queue, const LayerNormForward& norm) {
 
 template <class A>
 void layernorm_forward(Queue& queue, const LayerNormForward& a) {
-  forward<A, true>(queue, a);
+  forward<A>(queue, a);
 }
 
 template <class A>
 void rmsnorm_forward(Queue& queue, const RmsNormForward& a) {
-  forward<A, false>(queue, as_layernorm(a));
+  forward<A>(queue, as_layernorm(a));
 }
 
 GPTBENCH_CUDA_KERNEL(layernorm_forward, LayerNormForward)
