@@ -1,5 +1,6 @@
 #include "cuda/backend.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -16,6 +17,12 @@ namespace {
 
 // A100 is the oldest that is compiled for (cmake/GptbenchCuda.cmake).
 constexpr int oldest_major = 8;
+
+// Queues of the driver that streams share, as it reads them at the first call of the runtime. A
+// message that waits for its peer keeps what others issued later in the same queue waiting. With 8
+// of them, the default, two stages of a pipeline can so wait for each other.
+constexpr const char* connections_variable = "CUDA_DEVICE_MAX_CONNECTIONS";
+constexpr const char* most_connections = "32";
 
 std::shared_ptr<const Nccl> nccl() {
   static const std::shared_ptr<const Nccl> instance = std::make_shared<Nccl>();
@@ -60,6 +67,7 @@ std::map<std::string, ncclUniqueId> shared_ids(MpiWorld& world, const Plan& plan
 }  // namespace
 
 VisibleGpus visible_gpus() {
+  setenv(connections_variable, most_connections, /*overwrite=*/0);
   VisibleGpus gpus;
   const cudaError_t status = cudaGetDeviceCount(&gpus.devices);
   if (status == cudaSuccess && gpus.devices > 0) return gpus;
@@ -88,6 +96,11 @@ std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
                                  " has compute capability " + std::to_string(properties.major) +
                                  "." + std::to_string(properties.minor) +
                                  "; 8.0 (A100) or later is needed");
+  const char* const connections = std::getenv(connections_variable);
+  if (!options.messages_by_mpi && std::atoi(connections) < num_queues)
+    throw Error(Exit::usage, std::string(connections_variable) + " = '" + connections +
+                                 "': ranks might wait for each other for ever; unset it, or set " +
+                                 std::to_string(num_queues) + " to " + most_connections);
   return std::make_unique<CudaDevice>(ordinal, options);
 }
 

@@ -13,7 +13,8 @@
 namespace gptbench {
 
 // GPUs that this process sees (CUDA_VISIBLE_DEVICES heeded); `reason` says in one line why there
-// are none. Neither driver nor GPU is needed to ask.
+// are none. Neither driver nor GPU is needed to ask. Sets CUDA_DEVICE_MAX_CONNECTIONS where it is
+// not set, and has to be the first use of CUDA for that.
 struct VisibleGpus {
   int devices = 0;
   std::string reason;

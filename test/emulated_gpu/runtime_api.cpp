@@ -103,6 +103,7 @@ const char* cudaGetErrorString(cudaError_t status) {
 // ----------------------------------------------------------------------------------
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  connections();
   *count = devices();
   return said(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }

@@ -44,6 +44,7 @@ struct Gpu {
   Order order = Order::late;
   bool started = false, stopping = false;
   double called_s = 0.0;  // the host's last call that adds or asks
+  int64_t issued = 0;     // entries of all streams
   std::thread thread;
   std::mt19937_64 random;
 };
@@ -62,11 +63,31 @@ Gpu& gpu() {
   return *one;
 }
 
+bool ready(Gpu& g, CUstream_st& stream);
+
+// A stream with the same connection that has not begun what was issued before `entry`; or null.
+CUstream_st* ahead_in_connection(Gpu& g, const CUstream_st& stream, const Entry& entry) {
+  if (g.streams.size() <= connections() || entry.begun) return nullptr;
+  const auto older = [&](const CUstream_st& other) {
+    for (const Entry& each : other.entries)
+      if (!each.begun) return each.issued < entry.issued;
+    return false;
+  };
+  for (const auto& each : g.streams) {
+    CUstream_st& other = *each;
+    if (&other == &stream || other.connection != stream.connection || !older(other)) continue;
+    ready(g, other);  // asks for what is older still, so that this comes to an end
+    if (older(other)) return &other;
+  }
+  return nullptr;
+}
+
 // Takes waits that are over off the stream's front; whether its first entry is work that may begin.
 bool ready(Gpu& g, CUstream_st& stream) {
   if (stream.running) return false;
   while (!stream.entries.empty()) {
     Entry& first = stream.entries.front();
+    if (ahead_in_connection(g, stream, first) != nullptr) return false;
     if (first.awaited != nullptr && !first.awaited->reached) return false;
     if (first.work != nullptr) return true;
     if (first.reached != nullptr) {
@@ -85,7 +106,12 @@ CUstream_st* in_the_way(Gpu& g, CUstream_st* stream) {
   for (size_t hops = 0; hops <= g.streams.size(); ++hops) {
     if (ready(g, *stream)) return stream;
     if (stream->entries.empty() || stream->running) return nullptr;
-    const PointPtr& awaited = stream->entries.front().awaited;
+    const Entry& first = stream->entries.front();
+    if (CUstream_st* const ahead = ahead_in_connection(g, *stream, first)) {
+      stream = ahead;
+      continue;
+    }
+    const PointPtr& awaited = first.awaited;
     if (awaited == nullptr || awaited->owner == nullptr) return nullptr;
     stream = awaited->owner;
   }
@@ -125,7 +151,7 @@ bool anything_left(const Gpu& g) {
 void run_first(Gpu& g, CUstream_st& stream, std::unique_lock<std::mutex>& lock,
                std::set<CUstream_st*>& waiting) {
   Entry& entry = stream.entries.front();  // a deque's elements stay where they are
-  stream.running = true;
+  stream.running = entry.begun = true;
   lock.unlock();
   bool done = false;
   open_device_memory();
@@ -189,6 +215,7 @@ void add(CUstream_st* stream, Entry entry) {
     std::atexit(stop);
   }
   g.called_s = entry.since_s = clock_s();
+  entry.issued = g.issued++;
   stream->entries.push_back(std::move(entry));
   g.work.notify_all();
 }
@@ -228,11 +255,25 @@ size_t random_below(size_t bound) {
   return static_cast<size_t>(gpu().random() % bound);
 }
 
+size_t connections() {
+  static const size_t number = [] {
+    const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return static_cast<size_t>(std::clamp(text != nullptr ? std::atoi(text) : 8, 1, 32));
+  }();
+  return number;
+}
+
+// Takes the connection that fewest streams have.
 CUstream_st* new_stream() {
   Gpu& g = gpu();
   const std::lock_guard<std::mutex> lock(g.mutex);
-  g.streams.push_back(std::make_unique<CUstream_st>());
-  return g.streams.back().get();
+  std::vector<int> users(connections());
+  for (const auto& stream : g.streams)
+    if (!stream->destroyed) ++users[stream->connection];
+  CUstream_st& made = *g.streams.emplace_back(std::make_unique<CUstream_st>());
+  made.connection =
+      static_cast<size_t>(std::min_element(users.begin(), users.end()) - users.begin());
+  return &made;
 }
 
 CUstream_st* default_stream() {

@@ -7,11 +7,16 @@
 // GPTBENCH_EMULATED_ORDER chooses other orders: "early", where streams that the host does not wait
 // for run ahead, which finds arrays that are used again too soon, and "random".
 // GPTBENCH_EMULATED_PATIENCE_MS (default 2) is how long a while is.
+//
+// Streams reach a GPU through CUDA_DEVICE_MAX_CONNECTIONS (1 to 32, default 8) queues, which take
+// what they hold in the order in which it was issued: where two streams share one, work that does
+// not begin keeps later work of the other from beginning.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -37,6 +42,8 @@ struct Entry {
   PointPtr awaited;  // begins when it is reached
   PointPtr reached;  // is reached when the entry ends
   double since_s = 0.0;
+  int64_t issued = 0;  // entries of all streams before it
+  bool begun = false;
 };
 
 }  // namespace gptbench::emulation
@@ -46,6 +53,7 @@ struct CUstream_st {
   bool wanted = false;   // the host waits for it, or has asked whether it is done
   bool running = false;  // its first entry
   bool destroyed = false;
+  size_t connection = 0;
   std::shared_ptr<gptbench::emulation::Capture> capture;  // that it takes part in
   std::vector<int> tips;  // nodes that what comes next on it depends on
 };
@@ -59,6 +67,9 @@ struct CUevent_st {
 };
 
 namespace gptbench::emulation {
+
+// CUDA_DEVICE_MAX_CONNECTIONS as it was at the first call.
+size_t connections();
 
 // Streams are kept until the process ends, so that a use after destruction is seen.
 CUstream_st* new_stream();

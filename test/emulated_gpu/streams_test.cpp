@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -67,6 +68,37 @@ TEST(Streams, AnEventOrders) {
   seen.download(other.id, sent);
   succeed(cudaStreamSynchronize(other.id));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(seen.host[i], i + 1);
+}
+
+// Ends the process, and says how much ran before a message came and after.
+void wait_in_a_connection() {
+  const Stream sender, waiting, other;
+  const Event sent;
+  std::atomic<bool> peer{false};
+  std::atomic<int> ran{0};
+  const auto count = [&] {
+    ++ran;
+    return true;
+  };
+  enqueue(sender.id, "a message", [&] { return peer.load(); });
+  succeed(cudaEventRecord(sent.id, sender.id));
+  succeed(cudaStreamWaitEvent(waiting.id, sent.id, 0));
+  enqueue(waiting.id, "what needs the message", count);
+  enqueue(other.id, "what needs nothing", count);
+  for (int i = 0; i < 20; ++i) cudaStreamQuery(other.id);
+  const int before = ran;
+  peer = true;
+  succeed(cudaStreamSynchronize(other.id));
+  misuse("%d before the message, %d after", before, ran.load());
+}
+
+// In processes of their own, since the number of connections is asked for once.
+TEST(ConnectionsDeathTest, AreQueuesThatStreamsMayShare) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(wait_in_a_connection(), "1 before the message, 1 after");
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+  EXPECT_DEATH(wait_in_a_connection(), "0 before the message, 2 after");
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
 // A wait is for what the event stood for when the wait was enqueued.
