@@ -22,6 +22,11 @@ using Work = std::function<bool()>;
 // messages.
 void enqueue(CUstream_st* stream, const std::string& name, Work work);
 
+// To be called before what runs `code` is enqueued. A driver loads it at its first use, and may
+// wait then until all has run that any stream holds. With GPTBENCH_EMULATED_LOADING_WAITS this
+// waits, so that ranks hang whose messages need what follows.
+void load_code(const std::string& code);
+
 // Whether all of the bytes lie in one allocation of the device, or of page-locked host memory.
 bool is_device_memory(const void* address, size_t bytes);
 bool is_pinned_memory(const void* address, size_t bytes);

@@ -1,4 +1,7 @@
 // Kernels of the whole program: work of the stream of the queue that they are given.
+#include <cstdint>
+#include <string>
+
 #include "cuda/cuda_queue.h"
 #include "emulated_gpu/gpu.h"
 #include "emulation/launch.h"
@@ -7,6 +10,10 @@ namespace gptbench::emulation {
 
 CUstream_st* stream_of(Queue& queue) {
   return static_cast<CudaQueue&>(queue).stream();
+}
+
+void load_kernel(const char* name, const void* kernel) {
+  load_code(name + std::to_string(reinterpret_cast<uintptr_t>(kernel)));
 }
 
 void submit(CUstream_st* stream, const char* name, std::function<void()> grid) {

@@ -58,15 +58,17 @@ for order in early random; do
   same_steps nccl3 "$order"
 done
 run tensor 2 0 run.device=cuda run.cuda_graph=true parallel.tensor_parallel=2 parallel.sequence_parallel=T precision.compute=bf16
-run four 4 0 run.device=cuda parallel.pipeline_parallel=2 parallel.tensor_parallel=2 parallel.pipeline_schedule=zero_bubble
 
 # Every queue of a step has a connection of its own: with the driver's eight these stages would wait for each other.
-# (With one for all they are refused.)
+# Nor do ranks where a kernel is loaded when all messages have ended (GPTBENCH_EMULATED_LOADING_WAITS).
 unset CUDA_DEVICE_MAX_CONNECTIONS
+export GPTBENCH_EMULATED_LOADING_WAITS=1
 sequences=16 run stages 2 0 run.device=cuda parallel.pipeline_parallel=2 parallel.pipeline_schedule=gpipe run.watchdog_s=60
 grep -aq 'CUDA_DEVICE_MAX_CONNECTIONS=32' stages/result.h5 || fail "stages: the record does not have the connections"
 CUDA_DEVICE_MAX_CONNECTIONS=8 run few 2 2 run.device=cuda parallel.pipeline_parallel=2
 says few 'unset it, or set 11 to 32'
+run four 4 0 run.device=cuda parallel.pipeline_parallel=2 parallel.tensor_parallel=2 parallel.pipeline_schedule=zero_bubble
+unset GPTBENCH_EMULATED_LOADING_WAITS
 
 # A peer that is lost, in a step that is replayed, and between pipeline stages.
 GPTBENCH_EMULATED_NCCL_FAULT=error:1:12 run lost 2 6 run.device=cuda run.cuda_graph=true run.verify=F

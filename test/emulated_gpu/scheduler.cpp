@@ -362,6 +362,18 @@ void wait_for_all() {
   for (CUstream_st* stream : streams) wait_for(stream);
 }
 
+void load_code(const std::string& code) {
+  static const bool waits = std::getenv("GPTBENCH_EMULATED_LOADING_WAITS") != nullptr;
+  if (!waits) return;
+  static std::mutex mutex;
+  static std::set<std::string> loaded;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!loaded.insert(code).second) return;
+  }
+  wait_for_all();
+}
+
 void enqueue(CUstream_st* stream, const std::string& name, Work work) {
   stream = checked(stream, name.c_str());
   if (stream->capture != nullptr)

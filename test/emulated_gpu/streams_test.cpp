@@ -101,6 +101,30 @@ TEST(ConnectionsDeathTest, AreQueuesThatStreamsMayShare) {
   unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
+// Ends the process, and says how much ran before code was loaded a first and a second time.
+void load_twice() {
+  const Stream stream;
+  std::atomic<int> ran{0};
+  int before[2];
+  for (int& seen : before) {
+    enqueue(stream.id, "a kernel", [&] {
+      ++ran;
+      return true;
+    });
+    load_code("another");
+    seen = ran;
+  }
+  misuse("%d and %d", before[0], before[1]);
+}
+
+TEST(LoadingDeathTest, WaitsOnceOnRequest) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(load_twice(), "0 and 0");
+  setenv("GPTBENCH_EMULATED_LOADING_WAITS", "1", 1);
+  EXPECT_DEATH(load_twice(), "1 and 1");
+  unsetenv("GPTBENCH_EMULATED_LOADING_WAITS");
+}
+
 // A wait is for what the event stood for when the wait was enqueued.
 TEST(Streams, ALaterRecordDoesNotCount) {
   const Stream one, other;

@@ -220,6 +220,7 @@ inline int multiprocessors() {
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, int threads,
             size_t shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  emulation::load_kernel(name, reinterpret_cast<const void*>(kernel));
   emulation::submit(stream, name, [=] {
     emulation::run_grid(name, {grid.x, grid.y, grid.z}, static_cast<unsigned>(threads),
                         shared_bytes, [&] { kernel(arguments...); });

@@ -14,6 +14,8 @@ class Queue;
 namespace gptbench::emulation {
 
 CUstream_st* stream_of(Queue& queue);
+// Before each launch; `name` is that of all instantiations.
+void load_kernel(const char* name, const void* kernel);
 void submit(CUstream_st* stream, const char* kernel, std::function<void()> grid);
 
 }  // namespace gptbench::emulation

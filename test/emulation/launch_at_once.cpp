@@ -20,6 +20,8 @@ CUstream_st* stream_of(Queue&) {
   return nullptr;
 }
 
+void load_kernel(const char*, const void*) {}
+
 void submit(CUstream_st*, const char*, std::function<void()> grid) {
   grid();
 }

@@ -178,6 +178,9 @@ void add_in_place(Call call) {
 }
 
 void run(const Call& call, cudaStream_t stream) {
+  const Algorithm& chosen = call.algorithm;
+  load_code("cublasLtMatmul " + std::to_string(chosen.kind) + " " + std::to_string(chosen.id) +
+            " " + std::to_string(chosen.parts));
   const auto add = [&](const char* name, void (*act)(const Call&)) {
     enqueue(stream, name, [call, act] {
       check_memory(call, "when it runs");

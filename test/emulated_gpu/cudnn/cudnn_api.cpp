@@ -197,6 +197,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   call.workspace = given.value<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
   call.workspace_bytes = workspace_of(*p.graph, p.engine);
   check_memory(call, "when called");
+  load_code("cudnnBackendExecute " + std::to_string(reinterpret_cast<uintptr_t>(&p)));
   enqueue(handle->stream, "cudnnBackendExecute", [call] {
     run(call);
     return true;
