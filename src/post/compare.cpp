@@ -67,7 +67,7 @@ bool have_one_peak(const Group& a, const Group& b) {
 
 RatioBounds inverse(const RatioBounds& bounds) {
   if (!bounds.known) return bounds;
-  return {1.0 / bounds.largest, 1.0 / bounds.least, true};
+  return {1.0 / bounds.largest, 1.0 / bounds.least, true, bounds.decide};
 }
 
 // B against A, figure by figure; with verdicts where they are comparable.
@@ -227,6 +227,7 @@ std::string answer(const Comparison& comparison, const Group& a, const Group& b)
   const bool single = comparison.is_of_single_runs();
   const auto evidence = [&](const RatioBounds& bounds) -> std::string {
     if (!bounds.known) return " (noise is not known)";
+    if (!bounds.decide) return " (1 and 1 run; fewer than six timed steps tell none)";
     if (single)
       return std::string(" (1 and 1 run, ") + (bounds.beyond_noise() ? "beyond" : "within") +
              " the noise of their steps)";

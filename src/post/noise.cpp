@@ -76,7 +76,7 @@ RatioBounds ratio_bounds_of_runs(const std::vector<double>& a, const std::vector
          (part_a * part_a / (of_a.count - 1.0) + part_b * part_b / (of_b.count - 1.0));
   const double half = student_t(df, target_coverage_of_runs) * std::sqrt(part_a + part_b);
   const double ratio = of_b.mean - of_a.mean;
-  return {std::exp(ratio - half), std::exp(ratio + half), true};
+  return {std::exp(ratio - half), std::exp(ratio + half), true, true};
 }
 
 MedianBounds median_bounds(std::vector<double> values) {
@@ -100,7 +100,8 @@ RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>
   const MedianBounds of_a = median_bounds(a), of_b = median_bounds(b);
   if (of_a.coverage == 0.0 || of_b.coverage == 0.0 || of_a.least <= 0.0 || of_b.least <= 0.0)
     return {};
-  return {of_b.least / of_a.largest, of_b.largest / of_a.least, true};
+  return {of_b.least / of_a.largest, of_b.largest / of_a.least, true,
+          std::min(of_a.coverage, of_b.coverage) >= target_coverage};
 }
 
 }  // namespace gptbench

@@ -20,11 +20,13 @@ struct MedianBounds {
 MedianBounds median_bounds(std::vector<double> values);
 
 // Bounds of median(b) / median(a) from those of both, and whether they leave 1 out. Where both
-// samples come from one distribution, bounds of 95% that do not touch are rarer than 1 in 100.
+// samples come from one distribution, this is rarer than 1 in 100 for samples of one size, than 3
+// in 100 for others; with a sample of fewer than six values, whose bounds have no 95%, it is not,
+// and the bounds decide nothing.
 struct RatioBounds {
   double least = 0.0, largest = 0.0;
-  bool known = false;
-  bool beyond_noise() const { return known && (least > 1.0 || largest < 1.0); }
+  bool known = false, decide = false;
+  bool beyond_noise() const { return known && decide && (least > 1.0 || largest < 1.0); }
   double middle() const { return std::sqrt(least * largest); }
 };
 RatioBounds ratio_bounds(const std::vector<double>& a, const std::vector<double>& b);

@@ -63,6 +63,9 @@ TEST(RatioBounds, OneDisturbedStepDoesNotHideADifference) {
   EXPECT_DOUBLE_EQ(bounds.largest, 1.1);
   EXPECT_FALSE(ratio_bounds({1.0}, b).known);
   EXPECT_FALSE(ratio_bounds({0.0, 0.0}, b).known);  // no ratio
+  // Of five values the least and the largest hold the median in 94 of 100 samples.
+  EXPECT_FALSE(ratio_bounds({1.0, 1.0, 1.0, 1.0, 1.0}, b).beyond_noise());
+  EXPECT_TRUE(ratio_bounds({1.0, 1.0, 1.0, 1.0, 1.0, 1.0}, b).beyond_noise());
 }
 
 // Quantiles of a printed table.
