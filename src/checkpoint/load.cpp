@@ -189,6 +189,7 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
     if (use == Use::weights_only) return true;
     engine.continue_from(manifest.state);
     start.steps = manifest.state.steps;
+    start.sequences = manifest.state.sequences;
     start.steps_s = manifest.state.steps_s;
     for (const Inventory::Complete& earlier : offer.complete)
       start.own.all.insert(earlier.files.stem);

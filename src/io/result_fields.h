@@ -64,6 +64,7 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("skipped_steps", summary.skipped_steps);
   visit("resumed_from", summary.resumed.from);
   visit("resumed_step", summary.resumed.steps);
+  visit("resumed_tokens", summary.resumed.tokens);
   visit("resumed_steps_s", summary.resumed.steps_s);
   visit("resume_s", summary.resumed.load_s);
   visit("checkpoint_bytes", summary.checkpoint.bytes);

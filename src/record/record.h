@@ -145,6 +145,7 @@ struct ConvergenceFigures {
 struct ResumedFigures {
   std::string from;      // the checkpoint
   int64_t steps = 0;     // before, which are not in this record
+  int64_t tokens = 0;    // that they trained on, which may have been other numbers a step
   double steps_s = 0.0;  // sum of their times; 0: not known
   double load_s = 0.0;   // of the checkpoint, or of weights alone
 };

@@ -148,11 +148,11 @@ void set_time_to_target(Record& record, double target_loss) {
       std::find_if(losses.begin(), losses.end(), [&](double loss) { return loss <= target_loss; });
   if (target_loss <= 0.0 || reached == losses.end()) return;
   convergence.steps_to_target = steps.held_out_step[static_cast<size_t>(reached - losses.begin())];
-  convergence.tokens_to_target = convergence.steps_to_target * s.tokens_per_step;
+  const int64_t steps_here = convergence.steps_to_target - s.resumed.steps;
+  convergence.tokens_to_target = s.resumed.tokens + steps_here * s.tokens_per_step;
   if (s.resumed.steps > 0 && s.resumed.steps_s == 0.0) return;
-  const double time_s = std::accumulate(
-      steps.time_s.begin(), steps.time_s.begin() + convergence.steps_to_target - s.resumed.steps,
-      s.resumed.steps_s);
+  const double time_s =
+      std::accumulate(steps.time_s.begin(), steps.time_s.begin() + steps_here, s.resumed.steps_s);
   if (!std::isnan(time_s)) convergence.time_to_target_s = time_s;
 }
 

@@ -169,6 +169,7 @@ Record run_record(const Record& planned, const Plan& plan, const RunParts& parts
   s.convergence.token_entropy = parts.token_entropy;
   s.resumed.from = parts.start.from.path;
   s.resumed.steps = parts.start.from.steps;
+  s.resumed.tokens = parts.start.from.sequences * plan.shape.T;
   s.resumed.steps_s = parts.start.from.steps_s;
   s.resumed.load_s = parts.start.load_s;
   s.checkpoint = parts.checkpoints;

@@ -72,13 +72,15 @@ TEST(Steps, TimeToTargetIsThatOfTheStepsBeforeTheEvaluation) {
   EXPECT_EQ(s.convergence.steps_to_target, 4);
   EXPECT_EQ(s.convergence.tokens_to_target, 36000);
   EXPECT_EQ(s.convergence.time_to_target_s, 112.25);
-  // A run that continues another: the time of the first is in its checkpoint, or is not known.
+  // A run that continues another: the time of the first is in its checkpoint, or is not known. Its
+  // steps had half the tokens.
   r = record_of_seven_steps();
   r.summary.resumed.steps = 10;
+  r.summary.resumed.tokens = 45000;
   r.steps.held_out_step = {12};
   r.steps.held_out_loss = {1.0};
   set_time_to_target(r, 1.0);
-  EXPECT_EQ(s.convergence.tokens_to_target, 12 * 9000);
+  EXPECT_EQ(s.convergence.tokens_to_target, 45000 + 2 * 9000);
   EXPECT_EQ(s.convergence.time_to_target_s, 0.0);
   r.summary.resumed.steps_s = 1000.0;
   set_time_to_target(r, 1.0);
