@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "base/error.h"
@@ -20,12 +21,38 @@ namespace {
 
 constexpr const char* region_prefix = "region_";
 
-// Mean over ranks of the median over the timed steps; of a reduced series the median over ranks.
-double mean_of(const Record& record, const RankSeries& series) {
-  if (series.reduced) return median(timed_steps(record, series, 1));
+// The half of the timed steps whose times are nearest to their median, as places among these:
+// without the steps that were disturbed, and the same for all parts of a step, so that they add up
+// to it.
+std::vector<size_t> usual_steps(const Record& record) {
+  const std::vector<double> times = timed_step_times(record);
+  const double middle = median(times);
+  std::vector<size_t> places(times.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+    return std::fabs(times[a] - middle) < std::fabs(times[b] - middle);
+  });
+  places.resize((places.size() + 1) / 2);
+  return places;
+}
+
+// `times`: of the timed steps.
+double mean_of(const std::vector<double>& times, const std::vector<size_t>& steps) {
+  double sum = 0.0, count = 0.0;
+  for (const size_t step : steps)
+    if (step < times.size()) {  // not so in a file of another program
+      sum += times[step];
+      count += 1.0;
+    }
+  return count > 0.0 ? sum / count : 0.0;
+}
+
+// Mean over ranks, of a reduced series the median.
+double mean_of(const Record& record, const RankSeries& series, const std::vector<size_t>& steps) {
+  if (series.reduced) return mean_of(timed_steps(record, series, 1), steps);
   double sum = 0.0;
   for (int64_t rank = 0; rank < series.ranks; ++rank)
-    sum += median(timed_steps(record, series, rank));
+    sum += mean_of(timed_steps(record, series, rank), steps);
   return series.ranks > 0 ? sum / static_cast<double>(series.ranks) : 0.0;
 }
 
@@ -89,6 +116,9 @@ std::vector<Counted> count_operations(const std::vector<Plan>& plans,
     for (size_t i = 0; i < rank.works.size(); ++i) {
       Counted& each = counted[rank.works[i].key()];
       each.work = rank.works[i];
+      // Operations count all of the matrix; a causal mask leaves half of it to do.
+      if (each.work.kind == Work::Kind::attention && plan.shape.family.causal)
+        each.work.flops *= 0.5;
       each.calls += calls.at(rank.works[i].key());
       each.projected_s = seconds[i];
     }
@@ -135,15 +165,18 @@ void add_to(PartOfStep& region, const OperationTime& operation) {
 // Regions with what their operations do, and operations with their share of the region's time.
 void account_computing(const Record& record, const std::vector<Counted>& counted,
                        const Ceilings& ceilings, StepAccount& account) {
+  const std::vector<size_t> steps = usual_steps(record);
   for (const Counted& each : counted)
     if (each.work.kind != Work::Kind::message)
       account.operations.push_back(operation_of(each, ceilings));
   for (const RankSeries& series : record.timing) {
-    if (series.name == "communication") account.communication_s = mean_of(record, series);
+    if (series.name == "communication") account.communication_s = mean_of(record, series, steps);
+    if (series.name == "step") account.step_s = mean_of(record, series, steps);
+    account.reduced = account.reduced || series.reduced;
     if (!is_region(series)) continue;
     PartOfStep region;
     region.name = series.name.substr(std::string(region_prefix).size());
-    region.time_s = mean_of(record, series);
+    region.time_s = mean_of(record, series, steps);
     double weights = 0.0, by_flops_s = 0.0;
     for (const OperationTime& each : account.operations) {
       if (each.region != region.name) continue;
@@ -237,14 +270,15 @@ void add_slow(const Record& record, const std::vector<std::vector<double>>& comp
 
 void account_ranks(const Record& record, const Grid& grid, StepAccount& account) {
   const std::vector<std::vector<double>> computing = computing_of(record);
+  const std::vector<size_t> steps = usual_steps(record);
   if (computing.size() != static_cast<size_t>(grid.size()) || computing.front().empty()) return;
   double sum = 0.0, most = 0.0;
   std::map<int64_t, std::vector<int64_t>> stages;
   for (int64_t rank = 0; rank < grid.size(); ++rank) {
     const std::vector<double>& own = computing[static_cast<size_t>(rank)];
     if (own.size() != computing.front().size()) return;  // a file of another program
-    sum += median(own);
-    most = std::max(most, median(own));
+    sum += mean_of(own, steps);
+    most = std::max(most, mean_of(own, steps));
     stages[grid.coordinates_of(rank).pipeline].push_back(rank);
   }
   account.imbalance_s =

@@ -23,7 +23,8 @@ struct Ceilings {
 // GEMM ceiling or peak, and the bandwidth of a known accelerator.
 Ceilings ceilings_of(const Record& record, const std::optional<Machine>& machine);
 
-// Part of a step, per rank: means over the ranks of medians over the timed steps, in seconds.
+// Part of a step, per rank: means over ranks and over the half of the timed steps that is nearest
+// to their median, in seconds.
 struct PartOfStep {
   std::string name;
   double time_s = 0.0;
@@ -62,7 +63,8 @@ struct SlowRank {
 constexpr double slow_factor = 1.1, slow_share = 2.0 / 3.0, fastest_share = 0.1;
 
 struct StepAccount {
-  double step_s = 0.0;                    // RateFigures::sec_per_it
+  double step_s = 0.0;                    // as its parts
+  bool reduced = false;                   // times are medians over ranks, which do not add up
   std::vector<PartOfStep> regions;        // of computing, longest first
   std::vector<OperationTime> operations;  // most time lost first
   std::vector<MessageTime> messages;

@@ -48,7 +48,9 @@ std::string regions_text(const StepAccount& account) {
   line("imbalance", account.imbalance_s);
   line("messages", account.communication_s - account.imbalance_s);
   line("gaps", account.unexplained_s());
-  return page_heading("a step in ms, mean over ranks") + format_plain(table);
+  return page_heading(std::string("a step in ms, ") + (account.reduced ? "median" : "mean") +
+                      " over ranks") +
+         format_plain(table);
 }
 
 std::string operations_text(const StepAccount& account) {

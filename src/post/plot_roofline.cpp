@@ -33,7 +33,10 @@ std::map<std::string, Work> work_of(const Record& record) {
       const Op& op = plan.ops[static_cast<size_t>(index)];
       Work& of_region = work[spaced(name_of(op.region))];
       const double count = static_cast<double>(times);
-      of_region.flops += count * op.flops_per_row * static_cast<double>(rows_of(op, rows));
+      // Operations count all of attention's matrix; a causal mask leaves half of it to do.
+      const bool is_half = op.region == Region::attention && plan.shape.family.causal;
+      of_region.flops +=
+          (is_half ? 0.5 : 1.0) * count * op.flops_per_row * static_cast<double>(rows_of(op, rows));
       of_region.bytes += count * static_cast<double>(bytes_moved(plan, op, rows));
     });
   } catch (const Error&) {
@@ -55,13 +58,16 @@ struct Range {
 // The bound that peak and bandwidth set, and the bandwidth of the data sheet among the rates.
 void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& roof, Panel& rates) {
   double peak = 1e12 * run.rates().peak_tflops();
-  std::string source = run.summary().peak.source;
+  std::string source = run.rates().peak_source();
   if (const GemmCeiling& ceiling = run.summary().gemm_ceiling; peak <= 0.0) {
     peak = 1e12 * ceiling.tflops;  // too uncertain for MFU
     source = printed("measured GEMM ceiling, which varied by %.0f %%", 100.0 * ceiling.spread);
   }
+  // Of a processor several ranks may have a part each.
   const DeviceData* const device =
-      find_device(run.device_name(), run.summary().device.memory_bytes);
+      run.deck().text("run", "device") == "cuda"
+          ? find_device(run.device_name(), run.summary().device.memory_bytes)
+          : nullptr;
   const double stated = device == nullptr ? 0.0 : 1e9 * device->bandwidth_gb_per_s;
   const double bandwidth = stated > 0.0 ? stated : range.bytes_per_s;
   const std::string limit = significant(bandwidth / 1e9, 3, 3) + " GB/s, " +

@@ -178,8 +178,9 @@ std::string headline_of(const RunView& run) {
                 std::to_string(s.world_size) + (s.world_size == 1 ? " rank" : " ranks") + " on " +
                     std::to_string(s.nodes) + (s.nodes == 1 ? " node" : " nodes"))
       .add_card("MFU", mfu > 0.0 ? fixed(mfu, 1) + " %" : "none",
-                mfu > 0.0 ? "of " + tflops(run.rates().peak_tflops()) + ", " + s.peak.source
-                          : "see below")
+                mfu > 0.0
+                    ? "of " + tflops(run.rates().peak_tflops()) + ", " + run.rates().peak_source()
+                    : "see below")
       .add_card("Time per step", format_seconds(s.rate.sec_per_it),
                 format_seconds(s.rate.sec_per_it_min) + " to " +
                     format_seconds(s.rate.sec_per_it_max) + " in " + std::to_string(s.timed_steps) +

@@ -44,17 +44,20 @@ double RunRates::peak_tflops() const {
                   : record_->summary.peak.tflops;
 }
 
+std::string RunRates::peak_source() const {
+  if (restatement_.peak_tflops > 0.0) return "--peak";
+  const bool one_type = !restatement_.peak_type.empty() && restatement_.peak_type != "both";
+  return one_type ? "data sheet, " + restatement_.peak_type : record_->summary.peak.source;
+}
+
 std::string RunRates::peak_text() const {
   const auto text = [](double tflops, const std::string& source) {
     return tflops > 0.0 ? printed("%.4g TFLOP/s (%s)", tflops, source.c_str()) : "";
   };
-  if (restatement_.peak_tflops > 0.0) return text(peak_tflops(), "--peak");
   if (is_against_both())
     return text(known_peak(Precision::bf16), "data sheet, bf16") + ", " +
            text(known_peak(Precision::fp8), "data sheet, fp8");
-  const bool one_type = !restatement_.peak_type.empty() && restatement_.peak_type != "both";
-  return text(peak_tflops(),
-              one_type ? "data sheet, " + restatement_.peak_type : record_->summary.peak.source);
+  return text(peak_tflops(), peak_source());
 }
 
 bool RunRates::is_against_both() const {

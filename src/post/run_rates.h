@@ -50,6 +50,7 @@ class RunRates {
   // figure or nothing was timed. With recomputation where `hardware`.
   double tflops(const std::string& convention, bool hardware = false) const;
   double peak_tflops() const;
+  std::string peak_source() const;
   // "0.2 TFLOP/s (deck)", per device; "" where it is not known.
   std::string peak_text() const;
   // Percent of the peak; 0 where it is not known.

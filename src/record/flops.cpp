@@ -47,9 +47,8 @@ std::string reason_without_mfu(const Summary& summary) {
 std::string impossible_utilisation(double mfu, double hfu, const std::string& convention) {
   if (mfu <= 1.0 && hfu <= 1.0) return "";
   const bool is_mfu = mfu > 1.0;
-  // These count no more than is done; HFU takes recomputation as a factor.
-  const bool is_done = is_mfu && (convention == name_of(FlopsConvention::causal) ||
-                                  convention == name_of(FlopsConvention::exact));
+  // This counts no more than is done; HFU takes recomputation as a factor.
+  const bool is_done = is_mfu && convention == name_of(FlopsConvention::causal);
   return std::string("WARNING: ") + (is_mfu ? "MFU" : "HFU") + " above 100 %, " +
          (is_done ? "" : "the convention counts work that is not done, or ") +
          "the peak is too low";

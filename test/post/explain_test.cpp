@@ -54,6 +54,24 @@ TEST(Explain, RegionsFromTheCeilingOfTheRecord) {
   EXPECT_EQ(account(idle).regions.size(), 2u);
 }
 
+// Each region has one short step: medians would be 0.3 s each, 0.9 s of a step of 0.7 s. The last
+// step was disturbed.
+TEST(Explain, PartsAddUpToAStep) {
+  Record r = one_layer_run({0.25}, 0.7);
+  r.steps.time_s = {9.0, 0.7, 0.7, 0.7, 5.0};
+  const std::vector<std::vector<double>> values = {
+      {7.0, 0.1, 0.3, 0.3, 4.4}, {7.0, 0.3, 0.1, 0.3, 0.3}, {7.0, 0.3, 0.3, 0.1, 0.3}};
+  for (size_t i = 0; i < values.size(); ++i) {
+    r.timing[i].values = values[i];
+    r.timing[i].steps = 5;
+  }
+  const StepAccount all = account(r);
+  EXPECT_NEAR(region(all, "layernorm").time_s, 0.2, 1e-12);
+  EXPECT_NEAR(region(all, "linear").time_s, 0.2, 1e-12);
+  EXPECT_NEAR(all.communication_s, 0.3, 1e-12);
+  EXPECT_NEAR(all.explained(), 1.0, 1e-12);
+}
+
 // Without a profile a ceiling stands for products in fp8, too.
 TEST(Explain, Fp8WithoutAProfile) {
   Record record = one_layer_run({0.2, 0.3});

@@ -109,9 +109,13 @@ TEST(Pictures, OfALongRunOfManyRanks) {
   expect_picture(ranks_picture({RunView(r)}, {}), "ranks_ms");
 }
 
-// Data sheets have whole GB/s.
+// Data sheets have whole GB/s. That of a processor is not taken, of which a rank may have a part.
 TEST(Pictures, RoofOfADataSheet) {
   Record r = run_of_two_stages();
+  r.summary.device.name = "NVIDIA Grace";
+  r.summary.device.memory_bytes = 480e9;
+  EXPECT_TRUE(roofline_picture({RunView(r)}).panels.at(1).rules.empty());
+  set_key(r, "run", "device", std::string("cuda"));
   r.summary.device.name = "NVIDIA Grace";
   r.summary.device.memory_bytes = 480e9;
   const Picture picture = roofline_picture({RunView(r)});
