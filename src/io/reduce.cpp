@@ -9,7 +9,9 @@ namespace gptbench {
 namespace {
 
 void reduce(RankSeries& series) {
-  if (series.ranks <= max_ranks_in_full) return;
+  if (series.reduced) return;
+  if (series.ranks <= max_ranks_in_full && series.steps * series.ranks <= max_values_in_full)
+    return;
   std::vector<double> reduced;
   for (int64_t step = 0; step < series.steps; ++step) {
     const auto first = series.values.begin() + step * series.ranks;
@@ -24,9 +26,18 @@ void reduce(RankSeries& series) {
   series.reduced = true;
 }
 
-template <class T>
-void sum(std::vector<T>& values) {
-  if (!values.empty()) values = {std::accumulate(values.begin(), values.end(), T{0})};
+void sum(std::vector<double>& values) {
+  if (!values.empty()) values = {std::accumulate(values.begin(), values.end(), 0.0)};
+}
+// 0, which stands for "not known", where no integer of 64 bits holds the sum.
+void sum(std::vector<int64_t>& values) {
+  int64_t total = 0;
+  for (const int64_t value : values)
+    if (__builtin_add_overflow(total, value, &total)) {
+      total = 0;
+      break;
+    }
+  if (!values.empty()) values = {total};
 }
 
 }  // namespace

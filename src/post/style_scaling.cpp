@@ -39,10 +39,13 @@ double tflops_of(const RunView& run) {
   return run.rates().tflops(run.rates().convention());
 }
 
-// Percent of a step that the slowest rank spends in communication.
+// Percent of a step that the slowest rank spends in communication; not known where the file holds
+// reductions over ranks.
 std::optional<double> communication_share(const RunView& run) {
   double communication_s = -1.0, step_s = 0.0;
-  for (const RegionTime& region : slowest_rank(run.record()).regions) {
+  const Breakdown slowest = slowest_rank(run.record());
+  if (slowest.rank < 0) return std::nullopt;
+  for (const RegionTime& region : slowest.regions) {
     if (region.name == "communication") communication_s = region.time_s;
     if (region.name == "step") step_s = region.time_s;
   }

@@ -50,6 +50,27 @@ TEST(Reduce, BeyondThatMinimumMedianMaximumAndItsRank) {
   EXPECT_EQ(record.comm[0].exposed_s, std::vector<double>{512.5});
 }
 
+// 2^62 bytes on each rank: no integer holds the sum.
+TEST(Reduce, ASumThatIsTooLargeIsNotKnown) {
+  Record record = record_of(1025);
+  record.comm[0].bytes.assign(1025, int64_t{1} << 62);
+  EXPECT_EQ(reduced_over_ranks(record).comm[0].bytes, std::vector<int64_t>{0});
+}
+
+TEST(Reduce, LongSeriesOfAFewRanks) {
+  Record record = record_of(4);
+  const int64_t steps = max_values_in_full / 4;
+  record.timing[0].values.assign(static_cast<size_t>(4 * steps), 0.5);
+  record.timing[0].steps = steps;
+  EXPECT_FALSE(reduced_over_ranks(record).timing[0].reduced);
+  record.timing[0].values.resize(static_cast<size_t>(4 * steps + 4), 2.0);
+  ++record.timing[0].steps;
+  const Record reduced = reduced_over_ranks(record);
+  EXPECT_TRUE(reduced.timing[0].reduced);
+  EXPECT_EQ(reduced.timing[0].values.back(), 0.0);  // of the maximum the first rank
+  EXPECT_FALSE(reduced.memory[0].reduced);
+}
+
 // The median of an even number of values is the mean of the two in the middle. Step 0: 0 .. 1025
 // with 7 replaced by 10^6, so 513 and 514; step 1: 0 .. -1025, so -512 and -513.
 // What is reduced stays as it is.
