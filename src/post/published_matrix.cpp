@@ -34,6 +34,7 @@ std::map<std::string, std::string> of_label(std::string label) {
   if (label.rfind(source, 0) == 0) label = label.substr(source.size());
   return {{"model", label.substr(0, label.find_first_of(" ("))},
           {"mp", number_after(label, "mp")},
+          {"pp", number_after(label, "pp=")},
           {"zero_stage", number_after(label, "ZeRO")},
           {"offload", label.find("offload") == std::string::npos ? "none" : "cpu"},
           {"micro_batch_size", number_after(label, "micro-batch")},

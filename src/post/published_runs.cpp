@@ -194,16 +194,18 @@ Record zero_run(const PublishedRow& row) {
 Record megatron_run(const PublishedRow& row) {
   Record record;
   Keys keys;
-  const int64_t mp = std::max<int64_t>(1, row.integer("mp", 1));
+  const int64_t mp = std::max<int64_t>(1, row.integer("mp", 1)),
+                pp = std::max<int64_t>(1, row.integer("pp", 1));
   Summary& s = record.summary;
   s.ranks_per_node = row.integer("gpus_per_node", 0);
   s.world_size = row.integer("nodes", 0) * s.ranks_per_node;
   const int64_t batch = row.integer("micro_batch_size", 0) * row.integer("grad_accum", 1) *
-                        std::max<int64_t>(1, s.world_size / mp);
+                        std::max<int64_t>(1, s.world_size / (mp * pp));
   keys.set("run.name", row.text("model"));
   keys.preset(lower(row.text("model")));
-  keys.set("parallel.data_parallel", s.world_size / mp);
+  keys.set("parallel.data_parallel", s.world_size / (mp * pp));
   keys.set("parallel.tensor_parallel", mp);
+  keys.set("parallel.pipeline_parallel", pp);
   keys.set("parallel.zero_stage", row.integer("zero_stage", 0));
   if (row.yes("offload") || row.text("offload") == "cpu") keys.set("parallel.offload", "optimizer");
   keys.set("batch.micro_batch_size", row.integer("micro_batch_size", 0));
