@@ -1,6 +1,8 @@
 #include "data/token_source.h"
 
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -95,9 +97,20 @@ std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t 
                 "data.source = '" + name_of(data.source) + "' reads a file: give data.path");
   }
   std::vector<TokenArray> arrays;
+  std::map<std::string, size_t> places;  // among them, by the file without links
   const auto open_all = [&](const char* key, const std::string& path) {
     const size_t before = arrays.size();
-    for (const std::string& file : data_files(path)) arrays.push_back(open(file));
+    for (const std::string& file : data_files(path)) {
+      TokenArray array = open(file);
+      std::error_code error;
+      const auto [found, is_new] =
+          places.insert({std::filesystem::canonical(array.file.path(), error), arrays.size()});
+      if (!is_new && found->second < before)
+        throw Error(Exit::usage, std::string(key) + " = '" + path + "' names " + array.file.path() +
+                                     ", which data.path names, too: it would be trained on");
+      // A pattern matches both files of a dataset of Megatron-LM.
+      if (is_new || data.source != DataSource::megatron) arrays.push_back(std::move(array));
+    }
     if (arrays.size() == before)
       throw Error(Exit::io, std::string(key) + " = '" + path + "' names no file");
     return before;

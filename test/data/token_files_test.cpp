@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <vector>
 
 #include "base/error.h"
@@ -144,6 +145,21 @@ TEST(TokenFiles, HeldOutSequencesAreNotTrained) {
   }
 }
 
+TEST(TokenFiles, WhatIsTrainedOnIsNotHeldOut) {
+  const ScratchDirectory scratch;
+  const std::string a = scratch.write("a.bin", token_file<uint16_t>({0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  std::filesystem::create_symlink(a, scratch.path("link.bin"));
+  try {
+    open(DataSource::tokens, scratch.path("a*"), 50257, {0, scratch.path("link.bin")});
+    FAIL() << "the file is trained on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_NE(std::string(error.what()).find("link.bin, which data.path names, too"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(TokenFiles, BadFilesOfEverySourceAreRefused) {
   const ScratchDirectory scratch;
   const std::string fifo = scratch.path("fifo");
@@ -254,6 +270,16 @@ TEST(MegatronFiles, AreReadByPrefixOrEitherSuffix) {
     EXPECT_EQ(source->description(),
               "Megatron dataset " + scratch.path("a.bin") + ", 9 tokens, 2 sequences of 4");
   }
+}
+
+TEST(MegatronFiles, APatternTakesEachDatasetOnce) {
+  const ScratchDirectory scratch;
+  for (const std::string name : {"a", "b"}) {
+    scratch.write(name + ".idx", Megatron().bytes());
+    scratch.write(name + ".bin", array_of(nine_tokens));
+  }
+  EXPECT_EQ(open(DataSource::megatron, scratch.path("*"))->description(),
+            open(DataSource::megatron, scratch.path("a") + "," + scratch.path("b"))->description());
 }
 
 template <class Integer>
