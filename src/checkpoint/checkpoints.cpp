@@ -127,6 +127,7 @@ void Checkpoints::finish() {
   ++completed_;
   bytes_ = writing->manifest().file_bytes;
   write_s_ += writing->write_s();
+  longest_s_ = std::max(longest_s_, writing->write_s());  // the last one is waited for
 }
 
 double Checkpoints::write_s() const {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "checkpoint/load.h"
+#include "comm/agree.h"
 #include "comm/pulse.h"
 #include "measure/system_info.h"
 #include "verify/verify.h"
@@ -106,9 +107,13 @@ std::string repeat_from_checkpoint(MpiWorld& world, Engine& engine, int64_t last
                                    const std::function<void(const std::string&)>& say) {
   const std::string& directory = engine.resources().plan.config.checkpoint.directory;
   TrainingStart start;
-  if (directory.empty() || !load_newest(world, engine, directory, say, start) ||
-      start.steps > last_step)
-    return "; not repeated: there is no checkpoint to start from";
+  try {
+    if (directory.empty() || !load_newest(world, engine, directory, say, start) ||
+        start.steps > last_step)
+      return "; not repeated: there is no checkpoint to start from";
+  } catch (const AgreedError& error) {
+    return std::string("; not repeated: ") + error.what();
+  }
   for (int64_t step = start.steps; step <= last_step; ++step) engine.step(step, false);
   const WeightCheck again = check_weights(world, engine);
   const std::string steps = "; steps " + std::to_string(start.steps + 1) + " to " +
