@@ -15,8 +15,11 @@ std::set<std::string> blamed_nodes(const std::string& output) {
   std::set<std::string> nodes;
   for (const std::string& line : split(output, '\n')) {
     if (line.size() > 4096) continue;
-    for (std::sregex_iterator match(line.begin(), line.end(), blame), end; match != end; ++match)
-      nodes.insert((*match)[1].matched ? (*match)[1].str() : (*match)[2].str());
+    for (std::sregex_iterator match(line.begin(), line.end(), blame), end; match != end; ++match) {
+      const std::string host = (*match)[1].matched ? (*match)[1].str() : (*match)[2].str();
+      const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
+      nodes.insert(is_address ? host : host.substr(0, host.find('.')));
+    }
   }
   return nodes;
 }
@@ -30,11 +33,12 @@ std::vector<std::string> BadNodes::note(const std::string& row, const std::strin
   return left_out;
 }
 
-std::string BadNodes::left_out() const {
+std::string BadNodes::left_out(int64_t allocated, int64_t needed) const {
   std::vector<std::string> nodes;
   for (const auto& [node, rows] : rows_)
     if (rows.size() >= too_often) nodes.push_back(node);
-  return join(nodes, ",");
+  const bool too_many = allocated > 0 && allocated - static_cast<int64_t>(nodes.size()) < needed;
+  return too_many ? "" : join(nodes, ",");
 }
 
 }  // namespace gptbench

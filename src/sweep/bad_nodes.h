@@ -9,8 +9,8 @@
 namespace gptbench {
 
 // Nodes that the output of a job blames: by the watchdog ("rank 3 on beta has been dead ...") or by
-// srun ("error: Node failure on beta"). A job that was killed blames none: that may be its own
-// doing.
+// srun ("error: Node failure on beta"); without a domain, which Slurm's names have not. A job that
+// was killed blames none: that may be its own doing.
 std::set<std::string> blamed_nodes(const std::string& output);
 
 // A node that two failed rows blame is left out of the rows that follow.
@@ -18,8 +18,9 @@ class BadNodes {
  public:
   // Reads the output of a failed row. Returns the nodes that are left out from now on.
   std::vector<std::string> note(const std::string& row, const std::string& output);
-  // "alpha,beta"; "": none.
-  std::string left_out() const;
+  // "alpha,beta"; "": none, or so many that an allocation of `allocated` nodes (0: not known) would
+  // have fewer than `needed` left.
+  std::string left_out(int64_t allocated, int64_t needed) const;
   const std::vector<std::string>& rows_of(const std::string& node) const { return rows_.at(node); }
 
  private:

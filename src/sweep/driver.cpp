@@ -182,8 +182,11 @@ class Driver {
     row.deck.raw_text = row_deck_text(sweep_, row);
     row.deck.path = deck_path;
     write_file(deck_path, row.deck.raw_text);
+    const char* const allocated = std::getenv("SLURM_JOB_NUM_NODES");
+    const std::string nodes_left_out =
+        bad_nodes_.left_out(allocated != nullptr ? std::atoll(allocated) : 0, row.nodes);
     const std::vector<std::string> words =
-        row_command(sweep_, row, program_, deck_path, bad_nodes_.left_out());
+        row_command(sweep_, row, program_, deck_path, nodes_left_out);
 
     const std::string result = directory + "/result.h5";
     const FileIdentity before = file_identity(result);

@@ -22,6 +22,8 @@ TEST(BadNodes, WhoIsBlamed) {
                          "gptbench: rank 0 on alpha: no rank has made progress for more than 2 s; "
                          "furthest behind is rank 1 on beta, at 'step 7'\n"),
             Nodes{});
+  EXPECT_EQ(blamed_nodes("Node failure on beta.cluster.local\nNode failure on 10.0.0.7\n"),
+            (Nodes{"10.0.0.7", "beta"}));
   EXPECT_EQ(blamed_nodes("Node failure on -oops\nNode failure on $(reboot)\n"), Nodes{});
 }
 
@@ -30,12 +32,14 @@ TEST(BadNodes, TwoRowsLeaveANodeOut) {
                     both = "Node failure on beta\nNode failure on alpha\n";
   BadNodes nodes;
   EXPECT_TRUE(nodes.note("row-1", beta).empty());
-  EXPECT_EQ(nodes.left_out(), "");
+  EXPECT_EQ(nodes.left_out(4, 1), "");
   EXPECT_EQ(nodes.note("row-2", both), (std::vector<std::string>{"beta"}));
   EXPECT_EQ(nodes.rows_of("beta"), (std::vector<std::string>{"row-1", "row-2"}));
-  EXPECT_EQ(nodes.left_out(), "beta");
+  EXPECT_EQ(nodes.left_out(4, 3), "beta");
+  EXPECT_EQ(nodes.left_out(4, 4), "");  // three nodes are left
+  EXPECT_EQ(nodes.left_out(0, 4), "beta");
   EXPECT_EQ(nodes.note("row-3", both), (std::vector<std::string>{"alpha"}));
-  EXPECT_EQ(nodes.left_out(), "alpha,beta");
+  EXPECT_EQ(nodes.left_out(4, 2), "alpha,beta");
 }
 
 }  // namespace
