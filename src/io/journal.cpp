@@ -256,7 +256,11 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   fd_ = uninterrupted(
       [&] { return ::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC); });
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
-  ::flock(fd_, LOCK_EX | LOCK_NB);  // another run in this directory sees that this one lives
+  // Another run in this directory sees that this one lives. A file system may have no locks.
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(Exit::io, path +
+                              ": another run writes its steps here; give each run an "
+                              "output.directory of its own");
   if (continues && uninterrupted([&] { return ::ftruncate(fd_, bytes_kept); }) != 0)
     throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
   try {

@@ -47,6 +47,7 @@ int received_signal() {
 // reading when it is told to end, a second before it ends the ranks.)
 void watch_signals() {
   constexpr int watched[] = {SIGTERM, SIGINT, SIGUSR1, SIGXCPU, SIGHUP};
+  std::signal(SIGPIPE, SIG_IGN);  // who read the output has ended; the run has not
   use_signal_stack();
   struct sigaction action {};
   action.sa_handler = note_signal;

@@ -189,10 +189,16 @@ std::string write_safetensors(const WeightFiles& from, const Conversion& convers
     tensors.insert(tensors.end(), shards[i].begin(), shards[i].end());
   }
   write_tensors(from, tensors, files, unwatched);
+  // Nothing says that what lies there belongs together until all of it does: the table of shards
+  // and the model's sizes, without which nobody reads the weights, go first and come last.
+  for (const auto& file : files) file->sync();
+  const std::string index = base + ".safetensors.index.json";
+  for (const std::string& name : {index, std::string("config.json")})
+    ::unlink((folder / name).c_str());
   for (const auto& file : files) file->publish(Existing::replaced);
   std::string first = shard_name(base, 0, 1);  // what a reader is given
   if (shards.size() > 1) {
-    first = base + ".safetensors.index.json";
+    first = index;
     names.insert(first);
     write_file((folder / first).string(), index_text(tensors, base, shards.size()));
   }
