@@ -66,8 +66,12 @@ std::map<std::string, ncclUniqueId> shared_ids(MpiWorld& world, const Plan& plan
 
 }  // namespace
 
-VisibleGpus visible_gpus() {
+void set_cuda_environment() {
   setenv(connections_variable, most_connections, /*overwrite=*/0);
+}
+
+VisibleGpus visible_gpus() {
+  set_cuda_environment();
   VisibleGpus gpus;
   const cudaError_t status = cudaGetDeviceCount(&gpus.devices);
   if (status == cudaSuccess && gpus.devices > 0) return gpus;

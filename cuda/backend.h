@@ -13,13 +13,16 @@
 namespace gptbench {
 
 // GPUs that this process sees (CUDA_VISIBLE_DEVICES heeded); `reason` says in one line why there
-// are none. Neither driver nor GPU is needed to ask. Sets CUDA_DEVICE_MAX_CONNECTIONS where it is
-// not set, and has to be the first use of CUDA for that.
+// are none. Neither driver nor GPU is needed to ask.
 struct VisibleGpus {
   int devices = 0;
   std::string reason;
 };
 VisibleGpus visible_gpus();
+
+// Sets CUDA_DEVICE_MAX_CONNECTIONS where it is not set. It counts at the first use of CUDA in this
+// process, which may be that of MPI when it starts.
+void set_cuda_environment();
 
 struct CudaOptions {
   int64_t node_rank = 0;         // place of the process on its node

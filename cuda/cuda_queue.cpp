@@ -67,6 +67,14 @@ void CudaQueue::wait(const Event& event) {
   static_cast<const CudaEvent&>(event).make_wait(stream_);
 }
 
+// A stream takes about a thousand entries before a launch blocks; an operation is a few.
+void CudaQueue::limit_backlog() {
+  if (current_recording() != 0 || ++calls_ % calls_per_point != 0) return;
+  CudaEvent& oldest = points_[static_cast<size_t>(calls_ / calls_per_point) % points_.size()];
+  oldest.synchronize();
+  record(oldest);
+}
+
 void CudaQueue::synchronize() {
   GPTBENCH_CUDA(cudaGetLastError());  // of launches, which report nothing themselves
   wait_watched(stream_);

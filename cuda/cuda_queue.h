@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdint>
 
 #include "device/device.h"
@@ -63,12 +64,17 @@ class CudaQueue final : public Queue {
   void wait(const Event& event) override;
   // Throws Error(Exit::peer) as wait_watched() does (cuda/stream_watch.h).
   void synchronize() override;
+  void limit_backlog() override;
   cudaStream_t stream() const { return stream_; }
   const CudaLibraries& libraries() const { return libraries_; }
 
  private:
   CudaLibraries libraries_;
   cudaStream_t stream_ = nullptr;
+  // Of limit_backlog(): its calls, and points in the stream that are that many calls apart.
+  static constexpr int64_t calls_per_point = 64;
+  std::array<CudaEvent, 4> points_;
+  int64_t calls_ = 0;
 };
 
 // For kernels of the host on page-locked memory, which run at once in the calling thread.

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "comm/pulse.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_queue.h"
 #include "cuda/cuda_recording.h"
+#include "plan/op_spec.h"
+#include "plan/tasks.h"
 
 namespace gptbench {
 namespace {
@@ -45,8 +49,8 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
     return found->second;
   };
   // One after the other: before NCCL 2.27 a thread may have one such call in progress. The group
-  // and then the edges in ascending order are the same order on all ranks, so that none waits for
-  // one that waits for it.
+  // and then the edges in their order are the same order on all ranks, so that none waits for one
+  // that waits for it.
   or_give_up([&] {
     const NcclLinks links = links_of(plan, axis);
     if (links.collective)
@@ -57,9 +61,45 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<const Nccl> nccl, const Plan&
                                             group[static_cast<size_t>(edge.to)], edge.way);
       nccl_->join(edges_[edge], id_of(name), 2, edge.from == rank_ ? 0 : 1, peer_timeout_s);
     }
+    connect_group(plan);
     connect_edges();
     for (ncclComm_t comm : all()) Nccl::count_messages_of(comm, axis);
   });
+}
+
+// NCCL takes the buffers of an algorithm when it is first used, by a message of the size that it is
+// for: here, before the arena takes what memory there is.
+void NcclCommunicator::connect_group(const Plan& plan) {
+  if (group_ == nullptr) return;
+  std::map<std::pair<OpKind, DType>, std::set<int64_t>> counts;
+  for_each_operation(plan, [&](int32_t index, int64_t rows, int64_t times) {
+    const Op& op = plan.ops[static_cast<size_t>(index)];
+    const bool is_edge = op.kind == OpKind::send || op.kind == OpKind::receive;
+    if (!is_message(op.kind) || is_edge || op.axis != axis_ || times == 0) return;
+    const Slot held = op.kind == OpKind::reduce_scatter ? Slot::part : Slot::whole;
+    const DType type = plan.buffers[static_cast<size_t>(op[held].buffer)].dtype;
+    const int64_t count = op.as<MessageSize>().count.of(rows);
+    counts[{op.kind, type}].insert(op.kind == OpKind::all_reduce ? count : count / size_);
+  });
+  CudaQueue queue;
+  for (const auto& [message, sizes] : counts)
+    for (const int64_t count : {*sizes.begin(), *sizes.rbegin()}) {
+      CommRequest request;
+      request.kind = message.first;
+      request.type = message.second;
+      request.count = count;
+      const auto bytes =
+          static_cast<size_t>(request.full_count(size_) * size_of(message.second)) + 1;
+      void *in = nullptr, *out = nullptr;
+      check_cuda(cudaMalloc(&in, bytes), "cudaMalloc");
+      check_cuda(cudaMalloc(&out, bytes), "cudaMalloc");
+      request.in = request.kind == OpKind::all_reduce ? out : in;
+      request.out = out;
+      start(request, queue.stream());
+      queue.synchronize();
+      check_cuda(cudaFree(in), "cudaFree");
+      check_cuda(cudaFree(out), "cudaFree");
+    }
 }
 
 // NCCL connects two ranks in their first message, whose call waits for that of the peer: ranks of a

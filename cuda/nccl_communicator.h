@@ -2,6 +2,7 @@
 // operations go to.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -29,12 +30,15 @@ struct NcclLinks {
   struct Edge {
     int64_t from, to;  // places in the group
     int way;           // tag & 1
+    // First those of the even pairs of neighbours, which have no rank in common: a chain of ranks
+    // is joined in two rounds.
     bool operator<(const Edge& other) const {
-      return std::tie(from, to, way) < std::tie(other.from, other.to, other.way);
+      const int64_t odd = std::min(from, to) % 2, others_odd = std::min(other.from, other.to) % 2;
+      return std::tie(odd, from, to, way) < std::tie(others_odd, other.from, other.to, other.way);
     }
   };
   bool collective = false;
-  std::vector<Edge> edges;  // that this rank is an end of, ascending
+  std::vector<Edge> edges;  // that this rank is an end of, in that order
 };
 NcclLinks links_of(const Plan& plan, Axis axis);
 
@@ -68,6 +72,7 @@ class NcclCommunicator final : public Communicator, private StreamWatch {
   };
   static constexpr size_t max_timed = 4096;
 
+  void connect_group(const Plan& plan);
   void connect_edges();
   std::vector<ncclComm_t> all() const;
   ncclComm_t edge(int64_t from, int64_t to, int tag) const;

@@ -14,6 +14,7 @@
 #include "calibrate/calibrate.h"
 #include "comm/agree.h"
 #include "comm/mpi_library.h"
+#include "cuda/backend.h"
 #include "deck/deck.h"
 #include "deck/devices.h"
 #include "deck/keys.h"
@@ -80,6 +81,7 @@ int run(int argc, char** argv, const CommandLine& line) {
   watch_signals();  // before MPI, which may take seconds to start
   limit_start();
   read_results_with("/proc/self/exe");
+  set_cuda_environment();  // MPI may use CUDA when it starts
   MpiWorld world(&argc, &argv);
   set_check_context(static_cast<int>(world.rank()), system_info().hostname, &MpiWorld::abort);
   const LaunchedAs launch = launched_as();

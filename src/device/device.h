@@ -38,6 +38,10 @@ class Queue {
   // Lets pending requests advance (MPI has no progress of its own); cheap, called between
   // operations.
   virtual void progress() {}
+  // Blocks the caller while far too much has been enqueued that has not run: what a driver does at
+  // its own limit would look neither at messages nor at the clock. Cheap, called between
+  // operations.
+  virtual void limit_backlog() {}
 };
 
 // Measures where the time of a queue goes, on a device that works asynchronously to the host.

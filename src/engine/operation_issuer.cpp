@@ -17,6 +17,7 @@ void OperationIssuer::issue(decltype(for_each_task)& tasks) {
     for_each_op(program, [&](int32_t i, int64_t first_row) {
       issue(plan.ops[static_cast<size_t>(i)], task, first_row);
       drive_messages();
+      resources_.queues[QueueId::compute].limit_backlog();
     });
     timer_.end_program();
   });
