@@ -103,23 +103,28 @@ double within_range(double x) {
   return std::clamp(x, -largest, largest);
 }
 
-// |x[i] - reference[i]| <= absolute + relative |reference[i]| + smallest_of<T>(), NaN never.
+// |x[i] - reference[i]| <= absolute[i] + relative |reference[i]| + smallest_of<T>(), NaN never.
 template <class T>
-void expect_close(const std::vector<T>& x, const std::vector<T>& reference, double absolute,
-                  double relative, const char* what) {
+void expect_close(const std::vector<T>& x, const std::vector<T>& reference,
+                  const std::vector<double>& absolute, double relative, const char* what) {
   ASSERT_EQ(x.size(), reference.size());
-  absolute += smallest_of<T>();
+  ASSERT_EQ(x.size(), absolute.size());
   int64_t failures = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const double expected = value_of(reference[i]);
     const double error = std::abs(value_of(x[i]) - expected);
-    if (error <= absolute + relative * std::abs(expected)) continue;
+    const double bound = absolute[i] + smallest_of<T>() + relative * std::abs(expected);
+    if (error <= bound) continue;
     if (++failures <= 3)
       ADD_FAILURE() << what << "[" << i << "] = " << value_of(x[i]) << ", reference " << expected
-                    << ", error " << error << ", bound "
-                    << absolute + relative * std::abs(expected);
+                    << ", error " << error << ", bound " << bound;
   }
   EXPECT_EQ(failures, 0) << what;
+}
+template <class T>
+void expect_close(const std::vector<T>& x, const std::vector<T>& reference, double absolute,
+                  double relative, const char* what) {
+  expect_close(x, reference, std::vector<double>(x.size(), absolute), relative, what);
 }
 
 template <class T>
