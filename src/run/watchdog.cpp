@@ -190,6 +190,9 @@ void Watchdog::look(double passed_s) {
   if (node_->verdict == 2) end();
 }
 
+// A waiting rank may be given hardly any of a processor for this many times run.watchdog_s.
+constexpr double patience_limits = 10.0;
+
 // A rank that computes is alive, however long an operation takes. On a busy machine it may get
 // little of a processor: 0.2 % of run.watchdog_s counts, which is more than a thread uses that only
 // polls.
@@ -198,7 +201,9 @@ void Watchdog::count(double passed_s) {
   const uint64_t signs = memory.entries + memory.advances;
   const double used_s = seconds_of(main_clock_);
   const bool computes = !entry_waits(memory.latest()) && used_s - used_s_ > 0.002 * limit_s_;
-  if (signs != signs_ || computes || is_starved(used_s, passed_s)) {
+  const bool lives = signs != signs_ || computes;
+  without_sign_s_ = lives ? 0.0 : without_sign_s_ + passed_s;
+  if (lives || (is_starved(used_s, passed_s) && without_sign_s_ < patience_limits * limit_s_)) {
     ++own().progress;
     signs_ = signs;
     used_s_ = used_s;
@@ -208,6 +213,8 @@ void Watchdog::count(double passed_s) {
 
 // A rank that waits for a message has to be run to see it. For a quarter of the limit each look
 // found it ready, and it was given less than 1 % of a processor: what it waits for may have come.
+// It has come, or never will, when the rank has looked for it all the time (patience_limits):
+// polling ranks that leave the processor to others are given that little for as long as they wait.
 bool Watchdog::is_starved(double used_s, double passed_s) {
   const bool ready = process_state(main_thread_) == 'R';
   ready_s_ = ready ? ready_s_ + passed_s : 0.0;

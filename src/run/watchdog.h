@@ -70,6 +70,7 @@ class Watchdog {
   uint64_t signs_ = 0;              // of this rank's life
   // For how long each look has found the main thread ready to run, and its processor time before.
   double ready_s_ = 0.0, used_before_s_ = 0.0;
+  double without_sign_s_ = 0.0;  // since the last sign of this rank's life
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;  // guarded by mutex_
