@@ -325,7 +325,11 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 #if CUDART_VERSION >= 12000
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
-  *executable = new CUgraphExec_st{std::make_shared<const std::vector<Node>>(graph->nodes)};
+  static std::mutex mutex;
+  static auto* const kept = new std::deque<CUgraphExec_st>;  // as events
+  const std::lock_guard<std::mutex> lock(mutex);
+  *executable = &kept->emplace_back();
+  (*executable)->nodes = std::make_shared<const std::vector<Node>>(graph->nodes);
   return cudaSuccess;
 }
 #endif

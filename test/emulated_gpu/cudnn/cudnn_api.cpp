@@ -1,6 +1,7 @@
 // The functions of cuDNN that cuda/ opens by name.
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <set>
 
@@ -95,7 +96,8 @@ void cudnnGetLastErrorString(char* message, size_t bytes) {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (handle == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  *handle = new cudnnContext;  // kept, as descriptors are
+  static auto* const kept = new std::deque<cudnnContext>;  // as descriptors are
+  *handle = &kept->emplace_back();
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
