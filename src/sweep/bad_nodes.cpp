@@ -16,9 +16,11 @@ std::set<std::string> blamed_nodes(const std::string& output) {
   for (const std::string& line : split(output, '\n')) {
     if (line.size() > 4096) continue;
     for (std::sregex_iterator match(line.begin(), line.end(), blame), end; match != end; ++match) {
-      const std::string host = (*match)[1].matched ? (*match)[1].str() : (*match)[2].str();
+      const std::string host = (*match)[1].str();
       const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
-      nodes.insert(is_address ? host : host.substr(0, host.find('.')));
+      nodes.insert((*match)[2].matched ? (*match)[2].str()
+                   : is_address        ? host
+                                       : host.substr(0, host.find('.')));
     }
   }
   return nodes;

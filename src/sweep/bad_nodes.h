@@ -8,9 +8,9 @@
 
 namespace gptbench {
 
-// Nodes that the output of a job blames: by the watchdog ("rank 3 on beta has been dead ...") or by
-// srun ("error: Node failure on beta"); without a domain, which Slurm's names have not. A job that
-// was killed blames none: that may be its own doing.
+// Nodes that the output of a job blames: by the watchdog ("rank 3 on beta has been dead ..."),
+// whose hosts may have a domain that Slurm's names have not, or by srun ("error: Node failure on
+// beta"). A job that was killed blames none: that may be its own doing.
 std::set<std::string> blamed_nodes(const std::string& output);
 
 // A node that two failed rows blame is left out of the rows that follow.

@@ -22,7 +22,8 @@ TEST(BadNodes, WhoIsBlamed) {
                          "gptbench: rank 0 on alpha: no rank has made progress for more than 2 s; "
                          "furthest behind is rank 1 on beta, at 'step 7'\n"),
             Nodes{});
-  EXPECT_EQ(blamed_nodes("Node failure on beta.cluster.local\nNode failure on 10.0.0.7\n"),
+  EXPECT_EQ(blamed_nodes("rank 3 on beta.cluster.local has been dead for more than 2 s\n"
+                         "rank 4 on 10.0.0.7 has been stopped for more than 2 s\n"),
             (Nodes{"10.0.0.7", "beta"}));
   EXPECT_EQ(blamed_nodes("Node failure on -oops\nNode failure on $(reboot)\n"), Nodes{});
 }
