@@ -71,7 +71,8 @@ class CudaQueue final : public Queue {
  private:
   CudaLibraries libraries_;
   cudaStream_t stream_ = nullptr;
-  // Of limit_backlog(): its calls, and points in the stream that are that many calls apart.
+  // For limit_backlog(): how often it was called, and events in the stream, one after every
+  // calls_per_point calls.
   static constexpr int64_t calls_per_point = 64;
   std::array<CudaEvent, 4> points_;
   int64_t calls_ = 0;

@@ -103,8 +103,9 @@ std::unique_ptr<TokenSource> make_token_source(const DataConfig& data, uint64_t 
     for (const std::string& file : data_files(path)) {
       TokenArray array = open(file);
       std::error_code error;
+      const std::filesystem::path target = std::filesystem::canonical(array.file.path(), error);
       const auto [found, is_new] =
-          places.insert({std::filesystem::canonical(array.file.path(), error), arrays.size()});
+          places.insert({error ? array.file.path() : target.string(), arrays.size()});
       if (!is_new && found->second < before)
         throw Error(Exit::usage, std::string(key) + " = '" + path + "' names " + array.file.path() +
                                      ", which data.path names, too: it would be trained on");

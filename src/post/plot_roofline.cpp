@@ -63,7 +63,7 @@ void add_roof(Picture& picture, const RunView& run, const Range& range, Panel& r
     peak = 1e12 * ceiling.tflops;  // too uncertain for MFU
     source = printed("measured GEMM ceiling, which varied by %.0f %%", 100.0 * ceiling.spread);
   }
-  // Of a processor several ranks may have a part each.
+  // The data sheet of a processor tells of all its cores, of which a rank may have a part.
   const DeviceData* const device =
       run.deck().text("run", "device") == "cuda"
           ? find_device(run.device_name(), run.summary().device.memory_bytes)

@@ -357,7 +357,7 @@ TEST(Compare, WithinAndBeyondNoise) {
   EXPECT_EQ(first_line(page_of(twice(a), twice(b))),
             "No difference was found in tokens/s: the change from A to B is -1.6 % (1 and 1 run, "
             "within the noise of their steps).");
-  // Of so few steps a third of equal runs would differ.
+  // With three timed steps in a run, equal runs would too often be said to differ.
   b.steps.time_s = {40.0, 34.0, 34.5, 35.0};
   EXPECT_EQ(first_line(page_of(twice(a), b)),
             "No difference was found in tokens/s: the change from A to B is -1.6 % (1 and 1 run; "
