@@ -12,9 +12,10 @@ params=$("$GPTBENCH" --plan "${keys[@]}" --ranks 2 | sed -n 's/^GPTBENCH plan pa
 
 # Flips a bit, or writes a NaN, in the weights of a rank: in every array of its memory that is large
 # enough for all of them and begins with numbers like those of the token embedding (standard deviation
-# 0.02).
+# 0.02). The process is stopped meanwhile: otherwise it could look for the origin of the NaN in one
+# array while the next one is still being searched.
 cat >"$decks/flip.py" <<'PY'
-import array, os, re, struct, sys
+import array, os, re, signal, struct, sys, time
 program, folder, rank, params, what = sys.argv[1:]
 names = [f"{name}={rank}".encode() for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK")]
 
@@ -34,20 +35,34 @@ def weights_in(memory, begin, end):
             return begin + 4 * at
     return None
 
+def strike(pid):
+    written = 0
+    with open(f"/proc/{pid}/maps") as lines, open(f"/proc/{pid}/mem", "r+b") as memory:
+        for begin, end in re.findall(r"^([0-9a-f]+)-([0-9a-f]+) rw-p 0+ 00:00 0 *$", lines.read(), re.M):
+            begin, end = int(begin, 16), int(end, 16)
+            place = weights_in(memory, begin, end) if end - begin >= 4 * int(params) else None
+            if place is None:
+                continue
+            memory.seek(place)
+            bits, = struct.unpack("<I", memory.read(4))
+            memory.seek(place)
+            memory.write(struct.pack("<I", 0x7fc00000 if what == "nan" else bits ^ 1 << 21))
+            memory.flush()
+            written += 1
+    return written
+
+def wait_until_stopped(pid):
+    # The state follows the name, which is in parentheses.
+    while open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] not in "Tt":
+        time.sleep(0.001)
+
 pid = next(filter(is_of_rank, filter(str.isdigit, os.listdir("/proc"))))
-written = 0
-with open(f"/proc/{pid}/maps") as lines, open(f"/proc/{pid}/mem", "r+b") as memory:
-    for begin, end in re.findall(r"^([0-9a-f]+)-([0-9a-f]+) rw-p 0+ 00:00 0 *$", lines.read(), re.M):
-        begin, end = int(begin, 16), int(end, 16)
-        place = weights_in(memory, begin, end) if end - begin >= 4 * int(params) else None
-        if place is None:
-            continue
-        memory.seek(place)
-        bits, = struct.unpack("<I", memory.read(4))
-        memory.seek(place)
-        memory.write(struct.pack("<I", 0x7fc00000 if what == "nan" else bits ^ 1 << 21))
-        memory.flush()
-        written += 1
+os.kill(int(pid), signal.SIGSTOP)
+try:
+    wait_until_stopped(pid)
+    written = strike(pid)
+finally:
+    os.kill(int(pid), signal.SIGCONT)
 print(f"{what} in {written} arrays of process {pid}")
 PY
 
