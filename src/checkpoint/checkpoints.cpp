@@ -74,11 +74,18 @@ void CheckpointDirectory::take(const Config& config) {
                                  "' is in use: another run has locked " + lock +
                                  "; wait until it has ended, or name another directory");
   if (config.run.start.resume != "no") return;
-  for (const Inventory::Complete& found : take_inventory(path_).complete)
-    if (!is_rewritten(config, found.manifest.state.steps))
-      throw Error(Exit::usage, found.files.array_file() +
+  const Inventory found = take_inventory(path_);
+  for (const Inventory::Complete& each : found.complete)
+    if (!is_rewritten(config, each.manifest.state.steps))
+      throw Error(Exit::usage, each.files.array_file() +
                                    " is a checkpoint of another run; set run.resume = 'auto' to "
                                    "continue that run, or another checkpoint.directory");
+  for (const CheckpointFiles& files : found.without_manifest)
+    if (!is_rewritten(config, files.steps()))
+      throw Error(Exit::usage, files.array_file() +
+                                   " is of another run, or what an interruption left of one (it "
+                                   "has no manifest); move it away, or set another "
+                                   "checkpoint.directory");
 }
 
 void CheckpointDirectory::release() {
@@ -108,7 +115,7 @@ double Checkpoints::after_step(int64_t steps, bool last, const std::function<boo
   if (!due && writing_ == nullptr) return 0.0;
   pulse.enter(Phase::checkpoint);
   const bool saves = due && is_sound();
-  if (writing_ != nullptr && world_.all(due || writing_->share_is_written())) finish();
+  if (writing_ != nullptr && world_.all(due || writing_->is_idle())) advance(due);
   if (saves) {
     writing_ = std::make_unique<CheckpointWriter>(world_, engine_, own_, steps);
     if (last || !config_.async) finish();
@@ -121,9 +128,17 @@ double Checkpoints::after_step(int64_t steps, bool last, const std::function<boo
 }
 
 void Checkpoints::finish() {
-  if (writing_ == nullptr) return;
-  const std::unique_ptr<CheckpointWriter> writing = std::move(writing_);
-  writing->finish();
+  if (writing_ != nullptr) advance(true);
+}
+
+void Checkpoints::advance(bool to_the_end) {
+  std::unique_ptr<CheckpointWriter> writing = std::move(writing_);  // gone where it fails
+  if (to_the_end) {
+    writing->finish();
+  } else if (!writing->advance()) {
+    writing_ = std::move(writing);
+    return;
+  }
   ++completed_;
   bytes_ = writing->manifest().file_bytes;
   write_s_ += writing->write_s();

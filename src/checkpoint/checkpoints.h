@@ -50,6 +50,7 @@ class Checkpoints {
   void finish();
 
   int64_t bytes() const { return bytes_; }  // of a complete one; on rank 0, 0: none
+  int64_t completed() const { return completed_; }
   // Mean time from the step to the completion of its checkpoint, s; 0: none.
   double write_s() const;
   // The longest wait so far, s: time to leave for a last checkpoint.
@@ -57,6 +58,8 @@ class Checkpoints {
 
  private:
   bool is_due(int64_t steps, bool last);
+  // Collective. Takes the checkpoint that is being written one phase on, or to its end.
+  void advance(bool to_the_end);
 
   MpiWorld& world_;
   Engine& engine_;

@@ -155,6 +155,8 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
   });
   for (const std::string& leftover : offer.leftovers)
     say("Checkpoint passed over: " + leftover + " is incomplete: its run ended while writing it");
+  for (const CheckpointFiles& files : offer.without_manifest)
+    say("Checkpoint passed over: " + files.array_file() + " has no manifest");
   std::string last_reason;
   const auto pass_over = [&](const std::string& reason) {
     last_reason = reason;
@@ -193,8 +195,15 @@ bool load_newest(MpiWorld& world, Engine& engine, const std::string& path, Use u
     start.steps_s = manifest.state.steps_s;
     for (const Inventory::Complete& earlier : offer.complete)
       start.own.all.insert(earlier.files.stem);
+    for (const CheckpointFiles& files : offer.without_manifest) start.own.all.insert(files.stem);
     return true;
   }
+  // One may be what an interruption left of the first checkpoint.
+  if (offer.without_manifest.size() == 1)
+    start.own.all.insert(offer.without_manifest.front().stem);
+  else if (!offer.without_manifest.empty())
+    last_reason = offer.without_manifest.back().array_file() +
+                  " has no manifest, nor have others; copy .h5 and .manifest";
   int64_t damaged = last_reason.empty() ? 0 : 1;
   world.broadcast(damaged);
   agreed(world, [&] {
@@ -221,7 +230,10 @@ TrainingStart start_training(MpiWorld& world, Engine& engine,
     return load_newest(world, engine, path, use, say, start);
   };
   const auto require = [&](bool loaded, const std::string& path) {
-    if (!loaded) throw AgreedError(Exit::io, path + ": holds no checkpoint");
+    if (!loaded)
+      throw AgreedError(Exit::io, path +
+                                      ": holds no checkpoint; gptpost convert makes one of "
+                                      "other weights");
   };
   if (resume == "auto") {
     if (load(config.checkpoint.directory, Use::continued)) return start;

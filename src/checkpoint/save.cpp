@@ -127,7 +127,8 @@ void remove_checkpoint(const CheckpointFiles& files) {
   ::unlink(files.array_file().c_str());
 }
 
-// Removes all of the run's own checkpoints but the newest `keep`, and what interrupted runs left.
+// Removes all of the run's own checkpoints but the newest `keep`, and what interruptions left of
+// them.
 // What has a lock is no leftover: another run writes it, although it should not do so here.
 void prune(const std::string& directory, int64_t keep, const OwnCheckpoints& own) {
   const Inventory found = take_inventory(directory);
@@ -138,7 +139,10 @@ void prune(const std::string& directory, int64_t keep, const OwnCheckpoints& own
     else if (own.damaged.count(each.files.stem) == 0)
       --keep;
   }
-  for (const std::string& path : found.leftovers)
+  std::vector<std::string> remains = found.leftovers;
+  for (const CheckpointFiles& files : found.without_manifest)
+    if (own.all.count(files.stem) > 0) remains.push_back(files.array_file());
+  for (const std::string& path : remains)
     if (!is_locked(path)) ::unlink(path.c_str());
 }
 
@@ -186,7 +190,6 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoin
       file_->sync();
     });
     share_s_ = now_s();
-    written_ = true;
     return;
   }
   copy_ =
@@ -202,10 +205,25 @@ CheckpointWriter::CheckpointWriter(MpiWorld& world, Engine& engine, OwnCheckpoin
       at += bytes;
     });
   });
+  in_background([this, &resources] { write_copy(resources); });
+}
+
+void CheckpointWriter::in_background(const std::function<void()>& action) {
+  const auto guarded = [this, action] {
+    try {
+      action();
+    } catch (const Error& error) {
+      error_ = error;
+    } catch (const std::exception& error) {  // no memory
+      error_ = Error(Exit::io, files_.array_file() + ": cannot write: " + error.what());
+    }
+    is_idle_ = true;
+  };
+  is_idle_ = false;
   try {
-    thread_ = std::thread([this, &resources] { write_copy(resources); });
+    thread_ = std::thread(guarded);
   } catch (const std::system_error&) {  // a limit of processes: training waits
-    write_copy(resources);
+    guarded();
   }
 }
 
@@ -228,60 +246,64 @@ CheckpointWriter::~CheckpointWriter() {
 
 // Reads the plan and the copy alone: training goes on.
 void CheckpointWriter::write_copy(Resources& resources) {
-  try {
-    DiskWriter writer(*file_);
-    const char* at = copy_;
-    visit_share(resources, manifest_.arrays,
-                [&](size_t array, int64_t first, int64_t n, const Source&) {
-                  if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
-                  write_elements(writer, manifest_.arrays[array], first, n, at);
-                  at += n * size_of(manifest_.arrays[array].type);
-                });
-    writer.finish();
-    file_->sync();
-  } catch (const Error& error) {
-    error_ = error;
-  } catch (const std::exception& error) {  // no memory
-    error_ = Error(Exit::io, files_.array_file() + ": cannot write: " + error.what());
-  }
+  DiskWriter writer(*file_);
+  const char* at = copy_;
+  visit_share(resources, manifest_.arrays,
+              [&](size_t array, int64_t first, int64_t n, const Source&) {
+                if (array == manifest_.arrays.size() / 2) failpoint("checkpoint_half");
+                write_elements(writer, manifest_.arrays[array], first, n, at);
+                at += n * size_of(manifest_.arrays[array].type);
+              });
+  writer.finish();
+  file_->sync();
   share_s_ = now_s();
-  written_ = true;
 }
 
-void CheckpointWriter::finish() {
+void CheckpointWriter::publish() {
+  manifest_.frame_checksum = frame_checksum(*file_, manifest_);
+  manifest_.written_s = time_of_writing(config_.checkpoint.directory, manifest_.state.steps);
+  // A run may replace what another run left under this name.
+  ::unlink(files_.manifest_file().c_str());
+  try {
+    file_->publish(Existing::replaced);
+    failpoint("checkpoint_published");
+    write_file(files_.manifest_file(), encode(manifest_));
+  } catch (const Error&) {
+    remove_checkpoint(files_);  // of no use, and the disk may be full
+    throw;
+  }
+  complete_s_ = now_s();
+  failpoint("checkpoint_complete");
+  own_.all.insert(files_.stem);
+  own_.damaged.erase(files_.stem);
+  prune(config_.checkpoint.directory, config_.checkpoint.keep, own_);
+  failpoint("checkpoint_pruned");
+}
+
+bool CheckpointWriter::advance() {
   if (thread_.joinable()) thread_.join();
   agreed(world_, [&] {
     if (error_) throw Error(*error_);
   });
+  if (publishing_) {
+    write_s_ = world_.max(share_s_ - begin_s_) + world_.max(complete_s_ - shares_written_s_);
+    return true;
+  }
   failpoint("checkpoint_written");
-  const double finish_s = now_s();
-  double complete_s = finish_s;
+  publishing_ = true;
+  shares_written_s_ = complete_s_ = now_s();
   std::vector<uint64_t> checksums;
   for (const FileArray& array : manifest_.arrays) checksums.push_back(array.checksum);
   world_.sum_on_first(checksums);
-  agreed(world_, [&] {
-    if (world_.rank() != 0) return;
-    for (size_t i = 0; i < checksums.size(); ++i) manifest_.arrays[i].checksum = checksums[i];
-    manifest_.frame_checksum = frame_checksum(*file_, manifest_);
-    manifest_.written_s = time_of_writing(config_.checkpoint.directory, manifest_.state.steps);
-    // A run may replace what another run left under this name.
-    ::unlink(files_.manifest_file().c_str());
-    try {
-      file_->publish(Existing::replaced);
-      failpoint("checkpoint_published");
-      write_file(files_.manifest_file(), encode(manifest_));
-    } catch (const Error&) {
-      remove_checkpoint(files_);  // of no use, and the disk may be full
-      throw;
-    }
-    complete_s = now_s();
-    failpoint("checkpoint_complete");
-    own_.all.insert(files_.stem);
-    own_.damaged.erase(files_.stem);
-    prune(config_.checkpoint.directory, config_.checkpoint.keep, own_);
-    failpoint("checkpoint_pruned");
-  });
-  write_s_ = world_.max(share_s_ - begin_s_) + world_.max(complete_s - finish_s);
+  if (world_.rank() != 0) return false;
+  for (size_t i = 0; i < checksums.size(); ++i) manifest_.arrays[i].checksum = checksums[i];
+  in_background([this] { publish(); });
+  return false;
+}
+
+void CheckpointWriter::finish() {
+  while (!advance()) {
+  }
 }
 
 }  // namespace gptbench

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -24,7 +25,7 @@ class CheckpointWriter {
  public:
   // Collective, after step number `steps`. Makes the file and writes this rank's share; with
   // checkpoint.async copies it to host memory (BufferIndex::checkpoint_copy), from which a thread
-  // writes it while training goes on. The thread makes no MPI calls. Throws AgreedError (Exit::io
+  // writes it while training goes on. Threads make no MPI calls. Throws AgreedError (Exit::io
   // where a rank cannot write, Exit::non_finite where it holds NaN or infinity); earlier
   // checkpoints are intact.
   // The other arguments must outlive it.
@@ -33,11 +34,12 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  bool share_is_written() const { return written_; }  // local; or has failed
-  // Collective, once: waits for all shares, and completes the checkpoint. Then removes all of the
-  // run's own checkpoints but the newest checkpoint.keep, and leftovers. Throws as the constructor
-  // does.
-  void finish();
+  bool is_idle() const { return is_idle_; }  // local: advance() would not wait for this rank
+  // Collective, twice: waits for all shares, and lets a thread of rank 0 complete the checkpoint,
+  // then remove all of the run's own checkpoints but the newest checkpoint.keep, and leftovers; the
+  // second time waits for that. Whether it is complete. Throws as the constructor does.
+  bool advance();
+  void finish();  // the same until it is complete
 
   const CheckpointFiles& files() const { return files_; }
   // After finish(): with the checksums, on rank 0 alone.
@@ -51,6 +53,8 @@ class CheckpointWriter {
   void write_elements(DiskWriter& writer, FileArray& array, int64_t first, int64_t n,
                       const void* data);
   void write_copy(Resources& resources);
+  void publish();  // on rank 0, with all checksums in the manifest
+  void in_background(const std::function<void()>& action);
 
   MpiWorld& world_;
   const Config& config_;
@@ -59,9 +63,10 @@ class CheckpointWriter {
   Manifest manifest_;
   std::unique_ptr<NewFile> file_;
   char* copy_ = nullptr;  // of this rank's share, piece by piece
-  double begin_s_, share_s_ = 0.0, write_s_ = 0.0;
+  double begin_s_, share_s_ = 0.0, shares_written_s_ = 0.0, complete_s_ = 0.0, write_s_ = 0.0;
+  bool publishing_ = false;
   std::optional<Error> error_;  // of the thread
-  std::atomic<bool> written_{false};
+  std::atomic<bool> is_idle_{true};
   std::thread thread_;
 };
 

@@ -69,6 +69,7 @@ void visit_summary(Object& summary, const Visit& visit) {
   visit("resume_s", summary.resumed.load_s);
   visit("checkpoint_bytes", summary.checkpoint.bytes);
   visit("checkpoint_write_s", summary.checkpoint.write_s);
+  visit("checkpoints", summary.checkpoint.count);
   visit("device_name", summary.device.name);
   visit("clock_ghz", summary.device.clock_ghz);
   visit("device_memory_bytes", summary.device.memory_bytes);

@@ -154,6 +154,7 @@ struct ResumedFigures {
 struct CheckpointFigures {
   int64_t bytes = 0;     // of the last
   double write_s = 0.0;  // mean time from the end of a step to the completion of its checkpoint
+  int64_t count = 0;     // that were completed; 0 in earlier versions, too
 };
 
 // The device as the machine states it, and its sensors over the timed steps; "", 0 or absent where

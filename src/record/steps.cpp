@@ -7,6 +7,7 @@
 #include "base/flops_convention.h"
 #include "base/sort_numbers.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "record/flops.h"
 
 namespace gptbench {
@@ -86,16 +87,19 @@ CheckpointCost checkpoint_cost(const Record& record) {
   if (s.checkpoint.write_s > 0.0)
     cost.bytes_per_s = static_cast<double>(s.checkpoint.bytes) / s.checkpoint.write_s;
   cost.node_bytes_per_s = cost.bytes_per_s / static_cast<double>(std::max<int64_t>(1, s.nodes));
-  double waits_s = 0.0, waits = 0.0;
-  for (const double wait_s : record.steps.checkpoint_s) {
-    waits_s += wait_s;
-    waits += wait_s > 0.0 ? 1.0 : 0.0;
-  }
-  if (waits == 0.0) return cost;
-  cost.wait_s = waits_s / waits;
+  double waits_s = 0.0;
+  for (const double wait_s : record.steps.checkpoint_s) waits_s += wait_s;
+  if (waits_s == 0.0) return cost;
+  // One that is written in the background is waited for in several steps.
+  if (s.checkpoint.count > 0) cost.wait_s = waits_s / static_cast<double>(s.checkpoint.count);
   cost.stall_s = waits_s / static_cast<double>(record.steps.checkpoint_s.size());
   cost.overhead = checkpoint_overhead(record);
   return cost;
+}
+
+std::string stall_text(const CheckpointCost& cost) {
+  return format_seconds(cost.stall_s) + " per step" +
+         (cost.wait_s > 0.0 ? ", " + format_seconds(cost.wait_s) + " per checkpoint" : "");
 }
 
 double median(std::vector<double> values) {

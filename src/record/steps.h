@@ -28,11 +28,13 @@ double checkpoint_overhead(const Record& record);
 struct CheckpointCost {
   double bytes_per_s = 0.0;       // of the last, from the end of its step to its completion
   double node_bytes_per_s = 0.0;  // the same per node
-  double wait_s = 0.0;            // of training, mean over the checkpoints that it waited for
+  double wait_s = 0.0;            // of training, mean over the checkpoints; 0: not known
   double stall_s = 0.0;           // the same waits, mean over all steps
   double overhead = 0.0;          // checkpoint_overhead()
 };
 CheckpointCost checkpoint_cost(const Record& record);
+// "93.75 ms per step, 187.50 ms per checkpoint".
+std::string stall_text(const CheckpointCost& cost);
 
 // Median; 0 for no values.
 double median(std::vector<double> values);

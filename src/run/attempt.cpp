@@ -199,7 +199,7 @@ Training train_model(const Session& session, Sensing& sensing,
   } catch (const AgreedError& error) {  // what was measured is kept
     note_unwritten(error, training);
   }
-  parts.checkpoints = {checkpoints.bytes(), checkpoints.write_s()};
+  parts.checkpoints = {checkpoints.bytes(), checkpoints.write_s(), checkpoints.completed()};
   return training;
 }
 

@@ -157,6 +157,10 @@ CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps) {
   return {directory + "/" + stem_begin + printed("%08lld", static_cast<long long>(steps))};
 }
 
+int64_t CheckpointFiles::steps() const {
+  return number_of(stem.substr(stem.rfind('-') + 1));
+}
+
 Manifest read_manifest(const std::string& path) {
   const Bytes bytes = read_bytes(path, max_manifest_bytes);
   try {
@@ -183,8 +187,10 @@ Inventory take_inventory(const std::string& directory) {
     const std::string arrays = stem_of(whole, ".h5"), manifest = stem_of(whole, ".manifest");
     if (arrays.empty() && manifest.empty()) continue;
     const bool has_manifest = std::binary_search(names.begin(), names.end(), arrays + ".manifest");
-    if (partial != std::string::npos || (!arrays.empty() && !has_manifest))
+    if (partial != std::string::npos)
       found.leftovers.push_back(path);
+    else if (!arrays.empty() && !has_manifest)
+      found.without_manifest.push_back({directory + "/" + arrays});
     if (partial != std::string::npos || manifest.empty()) continue;
     try {
       found.complete.push_back({{directory + "/" + manifest}, read_manifest(path)});
@@ -207,7 +213,7 @@ Inventory inventory_of(const std::string& path) {
   if (path != files.array_file() && path != files.manifest_file())
     throw Error(Exit::io, path +
                               ": no such directory, and not the name of a checkpoint, which ends "
-                              "in .h5 or .manifest");
+                              "in .h5 or .manifest; gptpost convert makes one of other weights");
   Inventory one;
   one.complete.push_back({files, read_manifest(files.manifest_file())});
   return one;

@@ -43,6 +43,8 @@ struct CheckpointFiles {
   std::string stem;  // "ck/step-00000100"
   std::string array_file() const { return stem + ".h5"; }
   std::string manifest_file() const { return stem + ".manifest"; }
+  // Those that its name states.
+  int64_t steps() const;
 };
 CheckpointFiles checkpoint_files(const std::string& directory, int64_t steps);
 
@@ -54,7 +56,10 @@ struct Inventory {
   };
   std::vector<Complete> complete;      // newest first, by the time of writing
   std::vector<std::string> unusable;   // "PATH: why", of manifests that cannot be read
-  std::vector<std::string> leftovers;  // paths of files of checkpoints that were not completed
+  std::vector<std::string> leftovers;  // paths of files that are not written to their end
+  // Arrays that have their name, but no manifest: what an interruption left, or a copy in which the
+  // manifest was forgotten.
+  std::vector<CheckpointFiles> without_manifest;
 };
 // Empty where the directory is missing, and only there: a run that begins anew because its file
 // system is away for a moment would remove its checkpoints. Throws Error(Exit::io) where it cannot

@@ -20,6 +20,8 @@ Inventory::Complete newest_at(const std::string& path, std::vector<std::string>&
   for (const std::string& reason : offer.unusable) notes.push_back("passed over: " + reason);
   for (const std::string& leftover : offer.leftovers)
     notes.push_back("passed over: " + leftover + " is incomplete: its run ended while writing it");
+  for (const CheckpointFiles& files : offer.without_manifest)
+    notes.push_back("passed over: " + files.array_file() + " has no manifest");
   if (!offer.complete.empty()) return offer.complete.front();
   throw Error(Exit::io,
               offer.unusable.empty()
@@ -67,6 +69,8 @@ WeightFiles open_weights(const std::string& from, const std::vector<std::string>
   if (fs::is_directory(from, error)) {
     const bool is_hub = fs::exists(fs::path(from) / hugging_face_index, error) ||
                         fs::exists(fs::path(from) / "model.safetensors", error);
+    if (is_hub && !take_inventory(from).complete.empty())
+      throw Error(Exit::usage, from + ": holds checkpoints and safetensors; name one file of them");
     return is_hub ? open_hugging_face(from, overrides) : open_checkpoint(from, overrides);
   }
   if (has_ending(from, ".safetensors") || has_ending(from, ".json"))

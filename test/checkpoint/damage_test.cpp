@@ -89,7 +89,7 @@ TEST_F(Damage, IncompleteOnesArePassedOver) {
   once([&] { fs::remove(newest("manifest")); });
   EXPECT_EQ(resumed("auto"), "1");
   if (world.rank() == 0) {
-    EXPECT_PART(notes_.front(), "step-00000002.h5 is incomplete");
+    EXPECT_PART(notes_.front(), "step-00000002.h5 has no manifest");
   }
   // The next one that is complete clears up, but for what is not a checkpoint's.
   once([&] {
@@ -250,7 +250,7 @@ TEST_F(Damage, WithoutAThreadItIsWrittenAtOnce) {
   EXPECT_EQ(resumed("auto"), "2");
 }
 
-// Two runs in one directory are a mistake, but neither takes away what the other is writing.
+// Two runs in one directory are a mistake, but neither takes away what the other writes.
 TEST_F(Damage, WhatAnotherRunWritesIsNoLeftover) {
   save_two();
   std::unique_ptr<NewFile> other;
@@ -266,7 +266,25 @@ TEST_F(Damage, WhatAnotherRunWritesIsNoLeftover) {
   run.train(1);
   run.save();
   world.barrier();
-  EXPECT_FALSE(fs::exists(directory() + "/step-00000009.h5"));  // it has no manifest
+  EXPECT_TRUE(fs::exists(directory() + "/step-00000009.h5"));
+}
+
+// Arrays whose manifests were forgotten when they were copied: no run begins anew over them, and
+// none removes them. One alone may be what an interruption left of the first checkpoint.
+TEST_F(Damage, ArraysWithoutManifestsStay) {
+  save_two();
+  once([&] {
+    for (const char* const name : {"/step-00000001", "/step-00000002"})
+      fs::remove(directory() + name + ".manifest");
+  });
+  EXPECT_PART(resumed("auto"), "step-00000002.h5 has no manifest, nor have others");
+  once([&] { fs::remove(directory() + "/step-00000001.h5"); });
+  EXPECT_EQ(resumed("auto"), "0");
+  SavedRun run(world, layout_, directory());
+  run.train(3);
+  run.save();
+  world.barrier();
+  EXPECT_TRUE(fs::exists(directory() + "/step-00000002.h5"));
 }
 
 // What cannot be written is an error on all ranks, and leaves what was there.

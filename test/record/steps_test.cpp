@@ -157,6 +157,7 @@ TEST(Steps, WhatCheckpointsCost) {
   r.summary.nodes = 2;
   r.summary.checkpoint.bytes = 6000000000;
   r.summary.checkpoint.write_s = 1.5;
+  r.summary.checkpoint.count = 2;
   r.steps.time_s = {24.5, 24.5, 24.5, 24.5};
   r.steps.checkpoint_s = {0, 0.5, 0, 1.5};
   const CheckpointCost cost = checkpoint_cost(r);
@@ -165,6 +166,12 @@ TEST(Steps, WhatCheckpointsCost) {
   EXPECT_DOUBLE_EQ(cost.wait_s, 1.0);
   EXPECT_DOUBLE_EQ(cost.stall_s, 0.5);
   EXPECT_DOUBLE_EQ(cost.overhead, 0.02);
+  EXPECT_EQ(stall_text(cost), "500.00 ms per step, 1.00 s per checkpoint");
+  // One that is written in the background is waited for in several steps.
+  r.summary.checkpoint.count = 1;
+  EXPECT_DOUBLE_EQ(checkpoint_cost(r).wait_s, 2.0);
+  r.summary.checkpoint.count = 0;  // of an earlier version
+  EXPECT_EQ(stall_text(checkpoint_cost(r)), "500.00 ms per step");
 }
 
 TEST(Steps, AnOddCountHasAStepInTheMiddle) {
