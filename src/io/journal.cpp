@@ -54,6 +54,20 @@ std::string line_of(const JournalStep& s) {
   return cells + printed(",%u\n", checksum_of(cells));
 }
 
+// Whether all of `text` is written to the file from byte `begin` on; errno says why not.
+bool write_at(int fd, const std::string& text, int64_t begin) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t wrote = uninterrupted([&] {
+      return ::pwrite(fd, text.data() + done, text.size() - done,
+                      begin + static_cast<int64_t>(done));
+    });
+    if (wrote == 0) errno = EIO;
+    if (wrote <= 0) return false;
+    done += static_cast<size_t>(wrote);
+  }
+  return true;
+}
+
 // Drops all but the first `count` steps, and the evaluations after step `last`.
 void rewind(StepSeries& steps, size_t count, int64_t last) {
   for (std::vector<double>* series :
@@ -245,6 +259,12 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   close();
   create_directories(directory);
   const std::string path = steps_path(directory);
+  const auto refuse_live = [&] {
+    throw Error(Exit::io, path +
+                              ": another run writes its steps here; give each run an "
+                              "output.directory of its own");
+  };
+  if (!again && is_live(directory)) refuse_live();
   if (!again) recover_journal(directory);
   const int64_t bytes_kept = again ? 0 : bytes_to_continue(directory, planned.summary.resumed);
   const bool continues = bytes_kept > 0;
@@ -253,14 +273,10 @@ void Journal::begin(const std::string& directory, const Record& planned) {
   // First the steps, then the plan: a run that ends between them must not leave the steps of an
   // earlier run beside its own plan.
   if (!continues) write_file(path, header, again ? Existing::replaced : Existing::kept_numbered);
-  fd_ = uninterrupted(
-      [&] { return ::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC); });
+  fd_ = uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC); });
   if (fd_ < 0) throw Error(Exit::io, path + ": cannot open: " + std::strerror(errno));
   // Another run in this directory sees that this one lives. A file system may have no locks.
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw Error(Exit::io, path +
-                              ": another run writes its steps here; give each run an "
-                              "output.directory of its own");
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_live();
   if (continues && uninterrupted([&] { return ::ftruncate(fd_, bytes_kept); }) != 0)
     throw Error(Exit::io, path + ": cannot write: " + std::strerror(errno));
   try {
@@ -280,24 +296,24 @@ void Journal::begin(const std::string& directory, const Record& planned) {
 
 void Journal::add(const JournalStep& step) {
   if (fd_ < 0) return;
-  if (step.step == last_step_ && ::ftruncate(fd_, line_begin_) == 0) end_ = line_begin_;
-  const std::string line = line_of(step);
-  size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t wrote =
-        uninterrupted([&] { return ::write(fd_, line.data() + done, line.size() - done); });
-    if (wrote <= 0) {
-      write_error_ = wrote == 0 ? EIO : errno;
-      if (step.step != last_missing_ && missing_++ == 0) first_missing_ = step.step;
-      last_missing_ = step.step;
-      (void)!::ftruncate(fd_, end_);  // a part of a line
-      return;
-    }
-    done += static_cast<size_t>(wrote);
+  const bool again = step.step == last_step_;
+  const int64_t begin = again ? line_begin_ : end_;
+  std::string line = line_of(step);
+  if (!write_at(fd_, line, begin)) {
+    write_error_ = errno;
+    if (step.step != last_missing_ && missing_++ == 0) first_missing_ = step.step;
+    last_missing_ = step.step;
+    // A part of a line may be there; the line that it was to replace is, or was.
+    if (again) (void)write_at(fd_, line_, begin);
+    (void)!::ftruncate(fd_, end_);
+    return;
   }
+  const int64_t end = begin + static_cast<int64_t>(line.size());
+  if (end < end_) (void)!::ftruncate(fd_, end);
+  line_.swap(line);
   last_step_ = step.step;
-  line_begin_ = end_;
-  end_ += static_cast<int64_t>(line.size());
+  line_begin_ = begin;
+  end_ = end;
   const std::lock_guard<std::mutex> lock(mutex_);
   dirty_ = true;
 }
@@ -365,8 +381,14 @@ void recover_journal(const std::string& directory) {
   } catch (const Error&) {
     return;
   }
-  if (!has_result(directory, record)) write_result(directory, record);
+  write_recovered(directory, record);
+}
+
+bool write_recovered(const std::string& directory, const Record& record) {
+  const bool is_new = !has_result(directory, record);
+  if (is_new) write_result(directory, record);
   ::unlink(planned_path(directory).c_str());
+  return is_new;
 }
 
 Record recovered_record(const std::string& directory, const std::string& status) {

@@ -43,7 +43,7 @@ class Journal {
   // a numbered name. Throws Error(Exit::io).
   void begin(const std::string& directory, const Record& planned);
   // Where a line cannot be written, the run goes on and the next one is tried: trouble() says why.
-  // The step of the line before replaces that line.
+  // The step of the line before replaces that line, in place: it is never without one.
   void add(const JournalStep& step);
   // The result file is written: removes planned.h5 of this run; steps.csv stays. Throws nothing.
   void end();
@@ -59,6 +59,7 @@ class Journal {
   std::pair<uint64_t, uint64_t> planned_file_;  // identity of planned.h5 as this run wrote it
   int64_t last_step_ = 0;                       // that has a line
   int64_t line_begin_ = 0, end_ = 0;            // of its line; of the file; bytes
+  std::string line_;                            // of that step
   int64_t missing_ = 0;                         // steps whose line could not be written,
   int64_t first_missing_ = 0, last_missing_ = 0;
   int write_error_ = 0;  // errno of the last of them
@@ -81,6 +82,10 @@ void recover_journal(const std::string& directory);
 // reads <directory>/planned.h5, which anyone may have put there.
 Record recovered_record(const std::string& directory, const std::string& status);
 Record recovered_record(const std::string& directory, const std::string& status, Record planned);
+// Writes what recovered_record() made as the result file of its run, after which the run is no
+// longer one without a result. False where the run had written its result itself, which stays.
+// Throws Error(Exit::io).
+bool write_recovered(const std::string& directory, const Record& record);
 std::string planned_path(const std::string& directory);
 // Whether a run writes the journal in `directory`; false on a file system without locks.
 bool is_live(const std::string& directory);

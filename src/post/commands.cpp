@@ -1,5 +1,7 @@
 #include "post/commands.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -66,9 +68,11 @@ void check_names(const std::vector<LoadedRun>& runs, const Options& options) {
 // The runs that --where keeps, in the order of --sort.
 Runs chosen(std::vector<LoadedRun>& runs, const Options& options) {
   check_names(runs, options);
+  const bool had_some = !runs.empty();
   runs.erase(std::remove_if(runs.begin(), runs.end(),
                             [&](const LoadedRun& run) { return !selected(run.record, options); }),
              runs.end());
+  if (runs.empty() && had_some) complain("no run is left: none has all that --where asks for");
   if (!options.sort.empty())
     std::stable_sort(runs.begin(), runs.end(), [&](const LoadedRun& a, const LoadedRun& b) {
       const std::optional<Field> of_a = field_of(a.record, options.sort);
@@ -178,15 +182,32 @@ std::string text_of(std::vector<LoadedRun>& runs, const Options& options) {
   return text;
 }
 
+// planned.h5, the record of a run before its first step, is no result.
+void pass_over_plans(std::vector<LoadedRun>& runs, std::vector<std::string>& problems) {
+  const auto is_plan = [](const LoadedRun& run) { return run.record.outcome.status.empty(); };
+  for (const LoadedRun& run : runs)
+    if (is_plan(run))
+      problems.push_back(run.path + ": is the plan of a run without a result; gptpost recover " +
+                         "makes one of what it trained");
+  runs.erase(std::remove_if(runs.begin(), runs.end(), is_plan), runs.end());
+}
+
 int recover(const Options& options) {
   const std::string& directory = options.files.front();
   if (is_live(directory))
     throw Error(Exit::io, directory + "/steps.csv: a run still writes it; wait for its end");
+  const std::string result = directory + "/result.h5";
+  const auto has_its_result = [&] {
+    print(result + ": the run has written its result itself; nothing is to be recovered\n", "");
+    return static_cast<int>(Exit::ok);
+  };
+  const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
+  if (!exists(planned_path(directory)) && exists(result)) return has_its_result();
   const Record record = recovered_record(directory, options.status);
-  write_result(directory, record);
-  print(directory + "/result.h5: " + record.outcome.status + ", " +
-            std::to_string(record.steps.loss.size()) + " steps, " +
-            std::to_string(record.summary.timed_steps) + " timed\n" + record.outcome.reason + "\n",
+  if (!write_recovered(directory, record)) return has_its_result();
+  print(result + ": " + record.outcome.status + ", " + std::to_string(record.steps.loss.size()) +
+            " steps, " + std::to_string(record.summary.timed_steps) + " timed\n" +
+            record.outcome.reason + "\n",
         "");
   return static_cast<int>(Exit::ok);
 }
@@ -241,6 +262,7 @@ int run_command(const Options& options) {
   }
   std::vector<std::string> problems;
   std::vector<LoadedRun> runs = load_results(options.files, problems);
+  if (options.command != "show" && options.command != "deck") pass_over_plans(runs, problems);
   for (const std::string& path : options.published)
     for (PublishedRun& row : read_published(path))
       runs.push_back({path, std::move(row.record), std::move(row.cells)});

@@ -165,6 +165,18 @@ TEST_F(Journals, HeldOutLossesAreRecovered) {
   EXPECT_EQ(second.summary.convergence.time_to_target_s, 6.0);
 }
 
+// A line that cannot be replaced, here since the file would become too large, stays.
+TEST_F(Journals, ALineThatCannotBeReplacedStays) {
+  Journal journal;
+  journal.begin(directory_, planned());
+  journal.add({1, 9.0, 0.5, 1.0, 1.0, 1.0, false});
+  const std::string before = steps_text();
+  const FileSizeLimit limit(static_cast<int64_t>(before.size()) - 8);
+  journal.add({1, 9.0, 0.5, 1.0, 1.0, 1.0, false, 7.125});
+  EXPECT_NE(journal.trouble(), "");
+  EXPECT_EQ(steps_text(), before);
+}
+
 // A run that ends while its journal begins, here since the plan does not fit: the steps of the run
 // before are never beside its plan.
 TEST_F(Journals, APlanIsNotLeftBesideStepsOfAnEarlierRun) {
@@ -319,21 +331,21 @@ TEST_F(Journals, AFileThatCannotBeCut) {
   can_be_cut = true;
 }
 
-// Two runs in one directory: the second makes no result of a run that lives, and keeps its own plan
-// when the first ends.
-TEST_F(Journals, ARunThatLivesIsNotRecovered) {
+// Two runs in one directory: the second is refused, and leaves the journal of the first as it is.
+TEST_F(Journals, ARunThatLivesKeepsItsJournal) {
   Journal first, second;
   first.begin(directory_, planned());
   first.add({1, 9.0, 0.5, 1.0, 1.0, 1.0, false});
-  second.begin(directory_, planned());
+  EXPECT_THROW(second.begin(directory_, planned()), Error);
+  EXPECT_THROW(second.begin(directory_, continued_after(1)), Error);
   EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
-  EXPECT_TRUE(fs::exists(directory_ + "/steps.1.csv"));
+  EXPECT_FALSE(fs::exists(directory_ + "/steps.1.csv"));
+  EXPECT_FALSE(fs::exists(directory_ + "/planned.1.h5"));
   first.add({2, 8.0, 0.5, 1.0, 1.0, 1.0, false});
+  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{9, 8}));
   first.end();
-  second.add({1, 5.0, 0.5, 1.0, 1.0, 1.0, false});
-  EXPECT_EQ(recovered_record(directory_, "FAILED").steps.loss, (std::vector<double>{5}));
+  second.begin(directory_, planned());
   second.end();
-  EXPECT_FALSE(fs::exists(directory_ + "/planned.h5"));
 }
 
 // What lies there under the name of a watchdog's file is read no further than a line, and waited
@@ -423,8 +435,8 @@ TEST_F(Journals, AResumedRunContinuesTheFile) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4);
 }
 
-// A checkpoint of another run, or after a step that the journal does not have; and a run that
-// lives: its steps.csv is not continued.
+// A checkpoint of another run, or after a step that the journal does not have: its steps.csv is not
+// continued.
 TEST_F(Journals, AnotherRunIsNotContinued) {
   const auto is_kept = [&](const Record& r) {
     Journal journal;
@@ -440,12 +452,6 @@ TEST_F(Journals, AnotherRunIsNotContinued) {
   EXPECT_TRUE(is_kept(foreign));
   killed_after(3);
   EXPECT_TRUE(is_kept(continued_after(4)));
-  fs::remove_all(directory_);
-  Journal lives;
-  lives.begin(directory_, planned());
-  lives.add({1, 9.0, 0.5, 1.0, 1.0, 1.0, false});
-  EXPECT_TRUE(is_kept(continued_after(1)));
-  EXPECT_FALSE(fs::exists(directory_ + "/result.h5"));
 }
 
 // A file of an earlier version, whose lines had no held-out loss. A resumed run leaves it as it is.
