@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "deck/values.h"
 #include "io/checksum.h"
 #include "io/file_bytes.h"
 #include "weights/arrays.h"
@@ -79,6 +80,20 @@ void create_folder_of(const fs::path& file) {
   if (file.has_parent_path()) create_directories(file.parent_path().string());
 }
 
+// Weights alone would take the place of a checkpoint that a run can continue from.
+void refuse_training_checkpoint(const CheckpointFiles& files) {
+  if (!fs::exists(files.manifest_file())) return;
+  int64_t steps = 0;
+  try {
+    steps = read_manifest(files.manifest_file()).state.steps;
+  } catch (const Error&) {
+    return;  // damaged: no run can continue from it
+  }
+  if (steps > 0)
+    throw Error(Exit::usage, files.array_file() + ": is the checkpoint of a run after step " +
+                                 std::to_string(steps) + "; name another file");
+}
+
 // Weights alone, at step 0. Returns the name of the file.
 std::string write_checkpoint(const WeightFiles& from, const Conversion& conversion) {
   if (conversion.type != DType::f32)
@@ -92,6 +107,7 @@ std::string write_checkpoint(const WeightFiles& from, const Conversion& conversi
                                      ": holds checkpoints of a run, whose weights these would "
                                      "seem to be; name another directory");
   }
+  refuse_training_checkpoint(files);
   create_folder_of(files.array_file());
   Config config;
   config.model = from.model;
@@ -141,23 +157,46 @@ std::string index_text(const std::vector<StoredTensor>& tensors, const std::stri
          "\n";
 }
 
+// Whether a file is of the weights `base`: all of them, one of several, or the table of those.
+bool is_of(const std::string& base, const std::string& name) {
+  size_t number = 0, count = 0;
+  return name == base + ".safetensors" || name == base + ".safetensors.index.json" ||
+         (name.compare(0, base.size(), base) == 0 &&
+          std::sscanf(name.c_str() + base.size(), "-%5zu-of-%5zu.", &number, &count) == 2 &&
+          name == base + printed("-%05zu-of-%05zu.safetensors", number, count));
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+       !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  return names;
+}
+
+// All weights of a folder have one config.json, which must not become that of another model.
+void refuse_other_config(const fs::path& folder, const std::string& base,
+                         const std::string& config) {
+  const fs::path file = folder / "config.json";
+  const std::vector<std::string> names = names_in(folder);
+  const bool is_shared = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return has_ending(name, ".safetensors") && !is_of(base, name);
+  });
+  if (!is_shared || !fs::exists(file)) return;
+  const Bytes there = read_bytes(file.string(), MiB);
+  if (std::string(there.begin(), there.end()) != config)
+    throw Error(Exit::usage, file.string() +
+                                 ": is that of another model; name another directory, since all "
+                                 "weights of one share it");
+}
+
 // Removes what an earlier conversion has left of `base` beside `written`: one file beside several
 // or the reverse, other numbers of files.
 void remove_others(const fs::path& folder, const std::string& base,
                    const std::set<std::string>& written) {
-  std::vector<std::string> others = {base + ".safetensors", base + ".safetensors.index.json"};
-  std::error_code error;
-  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end;
-       !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    size_t number = 0, count = 0;
-    if (name.compare(0, base.size(), base) == 0 &&
-        std::sscanf(name.c_str() + base.size(), "-%5zu-of-%5zu.", &number, &count) == 2 &&
-        name == base + printed("-%05zu-of-%05zu.safetensors", number, count))
-      others.push_back(name);
-  }
-  for (const std::string& name : others)
-    if (written.count(name) == 0) ::unlink((folder / name).c_str());
+  for (const std::string& name : names_in(folder))
+    if (is_of(base, name) && written.count(name) == 0) ::unlink((folder / name).c_str());
 }
 
 std::string write_safetensors(const WeightFiles& from, const Conversion& conversion) {
@@ -176,6 +215,12 @@ std::string write_safetensors(const WeightFiles& from, const Conversion& convers
     shards.back().push_back(tensor);
     shards.back().back().file = shards.size() - 1;
   }
+  const std::string config = hugging_face_config(from.model, conversion.type);
+  refuse_other_config(folder, base, config);
+  if (!take_inventory(folder.empty() ? "." : folder.string()).complete.empty())
+    throw Error(Exit::usage, folder.string() +
+                                 ": holds checkpoints, beside which these weights would soon be "
+                                 "old; name another directory");
   create_folder_of(folder / "config.json");
   Files files;
   std::set<std::string> names;
@@ -202,7 +247,7 @@ std::string write_safetensors(const WeightFiles& from, const Conversion& convers
     names.insert(first);
     write_file((folder / first).string(), index_text(tensors, base, shards.size()));
   }
-  write_file((folder / "config.json").string(), hugging_face_config(from.model, conversion.type));
+  write_file((folder / "config.json").string(), config);
   remove_others(folder, base, names);
   return (folder / first).string();
 }
@@ -243,8 +288,14 @@ std::string convert_weights(const Conversion& conversion) {
                      " parameters of " +
                      (from.is_checkpoint ? from.files.front().path() : conversion.from) + "\n";
   for (const std::string& note : from.notes) text += "note: " + note + "\n";
+  const double epsilon = from.model.layernorm_epsilon;
+  if (format == WeightFormat::llmc && epsilon != ModelConfig().layernorm_epsilon)
+    text += printed(
+        "note: llm.c has no layernorm_epsilon: name model.layernorm_epsilon=%g where the "
+        "file is converted again\n",
+        epsilon);
   if (format != WeightFormat::gptbench) return text;
-  text += "&run\n  init_from = '" + file + "'\n/\n&model\n";
+  text += "&run\n  init_from = " + format_string(file) + "\n/\n&model\n";
   for (const auto& [key, value] : keys_to_set(from.model))
     text += "  " + key + " = " + value + "\n";
   return text + "/\n";

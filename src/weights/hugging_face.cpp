@@ -138,6 +138,13 @@ class HubConfig {
       throw error(std::string(key) + " is " + dump(key).substr(0, 80) + ", the tensors have " +
                   size + "; copy the weights and their config.json again");
   }
+  // Heads share the hidden size evenly here.
+  void check_head_dim(int64_t D) const {
+    if (has("head_dim") && dump("head_dim") != std::to_string(D))
+      throw error("head_dim is " + dump("head_dim").substr(0, 80) +
+                  ", not hidden_size / num_attention_heads = " + std::to_string(D) +
+                  "; such models cannot be trained here");
+  }
   // Newer files keep the rotary angles in an object of their own.
   void rotary(ModelKeys& keys) const {
     HubConfig inner = *this;
@@ -293,8 +300,7 @@ WeightFiles open_hugging_face(const std::string& path, const std::vector<std::st
 
   WeightFiles weights;
   weights.model = model_from(file, keys, overrides);
-  config.check_size("head_dim",
-                    std::to_string(weights.model.hidden_size / weights.model.num_attention_heads));
+  config.check_head_dim(weights.model.hidden_size / weights.model.num_attention_heads);
   weights.tensors = hugging_face_tensors(weights.model, DType::f32);
   const bool ties =
       family == ModelFamily::llama && !tensors.has(head) && config.is_true("tie_word_embeddings");

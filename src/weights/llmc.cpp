@@ -76,15 +76,20 @@ WeightFiles open_llmc(const std::string& path, const std::vector<std::string>& o
     throw file.error("is a checkpoint of llm.c of version " + std::to_string(header(1)) +
                      "; 3 (f32) and 5 (bf16) are read");
   const int64_t V_padded = header(7);
+  const ModelKeys sizes = {{"seq_length", std::to_string(header(2))},
+                           {"vocab_size", std::to_string(header(3))},
+                           {"num_layers", std::to_string(header(4))},
+                           {"num_attention_heads", std::to_string(header(5))},
+                           {"hidden_size", std::to_string(header(6))}};
+  for (const auto& [key, value] : sizes)
+    for (const std::string& given : overrides)
+      if (given.rfind("model." + key + "=", 0) == 0)
+        throw Error(Exit::usage,
+                    path + ": its header has " + key + " = " + value + "; leave out " + given);
+  ModelKeys keys = sizes;
+  keys.emplace_back("family", "'gpt'");
   WeightFiles weights;
-  weights.model = model_from(path,
-                             {{"family", "'gpt'"},
-                              {"seq_length", std::to_string(header(2))},
-                              {"vocab_size", std::to_string(header(3))},
-                              {"num_layers", std::to_string(header(4))},
-                              {"num_attention_heads", std::to_string(header(5))},
-                              {"hidden_size", std::to_string(header(6))}},
-                             overrides);
+  weights.model = model_from(path, keys, overrides);
   check_is_gpt2(weights.model);
   const double expected = file_bytes(weights.model, type, V_padded);
   if (V_padded < weights.model.vocab_size || static_cast<double>(file.size_bytes()) != expected)

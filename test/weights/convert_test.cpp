@@ -350,7 +350,8 @@ TEST(Convert, SizesMustBeThoseOfTheConfig) {
                      {"config.json: " + key + " is 7" + size, "the tensors have " + size});
     }
     scratch.write("m/config.json", "{\"head_dim\": 8, " + config.substr(1));
-    expect_refused(from, scratch, {"config.json: head_dim is 8, the tensors have 4"});
+    expect_refused(from, scratch,
+                   {"config.json: head_dim is 8, not hidden_size / num_attention_heads = 4"});
   }
 }
 
@@ -402,7 +403,7 @@ TEST(Convert, TheCheckpointThatIsUsedIsNamed) {
   for (const std::string& part : std::vector<std::string>{
            "parameters of " + scratch.path("ck/step-00000000.h5"),
            "note: passed over: " + scratch.path("ck/step-00000009.manifest") + ": damaged or cut",
-           "note: passed over: " + scratch.path("ck/step-00000010.h5") + " is incomplete"})
+           "note: passed over: " + scratch.path("ck/step-00000010.h5") + " has no manifest"})
     EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
 }
 
@@ -458,6 +459,53 @@ TEST(Convert, LlmcHoldsGpt2Alone) {
   convert(gpt.write(scratch, "g", gpt.text()), scratch.path("g.bin"));
   expect_refused(scratch.path("g.bin"), scratch, {"llm.c has GPT-2 alone"}, Exit::usage,
                  [](Conversion& c) { c.overrides = {"model.ffn_hidden_size=12"}; });
+  expect_refused(scratch.path("g.bin"), scratch, {"its header has seq_length"}, Exit::usage,
+                 [](Conversion& c) { c.overrides = {"model.seq_length=2"}; });
+  const std::string text = convert(scratch.path("g.bin"), scratch.path("h.bin"), [](Conversion& c) {
+    c.overrides = {"model.layernorm_epsilon=1e-6"};
+  });
+  EXPECT_NE(text.find("name model.layernorm_epsilon=1e-06 where"), std::string::npos) << text;
+}
+
+void expect_usage_error(const std::string& from, const std::string& to, const std::string& part) {
+  try {
+    convert(from, to);
+    ADD_FAILURE() << from << " to " << to << ": accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+// Checkpoints of a run are not replaced, nor put beside weights that they outdate.
+TEST(Convert, CheckpointsOfARunStayAndStayAlone) {
+  const ScratchDirectory scratch;
+  const Model gpt(ModelFamily::gpt);
+  const std::string from = gpt.write(scratch, "g", gpt.text());
+  const CheckpointFiles files = checkpoint_files(scratch.path("run"), 8);
+  convert(from, files.array_file());
+  Manifest manifest = read_manifest(files.manifest_file());
+  manifest.state.steps = 8;
+  scratch.write("run/step-00000008.manifest", encode(manifest));
+  expect_usage_error(from, files.array_file(), "is the checkpoint of a run after step 8");
+  expect_usage_error(from, scratch.path("run"), "holds checkpoints of a run");
+  expect_usage_error(from, scratch.path("run/model.safetensors"), "holds checkpoints");
+  scratch.write("run/model.safetensors", "of others");
+  expect_usage_error(scratch.path("run"), scratch.path("x.bin"), "name one file");
+}
+
+// A folder has one config.json, whatever the names of the weights in it.
+TEST(Convert, AConfigOfOtherWeightsStays) {
+  const ScratchDirectory scratch;
+  const Model gpt(ModelFamily::gpt), llama(ModelFamily::llama);
+  const std::string from_gpt = gpt.write(scratch, "g", gpt.text()),
+                    from_llama = llama.write(scratch, "l", llama.text());
+  convert(from_gpt, scratch.path("two/x.safetensors"));
+  convert(from_gpt, scratch.path("two/y.safetensors"));
+  expect_usage_error(from_llama, scratch.path("two/x.safetensors"), "that of another model");
+  expect_usage_error(from_llama, scratch.path("two/z.safetensors"), "that of another model");
+  fs::remove(scratch.path("two/y.safetensors"));
+  convert(from_llama, scratch.path("two/x.safetensors"));  // with its own
 }
 
 TEST(Convert, TypesOfSafetensorsAreNamed) {
